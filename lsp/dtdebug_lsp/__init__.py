@@ -1,0 +1,1 @@
+"""What dtdebug shows in editors."""
