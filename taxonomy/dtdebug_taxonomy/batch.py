@@ -1,0 +1,54 @@
+"""Runs many cases at once, for measuring: `dtdebug diagnose --batch`."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping
+from typing import Any
+
+from dtdebug_taxonomy import engine, questions
+from dtdebug_taxonomy.findings import collect
+from dtdebug_taxonomy.knowledge import Knowledge
+from dtdebug_taxonomy.snapshot import Snapshot
+
+
+def run_case(knowledge: Knowledge, case: Mapping[str, Any], most_questions: int = 0) -> dict[str, Any]:
+    """One case: its symptoms and fix patterns ranked, with at most so many questions asked.
+
+    Reads `id`, `situation`, `evidence` and, only to answer its own questions, `observations`
+    (an absent key is "don't know").
+
+    Raises:
+        ValueError: a key has the wrong type.
+    """
+    begin = time.perf_counter()
+    texts = {name: case.get(name) or "" for name in ("situation", "evidence")}
+    for name, text in texts.items():
+        if not isinstance(text, str):
+            raise ValueError(f"`{name}` is {type(text).__name__}, expected a text")
+    told = case.get("observations") or {}
+    if most_questions and not isinstance(told, Mapping):
+        raise ValueError(f"`observations` is {type(told).__name__}, expected an object")
+    snapshot = Snapshot(situation=texts["situation"], output=texts["evidence"])
+    answers: dict[str, str] = {}
+    asked: list[dict[str, str | None]] = []
+    while True:
+        findings = collect(knowledge, snapshot, answers)
+        ranking = engine.rank(knowledge, findings)
+        if len(asked) >= most_questions:
+            break
+        question = questions.best_question(knowledge, ranking, findings, {str(a["key"]) for a in asked})
+        if question is None:
+            break
+        answer = told.get(question.key)
+        asked.append({"key": question.key, "answer": answer})
+        if answer is not None:
+            answers[question.key] = str(answer)
+    patterns = engine.fix_patterns(knowledge, ranking)
+    return {
+        "id": case.get("id"),
+        "symptoms": [{"code": code, "probability": round(p, 6)} for code, p in ranking.symptoms.items()],
+        "fix_patterns": [{"pattern": name, "probability": round(p, 6)} for name, p in patterns.items()],
+        "questions": asked,
+        "milliseconds": round((time.perf_counter() - begin) * 1000, 3),
+    }

@@ -1,0 +1,193 @@
+"""Turns a snapshot and answers into findings: which evidence is so, and where it was seen."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from functools import lru_cache
+from typing import Literal
+
+import msgspec
+
+from dtdebug_taxonomy import signals, similarity
+from dtdebug_taxonomy.knowledge import Knowledge
+from dtdebug_taxonomy.matching import Hit, Matcher
+from dtdebug_taxonomy.model import STRENGTHS
+from dtdebug_taxonomy.snapshot import ExceptionInfo, Snapshot
+from dtdebug_taxonomy.wording import said
+
+Source = Literal["answered", "measured", "exception", "printed", "said", "similar"]
+
+TRUST: dict[Source, float] = {
+    "answered": 0.95,
+    "measured": 0.95,
+    "exception": 0.95,
+    "printed": 0.9,
+    "said": 0.8,
+    "similar": 0.6,
+}
+"""How often a finding seen in this way is really so; the rest is as if it had not been seen."""
+
+_TRUST_OF_CUES = 0.7
+"""For observations that are only read out of words or output: a cue is less than an answer."""
+
+
+class Finding(msgspec.Struct, frozen=True, kw_only=True):
+    """An evidence known to be so, or an observation with its possible values."""
+
+    evidence: str
+    """Evidence id, observation key, or `similar`."""
+    values: tuple[str, ...] = ()
+    """For an observation: one of these holds."""
+    source: Source
+    line: int = 0
+    """1-based line of the output or of the user's words; 0 where there is none."""
+    words: str = ""
+    """The words it was read from."""
+    rank: int | None = None
+    scores: dict[str, float] = {}
+    """For `similar`: symptom code -> log likelihood ratio."""
+
+    @property
+    def trust(self) -> float:
+        """Probability that the finding is so."""
+        if self.values and self.source in ("printed", "said"):
+            return _TRUST_OF_CUES
+        return TRUST[self.source]
+
+
+def collect(knowledge: Knowledge, snapshot: Snapshot, answers: Mapping[str, str] | None = None) -> tuple[Finding, ...]:
+    """All findings, one for each evidence and each observation.
+
+    For an observation an answer beats a measurement, and that beats words; several values
+    read out of words stand side by side.
+    """
+    matchers = _matchers(knowledge)
+    evidence: dict[str, Finding] = {}
+    cues: dict[str, dict[str, Finding]] = {}
+
+    def note(found: Finding) -> None:
+        if "=" in found.evidence:
+            key, value = found.evidence.split("=", 1)
+            cues.setdefault(key, {}).setdefault(value, found)
+        else:
+            evidence.setdefault(found.evidence, found)
+
+    for found in _exceptions(knowledge, snapshot.exception):
+        note(found)
+    for hit in _in_order(matchers.printed.hits(snapshot.output)):
+        note(_from_hit(hit._replace(line=snapshot.true_line(hit.line)), "printed", _rank_at(snapshot.output, hit.start)))
+    for hit in _in_order(said(matchers.said, snapshot.situation)):
+        note(_from_hit(hit, "said", None))
+
+    known: dict[str, Finding] = {}
+    for key, by_value in cues.items():
+        first = min(by_value.values(), key=lambda f: (f.source, f.line))
+        known[key] = msgspec.structs.replace(first, evidence=key, values=tuple(sorted(by_value)))
+    for key, (value, words) in signals.measure(snapshot).items():
+        if key in knowledge.observations:
+            known[key] = Finding(evidence=key, values=(value,), source="measured", words=words)
+    for key, value in (answers or {}).items():
+        if _is_value(knowledge, key, value):
+            known[key] = Finding(evidence=key, values=(value,), source="answered")
+
+    alike = similarity.scores(knowledge, snapshot)
+    similar = [Finding(evidence="similar", source="similar", words=alike.words, scores=alike.scores)] if alike.scores else []
+    return (*evidence.values(), *known.values(), *similar)
+
+
+def _is_value(knowledge: Knowledge, key: str, value: str) -> bool:
+    found = knowledge.observations.get(key)
+    return found is not None and any(v.value == value for v in found.value)
+
+
+def _in_order(hits: Iterable[Hit]) -> list[Hit]:
+    return sorted(hits, key=lambda h: h.start)
+
+
+def _from_hit(hit: Hit, source: Source, rank: int | None) -> Finding:
+    return Finding(evidence=hit.key, source=source, line=hit.line, words=hit.words[:200], rank=rank)
+
+
+_RANK = re.compile(r"\[(?:default|rank)?(\d{1,5})\]\s?:|^\s{0,3}(\d{1,5}):|\[\d+,(\d{1,5})\]<std|\[rank ?(\d{1,5})\]|\(RayTrainWorker[^)]{0,40}rank=(\d{1,5})")
+
+
+def _rank_at(text: str, offset: int) -> int | None:
+    """The rank that a line's prefix names (`[rank3]:`, `[default3]:`, `3:`, `[1,3]<stderr>`)."""
+    begin = text.rfind("\n", 0, offset) + 1
+    found = _RANK.match(text[begin : begin + 80])
+    return next((int(g) for g in found.groups() if g), None) if found else None
+
+
+def _exceptions(knowledge: Knowledge, exception: ExceptionInfo | None) -> Iterator[Finding]:
+    """Findings by class name, then by message, of an exception and all that it carries."""
+    for info in _walk(exception):
+        for name, ids in _by_class(knowledge).items():
+            if info.type == name or ("." not in name and info.type.rsplit(".", 1)[-1] == name):
+                for evidence in ids:
+                    yield Finding(evidence=evidence, source="exception", words=info.type, rank=info.rank)
+        text = "\n".join((f"{info.type.rsplit('.', 1)[-1]}: {info.message}", *info.notes))
+        for hit in _in_order(_matchers(knowledge).printed.hits(text)):
+            yield _from_hit(hit, "exception", info.rank)
+
+
+def _walk(exception: ExceptionInfo | None, depth: int = 8) -> Iterator[ExceptionInfo]:
+    """The innermost causes first: a wrapper is the echo of what it carries."""
+    if exception is not None and depth:
+        for cause in exception.causes:
+            yield from _walk(cause, depth - 1)
+        yield exception
+
+
+class _Matchers:
+    def __init__(self, knowledge: Knowledge) -> None:
+        evidence = knowledge.evidence.values()
+        values = [(f"{o.key}={v.value}", v) for o in knowledge.observations.values() for v in o.value]
+        self.printed = Matcher([(e.id, p) for e in evidence for p in e.text] + [(k, p) for k, v in values for p in v.text])
+        spoken = [(e.id, p) for e in evidence for p in (*e.says, *e.text)]
+        self.said = Matcher(spoken + [(k, p) for k, v in values for p in v.says])
+
+
+@lru_cache(maxsize=4)
+def _matchers(knowledge: Knowledge) -> _Matchers:
+    return _Matchers(knowledge)
+
+
+@lru_cache(maxsize=4)
+def _by_class(knowledge: Knowledge) -> dict[str, list[str]]:
+    found: dict[str, list[str]] = {}
+    for e in knowledge.evidence.values():
+        for name in e.exception:
+            found.setdefault(name, []).append(e.id)
+    return found
+
+
+def likelihood_ratios(knowledge: Knowledge, finding: Finding) -> dict[str, float]:
+    """For each symptom the log of P(finding | symptom) / P(finding), trust taken into account."""
+    if finding.scores:
+        return finding.scores
+    prior, trust = knowledge.prior, finding.trust
+    if finding.values:
+        rows = [knowledge.likelihood(finding.evidence, v) for v in finding.values]
+        inside = {code: math.fsum(row[code] for row in rows) for code in prior}
+        outside = math.fsum(prior[code] * p for code, p in inside.items())
+        return {code: math.log(trust * p / outside + 1 - trust) for code, p in inside.items()}
+    share = shares(knowledge, finding.evidence)
+    return {code: math.log(trust * share[code] / prior[code] + 1 - trust) for code in prior} if share else {}
+
+
+@lru_cache(maxsize=4096)
+def shares(knowledge: Knowledge, evidence: str) -> dict[str, float]:
+    """P(symptom | evidence seen first) as its author worded it; empty if it names no symptom."""
+    named = knowledge.evidence[evidence].symptoms
+    if not named:
+        return {}
+    given = {code: STRENGTHS[w] for code, w in named.items()}
+    total = math.fsum(given.values())
+    left = max(1 - total, 0.03)
+    rest = {code: p for code, p in knowledge.prior.items() if code not in given}
+    scale = math.fsum(rest.values()) or 1.0
+    weight = {**given, **{code: left * p / scale for code, p in rest.items()}}
+    norm = math.fsum(weight.values())
+    return {code: weight[code] / norm for code in knowledge.prior}

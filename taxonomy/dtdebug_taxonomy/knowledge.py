@@ -1,0 +1,131 @@
+"""Loads the knowledge that lies beside this module, and indexes it."""
+
+from __future__ import annotations
+
+import math
+from functools import cached_property, lru_cache
+from pathlib import Path
+from typing import TypeVar
+
+import msgspec
+
+from dtdebug_taxonomy.model import STRENGTHS, Evidence, MessageFile, Observation, Pattern, Record, Symptom
+
+HOME = Path(__file__).parent
+STUDY = "tosem23"
+
+R = TypeVar("R", bound=Record)
+
+
+class KnowledgeError(ValueError):
+    """A knowledge file cannot be read: the text names file, place and what was expected."""
+
+
+class _PatternFile(Record):
+    pattern: tuple[Pattern, ...]
+
+
+class Knowledge:
+    """All symptoms, evidence, observations and fix patterns, indexed. Immutable by habit."""
+
+    def __init__(
+        self,
+        symptoms: tuple[Symptom, ...],
+        messages: dict[str, MessageFile],
+        observations: tuple[Observation, ...],
+        patterns: tuple[Pattern, ...],
+    ) -> None:
+        self.symptoms = {s.code: s for s in sorted(symptoms, key=lambda s: sort_key(s.code))}
+        self.messages = messages
+        self.observations = {o.key: o for o in observations}
+        self.patterns = {p.id: p for p in patterns}
+
+    @cached_property
+    def evidence(self) -> dict[str, Evidence]:
+        """Every evidence by id: the shared messages and those local to a symptom."""
+        found = {e.id: e for m in self.messages.values() for e in m.evidence}
+        found.update((e.id, e) for s in self.symptoms.values() for e in s.evidence)
+        return found
+
+    @cached_property
+    def prior(self) -> dict[str, float]:
+        """Published share of each symptom, each count raised by 1/2 (Jeffreys)."""
+        weight = {code: s.counts[STUDY].faults + 0.5 for code, s in self.symptoms.items()}
+        total = math.fsum(weight.values())
+        return {code: w / total for code, w in weight.items()}
+
+    def symptom(self, name: str) -> Symptom:
+        """The symptom of a code (any case) or file id.
+
+        Raises:
+            KeyError: no symptom has this name.
+        """
+        wanted = name.strip().lower()
+        for s in self.symptoms.values():
+            if wanted in (s.code.lower(), s.id):
+                return s
+        raise KeyError(name)
+
+    @cached_property
+    def _likelihood(self) -> dict[str, dict[str, dict[str, float]]]:
+        return {
+            key: {code: _spread(s.observed.get(key, {}), o) for code, s in self.symptoms.items()}
+            for key, o in self.observations.items()
+        }
+
+    def likelihood(self, key: str, value: str) -> dict[str, float]:
+        """P(observation = value | symptom) for each code."""
+        return {code: row[value] for code, row in self._likelihood[key].items()}
+
+    @cached_property
+    def _shares(self) -> dict[str, dict[str, float]]:
+        return {key: _spread({}, o) for key, o in self.observations.items()}
+
+    def share(self, key: str, value: str) -> float:
+        """P(observation = value) over all faults, where nothing else is known."""
+        return self._shares[key][value]
+
+
+def _spread(given: dict[str, str], observation: Observation) -> dict[str, float]:
+    """A distribution over the values: the worded ones as said, the others share the rest."""
+    named = {v: STRENGTHS[w] for v, w in given.items()}  # type: ignore[index]
+    rest = {v.value: STRENGTHS[v.share] for v in observation.value if v.value not in named}
+    total = math.fsum(named.values())
+    left = max(1.0 - total, 0.02) if rest else 0.0
+    scale = math.fsum(rest.values()) or 1.0
+    weight = {**named, **{v: left * w / scale for v, w in rest.items()}}
+    norm = math.fsum(weight.values())
+    return {v.value: weight[v.value] / norm for v in observation.value}
+
+
+def sort_key(code: str) -> tuple[str | int, ...]:
+    """Orders codes as the study does: D.1.2 before D.1.10, `other` last."""
+    return tuple(int(part) if part.isdigit() else 999 if part == "other" else ord(part[0]) for part in code.split("."))
+
+
+def read(path: Path, kind: type[R]) -> R:
+    """One TOML file as a record.
+
+    Raises:
+        KnowledgeError: not TOML, an unknown or missing key, a wrong type.
+    """
+    try:
+        return msgspec.toml.decode(path.read_bytes(), type=kind)
+    except (msgspec.ValidationError, msgspec.DecodeError, UnicodeDecodeError) as error:
+        raise KnowledgeError(f"{path}: {error}") from error
+
+
+@lru_cache(maxsize=4)
+def load(home: Path = HOME) -> Knowledge:
+    """The knowledge in a folder (default: the one that is shipped).
+
+    Raises:
+        KnowledgeError: a file is broken; the text names file, place and what was expected.
+    """
+    replace = msgspec.structs.replace
+    files = sorted((home / "symptoms").glob("*.toml"))
+    symptoms = tuple(replace(read(f, Symptom), id=f.stem) for f in files)
+    observations = tuple(replace(read(f, Observation), key=f.stem) for f in sorted((home / "observations").glob("*.toml")))
+    messages = {f.stem: read(f, MessageFile) for f in sorted((home / "messages").glob("*.toml"))}
+    patterns = read(home / "patterns.toml", _PatternFile).pattern
+    return Knowledge(symptoms, messages, observations, patterns)

@@ -1,0 +1,172 @@
+"""The types of the knowledge: what a symptom, a cause, an evidence and an observation are.
+
+Everything here is frozen data, decoded from TOML by `knowledge.load`. Field order is the
+order in which the files are written.
+"""
+
+from __future__ import annotations
+
+from typing import Literal
+
+import msgspec
+
+Strength = Literal["always", "usually", "often", "sometimes", "rarely", "never"]
+Effort = Literal["glance", "edit", "restart", "rerun", "reinstall", "hardware"]
+Role = Literal["root", "cascade", "advice"]
+Provenance = Literal["published", "reconstructed", "ours"]
+
+STRENGTHS: dict[Strength, float] = {
+    "always": 0.98,
+    "usually": 0.85,
+    "often": 0.6,
+    "sometimes": 0.3,
+    "rarely": 0.1,
+    "never": 0.02,
+}
+"""Worded strengths as probabilities (after INTERNIST/QMR: people agree on words, not on figures)."""
+
+MINUTES: dict[Effort, float] = {
+    "glance": 1,
+    "edit": 10,
+    "restart": 20,
+    "rerun": 45,
+    "reinstall": 60,
+    "hardware": 480,
+}
+"""Worded efforts in minutes, seeing whether it helped included."""
+
+
+class Record(msgspec.Struct, frozen=True, forbid_unknown_fields=True, eq=False):
+    """Base of all knowledge records: immutable, strict about keys, compared by identity."""
+
+
+class Evidence(Record, kw_only=True):
+    """A fact about a run that may be so, with the ways to see it.
+
+    `symptoms` reads: of the faults that show this first, so many are of that symptom. A
+    code that is not named gets what the named ones leave over. An evidence without
+    `symptoms` tells causes apart only.
+    """
+
+    id: str
+    means: str
+    role: Role = "root"
+    generic: bool = False
+    """Printed by one-process programs too: alone it is no sign of distributed training."""
+    text: tuple[str, ...] = ()
+    """Patterns on program output: linear-time, case-insensitive, within one line."""
+    exception: tuple[str, ...] = ()
+    """Names of exception classes, qualified (`torch.cuda.OutOfMemoryError`) or not."""
+    says: tuple[str, ...] = ()
+    """Patterns on the user's own words, within one clause."""
+    symptoms: dict[str, Strength] = {}
+    cite: str = ""
+    """Where the message is printed: an address, or path and function in a named release."""
+
+
+class MessageFile(Record, kw_only=True):
+    """`messages/NAME.toml`: what one framework or layer can print, grouped by family."""
+
+    framework: str
+    summary: str
+    evidence: tuple[Evidence, ...]
+
+
+class Reference(Record, kw_only=True):
+    """Something to read on."""
+
+    title: str
+    url: str
+
+
+class Cause(Record, kw_only=True):
+    """One concrete thing that is wrong, and its fix."""
+
+    id: str
+    title: str
+    pattern: str
+    """Id of the fix pattern (`patterns.toml`)."""
+    why: str
+    fix: str
+    effort: Effort
+    diff: str = ""
+    """The fix as a unified diff, where code is the fix and there is no lab."""
+    lab: str = ""
+    """Folder in `labs/` whose before/after pair is the diff."""
+    evidence: dict[str, Strength] = {}
+    """Evidence id, or `observation=value`, to how often it is so when this is the cause."""
+
+
+class Counts(Record, kw_only=True):
+    """Published counts of one study."""
+
+    faults: int
+    distributed_specific: int
+    frameworks: dict[str, int] = {}
+    fix_patterns: dict[str, int] = {}
+    """Published spelling of the pattern -> faults."""
+
+
+class Symptom(Record, kw_only=True):
+    """What is seen: one leaf of the study, one file."""
+
+    code: str
+    name: str
+    """The study's own name."""
+    title: str
+    stage: Literal["build", "communication-setup", "preparation", "training"]
+    kind: Literal["failure", "abnormal-behaviour"]
+    provenance: Provenance
+    summary: str
+    apart: str = ""
+    """How to tell it from its neighbours."""
+    says: tuple[str, ...] = ()
+    """Whole sentences as users write them; compared with a user's text by similarity."""
+    counts: dict[str, Counts]
+    observed: dict[str, dict[str, Strength]] = {}
+    """Observation -> value -> how often it is so when this is the symptom."""
+    cause: tuple[Cause, ...] = ()
+    evidence: tuple[Evidence, ...] = ()
+    reference: tuple[Reference, ...] = ()
+    id: str = ""
+    """File name without suffix; filled in by the loader."""
+
+
+class Value(Record, kw_only=True):
+    """One possible answer to an observation's question."""
+
+    value: str
+    means: str
+    share: Strength
+    """How often it is so over all faults."""
+    says: tuple[str, ...] = ()
+    text: tuple[str, ...] = ()
+
+
+class Observation(Record, kw_only=True):
+    """Something that a user can observe or dtdebug can measure, with its question."""
+
+    ask: str
+    why: str
+    """What the answer separates."""
+    effort: Effort
+    answerable: Strength
+    """How often a user can answer when asked."""
+    how: str
+    """How to find out, for "I don't know, show me how"."""
+    command: str = ""
+    """A command to copy that shows it."""
+    value: tuple[Value, ...]
+    key: str = ""
+    """File name without suffix; filled in by the loader."""
+
+
+class Pattern(Record, kw_only=True):
+    """A class of fixes of the study."""
+
+    id: str
+    name: str
+    """Published spelling."""
+    title: str
+    how: str
+    effort: Effort

@@ -1,0 +1,146 @@
+"""Which question to ask next: the one that saves the most expected minutes beyond its own cost.
+
+Expected minutes: causes are tried in the order of probability over effort until the right
+one is met. A question pays by making that walk shorter. Information gain would go on
+asking after the advice is settled.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+
+import msgspec
+
+from dtdebug_taxonomy.engine import Ranking, cause_ratio, normalised
+from dtdebug_taxonomy.findings import Finding, likelihood_ratios
+from dtdebug_taxonomy.knowledge import Knowledge
+from dtdebug_taxonomy.model import MINUTES, STRENGTHS
+
+_UNKNOWN_CAUSE_MINUTES = 240.0
+"""Finding a cause that the knowledge does not hold."""
+_ASKING = 0.25
+"""Minutes to read and answer a question; finding out costs the observation's effort once more in part."""
+_NEGLIGIBLE = 0.005
+
+
+class Question(msgspec.Struct, frozen=True, kw_only=True):
+    """A question worth asking."""
+
+    key: str
+    saves: float
+    """Expected minutes saved beyond the cost of asking."""
+
+
+def best_question(
+    knowledge: Knowledge, ranking: Ranking, findings: Sequence[Finding], skip: Iterable[str] = ()
+) -> Question | None:
+    """The question that pays most, or None if none pays. Keys in `skip` are not asked."""
+    ranked = worthwhile(knowledge, ranking, findings, skip)
+    return ranked[0] if ranked else None
+
+
+def worthwhile(
+    knowledge: Knowledge, ranking: Ranking, findings: Sequence[Finding], skip: Iterable[str] = ()
+) -> list[Question]:
+    """All questions that pay, best first."""
+    known = {f.evidence: f for f in findings if f.values}
+    settled = {key for key, f in known.items() if f.source in ("answered", "measured")} | set(skip)
+    now = _minutes(_walk(ranking.symptoms, ranking.causes))
+    found = []
+    for key in knowledge.observations:
+        if key not in settled:
+            gain = now - _expected(knowledge, ranking, key, known.get(key), now)
+            o = knowledge.observations[key]
+            cost = _ASKING * (1 + math.log2(MINUTES[o.effort]))
+            saves = STRENGTHS[o.answerable] * gain - cost
+            if saves > 0:
+                found.append(Question(key=key, saves=saves))
+    return sorted(found, key=lambda q: (-q.saves, q.key))
+
+
+def separating_question(knowledge: Knowledge, codes: tuple[str, str], skip: Iterable[str] = ()) -> str | None:
+    """The observation whose answers differ most between two symptoms (total variation distance)."""
+    a, b = codes
+    best, most = None, 0.25
+    for key, o in knowledge.observations.items():
+        if key in skip:
+            continue
+        rows = [knowledge.likelihood(key, v.value) for v in o.value]
+        distance = STRENGTHS[o.answerable] * math.fsum(abs(r[a] - r[b]) for r in rows) / 2
+        if distance > most:
+            best, most = key, distance
+    return best
+
+
+def _expected(knowledge: Knowledge, ranking: Ranking, key: str, cue: Finding | None, now: float) -> float:
+    """Expected minutes once the question is answered."""
+    base = _without(knowledge, ranking.symptoms, cue)
+    outcomes = []
+    for v in knowledge.observations[key].value:
+        row = knowledge.likelihood(key, v.value)
+        heard = 1.0
+        if cue is not None:
+            inside = math.fsum(knowledge.share(key, w) for w in cue.values)
+            heard = (cue.trust / inside if v.value in cue.values else 0.0) + 1 - cue.trust
+        chance = heard * math.fsum(p * row[code] for code, p in base.items())
+        outcomes.append((v.value, chance, row))
+    total = math.fsum(chance for _, chance, _ in outcomes)
+    if total <= 0:
+        return now
+    expected = 0.0
+    for value, chance, row in outcomes:
+        if chance / total < _NEGLIGIBLE:
+            continue
+        posterior = normalised({code: p * row[code] for code, p in base.items()})
+        answer = Finding(evidence=key, values=(value,), source="answered")
+        expected += chance / total * _minutes(_walk(posterior, _given(knowledge, ranking, answer, posterior)))
+    return expected
+
+
+def _without(knowledge: Knowledge, posterior: Mapping[str, float], cue: Finding | None) -> dict[str, float]:
+    """The posterior as if a cue had not been read; only symptoms that matter."""
+    if cue is None:
+        weights = dict(posterior)
+    else:
+        ratio = likelihood_ratios(knowledge, cue)
+        weights = {code: p / math.exp(ratio[code]) for code, p in posterior.items()}
+    top = max(weights.values())
+    return normalised({code: w for code, w in weights.items() if w > _NEGLIGIBLE * top})
+
+
+Causes = Mapping[str, Sequence[tuple[object, float]]]
+
+
+def _given(knowledge: Knowledge, ranking: Ranking, answer: Finding, posterior: Mapping[str, float]) -> Causes:
+    """Causes re-weighted by an answer, for the symptoms that matter."""
+    result: dict[str, Sequence[tuple[object, float]]] = {}
+    for code, p in posterior.items():
+        row = ranking.causes[code]
+        prefix = answer.evidence + "="
+        if p > 0.02 and any(c is not None and any(n.startswith(prefix) for n in c.evidence) for c, _ in row):
+            weights = [(c, q * math.exp(cause_ratio(knowledge, c, answer)) if c is not None else q) for c, q in row]
+            total = math.fsum(w for _, w in weights)
+            result[code] = [(c, w / total) for c, w in weights]
+        else:
+            result[code] = row
+    return result
+
+
+def _walk(symptoms: Mapping[str, float], causes: Causes) -> list[tuple[float, float]]:
+    """(probability, minutes) of each cause that can be tried."""
+    return [
+        (p * q, MINUTES[cause.effort] if cause is not None else _UNKNOWN_CAUSE_MINUTES)  # type: ignore[attr-defined]
+        for code, p in symptoms.items()
+        if p > _NEGLIGIBLE
+        for cause, q in causes[code]
+    ]
+
+
+def _minutes(walk: list[tuple[float, float]]) -> float:
+    """Expected minutes of trying the causes, the best ratio of probability to minutes first."""
+    spent = expected = 0.0
+    for p, minutes in sorted(walk, key=lambda row: -row[0] / row[1]):
+        spent += minutes
+        expected += p * spent
+    return expected

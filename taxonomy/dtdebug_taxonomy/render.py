@@ -1,0 +1,141 @@
+"""A diagnosis as text: Markdown for a report, plain lines for a terminal without colour."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from dtdebug_taxonomy.diagnosis import Advice, Diagnosis, Reason
+from dtdebug_taxonomy.snapshot import Snapshot
+
+_UNKNOWN = "Not enough is known to say what this is."
+_ECHO = (
+    "Only the echo of an earlier failure is seen: some rank failed first, and what is printed here comes from those that "
+    "waited for it or from the launcher. Look for the earliest error in the output of every rank."
+)
+
+
+def headline(d: Diagnosis) -> str:
+    """The answer in one line."""
+    first, second = d.symptoms[:2]
+    if d.verdict == "unknown":
+        return _UNKNOWN
+    if d.verdict == "apart":
+        return f"{first.title} ({first.code}) or {second.title[:1].lower()}{second.title[1:]} ({second.code}): the findings do not separate them."
+    likely = {"settled": "", "leaning": " (leaning)", "echo": " (an echo)"}[d.verdict]
+    return f"{first.title} ({first.code}){likely}"
+
+
+def where(r: Reason) -> str:
+    """Where a finding was seen."""
+    place = {
+        "printed": f"line {r.line}" if r.line else "the output",
+        "said": "your description",
+        "exception": "the exception",
+        "measured": "measured",
+        "answered": "your answer",
+        "similar": "your description",
+    }[r.source]
+    return f"rank {r.rank}, {place}" if r.rank is not None else place
+
+
+def reason_line(r: Reason) -> str:
+    """One finding: what it means, where it was seen and in which words."""
+    words = f' "{_one_line(r.words, 100)}"' if r.words else ""
+    return f"{'' if r.weight > 0 else 'against it: '}{r.means} [{where(r)}]{words}"
+
+
+def _one_line(text: str, most: int) -> str:
+    text = " ".join(text.split())
+    return text if len(text) <= most else text[: most - 3] + "..."
+
+
+def to_text(d: Diagnosis, advice: int = 2) -> str:
+    """Plain lines: symptom, why, the best advice with its diff, the next question."""
+    return "\n".join(_text(d, advice))
+
+
+def _text(d: Diagnosis, advice: int) -> Iterator[str]:
+    yield f"dtdebug: {headline(d)}"
+    if d.verdict == "echo":
+        yield f"  {_ECHO}"
+    shown = d.symptoms[: 2 if d.verdict == "apart" else 1] if d.verdict != "unknown" else d.symptoms[:3]
+    for s in shown:
+        if len(shown) > 1:
+            yield f"  {s.code} {s.title}: {s.band}"
+        for r in s.why[:3]:
+            yield f"  why: {reason_line(r)}"
+    if d.culprits:
+        yield f"  first seen on rank {', '.join(map(str, d.culprits))}"
+    if d.verdict != "unknown":
+        for a in d.advice[:advice]:
+            yield from _advice_text(a)
+    if d.question is not None:
+        choices = " / ".join(value for value, _ in d.question.values)
+        yield f"  next question: {d.question.ask} ({choices})"
+    for note in d.notes:
+        yield f"  note: {note}"
+
+
+def _advice_text(a: Advice) -> Iterator[str]:
+    yield f"  cause, {a.band}: {a.title} [{a.symptom}; {a.pattern}; about {a.minutes:g} min]"
+    for r in a.because[:2]:
+        yield f"    because: {reason_line(r)}"
+    yield f"    fix: {a.fix}"
+    for line in a.diff.splitlines():
+        yield f"      {line}"
+
+
+def to_markdown(d: Diagnosis, snapshot: Snapshot | None = None) -> str:
+    """A report that can be pasted into an issue."""
+    return "\n".join(_markdown(d, snapshot)) + "\n"
+
+
+def _markdown(d: Diagnosis, snapshot: Snapshot | None) -> Iterator[str]:
+    yield f"## {_escape(headline(d))}"
+    yield ""
+    if d.verdict == "echo":
+        yield from (_ECHO, "")
+    yield from ("| symptom | how likely |", "| --- | --- |")
+    for s in [s for s in d.symptoms if s.band != "unlikely"] or d.symptoms[:3]:
+        yield f"| {s.code} {_escape(s.title)} | {s.band} |"
+    yield ""
+    if reasons := d.symptoms[0].why:
+        yield from ("**Why**", "")
+        yield from (f"- {_escape(reason_line(r))}" for r in reasons)
+        yield ""
+    if d.culprits:
+        yield from (f"First seen on rank {', '.join(map(str, d.culprits))}.", "")
+    for number, a in enumerate(d.advice if d.verdict != "unknown" else (), 1):
+        yield f"{number}. **{_escape(a.title)}** ({a.symptom}, {a.band}, {a.pattern}, about {a.minutes:g} min)  "
+        yield f"   {_escape(a.why)} {_escape(a.fix)}"
+        if a.diff:
+            fence = "`" * max(3, 1 + max((len(f) for f in re.findall(r"`+", a.diff)), default=0))
+            yield from ("", f"   {fence}diff", *(f"   {line}" for line in a.diff.splitlines()), f"   {fence}")
+        yield ""
+    if d.question is not None:
+        yield from (f"**Next question**: {_escape(d.question.ask)}", "")
+    answers = [k for k in d.known if k.source in ("answered", "measured")]
+    if answers:
+        yield from ("**Known**", "")
+        yield from (f"- {k.key}: {', '.join(k.values)} ({k.source})" for k in answers)
+        yield ""
+    if snapshot is not None:
+        yield from _context(snapshot)
+
+
+def _context(s: Snapshot) -> Iterator[str]:
+    if s.versions:
+        yield from ("**Versions**: " + ", ".join(f"{k} {v}" for k, v in s.versions.items()), "")
+    if s.situation:
+        yield from ("**What happened**", "", *(f"> {_escape(line)}" for line in s.situation.splitlines()), "")
+    if s.environment:
+        yield from ("<details><summary>Environment</summary>", "", "```")
+        yield from (f"{k}={v}".replace("`", "'") for k, v in s.environment.items())
+        yield from ("```", "", "</details>", "")
+    yield from (f"- note: {_escape(n)}" for n in s.notes)
+
+
+def _escape(text: str) -> str:
+    """Text that Markdown and HTML show as it is."""
+    return re.sub(r"([\\`*_\[\]|])", r"\\\1", text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;"))

@@ -1,0 +1,97 @@
+"""The types of what was captured at one moment: exception, output, ranks, devices, versions.
+
+Every part is optional. A probe that failed or was late leaves a line in `notes`.
+"""
+
+from __future__ import annotations
+
+import msgspec
+
+
+class Frame(msgspec.Struct, frozen=True):
+    """One frame of a traceback, innermost last."""
+
+    file: str
+    line: int
+    function: str
+    code: str = ""
+
+
+class ExceptionInfo(msgspec.Struct, frozen=True, kw_only=True):
+    """An exception as text and numbers; holds no reference to the object."""
+
+    type: str
+    """Qualified class name, such as `torch.distributed.DistBackendError`."""
+    message: str = ""
+    frames: tuple[Frame, ...] = ()
+    causes: tuple[ExceptionInfo, ...] = ()
+    """`__cause__`, `__context__`, members of a group, and what child processes reported."""
+    notes: tuple[str, ...] = ()
+    rank: int | None = None
+    """Rank that raised, where a launcher reports it (`local rank` if it knows no more)."""
+    pid: int | None = None
+    exit_code: int | None = None
+    signal: str = ""
+    """Name of the signal that ended a process, such as `SIGKILL`."""
+
+
+class Gpu(msgspec.Struct, frozen=True, kw_only=True):
+    """One device as NVML reports it; memory in bytes."""
+
+    index: int
+    name: str = ""
+    uuid: str = ""
+    memory_total: int = 0
+    memory_used: int = 0
+    utilization: int | None = None
+    """Percent of the last sample period."""
+    processes: tuple[tuple[int, int], ...] = ()
+    """(pid, bytes) of each compute process."""
+
+
+class RankState(msgspec.Struct, frozen=True, kw_only=True):
+    """What one rank knows of itself."""
+
+    rank: int | None = None
+    world_size: int | None = None
+    local_rank: int | None = None
+    local_world_size: int | None = None
+    host: str = ""
+    pid: int | None = None
+    backend: str = ""
+    initialized: bool = False
+    """A default process group exists."""
+    groups: tuple[str, ...] = ()
+    device_memory: tuple[int, int] | None = None
+    """(allocated, reserved) bytes on the current device, if CUDA is initialised already."""
+
+
+class Snapshot(msgspec.Struct, frozen=True, kw_only=True):
+    """All that was captured of one failure."""
+
+    situation: str = ""
+    """What the user tells, in plain words."""
+    output: str = ""
+    """Program output, or the bounded part of it that was kept."""
+    source: str = ""
+    """Where the output is from: a path, `-`, or `cell output`."""
+    first_lines: tuple[tuple[int, int], ...] = ()
+    """(line of `output`, line of the whole) where output is an excerpt."""
+    exception: ExceptionInfo | None = None
+    cell: str = ""
+    """Source of the failed cell."""
+    ranks: tuple[RankState, ...] = ()
+    gpus: tuple[Gpu, ...] = ()
+    versions: dict[str, str] = {}
+    modules: tuple[str, ...] = ()
+    """Names of top-level modules that the failed process had imported."""
+    environment: dict[str, str] = {}
+    """Allow-listed variables, secrets masked."""
+    child_ranks: int = 0
+    """Child processes that look like ranks."""
+    notes: tuple[str, ...] = ()
+
+    def true_line(self, line: int) -> int:
+        """The line of the whole output for a line of the excerpt."""
+        begun = [(first, whole) for first, whole in self.first_lines if first <= line]
+        return line + begun[-1][1] - begun[-1][0] if begun else line

@@ -1,0 +1,143 @@
+"""Rules that the knowledge as a whole must keep; `make tidy` and the tests run them.
+
+    python -m dtdebug_taxonomy.tidy [SAMPLES_FOLDER] [CODE ...]
+"""
+
+from __future__ import annotations
+
+import re
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+from dtdebug_taxonomy.knowledge import STUDY, Knowledge, KnowledgeError, load
+from dtdebug_taxonomy.matching import Matcher, problem_of
+from dtdebug_taxonomy.model import Evidence, Symptom
+
+MANY_FAULTS = 10
+"""A symptom with more faults than this in the study needs three causes."""
+
+
+def problems(knowledge: Knowledge, samples: Path, only: frozenset[str] = frozenset()) -> list[str]:
+    """Every broken rule, as `file: what to do`. `only` limits symptom rules to some codes."""
+    found = [*_evidence(knowledge), *_observations(knowledge)]
+    for symptom in knowledge.symptoms.values():
+        if not only or symptom.code in only:
+            found += [f"symptoms/{symptom.id}.toml: {p}" for p in _symptom(knowledge, symptom, samples)]
+    return found
+
+
+def _sentence(text: str, mark: str = ".") -> bool:
+    return text.strip().endswith(mark)
+
+
+def _symptom(knowledge: Knowledge, s: Symptom, samples: Path) -> Iterator[str]:
+    if not _sentence(s.summary) or len(s.summary) < 80:
+        yield "summary: a few sentences for a newcomer, ending in '.'"
+    patterns = {p.name: p for p in knowledge.patterns.values()}
+    for name in s.counts[STUDY].fix_patterns:
+        if not name.startswith("other: ") and name not in patterns:
+            yield f"fix pattern {name!r} is not in patterns.toml"
+    for key, values in s.observed.items():
+        known = {v.value for v in knowledge.observations[key].value} if key in knowledge.observations else set()
+        if unknown := set(values) - known:
+            yield f"observed.{key}: unknown {sorted(unknown)}"
+    ids = [c.id for c in s.cause]
+    if len(ids) != len(set(ids)):
+        yield "two causes have the same id"
+    for c in s.cause:
+        if c.pattern not in knowledge.patterns:
+            yield f"cause {c.id}: no fix pattern {c.pattern!r}"
+        if not (_sentence(c.why) and _sentence(c.fix)):
+            yield f"cause {c.id}: why and fix end in '.'"
+        if c.diff and not re.search(r"^[-+]", c.diff, re.M):
+            yield f"cause {c.id}: diff has no line that begins with + or -"
+        for name in c.evidence:
+            if not _known(knowledge, name):
+                yield f"cause {c.id}: no evidence {name!r}"
+    for r in s.reference:
+        if not r.url.startswith("https://"):
+            yield f"reference {r.url!r} is no https address"
+    if s.code.endswith("other"):
+        return
+    if len(s.cause) < (3 if s.counts[STUDY].faults > MANY_FAULTS else 1):
+        yield "too few causes (three where the study saw more than ten faults)"
+    if len(s.reference) < 2:
+        yield "at least two references"
+    if len(s.says) < 8:
+        yield "at least eight sentences in `says`"
+    kinds = {f.name.split("-", 1)[0] for f in (samples / s.id).glob("*.txt")}
+    if len(kinds) < 3:
+        yield f"samples from three frameworks, found {sorted(kinds)}"
+
+
+def _known(knowledge: Knowledge, name: str) -> bool:
+    key, _, value = name.partition("=")
+    if value:
+        return key in knowledge.observations and any(v.value == value for v in knowledge.observations[key].value)
+    return name in knowledge.evidence
+
+
+def _evidence(knowledge: Knowledge) -> Iterator[str]:
+    rows = [(f"messages/{n}.toml", e) for n, m in knowledge.messages.items() for e in m.evidence]
+    rows += [(f"symptoms/{s.id}.toml", e) for s in knowledge.symptoms.values() for e in s.evidence]
+    used = {name for s in knowledge.symptoms.values() for c in s.cause for name in c.evidence}
+    first: dict[str, str] = {}
+    for place, e in rows:
+        if e.id in first:
+            yield f"{place}: evidence {e.id} stands in {first[e.id]} too"
+        first.setdefault(e.id, place)
+        yield from (f"{place}: evidence {e.id}: {p}" for p in _one_evidence(knowledge, e, e.id in used))
+
+
+def _one_evidence(knowledge: Knowledge, e: Evidence, used: bool) -> Iterator[str]:
+    if not re.fullmatch(r"[a-z0-9]+(-[a-z0-9]+)*", e.id):
+        yield "id in kebab-case"
+    if not _sentence(e.means):
+        yield "means: one sentence, ending in '.'"
+    if not (e.text or e.exception or e.says):
+        yield "no way to see it"
+    if not (e.symptoms or used or e.role == "advice"):
+        yield "names no symptom and no cause uses it"
+    if unknown := set(e.symptoms) - set(knowledge.symptoms):
+        yield f"unknown symptoms {sorted(unknown)}"
+    if e.text and e.symptoms and not e.cite:
+        yield "cite where the message is printed"
+    for pattern in (*e.text, *e.says):
+        if problem := problem_of(pattern):
+            yield f"pattern {pattern!r}: {problem}"
+
+
+def _observations(knowledge: Knowledge) -> Iterator[str]:
+    for o in knowledge.observations.values():
+        place = f"observations/{o.key}.toml"
+        if not _sentence(o.ask, "?"):
+            yield f"{place}: ask ends in '?'"
+        if not (_sentence(o.why) and _sentence(o.how)):
+            yield f"{place}: why and how end in '.'"
+        for v in o.value:
+            for pattern in (*v.says, *v.text):
+                if problem := problem_of(pattern):
+                    yield f"{place}: value {v.value}: pattern {pattern!r}: {problem}"
+
+
+def unmatched(knowledge: Knowledge, samples: Path) -> list[str]:
+    """Evidence whose patterns match no sample at all: a hint of a pattern that nobody has seen."""
+    matcher = Matcher((e.id, p) for e in knowledge.evidence.values() for p in (*e.text, *e.says))
+    seen = {h.key for f in samples.rglob("*.txt") for h in matcher.hits(f.read_text(errors="replace"))}
+    return sorted(e.id for e in knowledge.evidence.values() if (e.text or e.says) and e.id not in seen)
+
+
+def main(arguments: list[str]) -> int:
+    """Prints the problems; exit status 1 if there are any."""
+    samples = Path(arguments[0]) if arguments else Path("tests/samples")
+    try:
+        found = problems(load(), samples, frozenset(arguments[1:]))
+    except KnowledgeError as error:
+        found = [str(error)]
+    print("\n".join(found) or "tidy")
+    return 1 if found else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,39 @@
+"""Finds patterns in what people say, and drops what they deny.
+
+Works clause by clause: "no error, it just hangs" says `hangs` and denies `error`.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from dtdebug_taxonomy.matching import Hit, Matcher
+
+_CLAUSE = re.compile(r"(?:[.!?;:]+(?=\s|$)|\n+|,\s+|\s+(?=(?:but|while|although|though|whereas|however|until|because)\b)|\s[-\u2013\u2014]+\s)", re.IGNORECASE)
+_NEGATOR = r"(?:no|not|never|without|neither|nor|cannot|can't|n't|doesn't|don't|didn't|isn't|wasn't|aren't|won't|wouldn't|couldn't|hasn't|haven't|none of|nobody|instead of|rather than)"
+_NEGATED = re.compile(rf"(?:\b|(?<=n)){_NEGATOR}(?:\s+(?:\w+\s+){{0,2}}|\s*)$", re.IGNORECASE)
+_NEGATES = re.compile(rf"\b{_NEGATOR}\b|n't\b|\bnothing\b|\bno\b", re.IGNORECASE)
+_DOUBTS = re.compile(r"\b(?:if|whether|in case|to avoid|to prevent|to rule out)\s+(?:\w+\s+){0,3}$", re.IGNORECASE)
+
+
+def clauses(text: str) -> Iterator[tuple[int, str]]:
+    """The clauses of a text with their offsets."""
+    start = 0
+    for found in _CLAUSE.finditer(text):
+        if found.start() > start:
+            yield start, text[start : found.start()]
+        start = found.end()
+    if start < len(text):
+        yield start, text[start:]
+
+
+def said(matcher: Matcher, text: str) -> Iterator[Hit]:
+    """Hits of a matcher in a user's words that the user does not deny or only wonder about."""
+    bounds = [(start, start + len(clause)) for start, clause in clauses(text)]
+    for hit in matcher.hits(text):
+        begin = max((b for b, _ in bounds if b <= hit.start), default=0)
+        before = text[begin : hit.start]
+        denied = _NEGATED.search(before) and not _NEGATES.search(hit.words)
+        if not denied and not _DOUBTS.search(before):
+            yield hit
