@@ -1,0 +1,100 @@
+"""How often the answer is right: runs a file of rated cases and prints the figures.
+
+    python benchmarks/accuracy.py CASES.jsonl [--questions 5] [--failures]
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from collections import Counter, defaultdict
+from pathlib import Path
+from typing import Any
+
+from dtdebug_taxonomy.batch import run_case
+from dtdebug_taxonomy.knowledge import load
+
+
+def kappa(pairs: list[tuple[str, str]]) -> float:
+    """Cohen's kappa of (rated, answered) codes."""
+    n = len(pairs)
+    agreed = sum(a == b for a, b in pairs) / n
+    left, right = Counter(a for a, _ in pairs), Counter(b for _, b in pairs)
+    chance = sum(left[c] * right[c] for c in left) / n**2
+    return (agreed - chance) / (1 - chance) if chance < 1 else 1.0
+
+
+def spelling(name: str) -> str:
+    """A fix as compared: `other: x` and `x` are the same."""
+    return name.removeprefix("other: ").strip().lower()
+
+
+def hits(ranked: list[str], accepted: set[str], among: int) -> bool:
+    """One of the accepted names stands among the first few."""
+    return bool(accepted & set(ranked[:among]))
+
+
+def figures(cases: list[dict[str, Any]], results: list[dict[str, Any]]) -> dict[str, float]:
+    """First / among three for symptoms and fixes, kappa, mean questions."""
+    n = len(cases)
+    symptom = [[s["code"] for s in r["symptoms"]] for r in results]
+    fix = [[spelling(f["pattern"]) for f in r["fix_patterns"]] for r in results]
+    good = [set(c["accept"]) for c in cases]
+    mended = [{spelling(f) for f in c["accept_fixes"]} for c in cases]
+    return {
+        "first": sum(hits(s, g, 1) for s, g in zip(symptom, good, strict=True)) / n,
+        "among_three": sum(hits(s, g, 3) for s, g in zip(symptom, good, strict=True)) / n,
+        "kappa": kappa([(c["code"], s[0]) for c, s in zip(cases, symptom, strict=True)]),
+        "fix_first": sum(hits(f, g, 1) for f, g in zip(fix, mended, strict=True)) / n,
+        "fix_among_three": sum(hits(f, g, 3) for f, g in zip(fix, mended, strict=True)) / n,
+        "questions": sum(len(r["questions"]) for r in results) / n,
+        "milliseconds": sum(r["milliseconds"] for r in results) / n,
+    }
+
+
+def table(cases: list[dict[str, Any]], results: list[dict[str, Any]], by: str) -> list[str]:
+    """Right first / number of cases, by symptom or framework."""
+    right: dict[str, list[bool]] = defaultdict(list)
+    for c, r in zip(cases, results, strict=True):
+        right[c[by]].append(hits([s["code"] for s in r["symptoms"]], set(c["accept"]), 1))
+    return [f"  {name:<22}{sum(row):>4} of {len(row)}" for name, row in sorted(right.items())]
+
+
+def confusions(cases: list[dict[str, Any]], results: list[dict[str, Any]]) -> list[str]:
+    """Rated -> answered pairs that went wrong, the most frequent first."""
+    wrong = Counter(
+        (c["code"], r["symptoms"][0]["code"])
+        for c, r in zip(cases, results, strict=True)
+        if r["symptoms"][0]["code"] not in c["accept"]
+    )
+    return [f"  {a} taken for {b}: {n}" for (a, b), n in wrong.most_common(15)]
+
+
+def main() -> int:
+    """Prints the figures for text only and after questions."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else "")
+    parser.add_argument("cases", type=Path)
+    parser.add_argument("--questions", type=int, default=5)
+    parser.add_argument("--failures", action="store_true", help="list the cases that went wrong")
+    options = parser.parse_args()
+    cases = [json.loads(line) for line in options.cases.read_text(encoding="utf-8").splitlines() if line.strip()]
+    knowledge = load()
+    print(f"{options.cases.name}: {len(cases)} cases")
+    for most in (0, options.questions):
+        results = [run_case(knowledge, c, most) for c in cases]
+        row = figures(cases, results)
+        print(f"{'text only' if not most else f'at most {most} questions'}: " + ", ".join(f"{k} {v:.3f}" for k, v in row.items()))
+        if options.failures:
+            for c, r in zip(cases, results, strict=True):
+                if r["symptoms"][0]["code"] not in c["accept"]:
+                    top = " ".join(f"{s['code']}:{s['probability']:.2f}" for s in r["symptoms"][:3])
+                    print(f"  {c['id']}: rated {c['code']}, answered {top}; asked {[(q['key'], q['answer']) for q in r['questions']]}")
+    print("by symptom (after questions)", *table(cases, results, "code"), sep="\n")
+    print("by framework (after questions)", *table(cases, results, "framework"), sep="\n")
+    print("confusions (after questions)", *confusions(cases, results), sep="\n")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,60 @@
+"""dtdebug: why did my distributed training fail?
+
+In a notebook `%load_ext dtdebug`, then `%dtdebug`; in a terminal `dtdebug diagnose train.log`.
+Importing this package imports nothing heavy, and never torch.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from dtdebug.capture import capture
+    from dtdebug_taxonomy.diagnosis import Diagnosis
+    from dtdebug_taxonomy.snapshot import Snapshot
+
+__all__ = ["Diagnosis", "Snapshot", "capture", "diagnose", "load_ipython_extension", "unload_ipython_extension"]
+
+
+def load_ipython_extension(shell: Any) -> None:
+    """`%load_ext dtdebug`."""
+    from dtdebug.extension import load
+
+    load(shell)
+
+
+def unload_ipython_extension(shell: Any) -> None:
+    """`%unload_ext dtdebug`: nothing of ours stays behind."""
+    from dtdebug.extension import unload
+
+    unload(shell)
+
+
+def diagnose(
+    snapshot: Snapshot | None = None, *, situation: str = "", output: str = "", answers: dict[str, str] | None = None
+) -> Diagnosis:
+    """The diagnosis of a snapshot, or of a user's words and program output.
+
+    Raises:
+        KnowledgeError: a knowledge file is broken.
+    """
+    from dtdebug.clean import clean
+    from dtdebug_taxonomy import diagnosis, knowledge
+    from dtdebug_taxonomy.snapshot import Snapshot
+
+    if snapshot is None:
+        snapshot = Snapshot(situation=clean(situation), output=clean(output))
+    return diagnosis.diagnose(knowledge.load(), snapshot, answers)
+
+
+def __getattr__(name: str) -> Any:
+    """`capture`, `Snapshot` and `Diagnosis` are imported when they are first used."""
+    if name == "capture":
+        from dtdebug.capture import capture
+
+        return capture
+    if name in ("Diagnosis", "Snapshot"):
+        import dtdebug_taxonomy
+
+        return getattr(dtdebug_taxonomy, name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

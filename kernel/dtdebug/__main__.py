@@ -1,0 +1,5 @@
+"""`python -m dtdebug`."""
+
+from dtdebug.cli import run
+
+run()

@@ -1,0 +1,265 @@
+"""The `dtdebug` command.
+
+Exit status: 0 nothing found, 1 something found, 2 usage or unreadable input.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, BinaryIO, NoReturn
+
+from dtdebug_taxonomy import __version__
+
+FOUND, NOTHING, USAGE = 1, 0, 2
+
+
+class UsageError(ValueError):
+    """The call or its input is wrong: the text is the one line that the user sees."""
+
+
+def run() -> NoReturn:
+    """Entry point of the command: ends the process with its status."""
+    sys.exit(main())
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Runs one command; a failure of ours becomes one line unless `--debug` is given."""
+    options = parser().parse_args(arguments)
+    from dtdebug.logs.reader import LogError
+    from dtdebug_taxonomy.knowledge import KnowledgeError
+
+    try:
+        status: int = options.run(options)
+        sys.stdout.flush()
+    except (UsageError, LogError, KnowledgeError) as error:
+        print(f"dtdebug: {error}", file=sys.stderr)
+        return USAGE
+    except KeyboardInterrupt:
+        return 130
+    except BrokenPipeError:  # the reader has gone, as with `| head`
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return NOTHING
+    except Exception as error:
+        if options.debug:
+            raise
+        print(f"dtdebug: failed itself ({type(error).__name__}: {error}); --debug shows more", file=sys.stderr)
+        return USAGE
+    return status
+
+
+def parser() -> argparse.ArgumentParser:
+    """The command line, all of it."""
+    top = argparse.ArgumentParser(prog="dtdebug", description="Why did my distributed training fail?")
+    top.add_argument("--version", action="version", version=f"dtdebug {__version__}")
+    top.add_argument("--debug", action="store_true", help="show tracebacks of dtdebug's own failures")
+    commands = top.add_subparsers(required=True, metavar="COMMAND")
+
+    diagnose = commands.add_parser("diagnose", help="diagnose a log, a pasted error or a description")
+    diagnose.add_argument("log", nargs="?", metavar="FILE|-", help="what the program printed; - reads standard input")
+    diagnose.add_argument("--situation", default="", metavar="TEXT", help="what you see, in plain words")
+    diagnose.add_argument("--answer", action="append", default=[], metavar="KEY=VALUE", help="answer a question (repeatable)")
+    diagnose.add_argument("--format", choices=("text", "json", "markdown"), default="text")
+    diagnose.add_argument("--tee", action="store_true", help="with -: pass the input on to standard output as it comes")
+    diagnose.add_argument("--batch", metavar="CASES.jsonl", help="diagnose many cases; one JSON line each")
+    diagnose.add_argument("--questions", type=int, default=0, metavar="N", help="with --batch: ask at most N questions a case")
+    diagnose.set_defaults(run=_diagnose)
+
+    wizard = commands.add_parser("wizard", help="find the cause question by question")
+    wizard.add_argument("log", nargs="?", metavar="FILE", help="what the program printed")
+    wizard.add_argument("--situation", default="", metavar="TEXT", help="what you see, in plain words")
+    wizard.add_argument("--resume", action="store_true", help="go on where the last wizard was left")
+    wizard.add_argument("--report", metavar="FILE", help="write a Markdown report at the end")
+    wizard.set_defaults(run=_wizard)
+
+    explain = commands.add_parser("explain", help="explain a symptom code, fix pattern, evidence or observation")
+    explain.add_argument("name", nargs="*", metavar="NAME", help="such as D.2.1, hang, fix-network-setting, activity; none lists all")
+    explain.add_argument("--tree", action="store_true", help="the decision tree, derived from the question policy")
+    explain.add_argument("--depth", type=int, default=3, help="with --tree: questions in a row (default 3)")
+    explain.add_argument("--format", choices=("text", "json", "markdown"), default="text")
+    explain.set_defaults(run=_explain)
+
+    report = commands.add_parser("report", help="a Markdown report of the last failure that was diagnosed, or of a log")
+    report.add_argument("log", nargs="?", metavar="FILE|-", help="what the program printed")
+    report.add_argument("--situation", default="", metavar="TEXT", help="what you see, in plain words")
+    report.add_argument("--format", choices=("markdown", "json"), default="markdown")
+    report.set_defaults(run=_report)
+    return top
+
+
+class _Tee:
+    """A stream that shows what is read from it."""
+
+    def __init__(self, stream: BinaryIO, out: BinaryIO) -> None:
+        self._stream, self._out = stream, out
+
+    def read(self, size: int) -> bytes:
+        chunk = self._stream.read1(size) if hasattr(self._stream, "read1") else self._stream.read(size)
+        self._out.write(chunk)
+        self._out.flush()
+        return chunk
+
+
+def _snapshot(log: str | None, situation: str, *, tee: bool = False) -> Any:
+    """A snapshot of a log and a description."""
+    from dtdebug.clean import clean
+    from dtdebug.logs import reader
+    from dtdebug_taxonomy.snapshot import Snapshot
+
+    if log is None:
+        excerpt = reader.Excerpt("", (), 0)
+    elif log == "-":
+        stream: Any = _Tee(sys.stdin.buffer, sys.stdout.buffer) if tee else sys.stdin.buffer
+        excerpt = reader.read(stream, "standard input")
+    else:
+        excerpt = reader.read_path(Path(log))
+    if log is not None and not excerpt.text.strip() and not situation:
+        name = "standard input" if log == "-" else log
+        raise UsageError(f"{name}: is empty; describe what you see with --situation, or run `dtdebug wizard`")
+    return Snapshot(situation=clean(situation), output=clean(excerpt.text), source=log or "", first_lines=excerpt.first_lines)
+
+
+def _answers(pairs: Sequence[str]) -> dict[str, str]:
+    from dtdebug_taxonomy.knowledge import load
+
+    observations = load().observations
+    result = {}
+    for pair in pairs:
+        key, _, value = pair.partition("=")
+        if key not in observations:
+            raise UsageError(f"--answer {pair}: no observation {key!r}; `dtdebug explain` lists what there is")
+        values = [v.value for v in observations[key].value]
+        if value not in values:
+            raise UsageError(f"--answer {pair}: {key} is one of {', '.join(values)}")
+        result[key] = value
+    return result
+
+
+def _diagnose(options: argparse.Namespace) -> int:
+    if options.batch:
+        return _batch(options.batch, options.questions)
+    if options.log is None and not options.situation:
+        raise UsageError("diagnose: name a log file, or - for standard input, or describe it with --situation")
+    import time
+
+    from dtdebug_taxonomy.diagnosis import diagnose
+    from dtdebug_taxonomy.knowledge import load
+    from dtdebug_taxonomy.render import to_markdown, to_text
+
+    answers = _answers(options.answer)
+    knowledge = load()
+    begin = time.perf_counter()
+    snapshot = _snapshot(options.log, options.situation, tee=options.tee)
+    d = diagnose(knowledge, snapshot, answers)
+    spent = (time.perf_counter() - begin) * 1000
+    if options.format == "json":
+        import msgspec
+
+        asked = [{"key": k, "answer": v} for k, v in answers.items()]
+        record = {"id": options.log or "", **msgspec.to_builtins(d), "questions": asked, "milliseconds": round(spent, 3)}
+        print(msgspec.json.encode(record).decode())
+    elif options.format == "markdown":
+        print(to_markdown(d, snapshot), end="")
+    elif d.verdict == "unknown" and not d.recognised:
+        print("dtdebug: nothing here is recognised as a fault of distributed training.")
+        print("  Describe what you see (--situation TEXT), or let `dtdebug wizard` ask.")
+    else:
+        print(to_text(d))
+    return FOUND if d.recognised or d.verdict != "unknown" else NOTHING
+
+
+def _batch(path: str, questions: int) -> int:
+    import msgspec
+
+    from dtdebug_taxonomy.batch import run_case
+    from dtdebug_taxonomy.knowledge import load
+
+    if questions < 0:
+        raise UsageError(f"--questions {questions}: 0 or more")
+    try:
+        lines = sys.stdin.buffer if path == "-" else Path(path).open("rb")  # noqa: SIM115 - closed below
+    except OSError as error:
+        raise UsageError(f"{path}: can't be read: {error.strerror}") from None
+    knowledge, bad = load(), 0
+    with lines:
+        for number, line in enumerate(lines, 1):
+            if not line.strip():
+                continue
+            try:
+                case = msgspec.json.decode(line)
+                if not isinstance(case, dict):
+                    raise ValueError(f"is {type(case).__name__}, expected an object")  # noqa: TRY004 - input, not a defect
+                result = run_case(knowledge, case, questions)
+            except ValueError as error:
+                bad += 1
+                print(f"dtdebug: {path}:{number}: {error}; case left out", file=sys.stderr)
+                continue
+            sys.stdout.write(msgspec.json.encode(result).decode() + "\n")
+    return USAGE if bad else NOTHING
+
+
+def _wizard(options: argparse.Namespace) -> int:
+    from dtdebug.wizard import session as state
+    from dtdebug.wizard.terminal import start
+
+    session = state.resume() if options.resume else None
+    if options.resume and session is None:
+        raise UsageError("wizard --resume: no wizard was left open")
+    if session is None:
+        session = state.Session(snapshot=_snapshot(options.log, options.situation))
+    return start(session, report=Path(options.report) if options.report else None)
+
+
+def _explain(options: argparse.Namespace) -> int:
+    from dtdebug.explain import UnknownName, explain, index
+    from dtdebug_taxonomy.knowledge import load
+
+    name = " ".join(options.name)
+    if options.tree:
+        from dtdebug_taxonomy.tree import tree
+
+        text = tree(load(), max(0, options.depth))
+    elif not name:
+        text = index(load())
+    else:
+        try:
+            text = explain(load(), name)
+        except UnknownName as error:
+            raise UsageError(f"explain: {error}") from None
+    if options.format == "json":
+        import msgspec
+
+        print(msgspec.json.encode({"name": name, "markdown": text}).decode())
+    elif options.format == "text" and sys.stdout.isatty() and name:
+        from rich.console import Console
+        from rich.markdown import Markdown
+
+        Console().print(Markdown(text))
+    else:
+        print(text)
+    return NOTHING
+
+
+def _report(options: argparse.Namespace) -> int:
+    import msgspec
+
+    from dtdebug.last import Last
+    from dtdebug_taxonomy.diagnosis import diagnose
+    from dtdebug_taxonomy.knowledge import load
+    from dtdebug_taxonomy.render import to_markdown
+
+    if options.log is None and not options.situation:
+        last = Last.load()
+        if last is None:
+            raise UsageError("report: no failure has been diagnosed yet; name a log file")
+    else:
+        snapshot = _snapshot(options.log, options.situation)
+        last = Last(snapshot=snapshot, diagnosis=diagnose(load(), snapshot))
+    if options.format == "json":
+        print(msgspec.json.encode(last).decode())
+    else:
+        print(to_markdown(last.diagnosis, last.snapshot), end="")
+    return NOTHING

@@ -1,0 +1,89 @@
+"""A diagnosis as a MIME bundle: versioned JSON, static HTML without script, plain text."""
+
+from __future__ import annotations
+
+from html import escape
+from typing import Any
+
+import msgspec
+
+from dtdebug_taxonomy.diagnosis import Advice, Diagnosis
+from dtdebug_taxonomy.render import headline, reason_line, to_text
+
+MIME = "application/vnd.dtdebug.diagnosis+json"
+LIMIT = 4_000
+"""Bytes of JSON that may be saved in a notebook."""
+
+_STYLE = "border-left:4px solid #c77700;padding:4px 12px;margin:4px 0;font-family:sans-serif;max-width:60em"
+_ADDED, _REMOVED = "background:rgba(46,160,67,.18)", "background:rgba(248,81,73,.18)"
+
+
+def bundle(d: Diagnosis) -> dict[str, Any]:
+    """What is published under a failed cell."""
+    return {MIME: small(d), "text/html": to_html(d), "text/plain": to_text(d, advice=1)}
+
+
+def small(d: Diagnosis) -> dict[str, Any]:
+    """The JSON that a notebook saves: the head of each ranking, below `LIMIT` bytes."""
+    for symptoms, advice, diff in ((5, 3, 1_200), (3, 2, 600), (2, 1, 0)):
+        short = msgspec.structs.replace(
+            d,
+            symptoms=tuple(
+                msgspec.structs.replace(s, why=tuple(_shorter(r) for r in s.why[:3]) if i < 2 else ())  # noqa: PLR2004
+                for i, s in enumerate(d.symptoms[:symptoms])
+            ),
+            advice=tuple(
+                msgspec.structs.replace(a, diff=a.diff if len(a.diff) <= diff else "", because=tuple(_shorter(r) for r in a.because[:1]))
+                for a in d.advice[:advice]
+            ),
+            fix_patterns=d.fix_patterns[:3],
+            known=(),
+            notes=tuple(n[:120] for n in d.notes[:2]),
+            question=msgspec.structs.replace(d.question, why="", how="", command="") if d.question else None,
+        )
+        data = msgspec.json.encode(short)
+        if len(data) < LIMIT:
+            break
+    decoded: dict[str, Any] = msgspec.json.decode(data)
+    return decoded
+
+
+def _shorter(reason: Any) -> Any:
+    return msgspec.structs.replace(reason, words=reason.words[:80])
+
+
+def to_html(d: Diagnosis) -> str:
+    """Static HTML: no script, no style sheet, nothing from outside; every text is escaped."""
+    parts = [f'<div class="dtdebug" style="{_STYLE}"><b>dtdebug</b>: <b>{escape(headline(d))}</b>']
+    shown = d.symptoms[: 2 if d.verdict == "apart" else 1] if d.verdict != "unknown" else ()
+    reasons = [reason_line(r) for s in shown for r in s.why[:3]]
+    if reasons:
+        parts.append("<div>Why:</div><ul>" + "".join(f"<li>{escape(r)}</li>" for r in dict.fromkeys(reasons)) + "</ul>")
+    if d.culprits:
+        parts.append(f"<div>First seen on rank {', '.join(map(str, d.culprits))}.</div>")
+    if d.verdict != "unknown":
+        parts += [_advice(a, is_open=i == 0) for i, a in enumerate(d.advice[:3])]
+    if d.question:
+        choices = " / ".join(means for _, means in d.question.values)
+        parts.append(f"<div><b>Next question</b>: {escape(d.question.ask)} <i>{escape(choices)}</i></div>")
+    parts += [f"<div><small>note: {escape(n)}</small></div>" for n in d.notes]
+    parts.append("<div><small><code>%dtdebug</code> goes on from here; <code>%dtdebug off</code> keeps quiet.</small></div></div>")
+    return "".join(parts)
+
+
+def _advice(a: Advice, *, is_open: bool) -> str:
+    because = "".join(f"<div><small>because: {escape(reason_line(r))}</small></div>" for r in a.because[:2])
+    return (
+        f"<details{' open' if is_open else ''}><summary><b>{escape(a.title)}</b> ({escape(a.band)}, {escape(a.pattern)}, "
+        f"about {a.minutes:g} min)</summary><div>{escape(a.why)}</div>{because}<div><b>Fix</b>: {escape(a.fix)}</div>{_diff(a.diff)}</details>"
+    )
+
+
+def _diff(diff: str) -> str:
+    if not diff:
+        return ""
+    rows = []
+    for line in diff.splitlines():
+        colour = _ADDED if line.startswith("+") else _REMOVED if line.startswith("-") else ""
+        rows.append(f'<span style="{colour}">{escape(line)}</span>' if colour else escape(line))
+    return '<pre style="margin:4px 0;padding:4px 8px;overflow-x:auto">' + "\n".join(rows) + "</pre>"

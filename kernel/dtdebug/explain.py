@@ -1,0 +1,131 @@
+"""Long explanations that need no run: a symptom, a fix pattern, an evidence, an observation, the tree."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from difflib import get_close_matches
+
+from dtdebug_taxonomy.knowledge import STUDY, Knowledge
+from dtdebug_taxonomy.labs import cause_diff
+from dtdebug_taxonomy.model import MINUTES, Evidence, Observation, Pattern, Symptom
+
+_STUDY_NAME = "TOSEM'23 (arXiv 2112.06222)"
+
+
+class UnknownName(KeyError):
+    """No symptom, pattern, evidence or observation has this name; the text suggests some."""
+
+    def __str__(self) -> str:
+        return str(self.args[0])
+
+
+def explain(knowledge: Knowledge, name: str) -> str:
+    """The page of a symptom (by code or id), fix pattern, evidence or observation, as Markdown.
+
+    Raises:
+        UnknownName: nothing has this name.
+    """
+    wanted = name.strip()
+    try:
+        return "\n".join(_symptom(knowledge, knowledge.symptom(wanted)))
+    except KeyError:
+        pass
+    low = wanted.lower()
+    for pattern in knowledge.patterns.values():
+        if low in (pattern.id, pattern.name.lower()):
+            return "\n".join(_pattern(knowledge, pattern))
+    if low in knowledge.evidence:
+        return "\n".join(_evidence(knowledge, knowledge.evidence[low]))
+    if low in knowledge.observations:
+        return "\n".join(_observation(knowledge.observations[low]))
+    names = [*knowledge.symptoms, *(s.id for s in knowledge.symptoms.values()), *knowledge.patterns]
+    near = get_close_matches(wanted, [*names, *knowledge.evidence, *knowledge.observations], n=3)
+    hint = f"; near: {', '.join(near)}" if near else "; `dtdebug explain` lists all"
+    raise UnknownName(f"{name!r} is no symptom, fix pattern, evidence or observation{hint}")
+
+
+def index(knowledge: Knowledge) -> str:
+    """All symptoms with their published counts, and the fix patterns."""
+    rows = [f"{s.code:<10} {s.counts[STUDY].faults:>4}  {s.title}" for s in knowledge.symptoms.values()]
+    patterns = [f"  {p.id:<40} {p.title}" for p in knowledge.patterns.values()]
+    return "\n".join([f"code     faults  symptom ({_STUDY_NAME})", *rows, "", "fix patterns", *patterns])
+
+
+def _symptom(knowledge: Knowledge, s: Symptom) -> Iterator[str]:
+    counts = s.counts[STUDY]
+    yield f"# {s.code} {s.title}"
+    yield ""
+    yield s.summary.strip()
+    yield ""
+    by_framework = ", ".join(f"{k} {n}" for k, n in counts.frameworks.items())
+    yield f"Stage: {s.stage}. {counts.faults} of 637 faults in {_STUDY_NAME}: {by_framework}."
+    if s.apart:
+        yield from ("", "## How to tell it from its neighbours", "", s.apart.strip())
+    if s.cause:
+        yield from ("", "## Causes and fixes")
+    for c in s.cause:
+        yield ""
+        yield f"### {c.title} (`{c.id}`)"
+        yield ""
+        yield c.why.strip()
+        yield ""
+        yield f"Fix ({knowledge.patterns[c.pattern].name}, about {MINUTES[c.effort]:g} min): {c.fix.strip()}"
+        if diff := cause_diff(c):
+            yield from ("", "```diff", diff.rstrip("\n"), "```")
+        if c.evidence:
+            yield from ("", "Seen with it:")
+            yield from (f"- {_meaning(knowledge, name)} ({word})" for name, word in c.evidence.items())
+    if counts.fix_patterns:
+        yield from ("", "## How such faults were fixed", "")
+        ordered = sorted(counts.fix_patterns.items(), key=lambda row: -row[1])
+        yield from (f"- {name}: {n}" for name, n in ordered)
+    if s.reference:
+        yield from ("", "## References", "")
+        yield from (f"- {r.title}: {r.url}" for r in s.reference)
+
+
+def _meaning(knowledge: Knowledge, name: str) -> str:
+    key, _, value = name.partition("=")
+    if value:
+        o = knowledge.observations[key]
+        return f"{o.ask} {next(v.means for v in o.value if v.value == value)}"
+    return knowledge.evidence[name].means
+
+
+def _pattern(knowledge: Knowledge, p: Pattern) -> Iterator[str]:
+    total = sum(s.counts[STUDY].fix_patterns.get(p.name, 0) for s in knowledge.symptoms.values())
+    yield f"# {p.title} (`{p.name}`)"
+    yield ""
+    yield p.how.strip()
+    yield ""
+    yield f"{total} faults were fixed so in {_STUDY_NAME}:"
+    rows = [(s.counts[STUDY].fix_patterns.get(p.name, 0), s) for s in knowledge.symptoms.values()]
+    yield from (f"- {s.code} {s.title}: {n}" for n, s in sorted(rows, key=lambda row: -row[0]) if n)
+
+
+def _evidence(knowledge: Knowledge, e: Evidence) -> Iterator[str]:
+    yield f"# {e.id}"
+    yield ""
+    yield e.means
+    yield ""
+    yield f"Role: {e.role}." + (" One-process programs print it too." if e.generic else "")
+    for title, patterns in (("Printed as", e.text), ("Raised as", e.exception), ("Said as", e.says)):
+        if patterns:
+            yield from ("", f"{title}:", *(f"- `{p}`" for p in patterns))
+    if e.symptoms:
+        yield from ("", "Of the faults that show it first:")
+        yield from (f"- {word} {code} {knowledge.symptoms[code].title}" for code, word in e.symptoms.items())
+    if e.cite:
+        yield from ("", f"Where it comes from: {e.cite}")
+
+
+def _observation(o: Observation) -> Iterator[str]:
+    yield f"# {o.key}: {o.ask}"
+    yield ""
+    yield o.why.strip()
+    yield ""
+    yield f"How to find out: {o.how.strip()}"
+    if o.command:
+        yield from ("", "```sh", o.command, "```")
+    yield from ("", "Answers:")
+    yield from (f"- `{v.value}`: {v.means}" for v in o.value)

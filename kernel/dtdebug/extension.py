@@ -1,0 +1,135 @@
+"""The notebook extension: one `post_run_cell` hook that notices failed cells.
+
+Nothing is patched and nothing replaces another tool's handler. A passing cell costs a few
+dictionary look-ups; all else happens only when a cell has failed.
+"""
+
+from __future__ import annotations
+
+import sys
+from typing import Any
+
+from dtdebug.tail import Tail
+
+_installed: Extension | None = None
+
+
+class Extension:
+    """What `%load_ext dtdebug` sets up in one shell."""
+
+    def __init__(self, shell: Any) -> None:
+        self.shell = shell
+        self.tail = Tail()
+        self.quiet = False
+        """`%dtdebug off`: nothing appears under failed cells."""
+        self.debug = False
+        """Show the whole traceback of a failure of ours."""
+        self.snapshot: Any = None
+        """Snapshot of the last failed cell, or None."""
+        self.diagnosis: Any = None
+        self.wizard: Any = None
+        """The wizard's view that is on the screen."""
+        self._seen = sys.__dict__.get("last_value")
+
+    def install(self) -> None:
+        """Registers the hooks and the magic."""
+        from dtdebug.magic import register
+
+        self.shell.events.register("pre_run_cell", self.before)
+        self.shell.events.register("post_run_cell", self.after)
+        self.tail.attach()
+        register(self)
+
+    def remove(self) -> None:
+        """Undoes `install`."""
+        for event, hook in (("pre_run_cell", self.before), ("post_run_cell", self.after)):
+            if hook in self.shell.events.callbacks[event]:
+                self.shell.events.unregister(event, hook)
+        self.tail.detach()
+        self.shell.magics_manager.magics["line"].pop("dtdebug", None)
+
+    def before(self, info: Any = None) -> None:
+        """A cell begins."""
+        self.tail.clear()
+
+    def after(self, result: Any = None) -> None:
+        """A cell has ended: diagnose it if it failed, and never raise."""
+        try:
+            exception = None
+            if result is not None:
+                exception = result.error_in_exec if result.error_in_exec is not None else result.error_before_exec
+            last = sys.__dict__.get("last_value")  # the dictionary: a miss of getattr on sys is slow
+            if exception is None:
+                if last is None or last is self._seen:
+                    if self.tail.alarmed or self._command_failed(result):
+                        self._look(None, result)
+                    return
+                exception = last  # shown, but swallowed by %run, %%capture or repr
+            self._seen = last
+            self._look(exception, result)
+        except BaseException as error:
+            self.report_own(error)
+
+    def _command_failed(self, result: Any) -> bool:
+        """A `!command` of this cell ended with a status other than 0: IPython calls such a cell ok."""
+        if not self.shell.user_ns.get("_exit_code"):
+            return False
+        cell = getattr(getattr(result, "info", None), "raw_cell", None) or ""
+        return "!" in cell or "%sx" in cell or "%system" in cell
+
+    def _look(self, exception: BaseException | None, result: Any) -> None:
+        """Diagnoses a failed cell and publishes what is worth showing."""
+        cell = getattr(getattr(result, "info", None), "raw_cell", None) or ""
+        if "%dtdebug" in cell or type(exception).__name__ == "UsageError":
+            return
+        from dtdebug.failed import look
+
+        found = look(exception, output=self.tail.text(), cell=cell)
+        if found is None:
+            return
+        self.snapshot, self.diagnosis = found
+        if not self.quiet:
+            from dtdebug.display import bundle
+
+            self.publish(bundle(self.diagnosis))
+
+    def publish(self, data: dict[str, Any]) -> None:
+        """Shows a MIME bundle as an output of the running cell."""
+        self.shell.display_pub.publish(data)
+
+    def report_own(self, error: BaseException) -> None:
+        """A failure of ours is one line; with `%dtdebug debug` its traceback."""
+        try:
+            if self.debug:
+                import traceback
+
+                traceback.print_exception(error)
+            else:
+                print(f"dtdebug: failed itself ({type(error).__name__}); `%dtdebug debug` shows more", file=sys.stderr)
+        except Exception:  # noqa: S110 - there is nobody left to tell
+            pass
+
+
+def load(shell: Any) -> None:
+    """Installs the extension once for a shell; loading again changes nothing."""
+    global _installed
+    if _installed is not None and _installed.shell is shell:
+        return
+    if _installed is not None:
+        _installed.remove()
+    extension = Extension(shell)
+    extension.install()
+    _installed = extension
+
+
+def unload(shell: Any) -> None:
+    """Removes the extension from a shell."""
+    global _installed
+    if _installed is not None:
+        _installed.remove()
+        _installed = None
+
+
+def installed() -> Extension | None:
+    """The extension of this process, if it is loaded."""
+    return _installed

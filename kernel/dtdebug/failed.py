@@ -1,0 +1,40 @@
+"""Looks at a failed cell: is it distributed training, and what is wrong?"""
+
+from __future__ import annotations
+
+import re
+import sys
+
+from dtdebug_taxonomy.diagnosis import Diagnosis
+from dtdebug_taxonomy.snapshot import Snapshot
+
+_FRAMEWORKS = ("torch", "tensorflow", "keras", "horovod", "jax", "deepspeed", "mpi4py", "ray")
+_WORTH_A_LOOK = re.compile(
+    r"(?i)torch|nccl|gloo|horovod|\bmpi|deepspeed|megatron|colossal|accelerate|tensorflow|keras|cuda|\brank\b|srun|"
+    r"lightning|rendezvous|nvcc|distributed"
+)
+
+
+def look(exception: BaseException | None, *, output: str, cell: str) -> tuple[Snapshot, Diagnosis] | None:
+    """The snapshot and diagnosis of a failed cell, or None where nothing speaks of distributed training."""
+    if not _worth_a_look(exception, output, cell):
+        return None
+    from dtdebug.capture import capture
+    from dtdebug.last import Last
+    from dtdebug_taxonomy.diagnosis import diagnose
+    from dtdebug_taxonomy.knowledge import load
+
+    snapshot = capture(exception, output=output, cell=cell)
+    diagnosis = diagnose(load(), snapshot)
+    if not diagnosis.recognised:
+        return None
+    Last(snapshot=snapshot, diagnosis=diagnosis).save()
+    return snapshot, diagnosis
+
+
+def _worth_a_look(exception: BaseException | None, output: str, cell: str) -> bool:
+    """A quick look, so that the first plain error of a notebook does not load the knowledge."""
+    if any(name in sys.modules for name in _FRAMEWORKS):
+        return True
+    message = str(exception)[:4_000] if exception is not None else ""
+    return any(_WORTH_A_LOOK.search(text) for text in (message, cell, output))

@@ -1,0 +1,1 @@
+"""Reads logs of any size."""

@@ -1,0 +1,187 @@
+"""The `%dtdebug` magic: what the last failure was, why, and what to do next."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from dtdebug.extension import Extension
+
+USAGE = """%dtdebug                     the wizard, with everything that was measured filled in
+%dtdebug why                 every finding and what it does to the leading symptoms
+%dtdebug ask                 the next question
+%dtdebug answer KEY VALUE    answers it (or any other: %dtdebug explain KEY lists the values)
+%dtdebug say TEXT            tell in plain words what you see
+%dtdebug explain [NAME]      a symptom code, fix pattern, evidence or observation
+%dtdebug report [FILE]       a Markdown report to paste into an issue
+%dtdebug resume              the wizard where it was before the kernel was restarted
+%dtdebug off | on            nothing, or the answer, appears under failed cells
+%dtdebug debug               tracebacks of dtdebug's own failures"""
+
+
+def register(extension: Extension) -> None:
+    """Adds `%dtdebug` to a shell."""
+
+    def dtdebug(line: str) -> None:
+        run(extension, line)
+
+    dtdebug.__doc__ = f"Why did my distributed run fail?\n\n{USAGE}"
+    extension.shell.register_magic_function(dtdebug, "line", "dtdebug")
+
+
+def run(extension: Extension, line: str) -> None:
+    """One call of the magic; a failure of ours becomes one line."""
+    try:
+        words = shlex.split(line)
+    except ValueError:
+        words = line.split()
+    verb, rest = (words[0], words[1:]) if words else ("", [])
+    action = _VERBS.get(verb)
+    if action is None:
+        print(f"dtdebug: no verb {verb!r}.\n{USAGE}")
+        return
+    try:
+        action(extension, rest)
+    except (KeyError, ValueError, OSError) as error:
+        print(f"dtdebug: {error}")
+    except Exception as error:
+        extension.report_own(error)
+
+
+def _session(extension: Extension) -> Any:
+    """The wizard session of the last failure; an empty one if nothing has failed."""
+    from dtdebug.wizard.session import Session
+    from dtdebug_taxonomy.snapshot import Snapshot
+
+    view = extension.wizard
+    if view is not None and (extension.snapshot is None or view.session.snapshot.exception == extension.snapshot.exception):
+        return view.session
+    return Session(snapshot=extension.snapshot or Snapshot())
+
+
+def _wizard(extension: Extension, rest: list[str]) -> None:
+    from dtdebug.wizard.view import show
+
+    extension.wizard = show(extension.shell, _session(extension))
+
+
+def _resume(extension: Extension, rest: list[str]) -> None:
+    from dtdebug.wizard.session import resume
+    from dtdebug.wizard.view import show
+
+    session = resume()
+    if session is None:
+        print("dtdebug: no wizard was left open")
+        return
+    extension.snapshot = session.snapshot
+    extension.wizard = show(extension.shell, session)
+
+
+def _why(extension: Extension, rest: list[str]) -> None:
+    from dtdebug.wizard.session import diagnosis_of
+    from dtdebug_taxonomy.render import reason_line
+
+    d = diagnosis_of(_session(extension))
+    for s in d.symptoms[:3]:
+        print(f"{s.code} {s.title}: {s.band} ({s.probability:.0%})")
+        for r in s.why:
+            print(f"  {r.weight:+.1f} {reason_line(r)}")
+        if not s.why:
+            print("  only how often it occurs in the published counts")
+
+
+def _ask(extension: Extension, rest: list[str]) -> None:
+    from dtdebug.wizard.session import diagnosis_of
+
+    question = diagnosis_of(_session(extension)).question
+    if question is None:
+        print("dtdebug: no question would pay for the time that it takes")
+        return
+    print(question.ask)
+    for value, means in question.values:
+        print(f"  {value}: {means}")
+    print(f"%dtdebug answer {question.key} VALUE\n{question.why}\nHow to find out: {question.how}")
+    if question.command:
+        print(f"  {question.command}")
+
+
+def _answer(extension: Extension, rest: list[str]) -> None:
+    if len(rest) != 2:  # noqa: PLR2004
+        print("dtdebug: %dtdebug answer KEY VALUE")
+        return
+    _go_on(extension, _session(extension).answer(rest[0], rest[1]))
+
+
+def _say(extension: Extension, rest: list[str]) -> None:
+    _go_on(extension, _session(extension).describe(" ".join(rest)))
+
+
+def _go_on(extension: Extension, session: Any) -> None:
+    """Keeps a changed session and shows what is now believed."""
+    from dtdebug.display import bundle
+    from dtdebug.wizard.session import diagnosis_of
+    from dtdebug.wizard.view import keep
+
+    extension.wizard = keep(session)
+    extension.snapshot = session.snapshot
+    extension.diagnosis = diagnosis_of(session)
+    extension.publish(bundle(extension.diagnosis))
+
+
+def _explain(extension: Extension, rest: list[str]) -> None:
+    from dtdebug.explain import explain, index
+    from dtdebug_taxonomy.knowledge import load
+
+    text = explain(load(), " ".join(rest)) if rest else index(load())
+    extension.publish({"text/plain": text, "text/markdown": text if rest else f"```\n{text}\n```"})
+
+
+def _report(extension: Extension, rest: list[str]) -> None:
+    from dtdebug.wizard.session import diagnosis_of
+    from dtdebug_taxonomy.render import to_markdown
+
+    session = _session(extension)
+    text = to_markdown(diagnosis_of(session), session.snapshot)
+    if rest:
+        Path(rest[0]).write_text(text, encoding="utf-8")
+        print(f"dtdebug: wrote {rest[0]}")
+    else:
+        print(text)
+
+
+def _off(extension: Extension, rest: list[str]) -> None:
+    extension.quiet = True
+    print("dtdebug: quiet; %dtdebug on turns it on again")
+
+
+def _on(extension: Extension, rest: list[str]) -> None:
+    extension.quiet = False
+    print("dtdebug: on")
+
+
+def _debug(extension: Extension, rest: list[str]) -> None:
+    extension.debug = True
+    print("dtdebug: will show tracebacks of its own failures")
+
+
+def _help(extension: Extension, rest: list[str]) -> None:
+    print(USAGE)
+
+
+_VERBS: dict[str, Callable[[Extension, list[str]], None]] = {
+    "": _wizard,
+    "why": _why,
+    "ask": _ask,
+    "answer": _answer,
+    "say": _say,
+    "explain": _explain,
+    "report": _report,
+    "resume": _resume,
+    "off": _off,
+    "on": _on,
+    "debug": _debug,
+    "help": _help,
+}

@@ -1,0 +1,59 @@
+"""The user's state directory: the last diagnosis, and wizard sessions that survive a restart.
+
+Files are 0600 in a folder that is 0700. A folder that can't be written is no error: what
+would have been kept is then lost with the process, and `save` says so by returning False.
+"""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from contextlib import suppress
+from pathlib import Path
+from typing import TypeVar
+
+import msgspec
+
+T = TypeVar("T")
+
+
+def folder() -> Path:
+    """`$DTDEBUG_STATE`, or the platform's state directory for dtdebug."""
+    chosen = os.environ.get("DTDEBUG_STATE")
+    if chosen:
+        return Path(chosen)
+    from platformdirs import user_state_path
+
+    return user_state_path("dtdebug", appauthor=False)
+
+
+def save(name: str, value: object) -> bool:
+    """Writes a record as JSON by atomic rename; False if the directory can't be written."""
+    temporary = ""
+    try:
+        home = folder()
+        home.mkdir(mode=0o700, parents=True, exist_ok=True)
+        handle, temporary = tempfile.mkstemp(dir=home, prefix=f".{name}.")  # created 0600
+        with os.fdopen(handle, "wb") as file:
+            file.write(msgspec.json.encode(value))
+        Path(temporary).replace(home / name)
+    except OSError:
+        if temporary:
+            with suppress(OSError):
+                Path(temporary).unlink()
+        return False
+    return True
+
+
+def load(name: str, kind: type[T]) -> T | None:
+    """A saved record, or None if there is none or it can't be read."""
+    try:
+        return msgspec.json.decode((folder() / name).read_bytes(), type=kind)
+    except (OSError, msgspec.MsgspecError):
+        return None
+
+
+def forget(name: str) -> None:
+    """Removes a saved record if it is there."""
+    with suppress(OSError):
+        (folder() / name).unlink()

@@ -1,0 +1,69 @@
+"""Keeps the last part of what a cell printed, stdout and stderr together.
+
+ipykernel's stream hooks are per thread and run on the IO thread, so they are registered
+there. A terminal has no such streams: the tail stays empty.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections import deque
+from collections.abc import Callable
+from typing import Any
+
+LIMIT = 64_000
+"""Characters that are kept."""
+_SIGNS = ("Traceback (most recent call last)", "Error on Rank")
+"""Signs of a failure that a cell printed and did not raise."""
+
+
+class Tail:
+    """The tail of one cell's output; `alarmed` tells that a sign of failure went by."""
+
+    def __init__(self) -> None:
+        self._parts: deque[str] = deque()
+        self._size = 0
+        self.alarmed = False
+        self._hooks: list[tuple[Any, Callable[[Any], Any]]] = []
+
+    def attach(self) -> None:
+        """Begins to listen to this process's streams."""
+        for stream in (sys.stdout, sys.stderr):
+            if hasattr(stream, "pub_thread") and hasattr(stream, "register_hook"):
+                hook = self._listen
+                stream.pub_thread.schedule(lambda s=stream, h=hook: s.register_hook(h))
+                self._hooks.append((stream, hook))
+
+    def detach(self) -> None:
+        """Stops listening."""
+        for stream, hook in self._hooks:
+            stream.pub_thread.schedule(lambda s=stream, h=hook: s.unregister_hook(h))
+        self._hooks.clear()
+
+    def clear(self) -> None:
+        """Forgets what was printed: a new cell begins."""
+        self._parts.clear()
+        self._size = 0
+        self.alarmed = False
+
+    def text(self) -> str:
+        """What was printed, the last `LIMIT` characters."""
+        for stream, _ in self._hooks:
+            stream.flush()
+        return "".join(self._parts)[-LIMIT:]
+
+    def _listen(self, message: Any) -> Any:
+        try:
+            if message["header"]["msg_type"] == "stream":
+                self._add(message["content"]["text"])
+        except Exception:  # noqa: S110 - the user's output goes on whatever becomes of ours
+            pass
+        return message
+
+    def _add(self, text: str) -> None:
+        text = text[-LIMIT:]
+        self._parts.append(text)
+        self._size += len(text)
+        while self._size - len(self._parts[0]) >= LIMIT:
+            self._size -= len(self._parts.popleft())
+        self.alarmed = self.alarmed or any(sign in text for sign in _SIGNS)

@@ -1,0 +1,199 @@
+"""The wizard as a pure state machine: an immutable session and its transitions.
+
+A session is what was captured and the steps taken since; answers, open questions and the
+diagnosis all follow from these two. Going back drops the last step, so nothing can be
+undone by half.
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Mapping
+from typing import Literal
+
+import msgspec
+
+from dtdebug.clean import clean
+from dtdebug_taxonomy.diagnosis import Asked, Diagnosis, Known, diagnose
+from dtdebug_taxonomy.knowledge import Knowledge, load
+from dtdebug_taxonomy.snapshot import Snapshot
+
+VERSION = 1
+"""Version of the saved form; another one is not read."""
+
+_SITUATION = 8 * 1024
+"""Characters of the user's words that a session keeps."""
+_OUTPUT = 64 * 1024
+"""Characters of program output that a session keeps: the end, where runs fail."""
+
+
+class Step(msgspec.Struct, frozen=True, kw_only=True):
+    """One thing that the user did."""
+
+    kind: Literal["answered", "unknown", "described", "finished"]
+    key: str = ""
+    value: str = ""
+    """Of `answered` the value; of `described` the words as they were before."""
+
+
+class Session(msgspec.Struct, frozen=True, kw_only=True):
+    """A snapshot and the steps taken since; every transition returns a new session.
+
+    The snapshot is bounded when the session is made, so that a resumed session sees
+    exactly what the interrupted one saw.
+    """
+
+    v: int = VERSION
+    snapshot: Snapshot
+    steps: tuple[Step, ...] = ()
+
+    def __post_init__(self) -> None:
+        """Whoever makes a session, it is small enough to be saved after every step."""
+        msgspec.structs.force_setattr(self, "snapshot", _bounded(self.snapshot))
+
+    @property
+    def answers(self) -> tuple[tuple[str, str], ...]:
+        """(key, value) of what was answered, in the order of the latest answer to each key."""
+        return tuple((key, value) for key, value in self._latest().items() if value is not None)
+
+    @property
+    def unknown(self) -> tuple[str, ...]:
+        """Keys that the user could not answer."""
+        return tuple(key for key, value in self._latest().items() if value is None)
+
+    @property
+    def stopped(self) -> bool:
+        """The user has stopped, or no question was left; any further step goes on."""
+        return bool(self.steps) and self.steps[-1].kind == "finished"
+
+    def _latest(self) -> dict[str, str | None]:
+        latest: dict[str, str | None] = {}
+        for step in self.steps:
+            if step.kind in ("answered", "unknown"):
+                latest.pop(step.key, None)
+                latest[step.key] = step.value if step.kind == "answered" else None
+        return latest
+
+    def answer(self, key: str, value: str, knowledge: Knowledge | None = None) -> Session:
+        """Answers a question, or overrides what was answered or measured before.
+
+        Raises:
+            ValueError: no such observation, or no such value; the text says which there are.
+        """
+        observations = (knowledge or load()).observations
+        key, value = _existing(key, observations), value.strip().lower()
+        values = [v.value for v in observations[key].value]
+        if value not in values:
+            raise ValueError(f"{_short(value)} is no value of {key}: choose one of {', '.join(values)}")
+        return self._after(Step(kind="answered", key=key, value=value))
+
+    def dont_know(self, key: str, knowledge: Knowledge | None = None) -> Session:
+        """Puts a question aside, and takes back an answer that was given to it.
+
+        Raises:
+            ValueError: no such observation.
+        """
+        return self._after(Step(kind="unknown", key=_existing(key, (knowledge or load()).observations)))
+
+    def describe(self, text: str) -> Session:
+        """Adds to what the user tells in plain words; what exceeds the limit is left out."""
+        text = clean(text.encode("utf-8", "replace").decode()).strip()
+        if not text:
+            return self
+        before = self.snapshot.situation
+        snapshot = msgspec.structs.replace(self.snapshot, situation=f"{before}\n{text}" if before else text)
+        step = Step(kind="described", value=before)
+        return msgspec.structs.replace(self, snapshot=snapshot, steps=(*self.steps, step))
+
+    def finish(self) -> Session:
+        """Asks nothing more."""
+        return self if self.stopped else self._after(Step(kind="finished"))
+
+    def back(self) -> Session:
+        """The session before its last step; itself if there is none."""
+        if not self.steps:
+            return self
+        *steps, last = self.steps
+        snapshot = self.snapshot
+        if last.kind == "described":
+            snapshot = msgspec.structs.replace(snapshot, situation=last.value)
+        return msgspec.structs.replace(self, snapshot=snapshot, steps=tuple(steps))
+
+    def _after(self, step: Step) -> Session:
+        return msgspec.structs.replace(self, steps=(*self.steps, step))
+
+    def diagnosis(self, knowledge: Knowledge | None = None) -> Diagnosis:
+        """What is believed now; the order of answers does not matter."""
+        return diagnose(knowledge or load(), self.snapshot, dict(sorted(self.answers)), tuple(sorted(self.unknown)))
+
+    def question(self, diagnosis: Diagnosis) -> Asked | None:
+        """The question to ask now, or None if none pays or the user has stopped."""
+        return None if self.stopped else diagnosis.question
+
+
+def heard(diagnosis: Diagnosis) -> Known | None:
+    """What the captured text hints at for the question that is asked."""
+    asked = diagnosis.question
+    return next((k for k in diagnosis.known if asked is not None and k.key == asked.key), None)
+
+
+def default(diagnosis: Diagnosis) -> str | None:
+    """The value that pressing Enter takes: the one that was heard, if it is only one."""
+    hint = heard(diagnosis)
+    return hint.values[0] if hint is not None and len(hint.values) == 1 else None
+
+
+def known_line(known: Known) -> str:
+    """A known observation with its source, in one line."""
+    because = f", because {' '.join(known.words.split())}" if known.words else ""
+    return f"{known.source}: {known.key} = {' or '.join(known.values)}{because}"
+
+
+def to_json(session: Session) -> bytes:
+    """The saved form."""
+    return msgspec.json.encode(session)
+
+
+def from_json(data: bytes) -> Session | None:
+    """A saved session; None if it is broken or of another version."""
+    try:
+        session = msgspec.json.decode(data, type=Session)
+    except (msgspec.MsgspecError, ValueError, RecursionError):
+        return None
+    return session if session.v == VERSION else None
+
+
+def _existing(key: str, observations: Mapping[str, object]) -> str:
+    """The key as the knowledge spells it."""
+    name = key.strip().lower().replace("-", "_")
+    if name in observations:
+        return name
+    near = difflib.get_close_matches(name, observations, n=1)
+    hint = f"did you mean {near[0]}?" if near else "`dtdebug explain` lists those there are"
+    raise ValueError(f"no observation is called {_short(key)}: {hint}")
+
+
+def _short(text: str) -> str:
+    text = " ".join(clean(text).split())
+    return repr(text if len(text) <= 30 else text[:27] + "...")
+
+
+def _bounded(snapshot: Snapshot) -> Snapshot:
+    """The snapshot with the beginning of the user's words and the end of the output."""
+    if len(snapshot.situation) > _SITUATION:
+        snapshot = msgspec.structs.replace(snapshot, situation=snapshot.situation[:_SITUATION])
+    output = snapshot.output
+    if len(output) <= _OUTPUT:
+        return snapshot
+    begin = len(output) - _OUTPUT
+    begin = output.find("\n", begin - 1) + 1 or begin  # at a line's beginning, unless there is none
+    dropped = output.count("\n", 0, begin)
+    return msgspec.structs.replace(
+        snapshot, output=output[begin:], first_lines=_shifted(snapshot.first_lines or ((1, 1),), dropped)
+    )
+
+
+def _shifted(first_lines: tuple[tuple[int, int], ...], dropped: int) -> tuple[tuple[int, int], ...]:
+    """Line numbers of the whole, once the first lines of an excerpt are dropped."""
+    ahead = [(1, whole + dropped + 1 - line) for line, whole in first_lines if line <= dropped + 1]
+    return (*ahead[-1:], *((line - dropped, whole) for line, whole in first_lines if line > dropped + 1))
