@@ -20,6 +20,7 @@ def run_case(knowledge: Knowledge, case: Mapping[str, Any], most_questions: int 
 
     Raises:
         ValueError: a key has the wrong type.
+
     """
     begin = time.perf_counter()
     texts = {name: case.get(name) or "" for name in ("situation", "evidence")}

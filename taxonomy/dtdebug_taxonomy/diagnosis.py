@@ -140,10 +140,13 @@ def diagnose(
         symptoms=symptoms,
         advice=_advice(knowledge, ranking, findings),
         fix_patterns=tuple(
-            RankedPattern(pattern=name, probability=round(p, 4)) for name, p in engine.fix_patterns(knowledge, ranking).items()
+            RankedPattern(pattern=name, probability=round(p, 4))
+            for name, p in engine.fix_patterns(knowledge, ranking).items()
         ),
         question=_question(knowledge, ranking, findings, verdict, skip),
-        known=tuple(Known(key=f.evidence, values=f.values, source=f.source, words=f.words) for f in findings if f.values),
+        known=tuple(
+            Known(key=f.evidence, values=f.values, source=f.source, words=f.words) for f in findings if f.values
+        ),
         culprits=_culprits(knowledge, snapshot, roots),
         notes=snapshot.notes,
     )
@@ -253,7 +256,14 @@ def is_distributed(snapshot: Snapshot) -> bool:
         part in frame.file.replace("\\", "/")
         for info in _walk(snapshot.exception)
         for frame in info.frames
-        for part in ("/torch/distributed/", "/torch/nn/parallel/", "/deepspeed/", "/horovod/", "/colossalai/", "/tensorflow/python/distribute/")
+        for part in (
+            "/torch/distributed/",
+            "/torch/nn/parallel/",
+            "/deepspeed/",
+            "/horovod/",
+            "/colossalai/",
+            "/tensorflow/python/distribute/",
+        )
     )
 
 

@@ -87,10 +87,12 @@ def _best(knowledge: Knowledge, finding: Finding) -> str:
     return max(share, key=lambda code: share[code])
 
 
-def rank_causes(knowledge: Knowledge, symptom: Symptom, findings: Sequence[Finding]) -> tuple[tuple[Cause | None, float], ...]:
+def rank_causes(
+    knowledge: Knowledge, symptom: Symptom, findings: Sequence[Finding]
+) -> tuple[tuple[Cause | None, float], ...]:
     """Causes of one symptom given that it is the symptom, best first, with "none of these"."""
     prior = cause_priors(knowledge, symptom)
-    named = {name.partition("=")[0] for c in symptom.cause for name in c.evidence}
+    named = named_by_causes(knowledge, symptom)
     relevant = [f for f in findings if f.evidence in named]
     scored = []
     for cause, p in prior:
@@ -105,15 +107,25 @@ def rank_causes(knowledge: Knowledge, symptom: Symptom, findings: Sequence[Findi
 
 def cause_ratio(knowledge: Knowledge, cause: Cause, finding: Finding) -> float:
     """Log of P(finding | cause) / P(finding | another cause)."""
-    if finding.values:
-        key = finding.evidence
-        row = _cause_row(knowledge, cause, key)
-        inside = math.fsum(row[v] for v in finding.values)
-        outside = math.fsum(knowledge.share(key, v) for v in finding.values)
+    return _cause_ratio(knowledge, cause, finding.evidence, finding.values, finding.trust)
+
+
+@lru_cache(maxsize=65536)
+def _cause_ratio(knowledge: Knowledge, cause: Cause, evidence: str, values: tuple[str, ...], trust: float) -> float:
+    if values:
+        row = _cause_row(knowledge, cause, evidence)
+        inside = math.fsum(row[v] for v in values)
+        outside = math.fsum(knowledge.share(evidence, v) for v in values)
     else:
-        inside = STRENGTHS[cause.evidence[finding.evidence]] if finding.evidence in cause.evidence else _UNSEEN
+        inside = STRENGTHS[cause.evidence[evidence]] if evidence in cause.evidence else _UNSEEN
         outside = _UNSEEN
-    return math.log(finding.trust * inside / outside + 1 - finding.trust)
+    return math.log(trust * inside / outside + 1 - trust)
+
+
+@lru_cache(maxsize=256)
+def named_by_causes(knowledge: Knowledge, symptom: Symptom) -> frozenset[str]:
+    """Evidence and observations that tell the causes of a symptom apart."""
+    return frozenset(name.partition("=")[0] for c in symptom.cause for name in c.evidence)
 
 
 @lru_cache(maxsize=8192)

@@ -77,7 +77,9 @@ def collect(knowledge: Knowledge, snapshot: Snapshot, answers: Mapping[str, str]
     for found in _exceptions(knowledge, snapshot.exception):
         note(found)
     for hit in _in_order(matchers.printed.hits(snapshot.output)):
-        note(_from_hit(hit._replace(line=snapshot.true_line(hit.line)), "printed", _rank_at(snapshot.output, hit.start)))
+        note(
+            _from_hit(hit._replace(line=snapshot.true_line(hit.line)), "printed", _rank_at(snapshot.output, hit.start))
+        )
     for hit in _in_order(said(matchers.said, snapshot.situation)):
         note(_from_hit(hit, "said", None))
 
@@ -93,7 +95,9 @@ def collect(knowledge: Knowledge, snapshot: Snapshot, answers: Mapping[str, str]
             known[key] = Finding(evidence=key, values=(value,), source="answered")
 
     alike = similarity.scores(knowledge, snapshot)
-    similar = [Finding(evidence="similar", source="similar", words=alike.words, scores=alike.scores)] if alike.scores else []
+    similar = (
+        [Finding(evidence="similar", source="similar", words=alike.words, scores=alike.scores)] if alike.scores else []
+    )
     return (*evidence.values(), *known.values(), *similar)
 
 
@@ -110,7 +114,10 @@ def _from_hit(hit: Hit, source: Source, rank: int | None) -> Finding:
     return Finding(evidence=hit.key, source=source, line=hit.line, words=hit.words[:200], rank=rank)
 
 
-_RANK = re.compile(r"\[(?:default|rank)?(\d{1,5})\]\s?:|^\s{0,3}(\d{1,5}):|\[\d+,(\d{1,5})\]<std|\[rank ?(\d{1,5})\]|\(RayTrainWorker[^)]{0,40}rank=(\d{1,5})")
+_RANK = re.compile(
+    r"\[(?:default|rank)?(\d{1,5})\]\s?:|^\s{0,3}(\d{1,5}):|\[\d+,(\d{1,5})\]<std|\[rank ?(\d{1,5})\]"
+    r"|\(RayTrainWorker[^)]{0,40}rank=(\d{1,5})"
+)
 
 
 def _rank_at(text: str, offset: int) -> int | None:
@@ -144,7 +151,9 @@ class _Matchers:
     def __init__(self, knowledge: Knowledge) -> None:
         evidence = knowledge.evidence.values()
         values = [(f"{o.key}={v.value}", v) for o in knowledge.observations.values() for v in o.value]
-        self.printed = Matcher([(e.id, p) for e in evidence for p in e.text] + [(k, p) for k, v in values for p in v.text])
+        self.printed = Matcher(
+            [(e.id, p) for e in evidence for p in e.text] + [(k, p) for k, v in values for p in v.text]
+        )
         spoken = [(e.id, p) for e in evidence for p in (*e.says, *e.text)]
         self.said = Matcher(spoken + [(k, p) for k, v in values for p in v.says])
 

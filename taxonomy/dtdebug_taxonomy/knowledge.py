@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from functools import cached_property, lru_cache
 from pathlib import Path
 from typing import TypeVar
 
 import msgspec
 
-from dtdebug_taxonomy.model import STRENGTHS, Evidence, MessageFile, Observation, Pattern, Record, Symptom
+from dtdebug_taxonomy.model import STRENGTHS, Evidence, MessageFile, Observation, Pattern, Record, Strength, Symptom
 
 HOME = Path(__file__).parent
 STUDY = "tosem23"
@@ -21,7 +22,7 @@ class KnowledgeError(ValueError):
     """A knowledge file cannot be read: the text names file, place and what was expected."""
 
 
-class _PatternFile(Record):
+class _PatternFile(Record, frozen=True):
     pattern: tuple[Pattern, ...]
 
 
@@ -59,6 +60,7 @@ class Knowledge:
 
         Raises:
             KeyError: no symptom has this name.
+
         """
         wanted = name.strip().lower()
         for s in self.symptoms.values():
@@ -86,9 +88,9 @@ class Knowledge:
         return self._shares[key][value]
 
 
-def _spread(given: dict[str, str], observation: Observation) -> dict[str, float]:
+def _spread(given: Mapping[str, Strength], observation: Observation) -> dict[str, float]:
     """A distribution over the values: the worded ones as said, the others share the rest."""
-    named = {v: STRENGTHS[w] for v, w in given.items()}  # type: ignore[index]
+    named = {v: STRENGTHS[w] for v, w in given.items()}
     rest = {v.value: STRENGTHS[v.share] for v in observation.value if v.value not in named}
     total = math.fsum(named.values())
     left = max(1.0 - total, 0.02) if rest else 0.0
@@ -108,6 +110,7 @@ def read(path: Path, kind: type[R]) -> R:
 
     Raises:
         KnowledgeError: not TOML, an unknown or missing key, a wrong type.
+
     """
     try:
         return msgspec.toml.decode(path.read_bytes(), type=kind)
@@ -121,11 +124,14 @@ def load(home: Path = HOME) -> Knowledge:
 
     Raises:
         KnowledgeError: a file is broken; the text names file, place and what was expected.
+
     """
     replace = msgspec.structs.replace
     files = sorted((home / "symptoms").glob("*.toml"))
     symptoms = tuple(replace(read(f, Symptom), id=f.stem) for f in files)
-    observations = tuple(replace(read(f, Observation), key=f.stem) for f in sorted((home / "observations").glob("*.toml")))
+    observations = tuple(
+        replace(read(f, Observation), key=f.stem) for f in sorted((home / "observations").glob("*.toml"))
+    )
     messages = {f.stem: read(f, MessageFile) for f in sorted((home / "messages").glob("*.toml"))}
     patterns = read(home / "patterns.toml", _PatternFile).pattern
     return Knowledge(symptoms, messages, observations, patterns)

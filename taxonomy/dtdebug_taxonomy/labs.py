@@ -19,5 +19,7 @@ def cause_diff(cause: Cause) -> str:
 @lru_cache(maxsize=64)
 def lab_diff(name: str, path: str = "train.py") -> str:
     """The unified diff from a lab's `before.py` to its `after.py`, for the file `path`."""
-    before, after = ((LABS / name / f).read_text(encoding="utf-8").splitlines(keepends=True) for f in ("before.py", "after.py"))
+    before, after = (
+        (LABS / name / f).read_text(encoding="utf-8").splitlines(keepends=True) for f in ("before.py", "after.py")
+    )
     return "".join(difflib.unified_diff(before, after, f"a/{path}", f"b/{path}"))

@@ -10,14 +10,18 @@ import re
 from bisect import bisect_right
 from collections.abc import Iterable, Iterator
 from functools import lru_cache
+from itertools import islice
 from typing import NamedTuple
 
 LINE_LIMIT = 2_000
 """Characters of a line that are looked at; what is longer is cut."""
 HITS_PER_PATTERN = 3
+LINES_PER_LITERAL = 48
+"""Lines with the same literal that are looked at, from the beginning and from the end: logs repeat themselves."""
 _MAX_REPEAT = 300
 _UNBOUNDED = re.compile(r"(?<!\\)(?:[*+]|\{\d+,\})")
 _SHORTEST_LITERAL = 3
+_WORD = re.compile(r"[a-z]{3,}")
 
 
 class Hit(NamedTuple):
@@ -132,31 +136,71 @@ class Matcher:
     """A fixed set of (key, pattern) pairs, applied to one text after another."""
 
     def __init__(self, patterns: Iterable[tuple[str, str]]) -> None:
-        self._rows = [(key, pattern, literals(pattern)) for key, pattern in patterns]
+        self._rows: dict[str, list[tuple[str, str]]] = {}
+        for key, pattern in patterns:
+            for literal in literals(pattern):
+                self._rows.setdefault(literal, []).append((key, pattern))
+        self._literals: dict[str, list[str]] = {}
+        for literal in self._rows:
+            self._literals.setdefault(_longest_word(literal), []).append(literal)
 
     def hits(self, text: str) -> Iterator[Hit]:
         """Hits in no particular order, at most `HITS_PER_PATTERN` for each pattern."""
+        if not text:
+            return
         text = clip_lines(text)
         lower = text.lower()
         if len(lower) != len(text):  # some letters grow when lowered: keep offsets true
-            lower = text = lower
-        seen: dict[str, bool] = {}
-        starts: list[int] | None = None
-        for key, pattern, needed in self._rows:
-            for literal in needed:
-                found = seen.get(literal)
-                if found is None:
-                    found = seen[literal] = literal in lower
-                if found:
-                    break
-            else:
-                continue
-            for number, match in enumerate(_compiled(pattern).finditer(text), 1):
-                if starts is None:
-                    starts = [0, *(m.end() for m in re.finditer("\n", text))]
-                yield Hit(key, bisect_right(starts, match.start()), match.start(), match.group(0))
-                if number == HITS_PER_PATTERN:
-                    break
+            text = lower
+        starts: list[int] = []
+        seen: set[tuple[str, int]] = set()
+        for literal in self._present(lower):
+            lines = _lines_with(literal, lower)
+            for key, pattern in self._rows[literal]:
+                for match in islice(_matches(pattern, text, lines), HITS_PER_PATTERN):
+                    starts = starts or [0, *(found.end() for found in re.finditer("\n", text))]
+                    if (key, match.start()) not in seen:
+                        seen.add((key, match.start()))
+                        yield Hit(key, bisect_right(starts, match.start()), match.start(), match.group(0))
+
+    def _present(self, lower: str) -> list[str]:
+        """The literals that occur. Looked up first in the text's vocabulary, which is far shorter than a log."""
+        vocabulary = "\n".join(set(_WORD.findall(lower)))
+        words = [word for word in self._literals if word in vocabulary]
+        return [literal for word in words for literal in self._literals[word] if literal in lower]
+
+
+def _lines_with(literal: str, lower: str) -> list[tuple[int, int]]:
+    """(begin, end) of the first and last lines that contain a literal, `LINES_PER_LITERAL` of each."""
+    spans: dict[tuple[int, int], None] = {}
+    at = lower.find(literal)
+    while at >= 0 and len(spans) < LINES_PER_LITERAL:
+        begin, end = _line_around(lower, at)
+        spans[begin, end] = None
+        at = lower.find(literal, end + 1)
+    at, first = lower.rfind(literal) if at >= 0 else -1, at
+    for _ in range(LINES_PER_LITERAL):
+        if at < first or at < 0:
+            break
+        begin, end = _line_around(lower, at)
+        spans[begin, end] = None
+        at = lower.rfind(literal, 0, begin)
+    return sorted(spans)
+
+
+def _line_around(text: str, at: int) -> tuple[int, int]:
+    end = text.find("\n", at)
+    return text.rfind("\n", 0, at) + 1, len(text) if end < 0 else end
+
+
+def _matches(pattern: str, text: str, lines: Iterable[tuple[int, int]]) -> Iterator[re.Match[str]]:
+    """The first match of a pattern in each of the lines."""
+    search = _compiled(pattern).search
+    return filter(None, (search(text, begin, end) for begin, end in lines))
+
+
+def _longest_word(literal: str) -> str:
+    return max(_WORD.findall(literal), key=len, default="")
 
 
 def clip_lines(text: str) -> str:

@@ -40,7 +40,7 @@ class Record(msgspec.Struct, frozen=True, forbid_unknown_fields=True, eq=False):
     """Base of all knowledge records: immutable, strict about keys, compared by identity."""
 
 
-class Evidence(Record, kw_only=True):
+class Evidence(Record, frozen=True, kw_only=True):
     """A fact about a run that may be so, with the ways to see it.
 
     `symptoms` reads: of the faults that show this first, so many are of that symptom. A
@@ -64,7 +64,7 @@ class Evidence(Record, kw_only=True):
     """Where the message is printed: an address, or path and function in a named release."""
 
 
-class MessageFile(Record, kw_only=True):
+class MessageFile(Record, frozen=True, kw_only=True):
     """`messages/NAME.toml`: what one framework or layer can print, grouped by family."""
 
     framework: str
@@ -72,14 +72,14 @@ class MessageFile(Record, kw_only=True):
     evidence: tuple[Evidence, ...]
 
 
-class Reference(Record, kw_only=True):
+class Reference(Record, frozen=True, kw_only=True):
     """Something to read on."""
 
     title: str
     url: str
 
 
-class Cause(Record, kw_only=True):
+class Cause(Record, frozen=True, kw_only=True):
     """One concrete thing that is wrong, and its fix."""
 
     id: str
@@ -97,7 +97,7 @@ class Cause(Record, kw_only=True):
     """Evidence id, or `observation=value`, to how often it is so when this is the cause."""
 
 
-class Counts(Record, kw_only=True):
+class Counts(Record, frozen=True, kw_only=True):
     """Published counts of one study."""
 
     faults: int
@@ -107,7 +107,7 @@ class Counts(Record, kw_only=True):
     """Published spelling of the pattern -> faults."""
 
 
-class Symptom(Record, kw_only=True):
+class Symptom(Record, frozen=True, kw_only=True):
     """What is seen: one leaf of the study, one file."""
 
     code: str
@@ -132,7 +132,7 @@ class Symptom(Record, kw_only=True):
     """File name without suffix; filled in by the loader."""
 
 
-class Value(Record, kw_only=True):
+class Value(Record, frozen=True, kw_only=True):
     """One possible answer to an observation's question."""
 
     value: str
@@ -143,7 +143,7 @@ class Value(Record, kw_only=True):
     text: tuple[str, ...] = ()
 
 
-class Observation(Record, kw_only=True):
+class Observation(Record, frozen=True, kw_only=True):
     """Something that a user can observe or dtdebug can measure, with its question."""
 
     ask: str
@@ -161,7 +161,7 @@ class Observation(Record, kw_only=True):
     """File name without suffix; filled in by the loader."""
 
 
-class Pattern(Record, kw_only=True):
+class Pattern(Record, frozen=True, kw_only=True):
     """A class of fixes of the study."""
 
     id: str

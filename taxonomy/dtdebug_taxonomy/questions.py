@@ -12,7 +12,7 @@ from collections.abc import Iterable, Mapping, Sequence
 
 import msgspec
 
-from dtdebug_taxonomy.engine import Ranking, cause_ratio, normalised
+from dtdebug_taxonomy.engine import Ranking, cause_ratio, named_by_causes, normalised
 from dtdebug_taxonomy.findings import Finding, likelihood_ratios
 from dtdebug_taxonomy.knowledge import Knowledge
 from dtdebug_taxonomy.model import MINUTES, STRENGTHS
@@ -21,7 +21,8 @@ _UNKNOWN_CAUSE_MINUTES = 240.0
 """Finding a cause that the knowledge does not hold."""
 _ASKING = 0.25
 """Minutes to read and answer a question; finding out costs the observation's effort once more in part."""
-_NEGLIGIBLE = 0.005
+_NEGLIGIBLE, _MATTERS = 0.005, 0.02
+"""Probabilities of a symptom below which it is left out, or its causes are not weighed anew."""
 
 
 class Question(msgspec.Struct, frozen=True, kw_only=True):
@@ -117,8 +118,7 @@ def _given(knowledge: Knowledge, ranking: Ranking, answer: Finding, posterior: M
     result: dict[str, Sequence[tuple[object, float]]] = {}
     for code, p in posterior.items():
         row = ranking.causes[code]
-        prefix = answer.evidence + "="
-        if p > 0.02 and any(c is not None and any(n.startswith(prefix) for n in c.evidence) for c, _ in row):
+        if p > _MATTERS and answer.evidence in named_by_causes(knowledge, knowledge.symptoms[code]):
             weights = [(c, q * math.exp(cause_ratio(knowledge, c, answer)) if c is not None else q) for c, q in row]
             total = math.fsum(w for _, w in weights)
             result[code] = [(c, w / total) for c, w in weights]

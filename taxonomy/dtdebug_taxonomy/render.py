@@ -10,8 +10,8 @@ from dtdebug_taxonomy.snapshot import Snapshot
 
 _UNKNOWN = "Not enough is known to say what this is."
 _ECHO = (
-    "Only the echo of an earlier failure is seen: some rank failed first, and what is printed here comes from those that "
-    "waited for it or from the launcher. Look for the earliest error in the output of every rank."
+    "Only the echo of an earlier failure is seen: some rank failed first, and what is printed here comes from those "
+    "that waited for it or from the launcher. Look for the earliest error in the output of every rank."
 )
 
 
@@ -21,7 +21,8 @@ def headline(d: Diagnosis) -> str:
     if d.verdict == "unknown":
         return _UNKNOWN
     if d.verdict == "apart":
-        return f"{first.title} ({first.code}) or {second.title[:1].lower()}{second.title[1:]} ({second.code}): the findings do not separate them."
+        other = second.title[:1].lower() + second.title[1:]
+        return f"{first.title} ({first.code}) or {other} ({second.code}): the findings do not separate them."
     likely = {"settled": "", "leaning": " (leaning)", "echo": " (an echo)"}[d.verdict]
     return f"{first.title} ({first.code}){likely}"
 

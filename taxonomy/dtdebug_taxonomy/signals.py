@@ -129,7 +129,11 @@ def _device_memory(s: Snapshot) -> tuple[str, str] | None:
 
 @_signal("every_process_reports_rank_zero")
 def _rank_zero(s: Snapshot) -> tuple[str, str] | None:
-    launched = s.environment.get("WORLD_SIZE") or s.environment.get("OMPI_COMM_WORLD_SIZE") or s.environment.get("SLURM_NTASKS")
+    launched = (
+        s.environment.get("WORLD_SIZE")
+        or s.environment.get("OMPI_COMM_WORLD_SIZE")
+        or s.environment.get("SLURM_NTASKS")
+    )
     for r in s.ranks:
         if r.initialized and r.world_size == 1 and launched and launched.isdigit() and int(launched) > 1:
             return "yes", f"the launcher started {launched} processes, this one counts 1"

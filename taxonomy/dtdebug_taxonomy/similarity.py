@@ -6,6 +6,7 @@ import math
 import re
 from collections import Counter
 from functools import lru_cache
+from itertools import pairwise
 from typing import NamedTuple
 
 from dtdebug_taxonomy.knowledge import Knowledge
@@ -45,7 +46,7 @@ def scores(knowledge: Knowledge, snapshot: Snapshot) -> Likeness:
 
 def _terms(text: str) -> list[str]:
     words = [_stem(w) for w in _WORD.findall(text.lower())]
-    return words + [f"{a} {b}" for a, b in zip(words, words[1:])]
+    return words + [f"{a} {b}" for a, b in pairwise(words)]
 
 
 def _stem(word: str) -> str:

@@ -1,6 +1,6 @@
 """Rules that the knowledge as a whole must keep; `make tidy` and the tests run them.
 
-    python -m dtdebug_taxonomy.tidy [SAMPLES_FOLDER] [CODE ...]
+python -m dtdebug_taxonomy.tidy [SAMPLES_FOLDER] [CODE ...]
 """
 
 from __future__ import annotations
@@ -11,11 +11,14 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from dtdebug_taxonomy.knowledge import STUDY, Knowledge, KnowledgeError, load
+from dtdebug_taxonomy.labs import LABS
 from dtdebug_taxonomy.matching import Matcher, problem_of
 from dtdebug_taxonomy.model import Evidence, Symptom
 
 MANY_FAULTS = 10
 """A symptom with more faults than this in the study needs three causes."""
+SUMMARY, SENTENCES, SAMPLES = 80, 8, 3
+"""Least characters of a summary, sentences of users, frameworks among the samples."""
 
 
 def problems(knowledge: Knowledge, samples: Path, only: frozenset[str] = frozenset()) -> list[str]:
@@ -32,16 +35,25 @@ def _sentence(text: str, mark: str = ".") -> bool:
 
 
 def _symptom(knowledge: Knowledge, s: Symptom, samples: Path) -> Iterator[str]:
-    if not _sentence(s.summary) or len(s.summary) < 80:
+    if not _sentence(s.summary) or len(s.summary) < SUMMARY:
         yield "summary: a few sentences for a newcomer, ending in '.'"
-    patterns = {p.name: p for p in knowledge.patterns.values()}
+    names = {p.name for p in knowledge.patterns.values()}
     for name in s.counts[STUDY].fix_patterns:
-        if not name.startswith("other: ") and name not in patterns:
+        if not name.startswith("other: ") and name not in names:
             yield f"fix pattern {name!r} is not in patterns.toml"
     for key, values in s.observed.items():
         known = {v.value for v in knowledge.observations[key].value} if key in knowledge.observations else set()
         if unknown := set(values) - known:
             yield f"observed.{key}: unknown {sorted(unknown)}"
+    for r in s.reference:
+        if not r.url.startswith("https://"):
+            yield f"reference {r.url!r} is no https address"
+    yield from _causes(knowledge, s)
+    if not s.code.endswith("other"):
+        yield from _complete(s, samples)
+
+
+def _causes(knowledge: Knowledge, s: Symptom) -> Iterator[str]:
     ids = [c.id for c in s.cause]
     if len(ids) != len(set(ids)):
         yield "two causes have the same id"
@@ -50,25 +62,28 @@ def _symptom(knowledge: Knowledge, s: Symptom, samples: Path) -> Iterator[str]:
             yield f"cause {c.id}: no fix pattern {c.pattern!r}"
         if not (_sentence(c.why) and _sentence(c.fix)):
             yield f"cause {c.id}: why and fix end in '.'"
-        if c.diff and not re.search(r"^[-+]", c.diff, re.M):
+        if c.diff and not re.search(r"^[-+]", c.diff, re.MULTILINE):
             yield f"cause {c.id}: diff has no line that begins with + or -"
+        if c.lab and not all((LABS / c.lab / f).is_file() for f in ("before.py", "after.py")):
+            yield f"cause {c.id}: labs/{c.lab} lacks before.py or after.py"
         for name in c.evidence:
             if not _known(knowledge, name):
                 yield f"cause {c.id}: no evidence {name!r}"
-    for r in s.reference:
-        if not r.url.startswith("https://"):
-            yield f"reference {r.url!r} is no https address"
-    if s.code.endswith("other"):
-        return
+
+
+def _complete(s: Symptom, samples: Path) -> Iterator[str]:
+    """What a named leaf must have."""
     if len(s.cause) < (3 if s.counts[STUDY].faults > MANY_FAULTS else 1):
         yield "too few causes (three where the study saw more than ten faults)"
     if len(s.reference) < 2:
         yield "at least two references"
-    if len(s.says) < 8:
-        yield "at least eight sentences in `says`"
+    if len(s.says) < SENTENCES:
+        yield f"at least {SENTENCES} sentences in `says`"
+    if not s.observed:
+        yield "observed: say at least what was running and how it shows"
     kinds = {f.name.split("-", 1)[0] for f in (samples / s.id).glob("*.txt")}
-    if len(kinds) < 3:
-        yield f"samples from three frameworks, found {sorted(kinds)}"
+    if len(kinds) < SAMPLES:
+        yield f"samples from {SAMPLES} frameworks, found {sorted(kinds)}"
 
 
 def _known(knowledge: Knowledge, name: str) -> bool:

@@ -10,8 +10,14 @@ from collections.abc import Iterator
 
 from dtdebug_taxonomy.matching import Hit, Matcher
 
-_CLAUSE = re.compile(r"(?:[.!?;:]+(?=\s|$)|\n+|,\s+|\s+(?=(?:but|while|although|though|whereas|however|until|because)\b)|\s[-\u2013\u2014]+\s)", re.IGNORECASE)
-_NEGATOR = r"(?:no|not|never|without|neither|nor|cannot|can't|n't|doesn't|don't|didn't|isn't|wasn't|aren't|won't|wouldn't|couldn't|hasn't|haven't|none of|nobody|instead of|rather than)"
+_CLAUSE = re.compile(
+    r"(?:[.!?;:]+(?=\s|$)|\n+|,\s+|\s+(?=(?:but|while|although|though|whereas|however|until|because)\b)|\s[-\u2013\u2014]+\s)",
+    re.IGNORECASE,
+)
+_NEGATOR = (
+    r"(?:no|not|never|without|neither|nor|cannot|can't|n't|doesn't|don't|didn't|isn't|wasn't|aren't|won't|wouldn't"
+    r"|couldn't|hasn't|haven't|none of|nobody|instead of|rather than)"
+)
 _NEGATED = re.compile(rf"(?:\b|(?<=n)){_NEGATOR}(?:\s+(?:\w+\s+){{0,2}}|\s*)$", re.IGNORECASE)
 _NEGATES = re.compile(rf"\b{_NEGATOR}\b|n't\b|\bnothing\b|\bno\b", re.IGNORECASE)
 _DOUBTS = re.compile(r"\b(?:if|whether|in case|to avoid|to prevent|to rule out)\s+(?:\w+\s+){0,3}$", re.IGNORECASE)
