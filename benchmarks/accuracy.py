@@ -1,6 +1,6 @@
 """How often the answer is right: runs a file of rated cases and prints the figures.
 
-    python benchmarks/accuracy.py CASES.jsonl [--questions 5] [--failures]
+python benchmarks/accuracy.py CASES.jsonl [--questions 5] [--failures]
 """
 
 from __future__ import annotations
@@ -84,12 +84,16 @@ def main() -> int:
     for most in (0, options.questions):
         results = [run_case(knowledge, c, most) for c in cases]
         row = figures(cases, results)
-        print(f"{'text only' if not most else f'at most {most} questions'}: " + ", ".join(f"{k} {v:.3f}" for k, v in row.items()))
+        print(
+            f"{'text only' if not most else f'at most {most} questions'}: "
+            + ", ".join(f"{k} {v:.3f}" for k, v in row.items())
+        )
         if options.failures:
             for c, r in zip(cases, results, strict=True):
                 if r["symptoms"][0]["code"] not in c["accept"]:
                     top = " ".join(f"{s['code']}:{s['probability']:.2f}" for s in r["symptoms"][:3])
-                    print(f"  {c['id']}: rated {c['code']}, answered {top}; asked {[(q['key'], q['answer']) for q in r['questions']]}")
+                    asked = " ".join(f"{q['key']}={q['answer']}" for q in r["questions"])
+                    print(f"  {c['id']}: rated {c['code']}, answered {top}; asked {asked}")
     print("by symptom (after questions)", *table(cases, results, "code"), sep="\n")
     print("by framework (after questions)", *table(cases, results, "framework"), sep="\n")
     print("confusions (after questions)", *confusions(cases, results), sep="\n")

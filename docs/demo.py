@@ -1,6 +1,6 @@
 """The demo: two real runs fail, dtdebug explains them, its fix is applied, and they work.
 
-    python docs/demo.py
+python docs/demo.py
 """
 
 from __future__ import annotations
@@ -84,14 +84,19 @@ class Kernel:
     def __init__(self, folder: Path) -> None:
         from jupyter_client.manager import start_new_kernel
 
-        environment = {**os.environ, **QUIET, "DTDEBUG_STATE": str(folder / "state"), "IPYTHONDIR": str(folder / "ipython")}
+        environment = {
+            **os.environ,
+            **QUIET,
+            "DTDEBUG_STATE": str(folder / "state"),
+            "IPYTHONDIR": str(folder / "ipython"),
+        }
         self.manager, self.client = start_new_kernel(kernel_name="python3", cwd=str(folder), env=environment)
 
     def cell(self, source: str) -> tuple[str, list[dict[str, Any]]]:
         """Runs a cell; (status, outputs)."""
         outputs: list[dict[str, Any]] = []
         reply = self.client.execute_interactive(
-            source, timeout=CELL_SECONDS, allow_stdin=False, output_hook=lambda m: outputs.append(m)
+            source, timeout=CELL_SECONDS, allow_stdin=False, output_hook=outputs.append
         )
         return str(reply["content"]["status"]), outputs
 
@@ -122,7 +127,10 @@ def notebook(folder: Path) -> bool:
         apply(diffs[0], folder)
         again, outputs = kernel.cell((folder / "train.py").read_text(encoding="utf-8"))
         time.sleep(0.5)
-        print(shorter("".join(m["content"]["text"] for m in outputs if m["msg_type"] == "stream")), f"\n  the cell ends with {again}")
+        print(
+            shorter("".join(m["content"]["text"] for m in outputs if m["msg_type"] == "stream")),
+            f"\n  the cell ends with {again}",
+        )
         return status == "error" and again == "ok"
     finally:
         kernel.stop()

@@ -11,9 +11,10 @@ import traceback
 from collections.abc import Callable, Iterator
 from typing import Any, TypeVar
 
+from dtdebug_taxonomy.snapshot import ExceptionInfo, Frame, Gpu, RankState, Snapshot
+
 from dtdebug.clean import clean, environment
 from dtdebug.probes import process
-from dtdebug_taxonomy.snapshot import ExceptionInfo, Frame, RankState, Snapshot
 
 _MESSAGE_LIMIT = 16_000
 _FRAMES = 30
@@ -25,7 +26,12 @@ T = TypeVar("T")
 
 
 def capture(
-    exception: BaseException | None = None, *, output: str = "", cell: str = "", situation: str = "", devices: bool = True
+    exception: BaseException | None = None,
+    *,
+    output: str = "",
+    cell: str = "",
+    situation: str = "",
+    devices: bool = True,
 ) -> Snapshot:
     """A snapshot of this process now. Probes that fail become notes; none raises."""
     notes: list[str] = []
@@ -40,11 +46,11 @@ def capture(
     info = probe("exception", lambda: describe(exception) if exception is not None else None, None)
     none: RankState | None = None
     rank = probe("rank", process.rank_state, none)
-    found: tuple[Any, ...] = ()
+    found: tuple[Gpu, ...] = ()
     if devices:
         from dtdebug.probes import gpus
 
-        found, note = probe("devices", gpus.gpus, ((), ""))
+        found, note = probe("devices", lambda: gpus.gpus(), (found, ""))  # noqa: PLW0108 - it has optional parameters
         notes += [note] if note else []
     return Snapshot(
         situation=clean(situation),
@@ -146,7 +152,9 @@ def _elastic(rank: Any, failure: Any) -> ExceptionInfo:
 
 
 _LAST = re.compile(r"^(?P<type>[A-Za-z_][\w.]{0,200})(?::[ \t](?P<message>[^\n]{0,4000}))?$", re.MULTILINE)
-_FRAME = re.compile(r'^[ \t]{0,8}File "(?P<file>[^"\n]{1,500})", line (?P<line>\d{1,9}), in (?P<function>[^\n]{1,200})$', re.MULTILINE)
+_FRAME = re.compile(
+    r'^[ \t]{0,8}File "(?P<file>[^"\n]{1,500})", line (?P<line>\d{1,9}), in (?P<function>[^\n]{1,200})$', re.MULTILINE
+)
 
 
 def from_traceback(text: str, rank: int | None) -> ExceptionInfo:
@@ -162,5 +170,3 @@ def from_traceback(text: str, rank: int | None) -> ExceptionInfo:
         return ExceptionInfo(type="unknown", message=text.strip()[:_MESSAGE_LIMIT], frames=frames, rank=rank)
     message = (last["message"] or "") + tail[last.end() : last.end() + 4_000]
     return ExceptionInfo(type=last["type"], message=message.strip(), frames=frames, rank=rank)
-
-

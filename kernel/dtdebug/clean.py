@@ -15,10 +15,13 @@ _ESCAPE = re.compile(
 )
 # C0 without tab and newline, DEL, C1, and the characters that reorder or hide text.
 _CONTROL = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u200b\u200e\u200f\u2028\u2029\u202a-\u202e\u2060-\u2069\ufeff]")
-_OVERWRITTEN = re.compile(r"[^\n]*\r(?=[^\n\r])")
 
-_SECRET_NAME = r"[A-Za-z0-9_.-]{0,64}(?:api_?key|access_?key|secret|token|passw(?:or)?d|passwd|credential|private_?key)[A-Za-z0-9_]{0,32}"
-_ASSIGNED = re.compile(rf"(?i)\b({_SECRET_NAME})(\s{{0,3}}[=:]\s{{0,3}}|['\"]\s{{0,3}}:\s{{0,3}})(['\"]?)([^\s'\",;]{{4,512}})")
+_ASSIGNED = re.compile(
+    r"(?i)((?:api_?key|access_?key|secret|token|passw(?:or)?d|credential|private_?key)[A-Za-z0-9_]{0,32}"
+    r"(?:\s{0,3}[=:]\s{0,3}|['\"]\s{0,3}:\s{0,3})['\"]?)([^\s'\",;]{4,512})"
+)
+_HARMLESS = re.compile(r"(?i)[\d.,eE+-]+$|true$|false$|none$|null$")
+"""Values of names such as `max_tokens` that are no secrets."""
 _SHAPED = re.compile(
     r"\b(?:hf_[A-Za-z0-9]{16,128}|sk-[A-Za-z0-9_-]{16,128}|gh[pousr]_[A-Za-z0-9]{20,255}|github_pat_[A-Za-z0-9_]{20,255}"
     r"|AKIA[0-9A-Z]{16}|xox[abpors]-[A-Za-z0-9-]{10,128}|eyJ[A-Za-z0-9_-]{10,512}\.[A-Za-z0-9_-]{10,1024}\.[A-Za-z0-9_-]{10,512})"
@@ -39,7 +42,7 @@ KEPT_VARIABLES = re.compile(
 def clean(text: str) -> str:
     """The text without escapes, control characters, overwritten progress bars and secrets."""
     if "\r" in text:
-        text = _OVERWRITTEN.sub("", text.replace("\r\n", "\n"))
+        text = "\n".join(line.rstrip("\r").rpartition("\r")[2] for line in text.split("\n"))
     text = _CONTROL.sub("", _ESCAPE.sub("", text))
     return mask(text)
 
@@ -47,7 +50,7 @@ def clean(text: str) -> str:
 def mask(text: str) -> str:
     """The text with what looks like a secret replaced by `***`."""
     text = _KEY_BLOCK.sub(lambda found: MASK + "\n" * found.group(0).count("\n"), text)  # line numbers stay
-    text = _ASSIGNED.sub(rf"\1\2\3{MASK}", text)
+    text = _ASSIGNED.sub(lambda f: f[0] if _HARMLESS.match(f[2]) else f[1] + MASK, text)
     text = _BEARER.sub(rf"\1 {MASK}", text)
     return _IN_ADDRESS.sub(rf"\1:{MASK}@", _SHAPED.sub(MASK, text))
 

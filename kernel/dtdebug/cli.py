@@ -29,8 +29,9 @@ def run() -> NoReturn:
 def main(arguments: Sequence[str] | None = None) -> int:
     """Runs one command; a failure of ours becomes one line unless `--debug` is given."""
     options = parser().parse_args(arguments)
-    from dtdebug.logs.reader import LogError
     from dtdebug_taxonomy.knowledge import KnowledgeError
+
+    from dtdebug.logs.reader import LogError
 
     try:
         status: int = options.run(options)
@@ -61,11 +62,15 @@ def parser() -> argparse.ArgumentParser:
     diagnose = commands.add_parser("diagnose", help="diagnose a log, a pasted error or a description")
     diagnose.add_argument("log", nargs="?", metavar="FILE|-", help="what the program printed; - reads standard input")
     diagnose.add_argument("--situation", default="", metavar="TEXT", help="what you see, in plain words")
-    diagnose.add_argument("--answer", action="append", default=[], metavar="KEY=VALUE", help="answer a question (repeatable)")
+    diagnose.add_argument(
+        "--answer", action="append", default=[], metavar="KEY=VALUE", help="answer a question (repeatable)"
+    )
     diagnose.add_argument("--format", choices=("text", "json", "markdown"), default="text")
     diagnose.add_argument("--tee", action="store_true", help="with -: pass the input on to standard output as it comes")
     diagnose.add_argument("--batch", metavar="CASES.jsonl", help="diagnose many cases; one JSON line each")
-    diagnose.add_argument("--questions", type=int, default=0, metavar="N", help="with --batch: ask at most N questions a case")
+    diagnose.add_argument(
+        "--questions", type=int, default=0, metavar="N", help="with --batch: ask at most N questions a case"
+    )
     diagnose.set_defaults(run=_diagnose)
 
     wizard = commands.add_parser("wizard", help="find the cause question by question")
@@ -76,7 +81,9 @@ def parser() -> argparse.ArgumentParser:
     wizard.set_defaults(run=_wizard)
 
     explain = commands.add_parser("explain", help="explain a symptom code, fix pattern, evidence or observation")
-    explain.add_argument("name", nargs="*", metavar="NAME", help="such as D.2.1, hang, fix-network-setting, activity; none lists all")
+    explain.add_argument(
+        "name", nargs="*", metavar="NAME", help="such as D.2.1, hang, fix-network-setting, activity; none lists all"
+    )
     explain.add_argument("--tree", action="store_true", help="the decision tree, derived from the question policy")
     explain.add_argument("--depth", type=int, default=3, help="with --tree: questions in a row (default 3)")
     explain.add_argument("--format", choices=("text", "json", "markdown"), default="text")
@@ -105,9 +112,10 @@ class _Tee:
 
 def _snapshot(log: str | None, situation: str, *, tee: bool = False) -> Any:
     """A snapshot of a log and a description."""
+    from dtdebug_taxonomy.snapshot import Snapshot
+
     from dtdebug.clean import clean
     from dtdebug.logs import reader
-    from dtdebug_taxonomy.snapshot import Snapshot
 
     if log is None:
         excerpt = reader.Excerpt("", (), 0)
@@ -119,7 +127,9 @@ def _snapshot(log: str | None, situation: str, *, tee: bool = False) -> Any:
     if log is not None and not excerpt.text.strip() and not situation:
         name = "standard input" if log == "-" else log
         raise UsageError(f"{name}: is empty; describe what you see with --situation, or run `dtdebug wizard`")
-    return Snapshot(situation=clean(situation), output=clean(excerpt.text), source=log or "", first_lines=excerpt.first_lines)
+    return Snapshot(
+        situation=clean(situation), output=clean(excerpt.text), source=log or "", first_lines=excerpt.first_lines
+    )
 
 
 def _answers(pairs: Sequence[str]) -> dict[str, str]:
@@ -159,7 +169,12 @@ def _diagnose(options: argparse.Namespace) -> int:
         import msgspec
 
         asked = [{"key": k, "answer": v} for k, v in answers.items()]
-        record = {"id": options.log or "", **msgspec.to_builtins(d), "questions": asked, "milliseconds": round(spent, 3)}
+        record = {
+            "id": options.log or "",
+            **msgspec.to_builtins(d),
+            "questions": asked,
+            "milliseconds": round(spent, 3),
+        }
         print(msgspec.json.encode(record).decode())
     elif options.format == "markdown":
         print(to_markdown(d, snapshot), end="")
@@ -173,7 +188,6 @@ def _diagnose(options: argparse.Namespace) -> int:
 
 def _batch(path: str, questions: int) -> int:
     import msgspec
-
     from dtdebug_taxonomy.batch import run_case
     from dtdebug_taxonomy.knowledge import load
 
@@ -189,10 +203,7 @@ def _batch(path: str, questions: int) -> int:
             if not line.strip():
                 continue
             try:
-                case = msgspec.json.decode(line)
-                if not isinstance(case, dict):
-                    raise ValueError(f"is {type(case).__name__}, expected an object")  # noqa: TRY004 - input, not a defect
-                result = run_case(knowledge, case, questions)
+                result = run_case(knowledge, msgspec.json.decode(line, type=dict[str, Any]), questions)
             except ValueError as error:
                 bad += 1
                 print(f"dtdebug: {path}:{number}: {error}; case left out", file=sys.stderr)
@@ -202,20 +213,21 @@ def _batch(path: str, questions: int) -> int:
 
 
 def _wizard(options: argparse.Namespace) -> int:
-    from dtdebug.wizard import session as state
-    from dtdebug.wizard.terminal import start
+    from dtdebug.wizard import resume, terminal
+    from dtdebug.wizard.session import Session
 
-    session = state.resume() if options.resume else None
+    session = resume() if options.resume else None
     if options.resume and session is None:
         raise UsageError("wizard --resume: no wizard was left open")
     if session is None:
-        session = state.Session(snapshot=_snapshot(options.log, options.situation))
-    return start(session, report=Path(options.report) if options.report else None)
+        session = Session(snapshot=_snapshot(options.log, options.situation))
+    return terminal.start(session, report=Path(options.report) if options.report else None)
 
 
 def _explain(options: argparse.Namespace) -> int:
-    from dtdebug.explain import UnknownName, explain, index
     from dtdebug_taxonomy.knowledge import load
+
+    from dtdebug.explain import UnknownNameError, explain, index
 
     name = " ".join(options.name)
     if options.tree:
@@ -227,7 +239,7 @@ def _explain(options: argparse.Namespace) -> int:
     else:
         try:
             text = explain(load(), name)
-        except UnknownName as error:
+        except UnknownNameError as error:
             raise UsageError(f"explain: {error}") from None
     if options.format == "json":
         import msgspec
@@ -245,11 +257,11 @@ def _explain(options: argparse.Namespace) -> int:
 
 def _report(options: argparse.Namespace) -> int:
     import msgspec
-
-    from dtdebug.last import Last
     from dtdebug_taxonomy.diagnosis import diagnose
     from dtdebug_taxonomy.knowledge import load
     from dtdebug_taxonomy.render import to_markdown
+
+    from dtdebug.last import Last
 
     if options.log is None and not options.situation:
         last = Last.load()

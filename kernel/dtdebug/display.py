@@ -6,7 +6,6 @@ from html import escape
 from typing import Any
 
 import msgspec
-
 from dtdebug_taxonomy.diagnosis import Advice, Diagnosis
 from dtdebug_taxonomy.render import headline, reason_line, to_text
 
@@ -15,6 +14,7 @@ LIMIT = 4_000
 """Bytes of JSON that may be saved in a notebook."""
 
 _STYLE = "border-left:4px solid #c77700;padding:4px 12px;margin:4px 0;font-family:sans-serif;max-width:60em"
+_FOOTER = "<code>%dtdebug</code> goes on from here; <code>%dtdebug off</code> keeps quiet."
 _ADDED, _REMOVED = "background:rgba(46,160,67,.18)", "background:rgba(248,81,73,.18)"
 
 
@@ -29,11 +29,13 @@ def small(d: Diagnosis) -> dict[str, Any]:
         short = msgspec.structs.replace(
             d,
             symptoms=tuple(
-                msgspec.structs.replace(s, why=tuple(_shorter(r) for r in s.why[:3]) if i < 2 else ())  # noqa: PLR2004
+                msgspec.structs.replace(s, why=tuple(_shorter(r) for r in s.why[:3]) if i < 2 else ())
                 for i, s in enumerate(d.symptoms[:symptoms])
             ),
             advice=tuple(
-                msgspec.structs.replace(a, diff=a.diff if len(a.diff) <= diff else "", because=tuple(_shorter(r) for r in a.because[:1]))
+                msgspec.structs.replace(
+                    a, diff=a.diff if len(a.diff) <= diff else "", because=tuple(_shorter(r) for r in a.because[:1])
+                )
                 for a in d.advice[:advice]
             ),
             fix_patterns=d.fix_patterns[:3],
@@ -67,15 +69,16 @@ def to_html(d: Diagnosis) -> str:
         choices = " / ".join(means for _, means in d.question.values)
         parts.append(f"<div><b>Next question</b>: {escape(d.question.ask)} <i>{escape(choices)}</i></div>")
     parts += [f"<div><small>note: {escape(n)}</small></div>" for n in d.notes]
-    parts.append("<div><small><code>%dtdebug</code> goes on from here; <code>%dtdebug off</code> keeps quiet.</small></div></div>")
+    parts.append(f"<div><small>{_FOOTER}</small></div></div>")
     return "".join(parts)
 
 
 def _advice(a: Advice, *, is_open: bool) -> str:
     because = "".join(f"<div><small>because: {escape(reason_line(r))}</small></div>" for r in a.because[:2])
+    costs = f"({escape(a.band)}, {escape(a.pattern)}, about {a.minutes:g} min)"
     return (
-        f"<details{' open' if is_open else ''}><summary><b>{escape(a.title)}</b> ({escape(a.band)}, {escape(a.pattern)}, "
-        f"about {a.minutes:g} min)</summary><div>{escape(a.why)}</div>{because}<div><b>Fix</b>: {escape(a.fix)}</div>{_diff(a.diff)}</details>"
+        f"<details{' open' if is_open else ''}><summary><b>{escape(a.title)}</b> {costs}</summary>"
+        f"<div>{escape(a.why)}</div>{because}<div><b>Fix</b>: {escape(a.fix)}</div>{_diff(a.diff)}</details>"
     )
 
 

@@ -12,7 +12,7 @@ from dtdebug_taxonomy.model import MINUTES, Evidence, Observation, Pattern, Symp
 _STUDY_NAME = "TOSEM'23 (arXiv 2112.06222)"
 
 
-class UnknownName(KeyError):
+class UnknownNameError(KeyError):
     """No symptom, pattern, evidence or observation has this name; the text suggests some."""
 
     def __str__(self) -> str:
@@ -23,7 +23,8 @@ def explain(knowledge: Knowledge, name: str) -> str:
     """The page of a symptom (by code or id), fix pattern, evidence or observation, as Markdown.
 
     Raises:
-        UnknownName: nothing has this name.
+        UnknownNameError: nothing has this name.
+
     """
     wanted = name.strip()
     try:
@@ -41,7 +42,7 @@ def explain(knowledge: Knowledge, name: str) -> str:
     names = [*knowledge.symptoms, *(s.id for s in knowledge.symptoms.values()), *knowledge.patterns]
     near = get_close_matches(wanted, [*names, *knowledge.evidence, *knowledge.observations], n=3)
     hint = f"; near: {', '.join(near)}" if near else "; `dtdebug explain` lists all"
-    raise UnknownName(f"{name!r} is no symptom, fix pattern, evidence or observation{hint}")
+    raise UnknownNameError(f"{name!r} is no symptom, fix pattern, evidence or observation{hint}")
 
 
 def index(knowledge: Knowledge) -> str:

@@ -26,10 +26,12 @@ class Extension:
         """Show the whole traceback of a failure of ours."""
         self.snapshot: Any = None
         """Snapshot of the last failed cell, or None."""
-        self.diagnosis: Any = None
+        self.session: Any = None
+        """The wizard's session about it, once something was answered."""
         self.wizard: Any = None
-        """The wizard's view that is on the screen."""
-        self._seen = sys.__dict__.get("last_value")
+        """The wizard's widgets that are on the screen, or None."""
+        self._seen = id(sys.__dict__.get("last_value"))
+        """Identity of the exception that was looked at last: a reference would keep its tensors alive."""
 
     def install(self) -> None:
         """Registers the hooks and the magic."""
@@ -60,12 +62,12 @@ class Extension:
                 exception = result.error_in_exec if result.error_in_exec is not None else result.error_before_exec
             last = sys.__dict__.get("last_value")  # the dictionary: a miss of getattr on sys is slow
             if exception is None:
-                if last is None or last is self._seen:
+                if last is None or id(last) == self._seen:
                     if self.tail.alarmed or self._command_failed(result):
                         self._look(None, result)
                     return
                 exception = last  # shown, but swallowed by %run, %%capture or repr
-            self._seen = last
+            self._seen = id(last)
             self._look(exception, result)
         except BaseException as error:
             self.report_own(error)
@@ -87,11 +89,12 @@ class Extension:
         found = look(exception, output=self.tail.text(), cell=cell)
         if found is None:
             return
-        self.snapshot, self.diagnosis = found
+        self.snapshot, diagnosis = found
+        self.session = self.wizard = None
         if not self.quiet:
             from dtdebug.display import bundle
 
-            self.publish(bundle(self.diagnosis))
+            self.publish(bundle(diagnosis))
 
     def publish(self, data: dict[str, Any]) -> None:
         """Shows a MIME bundle as an output of the running cell."""

@@ -19,10 +19,11 @@ def look(exception: BaseException | None, *, output: str, cell: str) -> tuple[Sn
     """The snapshot and diagnosis of a failed cell, or None where nothing speaks of distributed training."""
     if not _worth_a_look(exception, output, cell):
         return None
-    from dtdebug.capture import capture
-    from dtdebug.last import Last
     from dtdebug_taxonomy.diagnosis import diagnose
     from dtdebug_taxonomy.knowledge import load
+
+    from dtdebug.capture import capture
+    from dtdebug.last import Last
 
     snapshot = capture(exception, output=output, cell=cell)
     diagnosis = diagnose(load(), snapshot)

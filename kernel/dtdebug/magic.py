@@ -5,10 +5,11 @@ from __future__ import annotations
 import shlex
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from dtdebug.extension import Extension
+    from dtdebug.wizard.session import Session
 
 USAGE = """%dtdebug                     the wizard, with everything that was measured filled in
 %dtdebug why                 every finding and what it does to the leading symptoms
@@ -51,40 +52,47 @@ def run(extension: Extension, line: str) -> None:
         extension.report_own(error)
 
 
-def _session(extension: Extension) -> Any:
-    """The wizard session of the last failure; an empty one if nothing has failed."""
-    from dtdebug.wizard.session import Session
+def _session(extension: Extension) -> Session:
+    """The wizard's session of the last failure; an empty one if nothing has failed."""
     from dtdebug_taxonomy.snapshot import Snapshot
 
-    view = extension.wizard
-    if view is not None and (extension.snapshot is None or view.session.snapshot.exception == extension.snapshot.exception):
-        return view.session
-    return Session(snapshot=extension.snapshot or Snapshot())
+    from dtdebug.wizard.session import Session
+
+    open_one: Session | None = extension.wizard.session if extension.wizard is not None else extension.session
+    return open_one or Session(snapshot=extension.snapshot or Snapshot())
+
+
+def _show(extension: Extension, session: Session) -> None:
+    """The wizard as widgets in a notebook, as questions in a terminal."""
+    if hasattr(extension.shell, "kernel"):
+        from dtdebug.wizard import widgets
+
+        extension.wizard = widgets.show(session)
+    else:
+        from dtdebug.wizard import terminal
+
+        extension.session = terminal.run(session)
 
 
 def _wizard(extension: Extension, rest: list[str]) -> None:
-    from dtdebug.wizard.view import show
-
-    extension.wizard = show(extension.shell, _session(extension))
+    _show(extension, _session(extension))
 
 
 def _resume(extension: Extension, rest: list[str]) -> None:
-    from dtdebug.wizard.session import resume
-    from dtdebug.wizard.view import show
+    from dtdebug.wizard import resume
 
     session = resume()
     if session is None:
         print("dtdebug: no wizard was left open")
         return
     extension.snapshot = session.snapshot
-    extension.wizard = show(extension.shell, session)
+    _show(extension, session)
 
 
 def _why(extension: Extension, rest: list[str]) -> None:
-    from dtdebug.wizard.session import diagnosis_of
     from dtdebug_taxonomy.render import reason_line
 
-    d = diagnosis_of(_session(extension))
+    d = _session(extension).diagnosis()
     for s in d.symptoms[:3]:
         print(f"{s.code} {s.title}: {s.band} ({s.probability:.0%})")
         for r in s.why:
@@ -94,9 +102,8 @@ def _why(extension: Extension, rest: list[str]) -> None:
 
 
 def _ask(extension: Extension, rest: list[str]) -> None:
-    from dtdebug.wizard.session import diagnosis_of
 
-    question = diagnosis_of(_session(extension)).question
+    question = _session(extension).diagnosis().question
     if question is None:
         print("dtdebug: no question would pay for the time that it takes")
         return
@@ -109,7 +116,7 @@ def _ask(extension: Extension, rest: list[str]) -> None:
 
 
 def _answer(extension: Extension, rest: list[str]) -> None:
-    if len(rest) != 2:  # noqa: PLR2004
+    if len(rest) != 2:
         print("dtdebug: %dtdebug answer KEY VALUE")
         return
     _go_on(extension, _session(extension).answer(rest[0], rest[1]))
@@ -119,32 +126,34 @@ def _say(extension: Extension, rest: list[str]) -> None:
     _go_on(extension, _session(extension).describe(" ".join(rest)))
 
 
-def _go_on(extension: Extension, session: Any) -> None:
+def _go_on(extension: Extension, session: Session) -> None:
     """Keeps a changed session and shows what is now believed."""
     from dtdebug.display import bundle
-    from dtdebug.wizard.session import diagnosis_of
-    from dtdebug.wizard.view import keep
+    from dtdebug.wizard import keep
 
-    extension.wizard = keep(session)
+    if extension.wizard is not None:
+        extension.wizard.update(session)
+    else:
+        keep(session)
+    extension.session = session
     extension.snapshot = session.snapshot
-    extension.diagnosis = diagnosis_of(session)
-    extension.publish(bundle(extension.diagnosis))
+    extension.publish(bundle(session.diagnosis()))
 
 
 def _explain(extension: Extension, rest: list[str]) -> None:
-    from dtdebug.explain import explain, index
     from dtdebug_taxonomy.knowledge import load
+
+    from dtdebug.explain import explain, index
 
     text = explain(load(), " ".join(rest)) if rest else index(load())
     extension.publish({"text/plain": text, "text/markdown": text if rest else f"```\n{text}\n```"})
 
 
 def _report(extension: Extension, rest: list[str]) -> None:
-    from dtdebug.wizard.session import diagnosis_of
     from dtdebug_taxonomy.render import to_markdown
 
     session = _session(extension)
-    text = to_markdown(diagnosis_of(session), session.snapshot)
+    text = to_markdown(session.diagnosis(), session.snapshot)
     if rest:
         Path(rest[0]).write_text(text, encoding="utf-8")
         print(f"dtdebug: wrote {rest[0]}")

@@ -23,7 +23,8 @@ _BINARY = 0.05
 # Without the first letter, so that one search finds both spellings of the case.
 _TELLTALES = (
     b"rror", b"raceback", b"xception", b"NCCL WARN", b"atal", b"FATAL", b"ailed", b"FAILED", b"illed", b"KILLED",
-    b"ERROR", b"egmentation", b"bort", b"imeout", b"imed out", b"efused", b"stall", b"Signal", b"Missing ranks", b"of memory", b"OVERFLOW",
+    b"ERROR", b"egmentation", b"bort", b"imeout", b"imed out", b"efused", b"stall", b"Signal", b"Missing ranks",
+    b"of memory", b"OVERFLOW",
 )  # fmt: skip
 
 
@@ -46,6 +47,7 @@ def read_path(path: Path) -> Excerpt:
 
     Raises:
         LogError: a folder, missing, no permission, or not text.
+
     """
     if path.is_dir():
         raise LogError(f"{path}: is a folder; name one log file in it")
@@ -63,6 +65,7 @@ def read(stream: BinaryIO, name: str) -> Excerpt:
 
     Raises:
         LogError: it is not text.
+
     """
     parts = _Parts()
     while chunk := stream.read(CHUNK):
@@ -129,7 +132,7 @@ class _Parts:
         """Keeps the lines around an offset unless their like is kept; the offset after them."""
         end = whole.find(b"\n", at) + 1 or len(whole)
         begin = whole.rfind(b"\n", 0, at) + 1
-        kind = bytes(b for b in whole[begin:end][:200] if not 48 <= b <= 57)  # noqa: PLR2004 - digits
+        kind = bytes(b for b in whole[begin:end][:200] if not 48 <= b <= 57)
         if kind in self._seen:
             return end
         self._seen.add(kind)
@@ -146,10 +149,12 @@ class _Parts:
             self._take(self._rest)
         if self.size <= HEAD + TAIL:
             return Excerpt(_text(_clipped(bytes(self._head))), (), self.size)
+        first = self._tail[0][0]
+        joined = _clipped(b"".join(part for _, part in self._tail))
+        if first == 1 and len(joined) <= HEAD + TAIL:  # few lines, but long ones
+            return Excerpt(_text(joined), (), self.size)
         head = bytes(self._head[:HEAD])
         head = head[: head.rfind(b"\n") + 1] or head[:_LINE] + b"\n"
-        first = self._tail[0][0]
-        joined = b"".join(part for _, part in self._tail)
         skipped = joined.find(b"\n", max(len(joined) - TAIL, 0)) + 1 if len(joined) > TAIL else 0
         last = first + joined.count(b"\n", 0, skipped)
         tail = joined[skipped:]

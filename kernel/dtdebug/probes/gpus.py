@@ -13,7 +13,6 @@ from pathlib import Path
 from typing import Any
 
 import msgspec
-
 from dtdebug_taxonomy.snapshot import Gpu
 
 _DRIVER = Path("/proc/driver/nvidia/version")
@@ -44,6 +43,7 @@ def read(nvml: Any) -> tuple[Gpu, ...]:
 
     Raises:
         NVMLError: no driver, no permission, a lost device.
+
     """
     nvml.nvmlInit()
     try:
@@ -60,7 +60,9 @@ def _device(nvml: Any, index: int) -> Gpu:
     except nvml.NVMLError:  # not supported on MIG slices
         busy = None
     try:
-        processes = tuple((int(p.pid), int(p.usedGpuMemory or 0)) for p in nvml.nvmlDeviceGetComputeRunningProcesses(handle))
+        processes = tuple(
+            (int(p.pid), int(p.usedGpuMemory or 0)) for p in nvml.nvmlDeviceGetComputeRunningProcesses(handle)
+        )
     except nvml.NVMLError:
         processes = ()
     return Gpu(

@@ -1,4 +1,4 @@
-"""This process as a rank: read from modules that are loaded already, never imported."""
+"""The state of this process as a rank: read from modules that are loaded already, never imported."""
 
 from __future__ import annotations
 
@@ -70,7 +70,9 @@ def rank_state(variables: Mapping[str, str] = os.environ) -> RankState | None:
         if initialized
         else _number(variables, "RANK", "OMPI_COMM_WORLD_RANK", "HOROVOD_RANK", "SLURM_PROCID"),
         world_size=distributed.get_world_size() if initialized else world,
-        local_rank=_number(variables, "LOCAL_RANK", "OMPI_COMM_WORLD_LOCAL_RANK", "HOROVOD_LOCAL_RANK", "SLURM_LOCALID"),
+        local_rank=_number(
+            variables, "LOCAL_RANK", "OMPI_COMM_WORLD_LOCAL_RANK", "HOROVOD_LOCAL_RANK", "SLURM_LOCALID"
+        ),
         local_world_size=_number(variables, "LOCAL_WORLD_SIZE", "OMPI_COMM_WORLD_LOCAL_SIZE", "HOROVOD_LOCAL_SIZE"),
         host=socket.gethostname(),
         pid=os.getpid(),

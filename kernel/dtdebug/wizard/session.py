@@ -12,11 +12,11 @@ from collections.abc import Mapping
 from typing import Literal
 
 import msgspec
-
-from dtdebug.clean import clean
 from dtdebug_taxonomy.diagnosis import Asked, Diagnosis, Known, diagnose
 from dtdebug_taxonomy.knowledge import Knowledge, load
 from dtdebug_taxonomy.snapshot import Snapshot
+
+from dtdebug.clean import clean
 
 VERSION = 1
 """Version of the saved form; another one is not read."""
@@ -66,6 +66,11 @@ class Session(msgspec.Struct, frozen=True, kw_only=True):
         """The user has stopped, or no question was left; any further step goes on."""
         return bool(self.steps) and self.steps[-1].kind == "finished"
 
+    @property
+    def told(self) -> bool:
+        """There is something to go by: the user's words, output or an exception."""
+        return bool(self.snapshot.situation or self.snapshot.output or self.snapshot.exception)
+
     def _latest(self) -> dict[str, str | None]:
         latest: dict[str, str | None] = {}
         for step in self.steps:
@@ -79,6 +84,7 @@ class Session(msgspec.Struct, frozen=True, kw_only=True):
 
         Raises:
             ValueError: no such observation, or no such value; the text says which there are.
+
         """
         observations = (knowledge or load()).observations
         key, value = _existing(key, observations), value.strip().lower()
@@ -92,6 +98,7 @@ class Session(msgspec.Struct, frozen=True, kw_only=True):
 
         Raises:
             ValueError: no such observation.
+
         """
         return self._after(Step(kind="unknown", key=_existing(key, (knowledge or load()).observations)))
 

@@ -1,0 +1,198 @@
+"""The command: answers, formats, exit status, bad input."""
+
+import json
+import os
+import subprocess
+import sys
+
+import pytest
+from dtdebug.cli import main
+
+OOM = "[rank1]: torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB.\n"
+
+
+@pytest.fixture(autouse=True)
+def _state(monkeypatch, tmp_path):
+    monkeypatch.setenv("DTDEBUG_STATE", str(tmp_path / "state"))
+
+
+def command(*arguments, data=b"", **variables):
+    """The real command in a process of its own."""
+    done = subprocess.run(
+        [sys.executable, "-m", "dtdebug", *arguments], input=data, capture_output=True, timeout=60, check=False,
+        env={**os.environ, **variables},
+    )  # fmt: skip
+    return done.returncode, done.stdout.decode(), done.stderr.decode()
+
+
+def test_a_log_is_diagnosed(tmp_path, capsys):
+    """Symptom, line, rank, cause, fix, next question; status 1 says that something was found."""
+    log = tmp_path / "train.log"
+    log.write_text("step 1\n" + OOM)
+    status = main(["diagnose", str(log)])
+    out = capsys.readouterr().out
+
+    assert status == 1
+    assert "(D.1.2)" in out.splitlines()[0]
+    assert "rank 1, line 2" in out
+    assert "fix: " in out
+
+
+def test_a_pipe_is_diagnosed_and_passed_on():
+    """`job 2>&1 | dtdebug diagnose - --tee` shows the job's output as well."""
+    status, out, _ = command("diagnose", "-", "--tee", data=OOM.encode())
+
+    assert status == 1
+    assert out.startswith(OOM)
+    assert "(D.1.2)" in out
+
+
+def test_json_has_the_fields_of_the_batch_and_the_explanation(tmp_path, capsys):
+    """All 30 symptoms and all patterns are ranked; the first is explained."""
+    log = tmp_path / "train.log"
+    log.write_text(OOM)
+    main(["diagnose", str(log), "--format", "json", "--answer", "activity=training"])
+    answer = json.loads(capsys.readouterr().out)
+
+    assert len(answer["symptoms"]) == 30
+    assert answer["symptoms"][0]["code"] == "D.1.2"
+    assert answer["symptoms"][0]["why"][0]["words"]
+    assert answer["questions"] == [{"key": "activity", "answer": "training"}]
+    assert "fix memory/core setting" in [p["pattern"] for p in answer["fix_patterns"][:3]]
+    assert answer["milliseconds"] > 0
+
+
+def test_healthy_output_finds_nothing(tmp_path, capsys):
+    """Status 0, and no invented fault."""
+    log = tmp_path / "train.log"
+    log.write_text("".join(f"epoch 1 step {n} loss {1 / (n + 1):.3f}\n" for n in range(50)))
+
+    assert main(["diagnose", str(log)]) == 0
+    assert "nothing here is recognised" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["diagnose"], "name a log file"),
+        (["diagnose", "no-such.log"], "no-such.log: no such file"),
+        (["diagnose", "."], "is a folder"),
+        (["diagnose", "--situation", "x", "--answer", "nothing=yes"], "no observation 'nothing'"),
+        (["diagnose", "--situation", "x", "--answer", "activity=sleeping"], "activity is one of installing"),
+        (["explain", "D.9.9"], "'D.9.9' is no symptom"),
+        (["wizard", "--resume"], "no wizard was left open"),
+        (["report"], "no failure has been diagnosed yet"),
+        (["diagnose", "--batch", "none.jsonl"], "none.jsonl: can't be read"),
+    ],
+)
+def test_a_wrong_call_is_one_clear_line_and_status_2(arguments, words, capsys):
+    """What was wrong, where, what to do."""
+    assert main(arguments) == 2
+    err = capsys.readouterr().err
+    assert words in err
+    assert err.count("\n") == 1
+
+
+def test_empty_and_binary_input_are_refused(tmp_path, capsys):
+    """An empty log says nothing; a core dump is not a log."""
+    (tmp_path / "empty.log").write_bytes(b"")
+    (tmp_path / "core").write_bytes(b"\x7fELF" + bytes(4000))
+
+    assert [main(["diagnose", str(tmp_path / name)]) for name in ("empty.log", "core")] == [2, 2]
+    assert "is empty" in (err := capsys.readouterr().err)
+    assert "is not text" in err
+
+
+def test_a_batch_gives_one_line_a_case_and_asks_only_when_told_to(tmp_path, capsys):
+    """The contract for measuring; a broken line costs that line only."""
+    cases = tmp_path / "cases.jsonl"
+    rows = [
+        {"id": "a", "situation": "It stands still in hvd.init().", "evidence": "", "code": "ignored",
+         "observations": {"activity": "initializing", "manifestation": "hang"}},
+        {"id": "b", "situation": "", "evidence": OOM},
+    ]  # fmt: skip
+    cases.write_text(
+        "\n".join([json.dumps(rows[0]), "{broken", json.dumps({"id": "c", "situation": 3}), json.dumps(rows[1])])
+    )
+    status = main(["diagnose", "--batch", str(cases)])
+    captured = capsys.readouterr()
+    plain = [json.loads(line) for line in captured.out.splitlines()]
+    main(["diagnose", "--batch", str(cases), "--questions", "3"])
+    asked = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+
+    assert status == 2
+    assert "cases.jsonl:2" in captured.err
+    assert "cases.jsonl:3" in captured.err
+    assert [r["id"] for r in plain] == ["a", "b"]
+    assert {"id", "symptoms", "fix_patterns", "questions", "milliseconds"} == set(plain[0])
+    assert [r["questions"] for r in plain] == [[], []]
+    assert 0 < len(asked[0]["questions"]) <= 3
+    assert asked[0]["symptoms"][0]["code"] == "B.2"
+    assert all(q["answer"] is None for q in asked[1]["questions"])
+
+
+def test_the_batch_ignores_labels_and_unasked_observations(tmp_path, capsys):
+    """Nothing but situation and evidence moves a text-only answer."""
+    base = {"id": "a", "situation": "Training is slow on 8 GPUs.", "evidence": ""}
+    told = {
+        **base,
+        "code": "A.1",
+        "accept": ["A.1"],
+        "fix": "x",
+        "framework": "horovod",
+        "observations": {"activity": "installing"},
+    }
+    cases = tmp_path / "cases.jsonl"
+    cases.write_text(json.dumps(base) + "\n" + json.dumps(told) + "\n")
+    main(["diagnose", "--batch", str(cases)])
+    one, two = (json.loads(line) for line in capsys.readouterr().out.splitlines())
+
+    assert one["symptoms"] == two["symptoms"]
+    assert one["fix_patterns"] == two["fix_patterns"]
+
+
+def test_explain_needs_no_run(capsys):
+    """A code, an id, a pattern, an evidence, an observation, the tree, the index."""
+    for name in ("D.2.1", "hang", "fix communication configuration", "fix-network-setting", "activity"):
+        assert main(["explain", name]) == 0
+    assert main(["explain", "--tree", "--depth", "2"]) == 0
+    assert main(["explain"]) == 0
+    out = capsys.readouterr().out
+
+    assert "# D.2.1 " in out
+    assert "[activity]" in out
+    assert "D.2.other" in out
+
+
+def test_nothing_is_printed_twice_into_a_closed_pipe():
+    """`dtdebug explain | head -1` ends quietly."""
+    done = subprocess.run(
+        f"{sys.executable} -m dtdebug explain | head -1", shell=True, capture_output=True, timeout=60, check=False
+    )
+
+    assert done.stderr == b""
+
+
+def test_a_state_folder_that_can_not_be_written_changes_nothing(tmp_path):
+    """The diagnosis is printed all the same."""
+    (tmp_path / "file").write_text("")
+    status, out, err = command("diagnose", "-", data=OOM.encode(), DTDEBUG_STATE=str(tmp_path / "file" / "state"))
+
+    assert (status, err) == (1, "")
+    assert "(D.1.2)" in out
+
+
+def test_a_broken_knowledge_file_names_file_place_and_what_was_expected(tmp_path):
+    """One line, not a traceback."""
+    import shutil
+
+    import dtdebug_taxonomy
+    from dtdebug_taxonomy.knowledge import HOME, KnowledgeError, load
+
+    shutil.copytree(HOME, tmp_path / "home")
+    file = tmp_path / "home" / "symptoms" / "hang.toml"
+    file.write_text(file.read_text().replace('effort = "edit"', 'effort = "soon"', 1))
+
+    assert dtdebug_taxonomy.__version__
+    with pytest.raises(KnowledgeError, match=r"hang\.toml.*soon.*cause.*effort"):
+        load(tmp_path / "home")

@@ -1,0 +1,148 @@
+"""Properties of the inference, whatever the knowledge holds."""
+
+import math
+
+import pytest
+from dtdebug_taxonomy import engine, questions
+from dtdebug_taxonomy.diagnosis import diagnose
+from dtdebug_taxonomy.findings import Finding, collect, likelihood_ratios
+from dtdebug_taxonomy.knowledge import load
+from dtdebug_taxonomy.snapshot import Snapshot
+from dtdebug_taxonomy.tree import tree
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+KNOWLEDGE = load()
+MESSAGES = sorted(e.id for e in KNOWLEDGE.evidence.values() if e.symptoms and e.role != "advice")
+ANSWERS = sorted((o.key, v.value) for o in KNOWLEDGE.observations.values() for v in o.value)
+
+messages = st.sampled_from(MESSAGES).map(lambda e: Finding(evidence=e, source="printed", line=1))
+answers = st.sampled_from(ANSWERS).map(lambda kv: Finding(evidence=kv[0], values=(kv[1],), source="answered"))
+several = st.lists(st.one_of(messages, answers), max_size=8, unique_by=lambda f: f.evidence)
+few = settings(max_examples=60, deadline=None)
+
+
+def best(finding):
+    """The code that a finding speaks for most."""
+    ratios = likelihood_ratios(KNOWLEDGE, finding)
+    return max(ratios, key=lambda code: ratios[code])
+
+
+@few
+@given(several, st.randoms())
+def test_the_order_of_findings_does_not_matter(found, random):
+    """The same findings in any order give the same probabilities."""
+    shuffled = list(found)
+    random.shuffle(shuffled)
+    a, b = engine.rank(KNOWLEDGE, found), engine.rank(KNOWLEDGE, shuffled)
+
+    assert a.symptoms == pytest.approx(b.symptoms)
+
+
+@few
+@given(several)
+def test_probabilities_sum_to_one(found):
+    """Symptoms, the causes of each with "none of these", and fix patterns are distributions."""
+    ranking = engine.rank(KNOWLEDGE, found)
+    patterns = engine.fix_patterns(KNOWLEDGE, ranking)
+
+    assert pytest.approx(math.fsum(ranking.symptoms.values())) == 1
+    assert pytest.approx(math.fsum(patterns.values())) == 1
+    for row in ranking.causes.values():
+        assert pytest.approx(math.fsum(p for _, p in row)) == 1
+    assert list(ranking.symptoms.values()) == sorted(ranking.symptoms.values(), reverse=True)
+
+
+@few
+@given(several, st.one_of(messages, answers))
+def test_more_evidence_for_a_symptom_never_lowers_it(found, new):
+    """A finding that speaks most for one symptom raises it or leaves it."""
+    others = [f for f in found if f.evidence != new.evidence]
+    code = best(new)
+    before = engine.rank(KNOWLEDGE, others).symptoms[code]
+    after = engine.rank(KNOWLEDGE, [*others, new]).symptoms[code]
+
+    assert after >= before - 1e-9
+
+
+@few
+@given(several, st.sampled_from(sorted(KNOWLEDGE.observations)))
+def test_an_unknown_answer_changes_nothing(found, key):
+    """ "I don't know" leaves every probability; the question is not asked again."""
+    told = {f.evidence: f.values[0] for f in found if f.values and f.evidence != key}
+    a = diagnose(KNOWLEDGE, Snapshot(), told)
+    b = diagnose(KNOWLEDGE, Snapshot(), told, unknown=(key,))
+
+    assert a.symptoms == b.symptoms
+    assert b.question is None or b.question.key != key
+
+
+def test_nothing_known_gives_the_published_shares():
+    """Without findings the prior stands, and dtdebug says that it does not know."""
+    ranking = engine.rank(KNOWLEDGE, [])
+    total = sum(s.counts["tosem23"].faults + 0.5 for s in KNOWLEDGE.symptoms.values())
+
+    assert ranking.symptoms["B.1"] == pytest.approx(85.5 / total)
+    assert diagnose(KNOWLEDGE, Snapshot()).verdict == "unknown"
+
+
+def test_a_question_that_can_not_pay_is_not_asked():
+    """With everything settled but one observation, only what saves minutes is asked."""
+    told = {o.key: o.value[0].value for o in KNOWLEDGE.observations.values()}
+
+    assert diagnose(KNOWLEDGE, Snapshot(), told).question is None
+
+
+@few
+@given(several)
+def test_questions_are_ordered_by_what_they_save(found):
+    """The first question saves most, and each saves more than it costs."""
+    ranking = engine.rank(KNOWLEDGE, found)
+    rows = questions.worthwhile(KNOWLEDGE, ranking, found)
+
+    assert rows == sorted(rows, key=lambda q: (-q.saves, q.key))
+    assert all(q.saves > 0 for q in rows)
+
+
+def test_a_cascade_does_not_beat_a_root_of_the_same_run():
+    """The launcher's boilerplate after an import error leaves the import error first."""
+    text = (
+        "[rank1]: ModuleNotFoundError: No module named 'horovod'\n"
+        "torch.distributed.elastic.multiprocessing.errors.ChildFailedError:\n"
+        "[E ProcessGroupNCCL.cpp:607] [Rank 0] Watchdog caught collective operation timeout\n"
+    )
+    d = diagnose(KNOWLEDGE, Snapshot(output=text))
+
+    assert d.symptoms[0].code == "A.2"
+    assert d.culprits == (1,)
+
+
+def test_two_symptoms_that_can_not_be_told_apart_are_both_shown_with_a_question():
+    """A hang that is not dated may be in set-up or in training: that is asked."""
+    found = [Finding(evidence="manifestation", values=("hang",), source="answered")]
+    ranking = engine.rank(KNOWLEDGE, found)
+    d = diagnose(KNOWLEDGE, Snapshot(), {"manifestation": "hang"})
+
+    assert {"B.2", "D.2.1"} == set(list(ranking.symptoms)[:2])
+    assert d.verdict == "apart"
+    assert d.question is not None
+    assert d.question.key in ("activity", "any_step_completed")
+
+
+def test_each_finding_of_an_answer_is_explained():
+    """A contribution names the words and the line that it came from."""
+    d = diagnose(KNOWLEDGE, Snapshot(output="step 1\nRuntimeError: CUDA out of memory. Tried to allocate 2.00 GiB\n"))
+    (reason,) = [r for r in d.symptoms[0].why if r.source == "printed" and "memory" in r.words.lower()][:1]
+
+    assert d.symptoms[0].code == "D.1.2"
+    assert reason.line == 2
+    assert reason.weight > 0
+
+
+def test_the_tree_is_derived_from_the_same_policy():
+    """Its first question is the one that the wizard asks first."""
+    findings = collect(KNOWLEDGE, Snapshot())
+    first = questions.best_question(KNOWLEDGE, engine.rank(KNOWLEDGE, findings), findings)
+
+    assert first is not None
+    assert f"[{first.key}]" in tree(KNOWLEDGE, 1).splitlines()[0]

@@ -1,0 +1,91 @@
+"""Finding patterns in text, and which patterns may be used."""
+
+import re
+
+import pytest
+import re2
+from dtdebug_taxonomy.knowledge import load
+from dtdebug_taxonomy.matching import HITS_PER_PATTERN, LINE_LIMIT, Matcher, clip_lines, literals, problem_of
+from hypothesis import given
+from hypothesis import strategies as st
+
+
+@pytest.mark.parametrize(
+    ("pattern", "needed"),
+    [
+        ("Address already in use", ("address already in use",)),
+        ("connect(ion)? refused", (" refused",)),
+        ("no route|not reachable", ("no route", "not reachable")),
+        (r"undefined symbol: \w{1,80}", ("undefined symbol: ",)),
+        (r"rank \d{1,4} of \d{1,4}", ("rank ",)),
+        (r"\[rank\d{1,4}\]: lost", ("]: lost",)),
+        ("(?:abc|def)", ("",)),
+        ("colou?rs", ("colo",)),
+    ],
+)
+def test_a_pattern_needs_its_longest_literal(pattern, needed):
+    """Each top-level alternative names the literal without which it can't match."""
+    assert needed == literals(pattern)
+
+
+@pytest.mark.parametrize(
+    "pattern", ["foo(?=bar)", r"(foo) \1", "fo.*bar", r"foo\w+bar", "(foo ){2}bar+", "x{0,999}foo", "(ab|cd)"]
+)
+def test_patterns_outside_the_linear_subset_are_refused(pattern):
+    """Look-around, back-references, unbounded or nested repeats and missing literals are named."""
+    assert problem_of(pattern)
+
+
+def test_every_shipped_pattern_is_in_the_common_subset_of_engines():
+    """RE2, which is linear by construction, accepts every pattern of the knowledge."""
+    knowledge = load()
+    patterns = [p for e in knowledge.evidence.values() for p in (*e.text, *e.says)]
+    patterns += [p for o in knowledge.observations.values() for v in o.value for p in (*v.text, *v.says)]
+    refused = []
+    for pattern in patterns:
+        try:
+            re2.compile(pattern)
+        except re2.error:
+            refused.append(pattern)
+
+    assert refused == []
+
+
+def test_a_literal_never_hides_a_match():
+    """What the plain regular expression finds in the samples, the matcher finds too."""
+    knowledge = load()
+    rows = [(e.id, p) for e in knowledge.evidence.values() for p in e.text]
+    text = "\n".join(p.replace("\\", "") for _, p in rows)  # a text that is full of literals
+    found = {h.key for h in Matcher(rows).hits(text)}
+    expected = {key for key, p in rows if re.search(p, clip_lines(text), re.IGNORECASE | re.MULTILINE)}
+
+    assert expected == found
+
+
+def test_hits_tell_line_offset_and_words():
+    """A hit names the 1-based line, the offset and what was matched."""
+    (hit,) = Matcher([("port", "address already in use")]).hits("one\ntwo: Address already in use (98)\n")
+
+    assert tuple(hit) == ("port", 2, 9, "Address already in use")
+
+
+def test_hits_of_one_pattern_are_bounded():
+    """A message that is repeated a thousand times counts a few times."""
+    hits = list(Matcher([("port", "address in use")]).hits("address in use\n" * 1000))
+
+    assert len(hits) == HITS_PER_PATTERN
+
+
+@given(st.text(max_size=5_000))
+def test_any_text_is_matched_without_failing(text):
+    """Letters that change their length when lowered, control characters, anything."""
+    for hit in Matcher([("i", "\u0130nit"), ("x", "nccl warn"), ("y", "[a-z]{1,20} refused")]).hits(text):
+        assert hit.line >= 1
+
+
+def test_long_lines_are_cut_and_others_keep_their_numbers():
+    """A line of ten million characters costs no more than a short one."""
+    text = "first\n" + "x" * 10_000_000 + "\nthird error"
+    clipped = clip_lines(text)
+
+    assert clipped.split("\n") == ["first", "x" * LINE_LIMIT, "third error"]
