@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import re
 import sys
+from typing import TYPE_CHECKING
 
-from dtdebug_taxonomy.diagnosis import Diagnosis
-from dtdebug_taxonomy.snapshot import Snapshot
+if TYPE_CHECKING:
+    from dtdebug_taxonomy.diagnosis import Diagnosis
+    from dtdebug_taxonomy.snapshot import Snapshot
 
-_FRAMEWORKS = ("torch", "tensorflow", "keras", "horovod", "jax", "deepspeed", "mpi4py", "ray")
+_FRAMEWORKS = ("torch", "tensorflow", "keras", "horovod", "jax", "deepspeed", "mpi4py", "ray", "nbdistributed")
 _WORTH_A_LOOK = re.compile(
     r"(?i)torch|nccl|gloo|horovod|\bmpi|deepspeed|megatron|colossal|accelerate|tensorflow|keras|cuda|\brank\b|srun|"
     r"lightning|rendezvous|nvcc|distributed"
@@ -33,9 +35,14 @@ def look(exception: BaseException | None, *, output: str, cell: str) -> tuple[Sn
     return snapshot, diagnosis
 
 
+def framework_is_loaded() -> bool:
+    """This process has imported something that distributed training is made with."""
+    return any(name in sys.modules for name in _FRAMEWORKS)
+
+
 def _worth_a_look(exception: BaseException | None, output: str, cell: str) -> bool:
     """A quick look, so that the first plain error of a notebook does not load the knowledge."""
-    if any(name in sys.modules for name in _FRAMEWORKS):
+    if framework_is_loaded():
         return True
     message = str(exception)[:4_000] if exception is not None else ""
     return any(_WORTH_A_LOOK.search(text) for text in (message, cell, output))

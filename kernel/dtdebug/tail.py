@@ -7,12 +7,15 @@ there. A terminal has no such streams: the tail stays empty.
 from __future__ import annotations
 
 import sys
+import time
 from collections import deque
 from collections.abc import Callable
 from typing import Any
 
 LIMIT = 64_000
 """Characters that are kept."""
+_PAUSE, _PAUSES = 0.02, 10
+"""Seconds between two looks at what is still on its way, and how many of them there are at most."""
 _SIGNS = ("Traceback (most recent call last)", "Error on Rank")
 """Signs of a failure that a cell printed and did not raise."""
 
@@ -46,11 +49,25 @@ class Tail:
         self._size = 0
         self.alarmed = False
 
-    def text(self) -> str:
-        """What was printed, the last `LIMIT` characters."""
+    def flush(self) -> None:
+        """Takes in what Python code of this process has printed."""
         for stream, _ in self._hooks:
             stream.flush()
+
+    def text(self) -> str:
+        """What was printed, the last `LIMIT` characters."""
+        self._settle()
         return "".join(self._parts)[-LIMIT:]
+
+    def _settle(self) -> None:
+        """Waits shortly for output of child processes: a thread reads it from a pipe, so it comes late."""
+        self.flush()
+        for _ in range(_PAUSES if self._hooks else 0):
+            size = self._size
+            time.sleep(_PAUSE)
+            self.flush()
+            if self._size == size:
+                break
 
     def _listen(self, message: Any) -> Any:
         try:

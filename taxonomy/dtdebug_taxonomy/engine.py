@@ -14,13 +14,15 @@ from functools import lru_cache
 import msgspec
 
 from dtdebug_taxonomy.findings import Finding, likelihood_ratios, shares
-from dtdebug_taxonomy.knowledge import STUDY, Knowledge
+from dtdebug_taxonomy.knowledge import STUDY, Knowledge, spread
 from dtdebug_taxonomy.model import STRENGTHS, Cause, Symptom
 
 _ECHO = 0.15
 """Weight of a cascade that contradicts a root seen on the same run."""
 _UNSEEN = 0.1
 """P(message | cause) for a cause that does not name it."""
+_SMOOTHING = 3.0
+"""Faults' worth of the overall share of fix patterns that each symptom's counts are mixed with."""
 
 
 class Contribution(msgspec.Struct, frozen=True):
@@ -39,6 +41,8 @@ class Ranking(msgspec.Struct, frozen=True):
     contributions: dict[str, tuple[Contribution, ...]]
     causes: dict[str, tuple[tuple[Cause | None, float], ...]]
     """Code -> (cause, probability given the symptom), best first; None is "none of these"."""
+    uncovered: dict[str, dict[str, float]]
+    """Code -> pattern name -> probability within "none of these"."""
 
 
 def rank(knowledge: Knowledge, findings: Sequence[Finding]) -> Ranking:
@@ -46,10 +50,12 @@ def rank(knowledge: Knowledge, findings: Sequence[Finding]) -> Ranking:
     parts = contributions(knowledge, findings)
     score = {code: math.log(p) + math.fsum(c.weight for c in parts[code]) for code, p in knowledge.prior.items()}
     posterior = normalised({code: math.exp(v - max(score.values())) for code, v in score.items()})
+    rows = {code: rank_hypotheses(knowledge, s, findings) for code, s in knowledge.symptoms.items()}
     return Ranking(
         symptoms=posterior,
         contributions=parts,
-        causes={code: rank_causes(knowledge, s, findings) for code, s in knowledge.symptoms.items()},
+        causes={code: causes for code, (causes, _) in rows.items()},
+        uncovered={code: others for code, (_, others) in rows.items()},
     )
 
 
@@ -87,102 +93,117 @@ def _best(knowledge: Knowledge, finding: Finding) -> str:
     return max(share, key=lambda code: share[code])
 
 
-def rank_causes(
+def rank_hypotheses(
     knowledge: Knowledge, symptom: Symptom, findings: Sequence[Finding]
-) -> tuple[tuple[Cause | None, float], ...]:
-    """Causes of one symptom given that it is the symptom, best first, with "none of these"."""
-    prior = cause_priors(knowledge, symptom)
+) -> tuple[tuple[tuple[Cause | None, float], ...], dict[str, float]]:
+    """Causes of one symptom given that it is the symptom, and the published patterns that no cause covers.
+
+    Returns the causes best first with None for "none of these", and pattern name ->
+    probability within "none of these".
+    """
     named = named_by_causes(knowledge, symptom)
     relevant = [f for f in findings if f.evidence in named]
-    scored = []
-    for cause, p in prior:
-        score = math.log(p)
-        if cause is not None:
-            score += math.fsum(cause_ratio(knowledge, cause, f) for f in relevant)
-        scored.append((cause, score))
-    top = max(v for _, v in scored)
-    total = math.fsum(math.exp(v - top) for _, v in scored)
-    return tuple(sorted(((c, math.exp(v - top) / total) for c, v in scored), key=lambda row: -row[1]))
+    score = {}
+    for hypothesis, p in hypothesis_priors(knowledge, symptom).items():
+        score[hypothesis] = math.log(p) + math.fsum(hypothesis_ratio(knowledge, hypothesis, f) for f in relevant)
+    top = max(score.values())
+    weight = {h: math.exp(v - top) for h, v in score.items()}
+    total = math.fsum(weight.values())
+    causes: list[tuple[Cause | None, float]] = [(h, w / total) for h, w in weight.items() if isinstance(h, Cause)]
+    others = {h: w for h, w in weight.items() if isinstance(h, str)}
+    rest = math.fsum(others.values())
+    causes.append((None, rest / total))
+    return tuple(sorted(causes, key=lambda row: -row[1])), {name: w / rest for name, w in others.items()}
 
 
 def cause_ratio(knowledge: Knowledge, cause: Cause, finding: Finding) -> float:
     """Log of P(finding | cause) / P(finding | another cause)."""
-    return _cause_ratio(knowledge, cause, finding.evidence, finding.values, finding.trust)
+    return hypothesis_ratio(knowledge, cause, finding)
+
+
+def hypothesis_ratio(knowledge: Knowledge, hypothesis: Cause | str, finding: Finding) -> float:
+    """Log of P(finding | hypothesis) / P(finding | another); a pattern's name stands for its unnamed causes."""
+    return _ratio(knowledge, hypothesis, finding.evidence, finding.values, finding.trust)
 
 
 @lru_cache(maxsize=65536)
-def _cause_ratio(knowledge: Knowledge, cause: Cause, evidence: str, values: tuple[str, ...], trust: float) -> float:
+def _ratio(
+    knowledge: Knowledge, hypothesis: Cause | str, evidence: str, values: tuple[str, ...], trust: float
+) -> float:
     if values:
-        row = _cause_row(knowledge, cause, evidence)
+        row = _row(knowledge, hypothesis, evidence)
         inside = math.fsum(row[v] for v in values)
         outside = math.fsum(knowledge.share(evidence, v) for v in values)
     else:
-        inside = STRENGTHS[cause.evidence[evidence]] if evidence in cause.evidence else _UNSEEN
-        outside = _UNSEEN
+        said = hypothesis.evidence if isinstance(hypothesis, Cause) else {}
+        inside, outside = STRENGTHS[said[evidence]] if evidence in said else _UNSEEN, _UNSEEN
     return math.log(trust * inside / outside + 1 - trust)
 
 
 @lru_cache(maxsize=256)
 def named_by_causes(knowledge: Knowledge, symptom: Symptom) -> frozenset[str]:
     """Evidence and observations that tell the causes of a symptom apart."""
-    return frozenset(name.partition("=")[0] for c in symptom.cause for name in c.evidence)
+    patterns = [p.evidence for p in knowledge.patterns.values()]
+    return frozenset(n.partition("=")[0] for e in (*(c.evidence for c in symptom.cause), *patterns) for n in e)
 
 
 @lru_cache(maxsize=8192)
-def _cause_row(knowledge: Knowledge, cause: Cause, key: str) -> dict[str, float]:
-    """P(value | cause) for an observation; as for any other where the cause is silent."""
-    values = [v.value for v in knowledge.observations[key].value]
-    named = {v: STRENGTHS[cause.evidence[f"{key}={v}"]] for v in values if f"{key}={v}" in cause.evidence}
-    if not named:
-        return {v: knowledge.share(key, v) for v in values}
-    rest = math.fsum(knowledge.share(key, v) for v in values if v not in named) or 1.0
-    left = max(1 - math.fsum(named.values()), 0.02)
-    weight = {v: named.get(v, left * knowledge.share(key, v) / rest) for v in values}
-    total = math.fsum(weight.values())
-    return {v: w / total for v, w in weight.items()}
+def _row(knowledge: Knowledge, hypothesis: Cause | str, key: str) -> dict[str, float]:
+    """P(value | hypothesis): what the cause says, else its fix pattern, else as for any other."""
+    observation = knowledge.observations[key]
+    if isinstance(hypothesis, Cause):
+        said, pattern = hypothesis.evidence, knowledge.patterns[hypothesis.pattern].evidence
+    else:
+        said, pattern = {}, knowledge.pattern_evidence(hypothesis)
+    for evidence in (said, pattern):
+        named = {v.value: evidence[f"{key}={v.value}"] for v in observation.value if f"{key}={v.value}" in evidence}
+        if named:
+            return spread(named, observation)
+    return {v.value: knowledge.share(key, v.value) for v in observation.value}
 
 
 @lru_cache(maxsize=256)
-def cause_priors(knowledge: Knowledge, symptom: Symptom) -> tuple[tuple[Cause | None, float], ...]:
-    """The published count of a cause's pattern, shared among the causes of that pattern, plus 1/2."""
+def hypothesis_priors(knowledge: Knowledge, symptom: Symptom) -> dict[Cause | str, float]:
+    """Prior of each cause, and of each published pattern that no cause covers (by its name).
+
+    A cause has the published count of its pattern, shared among the causes of that
+    pattern, plus 1/2. Small counts are smoothed by the patterns' share over all symptoms.
+    """
     counts = symptom.counts[STUDY].fix_patterns
+    everywhere = pattern_share(knowledge)
     sharing: dict[str, int] = {}
     for c in symptom.cause:
-        sharing[c.pattern] = sharing.get(c.pattern, 0) + 1
-    weight: list[tuple[Cause | None, float]] = [
-        (c, counts.get(knowledge.patterns[c.pattern].name, 0) / sharing[c.pattern] + 0.5) for c in symptom.cause
-    ]
-    weight.append((None, math.fsum(uncovered(knowledge, symptom).values()) + 0.5))
-    total = math.fsum(w for _, w in weight)
-    return tuple((c, w / total) for c, w in weight)
-
-
-def uncovered(knowledge: Knowledge, symptom: Symptom) -> dict[str, float]:
-    """Published pattern name -> faults, for patterns that no cause of the symptom covers."""
-    covered = {knowledge.patterns[c.pattern].name for c in symptom.cause}
-    return {name: float(n) for name, n in symptom.counts[STUDY].fix_patterns.items() if name not in covered}
+        name = knowledge.patterns[c.pattern].name
+        sharing[name] = sharing.get(name, 0) + 1
+    weight: dict[Cause | str, float] = {}
+    for c in symptom.cause:
+        name = knowledge.patterns[c.pattern].name
+        weight[c] = (counts.get(name, 0) + _SMOOTHING * everywhere[name]) / sharing[name] + 0.5
+    for name, share in everywhere.items():
+        if name not in sharing:
+            weight[name] = counts.get(name, 0) + _SMOOTHING * share
+    total = math.fsum(weight.values())
+    return {h: w / total for h, w in weight.items()}
 
 
 def fix_patterns(knowledge: Knowledge, ranking: Ranking) -> dict[str, float]:
     """Published pattern name -> probability over all symptoms and causes, best first."""
-    everything = _pattern_share(knowledge)
-    weight = dict.fromkeys(everything, 0.0)
+    weight = dict.fromkeys(pattern_share(knowledge), 0.0)
     for code, p in ranking.symptoms.items():
-        rest = uncovered(knowledge, knowledge.symptoms[code]) or everything
-        total = math.fsum(rest.values())
         for cause, q in ranking.causes[code]:
             if cause is not None:
                 weight[knowledge.patterns[cause.pattern].name] += p * q
             else:
-                for name, n in rest.items():
-                    weight[name] += p * q * n / total
+                for name, share in ranking.uncovered[code].items():
+                    weight[name] += p * q * share
     return normalised(weight)
 
 
 @lru_cache(maxsize=4)
-def _pattern_share(knowledge: Knowledge) -> dict[str, float]:
+def pattern_share(knowledge: Knowledge) -> dict[str, float]:
+    """Published pattern name -> share over all symptoms."""
     total: dict[str, float] = {p.name: 0.5 for p in knowledge.patterns.values()}
     for s in knowledge.symptoms.values():
         for name, n in s.counts[STUDY].fix_patterns.items():
-            total[name] = total.get(name, 0.5) + n
-    return total
+            total[name] = total.get(name, 0) + n
+    return {name: n / math.fsum(total.values()) for name, n in total.items()}

@@ -71,7 +71,7 @@ class Knowledge:
     @cached_property
     def _likelihood(self) -> dict[str, dict[str, dict[str, float]]]:
         return {
-            key: {code: _spread(s.observed.get(key, {}), o) for code, s in self.symptoms.items()}
+            key: {code: spread(s.observed.get(key, {}), o) for code, s in self.symptoms.items()}
             for key, o in self.observations.items()
         }
 
@@ -81,14 +81,18 @@ class Knowledge:
 
     @cached_property
     def _shares(self) -> dict[str, dict[str, float]]:
-        return {key: _spread({}, o) for key, o in self.observations.items()}
+        return {key: spread({}, o) for key, o in self.observations.items()}
+
+    def pattern_evidence(self, name: str) -> dict[str, Strength]:
+        """What is typical of a fix pattern, by its published name."""
+        return next((p.evidence for p in self.patterns.values() if p.name == name), {})
 
     def share(self, key: str, value: str) -> float:
         """P(observation = value) over all faults, where nothing else is known."""
         return self._shares[key][value]
 
 
-def _spread(given: Mapping[str, Strength], observation: Observation) -> dict[str, float]:
+def spread(given: Mapping[str, Strength], observation: Observation) -> dict[str, float]:
     """A distribution over the values: the worded ones as said, the others share the rest."""
     named = {v: STRENGTHS[w] for v, w in given.items()}
     rest = {v.value: STRENGTHS[v.share] for v in observation.value if v.value not in named}

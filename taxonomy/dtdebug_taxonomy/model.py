@@ -170,3 +170,5 @@ class Pattern(Record, frozen=True, kw_only=True):
     title: str
     how: str
     effort: Effort
+    evidence: dict[str, Strength] = {}
+    """`observation=value` to how often it is so where such a fix helped, whatever the symptom."""
