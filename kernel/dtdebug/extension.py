@@ -9,6 +9,7 @@ from __future__ import annotations
 import sys
 from typing import Any
 
+from dtdebug import failed
 from dtdebug.tail import Tail
 
 _installed: Extension | None = None
@@ -30,6 +31,8 @@ class Extension:
         """The wizard's session about it, once something was answered."""
         self.wizard: Any = None
         """The wizard's widgets that are on the screen, or None."""
+        self._shown: tuple[Any, dict[str, Any]] | None = None
+        """Publisher and bundle of the answer to this cell: `%%capture` swaps publishers while its cell runs."""
         self._seen = id(sys.__dict__.get("last_value"))
         """Identity of the exception that was looked at last: a reference would keep its tensors alive."""
 
@@ -53,6 +56,7 @@ class Extension:
     def before(self, info: Any = None) -> None:
         """A cell begins."""
         self.tail.clear()
+        self._shown = None
 
     def after(self, result: Any = None) -> None:
         """A cell has ended: diagnose it if it failed, and never raise."""
@@ -63,7 +67,9 @@ class Extension:
             last = sys.__dict__.get("last_value")  # the dictionary: a miss of getattr on sys is slow
             if exception is None:
                 if last is None or id(last) == self._seen:
-                    if self.tail.alarmed or self._command_failed(result):
+                    if self._shown is not None:
+                        self._show_again(*self._shown)
+                    elif self._alarmed() or self._command_failed(result):
                         self._look(None, result)
                     return
                 exception = last  # shown, but swallowed by %run, %%capture or repr
@@ -71,6 +77,17 @@ class Extension:
             self._look(exception, result)
         except BaseException as error:
             self.report_own(error)
+
+    def _alarmed(self) -> bool:
+        """The cell printed a sign of failure; looked at to the last line only where ranks can be."""
+        if failed.framework_is_loaded():
+            self.tail.flush()
+        return self.tail.alarmed
+
+    def _show_again(self, publisher: Any, data: dict[str, Any]) -> None:
+        """Shows an answer that `%%capture` has swallowed; it does not swallow the error message either."""
+        if publisher is not self.shell.display_pub:
+            self.publish(data)
 
     def _command_failed(self, result: Any) -> bool:
         """A `!command` of this cell ended with a status other than 0: IPython calls such a cell ok."""
@@ -84,9 +101,7 @@ class Extension:
         cell = getattr(getattr(result, "info", None), "raw_cell", None) or ""
         if "%dtdebug" in cell or type(exception).__name__ == "UsageError":
             return
-        from dtdebug.failed import look
-
-        found = look(exception, output=self.tail.text(), cell=cell)
+        found = failed.look(exception, output=self.tail.text(), cell=cell)
         if found is None:
             return
         self.snapshot, diagnosis = found
@@ -94,7 +109,8 @@ class Extension:
         if not self.quiet:
             from dtdebug.display import bundle
 
-            self.publish(bundle(diagnosis))
+            self._shown = (self.shell.display_pub, bundle(diagnosis))
+            self.publish(self._shown[1])
 
     def publish(self, data: dict[str, Any]) -> None:
         """Shows a MIME bundle as an output of the running cell."""

@@ -36,7 +36,7 @@ def look(exception: BaseException | None, *, output: str, cell: str) -> tuple[Sn
 
 
 def framework_is_loaded() -> bool:
-    """This process has imported something that distributed training is made with."""
+    """Something that distributed training is made with has been imported here."""
     return any(name in sys.modules for name in _FRAMEWORKS)
 
 

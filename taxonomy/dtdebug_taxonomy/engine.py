@@ -13,7 +13,7 @@ from functools import lru_cache
 
 import msgspec
 
-from dtdebug_taxonomy.findings import Finding, likelihood_ratios, shares
+from dtdebug_taxonomy.findings import SIMILAR_FIX, Finding, likelihood_ratios, shares
 from dtdebug_taxonomy.knowledge import STUDY, Knowledge, spread
 from dtdebug_taxonomy.model import STRENGTHS, Cause, Symptom
 
@@ -103,9 +103,11 @@ def rank_hypotheses(
     """
     named = named_by_causes(knowledge, symptom)
     relevant = [f for f in findings if f.evidence in named]
+    alike = next((f.scores for f in findings if f.evidence == SIMILAR_FIX), {})
     score = {}
     for hypothesis, p in hypothesis_priors(knowledge, symptom).items():
-        score[hypothesis] = math.log(p) + math.fsum(hypothesis_ratio(knowledge, hypothesis, f) for f in relevant)
+        ratios = [hypothesis_ratio(knowledge, hypothesis, f) for f in relevant]
+        score[hypothesis] = math.log(p) + math.fsum((*ratios, alike.get(_pattern_id(knowledge, hypothesis), 0.0)))
     top = max(score.values())
     weight = {h: math.exp(v - top) for h, v in score.items()}
     total = math.fsum(weight.values())
@@ -114,6 +116,10 @@ def rank_hypotheses(
     rest = math.fsum(others.values())
     causes.append((None, rest / total))
     return tuple(sorted(causes, key=lambda row: -row[1])), {name: w / rest for name, w in others.items()}
+
+
+def _pattern_id(knowledge: Knowledge, hypothesis: Cause | str) -> str:
+    return hypothesis.pattern if isinstance(hypothesis, Cause) else knowledge.pattern_ids.get(hypothesis, "")
 
 
 def cause_ratio(knowledge: Knowledge, cause: Cause, finding: Finding) -> float:

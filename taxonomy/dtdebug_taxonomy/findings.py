@@ -29,6 +29,9 @@ TRUST: dict[Source, float] = {
 }
 """How often a finding seen in this way is really so; the rest is as if it had not been seen."""
 
+SIMILAR, SIMILAR_FIX = "similar", "similar-fix"
+"""Names of the findings that likeness gives, for symptoms and for fix patterns."""
+
 _TRUST_OF_CUES = 0.7
 """For observations that are only read out of words or output: a cue is less than an answer."""
 
@@ -37,7 +40,7 @@ class Finding(msgspec.Struct, frozen=True, kw_only=True):
     """An evidence known to be so, or an observation with its possible values."""
 
     evidence: str
-    """Evidence id, observation key, or `similar`."""
+    """Evidence id, observation key, `SIMILAR` or `SIMILAR_FIX`."""
     values: tuple[str, ...] = ()
     """For an observation: one of these holds."""
     source: Source
@@ -47,7 +50,7 @@ class Finding(msgspec.Struct, frozen=True, kw_only=True):
     """The words it was read from."""
     rank: int | None = None
     scores: dict[str, float] = {}
-    """For `similar`: symptom code -> log likelihood ratio."""
+    """Of a likeness: symptom code or fix pattern id -> log likelihood ratio."""
 
     @property
     def trust(self) -> float:
@@ -94,10 +97,12 @@ def collect(knowledge: Knowledge, snapshot: Snapshot, answers: Mapping[str, str]
         if _is_value(knowledge, key, value):
             known[key] = Finding(evidence=key, values=(value,), source="answered")
 
-    alike = similarity.scores(knowledge, snapshot)
-    similar = (
-        [Finding(evidence="similar", source="similar", words=alike.words, scores=alike.scores)] if alike.scores else []
-    )
+    alike = similarity.likeness(knowledge, snapshot)
+    similar = [
+        Finding(evidence=name, source="similar", words=alike.words, scores=scores)
+        for name, scores in ((SIMILAR, alike.symptoms), (SIMILAR_FIX, alike.patterns))
+        if scores
+    ]
     return (*evidence.values(), *known.values(), *similar)
 
 
@@ -175,7 +180,7 @@ def _by_class(knowledge: Knowledge) -> dict[str, list[str]]:
 def likelihood_ratios(knowledge: Knowledge, finding: Finding) -> dict[str, float]:
     """For each symptom the log of P(finding | symptom) / P(finding), trust taken into account."""
     if finding.scores:
-        return finding.scores
+        return finding.scores if finding.evidence == SIMILAR else {}
     prior, trust = knowledge.prior, finding.trust
     if finding.values:
         rows = [knowledge.likelihood(finding.evidence, v) for v in finding.values]

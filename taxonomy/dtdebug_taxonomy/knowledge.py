@@ -83,9 +83,14 @@ class Knowledge:
     def _shares(self) -> dict[str, dict[str, float]]:
         return {key: spread({}, o) for key, o in self.observations.items()}
 
+    @cached_property
+    def pattern_ids(self) -> dict[str, str]:
+        """Published name of a fix pattern -> its id."""
+        return {p.name: p.id for p in self.patterns.values()}
+
     def pattern_evidence(self, name: str) -> dict[str, Strength]:
         """What is typical of a fix pattern, by its published name."""
-        return next((p.evidence for p in self.patterns.values() if p.name == name), {})
+        return self.patterns[self.pattern_ids[name]].evidence if name in self.pattern_ids else {}
 
     def share(self, key: str, value: str) -> float:
         """P(observation = value) over all faults, where nothing else is known."""

@@ -10,7 +10,7 @@ import re
 from bisect import bisect_right
 from collections.abc import Iterable, Iterator
 from functools import lru_cache
-from itertools import islice
+from itertools import accumulate, islice
 from typing import NamedTuple
 
 LINE_LIMIT = 2_000
@@ -22,6 +22,8 @@ _MAX_REPEAT = 300
 _UNBOUNDED = re.compile(r"(?<!\\)(?:[*+]|\{\d+,\})")
 _SHORTEST_LITERAL = 3
 _WORD = re.compile(r"[a-z]{3,}")
+_LETTERS = bytes(c if c in b"abcdefghijklmnopqrstuvwxyz" else 32 for c in range(256))
+"""Table that leaves the words of a text, apart by spaces."""
 
 
 class Hit(NamedTuple):
@@ -140,34 +142,39 @@ class Matcher:
         for key, pattern in patterns:
             for literal in literals(pattern):
                 self._rows.setdefault(literal, []).append((key, pattern))
-        self._literals: dict[str, list[str]] = {}
+        self._literals: dict[str, list[tuple[str, list[str]]]] = {}
         for literal in self._rows:
-            self._literals.setdefault(_longest_word(literal), []).append(literal)
+            words = sorted(_WORD.findall(literal), key=len, reverse=True) or [""]
+            self._literals.setdefault(words[0], []).append((literal, words[1:]))
 
     def hits(self, text: str) -> Iterator[Hit]:
         """Hits in no particular order, at most `HITS_PER_PATTERN` for each pattern."""
         if not text:
             return
         text = clip_lines(text)
-        lower = text.lower()
-        if len(lower) != len(text):  # some letters grow when lowered: keep offsets true
-            text = lower
+        lower = text.replace("\u0130", "i").lower()  # the one letter that grows when lowered: offsets stay true
         starts: list[int] = []
         seen: set[tuple[str, int]] = set()
         for literal in self._present(lower):
             lines = _lines_with(literal, lower)
             for key, pattern in self._rows[literal]:
                 for match in islice(_matches(pattern, text, lines), HITS_PER_PATTERN):
-                    starts = starts or [0, *(found.end() for found in re.finditer("\n", text))]
+                    starts = starts or list(accumulate((len(line) + 1 for line in text.split("\n")), initial=0))
                     if (key, match.start()) not in seen:
                         seen.add((key, match.start()))
                         yield Hit(key, bisect_right(starts, match.start()), match.start(), match.group(0))
 
     def _present(self, lower: str) -> list[str]:
         """The literals that occur. Looked up first in the text's vocabulary, which is far shorter than a log."""
-        vocabulary = "\n".join(set(_WORD.findall(lower)))
-        words = [word for word in self._literals if word in vocabulary]
-        return [literal for word in words for literal in self._literals[word] if literal in lower]
+        words = set(lower.encode("ascii", "replace").translate(_LETTERS).split())
+        vocabulary = b" ".join(words).decode()
+        return [
+            literal
+            for word, literals in self._literals.items()
+            if word in vocabulary
+            for literal, others in literals
+            if all(other in vocabulary for other in others) and literal in lower
+        ]
 
 
 def _lines_with(literal: str, lower: str) -> list[tuple[int, int]]:
@@ -199,15 +206,11 @@ def _matches(pattern: str, text: str, lines: Iterable[tuple[int, int]]) -> Itera
     return filter(None, (search(text, begin, end) for begin, end in lines))
 
 
-def _longest_word(literal: str) -> str:
-    return max(_WORD.findall(literal), key=len, default="")
-
-
 def clip_lines(text: str) -> str:
     """The text with each line cut to `LINE_LIMIT` characters; line numbers stay as they were."""
     if len(text) <= LINE_LIMIT:
         return text
-    return re.sub(rf"([^\n]{{{LINE_LIMIT}}})[^\n]+", r"\1", text)
+    return "\n".join(line[:LINE_LIMIT] for line in text.split("\n"))
 
 
 @lru_cache(maxsize=8192)

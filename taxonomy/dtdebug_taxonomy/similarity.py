@@ -1,47 +1,65 @@
-"""How alike a user's words are to the knowledge's own texts: a weak evidence, never the judge."""
+"""How alike a text is to the knowledge's own texts: a weak evidence, never the judge.
+
+Complement naive Bayes over TF-IDF weighted words and pairs of words (Rennie et al.,
+"Tackling the poor assumptions of naive Bayes text classifiers", ICML 2003): a class is
+described by what all the others do not say, which suits few and uneven texts.
+"""
 
 from __future__ import annotations
 
 import math
 import re
 from collections import Counter
+from collections.abc import Iterable
 from functools import lru_cache
 from itertools import pairwise
 from typing import NamedTuple
 
 from dtdebug_taxonomy.knowledge import Knowledge
-from dtdebug_taxonomy.model import Symptom
 from dtdebug_taxonomy.snapshot import Snapshot
 
 _WORD = re.compile(r"[a-z][a-z_]+|\d+")
 _LIMIT = 4_000
-"""Characters of a text that are compared."""
+"""Characters of the user's words, and of the end of the output, that are compared."""
+_FEW = 3
+"""A text of fewer words is like nothing."""
+_SCALE = 5.0
+"""From likeness to log likelihood ratio; chosen on rated cases that the texts were not written from."""
 _CEILING = 2.5
-"""Largest log likelihood ratio that likeness alone can give."""
-_SCALE = 12.0
+"""Largest log likelihood ratio that likeness alone can give to a symptom."""
+_FIX_SCALE, _FIX_CEILING = 3.0, 1.5
+"""The same for fix patterns."""
 
 
 class Likeness(NamedTuple):
-    """Log likelihood ratio for each symptom code, and the words that decided most."""
+    """Log likelihood ratios that likeness gives."""
 
-    scores: dict[str, float]
+    symptoms: dict[str, float]
+    """Symptom code -> ratio; empty if the text is too short."""
+    patterns: dict[str, float]
+    """Fix pattern id -> ratio."""
     words: str
+    """The words that decided most for the likest symptom."""
 
 
-def scores(knowledge: Knowledge, snapshot: Snapshot) -> Likeness:
-    """Likeness of the user's words (and a little of the output) to each symptom's sentences."""
-    text = snapshot.situation[:_LIMIT]
-    if len(text.split()) < 3:
-        return Likeness({}, "")
-    model = _model(knowledge)
-    vector = model.vector(_terms(text))
-    if not vector:
-        return Likeness({}, "")
-    raw = {code: model.likeness(vector, code) for code in knowledge.symptoms}
-    mean = math.fsum(knowledge.prior[code] * v for code, v in raw.items())
-    result = {code: max(-_CEILING, min(_CEILING, _SCALE * (v - mean))) for code, v in raw.items()}
-    best = max(result, key=lambda code: result[code])
-    return Likeness(result, ", ".join(model.telling(vector, best)))
+def likeness(knowledge: Knowledge, snapshot: Snapshot) -> Likeness:
+    """Likeness of what the user tells and what the program printed last."""
+    terms = _terms(f"{snapshot.situation[:_LIMIT]}\n{snapshot.output[-_LIMIT:]}")
+    if len(terms) < _FEW:
+        return Likeness({}, {}, "")
+    symptoms, patterns = _models(knowledge)
+    vector = symptoms.vector(terms)
+    ratios = _ratios(symptoms.scores(vector), knowledge.prior, _SCALE, _CEILING)
+    fixes = patterns.scores(patterns.vector(terms))
+    even = dict.fromkeys(fixes, 1 / len(fixes))
+    best = max(ratios, key=lambda code: ratios[code])
+    words = ", ".join(symptoms.telling(vector, best))
+    return Likeness(ratios, _ratios(fixes, even, _FIX_SCALE, _FIX_CEILING), words)
+
+
+def _ratios(scores: dict[str, float], prior: dict[str, float], scale: float, ceiling: float) -> dict[str, float]:
+    mean = math.fsum(prior[name] * v for name, v in scores.items())
+    return {name: max(-ceiling, min(ceiling, scale * (v - mean))) for name, v in scores.items()}
 
 
 def _terms(text: str) -> list[str]:
@@ -57,38 +75,56 @@ def _stem(word: str) -> str:
 
 
 class _Model:
-    """TF-IDF vectors of each sentence of `says`; likeness = mean of the nearest few."""
+    """Complement naive Bayes of (class, text) pairs."""
 
-    def __init__(self, symptoms: dict[str, Symptom]) -> None:
-        texts = [(code, _terms(t)) for code, s in symptoms.items() for t in (*s.says, s.summary) if t]
-        seen = Counter(term for _, terms in texts for term in set(terms))
-        self.weight = {term: math.log(len(texts) / n) for term, n in seen.items()}
-        self.rows: dict[str, list[dict[str, float]]] = {code: [] for code in symptoms}
-        for code, terms in texts:
-            self.rows[code].append(self.vector(terms))
+    def __init__(self, texts: Iterable[tuple[str, str]], smoothing: float = 0.3) -> None:
+        rows = [(name, Counter(_terms(text))) for name, text in texts]
+        seen = Counter(term for _, counts in rows for term in counts)
+        self._rarity = {term: math.log((1 + len(rows)) / (1 + n)) + 1 for term, n in seen.items()}
+        weight: dict[str, dict[str, float]] = {term: {} for term in seen}
+        size = dict.fromkeys((name for name, _ in rows), 0.0)
+        for name, counts in rows:
+            for term, v in self._weighted(counts).items():
+                weight[term][name] = weight[term].get(name, 0.0) + v
+                size[name] += v
+        everything = math.fsum(size.values()) + smoothing * len(seen)
+        self._outside = {name: math.log(everything - n) for name, n in size.items()}
+        # How much rarer a term is outside a class than overall: 0 where the class lacks it.
+        self._mine: dict[str, dict[str, float]] = {}
+        for term, by_class in weight.items():
+            total = smoothing + math.fsum(by_class.values())
+            self._mine[term] = {name: math.log(total / (total - v)) for name, v in by_class.items()}
 
-    def vector(self, terms: list[str]) -> dict[str, float]:
-        raw = {t: (1 + math.log(n)) * self.weight[t] for t, n in Counter(terms).items() if t in self.weight}
-        norm = math.sqrt(math.fsum(v * v for v in raw.values()))
-        return {t: v / norm for t, v in raw.items()} if norm else {}
+    def vector(self, terms: Iterable[str]) -> dict[str, float]:
+        """The known terms of a text by weight, of length 1."""
+        return self._weighted(Counter(t for t in terms if t in self._rarity))
 
-    def likeness(self, vector: dict[str, float], code: str) -> float:
-        near = sorted((_dot(vector, row) for row in self.rows[code]), reverse=True)[:3]
-        return math.fsum(near) / 3
+    def _weighted(self, counts: Counter[str]) -> dict[str, float]:
+        raw = {t: (1 + math.log(n)) * self._rarity[t] for t, n in counts.items()}
+        length = math.sqrt(math.fsum(v * v for v in raw.values())) or 1.0
+        return {t: v / length for t, v in raw.items()}
 
-    def telling(self, vector: dict[str, float], code: str) -> list[str]:
-        total: Counter[str] = Counter()
-        for row in self.rows[code]:
-            total.update({t: v * row[t] for t, v in vector.items() if t in row})
-        return [t for t, _ in total.most_common(4)]
+    def scores(self, vector: dict[str, float]) -> dict[str, float]:
+        """Class -> how much less likely the text is outside it."""
+        total = math.fsum(vector.values())
+        result = {name: total * v for name, v in self._outside.items()}
+        for term, v in vector.items():
+            for name, mine in self._mine[term].items():
+                result[name] += v * mine
+        return result
 
-
-def _dot(a: dict[str, float], b: dict[str, float]) -> float:
-    if len(b) < len(a):
-        a, b = b, a
-    return math.fsum(v * b[t] for t, v in a.items() if t in b)
+    def telling(self, vector: dict[str, float], name: str) -> list[str]:
+        """The terms that speak most for a class."""
+        own = {t: v * self._mine[t].get(name, 0.0) for t, v in vector.items()}
+        return [t for t in sorted(own, key=lambda t: (-own[t], t))[:4] if own[t] > 0]
 
 
 @lru_cache(maxsize=4)
-def _model(knowledge: Knowledge) -> _Model:
-    return _Model(knowledge.symptoms)
+def _models(knowledge: Knowledge) -> tuple[_Model, _Model]:
+    """Models of the symptoms' and of the fix patterns' texts."""
+    symptoms = [(code, text) for code, s in knowledge.symptoms.items() for text in (*s.says, s.summary)]
+    patterns = [(p.id, f"{p.title} {p.how}") for p in knowledge.patterns.values()]
+    for code, s in knowledge.symptoms.items():
+        symptoms += [(code, f"{c.title} {c.why}") for c in s.cause]
+        patterns += [(c.pattern, f"{c.title} {c.why} {c.fix}") for c in s.cause]
+    return _Model(symptoms), _Model(patterns)
