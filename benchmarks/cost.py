@@ -46,7 +46,9 @@ def log(size: int) -> str:
 
 def in_process(code: str) -> float:
     """Seconds that a piece of code reports from a fresh interpreter (median)."""
-    runs = [subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True) for _ in range(REPEATS)]
+    runs = [
+        subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True) for _ in range(REPEATS)
+    ]
     return statistics.median(float(run.stdout.split()[-1]) for run in runs)
 
 

@@ -21,6 +21,10 @@ _FRAMES = 30
 _MEMBERS = 16
 """Members of an exception group, or failed ranks, that are described."""
 _DEPTH = 6
+_MOST = 48
+"""Exceptions of one failure that are described."""
+_INTEGERS = 1 << 31
+"""Ranks, process ids and exit codes are smaller."""
 
 T = TypeVar("T")
 
@@ -40,7 +44,7 @@ def capture(
         try:
             return read()
         except Exception as error:
-            notes.append(f"{name}: {type(error).__name__}: {clean(str(error))[:200]}")
+            notes.append(f"{name}: {type(error).__name__}: {_told(error, 200)}")
             return otherwise
 
     info = probe("exception", lambda: describe(exception) if exception is not None else None, None)
@@ -68,51 +72,76 @@ def capture(
     )
 
 
-def describe(exception: BaseException, depth: int = _DEPTH) -> ExceptionInfo:
-    """An exception and what it carries, as text."""
+def describe(exception: BaseException) -> ExceptionInfo:
+    """An exception and what it carries, as text; never raises, whatever the exception's class does."""
+    return _described(exception, _DEPTH, set())
+
+
+def _described(exception: BaseException, depth: int, seen: set[int]) -> ExceptionInfo:
+    """One exception with its causes: none twice, for chains may be circles and groups may share members."""
+    seen.add(id(exception))
     kind = type(exception)
-    name = kind.__qualname__ if kind.__module__ == "builtins" else f"{kind.__module__}.{kind.__qualname__}"
+    module, name = _attribute(kind, "__module__"), str(_attribute(kind, "__qualname__", "unknown"))
     causes = [*_children(exception)]
-    if depth:
-        causes += [describe(e, depth - 1) for e in _linked(exception)]
+    for linked in _linked(exception) if depth else ():
+        if len(seen) < _MOST and id(linked) not in seen:
+            causes.append(_described(linked, depth - 1, seen))
+    notes = _attribute(exception, "__notes__", [])
     return ExceptionInfo(
-        type=name,
-        message=_message(exception),
+        type=_told(name if module == "builtins" else f"{module}.{name}", 200),
+        message=_told(exception),
         frames=_frames(exception),
         causes=tuple(causes),
-        notes=tuple(clean(str(n))[:_MESSAGE_LIMIT] for n in getattr(exception, "__notes__", ())),
+        notes=tuple(_told(n) for n in notes[:_MEMBERS]) if isinstance(notes, list) else (),
         rank=_integer(exception, "error_index"),
         pid=_integer(exception, "error_pid"),
         exit_code=_integer(exception, "exit_code"),
-        signal=str(getattr(exception, "signal_name", None) or ""),
+        signal=_told(_attribute(exception, "signal_name") or "", 40),
     )
 
 
-def _message(exception: BaseException) -> str:
+def _attribute(owner: object, name: str, otherwise: Any = None) -> Any:
+    """An attribute of a foreign object: reading one may run any code."""
     try:
-        text = str(exception)
+        return getattr(owner, name, otherwise)
+    except Exception:
+        return otherwise
+
+
+def _told(value: object, most: int = _MESSAGE_LIMIT) -> str:
+    """A foreign object as text."""
+    try:
+        text = str(value)
     except Exception as error:
         text = f"<its text could not be had: {type(error).__name__}>"
-    return clean(text[: 2 * _MESSAGE_LIMIT])[:_MESSAGE_LIMIT]
+    return clean(text[: 2 * most])[:most]
 
 
-def _integer(exception: BaseException, name: str) -> int | None:
-    value = getattr(exception, name, None)
-    return value if isinstance(value, int) else None
+def _integer(owner: object, name: str) -> int | None:
+    value = _attribute(owner, name)
+    return int(value) if isinstance(value, int) and abs(value) < _INTEGERS else None
 
 
 def _linked(exception: BaseException) -> Iterator[BaseException]:
+    linked: list[Any] = []
     if isinstance(exception, BaseExceptionGroup):
-        yield from exception.exceptions[:_MEMBERS]
-    if exception.__cause__ is not None:
-        yield exception.__cause__
-    elif exception.__context__ is not None and not exception.__suppress_context__:
-        yield exception.__context__
+        linked += exception.exceptions[:_MEMBERS]
+    cause = _attribute(exception, "__cause__")
+    if cause is not None:
+        linked.append(cause)
+    elif not _attribute(exception, "__suppress_context__"):
+        linked.append(_attribute(exception, "__context__"))
+    yield from (e for e in linked if isinstance(e, BaseException))
 
 
 def _frames(exception: BaseException) -> tuple[Frame, ...]:
-    found = traceback.extract_tb(exception.__traceback__, limit=-_FRAMES) if exception.__traceback__ else ()
-    return tuple(Frame(f.filename, f.lineno or 0, f.name, clean(f.line or "")[:200]) for f in found)
+    try:
+        found = traceback.extract_tb(exception.__traceback__, limit=-_FRAMES) if exception.__traceback__ else ()
+    except Exception:  # the name of a source file may be no name of a file
+        return ()
+    return tuple(
+        Frame(_told(f.filename, 500), f.lineno or 0, _told(f.name, 200), _told(f.line or "", 200)) for f in found
+    )
 
 
 def _children(exception: BaseException) -> Iterator[ExceptionInfo]:
@@ -121,33 +150,34 @@ def _children(exception: BaseException) -> Iterator[ExceptionInfo]:
     `torch.multiprocessing.ProcessRaisedException` carries the child's traceback as text,
     `torch.distributed.elastic.multiprocessing.errors.ChildFailedError` a record for each rank.
     """
-    name = type(exception).__name__
+    name = _attribute(type(exception), "__name__")
     if name == "ProcessRaisedException":
-        yield from_traceback(str(getattr(exception, "msg", "") or exception), _integer(exception, "error_index"))
+        text = _attribute(exception, "msg") or _told(exception)
+        yield from_traceback(str(text) if isinstance(text, str) else "", _integer(exception, "error_index"))
     elif name == "ChildFailedError":
-        failures = getattr(exception, "failures", None)
+        failures = _attribute(exception, "failures")
         for rank, failure in list(failures.items())[:_MEMBERS] if isinstance(failures, dict) else []:
             yield _elastic(rank, failure)
 
 
 def _elastic(rank: Any, failure: Any) -> ExceptionInfo:
-    data = getattr(failure, "error_file_data", None)
+    data = _attribute(failure, "error_file_data")
     said = data.get("message", "") if isinstance(data, dict) else ""
     extra = said.get("extraInfo", {}) if isinstance(said, dict) else {}
-    stack = str(extra.get("py_callstack", "")) if isinstance(extra, dict) else ""
-    text = str(said.get("message", "")) if isinstance(said, dict) else str(said)
-    found = from_traceback(stack or text or str(getattr(failure, "message", "")), None)
-    code = getattr(failure, "exitcode", None)
-    signal_name = getattr(failure, "signal_name", None)
+    stack = _told(extra.get("py_callstack", "")) if isinstance(extra, dict) else ""
+    text = _told(said.get("message", "")) if isinstance(said, dict) else _told(said)
+    found = from_traceback(stack or text or _told(_attribute(failure, "message", "")), None)
+    code = _integer(failure, "exitcode")
+    signal_name = _attribute(failure, "signal_name")
     return ExceptionInfo(
         type=found.type,
-        message=found.message or clean(text)[:_MESSAGE_LIMIT],
+        message=found.message or text,
         frames=found.frames,
         notes=found.notes,
-        rank=rank if isinstance(rank, int) else None,
+        rank=rank if isinstance(rank, int) and abs(rank) < _INTEGERS else None,
         pid=_integer(failure, "pid"),
-        exit_code=code if isinstance(code, int) else None,
-        signal=str(signal_name()) if callable(signal_name) and isinstance(code, int) and code < 0 else "",
+        exit_code=code,
+        signal=_told(signal_name(), 40) if callable(signal_name) and code is not None and code < 0 else "",
     )
 
 
@@ -159,7 +189,7 @@ _FRAME = re.compile(
 
 def from_traceback(text: str, rank: int | None) -> ExceptionInfo:
     """An exception read back from a printed traceback."""
-    text = clean(text)[-_MESSAGE_LIMIT:]
+    text = clean(text[-2 * _MESSAGE_LIMIT :])[-_MESSAGE_LIMIT:]
     frames = tuple(Frame(m["file"], int(m["line"]), m["function"]) for m in _FRAME.finditer(text))[-_FRAMES:]
     tail = text[text.rfind('\n  File "') + 1 :] if frames else text
     last = None

@@ -25,11 +25,16 @@ def bundle(d: Diagnosis) -> dict[str, Any]:
 
 def small(d: Diagnosis) -> dict[str, Any]:
     """The JSON that a notebook saves: the head of each ranking, below `LIMIT` bytes."""
-    for symptoms, advice, diff in ((5, 3, 1_200), (3, 2, 600), (2, 1, 0)):
+    for symptoms, reasons, advice, diff, notes in (
+        (5, 3, 3, 1_200, 2),
+        (3, 3, 2, 600, 2),
+        (2, 3, 1, 0, 2),
+        (2, 0, 0, 0, 0),
+    ):
         short = msgspec.structs.replace(
             d,
             symptoms=tuple(
-                msgspec.structs.replace(s, why=tuple(_shorter(r) for r in s.why[:3]) if i < 2 else ())
+                msgspec.structs.replace(s, why=tuple(_shorter(r) for r in s.why[:reasons]) if i < 2 else ())
                 for i, s in enumerate(d.symptoms[:symptoms])
             ),
             advice=tuple(
@@ -40,8 +45,9 @@ def small(d: Diagnosis) -> dict[str, Any]:
             ),
             fix_patterns=d.fix_patterns[:3],
             known=(),
-            notes=tuple(n[:120] for n in d.notes[:2]),
-            question=msgspec.structs.replace(d.question, why="", how="", command="") if d.question else None,
+            notes=tuple(n[:120] for n in d.notes[:notes]),
+            culprits=d.culprits[:16],
+            question=msgspec.structs.replace(d.question, why="", how="", command="") if d.question and advice else None,
         )
         data = msgspec.json.encode(short)
         if len(data) < LIMIT:

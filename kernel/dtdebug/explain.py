@@ -59,7 +59,10 @@ def _symptom(knowledge: Knowledge, s: Symptom) -> Iterator[str]:
     yield s.summary.strip()
     yield ""
     by_framework = ", ".join(f"{k} {n}" for k, n in counts.frameworks.items())
-    yield f"Stage: {s.stage}. {counts.faults} of 637 faults in {_STUDY_NAME}: {by_framework}."
+    seen = (
+        f"{counts.faults} of 637 faults in {_STUDY_NAME}: {by_framework}" if counts.faults else f"not in {_STUDY_NAME}"
+    )
+    yield f"Stage: {s.stage}; {seen}."
     if s.apart:
         yield from ("", "## How to tell it from its neighbours", "", s.apart.strip())
     if s.cause:

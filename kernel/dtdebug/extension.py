@@ -6,6 +6,7 @@ dictionary look-ups; all else happens only when a cell has failed.
 
 from __future__ import annotations
 
+import os
 import sys
 from typing import Any
 
@@ -31,6 +32,8 @@ class Extension:
         """The wizard's session about it, once something was answered."""
         self.wizard: Any = None
         """The wizard's widgets that are on the screen, or None."""
+        self._children = os.times()[2:4]
+        """CPU time of ended child processes when the cell began."""
         self._shown: tuple[Any, dict[str, Any]] | None = None
         """Publisher and bundle of the answer to this cell: `%%capture` swaps publishers while its cell runs."""
         self._seen = id(sys.__dict__.get("last_value"))
@@ -56,6 +59,7 @@ class Extension:
     def before(self, info: Any = None) -> None:
         """A cell begins."""
         self.tail.clear()
+        self._children = os.times()[2:4]
         self._shown = None
 
     def after(self, result: Any = None) -> None:
@@ -79,8 +83,10 @@ class Extension:
             self.report_own(error)
 
     def _alarmed(self) -> bool:
-        """The cell printed a sign of failure; looked at to the last line only where ranks can be."""
-        if failed.framework_is_loaded():
+        """The cell printed a sign of failure; its last lines are waited for only where ranks can have printed them."""
+        if os.times()[2:4] != self._children:
+            self.tail.settle()
+        elif failed.framework_is_loaded():
             self.tail.flush()
         return self.tail.alarmed
 

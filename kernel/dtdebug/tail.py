@@ -56,10 +56,10 @@ class Tail:
 
     def text(self) -> str:
         """What was printed, the last `LIMIT` characters."""
-        self._settle()
+        self.settle()
         return "".join(self._parts)[-LIMIT:]
 
-    def _settle(self) -> None:
+    def settle(self) -> None:
         """Waits shortly for output of child processes: a thread reads it from a pipe, so it comes late."""
         self.flush()
         for _ in range(_PAUSES if self._hooks else 0):

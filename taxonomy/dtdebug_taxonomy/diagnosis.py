@@ -11,11 +11,11 @@ from typing import Literal
 import msgspec
 
 from dtdebug_taxonomy import engine, questions
-from dtdebug_taxonomy.findings import Finding, collect
+from dtdebug_taxonomy.findings import Finding, collect, plain, walk
 from dtdebug_taxonomy.knowledge import Knowledge
 from dtdebug_taxonomy.labs import cause_diff
 from dtdebug_taxonomy.model import MINUTES, Effort
-from dtdebug_taxonomy.snapshot import ExceptionInfo, Snapshot
+from dtdebug_taxonomy.snapshot import Snapshot
 
 VERSION = 1
 """Version of the JSON form; a change that breaks readers raises it."""
@@ -27,6 +27,8 @@ _CLOSE = 2.0
 _TELLING = 0.4
 """Log likelihood ratio from which a finding is worth showing."""
 _ADVICE = 5
+_NOTES = 10
+_CULPRITS = 64
 
 
 class Reason(msgspec.Struct, frozen=True, kw_only=True):
@@ -148,7 +150,7 @@ def diagnose(
             Known(key=f.evidence, values=f.values, source=f.source, words=f.words) for f in findings if f.values
         ),
         culprits=_culprits(knowledge, snapshot, roots),
-        notes=snapshot.notes,
+        notes=tuple(plain(note) for note in snapshot.notes[:_NOTES]),
     )
 
 
@@ -176,7 +178,7 @@ def _reason(knowledge: Knowledge, f: Finding, weight: float) -> Reason:
         labels = {v.value: v.means for v in knowledge.observations[f.evidence].value}
         means = f"{knowledge.observations[f.evidence].ask} {' or '.join(labels[v] for v in f.values)}"
     elif f.scores:
-        means = "The description is like others of this symptom."
+        means = "The text is like other descriptions of this symptom."
     else:
         means = knowledge.evidence[f.evidence].means
     return Reason(
@@ -224,9 +226,8 @@ def _verdict(
     knowledge: Knowledge, symptoms: tuple[RankedSymptom, ...], findings: tuple[Finding, ...], roots: list[Finding]
 ) -> Literal["settled", "leaning", "apart", "echo", "unknown"]:
     first, second = symptoms[0].probability, symptoms[1].probability
-    telling = [f for f in findings if not f.scores]
-    if not telling or first < 0.25:
-        return "unknown"
+    if first < 0.25 or not (roots or any(f.values and f.source != "printed" for f in findings)):
+        return "unknown"  # a healthy program prints its framework, backend and steps too
     if roots and all(knowledge.evidence[f.evidence].role == "cascade" for f in roots):
         return "echo"
     if first < _CLOSE * second:
@@ -254,7 +255,7 @@ def is_distributed(snapshot: Snapshot) -> bool:
         return True
     return any(
         part in frame.file.replace("\\", "/")
-        for info in _walk(snapshot.exception)
+        for info in walk(snapshot.exception)
         for frame in info.frames
         for part in (
             "/torch/distributed/",
@@ -267,15 +268,11 @@ def is_distributed(snapshot: Snapshot) -> bool:
     )
 
 
-def _walk(exception: ExceptionInfo | None) -> list[ExceptionInfo]:
-    return [] if exception is None else [exception, *(i for c in exception.causes for i in _walk(c))]
-
-
 def _culprits(knowledge: Knowledge, snapshot: Snapshot, roots: list[Finding]) -> tuple[int, ...]:
     """Ranks of root findings; a cascade names victims only."""
     ranks = {f.rank for f in roots if f.rank is not None and knowledge.evidence[f.evidence].role == "root"}
-    ranks |= {i.rank for i in _walk(snapshot.exception) if i.rank is not None}
-    return tuple(sorted(ranks))
+    ranks |= {i.rank for i in walk(snapshot.exception) if i.rank is not None}
+    return tuple(sorted(ranks)[:_CULPRITS])
 
 
 def _question(

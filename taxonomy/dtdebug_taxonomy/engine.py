@@ -18,7 +18,7 @@ from dtdebug_taxonomy.knowledge import STUDY, Knowledge, spread
 from dtdebug_taxonomy.model import STRENGTHS, Cause, Symptom
 
 _ECHO = 0.15
-"""Weight of a cascade that contradicts a root seen on the same run."""
+"""Weight of a cascade or catch-all that contradicts a root seen on the same run."""
 _UNSEEN = 0.1
 """P(message | cause) for a cause that does not name it."""
 _SMOOTHING = 3.0
@@ -66,26 +66,26 @@ def normalised(weights: Mapping[str, float]) -> dict[str, float]:
 
 
 def contributions(knowledge: Knowledge, findings: Sequence[Finding]) -> dict[str, tuple[Contribution, ...]]:
-    """For each symptom what each finding adds, the strongest first; cascades that contradict a root count little."""
-    roots = {_best(knowledge, f) for f in findings if _role(knowledge, f) == "root"}
+    """For each symptom what each finding adds, the strongest first.
+
+    An echo (a cascade, or the bare class of an error) that contradicts a root counts little.
+    """
+    roots = {_best(knowledge, f) for f in findings if _is_root(knowledge, f)}
     rows: dict[str, list[Contribution]] = {code: [] for code in knowledge.symptoms}
     for f in findings:
-        role = _role(knowledge, f)
-        if role == "advice":
-            continue
-        factor = _ECHO if role == "cascade" and roots and _best(knowledge, f) not in roots else 1.0
-        for code, ratio in likelihood_ratios(knowledge, f).items():
-            rows[code].append(Contribution(f, factor * ratio))
+        ratios = likelihood_ratios(knowledge, f)
+        names_symptom = bool(ratios) and f.evidence in knowledge.evidence
+        echo = names_symptom and not _is_root(knowledge, f) and bool(roots) and _best(knowledge, f) not in roots
+        for code, ratio in ratios.items():
+            rows[code].append(Contribution(f, _ECHO * ratio if echo else ratio))
     order = {code: sorted(row, key=lambda c: (-abs(c.weight), c.finding.evidence)) for code, row in rows.items()}
     return {code: tuple(row) for code, row in order.items()}
 
 
-def _role(knowledge: Knowledge, finding: Finding) -> str:
-    """`root`, `cascade` or `advice` for a message that names symptoms, else ''."""
+def _is_root(knowledge: Knowledge, finding: Finding) -> bool:
+    """A message that names the first failure, and more than the class of an error."""
     found = knowledge.evidence.get(finding.evidence)
-    if found is None:
-        return ""
-    return found.role if found.symptoms or found.role == "advice" else ""
+    return found is not None and bool(found.symptoms) and found.role == "root" and not found.catch_all
 
 
 def _best(knowledge: Knowledge, finding: Finding) -> str:

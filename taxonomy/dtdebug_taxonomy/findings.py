@@ -12,7 +12,7 @@ import msgspec
 
 from dtdebug_taxonomy import signals, similarity
 from dtdebug_taxonomy.knowledge import Knowledge
-from dtdebug_taxonomy.matching import Hit, Matcher
+from dtdebug_taxonomy.matching import Hit, Matcher, clip_lines
 from dtdebug_taxonomy.model import STRENGTHS
 from dtdebug_taxonomy.snapshot import ExceptionInfo, Snapshot
 from dtdebug_taxonomy.wording import said
@@ -79,10 +79,9 @@ def collect(knowledge: Knowledge, snapshot: Snapshot, answers: Mapping[str, str]
 
     for found in _exceptions(knowledge, snapshot.exception):
         note(found)
-    for hit in _in_order(matchers.printed.hits(snapshot.output)):
-        note(
-            _from_hit(hit._replace(line=snapshot.true_line(hit.line)), "printed", _rank_at(snapshot.output, hit.start))
-        )
+    output = clip_lines(snapshot.output)
+    for hit in _in_order(matchers.printed.hits(output)):
+        note(_from_hit(hit._replace(line=snapshot.true_line(hit.line)), "printed", _rank_at(output, hit.start)))
     for hit in _in_order(said(matchers.said, snapshot.situation)):
         note(_from_hit(hit, "said", None))
 
@@ -92,7 +91,7 @@ def collect(knowledge: Knowledge, snapshot: Snapshot, answers: Mapping[str, str]
         known[key] = msgspec.structs.replace(first, evidence=key, values=tuple(sorted(by_value)))
     for key, (value, words) in signals.measure(snapshot).items():
         if key in knowledge.observations:
-            known[key] = Finding(evidence=key, values=(value,), source="measured", words=words)
+            known[key] = Finding(evidence=key, values=(value,), source="measured", words=plain(words))
     for key, value in (answers or {}).items():
         if _is_value(knowledge, key, value):
             known[key] = Finding(evidence=key, values=(value,), source="answered")
@@ -111,12 +110,17 @@ def _is_value(knowledge: Knowledge, key: str, value: str) -> bool:
     return found is not None and any(v.value == value for v in found.value)
 
 
+def plain(text: str, most: int = 200) -> str:
+    """The beginning of a text without what steers a terminal, reorders or hides text."""
+    return "".join(c if c.isprintable() else " " for c in text[:most])
+
+
 def _in_order(hits: Iterable[Hit]) -> list[Hit]:
     return sorted(hits, key=lambda h: h.start)
 
 
 def _from_hit(hit: Hit, source: Source, rank: int | None) -> Finding:
-    return Finding(evidence=hit.key, source=source, line=hit.line, words=hit.words[:200], rank=rank)
+    return Finding(evidence=hit.key, source=source, line=hit.line, words=plain(hit.words), rank=rank)
 
 
 _RANK = re.compile(
@@ -134,21 +138,21 @@ def _rank_at(text: str, offset: int) -> int | None:
 
 def _exceptions(knowledge: Knowledge, exception: ExceptionInfo | None) -> Iterator[Finding]:
     """Findings by class name, then by message, of an exception and all that it carries."""
-    for info in _walk(exception):
+    for info in walk(exception):
         for name, ids in _by_class(knowledge).items():
             if info.type == name or ("." not in name and info.type.rsplit(".", 1)[-1] == name):
                 for evidence in ids:
-                    yield Finding(evidence=evidence, source="exception", words=info.type, rank=info.rank)
+                    yield Finding(evidence=evidence, source="exception", words=plain(info.type), rank=info.rank)
         text = "\n".join((f"{info.type.rsplit('.', 1)[-1]}: {info.message}", *info.notes))
         for hit in _in_order(_matchers(knowledge).printed.hits(text)):
             yield _from_hit(hit, "exception", info.rank)
 
 
-def _walk(exception: ExceptionInfo | None, depth: int = 8) -> Iterator[ExceptionInfo]:
+def walk(exception: ExceptionInfo | None, depth: int = 8) -> Iterator[ExceptionInfo]:
     """The innermost causes first: a wrapper is the echo of what it carries."""
     if exception is not None and depth:
         for cause in exception.causes:
-            yield from _walk(cause, depth - 1)
+            yield from walk(cause, depth - 1)
         yield exception
 
 
@@ -187,6 +191,8 @@ def likelihood_ratios(knowledge: Knowledge, finding: Finding) -> dict[str, float
         inside = {code: math.fsum(row[code] for row in rows) for code in prior}
         outside = math.fsum(prior[code] * p for code, p in inside.items())
         return {code: math.log(trust * p / outside + 1 - trust) for code, p in inside.items()}
+    if knowledge.evidence[finding.evidence].role == "advice":
+        return {}
     share = shares(knowledge, finding.evidence)
     return {code: math.log(trust * share[code] / prior[code] + 1 - trust) for code in prior} if share else {}
 

@@ -18,6 +18,8 @@ LINE_LIMIT = 2_000
 HITS_PER_PATTERN = 3
 LINES_PER_LITERAL = 48
 """Lines with the same literal that are looked at, from the beginning and from the end: logs repeat themselves."""
+CHARACTERS_PER_LITERAL = 20_000
+"""The same in characters, for logs of very long lines."""
 _MAX_REPEAT = 300
 _UNBOUNDED = re.compile(r"(?<!\\)(?:[*+]|\{\d+,\})")
 _SHORTEST_LITERAL = 3
@@ -178,19 +180,21 @@ class Matcher:
 
 
 def _lines_with(literal: str, lower: str) -> list[tuple[int, int]]:
-    """(begin, end) of the first and last lines that contain a literal, `LINES_PER_LITERAL` of each."""
+    """(begin, end) of the first and of the last lines that contain a literal."""
     spans: dict[tuple[int, int], None] = {}
-    at = lower.find(literal)
-    while at >= 0 and len(spans) < LINES_PER_LITERAL:
+    at, left = lower.find(literal), CHARACTERS_PER_LITERAL
+    while at >= 0 and len(spans) < LINES_PER_LITERAL and left > 0:
         begin, end = _line_around(lower, at)
         spans[begin, end] = None
+        left -= end - begin
         at = lower.find(literal, end + 1)
-    at, first = lower.rfind(literal) if at >= 0 else -1, at
+    at, first, left = lower.rfind(literal) if at >= 0 else -1, at, CHARACTERS_PER_LITERAL
     for _ in range(LINES_PER_LITERAL):
-        if at < first or at < 0:
+        if at < first or at < 0 or left <= 0:
             break
         begin, end = _line_around(lower, at)
         spans[begin, end] = None
+        left -= end - begin
         at = lower.rfind(literal, 0, begin)
     return sorted(spans)
 

@@ -53,6 +53,8 @@ class Evidence(Record, frozen=True, kw_only=True):
     role: Role = "root"
     generic: bool = False
     """Printed by one-process programs too: alone it is no sign of distributed training."""
+    catch_all: bool = False
+    """Only the class of an error: says little where another message tells more."""
     text: tuple[str, ...] = ()
     """Patterns on program output: linear-time, case-insensitive, within one line."""
     exception: tuple[str, ...] = ()

@@ -6,9 +6,12 @@ import re
 from collections.abc import Iterator
 
 from dtdebug_taxonomy.diagnosis import Advice, Diagnosis, Reason
+from dtdebug_taxonomy.findings import plain
 from dtdebug_taxonomy.snapshot import Snapshot
 
 _UNKNOWN = "Not enough is known to say what this is."
+_SITUATION, _NOTES = 8_000, 10
+"""Characters of the user's words, and notes, that a report holds."""
 _ECHO = (
     "Only the echo of an earlier failure is seen: some rank failed first, and what is printed here comes from those "
     "that waited for it or from the launcher. Look for the earliest error in the output of every rank."
@@ -35,7 +38,7 @@ def where(r: Reason) -> str:
         "exception": "the exception",
         "measured": "measured",
         "answered": "your answer",
-        "similar": "your description",
+        "similar": "the text",
     }[r.source]
     return f"rank {r.rank}, {place}" if r.rank is not None else place
 
@@ -111,7 +114,7 @@ def _markdown(d: Diagnosis, snapshot: Snapshot | None) -> Iterator[str]:
         yield f"{number}. **{_escape(a.title)}** ({a.symptom}, {a.band}, {a.pattern}, about {a.minutes:g} min)  "
         yield f"   {_escape(a.why)} {_escape(a.fix)}"
         if a.diff:
-            fence = "`" * max(3, 1 + max((len(f) for f in re.findall(r"`+", a.diff)), default=0))
+            fence = _fence(a.diff)
             yield from ("", f"   {fence}diff", *(f"   {line}" for line in a.diff.splitlines()), f"   {fence}")
         yield ""
     if d.question is not None:
@@ -127,16 +130,23 @@ def _markdown(d: Diagnosis, snapshot: Snapshot | None) -> Iterator[str]:
 
 def _context(s: Snapshot) -> Iterator[str]:
     if s.versions:
-        yield from ("**Versions**: " + ", ".join(f"{k} {v}" for k, v in s.versions.items()), "")
+        yield from ("**Versions**: " + ", ".join(_escape(plain(f"{k} {v}")) for k, v in s.versions.items()), "")
     if s.situation:
-        yield from ("**What happened**", "", *(f"> {_escape(line)}" for line in s.situation.splitlines()), "")
+        told = [plain(line, _SITUATION) for line in s.situation[:_SITUATION].splitlines()]
+        fence = _fence(s.situation)  # as code: nothing in it is Markdown, mentions a person or links
+        yield from ("**What happened**", "", f"{fence}text", *told, fence, "")
     if s.environment:
         yield from ("<details><summary>Environment</summary>", "", "```")
-        yield from (f"{k}={v}".replace("`", "'") for k, v in s.environment.items())
+        yield from (plain(f"{k}={v}", 600).replace("`", "'") for k, v in s.environment.items())
         yield from ("```", "", "</details>", "")
-    yield from (f"- note: {_escape(n)}" for n in s.notes)
+    yield from (f"- note: {_escape(plain(n))}" for n in s.notes[:_NOTES])
+
+
+def _fence(text: str) -> str:
+    """Backticks that nothing in the text can close."""
+    return "`" * max(3, 1 + max((len(f) for f in re.findall(r"`+", text)), default=0))
 
 
 def _escape(text: str) -> str:
     """Text that Markdown and HTML show as it is."""
-    return re.sub(r"([\\`*_\[\]|])", r"\\\1", text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;"))
+    return re.sub(r"([\\`*_\[\]|~$])", r"\\\1", text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;"))

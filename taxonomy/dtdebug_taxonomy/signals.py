@@ -30,11 +30,11 @@ def measure(snapshot: Snapshot) -> dict[str, tuple[str, str]]:
     return {key: answer for key, answer in found.items() if answer}
 
 
-def _all(exception: ExceptionInfo | None) -> Iterator[ExceptionInfo]:
-    if exception is not None:
+def _all(exception: ExceptionInfo | None, depth: int = 8) -> Iterator[ExceptionInfo]:
+    if exception is not None and depth:
         yield exception
         for cause in exception.causes:
-            yield from _all(cause)
+            yield from _all(cause, depth - 1)
 
 
 @_signal("manifestation")

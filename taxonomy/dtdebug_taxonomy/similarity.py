@@ -18,7 +18,7 @@ from typing import NamedTuple
 from dtdebug_taxonomy.knowledge import Knowledge
 from dtdebug_taxonomy.snapshot import Snapshot
 
-_WORD = re.compile(r"[a-z][a-z_]+|\d+")
+_WORD = re.compile(r"[a-z][a-z_]+")
 _LIMIT = 4_000
 """Characters of the user's words, and of the end of the output, that are compared."""
 _FEW = 3
@@ -27,7 +27,7 @@ _SCALE = 5.0
 """From likeness to log likelihood ratio; chosen on rated cases that the texts were not written from."""
 _CEILING = 2.5
 """Largest log likelihood ratio that likeness alone can give to a symptom."""
-_FIX_SCALE, _FIX_CEILING = 3.0, 1.5
+_FIX_SCALE, _FIX_CEILING = 5.0, 1.5
 """The same for fix patterns."""
 
 

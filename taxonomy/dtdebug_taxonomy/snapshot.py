@@ -5,6 +5,8 @@ Every part is optional. A probe that failed or was late leaves a line in `notes`
 
 from __future__ import annotations
 
+from bisect import bisect_right
+
 import msgspec
 
 
@@ -93,5 +95,8 @@ class Snapshot(msgspec.Struct, frozen=True, kw_only=True):
 
     def true_line(self, line: int) -> int:
         """The line of the whole output for a line of the excerpt."""
-        begun = [(first, whole) for first, whole in self.first_lines if first <= line]
-        return line + begun[-1][1] - begun[-1][0] if begun else line
+        begun = bisect_right(self.first_lines, line, key=lambda row: row[0])
+        if not begun:
+            return line
+        first, whole = self.first_lines[begun - 1]
+        return line + whole - first

@@ -6,12 +6,15 @@ Works clause by clause: "no error, it just hangs" says `hangs` and denies `error
 from __future__ import annotations
 
 import re
+from bisect import bisect_right
 from collections.abc import Iterator
 
-from dtdebug_taxonomy.matching import Hit, Matcher
+from dtdebug_taxonomy.matching import Hit, Matcher, clip_lines
 
+# A run of dots or spaces that ends no clause is passed over as a whole: else it is tried again from each of its letters.
 _CLAUSE = re.compile(
-    r"(?:[.!?;:]+(?=\s|$)|\n+|,\s+|\s+(?=(?:but|while|although|though|whereas|however|until|because)\b)|\s[-\u2013\u2014]+\s)",
+    r"(?:(?<![.!?;:])[.!?;:]++(?=\s|$)|\n+|,\s+"
+    r"|(?<![^\S\n])[^\S\n]++(?=(?:but|while|although|though|whereas|however|until|because)\b)|\s[-\u2013\u2014]++\s)",
     re.IGNORECASE,
 )
 _NEGATOR = (
@@ -21,6 +24,9 @@ _NEGATOR = (
 _NEGATED = re.compile(rf"(?:\b|(?<=n)){_NEGATOR}(?:\s+(?:\w+\s+){{0,2}}|\s*)$", re.IGNORECASE)
 _NEGATES = re.compile(rf"\b{_NEGATOR}\b|n't\b|\bnothing\b|\bno\b", re.IGNORECASE)
 _DOUBTS = re.compile(r"\b(?:if|whether|in case|to avoid|to prevent|to rule out)\s+(?:\w+\s+){0,3}$", re.IGNORECASE)
+
+_BEFORE = 200
+"""Characters before a hit in which it may be denied or doubted: a few words."""
 
 
 def clauses(text: str) -> Iterator[tuple[int, str]]:
@@ -36,10 +42,11 @@ def clauses(text: str) -> Iterator[tuple[int, str]]:
 
 def said(matcher: Matcher, text: str) -> Iterator[Hit]:
     """Hits of a matcher in a user's words that the user does not deny or only wonder about."""
-    bounds = [(start, start + len(clause)) for start, clause in clauses(text)]
+    text = clip_lines(text)
+    starts = [0, *(start for start, _ in clauses(text))]
     for hit in matcher.hits(text):
-        begin = max((b for b, _ in bounds if b <= hit.start), default=0)
-        before = text[begin : hit.start]
+        begin = starts[bisect_right(starts, hit.start) - 1]
+        before = text[max(begin, hit.start - _BEFORE) : hit.start]
         denied = _NEGATED.search(before) and not _NEGATES.search(hit.words)
         if not denied and not _DOUBTS.search(before):
             yield hit

@@ -5,6 +5,7 @@ Memory is bounded whatever the size; each line of the excerpt keeps its number i
 
 from __future__ import annotations
 
+import io
 from collections import deque
 from pathlib import Path
 from typing import BinaryIO, NamedTuple
@@ -68,10 +69,14 @@ def read(stream: BinaryIO, name: str) -> Excerpt:
 
     """
     parts = _Parts()
+    pending = bytearray()  # a pipe gives a few bytes at a time: each is copied once
     while chunk := stream.read(CHUNK):
-        if parts.size == 0:
-            _refuse_binary(chunk[:8192], name)
-        parts.add(chunk)
+        pending += chunk
+        if len(pending) >= CHUNK:
+            parts.add(bytes(pending), name)
+            pending.clear()
+    if pending:
+        parts.add(bytes(pending), name)
     return parts.excerpt()
 
 
@@ -97,7 +102,9 @@ class _Parts:
         self._line = 1
         self._rest = b""
 
-    def add(self, chunk: bytes) -> None:
+    def add(self, chunk: bytes, name: str) -> None:
+        if self.size == 0:
+            _refuse_binary(chunk[:8192], name)
         self.size += len(chunk)
         if len(self._head) < HEAD + TAIL:
             self._head += chunk[: HEAD + TAIL + CHUNK]
@@ -132,7 +139,7 @@ class _Parts:
         """Keeps the lines around an offset unless their like is kept; the offset after them."""
         end = whole.find(b"\n", at) + 1 or len(whole)
         begin = whole.rfind(b"\n", 0, at) + 1
-        kind = bytes(b for b in whole[begin:end][:200] if not 48 <= b <= 57)
+        kind = whole[begin : min(end, begin + 200)].translate(None, b"0123456789")
         if kind in self._seen:
             return end
         self._seen.add(kind)
@@ -180,9 +187,17 @@ def _clipped(part: bytes) -> bytes:
     """Lines cut to `_LINE` bytes; a progress bar's line keeps its end, which is what a terminal shows."""
     if len(part) <= _LINE:
         return part
-    return b"\n".join(
-        line if len(line) <= _LINE else line[-_LINE:] if b"\r" in line else line[:_LINE] for line in part.split(b"\n")
-    )
+    kept = io.BytesIO()
+    kept.writelines(map(_cut, io.BytesIO(part)))  # line by line: a list of all lines is many times larger
+    return kept.getvalue()
+
+
+def _cut(line: bytes) -> bytes:
+    if len(line) <= _LINE:
+        return line
+    words = line.removesuffix(b"\n")
+    end = line[len(words) :]
+    return (words[-_LINE:] if b"\r" in words else words[:_LINE]) + end
 
 
 def _text(part: bytes) -> str:

@@ -162,12 +162,21 @@ def to_json(session: Session) -> bytes:
 
 
 def from_json(data: bytes) -> Session | None:
-    """A saved session; None if it is broken or of another version."""
+    """A saved session, its texts cleaned; None if it is broken or of another version."""
     try:
-        session = msgspec.json.decode(data, type=Session)
+        session = msgspec.convert(_cleaned(msgspec.json.decode(data)), Session)
     except (msgspec.MsgspecError, ValueError, RecursionError):
         return None
     return session if session.v == VERSION else None
+
+
+def _cleaned(value: object) -> object:
+    """Decoded JSON with all its texts cleaned: whoever wrote the file, it may come to a terminal."""
+    if isinstance(value, str):
+        return clean(value)
+    if isinstance(value, list):
+        return [_cleaned(v) for v in value]
+    return {clean(k): _cleaned(v) for k, v in value.items()} if isinstance(value, dict) else value
 
 
 def _existing(key: str, observations: Mapping[str, object]) -> str:
