@@ -22,7 +22,7 @@ pytestmark = [
     pytest.mark.skipif(find_spec("torch") is None, reason="torch is not installed"),
 ]
 
-SECONDS = 60
+SECONDS = 20
 FLAGS = [
     "--no-sandbox",
     "--disable-gpu",
@@ -181,6 +181,7 @@ def shoot(page, name, element=None):
 def theme(page, name):
     page.evaluate("theme => window.jupyterapp.commands.execute('apputils:change-theme', {theme})", name)
     page.wait_for_function("theme => document.body.dataset.jpThemeName === theme", arg=name)
+    page.locator("#jupyterlab-splash").wait_for(state="detached")
 
 
 def test_the_answer_stands_under_the_traceback_and_the_wizard_can_be_clicked_through(page):

@@ -83,9 +83,11 @@ def _described(exception: BaseException, depth: int, seen: set[int]) -> Exceptio
     kind = type(exception)
     module, name = _attribute(kind, "__module__"), str(_attribute(kind, "__qualname__", "unknown"))
     causes = [*_children(exception)]
-    for linked in _linked(exception) if depth else ():
-        if len(seen) < _MOST and id(linked) not in seen:
-            causes.append(_described(linked, depth - 1, seen))
+    causes += (
+        _described(linked, depth - 1, seen)
+        for linked in (_linked(exception) if depth else ())
+        if len(seen) < _MOST and id(linked) not in seen
+    )
     notes = _attribute(exception, "__notes__", [])
     return ExceptionInfo(
         type=_told(name if module == "builtins" else f"{module}.{name}", 200),
@@ -123,15 +125,14 @@ def _integer(owner: object, name: str) -> int | None:
 
 
 def _linked(exception: BaseException) -> Iterator[BaseException]:
-    linked: list[Any] = []
-    if isinstance(exception, BaseExceptionGroup):
-        linked += exception.exceptions[:_MEMBERS]
+    members = _attribute(exception, "exceptions") if issubclass(type(exception), BaseExceptionGroup) else ()
+    linked: list[Any] = [*members[:_MEMBERS]] if isinstance(members, tuple) else []
     cause = _attribute(exception, "__cause__")
     if cause is not None:
         linked.append(cause)
     elif not _attribute(exception, "__suppress_context__"):
         linked.append(_attribute(exception, "__context__"))
-    yield from (e for e in linked if isinstance(e, BaseException))
+    yield from (e for e in linked if issubclass(type(e), BaseException))
 
 
 def _frames(exception: BaseException) -> tuple[Frame, ...]:

@@ -18,7 +18,7 @@ _CONTROL = re.compile(
     "[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u180e\u200b\u200e\u200f\u2028-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb"
     "\U000e0000-\U000e0fff]"
 )
-_ASCII_CONTROL = {c: None for c in (*range(9), *range(11, 32), 127)}
+_ASCII_CONTROL = dict.fromkeys((*range(9), *range(11, 32), 127))
 _SURROGATE = re.compile("[\ud800-\udfff]")
 """Half a character, as JSON may carry it: no encoding can write it."""
 

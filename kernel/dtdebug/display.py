@@ -12,8 +12,11 @@ from dtdebug_taxonomy.render import headline, reason_line, to_text
 MIME = "application/vnd.dtdebug.diagnosis+json"
 LIMIT = 4_000
 """Bytes of JSON that may be saved in a notebook."""
+_SIZES = ((5, 3, 3, 1_200, 2), (3, 3, 2, 600, 2), (2, 3, 1, 0, 2), (2, 0, 0, 0, 0))
+"""How many symptoms, reasons, pieces of advice, characters of a diff and notes to try, until it is small enough."""
 
-_STYLE = "border-left:4px solid #c77700;padding:4px 12px;margin:4px 0;font-family:sans-serif;max-width:60em"
+_STYLE = "border-left:4px solid #c77700;padding:4px 12px;margin:4px 0;max-width:60em;overflow-wrap:anywhere"
+_LIST = "margin:2px 0 6px;padding-left:24px"
 _FOOTER = "<code>%dtdebug</code> goes on from here; <code>%dtdebug off</code> keeps quiet."
 _ADDED, _REMOVED = "background:rgba(46,160,67,.18)", "background:rgba(248,81,73,.18)"
 
@@ -66,14 +69,19 @@ def to_html(d: Diagnosis) -> str:
     shown = d.symptoms[: 2 if d.verdict == "apart" else 1] if d.verdict != "unknown" else ()
     reasons = [reason_line(r) for s in shown for r in s.why[:3]]
     if reasons:
-        parts.append("<div>Why:</div><ul>" + "".join(f"<li>{escape(r)}</li>" for r in dict.fromkeys(reasons)) + "</ul>")
+        parts.append(
+            f'<div>Why:</div><ul style="{_LIST}">'
+            + "".join(f"<li>{escape(r)}</li>" for r in dict.fromkeys(reasons))
+            + "</ul>"
+        )
     if d.culprits:
         parts.append(f"<div>First seen on rank {', '.join(map(str, d.culprits))}.</div>")
     if d.verdict != "unknown":
         parts += [_advice(a, is_open=i == 0) for i, a in enumerate(d.advice[:3])]
     if d.question:
-        choices = " / ".join(means for _, means in d.question.values)
-        parts.append(f"<div><b>Next question</b>: {escape(d.question.ask)} <i>{escape(choices)}</i></div>")
+        choices = "".join(f"<li>{escape(means)}</li>" for _, means in d.question.values)
+        ask = f"<summary><b>Next question</b>: {escape(d.question.ask)}</summary>"
+        parts.append(f'<details>{ask}<ul style="{_LIST}">{choices}</ul></details>')
     parts += [f"<div><small>note: {escape(n)}</small></div>" for n in d.notes]
     parts.append(f"<div><small>{_FOOTER}</small></div></div>")
     return "".join(parts)

@@ -137,7 +137,7 @@ def diagnose(
     verdict = _verdict(knowledge, symptoms, findings, roots)
     skip = {*(answers or {}), *unknown}
     return Diagnosis(
-        recognised=_recognised(knowledge, snapshot, roots),
+        recognised=_recognised(knowledge, snapshot, findings, roots),
         verdict=verdict,
         symptoms=symptoms,
         advice=_advice(knowledge, ranking, findings),
@@ -235,15 +235,18 @@ def _verdict(
     return "settled" if first >= _LIKELY else "leaning"
 
 
-def _recognised(knowledge: Knowledge, snapshot: Snapshot, roots: list[Finding]) -> bool:
+def _recognised(knowledge: Knowledge, snapshot: Snapshot, findings: tuple[Finding, ...], roots: list[Finding]) -> bool:
     """Distributed training failed: a message of its own, or a general one in a distributed program."""
     if not roots:
         return False
     if any(not knowledge.evidence[f.evidence].generic for f in roots):
         return True
-    return is_distributed(snapshot)
+    launchers = {v for f in findings if f.evidence == "launcher" for v in f.values}
+    return is_distributed(snapshot) or bool(launchers & _STARTS_RANKS) or any(f.rank is not None for f in roots)
 
 
+_STARTS_RANKS = {"torchrun", "mpirun", "horovodrun", "deepspeed", "spawn"}
+"""Launchers that nobody uses for a program of one process."""
 _LAUNCHED = ("WORLD_SIZE", "OMPI_COMM_WORLD_SIZE", "HOROVOD_SIZE", "SLURM_NTASKS", "TF_CONFIG")
 
 

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 
 from dtdebug_taxonomy.matching import Hit, Matcher, clip_lines
 
-# A run of dots or spaces that ends no clause is passed over as a whole: else it is tried again from each of its letters.
+# A run of dots or spaces that ends no clause is passed over as a whole, not tried again from each letter.
 _CLAUSE = re.compile(
     r"(?:(?<![.!?;:])[.!?;:]++(?=\s|$)|\n+|,\s+"
     r"|(?<![^\S\n])[^\S\n]++(?=(?:but|while|although|though|whereas|however|until|because)\b)|\s[-\u2013\u2014]++\s)",

@@ -63,7 +63,10 @@ class Wizard:
             style={"description_width": "initial"},
         )
         self.choices = ipywidgets.RadioButtons(
-            options=[], description="Answer", tooltip="Choose one answer, then press Next"
+            options=[],
+            description="Answer",
+            tooltip="Choose one answer, then press Next",
+            layout={"width": "max-content"},  # a wrapped label would lie on top of the next one
         )
         self.report = ipywidgets.Textarea(
             description="Report", tooltip="The report as Markdown, to copy into an issue", rows=12
