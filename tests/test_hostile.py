@@ -43,18 +43,23 @@ def _messages() -> list[str]:
 
 PIECES = [
     "\x1b[31m", "\x1b]0;owned\x07", "\x1b]8;;http://evil\x1b\\", "\x9b2J", "\x1b", "\x1b[", "\x07", "\x00", "\b",
-    "\x7f",     "<script>alert(1)</script>", "<img src=x onerror=alert(1)>", "</pre></div>", "&lt;", "javascript:alert(1)",
+    "<script>alert(1)</script>", "<img src=x onerror=alert(1)>", "</pre></div>", "&lt;", "javascript:alert(1)",
     "[red]", "[/]", "[link=http://evil]x[/link]", "```", "~~~", "# head", "| a | b |", "![x](http://evil/x.png)",
     "[x](javascript:alert(1))", "<details>", "`", "**", "$x$", "\u202e", "\u2066", "\u200b", "\ufeff", "\ud800",
-    "\udfff",     "\u0130", "\u2028", "\U000e0041", "\r", "\r\n", "\n", "\n\n", " ", "\t", "50%|###   | 1/2\r", "[rank7]: ",
-    "[default3]:",     "[1,2]<stderr>:", "12: ", "(RayTrainWorker pid=1, ip=1.2.3.4) ", "Traceback (most recent call last):\n",
-    '  File "/a/b.py", line 1, in f\n', "token=", "password: ", "hf_", "-----BEGIN PRIVATE KEY-----", "://a:b@", "not ",
-    "but ", "...", ", ", "no error, ", "x" * 2_100, "\u00e9" * 300, "9" * 400, "key=" * 200, "error " * 100,
+    "\udfff", "\u0130", "\u2028", "\U000e0041", "\x7f", "\r", "\r\n", "\n", "\n\n", " ", "\t", "50%|###   | 1/2\r",
+    "[rank7]: ", "[default3]:", "[1,2]<stderr>:", "12: ", "(RayTrainWorker pid=1, ip=1.2.3.4) ",
+    "Traceback (most recent call last):\n", '  File "/a/b.py", line 1, in f\n', "token=", "password: ", "hf_", "not ",
+    "-----BEGIN PRIVATE KEY-----", "://a:b@", "but ", "...", ", ", "no error, ", "x" * 2_100, "\u00e9" * 300,
+    "9" * 400, "key=" * 200, "error " * 100,
 ]  # fmt: skip
 TEXTS = st.lists(
     st.one_of(st.sampled_from(PIECES), st.sampled_from(_messages()), st.text(max_size=20)), max_size=40
 ).map("".join)
 FEW = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
+
+
+TAGS = {"div", "b", "ul", "li", "details", "summary", "small", "code", "i", "span", "pre"}
+"""What a diagnosis is made of in HTML."""
 
 
 class _Tags(HTMLParser):
@@ -76,10 +81,8 @@ def shown(d: Diagnosis, snapshot: Snapshot) -> list[str]:
     markdown = to_markdown(d, snapshot)
 
     assert len(json.dumps(small(d), ensure_ascii=False, separators=(",", ":")).encode()) < LIMIT
-    assert tags.seen <= {
-        ("div", "class", "style"), ("div",), ("b",), ("ul",), ("li",), ("details",), ("details", "open"), ("summary",),
-        ("small",), ("code",), ("i",), ("span", "style"), ("pre", "style"),
-    }  # fmt: skip
+    assert {tag for tag, *_ in tags.seen} <= TAGS
+    assert {name for _, *names in tags.seen for name in names} <= {"class", "style", "open"}
     outside = re.sub(r"(?ms)^ *(`{3,})\w*\n.*?^ *\1$", "", markdown)  # what is not a block of code
     assert [] == re.findall(r"(?<!\\)`|<(?!/?details>|/?summary>)", outside)
     texts = [to_text(d), to_text(d, advice=5), markdown, html, saved, str(bundle(d)["text/plain"])]
@@ -93,7 +96,10 @@ def shown(d: Diagnosis, snapshot: Snapshot) -> list[str]:
 @given(TEXTS, TEXTS)
 def test_any_text_is_diagnosed_and_shown_safely(output, situation):
     """Read, cleaned, diagnosed and shown in every form."""
-    excerpt = reader.read(io.BytesIO(b"log\n" + output.encode("utf-8", "surrogatepass")), "log")
+    try:
+        excerpt = reader.read(io.BytesIO(output.encode("utf-8", "surrogatepass")), "log")
+    except reader.LogError:  # too many zero bytes: read from elsewhere, then
+        excerpt = reader.Excerpt(output, (), len(output))
     snapshot = Snapshot(situation=clean(situation), output=clean(excerpt.text), first_lines=excerpt.first_lines)
 
     shown(diagnose(load(), snapshot), snapshot)
@@ -127,7 +133,7 @@ def test_cleaning_leaves_nothing_that_steers_and_is_complete(text):
 
     assert not FORBIDDEN.search(once)
     assert once == clean(once)
-    assert once.encode()
+    assert once == once.encode().decode()
 
 
 @settings(deadline=None, max_examples=25, suppress_health_check=[HealthCheck.too_slow])
@@ -161,6 +167,7 @@ def test_a_saved_session_is_cleaned_when_it_is_read(text):
         assert session == from_json(to_json(session))
 
 
+@FEW
 @given(st.binary(max_size=300))
 @example(b'{"v":' + b"[" * 100_000)
 @example(b'{"snapshot":{"exception":' + b'{"type":"E","causes":[' * 900 + b"]}" * 900 + b"}}")

@@ -22,7 +22,7 @@ pytestmark = [
     pytest.mark.skipif(find_spec("torch") is None, reason="torch is not installed"),
 ]
 
-SECONDS = 20
+SECONDS = 60
 FLAGS = [
     "--no-sandbox",
     "--disable-gpu",

@@ -15,7 +15,9 @@ LIMIT = 4_000
 _SIZES = ((5, 3, 3, 1_200, 2), (3, 3, 2, 600, 2), (2, 3, 1, 0, 2), (2, 0, 0, 0, 0))
 """How many symptoms, reasons, pieces of advice, characters of a diff and notes to try, until it is small enough."""
 
-_STYLE = "border-left:4px solid #c77700;padding:4px 12px;margin:4px 0;max-width:60em;overflow-wrap:anywhere"
+_STYLE = (
+    "border-left:4px solid #c77700;padding:4px 12px;margin:4px 0;max-width:60em;line-height:1.5;overflow-wrap:anywhere"
+)
 _LIST = "margin:2px 0 6px;padding-left:24px"
 _FOOTER = "<code>%dtdebug</code> goes on from here; <code>%dtdebug off</code> keeps quiet."
 _ADDED, _REMOVED = "background:rgba(46,160,67,.18)", "background:rgba(248,81,73,.18)"

@@ -134,7 +134,7 @@ def diagnose(
     ranking = engine.rank(knowledge, findings)
     symptoms = tuple(_symptom(knowledge, ranking, code, p) for code, p in ranking.symptoms.items())
     roots = [f for f in findings if _names_symptom(knowledge, f)]
-    verdict = _verdict(knowledge, symptoms, findings, roots)
+    verdict = _verdict(knowledge, snapshot, symptoms, findings, roots)
     skip = {*(answers or {}), *unknown}
     return Diagnosis(
         recognised=_recognised(knowledge, snapshot, findings, roots),
@@ -223,11 +223,17 @@ def _names(evidence: Mapping[str, str], f: Finding) -> bool:
 
 
 def _verdict(
-    knowledge: Knowledge, symptoms: tuple[RankedSymptom, ...], findings: tuple[Finding, ...], roots: list[Finding]
+    knowledge: Knowledge,
+    snapshot: Snapshot,
+    symptoms: tuple[RankedSymptom, ...],
+    findings: tuple[Finding, ...],
+    roots: list[Finding],
 ) -> Literal["settled", "leaning", "apart", "echo", "unknown"]:
     first, second = symptoms[0].probability, symptoms[1].probability
-    if first < 0.25 or not (roots or any(f.values and f.source != "printed" for f in findings)):
-        return "unknown"  # a healthy program prints its framework, backend and steps too
+    # A healthy program prints its framework, backend and steps too: without a word of the user they tell nothing.
+    telling = roots or [f for f in findings if not f.scores and (snapshot.situation or f.source != "printed")]
+    if not telling or first < 0.25:
+        return "unknown"
     if roots and all(knowledge.evidence[f.evidence].role == "cascade" for f in roots):
         return "echo"
     if first < _CLOSE * second:

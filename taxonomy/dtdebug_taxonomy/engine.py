@@ -104,9 +104,10 @@ def rank_hypotheses(
     named = named_by_causes(knowledge, symptom)
     relevant = [f for f in findings if f.evidence in named]
     alike = next((f.scores for f in findings if f.evidence == SIMILAR_FIX), {})
+    rows = [_ratios(knowledge, symptom, f.evidence, f.values, f.trust) for f in relevant]
     score = {}
-    for hypothesis, p in hypothesis_priors(knowledge, symptom).items():
-        ratios = [hypothesis_ratio(knowledge, hypothesis, f) for f in relevant]
+    for place, (hypothesis, p) in enumerate(hypothesis_priors(knowledge, symptom).items()):
+        ratios = [row[place] for row in rows]
         score[hypothesis] = math.log(p) + math.fsum((*ratios, alike.get(_pattern_id(knowledge, hypothesis), 0.0)))
     top = max(score.values())
     weight = {h: math.exp(v - top) for h, v in score.items()}
@@ -116,6 +117,14 @@ def rank_hypotheses(
     rest = math.fsum(others.values())
     causes.append((None, rest / total))
     return tuple(sorted(causes, key=lambda row: -row[1])), {name: w / rest for name, w in others.items()}
+
+
+@lru_cache(maxsize=8192)
+def _ratios(
+    knowledge: Knowledge, symptom: Symptom, evidence: str, values: tuple[str, ...], trust: float
+) -> tuple[float, ...]:
+    """What a finding does to each hypothesis of a symptom, in the order of their priors."""
+    return tuple(_ratio(knowledge, h, evidence, values, trust) for h in hypothesis_priors(knowledge, symptom))
 
 
 def _pattern_id(knowledge: Knowledge, hypothesis: Cause | str) -> str:

@@ -70,14 +70,15 @@ class Knowledge:
 
     @cached_property
     def _likelihood(self) -> dict[str, dict[str, dict[str, float]]]:
-        return {
-            key: {code: spread(s.observed.get(key, {}), o) for code, s in self.symptoms.items()}
-            for key, o in self.observations.items()
-        }
+        found = {}
+        for key, o in self.observations.items():
+            rows = {code: spread(s.observed.get(key, {}), o) for code, s in self.symptoms.items()}
+            found[key] = {v.value: {code: row[v.value] for code, row in rows.items()} for v in o.value}
+        return found
 
     def likelihood(self, key: str, value: str) -> dict[str, float]:
         """P(observation = value | symptom) for each code."""
-        return {code: row[value] for code, row in self._likelihood[key].items()}
+        return self._likelihood[key][value]
 
     @cached_property
     def _shares(self) -> dict[str, dict[str, float]]:

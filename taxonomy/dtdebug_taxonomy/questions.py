@@ -21,6 +21,8 @@ _UNKNOWN_CAUSE_MINUTES = 240.0
 """Finding a cause that the knowledge does not hold."""
 _ASKING = 0.25
 """Minutes to read and answer a question; finding out costs the observation's effort once more in part."""
+_WORTH = 3.0
+"""Minutes that a question must save beyond its cost: patience is short, and the estimate is rough."""
 _NEGLIGIBLE, _MATTERS = 0.005, 0.02
 """Probabilities of a symptom below which it is left out, or its causes are not weighed anew."""
 
@@ -49,13 +51,16 @@ def worthwhile(
     settled = {key for key, f in known.items() if f.source in ("answered", "measured")} | set(skip)
     now = _minutes(_walk(ranking.symptoms, ranking.causes))
     found = []
+    unheard = _without(knowledge, ranking.symptoms, None)
     for key in knowledge.observations:
         if key not in settled:
-            gain = now - _expected(knowledge, ranking, key, known.get(key), now)
+            cue = known.get(key)
+            base = _without(knowledge, ranking.symptoms, cue) if cue else unheard
+            gain = now - _expected(knowledge, ranking, key, cue, base=base, now=now)
             o = knowledge.observations[key]
             cost = _ASKING * (1 + math.log2(MINUTES[o.effort]))
             saves = STRENGTHS[o.answerable] * gain - cost
-            if saves > 0:
+            if saves > _WORTH:
                 found.append(Question(key=key, saves=saves))
     return sorted(found, key=lambda q: (-q.saves, q.key))
 
@@ -74,9 +79,10 @@ def separating_question(knowledge: Knowledge, codes: tuple[str, str], skip: Iter
     return best
 
 
-def _expected(knowledge: Knowledge, ranking: Ranking, key: str, cue: Finding | None, now: float) -> float:
-    """Expected minutes once the question is answered."""
-    base = _without(knowledge, ranking.symptoms, cue)
+def _expected(
+    knowledge: Knowledge, ranking: Ranking, key: str, cue: Finding | None, *, base: Mapping[str, float], now: float
+) -> float:
+    """Expected minutes once the question is answered; `base` is the posterior without its cue."""
     outcomes = []
     for v in knowledge.observations[key].value:
         row = knowledge.likelihood(key, v.value)

@@ -87,7 +87,6 @@ class _Talk:
         self.session = session
         self._knowledge, self._console, self._ask, self._report = knowledge, console, ask, report
         self._colour = console.color_system is not None and not console.no_color
-        self._kept = True
         self._explained = False
 
     def completed(self) -> bool:
@@ -121,7 +120,9 @@ class _Talk:
         self._offer_report()
 
     def _how_to_go_on(self) -> None:
-        if self._kept:
+        if not (self.session.steps or self.session.told):
+            return
+        if keep(self.session):
             self._say("\nYour answers are kept. To go on: dtdebug wizard --resume")
         else:
             self._say("\nYour answers could not be saved: the state directory can't be written.")
@@ -140,7 +141,7 @@ class _Talk:
 
     def _go(self, session: Session) -> None:
         self.session = session
-        self._kept = keep(session)
+        keep(session)
 
     def _describe(self) -> None:
         """Takes lines up to an empty one as one step; a pasted error has many."""

@@ -69,11 +69,16 @@ class Wizard:
             layout={"width": "max-content"},  # a wrapped label would lie on top of the next one
         )
         self.report = ipywidgets.Textarea(
-            description="Report", tooltip="The report as Markdown, to copy into an issue", rows=12
+            description="Report",
+            tooltip="The report as Markdown, to copy into an issue",
+            rows=12,
+            layout={"width": "100%"},
         )
 
         def button(name: str, tooltip: str, action: Callable[[], Session | None], style: str = "") -> Any:
-            made = ipywidgets.Button(description=name, tooltip=tooltip, button_style=style)
+            made = ipywidgets.Button(
+                description=name, tooltip=tooltip, button_style=style, layout={"width": "auto", "flex": "0 0 auto"}
+            )
             made.on_click(partial(self._clicked, action))
             return made
 
@@ -90,7 +95,10 @@ class Wizard:
                 self.situation,
                 self.question,
                 self.choices,
-                ipywidgets.HBox([self.next, self.dont_know, self.how, self.why, self.back, self.stop]),
+                ipywidgets.HBox(
+                    [self.next, self.dont_know, self.how, self.why, self.back, self.stop],
+                    layout={"flex_flow": "row wrap"},
+                ),
                 self.detail,
                 self.advice,
                 self.report,
