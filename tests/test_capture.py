@@ -4,6 +4,7 @@ import sys
 from types import SimpleNamespace
 
 import pytest
+
 from dtdebug.capture import capture, describe, from_traceback
 from dtdebug.probes import gpus, process
 from dtdebug_taxonomy.snapshot import ExceptionInfo

@@ -3,9 +3,10 @@
 import re
 
 import pytest
-from dtdebug.clean import MASK, clean, environment
 from hypothesis import given
 from hypothesis import strategies as st
+
+from dtdebug.clean import MASK, clean, environment
 
 
 @pytest.mark.parametrize(
@@ -36,6 +37,12 @@ def test_escapes_and_control_characters_do_not_go_through(text, expected):
         '"aws_secret_access_key": "abcd1234abcd1234"',
         "Authorization: Bearer abcdefghijklmnop123456",
         "https://user:pa55word@host/path",
+        "redis://:pa55word@host/0",
+        "https://user:pa55word@pa55word@host/path",
+        "Authorization: Basic abcdefghijklmnop",
+        "hf_" + "AbCdEf" * 100,
+        "PASSWORD=" + "hunter2" * 100,
+        "-----BEGIN PRIVATE KEY-----\\n" + "abcdefghijklmnop" * 20,
     ],
 )
 def test_what_looks_like_a_secret_is_masked(secret):
@@ -46,6 +53,20 @@ def test_what_looks_like_a_secret_is_masked(secret):
     assert not re.search(r"AbCdEf|012345678|IOSFODNN|hunter2|abcd1234|abcdefghijkl|pa55word", told)
     assert told.startswith("before ")
     assert told.endswith(" after")
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["basic initialization failed", "max_tokens=4096", "tokens/s 1200", "task-1234567890123456789", "a://b:80/c"],
+)
+def test_what_only_resembles_a_secret_stays(text):
+    """Prose, counts, names that end like a token's beginning, ports."""
+    assert text == clean(text)
+
+
+def test_half_a_character_is_replaced():
+    """Lone surrogates, as JSON and names of files carry them, can't be written."""
+    assert clean("caf\udce9") == "caf\ufffd"
 
 
 def test_a_private_key_is_masked_and_lines_keep_their_numbers():

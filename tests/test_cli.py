@@ -6,6 +6,7 @@ import subprocess
 import sys
 
 import pytest
+
 from dtdebug.cli import main
 from dtdebug_taxonomy.knowledge import load
 

@@ -3,14 +3,15 @@
 import math
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
 from dtdebug_taxonomy import engine, questions
 from dtdebug_taxonomy.diagnosis import diagnose
 from dtdebug_taxonomy.findings import Finding, collect, likelihood_ratios
 from dtdebug_taxonomy.knowledge import load
 from dtdebug_taxonomy.snapshot import Snapshot
 from dtdebug_taxonomy.tree import tree
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 KNOWLEDGE = load()
 MESSAGES = sorted(e.id for e in KNOWLEDGE.evidence.values() if e.symptoms and e.role != "advice")

@@ -10,10 +10,11 @@ import pytest
 pytest.importorskip("IPython")
 pytestmark = pytest.mark.ipython
 
-from dtdebug.display import MIME  # noqa: E402
-from dtdebug.extension import installed  # noqa: E402
 from IPython.core.interactiveshell import InteractiveShell  # noqa: E402
 from IPython.utils.capture import capture_output  # noqa: E402
+
+from dtdebug.display import MIME  # noqa: E402
+from dtdebug.extension import installed  # noqa: E402
 
 NCCL = "raise RuntimeError('NCCL error in: ProcessGroupNCCL.cpp:1691, unhandled system error, NCCL version 2.19.3')"
 

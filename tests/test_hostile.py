@@ -8,6 +8,10 @@ from html.parser import HTMLParser
 from pathlib import Path
 
 import pytest
+from hypothesis import HealthCheck, example, given, settings
+from hypothesis import strategies as st
+from rich.console import Console
+
 from dtdebug.capture import capture, describe, from_traceback
 from dtdebug.clean import clean
 from dtdebug.display import LIMIT, bundle, small, to_html
@@ -20,9 +24,6 @@ from dtdebug_taxonomy.matching import Matcher
 from dtdebug_taxonomy.render import to_markdown, to_text
 from dtdebug_taxonomy.snapshot import ExceptionInfo, Frame, RankState, Snapshot
 from dtdebug_taxonomy.wording import said
-from hypothesis import HealthCheck, example, given, settings
-from hypothesis import strategies as st
-from rich.console import Console
 
 HOSTILE = Path(__file__).parent / "samples" / "hostile"
 FORBIDDEN = re.compile(

@@ -4,10 +4,11 @@ import re
 
 import pytest
 import re2
-from dtdebug_taxonomy.knowledge import load
-from dtdebug_taxonomy.matching import HITS_PER_PATTERN, LINE_LIMIT, Matcher, clip_lines, literals, problem_of
 from hypothesis import given
 from hypothesis import strategies as st
+
+from dtdebug_taxonomy.knowledge import load
+from dtdebug_taxonomy.matching import HITS_PER_PATTERN, LINE_LIMIT, Matcher, clip_lines, literals, problem_of
 
 
 @pytest.mark.parametrize(

@@ -3,9 +3,10 @@
 import io
 
 import pytest
-from dtdebug.logs import reader
 from hypothesis import given
 from hypothesis import strategies as st
+
+from dtdebug.logs import reader
 
 
 def read(data: bytes) -> reader.Excerpt:

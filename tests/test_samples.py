@@ -3,6 +3,7 @@
 from pathlib import Path
 
 import pytest
+
 from dtdebug.clean import clean
 from dtdebug.cli import NOTHING, main
 from dtdebug.logs import reader

@@ -4,6 +4,7 @@ import re
 import shutil
 
 import pytest
+
 from dtdebug.explain import explain, index
 from dtdebug_taxonomy.diagnosis import diagnose
 from dtdebug_taxonomy.knowledge import HOME, load

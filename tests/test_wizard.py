@@ -5,6 +5,11 @@ import sys
 import threading
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from msgspec.structs import replace
+from rich.console import Console
+
 from dtdebug import wizard
 from dtdebug.wizard import session as machine
 from dtdebug.wizard import terminal, widgets
@@ -13,10 +18,6 @@ from dtdebug_taxonomy.diagnosis import Known
 from dtdebug_taxonomy.knowledge import Knowledge, load
 from dtdebug_taxonomy.model import Cause
 from dtdebug_taxonomy.snapshot import ExceptionInfo, Snapshot
-from hypothesis import given, settings
-from hypothesis import strategies as st
-from msgspec.structs import replace
-from rich.console import Console
 
 FACTS = ("works_with_one_process", "any_step_completed", "container", "nan_or_inf", "mixed_precision")
 DIFF = "--- a/train.py\n+++ b/train.py\n-x = [1]  # <b>\n+y = 2\n"

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pexpect
 import pytest
+
 from dtdebug import wizard
 
 pytestmark = pytest.mark.terminal

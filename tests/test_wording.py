@@ -3,6 +3,7 @@
 import json
 
 import pytest
+
 from dtdebug_taxonomy.findings import collect
 from dtdebug_taxonomy.knowledge import load
 from dtdebug_taxonomy.matching import Matcher

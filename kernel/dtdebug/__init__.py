@@ -9,10 +9,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from dtdebug.capture import capture
     from dtdebug_taxonomy.diagnosis import Diagnosis
     from dtdebug_taxonomy.snapshot import Snapshot
-
-    from dtdebug.capture import capture
 
 __all__ = ["Diagnosis", "Snapshot", "capture", "diagnose", "load_ipython_extension", "unload_ipython_extension"]
 
@@ -40,10 +39,9 @@ def diagnose(
         KnowledgeError: a knowledge file is broken.
 
     """
+    from dtdebug.clean import clean
     from dtdebug_taxonomy import diagnosis, knowledge
     from dtdebug_taxonomy.snapshot import Snapshot
-
-    from dtdebug.clean import clean
 
     if snapshot is None:
         snapshot = Snapshot(situation=clean(situation), output=clean(output))

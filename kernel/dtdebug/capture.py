@@ -11,10 +11,9 @@ import traceback
 from collections.abc import Callable, Iterator
 from typing import Any, TypeVar
 
-from dtdebug_taxonomy.snapshot import ExceptionInfo, Frame, Gpu, RankState, Snapshot
-
 from dtdebug.clean import clean, environment
 from dtdebug.probes import process
+from dtdebug_taxonomy.snapshot import ExceptionInfo, Frame, Gpu, RankState, Snapshot
 
 _MESSAGE_LIMIT = 16_000
 _FRAMES = 30

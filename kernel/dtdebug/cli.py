@@ -29,9 +29,8 @@ def run() -> NoReturn:
 def main(arguments: Sequence[str] | None = None) -> int:
     """Runs one command; a failure of ours becomes one line unless `--debug` is given."""
     options = parser().parse_args(arguments)
-    from dtdebug_taxonomy.knowledge import KnowledgeError
-
     from dtdebug.logs.reader import LogError
+    from dtdebug_taxonomy.knowledge import KnowledgeError
 
     try:
         status: int = options.run(options)
@@ -112,10 +111,9 @@ class _Tee:
 
 def _snapshot(log: str | None, situation: str, *, tee: bool = False) -> Any:
     """A snapshot of a log and a description."""
-    from dtdebug_taxonomy.snapshot import Snapshot
-
     from dtdebug.clean import clean
     from dtdebug.logs import reader
+    from dtdebug_taxonomy.snapshot import Snapshot
 
     if log is None:
         excerpt = reader.Excerpt("", (), 0)
@@ -188,6 +186,7 @@ def _diagnose(options: argparse.Namespace) -> int:
 
 def _batch(path: str, questions: int) -> int:
     import msgspec
+
     from dtdebug_taxonomy.batch import run_case
     from dtdebug_taxonomy.knowledge import load
 
@@ -225,9 +224,8 @@ def _wizard(options: argparse.Namespace) -> int:
 
 
 def _explain(options: argparse.Namespace) -> int:
-    from dtdebug_taxonomy.knowledge import load
-
     from dtdebug.explain import UnknownNameError, explain, index
+    from dtdebug_taxonomy.knowledge import load
 
     name = " ".join(options.name)
     if options.tree:
@@ -257,11 +255,11 @@ def _explain(options: argparse.Namespace) -> int:
 
 def _report(options: argparse.Namespace) -> int:
     import msgspec
+
+    from dtdebug.last import Last
     from dtdebug_taxonomy.diagnosis import diagnose
     from dtdebug_taxonomy.knowledge import load
     from dtdebug_taxonomy.render import to_markdown
-
-    from dtdebug.last import Last
 
     if options.log is None and not options.situation:
         last = Last.load()

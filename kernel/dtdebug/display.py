@@ -6,8 +6,9 @@ from html import escape
 from typing import Any
 
 import msgspec
+
 from dtdebug_taxonomy.diagnosis import Advice, Diagnosis
-from dtdebug_taxonomy.render import headline, reason_line, to_text
+from dtdebug_taxonomy.render import because, headline, reason_line, to_text
 
 MIME = "application/vnd.dtdebug.diagnosis+json"
 LIMIT = 4_000
@@ -90,11 +91,11 @@ def to_html(d: Diagnosis) -> str:
 
 
 def _advice(a: Advice, *, is_open: bool) -> str:
-    because = "".join(f"<div><small>because: {escape(reason_line(r))}</small></div>" for r in a.because[:2])
+    reasons = "".join(f"<div><small>because: {escape(r)}</small></div>" for r in because(a))
     costs = f"({escape(a.band)}, {escape(a.pattern)}, about {a.minutes:g} min)"
     return (
         f"<details{' open' if is_open else ''}><summary><b>{escape(a.title)}</b> {costs}</summary>"
-        f"<div>{escape(a.why)}</div>{because}<div><b>Fix</b>: {escape(a.fix)}</div>{_diff(a.diff)}</details>"
+        f"<div>{escape(a.why)}</div>{reasons}<div><b>Fix</b>: {escape(a.fix)}</div>{_diff(a.diff)}</details>"
     )
 
 

@@ -86,7 +86,7 @@ class Extension:
         """The cell printed a sign of failure; its last lines are waited for only where ranks can have printed them."""
         if os.times()[2:4] != self._children:
             self.tail.settle()
-        elif failed.framework_is_loaded():
+        elif "nbdistributed" in sys.modules:  # prints the errors of its ranks and raises nothing
             self.tail.flush()
         return self.tail.alarmed
 
@@ -103,7 +103,7 @@ class Extension:
         return "!" in cell or "%sx" in cell or "%system" in cell
 
     def _look(self, exception: BaseException | None, result: Any) -> None:
-        """Diagnoses a failed cell and publishes what is worth showing."""
+        """Diagnoses a failed cell, for `%dtdebug` to go on from, and publishes it if it is worth showing unasked."""
         cell = getattr(getattr(result, "info", None), "raw_cell", None) or ""
         if "%dtdebug" in cell or type(exception).__name__ == "UsageError":
             return
@@ -112,7 +112,7 @@ class Extension:
             return
         self.snapshot, diagnosis = found
         self.session = self.wizard = None
-        if not self.quiet:
+        if diagnosis.recognised and not self.quiet:
             from dtdebug.display import bundle
 
             self._shown = (self.shell.display_pub, bundle(diagnosis))

@@ -18,31 +18,24 @@ _WORTH_A_LOOK = re.compile(
 
 
 def look(exception: BaseException | None, *, output: str, cell: str) -> tuple[Snapshot, Diagnosis] | None:
-    """The snapshot and diagnosis of a failed cell, or None where nothing speaks of distributed training."""
+    """The snapshot and diagnosis of a failed cell, or None where a quick look shows nothing of distributed training."""
     if not _worth_a_look(exception, output, cell):
         return None
+    from dtdebug.capture import capture
+    from dtdebug.last import Last
     from dtdebug_taxonomy.diagnosis import diagnose
     from dtdebug_taxonomy.knowledge import load
 
-    from dtdebug.capture import capture
-    from dtdebug.last import Last
-
     snapshot = capture(exception, output=output, cell=cell)
     diagnosis = diagnose(load(), snapshot)
-    if not diagnosis.recognised:
-        return None
-    Last(snapshot=snapshot, diagnosis=diagnosis).save()
+    if diagnosis.recognised:
+        Last(snapshot=snapshot, diagnosis=diagnosis).save()
     return snapshot, diagnosis
-
-
-def framework_is_loaded() -> bool:
-    """Something that distributed training is made with has been imported here."""
-    return any(name in sys.modules for name in _FRAMEWORKS)
 
 
 def _worth_a_look(exception: BaseException | None, output: str, cell: str) -> bool:
     """A quick look, so that the first plain error of a notebook does not load the knowledge."""
-    if framework_is_loaded():
+    if any(name in sys.modules for name in _FRAMEWORKS):
         return True
     message = str(exception)[:4_000] if exception is not None else ""
     return any(_WORTH_A_LOOK.search(text) for text in (message, cell, output))

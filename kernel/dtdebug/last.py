@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import msgspec
-from dtdebug_taxonomy.diagnosis import Diagnosis
-from dtdebug_taxonomy.snapshot import Snapshot
 
 from dtdebug import state
+from dtdebug_taxonomy.diagnosis import Diagnosis
+from dtdebug_taxonomy.snapshot import Snapshot
 
 _FILE = "last.json"
 

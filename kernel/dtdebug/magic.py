@@ -54,9 +54,8 @@ def run(extension: Extension, line: str) -> None:
 
 def _session(extension: Extension) -> Session:
     """The wizard's session of the last failure; an empty one if nothing has failed."""
-    from dtdebug_taxonomy.snapshot import Snapshot
-
     from dtdebug.wizard.session import Session
+    from dtdebug_taxonomy.snapshot import Snapshot
 
     open_one: Session | None = extension.wizard.session if extension.wizard is not None else extension.session
     return open_one or Session(snapshot=extension.snapshot or Snapshot())
@@ -141,9 +140,8 @@ def _go_on(extension: Extension, session: Session) -> None:
 
 
 def _explain(extension: Extension, rest: list[str]) -> None:
-    from dtdebug_taxonomy.knowledge import load
-
     from dtdebug.explain import explain, index
+    from dtdebug_taxonomy.knowledge import load
 
     text = explain(load(), " ".join(rest)) if rest else index(load())
     extension.publish({"text/plain": text, "text/markdown": text if rest else f"```\n{text}\n```"})

@@ -178,11 +178,17 @@ def _reason(knowledge: Knowledge, f: Finding, weight: float) -> Reason:
         labels = {v.value: v.means for v in knowledge.observations[f.evidence].value}
         means = f"{knowledge.observations[f.evidence].ask} {' or '.join(labels[v] for v in f.values)}"
     elif f.scores:
-        means = "The text is like other descriptions of this symptom."
+        means = f"The text is {'like' if weight > 0 else 'unlike'} other descriptions of this symptom."
     else:
         means = knowledge.evidence[f.evidence].means
     return Reason(
-        evidence=name, means=means, source=f.source, weight=round(weight, 2), line=f.line, words=f.words, rank=f.rank
+        evidence=name,
+        means=means,
+        source=f.source,
+        weight=round(weight, 2),
+        line=f.line,
+        words=f.words if not f.scores or weight == max(f.scores.values()) else "",  # they told the likest symptom
+        rank=f.rank,
     )
 
 

@@ -83,11 +83,15 @@ def _text(d: Diagnosis, advice: int) -> Iterator[str]:
 
 def _advice_text(a: Advice) -> Iterator[str]:
     yield f"  cause, {a.band}: {a.title} [{a.symptom}; {a.pattern}; about {a.minutes:g} min]"
-    for r in a.because[:2]:
-        yield f"    because: {reason_line(r)}"
+    yield from (f"    because: {reason}" for reason in because(a))
     yield f"    fix: {a.fix}"
     for line in a.diff.splitlines():
         yield f"      {line}"
+
+
+def because(a: Advice) -> list[str]:
+    """What points to a cause; without a finding, that it comes from the counts alone is said."""
+    return [reason_line(r) for r in a.because[:2]] or ["no finding points to it in particular, only published counts"]
 
 
 def to_markdown(d: Diagnosis, snapshot: Snapshot | None = None) -> str:
@@ -112,7 +116,7 @@ def _markdown(d: Diagnosis, snapshot: Snapshot | None) -> Iterator[str]:
         yield from (f"First seen on rank {', '.join(map(str, d.culprits))}.", "")
     for number, a in enumerate(d.advice if d.verdict != "unknown" else (), 1):
         yield f"{number}. **{_escape(a.title)}** ({a.symptom}, {a.band}, {a.pattern}, about {a.minutes:g} min)  "
-        yield f"   {_escape(a.why)} {_escape(a.fix)}"
+        yield f"   {_escape(a.why)} {_escape(a.fix)} Because: {_escape('; '.join(because(a)))}"
         if a.diff:
             fence = _fence(a.diff)
             yield from ("", f"   {fence}diff", *(f"   {line}" for line in a.diff.splitlines()), f"   {fence}")

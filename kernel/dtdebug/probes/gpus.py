@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import msgspec
+
 from dtdebug_taxonomy.snapshot import Gpu
 
 _DRIVER = Path("/proc/driver/nvidia/version")

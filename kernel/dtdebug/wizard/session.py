@@ -12,11 +12,11 @@ from collections.abc import Mapping
 from typing import Literal
 
 import msgspec
+
+from dtdebug.clean import clean
 from dtdebug_taxonomy.diagnosis import Asked, Diagnosis, Known, diagnose
 from dtdebug_taxonomy.knowledge import Knowledge, load
 from dtdebug_taxonomy.snapshot import Snapshot
-
-from dtdebug.clean import clean
 
 VERSION = 1
 """Version of the saved form; another one is not read."""

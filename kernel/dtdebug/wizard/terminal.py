@@ -8,9 +8,6 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import msgspec
-from dtdebug_taxonomy.diagnosis import Advice, Asked, Diagnosis
-from dtdebug_taxonomy.knowledge import Knowledge, load
-from dtdebug_taxonomy.render import headline, reason_line, to_markdown, to_text
 from rich.console import Console
 from rich.syntax import Syntax
 from rich.text import Text
@@ -18,6 +15,9 @@ from rich.text import Text
 from dtdebug.clean import clean
 from dtdebug.wizard import keep
 from dtdebug.wizard.session import Session, default, heard, known_line
+from dtdebug_taxonomy.diagnosis import Advice, Asked, Diagnosis
+from dtdebug_taxonomy.knowledge import Knowledge, load
+from dtdebug_taxonomy.render import because, headline, to_markdown, to_text
 
 Ask = Callable[[str], str]
 """Shows a prompt and reads a line; raises EOFError at the end, KeyboardInterrupt on Ctrl-C."""
@@ -232,8 +232,8 @@ class _Talk:
         about = f"[{advice.symptom}; {advice.pattern}; about {advice.minutes:g} min]"
         self._say(f"\n{number}. {advice.title} ({advice.band}) {about}", "bold")
         self._say(f"   {advice.why}")
-        for reason in advice.because[:2]:
-            self._say(f"   because: {reason_line(reason)}")
+        for reason in because(advice):
+            self._say(f"   because: {reason}")
         self._say(f"   Fix: {advice.fix}")
         if advice.diff:
             self._verbatim(advice.diff.rstrip("\n"), lexer="diff")

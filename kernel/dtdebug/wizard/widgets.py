@@ -13,14 +13,14 @@ from threading import RLock
 from typing import Any
 
 import msgspec
-from dtdebug_taxonomy.diagnosis import Asked, Diagnosis
-from dtdebug_taxonomy.knowledge import Knowledge, load
-from dtdebug_taxonomy.render import headline, to_markdown, to_text
 
 from dtdebug.clean import clean
 from dtdebug.display import to_html
 from dtdebug.wizard import keep
 from dtdebug.wizard.session import Session, default, heard, known_line
+from dtdebug_taxonomy.diagnosis import Asked, Diagnosis
+from dtdebug_taxonomy.knowledge import Knowledge, load
+from dtdebug_taxonomy.render import headline, to_markdown, to_text
 
 HINT = 'The wizard needs ipywidgets: pip install "dtdebug[notebook]", or run `dtdebug wizard` in a terminal.'
 
