@@ -78,12 +78,16 @@ print((time.perf_counter() - begin) / n)
 """
 
 MEMORY = """
-import resource, sys
+import re, sys
 from dtdebug.cli import main
-before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+
+def peak():
+    return int(re.search(r"VmHWM:\\s+(\\d+) kB", open("/proc/self/status").read())[1])
+
+before = peak()
 sys.stdout = open("/dev/null", "w")
 main(["diagnose", sys.argv[1]])
-print((resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) / 1024, file=sys.stderr)
+print((peak() - before) / 1024, file=sys.stderr)
 """
 
 

@@ -20,7 +20,10 @@ from dtdebug_taxonomy.matching import HITS_PER_PATTERN, LINE_LIMIT, Matcher, cli
         (r"undefined symbol: \w{1,80}", ("undefined symbol: ",)),
         (r"rank \d{1,4} of \d{1,4}", ("rank ",)),
         (r"\[rank\d{1,4}\]: lost", ("]: lost",)),
-        ("(?:abc|def)", ("",)),
+        ("(?:abc|def)", ("abc", "def")),
+        ("(two|three) ?(hosts|nodes)", ("hosts", "nodes")),
+        ("(ab|cde)?fgh", ("fgh",)),
+        ("(ab|cde)f", ("",)),
         ("colou?rs", ("colo",)),
     ],
 )
@@ -30,7 +33,7 @@ def test_a_pattern_needs_its_longest_literal(pattern, needed):
 
 
 @pytest.mark.parametrize(
-    "pattern", ["foo(?=bar)", r"(foo) \1", "fo.*bar", r"foo\w+bar", "(foo ){2}bar+", "x{0,999}foo", "(ab|cd)"]
+    "pattern", ["foo(?=bar)", r"(foo) \1", "fo.*bar", r"foo\w+bar", "(foo ){2}bar+", "x{0,999}foo", "(ab|cd)", "(abc)?"]
 )
 def test_patterns_outside_the_linear_subset_are_refused(pattern):
     """Look-around, back-references, unbounded or nested repeats and missing literals are named."""

@@ -21,6 +21,8 @@ _ECHO = 0.15
 """Weight of a cascade or catch-all that contradicts a root seen on the same run."""
 _UNSEEN = 0.1
 """P(message | cause) for a cause that does not name it."""
+_NEGLIGIBLE = 0.002
+"""Probability of a symptom below which its causes are not weighed."""
 _SMOOTHING = 3.0
 """Faults' worth of the overall share of fix patterns that each symptom's counts are mixed with."""
 
@@ -50,7 +52,10 @@ def rank(knowledge: Knowledge, findings: Sequence[Finding]) -> Ranking:
     parts = contributions(knowledge, findings)
     score = {code: math.log(p) + math.fsum(c.weight for c in parts[code]) for code, p in knowledge.prior.items()}
     posterior = normalised({code: math.exp(v - max(score.values())) for code, v in score.items()})
-    rows = {code: rank_hypotheses(knowledge, s, findings) for code, s in knowledge.symptoms.items()}
+    rows = {
+        code: rank_hypotheses(knowledge, s, findings) if posterior[code] > _NEGLIGIBLE else _unmoved(knowledge, s)
+        for code, s in knowledge.symptoms.items()
+    }
     return Ranking(
         symptoms=posterior,
         contributions=parts,
@@ -117,6 +122,12 @@ def rank_hypotheses(
     rest = math.fsum(others.values())
     causes.append((None, rest / total))
     return tuple(sorted(causes, key=lambda row: -row[1])), {name: w / rest for name, w in others.items()}
+
+
+@lru_cache(maxsize=256)
+def _unmoved(knowledge: Knowledge, symptom: Symptom) -> tuple[tuple[tuple[Cause | None, float], ...], dict[str, float]]:
+    """The causes of a symptom that is out of the question: as the counts have them."""
+    return rank_hypotheses(knowledge, symptom, ())
 
 
 @lru_cache(maxsize=8192)

@@ -62,29 +62,26 @@ def problem_of(pattern: str) -> str:
 
 @lru_cache(maxsize=8192)
 def literals(pattern: str) -> tuple[str, ...]:
-    """For each top-level alternative, the longest lower-case literal that a match must contain.
+    """Lower-case literals of which any match must contain one; '' among them if there are no such.
 
-    An alternative without one gives ''. Understands what `problem_of` lets through.
+    Understands what `problem_of` lets through.
     """
-    return tuple(_longest_run(branch) for branch in _branches(pattern))
+    found = [_needed(branch) or ("",) for branch in _branches(pattern)]
+    return tuple(dict.fromkeys(literal for row in found for literal in row))
 
 
 def _branches(pattern: str) -> list[str]:
+    """The alternatives of a pattern."""
     branches, depth, begin, i = [], 0, 0, 0
     while i < len(pattern):
         c = pattern[i]
-        if c == "\\":
-            i += 1
-        elif c == "[":
+        if c == "[":
             i = _class_end(pattern, i)
-        elif c == "(":
-            depth += 1
-        elif c == ")":
-            depth -= 1
         elif c == "|" and depth == 0:
             branches.append(pattern[begin:i])
             begin = i + 1
-        i += 1
+        depth += (c == "(") - (c == ")")
+        i += 2 if c == "\\" else 1
     return [*branches, pattern[begin:]]
 
 
@@ -96,44 +93,47 @@ def _class_end(pattern: str, i: int) -> int:
     return j
 
 
-def _longest_run(branch: str) -> str:
-    best, run, depth, i = "", "", 0, 0
+def _group_end(pattern: str, i: int) -> int:
+    """Index of the `)` that closes the group opened at `i`."""
+    depth = 0
+    while i < len(pattern):
+        c = pattern[i]
+        if c == "[":
+            i = _class_end(pattern, i)
+        depth += (c == "(") - (c == ")")
+        if depth == 0:
+            return i
+        i += 2 if c == "\\" else 1
+    return i
 
-    def close() -> None:
-        nonlocal best, run
-        if len(run) > len(best):
-            best = run
-        run = ""
 
+def _needed(branch: str) -> tuple[str, ...]:
+    """The best set of literals of which an alternative needs one: a run, or one of each alternative of a group."""
+    candidates: list[tuple[str, ...]] = []
+    run, i = "", 0
     while i < len(branch):
         c = branch[i]
-        if c == "\\":
-            escaped = branch[i + 1 : i + 2]
+        if c == "\\" and not branch[i + 1 : i + 2].isalnum():
+            run += branch[i + 1 : i + 2]
             i += 2
-            if depth == 0 and not escaped.isalnum():
-                run += escaped
-            else:
-                close()
             continue
-        if c == "[":
-            close()
-            i = _class_end(branch, i) + 1
-            continue
-        if c in "()":
-            close()
-            depth += 1 if c == "(" else -1
-        elif c in "?*{":
-            run = run[:-1]
-            close()
-            if c == "{":
-                i = branch.find("}", i)
-        elif c in ".^$+|":
-            close()
-        elif depth == 0:
+        if c in "\\[(.^$+?*{":
+            if c in "?*{":  # the letter before may be absent
+                run = run[:-1]
+            candidates.append((run,))
+            run = ""
+        else:
             run += c.lower()
-        i += 1
-    close()
-    return best if len(best) >= _SHORTEST_LITERAL else ""
+        if c == "(":
+            end = _group_end(branch, i)
+            if branch[end + 1 : end + 2] not in ("?", "*", "{"):
+                candidates.append(literals(branch[i + 1 : end].removeprefix("?:")))
+        i = {"\\": i + 1, "[": _class_end(branch, i), "(": _group_end(branch, i)}.get(c, i) + 1
+        if c == "{":
+            i = branch.find("}", i) + 1
+    candidates.append((run,))
+    best = max(candidates, key=lambda row: (min(map(len, row)), -len(row)))
+    return best if min(map(len, best)) >= _SHORTEST_LITERAL else ()
 
 
 class Matcher:
