@@ -55,7 +55,7 @@ class Finding(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def trust(self) -> float:
         """Probability that the finding is so."""
-        if self.values and self.source in ("printed", "said"):
+        if self.values and self.source not in ("answered", "measured"):
             return _TRUST_OF_CUES
         return TRUST[self.source]
 
