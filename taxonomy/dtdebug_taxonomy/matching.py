@@ -113,24 +113,28 @@ def _needed(branch: str) -> tuple[str, ...]:
     run, i = "", 0
     while i < len(branch):
         c = branch[i]
-        if c == "\\" and not branch[i + 1 : i + 2].isalnum():
-            run += branch[i + 1 : i + 2]
-            i += 2
-            continue
-        if c in "\\[(.^$+?*{":
+        if c not in "\\[(.^$+?*{":
+            run += c.lower()
+        elif c == "\\" and not branch[i + 1 : i + 2].isalnum():
+            i += 1
+            run += branch[i : i + 1]
+        else:
             if c in "?*{":  # the letter before may be absent
                 run = run[:-1]
             candidates.append((run,))
             run = ""
-        else:
-            run += c.lower()
-        if c == "(":
-            end = _group_end(branch, i)
-            if branch[end + 1 : end + 2] not in ("?", "*", "{"):
-                candidates.append(literals(branch[i + 1 : end].removeprefix("?:")))
-        i = {"\\": i + 1, "[": _class_end(branch, i), "(": _group_end(branch, i)}.get(c, i) + 1
-        if c == "{":
-            i = branch.find("}", i) + 1
+            if c == "\\":
+                i += 1
+            elif c == "[":
+                i = _class_end(branch, i)
+            elif c == "{":
+                i = branch.find("}", i)
+            elif c == "(":
+                end = _group_end(branch, i)
+                if branch[end + 1 : end + 2] not in ("?", "*", "{"):
+                    candidates.append(literals(branch[i + 1 : end].removeprefix("?:")))
+                i = end
+        i += 1
     candidates.append((run,))
     best = max(candidates, key=lambda row: (min(map(len, row)), -len(row)))
     return best if min(map(len, best)) >= _SHORTEST_LITERAL else ()
