@@ -118,7 +118,7 @@ class _Parts:
 
     def _take(self, whole: bytes) -> None:
         """A run of whole lines: its telltale regions, and it may be the tail."""
-        if self._line > 1 or len(whole) > HEAD:
+        if self.size > HEAD + TAIL:  # less is kept whole
             self._search(whole)
         self._tail.append((self._line, whole))
         self._tail_size += len(whole)
