@@ -11,11 +11,12 @@ from typing import Literal
 import msgspec
 
 from dtdebug_taxonomy import engine, questions
-from dtdebug_taxonomy.findings import Finding, collect, plain, walk
+from dtdebug_taxonomy.findings import Finding, collect, plain
 from dtdebug_taxonomy.knowledge import Knowledge
 from dtdebug_taxonomy.labs import cause_diff
 from dtdebug_taxonomy.model import MINUTES, Effort
-from dtdebug_taxonomy.snapshot import Snapshot
+from dtdebug_taxonomy.recognise import is_recognised
+from dtdebug_taxonomy.snapshot import Snapshot, walk
 
 VERSION = 1
 """Version of the JSON form; a change that breaks readers raises it."""
@@ -137,7 +138,7 @@ def diagnose(
     verdict = _verdict(knowledge, snapshot, symptoms, findings, roots)
     skip = {*(answers or {}), *unknown}
     return Diagnosis(
-        recognised=_recognised(knowledge, snapshot, findings, roots),
+        recognised=is_recognised(knowledge, snapshot, findings, roots),
         verdict=verdict,
         symptoms=symptoms,
         advice=_advice(knowledge, ranking, findings),
@@ -247,47 +248,11 @@ def _verdict(
     return "settled" if first >= _LIKELY else "leaning"
 
 
-def _recognised(knowledge: Knowledge, snapshot: Snapshot, findings: tuple[Finding, ...], roots: list[Finding]) -> bool:
-    """Distributed training failed: a message of its own, or a general one in a distributed program."""
-    if not roots:
-        return False
-    if any(not knowledge.evidence[f.evidence].generic for f in roots):
-        return True
-    launchers = {v for f in findings if f.evidence == "launcher" for v in f.values}
-    return is_distributed(snapshot) or bool(launchers & _STARTS_RANKS) or any(f.rank is not None for f in roots)
-
-
-_STARTS_RANKS = {"torchrun", "mpirun", "horovodrun", "deepspeed", "spawn"}
-"""Launchers that nobody uses for a program of one process."""
-_LAUNCHED = ("WORLD_SIZE", "OMPI_COMM_WORLD_SIZE", "HOROVOD_SIZE", "SLURM_NTASKS", "TF_CONFIG")
-
-
-def is_distributed(snapshot: Snapshot) -> bool:
-    """The failed program is one of several processes, or drives several devices."""
-    if snapshot.child_ranks or any(r.initialized for r in snapshot.ranks):
-        return True
-    if any(snapshot.environment.get(name, "1") != "1" for name in _LAUNCHED):
-        return True
-    return any(
-        part in frame.file.replace("\\", "/")
-        for info in walk(snapshot.exception)
-        for frame in info.frames
-        for part in (
-            "/torch/distributed/",
-            "/torch/nn/parallel/",
-            "/deepspeed/",
-            "/horovod/",
-            "/colossalai/",
-            "/tensorflow/python/distribute/",
-        )
-    )
-
-
 def _culprits(knowledge: Knowledge, snapshot: Snapshot, roots: list[Finding]) -> tuple[int, ...]:
-    """Ranks of root findings; a cascade names victims only."""
+    """Ranks of root findings, for a cascade names victims; without any, those that the launcher reports."""
     ranks = {f.rank for f in roots if f.rank is not None and knowledge.evidence[f.evidence].role == "root"}
-    ranks |= {i.rank for i in walk(snapshot.exception) if i.rank is not None}
-    return tuple(sorted(ranks)[:_CULPRITS])
+    reported = {i.rank for i in walk(snapshot.exception) if i.rank is not None}
+    return tuple(sorted(ranks or reported)[:_CULPRITS])
 
 
 def _question(

@@ -14,7 +14,7 @@ from dtdebug_taxonomy import signals, similarity
 from dtdebug_taxonomy.knowledge import Knowledge
 from dtdebug_taxonomy.matching import Hit, Matcher, clip_lines
 from dtdebug_taxonomy.model import STRENGTHS
-from dtdebug_taxonomy.snapshot import ExceptionInfo, Snapshot
+from dtdebug_taxonomy.snapshot import ExceptionInfo, Snapshot, walk
 from dtdebug_taxonomy.wording import said
 
 Source = Literal["answered", "measured", "exception", "printed", "said", "similar"]
@@ -146,14 +146,6 @@ def _exceptions(knowledge: Knowledge, exception: ExceptionInfo | None) -> Iterat
         text = "\n".join((f"{info.type.rsplit('.', 1)[-1]}: {info.message}", *info.notes))
         for hit in _in_order(_matchers(knowledge).printed.hits(text)):
             yield _from_hit(hit, "exception", info.rank)
-
-
-def walk(exception: ExceptionInfo | None, depth: int = 8) -> Iterator[ExceptionInfo]:
-    """The innermost causes first: a wrapper is the echo of what it carries."""
-    if exception is not None and depth:
-        for cause in exception.causes:
-            yield from walk(cause, depth - 1)
-        yield exception
 
 
 class _Matchers:

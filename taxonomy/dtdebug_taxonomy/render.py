@@ -13,8 +13,8 @@ _UNKNOWN = "Not enough is known to say what this is."
 _SITUATION, _NOTES = 8_000, 10
 """Characters of the user's words, and notes, that a report holds."""
 _ECHO = (
-    "Only the echo of an earlier failure is seen: some rank failed first, and what is printed here comes from those "
-    "that waited for it or from the launcher. Look for the earliest error in the output of every rank."
+    "Only an echo is seen: what is printed here comes from ranks that waited or from the launcher. Another rank failed "
+    "first or never came. Look for the earliest error of every rank, and for the rank that printed nothing."
 )
 
 

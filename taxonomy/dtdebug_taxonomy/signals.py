@@ -6,9 +6,9 @@ A signal returns (value, why) for its observation, or None where the snapshot do
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 
-from dtdebug_taxonomy.snapshot import ExceptionInfo, Snapshot
+from dtdebug_taxonomy.snapshot import Snapshot, walk
 
 Signal = Callable[[Snapshot], tuple[str, str] | None]
 _SIGNALS: dict[str, Signal] = {}
@@ -30,16 +30,9 @@ def measure(snapshot: Snapshot) -> dict[str, tuple[str, str]]:
     return {key: answer for key, answer in found.items() if answer}
 
 
-def _all(exception: ExceptionInfo | None, depth: int = 8) -> Iterator[ExceptionInfo]:
-    if exception is not None and depth:
-        yield exception
-        for cause in exception.causes:
-            yield from _all(cause, depth - 1)
-
-
 @_signal("manifestation")
 def _manifestation(s: Snapshot) -> tuple[str, str] | None:
-    for info in _all(s.exception):
+    for info in walk(s.exception):
         if info.signal or (info.exit_code or 0) < 0:
             return "killed_by_signal", f"a process ended by {info.signal or info.exit_code}"
     interrupted = s.exception is not None and s.exception.type.endswith("KeyboardInterrupt")
@@ -50,7 +43,7 @@ def _manifestation(s: Snapshot) -> tuple[str, str] | None:
 
 @_signal("framework")
 def _framework(s: Snapshot) -> tuple[str, str] | None:
-    frames = " ".join(f.file for info in _all(s.exception) for f in info.frames)
+    frames = " ".join(f.file for info in walk(s.exception) for f in info.frames)
     order = {
         "deepspeed": "deepspeed",
         "colossalai": "colossalai",
@@ -83,7 +76,7 @@ def _backend(s: Snapshot) -> tuple[str, str] | None:
 
 @_signal("launcher")
 def _launcher(s: Snapshot) -> tuple[str, str] | None:
-    names = {info.type.rsplit(".", 1)[-1] for info in _all(s.exception)}
+    names = {info.type.rsplit(".", 1)[-1] for info in walk(s.exception)}
     if "ChildFailedError" in names:
         return "torchrun", "ChildFailedError is raised by torch's elastic launcher"
     if names & {"ProcessRaisedException", "ProcessExitedException"}:

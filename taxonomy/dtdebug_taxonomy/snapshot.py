@@ -6,6 +6,7 @@ Every part is optional. A probe that failed or was late leaves a line in `notes`
 from __future__ import annotations
 
 from bisect import bisect_right
+from collections.abc import Iterator
 
 import msgspec
 
@@ -100,3 +101,11 @@ class Snapshot(msgspec.Struct, frozen=True, kw_only=True):
             return line
         first, whole = self.first_lines[begun - 1]
         return line + whole - first
+
+
+def walk(exception: ExceptionInfo | None, depth: int = 8) -> Iterator[ExceptionInfo]:
+    """The innermost causes first: a wrapper is the echo of what it carries."""
+    if exception is not None and depth:
+        for cause in exception.causes:
+            yield from walk(cause, depth - 1)
+        yield exception

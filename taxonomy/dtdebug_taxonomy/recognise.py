@@ -1,0 +1,46 @@
+"""Is this a fault of distributed training at all? Only then is anything shown unasked."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from dtdebug_taxonomy.findings import Finding
+from dtdebug_taxonomy.knowledge import Knowledge
+from dtdebug_taxonomy.snapshot import Snapshot, walk
+
+_STARTS_RANKS = {"torchrun", "mpirun", "horovodrun", "deepspeed", "spawn"}
+"""Launchers that nobody uses for a program of one process."""
+_LAUNCHED = ("WORLD_SIZE", "OMPI_COMM_WORLD_SIZE", "HOROVOD_SIZE", "SLURM_NTASKS", "TF_CONFIG")
+
+
+def is_recognised(
+    knowledge: Knowledge, snapshot: Snapshot, findings: Sequence[Finding], roots: Sequence[Finding]
+) -> bool:
+    """Distributed training failed: a message of its own, or a general one in a distributed program."""
+    if not roots:
+        return False
+    if any(not knowledge.evidence[f.evidence].generic for f in roots):
+        return True
+    launchers = {v for f in findings if f.evidence == "launcher" for v in f.values}
+    return is_distributed(snapshot) or bool(launchers & _STARTS_RANKS) or any(f.rank is not None for f in roots)
+
+
+def is_distributed(snapshot: Snapshot) -> bool:
+    """The failed program is one of several processes, or drives several devices."""
+    if snapshot.child_ranks or any(r.initialized for r in snapshot.ranks):
+        return True
+    if any(snapshot.environment.get(name, "1") != "1" for name in _LAUNCHED):
+        return True
+    return any(
+        part in frame.file.replace("\\", "/")
+        for info in walk(snapshot.exception)
+        for frame in info.frames
+        for part in (
+            "/torch/distributed/",
+            "/torch/nn/parallel/",
+            "/deepspeed/",
+            "/horovod/",
+            "/colossalai/",
+            "/tensorflow/python/distribute/",
+        )
+    )
