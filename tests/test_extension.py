@@ -151,6 +151,16 @@ def test_a_defect_of_ours_is_one_line_and_leaves_the_traceback(shell, monkeypatc
     assert answers(bundles) == []
 
 
+def test_an_exception_that_can_not_be_printed_is_left_alone(shell):
+    """Its class may do anything: the hook says nothing and does not fail."""
+    cell = "class Odd(Exception):\n    def __str__(self):\n        raise ValueError('no text')\nraise Odd"
+    result, printed, bundles = run(shell, cell)
+
+    assert type(result.error_in_exec).__name__ == "Odd"
+    assert answers(bundles) == []
+    assert "dtdebug" not in printed
+
+
 def test_off_and_on(shell):
     """%dtdebug off keeps quiet, and the failure can still be asked about."""
     run(shell, "%dtdebug off")

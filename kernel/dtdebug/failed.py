@@ -37,5 +37,8 @@ def _worth_a_look(exception: BaseException | None, output: str, cell: str) -> bo
     """A quick look, so that the first plain error of a notebook does not load the knowledge."""
     if any(name in sys.modules for name in _FRAMEWORKS):
         return True
-    message = str(exception)[:4_000] if exception is not None else ""
+    try:
+        message = str(exception)[:4_000]
+    except Exception:
+        message = ""
     return any(_WORTH_A_LOOK.search(text) for text in (message, cell, output))
