@@ -28,6 +28,8 @@ _CLOSE = 2.0
 _TELLING = 0.4
 """Log likelihood ratio from which a finding is worth showing."""
 _ADVICE = 5
+_TURNING = 5.0
+"""Minutes that turning to another cause takes, whatever its fix."""
 _NOTES = 10
 _CULPRITS = 64
 
@@ -134,7 +136,7 @@ def diagnose(
     findings = collect(knowledge, snapshot, answers)
     ranking = engine.rank(knowledge, findings)
     symptoms = tuple(_symptom(knowledge, ranking, code, p) for code, p in ranking.symptoms.items())
-    roots = [f for f in findings if _names_symptom(knowledge, f)]
+    roots = [f for f in findings if _tells_failure(knowledge, f)]
     verdict = _verdict(knowledge, snapshot, symptoms, findings, roots)
     skip = {*(answers or {}), *unknown}
     return Diagnosis(
@@ -160,9 +162,10 @@ def band(probability: float) -> Band:
     return "likely" if probability >= _LIKELY else "possible" if probability >= _POSSIBLE else "unlikely"
 
 
-def _names_symptom(knowledge: Knowledge, finding: Finding) -> bool:
+def _tells_failure(knowledge: Knowledge, finding: Finding) -> bool:
+    """A message of a failure or of its echo; boilerplate of a launcher is an echo that names no symptom."""
     found = knowledge.evidence.get(finding.evidence)
-    return found is not None and bool(found.symptoms) and found.role != "advice"
+    return found is not None and (found.role == "cascade" or (found.role == "root" and bool(found.symptoms)))
 
 
 def _symptom(knowledge: Knowledge, ranking: engine.Ranking, code: str, p: float) -> RankedSymptom:
@@ -194,14 +197,14 @@ def _reason(knowledge: Knowledge, f: Finding, weight: float) -> Reason:
 
 
 def _advice(knowledge: Knowledge, ranking: engine.Ranking, findings: tuple[Finding, ...]) -> tuple[Advice, ...]:
-    """The causes worth trying, by probability over minutes."""
+    """The causes worth trying, by probability over minutes; what is unlikely comes last, however cheap."""
     rows = [
         (ranking.symptoms[code] * q, code, cause)
         for code in ranking.symptoms
         for cause, q in ranking.causes[code]
         if cause is not None and ranking.symptoms[code] * q >= _POSSIBLE / 5
     ]
-    rows.sort(key=lambda row: -row[0] / MINUTES[row[2].effort])
+    rows.sort(key=lambda row: (row[0] < _POSSIBLE, -row[0] / (MINUTES[row[2].effort] + _TURNING)))
     result = []
     for p, code, cause in rows[:_ADVICE]:
         ratios = [(engine.cause_ratio(knowledge, cause, f), f) for f in findings if _names(cause.evidence, f)]

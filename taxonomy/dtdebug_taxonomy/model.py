@@ -45,7 +45,7 @@ class Evidence(Record, frozen=True, kw_only=True):
 
     `symptoms` reads: of the faults that show this first, so many are of that symptom. A
     code that is not named gets what the named ones leave over. An evidence without
-    `symptoms` tells causes apart only.
+    `symptoms` tells causes apart only, or is boilerplate of a launcher.
     """
 
     id: str

@@ -112,7 +112,7 @@ def _one_evidence(knowledge: Knowledge, e: Evidence, used: bool) -> Iterator[str
         yield "means: one sentence, ending in '.'"
     if not (e.text or e.exception or e.says):
         yield "no way to see it"
-    if not (e.symptoms or used or e.role == "advice"):
+    if not (e.symptoms or used or e.role != "root"):
         yield "names no symptom and no cause uses it"
     if unknown := set(e.symptoms) - set(knowledge.symptoms):
         yield f"unknown symptoms {sorted(unknown)}"
