@@ -20,7 +20,7 @@ ANSWERS = sorted((o.key, v.value) for o in KNOWLEDGE.observations.values() for v
 messages = st.sampled_from(MESSAGES).map(lambda e: Finding(evidence=e, source="printed", line=1))
 answers = st.sampled_from(ANSWERS).map(lambda kv: Finding(evidence=kv[0], values=(kv[1],), source="answered"))
 several = st.lists(st.one_of(messages, answers), max_size=8, unique_by=lambda f: f.evidence)
-few = settings(max_examples=60, deadline=None)
+few = settings(max_examples=60)
 
 
 def best(finding):

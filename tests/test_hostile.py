@@ -8,7 +8,7 @@ from html.parser import HTMLParser
 from pathlib import Path
 
 import pytest
-from hypothesis import HealthCheck, example, given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from rich.console import Console
 
@@ -56,7 +56,6 @@ PIECES = [
 TEXTS = st.lists(
     st.one_of(st.sampled_from(PIECES), st.sampled_from(_messages()), st.text(max_size=20)), max_size=40
 ).map("".join)
-FEW = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
 
 
 TAGS = {"div", "b", "ul", "li", "details", "summary", "small", "code", "i", "span", "pre"}
@@ -93,7 +92,6 @@ def shown(d: Diagnosis, snapshot: Snapshot) -> list[str]:
     return texts
 
 
-@FEW
 @given(TEXTS, TEXTS)
 def test_any_text_is_diagnosed_and_shown_safely(output, situation):
     """Read, cleaned, diagnosed and shown in every form."""
@@ -106,7 +104,6 @@ def test_any_text_is_diagnosed_and_shown_safely(output, situation):
     shown(diagnose(load(), snapshot), snapshot)
 
 
-@FEW
 @given(TEXTS, TEXTS)
 def test_a_snapshot_that_nobody_cleaned_is_shown_safely_too(text, name):
     """Whoever makes a snapshot through the API need not know about terminals."""
@@ -126,7 +123,6 @@ def test_a_snapshot_that_nobody_cleaned_is_shown_safely_too(text, name):
     shown(diagnose(load(), snapshot), snapshot)
 
 
-@FEW
 @given(TEXTS)
 def test_cleaning_leaves_nothing_that_steers_and_is_complete(text):
     """Cleaning twice changes nothing more, and the result can be encoded."""
@@ -137,7 +133,7 @@ def test_cleaning_leaves_nothing_that_steers_and_is_complete(text):
     assert once == once.encode().decode()
 
 
-@settings(deadline=None, max_examples=25, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=25)
 @given(TEXTS, st.lists(TEXTS, max_size=6))
 def test_the_terminal_wizard_shows_hostile_text_as_it_is(text, lines):
     """Answers and captured text are neither markup nor escapes, and nonsense is asked again."""
@@ -156,7 +152,6 @@ def test_the_terminal_wizard_shows_hostile_text_as_it_is(text, lines):
     assert not FORBIDDEN.search(out.getvalue())
 
 
-@FEW
 @given(TEXTS)
 def test_a_saved_session_is_cleaned_when_it_is_read(text):
     """Whatever stands in the file, what is resumed is a session of clean text, or none."""
@@ -168,7 +163,6 @@ def test_a_saved_session_is_cleaned_when_it_is_read(text):
         assert session == from_json(to_json(session))
 
 
-@FEW
 @given(st.binary(max_size=300))
 @example(b'{"v":' + b"[" * 100_000)
 @example(b'{"snapshot":{"exception":' + b'{"type":"E","causes":[' * 900 + b"]}" * 900 + b"}}")
@@ -182,7 +176,6 @@ def test_a_broken_session_file_is_no_session(data):
         shown(session.diagnosis(), session.snapshot)
 
 
-@FEW
 @given(TEXTS)
 def test_any_text_is_read_as_a_traceback(text):
     """What a child printed may be anything."""

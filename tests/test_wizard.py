@@ -104,7 +104,7 @@ def test_back_undoes_every_other_step_exactly(session, key, text):
     assert session == (session if session.stopped else stopped.back())
 
 
-@settings(deadline=None, max_examples=25)
+@settings(max_examples=25)
 @given(st.lists(answering, max_size=5), st.sampled_from(KEYS))
 def test_not_knowing_changes_no_probability(answers, key):
     """A question put aside moves neither symptoms nor advice."""
@@ -114,7 +114,7 @@ def test_not_knowing_changes_no_probability(answers, key):
     assert after.question is None or after.question.key != key
 
 
-@settings(deadline=None, max_examples=25)
+@settings(max_examples=25)
 @given(
     st.lists(answering, max_size=6, unique_by=lambda a: a[0]).flatmap(
         lambda a: st.tuples(st.just(a), st.permutations(a))
