@@ -74,6 +74,9 @@ def terminal(folder: Path) -> bool:
     say("The diff that was shown is applied to train.py, and the same job runs again")
     apply(advice[0]["diff"], folder)
     again, printed = run(job, folder)
+    if again != 0 and "finished 4 steps" in printed:
+        say("The training finished, and PyTorch aborted a process at its exit, which it does now and then: once more")
+        again, printed = run(job, folder)
     print(shorter(printed, 3), f"\n  exit status {again}")
     return status != 0 and again == 0
 

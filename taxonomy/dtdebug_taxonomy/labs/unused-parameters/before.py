@@ -17,8 +17,7 @@ class TwoHeads(torch.nn.Module):
         return self.heads[task](self.body(x).relu())
 
 
-def main() -> None:
-    dist.init_process_group("gloo")
+def train() -> None:
     torch.manual_seed(int(os.environ["RANK"]))
     model = DistributedDataParallel(TwoHeads())
     optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
@@ -28,9 +27,11 @@ def main() -> None:
         loss.backward()
         optimizer.step()
     if dist.get_rank() == 0:
-        print(f"finished 4 steps, loss {loss.item():.3f}")
-    dist.destroy_process_group()
+        print(f"finished 4 steps, loss {loss.item():.3f}", flush=True)
 
 
 if __name__ == "__main__":
-    main()
+    dist.init_process_group("gloo")
+    train()  # the model is gone before the process group is: else the exit of a process may abort it
+    dist.barrier()
+    dist.destroy_process_group()
