@@ -64,7 +64,6 @@ def capture(
         ranks=(rank,) if rank else (),
         gpus=found,
         versions=probe("versions", process.versions, {}),
-        modules=process.frameworks(),
         environment=environment(os.environ),
         child_ranks=probe("children", process.child_ranks, 0),
         notes=tuple(notes),

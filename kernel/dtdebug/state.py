@@ -51,9 +51,3 @@ def load(name: str, kind: type[T]) -> T | None:
         return msgspec.json.decode((folder() / name).read_bytes(), type=kind)
     except (OSError, msgspec.MsgspecError):
         return None
-
-
-def forget(name: str) -> None:
-    """Removes a saved record if it is there."""
-    with suppress(OSError):
-        (folder() / name).unlink()

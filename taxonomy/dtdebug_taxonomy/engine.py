@@ -144,18 +144,14 @@ def _pattern_id(knowledge: Knowledge, hypothesis: Cause | str) -> str:
 
 def cause_ratio(knowledge: Knowledge, cause: Cause, finding: Finding) -> float:
     """Log of P(finding | cause) / P(finding | another cause)."""
-    return hypothesis_ratio(knowledge, cause, finding)
-
-
-def hypothesis_ratio(knowledge: Knowledge, hypothesis: Cause | str, finding: Finding) -> float:
-    """Log of P(finding | hypothesis) / P(finding | another); a pattern's name stands for its unnamed causes."""
-    return _ratio(knowledge, hypothesis, finding.evidence, finding.values, finding.trust)
+    return _ratio(knowledge, cause, finding.evidence, finding.values, finding.trust)
 
 
 @lru_cache(maxsize=65536)
 def _ratio(
     knowledge: Knowledge, hypothesis: Cause | str, evidence: str, values: tuple[str, ...], trust: float
 ) -> float:
+    """The same for a cause or for a pattern's name, which stands for its unnamed causes; remembered."""
     if values:
         row = _row(knowledge, hypothesis, evidence)
         inside = math.fsum(row[v] for v in values)

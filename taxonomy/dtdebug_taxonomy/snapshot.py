@@ -86,8 +86,6 @@ class Snapshot(msgspec.Struct, frozen=True, kw_only=True):
     ranks: tuple[RankState, ...] = ()
     gpus: tuple[Gpu, ...] = ()
     versions: dict[str, str] = {}
-    modules: tuple[str, ...] = ()
-    """Names of top-level modules that the failed process had imported."""
     environment: dict[str, str] = {}
     """Allow-listed variables, secrets masked."""
     child_ranks: int = 0

@@ -12,7 +12,7 @@ from pathlib import Path
 
 from dtdebug_taxonomy.knowledge import STUDY, Knowledge, KnowledgeError, load
 from dtdebug_taxonomy.labs import LABS
-from dtdebug_taxonomy.matching import Matcher, problem_of
+from dtdebug_taxonomy.matching import problem_of
 from dtdebug_taxonomy.model import Evidence, Symptom
 
 MANY_FAULTS = 10
@@ -134,13 +134,6 @@ def _observations(knowledge: Knowledge) -> Iterator[str]:
             for pattern in (*v.says, *v.text):
                 if problem := problem_of(pattern):
                     yield f"{place}: value {v.value}: pattern {pattern!r}: {problem}"
-
-
-def unmatched(knowledge: Knowledge, samples: Path) -> list[str]:
-    """Evidence whose patterns match no sample at all: a hint of a pattern that nobody has seen."""
-    matcher = Matcher((e.id, p) for e in knowledge.evidence.values() for p in (*e.text, *e.says))
-    seen = {h.key for f in samples.rglob("*.txt") for h in matcher.hits(f.read_text(errors="replace"))}
-    return sorted(e.id for e in knowledge.evidence.values() if (e.text or e.says) and e.id not in seen)
 
 
 def main(arguments: list[str]) -> int:

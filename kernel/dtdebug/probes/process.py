@@ -42,11 +42,6 @@ def versions() -> dict[str, str]:
     return found
 
 
-def frameworks() -> tuple[str, ...]:
-    """Which frameworks this process has imported."""
-    return tuple(name for name in _VERSIONED if name in sys.modules)
-
-
 def _number(variables: Mapping[str, str], *names: str) -> int | None:
     for name in names:
         value = variables.get(name, "")
