@@ -21,8 +21,9 @@ from dtdebug.wizard.terminal import run
 from dtdebug_taxonomy.diagnosis import Diagnosis, diagnose
 from dtdebug_taxonomy.knowledge import load
 from dtdebug_taxonomy.matching import Matcher
+from dtdebug_taxonomy.ranks import Frame, RankState
 from dtdebug_taxonomy.render import to_markdown, to_text
-from dtdebug_taxonomy.snapshot import ExceptionInfo, Frame, RankState, Snapshot
+from dtdebug_taxonomy.snapshot import ExceptionInfo, Snapshot
 from dtdebug_taxonomy.wording import said
 
 HOSTILE = Path(__file__).parent / "samples" / "hostile"

@@ -13,7 +13,8 @@ from typing import Any, TypeVar
 
 from dtdebug.clean import clean, environment
 from dtdebug.probes import process
-from dtdebug_taxonomy.snapshot import ExceptionInfo, Frame, Gpu, RankState, Snapshot
+from dtdebug_taxonomy.ranks import Frame, RankState
+from dtdebug_taxonomy.snapshot import ExceptionInfo, Gpu, Snapshot
 
 _MESSAGE_LIMIT = 16_000
 _FRAMES = 30

@@ -27,20 +27,31 @@ def folder() -> Path:
     return user_state_path("dtdebug", appauthor=False)
 
 
+def write(path: Path, data: bytes) -> None:
+    """Writes a file of 0600 by atomic rename, in a folder that exists.
+
+    Raises:
+        OSError: it can't be written; nothing is left behind.
+
+    """
+    handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")  # created 0600
+    try:
+        with os.fdopen(handle, "wb") as file:
+            file.write(data)
+        Path(temporary).replace(path)
+    except OSError:
+        with suppress(OSError):
+            Path(temporary).unlink()
+        raise
+
+
 def save(name: str, value: object) -> bool:
     """Writes a record as JSON by atomic rename; False if the directory can't be written."""
-    temporary = ""
     try:
         home = folder()
         home.mkdir(mode=0o700, parents=True, exist_ok=True)
-        handle, temporary = tempfile.mkstemp(dir=home, prefix=f".{name}.")  # created 0600
-        with os.fdopen(handle, "wb") as file:
-            file.write(msgspec.json.encode(value))
-        Path(temporary).replace(home / name)
+        write(home / name, msgspec.json.encode(value))
     except OSError:
-        if temporary:
-            with suppress(OSError):
-                Path(temporary).unlink()
         return False
     return True
 

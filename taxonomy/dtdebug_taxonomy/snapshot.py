@@ -10,14 +10,7 @@ from collections.abc import Iterator
 
 import msgspec
 
-
-class Frame(msgspec.Struct, frozen=True):
-    """One frame of a traceback, innermost last."""
-
-    file: str
-    line: int
-    function: str
-    code: str = ""
+from dtdebug_taxonomy.ranks import Frame, RankState, Verdict
 
 
 class ExceptionInfo(msgspec.Struct, frozen=True, kw_only=True):
@@ -52,23 +45,6 @@ class Gpu(msgspec.Struct, frozen=True, kw_only=True):
     """(pid, bytes) of each compute process."""
 
 
-class RankState(msgspec.Struct, frozen=True, kw_only=True):
-    """What one rank knows of itself."""
-
-    rank: int | None = None
-    world_size: int | None = None
-    local_rank: int | None = None
-    local_world_size: int | None = None
-    host: str = ""
-    pid: int | None = None
-    backend: str = ""
-    initialized: bool = False
-    """A default process group exists."""
-    groups: tuple[str, ...] = ()
-    device_memory: tuple[int, int] | None = None
-    """(allocated, reserved) bytes on the current device, if CUDA is initialised already."""
-
-
 class Snapshot(msgspec.Struct, frozen=True, kw_only=True):
     """All that was captured of one failure."""
 
@@ -88,6 +64,8 @@ class Snapshot(msgspec.Struct, frozen=True, kw_only=True):
     versions: dict[str, str] = {}
     environment: dict[str, str] = {}
     """Allow-listed variables, secrets masked."""
+    verdict: Verdict | None = None
+    """Which rank the others wait for, where the state of several ranks was compared."""
     child_ranks: int = 0
     """Child processes that look like ranks."""
     notes: tuple[str, ...] = ()

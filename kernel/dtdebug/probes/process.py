@@ -8,7 +8,7 @@ import sys
 from collections.abc import Mapping
 from typing import Any
 
-from dtdebug_taxonomy.snapshot import RankState
+from dtdebug_taxonomy.ranks import RankState
 
 _VERSIONED = (
     "torch",

@@ -1,0 +1,1 @@
+"""Flight-recorder dumps: read with care, matched in one pass, reduced to a verdict."""

@@ -1,0 +1,1 @@
+"""Many ranks: what each one says of itself, gathered and compared."""

@@ -1,0 +1,121 @@
+"""The folder of one run: everything that was collected of it, readable without us.
+
+run.json          what was started, when, where, and how it ended
+ranks/NAME.json   the record of one rank, kept fresh by its agent; NAME is the process id
+flight/rank_N     flight-recorder dump of rank N
+stacks/PID.txt    faulthandler's file of a process, announced in its record
+errors/N.json     torchelastic's error file of rank N
+output.log        what the job printed, bounded
+ask               a number; agents that see it grow write their dump and their stack
+verdict.json      the verdict and the diagnosis
+"""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TypeVar
+
+import msgspec
+
+from dtdebug import state
+from dtdebug_taxonomy.ranks import RankState
+
+T = TypeVar("T")
+VERSION = 1
+"""Version of the layout; a reader says so where it meets a newer one and reads what it knows."""
+VARIABLE = "DTDEBUG_RUN"
+"""Environment variable that tells the agents of a job where its folder is."""
+_RECORD_LIMIT = 4 << 20
+"""Bytes of a record that is still read."""
+
+
+class Run(msgspec.Struct, frozen=True, kw_only=True):
+    """What was started, and how it ended."""
+
+    v: int = VERSION
+    command: tuple[str, ...] = ()
+    started: float = 0.0
+    """Seconds since the epoch."""
+    finished: float | None = None
+    host: str = ""
+    pid: int | None = None
+    status: int | None = None
+    """Exit status, or minus the signal."""
+
+
+class RunFolder:
+    """Paths and records of one run."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self.ranks = path / "ranks"
+        self.flight = path / "flight"
+        self.stacks = path / "stacks"
+        self.errors = path / "errors"
+        self.output = path / "output.log"
+        self.ask = path / "ask"
+        self.verdict = path / "verdict.json"
+
+    @staticmethod
+    def make(parent: Path | None = None) -> RunFolder:
+        """A new folder of 0700, below the state directory unless told otherwise.
+
+        Raises:
+            OSError: it can't be made.
+
+        """
+        parent = parent or state.folder() / "runs"
+        parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        made = RunFolder(Path(tempfile.mkdtemp(dir=parent, prefix="run-")))
+        for part in (made.ranks, made.flight, made.stacks, made.errors):
+            part.mkdir(mode=0o700)
+        return made
+
+    @staticmethod
+    def of_environment() -> RunFolder | None:
+        """The folder that this process was told to use, if it exists."""
+        named = os.environ.get(VARIABLE)
+        return RunFolder(Path(named)) if named and Path(named).is_dir() else None
+
+    def save_run(self, run: Run) -> None:
+        """Writes `run.json`; raises OSError."""
+        state.write(self.path / "run.json", msgspec.json.encode(run))
+
+    def load_run(self) -> Run | None:
+        """What `run.json` says, or None if it is not there or is of no use."""
+        return _read(self.path / "run.json", Run)
+
+    def save_record(self, record: RankState) -> None:
+        """Writes the record of a process; raises OSError."""
+        state.write(self.ranks / f"{record.pid}.json", msgspec.json.encode(record))
+
+    def records(self) -> Iterator[RankState]:
+        """The records that can be read."""
+        for path in sorted(self.ranks.glob("*.json")):
+            record = _read(path, RankState)
+            if record is not None:
+                yield record
+
+    def requested(self) -> int:
+        """How often dumps and stacks have been asked for."""
+        try:
+            return int(self.ask.read_text()[:20])
+        except (OSError, ValueError):
+            return 0
+
+    def request(self) -> int:
+        """Asks all agents for dump and stack; the number of the request. Raises OSError."""
+        number = self.requested() + 1
+        state.write(self.ask, str(number).encode())
+        return number
+
+
+def _read(path: Path, kind: type[T]) -> T | None:
+    try:
+        with path.open("rb") as file:
+            return msgspec.json.decode(file.read(_RECORD_LIMIT), type=kind)
+    except (OSError, msgspec.MsgspecError):
+        return None
