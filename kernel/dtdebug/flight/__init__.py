@@ -1,1 +1,46 @@
 """Flight-recorder dumps: read with care, matched in one pass, reduced to a verdict."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import msgspec
+
+from dtdebug.flight.loader import FlightError
+from dtdebug_taxonomy.ranks import RankState, Verdict
+
+__all__ = ["Analysis", "FlightError", "analyse"]
+
+
+class Analysis(msgspec.Struct, frozen=True, kw_only=True):
+    """A verdict, and what it was made from."""
+
+    verdict: Verdict
+    ranks: tuple[int, ...]
+    """Ranks whose dump was read."""
+    missing_dumps: tuple[int, ...]
+    notes: tuple[str, ...] = ()
+
+
+def analyse(folder: Path, prefix: str | None = None, states: Sequence[RankState] = ()) -> Analysis:
+    """The verdict on the dumps in a folder, refined by live records where there are any.
+
+    Raises:
+        FlightError: the folder can't be read, or holds no dump and there are no live records.
+
+    """
+    from dtdebug.flight import load, verdict
+
+    programs, notes = load.programs(folder, prefix)
+    if not programs and not states:
+        said = f" ({notes[0]})" if notes else ""
+        raise FlightError(f"{folder}: no flight-recorder dump of a rank can be read{said}")
+    found = verdict.verdict(programs, states)
+    expected = verdict.expected_ranks(programs, states)
+    return Analysis(
+        verdict=found,
+        ranks=tuple(sorted(programs)),
+        missing_dumps=tuple(r for r in expected if r not in programs),
+        notes=tuple(notes),
+    )

@@ -1,0 +1,219 @@
+"""Verdicts from the wait-for graph alone: who never came, who waits in a circle, what all have begun and none ended."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+
+from dtdebug.flight.accounts import nothing
+from dtdebug.flight.records import (
+    Records,
+    call_of,
+    group_ref,
+    in_flight,
+    last_seen,
+    longest_wait,
+    ordered,
+    sites_of,
+    standing_still,
+    where_now,
+)
+from dtdebug.flight.tables import P2P
+from dtdebug.flight.waits import Wait
+from dtdebug_taxonomy.ranks import Alternative, CollectiveRef, Kind, Verdict, spell
+
+
+def of_waits(records: Records) -> Verdict:
+    """Rule B alone: the ends of the chains of waiting, a circle, or an operation that all have begun."""
+    waits = records.waits
+    sinks = waits.sinks()
+    if sinks:
+        return _absent(records, sinks)
+    stuck = [w for w in waits.waits if not w.awaited]
+    live = [s for s in records.states.values() if s.gil_held]
+    if live and stuck:
+        return _absent(records, [s.rank for s in live if s.rank is not None])
+    gone = [r for r in records.expected if r not in records.programs and r not in records.states]
+    if (
+        stuck
+        and gone
+        and not any(records.programs[r].groups[w.group].ranks for w in stuck for r in [w.rank] if r in records.programs)
+    ):
+        return _absent(records, gone)  # gloo's dumps do not name the members of a group
+    if stuck:
+        return _fabric(records, stuck)
+    return _circle(records, waits.cycle())
+
+
+def _absent(records: Records, sinks: Sequence[int]) -> Verdict:
+    """Ranks that never came; of several, those that are furthest behind where most wait."""
+    sinks = _furthest_behind(records, sinks)
+    culprits = tuple(sorted(sinks))
+    silent = [r for r in sinks if r not in records.programs and r not in records.states]
+    lost = [
+        r for r in sinks if r not in records.programs and (s := records.states.get(r)) is not None and s.alive is False
+    ]
+    held = [r for r in sinks if (s := records.states.get(r)) is not None and s.gil_held]
+    if held:
+        culprits = tuple(sorted(held))
+    kind: Kind = (
+        "gil_held" if held else "dead" if [*silent, *lost] and {*silent, *lost} >= set(sinks) else "not_arrived"
+    )
+    waiting = standing_still(records, culprits)
+    wait = longest_wait(records, culprits)
+    call = call_of(records, wait.op, wait.seq, wait.group) if wait else "the others"
+    evidence = [f"{spell(waiting)} wait in {call}, which {spell(culprits)} never entered."]
+    for rank in culprits[:8]:
+        said = last_seen(records, rank)
+        if said:
+            evidence.append(said)
+    alternatives: list[Alternative] = []
+    if kind == "dead":
+        told = "has ended" if lost else "has left no dump and no record"
+        alternatives.append(
+            Alternative(
+                kind="not_arrived",
+                culprits=culprits,
+                because="a rank that lives may fail to write its dump",
+                refute="its process has ended, or its log stops with an error",
+            )
+        )
+    elif kind == "gil_held":
+        told = "keeps the interpreter lock: its recorder answers and its Python does not"
+    else:
+        now = where_now(records, culprits[0])
+        told = f"never arrived at {call}" + (f", it is in {now}" if now else "")
+        young = in_flight(records, wait)
+        if young:
+            return nothing(
+                records,
+                f"Nothing stands still yet: {call} was begun {young:.1f} s before the records were taken.",
+            )
+    if kind == "dead" and len(culprits) == 1 and len(sinks) == 1 and not lost:
+        confidence = 0.7
+    else:
+        confidence = 0.9 if len(culprits) == 1 else 0.6
+    return Verdict(
+        kind=kind,
+        culprits=culprits,
+        waiting=waiting,
+        group=group_ref(records, wait.group) if wait else None,
+        collective=CollectiveRef(wait.op, wait.seq) if wait else None,
+        where=ordered(sites_of(records, culprits, waiting), culprits),
+        confidence=confidence,
+        summary=f"{spell(culprits).capitalize()} {told}.",
+        evidence=tuple(evidence),
+        alternatives=tuple(alternatives),
+    )
+
+
+def _membership_told(records: Records, wait: Wait) -> bool:
+    """The dump names the members of the group; those of gloo do not."""
+    p = records.programs.get(wait.rank)
+    return p is not None and wait.group in p.groups and bool(p.groups[wait.group].ranks)
+
+
+def _furthest_behind(records: Records, sinks: Sequence[int]) -> list[int]:
+    """Of several ranks that wait for nobody, those that stopped first: the others have given up waiting for them."""
+    lost = [r for r in sinks if r not in records.programs]
+    if lost or len(sinks) < 2:
+        return lost or [*sinks]
+    calls = {r: len(records.programs[r].order) for r in sinks}
+    if len({records.programs[r].whole for r in sinks}) == 1 and len(set(calls.values())) > 1:
+        fewest = min(calls.values())
+        return [r for r in sinks if calls[r] == fewest]
+    return [*sinks]
+
+
+def _circle(records: Records, circle: Sequence[int]) -> Verdict:
+    """Ranks that wait for each other; where most of them are in one collective, the others have passed it by."""
+    mine = [w for w in records.waits.waits if w.rank in circle and w.awaited & set(circle)]
+    said = tuple(f"Rank {w.rank} waits in {w.op} for {spell(sorted(w.awaited))}." for w in mine[:8])
+    inside = Counter((w.group, w.op, w.seq) for w in mine if w.op not in P2P)
+    elsewhere = sorted({w.rank for w in mine} - {w.rank for w in mine if w.op not in P2P})
+    if inside and elsewhere and len(elsewhere) <= inside.most_common(1)[0][1]:
+        (group, op, seq), _ = inside.most_common(1)[0]
+        culprits: tuple[int, ...] = tuple(elsewhere)
+        kind: Kind = "skipped"
+        call = call_of(records, op, seq, group)
+        summary = f"{spell(culprits).capitalize()} passed {call} by and waits for a rank that is in it."
+    else:
+        group, op, seq = mine[0].group, mine[0].op, mine[0].seq
+        culprits, kind = tuple(circle), "not_arrived"
+        summary = f"{spell(culprits).capitalize()} wait for each other in a circle: none can go on."
+    waiting = standing_still(records, culprits)
+    return Verdict(
+        kind=kind,
+        culprits=culprits,
+        waiting=waiting,
+        group=group_ref(records, group),
+        collective=CollectiveRef(op, seq),
+        where=ordered(sites_of(records, culprits, waiting), culprits),
+        confidence=0.8 if kind == "not_arrived" else 0.7,
+        summary=summary,
+        evidence=said,
+    )
+
+
+def _fabric(records: Records, stuck: Sequence[Wait]) -> Verdict:
+    group, op, seq = Counter((w.group, w.op, w.seq) for w in stuck).most_common(1)[0][0]
+    inside = tuple(sorted({w.rank for w in stuck if (w.group, w.op, w.seq) == (group, op, seq)}))
+    wait = next(w for w in stuck if (w.group, w.op, w.seq) == (group, op, seq))
+    call = call_of(records, op, seq, group)
+    young = in_flight(records, wait)
+    if young:
+        return nothing(
+            records, f"Nothing stands still yet: {call} was begun {young:.1f} s before the records were taken."
+        )
+    members = records.layout.members.get(group, ())
+    everyone = set(members) <= set(inside)
+    if op in ("broadcast", "reduce") and not everyone and len(inside) > 1:
+        return _doubtful_root(records, group, op, seq, inside)
+    told = "all of its ranks" if everyone else spell(inside)
+    return Verdict(
+        kind="fabric",
+        waiting=inside,
+        group=group_ref(records, group),
+        collective=CollectiveRef(op, seq),
+        where=ordered(sites_of(records, (), inside), ()),
+        confidence=0.7 if everyone else 0.5,
+        summary=f"{call} was begun by {told} alike and has not ended: look at the links, not at the program.",
+        evidence=(f"{spell(inside)} are in {call}; no rank is missing and no arguments differ.",),
+        alternatives=(
+            Alternative(
+                kind="wrong_root",
+                culprits=(),
+                because="the recorder does not keep the root of a broadcast or reduce",
+                refute="live stacks name one `src` or `dst` on all ranks",
+            ),
+        )
+        if op in ("broadcast", "reduce")
+        else (),
+    )
+
+
+def _doubtful_root(records: Records, group: str, op: str, seq: int | None, inside: tuple[int, ...]) -> Verdict:
+    """Some have ended a broadcast or reduce that others can't end: two roots, which the recorder does not keep."""
+    first, *rest = inside
+    call = call_of(records, op, seq, group)
+    why = f"all ranks called {call} alike; {spell(inside)} have not ended it and the others have"
+    return Verdict(
+        kind="wrong_root",
+        culprits=tuple(rest),
+        waiting=(first,),
+        group=group_ref(records, group),
+        collective=CollectiveRef(op, seq),
+        where=ordered(sites_of(records, rest, (first,)), rest),
+        confidence=0.4,
+        summary=f"{spell(inside).capitalize()} do not seem to agree with the others on the root of {call}.",
+        evidence=(f"{why[0].upper()}{why[1:]}.",),
+        alternatives=(
+            Alternative(
+                kind="wrong_root",
+                culprits=(first,),
+                because="the recorder does not keep roots: the lower rank is only the more usual one",
+                refute="the source at the call sites names `src` or `dst`",
+            ),
+            Alternative(kind="fabric", culprits=(), because="a link failed in the middle of the operation"),
+        ),
+    )

@@ -1,0 +1,169 @@
+"""Verdicts in words: each account turns one kind of finding into a `Verdict` with its evidence and other readings."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from dtdebug.flight.deviation import Deviation
+from dtdebug.flight.records import (
+    Records,
+    call_of,
+    call_site,
+    confidence,
+    group_ref,
+    longest_wait,
+    ordered,
+    place,
+    sites_of,
+    standing_still,
+)
+from dtdebug.flight.roots import WrongRoots
+from dtdebug_taxonomy.ranks import Alternative, CollectiveRef, Kind, RankState, Verdict, spell
+
+_LAUNCHER_KILLS = ("SIGTERM",)
+_ECHOES = (
+    "Connection closed by peer", "Connection reset", "Timed out waiting", "timed out", "Broken pipe", "watchdog",
+    "NCCL", "gloo", "Socket", "store",
+)  # fmt: skip
+"""Words of the exceptions that a rank gets because another one has gone."""
+_DID: dict[Kind, str] = {
+    "skipped": "skipped {call}",
+    "extra": "called {came} before {call}, which no other rank does",
+    "replaced": "called {came} where the others call {call}",
+    "wrong_size": "called {call} with another size than the others",
+    "wrong_dtype": "called {call} with another type of elements than the others",
+    "wrong_root": "called {call} with another root than the others",
+}
+
+
+def nothing(records: Records, note: str = "") -> Verdict:
+    """Nothing stands still."""
+    count = len(records.programs) or len(records.states)
+    return Verdict(
+        kind="none",
+        confidence=0.9 if count == len(records.expected) else 0.5,
+        summary=note or f"No rank waits: every operation that was begun has ended on all {count} rank(s) seen.",
+    )
+
+
+def of_deviations(records: Records, found: Sequence[Deviation], others: Sequence[Deviation]) -> Verdict:
+    """Ranks that left the program of their peers; the first of them counts, later ones are its echo."""
+    first = found[0]
+    culprits = tuple(sorted(d.rank for d in found if (d.kind, d.op, d.seq) == (first.kind, first.op, first.seq)))
+    waiting = standing_still(records, culprits)
+    call = f"{first.op} #{first.seq} of {records.layout.name(first.group)}"
+    p = records.programs[first.rank]
+    came = p.symbol(first.position).op
+    came = f"{came} #{p.seqs[first.position]} of {records.layout.name(p.group(first.position))}"
+    did = _DID[first.kind].format(call=call, came=came)
+    evidence = [f"{spell(culprits)} {did}: {first.because}."]
+    if first.certain:
+        evidence.append("Program order: most ranks of the same role agree on what comes here.")
+    if waiting:
+        evidence.append(f"{spell(waiting)} stand in operations that can't end without {spell(culprits)}.")
+    if first.expected_site:
+        evidence.append(f"The others call it at {place(first.expected_site[-1])}.")
+    alternatives = [
+        Alternative(
+            kind=d.kind,
+            culprits=(d.rank,),
+            because=f"rank {d.rank} left the common program too: {d.because}",
+            refute="its calls before that point are those of its peers",
+        )
+        for d in [*(x for x in found if x.rank not in culprits), *others][:3]
+    ]
+    if not first.told:
+        twin: Kind = "extra" if first.kind == "replaced" else "replaced"
+        alternatives.append(
+            Alternative(
+                kind=twin,
+                culprits=culprits,
+                because="the records end at this call, so what the rank would have called next is not known",
+                refute="the source around the two call sites tells",
+            )
+        )
+    sites = sites_of(records, culprits, waiting)
+    if first.site and len(culprits) == 1:
+        sites[first.rank] = call_site(first.rank, first.site)
+    return Verdict(
+        kind=first.kind,
+        culprits=culprits,
+        waiting=waiting,
+        group=group_ref(records, first.group),
+        collective=CollectiveRef(first.op, first.seq),
+        where=ordered(sites, culprits),
+        confidence=confidence(records, certain=first.certain, told=first.told),
+        summary=f"{spell(culprits).capitalize()} {did}.",
+        evidence=tuple(evidence),
+        alternatives=tuple(alternatives),
+    )
+
+
+def of_roots(records: Records, found: WrongRoots) -> Verdict:
+    """Ranks that name another root."""
+    waiting = standing_still(records, found.culprits)
+    call = call_of(records, found.op, found.seq, found.group)
+    return Verdict(
+        kind="wrong_root",
+        culprits=found.culprits,
+        waiting=waiting,
+        group=group_ref(records, found.group),
+        collective=CollectiveRef(found.op, found.seq),
+        where=ordered(sites_of(records, found.culprits, waiting), found.culprits),
+        confidence=confidence(records, certain=found.certain, told=True),
+        summary=f"{spell(found.culprits).capitalize()} {_DID['wrong_root'].format(call=call, came='')}.",
+        evidence=(f"{found.because[0].upper()}{found.because[1:]}.",),
+    )
+
+
+def ended(records: Records) -> bool:
+    """Some rank has ended in a way that is a failure."""
+    return any(_is_dead(s) for s in records.states.values())
+
+
+def _is_dead(s: RankState) -> bool:
+    return s.alive is False and bool(s.exit_code or s.signal or s.exception)
+
+
+def dead(records: Records) -> Verdict | None:
+    """A rank that ended while others needed it; those that a failure elsewhere has ended are victims."""
+    gone = [s for s in records.states.values() if s.alive is False]
+    roots = [s for s in gone if not _is_victim(s)]
+    failed = [s for s in roots if _is_dead(s)]
+    awaited = [s for s in roots if s.rank in records.waits.awaited]
+    chosen = [s for s in failed if s in awaited] or failed or awaited
+    if not chosen:
+        return None
+    culprits = tuple(sorted(s.rank for s in chosen if s.rank is not None))
+    waiting = standing_still(records, culprits)
+    first = chosen[0]
+    victims = [s for s in gone if s not in chosen and _is_victim(s) and s.rank is not None]
+    evidence = [f"Rank {s.rank}: {_end(s)}." for s in chosen]
+    evidence += [f"Rank {s.rank} is a victim: {_end(s)}." for s in victims[:8]]
+    wait = longest_wait(records, culprits)
+    if waiting:
+        evidence.append(f"{spell(waiting)} wait for {spell(culprits)}.")
+    return Verdict(
+        kind="dead",
+        culprits=culprits,
+        waiting=waiting,
+        group=group_ref(records, wait.group) if wait else None,
+        collective=CollectiveRef(wait.op, wait.seq) if wait else None,
+        where=ordered(sites_of(records, culprits, waiting), culprits),
+        confidence=0.95 if failed else 0.8,
+        summary=f"{spell(culprits).capitalize()} died: {_end(first)}.",
+        evidence=tuple(evidence),
+    )
+
+
+def _is_victim(s: RankState) -> bool:
+    """It ended because the launcher killed it, or because its connection to another rank broke."""
+    return s.signal in _LAUNCHER_KILLS or any(word in s.exception for word in _ECHOES)
+
+
+def _end(s: RankState) -> str:
+    if s.exception:
+        return s.exception[:300]
+    if s.signal:
+        return f"ended by {s.signal}"
+    return f"exit code {s.exit_code}" if s.exit_code else "its process has ended"

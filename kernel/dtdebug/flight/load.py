@@ -1,0 +1,45 @@
+"""All dumps of a folder as programs, on several processors where there are many."""
+
+from __future__ import annotations
+
+import os
+from concurrent.futures import ProcessPoolExecutor
+from pathlib import Path
+
+from dtdebug.flight import loader
+from dtdebug.flight.loader import DumpError, Found
+from dtdebug.flight.program import Program, program
+
+_MANY = 48
+"""Dumps from which a second process pays."""
+
+
+def programs(folder: Path, prefix: str | None = None) -> tuple[dict[int, Program], list[str]]:
+    """The programs by rank, and what could not be read. Raises FlightError."""
+    found, notes = loader.find(folder, prefix)
+    result: dict[int, Program] = {}
+    for item, made in zip(found, _all(found), strict=True):
+        if isinstance(made, str):
+            notes.append(made)
+        else:
+            result[item.rank] = made
+            if made.bad:
+                notes.append(f"{item.path.name}: {made.bad} entries make no sense and were left out")
+    return result, notes
+
+
+def _all(found: list[Found]) -> list[Program | str]:
+    workers = min(os.cpu_count() or 1, len(found) // _MANY + 1)
+    if workers < 2:
+        return [_one(f) for f in found]
+    with ProcessPoolExecutor(workers) as pool:
+        return list(pool.map(_one, found, chunksize=8))
+
+
+def _one(found: Found) -> Program | str:
+    try:
+        made = program(loader.read(found.path), found.rank)
+    except DumpError as error:
+        return str(error)
+    made.taken = loader.modified(found.path)
+    return made

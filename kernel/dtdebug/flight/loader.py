@@ -1,0 +1,187 @@
+"""Finds flight-recorder dumps in a folder and reads them, whoever wrote them.
+
+A dump is a pickle of plain containers (protocol 2, no globals) or its JSON form, one file a rank, named
+`<prefix><rank>` with any prefix:
+https://github.com/pytorch/pytorch/blob/main/torch/csrc/distributed/c10d/FlightRecorder.hpp
+"""
+
+from __future__ import annotations
+
+import io
+import os
+import pickle
+import re
+import stat
+from collections import defaultdict
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import msgspec
+
+from dtdebug.clean import clean
+
+_NAME = re.compile(r"(?P<prefix>.*?)(?P<rank>\d{1,7})(?P<suffix>\.(?:json|pkl|pickle|trace|bin))?\Z", re.DOTALL)
+_LARGEST = 1 << 30
+"""Bytes of a dump that is still read."""
+_MEMORY = 4 << 30
+"""Bytes of address space that reading one dump may take: a few bytes of pickle can ask for any amount."""
+_MOST_FILES = 100_000
+_DIGIT = ord("0")
+
+
+class FlightError(ValueError):
+    """A folder of dumps can't be analysed: the text says which, why, and what to do."""
+
+
+class DumpError(ValueError):
+    """One dump can't be read; the others can."""
+
+
+class Found(NamedTuple):
+    """A file that looks like a dump."""
+
+    rank: int
+    path: Path
+    prefix: str
+
+
+def find(folder: Path, prefix: str | None = None) -> tuple[list[Found], list[str]]:
+    """The dumps of one run in a folder, by rank, and what is to say of the rest.
+
+    Raises:
+        FlightError: the folder is not there or can't be listed.
+
+    """
+    try:
+        names = sorted(path.name for path in folder.iterdir())[:_MOST_FILES]
+    except NotADirectoryError:
+        raise FlightError(f"{folder}: is a file; give the folder that holds the dumps of all ranks") from None
+    except OSError as error:
+        raise FlightError(f"{folder}: can't be listed: {error.strerror}") from None
+    by_prefix: dict[str, dict[int, Found]] = defaultdict(dict)
+    for name in names:
+        match = _NAME.match(name)
+        if match is None or name.startswith(".") or (prefix is not None and not name.startswith(prefix)):
+            continue
+        found = Found(int(match["rank"]), folder / name, match["prefix"])
+        known = by_prefix[found.prefix].get(found.rank)
+        if known is None or known.path.suffix == ".json":  # the pickle has the stacks, the JSON has not
+            by_prefix[found.prefix][found.rank] = found
+    return _one_run(by_prefix)
+
+
+def _one_run(by_prefix: dict[str, dict[int, Found]]) -> tuple[list[Found], list[str]]:
+    """Prefixes that share no rank are hosts of one run; of those that do, the largest and newest set is taken."""
+    ordered = sorted(by_prefix.items(), key=lambda row: (-len(row[1]), -_newest(row[1])))
+    taken: dict[int, Found] = {}
+    notes = []
+    for name, ranks in ordered:
+        twice = taken.keys() & ranks.keys()
+        if twice:
+            notes.append(
+                f"{clean(name)}*: {len(ranks)} more file(s) for ranks that are there already, left out; "
+                "give --prefix to choose a run"
+            )
+        else:
+            taken |= ranks
+    return [taken[rank] for rank in sorted(taken)], notes
+
+
+def _newest(ranks: dict[int, Found]) -> float:
+    return max((modified(found.path) or 0.0 for found in ranks.values()), default=0.0)
+
+
+def modified(path: Path) -> float | None:
+    """When a file was written, in seconds since the epoch, if that is known."""
+    try:
+        return path.stat().st_mtime
+    except OSError:
+        return None
+
+
+def read(path: Path) -> dict[str, Any]:
+    """One dump as a dictionary; a bare list of entries, as torch before 2.3 wrote it, becomes one.
+
+    Raises:
+        DumpError: it is no regular file, too large, truncated, hostile, or not a dump.
+
+    """
+    data = _bytes(path)
+    name = clean(path.name)
+    if not data:
+        raise DumpError(f"{name}: is empty; the rank ended before it had written its dump")
+    try:
+        raw = msgspec.json.decode(data) if data.lstrip()[:1] in (b"{", b"[") else _unpickle(data)
+    except DumpError as error:
+        raise DumpError(f"{name}: {error}") from None
+    except MemoryError:
+        raise DumpError(f"{name}: asks for more memory than {_MEMORY >> 30} GiB; it is damaged or hostile") from None
+    except Exception as error:
+        raise DumpError(
+            f"{name}: can't be read, {len(data)} bytes ({type(error).__name__}); it is truncated or no dump"
+        ) from None
+    if isinstance(raw, list):
+        raw = {"entries": raw}
+    if not isinstance(raw, dict) or not (raw.keys() & {"entries", "pg_status", "pg_config", "version"}):
+        raise DumpError(f"{name}: holds no flight-recorder entries")
+    return raw
+
+
+def _bytes(path: Path) -> bytes:
+    name = clean(path.name)
+    try:
+        handle = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0))  # a FIFO must not make us wait
+    except OSError as error:
+        raise DumpError(f"{name}: can't be opened: {error.strerror}") from None
+    status = os.fstat(handle)
+    if not stat.S_ISREG(status.st_mode):
+        os.close(handle)
+        raise DumpError(f"{name}: is no regular file")
+    with os.fdopen(handle, "rb") as file:
+        if status.st_size > _LARGEST:
+            raise DumpError(f"{name}: {status.st_size >> 20} MiB are more than a dump has")
+        begin = file.read(2)
+        if begin == b"\x1f\x8b":
+            raise DumpError(f"{name}: is compressed; unpack it with gunzip")
+        if begin and begin[0] not in b'\x80{[ \n\t(]}l"':
+            raise DumpError(f"{name}: is neither a pickle nor JSON")
+        return begin + file.read(_LARGEST)
+
+
+class _Plain(pickle.Unpickler):
+    """An unpickler of containers, strings and numbers: whatever would import or call is refused."""
+
+    def find_class(self, module: str, name: str) -> Any:
+        raise DumpError(
+            f"asks for {clean(module)[:60]}.{clean(name)[:60]}: a dump holds plain data, so this is refused"
+        )
+
+    def persistent_load(self, pid: Any) -> Any:
+        raise DumpError("refers to objects outside of it: refused")
+
+
+def _unpickle(data: bytes) -> Any:
+    with _bounded_memory():
+        return _Plain(io.BytesIO(data)).load()
+
+
+@contextmanager
+def _bounded_memory() -> Iterator[None]:
+    """Limits what this process may still allocate, where the system can."""
+    try:
+        import resource
+
+        pages = int(Path("/proc/self/statm").read_text().split()[0])
+        soft, hard = resource.getrlimit(resource.RLIMIT_AS)
+        wanted = pages * resource.getpagesize() + _MEMORY
+        if soft == resource.RLIM_INFINITY or wanted < soft:
+            resource.setrlimit(resource.RLIMIT_AS, (wanted, hard))
+    except (ImportError, OSError, ValueError):
+        yield
+        return
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_AS, (soft, hard))

@@ -1,0 +1,144 @@
+"""What a verdict is made from, and the sentences and places that every account of it needs."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from typing import NamedTuple
+
+from dtdebug.flight.groups import Layout
+from dtdebug.flight.program import Program
+from dtdebug.flight.waits import Wait, Waits
+from dtdebug.ranks.userland import is_library
+from dtdebug_taxonomy.ranks import CallSite, Frame, GroupRef, RankState
+
+_SITES = 64
+"""Ranks whose call site is listed."""
+
+
+class Records(NamedTuple):
+    """Everything that a verdict is made from."""
+
+    programs: Mapping[int, Program]
+    states: Mapping[int, RankState]
+    layout: Layout
+    waits: Waits
+    expected: tuple[int, ...]
+    """Ranks that the run has, by world size."""
+
+
+def standing_still(records: Records, culprits: Iterable[int]) -> tuple[int, ...]:
+    """Ranks that stand still, the culprits aside."""
+    return tuple(sorted({w.rank for w in records.waits.waits} - set(culprits)))
+
+
+def longest_wait(records: Records, culprits: Iterable[int]) -> Wait | None:
+    """The operation in which most ranks wait for the culprits."""
+    wanted = set(culprits)
+    waits = [w for w in records.waits.waits if w.awaited & wanted]
+    if not waits:
+        return None
+    (key, _), *_ = Counter((w.group, w.op, w.seq) for w in waits).most_common(1)
+    return next(w for w in waits if (w.group, w.op, w.seq) == key)
+
+
+_SOON = 3.0
+"""Seconds that an operation may have been under way without standing still; writing a dump takes up to two."""
+
+
+def in_flight(records: Records, wait: Wait | None) -> float:
+    """Seconds from the begin of an operation to the first dump of a rank that lacks in it, if few; else 0."""
+    p = records.programs.get(wait.rank) if wait is not None else None
+    if p is None or wait is None or wait.position is None or not wait.awaited <= records.programs.keys():
+        return 0.0
+    begun = p.times.get((wait.group, wait.seq or 0), 0.0)
+    those = [records.programs[r].taken for r in wait.awaited if r in records.programs] or [p.taken]
+    taken = min((t for t in those if t is not None), default=None)
+    if not begun or taken is None:
+        return 0.0
+    age = taken - begun
+    return max(age, 0.001) if -60 < age < _SOON else 0.0
+
+
+def confidence(records: Records, *, certain: bool, told: bool) -> float:
+    """How far the records exclude other readings, 0 to 1."""
+    value = 0.95 if certain else 0.6
+    if not told:
+        value -= 0.15
+    if len(records.programs) < len(records.expected):
+        value -= 0.05
+    return round(value, 2)
+
+
+def group_ref(records: Records, name: str) -> GroupRef:
+    """A group by name and members."""
+    return GroupRef(records.layout.name(name) if name else "", records.layout.members.get(name, ()))
+
+
+def place(frame: Frame) -> str:
+    """A frame in a sentence."""
+    return f"{frame.file}:{frame.line} in {frame.function}"
+
+
+def _user_frame(stack: Sequence[Frame]) -> Frame | None:
+    return next((f for f in reversed(stack) if not is_library(f.file)), None)
+
+
+def where_now(records: Records, rank: int) -> str:
+    """Where a rank's main thread is: innermost frame, and the user's line that led there."""
+    state = records.states.get(rank)
+    if state is None or not state.stack:
+        return ""
+    inner, user = state.stack[-1], _user_frame(state.stack)
+    if user is None or user == inner:
+        return place(inner)
+    return f"{inner.function}, called from {place(user)}"
+
+
+def last_seen(records: Records, rank: int) -> str:
+    """A sentence on where a rank is or was last, if anything is known."""
+    now = where_now(records, rank)
+    if now:
+        return f"Rank {rank} is in {now}."
+    p = records.programs.get(rank)
+    if p is None:
+        return f"Rank {rank} left no dump." if rank not in records.states else ""
+    if not len(p.order):
+        return f"Rank {rank} called nothing at all."
+    last = len(p.order) - 1
+    site = p.site(last)
+    said = f"Rank {rank} last called {p.symbol(last).op} #{p.seqs[last]} of {records.layout.name(p.group(last))}"
+    return f"{said} at {place(site[-1])}." if site else f"{said}."
+
+
+def call_site(rank: int, frames: Sequence[Frame]) -> CallSite:
+    """Where a rank is in the user's code: the innermost frame that is no library's."""
+    frame = _user_frame(frames) or frames[-1]
+    return CallSite(rank, frame.file, frame.line, frame.function)
+
+
+def sites_of(records: Records, culprits: Sequence[int], waiting: Sequence[int]) -> dict[int, CallSite]:
+    """Where ranks are: by their stack, else where they made the call that has not ended, else their last call."""
+    found: dict[int, CallSite] = {}
+    for rank in [*culprits, *waiting][:_SITES]:
+        state, p = records.states.get(rank), records.programs.get(rank)
+        if state is not None and state.stack:
+            found[rank] = call_site(rank, state.stack)
+            continue
+        if p is None or not len(p.order):
+            continue
+        mine = [w.position for w in records.waits.waits if w.rank == rank and w.position is not None]
+        site = p.site(mine[0] if mine else len(p.order) - 1)
+        if site:
+            found[rank] = call_site(rank, site)
+    return found
+
+
+def ordered(sites: dict[int, CallSite], culprits: Sequence[int]) -> tuple[CallSite, ...]:
+    """Call sites, those of the culprits first."""
+    return tuple(sites[r] for r in sorted(sites, key=lambda r: (r not in culprits, r)))
+
+
+def call_of(records: Records, op: str, seq: int | None, group: str) -> str:
+    """A call in a sentence: `all_reduce #41 of dp`."""
+    return f"{op}{f' #{seq}' if seq else ''} of {records.layout.name(group)}"

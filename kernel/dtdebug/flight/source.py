@@ -1,0 +1,85 @@
+"""What the source says of two places: read as text and parsed, never imported."""
+
+from __future__ import annotations
+
+import ast
+import stat
+import tokenize
+from functools import lru_cache
+from pathlib import Path
+
+_LARGEST = 2 << 20
+"""Bytes of a source file that is read."""
+
+
+@lru_cache(maxsize=64)
+def _tree(file: str) -> ast.Module | None:
+    path = Path(file)
+    try:
+        status = path.stat()
+        if path.suffix != ".py" or not stat.S_ISREG(status.st_mode) or status.st_size > _LARGEST:
+            return None
+        with tokenize.open(path) as source:
+            return ast.parse(source.read())
+    except (OSError, SyntaxError, ValueError, RecursionError, MemoryError):
+        return None
+
+
+def exclusive(file: str, one: int, other: int) -> bool | None:
+    """A condition lets only one of the two lines run; None where the source is not there."""
+    tree = _tree(file)
+    if tree is None:
+        return None
+    for node in ast.walk(tree):
+        for block in (getattr(node, "body", None), getattr(node, "orelse", None)):
+            if isinstance(block, list) and any(_forks(block, i, one, other) for i in range(len(block))):
+                return True
+    return False
+
+
+def _forks(block: list[ast.stmt], at: int, one: int, other: int) -> bool:
+    """The statement is an `if` with the lines in its two branches, or one line in a branch that leaves the block."""
+    node = block[at]
+    if not isinstance(node, ast.If):
+        return False
+    rest = block[at + 1 :]
+    for branch, behind in ((node.body, node.orelse), (node.orelse, node.body)):
+        if not branch or not (one in _span(branch) or other in _span(branch)):
+            continue
+        outside = other if one in _span(branch) else one
+        leaves = isinstance(branch[-1], ast.Return | ast.Continue | ast.Break | ast.Raise)
+        if (behind and outside in _span(behind)) or (leaves and rest and outside in _span(rest)):
+            return True
+    return False
+
+
+def left_loop(file: str, inside: int, after: int) -> bool | None:
+    """One line stands in a loop and the other behind it, in the same function; None where the source is not there."""
+    tree = _tree(file)
+    if tree is None:
+        return None
+    for node in ast.walk(tree):
+        if not isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.Module):
+            continue
+        for loop in node.body:
+            body = _span([loop])
+            if isinstance(loop, ast.For | ast.While | ast.AsyncFor) and inside in body and after not in body:
+                return after > body.stop - 1 and after in _span(node.body)
+    return False
+
+
+def line(file: str, number: int) -> str:
+    """The text of a line, or nothing."""
+    path = Path(file)
+    try:
+        status = path.stat()
+        if path.suffix != ".py" or not stat.S_ISREG(status.st_mode) or status.st_size > _LARGEST:
+            return ""
+        with tokenize.open(path) as source:
+            return next((text.strip() for at, text in enumerate(source, 1) if at == number), "")
+    except (OSError, SyntaxError, ValueError):
+        return ""
+
+
+def _span(nodes: list[ast.stmt]) -> range:
+    return range(nodes[0].lineno, (nodes[-1].end_lineno or nodes[-1].lineno) + 1)

@@ -1,0 +1,126 @@
+"""Programs of all ranks in one numbering: by group for matching, by role for program order."""
+
+from __future__ import annotations
+
+from array import array
+from collections.abc import Mapping, Sequence
+from itertools import compress
+
+from dtdebug.flight.groups import Layout
+from dtdebug.flight.program import Program, Symbol
+from dtdebug_taxonomy.ranks import Frame
+
+_AXIS = 1 << 20
+"""A token is axis * _AXIS + number of the call."""
+P2P = ("send", "recv", "isend", "irecv", "coalesced")
+
+
+class Aligned:
+    """The tokens of some ranks from the first call on that all of them still have."""
+
+    def __init__(self) -> None:
+        self.tokens: dict[int, array[int]] = {}
+        self._kept: dict[int, Sequence[int]] = {}
+
+    def add(self, rank: int, tokens: array[int], kept: Sequence[int]) -> None:
+        """A rank's tokens, and where each of them stands in its program."""
+        self.tokens[rank] = tokens
+        self._kept[rank] = kept
+
+    def position(self, rank: int, index: int) -> int:
+        """The place in the rank's program of a token."""
+        return self._kept[rank][index]
+
+
+class Tables:
+    """All programs with calls and groups numbered alike."""
+
+    def __init__(self, programs: Mapping[int, Program], layout: Layout) -> None:
+        self.programs, self.layout = programs, layout
+        self.calls: list[Symbol] = []
+        """Number -> call, as far as the ranks of a group must agree on it."""
+        self._numbers: dict[Symbol, int] = {}
+        self._translated: dict[int, array[int]] = {}
+        known: dict[tuple[Symbol, ...], list[int]] = {}
+        for rank, p in programs.items():
+            table = tuple(p.symbol_table)
+            numbers = known.get(table)
+            if numbers is None:
+                numbers = known[table] = [self._number(s.compared()) for s in table]
+            self._translated[rank] = array("I", map(numbers.__getitem__, p.symbols))
+
+    def _number(self, call: Symbol) -> int:
+        number = self._numbers.setdefault(call, len(self.calls))
+        if number == len(self.calls):
+            self.calls.append(call)
+        return number
+
+    def call(self, token: int) -> Symbol:
+        """The call of a token."""
+        return self.calls[token % _AXIS]
+
+    def axis(self, token: int) -> int:
+        """The axis of a token of a role."""
+        return token // _AXIS
+
+    def group_on(self, rank: int, axis: int) -> str | None:
+        """The group of a rank on an axis."""
+        for group in self.layout.axes:
+            if self.layout.axes[group] == axis and rank in self.layout.members[group]:
+                return group
+        return None
+
+    def of_group(self, group: str) -> Aligned:
+        """The collectives of a group's members, by sequence number."""
+        columns = {}
+        for rank in self.layout.members[group]:
+            p = self.programs.get(rank)
+            if p is not None and group in p.names:
+                mine = [o == p.names.index(group) for o in p.order]
+                places = [
+                    i
+                    for i in compress(range(len(p.order)), mine)
+                    if self.calls[self._translated[rank][i]].op not in P2P
+                ]
+                if places:
+                    columns[rank] = places
+        begin = max((self.programs[rank].seqs[places[0]] for rank, places in columns.items()), default=0)
+        aligned = Aligned()
+        for rank, places in columns.items():
+            seqs, calls = self.programs[rank].seqs, self._translated[rank]
+            kept = places if seqs[places[0]] >= begin else [i for i in places if seqs[i] >= begin]
+            aligned.add(rank, array("I", [calls[i] for i in kept]), kept)
+        return aligned
+
+    def of_role(self, ranks: Sequence[int]) -> Aligned:
+        """The calls of ranks of one role over all their groups, in program order."""
+        begin: dict[int, int] = {}
+        columns = {}
+        for rank in ranks:
+            p = self.programs[rank]
+            axes = [self.layout.axes.get(name, 0) for name in p.names]
+            first: dict[int, int] = {}
+            if not p.whole:
+                if not p.active_only:
+                    for index, seq in zip(p.order, p.seqs, strict=True):
+                        first.setdefault(axes[index], seq)
+                        if len(first) == len(axes):
+                            break
+                for name, g in p.groups.items():
+                    first.setdefault(self.layout.axes.get(name, 0), g.completed + 1)
+            for axis, seq in first.items():
+                begin[axis] = max(begin.get(axis, 0), seq)
+            columns[rank] = axes
+        aligned = Aligned()
+        for rank, axes in columns.items():
+            p, calls = self.programs[rank], self._translated[rank]
+            kept: Sequence[int] = range(len(p.order))
+            if begin:
+                kept = [i for i in kept if p.seqs[i] >= begin.get(axes[p.order[i]], 0)]
+            high = [axis * _AXIS for axis in axes]
+            aligned.add(rank, array("Q", [high[p.order[i]] + calls[i] for i in kept]), kept)
+        return aligned
+
+    def site(self, rank: int, position: int) -> tuple[Frame, ...]:
+        """The user's frames of a call, innermost last."""
+        return self.programs[rank].site(position)

@@ -1,0 +1,89 @@
+"""The verdict: which rank the others wait for, what it did, and where.
+
+Two rules see the same records. A: program order; among ranks of one role, who left the common program? B: the
+wait-for graph; where do the chains of waiting end? A names what was done, B shows that it matters: a rank that runs
+another program on purpose blocks nobody.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from dtdebug.flight import absence, accounts
+from dtdebug.flight.align import common
+from dtdebug.flight.deviation import Deviation, deviation
+from dtdebug.flight.groups import Layout
+from dtdebug.flight.program import Program
+from dtdebug.flight.purpose import on_purpose
+from dtdebug.flight.records import Records
+from dtdebug.flight.roots import wrong_roots
+from dtdebug.flight.tables import Tables
+from dtdebug.flight.waits import Waits
+from dtdebug_taxonomy.ranks import RankState, Verdict
+
+
+def verdict(programs: Mapping[int, Program], states: Sequence[RankState] = ()) -> Verdict:
+    """The verdict on dumps, live records, or both."""
+    layout = Layout(programs, states)
+    waits = Waits(programs, layout, states)
+    known = {s.rank: s for s in states if s.rank is not None}
+    records = Records(programs, known, layout, waits, tuple(range(layout.world_size)))
+    tables = Tables(programs, layout)
+    if not waits.waits and not accounts.ended(records):
+        return accounts.nothing(records)
+    deviations = _deviations(tables, records)
+    roots = wrong_roots(records)
+    relevant = [d for d in deviations if _matters(d, records)]
+    certain = [d for d in relevant if d.certain]
+    if certain:
+        return accounts.of_deviations(records, certain, [d for d in relevant if not d.certain])
+    if roots is not None:
+        return accounts.of_roots(records, roots)
+    dead = accounts.dead(records)
+    if dead is not None:
+        return dead
+    if relevant:
+        return accounts.of_deviations(records, relevant[:1], relevant[1:])
+    return absence.of_waits(records)
+
+
+def _matters(d: Deviation, records: Records) -> bool:
+    """The rank stands still itself or others wait for it."""
+    return d.rank in records.waits.awaited or d.rank in records.waits.waiting
+
+
+def _deviations(tables: Tables, records: Records) -> list[Deviation]:
+    """Rule A by role, then by group for what roles can't see; the earliest first."""
+    found: dict[int, Deviation] = {}
+    for role in records.layout.roles(records.programs):
+        aligned = tables.of_role(role)
+        for ranks in on_purpose(tables, aligned):
+            shared = common({r: aligned.tokens[r] for r in ranks}, records.waits.pull)
+            for parting in shared.partings:
+                found.setdefault(parting.rank, deviation(tables, aligned, shared, parting))
+    judged = set(found)
+    for group in {w.group for w in records.waits.waits}:
+        aligned = tables.of_group(group)
+        if len(aligned.tokens) > 1 and not judged & aligned.tokens.keys():
+            shared = common(aligned.tokens, records.waits.pull)
+            for parting in shared.partings:
+                found.setdefault(parting.rank, deviation(tables, aligned, shared, parting))
+    return _earliest([*found.values()], records)
+
+
+def _earliest(found: list[Deviation], records: Records) -> list[Deviation]:
+    """Later partings are echoes of the first: kept are those at the same call."""
+    if not found:
+        return found
+    return sorted(found, key=lambda d: (not d.certain, _when(d, records)))
+
+
+def _when(d: Deviation, records: Records) -> float:
+    p = records.programs[d.rank]
+    group, seq = p.group(d.position), p.seqs[d.position]
+    return p.times.get((group, seq), 0.0)
+
+
+def expected_ranks(programs: Mapping[int, Program], states: Sequence[RankState] = ()) -> tuple[int, ...]:
+    """The ranks that the run has."""
+    return tuple(range(Layout(programs, states).world_size))

@@ -1,0 +1,155 @@
+"""Who waits for whom: for each operation that has not ended, the ranks that have not come."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple
+
+from dtdebug.flight.groups import Layout
+from dtdebug.flight.program import Open, Program
+from dtdebug.flight.tables import P2P
+from dtdebug_taxonomy.ranks import Operation, RankState
+
+_P2P = ("send", "recv", "isend", "irecv")
+
+
+class Wait(NamedTuple):
+    """A rank in an operation, and whom it waits for."""
+
+    rank: int
+    group: str
+    op: str
+    seq: int | None
+    position: int | None
+    """Place in the rank's program, if the recorder has it."""
+    awaited: frozenset[int]
+    """Ranks that have not come; empty if all came and it has not ended all the same."""
+
+
+class Waits:
+    """The wait-for graph of a moment."""
+
+    def __init__(self, programs: Mapping[int, Program], layout: Layout, states: Sequence[RankState]) -> None:
+        self._programs, self._layout = programs, layout
+        self._states = {s.rank: s for s in states if s.rank is not None}
+        self._absent: dict[tuple[str, int], tuple[frozenset[int], frozenset[int], frozenset[int]]] = {}
+        self.waits: list[Wait] = []
+        for rank in sorted({*programs, *self._states}):
+            self._of(rank)
+        self.awaited: dict[int, set[int]] = defaultdict(set)
+        """Rank -> the ranks that wait for it."""
+        for w in self.waits:
+            for other in w.awaited:
+                self.awaited[other].add(w.rank)
+        self.waiting = {w.rank for w in self.waits}
+
+    def _of(self, rank: int) -> None:
+        p, state = self._programs.get(rank), self._states.get(rank)
+        if state is not None and state.alive is False:
+            return
+        pending = state.pending if state is not None else None
+        if p is not None:
+            first: dict[str, Open] = {}
+            for o in p.open:
+                if o.peer is not None:
+                    self._peer(rank, o.group, p.symbol_table[o.symbol].op, o.peer, o.position)
+                elif p.symbol_table[o.symbol].op not in P2P:
+                    first.setdefault(o.group, o)
+            for o in first.values():
+                self.waits.append(
+                    Wait(rank, o.group, p.symbol_table[o.symbol].op, o.seq, o.position, self._missing(rank, o))
+                )
+        known = {(w.group, w.op) for w in self.waits if w.rank == rank}
+        if pending is not None and (pending.group, pending.op) not in known:
+            self._live(rank, pending, recorded=bool(p is not None and p.open))
+
+    def _live(self, rank: int, pending: Operation, *, recorded: bool) -> None:
+        """What the rank's own stack says, where the recorder keeps no entry: gloo's send and recv, old versions."""
+        if pending.op in _P2P and pending.peer is not None:
+            group = pending.group
+            there = self._states.get(pending.peer)
+            other = there.pending if there is not None else None
+            met = other is not None and other.op in _P2P and other.peer == rank and other.op[-4:] != pending.op[-4:]
+            awaited = frozenset() if met else frozenset({pending.peer})
+            self.waits.append(Wait(rank, group, pending.op, pending.seq, None, awaited))
+        elif not recorded and pending.op not in _P2P:
+            members = self._layout.members.get(pending.group, ())
+            there_too = {
+                m
+                for m in members
+                if (s := self._states.get(m)) is not None
+                and s.pending is not None
+                and (s.pending.group, s.pending.seq) == (pending.group, pending.seq)
+            }
+            awaited = frozenset(set(members) - there_too - {rank})
+            self.waits.append(Wait(rank, pending.group, pending.op, pending.seq, None, awaited))
+
+    def _peer(self, rank: int, group: str, op: str, peer: int, position: int) -> None:
+        """A point-to-point operation waits for its other half, which the other side keeps open too."""
+        members = self._layout.members.get(group, ())
+        there = members[peer] if peer < len(members) else peer
+        here = members.index(rank) if rank in members else rank
+        other = self._programs.get(there)
+        met = other is not None and any(
+            o.group == group and o.peer == here and other.symbol_table[o.symbol].op[-4:] != op[-4:] for o in other.open
+        )
+        self.waits.append(Wait(rank, group, op, None, position, frozenset() if met else frozenset({there})))
+
+    def _missing(self, rank: int, o: Open) -> frozenset[int]:
+        key = (o.group, o.seq)
+        if key not in self._absent:  # once for all who wait in it
+            self._absent[key] = self._absence(o)
+        missing, started, idle = self._absent[key]
+        if not missing and rank in started:
+            return idle  # begun on the device of some, still queued behind something on that of others
+        return missing
+
+    def _absence(self, o: Open) -> tuple[frozenset[int], frozenset[int], frozenset[int]]:
+        missing: set[int] = set()
+        started: set[int] = set()
+        idle: set[int] = set()
+        for m in self._layout.members.get(o.group, ()):
+            p = self._programs.get(m)
+            if p is None:
+                state = self._states.get(m)
+                if state is None or state.alive is False or not self._same(state, o):
+                    missing.add(m)
+            elif p.reached(o.group) < o.seq:
+                missing.add(m)
+            else:
+                mine = next((x for x in p.open if x.group == o.group and x.seq == o.seq), None)
+                if mine is not None:
+                    (started if mine.started else idle).add(m)
+        return frozenset(missing), frozenset(started), frozenset(idle)
+
+    @staticmethod
+    def _same(state: RankState, o: Open) -> bool:
+        pending = state.pending
+        return pending is not None and pending.group == o.group and pending.seq in (None, o.seq)
+
+    def pull(self, rank: int) -> int:
+        """How many ranks wait for a rank."""
+        return len(self.awaited.get(rank, ()))
+
+    def sinks(self) -> list[int]:
+        """Awaited ranks that wait for nobody themselves: where the chains of waiting end."""
+        return sorted(r for r in self.awaited if r not in self.waiting)
+
+    def cycle(self) -> list[int]:
+        """Ranks that wait for each other in a circle, if any do: the smallest such set."""
+        edges: dict[int, set[int]] = defaultdict(set)
+        for w in self.waits:
+            edges[w.rank] |= w.awaited
+        reach = {rank: _reachable(edges, rank) for rank in edges}
+        circles = [sorted(o for o in reach[r] if r in reach.get(o, ())) for r in edges if r in reach[r]]
+        return min(circles, key=len, default=[])
+
+
+def _reachable(edges: Mapping[int, set[int]], start: int) -> set[int]:
+    found: set[int] = set()
+    new = set(edges.get(start, ()))
+    while new:
+        found |= new
+        new = {b for a in new for b in edges.get(a, ())} - found
+    return found
