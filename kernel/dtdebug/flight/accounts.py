@@ -18,6 +18,7 @@ from dtdebug.flight.records import (
     standing_still,
 )
 from dtdebug.flight.roots import WrongRoots
+from dtdebug.flight.stragglers import stragglers
 from dtdebug_taxonomy.ranks import Alternative, CollectiveRef, Kind, RankState, Verdict, spell
 
 _LAUNCHER_KILLS = ("SIGTERM",)
@@ -39,10 +40,17 @@ _DID: dict[Kind, str] = {
 def nothing(records: Records, note: str = "") -> Verdict:
     """Nothing stands still."""
     count = len(records.programs) or len(records.states)
+    late = stragglers(records.programs, records.layout)
+    said = note or f"No rank waits: every operation that was begun has ended on all {count} rank(s) seen."
+    slow = tuple(f"Rank {rank} comes last, {behind * 1000:.0f} ms behind the others." for rank, behind in late.items())
+    if late:
+        said += f" {spell(late).capitalize()} comes last each time: a straggler, not a hang."
     return Verdict(
         kind="none",
         confidence=0.9 if count == len(records.expected) else 0.5,
-        summary=note or f"No rank waits: every operation that was begun has ended on all {count} rank(s) seen.",
+        summary=said,
+        evidence=slow,
+        stragglers=tuple(sorted(late)),
     )
 
 

@@ -14,6 +14,8 @@ from dtdebug_taxonomy.ranks import Frame, Kind
 
 _SHIFTS = 32
 """Calls in a row that may be left out or added."""
+_SITE = 40
+"""Bits of a token below its place."""
 _ENOUGH = 64
 """Calls behind the parting that are compared."""
 
@@ -46,6 +48,10 @@ def deviation(tables: Tables, aligned: Aligned, common: Common, parting: Parting
     mine, program = aligned.tokens[rank], common.program
     peer = next((r for r in common.ranks if len(aligned.tokens[r]) > index), common.ranks[0])
     beyond = program + expected(program)
+    first = _first_strange_site(tables, aligned, rank, peer, index)
+    if first < index:  # an additional call that looks like the due one: only the places tell
+        index = first
+        mine, beyond = _with_sites(tables, aligned, rank, peer, index)
     position = aligned.position(rank, index)
     peer_position = aligned.position(peer, index)
     site, expected_site = tables.site(rank, position), tables.site(peer, peer_position)
@@ -59,6 +65,34 @@ def deviation(tables: Tables, aligned: Aligned, common: Common, parting: Parting
         rank, kind, parting.certain, told, group, tables.call(token).op, peers.seqs[peer_position], position, site,
         expected_site, because,
     )  # fmt: skip
+
+
+_BACK = 64
+"""Calls before the parting whose places are compared."""
+
+
+def _first_strange_site(tables: Tables, aligned: Aligned, rank: int, peer: int, index: int) -> int:
+    """Where the calls before a parting, alike as they are, begin to be made from other places than the peers'."""
+    while index and (before := index - 1) > index - _BACK:
+        site = tables.site(rank, aligned.position(rank, before))
+        if not site or site == tables.site(peer, aligned.position(peer, before)):
+            break
+        index = before
+    return index
+
+
+def _with_sites(tables: Tables, aligned: Aligned, rank: int, peer: int, begin: int) -> tuple[array[int], array[int]]:
+    """The two programs with the places of calls made part of them, from a call on."""
+    numbers: dict[tuple[Frame, ...], int] = {}
+
+    def marked(owner: int) -> array[int]:
+        tokens = aligned.tokens[owner]
+        last = min(len(tokens), begin + _BACK + _ENOUGH)
+        sites = (tables.site(owner, aligned.position(owner, i)) for i in range(begin, last))
+        marks = (numbers.setdefault(site, len(numbers)) << _SITE for site in sites)
+        return tokens[:begin] + array("Q", [t + m for t, m in zip(tokens[begin:last], marks, strict=True)])
+
+    return marked(rank), marked(peer)
 
 
 class _Reading(NamedTuple):

@@ -61,7 +61,7 @@ class Tables:
 
     def axis(self, token: int) -> int:
         """The axis of a token of a role."""
-        return token // _AXIS
+        return token % (1 << 40) // _AXIS
 
     def group_on(self, rank: int, axis: int) -> str | None:
         """The group of a rank on an axis."""
@@ -89,7 +89,7 @@ class Tables:
         for rank, places in columns.items():
             seqs, calls = self.programs[rank].seqs, self._translated[rank]
             kept = places if seqs[places[0]] >= begin else [i for i in places if seqs[i] >= begin]
-            aligned.add(rank, array("I", [calls[i] for i in kept]), kept)
+            aligned.add(rank, array("Q", [calls[i] for i in kept]), kept)
         return aligned
 
     def of_role(self, ranks: Sequence[int]) -> Aligned:

@@ -1,0 +1,62 @@
+"""Ranks for which the others wait again and again, without standing still."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Mapping
+from itertools import pairwise
+from statistics import median
+
+from dtdebug.flight.groups import Layout
+from dtdebug.flight.program import Program
+
+_LATE = 0.005
+"""Seconds behind the rank before it; less is noise of the scheduler."""
+_OFTEN = 3
+"""Times that a rank must have come so late."""
+_SHARE = 0.6
+"""Of all the seconds that ranks waited for the last one, those that are owed to one rank."""
+_WORTH = 0.05
+"""Of the time that the records span."""
+
+
+def stragglers(programs: Mapping[int, Program], layout: Layout) -> dict[int, float]:
+    """Rank -> seconds that it came behind all others, in the middle of the times that it did.
+
+    Compares the ranks' own clocks, so it says something of ranks on one host or on hosts whose clocks agree: a clock
+    that is set wrong looks alike from the records.
+    """
+    owed: dict[int, list[float]] = defaultdict(list)
+    moments: list[float] = []
+    total = 0.0
+    for group, members in layout.members.items():
+        present = [r for r in members if r in programs]
+        if len(present) < 2 or len(present) < len(members):
+            continue
+        arrivals: dict[int, list[tuple[float, int]]] = defaultdict(list)
+        for rank in present:
+            for (name, seq), time in programs[rank].times.items():
+                if name == group and time:
+                    arrivals[seq].append((time, rank))
+        for times in arrivals.values():
+            if len(times) == len(present):
+                waited, late = _late(sorted(times))
+                moments.append(times[-1][0])
+                if waited >= _LATE:
+                    total += waited
+                    for rank in late:
+                        owed[rank].append(waited)
+    span = max(moments) - min(moments) if moments else 0.0
+    return {
+        rank: median(waits)
+        for rank, waits in owed.items()
+        if len(waits) >= _OFTEN and sum(waits) >= max(_SHARE * total, _WORTH * span)
+    }
+
+
+def _late(times: list[tuple[float, int]]) -> tuple[float, list[int]]:
+    """The longest pause between two arrivals, and the ranks that came after it if they are the fewer."""
+    pauses = [(after[0] - before[0], i + 1) for i, (before, after) in enumerate(pairwise(times))]
+    pause, first = max(pauses)
+    late = [rank for _, rank in times[first:]]
+    return pause, late if 2 * len(late) <= len(times) else []
