@@ -10,6 +10,7 @@ import marshal
 import re
 from array import array
 from collections.abc import Iterable
+from operator import itemgetter
 from typing import Any, NamedTuple
 
 from dtdebug.clean import clean
@@ -25,6 +26,9 @@ _UNEVEN = ("alltoall", "all_to_all", "send", "recv", "coalesced", "allgatherv", 
 """Operations whose sizes may differ between the ranks that call them."""
 _ROOTED = ("gather", "scatter")
 """Operations where one side's sizes are there on the root alone."""
+_PLACE = itemgetter("line", "filename")
+_FRAMES = 256
+"""Frames of a stack that are looked at."""
 _NONE = ((), ((),), ((0,),))
 """Sizes of no tensor: NCCL hands in an undefined one, which has the sizes [0]."""
 
@@ -165,13 +169,13 @@ class _Reader:
             try:
                 get = e.get
                 group = get("process_group")
-                name = group[0] if group else local.get(get("pg_id", 0)) or str(get("pg_id", 0))
+                name = group[0] if group else local.get(get("pg_id", 0)) or _text(get("pg_id", 0))
                 key = marshal.dumps(
                     (
                         get("profiling_name"), get("input_sizes"), get("output_sizes"),
                         get("input_dtypes"), get("output_dtypes"),
                     ),
-                    2,
+                    4,  # with references: sizes may share lists, and be endless when written out
                 )  # fmt: skip
                 symbol = symbols.get(key)
                 if symbol is None:
@@ -179,11 +183,20 @@ class _Reader:
                 index = names.get(name)
                 if index is None:
                     index = self._name(name, e)
-                frames = get("frames") or ()
-                lines = tuple([f["line"] for f in frames])
-                site = sites.get(lines)
-                if site is None:
-                    site = self._site(lines, frames)
+                try:
+                    frames = (get("frames") or ())[:_FRAMES]
+                    places = tuple(map(_PLACE, frames))
+                    site = sites.get(places)
+                    if site is None:
+                        site = self._site(places, frames)
+                except (
+                    TypeError,
+                    ValueError,
+                    KeyError,
+                    AttributeError,
+                    OverflowError,
+                ):  # a call without a place is one
+                    site = self._site((), ())
                 seq = int(get("collective_seq_id") or get("seq_id") or 0)
                 add_seq(seq)
                 add_symbol(symbol)
@@ -219,7 +232,7 @@ class _Reader:
         return any(group == key[0] and seq > key[1] for group, seq in waiting)
 
     def _symbol(self, key: bytes, e: dict[str, Any]) -> int:
-        profiling = str(e.get("profiling_name") or "?")
+        profiling = _text(e.get("profiling_name") or "?")
         backend, _, op = profiling.partition(":") if ":" in profiling else ("", "", profiling)
         self.made.backend = self.made.backend or clean(backend)[:20]
         match = _P2P.match(op)
@@ -245,13 +258,17 @@ class _Reader:
             self.made.ids[name] = e["pg_id"]
         return number
 
-    def _site(self, lines: tuple[Any, ...], frames: Iterable[dict[str, Any]]) -> int:
-        user = [f for f in frames if not is_library(str(f.get("filename", "")))]
+    def _site(self, places: tuple[Any, ...], frames: Iterable[dict[str, Any]]) -> int:
+        user = [f for f in frames if not is_library(_text(f.get("filename", "")))]
         site = tuple(
-            Frame(clean(str(f.get("filename", "")))[:500], int(f["line"]), clean(str(f.get("name", "")))[:200])
+            Frame(
+                clean(_text(f.get("filename", "")))[:500],
+                int(f["line"]) & 0xFFFFFF,
+                clean(_text(f.get("name", "")))[:200],
+            )
             for f in reversed(user)  # the recorder has the innermost first
         )
-        number = self._sites[lines] = len(self.made.site_table)
+        number = self._sites[places] = len(self.made.site_table)
         self.made.site_table.append(site)
         return number
 
@@ -259,7 +276,7 @@ class _Reader:
         created = int(e.get("time_created_ns") or 0) / 1e9
         self.made.times[name, seq] = created
         if not done:
-            match = _P2P.search(str(e.get("profiling_name")))
+            match = _P2P.search(_text(e.get("profiling_name")))
             peer = int(match["there"]) if match else None
             started = e.get("state") == "started"
             position = len(self.made.seqs) - 1
@@ -269,16 +286,25 @@ class _Reader:
             self._batches.add((name, int(e.get("p2p_seq_id") or 0)))
 
 
+def _text(value: Any) -> str:
+    """Text and numbers as text, else the name of the type: a small list may be endless when it is written out."""
+    if isinstance(value, str):
+        return value
+    if isinstance(value, float) or (isinstance(value, int) and abs(value) < 1 << 63):
+        return str(value)
+    return type(value).__name__
+
+
 def _sizes(value: Any) -> Sizes:
     if not isinstance(value, list):
         return ()
-    return tuple(tuple(int(n) for n in row) if isinstance(row, list) else (int(row),) for row in value[:4096])
+    return tuple(tuple(int(n) for n in row[:64]) if isinstance(row, list) else (int(row),) for row in value[:4096])
 
 
 def _word(value: Any) -> str:
     if isinstance(value, list):
-        return ",".join(sorted({clean(str(v))[:30] for v in value[:64]}))
-    return clean(str(value))[:30] if value else ""
+        return ",".join(sorted({clean(_text(v))[:30] for v in value[:64]}))
+    return clean(_text(value))[:30] if value else ""
 
 
 def _groups(made: Program, raw: dict[str, Any]) -> None:
@@ -288,7 +314,7 @@ def _groups(made: Program, raw: dict[str, Any]) -> None:
     local = _by_members(config)
     told: dict[str, tuple[str, tuple[int, ...]]] = {local[k]: ("", _ranks((config or {})[k])) for k in local}
     told |= {
-        str(name): (clean(str(about.get("desc", "")))[:100], _ranks(about.get("ranks")))
+        _text(name): (clean(_text(about.get("desc", "")))[:100], _ranks(about.get("ranks")))
         for name, about in (config or {}).items()
         if isinstance(about, dict) and name != ""  # gloo's only entry: the latest group, without a name
     }
@@ -307,9 +333,9 @@ def _groups(made: Program, raw: dict[str, Any]) -> None:
     for o in made.open:
         if o.peer is None and (o.group not in pending or o.seq < pending[o.group]):
             pending[o.group] = o.seq
-    by_id = {str(number): name for name, number in made.ids.items()}
-    by_id |= {str(number): name for number, name in local.items()}
-    progress = {by_id.get(str(k), str(k)): v for k, v in (status or {}).items() if isinstance(v, dict)}
+    by_id = {_text(number): name for name, number in made.ids.items()}
+    by_id |= {_text(number): name for number, name in local.items()}
+    progress = {by_id.get(_text(k), _text(k)): v for k, v in (status or {}).items() if isinstance(v, dict)}
     for name in dict.fromkeys([*told, *made.names, *(n for n in progress if n in told)]):
         desc, ranks = told.get(name, ("", ()))
         enqueued, completed = _number(progress.get(name), "enqueued"), _number(progress.get(name), "completed")

@@ -10,7 +10,7 @@ from statistics import median
 from dtdebug.flight.groups import Layout
 from dtdebug.flight.program import Program
 
-_LATE = 0.005
+_LATE = 0.02
 """Seconds behind the rank before it; less is noise of the scheduler."""
 _OFTEN = 3
 """Times that a rank must have come so late."""
@@ -26,13 +26,14 @@ def stragglers(programs: Mapping[int, Program], layout: Layout) -> dict[int, flo
     Compares the ranks' own clocks, so it says something of ranks on one host or on hosts whose clocks agree: a clock
     that is set wrong looks alike from the records.
     """
+    role_of = {rank: number for number, ranks in enumerate(layout.roles(programs)) for rank in ranks}
     owed: dict[int, list[float]] = defaultdict(list)
     moments: list[float] = []
     total = 0.0
     for group, members in layout.members.items():
         present = [r for r in members if r in programs]
-        if len(present) < 2 or len(present) < len(members):
-            continue
+        if len(present) < 2 or len(present) < len(members) or len({role_of[r] for r in present}) > 1:
+            continue  # ranks with other work, such as stages of a pipeline, come at other times on purpose
         arrivals: dict[int, list[tuple[float, int]]] = defaultdict(list)
         for rank in present:
             for (name, seq), time in programs[rank].times.items():
