@@ -252,7 +252,9 @@ def _verdict(
 
 
 def _culprits(knowledge: Knowledge, snapshot: Snapshot, roots: list[Finding]) -> tuple[int, ...]:
-    """Ranks of root findings, for a cascade names victims; without any, those that the launcher reports."""
+    """Of the verdict; else of root findings, for a cascade names victims; else those that the launcher reports."""
+    if snapshot.verdict is not None and snapshot.verdict.culprits:
+        return snapshot.verdict.culprits[:_CULPRITS]
     ranks = {f.rank for f in roots if f.rank is not None and knowledge.evidence[f.evidence].role == "root"}
     reported = {i.rank for i in walk(snapshot.exception) if i.rank is not None}
     return tuple(sorted(ranks or reported)[:_CULPRITS])

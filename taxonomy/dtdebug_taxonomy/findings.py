@@ -6,11 +6,12 @@ import math
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from functools import lru_cache
+from itertools import islice
 from typing import Literal
 
 import msgspec
 
-from dtdebug_taxonomy import signals, similarity
+from dtdebug_taxonomy import rank_signals, signals, similarity
 from dtdebug_taxonomy.knowledge import Knowledge
 from dtdebug_taxonomy.matching import Hit, Matcher, clip_lines
 from dtdebug_taxonomy.model import STRENGTHS
@@ -32,6 +33,8 @@ TRUST: dict[Source, float] = {
 SIMILAR, SIMILAR_FIX = "similar", "similar-fix"
 """Names of the findings that likeness gives, for symptoms and for fix patterns."""
 
+_RAISED = 32
+"""Different exceptions of ranks that are looked at."""
 _TRUST_OF_CUES = 0.7
 """For observations that are only read out of words or output: a cue is less than an answer."""
 
@@ -85,6 +88,9 @@ def collect(knowledge: Knowledge, snapshot: Snapshot, answers: Mapping[str, str]
     for hit in _in_order(said(matchers.said, snapshot.situation)):
         note(_from_hit(hit, "said", None))
 
+    for found in _ranks(knowledge, snapshot):
+        note(found)
+
     known: dict[str, Finding] = {}
     for key, by_value in cues.items():
         first = min(by_value.values(), key=lambda f: (f.source, f.line))
@@ -129,11 +135,15 @@ _RANK = re.compile(
 )
 
 
-def _rank_at(text: str, offset: int) -> int | None:
+def rank_of(line: str) -> int | None:
     """The rank that a line's prefix names (`[rank3]:`, `[default3]:`, `3:`, `[1,3]<stderr>`)."""
-    begin = text.rfind("\n", 0, offset) + 1
-    found = _RANK.match(text[begin : begin + 80])
+    found = _RANK.match(line[:80])
     return next((int(g) for g in found.groups() if g), None) if found else None
+
+
+def _rank_at(text: str, offset: int) -> int | None:
+    begin = text.rfind("\n", 0, offset) + 1
+    return rank_of(text[begin : begin + 80])
 
 
 def _exceptions(knowledge: Knowledge, exception: ExceptionInfo | None) -> Iterator[Finding]:
@@ -146,6 +156,32 @@ def _exceptions(knowledge: Knowledge, exception: ExceptionInfo | None) -> Iterat
         text = "\n".join((f"{info.type.rsplit('.', 1)[-1]}: {info.message}", *info.notes))
         for hit in _in_order(_matchers(knowledge).printed.hits(text)):
             yield _from_hit(hit, "exception", info.rank)
+
+
+def _ranks(knowledge: Knowledge, snapshot: Snapshot) -> Iterator[Finding]:
+    """Findings by the verdict on the ranks, by where its culprits stand, and by what ranks raised, culprits first."""
+    verdict = snapshot.verdict
+    culprits = set(verdict.culprits) if verdict else set()
+    states = sorted((r for r in snapshot.ranks if r.rank is not None), key=lambda r: r.rank not in culprits)
+    if verdict is not None:
+        accused = [r for r in states if r.rank in culprits]
+        more = {*(r.signal for r in accused), "uneven" if rank_signals.uneven(states) else ""} - {""}
+        words = {verdict.kind, *(f"{verdict.kind} {word}" for word in more)}
+        places = {f"{f.file.replace(chr(92), '/')} {f.function}": r.rank for r in accused for f in r.stack}
+        for e in knowledge.evidence.values():
+            if not (e.verdict or e.stack) or (e.verdict and words.isdisjoint(e.verdict)):
+                continue
+            where = [place for place in places if any(re.search(p, place) for p in e.stack)]
+            if where or not e.stack:
+                rank = places[where[0]] if where else min(culprits, default=None)
+                yield Finding(evidence=e.id, source="measured", words=plain(verdict.summary), rank=rank)
+    raised: dict[str, int | None] = {}
+    for r in states:
+        if r.exception:
+            raised.setdefault(r.exception, r.rank)
+    for text, rank in islice(raised.items(), _RAISED):
+        for hit in _in_order(_matchers(knowledge).printed.hits(text)):
+            yield _from_hit(hit, "exception", rank)
 
 
 class _Matchers:

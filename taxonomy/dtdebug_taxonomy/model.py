@@ -61,6 +61,11 @@ class Evidence(Record, frozen=True, kw_only=True):
     """Names of exception classes, qualified (`torch.cuda.OutOfMemoryError`) or not."""
     says: tuple[str, ...] = ()
     """Patterns on the user's own words, within one clause."""
+    verdict: tuple[str, ...] = ()
+    """Kinds of a verdict on the ranks that show it: `skipped`; `dead SIGKILL` where a culprit ended by that signal;
+    `skipped uneven` where the ranks count different numbers of batches."""
+    stack: tuple[str, ...] = ()
+    """Patterns on `file function` of a frame in which a culprit of that verdict stands; all verdicts if it has none."""
     symptoms: dict[str, Strength] = {}
     cite: str = ""
     """Where the message is printed: an address, or path and function in a named release."""

@@ -7,11 +7,12 @@ from collections.abc import Iterator
 
 from dtdebug_taxonomy.diagnosis import Advice, Diagnosis, Reason
 from dtdebug_taxonomy.findings import plain
+from dtdebug_taxonomy.ranks import Verdict, spell
 from dtdebug_taxonomy.snapshot import Snapshot
 
 _UNKNOWN = "Not enough is known to say what this is."
-_SITUATION, _NOTES = 8_000, 10
-"""Characters of the user's words, and notes, that a report holds."""
+_SITUATION, _NOTES, _SITES = 8_000, 10, 8
+"""Characters of the user's words, notes, and places and records of a verdict, that a report holds."""
 _ECHO = (
     "Only an echo is seen: what is printed here comes from ranks that waited or from the launcher. Another rank failed "
     "first or never came. Look for the earliest error of every rank, and for the rank that printed nothing."
@@ -54,12 +55,14 @@ def _one_line(text: str, most: int) -> str:
     return text if len(text) <= most else text[: most - 3] + "..."
 
 
-def to_text(d: Diagnosis, advice: int = 2) -> str:
-    """Plain lines: symptom, why, the best advice with its diff, the next question."""
-    return "\n".join(_text(d, advice))
+def to_text(d: Diagnosis, advice: int = 2, verdict: Verdict | None = None) -> str:
+    """Plain lines: verdict, symptom, why, the best advice with its diff, the next question."""
+    return "\n".join(_text(d, advice, verdict))
 
 
-def _text(d: Diagnosis, advice: int) -> Iterator[str]:
+def _text(d: Diagnosis, advice: int, verdict: Verdict | None) -> Iterator[str]:
+    if verdict is not None and verdict.kind != "none":
+        yield f"dtdebug: {plain(verdict.summary, 400)}"
     yield f"dtdebug: {headline(d)}"
     if d.verdict == "echo":
         yield f"  {_ECHO}"
@@ -102,6 +105,8 @@ def to_markdown(d: Diagnosis, snapshot: Snapshot | None = None) -> str:
 def _markdown(d: Diagnosis, snapshot: Snapshot | None) -> Iterator[str]:
     yield f"## {_escape(headline(d))}"
     yield ""
+    if snapshot is not None and snapshot.verdict is not None and snapshot.verdict.kind != "none":
+        yield from _verdict(snapshot.verdict)
     if d.verdict == "echo":
         yield from (_ECHO, "")
     yield from ("| symptom | how likely |", "| --- | --- |")
@@ -130,6 +135,19 @@ def _markdown(d: Diagnosis, snapshot: Snapshot | None) -> Iterator[str]:
         yield ""
     if snapshot is not None:
         yield from _context(snapshot)
+
+
+def _verdict(v: Verdict) -> Iterator[str]:
+    """Which rank, what, where: before what that may mean."""
+    yield from (f"**{_escape(plain(v.summary, 400))}**", "")
+    for site in v.where[:_SITES]:
+        part = "culprit" if site.rank in v.culprits else "waits"
+        yield f"- rank {site.rank} ({part}): {_escape(plain(f'{site.file}:{site.line} in {site.function}', 300))}"
+    yield from (f"- seen: {_escape(plain(e))}" for e in v.evidence[:_SITES])
+    for other in v.alternatives[:3]:
+        told = f"; what would tell: {other.refute}" if other.refute else ""
+        yield f"- or {_escape(plain(f'{other.kind}, {spell(other.culprits, 8)}: {other.because}{told}', 400))}"
+    yield ""
 
 
 def _context(s: Snapshot) -> Iterator[str]:

@@ -8,6 +8,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 
+from dtdebug_taxonomy.rank_signals import SIGNALS as RANK_SIGNALS
 from dtdebug_taxonomy.snapshot import Snapshot, walk
 
 Signal = Callable[[Snapshot], tuple[str, str] | None]
@@ -26,8 +27,8 @@ def _signal(key: str) -> Callable[[Signal], Signal]:
 
 def measure(snapshot: Snapshot) -> dict[str, tuple[str, str]]:
     """Observation key -> (value, the words that say how it is known)."""
-    found = {key: signal(snapshot) for key, signal in _SIGNALS.items()}
-    return {key: answer for key, answer in found.items() if answer}
+    rows = ((key, signal(snapshot)) for table in (_SIGNALS, RANK_SIGNALS) for key, signal in table.items())
+    return {key: answer for key, answer in rows if answer}  # where both know, many ranks know better than one
 
 
 @_signal("manifestation")
@@ -43,7 +44,8 @@ def _manifestation(s: Snapshot) -> tuple[str, str] | None:
 
 @_signal("framework")
 def _framework(s: Snapshot) -> tuple[str, str] | None:
-    frames = " ".join(f.file for info in walk(s.exception) for f in info.frames)
+    raised = {f.file for info in walk(s.exception) for f in info.frames}
+    frames = " ".join(raised or {f.file for r in s.ranks for f in r.stack})
     order = {
         "deepspeed": "deepspeed",
         "colossalai": "colossalai",
@@ -56,13 +58,13 @@ def _framework(s: Snapshot) -> tuple[str, str] | None:
         "torch/distributed/rpc": "torch_rpc",
         "torch/nn/parallel/distributed": "torch_ddp",
         "torch/nn/parallel/data_parallel": "torch_dataparallel",
-        "torch/distributed": "torch_other",
+        **({"torch/distributed": "torch_other"} if raised else {}),  # whatever waits for others waits there
         "tensorflow": "tensorflow",
         "keras": "keras",
     }
     for part, value in order.items():
         if re.search(rf"[/\\]{part}[/\\.]", frames):
-            return value, f"the traceback goes through {part}"
+            return value, f"the {'traceback' if raised else 'stack of a rank'} goes through {part}"
     return None
 
 
@@ -81,13 +83,14 @@ def _launcher(s: Snapshot) -> tuple[str, str] | None:
         return "torchrun", "ChildFailedError is raised by torch's elastic launcher"
     if names & {"ProcessRaisedException", "ProcessExitedException"}:
         return "spawn", "the ranks were started by torch.multiprocessing"
+    environments = (s.environment, *(r.environment for r in s.ranks))
     for variable, value in (
         ("TORCHELASTIC_RUN_ID", "torchrun"),
         ("OMPI_COMM_WORLD_SIZE", "mpirun"),
         ("HOROVOD_RANK", "horovodrun"),
         ("SLURM_PROCID", "slurm"),
     ):
-        if variable in s.environment:
+        if any(variable in e for e in environments):
             return value, f"{variable} is set"
     return ("notebook", "the cell itself runs the ranks") if s.cell and s.child_ranks else None
 

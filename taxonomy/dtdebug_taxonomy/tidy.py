@@ -9,11 +9,13 @@ import re
 import sys
 from collections.abc import Iterator
 from pathlib import Path
+from typing import get_args
 
 from dtdebug_taxonomy.knowledge import STUDY, Knowledge, KnowledgeError, load
 from dtdebug_taxonomy.labs import LABS
 from dtdebug_taxonomy.matching import problem_of
 from dtdebug_taxonomy.model import Evidence, Symptom
+from dtdebug_taxonomy.ranks import Kind
 
 MANY_FAULTS = 10
 """A symptom with more faults than this in the study needs three causes."""
@@ -110,15 +112,19 @@ def _one_evidence(knowledge: Knowledge, e: Evidence, used: bool) -> Iterator[str
         yield "id in kebab-case"
     if not _sentence(e.means):
         yield "means: one sentence, ending in '.'"
-    if not (e.text or e.exception or e.says):
+    if not (e.text or e.exception or e.says or e.verdict or e.stack):
         yield "no way to see it"
+    for words in e.verdict:
+        kind, _, more = words.partition(" ")
+        if kind not in get_args(Kind) or not re.fullmatch("(SIG[A-Z]+|uneven)?", more):
+            yield f"verdict {words!r}: one of {', '.join(get_args(Kind))}, or one with a signal's name or `uneven`"
     if not (e.symptoms or used or e.role != "root"):
         yield "names no symptom and no cause uses it"
     if unknown := set(e.symptoms) - set(knowledge.symptoms):
         yield f"unknown symptoms {sorted(unknown)}"
     if e.text and e.symptoms and not e.cite:
         yield "cite where the message is printed"
-    for pattern in (*e.text, *e.says):
+    for pattern in (*e.text, *e.says, *e.stack):
         if problem := problem_of(pattern):
             yield f"pattern {pattern!r}: {problem}"
 

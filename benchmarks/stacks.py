@@ -1,0 +1,44 @@
+"""How long it takes to merge the stacks of many ranks: python benchmarks/stacks.py."""
+
+from __future__ import annotations
+
+import time
+
+import msgspec
+
+from dtdebug.ranks import stacks
+from dtdebug_taxonomy.ranks import Frame, RankState
+
+DEPTH = 22
+
+
+def states(ranks: int, kinds: int) -> list[RankState]:
+    """Ranks in so many places, each with frames of its own as records read from files have them."""
+    path = "/usr/lib/python3/site-packages/torch/distributed/distributed_c10d.py"
+    rows = []
+    for kind in range(kinds):
+        frames = [Frame("/home/u/train.py", 10 + i, f"step{i}", "work()") for i in range(DEPTH - 4)]
+        frames += [Frame(path, 100 * kind + i, "wait") for i in range(4)]
+        rows.append(msgspec.json.encode(RankState(rank=0, stack=tuple(frames))))
+    states = [msgspec.json.decode(rows[rank % kinds], type=RankState) for rank in range(ranks)]
+    return [msgspec.structs.replace(state, rank=rank) for rank, state in enumerate(states)]
+
+
+def main() -> None:
+    """Prints one line for each size."""
+    for ranks, kinds in ((512, 3), (16384, 3), (16384, 512), (16384, 16384)):
+        given = states(ranks, kinds)
+        begin = time.perf_counter()
+        found = stacks.tree(stacks.classes(given))
+        merged = time.perf_counter()
+        text = stacks.to_text(given)
+        done = time.perf_counter()
+        lines = text.count("\n") + 1
+        print(
+            f"{ranks:6} ranks x {DEPTH} frames, {kinds:5} places: merged in {(merged - begin) * 1000:6.1f} ms, "
+            f"merged and rendered in {(done - merged) * 1000:6.1f} ms, {lines} lines, {len(found.ranks)} ranks"
+        )
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,187 @@
+"""Which rank differs, from what PyTorch prints when it compares collectives: every rank's words are put to the vote.
+
+TORCH_DISTRIBUTED_DEBUG=DETAIL lets each rank name only the first other rank that differs, so that rank 0 accuses rank 3
+and rank 3 accuses rank 0. NCCL's watchdog says on each rank what it waited in. The majority tells who left the others.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from typing import NamedTuple
+
+from dtdebug.flight.source import exclusive
+from dtdebug.logs.missing import Line, lines, missing, name, sites
+from dtdebug_taxonomy.ranks import Alternative, CallSite, CollectiveRef, Kind, Verdict, spell
+from dtdebug_taxonomy.snapshot import Snapshot
+
+_DETECTED = "Detected mismatch between collectives on ranks"
+_MARKS = (_DETECTED, "Watchdog caught", "onitoredBarrier", "didn't join collective")
+_SIDE = re.compile(
+    r"Rank (\d{1,6}) is running (?:inconsistent )?collective: CollectiveFingerPrint\("
+    r"(?:SequenceNumber=(\d{1,18})[ ,]{0,2})?OpType=(\w{1,40})"
+    r"(?:, TensorShape=\[([\d, ]{0,800})\], TensorDtypes=([\w, ]{0,400}?)(?:, TensorDevice|\)|$))?"
+)
+_WATCHDOG = re.compile(
+    r"\[(?:PG (?:ID )?(\w{1,20}) (?:PG GUID [^\]]{1,80}? |\([^)]{1,60}\) )?)?Rank (\d{1,6})\] Watchdog caught "
+    r"collective operation timeout: WorkNCCL\(SeqNum=(\d{1,18}), OpType=(\w{1,40}), "
+    r"NumelIn=(\d{1,18}), NumelOut=(\d{1,18})"
+)
+_EQUAL_SIZES = frozenset({"ALLREDUCE", "BROADCAST", "REDUCE", "_ALLGATHER_BASE", "_REDUCE_SCATTER_BASE"})
+"""Collectives whose sizes NCCL wants the same on every rank."""
+_EVIDENCE = 8
+
+
+class _Call(NamedTuple):
+    """What a rank was in, by its own words or by another's."""
+
+    seq: int | None
+    op: str
+    sizes: str
+    dtypes: str
+    line: int
+
+    def __str__(self) -> str:
+        number = "" if self.seq is None else f" #{self.seq}"
+        arguments = " ".join(filter(None, (f"[{self.sizes}]" if self.sizes else "", self.dtypes)))
+        return f"{name(self.op)}{number}" + (f" of {arguments}" if arguments else "")
+
+
+def verdict(snapshot: Snapshot) -> Verdict | None:
+    """The verdict that the messages of all ranks allow; None without them, or where they have no majority."""
+    if not any(mark in snapshot.output for mark in _MARKS):
+        return None
+    printed = lines(snapshot)
+    where = sites(printed)
+    return _vote(_fingerprints(printed), where) or missing(printed, where) or _vote(_watchdogs(printed), {})
+
+
+def _fingerprints(printed: Iterable[Line]) -> dict[int, _Call]:
+    """Rank -> call. A rank's own words count before what another read of it.
+
+    The ranks in the message are those of the group, which are other numbers in a group of some ranks only; the line's
+    prefix tells the rank of the job. What is read of a rank without tensors (a barrier) is garbage: PyTorch decodes it
+    with the reader's own layout.
+    """
+    own: dict[int, _Call] = {}
+    others: list[tuple[int, _Call]] = []
+    named: dict[int, set[int]] = {}
+    for line in printed:
+        if _DETECTED not in line.text:
+            continue
+        for place, found in enumerate(_SIDE.finditer(line.text)):
+            rank, call = int(found[1]), _call(found, line.number)
+            if place == 0:
+                told = rank if line.rank is None else line.rank
+                own.setdefault(told, call)
+                named.setdefault(rank, set()).add(told)
+            elif found[4] is not None:
+                others.append((rank, call))
+    whole = all(ranks == {rank} for rank, ranks in named.items())
+    for rank, call in others:
+        known = named.get(rank, {rank} if whole else set())
+        if len(known) == 1:
+            own.setdefault(min(known), call)
+    return own
+
+
+def _call(found: re.Match[str], line: int) -> _Call:
+    return _Call(int(found[2]) if found[2] else None, found[3], found[4] or "", found[5] or "", line)
+
+
+def _watchdogs(printed: Iterable[Line]) -> dict[int, _Call]:
+    """Rank -> the collective that timed out there, if all speak of one group."""
+    calls: dict[int, _Call] = {}
+    groups = set()
+    for line in printed:
+        found = _WATCHDOG.search(line.text) if "Watchdog caught" in line.text else None
+        if found:
+            groups.add(found[1])
+            sizes = f"{found[5]} -> {found[6]} elements" if found[4] in _EQUAL_SIZES else ""
+            rank = int(found[2]) if line.rank is None else line.rank
+            calls.setdefault(rank, _Call(int(found[3]), found[4], sizes, "", line.number))
+    one = len(groups) == 1 and len({call.seq for call in calls.values()}) == 1
+    return calls if one else {}
+
+
+def _vote(calls: Mapping[int, _Call], where: Mapping[int, CallSite]) -> Verdict | None:
+    aspects: tuple[tuple[Kind, str], ...] = (("replaced", "op"), ("wrong_size", "sizes"), ("wrong_dtype", "dtypes"))
+    for kind, aspect in aspects:
+        values = {rank: getattr(call, aspect) for rank, call in calls.items()}
+        if len(set(values.values())) < 2:
+            continue
+        value, votes = Counter(values.values()).most_common(1)[0]
+        if votes * 2 <= len(values):
+            return None
+        most = tuple(sorted(rank for rank in values if values[rank] == value))
+        return _verdict(kind, calls, tuple(sorted(values.keys() - set(most))), most, where)
+    return None
+
+
+def _verdict(
+    kind: Kind,
+    calls: Mapping[int, _Call],
+    culprits: tuple[int, ...],
+    most: tuple[int, ...],
+    where: Mapping[int, CallSite],
+) -> Verdict:
+    culprit, crowd = calls[culprits[0]], calls[most[0]]
+    others: tuple[Kind, ...] = ()
+    if kind == "replaced":
+        kind, others = _told_by_places(where.get(culprits[0]), where.get(most[0]))
+    one, many = _placed(culprit, where.get(culprits[0])), _placed(crowd, where.get(most[0]))
+    return Verdict(
+        kind=kind,
+        culprits=culprits,
+        waiting=most,
+        collective=CollectiveRef(name(crowd.op), crowd.seq),
+        where=tuple(where[rank] for rank in (*culprits, *most) if rank in where),
+        confidence=round((0.75 if others else 0.95) * (len(most) / len(calls)) ** 0.5, 2),
+        summary=f"{spell(culprits, 8).capitalize()} {_are(culprits)} in {one} where {spell(most, 8)} "
+        f"{_are(most)} in {many}: {_WORDS[kind] if len(culprits) == 1 else _plural(_WORDS[kind])}.",
+        evidence=tuple(
+            f"line {calls[rank].line}: rank {rank} in {calls[rank]}" for rank in (*culprits, *most)[:_EVIDENCE]
+        ),
+        alternatives=tuple(
+            Alternative(kind=other, culprits=culprits, because=_BECAUSE[other], refute=_REFUTE) for other in others
+        ),
+    )
+
+
+_WORDS: dict[Kind, str] = {
+    "skipped": "it left a collective out",
+    "extra": "it called one that the others do not call",
+    "replaced": "it called another one, or the same ones in another order",
+    "wrong_size": "its tensor has another size",
+    "wrong_dtype": "its tensor has another type",
+}
+_BECAUSE: dict[Kind, str] = {
+    "skipped": "left out, the next collective would meet the others' in the same way",
+    "extra": "one call more would meet the others' next in the same way",
+    "replaced": "the message shows one moment, not what came before",
+}
+_REFUTE = "the flight recorder's dumps of all ranks show the calls before and after"
+
+
+def _told_by_places(culprit: CallSite | None, crowd: CallSite | None) -> tuple[Kind, tuple[Kind, ...]]:
+    """Ahead of the others in the same function: one left out; behind: one more; elsewhere it cannot be told."""
+    if culprit is None or crowd is None or (culprit.file, culprit.function) != (crowd.file, crowd.function):
+        return "replaced", ("skipped", "extra")
+    if culprit.line == crowd.line or exclusive(culprit.file, culprit.line, crowd.line):
+        return "replaced", ()
+    return ("skipped", ("replaced",)) if culprit.line > crowd.line else ("extra", ("replaced", "skipped"))
+
+
+def _placed(call: _Call, site: CallSite | None) -> str:
+    return str(call) + (f" ({site.file.rsplit('/', 1)[-1]}:{site.line})" if site else "")
+
+
+def _plural(words: str) -> str:
+    return (
+        words.replace("it called", "they called").replace("it left", "they left").replace("its tensor", "their tensor")
+    )
+
+
+def _are(ranks: tuple[int, ...]) -> str:
+    return "is" if len(ranks) == 1 else "are"

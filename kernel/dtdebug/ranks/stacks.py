@@ -1,0 +1,218 @@
+"""The stacks of many ranks as one tree: which ranks stand together, which apart, and which move.
+
+After STAT (LLNL): ranks with equal stacks are a class; a prefix tree of the classes shows where they part.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from itertools import islice
+from typing import Literal
+
+import msgspec
+
+from dtdebug.clean import clean
+from dtdebug_taxonomy.frames import is_library, own_frame, own_frames, short
+from dtdebug_taxonomy.ranks import Frame, RankState, ranges
+
+Progress = Literal["stuck", "slow", "busy", "gone", "unknown"]
+"""stuck: same place, same counters; slow: counters moved; busy: moves in the user's code, but no counter does;
+gone: the process has ended; unknown: not read twice."""
+
+LINES, WIDTH = 40, 110
+"""Lines and characters of a line of a rendered tree: one screen."""
+_SHAPES = ((12, 99), (8, 99), (5, 99), (5, 4), (3, 3), (4, 2), (2, 2), (3, 1))
+"""(branches of a node, branchings below each other) to show: the first of these that fits the screen."""
+_RANGES = 8
+_LEVELS = 50
+"""Branchings below each other that are told apart: ranks in a recursion could have thousands."""
+
+
+class StackClass(msgspec.Struct, frozen=True):
+    """Ranks whose stacks are equal."""
+
+    ranks: tuple[int, ...]
+    stack: tuple[Frame, ...]
+
+
+class Node(msgspec.Struct, frozen=True):
+    """Frames that some ranks share, and the branches where they part."""
+
+    frames: tuple[Frame, ...]
+    """Outermost first; of the root empty where the ranks share nothing."""
+    ranks: tuple[int, ...]
+    branches: tuple[Node, ...]
+    """The largest first."""
+
+
+def classes(states: Iterable[RankState]) -> tuple[StackClass, ...]:
+    """Ranks grouped by stack, the largest class first; ranks whose stack is unknown are left out."""
+    found: dict[tuple[Frame, ...], list[int]] = {}
+    for rank, state in _by_rank(states).items():
+        if state.stack:
+            found.setdefault(state.stack, []).append(rank)
+    rows = [StackClass(tuple(sorted(ranks)), stack) for stack, ranks in found.items()]
+    return tuple(sorted(rows, key=lambda row: (-len(row.ranks), row.ranks)))
+
+
+def tree(rows: Sequence[StackClass]) -> Node:
+    """The prefix tree of classes, chains without a branch joined."""
+    return _node(list(rows), 0)
+
+
+def _node(rows: list[StackClass], depth: int, level: int = 0) -> Node:
+    end = depth + _shared(rows, depth)
+    parts: dict[Frame, list[StackClass]] = {}
+    for row in rows:
+        if len(row.stack) > end:
+            parts.setdefault(row.stack[end], []).append(row)
+    if level < _LEVELS:
+        branches = [_node(part, end, level + 1) for part in parts.values()]
+    else:
+        branches = [Node(row.stack[end:], row.ranks, ()) for part in parts.values() for row in part]
+    ranks = tuple(sorted(rank for row in rows for rank in row.ranks))
+    frames = rows[0].stack[depth:end] if rows else ()
+    return Node(frames, ranks, tuple(sorted(branches, key=lambda n: (-len(n.ranks), n.ranks))))
+
+
+def _shared(rows: list[StackClass], depth: int) -> int:
+    """How many frames from a depth on all stacks have in common."""
+    if not rows:
+        return 0
+    first, most = rows[0].stack, min(len(row.stack) for row in rows) - depth
+    for row in rows[1:]:
+        most = next((i for i in range(most) if row.stack[depth + i] != first[depth + i]), most)
+    return most
+
+
+def to_text(states: Iterable[RankState], culprits: Collection[int] = (), lines: int = LINES) -> str:
+    """The tree on one screen, however many ranks; `>` marks the user's own code."""
+    known = _by_rank(states)
+    rows = classes(known.values())
+    root = tree(rows)
+    head = [f"{_count(len(root.ranks), 'rank')}, {_count(len(rows), 'different stack')}"]
+    if dark := known.keys() - set(root.ranks):
+        head.append(f"no stack of rank {ranges(dark, _RANGES)}")
+    room = max(lines - len(head), 2)
+    body: list[str] = []
+    for most, levels in _SHAPES:
+        body = list(islice(_lines(root, most, levels, frozenset(culprits), ""), room + 1))
+        if len(body) <= room:
+            break
+    else:
+        body = [*body[: room - 1], "... and more"]
+    return "\n".join((*head, *(_clipped(line) for line in body)))
+
+
+def _lines(node: Node, most: int, levels: int, culprits: frozenset[int], indent: str) -> Iterator[str]:
+    if node.frames or not node.branches:
+        mark = " <- culprit" if culprits.issuperset(node.ranks) and node.ranks else ""
+        size = f" {len(node.ranks)} ranks" if len(node.ranks) > 1 else ""
+        yield f"{indent}[{ranges(node.ranks, _RANGES)}]{size}{mark}"
+        indent += "  "
+        yield from (indent + line for line in _frames(node, 1 if node.branches else 3))
+    if not levels:
+        if node.branches:
+            yield f"{indent}... {_count(len(node.branches), 'branch', 'branches')} below"
+        return
+    first, last = _split(len(node.branches), most)
+    for branch in node.branches[:first]:
+        yield from _lines(branch, most, levels - 1, culprits, indent)
+    left = node.branches[first : len(node.branches) - last]
+    if left:
+        more = _count(len(left), "more branch", "more branches")
+        yield f"{indent}... {more}, ranks {ranges((r for b in left for r in b.ranks), _RANGES)}"
+    for branch in node.branches[len(node.branches) - last :]:
+        yield from _lines(branch, most, levels - 1, culprits, indent)
+
+
+def _split(branches: int, most: int) -> tuple[int, int]:
+    """How many of the largest and of the smallest branches are shown: outliers tell more than a third crowd."""
+    return (branches, 0) if branches <= most else (most - most // 2, most // 2)
+
+
+def _frames(node: Node, own: int) -> Iterator[str]:
+    """The innermost frames of the user's own, and the library's frame at the end; the rest is counted."""
+    mine = [i for i, frame in enumerate(node.frames) if not is_library(frame.file)]
+    kept = {*mine[-own:], len(node.frames) - 1} if node.frames else set()
+    skipped = 0
+    for i, frame in enumerate(node.frames):
+        if i not in kept:
+            skipped += 1
+            continue
+        if skipped:
+            yield f"  ({_count(skipped, 'frame')})"
+        skipped = 0
+        code = f"  {clean(frame.code).strip()}" if frame.code and not is_library(frame.file) else ""
+        yield f"{' ' if is_library(frame.file) else '>'} {place(frame)}{code}"
+
+
+def place(frame: Frame) -> str:
+    """A frame in few words: file, line, function."""
+    return clean(f"{short(frame.file)}:{frame.line} {frame.function}")
+
+
+def _clipped(line: str) -> str:
+    return line if len(line) <= WIDTH else line[: WIDTH - 3] + "..."
+
+
+def _count(number: int, one: str, several: str = "") -> str:
+    return f"{number} {one if number == 1 else several or one + 's'}"
+
+
+def compare(before: Iterable[RankState], after: Iterable[RankState]) -> dict[int, Progress]:
+    """For each rank what happened between two looks at it."""
+    early, late = _by_rank(before), _by_rank(after)
+    return {rank: _progress(early.get(rank), late.get(rank)) for rank in sorted(early.keys() | late.keys())}
+
+
+def _progress(a: RankState | None, b: RankState | None) -> Progress:
+    if b is not None and b.alive is False:
+        return "gone"
+    if a is None or b is None:
+        return "unknown"
+    if a.pid != b.pid or _moved(a, b):
+        return "slow"
+    if not (a.stack and b.stack):
+        return "unknown"
+    if a.stack == b.stack:
+        return "stuck"
+    # A library that polls while it waits changes its own frames only.
+    return "stuck" if own_frames(a.stack) == own_frames(b.stack) and own_frame(b.stack) is not None else "busy"
+
+
+def _moved(a: RankState, b: RankState) -> bool:
+    """A counter that both looks have differs."""
+    return any(b_value != a_value for a_value, b_value in _pairs(_counters(a), _counters(b)))
+
+
+def _counters(s: RankState) -> dict[tuple[str, str], int | None]:
+    groups = {(g.name, part): getattr(g, part) for g in s.groups for part in ("enqueued", "completed")}
+    return {**groups, ("", "step"): s.step}
+
+
+def _pairs(
+    a: Mapping[tuple[str, str], int | None], b: Mapping[tuple[str, str], int | None]
+) -> Iterator[tuple[int, int]]:
+    for key, value in a.items():
+        other = b.get(key)
+        if value is not None and other is not None:
+            yield value, other
+
+
+def progress_text(found: Mapping[int, Progress]) -> str:
+    """`stuck: 0-2,4-7; busy: 3`, the kinds in the order of concern."""
+    order: tuple[Progress, ...] = ("gone", "busy", "stuck", "slow", "unknown")
+    rows = ((kind, [rank for rank, now in found.items() if now == kind]) for kind in order)
+    return "; ".join(f"{kind}: {ranges(ranks, _RANGES)}" for kind, ranks in rows if ranks)
+
+
+def _by_rank(states: Iterable[RankState]) -> dict[int, RankState]:
+    """One state of each rank: of two, as after a restart, the later."""
+    found: dict[int, RankState] = {}
+    for state in states:
+        if state.rank is not None:
+            other = found.get(state.rank)
+            if other is None or (state.time or 0.0) >= (other.time or 0.0):
+                found[state.rank] = state
+    return found

@@ -1,0 +1,252 @@
+"""Answers that the records of many ranks and the verdict on them give by themselves.
+
+Only what the records show: a rank that was not read, or a counter that was not, answers nothing.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Callable, Sequence
+
+from dtdebug_taxonomy.frames import is_library, own_frame
+from dtdebug_taxonomy.ranks import Frame, RankState, spell
+from dtdebug_taxonomy.snapshot import Snapshot
+
+Answer = tuple[str, str] | None
+"""(value of the observation, why in words with ranks), or None where the snapshot does not tell."""
+
+_PARTED = ("skipped", "extra", "replaced")
+"""Verdicts by which the ranks ran different calls."""
+_WAITED_FOR = ("not_arrived", "gil_held", "fabric")
+"""Verdicts that are given only where ranks stand still, or stood still until the time was up."""
+_FEW = 6
+
+
+def manifestation(s: Snapshot) -> Answer:
+    """A hang: ranks wait, and nobody has ended; ranks that parted may as well have failed, unless they live."""
+    v = s.verdict
+    if v is None or v.kind in ("none", "dead") or not v.waiting or any(r.alive is False for r in s.ranks):
+        return None
+    live = any(r.rank in v.waiting and r.pending is not None for r in s.ranks)
+    return ("hang", f"{spell(v.waiting, _FEW)} waited, no rank has ended") if live or v.kind in _WAITED_FOR else None
+
+
+def failing_ranks(s: Snapshot) -> Answer:
+    """Whether one rank failed, some stand apart from the others, or all fare alike."""
+    v, ranks = s.verdict, [r for r in s.ranks if r.rank is not None]
+    if v is not None and v.kind == "fabric":
+        return "all", "every rank has arrived in the collective, and it does not end"
+    if v is not None and v.culprits:
+        if v.kind == "dead":
+            return ("one" if len(v.culprits) == 1 else "some"), f"{spell(v.culprits, _FEW)} ended first"
+        return "some", f"{spell(v.culprits, _FEW)} parted from the others"
+    raised = {r.exception for r in ranks}
+    if len(ranks) > 1 and len(raised) == 1 and "" not in raised and _complete(ranks):
+        return "all", f"{spell([r.rank or 0 for r in ranks], _FEW)} raised the same"
+    return None
+
+
+def equal_work_per_rank(s: Snapshot) -> Answer:
+    """Batches as the ranks count them, else the collectives as the verdict does."""
+    v = s.verdict
+    if words := uneven(s.ranks):
+        return "no", words
+    if v is not None and v.kind in _PARTED and v.culprits:
+        return "no", f"{spell(v.culprits, _FEW)} did not call the collectives that the others call"
+    if v is not None and v.kind == "fabric":
+        return "yes", "every rank is in the same collective"
+    return None
+
+
+def rank_conditional_code(s: Snapshot) -> Answer:
+    """Ranks that ran different calls although they have the same amount of data took different branches."""
+    v = s.verdict
+    if v is None or v.kind not in _PARTED or not v.culprits or uneven(s.ranks):
+        return None
+    where = next((f" ({site.function}, line {site.line})" for site in v.where if site.rank in v.culprits), "")
+    return "yes", f"{spell(v.culprits, _FEW)} ran other calls than the rest{where}"
+
+
+def versions_match_across_nodes(s: Snapshot) -> Answer:
+    """Packages that several ranks have imported; the same on one host says nothing about hosts."""
+    known = [r for r in s.ranks if r.versions and r.rank is not None]
+    for key in sorted({key for r in known for key in r.versions}):
+        values = _values(known, [r.versions.get(key, "") for r in known])
+        values.pop("", None)
+        if len(values) > 1:
+            rows = sorted(values.items(), key=lambda vr: len(vr[1]))
+            return "no", f"{key} " + ", ".join(f"{v} on {spell(r, _FEW)}" for v, r in rows[:3])
+    hosts = {r.host for r in known if r.host}
+    return ("yes", f"the same on {len(hosts)} hosts") if len(hosts) > 1 and len(known) == len(s.ranks) else None
+
+
+def device_usage(s: Snapshot) -> Answer:
+    """By the processes that NVML lists, else by what each rank was given to see."""
+    pids = {r.pid: r.rank for r in s.ranks if r.pid is not None and r.rank is not None}
+    held: dict[int, set[int]] = {}
+    for gpu in s.gpus:
+        for pid, _ in gpu.processes:
+            if pid in pids:
+                held.setdefault(pids[pid], set()).add(gpu.index)
+    if len(held) > 1 and len(held) == len(pids):
+        used = set.union(*held.values())
+        if len(used) == 1:
+            return "all_ranks_on_one", f"{spell(held, _FEW)} on GPU {min(used)}"
+        if extra := [rank for rank, gpus in held.items() if len(gpus) > 1]:
+            return "extra_contexts", f"{spell(extra, _FEW)} on more than one GPU"
+        if len(used) == len(held):
+            return "as_expected", f"{len(held)} ranks, each on its own GPU"
+    seen = Counter((r.host, r.environment.get("CUDA_VISIBLE_DEVICES", "")) for r in s.ranks if r.alive is not False)
+    for (host, devices), number in seen.items():
+        if number > 1 and devices.isdigit():
+            return "all_ranks_on_one", f"{number} ranks of host {host} see GPU {devices} only"
+    return None
+
+
+_DOING = (
+    ("torch/distributed/", "init_process_group rendezvous _new_process_group_helper new_group", "initializing"),
+    ("torch/nn/parallel/distributed.py", "__init__", "initializing"),
+    ("torch/distributed/fsdp/", "__init__ _init_param_handle_from_module _sync_module_states", "initializing"),
+    ("torch/distributed/checkpoint/", "save async_save save_state_dict", "saving_checkpoint"),
+    ("torch/serialization.py", "save", "saving_checkpoint"),
+    ("torch/distributed/checkpoint/", "load load_state_dict", "loading_checkpoint"),
+    ("torch/serialization.py", "load", "loading_checkpoint"),
+    ("torch/distributed/distributed_c10d.py", "destroy_process_group", "exiting"),
+    ("torch/autograd/", "backward _engine_run_backward", "training"),
+    ("torch/optim/", "step", "training"),
+)
+"""(part of a path, functions, what runs there) of PyTorch."""
+_CALLED = (
+    (r"(?:\w{0,30}_)?(?:evaluate|evaluation|validate|validation|eval|predict)(?:_\w{0,30})?", "evaluating"),
+    (r"(?:\w{0,30}_)?save(?:_\w{0,30})?", "saving_checkpoint"),
+    (r"(?:\w{0,30}_)?(?:load_checkpoint|resume|restore)(?:_\w{0,30})?", "loading_checkpoint"),
+    (r"(?:\w{0,30}_)?(?:train|fit)(?:_(?:step|epoch|one_epoch|loop|model|batch))?", "training"),
+)
+"""(name of a function of the user's, what runs there)."""
+
+
+def activity(s: Snapshot) -> Answer:
+    """What the ranks run that the verdict names, by library functions and by names of the user's own."""
+    v = s.verdict
+    by_rank = {r.rank: r for r in s.ranks if r.rank is not None and r.alive is not False}
+    chosen = [by_rank[rank] for rank in v.culprits if rank in by_rank] if v is not None else []
+    for states in (chosen, list(by_rank.values())):
+        told = {r.rank or 0: what for r in states if (what := _doing(r.stack))}
+        if told:
+            value, number = Counter(told.values()).most_common(1)[0]
+            if number * 2 > len(told):
+                return value, f"by the stack of {spell([r for r, what in told.items() if what == value], _FEW)}"
+    return None
+
+
+def _doing(stack: Sequence[Frame]) -> str:
+    """The innermost frame that tells; evaluation inside a training loop is evaluation."""
+    for frame in reversed(stack):
+        file = frame.file.replace("\\", "/")
+        if is_library(frame.file):
+            for place, functions, what in _DOING:
+                if place in file and frame.function in functions.split():
+                    return what
+        else:
+            for function, what in _CALLED:
+                if re.fullmatch(function, frame.function):
+                    return what
+    return ""
+
+
+def any_step_completed(s: Snapshot) -> Answer:
+    """By the step that ranks are in, else by collectives: without one no step of several ranks can end."""
+    steps = {r.rank: r.step for r in s.ranks if r.step is not None and r.rank is not None}
+    if steps and max(steps.values()) > 0:
+        most = max(steps, key=lambda rank: steps[rank])
+        return "yes", f"rank {most} is in step {steps[most]}"
+    groups = [g for r in s.ranks for g in r.groups if len(g.ranks) != 1]
+    finished = [g.completed for g in groups]
+    if finished and _complete(s.ranks) and all(number == 0 for number in finished):
+        return "no", "no collective has finished on any rank"
+    return None
+
+
+def nodes(s: Snapshot) -> Answer:
+    """One host, if every rank of the run is known to be there."""
+    hosts = {r.host for r in s.ranks}
+    if len(s.ranks) > 1 and _complete(s.ranks) and len(hosts) == 1 and "" not in hosts:
+        return "single", f"all {len(s.ranks)} ranks are on one host"
+    return None
+
+
+def backend(s: Snapshot) -> Answer:
+    """Of the group in which ranks wait, else of any group, as `cpu:gloo,cuda:nccl` names it."""
+    pending = {r.pending.group for r in s.ranks if r.pending is not None}
+    groups = [(r.rank, g) for r in s.ranks for g in r.groups]
+    for rank, g in sorted(groups, key=lambda row: row[1].name not in pending):
+        found = [name for name in ("nccl", "gloo", "mpi") if name in g.backend]
+        if len(found) == 1:
+            return found[0], f"group {g.desc or g.name} of rank {rank}"
+    return None
+
+
+def data_loader_workers(s: Snapshot) -> Answer:
+    """As the loader has it, else by the functions of PyTorch's loader: with workers it waits for them."""
+    for r in s.ranks:
+        if (number := r.facts.get("loader workers", "")).isdigit():
+            return ("several" if int(number) else "zero"), f"the loader of rank {r.rank} has {int(number)}"
+        for frame in r.stack:
+            file = frame.file.replace("\\", "/")
+            if file.endswith("torch/utils/data/dataloader.py") and frame.function in ("_try_get_data", "_get_data"):
+                return "several", f"rank {r.rank} waits for a worker of its loader"
+            if file.endswith("torch/utils/data/_utils/fetch.py"):
+                return "zero", f"rank {r.rank} itself fetches a batch"
+    return None
+
+
+def error_text_on_some_rank(s: Snapshot) -> Answer:
+    """A rank that ended by an exception has printed it."""
+    raised = [r.rank for r in s.ranks if r.exception and r.rank is not None]
+    return ("yes", f"{spell(raised, _FEW)} raised an exception") if raised else None
+
+
+SIGNALS: dict[str, Callable[[Snapshot], Answer]] = {
+    f.__name__: f
+    for f in (
+        manifestation, failing_ranks, equal_work_per_rank, rank_conditional_code, versions_match_across_nodes,
+        device_usage, activity, any_step_completed, nodes, backend, data_loader_workers, error_text_on_some_rank,
+    )
+}  # fmt: skip
+"""Observation -> its signal."""
+
+
+def _complete(states: Sequence[RankState]) -> bool:
+    """Every rank of the run is among the states."""
+    world = max((r.world_size or 0 for r in states), default=0)
+    return world > 0 and {r.rank for r in states} >= set(range(world))
+
+
+def uneven(states: Sequence[RankState]) -> str:
+    """Which ranks have another number of batches; only loaders of one loop or one data set are compared.
+
+    A rank that evaluates has another loader at hand than those that train.
+    """
+    for key in ("batches", "samples"):
+        known = [r for r in states if key in r.facts and r.rank is not None]
+        for alike in (_loop, lambda r: r.facts.get("dataset length", "")):
+            crowd, _ = Counter(map(alike, known)).most_common(1)[0] if known else ("", 0)
+            same = [r for r in known if crowd and alike(r) == crowd]
+            values = _values(same, [r.facts[key] for r in same])
+            if len(values) > 1:
+                rows = sorted(values.items(), key=lambda vr: (len(vr[1]), vr[1]))
+                return f"{key}: " + ", ".join(f"{v} on {spell(ranks, _FEW)}" for v, ranks in rows[:3])
+    return ""
+
+
+def _loop(r: RankState) -> str:
+    frame = own_frame(r.stack)
+    return f"{frame.file}:{frame.function}" if frame else ""
+
+
+def _values(states: Sequence[RankState], values: Sequence[str]) -> dict[str, list[int]]:
+    found: dict[str, list[int]] = {}
+    for state, value in zip(states, values, strict=True):
+        found.setdefault(value, []).append(state.rank or 0)
+    return found

@@ -1,0 +1,202 @@
+"""Verdicts from what PyTorch prints: real outputs of gloo jobs, and every rank's words put to the vote.
+
+The files in `printed/` are what jobs of two to four ranks printed under TORCH_DISTRIBUTED_DEBUG=DETAIL, or with a
+monitored barrier; paths are shortened.
+"""
+
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from dtdebug.clean import clean
+from dtdebug.cli import FOUND, main
+from dtdebug.logs import mismatch
+from dtdebug_taxonomy.ranks import CallSite, CollectiveRef
+from dtdebug_taxonomy.snapshot import Snapshot
+
+PRINTED = Path(__file__).parent / "printed"
+SIDE = (
+    "Rank {} is running collective: CollectiveFingerPrint(SequenceNumber={}, OpType={}, TensorShape=[{}], "
+    "TensorDtypes={}, TensorDeviceTypes=TensorOptions(dtype=float (default)))"
+)
+
+
+def of(text, **more):
+    """The verdict on a text."""
+    return mismatch.verdict(Snapshot(output=clean(text), **more))
+
+
+def printed(name):
+    """The verdict on a recorded output."""
+    return of((PRINTED / f"{name}.txt").read_text())
+
+
+@pytest.mark.parametrize(
+    ("name", "kind", "culprit"),
+    [
+        ("skip", "skipped", 2),
+        ("guard", "extra", 2),
+        ("size", "wrong_size", 2),
+        ("dtype", "wrong_dtype", 2),
+        ("sub", "wrong_size", 3),
+        ("late", "not_arrived", 2),
+        ("barrier", "not_arrived", 2),
+        ("raises", "dead", 2),
+        ("dead", "dead", 2),
+    ],
+)
+def test_the_rank_that_was_made_to_fail_is_named(name, kind, culprit):
+    """And what it did, though each rank accuses only the first other that differs."""
+    found = printed(name)
+
+    assert (kind, (culprit,)) == (found.kind, found.culprits)
+    assert found.summary.startswith(f"Rank {culprit} ")
+    assert culprit not in found.waiting
+    assert found.evidence
+
+
+def test_one_call_more_and_another_call_are_both_offered():
+    """A barrier in place of an all-reduce: without the source the text cannot tell them apart, and says so."""
+    found = printed("replaced")
+
+    assert (2,) == found.culprits
+    assert "replaced" in {found.kind, *(other.kind for other in found.alternatives)}
+    assert all(other.refute for other in found.alternatives)
+
+
+def test_the_verdict_says_where_and_what():
+    """Both call sites in the user's code, the collective of the others and its number."""
+    found = printed("skip")
+
+    assert CallSite(2, "/home/user/job.py", 33, "<module>") == found.where[0]
+    assert CallSite(0, "/home/user/job.py", 27, "<module>") == found.where[1]
+    assert CollectiveRef("all_reduce", 9) == found.collective
+    assert (0, 1, 3) == found.waiting
+    assert "all_gather #9 of [3] Float (job.py:33)" in found.summary
+
+
+def test_ranks_of_a_group_are_translated_to_ranks_of_the_job():
+    """In a group of ranks 1 to 3 PyTorch counts from 0: the line's prefix tells who speaks."""
+    found = printed("sub")
+
+    assert ((3,), (1, 2)) == (found.culprits, found.waiting)
+
+
+@pytest.mark.parametrize("name", ["two", "spawn"])
+def test_one_against_one_is_no_majority(name):
+    """Two ranks that differ, or one report alone: no rank is named."""
+    assert printed(name) is None
+
+
+def test_a_rank_that_waits_elsewhere_is_not_blamed_for_it():
+    """Rank 0 hangs in another collective and says so; that others wait for it makes it no culprit."""
+    assert printed("root") is None
+
+
+def test_a_silent_first_rank_is_named():
+    """All ranks wait for rank 0, which printed nothing: it never came to the barrier."""
+    reached = (
+        "[rank{0}]: RuntimeError: Rank {0} successfully reached monitoredBarrier, but received errors while waiting "
+        "for send/recv from rank 0."
+    )
+    text = "\n".join(reached.format(rank) for rank in (1, 2, 3))
+
+    assert ("not_arrived", (0,), (1, 2, 3)) == (of(text).kind, of(text).culprits, of(text).waiting)
+    assert of(text + "\n[rank0]: ValueError: no such file") is None
+
+
+def test_a_barrier_of_some_ranks_does_not_name_others():
+    """Rank 4 is the first of its group: its "Ranks 1" is not rank 1 of the job."""
+    assert of("[rank4]: RuntimeError: [Rank 0]: Ranks 1 failed to pass monitoredBarrier in 3000 ms") is None
+
+
+def test_a_desync_report_names_the_laggard():
+    """NCCL's own report of a time-out."""
+    report = """\
+  - To our best knowledge, the lagging/dead/mismatched ranks that caused the desync are:
+    - [1] finished collective #2411, but didn't join collective #2412 (count from 1)
+    #2412 started ranks:
+      [0, 2, 3] started ALLREDUCE
+"""
+    found = of(report)
+
+    assert ("not_arrived", (1,), (0, 2, 3)) == (found.kind, found.culprits, found.waiting)
+    assert CollectiveRef("all_reduce", 2412) == found.collective
+
+
+def watchdog(rank, op, seq=41, group="0"):
+    """What NCCL's watchdog prints on a time-out."""
+    return (
+        f"[rank{rank}]:[E ProcessGroupNCCL.cpp:607] [PG ID {group} PG GUID {group}(default_pg) Rank {rank}] Watchdog "
+        f"caught collective operation timeout: WorkNCCL(SeqNum={seq}, OpType={op}, NumelIn=8, NumelOut=8, "
+        "Timeout(ms)=600000) ran for 600029 milliseconds before timing out."
+    )
+
+
+def test_watchdogs_of_all_ranks_are_put_to_the_vote():
+    """Three time out in all_reduce, one in another collective of the same number."""
+    text = "\n".join(watchdog(r, "BROADCAST" if r == 1 else "ALLREDUCE") for r in range(4))
+
+    assert (1,) == of(text).culprits
+    assert of("\n".join(watchdog(r, "ALLREDUCE") for r in range(4))) is None
+
+
+def test_watchdogs_of_different_groups_are_not_compared():
+    """Ranks may wait in different groups without any fault of theirs."""
+    text = "\n".join(watchdog(r, "BROADCAST" if r == 1 else "ALLREDUCE", group=str(r == 1)) for r in range(4))
+
+    assert of(text) is None
+
+
+def side(rank, op="ALLREDUCE", shape="4", dtype="Float", seq=7):
+    """One half of a message of DETAIL mode."""
+    return SIDE.format(rank, seq, op, shape, dtype)
+
+
+@given(st.integers(3, 12), st.data())
+def test_whoever_differs_from_the_majority_is_named_whatever_the_order_of_messages(ranks, data):
+    """Each rank's message names itself and the first that differs; lines come in any order, some are lost."""
+    odd = data.draw(st.integers(0, ranks - 1))
+    kind, change = data.draw(st.sampled_from([("wrong_size", {"shape": "5"}), ("wrong_dtype", {"dtype": "Half"})]))
+    call = {r: side(r, **(change if r == odd else {})) for r in range(ranks)}
+    first = {r: (0 if odd else 1) if r == odd else odd for r in range(ranks)}
+    messages = [
+        f"[rank{r}]: RuntimeError: Detected mismatch between collectives on ranks. {call[r]}, but {call[first[r]]}."
+        for r in range(ranks)
+    ]
+    kept = data.draw(st.permutations(messages))[: data.draw(st.integers(2, ranks))]
+    found = of("\n".join(kept))
+    speakers = {r for r in range(ranks) if messages[r] in kept} - {odd}
+
+    if len(speakers) >= 2:
+        assert (kind, (odd,)) == (found.kind, found.culprits)
+        assert speakers <= set(found.waiting)
+    else:
+        assert found is None or found.culprits == (odd,)
+
+
+@given(st.text(st.sampled_from("Rank 0123[]#,:=()dmonitoredBarrier\n"), max_size=300))
+def test_any_text_is_read_without_failure(text):
+    """Output of a stranger's program: no verdict or one, never an error."""
+    for begin in ("Detected mismatch between collectives on ranks. ", "[Rank 0]: Ranks ", "Watchdog caught ", ""):
+        of(begin + text + " monitoredBarrier didn't join collective")
+
+
+def test_lines_are_those_of_the_whole_log():
+    """An excerpt knows where its lines stood."""
+    text = (PRINTED / "size.txt").read_text()
+    found = of(text, first_lines=((1, 1001),))
+
+    assert all(int(row.split(":")[0].removeprefix("line ")) > 1000 for row in found.evidence)
+
+
+def test_the_command_says_the_verdict_first(capsys):
+    """`dtdebug diagnose LOG` fills it in by itself."""
+    assert main(["diagnose", str(PRINTED / "size.txt")]) == FOUND
+    shown = capsys.readouterr().out
+
+    assert shown.startswith("dtdebug: Rank 2 is in all_reduce #9 of [5] Float (job.py:21) where ranks 0-1,3 are in")
+    assert "A communication operation fails during training (D.1.1)" in shown
+    assert "first seen on rank 2" in shown
