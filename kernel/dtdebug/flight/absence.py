@@ -42,7 +42,10 @@ def of_waits(records: Records) -> Verdict:
         return _absent(records, gone)  # gloo's dumps do not name the members of a group
     if stuck:
         return _fabric(records, stuck)
-    return _circle(records, waits.cycle())
+    circle = waits.cycle()
+    if circle:
+        return _circle(records, circle)
+    return nothing(records, "All ranks that have ended did so because of others; the first one left no trace.")
 
 
 def _absent(records: Records, sinks: Sequence[int]) -> Verdict:

@@ -232,7 +232,9 @@ class _Reader:
         return any(group == key[0] and seq > key[1] for group, seq in waiting)
 
     def _symbol(self, key: bytes, e: dict[str, Any]) -> int:
-        profiling = _text(e.get("profiling_name") or "?")
+        profiling = e["profiling_name"] or "?"
+        if not isinstance(profiling, str):
+            raise TypeError("the name of a call is text")
         backend, _, op = profiling.partition(":") if ":" in profiling else ("", "", profiling)
         self.made.backend = self.made.backend or clean(backend)[:20]
         match = _P2P.match(op)
@@ -329,13 +331,16 @@ def _groups(made: Program, raw: dict[str, Any]) -> None:
             first, *rest = symbol.outputs[0] or (0,)
             if tuple(rest) == symbol.inputs[0]:
                 made.sizes[made.names[index]] = first
+    by_id = {_text(number): name for name, number in made.ids.items()}
+    by_id |= {_text(number): name for number, name in local.items()}
+    progress = {by_id.get(_text(k), _text(k)): v for k, v in (status or {}).items() if isinstance(v, dict)}
+    # Parts of a batch look open for ever, and where only active entries are kept, the batch that has ended is missing.
+    idle = {n for n, row in progress.items() if 0 < _number(row, "enqueued") == _number(row, "completed")}
+    made.open = [o for o in made.open if o.peer is None or o.group not in idle]
     pending: dict[str, int] = {}
     for o in made.open:
         if o.peer is None and (o.group not in pending or o.seq < pending[o.group]):
             pending[o.group] = o.seq
-    by_id = {_text(number): name for name, number in made.ids.items()}
-    by_id |= {_text(number): name for number, name in local.items()}
-    progress = {by_id.get(_text(k), _text(k)): v for k, v in (status or {}).items() if isinstance(v, dict)}
     for name in dict.fromkeys([*told, *made.names, *(n for n in progress if n in told)]):
         desc, ranks = told.get(name, ("", ()))
         enqueued, completed = _number(progress.get(name), "enqueued"), _number(progress.get(name), "completed")

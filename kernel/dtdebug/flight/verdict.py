@@ -48,8 +48,10 @@ def verdict(programs: Mapping[int, Program], states: Sequence[RankState] = ()) -
 
 
 def _matters(d: Deviation, records: Records) -> bool:
-    """The rank stands still itself or others wait for it."""
-    return d.rank in records.waits.awaited or d.rank in records.waits.waiting
+    """The rank stands still, others wait for it, or it has ended."""
+    state = records.states.get(d.rank)
+    gone = state is not None and state.alive is False
+    return gone or d.rank in records.waits.awaited or d.rank in records.waits.waiting
 
 
 def _deviations(tables: Tables, records: Records) -> list[Deviation]:
