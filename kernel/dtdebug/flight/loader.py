@@ -28,6 +28,8 @@ _LARGEST = 1 << 30
 _MEMORY = 4 << 30
 """Bytes of address space that reading one dump may take: a few bytes of pickle can ask for any amount."""
 _MOST_FILES = 100_000
+_CHUNK = 1 << 20
+"""Bytes that the unpickler takes at once: from an unbuffered stream it reads each value by a call."""
 _DIGIT = ord("0")
 
 
@@ -164,7 +166,7 @@ class _Plain(pickle.Unpickler):
 
 def _unpickle(data: bytes) -> Any:
     with _bounded_memory():
-        return _Plain(io.BytesIO(data)).load()
+        return _Plain(io.BufferedReader(io.BytesIO(data), _CHUNK)).load()
 
 
 @contextmanager
