@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Sequence
 
 from dtdebug.flight.accounts import nothing
+from dtdebug.flight.program import P2P
 from dtdebug.flight.records import (
     Records,
     call_of,
@@ -18,7 +19,6 @@ from dtdebug.flight.records import (
     standing_still,
     where_now,
 )
-from dtdebug.flight.tables import P2P
 from dtdebug.flight.waits import Wait
 from dtdebug_taxonomy.ranks import Alternative, CollectiveRef, Kind, Verdict, spell
 

@@ -81,7 +81,7 @@ def of_deviations(records: Records, found: Sequence[Deviation], others: Sequence
         for d in [*(x for x in found if x.rank not in culprits), *others][:3]
     ]
     if not first.told:
-        twin: Kind = "extra" if first.kind == "replaced" else "replaced"
+        twin: Kind = "replaced" if first.kind == "extra" else "extra"
         alternatives.append(
             Alternative(
                 kind=twin,

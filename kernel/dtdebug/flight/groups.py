@@ -11,12 +11,13 @@ import re
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 
-from dtdebug.flight.program import Program
+from dtdebug.flight.program import P2P, Program
 from dtdebug_taxonomy.ranks import RankState
 
+DEFAULT = "0"
+"""The name of PyTorch's default group."""
 _ANONYMOUS = ("", "undefined", "default_pg")
 _PIPELINE = re.compile(r"(?i)(?:^|[_\W])(?:pp|pipe|pipeline)(?:$|[_\W])|pipeline")
-_P2P_OPS = ("send", "recv", "isend", "irecv", "coalesced")
 
 
 class Layout:
@@ -48,7 +49,7 @@ class Layout:
         found = {self.axes[g] for g, d in self.descriptions.items() if g in self.axes and _PIPELINE.search(d)}
         for p in programs.values():
             for index, name in enumerate(p.names):
-                if name in self.axes and any(p.symbol_table[s].op in _P2P_OPS for s in _used(p, index)):
+                if name in self.axes and any(p.symbol_table[s].op in P2P for s in _used(p, index)):
                     found.add(self.axes[name])
         whole = {self.axes[g] for g, m in self.members.items() if len(m) == self.world_size and g in self.axes}
         return found - whole
@@ -87,10 +88,13 @@ def _members(programs: Mapping[int, Program], states: Sequence[RankState]) -> di
             seen[name].add(rank)
     members = {name: tuple(sorted(ranks)) for name, ranks in seen.items()}
     members |= {name: ranks for name, ranks in told.items() if ranks}
-    if "0" in members and not told.get("0"):  # PyTorch's default group: all ranks, also those that left no dump
-        highest = max([*programs, *(s.rank for s in states if s.rank is not None)])
-        shown = max((p.sizes.get("0", 0) for p in programs.values()), default=0)
-        members["0"] = tuple(range(max(highest + 1, shown)))
+    if not told.get(DEFAULT) and (
+        DEFAULT in members or not members
+    ):  # PyTorch's default group: all ranks, also those that left no dump
+        highest = max([*programs, *(s.rank for s in states if s.rank is not None)], default=-1)
+        told_size = max((s.world_size or 0 for s in states), default=0)
+        shown = max((p.sizes.get(DEFAULT, 0) for p in programs.values()), default=0)
+        members[DEFAULT] = tuple(range(max(highest + 1, shown, told_size)))
         _complete(members, told, programs)
     return members
 
@@ -108,9 +112,9 @@ def _complete(
     for names in made_together.values():
         size = max(max(len(members[name]), shown.get(name, 0)) for name in names)
         short |= {name for name in names if len(members[name]) < size and not told.get(name)}
-    absent = set(members["0"]) - programs.keys() or {len(members["0"])}
+    absent = set(members[DEFAULT]) - programs.keys() or {len(members[DEFAULT])}
     if len(absent) == 1 and short and all(sum(n in short for n in names) < 2 for names in made_together.values()):
-        members["0"] = tuple(sorted({*members["0"], *absent}))
+        members[DEFAULT] = tuple(sorted({*members[DEFAULT], *absent}))
         for name in short:
             members[name] = tuple(sorted({*members[name], *absent}))
 

@@ -10,6 +10,7 @@ import marshal
 import re
 from array import array
 from collections.abc import Iterable
+from itertools import pairwise
 from operator import itemgetter
 from typing import Any, NamedTuple
 
@@ -22,6 +23,7 @@ _TIMES = 512
 """Latest entries whose times are kept."""
 _P2P = re.compile(r"(?P<op>send|recv)\s*(?P<here>\d+)\s*(?:->|<-)\s*(?P<there>\d+)")
 _BATCH = "coalesced"
+P2P = ("send", "recv", "isend", "irecv", _BATCH)
 _UNEVEN = ("alltoall", "all_to_all", "send", "recv", "coalesced", "allgatherv", "all_gather_v", "reduce_scatter_v")
 """Operations whose sizes may differ between the ranks that call them."""
 _ROOTED = ("gather", "scatter")
@@ -160,6 +162,9 @@ class _Reader:
 
     def read(self, entries: list[Any]) -> None:
         made = self.made
+        thinned = _thinned(entries)
+        if thinned:
+            entries = _without_ended_parts(entries)
         keep_from = len(entries) - _TIMES
         symbols, sites, names, local = self._symbols, self._sites, self._names, self._local
         add_symbol, add_order, add_seq, add_site = (
@@ -189,16 +194,10 @@ class _Reader:
                     site = sites.get(places)
                     if site is None:
                         site = self._site(places, frames)
-                except (
-                    TypeError,
-                    ValueError,
-                    KeyError,
-                    AttributeError,
-                    OverflowError,
-                ):  # a call without a place is one
+                except (TypeError, ValueError, KeyError, AttributeError, OverflowError):
                     site = self._site((), ())
                 seq = int(get("collective_seq_id") or get("seq_id") or 0)
-                add_seq(seq)
+                add_seq(int(get("p2p_seq_id") or 0) if get("is_p2p") else seq)
                 add_symbol(symbol)
                 add_order(index)
                 add_site(site)
@@ -211,9 +210,9 @@ class _Reader:
                 for column in (made.seqs, made.symbols, made.order, made.sites):
                     del column[shortest:]
         if entries and isinstance(entries[0], dict):
-            made.whole = entries[0].get("record_id", entries[0].get("id", 0)) == 0
+            made.whole = not thinned and entries[0].get("record_id", entries[0].get("id", 0)) == 0
         self._close_batches()
-        made.active_only = bool(entries) and len(made.open) == len(made.seqs) and not made.whole
+        made.active_only = thinned or (bool(entries) and len(made.open) == len(made.seqs) and not made.whole)
 
     def _close_batches(self) -> None:
         """The parts of a batch are never marked as ended: the entry of the whole batch, which follows them, is."""
@@ -309,6 +308,31 @@ def _word(value: Any) -> str:
     return clean(_text(value))[:30] if value else ""
 
 
+def _thinned(entries: list[Any]) -> bool:
+    """Entries have been left out in between: those of ended operations."""
+    first, last = (
+        e.get("record_id") if isinstance(e, dict) else None for e in (*entries[:1], *entries[-1:]) or (None, None)
+    )
+    return isinstance(first, int) and isinstance(last, int) and last - first >= len(entries)
+
+
+def _without_ended_parts(entries: list[Any]) -> list[Any]:
+    """The sends and receives of an ended batch look open for ever: they stand before a gap, where its entry was."""
+    read = [e for e in entries if isinstance(e, dict) and isinstance(e.get("record_id"), int)]
+    batches = {_batch(e) for e in read if _BATCH in _text(e.get("profiling_name"))}
+    gap = max((e["record_id"] for e, after in pairwise(read) if after["record_id"] > e["record_id"] + 1), default=-1)
+    return [
+        e
+        for e in read
+        if e["record_id"] > gap or not _P2P.search(_text(e.get("profiling_name"))) or _batch(e) in batches
+    ]
+
+
+def _batch(e: dict[str, Any]) -> tuple[str, str]:
+    """What the entries of one batch have in common."""
+    return _text(e.get("pg_id")), _text(e.get("p2p_seq_id"))
+
+
 def _groups(made: Program, raw: dict[str, Any]) -> None:
     """Members and progress of each group, from what the dump tells of it and from the entries."""
     config = raw.get("pg_config") if isinstance(raw.get("pg_config"), dict) else {}
@@ -321,8 +345,9 @@ def _groups(made: Program, raw: dict[str, Any]) -> None:
         if isinstance(about, dict) and name != ""  # gloo's only entry: the latest group, without a name
     }
     highest: dict[int, int] = {}
-    for index, seq in zip(made.order, made.seqs, strict=True):
-        if seq > highest.get(index, 0):
+    passing = {number for number, symbol in enumerate(made.symbol_table) if symbol.op in P2P}
+    for index, seq, number in zip(made.order, made.seqs, made.symbols, strict=True):
+        if seq > highest.get(index, 0) and number not in passing:
             highest[index] = seq
     reached = {made.names[index]: seq for index, seq in highest.items()}
     for index, number in {*zip(made.order, made.symbols, strict=True)}:

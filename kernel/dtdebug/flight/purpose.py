@@ -10,7 +10,8 @@ from collections import defaultdict
 from collections.abc import Sequence
 
 from dtdebug.flight.align import first_difference
-from dtdebug.flight.tables import P2P, Aligned, Tables
+from dtdebug.flight.program import P2P
+from dtdebug.flight.tables import Aligned, Tables
 
 _DEPTH = 64
 """Times that a role is divided."""

@@ -7,12 +7,11 @@ from collections.abc import Mapping, Sequence
 from itertools import compress
 
 from dtdebug.flight.groups import Layout
-from dtdebug.flight.program import Program, Symbol
+from dtdebug.flight.program import P2P, Program, Symbol
 from dtdebug_taxonomy.ranks import Frame
 
 _AXIS = 1 << 20
 """A token is axis * _AXIS + number of the call."""
-P2P = ("send", "recv", "isend", "irecv", "coalesced")
 
 
 class Aligned:
@@ -94,29 +93,31 @@ class Tables:
 
     def of_role(self, ranks: Sequence[int]) -> Aligned:
         """The calls of ranks of one role over all their groups, in program order."""
-        begin: dict[int, int] = {}
+        begin: dict[tuple[int, bool], int] = {}
         columns = {}
         for rank in ranks:
             p = self.programs[rank]
             axes = [self.layout.axes.get(name, 0) for name in p.names]
-            first: dict[int, int] = {}
+            passing = [self.calls[call].op in P2P for call in self._translated[rank]] if not p.whole else []
+            first: dict[tuple[int, bool], int] = {}
             if not p.whole:
-                if not p.active_only:
-                    for index, seq in zip(p.order, p.seqs, strict=True):
-                        first.setdefault(axes[index], seq)
-                        if len(first) == len(axes):
-                            break
+                for place, (index, seq, p2p) in enumerate(zip(p.order, p.seqs, passing, strict=True)):
+                    if p2p or not p.active_only:
+                        # Of a batch that the buffer's end cuts, one rank may have more left than another.
+                        first.setdefault((axes[index], p2p), seq + (p2p and not place))
                 for name, g in p.groups.items():
-                    first.setdefault(self.layout.axes.get(name, 0), g.completed + 1)
-            for axis, seq in first.items():
-                begin[axis] = max(begin.get(axis, 0), seq)
+                    first.setdefault((self.layout.axes.get(name, 0), False), g.completed + 1)
+            for key, seq in first.items():
+                begin[key] = max(begin.get(key, 0), seq)
             columns[rank] = axes
         aligned = Aligned()
         for rank, axes in columns.items():
             p, calls = self.programs[rank], self._translated[rank]
             kept: Sequence[int] = range(len(p.order))
             if begin:
-                kept = [i for i in kept if p.seqs[i] >= begin.get(axes[p.order[i]], 0)]
+                kept = [
+                    i for i in kept if p.seqs[i] >= begin.get((axes[p.order[i]], self.calls[calls[i]].op in P2P), 0)
+                ]
             high = [axis * _AXIS for axis in axes]
             aligned.add(rank, array("Q", [high[p.order[i]] + calls[i] for i in kept]), kept)
         return aligned

@@ -6,12 +6,11 @@ from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
-from dtdebug.flight.groups import Layout
-from dtdebug.flight.program import Open, Program
-from dtdebug.flight.tables import P2P
+from dtdebug.flight.groups import DEFAULT, Layout
+from dtdebug.flight.program import P2P, Open, Program
 from dtdebug_taxonomy.ranks import Operation, RankState
 
-_P2P = ("send", "recv", "isend", "irecv")
+_PAIRS = ("send", "recv", "isend", "irecv")
 
 
 class Wait(NamedTuple):
@@ -66,24 +65,20 @@ class Waits:
 
     def _live(self, rank: int, pending: Operation, *, recorded: bool) -> None:
         """What the rank's own stack says, where the recorder keeps no entry: gloo's send and recv, old versions."""
-        if pending.op in _P2P and pending.peer is not None:
-            group = pending.group
+        group = pending.group or DEFAULT
+        if pending.op in _PAIRS and pending.peer is not None:
             there = self._states.get(pending.peer)
             other = there.pending if there is not None else None
-            met = other is not None and other.op in _P2P and other.peer == rank and other.op[-4:] != pending.op[-4:]
+            met = other is not None and other.op in _PAIRS and other.peer == rank and other.op[-4:] != pending.op[-4:]
             awaited = frozenset() if met else frozenset({pending.peer})
             self.waits.append(Wait(rank, group, pending.op, pending.seq, None, awaited))
-        elif not recorded and pending.op not in _P2P:
-            members = self._layout.members.get(pending.group, ())
-            there_too = {
-                m
-                for m in members
-                if (s := self._states.get(m)) is not None
-                and s.pending is not None
-                and (s.pending.group, s.pending.seq) == (pending.group, pending.seq)
+        elif not recorded and pending.op not in _PAIRS:
+            members = self._layout.members.get(group, ())
+            met_there = {
+                m for m in members if (s := self._states.get(m)) is not None and _alike(s.pending, group, pending.seq)
             }
-            awaited = frozenset(set(members) - there_too - {rank})
-            self.waits.append(Wait(rank, pending.group, pending.op, pending.seq, None, awaited))
+            awaited = frozenset(set(members) - met_there - {rank})
+            self.waits.append(Wait(rank, group, pending.op, pending.seq, None, awaited))
 
     def _peer(self, rank: int, group: str, op: str, peer: int, position: int) -> None:
         """A point-to-point operation waits for its other half, which the other side keeps open too."""
@@ -113,7 +108,7 @@ class Waits:
             p = self._programs.get(m)
             if p is None:
                 state = self._states.get(m)
-                if state is None or state.alive is False or not self._same(state, o):
+                if state is None or state.alive is False or not _alike(state.pending, o.group, o.seq):
                     missing.add(m)
             elif p.reached(o.group) < o.seq:
                 missing.add(m)
@@ -122,11 +117,6 @@ class Waits:
                 if mine is not None:
                     (started if mine.started else idle).add(m)
         return frozenset(missing), frozenset(started), frozenset(idle)
-
-    @staticmethod
-    def _same(state: RankState, o: Open) -> bool:
-        pending = state.pending
-        return pending is not None and pending.group == o.group and pending.seq in (None, o.seq)
 
     def pull(self, rank: int) -> int:
         """How many ranks wait for a rank."""
@@ -144,6 +134,13 @@ class Waits:
         reach = {rank: _reachable(edges, rank) for rank in edges}
         circles = [sorted(o for o in reach[r] if r in reach.get(o, ())) for r in edges if r in reach[r]]
         return min(circles, key=len, default=[])
+
+
+def _alike(pending: Operation | None, group: str, seq: int | None) -> bool:
+    """The stack shows a collective that may be this one; what it leaves open does not speak against it."""
+    if pending is None or pending.op in _PAIRS:
+        return False
+    return (pending.group or DEFAULT) == group and (None in (pending.seq, seq) or pending.seq == seq)
 
 
 def _reachable(edges: Mapping[int, set[int]], start: int) -> set[int]:
