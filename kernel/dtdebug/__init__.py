@@ -10,10 +10,11 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from dtdebug.capture import capture
+    from dtdebug.ranks.agent import arm
     from dtdebug_taxonomy.diagnosis import Diagnosis
     from dtdebug_taxonomy.snapshot import Snapshot
 
-__all__ = ["Diagnosis", "Snapshot", "capture", "diagnose", "load_ipython_extension", "unload_ipython_extension"]
+__all__ = ["Diagnosis", "Snapshot", "arm", "capture", "diagnose", "load_ipython_extension", "unload_ipython_extension"]
 
 
 def load_ipython_extension(shell: Any) -> None:
@@ -49,7 +50,11 @@ def diagnose(
 
 
 def __getattr__(name: str) -> Any:
-    """`capture`, `Snapshot` and `Diagnosis` are imported when they are first used."""
+    """`arm`, `capture`, `Snapshot` and `Diagnosis` are imported when they are first used."""
+    if name == "arm":
+        from dtdebug.ranks.agent import arm
+
+        return arm
     if name == "capture":
         from dtdebug.capture import capture
 

@@ -89,10 +89,17 @@ def parser() -> argparse.ArgumentParser:
     explain.set_defaults(run=_explain)
 
     report = commands.add_parser("report", help="a Markdown report of the last failure that was diagnosed, or of a log")
-    report.add_argument("log", nargs="?", metavar="FILE|-", help="what the program printed")
+    report.add_argument(
+        "log", nargs="?", metavar="FILE|-|RUN", help="what the program printed; a run's folder becomes one archive"
+    )
+    report.add_argument("--dumps", action="store_true", help="with RUN: take in the flight-recorder dumps as they are")
     report.add_argument("--situation", default="", metavar="TEXT", help="what you see, in plain words")
     report.add_argument("--format", choices=("markdown", "json"), default="markdown")
     report.set_defaults(run=_report)
+
+    from dtdebug import cli_ranks
+
+    cli_ranks.add(commands)
     return top
 
 
@@ -111,8 +118,10 @@ class _Tee:
 
 def _snapshot(log: str | None, situation: str, *, tee: bool = False) -> Any:
     """A snapshot of a log and a description."""
+    import msgspec
+
     from dtdebug.clean import clean
-    from dtdebug.logs import reader
+    from dtdebug.logs import mismatch, reader
     from dtdebug_taxonomy.snapshot import Snapshot
 
     if log is None:
@@ -125,9 +134,10 @@ def _snapshot(log: str | None, situation: str, *, tee: bool = False) -> Any:
     if log is not None and not excerpt.text.strip() and not situation:
         name = "standard input" if log == "-" else log
         raise UsageError(f"{name}: is empty; describe what you see with --situation, or run `dtdebug wizard`")
-    return Snapshot(
+    snapshot = Snapshot(
         situation=clean(situation), output=clean(excerpt.text), source=log or "", first_lines=excerpt.first_lines
     )
+    return msgspec.structs.replace(snapshot, verdict=mismatch.verdict(snapshot))
 
 
 def _answers(pairs: Sequence[str]) -> dict[str, str]:
@@ -180,7 +190,7 @@ def _diagnose(options: argparse.Namespace) -> int:
         print("dtdebug: nothing here is recognised as a fault of distributed training.")
         print("  Describe what you see (--situation TEXT), or let `dtdebug wizard` ask.")
     else:
-        print(to_text(d))
+        print(to_text(d, verdict=snapshot.verdict))
     return FOUND if d.recognised or d.verdict != "unknown" else NOTHING
 
 
@@ -261,6 +271,10 @@ def _report(options: argparse.Namespace) -> int:
     from dtdebug_taxonomy.knowledge import load
     from dtdebug_taxonomy.render import to_markdown
 
+    if options.log and Path(options.log).is_dir():
+        from dtdebug import cli_ranks
+
+        return cli_ranks.send(Path(options.log), dumps=options.dumps)
     if options.log is None and not options.situation:
         last = Last.load()
         if last is None:

@@ -113,7 +113,14 @@ def _evidence(knowledge: Knowledge, e: Evidence) -> Iterator[str]:
     yield e.means
     yield ""
     yield f"Role: {e.role}." + (" One-process programs print it too." if e.generic else "")
-    for title, patterns in (("Printed as", e.text), ("Raised as", e.exception), ("Said as", e.says)):
+    ways = {
+        "Printed as": e.text,
+        "Raised as": e.exception,
+        "Said as": e.says,
+        "Verdict on the ranks": e.verdict,
+        "A rank that the others wait for stands in": e.stack,
+    }
+    for title, patterns in ways.items():
         if patterns:
             yield from ("", f"{title}:", *(f"- `{p}`" for p in patterns))
     if e.symptoms:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import sys
+import threading
 from typing import Any
 
 from dtdebug import failed
@@ -32,6 +33,10 @@ class Extension:
         """The wizard's session about it, once something was answered."""
         self.wizard: Any = None
         """The wizard's widgets that are on the screen, or None."""
+        self.live: Any = None
+        """What arms this kernel and its ranks."""
+        self._thread = threading.get_ident()
+        """The thread that runs cells: those of subshells are no failures of the cell that hangs meanwhile."""
         self._children = os.times()[2:4]
         """CPU time of ended child processes when the cell began."""
         self._shown: tuple[Any, dict[str, Any]] | None = None
@@ -41,8 +46,15 @@ class Extension:
 
     def install(self) -> None:
         """Registers the hooks and the magic."""
+        from dtdebug.live.armed import Live
         from dtdebug.magic import register
 
+        self.live = Live(self.shell, self.tail.so_far)
+        self._thread = self.live.thread
+        try:
+            self.live.begin()
+        except Exception as error:  # a notebook without armed ranks is better than one without an extension
+            self.report_own(error)
         self.shell.events.register("pre_run_cell", self.before)
         self.shell.events.register("post_run_cell", self.after)
         self.tail.attach()
@@ -54,17 +66,26 @@ class Extension:
             if hook in self.shell.events.callbacks[event]:
                 self.shell.events.unregister(event, hook)
         self.tail.detach()
+        self.live.end()
         self.shell.magics_manager.magics["line"].pop("dtdebug", None)
 
     def before(self, info: Any = None) -> None:
         """A cell begins."""
+        if threading.get_ident() != self._thread:
+            return
+        if self.live is not None:
+            self.live.cell_begins(info)
         self.tail.clear()
         self._children = os.times()[2:4]
         self._shown = None
 
     def after(self, result: Any = None) -> None:
         """A cell has ended: diagnose it if it failed, and never raise."""
+        if threading.get_ident() != self._thread:
+            return
         try:
+            if self.live is not None:
+                self.live.cell_ends()
             exception = None
             if result is not None:
                 exception = result.error_in_exec if result.error_in_exec is not None else result.error_before_exec
@@ -79,6 +100,10 @@ class Extension:
                 exception = last  # shown, but swallowed by %run, %%capture or repr
             self._seen = id(last)
             self._look(exception, result)
+            if isinstance(exception, KeyboardInterrupt) and not self.quiet:
+                from dtdebug.live import verbs
+
+                verbs.interrupted(self)
         except BaseException as error:
             self.report_own(error)
 

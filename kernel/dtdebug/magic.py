@@ -16,6 +16,8 @@ USAGE = """%dtdebug                     the wizard, with everything that was mea
 %dtdebug ask                 the next question
 %dtdebug answer KEY VALUE    answers it (or any other: %dtdebug explain KEY lists the values)
 %dtdebug say TEXT            tell in plain words what you see
+%dtdebug state               all ranks: where each is, its groups, its memory, who else is on the devices
+%dtdebug hang                which rank the others wait for, and where (in a subshell while a cell hangs)
 %dtdebug explain [NAME]      a symptom code, fix pattern, evidence or observation
 %dtdebug report [FILE]       a Markdown report to paste into an issue
 %dtdebug resume              the wizard where it was before the kernel was restarted
@@ -57,6 +59,10 @@ def _session(extension: Extension) -> Session:
     from dtdebug.wizard.session import Session
     from dtdebug_taxonomy.snapshot import Snapshot
 
+    if extension.snapshot is None:
+        from dtdebug.live.verbs import after_death
+
+        extension.snapshot = after_death(extension)
     open_one: Session | None = extension.wizard.session if extension.wizard is not None else extension.session
     return open_one or Session(snapshot=extension.snapshot or Snapshot())
 
@@ -159,6 +165,18 @@ def _report(extension: Extension, rest: list[str]) -> None:
         print(text)
 
 
+def _state(extension: Extension, rest: list[str]) -> None:
+    from dtdebug.live.verbs import tell
+
+    tell(extension, "state")
+
+
+def _hang(extension: Extension, rest: list[str]) -> None:
+    from dtdebug.live.verbs import tell
+
+    tell(extension, "hang")
+
+
 def _off(extension: Extension, rest: list[str]) -> None:
     extension.quiet = True
     print("dtdebug: quiet; %dtdebug on turns it on again")
@@ -184,6 +202,8 @@ _VERBS: dict[str, Callable[[Extension, list[str]], None]] = {
     "ask": _ask,
     "answer": _answer,
     "say": _say,
+    "state": _state,
+    "hang": _hang,
     "explain": _explain,
     "report": _report,
     "resume": _resume,

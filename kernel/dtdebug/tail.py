@@ -59,6 +59,15 @@ class Tail:
         self.settle()
         return "".join(self._parts)[-LIMIT:]
 
+    def so_far(self) -> str:
+        """What has come in by now; from any thread, while the cell runs."""
+        for _ in range(_PAUSES):
+            try:
+                return "".join(self._parts)[-LIMIT:]
+            except RuntimeError:  # the IO thread has added to it
+                continue
+        return ""
+
     def settle(self) -> None:
         """Waits shortly for output of child processes: a thread reads it from a pipe, so it comes late."""
         self.flush()

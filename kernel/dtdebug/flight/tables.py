@@ -10,6 +10,7 @@ from dtdebug.flight.groups import Layout
 from dtdebug.flight.program import P2P, Program, Symbol
 from dtdebug_taxonomy.ranks import Frame
 
+_NEVER = 1 << 62
 _AXIS = 1 << 20
 """A token is axis * _AXIS + number of the call."""
 
@@ -102,9 +103,11 @@ class Tables:
             first: dict[tuple[int, bool], int] = {}
             if not p.whole:
                 for place, (index, seq, p2p) in enumerate(zip(p.order, p.seqs, passing, strict=True)):
-                    if p2p or not p.active_only:
+                    if not p.active_only:
                         # Of a batch that the buffer's end cuts, one rank may have more left than another.
                         first.setdefault((axes[index], p2p), seq + (p2p and not place))
+                    elif p2p:  # which of them have ended is not told for each
+                        first[axes[index], p2p] = _NEVER
                 for name, g in p.groups.items():
                     first.setdefault((self.layout.axes.get(name, 0), False), g.completed + 1)
             for key, seq in first.items():

@@ -50,13 +50,15 @@ def _number(variables: Mapping[str, str], *names: str) -> int | None:
     return None
 
 
-def rank_state(variables: Mapping[str, str] = os.environ) -> RankState | None:
+def rank_state(variables: Mapping[str, str] = os.environ, *, memory: bool = True) -> RankState | None:
     """Rank, world size and backend of this process, or None if it is no rank.
 
-    Starts no collective and initialises no device: only local attributes are read.
+    Starts no collective and initialises no device: only local attributes are read. `memory` asks the device's
+    allocator, which waits while another thread allocates: not for a process that may stand still.
     """
     distributed: Any = sys.modules.get("torch.distributed")
-    initialized = bool(distributed and distributed.is_available() and distributed.is_initialized())
+    # While torch is being imported, or built without it, the module is there and the function is not.
+    initialized = bool(getattr(distributed, "is_initialized", bool)())
     world = _number(variables, "WORLD_SIZE", "OMPI_COMM_WORLD_SIZE", "HOROVOD_SIZE", "SLURM_NTASKS")
     if not initialized and world is None:
         return None
@@ -73,7 +75,7 @@ def rank_state(variables: Mapping[str, str] = os.environ) -> RankState | None:
         pid=os.getpid(),
         backend=str(distributed.get_backend()) if initialized else "",
         initialized=initialized,
-        device_memory=_device_memory(),
+        device_memory=_device_memory() if memory else None,
     )
 
 

@@ -99,6 +99,10 @@ class RunFolder:
             if record is not None:
                 yield record
 
+    def record(self, pid: int) -> RankState | None:
+        """The record of one process, if it can be read."""
+        return _read(self.ranks / f"{pid}.json", RankState)
+
     def requested(self) -> int:
         """How often dumps and stacks have been asked for."""
         try:

@@ -1,0 +1,214 @@
+"""Asks a kernel from a terminal: by its control channel, and from outside where it does not answer."""
+
+from __future__ import annotations
+
+import time
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from dtdebug.live import control, journal, show
+from dtdebug.live.cells import INVENTED
+from dtdebug.live.here import Here
+from dtdebug.live.journal import Entry
+from dtdebug.live.look import TIMEOUT, Kind, Seen, conclude
+from dtdebug.ranks.folder import RunFolder
+from dtdebug_taxonomy.ranks import Frame, RankState, Verdict
+
+_NOTICE = 1.0
+"""Seconds in which a kernel whose interpreter is free answers a plain request."""
+_SILENT = "kernel {pid} does not answer: a thread keeps the interpreter lock, it is stopped, or dtdebug is not loaded"
+_CONNECTION_LIMIT = 10_000
+_STRANGER = 1.5
+"""Seconds to wait for a kernel of which no journal tells that it is armed."""
+
+
+class Answer(msgspec.Struct, frozen=True, kw_only=True):
+    """What a kernel, or a look at it from outside, says."""
+
+    ranks: tuple[RankState, ...] = ()
+    verdict: Verdict | None = None
+    text: str = ""
+    road: str = ""
+    """`control channel`, or `outside` where the kernel did not answer."""
+
+
+class _Reply(msgspec.Struct, frozen=True, kw_only=True):
+    """The content of `dtdebug_reply`."""
+
+    status: str
+    text: str = ""
+    ranks: tuple[RankState, ...] = ()
+    verdict: Verdict | None = None
+
+
+def ask_kernel(target: str, kind: Kind = "hang", timeout: float = TIMEOUT) -> Answer | None:
+    """Asks the kernel of a connection file, a kernel id or a process id; None where the target is no kernel."""
+    file = connection_file(target)
+    if file is None:
+        return None
+    pid = kernel_pid(file)
+    if pid is None and target.isdecimal():
+        pid = int(target)
+    folder, entry = _armed(file, pid)
+    reply = _by_channel(file, kind, timeout, armed=folder is not None)
+    if reply is not None and reply.status == "ok":
+        return Answer(ranks=reply.ranks, verdict=reply.verdict, text=reply.text, road="control channel")
+    if pid is None:
+        return Answer(text=f"dtdebug: the kernel of {file.name} does not answer, and its process was not found here")
+    return _from_outside(pid, folder, entry, kind, timeout)
+
+
+def connection_file(target: str) -> Path | None:
+    """The connection file that a target names, or None."""
+    path = Path(target)
+    if _is_connection(path):
+        return path.resolve()
+    if target.isdecimal():
+        return _file_of(int(target))
+    try:
+        from jupyter_client.connect import find_connection_file
+        from jupyter_core.paths import jupyter_runtime_dir
+    except ImportError:
+        return None
+    try:
+        return Path(find_connection_file(target, path=[".", jupyter_runtime_dir()]))
+    except OSError:
+        return None
+
+
+def _is_connection(path: Path) -> bool:
+    """The file tells how to reach a kernel: jobs have files of JSON among their arguments, too."""
+    try:
+        if path.suffix != ".json" or not path.is_file() or path.stat().st_size > _CONNECTION_LIMIT:
+            return False
+        content = msgspec.json.decode(path.read_bytes())
+    except (OSError, ValueError):
+        return False
+    return isinstance(content, dict) and {"control_port", "key"} <= content.keys()
+
+
+def _file_of(pid: int) -> Path | None:
+    """The connection file among the arguments of a process."""
+    import psutil
+
+    with suppress(psutil.Error, OSError):
+        for word in psutil.Process(pid).cmdline():
+            path = Path(word.partition("=")[2] or word)
+            if _is_connection(path):
+                return path
+    return None
+
+
+def kernel_pid(file: Path) -> int | None:
+    """The process that was started with a connection file."""
+    import psutil
+
+    found = None
+    for process in psutil.process_iter(["cmdline", "ppid"]):
+        if any(word.endswith(file.name) for word in process.info["cmdline"] or ()):
+            found = process.pid if found is None or process.info["ppid"] != found else found  # its forked ranks follow
+    return found
+
+
+def _armed(file: Path, pid: int | None) -> tuple[RunFolder | None, Entry | None]:
+    """The folder that an armed kernel has made, and the cell that it runs."""
+    for path, entry in journal.entries():
+        if entry.kernel == file.name and pid in (None, entry.pid):
+            return RunFolder(path), entry
+    return None, None
+
+
+def _by_channel(file: Path, kind: Kind, timeout: float, *, armed: bool) -> _Reply | None:
+    """The kernel's reply; None if it does not answer, is not armed, or no client is installed."""
+    try:
+        from jupyter_client.blocking.client import BlockingKernelClient
+    except ImportError:
+        return None
+    client = BlockingKernelClient(connection_file=str(file))
+    try:
+        client.load_connection_file()
+        client.start_channels(shell=False, iopub=False, stdin=False, hb=False, control=True)
+        request = client.session.msg(control.REQUEST, {"kind": kind, "timeout": timeout})
+        client.control_channel.send(request)
+        client.control_channel.send(client.session.msg("kernel_info_request", {}))
+        content = _reply(client, request["header"]["msg_id"], timeout + 2.0 if armed else _STRANGER)
+        return msgspec.convert(content, _Reply) if content is not None else None
+    except (OSError, ValueError, KeyError, msgspec.ValidationError):
+        return None
+    finally:
+        client.stop_channels()
+
+
+def _reply(client: Any, request: str, timeout: float) -> dict[str, Any] | None:
+    """The content of the reply to a request; given up early where not even a plain request is answered."""
+    from queue import Empty
+
+    begin, heard = time.monotonic(), False
+    while True:
+        left = begin + (timeout if heard else _NOTICE) - time.monotonic()
+        if left <= 0:
+            return None
+        try:
+            message = client.control_channel.get_msg(timeout=left)
+        except Empty:
+            continue
+        heard = True
+        if message["parent_header"].get("msg_id") == request:
+            content: dict[str, Any] = message["content"]
+            return content
+
+
+def _from_outside(pid: int, folder: RunFolder | None, entry: Entry | None, kind: Kind, timeout: float) -> Answer:
+    """What can be seen of a kernel that does not answer: its stack, its ranks, who waits for whom."""
+    from dtdebug.live.jobs import ranks_below
+    from dtdebug.ranks import gather
+
+    begin = time.monotonic()
+    stack, why = _stack(pid, folder, begin + timeout)
+    pids = ranks_below(pid)
+    states = tuple(gather.gather(folder, pids=pids, timeout=timeout)) if folder or pids else ()
+    verdict, notes = conclude(folder, states, "") if kind == "hang" else (None, ())
+    seen = Seen(
+        kind=kind,
+        here=Here(stack=_cell(stack, entry)),
+        ranks=states,
+        verdict=verdict,
+        notes=(_SILENT.format(pid=pid), *([why] if why else []), *notes),
+        seconds=time.monotonic() - begin,
+    )
+    return Answer(ranks=states, verdict=verdict, text=show.text(seen), road="outside")
+
+
+def _stack(pid: int, folder: RunFolder | None, deadline: float) -> tuple[tuple[Frame, ...], str]:
+    """(stack, why there is none): through py-spy, else the announced file, for a signal can end a system call."""
+    from dtdebug.ranks import outside
+
+    reasons = []
+    try:
+        return outside.spy(pid, deadline).stack, ""
+    except outside.OutsideError as error:
+        reasons.append(str(error))
+    file = folder.stacks / f"{pid}.txt" if folder else None
+    if file is not None and file.is_file():
+        try:
+            return outside.traceback(pid, file, max(deadline, time.monotonic() + 0.5)), ""
+        except outside.OutsideError as error:
+            reasons.append(f"faulthandler: {error}")
+    return (), "; ".join(reasons)
+
+
+def _cell(stack: tuple[Frame, ...], entry: Entry | None) -> tuple[Frame, ...]:
+    """The stack from the running cell on, by the number and the text that the journal has of it."""
+    begin = next((i for i, frame in enumerate(stack) if INVENTED.fullmatch(frame.file)), None)
+    if begin is None or entry is None:
+        return stack[begin or 0 :]
+    lines = entry.source.splitlines()
+    return tuple(
+        Frame(f"cell In[{entry.number}]", f.line, f.function, lines[f.line - 1].strip() if f.line <= len(lines) else "")
+        if f.file == stack[begin].file
+        else f
+        for f in stack[begin:]
+    )

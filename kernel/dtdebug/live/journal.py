@@ -1,0 +1,118 @@
+"""What a kernel was running, in a file that outlives it: a death by signal runs no hook.
+
+The file is mapped into memory, so that noting a cell is a copy of some bytes and not a write.
+"""
+
+from __future__ import annotations
+
+import mmap
+import os
+import shutil
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import msgspec
+
+from dtdebug import state
+from dtdebug.clean import clean
+
+NAME = "journal"
+"""File in the run's folder; its presence tells that a kernel made the folder."""
+_SIZE = 4096
+_KEPT = 7 * 24 * 3600.0
+"""Seconds for which the folder of a kernel that has died is kept."""
+
+
+class Entry(msgspec.Struct, frozen=True, kw_only=True):
+    """The cell that a kernel ran last."""
+
+    running: bool
+    """It had not ended when this was noted."""
+    pid: int
+    kernel: str
+    """Name of the kernel's connection file, which stays when the kernel is restarted."""
+    number: int
+    begun: float
+    source: str
+
+
+class Journal:
+    """The journal of this kernel."""
+
+    def __init__(self, folder: Path, kernel: str) -> None:
+        """Makes the file; raises OSError."""
+        handle = os.open(folder / NAME, os.O_RDWR | os.O_CREAT, 0o600)
+        try:
+            os.ftruncate(handle, _SIZE)
+            self._map = mmap.mmap(handle, _SIZE)
+        finally:
+            os.close(handle)
+        self._head = f"1\n{os.getpid()}\n{kernel}\n".encode(errors="replace")
+        self.begins(0, "")
+        self.ends()
+
+    def begins(self, number: int, source: str) -> None:
+        """A cell begins."""
+        data = b"%b%d\n%d\n%b\0" % (self._head, number, time.time(), source[:_SIZE].encode(errors="replace"))
+        if len(data) > _SIZE:
+            data = data[: _SIZE - 1] + b"\0"
+        self._map[: len(data)] = data
+
+    def ends(self) -> None:
+        """It has ended."""
+        self._map[:1] = b"0"
+
+
+def read(folder: Path) -> Entry | None:
+    """What the journal of a folder says, or None where there is none."""
+    try:
+        with (folder / NAME).open("rb") as file:
+            text = file.read(_SIZE).partition(b"\0")[0].decode(errors="replace")
+        running, pid, kernel, number, begun, source = text.split("\n", 5)
+        return Entry(
+            running=running == "1",
+            pid=int(pid),
+            kernel=clean(kernel),
+            number=int(number),
+            begun=float(begun),
+            source=clean(source),
+        )
+    except (OSError, ValueError):
+        return None
+
+
+def folders() -> Path:
+    """Where kernels make their folders: apart from runs, for a notebook that is open is no job that runs."""
+    return state.folder() / "kernels"
+
+
+def entries() -> Iterator[tuple[Path, Entry]]:
+    """The folders of kernels with what their journals say, the newest first."""
+    found = [(path.parent, entry) for path in folders().glob(f"*/{NAME}") if (entry := read(path.parent))]
+    yield from sorted(found, key=lambda row: row[1].begun, reverse=True)
+
+
+def died(kernel: str) -> tuple[Path, Entry] | None:
+    """The folder and the cell of the kernel of that name that died while it ran a cell, or None."""
+    for path, entry in entries():
+        if entry.kernel == kernel and entry.pid != os.getpid() and not _lives(entry.pid):
+            return (path, entry) if entry.running else None
+    return None
+
+
+def prune() -> None:
+    """Removes what kernels that died left behind long ago."""
+    for path, entry in entries():
+        if time.time() - entry.begun > _KEPT and not _lives(entry.pid):
+            shutil.rmtree(path, ignore_errors=True)
+
+
+def _lives(pid: int) -> bool:
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    except (PermissionError, OverflowError):
+        return True
+    return True

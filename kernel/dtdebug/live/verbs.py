@@ -1,0 +1,83 @@
+"""What `%dtdebug state` and `%dtdebug hang` do, and what an interrupt and the death of a kernel bring up."""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from dtdebug.clean import clean
+from dtdebug.live import show
+from dtdebug.live.look import TIMEOUT, Kind, Seen, conclude, look
+from dtdebug_taxonomy.snapshot import Snapshot
+
+if TYPE_CHECKING:
+    from dtdebug.extension import Extension
+
+_CRASH_LIMIT = 16_000
+_INTERRUPT_TIMEOUT = 1.5
+"""Seconds that ranks have to answer when the user has pressed stop."""
+
+
+def tell(extension: Extension, kind: Kind) -> None:
+    """Looks at all ranks and shows what was seen; works from a subshell while a cell hangs."""
+    seen = look(extension.live, kind, TIMEOUT)
+    extension.publish(show.bundle(seen))
+    _keep(extension, seen)
+
+
+def interrupted(extension: Extension) -> None:
+    """Shows under an interrupted cell which rank the others wait for, if any do."""
+    from dtdebug.live.jobs import ranks_below
+
+    if not ranks_below(os.getpid()) and not _initialized():
+        return
+    seen = look(extension.live, "hang", _INTERRUPT_TIMEOUT)
+    if seen.verdict is not None and seen.verdict.kind != "none":
+        extension.publish(show.bundle(seen))
+        _keep(extension, seen)
+
+
+def _initialized() -> bool:
+    """The kernel is a rank itself."""
+    from dtdebug.probes.process import rank_state
+
+    state = rank_state()
+    return state is not None and state.initialized
+
+
+def _keep(extension: Extension, seen: Seen) -> None:
+    """Lets `%dtdebug` go on from what was seen, where a rank stands still."""
+    if seen.verdict is None or seen.verdict.kind == "none":
+        return
+    from dtdebug.capture import capture
+
+    snapshot = extension.snapshot or capture(devices=False)
+    extension.snapshot = msgspec.structs.replace(snapshot, ranks=seen.ranks, verdict=seen.verdict)
+    extension.session = extension.wizard = None
+
+
+def after_death(extension: Extension) -> Snapshot | None:
+    """What the kernel of this notebook was doing when it died, if it died while it ran a cell; says so in a line."""
+    from dtdebug.live.journal import died
+
+    found = died(extension.live.name)
+    if found is None:
+        return None
+    path, entry = found
+    from dtdebug.ranks.folder import RunFolder
+
+    run = RunFolder(path)
+    ranks = tuple(msgspec.structs.replace(s, alive=False) for s in run.records())
+    told = f"The kernel died while cell In[{entry.number}] ran"
+    print(f"dtdebug: {told[0].lower()}{told[1:]}{f'; {len(ranks)} ranks had left records' if ranks else ''}")
+    crash = run.stacks / f"{entry.pid}.txt"
+    return Snapshot(
+        situation=f"{told}.",
+        output=clean(crash.read_text(errors="replace")[:_CRASH_LIMIT]) if crash.is_file() else "",
+        source="what the kernel wrote when it crashed",
+        cell=entry.source,
+        ranks=ranks,
+        verdict=conclude(run, ranks, "")[0],
+    )

@@ -1,0 +1,232 @@
+"""From a run's folder to what is found: the ranks are asked, their ends joined, the verdict and the diagnosis made."""
+
+from __future__ import annotations
+
+import io
+import socket
+import time
+from collections.abc import Collection, Iterable, Sequence
+from contextlib import suppress
+
+import msgspec
+
+from dtdebug.clean import clean
+from dtdebug.ranks import ends, relay
+from dtdebug.ranks.folder import RunFolder
+from dtdebug.ranks.watch import Death, living
+from dtdebug_taxonomy.diagnosis import Diagnosis
+from dtdebug_taxonomy.ranks import RankState, Verdict
+from dtdebug_taxonomy.snapshot import Snapshot
+
+VERSION = 1
+_STACK_LIMIT = 1 << 20
+PAUSE = 1.0
+"""Seconds between two looks at a rank that seems to stand still."""
+
+
+class Found(msgspec.Struct, frozen=True, kw_only=True):
+    """All that a report says; `verdict.json` holds it."""
+
+    v: int = VERSION
+    verdict: Verdict
+    diagnosis: Diagnosis | None = None
+    ranks: tuple[RankState, ...] = ()
+    progress: dict[int, str] = {}
+    """Rank -> what happened between two looks: stuck, slow, busy, gone."""
+    missing_dumps: tuple[int, ...] = ()
+    notes: tuple[str, ...] = ()
+
+
+class Look(msgspec.Struct, frozen=True, kw_only=True):
+    """The living ranks, seen twice."""
+
+    states: tuple[RankState, ...] = ()
+    progress: dict[int, str] = {}
+    notes: tuple[str, ...] = ()
+    verdict: Verdict | None = None
+    """What the records said while the ranks still stood as they are seen here."""
+
+
+def look(
+    folder: RunFolder | None,
+    pids: Sequence[int] = (),
+    *,
+    twice: bool = True,
+    native: bool = False,
+    timeout: float = 3.0,
+) -> Look:
+    """Asks the living ranks; a second time after a moment, to tell what moves from what stands."""
+    from dtdebug.ranks.gather import gather
+
+    first = _fresh(gather(folder, pids, timeout, native=native))
+    if not twice or not any(state.alive for state in first):
+        return Look(states=tuple(first))
+    time.sleep(PAUSE)
+    second = _fresh(gather(folder, pids, timeout, dumps=False))
+    from dtdebug.ranks.stacks import compare
+
+    return Look(states=merged(first, second), progress={**compare(first, second)})
+
+
+def _fresh(states: Iterable[RankState]) -> list[RankState]:
+    return [_gone(state) if state.alive is False else state for state in states]
+
+
+def alive(folder: RunFolder) -> bool:
+    """Some rank of the run still runs on this host."""
+    here = socket.gethostname()
+    return bool(living(r.pid for r in folder.records() if r.host == here))
+
+
+def last(folder: RunFolder) -> Look:
+    """What the ranks left behind; those of this host have ended."""
+    here = socket.gethostname()
+    return Look(states=tuple(_gone(r) if r.host == here else r for r in folder.records()))
+
+
+def _gone(record: RankState) -> RankState:
+    """A rank without last words: where it was when it wrote its record says nothing of where it ended."""
+    if record.alive is False and record.exception:
+        return record
+    return msgspec.structs.replace(record, alive=False, stack=(), native=(), pending=None)
+
+
+def merged(before: Iterable[RankState], after: Iterable[RankState]) -> tuple[RankState, ...]:
+    """The later states; what the rank said earlier of its place stays where it says nothing of it now."""
+    early = {(s.host, s.pid): s for s in before if s.pid}
+    result = []
+    for state in after:
+        old = early.pop((state.host, state.pid or 0), None)
+        if old is not None:
+            state = msgspec.structs.replace(  # noqa: PLW2901 - the same rank, completed
+                state,
+                stack=state.stack or old.stack,
+                native=state.native or old.native,
+                pending=state.pending or old.pending,
+                groups=state.groups or old.groups,
+                gil_held=state.gil_held or (old.gil_held and not state.stack),
+                exception=state.exception or old.exception,
+                versions=state.versions or old.versions,
+                environment=state.environment or old.environment,
+                facts={**old.facts, **state.facts},
+                roads={**old.roads, **state.roads},
+            )
+        result.append(state)
+    known = {s.rank for s in result if s.rank is not None}
+    return (*result, *(s for s in early.values() if s.rank is None or s.rank not in known))
+
+
+def conclude(
+    folder: RunFolder | None,
+    seen: Look,
+    *,
+    deaths: Sequence[Death] = (),
+    starved: Collection[int] = (),
+    starvations: int = 0,
+) -> Found:
+    """The verdict and the diagnosis on states that were seen, with all that the folder holds."""
+    output, first_lines, notes = _output(folder)
+    silent = [s.pid for s in seen.states if s.pid and s.alive is False and _is_silent(folder, s.pid)]
+    ended = ends.ends(
+        output, _placed(folder, seen.states), deaths, starved=starved, starvations=starvations, silent=silent
+    )
+    verdict, missing, more = analysis(folder, ended.states)
+    verdict = ends.settle(verdict, ended, seen.verdict) or Verdict(
+        kind="none",
+        summary="Nothing shows which rank came first." if ended.states else "No rank has reported itself.",
+    )
+    said = [*seen.notes, *ended.notes, *ends.correction(ended.named, verdict.culprits, ended.states)]
+    snapshot = Snapshot(
+        output=clean(output),
+        source=str(folder.output) if folder else "",
+        first_lines=first_lines,
+        ranks=tuple(ended.states),
+        versions=next((s.versions for s in ended.states if s.versions), {}),
+        environment=next((s.environment for s in ended.states if s.environment), {}),
+        verdict=verdict,
+        notes=tuple(said),
+    )
+    found = Found(
+        verdict=verdict,
+        diagnosis=_diagnosis(snapshot),
+        ranks=tuple(ended.states),
+        progress=seen.progress,
+        missing_dumps=missing,
+        notes=tuple(dict.fromkeys((*notes, *said, *more))),
+    )
+    if folder is not None:
+        _save(folder, found)
+    return found
+
+
+def _is_silent(folder: RunFolder | None, pid: int) -> bool:
+    """The agent of that rank wrote records, but no last one."""
+    record = folder.record(pid) if folder else None
+    return record is not None and record.alive is not False
+
+
+def _placed(folder: RunFolder | None, states: Iterable[RankState]) -> list[RankState]:
+    """The states with the place that C code wrote when a signal ended a rank."""
+    from dtdebug.ranks.outside import parse_traceback
+
+    result = []
+    for state in states:
+        if folder is not None and state.alive is False and not state.stack and state.pid:
+            with suppress(OSError, ValueError):
+                with (folder.stacks / f"{state.pid}.txt").open(errors="replace") as file:
+                    stack = parse_traceback(file.read(_STACK_LIMIT))
+                state = msgspec.structs.replace(state, stack=stack)  # noqa: PLW2901 - the same rank, completed
+        result.append(state)
+    return result
+
+
+def _output(folder: RunFolder | None) -> tuple[str, tuple[tuple[int, int], ...], list[str]]:
+    from dtdebug.logs import reader
+
+    raw = relay.kept(folder.output) if folder else b""
+    if not raw:
+        return "", (), []
+    try:
+        excerpt = reader.read(io.BytesIO(raw), "the job's output")
+    except reader.LogError as error:
+        return "", (), [str(error)]
+    return excerpt.text, excerpt.first_lines, []
+
+
+def analysis(
+    folder: RunFolder | None, states: Sequence[RankState]
+) -> tuple[Verdict | None, tuple[int, ...], tuple[str, ...]]:
+    """The verdict of the records; a defect in their analysis leaves that of the ends."""
+    import tempfile
+    from pathlib import Path
+
+    from dtdebug.flight import FlightError, analyse
+
+    seen = [ends.uninterrupted(state) for state in states]
+    try:
+        if folder is not None and folder.flight.is_dir():
+            found = analyse(folder.flight, states=seen)
+        else:
+            with tempfile.TemporaryDirectory() as empty:
+                found = analyse(Path(empty), states=seen)
+    except FlightError:  # neither dumps nor records: there is nothing to analyse
+        return None, (), ()
+    except Exception as error:
+        return None, (), (f"the flight records could not be analysed ({type(error).__name__}: {error})",)
+    return found.verdict, found.missing_dumps, found.notes
+
+
+def _diagnosis(snapshot: Snapshot) -> Diagnosis | None:
+    from dtdebug.last import Last
+    from dtdebug_taxonomy.diagnosis import diagnose
+    from dtdebug_taxonomy.knowledge import load
+
+    diagnosis = diagnose(load(), snapshot)
+    Last(snapshot=snapshot, diagnosis=diagnosis).save()
+    return diagnosis
+
+
+def _save(folder: RunFolder, found: Found) -> None:
+    from dtdebug import state
+
+    state.write(folder.verdict, msgspec.json.encode(found))

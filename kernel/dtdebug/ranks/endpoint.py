@@ -1,0 +1,204 @@
+"""Ways into a living rank besides the folder: our endpoint, c10d's worker server, and an address in the job's store.
+
+The endpoint speaks as much HTTP as it needs: a rank should not have to import a web server. The worker server is C++
+and answers while the interpreter is busy.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import hmac
+import ipaddress
+import os
+import secrets
+import shutil
+import socket
+import sys
+import tempfile
+import threading
+import time
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+from dtdebug import state
+
+TOKEN = "DTDEBUG_TOKEN"  # noqa: S105 - the name of the variable
+"""Environment variable with what the endpoint wants to see; the file `token` of the run's folder has it as well."""
+BIND = "DTDEBUG_BIND"
+"""Environment variable with the address that the endpoint listens at, 127.0.0.1 unless set."""
+_REQUEST_LIMIT = 8192
+_PATIENCE = 2.0
+"""Seconds that a client has to say what it wants, and to take the answer."""
+_SOCKET_LIMIT = 107
+"""Bytes of the path of a Unix socket."""
+_STORE_PATIENCE = 5.0
+_ERRORS = 2
+"""Level of torch's C++ log at which warnings are left out."""
+
+
+def token(folder: Path) -> str:
+    """What readers of this run must show: from the environment, else from the folder, where it is made if need be.
+
+    Raises:
+        OSError: the folder can't be written.
+
+    """
+    if given := os.environ.get(TOKEN):
+        return given
+    path = folder / "token"
+    with suppress(OSError):
+        return path.read_text()[:200].strip()
+    state.write(path, secrets.token_urlsafe(24).encode())
+    return path.read_text().strip()
+
+
+class Endpoint:
+    """Answers GET on some paths to who shows the token, one client at a time, each for a bounded time."""
+
+    def __init__(self, answers: Mapping[str, Callable[[], bytes]], secret: str) -> None:
+        self._answers = answers
+        self._secret = f"Bearer {secret}".encode()
+        host = os.environ.get(BIND) or "127.0.0.1"
+        family = socket.AF_INET6 if ":" in host else socket.AF_INET
+        self._socket = socket.create_server((host, 0), family=family, backlog=16)
+        port = self._socket.getsockname()[1]
+        shown = socket.gethostname() if host in ("0.0.0.0", "::") else f"[{host}]" if ":" in host else host  # noqa: S104
+        self.address = f"{shown}:{port}"
+        threading.Thread(target=self._serve, name="dtdebug-endpoint", daemon=True).start()
+
+    def close(self) -> None:
+        """Ends it; also in a forked child, which has the socket but not the thread."""
+        self._socket.close()
+
+    def shut(self) -> None:
+        """Ends it in the process that serves: the thread that waits for clients returns."""
+        with suppress(OSError):
+            self._socket.shutdown(socket.SHUT_RDWR)
+        self.close()
+
+    def _serve(self) -> None:
+        while True:
+            try:
+                client, _ = self._socket.accept()
+            except OSError:
+                return
+            with suppress(Exception), client:
+                _send(client, *self._answer(_receive(client)))
+
+    def _answer(self, head: bytes) -> tuple[str, bytes]:
+        first, *lines = head.split(b"\r\n")
+        headers = {name.strip().lower(): value.strip() for name, _, value in (line.partition(b":") for line in lines)}
+        method, _, rest = first.partition(b" ")
+        if not _is_plain_host(headers.get(b"host", b"")):
+            return "421 Misdirected Request", b""
+        if not hmac.compare_digest(headers.get(b"authorization", b""), self._secret):
+            return "401 Unauthorized", b""
+        answer = self._answers.get(rest.partition(b" ")[0].decode("latin-1"))
+        if method != b"GET" or answer is None:
+            return "404 Not Found", b""
+        try:
+            return "200 OK", answer()
+        except Exception:
+            return "503 Service Unavailable", b""
+
+
+def _is_plain_host(header: bytes) -> bool:
+    """An address or a name that no foreign name server can give: a web page can't make a browser ask us."""
+    host = header.decode("latin-1")
+    host = host[1 : host.find("]")] if host.startswith("[") else host.partition(":")[0]
+    if host in ("localhost", "rank", socket.gethostname()):
+        return True
+    try:
+        ipaddress.ip_address(host)
+    except ValueError:
+        return False
+    return True
+
+
+def _receive(client: socket.socket) -> bytes:
+    """The head of a request; its body, if any, is not read."""
+    deadline, head = time.monotonic() + _PATIENCE, b""
+    while b"\r\n\r\n" not in head:
+        client.settimeout(max(0.01, deadline - time.monotonic()))
+        part = client.recv(_REQUEST_LIMIT)
+        if not part or len(head) + len(part) > _REQUEST_LIMIT or time.monotonic() > deadline:
+            raise ConnectionError
+        head += part
+    return head.partition(b"\r\n\r\n")[0]
+
+
+def _send(client: socket.socket, status: str, body: bytes) -> None:
+    client.settimeout(_PATIENCE)
+    head = (f"HTTP/1.1 {status}", "Content-Type: application/json", f"Content-Length: {len(body)}", "Connection: close")
+    client.sendall("\r\n".join((*head, "", "")).encode() + body)
+
+
+class WorkerServer:
+    """c10d's own server on a socket in a folder that only the user can enter, which is its authorisation."""
+
+    def __init__(self, folder: Path) -> None:
+        kind = getattr(sys.modules.get("torch._C._distributed_c10d"), "_WorkerServer", None)
+        if kind is None:
+            raise NotImplementedError("this torch has no worker server")
+        self._level = _log_level()
+        self._private: Path | None = None
+        try:
+            self.path = folder / f"{os.getpid()}.sock"
+            self._server = self._start(kind)
+        except (OSError, RuntimeError, ValueError):  # too long a path, or a file system without sockets
+            self._private = Path(tempfile.mkdtemp(prefix="dtdebug-"))
+            self.path = self._private / "s"
+            self._server = self._start(kind)
+
+    def _start(self, kind: Any) -> object:
+        if len(os.fsencode(self.path)) > _SOCKET_LIMIT:
+            raise ValueError("too long a path for a socket")
+        self.path.unlink(missing_ok=True)
+        before = self._level.value
+        self._level.value = max(before, _ERRORS)
+        try:
+            server = kind(str(self.path), -1)
+        except TypeError:  # the first versions took a path alone
+            server = kind(str(self.path))
+        finally:
+            self._level.value = before
+        # It is never destroyed: that waits for its thread, for ever in a forked child, where the thread is not.
+        ctypes.pythonapi.Py_IncRef(ctypes.py_object(server))
+        return server
+
+    def remove(self) -> None:
+        """Removes the socket; the server itself ends with the process."""
+        with suppress(OSError):
+            self.path.unlink(missing_ok=True)
+        if self._private is not None:
+            shutil.rmtree(self._private, ignore_errors=True)
+
+
+def _log_level() -> ctypes.c_int:
+    """The level of torch's C++ log: it announces each worker server, and what a job prints must stay as it is.
+
+    Raises:
+        OSError, ValueError: this torch has it elsewhere.
+
+    """
+    libraries = Path(str(sys.modules["torch"].__file__)).parent / "lib"
+    library = next(libraries.glob("libc10.*"), libraries / "libc10.so")
+    return ctypes.c_int.in_dll(ctypes.CDLL(str(library)), "FLAGS_caffe2_log_level")
+
+
+def announce(rank: int, address: str) -> None:
+    """Puts the address of a rank's endpoint into the job's own store, as `dtdebug/RANK`; may take some seconds.
+
+    Setting a key is no collective. A connection of our own is used where there can be one: the store's has a lock,
+    which the main thread keeps while it waits for a key.
+    """
+    c10d: Any = sys.modules.get("torch.distributed.distributed_c10d")
+    with suppress(Exception):
+        store = c10d._get_default_store()  # noqa: SLF001 - there is no public way
+        with suppress(Exception):
+            store = store.clone()
+            store.set_timeout(timedelta(seconds=_STORE_PATIENCE))
+        store.set(f"dtdebug/{rank}", address)

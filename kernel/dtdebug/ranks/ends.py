@@ -1,0 +1,249 @@
+"""Cause before victim: how each rank ended, and whose end came first in the order of causes, not of clocks.
+
+A rank whose peer has gone fails with an error of communication, often earlier than the culprit's process ends. So a
+rank that raised something else, or was killed, comes before all ranks that only lost their peers.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Iterable, Sequence
+from typing import NamedTuple
+
+import msgspec
+
+from dtdebug.clean import clean
+from dtdebug.ranks import exits
+from dtdebug.ranks.watch import Death
+from dtdebug_taxonomy.frames import own_frame
+from dtdebug_taxonomy.ranks import CallSite, RankState, Verdict, ranges
+
+_COMMUNICATION = re.compile(
+    r"(?i)connection (?:closed|reset|refused|aborted)|closed by peer|broken pipe|timed? ?out|timeout|watchdog|socket"
+    r"|\brecv\b|recvvalue|read error|write error|DistBackendError|DistNetworkError|DistStoreError|ncclRemoteError"
+    r"|ncclSystemError|ncclInternalError|unhandled (?:cuda|system) error|NCCL communicator was aborted|nccl error"
+    r"|monitored ?barrier|process group .{0,80}(?:abort|destroy)|remote (?:process|worker|peer)"
+    r"|gloo.{0,200}(?:pair|transport|EnforceNotMet)|\bpeers?\b|Horovod has been shut ?down|collective .{0,80}mismatch"
+)
+_OWN = re.compile(
+    r"(?:\w{1,100}\.){0,10}(?:AssertionError|AttributeError|FileNotFoundError|ImportError|IndexError|KeyError|MemoryError"
+    r"|ModuleNotFoundError|NameError|NotImplementedError|OutOfMemoryError|PermissionError|SyntaxError|TypeError"
+    r"|UnboundLocalError|ValueError|ZeroDivisionError)\b"
+)
+"""What a lost peer never raises, whatever the message says."""
+_END = "end"
+_LAUNCHER = frozenset({"SIGTERM", "SIGINT", "SIGHUP"})
+"""What launchers send to those who survive."""
+_CERTAIN, _LIKELY = 0.95, 0.8
+_DISAGREEING = frozenset({"skipped", "extra", "replaced", "wrong_size", "wrong_dtype", "wrong_root"})
+
+
+class Ends(NamedTuple):
+    """The ranks with their ends, and what is to be said of them."""
+
+    states: list[RankState]
+    notes: tuple[str, ...]
+    roots: tuple[int, ...]
+    """Ranks whose end others can't explain."""
+    named: int | None = None
+    """The rank that torchrun calls the root cause."""
+
+
+def ends(
+    output: str,
+    states: Sequence[RankState],
+    deaths: Sequence[Death] = (),
+    *,
+    starved: Collection[int] = (),
+    starvations: int = 0,
+    silent: Collection[int] = (),
+) -> Ends:
+    """The states refined by what launcher and ranks printed, by ends that were seen, and by the kernel's killings.
+
+    `silent` are processes that ended without the last words of their agent: no interpreter ended them. `starved` are
+    processes that the kernel killed for memory, `starvations` how many of our control group.
+    """
+    said = exits.said(output)
+    refined = [_refine(state, said, deaths) for state in _with_unseen(states, said)]
+    refined = [_silenced(state) if state.pid in silent else state for state in refined]
+    roots = _roots(refined, said, deaths)
+    notes = [f"rank {s.rank} was killed by the kernel: the host's memory ran out" for s in refined if s.pid in starved]
+    killed = [s for s in refined if s.signal == "SIGKILL"]
+    if starvations > 0 and killed and not notes:
+        notes.append(
+            f"the kernel killed {starvations} process(es) of this control group for memory meanwhile; SIGKILL ended "
+            f"rank {_ranges(killed)}"
+        )
+    if roots:
+        notes += correction(said.named, roots, refined)
+    return Ends(refined, tuple(notes), roots, said.named)
+
+
+def correction(named: int | None, culprits: Collection[int], states: Iterable[RankState]) -> list[str]:
+    """What to say where torchrun's root cause, the end that it saw first, is another rank than the culprits."""
+    if named is None or not culprits or named in culprits:
+        return []
+    victim = next((s for s in states if s.rank == named), None)
+    why = f": {_how(victim)}" if victim and _how(victim) else ""
+    return [f"torchrun names rank {named} (first observed); it is a victim{why}"]
+
+
+def settle(verdict: Verdict | None, ended: Ends, earlier: Verdict | None = None) -> Verdict | None:
+    """The verdict of the records, unless a rank's own end says more.
+
+    Where the records show that a rank called something else than its peers, that is the cause of all ends. `earlier`
+    was found while all stood still: it holds where only time-outs and the launcher ended the ranks.
+    """
+    if not ended.roots:
+        gone = verdict is None or verdict.kind in ("none", "dead")
+        return earlier if gone and earlier is not None else verdict
+    if verdict is not None and verdict.kind in _DISAGREEING and not set(ended.roots) - set(verdict.culprits):
+        return verdict
+    own = _verdict(ended)
+    if verdict is None or verdict.kind == "none":
+        return own
+    if verdict.kind == "dead" and set(verdict.culprits) == set(own.culprits):
+        # It knows the collective and who waits; the sentence about the end is ours.
+        placed = {site.rank for site in own.where}
+        evidence = (*own.evidence, *(e for e in verdict.evidence if not e.startswith("Rank ")))
+        return msgspec.structs.replace(
+            verdict,
+            summary=own.summary,
+            where=(*own.where, *(site for site in verdict.where if site.rank not in {*own.culprits, *placed})),
+            waiting=verdict.waiting or own.waiting,
+            confidence=max(own.confidence, verdict.confidence),
+            evidence=evidence,
+        )
+    return msgspec.structs.replace(own, group=verdict.group, collective=verdict.collective)
+
+
+def uninterrupted(state: RankState) -> RankState:
+    """A rank that the user's interrupt ended is taken as it was before: that end is nobody's fault."""
+    if not _interrupted(state):
+        return state
+    return msgspec.structs.replace(state, alive=True, exception="", exit_code=None, signal="")
+
+
+def is_communication(exception: str) -> bool:
+    """The exception says that a peer was lost or late, not what was wrong."""
+    return not _OWN.match(exception) and bool(_COMMUNICATION.search(exception[:2_000]))
+
+
+def call_site(state: RankState) -> CallSite | None:
+    """Where the rank is in the user's own code, innermost."""
+    own = own_frame(state.stack)
+    if own is None or state.rank is None:
+        return None
+    return CallSite(rank=state.rank, file=own.file, line=own.line, function=own.function)
+
+
+def _with_unseen(states: Sequence[RankState], said: exits.Said) -> list[RankState]:
+    """The states, and an empty one for each rank that only the output knows."""
+    known = {s.rank for s in states}
+    told = {*said.exceptions, *(e.rank for e in said.exits if e.rank is not None)}
+    return [*states, *(RankState(rank=rank) for rank in sorted(told - known))]
+
+
+def _refine(state: RankState, said: exits.Said, deaths: Sequence[Death]) -> RankState:
+    code, signal = state.exit_code, state.signal
+    death = next((d for d in deaths if d.pid == state.pid), None)
+    if death is not None and death.status is not None:
+        code, signal = (death.status, "") if death.status >= 0 else (None, exits.signal_name(-death.status))
+    elif code is None and not signal:
+        for told in said.exits:
+            if (told.pid and told.pid == state.pid) or (told.pid is None and told.rank == state.rank is not None):
+                code, signal = told.code, told.signal
+        if code is None and not signal:
+            for told in said.exits:
+                if told.rank == state.rank is not None:
+                    code, signal = told.code, told.signal
+    exception = state.exception
+    if not exception and state.rank is not None:
+        exception = clean(said.exceptions.get(state.rank, ""))
+    ended = death is not None or code is not None or bool(signal)
+    return msgspec.structs.replace(
+        state, exit_code=code, signal=signal, exception=exception, alive=False if ended else state.alive
+    )
+
+
+def _silenced(state: RankState) -> RankState:
+    """A rank of which nobody knows how it ended, only that it was not by its program."""
+    if state.alive is not False or state.exception or state.signal or state.exit_code is not None:
+        return state
+    return msgspec.structs.replace(state, facts={**state.facts, _END: "without last words: killed, or os._exit"})
+
+
+def _roots(states: Sequence[RankState], said: exits.Said, deaths: Sequence[Death]) -> tuple[int, ...]:
+    """Ranks whose end the others' can't explain: own exceptions, then violent ends, then a launcher's signals."""
+    ranked = [s for s in states if s.rank is not None]
+    order = {d.pid: d.time for d in deaths}
+    raised = [
+        s
+        for s in ranked
+        if (s.exception and not is_communication(s.exception) and not _interrupted(s))
+        or (not s.exception and not s.signal and s.exit_code)
+    ]
+    violent = [
+        s
+        for s in ranked
+        if s.signal and s.signal not in _LAUNCHER and not s.exception and not _aborted_by_gloo(s, said)
+    ]
+    mute = [s for s in ranked if s.facts.get(_END) and s not in raised]
+    violent += mute if not raised and not violent else []
+    if raised:
+        # A launcher ends with SIGKILL those who do not listen: a violent end is a cause only if it came first.
+        first = min((order[s.pid] for s in raised if s.pid in order), default=None)
+        violent = [s for s in violent if first is not None and s.pid in order and order[s.pid] < first]
+    elif len(violent) > 1 and (seen := [order[s.pid] for s in violent if s.pid in order]):
+        violent = [s for s in violent if s.signal != "SIGKILL" or s.pid not in order or order[s.pid] <= min(seen)]
+    roots = raised + violent
+    return tuple(sorted({s.rank for s in roots if s.rank is not None}))
+
+
+def _interrupted(state: RankState) -> bool:
+    return state.exception.startswith("KeyboardInterrupt") or (state.signal == "SIGINT" and not state.exception)
+
+
+def _aborted_by_gloo(state: RankState, said: exits.Said) -> bool:
+    """Whether gloo ended it: it aborts ranks whose peers sent another size: which of them is wrong the records tell."""
+    return state.signal == "SIGABRT" and said.enforce and (not said.enforced or state.rank in said.enforced)
+
+
+def _verdict(ended: Ends) -> Verdict:
+    """The verdict that the ends alone allow."""
+    by_rank = {s.rank: s for s in ended.states}
+    culprits = [by_rank[rank] for rank in ended.roots]
+    ways = list(dict.fromkeys(_how(s) for s in culprits))
+    victims = [s for s in ended.states if s.rank not in ended.roots and s.rank is not None and _how(s)]
+    waiting = [s for s in ended.states if s.rank not in ended.roots and s.rank is not None and (s.pending or s.stack)]
+    sites = [site for s in (*culprits, *waiting) if (site := call_site(s))]
+    first = next((site for site in sites if site.rank in ended.roots), None)
+    place = f" in {first.function}, {first.file}:{first.line}" if first else ""
+    summary = f"rank {ranges(ended.roots)} {' or '.join(ways[:3])}{place}"
+    if victims:
+        summary += f"; rank {_ranges(victims)} failed as a consequence"
+    evidence = [f"rank {s.rank} {_how(s)}" for s in (*culprits, *victims)][:64]
+    return Verdict(
+        kind="dead",
+        culprits=ended.roots,
+        waiting=tuple(s.rank for s in ended.states if s.rank is not None and s.rank not in ended.roots),
+        where=tuple(sites),
+        confidence=_CERTAIN if len(ended.roots) == 1 else _LIKELY,
+        summary=summary,
+        evidence=tuple(evidence),
+    )
+
+
+def _how(state: RankState) -> str:
+    """How it ended, in words that follow its number."""
+    if state.exception:
+        return f"raised {state.exception[:200]}"
+    if state.signal:
+        return f"was ended by {state.signal}"
+    if state.exit_code:
+        return f"exited with code {state.exit_code}"
+    return f"ended {state.facts[_END]}" if _END in state.facts else ""
+
+
+def _ranges(states: Iterable[RankState]) -> str:
+    return ranges(s.rank for s in states if s.rank is not None)

@@ -1,0 +1,176 @@
+"""How ranks ended, read from what they and their launcher printed.
+
+Patterns are in linear time and tried only on lines that hold their telltale word: the text may be anything.
+"""
+
+from __future__ import annotations
+
+import re
+import signal
+from collections.abc import Iterator
+from typing import NamedTuple
+
+_RANK = 9_999_999
+
+
+class Exit(NamedTuple):
+    """What one passage tells of the end of a rank or of a process."""
+
+    rank: int | None = None
+    pid: int | None = None
+    code: int | None = None
+    signal: str = ""
+
+
+class Said(NamedTuple):
+    """All that the output tells of ends."""
+
+    exits: tuple[Exit, ...]
+    exceptions: dict[int, str]
+    """Rank -> the last line of its traceback."""
+    named: int | None
+    """The rank that torchrun calls the root cause."""
+    enforced: frozenset[int]
+    """Ranks that gloo aborted because their arguments differ from their peers'; empty where no rank is named."""
+    enforce: bool
+    """gloo aborted some rank so."""
+
+
+_PREFIX = re.compile(
+    r"\[rank(?P<rank>\d{1,7})\]: ?|\[default(?P<local>\d{1,7})\]:|\[\d{1,7},(?P<ompi>\d{1,7})\]<std(?:out|err)>: ?"
+    r"|\[(?P<hvd>\d{1,7})\]<std(?:out|err)>: ?| {0,6}(?P<srun>\d{1,7}): "
+)
+_FAILED = re.compile(r" *(?P<key>rank|exitcode) *: *(?P<value>-?\d{1,9})(?: *\(pid: *(?P<pid>\d{1,9})\))?")
+_LOCAL = re.compile(r"failed \(exitcode: (?P<code>-?\d{1,9})\) local_rank: (?P<rank>\d{1,7}) \(pid: (?P<pid>\d{1,9})\)")
+_MPI_SIGNAL = re.compile(
+    r"process rank (?P<rank>\d{1,7}) with PID (?P<pid>\d{1,9}) on node \S{1,255} exited on signal (?P<signal>\d{1,3})"
+)
+_MPI_NAME = re.compile(r"Process name: \[[^\s,@]{1,200}[,@]\d{1,9}\]?,(?P<rank>\d{1,7})\]")
+_MPI_CODE = re.compile(r"Exit code: *(?P<code>\d{1,9})")
+_SRUN = re.compile(
+    r"srun: error: [^\s:]{1,255}: tasks? (?P<ranks>[\d,-]{1,500}): (?:\[[^\]]{1,100}\] )?"
+    r"(?:Exited with exit code (?P<code>\d{1,9})|(?P<words>Killed|Terminated|Aborted|Segmentation fault|Bus error"
+    r"|Out Of Memory))"
+)
+_WORDS = {
+    "Killed": "SIGKILL", "Out Of Memory": "SIGKILL", "Terminated": "SIGTERM", "Aborted": "SIGABRT",
+    "Segmentation fault": "SIGSEGV", "Bus error": "SIGBUS",
+}  # fmt: skip
+_SPAWN = re.compile(
+    r"process (?P<rank>\d{1,7}) terminated with (?:signal (?P<signal>SIG[A-Z]{2,9})|exit code (?P<code>\d{1,9}))"
+)
+_SPAWNED = re.compile(r"-- Process (?P<rank>\d{1,7}) terminated with the following error:")
+_SHELL = re.compile(
+    r"line \d{1,9}: +(?P<pid>\d{1,9}) (?P<words>Killed|Terminated|Aborted|Segmentation fault|Bus error)\b"
+)
+_HOROVOD = re.compile(r"Process (?P<rank>\d{1,7}) exit with status code (?P<code>\d{1,9})")
+_DEEPSPEED = re.compile(r"--local_rank=(?P<rank>\d{1,7})\b.{0,2000} exits with return code = (?P<code>-?\d{1,9})")
+_EXCEPTION = re.compile(r"[A-Za-z_][\w.]{0,200}(?:Error|Exception|Interrupt|Exit|Warning|Timeout|Failure)\b(?:: |$)")
+
+
+def said(output: str) -> Said:
+    """What the output tells."""
+    exits: list[Exit] = []
+    tracebacks = _Tracebacks()
+    enforced: set[int] = set()
+    named, block, summary, enforce = None, None, False, False
+    mpi: int | None = None
+    for line in output.splitlines():
+        words = line[:4_000]
+        summary = summary or words.startswith("Root Cause (first observed failure)")
+        if found := _FAILED.match(words):
+            if found["key"] == "rank":
+                block = min(int(found["value"]), _RANK)
+                if summary and named is None:
+                    named = block
+            elif block is not None:
+                exits.append(_exit(block, found["pid"], int(found["value"])))
+                block = None
+            continue
+        if found := _MPI_NAME.search(words):
+            mpi = int(found["rank"])
+        elif mpi is not None and (found := _MPI_CODE.search(words)):
+            exits.append(Exit(rank=mpi, code=int(found["code"])))
+            mpi = None
+        exits += _line(words)
+        rank, text = _prefixed(words)
+        if "gloo::EnforceNotMet" in words:
+            enforce = True
+            enforced |= {rank} if rank is not None else set()
+        tracebacks.take(rank, text)
+    return Said(tuple(exits), tracebacks.exceptions, named, frozenset(enforced), enforce)
+
+
+class _Tracebacks:
+    """The last line of each rank's last traceback, told apart by prefix, or by spawn's own heading."""
+
+    def __init__(self) -> None:
+        self.exceptions: dict[int, str] = {}
+        self._open: set[int] = set()
+        self._spawned: int | None = None
+
+    def take(self, rank: int | None, text: str) -> None:
+        """Takes a line without its prefix."""
+        if found := _SPAWNED.search(text):
+            self._spawned = int(found["rank"])
+        elif rank is None and self._spawned is not None and _EXCEPTION.match(text):
+            self.exceptions[self._spawned] = text[:500]
+            self._spawned = None
+        elif rank is not None and text.startswith("Traceback (most recent call last)"):
+            self._open.add(rank)
+        elif rank in self._open and rank is not None and _EXCEPTION.match(text):
+            self.exceptions[rank] = text[:500]
+            self._open.discard(rank)
+
+
+def signal_name(number: int) -> str:
+    """`SIGKILL` for 9."""
+    try:
+        return signal.Signals(number).name
+    except ValueError:
+        return f"signal {number}"
+
+
+def _exit(rank: int | None, pid: str | None, code: int) -> Exit:
+    number = int(pid) if pid else None
+    return Exit(rank, number, None, signal_name(-code)) if code < 0 else Exit(rank, number, code)
+
+
+def _line(words: str) -> Iterator[Exit]:
+    """What a single line of a launcher tells."""
+    if "exitcode: " in words and (found := _LOCAL.search(words)):
+        yield _exit(None, found["pid"], int(found["code"]))
+    elif "exited on signal" in words and (found := _MPI_SIGNAL.search(words)):
+        yield Exit(int(found["rank"]), int(found["pid"]) or None, None, signal_name(int(found["signal"])))
+    elif "srun: error: " in words and (found := _SRUN.search(words)):
+        code = int(found["code"]) if found["code"] else None
+        for rank in _ranks(found["ranks"]):
+            yield Exit(rank, None, code, _WORDS.get(found["words"] or "", ""))
+    elif "line " in words and (found := _SHELL.search(words)):
+        yield Exit(None, int(found["pid"]), None, _WORDS[found["words"]])
+    elif "terminated with" in words and (found := _SPAWN.search(words)):
+        yield Exit(int(found["rank"]), None, int(found["code"]) if found["code"] else None, found["signal"] or "")
+    elif "exit with status code" in words and (found := _HOROVOD.search(words)):
+        yield Exit(int(found["rank"]), None, int(found["code"]))
+    elif "exits with return code" in words and (found := _DEEPSPEED.search(words)):
+        yield _exit(int(found["rank"]), None, int(found["code"]))
+
+
+def _ranks(text: str) -> Iterator[int]:
+    """`0-2,5` as numbers, bounded."""
+    for part in text.split(",")[:100]:
+        first, _, last = part.partition("-")
+        if first.isdecimal() and (not last or last.isdecimal()):
+            yield from range(int(first), min(int(last or first), int(first) + 4_096) + 1)
+
+
+def _prefixed(words: str) -> tuple[int | None, str]:
+    """The rank that a line's prefixes name, innermost first, and what stands behind them."""
+    rank = None
+    for _ in range(3):  # `3: [rank3]: ...`
+        found = _PREFIX.match(words)
+        if found is None:
+            break
+        rank = int(next(value for value in found.groups() if value is not None))
+        words = words[found.end() :]
+    return rank, words

@@ -1,0 +1,100 @@
+"""The main thread's frames of this process: where it is, and what its local variables tell of progress."""
+
+from __future__ import annotations
+
+import linecache
+import sys
+import threading
+from collections.abc import Callable, Iterator, Mapping
+from inspect import CO_OPTIMIZED
+from pathlib import Path
+from types import FrameType, TracebackType
+from typing import TypeVar
+
+from dtdebug.ranks.userland import is_library
+from dtdebug_taxonomy.ranks import Frame
+
+T = TypeVar("T")
+_OUTER, _INNER = 20, 40
+"""Frames that are kept of a deep stack."""
+_STEPS = ("global_step", "step", "iteration", "iter_num", "batch_idx", "i")
+_OURS = str(Path(__file__).parents[1])
+
+
+def main_thread() -> list[FrameType]:
+    """Its frames, innermost last, without our own."""
+    frame = sys._current_frames().get(threading.main_thread().ident or 0)  # noqa: SLF001 - documented, for debuggers
+    frames = []
+    while frame is not None:
+        frames.append(frame)
+        frame = frame.f_back
+    while frames and frames[0].f_code.co_filename.startswith(_OURS):
+        del frames[0]
+    frames.reverse()
+    return frames if len(frames) <= _OUTER + _INNER else frames[:_OUTER] + frames[-_INNER:]
+
+
+def described(frames: list[FrameType], *, code: bool) -> tuple[Frame, ...]:
+    """The frames as data; with `code`, lines of the user's own files and of the innermost one."""
+    return tuple(
+        Frame(
+            file=f.f_code.co_filename,
+            line=f.f_lineno or 0,
+            function=f.f_code.co_name,
+            code=line(f) if code and (f is frames[-1] or is_user(f)) else "",
+        )
+        for f in frames
+    )
+
+
+def raised_at(trace: TracebackType | None) -> tuple[Frame, ...]:
+    """Where an exception was raised, innermost last."""
+    frames = []
+    while trace is not None:
+        file, number = trace.tb_frame.f_code.co_filename, trace.tb_lineno or 0
+        text = linecache.getline(file, number, trace.tb_frame.f_globals).strip()[:200]
+        frames.append(Frame(file=file, line=number, function=trace.tb_frame.f_code.co_name, code=text))
+        trace = trace.tb_next
+    return tuple(frames[-_INNER:])
+
+
+def line(frame: FrameType) -> str:
+    """The line that the frame is at."""
+    return linecache.getline(frame.f_code.co_filename, frame.f_lineno or 0, frame.f_globals).strip()[:200]
+
+
+def is_user(frame: FrameType) -> bool:
+    """The frame is in code of the user, not of a library."""
+    return not is_library(frame.f_code.co_filename)
+
+
+def read(frame: FrameType, choose: Callable[[Mapping[str, object]], T]) -> T:
+    """What `choose` takes from a frame's local variables, which are not kept alive by that.
+
+    Before Python 3.13 a function's `f_locals` is a copy that stays with the frame, so that a tensor which the user's
+    code drops would live on. It is emptied, unless somebody else holds it (`locals()` gives out the same copy) or a
+    debugger is about to write it back.
+    """
+    local = frame.f_locals
+    chosen = choose(local)
+    copied = sys.version_info < (3, 13) and frame.f_code.co_flags & CO_OPTIMIZED
+    if copied and frame.f_trace is None and sys.getrefcount(local) == 3:  # the frame, `local`, the argument
+        local.clear()
+    return chosen
+
+
+def innermost_users(frames: list[FrameType]) -> Iterator[FrameType]:
+    """The user's frames, then those of libraries other than torch, innermost first."""
+    yield from (f for f in reversed(frames) if is_user(f))
+    yield from (f for f in reversed(frames) if not is_user(f) and "/torch/" not in f.f_code.co_filename)
+
+
+def step(frames: list[FrameType]) -> int | None:
+    """The number of the step that the main thread is in, by the usual names of loop variables."""
+
+    def choose(local: Mapping[str, object]) -> int | None:
+        values = (local.get(name) for name in _STEPS)
+        return next((v for v in values if type(v) is int), None)  # bool is no step
+
+    found = (read(f, choose) for f in innermost_users(frames))
+    return next((number for number in found if number is not None), None)

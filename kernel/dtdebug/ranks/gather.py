@@ -1,0 +1,123 @@
+"""Asks every rank of a job where it is, by all the roads there are, within one deadline.
+
+In this order: the endpoint of its agent (milliseconds) and the record that the agent writes into the run's folder
+(both need the interpreter); then the worker server, which answers while the interpreter lock is held; then py-spy; and
+last faulthandler, whose signal can end a system call. One slow rank delays no other.
+"""
+
+from __future__ import annotations
+
+import socket
+from collections.abc import Callable, Iterable, Sequence
+from concurrent.futures import Future
+
+from dtdebug.ranks.beside import begin, until
+from dtdebug.ranks.folder import RunFolder
+from dtdebug.ranks.inquiry import Inquiry, Request
+from dtdebug.ranks.processes import Found, describe, find_ranks
+from dtdebug.ranks.tidy import tidy
+from dtdebug_taxonomy.ranks import RankState
+
+TIMEOUT = 3.0
+"""Seconds that gathering takes at most."""
+_GRACE = 0.05
+"""Seconds after the deadline in which inquiries still note that they were late."""
+_MOST_RANKS = 65_536
+"""World size that is believed."""
+
+
+def gather(
+    target: RunFolder | None,
+    pids: Sequence[int] = (),
+    timeout: float = TIMEOUT,
+    *,
+    dumps: bool = True,
+    native: bool = False,
+    addresses: Callable[[], dict[int, str]] | None = None,
+) -> list[RankState]:
+    """The states of all ranks, by rank; those that the job should have and nobody found are in it with `alive=None`.
+
+    `pids` are ranks or processes above them (a launcher, a kernel). With `dumps`, the flight-recorder dumps that the
+    agents write on demand are waited for; where none comes, the worker server's trace is written in its place.
+    `native` asks py-spy for native frames too. `addresses` gives more endpoints by rank, such as those of the job's
+    store, and runs beside the rest. An interrupt (Ctrl-C) ends the waiting: what has come by then is returned, and
+    what was written stays in the folder.
+    """
+    request = Request(target, timeout, dumps=dumps, native=native)
+    more = begin([addresses], request.deadline)[0] if addresses else None
+    inquiries = [Inquiry(request, found, record) for found, record in _known(target, pids)]
+    interrupted = _ask(inquiries, request.deadline)
+    states = [state for inquiry in inquiries if (state := inquiry.state()) is not None]
+    roads = {"files" if target else "processes": f"nothing of it was there after {timeout:g} s"}
+    if more is not None and not interrupted:
+        further, roads["store"] = _elsewhere(request, more, states)
+        states += further
+    if target is not None:
+        seen = {(state.host, state.pid) for state in states}
+        states += [record for record in target.records() if (record.host, record.pid) not in seen]
+    states = _one_each(map(tidy, states))
+    states += [RankState(rank=rank, alive=None, roads=roads) for rank in _missing(states)]
+    return sorted(states, key=lambda state: (state.rank is None, state.rank or 0, state.pid or 0))
+
+
+def _known(target: RunFolder | None, pids: Sequence[int]) -> list[tuple[Found, RankState | None]]:
+    """The processes to ask, with the records that they had before they were asked."""
+    records = {pid: record for record in target.records() if (pid := record.pid or 0) > 0} if target else {}
+    found = {pid: Found(pid=pid, parent=r.parent, rank=r.rank, world_size=r.world_size) for pid, r in records.items()}
+    tops = list(pids)
+    run = target.load_run() if target and not pids else None
+    if run and run.pid and run.host == socket.gethostname() and run.status is None:
+        tops.append(run.pid)
+    for pid in tops:
+        below = find_ranks(pid)
+        found |= {each.pid: each for each in below if each.pid not in records}
+        if not below and pid in pids and pid not in found:
+            found[pid] = describe(pid)
+    return [(each, records.get(pid)) for pid, each in found.items()]
+
+
+def _ask(inquiries: Sequence[Inquiry], deadline: float) -> bool:
+    """Asks all beside each other; True if the user interrupted it."""
+    try:
+        until(begin([inquiry.run for inquiry in inquiries], deadline), deadline + _GRACE)
+    except KeyboardInterrupt:
+        return True
+    return False
+
+
+def _elsewhere(
+    request: Request, more: Future[dict[int, str]], states: Sequence[RankState]
+) -> tuple[list[RankState], str]:
+    """The ranks that only the further addresses lead to, and how reading the addresses went."""
+    here = {state.rank for state in states}
+    try:
+        found = {rank: where for rank, where in more.result(timeout=request.left()).items() if rank not in here}
+    except KeyboardInterrupt:
+        return [], "interrupted"
+    except TimeoutError:
+        return [], "no answer until the deadline"
+    except Exception as error:
+        return [], str(error) or type(error).__name__
+    inquiries = [
+        Inquiry(request, None, RankState(rank=rank, facts={"endpoint": where})) for rank, where in found.items()
+    ]
+    _ask(inquiries, request.deadline)
+    return [state for inquiry in inquiries if (state := inquiry.state()) is not None], "ok"
+
+
+def _one_each(states: Iterable[RankState]) -> list[RankState]:
+    """One state a rank: that of a living process before those of earlier attempts, the newest of these."""
+    kept: dict[object, RankState] = {}
+    for state in states:
+        key = ("pid", state.host, state.pid) if state.rank is None else state.rank
+        other = kept.get(key)
+        if other is None or (state.alive is True, state.time or 0.0) > (other.alive is True, other.time or 0.0):
+            kept[key] = state
+    return list(kept.values())
+
+
+def _missing(states: Sequence[RankState]) -> list[int]:
+    """The ranks that the world of the others has and that are not among them."""
+    sizes = [state.world_size for state in states if state.world_size and state.world_size <= _MOST_RANKS]
+    world = max(sizes, key=sizes.count) if sizes else 0  # one rank that lies is outvoted
+    return sorted(set(range(world)) - {state.rank for state in states})

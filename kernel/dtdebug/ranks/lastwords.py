@@ -1,0 +1,54 @@
+"""Stacks that this process writes while its interpreter can't: when it is asked, when it crashes, when it is ended.
+
+C code writes them to `stacks/PID.txt`. A signal that somebody handles is left alone; after a crash or SIGTERM the
+process ends as it would have.
+"""
+
+from __future__ import annotations
+
+import faulthandler
+import os
+import signal
+from collections.abc import Callable
+from contextlib import suppress
+from pathlib import Path
+
+
+def offer(path: Path) -> Callable[[], None] | None:
+    """Writes to that file from now on; returns what ends it, or None where the file can't be made.
+
+    SIGUSR1 is the request. SIGTERM is how launchers end the ranks that are left: where they stood is worth keeping.
+    """
+    try:
+        file = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)
+    except OSError:
+        return None
+    undo: list[Callable[[], object]] = []
+    for number, chain in ((signal.SIGUSR1, False), (signal.SIGTERM, True)):
+        if _is_free(number):
+            faulthandler.register(number, file=file, all_threads=True, chain=chain)
+            undo.append(lambda number=number: faulthandler.unregister(number))  # type: ignore[misc]
+    if not faulthandler.is_enabled():
+        faulthandler.enable(file=file, all_threads=True)
+        undo.append(faulthandler.disable)
+
+    def end() -> None:
+        for action in undo:
+            with suppress(Exception):
+                action()
+        with suppress(OSError):
+            os.close(file)
+
+    return end
+
+
+def _is_free(number: int) -> bool:
+    """Nobody handles the signal, neither in Python nor in C."""
+    if signal.getsignal(number) is not signal.SIG_DFL:
+        return False
+    try:
+        status = Path("/proc/self/status").read_text()
+    except OSError:
+        return True
+    caught = next((line for line in status.splitlines() if line.startswith("SigCgt:")), "SigCgt: 0").split()[1]
+    return not int(caught, 16) >> (number - 1) & 1

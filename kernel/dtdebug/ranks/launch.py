@@ -1,0 +1,218 @@
+"""`dtdebug run`: a job runs as before, and what is known of it is there when it fails or hangs.
+
+The job stays in our process group: what a terminal sends reaches it directly, so that only signals which were sent to
+us alone are passed on. The main thread does nothing else; whatever reads files or ranks runs in threads, for which the
+end of the job waits with a bound.
+"""
+
+from __future__ import annotations
+
+import os
+import resource
+import shutil
+import signal
+import socket
+import threading
+import time
+from collections.abc import Sequence
+from contextlib import suppress
+
+from dtdebug.clean import clean
+from dtdebug.ranks import runs
+from dtdebug.ranks.collect import Found
+from dtdebug.ranks.folder import Run, RunFolder
+from dtdebug.ranks.relay import Channel, Relay, channels
+from dtdebug.ranks.vigil import Options, Speaker, Vigil
+from dtdebug_taxonomy.ranks import Verdict
+
+STOPPED = 124
+"""Exit status of a job that `--stop-on-hang` ended, as with timeout(1)."""
+NOT_FOUND, NOT_EXECUTABLE = 127, 126
+"""Exit status of a command that can't be started, as a shell's."""
+_PASSED_ON = (
+    signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT,
+    signal.SIGUSR1, signal.SIGUSR2, signal.SIGCONT, signal.SIGTSTP,
+)  # fmt: skip
+_IMPATIENT = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT)
+_FROM_KERNEL = 128
+"""`si_code` of a signal that the terminal sent: the job has it already."""
+_TICK = 0.2
+"""Seconds after which an end that was not signalled is seen all the same."""
+_LAST_WORDS, _COLLECTING = 2.0, 30.0
+"""Seconds: for output still on its way, and for collecting after the end."""
+
+
+def launch(command: Sequence[str], options: Options) -> int:
+    """Runs the command; its exit status, or `STOPPED`. Where a signal ended it, the same signal ends this process.
+
+    Raises:
+        OSError: the command can't be started.
+
+    """
+    try:
+        folder = _folder(options)
+        through = channels()
+    except OSError as error:
+        Speaker().say(f"nothing is collected: {error.strerror}: {error.filename or 'a standard stream'}")
+        _replace(command)
+    status = _Job(command, folder, through, options).run()
+    if status >= 0:
+        return status
+    _die(-status)
+    return 128 - status
+
+
+def _folder(options: Options) -> RunFolder:
+    if options.folder is None:
+        runs.forget_old()
+        return RunFolder.make()
+    return runs.take(options.folder)
+
+
+def _replace(command: Sequence[str]) -> None:
+    """Becomes the command: without a place for what is collected that is all there is to do."""
+    for name in (signal.SIGPIPE, signal.SIGXFSZ):  # Python ignores them
+        signal.signal(name, signal.SIG_DFL)
+    os.execvp(command[0], list(command))  # noqa: S606 - this is what the user asked for
+
+
+def _arming(folder: RunFolder) -> dict[str, str]:
+    """Variables that arm the ranks; none if that fails."""
+    try:
+        from dtdebug.ranks.agent import environment
+
+        return environment(folder)
+    except Exception as error:
+        Speaker().say(f"the ranks are not armed ({type(error).__name__}: {error}); the job runs all the same")
+        return {}
+
+
+class _Job:
+    """A job from its start to its end."""
+
+    def __init__(self, command: Sequence[str], folder: RunFolder, through: list[Channel], options: Options) -> None:
+        self._command, self._folder, self._options = tuple(command), folder, options
+        self._through = through
+        self._relay = Relay(through, folder.output)
+        self._speaker = Speaker(self._relay, options, folder)
+        self._vigil = Vigil(folder, self._relay, self._speaker, options)
+        self._pid = 0
+        self._begun = time.time()
+
+    def run(self) -> int:
+        """The job's status, or minus its signal."""
+        signals = {name for name in _PASSED_ON if signal.getsignal(name) != signal.SIG_IGN}
+        signals |= {signal.SIGCHLD, signal.SIGWINCH}
+        signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+        variables = {**os.environ, **_arming(self._folder)}
+        before = signal.pthread_sigmask(signal.SIG_BLOCK, signals)
+        try:
+            self._pid = os.posix_spawnp(
+                self._command[0],
+                self._command,
+                variables,
+                file_actions=[(os.POSIX_SPAWN_DUP2, c.theirs, target) for c in self._through for target in c.targets],
+                setsigmask=before,
+                setsigdef=(signal.SIGPIPE, signal.SIGXFSZ),
+            )
+        except OSError:
+            shutil.rmtree(self._folder.path, ignore_errors=True)  # nothing was begun
+            raise
+        self._relay.start(self._pid)
+        self._save()
+        self._vigil.start(self._pid)
+        status = self._follow(signals)
+        with suppress(Exception):
+            self._vigil.stop()
+            self._relay.wait(_LAST_WORDS)
+            self._finish(status, signals)
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+        return STOPPED if self._vigil.stopped else status
+
+    def _save(self, status: int | None = None) -> None:
+        finished = time.time() if status is not None else None
+        with suppress(OSError):
+            self._folder.save_run(
+                Run(
+                    command=tuple(clean(word) for word in self._command),
+                    started=self._begun,
+                    finished=finished,
+                    host=socket.gethostname(),
+                    pid=self._pid,
+                    status=status,
+                )
+            )
+
+    def _follow(self, signals: set[signal.Signals]) -> int:
+        """Passes signals on until the job has ended."""
+        while True:
+            if (info := signal.sigtimedwait(signals, _TICK)) is not None:
+                self._pass_on(info)
+            if (status := self._ended()) is not None:
+                return status
+
+    def _pass_on(self, info: signal.struct_siginfo) -> None:
+        name = info.si_signo
+        if name in _PASSED_ON and info.si_code != _FROM_KERNEL:
+            with suppress(OSError):
+                os.kill(self._pid, name)
+        if name == signal.SIGINT:
+            self._vigil.interrupted = True
+        elif name == signal.SIGCONT:
+            self._vigil.resume()
+
+    def _ended(self) -> int | None:
+        pid, status = os.waitpid(self._pid, os.WNOHANG | os.WUNTRACED)
+        if not pid:
+            return None
+        if not os.WIFSTOPPED(status):
+            return os.waitstatus_to_exitcode(status)
+        if os.WSTOPSIG(status) in (signal.SIGTSTP, signal.SIGTTIN, signal.SIGTTOU):
+            os.kill(os.getpid(), signal.SIGSTOP)  # so that the shell sees the job stopped
+        return None
+
+    def _finish(self, status: int, signals: set[signal.Signals]) -> None:
+        """Says why the job failed; nothing if it did not."""
+        done = threading.Event()
+        threading.Thread(target=self._conclude, args=(status, done), daemon=True).start()
+        until = time.monotonic() + _COLLECTING
+        while not done.is_set():
+            info = signal.sigtimedwait(signals, 0.02)
+            impatient = info is not None and info.si_signo in _IMPATIENT
+            if impatient or time.monotonic() > until:
+                why = "was interrupted" if impatient else "took too long"
+                self._speaker.say(f"collecting {why}; what there is: {self._folder.path}")
+                return
+
+    def _conclude(self, status: int, done: threading.Event) -> None:
+        try:
+            self._save(status)
+            if status in (0, -signal.SIGPIPE):  # SIGPIPE: the reader has gone, as with `| head`
+                if self._options.output and not self._vigil.stopped:
+                    self._speaker.write(Found(verdict=Verdict(kind="none", summary="The job has succeeded.")), "")
+            elif not self._vigil.stopped:  # else it was reported already
+                self._vigil.conclude(_how(status, interrupted=self._vigil.interrupted))
+        except Exception as error:
+            self._speaker.say(f"collecting failed ({type(error).__name__}: {error}); see {self._folder.path}")
+        finally:
+            done.set()
+
+
+def _how(status: int, *, interrupted: bool) -> str:
+    if interrupted:
+        return "the job was interrupted"
+    if status < 0:
+        from dtdebug.ranks.exits import signal_name
+
+        return f"the job was ended by {signal_name(-status)}"
+    return f"the job ended with exit code {status}"
+
+
+def _die(number: int) -> None:
+    """Ends this process as the job ended, without a core of ours."""
+    with suppress(OSError, ValueError):
+        resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+    with suppress(OSError, ValueError):
+        signal.signal(number, signal.SIG_DFL)
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, {number})
+    os.kill(os.getpid(), number)

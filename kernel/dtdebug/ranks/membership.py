@@ -1,0 +1,74 @@
+"""Who is a rank: by its environment, by its process group, or because it is about to join one.
+
+A rank's environment is inherited by its helpers (data-loader workers, tools): an armed rank marks its own with its
+process id, so that they don't pose as that rank. Under Slurm and MPI a launcher has the variables of a rank as well.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Mapping, MutableMapping
+from pathlib import Path
+from types import FrameType
+from typing import Any
+
+MARK = "DTDEBUG_ARMED"
+"""Environment variable: the process that is armed as a rank, and the variables that name it."""
+_OF_CLUSTER = ("OMPI_COMM_WORLD_RANK", "PMIX_RANK", "PMI_RANK", "MV2_COMM_WORLD_RANK", "HOROVOD_RANK", "SLURM_PROCID")
+_NAMING = ("RANK", "LOCAL_RANK", *_OF_CLUSTER)
+_LAUNCHERS = frozenset(
+    ("torch.distributed.run", "torch.distributed.launch", "accelerate.commands.launch", "deepspeed.launcher.runner",
+     "accelerate.commands.accelerate_cli", "deepspeed.launcher.launch", "horovod.runner.launch")
+)  # fmt: skip
+_LAUNCHER_SCRIPTS = frozenset(("torchrun", "accelerate", "accelerate-launch", "deepspeed", "horovodrun", "dtdebug"))
+
+
+def is_named(variables: Mapping[str, str] = os.environ) -> bool:
+    """The environment names this process a rank, and it is not a rank's helper nor a launcher."""
+    if variables.get("RANK", "").isdecimal():
+        return not _is_helper(variables)
+    by_cluster = any(variables.get(name, "").isdecimal() for name in _OF_CLUSTER)
+    return by_cluster and not _is_helper(variables) and not _is_launcher()
+
+
+def mark(variables: MutableMapping[str, str] = os.environ) -> None:
+    """Says to all processes that inherit these variables that they are not the rank that is named there."""
+    variables[MARK] = f"{os.getpid()}:{_identity(variables)}"
+
+
+def default_group() -> Any:
+    """The default process group, or None."""
+    c10d: Any = sys.modules.get("torch.distributed.distributed_c10d")
+    return getattr(getattr(c10d, "_world", None), "default_pg", None)
+
+
+def joining(frame: FrameType | None) -> tuple[int | None, int | None] | None:
+    """(rank, world size), as far as said, if this stack is inside of the set-up of the default process group."""
+    while frame is not None:
+        code = frame.f_code
+        if code.co_name == "init_process_group" and code.co_filename.endswith("distributed_c10d.py"):
+            found = frame.f_locals  # of a frame that ends soon: it keeps nothing alive
+            rank, world = found.get("rank"), found.get("world_size")
+            return _said(rank), _said(world)
+        frame = frame.f_back
+    return None
+
+
+def _said(value: object) -> int | None:
+    return value if isinstance(value, int) and value >= 0 else None
+
+
+def _identity(variables: Mapping[str, str]) -> str:
+    return ",".join(variables.get(name, "") for name in _NAMING)
+
+
+def _is_helper(variables: Mapping[str, str]) -> bool:
+    pid, _, identity = variables.get(MARK, "").partition(":")
+    return pid not in ("", str(os.getpid())) and identity == _identity(variables)
+
+
+def _is_launcher() -> bool:
+    main = sys.modules.get("__main__")
+    name = getattr(getattr(main, "__spec__", None), "name", "")
+    return name in _LAUNCHERS or Path(getattr(main, "__file__", None) or "").name in _LAUNCHER_SCRIPTS

@@ -1,0 +1,103 @@
+"""What the main thread waits in, if that is a collective or a point-to-point operation."""
+
+from __future__ import annotations
+
+import re
+import sys
+from collections.abc import Mapping, Sequence
+from functools import partial
+from types import FrameType
+from typing import Any
+
+from dtdebug.ranks import frames as stack
+from dtdebug.ranks.recorder import Entry
+from dtdebug_taxonomy.ranks import Operation
+
+_OPERATIONS = frozenset(
+    ("broadcast", "all_reduce", "all_reduce_coalesced", "reduce", "all_gather", "all_gather_into_tensor",
+     "all_gather_single", "_all_gather_base", "all_gather_coalesced", "gather", "scatter", "reduce_scatter",
+     "reduce_scatter_tensor", "reduce_scatter_single", "_reduce_scatter_base", "all_to_all", "all_to_all_single",
+     "barrier", "monitored_barrier", "send", "recv", "isend", "irecv", "batch_isend_irecv")
+)  # fmt: skip
+_POINT_TO_POINT = frozenset(("send", "recv", "isend", "irecv", "batch_isend_irecv"))
+_WAITING = re.compile(r"/torch/(?:distributed|nn/parallel)/|/torch/autograd/graph\.py\Z")
+_WAITS = re.compile(r"\.(?:wait\w*|synchronize|backward|item|tolist|cpu|numpy)\(")
+"""Files and calls from which C code is called, which has no frame, that waits for an operation begun earlier."""
+_TENSORS = ("tensor", "input", "input_tensor", "output", "output_tensor")
+_DTYPES = {
+    "float32": "Float", "float64": "Double", "float16": "Half", "bfloat16": "BFloat16", "int64": "Long",
+    "int32": "Int", "int16": "Short", "int8": "Char", "uint8": "Byte", "bool": "Bool",
+}  # fmt: skip
+"""The flight recorder's names."""
+
+
+def pending(frames: list[FrameType], entries: Sequence[Entry]) -> Operation | None:
+    """The operation, by the innermost frame of torch.distributed, or by the recorder where C code waits for one."""
+    for frame in reversed(frames):
+        code = frame.f_code
+        if code.co_name in _OPERATIONS and code.co_filename.endswith("torch/distributed/distributed_c10d.py"):
+            return stack.read(frame, partial(_called, code.co_name, entries))
+    if frames and (_WAITING.search(frames[-1].f_code.co_filename) or _WAITS.search(stack.line(frames[-1]))):
+        # The oldest one: those after it can't end before it does.
+        oldest = next((e for e in entries if e.open and not e.is_p2p), None)
+        return _recorded(oldest) if oldest else None
+    return None
+
+
+def _called(op: str, entries: Sequence[Entry], local: Mapping[str, Any]) -> Operation:
+    """An operation by its arguments; the recorder adds number, sizes and time."""
+    world: Any = sys.modules["torch.distributed.distributed_c10d"]._world  # noqa: SLF001 - the only place that tells
+    group = local.get("group")
+    group = group if group in world.pg_names else world.default_pg
+    name = str(world.pg_names.get(group, ""))
+    members: Mapping[int, int] = world.pg_group_ranks.get(group, {})
+    newest = next((e for e in reversed(entries) if e.process_group[0] == name and e.open), None)
+    if newest is None or op in _POINT_TO_POINT or newest.is_p2p:
+        tensor = next((shape for key in _TENSORS if (shape := _shape(local.get(key)))), None)
+        called = Operation(op=op, group=name)
+        if tensor:
+            called = Operation(op=op, group=name, input_sizes=(tensor[0],), dtypes=(tensor[1],))
+    else:
+        called = _recorded(newest)
+    return Operation(
+        op=op,
+        group=name,
+        seq=called.seq,
+        peer=_peer(local, members),
+        input_sizes=called.input_sizes,
+        output_sizes=called.output_sizes,
+        dtypes=called.dtypes,
+        since=called.since,
+    )
+
+
+def _recorded(entry: Entry) -> Operation:
+    return Operation(
+        op=entry.profiling_name.rpartition(":")[2].split(" ")[0],
+        group=entry.process_group[0],
+        seq=entry.collective_seq_id,
+        input_sizes=tuple(map(tuple, entry.input_sizes)),
+        output_sizes=tuple(map(tuple, entry.output_sizes)),
+        dtypes=tuple(entry.input_dtypes),
+        since=entry.time_created_ns / 1e9 or None,
+    )
+
+
+def _peer(local: Mapping[str, Any], members: Mapping[int, int]) -> int | None:
+    """Global rank of the root or the other side: given as such, or as its place in the group."""
+    for key in ("src", "dst", "peer"):
+        if isinstance(local.get(key), int):
+            return int(local[key])
+    for key in ("group_src", "group_dst", "group_peer"):
+        if isinstance(local.get(key), int):
+            return next((rank for rank, place in members.items() if place == local[key]), None)
+    return None
+
+
+def _shape(value: Any) -> tuple[tuple[int, ...], str] | None:
+    """Sizes and type of a plain tensor; a subclass might run the user's code."""
+    torch: Any = sys.modules.get("torch")
+    if type(value) is not getattr(torch, "Tensor", ()):
+        return None
+    dtype = str(value.dtype).rpartition(".")[2]
+    return tuple(value.shape), _DTYPES.get(dtype, dtype)

@@ -1,0 +1,178 @@
+"""The processes of a job as the operating system shows them: which are ranks, and whether they live.
+
+A rank names itself in its environment, but so do its helpers (they inherit it) and, under Slurm, its launcher.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
+from pathlib import Path
+
+import msgspec
+import psutil
+
+from dtdebug.clean import environment
+
+_RANK = ("RANK", "OMPI_COMM_WORLD_RANK", "PMIX_RANK", "PMI_RANK", "MV2_COMM_WORLD_RANK", "SLURM_PROCID")
+"""The nearest to the program first: torchrun's variable outranks that of the srun that started torchrun."""
+_WORLD = ("WORLD_SIZE", "OMPI_COMM_WORLD_SIZE", "PMIX_SIZE", "PMI_SIZE", "MV2_COMM_WORLD_SIZE", "SLURM_NTASKS")
+_LOCAL = ("LOCAL_RANK", "OMPI_COMM_WORLD_LOCAL_RANK", "MPI_LOCALRANKID", "MV2_COMM_WORLD_LOCAL_RANK", "SLURM_LOCALID")
+_LOCAL_WORLD = ("LOCAL_WORLD_SIZE", "OMPI_COMM_WORLD_LOCAL_SIZE", "MPI_LOCALNRANKS", "MV2_COMM_WORLD_LOCAL_SIZE")
+_PYTHON = re.compile(r"(?:python|pypy|pt_main_thread)[\w.-]*(?:\.exe)?\Z")
+_LAUNCHER = re.compile(
+    r"(?:\A|[/\\])(?:torchrun|accelerate|deepspeed|horovodrun|mpirun|mpiexec|srun|colossalai|dtdebug|fabric)(?:\.exe)?\Z"
+    r"|\A(?:torch\.distributed\.(?:run|launch)|accelerate\.commands\.\w+|deepspeed\.launcher\.\w+|dtdebug)\Z"
+)
+_HELPER = re.compile(
+    r"multiprocessing\.(?:resource_tracker|forkserver|managers)|from multiprocessing\.resource_tracker"
+)
+
+
+class Found(msgspec.Struct, frozen=True, kw_only=True):
+    """A process that is a rank."""
+
+    pid: int
+    parent: int | None = None
+    rank: int | None = None
+    """None where it was spawned by multiprocessing: only its stack tells."""
+    world_size: int | None = None
+    local_rank: int | None = None
+    local_world_size: int | None = None
+    environment: dict[str, str] = {}
+
+
+class _Process(msgspec.Struct, frozen=True, kw_only=True):
+    """What the operating system shows of a process."""
+
+    pid: int
+    parent: int
+    name: str
+    command: tuple[str, ...]
+    variables: Mapping[str, str]
+
+
+def find_ranks(pid: int) -> list[Found]:
+    """The ranks among a process and its descendants, by rank; empty if it has ended or belongs to another user."""
+    try:
+        top = psutil.Process(pid)
+        family = [top, *top.children(recursive=True)]
+    except psutil.Error:
+        return []
+    return ranks_among([seen for process in family if (seen := _look(process)) is not None])
+
+
+def ranks_of_job(job: Mapping[str, str]) -> list[Found]:
+    """The ranks on this host that have all these variables in their environment, by rank."""
+    everything = (seen for process in psutil.process_iter() if (seen := _look(process)) is not None)
+    return ranks_among([seen for seen in everything if job.items() <= seen.variables.items()])
+
+
+def ranks_among(family: Sequence[_Process]) -> list[Found]:
+    """The ranks among a process and its descendants, parents first."""
+    by_pid = {process.pid: process for process in family}
+    ranks: dict[int, Found] = {}
+    for process in family:
+        if not _is_program(process) or any(up in ranks for up in _ancestors(process, by_pid)):
+            continue
+        spawned = _is_spawned(process, by_pid.get(process.parent))
+        named = _number(process.variables, _RANK)
+        if spawned or (named is not None and not _only_launches(process, family, by_pid)):
+            ranks[process.pid] = _found(process, named)
+    return sorted(ranks.values(), key=lambda found: (found.rank is None, found.rank or 0, found.pid))
+
+
+def describe(pid: int) -> Found:
+    """A process taken for a rank, with what its environment says of it."""
+    with suppress(psutil.Error):
+        seen = _look(psutil.Process(pid))
+        if seen is not None:
+            return _found(seen, _number(seen.variables, _RANK))
+    return Found(pid=pid)
+
+
+def variables(pid: int) -> dict[str, str]:
+    """The environment that a process was started with; empty if it may not be read."""
+    try:
+        return dict(psutil.Process(pid).environ())
+    except (psutil.Error, OSError):
+        return {}
+
+
+def liveness(pid: int, seen: float | None = None) -> str:
+    """`running`, `stopped` or `ended`; a process that began after it was `seen` is another one with its number."""
+    try:
+        process = psutil.Process(pid)
+        status = process.status()
+        if seen is not None and process.create_time() > seen + 2.0:  # both are rounded, clocks are adjusted
+            return "ended"
+    except psutil.NoSuchProcess:
+        return "ended"
+    except psutil.Error:
+        return "running"
+    if status in {psutil.STATUS_ZOMBIE, psutil.STATUS_DEAD}:
+        return "ended"
+    return "stopped" if status in {psutil.STATUS_STOPPED, psutil.STATUS_TRACING_STOP} else "running"
+
+
+def _look(process: psutil.Process) -> _Process | None:
+    with suppress(psutil.Error, OSError):
+        with process.oneshot():
+            if process.status() == psutil.STATUS_ZOMBIE:
+                return None
+            name, command, parent = process.name(), tuple(process.cmdline()), process.ppid()
+        return _Process(pid=process.pid, parent=parent, name=name, command=command, variables=process.environ())
+    return None
+
+
+def _is_program(process: _Process) -> bool:
+    """It is a Python program that is neither a launcher nor a helper of multiprocessing."""
+    if not process.command:
+        return False
+    if not (_PYTHON.match(process.name) or _PYTHON.match(Path(process.command[0]).name)):
+        return False
+    words = process.command[1:4]
+    return not any(_LAUNCHER.search(word) or _HELPER.search(word) for word in words)
+
+
+def _is_spawned(process: _Process, parent: _Process | None) -> bool:
+    """It was started by multiprocessing: spawned, or forked without becoming another program."""
+    if any("multiprocessing.spawn" in word or "--multiprocessing-fork" in word for word in process.command):
+        return True
+    return parent is not None and len(process.command) > 1 and process.command == parent.command
+
+
+def _only_launches(process: _Process, family: Sequence[_Process], by_pid: Mapping[int, _Process]) -> bool:
+    """Its children were given ranks of their own, several, by a variable that it does not have or has otherwise."""
+    own = _number(process.variables, _RANK)
+    below = [p for p in family if any(up == process.pid for up in _ancestors(p, by_pid))]
+    return len({_number(p.variables, _RANK) for p in below if _is_program(p)} - {None, own}) > 0
+
+
+def _ancestors(process: _Process, by_pid: Mapping[int, _Process]) -> Iterator[int]:
+    seen = {process.pid}
+    while (parent := process.parent) in by_pid and parent not in seen:
+        yield parent
+        seen.add(parent)
+        process = by_pid[parent]
+
+
+def _found(process: _Process, rank: int | None) -> Found:
+    return Found(
+        pid=process.pid,
+        parent=process.parent,
+        rank=rank,
+        world_size=_number(process.variables, _WORLD),
+        local_rank=_number(process.variables, _LOCAL),
+        local_world_size=_number(process.variables, _LOCAL_WORLD),
+        environment=environment(process.variables),
+    )
+
+
+def _number(variables: Mapping[str, str], names: Sequence[str]) -> int | None:
+    for name in names:
+        value = variables.get(name, "")
+        if value.isdecimal() and len(value) < 10:
+            return int(value)
+    return None

@@ -1,0 +1,168 @@
+"""What was found as text for a terminal, and as one archive to send."""
+
+from __future__ import annotations
+
+import io
+import linecache
+import os
+import tarfile
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+from dtdebug.clean import clean
+from dtdebug.ranks.collect import Found
+from dtdebug.ranks.folder import RunFolder
+from dtdebug_taxonomy.ranks import CallSite, Verdict, ranges
+
+_SITES, _EVIDENCE, _NOTES = 6, 6, 6
+"""Lines of each part that a terminal shows; verdict.json has all."""
+_SOURCE_LIMIT = 4 << 20
+_MEMBER_LIMIT, _MEMBERS = 16 << 20, 5_000
+_ROADS_SHOWN = 8
+
+
+def to_text(found: Found, what: str, folder: RunFolder | None = None, *, brief: bool = False) -> str:
+    """The verdict, where, why, what it means and what to do; each line is safe to show.
+
+    Briefly: what there is to say to someone who has seen the rest.
+    """
+    lines = [f"dtdebug: {clean(what)}"]
+    if found.verdict.summary:
+        lines.append(f"  {_line(found.verdict.summary)}")
+    lines += _notes(found) if brief else _details(found)
+    if folder is not None:
+        path = clean(str(folder.path))
+        lines += [f"  all that was collected: {path}", f"  to send it: dtdebug report {path}"]
+    return "\n".join(lines) + "\n"
+
+
+def _details(found: Found) -> Iterator[str]:
+    v = found.verdict
+    yield from (f"  {line}" for line in _sites(v))
+    if v.kind != "none":
+        yield f"  confidence: {v.confidence:.0%}"
+    yield from (f"  evidence: {_line(e)}" for e in v.evidence[:_EVIDENCE])
+    if len(v.evidence) > _EVIDENCE:
+        yield f"  ... {len(v.evidence) - _EVIDENCE} more in verdict.json"
+    for a in v.alternatives[:2]:
+        refute = f"; to tell: {_line(a.refute)}" if a.refute else ""
+        yield f"  or: {a.kind}, rank {ranges(a.culprits)}: {_line(a.because)}{refute}"
+    if v.stragglers:
+        yield f"  always last: rank {ranges(v.stragglers)}"
+    yield from _classes(found)
+    yield from (f"  no dump of rank {ranges(found.missing_dumps)}" for _ in found.missing_dumps[:1])
+    yield from _silent(found)
+    yield from _notes(found)
+    if found.diagnosis is not None and found.diagnosis.recognised:
+        from dtdebug_taxonomy import render
+
+        yield from clean(render.to_text(found.diagnosis)).splitlines()
+
+
+def _notes(found: Found) -> Iterator[str]:
+    yield from (f"  note: {_line(n)}" for n in found.notes[:_NOTES])
+
+
+def _sites(v: Verdict) -> Iterator[str]:
+    """Culprits one by one, those who wait joined by place."""
+    culprits = [site for site in v.where if site.rank in v.culprits]
+    waiting: dict[tuple[str, int, str], list[int]] = {}
+    for site in v.where:
+        if site.rank not in v.culprits:
+            waiting.setdefault((site.file, site.line, site.function), []).append(site.rank)
+    rows = [("culprit", [site.rank], site) for site in culprits]
+    rows += [("waits", ranks, CallSite(ranks[0], *place)) for place, ranks in waiting.items()]
+    for role, ranks, site in rows[:_SITES]:
+        code = _source(site.file, site.line)
+        place = f"{site.file}:{site.line} in {site.function}"
+        yield f"{role}: rank {ranges(ranks)} at {_line(place)}{f'  | {code}' if code else ''}"
+    if len(rows) > _SITES:
+        yield f"... {len(rows) - _SITES} more places in verdict.json"
+
+
+def _source(file: str, line: int) -> str:
+    """The line of the user's code, if that file is here."""
+    try:
+        path = Path(file)
+        if not path.is_file() or path.stat().st_size > _SOURCE_LIMIT:
+            return ""
+        return clean(linecache.getline(file, line).strip()[:200])
+    except (OSError, ValueError):
+        return ""
+
+
+def _classes(found: Found) -> Iterator[str]:
+    """Which ranks stand together, where more than one look or place is known."""
+    if not any(s.stack for s in found.ranks):
+        return
+    from dtdebug.ranks import stacks
+
+    yield from (f"  {line}" for line in clean(stacks.to_text(found.ranks, found.verdict.culprits)).splitlines())
+    if found.progress:
+        rows: dict[str, list[int]] = {}
+        for rank, now in found.progress.items():
+            rows.setdefault(now, []).append(rank)
+        yield "  between two looks: " + "; ".join(f"{now}: {ranges(ranks)}" for now, ranks in rows.items())
+
+
+def _silent(found: Found) -> Iterator[str]:
+    """Living ranks, or ranks nobody found, that no road led to."""
+    silent = [s for s in found.ranks if s.alive is not False and not s.stack and not s.gil_held and s.roads]
+    for state in silent[:_ROADS_SHOWN]:
+        said = "; ".join(f"{road}: {_line(answer)}" for road, answer in state.roads.items() if answer != "ok")
+        if said:
+            yield f"  no stack of rank {state.rank if state.rank is not None else f'in process {state.pid}'}: {said}"
+    if len(silent) > _ROADS_SHOWN:
+        yield f"  ... nor of {len(silent) - _ROADS_SHOWN} other ranks"
+
+
+def _line(text: str) -> str:
+    return " ".join(clean(text).split())[:1_000]
+
+
+def archive(folder: RunFolder, target: Path | None = None, *, dumps: bool = False) -> tuple[Path, list[str]]:
+    """One archive of a run with secrets masked, and what was left out; a new file of 0600.
+
+    Flight-recorder dumps are binary and can't be masked: they go in only if asked for.
+
+    Raises:
+        OSError: it can't be written, or exists.
+
+    """
+    name = folder.path.resolve().name or "run"
+    target = target or Path(f"dtdebug-{name}.tar.gz")
+    left_out: list[str] = []
+    binary = 0
+    handle = os.open(target, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
+    with os.fdopen(handle, "wb") as file, tarfile.open(fileobj=file, mode="w:gz") as tar:
+        for path in _members(folder):
+            inside = str(path.relative_to(folder.path))
+            if path.parent == folder.flight and not dumps:
+                binary += 1
+                continue
+            if path.stat().st_size > _MEMBER_LIMIT:
+                left_out.append(f"{inside}: larger than {_MEMBER_LIMIT >> 20} MiB")
+                continue
+            raw = path.read_bytes()
+            if path.parent != folder.flight:
+                raw = _cleaned(raw)
+            info = tarfile.TarInfo(f"{name}/{inside}")
+            info.size, info.mode, info.mtime = len(raw), 0o600, int(path.stat().st_mtime)
+            tar.addfile(info, io.BytesIO(raw))
+    if binary:
+        left_out.append(f"{binary} flight-recorder dump(s); --dumps takes them in as they are")
+    return target, left_out
+
+
+def _members(folder: RunFolder) -> Iterator[Path]:
+    """Regular files of ours, no links: another's file must not get into the archive."""
+    ours: Sequence[Path] = (
+        folder.path / "run.json", folder.verdict, folder.output,
+        *sorted(folder.ranks.glob("*.json")), *sorted(folder.stacks.glob("*.txt")),
+        *sorted(folder.errors.glob("*.json")), *sorted(folder.flight.glob("*")),
+    )  # fmt: skip
+    yield from (path for path in ours[:_MEMBERS] if path.is_file() and not path.is_symlink())
+
+
+def _cleaned(raw: bytes) -> bytes:
+    return clean(raw.decode(errors="replace")).encode()

@@ -1,0 +1,143 @@
+"""The roads into an armed process: its endpoint and its worker server, asked over HTTP within a deadline.
+
+Who answers is not trusted: a body may be huge, never end, come byte by byte or be no JSON. The standard client bounds
+each read, never the whole answer; here the whole answer has one deadline and one size.
+"""
+
+from __future__ import annotations
+
+import io
+import re
+import socket
+import time
+from http.client import HTTPException, HTTPResponse
+from pathlib import Path
+from typing import cast
+
+import msgspec
+
+from dtdebug_taxonomy.ranks import RankState
+
+STATE_LIMIT = 4 << 20
+"""Bytes of a state that are still read."""
+TRACE_LIMIT = 64 << 20
+"""Bytes of a flight-recorder trace that are still read."""
+_LENGTH = re.compile(rb"(?i)\r\ncontent-length:[ \t]*(\d{1,18})\r\n")
+
+
+class RoadError(Exception):
+    """A road did not answer; the text says why."""
+
+
+def endpoint(address: str, token: str, deadline: float) -> RankState:
+    """What the agent at `host:port` says of its rank, all details.
+
+    Raises:
+        RoadError: it can't be reached, does not answer in time or answers something else.
+
+    """
+    body = _http(_place(address), "GET", "/state", deadline, limit=STATE_LIMIT, token=token)
+    try:
+        return msgspec.json.decode(body, type=RankState)
+    except (msgspec.MsgspecError, UnicodeDecodeError) as error:
+        raise RoadError(f"answered something that is no record of a rank: {error}") from error
+
+
+def ping(path: Path, deadline: float) -> None:
+    """Raises RoadError unless the worker server on that socket answers; it needs no interpreter lock for that."""
+    _http(path, "POST", "/handler/ping", deadline, limit=STATE_LIMIT)
+
+
+def trace(where: Path | str, deadline: float, token: str = "") -> bytes:
+    """The flight recorder's JSON from a worker server's socket, which needs no interpreter lock, or from an endpoint.
+
+    Raises:
+        RoadError: it can't be reached, does not answer in time or answers something that is no JSON object.
+
+    """
+    if isinstance(where, Path):
+        body = _http(where, "POST", "/handler/fr_trace_json", deadline, limit=TRACE_LIMIT)
+    else:
+        body = _http(_place(where), "GET", "/flight", deadline, limit=TRACE_LIMIT, token=token)
+    try:
+        msgspec.json.decode(body, type=dict[str, msgspec.Raw])
+    except (msgspec.MsgspecError, UnicodeDecodeError) as error:
+        raise RoadError(f"answered something that is no trace: {error}") from error
+    return body
+
+
+def _place(address: str) -> tuple[str, int]:
+    host, _, port = address.rpartition(":")
+    if not port.isdecimal() or not 0 < int(port[:9]) < 65536:
+        raise RoadError(f"{address[:80]!r} is no address")
+    return host.strip("[]"), int(port)
+
+
+def _http(
+    target: Path | tuple[str, int], method: str, path: str, deadline: float, *, limit: int, token: str = ""
+) -> bytes:
+    """The body of an answer 200."""
+    secret = f"Authorization: Bearer {token}\r\n" if token else ""
+    head = f"{method} {path} HTTP/1.1\r\nHost: rank\r\n{secret}Content-Length: 0\r\nConnection: close\r\n\r\n"
+    began = time.monotonic()
+    try:
+        with _connect(target, deadline) as connection:
+            connection.sendall(head.encode("latin-1"))
+            raw = _receive(connection, deadline, limit)
+        response = HTTPResponse(cast("socket.socket", _Answer(raw)))
+        response.begin()
+        body = response.read()
+    except TimeoutError as error:
+        raise RoadError(f"no answer in {time.monotonic() - began:.2f} s") from error
+    except (OSError, HTTPException, ValueError) as error:
+        raise RoadError(f"{error.strerror if isinstance(error, OSError) and error.strerror else error!r}") from error
+    if response.status != 200:
+        raise RoadError(f"answered {response.status} {response.reason[:80]}")
+    return body
+
+
+def _connect(target: Path | tuple[str, int], deadline: float) -> socket.socket:
+    if not isinstance(target, Path):
+        return socket.create_connection(target, timeout=_left(deadline))
+    connection = socket.socket(socket.AF_UNIX)
+    try:
+        connection.settimeout(_left(deadline))
+        connection.connect(str(target))
+    except BaseException:
+        connection.close()
+        raise
+    return connection
+
+
+def _receive(connection: socket.socket, deadline: float, limit: int) -> bytes:
+    """Head and body as they came: up to the announced length, else to the end."""
+    received, whole = bytearray(), None
+    while whole is None or len(received) < whole:
+        connection.settimeout(_left(deadline))
+        part = connection.recv(1 << 18)
+        if not part:
+            break
+        received += part
+        if whole is None and (end := received.find(b"\r\n\r\n", 0, 1 << 16)) >= 0:
+            announced = _LENGTH.search(received, 0, end + 2)
+            whole = end + 4 + int(announced[1]) if announced else None
+        if max(len(received), whole or 0) > limit:
+            raise RoadError(f"answered more than {limit >> 20} MiB")
+    return bytes(received)
+
+
+def _left(deadline: float) -> float:
+    left = deadline - time.monotonic()
+    if left <= 0:
+        raise TimeoutError
+    return left
+
+
+class _Answer:
+    """Bytes that are read like a socket."""
+
+    def __init__(self, raw: bytes) -> None:
+        self._raw = raw
+
+    def makefile(self, mode: str) -> io.BytesIO:
+        return io.BytesIO(self._raw)

@@ -1,0 +1,73 @@
+"""The runs below the state directory: which is the newest, which still lives, which may go."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import socket
+from contextlib import suppress
+from pathlib import Path
+
+from dtdebug import state
+from dtdebug.ranks.folder import RunFolder
+from dtdebug.ranks.watch import living
+
+KEPT = 20
+_AT_ONCE = 50
+"""Folders that are deleted at one start, so that a start stays quick."""
+
+
+def parent() -> Path:
+    """Where the folders of runs are."""
+    return state.folder() / "runs"
+
+
+def take(path: Path) -> RunFolder:
+    """The folder that the user named for a run, made if it is not there.
+
+    Raises:
+        OSError: it can't be made, or holds something already.
+
+    """
+    path = path.absolute()  # ranks may work elsewhere
+    path.mkdir(mode=0o700, parents=True, exist_ok=True)
+    folder = RunFolder(path)
+    for part in (folder.ranks, folder.flight, folder.stacks, folder.errors):
+        part.mkdir(mode=0o700)
+    return folder
+
+
+def newest() -> RunFolder | None:
+    """The newest run that still lives, or else the newest."""
+    found = _ours()
+    return next((folder for folder in found if lives(folder)), found[0] if found else None)
+
+
+def lives(folder: RunFolder) -> bool:
+    """The job of the folder still runs, as far as this host can tell."""
+    run = folder.load_run()
+    if run is None or run.finished is not None:
+        return False
+    return run.host != socket.gethostname() or bool(living([run.pid]))
+
+
+def forget_old() -> None:
+    """Deletes all but the newest runs that have ended."""
+    old = [folder for folder in _ours()[KEPT:] if not lives(folder)]
+    for folder in old[-_AT_ONCE:]:
+        shutil.rmtree(folder.path, ignore_errors=True)
+
+
+def _ours() -> list[RunFolder]:
+    """Folders that we made, newest first."""
+    found = []
+    with suppress(OSError):
+        for entry in os.scandir(parent()):
+            with suppress(OSError):
+                if (
+                    entry.name.startswith("run-")
+                    and entry.is_dir(follow_symlinks=False)
+                    and entry.stat(follow_symlinks=False).st_uid == os.getuid()
+                ):
+                    found.append(((Path(entry.path) / "run.json").stat().st_mtime, entry.path))
+    return [RunFolder(Path(path)) for _, path in sorted(found, reverse=True)]

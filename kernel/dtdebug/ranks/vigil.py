@@ -1,0 +1,216 @@
+"""The watch over a running job: looks for a hang and for the first rank that fails, and says what it finds."""
+
+from __future__ import annotations
+
+import socket
+import sys
+import threading
+import time
+from contextlib import suppress
+from pathlib import Path
+from typing import NamedTuple
+
+import msgspec
+
+from dtdebug.ranks.collect import Found, Look, alive, analysis, conclude, last, look, merged
+from dtdebug.ranks.folder import RunFolder
+from dtdebug.ranks.oom import Memory
+from dtdebug.ranks.relay import Relay
+from dtdebug.ranks.watch import Deaths, Progress, end, living, waits
+from dtdebug_taxonomy.ranks import RankState, Verdict
+
+_TICK, _LOOK, _SHARE = 0.2, 1.0, 0.05
+"""Seconds between two looks at alarms and at records, and the share of a core that reading the records may take."""
+_AGAIN = 60.0
+"""Seconds after which a hang that was reported is looked at again."""
+_PATIENCE, _UNFINISHED = 5.0, 15.0
+"""Seconds: from SIGTERM to SIGKILL, and for a look that was begun before the end of the job."""
+
+
+class Options(NamedTuple):
+    """What the user chose."""
+
+    hang_after: float = 120.0
+    stop_on_hang: bool = False
+    folder: Path | None = None
+    quiet: bool = False
+    format: str = "text"
+    output: Path | None = None
+
+
+class Speaker:
+    """Our words, on standard error on a line of their own, or in the file that the user named."""
+
+    def __init__(
+        self, relay: Relay | None = None, options: Options | None = None, run: RunFolder | None = None
+    ) -> None:
+        self._relay, self._options, self._run = relay, options or Options(), run
+
+    def say(self, text: str, prefix: str = "dtdebug: ") -> None:
+        """A line, or several."""
+        begin = "\n" if self._relay is not None and self._relay.in_line() else ""
+        with suppress(OSError):
+            sys.stderr.write(begin + prefix + text.rstrip("\n") + "\n")
+            sys.stderr.flush()
+
+    def report(self, found: Found, what: str, *, brief: bool = False) -> None:
+        """What was found; nothing if the user wants none."""
+        from dtdebug.ranks.report import to_text
+
+        if self._options.output:
+            self.write(found, what)
+        elif not self._options.quiet:
+            self.say(to_text(found, what, self._run, brief=brief), prefix="")
+
+    def write(self, found: Found, what: str) -> None:
+        """What was found, into the file that the user named."""
+        from dtdebug import state
+        from dtdebug.ranks.report import to_text
+
+        if self._options.output is None:
+            return
+        as_json = self._options.format == "json"
+        text = msgspec.json.encode(found) if as_json else to_text(found, what, self._run).encode()
+        try:
+            state.write(self._options.output, text)
+        except OSError as error:
+            self.say(f"{self._options.output}: can't be written: {error.strerror}")
+
+    def remark(self, text: str) -> None:
+        """A line that only those who read reports want."""
+        if not self._options.quiet and not self._options.output:
+            self.say(text)
+
+
+class Vigil:
+    """Watches from a thread: whatever a file system or a rank makes it wait for, the job is not kept from its end."""
+
+    def __init__(self, folder: RunFolder, relay: Relay, speaker: Speaker, options: Options) -> None:
+        self.interrupted = False
+        """The user wants the job to end."""
+        self.stopped = False
+        """The job was ended because it hangs."""
+        self._folder, self._relay, self._speaker, self._options = folder, relay, speaker, options
+        self._deaths, self._memory, self._progress = Deaths(folder), Memory(), Progress(time.monotonic())
+        self._records: list[RankState] = []
+        self._seen = Look()
+        self._asked = False
+        self._reported: Verdict | None = None
+        self._hang: Verdict | None = None
+        """The last verdict on a hang, even if a counter has moved since."""
+        self._moves = 0
+        self._next_look = 0.0
+        self._examine_after = options.hang_after
+        self._job = 0
+        self._stop = threading.Event()
+        self._thread = threading.Thread(target=self._run, name="dtdebug-vigil", daemon=True)
+
+    def start(self, job: int) -> None:
+        """Begins to watch the job of that process."""
+        self._job = job
+        self._deaths.start()
+        self._thread.start()
+
+    def resume(self) -> None:
+        """The job was stopped, as by Ctrl-Z, and goes on."""
+        self._progress.restart(time.monotonic())
+
+    def stop(self) -> None:
+        """The job has ended: no further look is begun."""
+        self._stop.set()
+        self._deaths.stop()
+
+    def conclude(self, what: str) -> None:
+        """Says what is found after the end."""
+        self._thread.join(_UNFINISHED)  # a look that was begun before the end saw more than can be seen now
+        after = look(self._folder, twice=False).states if alive(self._folder) else last(self._folder).states
+        count, starved = self._memory.killed()
+        states = merged(self._seen.states, after)
+        seen = msgspec.structs.replace(self._seen, states=states, verdict=self._hang or self._seen.verdict)
+        found = conclude(self._folder, seen, deaths=self._deaths.seen(), starved=starved, starvations=count or 0)
+        known = self._hang is not None and _essence(found.verdict) == _essence(self._hang)
+        self._speaker.report(found, what, brief=known)
+
+    def _run(self) -> None:
+        failed = False
+        while not self._stop.wait(_TICK):
+            try:
+                self._tick()
+            except Exception as error:
+                if not failed:
+                    self._speaker.say(f"watching failed ({type(error).__name__}: {error}); the job goes on")
+                failed = True
+                self._examine_after *= 2
+
+    def _tick(self) -> None:
+        now = time.monotonic()
+        if now >= self._next_look:
+            self._records = list(self._folder.records())
+            self._deaths.know(self._records)
+            self._moved(moved=self._progress.look(self._records, self._relay.passed(), now))
+            self._next_look = now + max(_LOOK, (time.monotonic() - now) / _SHARE)
+        if not self._asked and (self.interrupted or self._deaths.alarm.is_set()):
+            self._asked = True
+            self._glance()
+        elif self._ranks_started() and self._progress.standing(self._records) >= self._examine_after:
+            self._examine()
+
+    def _ranks_started(self) -> bool:
+        return any(r.initialized or (r.world_size or 0) > 1 for r in self._records)
+
+    def _moved(self, *, moved: bool) -> None:
+        """A hang is over once it has moved more than the one step that a time-out makes."""
+        self._moves = self._moves + 1 if moved else 0
+        if self._moves < 2:
+            return
+        if self._reported is not None and not (self.stopped or self.interrupted or self._deaths.alarm.is_set()):
+            self._speaker.remark("the job moves again")
+            self._hang = None
+        self._reported = None
+        self._examine_after = self._options.hang_after
+
+    def _glance(self) -> None:
+        """Sees the ranks as they stand, before the launcher ends them."""
+        seen = look(self._folder, twice=False)
+        verdict, _, _ = analysis(self._folder, seen.states)
+        stands = verdict is not None and verdict.kind not in ("none", "dead")
+        self._seen = msgspec.structs.replace(
+            seen,
+            states=merged(self._seen.states, seen.states),
+            progress=self._seen.progress,
+            verdict=verdict if stands else None,
+        )
+
+    def _examine(self) -> None:
+        """Looks closely at ranks that seem to stand still, and says so if they do."""
+        self._seen = look(self._folder)
+        found = conclude(self._folder, self._seen, deaths=self._deaths.seen())
+        self._records = list(self._folder.records())
+        self._progress.look(self._records, self._relay.passed(), time.monotonic())
+        standing = self._progress.standing(self._records)
+        if standing < self._examine_after:
+            return
+        self._examine_after = max(standing + _AGAIN, 2 * standing)
+        if not _stands(found):
+            return
+        self._hang = found.verdict
+        if self._stop.is_set():  # it has ended meanwhile: one report is enough
+            return
+        if self._reported is None or _essence(found.verdict) != _essence(self._reported):
+            self._reported = found.verdict
+            self._speaker.report(found, f"no rank has moved for {standing:.0f} s")
+        if self._options.stop_on_hang:
+            self.stopped = True
+            ranks = [r.pid for r in self._records if r.host == socket.gethostname() and r.alive is not False]
+            end([self._job, *living(ranks)], _PATIENCE)
+
+
+def _stands(found: Found) -> bool:
+    """Some rank is inside communication: a job that only computes in silence is no hang."""
+    if found.verdict.kind != "none":
+        return True
+    return any(waits(s) or any("torch/distributed/" in f.file for f in s.stack) for s in found.ranks)
+
+
+def _essence(verdict: Verdict) -> tuple[object, ...]:
+    return verdict.kind, verdict.culprits, verdict.collective

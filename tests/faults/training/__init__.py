@@ -1,0 +1,1 @@
+"""A small training program of several modules, as people write them."""

@@ -1,0 +1,332 @@
+"""Cause before victim: how ranks ended is read from records, launchers and kernel; who ended first is not the cause."""
+
+import time
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from dtdebug.ranks import exits, oom
+from dtdebug.ranks.ends import Ends, call_site, ends, is_communication, settle
+from dtdebug.ranks.watch import Death, Deaths, end, living, zombie_status
+from dtdebug_taxonomy.ranks import CollectiveRef, Frame, RankState, Verdict
+
+LOST = "RuntimeError: [pair.cc:553] Connection closed by peer [127.0.0.1]:1"
+LATE = "RuntimeError: [unbound_buffer.cc:78] Timed out waiting 10000ms for recv operation to complete"
+
+TORCHRUN = """
+E1121 14:27:43.927000 1849 torch/distributed/elastic/multiprocessing/api.py:1002] failed (exitcode: 1) local_rank: 1 (pid: 11) of binary: /usr/bin/python3
+torch.distributed.elastic.multiprocessing.errors.ChildFailedError:
+============================================================
+train.py FAILED
+------------------------------------------------------------
+Failures:
+[1]:
+  time      : 2026-11-21_14:27:43
+  host      : localhost
+  rank      : 0 (local_rank: 0)
+  exitcode  : -15 (pid: 10)  (SIGTERM)
+  error_file: <N/A>
+  traceback : Signal 15 (SIGTERM) received by PID 10
+------------------------------------------------------------
+Root Cause (first observed failure):
+[0]:
+  time      : 2026-11-21_14:27:43
+  host      : localhost
+  rank      : 1 (local_rank: 1)
+  exitcode  : 1 (pid: 11)
+  error_file: <N/A>
+============================================================
+"""  # noqa: E501
+
+
+def ranks(*exceptions, **more):
+    """A state for each exception; an empty one is a rank without."""
+    return [RankState(rank=n, pid=10 + n, exception=e, **more) for n, e in enumerate(exceptions)]
+
+
+def told(text):
+    """What a launcher's text says of each rank: (rank, code, signal)."""
+    return [(e.rank, e.code, e.signal) for e in exits.said(text).exits]
+
+
+def test_torchruns_summary_is_read():
+    """Rank, code or signal, and which rank it calls the root cause."""
+    said = exits.said(TORCHRUN)
+
+    assert [(None, 1, ""), (0, None, "SIGTERM"), (1, 1, "")] == told(TORCHRUN)
+    assert 1 == said.named
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        (
+            "mpirun noticed that process rank 1 with PID 0 on node h exited on signal 9 (Killed).",
+            [(1, None, "SIGKILL")],
+        ),
+        ("prterun noticed that process rank 3 with PID 7 on node h exited on signal 11", [(3, None, "SIGSEGV")]),
+        ("  Process name: [[1234,1],2]\n  Exit code:    7", [(2, 7, "")]),
+        ("  Process name: [prterun-host-99@1,0]\n  Exit code:    3", [(0, 3, "")]),
+        ("srun: error: node1: task 3: Exited with exit code 1", [(3, 1, "")]),
+        ("srun: error: node1: tasks 0-1,4: Killed", [(r, None, "SIGKILL") for r in (0, 1, 4)]),
+        ("srun: error: node1: task 1: Segmentation fault (core dumped)", [(1, None, "SIGSEGV")]),
+        ("srun: error: node1: task 0: Out Of Memory", [(0, None, "SIGKILL")]),
+        ("ProcessExitedException: process 1 terminated with signal SIGKILL", [(1, None, "SIGKILL")]),
+        ("ProcessExitedException: process 0 terminated with exit code 3", [(0, 3, "")]),
+        ("train.sh: line 3:  1653 Killed                  python train.py", [(None, None, "SIGKILL")]),
+        ("Process 2 exit with status code 5.", [(2, 5, "")]),
+        ("['python', '-u', 'train.py', '--local_rank=1'] exits with return code = -9", [(1, None, "SIGKILL")]),
+        ("step 1 loss 0.3\nrank 1 is fine\nexit code 0", []),
+    ],
+)
+def test_what_launchers_print_is_read(text, expected):
+    """OpenMPI, Slurm, torch.multiprocessing, Horovod, DeepSpeed."""
+    assert expected == told(text)
+
+
+@pytest.mark.parametrize(
+    "prefix", ["[rank3]: ", "[default3]:", "3: ", " 3: ", "[1,3]<stderr>: ", "[3]<stderr>:", "3: [rank3]: "]
+)
+def test_the_traceback_of_a_rank_is_found_by_its_prefix(prefix):
+    """As PyTorch, torchrun --tee, srun -l, mpirun --tag-output and horovodrun print it."""
+    text = "".join(
+        f"{prefix}{line}\n"
+        for line in ("Traceback (most recent call last):", '  File "a.py", line 1', "ValueError: boom")
+    )
+
+    assert {3: "ValueError: boom"} == exits.said("3: not a traceback: ValueError: x\n" + text).exceptions
+
+
+def test_the_traceback_that_spawn_reports_is_its_ranks():
+    """It has no prefix: the line above names the process."""
+    text = "-- Process 1 terminated with the following error:\nTraceback (most recent call last):\nKeyError: 'loss'\n"
+
+    assert {1: "KeyError: 'loss'"} == exits.said(text).exceptions
+
+
+def test_a_rank_that_ended_without_last_words_comes_before_its_victims():
+    """Nobody saw how; that its program did not end it is known."""
+    states = [RankState(rank=0, pid=10, exception=LOST), RankState(rank=1, pid=11, alive=False)]
+    ended = ends("", states, [Death(pid=11, time=1.0)], silent=[11])
+
+    assert (1,) == ended.roots
+    assert "rank 1 ended without last words" in settle(None, ended).summary
+
+
+def test_a_rank_that_raised_comes_before_those_that_lost_it():
+    """Whatever the clocks say: the victims ended first."""
+    deaths = [Death(pid=10, time=1.0, status=1), Death(pid=12, time=1.1, status=1), Death(pid=11, time=9.0, status=1)]
+    ended = ends("", ranks(LOST, "ValueError: boom", LATE), deaths)
+
+    assert (1,) == ended.roots
+    assert [False] * 3 == [s.alive for s in ended.states]
+
+
+def test_torchruns_root_cause_is_corrected_where_it_is_a_victim():
+    """It names whom it saw end first."""
+    ended = ends(TORCHRUN, ranks("ValueError: boom", LATE))
+
+    assert (0,) == ended.roots
+    assert [f"torchrun names rank 1 (first observed); it is a victim: raised {LATE}"] == list(ended.notes)
+
+
+def test_torchruns_root_cause_stands_where_it_is_right():
+    """Then there is nothing to say."""
+    ended = ends(TORCHRUN, ranks(LOST, "ValueError: boom"))
+
+    assert ((1,), ()) == (ended.roots, ended.notes)
+
+
+def test_a_killed_rank_comes_before_its_victims():
+    """Those whom the launcher ended with SIGTERM are none."""
+    deaths = [
+        Death(pid=10, time=3.0, status=1),
+        Death(pid=11, time=1.0, status=-9),
+        Death(pid=12, time=4.0, status=-15),
+    ]
+
+    assert (1,) == ends("", ranks(LOST, "", ""), deaths).roots
+
+
+def test_a_launchers_sigkill_is_no_cause():
+    """It ends those who did not listen to SIGTERM, after the first failure."""
+    deaths = [Death(pid=10, time=1.0, status=1), Death(pid=11, time=31.0, status=-9)]
+
+    assert (0,) == ends("", ranks("KeyError: 'loss'", ""), deaths).roots
+
+
+def test_a_rank_killed_before_another_raised_is_a_cause_too():
+    """What the second raised may be a consequence that nobody knows."""
+    deaths = [Death(pid=10, time=5.0, status=1), Death(pid=11, time=1.0, status=-9)]
+
+    assert (0, 1) == ends("", ranks("KeyError: 'loss'", ""), deaths).roots
+
+
+def test_an_exit_code_without_an_exception_is_a_cause():
+    """As of sys.exit(7)."""
+    ended = ends("", ranks(LOST, ""), [Death(pid=11, time=1.0, status=7)])
+
+    assert (1,) == ended.roots
+    assert "rank 1 exited with code 7" in settle(None, ended).summary
+
+
+def test_ranks_that_only_waited_have_no_root_among_them():
+    """The records must tell who was missing."""
+    assert () == ends("", ranks(LATE, LATE, LOST)).roots
+
+
+def test_gloos_abort_is_no_cause_by_itself():
+    """It aborts ranks whose peers sent another size: the records tell which is wrong."""
+    text = "terminate called after throwing an instance of 'gloo::EnforceNotMet'\n"
+    deaths = [Death(pid=10, time=1.0, status=-6)]
+
+    assert () == ends(text, ranks("", LOST), deaths).roots
+    assert (0,) == ends("", ranks("", LOST), deaths).roots
+
+
+def test_the_kernels_killing_is_said():
+    """By process where its log can be read, else by the counter of the control group."""
+    deaths = [Death(pid=11, time=1.0, status=-9)]
+
+    assert "rank 1 was killed by the kernel" in ends("", ranks(LOST, ""), deaths, starved={11}).notes[0]
+    assert "killed 2 process(es)" in ends("", ranks(LOST, ""), deaths, starvations=2).notes[0]
+    assert () == ends("", ranks(LOST, ""), deaths).notes
+
+
+def test_ranks_that_only_the_output_knows_are_counted():
+    """Nothing was armed: the launcher's text is all there is."""
+    text = "[rank1]: Traceback (most recent call last):\n[rank1]: ValueError: boom\n" + TORCHRUN
+    ended = ends(text, [])
+
+    assert [(0, "", "SIGTERM"), (1, "ValueError: boom", "")] == [(s.rank, s.exception, s.signal) for s in ended.states]
+    assert (1,) == ended.roots
+
+
+@pytest.mark.parametrize(
+    ("exception", "expected"),
+    [
+        (LOST, True),
+        (LATE, True),
+        ("torch.distributed.DistBackendError: NCCL error in: x.cpp:1, unhandled system error", True),
+        ("BrokenPipeError: [Errno 32] Broken pipe", True),
+        ("ValueError: timeout must be positive", False),
+        ("torch.OutOfMemoryError: CUDA out of memory", False),
+        ("RuntimeError: CUDA error: an illegal memory access was encountered", False),
+        ("RuntimeError: mat1 and mat2 shapes cannot be multiplied", False),
+    ],
+)
+def test_a_lost_peer_is_told_from_an_own_fault(exception, expected):
+    """By type before by words."""
+    assert expected == is_communication(exception)
+
+
+def test_the_place_is_in_the_users_own_code():
+    """Innermost, not the library's."""
+    stack = (Frame("/a/train.py", 3, "main"), Frame("/x/site-packages/torch/y.py", 9, "wait"))
+
+    assert ("/a/train.py", 3) == ((site := call_site(RankState(rank=1, stack=stack))).file, site.line)
+    assert call_site(RankState(rank=1, stack=stack[1:])) is None
+
+
+def test_the_sentence_of_the_end_joins_what_the_records_know():
+    """Collective and waiting ranks stay."""
+    known = Verdict(kind="dead", culprits=(1,), waiting=(0,), collective=CollectiveRef("all_reduce", 5), summary="died")
+    verdict = settle(known, ends("", ranks(LOST, "ValueError: boom")))
+
+    assert verdict.summary.startswith("rank 1 raised ValueError: boom")
+    assert (CollectiveRef("all_reduce", 5), (0,)) == (verdict.collective, verdict.waiting)
+
+
+def test_a_rank_that_called_something_else_is_the_cause_of_its_own_end():
+    """The mismatch says more than the exception that followed."""
+    known = Verdict(kind="wrong_dtype", culprits=(1,), summary="another type")
+
+    assert known is settle(known, ends("", ranks(LOST, "RuntimeError: invalid type of elements")))
+
+
+def test_what_was_found_while_all_stood_still_holds_after_the_time_out():
+    """Unless a rank turns out to have failed by itself."""
+    hang = Verdict(kind="skipped", culprits=(2,))
+    nothing = Verdict(kind="none")
+
+    assert hang is settle(nothing, ends("", ranks(LATE, LATE)), hang)
+    assert (1,) == settle(nothing, ends("", ranks(LATE, "ValueError: boom")), hang).culprits
+    assert nothing is settle(nothing, ends("", ranks(LATE, LATE)))
+    assert settle(None, Ends([], (), ())) is None
+
+
+def test_the_status_of_a_zombie_is_read(tmp_path):
+    """Before its parent reaps it; a living process has none."""
+    import subprocess
+    import sys
+
+    with subprocess.Popen([sys.executable, "-c", "import os; os.kill(os.getpid(), 9)"]) as child:
+        until = time.monotonic() + 30
+        while (status := zombie_status(child.pid)) is None and time.monotonic() < until:
+            time.sleep(0.01)
+    assert -9 == status
+    assert zombie_status(child.pid) is None
+
+
+def test_a_death_is_seen_and_raises_the_alarm(tmp_path):
+    """Unless the rank succeeded."""
+    import subprocess
+    import sys
+
+    from dtdebug.ranks.folder import RunFolder
+
+    for code, alarm in ((0, False), (3, True)):
+        deaths = Deaths(RunFolder.make(tmp_path))
+        command = [sys.executable, "-c", f"import sys; sys.stdin.read(); raise SystemExit({code})"]
+        with subprocess.Popen(command, stdin=subprocess.PIPE) as child:
+            deaths.know([RankState(rank=0, pid=child.pid)])
+            deaths.start()
+            child.stdin.close()
+            until = time.monotonic() + 30
+            while not deaths.seen() and time.monotonic() < until:
+                time.sleep(0.01)
+            seen = deaths.stop()
+        assert [(child.pid, code)] == [(d.pid, d.status) for d in seen]
+        assert alarm == deaths.alarm.is_set()
+
+
+def test_a_tree_of_processes_is_ended_whole():
+    """Also those that do not listen to SIGTERM and have a session of their own."""
+    import subprocess
+    import sys
+
+    code = (
+        "import signal, subprocess, sys; signal.signal(15, signal.SIG_IGN);"
+        "p = subprocess.Popen(['sleep', '60'], start_new_session=True); print(p.pid, flush=True); p.wait()"
+    )
+    with subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE) as child:
+        below = int(child.stdout.readline())
+        end([child.pid], patience=0.5)
+        assert [] == living([child.pid, below])
+
+
+def test_memory_is_read_or_unknown():
+    """Nothing was killed meanwhile."""
+    count, pids = oom.Memory().killed()
+
+    assert count in (None, 0)
+    assert frozenset() == pids
+
+
+@given(
+    st.text(max_size=300)
+    | st.lists(st.sampled_from([*TORCHRUN.splitlines(), "[rank1]: ValueError: x", "1: "])).map("\n".join)
+)
+def test_no_text_breaks_the_reading(text):
+    """Whatever was printed."""
+    assert isinstance(ends(text, ranks("", "")), Ends)
+
+
+@pytest.mark.parametrize(
+    "piece", ["3: ", "[rank1]: ", "rank : 1 ", "srun: error: a: tasks 1-", "--local_rank=1 ", "gloo ", "A" * 50]
+)
+def test_reading_takes_linear_time(piece):
+    """Twice the text, about twice the time: with more a line would never end."""
+    text = piece * (2_000_000 // len(piece))
+    ends(text, ranks(text[:2_000], ""))

@@ -1,0 +1,403 @@
+"""A cell hangs in a real Jupyter kernel: which rank, and where, told while it hangs.
+
+Each test prints how long the answer took (`pytest -s`); none asserts more than that it came.
+"""
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from contextlib import suppress
+from importlib.util import find_spec
+from pathlib import Path
+from queue import Empty
+
+import psutil
+import pytest
+
+pytest.importorskip("ipykernel")
+manager = pytest.importorskip("jupyter_client.manager")
+pytestmark = pytest.mark.kernel
+
+from dtdebug.live.ask import ask_kernel  # noqa: E402
+
+
+def ranks(test):
+    """Marks a test that starts ranks."""
+    return pytest.mark.ranks(pytest.mark.skipif(find_spec("torch") is None, reason="torch is not installed")(test))
+
+
+SECONDS, BOUND = 60, 10
+JOB = """
+import os, sys, time
+import datetime
+import torch
+import torch.distributed as dist
+
+def train(rank, store):
+    dist.init_process_group("gloo", init_method=f"file://{store}", rank=rank, world_size=2,
+                            timeout=datetime.timedelta(seconds=60))
+    steps(rank)
+
+def steps(rank):
+    x = torch.ones(4)
+    dist.all_reduce(x)
+    print(f"begun {rank}", flush=True)
+    if rank != 1:
+        dist.all_reduce(x)
+    dist.barrier()
+    dist.broadcast(x, 0)
+
+def stalls(rank, store):
+    dist.init_process_group("gloo", init_method=f"file://{store}", rank=rank, world_size=2,
+                            timeout=datetime.timedelta(seconds=60))
+    print(f"begun {rank}", flush=True)
+    if rank == 1:
+        time.sleep(60)
+    dist.barrier()
+
+if __name__ == "__main__":
+    dist.init_process_group("gloo", timeout=datetime.timedelta(seconds=60))
+    steps(dist.get_rank())
+"""
+
+
+class Kernel:
+    """A kernel with everything that it may write below one folder, and the extension loaded."""
+
+    def __init__(self, home, **variables):
+        self.home = home
+        (home / "job.py").write_text(JOB)
+        environment = {
+            **{k: v for k, v in os.environ.items() if k != "PYTEST_CURRENT_TEST"},
+            "OMP_NUM_THREADS": "1",
+            "PYTHONWARNINGS": "ignore",
+            "PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}",
+            "DTDEBUG_STATE": str(home / "state"),
+            "IPYTHONDIR": str(home / "ipython"),
+            **variables,
+        }
+        self.manager, self.client = manager.start_new_kernel(
+            startup_timeout=SECONDS, kernel_name="python3", cwd=str(home), env=environment
+        )
+        self.run("%load_ext dtdebug")
+
+    @property
+    def store(self):
+        return str(self.home / "store")
+
+    @property
+    def pid(self):
+        return self.manager.provisioner.pid
+
+    def run(self, source, seconds=SECONDS):
+        """Runs a cell; (status, printed text, bundles, execution count)."""
+        messages = []
+        content = self.client.execute_interactive(
+            source, timeout=seconds, allow_stdin=False, output_hook=messages.append
+        )["content"]
+        printed, bundles = self._shown(messages)
+        return content["status"], printed, bundles
+
+    @staticmethod
+    def _shown(messages):
+        printed = "".join(m["content"]["text"] for m in messages if m["msg_type"] == "stream")
+        return printed, [m["content"]["data"] for m in messages if m["msg_type"] == "display_data"]
+
+    def hang(self, source, signs=("begun",)):
+        """Sends a cell that hangs and waits until it has printed the signs; its request."""
+        request = self.client.execute(source, allow_stdin=False)
+        printed, end = "", time.monotonic() + SECONDS
+        while not all(sign in printed for sign in signs):
+            assert time.monotonic() < end, printed
+            with suppress(Empty):
+                message = self.client.get_iopub_msg(timeout=1)
+                printed += message["content"].get("text", "")
+        time.sleep(0.5)  # the ranks go on from their sign into what they hang in
+        return request
+
+    def ask(self, kind="hang"):
+        """The reply to our message on the control channel."""
+        request = self.client.session.msg("dtdebug_request", {"kind": kind})
+        begin = time.monotonic()
+        self.client.control_channel.send(request)
+        reply = self.reply(request["header"]["msg_id"])
+        print(f"\nanswer after {time.monotonic() - begin:.2f} s:\n{reply['text']}")
+        return reply
+
+    def verdict(self):
+        """The reply once it names who stands still: on a busy machine ranks take a moment to get there."""
+        end = time.monotonic() + SECONDS
+        while not (reply := self.ask())["verdict"] or reply["verdict"]["kind"] == "none":
+            assert time.monotonic() < end, reply
+        return reply
+
+    def reply(self, request, seconds=BOUND):
+        end = time.monotonic() + seconds
+        while True:
+            message = self.client.control_channel.get_msg(timeout=max(0.01, end - time.monotonic()))
+            if message["parent_header"].get("msg_id") == request:
+                return message["content"]
+
+    def in_subshell(self, source):
+        """The text that a cell shows which is run beside the one that hangs."""
+        made = self.client.session.msg("create_subshell_request", {})
+        self.client.control_channel.send(made)
+        subshell = self.reply(made["header"]["msg_id"])["subshell_id"]
+        content = {"code": source, "silent": False, "store_history": False, "user_expressions": {}}
+        request = self.client.session.msg("execute_request", {**content, "allow_stdin": False, "stop_on_error": True})
+        request["header"]["subshell_id"] = subshell
+        begin = time.monotonic()
+        self.client.shell_channel.send(request)
+        messages = self.until_idle(request["header"]["msg_id"])
+        _, bundles = self._shown(messages)
+        print(f"\nsubshell after {time.monotonic() - begin:.2f} s")
+        return bundles[0]["text/plain"]
+
+    def until_idle(self, request, seconds=BOUND):
+        messages, end = [], time.monotonic() + seconds
+        while not messages or messages[-1]["content"].get("execution_state") != "idle":
+            message = self.client.get_iopub_msg(timeout=max(0.01, end - time.monotonic()))
+            if message["parent_header"].get("msg_id") == request:
+                messages.append(message)
+        return messages
+
+    def stop(self):
+        family = []
+        with suppress(psutil.Error):
+            family = psutil.Process(self.pid).children(recursive=True)
+        group = self.manager.provisioner.pgid
+        self.client.stop_channels()
+        self.manager.shutdown_kernel(now=True)
+        with suppress(ProcessLookupError):
+            os.killpg(group, signal.SIGKILL)
+        for process in family:
+            with suppress(psutil.Error):
+                process.kill()
+        psutil.wait_procs(family, timeout=BOUND)
+
+
+@pytest.fixture
+def kernel(tmp_path, monkeypatch):
+    """A kernel that is ended with all its ranks."""
+    for name in ("CONFIG", "DATA", "RUNTIME"):
+        monkeypatch.setenv(f"JUPYTER_{name}_DIR", str(tmp_path / name.lower()))
+    monkeypatch.setenv("DTDEBUG_STATE", str(tmp_path / "state"))
+    kernel = Kernel(tmp_path)
+    yield kernel
+    kernel.stop()
+
+
+FREE = {
+    "sleep": "import time\ndef wait():\n    time.sleep(40)\nprint('begun', flush=True)\nwait()",
+    "loop": "import time\ndef wait():\n    while True: pass\nprint('begun', flush=True)\nwait()",
+    "store": (
+        "import torch.distributed as dist, datetime\ndef wait():\n"
+        "    dist.TCPStore('127.0.0.1', 0, 2, True, datetime.timedelta(seconds=20), False).get('nobody')\n"
+        "print('begun', flush=True)\nwait()"
+    ),
+}
+
+
+@pytest.mark.parametrize("how", ["sleep", "loop", pytest.param("store", marks=pytest.mark.ranks)])
+def test_the_line_of_the_cell_is_told_while_it_hangs(kernel, how):
+    """By our message and in a subshell; a cell that waits is told from one that computes."""
+    if how == "store":
+        pytest.importorskip("torch")
+    kernel.hang(FREE[how])
+    reply = kernel.ask()
+    beside = kernel.in_subshell("%dtdebug hang")
+
+    assert reply["status"] == "ok"
+    assert "cell In[2], line 3, in wait" in reply["text"]
+    assert "cell In[2], line 5" in reply["text"]
+    assert ("computes" if how == "loop" else "waits") in reply["text"]
+    assert "cell In[2], line 3, in wait" in beside
+
+
+def test_a_kernel_that_holds_the_interpreter_lock_is_looked_at_from_outside(kernel):
+    """Nothing inside it can answer; its cell's number is known from the journal."""
+    kernel.hang("import ctypes\nprint('begun', flush=True)\nimport time; time.sleep(.3)\nctypes.PyDLL(None).sleep(30)")
+    begin = time.monotonic()
+    answer = ask_kernel(str(kernel.pid), timeout=3.0)
+    print(f"\nanswer after {time.monotonic() - begin:.2f} s:\n{answer.text}")
+
+    assert answer.road == "outside"
+    assert "cell In[2], line 4" in answer.text
+    assert "interpreter lock" in answer.text
+
+
+def test_a_terminal_asks_by_any_name_of_the_kernel(kernel):
+    """A connection file, the id in its name, or the process id; `dtdebug attach` does the same."""
+    file = Path(kernel.manager.connection_file)
+    runtime = Path(os.environ["JUPYTER_RUNTIME_DIR"])
+    runtime.mkdir()
+    (runtime / "kernel-4f2a.json").write_text(file.read_text())
+    kernel.hang(FREE["sleep"])
+    answers = [ask_kernel(name) for name in (str(file), "4f2a", str(kernel.pid))]
+    command = [sys.executable, "-m", "dtdebug", "attach", str(file)]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=SECONDS, check=False)
+
+    assert ["control channel"] * 3 == [answer.road for answer in answers]
+    assert all("cell In[2], line 5" in text for text in (done.stdout, *(answer.text for answer in answers)))
+
+
+def test_what_is_no_kernel_is_none(tmp_path):
+    """The caller goes on with other meanings of the target."""
+    assert ask_kernel(str(os.getpid())) is None
+    assert ask_kernel(str(tmp_path / "nothing.json")) is None
+
+
+def test_the_kernel_goes_on_as_before(kernel):
+    """A request of any form is answered, and a child that is no rank prints what it would have printed."""
+    for content in (b"[]", b'"x"', b'{"kind": "boo"}', b'{"kind": ["hang"]}', b'{"timeout": "x"}'):
+        request = kernel.client.session.msg("dtdebug_request", content)
+        kernel.client.control_channel.send(request)
+        assert kernel.reply(request["header"]["msg_id"])["status"] in ("ok", "error")
+    status, printed, _ = kernel.run("!python -c \"import sys; print('torch' in sys.modules, 6 * 7)\"")
+
+    assert (status, printed.strip()) == ("ok", "False 42")
+
+
+@ranks
+def test_spawned_ranks_that_hang_are_told_with_the_culprit(kernel):
+    """Rank 1 leaves out a collective: who waits, where, and the line of the cell."""
+    kernel.hang(
+        f"import job, torch.multiprocessing as mp\n\nmp.spawn(job.train, args=({kernel.store!r},), nprocs=2)",
+        ("begun 0", "begun 1"),
+    )
+    reply = kernel.verdict()
+
+    assert [r["rank"] for r in reply["ranks"]] == [0, 1]
+    assert reply["verdict"]["culprits"] == [1]
+    assert "job.py" in reply["text"]
+    assert "cell In[2], line 3" in reply["text"]
+    assert "Rank 1" in kernel.in_subshell("%dtdebug hang").splitlines()[0]
+
+
+@ranks
+def test_ranks_of_torchrun_are_found(kernel):
+    """The command's children were armed through the environment."""
+    kernel.hang("!torchrun --standalone --nproc-per-node 2 job.py", ("begun 0", "begun 1"))
+    reply = kernel.verdict()
+
+    assert [r["rank"] for r in reply["ranks"]] == [0, 1]
+    assert reply["verdict"]["culprits"] == [1]
+    assert "cell In[2], line 1" in reply["text"]
+
+
+@ranks
+def test_forked_ranks_of_a_function_of_the_notebook_are_found(kernel):
+    """As notebook launchers start them: the line is the line of a cell on every rank."""
+    store = kernel.store
+    kernel.run(f"def train(rank):\n    import job\n    job.stalls(rank, {store!r})\n")
+    kernel.hang(
+        "import torch.multiprocessing as mp\nmp.start_processes(train, nprocs=2, start_method='fork')",
+        ("begun 0", "begun 1"),
+    )
+    reply = kernel.verdict()
+    frames = [frame["file"] for rank in reply["ranks"] for frame in rank["stack"]]
+
+    assert [r["rank"] for r in reply["ranks"]] == [0, 1]
+    assert frames.count("cell In[2]") == 2
+    assert reply["verdict"]["culprits"] == [1]
+    assert reply["verdict"]["kind"] == "not_arrived"
+
+
+@ranks
+def test_a_kernel_that_is_a_rank_counts_itself(kernel):
+    """Rank 0 is the kernel, rank 1 a process that it has started."""
+    kernel.run("import subprocess, sys, job, torch.distributed as dist")
+    other = f"import job; job.stalls(1, {kernel.store!r})"
+    kernel.hang(
+        f"rank = {other!r}\np = subprocess.Popen([sys.executable, '-c', rank])\njob.stalls(0, {kernel.store!r})",
+        ("begun 0", "begun 1"),
+    )
+    reply = kernel.ask("state")
+
+    assert {r["rank"]: r["pid"] == kernel.pid for r in reply["ranks"]} == {0: True, 1: False}
+    assert "cell In[3], line 3" in reply["text"]
+
+
+@ranks
+def test_kernels_that_are_ranks_of_one_group_know_of_each_other(tmp_path):
+    """As tools make them that run each cell on several kernels: the environment names the rank."""
+    group = {"WORLD_SIZE": "2", "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(20000 + os.getpid() % 10000)}
+    kernels = []
+    try:
+        for rank in range(2):
+            kernels.append(Kernel(tmp_path, RANK=str(rank), **group))
+            kernels[rank].run("import job")
+        for rank, kernel in enumerate(kernels):
+            kernel.client.execute(f"job.stalls({rank}, {kernel.store!r})", allow_stdin=False)
+        reply = kernels[0].verdict()
+    finally:
+        for kernel in kernels:
+            kernel.stop()
+
+    assert [r["rank"] for r in reply["ranks"]] == [0, 1]
+    assert reply["verdict"]["culprits"] == [1]
+    assert "cell In[3], line 1" in reply["text"]
+
+
+@ranks
+def test_an_interrupted_cell_says_which_rank_the_others_wait_for(kernel):
+    """Below the KeyboardInterrupt, unasked, once."""
+    request = kernel.hang(
+        f"import job, torch.multiprocessing as mp\nmp.spawn(job.train, args=({kernel.store!r},), nprocs=2)",
+        ("begun 0", "begun 1"),
+    )
+    kernel.manager.interrupt_kernel()
+    _, bundles = kernel._shown(kernel.until_idle(request, SECONDS))
+    texts = [b["text/plain"] for b in bundles]
+    print(*texts, sep="\n")
+
+    assert any(text.startswith("dtdebug: Rank 1") for text in texts)
+
+
+@ranks
+def test_the_job_at_hand_is_not_mixed_with_an_earlier_one(kernel):
+    """A job of three ranks has ended before one of two hangs."""
+    store = str(kernel.home / "first")
+    kernel.run(
+        "import torch.multiprocessing as mp, job\n(__import__('pathlib').Path('ok.py')).write_text("
+        f'\'import torch.distributed as dist, time\\ndef f(r):\\n    dist.init_process_group("gloo", '
+        f'init_method="file://{store}", rank=r, world_size=3)\\n    dist.barrier()\\n    time.sleep(1.5)\')\n'
+        "import ok; mp.spawn(ok.f, nprocs=3)"
+    )
+    for path in (kernel.home / "state").rglob("*"):
+        os.utime(path, (0, 0))
+    kernel.hang(f"mp.spawn(job.train, args=({kernel.store!r},), nprocs=2)", ("begun 0", "begun 1"))
+
+    assert [r["rank"] for r in kernel.ask("state")["ranks"]] == [0, 1]
+
+
+def test_after_a_death_the_wizard_knows_the_cell(kernel):
+    """The journal outlives the kernel."""
+    kernel.hang("print('begun', flush=True)\nimport time; time.sleep(40)")
+    os.kill(kernel.pid, signal.SIGKILL)
+    kernel.manager.restart_kernel(now=True)
+    kernel.client.wait_for_ready(timeout=SECONDS)
+    kernel.run("%load_ext dtdebug")
+
+    assert "died while cell In[2] ran" in kernel.run("%dtdebug why")[1]
+
+
+def test_unloading_leaves_nothing_behind(kernel):
+    """No variable, no folder, no signal handler, no message."""
+    look = (
+        "import os, pathlib\n"
+        "print({k: v for k, v in os.environ.items() if 'DTDEBUG_RUN' in k or 'TORCH_FR' in k or k == 'PYTHONPATH'})\n"
+        "print(len(list(pathlib.Path(os.environ['DTDEBUG_STATE'], 'kernels').iterdir())))\n"
+        "print('dtdebug_request' in get_ipython().kernel.control_handlers)\n"
+        "print(int([l for l in open('/proc/self/status') if l.startswith('SigCgt')][0].split()[1], 16) >> 9 & 1)"
+    )
+    _, loaded, _ = kernel.run(look)
+    kernel.run("%unload_ext dtdebug")
+    _, unloaded, _ = kernel.run(look)
+
+    assert "DTDEBUG_RUN" in loaded
+    assert loaded.splitlines()[1:] == ["1", "True", "1"]
+    assert "DTDEBUG_RUN" not in unloaded
+    assert unloaded.splitlines()[1:] == ["0", "False", "0"]

@@ -1,0 +1,185 @@
+"""Parts of the notebook's live side that need no kernel: names of cells, environment, journal, what is shown."""
+
+import os
+import time
+from types import SimpleNamespace
+
+import pytest
+
+from dtdebug.live import journal, show
+from dtdebug.live.cells import Cells
+from dtdebug.live.control import answer
+from dtdebug.live.environment import Variables
+from dtdebug.live.here import Here
+from dtdebug.live.imports import Watch
+from dtdebug.live.jobs import forget_earlier
+from dtdebug.live.look import Seen
+from dtdebug.ranks.folder import RunFolder
+from dtdebug_taxonomy.ranks import CallSite, Frame, Group, Operation, RankState, Verdict
+from dtdebug_taxonomy.snapshot import Gpu
+
+FILE = f"/tmp/ipykernel_{os.getpid()}/123.py"
+
+
+@pytest.fixture
+def cells():
+    labels = {FILE: ("Cell", "In[12]")}
+    return Cells(SimpleNamespace(compile=SimpleNamespace(format_code_name=labels.get)))
+
+
+def test_files_of_cells_get_the_names_that_the_user_sees(cells):
+    """Alone, in a text, in a record, and where a kernel of another rank ran the same cell."""
+    state = RankState(rank=0, stack=(Frame(FILE, 3, "<module>"), Frame("/job.py", 1, "f")))
+    verdict = Verdict(kind="none", summary=f"It is in {FILE}:3 in f.", where=(CallSite(0, FILE, 3, "f"),))
+
+    assert cells.translated(state).stack[0].file == "cell In[12]"
+    assert cells.translated(state).stack[1].file == "/job.py"
+    assert cells.translated(verdict).summary == "It is in cell In[12], line 3 in f."
+    assert cells.name("/tmp/ipykernel_1/123.py") == "cell In[12]"
+    assert cells.name("/tmp/ipykernel_1/4.py") == ""
+    assert cells.text("File /tmp/ipykernel_1/4.py") == "File /tmp/ipykernel_1/4.py"
+
+
+def test_a_shell_that_does_not_name_its_cells_is_left_alone():
+    """Another shell, another release."""
+    assert Cells(SimpleNamespace()).name(FILE) == ""
+    assert Cells(SimpleNamespace(compile=SimpleNamespace(format_code_name=lambda: 1))).text(f"{FILE}:3") == f"{FILE}:3"
+
+
+def test_the_environment_is_as_before_even_if_others_changed_it_meanwhile():
+    """Their values stay, ours go; a list of paths loses our part alone."""
+    environment = {"PYTHONPATH": "/a", "KEPT": "1", "CHANGED": "1"}
+    before, variables = dict(environment), Variables(environment)
+    variables.put({"PYTHONPATH": f"/ours{os.pathsep}/a", "KEPT": "2", "CHANGED": "2", "NEW": "x"}, before)
+    environment["CHANGED"] = "theirs"
+    environment["PYTHONPATH"] += f"{os.pathsep}/theirs"
+    variables.undo()
+
+    assert environment == {"PYTHONPATH": f"/a{os.pathsep}/theirs", "KEPT": "1", "CHANGED": "theirs"}
+
+
+def test_the_journal_tells_what_ran(tmp_path):
+    """The number, the text and whether it ended; a long cell is cut, a short one does not keep the end of a long."""
+    noted = journal.Journal(tmp_path, "kernel-1.json")
+    noted.begins(7, "x" * 10_000)
+    long = journal.read(tmp_path)
+    noted.begins(8, "a = 1\nb = 2")
+    running = journal.read(tmp_path)
+    noted.ends()
+
+    assert (7, True) == (long.number, long.running)
+    assert len(long.source) < 4096
+    assert ("kernel-1.json", os.getpid(), 8, "a = 1\nb = 2") == (
+        running.kernel,
+        running.pid,
+        running.number,
+        running.source,
+    )
+    assert not journal.read(tmp_path).running
+
+
+@pytest.mark.parametrize("data", [b"", b"\0" * 4096, b"1\nx\ny\nz\n1\n", b"1\n2\n3", b"\xff" * 5000])
+def test_a_journal_of_no_use_is_none(tmp_path, data):
+    """Whoever wrote it."""
+    (tmp_path / journal.NAME).write_bytes(data)
+
+    assert journal.read(tmp_path) is None
+    assert journal.read(tmp_path / "nowhere") is None
+
+
+def test_only_a_death_within_a_cell_is_told(tmp_path, monkeypatch):
+    """Not one of another kernel, not the end of an idle one, not this process."""
+    monkeypatch.setenv("DTDEBUG_STATE", str(tmp_path))
+    folder = journal.folders() / "run-a"
+    folder.mkdir(parents=True)
+    file = folder / journal.NAME
+    gone = 2**22 + 1  # above the highest process id
+    file.write_text(f"1\n{gone}\nk.json\n5\n{time.time():.0f}\nx = 1")
+
+    assert journal.died("k.json")[1].number == 5
+    assert journal.died("other.json") is None
+    file.write_text(f"0\n{gone}\nk.json\n5\n1\nx = 1")
+    assert journal.died("k.json") is None
+    journal.prune()
+    assert not folder.exists()
+
+
+def test_what_earlier_jobs_left_is_forgotten(tmp_path):
+    """Records of the living and files of the job at hand stay."""
+    run = RunFolder.make(tmp_path)
+    gone = 2**22 + 1
+    for pid in (os.getpid(), gone, gone + 1):
+        run.save_record(RankState(rank=0, pid=pid))
+    (run.flight / "rank_0").write_bytes(b"")
+    old = time.time() - 1_000
+    for path in (run.ranks / f"{gone}.json", run.flight / "rank_0"):
+        os.utime(path, (old, old))
+    forget_earlier(run, [], time.time() - 100)
+
+    assert {os.getpid(), gone + 1} == {record.pid for record in run.records()}
+    assert list(run.flight.iterdir()) == []
+
+
+HOSTILE = "<script>alert(1)</script>\x1b[31m"
+
+
+def seen(**more):
+    state = RankState(
+        rank=1,
+        pid=7,
+        host=HOSTILE,
+        alive=True,
+        groups=(Group(name="0", desc=HOSTILE, enqueued=2, completed=1),),
+        pending=Operation(op="all_reduce", seq=2, group="0"),
+        stack=(Frame("/job.py", 3, HOSTILE, HOSTILE),),
+        device_memory=(2**30, 2**31),
+        step=4,
+        roads={"endpoint": HOSTILE},
+    )
+    return Seen(kind="hang", ranks=(state,), notes=(HOSTILE,), **more)
+
+
+def test_nothing_that_ranks_say_is_markup():
+    """Names of hosts, groups, functions and errors come from other processes."""
+    verdict = Verdict(kind="dead", culprits=(1,), summary=HOSTILE, evidence=(HOSTILE,), confidence=0.5)
+    record = seen(verdict=verdict, here=Here(stack=(Frame("cell In[1]", 1, "<module>", HOSTILE),), busy=0.0))
+
+    assert "<script" not in show.html(record)
+    assert "\x1b" not in show.text(record) + show.html(record)
+    assert "all_reduce #2 of 0" in show.text(record)
+    assert "1.0 GiB (2.0 GiB)" in show.text(record)
+
+
+def test_a_stranger_on_a_device_is_named():
+    """A process that is none of the ranks holds memory."""
+    gpu = Gpu(index=0, name="H200", memory_total=2**37, memory_used=2**36, processes=((7, 2**35), (99, 2**35)))
+    text = show.text(seen(gpus=(gpu,)))
+
+    assert "rank 1 32.0 GiB" in text
+    assert "pid 99, none of these ranks 32.0 GiB" in text
+
+
+def test_the_first_import_that_makes_ranks_is_noticed_once(monkeypatch):
+    """The finder finds nothing itself and leaves; an error of what it calls is not the import's."""
+    import sys
+
+    monkeypatch.setattr("dtdebug.live.imports._MAKES_RANKS", {"no_such_maker"})
+    calls = []
+    watch = Watch(lambda: calls.append(1) or 1 / 0)
+    watch.begin()
+    for _ in range(2):
+        with pytest.raises(ModuleNotFoundError):
+            __import__("no_such_maker")
+
+    assert calls == [1]
+    assert watch not in sys.meta_path
+
+
+@pytest.mark.parametrize("content", [None, [], "x", {"kind": 1}, {"kind": "boo"}])
+def test_a_request_of_no_known_kind_gets_an_error(content):
+    """Two kinds of questions are answered, nothing else is run."""
+    expected = "error" if isinstance(content, dict) else None
+    reply = answer(SimpleNamespace(cells=None, thread=0, run=None, output=str), content)
+
+    assert expected in (None, reply["status"])
+    assert reply["status"] in ("ok", "error")
