@@ -38,7 +38,7 @@ def main():
     for _ in range(500):
         dist.all_reduce(tensor)
     time.sleep(1.5)  # the agent has found out that this is a rank
-    watcher = getattr(sys.modules.get("dtdebug.ranks.agent"), "_agent", None)
+    watcher = getattr(sys.modules.get("dtdebug.ranks.agent"), "_watcher", None)
     rounds = []
     before, start = spent(watcher), time.perf_counter()
     end = start + 8.0

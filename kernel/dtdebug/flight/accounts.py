@@ -80,6 +80,16 @@ def of_deviations(records: Records, found: Sequence[Deviation], others: Sequence
         )
         for d in [*(x for x in found if x.rank not in culprits), *others][:3]
     ]
+    if first.against:
+        alternatives.insert(
+            0,
+            Alternative(
+                kind=first.kind,
+                culprits=first.against,
+                because="as many ranks call the one as the other, and no earlier step says which is right",
+                refute="the source says what both should call here",
+            ),
+        )
     if not first.told:
         twin: Kind = "replaced" if first.kind == "extra" else "extra"
         alternatives.append(

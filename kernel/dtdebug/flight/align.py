@@ -59,7 +59,7 @@ def common(programs: Mapping[int, array[int]], pull: Callable[[int], int]) -> Co
         if others and others[0][1] == most:
             equals = {token for token, votes_for in votes.items() if votes_for == most}
             due = expected(reference[:first], 1)
-            winner, certain = _break_tie(alive, first, equals, pull)
+            winner, certain = _break_tie(alive, first, equals, pull), False
             if due and due[0] in equals:
                 winner, certain = due[0], True
         stay = []
@@ -74,14 +74,13 @@ def common(programs: Mapping[int, array[int]], pull: Callable[[int], int]) -> Co
 
 def _break_tie(
     alive: list[tuple[array[int], list[int]]], index: int, equals: set[int], pull: Callable[[int], int]
-) -> tuple[int, bool]:
-    """The call of those for whom fewest wait, and whether that decides."""
+) -> int:
+    """The call of those for whom fewest wait: a guess, for nobody is in the majority."""
     pulls = {
         token: max(pull(r) for p, ranks in alive if len(p) > index and p[index] == token for r in ranks)
         for token in sorted(equals)
     }
-    ordered = sorted(pulls, key=lambda token: pulls[token])
-    return ordered[0], pulls[ordered[0]] < pulls[ordered[1]]
+    return min(pulls, key=lambda token: pulls[token])
 
 
 def first_difference(a: array[int], b: array[int]) -> int | None:

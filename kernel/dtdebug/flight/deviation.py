@@ -40,6 +40,8 @@ class Deviation(NamedTuple):
     expected_site: tuple[Frame, ...]
     """Where its peers made the call that it did not make so."""
     because: str
+    against: tuple[int, ...] = ()
+    """Ranks that are as many and did it otherwise, where no majority says who is right."""
 
 
 def deviation(tables: Tables, aligned: Aligned, common: Common, parting: Parting) -> Deviation:
@@ -63,7 +65,7 @@ def deviation(tables: Tables, aligned: Aligned, common: Common, parting: Parting
     group = tables.group_on(rank, tables.axis(token)) or peers.group(peer_position)
     return Deviation(
         rank, kind, parting.certain, told, group, tables.call(token).op, peers.seqs[peer_position], position, site,
-        expected_site, because,
+        expected_site, because, () if parting.certain else common.ranks,
     )  # fmt: skip
 
 

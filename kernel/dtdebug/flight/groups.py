@@ -48,6 +48,8 @@ class Layout:
         """Axes along which ranks run different programs: they say so, or they send to each other."""
         found = {self.axes[g] for g, d in self.descriptions.items() if g in self.axes and _PIPELINE.search(d)}
         for p in programs.values():
+            if not any(s.op in P2P for s in p.symbol_table):
+                continue
             for index, name in enumerate(p.names):
                 if name in self.axes and any(p.symbol_table[s].op in P2P for s in _used(p, index)):
                     found.add(self.axes[name])

@@ -8,7 +8,8 @@ from pathlib import Path
 
 from dtdebug.flight import loader
 from dtdebug.flight.loader import DumpError, Found
-from dtdebug.flight.program import Program, program
+from dtdebug.flight.program import Program
+from dtdebug.flight.told import program
 
 _MANY = 48
 """Dumps from which a second process pays."""

@@ -9,7 +9,7 @@ from typing import NamedTuple
 from dtdebug.flight.groups import Layout
 from dtdebug.flight.program import Program
 from dtdebug.flight.waits import Wait, Waits
-from dtdebug.ranks.userland import is_library
+from dtdebug_taxonomy.frames import is_library
 from dtdebug_taxonomy.ranks import CallSite, Frame, GroupRef, RankState
 
 _SITES = 64
@@ -51,7 +51,7 @@ def in_flight(records: Records, wait: Wait | None) -> float:
     p = records.programs.get(wait.rank) if wait is not None else None
     if p is None or wait is None or wait.position is None or not wait.awaited <= records.programs.keys():
         return 0.0
-    begun = p.times.get((wait.group, wait.seq or 0), 0.0)
+    begun = p.time(wait.position)
     those = [records.programs[r].taken for r in wait.awaited if r in records.programs] or [p.taken]
     taken = min((t for t in those if t is not None), default=None)
     if not begun or taken is None:
@@ -62,7 +62,7 @@ def in_flight(records: Records, wait: Wait | None) -> float:
 
 def confidence(records: Records, *, certain: bool, told: bool) -> float:
     """How far the records exclude other readings, 0 to 1."""
-    value = 0.95 if certain else 0.6
+    value = 0.95 if certain else 0.5
     if not told:
         value -= 0.15
     if len(records.programs) < len(records.expected):

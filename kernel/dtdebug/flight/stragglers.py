@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from itertools import pairwise
 from statistics import median
 
@@ -36,9 +36,8 @@ def stragglers(programs: Mapping[int, Program], layout: Layout) -> dict[int, flo
             continue  # ranks with other work, such as stages of a pipeline, come at other times on purpose
         arrivals: dict[int, list[tuple[float, int]]] = defaultdict(list)
         for rank in present:
-            for (name, seq), time in programs[rank].times.items():
-                if name == group and time:
-                    arrivals[seq].append((time, rank))
+            for seq, time in _arrivals(programs[rank], group):
+                arrivals[seq].append((time, rank))
         for times in arrivals.values():
             if len(times) == len(present):
                 waited, late = _late(sorted(times))
@@ -53,6 +52,15 @@ def stragglers(programs: Mapping[int, Program], layout: Layout) -> dict[int, flo
         for rank, waits in owed.items()
         if len(waits) >= _OFTEN and sum(waits) >= max(_SHARE * total, _WORTH * span)
     }
+
+
+def _arrivals(p: Program, group: str) -> Iterator[tuple[int, float]]:
+    """(sequence number, time) of the latest collectives of a group."""
+    index = p.names.index(group) if group in p.names else None
+    for position in range(len(p.order) - len(p.created), len(p.order)):
+        time = p.time(position)
+        if p.order[position] == index and time:
+            yield p.seqs[position], time
 
 
 def _late(times: list[tuple[float, int]]) -> tuple[float, list[int]]:

@@ -114,15 +114,21 @@ class Tables:
                 begin[key] = max(begin.get(key, 0), seq)
             columns[rank] = axes
         aligned = Aligned()
+        same: dict[tuple[object, ...], tuple[array[int], Sequence[int]]] = {}
         for rank, axes in columns.items():
             p, calls = self.programs[rank], self._translated[rank]
+            shape = (tuple(axes), p.order.tobytes(), calls.tobytes(), p.seqs.tobytes() if begin else b"")
+            if shape in same:  # most ranks of a role do the same
+                aligned.add(rank, *same[shape])
+                continue
             kept: Sequence[int] = range(len(p.order))
             if begin:
                 kept = [
                     i for i in kept if p.seqs[i] >= begin.get((axes[p.order[i]], self.calls[calls[i]].op in P2P), 0)
                 ]
             high = [axis * _AXIS for axis in axes]
-            aligned.add(rank, array("Q", [high[p.order[i]] + calls[i] for i in kept]), kept)
+            same[shape] = array("Q", [high[p.order[i]] + calls[i] for i in kept]), kept
+            aligned.add(rank, *same[shape])
         return aligned
 
     def site(self, rank: int, position: int) -> tuple[Frame, ...]:

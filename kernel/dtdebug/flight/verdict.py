@@ -58,6 +58,8 @@ def _deviations(tables: Tables, records: Records) -> list[Deviation]:
     """Rule A by role, then by group for what roles can't see; the earliest first."""
     found: dict[int, Deviation] = {}
     for role in records.layout.roles(records.programs):
+        if any(records.programs[r].active_only for r in role):
+            continue  # what has ended is not there, so only the numbers within a group say what belongs together
         aligned = tables.of_role(role)
         for ranks in on_purpose(tables, aligned):
             shared = common({r: aligned.tokens[r] for r in ranks}, records.waits.pull)
@@ -65,8 +67,10 @@ def _deviations(tables: Tables, records: Records) -> list[Deviation]:
                 found.setdefault(parting.rank, deviation(tables, aligned, shared, parting))
     judged = set(found)
     for group in {w.group for w in records.waits.waits}:
+        if judged.intersection(records.layout.members.get(group, ())):
+            continue
         aligned = tables.of_group(group)
-        if len(aligned.tokens) > 1 and not judged & aligned.tokens.keys():
+        if len(aligned.tokens) > 1:
             shared = common(aligned.tokens, records.waits.pull)
             for parting in shared.partings:
                 found.setdefault(parting.rank, deviation(tables, aligned, shared, parting))
@@ -81,9 +85,7 @@ def _earliest(found: list[Deviation], records: Records) -> list[Deviation]:
 
 
 def _when(d: Deviation, records: Records) -> float:
-    p = records.programs[d.rank]
-    group, seq = p.group(d.position), p.seqs[d.position]
-    return p.times.get((group, seq), 0.0)
+    return records.programs[d.rank].time(d.position) or 0.0
 
 
 def expected_ranks(programs: Mapping[int, Program], states: Sequence[RankState] = ()) -> tuple[int, ...]:

@@ -13,7 +13,7 @@ import msgspec
 from dtdebug.clean import clean
 from dtdebug.live.cells import said
 from dtdebug.live.look import Seen
-from dtdebug.ranks.userland import is_library
+from dtdebug_taxonomy.frames import is_library
 from dtdebug_taxonomy.ranks import Frame, Operation, RankState, Verdict
 from dtdebug_taxonomy.snapshot import Gpu
 

@@ -11,7 +11,7 @@ from pathlib import Path
 from types import FrameType, TracebackType
 from typing import TypeVar
 
-from dtdebug.ranks.userland import is_library
+from dtdebug_taxonomy.frames import is_library
 from dtdebug_taxonomy.ranks import Frame
 
 T = TypeVar("T")

@@ -7,9 +7,8 @@ environment says so, else when something that makes ranks is imported.
 
 import os
 import sys
-from importlib.machinery import ModuleSpec, PathFinder
 
-_HERE = os.path.realpath(os.path.dirname(os.path.abspath(__file__)))  # noqa: PTH100, PTH120 - pathlib takes milliseconds
+_HERE = os.path.dirname(__file__)  # noqa: PTH120 - pathlib takes milliseconds to import, importlib.machinery nearly one
 _MAKES_RANKS = frozenset(("torch.distributed", "horovod", "mpi4py", "jax", "tensorflow"))
 
 
@@ -31,23 +30,24 @@ def _arm() -> None:
         pass
 
 
-def _become(spec: ModuleSpec) -> None:
+def _import_next() -> None:
     """Makes the next sitecustomize the one that Python has imported; its errors are its own."""
-    from importlib.util import module_from_spec
+    found = (finder.find_spec("sitecustomize", sys.path) for finder in sys.meta_path if hasattr(finder, "find_spec"))
+    spec = next((spec for spec in found if spec and spec.loader), None)
+    if spec and spec.loader:
+        from importlib.util import module_from_spec
 
-    module = sys.modules["sitecustomize"] = module_from_spec(spec)
-    if spec.loader:
+        sys.modules["sitecustomize"] = module = module_from_spec(spec)
         spec.loader.exec_module(module)
 
 
-sys.path[:] = [entry for entry in sys.path if os.path.realpath(entry or os.curdir) != _HERE]
-_next = PathFinder.find_spec("sitecustomize", sys.path) if __name__ == "sitecustomize" else None
-try:
-    if _next:
-        _become(_next)
-finally:
-    if os.environ.get("DTDEBUG_RUN") and sys.version_info >= (3, 11):
-        if "RANK" in os.environ and "DTDEBUG_ARMED" not in os.environ:
-            _arm()
-        else:
-            sys.meta_path.insert(0, _Watch())
+if __name__ == "sitecustomize":
+    sys.path[:] = [entry for entry in sys.path if entry != _HERE]
+    try:
+        _import_next()
+    finally:
+        if os.environ.get("DTDEBUG_RUN") and sys.version_info >= (3, 11):
+            if "RANK" in os.environ and "DTDEBUG_ARMED" not in os.environ:
+                _arm()
+            else:
+                sys.meta_path.insert(0, _Watch())

@@ -1,0 +1,250 @@
+"""The entries of a dump as a program: the loop that runs once for each call of each rank."""
+
+from __future__ import annotations
+
+import marshal
+import re
+from collections.abc import Iterable
+from itertools import pairwise
+from operator import itemgetter
+from typing import Any
+
+from dtdebug.clean import clean
+from dtdebug.flight.program import BATCH, Open, Program, Sizes, Symbol
+from dtdebug_taxonomy.frames import is_library
+from dtdebug_taxonomy.ranks import Frame
+
+P2P_NAME = re.compile(r"(?P<op>send|recv)\s*(?P<here>\d+)\s*(?:->|<-)\s*(?P<there>\d+)")
+_TIMES = 256
+"""Latest entries whose times are kept."""
+_FIELDS = itemgetter(
+    "process_group", "collective_seq_id", "profiling_name", "input_sizes", "output_sizes", "input_dtypes",
+    "output_dtypes", "retired", "state",
+)  # fmt: skip
+_PLACE = itemgetter("line", "filename")
+_FRAMES = 256
+"""Frames of a stack that are looked at."""
+
+
+class Reader:
+    """Turns entries into the arrays of a program: the loop that counts for speed."""
+
+    def __init__(self, made: Program, local: dict[Any, str]) -> None:
+        self.made = made
+        self._local = local
+        self._symbols: dict[Any, int] = {}
+        self._known: dict[Symbol, int] = {}
+        self._sites: dict[int, int] = {}
+        """Identity of a list of frames -> number of its place."""
+        self._stacks: dict[tuple[int, ...], int] = {}
+        """Identities of the frames -> the same."""
+        self._known_sites: dict[tuple[Any, ...], int] = {}
+        """Files and lines of the frames -> the same."""
+        self._names: dict[str, int] = {}
+        self._batches: set[tuple[str, int]] = set()
+        """(group, p2p_seq) of batches of sends and receives that have ended."""
+
+    def read(self, entries: list[Any]) -> None:
+        """All entries, oldest first."""
+        made = self.made
+        thinned = _thinned(entries)
+        if thinned:
+            entries = _without_ended_parts(entries)
+        keep_from = len(entries) - _TIMES
+        symbols, sites, names = self._symbols, self._sites, self._names
+        columns = (made.symbols, made.order, made.seqs, made.sites)
+        add_symbol, add_order, add_seq, add_site = (column.append for column in columns)
+        for position, e in enumerate(entries):
+            try:
+                try:
+                    group, seq, op, inputs, outputs, read, written, done, state = _FIELDS(e)
+                    key: Any = (
+                        op, tuple(map(tuple, inputs)), tuple(map(tuple, outputs)), tuple(read), tuple(written)
+                    )  # fmt: skip
+                    symbol = symbols.get(key)
+                    name = group[0]
+                except (KeyError, TypeError, IndexError):
+                    name, seq, done, state, key = self._odd(e)
+                    symbol = symbols.get(key)
+                if symbol is None:
+                    symbol = self._symbol(key, e)
+                index = names.get(name)
+                if index is None:
+                    index = self._name(name, e)
+                frames = e.get("frames")
+                site = sites.get(id(frames))  # the entries live on while they are read, so that identity means equality
+                if site is None:
+                    site = self._place(frames)
+                add_seq(int(seq))
+                add_symbol(symbol)
+                add_order(index)
+                add_site(site)
+                ended = done or state == "completed"
+                if not ended or position >= keep_from:
+                    self._late(name, symbol, int(seq), e, done=bool(ended), keep=position >= keep_from)
+            except (TypeError, ValueError, KeyError, AttributeError, IndexError, OverflowError, RecursionError):
+                made.bad += 1
+                shortest = min(map(len, columns))
+                for column in columns:
+                    del column[shortest:]
+                del made.created[len(made.order) :]
+        if entries and isinstance(entries[0], dict):
+            made.whole = not thinned and entries[0].get("record_id", entries[0].get("id", 0)) == 0
+        self._close_batches()
+        made.active_only = thinned or (bool(entries) and len(made.open) == len(made.seqs) and not made.whole)
+
+    def _close_batches(self) -> None:
+        """The parts of a batch are never marked as ended: the entry of the whole batch, which follows them, is."""
+        waiting = {(o.group, o.p2p_seq) for o in self.made.open if self.made.symbol_table[o.symbol].op == BATCH}
+        kept = []
+        for o in self.made.open:
+            key = (o.group, o.p2p_seq)
+            over = key in self._batches or (key not in waiting and self._stale(key, waiting))
+            if o.peer is None or not over:
+                kept.append(o)
+        self.made.open = kept
+
+    @staticmethod
+    def _stale(key: tuple[str, int], waiting: set[tuple[str, int]]) -> bool:
+        """A part whose batch is not listed: it has ended if a later batch of the group is still under way."""
+        return any(group == key[0] and seq > key[1] for group, seq in waiting)
+
+    def _symbol(self, key: Any, e: dict[str, Any]) -> int:
+        profiling = e["profiling_name"] or "?"
+        if not isinstance(profiling, str):
+            raise TypeError("the name of a call is text")
+        backend, _, op = profiling.partition(":") if ":" in profiling else ("", "", profiling)
+        self.made.backend = self.made.backend or clean(backend)[:20]
+        match = P2P_NAME.match(op)
+        symbol = Symbol(
+            match["op"] if match else clean(op)[:60],
+            _sizes(e.get("input_sizes")),
+            _sizes(e.get("output_sizes")),
+            (_word(e.get("input_dtypes")), _word(e.get("output_dtypes"))),
+        )
+        number = self._known.get(symbol)
+        if number is None:
+            number = self._known[symbol] = len(self.made.symbol_table)
+            self.made.symbol_table.append(symbol)
+        self._symbols[key] = number
+        return number
+
+    def _name(self, name: Any, e: dict[str, Any]) -> int:
+        if not isinstance(name, str):
+            raise TypeError("the name of a group is text")
+        number = self._names[name] = len(self.made.names)
+        self.made.names.append(name)
+        if isinstance(e.get("pg_id"), int):
+            self.made.ids[name] = e["pg_id"]
+        return number
+
+    def _odd(self, e: dict[str, Any]) -> tuple[str, Any, Any, Any, bytes]:
+        """An entry of an older version, or of another shape: what else tells group and number."""
+        get = e.get
+        group = get("process_group")
+        name = group[0] if group else self._local.get(get("pg_id", 0)) or text(get("pg_id", 0))
+        told = (
+            get("profiling_name"), get("input_sizes"), get("output_sizes"), get("input_dtypes"), get("output_dtypes")
+        )  # fmt: skip
+        key = marshal.dumps(told, 4)  # with references: sizes may share lists, and be endless when written out
+        return name, get("collective_seq_id") or get("seq_id") or 0, get("retired"), get("state"), key
+
+    def _place(self, frames: Any) -> int:
+        """The number of a stack, which many entries have."""
+        number = None
+        try:
+            kept = (frames or ())[:_FRAMES]
+            by_frame = tuple(map(id, kept))
+            number = self._stacks.get(by_frame)
+            if number is None:
+                places = tuple(map(_PLACE, kept))
+                number = self._known_sites.get(places)
+                if number is None:
+                    number = self._known_sites[places] = self._site(kept)
+                self._stacks[by_frame] = number
+        except (TypeError, ValueError, KeyError, AttributeError, OverflowError):  # a call without a place is one
+            number = self._nowhere()
+        self._sites[id(frames)] = number
+        return number
+
+    def _nowhere(self) -> int:
+        if () not in self._known_sites:
+            self._known_sites[()] = self._site(())
+        return self._known_sites[()]
+
+    def _site(self, frames: Iterable[dict[str, Any]]) -> int:
+        user = [f for f in frames if not is_library(text(f.get("filename", "")))]
+        site = tuple(
+            Frame(
+                clean(text(f.get("filename", "")))[:500],
+                int(f["line"]) & 0xFFFFFF,
+                clean(text(f.get("name", "")))[:200],
+            )
+            for f in reversed(user)  # the recorder has the innermost first
+        )
+        self.made.site_table.append(site)
+        return len(self.made.site_table) - 1
+
+    def _late(self, name: str, symbol: int, seq: int, e: dict[str, Any], *, done: bool, keep: bool) -> None:
+        created = int(e.get("time_created_ns") or 0) / 1e9
+        if keep:
+            self.made.created.append(created)
+        if not done:
+            match = P2P_NAME.search(text(e.get("profiling_name")))
+            peer = int(match["there"]) if match else None
+            started = e.get("state") == "started"
+            position = len(self.made.seqs) - 1
+            p2p_seq = int(e.get("p2p_seq_id") or 0)
+            self.made.open.append(Open(position, name, symbol, seq, p2p_seq, started, peer, created))
+        elif self.made.symbol_table[symbol].op == BATCH:
+            self._batches.add((name, int(e.get("p2p_seq_id") or 0)))
+
+
+def _kept(value: Any) -> str:
+    return clean(text("" if value is None else value))[:500]
+
+
+def text(value: Any) -> str:
+    """Text and numbers as text, else the name of the type: a small list may be endless when it is written out."""
+    if isinstance(value, str):
+        return value
+    if isinstance(value, float) or (isinstance(value, int) and abs(value) < 1 << 63):
+        return str(value)
+    return type(value).__name__
+
+
+def _sizes(value: Any) -> Sizes:
+    if not isinstance(value, list):
+        return ()
+    return tuple(tuple(int(n) for n in row[:64]) if isinstance(row, list) else (int(row),) for row in value[:4096])
+
+
+def _word(value: Any) -> str:
+    if isinstance(value, list):
+        return ",".join(sorted({clean(text(v))[:30] for v in value[:64]}))
+    return clean(text(value))[:30] if value else ""
+
+
+def _thinned(entries: list[Any]) -> bool:
+    """Entries have been left out in between: those of ended operations."""
+    first, last = (
+        e.get("record_id") if isinstance(e, dict) else None for e in (*entries[:1], *entries[-1:]) or (None, None)
+    )
+    return isinstance(first, int) and isinstance(last, int) and last - first >= len(entries)
+
+
+def _without_ended_parts(entries: list[Any]) -> list[Any]:
+    """The sends and receives of an ended batch look open for ever: they stand before a gap, where its entry was."""
+    read = [e for e in entries if isinstance(e, dict) and isinstance(e.get("record_id"), int)]
+    batches = {_batch(e) for e in read if BATCH in text(e.get("profiling_name"))}
+    gap = max((e["record_id"] for e, after in pairwise(read) if after["record_id"] > e["record_id"] + 1), default=-1)
+    return [
+        e
+        for e in read
+        if e["record_id"] > gap or not P2P_NAME.search(text(e.get("profiling_name"))) or _batch(e) in batches
+    ]
+
+
+def _batch(e: dict[str, Any]) -> tuple[str, str]:
+    """What the entries of one batch have in common."""
+    return text(e.get("pg_id")), text(e.get("p2p_seq_id"))
