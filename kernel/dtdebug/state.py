@@ -6,7 +6,9 @@ would have been kept is then lost with the process, and `save` says so by return
 
 from __future__ import annotations
 
+import errno
 import os
+import stat
 import tempfile
 from contextlib import suppress
 from pathlib import Path
@@ -25,6 +27,35 @@ def folder() -> Path:
     from platformdirs import user_state_path
 
     return user_state_path("dtdebug", appauthor=False)
+
+
+def read(path: Path, limit: int) -> bytes:
+    """The beginning of a regular file: in a folder that others can write, a link leads astray and a pipe blocks.
+
+    Raises:
+        OSError: there is no such file, or it can't be read.
+
+    """
+    handle = os.open(path, os.O_RDONLY | os.O_CLOEXEC | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0))
+    with os.fdopen(handle, "rb") as file:
+        if not stat.S_ISREG(os.fstat(handle).st_mode):
+            raise OSError(errno.EINVAL, "is no regular file", str(path))
+        return file.read(limit)
+
+
+def append(path: Path) -> int:
+    """A descriptor that appends to a regular file of 0600, which it makes if need be.
+
+    Raises:
+        OSError: it can't be written, or something else has its name.
+
+    """
+    flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK
+    handle = os.open(path, flags, 0o600)
+    if not stat.S_ISREG(os.fstat(handle).st_mode):
+        os.close(handle)
+        raise OSError(errno.EINVAL, "is no regular file", str(path))
+    return handle
 
 
 def write(path: Path, data: bytes) -> None:

@@ -23,8 +23,12 @@ class Analysis(msgspec.Struct, frozen=True, kw_only=True):
     notes: tuple[str, ...] = ()
 
 
-def analyse(folder: Path, prefix: str | None = None, states: Sequence[RankState] = ()) -> Analysis:
+def analyse(
+    folder: Path, prefix: str | None = None, states: Sequence[RankState] = (), *, moving: bool = False
+) -> Analysis:
     """The verdict on the dumps in a folder, refined by live records where there are any.
+
+    `moving`: the counters of the ranks moved until the dumps were taken, so that nothing stood still.
 
     Raises:
         FlightError: the folder can't be read, or holds no dump and there are no live records.
@@ -36,7 +40,7 @@ def analyse(folder: Path, prefix: str | None = None, states: Sequence[RankState]
     if not programs and not states:
         said = f" ({notes[0]})" if notes else ""
         raise FlightError(f"{folder}: no flight-recorder dump of a rank can be read{said}")
-    found = verdict.verdict(programs, states)
+    found = verdict.verdict(programs, states, moving=moving)
     expected = verdict.expected_ranks(programs, states)
     return Analysis(
         verdict=found,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from dtdebug.flight import deaths
 from dtdebug.flight.deviation import Deviation
 from dtdebug.flight.records import (
     Records,
@@ -19,14 +20,8 @@ from dtdebug.flight.records import (
 )
 from dtdebug.flight.roots import WrongRoots
 from dtdebug.flight.stragglers import stragglers
-from dtdebug_taxonomy.ranks import Alternative, CollectiveRef, Kind, RankState, Verdict, spell
+from dtdebug_taxonomy.ranks import Alternative, CollectiveRef, Kind, Verdict, spell
 
-_LAUNCHER_KILLS = ("SIGTERM",)
-_ECHOES = (
-    "Connection closed by peer", "Connection reset", "Timed out waiting", "timed out", "Broken pipe", "watchdog",
-    "NCCL", "gloo", "Socket", "store",
-)  # fmt: skip
-"""Words of the exceptions that a rank gets because another one has gone."""
 _DID: dict[Kind, str] = {
     "skipped": "skipped {call}",
     "extra": "called {came} before {call}, which no other rank does",
@@ -136,28 +131,25 @@ def of_roots(records: Records, found: WrongRoots) -> Verdict:
 
 def ended(records: Records) -> bool:
     """Some rank has ended in a way that is a failure."""
-    return any(_is_dead(s) for s in records.states.values())
-
-
-def _is_dead(s: RankState) -> bool:
-    return s.alive is False and bool(s.exit_code or s.signal or s.exception)
+    return any(deaths.failed(s) for s in records.states.values())
 
 
 def dead(records: Records) -> Verdict | None:
     """A rank that ended while others needed it; those that a failure elsewhere has ended are victims."""
     gone = [s for s in records.states.values() if s.alive is False]
-    roots = [s for s in gone if not _is_victim(s)]
-    failed = [s for s in roots if _is_dead(s)]
+    victims = [s for s in gone if deaths.is_victim(s) and s.rank is not None]
+    roots = [s for s in gone if s not in victims]
+    failed = [s for s in roots if deaths.failed(s)]
     awaited = [s for s in roots if s.rank in records.waits.awaited]
-    chosen = [s for s in failed if s in awaited] or failed or awaited
+    clean = [s for s in roots if s.exit_code == 0] if victims else []
+    chosen = [s for s in failed if s in awaited] or failed or awaited or clean
     if not chosen:
         return None
     culprits = tuple(sorted(s.rank for s in chosen if s.rank is not None))
     waiting = standing_still(records, culprits)
     first = chosen[0]
-    victims = [s for s in gone if s not in chosen and _is_victim(s) and s.rank is not None]
-    evidence = [f"Rank {s.rank}: {_end(s)}." for s in chosen]
-    evidence += [f"Rank {s.rank} is a victim: {_end(s)}." for s in victims[:8]]
+    evidence = [f"Rank {s.rank}: {deaths.end(s)}." for s in chosen]
+    evidence += [f"Rank {s.rank} is a victim: {deaths.end(s)}." for s in victims[:8]]
     wait = longest_wait(records, culprits)
     if waiting:
         evidence.append(f"{spell(waiting)} wait for {spell(culprits)}.")
@@ -169,19 +161,6 @@ def dead(records: Records) -> Verdict | None:
         collective=CollectiveRef(wait.op, wait.seq) if wait else None,
         where=ordered(sites_of(records, culprits, waiting), culprits),
         confidence=0.95 if failed else 0.8,
-        summary=f"{spell(culprits).capitalize()} died: {_end(first)}.",
+        summary=f"{spell(culprits).capitalize()} died: {deaths.end(first)}.",
         evidence=tuple(evidence),
     )
-
-
-def _is_victim(s: RankState) -> bool:
-    """It ended because the launcher killed it, or because its connection to another rank broke."""
-    return s.signal in _LAUNCHER_KILLS or any(word in s.exception for word in _ECHOES)
-
-
-def _end(s: RankState) -> str:
-    if s.exception:
-        return s.exception[:300]
-    if s.signal:
-        return f"ended by {s.signal}"
-    return f"exit code {s.exit_code}" if s.exit_code else "its process has ended"

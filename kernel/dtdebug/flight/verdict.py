@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from dtdebug.flight import absence, accounts
+from dtdebug.flight.aborts import aborted
 from dtdebug.flight.align import common
 from dtdebug.flight.deviation import Deviation, deviation
 from dtdebug.flight.groups import Layout
@@ -22,13 +23,15 @@ from dtdebug.flight.waits import Waits
 from dtdebug_taxonomy.ranks import RankState, Verdict
 
 
-def verdict(programs: Mapping[int, Program], states: Sequence[RankState] = ()) -> Verdict:
-    """The verdict on dumps, live records, or both."""
+def verdict(programs: Mapping[int, Program], states: Sequence[RankState] = (), *, moving: bool = False) -> Verdict:
+    """The verdict on dumps, live records, or both; what waits in a run that was `moving` waits for a moment only."""
     layout = Layout(programs, states)
     waits = Waits(programs, layout, states)
     known = {s.rank: s for s in states if s.rank is not None}
     records = Records(programs, known, layout, waits, tuple(range(layout.world_size)))
     tables = Tables(programs, layout)
+    if moving and not accounts.ended(records):
+        return accounts.nothing(records, "The ranks were moving until the records were taken.")
     if not waits.waits and not accounts.ended(records):
         return accounts.nothing(records)
     deviations = _deviations(tables, records)
@@ -39,7 +42,7 @@ def verdict(programs: Mapping[int, Program], states: Sequence[RankState] = ()) -
         return accounts.of_deviations(records, certain, [d for d in relevant if not d.certain])
     if roots is not None:
         return accounts.of_roots(records, roots)
-    dead = accounts.dead(records)
+    dead = aborted(records) or accounts.dead(records)
     if dead is not None:
         return dead
     if relevant:

@@ -6,6 +6,7 @@ from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
+from dtdebug.flight.deaths import is_victim
 from dtdebug.flight.groups import DEFAULT, Layout
 from dtdebug.flight.program import P2P, Open, Program
 from dtdebug_taxonomy.ranks import Operation, RankState
@@ -45,8 +46,8 @@ class Waits:
 
     def _of(self, rank: int) -> None:
         p, state = self._programs.get(rank), self._states.get(rank)
-        if state is not None and state.alive is False:
-            return
+        if state is not None and state.alive is False and not is_victim(state):
+            return  # what a rank waited for that others have ended, its dump still says
         pending = state.pending if state is not None else None
         if p is not None:
             first: dict[str, Open] = {}

@@ -75,7 +75,7 @@ class Live:
             run.save_run(about)
             self._journal = Journal(run.path, self.name)
         self.run = run
-        self._take_back = lastwords.offer(run.stacks / f"{self._pid}.txt")
+        self._take_back = lastwords.offer(run.stack(self._pid))
         os.register_at_fork(after_in_child=self._forked)
         self._variables.put(agent.environment(run), before)
         watch = Watch(lambda: agent.arm(run))

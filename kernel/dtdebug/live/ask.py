@@ -191,7 +191,7 @@ def _stack(pid: int, folder: RunFolder | None, deadline: float) -> tuple[tuple[F
         return outside.spy(pid, deadline).stack, ""
     except outside.OutsideError as error:
         reasons.append(str(error))
-    file = folder.stacks / f"{pid}.txt" if folder else None
+    file = folder.stack(pid) if folder else None
     if file is not None and file.is_file():
         try:
             return outside.traceback(pid, file, max(deadline, time.monotonic() + 0.5)), ""

@@ -24,7 +24,7 @@ class Watch:
 
     def end(self) -> None:
         """Stops watching."""
-        if self in sys.meta_path:
+        with suppress(ValueError):
             sys.meta_path.remove(self)
 
     def find_spec(self, name: str, path: object = None, target: object = None) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable
 from contextlib import suppress
+from pathlib import Path
 
 from dtdebug.ranks import processes
 from dtdebug.ranks.folder import RunFolder
@@ -23,21 +24,22 @@ def forget_earlier(run: RunFolder, living: Iterable[int], since: float) -> None:
 
     Records of processes that still live stay, whatever their age.
     """
-    recorded = [_pid(path.stem) for path in run.ranks.glob("*.json")]
+    recorded = [_pid(path) for path in run.ranks.glob("*.json")]
     keep = {*living, *(pid for pid in recorded if pid and processes.liveness(pid) != "ended")}
     jobs = keep - {os.getpid()}  # a kernel is older than its jobs
     begun = [begin for pid in jobs if (begin := _begun(pid)) is not None]
     moment = min(begun) - _EARLY if begun else since
     for path in (*run.ranks.glob("*.json"), *run.flight.glob("*"), *run.errors.glob("*.json")):
-        if path.parent == run.ranks and _pid(path.stem) in keep:
+        if path.parent == run.ranks and _pid(path) in keep:
             continue
         with suppress(OSError):
             if path.stat().st_mtime < moment:
                 path.unlink()
 
 
-def _pid(name: str) -> int:
-    return int(name) if name.isdecimal() and len(name) < 10 else 0
+def _pid(path: Path) -> int:
+    pid = path.stem.partition("-")[0]
+    return int(pid) if pid.isdecimal() and len(pid) < 10 else 0
 
 
 def _begun(pid: int) -> float | None:

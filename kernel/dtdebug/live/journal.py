@@ -67,8 +67,7 @@ class Journal:
 def read(folder: Path) -> Entry | None:
     """What the journal of a folder says, or None where there is none."""
     try:
-        with (folder / NAME).open("rb") as file:
-            text = file.read(_SIZE).partition(b"\0")[0].decode(errors="replace")
+        text = state.read(folder / NAME, _SIZE).partition(b"\0")[0].decode(errors="replace")
         running, pid, kernel, number, begun, source = text.split("\n", 5)
         return Entry(
             running=running == "1",
@@ -111,8 +110,8 @@ def prune() -> None:
 def _lives(pid: int) -> bool:
     try:
         os.kill(pid, 0)
-    except ProcessLookupError:
+    except (ProcessLookupError, OverflowError):
         return False
-    except (PermissionError, OverflowError):
+    except PermissionError:
         return True
     return True

@@ -5,6 +5,7 @@ from __future__ import annotations
 import html as markup
 import os
 from collections.abc import Callable, Iterable, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -59,8 +60,10 @@ def _safe(value: str) -> str:
 
 def _short(value: str) -> str:
     """A text that is safe to show, with files named from the working directory on."""
-    folder = Path.cwd()
-    return clean(value if folder == folder.parent else value.replace(f"{folder}{os.sep}", ""))
+    with suppress(OSError):  # the cell may have deleted it
+        folder = Path.cwd()
+        value = value if folder == folder.parent else value.replace(f"{folder}{os.sep}", "")
+    return clean(value)
 
 
 def _lines(seen: Seen) -> list[str]:

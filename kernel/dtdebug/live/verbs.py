@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import os
+from contextlib import suppress
 from typing import TYPE_CHECKING
 
 import msgspec
 
+from dtdebug import state
 from dtdebug.clean import clean
 from dtdebug.live import show
 from dtdebug.live.look import TIMEOUT, Kind, Seen, conclude, look
@@ -43,8 +45,8 @@ def _initialized() -> bool:
     """The kernel is a rank itself."""
     from dtdebug.probes.process import rank_state
 
-    state = rank_state()
-    return state is not None and state.initialized
+    own = rank_state()
+    return own is not None and own.initialized
 
 
 def _keep(extension: Extension, seen: Seen) -> None:
@@ -72,10 +74,12 @@ def after_death(extension: Extension) -> Snapshot | None:
     ranks = tuple(msgspec.structs.replace(s, alive=False) for s in run.records())
     told = f"The kernel died while cell In[{entry.number}] ran"
     print(f"dtdebug: {told[0].lower()}{told[1:]}{f'; {len(ranks)} ranks had left records' if ranks else ''}")
-    crash = run.stacks / f"{entry.pid}.txt"
+    crash = b""
+    with suppress(OSError, StopIteration):
+        crash = state.read(next(run.stacks.glob(f"{entry.pid}-*.txt")), _CRASH_LIMIT)
     return Snapshot(
         situation=f"{told}.",
-        output=clean(crash.read_text(errors="replace")[:_CRASH_LIMIT]) if crash.is_file() else "",
+        output=clean(crash.decode(errors="replace")),
         source="what the kernel wrote when it crashed",
         cell=entry.source,
         ranks=ranks,

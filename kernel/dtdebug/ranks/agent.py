@@ -79,7 +79,9 @@ def disarm() -> None:
 
 
 def _python_path() -> list[str]:
-    return [entry for entry in os.environ.get("PYTHONPATH", "").split(os.pathsep) if entry and entry != _BOOTSTRAP]
+    """The user's entries as they are: an empty one stands for the working directory."""
+    given = os.environ.get("PYTHONPATH")
+    return [entry for entry in given.split(os.pathsep) if entry != _BOOTSTRAP] if given else []
 
 
 def _existing(folder: RunFolder | Path | str) -> RunFolder:

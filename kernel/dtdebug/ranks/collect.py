@@ -10,9 +10,11 @@ from contextlib import suppress
 
 import msgspec
 
+from dtdebug import state as files
 from dtdebug.clean import clean
 from dtdebug.ranks import ends, relay
 from dtdebug.ranks.folder import RunFolder
+from dtdebug.ranks.tidy import tidy
 from dtdebug.ranks.watch import Death, living
 from dtdebug_taxonomy.diagnosis import Diagnosis
 from dtdebug_taxonomy.ranks import RankState, Verdict
@@ -81,7 +83,7 @@ def alive(folder: RunFolder) -> bool:
 def last(folder: RunFolder) -> Look:
     """What the ranks left behind; those of this host have ended."""
     here = socket.gethostname()
-    return Look(states=tuple(_gone(r) if r.host == here else r for r in folder.records()))
+    return Look(states=tuple(_gone(r) if r.host == here else r for r in map(tidy, folder.records())))
 
 
 def _gone(record: RankState) -> RankState:
@@ -123,14 +125,18 @@ def conclude(
     deaths: Sequence[Death] = (),
     starved: Collection[int] = (),
     starvations: int = 0,
+    moving: bool = False,
 ) -> Found:
-    """The verdict and the diagnosis on states that were seen, with all that the folder holds."""
+    """The verdict and the diagnosis on states that were seen, with all that the folder holds.
+
+    `moving`: the ranks still moved when the user ended them.
+    """
     output, first_lines, notes = _output(folder)
-    silent = [s.pid for s in seen.states if s.pid and s.alive is False and _is_silent(folder, s.pid)]
+    silent = [s.pid for s in seen.states if s.pid and s.alive is False and _is_silent(folder, s)]
     ended = ends.ends(
         output, _placed(folder, seen.states), deaths, starved=starved, starvations=starvations, silent=silent
     )
-    verdict, missing, more = analysis(folder, ended.states)
+    verdict, missing, more = analysis(folder, ended.states, moving=moving)
     verdict = ends.settle(verdict, ended, seen.verdict) or Verdict(
         kind="none",
         summary="Nothing shows which rank came first." if ended.states else "No rank has reported itself.",
@@ -159,9 +165,9 @@ def conclude(
     return found
 
 
-def _is_silent(folder: RunFolder | None, pid: int) -> bool:
+def _is_silent(folder: RunFolder | None, state: RankState) -> bool:
     """The agent of that rank wrote records, but no last one."""
-    record = folder.record(pid) if folder else None
+    record = folder.record(state.pid or 0, state.host) if folder else None
     return record is not None and record.alive is not False
 
 
@@ -171,10 +177,10 @@ def _placed(folder: RunFolder | None, states: Iterable[RankState]) -> list[RankS
 
     result = []
     for state in states:
-        if folder is not None and state.alive is False and not state.stack and state.pid:
+        file = folder.announced_stack(state) if folder is not None else None
+        if file is not None and state.alive is False and not state.stack:
             with suppress(OSError, ValueError):
-                with (folder.stacks / f"{state.pid}.txt").open(errors="replace") as file:
-                    stack = parse_traceback(file.read(_STACK_LIMIT))
+                stack = parse_traceback(files.read(file, _STACK_LIMIT).decode(errors="replace"))
                 state = msgspec.structs.replace(state, stack=stack)  # noqa: PLW2901 - the same rank, completed
         result.append(state)
     return result
@@ -194,7 +200,7 @@ def _output(folder: RunFolder | None) -> tuple[str, tuple[tuple[int, int], ...],
 
 
 def analysis(
-    folder: RunFolder | None, states: Sequence[RankState]
+    folder: RunFolder | None, states: Sequence[RankState], *, moving: bool = False
 ) -> tuple[Verdict | None, tuple[int, ...], tuple[str, ...]]:
     """The verdict of the records; a defect in their analysis leaves that of the ends."""
     import tempfile
@@ -205,10 +211,10 @@ def analysis(
     seen = [ends.uninterrupted(state) for state in states]
     try:
         if folder is not None and folder.flight.is_dir():
-            found = analyse(folder.flight, states=seen)
+            found = analyse(folder.flight, states=seen, moving=moving)
         else:
             with tempfile.TemporaryDirectory() as empty:
-                found = analyse(Path(empty), states=seen)
+                found = analyse(Path(empty), states=seen, moving=moving)
     except FlightError:  # neither dumps nor records: there is nothing to analyse
         return None, (), ()
     except Exception as error:
@@ -227,6 +233,4 @@ def _diagnosis(snapshot: Snapshot) -> Diagnosis | None:
 
 
 def _save(folder: RunFolder, found: Found) -> None:
-    from dtdebug import state
-
-    state.write(folder.verdict, msgspec.json.encode(found))
+    files.write(folder.verdict, msgspec.json.encode(found))

@@ -7,6 +7,7 @@ and answers while the interpreter is busy.
 from __future__ import annotations
 
 import ctypes
+import errno
 import hmac
 import ipaddress
 import os
@@ -32,6 +33,9 @@ BIND = "DTDEBUG_BIND"
 _REQUEST_LIMIT = 8192
 _PATIENCE = 2.0
 """Seconds that a client has to say what it wants, and to take the answer."""
+_PASSING = (errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM, errno.ECONNABORTED, errno.EINTR)
+"""Errors of a process that has no room for a client now."""
+_PAUSE = 0.5
 _SOCKET_LIMIT = 107
 """Bytes of the path of a Unix socket."""
 _STORE_PATIENCE = 5.0
@@ -50,9 +54,13 @@ def token(folder: Path) -> str:
         return given
     path = folder / "token"
     with suppress(OSError):
-        return path.read_text()[:200].strip()
+        return _kept(path)
     state.write(path, secrets.token_urlsafe(24).encode())
-    return path.read_text().strip()
+    return _kept(path)
+
+
+def _kept(path: Path) -> str:
+    return state.read(path, 200).decode("latin-1").strip()
 
 
 class Endpoint:
@@ -83,8 +91,11 @@ class Endpoint:
         while True:
             try:
                 client, _ = self._socket.accept()
-            except OSError:
-                return
+            except OSError as error:
+                if error.errno not in _PASSING:
+                    return
+                time.sleep(_PAUSE)
+                continue
             with suppress(Exception), client:
                 _send(client, *self._answer(_receive(client)))
 
@@ -139,14 +150,14 @@ def _send(client: socket.socket, status: str, body: bytes) -> None:
 class WorkerServer:
     """c10d's own server on a socket in a folder that only the user can enter, which is its authorisation."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, path: Path) -> None:
         kind = getattr(sys.modules.get("torch._C._distributed_c10d"), "_WorkerServer", None)
         if kind is None:
             raise NotImplementedError("this torch has no worker server")
         self._level = _log_level()
         self._private: Path | None = None
         try:
-            self.path = folder / f"{os.getpid()}.sock"
+            self.path = path
             self._server = self._start(kind)
         except (OSError, RuntimeError, ValueError):  # too long a path, or a file system without sockets
             self._private = Path(tempfile.mkdtemp(prefix="dtdebug-"))

@@ -6,31 +6,18 @@ rank that raised something else, or was killed, comes before all ranks that only
 
 from __future__ import annotations
 
-import re
 from collections.abc import Collection, Iterable, Sequence
 from typing import NamedTuple
 
 import msgspec
 
 from dtdebug.clean import clean
+from dtdebug.flight.deaths import is_communication
 from dtdebug.ranks import exits
 from dtdebug.ranks.watch import Death
 from dtdebug_taxonomy.frames import own_frame
 from dtdebug_taxonomy.ranks import CallSite, RankState, Verdict, ranges
 
-_COMMUNICATION = re.compile(
-    r"(?i)connection (?:closed|reset|refused|aborted)|closed by peer|broken pipe|timed? ?out|timeout|watchdog|socket"
-    r"|\brecv\b|recvvalue|read error|write error|DistBackendError|DistNetworkError|DistStoreError|ncclRemoteError"
-    r"|ncclSystemError|ncclInternalError|unhandled (?:cuda|system) error|NCCL communicator was aborted|nccl error"
-    r"|monitored ?barrier|process group .{0,80}(?:abort|destroy)|remote (?:process|worker|peer)"
-    r"|gloo.{0,200}(?:pair|transport|EnforceNotMet)|\bpeers?\b|Horovod has been shut ?down|collective .{0,80}mismatch"
-)
-_OWN = re.compile(
-    r"(?:\w{1,100}\.){0,10}(?:AssertionError|AttributeError|FileNotFoundError|ImportError|IndexError|KeyError|MemoryError"
-    r"|ModuleNotFoundError|NameError|NotImplementedError|OutOfMemoryError|PermissionError|SyntaxError|TypeError"
-    r"|UnboundLocalError|ValueError|ZeroDivisionError)\b"
-)
-"""What a lost peer never raises, whatever the message says."""
 _END = "end"
 _LAUNCHER = frozenset({"SIGTERM", "SIGINT", "SIGHUP"})
 """What launchers send to those who survive."""
@@ -65,6 +52,7 @@ def ends(
     """
     said = exits.said(output)
     refined = [_refine(state, said, deaths) for state in _with_unseen(states, said)]
+    refined = _enforced(refined, said)
     refined = [_silenced(state) if state.pid in silent else state for state in refined]
     roots = _roots(refined, said, deaths)
     notes = [f"rank {s.rank} was killed by the kernel: the host's memory ran out" for s in refined if s.pid in starved]
@@ -124,11 +112,6 @@ def uninterrupted(state: RankState) -> RankState:
     return msgspec.structs.replace(state, alive=True, exception="", exit_code=None, signal="")
 
 
-def is_communication(exception: str) -> bool:
-    """The exception says that a peer was lost or late, not what was wrong."""
-    return not _OWN.match(exception) and bool(_COMMUNICATION.search(exception[:2_000]))
-
-
 def call_site(state: RankState) -> CallSite | None:
     """Where the rank is in the user's own code, innermost."""
     own = own_frame(state.stack)
@@ -164,6 +147,15 @@ def _refine(state: RankState, said: exits.Said, deaths: Sequence[Death]) -> Rank
     return msgspec.structs.replace(
         state, exit_code=code, signal=signal, exception=exception, alive=False if ended else state.alive
     )
+
+
+def _enforced(states: list[RankState], said: exits.Said) -> list[RankState]:
+    """Gives the rank that gloo aborted, if it is only one, the message that its process printed."""
+    aborted = [s for s in states if s.signal == "SIGABRT" and not s.exception]
+    if len(aborted) != 1 or not said.sizes:
+        return states
+    told = msgspec.structs.replace(aborted[0], exception=f"gloo::EnforceNotMet: {said.sizes}")
+    return [told if s is aborted[0] else s for s in states]
 
 
 def _silenced(state: RankState) -> RankState:

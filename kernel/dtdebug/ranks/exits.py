@@ -34,6 +34,8 @@ class Said(NamedTuple):
     """Ranks that gloo aborted because their arguments differ from their peers'; empty where no rank is named."""
     enforce: bool
     """gloo aborted some rank so."""
+    sizes: str = ""
+    """The two numbers of bytes of the first such abort, as `396 vs 388`: what came, and what there was room for."""
 
 
 _PREFIX = re.compile(
@@ -65,6 +67,7 @@ _SHELL = re.compile(
 )
 _HOROVOD = re.compile(r"Process (?P<rank>\d{1,7}) exit with status code (?P<code>\d{1,9})")
 _DEEPSPEED = re.compile(r"--local_rank=(?P<rank>\d{1,7})\b.{0,2000} exits with return code = (?P<code>-?\d{1,9})")
+_SIZES = re.compile(r"\b\d{1,12} vs\.? \d{1,12}\b")
 _EXCEPTION = re.compile(r"[A-Za-z_][\w.]{0,200}(?:Error|Exception|Interrupt|Exit|Warning|Timeout|Failure)\b(?:: |$)")
 
 
@@ -75,6 +78,7 @@ def said(output: str) -> Said:
     enforced: set[int] = set()
     named, block, summary, enforce = None, None, False, False
     mpi: int | None = None
+    sizes = ""
     for line in output.splitlines():
         words = line[:4_000]
         summary = summary or words.startswith("Root Cause (first observed failure)")
@@ -97,8 +101,10 @@ def said(output: str) -> Said:
         if "gloo::EnforceNotMet" in words:
             enforce = True
             enforced |= {rank} if rank is not None else set()
+        if enforce and not sizes and (found := _SIZES.search(words)):
+            sizes = found[0]
         tracebacks.take(rank, text)
-    return Said(tuple(exits), tracebacks.exceptions, named, frozenset(enforced), enforce)
+    return Said(tuple(exits), tracebacks.exceptions, named, frozenset(enforced), enforce, sizes)
 
 
 class _Tracebacks:

@@ -1,9 +1,9 @@
 """The folder of one run: everything that was collected of it, readable without us.
 
 run.json          what was started, when, where, and how it ended
-ranks/NAME.json   the record of one rank, kept fresh by its agent; NAME is the process id
+ranks/NAME.json   the record of one rank, kept fresh by its agent; NAME is the process id and a hash of its host
 flight/rank_N     flight-recorder dump of rank N
-stacks/PID.txt    faulthandler's file of a process, announced in its record
+stacks/NAME.txt   faulthandler's file of a process, announced in its record
 errors/N.json     torchelastic's error file of rank N
 output.log        what the job printed, bounded
 ask               a number; agents that see it grow write their dump and their stack
@@ -12,15 +12,20 @@ verdict.json      the verdict and the diagnosis
 
 from __future__ import annotations
 
+import hashlib
 import os
+import socket
 import tempfile
 from collections.abc import Iterator
+from contextlib import suppress
+from functools import lru_cache
 from pathlib import Path
 from typing import TypeVar
 
 import msgspec
 
 from dtdebug import state
+from dtdebug.ranks.tidy import believed
 from dtdebug_taxonomy.ranks import RankState
 
 T = TypeVar("T")
@@ -90,23 +95,49 @@ class RunFolder:
 
     def save_record(self, record: RankState) -> None:
         """Writes the record of a process; raises OSError."""
-        state.write(self.ranks / f"{record.pid}.json", msgspec.json.encode(record))
+        state.write(self.ranks / f"{name(record.pid or 0, record.host)}.json", msgspec.json.encode(record))
 
     def records(self) -> Iterator[RankState]:
         """The records that can be read."""
         for path in sorted(self.ranks.glob("*.json")):
-            record = _read(path, RankState)
+            record = read_record(path)
             if record is not None:
                 yield record
 
-    def record(self, pid: int) -> RankState | None:
-        """The record of one process, if it can be read."""
-        return _read(self.ranks / f"{pid}.json", RankState)
+    def record(self, pid: int, host: str = "") -> RankState | None:
+        """The record of one process, of this host unless told otherwise, if it can be read."""
+        path = self.record_path(pid, host)
+        return read_record(path) if path is not None else None
+
+    def record_path(self, pid: int, host: str = "") -> Path | None:
+        """Where that record is: in a container the same process has another namespace, and so another name."""
+        usual = self.ranks / f"{name(pid, host)}.json"
+        if usual.exists():
+            return usual
+        for path in sorted(self.ranks.glob(f"{pid}-*.json")):
+            record = read_record(path)
+            if record is not None and record.host == (host or socket.gethostname()):
+                return path
+        return None
+
+    def stack(self, pid: int) -> Path:
+        """Where a process of this host lets faulthandler write."""
+        return self.stacks / f"{name(pid)}.txt"
+
+    def announced_stack(self, record: RankState) -> Path | None:
+        """The file that a record announces: by its name alone, for the folder may be mounted elsewhere there."""
+        file = Path(record.facts.get("faulthandler", "")).name
+        ours = file.endswith(".txt") and file.partition("-")[0] == str(record.pid)
+        return self.stacks / file if ours else None
+
+    def socket(self, pid: int) -> Path:
+        """Where a process of this host has its worker server."""
+        return self.ranks / f"{name(pid)}.sock"
 
     def requested(self) -> int:
         """How often dumps and stacks have been asked for."""
         try:
-            return int(self.ask.read_text()[:20])
+            return int(state.read(self.ask, 18))
         except (OSError, ValueError):
             return 0
 
@@ -117,9 +148,27 @@ class RunFolder:
         return number
 
 
+def name(pid: int, host: str = "") -> str:
+    """What the files of a process are called: hosts, and containers of one host, have the same process ids."""
+    return f"{pid}-{_place(host or socket.gethostname())}"
+
+
+@lru_cache(maxsize=4096)
+def _place(host: str) -> str:
+    namespace = ""
+    with suppress(OSError):
+        namespace = os.readlink("/proc/self/ns/pid")  # noqa: PTH115 - pathlib's makes a path of it
+    return hashlib.sha256(f"{host} {namespace}".encode(errors="replace")).hexdigest()[:8]
+
+
+def read_record(path: Path) -> RankState | None:
+    """The record in a file, without numbers that can't be; None if it can't be read."""
+    record = _read(path, RankState)
+    return believed(record) if record is not None else None
+
+
 def _read(path: Path, kind: type[T]) -> T | None:
     try:
-        with path.open("rb") as file:
-            return msgspec.json.decode(file.read(_RECORD_LIMIT), type=kind)
-    except (OSError, msgspec.MsgspecError):
+        return msgspec.json.decode(state.read(path, _RECORD_LIMIT), type=kind)
+    except (OSError, ValueError):  # also of a number of thousands of digits
         return None

@@ -15,15 +15,13 @@ from dtdebug.ranks.beside import begin, until
 from dtdebug.ranks.folder import RunFolder
 from dtdebug.ranks.inquiry import Inquiry, Request
 from dtdebug.ranks.processes import Found, describe, find_ranks
-from dtdebug.ranks.tidy import tidy
+from dtdebug.ranks.tidy import MOST_RANKS, tidy
 from dtdebug_taxonomy.ranks import RankState
 
 TIMEOUT = 3.0
 """Seconds that gathering takes at most."""
 _GRACE = 0.05
 """Seconds after the deadline in which inquiries still note that they were late."""
-_MOST_RANKS = 65_536
-"""World size that is believed."""
 
 
 def gather(
@@ -62,18 +60,23 @@ def gather(
 
 def _known(target: RunFolder | None, pids: Sequence[int]) -> list[tuple[Found, RankState | None]]:
     """The processes to ask, with the records that they had before they were asked."""
-    records = {pid: record for record in target.records() if (pid := record.pid or 0) > 0} if target else {}
-    found = {pid: Found(pid=pid, parent=r.parent, rank=r.rank, world_size=r.world_size) for pid, r in records.items()}
+    here = socket.gethostname()
+    records = [record for record in target.records() if record.pid] if target else []
+    recorded = {record.pid for record in records if record.host in ("", here)}
+    known: list[tuple[Found, RankState | None]] = [
+        (Found(pid=r.pid or 0, parent=r.parent, rank=r.rank, world_size=r.world_size), r) for r in records
+    ]
+    found: dict[int, Found] = {}
     tops = list(pids)
     run = target.load_run() if target and not pids else None
-    if run and run.pid and run.host == socket.gethostname() and run.status is None:
+    if run and run.pid and run.host == here and run.status is None:
         tops.append(run.pid)
     for pid in tops:
         below = find_ranks(pid)
-        found |= {each.pid: each for each in below if each.pid not in records}
-        if not below and pid in pids and pid not in found:
+        found |= {each.pid: each for each in below if each.pid not in recorded}
+        if not below and pid in pids and pid not in recorded | found.keys():
             found[pid] = describe(pid)
-    return [(each, records.get(pid)) for pid, each in found.items()]
+    return known + [(each, None) for each in found.values()]
 
 
 def _ask(inquiries: Sequence[Inquiry], deadline: float) -> bool:
@@ -106,18 +109,26 @@ def _elsewhere(
 
 
 def _one_each(states: Iterable[RankState]) -> list[RankState]:
-    """One state a rank: that of a living process before those of earlier attempts, the newest of these."""
+    """One state a rank: that of a living process before those of earlier attempts, the newest of these.
+
+    Of two living ones the one in a process group: the other is a wrapper that has started it.
+    """
     kept: dict[object, RankState] = {}
     for state in states:
         key = ("pid", state.host, state.pid) if state.rank is None else state.rank
         other = kept.get(key)
-        if other is None or (state.alive is True, state.time or 0.0) > (other.alive is True, other.time or 0.0):
+        if other is None or _weight(state) > _weight(other):
             kept[key] = state
     return list(kept.values())
 
 
+def _weight(state: RankState) -> tuple[bool, bool, float]:
+    living = state.alive is True
+    return living, living and state.initialized, state.time or 0.0
+
+
 def _missing(states: Sequence[RankState]) -> list[int]:
     """The ranks that the world of the others has and that are not among them."""
-    sizes = [state.world_size for state in states if state.world_size and state.world_size <= _MOST_RANKS]
+    sizes = [state.world_size for state in states if state.world_size and state.world_size <= MOST_RANKS]
     world = max(sizes, key=sizes.count) if sizes else 0  # one rank that lies is outvoted
     return sorted(set(range(world)) - {state.rank for state in states})

@@ -13,7 +13,7 @@ import msgspec
 
 from dtdebug import state
 from dtdebug.ranks import outside, roads
-from dtdebug.ranks.folder import RunFolder
+from dtdebug.ranks.folder import RunFolder, read_record
 from dtdebug.ranks.processes import Found, liveness, variables
 from dtdebug_taxonomy.ranks import RankState
 
@@ -171,7 +171,7 @@ class Inquiry:
         given = variables(self._pid).get(TOKEN, "") if self._pid is not None else ""
         if not given and self._request.folder is not None:
             with suppress(OSError):
-                given = (self._request.folder.path / "token").read_text()[:200].strip()
+                given = state.read(self._request.folder.path / "token", 200).decode("latin-1").strip()
         return given or os.environ.get(TOKEN, "")
 
     def _files(self) -> bool:
@@ -182,17 +182,18 @@ class Inquiry:
             self._roads["files"] = self._request.refused
             return False
         with self._road("files"):
-            path, last = folder.ranks / f"{record.pid}.json", (0, 0)
-            while True:
+            path, last = folder.record_path(record.pid, record.host), (0, 0)
+            while path is not None:
                 with suppress(OSError):
                     if (now := _stamp(path)) != last:
-                        last, new = now, folder.record(record.pid)
+                        last, new = now, read_record(path)
                         if new is not None and self._is_fresh(new, record):
                             self._answer = new
                             return True
                 if time.monotonic() > self._request.interpreter_deadline:
                     raise roads.RoadError("no record newer than the request")
                 time.sleep(_POLL)
+            raise roads.RoadError("its record has gone")
         return False
 
     def _is_fresh(self, new: RankState, before: RankState) -> bool:
@@ -232,12 +233,12 @@ class Inquiry:
     def _faulthandler(self, pid: int) -> bool:
         folder, record = self._request.folder, self._record
         announced = record.facts.get("faulthandler", "") if record else ""
-        if folder is None or not announced or self._status == "stopped":
+        if folder is None or record is None or not announced or self._status == "stopped":
             return False
-        file = folder.stacks / f"{pid}.txt"  # the one that is announced, if it is ours at all
         with self._road("faulthandler"):
-            if Path(announced).resolve() != file.resolve():
-                raise roads.RoadError("announced a file outside of the folder of the run")
+            file = folder.announced_stack(record)
+            if file is None:
+                raise roads.RoadError("announced a file that is not of this process")
             self._seen = outside.Look(stack=outside.traceback(pid, file, self._request.deadline))
         return bool(self._seen.stack)
 
@@ -270,7 +271,7 @@ class Inquiry:
         base, folder = self._answer or self._record, self._request.folder
         if announced := base.facts.get("worker_server", "") if base else "":
             return Path(announced)
-        usual = folder.ranks / f"{self._pid}.sock" if folder else None
+        usual = folder.socket(self._pid) if folder else None
         return usual if usual is not None and usual.is_socket() else None
 
     def _save_trace(self, rank: int, trace: bytes) -> None:

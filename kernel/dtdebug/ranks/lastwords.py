@@ -13,6 +13,8 @@ from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 
+from dtdebug import state
+
 
 def offer(path: Path) -> Callable[[], None] | None:
     """Writes to that file from now on; returns what ends it, or None where the file can't be made.
@@ -20,14 +22,14 @@ def offer(path: Path) -> Callable[[], None] | None:
     SIGUSR1 is the request. SIGTERM is how launchers end the ranks that are left: where they stood is worth keeping.
     """
     try:
-        file = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)
+        file = state.append(path)
     except OSError:
         return None
     undo: list[Callable[[], object]] = []
     for number, chain in ((signal.SIGUSR1, False), (signal.SIGTERM, True)):
         if _is_free(number):
             faulthandler.register(number, file=file, all_threads=True, chain=chain)
-            undo.append(lambda number=number: faulthandler.unregister(number))  # type: ignore[misc]
+            undo.append(lambda number=number: _take_back(number))  # type: ignore[misc]
     if not faulthandler.is_enabled():
         faulthandler.enable(file=file, all_threads=True)
         undo.append(faulthandler.disable)
@@ -40,6 +42,17 @@ def offer(path: Path) -> Callable[[], None] | None:
             os.close(file)
 
     return end
+
+
+def is_offered() -> bool:
+    """The request is still ours: the program may have set a handler of its own since, as for a checkpoint."""
+    return signal.getsignal(signal.SIGUSR1) is signal.SIG_DFL
+
+
+def _take_back(number: int) -> None:
+    """Puts back what was there, unless the program has set a handler since: that one stays."""
+    if signal.getsignal(number) is signal.SIG_DFL:
+        faulthandler.unregister(number)
 
 
 def _is_free(number: int) -> bool:

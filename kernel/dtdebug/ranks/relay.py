@@ -193,8 +193,7 @@ class Copy:
             self._open()
 
     def _open(self) -> None:
-        handle = os.open(self._path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)
-        self._file = io.FileIO(handle, "a")
+        self._file = io.FileIO(state.append(self._path), "a")
 
     def add(self, mark: bytes, chunk: bytes) -> None:
         """Takes a piece of one stream; whole lines are written."""
@@ -248,6 +247,6 @@ class Copy:
 def kept(path: Path) -> bytes:
     """The copy without its marks; empty if there is none."""
     try:
-        return _MARK.sub(b"", path.read_bytes())
+        return _MARK.sub(b"", state.read(path, HEAD + 3 * TAIL))
     except OSError:
         return b""

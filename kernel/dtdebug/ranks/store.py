@@ -14,9 +14,10 @@ from pathlib import Path
 
 import msgspec
 
+from dtdebug.ranks.tidy import MOST_RANKS
+
 TIMEOUT = 10.0
 """Seconds for importing torch and reading."""
-_ADDRESSES = 65_536
 _SCRIPT = """
 import datetime, json, sys
 from torch.distributed import TCPStore
@@ -75,7 +76,7 @@ def addresses(
         found = msgspec.json.decode(done.stdout[: 64 << 20], type=dict[int, str])
     except msgspec.MsgspecError as error:
         raise StoreError(f"the store at {host}:{port} holds something else: {error}") from error
-    return {rank: text for rank, text in list(found.items())[:_ADDRESSES] if rank >= 0}
+    return {rank: text for rank, text in found.items() if 0 <= rank < MOST_RANKS}
 
 
 def place(variables: Mapping[str, str]) -> tuple[str, int] | None:

@@ -10,13 +10,26 @@ import msgspec
 from dtdebug.clean import clean
 from dtdebug_taxonomy.ranks import RankState
 
+MOST_RANKS = 1 << 18
+"""Ranks of a job that is believed."""
+_MOST_PIDS = 1 << 31
 _TEXT, _ITEMS = 2000, 4096
-"""Characters of a text and items of a list or mapping that are kept."""
+"""Characters of a text and items of a list or mapping that are kept; of numbers, one for each rank."""
+_BOUNDS = {
+    "rank": MOST_RANKS, "world_size": MOST_RANKS + 1, "local_rank": MOST_RANKS, "local_world_size": MOST_RANKS + 1,
+    "pid": _MOST_PIDS, "parent": _MOST_PIDS,
+}  # fmt: skip
+
+
+def believed(state: RankState) -> RankState:
+    """The state without numbers that can't be: they are counted up to, and signalled."""
+    absurd = {name: None for name, most in _BOUNDS.items() if (value := getattr(state, name)) and not 0 <= value < most}
+    return msgspec.structs.replace(state, **absurd) if absurd else state
 
 
 def tidy(state: RankState) -> RankState:
     """The state with every text cleaned and bounded, and every list bounded."""
-    return msgspec.convert(_tidied(msgspec.to_builtins(state)), RankState)
+    return msgspec.convert(_tidied(msgspec.to_builtins(believed(state))), RankState)
 
 
 def _tidied(value: Any) -> Any:
@@ -25,7 +38,8 @@ def _tidied(value: Any) -> Any:
     if isinstance(value, dict):
         return {_text(name): _tidied(inner) for name, inner in list(value.items())[:_ITEMS]}
     if isinstance(value, list | tuple):
-        return [_tidied(inner) for inner in value[:_ITEMS]]
+        most = MOST_RANKS if value and isinstance(value[0], int) else _ITEMS
+        return [_tidied(inner) for inner in value[:most]]
     return value
 
 

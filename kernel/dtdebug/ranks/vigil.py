@@ -23,6 +23,8 @@ _TICK, _LOOK, _SHARE = 0.2, 1.0, 0.05
 """Seconds between two looks at alarms and at records, and the share of a core that reading the records may take."""
 _AGAIN = 60.0
 """Seconds after which a hang that was reported is looked at again."""
+_MOVING = 4.0
+"""Seconds that counters may rest in a job that moves: records are written every two."""
 _PATIENCE, _UNFINISHED = 5.0, 15.0
 """Seconds: from SIGTERM to SIGKILL, and for a look that was begun before the end of the job."""
 
@@ -95,6 +97,8 @@ class Vigil:
         self._records: list[RankState] = []
         self._seen = Look()
         self._asked = False
+        self._moving = False
+        """The counters moved until the user ended the job."""
         self._reported: Verdict | None = None
         self._hang: Verdict | None = None
         """The last verdict on a hang, even if a counter has moved since."""
@@ -127,7 +131,14 @@ class Vigil:
         count, starved = self._memory.killed()
         states = merged(self._seen.states, after)
         seen = msgspec.structs.replace(self._seen, states=states, verdict=self._hang or self._seen.verdict)
-        found = conclude(self._folder, seen, deaths=self._deaths.seen(), starved=starved, starvations=count or 0)
+        found = conclude(
+            self._folder,
+            seen,
+            deaths=self._deaths.seen(),
+            starved=starved,
+            starvations=count or 0,
+            moving=self._moving and self._hang is None,
+        )
         known = self._hang is not None and _essence(found.verdict) == _essence(self._hang)
         self._speaker.report(found, what, brief=known)
 
@@ -151,6 +162,7 @@ class Vigil:
             self._next_look = now + max(_LOOK, (time.monotonic() - now) / _SHARE)
         if not self._asked and (self.interrupted or self._deaths.alarm.is_set()):
             self._asked = True
+            self._moving = self.interrupted and self._progress.standing(self._records) < _MOVING
             self._glance()
         elif self._ranks_started() and self._progress.standing(self._records) >= self._examine_after:
             self._examine()

@@ -137,12 +137,14 @@ class Watcher:
         if before is None:
             self._become_rank()
         self._open(state)
+        if not lastwords.is_offered():  # the program has taken the signal for itself since
+            self._roads.pop("faulthandler", None)
         self._moves = before is None or _counters(state) != _counters(before)
         answered = {"asked": str(self._answered)} if self._answered else {}
         self._record = msgspec.structs.replace(
             state,
             device_memory=state.device_memory or (before.device_memory if before else None),
-            facts={**(before.facts if before else {}), **state.facts, **self._roads, **answered},
+            facts={**_known(before), **state.facts, **self._roads, **answered},
             exception=self._exception,
         )
         now = time.monotonic()
@@ -158,7 +160,7 @@ class Watcher:
         return membership.joining(main) is not None
 
     def _become_rank(self) -> None:
-        path = self.folder.stacks / f"{os.getpid()}.txt"
+        path = self.folder.stack(os.getpid())
         self._take_back = lastwords.offer(path)
         if self._take_back is not None:
             self._roads["faulthandler"] = str(path)
@@ -174,7 +176,7 @@ class Watcher:
         if "worker_server" not in self._tried and "torch._C._distributed_c10d" in sys.modules:
             self._tried.add("worker_server")
             with suppress(Exception):
-                self._server = WorkerServer(self.folder.ranks)
+                self._server = WorkerServer(self.folder.socket(os.getpid()))
                 self._roads["worker_server"] = str(self._server.path)
         group = membership.default_group()
         if group is not None and group is not self._announced and state.rank is not None and self._endpoint is not None:
@@ -242,6 +244,11 @@ class Watcher:
             return recorder.json() or b"{}"
         finally:
             self._inside.release()
+
+
+def _known(before: RankState | None) -> dict[str, str]:
+    """Facts of before, without a road that may have been closed since."""
+    return {key: fact for key, fact in before.facts.items() if key != "faulthandler"} if before else {}
 
 
 def _counters(state: RankState) -> object:

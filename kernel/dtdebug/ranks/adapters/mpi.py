@@ -29,7 +29,7 @@ _JOB = ("PMIX_NAMESPACE", "OMPI_MCA_ess_base_jobid", "SLURM_STEP_ID")
 _HOST_FILES = ("PBS_NODEFILE", "PE_HOSTFILE", "LSB_DJOB_HOSTFILE")
 _HOST_LISTS = ("SLURM_JOB_NODELIST", "SLURM_NODELIST", "LSB_HOSTS")
 _MOST_HOSTS = 4096
-_RANGES = re.compile(r"([^\[\],]+)(?:\[([\d,-]+)\])?([^\[\],]*)(?:,|\Z)")
+_RANGES = re.compile(r"([^\[\],]{1,255}+)(?:\[([\d,-]+)\])?([^\[\],]{0,255}+)(?:,|\Z)")
 
 
 def reach(comm: Any = None, *, like: int | None = None) -> Reach:

@@ -16,8 +16,11 @@ class _Watch:
     """Arms when the first of these modules is imported; finds no module itself."""
 
     def find_spec(self, name: str, path: object = None, target: object = None) -> None:
-        if name in _MAKES_RANKS:
-            sys.meta_path.remove(self)
+        if name in _MAKES_RANKS and self in sys.meta_path:
+            try:
+                sys.meta_path.remove(self)
+            except ValueError:  # another thread was faster
+                return
             _arm()
 
 
