@@ -30,6 +30,8 @@ from dtdebug_taxonomy.ranks import Alternative, CollectiveRef, Frame, Kind, Verd
 
 _ENFORCE = re.compile(r"EnforceNotMet.{0,400}?(?P<got>\d{1,12}) vs\.? (?P<wanted>\d{1,12})", re.DOTALL)
 _BYTES = {"Half": 2, "BFloat16": 2, "Float": 4, "Int": 4, "Double": 8, "Long": 8, "Short": 2, "Char": 1, "Byte": 1}
+_LATELY = 8
+"""Latest calls of a peer among which one at the same place is looked for."""
 _RATIOS = (0.125, 0.25, 0.5, 2.0, 4.0, 8.0)
 """Between the sizes of two types of elements."""
 _DID: dict[Kind, str] = {
@@ -51,18 +53,38 @@ class _Due(NamedTuple):
 
 
 def aborted(records: Records) -> Verdict | None:
-    """The verdict on a rank that gloo aborted, if its peers' records show that it is the one that differs."""
+    """The verdict on a rank that gloo aborted: it, or the peer that sent, called something else than the others."""
     for rank, state in sorted(records.states.items()):
         match = _ENFORCE.search(state.exception) if state.alive is False else None
-        due = _due(records, rank)
-        if match is None or due is None:
+        if match is None:
             continue
         got, wanted = int(match["got"]), int(match["wanted"])
+        stack = own_frames(state.stack)
+        due = _at(records, rank, stack, got) or _due(records, rank)
+        if due is None:
+            kind: Kind = "wrong_dtype" if wanted and got / wanted in _RATIOS else "wrong_size"
+            return _verdict(records, rank, None, (kind, _sizes(got, wanted)), doubtful=True)
         members = len(records.layout.members.get(due.group, ()))
-        kind, because = _kind(records, own_frames(state.stack), due, got, wanted)
         # It may have expected what all expect: then the peer that sent the other size differs, whichever that is.
         doubtful = _fits(due.symbol, wanted, members) and not _fits(due.symbol, got, members)
-        return _verdict(records, rank, due, (kind, because), doubtful=doubtful)
+        return _verdict(records, rank, due, _kind(records, stack, due, got, wanted), doubtful=doubtful)
+    return None
+
+
+def _at(records: Records, rank: int, stack: Sequence[Frame], got: int) -> _Due | None:
+    """The call that peers made lately at the place of the rank, if what the rank was sent belongs to it.
+
+    Peers need not stand where the rank stands: the root of a broadcast goes on at once.
+    """
+    if not stack:
+        return None
+    for other, p in sorted(records.programs.items()):
+        for position in range(len(p.order) - 1, max(len(p.order) - _LATELY, 0) - 1, -1):
+            site, group = p.site(position), p.group(position)
+            members = records.layout.members.get(group, ())
+            here = bool(site) and (site[-1].file, site[-1].line) == (stack[-1].file, stack[-1].line)
+            if other != rank and here and rank in members and _fits(p.symbol(position), got, len(members)):
+                return _Due(group, p.seqs[position], p.symbol(position), site)
     return None
 
 
@@ -87,7 +109,7 @@ def _fits(symbol: Symbol, size: int, members: int) -> bool:
 
 
 def _kind(records: Records, stack: Sequence[Frame], due: _Due, got: int, wanted: int) -> tuple[Kind, str]:
-    sizes = f"it expected {wanted} bytes and was sent {got}"
+    sizes = _sizes(got, wanted)
     here, there = (stack[-1] if stack else None), (due.site[-1] if due.site else None)
     if here is None or there is None:
         return "wrong_size", sizes
@@ -101,16 +123,21 @@ def _kind(records: Records, stack: Sequence[Frame], due: _Due, got: int, wanted:
     return "extra", f"{sizes}; it is at {place(here)}, where no other rank calls anything"
 
 
-def _verdict(records: Records, rank: int, due: _Due, what: tuple[Kind, str], *, doubtful: bool) -> Verdict:
+def _sizes(got: int, wanted: int) -> str:
+    return f"it expected {wanted} bytes and was sent {got}"
+
+
+def _verdict(records: Records, rank: int, due: _Due | None, what: tuple[Kind, str], *, doubtful: bool) -> Verdict:
     kind, because = what
-    call = call_of(records, due.symbol.op, due.seq, due.group)
+    call = call_of(records, due.symbol.op, due.seq, due.group) if due else "a collective"
+    members = records.layout.members.get(due.group, ()) if due else records.expected
     did = _DID[kind].format(call=call)
     waiting = standing_still(records, (rank,))
     sites = sites_of(records, (rank,), waiting)
     stack = records.states[rank].stack
     if stack:
         sites[rank] = call_site(rank, stack)
-    peers = tuple(r for r in records.layout.members.get(due.group, ()) if r != rank)
+    peers = tuple(r for r in members if r != rank)
     sender = Alternative(
         kind=kind,
         culprits=peers,
@@ -130,11 +157,11 @@ def _verdict(records: Records, rank: int, due: _Due, what: tuple[Kind, str], *, 
         kind=kind,
         culprits=(rank,),
         waiting=waiting,
-        group=group_ref(records, due.group),
-        collective=CollectiveRef(due.symbol.op, due.seq),
+        group=group_ref(records, due.group) if due else None,
+        collective=CollectiveRef(due.symbol.op, due.seq) if due else None,
         where=ordered(sites, (rank,)),
         confidence=0.4 if doubtful else 0.7,
         summary=f"{spell((rank,)).capitalize()} {did}.",
-        evidence=(f"gloo aborted rank {rank}: {because}.", f"Its peers were in {call}."),
+        evidence=(f"gloo aborted rank {rank}: {because}.", *([f"Its peers called {call}."] if due else [])),
         alternatives=tuple(alternatives),
     )

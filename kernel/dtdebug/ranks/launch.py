@@ -1,12 +1,14 @@
 """`dtdebug run`: a job runs as before, and what is known of it is there when it fails or hangs.
 
-The job stays in our process group: what a terminal sends reaches it directly, so that only signals which were sent to
-us alone are passed on. The main thread does nothing else; whatever reads files or ranks runs in threads, for which the
-end of the job waits with a bound.
+The job stays in our process group: what a terminal sends, or `kill` to the group, reaches it directly, so that only
+signals which were sent to us alone are passed on (a launcher that is told twice to end leaves its ranks behind). The
+main thread does nothing else; whatever reads files or ranks runs in threads, for which the end of the job waits with a
+bound.
 """
 
 from __future__ import annotations
 
+import errno
 import os
 import resource
 import shutil
@@ -14,7 +16,7 @@ import signal
 import socket
 import threading
 import time
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 
 from dtdebug.clean import clean
@@ -107,14 +109,7 @@ class _Job:
         variables = {**os.environ, **_arming(self._folder)}
         before = signal.pthread_sigmask(signal.SIG_BLOCK, signals)
         try:
-            self._pid = os.posix_spawnp(
-                self._command[0],
-                self._command,
-                variables,
-                file_actions=[(os.POSIX_SPAWN_DUP2, c.theirs, target) for c in self._through for target in c.targets],
-                setsigmask=before,
-                setsigdef=(signal.SIGPIPE, signal.SIGXFSZ),
-            )
+            self._pid = self._spawn(variables, before)
         except OSError:
             shutil.rmtree(self._folder.path, ignore_errors=True)  # nothing was begun
             raise
@@ -126,8 +121,29 @@ class _Job:
             self._vigil.stop()
             self._relay.wait(_LAST_WORDS)
             self._finish(status, signals)
+        while signal.sigtimedwait(signals, 0):  # of an impatient user: nothing is left that they could end
+            pass
         signal.pthread_sigmask(signal.SIG_SETMASK, before)
         return STOPPED if self._vigil.stopped else status
+
+    def _spawn(self, variables: Mapping[str, str], mask: Iterable[int]) -> int:
+        def begin(*command: str) -> int:
+            return os.posix_spawnp(
+                command[0],
+                command,
+                variables,
+                file_actions=[(os.POSIX_SPAWN_DUP2, c.theirs, target) for c in self._through for target in c.targets],
+                setsigmask=mask,
+                setsigdef=(signal.SIGPIPE, signal.SIGXFSZ),
+            )
+
+        try:
+            return begin(*self._command)
+        except OSError as error:
+            script = shutil.which(self._command[0])
+            if error.errno != errno.ENOEXEC or script is None:
+                raise
+            return begin("/bin/sh", script, *self._command[1:])  # no first line says what runs it: as shells do
 
     def _save(self, status: int | None = None) -> None:
         finished = time.time() if status is not None else None
@@ -153,7 +169,7 @@ class _Job:
 
     def _pass_on(self, info: signal.struct_siginfo) -> None:
         name = info.si_signo
-        if name in _PASSED_ON and info.si_code != _FROM_KERNEL:
+        if name in _PASSED_ON and info.si_code != _FROM_KERNEL and not self._relay.got(name):
             with suppress(OSError):
                 os.kill(self._pid, name)
         if name == signal.SIGINT:

@@ -31,6 +31,9 @@ _BOTH, _LEFT_OUT = b"* ", b"~ "
 _MARK = re.compile(rb"(?m)^[12*~] ")
 _COUNTER = struct.Struct("=QB")
 """Bytes passed on, and the last of them."""
+_MOMENT = struct.Struct("=d")
+_TOGETHER, _PATIENCE = 0.1, 0.05
+"""Seconds between two receipts of what was sent to a group, and that the other one is waited for."""
 
 
 class Channel:
@@ -52,6 +55,10 @@ class Channel:
 def channels() -> list[Channel]:
     """A channel for each of our two streams; one for both where they are the same, so that their order stays."""
     one, two = os.fstat(1), os.fstat(2)
+    try:
+        os.fstat(0)
+    except OSError:  # our pipes must not take its number; the job finds it closed as ever
+        os.open(os.devnull, os.O_RDONLY)
     if (one.st_dev, one.st_ino) == (two.st_dev, two.st_ino):
         return [Channel((1, 2))]
     return [Channel((1,)), Channel((2,))]
@@ -75,6 +82,7 @@ class Relay:
         self._channels = through
         self._log = log
         self._counters = mmap.mmap(-1, _COUNTER.size * len(through))
+        self._received = mmap.mmap(-1, _MOMENT.size * signal.NSIG)
         self._left = len(through)
         self._lock = threading.Lock()
         self._pid: int | None = None
@@ -107,6 +115,16 @@ class Relay:
         ends = [self._counter(n) for n, channel in enumerate(self._channels) if 2 in channel.targets]
         return any(count and last not in b"\n" for count, last in ends)
 
+    def got(self, number: int) -> bool:
+        """The relay, too, has just received that signal: it was sent to our group, and the job has it already."""
+        began = time.monotonic()
+        while self._pid and time.monotonic() - began < _PATIENCE:
+            (moment,) = _MOMENT.unpack_from(self._received, number * _MOMENT.size)
+            if abs(began - moment) < _TOGETHER:
+                return True
+            time.sleep(0.002)
+        return False
+
     def wait(self, seconds: float) -> bool:
         """All is passed on; False where processes that outlive the job still hold the streams after that time."""
         if self._pid is None:
@@ -123,15 +141,19 @@ class Relay:
         return count, last
 
     def _child(self, job: int) -> None:
-        """The signals of the launcher are blocked here: only the end of the streams ends this process."""
+        """The signals of the launcher are blocked here, too: only the end of the streams ends this process."""
         null = os.open(os.devnull, os.O_RDONLY)
         os.dup2(null, 0)
         self._begin()
+        blocked = signal.pthread_sigmask(signal.SIG_BLOCK, ())
         while not self._ended.is_set():
             # Woken by the last pump with the signal that also tells of a new size of the window.
-            signal.sigwait({signal.SIGWINCH})
+            number = signal.sigwait(blocked)
             if self._ended.is_set():
                 return
+            if number != signal.SIGWINCH:
+                _MOMENT.pack_into(self._received, number * _MOMENT.size, time.monotonic())
+                continue
             for channel in filter(lambda c: c.terminal, self._channels):
                 channel.resize()
                 with suppress(OSError):  # it may have read the old size before we set the new one

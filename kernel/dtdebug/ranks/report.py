@@ -7,9 +7,14 @@ import linecache
 import os
 import tarfile
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from pathlib import Path
+from typing import Any
 
-from dtdebug.clean import clean
+import msgspec
+
+from dtdebug import state as files
+from dtdebug.clean import clean, mask
 from dtdebug.ranks.collect import Found
 from dtdebug.ranks.folder import RunFolder
 from dtdebug_taxonomy.ranks import CallSite, Verdict, ranges
@@ -140,14 +145,18 @@ def archive(folder: RunFolder, target: Path | None = None, *, dumps: bool = Fals
             if path.parent == folder.flight and not dumps:
                 binary += 1
                 continue
-            if path.stat().st_size > _MEMBER_LIMIT:
-                left_out.append(f"{inside}: larger than {_MEMBER_LIMIT >> 20} MiB")
+            try:
+                raw, changed = files.read(path, _MEMBER_LIMIT + 1), int(path.stat().st_mtime)
+            except OSError as error:
+                left_out.append(f"{clean(inside)}: can't be read: {error.strerror}")
                 continue
-            raw = path.read_bytes()
+            if len(raw) > _MEMBER_LIMIT:
+                left_out.append(f"{clean(inside)}: larger than {_MEMBER_LIMIT >> 20} MiB")
+                continue
             if path.parent != folder.flight:
-                raw = _cleaned(raw)
-            info = tarfile.TarInfo(f"{name}/{inside}")
-            info.size, info.mode, info.mtime = len(raw), 0o600, int(path.stat().st_mtime)
+                raw = _cleaned(raw, is_json=path.suffix == ".json")
+            info = tarfile.TarInfo(f"{name}/{clean(inside)}")
+            info.size, info.mode, info.mtime = len(raw), 0o600, changed
             tar.addfile(info, io.BytesIO(raw))
     if binary:
         left_out.append(f"{binary} flight-recorder dump(s); --dumps takes them in as they are")
@@ -156,13 +165,28 @@ def archive(folder: RunFolder, target: Path | None = None, *, dumps: bool = Fals
 
 def _members(folder: RunFolder) -> Iterator[Path]:
     """Regular files of ours, no links: another's file must not get into the archive."""
+    parts = ((folder.ranks, "*.json"), (folder.stacks, "*.txt"), (folder.errors, "*.json"), (folder.flight, "*"))
     ours: Sequence[Path] = (
         folder.path / "run.json", folder.verdict, folder.output,
-        *sorted(folder.ranks.glob("*.json")), *sorted(folder.stacks.glob("*.txt")),
-        *sorted(folder.errors.glob("*.json")), *sorted(folder.flight.glob("*")),
+        *(path for part, names in parts if not part.is_symlink() for path in sorted(part.glob(names))),
     )  # fmt: skip
     yield from (path for path in ours[:_MEMBERS] if path.is_file() and not path.is_symlink())
 
 
-def _cleaned(raw: bytes) -> bytes:
+def _cleaned(raw: bytes, *, is_json: bool) -> bytes:
+    if is_json:
+        with suppress(ValueError, RecursionError):
+            return msgspec.json.encode(_masked(msgspec.json.decode(raw)))
     return clean(raw.decode(errors="replace")).encode()
+
+
+def _masked(value: Any, name: str = "") -> Any:
+    """A value without secrets: quotes that JSON escapes would hide them in its text, and a name may tell of one."""
+    if isinstance(value, str):
+        text = clean(value)
+        return mask(f"{name}={text}").removeprefix(f"{name}=") if name else text
+    if isinstance(value, dict):
+        return {clean(key): _masked(inner, key) for key, inner in value.items()}
+    if isinstance(value, list):
+        return [_masked(inner, name) for inner in value]
+    return value

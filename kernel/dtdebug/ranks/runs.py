@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import shutil
 import socket
@@ -31,6 +32,10 @@ def take(path: Path) -> RunFolder:
     """
     path = path.absolute()  # ranks may work elsewhere
     path.mkdir(mode=0o700, parents=True, exist_ok=True)
+    if path.stat().st_uid == os.geteuid():
+        path.chmod(0o700)  # others must not put their files beside ours
+    elif os.geteuid():
+        raise PermissionError(errno.EPERM, "belongs to another user", str(path))
     folder = RunFolder(path)
     for part in (folder.ranks, folder.flight, folder.stacks, folder.errors):
         part.mkdir(mode=0o700)

@@ -13,7 +13,7 @@ from typing import NamedTuple
 import msgspec
 
 from dtdebug.ranks.collect import Found, Look, alive, analysis, conclude, last, look, merged
-from dtdebug.ranks.folder import RunFolder
+from dtdebug.ranks.folder import VARIABLE, RunFolder
 from dtdebug.ranks.oom import Memory
 from dtdebug.ranks.relay import Relay
 from dtdebug.ranks.watch import Deaths, Progress, end, living, waits
@@ -51,7 +51,7 @@ class Speaker:
     def say(self, text: str, prefix: str = "dtdebug: ") -> None:
         """A line, or several."""
         begin = "\n" if self._relay is not None and self._relay.in_line() else ""
-        with suppress(OSError):
+        with suppress(OSError, AttributeError):  # it may be closed
             sys.stderr.write(begin + prefix + text.rstrip("\n") + "\n")
             sys.stderr.flush()
 
@@ -184,7 +184,7 @@ class Vigil:
     def _glance(self) -> None:
         """Sees the ranks as they stand, before the launcher ends them."""
         seen = look(self._folder, twice=False)
-        verdict, _, _ = analysis(self._folder, seen.states)
+        verdict, _, _ = analysis(self._folder, seen.states, moving=self._moving)
         stands = verdict is not None and verdict.kind not in ("none", "dead")
         self._seen = msgspec.structs.replace(
             seen,
@@ -213,8 +213,15 @@ class Vigil:
             self._speaker.report(found, f"no rank has moved for {standing:.0f} s")
         if self._options.stop_on_hang:
             self.stopped = True
-            ranks = [r.pid for r in self._records if r.host == socket.gethostname() and r.alive is not False]
-            end([self._job, *living(ranks)], _PATIENCE)
+            end([self._job, *self._ours()], _PATIENCE)
+
+    def _ours(self) -> list[int]:
+        """The ranks that live outside of the job's tree; what a record says alone must end nobody."""
+        from dtdebug.ranks.processes import variables
+
+        told = [r.pid for r in self._records if r.host == socket.gethostname() and r.alive is not False]
+        here = str(self._folder.path.absolute())
+        return [pid for pid in living(told) if variables(pid).get(VARIABLE) == here]
 
 
 def _stands(found: Found) -> bool:

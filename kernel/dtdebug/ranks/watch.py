@@ -16,6 +16,7 @@ from pathlib import Path
 
 import msgspec
 
+from dtdebug import state
 from dtdebug.ranks.folder import RunFolder
 from dtdebug_taxonomy.ranks import RankState
 
@@ -32,6 +33,12 @@ class Death(msgspec.Struct, frozen=True, kw_only=True):
     time: float
     status: int | None = None
     """Exit code, or minus the signal; None where its parent was faster than we."""
+
+
+class _Error(msgspec.Struct):
+    """What torchelastic's error file holds."""
+
+    message: msgspec.Raw
 
 
 class Progress:
@@ -105,7 +112,7 @@ class Deaths:
         for record in records:
             if record.exception or record.exit_code:
                 self.alarm.set()
-            if record.pid is None or record.host not in ("", self._host):
+            if not record.pid or record.host not in ("", self._host):
                 continue
             if named := record.environment.get(_ERROR_FILE):
                 self._errors[record.rank if record.rank is not None else record.pid] = Path(named)
@@ -148,11 +155,10 @@ class Deaths:
     def _keep_errors(self) -> None:
         """Copies torchelastic's error files: its launcher removes them with its log folder."""
         for rank, path in list(self._errors.items()):
-            with suppress(OSError):
-                if path.stat().st_size <= _ERROR_LIMIT:
-                    from dtdebug import state
-
-                    state.write(self._folder.errors / f"{rank}.json", path.read_bytes())
+            with suppress(OSError, msgspec.MsgspecError):
+                data = state.read(path, _ERROR_LIMIT)
+                msgspec.json.decode(data, type=_Error)  # a record may name any file, and the folder may be sent
+                state.write(self._folder.errors / f"{rank}.json", data)
 
 
 def _left_status(handle: int) -> int | None:
@@ -179,7 +185,7 @@ def zombie_status(pid: int) -> int | None:
 def _gone(pid: int) -> bool:
     try:
         os.kill(pid, 0)
-    except ProcessLookupError:
+    except (ProcessLookupError, OverflowError):
         return True
     except OSError:
         return False
