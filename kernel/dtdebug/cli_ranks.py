@@ -10,6 +10,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    import psutil
+
     from dtdebug.ranks.folder import RunFolder
 
 _CHILDREN = 256
@@ -176,10 +178,16 @@ def _folder_of(pid: int) -> RunFolder | None:
         raise _usage(f"attach {pid}: no such process; a run's folder can be named in its place") from None
     for process in family:
         with suppress(psutil.Error):
-            named = process.environ().get(VARIABLE)
+            named = process.environ().get(VARIABLE) or _announced(process)
             if named and Path(named).is_dir():
                 return RunFolder(Path(named))
     return None
+
+
+def _announced(process: psutil.Process) -> str | None:
+    """The folder where a process that was armed after its start keeps its stack file open."""
+    stacks = (Path(file.path) for file in process.open_files() if file.path.endswith(f"/stacks/{process.pid}.txt"))
+    return next((str(path.parents[1]) for path in stacks), None)
 
 
 def _version(folder: RunFolder) -> tuple[str, ...]:

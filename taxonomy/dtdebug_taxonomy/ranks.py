@@ -182,3 +182,12 @@ def spell(ranks: Iterable[int], most: int = 1000) -> str:
     if not listed:
         return "no rank"
     return f"rank{'s' if len(listed) > 1 else ''} {ranges(listed, most)}"
+
+
+_SINGULAR = {"are": "is", "have": "has", "do": "does"}
+
+
+def say(ranks: Iterable[int], verb: str) -> str:
+    """Ranks with a verb that is given in the plural: `rank 3 waits`, `ranks 0-2 wait`."""
+    listed = sorted(set(ranks))
+    return f"{spell(listed)} {verb if len(listed) > 1 else _SINGULAR.get(verb, verb + 's')}"

@@ -36,12 +36,13 @@ def analyse(
     """
     from dtdebug.flight import load, verdict
 
-    programs, notes = load.programs(folder, prefix)
+    programs, unread, notes = load.programs(folder, prefix)
     if not programs and not states:
         said = f" ({notes[0]})" if notes else ""
         raise FlightError(f"{folder}: no flight-recorder dump of a rank can be read{said}")
-    found = verdict.verdict(programs, states, moving=moving)
-    expected = verdict.expected_ranks(programs, states)
+    known = [*states, *(RankState(rank=r) for r in unread - {s.rank for s in states})]
+    found = verdict.verdict(programs, known, moving=moving)
+    expected = verdict.expected_ranks(programs, known)
     return Analysis(
         verdict=found,
         ranks=tuple(sorted(programs)),

@@ -14,7 +14,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from dtdebug.flight import source
-from dtdebug.flight.program import Symbol
+from dtdebug.flight.program import Program, Symbol
 from dtdebug.flight.records import (
     Records,
     call_of,
@@ -50,6 +50,9 @@ class _Due(NamedTuple):
     seq: int
     symbol: Symbol
     site: tuple[Frame, ...]
+    after: Symbol | None
+    """The call that follows it, where a peer has made it."""
+    members: int
 
 
 def aborted(records: Records) -> Verdict | None:
@@ -60,15 +63,39 @@ def aborted(records: Records) -> Verdict | None:
             continue
         got, wanted = int(match["got"]), int(match["wanted"])
         stack = own_frames(state.stack)
+        apart = _apart(records, rank)
+        if apart is not None:  # the aborted rank is where all others are: another one sent what does not fit
+            return _sender(records, rank, apart, _sizes(got, wanted))
         due = _at(records, rank, stack, got) or _due(records, rank)
         if due is None:
             kind: Kind = "wrong_dtype" if wanted and got / wanted in _RATIOS else "wrong_size"
             return _verdict(records, rank, None, (kind, _sizes(got, wanted)), doubtful=True)
-        members = len(records.layout.members.get(due.group, ()))
         # It may have expected what all expect: then the peer that sent the other size differs, whichever that is.
-        doubtful = _fits(due.symbol, wanted, members) and not _fits(due.symbol, got, members)
+        doubtful = _fits(due.symbol, wanted, due.members) and not _fits(due.symbol, got, due.members)
         return _verdict(records, rank, due, _kind(records, stack, due, got, wanted), doubtful=doubtful)
     return None
+
+
+def _apart(records: Records, rank: int) -> int | None:
+    """The only rank that stands elsewhere than all others, if that is not the aborted one."""
+    places: dict[tuple[tuple[str, int], ...], list[int]] = {}
+    for other, state in records.states.items():
+        stack = own_frames(state.stack)
+        if stack:
+            places.setdefault(tuple((f.file, f.line) for f in stack), []).append(other)
+    ordered_places = sorted(places.values(), key=len)
+    if len(ordered_places) != 2 or len(ordered_places[0]) != 1 or len(ordered_places[1]) < 2:
+        return None
+    return ordered_places[0][0] if rank in ordered_places[1] else None
+
+
+def _sender(records: Records, aborted_rank: int, rank: int, sizes: str) -> Verdict:
+    """The rank that stands apart sent a size that the aborted one, which stands with all others, did not expect."""
+    stack = own_frames(records.states[rank].stack)
+    known = {site[-1] for r, p in records.programs.items() if r != rank for site in p.site_table if site}
+    seen = any((stack[-1].file, stack[-1].line) == (f.file, f.line) for f in known)
+    because = f"gloo aborted rank {aborted_rank}, which stands with all others: {sizes}."
+    return _verdict(records, rank, _due(records, rank), ("skipped" if seen else "extra", because), doubtful=False)
 
 
 def _at(records: Records, rank: int, stack: Sequence[Frame], got: int) -> _Due | None:
@@ -84,18 +111,29 @@ def _at(records: Records, rank: int, stack: Sequence[Frame], got: int) -> _Due |
             members = records.layout.members.get(group, ())
             here = bool(site) and (site[-1].file, site[-1].line) == (stack[-1].file, stack[-1].line)
             if other != rank and here and rank in members and _fits(p.symbol(position), got, len(members)):
-                return _Due(group, p.seqs[position], p.symbol(position), site)
+                return _due_of(p, position, len(members))
     return None
 
 
 def _due(records: Records, rank: int) -> _Due | None:
-    """What most peers called last on a group that they share with the rank."""
-    votes: Counter[tuple[str, int, Symbol, tuple[Frame, ...]]] = Counter()
+    """What most peers called last, or have not ended, on a group that they share with the rank."""
+    votes: Counter[tuple[str, int]] = Counter()
+    found: dict[tuple[str, int], tuple[Program, int]] = {}
     for other, p in records.programs.items():
-        last = len(p.order) - 1
-        if other != rank and last >= 0 and rank in records.layout.members.get(p.group(last), ()):
-            votes[p.group(last), p.seqs[last], p.symbol(last), p.site(last)] += 1
-    return _Due(*votes.most_common(1)[0][0]) if votes else None
+        position = p.open[0].position if p.open else len(p.order) - 1
+        if other != rank and position >= 0 and rank in records.layout.members.get(p.group(position), ()):
+            key = (p.group(position), p.seqs[position])
+            votes[key] += 1
+            found.setdefault(key, (p, position))
+    if not votes:
+        return None
+    p, position = found[votes.most_common(1)[0][0]]
+    return _due_of(p, position, len(records.layout.members[p.group(position)]))
+
+
+def _due_of(p: Program, position: int, members: int) -> _Due:
+    after = p.symbol(position + 1) if position + 1 < len(p.order) else None
+    return _Due(p.group(position), p.seqs[position], p.symbol(position), p.site(position), after, members)
 
 
 def _fits(symbol: Symbol, size: int, members: int) -> bool:
@@ -110,6 +148,8 @@ def _fits(symbol: Symbol, size: int, members: int) -> bool:
 
 def _kind(records: Records, stack: Sequence[Frame], due: _Due, got: int, wanted: int) -> tuple[Kind, str]:
     sizes = _sizes(got, wanted)
+    if due.after is not None and _fits(due.after, wanted, due.members) and not _fits(due.symbol, wanted, due.members):
+        return "skipped", f"{sizes}: the size of what follows in the others' program"
     here, there = (stack[-1] if stack else None), (due.site[-1] if due.site else None)
     if here is None or there is None:
         return "wrong_size", sizes
@@ -153,6 +193,7 @@ def _verdict(records: Records, rank: int, due: _Due | None, what: tuple[Kind, st
             refute="the source at the call sites tells",
         ),
     ]
+    told = because if because.startswith("gloo") else f"gloo aborted rank {rank}: {because}."
     return Verdict(
         kind=kind,
         culprits=(rank,),
@@ -162,6 +203,6 @@ def _verdict(records: Records, rank: int, due: _Due | None, what: tuple[Kind, st
         where=ordered(sites, (rank,)),
         confidence=0.4 if doubtful else 0.7,
         summary=f"{spell((rank,)).capitalize()} {did}.",
-        evidence=(f"gloo aborted rank {rank}: {because}.", *([f"Its peers called {call}."] if due else [])),
+        evidence=(told, *([f"Its peers called {call}."] if due else [])),
         alternatives=tuple(alternatives),
     )

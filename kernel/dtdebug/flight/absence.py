@@ -20,7 +20,7 @@ from dtdebug.flight.records import (
     where_now,
 )
 from dtdebug.flight.waits import Wait
-from dtdebug_taxonomy.ranks import Alternative, CollectiveRef, Kind, Verdict, spell
+from dtdebug_taxonomy.ranks import Alternative, CollectiveRef, Kind, Verdict, say, spell
 
 
 def of_waits(records: Records) -> Verdict:
@@ -65,7 +65,7 @@ def _absent(records: Records, sinks: Sequence[int]) -> Verdict:
     waiting = standing_still(records, culprits)
     wait = longest_wait(records, culprits)
     call = call_of(records, wait.op, wait.seq, wait.group) if wait else "the others"
-    evidence = [f"{spell(waiting)} wait in {call}, which {spell(culprits)} never entered."]
+    evidence = [f"{say(waiting, 'wait').capitalize()} in {call}, which {spell(culprits)} never entered."]
     for rank in culprits[:8]:
         said = last_seen(records, rank)
         if said:
@@ -139,11 +139,11 @@ def _circle(records: Records, circle: Sequence[int]) -> Verdict:
         culprits: tuple[int, ...] = tuple(elsewhere)
         kind: Kind = "skipped"
         call = call_of(records, op, seq, group)
-        summary = f"{spell(culprits).capitalize()} passed {call} by and waits for a rank that is in it."
+        summary = f"{spell(culprits).capitalize()} passed {call} by, but can't go on without a rank that is in it."
     else:
         group, op, seq = mine[0].group, mine[0].op, mine[0].seq
         culprits, kind = tuple(circle), "not_arrived"
-        summary = f"{spell(culprits).capitalize()} wait for each other in a circle: none can go on."
+        summary = f"{say(culprits, 'wait').capitalize()} for each other in a circle: none can go on."
     waiting = standing_still(records, culprits)
     return Verdict(
         kind=kind,
@@ -181,7 +181,7 @@ def _fabric(records: Records, stuck: Sequence[Wait]) -> Verdict:
         where=ordered(sites_of(records, (), inside), ()),
         confidence=0.7 if everyone else 0.5,
         summary=f"{call} was begun by {told} alike and has not ended: look at the links, not at the program.",
-        evidence=(f"{spell(inside)} are in {call}; no rank is missing and no arguments differ.",),
+        evidence=(f"{say(inside, 'are').capitalize()} in {call}; no rank is missing and no arguments differ.",),
         alternatives=(
             Alternative(
                 kind="wrong_root",
@@ -197,26 +197,31 @@ def _fabric(records: Records, stuck: Sequence[Wait]) -> Verdict:
 
 def _doubtful_root(records: Records, group: str, op: str, seq: int | None, inside: tuple[int, ...]) -> Verdict:
     """Some have ended a broadcast or reduce that others can't end: two roots, which the recorder does not keep."""
-    first, *rest = inside
+    lowest = inside[:1] if len(inside) > 1 else ()  # the lowest rank is the more usual root
+    rest = inside[len(lowest) :]
     call = call_of(records, op, seq, group)
-    why = f"all ranks called {call} alike; {spell(inside)} have not ended it and the others have"
+    why = f"all ranks called {call} alike; {say(inside, 'have')} not ended it and the others have"
     return Verdict(
         kind="wrong_root",
-        culprits=tuple(rest),
-        waiting=(first,),
+        culprits=rest,
+        waiting=lowest,
         group=group_ref(records, group),
         collective=CollectiveRef(op, seq),
-        where=ordered(sites_of(records, rest, (first,)), rest),
+        where=ordered(sites_of(records, rest, lowest), rest),
         confidence=0.4,
-        summary=f"{spell(inside).capitalize()} do not seem to agree with the others on the root of {call}.",
+        summary=f"{say(inside, 'do').capitalize()} not seem to agree with the others on the root of {call}.",
         evidence=(f"{why[0].upper()}{why[1:]}.",),
         alternatives=(
-            Alternative(
-                kind="wrong_root",
-                culprits=(first,),
-                because="the recorder does not keep roots: the lower rank is only the more usual one",
-                refute="the source at the call sites names `src` or `dst`",
-            ),
+            *map(_other_root, lowest),
             Alternative(kind="fabric", culprits=(), because="a link failed in the middle of the operation"),
         ),
+    )
+
+
+def _other_root(rank: int) -> Alternative:
+    return Alternative(
+        kind="wrong_root",
+        culprits=(rank,),
+        because="the recorder does not keep roots: the lower rank is only the more usual one",
+        refute="the source at the call sites names `src` or `dst`",
     )

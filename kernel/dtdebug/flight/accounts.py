@@ -20,7 +20,7 @@ from dtdebug.flight.records import (
 )
 from dtdebug.flight.roots import WrongRoots
 from dtdebug.flight.stragglers import stragglers
-from dtdebug_taxonomy.ranks import Alternative, CollectiveRef, Kind, Verdict, spell
+from dtdebug_taxonomy.ranks import Alternative, CollectiveRef, Kind, Verdict, say, spell
 
 _DID: dict[Kind, str] = {
     "skipped": "skipped {call}",
@@ -39,7 +39,7 @@ def nothing(records: Records, note: str = "") -> Verdict:
     said = note or f"No rank waits: every operation that was begun has ended on all {count} rank(s) seen."
     slow = tuple(f"Rank {rank} comes last, {behind * 1000:.0f} ms behind the others." for rank, behind in late.items())
     if late:
-        said += f" {spell(late).capitalize()} comes last each time: a straggler, not a hang."
+        said += f" {say(late, 'come').capitalize()} last again and again: slow, but no hang."
     return Verdict(
         kind="none",
         confidence=0.9 if count == len(records.expected) else 0.5,
@@ -59,11 +59,11 @@ def of_deviations(records: Records, found: Sequence[Deviation], others: Sequence
     came = p.symbol(first.position).op
     came = f"{came} #{p.seqs[first.position]} of {records.layout.name(p.group(first.position))}"
     did = _DID[first.kind].format(call=call, came=came)
-    evidence = [f"{spell(culprits)} {did}: {first.because}."]
+    evidence = [f"{spell(culprits).capitalize()} {did}: {first.because}."]
     if first.certain:
         evidence.append("Program order: most ranks of the same role agree on what comes here.")
     if waiting:
-        evidence.append(f"{spell(waiting)} stand in operations that can't end without {spell(culprits)}.")
+        evidence.append(f"{say(waiting, 'stand').capitalize()} in operations that can't end without {spell(culprits)}.")
     if first.expected_site:
         evidence.append(f"The others call it at {place(first.expected_site[-1])}.")
     alternatives = [
@@ -152,7 +152,7 @@ def dead(records: Records) -> Verdict | None:
     evidence += [f"Rank {s.rank} is a victim: {deaths.end(s)}." for s in victims[:8]]
     wait = longest_wait(records, culprits)
     if waiting:
-        evidence.append(f"{spell(waiting)} wait for {spell(culprits)}.")
+        evidence.append(f"{say(waiting, 'wait').capitalize()} for {spell(culprits)}.")
     return Verdict(
         kind="dead",
         culprits=culprits,

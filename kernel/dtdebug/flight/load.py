@@ -15,18 +15,20 @@ _MANY = 48
 """Dumps from which a second process pays."""
 
 
-def programs(folder: Path, prefix: str | None = None) -> tuple[dict[int, Program], list[str]]:
-    """The programs by rank, and what could not be read. Raises FlightError."""
+def programs(folder: Path, prefix: str | None = None) -> tuple[dict[int, Program], set[int], list[str]]:
+    """The programs by rank, the ranks whose dump can't be read, and what is to say. Raises FlightError."""
     found, notes = loader.find(folder, prefix)
     result: dict[int, Program] = {}
+    unread = set()
     for item, made in zip(found, _all(found), strict=True):
         if isinstance(made, str):
             notes.append(made)
+            unread.add(item.rank)
         else:
             result[item.rank] = made
             if made.bad:
                 notes.append(f"{item.path.name}: {made.bad} entries make no sense and were left out")
-    return result, notes
+    return result, unread, notes
 
 
 def _all(found: list[Found]) -> list[Program | str]:

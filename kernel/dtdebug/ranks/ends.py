@@ -14,6 +14,7 @@ import msgspec
 from dtdebug.clean import clean
 from dtdebug.flight.deaths import is_communication
 from dtdebug.ranks import exits
+from dtdebug.ranks.tidy import MOST_RANKS
 from dtdebug.ranks.watch import Death
 from dtdebug_taxonomy.frames import own_frame
 from dtdebug_taxonomy.ranks import CallSite, RankState, Verdict, ranges
@@ -51,7 +52,8 @@ def ends(
     processes that the kernel killed for memory, `starvations` how many of our control group.
     """
     said = exits.said(output)
-    refined = [_refine(state, said, deaths) for state in _with_unseen(states, said)]
+    told = _Told(said.exits)
+    refined = [_refine(state, said, told, deaths) for state in _with_unseen(states, said)]
     refined = _enforced(refined, said)
     refined = [_silenced(state) if state.pid in silent else state for state in refined]
     roots = _roots(refined, said, deaths)
@@ -124,22 +126,42 @@ def _with_unseen(states: Sequence[RankState], said: exits.Said) -> list[RankStat
     """The states, and an empty one for each rank that only the output knows."""
     known = {s.rank for s in states}
     told = {*said.exceptions, *(e.rank for e in said.exits if e.rank is not None)}
-    return [*states, *(RankState(rank=rank) for rank in sorted(told - known))]
+    return [*states, *(RankState(rank=rank) for rank in sorted(told - known) if rank < MOST_RANKS)]
 
 
-def _refine(state: RankState, said: exits.Said, deaths: Sequence[Death]) -> RankState:
+class _Told:
+    """What was printed of ends, by process and by rank; what was printed last counts."""
+
+    def __init__(self, printed: Iterable[exits.Exit]) -> None:
+        self._by_pid: dict[int, tuple[int, exits.Exit]] = {}
+        self._by_rank: dict[int, tuple[int, exits.Exit]] = {}
+        self._without_pid: dict[int, tuple[int, exits.Exit]] = {}
+        for row in enumerate(printed):
+            told = row[1]
+            if told.pid:
+                self._by_pid[told.pid] = row
+            if told.rank is not None:
+                self._by_rank[told.rank] = row
+                if told.pid is None:
+                    self._without_pid[told.rank] = row
+
+    def of(self, state: RankState) -> tuple[int | None, str]:
+        """Exit code and signal of a rank: by its process, else by its number."""
+        rank = -1 if state.rank is None else state.rank
+        rows = (self._by_pid.get(state.pid or 0), self._without_pid.get(rank))
+        _, told = max((row for row in rows if row), default=(0, exits.Exit()), key=lambda row: row[0])
+        if told.code is None and not told.signal and rank in self._by_rank:
+            told = self._by_rank[rank][1]
+        return told.code, told.signal
+
+
+def _refine(state: RankState, said: exits.Said, told: _Told, deaths: Sequence[Death]) -> RankState:
     code, signal = state.exit_code, state.signal
     death = next((d for d in deaths if d.pid == state.pid), None)
     if death is not None and death.status is not None:
         code, signal = (death.status, "") if death.status >= 0 else (None, exits.signal_name(-death.status))
     elif code is None and not signal:
-        for told in said.exits:
-            if (told.pid and told.pid == state.pid) or (told.pid is None and told.rank == state.rank is not None):
-                code, signal = told.code, told.signal
-        if code is None and not signal:
-            for told in said.exits:
-                if told.rank == state.rank is not None:
-                    code, signal = told.code, told.signal
+        code, signal = told.of(state)
     exception = state.exception
     if not exception and state.rank is not None:
         exception = clean(said.exceptions.get(state.rank, ""))

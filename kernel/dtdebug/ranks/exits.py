@@ -8,9 +8,12 @@ from __future__ import annotations
 import re
 import signal
 from collections.abc import Iterator
+from itertools import islice
 from typing import NamedTuple
 
 _RANK = 9_999_999
+_MOST = 1 << 16
+"""Ends that are taken in: a line of some bytes can name thousands."""
 
 
 class Exit(NamedTuple):
@@ -96,7 +99,7 @@ def said(output: str) -> Said:
         elif mpi is not None and (found := _MPI_CODE.search(words)):
             exits.append(Exit(rank=mpi, code=int(found["code"])))
             mpi = None
-        exits += _line(words)
+        exits += islice(_line(words), max(0, _MOST - len(exits)))
         rank, text = _prefixed(words)
         if "gloo::EnforceNotMet" in words:
             enforce = True

@@ -72,7 +72,9 @@ class RunFolder:
             OSError: it can't be made.
 
         """
-        parent = parent or state.folder() / "runs"
+        if parent is None:
+            parent = state.folder() / "runs"
+            state.folder().mkdir(mode=0o700, parents=True, exist_ok=True)  # the mode is not that of parents
         parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         made = RunFolder(Path(tempfile.mkdtemp(dir=parent, prefix="run-")))
         for part in (made.ranks, made.flight, made.stacks, made.errors):
@@ -127,7 +129,7 @@ class RunFolder:
     def announced_stack(self, record: RankState) -> Path | None:
         """The file that a record announces: by its name alone, for the folder may be mounted elsewhere there."""
         file = Path(record.facts.get("faulthandler", "")).name
-        ours = file.endswith(".txt") and file.partition("-")[0] == str(record.pid)
+        ours = file.endswith(".txt") and Path(file).stem.partition("-")[0] == str(record.pid)
         return self.stacks / file if ours else None
 
     def socket(self, pid: int) -> Path:

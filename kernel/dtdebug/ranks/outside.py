@@ -11,6 +11,7 @@ import re
 import shutil
 import signal
 import socket
+import stat
 import subprocess
 import sys
 import time
@@ -189,7 +190,10 @@ def traceback(pid: int, file: Path, deadline: float) -> tuple[Frame, ...]:
     if _CAUGHT is None or not _catches(pid, _CAUGHT):
         raise OutsideError("does not catch SIGUSR1")
     try:
-        before = file.stat().st_size
+        status = file.lstat()
+        if not stat.S_ISREG(status.st_mode):
+            raise OutsideError("announced what is no regular file")
+        before = status.st_size
         os.kill(pid, _CAUGHT)
         text = _appended(file, before, deadline)
     except OSError as error:

@@ -48,9 +48,11 @@ class Node(msgspec.Struct, frozen=True):
 def classes(states: Iterable[RankState]) -> tuple[StackClass, ...]:
     """Ranks grouped by stack, the largest class first; ranks whose stack is unknown are left out."""
     found: dict[tuple[Frame, ...], list[int]] = {}
+    same: dict[tuple[str, int, str], Frame] = {}  # one road to a stack knows the text of a line, another does not
     for rank, state in _by_rank(states).items():
         if state.stack:
-            found.setdefault(state.stack, []).append(rank)
+            stack = tuple([same.setdefault((f.file, f.line, f.function), f) for f in state.stack])
+            found.setdefault(stack, []).append(rank)
     rows = [StackClass(tuple(sorted(ranks)), stack) for stack, ranks in found.items()]
     return tuple(sorted(rows, key=lambda row: (-len(row.ranks), row.ranks)))
 
