@@ -21,6 +21,7 @@ from typing import Any, NamedTuple
 import msgspec
 
 from dtdebug.clean import clean
+from dtdebug_taxonomy.ranks import MOST_RANKS
 
 _NAME = re.compile(r"(?P<prefix>.*?)(?P<rank>\d{1,7})(?P<suffix>\.(?:json|pkl|pickle|trace|bin))?\Z", re.DOTALL)
 _LARGEST = 1 << 30
@@ -66,6 +67,8 @@ def find(folder: Path, prefix: str | None = None) -> tuple[list[Found], list[str
     for name in names:
         match = _NAME.match(name)
         if match is None or name.startswith(".") or (prefix is not None and not name.startswith(prefix)):
+            continue
+        if int(match["rank"]) >= MOST_RANKS:  # no job has so many: all ranks up to it would be missing
             continue
         found = Found(int(match["rank"]), folder / name, match["prefix"])
         known = by_prefix[found.prefix].get(found.rank)

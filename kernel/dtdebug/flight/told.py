@@ -8,7 +8,7 @@ from typing import Any
 from dtdebug.clean import clean
 from dtdebug.flight.entries import Reader, text
 from dtdebug.flight.program import P2P, Program, Told
-from dtdebug_taxonomy.ranks import ranges
+from dtdebug_taxonomy.ranks import MOST_RANKS, ranges
 
 
 def program(raw: dict[str, Any], rank: int) -> Program:
@@ -76,7 +76,8 @@ def _sizes_shown(made: Program) -> None:
     parts = {}
     for number, s in enumerate(made.symbol_table):
         if s.op in ("all_gather", "gather") and s.inputs and s.outputs and s.outputs[0][1:] == s.inputs[0]:
-            parts[number] = s.outputs[0][0] if s.outputs[0] else 0
+            shown = s.outputs[0][0] if s.outputs[0] else 0
+            parts[number] = shown if 0 < shown <= MOST_RANKS else 0
     if parts:
         for index, number in {*zip(made.order, made.symbols, strict=True)}:
             if number in parts:

@@ -6,7 +6,7 @@ from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
-from dtdebug.flight.deaths import is_victim
+from dtdebug.flight.deaths import is_communication, is_victim
 from dtdebug.flight.groups import DEFAULT, Layout
 from dtdebug.flight.program import P2P, Open, Program
 from dtdebug_taxonomy.ranks import Operation, RankState
@@ -56,6 +56,8 @@ class Waits:
                     self._peer(rank, o.group, p.symbol_table[o.symbol].op, o.peer, o.position)
                 elif p.symbol_table[o.symbol].op not in P2P:
                     first.setdefault(o.group, o)
+            if state is not None and not p.open:
+                self._failed(rank, p, state)
             for o in first.values():
                 self.waits.append(
                     Wait(rank, o.group, p.symbol_table[o.symbol].op, o.seq, o.position, self._missing(rank, o))
@@ -63,6 +65,17 @@ class Waits:
         known = {(w.group, w.op) for w in self.waits if w.rank == rank}
         if pending is not None and (pending.group, pending.op) not in known:
             self._live(rank, pending, recorded=bool(p is not None and p.open))
+
+    def _failed(self, rank: int, p: Program, state: RankState) -> None:
+        """A rank that lost its peers: its last collective failed, which some recorders keep as ended (gloo)."""
+        last = len(p.order) - 1
+        if last < 0 or not (state.exception and is_communication(state.exception)) or p.symbol(last).op in P2P:
+            return
+        created = p.time(last) or 0.0
+        o = Open(last, p.group(last), p.symbols[last], p.seqs[last], 0, False, None, created)
+        missing = self._missing(rank, o)
+        if missing:
+            self.waits.append(Wait(rank, o.group, p.symbol(last).op, o.seq, last, missing))
 
     def _live(self, rank: int, pending: Operation, *, recorded: bool) -> None:
         """What the rank's own stack says, where the recorder keeps no entry: gloo's send and recv, old versions."""
