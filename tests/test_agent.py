@@ -275,7 +275,7 @@ def test_sigterm_leaves_the_stack_and_ends_the_process_as_ever(job):
     process.communicate(timeout=SECONDS)
 
     assert -signal.SIGTERM == process.returncode
-    assert "in waits" in (job.folder.stacks / f"{process.pid}.txt").read_text()
+    assert "in waits" in job.folder.stack(process.pid).read_text()
 
 
 @ranks

@@ -112,7 +112,7 @@ def test_what_earlier_jobs_left_is_forgotten(tmp_path):
         run.save_record(RankState(rank=0, pid=pid))
     (run.flight / "rank_0").write_bytes(b"")
     old = time.time() - 1_000
-    for path in (run.ranks / f"{gone}.json", run.flight / "rank_0"):
+    for path in (run.record_path(gone), run.flight / "rank_0"):
         os.utime(path, (old, old))
     forget_earlier(run, [], time.time() - 100)
 

@@ -14,14 +14,14 @@ import msgspec
 import pexpect
 import pytest
 
-from dtdebug import state
+from dtdebug import flight, state
 from dtdebug.ranks import agent, collect, ends, exits, folder, gather, lastwords, relay, report, runs, watch
 from dtdebug.ranks.adapters import mpi
 from dtdebug.ranks.folder import Run, RunFolder
 from dtdebug.ranks.relay import Relay
-from dtdebug.ranks.tidy import MOST_RANKS, believed, tidy
+from dtdebug.ranks.tidy import believed, tidy
 from dtdebug.ranks.vigil import Options, Speaker, Vigil
-from dtdebug_taxonomy.ranks import Frame, Group, RankState
+from dtdebug_taxonomy.ranks import MOST_RANKS, Frame, Group, RankState
 
 HERE = os.uname().nodename
 DTDEBUG = [sys.executable, "-m", "dtdebug"]
@@ -93,9 +93,23 @@ def test_numbers_of_a_large_job_are_kept():
     assert members == tidy(large).groups[0].ranks
 
 
+def test_a_dump_can_not_invent_a_world(tmp_path):
+    """Neither by the name of its file nor by what it gathers: a minute and gigabytes, were all ranks counted."""
+    entry = {
+        "process_group": ["0", ""], "collective_seq_id": 1, "profiling_name": "nccl:all_gather", "pg_id": 0,
+        "input_sizes": [[4]], "output_sizes": [[10**9, 4]], "input_dtypes": ["Float"], "output_dtypes": ["Float"],
+        "state": "scheduled", "frames": [], "record_id": 0, "op_id": 1, "time_created_ns": 1, "is_p2p": False,
+    }  # fmt: skip
+    for rank in (0, 1, 9_999_999):
+        (tmp_path / f"rank_{rank}").write_bytes(msgspec.json.encode({"version": "2.5", "entries": [entry]}))
+    found = flight.analyse(tmp_path)
+
+    assert ((0, 1), ()) == (found.ranks, found.missing_dumps)
+
+
 def test_a_number_of_thousands_of_digits_is_no_record(run):
     (run.ranks / "1-x.json").write_bytes(b'{"rank":%s}' % (b"9" * 5_000))
-    (run.path / "run.json").write_text(json.dumps({"pid": 10**30}))
+    (run.path / "run.json").write_text(json.dumps({"pid": 10**30, "host": HERE}))
 
     assert [] == list(run.records())
     assert not runs.lives(run)
@@ -150,7 +164,7 @@ def test_of_two_living_processes_with_one_rank_the_one_in_a_group_counts():
     wrapper = RankState(rank=0, pid=1, alive=True, time=2.0)
     ended = RankState(rank=0, pid=3, alive=False, initialized=True, time=3.0)
 
-    assert [trainer] == gather._one_each([wrapper, trainer, ended])
+    assert [trainer] == gather.one_each([wrapper, trainer, ended])
 
 
 def test_an_error_file_that_a_record_names_is_kept_only_if_it_is_one(run, tmp_path):
@@ -171,8 +185,11 @@ def test_an_error_file_that_a_record_names_is_kept_only_if_it_is_one(run, tmp_pa
 
 def test_what_a_record_says_ends_no_process(run):
     """Only a process that was started with this folder is ended with a job that hangs."""
-    relayed = Relay(relay.channels()[:1], run.output)
-    vigil = Vigil(run, relayed, Speaker(), Options())
+    through = relay.channels()
+    vigil = Vigil(run, Relay(through, run.output), Speaker(), Options())
+    for channel in through:
+        os.close(channel.ours)
+        os.close(channel.theirs)
     sleep = [sys.executable, "-c", "import time; print(1, flush=True); time.sleep(60)"]
     ours = {**os.environ, "DTDEBUG_RUN": str(run.path.absolute())}
     with (

@@ -234,22 +234,9 @@ def hosts():
                 ip("netns", "del", space)
 
 
-LOOKS = """
-import sys, msgspec
-from pathlib import Path
-from dtdebug.ranks import gather, store
-from dtdebug.ranks.folder import RunFolder
-folder = RunFolder(Path(sys.argv[1]))
-def addresses():
-    return store.addresses(sys.argv[2], int(sys.argv[3]), world=2, timeout=20.0)
-states = gather.gather(folder, timeout=25.0, dumps=False, addresses=addresses)
-sys.stdout.buffer.write(msgspec.json.encode(states))
-"""
-
-
 @pytest.mark.ranks
 def test_a_rank_in_another_network_is_found_through_the_jobs_store(hosts, tmp_path, monkeypatch):
-    """Each rank has a folder of its own, as on hosts that share no disk; one Python looks from the first."""
+    """Each rank has a folder of its own, as on hosts that share no disk; `attach --store` looks from the first."""
     pytest.importorskip("torch")
     monkeypatch.setenv("DTDEBUG_STATE", str(tmp_path))
     monkeypatch.setenv("DTDEBUG_TOKEN", "of this job")
@@ -283,10 +270,11 @@ def test_a_rank_in_another_network_is_found_through_the_jobs_store(hosts, tmp_pa
             )
         assert [b"ready\n"] * 2 == [rank.stdout.readline() for rank in ranks]
         announced(folders)
+        look = [sys.executable, "-m", "dtdebug", "attach", str(folders[0].path), "--format", "json"]
         looked = subprocess.run(
-            ["ip", "netns", "exec", hosts[0], sys.executable, "-c", LOOKS, str(folders[0].path), master, port],
+            ["ip", "netns", "exec", hosts[0], *look, "--store", f"{master}:{port}"],
             capture_output=True,
-            check=True,
+            check=False,
             timeout=60,
         )
     finally:
@@ -294,7 +282,10 @@ def test_a_rank_in_another_network_is_found_through_the_jobs_store(hosts, tmp_pa
             with contextlib.suppress(OSError):
                 os.killpg(rank.pid, signal.SIGKILL)
             rank.communicate()
-    first, second = json.loads(looked.stdout)
+    answer = json.loads(looked.stdout)
+    first, second = answer["ranks"]
+    assert (1, "not_arrived", [1]) == (looked.returncode, answer["verdict"]["kind"], answer["verdict"]["culprits"])
+    assert ([], []) == (answer["unanswered"], answer["commands"])
     assert ("all_reduce", "ok") == (first["pending"]["op"], first["roads"]["endpoint"])
     assert ([0, 1], "ok", True) == ([first["rank"], second["rank"]], second["roads"]["endpoint"], second["alive"])
 

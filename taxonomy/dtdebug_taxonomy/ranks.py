@@ -11,6 +11,9 @@ from typing import Literal
 
 import msgspec
 
+MOST_RANKS = 1 << 18
+"""Ranks of a job that is believed: what records claim is counted up to."""
+
 Kind = Literal[
     "skipped", "extra", "replaced", "wrong_size", "wrong_dtype", "wrong_root",
     "not_arrived", "dead", "gil_held", "fabric", "none",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import threading
 from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
 
@@ -23,17 +24,18 @@ def programs(folder: Path, prefix: str | None = None) -> tuple[dict[int, Program
     for item, made in zip(found, _all(found), strict=True):
         if isinstance(made, str):
             notes.append(made)
-            unread.add(item.rank)
+            unread.add(item)
         else:
             result[item.rank] = made
             if made.bad:
                 notes.append(f"{item.path.name}: {made.bad} entries make no sense and were left out")
-    return result, unread, notes
+    prefixes = {item.prefix for item in found if item.rank in result}
+    return result, {item.rank for item in unread if item.prefix in prefixes}, notes
 
 
 def _all(found: list[Found]) -> list[Program | str]:
     workers = min(os.cpu_count() or 1, len(found) // _MANY + 1)
-    if workers < 2:
+    if workers < 2 or threading.active_count() > 1:  # to fork a program with threads, as a kernel is, is not safe
         return [_one(f) for f in found]
     with ProcessPoolExecutor(workers) as pool:
         return list(pool.map(_one, found, chunksize=8))

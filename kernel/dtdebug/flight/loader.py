@@ -12,6 +12,7 @@ import os
 import pickle
 import re
 import stat
+import threading
 from collections import defaultdict
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -174,7 +175,10 @@ def _unpickle(data: bytes) -> Any:
 
 @contextmanager
 def _bounded_memory() -> Iterator[None]:
-    """Limits what this process may still allocate, where the system can."""
+    """Limits what this process may still allocate, where the system can and no other thread has to suffer."""
+    if threading.active_count() > 1:
+        yield
+        return
     try:
         import resource
 

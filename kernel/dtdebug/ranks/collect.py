@@ -5,7 +5,7 @@ from __future__ import annotations
 import io
 import socket
 import time
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from contextlib import suppress
 
 import msgspec
@@ -36,6 +36,10 @@ class Found(msgspec.Struct, frozen=True, kw_only=True):
     progress: dict[int, str] = {}
     """Rank -> what happened between two looks: stuck, slow, busy, gone."""
     missing_dumps: tuple[int, ...] = ()
+    unanswered: tuple[int, ...] = ()
+    """Ranks that may live and were not reached."""
+    commands: tuple[str, ...] = ()
+    """What would ask for them on other hosts; none of it was run."""
     notes: tuple[str, ...] = ()
 
 
@@ -56,15 +60,16 @@ def look(
     twice: bool = True,
     native: bool = False,
     timeout: float = 3.0,
+    addresses: Callable[[], dict[int, str]] | None = None,
 ) -> Look:
     """Asks the living ranks; a second time after a moment, to tell what moves from what stands."""
     from dtdebug.ranks.gather import gather
 
-    first = _fresh(gather(folder, pids, timeout, native=native))
+    first = _fresh(gather(folder, pids, timeout, native=native, addresses=addresses))
     if not twice or not any(state.alive for state in first):
         return Look(states=tuple(first))
     time.sleep(PAUSE)
-    second = _fresh(gather(folder, pids, timeout, dumps=False))
+    second = _fresh(gather(folder, pids, timeout, dumps=False, addresses=addresses))
     from dtdebug.ranks.stacks import compare
 
     return Look(states=merged(first, second), progress={**compare(first, second)})

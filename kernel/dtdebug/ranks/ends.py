@@ -14,10 +14,9 @@ import msgspec
 from dtdebug.clean import clean
 from dtdebug.flight.deaths import is_communication
 from dtdebug.ranks import exits
-from dtdebug.ranks.tidy import MOST_RANKS
 from dtdebug.ranks.watch import Death
 from dtdebug_taxonomy.frames import own_frame
-from dtdebug_taxonomy.ranks import CallSite, RankState, Verdict, ranges
+from dtdebug_taxonomy.ranks import MOST_RANKS, CallSite, RankState, Verdict, ranges
 
 _END = "end"
 _LAUNCHER = frozenset({"SIGTERM", "SIGINT", "SIGHUP"})

@@ -8,6 +8,7 @@ last faulthandler, whose signal can end a system call. One slow rank delays no o
 from __future__ import annotations
 
 import socket
+from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import Future
 
@@ -15,8 +16,8 @@ from dtdebug.ranks.beside import begin, until
 from dtdebug.ranks.folder import RunFolder
 from dtdebug.ranks.inquiry import Inquiry, Request
 from dtdebug.ranks.processes import Found, describe, find_ranks
-from dtdebug.ranks.tidy import MOST_RANKS, tidy
-from dtdebug_taxonomy.ranks import RankState
+from dtdebug.ranks.tidy import tidy
+from dtdebug_taxonomy.ranks import MOST_RANKS, RankState
 
 TIMEOUT = 3.0
 """Seconds that gathering takes at most."""
@@ -53,7 +54,7 @@ def gather(
     if target is not None:
         seen = {(state.host, state.pid) for state in states}
         states += [record for record in target.records() if (record.host, record.pid) not in seen]
-    states = _one_each(map(tidy, states))
+    states = one_each(map(tidy, states))
     states += [RankState(rank=rank, alive=None, roads=roads) for rank in _missing(states)]
     return sorted(states, key=lambda state: (state.rank is None, state.rank or 0, state.pid or 0))
 
@@ -108,7 +109,7 @@ def _elsewhere(
     return [state for inquiry in inquiries if (state := inquiry.state()) is not None], "ok"
 
 
-def _one_each(states: Iterable[RankState]) -> list[RankState]:
+def one_each(states: Iterable[RankState]) -> list[RankState]:
     """One state a rank: that of a living process before those of earlier attempts, the newest of these.
 
     Of two living ones the one in a process group: the other is a wrapper that has started it.
@@ -129,6 +130,10 @@ def _weight(state: RankState) -> tuple[bool, bool, float]:
 
 def _missing(states: Sequence[RankState]) -> list[int]:
     """The ranks that the world of the others has and that are not among them."""
-    sizes = [state.world_size for state in states if state.world_size and state.world_size <= MOST_RANKS]
-    world = max(sizes, key=sizes.count) if sizes else 0  # one rank that lies is outvoted
-    return sorted(set(range(world)) - {state.rank for state in states})
+    return sorted(set(range(world_size(states))) - {state.rank for state in states})
+
+
+def world_size(states: Sequence[RankState]) -> int:
+    """How many ranks the job has, as most of the ranks say; 0 if none does."""
+    sizes = Counter(state.world_size for state in states if state.world_size and state.world_size <= MOST_RANKS)
+    return sizes.most_common(1)[0][0] if sizes else 0  # one rank that lies is outvoted

@@ -24,6 +24,7 @@ _SITES, _EVIDENCE, _NOTES = 6, 6, 6
 _SOURCE_LIMIT = 4 << 20
 _MEMBER_LIMIT, _MEMBERS = 16 << 20, 5_000
 _ROADS_SHOWN = 8
+_COMMANDS = 16
 
 
 def to_text(found: Found, what: str, folder: RunFolder | None = None, *, brief: bool = False) -> str:
@@ -57,6 +58,7 @@ def _details(found: Found) -> Iterator[str]:
     yield from _classes(found)
     yield from (f"  no dump of rank {ranges(found.missing_dumps)}" for _ in found.missing_dumps[:1])
     yield from _silent(found)
+    yield from _elsewhere(found)
     yield from _notes(found)
     if found.diagnosis is not None and found.diagnosis.recognised:
         from dtdebug_taxonomy import render
@@ -119,6 +121,18 @@ def _silent(found: Found) -> Iterator[str]:
             yield f"  no stack of rank {state.rank if state.rank is not None else f'in process {state.pid}'}: {said}"
     if len(silent) > _ROADS_SHOWN:
         yield f"  ... nor of {len(silent) - _ROADS_SHOWN} other ranks"
+
+
+def _elsewhere(found: Found) -> Iterator[str]:
+    """What would ask for the ranks that were not reached."""
+    if found.unanswered and not found.commands:
+        yield f"  no answer of rank {ranges(found.unanswered)}: --host NAME names another host where it may be"
+    elif found.commands:
+        yield f"  no answer of rank {ranges(found.unanswered)}" if found.unanswered else "  all ranks answered"
+        yield "  to ask on other hosts (--go runs this):"
+    yield from (f"    {clean(command)}" for command in found.commands[:_COMMANDS])
+    if len(found.commands) > _COMMANDS:
+        yield f"    ... {len(found.commands) - _COMMANDS} more with --format json"
 
 
 def _line(text: str) -> str:

@@ -14,9 +14,9 @@ from pathlib import Path
 
 import msgspec
 
-from dtdebug.ranks.tidy import MOST_RANKS
+from dtdebug_taxonomy.ranks import MOST_RANKS
 
-TIMEOUT = 10.0
+TIMEOUT = 30.0
 """Seconds for importing torch and reading."""
 _SCRIPT = """
 import datetime, json, sys

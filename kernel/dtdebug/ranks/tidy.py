@@ -8,10 +8,8 @@ from typing import Any
 import msgspec
 
 from dtdebug.clean import clean
-from dtdebug_taxonomy.ranks import RankState
+from dtdebug_taxonomy.ranks import MOST_RANKS, RankState
 
-MOST_RANKS = 1 << 18
-"""Ranks of a job that is believed."""
 _MOST_PIDS = 1 << 31
 _TEXT, _ITEMS = 2000, 4096
 """Characters of a text and items of a list or mapping that are kept; of numbers, one for each rank."""

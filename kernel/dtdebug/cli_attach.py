@@ -1,0 +1,245 @@
+"""The sub-command `attach`: where a running job stands, asked on this host and, if the user says so, on others."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import shlex
+import socket
+import sys
+from collections.abc import Sequence
+from contextlib import suppress
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from dtdebug.clean import clean
+from dtdebug.cli import UsageError
+
+if TYPE_CHECKING:
+    import psutil
+
+    from dtdebug.ranks.collect import Look
+    from dtdebug.ranks.folder import RunFolder
+    from dtdebug.ranks.remote import Command
+
+_CHILDREN = 256
+"""Processes below a given one that are asked for the folder of their run."""
+
+
+def add(commands: Any) -> None:
+    """Adds the sub-command to the parser of the command line."""
+    attach = commands.add_parser("attach", help="say where a running job stands: which rank the others wait for")
+    attach.add_argument(
+        "target",
+        nargs="?",
+        metavar="PID|RUN|KERNEL",
+        help="a rank, launcher or kernel, a run's folder, a kernel's id or connection file; else the newest run",
+    )
+    attach.add_argument("--native", action="store_true", help="native frames too (py-spy; slower)")
+    attach.add_argument("--format", choices=("text", "json"), default="text")
+    far = attach.add_argument_group("ranks on other hosts", "Commands that ask there are shown; --go runs them.")
+    far.add_argument("--via", choices=("ssh", "srun", "kubectl"), help="default: srun in a Slurm job, else ssh")
+    far.add_argument(
+        "--host",
+        action="append",
+        default=[],
+        metavar="NAME[=PID|RUN]",
+        help="a host, node or pod to ask, and what to attach to there (repeatable); else those of silent ranks",
+    )
+    far.add_argument("--program", default="dtdebug", metavar="COMMAND", help="dtdebug there (default: dtdebug)")
+    far.add_argument("--go", action="store_true", help="run the commands and take in what they answer")
+    far.add_argument("--store", metavar="HOST:PORT", help="ask the job's own store where its ranks can be reached")
+    attach.set_defaults(run=_attach)
+
+
+def _attach(options: argparse.Namespace) -> int:
+    import msgspec
+
+    from dtdebug.ranks import collect, elsewhere, report, runs
+    from dtdebug_taxonomy.ranks import spell
+
+    asked = _ask_kernel(options)
+    if asked is not None:
+        return asked
+    place = _place(options.store) if options.store else None
+    folder, pids, what, notes = _target(options.target)
+    lives = folder is None or runs.lives(folder) or collect.alive(folder)
+    if folder is None or lives or place:
+        addresses, said = _addresses(place, folder, pids) if place else ({}, ())
+        notes += said
+        seen = collect.look(folder, pids, native=options.native, addresses=(lambda: addresses) if place else None)
+    else:
+        seen = collect.last(folder)
+    seen = msgspec.structs.replace(seen, notes=(*notes, *seen.notes))
+    asking = bool(lives or options.host or options.go or place)
+    commands = _commands(options, seen, folder) if asking else []
+    if options.go:
+        seen = _asked_there(commands, seen)
+        commands = []
+    shown = tuple(clean(str(command)) for command in commands)
+    if not any(s.rank is not None or s.stack or s.pending for s in seen.states):
+        raise _nobody(what, seen, shown if options.format == "text" else ())
+    lacking = elsewhere.unanswered(seen.states) if asking else ()
+    if lacking and not place and (known := elsewhere.store_of(seen.states)):
+        hint = f"the job's store may know where {spell(lacking)} can be reached: --store {known} asks it"
+        seen = msgspec.structs.replace(seen, notes=(*seen.notes, hint))
+    found = collect.conclude(folder, seen)
+    found = msgspec.structs.replace(found, unanswered=lacking, commands=shown)
+    if options.format == "json":
+        print(msgspec.json.encode(found).decode())
+    else:
+        print(report.to_text(found, what, folder), end="")
+    return 0 if found.verdict.kind == "none" else 1
+
+
+def _nobody(what: str, seen: Look, commands: Sequence[str]) -> UsageError:
+    """No rank was found; what would ask elsewhere is printed all the same."""
+    for command in commands:
+        print(command)
+    roads = (f"{road}: {said}" for state in seen.states[:1] for road, said in state.roads.items())
+    why = " ".join(clean("; ".join([*roads, *seen.notes[:4]])).split())
+    advice = "--go runs the commands above" if commands else "`dtdebug run -- COMMAND` arms a job"
+    return UsageError(f"attach: {what}: no rank was found there{f' ({why})' if why else ''}; {advice}")
+
+
+def _commands(options: argparse.Namespace, seen: Look, folder: RunFolder | None) -> list[Command]:
+    """What asks for the ranks that gave no answer, or on the hosts that the user named."""
+    from dtdebug.ranks import elsewhere
+
+    try:
+        program = shlex.split(options.program) or ["dtdebug"]
+        found = elsewhere.commands(seen.states, folder, via=options.via, named=options.host, program=program)
+    except ValueError as error:
+        raise UsageError(f"attach: {error}") from None
+    if options.go and not found and elsewhere.unanswered(seen.states):
+        raise UsageError("attach --go: no other host is known; name those to ask with --host NAME")
+    return found
+
+
+def _asked_there(commands: Sequence[Command], seen: Look) -> Look:
+    """What was seen here, joined with what the commands say."""
+    import msgspec
+
+    from dtdebug.ranks import elsewhere, remote
+
+    if not commands:
+        return msgspec.structs.replace(seen, notes=(*seen.notes, "all ranks answered here: no other host was asked"))
+    others, failed = remote.run(commands)
+    states, foreign = elsewhere.joined(seen.states, others)
+    lacked = elsewhere.unanswered(seen.states)
+    progress = {rank: now for rank, now in seen.progress.items() if rank not in lacked}  # not looked at twice from here
+    return msgspec.structs.replace(seen, states=states, progress=progress, notes=(*seen.notes, *failed, *foreign))
+
+
+def _place(text: str) -> tuple[str, int]:
+    """Host and port of a store."""
+    host, _, port = text.rpartition(":")
+    if not host or not (port.isascii() and port.isdecimal()) or not 0 < int(port[:9]) < 65536:
+        raise UsageError(f"attach --store {clean(text)}: is no HOST:PORT, such as node-0:29500")
+    return host.strip("[]"), int(port)
+
+
+def _addresses(
+    place: tuple[str, int], folder: RunFolder | None, pids: Sequence[int]
+) -> tuple[dict[int, str], tuple[str, ...]]:
+    """(addresses, notes): where the agents of the ranks listen, as the job's store says."""
+    import psutil
+
+    from dtdebug.ranks import elsewhere, store
+    from dtdebug.ranks.gather import world_size
+
+    records = list(folder.records()) if folder else []
+    here, python = socket.gethostname(), sys.executable
+    for pid in (*pids, *(record.pid for record in records if record.pid and record.host == here)):
+        with suppress(psutil.Error, OSError):
+            rank = psutil.Process(pid)
+            if rank.uids().real == os.getuid():  # what others have started is not for us to run
+                python = store.python_of(tuple(rank.cmdline()), rank.environ())
+                break
+    try:
+        found = store.addresses(*place, python=python, world=world_size(records) or 1)
+    except store.StoreError as error:
+        return {}, (str(error),)
+    return elsewhere.reachable(found, place[0])
+
+
+def _ask_kernel(options: argparse.Namespace) -> int | None:
+    """The exit status of what a Jupyter kernel says; None where the target is no kernel."""
+    if options.target is None or Path(options.target).is_dir():
+        return None
+    import msgspec
+
+    from dtdebug.live.ask import ask_kernel, connection_file
+
+    if options.via or options.host or options.go or options.store:
+        if not options.target.isdecimal() and connection_file(options.target) is not None:
+            raise UsageError(
+                f"attach {options.target}: is a kernel; --via, --host, --go, --store go with a run or process"
+            )
+        return None
+    answer = ask_kernel(options.target)
+    if answer is None:
+        return None
+    print(msgspec.json.encode(answer).decode() if options.format == "json" else answer.text)
+    return 0 if answer.verdict is None or answer.verdict.kind == "none" else 1
+
+
+def _target(name: str | None) -> tuple[RunFolder | None, tuple[int, ...], str, tuple[str, ...]]:
+    """Folder, processes, what they are called, and what is to be said of the folder."""
+    from dtdebug.ranks import runs
+    from dtdebug.ranks.folder import RunFolder
+
+    if name is None:
+        folder = runs.newest()
+        if folder is None:
+            raise UsageError("attach: no run is known; name a process or the folder of a run")
+    elif name.isdecimal() and not Path(name).is_dir():
+        pid = int(name)
+        folder = _folder_of(pid)
+        return folder, () if folder else (pid,), f"process {pid}", ()
+    else:
+        folder = RunFolder(Path(name))
+        if not folder.path.is_dir():
+            raise UsageError(f"attach {name}: is neither a process nor the folder of a run")
+        if not folder.ranks.is_dir():
+            raise UsageError(f"attach {name}: is no folder of a run; `dtdebug flight {name}` reads dumps")
+    return folder, (), f"run {folder.path.name}", _version(folder)
+
+
+def _folder_of(pid: int) -> RunFolder | None:
+    """The folder that a process or one below it collects into."""
+    import psutil
+
+    from dtdebug.ranks.folder import VARIABLE, RunFolder
+
+    try:
+        top = psutil.Process(pid)
+        family = [top, *top.children(recursive=True)[:_CHILDREN]]
+    except psutil.Error:
+        raise UsageError(f"attach {pid}: no such process; a run's folder can be named in its place") from None
+    for process in family:
+        with suppress(psutil.Error):
+            named = process.environ().get(VARIABLE) or _announced(process)
+            if named and Path(named).is_dir():
+                return RunFolder(Path(named))
+    return None
+
+
+def _announced(process: psutil.Process) -> str | None:
+    """The folder where a process that was armed after its start keeps its stack file open."""
+    stacks = (Path(file.path) for file in process.open_files() if file.path.endswith(f"/stacks/{process.pid}.txt"))
+    return next((str(path.parents[1]) for path in stacks), None)
+
+
+def _version(folder: RunFolder) -> tuple[str, ...]:
+    from dtdebug.ranks.folder import VERSION
+
+    run = folder.load_run()
+    if run is None:
+        return ("run.json is not there or can't be read; the records are read without it",)
+    if run.v != VERSION:
+        age = "a newer" if run.v > VERSION else "an older"
+        return (
+            f"the folder was written by {age} version (layout {run.v}, this one is {VERSION}); what can be is read",
+        )
+    return ()
