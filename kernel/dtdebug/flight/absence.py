@@ -20,7 +20,7 @@ from dtdebug.flight.records import (
     where_now,
 )
 from dtdebug.flight.waits import Wait
-from dtdebug_taxonomy.ranks import Alternative, CollectiveRef, Kind, Verdict, say, spell
+from dtdebug_taxonomy.ranks import Alternative, CollectiveRef, Kind, RankState, Verdict, say, spell
 
 
 def of_waits(records: Records) -> Verdict:
@@ -92,7 +92,10 @@ def _absent(records: Records, sinks: Sequence[int]) -> Verdict:
                 records,
                 f"Nothing stands still yet: {call} was begun {young:.1f} s before the records were taken.",
             )
-    if kind == "dead" and len(culprits) == 1 and len(sinks) == 1 and not lost:
+    if unseen:
+        told = f"is awaited in {call} and was not found: it has ended, or it is on a host that was not asked"
+        confidence = 0.4
+    elif kind == "dead" and len(culprits) == 1 and len(sinks) == 1 and not lost:
         confidence = 0.7
     else:
         confidence = 0.9 if len(culprits) == 1 else 0.6
@@ -108,6 +111,11 @@ def _absent(records: Records, sinks: Sequence[int]) -> Verdict:
         evidence=tuple(evidence),
         alternatives=tuple(alternatives),
     )
+
+
+def _unseen(state: RankState) -> bool:
+    """Nobody has seen the rank: it is known only because the others count it."""
+    return state.alive is None and not state.stack and state.pid is None
 
 
 def _membership_told(records: Records, wait: Wait) -> bool:
