@@ -52,16 +52,14 @@ def _absent(records: Records, sinks: Sequence[int]) -> Verdict:
     """Ranks that never came; of several, those that are furthest behind where most wait."""
     sinks = _furthest_behind(records, sinks)
     culprits = tuple(sorted(sinks))
-    silent = [r for r in sinks if r not in records.programs and r not in records.states]
-    lost = [
-        r for r in sinks if r not in records.programs and (s := records.states.get(r)) is not None and s.alive is False
-    ]
-    held = [r for r in sinks if (s := records.states.get(r)) is not None and s.gil_held]
+    states = records.states
+    silent = {r for r in sinks if r not in records.programs and r not in states}
+    unseen = {r for r in sinks if r not in records.programs and r in states and _unseen(states[r])}
+    lost = {r for r in sinks if r in states and states[r].alive is False and not is_victim(states[r])}
+    held = [r for r in sinks if r in states and states[r].gil_held]
     if held:
         culprits = tuple(sorted(held))
-    kind: Kind = (
-        "gil_held" if held else "dead" if [*silent, *lost] and {*silent, *lost} >= set(sinks) else "not_arrived"
-    )
+    kind: Kind = "gil_held" if held else "dead" if silent | lost >= set(sinks) else "not_arrived"
     waiting = standing_still(records, culprits)
     wait = longest_wait(records, culprits)
     call = call_of(records, wait.op, wait.seq, wait.group) if wait else "the others"
