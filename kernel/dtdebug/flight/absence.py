@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Sequence
 
 from dtdebug.flight.accounts import nothing
+from dtdebug.flight.deaths import is_victim
 from dtdebug.flight.program import P2P
 from dtdebug.flight.records import (
     Records,
