@@ -24,11 +24,12 @@ class Analysis(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def analyse(
-    folder: Path, prefix: str | None = None, states: Sequence[RankState] = (), *, moving: bool = False
+    folder: Path, prefix: str | None = None, states: Sequence[RankState] = (), *, moving: bool | None = None
 ) -> Analysis:
     """The verdict on the dumps in a folder, refined by live records where there are any.
 
-    `moving`: the counters of the ranks moved until the dumps were taken, so that nothing stood still.
+    `moving` is what an observer saw: the counters of the ranks moved until the dumps were taken, so that nothing stood
+    still; or they did not, so that what waits stands still. Nobody may have watched: then the dumps' times tell.
 
     Raises:
         FlightError: the folder can't be read, or holds no dump and there are no live records.

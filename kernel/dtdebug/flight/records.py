@@ -25,6 +25,8 @@ class Records(NamedTuple):
     waits: Waits
     expected: tuple[int, ...]
     """Ranks that the run has, by world size."""
+    standing: bool = False
+    """Somebody saw that the ranks do not move."""
 
 
 def standing_still(records: Records, culprits: Iterable[int]) -> tuple[int, ...]:
@@ -49,7 +51,13 @@ _SOON = 3.0
 def in_flight(records: Records, wait: Wait | None) -> float:
     """Seconds from the begin of an operation to the first dump of a rank that lacks in it, if few; else 0."""
     p = records.programs.get(wait.rank) if wait is not None else None
-    if p is None or wait is None or wait.position is None or not wait.awaited <= records.programs.keys():
+    if (
+        records.standing
+        or p is None
+        or wait is None
+        or wait.position is None
+        or not wait.awaited <= records.programs.keys()
+    ):
         return 0.0
     begun = p.time(wait.position)
     those = [records.programs[r].taken for r in wait.awaited if r in records.programs] or [p.taken]

@@ -23,12 +23,14 @@ from dtdebug.flight.waits import Waits
 from dtdebug_taxonomy.ranks import RankState, Verdict
 
 
-def verdict(programs: Mapping[int, Program], states: Sequence[RankState] = (), *, moving: bool = False) -> Verdict:
+def verdict(
+    programs: Mapping[int, Program], states: Sequence[RankState] = (), *, moving: bool | None = None
+) -> Verdict:
     """The verdict on dumps, live records, or both; what waits in a run that was `moving` waits for a moment only."""
     layout = Layout(programs, states)
     waits = Waits(programs, layout, states)
     known = {s.rank: s for s in states if s.rank is not None}
-    records = Records(programs, known, layout, waits, tuple(range(layout.world_size)))
+    records = Records(programs, known, layout, waits, tuple(range(layout.world_size)), standing=moving is False)
     tables = Tables(programs, layout)
     if moving and not accounts.ended(records):
         return accounts.nothing(records, "The ranks were moving until the records were taken.")

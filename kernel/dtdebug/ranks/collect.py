@@ -130,11 +130,11 @@ def conclude(
     deaths: Sequence[Death] = (),
     starved: Collection[int] = (),
     starvations: int = 0,
-    moving: bool = False,
+    moving: bool | None = None,
 ) -> Found:
     """The verdict and the diagnosis on states that were seen, with all that the folder holds.
 
-    `moving`: the ranks still moved when the user ended them.
+    `moving`: whether the ranks still moved then, if somebody watched them.
     """
     output, first_lines, notes = _output(folder)
     silent = [s.pid for s in seen.states if s.pid and s.alive is False and _is_silent(folder, s)]
@@ -183,9 +183,9 @@ def _placed(folder: RunFolder | None, states: Iterable[RankState]) -> list[RankS
     result = []
     for state in states:
         file = folder.announced_stack(state) if folder is not None else None
-        if file is not None and state.alive is False and not state.stack:
-            with suppress(OSError, ValueError):
-                stack = parse_traceback(files.read(file, _STACK_LIMIT).decode(errors="replace"))
+        if file is not None and state.alive is False and not state.exception:
+            with suppress(OSError, ValueError):  # later than what any look has seen
+                stack = parse_traceback(files.read(file, _STACK_LIMIT).decode(errors="replace")) or state.stack
                 state = msgspec.structs.replace(state, stack=stack)  # noqa: PLW2901 - the same rank, completed
         result.append(state)
     return result
@@ -205,7 +205,7 @@ def _output(folder: RunFolder | None) -> tuple[str, tuple[tuple[int, int], ...],
 
 
 def analysis(
-    folder: RunFolder | None, states: Sequence[RankState], *, moving: bool = False
+    folder: RunFolder | None, states: Sequence[RankState], *, moving: bool | None = None
 ) -> tuple[Verdict | None, tuple[int, ...], tuple[str, ...]]:
     """The verdict of the records; a defect in their analysis leaves that of the ends."""
     import tempfile

@@ -137,7 +137,7 @@ class Vigil:
             deaths=self._deaths.seen(),
             starved=starved,
             starvations=count or 0,
-            moving=self._moving and self._hang is None,
+            moving=(self._moving and self._hang is None) or None,
         )
         known = self._hang is not None and _essence(found.verdict) == _essence(self._hang)
         self._speaker.report(found, what, brief=known)
@@ -184,7 +184,7 @@ class Vigil:
     def _glance(self) -> None:
         """Sees the ranks as they stand, before the launcher ends them."""
         seen = look(self._folder, twice=False)
-        verdict, _, _ = analysis(self._folder, seen.states, moving=self._moving)
+        verdict, _, _ = analysis(self._folder, seen.states, moving=self._moving or None)
         stands = verdict is not None and verdict.kind not in ("none", "dead")
         self._seen = msgspec.structs.replace(
             seen,
@@ -196,14 +196,15 @@ class Vigil:
     def _examine(self) -> None:
         """Looks closely at ranks that seem to stand still, and says so if they do."""
         self._seen = look(self._folder)
-        found = conclude(self._folder, self._seen, deaths=self._deaths.seen())
+        found = conclude(self._folder, self._seen, deaths=self._deaths.seen(), moving=False)
         self._records = list(self._folder.records())
         self._progress.look(self._records, self._relay.passed(), time.monotonic())
         standing = self._progress.standing(self._records)
-        if standing < self._examine_after:
-            return
-        self._examine_after = max(standing + _AGAIN, 2 * standing)
-        if not _stands(found):
+        moved = standing < self._examine_after
+        if not moved:
+            self._examine_after = max(standing + _AGAIN, 2 * standing)
+        if moved or not _stands(found):
+            self._seen = Look()  # where ranks were while they went on says nothing of where they end
             return
         self._hang = found.verdict
         if self._stop.is_set():  # it has ended meanwhile: one report is enough
