@@ -51,6 +51,8 @@ class Look(msgspec.Struct, frozen=True, kw_only=True):
     notes: tuple[str, ...] = ()
     verdict: Verdict | None = None
     """What the records said while the ranks still stood as they are seen here."""
+    printed: str | None = None
+    """What the job had printed until its user ended it: what comes then is the noise of ending."""
 
 
 def look(
@@ -147,11 +149,14 @@ def conclude(
         summary="Nothing shows which rank came first." if ended.states else "No rank has reported itself.",
     )
     said = [*seen.notes, *ended.notes, *ends.correction(ended.named, verdict.culprits, ended.states)]
+    ranks = ended.states
+    if seen.printed is not None and verdict.kind not in ("none", "dead"):
+        ranks = [ends.standing(state) for state in ranks]  # their ends are the user's doing
     snapshot = Snapshot(
-        output=clean(output),
+        output=clean(output if seen.printed is None else seen.printed),
         source=str(folder.output) if folder else "",
-        first_lines=first_lines,
-        ranks=tuple(ended.states),
+        first_lines=first_lines if seen.printed is None else (),
+        ranks=tuple(ranks),
         versions=next((s.versions for s in ended.states if s.versions), {}),
         environment=next((s.environment for s in ended.states if s.environment), {}),
         verdict=verdict,
@@ -189,6 +194,11 @@ def _placed(folder: RunFolder | None, states: Iterable[RankState]) -> list[RankS
                 state = msgspec.structs.replace(state, stack=stack)  # noqa: PLW2901 - the same rank, completed
         result.append(state)
     return result
+
+
+def printed(folder: RunFolder) -> str:
+    """What the job has printed until now, or the part of it that was kept."""
+    return _output(folder)[0]
 
 
 def _output(folder: RunFolder | None) -> tuple[str, tuple[tuple[int, int], ...], list[str]]:

@@ -108,8 +108,11 @@ def settle(verdict: Verdict | None, ended: Ends, earlier: Verdict | None = None)
 
 def uninterrupted(state: RankState) -> RankState:
     """A rank that the user's interrupt ended is taken as it was before: that end is nobody's fault."""
-    if not _interrupted(state):
-        return state
+    return standing(state) if _interrupted(state) else state
+
+
+def standing(state: RankState) -> RankState:
+    """The rank as if it had not ended."""
     return msgspec.structs.replace(state, alive=True, exception="", exit_code=None, signal="")
 
 

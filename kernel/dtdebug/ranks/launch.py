@@ -173,7 +173,7 @@ class _Job:
             with suppress(OSError):
                 os.kill(self._pid, name)
         if name == signal.SIGINT:
-            self._vigil.interrupted = True
+            self._vigil.interrupt()
         elif name == signal.SIGCONT:
             self._vigil.resume()
 

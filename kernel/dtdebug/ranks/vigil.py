@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 import msgspec
 
-from dtdebug.ranks.collect import Found, Look, alive, analysis, conclude, last, look, merged
+from dtdebug.ranks.collect import Found, Look, alive, analysis, conclude, last, look, merged, printed
 from dtdebug.ranks.folder import VARIABLE, RunFolder
 from dtdebug.ranks.oom import Memory
 from dtdebug.ranks.relay import Relay
@@ -97,6 +97,8 @@ class Vigil:
         self._records: list[RankState] = []
         self._seen = Look()
         self._asked = False
+        self._printed: str | None = None
+        """What the job had printed when the user ended it."""
         self._moving = False
         """The counters moved until the user ended the job."""
         self._reported: Verdict | None = None
@@ -115,6 +117,14 @@ class Vigil:
         self._deaths.start()
         self._thread.start()
 
+    def interrupt(self) -> None:
+        """The user ends the job; how it stood is seen now, for ending it moves it."""
+        if not self.interrupted:
+            self._moving = self._progress.standing(self._records) < _MOVING
+            with suppress(Exception):
+                self._printed = printed(self._folder)
+            self.interrupted = True
+
     def resume(self) -> None:
         """The job was stopped, as by Ctrl-Z, and goes on."""
         self._progress.restart(time.monotonic())
@@ -130,7 +140,9 @@ class Vigil:
         after = look(self._folder, twice=False).states if alive(self._folder) else last(self._folder).states
         count, starved = self._memory.killed()
         states = merged(self._seen.states, after)
-        seen = msgspec.structs.replace(self._seen, states=states, verdict=self._hang or self._seen.verdict)
+        seen = msgspec.structs.replace(
+            self._seen, states=states, verdict=self._hang or self._seen.verdict, printed=self._printed
+        )
         found = conclude(
             self._folder,
             seen,
@@ -139,6 +151,9 @@ class Vigil:
             starvations=count or 0,
             moving=(self._moving and self._hang is None) or None,
         )
+        if self.interrupted and found.verdict.kind == "none" and not self._options.output:
+            self._speaker.remark(f"interrupted; no rank stood still. All that was collected: {self._folder.path}")
+            return
         known = self._hang is not None and _essence(found.verdict) == _essence(self._hang)
         self._speaker.report(found, what, brief=known)
 
@@ -162,7 +177,6 @@ class Vigil:
             self._next_look = now + max(_LOOK, (time.monotonic() - now) / _SHARE)
         if not self._asked and (self.interrupted or self._deaths.alarm.is_set()):
             self._asked = True
-            self._moving = self.interrupted and self._progress.standing(self._records) < _MOVING
             self._glance()
         elif self._ranks_started() and self._progress.standing(self._records) >= self._examine_after:
             self._examine()
