@@ -257,7 +257,7 @@ def test_a_terminal_stays_a_terminal():
     """All three streams, with the size of the window and its changes."""
     job = spawn(
         "import os, signal\nsize = lambda *a: print(*os.get_terminal_size(1), flush=True)\n"
-        "print(*map(os.isatty, range(3)))\nsize()\nsignal.signal(signal.SIGWINCH, size)\ninput()"
+        "signal.signal(signal.SIGWINCH, size)\nprint(*map(os.isatty, range(3)))\nsize()\ninput()"
     )
     job.expect_exact("True True True\r\n77 33\r\n")
     job.setwinsize(20, 50)
