@@ -72,7 +72,7 @@ def aborted(records: Records) -> Verdict | None:
             return _verdict(records, rank, None, (kind, _sizes(got, wanted)), doubtful=True)
         # It may have expected what all expect: then the peer that sent the other size differs, whichever that is.
         doubtful = _fits(due.symbol, wanted, due.members) and not _fits(due.symbol, got, due.members)
-        return _verdict(records, rank, due, _kind(records, stack, due, got, wanted), doubtful=doubtful)
+        return _verdict(records, rank, due, _kind(records, state.stack, due, got, wanted), doubtful=doubtful)
     return None
 
 
@@ -147,13 +147,15 @@ def _fits(symbol: Symbol, size: int, members: int) -> bool:
 
 
 def _kind(records: Records, stack: Sequence[Frame], due: _Due, got: int, wanted: int) -> tuple[Kind, str]:
-    sizes = _sizes(got, wanted)
+    sizes, own = _sizes(got, wanted), own_frames(stack)
     if due.after is not None and _fits(due.after, wanted, due.members) and not _fits(due.symbol, wanted, due.members):
         return "skipped", f"{sizes}: the size of what follows in the others' program"
-    here, there = (stack[-1] if stack else None), (due.site[-1] if due.site else None)
+    here, there = (own[-1] if own else None), (due.site[-1] if due.site else None)
     if here is None or there is None:
         return "wrong_size", sizes
-    if (here.file, here.line) == (there.file, there.line):
+    calls = any(f.file.endswith("distributed_c10d.py") for f in stack)
+    waits = not calls and (here.file, here.function) == (there.file, there.function)  # it waits for what it began
+    if waits or (here.file, here.line) == (there.file, there.line):
         return ("wrong_dtype" if wanted and got / wanted in _RATIOS else "wrong_size"), f"{sizes} at the same place"
     known = {site[-1] for p in records.programs.values() for site in p.site_table if site}
     if any((here.file, here.line) == (f.file, f.line) for f in known):

@@ -35,12 +35,8 @@ def of_waits(records: Records) -> Verdict:
     if live and stuck:
         return _absent(records, [s.rank for s in live if s.rank is not None])
     gone = [r for r in records.expected if r not in records.programs and r not in records.states]
-    if (
-        stuck
-        and gone
-        and not any(records.programs[r].groups[w.group].ranks for w in stuck for r in [w.rank] if r in records.programs)
-    ):
-        return _absent(records, gone)  # gloo's dumps do not name the members of a group
+    if stuck and gone and not any(_membership_told(records, w) for w in stuck):
+        return _absent(records, gone)
     if stuck:
         return _fabric(records, stuck)
     circle = waits.cycle()

@@ -24,6 +24,7 @@ _SITES, _EVIDENCE, _NOTES = 6, 6, 6
 _SOURCE_LIMIT = 4 << 20
 _MEMBER_LIMIT, _MEMBERS = 16 << 20, 5_000
 _ROADS_SHOWN = 8
+_DIFFERENCES = 6
 _COMMANDS = 16
 
 
@@ -56,6 +57,7 @@ def _details(found: Found) -> Iterator[str]:
     if v.stragglers:
         yield f"  always last: rank {ranges(v.stragglers)}"
     yield from _classes(found)
+    yield from _differences(found)
     yield from (f"  no dump of rank {ranges(found.missing_dumps)}" for _ in found.missing_dumps[:1])
     yield from _silent(found)
     yield from _elsewhere(found)
@@ -106,10 +108,16 @@ def _classes(found: Found) -> Iterator[str]:
 
     yield from (f"  {line}" for line in clean(stacks.to_text(found.ranks, found.verdict.culprits)).splitlines())
     if found.progress:
-        rows: dict[str, list[int]] = {}
-        for rank, now in found.progress.items():
-            rows.setdefault(now, []).append(rank)
-        yield "  between two looks: " + "; ".join(f"{now}: {ranges(ranks)}" for now, ranks in rows.items())
+        yield f"  between two looks: {stacks.progress_text(found.progress)}"
+
+
+def _differences(found: Found) -> Iterator[str]:
+    """What differs between the ranks and should not: variables, versions, data."""
+    from dtdebug.ranks import differ
+
+    telling = [d for d in differ.differences(found.ranks) if d.suspicion != "expected"]
+    if telling:
+        yield from (f"  differs: {line}" for line in clean(differ.to_text(telling, _DIFFERENCES)).splitlines())
 
 
 def _silent(found: Found) -> Iterator[str]:

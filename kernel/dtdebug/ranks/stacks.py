@@ -202,7 +202,7 @@ def _pairs(
             yield value, other
 
 
-def progress_text(found: Mapping[int, Progress]) -> str:
+def progress_text(found: Mapping[int, str]) -> str:
     """`stuck: 0-2,4-7; busy: 3`, the kinds in the order of concern."""
     order: tuple[Progress, ...] = ("gone", "busy", "stuck", "slow", "unknown")
     rows = ((kind, [rank for rank, now in found.items() if now == kind]) for kind in order)
