@@ -1,6 +1,7 @@
 """Parts of the notebook's live side that need no kernel: names of cells, environment, journal, what is shown."""
 
 import os
+import sys
 import time
 from types import SimpleNamespace
 
@@ -183,3 +184,16 @@ def test_a_request_of_no_known_kind_gets_an_error(content):
 
     assert expected in (None, reply["status"])
     assert reply["status"] in ("ok", "error")
+
+
+def test_the_interval_of_the_interpreter_comes_back_when_the_last_one_leaves():
+    """Two looks at once, as by message and by subshell."""
+    from dtdebug.live.brisk import brisk
+
+    before = sys.getswitchinterval()
+    with brisk():
+        with brisk():
+            inner = sys.getswitchinterval()
+        outer = sys.getswitchinterval()
+
+    assert (before, True, outer) == (sys.getswitchinterval(), inner < before, inner)

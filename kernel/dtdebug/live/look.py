@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Literal, TypeVar
 
 import msgspec
 
+from dtdebug.live.brisk import brisk
 from dtdebug.live.here import Here, here
 from dtdebug.ranks.folder import RunFolder
 from dtdebug_taxonomy.ranks import RankState, Verdict
@@ -41,6 +42,11 @@ class Seen(msgspec.Struct, frozen=True, kw_only=True):
 
 def look(live: Live, kind: Kind, timeout: float = TIMEOUT) -> Seen:
     """The state of all ranks, and for `hang` who waits for whom; from any thread, and it never raises."""
+    with brisk():
+        return _look(live, kind, timeout)
+
+
+def _look(live: Live, kind: Kind, timeout: float) -> Seen:
     begin, notes = time.monotonic(), []
 
     def part(name: str, read: Callable[[], T], otherwise: T) -> T:
