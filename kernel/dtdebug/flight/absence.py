@@ -173,7 +173,7 @@ def _fabric(records: Records, stuck: Sequence[Wait]) -> Verdict:
         )
     members = records.layout.members.get(group, ())
     everyone = set(members) <= set(inside)
-    if op in ("broadcast", "reduce") and not everyone and len(inside) > 1:
+    if op in ("broadcast", "reduce") and not everyone:
         return _doubtful_root(records, group, op, seq, inside)
     told = "all of its ranks" if everyone else spell(inside)
     return Verdict(
