@@ -166,7 +166,7 @@ def test_a_rank_that_waits_says_for_what_and_its_job_prints_what_it_always_did(j
     token = endpoint.token(job.folder.path)
     asked = roads.endpoint(state[0].facts["endpoint"], token, soon())
     with pytest.raises(roads.RoadError, match="401"):
-        roads.endpoint(state[0].facts["endpoint"], "x" + token[1:], soon())
+        roads.endpoint(state[0].facts["endpoint"], token + "x", soon())
     with pytest.raises(roads.RoadError, match="401"):
         roads.endpoint(state[0].facts["endpoint"], "", soon())
     trace = json.loads(roads.trace(Path(state[0].facts["worker_server"]), soon()))
