@@ -35,18 +35,18 @@ def analyse(
         FlightError: the folder can't be read, or holds no dump and there are no live records.
 
     """
-    from dtdebug.flight import load, verdict
+    from dtdebug.flight import groups, load, verdict
 
     programs, unread, notes = load.programs(folder, prefix)
     if not programs and not states:
         said = f" ({notes[0]})" if notes else ""
         raise FlightError(f"{folder}: no flight-recorder dump of a rank can be read{said}")
     known = [*states, *(RankState(rank=r) for r in unread - {s.rank for s in states})]
-    found = verdict.verdict(programs, known, moving=moving)
-    expected = verdict.expected_ranks(programs, known)
+    layout = groups.Layout(programs, known)
+    found = verdict.verdict(programs, known, layout, moving=moving)
     return Analysis(
         verdict=found,
         ranks=tuple(sorted(programs)),
-        missing_dumps=tuple(r for r in expected if r not in programs),
+        missing_dumps=tuple(r for r in range(layout.world_size) if r not in programs),
         notes=tuple(notes),
     )

@@ -54,7 +54,7 @@ def of_deviations(records: Records, found: Sequence[Deviation], others: Sequence
     first = found[0]
     culprits = tuple(sorted(d.rank for d in found if (d.kind, d.op, d.seq) == (first.kind, first.op, first.seq)))
     waiting = standing_still(records, culprits)
-    call = f"{first.op} #{first.seq} of {records.layout.name(first.group)}"
+    call = call_of(records, first.op, first.seq, first.group)
     p = records.programs[first.rank]
     came = p.symbol(first.position).op
     came = f"{came} #{p.seqs[first.position]} of {records.layout.name(p.group(first.position))}"

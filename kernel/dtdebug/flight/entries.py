@@ -200,10 +200,6 @@ class Reader:
             self._batches.add((name, int(e.get("p2p_seq_id") or 0)))
 
 
-def _kept(value: Any) -> str:
-    return clean(text("" if value is None else value))[:500]
-
-
 def text(value: Any) -> str:
     """Text and numbers as text, else the name of the type: a small list may be endless when it is written out."""
     if isinstance(value, str):

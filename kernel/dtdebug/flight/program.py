@@ -100,8 +100,6 @@ class Program:
         """Entries that could not be read."""
         self.active_only = False
         """Entries of ended operations were left out of the dump, as Megatron-LM has it by default."""
-        self.hidden: dict[str, int] = {}
-        """Group -> operations begun and not ended that the recorder keeps no entry of (gloo's send and recv)."""
         self.sizes: dict[str, int] = {}
         """Group -> number of its members, where an all_gather or gather shows it."""
         self.ids: dict[str, int] = {}

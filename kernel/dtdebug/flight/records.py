@@ -9,7 +9,7 @@ from typing import NamedTuple
 from dtdebug.flight.groups import Layout
 from dtdebug.flight.program import Program
 from dtdebug.flight.waits import Wait, Waits
-from dtdebug_taxonomy.frames import is_library
+from dtdebug_taxonomy.frames import own_frame
 from dtdebug_taxonomy.ranks import CallSite, Frame, GroupRef, RankState
 
 _SITES = 64
@@ -88,16 +88,12 @@ def place(frame: Frame) -> str:
     return f"{frame.file}:{frame.line} in {frame.function}"
 
 
-def _user_frame(stack: Sequence[Frame]) -> Frame | None:
-    return next((f for f in reversed(stack) if not is_library(f.file)), None)
-
-
 def where_now(records: Records, rank: int) -> str:
     """Where a rank's main thread is: innermost frame, and the user's line that led there."""
     state = records.states.get(rank)
     if state is None or not state.stack:
         return ""
-    inner, user = state.stack[-1], _user_frame(state.stack)
+    inner, user = state.stack[-1], own_frame(state.stack)
     if user is None or user == inner:
         return place(inner)
     return f"{inner.function}, called from {place(user)}"
@@ -121,7 +117,7 @@ def last_seen(records: Records, rank: int) -> str:
 
 def call_site(rank: int, frames: Sequence[Frame]) -> CallSite:
     """Where a rank is in the user's code: the innermost frame that is no library's."""
-    frame = _user_frame(frames) or frames[-1]
+    frame = own_frame(frames) or frames[-1]
     return CallSite(rank, frame.file, frame.line, frame.function)
 
 

@@ -68,18 +68,5 @@ def left_loop(file: str, inside: int, after: int) -> bool | None:
     return False
 
 
-def line(file: str, number: int) -> str:
-    """The text of a line, or nothing."""
-    path = Path(file)
-    try:
-        status = path.stat()
-        if path.suffix != ".py" or not stat.S_ISREG(status.st_mode) or status.st_size > _LARGEST:
-            return ""
-        with tokenize.open(path) as source:
-            return next((text.strip() for at, text in enumerate(source, 1) if at == number), "")
-    except (OSError, SyntaxError, ValueError):
-        return ""
-
-
 def _span(nodes: list[ast.stmt]) -> range:
     return range(nodes[0].lineno, (nodes[-1].end_lineno or nodes[-1].lineno) + 1)

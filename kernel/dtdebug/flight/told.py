@@ -48,13 +48,8 @@ def _groups(made: Program, raw: dict[str, Any]) -> None:
         desc, ranks = told.get(name, ("", ()))
         enqueued, completed = _number(progress.get(name), "enqueued"), _number(progress.get(name), "completed")
         seq = reached.get(name, 0)
-        if made.backend == "gloo":  # its counters count point-to-point operations, of which there is no entry
-            unended = enqueued - completed - sum(o.group == name for o in made.open)
-            if unended > 0:
-                made.hidden[name] = unended
-            enqueued = seq
-        else:
-            enqueued = max(seq, enqueued)
+        # gloo's counters count point-to-point operations, of which there is no entry
+        enqueued = seq if made.backend == "gloo" else max(seq, enqueued)
         ended = pending[name] - 1 if name in pending else enqueued if seq else completed
         made.groups[name] = Told(name, desc, ranks, enqueued, min(ended, enqueued))
 

@@ -24,10 +24,9 @@ from dtdebug_taxonomy.ranks import RankState, Verdict
 
 
 def verdict(
-    programs: Mapping[int, Program], states: Sequence[RankState] = (), *, moving: bool | None = None
+    programs: Mapping[int, Program], states: Sequence[RankState], layout: Layout, *, moving: bool | None = None
 ) -> Verdict:
     """The verdict on dumps, live records, or both; what waits in a run that was `moving` waits for a moment only."""
-    layout = Layout(programs, states)
     waits = Waits(programs, layout, states)
     known = {s.rank: s for s in states if s.rank is not None}
     records = Records(programs, known, layout, waits, tuple(range(layout.world_size)), standing=moving is False)
@@ -79,20 +78,8 @@ def _deviations(tables: Tables, records: Records) -> list[Deviation]:
             shared = common(aligned.tokens, records.waits.pull)
             for parting in shared.partings:
                 found.setdefault(parting.rank, deviation(tables, aligned, shared, parting))
-    return _earliest([*found.values()], records)
-
-
-def _earliest(found: list[Deviation], records: Records) -> list[Deviation]:
-    """Later partings are echoes of the first: kept are those at the same call."""
-    if not found:
-        return found
-    return sorted(found, key=lambda d: (not d.certain, _when(d, records)))
+    return sorted(found.values(), key=lambda d: (not d.certain, _when(d, records)))
 
 
 def _when(d: Deviation, records: Records) -> float:
     return records.programs[d.rank].time(d.position) or 0.0
-
-
-def expected_ranks(programs: Mapping[int, Program], states: Sequence[RankState] = ()) -> tuple[int, ...]:
-    """The ranks that the run has."""
-    return tuple(range(Layout(programs, states).world_size))
