@@ -1,6 +1,11 @@
 """Fixtures and settings that several levels of tests share."""
 
 import os
+import re
+import signal
+import subprocess
+import sys
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -18,3 +23,38 @@ settings.load_profile("dtdebug")
 def samples() -> Path:
     """The folder of recorded inputs, one sub-folder for each symptom."""
     return Path(__file__).parent / "samples"
+
+
+@pytest.fixture
+def run_oracle(tmp_path):
+    """Runs a check's `run.py` in its own process group and compares with what `check.toml` expects."""
+
+    def run(check):
+        oracle, script = check.oracle, check.folder / "run.py"
+        torchrun = [
+            sys.executable,
+            "-m",
+            "torch.distributed.run",
+            "--standalone",
+            "--nproc-per-node",
+            str(oracle.ranks),
+        ]
+        command = [*(torchrun if oracle.ranks > 1 else [sys.executable]), str(script)]
+        environment = os.environ | {"OMP_NUM_THREADS": "1", "PYTHONWARNINGS": "ignore"}
+        with (tmp_path / "output").open("w+", encoding="utf-8", errors="replace") as output:
+            job = subprocess.Popen(
+                command, cwd=tmp_path, env=environment, stdout=output, stderr=output, start_new_session=True
+            )
+            with suppress(subprocess.TimeoutExpired):
+                job.wait(oracle.limit_s)
+            ended = job.poll()
+            with suppress(ProcessLookupError):
+                os.killpg(job.pid, signal.SIGKILL)
+            job.wait(10)
+            output.seek(0)
+            text = output.read()
+        how = "hang" if ended is None else "error" if ended else "output"
+        assert oracle.expect == how, text[-3000:]
+        assert re.search(oracle.says, text), text[-3000:]
+
+    return run

@@ -43,6 +43,8 @@ class Extension:
         """Publisher and bundle of the answer to this cell: `%%capture` swaps publishers while its cell runs."""
         self._seen = id(sys.__dict__.get("last_value"))
         """Identity of the exception that was looked at last: a reference would keep its tensors alive."""
+        self._told: set[str] = set()
+        """Failed cells that editors were told of."""
 
     def install(self) -> None:
         """Registers the hooks and the magic."""
@@ -96,6 +98,8 @@ class Extension:
                         self._show_again(*self._shown)
                     elif self._alarmed() or self._command_failed(result):
                         self._look(None, result)
+                    elif self._told:
+                        self._succeeded(result)
                     return
                 exception = last  # shown, but swallowed by %run, %%capture or repr
             self._seen = id(last)
@@ -132,16 +136,28 @@ class Extension:
         cell = getattr(getattr(result, "info", None), "raw_cell", None) or ""
         if "%dtdebug" in cell or type(exception).__name__ == "UsageError":
             return
-        found = failed.look(exception, output=self.tail.text(), cell=cell)
+        job = _job(result)
+        found = failed.look(exception, output=self.tail.text(), cell=cell, job=job)
         if found is None:
             return
-        self.snapshot, diagnosis = found
+        self.snapshot, diagnosis, told = found
+        if told:
+            self._told.add(job)
         self.session = self.wizard = None
         if diagnosis.recognised and not self.quiet:
             from dtdebug.display import bundle
 
             self._shown = (self.shell.display_pub, bundle(diagnosis))
             self.publish(self._shown[1])
+
+    def _succeeded(self, result: Any) -> None:
+        """A cell ended well: editors forget that it failed before."""
+        job = _job(result)
+        if job in self._told:
+            from dtdebug import handoff
+
+            handoff.succeeded(job)
+            self._told.discard(job)
 
     def publish(self, data: dict[str, Any]) -> None:
         """Shows a MIME bundle as an output of the running cell."""
@@ -158,6 +174,12 @@ class Extension:
                 print(f"dtdebug: failed itself ({type(error).__name__}); `%dtdebug debug` shows more", file=sys.stderr)
         except Exception:  # noqa: S110 - there is nobody left to tell
             pass
+
+
+def _job(result: Any) -> str:
+    """What tells one cell from another over several runs: the front end's id, else nothing but its text."""
+    info = getattr(result, "info", None)
+    return f"cell {getattr(info, 'cell_id', None) or hash(getattr(info, 'raw_cell', None))}"
 
 
 def load(shell: Any) -> None:

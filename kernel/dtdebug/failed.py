@@ -17,10 +17,16 @@ _WORTH_A_LOOK = re.compile(
 )
 
 
-def look(exception: BaseException | None, *, output: str, cell: str) -> tuple[Snapshot, Diagnosis] | None:
-    """The snapshot and diagnosis of a failed cell, or None where a quick look shows nothing of distributed training."""
+def look(
+    exception: BaseException | None, *, output: str, cell: str, job: str = ""
+) -> tuple[Snapshot, Diagnosis, bool] | None:
+    """The snapshot and diagnosis of a failed cell, or None where a quick look shows nothing of distributed training.
+
+    The third is whether editors are told of it; `job` names the cell there.
+    """
     if not _worth_a_look(exception, output, cell):
         return None
+    from dtdebug import handoff
     from dtdebug.capture import capture
     from dtdebug.last import Last
     from dtdebug_taxonomy.diagnosis import diagnose
@@ -28,9 +34,11 @@ def look(exception: BaseException | None, *, output: str, cell: str) -> tuple[Sn
 
     snapshot = capture(exception, output=output, cell=cell)
     diagnosis = diagnose(load(), snapshot)
+    told = False
     if diagnosis.recognised:
         Last(snapshot=snapshot, diagnosis=diagnosis).save()
-    return snapshot, diagnosis
+        told = bool(job) and handoff.failed(snapshot, diagnosis, job)
+    return snapshot, diagnosis, told
 
 
 def _worth_a_look(exception: BaseException | None, output: str, cell: str) -> bool:

@@ -164,7 +164,7 @@ def conclude(
     )
     found = Found(
         verdict=verdict,
-        diagnosis=_diagnosis(snapshot),
+        diagnosis=_diagnosis(snapshot, folder),
         ranks=tuple(ended.states),
         progress=seen.progress,
         missing_dumps=missing,
@@ -237,13 +237,17 @@ def analysis(
     return found.verdict, found.missing_dumps, found.notes
 
 
-def _diagnosis(snapshot: Snapshot) -> Diagnosis | None:
+def _diagnosis(snapshot: Snapshot, folder: RunFolder | None) -> Diagnosis | None:
+    from dtdebug import handoff
     from dtdebug.last import Last
     from dtdebug_taxonomy.diagnosis import diagnose
     from dtdebug_taxonomy.knowledge import load
 
     diagnosis = diagnose(load(), snapshot)
     Last(snapshot=snapshot, diagnosis=diagnosis).save()
+    run = folder.load_run() if folder is not None else None
+    if run is not None and run.command:
+        handoff.failed(snapshot, diagnosis, handoff.job_of(run.command))
     return diagnosis
 
 

@@ -19,6 +19,7 @@ import time
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 
+from dtdebug import handoff
 from dtdebug.clean import clean
 from dtdebug.ranks import runs
 from dtdebug.ranks.collect import Found
@@ -121,6 +122,9 @@ class _Job:
             self._vigil.stop()
             self._relay.wait(_LAST_WORDS)
             self._finish(status, signals)
+        if status == 0:
+            with suppress(Exception):
+                handoff.succeeded(handoff.job_of(self._command))
         while signal.sigtimedwait(signals, 0):  # of an impatient user: nothing is left that they could end
             pass
         signal.pthread_sigmask(signal.SIG_SETMASK, before)

@@ -1,0 +1,67 @@
+"""Hands failed runs and cells on to editors: `failures.json` in the state directory."""
+
+from __future__ import annotations
+
+import linecache
+import os
+import time
+from collections.abc import Sequence
+from contextlib import suppress
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from dtdebug import state
+
+if TYPE_CHECKING:
+    from dtdebug_taxonomy.diagnosis import Diagnosis
+    from dtdebug_taxonomy.failures import Failures, Mark
+    from dtdebug_taxonomy.snapshot import Snapshot
+
+_WORDS = 200
+"""Characters of a line that are kept to know it again."""
+
+
+def failed(snapshot: Snapshot, diagnosis: Diagnosis, job: str) -> bool:
+    """Keeps a failure if it is recognised and points at the user's own lines; says whether it did."""
+    from dtdebug_taxonomy.failures import FILE, failure_of
+
+    found = failure_of(snapshot, diagnosis, job=job, time=time.time())
+    if found is None:
+        return False
+    found = msgspec.structs.replace(found, marks=tuple(_placed(mark) for mark in found.marks))
+    return state.save(FILE, _kept().with_(found))
+
+
+def succeeded(job: str) -> None:
+    """A run or a cell that failed before has ended well."""
+    from dtdebug_taxonomy.failures import FILE
+
+    kept = _kept()
+    if len(kept.without(job).failures) < len(kept.failures):
+        state.save(FILE, kept.without(job))
+
+
+def _kept() -> Failures:
+    from dtdebug_taxonomy.failures import FILE, VERSION, Failures
+
+    kept = state.load(FILE, Failures)
+    return kept if kept is not None and kept.v == VERSION else Failures()
+
+
+def _placed(mark: Mark) -> Mark:
+    """With its absolute path, and the line's text, by which it is known again when the file has changed."""
+    if mark.cell:
+        return mark
+    path = Path(mark.file).absolute()
+    words = mark.words or linecache.getline(str(path), mark.line).strip()
+    return msgspec.structs.replace(mark, file=str(path), words=words[:_WORDS])
+
+
+def job_of(command: Sequence[str]) -> str:
+    """What tells one job from another: the programs that its command names, by path, else the command."""
+    scripts = [word for word in command if word.endswith((".py", ".sh", ".sbatch")) and not word.startswith("-")]
+    with suppress(OSError):
+        scripts = [str(Path(script).resolve()) for script in scripts]
+    return os.pathsep.join(scripts) or " ".join(command)

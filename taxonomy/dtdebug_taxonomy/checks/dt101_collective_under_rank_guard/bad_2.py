@@ -1,0 +1,22 @@
+import os
+
+import torch.distributed as dist
+
+
+def save(model, path):
+    dist.barrier()
+    print("saving", path)
+
+
+def main():
+    dist.init_process_group("gloo")
+    is_main = int(os.environ["RANK"]) == 0
+    if is_main:
+        save(None, "m.pt")  # dt: DT101
+    if not is_main:
+        return
+    dist.barrier()  # dt: DT101
+
+
+if __name__ == "__main__":
+    main()

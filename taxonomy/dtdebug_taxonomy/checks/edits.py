@@ -1,0 +1,26 @@
+"""Applies fixes to a text."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from dtdebug_taxonomy.checks import Edit, Fix
+
+
+def apply(text: str, fixes: Iterable[Fix]) -> str:
+    """The text with all fixes that do not overlap an earlier one; each is applied whole or not at all."""
+    taken: list[Edit] = []
+    for fix in fixes:
+        new = [e for e in fix.edits if e not in taken]
+        if not any(_overlap(e, t) for e in new for t in taken):
+            taken += new
+    for edit in sorted(taken, key=lambda e: e.span, reverse=True):
+        text = text[: edit.span.start] + edit.text + text[edit.span.end :]
+    return text
+
+
+def _overlap(one: Edit, other: Edit) -> bool:
+    """Whether two edits touch the same text; two insertions at one place do too, for their order is not known."""
+    if one.span.start == other.span.start:
+        return True
+    return one.span.start < other.span.end and other.span.start < one.span.end

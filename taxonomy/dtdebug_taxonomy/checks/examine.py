@@ -1,0 +1,114 @@
+"""Runs the checks over one source: which apply, what they find, what the user has switched off."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator
+from collections.abc import Set as AbstractSet
+from typing import NamedTuple
+
+from dtdebug_taxonomy.checks import Check, Fix, Severity, load
+from dtdebug_taxonomy.checks.settings import Settings
+from dtdebug_taxonomy.source.python import Code
+from dtdebug_taxonomy.source.source import Source
+from dtdebug_taxonomy.source.text import Span
+
+_IGNORE = re.compile(r"(?:#|//)\s*dtdebug:\s*ignore(?P<file>-file)?(?:\[(?P<ids>[^\]\n]*)\])?")
+"""`# dtdebug: ignore[DT101] reason`; without ids all of them; `ignore-file` for the whole file."""
+
+
+class Found(NamedTuple):
+    """A hit of one check, as it is to be shown."""
+
+    check: Check
+    span: Span
+    message: str
+    severity: Severity
+    fix: Fix | None
+
+    @property
+    def safe(self) -> bool:
+        """Whether its fix may be applied without looking."""
+        if self.fix is None:
+            return False
+        return self.check.safe if self.fix.safe is None else self.fix.safe
+
+
+def applicable(source: Source, settings: Settings) -> list[Check]:
+    """The checks that are on for a source, by kind, words and settings."""
+    enabled = settings.enabled(source.path)
+    text = source.text
+    return [
+        c
+        for c in load().values()
+        if source.kind in c.files and c.id in enabled and (not c.words or any(w in text for w in c.words))
+    ]
+
+
+def examine(
+    source: Source,
+    settings: Settings | None = None,
+    *,
+    failed: Callable[[Check, Exception], None] | None = None,
+    cancelled: Callable[[], bool] = lambda: False,
+) -> list[Found]:
+    """All findings in a source, by place.
+
+    A check that fails itself is reported to `failed` and counts as silent; without `failed`
+    its exception goes through. `cancelled` is asked between checks.
+    """
+    settings = settings or Settings()
+    found: list[Found] = []
+    for check in applicable(source, settings):
+        if cancelled():
+            break
+        if check.programs_only and isinstance(source, Code) and source.role != "program":
+            continue
+        if check.severity == "hint" and isinstance(source, Code) and source.role == "test":
+            continue
+        severity = settings.severity.get(check.id, check.severity)
+        try:
+            found += [Found(check, h.span, h.message, severity, h.fix) for h in check.function(source)]
+        except Exception as error:
+            if failed is None:
+                raise
+            failed(check, error)
+    if found and "dtdebug" in source.text:
+        ignored = _ignored(source)
+        found = [f for f in found if not ignored(f)]
+    return sorted(set(found), key=lambda f: (f.span, f.check.id))
+
+
+def _ignored(source: Source) -> Callable[[Found], bool]:
+    """Tells what the user's comments switch off."""
+    by_line: dict[int, frozenset[str]] = {}
+    everywhere: set[str] = set()
+    for found in _IGNORE.finditer(source.text):
+        ids = frozenset(_ids(found["ids"]))
+        if found["file"]:
+            everywhere |= ids
+        else:
+            by_line[source.text.place(found.start()).line] = ids
+
+    def ignored(hit: Found) -> bool:
+        first, last = (source.text.place(o).line for o in hit.span)
+        if isinstance(source, Code):
+            last = max(last, _last_line(source, first))
+        rows = [by_line.get(line, frozenset()) for line in {first, last}]
+        return any(_covers(i, hit.check) for i in (*rows, everywhere))
+
+    return ignored
+
+
+def _last_line(code: Code, first: int) -> int:
+    """The line on which the simple statement ends that begins on a line: a comment may stand at its end."""
+    ends = [s.end_lineno or 0 for s in code.statements_at(first) if not hasattr(s, "body")]
+    return max(ends, default=first)
+
+
+def _ids(text: str | None) -> Iterator[str]:
+    yield from (i for i in re.split(r"[\s,]+", text) if i) if text is not None else ("*",)
+
+
+def _covers(ids: AbstractSet[str], check: Check) -> bool:
+    return any(i == "*" or check.id.startswith(i) or i == check.name for i in ids)

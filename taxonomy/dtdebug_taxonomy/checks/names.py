@@ -1,0 +1,31 @@
+"""Qualified names that several checks know, after `source.names.canonical`."""
+
+from __future__ import annotations
+
+DIST = "torch.distributed."
+
+COLLECTIVES = {
+    DIST + name
+    for name in (
+        *("all_reduce", "all_reduce_coalesced", "all_to_all", "all_to_all_single", "barrier", "monitored_barrier"),
+        *("all_gather", "all_gather_into_tensor", "all_gather_coalesced", "all_gather_object"),
+        *("broadcast", "broadcast_object_list", "gather", "gather_object", "reduce"),
+        *("reduce_scatter", "reduce_scatter_tensor", "scatter", "scatter_object_list"),
+    )
+}
+"""Every rank of the group must call these, in the same order
+(https://docs.pytorch.org/docs/stable/distributed.html#collective-functions)."""
+
+DDP = "torch.nn.parallel.DistributedDataParallel"
+FSDP = "torch.distributed.fsdp.FullyShardedDataParallel"
+FULLY_SHARD = {"torch.distributed.fsdp.fully_shard", "torch.distributed._composable.fsdp.fully_shard"}
+INIT = DIST + "init_process_group"
+SAMPLER = "torch.utils.data.DistributedSampler"
+LOADER = "torch.utils.data.DataLoader"
+OPTIMIZERS = {
+    f"torch.optim.{name}"
+    for name in (
+        *("SGD", "Adam", "AdamW", "Adagrad", "Adadelta", "Adamax", "RMSprop", "NAdam", "RAdam", "Rprop", "LBFGS"),
+        *("ASGD", "SparseAdam", "Adafactor"),
+    )
+}

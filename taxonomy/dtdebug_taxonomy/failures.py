@@ -1,0 +1,157 @@
+"""The last failures as editors show them: where they stood in the user's own files, what they are.
+
+Written by whoever sees a run or a cell fail (`failures.json` in the state directory), read by
+the language server. Data and pure functions; reading and writing is theirs.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+
+import msgspec
+
+from dtdebug_taxonomy.diagnosis import Diagnosis
+from dtdebug_taxonomy.frames import is_library, own_frames
+from dtdebug_taxonomy.ranks import Frame, Verdict, say
+from dtdebug_taxonomy.snapshot import Snapshot, walk
+
+VERSION = 1
+FILE = "failures.json"
+"""Its name in the state directory."""
+DISMISSED = "dismissed.json"
+"""Ids that the user has put away, written by the editor's side: each file has one writer."""
+MOST = 20
+"""Failures that are kept."""
+_PLACES = 12
+_LONGEST = 400
+_APART = 1_000
+"""Characters between two frames of one printed traceback."""
+_PRINTED = re.compile(r'File "(?P<file>[^"\n]{1,500})", line (?P<line>\d{1,8}), in (?P<function>[^\n]{1,200})')
+
+
+class Mark(msgspec.Struct, frozen=True, kw_only=True):
+    """A line that a failure points at."""
+
+    file: str
+    """Absolute path; of a notebook's cell what the traceback calls it."""
+    line: int
+    """From 1."""
+    says: str
+    """What is so at that line: `rank 3 stopped here`."""
+    words: str = ""
+    """The line's text when it failed, without blanks around it; empty where it is not known."""
+    cell: str = ""
+    """Source of the notebook's cell that the line is in."""
+
+
+class Failure(msgspec.Struct, frozen=True, kw_only=True):
+    """One failed run or cell."""
+
+    id: str
+    job: str
+    """What was run: a later success of the same removes this."""
+    time: float
+    """Seconds since the epoch."""
+    code: str
+    """Symptom code."""
+    title: str
+    message: str
+    """What happened, in one or two sentences."""
+    marks: tuple[Mark, ...]
+    """The place to look at first, then the others."""
+
+
+class Failures(msgspec.Struct, frozen=True, kw_only=True):
+    """`failures.json`, the newest first."""
+
+    v: int = VERSION
+    failures: tuple[Failure, ...] = ()
+
+    def with_(self, failure: Failure) -> Failures:
+        """With one more, which replaces an earlier one of the same job."""
+        return msgspec.structs.replace(self, failures=(failure, *self.without(failure.job).failures)[:MOST])
+
+    def without(self, job: str) -> Failures:
+        """Without those of a job."""
+        return msgspec.structs.replace(self, failures=tuple(f for f in self.failures if f.job != job))
+
+
+def failure_of(snapshot: Snapshot, diagnosis: Diagnosis, *, job: str, time: float) -> Failure | None:
+    """The failure as an editor shows it; None where it is not recognised or points at no line of the user's."""
+    if not diagnosis.recognised or diagnosis.verdict == "unknown":
+        return None
+    marks = tuple(_distinct([*_verdict(snapshot.verdict), *_raised(snapshot), *_printed(snapshot.output)]))
+    if not marks:
+        return None
+    first = diagnosis.symptoms[0]
+    return Failure(
+        id=f"{time:.3f}",
+        job=job,
+        time=time,
+        code=first.code,
+        title=first.title,
+        message=_message(snapshot, diagnosis)[:_LONGEST],
+        marks=marks,
+    )
+
+
+def _message(snapshot: Snapshot, diagnosis: Diagnosis) -> str:
+    said = snapshot.verdict.summary if snapshot.verdict and snapshot.verdict.kind != "none" else ""
+    if not said:
+        raised = next(iter(walk(snapshot.exception)), None)
+        said = (
+            f"{raised.type.rsplit('.', 1)[-1]}: {raised.message.splitlines()[0]}" if raised and raised.message else ""
+        )
+    advice = diagnosis.advice[0].title if diagnosis.advice and diagnosis.advice[0].band != "unlikely" else ""
+    return " ".join(part for part in (said, f"Likely cause: {advice}." if advice else "") if part)
+
+
+def _distinct(marks: Sequence[Mark]) -> Iterator[Mark]:
+    """The first mark of each line, so many."""
+    seen: set[tuple[str, int]] = set()
+    for mark in marks:
+        if (mark.file, mark.line) not in seen and len(seen) < _PLACES:
+            seen.add((mark.file, mark.line))
+            yield mark
+
+
+def _verdict(verdict: Verdict | None) -> Iterator[Mark]:
+    """Where the culprits are, then where the others wait."""
+    if verdict is None or verdict.kind == "none":
+        return
+    by_place: dict[tuple[str, int, bool], list[int]] = {}
+    for site in verdict.where:
+        if not is_library(site.file):
+            by_place.setdefault((site.file, site.line, site.rank in verdict.culprits), []).append(site.rank)
+    for (file, line, culprit), ranks in sorted(by_place.items(), key=lambda row: not row[0][2]):
+        says = f"{say(ranks, 'stop')} here" if culprit else f"{say(ranks, 'wait')} here"
+        yield Mark(file=file, line=line, says=f"{says}: {verdict.summary}" if culprit else says)
+
+
+def _raised(snapshot: Snapshot) -> Iterator[Mark]:
+    """The user's own frames of what was raised, innermost first."""
+    for info in walk(snapshot.exception):
+        rank = f"rank {info.rank} " if info.rank is not None else ""
+        yield from _frames(own_frames(info.frames), f"{rank}raised {info.type.rsplit('.', 1)[-1]}", snapshot.cell)
+
+
+def _frames(frames: Sequence[Frame], what: str, cell: str = "") -> Iterator[Mark]:
+    for number, frame in enumerate(reversed(frames)):
+        says = f"{what} here" if number == 0 else "called from here"
+        in_cell = cell if frame.code.strip() and frame.code.strip() in cell else ""
+        yield Mark(file=frame.file, line=frame.line, says=says, words=frame.code.strip(), cell=in_cell)
+
+
+def _printed(output: str) -> Iterator[Mark]:
+    """The user's own frames of the first traceback in the output: what comes first is nearest to the root."""
+    block: list[Frame] = []
+    end = 0
+    for found in _PRINTED.finditer(output):
+        if block and found.start() - end > _APART:
+            break
+        end = found.end()
+        code = output[end : end + _APART].split("\n", 2)[1:2]
+        words = code[0].split("]:", 1)[-1].strip() if code else ""
+        block.append(Frame(found["file"], int(found["line"]), found["function"], words))
+    yield from _frames([f for f in block if not is_library(f.file)], "raised")

@@ -1,0 +1,60 @@
+"""Names in a program: what an expression is called, and by which qualified name the outside knows it."""
+
+from __future__ import annotations
+
+import ast
+
+
+def dotted(node: ast.AST | None) -> str:
+    """`a.b.c` for a chain of attributes on a name as it is written; empty for anything else."""
+    parts: list[str] = []
+    while isinstance(node, ast.Attribute):
+        parts.append(node.attr)
+        node = node.value
+    if not isinstance(node, ast.Name):
+        return ""
+    parts.append(node.id)
+    return ".".join(reversed(parts))
+
+
+def imported(imports: list[ast.Import | ast.ImportFrom]) -> dict[str, str]:
+    """Local name -> qualified name of all that a program imports, wherever it does."""
+    names: dict[str, str] = {}
+    for node in imports:
+        for alias in node.names:
+            if isinstance(node, ast.ImportFrom):
+                names[alias.asname or alias.name] = f"{'.' * node.level}{node.module or ''}.{alias.name}"
+            elif alias.asname:
+                names[alias.asname] = alias.name
+            else:
+                top = alias.name.split(".", 1)[0]
+                names[top] = top
+    return names
+
+
+_CANONICAL = {
+    "torch.distributed.distributed_c10d.": "torch.distributed.",
+    "torch.nn.parallel.distributed.": "torch.nn.parallel.",
+    "torch.distributed.fsdp.fully_sharded_data_parallel.": "torch.distributed.fsdp.",
+    "torch.utils.data.distributed.": "torch.utils.data.",
+    "torch.utils.data.dataloader.": "torch.utils.data.",
+    "torch.utils.data.dataset.": "torch.utils.data.",
+    "torch.nn.modules.batchnorm.": "torch.nn.",
+    "torch.multiprocessing.spawn.": "torch.multiprocessing.",
+    "deepspeed.comm.": "torch.distributed.",
+    "lightning.pytorch.": "pytorch_lightning.",
+    "lightning.fabric.": "lightning_fabric.",
+    "lightning.Trainer": "pytorch_lightning.Trainer",
+    "lightning.LightningModule": "pytorch_lightning.LightningModule",
+    "lightning.Fabric": "lightning_fabric.Fabric",
+    "accelerate.accelerator.": "accelerate.",
+}
+"""Longer public and semi-public paths to the same things."""
+
+
+def canonical(name: str) -> str:
+    """One name for things that can be imported from several places."""
+    for long, short in _CANONICAL.items():
+        if name.startswith(long):
+            return short + name[len(long) :]
+    return name

@@ -1,0 +1,156 @@
+"""Notebooks: the code cells joined to one program, and the scripts that cells hold.
+
+What IPython alone understands (`%magic`, `!command`, `help?`) is made a comment without moving
+a column, so that a finding's place in the joined text leads back to its cell.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from bisect import bisect_right
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+from dtdebug_taxonomy.source.kinds import read as read_as
+from dtdebug_taxonomy.source.python import Code
+from dtdebug_taxonomy.source.source import Source
+from dtdebug_taxonomy.source.text import Span
+from dtdebug_taxonomy.source.tolerant import parse as parse_python
+
+_LINE_MAGIC = re.compile(r"^(?P<indent>[ \t]*)(?P<mark>[%!?]|(?:[\w.,\[\] ]+=[ \t]*[%!]))", re.MULTILINE)
+_HELP = re.compile(r"^[ \t]*[\w.]+\?{1,2}[ \t]*$", re.MULTILINE)
+_CELL_MAGIC = re.compile(r"^%%(?P<name>\w+)[ \t]*(?P<rest>[^\n]*)(?:\n|$)")
+_SHELL = re.compile(
+    r"^[ \t]*(?:!{1,2}|%sx|%system)(?P<command>.*)$|^[ \t]*%env[ \t]+(?P<variable>\w+)[ \t=]+(?P<value>.*)$",
+    re.MULTILINE,
+)
+_PYTHON_MAGICS = frozenset({"time", "timeit", "capture", "prun", "px", "distributed", "rank"})
+"""Cell magics whose body is Python for these kernels' ranks or for this one."""
+_SHELL_MAGICS = frozenset({"bash", "sh", "script", "system"})
+
+
+class Piece(NamedTuple):
+    """A part of the joined text, or of a script, and where it is from."""
+
+    start: int
+    cell: int
+    offset: int
+    """In the cell's own source."""
+
+
+class CellPlace(NamedTuple):
+    """A span within one cell."""
+
+    cell: int
+    span: Span
+
+
+class Notebook:
+    """The cells of a notebook as sources for the checks.
+
+    `cells` are (kind, source) with kind `code` or `markdown`; index 0 is the first cell.
+    """
+
+    def __init__(self, cells: Sequence[tuple[str, str]], *, path: str = "") -> None:
+        self.cells = cells
+        self._pieces: dict[int, list[Piece]] = {}
+        self.sources: list[Source] = []
+        joined, pieces, at = [], [], 0
+        for number, (kind, text) in enumerate(cells):
+            if kind != "code":
+                continue
+            python, start = self._cell(number, text, path)
+            pieces.append(Piece(at, number, start))
+            joined.append(python)
+            at += len(python) + 1
+        self.code = Code("\n".join(joined), path=path, notebook=True)
+        """All that runs as Python in the kernel, in the order of the cells."""
+        self._add(self.code, pieces)
+
+    def _add(self, source: Source, pieces: list[Piece]) -> None:
+        self.sources.append(source)
+        self._pieces[id(source)] = pieces
+
+    def _cell(self, number: int, text: str, path: str) -> tuple[str, int]:
+        """What of a cell is Python of this kernel, and where that begins; its scripts are added on the way."""
+        magic = _CELL_MAGIC.match(text)
+        if magic is None or magic["name"] in _PYTHON_MAGICS:
+            start = magic.end() if magic else 0
+            self._commands(number, text, start)
+            return _plain(text[start:]), start
+        body = magic.end()
+        name = magic["rest"].split()[-1] if magic["name"] in {"writefile", "file"} and magic["rest"].strip() else ""
+        if magic["name"] in _SHELL_MAGICS:
+            name = "cell.sh"
+        if name and (source := read_as(name, text[body:])) is not None:
+            self._add(source, [Piece(0, number, body)])
+        return "", body
+
+    def _commands(self, number: int, text: str, start: int) -> None:
+        for found in _SHELL.finditer(text, start):
+            if found["command"] is not None:
+                script, offset = found["command"], found.start("command")
+            else:
+                script, offset = f"{found['variable']}={found['value']}", found.start("variable")
+                if text[offset : offset + len(script)] != script:  # `%env X 1`: other columns
+                    continue
+            if (source := read_as("cell.sh", script)) is not None:
+                self._add(source, [Piece(0, number, offset)])
+
+    def place(self, source: Source, span: Span) -> CellPlace:
+        """Where a span of one of the sources is in the notebook."""
+        pieces = self._pieces[id(source)]
+        piece = pieces[max(bisect_right(pieces, span.start, key=lambda p: p.start) - 1, 0)]
+        shift = piece.offset - piece.start
+        length = len(self.cells[piece.cell][1])
+        return CellPlace(piece.cell, Span(min(span.start + shift, length), min(span.end + shift, length)))
+
+
+def _plain(text: str) -> str:
+    """The Python of a cell: every other line a comment of the same length."""
+    if not ("%" in text or "!" in text or "?" in text) or parse_python(text)[1]:
+        return text
+    text = _LINE_MAGIC.sub(_comment, text)
+    return _HELP.sub(lambda m: "#" + m[0][1:], text)
+
+
+def _comment(found: re.Match[str]) -> str:
+    """`x = !ls` binds a name, so that it stays an assignment; a magic becomes a comment."""
+    mark = found["mark"]
+    if mark[-2:-1] in {" ", "\t"}:
+        return f"{found['indent']}{mark[:-2]}0#"
+    return f"{found['indent']}#{mark[1:]}"
+
+
+class NotebookError(ValueError):
+    """A file that is no notebook: the text says what is wrong."""
+
+
+def parse(text: str) -> list[tuple[str, str]]:
+    """The (kind, source) of all cells of a notebook file, versions 3 and 4.
+
+    Raises:
+        NotebookError: it is no JSON or has no cells.
+
+    """
+    try:
+        notebook = json.loads(text)
+    except (ValueError, RecursionError) as error:
+        raise NotebookError(f"is no notebook: {error}") from None
+    cells = notebook.get("cells") if isinstance(notebook, dict) else None
+    if cells is None and isinstance(notebook, dict) and isinstance(notebook.get("worksheets"), list):
+        cells = [c for sheet in notebook["worksheets"] if isinstance(sheet, dict) for c in sheet.get("cells") or []]
+    if not isinstance(cells, list):
+        raise NotebookError("is no notebook: it has no list of cells")
+    return [_source(cell) for cell in cells]
+
+
+def _source(cell: Any) -> tuple[str, str]:
+    """A damaged cell counts as an empty one, so that the others keep their numbers."""
+    if not isinstance(cell, dict):
+        return "markdown", ""
+    source = cell.get("source", cell.get("input", ""))
+    if isinstance(source, list):
+        source = "".join(s for s in source if isinstance(s, str))
+    return ("code" if cell.get("cell_type") == "code" else "markdown"), source if isinstance(source, str) else ""

@@ -1,0 +1,344 @@
+"""A Python program, parsed and indexed once for all checks.
+
+One pass over the tree fills the indices (nodes by type, calls by name, what is bound to which
+name); a check then asks for what it is about and pays for that only.
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections import defaultdict
+from collections.abc import Iterator
+from functools import cached_property
+from typing import Literal, NamedTuple, TypeVar
+
+from dtdebug_taxonomy.source.names import canonical, dotted, imported
+from dtdebug_taxonomy.source.source import Source
+from dtdebug_taxonomy.source.text import Span
+from dtdebug_taxonomy.source.tolerant import parse
+
+N = TypeVar("N", bound=ast.AST)
+Scope = ast.Module | ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef | ast.Lambda
+Function = ast.FunctionDef | ast.AsyncFunctionDef
+Role = Literal["program", "library", "test"]
+
+SCOPES = (ast.Module, ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.Lambda)
+FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
+_LEAVES = frozenset({ast.Name, ast.Constant, ast.Pass, ast.Break, ast.Continue, ast.Global, ast.Nonlocal})
+_TESTS = re.compile(r"(^|/)(tests?|testing)/|(^|/)(test_[^/]*|[^/]*_test|conftest)\.py$")
+_KEEPS = frozenset({"to", "cuda", "cpu", "train", "eval", "half", "float", "bfloat16", "double", "requires_grad_"})
+"""Methods of a module that return the module itself."""
+
+
+class Binding(NamedTuple):
+    """A name or `self.attribute` that gets a value."""
+
+    node: ast.AST
+    """The statement, argument or import that binds it."""
+    value: ast.expr | None
+    """What it is bound to; None where that is not one expression."""
+    how: Literal["assign", "loop", "with", "argument", "import", "definition", "other"]
+
+
+class Code(Source):
+    """A parsed Python program."""
+
+    kind = "python"
+
+    def __init__(self, text: str, *, path: str = "", notebook: bool = False) -> None:
+        super().__init__(text, path=path)
+        self.notebook = notebook
+        """Cells of a notebook, joined."""
+        self.tree, self.whole = parse(self.text)
+        """The tree, and whether all of the text could be parsed."""
+        self.parent: dict[ast.AST, ast.AST] = {}
+        self.order: dict[ast.AST, int] = {}
+        """Position in the program: a node that stands further down has the larger number."""
+        self._by_type: dict[type, list[ast.AST]] = defaultdict(list)
+        self._index()
+        self.imports = imported([*self.nodes(ast.Import), *self.nodes(ast.ImportFrom)])
+
+    def _index(self) -> None:
+        parent, by_type, order = self.parent, self._by_type, self.order
+        stack: list[ast.AST] = [self.tree]
+        number = 0
+        while stack:
+            node = stack.pop()
+            kind = type(node)
+            by_type[kind].append(node)
+            order[node] = number
+            number += 1
+            if kind in _LEAVES:
+                continue
+            children: list[ast.AST] = []
+            for field in kind._fields:
+                value = getattr(node, field, None)
+                if type(value) is list:
+                    children += [v for v in value if isinstance(v, ast.AST)]
+                elif isinstance(value, ast.AST) and field not in {"ctx", "op"}:
+                    children.append(value)
+            for child in children:
+                parent[child] = node
+            stack += children[::-1]
+
+    # -- nodes and where they are -------------------------------------------------------------
+
+    def nodes(self, kind: type[N]) -> list[N]:
+        """All nodes of a type, in the order of the program."""
+        return self._by_type.get(kind, [])  # type: ignore[return-value]
+
+    def span(self, node: ast.AST) -> Span:
+        """Where a node stands in the text."""
+        n: ast.expr = node  # type: ignore[assignment]
+        end_line, end = n.end_lineno or n.lineno, n.end_col_offset or 0
+        return Span(self._offset(n.lineno, n.col_offset), self._offset(end_line, end))
+
+    def _offset(self, line: int, byte: int) -> int:
+        shift = 1 if line == 1 and self.text.startswith("\ufeff") else 0
+        return self.text.offset_of_byte(line, byte + 3 * shift if shift and not self.text.isascii() else byte)
+
+    def source_of(self, node: ast.AST) -> str:
+        """The text of a node as it is written."""
+        return self.cut(self.span(node))
+
+    def ancestors(self, node: ast.AST) -> Iterator[ast.AST]:
+        """The nodes around a node, innermost first."""
+        while (up := self.parent.get(node)) is not None:
+            yield up
+            node = up
+
+    def scope(self, node: ast.AST) -> Scope:
+        """The innermost function, class, lambda or module around a node."""
+        return next((a for a in self.ancestors(node) if isinstance(a, SCOPES)), self.tree)
+
+    def function(self, node: ast.AST) -> Function | None:
+        """The innermost function around a node."""
+        return next((a for a in self.ancestors(node) if isinstance(a, FUNCTIONS)), None)
+
+    def class_of(self, node: ast.AST) -> ast.ClassDef | None:
+        """The innermost class around a node."""
+        return next((a for a in self.ancestors(node) if isinstance(a, ast.ClassDef)), None)
+
+    def statement(self, node: ast.AST) -> ast.stmt:
+        """The innermost statement that a node is, or is in."""
+        while not isinstance(node, ast.stmt):
+            node = self.parent[node]
+        return node
+
+    @cached_property
+    def _by_line(self) -> dict[int, list[ast.stmt]]:
+        found: dict[int, list[ast.stmt]] = defaultdict(list)
+        for node in self.order:
+            if isinstance(node, ast.stmt):
+                found[node.lineno].append(node)
+        return found
+
+    def statements_at(self, line: int) -> list[ast.stmt]:
+        """The statements that begin on a line."""
+        return self._by_line.get(line, [])
+
+    def block(self, statement: ast.stmt) -> list[ast.stmt]:
+        """The list of statements that a statement is in."""
+        up = self.parent.get(statement)
+        for field in ("body", "orelse", "finalbody"):
+            block = getattr(up, field, None)
+            if isinstance(block, list) and statement in block:
+                return block
+        return [statement]
+
+    def inside(self, node: ast.AST, *kinds: type[N]) -> Iterator[N]:
+        """The nodes of some types below a node, nested functions included."""
+        for inner in ast.walk(node):
+            if isinstance(inner, kinds):
+                yield inner
+
+    # -- names ----------------------------------------------------------------------------------
+
+    def name(self, node: ast.AST | None) -> str:
+        """The qualified name of an expression through the imports: `dist.barrier` -> `torch.distributed.barrier`.
+
+        A root that is not imported stays as it is written (`self.model.save`); empty for what
+        is no chain of names.
+        """
+        written = dotted(node)
+        if not written:
+            return ""
+        root, dot, rest = written.partition(".")
+        return canonical(f"{self.imports.get(root, root)}{dot}{rest}")
+
+    @cached_property
+    def _calls(self) -> tuple[dict[str, list[ast.Call]], dict[str, list[ast.Call]]]:
+        by_name: dict[str, list[ast.Call]] = defaultdict(list)
+        by_last: dict[str, list[ast.Call]] = defaultdict(list)
+        for call in self.nodes(ast.Call):
+            name = self.name(call.func)
+            if name:
+                by_name[name].append(call)
+            if isinstance(call.func, ast.Attribute):
+                by_last[call.func.attr].append(call)
+        return by_name, by_last
+
+    def calls(self, *names: str) -> list[ast.Call]:
+        """Calls by qualified name, in the order of the program."""
+        by_name = self._calls[0]
+        found = [c for n in names for c in by_name.get(n, ())]
+        return sorted(found, key=self.order.__getitem__) if len(names) > 1 else found
+
+    def methods(self, *names: str) -> list[ast.Call]:
+        """Calls of something's attribute by that attribute's name: `methods("backward")`."""
+        by_last = self._calls[1]
+        found = [c for n in names for c in by_last.get(n, ())]
+        return sorted(found, key=self.order.__getitem__) if len(names) > 1 else found
+
+    def imports_any(self, *packages: str) -> bool:
+        """Whether something of one of these packages is imported."""
+        return any(n == p or n.startswith(p + ".") for n in self._imported for p in packages)
+
+    @cached_property
+    def _imported(self) -> frozenset[str]:
+        names = {alias.name for node in self.nodes(ast.Import) for alias in node.names}
+        return frozenset(names | {node.module or "" for node in self.nodes(ast.ImportFrom) if not node.level})
+
+    @property
+    def all_functions(self) -> list[Function]:
+        """All functions and methods of this file."""
+        return [*self.nodes(ast.FunctionDef), *self.nodes(ast.AsyncFunctionDef)]
+
+    @cached_property
+    def functions(self) -> dict[str, list[Function]]:
+        """Functions and methods of this file by name."""
+        found: dict[str, list[Function]] = defaultdict(list)
+        for node in self.all_functions:
+            found[node.name].append(node)
+        return found
+
+    def called(self, call: ast.Call) -> Function | None:
+        """The function of this file that a call means: `f()` or `self.f()`; None unless there is just one."""
+        func = call.func
+        if isinstance(func, ast.Name):
+            found = [f for f in self.functions.get(func.id, ()) if not isinstance(self.parent.get(f), ast.ClassDef)]
+        elif isinstance(func, ast.Attribute) and isinstance(func.value, ast.Name) and func.value.id in {"self", "cls"}:
+            home = self.class_of(call)
+            found = [f for f in self.functions.get(func.attr, ()) if self.parent.get(f) is home]
+        else:
+            return None
+        return found[0] if len(found) == 1 else None
+
+    @cached_property
+    def callers(self) -> dict[Function, list[ast.Call]]:
+        """Function of this file -> calls of it in this file."""
+        found: dict[Function, list[ast.Call]] = defaultdict(list)
+        for call in self.nodes(ast.Call):
+            if (function := self.called(call)) is not None:
+                found[function].append(call)
+        return found
+
+    # -- arguments and values -------------------------------------------------------------------
+
+    def argument(self, call: ast.Call, name: str, position: int | None = None) -> ast.expr | None:
+        """An argument by keyword or position; None where it is not given, or hidden by `*args`."""
+        for keyword in call.keywords:
+            if keyword.arg == name:
+                return keyword.value
+        if position is None or any(isinstance(a, ast.Starred) for a in call.args[: position + 1]):
+            return None
+        return call.args[position] if position < len(call.args) else None
+
+    def has_unpacking(self, call: ast.Call) -> bool:
+        """Whether arguments come by `*args` or `**kwargs`, so that a missing one can't be seen."""
+        return any(k.arg is None for k in call.keywords) or any(isinstance(a, ast.Starred) for a in call.args)
+
+    @cached_property
+    def bindings(self) -> dict[tuple[ast.AST, str], list[Binding]]:
+        """(scope, name or `self.attribute`) -> what it is bound to, in the order of the program."""
+        from dtdebug_taxonomy.source.bindings import bindings
+
+        return bindings(self)
+
+    def bound(self, node: ast.expr) -> list[Binding]:
+        """The bindings that a name or `self.attribute` can have where it stands.
+
+        Those that come before it in its own scope, the last one that is surely passed and what
+        may come after that; else all of the nearest scope around that has any.
+        """
+        from dtdebug_taxonomy.source.bindings import reaching
+
+        return reaching(self, node)
+
+    def values(self, node: ast.expr | None) -> list[ast.expr | None]:
+        """The expressions that a name can stand for here, one step back; the node itself if it is no name.
+
+        None stands for a value that can't be told, such as an argument that nothing in this file gives.
+        """
+        if node is None or not dotted(node):
+            return [node]
+        found = [b.value if b.how == "assign" else None for b in self.bound(node)]
+        return found or [None]
+
+    def made_by(self, node: ast.expr | None, depth: int = 4) -> set[str]:
+        """Qualified names of the calls that make the possible values of an expression.
+
+        "" is among them where a value is made otherwise or can't be told. Assignments are
+        followed, and methods that return the module itself (`.to()`, `.cuda()`, `.eval()`).
+        """
+        made: set[str] = set()
+        todo: list[tuple[ast.expr | None, int]] = [(node, depth)]
+        while todo:
+            value, left = todo.pop()
+            if isinstance(value, ast.Call):
+                func = value.func
+                if isinstance(func, ast.Attribute) and func.attr in _KEEPS and left:
+                    todo.append((func.value, left - 1))
+                else:
+                    made.add(self.name(func))
+            elif isinstance(value, ast.IfExp) and left:
+                todo += [(value.body, left - 1), (value.orelse, left - 1)]
+            elif value is not None and left and dotted(value):
+                todo += [(v, left - 1) for v in self.values(value) if v is not value]
+            else:
+                made.add("")
+        return made
+
+    def is_made_by(self, node: ast.expr | None, *names: str) -> bool:
+        """Whether every possible value of an expression is made by one of these calls."""
+        made = self.made_by(node)
+        return bool(made) and made <= set(names)
+
+    def constant(self, node: ast.expr | None) -> object:
+        """The constant that an expression is, a simple assignment followed; None if it is none."""
+        for _ in range(3):
+            if isinstance(node, ast.Constant):
+                return node.value
+            if node is None or not dotted(node):
+                return None
+            values = self.values(node)
+            if len(values) != 1:
+                return None
+            node = values[0]
+        return None
+
+    # -- what kind of file ------------------------------------------------------------------------
+
+    @cached_property
+    def role(self) -> Role:
+        """A program is started, a library imported: the absence of something tells only in a program."""
+        if _TESTS.search(self.path):
+            return "test"
+        if self.notebook:
+            return "program"
+        return "program" if any(_runs(s) for s in self.tree.body) else "library"
+
+
+def _runs(statement: ast.stmt) -> bool:
+    """A statement of a module that does something when the module is run."""
+    if isinstance(statement, ast.If):
+        test = statement.test
+        if isinstance(test, ast.Compare) and dotted(test.left) == "__name__":
+            return True
+        return any(_runs(s) for s in (*statement.body, *statement.orelse))
+    if isinstance(statement, ast.For | ast.While | ast.With):
+        return True
+    if isinstance(statement, ast.Expr):
+        return isinstance(statement.value, ast.Call | ast.Await)
+    return False

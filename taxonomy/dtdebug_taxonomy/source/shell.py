@@ -1,0 +1,184 @@
+"""A shell script, read for what it starts and which variables it sets; `.env` files too."""
+
+from __future__ import annotations
+
+import re
+from collections import defaultdict
+from collections.abc import Iterator
+from functools import cached_property
+
+from dtdebug_taxonomy.source.commands import Assignment, Command, Directive, Heredoc, Word
+from dtdebug_taxonomy.source.lexer import Lexer
+from dtdebug_taxonomy.source.source import Source, Variable
+from dtdebug_taxonomy.source.text import Span, Text
+
+_DIRECTIVE = re.compile(
+    r"^[ \t]*#(?P<system>SBATCH|PBS|BSUB|\$|COBALT)[ \t]+(?P<option>(?P<name>--?[\w-]+)"
+    r"(?:(?P<apart>[ \t]*=[ \t]*|[ \t]+)(?P<value>\"[^\"\r\n]*\"|[^\s#]+))?)",
+    re.MULTILINE,
+)
+_USE = re.compile(r"\$(?:([A-Za-z_]\w*)|\{([A-Za-z_]\w*)(?:\[[@*]\])?\})")
+_PASSED = {"-x": {"mpirun", "mpiexec", "orterun", "deepspeed"}, "-e": {"docker", "podman"}, "--env": {"docker", "podman"}}
+"""Options that pass `NAME=value` on to what is started, and the programs that have them."""
+_LONGEST = 400_000
+"""Characters beyond which a text is no script."""
+
+
+class Script(Source):
+    """A shell script, or the pieces of one within another file."""
+
+    kind = "shell"
+
+    def __init__(self, text: str, *, path: str = "", pieces: tuple[Span, ...] | None = None) -> None:
+        super().__init__(text, path=path)
+        self.pieces = (Span(0, len(self.text)),) if pieces is None else pieces
+        """Where in the text the shell text stands."""
+
+    @cached_property
+    def _lexed(self) -> tuple[list[Command], list[Heredoc], list[tuple[str, Span]]]:
+        runs = [Lexer(self.text, piece).run() for piece in self.pieces if piece.end - piece.start <= _LONGEST]
+        return (
+            [c for r in runs for c in r.commands],
+            [h for r in runs for h in r.heredocs],
+            [n for r in runs for n in r.reads],
+        )
+
+    @cached_property
+    def commands(self) -> tuple[Command, ...]:
+        """All commands, those in `$(...)` and in the quoted text of `bash -c` too, by place."""
+        found = list(self._lexed[0])
+        for command in self._lexed[0]:
+            names = [w.text.rsplit("/", 1)[-1] for w in command.words]
+            for at, name in enumerate(names[:-2]):
+                if name in {"bash", "sh", "zsh"} and names[at + 1].startswith("-") and names[at + 1].endswith("c"):
+                    word = command.words[at + 2]
+                    if word.is_quoted:
+                        found += Lexer(self.text, word.inner, command.depth + 1).run().commands
+        return tuple(sorted(found, key=lambda c: (c.span, c.depth)))
+
+    @property
+    def heredocs(self) -> list[Heredoc]:
+        """The texts that stand in the script."""
+        return self._lexed[1]
+
+    @cached_property
+    def directives(self) -> tuple[Directive, ...]:
+        """Options for a batch system in comments, by place."""
+        found = []
+        for match in _DIRECTIVE.finditer(self.text) if "#" in self.text else ():
+            if not any(p.start <= match.start() < p.end for p in self.pieces):
+                continue
+            value, value_span = match["value"], Span(*match.span("value"))
+            if value and value[0] == '"':
+                value, value_span = value[1:-1], Span(value_span.start + 1, value_span.end - 1)
+            system = {"$": "SGE"}.get(match["system"], match["system"])
+            found.append(
+                Directive(system, match["name"], Span(*match.span("option")), value, value_span if value else None)
+            )
+        return tuple(found)
+
+    def directive(self, *names: str) -> Directive | None:
+        """The last directive of one of these names."""
+        return next((d for d in reversed(self.directives) if d.name in names), None)
+
+    @cached_property
+    def assignments(self) -> dict[str, list[tuple[Assignment, Command]]]:
+        """Name -> where it is set, in order."""
+        found: dict[str, list[tuple[Assignment, Command]]] = defaultdict(list)
+        for command in self.commands:
+            for assignment in command.assignments:
+                found[assignment.name].append((assignment, command))
+        return found
+
+    @cached_property
+    def variables(self) -> tuple[Variable, ...]:
+        """Every variable that is set or put in."""
+        found = [_variable(a) for c in self.commands for a in c.assignments]
+        for command in self.commands:
+            found += _passed_on(self.text, command)
+        for name, span in self._lexed[2]:
+            found.append(Variable(name, span, is_set=False))
+        return tuple(sorted(found, key=lambda v: v.span))
+
+    def constant(self, name: str) -> Word | None:
+        """What a variable holds wherever it is used; None if that depends."""
+        rows = [(a, c) for a, c in self.assignments.get(name, ()) if not (c.words and c.words[0].text != "export")]
+        if len(rows) != 1:
+            return None
+        (assignment, command), *_ = rows
+        certain = not (command.branch or command.joined in {"||", "&&"} or command.depth or assignment.adds)
+        return assignment.value if certain and not assignment.items else None
+
+    def resolve(self, text: str) -> str:
+        """A text with the variables put in that the script sets to something fixed."""
+
+        def put(found: re.Match[str]) -> str:
+            value = self.constant(found[1] or found[2])
+            return value.text if value is not None and value.is_fixed else found[0]
+
+        return _USE.sub(put, text) if "$" in text else text
+
+    def expanded(self, command: Command) -> list[Word]:
+        """The words of a command, with those put in that a variable or array of the script holds."""
+        return [word for w in command.words for word in self._expand(w, 3)]
+
+    def _expand(self, word: Word, depth: int) -> Iterator[Word]:
+        use = _USE.fullmatch(word.text) if depth else None
+        name = (use[1] or use[2]) if use else ""
+        rows = self.assignments.get(name, ()) if name else ()
+        sets = [(a, c) for a, c in rows if not c.words or c.words[0].text == "export"]
+        if len(sets) != 1 or sets[0][1].branch or sets[0][0].adds:
+            yield word
+            return
+        assignment = sets[0][0]
+        if assignment.items:
+            parts = list(assignment.items)
+        elif word.is_quoted:
+            parts = [assignment.value]
+        elif assignment.value.is_quoted:
+            inner = Lexer(self.text, assignment.value.inner).run().commands
+            parts = [w for c in inner[:1] for w in c.words] if len(inner) == 1 else [word]
+        else:
+            parts = [assignment.value]
+        for part in parts:
+            yield from self._expand(part, depth - 1)
+
+
+def _variable(assignment: Assignment) -> Variable:
+    value = assignment.value
+    known = value.is_fixed and not assignment.items and not assignment.adds
+    return Variable(assignment.name, assignment.span, value.text if known else None, value.inner if known else None)
+
+
+def _passed_on(text: Text, command: Command) -> Iterator[Variable]:
+    """Variables that an option sets: `setenv A 1`, `docker run -e A=1`, `mpirun -x A=1`, `srun --export=ALL,A=1`."""
+    words = command.words
+    if command.name == "setenv" and len(words) > 1:
+        value = words[2] if len(words) > 2 else None
+        known = value is not None and value.is_fixed
+        yield Variable(words[1].text, words[1].inner, value.text if value and known else None, value and value.inner)
+    for word, following in zip(words, words[1:], strict=False):
+        if command.name in _PASSED.get(word.text, ()):
+            yield from _pairs(text, following.inner)
+    if command.name in {"srun", "sbatch"}:
+        for word in words:
+            if word.text.startswith("--export="):
+                yield from _pairs(text, Span(word.span.start + len("--export="), word.span.end))
+
+
+_PAIR = re.compile(r"(?P<name>[A-Za-z_]\w*)(?:=(?P<value>[^,\s\"']*))?")
+
+
+def _pairs(text: str, span: Span) -> Iterator[Variable]:
+    for pair in _PAIR.finditer(text, *span):
+        if pair["name"] in {"ALL", "NONE", "NIL"}:
+            continue
+        value = pair["value"]
+        known = value is not None and "$" not in value
+        yield Variable(
+            pair["name"],
+            Span(*pair.span("name")),
+            value if known else None,
+            Span(*pair.span("value")) if known else None,
+            is_set=value is not None,
+        )

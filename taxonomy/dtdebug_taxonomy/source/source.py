@@ -1,0 +1,42 @@
+"""What all readers of files give to the checks: text, kind of file, and variables that are set or read."""
+
+from __future__ import annotations
+
+from functools import cached_property
+from typing import Literal, NamedTuple
+
+from dtdebug_taxonomy.source.text import Span, Text
+
+Kind = Literal["python", "shell", "config", "requirements", "dockerfile"]
+
+
+class Variable(NamedTuple):
+    """An environment variable that a file sets or reads."""
+
+    name: str
+    span: Span
+    """Of the name, without quotes."""
+    value: str | None = None
+    """What it is set to; None where that is computed, or where it is read."""
+    value_span: Span | None = None
+    is_set: bool = True
+
+
+class Source:
+    """A file that was read but not run."""
+
+    kind: Kind
+
+    def __init__(self, text: str, *, path: str = "") -> None:
+        self.text = text if isinstance(text, Text) else Text(text)
+        self.path = path.replace("\\", "/")
+        """Empty for a buffer that was never saved, and for the cells of a notebook."""
+
+    @cached_property
+    def variables(self) -> tuple[Variable, ...]:
+        """Environment variables that are set or read here."""
+        return ()
+
+    def cut(self, span: Span) -> str:
+        """The text of a span."""
+        return self.text[span.start : span.end]

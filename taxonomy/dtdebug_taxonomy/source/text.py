@@ -1,0 +1,69 @@
+"""Text with lines as editors and Python count them, and places in it.
+
+An offset counts code points from the beginning of the text; lines and columns that are
+shown begin at 1. `str.splitlines` is no help: it cuts at form feeds and at U+2028 too.
+"""
+
+from __future__ import annotations
+
+import re
+from bisect import bisect_right
+from typing import NamedTuple, Self
+
+_END_OF_LINE = re.compile(r"\r\n|\n|\r")
+
+
+class Span(NamedTuple):
+    """A piece of a text: offsets of its first code point and of the one after its last."""
+
+    start: int
+    end: int
+
+
+class Place(NamedTuple):
+    """Line and column, both from 1, the column in code points."""
+
+    line: int
+    column: int
+
+
+class Text(str):
+    """A text that knows where its lines begin."""
+
+    __slots__ = ("starts",)
+    starts: list[int]
+
+    def __new__(cls, text: str) -> Self:
+        """Finds the lines of a text."""
+        self = super().__new__(cls, text)
+        self.starts = [0, *(m.end() for m in _END_OF_LINE.finditer(text))]
+        return self
+
+    def place(self, offset: int) -> Place:
+        """The line and column of an offset."""
+        line = bisect_right(self.starts, offset)
+        return Place(line, offset - self.starts[line - 1] + 1)
+
+    def line(self, number: int) -> str:
+        """A line by its number from 1, without its end; empty where there is none."""
+        if not 0 < number <= len(self.starts):
+            return ""
+        return self[self.starts[number - 1] : self.end_of_line(number)]
+
+    def end_of_line(self, number: int) -> int:
+        """The offset at which a line ends, before its line break."""
+        if number == len(self.starts):
+            return len(self)
+        end = self.starts[number]
+        return end - 2 if self[end - 2 : end] == "\r\n" else end - 1
+
+    def lines(self) -> list[str]:
+        """All lines without their ends."""
+        return _END_OF_LINE.split(self)
+
+    def offset_of_byte(self, line: int, byte: int) -> int:
+        """The offset of a place as `ast` gives it: line from 1, column in bytes of UTF-8 from 0."""
+        start = self.starts[line - 1]
+        if self.isascii():
+            return start + byte
+        return start + len(self.line(line).encode("utf-8", "surrogatepass")[:byte].decode("utf-8", "replace"))

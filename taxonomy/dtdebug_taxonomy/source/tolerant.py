@@ -1,0 +1,173 @@
+"""Parses Python that may be broken, as text is while it is being typed.
+
+What can't be parsed is replaced by `pass`, the smallest statement at a time, so that the
+rest keeps its line, its column and the function that it is in.
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+import warnings
+from collections.abc import Sequence
+
+_GOES_ON = re.compile(r"[)\]}]|(else|elif|except|finally)\b")
+_DECORATED = re.compile(r"@|(async\s+)?(def|class)\b")
+_STATEMENT = re.compile(
+    r"\s*(def|class|return|import|from|with|try|while|raise|assert|del|pass|break|continue)\b(?!\s*=)"
+)
+"""Words that begin a line of their own: no line inside brackets begins so."""
+_MERGE = re.compile(r"^(<{7}|={7}|>{7}|\|{7})( .*)?$", re.MULTILINE)
+_SIMPLE = "simple"
+_STRING = re.compile(
+    r"#[^\n]*"
+    r"|(?P<long>\"\"\"(?:[^\"\\]|\\.|\"(?!\"\"))*\"\"\"|'''(?:[^'\\]|\\.|'(?!''))*''')"
+    r"|\"(?:[^\"\\\n]|\\.)*\"|'(?:[^'\\\n]|\\.)*'",
+    re.DOTALL,
+)
+_LONGEST = 2_000_000
+"""Characters beyond which a text is not parsed: it is data, not a program."""
+_DEEPEST, _LONG_HEAD = 60, 200
+
+
+def parse(text: str) -> tuple[ast.Module, bool]:
+    """The tree of a program, and whether all of it could be parsed."""
+    text = text.removeprefix("\ufeff").replace("\0", " ").replace("\f", " ")
+    if len(text) > _LONGEST:
+        return ast.Module(body=[], type_ignores=[]), False
+    text = text.replace("\r\n", "\n").replace("\r", "\n")
+    whole = _try(text)
+    if whole is not None:
+        return whole, True
+    mended = _try("\n".join(_Mender(text).mended()))
+    return mended or ast.Module(body=[], type_ignores=[]), False
+
+
+def _try(text: str) -> ast.Module | None:
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            return ast.parse(text)
+    except (SyntaxError, ValueError, MemoryError, RecursionError):
+        return None
+
+
+class _Mender:
+    """Replaces the statements of one text that can't be parsed."""
+
+    def __init__(self, text: str) -> None:
+        text = _MERGE.sub("", text)
+        self.lines = text.split("\n")
+        inside = bytearray(len(self.lines) + 1)
+        bare, line, at = [], 0, 0
+        for found in _STRING.finditer(text):
+            bare += [text[at : found.start()], "\n" * (more := found[0].count("\n"))]
+            line += text.count("\n", at, found.start())
+            inside[line + 1 : line + 1 + more] = b"\1" * more
+            line, at = line + more, found.end()
+        self.bare = "".join([*bare, text[at:]]).split("\n")
+        """The lines without strings and comments."""
+        self.widths = [-1 if inside[i] else _indent(line) for i, line in enumerate(self.lines)]
+        """Indentation of the lines that can begin a statement; -1 for all others."""
+
+    def mended(self) -> list[str]:
+        """The same number of lines, of which each statement can be parsed."""
+        self._block(0, len(self.lines), 0, 0)
+        return self.lines
+
+    def _parses(self, lines: Sequence[str], indent: int) -> bool:
+        return _try("\n".join(["if 1:", *lines] if indent else lines)) is not None
+
+    def _block(self, low: int, high: int, indent: int, depth: int) -> None:
+        starts = self._starts(low, high, indent)
+        for start, end in zip(starts, [*starts[1:], high], strict=True):
+            if 0 <= self.widths[start] < indent:  # less deep than its block: no place for it without another column
+                self._drop(start, end, indent)
+            elif not self._parses(self.lines[start:end], indent):
+                self._statement(start, end, indent, depth)
+
+    def _starts(self, low: int, high: int, indent: int) -> list[int]:
+        """Where the statements of a block begin; clauses and what is decorated go with what is before."""
+        starts, decorated = [low], False
+        for i in range(low, high):
+            if not 0 <= self.widths[i] <= indent:
+                continue
+            bare = self.lines[i].lstrip()
+            if i > low and not _GOES_ON.match(bare) and not (decorated and _DECORATED.match(bare)):
+                starts.append(i)
+            decorated = bare.startswith("@")
+        return starts
+
+    def _head_end(self, head: int, end: int, indent: int) -> int:
+        """The line after a head that may go on over several lines until its brackets are closed."""
+        open_ones = 0
+        for i in range(head, min(end, head + _LONG_HEAD)):
+            line = self.bare[i]
+            if i > head and 0 <= self.widths[i] <= indent and not _GOES_ON.match(self.lines[i].lstrip()):
+                break
+            if i > head and _STATEMENT.match(line):
+                break
+            open_ones += sum(map(line.count, "([{")) - sum(map(line.count, ")]}"))
+            if open_ones <= 0:
+                return i + 1
+        return head + 1
+
+    def _statement(self, start: int, end: int, indent: int, depth: int) -> None:
+        """A statement that can't be parsed: its clauses one by one, or nothing of it."""
+        heads: list[tuple[int, int]] = []
+        for i in range(start, end):
+            if 0 <= self.widths[i] <= indent and (not heads or i >= heads[-1][1]):
+                heads.append((i, self._head_end(i, end, indent)))
+        if not heads or depth > _DEEPEST:
+            self._drop(start, end, indent)
+            return
+        before = ""
+        for (head, body), stop in zip(heads, [*(h for h, _ in heads[1:]), end], strict=True):
+            before = self._clause(head, body, stop, indent, before)
+            if before != _SIMPLE:
+                self._body(body, stop, indent, depth)
+
+    def _clause(self, head: int, body: int, end: int, indent: int, before: str) -> str:
+        """Mends the head of a clause, or a simple statement; returns the word that an `else` could belong to."""
+        words, lead = self.lines[head:body], " " * indent
+        first = self.lines[head].lstrip()
+        if first.startswith("@"):
+            if not self._parses([*words, f"{lead}def f(): pass"], indent) or not self._decorates(body, end):
+                self.lines[head:body] = [""] * (body - head)
+            return _SIMPLE
+        word = next(iter(re.findall(r"[a-z]+", first)), "")
+        deeper = any(w > indent for w in self.widths[body:end])
+        if not deeper and not self.bare[body - 1].rstrip().endswith(":"):
+            if not self._parses(words, indent):
+                self._drop(head, end, indent)
+            return _SIMPLE
+        goes_on = word in ("else", "elif") and before
+        if self._parses([*([f"{lead}if 1: pass"] if goes_on else []), *words, f"{lead} pass"], indent):
+            return word if word in ("if", "elif", "for", "while") else ""
+        self._drop(head, body, indent)
+        self.lines[head] = f"{lead}if 1:"
+        return "if"
+
+    def _decorates(self, body: int, end: int) -> bool:
+        following = next((self.lines[i].lstrip() for i in range(body, len(self.lines)) if self.widths[i] >= 0), "")
+        return bool(_DECORATED.match(following))
+
+    def _body(self, low: int, high: int, indent: int, depth: int) -> None:
+        """Mends what is under a head, which needs a statement in any case."""
+        inner = next((w for w in self.widths[low:high] if w > indent), -1)
+        if inner < 0:
+            self.lines[low - 1] += " pass"
+            return
+        self._block(low, high, inner, depth + 1)
+        if not any(_indent(line) >= 0 for line in self.lines[low:high]):
+            self.lines[low] = " " * inner + "pass"
+
+    def _drop(self, start: int, end: int, indent: int) -> None:
+        """`pass`, then as many empty lines as the statement had more."""
+        self.lines[start:end] = [" " * indent + "pass", *[""] * (end - start - 1)]
+
+
+def _indent(line: str) -> int:
+    """The width of a line's indentation; -1 for a line that holds nothing but blanks or a comment."""
+    bare = line.lstrip()
+    return -1 if not bare or bare[0] == "#" else len(line) - len(bare)

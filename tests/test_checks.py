@@ -1,0 +1,95 @@
+"""Every check reports what its bad examples mark, stays silent on the others, and its fix mends them."""
+
+import ast
+import re
+
+import pytest
+
+from dtdebug_taxonomy.checks import load
+from dtdebug_taxonomy.checks.edits import apply
+from dtdebug_taxonomy.checks.examine import examine
+from dtdebug_taxonomy.checks.settings import Settings
+from dtdebug_taxonomy.knowledge import load as knowledge
+from dtdebug_taxonomy.source.kinds import read
+
+CHECKS = list(load().values())
+SECTIONS = ("What it does", "Why is this bad", "Example", "Use instead", "Fix safety", "Known false positives")
+
+
+def _examples(kind):
+    return [
+        pytest.param(c, f, id=f"{c.folder.name}-{f.name}")
+        for c in CHECKS
+        for f in sorted(c.folder.glob(f"{kind}_*"))
+        if ".fixed." not in f.name and f.is_file()
+    ]
+
+
+def _found(check, text, path):
+    source = read(path, text)
+    assert source is not None, f"{path}: no kind of file that is read"
+    return source, [f for f in examine(source, Settings(select=(check.id,))) if f.check is check]
+
+
+def _marked(text, check):
+    return [n for n, line in enumerate(text.split("\n"), 1) if re.search(rf"(#|//) dt: .*\b{check.id}\b", line)]
+
+
+@pytest.mark.parametrize(("check", "file"), _examples("bad"))
+def test_a_bad_example_is_reported_on_just_the_marked_lines(check, file):
+    text = file.read_text(encoding="utf-8")
+
+    source, found = _found(check, text, file.name.removeprefix("bad_") if file.suffix == "" else file.name)
+
+    assert _marked(text, check) == sorted({source.text.place(f.span.start).line for f in found})
+    assert all(f.message.endswith(".") for f in found)
+
+
+@pytest.mark.parametrize(("check", "file"), [*_examples("good"), *_examples("near_miss")])
+def test_a_good_example_is_left_alone(check, file):
+    _, found = _found(check, file.read_text(encoding="utf-8"), file.name)
+
+    assert [] == found
+
+
+@pytest.mark.parametrize(("check", "file"), _examples("bad"))
+def test_a_fix_parses_silences_its_check_and_changes_nothing_else(check, file):
+    text = file.read_text(encoding="utf-8")
+    source, found = _found(check, text, file.name)
+    expected = file.with_name(f"{file.stem}.fixed{file.suffix}")
+    fixes = [f.fix for f in found if f.fix]
+    assert bool(fixes) == expected.is_file()
+    if not fixes:
+        pytest.skip("no automatic fix")
+
+    mended = apply(source.text, fixes)
+
+    assert expected.read_text(encoding="utf-8") == mended
+    assert [] == [f for f in _found(check, mended, file.name)[1] if f.fix]
+    if file.suffix == ".py":
+        ast.parse(mended)
+
+
+@pytest.mark.parametrize("check", CHECKS, ids=lambda c: c.folder.name)
+def test_a_check_is_complete(check):
+    files = {f.name for f in check.folder.iterdir()}
+    codes, patterns = knowledge().symptoms, knowledge().patterns
+
+    assert 3 <= sum(f.startswith("bad_") and ".fixed." not in f for f in files)
+    assert 3 <= sum(f.startswith("good_") for f in files)
+    assert 1 <= sum(f.startswith("near_miss_") for f in files)
+    assert all(code in codes for code in check.symptom)
+    assert check.pattern in patterns
+    assert check.reference
+    assert all(r.url.startswith("https://") for r in check.reference)
+    assert list(SECTIONS) == re.findall(r"^## (.*)$", check.page, re.MULTILINE)
+    assert not check.title.endswith(".")
+
+
+ORACLES = [c for c in CHECKS if (c.folder / "run.py").is_file()]
+
+
+@pytest.mark.ranks
+@pytest.mark.parametrize("check", ORACLES, ids=lambda c: c.folder.name)
+def test_a_run_shows_what_the_page_claims(check, run_oracle):
+    run_oracle(check)
