@@ -5,8 +5,8 @@ import shutil
 
 import pytest
 
-from dtdebug.explain import explain, index
 from dtdebug_taxonomy.diagnosis import diagnose
+from dtdebug_taxonomy.explain import explain, index
 from dtdebug_taxonomy.knowledge import HOME, load
 from dtdebug_taxonomy.scaffold import main
 from dtdebug_taxonomy.snapshot import Snapshot

@@ -98,7 +98,14 @@ def parser() -> argparse.ArgumentParser:
     report.set_defaults(run=_report)
 
     from dtdebug import cli_ranks
+    from dtdebug.check import command as check
 
+    check.add(commands)
+    lsp = commands.add_parser("lsp", help="the language server for editors")
+    lsp.add_argument("--stdio", action="store_true", help="on standard input and output (as without any option)")
+    lsp.add_argument("--tcp", action="store_true", help="on a socket of this machine")
+    lsp.add_argument("--port", type=int, default=0, metavar="N", help="with --tcp")
+    lsp.set_defaults(run=_lsp)
     cli_ranks.add(commands)
     return top
 
@@ -234,7 +241,7 @@ def _wizard(options: argparse.Namespace) -> int:
 
 
 def _explain(options: argparse.Namespace) -> int:
-    from dtdebug.explain import UnknownNameError, explain, index
+    from dtdebug_taxonomy.explain import UnknownNameError, explain, index
     from dtdebug_taxonomy.knowledge import load
 
     name = " ".join(options.name)
@@ -260,6 +267,18 @@ def _explain(options: argparse.Namespace) -> int:
         Console().print(Markdown(text))
     else:
         print(text)
+    return NOTHING
+
+
+def _lsp(options: argparse.Namespace) -> int:
+    """Becomes the language server, which is a package of its own and needs pygls."""
+    import runpy
+    from importlib.util import find_spec
+
+    if find_spec("pygls") is None:
+        raise UsageError('lsp: needs pygls: pip install "dtdebug[lsp]"')
+    sys.argv = ["dtdebug lsp", *(["--tcp", "--host", "127.0.0.1", "--port", str(options.port)] if options.tcp else [])]
+    runpy.run_module("dtdebug_lsp", run_name="__main__")
     return NOTHING
 
 

@@ -7,8 +7,8 @@ from typing import Any
 
 import msgspec
 
-from dtdebug_taxonomy.diagnosis import Advice, Diagnosis
-from dtdebug_taxonomy.render import because, headline, reason_line, to_text
+from dtdebug_taxonomy.diagnosis import Advice, Asked, Diagnosis, RankedSymptom
+from dtdebug_taxonomy.render import ECHO, because, headline, reason_line, to_text
 
 MIME = "application/vnd.dtdebug.diagnosis+json"
 LIMIT = 4_000
@@ -31,12 +31,7 @@ def bundle(d: Diagnosis) -> dict[str, Any]:
 
 def small(d: Diagnosis) -> dict[str, Any]:
     """The JSON that a notebook saves: the head of each ranking, below `LIMIT` bytes."""
-    for symptoms, reasons, advice, diff, notes in (
-        (5, 3, 3, 1_200, 2),
-        (3, 3, 2, 600, 2),
-        (2, 3, 1, 0, 2),
-        (2, 0, 0, 0, 0),
-    ):
+    for symptoms, reasons, advice, diff, notes in _SIZES:
         short = msgspec.structs.replace(
             d,
             symptoms=tuple(
@@ -69,25 +64,43 @@ def _shorter(reason: Any) -> Any:
 def to_html(d: Diagnosis) -> str:
     """Static HTML: no script, no style sheet, nothing from outside; every text is escaped."""
     parts = [f'<div class="dtdebug" style="{_STYLE}"><b>dtdebug</b>: <b>{escape(headline(d))}</b>']
+    if d.verdict == "echo":
+        parts.append(f"<div>{escape(ECHO)}</div>")
     shown = d.symptoms[: 2 if d.verdict == "apart" else 1] if d.verdict != "unknown" else ()
-    reasons = [reason_line(r) for s in shown for r in s.why[:3]]
-    if reasons:
-        parts.append(
-            f'<div>Why:</div><ul style="{_LIST}">'
-            + "".join(f"<li>{escape(r)}</li>" for r in dict.fromkeys(reasons))
-            + "</ul>"
-        )
+    parts += [_why(s, f"Why {s.code}" if len(shown) > 1 else "Why") for s in shown]
+    parts.append(_others(d, shown))
     if d.culprits:
         parts.append(f"<div>First seen on rank {', '.join(map(str, d.culprits))}.</div>")
     if d.verdict != "unknown":
         parts += [_advice(a, is_open=i == 0) for i, a in enumerate(d.advice[:3])]
     if d.question:
-        choices = "".join(f"<li>{escape(means)}</li>" for _, means in d.question.values)
-        ask = f"<summary><b>Next question</b>: {escape(d.question.ask)}</summary>"
-        parts.append(f'<details>{ask}<ul style="{_LIST}">{choices}</ul></details>')
+        parts.append(_question(d.question))
     parts += [f"<div><small>note: {escape(n)}</small></div>" for n in d.notes]
     parts.append(f"<div><small>{_FOOTER}</small></div></div>")
     return "".join(parts)
+
+
+def _why(s: RankedSymptom, label: str) -> str:
+    if not s.why:
+        return ""
+    reasons = "".join(f"<li>{escape(reason_line(r))}</li>" for r in s.why[:3])
+    return f'<div>{escape(label)} ({escape(s.band)}):</div><ul style="{_LIST}">{reasons}</ul>'
+
+
+def _others(d: Diagnosis, shown: tuple[RankedSymptom, ...]) -> str:
+    """What else may be; where too little is known, what comes nearest."""
+    rest = [s for s in d.symptoms if s not in shown and (not shown or s.band != "unlikely")][:3]
+    if not rest:
+        return ""
+    named = "; ".join(f"{s.title} ({s.code})" for s in rest)
+    return f"<div><small>{'Also possible' if shown else 'Nearest so far'}: {escape(named)}.</small></div>"
+
+
+def _question(q: Asked) -> str:
+    choices = "".join(f"<li>{escape(means)}: <code>{escape(value)}</code></li>" for value, means in q.values)
+    line = f"<div><small><code>%dtdebug answer {escape(q.key)} VALUE</code> answers it.</small></div>"
+    ask = f"<summary><b>Next question</b>: {escape(q.ask)}</summary>"
+    return f'<details>{ask}<ul style="{_LIST}">{choices}</ul>{line}</details>'
 
 
 def _advice(a: Advice, *, is_open: bool) -> str:

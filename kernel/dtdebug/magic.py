@@ -18,7 +18,8 @@ USAGE = """%dtdebug                     the wizard, with everything that was mea
 %dtdebug say TEXT            tell in plain words what you see
 %dtdebug state               all ranks: where each is, its groups, its memory, who else is on the devices
 %dtdebug hang                which rank the others wait for, and where (in a subshell while a cell hangs)
-%dtdebug explain [NAME]      a symptom code, fix pattern, evidence or observation
+%dtdebug check [PATH ...]    what will fail in distributed runs: in the cells that ran, or in files
+%dtdebug explain [NAME]      a check, symptom code, fix pattern, evidence or observation
 %dtdebug report [FILE]       a Markdown report to paste into an issue
 %dtdebug resume              the wizard where it was before the kernel was restarted
 %dtdebug off | on            nothing, or the answer, appears under failed cells
@@ -145,8 +146,14 @@ def _go_on(extension: Extension, session: Session) -> None:
     extension.publish(bundle(session.diagnosis()))
 
 
+def _check(extension: Extension, rest: list[str]) -> None:
+    from dtdebug.check import cells
+
+    print(cells.report(extension.shell.user_ns.get("In", []), rest), end="")
+
+
 def _explain(extension: Extension, rest: list[str]) -> None:
-    from dtdebug.explain import explain, index
+    from dtdebug_taxonomy.explain import explain, index
     from dtdebug_taxonomy.knowledge import load
 
     text = explain(load(), " ".join(rest)) if rest else index(load())
@@ -204,6 +211,7 @@ _VERBS: dict[str, Callable[[Extension, list[str]], None]] = {
     "say": _say,
     "state": _state,
     "hang": _hang,
+    "check": _check,
     "explain": _explain,
     "report": _report,
     "resume": _resume,

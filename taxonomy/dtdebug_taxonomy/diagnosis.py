@@ -164,6 +164,8 @@ def band(probability: float) -> Band:
 
 def _tells_failure(knowledge: Knowledge, finding: Finding) -> bool:
     """A message of a failure or of its echo; boilerplate of a launcher is an echo that names no symptom."""
+    if finding.source == "checked":  # what is wrong in the source need not be what failed
+        return False
     found = knowledge.evidence.get(finding.evidence)
     return found is not None and (found.role == "cascade" or (found.role == "root" and bool(found.symptoms)))
 

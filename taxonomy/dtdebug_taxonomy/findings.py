@@ -18,7 +18,7 @@ from dtdebug_taxonomy.model import STRENGTHS
 from dtdebug_taxonomy.snapshot import ExceptionInfo, Snapshot, walk
 from dtdebug_taxonomy.wording import said
 
-Source = Literal["answered", "measured", "exception", "printed", "said", "similar"]
+Source = Literal["answered", "measured", "exception", "printed", "said", "checked", "similar"]
 
 TRUST: dict[Source, float] = {
     "answered": 0.95,
@@ -26,6 +26,7 @@ TRUST: dict[Source, float] = {
     "exception": 0.95,
     "printed": 0.9,
     "said": 0.8,
+    "checked": 0.8,
     "similar": 0.6,
 }
 """How often a finding seen in this way is really so; the rest is as if it had not been seen."""
@@ -48,7 +49,7 @@ class Finding(msgspec.Struct, frozen=True, kw_only=True):
     """For an observation: one of these holds."""
     source: Source
     line: int = 0
-    """1-based line of the output or of the user's words; 0 where there is none."""
+    """1-based line of the output, of the user's words or of the cell; 0 where there is none."""
     words: str = ""
     """The words it was read from."""
     rank: int | None = None
@@ -89,6 +90,8 @@ def collect(knowledge: Knowledge, snapshot: Snapshot, answers: Mapping[str, str]
         note(_from_hit(hit, "said", None))
 
     for found in _ranks(knowledge, snapshot):
+        note(found)
+    for found in _checked(knowledge, snapshot.cell):
         note(found)
 
     known: dict[str, Finding] = {}
@@ -182,6 +185,22 @@ def _ranks(knowledge: Knowledge, snapshot: Snapshot) -> Iterator[Finding]:
     for text, rank in islice(raised.items(), _RAISED):
         for hit in _in_order(_matchers(knowledge).printed.hits(text)):
             yield _from_hit(hit, "exception", rank)
+
+
+def _checked(knowledge: Knowledge, cell: str) -> Iterator[Finding]:
+    """Findings by what the checks see in the source of the failed cell."""
+    by_check = {number: e.id for e in knowledge.evidence.values() for number in e.check}
+    if not cell.strip() or not by_check:
+        return
+    from dtdebug_taxonomy.checks.examine import examine
+    from dtdebug_taxonomy.checks.settings import Settings
+    from dtdebug_taxonomy.source.notebook import Notebook
+
+    code = Notebook([("code", cell)]).code
+    for hit in examine(code, Settings(select=tuple(by_check)), failed=lambda check, error: None):
+        line = code.text.place(hit.span.start).line
+        words = plain(code.text.line(line).strip())
+        yield Finding(evidence=by_check[hit.check.id], source="checked", line=line, words=words)
 
 
 class _Matchers:

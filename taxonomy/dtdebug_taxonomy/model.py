@@ -66,6 +66,8 @@ class Evidence(Record, frozen=True, kw_only=True):
     `skipped uneven` where the ranks count different numbers of batches."""
     stack: tuple[str, ...] = ()
     """Patterns on `file function` of a frame in which a culprit of that verdict stands; all verdicts if it has none."""
+    check: tuple[str, ...] = ()
+    """Ids of checks that see it in the source of the failed cell."""
     symptoms: dict[str, Strength] = {}
     cite: str = ""
     """Where the message is printed: an address, or path and function in a named release."""

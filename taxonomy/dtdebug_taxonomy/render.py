@@ -13,7 +13,7 @@ from dtdebug_taxonomy.snapshot import Snapshot
 _UNKNOWN = "Not enough is known to say what this is."
 _SITUATION, _NOTES, _SITES = 8_000, 10, 8
 """Characters of the user's words, notes, and places and records of a verdict, that a report holds."""
-_ECHO = (
+ECHO = (
     "Only an echo is seen: what is printed here comes from ranks that waited or from the launcher. Another rank failed "
     "first or never came. Look for the earliest error of every rank, and for the rank that printed nothing."
 )
@@ -39,6 +39,7 @@ def where(r: Reason) -> str:
         "exception": "the exception",
         "measured": "measured",
         "answered": "your answer",
+        "checked": f"line {r.line} of the cell",
         "similar": "the text",
     }[r.source]
     return f"rank {r.rank}, {place}" if r.rank is not None else place
@@ -65,7 +66,7 @@ def _text(d: Diagnosis, advice: int, verdict: Verdict | None) -> Iterator[str]:
         yield f"dtdebug: {plain(verdict.summary, 400)}"
     yield f"dtdebug: {headline(d)}"
     if d.verdict == "echo":
-        yield f"  {_ECHO}"
+        yield f"  {ECHO}"
     shown = d.symptoms[: 2 if d.verdict == "apart" else 1] if d.verdict != "unknown" else d.symptoms[:3]
     for s in shown:
         if len(shown) > 1:
@@ -108,7 +109,7 @@ def _markdown(d: Diagnosis, snapshot: Snapshot | None) -> Iterator[str]:
     if snapshot is not None and snapshot.verdict is not None and snapshot.verdict.kind != "none":
         yield from _verdict(snapshot.verdict)
     if d.verdict == "echo":
-        yield from (_ECHO, "")
+        yield from (ECHO, "")
     yield from ("| symptom | how likely |", "| --- | --- |")
     for s in [s for s in d.symptoms if s.band != "unlikely"] or d.symptoms[:3]:
         yield f"| {s.code} {_escape(s.title)} | {s.band} |"

@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import get_args
 
+from dtdebug_taxonomy.checks import load as load_checks
 from dtdebug_taxonomy.knowledge import STUDY, Knowledge, KnowledgeError, load
 from dtdebug_taxonomy.labs import LABS
 from dtdebug_taxonomy.matching import problem_of
@@ -112,7 +113,7 @@ def _one_evidence(knowledge: Knowledge, e: Evidence, used: bool) -> Iterator[str
         yield "id in kebab-case"
     if not _sentence(e.means):
         yield "means: one sentence, ending in '.'"
-    if not (e.text or e.exception or e.says or e.verdict or e.stack):
+    if not (e.text or e.exception or e.says or e.verdict or e.stack or e.check):
         yield "no way to see it"
     for words in e.verdict:
         kind, _, more = words.partition(" ")
@@ -124,6 +125,8 @@ def _one_evidence(knowledge: Knowledge, e: Evidence, used: bool) -> Iterator[str
         yield f"unknown symptoms {sorted(unknown)}"
     if e.text and e.symptoms and not e.cite:
         yield "cite where the message is printed"
+    if unknown := set(e.check) - set(load_checks()):
+        yield f"unknown checks {sorted(unknown)}"
     for pattern in (*e.text, *e.says, *e.stack):
         if problem := problem_of(pattern):
             yield f"pattern {pattern!r}: {problem}"

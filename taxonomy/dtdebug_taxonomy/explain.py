@@ -1,10 +1,12 @@
-"""Long explanations that need no run: a symptom, a fix pattern, an evidence, an observation, the tree."""
+"""Long explanations that need no run: a symptom, a fix pattern, an evidence, an observation, a check."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from difflib import get_close_matches
 
+from dtdebug_taxonomy.checks import Check, page_address
+from dtdebug_taxonomy.checks import load as checks
 from dtdebug_taxonomy.knowledge import STUDY, Knowledge
 from dtdebug_taxonomy.labs import cause_diff
 from dtdebug_taxonomy.model import MINUTES, Evidence, Observation, Pattern, Symptom
@@ -13,14 +15,14 @@ _STUDY_NAME = "TOSEM'23 (arXiv 2112.06222)"
 
 
 class UnknownNameError(KeyError):
-    """No symptom, pattern, evidence or observation has this name; the text suggests some."""
+    """Nothing has this name; the text suggests some that are near."""
 
     def __str__(self) -> str:
         return str(self.args[0])
 
 
 def explain(knowledge: Knowledge, name: str) -> str:
-    """The page of a symptom (by code or id), fix pattern, evidence or observation, as Markdown.
+    """The page of a symptom (by code or id), fix pattern, evidence, observation or check, as Markdown.
 
     Raises:
         UnknownNameError: nothing has this name.
@@ -39,10 +41,14 @@ def explain(knowledge: Knowledge, name: str) -> str:
         return "\n".join(_evidence(knowledge, knowledge.evidence[low]))
     if low in knowledge.observations:
         return "\n".join(_observation(knowledge.observations[low]))
+    for check in checks().values():
+        if low in (check.id.lower(), check.name):
+            return "\n".join(_check(knowledge, check))
     names = [*knowledge.symptoms, *(s.id for s in knowledge.symptoms.values()), *knowledge.patterns]
+    names += [*checks(), *(c.name for c in checks().values())]
     near = get_close_matches(wanted, [*names, *knowledge.evidence, *knowledge.observations], n=3)
     hint = f"; near: {', '.join(near)}" if near else "; `dtdebug explain` lists all"
-    raise UnknownNameError(f"{name!r} is no symptom, fix pattern, evidence or observation{hint}")
+    raise UnknownNameError(f"{name!r} is no symptom, fix pattern, evidence, observation or check{hint}")
 
 
 def index(knowledge: Knowledge) -> str:
@@ -140,3 +146,15 @@ def _observation(o: Observation) -> Iterator[str]:
         yield from ("", "```sh", o.command, "```")
     yield from ("", "Answers:")
     yield from (f"- `{v.value}`: {v.means}" for v in o.value)
+
+
+def _check(knowledge: Knowledge, c: Check) -> Iterator[str]:
+    yield f"# {c.id} {c.title} (`{c.name}`)"
+    yield ""
+    seen = "; ".join(f"{knowledge.symptoms[code].title} ({code})" for code in c.symptom)
+    yield f"What is seen when such a program runs: {seen}."
+    yield ""
+    yield c.page.strip()
+    yield from ("", "## References", "")
+    yield from (f"- {r.title}: {r.url}" for r in c.reference)
+    yield f"- This page: {page_address(c)}"

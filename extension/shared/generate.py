@@ -1,0 +1,75 @@
+"""Writes what the renderer has from Python: the JSON schema, the types, the static HTML to be compared with.
+
+Run it after a change of `dtdebug_taxonomy.diagnosis` or `dtdebug.display`; a test says when that was forgotten. What a
+notebook saves is a `Diagnosis` whose rankings are cut short, so one schema holds for both.
+"""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+import dtdebug_taxonomy
+from dtdebug.display import to_html
+from dtdebug_taxonomy.diagnosis import Diagnosis
+
+HERE = Path(__file__).parent
+SCHEMA = Path(dtdebug_taxonomy.__file__).parent / "schema" / "diagnosis.schema.json"
+TYPES = HERE / "src" / "diagnosis.ts"
+SAMPLES = HERE / "test" / "samples"
+"""Diagnoses as notebooks have saved them; beside each what the static HTML says of it."""
+
+_DIALECT = "https://json-schema.org/draft/2020-12/schema"
+_HEAD = "// Made from diagnosis.schema.json by extension/shared/generate.py: change neither by hand.\n"
+
+
+def files() -> dict[Path, str]:
+    """What is to be written where."""
+    schema = {"$schema": _DIALECT, **msgspec.json.schema(Diagnosis)}
+    pages = {
+        path.with_suffix(".html"): to_html(msgspec.json.decode(path.read_bytes(), type=Diagnosis)) + "\n"
+        for path in sorted(SAMPLES.glob("*.json"))
+    }
+    return {SCHEMA: json.dumps(schema, indent=2) + "\n", TYPES: typescript(schema), **pages}
+
+
+def typescript(schema: dict[str, Any]) -> str:
+    """One interface for each definition; a property that may be left out is optional."""
+    return _HEAD + "".join(_interface(name, each) for name, each in schema["$defs"].items())
+
+
+def _interface(name: str, schema: dict[str, Any]) -> str:
+    required = set(schema.get("required", ()))
+    rows = [
+        f"  readonly {key}{'' if key in required else '?'}: {_type(each)};\n"
+        for key, each in schema["properties"].items()
+    ]
+    return f"\n/** {schema['description']} */\nexport interface {name} {{\n{''.join(rows)}}}\n"
+
+
+def _type(schema: dict[str, Any]) -> str:
+    """The TypeScript type of the few forms that msgspec writes; another form is a KeyError."""
+    if "$ref" in schema:
+        return str(schema["$ref"]).rpartition("/")[2]
+    if "enum" in schema:
+        return " | ".join(json.dumps(value) for value in schema["enum"])
+    if "anyOf" in schema:
+        return " | ".join(_type(each) for each in schema["anyOf"])
+    if "prefixItems" in schema:
+        return f"readonly [{', '.join(_type(each) for each in schema['prefixItems'])}]"
+    if schema["type"] == "array":
+        item = _type(schema["items"])
+        return f"readonly ({item})[]" if " " in item else f"readonly {item}[]"
+    return {"boolean": "boolean", "integer": "number", "null": "null", "number": "number", "string": "string"}[
+        schema["type"]
+    ]
+
+
+if __name__ == "__main__":
+    for path, text in files().items():
+        path.parent.mkdir(exist_ok=True)
+        path.write_text(text, encoding="utf-8")
+        print(path)

@@ -1,0 +1,22 @@
+/** What the host of the card can do for its reader; a button whose action is missing is not shown. */
+export interface Actions {
+  /** Puts text on the clipboard; without it the browser is asked. */
+  copy?(text: string): void | Promise<void>;
+  /** Puts a cell with this source below the failed one; must not run it. */
+  insertCell?(source: string): void | Promise<void>;
+  /** Answers the question `key` by one of its values; may return what to tell the reader. */
+  answer?(key: string, value: string): void | string | Promise<void | string>;
+  /** The reader's word: this cause was it, or (without a cause) nothing helped. */
+  feedback?(about: Feedback): void | Promise<void>;
+}
+
+export interface Feedback {
+  readonly helped: boolean;
+  readonly symptom: string;
+  readonly cause: string;
+}
+
+/** Copies by the host's way or the browser's; rejects if neither may. */
+export async function copyText(text: string, host: Actions): Promise<void> {
+  await (host.copy ? host.copy(text) : navigator.clipboard.writeText(text));
+}

@@ -1,0 +1,189 @@
+/** The card: what was seen, why, what to change, what to answer next. */
+
+import type { Actions } from "./actions.js";
+import type { Advice, RankedSymptom, Reason } from "./diagnosis.js";
+import { diffView } from "./diff.js";
+import { attempt, button, make, part, status } from "./dom.js";
+import { questionView } from "./question.js";
+import { type Filled, type Shown, Unreadable, VERSION, read } from "./read.js";
+import { STYLE } from "./style.js";
+import { ONLY_COUNTS, UNKNOWN, place, prose, sentence } from "./words.js";
+
+/** Shows a diagnosis, whatever the data is: as a card, or as one line that says why not. Never throws. */
+export function render(data: unknown, host: Actions = {}): HTMLElement {
+  try {
+    return card(read(data), host);
+  } catch (error) {
+    const why = error instanceof Unreadable ? error.message : "this output can't be read";
+    return make("div", "dtd", style(), make("p", "dtd-problem", `dtdebug: ${why}; %dtdebug shows the last one again.`));
+  }
+}
+
+function card(d: Shown, host: Actions): HTMLElement {
+  const named = d.verdict === "unknown" ? [] : d.symptoms.slice(0, d.verdict === "apart" ? 2 : 1);
+  const folded = make("details", "dtd-card", head(d, named), make("div", "dtd-body", ...body(d, named, host)));
+  folded.open = true;
+  const root = make("div", `dtd dtd-${named[0]?.band || "unlikely"}`, style(), folded);
+  root.setAttribute("role", "region");
+  root.setAttribute("aria-label", `dtdebug: ${named.map((s) => s.title).join(" or ") || UNKNOWN}`);
+  return root;
+}
+
+/** Each card brings its style, so that it looks the same wherever it is put. */
+function style(): HTMLElement {
+  return make("style", "", STYLE);
+}
+
+/** The one line that stays when the card is folded. */
+function head(d: Shown, named: readonly Filled<RankedSymptom>[]): HTMLElement {
+  const titles = named.flatMap((s, i) => [
+    i ? make("span", "dtd-or", " or ") : null,
+    make("span", "dtd-title", s.title),
+    " ",
+    s.code ? make("code", "dtd-code", s.code) : null,
+  ]);
+  const words = [d.verdict === "apart" ? "" : named[0]?.band, VERDICT_CHIPS.get(d.verdict)];
+  return make(
+    "summary",
+    "dtd-summary",
+    make(
+      "span",
+      "",
+      make("span", "dtd-brand", "dtdebug"),
+      " ",
+      ...(named.length ? titles : [make("span", "dtd-title", UNKNOWN)]),
+      ...words.flatMap((word) => (word ? [" ", chip(word, `dtd-is-${word.replace(/\W/g, "-")}`)] : [])),
+    ),
+  );
+}
+
+const VERDICT_CHIPS = new Map([
+  ["leaning", "leaning"],
+  ["echo", "an echo"],
+]);
+
+function* body(d: Shown, named: readonly Filled<RankedSymptom>[], host: Actions): Generator<HTMLElement | null> {
+  const told = sentence(d);
+  if (d.v > VERSION) {
+    yield make("p", "dtd-soft", `A newer dtdebug wrote this (form ${d.v}): some of it may be missing here.`);
+  }
+  yield told ? make("p", "dtd-verdict", told) : null;
+  yield d.culprits.length ? culprits(d.culprits) : null;
+  for (const s of named) {
+    const label = named.length > 1 ? `Why ${s.code || s.title}${s.band && ` (${s.band})`}` : "Why";
+    yield part("dtd-why", label, s.why.length ? reasons(s.why) : null);
+  }
+  const others = d.symptoms.filter((s) => !named.includes(s) && (!named.length || s.band !== "unlikely")).slice(0, 3);
+  yield others.length ? alternatives(others, named.length ? "Also possible: " : "Nearest so far: ") : null;
+  const question = d.question ? questionView(d.question, host) : null;
+  const causes = d.verdict === "unknown" ? [] : d.advice.slice(0, 3).map((a, i) => cause(a, i === 0, host));
+  const advice = part("dtd-causes", "What may cause it", ...causes);
+  yield* d.verdict === "apart" ? [question, advice] : [advice, question]; // where an answer tells more, it comes first
+  for (const note of d.notes) {
+    yield make("p", "dtd-soft", `Note: ${note}`);
+  }
+  yield foot(d, host);
+}
+
+function culprits(ranks: readonly number[]): HTMLElement {
+  return make("p", "dtd-culprits", "First seen on ", make("strong", "", `rank ${ranks.join(", ")}`), ".");
+}
+
+function reasons(all: readonly Filled<Reason>[]): HTMLElement {
+  return make(
+    "ul",
+    "dtd-reasons",
+    ...all.slice(0, 3).map((r) => make("li", r.weight > 0 ? "" : "dtd-against", ...reason(r))),
+  );
+}
+
+/** What a finding means; below it where it was seen, and in which words. */
+function* reason(r: Filled<Reason>): Generator<Node | string> {
+  if (r.weight <= 0) {
+    yield make("em", "", "against it: ");
+  }
+  yield* prose(r.means);
+  const seen = place(r);
+  if (seen || r.words) {
+    yield make("div", "dtd-seen", seen, r.words ? make("q", "dtd-words", r.words) : null);
+  }
+}
+
+function alternatives(symptoms: readonly Filled<RankedSymptom>[], label: string): HTMLElement {
+  return make(
+    "p",
+    "dtd-soft",
+    label,
+    symptoms.map((s) => (s.code ? `${s.title} (${s.code})` : s.title)).join("; "),
+    ".",
+  );
+}
+
+function cause(a: Filled<Advice>, isFirst: boolean, host: Actions): HTMLElement {
+  const costs = [a.band, a.pattern, a.minutes ? `about ${a.minutes} min` : ""].filter(Boolean).join(" · ");
+  const because = a.because.slice(0, 2).map((r) => make("li", "", ...reason(r)));
+  const entry = make(
+    "details",
+    "dtd-cause",
+    make("summary", "", make("span", "", make("span", "dtd-cause-title", a.title), make("span", "dtd-costs", costs))),
+    a.why ? make("p", "", ...prose(a.why)) : null,
+    make("ul", "dtd-reasons", ...(because.length ? because : [make("li", "dtd-soft", ONLY_COUNTS)])),
+    a.fix ? make("p", "dtd-fix", make("strong", "", "Fix: "), ...prose(a.fix)) : null,
+    diffView(a.diff, a.title, host),
+    feedback(
+      "This was it",
+      `This was the cause: ${a.title}`,
+      { helped: true, symptom: a.symptom, cause: a.cause },
+      host,
+    ),
+  );
+  entry.open = isFirst;
+  return entry;
+}
+
+function foot(d: Shown, host: Actions): HTMLElement {
+  const said = { helped: false, symptom: d.symptoms[0]?.code ?? "", cause: "" };
+  return make(
+    "div",
+    "dtd-foot",
+    make(
+      "span",
+      "dtd-soft",
+      make("code", "", "%dtdebug"),
+      " goes on from here; ",
+      make("code", "", "%dtdebug off"),
+      " keeps quiet.",
+    ),
+    feedback("Not helpful", "This diagnosis was not helpful", said, host),
+  );
+}
+
+/** A button that gives the reader's word to the host once; null where nobody asks for it. */
+function feedback(
+  label: string,
+  description: string,
+  about: Parameters<NonNullable<Actions["feedback"]>>[0],
+  host: Actions,
+): HTMLElement | null {
+  const give = host.feedback?.bind(host);
+  if (!give) {
+    return null;
+  }
+  const told = status();
+  const press = button(
+    label,
+    () => {
+      press.disabled = true;
+      void attempt(() => give(about), told, "Thank you.", "That could not be kept.").then((kept) => {
+        press.disabled = kept;
+      });
+    },
+    description,
+  );
+  press.classList.add("dtd-quiet");
+  return make("div", "dtd-feedback", press, told);
+}
+
+function chip(text: string, name: string): HTMLElement {
+  return make("span", `dtd-chip ${name}`, text);
+}

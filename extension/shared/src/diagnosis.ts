@@ -1,0 +1,77 @@
+// Made from diagnosis.schema.json by extension/shared/generate.py: change neither by hand.
+
+/** The whole answer. All 30 symptoms and all fix patterns are ranked, best first. */
+export interface Diagnosis {
+  readonly v?: number;
+  readonly recognised: boolean;
+  readonly verdict: "apart" | "echo" | "leaning" | "settled" | "unknown";
+  readonly symptoms: readonly RankedSymptom[];
+  readonly advice: readonly Advice[];
+  readonly fix_patterns: readonly RankedPattern[];
+  readonly question?: Asked | null;
+  readonly known?: readonly Known[];
+  readonly culprits?: readonly number[];
+  readonly notes?: readonly string[];
+}
+
+/** A symptom with its probability. */
+export interface RankedSymptom {
+  readonly code: string;
+  readonly probability: number;
+  readonly id: string;
+  readonly title: string;
+  readonly band: "likely" | "possible" | "unlikely";
+  readonly why?: readonly Reason[];
+}
+
+/** One finding that speaks for (or against) a symptom or cause. */
+export interface Reason {
+  readonly evidence: string;
+  readonly means: string;
+  readonly source: string;
+  readonly weight: number;
+  readonly line?: number;
+  readonly words?: string;
+  readonly rank?: number | null;
+}
+
+/** A cause with its fix; ordered by probability over minutes. */
+export interface Advice {
+  readonly symptom: string;
+  readonly cause: string;
+  readonly title: string;
+  readonly pattern: string;
+  readonly probability: number;
+  readonly band: "likely" | "possible" | "unlikely";
+  readonly why: string;
+  readonly fix: string;
+  readonly effort: "edit" | "glance" | "hardware" | "reinstall" | "rerun" | "restart";
+  readonly minutes: number;
+  readonly diff?: string;
+  readonly because?: readonly Reason[];
+}
+
+/** A fix pattern with its probability. */
+export interface RankedPattern {
+  readonly pattern: string;
+  readonly probability: number;
+}
+
+/** The next question. */
+export interface Asked {
+  readonly key: string;
+  readonly ask: string;
+  readonly values: readonly (readonly [string, string])[];
+  readonly why: string;
+  readonly how: string;
+  readonly command: string;
+  readonly saves: number;
+}
+
+/** An observation that is known without asking, or was answered. */
+export interface Known {
+  readonly key: string;
+  readonly values: readonly string[];
+  readonly source: string;
+  readonly words?: string;
+}

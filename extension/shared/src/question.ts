@@ -1,0 +1,87 @@
+/** The next question with its answers as buttons. */
+
+import { type Actions, copyText } from "./actions.js";
+import type { Asked } from "./diagnosis.js";
+import { attempt, button, make, part, status } from "./dom.js";
+import type { Filled } from "./read.js";
+import { answerLine, prose } from "./words.js";
+
+export function questionView(asked: Filled<Asked>, host: Actions): HTMLElement | null {
+  const told = status();
+  const line = make("code", "dtd-command");
+  const choose = host.answer
+    ? answering(asked.key, host.answer.bind(host), line, told)
+    : copying(asked.key, host, line, told);
+  const choices = make("div", "dtd-choices");
+  choices.setAttribute("role", "group");
+  choices.setAttribute("aria-label", asked.ask);
+  for (const [value, means] of asked.values) {
+    if (answerLine(asked.key, value)) {
+      const choice = button(means, () => choose(value, choice, choices));
+      choice.title = value;
+      choice.setAttribute("aria-pressed", "false");
+      choices.append(choice);
+    }
+  }
+  if (!host.answer && choices.childElementCount > 0) {
+    told.textContent = "Choose an answer to copy the line that gives it; then run it in a cell.";
+  }
+  return part(
+    "dtd-question",
+    "Next question",
+    make("p", "dtd-ask", ...prose(asked.ask)),
+    asked.why ? make("p", "dtd-soft", ...prose(asked.why)) : null,
+    choices,
+    make("p", "dtd-answer", line, told),
+    asked.how || asked.command ? how(asked) : null,
+  );
+}
+
+function how(asked: Filled<Asked>): HTMLElement {
+  return make(
+    "details",
+    "dtd-how",
+    make("summary", "dtd-soft", "How to find out"),
+    asked.how ? make("p", "", ...prose(asked.how)) : null,
+    asked.command ? make("code", "dtd-command", asked.command) : null,
+  );
+}
+
+type Choose = (value: string, choice: HTMLButtonElement, choices: HTMLElement) => void;
+
+/** The host takes the answer, one at a time; the reader may choose again. */
+function answering(key: string, answer: NonNullable<Actions["answer"]>, line: HTMLElement, told: HTMLElement): Choose {
+  return (value, choice, choices) => {
+    press(choice, choices);
+    setDisabled(choices, true);
+    line.textContent = "";
+    void attempt(() => answer(key, value), told, "Sent.", "That did not arrive; this line in a cell answers it.").then(
+      (arrived) => {
+        line.textContent = arrived ? "" : answerLine(key, value);
+        setDisabled(choices, false);
+      },
+    );
+  };
+}
+
+/** Nobody takes the answer: the line that gives it is shown and copied. */
+function copying(key: string, host: Actions, line: HTMLElement, told: HTMLElement): Choose {
+  return (value, choice, choices) => {
+    press(choice, choices);
+    const command = answerLine(key, value);
+    line.textContent = command;
+    void attempt(() => copyText(command, host), told, "Copied: run it in a cell.", "Run this line in a cell.");
+  };
+}
+
+function press(choice: HTMLButtonElement, choices: HTMLElement): void {
+  for (const each of choices.querySelectorAll("button")) {
+    each.setAttribute("aria-pressed", String(each === choice));
+  }
+}
+
+function setDisabled(choices: HTMLElement, value: boolean): void {
+  for (const each of choices.querySelectorAll("button")) {
+    each.disabled = value;
+  }
+}

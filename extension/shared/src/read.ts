@@ -1,0 +1,170 @@
+/**
+ * Reads a diagnosis out of data that nobody has checked: an old or a newer form, a notebook from elsewhere.
+ * What is missing or of another type becomes empty; everything is bounded.
+ */
+
+import type { Advice, Asked, Diagnosis, RankedSymptom, Reason } from "./diagnosis.js";
+
+/** The form that is read; a newer one is shown as far as it is understood. */
+export const VERSION = 1;
+
+/** Nothing is left out any more; a word that is not among the known ones is "". */
+export type Filled<T> = T extends string ? T | "" : T extends object ? { readonly [K in keyof T]-?: Filled<T[K]> } : T;
+
+export type Shown = Pick<
+  Filled<Diagnosis>,
+  "v" | "verdict" | "symptoms" | "advice" | "question" | "culprits" | "notes"
+>;
+
+/** Thrown with one line for the reader where nothing can be shown. */
+export class Unreadable extends Error {}
+
+const MOST = { symptoms: 5, reasons: 5, advice: 5, values: 24, culprits: 64, notes: 10 };
+const LONG = 600;
+const LONGEST_DIFF = 6_000;
+const BANDS = ["likely", "possible", "unlikely"] as const;
+const VERDICTS = ["apart", "echo", "leaning", "settled", "unknown"] as const;
+const EFFORTS = ["edit", "glance", "hardware", "reinstall", "rerun", "restart"] as const;
+
+/** Control characters and those that reorder or hide text. */
+const HIDDEN =
+  /[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u180e\u200b\u200e\u200f\u2028-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb]|[\u{e0000}-\u{e0fff}]|\p{Cs}/gu;
+
+type Fields = (key: string) => unknown;
+
+/** The part of a diagnosis that is shown. */
+export function read(data: unknown): Shown {
+  const field = fields(data);
+  if (field === null) {
+    throw new Unreadable("this output holds no diagnosis");
+  }
+  const shown: Shown = {
+    v: whole(field("v")) ?? VERSION,
+    verdict: oneOf(field("verdict"), VERDICTS),
+    symptoms: list(field("symptoms"), MOST.symptoms, symptom),
+    advice: list(field("advice"), MOST.advice, advice),
+    question: question(field("question")),
+    culprits: list(field("culprits"), MOST.culprits, whole),
+    notes: list(field("notes"), MOST.notes, (each) => text(each) || null),
+  };
+  if (shown.symptoms.length === 0 && shown.advice.length === 0 && shown.question === null) {
+    const newer = shown.v > VERSION ? `a newer dtdebug wrote this output (form ${shown.v}), and it` : "this output";
+    throw new Unreadable(`${newer} holds no symptom, cause or question that can be shown`);
+  }
+  return shown;
+}
+
+function symptom(data: unknown): Filled<RankedSymptom> | null {
+  const field = fields(data);
+  const title = text(field?.("title"), 200);
+  if (field === null || title === "") {
+    return null;
+  }
+  return {
+    code: text(field("code"), 40),
+    probability: amount(field("probability")),
+    id: text(field("id"), 100),
+    title,
+    band: oneOf(field("band"), BANDS),
+    why: list(field("why"), MOST.reasons, reason),
+  };
+}
+
+function reason(data: unknown): Filled<Reason> | null {
+  const field = fields(data);
+  const means = text(field?.("means"));
+  if (field === null || means === "") {
+    return null;
+  }
+  return {
+    evidence: text(field("evidence"), 100),
+    means,
+    source: text(field("source"), 40),
+    weight: amount(field("weight")),
+    line: whole(field("line")) ?? 0,
+    words: text(field("words"), 160),
+    rank: whole(field("rank")),
+  };
+}
+
+function advice(data: unknown): Filled<Advice> | null {
+  const field = fields(data);
+  const title = text(field?.("title"), 200);
+  if (field === null || title === "") {
+    return null;
+  }
+  return {
+    symptom: text(field("symptom"), 40),
+    cause: text(field("cause"), 100),
+    title,
+    pattern: text(field("pattern"), 100),
+    probability: amount(field("probability")),
+    band: oneOf(field("band"), BANDS),
+    why: text(field("why")),
+    fix: text(field("fix")),
+    effort: oneOf(field("effort"), EFFORTS),
+    minutes: Math.max(0, amount(field("minutes"))),
+    diff: text(field("diff"), LONGEST_DIFF),
+    because: list(field("because"), MOST.reasons, reason),
+  };
+}
+
+function question(data: unknown): Filled<Asked> | null {
+  const field = fields(data);
+  const ask = text(field?.("ask"));
+  if (field === null || ask === "") {
+    return null;
+  }
+  return {
+    key: text(field("key"), 100),
+    ask,
+    values: list(field("values"), MOST.values, (pair): readonly [string, string] | null => {
+      const [value, means] = Array.isArray(pair) ? [text(pair[0], 100), text(pair[1])] : ["", ""];
+      return value === "" ? null : [value, means || value];
+    }),
+    why: text(field("why")),
+    how: text(field("how")),
+    command: text(field("command")),
+    saves: amount(field("saves")),
+  };
+}
+
+/** Access to an object's own fields; null for anything else. */
+function fields(data: unknown): Fields | null {
+  if (typeof data !== "object" || data === null || Array.isArray(data)) {
+    return null;
+  }
+  return (key) => (Object.hasOwn(data, key) ? (data as Record<string, unknown>)[key] : undefined);
+}
+
+/** The first entries that can be read; how many are looked at is bounded too. */
+function list<T>(data: unknown, most: number, one: (data: unknown) => T | null): T[] {
+  const found: T[] = [];
+  for (const each of Array.isArray(data) ? data.slice(0, 2 * most) : []) {
+    const entry = one(each);
+    if (entry !== null && found.length < most) {
+      found.push(entry);
+    }
+  }
+  return found;
+}
+
+function text(data: unknown, most = LONG): string {
+  if (typeof data !== "string") {
+    return "";
+  }
+  const clean = data.slice(0, most).replace(HIDDEN, "");
+  return data.length > most ? `${clean}…` : clean;
+}
+
+function amount(data: unknown): number {
+  return typeof data === "number" && Number.isFinite(data) ? data : 0;
+}
+
+function whole(data: unknown): number | null {
+  return Number.isSafeInteger(data) && (data as number) >= 0 ? (data as number) : null;
+}
+
+function oneOf<T extends string>(data: unknown, known: readonly T[]): T | "" {
+  return known.find((each) => each === data) ?? "";
+}

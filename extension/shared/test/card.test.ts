@@ -1,0 +1,93 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+
+import { html, named, names, sample, settle, shown } from "./dom.js";
+import { type Feedback, render } from "../src/index.js";
+
+/** Words of a text; labels and units that only the static HTML needs are left out. */
+function words(text: string): Set<string> {
+  const decoration = new Set(["because", "note", "value", "answers", "it", "why", "or"]);
+  return new Set(
+    text
+      .toLowerCase()
+      .match(/[a-z0-9_.]+/g)
+      ?.map((w) => w.replace(/^\.+|\.+$/g, ""))
+      .filter((w) => w && !decoration.has(w)),
+  );
+}
+
+for (const name of names) {
+  test(`the card of "${name}" tells every fact that the static HTML tells`, () => {
+    const card = render(sample(name));
+    const values = [...card.querySelectorAll("button")].map((each) => each.title).join(" ");
+    const told = words(`${shown(card)} ${values} answer ${(sample(name)["question"] as { key: string } | null)?.key}`);
+
+    assert.deepEqual(
+      [],
+      [...words(shown(html(name)))].filter((word) => !told.has(word)),
+    );
+  });
+}
+
+test("each verdict has its own title line", () => {
+  const line = (name: string): string => render(sample(name)).querySelector("summary")?.textContent ?? "";
+
+  assert.match(line("settled"), /D\.2\.1 likely$/);
+  assert.match(line("echo"), /an echo$/);
+  assert.match(line("leaning"), /leaning$/);
+  assert.match(line("apart"), / or /);
+  assert.match(line("unknown"), /Not enough is known/);
+});
+
+test("a card and its causes fold, the first cause is open", () => {
+  const card = render(sample("settled"));
+
+  assert.equal(true, card.querySelector<HTMLDetailsElement>(".dtd-card")?.open);
+  assert.deepEqual(
+    [true, false],
+    [...card.querySelectorAll<HTMLDetailsElement>(".dtd-cause")].map((each) => each.open),
+  );
+});
+
+test("without a host there are no buttons that need one", () => {
+  const labels = [...render(sample("settled")).querySelectorAll("button")].map((each) => each.textContent);
+
+  assert.equal(true, labels.includes("Copy"));
+  assert.deepEqual(
+    [],
+    labels.filter((label) => /insert|this was it|helpful/i.test(label ?? "")),
+  );
+});
+
+test("the reader's word goes to the host once, with the cause it is about", async () => {
+  const heard: Feedback[] = [];
+  const card = render(sample("settled"), { feedback: (about) => void heard.push(about) });
+
+  named(card, "This was it").click();
+  named(card, "Not helpful").click();
+  await settle();
+
+  assert.deepEqual(
+    [
+      { helped: true, symptom: "D.2.1", cause: "ranks-take-different-paths" },
+      { helped: false, symptom: "D.2.1", cause: "" },
+    ],
+    heard,
+  );
+  assert.equal(true, named(card, "This was it").disabled);
+});
+
+test("everything that can be used can be reached by keyboard and has a name", () => {
+  const card = render(sample("settled"), { insertCell: () => undefined, feedback: () => undefined });
+  const used = [...card.querySelectorAll("button, summary, pre, section, [role=region], [role=group]")];
+
+  assert.deepEqual(
+    [],
+    used.filter((each) => !(each.getAttribute("aria-label") ?? each.textContent)),
+  );
+  assert.deepEqual(
+    [],
+    [...card.querySelectorAll("[tabindex]")].filter((each) => each.getAttribute("tabindex") !== "0"),
+  );
+  assert.equal("0", card.querySelector("pre")?.getAttribute("tabindex"));
+});

@@ -1,0 +1,1 @@
+"""`dtdebug check`: the checks over files, folders and the cells of this notebook."""

@@ -1,0 +1,106 @@
+"""The sub-command `dtdebug check`."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+
+def add(commands: Any) -> None:
+    """Adds it to the parser of the command line."""
+    check = commands.add_parser(
+        "check",
+        help="find what will fail in distributed runs before it runs",
+        description="Reads programs, notebooks, launch scripts and configuration; runs and imports nothing of them.",
+        epilog="Exit status: 0 nothing found, 1 something found, 2 usage or unreadable input. "
+        "A comment `# dtdebug: ignore[DT101] reason` switches a finding off; [tool.dtdebug] in pyproject.toml holds "
+        "select, ignore, severity and per-file-ignores.",
+    )
+    check.add_argument("paths", nargs="*", type=Path, metavar="PATH", help="files and folders (default: this folder)")
+    check.add_argument("--format", choices=("text", "json", "sarif", "github"), default="text")
+    check.add_argument("--select", default="", metavar="IDS", help="only these: DT101,DT5,collective-under-rank-guard")
+    check.add_argument("--ignore", default="", metavar="IDS", help="not these")
+    check.add_argument("--fix", action="store_true", help="write the safe fixes into the files")
+    check.add_argument("--jobs", type=int, default=0, metavar="N", help="processes (default: one for each processor)")
+    check.add_argument("--list", action="store_true", help="list the checks and end")
+    check.set_defaults(run=_check)
+
+
+def _check(options: argparse.Namespace) -> int:
+    from dtdebug.check import formats
+    from dtdebug.check.files import UnreadableError, find
+    from dtdebug.check.results import Choice, Finding
+    from dtdebug.check.run import examine_all
+    from dtdebug.clean import clean
+    from dtdebug.cli import FOUND, NOTHING, USAGE, UsageError
+
+    choice = Choice(_ids(options.select, "--select"), _ids(options.ignore, "--ignore"), options.fix)
+    if options.jobs < 0:
+        raise UsageError(f"check --jobs {options.jobs}: 0 or more")
+    if options.list:
+        return _list()
+    named = options.paths or [Path()]
+    try:
+        paths = list(find(named))
+    except UnreadableError as error:
+        raise UsageError(f"check: {error}") from None
+    findings: list[Finding] = []
+    problems: dict[str, None] = {}
+    mended = 0
+    with _progress(len(paths)) as progress:
+        for examined in examine_all(paths, choice, options.jobs, progress):
+            findings += examined.findings
+            problems |= dict.fromkeys(examined.problems)
+            mended += examined.mended
+    if options.format == "text":
+        print(formats.text(findings, colour=sys.stdout.isatty()), end="")
+        print(formats.summary(findings, len(paths), mended), file=sys.stderr)
+    else:
+        print(formats.FORMATS[options.format](findings), end="")
+    for problem in problems:
+        print(f"dtdebug: {clean(problem)}", file=sys.stderr)
+    if any(str(path) in problem for path in named for problem in problems if path.is_file()):
+        return USAGE
+    return FOUND if findings else NOTHING
+
+
+def _ids(listed: str, option: str) -> tuple[str, ...]:
+    """Ids and names of checks, as an option lists them."""
+    from dtdebug.cli import UsageError
+    from dtdebug_taxonomy.checks import load
+
+    ids = tuple(i.strip() for i in listed.split(",") if i.strip())
+    for i in ids:
+        if not any(c.id.startswith(i) or c.name == i for c in load().values()):
+            raise UsageError(f"check {option} {i}: no such check; `dtdebug check --list` lists them")
+    return ids
+
+
+def _list() -> int:
+    from dtdebug_taxonomy.checks import load
+
+    for c in load().values():
+        fix = "safe fix" if c.safe else ""
+        print(
+            f"{c.id}  {c.severity:<11}  {','.join(c.symptom):<12}  {c.name:<44}  {c.title}{f' ({fix})' if fix else ''}"
+        )
+    return 0
+
+
+@contextmanager
+def _progress(files: int) -> Iterator[Callable[[int], None]]:
+    """A bar on a terminal, for many files."""
+    if files < 500 or not sys.stderr.isatty():
+        yield lambda _: None
+        return
+    from rich.console import Console
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+
+    columns = (TextColumn("checking"), BarColumn(), MofNCompleteColumn(), TextColumn("files"), TimeRemainingColumn())
+    with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
+        task = bar.add_task("", total=files)
+        yield lambda done: bar.update(task, completed=done)

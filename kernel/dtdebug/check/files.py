@@ -1,0 +1,111 @@
+"""Which files there are to check, and their text."""
+
+from __future__ import annotations
+
+import io
+import os
+import re
+import stat
+import tokenize
+import tomllib
+from collections.abc import Iterator, Sequence
+from functools import cache
+from pathlib import Path
+
+from dtdebug_taxonomy.checks import settings as rules
+from dtdebug_taxonomy.checks.settings import Settings
+
+LARGEST = 2_000_000
+"""Bytes beyond which a file is data, not a program."""
+_SKIPPED = frozenset({
+    "__pycache__", "node_modules", "site-packages", "dist-packages", "venv", "env", "build", "dist", "wandb", "mlruns",
+})  # fmt: skip
+"""Folders below the named ones that hold nothing of the user's own; those that begin with a dot are left out too."""
+
+
+_READ = re.compile(
+    r"(?i)\.(py|ipynb|sh|bash|sbatch|slurm|json|jsonc|ya?ml|toml|dockerfile|env)$|requirements[^/]*\.(txt|in)$"
+    r"|^(dockerfile|containerfile)[^/]*$"
+)
+"""Names of files that can be of a kind that is read; their text then decides."""
+
+
+class UnreadableError(ValueError):
+    """A file that can't be read: the text says which and why."""
+
+
+def find(paths: Sequence[Path]) -> Iterator[Path]:
+    """The files to check: those that are named, and of folders those of a kind that is read, in a steady order.
+
+    Raises:
+        UnreadableError: a named path does not exist.
+
+    """
+    for path in paths:
+        if path.is_dir():
+            yield from _below(path)
+        elif path.exists():
+            yield path
+        else:
+            raise UnreadableError(f"{path}: no such file or folder")
+
+
+def _below(folder: Path) -> Iterator[Path]:
+    """Links are not followed, so that none leads in a circle or out of the tree."""
+    try:
+        entries = sorted(os.scandir(folder), key=lambda e: e.name)
+    except OSError:
+        return
+    for entry in entries:
+        if entry.is_dir(follow_symlinks=False):
+            if entry.name not in _SKIPPED and not entry.name.startswith("."):
+                yield from _below(Path(entry.path))
+        elif _READ.search(entry.name) and entry.is_file(follow_symlinks=False):
+            yield Path(entry.path)
+
+
+def read(path: Path) -> str:
+    """The text of a file, by the encoding that a Python file declares, else UTF-8.
+
+    Raises:
+        UnreadableError: it can't be read, is no text, or is too large.
+
+    """
+    try:
+        handle = os.open(path, os.O_RDONLY | os.O_CLOEXEC | getattr(os, "O_NONBLOCK", 0))
+        with os.fdopen(handle, "rb") as file:
+            if not stat.S_ISREG(os.fstat(handle).st_mode):
+                raise UnreadableError(f"{path}: is no regular file")
+            data = file.read(LARGEST + 1)
+    except OSError as error:
+        raise UnreadableError(f"{path}: can't be read: {error.strerror}") from None
+    if len(data) > LARGEST:
+        raise UnreadableError(f"{path}: is larger than {LARGEST // 1_000_000} MB, so it is taken for data")
+    encoding = "utf-8"
+    if path.suffix == ".py" and b"coding" in data[:200]:
+        try:
+            encoding = tokenize.detect_encoding(io.BytesIO(data).readline)[0]
+        except SyntaxError:
+            raise UnreadableError(f"{path}: declares an encoding that is not known") from None
+    try:
+        return data.decode(encoding)
+    except UnicodeDecodeError as error:
+        raise UnreadableError(f"{path}: is no {encoding} text (byte {error.start}): save it as UTF-8") from None
+
+
+@cache
+def settings_of(folder: Path) -> tuple[Settings, tuple[str, ...]]:
+    """What the nearest `pyproject.toml` with `[tool.dtdebug]` says, and what is wrong with it."""
+    for home in (folder, *folder.parents):
+        file = home / "pyproject.toml"
+        if not file.is_file():
+            continue
+        try:
+            table = tomllib.loads(file.read_text(encoding="utf-8"))
+        except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
+            return Settings(), (f"{file}: {error}; the default settings hold",)
+        tool = table.get("tool")
+        if isinstance(tool, dict) and "dtdebug" in tool:
+            found, problems = rules.parse(tool["dtdebug"])
+            return found, tuple(f"{file}: [tool.dtdebug] {p}" for p in problems)
+    return Settings(), ()

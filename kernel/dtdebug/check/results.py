@@ -1,0 +1,188 @@
+"""What was found in one file, as plain data that can pass between processes."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import NamedTuple
+
+import msgspec
+
+from dtdebug.check.files import UnreadableError, read, settings_of
+from dtdebug_taxonomy.checks import Check, Severity
+from dtdebug_taxonomy.checks.edits import apply
+from dtdebug_taxonomy.checks.examine import Found, applicable, examine
+from dtdebug_taxonomy.checks.settings import Settings
+from dtdebug_taxonomy.source import kinds
+from dtdebug_taxonomy.source.notebook import Notebook, NotebookError, parse
+from dtdebug_taxonomy.source.text import Place, Span, Text
+
+_PASSES = 5
+"""How often safe fixes are applied to a text: one can make room for another."""
+
+
+class Edit(msgspec.Struct, frozen=True):
+    """A span by line and column, both from 1, the column in code points; and what takes its place."""
+
+    start: tuple[int, int]
+    end: tuple[int, int]
+    text: str
+
+
+class Fix(msgspec.Struct, frozen=True):
+    """The edits of one fix."""
+
+    title: str
+    safe: bool
+    edits: tuple[Edit, ...]
+
+
+class Finding(msgspec.Struct, frozen=True, omit_defaults=True):
+    """A finding of a check: one element of what `--format json` prints."""
+
+    id: str
+    name: str
+    path: str
+    line: int
+    """From 1; in a notebook within its cell."""
+    column: int
+    """From 1, in code points."""
+    end_line: int
+    end_column: int
+    message: str
+    severity: Severity
+    symptom: tuple[str, ...]
+    fix_pattern: str
+    """The study's own name of the class of fixes."""
+    fix: Fix | None
+    cell: int = 0
+    """Of a notebook: its cell, from 1."""
+
+
+class Examined(NamedTuple):
+    """One file after its examination."""
+
+    findings: tuple[Finding, ...] = ()
+    problems: tuple[str, ...] = ()
+    """What of it or of its settings could not be read, a line each."""
+    lines: int = 0
+    mended: int = 0
+    """Findings that safe fixes have removed."""
+
+
+class Choice(NamedTuple):
+    """What the command line says of the checks; it goes before the project's settings."""
+
+    select: tuple[str, ...] = ()
+    ignore: tuple[str, ...] = ()
+    mend: bool = False
+    """Safe fixes are written into the files."""
+
+
+def examine_file(path: Path, choice: Choice) -> Examined:
+    """The findings in a file; what can't be read becomes a problem, not an error."""
+    settings, problems = _settings(path, choice)
+    try:
+        text = read(path)
+        if path.suffix == ".ipynb":
+            return Examined(tuple(of_notebook(parse(text), str(path), settings)), problems, text.count("\n") + 1)
+        mended = 0
+        if choice.mend:
+            before = text
+            text, mended = _mended(path, before, settings)
+            if text != before:
+                path.write_text(text, encoding="utf-8", newline="")
+        return Examined(tuple(of_text(text, str(path), settings)), problems, text.count("\n") + 1, mended)
+    except UnreadableError as error:
+        return Examined((), (*problems, str(error)))
+    except NotebookError as error:
+        return Examined((), (*problems, f"{path}: {error}"))
+    except OSError as error:
+        return Examined((), (*problems, f"{path}: can't be written: {error.strerror}"))
+    except Exception as error:  # a defect of a check must not hide what the others find elsewhere
+        return Examined((), (*problems, f"{path}: a check failed itself ({type(error).__name__}: {error})"))
+
+
+def _settings(path: Path, choice: Choice) -> tuple[Settings, tuple[str, ...]]:
+    settings, problems = settings_of(path.absolute().parent)
+    if choice.select:
+        settings = settings._replace(select=choice.select, ignore=())
+    return settings._replace(ignore=(*settings.ignore, *choice.ignore)), problems
+
+
+def of_text(text: str, path: str, settings: Settings) -> list[Finding]:
+    """The findings in a text that is no notebook."""
+    found, source = _examined(text, path, settings)
+    return [_finding(f, path, source, f.span) for f in found]
+
+
+def _examined(text: str, path: str, settings: Settings) -> tuple[list[Found], Text]:
+    source = kinds.read(path, text)
+    if source is None or not applicable(source, settings):
+        return [], Text("")
+    return examine(source, settings), source.text
+
+
+def _mended(path: Path, text: str, settings: Settings) -> tuple[str, int]:
+    count = 0
+    for _ in range(_PASSES):
+        found, _ = _examined(text, str(path), settings)
+        fixes = [f.fix for f in found if f.fix is not None and f.safe]
+        after = apply(text, fixes)
+        if after == text:
+            break
+        text, count = after, count + len(fixes)
+    return text, count
+
+
+def of_notebook(cells: list[tuple[str, str]], path: str, settings: Settings) -> list[Finding]:
+    """The findings in a notebook's cells, in their order."""
+    notebook = Notebook(cells, path=path)
+    texts = {n: Text(text) for n, (_, text) in enumerate(cells)}
+    result = []
+    for source in notebook.sources:
+        for found in examine(source, settings):
+            at = notebook.place(source, found.span)
+            edits = [notebook.place(source, e.span) for e in found.fix.edits] if found.fix else []
+            if found.fix is not None and {e.cell for e in edits} <= {at.cell}:
+                moved = tuple(e._replace(span=p.span) for e, p in zip(found.fix.edits, edits, strict=True))
+                found = found._replace(fix=found.fix._replace(edits=moved))  # noqa: PLW2901 - the same, in its cell
+            else:
+                found = found._replace(fix=None)  # noqa: PLW2901 - a fix that reaches over cells is no use there
+            result.append(_finding(found, path, texts[at.cell], at.span, at.cell + 1))
+    return sorted(result, key=lambda f: (f.cell, f.line, f.column, f.id))
+
+
+def _finding(found: Found, path: str, text: Text, span: Span, cell: int = 0) -> Finding:
+    start, end = text.place(span.start), text.place(span.end)
+    return Finding(
+        id=found.check.id,
+        name=found.check.name,
+        path=path,
+        line=start.line,
+        column=start.column,
+        end_line=end.line,
+        end_column=end.column,
+        message=found.message,
+        severity=found.severity,
+        symptom=found.check.symptom,
+        fix_pattern=_pattern(found.check),
+        fix=_fix(found, text),
+        cell=cell,
+    )
+
+
+def _pattern(check: Check) -> str:
+    from dtdebug_taxonomy.knowledge import load
+
+    return load().patterns[check.pattern].name
+
+
+def _fix(found: Found, text: Text) -> Fix | None:
+    if found.fix is None:
+        return None
+
+    def place(offset: int) -> Place:
+        return text.place(offset)
+
+    edits = tuple(Edit(place(e.span.start), place(e.span.end), e.text) for e in found.fix.edits)
+    return Fix(found.fix.title, found.safe, edits)

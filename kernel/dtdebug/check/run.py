@@ -1,0 +1,80 @@
+"""Examines many files, on all processors where that pays."""
+
+from __future__ import annotations
+
+import gc
+import os
+import sys
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import ProcessPoolExecutor
+from itertools import islice
+from multiprocessing import get_context
+from pathlib import Path
+
+from dtdebug.check.results import Choice, Examined, examine_file
+
+_FEW = 64
+"""Files for which starting processes does not pay."""
+_BATCH = 32
+"""Files that a process is given at a time."""
+_COLLECT = 64
+"""Batches after which a process looks for garbage: a tree is no garbage while it is looked at."""
+
+
+def examine_all(
+    paths: Iterable[Path], choice: Choice, jobs: int = 0, progress: Callable[[int], None] = lambda _: None
+) -> Iterator[Examined]:
+    """The findings file by file, in the order of the paths; `progress` is told how many files are done.
+
+    `jobs`: processes; 0 for as many as this process may use.
+    """
+    listed = list(paths)
+    jobs = jobs or _processors()
+    if len(listed) <= _FEW or jobs == 1:
+        for done, path in enumerate(listed, 1):
+            yield examine_file(path, choice)
+            progress(done)
+        return
+    from dtdebug_taxonomy.checks import load
+    from dtdebug_taxonomy.knowledge import load as knowledge
+
+    for check in load().values():  # before the processes are made, so that they share it
+        _ = check.function
+    knowledge()
+    done = 0
+    how = "fork" if sys.platform.startswith("linux") else "spawn"
+    with ProcessPoolExecutor(jobs, mp_context=get_context(how), initializer=_begin) as pool:
+        try:
+            for batch in pool.map(_examine_batch, _batches(listed), [choice] * (len(listed) // _BATCH + 1)):
+                yield from batch
+                done += len(batch)
+                progress(done)
+        except BaseException:
+            pool.shutdown(wait=False, cancel_futures=True)
+            raise
+
+
+def _processors() -> int:
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+def _batches(paths: Sequence[Path]) -> Iterator[list[Path]]:
+    rest = iter(paths)
+    while batch := list(islice(rest, _BATCH)):
+        yield batch
+
+
+_batches_done = 0
+
+
+def _begin() -> None:
+    gc.disable()
+    gc.freeze()
+
+
+def _examine_batch(paths: Sequence[Path], choice: Choice) -> list[Examined]:
+    global _batches_done
+    _batches_done += 1
+    if _batches_done % _COLLECT == 0:
+        gc.collect()
+    return [examine_file(path, choice) for path in paths]

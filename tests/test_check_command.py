@@ -1,0 +1,281 @@
+"""`dtdebug check` and `%dtdebug check`: what they print, what they mend, and what bad input gets."""
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from dtdebug.check.cells import report
+from dtdebug.check.files import UnreadableError, find, settings_of
+from dtdebug.check.results import Choice, examine_file
+from dtdebug.check.run import examine_all
+from dtdebug.cli import main
+from dtdebug_taxonomy.checks import load
+
+IMPORT = "import torch.distributed as dist\n"
+BAD = IMPORT + "if dist.get_rank() == 0:\n    dist.barrier()\n"
+MENDABLE = """import torch
+import torch.distributed as dist
+rows = [torch.zeros(3)] * dist.get_world_size()
+dist.all_gather(rows, torch.ones(3))
+"""
+
+
+@pytest.fixture(autouse=True)
+def fresh(monkeypatch, tmp_path):
+    """Each test has its own folder, and settings are read anew."""
+    settings_of.cache_clear()
+    monkeypatch.chdir(tmp_path)
+
+
+def checked(capsys, *arguments):
+    status = main(["check", *map(str, arguments)])
+    out, err = capsys.readouterr()
+    return status, out, err
+
+
+def test_a_finding_is_one_line_and_status_1(capsys):
+    Path("t.py").write_text(BAD)
+
+    status, out, err = checked(capsys, "t.py")
+
+    assert 1 == status
+    assert out.startswith("t.py:3:5: warning DT101 barrier() runs only on rank 0")
+    assert out.endswith("[D.2.1]\n")
+    assert "1 warning in 1 file; `dtdebug explain DT101` tells more\n" == err
+
+
+def test_nothing_found_is_status_0(capsys):
+    Path("t.py").write_text("print('hello')\n")
+
+    assert (0, "", "nothing found in 1 file\n") == checked(capsys, "t.py")
+
+
+def test_json_has_lines_and_columns_from_1_in_code_points(capsys):
+    Path("t.py").write_text(
+        IMPORT + 's = "é😀"; (dist.barrier() if dist.get_rank() == 0 else None)\n', encoding="utf-8"
+    )
+
+    _, out, _ = checked(capsys, "t.py", "--format", "json")
+    (found,) = json.loads(out)
+
+    assert {
+        "id": "DT101",
+        "name": "collective-under-rank-guard",
+        "path": "t.py",
+        "line": 2,
+        "column": 12,
+        "end_line": 2,
+        "end_column": 26,
+        "severity": "warning",
+        "symptom": ["D.2.1"],
+        "fix_pattern": "fix distributed api usage",
+        "fix": None,
+    } == {k: v for k, v in found.items() if k != "message"}
+
+
+def test_a_fix_in_json_leads_to_the_mended_text(capsys):
+    Path("t.py").write_text(MENDABLE)
+
+    _, out, _ = checked(capsys, "t.py", "--format", "json", "--select", "DT401")
+    (found,) = json.loads(out)
+    (edit,) = found["fix"]["edits"]
+    lines = MENDABLE.split("\n")
+    (line, start), (_, end) = edit["start"], edit["end"]
+    lines[line - 1] = lines[line - 1][: start - 1] + edit["text"] + lines[line - 1][end - 1 :]
+
+    assert "rows = [torch.zeros(3) for _ in range(dist.get_world_size())]" == lines[2]
+
+
+def test_fix_writes_safe_fixes_and_says_how_many(capsys):
+    Path("t.py").write_bytes(MENDABLE.replace("\n", "\r\n").encode())
+
+    status, _, err = checked(capsys, "t.py", "--fix", "--select", "DT401")
+
+    assert (0, "1 mended; nothing found in 1 file\n") == (status, err)
+    assert b" for _ in range(" in Path("t.py").read_bytes()
+    assert Path("t.py").read_bytes().count(b"\r\n") == MENDABLE.count("\n")
+
+
+def test_sarif_names_each_rule_once_with_its_page(capsys):
+    Path("t.py").write_text(BAD + "    dist.barrier()\n")
+
+    _, out, _ = checked(capsys, "t.py", "--format", "sarif")
+    (run,) = json.loads(out)["runs"]
+
+    assert ["DT101"] == [r["id"] for r in run["tool"]["driver"]["rules"]]
+    assert run["tool"]["driver"]["rules"][0]["helpUri"].startswith("https://")
+    assert [3, 4] == [r["locations"][0]["physicalLocation"]["region"]["startLine"] for r in run["results"]]
+
+
+def test_github_commands_escape_what_ends_them(capsys):
+    folder = Path("a,b")
+    folder.mkdir()
+    (folder / "t.py").write_text(BAD)
+
+    _, out, _ = checked(capsys, folder, "--format", "github")
+
+    assert out.startswith("::warning file=a%2Cb/t.py,line=3,col=5,endLine=3,endColumn=19,title=DT101 ")
+    assert 1 == out.count("\n")
+
+
+@pytest.mark.parametrize(
+    "comment",
+    ["# dtdebug: ignore[DT101] all other ranks have left", "# dtdebug: ignore", "# dtdebug: ignore[DT999, DT1]"],
+)
+def test_a_comment_switches_a_finding_off(capsys, comment):
+    Path("t.py").write_text(BAD.rstrip() + f"  {comment}\n")
+
+    assert 0 == checked(capsys, "t.py")[0]
+
+
+def test_a_comment_about_another_check_changes_nothing(capsys):
+    Path("t.py").write_text(BAD.rstrip() + "  # dtdebug: ignore[DT999] no\n")
+
+    assert 1 == checked(capsys, "t.py")[0]
+
+
+def test_the_project_says_what_is_off_where_and_how_severe(capsys):
+    Path("pyproject.toml").write_text(
+        '[tool.dtdebug]\nseverity = { DT101 = "error" }\nper-file-ignores = { "tests/*" = ["DT1"] }\n'
+    )
+    Path("tests").mkdir()
+    Path("tests/t.py").write_text(BAD)
+    Path("t.py").write_text(BAD)
+
+    status, out, _ = checked(capsys, ".")
+
+    assert 1 == status
+    assert ["t.py:3:5: error DT101"] == [line.split(" barrier")[0] for line in out.splitlines()]
+
+
+def test_wrong_settings_are_told_and_the_others_hold(capsys):
+    Path("pyproject.toml").write_text(
+        '[tool.dtdebug]\nignore = ["DT101", "XX"]\ncolour = true\nseverity = { DT101 = "loud" }\n'
+    )
+    Path("t.py").write_text(BAD)
+
+    status, out, err = checked(capsys, "t.py")
+
+    assert (0, "") == (status, out)
+    for words in ("no check 'XX'", "unknown key 'colour'", "'loud' is none of error"):
+        assert words in err
+
+
+def test_a_broken_pyproject_is_told_with_its_place(capsys):
+    Path("pyproject.toml").write_text("[tool.dtdebug\n")
+    Path("t.py").write_text(BAD)
+
+    status, _, err = checked(capsys, "t.py")
+
+    assert 1 == status
+    assert "pyproject.toml" in err
+    assert "line 1" in err
+
+
+def test_cells_of_a_notebook_are_one_program(capsys):
+    cells = [{"cell_type": "code", "source": [IMPORT]}, {"cell_type": "code", "source": BAD.removeprefix(IMPORT)}]
+    Path("n.ipynb").write_text(json.dumps({"cells": cells}))
+
+    status, out, _ = checked(capsys, "n.ipynb")
+
+    assert 1 == status
+    assert out.startswith("n.ipynb:cell 2:2:5: warning DT101")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["nowhere"], "nowhere: no such file or folder"),
+        (["--select", "DT999", "."], "--select DT999: no such check"),
+        (["--jobs", "-1", "."], "0 or more"),
+    ],
+)
+def test_a_wrong_call_is_one_line_and_status_2(capsys, arguments, words):
+    status, out, err = checked(capsys, *arguments)
+
+    assert (2, "") == (status, out)
+    assert words in err
+    assert 1 == err.count("\n")
+
+
+@pytest.mark.parametrize(
+    ("name", "data", "words"),
+    [
+        ("latin.py", b"x = '\xe9'\n", "is no utf-8 text"),
+        ("strange.py", b"# coding: klingon\nx = 1\n", "encoding that is not known"),
+        ("large.py", b"#" * 2_000_001, "larger than 2 MB"),
+        ("no.ipynb", b"{", "is no notebook"),
+    ],
+)
+def test_a_file_that_cant_be_read_is_told_and_the_others_are_checked(capsys, name, data, words):
+    Path(name).write_bytes(data)
+    Path("t.py").write_text(BAD)
+
+    assert (2, True) == ((found := checked(capsys, name))[0], words in found[2])
+    status, out, err = checked(capsys, ".")
+    assert (1, True, True) == (status, "DT101" in out, words in err)
+
+
+def test_links_that_lead_in_a_circle_and_pipes_are_left_out(capsys):
+    Path("a").mkdir()
+    Path("a/t.py").write_text(BAD)
+    Path("a/loop").symlink_to("..")
+    os.mkfifo("a/pipe.py")
+
+    assert [Path("a/t.py")] == list(find([Path("a")]))
+    assert "is no regular file" in examine_file(Path("a/pipe.py"), Choice()).problems[0]
+    with pytest.raises(UnreadableError):
+        list(find([Path("a/none")]))
+
+
+def test_many_files_are_examined_in_order_by_several_processes(tmp_path):
+    paths = []
+    for number in range(150):
+        paths.append(tmp_path / f"t{number:03}.py")
+        paths[-1].write_text("x = 1\n" * (number % 7) + BAD)
+
+    done = []
+    found = list(examine_all(paths, Choice(), jobs=2, progress=done.append))
+
+    assert [str(p) for p in paths] == [f.path for e in found for f in e.findings]
+    assert 150 == done[-1]
+    assert [e.findings for e in found] == [e.findings for e in examine_all(paths, Choice(), jobs=1)]
+
+
+def test_a_defect_of_a_check_is_a_line_not_a_traceback(tmp_path, monkeypatch):
+    def broken(source):
+        raise RuntimeError("defect")
+
+    monkeypatch.setattr(type(load()["DT101"]), "function", property(lambda self: broken))
+    (tmp_path / "t.py").write_text(BAD)
+
+    assert "a check failed itself (RuntimeError: defect)" in examine_file(tmp_path / "t.py", Choice()).problems[0]
+
+
+def test_the_cells_of_this_session_are_checked_as_they_ran_last():
+    text = report(["", IMPORT, BAD.removeprefix(IMPORT), "%dtdebug check", BAD.removeprefix(IMPORT)], [])
+
+    assert text.startswith("In[4], line 2: warning DT101 barrier()")
+    assert text.endswith("1 found in 2 cells; `%dtdebug explain DT101` tells more\n")
+
+
+def test_a_fix_is_shown_as_lines_taken_away_and_added():
+    text = report(["", MENDABLE], [])
+
+    assert "    -rows = [torch.zeros(3)] * dist.get_world_size()\n" in text
+    assert "    +rows = [torch.zeros(3) for _ in range(dist.get_world_size())]\n" in text
+
+
+def test_a_reader_that_leaves_early_is_no_failure(tmp_path):
+    for number in range(3):
+        (tmp_path / f"t{number}.py").write_text(BAD * 20)
+    command = f"{sys.executable} -m dtdebug check {tmp_path} | head -1"
+
+    ended = subprocess.run(command, shell=True, capture_output=True, timeout=60, check=False)
+
+    assert 1 == ended.stdout.count(b"\n")
+    assert b"Traceback" not in ended.stderr
