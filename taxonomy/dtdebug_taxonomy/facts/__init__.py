@@ -1,0 +1,258 @@
+"""Tables of facts that change with versions: names of variables, options, keys and arguments.
+
+The JSON files are made by `tests/facts/generate.py`; the TOML files beside them are written by hand. Each table is read
+when it is first asked for.
+"""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from pathlib import Path
+from typing import Any, Literal, TypeVar
+
+import msgspec
+
+HOME = Path(__file__).parent
+
+Kind = Literal["collective", "object", "point-to-point", "group"]
+
+
+class Fact(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """Base of all entries: immutable, strict about keys."""
+
+
+class Table(Fact, frozen=True, kw_only=True):
+    """Base of all generated tables."""
+
+    source: str
+    generated_by: str
+
+
+class Lifetime(Fact, frozen=True):
+    """In which of the versions that were looked at a name exists; empty = from before, or to this day."""
+
+    since: str = ""
+    until: str = ""
+
+
+class Nccl(Table, frozen=True, kw_only=True):
+    """What NCCL reads from the environment."""
+
+    versions: tuple[str, ...]
+    variables: dict[str, Lifetime]
+    constants: tuple[str, ...]
+    """Names of the same form that are no variables (enumerators)."""
+
+
+class Meaning(Fact, frozen=True, kw_only=True):
+    """What a documented variable does, in our words."""
+
+    means: str
+    values: str = ""
+    default: str = ""
+    debugging: bool = False
+    """Meant for looking for a fault, not to be left in scripts."""
+
+
+class Read(Fact, frozen=True):
+    """Where in torch a variable is read: a file under `torch/`."""
+
+    where: str
+
+
+class Renamed(Fact, frozen=True, kw_only=True):
+    """A variable that has a new name; the old one may still work, with a warning."""
+
+    new: str
+    since: str = ""
+    url: str = ""
+
+
+class TorchEnv(Table, frozen=True, kw_only=True):
+    """What torch reads from the environment."""
+
+    variables: dict[str, Read]
+    strings: dict[str, Read]
+    """Names in torch's libraries: nearly all are variables, but that is not certain."""
+    renamed: dict[str, Renamed]
+
+
+class Option(Fact, frozen=True, kw_only=True):
+    """An option of a launcher."""
+
+    spellings: tuple[str, ...]
+    takes_value: bool = True
+    choices: tuple[str | int, ...] = ()
+    default: str = ""
+    type: str = ""
+    means: str = ""
+
+
+class Launcher(Fact, frozen=True, kw_only=True):
+    """A command that starts ranks."""
+
+    source: str
+    url: str
+    options: dict[str, Option]
+    """By the first long spelling."""
+
+    def option(self, spelling: str) -> Option | None:
+        """The option that is spelt so, if there is one."""
+        known = self.options.get(spelling)
+        return known or next((o for o in self.options.values() if spelling in o.spellings), None)
+
+
+class _Launchers(Table, frozen=True, kw_only=True):
+    launchers: dict[str, Launcher]
+
+
+class DeepSpeedKey(Fact, frozen=True, kw_only=True):
+    """A key of the DeepSpeed configuration."""
+
+    type: Literal["boolean", "integer", "number", "string", "array", "object", ""] = ""
+    default: Any = None
+    auto: bool = False
+    """Transformers or Accelerate replace "auto"; DeepSpeed alone does not."""
+    open: bool = False
+    """Keys below it are not all in the table."""
+    replaced_by: str = ""
+
+
+class DeepSpeedConfig(Table, frozen=True, kw_only=True):
+    """The DeepSpeed configuration, keys dotted."""
+
+    keys: dict[str, DeepSpeedKey]
+    removed: tuple[str, ...]
+    """Keys that this version of DeepSpeed refuses."""
+
+
+class ConfigKey(Fact, frozen=True, kw_only=True):
+    """A key of Accelerate's `default_config.yaml`."""
+
+    type: str = ""
+    default: Any = None
+
+
+class AccelerateConfig(Table, frozen=True, kw_only=True):
+    """Accelerate's configuration, keys of sections dotted."""
+
+    keys: dict[str, ConfigKey]
+
+
+class Arguments(Table, frozen=True, kw_only=True):
+    """The arguments of one class over its versions."""
+
+    versions: tuple[str, ...]
+    arguments: dict[str, Lifetime]
+
+
+class Replacement(Fact, frozen=True, kw_only=True):
+    """What to write instead of a removed argument, and where that is said."""
+
+    use: str
+    url: str
+    removed: str = ""
+    """The exact version without it, where a table knows only which of those looked at had it last."""
+
+
+class NnModule(Table, frozen=True, kw_only=True):
+    """Public attributes of `torch.nn.Module`, and what each wrapper has besides."""
+
+    module: tuple[str, ...]
+    wrappers: dict[str, tuple[str, ...]]
+
+
+class Function(Fact, frozen=True, kw_only=True):
+    """A function of torch.distributed that talks to other ranks, or makes groups of them."""
+
+    kind: Kind
+    parameters: tuple[str, ...]
+    """Those that may be given by position."""
+    required: int = 0
+    """So many of the first parameters have no default."""
+    keyword_only: tuple[str, ...] = ()
+    async_op: bool = False
+
+
+class TorchDistributed(Table, frozen=True, kw_only=True):
+    """The functions of torch.distributed."""
+
+    functions: dict[str, Function]
+
+
+T = TypeVar("T")
+
+
+def _json(name: str, kind: type[T]) -> T:
+    return msgspec.json.decode((HOME / f"{name}.json").read_bytes(), type=kind)
+
+
+def _toml(name: str, kind: type[T]) -> T:
+    return msgspec.toml.decode((HOME / f"{name}.toml").read_bytes(), type=kind)
+
+
+@lru_cache(maxsize=1)
+def nccl() -> Nccl:
+    """The variables of NCCL, by version."""
+    return _json("nccl", Nccl)
+
+
+@lru_cache(maxsize=1)
+def nccl_meanings() -> dict[str, Meaning]:
+    """What the documented variables of NCCL do."""
+    return _toml("nccl_meanings", dict[str, Meaning])
+
+
+@lru_cache(maxsize=1)
+def torch_env() -> TorchEnv:
+    """The variables of torch, and renamed ones."""
+    return _json("torch_env", TorchEnv)
+
+
+@lru_cache(maxsize=1)
+def launchers() -> dict[str, Launcher]:
+    """The launchers: torchrun, deepspeed, accelerate launch, horovodrun, srun, sbatch."""
+    made = _json("torchrun", _Launchers).launchers | _json("launchers", _Launchers).launchers
+    return made | _toml("slurm", dict[str, Launcher])
+
+
+@lru_cache(maxsize=1)
+def deepspeed_config() -> DeepSpeedConfig:
+    """The keys of the DeepSpeed configuration."""
+    return _json("deepspeed_config", DeepSpeedConfig)
+
+
+@lru_cache(maxsize=1)
+def accelerate_config() -> AccelerateConfig:
+    """The keys of Accelerate's configuration."""
+    return _json("accelerate_config", AccelerateConfig)
+
+
+@lru_cache(maxsize=1)
+def lightning_trainer() -> Arguments:
+    """The arguments of Lightning's `Trainer`."""
+    return _json("lightning_trainer", Arguments)
+
+
+@lru_cache(maxsize=1)
+def transformers_arguments() -> Arguments:
+    """The arguments of Transformers' `TrainingArguments` that concern distribution."""
+    return _json("transformers_arguments", Arguments)
+
+
+@lru_cache(maxsize=1)
+def replacements() -> dict[str, dict[str, Replacement]]:
+    """Table name (`lightning_trainer`, `transformers_arguments`) -> removed argument -> what to write instead."""
+    return _toml("replacements", dict[str, dict[str, Replacement]])
+
+
+@lru_cache(maxsize=1)
+def nn_module() -> NnModule:
+    """Attributes of modules and wrappers."""
+    return _json("nn_module", NnModule)
+
+
+@lru_cache(maxsize=1)
+def torch_distributed() -> TorchDistributed:
+    """The functions of torch.distributed."""
+    return _json("torch_distributed", TorchDistributed)

@@ -1,0 +1,177 @@
+"""Hovers: every text is complete and short, is found by its names, and takes its figures from the knowledge."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+
+from dtdebug_taxonomy import facts, hovers
+from dtdebug_taxonomy.knowledge import STUDY, load
+
+KNOWLEDGE = load()
+KINDS = ("python", "environment", "deepspeed", "option")
+ENTRIES = [(kind, e) for kind in KINDS for e in dict.fromkeys(hovers.entries(kind).values())]
+
+
+@pytest.mark.parametrize(("kind", "entry"), ENTRIES, ids=lambda v: v if isinstance(v, str) else v.name)
+def test_a_text_is_complete_and_short(kind, entry):
+    """Sentences end, symptoms exist, the page is an address, and the hover has at most 25 lines."""
+    shown = hovers.hover(entry.name, KNOWLEDGE, kind)
+
+    assert shown is not None
+    assert len(shown.splitlines()) <= 25
+    assert entry.is_.endswith(".")
+    assert entry.wrong[-1] in '."'
+    assert 1 <= len(entry.check) <= 5
+    assert entry.symptoms
+    assert all(code in KNOWLEDGE.symptoms for code in entry.symptoms)
+    assert entry.page.startswith("https://")
+    assert "<" not in shown
+
+
+@pytest.mark.parametrize(("kind", "entry"), ENTRIES, ids=lambda v: v if isinstance(v, str) else v.name)
+def test_a_text_names_no_figures_of_the_study(kind, entry):
+    """Figures come from the knowledge, so that they cannot go stale in a text."""
+    words = " ".join((entry.is_, entry.wrong, *entry.check))
+
+    assert not re.search(r"\b\d+ of \d+\b|faults", words)
+
+
+def test_names_and_aliases_belong_to_one_text_each():
+    """No name is claimed by two texts of a kind."""
+    for kind in KINDS:
+        claimed = [n for e in dict.fromkeys(hovers.entries(kind).values()) for n in (e.name, *e.aliases)]
+        assert [] == sorted({n for n in claimed if claimed.count(n) > 1})
+
+
+def test_enough_is_covered():
+    """Sixty Python names, forty DeepSpeed keys, the launch options of torchrun and Slurm."""
+    count = {kind: len(set(hovers.entries(kind).values())) for kind in KINDS}
+
+    assert count["python"] >= 60
+    assert count["deepspeed"] >= 40
+    assert count["environment"] >= 30
+    assert count["option"] >= 30
+
+
+def test_keys_and_options_with_a_text_exist():
+    """A text for a key or option that the facts do not know would be about nothing."""
+    table = facts.deepspeed_config()
+    assert [] == [k for k in hovers.entries("deepspeed") if k not in table.keys]
+    for entry in set(hovers.entries("option").values()):
+        for name in (entry.name, *entry.aliases):
+            command, _, flag = name.rpartition(" ")
+            assert facts.launchers()[command].option(flag) is not None, name
+
+
+@pytest.mark.parametrize(
+    ("pointed_at", "entry"),
+    [
+        ("torch.distributed.all_reduce", "torch.distributed.all_reduce"),
+        ("dist.all_reduce", "torch.distributed.all_reduce"),
+        ("c10d.all_reduce", "torch.distributed.all_reduce"),
+        ("all_reduce", "torch.distributed.all_reduce"),
+        ("dist.send", "torch.distributed.send"),
+        ("DDP", "torch.nn.parallel.DistributedDataParallel"),
+        ("nn.parallel.DistributedDataParallel", "torch.nn.parallel.DistributedDataParallel"),
+        ("self.accelerator.gather_for_metrics", "accelerate.Accelerator.gather_for_metrics"),
+        ("train_sampler.set_epoch", "torch.utils.data.distributed.DistributedSampler.set_epoch"),
+        ("tf.distribute.MultiWorkerMirroredStrategy", "tensorflow.distribute.MultiWorkerMirroredStrategy"),
+        ("MASTER_ADDR", "MASTER_ADDR"),
+        ("PYTORCH_ALLOC_CONF", "PYTORCH_CUDA_ALLOC_CONF"),
+        ("zero_optimization.stage", "zero_optimization.stage"),
+        ("torchrun --nproc_per_node", "torchrun --nproc-per-node"),
+        ("torchrun --nproc-per-node=8", "torchrun --nproc-per-node"),
+        ("python -m torch.distributed.launch --nnodes", "torchrun --nnodes"),
+        ("--rdzv-endpoint", "torchrun --rdzv-endpoint"),
+        ("#SBATCH -N", "sbatch --nodes"),
+        ("srun --ntasks-per-node", "sbatch --ntasks-per-node"),
+        ("accelerate launch --num-processes", "accelerate launch --num_processes"),
+        ("horovodrun -np", "horovodrun -np"),
+    ],
+)
+def test_a_name_is_found_as_programs_write_it(pointed_at, entry):
+    """Qualified, imported under another name, in either spelling, with a value."""
+    found = hovers.look_up(pointed_at)
+
+    assert found is not None
+    assert found.entry is not None
+    assert entry == found.entry.name
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "send",
+        "load",
+        "loss.backward",
+        "optimizer.step",
+        "",
+        "MY_VARIABLE",
+        "torchrun --frobnicate",
+        "NCCL_ALL",
+        "--",
+        ".",
+    ],
+)
+def test_nothing_is_shown_for_what_may_be_something_else(name):
+    """Common words, unknown names and constants of NCCL have no hover."""
+    assert hovers.hover(name, KNOWLEDGE) is None
+
+
+@pytest.mark.parametrize(
+    ("name", "told"),
+    [
+        ("NCCL_NVLS_ENABLE", "NVLink"),
+        ("NCCL_WORK_FIFO_DEPTH", "to 2.21.5"),
+        ("NCCL_TREE_THRESHOLD", "do not read it"),
+        ("NCCL_ASYNC_ERROR_HANDLING", "TORCH_NCCL_ASYNC_ERROR_HANDLING` since 2.2"),
+        ("TORCH_NCCL_RETHROW_CUDA_ERRORS", "reads it"),
+        ("zero_optimization.cpu_offload", "offload_optimizer"),
+        ("compression_training", "refuses it"),
+        ("train_batch_size", '"auto" is filled in'),
+        ("torchrun --start-method", "spawn, fork, forkserver"),
+        ("sbatch --array", "many jobs"),
+    ],
+)
+def test_facts_of_versions_are_told_with_or_without_a_text(name, told):
+    """What the tables know about a name stands in its hover."""
+    assert told in (hovers.hover(name, KNOWLEDGE) or "")
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_every_name_has_more_to_show_than_itself(kind):
+    """Below the name stands a text or a fact, not only a link."""
+    for name in hovers.names(kind):
+        title, *rest = (hovers.hover(name, KNOWLEDGE, kind) or "").splitlines()
+        assert name in title
+        assert [line for line in rest if line and not line.startswith("[Documentation]")], name
+
+
+def test_figures_come_from_the_knowledge():
+    """Faults of the symptom, all faults, and the two patterns that mended most of them."""
+    counts = KNOWLEDGE.symptoms["D.2.1"].counts[STUDY]
+    total = sum(s.counts[STUDY].faults for s in KNOWLEDGE.symptoms.values())
+    pattern, most = max(counts.fix_patterns.items(), key=lambda p: p[1])
+
+    shown = hovers.hover("torch.distributed.all_reduce", KNOWLEDGE) or ""
+
+    assert f"(D.2.1): {counts.faults} of {total} faults; most often mended by {pattern} ({most})" in shown
+
+
+def test_a_symptom_without_counts_has_no_figures():
+    """Symptoms of our own show their title alone."""
+    for code, symptom in KNOWLEDGE.symptoms.items():
+        assert (symptom.counts[STUDY].faults > 0) == (" faults" in hovers.figures(code, KNOWLEDGE))
+
+
+def test_names_for_completion_hold_texts_and_facts():
+    """All names of a kind, sorted."""
+    environment = hovers.names("environment")
+
+    assert list(environment) == sorted(environment)
+    assert {"NCCL_ALGO", "RANK", "GLOO_SOCKET_IFNAME", "TORCH_FR_BUFFER_SIZE"} <= set(environment)
+    assert "zero_optimization.stage" in hovers.names("deepspeed")
+    assert "sbatch --nodes" in hovers.names("option")
+    assert "deepspeed.initialize" in hovers.names("python")
