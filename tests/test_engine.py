@@ -147,3 +147,24 @@ def test_the_tree_is_derived_from_the_same_policy():
 
     assert first is not None
     assert f"[{first.key}]" in tree(KNOWLEDGE, 1).splitlines()[0]
+
+
+def test_what_a_check_sees_in_the_failed_cell_counts_for_its_cause(knowledge):
+    """The source tells which of the causes of an echo it is; alone it is no failure."""
+    cell = (
+        "import torch.distributed as dist\n"
+        "def train(x):\n"
+        "    if dist.get_rank() == 0:\n"
+        "        dist.all_reduce(x)\n"
+        "train(x)\n"
+    )
+    timeout = ExceptionInfo(type="RuntimeError", message="Timed out waiting 1800000ms for recv operation to complete")
+
+    with_source = diagnose(knowledge, Snapshot(cell=cell, exception=timeout))
+    without = diagnose(knowledge, Snapshot(exception=timeout))
+    alone = diagnose(knowledge, Snapshot(cell=cell, exception=ExceptionInfo(type="NameError", message="name 'x'")))
+
+    assert "collective-under-rank-guard" == with_source.advice[0].cause
+    assert with_source.advice[0].probability > without.advice[0].probability
+    assert ("checked", 4) in {(r.source, r.line) for r in with_source.advice[0].because}
+    assert not alone.recognised
