@@ -10,7 +10,7 @@ from dtdebug_taxonomy import engine, questions
 from dtdebug_taxonomy.diagnosis import diagnose
 from dtdebug_taxonomy.findings import Finding, collect, likelihood_ratios
 from dtdebug_taxonomy.knowledge import load
-from dtdebug_taxonomy.snapshot import Snapshot
+from dtdebug_taxonomy.snapshot import ExceptionInfo, Snapshot
 from dtdebug_taxonomy.tree import tree
 
 KNOWLEDGE = load()
@@ -149,7 +149,7 @@ def test_the_tree_is_derived_from_the_same_policy():
     assert f"[{first.key}]" in tree(KNOWLEDGE, 1).splitlines()[0]
 
 
-def test_what_a_check_sees_in_the_failed_cell_counts_for_its_cause(knowledge):
+def test_what_a_check_sees_in_the_failed_cell_counts_for_its_cause():
     """The source tells which of the causes of an echo it is; alone it is no failure."""
     cell = (
         "import torch.distributed as dist\n"
@@ -160,9 +160,9 @@ def test_what_a_check_sees_in_the_failed_cell_counts_for_its_cause(knowledge):
     )
     timeout = ExceptionInfo(type="RuntimeError", message="Timed out waiting 1800000ms for recv operation to complete")
 
-    with_source = diagnose(knowledge, Snapshot(cell=cell, exception=timeout))
-    without = diagnose(knowledge, Snapshot(exception=timeout))
-    alone = diagnose(knowledge, Snapshot(cell=cell, exception=ExceptionInfo(type="NameError", message="name 'x'")))
+    with_source = diagnose(load(), Snapshot(cell=cell, exception=timeout))
+    without = diagnose(load(), Snapshot(exception=timeout))
+    alone = diagnose(load(), Snapshot(cell=cell, exception=ExceptionInfo(type="NameError", message="name 'x'")))
 
     assert "collective-under-rank-guard" == with_source.advice[0].cause
     assert with_source.advice[0].probability > without.advice[0].probability
