@@ -8,12 +8,13 @@ BIN := $(VENV)/bin
 CASES ?= tests/cases/fresh.jsonl
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
-.PHONY: demo test check tidy lint types layers accuracy bench symptom debian-base debian-browser clean
+.PHONY: demo test check tidy lint types layers accuracy bench symptom check-rule extension card vsix code-server
+.PHONY: debian-base debian-browser debian-editors clean
 
 demo: $(VENV)/.ready ## the main job on a real failing multi-process run
 	$(BIN)/python docs/demo.py
 
-test: $(VENV)/.ready debian-browser check ## everything that CI checks
+test: $(VENV)/.ready debian-browser debian-editors check extension code-server ## everything that CI checks
 	$(BIN)/python -m pytest
 
 check: $(VENV)/.ready lint types layers tidy
@@ -36,9 +37,29 @@ accuracy: $(VENV)/.ready ## figures on rated cases: make accuracy CASES=FILE.jso
 
 bench: $(VENV)/.ready ## time and memory, printed
 	$(BIN)/python benchmarks/cost.py
+	$(BIN)/python benchmarks/editor.py
+	$(BIN)/python benchmarks/check.py
 
 symptom: $(VENV)/.ready ## make symptom NAME=what-is-seen: files for a new symptom
 	$(BIN)/python -m dtdebug_taxonomy.scaffold "$(NAME)"
+
+check-rule: $(VENV)/.ready ## make check-rule NAME=what-is-wrong GROUP=5: the folder of a new check
+	$(BIN)/python -m dtdebug_taxonomy.scaffold_check "$(NAME)" "$(GROUP)"
+
+extension: card vsix ## all that is written in TypeScript, checked and built
+
+card: code-server ## the card of a diagnosis that notebooks show
+	cd extension/shared && $(NPM_CI) && npm test --silent
+
+vsix: code-server ## the VS Code extension: extension/vscode/build/dtdebug-VERSION.vsix
+	cd extension/vscode && $(NPM_CI) && npm run --silent types && npm test --silent && npm run --silent package
+
+# Installs what the lock file names, unless it is there.
+NPM_CI = export PATH="$(CURDIR)/build/code-server/bin:$$PATH" && \
+	{ cmp --silent package-lock.json node_modules/.installed || { npm ci --loglevel=error --no-audit --no-fund && cp package-lock.json node_modules/.installed; }; }
+
+code-server: $(VENV)/.ready debian-editors ## a real VS Code for the tests of editors, in build/code-server (300 MB, once)
+	sh tests/editors/install_code_server.sh build/code-server $(BIN)/python
 
 $(VENV)/.ready: pyproject.toml | debian-base
 	@echo "== virtual environment in $(VENV): dtdebug, its tools, $(TORCH)"
@@ -54,6 +75,9 @@ debian-base:
 
 debian-browser:
 	@command -v chromium >/dev/null || $(MAKE) --no-print-directory apt PACKAGES="chromium fonts-dejavu-core"
+
+debian-editors:
+	@command -v nvim >/dev/null && command -v g++ >/dev/null && test -e /usr/share/emacs/site-lisp/elpa/eglot-1.9 || $(MAKE) --no-print-directory apt PACKAGES="neovim emacs-nox elpa-eglot g++ make"
 
 .PHONY: apt
 apt:

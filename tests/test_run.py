@@ -365,6 +365,16 @@ def test_ranks_stand_still_while_one_waits_whatever_is_printed():
     assert pending.look([record(1, 0, 5, 5), record(2, 1, 5, 5)], 9, 10.0)
 
 
+def test_a_record_that_does_not_know_its_step_is_no_movement():
+    """Only full records know it; a step that differs from the last known one is movement."""
+    progress = Progress(0.0)
+    for now, step in ((1.0, 10), (2.0, None), (3.0, 10), (4.0, None)):
+        progress.look([record(1, 0, 5, 4, step=step)], 0, now)
+
+    assert 3.0 == progress.standing([record(1, 0, 5, 4)])
+    assert progress.look([record(1, 0, 5, 4, step=11)], 0, 5.0)
+
+
 def test_a_job_that_was_stopped_does_not_hang():
     """The time until it was continued does not count."""
     progress = Progress(0.0)

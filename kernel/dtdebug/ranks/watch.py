@@ -10,7 +10,7 @@ import socket
 import struct
 import threading
 import time
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from pathlib import Path
 
@@ -47,13 +47,17 @@ class Progress:
     def __init__(self, now: float) -> None:
         self._looked = self._moved = self._printed = now
         self._counters: dict[int | None, tuple[object, ...]] = {}
+        self._steps: dict[int | None, int] = {}
+        """Only a full record knows its step, so one without has not gone back."""
         self._passed = 0
 
-    def look(self, records: Iterable[RankState], passed: int, now: float) -> bool:
+    def look(self, records: Sequence[RankState], passed: int, now: float) -> bool:
         """Takes a look; True if a counter of any rank has moved since the last."""
         self._looked = now
         counters = {record.pid: _counters(record) for record in records}
-        moved = counters != self._counters
+        steps = {record.pid: record.step for record in records if record.step is not None}
+        moved = counters != self._counters or any(self._steps.get(pid, step) != step for pid, step in steps.items())
+        self._steps |= steps
         if moved:
             self._moved, self._counters = now, counters
         if passed != self._passed:
@@ -78,7 +82,7 @@ def waits(record: RankState) -> bool:
 
 
 def _counters(record: RankState) -> tuple[object, ...]:
-    return record.step, record.initialized, tuple((g.name, g.enqueued, g.completed) for g in record.groups)
+    return record.initialized, tuple((g.name, g.enqueued, g.completed) for g in record.groups)
 
 
 class Deaths:

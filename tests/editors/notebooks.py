@@ -1,0 +1,204 @@
+"""Drives a real JupyterLab or Notebook 7 that has the built front-end extension, in Chromium."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any, Self
+
+SECONDS = 60
+LABEXTENSION = Path(__file__).parents[2] / "extension" / "jupyterlab" / "labextension"
+CHROMIUM = shutil.which("chromium")
+FLAGS = [
+    "--no-sandbox",
+    "--disable-gpu",
+    "--disable-quic",
+    "--no-first-run",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+]
+_APPS = {
+    "lab": ("jupyterlab", "LabApp", "lab/tree/{}?reset"),
+    "notebook": ("notebook", "JupyterNotebookApp", "notebooks/{}?factory=Notebook"),
+}
+_SETTINGS = {
+    "notification": {"fetchNews": "false", "checkForUpdates": False, "doNotDisturbMode": False},
+    "themes": {"theme": "JupyterLab Light"},
+}
+_READY = """async hasKernel => {
+    while (!window.jupyterapp) await new Promise(r => setTimeout(r, 50));
+    await window.jupyterapp.restored;
+    const found = () => window.jupyterapp.shell.currentWidget;
+    while (!(found() && found().sessionContext && found().context)) await new Promise(r => setTimeout(r, 50));
+    await found().context.ready;
+    await found().revealed;
+    if (hasKernel) {
+        await found().sessionContext.ready;
+        await found().sessionContext.session.kernel.info;
+    }
+}"""
+"""Before the kernel has told about itself, JupyterLab loses a request to run cells."""
+_RUN = """async index => {
+    const content = window.jupyterapp.shell.currentWidget.content;
+    content.activeCellIndex = index;
+    content.deselectAll();
+    await window.jupyterapp.commands.execute('notebook:run-cell');
+}"""
+
+
+def lacks() -> str | None:
+    """Why such tests can't run here."""
+    if CHROMIUM is None:
+        return "chromium is not installed"
+    missing = [name for name in ("playwright", "jupyterlab", "notebook") if find_spec(name) is None]
+    return f"{missing[0]} is not installed" if missing else None
+
+
+def notebook(*cells: str | tuple[str, list[dict[str, Any]]], kernel: bool = True) -> str:
+    """A notebook of code cells; a pair is a source with its saved outputs."""
+    pairs = [cell if isinstance(cell, tuple) else (cell, []) for cell in cells]
+    rows = [
+        {
+            "cell_type": "code",
+            "id": f"cell-{i}",
+            "metadata": {},
+            "outputs": outputs,
+            "execution_count": 1 if outputs else None,
+            "source": source,
+        }
+        for i, (source, outputs) in enumerate(pairs)
+    ]
+    spec = {"kernelspec": {"name": "python3", "display_name": "Python 3", "language": "python"}} if kernel else {}
+    return json.dumps({"nbformat": 4, "nbformat_minor": 5, "metadata": spec, "cells": rows})
+
+
+def error(ename: str, evalue: str, *traceback: str) -> dict[str, Any]:
+    """A saved error."""
+    lines = [*traceback, f"\x1b[31m{ename}\x1b[39m: {evalue}"]
+    return {"output_type": "error", "ename": ename, "evalue": evalue, "traceback": lines}
+
+
+def display(data: dict[str, Any]) -> dict[str, Any]:
+    """A saved MIME bundle."""
+    return {"output_type": "display_data", "data": data, "metadata": {}}
+
+
+class Jupyter:
+    """A server in a process group of its own; all that it and its kernels write is below one folder."""
+
+    def __init__(self, app: str, home: Path, **settings: Any) -> None:
+        self.app, self.home, self.work = app, home, home / "work"
+        self._module, self._trait, self._path = _APPS[app]
+        self.work.mkdir(parents=True)
+        shutil.copytree(LABEXTENSION, home / "data" / "labextensions" / "dtdebug")
+        folder = home / "settings" / "@jupyterlab" / "apputils-extension"
+        folder.mkdir(parents=True)
+        for name, values in _SETTINGS.items():
+            (folder / f"{name}.jupyterlab-settings").write_text(json.dumps(values))
+        (home / "settings" / "dtdebug").mkdir()
+        (home / "settings" / "dtdebug" / "plugin.jupyterlab-settings").write_text(json.dumps(settings))
+        self._server: subprocess.Popen[bytes] | None = None
+
+    def __enter__(self) -> Self:
+        command = [sys.executable, "-m", self._module, "--allow-root", "--no-browser", "--ip=127.0.0.1", "--port=0"]
+        options = [f"--ServerApp.root_dir={self.work}", "--IdentityProvider.token=t0k"]
+        options += [f"--{self._trait}.expose_app_in_browser=True", "--LabApp.extension_manager=readonly"]
+        with (self.home / "server.log").open("wb") as log:
+            self._server = subprocess.Popen(
+                [*command, *options],
+                cwd=self.work,
+                env=self._environment(),
+                stdout=log,
+                stderr=log,
+                start_new_session=True,
+            )
+        self.url = self._address()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        assert self._server is not None
+        os.killpg(self._server.pid, signal.SIGTERM)  # the server ends its kernels
+        try:
+            self._server.wait(timeout=20)
+        except subprocess.TimeoutExpired:
+            os.killpg(self._server.pid, signal.SIGKILL)
+            self._server.wait(timeout=20)
+
+    def open(self, page: Any, name: str, text: str, *, kernel: bool = True) -> Any:
+        """Writes a notebook and waits until it is shown and its kernel is ready."""
+        (self.work / name).write_text(text)
+        page.set_default_timeout(SECONDS * 1_000)
+        path = self._path.format(name)
+        page.goto(f"{self.url}{path}{'&' if '?' in path else '?'}token=t0k")
+        page.wait_for_function("() => window.jupyterapp")
+        page.evaluate(_READY, kernel)
+        return page
+
+    def _environment(self) -> dict[str, str]:
+        folders = {name: str(self.home / name.lower()) for name in ("CONFIG", "DATA", "RUNTIME")}
+        return {
+            **{k: v for k, v in os.environ.items() if k != "PYTEST_CURRENT_TEST"},  # ipykernel is another one below it
+            **{f"JUPYTER_{name}_DIR": folder for name, folder in folders.items()},
+            "JUPYTERLAB_SETTINGS_DIR": str(self.home / "settings"),
+            "JUPYTERLAB_WORKSPACES_DIR": str(self.home / "workspaces"),
+            "IPYTHONDIR": str(self.home / "ipython"),
+            "DTDEBUG_STATE": str(self.home / "state"),
+            "OMP_NUM_THREADS": "1",
+            "PYTHONWARNINGS": "ignore",
+        }
+
+    def _address(self) -> str:
+        """Where the server says that it listens."""
+        assert self._server is not None
+        deadline = time.monotonic() + SECONDS
+        while time.monotonic() < deadline and self._server.poll() is None:
+            for file in (self.home / "runtime").glob("jpserver-*.json"):
+                if text := file.read_text():
+                    return str(json.loads(text)["url"])
+            time.sleep(0.1)
+        self.__exit__()
+        raise AssertionError(f"{self.app} did not start: {(self.home / 'server.log').read_text()[-2_000:]}")
+
+
+def run(page: Any, index: int) -> Any:
+    """Runs one cell, waits until it has ended, and gives it."""
+    page.evaluate(_RUN, index)
+    return cell(page, index)
+
+
+def cell(page: Any, index: int) -> Any:
+    """A cell of the notebook in front."""
+    return page.locator(".jp-Notebook .jp-CodeCell").nth(index)
+
+
+def sources(page: Any) -> list[str]:
+    """The source of each cell."""
+    found: list[str] = page.evaluate(
+        "() => window.jupyterapp.shell.currentWidget.content.widgets.map(w => w.model.sharedModel.getSource())"
+    )
+    return found
+
+
+def theme(page: Any, name: str) -> None:
+    """Changes the theme and waits for it."""
+    page.evaluate("theme => window.jupyterapp.commands.execute('apputils:change-theme', {theme})", name)
+    page.wait_for_function("theme => document.body.dataset.jpThemeName === theme", arg=name)
+    page.locator("#jupyterlab-splash").wait_for(state="detached")
+
+
+def shoot(page: Any, name: str, element: Any = None) -> None:
+    """A picture of what is seen, where someone wants to look at it."""
+    folder = os.environ.get("DTDEBUG_SHOTS")
+    if folder:
+        Path(folder).mkdir(parents=True, exist_ok=True)
+        if element is not None:
+            element.scroll_into_view_if_needed()
+        page.screenshot(path=f"{folder}/{name}.png")

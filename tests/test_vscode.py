@@ -1,0 +1,172 @@
+"""What a user sees in a real VS Code: the packaged extension and the language server of this environment."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import sys
+import venv
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+sys.path.insert(0, str(Path(__file__).parent / "editors"))
+
+import vscode
+
+playwright = pytest.importorskip("playwright.sync_api")
+LACKS = vscode.lacks()
+pytestmark = [pytest.mark.editors, pytest.mark.skipif(LACKS is not None, reason=str(LACKS))]
+
+
+BAD = """\
+import os
+
+import torch.distributed as dist
+
+os.environ["MASTER_PORT"] = 29500
+dist.init_process_group("gloo")
+if dist.get_rank() == 0:
+    dist.barrier()
+"""
+CELLS = ("import torch.distributed as dist\nrank = dist.get_rank()", "if rank == 0:\n    dist.barrier()")
+MIME = "application/vnd.dtdebug.diagnosis+json"
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Any]:
+    """Chromium with one profile for all windows, for VS Code remembers there what it has told."""
+    with playwright.sync_playwright() as p:
+        launched = p.chromium.launch(executable_path=shutil.which("chromium"), headless=True, args=vscode.FLAGS)
+        yield launched.new_context(viewport={"width": 1280, "height": 800})
+
+
+def server(home: Path, **settings: Any) -> vscode.CodeServer:
+    """A server with the packaged extension, not started yet."""
+    extension = vscode.packaged()
+    assert extension is not None, "the extension is not packaged: make vsix"
+    made = vscode.CodeServer(home, settings)
+    made.install(extension)
+    return made
+
+
+@pytest.fixture(scope="module")
+def code(tmp_path_factory: pytest.TempPathFactory) -> Iterator[vscode.CodeServer]:
+    """A server that trusts its folders."""
+    settings = {"dtdebug.interpreter": sys.executable, "security.workspace.trust.enabled": False}
+    with server(tmp_path_factory.mktemp("code"), **settings) as running:
+        yield running
+
+
+@pytest.fixture
+def window(browser: Any, code: vscode.CodeServer) -> Iterator[Callable[..., vscode.Window]]:
+    """Opens windows that are closed after the test."""
+    with ExitStack() as windows:
+
+        def make(folder: Path, file: str | None = None) -> vscode.Window:
+            return windows.enter_context(vscode.Window(browser, code, folder, file))
+
+        yield make
+
+
+def notebook(*outputs: dict[str, Any]) -> str:
+    """The cells, the last one with outputs."""
+    cells = [
+        {"cell_type": "code", "id": f"c{i}", "metadata": {}, "outputs": [], "execution_count": None, "source": source}
+        for i, source in enumerate(CELLS)
+    ]
+    cells[-1]["outputs"] = list(outputs)
+    kernel = {"name": "python3", "display_name": "Python 3", "language": "python"}
+    metadata = {"kernelspec": kernel, "language_info": {"name": "python"}}
+    return json.dumps({"nbformat": 4, "nbformat_minor": 5, "metadata": metadata, "cells": cells})
+
+
+def test_a_wrong_line_is_underlined_explained_listed_and_mended(tmp_path, window):
+    """Squiggle, hover with the code, entry in Problems, quick fix that changes the text, explanation of the symptom."""
+    (tmp_path / "bad.py").write_text(BAD)
+    w = window(tmp_path, "bad.py")
+    w.squiggles(2)
+    assert "of 637 faults" in w.hover(w.line("init_process_group").get_by_text("init_process_group"), "Often wrong")
+    assert "dtdebug" in w.hover(w.line("dist.barrier").get_by_text("barrier"), "DT101")
+    assert "Ln 8" in w.problem("DT101").inner_text()
+    assert "Explain D.2.1" in w.fixes(w.line("dist.barrier"))
+    w.page.keyboard.press("Escape")
+    w.choose(w.fixes(w.line("MASTER_PORT"))[0])
+    w.squiggles(1)
+    assert 'os.environ["MASTER_PORT"] = "29500"' in w.text()
+    w.command("dtdebug: Explain symptom...")
+    w.pick("Code or words", "stands still", "D.2.1")
+    assert "D.2.1" in w.inside("Training stands still")
+
+
+def test_cells_of_a_notebook_are_checked_together(tmp_path, window):
+    """The name `rank` is bound in one cell and used in another; what a failed cell said is shown as a card."""
+    sample = vscode.ROOT / "extension" / "shared" / "test" / "samples" / "settled"
+    shown = {MIME: json.loads(sample.with_suffix(".json").read_text()), "text/html": "html", "text/plain": "plain"}
+    output = {"output_type": "display_data", "metadata": {}, "data": shown}
+    (tmp_path / "bad.py").write_text(BAD)
+    (tmp_path / "train.ipynb").write_text(notebook(output))
+    w = window(tmp_path, "bad.py")
+    w.squiggle()  # before extensions have started, a notebook would be opened as text
+    w.open("train.ipynb")
+    assert "DT101" in w.hover(w.squiggle(".cell"), "DT101")
+    assert shown[MIME]["symptoms"][0]["title"] in w.inside(shown[MIME]["symptoms"][0]["title"])
+
+
+@pytest.mark.ranks
+@pytest.mark.skipif(find_spec("torch") is None, reason="torch is not installed")
+def test_the_walkthrough_leads_from_a_squiggle_to_a_verdict_and_a_fix(tmp_path, window):
+    """Its button opens the example, which hangs in a terminal and is then marked; its steps are ticked off."""
+    w = window(tmp_path)
+    w.command("Welcome: Open Walkthrough...")
+    w.pick("Select a walkthrough", "training fails", "Find out why training fails on many ranks")
+    w.button("Open the example").click()
+    w.squiggle()
+    w.command("dtdebug: Run failing example")
+    w.terminal("all that was collected")
+    failed = w.problem("D.2.1")
+    assert "Rank 0 called barrier" in failed.inner_text()
+    assert "Ln 30" in failed.inner_text()
+    failed.dblclick()
+    w.line("dist.barrier").click()
+    w.page.keyboard.press("Shift+Tab")
+    for step in ("Open a script", "See what is wrong", "Run it", "Apply the fix"):
+        w.ticked(step)
+
+
+def test_an_interpreter_without_dtdebug_is_named_once(tmp_path, window, code):
+    """The message has the command that installs it, which is typed but not run; it does not come again."""
+    venv.create(tmp_path / "bare", with_pip=False, symlinks=True)
+    bare = tmp_path / "bare" / "bin" / "python"
+    work = tmp_path / "work"
+    (work / ".vscode").mkdir(parents=True)
+    (work / ".vscode" / "settings.json").write_text(json.dumps({"dtdebug.interpreter": str(bare)}))
+    (work / "bad.py").write_text(BAD)
+    message = f"dtdebug[lsp] is not installed for {bare}"
+    first = window(work, "bad.py")
+    first.notice(message, press="Show install command")
+    first.terminal(f"{bare} -m pip install 'dtdebug[lsp]'")
+    first.close()
+    again = window(work, "bad.py")
+    again.until(lambda: code.said().count(message) == 2)
+    assert again.notices() == []
+
+
+def test_a_folder_that_is_not_trusted_names_no_program(tmp_path, browser):
+    """Files are checked with the python3 of the user; neither `.venv` nor a setting of the folder is run."""
+    work = tmp_path / "work"
+    planted = work / ".venv" / "bin" / "python"
+    planted.parent.mkdir(parents=True)
+    planted.write_text(f"#!/bin/sh\ntouch {tmp_path / 'run'}\n")
+    planted.chmod(0o755)
+    (work / ".vscode").mkdir()
+    named = {"dtdebug.interpreter": str(planted), "dtdebug.serverCommand": [str(planted)]}
+    (work / ".vscode" / "settings.json").write_text(json.dumps(named))
+    (work / "bad.py").write_text(BAD)
+    with server(tmp_path / "code") as code, vscode.Window(browser, code, work, "bad.py") as w:
+        w.squiggle()
+    assert not (tmp_path / "run").exists()
