@@ -160,9 +160,9 @@ def test_what_a_check_sees_in_the_failed_cell_counts_for_its_cause():
     )
     timeout = ExceptionInfo(type="RuntimeError", message="Timed out waiting 1800000ms for recv operation to complete")
 
-    with_source = diagnose(load(), Snapshot(cell=cell, exception=timeout))
-    without = diagnose(load(), Snapshot(exception=timeout))
-    alone = diagnose(load(), Snapshot(cell=cell, exception=ExceptionInfo(type="NameError", message="name 'x'")))
+    with_source = diagnose(KNOWLEDGE, Snapshot(cell=cell, exception=timeout))
+    without = diagnose(KNOWLEDGE, Snapshot(exception=timeout))
+    alone = diagnose(KNOWLEDGE, Snapshot(cell=cell, exception=ExceptionInfo(type="NameError", message="name 'x'")))
 
     assert "collective-under-rank-guard" == with_source.advice[0].cause
     assert with_source.advice[0].probability > without.advice[0].probability

@@ -117,7 +117,7 @@ def reaching(code: Code, node: ast.expr) -> list[Binding]:
         here = code.bindings.get((scope, name), [])
         if not here:
             continue
-        found = (_before(code, here, node) or here) if scope is code.scope(node) else here
+        found = (_before(code, here, node) or _around_again(code, here, node)) if scope is code.scope(node) else here
         result: list[Binding] = []
         for binding in found:
             if binding.how == "argument" and isinstance(scope, ast.FunctionDef | ast.AsyncFunctionDef):
@@ -146,6 +146,12 @@ def _before(code: Code, here: list[Binding], node: ast.AST) -> list[Binding]:
         if passed:
             break
     return result[::-1]
+
+
+def _around_again(code: Code, here: list[Binding], node: ast.AST) -> list[Binding]:
+    """Bindings further down that a loop brings back to the node."""
+    loops = {a for a in code.ancestors(node) if isinstance(a, ast.For | ast.AsyncFor | ast.While)}
+    return [b for b in here if loops.intersection(code.ancestors(b.node))] if loops else []
 
 
 def surely_before(code: Code, first: ast.AST, node: ast.AST) -> bool | None:

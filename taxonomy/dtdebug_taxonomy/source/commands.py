@@ -54,6 +54,8 @@ class Command(NamedTuple):
     """How deep in `$(...)` it stands."""
     branch: int = 0
     """How many `if`, `case`, loops and functions are open around it."""
+    is_list: bool = False
+    """A list of words in a program, no shell text."""
 
     @property
     def name(self) -> str:

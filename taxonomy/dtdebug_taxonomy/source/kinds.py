@@ -2,10 +2,49 @@
 
 from __future__ import annotations
 
+import re
+
+from dtdebug_taxonomy.source.document import Document
+from dtdebug_taxonomy.source.packages import Dockerfile, Requirements
 from dtdebug_taxonomy.source.python import Code
+from dtdebug_taxonomy.source.shell import Script
 from dtdebug_taxonomy.source.source import Source
+
+_SHELL = re.compile(r"\.(sh|bash|zsh|ksh|sbatch|slurm|sub|pbs|job|qsub|lsf|env)$|(^|[._])env(\.[\w-]+)?$|^\.?envrc$")
+_DOCKERFILE = re.compile(r"^(docker|container)file([._-].*)?$|[._-](docker|container)file$")
+_REQUIREMENTS = re.compile(r"^([\w.-]*[-_])?(requirements?|constraints?|reqs?)([-_.][\w.-]+)?\.(txt|in|pip)$")
+_SHEBANG = re.compile(r"#![ \t]*(?:\S*/)?(?:env[ \t]+(?:-\S+[ \t]+)*)?(?:\S*/)?(?P<program>[\w.+-]+)")
+_DEEPSPEED = re.compile(
+    r"\"(zero_optimization|train_micro_batch_size_per_gpu|train_batch_size|gradient_accumulation_steps|fp16|bf16)\"\s*:"
+)
+_JSON_WITH_VARIABLES = re.compile(r"\"(env|environment|containerEnv|remoteEnv|env_vars)\"\s*:")
 
 
 def read(path: str, text: str) -> Source | None:
     """The file, read; None if it is of no kind that the checks are about."""
-    return Code(text, path=path) if path.endswith(".py") else None
+    name = path.replace("\\", "/").rpartition("/")[2].lower()
+    if name.endswith((".py", ".pyw")):
+        return Code(text, path=path)
+    if name.endswith((".yaml", ".yml")):
+        return Document(text, path=path, language="yaml")
+    if name.endswith((".json", ".jsonc", ".json5")):
+        wanted = "deepspeed" in name or name.startswith("ds_") or _DEEPSPEED.search(text)
+        return Document(text, path=path, language="json") if wanted or _JSON_WITH_VARIABLES.search(text) else None
+    if _DOCKERFILE.search(name):
+        return Dockerfile(text, path=path)
+    if _REQUIREMENTS.search(name) or (name.endswith(".txt") and "/requirements/" in f"/{path.lower()}"):
+        return Requirements(text, path=path)
+    if _SHELL.search(name):
+        return Script(text, path=path)
+    return _by_first_line(path, name, text)
+
+
+def _by_first_line(path: str, name: str, text: str) -> Source | None:
+    """A file without a telling suffix that begins with `#!`."""
+    found = _SHEBANG.match(text[:200].removeprefix("\ufeff"))
+    if found is None:
+        return None
+    program = found["program"]
+    if program.startswith("python"):
+        return Code(text, path=path)
+    return Script(text, path=path) if program in {"sh", "bash", "zsh", "ksh", "dash", "csh", "tcsh"} else None

@@ -199,7 +199,9 @@ class Lexer:
             char = self.text[self.at]
             if char == "#":
                 self.at = self._end_of_line()
-            elif char.isspace() or char in ";&|(<>" or (char == "\\" and self.text[self.at + 1 : self.at + 2] in "\r\n"):
+            elif (blank := _BLANK.match(self.text, self.at, self.end)) is not None:
+                self.at = blank.end()
+            elif char in "\n\r;&|(<>":
                 self.at += 1
             else:
                 self._word()

@@ -11,12 +11,15 @@ import re
 from collections import defaultdict
 from collections.abc import Iterator
 from functools import cached_property
-from typing import Literal, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Literal, NamedTuple, TypeVar
 
 from dtdebug_taxonomy.source.names import canonical, dotted, imported
-from dtdebug_taxonomy.source.source import Source
+from dtdebug_taxonomy.source.source import Source, Variable
 from dtdebug_taxonomy.source.text import Span
 from dtdebug_taxonomy.source.tolerant import parse
+
+if TYPE_CHECKING:
+    from dtdebug_taxonomy.source.shell import Script
 
 N = TypeVar("N", bound=ast.AST)
 Scope = ast.Module | ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef | ast.Lambda
@@ -50,17 +53,45 @@ class Code(Source):
         super().__init__(text, path=path)
         self.notebook = notebook
         """Cells of a notebook, joined."""
-        self.tree, self.whole = parse(self.text)
-        """The tree, and whether all of the text could be parsed."""
-        self.parent: dict[ast.AST, ast.AST] = {}
-        self.order: dict[ast.AST, int] = {}
-        """Position in the program: a node that stands further down has the larger number."""
-        self._by_type: dict[type, list[ast.AST]] = defaultdict(list)
-        self._index()
-        self.imports = imported([*self.nodes(ast.Import), *self.nodes(ast.ImportFrom)])
 
-    def _index(self) -> None:
-        parent, by_type, order = self.parent, self._by_type, self.order
+    @cached_property
+    def _parsed(self) -> tuple[ast.Module, bool]:
+        return parse(self.text)
+
+    @property
+    def tree(self) -> ast.Module:
+        """The tree; parsed when it is first asked for, since most files concern no check."""
+        return self._parsed[0]
+
+    @property
+    def whole(self) -> bool:
+        """Whether all of the text could be parsed."""
+        return self._parsed[1]
+
+    @cached_property
+    def parent(self) -> dict[ast.AST, ast.AST]:
+        """Node -> the node around it."""
+        return self._index()[0]
+
+    @cached_property
+    def order(self) -> dict[ast.AST, int]:
+        """Position in the program: a node that stands further down has the larger number."""
+        return self._index()[1]
+
+    @cached_property
+    def _by_type(self) -> dict[type, list[ast.AST]]:
+        return self._index()[2]
+
+    @cached_property
+    def imports(self) -> dict[str, str]:
+        """Local name -> qualified name of all that is imported."""
+        return imported([*self.nodes(ast.Import), *self.nodes(ast.ImportFrom)])
+
+    def _index(self) -> tuple[dict[ast.AST, ast.AST], dict[ast.AST, int], dict[type, list[ast.AST]]]:
+        """The one pass over the tree; keeps all three indices."""
+        parent: dict[ast.AST, ast.AST] = {}
+        order: dict[ast.AST, int] = {}
+        by_type: dict[type, list[ast.AST]] = defaultdict(list)
         stack: list[ast.AST] = [self.tree]
         number = 0
         while stack:
@@ -81,6 +112,8 @@ class Code(Source):
             for child in children:
                 parent[child] = node
             stack += children[::-1]
+        self.__dict__.update(parent=parent, order=order, _by_type=by_type)
+        return parent, order, by_type
 
     # -- nodes and where they are -------------------------------------------------------------
 
@@ -317,6 +350,20 @@ class Code(Source):
                 return None
             node = values[0]
         return None
+
+    @cached_property
+    def variables(self) -> tuple[Variable, ...]:
+        """The environment variables that the program sets, for itself or what it starts, and those it reads."""
+        from dtdebug_taxonomy.source.environment import variables
+
+        return variables(self)
+
+    @cached_property
+    def script(self) -> Script:
+        """The commands that the program starts, as shell text or lists of words."""
+        from dtdebug_taxonomy.source.environment import script
+
+        return script(self)
 
     # -- what kind of file ------------------------------------------------------------------------
 

@@ -6,19 +6,23 @@ import re
 from collections import defaultdict
 from collections.abc import Iterator
 from functools import cached_property
+from itertools import pairwise
 
 from dtdebug_taxonomy.source.commands import Assignment, Command, Directive, Heredoc, Word
 from dtdebug_taxonomy.source.lexer import Lexer
+from dtdebug_taxonomy.source.python import Code
 from dtdebug_taxonomy.source.source import Source, Variable
 from dtdebug_taxonomy.source.text import Span, Text
 
 _DIRECTIVE = re.compile(
-    r"^[ \t]*#(?P<system>SBATCH|PBS|BSUB|\$|COBALT)[ \t]+(?P<option>(?P<name>--?[\w-]+)"
-    r"(?:(?P<apart>[ \t]*=[ \t]*|[ \t]+)(?P<value>\"[^\"\r\n]*\"|[^\s#]+))?)",
+    r"^[ \t]*#(?P<system>SBATCH|PBS|BSUB|\$|COBALT)[ \t]+(?P<option>(?P<name>--[\w-]+|-\w)"
+    r"(?:(?:[ \t]*=[ \t]*|[ \t]+)?(?P<value>\"[^\"\r\n]*\"|[^\s#]+))?)",
     re.MULTILINE,
 )
 _USE = re.compile(r"\$(?:([A-Za-z_]\w*)|\{([A-Za-z_]\w*)(?:\[[@*]\])?\})")
-_PASSED = {"-x": {"mpirun", "mpiexec", "orterun", "deepspeed"}, "-e": {"docker", "podman"}, "--env": {"docker", "podman"}}
+_LASTS = frozenset({"export", "declare", "typeset", "local", "readonly"})
+_CONTAINERS = frozenset({"docker", "podman", "singularity", "apptainer"})
+_PASSED = {"-x": frozenset({"mpirun", "mpiexec", "orterun"}), "-e": _CONTAINERS, "--env": _CONTAINERS}
 """Options that pass `NAME=value` on to what is started, and the programs that have them."""
 _LONGEST = 400_000
 """Characters beyond which a text is no script."""
@@ -29,8 +33,12 @@ class Script(Source):
 
     kind = "shell"
 
-    def __init__(self, text: str, *, path: str = "", pieces: tuple[Span, ...] | None = None) -> None:
+    def __init__(
+        self, text: str, *, path: str = "", pieces: tuple[Span, ...] | None = None, more: tuple[Command, ...] = ()
+    ) -> None:
         super().__init__(text, path=path)
+        self._more = more
+        """Commands that are there without shell text: lists of words in a program."""
         self.pieces = (Span(0, len(self.text)),) if pieces is None else pieces
         """Where in the text the shell text stands."""
 
@@ -46,7 +54,7 @@ class Script(Source):
     @cached_property
     def commands(self) -> tuple[Command, ...]:
         """All commands, those in `$(...)` and in the quoted text of `bash -c` too, by place."""
-        found = list(self._lexed[0])
+        found = [*self._lexed[0], *self._more]
         for command in self._lexed[0]:
             names = [w.text.rsplit("/", 1)[-1] for w in command.words]
             for at, name in enumerate(names[:-2]):
@@ -102,7 +110,7 @@ class Script(Source):
 
     def constant(self, name: str) -> Word | None:
         """What a variable holds wherever it is used; None if that depends."""
-        rows = [(a, c) for a, c in self.assignments.get(name, ()) if not (c.words and c.words[0].text != "export")]
+        rows = self._held(name)
         if len(rows) != 1:
             return None
         (assignment, command), *_ = rows
@@ -123,25 +131,46 @@ class Script(Source):
         return [word for w in command.words for word in self._expand(w, 3)]
 
     def _expand(self, word: Word, depth: int) -> Iterator[Word]:
+        """A word that is only a variable: what its one assignment, and those that add to it, give."""
         use = _USE.fullmatch(word.text) if depth else None
-        name = (use[1] or use[2]) if use else ""
-        rows = self.assignments.get(name, ()) if name else ()
-        sets = [(a, c) for a, c in rows if not c.words or c.words[0].text == "export"]
-        if len(sets) != 1 or sets[0][1].branch or sets[0][0].adds:
+        rows = self._held(use[1] or use[2]) if use else []
+        if not rows or any(a.adds != (i > 0) for i, (a, _) in enumerate(rows)):
             yield word
             return
-        assignment = sets[0][0]
-        if assignment.items:
-            parts = list(assignment.items)
-        elif word.is_quoted:
-            parts = [assignment.value]
-        elif assignment.value.is_quoted:
-            inner = Lexer(self.text, assignment.value.inner).run().commands
-            parts = [w for c in inner[:1] for w in c.words] if len(inner) == 1 else [word]
-        else:
-            parts = [assignment.value]
-        for part in parts:
-            yield from self._expand(part, depth - 1)
+        for assignment, command in rows:
+            if command.branch or command.joined in {"||", "&&"}:
+                yield word  # what may be there stands for something unknown
+                continue
+            for part in self._parts(assignment, word):
+                yield from self._expand(part, depth - 1)
+
+    def _held(self, name: str) -> list[tuple[Assignment, Command]]:
+        """The assignments of a variable that hold beyond one command."""
+        return [(a, c) for a, c in self.assignments.get(name, ()) if not c.words or c.words[0].text in _LASTS]
+
+    def _parts(self, assignment: Assignment, word: Word) -> list[Word]:
+        if assignment.items or assignment.value.text in {"()", ""}:
+            return list(assignment.items)
+        if word.is_quoted or not assignment.value.is_quoted:
+            return [assignment.value]
+        commands = Lexer(self.text, assignment.value.inner).run().commands
+        return list(commands[0].words) if len(commands) == 1 else [word]
+
+
+class Holder(Source):
+    """A file that has shell text in it."""
+
+    @cached_property
+    def script(self) -> Script:
+        """That text."""
+        return Script(self.text, path=self.path, pieces=())
+
+
+def script_of(source: Source) -> Script | None:
+    """The shell text of a file: all of it, or what is in it."""
+    if isinstance(source, Script):
+        return source
+    return source.script if isinstance(source, Holder | Code) else None
 
 
 def _variable(assignment: Assignment) -> Variable:
@@ -157,13 +186,14 @@ def _passed_on(text: Text, command: Command) -> Iterator[Variable]:
         value = words[2] if len(words) > 2 else None
         known = value is not None and value.is_fixed
         yield Variable(words[1].text, words[1].inner, value.text if value and known else None, value and value.inner)
-    for word, following in zip(words, words[1:], strict=False):
+    for word, following in pairwise(words):
         if command.name in _PASSED.get(word.text, ()):
             yield from _pairs(text, following.inner)
-    if command.name in {"srun", "sbatch"}:
-        for word in words:
-            if word.text.startswith("--export="):
-                yield from _pairs(text, Span(word.span.start + len("--export="), word.span.end))
+    for word in words:
+        name, equals, _ = word.text.partition("=")
+        passes = name == "--export" and command.name in {"srun", "sbatch"}
+        if equals and (passes or (name == "--env" and command.name in _CONTAINERS)):
+            yield from _pairs(text, Span(word.span.start + len(name) + 1, word.span.end))
 
 
 _PAIR = re.compile(r"(?P<name>[A-Za-z_]\w*)(?:=(?P<value>[^,\s\"']*))?")

@@ -1,0 +1,151 @@
+"""What the checks of ranks that diverge share: calls that a condition on the rank keeps some ranks from."""
+
+from __future__ import annotations
+
+import ast
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Sequence
+from typing import NamedTuple
+
+from dtdebug_taxonomy.checks import horovod
+from dtdebug_taxonomy.checks.names import COLLECTIVES, DIST
+from dtdebug_taxonomy.facts import torch_distributed
+from dtdebug_taxonomy.source.guards import Guard, calls_under, guards
+from dtdebug_taxonomy.source.python import FUNCTIONS, Code, Function
+from dtdebug_taxonomy.source.ranks import several
+
+_OPERATIONS = (
+    "all_gather",
+    "all_reduce",
+    "all_to_all",
+    "all_to_all_single",
+    "broadcast",
+    "gather",
+    "reduce",
+    "reduce_scatter",
+    "scatter",
+)
+_DIFFERENTIABLE = tuple(f"{DIST}nn.{home}{name}" for home in ("", "functional.") for name in _OPERATIONS)
+_HOROVOD = (
+    *(
+        f"{name}{suffix}"
+        for name in ("allreduce", "grouped_allreduce", "allgather", "broadcast", "alltoall", "reducescatter")
+        for suffix in ("", "_", "_async", "_async_")
+    ),
+    *(f"broadcast_{what}" for what in ("parameters", "optimizer_state", "object", "variables", "global_variables")),
+    "allgather_object",
+    "barrier",
+)
+
+
+def collectives(code: Code) -> list[ast.Call]:
+    """Calls that all ranks must make: collectives of the default group, in the order of the program."""
+    found = [
+        *(c for c in code.calls(*COLLECTIVES) if of_all(code, c)),
+        *(c for c in code.calls(*_DIFFERENTIABLE) if code.argument(c, "group") is None),
+        *(c for c in horovod.calls(code, *_HOROVOD) if code.argument(c, "process_set") is None),
+    ]
+    return sorted(found, key=code.order.__getitem__)
+
+
+def of_all(code: Code, call: ast.Call) -> bool:
+    """Whether a function of torch.distributed is called for the default group."""
+    fact = torch_distributed().functions.get(code.name(call.func).removeprefix(DIST))
+    place = fact.parameters.index("group") if fact and "group" in fact.parameters else None
+    group = code.argument(call, "group", place)
+    if group is None:
+        return not code.has_unpacking(call)
+    return (isinstance(group, ast.Constant) and group.value is None) or code.name(group).endswith("group.WORLD")
+
+
+def last_name(code: Code, call: ast.Call) -> str:
+    """What a call calls, without where it comes from."""
+    return code.name(call.func).rsplit(".", 1)[-1] or getattr(call.func, "attr", "")
+
+
+def condition(code: Code, call: ast.Call, same: Sequence[ast.AST] = ()) -> Guard | None:
+    """The condition that keeps some ranks from a call, unless one of the same calls is for just these ranks.
+
+    One that is around the call rather than an early return before it, if there is such a one.
+    """
+    around = [g for g in guards(code).around(call) if g.test.which != "group"]
+    if not around or guards(code).paired(call, same):
+        return None
+    return next((g for g in around if not g.early), around[0])
+
+
+def helpers(code: Code, calls: Iterable[ast.Call]) -> dict[Function, ast.Call]:
+    """Functions of this file in which one of these calls is surely made, with that call; through functions too."""
+    found: dict[Function, ast.Call] = {}
+    todo = [(call, call) for call in calls]
+    while todo:
+        call, origin = todo.pop()
+        function = code.function(call)
+        if function is None or function in found or call not in calls_under(code, function):
+            continue
+        if is_sure(code, call) and not guards(code).around(call):
+            found[function] = origin
+            todo += [(c, origin) for c in code.callers.get(function, ())]
+    return found
+
+
+def is_sure(code: Code, call: ast.Call) -> bool:
+    """Whether a call is made whenever its function is, where there are several processes."""
+    inner: ast.AST = call
+    for up in code.ancestors(call):
+        if isinstance(up, ast.If | ast.IfExp):
+            if inner is not up.test and several(code, up.test) is not (inner in _list(up.body)):
+                return False
+        elif isinstance(up, ast.ExceptHandler | ast.BoolOp | ast.While | ast.Lambda | ast.Match):
+            return False
+        if isinstance(inner, ast.stmt) and any(_may_leave(code, s) for s in _before(code, inner)):
+            return False
+        if isinstance(up, FUNCTIONS):
+            return True
+        inner = up
+    return True
+
+
+def _list(body: list[ast.stmt] | ast.expr) -> list[ast.AST]:
+    return list(body) if isinstance(body, list) else [body]
+
+
+def _before(code: Code, statement: ast.stmt) -> Iterator[ast.stmt]:
+    for earlier in code.block(statement):
+        if earlier is statement:
+            return
+        yield earlier
+
+
+def _may_leave(code: Code, statement: ast.stmt) -> bool:
+    if not isinstance(statement, ast.If) or several(code, statement.test) is False:
+        return False
+    return any(isinstance(s, ast.Return | ast.Continue | ast.Break) for s in (*statement.body, *statement.orelse))
+
+
+class Diverging(NamedTuple):
+    """A call that some ranks make and the others don't."""
+
+    call: ast.Call
+    what: str
+    """What is called, in words: `barrier()`, `save(), which calls barrier(),`."""
+    guard: Guard
+
+
+def diverging(code: Code, calls: Sequence[ast.Call]) -> Iterator[Diverging]:
+    """Of calls that all ranks must make those that a condition keeps some from, directly or through a function."""
+    through = helpers(code, calls)
+    places: dict[str, list[ast.AST]] = defaultdict(list)
+    for call in calls:
+        places[last_name(code, call)].append(call)
+    for function, origin in through.items():
+        places[last_name(code, origin)] += code.callers.get(function, ())
+    for call in calls:
+        name = last_name(code, call)
+        if (guard := condition(code, call, places[name])) is not None:
+            yield Diverging(call, f"{name}()", guard)
+    for function, origin in through.items():
+        name = last_name(code, origin)
+        for call in code.callers.get(function, ()):
+            if (guard := condition(code, call, places[name])) is not None:
+                yield Diverging(call, f"{function.name}(), which calls {name}(),", guard)

@@ -1,0 +1,15 @@
+import os
+
+from accelerate import Accelerator
+
+accelerator = Accelerator(gradient_accumulation_steps=args.steps)
+for global_step, batch in enumerate(loader):
+    train_step(batch)
+    if global_step % args.checkpointing_steps == 0:
+        save_path = os.path.join(args.output_dir, f"checkpoint-{global_step}")
+        accelerator.save_state(save_path)  # dt: DT103
+        if accelerator.is_main_process:
+            logger.info(f"Saved state to {save_path}")
+    if global_step == 10:
+        folder = f"{args.output_dir}/first"
+        accelerator.save_state(folder)  # dt: DT103

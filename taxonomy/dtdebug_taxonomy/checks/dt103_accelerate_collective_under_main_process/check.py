@@ -1,0 +1,64 @@
+"""Calls of Accelerate that all processes must make, under a condition that lets only some pass."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterator
+
+from dtdebug_taxonomy.checks import Hit
+from dtdebug_taxonomy.checks.diverging import diverging, last_name
+from dtdebug_taxonomy.checks.lifting import lifted
+from dtdebug_taxonomy.source.names import dotted
+from dtdebug_taxonomy.source.python import Code
+
+_METHODS = (
+    "save_state",
+    "load_state",
+    "save_model",
+    "get_state_dict",
+    "gather",
+    "gather_for_metrics",
+    "reduce",
+    "pad_across_processes",
+    "wait_for_everyone",
+)
+_STATES = {"accelerate.PartialState", "accelerate.state.PartialState", "accelerate.state.AcceleratorState"}
+_FUNCTIONS = tuple(
+    f"accelerate.utils.{home}{name}"
+    for home in ("", "operations.", "other.")
+    for name in (
+        "gather",
+        "gather_object",
+        "reduce",
+        "broadcast",
+        "broadcast_object_list",
+        "pad_across_processes",
+        "wait_for_everyone",
+    )
+)
+_NAME = re.compile(r"_*(\w+_)?(accelerator|accel|acc)", re.IGNORECASE)
+_USERS = ("accelerate", "transformers", "trl", "diffusers")
+
+
+def check(code: Code) -> Iterator[Hit]:
+    """Reports the call under the condition, or that of a local function that makes it."""
+    if code.role == "test":
+        return
+    calls = [*code.calls(*_FUNCTIONS), *(c for c in code.methods(*_METHODS) if _is_accelerator(code, c))]
+    for call, what, guard in diverging(code, calls):
+        yield Hit(
+            code.span(call),
+            f"{what} runs {guard.test.words}: the other processes never call it, so the run hangs "
+            "as soon as it communicates, with DeepSpeed and FSDP in any case.",
+            lifted(code, call, f"Call {last_name(code, call)}() on every process"),
+        )
+
+
+def _is_accelerator(code: Code, call: ast.Call) -> bool:
+    owner = call.func.value  # type: ignore[attr-defined]
+    made = code.made_by(owner) - {""}
+    if made:
+        return made <= {"accelerate.Accelerator"} or (made <= _STATES and last_name(code, call) == "wait_for_everyone")
+    last = owner.attr if isinstance(owner, ast.Attribute) else dotted(owner)
+    return bool(_NAME.fullmatch(last)) and code.imports_any(*_USERS)

@@ -1,0 +1,5 @@
+import pytorch_lightning as pl
+
+trainer = pl.Trainer(devices=4, strategy="ddp")
+trainer.fit(model, data)
+trainer.save_checkpoint("last.ckpt")  # dt: DT104

@@ -1,0 +1,59 @@
+"""State of a sharded model that is gathered, saved or loaded on some ranks only."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterator
+
+from dtdebug_taxonomy.checks import Hit
+from dtdebug_taxonomy.checks.diverging import diverging
+from dtdebug_taxonomy.checks.names import DIST, FSDP
+from dtdebug_taxonomy.checks.sharding import is_fsdp
+from dtdebug_taxonomy.source.names import dotted
+from dtdebug_taxonomy.source.python import Code
+
+_SHARDS = re.compile(r"shard|fsdp|paralleli[sz]e", re.IGNORECASE)
+_CHECKPOINT = DIST + "checkpoint."
+_FUNCTIONS = (
+    *(f"{_CHECKPOINT}{home}{name}" for home in ("", "state_dict.") for name in (
+        "get_state_dict", "get_model_state_dict", "get_optimizer_state_dict",
+        "set_state_dict", "set_model_state_dict", "set_optimizer_state_dict",
+    )),
+    *(f"{_CHECKPOINT}{home}{name}" for home in ("", "state_dict_saver.", "state_dict_loader.") for name in (
+        "save", "load", "async_save", "save_state_dict", "load_state_dict",
+    )),
+    *(f"{FSDP}.{name}" for name in (
+        "optim_state_dict", "full_optim_state_dict", "sharded_optim_state_dict", "summon_full_params",
+        "scatter_full_optim_state_dict",
+    )),
+)  # fmt: skip
+
+
+def check(code: Code) -> Iterator[Hit]:
+    """Reports the call under the condition, or that of a local function that makes it."""
+    if code.role == "test":
+        return
+    calls = [
+        *(c for c in code.calls(*_FUNCTIONS) if not _is_alone(code, c)),
+        *(c for c in code.methods("state_dict", "summon_full_params") if is_fsdp(code, c.func.value)),  # type: ignore[attr-defined]
+        *(c for c in code.methods("full_tensor") if not c.args),
+    ]
+    for call, what, guard in diverging(code, calls):
+        yield Hit(
+            code.span(call),
+            f"{what} runs {guard.test.words}, but each rank holds a part only and all must take part: "
+            "the run hangs. Gather on every rank, write on one.",
+        )
+
+
+def _is_alone(code: Code, call: ast.Call) -> bool:
+    """Whether a call is for this rank alone, for the ranks of a group, or for a model that is sharded only later."""
+    if code.constant(code.argument(call, "no_dist")) is True or code.argument(call, "process_group") is not None:
+        return True
+    model = dotted(call.args[0]) if call.args else ""
+    return bool(model) and any(
+        _SHARDS.search(getattr(c.func, "attr", "") or getattr(c.func, "id", "")) and dotted(c.args[0]) == model
+        for c in code.nodes(ast.Call)
+        if c.args and code.order[c] > code.order[call] and code.function(c) is code.function(call)
+    )

@@ -1,0 +1,98 @@
+"""Steps without a backward pass, taken by what one rank alone sees: a NaN in its loss, an empty batch."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+
+from dtdebug_taxonomy.checks import Hit
+from dtdebug_taxonomy.checks.stepping import agreed, backwards, in_step
+from dtdebug_taxonomy.source.names import dotted
+from dtdebug_taxonomy.source.python import FUNCTIONS, Code
+
+_NOT_FINITE = {"isnan", "isinf", "isfinite"}
+_LOOPS = (ast.For, ast.AsyncFor, ast.While)
+
+
+def check(code: Code) -> Iterator[Hit]:
+    """Reports the condition."""
+    if not in_step(code):
+        return
+    seen: set[ast.If] = set()
+    for backward in backwards(code):
+        for condition in _conditions(code, backward):
+            if condition in seen or not _is_local(code, condition):
+                continue
+            seen.add(condition)
+            yield Hit(
+                code.span(condition.test),
+                "This rank alone decides to skip the step: the others wait for its gradients in the backward pass, "
+                "or average them with those of another step.",
+            )
+
+
+def _conditions(code: Code, backward: ast.Call) -> Iterator[ast.If]:
+    """The `if`s of the innermost loop, or of a function for one step, that keep a backward pass from being run."""
+    inner: ast.AST = backward
+    found: list[ast.If] = []
+    left: list[ast.If] = []
+    for up in code.ancestors(backward):
+        if isinstance(inner, ast.stmt):
+            for earlier in code.block(inner):
+                if earlier is inner:
+                    break
+                if isinstance(earlier, ast.If) and isinstance(earlier.body[-1], ast.Continue):
+                    found.append(earlier)
+                elif isinstance(earlier, ast.If) and isinstance(earlier.body[-1], ast.Return):
+                    left.append(earlier)
+        if isinstance(up, ast.If) and inner in up.body and not up.orelse:
+            found.append(up)
+        if isinstance(up, _LOOPS):
+            yield from found
+            return
+        if isinstance(up, FUNCTIONS):
+            yield from left
+            return
+        inner = up
+
+
+def _is_local(code: Code, condition: ast.If) -> bool:
+    """Whether a condition depends on the data of this rank, and the ranks have not agreed on it."""
+    values = [v for n in code.inside(condition.test, ast.Name) for v in code.values(n) if v is not None]
+    expressions = [condition.test, *values]
+    if not any(_asks_finite(code, e) for e in expressions) and not _asks_data(code, condition):
+        return False
+    return not agreed(code, expressions, condition)
+
+
+def _asks_finite(code: Code, node: ast.expr) -> bool:
+    calls = code.inside(node, ast.Call)
+    return any((getattr(c.func, "attr", "") or getattr(c.func, "id", "")) in _NOT_FINITE for c in calls)
+
+
+def _asks_data(code: Code, condition: ast.If) -> bool:
+    """`batch is None`, `len(batch) == 0`, `loss > 100`, `loss != loss`."""
+    loop = next((a for a in code.ancestors(condition) if isinstance(a, ast.For)), None)
+    items = {n.id for n in code.inside(loop.target, ast.Name)} if loop else set()
+    for test in code.inside(condition.test, ast.Compare):
+        left, op, right = test.left, test.ops[0], test.comparators[0]
+        if isinstance(op, ast.Is) and isinstance(left, ast.Name) and left.id in items and _is(right, None):
+            return True
+        if isinstance(op, ast.Eq) and _is(right, 0) and isinstance(left, ast.Call) and _measures(left, items):
+            return True
+        of_loss = "loss" in dotted(left) or (isinstance(left, ast.Call) and "loss" in dotted(left.func))
+        if of_loss and (
+            isinstance(op, ast.Gt | ast.GtE) or (isinstance(op, ast.NotEq) and dotted(left) == dotted(right))
+        ):
+            return True
+    return False
+
+
+def _is(node: ast.expr, value: object) -> bool:
+    return isinstance(node, ast.Constant) and node.value is value
+
+
+def _measures(call: ast.Call, items: set[str]) -> bool:
+    if dotted(call.func) == "len" and call.args:
+        return dotted(call.args[0]) in items
+    return isinstance(call.func, ast.Attribute) and call.func.attr == "numel" and dotted(call.func.value) in items

@@ -1,0 +1,109 @@
+"""Errors of the backward pass, such as memory that runs out, after which one rank goes on by itself."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterator
+
+from dtdebug_taxonomy.checks import Hit
+from dtdebug_taxonomy.checks.stepping import agreed, backwards, in_step
+from dtdebug_taxonomy.source.names import dotted
+from dtdebug_taxonomy.source.python import Code
+from dtdebug_taxonomy.source.ranks import several
+from dtdebug_taxonomy.source.text import Span
+
+_BROAD = {
+    "Exception",
+    "BaseException",
+    "RuntimeError",
+    "torch.cuda.OutOfMemoryError",
+    "torch.OutOfMemoryError",
+    "torch.AcceleratorError",
+    "MemoryError",
+}
+_MAKES_UP = re.compile(r"backward|dummy|fake|sync|reduce")
+_ENDS = {"sys.exit", "exit", "quit", "os._exit", "os.abort", "os.kill", "torch.distributed.destroy_process_group"}
+
+
+def check(code: Code) -> Iterator[Hit]:
+    """Reports the `except`."""
+    if not code.nodes(ast.Try) or not in_step(code):
+        return
+    seen: set[ast.ExceptHandler] = set()
+    for backward in backwards(code):
+        inner: ast.AST = backward
+        for up in code.ancestors(backward):
+            if isinstance(up, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda):
+                break
+            if isinstance(up, ast.Try) and inner in up.body:
+                for handler in up.handlers:
+                    if handler not in seen and _is_broad(code, handler) and _goes_on(code, handler):
+                        seen.add(handler)
+                        yield _hit(code, handler)
+            inner = up
+
+
+def _hit(code: Code, handler: ast.ExceptHandler) -> Hit:
+    start = code.span(handler).start
+    span = code.span(handler.type) if handler.type else Span(start, start + len("except"))
+    return Hit(
+        span,
+        "After this error the rank goes on without the backward pass that the others are in: "
+        "they wait for its gradients, or average them with those of another step.",
+    )
+
+
+def _is_broad(code: Code, handler: ast.ExceptHandler) -> bool:
+    if handler.type is None:
+        return True
+    kinds = handler.type.elts if isinstance(handler.type, ast.Tuple) else [handler.type]
+    return any(code.name(k) in _BROAD for k in kinds)
+
+
+def _goes_on(code: Code, handler: ast.ExceptHandler) -> bool:
+    """Whether the rank may go on after the error, and does not tell the others."""
+    if _stops(code, handler.body):
+        return False
+    calls = [c for s in handler.body for c in code.inside(s, ast.Call)]
+    flags = [n for s in handler.body for n in code.inside(s, ast.Name) if isinstance(n.ctx, ast.Store)]
+    if any(agreed(code, [call]) for call in calls) or (flags and agreed(code, list(flags))):
+        return False
+    return not _makes_up(code, handler, {f.id for f in flags})
+
+
+def _makes_up(code: Code, handler: ast.ExceptHandler, flags: set[str]) -> bool:
+    """Whether a later `if` on what the handler sets runs another backward pass, or tells the others."""
+    return any(
+        flags & {n.id for n in code.inside(condition.test, ast.Name)}
+        and any(_MAKES_UP.search(code.source_of(c.func)) for s in condition.body for c in code.inside(s, ast.Call))
+        for condition in code.nodes(ast.If)
+        if code.order[condition] > code.order[handler] and code.function(condition) is code.function(handler)
+    )
+
+
+def _stops(code: Code, block: list[ast.stmt]) -> bool:
+    """Whether the program, or at least this rank, surely ends with a block."""
+    for statement in block:
+        if _stops_at(code, statement):
+            return True
+        if any(code.inside(statement, ast.Continue, ast.Return, ast.Break)):
+            return False
+    return False
+
+
+def _stops_at(code: Code, statement: ast.stmt) -> bool:
+    if isinstance(statement, ast.If):
+        asked = statement.test.values if isinstance(statement.test, ast.BoolOp) else [statement.test]
+        always = any(several(code, a) for a in asked) and not _is_and(statement.test)
+        return _stops(code, statement.body) and (always or _stops(code, statement.orelse))
+    if isinstance(statement, ast.With | ast.Try):
+        return _stops(code, statement.body)
+    if isinstance(statement, ast.Expr) and isinstance(statement.value, ast.Call):
+        func = statement.value.func
+        return code.name(func) in _ENDS or dotted(func) in _ENDS
+    return isinstance(statement, ast.Raise)
+
+
+def _is_and(test: ast.expr) -> bool:
+    return isinstance(test, ast.BoolOp) and isinstance(test.op, ast.And)

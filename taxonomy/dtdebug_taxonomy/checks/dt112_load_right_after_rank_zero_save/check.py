@@ -1,0 +1,52 @@
+"""Files that all ranks load right after rank 0 has begun to save them."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+
+from dtdebug_taxonomy.checks import Hit
+from dtdebug_taxonomy.checks.handing_over import read_by_others, same_file, wait_after, written_by_first
+from dtdebug_taxonomy.source.python import Code
+
+_SAVES = {
+    "torch.save": ("f", 1),
+    "safetensors.torch.save_file": ("filename", 1),
+    "numpy.save": ("file", 0),
+    "joblib.dump": ("filename", 1),
+}
+_LOADS = {
+    "torch.load": ("f", 0),
+    "safetensors.torch.load_file": ("filename", 0),
+    "safetensors.safe_open": ("filename", 0),
+    "numpy.load": ("file", 0),
+    "joblib.load": ("filename", 0),
+}
+_SAVE_METHODS = {"save_pretrained": ("save_directory", 0), "save_weights": ("filepath", 0)}
+_LOAD_METHODS = {"from_pretrained": ("pretrained_model_name_or_path", 0), "load_weights": ("filepath", 0)}
+
+
+def check(code: Code) -> Iterator[Hit]:
+    """Reports the call that loads."""
+    saves = _with_path(code, _SAVES, _SAVE_METHODS)
+    loads = _with_path(code, _LOADS, _LOAD_METHODS) if saves else []
+    for load, path in loads:
+        for save, target in saves:
+            guard = written_by_first(code, save) if same_file(code, path, target) else None
+            if guard is not None and read_by_others(code, load, save, guard):
+                line = code.text.place(code.span(save).start).line
+                yield Hit(
+                    code.span(load),
+                    f"Other ranks load here what rank 0 saves at line {line}, without waiting for it: "
+                    "the file is missing, from an earlier run, or half written.",
+                    wait_after(code, guard),
+                )
+                break
+
+
+def _with_path(
+    code: Code, functions: dict[str, tuple[str, int]], methods: dict[str, tuple[str, int]]
+) -> list[tuple[ast.Call, ast.expr]]:
+    found = [(c, code.argument(c, *functions[code.name(c.func)])) for c in code.calls(*functions)]
+    found += [(c, code.argument(c, *methods[getattr(c.func, "attr", "")])) for c in code.methods(*methods)]
+    return [(call, path) for call, path in found if path is not None]

@@ -1,0 +1,8 @@
+import torch
+import torch.distributed as dist
+
+path = "model.pt"
+if dist.get_rank() == 0:
+    torch.save(model.state_dict(), path)
+dist.barrier()
+model.load_state_dict(torch.load(path))

@@ -1,0 +1,89 @@
+"""Exchanges in which each of two ranks first sends, and so waits for the other to receive."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+
+from dtdebug_taxonomy.checks import Hit
+from dtdebug_taxonomy.checks.names import DIST
+from dtdebug_taxonomy.checks.ranks_seen import depends_on_rank
+from dtdebug_taxonomy.source.guards import guards
+from dtdebug_taxonomy.source.python import Code
+
+_SENDS = (DIST + "send", DIST + "send_object_list")
+_RECEIVES = (DIST + "recv", DIST + "recv_object_list", DIST + "irecv")
+_WHY = "send() returns when the other rank has received, but that one is sending too: both wait for ever."
+
+
+def check(code: Code) -> Iterator[Hit]:
+    """Reports the first send."""
+    if code.role == "test":
+        return
+    sends = [*code.calls(*_SENDS), *(c for c in code.calls(DIST + "isend") if _waits(code, c))]
+    receives = code.calls(*_RECEIVES)
+    reported: set[ast.AST] = set()
+    for send in sorted(sends, key=code.order.__getitem__):
+        if not _comes_first(code, send, [*sends, *receives]) or not _receives_after(code, send, receives):
+            continue
+        around = guards(code).around(send)
+        if not around and _is_mutual(code, code.argument(send, "dst", 1)):
+            block = code.function(send) or code.tree
+            if block not in reported:
+                reported.add(block)
+                yield Hit(code.span(send), f"Every rank sends here before it receives: {_WHY}")
+        elif around and _mirrored(code, send, sends, receives):
+            yield Hit(code.span(send), f"The ranks on the other branch send first as well: {_WHY}")
+
+
+def _is_mutual(code: Code, partner: ast.expr | None) -> bool:
+    """Whether each rank computes its partner from its own rank."""
+    return partner is not None and any(depends_on_rank(code, v) for v in (partner, *code.values(partner)))
+
+
+def _waits(code: Code, call: ast.Call) -> bool:
+    """Whether the handle is waited for at once: `dist.isend(...).wait()`."""
+    up = code.parent.get(call)
+    return isinstance(up, ast.Attribute) and up.attr == "wait"
+
+
+def _comes_first(code: Code, send: ast.Call, others: list[ast.Call]) -> bool:
+    """Whether nothing else is sent or received before, under the same conditions."""
+    mine = {g.node for g in guards(code).around(send)}
+    return not any(
+        code.function(o) is code.function(send)
+        and code.order[o] < code.order[send]
+        and {g.node for g in guards(code).around(o)} == mine
+        and _branches(code, o) == _branches(code, send)
+        for o in others
+    )
+
+
+def _receives_after(code: Code, send: ast.Call, receives: list[ast.Call]) -> bool:
+    mine = {g.node for g in guards(code).around(send)}
+    return any(
+        code.function(r) is code.function(send)
+        and code.order[r] > code.order[send]
+        and {g.node for g in guards(code).around(r)} == mine
+        and _branches(code, r) == _branches(code, send)
+        for r in receives
+    )
+
+
+def _branches(code: Code, node: ast.AST) -> list[bool]:
+    """On which side of each condition on the rank a call stands."""
+    return [g.test.equal for g in guards(code).around(node)]
+
+
+def _mirrored(code: Code, send: ast.Call, sends: list[ast.Call], receives: list[ast.Call]) -> bool:
+    """Whether the ranks on the other branch of the same condition send first too."""
+    mine = guards(code).around(send)
+    if len(mine) != 1 or mine[0].early:
+        return False
+    return any(
+        code.function(other) is code.function(send)
+        and any(g.test.completes(mine[0].test) for g in guards(code).around(other)[:1])
+        and _comes_first(code, other, [*sends, *receives])
+        and _receives_after(code, other, receives)
+        for other in sends
+    )

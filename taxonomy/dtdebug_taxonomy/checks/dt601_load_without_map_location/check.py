@@ -1,0 +1,86 @@
+"""Checkpoints that every rank loads to the device they were saved from, which is mostly GPU 0."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterator
+
+from dtdebug_taxonomy.checks import Fix, Hit, horovod
+from dtdebug_taxonomy.checks.arguments import add
+from dtdebug_taxonomy.checks.names import FULLY_SHARD, INIT
+from dtdebug_taxonomy.checks.ranks_seen import depends_on_rank
+from dtdebug_taxonomy.checks.wrapping import DDPS, FSDP1
+from dtdebug_taxonomy.source.guards import guards
+from dtdebug_taxonomy.source.names import dotted
+from dtdebug_taxonomy.source.python import Code
+
+_LIBRARIES = ("torch.distributed", "horovod", "deepspeed", "accelerate", "apex")
+_CHECKPOINT = re.compile(r"ckpt|checkpoint|resume|weight|snapshot|pretrain|\.pth|state|model|restore", re.IGNORECASE)
+_SMALL = re.compile(
+    r"schedul|scaler|rng|sampler|dataset|vocab|tokenizer|bytes|buffer|serial|meta|param_group", re.IGNORECASE
+)
+_STARTS = (*DDPS, *FSDP1, *FULLY_SHARD, INIT, "deepspeed.initialize", "deepspeed.init_distributed")
+
+
+def check(code: Code) -> Iterator[Hit]:
+    """Reports the call."""
+    calls = code.calls("torch.load")
+    if not calls or not _is_parallel(code):
+        return
+    for call in calls:
+        if code.argument(call, "map_location", 1) is not None or code.has_unpacking(call):
+            continue
+        if not _is_checkpoint(code, call) or _is_for_one(code, call):
+            continue
+        yield Hit(
+            code.span(call),
+            "Without map_location, every rank loads this to the device it was saved from: GPU 0 then holds "
+            "a copy, and a CUDA context, for each of them.",
+            Fix('Add map_location="cpu"', (add(code, call, 'map_location="cpu"'),)),
+        )
+
+
+def _is_parallel(code: Code) -> bool:
+    """Whether this is a program of several ranks, or a part of it that wraps the model, and it uses GPUs."""
+    if code.role == "test" or not any(w in code.text for w in ("cuda", "nccl", ".to(", "gpu", "device")):
+        return False
+    if code.calls(*_STARTS) or horovod.calls(code, "init"):
+        return True
+    return code.role == "program" and code.imports_any(*_LIBRARIES)
+
+
+def _is_for_one(code: Code, call: ast.Call) -> bool:
+    """Whether rank 0 alone comes here, which is at home on GPU 0."""
+    return any(g.test.value == "0" and g.test.equal for g in guards(code).around(call))
+
+
+def _is_checkpoint(code: Code, call: ast.Call) -> bool:
+    """Whether what is loaded is the state of a model or optimizer, rather than data."""
+    source = code.argument(call, "f", 0)
+    if source is None or depends_on_rank(code, source):
+        return False
+    values = [source, *(v for n in code.inside(source, ast.Name) for v in code.values(n) if v is not None)]
+    written = " ".join(code.source_of(v) for v in values)
+    statement = code.statement(call)
+    if _SMALL.search(written):
+        return False
+    if isinstance(statement, ast.Assign):
+        written += "".join(dotted(t) for t in statement.targets)
+    if _CHECKPOINT.search(written):
+        return True
+    for up in code.ancestors(call):
+        if isinstance(up, ast.Call) and getattr(up.func, "attr", "").startswith("load_state_dict"):
+            return True
+        if isinstance(up, ast.stmt):
+            break
+    if not isinstance(statement, ast.Assign) or not dotted(statement.targets[0]):
+        return False
+    names = {dotted(t) for t in statement.targets}
+    return any(
+        dotted(n) in names and code.function(c) is code.function(call)
+        for c in code.methods("load_state_dict")
+        for a in c.args
+        for n in (a, *code.inside(a, ast.Name))
+        if isinstance(n, ast.expr)
+    )

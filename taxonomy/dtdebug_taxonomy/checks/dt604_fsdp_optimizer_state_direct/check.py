@@ -1,0 +1,80 @@
+"""States of optimizers over FSDP models that are taken as they are, which is one rank's part."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+
+from dtdebug_taxonomy.checks import Edit, Fix, Hit
+from dtdebug_taxonomy.checks.names import FSDP, OPTIMIZERS
+from dtdebug_taxonomy.checks.ranks_seen import depends_on_rank
+from dtdebug_taxonomy.checks.sharding import is_fsdp
+from dtdebug_taxonomy.source.guards import guards
+from dtdebug_taxonomy.source.names import dotted
+from dtdebug_taxonomy.source.python import Code
+
+_CONVERTS = {f"{FSDP}.{name}" for name in (
+    "optim_state_dict", "full_optim_state_dict", "sharded_optim_state_dict", "optim_state_dict_to_load",
+    "shard_full_optim_state_dict", "flatten_sharded_optim_state_dict", "rekey_optim_state_dict",
+)}  # fmt: skip
+
+
+def check(code: Code) -> Iterator[Hit]:
+    """Reports the call of `state_dict()`."""
+    for call in code.methods("state_dict"):
+        optimizer = call.func.value  # type: ignore[attr-defined]
+        model = _model_of(code, optimizer)
+        if model is None or call.args or _is_converted(code, call) or _is_per_rank(code, call):
+            continue
+        yield Hit(
+            code.span(call),
+            "Under FSDP an optimizer holds the state of this rank's shards only, without the parameters' names: "
+            "what is saved so can't be loaded on other ranks or another number of them.",
+            _fix(code, call, model, optimizer),
+        )
+
+
+def _model_of(code: Code, optimizer: ast.expr) -> ast.expr | None:
+    """The FSDP model whose parameters an optimizer was made with."""
+    for value in code.values(optimizer) if dotted(optimizer) else ():
+        if not isinstance(value, ast.Call) or code.name(value.func) not in OPTIMIZERS:
+            continue
+        for inner in code.inside(value, ast.Call):
+            func = inner.func
+            if (
+                isinstance(func, ast.Attribute)
+                and func.attr in {"parameters", "named_parameters"}
+                and is_fsdp(code, func.value)
+            ):
+                return func.value
+    return None
+
+
+def _is_converted(code: Code, call: ast.Call) -> bool:
+    """Whether FSDP itself gets the state, to gather or to cut it."""
+    if any(isinstance(a, ast.Call) and code.name(a.func) in _CONVERTS for a in code.ancestors(call)):
+        return True
+    statement = code.statement(call)
+    names = {dotted(t) for t in statement.targets} - {""} if isinstance(statement, ast.Assign) else set()
+    return any(dotted(a) in names for c in code.calls(*_CONVERTS) for a in (*c.args, *(k.value for k in c.keywords)))
+
+
+def _is_per_rank(code: Code, call: ast.Call) -> bool:
+    """Whether each rank saves its own part, under its own name."""
+    statement = code.statement(call)
+    names = {dotted(t) for t in statement.targets} - {""} if isinstance(statement, ast.Assign) else set()
+    for save in code.calls("torch.save"):
+        obj, path = code.argument(save, "obj", 0), code.argument(save, "f", 1)
+        holds = obj is not None and any(n is call or dotted(n) in names for n in code.inside(obj, ast.Call, ast.Name))
+        if holds and depends_on_rank(code, path):
+            return True
+    return False
+
+
+def _fix(code: Code, call: ast.Call, model: ast.expr, optimizer: ast.expr) -> Fix | None:
+    """FSDP's own function instead, where all ranks come and the class has a name here."""
+    written = next((local for local, full in code.imports.items() if full == FSDP), "")
+    if not written or guards(code).around(call) or not dotted(model):
+        return None
+    text = f"{written}.optim_state_dict({dotted(model)}, {dotted(optimizer)})"
+    return Fix("Gather it by FSDP", (Edit(code.span(call), text),))

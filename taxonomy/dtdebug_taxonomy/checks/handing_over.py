@@ -1,0 +1,102 @@
+"""Files that one rank writes and others read: what is the same file, and whether the ranks meet in between."""
+
+from __future__ import annotations
+
+import ast
+import re
+
+from dtdebug_taxonomy.checks import Edit, Fix
+from dtdebug_taxonomy.checks.mending import indent_of, named
+from dtdebug_taxonomy.checks.names import INIT
+from dtdebug_taxonomy.source.bindings import leaves
+from dtdebug_taxonomy.source.guards import Guard, guards
+from dtdebug_taxonomy.source.names import dotted
+from dtdebug_taxonomy.source.python import FUNCTIONS, Code
+from dtdebug_taxonomy.source.text import Span
+
+_MEETS = re.compile(
+    r"barrier|synchronize|(^|_)sync|wait|broadcast|gather|all_?reduce|reduce|init_process_group|init_distributed|"
+    r"DistributedDataParallel|^DDP$|^FSDP$|FullyShardedDataParallel|fully_shard|prepare$|initialize|main_process_first"
+)
+_FIRST = re.compile(r"first|zero_first|wait|sync|barrier|lock", re.IGNORECASE)
+
+
+def written_by_first(code: Code, call: ast.Call) -> Guard | None:
+    """The condition by which rank 0 alone makes a call."""
+    around = guards(code).around(call)
+    if len(around) != 1 or around[0].early:
+        return None
+    if isinstance(node := around[0].node, ast.If) and leaves(node.body):
+        return None  # the callers see to it who comes when
+    test = around[0].test
+    return around[0] if test.value == "0" and test.equal and test.which in {"global", "local"} else None
+
+
+def read_by_others(code: Code, read: ast.Call, write: ast.Call, guard: Guard) -> bool:
+    """Whether ranks other than the writing one come to a later call, without having met in between."""
+    if code.function(read) is not code.function(write) or code.order[read] < code.order[write]:
+        return False
+    if any(a is guard.node for a in code.ancestors(read)):
+        return False
+    if any(g.test == guard.test for g in guards(code).around(read)):
+        return False
+    return not meets(code, write, read)
+
+
+def meets(code: Code, first: ast.AST, later: ast.AST) -> bool:
+    """Whether the ranks may wait for each other between two places of one function."""
+    low, high, function = code.order[first], code.order[later], code.function(first)
+    for call in code.nodes(ast.Call):
+        if low < code.order[call] < high and code.function(call) is function and _may_meet(code, call):
+            return True
+    for up in (*code.ancestors(first), *code.ancestors(later)):
+        if isinstance(up, ast.With | ast.AsyncWith) and any(
+            _FIRST.search(code.source_of(i.context_expr)) for i in up.items
+        ):
+            return True
+        if isinstance(up, FUNCTIONS):
+            break
+    return False
+
+
+def _may_meet(code: Code, call: ast.Call, depth: int = 2) -> bool:
+    last = getattr(call.func, "attr", "") or getattr(call.func, "id", "")
+    if _MEETS.search(last):
+        return not code.name(call.func).startswith("torch.cuda.")
+    function = code.called(call) if depth else None
+    return function is not None and any(_may_meet(code, c, depth - 1) for c in code.inside(function, ast.Call))
+
+
+def same_file(code: Code, one: ast.expr | None, other: ast.expr | None) -> bool:
+    """Whether two expressions are written alike or are the same constant, and so name the same file."""
+    if one is None or other is None:
+        return False
+    if code.source_of(one) == code.source_of(other):
+        return not dotted(one) or _same_bindings(code, one, other)
+    value = code.constant(one)
+    return isinstance(value, str) and value == code.constant(other)
+
+
+def _same_bindings(code: Code, one: ast.expr, other: ast.expr) -> bool:
+    return {id(b.node) for b in code.bound(one)} == {id(b.node) for b in code.bound(other)}
+
+
+def wait_after(code: Code, guard: Guard) -> Fix | None:
+    """Adds a barrier behind the `if` of a condition, for all ranks; None where not all come there."""
+    node = guard.node
+    if not isinstance(node, ast.If) or not code.imports_any("torch.distributed", "torch") or guards(code).around(node):
+        return None
+    if not code.source_of(node).startswith("if") or "torch.distributed" not in code.imports.values():
+        return None
+    barrier, imports = named(code, "torch.distributed.barrier")
+    last = code.text.place(code.span(node).end).line
+    end = code.text.end_of_line(last)
+    initialised = any(
+        not any(isinstance(a, ast.If) for a in code.ancestors(c) if not _is_main(a)) for c in code.calls(INIT)
+    )
+    edit = Edit(Span(end, end), f"\n{indent_of(code, node)}{barrier}()")
+    return Fix("Let all ranks wait for the one that writes", (*imports, edit), safe=initialised)
+
+
+def _is_main(node: ast.AST) -> bool:
+    return isinstance(node, ast.If) and isinstance(node.test, ast.Compare) and dotted(node.test.left) == "__name__"

@@ -1,0 +1,53 @@
+"""How many nodes, tasks and devices a launch script asks for."""
+
+from __future__ import annotations
+
+import re
+
+from dtdebug_taxonomy.source.commands import Directive
+from dtdebug_taxonomy.source.launch import Launch
+from dtdebug_taxonomy.source.shell import Script
+
+_NODES_OF_JOB = re.compile(r"\$\{?SLURM_(JOB_)?(NUM_NODES|NNODES)\}?$")
+_NODE_OPTIONS = ("--nnodes", "--num_nodes", "--num_machines")
+_GPUS = re.compile(r"gpu(?::[\w.-]+)?:(\d+)(?:\(.*\))?$")
+LOOPBACK = re.compile(r"^(localhost|127(\.\d+){3}|\[?::1\]?)(:\d+|:\$.*)?$")
+"""An address that every machine has for itself."""
+
+
+def count(directive: Directive | None) -> int | None:
+    """The number that a directive gives, the smaller one of a range."""
+    found = re.match(r"(\d+)(-\d+)?$", directive.value or "") if directive else None
+    return int(found[1]) if found else None
+
+
+def nodes_of_job(script: Script) -> int | None:
+    """Nodes that the batch system is asked for."""
+    return count(script.directive("--nodes", "-N"))
+
+
+def nodes(script: Script, launch: Launch) -> int | None:
+    """Nodes that a launcher is told of, at least."""
+    for name in _NODE_OPTIONS:
+        given = launch.options.get(name)
+        if given is None or given.value is None:
+            continue
+        text = script.resolve(given.value.text)
+        if found := re.match(r"(\d+)(:\d+)?$", text):
+            return int(found[1])
+        return nodes_of_job(script) if _NODES_OF_JOB.match(text) else None
+    return None
+
+
+def gpus_per_node(script: Script) -> tuple[int, Directive] | None:
+    """Devices on each node that the batch system is asked for, and where."""
+    for names in (("--gpus-per-node",), ("--gres",), ("--gpus", "-G")):
+        directive = script.directive(*names)
+        if directive is None or not directive.value:
+            continue
+        if names[0] == "--gpus" and nodes_of_job(script) not in {None, 1}:
+            continue
+        found = _GPUS.search(directive.value) or re.fullmatch(r"(?:[a-zA-Z][\w.-]*:)?(\d+)", directive.value)
+        if found and (names[0] != "--gres" or "gpu" in directive.value):
+            return int(found[1]), directive
+    return None

@@ -1,0 +1,137 @@
+"""Takes a call out of a condition that lets only some ranks come to it."""
+
+from __future__ import annotations
+
+import ast
+import re
+
+from dtdebug_taxonomy.checks import Edit, Fix
+from dtdebug_taxonomy.source.guards import guards
+from dtdebug_taxonomy.source.names import dotted
+from dtdebug_taxonomy.source.python import Code
+from dtdebug_taxonomy.source.text import Span
+
+_HEAD_END = re.compile(r"[\s)\\]*:")
+_AND = re.compile(r"[\s\\]+and[\s\\]+")
+_PLAIN = {"os.path.join", "os.path.abspath", "pathlib.Path", "str", "int", "len", "round"}
+_NOTHING = re.compile(r"\s*(#.*)?")
+
+
+def lifted(code: Code, call: ast.Call, title: str) -> Fix | None:
+    """Takes the statement of a call out of an `if` on the rank; None where that isn't plain.
+
+    Where nothing else is in the `if` but names that the call needs, all of it stays in its place
+    and the condition goes; else the call moves before the `if` or after it, which is for the
+    author to confirm.
+    """
+    around = guards(code).around(call)
+    statement = code.statement(call)
+    if len(around) != 1 or around[0].early or not isinstance(node := around[0].node, ast.If):
+        return None
+    if node.orelse or statement not in node.body or not isinstance(statement, ast.Expr | ast.Assign):
+        return None
+    place = node.body.index(statement)
+    begin = code.text.place(code.span(node).start)
+    if code.text.line(begin.line)[: begin.column - 1].strip():
+        return None
+    if not code.source_of(node).startswith("if") or not all(_own_lines(code, s) for s in node.body[: place + 1]):
+        return None
+    needed = all(_only_names(code, s) for s in node.body[:place])
+    if needed and statement is node.body[-1]:
+        if edits := _uncovered(code, node, statement) if _is_plain(code, node.test) else ():
+            return Fix(title, edits)
+        edits = _relaxed(code, node.test)  # what else is asked may differ between ranks as well
+        return Fix(title, edits, safe=False) if edits else None
+    edits = _moved(code, node, statement, needed) if _is_plain(code, node.test) else ()
+    return Fix(title, edits, safe=False) if edits else None
+
+
+def _only_names(code: Code, statement: ast.stmt) -> bool:
+    """Whether a statement does nothing but give a name to a path or another plain value."""
+    if not isinstance(statement, ast.Assign) or not all(isinstance(t, ast.Name) for t in statement.targets):
+        return False
+    return all(
+        code.name(c.func) in _PLAIN or getattr(c.func, "attr", "") in {"format", "item"}
+        for c in code.inside(statement, ast.Call)
+    )
+
+
+def _own_lines(code: Code, statement: ast.stmt) -> bool:
+    """Whether nothing follows on the line, and no string goes over several lines, which can't be moved."""
+    end = code.span(statement).end
+    if not _NOTHING.fullmatch(code.text, end, code.text.end_of_line(code.text.place(end).line)):
+        return False
+    strings = code.inside(statement, ast.Constant, ast.JoinedStr)
+    return all(s.end_lineno == s.lineno for s in strings)
+
+
+def _is_plain(code: Code, test: ast.expr) -> bool:
+    """Whether a condition says something of the rank and nothing else, as far as can be seen."""
+    while isinstance(test, ast.UnaryOp):
+        test = test.operand
+    if isinstance(test, ast.BoolOp | ast.IfExp) or guards(code).test(test) is None:
+        return False
+    return not dotted(test) or not any(isinstance(v, ast.BoolOp | ast.IfExp) for v in code.values(test))
+
+
+def _relaxed(code: Code, test: ast.expr) -> tuple[Edit, ...]:
+    """`a and rank == 0` without its operand on the rank."""
+    if not isinstance(test, ast.BoolOp) or not isinstance(test.op, ast.And):
+        return ()
+    places = [i for i, v in enumerate(test.values) if guards(code).test(v) is not None]
+    if len(places) != 1 or not _is_plain(code, test.values[place := places[0]]):
+        return ()
+    spans = [code.span(v) for v in test.values]
+    left, right = (spans[place - 1], spans[place]) if place else (spans[0], spans[1])
+    if not _AND.fullmatch(code.text, left.end, right.start):
+        return ()
+    return (Edit(Span(left.end, right.end) if place else Span(left.start, right.start), ""),)
+
+
+def _uncovered(code: Code, node: ast.If, statement: ast.stmt) -> tuple[Edit, ...]:
+    """The only statement of an `if`, without the `if`."""
+    text, start, span = code.text, code.span(node).start, code.span(statement)
+    head = _HEAD_END.match(text, code.span(node.test).end)
+    if head is None:
+        return ()
+    begin = code.span(node.body[0]).start
+    line = text.place(head.end()).line
+    if line == text.place(begin).line:
+        return (Edit(Span(start, begin), ""),)
+    outer, inner = text.place(start).column - 1, text.place(begin).column - 1
+    lines = range(line + 1, text.place(span.end).line + 1)
+    if text[head.end() : text.end_of_line(line)].strip() or any(text.line(n)[:inner].strip() for n in lines):
+        return ()
+    begins = [text.starts[n - 1] for n in lines if text.line(n)]
+    return (
+        Edit(Span(start - outer, text.starts[line]), ""),
+        *(Edit(Span(begin + outer, begin + inner), "") for begin in begins),
+    )
+
+
+def _moved(code: Code, node: ast.If, statement: ast.stmt, first: bool) -> tuple[Edit, ...]:
+    """The first statements of an `if` up to this one, before it; or this last one, after it.
+
+    One edit over the `if` each, so that two of one `if` exclude each other.
+    """
+    text, if_start = code.text, code.span(node).start
+    begin = text.place(code.span(node.body[0] if first else statement).start)
+    last = text.place(code.span(statement).end).line
+    outer, inner = text.place(if_start).column - 1, begin.column - 1
+    lines = [text.line(n) for n in range(begin.line, last + 1)]
+    if any(line[:inner].strip() for line in lines):
+        return ()
+    moved = "\n".join(line[:outer] + line[inner:] for line in lines)
+    start, head = if_start - outer, text[if_start - outer : text.starts[begin.line - 1]]
+    if first:
+        return (Edit(Span(start, text.starts[last]), f"{moved}\n{head}"),)
+    if statement is not node.body[-1] or _bound_in(code, node, statement):
+        return ()
+    return (Edit(Span(start, text.end_of_line(last)), head + moved),)
+
+
+def _bound_in(code: Code, node: ast.If, statement: ast.stmt) -> bool:
+    """Whether a statement uses a name that the rest of its `if` gives a value."""
+    used = {n.id for n in code.inside(statement, ast.Name)}
+    others = [s for s in node.body if s is not statement]
+    return any(n.id in used and isinstance(n.ctx, ast.Store) for s in others for n in code.inside(s, ast.Name))

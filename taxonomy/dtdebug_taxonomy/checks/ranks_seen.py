@@ -1,0 +1,73 @@
+"""Signs that a program runs as several ranks, and that something in it depends on the rank."""
+
+from __future__ import annotations
+
+import ast
+import re
+
+from dtdebug_taxonomy.checks import horovod
+from dtdebug_taxonomy.checks.names import INIT
+from dtdebug_taxonomy.source.python import Code
+from dtdebug_taxonomy.source.ranks import rank
+
+_STARTS = (INIT, "deepspeed.init_distributed", "accelerate.Accelerator")
+_SEEDS = re.compile(r"seed", re.IGNORECASE)
+_OTHER_SEEDS = {"random.seed", "np.random.seed", "numpy.random.seed", "torch.initial_seed", "torch.seed"}
+
+
+def starts_ranks(code: Code) -> bool:
+    """Whether the program itself joins a group of processes."""
+    if code.calls(*_STARTS) or horovod.calls(code, "init"):
+        return True
+    devices = [code.argument(c, "devices", 2) for c in code.calls("lightning_fabric.Fabric")]
+    return any(d is not None and code.constant(d) not in {1, "1"} for d in devices)
+
+
+def depends_on_rank(code: Code, node: ast.AST | None, depth: int = 3) -> bool:
+    """Whether an expression has a rank in it, names followed some steps back."""
+    if node is None:
+        return False
+    for inner in code.inside(node, ast.Name, ast.Attribute, ast.Call, ast.Subscript):
+        if rank(code, inner):
+            return True
+        if depth and isinstance(inner, ast.Name) and isinstance(inner.ctx, ast.Load):
+            for binding in code.bound(inner):
+                value = binding.node.value if isinstance(binding.node, ast.AugAssign) else binding.value
+                if (
+                    binding.how in {"assign", "other"}
+                    and value is not inner
+                    and depends_on_rank(code, value, depth - 1)
+                ):
+                    return True
+    return False
+
+
+def seeded_alike(code: Code) -> bool:
+    """Whether the program seeds its framework, and not by the rank."""
+    found = [
+        call
+        for call in code.nodes(ast.Call)
+        if (name := _called(code, call)) and _SEEDS.search(name.rsplit(".", 1)[-1]) and name not in _OTHER_SEEDS
+    ]
+    own = [c for c in found if not _of_a_generator(code, c)]
+    return any(not _by_rank(code, c) for c in own)
+
+
+def _called(code: Code, call: ast.Call) -> str:
+    return code.name(call.func) or (call.func.attr if isinstance(call.func, ast.Attribute) else "")
+
+
+def _of_a_generator(code: Code, call: ast.Call) -> bool:
+    if not isinstance(call.func, ast.Attribute):
+        return False
+    receiver = call.func.value
+    return "torch.Generator" in code.made_by(receiver)
+
+
+def _by_rank(code: Code, call: ast.Call) -> bool:
+    if any(depends_on_rank(code, a) for a in call.args):
+        return True
+    return any(
+        depends_on_rank(code, k.value) or (k.arg == "device_specific" and code.constant(k.value) is True)
+        for k in call.keywords
+    )

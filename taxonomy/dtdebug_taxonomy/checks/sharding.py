@@ -1,0 +1,36 @@
+"""Models whose parameters are spread over the ranks: FSDP, `fully_shard`."""
+
+from __future__ import annotations
+
+import ast
+
+from dtdebug_taxonomy.checks.names import FSDP, FULLY_SHARD
+from dtdebug_taxonomy.checks.wrapping import FSDP1, wrap_of
+from dtdebug_taxonomy.source.names import dotted
+from dtdebug_taxonomy.source.python import Code
+
+_TAKE_FSDP = tuple(
+    f"{FSDP}.{name}" for name in ("state_dict_type", "set_state_dict_type", "summon_full_params", "optim_state_dict")
+)
+
+
+def is_fsdp(code: Code, node: ast.expr) -> bool:
+    """Whether a model is wrapped by `FullyShardedDataParallel`, or used as one."""
+    if wrap_of(code, node, FSDP1) is not None:
+        return True
+    written = dotted(node)
+    return bool(written) and any(
+        dotted(code.argument(c, "module" if "summon" in code.name(c.func) else "model", 0)) == written
+        and code.function(c) is code.function(node)
+        for c in code.calls(*_TAKE_FSDP)
+    )
+
+
+def is_fully_sharded(code: Code, node: ast.expr) -> bool:
+    """Whether `fully_shard` was called on a model in this file."""
+    written = dotted(node)
+    return bool(written) and any(
+        dotted(code.argument(c, "module", 0)) == written and code.order[c] < code.order[node]
+        for c in code.calls(*FULLY_SHARD)
+        if code.scope(c) is code.scope(node) or written.startswith("self.")
+    )

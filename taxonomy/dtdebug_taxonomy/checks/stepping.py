@@ -1,0 +1,74 @@
+"""Training in step: whether the backward passes of the ranks wait for each other, and what ranks agree on."""
+
+from __future__ import annotations
+
+import ast
+import re
+
+from dtdebug_taxonomy.checks import horovod
+from dtdebug_taxonomy.checks.names import FULLY_SHARD
+from dtdebug_taxonomy.checks.wrapping import DDPS, FSDP1
+from dtdebug_taxonomy.source.python import Code, Function
+
+_AGREES = re.compile(
+    r"reduce|gather|sync|broadcast|all_?ranks|any_?rank|across|consensus|agree|(^|_)(global|dist|distributed)_|barrier",
+    re.IGNORECASE,
+)
+
+
+def in_step(code: Code) -> bool:
+    """Whether a model is trained here whose gradients are averaged in the backward pass."""
+    return bool(
+        code.calls(*DDPS, *FSDP1, *FULLY_SHARD, "deepspeed.initialize", "accelerate.Accelerator")
+        or horovod.calls(code, "DistributedOptimizer")
+    )
+
+
+def backwards(code: Code) -> list[ast.Call]:
+    """Calls that run a backward pass: `loss.backward()`, `accelerator.backward(loss)`, a local function that does."""
+    found = [c for c in code.methods("backward", "manual_backward") if not code.name(c.func).startswith("torch.")]
+    functions = dict.fromkeys(f for c in found if (f := code.function(c)))
+    return [*found, *(c for f in functions for c in code.callers.get(f, ()))]
+
+
+def agreed(code: Code, expressions: list[ast.expr], before: ast.AST | None = None) -> bool:
+    """Whether the values in some expressions come from all ranks, or were sent to them, on the way to a place."""
+    if any(_is_agreement(code, c) for e in expressions for c in code.inside(e, ast.Call)):
+        return True
+    names = {n.id for e in expressions for n in code.inside(e, ast.Name)}
+    function = code.function(expressions[0]) if expressions else None
+    return any(
+        names & _passed(code, c)
+        for c in _communication(code).get(function, ())
+        if before is None or code.order[c] < code.order[before]
+    )
+
+
+def _communication(code: Code) -> dict[Function | None, list[ast.Call]]:
+    """The calls by which ranks may agree, by the function that they are in, kept with the program."""
+    found: dict[Function | None, list[ast.Call]] | None = code.__dict__.get("_communication")
+    if found is None:
+        found = code.__dict__["_communication"] = {}
+        for call in code.nodes(ast.Call):
+            if _AGREES.search(_last(call)):
+                found.setdefault(code.function(call), []).append(call)
+    return found
+
+
+def _passed(code: Code, call: ast.Call) -> set[str]:
+    """The names in a call's arguments, and those in what these stand for."""
+    arguments = [*call.args, *(k.value for k in call.keywords)]
+    names = [n for a in arguments for n in code.inside(a, ast.Name)]
+    values = [v for n in names for v in code.values(n) if v is not None]
+    return {n.id for n in (*names, *(n for v in values for n in code.inside(v, ast.Name)))}
+
+
+def _is_agreement(code: Code, call: ast.Call) -> bool:
+    if _AGREES.search(_last(call)) and not code.name(call.func).startswith("torch.cuda."):
+        return True
+    function = code.called(call)
+    return function is not None and any(_AGREES.search(_last(c)) for c in code.inside(function, ast.Call))
+
+
+def _last(call: ast.Call) -> str:
+    return getattr(call.func, "attr", "") or getattr(call.func, "id", "")

@@ -1,0 +1,238 @@
+"""Where a model got its wrapper (`DistributedDataParallel`, FSDP), and whether that is sure at a place."""
+
+from __future__ import annotations
+
+import ast
+import re
+from typing import NamedTuple
+
+from dtdebug_taxonomy.checks.names import DDP, FSDP, FULLY_SHARD
+from dtdebug_taxonomy.checks.values import returned
+from dtdebug_taxonomy.source.bindings import home, surely_before
+from dtdebug_taxonomy.source.guards import guards
+from dtdebug_taxonomy.source.names import dotted
+from dtdebug_taxonomy.source.python import SCOPES, Binding, Code, Function
+
+DDPS = {DDP, "apex.parallel.DistributedDataParallel"}
+DATA_PARALLEL = {
+    "torch.nn.DataParallel",
+    "torch.nn.parallel.DataParallel",
+    "torch.nn.parallel.data_parallel.DataParallel",
+}
+FSDP1 = {FSDP, "fairscale.nn.FullyShardedDataParallel", "fairscale.nn.data_parallel.FullyShardedDataParallel"}
+WRAPPERS = DDPS | DATA_PARALLEL | FSDP1 | FULLY_SHARD
+KEEPS = {"to", "cuda", "cpu", "train", "eval", "half", "float", "bfloat16", "double", "requires_grad_", "compile"}
+"""Methods of a module that return the module itself."""
+_COMPILE = {"torch.compile", "torch.optim.swa_utils.AveragedModel"}
+_ASKS = re.compile(
+    r"\b(isinstance|hasattr|getattr|type|unwrap\w*|is_parallel\w*|de_parallel)\b|\.module\b|_ddp\b|wrapped"
+)
+_DISTRIBUTED = re.compile(
+    r"distribut|\bddp|fsdp|parallel|world_?size|is_?dist|n_?gpus?\b|num_?gpus|multi_?gpu|device_count|rank|strategy|is_initialized|sharded",
+    re.IGNORECASE,
+)
+
+
+class Wrap(NamedTuple):
+    """A call that wraps a model, as seen from a place where the model is used."""
+
+    call: ast.Call
+    always: bool
+    """Whether the model is wrapped there in every run; else only in some, as in `if args.distributed:`."""
+
+
+def wrap_of(code: Code, node: ast.expr | None, names: set[str], depth: int = 6) -> Wrap | None:
+    """The wrap by one of these callables that an expression surely or possibly is the result of.
+
+    None where it isn't, where it can't be told, and where the bare model may have been taken
+    out again.
+    """
+    if node is None or depth == 0:
+        return None
+    if isinstance(node, ast.Call):
+        return _of_call(code, node, names, depth)
+    if isinstance(node, ast.NamedExpr):
+        return wrap_of(code, node.value, names, depth - 1)
+    if isinstance(node, ast.IfExp):
+        one, other = (wrap_of(code, n, names, depth - 1) for n in (node.body, node.orelse))
+        if one and other:
+            return Wrap(one.call, one.always and other.always)
+        found, rest = (one, node.orelse) if one else (other, node.body)
+        if found is None or _ASKS.search(code.source_of(node.test)) or ".module" in code.source_of(rest):
+            return None
+        return Wrap(found.call, always=False)
+    return _of_name(code, node, names, depth) if dotted(node) else None
+
+
+def _of_call(code: Code, call: ast.Call, names: set[str], depth: int) -> Wrap | None:
+    name = code.name(call.func)
+    if name in names:
+        return Wrap(call, always=True)
+    if name == "torch.compile" and call.args:
+        return wrap_of(code, call.args[0], names, depth - 1)
+    if isinstance(call.func, ast.Attribute) and call.func.attr in KEEPS:
+        return wrap_of(code, call.func.value, names, depth - 1)
+    function = code.called(call)
+    if function is None:
+        return None
+    values = returned(code, function)
+    wraps = [w for value in values if (w := wrap_of(code, value, names, depth - 1))]
+    if not wraps:
+        return None
+    return Wrap(wraps[-1].call, len(wraps) == len(values) and all(w.always for w in wraps))
+
+
+def _of_name(code: Code, node: ast.expr, names: set[str], depth: int) -> Wrap | None:
+    bindings = _bindings(code, node)
+    if not bindings or any(b.how not in {"assign", "import", "definition"} for b in bindings):
+        return None
+    wraps = [_of_binding(code, b, node, names, depth) for b in bindings]
+    if all(isinstance(b.node, ast.arg) for b in bindings):
+        sure = [w for w in wraps if w]
+        return Wrap(sure[0].call, all(w.always for w in sure)) if len(sure) == len(wraps) else None
+    last = max((n for n, w in enumerate(wraps) if w), default=-1)
+    wrap = wraps[last] if last >= 0 else None
+    if wrap is None:
+        return None
+    for later in bindings[last + 1 :]:
+        if surely_before(code, bindings[last].node, later.node) is not None:
+            return None
+    always = wrap.always and (all(wraps) or not _conditional(code, bindings[last].node, node))
+    return Wrap(wrap.call, always)
+
+
+def _of_binding(code: Code, binding: Binding, node: ast.expr, names: set[str], depth: int) -> Wrap | None:
+    """The wrap that a binding gives to a name, also as one of several results: `model, optimizer = build()`."""
+    assign = binding.node
+    if binding.value is not None or not isinstance(assign, ast.Assign) or not isinstance(assign.value, ast.Call):
+        return wrap_of(code, binding.value, names, depth - 1)
+    function = code.called(assign.value)
+    target = next((t for t in assign.targets if isinstance(t, ast.Tuple)), None)
+    if function is None or target is None:
+        return None
+    place = next((n for n, e in enumerate(target.elts) if dotted(e) == dotted(node)), None)
+    values = returned(code, function)
+    wraps = [
+        wrap_of(code, v.elts[place], names, depth - 1)
+        for v in values
+        if place is not None and isinstance(v, ast.Tuple) and len(v.elts) == len(target.elts)
+    ]
+    found = [w for w in wraps if w]
+    return Wrap(found[-1].call, len(found) == len(values) and all(w.always for w in found)) if found else None
+
+
+def _bindings(code: Code, node: ast.expr) -> list[Binding]:
+    """What a name can be bound to; an attribute of `self` as the constructor or this function leaves it."""
+    name = dotted(node)
+    if not name.startswith(("self.", "cls.")):
+        return code.bound(node)
+    here = code.bindings.get((home(code, node, name), name), [])
+    mine = code.function(node)
+    this = code.statement(node)
+    if any(
+        code.function(b.node) is mine and code.order[b.node] < code.order[node] and b.node is not this for b in here
+    ):
+        return code.bound(node)
+    return [b for b in here if _surely_done(code, b, mine, node) and not _runs_before(code, mine, b)]
+
+
+def _surely_done(code: Code, binding: Binding, mine: Function | None, node: ast.AST) -> bool:
+    """Whether what another method binds is done: by the constructor, or called before this place."""
+    setter = code.function(binding.node)
+    if setter is None or setter.name == "__init__":
+        return setter is not None
+    for call in code.callers.get(setter, ()):
+        caller = code.function(call)
+        if caller is not None and caller.name == "__init__":
+            return True
+        if caller is mine and code.order[call] < code.order[node]:
+            return True
+        users = code.callers.get(mine, ()) if mine is not None else ()
+        if any(code.function(c) is caller and code.order[c] > code.order[call] for c in users):
+            return True
+    return False
+
+
+def _runs_before(code: Code, function: Function | None, binding: Binding) -> bool:
+    """Whether a method is called, by the one that binds an attribute, before it does so."""
+    if function is None:
+        return False
+    return any(
+        code.function(call) is code.function(binding.node) and code.order[call] < code.order[binding.node]
+        for call in code.callers.get(function, ())
+    )
+
+
+def _conditional(code: Code, binding: ast.AST, use: ast.AST) -> bool:
+    """Whether a binding is made in some runs only, seen from a use."""
+    around = set(map(id, code.ancestors(use)))
+    for up in code.ancestors(binding):
+        if id(up) in around or isinstance(up, SCOPES):
+            return False
+        if isinstance(up, ast.If | ast.IfExp | ast.Try | ast.While | ast.Match):
+            return True
+    return False
+
+
+def asked(code: Code, node: ast.AST, wrap: Wrap) -> bool:
+    """Whether the code around a use asks first how, or if, the model is wrapped."""
+    inner = node
+    for up in code.ancestors(node):
+        if isinstance(up, ast.Try) and inner in up.body and up.handlers:
+            return True
+        test: ast.AST | None = None
+        if (isinstance(up, ast.If | ast.IfExp | ast.While) and inner is not up.test) or (
+            isinstance(up, ast.BoolOp) and inner is not up.values[0]
+        ):
+            test = up if isinstance(up, ast.BoolOp) else up.test
+        if test is not None:
+            text = code.source_of(test)
+            if _ASKS.search(text):
+                return True
+            rank = isinstance(test, ast.expr) and guards(code).test(test) is not None
+            if not wrap.always and not rank and (_DISTRIBUTED.search(text) or _same_test(code, wrap, text)):
+                return True
+        if isinstance(up, SCOPES):
+            return _left_before(code, node, wrap)
+        inner = up
+    return False
+
+
+def _left_before(code: Code, node: ast.AST, wrap: Wrap) -> bool:
+    """Whether an earlier `if` that asks leaves the function, so that only one kind of model comes here."""
+    statement: ast.AST = code.statement(node)
+    while isinstance(statement, ast.stmt) and not isinstance(statement, SCOPES):
+        for earlier in code.block(statement):
+            if earlier is statement:
+                break
+            if isinstance(earlier, ast.If) and isinstance(earlier.body[-1], ast.Return | ast.Continue | ast.Raise):
+                text = code.source_of(earlier.test)
+                if _ASKS.search(text) or (not wrap.always and _DISTRIBUTED.search(text)):
+                    return True
+        statement = code.parent.get(statement, code.tree)
+        while not isinstance(statement, ast.stmt | ast.Module):
+            statement = code.parent[statement]
+    return False
+
+
+def _same_test(code: Code, wrap: Wrap, text: str) -> bool:
+    around = (a for a in code.ancestors(wrap.call) if isinstance(a, ast.If | ast.IfExp))
+    words = {w for a in around for w in re.findall(r"[A-Za-z_]\w+", code.source_of(a.test))} - {"args", "self", "not"}
+    return bool(words & set(re.findall(r"[A-Za-z_]\w+", text)))
+
+
+def bare_before(code: Code, node: ast.expr, names: set[str]) -> Wrap | None:
+    """The wrap that was put around the very object that a name stands for: `m` after `ddp = DDP(m)`."""
+    written = dotted(node)
+    if not written:
+        return None
+    bound = {id(b.node) for b in code.bound(node)}
+    for call in code.calls(*names):
+        inner = code.argument(call, "module", 0)
+        if inner is None or dotted(inner) != written or code.order[call] > code.order[node]:
+            continue
+        if code.scope(call) is code.scope(node) and surely_before(code, call, node) is not None:
+            then = {id(b.node) for b in code.bound(inner)}
+            if then == bound and id(code.statement(call)) not in bound:
+                return Wrap(call, surely_before(code, call, node) is True)
+    return None

@@ -1,0 +1,162 @@
+"""Commands that start ranks: which launcher, its options, the program and the program's own arguments."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from functools import lru_cache
+from typing import NamedTuple
+
+from dtdebug_taxonomy import facts
+from dtdebug_taxonomy.source.commands import Command, Word
+from dtdebug_taxonomy.source.shell import Script
+from dtdebug_taxonomy.source.text import Span
+
+WORDS = ("torchrun", "torch.distributed", "deepspeed", "accelerate", "horovodrun")
+"""A text that starts ranks by one of these launchers holds one of these."""
+_MODULES = {
+    "torch.distributed.run": "torchrun",
+    "torch.distributed.launch": "torchrun",
+    "accelerate.commands.launch": "accelerate launch",
+    "deepspeed.launcher.runner": "deepspeed",
+}
+_PROGRAMS = {"torchrun": "torchrun", "deepspeed": "deepspeed", "horovodrun": "horovodrun"}
+_PYTHON = re.compile(r"^(python[\d.]*|\$\{?PYTHON\w*\}?|\{sys\.executable\})$", re.IGNORECASE)
+_WRAPPERS = re.compile(
+    r"srun|mpirun|mpiexec|nohup|env|exec|sudo|time|timeout|numactl|taskset|p?d?ssh|docker|podman|singularity|apptainer|"
+    r"shifter|enroot|conda|mamba|micromamba|poetry|uv|pipenv|pdm|pixi|hatch|nsys|ncu|stdbuf|setsid|nice|ionice|eval|"
+    r"xargs|run|command|proxychains|tmux|screen|coverage"
+)
+"""Programs that start what comes after them."""
+_OLD_LAUNCH = {"--use-env": False, "--use_env": False}
+"""What only torch.distributed.launch has: option -> whether a value follows."""
+_UNKNOWN = re.compile(r"^(\$\{?[\w@*#!\[\]]+\}?|\$\(.*\)|`.*`|\{\w+\})$", re.DOTALL)
+
+
+class Given(NamedTuple):
+    """An option as it is given."""
+
+    word: Word
+    value: Word | None
+
+
+class Launch(NamedTuple):
+    """A command that starts ranks."""
+
+    command: Command
+    launcher: str
+    """As in the table of launchers: `torchrun`, `deepspeed`, `accelerate launch`, `horovodrun`."""
+    at: Word
+    before: tuple[Word, ...]
+    """Words before the launcher: `srun --ntasks=4`."""
+    options: dict[str, Given]
+    """By the first long spelling."""
+    program: Word | None
+    arguments: tuple[Word, ...]
+    """Of the program."""
+    certain: bool
+    """All its words before the program are known."""
+
+    @property
+    def place(self) -> Span:
+        """Where the launcher is started, though its name may stand in a variable elsewhere."""
+        inside = self.command.span.start <= self.at.span.start < self.command.span.end
+        return self.at.span if inside else self.command.words[0].span
+
+    def number(self, script: Script, *names: str) -> int | None:
+        """The number that one of these options is given, if it can be told."""
+        for name in names:
+            given = self.options.get(name)
+            if given is not None and given.value is not None:
+                text = script.resolve(given.value.text)
+                return int(text) if text.isdecimal() else None
+        return None
+
+
+def launches(script: Script) -> Iterator[Launch]:
+    """The commands of a script that start ranks, by place."""
+    for command in script.commands:
+        if command.words and (found := _launch(script, command)) is not None:
+            yield found
+
+
+def _launch(script: Script, command: Command) -> Launch | None:
+    first = command.words[0].text
+    may = command.name in _PROGRAMS or command.name == "accelerate" or _WRAPPERS.fullmatch(command.name)
+    if not (may or _PYTHON.match(command.name) or first.startswith(("$", "{"))):
+        return None
+    words = script.expanded(command)
+    for at, word in enumerate(words):
+        name = word.text.rsplit("/", 1)[-1]
+        following = [w.text for w in words[at + 1 : at + 2]]
+        if name in _PROGRAMS:
+            return _parsed(command, _PROGRAMS[name], words, at, at + 1)
+        if name == "accelerate" and following == ["launch"]:
+            return _parsed(command, "accelerate launch", words, at, at + 2)
+        rest = at + 1
+        while rest < len(words) and words[rest].text in {"-u", "-O", "-B", "-E", "-s", "-I"}:
+            rest += 1
+        module = words[rest + 1].text if rest + 1 < len(words) and words[rest].text == "-m" else ""
+        if module in _MODULES:
+            return _parsed(command, _MODULES[module], words, at, rest + 2)
+        if _PYTHON.match(name):
+            return None
+        if at == 0 and not (_WRAPPERS.fullmatch(name) or word.text.startswith(("$", "{"))):
+            return None
+    return None
+
+
+@lru_cache(maxsize=8)
+def _spellings(launcher: str) -> dict[str, tuple[str, bool]]:
+    """Spelling -> first long spelling, and whether a value follows."""
+    options = facts.launchers()[launcher].options
+    found = {s: (name, o.takes_value) for name, o in options.items() for s in o.spellings}
+    if launcher == "torchrun":
+        found |= {s: (s, takes) for s, takes in _OLD_LAUNCH.items()}
+    return found
+
+
+def option(launcher: str, text: str) -> tuple[str, bool] | None:
+    """The option of a launcher that a word gives: first long spelling, and whether a value follows."""
+    known = _spellings(launcher)
+    name = text.partition("=")[0]
+    if name in known:
+        return known[name]
+    if not name.startswith("--") or len(name) < 4:
+        return None
+    names = {known[s] for s in known if s.startswith(name)}
+    return names.pop() if len(names) == 1 else None
+
+
+def _parsed(command: Command, launcher: str, words: list[Word], at: int, start: int) -> Launch:
+    options: dict[str, Given] = {}
+    certain, i, program = True, start, None
+    while i < len(words):
+        word = words[i]
+        text = word.text
+        i += 1
+        if text.startswith("-") and len(text) > 1:
+            known = option(launcher, text)
+            if known is None:
+                certain = False
+                continue
+            name, takes = known
+            value = _after_equals(word) if "=" in text else None
+            if takes and value is None and i < len(words):
+                value = words[i]
+                i += 1
+            options[name] = Given(word, value)
+        elif _UNKNOWN.match(text) and i < len(words):
+            certain = False
+        else:
+            program = word
+            break
+    return Launch(command, launcher, words[at], tuple(words[:at]), options, program, tuple(words[i:]), certain)
+
+
+def _after_equals(word: Word) -> Word:
+    name, _, value = word.text.partition("=")
+    start = word.span.start + len(name) + 1
+    span = Span(min(start, word.span.end), word.span.end)
+    quoted = span.end - span.start == len(value) + 2 and not word.is_quoted
+    return Word(span, value, Span(span.start + 1, span.end - 1) if quoted else span)

@@ -1,0 +1,211 @@
+"""What a condition says about the rank: `rank == 0`, `not is_main_process()`, `a and rank in (0, 1)`.
+
+It is one on the rank if it compares something that is a rank with a number, or asks for the
+main process. `rank != -1`, `rank is None` and `world_size > 1` ask whether there are several
+processes at all and are none. Of `a or b` both must tell the same: what one of them lets pass,
+the other may not keep back.
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+from typing import NamedTuple
+
+from dtdebug_taxonomy.source.names import dotted
+from dtdebug_taxonomy.source.python import Code, Function
+from dtdebug_taxonomy.source.ranks import is_main, is_size, number, rank, several
+
+_SIZED = re.compile(r"[<%/]|in ")
+_DEEPEST = 3
+"""So many steps a condition is followed through names and functions."""
+
+
+class RankTest(NamedTuple):
+    """What a condition says about the rank."""
+
+    which: str
+    """`global`, `local`, or the name of another rank (`tp_rank`)."""
+    value: str
+    """What it is compared with, as it is written: `0`, `< 4`, `% 2 == 0`, `world_size - 1`."""
+    equal: bool
+    """True where the condition holds for that value, False where it holds for the others."""
+
+    @property
+    def opposite(self) -> RankTest:
+        """The test that holds where this one does not."""
+        return self._replace(equal=not self.equal)
+
+    @property
+    def words(self) -> str:
+        """The ranks that pass, in words: `only on rank 0`."""
+        of = {"global": "rank", "local": "local rank"}.get(self.which, self.which)
+        if _SIZED.match(self.value):
+            return f"only where {of} {self.value}" if self.equal else f"not where {of} {self.value}"
+        return f"only on {of} {self.value}" if self.equal else f"on all ranks but {of} {self.value}"
+
+    def completes(self, other: RankTest) -> bool:
+        """Whether just those ranks pass that the other one keeps back.
+
+        A local rank may stand for the global one: on one node they are the same.
+        """
+        same = self.which == other.which or {self.which, other.which} == {"global", "local"}
+        return same and self.value == other.value and self.equal is not other.equal
+
+
+class RankTests:
+    """The conditions of one program, as far as they are on the rank."""
+
+    def __init__(self, code: Code) -> None:
+        self.code = code
+        self._known: dict[tuple[int, bool], RankTest | None] = {}
+
+    def test(self, node: ast.expr, *, holds: bool = True) -> RankTest | None:
+        """What is known of the rank where a condition holds, or where it doesn't; None if nothing is."""
+        key = id(node), holds
+        if key not in self._known:
+            self._known[key] = None  # a name that is bound to itself ends here
+            self._known[key] = self._test(node, holds, _DEEPEST)
+        return self._known[key]
+
+    def _test(self, node: ast.expr, holds: bool, depth: int) -> RankTest | None:
+        if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.Not):
+            return self._test(node.operand, not holds, depth)
+        if isinstance(node, ast.BoolOp):
+            return self._operands(node, holds, depth)
+        if isinstance(node, ast.IfExp):
+            many = several(self.code, node.test)
+            return None if many is None else self._test(node.body if many else node.orelse, holds, depth)
+        return self._simple(node, holds, depth)
+
+    def _operands(self, node: ast.BoolOp, holds: bool, depth: int) -> RankTest | None:
+        all_hold = isinstance(node.op, ast.And) is holds
+        alone = [several(self.code, v) is not holds and several(self.code, v) is not None for v in node.values]
+        if all_hold:
+            tests = [self._test(v, holds, depth) for v in node.values]
+            return None if any(alone) else next((t for t in tests if t), None)
+        tests = [self._test(v, holds, depth) for v, one in zip(node.values, alone, strict=True) if not one]
+        if not tests or not all(tests):
+            return None
+        first: RankTest = tests[0]  # type: ignore[assignment]
+        if any(t.which != first.which or t.equal is not first.equal for t in tests if t):
+            return None
+        return first._replace(value=",".join(sorted({t.value for t in tests if t})))
+
+    def _simple(self, node: ast.expr, holds: bool, depth: int) -> RankTest | None:
+        if isinstance(node, ast.Compare):
+            return _turned(self._comparison(node), holds)
+        if isinstance(node, ast.BinOp):
+            return _turned(self._computed(node, "0"), not holds)
+        if isinstance(node, ast.Call):
+            return self._call(node, holds, depth)
+        name = dotted(node) or (node.attr if isinstance(node, ast.Attribute) else "")
+        if not name:
+            return None
+        if depth and dotted(node):
+            values = self.code.values(node)
+            tests = [self._test(v, holds, depth - 1) if v is not None and v is not node else None for v in values]
+            if tests and tests[0] and all(t == tests[0] for t in tests):
+                return tests[0]
+        if which := is_main(name):
+            return RankTest(which, "0", holds)
+        if (function := self._property(node)) is not None:
+            return self._returned(function, holds, depth)
+        last = name.rsplit(".", 1)[-1].lower()
+        which = rank(self.code, node)
+        return RankTest(which, "0", not holds) if which and not last.startswith(("gpu", "device")) else None
+
+    def _call(self, call: ast.Call, holds: bool, depth: int) -> RankTest | None:
+        func = call.func
+        last = func.attr if isinstance(func, ast.Attribute) else dotted(func)
+        if last == "bool" and len(call.args) == 1:
+            return self._test(call.args[0], holds, depth)
+        if which := is_main(last, called_with=len(call.args)):
+            return RankTest(which, "0", holds)
+        if which := rank(self.code, call):
+            return RankTest(which, "0", not holds)
+        function = self.code.called(call)
+        return None if function is None else self._returned(function, holds, depth)
+
+    def _property(self, node: ast.expr) -> Function | None:
+        """The method behind `self.x` that is a property of the same class."""
+        if not isinstance(node, ast.Attribute) or dotted(node.value) != "self":
+            return None
+        home = self.code.class_of(node)
+        found = [f for f in self.code.functions.get(node.attr, ()) if self.code.parent.get(f) is home]
+        is_property = found and any(dotted(d).endswith("property") for d in found[0].decorator_list)
+        return found[0] if is_property else None
+
+    def _returned(self, function: Function, holds: bool, depth: int) -> RankTest | None:
+        """What is known of the rank where a function gives something true, or false."""
+        if not depth:
+            return None
+        returned = [r.value for r in self.code.inside(function, ast.Return) if r.value is not None]
+        tests = [self._test(v, holds, depth - 1) for v in returned if not isinstance(v, ast.Constant)]
+        return tests[0] if tests and all(t == tests[0] for t in tests) else None
+
+    def _comparison(self, node: ast.Compare) -> RankTest | None:
+        operands = [node.left, *node.comparators]
+        tests = [
+            self._compare(left, op, right) for left, op, right in zip(operands, node.ops, operands[1:], strict=False)
+        ]
+        found = [t for t in tests if t]
+        return found[0] if len(found) == 1 else None
+
+    def _compare(self, left: ast.expr, op: ast.cmpop, right: ast.expr) -> RankTest | None:
+        if isinstance(left, ast.BinOp) and isinstance(op, ast.Eq | ast.NotEq):
+            return _turned(self._computed(left, self._value(right)), isinstance(op, ast.Eq))
+        which = rank(self.code, left)
+        if not which:
+            which, left, right = rank(self.code, right), right, left
+            op = _TURNED.get(type(op), type(op))()
+        if not which or isinstance(op, ast.Is | ast.IsNot) or self._is_turn(right):
+            return None
+        if isinstance(op, ast.In | ast.NotIn):
+            return self._among(which, right, isinstance(op, ast.In))
+        if isinstance(op, ast.Eq | ast.NotEq):
+            value = self._value(right)
+            return None if value == "-1" else RankTest(which, value, isinstance(op, ast.Eq))
+        if is_size(self.code, right):
+            return None
+        return _ordered(which, op, self._value(right))
+
+    def _is_turn(self, node: ast.expr) -> bool:
+        """Whether something is the item of a loop, so that each rank has its turn."""
+        return bool(dotted(node)) and any(b.how == "loop" for b in self.code.bound(node))
+
+    def _among(self, which: str, row: ast.expr, among: bool) -> RankTest | None:
+        if isinstance(row, ast.Tuple | ast.List | ast.Set):
+            values = sorted({self._value(e) for e in row.elts} - {"-1", ""})
+            return RankTest(which, ",".join(values), among) if values else None
+        return RankTest(which, f"in {self.code.source_of(row)}", among)
+
+    def _computed(self, node: ast.BinOp, value: str) -> RankTest | None:
+        """`rank % 2`, `rank // 8`."""
+        sign = {ast.Mod: "%", ast.FloorDiv: "//"}.get(type(node.op))
+        which = rank(self.code, node.left)
+        if sign is None or not which:
+            return None
+        return RankTest(which, f"{sign} {self.code.source_of(node.right)} == {value}", equal=True)
+
+    def _value(self, node: ast.expr) -> str:
+        return number(self.code, node) or " ".join(self.code.source_of(node).split())
+
+
+_TURNED: dict[type[ast.cmpop], type[ast.cmpop]] = {ast.Lt: ast.Gt, ast.Gt: ast.Lt, ast.LtE: ast.GtE, ast.GtE: ast.LtE}
+
+
+def _turned(test: RankTest | None, holds: bool) -> RankTest | None:
+    return test if test is None or holds else test.opposite
+
+
+def _ordered(which: str, op: ast.cmpop, value: str) -> RankTest | None:
+    """`rank < value` and its kin; `rank >= 0` and `rank > -1` tell nothing."""
+    if isinstance(op, ast.Gt | ast.GtE):
+        less = _ordered(which, ast.LtE() if isinstance(op, ast.Gt) else ast.Lt(), value)
+        return less.opposite if less else None
+    if value.startswith("-") or (value == "0" and isinstance(op, ast.Lt)):
+        return None
+    if (value == "0" and isinstance(op, ast.LtE)) or (value == "1" and isinstance(op, ast.Lt)):
+        return RankTest(which, "0", equal=True)
+    return RankTest(which, f"{'<' if isinstance(op, ast.Lt) else '<='} {value}", equal=True)

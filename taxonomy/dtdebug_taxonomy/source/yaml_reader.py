@@ -1,0 +1,95 @@
+"""Reads YAML with the place of every key and value; nothing in it is run, and no alias is ever copied out."""
+
+from __future__ import annotations
+
+import re
+
+import yaml
+from yaml.nodes import MappingNode, ScalarNode, SequenceNode
+
+from dtdebug_taxonomy.source.text import Span, Text
+from dtdebug_taxonomy.source.tree import UNKNOWN, Entry, Node
+
+_LONGEST = 100_000
+"""Characters beyond which a text is data, no configuration: PyYAML is slow."""
+_DEEPEST = 40
+_OPEN = re.compile(r"\$\{|\{\{|^\$\w+$")
+_INT = re.compile(r"[-+]?\d[\d_]*$")
+
+
+def read_yaml(text: Text) -> tuple[list[Node], tuple[str, int] | None]:
+    """The documents, as far as they can be read, and the first fault with its offset."""
+    if len(text) > _LONGEST:
+        return [], None
+    documents: list[Node] = []
+    try:
+        for node in yaml.compose_all(text, Loader=yaml.SafeLoader):
+            documents += [_Converter(text).node(node, _DEEPEST)] if node is not None else []
+    except yaml.MarkedYAMLError as error:
+        mark = error.problem_mark or error.context_mark
+        return documents, (error.problem or "is no YAML", min(mark.index, len(text)) if mark else 0)
+    except (yaml.YAMLError, ValueError, RecursionError) as error:
+        return documents, (str(error).split("\n", 1)[0] or "is no YAML", 0)
+    return documents, None
+
+
+class _Converter:
+    """Makes nodes of PyYAML's; each is made once, however many aliases lead to it."""
+
+    def __init__(self, text: Text) -> None:
+        self.text = text
+        self.done: dict[int, Node] = {}
+
+    def node(self, node: yaml.Node, depth: int) -> Node:
+        made = self.done.get(id(node))
+        if made is None:
+            span = Span(node.start_mark.index, min(node.end_mark.index, len(self.text)))
+            self.done[id(node)] = Node(span, UNKNOWN, span)  # an alias to what it is in ends here
+            made = self.done[id(node)] = self._made(node, span, depth)
+        return made
+
+    def _made(self, node: yaml.Node, span: Span, depth: int) -> Node:
+        if isinstance(node, MappingNode):
+            entries: dict[str, Entry] = {}
+            for key, value in node.value if depth else ():
+                if not isinstance(key, ScalarNode):
+                    continue
+                inner = self._scalar(key)[1]
+                if key.tag.endswith(":merge"):
+                    merged = self.node(value, depth - 1)
+                    for source in (merged, *merged.items):
+                        entries = {**source.entries, **entries}
+                    continue
+                entries[key.value] = Entry(key.value, inner, self.node(value, depth - 1))
+            return Node(span, entries, span)
+        if isinstance(node, SequenceNode):
+            return Node(span, [self.node(item, depth - 1) for item in node.value] if depth else [], span)
+        if not isinstance(node, ScalarNode):
+            return Node(span, UNKNOWN, span)
+        value, inner = self._scalar(node)
+        return Node(span, value, inner)
+
+    def _scalar(self, node: ScalarNode) -> tuple[object, Span]:
+        span = Span(node.start_mark.index, min(node.end_mark.index, len(self.text)))
+        if node.style in {"'", '"'}:
+            span = Span(span.start + 1, max(span.end - 1, span.start + 1))
+            return (UNKNOWN if _OPEN.search(node.value) else node.value), span
+        if node.style in {"|", ">"}:
+            return node.value, span
+        return _plain(node.tag, node.value), span
+
+
+def _plain(tag: str, value: str) -> object:
+    kind = tag.rpartition(":")[2]
+    if _OPEN.search(value):
+        return UNKNOWN
+    if kind == "bool":
+        return value.lower() in {"true", "yes", "on"}
+    if kind == "int" and _INT.match(value):
+        return int(value.replace("_", ""))
+    if kind in {"int", "float"} or re.match(r"[-+]?\d+(\.\d*)?[eE][-+]?\d+$", value):
+        try:
+            return float(value.replace("_", ""))
+        except ValueError:
+            return value
+    return None if kind == "null" else value

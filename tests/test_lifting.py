@@ -1,0 +1,76 @@
+"""A call is taken out of a condition on the rank only where that is plain, and the rest stays as it is written."""
+
+import ast
+
+import pytest
+
+from dtdebug_taxonomy.checks.edits import apply
+from dtdebug_taxonomy.checks.lifting import lifted
+from dtdebug_taxonomy.source.python import Code
+
+
+def _lifted(text):
+    code = Code(text)
+    fix = lifted(code, code.calls("engine.save")[0], "Call it on every rank")
+    if fix is None:
+        return None
+    mended = apply(code.text, [fix])
+    ast.parse(mended)
+    return mended, fix.safe
+
+
+@pytest.mark.parametrize(
+    ("text", "mended"),
+    [
+        ("if rank == 0:\n    engine.save(1)\n", "engine.save(1)\n"),
+        ("if (rank == 0):\n    engine.save(1)", "engine.save(1)"),
+        ("if not (rank != 0):\n    engine.save(1)\n", "engine.save(1)\n"),
+        ("if rank == 0: engine.save(1)\n", "engine.save(1)\n"),
+        ("if rank == 0:\n\n    # why\n    engine.save(1)  # c\n\nx()\n", "\n# why\nengine.save(1)  # c\n\nx()\n"),
+        ("def f():\n\tif rank == 0:\n\t\tengine.save(1,\n\t\t\t2)\n", "def f():\n\tengine.save(1,\n\t\t2)\n"),
+        ("if rank == 0:\r\n    engine.save(\r\n        1)\r\n", "engine.save(\r\n    1)\r\n"),
+        ("if rank == 0:\n    p = f'{a}/b'\n    engine.save(p)\n", "p = f'{a}/b'\nengine.save(p)\n"),
+    ],
+)
+def test_a_call_that_is_all_that_the_condition_is_for_stays_in_its_place(text, mended):
+    assert (mended, None) == _lifted(text)
+
+
+@pytest.mark.parametrize(
+    ("text", "mended"),
+    [
+        ("if rank == 0:\n    engine.save(1)\n    log()\n", "engine.save(1)\nif rank == 0:\n    log()\n"),
+        ("if rank == 0:\n    log()\n    engine.save(1)\n", "if rank == 0:\n    log()\nengine.save(1)\n"),
+        (
+            "if rank == 0:\n    p = a\n    engine.save(p)\n    log(p)\n",
+            "p = a\nengine.save(p)\nif rank == 0:\n    log(p)\n",
+        ),
+        ("if i % 9 == 0 and rank == 0:\n    engine.save(1)\n", "if i % 9 == 0:\n    engine.save(1)\n"),
+        ("if rank == 0 and i:\n    engine.save(1)\n", "if i:\n    engine.save(1)\n"),
+    ],
+)
+def test_a_call_that_moves_or_keeps_another_condition_is_for_the_author_to_confirm(text, mended):
+    assert (mended, False) == _lifted(text)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "if rank == 0:\n    engine.save(1)\nelse:\n    x()\n",
+        "if a:\n    x()\nelif rank == 0:\n    engine.save(1)\n",
+        "if rank == 0:  # the reason\n    engine.save(1)\n",
+        "if rank == 0:\n    engine.save('''a\nb''')\n",
+        "if rank == 0:\n    engine.save(1); x()\n",
+        "if (a or b) and rank == 0:\n    engine.save(1)\n",
+        "if rank == 0:\n    p = make()\n    engine.save(p)\n",
+        "if rank == 0:\n    if a:\n        engine.save(1)\n",
+        "if rank == 0:\n    if rank < 2:\n        engine.save(1)\n",
+        "here = rank == 0 and a\nif here:\n    engine.save(1)\n",
+        "if rank != 0:\n    exit()\nengine.save(1)\n",
+        "if rank == 0:\n    x()\n    engine.save(1)\n    y()\n",
+        "\ufeffif rank == 0:\n    engine.save(1)\n",
+        "engine.save(1)\n",
+    ],
+)
+def test_what_is_not_plain_is_left_to_the_author(text):
+    assert _lifted(text) is None
