@@ -10,7 +10,7 @@ from typing import NamedTuple
 from dtdebug_taxonomy.checks import horovod
 from dtdebug_taxonomy.checks.names import COLLECTIVES, DIST
 from dtdebug_taxonomy.facts import torch_distributed
-from dtdebug_taxonomy.source.guards import Guard, calls_under, guards
+from dtdebug_taxonomy.source.guards import Guard, guards
 from dtdebug_taxonomy.source.python import FUNCTIONS, Code, Function
 from dtdebug_taxonomy.source.ranks import several
 
@@ -81,7 +81,7 @@ def helpers(code: Code, calls: Iterable[ast.Call]) -> dict[Function, ast.Call]:
     while todo:
         call, origin = todo.pop()
         function = code.function(call)
-        if function is None or function in found or call not in calls_under(code, function):
+        if function is None or function in found:
             continue
         if is_sure(code, call) and not guards(code).around(call):
             found[function] = origin

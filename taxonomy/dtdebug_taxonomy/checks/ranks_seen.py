@@ -23,6 +23,19 @@ def starts_ranks(code: Code) -> bool:
     return any(d is not None and code.constant(d) not in {1, "1"} for d in devices)
 
 
+def is_started_here(code: Code) -> bool:
+    """Whether a file is what the ranks run, so that what is missing in it is hardly in another one."""
+    return code.role == "program" or (code.role == "library" and starts_ranks(code))
+
+
+def is_reached(code: Code, node: ast.AST) -> bool:
+    """Whether something in this file gets to a place: a function that none of it calls is there for other modules."""
+    function = code.function(node)
+    if function is None or function.decorator_list or code.callers.get(function) or code.class_of(function):
+        return True
+    return any(n.id == function.name and isinstance(n.ctx, ast.Load) for n in code.nodes(ast.Name))
+
+
 def depends_on_rank(code: Code, node: ast.AST | None, depth: int = 3) -> bool:
     """Whether an expression has a rank in it, names followed some steps back."""
     if node is None:

@@ -7,8 +7,8 @@ import re
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
-from dtdebug_taxonomy.source.bindings import leaves
 from dtdebug_taxonomy.source.names import dotted
+from dtdebug_taxonomy.source.pairs import Pairs, goes
 from dtdebug_taxonomy.source.python import Code, Function
 from dtdebug_taxonomy.source.rank_tests import RankTest, RankTests
 from dtdebug_taxonomy.source.ranks import several
@@ -17,7 +17,6 @@ _ONLY_MAIN = re.compile(
     r"(rank_?(zero|0)_?only|only_rank_?(zero|0)|(only_)?on_(local_)?main_process|main_process_only|master_only|"
     r"only_(main|master)(_process)?|one_rank|zero_rank_only|rank_zero_experiment)"
 )
-_HALF = re.compile(r"enter|exit|begin|end|start|stop|before|after|acquire|release|wait")
 
 
 class Guard(NamedTuple):
@@ -39,6 +38,8 @@ class Guards:
         self._found: dict[tuple[int, bool], list[Guard]] = {}
         self._leaving: dict[int, list[Guard]] = {}
         """Early leaves of a block: the lists of statements are alive as long as the tree is."""
+        self._pairs: dict[int, tuple[Sequence[ast.AST], Pairs]] = {}
+        """Places of one kind, kept alive with what they make up: callers ask for one list many times."""
 
     def test(self, node: ast.expr, *, holds: bool = True) -> RankTest | None:
         """What is known of the rank where a condition holds, or where it doesn't; None if nothing is."""
@@ -76,7 +77,8 @@ class Guards:
         """Early returns: earlier statements of the same block after which only some ranks go on."""
         block = self.code.block(statement)
         if id(block) not in self._leaving:
-            self._leaving[id(block)] = [guard for earlier in block for guard in self._leaves(earlier)]
+            found = {guard.test: guard for earlier in reversed(block) for guard in self._leaves(earlier)}
+            self._leaving[id(block)] = sorted(found.values(), key=lambda g: self.code.order[g.node])
         here = self.code.order[statement]
         for guard in self._leaving[id(block)]:
             if self.code.order[guard.node] >= here:
@@ -86,9 +88,9 @@ class Guards:
     def _leaves(self, earlier: ast.stmt) -> Iterator[Guard]:
         """The conditions in a statement by which some ranks leave the block."""
         for condition in self._conditions(earlier):
-            if _goes(condition.body) and not _goes(condition.orelse):
+            if goes(condition.body) and not goes(condition.orelse):
                 test = self.test(condition.test, holds=False)
-            elif _goes(condition.orelse) and not _goes(condition.body):
+            elif goes(condition.orelse) and not goes(condition.body):
                 test = self.test(condition.test)
             else:
                 continue
@@ -112,46 +114,9 @@ class Guards:
         `if rank != 0: barrier()` and later `if rank == 0: barrier()`, or `if`/`else`: every rank
         calls it once. The two may be methods of one class, as those of a context manager.
         """
-        code = self.code
-        mine = self.around(node)
-        for other in same:
-            if other is node:
-                continue
-            if any(self._elsewhere(other, node, guard) for guard in mine):
-                return True
-            together = code.function(other) is code.function(node)
-            if not together and not self._two_halves(node, other):
-                continue
-            theirs = self.around(other)
-            if any(m.test.completes(t.test) for m in mine for t in theirs):
-                return True
-            if together and not theirs and code.order[other] > code.order[node] and _leaves_within(mine):
-                return True
-        return False
-
-    def _two_halves(self, node: ast.AST, other: ast.AST) -> bool:
-        """Whether two places are in methods of one class of which one begins what the other ends."""
-        code, home = self.code, self.code.class_of(node)
-        functions = (code.function(node), code.function(other))
-        return (
-            home is not None
-            and code.class_of(other) is home
-            and all(f is not None and _HALF.search(f.name) for f in functions)
-        )
-
-    def _elsewhere(self, other: ast.AST, node: ast.AST, guard: Guard) -> bool:
-        """Whether another place is on the other branch of the `if` that guards a node."""
-        if not isinstance(guard.node, ast.If):
-            return False
-        body, orelse = (any(a in block for a in self.code.ancestors(other)) for block in _branches(guard.node))
-        if guard.early:
-            return body or orelse
-        here = any(a in guard.node.body for a in self.code.ancestors(node))
-        return orelse if here else body
-
-
-def _branches(node: ast.If) -> tuple[list[ast.stmt], list[ast.stmt]]:
-    return node.body, node.orelse
+        if id(same) not in self._pairs:
+            self._pairs[id(same)] = same, Pairs(self, same)
+        return self._pairs[id(same)][1].complete(node)
 
 
 def _decorated(function: Function) -> Iterator[Guard]:
@@ -162,35 +127,9 @@ def _decorated(function: Function) -> Iterator[Guard]:
             yield Guard(RankTest("local" if "local" in last else "global", "0", equal=True), decorator)
 
 
-def _leaves_within(around: list[Guard]) -> bool:
-    """`if rank == 0: barrier(); return` before an unguarded `barrier()`: the others come to that one."""
-    return any(isinstance(g.node, ast.If) and not g.early and _goes(g.node.body) for g in around)
-
-
-def _goes(block: list[ast.stmt]) -> bool:
-    """Whether a block leaves: return, continue, break, or the end of the program."""
-    if not block:
-        return False
-    last = block[-1]
-    if isinstance(last, ast.Raise):
-        return False  # an error ends the rank; that is another story
-    if leaves(block):
-        return True
-    return (
-        isinstance(last, ast.Expr)
-        and isinstance(last.value, ast.Call)
-        and dotted(last.value.func) in {"sys.exit", "exit", "quit", "os._exit"}
-    )
-
-
 def guards(code: Code) -> Guards:
     """The rank conditions of a program, kept with it."""
     found: Guards | None = code.__dict__.get("_guards")
     if found is None:
         found = code.__dict__["_guards"] = Guards(code)
     return found
-
-
-def calls_under(code: Code, function: Function) -> list[ast.Call]:
-    """The calls that are in a function itself, not in one that it defines."""
-    return [c for c in code.inside(function, ast.Call) if code.function(c) is function]

@@ -44,13 +44,18 @@ class RankTest(NamedTuple):
             return f"only where {of} {self.value}" if self.equal else f"not where {of} {self.value}"
         return f"only on {of} {self.value}" if self.equal else f"on all ranks but {of} {self.value}"
 
-    def completes(self, other: RankTest) -> bool:
-        """Whether just those ranks pass that the other one keeps back.
+    @property
+    def complements(self) -> tuple[RankTest, ...]:
+        """The tests that let just those ranks pass that this one keeps back.
 
         A local rank may stand for the global one: on one node they are the same.
         """
-        same = self.which == other.which or {self.which, other.which} == {"global", "local"}
-        return same and self.value == other.value and self.equal is not other.equal
+        others = {"global": ("local",), "local": ("global",)}.get(self.which, ())
+        return tuple(self.opposite._replace(which=which) for which in (self.which, *others))
+
+    def completes(self, other: RankTest) -> bool:
+        """Whether just those ranks pass that the other one keeps back."""
+        return self in other.complements
 
 
 class RankTests:

@@ -1,0 +1,13 @@
+import deepspeed
+
+STAGE = 1
+config = {
+    "train_batch_size": 8,
+    "zero_optimization": {
+        "stage": STAGE,
+        "offload_param": {  # dt: DT705
+            "device": "nvme",
+            "nvme_path": "/local",
+        },
+    },
+}

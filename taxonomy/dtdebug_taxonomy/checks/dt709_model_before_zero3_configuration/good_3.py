@@ -1,0 +1,5 @@
+from transformers.integrations import HfDeepSpeedConfig
+
+
+def keep(config):
+    return HfDeepSpeedConfig(config)

@@ -1,0 +1,5 @@
+import deepspeed
+import torch
+
+with deepspeed.zero.GatheredParameters(layer.weight, modifier_rank=0):  # dt: DT710
+    torch.nn.init.normal_(layer.weight, std=0.02)

@@ -1,0 +1,127 @@
+"""More processes on one machine than the devices that it is told to use."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from dtdebug_taxonomy.checks import Edit, Fix, Hit
+from dtdebug_taxonomy.checks.launching import gpus_per_node
+from dtdebug_taxonomy.source.document import Document
+from dtdebug_taxonomy.source.launch import Launch, launches
+from dtdebug_taxonomy.source.python import Code
+from dtdebug_taxonomy.source.shell import Script, script_of
+from dtdebug_taxonomy.source.source import Source
+from dtdebug_taxonomy.source.text import Span
+from dtdebug_taxonomy.source.tree import number
+
+_VISIBLE = ("CUDA_VISIBLE_DEVICES", "HIP_VISIBLE_DEVICES", "ROCR_VISIBLE_DEVICES")
+_LIST = re.compile(r"\s*[\w./-]+\s*(,\s*[\w./-]+\s*)*,?\s*")
+_SPAWNS = {"torch.multiprocessing.spawn": ("nprocs", 2), "accelerate.notebook_launcher": ("num_processes", 2)}
+
+
+def check(source: Source) -> Iterator[Hit]:
+    """Compares the number of processes with the list of devices, or with what Slurm is asked for."""
+    script = script_of(source)
+    for launch in launches(script) if script else ():
+        option = _processes(script, launch) if script else None
+        seen = (_devices(script, launch) or _set(source)) if script and option else None
+        if option and seen:
+            yield from _compare(option[0], option[1], *seen)
+    if isinstance(source, Code):
+        yield from _spawned(source)
+    elif isinstance(source, Document):
+        yield from _configured(source)
+
+
+def _compare(processes: int, span: Span, devices: int, where: str) -> Iterator[Hit]:
+    if processes > devices > 0:
+        yield Hit(
+            span,
+            f"{processes} processes are started, but {where} shows {devices} device{'s' * (devices > 1)}: the local "
+            f"ranks from {devices} on find none and end with an invalid device ordinal.",
+            Fix(f"Start {devices}", (Edit(span, str(devices)),)),
+        )
+
+
+def _processes(script: Script, launch: Launch) -> tuple[int, Span] | None:
+    """Processes on each machine, and where the number stands."""
+    name = {"torchrun": "--nproc-per-node", "deepspeed": "--num_gpus", "accelerate launch": "--num_processes"}
+    given = launch.options.get(name.get(launch.launcher, ""))
+    if given is None or given.value is None:
+        return None
+    if launch.launcher == "accelerate launch" and launch.number(script, "--num_machines") not in {None, 1}:
+        return None
+    if launch.launcher == "accelerate launch" and "--cpu" in launch.options:
+        return None
+    text = script.resolve(given.value.text)
+    if not text.isdecimal():
+        return None
+    used = given.value
+    if used.text != text:  # the number stands where the variable is set
+        held = re.fullmatch(r"\$\{?(\w+)\}?", used.text)
+        value = script.constant(held[1]) if held else None
+        if value is not None and value.text == text:
+            used = value
+    return int(text), used.inner
+
+
+def _devices(script: Script, launch: Launch) -> tuple[int, str] | None:
+    """How many devices the processes see on each machine, and what says so."""
+    ids = launch.options.get("--gpu_ids")
+    if ids is not None and ids.value is not None:
+        return (_count(ids.value.text), "--gpu_ids") if ids.value.text != "all" else None
+    for assignment in launch.command.assignments:
+        if assignment.name in _VISIBLE:
+            return _count(assignment.value.text), assignment.name
+    for name in _VISIBLE:
+        before = [(a, c) for a, c in script.assignments.get(name, ()) if c.span < launch.command.span]
+        before = [(a, c) for a, c in before if not c.words or c.words[0].text in {"export", "declare"}]
+        if before:
+            assignment, command = before[-1]
+            fixed = not command.branch and not assignment.adds
+            return (_count(assignment.value.text), name) if fixed else None
+    if "CUDA_VISIBLE_DEVICES" in script.text:
+        return None
+    asked = gpus_per_node(script)
+    return (asked[0], f"{asked[1].name} of the job") if asked else None
+
+
+def _set(source: Source) -> tuple[int, str] | None:
+    """The list that a program, an image or a job gives to all that it starts."""
+    rows = [v for v in source.variables if v.is_set and v.name in _VISIBLE]
+    if isinstance(source, Script) or len(rows) != 1 or rows[0].value is None:
+        return None
+    return _count(rows[0].value), rows[0].name
+
+
+def _count(text: str) -> int:
+    """Devices in a list; 0 where that is not known, or none are meant."""
+    if not _LIST.fullmatch(text) or text.strip() in {"all", "none", "void", "NoDevFiles"}:
+        return 0
+    devices = {d.strip() for d in text.split(",") if d.strip()}
+    return 0 if any(d.startswith("-") for d in devices) else len(devices)
+
+
+def _spawned(code: Code) -> Iterator[Hit]:
+    seen = _set(code)
+    if seen is None:
+        return
+    for call in code.calls(*_SPAWNS):
+        node = code.argument(call, *_SPAWNS[code.name(call.func)])
+        processes = code.constant(node)
+        if node is not None and isinstance(processes, int):
+            yield from _compare(processes, code.span(node), *seen)
+
+
+def _configured(document: Document) -> Iterator[Hit]:
+    """Accelerate's own file."""
+    for root in document.roots:
+        processes, ids = root.get("num_processes"), root.get("gpu_ids")
+        many = number(root.get("num_machines"))
+        if processes is None or ids is None or many not in {None, 1}:
+            continue
+        wanted = number(processes)
+        devices = _count(str(ids.value)) if isinstance(ids.value, str | int) else 0
+        if isinstance(wanted, int):
+            yield from _compare(wanted, processes.span, devices, "gpu_ids")

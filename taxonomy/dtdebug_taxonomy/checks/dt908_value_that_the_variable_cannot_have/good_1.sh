@@ -1,0 +1,4 @@
+export NCCL_DEBUG=info NCCL_P2P_DISABLE=1 NCCL_IB_HCA=mlx5
+export TORCH_DISTRIBUTED_DEBUG=detail MASTER_PORT=$((10000 + RANDOM % 20000)) OMP_NUM_THREADS=4,2
+export PYTORCH_CUDA_ALLOC_CONF=max_split_size_mb:128,expandable_segments:True
+CUDA_VISIBLE_DEVICES=0,1 python train.py

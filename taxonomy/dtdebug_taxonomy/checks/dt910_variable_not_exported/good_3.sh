@@ -1,0 +1,4 @@
+set -a
+NCCL_DEBUG=INFO
+set +a
+torchrun train.py

@@ -1,0 +1,3 @@
+import subprocess
+
+subprocess.run(["deepspeed", "--num_gpus", "2", "examples/accelerate.py"])  # dt: DT912

@@ -1,0 +1,79 @@
+"""Programs called like a package: the folder of the program comes first on the path of imports."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+
+from dtdebug_taxonomy.checks import Hit
+from dtdebug_taxonomy.source.commands import Word
+from dtdebug_taxonomy.source.launch import launches
+from dtdebug_taxonomy.source.names import dotted
+from dtdebug_taxonomy.source.python import Code
+from dtdebug_taxonomy.source.shell import Script, script_of
+from dtdebug_taxonomy.source.source import Source
+from dtdebug_taxonomy.source.text import Span
+
+_PACKAGES = frozenset(
+    {
+        *("torch", "torchvision", "torchaudio", "tensorflow", "keras", "jax", "horovod", "deepspeed", "accelerate"),
+        *("transformers", "datasets", "lightning", "pytorch_lightning", "apex", "mpi4py", "numpy", "colossalai", "ray"),
+    }
+)
+_NAMES = tuple(f"{p}.py" for p in _PACKAGES)
+
+
+def check(source: Source) -> Iterator[Hit]:
+    """Reports a program that is started by such a name, and one that imports its own name."""
+    if isinstance(source, Code):
+        yield from _itself(source)
+    if not any(name in source.text for name in _NAMES):
+        return
+    script = script_of(source)
+    for program in _programs(script) if script else ():
+        package = program.text.rsplit("/", 1)[-1].removesuffix(".py")
+        yield Hit(
+            program.inner,
+            f"Started so, every `import {package}` finds this file and not the package {package}: "
+            "the folder of the program comes first.",
+        )
+
+
+def _itself(code: Code) -> Iterator[Hit]:
+    name = code.path.rsplit("/", 1)[-1]
+    package = name.removesuffix(".py")
+    if package not in _PACKAGES or package == name or not code.imports_any(package):
+        return
+    if any(i.level for i in code.nodes(ast.ImportFrom)) or not _is_started(code):
+        return  # a module of a package
+    imports = [*code.nodes(ast.Import), *code.nodes(ast.ImportFrom)]
+    first = min(imports, key=lambda i: (not _is_of(i, package), i.lineno))
+    yield Hit(code.span(first), f"This file is called {package}.py: started as a program it imports itself here.")
+
+
+def _is_started(code: Code) -> bool:
+    """Whether it is surely a program: it asks for its name, or for arguments."""
+    asks = any(isinstance(s.test, ast.Compare) and dotted(s.test.left) == "__name__" for s in code.nodes(ast.If))
+    return asks or bool(code.calls("argparse.ArgumentParser"))
+
+
+def _is_of(node: ast.Import | ast.ImportFrom, package: str) -> bool:
+    names = [a.name for a in node.names] if isinstance(node, ast.Import) else [node.module or ""]
+    return any(n.partition(".")[0] == package for n in names) and not getattr(node, "level", 0)
+
+
+def _programs(script: Script) -> Iterator[Word]:
+    seen: set[Span] = set()
+    for launch in launches(script):
+        if launch.program is not None and launch.program.text.endswith(_NAMES):
+            seen.add(launch.program.span)
+            if launch.program.text.rsplit("/", 1)[-1] in _NAMES:
+                yield launch.program
+    for command in script.commands:
+        if not command.name.startswith("python"):
+            continue
+        program = next((w for w in command.words[1:] if not w.text.startswith("-")), None)
+        if program is not None and program.span not in seen and program.text.rsplit("/", 1)[-1] in _NAMES:
+            options = [w.text for w in command.words[1 : command.words.index(program)]]
+            if not {"-m", "-c"} & set(options):
+                yield program

@@ -1,0 +1,2 @@
+python tools/convert.py --to torch.py
+cat torch.py | head

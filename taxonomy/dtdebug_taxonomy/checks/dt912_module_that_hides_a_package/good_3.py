@@ -1,0 +1,3 @@
+import subprocess
+
+subprocess.run(["python", "bench_horovod.py"])

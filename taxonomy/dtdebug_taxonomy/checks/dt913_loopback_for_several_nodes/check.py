@@ -1,0 +1,92 @@
+"""Addresses and interfaces that only one machine can use, in jobs of several."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from dtdebug_taxonomy.checks import Hit
+from dtdebug_taxonomy.checks.launching import LOOPBACK, nodes, nodes_of_job
+from dtdebug_taxonomy.source.document import Document
+from dtdebug_taxonomy.source.launch import Launch, launches
+from dtdebug_taxonomy.source.shell import Script, script_of
+from dtdebug_taxonomy.source.source import Source, Variable
+from dtdebug_taxonomy.source.tree import number
+
+_ADDRESSES = ("--rdzv-endpoint", "--master-addr", "--master_addr", "--main_process_ip")
+
+
+def check(source: Source) -> Iterator[Hit]:
+    """Reports the address that the nodes are given, or that none is given where the default is localhost."""
+    script = script_of(source)
+    found = list(launches(script)) if script else []
+    several = [x for x in found if script and (nodes(script, x) or 0) > 1]
+    for launch in several:
+        if script:
+            yield from _address(script, launch, nodes(script, launch) or 2)
+    if isinstance(source, Script) and (several or (nodes_of_job(source) or 0) > 1):
+        for variable in source.variables:
+            if variable.is_set and not (found and variable.name == "MASTER_ADDR"):  # launchers give it out themselves
+                yield from _variable(source, variable)
+    if isinstance(source, Document):
+        yield from _configured(source)
+
+
+def _address(script: Script, launch: Launch, many: int) -> Iterator[Hit]:
+    for name in _ADDRESSES:
+        given = launch.options.get(name)
+        if given is None or given.value is None:
+            continue
+        text = script.resolve(given.value.text)
+        if LOOPBACK.match(text):
+            yield Hit(
+                given.value.inner,
+                f"Each of the {many} nodes looks for the others at its own {text}: they never meet, and all wait.",
+            )
+        if launch.launcher != "torchrun" or name == "--rdzv-endpoint" or not _dynamic(script, launch):
+            return
+    if launch.launcher != "torchrun" or not launch.certain or "--standalone" in launch.options:
+        return
+    if (
+        "PET_" in script.text or "PyTorchJob" in script.text
+    ):  # torchrun takes options from variables, which an operator sets
+        return
+    ignored = " and does not read --master-addr" if "--master-addr" in launch.options else ""
+    option = "--rdzv-endpoint" if _dynamic(script, launch) else "--master-addr"
+    if not _dynamic(script, launch) and "MASTER_ADDR" in script.assignments:
+        ignored = ", and the variable MASTER_ADDR is not what it reads"
+    yield Hit(
+        launch.place,
+        f"torchrun is given no {option}{ignored}: each of the {many} nodes takes localhost and waits there.",
+    )
+
+
+def _dynamic(script: Script, launch: Launch) -> bool:
+    backend = launch.options.get("--rdzv-backend")
+    return backend is not None and backend.value is not None and script.resolve(backend.value.text) != "static"
+
+
+def _variable(script: Script, variable: Variable) -> Iterator[Hit]:
+    value = variable.value or ""
+    if not variable.value_span:
+        return
+    if variable.name == "MASTER_ADDR" and LOOPBACK.match(value) and len(script.assignments.get("MASTER_ADDR", ())) == 1:
+        yield Hit(
+            variable.value_span,
+            f"The job has several nodes, and each looks for the master at its own {value}: they never meet.",
+        )
+    if variable.name in {"NCCL_SOCKET_IFNAME", "GLOO_SOCKET_IFNAME"} and value.lstrip("=") == "lo":
+        yield Hit(
+            variable.value_span,
+            "The interface lo leads to no other machine: the ranks of different nodes can't connect over it.",
+        )
+
+
+def _configured(document: Document) -> Iterator[Hit]:
+    """Accelerate's own file."""
+    for root in document.roots:
+        address, many = root.get("main_process_ip"), number(root.get("num_machines"))
+        if address and many and many > 1 and isinstance(address.value, str) and LOOPBACK.match(address.value):
+            yield Hit(
+                address.inner,
+                f"Each of the {many} machines looks for the main process at its own {address.value}: they never meet.",
+            )

@@ -1,0 +1,99 @@
+"""Places under conditions on the rank that make up for each other: together every rank comes to one of them."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections import defaultdict
+from collections.abc import Iterable, Iterator
+from typing import TYPE_CHECKING
+
+from dtdebug_taxonomy.source.bindings import leaves
+from dtdebug_taxonomy.source.names import dotted
+from dtdebug_taxonomy.source.rank_tests import RankTest
+
+if TYPE_CHECKING:
+    from dtdebug_taxonomy.source.guards import Guard, Guards
+
+_HALF = re.compile(r"enter|exit|begin|end|start|stop|before|after|acquire|release|wait")
+
+
+class Pairs:
+    """Places of one kind, grouped by function and condition, so that each is asked in constant time."""
+
+    def __init__(self, guards: Guards, places: Iterable[ast.AST]) -> None:
+        self._guards = guards
+        self._branches: set[tuple[int, str]] = set()
+        """The branches of conditions in which there is a place."""
+        self._tests: dict[ast.AST | None, set[RankTest]] = defaultdict(set)
+        """Function, or class of such methods as `__enter__` and `__exit__` -> the conditions on places in it."""
+        self._last_free: dict[ast.AST | None, int] = {}
+        """Function -> where its last place without a condition is."""
+        for place in places:
+            self._add(place)
+
+    def _add(self, place: ast.AST) -> None:
+        code = self._guards.code
+        self._branches.update(_branches(code.ancestors(place)))
+        function, around = code.function(place), self._guards.around(place)
+        tests = {g.test for g in around}
+        self._tests[function] |= tests
+        if not around:
+            self._last_free[function] = max(code.order[place], self._last_free.get(function, -1))
+        if (home := self._home(place)) is not None:
+            self._tests[home] |= tests
+
+    def _home(self, place: ast.AST) -> ast.ClassDef | None:
+        """The class of a method that begins what another one ends."""
+        function = self._guards.code.function(place)
+        return self._guards.code.class_of(place) if function and _HALF.search(function.name) else None
+
+    def complete(self, node: ast.AST) -> bool:
+        """Whether one of the places runs on just the ranks that do not come to a node."""
+        code, mine = self._guards.code, self._guards.around(node)
+        function = code.function(node)
+        own = dict(_branches((node, *code.ancestors(node))))
+        if any(self._is_elsewhere(guard, own) for guard in mine):
+            return True
+        homes = (function, home) if (home := self._home(node)) is not None else (function,)
+        theirs = [self._tests.get(h, set()) for h in homes]
+        if any(complement in tests for g in mine for complement in g.test.complements for tests in theirs):
+            return True
+        return self._last_free.get(function, -1) > code.order[node] and _leaves_within(mine)
+
+    def _is_elsewhere(self, guard: Guard, own: dict[int, str]) -> bool:
+        """Whether a place is on the other branch of the `if` that guards a node."""
+        key = id(guard.node)
+        if guard.early:
+            return (key, "body") in self._branches or (key, "orelse") in self._branches
+        return (key, "orelse" if own.get(key) == "body" else "body") in self._branches
+
+
+def _branches(chain: Iterable[ast.AST]) -> Iterator[tuple[int, str]]:
+    """The branches of `if` statements that a chain of nodes, innermost first, goes through."""
+    inner: ast.AST | None = None
+    for up in chain:
+        if isinstance(up, ast.If) and inner is not None and inner is not up.test:
+            yield id(up), "orelse" if inner in up.orelse else "body"
+        inner = up
+
+
+def goes(block: list[ast.stmt]) -> bool:
+    """Whether a block leaves: return, continue, break, or the end of the program."""
+    if not block:
+        return False
+    last = block[-1]
+    if isinstance(last, ast.Raise):
+        return False  # an error ends the rank; that is another story
+    if leaves(block):
+        return True
+    return (
+        isinstance(last, ast.Expr)
+        and isinstance(last.value, ast.Call)
+        and dotted(last.value.func) in {"sys.exit", "exit", "quit", "os._exit"}
+    )
+
+
+def _leaves_within(around: list[Guard]) -> bool:
+    """`if rank == 0: barrier(); return` before an unguarded `barrier()`: the others come to that one."""
+    return any(isinstance(g.node, ast.If) and not g.early and goes(g.node.body) for g in around)
