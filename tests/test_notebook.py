@@ -45,6 +45,12 @@ def test_what_ipython_alone_understands_moves_nothing(line):
     assert [("DT101", 1, "dist.barrier()")] == places(IMPORT + line, f"{line}\n{BAD}")
 
 
+def test_a_command_may_go_on_over_lines():
+    cell = "!NCCL_IB_DISBALE=1 \\\n  torchrun --nproc-per-node 2 \\\n  train.py\n" + BAD
+
+    assert [("DT101", 1, "dist.barrier()"), ("DT901", 1, "NCCL_IB_DISBALE")] == sorted(places(IMPORT, cell))
+
+
 def test_a_percent_sign_at_the_beginning_of_a_line_can_be_python():
     text = 'print("%s"\n  % 3)\n'
 

@@ -18,11 +18,14 @@ from dtdebug_taxonomy.source.source import Source
 from dtdebug_taxonomy.source.text import Span
 from dtdebug_taxonomy.source.tolerant import parse as parse_python
 
-_LINE_MAGIC = re.compile(r"^(?P<indent>[ \t]*)(?P<mark>[%!?]|(?:[\w.,\[\] ]+=[ \t]*[%!]))", re.MULTILINE)
+_LINE_MAGIC = re.compile(
+    r"^(?P<indent>[ \t]*)(?P<mark>[%!?]|(?:[\w.,\[\] ]+=[ \t]*[%!]))(?P<more>(?:(?:[^\n]*\\\n)+[^\n]*)?)",
+    re.MULTILINE,
+)
 _HELP = re.compile(r"^[ \t]*[\w.]+\?{1,2}[ \t]*$", re.MULTILINE)
 _CELL_MAGIC = re.compile(r"^%%(?P<name>\w+)[ \t]*(?P<rest>[^\n]*)(?:\n|$)")
 _SHELL = re.compile(
-    r"^[ \t]*(?:!{1,2}|%sx|%system)(?P<command>.*)$|^[ \t]*%env[ \t]+(?P<variable>\w+)[ \t=]+(?P<value>.*)$",
+    r"^[ \t]*(?:!{1,2}|%sx|%system)(?P<command>(?:[^\n]*\\\n)*[^\n]*)$|^[ \t]*%env[ \t]+(?P<variable>\w+)[ \t=]+(?P<value>.*)$",
     re.MULTILINE,
 )
 _PYTHON_MAGICS = frozenset({"time", "timeit", "capture", "prun", "px", "distributed", "rank"})
@@ -117,10 +120,10 @@ def _plain(text: str) -> str:
 
 def _comment(found: re.Match[str]) -> str:
     """`x = !ls` binds a name, so that it stays an assignment; a magic becomes a comment."""
-    mark = found["mark"]
+    mark, more = found["mark"], re.sub(r"(?<=\n)[^\n]", "#", found["more"])
     if mark[-2:-1] in {" ", "\t"}:
-        return f"{found['indent']}{mark[:-2]}0#"
-    return f"{found['indent']}#{mark[1:]}"
+        return f"{found['indent']}{mark[:-2]}0#{more}"
+    return f"{found['indent']}#{mark[1:]}{more}"
 
 
 class NotebookError(ValueError):
