@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import io
 import os
-import re
 import stat
 import tokenize
 import tomllib
@@ -14,6 +13,7 @@ from pathlib import Path
 
 from dtdebug_taxonomy.checks import settings as rules
 from dtdebug_taxonomy.checks.settings import Settings
+from dtdebug_taxonomy.source.kinds import is_known
 
 LARGEST = 2_000_000
 """Bytes beyond which a file is data, not a program."""
@@ -21,13 +21,6 @@ _SKIPPED = frozenset({
     "__pycache__", "node_modules", "site-packages", "dist-packages", "venv", "env", "build", "dist", "wandb", "mlruns",
 })  # fmt: skip
 """Folders below the named ones that hold nothing of the user's own; those that begin with a dot are left out too."""
-
-
-_READ = re.compile(
-    r"(?i)\.(py|ipynb|sh|bash|sbatch|slurm|json|jsonc|ya?ml|toml|dockerfile|env)$|requirements[^/]*\.(txt|in)$"
-    r"|^(dockerfile|containerfile)[^/]*$"
-)
-"""Names of files that can be of a kind that is read; their text then decides."""
 
 
 class UnreadableError(ValueError):
@@ -60,7 +53,7 @@ def _below(folder: Path) -> Iterator[Path]:
         if entry.is_dir(follow_symlinks=False):
             if entry.name not in _SKIPPED and not entry.name.startswith("."):
                 yield from _below(Path(entry.path))
-        elif _READ.search(entry.name) and entry.is_file(follow_symlinks=False):
+        elif (entry.name.endswith(".ipynb") or is_known(entry.name)) and entry.is_file(follow_symlinks=False):
             yield Path(entry.path)
 
 

@@ -10,6 +10,7 @@ from dtdebug_taxonomy.source.python import Code
 from dtdebug_taxonomy.source.shell import Script
 from dtdebug_taxonomy.source.source import Source
 
+_PYTHON, _YAML, _JSON = (".py", ".pyw"), (".yaml", ".yml"), (".json", ".jsonc", ".json5")
 _SHELL = re.compile(r"\.(sh|bash|zsh|ksh|sbatch|slurm|sub|pbs|job|qsub|lsf|env)$|(^|[._])env(\.[\w-]+)?$|^\.?envrc$")
 _DOCKERFILE = re.compile(r"^(docker|container)file([._-].*)?$|[._-](docker|container)file$")
 _REQUIREMENTS = re.compile(r"^([\w.-]*[-_])?(requirements?|constraints?|reqs?)([-_.][\w.-]+)?\.(txt|in|pip)$")
@@ -23,11 +24,11 @@ _JSON_WITH_VARIABLES = re.compile(r"\"(env|environment|containerEnv|remoteEnv|en
 def read(path: str, text: str) -> Source | None:
     """The file, read; None if it is of no kind that the checks are about."""
     name = path.replace("\\", "/").rpartition("/")[2].lower()
-    if name.endswith((".py", ".pyw")):
+    if name.endswith(_PYTHON):
         return Code(text, path=path)
-    if name.endswith((".yaml", ".yml")):
+    if name.endswith(_YAML):
         return Document(text, path=path, language="yaml")
-    if name.endswith((".json", ".jsonc", ".json5")):
+    if name.endswith(_JSON):
         wanted = "deepspeed" in name or name.startswith("ds_") or _DEEPSPEED.search(text)
         return Document(text, path=path, language="json") if wanted or _JSON_WITH_VARIABLES.search(text) else None
     if _DOCKERFILE.search(name):
@@ -37,6 +38,13 @@ def read(path: str, text: str) -> Source | None:
     if _SHELL.search(name):
         return Script(text, path=path)
     return _by_first_line(path, name, text)
+
+
+def is_known(name: str) -> bool:
+    """Whether a file's name says that `read` may be for it; what it holds decides."""
+    low = name.lower()
+    names = (_SHELL, _DOCKERFILE, _REQUIREMENTS)
+    return low.endswith((*_PYTHON, *_YAML, *_JSON)) or any(n.search(low) for n in names)
 
 
 def _by_first_line(path: str, name: str, text: str) -> Source | None:

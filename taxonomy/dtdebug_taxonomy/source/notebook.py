@@ -19,7 +19,8 @@ from dtdebug_taxonomy.source.text import Span
 from dtdebug_taxonomy.source.tolerant import parse as parse_python
 
 _LINE_MAGIC = re.compile(
-    r"^(?P<indent>[ \t]*)(?P<mark>[%!?]|(?:[\w.,\[\] ]+=[ \t]*[%!]))(?P<more>(?:(?:[^\n]*\\\n)+[^\n]*)?)",
+    r"^(?P<indent>[ \t]*)(?P<mark>[%!?]|(?:[\w.,\[\] ]+=[ \t]*[%!]))"
+    r"(?P<more>(?:(?:[^\n]*\\\n)+[^\n]*)?)",
     re.MULTILINE,
 )
 _HELP = re.compile(r"^[ \t]*[\w.]+\?{1,2}[ \t]*$", re.MULTILINE)
