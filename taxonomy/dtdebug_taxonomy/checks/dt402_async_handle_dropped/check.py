@@ -1,0 +1,112 @@
+"""Asynchronous communication calls whose handle nobody keeps or waits for."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterator
+
+from dtdebug_taxonomy.checks import Edit, Fix, Hit, horovod
+from dtdebug_taxonomy.checks.arguments import keyword, remove
+from dtdebug_taxonomy.checks.names import DIST
+from dtdebug_taxonomy.facts import torch_distributed
+from dtdebug_taxonomy.source.python import FUNCTIONS, Code
+from dtdebug_taxonomy.source.text import Span
+
+_POINT_TO_POINT = (DIST + "isend", DIST + "irecv", DIST + "batch_isend_irecv")
+_HOROVOD = (
+    *(f"{n}_async{u}" for n in ("allreduce", "broadcast", "grouped_allreduce") for u in ("", "_")),
+    *("allgather_async", "alltoall_async", "reducescatter_async"),
+)
+_SYNCHRONIZE = (DIST + "barrier", "torch.cuda.synchronize", "torch.accelerator.synchronize", "torch.npu.synchronize")
+_ELSEWHERE = re.compile(r"coalesc|raises", re.IGNORECASE)
+"""Contexts that wait for all calls in them, and those of tests that expect an error."""
+
+
+def check(code: Code) -> Iterator[Hit]:
+    """Reports the call."""
+    for call in _asynchronous(code):
+        if _is_dropped(code, call) and not _waits_otherwise(code, call):
+            name = code.name(call.func).rsplit(".", 1)[-1]
+            yield Hit(
+                code.span(call),
+                f"The handle of this asynchronous {name}() is dropped: what is read or written next "
+                "can be the tensor as it was before, or half way.",
+                _fix(code, call),
+            )
+
+
+def _asynchronous(code: Code) -> Iterator[ast.Call]:
+    yield from code.calls(*_POINT_TO_POINT)
+    yield from horovod.calls(code, *_HOROVOD)
+    if "async_op" not in code.text:
+        return
+    for name, function in torch_distributed().functions.items():
+        if not function.async_op:
+            continue
+        place = function.parameters.index("async_op") if "async_op" in function.parameters else None
+        for call in code.calls(DIST + name.removeprefix(DIST)):
+            if code.constant(code.argument(call, "async_op", place)) is True:
+                yield call
+
+
+def _is_dropped(code: Code, call: ast.Call) -> bool:
+    up = code.parent[call]
+    if isinstance(up, ast.Expr):
+        return True
+    if isinstance(up, ast.ListComp | ast.GeneratorExp) and up.elt is call:
+        return isinstance(code.parent[up], ast.Expr)
+    if isinstance(up, ast.Assign) and len(up.targets) == 1 and isinstance(up.targets[0], ast.Name):
+        return up.targets[0].id != "_" and not any(_loads(code, up.targets[0].id, code.scope(up)))
+    if (
+        isinstance(up, ast.Call)
+        and isinstance(up.func, ast.Attribute)
+        and up.func.attr == "append"
+        and isinstance(up.func.value, ast.Name)
+        and isinstance(code.parent[up], ast.Expr)
+    ):
+        name = up.func.value.id
+        made_here = any(b.how == "assign" for b in code.bound(up.func.value))
+        return made_here and all(_appends(code, use) for use in _loads(code, name, code.scope(up)))
+    return False
+
+
+def _loads(code: Code, name: str, home: ast.AST) -> Iterator[ast.Name]:
+    """The places in a scope, and in what it contains, that read a name."""
+    for node in code.nodes(ast.Name):
+        read = node.id == name and isinstance(node.ctx, ast.Load)
+        if read and (home is code.tree or any(a is home for a in code.ancestors(node))):
+            yield node
+
+
+def _appends(code: Code, use: ast.Name) -> bool:
+    up = code.parent[use]
+    return isinstance(up, ast.Attribute) and up.attr in {"append", "clear"}
+
+
+def _waits_otherwise(code: Code, call: ast.Call) -> bool:
+    """A group of calls that is waited for as one, a wait for the whole device, or a barrier behind it in the queue."""
+    for up in code.ancestors(call):
+        if isinstance(up, ast.With) and any(_ELSEWHERE.search(code.source_of(i.context_expr)) for i in up.items):
+            return True
+        if isinstance(up, FUNCTIONS):
+            break
+    home = code.function(call)
+    later = [c for c in code.calls(*_SYNCHRONIZE) if code.order[c] > code.order[call] and code.function(c) is home]
+    return any(code.constant(code.argument(c, "async_op", 1)) is not True for c in later)
+
+
+def _fix(code: Code, call: ast.Call) -> Fix | None:
+    if not isinstance(code.parent[call], ast.Expr):
+        return None
+    given = keyword(call, "async_op")
+    if given is not None:
+        return Fix("Let it wait: without async_op=True", (remove(code, given),))
+    span = code.span(call)
+    if code.name(call.func) in _POINT_TO_POINT[:2]:
+        return Fix("Wait for it", (Edit(Span(span.end, span.end), ".wait()"),))
+    prefix = horovod.prefix(code, call)
+    if prefix and code.name(call.func).startswith("horovod.torch"):
+        start = Edit(Span(span.start, span.start), f"{prefix}synchronize(")
+        return Fix("Wait for it", (start, Edit(Span(span.end, span.end), ")")))
+    return None

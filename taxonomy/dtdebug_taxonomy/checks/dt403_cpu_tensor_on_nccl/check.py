@@ -1,0 +1,109 @@
+"""Tensors made on the CPU that go into a collective of a group whose backend is NCCL."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterator
+
+from dtdebug_taxonomy.checks import Fix, Hit
+from dtdebug_taxonomy.checks.arguments import add
+from dtdebug_taxonomy.checks.names import DIST, INIT
+from dtdebug_taxonomy.source.names import dotted
+from dtdebug_taxonomy.source.python import Code
+
+_TENSOR = {
+    **{DIST + n: (("tensor", 0),) for n in ("all_reduce", "broadcast", "reduce", "send", "recv", "isend", "irecv")},
+    **{DIST + n: (("tensor", 0),) for n in ("gather", "scatter")},
+    DIST + "all_gather": (("tensor", 1),),
+    DIST + "all_gather_into_tensor": (("output_tensor", 0), ("input_tensor", 1)),
+    DIST + "reduce_scatter_tensor": (("output", 0), ("input", 1)),
+    DIST + "all_to_all_single": (("output", 0), ("input", 1)),
+}
+_FACTORIES = {
+    f"torch.{n}"
+    for n in (
+        *("tensor", "zeros", "ones", "empty", "full", "rand", "randn", "arange", "randint", "randperm", "eye"),
+        *("linspace", "Tensor", "FloatTensor", "LongTensor", "IntTensor", "DoubleTensor", "ByteTensor", "from_numpy"),
+    )
+}
+_KEEPS = {"float", "double", "half", "long", "int", "bool", "clone", "detach", "contiguous", "unsqueeze", "squeeze"} | {
+    *("view", "reshape", "flatten", "type", "requires_grad_"),
+}
+_ON_DEVICE = re.compile(r"loss|logit|pred|out|grad|feat|emb|hidden|tensor|batch|^x$|^y$", re.IGNORECASE)
+_DEFAULTS = ("torch.set_default_device", "torch.set_default_tensor_type")
+_CHOOSES_DEVICE = ("torch.cuda.set_device", "torch.accelerator.set_device_index")
+
+
+def check(code: Code) -> Iterator[Hit]:
+    """Reports the argument."""
+    if not _nccl_only(code) or code.calls(*_DEFAULTS):
+        return
+    for call in code.calls(*_TENSOR):
+        if code.argument(call, "group") is not None:
+            continue
+        name = code.name(call.func)
+        for keyword, place in _TENSOR[name]:
+            given = code.argument(call, keyword, place)
+            if given is not None and _on_cpu(code, given):
+                yield Hit(
+                    code.span(given),
+                    f"This tensor is in host memory and the group's backend is NCCL: {name.removeprefix(DIST)}() "
+                    "fails, for NCCL knows GPU memory only.",
+                    _fix(code, given),
+                )
+
+
+def _nccl_only(code: Code) -> bool:
+    backends = [code.constant(code.argument(c, "backend", 0)) for c in code.calls(INIT)]
+    for call in code.calls("deepspeed.init_distributed"):
+        given = code.argument(call, "dist_backend", 0)
+        backends.append("nccl" if given is None and not code.has_unpacking(call) else code.constant(given))
+    return bool(backends) and all(isinstance(b, str) and b.lower() == "nccl" for b in backends)
+
+
+def _on_cpu(code: Code, node: ast.expr | None, depth: int = 5) -> bool:
+    """Whether all values that an expression can have are surely in host memory."""
+    if node is None or depth == 0:
+        return False
+    if isinstance(node, ast.Call):
+        if code.name(node.func) in _FACTORIES:
+            return _made_on_cpu(code, node)
+        if isinstance(node.func, ast.Attribute):
+            if node.func.attr == "cpu" and not node.args:
+                return True
+            if node.func.attr in _KEEPS:
+                return _on_cpu(code, node.func.value, depth - 1)
+        return False
+    if not dotted(node):
+        return False
+    bound = code.bound(node)
+    return bool(bound) and all(
+        _on_cpu(code, b.node.target, depth - 1)  # x += 1 leaves it where it is
+        if isinstance(b.node, ast.AugAssign)
+        else b.how == "assign" and b.value is not node and _on_cpu(code, b.value, depth - 1)
+        for b in bound
+    )
+
+
+def _made_on_cpu(code: Code, call: ast.Call) -> bool:
+    device = code.argument(call, "device")
+    if device is not None:
+        return code.constant(device) == "cpu"
+    if code.has_unpacking(call) or any(
+        isinstance(up, ast.With) and any("device" in code.source_of(i.context_expr) for i in up.items)
+        for up in code.ancestors(call)
+    ):
+        return False
+    if code.name(call.func) != "torch.tensor":
+        return True
+    data = code.argument(call, "data", 0)
+    return data is not None and not _ON_DEVICE.search(dotted(data).rsplit(".", 1)[-1])
+
+
+def _fix(code: Code, given: ast.expr) -> Fix | None:
+    if not isinstance(given, ast.Call) or code.name(given.func) not in _FACTORIES - {"torch.from_numpy"}:
+        return None
+    if code.name(given.func)[6].isupper() or code.argument(given, "device") is not None:
+        return None
+    return Fix("Make it on the GPU", (add(code, given, 'device="cuda"'),), safe=bool(code.calls(*_CHOOSES_DEVICE)))

@@ -1,0 +1,9 @@
+import os
+
+import torch
+import torch.distributed as dist
+
+torch.cuda.set_device(int(os.environ["LOCAL_RANK"]))
+dist.init_process_group("nccl")
+rows = [None] * dist.get_world_size()
+dist.all_gather_object(rows, 1)

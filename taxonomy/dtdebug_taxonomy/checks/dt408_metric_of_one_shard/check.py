@@ -1,0 +1,47 @@
+"""Accuracies over a sharded test set that are shown without being reduced over the ranks."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterator
+
+from dtdebug_taxonomy.checks import Hit
+from dtdebug_taxonomy.checks.names import DIST, INIT, SAMPLER
+from dtdebug_taxonomy.source.guards import guards
+from dtdebug_taxonomy.source.names import dotted
+from dtdebug_taxonomy.source.python import Code
+
+_TEST = re.compile(r"(^|_)(test|val|valid|validation|eval|dev)(_|$|set|data|loader|sampler)", re.IGNORECASE)
+_METRIC = re.compile(
+    r"(^|_)(acc|accuracy|correct|f1|bleu|auc|precision|recall|top1|top5|miou|map)(_|$|\d)", re.IGNORECASE
+)
+_REDUCES = re.compile(r"reduce|gather|torchmetrics|synchronize|metric_logger|send|recv")
+_SHOWS = {"print", "info", "log", "add_scalar", "write", "debug"}
+
+
+def check(code: Code) -> Iterator[Hit]:
+    """Reports where it is shown by one rank."""
+    if not code.calls(INIT) or _REDUCES.search(code.text):
+        return
+    if not any(_is_test(code, call) for call in code.calls(SAMPLER)):
+        return
+    for call in code.nodes(ast.Call):
+        last = call.func.attr if isinstance(call.func, ast.Attribute) else dotted(call.func)
+        if last not in _SHOWS or not any(g.test.equal for g in guards(code).around(call)):
+            continue
+        shown = [n for a in (*call.args, *call.keywords) for n in code.inside(a, ast.Name, ast.Attribute)]
+        if any(_METRIC.search(dotted(n).rsplit(".", 1)[-1]) for n in shown):
+            yield Hit(
+                code.span(call),
+                "One rank shows this metric from its own shard of the test data; nothing here reduces it over the "
+                f"ranks ({DIST}all_reduce), so the number is that of a part.",
+            )
+
+
+def _is_test(code: Code, sampler: ast.Call) -> bool:
+    """Whether a sampler splits test data, by the names of its data set and of itself."""
+    data = dotted(code.argument(sampler, "dataset", 0))
+    statement = code.statement(sampler)
+    targets = statement.targets if isinstance(statement, ast.Assign) else []
+    return any(_TEST.search(n.rsplit(".", 1)[-1]) for n in (data, *map(dotted, targets)) if n)

@@ -1,0 +1,171 @@
+"""Distributed samplers that shuffle, in programs with an epoch loop that never tell them the epoch."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterator
+
+from dtdebug_taxonomy.checks import Edit, Fix, Hit
+from dtdebug_taxonomy.checks.mending import indent_of
+from dtdebug_taxonomy.checks.names import LOADER, SAMPLER
+from dtdebug_taxonomy.source.names import dotted
+from dtdebug_taxonomy.source.python import SCOPES, Code
+from dtdebug_taxonomy.source.text import Span
+
+_EPOCH = re.compile(r"epoch|\bep\b", re.IGNORECASE)
+_REPEATS = re.compile(r"range\(|count\(")
+_TEST = re.compile(r"(^|_)(test|val|valid|validation|eval|dev)", re.IGNORECASE)
+_HARMLESS = {"enumerate", "len", "tqdm", "zip", "iter", "next", "print", "isinstance", "range", "int", "str", "hasattr"}
+_KNOWN = {LOADER, SAMPLER, "torch.utils.data.BatchSampler", "torch.utils.data.sampler.BatchSampler"}
+_SET_BY_FRAMEWORK = ("accelerate", "pytorch_lightning", "lightning", "lightning_fabric", "ignite", "composer")
+
+
+def check(code: Code) -> Iterator[Hit]:
+    """Reports the sampler."""
+    samplers = [c for c in code.calls(SAMPLER) if _shuffles(code, c)]
+    if not samplers or code.role == "test" or _told(code) or code.imports_any(*_SET_BY_FRAMEWORK):
+        return
+    loop = _epoch_loop(code, {_loader_of(code, c) for c in samplers} - {""})
+    if loop is None:
+        return
+    for call in samplers:
+        target, loader = _name_of(code, call), _loader_of(code, call)
+        if _TEST.search(target.rsplit(".", 1)[-1]) or _TEST.search(loader.rsplit(".", 1)[-1]):
+            continue
+        data = dotted(code.argument(call, "dataset", 0)).rsplit(".", 1)[-1]
+        if _TEST.search(data) or _used_once(code, call, loop) or _goes_elsewhere(code, {target, loader} - {""}):
+            continue
+        yield Hit(
+            code.span(call),
+            "Nothing calls set_epoch() on this sampler, so each epoch has the same order of the data: "
+            "it is shuffled once and never again.",
+            _fix(code, call, target, loader, loop),
+        )
+
+
+def _shuffles(code: Code, call: ast.Call) -> bool:
+    shuffle = code.argument(call, "shuffle", 3)
+    return not code.has_unpacking(call) and (shuffle is None or code.constant(shuffle) is True)
+
+
+def _told(code: Code) -> bool:
+    return any(n.attr == "set_epoch" for n in code.nodes(ast.Attribute)) or any(
+        n.value == "set_epoch" for n in code.nodes(ast.Constant)
+    )
+
+
+def _epoch_loop(code: Code, loaders: set[str]) -> ast.For | ast.While | None:
+    """The outermost loop over epochs: by its names, or because a loader is gone through again and again in it."""
+    for loop in code.nodes(ast.For):
+        values = [v for v in code.values(loop.iter) if v is not None]
+        over = " ".join([code.source_of(loop.iter), *map(code.source_of, values)])
+        if isinstance(loop.iter, ast.Call) and len(loop.iter.args) == 1 and code.constant(loop.iter.args[0]) == 1:
+            continue
+        if _REPEATS.search(over) and (
+            _EPOCH.search(f"{code.source_of(loop.target)} {over}") or _goes_through(code, loop, loaders)
+        ):
+            return loop
+    return next((w for w in code.nodes(ast.While) if _EPOCH.search(code.source_of(w.test))), None)
+
+
+def _used_once(code: Code, call: ast.Call, epochs: ast.For | ast.While) -> bool:
+    """Whether the sampler is made for one loop over the data, outside of the epochs."""
+    inner: ast.AST = call
+    around = list(code.ancestors(call))
+    for up in around:
+        if isinstance(up, ast.For) and inner is up.iter:
+            return epochs not in around
+        inner = up
+    return False
+
+
+def _goes_through(code: Code, loop: ast.For, loaders: set[str]) -> bool:
+    inner = [n.iter for n in code.inside(loop, ast.For) if n is not loop]
+    names = {dotted(n) for i in inner for n in (i, *(i.args if isinstance(i, ast.Call) else ()))}
+    return bool(names & loaders)
+
+
+def _name_of(code: Code, call: ast.Call) -> str:
+    """The name to which the value of a call is assigned, as in `a = call` and `a = call if b else None`."""
+    up = code.parent[call]
+    while isinstance(up, ast.IfExp):
+        up = code.parent[up]
+    if isinstance(up, ast.Assign) and len(up.targets) == 1:
+        return dotted(up.targets[0])
+    return dotted(up.target) if isinstance(up, ast.AnnAssign | ast.NamedExpr) else ""
+
+
+def _loader_of(code: Code, sampler: ast.Call) -> str:
+    """The name of the loader that takes it."""
+    name = _name_of(code, sampler)
+    for call in code.calls(LOADER):
+        given = code.argument(call, "sampler", 3)
+        if given is sampler or (name and dotted(given) == name):
+            return _name_of(code, call)
+    return ""
+
+
+def _goes_elsewhere(code: Code, names: set[str]) -> bool:
+    """Whether a function that is not in this file gets the sampler or the loader: it may set the epoch."""
+    for node in (*code.nodes(ast.Name), *code.nodes(ast.Attribute)):
+        if dotted(node) not in names:
+            continue
+        up = code.parent[node]
+        if isinstance(up, ast.keyword):
+            up = code.parent[up]
+        if not isinstance(up, ast.Call) or up.func is node or code.called(up) is not None:
+            continue
+        called = code.name(up.func)
+        if called.rsplit(".", 1)[-1] not in _HARMLESS and called not in _KNOWN and called not in _local_classes(code):
+            return True
+    return False
+
+
+def _local_classes(code: Code) -> set[str]:
+    return {c.name for c in code.nodes(ast.ClassDef)}
+
+
+def _fix(code: Code, call: ast.Call, target: str, loader: str, loop: ast.For | ast.While) -> Fix | None:
+    if not isinstance(loop, ast.For) or not isinstance(loop.target, ast.Name):
+        return None
+    epoch = loop.target.id
+    if epoch == "_" or code.text.place(code.span(loop.body[0]).start).line == loop.lineno:
+        return None
+    receiver = next(
+        (
+            r
+            for name, r in ((target, target), (loader, f"{loader}.sampler"))
+            if name and _visible(code, name, call, loop)
+        ),
+        "",
+    )
+    if not receiver:
+        return None
+    first = loop.body[0]
+    start = code.text.starts[code.text.place(code.span(first).start).line - 1]
+    indent = indent_of(code, first)
+    line = f"{indent}{receiver}.set_epoch({epoch})\n"
+    if receiver == target and _can_be_none(code, call, target):
+        inner = indent + ("\t" if "\t" in indent else "    ")
+        line = f"{indent}if {target} is not None:\n{inner}{target}.set_epoch({epoch})\n"
+    elif receiver != target and _can_be_none(code, call, target):
+        return None
+    return Fix("Tell the sampler the epoch", (Edit(Span(start, start), line),))
+
+
+def _visible(code: Code, name: str, call: ast.Call, loop: ast.AST) -> bool:
+    """Whether the loop sees a name that is bound where the sampler is made."""
+    if name.startswith("self."):
+        return code.class_of(call) is not None and code.class_of(call) is code.class_of(loop)
+    home = code.scope(call)
+    around = [a for a in (*code.ancestors(loop), code.tree) if isinstance(a, SCOPES)]
+    return home in around and "." not in name
+
+
+def _can_be_none(code: Code, call: ast.Call, target: str) -> bool:
+    if any(isinstance(a, ast.If | ast.IfExp) for a in code.ancestors(call)):
+        return True
+    home = code.class_of(call) if target.startswith("self.") else code.scope(call)
+    found = code.bindings.get((home or code.tree, target), []) if target else []
+    return any(isinstance(b.value, ast.Constant) for b in found)

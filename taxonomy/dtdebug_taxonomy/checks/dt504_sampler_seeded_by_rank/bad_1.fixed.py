@@ -1,0 +1,6 @@
+import torch.distributed as dist
+from torch.utils.data import DistributedSampler
+
+dist.init_process_group("gloo")
+dataset = list(range(100))
+sampler = DistributedSampler(dataset, seed=1234)  # dt: DT504

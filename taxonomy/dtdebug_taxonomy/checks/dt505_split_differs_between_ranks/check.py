@@ -1,0 +1,80 @@
+"""Random splits of the data in which the ranks need not agree."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+
+from dtdebug_taxonomy.checks import Fix, Hit
+from dtdebug_taxonomy.checks.arguments import add
+from dtdebug_taxonomy.checks.mending import named
+from dtdebug_taxonomy.checks.names import SAMPLER
+from dtdebug_taxonomy.checks.ranks_seen import depends_on_rank, seeded_alike, starts_ranks
+from dtdebug_taxonomy.source.guards import guards
+from dtdebug_taxonomy.source.names import dotted
+from dtdebug_taxonomy.source.python import Code
+
+_SPLITS = ("torch.utils.data.random_split",)
+_MESSAGE = "Each rank draws its own split here: what one rank keeps for testing, another one trains on."
+_TRAINER = ("pytorch_lightning.Trainer",)
+
+
+def check(code: Code) -> Iterator[Hit]:
+    """Reports the split."""
+    splits = [c for c in code.calls(*_SPLITS) if not code.has_unpacking(c)]
+    if not splits or not (starts_ranks(code) or code.calls(SAMPLER) or _many_devices(code)):
+        return
+    alike = seeded_alike(code)
+    for call in splits:
+        given = code.argument(call, "generator", 2)
+        if _one_rank_only(code, call) or (given is None and alike):
+            continue
+        if given is not None:
+            if _is_of_rank(code, given):
+                yield Hit(code.span(call), _MESSAGE)
+            continue
+        torch_generator, edits = named(code, "torch.Generator")
+        fix = Fix(
+            "Split by a seed of its own", (*edits, add(code, call, f"generator={torch_generator}().manual_seed(0)"))
+        )
+        yield Hit(code.span(call), _MESSAGE, fix)
+
+
+def _is_of_rank(code: Code, generator: ast.expr) -> bool:
+    """Whether a generator is seeded by the rank, where it is made or in a statement of its own."""
+    if depends_on_rank(code, generator):
+        return True
+    name = dotted(generator)
+    return bool(name) and any(
+        dotted(c.func.value) == name and any(depends_on_rank(code, a) for a in c.args)
+        for c in code.methods("manual_seed")
+        if isinstance(c.func, ast.Attribute)
+    )
+
+
+def _many_devices(code: Code) -> bool:
+    """Whether a Lightning Trainer of this file asks for several devices."""
+    for call in code.calls(*_TRAINER):
+        strategy = code.constant(code.argument(call, "strategy"))
+        if isinstance(strategy, str) and strategy.startswith(("ddp", "fsdp", "deepspeed")):
+            return True
+        devices = code.argument(call, "devices") or code.argument(call, "gpus")
+        count = code.constant(devices)
+        if (isinstance(count, int) and count > 1) or count in {"-1", "auto"} or _is_minus_one(devices):
+            return True
+        nodes = code.constant(code.argument(call, "num_nodes"))
+        if isinstance(nodes, int) and nodes > 1:
+            return True
+    return False
+
+
+def _is_minus_one(node: ast.expr | None) -> bool:
+    return isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.USub)
+
+
+def _one_rank_only(code: Code, call: ast.Call) -> bool:
+    if guards(code).around(call):
+        return True
+    function = code.function(call)
+    callers = code.callers.get(function, []) if function else []
+    return bool(callers) and all(guards(code).around(c) for c in callers)

@@ -1,0 +1,8 @@
+import torch
+import torch.distributed as dist
+from torch.nn.parallel import DistributedDataParallel as DDP
+
+dist.init_process_group("nccl")
+model = DDP(torch.nn.Linear(2, 2).cuda())
+optimizer = torch.optim.AdamW(model.parameters(), lr=1e-3)
+print(optimizer)

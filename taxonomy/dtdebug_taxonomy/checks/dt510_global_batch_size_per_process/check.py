@@ -1,0 +1,47 @@
+"""Data loaders of one process that get a batch size called the global one."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterator
+
+from dtdebug_taxonomy.checks import Edit, Fix, Hit
+from dtdebug_taxonomy.checks.mending import named
+from dtdebug_taxonomy.checks.names import DDP, FSDP, LOADER, SAMPLER
+from dtdebug_taxonomy.checks.ranks_seen import starts_ranks
+from dtdebug_taxonomy.source.names import dotted
+from dtdebug_taxonomy.source.python import Code
+from dtdebug_taxonomy.source.ranks import is_size
+from dtdebug_taxonomy.source.text import Span
+
+_GLOBAL = re.compile(
+    r"(global|total|effective|overall)_?(train_?)?(batch|bs)(_?size)?$|^(batch|bs)(_?size)?_?(global|total)$",
+    re.IGNORECASE,
+)
+
+
+def check(code: Code) -> Iterator[Hit]:
+    """Reports the batch size."""
+    if not (starts_ranks(code) or code.calls(DDP, FSDP, SAMPLER)) or "split_batches" in code.text:
+        return
+    for call in code.calls(LOADER):
+        size = code.argument(call, "batch_size", 1)
+        name = dotted(size)
+        if size is None or not _GLOBAL.search(name.rsplit(".", 1)[-1]) or _divided(code, size, name):
+            continue
+        world, edits = named(code, "torch.distributed.get_world_size")
+        end = code.span(size).end
+        yield Hit(
+            code.span(size),
+            f"{name} is the batch size of each process here: the global batch becomes so many times larger as there "
+            "are ranks, and memory may not do.",
+            Fix("Divide it by the number of ranks", (*edits, Edit(Span(end, end), f" // {world}()"))),
+        )
+
+
+def _divided(code: Code, size: ast.expr, name: str) -> bool:
+    """Whether it was divided by the number of ranks under its own name."""
+    if any(isinstance(v, ast.BinOp | ast.Call) for v in code.values(size)):
+        return True
+    return any(dotted(n.target) == name and is_size(code, n.value) for n in code.nodes(ast.AugAssign))

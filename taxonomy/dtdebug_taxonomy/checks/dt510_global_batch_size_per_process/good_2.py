@@ -1,0 +1,9 @@
+import torch.distributed as dist
+from torch.utils.data import DataLoader
+
+
+def make(data, args):
+    dist.init_process_group("nccl")
+    args.global_batch_size //= dist.get_world_size()
+    loader = DataLoader(data, batch_size=args.batch_size)
+    return loader, DataLoader(data, batch_size=args.global_batch_size)

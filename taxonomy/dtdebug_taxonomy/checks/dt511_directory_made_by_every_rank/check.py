@@ -1,0 +1,110 @@
+"""Directories that every rank makes after it has looked whether they are there."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterator
+
+from dtdebug_taxonomy.checks import Edit, Fix, Hit, horovod
+from dtdebug_taxonomy.checks.arguments import add, keyword
+from dtdebug_taxonomy.checks.names import DDP, FSDP, INIT
+from dtdebug_taxonomy.checks.ranks_seen import depends_on_rank, is_reached, starts_ranks
+from dtdebug_taxonomy.source.guards import guards
+from dtdebug_taxonomy.source.names import dotted
+from dtdebug_taxonomy.source.python import SCOPES, Code, Function
+
+_LOOKS = re.compile(r"\b(exists|isdir|is_dir|access)\b")
+_MAIN = re.compile(r"main_proc|is_main|if_main|master|rank|chief|primary", re.IGNORECASE)
+_OWN = re.compile(r"rank|local|uuid|getpid|tempfile|mkdtemp|hostname|gethostname", re.IGNORECASE)
+
+
+def check(code: Code) -> Iterator[Hit]:
+    """Reports the call that makes the directory."""
+    calls = [*code.calls("os.makedirs", "os.mkdir"), *(c for c in code.methods("mkdir") if _of_a_path(code, c))]
+    if not calls or code.role == "test" or not (starts_ranks(code) or code.calls(DDP, FSDP)):
+        return
+    for call in calls:
+        name = code.name(call.func)
+        where = call.args[0] if name in {"os.makedirs", "os.mkdir"} and call.args else call.func
+        if code.argument(call, "exist_ok", 2) is not None or code.has_unpacking(call):
+            continue
+        if not (is_reached(code, call) or _starts_too(code, call)):
+            continue
+        if not _after_a_look(code, call) or _sheltered(code, call) or _of_this_rank(code, where):
+            continue
+        yield Hit(
+            code.span(call),
+            "Every rank comes here: two of them can find the directory missing, and the second to make it ends with "
+            "FileExistsError.",
+            _fix(code, call, name),
+        )
+
+
+def _starts_too(code: Code, call: ast.Call) -> bool:
+    """Whether the function that makes the directory joins the group of processes too, or wraps the model."""
+    home = code.function(call)
+    return any(code.function(c) is home for c in (*code.calls(INIT, DDP, FSDP), *horovod.calls(code, "init")))
+
+
+def _of_a_path(code: Code, call: ast.Call) -> bool:
+    return code.name(call.func) != "os.mkdir" and len(call.args) == 0
+
+
+def _after_a_look(code: Code, call: ast.Call) -> bool:
+    """Whether it is made only if it is missing."""
+    inner: ast.AST = call
+    for up in code.ancestors(call):
+        if isinstance(up, SCOPES):
+            return False
+        if isinstance(up, ast.If) and inner in up.body and _is_missing(code, up.test):
+            return True
+        if isinstance(up, ast.If) and inner in up.orelse and _is_there(code, up.test):
+            return True
+        inner = up
+    return False
+
+
+def _is_missing(code: Code, test: ast.expr) -> bool:
+    return any(
+        isinstance(n.op, ast.Not) and _LOOKS.search(code.source_of(n)) for n in code.inside(test, ast.UnaryOp)
+    ) or (isinstance(test, ast.Compare) and bool(_LOOKS.search(code.source_of(test))))
+
+
+def _is_there(code: Code, test: ast.expr) -> bool:
+    return isinstance(test, ast.Call) and bool(_LOOKS.search(code.source_of(test.func)))
+
+
+def _sheltered(code: Code, call: ast.Call, depth: int = 3) -> bool:
+    """Whether one rank only comes here, or the error is caught, here or where all callers are."""
+    if guards(code).around(call):
+        return True
+    inner: ast.AST = call
+    for up in code.ancestors(call):
+        if isinstance(up, ast.If) and inner is not up.test and _MAIN.search(code.source_of(up.test)):
+            return True
+        if isinstance(up, ast.Try) and inner in up.body and up.handlers:
+            return True
+        inner = up
+    function: Function | None = code.function(call)
+    if function is None or not depth:
+        return False
+    callers = code.callers.get(function, [])
+    return bool(callers) and all(_sheltered(code, c, depth - 1) for c in callers)
+
+
+def _of_this_rank(code: Code, where: ast.expr) -> bool:
+    """Whether the path is one that no other rank uses."""
+    if depends_on_rank(code, where) or _OWN.search(code.source_of(where)):
+        return True
+    root = where.value if isinstance(where, ast.Attribute) and not dotted(where) else where
+    return any(v is not None and _OWN.search(code.source_of(v)) for v in code.values(root))
+
+
+def _fix(code: Code, call: ast.Call, name: str) -> Fix | None:
+    title = "Accept that it is there already"
+    if name == "os.mkdir":
+        if not isinstance(call.func, ast.Attribute) or keyword(call, "dir_fd"):
+            return None
+        return Fix(title, (Edit(code.span(call.func), "os.makedirs"), add(code, call, "exist_ok=True")))
+    return Fix(title, (add(code, call, "exist_ok=True"),))

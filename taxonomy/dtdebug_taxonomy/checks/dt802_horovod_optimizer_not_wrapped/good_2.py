@@ -1,0 +1,10 @@
+import horovod.torch as hvd
+import torch
+
+hvd.init()
+model = torch.nn.Linear(2, 1)
+optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+model(torch.ones(1, 2)).backward()
+for p in model.parameters():
+    p.grad = hvd.allreduce(p.grad)
+optimizer.step()

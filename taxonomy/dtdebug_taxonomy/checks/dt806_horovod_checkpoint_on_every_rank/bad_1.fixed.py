@@ -1,0 +1,8 @@
+import horovod.torch as hvd
+import torch
+
+hvd.init()
+model = torch.nn.Linear(2, 1)
+for epoch in range(3):
+    if hvd.rank() == 0:
+        torch.save(model.state_dict(), f"model-{epoch}.pt")  # dt: DT806

@@ -1,0 +1,8 @@
+import horovod.torch as hvd
+import torch
+
+hvd.init()
+model = torch.nn.Linear(2, 1)
+optimizer = torch.optim.SGD(model.parameters(), lr=0.01)
+batch = 256 // hvd.size()
+optimizer = hvd.DistributedOptimizer(optimizer)

@@ -1,0 +1,6 @@
+import os
+
+import tensorflow as tf
+
+strategy = tf.distribute.MirroredStrategy()
+os.environ["TF_CONFIG"] = "{}"

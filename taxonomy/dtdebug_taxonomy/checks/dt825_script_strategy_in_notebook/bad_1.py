@@ -1,0 +1,6 @@
+# Databricks notebook source
+import pytorch_lightning as pl
+
+# COMMAND ----------
+
+trainer = pl.Trainer(max_epochs=2, devices=2, strategy="ddp")  # dt: DT825

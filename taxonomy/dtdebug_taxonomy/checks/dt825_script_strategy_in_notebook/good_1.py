@@ -1,0 +1,4 @@
+# Databricks notebook source
+import pytorch_lightning as pl
+
+trainer = pl.Trainer(max_epochs=2, devices=2, strategy="ddp_notebook")

@@ -1,0 +1,3 @@
+import pytorch_lightning as pl
+
+trainer = pl.Trainer(max_epochs=2, devices=2, strategy="ddp")

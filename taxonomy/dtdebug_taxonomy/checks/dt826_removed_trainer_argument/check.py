@@ -1,0 +1,113 @@
+"""Arguments of Lightning's `Trainer` that a release has removed."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterator
+
+from dtdebug_taxonomy.checks import Edit, Fix, Hit
+from dtdebug_taxonomy.checks.arguments import keyword
+from dtdebug_taxonomy.facts import lightning_trainer, replacements
+from dtdebug_taxonomy.source.names import dotted
+from dtdebug_taxonomy.source.python import Code
+from dtdebug_taxonomy.source.text import Span
+
+_RENAMED = {"replace_sampler_ddp": "use_distributed_sampler", "checkpoint_callback": "enable_checkpointing"}
+_DEVICES = {"gpus": "gpu", "tpu_cores": "tpu", "ipus": "ipu", "num_processes": "cpu"}
+_EARLIER = {"distributed_backend": "1.5", "amp_level": "2.0", "truncated_bptt_steps": "1.5", "max_nb_epochs": "1.0"}
+_TRAINERS = tuple(f"pytorch_lightning.{where}Trainer" for where in ("", "trainer.", "trainer.trainer."))
+_STRATEGIES = re.compile(r"^(ddp\w*|dp|horovod|ddp2)$")
+_OLD_LIGHTNING = ("pytorch_lightning.plugins.training_type", "pytorch_lightning.overrides", "pytorch_lightning.lite")
+
+
+def check(code: Code) -> Iterator[Hit]:
+    """Reports the argument."""
+    calls = code.calls(*_TRAINERS)
+    if not calls or code.imports_any(*_OLD_LIGHTNING):
+        return
+    for call in calls:
+        for name, node in _given(code, call):
+            if (release := _removed(name)) is not None:
+                hint = replacements()["lightning_trainer"].get(name)
+                instead = f" Now it is {hint.use}." if hint and not hint.use.startswith("nothing") else ""
+                yield Hit(
+                    code.span(node),
+                    f"Trainer has no argument {name} since Lightning {release} and ends with a TypeError.{instead}",
+                    _fix(code, call, node) if isinstance(node, ast.keyword) and node in call.keywords else None,
+                )
+        backend = keyword(call, "accelerator")
+        value = code.constant(backend.value) if backend else None
+        if backend and isinstance(value, str) and _STRATEGIES.match(value):
+            fix = Fix("Give it as strategy", (Edit(_name_span(code, backend), "strategy"),))
+            yield Hit(
+                code.span(backend),
+                f'"{value}" is a strategy and no accelerator since Lightning 1.7: Trainer refuses it.',
+                fix if keyword(call, "strategy") is None else None,
+            )
+
+
+def _given(code: Code, call: ast.Call) -> Iterator[tuple[str, ast.keyword | ast.expr]]:
+    """The keywords of the call, and the entries of a dictionary that is unpacked into it."""
+    for given in call.keywords:
+        if given.arg is not None:
+            yield given.arg, given
+            continue
+        for value in code.values(given.value):
+            if isinstance(value, ast.Call) and code.name(value.func) == "dict":
+                yield from ((k.arg, k) for k in value.keywords if k.arg is not None)
+            elif isinstance(value, ast.Dict):
+                yield from ((str(k.value), k) for k in value.keys if isinstance(k, ast.Constant))
+
+
+def _removed(name: str) -> str | None:
+    table = lightning_trainer()
+    known = table.arguments.get(name)
+    if known is None:
+        return _EARLIER.get(name)
+    if not known.until:
+        return None
+    hint = replacements()["lightning_trainer"].get(name)
+    return hint.removed if hint and hint.removed else f"after {known.until}"
+
+
+def _name_span(code: Code, given: ast.keyword) -> Span:
+    start = code.span(given).start
+    return Span(start, start + len(str(given.arg)))
+
+
+def _fix(code: Code, call: ast.Call, given: ast.keyword) -> Fix | None:
+    name = str(given.arg)
+    if name in _RENAMED and keyword(call, _RENAMED[name]) is None:
+        return Fix(f"Call it {_RENAMED[name]}", (Edit(_name_span(code, given), _RENAMED[name]),), safe=True)
+    if name == "distributed_backend" and keyword(call, "strategy") is None:
+        return Fix("Call it strategy", (Edit(_name_span(code, given), "strategy"),), safe=True)
+    if name in _DEVICES and keyword(call, "devices") is None and _is_free(code, call):
+        if sum(k.arg in _DEVICES for k in call.keywords) > 1:
+            return None
+        count = code.constant(given.value)
+        sure = (isinstance(count, int) and count > 0) or _is_all(given.value) or isinstance(given.value, ast.List)
+        if (
+            (count is None or count == 0)
+            and not sure
+            and not dotted(given.value)
+            and not isinstance(given.value, ast.Call)
+        ):
+            return None
+        if isinstance(given.value, ast.Constant) and not sure:
+            return None
+        text = f'accelerator="{_DEVICES[name]}", devices'
+        return Fix("Give accelerator and devices", (Edit(_name_span(code, given), text),), safe=sure)
+    return None
+
+
+def _is_free(code: Code, call: ast.Call) -> bool:
+    """Whether no accelerator is given, or one that becomes the strategy."""
+    given = keyword(call, "accelerator")
+    value = code.constant(given.value) if given else None
+    moves = isinstance(value, str) and bool(_STRATEGIES.match(value)) and keyword(call, "strategy") is None
+    return given is None or moves
+
+
+def _is_all(node: ast.expr) -> bool:
+    return isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.USub)
