@@ -8,13 +8,16 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING
 
 import msgspec
 
-from dtdebug_taxonomy.diagnosis import Diagnosis
 from dtdebug_taxonomy.frames import is_library, own_frames
 from dtdebug_taxonomy.ranks import Frame, Verdict, say
 from dtdebug_taxonomy.snapshot import Snapshot, walk
+
+if TYPE_CHECKING:  # readers of failures need no inference
+    from dtdebug_taxonomy.diagnosis import Diagnosis
 
 VERSION = 1
 FILE = "failures.json"

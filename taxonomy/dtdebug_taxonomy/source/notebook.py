@@ -26,7 +26,8 @@ _LINE_MAGIC = re.compile(
 _HELP = re.compile(r"^[ \t]*[\w.]+\?{1,2}[ \t]*$", re.MULTILINE)
 _CELL_MAGIC = re.compile(r"^%%(?P<name>\w+)[ \t]*(?P<rest>[^\n]*)(?:\n|$)")
 _SHELL = re.compile(
-    r"^[ \t]*(?:!{1,2}|%sx|%system)(?P<command>(?:[^\n]*\\\n)*[^\n]*)$|^[ \t]*%env[ \t]+(?P<variable>\w+)[ \t=]+(?P<value>.*)$",
+    r"^[ \t]*(?:!{1,2}|%sx|%system)(?P<command>(?:[^\n]*\\\n)*[^\n]*)$"
+    r"|^[ \t]*%env[ \t]+(?P<variable>\w+)[ \t=]+(?P<value>.*)$",
     re.MULTILINE,
 )
 _PYTHON_MAGICS = frozenset({"time", "timeit", "capture", "prun", "px", "distributed", "rank"})

@@ -1,0 +1,36 @@
+"""Starts the server: `python -m dtdebug_lsp`, on standard input and output unless `--tcp` or `--ws` is given."""
+
+from __future__ import annotations
+
+import logging
+import os
+import sys
+from collections.abc import Sequence
+from typing import BinaryIO
+
+
+def _claim() -> BinaryIO:
+    """Standard output for messages alone; whatever else prints in this process prints to standard error."""
+    stdout = os.fdopen(os.dup(1), "wb")
+    os.dup2(2, 1)
+    sys.stdout = sys.stderr
+    return stdout
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Serves until the client goes."""
+    stdout = _claim()
+    try:
+        from pygls.cli import start_server
+    except ImportError:
+        print('dtdebug: the language server needs pygls: python -m pip install "dtdebug[lsp]"', file=sys.stderr)
+        sys.exit(2)
+    from dtdebug_lsp.server import create
+
+    logging.basicConfig(stream=sys.stderr, level=logging.WARNING, format="%(levelname)s %(name)s: %(message)s")
+    logging.getLogger("pygls").setLevel(logging.ERROR)  # it warns of every answer that comes too late to be cancelled
+    start_server(create(stdout), list(arguments) if arguments is not None else None)
+
+
+if __name__ == "__main__":
+    main()

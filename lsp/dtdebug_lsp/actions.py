@@ -1,0 +1,154 @@
+"""What the user can do about a problem: mend it, mend all, say that it is meant so, read more."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from functools import partial
+from typing import Any
+
+from lsprotocol import types
+
+from dtdebug_lsp.checking import Change, Problem, problems, touching
+from dtdebug_lsp.diagnostics import diagnostic
+from dtdebug_lsp.documents import Document, read_text
+from dtdebug_lsp.positions import Positions
+from dtdebug_lsp.suppress import suppression
+from dtdebug_taxonomy.checks.edits import apply
+from dtdebug_taxonomy.checks.examine import examine
+from dtdebug_taxonomy.checks.settings import Settings
+from dtdebug_taxonomy.source.text import Span
+
+FIX_ALL = "source.fixAll.dtdebug"
+KINDS = [types.CodeActionKind.QuickFix, FIX_ALL]
+EXPLAIN = "dtdebug.explain"
+_ROUNDS = 10
+"""Fixes can make room for others; no text needs more rounds."""
+
+
+def actions(
+    document: Document,
+    settings: Settings,
+    positions: Positions,
+    params: types.CodeActionParams,
+    client: types.ClientCapabilities,
+    *,
+    can_explain: bool = False,
+) -> list[types.CodeAction]:
+    """What can be done about the problems in a range."""
+    wanted = params.context.only
+    found = problems(document, settings)
+    here = touching(found, positions.span(document.text, params.range))
+    result: list[types.CodeAction] = []
+    if _wants(wanted, types.CodeActionKind.QuickFix):
+        edit = partial(workspace_edit, positions=positions, client=client)
+        for problem in here:
+            shown = diagnostic(problem, document, positions)
+            if problem.edits:
+                result.append(
+                    types.CodeAction(
+                        problem.title,
+                        types.CodeActionKind.QuickFix,
+                        [shown],
+                        is_preferred=problem.safe or None,
+                        edit=edit(problem.edits),
+                    )
+                )
+            if (change := suppression(document, problem)) is not None:
+                title = f"dtdebug: ignore {problem.check.id} on this line"
+                result.append(types.CodeAction(title, types.CodeActionKind.QuickFix, [shown], edit=edit([change])))
+        if can_explain:
+            result += _explanations(here)
+    safe = any(p.safe and p.edits for p in found)
+    if safe and _wants(wanted, FIX_ALL):
+        title = "dtdebug: apply all safe fixes"
+        action = types.CodeAction(title, FIX_ALL, data={"uri": document.uri, "version": document.version})
+        result.append(action if _resolves(client) else resolve(action, document, settings, positions, client))
+    return result
+
+
+def resolve(
+    action: types.CodeAction,
+    document: Document,
+    settings: Settings,
+    positions: Positions,
+    client: types.ClientCapabilities,
+) -> types.CodeAction:
+    """The edit of the action that was offered without one; the action as it is if the text is another by now."""
+    if action.kind == FIX_ALL and isinstance(action.data, dict) and action.data.get("version") == document.version:
+        changes = _in_cell(document, settings) if document.notebook else [fix_all(document, settings)]
+        action.edit = workspace_edit(changes, positions=positions, client=client)
+    return action
+
+
+def fix_all(document: Document, settings: Settings) -> Change:
+    """One edit for all safe fixes, made again and again until none is left."""
+    text: str = document.text
+    for _ in range(_ROUNDS):
+        source = read_text(document.path, document.language, text)
+        found = examine(source, settings, failed=lambda *_: None) if source is not None else []
+        mended = apply(text, [f.fix for f in found if f.fix and f.safe])
+        if mended == text:
+            break
+        text = mended
+    return _difference(document, text)
+
+
+def _in_cell(document: Document, settings: Settings) -> list[Change]:
+    """The safe fixes in one cell of a notebook that do not touch each other; the others come with the next round."""
+    taken: list[Change] = []
+    for problem in problems(document, settings):
+        new = [c for c in problem.edits if c not in taken]
+        apart = all(c.span.end < t.span.start or t.span.end < c.span.start for c in new for t in taken)
+        if problem.safe and apart and all(c.document is document for c in new):
+            taken += new
+    return taken
+
+
+def _difference(document: Document, mended: str) -> Change:
+    """The smallest single edit that makes the new text: the cursor and folds elsewhere stay."""
+    text = str(document.text)
+    start = next((i for i, (a, b) in enumerate(zip(text, mended, strict=False)) if a != b), min(len(text), len(mended)))
+    most = min(len(text), len(mended)) - start
+    same = next((i for i in range(most) if text[-1 - i] != mended[-1 - i]), most)
+    return Change(document, Span(start, len(text) - same), mended[start : len(mended) - same])
+
+
+def _explanations(here: list[Problem]) -> Iterator[types.CodeAction]:
+    for code in dict.fromkeys(s for p in here for s in p.check.symptom):
+        yield types.CodeAction(
+            f"Explain {code}",
+            types.CodeActionKind.QuickFix,
+            command=types.Command(f"Explain {code}", EXPLAIN, arguments=[code, True]),
+        )
+
+
+def _wants(only: Iterable[str] | None, kind: str) -> bool:
+    """Whether a kind is asked for: by itself or by a kind above it."""
+    kind = str(getattr(kind, "value", kind))
+    rows = [str(getattr(o, "value", o)) for o in only or ()]
+    return not rows or any(kind == row or kind.startswith(row + ".") or not row for row in rows)
+
+
+def _resolves(client: types.ClientCapabilities) -> bool:
+    support = client.text_document and client.text_document.code_action
+    lazily = support.resolve_support if support and support.data_support else None
+    return lazily is not None and "edit" in lazily.properties
+
+
+def workspace_edit(
+    changes: Iterable[Change], *, positions: Positions, client: types.ClientCapabilities
+) -> types.WorkspaceEdit:
+    """Edits in the form that the client takes: with versions if it can."""
+    by_uri: dict[str, tuple[Document, list[types.TextEdit]]] = {}
+    for change in changes:
+        edits = by_uri.setdefault(change.document.uri, (change.document, []))[1]
+        edits.append(types.TextEdit(positions.range(change.document.text, change.span), change.text))
+    support: Any = client.workspace and client.workspace.workspace_edit
+    if support and support.document_changes:
+        return types.WorkspaceEdit(
+            document_changes=[
+                types.TextDocumentEdit(types.OptionalVersionedTextDocumentIdentifier(uri, d.version), list(edits))
+                for uri, (d, edits) in by_uri.items()
+            ]
+        )
+    return types.WorkspaceEdit(changes={uri: edits for uri, (_, edits) in by_uri.items()})

@@ -1,0 +1,105 @@
+"""Runs the checks over open texts, and tells for each text what is wrong in it."""
+
+from __future__ import annotations
+
+import logging
+from collections import defaultdict
+from typing import NamedTuple
+
+from dtdebug_lsp.documents import Document, NotebookDocument
+from dtdebug_taxonomy.checks import Check, Severity, load
+from dtdebug_taxonomy.checks.examine import Found, examine
+from dtdebug_taxonomy.checks.settings import Settings
+from dtdebug_taxonomy.source.python import Code
+from dtdebug_taxonomy.source.text import Span
+
+log = logging.getLogger(__name__)
+
+
+class Change(NamedTuple):
+    """A part of a fix: it can lie in another cell than the finding."""
+
+    document: Document
+    span: Span
+    text: str
+
+
+class Problem(NamedTuple):
+    """A finding, placed in the text that the client shows."""
+
+    check: Check
+    span: Span
+    message: str
+    severity: Severity
+    title: str = ""
+    """What the fix does; empty if there is none."""
+    safe: bool = False
+    edits: tuple[Change, ...] = ()
+
+
+def prepare() -> None:
+    """Imports all checks, so that the first text is as quick as the next."""
+    for check in load().values():
+        try:
+            check.function  # noqa: B018 importing is all that is wanted
+        except Exception as error:
+            _failed(check, error)
+
+
+def problems(document: Document, settings: Settings) -> list[Problem]:
+    """What is wrong in a text. Asked again about the same version, the answer is the same list."""
+    if document.notebook is not None:
+        return notebook_problems(document.notebook, settings).get(document.uri, [])
+    source = document.source
+    if source is None:
+        return []
+    if document.seen is None or document.seen[0] != settings:
+        found = [
+            _problem(f, f.span, tuple(Change(document, *e) for e in f.fix.edits) if f.fix else ())
+            for f in examine(source, settings, failed=_failed)
+        ]
+        parsed = not isinstance(source, Code) or source.whole
+        document.seen = settings, document.memory.settle(document.text, found, parsed=parsed)
+    return document.seen[1]
+
+
+def notebook_problems(notebook: NotebookDocument, settings: Settings) -> dict[str, list[Problem]]:
+    """What is wrong in each cell, by its URI."""
+    if notebook.seen is None or notebook.seen[0] != settings:
+        notebook.seen = settings, _by_cell(notebook, settings)
+    return notebook.seen[1]
+
+
+def _by_cell(notebook: NotebookDocument, settings: Settings) -> dict[str, list[Problem]]:
+    read = notebook.read
+    found: dict[str, list[Problem]] = defaultdict(list)
+    for source in read.sources:
+        for f in examine(source, settings, failed=_failed):
+            at, span = read.place(source, f.span)
+            edits = []
+            for edit in f.fix.edits if f.fix else ():
+                other, where = read.place(source, edit.span)
+                if (document := notebook.text(other)) is not None:
+                    edits.append(Change(document, where, edit.text))
+            found[notebook.cells[at].uri].append(_problem(f, span, tuple(edits)))
+    result = {}
+    for number, cell in enumerate(notebook.cells):
+        if (document := notebook.text(number)) is not None:
+            result[document.uri] = document.memory.settle(
+                document.text, sorted(found[cell.uri], key=lambda p: p.span), parsed=read.code.whole
+            )
+    return result
+
+
+def _problem(found: Found, span: Span, edits: tuple[Change, ...]) -> Problem:
+    title = found.fix.title if found.fix and edits else ""
+    return Problem(found.check, span, found.message, found.severity, title, found.safe, edits)
+
+
+def _failed(check: Check, error: Exception) -> None:
+    log.warning("%s itself failed: %s: %s", check.id, type(error).__name__, error)
+
+
+def touching(found: list[Problem], span: Span) -> list[Problem]:
+    """The problems that touch a span."""
+    return [p for p in found if p.span.start <= span.end and span.start <= p.span.end]

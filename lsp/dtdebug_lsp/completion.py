@@ -1,0 +1,119 @@
+"""Names that are easily misspelt: environment variables and keys of the DeepSpeed configuration."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from functools import lru_cache
+
+from lsprotocol import types
+
+from dtdebug_lsp.documents import Document
+from dtdebug_lsp.positions import Positions
+from dtdebug_taxonomy import facts
+from dtdebug_taxonomy.source.text import Span
+
+TRIGGERS = ['"', "'"]
+_PYTHON = re.compile(
+    r"""(?:environ(?:\.(?:get|setdefault|pop))?\s*[\[(]|getenv\s*\(|putenv\s*\()\s*["'](?P<word>\w*)$"""
+)
+_SHELL = re.compile(r"(?:^|[;&|]|\b(?:export|env|ENV|ARG|unset|-x|-e|--env)\s)\s*(?P<word>[A-Z][A-Z0-9_]*)$")
+_YAML = re.compile(r"^\s*(?:-\s+(?:name:\s*)?)?[\"']?(?P<word>[A-Z][A-Z0-9_]*)$")
+_KEY = re.compile(r'"(?P<word>\w*)$')
+_DEEPSPEED = re.compile(r"(^|[^a-z])(ds|deepspeed|zero)([^a-z]|\d|$)")
+"""File names that say that a JSON text is a DeepSpeed configuration."""
+_TOKEN = re.compile(r'"(?:[^"\\\n]|\\.)*"|[{}\[\],:]|//[^\n]*')
+_MANY = 100_000
+"""Characters before the place that are read to tell where in a JSON text it is."""
+
+
+def completions(document: Document, positions: Positions, position: types.Position) -> list[types.CompletionItem]:
+    """The names that can stand at a place, given what is typed of them."""
+    text = document.text
+    offset = positions.offset(text, position)
+    line = text[text.starts[text.place(offset).line - 1] : offset]
+    path = document.path.lower()
+    if document.language in {"json", "jsonc"} or path.endswith((".json", ".jsonc")):
+        sure = bool(_DEEPSPEED.search(path.rpartition("/")[2]))
+        found, names = _KEY.search(line), _keys(text[:offset], sure=sure) if offset < _MANY else {}
+    else:
+        pattern = _SHELL
+        if document.language == "python" or path.endswith(".py"):
+            pattern = _PYTHON
+        elif document.language == "yaml" or path.endswith((".yaml", ".yml")):
+            pattern = _YAML
+        found, names = pattern.search(line), variables()
+    if found is None:
+        return []
+    where = positions.range(text, Span(offset - len(found["word"]), offset))
+    word = found["word"].lower()
+    return [
+        types.CompletionItem(
+            label=name,
+            kind=types.CompletionItemKind.Constant if name.isupper() else types.CompletionItemKind.Property,
+            detail=means or None,
+            filter_text=name,
+            text_edit=types.TextEdit(where, name),
+        )
+        for name, means in names.items()
+        if word in name.lower()
+    ]
+
+
+@lru_cache(maxsize=1)
+def variables() -> dict[str, str]:
+    """Environment variables that something still reads -> what they do, where that is written down."""
+    means = facts.nccl_meanings()
+    found = {n: means[n].means if n in means else "" for n, row in facts.nccl().variables.items() if not row.until}
+    torch = facts.torch_env()
+    found |= {n: "" for n in torch.variables if n not in torch.renamed and n not in found}
+    return dict(sorted(found.items()))
+
+
+def _keys(before: str, *, sure: bool) -> dict[str, str]:
+    """The DeepSpeed keys that can stand in the object that is open at the end of a text."""
+    path, in_key = _path(before)
+    known = facts.deepspeed_config().keys
+    if not in_key or (path and path not in known) or not (sure or any(f'"{k}"' in before for k in _top())):
+        return {}
+    prefix = f"{path}." if path else ""
+    return {
+        key.removeprefix(prefix): f"{row.type}, default {row.default!r}" if row.default is not None else row.type
+        for key, row in known.items()
+        if key.startswith(prefix) and "." not in key.removeprefix(prefix)
+    }
+
+
+@lru_cache(maxsize=1)
+def _top() -> frozenset[str]:
+    """Keys by which a JSON text shows that it is a DeepSpeed configuration."""
+    return frozenset(k for k in facts.deepspeed_config().keys if "." not in k and "_" in k)
+
+
+def _path(before: str) -> tuple[str, bool]:
+    """The dotted key of the object that is open at the end of a text, and whether a key comes next."""
+    path: list[str] = []
+    key, expects_key, last = "", False, ""
+    for piece in _tokens(before):
+        if piece == "{":
+            path.append(key)
+            expects_key = True
+        elif piece == "[":
+            path.append(key)
+            expects_key = False
+        elif piece in "}]":
+            path = path[:-1]
+            expects_key = False
+        elif piece == ",":
+            expects_key = True
+        elif piece == ":":
+            key, expects_key = last, False
+        else:
+            last = piece
+    return ".".join(p for p in path if p), expects_key
+
+
+def _tokens(text: str) -> Iterator[str]:
+    for found in _TOKEN.finditer(text):
+        if not found[0].startswith("//"):
+            yield found[0].strip('"') if found[0][0] == '"' else found[0]

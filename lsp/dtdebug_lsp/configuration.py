@@ -1,0 +1,112 @@
+"""What the user has chosen: in the editor, and in the project's `pyproject.toml`."""
+
+from __future__ import annotations
+
+import logging
+import tomllib
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from dtdebug_taxonomy.checks.settings import Settings, parse
+
+log = logging.getLogger(__name__)
+
+SECTION = "dtdebug"
+_EDITOR_ONLY = frozenset({"enable", "interpreter", "serverCommand", "trace", "showsExplanations"})
+_SPELLINGS = {"perFile": "per-file-ignores", "perFileIgnores": "per-file-ignores"}
+_LARGEST = 1_000_000
+"""Bytes of a `pyproject.toml` that are read."""
+
+
+class _Read(NamedTuple):
+    """A `pyproject.toml` as it was at a time."""
+
+    state: tuple[int, int]
+    table: dict[str, Any] | None
+
+
+class Configuration:
+    """Settings for each file: those of its project, and the editor's on top of them."""
+
+    def __init__(self) -> None:
+        self.editor: dict[str, Any] = {}
+        """The editor's section, as the client sent it."""
+        self.folders: dict[str, dict[str, Any]] = {}
+        """The same for the folders of a workspace, by path, where they differ."""
+        self._projects: dict[Path, _Read] = {}
+        self._told: set[str] = set()
+
+    def of(self, path: str) -> Settings:
+        """The settings for a file; for a buffer without a path those of the editor."""
+        project, where = self._project(path) if path else (None, "")
+        editor = self._editor(path)
+        table = dict(project or {})
+        for key, value in editor.items():
+            mine = table.get(key)
+            if key == "select" or mine is None:
+                table[key] = value
+            elif isinstance(mine, list) and isinstance(value, list):
+                table[key] = [*mine, *value]
+            elif isinstance(mine, dict) and isinstance(value, dict):
+                table[key] = mine | value
+        settings, wrong = parse(table)
+        for problem in wrong:
+            self._tell(f"{where or 'settings'}: {problem}")
+        return settings
+
+    def enabled(self, path: str) -> bool:
+        """Whether the user wants to see anything in a file."""
+        return self._section(path).get("enable") is not False
+
+    def _section(self, path: str) -> dict[str, Any]:
+        inside = [folder for folder in self.folders if path == folder or path.startswith(folder.rstrip("/") + "/")]
+        return self.folders[max(inside, key=len)] if inside else self.editor
+
+    def _editor(self, path: str) -> dict[str, Any]:
+        """Only what was set: a client also sends what is at its default."""
+        rows = ((_SPELLINGS.get(k, k), v) for k, v in self._section(path).items() if k not in _EDITOR_ONLY)
+        return {key: value for key, value in rows if value}
+
+    def _project(self, path: str) -> tuple[dict[str, Any] | None, str]:
+        """`[tool.dtdebug]` of the nearest `pyproject.toml` that has it, and where that is."""
+        for folder in Path(path).parents:
+            file = folder / "pyproject.toml"
+            table = self._table(file)
+            if table is not None:
+                return table, str(file)
+        return None, ""
+
+    def _table(self, file: Path) -> dict[str, Any] | None:
+        try:
+            status = file.stat()
+        except (OSError, ValueError):
+            return None
+        state = status.st_mtime_ns, status.st_size
+        known = self._projects.get(file)
+        if known is None or known.state != state:
+            known = self._projects[file] = _Read(state, self._read(file, status.st_size))
+        return known.table
+
+    def _read(self, file: Path, size: int) -> dict[str, Any] | None:
+        if not file.is_file() or size > _LARGEST:
+            return None
+        try:
+            table = tomllib.loads(file.read_text(encoding="utf-8")).get("tool", {}).get(SECTION)
+        except (OSError, ValueError, AttributeError, RecursionError) as error:
+            self._tell(f"{file}: can't be read: {error}")
+            return None
+        return table if isinstance(table, dict) else None
+
+    def _tell(self, line: str) -> None:
+        """Once, not with every key that is typed."""
+        if line not in self._told:
+            self._told.add(line)
+            log.warning("%s", line)
+
+
+def section(settings: Any) -> dict[str, Any]:
+    """Our part of what a client sent: some send all settings, some only our section."""
+    if not isinstance(settings, dict):
+        return {}
+    inner = settings.get(SECTION)
+    return inner if isinstance(inner, dict) else settings

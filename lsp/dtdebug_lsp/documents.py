@@ -1,0 +1,254 @@
+"""The texts that the client has open, kept as the client has them.
+
+The mirror is our own: lines end where editors end them, not where `str.splitlines` does, and
+a message about a text that nobody opened changes nothing.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterable, Iterator, Sequence
+from functools import cached_property, lru_cache
+from typing import TYPE_CHECKING, NamedTuple
+from urllib.parse import unquote
+
+from lsprotocol import types
+from pygls.uris import to_fs_path
+
+from dtdebug_lsp.memory import Memory
+from dtdebug_lsp.positions import Positions
+from dtdebug_taxonomy.source.kinds import read
+from dtdebug_taxonomy.source.notebook import Notebook
+from dtdebug_taxonomy.source.python import Code
+from dtdebug_taxonomy.source.source import Source
+from dtdebug_taxonomy.source.text import Text
+
+if TYPE_CHECKING:
+    from dtdebug_lsp.checking import Problem
+    from dtdebug_taxonomy.checks.settings import Settings
+
+log = logging.getLogger(__name__)
+
+LONGEST = 500_000
+"""Characters beyond which a text is mirrored but not read: it is data, not a program."""
+_NAMES = {
+    "shellscript": "buffer.sh",
+    "sh": "buffer.sh",
+    "bash": "buffer.sh",
+    "json": "ds_config.json",
+    "jsonc": "ds_config.json",
+    "yaml": "buffer.yaml",
+    "pip-requirements": "requirements.txt",
+    "requirements": "requirements.txt",
+    "dockerfile": "Dockerfile",
+}
+"""What a buffer without a file name is read as, by the client's name for its language."""
+
+
+def path_of(uri: str) -> str:
+    """The path of a file; empty for what is no file, such as a buffer that was never saved."""
+    try:
+        return to_fs_path(uri) or ""
+    except ValueError:  # no URI at all
+        return ""
+
+
+def same(uri: str) -> str:
+    """One spelling for a URI: clients escape differently from message to message."""
+    return unquote(uri)
+
+
+class Document:
+    """One text, or one cell of a notebook."""
+
+    def __init__(self, item: types.TextDocumentItem, notebook: NotebookDocument | None = None) -> None:
+        self.uri = item.uri
+        self.language = str(getattr(item.language_id, "value", item.language_id)).lower()
+        self.version: int | None = item.version
+        self.notebook = notebook
+        self.text = Text(item.text)
+        self.path = path_of(item.uri)
+        self.memory = Memory()
+        self.seen: tuple[Settings, list[Problem]] | None = None
+        """What was found in this version, under which settings."""
+
+    def change(self, changes: Iterable[types.TextDocumentContentChangeEvent], positions: Positions) -> None:
+        """Applies edits one after the other, as the client made them."""
+        for change in changes:
+            if isinstance(change, types.TextDocumentContentChangePartial):
+                span = positions.span(self.text, change.range)
+                self.text = Text(self.text[: span.start] + change.text + self.text[span.end :])
+                self.memory.edited(span, len(change.text))
+            else:
+                self.text = Text(change.text)
+                self.memory = Memory()
+        self.forget()
+
+    def forget(self) -> None:
+        """What was read of the text goes at once, rather than when the garbage collector comes to its circles."""
+        source = self.__dict__.pop("source", None)
+        if source is not None:
+            source.__dict__.clear()
+        self.seen = None
+
+    @cached_property
+    def source(self) -> Source | None:
+        """The text, read for the checks; None for what they are not about. Read once for each version."""
+        if len(self.text) > LONGEST:
+            _tell_once(self.uri)
+            return None
+        if self.notebook is not None:
+            return None  # read with the other cells
+        return read_text(self.path, self.language, self.text)
+
+    @property
+    def code(self) -> Code | None:
+        """The Python that this text is, or is a part of."""
+        source = self.notebook.read.code if self.notebook else self.source
+        return source if isinstance(source, Code) else None
+
+
+@lru_cache(maxsize=1_000)
+def _tell_once(uri: str) -> None:
+    log.warning("%s is too long to be checked", uri)
+
+
+def read_text(path: str, language: str, text: str) -> Source | None:
+    """A text by its language, else by its name."""
+    if language == "python":
+        return Code(text, path=path, notebook=path.endswith(".ipynb"))
+    if path and (source := read(path, text)) is not None:
+        return source
+    return read(_NAMES[language], text) if language in _NAMES and not path else None
+
+
+class Cell(NamedTuple):
+    """A cell by its kind and the URI of its text."""
+
+    kind: str
+    uri: str
+
+
+class NotebookDocument:
+    """The cells of a notebook in their order."""
+
+    def __init__(self, documents: Documents, uri: str, cells: Sequence[types.NotebookCell]) -> None:
+        self.documents = documents
+        self.uri = uri
+        self.path = path_of(uri)
+        self.cells = [_cell(c) for c in cells]
+        self.seen: tuple[Settings, dict[str, list[Problem]]] | None = None
+        """What was found in each cell, under which settings."""
+
+    def forget(self) -> None:
+        """A cell changed: what was read of all of them is old."""
+        read = self.__dict__.pop("read", None)
+        for source in read.sources if read else ():
+            source.__dict__.clear()
+        self.seen = None
+
+    def text(self, number: int) -> Document | None:
+        """The text of a cell; None if the client did not open it."""
+        return self.documents.get(self.cells[number].uri)
+
+    @cached_property
+    def read(self) -> Notebook:
+        """The cells, read together."""
+        rows: list[tuple[str, str]] = []
+        for number, cell in enumerate(self.cells):
+            document = self.text(number)
+            known = document is not None and document.language == "python"
+            rows.append((cell.kind if known else "markdown", document.text if document else ""))
+        if sum(len(text) for _, text in rows) > LONGEST:
+            _tell_once(self.uri)
+            rows = [("markdown", "")] * len(rows)
+        return Notebook(rows, path=self.path)
+
+
+def _cell(cell: types.NotebookCell) -> Cell:
+    return Cell("code" if cell.kind == types.NotebookCellKind.Code else "markdown", cell.document)
+
+
+class Documents:
+    """All texts and notebooks that are open."""
+
+    def __init__(self) -> None:
+        self.positions = Positions()
+        self._texts: dict[str, Document] = {}
+        self._notebooks: dict[str, NotebookDocument] = {}
+
+    def get(self, uri: str) -> Document | None:
+        """An open text; None for one that nobody opened."""
+        return self._texts.get(same(uri))
+
+    def notebook(self, uri: str) -> NotebookDocument | None:
+        """An open notebook."""
+        return self._notebooks.get(same(uri))
+
+    def __iter__(self) -> Iterator[Document]:
+        return iter(tuple(self._texts.values()))
+
+    def open(self, item: types.TextDocumentItem) -> Document:
+        """A text was opened; opened again, it is replaced."""
+        document = self._texts[same(item.uri)] = Document(item)
+        return document
+
+    def change(self, params: types.DidChangeTextDocumentParams) -> Document | None:
+        """A text was edited."""
+        document = self.get(params.text_document.uri)
+        if document is None:
+            log.warning("%s was changed but never opened", params.text_document.uri)
+            return None
+        document.change(params.content_changes, self.positions)
+        document.version = params.text_document.version
+        if document.notebook:
+            document.notebook.forget()
+        return document
+
+    def close(self, uri: str) -> None:
+        """A text was closed."""
+        self._texts.pop(same(uri), None)
+
+    def open_notebook(self, params: types.DidOpenNotebookDocumentParams) -> NotebookDocument:
+        """A notebook was opened with the texts of its cells."""
+        given = params.notebook_document
+        notebook = self._notebooks[same(given.uri)] = NotebookDocument(self, given.uri, given.cells)
+        for item in params.cell_text_documents:
+            self._texts[same(item.uri)] = Document(item, notebook)
+        return notebook
+
+    def change_notebook(
+        self, params: types.DidChangeNotebookDocumentParams
+    ) -> tuple[NotebookDocument | None, list[str]]:
+        """Cells were added, removed, moved or edited; returns the URIs of those that are gone."""
+        notebook = self.notebook(params.notebook_document.uri)
+        if notebook is None:
+            log.warning("%s was changed but never opened", params.notebook_document.uri)
+            return None, []
+        notebook.forget()
+        gone: list[str] = []
+        cells = params.change.cells
+        if cells is None:
+            return notebook, gone
+        if structure := cells.structure:
+            start, count = structure.array.start, structure.array.delete_count
+            notebook.cells[start : start + count] = [_cell(c) for c in structure.array.cells or ()]
+            for item in structure.did_open or ():
+                self._texts[same(item.uri)] = Document(item, notebook)
+            for closed in structure.did_close or ():
+                self.close(closed.uri)
+                gone.append(closed.uri)
+        for data in cells.data or ():  # a cell may turn from code to Markdown
+            notebook.cells = [_cell(data) if same(c.uri) == same(data.document) else c for c in notebook.cells]
+        for content in cells.text_content or ():
+            self.change(types.DidChangeTextDocumentParams(content.document, content.changes))
+        return notebook, gone
+
+    def close_notebook(self, uri: str) -> list[str]:
+        """A notebook was closed; returns the URIs of its cells."""
+        notebook = self._notebooks.pop(same(uri), None)
+        if notebook is None:
+            return []
+        for cell in notebook.cells:
+            self.close(cell.uri)
+        return [cell.uri for cell in notebook.cells]

@@ -1,0 +1,120 @@
+"""What is told about the thing that the user points at."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from lsprotocol import types
+
+from dtdebug_lsp.checking import problems, touching
+from dtdebug_lsp.documents import Document
+from dtdebug_lsp.positions import Positions
+from dtdebug_lsp.words import Line, Word, command_before
+from dtdebug_taxonomy.checks import SITE, Check, load, page_address
+from dtdebug_taxonomy.checks.settings import Settings
+from dtdebug_taxonomy.hovers import Kind
+from dtdebug_taxonomy.hovers import hover as guidance
+from dtdebug_taxonomy.knowledge import STUDY
+from dtdebug_taxonomy.knowledge import load as knowledge
+from dtdebug_taxonomy.source.document import Document as Config
+from dtdebug_taxonomy.source.names import canonical
+from dtdebug_taxonomy.source.python import Code
+from dtdebug_taxonomy.source.text import Span
+
+_SECTION = re.compile(r"^## (?P<title>.+)\n(?P<body>(?:(?!## ).*\n?)*)", re.MULTILINE)
+_LAUNCHER = re.compile(
+    r"torchrun|accelerate launch|python -m torch\.distributed\.(?:run|launch)|#SBATCH|\b(?:srun|sbatch)\b"
+    r"|\b(?:salloc|deepspeed|horovodrun)\b(?!\S)"
+)
+_SHOWN = ("Why is this bad", "Use instead")
+
+
+def hover(document: Document, settings: Settings, positions: Positions, position: types.Position) -> types.Hover | None:
+    """The Markdown for a place, or None."""
+    text = document.text
+    offset = positions.offset(text, position)
+    line = Line(text, offset, slashes=document.language in {"json", "jsonc"})
+    told = [*_problems(document, settings, offset), *_words(document, line, offset)]
+    if not told:
+        return None
+    markdown = "\n\n---\n\n".join(dict.fromkeys(m for m, _ in told))
+    return types.Hover(
+        types.MarkupContent(types.MarkupKind.Markdown, markdown), positions.range(text, min(s for _, s in told))
+    )
+
+
+def _problems(document: Document, settings: Settings, offset: int) -> Iterator[tuple[str, Span]]:
+    for problem in touching(problems(document, settings), Span(offset, offset)):
+        if problem.span.start <= offset < max(problem.span.end, problem.span.start + 1):
+            yield of_check(problem.check), problem.span
+
+
+def _words(document: Document, line: Line, offset: int) -> Iterator[tuple[str, Span]]:
+    part = line.part()
+    if part != "code":
+        if (word := line.check()) and (check := load().get(word.text)):
+            yield of_check(check), word.span
+        if (word := line.symptom()) and (told := of_symptom(word.text)):
+            yield told, word.span
+    for word, kind, names in _candidates(document, line, part):
+        if told := next((t for n in names if (t := guidance(n, knowledge(), kind))), None):
+            yield told, word.span
+            return
+    source = document.source
+    if isinstance(source, Config):
+        for path, entry in source.entries:
+            here = entry.key_span.start <= offset <= entry.key_span.end
+            if here and (told := guidance(path, knowledge(), "deepspeed")):
+                yield told, entry.key_span
+                return
+
+
+def _candidates(document: Document, line: Line, part: str) -> Iterator[tuple[Word, Kind, list[str]]]:
+    """Words at the place, of what kind they are there, and by which names each may be known."""
+    is_python = document.language == "python" or document.path.endswith(".py")
+    if part != "code" or not is_python:
+        if word := line.option():
+            launcher = _LAUNCHER.search(command_before(document.text, word.span.start))
+            yield word, "option", [f"{launcher[0]} {word.text}"] if launcher else [word.text]
+        if word := line.variable():
+            yield word, "environment", [word.text]
+    elif word := line.name():
+        yield word, "python", list(_names(document.code, line, word))
+
+
+def _names(code: Code | None, line: Line, word: Word) -> Iterator[str]:
+    root, dot, rest = word.text.partition(".")
+    imported = code.imports.get(root) if code else None
+    if imported:
+        yield canonical(f"{imported}{dot}{rest}")
+    elif dot:
+        yield word.text
+    last = rest.rpartition(".")[2]
+    if (last and not imported) or line.is_keyword(word):
+        yield last or root
+
+
+def of_check(check: Check) -> str:
+    """The short form of a check's page."""
+    sections = {m["title"].strip(): m["body"].strip() for m in _SECTION.finditer(check.page)}
+    parts = [f"**{check.id}** {check.title} (`{check.name}`)"]
+    parts += [f"*{title}*: {sections[title]}" for title in _SHOWN[:1] if title in sections]
+    parts += [f"*{title}*:\n\n{sections[title]}" for title in _SHOWN[1:] if title in sections]
+    seen = ", ".join(f"{code} {knowledge().symptoms[code].title}" for code in check.symptom)
+    return "\n\n".join([*parts, f"Seen as: {seen}. [More]({page_address(check)})"])
+
+
+def of_symptom(code: str) -> str | None:
+    """The short form of a symptom's page; None for what is no code of a symptom."""
+    symptom = knowledge().symptoms.get(code)
+    if symptom is None:
+        return None
+    faults = symptom.counts[STUDY].faults
+    seen = f" {faults} of 637 faults in the study." if faults else ""
+    return f"**{symptom.code}** {symptom.title}\n\n{symptom.summary.strip()}{seen} [More]({symptom_address(code)})"
+
+
+def symptom_address(code: str) -> str:
+    """The address of a symptom's page on the documentation site."""
+    return f"{SITE}/symptoms/{code}/"

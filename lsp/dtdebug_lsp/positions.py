@@ -1,0 +1,52 @@
+"""Places in a text as a client counts them: lines from 0, columns in units of UTF-8, UTF-16 or UTF-32."""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+
+from lsprotocol import types
+
+from dtdebug_taxonomy.source.text import Span, Text
+
+
+class Positions:
+    """Translates between offsets in a text and a client's positions, in the encoding that both agreed on."""
+
+    def __init__(self, encoding: str = types.PositionEncodingKind.Utf16) -> None:
+        self.encoding = str(getattr(encoding, "value", encoding))
+
+    def _units(self, text: str) -> int:
+        if text.isascii() or self.encoding == "utf-32":
+            return len(text)
+        if self.encoding == "utf-8":
+            return len(text.encode("utf-8", "surrogatepass"))
+        return len(text.encode("utf-16-le", "surrogatepass")) // 2
+
+    def position(self, text: Text, offset: int) -> types.Position:
+        """Where an offset is; one beyond the text counts as its end."""
+        offset = min(max(offset, 0), len(text))
+        line = bisect_right(text.starts, offset) - 1
+        return types.Position(line, self._units(text[text.starts[line] : offset]))
+
+    def range(self, text: Text, span: Span) -> types.Range:
+        """Where a span is."""
+        return types.Range(self.position(text, span.start), self.position(text, span.end))
+
+    def offset(self, text: Text, position: types.Position) -> int:
+        """The offset of a position; a column beyond the line is its end, a line beyond the text is its end."""
+        if position.line >= len(text.starts):
+            return len(text)
+        start, end = text.starts[max(position.line, 0)], text.end_of_line(max(position.line, 0) + 1)
+        line = text[start:end]
+        if line.isascii() or self.encoding == "utf-32":
+            return start + min(max(position.character, 0), len(line))
+        left = position.character
+        for number, character in enumerate(line):
+            left -= self._units(character)
+            if left < 0:  # a position inside a character is its beginning
+                return start + number
+        return end
+
+    def span(self, text: Text, where: types.Range) -> Span:
+        """The span of a range; one that ends before it begins is turned round."""
+        return Span(*sorted((self.offset(text, where.start), self.offset(text, where.end))))

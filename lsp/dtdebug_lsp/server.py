@@ -1,0 +1,299 @@
+"""The language server: which message is answered by what. All else is in the modules beside this one."""
+
+from __future__ import annotations
+
+import asyncio
+import functools
+import logging
+from collections.abc import Callable
+from typing import Any, BinaryIO
+
+from lsprotocol import types
+
+from dtdebug_lsp import actions, checking, commands, completion, configuration, handoff, hints, hovers, links
+from dtdebug_lsp.documents import Document, path_of, same
+from dtdebug_lsp.positions import Positions
+from dtdebug_lsp.session import Server
+
+log = logging.getLogger(__name__)
+
+_LOOK_S = 2.0
+"""Between two looks for failed runs."""
+_LATER_S = 0.4
+"""After the start: time for the first diagnostics before what only hovers need is read."""
+
+
+def create(stdout: BinaryIO | None = None) -> Server:
+    """The server, not yet started; `stdout` is where it writes, if not to standard output."""
+    checking.prepare()
+    server = Server(stdout)
+    for method, handler in _HANDLERS.items():
+        server.feature(method, _OPTIONS.get(method))(_guarded(handler))
+    for name, command in commands.COMMANDS.items():
+        server.command(name)(command)
+    return server
+
+
+def _guarded(handler: Callable[..., Any]) -> Callable[..., Any]:
+    """A failure of ours is a line in the log and an empty answer, not a message to the user."""
+
+    @functools.wraps(handler)
+    def answer(ls: Server, *arguments: Any) -> Any:
+        try:
+            return handler(ls, *arguments)
+        except Exception:
+            log.exception("%s failed", handler.__name__)
+            return None
+
+    @functools.wraps(handler)
+    async def answer_later(ls: Server, *arguments: Any) -> Any:
+        try:
+            return await handler(ls, *arguments)
+        except Exception:
+            log.exception("%s failed", handler.__name__)
+            return None
+
+    return answer_later if asyncio.iscoroutinefunction(handler) else answer
+
+
+# -- life ------------------------------------------------------------------------------------------
+
+
+def initialize(ls: Server, params: types.InitializeParams) -> None:
+    """Takes the client's units of columns, and its settings if it sends them now."""
+    ls.documents.positions = Positions(ls.workspace.position_encoding or types.PositionEncodingKind.Utf16)
+    ls.configuration.editor = configuration.section(params.initialization_options)
+    ls.client_explains = "serverCommand" in ls.configuration.editor
+
+
+async def initialized(ls: Server, params: types.InitializedParams) -> None:
+    """Asks for settings and to be told when they change; starts to look for failed runs."""
+    ls.keep(asyncio.create_task(_watch(ls)))
+    asyncio.get_running_loop().call_later(_LATER_S, lambda: ls.thread_pool.submit(commands.warm))
+    watched = [types.FileSystemWatcher("**/pyproject.toml")]
+    options: list[tuple[str, str, Any]] = []
+    if ls.can("workspace.did_change_watched_files.dynamic_registration"):
+        told = types.DidChangeWatchedFilesRegistrationOptions(watched)
+        options.append(("files", types.WORKSPACE_DID_CHANGE_WATCHED_FILES, told))
+    if ls.can("workspace.did_change_configuration.dynamic_registration"):
+        section = types.DidChangeConfigurationRegistrationOptions(configuration.SECTION)
+        options.append(("settings", types.WORKSPACE_DID_CHANGE_CONFIGURATION, section))
+    if options:
+        ls.client_register_capability(types.RegistrationParams([types.Registration(*row) for row in options]))
+    await _ask_settings(ls)
+
+
+async def _ask_settings(ls: Server) -> None:
+    """The settings by the client's own account, for each folder."""
+    try:
+        if ls.can("workspace.configuration"):
+            folders = [f.uri for f in ls.workspace.folders.values()]
+            items = [types.ConfigurationItem(None, configuration.SECTION)]
+            items += [types.ConfigurationItem(uri, configuration.SECTION) for uri in folders]
+            answer = await ls.workspace_configuration_async(types.ConfigurationParams(items))
+            first, *others = [a if isinstance(a, dict) else {} for a in answer] or [{}]
+            ls.configuration.editor = ls.configuration.editor | first
+            ls.configuration.folders = {path_of(uri): a for uri, a in zip(folders, others, strict=False)}
+    finally:
+        ls.configured.set()
+
+
+async def _watch(ls: Server) -> None:
+    while True:
+        try:
+            ls.show_failures()
+        except Exception:
+            log.exception("failed runs could not be shown")
+        await asyncio.sleep(_LOOK_S)
+
+
+async def did_change_configuration(ls: Server, params: types.DidChangeConfigurationParams) -> None:
+    """Settings changed: some clients say how, some want to be asked."""
+    if ls.can("workspace.configuration"):
+        await _ask_settings(ls)
+    else:
+        ls.configuration.editor = configuration.section(params.settings)
+    ls.recheck()
+
+
+def did_change_watched_files(ls: Server, params: types.DidChangeWatchedFilesParams) -> None:
+    """A `pyproject.toml` changed; it is read again when it is needed."""
+    ls.recheck()
+
+
+async def did_change_workspace_folders(ls: Server, params: types.DidChangeWorkspaceFoldersParams) -> None:
+    """Folders come with their own settings."""
+    await _ask_settings(ls)
+    ls.recheck()
+
+
+# -- texts -----------------------------------------------------------------------------------------
+
+
+def did_open(ls: Server, params: types.DidOpenTextDocumentParams) -> None:
+    """A text was opened."""
+    document = ls.documents.open(params.text_document)
+    ls.scanned.pop(same(document.uri), None)
+    ls.schedule(document)
+    ls.show_failures(force=bool(ls.handoff.failures))
+
+
+def did_change(ls: Server, params: types.DidChangeTextDocumentParams) -> None:
+    """A text was edited."""
+    document = ls.documents.change(params)
+    if document is not None:
+        ls.schedule(document)
+        if ls.handoff.concerns(document.path):
+            ls.show_failures(force=True)
+
+
+def did_save(ls: Server, params: types.DidSaveTextDocumentParams) -> None:
+    """Clients that can't watch files still tell when one of them was saved."""
+    if params.text_document.uri.endswith("/pyproject.toml"):
+        ls.recheck()
+
+
+def did_close(ls: Server, params: types.DidCloseTextDocumentParams) -> None:
+    """A text was closed."""
+    ls.documents.close(params.text_document.uri)
+    ls.forget([params.text_document.uri])
+
+
+def notebook_did_open(ls: Server, params: types.DidOpenNotebookDocumentParams) -> None:
+    """A notebook was opened."""
+    notebook = ls.documents.open_notebook(params)
+    _schedule_cells(ls, [c.uri for c in notebook.cells])
+
+
+def notebook_did_change(ls: Server, params: types.DidChangeNotebookDocumentParams) -> None:
+    """Cells were edited, added or removed."""
+    notebook, gone = ls.documents.change_notebook(params)
+    ls.forget(gone)
+    if notebook is not None:
+        _schedule_cells(ls, [c.uri for c in notebook.cells])
+
+
+def notebook_did_close(ls: Server, params: types.DidCloseNotebookDocumentParams) -> None:
+    """A notebook was closed."""
+    gone = ls.documents.close_notebook(params.notebook_document.uri)
+    for cell in params.cell_text_documents:
+        ls.documents.close(cell.uri)
+    ls.forget(dict.fromkeys([*gone, *(c.uri for c in params.cell_text_documents)]))
+
+
+def _schedule_cells(ls: Server, uris: list[str]) -> None:
+    document = next((d for uri in uris if (d := ls.documents.get(uri))), None)
+    if document is not None:
+        ls.schedule(document)
+    ls.show_failures(force=bool(ls.handoff.failures))
+
+
+# -- questions -------------------------------------------------------------------------------------
+
+
+def _document(ls: Server, params: Any) -> Document | None:
+    """The text that a question is about, if it is open and the user wants answers there."""
+    document = ls.documents.get(params.text_document.uri)
+    return document if document is not None and ls.enabled(document) else None
+
+
+async def pull(ls: Server, params: types.DocumentDiagnosticParams) -> types.RelatedFullDocumentDiagnosticReport:
+    """Diagnostics for clients that ask; those of cells were pushed."""
+    await ls.ready()
+    document = _document(ls, params)
+    items: list[types.Diagnostic] = []
+    if document is not None and document.notebook is None:
+        await ls.pause(document)
+        try:
+            items = ls.found(document)
+        except Exception:
+            log.exception("%s could not be checked", document.uri)
+    return types.RelatedFullDocumentDiagnosticReport(items=items)
+
+
+def hover(ls: Server, params: types.HoverParams) -> types.Hover | None:
+    """What the user points at."""
+    document = _document(ls, params)
+    if document is None:
+        return None
+    return hovers.hover(document, ls.settings(document), ls.documents.positions, params.position)
+
+
+def code_action(ls: Server, params: types.CodeActionParams) -> list[types.CodeAction] | None:
+    """What can be done in a range."""
+    document = _document(ls, params)
+    if document is None:
+        return None
+    found = actions.actions(
+        document,
+        ls.settings(document),
+        ls.documents.positions,
+        params,
+        ls.client_capabilities,
+        can_explain=ls.can_explain,
+    )
+    return [*found, *handoff.actions(ls.failed, params)]
+
+
+def code_action_resolve(ls: Server, action: types.CodeAction) -> types.CodeAction:
+    """The edit of an action."""
+    data = action.data if isinstance(action.data, dict) else {}
+    document = ls.documents.get(str(data.get("uri")))
+    if document is None:
+        return action
+    return actions.resolve(action, document, ls.settings(document), ls.documents.positions, ls.client_capabilities)
+
+
+def complete(ls: Server, params: types.CompletionParams) -> list[types.CompletionItem] | None:
+    """Names that can stand here."""
+    document = _document(ls, params)
+    return completion.completions(document, ls.documents.positions, params.position) if document else None
+
+
+def document_link(ls: Server, params: types.DocumentLinkParams) -> list[types.DocumentLink] | None:
+    """Links in comments."""
+    document = _document(ls, params)
+    return links.links(document, ls.documents.positions) if document else None
+
+
+def code_lens(ls: Server, params: types.CodeLensParams) -> list[types.CodeLens] | None:
+    """Only where a run failed: elsewhere a lens would be in the way."""
+    return handoff.lenses(ls.failed, params.text_document.uri)
+
+
+def inlay_hint(ls: Server, params: types.InlayHintParams) -> list[types.InlayHint] | None:
+    """Sizes that follow from other numbers."""
+    document = _document(ls, params)
+    return hints.hints(document, ls.documents.positions, params.range) if document else None
+
+
+_HANDLERS: dict[str, Callable[..., Any]] = {
+    types.INITIALIZE: initialize,
+    types.INITIALIZED: initialized,
+    types.WORKSPACE_DID_CHANGE_CONFIGURATION: did_change_configuration,
+    types.WORKSPACE_DID_CHANGE_WATCHED_FILES: did_change_watched_files,
+    types.WORKSPACE_DID_CHANGE_WORKSPACE_FOLDERS: did_change_workspace_folders,
+    types.TEXT_DOCUMENT_DID_OPEN: did_open,
+    types.TEXT_DOCUMENT_DID_CHANGE: did_change,
+    types.TEXT_DOCUMENT_DID_SAVE: did_save,
+    types.TEXT_DOCUMENT_DID_CLOSE: did_close,
+    types.NOTEBOOK_DOCUMENT_DID_OPEN: notebook_did_open,
+    types.NOTEBOOK_DOCUMENT_DID_CHANGE: notebook_did_change,
+    types.NOTEBOOK_DOCUMENT_DID_CLOSE: notebook_did_close,
+    types.TEXT_DOCUMENT_DIAGNOSTIC: pull,
+    types.TEXT_DOCUMENT_HOVER: hover,
+    types.TEXT_DOCUMENT_CODE_ACTION: code_action,
+    types.CODE_ACTION_RESOLVE: code_action_resolve,
+    types.TEXT_DOCUMENT_COMPLETION: complete,
+    types.TEXT_DOCUMENT_DOCUMENT_LINK: document_link,
+    types.TEXT_DOCUMENT_CODE_LENS: code_lens,
+    types.TEXT_DOCUMENT_INLAY_HINT: inlay_hint,
+}
+_OPTIONS: dict[str, Any] = {
+    types.TEXT_DOCUMENT_DID_SAVE: types.SaveOptions(include_text=False),
+    types.TEXT_DOCUMENT_DIAGNOSTIC: types.DiagnosticOptions(
+        inter_file_dependencies=False, workspace_diagnostics=False, identifier="dtdebug"
+    ),
+    types.TEXT_DOCUMENT_CODE_ACTION: types.CodeActionOptions(code_action_kinds=actions.KINDS, resolve_provider=True),
+    types.TEXT_DOCUMENT_COMPLETION: types.CompletionOptions(trigger_characters=completion.TRIGGERS),
+}

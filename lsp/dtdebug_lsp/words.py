@@ -1,0 +1,108 @@
+"""What stands at a place of a line: a name, a variable, an option, a code, and whether in code, string or comment."""
+
+from __future__ import annotations
+
+import re
+from typing import Literal, NamedTuple
+
+from dtdebug_taxonomy.source.text import Span, Text
+
+CHECK = re.compile(r"\bDT\d{3}\b")
+SYMPTOM = re.compile(r"(?<![\w.])[A-D]\.\d(?:\.\d{1,2})?(?![\w.]*\w)")
+_NAME = re.compile(r"[^\W\d]\w*(?:\.[^\W\d]\w*)*")
+_OPTION = re.compile(r"(?<![\w-])--?[A-Za-z][\w-]*")
+_VARIABLE = re.compile(r"\b[A-Z][A-Z0-9]*(?:_[A-Z0-9]+)*\b")
+_PART = re.compile(
+    r"(?P<comment>#|//(?!/))"
+    r"|(?P<string>\"\"\"(?:[^\"\\]|\\.|\"(?!\"\"))*(?:\"\"\"|$)|'''(?:[^'\\]|\\.|'(?!''))*(?:'''|$)"
+    r"|\"(?:[^\"\\]|\\.)*(?:\"|$)|'(?:[^'\\]|\\.)*(?:'|$))"
+)
+_LONGEST = 2_000
+"""Characters of a line that are looked at: longer lines are data."""
+
+_LINES = 40
+"""Lines of one command that are looked at."""
+
+Part = Literal["code", "string", "comment"]
+
+
+class Word(NamedTuple):
+    """A piece of a line."""
+
+    text: str
+    span: Span
+    """In the whole text."""
+
+
+class Line:
+    """The line around an offset."""
+
+    def __init__(self, text: Text, offset: int, *, slashes: bool = False) -> None:
+        number = text.place(offset).line
+        self.start = text.starts[number - 1]
+        self.text = text.line(number)[:_LONGEST]
+        self.at = offset - self.start
+        self._slashes = slashes
+
+    def part(self) -> Part:
+        """In what kind of text the offset is, judged by this line alone."""
+        comment = comment_start(self.text, slashes=self._slashes)
+        if comment is not None and self.at >= comment:
+            return "comment"
+        strings = (m for m in _PART.finditer(self.text) if m["string"])
+        return "string" if any(m.start() < self.at < m.end() for m in strings) else "code"
+
+    def _find(self, pattern: re.Pattern[str]) -> Word | None:
+        for found in pattern.finditer(self.text):
+            if found.start() <= self.at <= found.end():
+                return Word(found[0], Span(self.start + found.start(), self.start + found.end()))
+        return None
+
+    def check(self) -> Word | None:
+        """The id of a check."""
+        return self._find(CHECK)
+
+    def symptom(self) -> Word | None:
+        """The code of a symptom."""
+        return self._find(SYMPTOM)
+
+    def option(self) -> Word | None:
+        """An option of a command: `--nproc-per-node`."""
+        return self._find(_OPTION)
+
+    def variable(self) -> Word | None:
+        """A name in capitals."""
+        return self._find(_VARIABLE)
+
+    def name(self) -> Word | None:
+        """A dotted name, up to the part that the offset is in: of `dist.group.WORLD` maybe `dist.group`."""
+        word = self._find(_NAME)
+        if word is None:
+            return None
+        end = word.text.find(".", self.at + self.start - word.span.start)
+        text = word.text if end < 0 else word.text[:end]
+        last = len(text) - len(text.rpartition(".")[2])
+        return Word(text, Span(word.span.start + last, word.span.start + len(text)))
+
+    def is_keyword(self, word: Word) -> bool:
+        """Whether a name is followed by `=`, as the name of an argument is."""
+        after = self.text[word.span.end - self.start :].lstrip()
+        return after.startswith("=") and not after.startswith("==")
+
+
+def command_before(text: Text, offset: int) -> str:
+    """The command that a place is in, up to that place: lines that end in a backslash go on."""
+    first = text.place(offset).line
+    for _ in range(_LINES):
+        if first == 1 or not text.line(first - 1).rstrip().endswith("\\"):
+            break
+        first -= 1
+    return text[text.starts[first - 1] : offset]
+
+
+def comment_start(line: str, *, slashes: bool = False) -> int | None:
+    """Where the comment of a line begins; `//` begins one in JSON only."""
+    for found in _PART.finditer(line):
+        if found["comment"] and (slashes or found["comment"] == "#"):
+            return found.start()
+    return None

@@ -1,0 +1,61 @@
+"""Checks the files of a workspace that are not open."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+
+from lsprotocol import types
+from pygls.uris import from_fs_path
+
+from dtdebug_lsp.checking import problems
+from dtdebug_lsp.configuration import Configuration
+from dtdebug_lsp.diagnostics import diagnostic
+from dtdebug_lsp.documents import LONGEST, Document
+from dtdebug_lsp.positions import Positions
+
+_SKIPPED = frozenset(
+    {"node_modules", "__pycache__", "site-packages", "venv", "env", "build", "dist", "wandb", "mlruns"}
+)
+"""Folders that hold no text of the user's own; hidden folders are skipped too."""
+_NAMES = (".py", ".sh", ".bash", ".sbatch", ".slurm", ".json", ".jsonc", ".yaml", ".yml", ".env", ".txt", ".toml")
+_MOST = 20_000
+"""Files of one workspace that are looked at."""
+
+
+def files(folders: Iterable[str]) -> list[Path]:
+    """The files below some folders that can be what the checks are about."""
+    found: list[Path] = []
+    for folder in folders:
+        for path, below, names in os.walk(folder):
+            below[:] = sorted(b for b in below if b not in _SKIPPED and not b.startswith("."))
+            found += [Path(path, n) for n in sorted(names) if _is_ours(n)]
+            if len(found) >= _MOST:
+                return found[:_MOST]
+    return found
+
+
+def _is_ours(name: str) -> bool:
+    low = name.lower()
+    return low.endswith(_NAMES) or low.startswith("dockerfile") or low.endswith("dockerfile")
+
+
+def check(path: Path, configuration: Configuration, positions: Positions) -> tuple[str, list[types.Diagnostic]]:
+    """The URI of a file and what is wrong in it; nothing where it can't be read."""
+    uri = from_fs_path(str(path)) or ""
+    try:
+        if not configuration.enabled(str(path)) or path.stat().st_size > LONGEST:
+            return uri, []
+        text = path.read_bytes().decode("utf-8", "replace")
+    except OSError:
+        return uri, []
+    document = Document(types.TextDocumentItem(uri, "", 0, text))
+    found = list(_shown(document, configuration, positions))
+    document.forget()
+    return uri, found
+
+
+def _shown(document: Document, configuration: Configuration, positions: Positions) -> Iterator[types.Diagnostic]:
+    for problem in problems(document, configuration.of(document.path)):
+        yield diagnostic(problem, document, positions)
