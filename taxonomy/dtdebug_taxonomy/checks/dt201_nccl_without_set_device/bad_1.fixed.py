@@ -1,0 +1,8 @@
+import os
+import torch
+import torch.distributed as dist
+from torch.nn.parallel import DistributedDataParallel as DDP
+
+torch.cuda.set_device(int(os.environ["LOCAL_RANK"]))
+dist.init_process_group("nccl")  # dt: DT201
+model = DDP(torch.nn.Linear(2, 2).cuda())

@@ -1,0 +1,63 @@
+"""Programs with NCCL in which no rank is told its device."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+
+from dtdebug_taxonomy.checks import Edit, Fix, Hit
+from dtdebug_taxonomy.checks.environment import settings
+from dtdebug_taxonomy.checks.mending import environment, indent_of
+from dtdebug_taxonomy.checks.names import INIT
+from dtdebug_taxonomy.source.python import Code
+from dtdebug_taxonomy.source.text import Span
+
+_CHOOSES = (
+    "set_device",
+    "set_visible",
+    "device_id",
+    "torch.cuda.device(",
+    "init_distributed_mode",
+    "setup_distributed",
+)
+
+
+def check(code: Code) -> Iterator[Hit]:
+    """Reports the call that sets up the process group."""
+    for call in code.calls(INIT):
+        if "nccl" not in str(code.constant(code.argument(call, "backend", 0))).lower():
+            continue
+        if code.argument(call, "device_id", 8) is not None or code.has_unpacking(call):
+            continue
+        if any(word in code.text for word in _CHOOSES) or not _current_device(code):
+            return
+        if any(s.variable == "CUDA_VISIBLE_DEVICES" for s in settings(code)):
+            return
+        yield Hit(
+            code.span(call),
+            "No rank is told its device before NCCL is used: tensors on 'cuda' of all ranks land on device 0, and NCCL "
+            "hangs or reports a duplicate GPU.",
+            _fix(code, call),
+        )
+
+
+def _current_device(code: Code) -> bool:
+    """Whether something is put on the current device, without a number."""
+    if any(not c.args and not c.keywords for c in code.methods("cuda")):
+        return True
+    given = [code.argument(c, "device", 0) for c in code.methods("to")]
+    given += [code.argument(c, "type", 0) for c in code.calls("torch.device")]
+    given += [k.value for k in code.nodes(ast.keyword) if k.arg == "device"]
+    given += [b for node in given if isinstance(node, ast.IfExp) for b in (node.body, node.orelse)]
+    return any(isinstance(node, ast.Constant) and node.value == "cuda" for node in given)
+
+
+def _fix(code: Code, call: ast.Call) -> Fix | None:
+    statement = code.parent[call]
+    torch = next((local for local, full in code.imports.items() if full == "torch"), "")
+    if not isinstance(statement, ast.Expr) or not torch:
+        return None
+    rank, edits = environment(code, "LOCAL_RANK")
+    start = code.span(statement).start
+    text = f"{torch}.cuda.set_device({rank})\n{indent_of(code, statement)}"
+    return Fix("Choose the device by LOCAL_RANK", (Edit(Span(start, start), text), *edits))

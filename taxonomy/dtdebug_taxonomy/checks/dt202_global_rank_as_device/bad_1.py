@@ -1,0 +1,8 @@
+import os
+
+import torch
+import torch.distributed as dist
+
+dist.init_process_group("nccl")
+torch.cuda.set_device(int(os.environ["RANK"]))  # dt: DT202
+model = torch.nn.Linear(4, 4).cuda()

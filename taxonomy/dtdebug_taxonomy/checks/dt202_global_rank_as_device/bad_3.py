@@ -1,0 +1,13 @@
+import os
+import torch
+import torch.distributed as dist
+
+
+class Trainer:
+    def __init__(self, model):
+        self.rank = int(os.environ.get('RANK', 0))
+        self.model = model.to("cuda:%d" % self.rank)  # dt: DT202
+        torch.cuda.set_device(self.rank)  # dt: DT202
+
+    def batch(self, x):
+        return x.cuda(dist.get_rank(), non_blocking=True)  # dt: DT202

@@ -1,0 +1,139 @@
+"""Devices that are numbered by the global rank."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterator
+
+from dtdebug_taxonomy.checks import Edit, Fix, Hit
+from dtdebug_taxonomy.checks.environment import reading, settings
+from dtdebug_taxonomy.checks.mending import environment
+from dtdebug_taxonomy.checks.values import returned
+from dtdebug_taxonomy.source.names import dotted
+from dtdebug_taxonomy.source.python import Code
+
+_GLOBAL = {"RANK", "SLURM_PROCID", "OMPI_COMM_WORLD_RANK", "PMI_RANK", "MV2_COMM_WORLD_RANK"}
+_LOCAL = {"RANK": "LOCAL_RANK", "SLURM_PROCID": "SLURM_LOCALID", "OMPI_COMM_WORLD_RANK": "OMPI_COMM_WORLD_LOCAL_RANK"}
+_RANK_CALLS = {
+    "torch.distributed.get_rank",
+    "torch.distributed.get_global_rank",
+    "deepspeed.get_rank",
+    "torch.distributed.group.rank",
+}
+_ONE_HOST = {"localhost", "127.0.0.1", "0.0.0.0"}  # noqa: S104
+
+
+def check(code: Code) -> Iterator[Hit]:
+    """Reports the rank where a device is asked for."""
+    if code.role == "test":
+        return
+    for place in _places(code):
+        source = _global_rank(code, place)
+        if source is None:
+            continue
+        if _one_host(code):
+            return
+        yield Hit(
+            code.span(place),
+            f"This device is numbered by the global rank ({source[0]}): on the second machine there is no such "
+            "device. A machine's devices are counted by LOCAL_RANK.",
+            _fix(code, place, *source),
+        )
+
+
+def _places(code: Code) -> Iterator[ast.expr]:
+    """Expressions that number a device."""
+    for call in code.calls("torch.cuda.set_device", "torch.cuda.device", "torch.xpu.set_device"):
+        yield from _index(code, code.argument(call, "device", 0))
+    for call in code.calls("torch.device"):
+        index = code.argument(call, "index", 1)
+        if index is not None and code.constant(code.argument(call, "type", 0)) == "cuda":
+            yield index
+    texts: list[ast.expr] = [*code.nodes(ast.JoinedStr), *code.nodes(ast.BinOp), *code.methods("format")]
+    for text in texts:
+        if not _shown(code, text):
+            yield from _in_text(text)
+    for call in code.methods("cuda", "to"):
+        yield from _index(code, code.argument(call, "device", 0))
+    for keyword in code.nodes(ast.keyword):
+        if keyword.arg == "device_ids" and isinstance(keyword.value, ast.List) and len(keyword.value.elts) == 1:
+            yield keyword.value.elts[0]
+        elif keyword.arg == "output_device":
+            yield keyword.value
+
+
+def _shown(code: Code, text: ast.expr) -> bool:
+    """Whether a text is only printed or logged."""
+    up = code.parent[text]
+    return isinstance(up, ast.Call) and bool(re.search(r"(^|\.)(print|info|debug|warn\w*|log|error)$", dotted(up.func)))
+
+
+def _index(code: Code, device: ast.expr | None) -> Iterator[ast.expr]:
+    if device is None:
+        return
+    if not any(True for _ in _in_text(device)) and (isinstance(device, ast.Call | ast.Subscript) or dotted(device)):
+        yield device
+
+
+def _in_text(device: ast.expr | None) -> Iterator[ast.expr]:
+    """The number in `f"cuda:{rank}"`, `"cuda:%d" % rank` or `"cuda:" + str(rank)`."""
+    if isinstance(device, ast.JoinedStr) and len(device.values) == 2:
+        text, value = device.values
+        if isinstance(text, ast.Constant) and text.value == "cuda:" and isinstance(value, ast.FormattedValue):
+            yield value.value
+    elif isinstance(device, ast.BinOp) and isinstance(device.left, ast.Constant):
+        if str(device.left.value).startswith("cuda:"):
+            right = device.right
+            yield right.elts[0] if isinstance(right, ast.Tuple) and len(right.elts) == 1 else right
+    elif isinstance(device, ast.Call) and isinstance(device.func, ast.Attribute) and device.func.attr == "format":
+        text = device.func.value
+        if isinstance(text, ast.Constant) and str(text.value).startswith("cuda:{") and len(device.args) == 1:
+            yield device.args[0]
+
+
+def _global_rank(code: Code, node: ast.expr | None, depth: int = 4) -> tuple[str, ast.expr] | None:
+    """Where a number comes from, if surely from the global rank: how that is called, and the expression."""
+    if node is None or not depth:
+        return None
+    if isinstance(node, ast.Call):
+        name = code.name(node.func)
+        if name in {"int", "str"} and len(node.args) == 1:
+            return _global_rank(code, node.args[0], depth)
+        if name in _RANK_CALLS and not node.args and not node.keywords:
+            return f"{name.rsplit('.', 1)[-1]}()", node
+    if (read := reading(code, node)) is not None:
+        return (read.variable, node) if read.variable in _GLOBAL else None
+    if isinstance(node, ast.Call) and (function := code.called(node)) is not None:
+        found = [_global_rank(code, v, depth - 1) for v in returned(code, function) if code.constant(v) != 0]
+        return (found[0][0], node) if found and all(found) and found[0] else None
+    if not dotted(node):
+        return None
+    found = [_global_rank(code, v, depth - 1) for v in code.values(node) if v is not node]
+    if not found or not all(found) or found[0] is None:
+        return None
+    return found[0][0], node
+
+
+def _one_host(code: Code) -> bool:
+    """Whether the program can run on one machine only: it starts its processes itself, or meets at localhost."""
+    if code.calls("torch.multiprocessing.spawn", "torch.multiprocessing.start_processes"):
+        return True
+    return any(s.variable == "MASTER_ADDR" and code.constant(s.value) in _ONE_HOST for s in settings(code))
+
+
+def _fix(code: Code, place: ast.expr, variable: str, source: ast.expr) -> Fix | None:
+    title = "Number it by the local rank"
+    read = reading(code, source)
+    if read is not None and code.span(place).start <= code.span(source).start <= code.span(place).end:
+        name = source.slice if isinstance(source, ast.Subscript) else source.args[0]  # type: ignore[attr-defined]
+        if isinstance(name, ast.Constant) and read.variable in _LOCAL:
+            quote = code.source_of(name)[0]
+            return Fix(title, (Edit(code.span(name), f"{quote}{_LOCAL[read.variable]}{quote}"),))
+        return None
+    if any(isinstance(a, ast.JoinedStr) for a in code.ancestors(place)):
+        return None  # quotes inside quotes
+    if isinstance(place, ast.Call) and code.name(place.func) == "str":
+        place = place.args[0]
+    text, edits = environment(code, _LOCAL.get(variable, "LOCAL_RANK"))
+    return Fix(title, (Edit(code.span(place), text), *edits))

@@ -1,0 +1,65 @@
+"""Fixed ports for the meeting of the ranks."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterator
+
+from dtdebug_taxonomy.checks import Edit, Fix, Hit
+from dtdebug_taxonomy.checks.environment import Setting, settings
+from dtdebug_taxonomy.checks.names import INIT
+from dtdebug_taxonomy.source.python import Code
+
+_TCP = re.compile(r"^tcp://[\w.\[\]:-]+:\d+$")
+
+
+def check(code: Code) -> Iterator[Hit]:
+    """Reports the port."""
+    for setting in settings(code):
+        if setting.variable != "MASTER_PORT" or setting.only_if_unset or _asked(code, setting):
+            continue
+        if _fixed(code, setting.value):
+            yield Hit(
+                code.span(setting.value),
+                "The port is fixed, whatever the launcher chose: a second job on this machine, or one that has not "
+                "quite ended, makes the start fail with 'Address already in use'.",
+                _fix(code, setting),
+            )
+    for call in code.calls(INIT):
+        method = code.argument(call, "init_method", 1)
+        if method is not None and _TCP.match(_address(code, method)):
+            yield Hit(
+                code.span(method),
+                "The port is fixed: a second job on this machine, or one that has not quite ended, makes the start "
+                "fail with 'Address already in use'.",
+            )
+
+
+def _fixed(code: Code, value: ast.expr) -> bool:
+    """Whether a port is written in the program."""
+    if isinstance(value, ast.Call) and code.name(value.func) == "str" and value.args:
+        value = value.args[0]
+    return isinstance(code.constant(value), str | int)
+
+
+def _address(code: Code, method: ast.expr) -> str:
+    """The address of a rendezvous, what is computed in it left as HOST."""
+    if isinstance(method, ast.JoinedStr):
+        return "".join(str(v.value) if isinstance(v, ast.Constant) else "HOST" for v in method.values)
+    return str(code.constant(method))
+
+
+def _asked(code: Code, setting: Setting) -> bool:
+    """Whether the program asks first if the variable is set."""
+    return any("environ" in code.source_of(a.test) for a in code.ancestors(setting.node) if isinstance(a, ast.If))
+
+
+def _fix(code: Code, setting: Setting) -> Fix | None:
+    node = setting.node
+    if not isinstance(node, ast.Assign) or len(node.targets) != 1 or not isinstance(node.targets[0], ast.Subscript):
+        return None
+    target = node.targets[0]
+    key, value = code.source_of(target.slice), code.source_of(setting.value)
+    text = f"{code.source_of(target.value)}.setdefault({key}, {value})"
+    return Fix("Let the launcher's port go first", (Edit(code.span(node), text),))

@@ -1,0 +1,3 @@
+import os
+
+os.environ["MASTER_PORT"] = 29500

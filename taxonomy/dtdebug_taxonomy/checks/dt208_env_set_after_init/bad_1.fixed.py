@@ -1,0 +1,7 @@
+import os
+
+import torch.distributed as dist
+
+os.environ["MASTER_ADDR"] = "localhost"  # dt: DT208
+os.environ["MASTER_PORT"] = "29500"  # dt: DT208
+dist.init_process_group("gloo")

@@ -1,0 +1,81 @@
+"""Variables of the rendezvous that are set when the ranks have already met."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+
+from dtdebug_taxonomy.checks import Edit, Fix, Hit
+from dtdebug_taxonomy.checks.environment import RENDEZVOUS, Setting, settings
+from dtdebug_taxonomy.checks.mending import indent_of, statement_lines
+from dtdebug_taxonomy.checks.names import INIT
+from dtdebug_taxonomy.source.bindings import surely_before
+from dtdebug_taxonomy.source.python import Code
+from dtdebug_taxonomy.source.text import Span
+
+_READ = RENDEZVOUS | {"GLOO_SOCKET_IFNAME", "TP_SOCKET_IFNAME"}
+
+
+def check(code: Code) -> Iterator[Hit]:
+    """Reports the place where the variable is set."""
+    calls = code.calls(INIT, "deepspeed.init_distributed")
+    if not calls:
+        return
+    found = [s for s in settings(code) if s.variable in _READ]
+    late: list[tuple[Setting, ast.Call]] = []
+    for setting in found:
+        init = _init_before(code, setting.node, calls)
+        if init is None or _ended(code, init, setting.node):
+            continue
+        if any(s.variable == setting.variable and code.order[s.node] < code.order[init] for s in found):
+            continue
+        late.append((setting, init))
+    for setting, init in late:
+        yield Hit(
+            code.span(setting.node),
+            f"{setting.variable} is set after init_process_group() has read it: "
+            "the ranks have met without it, or the start has already failed.",
+            _fix(code, setting, init, [s for s, i in late if i is init]),
+        )
+
+
+def _init_before(code: Code, node: ast.AST, calls: list[ast.Call]) -> ast.Call | None:
+    """The call before a node in the same function that sets up the process group, itself or by a local function."""
+    for call in calls:
+        function = code.function(call)
+        direct = function is None or code.argument(call, "init_method", 1) is None
+        if not direct and code.constant(code.argument(call, "init_method", 1)) != "env://":
+            continue
+        if code.argument(call, "store") is not None or code.argument(call, "rank") is not None:
+            continue
+        places = [call, *(code.callers.get(function, []) if function is not None else [])]
+        for place in places:
+            same = code.scope(place) is code.scope(node) and code.order[place] < code.order[node]
+            if same and surely_before(code, place, node):
+                return place
+    return None
+
+
+def _ended(code: Code, init: ast.AST, node: ast.AST) -> bool:
+    """Whether the process group was ended in between, so that the next one reads anew."""
+    ends = code.calls("torch.distributed.destroy_process_group")
+    return any(code.order[init] < code.order[e] < code.order[node] for e in ends)
+
+
+def _fix(code: Code, setting: Setting, init: ast.Call, late: list[Setting]) -> Fix | None:
+    """Moves all fixed values above the call at once, where they are whole lines of its block."""
+    first = code.statement(init)
+    before = statement_lines(code, first)
+    movable = [(s, lines) for s in late if (lines := _movable(code, s, first)) is not None]
+    if before is None or setting not in [s for s, _ in movable]:
+        return None
+    text = "".join(indent_of(code, first) + code.cut(lines).strip() + "\n" for _, lines in movable)
+    edits = (Edit(Span(before.start, before.start), text), *(Edit(lines, "") for _, lines in movable))
+    return Fix("Set it before", edits)
+
+
+def _movable(code: Code, setting: Setting, first: ast.stmt) -> Span | None:
+    statement = setting.node
+    if not isinstance(statement, ast.stmt) or not isinstance(setting.value, ast.Constant):
+        return None
+    return statement_lines(code, statement) if code.block(statement) is code.block(first) else None

@@ -1,0 +1,5 @@
+import torch.distributed as dist
+
+dist.init_process_group("nccl")
+print("trains")
+dist.destroy_process_group()

@@ -1,0 +1,5 @@
+import os
+os.environ["CUDA_VISIBLE_DEVICES"] = "2"  # dt: DT211
+import torch
+
+model = torch.nn.Linear(2, 2).cuda()

@@ -1,0 +1,17 @@
+import argparse
+
+import torch
+from torch.multiprocessing import spawn
+
+
+def worker(rank, args):
+    print(rank, args)
+
+
+def main():
+    args = argparse.ArgumentParser().parse_args()
+    spawn(worker, args=(args,), nprocs=torch.cuda.device_count())
+
+
+if __name__ == "__main__":
+    main()  # dt: DT214

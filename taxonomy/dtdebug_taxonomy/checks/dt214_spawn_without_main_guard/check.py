@@ -1,0 +1,81 @@
+"""Processes that are spawned when the program is imported."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+
+from dtdebug_taxonomy.checks import Edit, Fix, Hit
+from dtdebug_taxonomy.checks.mending import statement_lines
+from dtdebug_taxonomy.source.names import dotted
+from dtdebug_taxonomy.source.python import SCOPES, Code
+from dtdebug_taxonomy.source.text import Span
+
+_SPAWN = {"torch.multiprocessing.spawn", "torch.multiprocessing.start_processes"}
+_PROCESS = {"multiprocessing.Process", "torch.multiprocessing.Process"}
+_METHOD = {"multiprocessing.set_start_method", "torch.multiprocessing.set_start_method"}
+
+
+def check(code: Code) -> Iterator[Hit]:
+    """Reports the statement at module level that spawns, itself or by a local function."""
+    if code.notebook or "get_ipython" in code.text:
+        return
+    for call in _spawning(code):
+        function = code.function(call)
+        places = [call] if function is None else code.callers.get(function, [])
+        for place in places:
+            if code.scope(place) is code.tree and not _guarded(code, place):
+                yield Hit(
+                    code.span(place),
+                    "This runs whenever the file is imported, and each spawned process imports it first: it would "
+                    "spawn again, and Python stops with 'before the current process has finished its bootstrapping "
+                    "phase'.",
+                    _fix(code, place),
+                )
+
+
+def _spawning(code: Code) -> list[ast.Call]:
+    found = [c for c in code.calls(*_SPAWN) if _method(code, c, "start_method", 5) == "spawn"]
+    if any(_method(code, c, "method", 0) in {"spawn", "forkserver"} for c in code.calls(*_METHOD)):
+        found += code.calls(*_PROCESS)
+    for call in code.methods("Process"):
+        context = call.func.value if isinstance(call.func, ast.Attribute) else None
+        for value in code.values(context):
+            if isinstance(value, ast.Call) and code.name(value.func).endswith("multiprocessing.get_context"):
+                found += [call] if _method(code, value, "method", 0) in {"spawn", "forkserver"} else []
+    return found
+
+
+def _method(code: Code, call: ast.Call, name: str, place: int) -> object:
+    given = code.argument(call, name, place)
+    return "spawn" if given is None else code.constant(given)
+
+
+def _guarded(code: Code, node: ast.AST) -> bool:
+    """Whether a node runs only where the file is the program, or in a function."""
+    for up in code.ancestors(node):
+        if isinstance(up, SCOPES) and up is not code.tree:
+            return True
+        if isinstance(up, ast.If) and any(dotted(n) == "__name__" for n in code.inside(up.test, ast.Name)):
+            return True
+    return any(
+        isinstance(s, ast.If) and "__name__" in code.source_of(s.test) and isinstance(s.body[-1], ast.Raise | ast.Expr)
+        and "exit" in code.source_of(s)
+        for s in code.tree.body
+        if code.order[s] < code.order[node]
+    )  # fmt: skip
+
+
+def _fix(code: Code, place: ast.Call) -> Fix | None:
+    """Puts the statement under the question for the program's name."""
+    statement = code.statement(place)
+    lines = statement_lines(code, statement)
+    if lines is None or code.parent[statement] is not code.tree or not isinstance(statement, ast.Expr):
+        return None
+    if any(s.end_lineno != s.lineno for s in code.inside(statement, ast.Constant)):
+        return None  # a text over several lines would change
+    first, last = (code.text.place(o).line for o in code.span(statement))
+    edits = [Edit(Span(lines.start, lines.start), 'if __name__ == "__main__":\n    ')]
+    starts = [code.text.starts[n - 1] for n in range(first + 1, last + 1) if code.text.line(n).strip()]
+    edits += [Edit(Span(start, start), "    ") for start in starts]
+    return Fix('Run it only in the program: if __name__ == "__main__"', tuple(edits))

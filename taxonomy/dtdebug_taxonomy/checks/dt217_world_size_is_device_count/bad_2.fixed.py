@@ -1,0 +1,11 @@
+import os
+from os import environ
+
+from torch.cuda import device_count
+from torch.distributed import init_process_group
+
+
+def setup():
+    rank = int(environ["SLURM_PROCID"])
+    world_size = device_count()
+    init_process_group("nccl", "env://", world_size=int(os.environ["WORLD_SIZE"]), rank=rank)  # dt: DT217

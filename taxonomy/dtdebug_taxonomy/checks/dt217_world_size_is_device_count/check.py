@@ -1,0 +1,52 @@
+"""Numbers of ranks that are counted from the devices of one machine."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+
+from dtdebug_taxonomy.checks import Edit, Fix, Hit
+from dtdebug_taxonomy.checks.environment import reading
+from dtdebug_taxonomy.checks.mending import environment
+from dtdebug_taxonomy.checks.names import INIT
+from dtdebug_taxonomy.source.names import dotted
+from dtdebug_taxonomy.source.python import Code
+
+_STARTS = {
+    "torch.multiprocessing.spawn",
+    "torch.multiprocessing.start_processes",
+    "torch.multiprocessing.Process",
+    "multiprocessing.Process",
+}
+_GLOBAL = {"RANK", "SLURM_PROCID", "OMPI_COMM_WORLD_RANK", "PMI_RANK"}
+
+
+def check(code: Code) -> Iterator[Hit]:
+    """Reports the number of ranks."""
+    if code.calls(*_STARTS):
+        return
+    for call in code.calls(INIT):
+        size, rank = code.argument(call, "world_size", 3), code.argument(call, "rank", 4)
+        if size is None or not code.is_made_by(size, "torch.cuda.device_count") or not _is_global(code, rank):
+            continue
+        text, edits = environment(code, "WORLD_SIZE")
+        yield Hit(
+            code.span(size),
+            "The number of ranks is taken from the devices of this machine, while the rank is counted over all "
+            "machines: on two machines the ranks of the second are out of range and the start fails or waits for ever.",
+            Fix("Take the launcher's WORLD_SIZE", (Edit(code.span(size), text), *edits)),
+        )
+
+
+def _is_global(code: Code, node: ast.expr | None) -> bool:
+    """Whether a rank comes from the launcher."""
+    if node is None:
+        return "RANK" in code.text
+    for value in code.values(node) if dotted(node) else [node]:
+        inner = value
+        if isinstance(inner, ast.Call) and code.name(inner.func) == "int" and inner.args:
+            inner = inner.args[0]
+        read = reading(code, inner)
+        if read is None or read.variable not in _GLOBAL:
+            return False
+    return True

@@ -1,0 +1,82 @@
+"""Losses that are computed with the model inside the wrapper."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+
+from dtdebug_taxonomy.checks import Edit, Fix, Hit
+from dtdebug_taxonomy.checks.flow import reaches_backward, without_grad
+from dtdebug_taxonomy.checks.wrapping import DDPS, asked, bare_before, wrap_of
+from dtdebug_taxonomy.source.names import dotted
+from dtdebug_taxonomy.source.python import Code
+from dtdebug_taxonomy.source.text import Span
+
+
+def check(code: Code) -> Iterator[Hit]:
+    """Reports `.module` in the call of the model."""
+    if not code.calls(*DDPS):
+        return
+    for call in [*code.methods("module"), *code.methods("forward")]:
+        inner = call.func
+        if isinstance(inner, ast.Attribute) and inner.attr == "forward":
+            inner = inner.value
+        if not isinstance(inner, ast.Attribute) or inner.attr != "module":
+            continue
+        wrap = wrap_of(code, inner.value, DDPS)
+        if wrap is None or asked(code, call, wrap) or without_grad(code, call):
+            continue
+        if _also_called(code, call, dotted(inner.value)) or not reaches_backward(code, call):
+            continue
+        outer, module = code.span(inner.value), code.span(call.func)
+        yield Hit(
+            Span(outer.end, module.end),
+            "The loss is computed with the model inside the wrapper, so DistributedDataParallel never sees the "
+            "backward pass: gradients are not averaged and the ranks drift apart.",
+            Fix("Call the wrapper", (Edit(Span(outer.end, module.end), ""),)),
+        )
+    yield from _bare(code)
+
+
+def _bare(code: Code) -> Iterator[Hit]:
+    """The same where the model inside has a name of its own: what was wrapped, or `bare = ddp.module`."""
+    for outer, inner in set(_pairs(code)):
+        for call in code.nodes(ast.Call):
+            if dotted(call.func) != inner or not _is_inner(code, call.func) or without_grad(code, call):
+                continue
+            if not _also_called(code, call, outer) and reaches_backward(code, call):
+                yield Hit(
+                    code.span(call.func),
+                    f"The loss is computed with {inner}, the model inside {outer}: DistributedDataParallel never sees "
+                    "the backward pass, so gradients are not averaged and the ranks drift apart.",
+                    Fix("Call the wrapper", (Edit(code.span(call.func), outer),)),
+                )
+
+
+def _pairs(code: Code) -> Iterator[tuple[str, str]]:
+    """Names of wrappers and of the models inside them."""
+    found: list[tuple[ast.AST, ast.expr | None]] = [(w, code.argument(w, "module", 0)) for w in code.calls(*DDPS)]
+    for node, model in found:
+        assign = code.parent[node]
+        outer = dotted(assign.targets[0]) if isinstance(assign, ast.Assign) else ""
+        if outer and dotted(model) not in {"", outer}:
+            yield outer, dotted(model)
+    for assign in code.nodes(ast.Assign):
+        value = assign.value
+        if isinstance(value, ast.Attribute) and value.attr == "module" and dotted(value):
+            yield dotted(value.value), dotted(assign.targets[0])
+
+
+def _is_inner(code: Code, name: ast.expr) -> bool:
+    """Whether a name surely is the model inside a wrapper."""
+    if bare_before(code, name, DDPS):
+        return True
+    values = code.values(name)
+    value = values[0] if len(values) == 1 else None
+    return isinstance(value, ast.Attribute) and value.attr == "module" and bool(wrap_of(code, value.value, DDPS))
+
+
+def _also_called(code: Code, call: ast.Call, name: str) -> bool:
+    """Whether the wrapper itself runs forward in the same function: then its reduction is set up."""
+    function = code.function(call)
+    return any(dotted(c.func) == name and code.function(c) is function for c in code.nodes(ast.Call) if c is not call)

@@ -1,0 +1,149 @@
+"""Parameters that are frozen when the wrapper already counts on their gradients."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+
+from dtdebug_taxonomy.checks import Hit
+from dtdebug_taxonomy.checks.wrapping import DDPS, Wrap, asked, bare_before, wrap_of
+from dtdebug_taxonomy.source.names import dotted
+from dtdebug_taxonomy.source.python import Code
+
+_LISTS = {"parameters", "named_parameters", "children", "modules", "named_children", "named_modules"}
+
+
+def check(code: Code) -> Iterator[Hit]:
+    """Reports the statement that freezes."""
+    if not code.calls(*DDPS):
+        return
+    for node, owner, partial in _freezes(code):
+        found = _wrapped(code, owner)
+        if found is None:
+            continue
+        wrap, part = found
+        if not (part or partial) or asked(code, node, wrap) or _tolerates(code, wrap) or _thawed(code, owner, node):
+            continue
+        if _wrapped_later(code, node, owner):
+            continue
+        yield Hit(
+            code.span(node),
+            "Parameters are frozen after DistributedDataParallel took them: it still waits for their gradients, and "
+            "the next step fails with 'Expected to have finished reduction in the prior iteration'.",
+        )
+
+
+def _freezes(code: Code) -> Iterator[tuple[ast.AST, ast.expr, bool]]:
+    """What freezes, whose parameters, and whether only some of them."""
+    for assign in code.nodes(ast.Assign):
+        for target in assign.targets:
+            if isinstance(target, ast.Attribute) and target.attr == "requires_grad" and _is_false(assign.value):
+                yield from _of_item(code, assign, target.value)
+    for call in code.methods("requires_grad_"):
+        func = call.func
+        if not isinstance(func, ast.Attribute) or not _is_false(code.argument(call, "requires_grad", 0)):
+            continue
+        items = list(_of_item(code, call, func.value))
+        yield from items
+        if not items:
+            yield call, func.value, False
+
+
+def _is_false(node: ast.expr | None) -> bool:
+    return isinstance(node, ast.Constant) and node.value is False
+
+
+def _of_item(code: Code, node: ast.AST, item: ast.expr) -> Iterator[tuple[ast.AST, ast.expr, bool]]:
+    """`p` of `for p in owner.parameters()`, `name, p` of `named_parameters()`, or `owner.weight` itself."""
+    name = dotted(item)
+    loops = [
+        *(a for a in code.ancestors(node) if isinstance(a, ast.For)),
+        *(g for a in code.ancestors(node) if isinstance(a, ast.ListComp) for g in a.generators),
+    ]
+    for up in loops:
+        names = [dotted(e) for e in up.target.elts] if isinstance(up.target, ast.Tuple) else [dotted(up.target)]
+        if name not in names:
+            continue
+        lists = up.iter
+        if isinstance(lists, ast.Call) and isinstance(lists.func, ast.Attribute) and lists.func.attr in _LISTS:
+            conditional = any(isinstance(a, ast.If) for a in _between(code, node, up)) or bool(getattr(up, "ifs", ()))
+            yield node, lists.func.value, conditional
+        elif isinstance(lists, ast.Call) and lists.args:
+            yield from _of_list(node, lists.args[0])
+        return
+    if isinstance(node, ast.Assign) and isinstance(item, ast.Attribute) and name:
+        yield node, item.value, True
+
+
+def _of_list(node: ast.AST, lists: ast.expr) -> Iterator[tuple[ast.AST, ast.expr, bool]]:
+    """`list(owner.parameters())[:5]` and the like."""
+    if isinstance(lists, ast.Call) and isinstance(lists.func, ast.Attribute) and lists.func.attr in _LISTS:
+        yield node, lists.func.value, True
+
+
+def _between(code: Code, node: ast.AST, up: ast.AST) -> Iterator[ast.AST]:
+    for a in code.ancestors(node):
+        if a is up:
+            return
+        yield a
+
+
+def _wrapped(code: Code, owner: ast.expr) -> tuple[Wrap, bool] | None:
+    """The wrap of the model to which parameters belong, and whether they are those of a part of it."""
+    part = False
+    node = owner
+    while True:
+        wrap = wrap_of(code, node, DDPS) or bare_before(code, node, DDPS)
+        if wrap is not None:
+            return wrap, part
+        if isinstance(node, ast.Subscript):
+            node, part = node.value, True
+        elif isinstance(node, ast.Attribute):
+            node, part = node.value, part or node.attr != "module"
+        else:
+            found = _source(code, node)
+            if found is None:
+                return None
+            node, part = found, True
+
+
+def _source(code: Code, node: ast.expr) -> ast.expr | None:
+    """The model of which a name is a part: a layer of a loop, or what the only call passes for an argument."""
+    bindings = code.bound(node) if isinstance(node, ast.Name) else []
+    if len(bindings) != 1 or bindings[0].value is None or bindings[0].value is node:
+        return None
+    value = bindings[0].value
+    if bindings[0].how == "loop":
+        func = value.func if isinstance(value, ast.Call) else None
+        return func.value if isinstance(func, ast.Attribute) else None if func is not None else value
+    return value if isinstance(bindings[0].node, ast.arg) and dotted(value) else None
+
+
+def _tolerates(code: Code, wrap: Wrap) -> bool:
+    unused = code.argument(wrap.call, "find_unused_parameters", 7)
+    return (unused is not None and not _is_false(unused)) or code.has_unpacking(wrap.call)
+
+
+def _thawed(code: Code, owner: ast.expr, node: ast.AST) -> bool:
+    """Whether the program also sets the gradients of these on again: they are switched in turn, as in GANs."""
+    name = dotted(owner).removesuffix(".module")
+    for other in [*code.nodes(ast.Assign), *code.methods("requires_grad_")]:
+        text = code.source_of(other)
+        if "requires_grad" not in text or "False" in text or "True" not in text:
+            continue
+        loop = next((a for a in code.ancestors(other) if isinstance(a, ast.For)), other)
+        first = loop.iter if isinstance(loop, ast.For) else other
+        if name and code.source_of(first).startswith(name):
+            return True
+    return False
+
+
+def _wrapped_later(code: Code, node: ast.AST, owner: ast.expr) -> bool:
+    """Whether the model is taken out of the wrapper and wrapped again below."""
+    root = dotted(owner).split(".module", 1)[0] or dotted(owner)
+    return any(
+        code.order[call] > code.order[node]
+        and (inner := code.argument(call, "module", 0)) is not None
+        and dotted(inner).split(".module", 1)[0] == root
+        for call in code.calls(*DDPS)
+    )

@@ -1,0 +1,5 @@
+import torch
+from torch.nn.parallel import DistributedDataParallel as DDP
+
+model = torch.nn.BatchNorm2d(3).cuda()
+model = DDP(torch.nn.SyncBatchNorm.convert_sync_batchnorm(model), device_ids=[0])

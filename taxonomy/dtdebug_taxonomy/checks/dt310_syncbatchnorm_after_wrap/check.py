@@ -1,0 +1,51 @@
+"""Batch normalisation that is converted when the model is already wrapped."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+
+from dtdebug_taxonomy.checks import Edit, Fix, Hit
+from dtdebug_taxonomy.checks.mending import statement_lines
+from dtdebug_taxonomy.checks.wrapping import DDPS, FSDP1, Wrap, asked, bare_before, wrap_of
+from dtdebug_taxonomy.source.names import dotted
+from dtdebug_taxonomy.source.python import Code
+
+_PLACES = {
+    "torch.nn.SyncBatchNorm.convert_sync_batchnorm",
+    "torch.nn.modules.SyncBatchNorm.convert_sync_batchnorm",
+    "apex.parallel.convert_syncbn_model",
+}
+
+
+def check(code: Code) -> Iterator[Hit]:
+    """Reports the conversion."""
+    for call in code.calls(*_PLACES):
+        model = code.argument(call, "module", 0)
+        if model is None:
+            continue
+        if isinstance(model, ast.Attribute) and model.attr == "module":
+            model = model.value
+        wrap = wrap_of(code, model, DDPS | FSDP1) or bare_before(code, model, DDPS | FSDP1)
+        if wrap is None or asked(code, call, wrap):
+            continue
+        yield Hit(
+            code.span(call),
+            "The model is already wrapped when its BatchNorm layers are converted: the wrapper's lists still hold the "
+            "old layers. Convert them first, then wrap.",
+            _fix(code, call, wrap),
+        )
+
+
+def _fix(code: Code, call: ast.Call, wrap: Wrap) -> Fix | None:
+    """Converts where the model is wrapped, if two plain assignments to one name follow each other."""
+    later, first = code.parent[call], code.parent[wrap.call]
+    inner = code.argument(wrap.call, "module", 0)
+    if not isinstance(later, ast.Assign) or not isinstance(first, ast.Assign) or inner is None:
+        return None
+    names = {dotted(t) for t in (*later.targets, *first.targets)} | {dotted(call.args[0]) if call.args else ""}
+    lines = statement_lines(code, later)
+    if len(names) != 1 or "" in names or lines is None or code.block(later) is not code.block(first):
+        return None
+    text = f"{code.source_of(call.func)}({code.source_of(inner)})"
+    return Fix("Convert before wrapping", (Edit(code.span(inner), text), Edit(lines, "")))

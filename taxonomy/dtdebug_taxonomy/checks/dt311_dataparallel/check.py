@@ -1,0 +1,25 @@
+"""Models that one process spreads over several devices."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+
+from dtdebug_taxonomy.checks import Hit
+from dtdebug_taxonomy.checks.wrapping import DATA_PARALLEL, DDPS
+from dtdebug_taxonomy.source.python import Code
+
+
+def check(code: Code) -> Iterator[Hit]:
+    """Reports the wrapper, unless the program knows the better one too."""
+    if code.calls(*DDPS):
+        return
+    for call in code.calls(*DATA_PARALLEL):
+        devices = code.argument(call, "device_ids", 1)
+        if isinstance(devices, ast.List) and len(devices.elts) == 1:
+            continue
+        yield Hit(
+            code.span(call.func),
+            "DataParallel copies the model to all devices in every step and runs them from one Python process: it is "
+            "slower than DistributedDataParallel, on one machine too.",
+        )

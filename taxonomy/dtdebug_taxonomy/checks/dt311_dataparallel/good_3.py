@@ -1,0 +1,5 @@
+import torch
+
+
+def bare(model):
+    return model.module if isinstance(model, torch.nn.DataParallel) else model

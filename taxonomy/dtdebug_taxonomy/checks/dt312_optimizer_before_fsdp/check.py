@@ -1,0 +1,117 @@
+"""Optimizers that were made before FSDP took the parameters over."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+
+from dtdebug_taxonomy.checks import Edit, Fix, Hit
+from dtdebug_taxonomy.checks.mending import indent_of, statement_lines
+from dtdebug_taxonomy.checks.names import FULLY_SHARD, OPTIMIZERS
+from dtdebug_taxonomy.checks.wrapping import FSDP1, wrap_of
+from dtdebug_taxonomy.source.bindings import surely_before
+from dtdebug_taxonomy.source.names import dotted
+from dtdebug_taxonomy.source.python import Code
+from dtdebug_taxonomy.source.text import Span
+
+_WRAPS = FSDP1 | FULLY_SHARD
+
+
+def check(code: Code) -> Iterator[Hit]:
+    """Reports the optimizer."""
+    wraps = code.calls(*_WRAPS)
+    if not wraps:
+        return
+    for optimizer in _optimizers(code):
+        model = _model(code, code.argument(optimizer, "params", 0))
+        if model is None or wrap_of(code, model, FSDP1):
+            continue
+        wrap = next((w for w in wraps if _wraps_after(code, w, optimizer, model)), None)
+        if wrap is None or _made_anew(code, optimizer, wrap) or _sharded_before(code, wraps, optimizer, model):
+            continue
+        name = code.name(wrap.func).rsplit(".", 1)[-1]
+        yield Hit(
+            code.span(optimizer),
+            f"The optimizer holds the parameters as they were before {name} (line "
+            f"{code.text.place(code.span(wrap).start).line}) replaced them by shards: its steps no longer change "
+            "the model.",
+            _fix(code, optimizer, wrap),
+        )
+
+
+def _optimizers(code: Code) -> Iterator[ast.Call]:
+    yield from code.calls(*OPTIMIZERS)
+    for name, last in (("optim", "AdamW"), ("optim", "Adam"), ("optimizers", "FusedAdam")):
+        yield from (c for c in code.methods(last) if dotted(c.func).endswith(f"{name}.{last}") and not _known(code, c))
+
+
+def _known(code: Code, call: ast.Call) -> bool:
+    return code.name(call.func) in OPTIMIZERS
+
+
+def _model(code: Code, parameters: ast.expr | None, depth: int = 3) -> ast.expr | None:
+    """The model whose parameters an optimizer gets."""
+    if parameters is None or not depth:
+        return None
+    if isinstance(parameters, ast.Call):
+        if isinstance(parameters.func, ast.Attribute) and parameters.func.attr == "parameters":
+            return parameters.func.value
+        if code.name(parameters.func) in {"list", "tuple", "filter"} and parameters.args:
+            return _model(code, parameters.args[-1], depth - 1)
+    if isinstance(parameters, ast.ListComp | ast.GeneratorExp):
+        return _model(code, parameters.generators[0].iter, depth - 1)
+    if isinstance(parameters, ast.Name):
+        values = code.values(parameters)
+        return _model(code, values[0], depth - 1) if len(values) == 1 else None
+    return None
+
+
+def _wraps_after(code: Code, wrap: ast.Call, optimizer: ast.Call, model: ast.expr) -> bool:
+    """Whether a call wraps the optimizer's model further down in the same function."""
+    inner = code.argument(wrap, "module", 0)
+    if inner is None or code.scope(wrap) is not code.scope(optimizer) or code.order[wrap] < code.order[optimizer]:
+        return False
+    same = bool(dotted(inner)) and dotted(inner) == dotted(model)
+    if not same or surely_before(code, optimizer, wrap) is None:
+        return False
+    original = code.argument(wrap, "use_orig_params")
+    if code.name(wrap.func) in FSDP1 and (original is not None or code.has_unpacking(wrap)):
+        return False
+    bound = {id(b.node) for b in code.bound(model)}
+    return bound == {id(b.node) for b in code.bound(inner)}
+
+
+def _sharded_before(code: Code, wraps: list[ast.Call], optimizer: ast.Call, model: ast.expr) -> bool:
+    return any(
+        code.order[w] < code.order[optimizer] and dotted(code.argument(w, "module", 0)) == dotted(model) for w in wraps
+    )
+
+
+def _target(code: Code, optimizer: ast.Call) -> str:
+    assign = code.parent[optimizer]
+    return dotted(assign.targets[0]) if isinstance(assign, ast.Assign) and len(assign.targets) == 1 else ""
+
+
+def _made_anew(code: Code, optimizer: ast.Call, wrap: ast.Call) -> bool:
+    """Whether another optimizer takes its place after the wrap."""
+    name = _target(code, optimizer)
+    return bool(name) and any(
+        other is not optimizer and code.order[other] > code.order[wrap] and _target(code, other) == name
+        for other in _optimizers(code)
+    )
+
+
+def _fix(code: Code, optimizer: ast.Call, wrap: ast.Call) -> Fix | None:
+    """Moves the optimizer's line below the wrap, where nothing in between uses it."""
+    made, name = code.parent[optimizer], _target(code, optimizer)
+    last = code.statement(wrap)
+    if not name or not isinstance(made, ast.stmt) or code.block(made) is not code.block(last):
+        return None
+    lines, end = statement_lines(code, made), statement_lines(code, last)
+    if lines is None or end is None or hasattr(last, "body") or not code.text[: end.end].endswith("\n"):
+        return None
+    between = code.text[lines.end : end.end]
+    if name.rsplit(".", 1)[-1] in between:
+        return None
+    text = indent_of(code, last) + code.cut(lines).strip() + "\n"
+    return Fix("Make it after the wrap", (Edit(lines, ""), Edit(Span(end.end, end.end), text)))

@@ -1,0 +1,112 @@
+"""`no_sync()` that is entered after the forward pass."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+
+from dtdebug_taxonomy.checks import Hit
+from dtdebug_taxonomy.checks.values import returned
+from dtdebug_taxonomy.checks.wrapping import DDPS, FSDP1, wrap_of
+from dtdebug_taxonomy.source.names import dotted
+from dtdebug_taxonomy.source.python import Binding, Code
+
+_QUIET = {"backward", "scale", "step", "update", "item", "zero_grad", "detach", "print", "append", "mean", "sum"}
+
+
+def check(code: Code) -> Iterator[Hit]:
+    """Reports the context of which only the backward pass is inside."""
+    for block in code.nodes(ast.With):
+        context = next((c for i in block.items if (c := _no_sync(code, i.context_expr)) is not None), None)
+        if context is None or _sharded(code, context) or _around(code, block):
+            continue
+        losses = [c for c in code.methods("backward") if block in set(code.ancestors(c))]
+        if not losses or not _only_backward(code, block):
+            continue
+        if all(_made_before(code, loss, block) for loss in losses):
+            yield Hit(
+                code.span(block.items[0].context_expr),
+                "no_sync() takes effect in the forward pass, which ran before it was entered: "
+                "this backward pass still averages the gradients, in every accumulation step.",
+            )
+
+
+def _no_sync(code: Code, node: ast.expr, depth: int = 3) -> ast.expr | None:
+    """The call of `no_sync` that a context is, in some runs at least; or the method, where it is called by a name."""
+    if isinstance(node, ast.Attribute) and node.attr == "no_sync":
+        return node
+    if isinstance(node, ast.Call):
+        if isinstance(node.func, ast.Attribute) and node.func.attr == "no_sync":
+            return node
+        if not node.args and isinstance(node.func, ast.Name | ast.IfExp) and code.called(node) is None:
+            return _no_sync(code, node.func, depth)
+        function = code.called(node)
+        if function is None or not depth:
+            return None
+        values = [v for v in returned(code, function) if v is not None]
+        return next((c for v in values if (c := _no_sync(code, v, depth - 1)) is not None), None)
+    if isinstance(node, ast.IfExp):
+        return _no_sync(code, node.body, depth) or _no_sync(code, node.orelse, depth)
+    if dotted(node) and depth:
+        values = [v for v in code.values(node) if v is not None]
+        return next((c for v in values if (c := _no_sync(code, v, depth - 1)) is not None), None)
+    return None
+
+
+def _sharded(code: Code, context: ast.expr) -> bool:
+    """FSDP decides in the backward pass, so that there `no_sync` may be around that alone."""
+    if isinstance(context, ast.Call) and context.args:
+        return False  # accelerator.no_sync(model)
+    method = context.func if isinstance(context, ast.Call) else context
+    model = method.value if isinstance(method, ast.Attribute) else None
+    if wrap_of(code, model, FSDP1):
+        return True
+    if wrap_of(code, model, DDPS):
+        return False
+    return any(word in code.text for word in ("FullyShardedDataParallel", "FSDP", "fully_shard"))
+
+
+def _around(code: Code, block: ast.With) -> bool:
+    """Whether a `no_sync` stands around this one."""
+    return any(
+        isinstance(a, ast.With) and any(_no_sync(code, i.context_expr) is not None for i in a.items)
+        for a in code.ancestors(block)
+    )
+
+
+def _only_backward(code: Code, block: ast.With) -> bool:
+    """Whether nothing in a block can be a forward pass."""
+    for statement in block.body:
+        for call in code.inside(statement, ast.Call):
+            last = dotted(call.func).rsplit(".", 1)[-1]
+            if not last and isinstance(call.func, ast.Attribute):
+                last = call.func.attr
+            if last not in _QUIET:
+                return False
+    return True
+
+
+def _made_before(code: Code, call: ast.Call, block: ast.With) -> bool:
+    """Whether the loss of a backward pass was computed in the same function above the block."""
+    loss = call.args[0] if call.args else call.func.value  # type: ignore[attr-defined]
+    if isinstance(loss, ast.Call) and isinstance(loss.func, ast.Attribute) and loss.func.attr == "scale" and loss.args:
+        loss = loss.args[0]
+    while isinstance(loss, ast.BinOp):
+        loss = loss.left
+    while isinstance(loss, ast.Subscript | ast.Attribute):
+        loss = loss.value
+    if not isinstance(loss, ast.Name):
+        return False
+    return any(
+        b.how == "assign"
+        and b.value is not None
+        and code.function(b.node) is code.function(block)
+        and code.order[b.node] < code.order[block]
+        and any(True for _ in code.inside(b.value, ast.Call))
+        for b in _first(code, loss)
+    )
+
+
+def _first(code: Code, loss: ast.Name) -> list[Binding]:
+    """The bindings of a loss, those before it was only scaled too."""
+    return code.bindings.get((code.scope(loss), loss.id), [])

@@ -1,0 +1,129 @@
+"""Accumulation in which the last micro-step before the optimizer's is the one that is not synchronised."""
+
+from __future__ import annotations
+
+import ast
+import operator
+from collections.abc import Callable, Iterator
+
+from dtdebug_taxonomy.checks import Hit
+from dtdebug_taxonomy.source.names import dotted
+from dtdebug_taxonomy.source.python import Code
+
+_EVERY, _STEPS = 4, 40
+_OPERATORS: dict[type, Callable[[int, int], int]] = {
+    ast.Add: operator.add, ast.Sub: operator.sub, ast.Mod: operator.mod, ast.Mult: operator.mul,
+    ast.Eq: operator.eq, ast.NotEq: operator.ne, ast.Lt: operator.lt, ast.LtE: operator.le, ast.Gt: operator.gt,
+    ast.GtE: operator.ge,
+}  # fmt: skip
+
+
+def check(code: Code) -> Iterator[Hit]:
+    """Reports the condition of `no_sync()`."""
+    for call in code.methods("no_sync"):
+        loop = next((a for a in code.ancestors(call) if isinstance(a, ast.For)), None)
+        quiet = _condition(code, call, loop)
+        if loop is None or quiet is None:
+            continue
+        steps = [
+            s
+            for c in code.methods("step")
+            if "opt" in dotted(c.func).lower() and (s := _condition(code, c, loop)) is not None
+        ]
+        if len(steps) != 1 or code.order[steps[0][0]] < code.order[loop]:
+            continue
+        if _missed(code, loop, quiet, steps[0]):
+            yield Hit(
+                code.span(quiet[0]),
+                "no_sync() is on in the micro-step after which the optimizer steps: its gradients are never averaged, "
+                "so each rank steps by its own. Both conditions have to count alike.",
+            )
+
+
+def _condition(code: Code, node: ast.AST, loop: ast.For | None) -> tuple[ast.expr, bool] | None:
+    """The one condition between a node and its loop, and whether it must hold."""
+    found: list[tuple[ast.expr, bool]] = []
+    inner = node
+    for up in code.ancestors(node):
+        if up is loop:
+            return found[0] if len(found) == 1 else None
+        if isinstance(up, ast.If) and inner is not up.test:
+            found.append((up.test, inner in up.body))
+        elif isinstance(up, ast.IfExp) and inner is not up.test:
+            found.append((up.test, inner is up.body))
+        inner = up
+    return None
+
+
+def _missed(code: Code, loop: ast.For, quiet: tuple[ast.expr, bool], step: tuple[ast.expr, bool]) -> bool:
+    start = _start(code, loop)
+    names = {dotted(n) for test, _ in (quiet, step) for n in _names(test)}
+    index = _index(loop)
+    counts = names - {index}
+    if not index or len(counts) > 1:
+        return False
+    for i in range(_STEPS):
+        values = dict.fromkeys(counts, _EVERY) | {index: i + start}
+        off, steps = _value(code, quiet[0], values), _value(code, step[0], values)
+        if off is None or steps is None:
+            return False
+        if bool(off) is quiet[1] and bool(steps) is step[1]:
+            return True
+    return False
+
+
+def _names(test: ast.expr) -> Iterator[ast.expr]:
+    """The names in a condition, attributes as one, calls left out."""
+    if dotted(test):
+        yield test
+        return
+    if isinstance(test, ast.Call):
+        return
+    for child in ast.iter_child_nodes(test):
+        if isinstance(child, ast.expr):
+            yield from _names(child)
+
+
+def _index(loop: ast.For) -> str:
+    target = loop.target
+    if isinstance(target, ast.Tuple) and target.elts:
+        called = dotted(loop.iter.func) if isinstance(loop.iter, ast.Call) else ""
+        return dotted(target.elts[0]) if called in {"enumerate", "tqdm"} else ""
+    return dotted(target) if isinstance(loop.iter, ast.Call) and dotted(loop.iter.func) in {"range", "trange"} else ""
+
+
+def _start(code: Code, loop: ast.For) -> int:
+    call = loop.iter
+    if isinstance(call, ast.Call) and dotted(call.func) == "enumerate":
+        value = code.constant(code.argument(call, "start", 1))
+        return value if isinstance(value, int) else 0
+    return 0
+
+
+def _value(code: Code, node: ast.expr, values: dict[str, int]) -> int | None:
+    """What an expression is in one micro-step; None if it asks for anything else."""
+    if dotted(node):
+        return values.get(dotted(node))
+    if isinstance(node, ast.Constant):
+        return node.value if isinstance(node.value, int) else None
+    if isinstance(node, ast.Call):
+        return _STEPS if dotted(node.func) == "len" else None
+    if isinstance(node, ast.UnaryOp):
+        inner = _value(code, node.operand, values)
+        return None if inner is None or not isinstance(node.op, ast.Not) else int(not inner)
+    if isinstance(node, ast.BoolOp):
+        parts = [_value(code, v, values) for v in node.values]
+        if None in parts:
+            return None
+        return int(all(parts) if isinstance(node.op, ast.And) else any(parts))
+    if isinstance(node, ast.Compare) and len(node.ops) == 1:
+        return _apply(type(node.ops[0]), _value(code, node.left, values), _value(code, node.comparators[0], values))
+    if isinstance(node, ast.BinOp):
+        return _apply(type(node.op), _value(code, node.left, values), _value(code, node.right, values))
+    return None
+
+
+def _apply(kind: type, left: int | None, right: int | None) -> int | None:
+    if left is None or right is None or kind not in _OPERATORS or (kind is ast.Mod and not right):
+        return None
+    return int(_OPERATORS[kind](left, right))
