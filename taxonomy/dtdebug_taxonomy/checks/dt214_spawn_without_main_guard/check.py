@@ -7,20 +7,17 @@ from collections.abc import Iterator
 
 from dtdebug_taxonomy.checks import Edit, Fix, Hit
 from dtdebug_taxonomy.checks.mending import statement_lines
+from dtdebug_taxonomy.checks.spawning import in_notebook, spawning
 from dtdebug_taxonomy.source.names import dotted
 from dtdebug_taxonomy.source.python import SCOPES, Code
 from dtdebug_taxonomy.source.text import Span
 
-_SPAWN = {"torch.multiprocessing.spawn", "torch.multiprocessing.start_processes"}
-_PROCESS = {"multiprocessing.Process", "torch.multiprocessing.Process"}
-_METHOD = {"multiprocessing.set_start_method", "torch.multiprocessing.set_start_method"}
-
 
 def check(code: Code) -> Iterator[Hit]:
     """Reports the statement at module level that spawns, itself or by a local function."""
-    if code.notebook or "get_ipython" in code.text:
+    if in_notebook(code):
         return
-    for call in _spawning(code):
+    for call in spawning(code):
         function = code.function(call)
         places = [call] if function is None else code.callers.get(function, [])
         for place in places:
@@ -32,23 +29,6 @@ def check(code: Code) -> Iterator[Hit]:
                     "phase'.",
                     _fix(code, place),
                 )
-
-
-def _spawning(code: Code) -> list[ast.Call]:
-    found = [c for c in code.calls(*_SPAWN) if _method(code, c, "start_method", 5) == "spawn"]
-    if any(_method(code, c, "method", 0) in {"spawn", "forkserver"} for c in code.calls(*_METHOD)):
-        found += code.calls(*_PROCESS)
-    for call in code.methods("Process"):
-        context = call.func.value if isinstance(call.func, ast.Attribute) else None
-        for value in code.values(context):
-            if isinstance(value, ast.Call) and code.name(value.func).endswith("multiprocessing.get_context"):
-                found += [call] if _method(code, value, "method", 0) in {"spawn", "forkserver"} else []
-    return found
-
-
-def _method(code: Code, call: ast.Call, name: str, place: int) -> object:
-    given = code.argument(call, name, place)
-    return "spawn" if given is None else code.constant(given)
 
 
 def _guarded(code: Code, node: ast.AST) -> bool:

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 
 from dtdebug_taxonomy.checks import Edit, Fix, Hit
 from dtdebug_taxonomy.checks.arguments import keyword
+from dtdebug_taxonomy.checks.spawning import in_notebook
 from dtdebug_taxonomy.source.python import Code
 
 _MAKERS = ("pytorch_lightning.Trainer", "lightning_fabric.Fabric")
@@ -15,15 +16,12 @@ _SCRIPT = re.compile(
     r"^(ddp(_spawn|_sharded(_spawn)?)?(_find_unused_parameters_(true|false))?|ddp_static_graph|fsdp\w*|deepspeed\w*|ddp2|ddp_cpu)$"
 )
 _OBJECTS = re.compile(r"(^|\.)(DDP|FSDP|DeepSpeed|DDPSharded|DDPSpawn|ModelParallel)Strategy$")
-_NOTEBOOK = re.compile(
-    r"^# Databricks notebook source|^# COMMAND -----|^# %% \[markdown\]|^# In\[[ \d]*\]:", re.MULTILINE
-)
 
 
 def check(code: Code) -> Iterator[Hit]:
     """Reports the strategy."""
     calls = code.calls(*_MAKERS)
-    if not calls or not (code.notebook or code.calls("get_ipython") or _NOTEBOOK.search(code.text)):
+    if not calls or not in_notebook(code):
         return
     for call in calls:
         for name in ("strategy", "accelerator"):

@@ -1,0 +1,25 @@
+"""Functions of a notebook's cells that spawned processes are to run."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+
+from dtdebug_taxonomy.checks import Hit
+from dtdebug_taxonomy.checks.spawning import in_notebook, spawning
+from dtdebug_taxonomy.source.python import Code
+
+
+def check(code: Code) -> Iterator[Hit]:
+    """Reports the call that spawns."""
+    if not in_notebook(code):
+        return
+    for call in spawning(code):
+        name = "target" if isinstance(call.func, ast.Attribute) and call.func.attr == "Process" else "fn"
+        target = code.argument(call, name, 1 if name == "target" else 0)
+        if isinstance(target, ast.Name) and target.id in code.functions:
+            yield Hit(
+                code.span(call),
+                f"Spawned processes import the program anew and a notebook can't be imported: they end with \"Can't "
+                f"get attribute '{target.id}'\". Use accelerate's notebook_launcher, or put {target.id}() into a module.",
+            )
