@@ -21,5 +21,5 @@ def check(code: Code) -> Iterator[Hit]:
             yield Hit(
                 code.span(call),
                 f"Spawned processes import the program anew and a notebook can't be imported: they end with \"Can't "
-                f"get attribute '{target.id}'\". Use accelerate's notebook_launcher, or put {target.id}() into a module.",
+                f"get attribute '{target.id}'\". Use accelerate's notebook_launcher, or move it to a module.",
             )
