@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Iterator
 
 from dtdebug_taxonomy.source.document import Document
@@ -15,6 +16,8 @@ from dtdebug_taxonomy.source.source import Source
 from dtdebug_taxonomy.source.text import Span
 from dtdebug_taxonomy.source.tree import UNKNOWN, Entry, Node
 
+NAME = re.compile(r"deepspeed|(^|[._-])(ds|zero)([._-]|\d|config)", re.IGNORECASE)
+"""Names of files that hold such a configuration."""
 WORDS = ("zero_optimi", "train_micro_batch_size_per_gpu", "train_batch_size", "zero_force_ds_cpu_optimizer")
 """A text with a DeepSpeed configuration holds one of these."""
 _STRONG = frozenset({"zero_optimization", "zero_optimisation", "train_micro_batch_size_per_gpu"})
@@ -25,11 +28,12 @@ _TYPICAL = frozenset(
 
 def configurations(source: Source) -> Iterator[Node]:
     """The mappings of a source that are DeepSpeed configurations."""
-    if not any(word in source.text for word in WORDS):
+    named = isinstance(source, Document) and NAME.search(source.path.rpartition("/")[2])
+    if not named and not any(word in source.text for word in (*WORDS, "deepspeed")):
         return
     if isinstance(source, Document):
         for root in source.roots:
-            yield from _outermost(root, 12)
+            yield from [root] if named and source.language == "json" and root.entries else _outermost(root, 12)
     elif isinstance(source, Script):
         for heredoc in source.heredocs:
             if source.cut(heredoc.span).lstrip().startswith("{"):
@@ -39,10 +43,21 @@ def configurations(source: Source) -> Iterator[Node]:
     elif isinstance(source, Code):
         made_by_call = [c for c in source.calls("dict") if c.keywords]
         literals: list[ast.Dict | ast.Call] = [*source.nodes(ast.Dict), *made_by_call]
+        passed = _passed(source)
         for node in literals:
             inside = _looks(_keys(source.parent.get(node)))
-            if not inside and _looks(_keys(node)) and (made := _assembled(source, node)) is not None:
+            if (
+                not inside
+                and (node in passed or _looks(_keys(node)))
+                and (made := _assembled(source, node)) is not None
+            ):
                 yield made
+
+
+def _passed(code: Code) -> set[ast.expr | None]:
+    """What goes to DeepSpeed as its configuration."""
+    given = [code.argument(c, n) for c in code.calls("deepspeed.initialize") for n in ("config", "config_params")]
+    return {value for argument in given if argument is not None for value in code.values(argument)}
 
 
 def _looks(keys: set[str]) -> bool:

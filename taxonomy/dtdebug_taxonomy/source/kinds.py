@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 
+from dtdebug_taxonomy.source.deepspeed import NAME as DEEPSPEED
 from dtdebug_taxonomy.source.document import Document
 from dtdebug_taxonomy.source.packages import Dockerfile, Requirements
 from dtdebug_taxonomy.source.python import Code
@@ -13,7 +14,7 @@ from dtdebug_taxonomy.source.source import Source
 _PYTHON, _YAML, _JSON = (".py", ".pyw"), (".yaml", ".yml"), (".json", ".jsonc", ".json5")
 _SHELL = re.compile(r"\.(sh|bash|zsh|ksh|sbatch|slurm|sub|pbs|job|qsub|lsf|env)$|(^|[._])env(\.[\w-]+)?$|^\.?envrc$")
 _DOCKERFILE = re.compile(r"^(docker|container)file([._-].*)?$|[._-](docker|container)file$")
-_REQUIREMENTS = re.compile(r"^([\w.-]*[-_])?(requirements?|constraints?|reqs?)([-_.][\w.-]+)?\.(txt|in|pip)$")
+_REQUIREMENTS = re.compile(r"^([\w.-]*[-_.])?(requirements?|constraints?|reqs?)([-_.][\w.-]+)?\.(txt|in|pip)$")
 _SHEBANG = re.compile(r"#![ \t]*(?:\S*/)?(?:env[ \t]+(?:-\S+[ \t]+)*)?(?:\S*/)?(?P<program>[\w.+-]+)")
 _DEEPSPEED = re.compile(
     r"\"(zero_optimization|train_micro_batch_size_per_gpu|train_batch_size|gradient_accumulation_steps|fp16|bf16)\"\s*:"
@@ -29,7 +30,7 @@ def read(path: str, text: str) -> Source | None:
     if name.endswith(_YAML):
         return Document(text, path=path, language="yaml")
     if name.endswith(_JSON):
-        wanted = "deepspeed" in name or name.startswith("ds_") or _DEEPSPEED.search(text)
+        wanted = DEEPSPEED.search(name) or _DEEPSPEED.search(text)
         return Document(text, path=path, language="json") if wanted or _JSON_WITH_VARIABLES.search(text) else None
     if _DOCKERFILE.search(name):
         return Dockerfile(text, path=path)

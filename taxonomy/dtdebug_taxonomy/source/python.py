@@ -33,6 +33,11 @@ _TESTS = re.compile(r"(^|/)(tests?|testing)/|(^|/)(test_[^/]*|[^/]*_test|conftes
 _KEEPS = frozenset({"to", "cuda", "cpu", "train", "eval", "half", "float", "bfloat16", "double", "requires_grad_"})
 """Methods of a module that return the module itself."""
 
+_TRAINING = (
+    *("torch.nn.parallel.", "torch.utils.data.", "torch.optim.", "torch.distributed.", "deepspeed.initialize"),
+    *("horovod.", "accelerate.Accelerator", "pytorch_lightning.Trainer", "argparse.ArgumentParser"),
+)
+
 
 class Binding(NamedTuple):
     """A name or `self.attribute` that gets a value."""
@@ -374,7 +379,12 @@ class Code(Source):
             return "test"
         if self.notebook:
             return "program"
-        return "program" if any(_runs(s) for s in self.tree.body) else "library"
+        return "program" if any(_runs(s) or self._trains(s) for s in self.tree.body) else "library"
+
+    def _trains(self, statement: ast.stmt) -> bool:
+        """A statement of a module that makes what only training needs; a library does that in functions."""
+        value = statement.value if isinstance(statement, ast.Assign | ast.AnnAssign) else None
+        return isinstance(value, ast.Call) and self.name(value.func).startswith(_TRAINING)
 
 
 def _runs(statement: ast.stmt) -> bool:

@@ -9,6 +9,7 @@ from dtdebug_taxonomy.checks import Hit
 from dtdebug_taxonomy.checks.names import DIST
 from dtdebug_taxonomy.checks.ranks_seen import depends_on_rank
 from dtdebug_taxonomy.source.guards import guards
+from dtdebug_taxonomy.source.names import dotted
 from dtdebug_taxonomy.source.python import Code
 
 _SENDS = (DIST + "send", DIST + "send_object_list")
@@ -27,7 +28,7 @@ def check(code: Code) -> Iterator[Hit]:
         if not _comes_first(code, send, [*sends, *receives]) or not _receives_after(code, send, receives):
             continue
         around = guards(code).around(send)
-        if not around and _is_mutual(code, code.argument(send, "dst", 1)):
+        if not around and (_is_mutual(code, code.argument(send, "dst", 1)) or _swaps(code, send, receives)):
             block = code.function(send) or code.tree
             if block not in reported:
                 reported.add(block)
@@ -39,6 +40,21 @@ def check(code: Code) -> Iterator[Hit]:
 def _is_mutual(code: Code, partner: ast.expr | None) -> bool:
     """Whether each rank computes its partner from its own rank."""
     return partner is not None and any(depends_on_rank(code, v) for v in (partner, *code.values(partner)))
+
+
+def _swaps(code: Code, send: ast.Call, receives: list[ast.Call]) -> bool:
+    """Whether a function sends to and then receives from one partner that it is given: both sides would call it."""
+    function, partner = code.function(send), dotted(code.argument(send, "dst", 1))
+    if function is None or not partner or [b.how for b in code.bound(code.argument(send, "dst", 1))] != ["argument"]:  # type: ignore[arg-type]
+        return False
+    if any(guards(code).around(call) for call in code.callers.get(function, ())):
+        return False
+    return all(
+        code.function(r) is function
+        and code.order[r] > code.order[send]
+        and dotted(code.argument(r, "src", 1)) == partner
+        for r in receives  # one elsewhere may be the other side, which receives first
+    )
 
 
 def _waits(code: Code, call: ast.Call) -> bool:

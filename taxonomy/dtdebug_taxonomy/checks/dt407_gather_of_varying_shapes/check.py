@@ -73,7 +73,7 @@ def _is_mask(code: Code, index: ast.expr) -> bool:
     if isinstance(index, ast.UnaryOp) and isinstance(index.op, ast.Invert):
         return True
     if isinstance(index, ast.Name):
-        return any(isinstance(v, ast.Compare) for v in code.values(index))
+        return "mask" in index.id.lower() or any(isinstance(v, ast.Compare) for v in code.values(index))
     return False
 
 
