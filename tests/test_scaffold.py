@@ -5,6 +5,7 @@ import shutil
 
 import pytest
 
+from dtdebug_taxonomy import scaffold_check
 from dtdebug_taxonomy.diagnosis import diagnose
 from dtdebug_taxonomy.explain import explain, index
 from dtdebug_taxonomy.knowledge import HOME, load
@@ -173,3 +174,30 @@ def test_a_folder_that_cannot_be_written_is_one_line(home, recorded, capsys):
 
     assert main([NAME], home, recorded) == 2
     assert "can't be written" in capsys.readouterr().err
+
+
+def test_a_new_check_gets_the_next_free_id_of_its_group(tmp_path, capsys):
+    (tmp_path / "dt501_taken").mkdir()
+
+    folder = scaffold_check.scaffold("sampler-seed-per-rank", "5", tmp_path)
+
+    assert "dt502_sampler_seed_per_rank" == folder.name
+    assert {"check.toml", "check.py", "doc.md", "bad_1.py", "good_1.py", "near_miss_1.py"} == {
+        f.name for f in folder.iterdir()
+    }
+    assert "# dt: DT502" in (folder / "bad_1.py").read_text()
+    compile((folder / "check.py").read_text(), "check.py", "exec")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        ([], "name what is wrong"),
+        (["Bad Name", "1"], "name what is wrong"),
+        (["sampler-seed", "x"], "GROUP=x"),
+        (["collective-under-rank-guard", "1"], "is there already"),
+    ],
+)
+def test_a_wrong_name_of_a_check_is_one_line(arguments, words, capsys):
+    assert 2 == scaffold_check.main(arguments)
+    assert words in capsys.readouterr().err
