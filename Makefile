@@ -8,7 +8,7 @@ BIN := $(VENV)/bin
 CASES ?= tests/cases/fresh.jsonl
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
-.PHONY: demo test check tidy lint types layers accuracy bench symptom check-rule extension card vsix code-server
+.PHONY: demo test check tidy lint types layers accuracy bench symptom check-rule extension card vsix lab code-server
 .PHONY: debian-base debian-browser debian-editors clean
 
 demo: $(VENV)/.ready ## the main job on a real failing multi-process run
@@ -46,13 +46,20 @@ symptom: $(VENV)/.ready ## make symptom NAME=what-is-seen: files for a new sympt
 check-rule: $(VENV)/.ready ## make check-rule NAME=what-is-wrong GROUP=5: the folder of a new check
 	$(BIN)/python -m dtdebug_taxonomy.scaffold_check "$(NAME)" "$(GROUP)"
 
-extension: card vsix ## all that is written in TypeScript, checked and built
+extension: card vsix lab ## all that is written in TypeScript, checked and built
 
 card: code-server ## the card of a diagnosis that notebooks show
 	cd extension/shared && $(NPM_CI) && npm test --silent
 
 vsix: code-server ## the VS Code extension: extension/vscode/build/dtdebug-VERSION.vsix
 	cd extension/vscode && $(NPM_CI) && npm run --silent types && npm test --silent && npm run --silent package
+
+LAB := extension/jupyterlab
+lab: $(LAB)/labextension/package.json ## JupyterLab's extension, which the wheel holds
+
+$(LAB)/labextension/package.json: $(VENV)/.ready $(wildcard $(LAB)/src/* $(LAB)/schema/* $(LAB)/package*.json extension/shared/src/*) | code-server
+	cd $(LAB) && export PATH="$(abspath $(BIN)):$$PATH" && $(NPM_CI) && npm test --silent && npm run --silent build
+	@touch $@ && $(BIN)/python -m pip install --quiet --no-deps --editable .
 
 # Installs what the lock file names, unless it is there.
 NPM_CI = export PATH="$(CURDIR)/build/code-server/bin:$$PATH" && \

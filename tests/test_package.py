@@ -1,5 +1,6 @@
 """The built wheel holds what is needed to run, and runs."""
 
+import json
 import os
 import subprocess
 import sys
@@ -36,6 +37,19 @@ def test_the_wheel_holds_the_three_packages_with_their_data(wheel):
     assert data <= names
     assert {"dtdebug/py.typed", "dtdebug_taxonomy/py.typed", "dtdebug_lsp/__init__.py"} <= names
     assert {n.split("/")[0].split("-")[0] for n in names} == {"dtdebug", "dtdebug_lsp", "dtdebug_taxonomy"}
+
+
+def test_the_wheel_holds_the_extension_of_jupyterlab(wheel):
+    """A wheel that was built before the extension would silently lack it."""
+    archive = zipfile.ZipFile(wheel)
+    home = next(n for n in archive.namelist() if n.endswith("/labextensions/dtdebug/package.json")).removesuffix(
+        "package.json"
+    )
+    entry = json.loads(archive.read(f"{home}package.json"))["jupyterlab"]["_build"]["load"]
+
+    assert {f"{home}{name}" for name in ("install.json", "schemas/dtdebug/plugin.json", entry)} <= set(
+        archive.namelist()
+    )
 
 
 def test_the_wheel_runs(wheel, tmp_path):

@@ -12,6 +12,7 @@ import time
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, Self
+from urllib.request import Request, urlopen
 
 SECONDS = 60
 LABEXTENSION = Path(__file__).parents[2] / "extension" / "jupyterlab" / "labextension"
@@ -65,7 +66,7 @@ def lacks() -> str | None:
 def notebook(*cells: str | tuple[str, list[dict[str, Any]]], kernel: bool = True) -> str:
     """A notebook of code cells; a pair is a source with its saved outputs."""
     pairs = [cell if isinstance(cell, tuple) else (cell, []) for cell in cells]
-    rows = [
+    rows: list[dict[str, Any]] = [
         {
             "cell_type": "code",
             "id": f"cell-{i}",
@@ -141,6 +142,17 @@ class Jupyter:
         page.wait_for_function("() => window.jupyterapp")
         page.evaluate(_READY, kernel)
         return page
+
+    def end_kernels(self) -> None:
+        """So that those of earlier windows take no memory."""
+        for each in json.loads(self._request("GET", "api/kernels")):
+            self._request("DELETE", f"api/kernels/{each['id']}")
+
+    def _request(self, method: str, path: str) -> bytes:
+        headers = {"Authorization": "token t0k"}
+        with urlopen(Request(f"{self.url}{path}", method=method, headers=headers), timeout=SECONDS) as answer:
+            content: bytes = answer.read()
+        return content
 
     def _environment(self) -> dict[str, str]:
         folders = {name: str(self.home / name.lower()) for name in ("CONFIG", "DATA", "RUNTIME")}

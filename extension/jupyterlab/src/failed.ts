@@ -1,0 +1,140 @@
+/** An error as JupyterLab shows it, with a button that asks dtdebug what it means. */
+
+import type { ICodeCellModel } from "@jupyterlab/cells";
+import type { IRenderMime } from "@jupyterlab/rendermime-interfaces";
+import type { Message } from "@lumino/messaging";
+import { Panel, Widget } from "@lumino/widgets";
+
+import { button, make, status } from "../../shared/src/dom.js";
+import { STYLE } from "../../shared/src/style.js";
+import { LOAD, ask } from "./ask.js";
+import { type Failure, isKnown } from "./matcher.js";
+import type { Means } from "./means.js";
+import { failureOf, insertBelow, isDiagnosed, placeOf } from "./place.js";
+import { row, show } from "./show.js";
+
+/** A card tells of `%dtdebug`, which a kernel without the extension has not. */
+const NO_MAGIC = ".dtdebug-unloaded .dtd-foot > .dtd-soft { display: none; }";
+
+export class FailedOutput extends Panel implements IRenderMime.IRenderer {
+  readonly #below = new Widget();
+  #cell: ICodeCellModel | null = null;
+  #known = false;
+  #asked = false;
+
+  /** `error` shows it as if we were not there. */
+  constructor(
+    private readonly error: IRenderMime.IRenderer,
+    private readonly means: Means,
+    private readonly mime: string,
+  ) {
+    super();
+    this.#below.hide();
+    this.addWidget(error);
+    this.addWidget(this.#below);
+    means.changed.connect(this.#refresh, this);
+  }
+
+  override dispose(): void {
+    this.means.changed.disconnect(this.#refresh, this);
+    this.#cell?.outputs.changed.disconnect(this.#refresh, this);
+    this.#cell?.stateChanged.disconnect(this.#refresh, this);
+    super.dispose();
+  }
+
+  async renderModel(model: IRenderMime.IMimeModel): Promise<void> {
+    await this.error.renderModel(model);
+    this.#known = isKnown(failure(model.data[this.mime]));
+    this.#refresh();
+  }
+
+  protected override onAfterAttach(message: Message): void {
+    super.onAfterAttach(message);
+    const place = placeOf(this);
+    if (place && !this.#cell) {
+      this.#cell = place.cell.model;
+      this.#cell.outputs.changed.connect(this.#refresh, this);
+      this.#cell.stateChanged.connect(this.#refresh, this);
+    }
+    this.#refresh();
+  }
+
+  /** Offers a diagnosis where dtdebug knows the error and none stands there: not before the cell has ended. */
+  #refresh(): void {
+    if (!this.#cell || this.isDisposed) {
+      return;
+    }
+    if (isDiagnosed(this.#cell)) {
+      this.#asked = false;
+      this.#below.hide();
+    } else if (!this.#asked) {
+      const offers = this.#known && this.means.offersDiagnosis && this.#cell.executionState !== "running";
+      if (offers && this.#below.isHidden) {
+        this.#offer();
+      }
+      this.#below.setHidden(!offers);
+    }
+  }
+
+  #offer(): void {
+    const { trans } = this.means;
+    this.#fill(row(this.#press(trans.__("Diagnose")), make("span", "dtd-soft", trans.__("dtdebug knows this kind of error"))));
+  }
+
+  #press(label: string): HTMLElement {
+    return button(label, () => void this.diagnose(), this.means.trans.__("%1: ask dtdebug about this error", label));
+  }
+
+  /** Asks the kernel and shows what it says in the place of the button. */
+  async diagnose(): Promise<void> {
+    const place = placeOf(this);
+    if (!place) {
+      return;
+    }
+    const { trans } = this.means;
+    const kernel = place.panel.sessionContext.session?.kernel;
+    const told = status();
+    this.#asked = true;
+    this.#below.show();
+    this.#fill(row(told));
+    this.#below.node.tabIndex = -1;
+    this.#below.node.focus(); // the button that was pressed is gone
+    told.textContent =
+      kernel?.status === "busy"
+        ? trans.__("The kernel computes: the answer comes when that has ended.")
+        : trans.__("dtdebug looks at it …");
+    const reply = await ask(kernel, { ...failureOf(place.cell.model), answers: {} }, trans);
+    if (this.isDisposed || !this.#asked) {
+      return;
+    }
+    const insert = (source: string) =>
+      button(trans.__("Insert %1 as a cell", source), () => insertBelow(place, source));
+    if ("line" in reply) {
+      told.textContent = reply.line;
+      this.#fill(row(told, reply.source ? insert(reply.source) : null, this.#press(trans.__("Diagnose again"))));
+    } else {
+      const card = make("div", reply.loaded ? "" : "dtdebug-unloaded");
+      this.#fill(card);
+      show(this, card, reply.diagnosis, this.means);
+      if (!reply.loaded) {
+        told.textContent = trans.__("This is from the printed text alone; dtdebug sees more if it is loaded before the run:");
+        this.#below.node.append(row(told, insert(LOAD)));
+      }
+    }
+    this.#below.node.querySelector<HTMLElement>("summary, button")?.focus();
+  }
+
+  #fill(...children: HTMLElement[]): void {
+    this.#below.node.replaceChildren(make("style", "", STYLE, NO_MAGIC), ...children);
+  }
+}
+
+/** The error in a message or a notebook, whoever wrote it. */
+function failure(data: unknown): Failure {
+  const { ename, evalue, traceback } = (data ?? {}) as Partial<Record<keyof Failure, unknown>>;
+  return {
+    ename: String(ename ?? ""),
+    evalue: String(evalue ?? ""),
+    traceback: Array.isArray(traceback) ? traceback.map(String) : [],
+  };
+}

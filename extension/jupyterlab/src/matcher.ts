@@ -1,0 +1,44 @@
+/** Tells without a kernel whether an error is one of distributed training that dtdebug knows. */
+
+import known from "./known.json" with { type: "json" };
+
+export interface Failure {
+  readonly ename: string;
+  readonly evalue: string;
+  readonly traceback: readonly string[];
+}
+
+const CLASSES = new Set(known.classes);
+const PATTERNS = Object.entries(known.patterns);
+
+/** Code that only programs of several processes run. */
+const PLACES = /[\\/](?:torch[\\/](?:distributed|multiprocessing|nn[\\/]parallel)|deepspeed|horovod|colossalai)[\\/]/;
+
+/** What is looked at: the end, where the error is named. */
+const MOST = 32_000;
+const LONGEST_LINE = 2_000;
+
+export function isKnown(failure: Failure): boolean {
+  const text = printed(failure);
+  if (CLASSES.has(failure.ename) || PLACES.test(text)) {
+    return true;
+  }
+  const lower = text.toLowerCase();
+  return PATTERNS.some(
+    ([word, patterns]) => lower.includes(word) && patterns.some((pattern) => new RegExp(pattern, "im").test(text)),
+  );
+}
+
+/** The error as text without colours, in lines that are cut so that no pattern becomes slow. */
+function printed(failure: Failure): string {
+  return plain([`${failure.ename}: ${failure.evalue}`, ...failure.traceback].join("\n"))
+    .slice(-MOST)
+    .split("\n")
+    .map((line) => line.slice(0, LONGEST_LINE))
+    .join("\n");
+}
+
+/** Text without the escapes that colour it. */
+export function plain(text: string): string {
+  return text.replace(/\x1b\[[0-?]{0,32}[ -/]{0,8}[@-~]/g, "");
+}

@@ -1,0 +1,88 @@
+/** Where an output stands: its notebook and cell, what the cell says, and new cells below it. */
+
+import { type Cell, CodeCell, type ICodeCellModel } from "@jupyterlab/cells";
+import { NotebookActions, NotebookPanel } from "@jupyterlab/notebook";
+import type { Widget } from "@lumino/widgets";
+
+import type { Question } from "./ask.js";
+import { plain } from "./matcher.js";
+
+export const DIAGNOSIS = "application/vnd.dtdebug.diagnosis+json";
+
+/** Characters of output that the kernel is sent: the end, where cells fail. */
+const MOST = 64_000;
+
+export interface Place {
+  readonly panel: NotebookPanel;
+  readonly cell: CodeCell;
+}
+
+/** The cell that an output belongs to; null in consoles and in copies of outputs. */
+export function placeOf(output: Widget): Place | null {
+  let cell: CodeCell | null = null;
+  for (let each = output.parent; each; each = each.parent) {
+    if (each instanceof CodeCell) {
+      cell = each;
+    } else if (each instanceof NotebookPanel) {
+      return cell && { panel: each, cell };
+    }
+  }
+  return null;
+}
+
+/** What a cell shows of its failure; a cell of `%dtdebug` shows what the kernel knows already. */
+export function failureOf(model: ICodeCellModel): Omit<Question, "answers"> {
+  const source = model.sharedModel.getSource();
+  let [output, ename, evalue] = ["", "", ""];
+  for (let i = 0; i < model.outputs.length; i++) {
+    const each = model.outputs.get(i).toJSON();
+    if (each.output_type === "stream") {
+      output += text(each.text);
+    } else if (each.output_type === "error") {
+      ename = text(each.ename);
+      evalue = text(each.evalue);
+      output += `\n${text(each.traceback, "\n")}\n`;
+    }
+  }
+  const isOurs = !ename && /^\s*%dtdebug\b/m.test(source);
+  return isOurs
+    ? { cell: "", output: "", ename: "", evalue: "" }
+    : { cell: source, output: plain(output).slice(-MOST), ename, evalue: plain(evalue).slice(0, MOST) };
+}
+
+/** Text of a notebook, which may be in lines. */
+function text(value: unknown, between = ""): string {
+  return Array.isArray(value) ? value.join(between) : typeof value === "string" ? value : "";
+}
+
+/** The cell has an error among its outputs. */
+export function hasFailed(model: ICodeCellModel): boolean {
+  return outputs(model).some((each) => each.type === "error");
+}
+
+/** A diagnosis stands among the outputs of the cell. */
+export function isDiagnosed(model: ICodeCellModel): boolean {
+  return outputs(model).some((each) => DIAGNOSIS in each.data);
+}
+
+function outputs(model: ICodeCellModel) {
+  return Array.from({ length: model.outputs.length }, (_, i) => model.outputs.get(i));
+}
+
+/** Puts a cell with this source below and selects it; does not run it. */
+export function insertBelow({ panel, cell }: { panel: NotebookPanel; cell: Cell }, source: string): void {
+  const notebook = panel.content;
+  if (panel.context.model.readOnly || cell.isDisposed) {
+    throw new Error("the notebook can't be changed");
+  }
+  notebook.activeCellIndex = notebook.widgets.indexOf(cell);
+  notebook.deselectAll();
+  NotebookActions.insertBelow(notebook);
+  notebook.activeCell?.model.sharedModel.setSource(source);
+}
+
+/** The same, and runs it; does not wait for its end. */
+export function runBelow(place: Place, source: string): void {
+  insertBelow(place, source);
+  void NotebookActions.run(place.panel.content, place.panel.sessionContext);
+}

@@ -1,0 +1,78 @@
+/** Puts a card into an output, with buttons that act in its notebook. */
+
+import type { Widget } from "@lumino/widgets";
+
+import type { Actions } from "../../shared/src/actions.js";
+import { render } from "../../shared/src/card.js";
+import { button, make } from "../../shared/src/dom.js";
+import { answerLine } from "../../shared/src/words.js";
+import { LOAD, ask } from "./ask.js";
+import type { Means } from "./means.js";
+import { failureOf, insertBelow, placeOf, runBelow } from "./place.js";
+
+/**
+ * Shows a diagnosis in an element of an output. An answer is a cell below that runs, so that the notebook tells how the
+ * cause was found; where the kernel has no extension that could run it, the card itself goes on.
+ */
+export function show(output: Widget, into: HTMLElement, diagnosis: unknown, means: Means): void {
+  const answers: Record<string, string> = {};
+  const draw = (data: unknown) => into.replaceChildren(card(data), ...trail());
+
+  function card(data: unknown): HTMLElement {
+    const place = placeOf(output);
+    const inNotebook: Actions = place ? { insertCell: (source) => insertBelow(place, source), answer } : {};
+    const element = render(data, means.keep ? { ...inNotebook, feedback: means.keep } : inNotebook);
+    keepKeys(element);
+    return element;
+  }
+
+  async function answer(key: string, value: string): Promise<string> {
+    const place = placeOf(output);
+    if (!place) {
+      throw new Error("the output has left its notebook");
+    }
+    const question = { ...failureOf(place.cell.model), answers: { ...answers, [key]: value } };
+    const reply = await ask(place.panel.sessionContext.session?.kernel, question, means.trans);
+    if ("line" in reply) {
+      return [reply.line, reply.source].filter(Boolean).join(" ");
+    }
+    if (!reply.told) {
+      return means.trans.__("This kernel has not seen the failure: run %1 and the failed cell again.", LOAD);
+    }
+    if (reply.loaded) {
+      runBelow(place, answerLine(key, value));
+      return means.trans.__("Answered in the cell below.");
+    }
+    answers[key] = value;
+    draw(reply.diagnosis);
+    into.querySelector<HTMLElement>(".dtd-choices button, summary")?.focus();
+    return "";
+  }
+
+  /** What was answered in this card, as the notebook does not keep it. */
+  function* trail(): Generator<HTMLElement> {
+    const given = Object.entries(answers).map(([key, value]) => `${key} = ${value}`);
+    if (given.length) {
+      const back = button(means.trans.__("Take back"), () => {
+        Object.keys(answers).forEach((key) => delete answers[key]);
+        draw(diagnosis);
+        into.querySelector<HTMLElement>("summary")?.focus();
+      });
+      yield row(make("span", "dtd-soft", means.trans.__("Answered here: %1.", given.join(", "))), back);
+    }
+  }
+
+  draw(diagnosis);
+}
+
+/** A line with buttons, in the look of the card. */
+export function row(...children: (HTMLElement | null)[]): HTMLElement {
+  const line = make("div", "dtd", make("div", "dtd-feedback", ...children));
+  keepKeys(line);
+  return line;
+}
+
+/** Enter and the arrows are the notebook's shortcuts; on our buttons they are the buttons'. */
+function keepKeys(element: HTMLElement): void {
+  element.dataset["lmSuppressShortcuts"] = "true";
+}

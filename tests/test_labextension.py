@@ -1,0 +1,408 @@
+"""What a user of dtdebug[lab] sees in a real JupyterLab and in a real Notebook 7."""
+
+import json
+import time
+from contextlib import ExitStack
+from pathlib import Path
+
+import notebooks as nb
+import pytest
+
+from dtdebug.display import MIME
+
+playwright = pytest.importorskip("playwright.sync_api")
+LACKS = nb.lacks()
+pytestmark = [pytest.mark.browser, pytest.mark.skipif(LACKS is not None, reason=str(LACKS))]
+
+SAVED = Path(__file__).parents[1] / "extension" / "shared" / "test" / "samples" / "settled.json"
+NCCL = "NCCL error in: ProcessGroupNCCL.cpp:1970, unhandled system error, NCCL version 2.19.3"
+RAISES = f'raise RuntimeError("{NCCL}")'
+LOAD = "%load_ext dtdebug"
+LOADED = "import dtdebug.extension; print(dtdebug.extension.installed() is not None)"
+INSTALL = '%pip install "dtdebug[notebook]"'
+NOT_OURS = "Cannot read properties of undefined (reading 'schema')"
+"""What Notebook 7 itself throws without any extension."""
+RANKS = """
+import torch
+import torch.distributed as dist
+
+def train(rank):
+    dist.init_process_group("gloo", init_method="file://{store}", rank=rank, world_size=2)
+    if rank == 1:
+        torch.ones(2, 3) @ torch.ones(2, 3)
+    dist.barrier()
+"""
+SPAWN = "import ranks, torch.multiprocessing as mp\nmp.spawn(ranks.train, nprocs=2)"
+
+
+@pytest.fixture(scope="module")
+def browser():
+    with playwright.sync_playwright() as p:
+        yield p.chromium.launch(executable_path=nb.CHROMIUM, headless=True, args=nb.FLAGS)
+
+
+@pytest.fixture(scope="module")
+def servers(tmp_path_factory):
+    """One server of each kind, started when it is first needed."""
+    assert nb.LABEXTENSION.is_dir(), "the front-end extension is not built: make lab"
+    running = {}
+    with ExitStack() as stack:
+
+        def server(app, **settings):
+            key = (app, *settings.items())
+            if key not in running:
+                running[key] = stack.enter_context(nb.Jupyter(app, tmp_path_factory.mktemp(app), **settings))
+            return running[key]
+
+        yield server
+
+
+@pytest.fixture
+def opened(servers, browser, request):
+    """Opens a notebook in a window of its own; at the end nothing has been thrown."""
+    thrown = []
+    with ExitStack() as stack:
+
+        def open_(app, text, *, kernel=True, width=1280, **settings):
+            server = servers(app, **settings)
+            stack.callback(server.end_kernels)
+            page = browser.new_page(viewport={"width": width, "height": 1000})
+            stack.callback(page.close)
+            page.on("pageerror", lambda error: thrown.append(str(error)))
+            name = f"{''.join(c if c.isalnum() else '-' for c in request.node.name)}.ipynb"
+            return server.open(page, name, text, kernel=kernel)
+
+        yield open_
+    assert [] == [error for error in thrown if NOT_OURS not in error]
+
+
+both = pytest.mark.parametrize("app", ["lab", "notebook"])
+
+
+def diagnose(cell):
+    return cell.get_by_role("button", name="Diagnose", exact=False)
+
+
+def card(cell):
+    return cell.locator(".dtd-card")
+
+
+def told(cell):
+    return cell.locator(".dtd-status").filter(has_text=" ")
+
+
+def test_it_is_small():
+    """Everyone who opens JupyterLab loads it: less than 200 kB."""
+    assert sum(file.stat().st_size for file in nb.LABEXTENSION.rglob("*") if file.is_file()) < 200_000
+
+
+@pytest.mark.ranks
+@both
+def test_the_card_stands_under_two_failed_ranks_and_an_answer_is_a_cell_below(servers, opened, app, tmp_path):
+    """A failing two-rank cell; then a click on an answer, which runs where everyone can see it."""
+    pytest.importorskip("torch")
+    (servers(app).work / "ranks.py").write_text(RANKS.format(store=tmp_path / "store"))
+    page = opened(app, nb.notebook(LOAD, SPAWN))
+    nb.run(page, 0)
+    failed = nb.run(page, 1)
+    card(failed).wait_for()
+
+    assert "rank 1" in card(failed).inner_text()
+    assert "mat1 and mat2 shapes cannot be multiplied" in card(failed).inner_text()
+    assert 0 == diagnose(failed).count()
+    nb.shoot(page, f"{app}-card", card(failed))
+
+    answer = failed.locator(".dtd-choices button").first
+    value = answer.get_attribute("title")
+    answer.click()
+    below = nb.cell(page, 2)
+    card(below).wait_for()
+
+    assert [LOAD, SPAWN, f"%dtdebug answer activity {value}"] == nb.sources(page)
+    assert "your answer" in card(below).inner_text()
+    nb.shoot(page, f"{app}-answered", below)
+
+    card(below).locator(".dtd-choices button").first.click()
+    card(nb.cell(page, 3)).wait_for()
+
+    assert 4 == len(nb.sources(page))
+
+
+@both
+def test_one_click_diagnoses_in_a_kernel_that_has_not_loaded_dtdebug(opened, app):
+    """The card comes in the place of the button; its answers narrow it there, for no cell could take them."""
+    page = opened(app, nb.notebook(RAISES, LOADED))
+    failed = nb.run(page, 0)
+    diagnose(failed).wait_for()
+    nb.shoot(page, f"{app}-button", failed)
+    diagnose(failed).click()
+    card(failed).wait_for()
+
+    assert "operating system" in card(failed).inner_text()
+    assert [RAISES, LOADED] == nb.sources(page)
+    assert "False" in nb.run(page, 1).inner_text()
+    nb.shoot(page, f"{app}-diagnosed", card(failed))
+
+    asked = failed.locator(".dtd-ask").inner_text()
+    failed.locator(".dtd-choices button", has_text="training steps").click()
+    failed.get_by_text("Answered here").wait_for()
+
+    assert "Answered here: activity = training." in failed.inner_text()
+    assert asked not in failed.inner_text()
+    nb.shoot(page, f"{app}-narrowed", failed.get_by_text("Answered here"))
+
+    failed.get_by_role("button", name="Take back").click()
+    assert asked == failed.locator(".dtd-ask").inner_text()
+
+    failed.get_by_role("button", name=f"Insert {LOAD} as a cell").click()
+    assert [RAISES, LOAD, LOADED] == nb.sources(page)
+
+
+def test_what_is_inserted_does_not_run(opened):
+    """The example of a fix is for the reader to adapt."""
+    page = opened("lab", nb.notebook(("train()", [nb.display({MIME: json.loads(SAVED.read_text())})])))
+    shown = nb.cell(page, 0)
+    shown.get_by_role("button", name="Insert the code with the fix").first.click()
+    shown.get_by_text("Inserted below.").wait_for()
+
+    assert "adapt it before you run it" in nb.sources(page)[1]
+    assert "[ ]:" in nb.cell(page, 1).inner_text()
+
+
+@both
+def test_the_keyboard_alone_is_enough(opened, app):
+    """From the cell to the button by Tab, then Enter; the card has the focus, and Space folds it."""
+    page = opened(app, nb.notebook(RAISES))
+    failed = nb.run(page, 0)
+    diagnose(failed).wait_for()
+    press_until(page, "button", "Diagnose")
+    page.keyboard.press("Enter")
+    card(failed).wait_for()
+    summary = failed.locator(".dtd-card > summary")
+    playwright.expect(summary).to_be_focused()
+    nb.shoot(page, f"{app}-keyboard", summary)
+    page.keyboard.press("Space")
+    playwright.expect(card(failed)).not_to_have_attribute("open", "")
+    page.keyboard.press("Enter")
+    playwright.expect(card(failed)).to_have_attribute("open", "")
+    press_until(page, "button", "training steps")
+    page.keyboard.press("Enter")
+    failed.get_by_text("Answered here").wait_for()
+
+    assert [RAISES] == nb.sources(page)
+    assert 0 == page.locator(".jp-Notebook.jp-mod-editMode").count()
+
+
+def press_until(page, tag, text):
+    """Presses Tab until an element has the focus."""
+    for _ in range(60):
+        page.keyboard.press("Tab")
+        focused = "([tag, text]) => document.activeElement.matches(tag) && document.activeElement.innerText === text"
+        if page.evaluate(focused, [tag, text]):
+            return
+    pytest.fail(f"Tab does not come to {text}")
+
+
+@both
+def test_a_saved_notebook_that_nobody_trusts_shows_its_card_and_its_button(opened, app):
+    """Reopened without a kernel: the card is drawn, the button says what to do, nothing of the notebook runs."""
+    hostile = json.loads(SAVED.read_text())
+    hostile["symptoms"][0]["title"] = '<img src=x onerror="window.broken = 1"><b>bold</b>'
+    html = '<script>window.broken = 1</script><img src=x onerror="window.broken = 1">fall-back'
+    saved = ("train()", [nb.error("RuntimeError", NCCL), nb.display({MIME: hostile, "text/html": html})])
+    page = opened(
+        app,
+        nb.notebook(saved, (RAISES, [nb.error("RuntimeError", NCCL)]), ("1/0", [nb.error("ZeroDivisionError", "x")])),
+    )
+    page.evaluate("() => window.jupyterapp.shell.currentWidget.sessionContext.shutdown()")
+    with_card, with_button, other = (nb.cell(page, i) for i in range(3))
+    diagnose(with_button).wait_for()
+
+    assert "<b>bold</b>" in card(with_card).inner_text()
+    assert "fall-back" not in with_card.inner_text()
+    assert [0, 1, 0] == [diagnose(each).count() for each in (with_card, with_button, other)]
+
+    diagnose(with_button).click()
+    playwright.expect(told(with_button)).to_have_text(
+        "No kernel runs for this notebook: choose one in the menu Kernel, then press again."
+    )
+    nb.shoot(page, f"{app}-saved", with_button)
+
+    assert page.evaluate("() => window.broken") is None
+    assert [False] * 3 == page.evaluate(
+        "() => window.jupyterapp.shell.currentWidget.content.widgets.map(w => w.model.trusted)"
+    )
+
+
+def test_a_saved_failure_is_diagnosed_by_a_fresh_kernel(opened):
+    """The kernel has not seen it; the text of the notebook is enough, and `%dtdebug` goes on from it."""
+    page = opened("lab", nb.notebook(LOAD, ("train()", [nb.error("RuntimeError", NCCL)])))
+    nb.run(page, 0)
+    failed = nb.cell(page, 1)
+    diagnose(failed).click()
+    card(failed).wait_for()
+
+    assert 0 == failed.get_by_role("button", name=f"Insert {LOAD}").count()
+    failed.locator(".dtd-choices button", has_text="training steps").click()
+    card(nb.cell(page, 2)).wait_for()
+    assert "NCCL made a call" in card(nb.cell(page, 2)).inner_text()
+
+
+def test_a_kernel_without_dtdebug_is_offered_the_line_that_installs_it(opened):
+    """The kernel may be another environment than JupyterLab's."""
+    hide = "import sys; sys.path[:] = [p for p in sys.path if 'dtdebug' not in p and not p.endswith('/kernel')]"
+    page = opened("lab", nb.notebook(hide, RAISES))
+    nb.run(page, 0)
+    failed = nb.run(page, 1)
+    diagnose(failed).click()
+    playwright.expect(told(failed)).to_have_text("The kernel has no dtdebug; this line installs it:")
+    nb.shoot(page, "lab-not-installed", failed)
+    failed.get_by_role("button", name=f"Insert {INSTALL} as a cell").click()
+
+    assert [hide, RAISES, INSTALL] == nb.sources(page)
+
+
+def test_a_busy_kernel_answers_when_it_has_time(opened):
+    """And says so meanwhile; a kernel that is restarted instead is told of too."""
+    wait = "import time, pathlib\nwhile not pathlib.Path('go').exists(): time.sleep(.05)"
+    page = opened("lab", nb.notebook(RAISES, wait))
+    failed = nb.run(page, 0)
+    diagnose(failed).wait_for()
+    page.evaluate(
+        """() => {
+            window.jupyterapp.shell.currentWidget.content.activeCellIndex = 1;
+            window.jupyterapp.commands.execute('notebook:run-cell');
+        }"""
+    )
+    page.wait_for_function(
+        "() => window.jupyterapp.shell.currentWidget.sessionContext.session.kernel.status === 'busy'"
+    )
+    diagnose(failed).click()
+    playwright.expect(told(failed)).to_have_text("The kernel computes: the answer comes when that has ended.")
+    page.evaluate("() => window.jupyterapp.shell.currentWidget.sessionContext.restartKernel()")
+    playwright.expect(told(failed)).to_contain_text("press again")
+    page.evaluate("() => window.jupyterapp.shell.currentWidget.sessionContext.session.kernel.info")
+    diagnose(failed).click()
+    card(failed).wait_for()
+
+
+@both
+def test_other_errors_look_as_they_did(opened, app):
+    """Not a pixel more: the output is what JupyterLab makes of it."""
+    page = opened(app, nb.notebook("1/0"))
+    failed = nb.run(page, 0)
+    failed.locator(".jp-OutputArea-output").wait_for()
+
+    assert "ZeroDivisionError: division by zero" in failed.inner_text()
+    assert 0 == failed.locator(".dtd").count()
+    heights = "e => [e.offsetHeight, e.querySelector('.jp-RenderedText').offsetHeight]"
+    ours, theirs = failed.locator(".jp-OutputArea-output").first.evaluate(heights)
+    assert theirs == ours
+
+
+@both
+def test_the_palette_diagnoses_the_last_failed_cell(opened, app):
+    """Also one whose error has no button; where nothing failed it says so."""
+    page = opened(app, nb.notebook("1/0", "pass"))
+    execute = "command => window.jupyterapp.commands.execute(command)"
+    page.evaluate(execute, "dtdebug:diagnose")
+    page.get_by_text("no cell of this notebook shows an error").first.wait_for()
+    failed = nb.run(page, 0)
+    nb.run(page, 1)
+    page.evaluate(execute, "dtdebug:diagnose")
+    card(failed).wait_for()
+    page.evaluate(execute, "dtdebug:insert-load-ext")
+
+    assert ["1/0", LOAD, "pass"] == nb.sources(page)
+    assert "dtdebug: Diagnose the last failed cell" == page.evaluate(
+        "() => window.jupyterapp.commands.label('dtdebug:diagnose')"
+    )
+
+
+def test_what_a_reader_says_stays_in_jupyterlabs_state(servers, opened):
+    """It is in the workspace file and nowhere else."""
+    page = opened("lab", nb.notebook(("train()", [nb.display({MIME: json.loads(SAVED.read_text())})])))
+    nb.cell(page, 0).get_by_role("button", name="This was the cause").first.click()
+    nb.cell(page, 0).get_by_text("Thank you.").wait_for()
+    kept = feedback(servers("lab").home / "workspaces")
+
+    assert json.loads(SAVED.read_text())["advice"][0]["cause"] == kept[-1]["cause"]
+    assert kept[-1]["helped"]
+
+
+def feedback(workspaces):
+    """What is kept; JupyterLab writes it a moment later."""
+    deadline = time.monotonic() + nb.SECONDS
+    while time.monotonic() < deadline:
+        for file in workspaces.glob("*.jupyterlab-workspace"):
+            if '"dtdebug:feedback"' in (text := file.read_text()):
+                return json.loads(text)["data"]["dtdebug:feedback"]
+        time.sleep(0.1)
+    pytest.fail("nothing was kept")
+
+
+def test_switched_off_all_looks_as_without_the_extension(opened):
+    """The setting shows the static HTML, and no button."""
+    data = {MIME: json.loads(SAVED.read_text()), "text/html": "<p>static</p>"}
+    text = nb.notebook(("train()", [nb.display(data)]), (RAISES, [nb.error("RuntimeError", NCCL)]))
+    page = opened("lab", text, enabled=False)
+    nb.cell(page, 0).get_by_text("static").wait_for()
+
+    assert 0 == page.locator(".dtd").count()
+
+
+@pytest.mark.parametrize("name", ["Light", "Dark", "Dark High Contrast"])
+def test_the_card_can_be_read_in_every_theme(opened, name):
+    """All text stands out from what is behind it as WCAG 2 AA asks for."""
+    saved = [nb.error("RuntimeError", NCCL)]
+    data = {MIME: json.loads(SAVED.read_text())}
+    page = opened("lab", nb.notebook(("train()", [nb.display(data)]), (RAISES, saved)))
+    nb.theme(page, f"JupyterLab {name}")
+    diagnose(nb.cell(page, 1)).wait_for()
+    nb.shoot(page, f"lab-theme-{name.lower().replace(' ', '-')}", card(nb.cell(page, 0)))
+
+    assert [] == page.evaluate(CONTRAST)
+
+
+@both
+def test_nothing_is_cut_off_in_a_narrow_window(opened, app):
+    """400 pixels, with a change that is longer than a line."""
+    data = {MIME: json.loads(SAVED.read_text())}
+    page = opened(
+        app, nb.notebook(("train()", [nb.display(data)]), (RAISES, [nb.error("RuntimeError", NCCL)])), width=400
+    )
+    if app == "lab":
+        page.evaluate("() => { const s = window.jupyterapp.shell; s.collapseLeft(); s.collapseRight(); }")
+    shown = nb.cell(page, 0)
+    card(shown).wait_for()
+    nb.shoot(page, f"{app}-narrow", card(shown))
+    wide = """() => [...document.querySelectorAll('.dtd, .dtd *')]
+        .filter(e => e.scrollWidth > e.clientWidth + 1 && e.clientWidth && getComputedStyle(e).overflowX !== 'auto')
+        .map(e => e.className)"""
+
+    assert [] == page.evaluate(wide)
+    diagnose(nb.cell(page, 1)).click()
+    card(nb.cell(page, 1)).wait_for()
+    assert [] == page.evaluate(wide)
+
+
+CONTRAST = """() => {
+    const parse = c => { const n = c.match(/[\\d.]+/g).map(Number); return [n[0], n[1], n[2], n[3] ?? 1]; };
+    const over = (a, b) => [0, 1, 2].map(i => a[i] * a[3] + b[i] * (1 - a[3])).concat(1);
+    const behind = e => {
+        if (!e) return [255, 255, 255, 1];
+        const own = parse(getComputedStyle(e).backgroundColor);
+        return own[3] === 1 ? own : over(own, behind(e.parentElement));
+    };
+    const light = c => c.slice(0, 3).map(v => (v /= 255) <= .03928 ? v / 12.92 : ((v + .055) / 1.055) ** 2.4)
+        .reduce((s, v, i) => s + v * [.2126, .7152, .0722][i], 0);
+    const found = [];
+    for (const e of document.querySelectorAll('.dtd *')) {
+        const text = [...e.childNodes].filter(n => n.nodeType === 3).map(n => n.data.trim()).join('');
+        if (!text || e.tagName === 'STYLE' || !e.checkVisibility()) continue;
+        const back = behind(e), front = over(parse(getComputedStyle(e).color), back);
+        const [a, b] = [light(front), light(back)].sort((x, y) => y - x);
+        if ((a + .05) / (b + .05) < 4.5) found.push([e.className, text.slice(0, 40), (a + .05) / (b + .05)]);
+    }
+    return found;
+}"""
