@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from functools import partial
-from typing import Any
+from typing import Any, get_args
 
 from lsprotocol import types
 
@@ -13,6 +13,7 @@ from dtdebug_lsp.diagnostics import diagnostic
 from dtdebug_lsp.documents import Document, read_text
 from dtdebug_lsp.positions import Positions
 from dtdebug_lsp.suppress import suppression
+from dtdebug_taxonomy.checks import Severity
 from dtdebug_taxonomy.checks.edits import apply
 from dtdebug_taxonomy.checks.examine import examine
 from dtdebug_taxonomy.checks.settings import Settings
@@ -21,6 +22,8 @@ from dtdebug_taxonomy.source.text import Span
 FIX_ALL = "source.fixAll.dtdebug"
 KINDS = [types.CodeActionKind.QuickFix, FIX_ALL]
 EXPLAIN = "dtdebug.explain"
+_GRAVEST = get_args(Severity)
+"""Severities, the gravest first: an editor offers the first action before the others."""
 _ROUNDS = 10
 """Fixes can make room for others; no text needs more rounds."""
 
@@ -37,25 +40,25 @@ def actions(
     """What can be done about the problems in a range."""
     wanted = params.context.only
     found = problems(document, settings)
-    here = touching(found, positions.span(document.text, params.range))
+    here = sorted(
+        touching(found, positions.span(document.text, params.range)), key=lambda p: _GRAVEST.index(p.severity)
+    )
     result: list[types.CodeAction] = []
     if _wants(wanted, types.CodeActionKind.QuickFix):
         edit = partial(workspace_edit, positions=positions, client=client)
+        shown = {problem: [diagnostic(problem, document, positions)] for problem in here}
+        result += [
+            types.CodeAction(
+                p.title, types.CodeActionKind.QuickFix, shown[p], is_preferred=p.safe or None, edit=edit(p.edits)
+            )
+            for p in here
+            if p.edits
+        ]
         for problem in here:
-            shown = diagnostic(problem, document, positions)
-            if problem.edits:
-                result.append(
-                    types.CodeAction(
-                        problem.title,
-                        types.CodeActionKind.QuickFix,
-                        [shown],
-                        is_preferred=problem.safe or None,
-                        edit=edit(problem.edits),
-                    )
-                )
             if (change := suppression(document, problem)) is not None:
                 title = f"dtdebug: ignore {problem.check.id} on this line"
-                result.append(types.CodeAction(title, types.CodeActionKind.QuickFix, [shown], edit=edit([change])))
+                action = types.CodeAction(title, types.CodeActionKind.QuickFix, shown[problem], edit=edit([change]))
+                result.append(action)
         if can_explain:
             result += _explanations(here)
     safe = any(p.safe and p.edits for p in found)

@@ -82,6 +82,8 @@ class CodeServer:
             **{k: v for k, v in os.environ.items() if k not in ("PYTEST_CURRENT_TEST", "VIRTUAL_ENV")},
             "HOME": str(self.home),
             "DTDEBUG_STATE": str(self.home / "state"),
+            "TMPDIR": str(self.home),
+            "XDG_RUNTIME_DIR": str(self.home),  # its sockets, which it leaves behind when it is killed
             "OMP_NUM_THREADS": "1",
         }
 

@@ -11,7 +11,10 @@ from dtdebug_taxonomy.checks.environment import Setting, settings
 from dtdebug_taxonomy.checks.names import INIT
 from dtdebug_taxonomy.source.python import Code
 
-_TCP = re.compile(r"^tcp://[\w.\[\]:-]+:\d+$")
+_TCP = re.compile(r"^tcp://[\w.\[\]:-]+:(?!0+$)\d+$")
+"""Port 0 is any that is free."""
+
+_PLACE = re.compile(r"\{\}")
 
 
 def check(code: Code) -> Iterator[Hit]:
@@ -39,15 +42,23 @@ def check(code: Code) -> Iterator[Hit]:
 def _fixed(code: Code, value: ast.expr) -> bool:
     """Whether a port is written in the program."""
     if isinstance(value, ast.Call) and code.name(value.func) == "str" and value.args:
-        value = value.args[0]
-    return isinstance(code.constant(value), str | int)
+        return isinstance(code.constant(value.args[0]), str | int)
+    return isinstance(code.constant(value), str)  # a number is no value of a variable: another check's matter
 
 
 def _address(code: Code, method: ast.expr) -> str:
     """The address of a rendezvous, what is computed in it left as HOST."""
     if isinstance(method, ast.JoinedStr):
-        return "".join(str(v.value) if isinstance(v, ast.Constant) else "HOST" for v in method.values)
+        return "".join(_part(code, v.value if isinstance(v, ast.FormattedValue) else v) for v in method.values)
+    if isinstance(method, ast.Call) and isinstance(method.func, ast.Attribute) and method.func.attr == "format":
+        text, parts = str(code.constant(method.func.value)), [_part(code, a) for a in method.args]
+        return _PLACE.sub(lambda _: parts.pop(0) if parts else "HOST", text)
     return str(code.constant(method))
+
+
+def _part(code: Code, value: ast.expr) -> str:
+    constant = code.constant(value)
+    return "HOST" if constant is None else str(constant)
 
 
 def _asked(code: Code, setting: Setting) -> bool:
