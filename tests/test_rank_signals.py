@@ -5,7 +5,7 @@ import pytest
 
 from dtdebug_taxonomy.diagnosis import diagnose
 from dtdebug_taxonomy.knowledge import load
-from dtdebug_taxonomy.ranks import Alternative, CallSite, Frame, Group, Operation, RankState, Verdict
+from dtdebug_taxonomy.ranks import Alternative, CallSite, CollectiveRef, Frame, Group, Operation, RankState, Verdict
 from dtdebug_taxonomy.render import to_markdown, to_text
 from dtdebug_taxonomy.signals import measure
 from dtdebug_taxonomy.snapshot import Gpu, Snapshot
@@ -163,6 +163,24 @@ def test_no_finished_collective_means_no_step():
 
     assert "no" == known(ranks)["any_step_completed"]
     assert "any_step_completed" not in known(ranks[:7])
+
+
+def test_the_first_collective_that_does_not_finish_means_no_step():
+    """On gloo a collective that failed counts as completed."""
+    group = Group(name="0", ranks=tuple(range(8)), enqueued=1, completed=1)
+    ranks = job(**{f"r{r}": {"step": None, "groups": (group,)} for r in range(8)})
+    first = verdict("not_arrived", collective=CollectiveRef("barrier", 1))
+
+    assert "no" == known(ranks, first)["any_step_completed"]
+    assert "any_step_completed" not in known(ranks, verdict("not_arrived", collective=CollectiveRef("barrier", 2)))
+
+
+def test_where_an_ended_rank_stood_tells_what_ran():
+    """The others waited while it prepared the data; then the launcher ended it."""
+    ranks = job(**{f"r{r}": {"alive": False, "stack": ()} for r in range(8)})
+    stood = verdict("not_arrived", where=(CallSite(3, "/u/train.py", 9, "tokenize_dataset"),))
+
+    assert "preparing_data" == known(ranks, stood)["activity"]
 
 
 @pytest.mark.parametrize(

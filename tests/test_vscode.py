@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import shutil
 import sys
 import venv
 from collections.abc import Callable, Iterator
@@ -38,7 +37,7 @@ MIME = "application/vnd.dtdebug.diagnosis+json"
 def browser() -> Iterator[Any]:
     """Chromium with one profile for all windows, for VS Code remembers there what it has told."""
     with playwright.sync_playwright() as p:
-        launched = p.chromium.launch(executable_path=shutil.which("chromium"), headless=True, args=vscode.FLAGS)
+        launched = p.chromium.launch(executable_path=vscode.CHROMIUM, headless=True, args=vscode.FLAGS)
         yield launched.new_context(viewport={"width": 1280, "height": 800})
 
 

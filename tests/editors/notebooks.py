@@ -1,4 +1,4 @@
-"""Drives a real JupyterLab or Notebook 7 that has the built front-end extension, in Chromium."""
+"""Drives a real JupyterLab or Notebook 7 in Chromium, with the built front-end extension or without it."""
 
 from __future__ import annotations
 
@@ -9,23 +9,18 @@ import signal
 import subprocess
 import sys
 import time
+from contextlib import suppress
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, Self
 from urllib.request import Request, urlopen
 
+from browsers import CHROMIUM, FLAGS
+
+__all__ = ["CHROMIUM", "FLAGS"]
+
 SECONDS = 60
 LABEXTENSION = Path(__file__).parents[2] / "extension" / "jupyterlab" / "labextension"
-CHROMIUM = shutil.which("chromium")
-FLAGS = [
-    "--no-sandbox",
-    "--disable-gpu",
-    "--disable-quic",
-    "--no-first-run",
-    "--disable-background-networking",
-    "--disable-component-update",
-    "--disable-sync",
-]
 _APPS = {
     "lab": ("jupyterlab", "LabApp", "lab/tree/{}?reset"),
     "notebook": ("notebook", "JupyterNotebookApp", "notebooks/{}?factory=Notebook"),
@@ -95,11 +90,15 @@ def display(data: dict[str, Any]) -> dict[str, Any]:
 class Jupyter:
     """A server in a process group of its own; all that it and its kernels write is below one folder."""
 
-    def __init__(self, app: str, home: Path, **settings: Any) -> None:
+    def __init__(self, app: str, home: Path, *, extension: bool = True, **settings: Any) -> None:
         self.app, self.home, self.work = app, home, home / "work"
         self._module, self._trait, self._path = _APPS[app]
         self.work.mkdir(parents=True)
-        shutil.copytree(LABEXTENSION, home / "data" / "labextensions" / "dtdebug")
+        if extension:
+            shutil.copytree(LABEXTENSION, home / "data" / "labextensions" / "dtdebug")
+        else:  # this environment may have it
+            (home / "config" / "labconfig").mkdir(parents=True)
+            (home / "config" / "labconfig" / "page_config.json").write_text('{"disabledExtensions": {"dtdebug": true}}')
         folder = home / "settings" / "@jupyterlab" / "apputils-extension"
         folder.mkdir(parents=True)
         for name, values in _SETTINGS.items():
@@ -127,11 +126,11 @@ class Jupyter:
     def __exit__(self, *_: object) -> None:
         assert self._server is not None
         os.killpg(self._server.pid, signal.SIGTERM)  # the server ends its kernels
-        try:
+        with suppress(subprocess.TimeoutExpired):
             self._server.wait(timeout=20)
-        except subprocess.TimeoutExpired:
+        with suppress(ProcessLookupError):  # language servers may outlive it
             os.killpg(self._server.pid, signal.SIGKILL)
-            self._server.wait(timeout=20)
+        self._server.wait(timeout=20)
 
     def open(self, page: Any, name: str, text: str, *, kernel: bool = True) -> Any:
         """Writes a notebook and waits until it is shown and its kernel is ready."""

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 import re
-import shutil
 import subprocess
 import sys
 import time
@@ -14,11 +13,14 @@ from typing import TYPE_CHECKING, Any, Self
 from urllib.parse import quote
 
 import psutil
+from browsers import CHROMIUM, FLAGS
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
     from playwright.sync_api import BrowserContext, Frame, Locator, Page
+
+__all__ = ["CHROMIUM", "FLAGS"]
 
 ROOT = Path(__file__).parents[2]
 INSTALLED = ROOT / "build" / "code-server"
@@ -35,15 +37,6 @@ SETTINGS = {
     "security.workspace.trust.startupPrompt": "never",
     "terminal.integrated.gpuAcceleration": "off",
 }
-FLAGS = [
-    "--no-sandbox",
-    "--disable-gpu",
-    "--disable-quic",
-    "--no-first-run",
-    "--disable-background-networking",
-    "--disable-component-update",
-    "--disable-sync",
-]
 
 
 def packaged() -> Path | None:
@@ -55,7 +48,7 @@ def lacks() -> str | None:
     """What must be made before VS Code can be driven."""
     if not ENTRY.exists():
         return "code-server is not installed: make code-server"
-    return "chromium is not installed" if shutil.which("chromium") is None else None
+    return "chromium is not installed" if CHROMIUM is None else None
 
 
 class CodeServer:

@@ -245,7 +245,7 @@ class _Talk:
             return
         try:
             while (name := clean(self._ask("\nMarkdown report to file (empty: none): ")).strip()) not in ("", "q"):
-                if Path(name).suffix not in (".md", ".txt"):  # an answer typed once too often, or a log piped in, is no file
+                if Path(name).suffix not in (".md", ".txt"):  # an answer too many, or a log piped in, is no file
                     self._say("Name a file such as report.md, or press Enter.", "red")
                 elif self._write(Path(name), "x"):
                     return
