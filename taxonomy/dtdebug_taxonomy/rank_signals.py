@@ -120,6 +120,7 @@ _DOING = (
 _CALLED = (
     (r"(?:\w{0,30}_)?(?:evaluate|evaluation|validate|validation|eval|predict)(?:_\w{0,30})?", "evaluating"),
     (r"(?:\w{0,30}_)?save(?:_\w{0,30})?", "saving_checkpoint"),
+    (r"(?:\w{0,30}_)?(?:tokeni[sz]e|preprocess|download|(?:prepare|build)_(?:data|index))\w{0,30}", "preparing_data"),
     (r"(?:\w{0,30}_)?(?:load_checkpoint|resume|restore)(?:_\w{0,30})?", "loading_checkpoint"),
     (r"(?:\w{0,30}_)?(?:train|fit)(?:_(?:step|epoch|one_epoch|loop|model|batch))?", "training"),
 )
@@ -137,6 +138,10 @@ def activity(s: Snapshot) -> Answer:
             value, number = Counter(told.values()).most_common(1)[0]
             if number * 2 > len(told):
                 return value, f"by the stack of {spell([r for r, what in told.items() if what == value], _FEW)}"
+    culprits = [site for site in v.where if site.rank in v.culprits] if v is not None else []
+    for site in culprits:  # where it stood while the others waited, should it have ended since
+        if what := _doing([Frame(site.file, site.line, site.function)]):
+            return what, f"rank {site.rank} was in {site.function}"
     return None
 
 
@@ -165,7 +170,15 @@ def any_step_completed(s: Snapshot) -> Answer:
     finished = [g.completed for g in groups]
     if finished and _complete(s.ranks) and all(number == 0 for number in finished):
         return "no", "no collective has finished on any rank"
+    if groups and _first_stands(s) and all((g.enqueued or 0) <= 1 for g in groups):
+        return "no", "the first collective of all ranks does not finish"
     return None
+
+
+def _first_stands(s: Snapshot) -> bool:
+    """The verdict is on the first collective of a group: one that failed counts as completed there."""
+    v = s.verdict
+    return v is not None and v.collective is not None and v.collective.seq == 1 and bool(v.waiting)
 
 
 def nodes(s: Snapshot) -> Answer:

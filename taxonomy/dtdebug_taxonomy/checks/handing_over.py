@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import re
+from bisect import bisect_right
 
 from dtdebug_taxonomy.checks import Edit, Fix
 from dtdebug_taxonomy.checks.mending import indent_of, named
@@ -46,9 +47,10 @@ def read_by_others(code: Code, read: ast.Call, write: ast.Call, guard: Guard) ->
 def meets(code: Code, first: ast.AST, later: ast.AST) -> bool:
     """Whether the ranks may wait for each other between two places of one function."""
     low, high, function = code.order[first], code.order[later], code.function(first)
-    for call in code.nodes(ast.Call):
-        if low < code.order[call] < high and code.function(call) is function and _may_meet(code, call):
-            return True
+    calls = code.nodes(ast.Call)
+    start, end = (bisect_right(calls, o, key=code.order.__getitem__) for o in (low, high - 1))
+    if any(code.function(call) is function and _may_meet(code, call) for call in calls[start:end]):
+        return True
     for up in (*code.ancestors(first), *code.ancestors(later)):
         if isinstance(up, ast.With | ast.AsyncWith) and any(
             _FIRST.search(code.source_of(i.context_expr)) for i in up.items

@@ -14,9 +14,13 @@ from dtdebug_taxonomy.source.rank_tests import RankTest, RankTests
 from dtdebug_taxonomy.source.ranks import several
 
 _ONLY_MAIN = re.compile(
-    r"(rank_?(zero|0)_?only|only_rank_?(zero|0)|(only_)?on_(local_)?main_process|main_process_only|master_only|"
+    r"(rank_?(zero|0)_?only|only_rank_?(zero|0)|(only_)?on_(local_)?main_process|(main|master)_process(_only)?|master_only|"
     r"only_(main|master)(_process)?|one_rank|zero_rank_only|rank_zero_experiment)"
 )
+
+
+_MOST = 16
+"""So many different early leaves of one block are kept: each counts for all that comes after it."""
 
 
 class Guard(NamedTuple):
@@ -78,7 +82,7 @@ class Guards:
         block = self.code.block(statement)
         if id(block) not in self._leaving:
             found = {guard.test: guard for earlier in reversed(block) for guard in self._leaves(earlier)}
-            self._leaving[id(block)] = sorted(found.values(), key=lambda g: self.code.order[g.node])
+            self._leaving[id(block)] = sorted(found.values(), key=lambda g: self.code.order[g.node])[:_MOST]
         here = self.code.order[statement]
         for guard in self._leaving[id(block)]:
             if self.code.order[guard.node] >= here:

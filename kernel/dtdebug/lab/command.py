@@ -1,0 +1,218 @@
+"""The sub-command `dtdebug lab`: learn by breaking."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from dtdebug.lab.progress import Begun, Progress
+    from dtdebug.lab.verify import Held
+    from dtdebug_taxonomy.labs import Lab
+
+
+def add(commands: Any) -> None:
+    """Adds it to the parser of the command line."""
+    lab = commands.add_parser(
+        "lab",
+        help="learn by breaking: runs that really fail, to be diagnosed and mended",
+        description="Small distributed trainings with one fault each. `start` copies one to a folder of yours and "
+        "runs it; you mend the file; `check` runs your file.",
+        epilog="Exit status: 0 it works, 1 it does not, 2 usage, or this machine can't run it.",
+    )
+    verbs = lab.add_subparsers(required=True, metavar="VERB")
+
+    listing = verbs.add_parser("list", help="the labs, and which of them you have solved")
+    listing.add_argument("--format", choices=("text", "json"), default="text")
+    listing.set_defaults(run=_list)
+
+    start = verbs.add_parser("start", help="copy a lab to a folder and watch it fail")
+    start.add_argument("lab", metavar="ID")
+    start.add_argument("folder", nargs="?", type=Path, metavar="DIR", help="default: a new folder named after the lab")
+    start.set_defaults(run=_start)
+
+    hint = verbs.add_parser("hint", help="the next hint: from vague to exact, at last the fix")
+    hint.add_argument("lab", nargs="?", metavar="ID", help="default: the lab that was started last")
+    hint.set_defaults(run=_hint)
+
+    check = verbs.add_parser("check", help="run your file: is the fault gone?")
+    check.add_argument("lab", nargs="?", metavar="ID", help="default: the lab that was started last")
+    check.set_defaults(run=_check)
+
+    verify = verbs.add_parser("verify", help="does a lab fail, get its diagnosis, and work after its fix, here?")
+    verify.add_argument("labs", nargs="*", metavar="ID", help="default: all that this machine can run")
+    verify.add_argument("--format", choices=("text", "json"), default="text")
+    verify.set_defaults(run=_verify)
+
+
+def _list(options: argparse.Namespace) -> int:
+    from dtdebug.lab.progress import Progress
+    from dtdebug_taxonomy.labs import load_labs
+
+    labs = load_labs().values()
+    if options.format == "json":
+        import msgspec
+
+        shown = ("id", "title", "symptom", "cause", "stage", "runs", "recorded", "framework", "ranks", "limit_s")
+        print(msgspec.json.encode({"labs": [{name: getattr(lab, name) for name in shown} for lab in labs]}).decode())
+        return 0
+    from dtdebug_taxonomy.knowledge import sort_key
+
+    begun = Progress.load().labs
+    for lab in sorted(labs, key=lambda lab: (sort_key(lab.symptom), lab.id)):
+        mark = "solved" if lab.id in begun and begun[lab.id].solved else "begun" if lab.id in begun else ""
+        print(f"{lab.symptom:<7} {lab.id:<33} {lab.difficulty:<7} {lab.runs:<4} {mark:<7} {lab.title}".rstrip())
+    return 0
+
+
+def _start(options: argparse.Namespace) -> int:
+    from dtdebug.cli import UsageError
+    from dtdebug.lab.execute import execute
+    from dtdebug.lab.progress import Progress
+    from dtdebug.lab.verify import lay_out
+    from dtdebug_taxonomy.labs import BEFORE
+
+    lab = _named(options.lab)
+    folder = options.folder or Path(f"dtdebug-lab-{lab.id}")
+    try:
+        script = lay_out(lab, BEFORE, folder.absolute())
+    except FileExistsError as error:
+        raise UsageError(
+            f"lab start: {error.filename}: exists already and stays as it is; `dtdebug lab check` runs it, "
+            "or name another folder"
+        ) from None
+    except OSError as error:
+        raise UsageError(f"lab start: {folder}: can't be written: {error.strerror}") from None
+    progress = Progress.load()
+    progress.begin(lab.id, folder)
+    progress.save()
+    print(f"{lab.title}: {script} ({lab.ranks} ranks)\n$ {_command(lab, script)}", flush=True)
+    ran = execute(lab, script, show=True)
+    if ran.works(lab):
+        print("It works here, although it should fail.")
+        return 2
+    print(_account(lab, ran.status))
+    if lab.says:
+        from dtdebug.lab.verify import told
+        from dtdebug_taxonomy import render
+
+        print(f"What its user says: {lab.says}\n{render.to_text(told(lab, ran))}")
+    print(f"Now mend {script}, then `dtdebug lab check`; `dtdebug lab hint` gives a hint.")
+    return 0
+
+
+def _account(lab: Lab, status: int | None) -> str:
+    from dtdebug.ranks.launch import STOPPED
+
+    if status is None:
+        return f"It was ended after {lab.limit_s:g} s."
+    if status == STOPPED:
+        return "It stood still and was ended."
+    if status == 0:
+        return f"It ended without an error, but did not print {lab.works!r}."
+    return f"It failed (exit status {status})."
+
+
+def _hint(options: argparse.Namespace) -> int:
+    from dtdebug_taxonomy.labs import lab_diff
+
+    lab, begun, progress = _begun(options.lab, "hint")
+    begun.hints += 1
+    if begun.hints <= len(lab.hints):
+        print(f"hint {begun.hints} of {len(lab.hints)}: {lab.hints[begun.hints - 1]}")
+    else:
+        print(f"The fix:\n{lab_diff(lab.id, lab.script)}", end="")
+    progress.save()
+    return 0
+
+
+def _check(options: argparse.Namespace) -> int:
+    from dtdebug.cli import FOUND, NOTHING, UsageError
+    from dtdebug.lab.execute import execute
+
+    lab, begun, progress = _begun(options.lab, "check")
+    script = Path(begun.folder) / lab.script
+    if not script.is_file():
+        raise UsageError(f"lab check: {script}: is not there; `dtdebug lab start {lab.id} DIR` copies it anew")
+    print(f"$ {_command(lab, script)}", flush=True)
+    ran = execute(lab, script, show=True)
+    begun.tries += 1
+    if ran.works(lab):
+        begun.solved = True
+        print(f"Solved: {lab.title}.\n{lab.why}")
+    else:
+        print(f"Not yet. {_account(lab, ran.status)} `dtdebug lab hint` gives a hint.")
+    progress.save()
+    return NOTHING if ran.works(lab) else FOUND
+
+
+def _verify(options: argparse.Namespace) -> int:
+    from dtdebug.lab.needs import lacks
+    from dtdebug.lab.verify import verify
+    from dtdebug_taxonomy.labs import load_lab, load_labs
+
+    labs = [load_lab(name) for name in options.labs] or list(load_labs().values())
+    status = 0
+    halves: list[tuple[str, Held]] = []
+    for lab in labs:
+        if missing := lacks(lab):
+            print(f"dtdebug: lab {lab.id}: {missing}", file=sys.stderr)
+            status = max(status, 2 if options.labs else 0)
+            continue
+        for half in verify(lab):
+            halves.append((lab.id, half))
+            if options.format == "text":
+                _show(lab.id, half)
+    if options.format == "json":
+        import msgspec
+
+        rows = [{"id": name, **msgspec.structs.asdict(half)} for name, half in halves]
+        print(msgspec.json.encode({"runs": rows}).decode())
+    return max(status, int(not all(half.ok for _, half in halves)))
+
+
+def _show(name: str, half: Held) -> None:
+    """One line; and the end of the output where a lab does not keep its word."""
+    from dtdebug.clean import clean
+
+    print(f"{'ok ' if half.ok else 'BAD'} {name} {half.file} {half.seconds:5.1f} s: {half.text}", flush=True)
+    if not half.ok:
+        print("\n".join(f"    | {line}" for line in clean(half.output).splitlines()[-12:]), flush=True)
+
+
+def _named(name: str) -> Lab:
+    """A lab that this machine can run."""
+    from dtdebug.cli import UsageError
+    from dtdebug.lab.needs import lacks
+    from dtdebug_taxonomy.labs import load_lab
+
+    lab = load_lab(name)
+    if missing := lacks(lab):
+        raise UsageError(f"lab {lab.id}: {missing}")
+    return lab
+
+
+def _begun(name: str | None, verb: str) -> tuple[Lab, Begun, Progress]:
+    """A lab that was started, the last one where none is named."""
+    from dtdebug.cli import UsageError
+    from dtdebug.lab.progress import Progress
+
+    progress = Progress.load()
+    name = name or progress.current
+    if not name:
+        raise UsageError(f"lab {verb}: no lab was started; `dtdebug lab start ID` does")
+    lab = _named(name)
+    if name not in progress.labs:
+        raise UsageError(f"lab {verb}: {name} was not started; `dtdebug lab start {name}` does")
+    return lab, progress.labs[name], progress
+
+
+def _command(lab: Lab, script: Path) -> str:
+    """The command as a user would type it."""
+    import shlex
+
+    from dtdebug.lab.execute import command
+
+    return shlex.join(command(lab, script, "python")).replace("python -m torch.distributed.run", "torchrun")

@@ -1,0 +1,121 @@
+"""Does a lab keep its word: `before.py` fails and is diagnosed as told, `after.py` works and nothing is said."""
+
+from __future__ import annotations
+
+import shutil
+import tempfile
+from pathlib import Path
+
+import msgspec
+
+from dtdebug.lab.execute import Ran, execute
+from dtdebug_taxonomy.diagnosis import Diagnosis, diagnose
+from dtdebug_taxonomy.knowledge import load
+from dtdebug_taxonomy.labs import AFTER, BEFORE, FILE, Lab
+
+_AMONG = 2
+"""The cause must be among so many pieces of advice."""
+_SHOWN = 2_000
+
+
+class Held(msgspec.Struct, frozen=True, kw_only=True):
+    """One half of a lab: whether it did what it should."""
+
+    file: str
+    ok: bool
+    seconds: float
+    text: str
+    """What was seen, in one line."""
+    output: str = ""
+    """The end of what was printed, where it did not."""
+
+
+def verify(lab: Lab) -> tuple[Held, Held]:
+    """Runs both scripts, each in a folder of its own."""
+    return _before(lab, _run(lab, BEFORE)), _after(lab, _run(lab, AFTER))
+
+
+def lay_out(lab: Lab, script: str, folder: Path) -> Path:
+    """Copies a lab's script and the files beside it into a folder; the script's new place.
+
+    Raises:
+        FileExistsError: something has one of these names there: it is left as it is.
+        OSError: they can't be written.
+
+    """
+    names = {script: lab.script} | {
+        f.name: f.name for f in lab.folder.iterdir() if f.is_file() and f.name not in (BEFORE, AFTER, FILE)
+    }
+    for name in names.values():
+        if (folder / name).exists():
+            raise FileExistsError(17, "exists already", str(folder / name))
+    folder.mkdir(parents=True, exist_ok=True)
+    for source, name in names.items():
+        shutil.copyfile(lab.folder / source, folder / name)
+    return folder / lab.script
+
+
+def told(lab: Lab, ran: Ran) -> Diagnosis:
+    """The diagnosis of a run, with what a user would say where the output alone does not show it."""
+    if ran.found is not None and ran.found.diagnosis is not None and not lab.says:
+        return ran.found.diagnosis
+    return diagnose(load(), ran.snapshot(lab))
+
+
+def _run(lab: Lab, script: str) -> Ran:
+    with tempfile.TemporaryDirectory(prefix="dtdebug-lab-") as folder:
+        return execute(lab, lay_out(lab, script, Path(folder)))
+
+
+def _before(lab: Lab, ran: Ran) -> Held:
+    if ran.works(lab):
+        return _held(BEFORE, ran, "works, although it should fail")
+    if ran.status is None:
+        return _held(BEFORE, ran, f"did not end within {lab.limit_s:g} s")
+    diagnosis = told(lab, ran)
+    first = diagnosis.symptoms[0]
+    causes = [f"{a.cause} ({a.symptom})" for a in diagnosis.advice[:_AMONG]]
+    wrong = []
+    if lab.says and ran.status and load().symptoms[lab.symptom].kind == "abnormal-behaviour":
+        wrong.append(f"ended with {ran.status}: it should end without an error, and only its user see what is wrong")
+    if not diagnosis.recognised and not lab.says:
+        wrong.append("nothing is said of it: it is not taken for a fault of distributed training")
+    if diagnosis.verdict in ("unknown", "echo"):
+        wrong.append(f"the diagnosis is {diagnosis.verdict}")
+    if first.code != lab.symptom:
+        wrong.append(f"symptom {first.code} ({first.probability:.2f}), expected {lab.symptom}")
+    if f"{lab.cause} ({lab.symptom})" not in causes:
+        wrong.append(f"causes {', '.join(causes) or 'none'}; expected {lab.cause}")
+    if lab.culprit is not None and diagnosis.culprits != (lab.culprit,):
+        wrong.append(f"culprits {diagnosis.culprits}, expected {lab.culprit}")
+    return _held(BEFORE, ran, "; ".join(wrong)) if wrong else _good(BEFORE, ran, _diagnosed(lab, diagnosis))
+
+
+def _diagnosed(lab: Lab, diagnosis: Diagnosis) -> str:
+    place = next(n for n, a in enumerate(diagnosis.advice, 1) if a.cause == lab.cause)
+    culprit = f", rank {lab.culprit}" if lab.culprit is not None else ""
+    return f"fails; {lab.symptom} ({diagnosis.symptoms[0].probability:.0%}), {lab.cause} as advice {place}{culprit}"
+
+
+def _after(lab: Lab, ran: Ran) -> Held:
+    if ran.status is None:
+        return _held(AFTER, ran, f"did not end within {lab.limit_s:g} s")
+    if ran.status:
+        return _held(AFTER, ran, f"ended with {ran.status}")
+    if lab.works not in ran.output:
+        return _held(AFTER, ran, f"did not print {lab.works!r}")
+    verdict = ran.found.verdict if ran.found is not None else None
+    if ran.said or (verdict is not None and verdict.kind != "none"):  # "none": it looked once and kept silent
+        return _held(AFTER, ran, f"works, but dtdebug says: {ran.said or (verdict and verdict.summary)}")
+    said = diagnose(load(), ran.snapshot(msgspec.structs.replace(lab, says="")))
+    if said.recognised:
+        return _held(AFTER, ran, f"works, but its output is taken for {said.symptoms[0].code}")
+    return _good(AFTER, ran, "works, nothing is said")
+
+
+def _good(file: str, ran: Ran, text: str) -> Held:
+    return Held(file=file, ok=True, seconds=round(ran.seconds, 1), text=text)
+
+
+def _held(file: str, ran: Ran, text: str) -> Held:
+    return Held(file=file, ok=False, seconds=round(ran.seconds, 1), text=text, output=ran.output[-_SHOWN:])

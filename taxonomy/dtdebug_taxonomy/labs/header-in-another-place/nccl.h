@@ -1,0 +1,2 @@
+/* Stands for the header of the library. */
+#define NCCL_MAJOR 2

@@ -1,0 +1,14 @@
+"""Rank 0 tells the others its sparse matrix."""
+
+import torch
+import torch.distributed as dist
+
+dist.init_process_group("gloo")
+edges = torch.eye(3).to_sparse() if dist.get_rank() == 0 else torch.zeros(3, 3).to_sparse()
+dense = edges.to_dense()
+dist.broadcast(dense, src=0)
+edges = dense.to_sparse()
+dist.barrier()
+if dist.get_rank() == 0:
+    print(f"all ranks have {edges.values().numel()} edges", flush=True)
+dist.destroy_process_group()

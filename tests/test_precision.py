@@ -1,0 +1,63 @@
+"""On torch's own distributed code the checks report just what was judged by hand; other packages are measured apart."""
+
+import importlib.util
+import json
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+
+import pytest
+from measure import BASELINE, Package, Place, labels, packages, report, warnings
+
+JUDGED = "2.13.0"
+
+
+def _torch():
+    try:
+        found = version("torch").partition("+")[0]
+    except PackageNotFoundError:
+        return None
+    spec = importlib.util.find_spec("torch")
+    return Path(spec.origin).parent if found == JUDGED and spec and spec.origin else None
+
+
+@pytest.mark.skipif(_torch() is None, reason=f"needs torch {JUDGED}, which was judged")
+def test_torch_itself_gets_just_the_warnings_that_were_judged():
+    root = _torch()
+    package = Package("torch", JUDGED, root)
+
+    assert {p for p in labels() if p.package == "torch"} == warnings(package, root / "distributed")
+
+
+def test_each_line_of_the_baseline_has_a_label_and_a_reason():
+    rows = [json.loads(line) for line in BASELINE.read_text(encoding="utf-8").splitlines()]
+
+    assert {"right", "wrong", "debatable"} >= {row["label"] for row in rows}
+    assert all(row["why"] for row in rows)
+    assert len(rows) == len({Place(*(row[f] for f in Place._fields)) for row in rows})
+
+
+def test_no_check_is_a_warning_below_95_percent():
+    """Beside the debatable ones, which are neither right nor wrong."""
+    by_check = {}
+    for place, label in labels().items():
+        by_check.setdefault(place.id, []).append(label)
+
+    shares = {i: ls.count("right") / max(ls.count("right") + ls.count("wrong"), 1) for i, ls in by_check.items()}
+    assert {} == {i: s for i, s in shares.items() if s < 0.95 and "wrong" in by_check[i]}
+
+
+def test_a_release_is_known_by_its_metadata(tmp_path):
+    wheel, source = tmp_path / "wheel" / "a-1.dist-info", tmp_path / "source" / "b_c-2"
+    for folder, file, name in ((wheel, "METADATA", "A"), (source, "PKG-INFO", "b_c")):
+        folder.mkdir(parents=True)
+        (folder / file).write_text(f"Name: {name}\nVersion: 3\n")
+
+    assert [Package("b-c", "3", source), Package("a", "3", wheel.parent)] == list(packages(tmp_path))
+
+
+def test_drift_from_the_baseline_is_named():
+    new, gone = Place("p", "1", "a.py", 3, "DT101"), Place("p", "1", "b.py", 4, "DT102")
+
+    lines = list(report({new}, {gone: "right"}))
+
+    assert ["no label: p 1 a.py 3 DT101", "no hit: p 1 b.py 4 DT102 (right)"] == lines[-2:]
