@@ -374,6 +374,10 @@ async def test_names_that_are_easily_misspelt_are_completed(editor):
     assert "NCCL_DEBUG" in await labels("d.sh", "shellscript", "export NCCL_DE")
     assert "zero_optimization" in await labels("ds_config.json", "json", '{\n  "train_batch_size": 8,\n  "zero')
     assert "stage" in await labels("ds_zero3.json", "json", '{"zero_optimization": {"st')
+    accelerate = "distributed_type: FSDP\nfsdp_config:\n"
+    assert "fsdp_offload_params" in await labels("a.yaml", "yaml", f"{accelerate}  fsdp_off")
+    assert "mixed_precision" in await labels("b.yaml", "yaml", f"{accelerate}mixed")
+    assert [] == await labels("c.yaml", "yaml", "name: x\nmixed")
     assert [] == await labels("package.json", "json", '{"name": "x", "zero')
 
 

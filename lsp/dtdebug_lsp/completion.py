@@ -1,4 +1,4 @@
-"""Names that are easily misspelt: environment variables and keys of the DeepSpeed configuration."""
+"""Names that are easily misspelt: environment variables, keys of DeepSpeed's and of Accelerate's configuration."""
 
 from __future__ import annotations
 
@@ -22,6 +22,10 @@ _YAML = re.compile(r"^\s*(?:-\s+(?:name:\s*)?)?[\"']?(?P<word>[A-Z][A-Z0-9_]*)$"
 _KEY = re.compile(r'"(?P<word>\w*)$')
 _DEEPSPEED = re.compile(r"(^|[^a-z])(ds|deepspeed|zero)([^a-z]|\d|$)")
 """File names that say that a JSON text is a DeepSpeed configuration."""
+_ACCELERATE = re.compile(r"^(compute_environment|distributed_type)\s*:", re.MULTILINE)
+"""Keys by which a YAML text shows that it is a configuration of Accelerate."""
+_ACCELERATE_KEY = re.compile(r"^(?P<indent>\s*)(?P<word>[a-z_0-9]*)$")
+_SECTION = re.compile(r"^(?P<key>\w+)\s*:\s*$", re.MULTILINE)
 _TOKEN = re.compile(r'"(?:[^"\\\n]|\\.)*"|[{}\[\],:]|//[^\n]*')
 _MANY = 100_000
 """Characters before the place that are read to tell where in a JSON text it is."""
@@ -43,6 +47,8 @@ def completions(document: Document, positions: Positions, position: types.Positi
         elif document.language == "yaml" or path.endswith((".yaml", ".yml")):
             pattern = _YAML
         found, names = pattern.search(line), variables()
+        if pattern is _YAML and found is None and _ACCELERATE.search(text):
+            found, names = _ACCELERATE_KEY.search(line), _accelerate_keys(text[:offset], line)
     if found is None:
         return []
     where = positions.range(text, Span(offset - len(found["word"]), offset))
@@ -79,6 +85,18 @@ def _keys(before: str, *, sure: bool) -> dict[str, str]:
     prefix = f"{path}." if path else ""
     return {
         key.removeprefix(prefix): f"{row.type}, default {row.default!r}" if row.default is not None else row.type
+        for key, row in known.items()
+        if key.startswith(prefix) and "." not in key.removeprefix(prefix)
+    }
+
+
+def _accelerate_keys(before: str, line: str) -> dict[str, str]:
+    """The keys that can stand on a line: of the section above it where it is indented, else of the file."""
+    sections = [m["key"] for m in _SECTION.finditer(before)] if line[:1].isspace() else []
+    prefix = f"{sections[-1]}." if sections else ""
+    known = facts.accelerate_config().keys
+    return {
+        key.removeprefix(prefix): row.type
         for key, row in known.items()
         if key.startswith(prefix) and "." not in key.removeprefix(prefix)
     }
