@@ -279,3 +279,13 @@ def test_a_reader_that_leaves_early_is_no_failure(tmp_path):
 
     assert 1 == ended.stdout.count(b"\n")
     assert b"Traceback" not in ended.stderr
+
+
+def test_heuristics_are_silent_in_tests_and_in_packages(capsys):
+    hint = "from torch import nn\n\n\ndef wrap(model):\n    return nn.DataParallel(model)\n"
+    for name, text in {"train.py": hint, "test_train.py": hint, "inside.py": "from . import x\n" + hint}.items():
+        Path(name).write_text(text)
+
+    _, out, _ = checked(capsys, ".", "--select", "DT311")
+
+    assert ["train.py:5:12: hint DT311"] == [line.split(" ", 3)[0] + " hint DT311" for line in out.splitlines()]

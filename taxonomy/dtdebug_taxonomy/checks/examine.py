@@ -62,9 +62,7 @@ def examine(
     for check in applicable(source, settings):
         if cancelled():
             break
-        if check.programs_only and isinstance(source, Code) and source.role != "program":
-            continue
-        if check.severity == "hint" and isinstance(source, Code) and source.role == "test":
+        if isinstance(source, Code) and not _concerns(check, source):
             continue
         severity = settings.severity.get(check.id, check.severity)
         try:
@@ -77,6 +75,13 @@ def examine(
         ignored = _ignored(source)
         found = [f for f in found if not ignored(f)]
     return sorted(set(found), key=lambda f: (f.span, f.check.id))
+
+
+def _concerns(check: Check, code: Code) -> bool:
+    """Heuristics are for programs and the modules of a project, not for tests and packages that others import."""
+    if check.programs_only:
+        return code.role == "program"
+    return check.severity != "hint" or code.role == "program" or not (code.role == "test" or code.in_package)
 
 
 def _ignored(source: Source) -> Callable[[Found], bool]:

@@ -33,6 +33,7 @@ _TESTS = re.compile(r"(^|/)(tests?|testing)/|(^|/)(test_[^/]*|[^/]*_test|conftes
 _KEEPS = frozenset({"to", "cuda", "cpu", "train", "eval", "half", "float", "bfloat16", "double", "requires_grad_"})
 """Methods of a module that return the module itself."""
 
+_INSTALLED = re.compile(r"(^|/)(site|dist)-packages/")
 _TRAINING = (
     *("torch.nn.parallel.", "torch.utils.data.", "torch.optim.", "torch.distributed.", "deepspeed.initialize"),
     *("horovod.", "accelerate.Accelerator", "pytorch_lightning.Trainer", "argparse.ArgumentParser"),
@@ -380,6 +381,11 @@ class Code(Source):
         if self.notebook:
             return "program"
         return "program" if any(_runs(s) or self._trains(s) for s in self.tree.body) else "library"
+
+    @cached_property
+    def in_package(self) -> bool:
+        """Whether the file is part of a package that others import: installed, or with relative imports."""
+        return bool(_INSTALLED.search(self.path)) or any(name.startswith(".") for name in self.imports.values())
 
     def _trains(self, statement: ast.stmt) -> bool:
         """A statement of a module that makes what only training needs; a library does that in functions."""
