@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
+from math import inf
 from typing import NamedTuple
 
 from dtdebug_taxonomy.checks import horovod
@@ -98,7 +99,7 @@ def is_sure(code: Code, call: ast.Call) -> bool:
                 return False
         elif isinstance(up, ast.ExceptHandler | ast.BoolOp | ast.While | ast.Lambda | ast.Match):
             return False
-        if isinstance(inner, ast.stmt) and any(_may_leave(code, s) for s in _before(code, inner)):
+        if isinstance(inner, ast.stmt) and _first_leave(code, inner) < code.order[inner]:
             return False
         if isinstance(up, FUNCTIONS):
             return True
@@ -110,11 +111,13 @@ def _list(body: list[ast.stmt] | ast.expr) -> list[ast.AST]:
     return list(body) if isinstance(body, list) else [body]
 
 
-def _before(code: Code, statement: ast.stmt) -> Iterator[ast.stmt]:
-    for earlier in code.block(statement):
-        if earlier is statement:
-            return
-        yield earlier
+def _first_leave(code: Code, statement: ast.stmt) -> float:
+    """The place of the first statement in the block of a statement by which the block may be left."""
+    known: dict[int, float] = code.__dict__.setdefault("_first_leaves", {})
+    block = code.block(statement)
+    if id(block) not in known:
+        known[id(block)] = next((code.order[s] for s in block if _may_leave(code, s)), inf)
+    return known[id(block)]
 
 
 def _may_leave(code: Code, statement: ast.stmt) -> bool:

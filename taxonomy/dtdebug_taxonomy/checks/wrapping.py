@@ -97,7 +97,9 @@ def _of_name(code: Code, node: ast.expr, names: set[str], depth: int) -> Wrap | 
     for later in bindings[last + 1 :]:
         if surely_before(code, bindings[last].node, later.node) is not None:
             return None
-    always = wrap.always and (all(wraps) or not _conditional(code, bindings[last].node, node))
+    name = dotted(node)
+    elsewhere = "." in name and len(bindings) < len(code.bindings.get((home(code, node, name), name), ()))
+    always = wrap.always and ((all(wraps) and not elsewhere) or not _conditional(code, bindings[last].node, node))
     return Wrap(wrap.call, always)
 
 
@@ -193,7 +195,7 @@ def asked(code: Code, node: ast.AST, wrap: Wrap) -> bool:
             if not wrap.always and not rank and (_DISTRIBUTED.search(text) or _same_test(code, wrap, text)):
                 return True
         if isinstance(up, SCOPES):
-            return _left_before(code, node, wrap)
+            return _left_before(code, node, wrap) or (not wrap.always and _ruled_out(code, node, wrap))
         inner = up
     return False
 
@@ -213,6 +215,37 @@ def _left_before(code: Code, node: ast.AST, wrap: Wrap) -> bool:
         while not isinstance(statement, ast.stmt | ast.Module):
             statement = code.parent[statement]
     return False
+
+
+def _ruled_out(code: Code, node: ast.AST, wrap: Wrap) -> bool:
+    """Whether an earlier error ends the runs in which the conditions of the wrap and of the use both hold.
+
+    `if args.ddp: if args.encoders > 1: raise ...`, then `if args.ddp: model = DDP(model)` and a use under
+    `if args.encoders > 1:`.
+    """
+    wrapped, used = _conditions(code, wrap.call), _conditions(code, node)
+    if not wrapped or not used:
+        return False
+    for error in code.nodes(ast.Raise):
+        if code.function(error) is code.function(wrap.call) and code.order[error] < code.order[wrap.call]:
+            asked_there = _conditions(code, error)
+            if asked_there & wrapped and asked_there & used and asked_there <= wrapped | used:
+                return True
+    return False
+
+
+def _conditions(code: Code, node: ast.AST) -> set[str]:
+    """What holds where a node is, as it is written, by the `if`s around it in its function."""
+    found: set[str] = set()
+    inner = node
+    for up in code.ancestors(node):
+        if isinstance(up, SCOPES):
+            break
+        if isinstance(up, ast.If) and inner in up.body:
+            parts = up.test.values if isinstance(up.test, ast.BoolOp) and isinstance(up.test.op, ast.And) else [up.test]
+            found |= {code.source_of(part) for part in parts}
+        inner = up
+    return found
 
 
 def _same_test(code: Code, wrap: Wrap, text: str) -> bool:

@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from dtdebug_taxonomy.checks import Hit
-from dtdebug_taxonomy.checks.diverging import collectives, diverging
+from dtdebug_taxonomy.checks.diverging import collectives, diverging, last_name
+from dtdebug_taxonomy.checks.leaving import leaving
+from dtdebug_taxonomy.checks.wrapping import DDPS
 from dtdebug_taxonomy.source.python import Code
 
 
@@ -13,7 +15,8 @@ def check(code: Code) -> Iterator[Hit]:
     """Reports the collective, or the call of a local function that makes it."""
     if code.role == "test":
         return  # they diverge on purpose
-    for call, what, guard in diverging(code, collectives(code)):
+    calls = collectives(code)
+    for call, what, guard in diverging(code, calls):
         if guard.early:
             line = code.text.place(code.span(guard.node).start).line
             yield Hit(
@@ -21,3 +24,11 @@ def check(code: Code) -> Iterator[Hit]:
                 f"{what} runs {guard.test.words}, for the others have left at line {line}: "
                 "they never call it, so these wait for them until the timeout.",
             )
+    waits = sorted({*calls, *code.calls(*DDPS)}, key=code.order.__getitem__)
+    for node, guard, call in leaving(code, waits):
+        line = code.text.place(code.span(call).start).line
+        yield Hit(
+            code.span(node),
+            f"This is reached {guard.test.words}, in some runs: the other ranks go on to {last_name(code, call)}() "
+            f"at line {line} and wait for these there until the timeout.",
+        )

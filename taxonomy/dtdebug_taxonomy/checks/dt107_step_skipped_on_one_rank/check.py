@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Iterator
 
 from dtdebug_taxonomy.checks import Hit
@@ -10,7 +11,8 @@ from dtdebug_taxonomy.checks.stepping import agreed, backwards, in_step
 from dtdebug_taxonomy.source.names import dotted
 from dtdebug_taxonomy.source.python import FUNCTIONS, Code
 
-_NOT_FINITE = {"isnan", "isinf", "isfinite"}
+_NOT_FINITE = re.compile(r"is_?(nan|inf|finite)|(has|any)_(\w+_)?(nan|inf)|(nan|inf)_or_")
+_PARALLEL = re.compile(r"(?i)ddp|fsdp|dist|parallel|multi")
 _LOOPS = (ast.For, ast.AsyncFor, ast.While)
 
 
@@ -21,7 +23,7 @@ def check(code: Code) -> Iterator[Hit]:
     seen: set[ast.If] = set()
     for backward in backwards(code):
         for condition in _conditions(code, backward):
-            if condition in seen or not _is_local(code, condition):
+            if condition in seen or not _is_local(code, condition) or _is_for_one(code, condition):
                 continue
             seen.add(condition)
             yield Hit(
@@ -45,15 +47,23 @@ def _conditions(code: Code, backward: ast.Call) -> Iterator[ast.If]:
                     found.append(earlier)
                 elif isinstance(earlier, ast.If) and isinstance(earlier.body[-1], ast.Return):
                     left.append(earlier)
-        if isinstance(up, ast.If) and inner in up.body and not up.orelse:
+        if isinstance(up, ast.If) and inner in up.body and not _steps(code, up.orelse):
             found.append(up)
         if isinstance(up, _LOOPS):
             yield from found
             return
         if isinstance(up, FUNCTIONS):
-            yield from left
+            yield from (*found, *left)
             return
         inner = up
+
+
+def _steps(code: Code, block: list[ast.stmt]) -> bool:
+    """Whether a block has a backward pass, maybe in a function that it calls, or stops the rank."""
+    return any(
+        isinstance(s, ast.Raise) or any("backward" in code.source_of(c.func) for c in code.inside(s, ast.Call))
+        for s in block
+    )
 
 
 def _is_local(code: Code, condition: ast.If) -> bool:
@@ -65,9 +75,18 @@ def _is_local(code: Code, condition: ast.If) -> bool:
     return not agreed(code, expressions, condition)
 
 
+def _is_for_one(code: Code, condition: ast.If) -> bool:
+    """Whether the function has a twin for several ranks: `step_torch` beside `step_torch_ddp`."""
+    function = code.function(condition)
+    stem = function.name if function else ""
+    return bool(stem) and any(
+        name.startswith(stem) and _PARALLEL.search(name[len(stem) :]) for name in code.functions if name != stem
+    )
+
+
 def _asks_finite(code: Code, node: ast.expr) -> bool:
     calls = code.inside(node, ast.Call)
-    return any((getattr(c.func, "attr", "") or getattr(c.func, "id", "")) in _NOT_FINITE for c in calls)
+    return any(_NOT_FINITE.search(getattr(c.func, "attr", "") or getattr(c.func, "id", "")) for c in calls)
 
 
 def _asks_data(code: Code, condition: ast.If) -> bool:

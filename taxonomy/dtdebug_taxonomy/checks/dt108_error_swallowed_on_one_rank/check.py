@@ -22,6 +22,7 @@ _BROAD = {
     "torch.AcceleratorError",
     "MemoryError",
 }
+_TRAINING = re.compile(r"(?i)optim|\bstep|_step|update|loss|train")
 _MAKES_UP = re.compile(r"backward|dummy|fake|sync|reduce")
 _ENDS = {"sys.exit", "exit", "quit", "os._exit", "os.abort", "os.kill", "torch.distributed.destroy_process_group"}
 
@@ -36,12 +37,18 @@ def check(code: Code) -> Iterator[Hit]:
         for up in code.ancestors(backward):
             if isinstance(up, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda):
                 break
-            if isinstance(up, ast.Try) and inner in up.body:
+            if isinstance(up, ast.Try) and inner in up.body and _trains(code, up):
                 for handler in up.handlers:
                     if handler not in seen and _is_broad(code, handler) and _goes_on(code, handler):
                         seen.add(handler)
                         yield _hit(code, handler)
             inner = up
+
+
+def _trains(code: Code, node: ast.AST) -> bool:
+    """Whether the backward pass is one of a training, rather than of a measurement of one module."""
+    function = code.function(node)
+    return bool(_TRAINING.search(code.source_of(function) if function else code.text))
 
 
 def _hit(code: Code, handler: ast.ExceptHandler) -> Hit:
@@ -66,6 +73,8 @@ def _goes_on(code: Code, handler: ast.ExceptHandler) -> bool:
     if _stops(code, handler.body):
         return False
     calls = [c for s in handler.body for c in code.inside(s, ast.Call)]
+    if any(getattr(c.func, "attr", "") == "backward" for c in calls):
+        return False  # another way to the same gradients
     flags = [n for s in handler.body for n in code.inside(s, ast.Name) if isinstance(n.ctx, ast.Store)]
     if any(agreed(code, [call]) for call in calls) or (flags and agreed(code, list(flags))):
         return False

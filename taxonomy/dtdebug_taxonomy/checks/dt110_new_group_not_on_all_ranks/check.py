@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+from collections import defaultdict
 from collections.abc import Iterator
 
 from dtdebug_taxonomy.checks import Hit
@@ -31,10 +32,12 @@ def check(code: Code) -> Iterator[Hit]:
     calls = [
         c for c in code.calls(*_MAKERS) if code.constant(code.argument(c, "use_local_synchronization", 4)) is not True
     ]
+    alike: dict[tuple[str, ...], list[ast.AST]] = defaultdict(list)
+    for call in calls:
+        alike[_arguments(code, call)].append(call)
     for call in calls:
         name = code.name(call.func).rsplit(".", 1)[-1]
-        alike = [c for c in calls if _arguments(code, c) == _arguments(code, call)]
-        guard = condition(code, call, alike)
+        guard = condition(code, call, alike[_arguments(code, call)])
         ranks = code.argument(call, "ranks", 0) if name == "new_group" else None
         if guard is not None:
             yield Hit(code.span(call), f"{name}() runs {guard.test.words}: {_WHY}")
@@ -42,8 +45,8 @@ def check(code: Code) -> Iterator[Hit]:
             yield Hit(code.span(ranks), f"Each rank passes other ranks to {name}() here: {_WHY}")
 
 
-def _arguments(code: Code, call: ast.Call) -> list[str]:
-    return [code.source_of(a) for a in (*call.args, *(k.value for k in call.keywords))]
+def _arguments(code: Code, call: ast.Call) -> tuple[str, ...]:
+    return tuple(code.source_of(a) for a in (*call.args, *(k.value for k in call.keywords)))
 
 
 def _differs(code: Code, ranks: ast.expr) -> bool:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import ast
+from bisect import bisect_left
+from collections import defaultdict
 from collections.abc import Iterator
 
 from dtdebug_taxonomy.checks import Hit
@@ -28,20 +30,38 @@ _LOAD_METHODS = {"from_pretrained": ("pretrained_model_name_or_path", 0), "load_
 
 def check(code: Code) -> Iterator[Hit]:
     """Reports the call that loads."""
-    saves = _with_path(code, _SAVES, _SAVE_METHODS)
-    loads = _with_path(code, _LOADS, _LOAD_METHODS) if saves else []
-    for load, path in loads:
-        for save, target in saves:
-            guard = written_by_first(code, save) if same_file(code, path, target) else None
-            if guard is not None and read_by_others(code, load, save, guard):
-                line = code.text.place(code.span(save).start).line
-                yield Hit(
-                    code.span(load),
-                    f"Other ranks load here what rank 0 saves at line {line}, without waiting for it: "
-                    "the file is missing, from an earlier run, or half written.",
-                    wait_after(code, guard),
-                )
+    saves = sorted(_with_path(code, _SAVES, _SAVE_METHODS), key=lambda s: code.order[s[0]])
+    by_file: dict[tuple[ast.AST | None, object], list[tuple[ast.Call, ast.expr]]] = defaultdict(list)
+    for save, target in saves:
+        for key in _keys(code, save, target):
+            by_file[key].append((save, target))
+    for load, path in _with_path(code, _LOADS, _LOAD_METHODS) if saves else ():
+        for key in _keys(code, load, path):
+            before = bisect_left(by_file[key], code.order[load], key=lambda s: code.order[s[0]])
+            if before and (hit := _hit(code, load, path, *by_file[key][before - 1])) is not None:
+                yield hit
                 break
+
+
+def _keys(code: Code, call: ast.Call, path: ast.expr) -> Iterator[tuple[ast.AST | None, object]]:
+    """By what calls in one function may mean the same file: how it is written, and its constant value."""
+    function = code.function(call)
+    yield function, code.source_of(path)
+    if isinstance(value := code.constant(path), str):
+        yield function, (value,)
+
+
+def _hit(code: Code, load: ast.Call, path: ast.expr, save: ast.Call, target: ast.expr) -> Hit | None:
+    guard = written_by_first(code, save) if same_file(code, path, target) else None
+    if guard is None or not read_by_others(code, load, save, guard):
+        return None
+    line = code.text.place(code.span(save).start).line
+    return Hit(
+        code.span(load),
+        f"Other ranks load here what rank 0 saves at line {line}, without waiting for it: "
+        "the file is missing, from an earlier run, or half written.",
+        wait_after(code, guard),
+    )
 
 
 def _with_path(

@@ -42,8 +42,10 @@ def check(code: Code) -> Iterator[Hit]:
 def _fixed(code: Code, value: ast.expr) -> bool:
     """Whether a port is written in the program."""
     if isinstance(value, ast.Call) and code.name(value.func) == "str" and value.args:
-        return isinstance(code.constant(value.args[0]), str | int)
-    return isinstance(code.constant(value), str)  # a number is no value of a variable: another check's matter
+        return isinstance(port := code.constant(value.args[0]), str | int) and str(port) != "0"
+    return (
+        isinstance(port := code.constant(value), str) and port != "0"
+    )  # a number is no value of a variable: another check's matter
 
 
 def _address(code: Code, method: ast.expr) -> str:

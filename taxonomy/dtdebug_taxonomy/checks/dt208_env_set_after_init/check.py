@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+from collections import defaultdict
 from collections.abc import Iterator
 
 from dtdebug_taxonomy.checks import Edit, Fix, Hit
@@ -22,21 +23,25 @@ def check(code: Code) -> Iterator[Hit]:
     if not calls:
         return
     found = [s for s in settings(code) if s.variable in _READ]
-    late: list[tuple[Setting, ast.Call]] = []
+    first: dict[str, int] = {}
+    for setting in found:
+        first[setting.variable] = min(code.order[setting.node], first.get(setting.variable, code.order[setting.node]))
+    late: dict[ast.Call, list[Setting]] = defaultdict(list)
     for setting in found:
         init = _init_before(code, setting.node, calls)
         if init is None or _ended(code, init, setting.node):
             continue
-        if any(s.variable == setting.variable and code.order[s.node] < code.order[init] for s in found):
-            continue
-        late.append((setting, init))
-    for setting, init in late:
-        yield Hit(
-            code.span(setting.node),
-            f"{setting.variable} is set after init_process_group() has read it: "
-            "the ranks have met without it, or the start has already failed.",
-            _fix(code, setting, init, [s for s, i in late if i is init]),
-        )
+        if first[setting.variable] > code.order[init]:
+            late[init].append(setting)
+    for init, ones in late.items():
+        fix, moved = _fix(code, init, ones)
+        for setting in ones:
+            yield Hit(
+                code.span(setting.node),
+                f"{setting.variable} is set after init_process_group() has read it: "
+                "the ranks have met without it, or the start has already failed.",
+                fix if setting.node in moved else None,
+            )
 
 
 def _init_before(code: Code, node: ast.AST, calls: list[ast.Call]) -> ast.Call | None:
@@ -62,16 +67,16 @@ def _ended(code: Code, init: ast.AST, node: ast.AST) -> bool:
     return any(code.order[init] < code.order[e] < code.order[node] for e in ends)
 
 
-def _fix(code: Code, setting: Setting, init: ast.Call, late: list[Setting]) -> Fix | None:
-    """Moves all fixed values above the call at once, where they are whole lines of its block."""
+def _fix(code: Code, init: ast.Call, late: list[Setting]) -> tuple[Fix | None, set[ast.AST]]:
+    """Moves all fixed values above the call at once, where they are whole lines of its block; and what it moves."""
     first = code.statement(init)
     before = statement_lines(code, first)
     movable = [(s, lines) for s in late if (lines := _movable(code, s, first)) is not None]
-    if before is None or setting not in [s for s, _ in movable]:
-        return None
+    if before is None or not movable:
+        return None, set()
     text = "".join(indent_of(code, first) + code.cut(lines).strip() + "\n" for _, lines in movable)
     edits = (Edit(Span(before.start, before.start), text), *(Edit(lines, "") for _, lines in movable))
-    return Fix("Set it before", edits)
+    return Fix("Set it before", edits), {s.node for s, _ in movable}
 
 
 def _movable(code: Code, setting: Setting, first: ast.stmt) -> Span | None:

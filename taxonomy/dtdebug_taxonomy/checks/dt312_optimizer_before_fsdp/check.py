@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+from collections import defaultdict
 from collections.abc import Iterator
 
 from dtdebug_taxonomy.checks import Edit, Fix, Hit
@@ -22,13 +23,23 @@ def check(code: Code) -> Iterator[Hit]:
     wraps = code.calls(*_WRAPS)
     if not wraps:
         return
+    by_model: dict[tuple[object, ...], list[ast.Call]] = defaultdict(list)
+    for wrap in wraps:
+        inner = code.argument(wrap, "module", 0)
+        if inner is not None and dotted(inner):
+            by_model[_of(code, wrap, inner)].append(wrap)
+    made: dict[str, int] = {}
+    for optimizer in _optimizers(code):
+        made[_target(code, optimizer)] = max(code.order[optimizer], made.get(_target(code, optimizer), -1))
     for optimizer in _optimizers(code):
         model = _model(code, code.argument(optimizer, "params", 0))
-        if model is None or wrap_of(code, model, FSDP1):
+        if model is None or not (same := by_model.get(_of(code, optimizer, model))) or wrap_of(code, model, FSDP1):
             continue
-        wrap = next((w for w in wraps if _wraps_after(code, w, optimizer, model)), None)
-        if wrap is None or _made_anew(code, optimizer, wrap) or _sharded_before(code, wraps, optimizer, model):
+        wrap = next((w for w in same if _wraps_after(code, w, optimizer)), None)
+        if wrap is None or _sharded_before(code, wraps, optimizer, model):
             continue
+        if made.get(_target(code, optimizer) or "?", -1) > code.order[wrap]:
+            continue  # another optimizer takes its place
         name = code.name(wrap.func).rsplit(".", 1)[-1]
         yield Hit(
             code.span(optimizer),
@@ -37,6 +48,11 @@ def check(code: Code) -> Iterator[Hit]:
             "the model.",
             _fix(code, optimizer, wrap),
         )
+
+
+def _of(code: Code, call: ast.Call, model: ast.expr) -> tuple[object, ...]:
+    """By what calls of one function are about the same model: its name, and what that is bound to."""
+    return code.scope(call), dotted(model), frozenset(id(b.node) for b in code.bound(model))
 
 
 def _optimizers(code: Code) -> Iterator[ast.Call]:
@@ -66,19 +82,12 @@ def _model(code: Code, parameters: ast.expr | None, depth: int = 3) -> ast.expr 
     return None
 
 
-def _wraps_after(code: Code, wrap: ast.Call, optimizer: ast.Call, model: ast.expr) -> bool:
-    """Whether a call wraps the optimizer's model further down in the same function."""
-    inner = code.argument(wrap, "module", 0)
-    if inner is None or code.scope(wrap) is not code.scope(optimizer) or code.order[wrap] < code.order[optimizer]:
-        return False
-    same = bool(dotted(inner)) and dotted(inner) == dotted(model)
-    if not same or surely_before(code, optimizer, wrap) is None:
+def _wraps_after(code: Code, wrap: ast.Call, optimizer: ast.Call) -> bool:
+    """Whether a call wraps the optimizer's model further down, so that the parameters are replaced."""
+    if code.order[wrap] < code.order[optimizer] or surely_before(code, optimizer, wrap) is None:
         return False
     original = code.argument(wrap, "use_orig_params")
-    if code.name(wrap.func) in FSDP1 and (original is not None or code.has_unpacking(wrap)):
-        return False
-    bound = {id(b.node) for b in code.bound(model)}
-    return bound == {id(b.node) for b in code.bound(inner)}
+    return code.name(wrap.func) not in FSDP1 or (original is None and not code.has_unpacking(wrap))
 
 
 def _sharded_before(code: Code, wraps: list[ast.Call], optimizer: ast.Call, model: ast.expr) -> bool:
@@ -90,15 +99,6 @@ def _sharded_before(code: Code, wraps: list[ast.Call], optimizer: ast.Call, mode
 def _target(code: Code, optimizer: ast.Call) -> str:
     assign = code.parent[optimizer]
     return dotted(assign.targets[0]) if isinstance(assign, ast.Assign) and len(assign.targets) == 1 else ""
-
-
-def _made_anew(code: Code, optimizer: ast.Call, wrap: ast.Call) -> bool:
-    """Whether another optimizer takes its place after the wrap."""
-    name = _target(code, optimizer)
-    return bool(name) and any(
-        other is not optimizer and code.order[other] > code.order[wrap] and _target(code, other) == name
-        for other in _optimizers(code)
-    )
 
 
 def _fix(code: Code, optimizer: ast.Call, wrap: ast.Call) -> Fix | None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import re
 from collections.abc import Iterator
+from functools import cached_property
 
 from dtdebug_taxonomy.checks import Hit
 from dtdebug_taxonomy.checks.names import DIST
@@ -13,6 +14,8 @@ from dtdebug_taxonomy.source.python import Code, Function
 
 _GATHERS = {DIST + "all_gather": ("tensor_list", 0), DIST + "all_gather_into_tensor": ("output_tensor", 0)}
 _LOSS = re.compile(r"(loss|criterion|cross_entropy|cosine_similarity|mse|nll|kl_div|triplet|^logits$)", re.IGNORECASE)
+_CUT = re.compile(r"\.(detach|item|shape|size|argmax|topk)\b")
+_NUMBERS = re.compile(r"(?i)label|target|len|size|shape|count|num|ind(ex|ices)|mask|(^|_)ids?$")
 _PRODUCTS = {"matmul", "mm", "bmm", "einsum", "cosine_similarity", "cdist"}
 _EVALUATES = re.compile(
     r"eval|valid|test|metric|infer|predict|log|accuracy|queue|retriev|concat_all_gather", re.IGNORECASE
@@ -25,18 +28,102 @@ def check(code: Code) -> Iterator[Hit]:
         return
     if "distributed.nn" in code.text:  # gathers that carry the gradient, where that is wanted
         return
+    homes: dict[Function, _Home] = {}
     for call in code.calls(*_GATHERS):
-        home = code.function(call)
+        function = code.function(call)
         name = code.name(call.func)
         output = dotted(code.argument(call, *_GATHERS[name]))
-        if home is None or not output or _without_gradient(code, call, home) or _put_back(code, home, output):
+        if function is None or not output or _without_gradient(code, call, function) or _never_had_one(code, call):
             continue
-        if _meets_loss(code, home, {output}, after=call) or _returned_to_loss(code, home, output, call):
+        home = homes.setdefault(function, _Home(code, function))
+        if output in home.put_back:
+            continue
+        if home.meets_loss({output}, after=call) or _returned_to_loss(code, home, output, call, homes):
             yield Hit(
                 code.span(call),
                 f"{name.removeprefix(DIST)}() gives tensors without gradient, and they go into a loss: "
                 "no rank learns from its own features there.",
             )
+
+
+class _Home:
+    """What one function does with values by their names, gathered once for all gathers in it."""
+
+    def __init__(self, code: Code, function: Function) -> None:
+        self.code, self.function = code, function
+
+    @cached_property
+    def _assigns(self) -> list[tuple[ast.Assign, set[str], set[str]]]:
+        """Assignments in the order of the program, with the names that they use and bind."""
+        found = sorted(self.code.inside(self.function, ast.Assign), key=self.code.order.__getitem__)
+        return [(a, _names(self.code, a.value), _bound(self.code, a)) for a in found]
+
+    @cached_property
+    def put_back(self) -> set[str]:
+        """Outputs with `out[rank] = x`, or joined from the parts before and after the own one."""
+        code = self.code
+        found = {dotted(t.value) for a, _, _ in self._assigns for t in a.targets if isinstance(t, ast.Subscript)}
+        for add in code.inside(self.function, ast.BinOp):
+            if isinstance(add.op, ast.Add):
+                parts = (part for part in (add.left, add.right) if not isinstance(part, ast.BinOp))
+                found |= {dotted(s.value) for part in parts for s in code.inside(part, ast.Subscript)}
+        return found
+
+    @cached_property
+    def _meetings(self) -> list[tuple[int, set[str]]]:
+        """Where names are multiplied, or given to a loss."""
+        code = self.code
+        found = [
+            (code.order[product], _names(code, product))
+            for product in code.inside(self.function, ast.BinOp)
+            if isinstance(product.op, ast.MatMult)
+        ]
+        for call in code.inside(self.function, ast.Call):
+            last = call.func.attr if isinstance(call.func, ast.Attribute) else dotted(call.func)
+            if last in _PRODUCTS or _LOSS.search(last):
+                found.append((code.order[call], {n for a in (*call.args, *call.keywords) for n in _names(code, a)}))
+        return found
+
+    @cached_property
+    def _is_training(self) -> bool:
+        """A loss by its name, or by the backward pass beside it."""
+        around = self.code.class_of(self.function)
+        named = self.function.name + (around.name if around else "")
+        return bool(_LOSS.search(named) or re.search("oss|backward|train|logits", self.code.source_of(self.function)))
+
+    @cached_property
+    def _cuts(self) -> set[ast.Assign]:
+        """Assignments of what has no gradient by intent, or of no tensor."""
+        return {
+            assign
+            for assign, _, _ in self._assigns
+            if isinstance(assign.value, ast.Attribute | ast.Constant)
+            or _CUT.search(self.code.source_of(assign.value))
+            or self.code.function(assign) is not self.function
+        }
+
+    def meets_loss(self, names: set[str], after: ast.AST) -> bool:
+        """Whether something made of these names is multiplied, or given to a loss, further down."""
+        start = self.code.order[after]
+        found = self._followed(names, start, self._cuts)
+        return self._is_training and any(o > start and not found.isdisjoint(taken) for o, taken in self._meetings)
+
+    def returns(self, names: set[str], after: ast.AST) -> bool:
+        """Whether something made of these names is given back."""
+        found = self._followed(names, self.code.order[after], set())
+        return any(not found.isdisjoint(taken) for taken in self._returned)
+
+    @cached_property
+    def _returned(self) -> list[set[str]]:
+        values = [r.value for r in self.code.inside(self.function, ast.Return)]
+        return [_names(self.code, value) for value in values if value is not None]
+
+    def _followed(self, names: set[str], start: int, without: set[ast.Assign]) -> set[str]:
+        found = set(names)
+        for assign, taken, bound in self._assigns:
+            if self.code.order[assign] > start and assign not in without and not found.isdisjoint(taken):
+                found |= bound
+        return found
 
 
 def _without_gradient(code: Code, call: ast.AST, home: Function) -> bool:
@@ -47,67 +134,27 @@ def _without_gradient(code: Code, call: ast.AST, home: Function) -> bool:
     return any(re.search("no_grad|inference_mode", code.source_of(m)) for m in marks)
 
 
-def _put_back(code: Code, home: Function, output: str) -> bool:
-    """`out[rank] = x`, or a list joined from the parts before and after the own one."""
-    for assign in code.inside(home, ast.Assign):
-        if any(isinstance(t, ast.Subscript) and dotted(t.value) == output for t in assign.targets):
-            return True
-    return any(
-        isinstance(add.op, ast.Add) and any(dotted(s.value) == output for s in code.inside(add, ast.Subscript))
-        for add in code.inside(home, ast.BinOp)
-    )
+def _never_had_one(code: Code, call: ast.Call) -> bool:
+    """Whether what is gathered is labels, lengths or the like."""
+    own = code.argument(call, "tensor", 1) or code.argument(call, "input_tensor", 1)
+    return bool(_NUMBERS.search(dotted(own).rsplit(".", 1)[-1]))
 
 
-def _uses(code: Code, node: ast.AST, names: set[str]) -> bool:
-    return any(n.id in names for n in code.inside(node, ast.Name)) or any(
-        dotted(n) in names for n in code.inside(node, ast.Attribute)
-    )
+def _names(code: Code, node: ast.AST) -> set[str]:
+    return {dotted(n) for n in code.inside(node, ast.Name, ast.Attribute)} - {""}
 
 
-def _meets_loss(code: Code, home: Function, names: set[str], after: ast.AST) -> bool:
-    """Whether something made of these names is multiplied, or given to a loss, further down."""
-    found = set(names)
-    own = [n for n in code.inside(home, ast.Assign) if code.order[n] > code.order[after] and code.function(n) is home]
-    for assign in sorted(own, key=code.order.__getitem__):
-        if _uses(code, assign.value, found) and not isinstance(assign.value, ast.Attribute | ast.Constant):
-            if re.search(r"\.(detach|item|shape|size|argmax|topk)\b", code.source_of(assign.value)):
-                continue
-            found |= {n.id for t in assign.targets for n in code.inside(t, ast.Name)}
-    for product in code.inside(home, ast.BinOp):
-        if (
-            isinstance(product.op, ast.MatMult)
-            and code.order[product] > code.order[after]
-            and _uses(code, product, found)
-        ):
-            return _is_training(code, home)
-    for call in code.inside(home, ast.Call):
-        last = call.func.attr if isinstance(call.func, ast.Attribute) else dotted(call.func)
-        if code.order[call] < code.order[after] or not (last in _PRODUCTS or _LOSS.search(last)):
-            continue
-        if any(_uses(code, a, found) for a in (*call.args, *call.keywords)):
-            return _is_training(code, home)
-    return False
+def _bound(code: Code, assign: ast.Assign) -> set[str]:
+    return {n.id for t in assign.targets for n in code.inside(t, ast.Name)}
 
 
-def _is_training(code: Code, home: Function) -> bool:
-    """A loss by its name, or by the backward pass beside it."""
-    around = code.class_of(home)
-    named = home.name + (around.name if around else "")
-    return bool(_LOSS.search(named) or re.search("oss|backward|train|logits", code.source_of(home)))
-
-
-def _returned_to_loss(code: Code, home: Function, output: str, gather: ast.Call) -> bool:
-    found = {output}
-    for assign in code.inside(home, ast.Assign):
-        if code.order[assign] > code.order[gather] and _uses(code, assign.value, found):
-            found |= {n.id for t in assign.targets for n in code.inside(t, ast.Name)}
-    if not any(r.value is not None and _uses(code, r.value, found) for r in code.inside(home, ast.Return)):
+def _returned_to_loss(code: Code, home: _Home, output: str, gather: ast.Call, homes: dict[Function, _Home]) -> bool:
+    if not home.returns({output}, after=gather):
         return False
-    for call in code.callers.get(home, ()):
+    for call in code.callers.get(home.function, ()):
         there, up = code.function(call), code.statement(call)
         if there is None or _without_gradient(code, call, there) or not isinstance(up, ast.Assign):
             continue
-        names = {n.id for t in up.targets for n in code.inside(t, ast.Name)}
-        if _meets_loss(code, there, names, after=call):
+        if homes.setdefault(there, _Home(code, there)).meets_loss(_bound(code, up), after=call):
             return True
     return False

@@ -21,63 +21,80 @@ _COUNT = re.compile(r"sum|total|count|num|correct|hits|n_", re.IGNORECASE)
 _SHOWS = re.compile(r"^(print|info|debug|log|log_?metrics?|add_scalars?|write|append|update|set_postfix|log_dict)$")
 
 
+class _Uses:
+    """What one function does with values by their names, gathered once for all collectives in it."""
+
+    def __init__(self, code: Code, home: ast.AST) -> None:
+        self._assigned = [
+            (code.order[a], _names(code, a.value), {dotted(t) for t in a.targets} - {""})
+            for a in code.inside(home, ast.Assign)
+        ]
+        self._divided = [_names(code, c.target) for c in code.inside(home, ast.AugAssign) if _divides(c.op)]
+        self._divided += [_names(code, b.left) for b in code.inside(home, ast.BinOp) if _divides(b.op)]
+        given = [*(n.value for n in code.inside(home, ast.Return)), *(n.value for n in code.inside(home, ast.Yield))]
+        self._divided += [_names(code, value) for value in given if value is not None]
+        self._shown = [
+            (code.order[c], {n for a in (*c.args, *c.keywords) for n in _names(code, a)})
+            for c in code.inside(home, ast.Call)
+            if _SHOWS.match(c.func.attr if isinstance(c.func, ast.Attribute) else dotted(c.func))
+        ]
+
+    def divided(self, name: str, elsewhere: list[set[str]]) -> bool:
+        """Whether a division, a mean or a return (the caller may divide) takes the value anywhere."""
+        names = self._followed(name)
+        return any(not names.isdisjoint(taken) for taken in (*self._divided, *elsewhere))
+
+    def shown(self, name: str, after: int) -> bool:
+        """Whether it is printed or logged after the reduction."""
+        names = self._followed(name, after)
+        return any(order >= after and not names.isdisjoint(taken) for order, taken in self._shown)
+
+    def _followed(self, name: str, after: int = -1) -> set[str]:
+        """The names that a value has, or that are made from it."""
+        names = {name}
+        for order, taken, targets in self._assigned:
+            if order > after and not names.isdisjoint(taken):
+                names |= targets
+        return names
+
+
 def check(code: Code) -> Iterator[Hit]:
     """Reports the collective."""
-    for call in code.calls(*_SUMS):
-        value = code.argument(call, "tensor", 0)
-        name = dotted(value)
-        last = name.rsplit(".", 1)[-1]
-        op = code.argument(call, "op", _SUMS[code.name(call.func)])
-        if not _MEAN.search(last) or _COUNT.search(last) or (op is not None and not code.name(op).endswith(".SUM")):
-            continue
-        if code.argument(call, "group") or not isinstance(code.parent[call], ast.Expr):
-            continue
+    sums = [c for c in code.calls(*_SUMS) if _is_sum(code, c)]
+    if not sums or code.calls("torch.div", "torch.mean"):
+        return
+    means = [_names(code, m) for m in code.methods("div", "div_", "mul_", "mean", "true_divide", "divide")]
+    homes: dict[ast.AST, _Uses] = {}
+    for call in sums:
         home = code.function(call) or code.tree
-        if _divided(code, home, name) or not _shown(code, home, name, call):
+        if home not in homes:
+            homes[home] = _Uses(code, home)
+        name = dotted(code.argument(call, "tensor", 0))
+        if homes[home].divided(name, means) or not homes[home].shown(name, code.order[call]):
             continue
         yield Hit(
             code.span(call),
-            f"{last} is summed over the ranks and shown without a division: it grows with the number of ranks.",
+            f"{name.rsplit('.', 1)[-1]} is summed over the ranks and shown without a division: "
+            "it grows with the number of ranks.",
             _divide(code, call, name),
         )
 
 
-def _divided(code: Code, home: ast.AST, name: str) -> bool:
-    """Whether a division, a mean or a return (the caller may divide) takes the value anywhere in the function."""
-    names = {name}
-    for assign in code.inside(home, ast.Assign):
-        if _mentions(code, assign.value, names):
-            names |= {dotted(t) for t in assign.targets} - {""}
-    for change in code.inside(home, ast.AugAssign):
-        if isinstance(change.op, ast.Div | ast.FloorDiv) and _mentions(code, change.target, names):
-            return True
-    for node in code.inside(home, ast.BinOp):
-        if isinstance(node.op, ast.Div | ast.FloorDiv) and _mentions(code, node.left, names):
-            return True
-    for method in code.methods("div", "div_", "mul_", "mean", "true_divide", "divide"):
-        if _mentions(code, method, names):
-            return True
-    given = [*(n.value for n in code.inside(home, ast.Return)), *(n.value for n in code.inside(home, ast.Yield))]
-    return any(_mentions(code, r, names) for r in given if r is not None) or bool(code.calls("torch.div", "torch.mean"))
+def _is_sum(code: Code, call: ast.Call) -> bool:
+    """Whether a loss or the like is summed over all ranks."""
+    last = dotted(code.argument(call, "tensor", 0)).rsplit(".", 1)[-1]
+    op = code.argument(call, "op", _SUMS[code.name(call.func)])
+    if not _MEAN.search(last) or _COUNT.search(last) or (op is not None and not code.name(op).endswith(".SUM")):
+        return False
+    return not code.argument(call, "group") and isinstance(code.parent[call], ast.Expr)
 
 
-def _mentions(code: Code, node: ast.AST, names: set[str]) -> bool:
-    return any(dotted(n) in names for n in code.inside(node, ast.Name, ast.Attribute))
+def _divides(op: ast.operator) -> bool:
+    return isinstance(op, ast.Div | ast.FloorDiv)
 
 
-def _shown(code: Code, home: ast.AST, name: str, after: ast.Call) -> bool:
-    """Whether it is printed or logged after the reduction."""
-    names = {name}
-    for assign in code.inside(home, ast.Assign):
-        if code.order[assign] > code.order[after] and _mentions(code, assign.value, names):
-            names |= {dotted(t) for t in assign.targets} - {""}
-    for call in code.inside(home, ast.Call):
-        last = call.func.attr if isinstance(call.func, ast.Attribute) else dotted(call.func)
-        if code.order[call] < code.order[after] or not _SHOWS.match(last):
-            continue
-        if any(_mentions(code, a, names) for a in (*call.args, *call.keywords)):
-            return True
-    return False
+def _names(code: Code, node: ast.AST) -> set[str]:
+    return {dotted(n) for n in code.inside(node, ast.Name, ast.Attribute)} - {""}
 
 
 def _divide(code: Code, call: ast.Call, name: str) -> Fix | None:

@@ -1,11 +1,24 @@
-from torch.utils.data import DataLoader, DistributedSampler, RandomSampler
-from tqdm import tqdm, trange
+import torch
+from torch.nn.parallel import DistributedDataParallel as DDP
+from torch.utils import data
+from torch.utils.data.distributed import DistributedSampler
 
 
-def train(args, dataset, model):
-    sampler = RandomSampler(dataset) if args.local_rank == -1 else DistributedSampler(dataset)  # dt: DT502
-    loader = DataLoader(dataset, sampler=sampler, batch_size=args.train_batch_size)
-    iterator = trange(int(args.num_train_epochs), desc="Epoch", disable=args.local_rank not in (-1, 0))
-    for _ in iterator:
-        for batch in tqdm(loader, desc="Iteration"):
-            model(batch).backward()
+def cycle(iterable):
+    while True:
+        for i in iterable:
+            yield i
+
+
+class Trainer:
+    def __init__(self, model, dataset, rank, world_size, is_ddp):
+        self.model = DDP(model, device_ids=[rank]) if is_ddp else model
+        sampler = DistributedSampler(dataset, rank=rank, num_replicas=world_size, shuffle=True) if is_ddp else None  # dt: DT502
+        dataloader = data.DataLoader(dataset, batch_size=8, sampler=sampler, shuffle=not is_ddp, drop_last=True)
+        self.loader = cycle(dataloader)
+        self.optimizer = torch.optim.Adam(self.model.parameters())
+
+    def train(self):
+        batch = next(self.loader).cuda()
+        self.model(batch).mean().backward()
+        self.optimizer.step()

@@ -66,7 +66,21 @@ def _epoch_loop(code: Code, loaders: set[str]) -> ast.For | ast.While | None:
             _EPOCH.search(f"{code.source_of(loop.target)} {over}") or _goes_through(code, loop, loaders)
         ):
             return loop
+    if (endless := _endless(code, loaders)) is not None:
+        return endless
     return next((w for w in code.nodes(ast.While) if _EPOCH.search(code.source_of(w.test))), None)
+
+
+def _endless(code: Code, loaders: set[str]) -> ast.While | None:
+    """The loop of a generator that begins a loader anew for ever: `while True: for x in loader: yield x`."""
+    for function in {f for f in map(code.function, code.nodes(ast.Yield)) if f is not None}:
+        given = {dotted(a) for c in code.callers.get(function, ()) for a in c.args}
+        for loop in code.inside(function, ast.While):
+            again = [n.iter for n in code.inside(loop, ast.For)]
+            arguments = {a.arg for a in function.args.args}
+            if given & loaders and code.constant(loop.test) == 1 and any(dotted(i) in arguments for i in again):
+                return loop
+    return None
 
 
 def _used_once(code: Code, call: ast.Call, epochs: ast.For | ast.While) -> bool:

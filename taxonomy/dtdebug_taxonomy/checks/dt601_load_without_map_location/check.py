@@ -8,28 +8,35 @@ from collections.abc import Iterator
 
 from dtdebug_taxonomy.checks import Fix, Hit, horovod
 from dtdebug_taxonomy.checks.arguments import add
-from dtdebug_taxonomy.checks.names import FULLY_SHARD, INIT
+from dtdebug_taxonomy.checks.names import COLLECTIVES, DIST, FULLY_SHARD, INIT
 from dtdebug_taxonomy.checks.ranks_seen import depends_on_rank
 from dtdebug_taxonomy.checks.wrapping import DDPS, FSDP1
 from dtdebug_taxonomy.source.guards import guards
 from dtdebug_taxonomy.source.names import dotted
 from dtdebug_taxonomy.source.python import Code
 
-_LIBRARIES = ("torch.distributed", "horovod", "deepspeed", "accelerate", "apex")
 _CHECKPOINT = re.compile(r"ckpt|checkpoint|resume|weight|snapshot|pretrain|\.pth|state|model|restore", re.IGNORECASE)
 _SMALL = re.compile(
     r"schedul|scaler|rng|sampler|dataset|vocab|tokenizer|bytes|buffer|serial|meta|param_group", re.IGNORECASE
 )
-_STARTS = (*DDPS, *FSDP1, *FULLY_SHARD, INIT, "deepspeed.initialize", "deepspeed.init_distributed")
+_STARTS = (
+    *(*DDPS, *FSDP1, *FULLY_SHARD, INIT),
+    *("deepspeed.initialize", "deepspeed.init_distributed", "accelerate.Accelerator"),
+)
+_ASKS = (DIST + "get_rank", DIST + "get_world_size")
+_GPUS = ("cuda", "nccl", ".to(", "gpu", "device")
 
 
 def check(code: Code) -> Iterator[Hit]:
     """Reports the call."""
     calls = code.calls("torch.load")
-    if not calls or not _is_parallel(code):
+    if not calls or code.role == "test" or not any(w in code.text for w in _GPUS):
         return
+    starts = [*code.calls(*_STARTS), *horovod.calls(code, "init")]
     for call in calls:
         if code.argument(call, "map_location", 1) is not None or code.has_unpacking(call):
+            continue
+        if not _is_parallel(code, call, starts):
             continue
         if not _is_checkpoint(code, call) or _is_for_one(code, call):
             continue
@@ -41,13 +48,16 @@ def check(code: Code) -> Iterator[Hit]:
         )
 
 
-def _is_parallel(code: Code) -> bool:
-    """Whether this is a program of several ranks, or a part of it that wraps the model, and it uses GPUs."""
-    if code.role == "test" or not any(w in code.text for w in ("cuda", "nccl", ".to(", "gpu", "device")):
-        return False
-    if code.calls(*_STARTS) or horovod.calls(code, "init"):
+def _is_parallel(code: Code, call: ast.Call, starts: list[ast.Call]) -> bool:
+    """Whether several ranks come here: a program of several, or a class or function that wraps the model itself.
+
+    A program that asks nothing of the other ranks, such as one that converts checkpoints, is one process.
+    """
+    if starts and code.role == "program":
         return True
-    return code.role == "program" and code.imports_any(*_LIBRARIES)
+    home = code.class_of(call) or code.function(call)
+    asks = code.calls(*COLLECTIVES, *_ASKS) if code.role == "program" else []
+    return home is not None and any(home in code.ancestors(c) for c in (*starts, *asks))
 
 
 def _is_for_one(code: Code, call: ast.Call) -> bool:

@@ -38,9 +38,11 @@ def check(code: Code) -> Iterator[Hit]:
     ]
     if any(code.order[is_set] < code.order[read] for _, _, read, is_set in pairs):
         return
+    reported: set[ast.stmt] = set()
     for reader, setting, read, is_set in pairs:
-        if surely_before(code, read, is_set) is None:
+        if setting in reported or surely_before(code, read, is_set) is None:
             continue
+        reported.add(setting)
         name = code.name(reader.func).rsplit(".", 1)[-1]
         direct = read is reader and is_set is setting
         yield Hit(

@@ -44,8 +44,9 @@ def _itself(code: Code) -> Iterator[Hit]:
     package = name.removesuffix(".py")
     if package not in _PACKAGES or package == name or not code.imports_any(package):
         return
-    if any(i.level for i in code.nodes(ast.ImportFrom)) or not _is_started(code):
-        return  # a module of a package
+    inside = package in code.path.split("/")[:-1]
+    if inside or any(i.level for i in code.nodes(ast.ImportFrom)) or not _is_started(code):
+        return  # a module of a package, maybe of that one
     imports = [*code.nodes(ast.Import), *code.nodes(ast.ImportFrom)]
     first = min(imports, key=lambda i: (not _is_of(i, package), i.lineno))
     yield Hit(code.span(first), f"This file is called {package}.py: started as a program it imports itself here.")

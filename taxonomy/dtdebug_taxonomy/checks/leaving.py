@@ -1,0 +1,116 @@
+"""Leaves under a condition on the rank that are taken in some runs only: `if rank == 0: if done: return`."""
+
+from __future__ import annotations
+
+import ast
+import re
+from bisect import bisect_right
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
+
+from dtdebug_taxonomy.checks.diverging import last_name
+from dtdebug_taxonomy.source.bindings import surely_before
+from dtdebug_taxonomy.source.guards import Guard, guards
+from dtdebug_taxonomy.source.names import dotted
+from dtdebug_taxonomy.source.python import FUNCTIONS, Code
+from dtdebug_taxonomy.source.ranks import several
+
+_LOOPS = (ast.For, ast.AsyncFor, ast.While)
+_LEAVES = (ast.Return, ast.Break, ast.Continue)
+_TELLS = re.compile(
+    r"(?i)barrier|broadcast|bcast|gather|reduce|scatter|(^|_)send|abort|terminate|destroy|shutdown|notify|signal|"
+    r"^(set|put|kill)$|store\b"
+)
+
+
+class Leave(NamedTuple):
+    """A statement by which some of the ranks may leave a function or loop, while the others go on."""
+
+    node: ast.stmt
+    guard: Guard
+    call: ast.Call
+    """What the others then wait in."""
+
+
+def leaving(code: Code, calls: Sequence[ast.Call]) -> Iterator[Leave]:
+    """The leaves that only ranks of one condition may take, without a word to the others, before one of some calls.
+
+    The calls are in the order of the program.
+    """
+    waits = [c for c in calls if not guards(code).around(c, early=False)]
+    leaves = [n for kind in _LEAVES for n in code.nodes(kind)] if waits else []
+    asked: dict[ast.AST | None, list[tuple[ast.If, set[str]]]] | None = None
+    for node in leaves:
+        found = _condition(code, node)
+        if found is None:
+            continue
+        guard, condition = found
+        call = _missed(code, node, guard, waits)
+        if call is None or any(_TELLS.search(last_name(code, c)) for c in code.inside(guard.node, ast.Call)):
+            continue
+        if asked is None:
+            asked = _asked(code)
+        names = _names(code, condition)
+        others = asked.get(code.function(node), ())
+        mine = _branch(code, node, guard.node)
+        if not any(names & taken and (mine is None or _branch(code, o, guard.node) != mine) for o, taken in others):
+            yield Leave(node, guard, call)
+
+
+def _condition(code: Code, node: ast.stmt) -> tuple[Guard, ast.If] | None:
+    """The `if` on the rank around a leave, and the innermost of the other conditions in between."""
+    around = [g for g in guards(code).around(node, early=False) if isinstance(g.node, ast.If)]
+    if len(around) != 1 or around[0].test.which == "group":
+        return None
+    nested: ast.If | None = None
+    for up in code.ancestors(node):
+        if up is around[0].node:
+            return (around[0], nested) if nested is not None else None
+        if isinstance(up, ast.If):
+            if several(code, up.test) is not None:
+                return None
+            nested = nested or up
+        elif isinstance(up, _LOOPS) and not isinstance(node, ast.Return):
+            return None  # leaves a loop that the others are not in
+        elif isinstance(up, ast.ExceptHandler):
+            return None
+    return None
+
+
+def _branch(code: Code, node: ast.AST, condition: ast.AST) -> str | None:
+    """The branch of a condition that a node is in."""
+    inner = node
+    for up in code.ancestors(node):
+        if up is condition:
+            return "body" if inner in getattr(up, "body", ()) else "orelse"
+        inner = up
+    return None
+
+
+def _missed(code: Code, node: ast.stmt, guard: Guard, calls: list[ast.Call]) -> ast.Call | None:
+    """The first of some calls that the ranks which go on come to after a leave."""
+    left = FUNCTIONS if isinstance(node, ast.Return) else _LOOPS
+    home = next((up for up in code.ancestors(node) if isinstance(up, left)), None)
+    start = bisect_right(calls, code.order[guard.node], key=code.order.__getitem__)
+    for call in calls[start:]:
+        ancestors = set(code.ancestors(call))
+        if home not in ancestors:
+            return None
+        here = guard.node not in ancestors and code.function(call) is code.function(node)
+        if here and surely_before(code, guard.node, call) is not None:
+            return call
+    return None
+
+
+def _asked(code: Code) -> dict[ast.AST | None, list[tuple[ast.If, set[str]]]]:
+    """Function -> the conditions in it by which something is left, with the names in them."""
+    found: dict[ast.AST | None, list[tuple[ast.If, set[str]]]] = defaultdict(list)
+    for condition in code.nodes(ast.If):
+        if any(isinstance(s, (*_LEAVES, ast.Raise)) for s in (*condition.body, *condition.orelse)):
+            found[code.function(condition)].append((condition, _names(code, condition)))
+    return found
+
+
+def _names(code: Code, condition: ast.If) -> set[str]:
+    return {dotted(n) for n in code.inside(condition.test, ast.Name, ast.Attribute)} - {"", "self", "args"}
