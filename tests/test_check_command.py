@@ -100,6 +100,15 @@ def test_fix_writes_safe_fixes_and_says_how_many(capsys):
     assert Path("t.py").read_bytes().count(b"\r\n") == MENDABLE.count("\n")
 
 
+def test_a_fix_keeps_the_encoding_of_the_file(capsys):
+    text = "# coding: latin-1\n# é\n" + MENDABLE
+    Path("t.py").write_text(text, encoding="latin-1")
+
+    checked(capsys, "t.py", "--fix", "--select", "DT401")
+
+    assert b"# \xe9\n" in Path("t.py").read_bytes()
+
+
 def test_sarif_names_each_rule_once_with_its_page(capsys):
     Path("t.py").write_text(BAD + "    dist.barrier()\n")
 

@@ -10,6 +10,7 @@ import tomllib
 from collections.abc import Iterator, Sequence
 from functools import cache
 from pathlib import Path
+from typing import NamedTuple
 
 from dtdebug_taxonomy.checks import settings as rules
 from dtdebug_taxonomy.checks.settings import Settings
@@ -57,8 +58,15 @@ def _below(folder: Path) -> Iterator[Path]:
             yield Path(entry.path)
 
 
-def read(path: Path) -> str:
-    """The text of a file, by the encoding that a Python file declares, else UTF-8.
+class File(NamedTuple):
+    """A file's text and how it is encoded."""
+
+    text: str
+    encoding: str
+
+
+def read(path: Path) -> File:
+    """A file by the encoding that a Python file declares, else UTF-8.
 
     Raises:
         UnreadableError: it can't be read, is no text, or is too large.
@@ -81,7 +89,7 @@ def read(path: Path) -> str:
         except SyntaxError:
             raise UnreadableError(f"{path}: declares an encoding that is not known") from None
     try:
-        return data.decode(encoding)
+        return File(data.decode(encoding), encoding)
     except UnicodeDecodeError as error:
         raise UnreadableError(f"{path}: is no {encoding} text (byte {error.start}): save it as UTF-8") from None
 

@@ -14,7 +14,7 @@ from dtdebug_taxonomy.checks.examine import Found, applicable, examine
 from dtdebug_taxonomy.checks.settings import Settings
 from dtdebug_taxonomy.source import kinds
 from dtdebug_taxonomy.source.notebook import Notebook, NotebookError, parse
-from dtdebug_taxonomy.source.text import Place, Span, Text
+from dtdebug_taxonomy.source.text import Span, Text
 
 _PASSES = 5
 """How often safe fixes are applied to a text: one can make room for another."""
@@ -82,7 +82,7 @@ def examine_file(path: Path, choice: Choice) -> Examined:
     """The findings in a file; what can't be read becomes a problem, not an error."""
     settings, problems = _settings(path, choice)
     try:
-        text = read(path)
+        text, encoding = read(path)
         if path.suffix == ".ipynb":
             return Examined(tuple(of_notebook(parse(text), str(path), settings)), problems, text.count("\n") + 1)
         mended = 0
@@ -90,7 +90,7 @@ def examine_file(path: Path, choice: Choice) -> Examined:
             before = text
             text, mended = _mended(path, before, settings)
             if text != before:
-                path.write_text(text, encoding="utf-8", newline="")
+                path.write_text(text, encoding=encoding, newline="")
         return Examined(tuple(of_text(text, str(path), settings)), problems, text.count("\n") + 1, mended)
     except UnreadableError as error:
         return Examined((), (*problems, str(error)))
@@ -180,9 +180,5 @@ def _pattern(check: Check) -> str:
 def _fix(found: Found, text: Text) -> Fix | None:
     if found.fix is None:
         return None
-
-    def place(offset: int) -> Place:
-        return text.place(offset)
-
-    edits = tuple(Edit(place(e.span.start), place(e.span.end), e.text) for e in found.fix.edits)
+    edits = tuple(Edit(text.place(e.span.start), text.place(e.span.end), e.text) for e in found.fix.edits)
     return Fix(found.fix.title, found.safe, edits)
