@@ -128,8 +128,7 @@ def test_the_walkthrough_leads_from_a_squiggle_to_a_verdict_and_a_fix(tmp_path, 
     assert "Rank 0 called barrier" in failed.inner_text()
     assert "Ln 30" in failed.inner_text()
     failed.dblclick()
-    w.line("dist.barrier").click()
-    w.page.keyboard.press("Shift+Tab")
+    w.outdent("dist.barrier")
     for step in ("Open a script", "See what is wrong", "Run it", "Apply the fix"):
         w.ticked(step)
 

@@ -206,6 +206,17 @@ class Window:
         """Opens a file of the folder from the explorer."""
         self.page.locator(".explorer-folders-view .monaco-list-row", has_text=file).first.dblclick()
 
+    def outdent(self, words: str) -> None:
+        """Moves a line one step to the left; a key that comes while the focus is still elsewhere is lost."""
+        before = self.line(words).inner_text()
+        for _ in range(10):
+            self.line(words).click()
+            self.page.keyboard.press("Shift+Tab")
+            self.page.wait_for_timeout(500)
+            if len(self.line(words).inner_text()) < len(before):
+                return
+        raise AssertionError(f"the line stays where it is: {before!r}")
+
     def button(self, label: str) -> Locator:
         """A button in the page that is open."""
         return self.page.locator(".editor-instance .monaco-button", has_text=label).first
