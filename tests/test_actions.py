@@ -13,7 +13,7 @@ HEAD = "import torch\nimport torch.distributed as dist\n"
 
 
 def opened(text, name="train.py", language="python"):
-    return Document(t.TextDocumentItem(f"file:///work/{name}", language, 1, text))
+    return Document(t.TextDocumentItem(f"file:///job/{name}", language, 1, text))
 
 
 def changed(document, change):

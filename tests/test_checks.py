@@ -60,7 +60,7 @@ def test_a_fix_parses_silences_its_check_and_changes_nothing_else(check, file):
     fixes = [f.fix for f in found if f.fix]
     assert bool(fixes) == expected.is_file()
     if not fixes:
-        pytest.skip("no automatic fix")
+        return
 
     mended = apply(source.text, fixes)
 

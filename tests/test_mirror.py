@@ -79,7 +79,7 @@ class Client:
 
 
 def opened(text):
-    return Document(t.TextDocumentItem("file:///work/train.py", "python", 1, text))
+    return Document(t.TextDocumentItem("file:///job/train.py", "python", 1, text))
 
 
 @given(TEXTS, st.sampled_from(ENCODINGS), st.lists(st.tuples(st.integers(0, 99), st.integers(0, 9), TEXTS), max_size=8))

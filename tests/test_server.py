@@ -243,7 +243,7 @@ async def test_while_a_statement_is_typed_what_was_found_elsewhere_stays(editor)
 async def test_a_notebook_is_checked_as_one_program_and_its_cells_are_pushed(editor):
     """An import in one cell, the mistake in another; a cell that is mended gets an empty list."""
     e = await editor(VSCODE)
-    first, second, text = (f"vscode-notebook-cell:/work/train.ipynb#{n}" for n in ("a", "b", "c"))
+    first, second, text = (f"vscode-notebook-cell:/job/train.ipynb#{n}" for n in ("a", "b", "c"))
     cells = [t.NotebookCell(t.NotebookCellKind.Code, first), t.NotebookCell(t.NotebookCellKind.Code, second)]
     notebook = e.uri("train.ipynb")
     items = [

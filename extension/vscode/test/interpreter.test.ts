@@ -46,9 +46,9 @@ describe("the interpreter", () => {
   });
 
   it("may be given in relation to the workspace", async () => {
-    answers.folders = ["/work"];
+    answers.folders = ["/job"];
     answers.settings = { "dtdebug.interpreter": "${workspaceFolder}/env/bin/python" };
-    assert.equal("/work/env/bin/python", (await findInterpreter()).path);
+    assert.equal("/job/env/bin/python", (await findInterpreter()).path);
   });
 
   it("is the one selected in the Python extension, if that is installed", async () => {
