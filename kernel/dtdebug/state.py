@@ -16,17 +16,11 @@ from typing import TypeVar
 
 import msgspec
 
+from dtdebug_taxonomy.state import folder
+
+__all__ = ["append", "folder", "load", "read", "save", "write"]
+
 T = TypeVar("T")
-
-
-def folder() -> Path:
-    """`$DTDEBUG_STATE`, or the platform's state directory for dtdebug."""
-    chosen = os.environ.get("DTDEBUG_STATE")
-    if chosen:
-        return Path(chosen)
-    from platformdirs import user_state_path
-
-    return user_state_path("dtdebug", appauthor=False)
 
 
 def read(path: Path, limit: int) -> bytes:

@@ -11,6 +11,7 @@ from lsprotocol import types
 from dtdebug_lsp.documents import Document
 from dtdebug_lsp.positions import Positions
 from dtdebug_taxonomy import facts
+from dtdebug_taxonomy.source.deepspeed import NAME as DEEPSPEED
 from dtdebug_taxonomy.source.text import Span
 
 TRIGGERS = ['"', "'"]
@@ -20,8 +21,6 @@ _PYTHON = re.compile(
 _SHELL = re.compile(r"(?:^|[;&|]|\b(?:export|env|ENV|ARG|unset|-x|-e|--env)\s)\s*(?P<word>[A-Z][A-Z0-9_]*)$")
 _YAML = re.compile(r"^\s*(?:-\s+(?:name:\s*)?)?[\"']?(?P<word>[A-Z][A-Z0-9_]*)$")
 _KEY = re.compile(r'"(?P<word>\w*)$')
-_DEEPSPEED = re.compile(r"(^|[^a-z])(ds|deepspeed|zero)([^a-z]|\d|$)")
-"""File names that say that a JSON text is a DeepSpeed configuration."""
 _ACCELERATE = re.compile(r"^(compute_environment|distributed_type)\s*:", re.MULTILINE)
 """Keys by which a YAML text shows that it is a configuration of Accelerate."""
 _ACCELERATE_KEY = re.compile(r"^(?P<indent>\s*)(?P<word>[a-z_0-9]*)$")
@@ -38,7 +37,7 @@ def completions(document: Document, positions: Positions, position: types.Positi
     line = text[text.starts[text.place(offset).line - 1] : offset]
     path = document.path.lower()
     if document.language in {"json", "jsonc"} or path.endswith((".json", ".jsonc")):
-        sure = bool(_DEEPSPEED.search(path.rpartition("/")[2]))
+        sure = bool(DEEPSPEED.search(path.rpartition("/")[2]))
         found, names = _KEY.search(line), _keys(text[:offset], sure=sure) if offset < _MANY else {}
     else:
         pattern = _SHELL

@@ -32,16 +32,6 @@ _MOVED = 200
 """Lines by which a line may have moved and still be taken for the same."""
 
 
-def state_folder() -> Path:
-    """`$DTDEBUG_STATE`, or the platform's state directory for dtdebug."""
-    chosen = os.environ.get("DTDEBUG_STATE")
-    if chosen:
-        return Path(chosen)
-    from platformdirs import user_state_path
-
-    return user_state_path("dtdebug", appauthor=False)
-
-
 Shown = dict[str, list[tuple[Failure, types.Diagnostic]]]
 """By URI: what is shown of which failure."""
 

@@ -17,7 +17,7 @@ from dtdebug_lsp.configuration import Configuration
 from dtdebug_lsp.diagnostics import diagnostic
 from dtdebug_lsp.documents import Document, Documents, path_of, same
 from dtdebug_lsp.handoff import Handoff, Shown
-from dtdebug_taxonomy import __version__
+from dtdebug_taxonomy import __version__, state
 from dtdebug_taxonomy.checks.settings import Settings
 
 log = logging.getLogger(__name__)
@@ -56,7 +56,7 @@ class Server(LanguageServer):
         )
         self.documents = Documents()
         self.configuration = Configuration()
-        self.handoff = Handoff(handoff.state_folder())
+        self.handoff = Handoff(state.folder())
         self.failed: Shown = {}
         self.scanned: dict[str, list[types.Diagnostic]] = {}
         """Of closed files: what the last check of the workspace found in them."""

@@ -10,7 +10,7 @@ import msgspec
 from dtdebug.check.files import UnreadableError, read, settings_of
 from dtdebug_taxonomy.checks import Check, Severity
 from dtdebug_taxonomy.checks.edits import apply
-from dtdebug_taxonomy.checks.examine import Found, applicable, examine
+from dtdebug_taxonomy.checks.examine import Found, examine
 from dtdebug_taxonomy.checks.settings import Settings
 from dtdebug_taxonomy.source import kinds
 from dtdebug_taxonomy.source.notebook import Notebook, NotebookError, parse
@@ -117,7 +117,7 @@ def of_text(text: str, path: str, settings: Settings) -> list[Finding]:
 
 def _examined(text: str, path: str, settings: Settings) -> tuple[list[Found], Text]:
     source = kinds.read(path, text)
-    if source is None or not applicable(source, settings):
+    if source is None:
         return [], Text("")
     return examine(source, settings), source.text
 

@@ -16,14 +16,6 @@ def calls(code: Code, *names: str) -> list[ast.Call]:
     return code.calls(*(f"{module}.{name}" for module in MODULES for name in names))
 
 
-def is_call(code: Code, node: ast.AST, *names: str) -> bool:
-    """Whether a node calls one of Horovod's functions."""
-    if not isinstance(node, ast.Call):
-        return False
-    module, _, last = code.name(node.func).rpartition(".")
-    return module in MODULES and last in names
-
-
 def prefix(code: Code, call: ast.Call) -> str:
     """What stands before the function's name, with the dot (`hvd.`); empty where it was imported by itself."""
     return f"{code.source_of(call.func.value)}." if isinstance(call.func, ast.Attribute) else ""

@@ -6,7 +6,7 @@ import ast
 import re
 from typing import NamedTuple
 
-from dtdebug_taxonomy.checks.names import DDP, FSDP, FULLY_SHARD
+from dtdebug_taxonomy.checks.names import DDP, FSDP
 from dtdebug_taxonomy.checks.values import returned
 from dtdebug_taxonomy.source.bindings import home, surely_before
 from dtdebug_taxonomy.source.guards import guards
@@ -20,7 +20,6 @@ DATA_PARALLEL = {
     "torch.nn.parallel.data_parallel.DataParallel",
 }
 FSDP1 = {FSDP, "fairscale.nn.FullyShardedDataParallel", "fairscale.nn.data_parallel.FullyShardedDataParallel"}
-WRAPPERS = DDPS | DATA_PARALLEL | FSDP1 | FULLY_SHARD
 KEEPS = {"to", "cuda", "cpu", "train", "eval", "half", "float", "bfloat16", "double", "requires_grad_", "compile"}
 """Methods of a module that return the module itself."""
 _COMPILE = {"torch.compile", "torch.optim.swa_utils.AveragedModel"}

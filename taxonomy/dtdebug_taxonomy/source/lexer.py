@@ -165,7 +165,7 @@ class Lexer:
     # -- words ------------------------------------------------------------------------------------
 
     def _word(self) -> None:
-        start, pieces = self.at, self._pieces("\n\r;&|()<>")
+        start, pieces = self.at, self._pieces()
         if self.at == start:  # nothing that begins a word: passed over, so that the end is reached
             self.at += 1
             return
@@ -209,7 +209,7 @@ class Lexer:
         items, self._words = tuple(w for w, _ in self._words), outer
         return items
 
-    def _pieces(self, stops: str) -> str:
+    def _pieces(self) -> str:
         """The text of a word from here on, without quotes."""
         text, found = self.text, list[str]()
         while self.at < self.end:
