@@ -13,8 +13,9 @@ from dtdebug_taxonomy.render import ECHO, because, headline, reason_line, to_tex
 MIME = "application/vnd.dtdebug.diagnosis+json"
 LIMIT = 4_000
 """Bytes of JSON that may be saved in a notebook."""
-_SIZES = ((5, 3, 3, 1_200, 2), (3, 3, 2, 600, 2), (2, 3, 1, 0, 2), (2, 0, 0, 0, 0))
-"""How many symptoms, reasons, pieces of advice, characters of a diff and notes to try, until it is small enough."""
+_SIZES = ((5, 3, 3, 1_200, 2), (3, 3, 2, 600, 2), (2, 2, 1, 1_200, 1), (2, 3, 1, 0, 2), (2, 0, 0, 0, 0))
+"""How many symptoms, reasons, pieces of advice, characters of a diff and notes to try, until it is small enough: the
+first fix as a diff is worth more than a third piece of advice."""
 
 _STYLE = (
     "border-left:4px solid #c77700;padding:4px 12px;margin:4px 0;max-width:60em;line-height:1.5;overflow-wrap:anywhere"
