@@ -33,7 +33,7 @@ def test_the_samples_show_every_verdict():
 def test_what_a_notebook_saves_has_the_fields_of_the_schema():
     """The short form leaves entries out, never fields."""
     saved = small(diagnose(load(), Snapshot(output="RuntimeError: NCCL error in: ProcessGroupNCCL.cpp")))
-    schema = json.loads(GENERATE["SCHEMA"].read_text(encoding="utf-8"))
+    schema = json.loads((GENERATE["SCHEMAS"] / "diagnosis.schema.json").read_text(encoding="utf-8"))
 
     assert set(schema["$defs"]["Diagnosis"]["properties"]) == set(saved)
     assert saved == msgspec.json.decode(msgspec.json.encode(msgspec.convert(saved, Diagnosis)))

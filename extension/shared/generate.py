@@ -1,7 +1,7 @@
-"""Writes what the renderer has from Python: the JSON schema, the types, the static HTML to be compared with.
+"""Writes what the renderer has from Python: the JSON schemas, the types, the static HTML to be compared with.
 
-Run it after a change of `dtdebug_taxonomy.diagnosis` or `dtdebug.display`; a test says when that was forgotten. What a
-notebook saves is a `Diagnosis` whose rankings are cut short, so one schema holds for both.
+Run it after a change of `dtdebug_taxonomy.diagnosis`, `dtdebug_taxonomy.view` or `dtdebug.display`; a test says when
+that was forgotten. What a notebook saves is a `Diagnosis` whose rankings are cut short, so one schema holds for both.
 """
 
 from __future__ import annotations
@@ -15,30 +15,36 @@ import msgspec
 import dtdebug_taxonomy
 from dtdebug.display import to_html
 from dtdebug_taxonomy.diagnosis import Diagnosis
+from dtdebug_taxonomy.view import View
 
 HERE = Path(__file__).parent
-SCHEMA = Path(dtdebug_taxonomy.__file__).parent / "schema" / "diagnosis.schema.json"
-TYPES = HERE / "src" / "diagnosis.ts"
+SCHEMAS = Path(dtdebug_taxonomy.__file__).parent / "schema"
+FORMS: dict[str, type[msgspec.Struct]] = {"diagnosis": Diagnosis, "view": View}
+"""What crosses to front ends, by the name of its schema and of the module that has its types."""
 SAMPLES = HERE / "test" / "samples"
 """Diagnoses as notebooks have saved them; beside each what the static HTML says of it."""
 
 _DIALECT = "https://json-schema.org/draft/2020-12/schema"
-_HEAD = "// Made from diagnosis.schema.json by extension/shared/generate.py: change neither by hand.\n"
+_HEAD = "// Made from {}.schema.json by extension/shared/generate.py: change neither by hand.\n"
 
 
 def files() -> dict[Path, str]:
     """What is to be written where."""
-    schema = {"$schema": _DIALECT, **msgspec.json.schema(Diagnosis)}
+    made: dict[Path, str] = {}
+    for name, form in FORMS.items():
+        schema = {"$schema": _DIALECT, **msgspec.json.schema(form)}
+        made[SCHEMAS / f"{name}.schema.json"] = json.dumps(schema, indent=2) + "\n"
+        made[HERE / "src" / f"{name}.ts"] = _HEAD.format(name) + typescript(schema)
     pages = {
         path.with_suffix(".html"): to_html(msgspec.json.decode(path.read_bytes(), type=Diagnosis)) + "\n"
         for path in sorted(SAMPLES.glob("*.json"))
     }
-    return {SCHEMA: json.dumps(schema, indent=2) + "\n", TYPES: typescript(schema), **pages}
+    return made | pages
 
 
 def typescript(schema: dict[str, Any]) -> str:
     """One interface for each definition; a property that may be left out is optional."""
-    return _HEAD + "".join(_interface(name, each) for name, each in schema["$defs"].items())
+    return "".join(_interface(name, each) for name, each in schema["$defs"].items())
 
 
 def _interface(name: str, schema: dict[str, Any]) -> str:

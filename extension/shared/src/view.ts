@@ -1,0 +1,137 @@
+// Made from view.schema.json by extension/shared/generate.py: change neither by hand.
+
+/** What is seen of all ranks at one moment. */
+export interface View {
+  readonly v?: number;
+  readonly road?: "kernel" | "outside";
+  readonly taken?: number;
+  readonly seconds?: number;
+  readonly line?: string;
+  readonly hangs?: boolean | null;
+  readonly cell?: Cell | null;
+  readonly verdict?: Verdict | null;
+  readonly rows?: readonly Row[];
+  readonly tree?: Branch | null;
+  readonly timeline?: Timeline | null;
+  readonly devices?: readonly Device[];
+  readonly notes?: readonly string[];
+}
+
+/** The cell that the kernel runs. */
+export interface Cell {
+  readonly number?: number | null;
+  readonly line?: number | null;
+  readonly code?: string;
+  readonly seconds?: number | null;
+  readonly busy?: number | null;
+  readonly frames?: readonly FrameRow[];
+}
+
+/** One frame of a stack. */
+export interface FrameRow {
+  readonly at: string;
+  readonly code?: string;
+  readonly own?: boolean;
+}
+
+/** Which rank, what, where: the culprit is the rank that the others wait for. */
+export interface Verdict {
+  readonly kind: "dead" | "extra" | "fabric" | "gil_held" | "none" | "not_arrived" | "replaced" | "skipped" | "wrong_dtype" | "wrong_root" | "wrong_size";
+  readonly culprits?: readonly number[];
+  readonly waiting?: readonly number[];
+  readonly group?: GroupRef | null;
+  readonly collective?: CollectiveRef | null;
+  readonly where?: readonly CallSite[];
+  readonly confidence?: number;
+  readonly summary?: string;
+  readonly evidence?: readonly string[];
+  readonly alternatives?: readonly Alternative[];
+  readonly stragglers?: readonly number[];
+}
+
+/** A process group by name and members. */
+export interface GroupRef {
+  readonly name: string;
+  readonly ranks: readonly number[];
+}
+
+/** A collective by operation and sequence number. */
+export interface CollectiveRef {
+  readonly op: string;
+  readonly seq: number | null;
+}
+
+/** Where a rank is, in the user's own code. */
+export interface CallSite {
+  readonly rank: number;
+  readonly file: string;
+  readonly line: number;
+  readonly function: string;
+}
+
+/** Another reading of the same records, and what would tell the two apart. */
+export interface Alternative {
+  readonly kind: "dead" | "extra" | "fabric" | "gil_held" | "none" | "not_arrived" | "replaced" | "skipped" | "wrong_dtype" | "wrong_root" | "wrong_size";
+  readonly culprits: readonly number[];
+  readonly because: string;
+  readonly refute?: string;
+}
+
+/** One rank. */
+export interface Row {
+  readonly rank?: number | null;
+  readonly state?: "culprit" | "gone" | "runs" | "silent" | "waits";
+  readonly step?: number | null;
+  readonly op?: string;
+  readonly seq?: number | null;
+  readonly group?: string;
+  readonly since?: number | null;
+  readonly at?: string;
+  readonly memory?: readonly [number, number] | null;
+  readonly host?: string;
+  readonly pid?: number | null;
+}
+
+/** Frames that some ranks share, and where they part. */
+export interface Branch {
+  readonly ranks: string;
+  readonly count: number;
+  readonly culprit?: boolean;
+  readonly frames?: readonly FrameRow[];
+  readonly branches?: readonly Branch[];
+}
+
+/** The latest collectives of one process group, from the flight recorder. */
+export interface Timeline {
+  readonly group: string;
+  readonly lanes?: readonly Lane[];
+  readonly parted?: number | null;
+}
+
+/** Ranks whose latest collectives are the same. */
+export interface Lane {
+  readonly ranks: string;
+  readonly count: number;
+  readonly culprit?: boolean;
+  readonly calls?: readonly Call[];
+}
+
+/** One collective of one rank. */
+export interface Call {
+  readonly seq: number;
+  readonly op: string;
+  readonly open?: boolean;
+  readonly odd?: boolean;
+  readonly begun?: number;
+  readonly at?: string;
+}
+
+/** One GPU; memory in bytes. */
+export interface Device {
+  readonly index: number;
+  readonly name?: string;
+  readonly total?: number;
+  readonly used?: number;
+  readonly utilization?: number | null;
+  readonly users?: readonly (readonly [string, number])[];
+}
