@@ -1,4 +1,4 @@
-"""The types of what front ends draw of the ranks at one moment; texts are clean, short and in the words of the terminal.
+"""The types of what front ends draw of the ranks at one moment; texts are clean, short, in the words of the terminal.
 
 One form for both roads by which a look comes to a front end: the kernel's control channel and the server beside it.
 """
