@@ -12,8 +12,9 @@ from dtdebug_taxonomy.checks import horovod
 from dtdebug_taxonomy.checks.names import COLLECTIVES, DIST
 from dtdebug_taxonomy.facts import torch_distributed
 from dtdebug_taxonomy.source.guards import Guard, guards
-from dtdebug_taxonomy.source.python import FUNCTIONS, Code, Function
+from dtdebug_taxonomy.source.python import Code
 from dtdebug_taxonomy.source.ranks import several
+from dtdebug_taxonomy.source.syntax import FUNCTIONS, Function
 
 _OPERATIONS = (
     "all_gather",

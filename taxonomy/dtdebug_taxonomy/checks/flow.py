@@ -5,7 +5,8 @@ from __future__ import annotations
 import ast
 
 from dtdebug_taxonomy.source.names import dotted
-from dtdebug_taxonomy.source.python import FUNCTIONS, Code
+from dtdebug_taxonomy.source.python import Code
+from dtdebug_taxonomy.source.syntax import FUNCTIONS
 
 NO_GRAD = {"torch.no_grad", "torch.inference_mode", "torch.set_grad_enabled", "torch.autograd.no_grad"}
 _CUTS = {"detach", "item", "tolist", "numpy", "argmax"}

@@ -12,7 +12,8 @@ from dtdebug_taxonomy.checks.names import INIT
 from dtdebug_taxonomy.source.bindings import leaves
 from dtdebug_taxonomy.source.guards import Guard, guards
 from dtdebug_taxonomy.source.names import dotted
-from dtdebug_taxonomy.source.python import FUNCTIONS, Code
+from dtdebug_taxonomy.source.python import Code
+from dtdebug_taxonomy.source.syntax import FUNCTIONS
 from dtdebug_taxonomy.source.text import Span
 
 _MEETS = re.compile(

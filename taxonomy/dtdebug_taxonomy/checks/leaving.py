@@ -13,8 +13,9 @@ from dtdebug_taxonomy.checks.diverging import last_name
 from dtdebug_taxonomy.source.bindings import surely_before
 from dtdebug_taxonomy.source.guards import Guard, guards
 from dtdebug_taxonomy.source.names import dotted
-from dtdebug_taxonomy.source.python import FUNCTIONS, Code
+from dtdebug_taxonomy.source.python import Code
 from dtdebug_taxonomy.source.ranks import several
+from dtdebug_taxonomy.source.syntax import FUNCTIONS
 
 _LOOPS = (ast.For, ast.AsyncFor, ast.While)
 _LEAVES = (ast.Return, ast.Break, ast.Continue)

@@ -8,7 +8,8 @@ import re
 from dtdebug_taxonomy.checks import horovod
 from dtdebug_taxonomy.checks.names import FULLY_SHARD
 from dtdebug_taxonomy.checks.wrapping import DDPS, FSDP1
-from dtdebug_taxonomy.source.python import Code, Function
+from dtdebug_taxonomy.source.python import Code
+from dtdebug_taxonomy.source.syntax import Function
 
 _AGREES = re.compile(
     r"reduce|gather|sync|broadcast|all_?ranks|any_?rank|across|consensus|agree|(^|_)(global|dist|distributed)_|barrier",

@@ -6,7 +6,8 @@ import ast
 from collections import defaultdict
 
 from dtdebug_taxonomy.source.names import dotted
-from dtdebug_taxonomy.source.python import Code, Function
+from dtdebug_taxonomy.source.python import Code
+from dtdebug_taxonomy.source.syntax import Function
 
 _NUMBERS = {
     "int", "float", "bool", "len", "abs", "round", "ord", "hash", "id",

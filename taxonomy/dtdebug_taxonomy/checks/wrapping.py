@@ -11,7 +11,8 @@ from dtdebug_taxonomy.checks.values import returned
 from dtdebug_taxonomy.source.bindings import home, surely_before
 from dtdebug_taxonomy.source.guards import guards
 from dtdebug_taxonomy.source.names import dotted
-from dtdebug_taxonomy.source.python import SCOPES, Binding, Code, Function
+from dtdebug_taxonomy.source.python import KEEPS, Binding, Code
+from dtdebug_taxonomy.source.syntax import SCOPES, Function
 
 DDPS = {DDP, "apex.parallel.DistributedDataParallel"}
 DATA_PARALLEL = {
@@ -20,8 +21,7 @@ DATA_PARALLEL = {
     "torch.nn.parallel.data_parallel.DataParallel",
 }
 FSDP1 = {FSDP, "fairscale.nn.FullyShardedDataParallel", "fairscale.nn.data_parallel.FullyShardedDataParallel"}
-KEEPS = {"to", "cuda", "cpu", "train", "eval", "half", "float", "bfloat16", "double", "requires_grad_", "compile"}
-"""Methods of a module that return the module itself."""
+_KEPT = KEEPS | {"compile"}
 _COMPILE = {"torch.compile", "torch.optim.swa_utils.AveragedModel"}
 _ASKS = re.compile(
     r"\b(isinstance|hasattr|getattr|type|unwrap\w*|is_parallel\w*|de_parallel)\b|\.module\b|_ddp\b|wrapped"
@@ -69,7 +69,7 @@ def _of_call(code: Code, call: ast.Call, names: set[str], depth: int) -> Wrap | 
         return Wrap(call, always=True)
     if name == "torch.compile" and call.args:
         return wrap_of(code, call.args[0], names, depth - 1)
-    if isinstance(call.func, ast.Attribute) and call.func.attr in KEEPS:
+    if isinstance(call.func, ast.Attribute) and call.func.attr in _KEPT:
         return wrap_of(code, call.func.value, names, depth - 1)
     function = code.called(call)
     if function is None:

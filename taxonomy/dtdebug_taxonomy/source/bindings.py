@@ -103,7 +103,7 @@ def given(code: Code, function: ast.FunctionDef | ast.AsyncFunctionDef, name: st
 
 def reaching(code: Code, node: ast.expr) -> list[Binding]:
     """The bindings that a name or dotted name can have where it stands."""
-    from dtdebug_taxonomy.source.python import SCOPES
+    from dtdebug_taxonomy.source.syntax import SCOPES
 
     name = dotted(node)
     if name.startswith(("self.", "cls.")):

@@ -9,9 +9,10 @@ from typing import NamedTuple
 
 from dtdebug_taxonomy.source.names import dotted
 from dtdebug_taxonomy.source.pairs import Pairs, goes
-from dtdebug_taxonomy.source.python import Code, Function
+from dtdebug_taxonomy.source.python import Code
 from dtdebug_taxonomy.source.rank_tests import RankTest, RankTests
 from dtdebug_taxonomy.source.ranks import several
+from dtdebug_taxonomy.source.syntax import Function
 
 _ONLY_MAIN = re.compile(
     r"(rank_?(zero|0)_?only|only_rank_?(zero|0)|(only_)?on_(local_)?main_process|(main|master)_process(_only)?|master_only|"

@@ -1,7 +1,6 @@
-"""A Python program, parsed and indexed once for all checks.
+"""A Python program, parsed and indexed once for all checks: its names, arguments and values.
 
-One pass over the tree fills the indices (nodes by type, calls by name, what is bound to which
-name); a check then asks for what it is about and pays for that only.
+A check asks for what it is about and pays for that only.
 """
 
 from __future__ import annotations
@@ -9,30 +8,21 @@ from __future__ import annotations
 import ast
 import re
 from collections import defaultdict
-from collections.abc import Iterator
 from functools import cached_property
-from typing import TYPE_CHECKING, Literal, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Literal, NamedTuple
 
-from dtdebug_taxonomy.source.names import canonical, dotted, imported
-from dtdebug_taxonomy.source.source import Source, Variable
-from dtdebug_taxonomy.source.text import Span
-from dtdebug_taxonomy.source.tolerant import parse
+from dtdebug_taxonomy.source.names import canonical, dotted
+from dtdebug_taxonomy.source.source import Variable
+from dtdebug_taxonomy.source.syntax import Function, Syntax
 
 if TYPE_CHECKING:
     from dtdebug_taxonomy.source.shell import Script
 
-N = TypeVar("N", bound=ast.AST)
-Scope = ast.Module | ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef | ast.Lambda
-Function = ast.FunctionDef | ast.AsyncFunctionDef
 Role = Literal["program", "library", "test"]
 
-SCOPES = (ast.Module, ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.Lambda)
-FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
-_LEAVES = frozenset({ast.Name, ast.Constant, ast.Pass, ast.Break, ast.Continue, ast.Global, ast.Nonlocal})
 _TESTS = re.compile(r"(^|/)(tests?|testing)/|(^|/)(test_[^/]*|[^/]*_test|conftest)\.py$")
-_KEEPS = frozenset({"to", "cuda", "cpu", "train", "eval", "half", "float", "bfloat16", "double", "requires_grad_"})
+KEEPS = frozenset({"to", "cuda", "cpu", "train", "eval", "half", "float", "bfloat16", "double", "requires_grad_"})
 """Methods of a module that return the module itself."""
-
 _INSTALLED = re.compile(r"(^|/)(site|dist)-packages/")
 _TRAINING = (
     *("torch.nn.parallel.", "torch.utils.data.", "torch.optim.", "torch.distributed.", "deepspeed.initialize"),
@@ -50,7 +40,7 @@ class Binding(NamedTuple):
     how: Literal["assign", "loop", "with", "argument", "import", "definition", "other"]
 
 
-class Code(Source):
+class Code(Syntax):
     """A parsed Python program."""
 
     kind = "python"
@@ -59,138 +49,6 @@ class Code(Source):
         super().__init__(text, path=path)
         self.notebook = notebook
         """Cells of a notebook, joined."""
-
-    @cached_property
-    def _parsed(self) -> tuple[ast.Module, bool]:
-        return parse(self.text)
-
-    @property
-    def tree(self) -> ast.Module:
-        """The tree; parsed when it is first asked for, since most files concern no check."""
-        return self._parsed[0]
-
-    @property
-    def whole(self) -> bool:
-        """Whether all of the text could be parsed."""
-        return self._parsed[1]
-
-    @cached_property
-    def parent(self) -> dict[ast.AST, ast.AST]:
-        """Node -> the node around it."""
-        return self._index()[0]
-
-    @cached_property
-    def order(self) -> dict[ast.AST, int]:
-        """Position in the program: a node that stands further down has the larger number."""
-        return self._index()[1]
-
-    @cached_property
-    def _by_type(self) -> dict[type, list[ast.AST]]:
-        return self._index()[2]
-
-    @cached_property
-    def imports(self) -> dict[str, str]:
-        """Local name -> qualified name of all that is imported."""
-        return imported([*self.nodes(ast.Import), *self.nodes(ast.ImportFrom)])
-
-    def _index(self) -> tuple[dict[ast.AST, ast.AST], dict[ast.AST, int], dict[type, list[ast.AST]]]:
-        """The one pass over the tree; keeps all three indices."""
-        parent: dict[ast.AST, ast.AST] = {}
-        order: dict[ast.AST, int] = {}
-        by_type: dict[type, list[ast.AST]] = defaultdict(list)
-        stack: list[ast.AST] = [self.tree]
-        number = 0
-        while stack:
-            node = stack.pop()
-            kind = type(node)
-            by_type[kind].append(node)
-            order[node] = number
-            number += 1
-            if kind in _LEAVES:
-                continue
-            children: list[ast.AST] = []
-            for field in kind._fields:
-                value = getattr(node, field, None)
-                if type(value) is list:
-                    children += [v for v in value if isinstance(v, ast.AST)]
-                elif isinstance(value, ast.AST) and field not in {"ctx", "op"}:
-                    children.append(value)
-            for child in children:
-                parent[child] = node
-            stack += children[::-1]
-        self.__dict__.update(parent=parent, order=order, _by_type=by_type)
-        return parent, order, by_type
-
-    # -- nodes and where they are -------------------------------------------------------------
-
-    def nodes(self, kind: type[N]) -> list[N]:
-        """All nodes of a type, in the order of the program."""
-        return self._by_type.get(kind, [])  # type: ignore[return-value]
-
-    def span(self, node: ast.AST) -> Span:
-        """Where a node stands in the text."""
-        n: ast.expr = node  # type: ignore[assignment]
-        end_line, end = n.end_lineno or n.lineno, n.end_col_offset or 0
-        return Span(self._offset(n.lineno, n.col_offset), self._offset(end_line, end))
-
-    def _offset(self, line: int, byte: int) -> int:
-        shift = 1 if line == 1 and self.text.startswith("\ufeff") else 0
-        return self.text.offset_of_byte(line, byte + 3 * shift if shift and not self.text.isascii() else byte)
-
-    def source_of(self, node: ast.AST) -> str:
-        """The text of a node as it is written."""
-        return self.cut(self.span(node))
-
-    def ancestors(self, node: ast.AST) -> Iterator[ast.AST]:
-        """The nodes around a node, innermost first."""
-        while (up := self.parent.get(node)) is not None:
-            yield up
-            node = up
-
-    def scope(self, node: ast.AST) -> Scope:
-        """The innermost function, class, lambda or module around a node."""
-        return next((a for a in self.ancestors(node) if isinstance(a, SCOPES)), self.tree)
-
-    def function(self, node: ast.AST) -> Function | None:
-        """The innermost function around a node."""
-        return next((a for a in self.ancestors(node) if isinstance(a, FUNCTIONS)), None)
-
-    def class_of(self, node: ast.AST) -> ast.ClassDef | None:
-        """The innermost class around a node."""
-        return next((a for a in self.ancestors(node) if isinstance(a, ast.ClassDef)), None)
-
-    def statement(self, node: ast.AST) -> ast.stmt:
-        """The innermost statement that a node is, or is in."""
-        while not isinstance(node, ast.stmt):
-            node = self.parent[node]
-        return node
-
-    @cached_property
-    def _by_line(self) -> dict[int, list[ast.stmt]]:
-        found: dict[int, list[ast.stmt]] = defaultdict(list)
-        for node in self.order:
-            if isinstance(node, ast.stmt):
-                found[node.lineno].append(node)
-        return found
-
-    def statements_at(self, line: int) -> list[ast.stmt]:
-        """The statements that begin on a line."""
-        return self._by_line.get(line, [])
-
-    def block(self, statement: ast.stmt) -> list[ast.stmt]:
-        """The list of statements that a statement is in."""
-        up = self.parent.get(statement)
-        for field in ("body", "orelse", "finalbody"):
-            block = getattr(up, field, None)
-            if isinstance(block, list) and statement in block:
-                return block
-        return [statement]
-
-    def inside(self, node: ast.AST, *kinds: type[N]) -> Iterator[N]:
-        """The nodes of some types below a node, nested functions included."""
-        for inner in ast.walk(node):
-            if isinstance(inner, kinds):
-                yield inner
 
     # -- names ----------------------------------------------------------------------------------
 
@@ -327,7 +185,7 @@ class Code(Source):
             value, left = todo.pop()
             if isinstance(value, ast.Call):
                 func = value.func
-                if isinstance(func, ast.Attribute) and func.attr in _KEEPS and left:
+                if isinstance(func, ast.Attribute) and func.attr in KEEPS and left:
                     todo.append((func.value, left - 1))
                 else:
                     made.add(self.name(func))

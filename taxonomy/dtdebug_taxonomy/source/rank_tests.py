@@ -13,8 +13,9 @@ import re
 from typing import NamedTuple
 
 from dtdebug_taxonomy.source.names import dotted
-from dtdebug_taxonomy.source.python import Code, Function
+from dtdebug_taxonomy.source.python import Code
 from dtdebug_taxonomy.source.ranks import is_main, is_size, number, rank, several
+from dtdebug_taxonomy.source.syntax import Function
 
 _SIZED = re.compile(r"[<%/]|in ")
 _DEEPEST = 3

@@ -9,7 +9,8 @@ from collections.abc import Iterator
 from dtdebug_taxonomy.checks import Hit
 from dtdebug_taxonomy.checks.stepping import agreed, backwards, in_step
 from dtdebug_taxonomy.source.names import dotted
-from dtdebug_taxonomy.source.python import FUNCTIONS, Code
+from dtdebug_taxonomy.source.python import Code
+from dtdebug_taxonomy.source.syntax import FUNCTIONS
 
 _NOT_FINITE = re.compile(r"is_?(nan|inf|finite)|(has|any)_(\w+_)?(nan|inf)|(nan|inf)_or_")
 _PARALLEL = re.compile(r"(?i)ddp|fsdp|dist|parallel|multi")

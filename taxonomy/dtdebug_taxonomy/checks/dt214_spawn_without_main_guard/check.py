@@ -9,7 +9,8 @@ from dtdebug_taxonomy.checks import Edit, Fix, Hit
 from dtdebug_taxonomy.checks.mending import statement_lines
 from dtdebug_taxonomy.checks.spawning import in_notebook, spawning
 from dtdebug_taxonomy.source.names import dotted
-from dtdebug_taxonomy.source.python import SCOPES, Code
+from dtdebug_taxonomy.source.python import Code
+from dtdebug_taxonomy.source.syntax import SCOPES
 from dtdebug_taxonomy.source.text import Span
 
 

@@ -10,7 +10,8 @@ from dtdebug_taxonomy.checks import Edit, Fix, Hit, horovod
 from dtdebug_taxonomy.checks.arguments import keyword, remove
 from dtdebug_taxonomy.checks.names import DIST
 from dtdebug_taxonomy.facts import torch_distributed
-from dtdebug_taxonomy.source.python import FUNCTIONS, Code
+from dtdebug_taxonomy.source.python import Code
+from dtdebug_taxonomy.source.syntax import FUNCTIONS
 from dtdebug_taxonomy.source.text import Span
 
 _POINT_TO_POINT = (DIST + "isend", DIST + "irecv", DIST + "batch_isend_irecv")

@@ -10,7 +10,8 @@ from functools import cached_property
 from dtdebug_taxonomy.checks import Hit
 from dtdebug_taxonomy.checks.names import DIST
 from dtdebug_taxonomy.source.names import dotted
-from dtdebug_taxonomy.source.python import Code, Function
+from dtdebug_taxonomy.source.python import Code
+from dtdebug_taxonomy.source.syntax import Function
 
 _GATHERS = {DIST + "all_gather": ("tensor_list", 0), DIST + "all_gather_into_tensor": ("output_tensor", 0)}
 _LOSS = re.compile(r"(loss|criterion|cross_entropy|cosine_similarity|mse|nll|kl_div|triplet|^logits$)", re.IGNORECASE)

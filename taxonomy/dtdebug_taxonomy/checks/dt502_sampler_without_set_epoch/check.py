@@ -10,7 +10,8 @@ from dtdebug_taxonomy.checks import Edit, Fix, Hit
 from dtdebug_taxonomy.checks.mending import indent_of
 from dtdebug_taxonomy.checks.names import LOADER, SAMPLER
 from dtdebug_taxonomy.source.names import dotted
-from dtdebug_taxonomy.source.python import SCOPES, Code
+from dtdebug_taxonomy.source.python import Code
+from dtdebug_taxonomy.source.syntax import SCOPES
 from dtdebug_taxonomy.source.text import Span
 
 _EPOCH = re.compile(r"epoch|\bep\b", re.IGNORECASE)

@@ -12,7 +12,8 @@ from dtdebug_taxonomy.checks.names import DDP, FSDP, INIT
 from dtdebug_taxonomy.checks.ranks_seen import depends_on_rank, is_reached, starts_ranks
 from dtdebug_taxonomy.source.guards import guards
 from dtdebug_taxonomy.source.names import dotted
-from dtdebug_taxonomy.source.python import SCOPES, Code, Function
+from dtdebug_taxonomy.source.python import Code
+from dtdebug_taxonomy.source.syntax import SCOPES, Function
 
 _LOOKS = re.compile(r"\b(exists|isdir|is_dir|access)\b")
 _MAIN = re.compile(r"main_proc|is_main|if_main|master|rank|chief|primary", re.IGNORECASE)

@@ -13,7 +13,8 @@ from dtdebug_taxonomy.checks.ranks_seen import depends_on_rank
 from dtdebug_taxonomy.checks.wrapping import DDPS, FSDP1
 from dtdebug_taxonomy.source.guards import guards
 from dtdebug_taxonomy.source.names import dotted
-from dtdebug_taxonomy.source.python import FUNCTIONS, Code, Function
+from dtdebug_taxonomy.source.python import Code
+from dtdebug_taxonomy.source.syntax import FUNCTIONS, Function
 from dtdebug_taxonomy.source.text import Span
 
 _SHARDED = ("deepspeed", "torch.distributed.checkpoint", "megatron")

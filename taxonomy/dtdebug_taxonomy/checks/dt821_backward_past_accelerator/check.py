@@ -8,7 +8,8 @@ from collections.abc import Iterator
 
 from dtdebug_taxonomy.checks import Edit, Fix, Hit
 from dtdebug_taxonomy.source.names import dotted
-from dtdebug_taxonomy.source.python import SCOPES, Code
+from dtdebug_taxonomy.source.python import Code
+from dtdebug_taxonomy.source.syntax import SCOPES
 
 _MAKER = "accelerate.Accelerator"
 _BACKENDS = re.compile(r"accelerator|^acc$|fabric|engine|manager|strategy|^amp$|scaler", re.IGNORECASE)

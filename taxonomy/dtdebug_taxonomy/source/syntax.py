@@ -1,0 +1,156 @@
+"""A Python program, parsed and indexed in one pass: its nodes by type, what is around them, where they stand."""
+
+from __future__ import annotations
+
+import ast
+from collections import defaultdict
+from collections.abc import Iterator
+from functools import cached_property
+from typing import TypeVar
+
+from dtdebug_taxonomy.source.names import imported
+from dtdebug_taxonomy.source.source import Source
+from dtdebug_taxonomy.source.text import Span
+from dtdebug_taxonomy.source.tolerant import parse
+
+N = TypeVar("N", bound=ast.AST)
+Scope = ast.Module | ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef | ast.Lambda
+Function = ast.FunctionDef | ast.AsyncFunctionDef
+
+SCOPES = (ast.Module, ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.Lambda)
+FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
+_LEAVES = frozenset({ast.Name, ast.Constant, ast.Pass, ast.Break, ast.Continue, ast.Global, ast.Nonlocal})
+
+
+class Syntax(Source):
+    """The nodes of a program and their places."""
+
+    @cached_property
+    def _parsed(self) -> tuple[ast.Module, bool]:
+        return parse(self.text)
+
+    @property
+    def tree(self) -> ast.Module:
+        """The tree; parsed when it is first asked for, since most files concern no check."""
+        return self._parsed[0]
+
+    @property
+    def whole(self) -> bool:
+        """Whether all of the text could be parsed."""
+        return self._parsed[1]
+
+    @cached_property
+    def parent(self) -> dict[ast.AST, ast.AST]:
+        """Node -> the node around it."""
+        return self._index()[0]
+
+    @cached_property
+    def order(self) -> dict[ast.AST, int]:
+        """Position in the program: a node that stands further down has the larger number."""
+        return self._index()[1]
+
+    @cached_property
+    def _by_type(self) -> dict[type, list[ast.AST]]:
+        return self._index()[2]
+
+    @cached_property
+    def imports(self) -> dict[str, str]:
+        """Local name -> qualified name of all that is imported."""
+        return imported([*self.nodes(ast.Import), *self.nodes(ast.ImportFrom)])
+
+    def _index(self) -> tuple[dict[ast.AST, ast.AST], dict[ast.AST, int], dict[type, list[ast.AST]]]:
+        """The one pass over the tree; keeps all three indices."""
+        parent: dict[ast.AST, ast.AST] = {}
+        order: dict[ast.AST, int] = {}
+        by_type: dict[type, list[ast.AST]] = defaultdict(list)
+        stack: list[ast.AST] = [self.tree]
+        number = 0
+        while stack:
+            node = stack.pop()
+            kind = type(node)
+            by_type[kind].append(node)
+            order[node] = number
+            number += 1
+            if kind in _LEAVES:
+                continue
+            children: list[ast.AST] = []
+            for field in kind._fields:
+                value = getattr(node, field, None)
+                if type(value) is list:
+                    children += [v for v in value if isinstance(v, ast.AST)]
+                elif isinstance(value, ast.AST) and field not in {"ctx", "op"}:
+                    children.append(value)
+            for child in children:
+                parent[child] = node
+            stack += children[::-1]
+        self.__dict__.update(parent=parent, order=order, _by_type=by_type)
+        return parent, order, by_type
+
+    def nodes(self, kind: type[N]) -> list[N]:
+        """All nodes of a type, in the order of the program."""
+        return self._by_type.get(kind, [])  # type: ignore[return-value]
+
+    def span(self, node: ast.AST) -> Span:
+        """Where a node stands in the text."""
+        n: ast.expr = node  # type: ignore[assignment]
+        end_line, end = n.end_lineno or n.lineno, n.end_col_offset or 0
+        return Span(self._offset(n.lineno, n.col_offset), self._offset(end_line, end))
+
+    def _offset(self, line: int, byte: int) -> int:
+        shift = 1 if line == 1 and self.text.startswith("\ufeff") else 0
+        return self.text.offset_of_byte(line, byte + 3 * shift if shift and not self.text.isascii() else byte)
+
+    def source_of(self, node: ast.AST) -> str:
+        """The text of a node as it is written."""
+        return self.cut(self.span(node))
+
+    def ancestors(self, node: ast.AST) -> Iterator[ast.AST]:
+        """The nodes around a node, innermost first."""
+        while (up := self.parent.get(node)) is not None:
+            yield up
+            node = up
+
+    def scope(self, node: ast.AST) -> Scope:
+        """The innermost function, class, lambda or module around a node."""
+        return next((a for a in self.ancestors(node) if isinstance(a, SCOPES)), self.tree)
+
+    def function(self, node: ast.AST) -> Function | None:
+        """The innermost function around a node."""
+        return next((a for a in self.ancestors(node) if isinstance(a, FUNCTIONS)), None)
+
+    def class_of(self, node: ast.AST) -> ast.ClassDef | None:
+        """The innermost class around a node."""
+        return next((a for a in self.ancestors(node) if isinstance(a, ast.ClassDef)), None)
+
+    def statement(self, node: ast.AST) -> ast.stmt:
+        """The innermost statement that a node is, or is in."""
+        while not isinstance(node, ast.stmt):
+            node = self.parent[node]
+        return node
+
+    @cached_property
+    def _by_line(self) -> dict[int, list[ast.stmt]]:
+        found: dict[int, list[ast.stmt]] = defaultdict(list)
+        for node in self.order:
+            if isinstance(node, ast.stmt):
+                found[node.lineno].append(node)
+        return found
+
+    def statements_at(self, line: int) -> list[ast.stmt]:
+        """The statements that begin on a line."""
+        return self._by_line.get(line, [])
+
+    def block(self, statement: ast.stmt) -> list[ast.stmt]:
+        """The list of statements that a statement is in."""
+        up = self.parent.get(statement)
+        for field in ("body", "orelse", "finalbody"):
+            block = getattr(up, field, None)
+            if isinstance(block, list) and statement in block:
+                return block
+        return [statement]
+
+    def inside(self, node: ast.AST, *kinds: type[N]) -> Iterator[N]:
+        """The nodes of some types below a node, nested functions included."""
+        for inner in ast.walk(node):
+            if isinstance(inner, kinds):
+                yield inner
