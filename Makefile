@@ -6,6 +6,8 @@ VENV ?= .venv
 TORCH ?= torch==2.13.0
 BIN := $(VENV)/bin
 CASES ?= tests/cases/fresh.jsonl
+# Tests of real jobs and editors mostly wait, so that more of them run than there are cores.
+WORKERS ?= 3
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
 .PHONY: demo test check tidy lint types layers accuracy bench symptom check-rule extension card vsix lab code-server
@@ -15,7 +17,7 @@ demo: $(VENV)/.ready ## the main job on a real failing multi-process run
 	$(BIN)/python docs/demo.py
 
 test: $(VENV)/.ready debian-browser debian-editors check extension code-server ## everything that CI checks
-	$(BIN)/python -m pytest
+	$(BIN)/python -m pytest --numprocesses $(WORKERS) --dist loadfile --no-loadscope-reorder
 
 check: $(VENV)/.ready lint types layers tidy
 

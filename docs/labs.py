@@ -1,12 +1,15 @@
 """Writes docs/labs.md: runs each lab before and after its fix, and says what was seen.
 
-python docs/labs.py [--jobs N]
+python docs/labs.py [--jobs N] [LAB ...]
+
+With names it runs these labs only; the rows of the others stay.
 """
 
 from __future__ import annotations
 
 import argparse
 import os
+import re
 import sys
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -22,6 +25,7 @@ HEAD = """# Labs
 Small distributed trainings that really fail, with one fault each: to learn how a fault looks, and to know that dtdebug
 finds it. Each one is a folder in `taxonomy/dtdebug_taxonomy/labs`.
 
+<!-- not run: a lab takes its time; tests/test_labs.py runs them all -->
 ```console
 $ dtdebug lab list                      # what there is
 $ dtdebug lab start uneven-batches      # copies the script to a new folder and runs it: it fails
@@ -71,9 +75,14 @@ def main() -> int:
     """Runs all labs and writes the page; status 1 if one does not keep its word."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--jobs", type=int, default=max(1, (os.cpu_count() or 2) // 2), help="labs at a time")
+    parser.add_argument("labs", nargs="*", metavar="LAB", help="which ones; all unless told otherwise")
+    asked = parser.parse_args()
+    page = PAGE.read_text(encoding="utf-8") if asked.labs else ""
+    rows_before = re.findall(r"^(\| `([\w-]+)` .*)$", page, re.MULTILINE)
+    kept = {name: line for line, name in rows_before if name not in asked.labs}
     labs = sorted(load_labs().values(), key=lambda lab: (sort_key(lab.symptom), lab.id))
-    with ThreadPoolExecutor(parser.parse_args().jobs) as pool:
-        rows = list(pool.map(row, labs))
+    with ThreadPoolExecutor(asked.jobs) as pool:
+        rows = list(pool.map(lambda lab: kept.get(lab.id) or row(lab), labs))
     PAGE.write_text(HEAD + "\n".join(rows) + "\n" + TAIL, encoding="utf-8")
     bad = [line for line in rows if "| found" not in line and "| not run" not in line]
     print(f"{len(rows)} labs, {len(rows) - len(bad)} as told")

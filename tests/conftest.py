@@ -58,3 +58,16 @@ def run_oracle(tmp_path):
         assert re.search(oracle.says, text), text[-3000:]
 
     return run
+
+
+_LONG = ("editors", "browser", "labs", "ranks", "engines", "kernel", "terminal")
+
+
+def pytest_collection_modifyitems(items):
+    """Files with long tests come first: with several workers a long one that begins last is waited for alone."""
+    weight = {}
+    for item in items:
+        marks = {mark.name for mark in item.iter_markers()}
+        place = next((i for i, name in enumerate(_LONG) if name in marks), len(_LONG))
+        weight[item.path] = min(place, weight.get(item.path, place))
+    items.sort(key=lambda item: weight[item.path])  # stable: the order within a file stays

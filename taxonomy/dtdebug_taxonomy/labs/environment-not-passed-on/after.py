@@ -10,7 +10,7 @@ libraries = Path("libraries")
 (libraries / "large_model" / "__init__.py").write_text("NAME = 'large model'\n")
 os.environ["PYTHONPATH"] = str(libraries.absolute())
 
-RANK = "import os, large_model; print('rank', os.environ['RANK'], 'has the model', flush=True)"
+RANK = "import os, large_model; print(f'rank {os.environ[\"RANK\"]} has the model', flush=True)"
 
 ranks = []
 for rank in range(2):
