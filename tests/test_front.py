@@ -2,6 +2,7 @@
 
 import json
 import runpy
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import msgspec
@@ -9,6 +10,8 @@ import pytest
 
 from dtdebug import extension, front, state
 from dtdebug.extension import Extension
+from dtdebug.wizard import resume
+from dtdebug.wizard.session import Session
 from dtdebug_taxonomy.knowledge import load
 from dtdebug_taxonomy.snapshot import ExceptionInfo, Snapshot
 
@@ -105,8 +108,144 @@ def test_an_answer_that_does_not_exist_is_an_error():
         look(cell="x", answers={"activity": "sleeping"})
 
 
+FAILED = {"cell": "train()", "ename": "RuntimeError", "evalue": NCCL}
+
+
+@pytest.fixture
+def panel(loaded, tmp_path, monkeypatch):
+    """What the panel is answered about the failure that the extension has seen, and the session that follows."""
+    monkeypatch.setenv("DTDEBUG_STATE", str(tmp_path))
+    loaded.snapshot = Snapshot(cell="train()", exception=ExceptionInfo(type="RuntimeError", message=NCCL))
+    loaded.session = None
+
+    def tell(**told):
+        return look(**FAILED, **told)["diagnosis"], loaded.session
+
+    return tell
+
+
+def two_answers():
+    """Two questions that the failure raises, each with an answer."""
+    session = Session(snapshot=Snapshot(cell="train()", exception=ExceptionInfo(type="RuntimeError", message=NCCL)))
+    first = session.diagnosis().question
+    second = session.answer(first.key, first.values[0][0]).diagnosis().question
+    return (first.key, first.values[0][0]), (second.key, second.values[0][0])
+
+
+def test_answers_reach_the_session_of_the_magic(panel, loaded):
+    """Each once, although all are sent each time; `%dtdebug resume` finds them."""
+    (a, one), (b, two) = two_answers()
+    diagnosis, _ = panel(answers={a: one}, unknown=[b], situation="It hangs at the end.")
+    _, again = panel(answers={a: one}, unknown=[b], situation="It hangs at the end.")
+    diagnosis, session = panel(answers={a: one, b: two}, situation="It hangs at the end.")
+
+    assert 3 == len(again.steps)
+    assert {a: one, b: two} == dict(session.answers)
+    assert () == session.unknown
+    assert "It hangs at the end." == session.snapshot.situation == loaded.snapshot.situation
+    assert {a, b} <= {known["key"] for known in diagnosis["known"]}
+    assert session == resume()
+
+
+def test_what_the_panel_takes_back_is_gone(panel):
+    """An answer, a question put aside, words; what else was told stays."""
+    (a, one), (b, two) = two_answers()
+    panel(answers={a: one}, situation="First words.")
+    panel(answers={a: one, b: two}, situation="First words.")
+    _, less = panel(answers={b: two}, situation="Other words.")
+    diagnosis, none = panel()
+
+    assert ({b: two}, "Other words.") == (dict(less.answers), less.snapshot.situation)
+    assert ((), "") == (none.steps, none.snapshot.situation)
+    assert a == diagnosis["question"]["key"]
+
+
+def test_what_was_answered_in_the_notebook_stays(panel, loaded):
+    """The panel does not know of it; where both have answered, the later one counts."""
+    (a, one), (b, two) = two_answers()
+    other = next(v.value for v in load().observations[a].value if v.value != one)
+    panel(answers={a: one})
+    loaded.session = loaded.session.answer(b, two).answer(a, other)
+    _, kept = panel(answers={a: one})
+    _, taken_back = panel()
+    _, changed = panel(answers={a: one})
+
+    assert {a: other, b: two} == dict(kept.answers) == dict(taken_back.answers)
+    assert {a: one, b: two} == dict(changed.answers)
+
+
+def test_answers_hold_for_a_cell_that_fails_again(panel, loaded):
+    """The session is new, what the panel shows as answered is not asked again."""
+    ((a, one), _) = two_answers()
+    panel(answers={a: one})
+    loaded.session = None
+    _, session = panel(answers={a: one})
+
+    assert {a: one} == dict(session.answers)
+
+
+def test_an_open_wizard_shows_what_the_panel_answers(panel, loaded):
+    """The same session on both sides."""
+    pytest.importorskip("ipywidgets")
+    from dtdebug.wizard.widgets import Wizard
+
+    ((a, one), (b, _)) = two_answers()
+    loaded.wizard = Wizard(Session(snapshot=loaded.snapshot))
+    panel(answers={a: one})
+    asked = loaded.wizard.question.value
+    loaded.wizard.dont_know.click()
+    diagnosis, _ = panel(answers={a: one})
+
+    assert load().observations[b].ask in asked
+    assert {a: one} == dict(loaded.wizard.session.answers)
+    assert (b,) == loaded.wizard.session.unknown
+    assert b != diagnosis["question"]["key"]
+
+
+def test_words_alone_are_enough_to_begin(loaded, tmp_path, monkeypatch):
+    """No cell has failed: the user tells what is wrong."""
+    monkeypatch.setenv("DTDEBUG_STATE", str(tmp_path))
+    seen = look(situation="NCCL timeout after an hour, all_reduce hangs on 8 GPUs")
+    more = look(situation="NCCL timeout after an hour, all_reduce hangs on 8 GPUs", unknown=["activity"])
+
+    assert seen["told"]
+    assert ("activity",) == loaded.session.unknown
+    assert "activity" != (more["diagnosis"]["question"] or {}).get("key")
+
+
+def test_a_pasted_log_is_not_the_failure_that_the_extension_knows(loaded, tmp_path, monkeypatch):
+    """It has no cell; asked about again it goes on."""
+    monkeypatch.setenv("DTDEBUG_STATE", str(tmp_path))
+    loaded.snapshot = Snapshot(cell="other()", exception=ExceptionInfo(type="ValueError", message="x"))
+    look(output=NCCL, situation="from a log")
+    look(output=NCCL, situation="from a log", unknown=["activity"])
+
+    assert (NCCL, "") == (loaded.snapshot.output, loaded.snapshot.cell)
+    assert "from a log" == loaded.session.snapshot.situation
+    assert 2 == len(loaded.session.steps)
+
+
+def test_an_answer_that_does_not_exist_changes_nothing(panel, loaded):
+    """Nor do those beside it."""
+    ((a, one), _) = two_answers()
+    panel(answers={a: one})
+    with pytest.raises(ValueError, match="no observation"):
+        panel(answers={"nothing": "x"})
+
+    assert {a: one} == dict(loaded.session.answers)
+
+
+def test_answers_may_come_from_many_threads(panel, loaded):
+    """As from two browsers: nothing is lost, nothing twice."""
+    ((a, one), (b, two)) = two_answers()
+    with ThreadPoolExecutor(8) as pool:
+        list(pool.map(lambda _: panel(answers={a: one, b: two}, situation="x"), range(24)))
+
+    assert 3 == len(loaded.session.steps)
+
+
 def test_what_the_front_end_knows_is_what_the_knowledge_says():
     """If not, run extension/jupyterlab/generate.py."""
     generate = runpy.run_path(str(JUPYTERLAB / "generate.py"))
 
-    assert generate["FILE"].read_text(encoding="utf-8") == generate["text"](load())
+    assert generate["known"](load()) == generate["unpack"](generate["FILE"].read_text(encoding="utf-8"))

@@ -13,6 +13,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from queue import Empty
 
+import msgspec
 import psutil
 import pytest
 
@@ -29,6 +30,7 @@ def ranks(test):
 
 
 SECONDS, BOUND = 60, 10
+NCCL = "NCCL error in: ProcessGroupNCCL.cpp:1970, unhandled system error, NCCL version 2.19.3"
 JOB = """
 import os, sys, time
 import datetime
@@ -117,21 +119,28 @@ class Kernel:
         time.sleep(0.5)  # the ranks go on from their sign into what they hang in
         return request
 
-    def ask(self, kind="hang"):
+    def ask(self, kind="hang", **more):
         """The reply to our message on the control channel."""
-        request = self.client.session.msg("dtdebug_request", {"kind": kind})
+        request = self.client.session.msg("dtdebug_request", {"kind": kind, **more})
         begin = time.monotonic()
         self.client.control_channel.send(request)
         reply = self.reply(request["header"]["msg_id"])
-        print(f"\nanswer after {time.monotonic() - begin:.2f} s:\n{reply['text']}")
+        print(f"\nanswer after {time.monotonic() - begin:.2f} s:\n{reply.get('text')}")
         return reply
 
-    def verdict(self):
-        """The reply once it names who stands still: on a busy machine ranks take a moment to get there."""
+    def verdict(self, *, recorded=False):
+        """The reply once it names who stands still: on a busy machine ranks take a moment to get there.
+
+        With records, if asked for: before the ranks have any, they are looked at from outside.
+        """
         end = time.monotonic() + SECONDS
-        while not (reply := self.ask())["verdict"] or reply["verdict"]["kind"] == "none":
+        while True:
+            reply = self.ask()
+            named = reply["verdict"] and reply["verdict"]["kind"] != "none"
+            lanes = (reply["view"].get("timeline") or {"lanes": []})["lanes"]
+            if named and (not recorded or (lanes and all(lane.get("calls") for lane in lanes))):
+                return reply
             assert time.monotonic() < end, reply
-        return reply
 
     def reply(self, request, seconds=BOUND):
         end = time.monotonic() + seconds
@@ -142,6 +151,11 @@ class Kernel:
 
     def in_subshell(self, source):
         """The text that a cell shows which is run beside the one that hangs."""
+        _, bundles = self._shown(self.beside(source))
+        return bundles[0]["text/plain"]
+
+    def beside(self, source):
+        """The messages of a cell that is run beside the one that hangs."""
         made = self.client.session.msg("create_subshell_request", {})
         self.client.control_channel.send(made)
         subshell = self.reply(made["header"]["msg_id"])["subshell_id"]
@@ -151,9 +165,17 @@ class Kernel:
         begin = time.monotonic()
         self.client.shell_channel.send(request)
         messages = self.until_idle(request["header"]["msg_id"])
-        _, bundles = self._shown(messages)
         print(f"\nsubshell after {time.monotonic() - begin:.2f} s")
-        return bundles[0]["text/plain"]
+        return messages
+
+    def touch(self, widget, **data):
+        """The states that widgets take when one is touched, as by a front end that knows of no subshells."""
+        request = self.client.session.msg("comm_msg", {"comm_id": widget, "data": data})
+        begin = time.monotonic()
+        self.client.shell_channel.send(request)
+        messages = self.until_idle(request["header"]["msg_id"])
+        print(f"\ntouched for {time.monotonic() - begin:.2f} s")
+        return {m["content"]["comm_id"]: m["content"]["data"]["state"] for m in messages if m["msg_type"] == "comm_msg"}
 
     def until_idle(self, request, seconds=BOUND):
         messages, end = [], time.monotonic() + seconds
@@ -243,6 +265,52 @@ def test_a_terminal_asks_by_any_name_of_the_kernel(kernel):
     assert all("cell In[2], line 5" in text for text in (done.stdout, *(answer.text for answer in answers)))
 
 
+@pytest.mark.parametrize("how", ["sleep", "loop"])
+def test_the_wizard_answers_while_a_cell_hangs(kernel, how):
+    """Opened beside a cell that hangs it works beside the next one, too, and after the panel has told something."""
+    pytest.importorskip("ipywidgets")
+    kernel.run(f"raise RuntimeError({NCCL!r})")
+    kernel.hang("import time\nprint('begun', flush=True)\ntime.sleep(3)")
+    opened = {
+        m["content"]["comm_id"]: m["content"]["data"]["state"]
+        for m in kernel.beside("%dtdebug")
+        if m["msg_type"] == "comm_open"
+    }
+    named = {state.get("description"): comm for comm, state in opened.items()}
+    press = {"method": "custom", "content": {"event": "click"}}
+    first = kernel.touch(named["Don't know"], **press)
+    kernel.run("pass")
+    kernel.hang(FREE[how])
+    question = kernel.ask("diagnose", asked={})["diagnosis"]["question"]
+    told = kernel.ask("diagnose", asked={"answers": {question["key"]: question["values"][0][0]}})
+    kernel.touch(named["Answer"], method="update", state={"index": 0}, buffer_paths=[])
+    second = kernel.touch(named["Next"], **press)
+    after = kernel.ask("diagnose", asked={"answers": {question["key"]: question["values"][0][0]}})
+    asked = told["diagnosis"]["question"]
+
+    assert any("<h4>" in state.get("value", "") for state in first.values())
+    assert any("<h4>" in state.get("value", "") for state in second.values())
+    assert [asked["values"][0][0]] == next(k["values"] for k in after["diagnosis"]["known"] if k["key"] == asked["key"])
+
+
+def test_a_failure_is_diagnosed_while_a_cell_hangs(kernel):
+    """The panel's answers are kept for `%dtdebug resume`; what can't be answered is an error."""
+    kernel.run(f"raise RuntimeError({NCCL!r})")
+    kernel.hang(FREE["sleep"])
+    first = kernel.ask("diagnose", asked={})["diagnosis"]["question"]
+    answers = {first["key"]: first["values"][0][0]}
+    for _ in range(2):
+        reply = kernel.ask("diagnose", asked={"answers": answers, "unknown": []})
+    kept = msgspec.json.decode((kernel.home / "state" / "wizard.json").read_bytes())
+    wrong = [kernel.ask("diagnose", **more) for more in ({}, {"asked": 1}, {"asked": {"answers": {"nothing": "x"}}})]
+
+    assert (reply["status"], reply["loaded"], reply["told"]) == ("ok", True, True)
+    assert first["key"] != (reply["diagnosis"]["question"] or {}).get("key")
+    assert [("answered", *next(iter(answers.items())))] == [(s["kind"], s["key"], s["value"]) for s in kept["steps"]]
+    assert ["error"] * 3 == [each["status"] for each in wrong]
+    assert "diagnose" in kernel.ask("boo")["evalue"]
+
+
 def test_what_is_no_kernel_is_none(tmp_path):
     """The caller goes on with other meanings of the target."""
     assert ask_kernel(str(os.getpid())) is None
@@ -303,6 +371,47 @@ def test_forked_ranks_of_a_function_of_the_notebook_are_found(kernel):
     assert frames.count("cell In[2]") == 2
     assert reply["verdict"]["culprits"] == [1]
     assert reply["verdict"]["kind"] == "not_arrived"
+
+
+@ranks
+def test_a_hang_is_drawn_and_its_ranks_are_ended(kernel):
+    """The culprit with its line of a cell, where the calls part; the cell ends, the kernel keeps its variables."""
+    kernel.run(
+        "import time, torch, torch.distributed as dist, torch.multiprocessing as mp\nkept = 41\n"
+        "def train(rank):\n"
+        f"    dist.init_process_group('gloo', init_method='file://{kernel.store}', rank=rank, world_size=2)\n"
+        "    x = torch.ones(4)\n"
+        "    dist.all_reduce(x)\n"
+        "    print(f'begun {rank}', flush=True)\n"
+        "    if rank == 1:\n"
+        "        time.sleep(60)\n"
+        "    dist.all_reduce(x)\n"
+    )
+    cell = kernel.hang("mp.start_processes(train, nprocs=2, start_method='fork')", ("begun 0", "begun 1"))
+    seen = kernel.verdict(recorded=True)["view"]
+    pids = [row["pid"] for row in seen["rows"]]
+    ending = kernel.ask("end_ranks", pids=[kernel.pid, os.getpid(), *pids])
+    ended = kernel.client.get_shell_msg(timeout=SECONDS)
+    _, printed, _ = kernel.run("print(kept)")
+
+    assert seen["hangs"] is True
+    assert seen["line"].startswith("rank 0 waits ")
+    assert seen["line"].endswith(" s in all_reduce #2 for rank 1")
+    assert [("waits", "all_reduce", 2), ("culprit", None, None)] == [
+        (row["state"], row.get("op"), row.get("seq")) for row in seen["rows"]
+    ]
+    assert ["cell In[2], line 10, in train", "cell In[2], line 9, in train"] == [row["at"] for row in seen["rows"]]
+    assert (3, 1) == (seen["cell"]["number"], seen["cell"]["line"])
+    assert seen["cell"]["seconds"] >= 0
+    assert [True] == [branch["culprit"] for branch in seen["tree"]["branches"] if branch["ranks"] == "1"]
+    lanes = seen["timeline"]["lanes"]
+    assert (2, ["1", "0"]) == (seen["timeline"]["parted"], [lane["ranks"] for lane in lanes])
+    assert [1] == [call["seq"] for call in lanes[0]["calls"]]
+    assert (2, True, "cell In[2], line 10, in train") == tuple(lanes[1]["calls"][1][k] for k in ("seq", "open", "at"))
+    assert ("ok", sorted(pids)) == (ending["status"], sorted(ending["ended"]))
+    assert f"left processes {min(kernel.pid, os.getpid())}" in ending["text"]
+    assert (cell, "error") == (ended["parent_header"]["msg_id"], ended["content"]["status"])
+    assert "41" == printed.strip()
 
 
 @ranks

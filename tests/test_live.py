@@ -7,7 +7,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from dtdebug.live import journal, show
+from dtdebug.live import jobs, journal, show
 from dtdebug.live.cells import Cells
 from dtdebug.live.control import answer
 from dtdebug.live.environment import Variables
@@ -119,6 +119,24 @@ def test_what_earlier_jobs_left_is_forgotten(tmp_path):
 
     assert {os.getpid(), gone + 1} == {record.pid for record in run.records()}
     assert list(run.flight.iterdir()) == []
+
+
+def test_a_job_that_ended_just_before_the_cell_began_is_not_the_one_at_hand(tmp_path, monkeypatch):
+    """Even if it ended seconds ago: the ranks of the job at hand began in this cell, and the kernel before it."""
+    run = RunFolder.make(tmp_path)
+    gone, kernel, cell = 2**22 + 5, os.getpid(), time.time()
+    monkeypatch.setattr(jobs, "_begun", {kernel: cell - 900, kernel + 1: cell + 0.5}.get)
+    monkeypatch.setattr(jobs.processes, "liveness", lambda pid: "ended" if pid == gone else "running")
+    for pid in (gone, kernel, kernel + 1):
+        run.save_record(RankState(rank=1, pid=pid))
+    path = run.record_path(gone)
+    os.utime(path, (cell - 1, cell - 1))
+    forget_earlier(run, [kernel + 1], cell - 900, kernel=kernel)
+    kept = path.exists()  # as long as it may belong to a cell before
+    forget_earlier(run, [kernel + 1], cell, kernel=kernel)
+
+    assert (True, False) == (kept, path.exists())
+    assert {kernel, kernel + 1} == {record.pid for record in run.records()}
 
 
 HOSTILE = "<script>alert(1)</script>\x1b[31m"

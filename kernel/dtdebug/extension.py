@@ -31,6 +31,8 @@ class Extension:
         """Snapshot of the last failed cell, or None."""
         self.session: Any = None
         """The wizard's session about it, once something was answered."""
+        self.given: Any = None
+        """What a front end has told about it, all of it, when it last asked."""
         self.wizard: Any = None
         """The wizard's widgets that are on the screen, or None."""
         self.live: Any = None

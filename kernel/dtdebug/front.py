@@ -7,30 +7,37 @@ nothing is armed. A front end evaluates `look` among the `user_expressions` of a
 from __future__ import annotations
 
 import re
+import threading
 from typing import TYPE_CHECKING, Any
 
 import msgspec
+
+from dtdebug.told import told
 
 if TYPE_CHECKING:
     from dtdebug.extension import Extension
     from dtdebug.wizard.session import Session
     from dtdebug_taxonomy.snapshot import ExceptionInfo
 
+_lock = threading.RLock()
 _SPAWNED = re.compile(r"-- Process (\d{1,5}) (?:terminated|exited)")
 """How `torch.multiprocessing.spawn` names the rank that failed."""
 
 
 class Asked(msgspec.Struct, frozen=True, kw_only=True):
-    """A failed cell, and the questions that were answered about it."""
+    """A failed cell, and all that the user has told about it so far."""
 
     cell: str = ""
-    """Its source; empty to go on with the failure that the extension knows."""
+    """Its source; with `output` and `ename` empty too: the failure that the extension knows."""
     output: str = ""
     """What it printed, with the traceback."""
     ename: str = ""
     evalue: str = ""
+    situation: str = ""
+    """What the user tells in plain words."""
     answers: dict[str, str] = {}
-    """Where no extension is loaded that keeps them."""
+    unknown: tuple[str, ...] = ()
+    """Questions that were put aside."""
 
 
 class Reply:
@@ -51,24 +58,44 @@ def look(request: str) -> Reply:
         ValueError: no such question or answer.
 
     """
+    return Reply(diagnose(msgspec.json.decode(request, type=Asked)))
+
+
+def diagnose(asked: Asked) -> dict[str, Any]:
+    """The same for a request that is decoded, from any thread; an answer that is told no more is taken back.
+
+    Raises:
+        ValueError: no such question or answer; nothing has changed then.
+
+    """
     from dtdebug.extension import installed
 
-    asked = msgspec.json.decode(request, type=Asked)
-    extension = installed()
-    known = _known(extension, asked)
-    session = known or _from_text(asked)
-    if extension is None:
-        for key, value in asked.answers.items():
-            session = session.answer(key, value)
-    elif known is None and session.told:
-        extension.snapshot, extension.session, extension.wizard = session.snapshot, None, None
-    return Reply(
-        {
+    with _lock:
+        extension = installed()
+        known = _known(extension, asked)
+        session = told(known or _from_text(asked), asked, extension.given if extension and known else None)
+        if extension is not None and session.told:
+            if known is None:
+                extension.snapshot, extension.session, extension.wizard = session.snapshot, None, None
+            extension.given = asked
+            if session.steps if known is None else session != known:
+                _go_on(extension, session)
+        return {
             "loaded": extension is not None,
             "told": session.told,
             "diagnosis": msgspec.to_builtins(session.diagnosis()),
         }
-    )
+
+
+def _go_on(extension: Extension, session: Session) -> None:
+    """Lets `%dtdebug` and `%dtdebug resume` go on from a session."""
+    from dtdebug.wizard import keep
+
+    extension.snapshot, extension.session = session.snapshot, session
+    if extension.wizard is not None:
+        extension.wizard.update(session)
+    else:
+        keep(session)
 
 
 def _known(extension: Extension | None, asked: Asked) -> Session | None:
@@ -78,9 +105,13 @@ def _known(extension: Extension | None, asked: Asked) -> Session | None:
 
     if extension is None or extension.snapshot is None:
         return None
+    open_one: Session | None = extension.wizard.session if extension.wizard is not None else extension.session
     if asked.cell and clean(asked.cell) != extension.snapshot.cell:
         return None
-    open_one: Session | None = extension.wizard.session if extension.wizard is not None else extension.session
+    if not asked.cell and (asked.output or asked.ename):  # a text that was pasted
+        given = _from_text(asked).snapshot
+        if (given.output, given.cell) != (extension.snapshot.output, extension.snapshot.cell):
+            return None
     return open_one or Session(snapshot=extension.snapshot)
 
 

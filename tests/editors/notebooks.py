@@ -6,6 +6,7 @@ import json
 import os
 import shutil
 import signal
+import socket
 import subprocess
 import sys
 import time
@@ -20,10 +21,12 @@ from browsers import CHROMIUM, FLAGS
 __all__ = ["CHROMIUM", "FLAGS"]
 
 SECONDS = 60
-LABEXTENSION = Path(__file__).parents[2] / "extension" / "jupyterlab" / "labextension"
+_EXTENSION = Path(__file__).parents[2] / "extension" / "jupyterlab"
+LABEXTENSION = _EXTENSION / "labextension"
 _APPS = {
     "lab": ("jupyterlab", "LabApp", "lab/tree/{}?reset"),
     "notebook": ("notebook", "JupyterNotebookApp", "notebooks/{}?factory=Notebook"),
+    "server": ("jupyter_server", "ServerApp", "api"),
 }
 _SETTINGS = {
     "notification": {"fetchNews": "false", "checkForUpdates": False, "doNotDisturbMode": False},
@@ -90,7 +93,7 @@ def display(data: dict[str, Any]) -> dict[str, Any]:
 class Jupyter:
     """A server in a process group of its own; all that it and its kernels write is below one folder."""
 
-    def __init__(self, app: str, home: Path, *, extension: bool = True, **settings: Any) -> None:
+    def __init__(self, app: str, home: Path, *, extension: bool = True, server: bool = True, **settings: Any) -> None:
         self.app, self.home, self.work = app, home, home / "work"
         self._module, self._trait, self._path = _APPS[app]
         self.work.mkdir(parents=True)
@@ -99,6 +102,10 @@ class Jupyter:
         else:  # this environment may have it
             (home / "config" / "labconfig").mkdir(parents=True)
             (home / "config" / "labconfig" / "page_config.json").write_text('{"disabledExtensions": {"dtdebug": true}}')
+        enabled = json.loads((_EXTENSION / "server.json").read_text())
+        enabled["ServerApp"]["jpserver_extensions"]["dtdebug.server"] = server  # this environment may have it on
+        (home / "config" / "jupyter_server_config.d").mkdir(parents=True)
+        (home / "config" / "jupyter_server_config.d" / "dtdebug.json").write_text(json.dumps(enabled))
         folder = home / "settings" / "@jupyterlab" / "apputils-extension"
         folder.mkdir(parents=True)
         for name, values in _SETTINGS.items():
@@ -160,6 +167,7 @@ class Jupyter:
             **{f"JUPYTER_{name}_DIR": folder for name, folder in folders.items()},
             "JUPYTERLAB_SETTINGS_DIR": str(self.home / "settings"),
             "JUPYTERLAB_WORKSPACES_DIR": str(self.home / "workspaces"),
+            "JUPYTER_PREFER_ENV_PATH": "0",  # what this environment has installed may be older
             "IPYTHONDIR": str(self.home / "ipython"),
             "DTDEBUG_STATE": str(self.home / "state"),
             "OMP_NUM_THREADS": "1",
@@ -167,13 +175,15 @@ class Jupyter:
         }
 
     def _address(self) -> str:
-        """Where the server says that it listens."""
+        """Where the server listens: it says so a moment before it does."""
         assert self._server is not None
         deadline = time.monotonic() + SECONDS
         while time.monotonic() < deadline and self._server.poll() is None:
             for file in (self.home / "runtime").glob("jpserver-*.json"):
-                if text := file.read_text():
-                    return str(json.loads(text)["url"])
+                with suppress(ValueError, OSError):
+                    about = json.loads(file.read_text())
+                    socket.create_connection(("127.0.0.1", about["port"]), timeout=SECONDS).close()
+                    return str(about["url"])
             time.sleep(0.1)
         self.__exit__()
         raise AssertionError(f"{self.app} did not start: {(self.home / 'server.log').read_text()[-2_000:]}")

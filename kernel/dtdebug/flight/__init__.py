@@ -9,6 +9,7 @@ import msgspec
 
 from dtdebug.flight.loader import FlightError
 from dtdebug_taxonomy.ranks import RankState, Verdict
+from dtdebug_taxonomy.view import Timeline
 
 __all__ = ["Analysis", "FlightError", "analyse"]
 
@@ -21,10 +22,17 @@ class Analysis(msgspec.Struct, frozen=True, kw_only=True):
     """Ranks whose dump was read."""
     missing_dumps: tuple[int, ...]
     notes: tuple[str, ...] = ()
+    timeline: Timeline | None = None
+    """The latest collectives, if they were asked for."""
 
 
 def analyse(
-    folder: Path, prefix: str | None = None, states: Sequence[RankState] = (), *, moving: bool | None = None
+    folder: Path,
+    prefix: str | None = None,
+    states: Sequence[RankState] = (),
+    *,
+    moving: bool | None = None,
+    timeline: bool = False,
 ) -> Analysis:
     """The verdict on the dumps in a folder, refined by live records where there are any.
 
@@ -36,6 +44,7 @@ def analyse(
 
     """
     from dtdebug.flight import groups, load, verdict
+    from dtdebug.flight import timeline as latest
 
     programs, unread, notes = load.programs(folder, prefix)
     if not programs and not states:
@@ -44,9 +53,11 @@ def analyse(
     known = [*states, *(RankState(rank=r) for r in unread - {s.rank for s in states})]
     layout = groups.Layout(programs, known)
     found = verdict.verdict(programs, known, layout, moving=moving)
+    drawn, more = latest.timeline(programs, layout, found) if timeline else (None, ())
     return Analysis(
         verdict=found,
         ranks=tuple(sorted(programs)),
         missing_dumps=tuple(r for r in range(layout.world_size) if r not in programs),
-        notes=tuple(notes),
+        notes=(*notes, *more),
+        timeline=drawn,
     )

@@ -5,21 +5,24 @@ from __future__ import annotations
 import time
 from contextlib import suppress
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import msgspec
 
 from dtdebug.live import control, journal, show
-from dtdebug.live.cells import INVENTED
+from dtdebug.live.cells import INVENTED, Cells
 from dtdebug.live.here import Here
 from dtdebug.live.journal import Entry
-from dtdebug.live.look import TIMEOUT, Kind, Seen, conclude
+from dtdebug.live.look import TIMEOUT, Conclusion, Kind, Seen, conclude, moved
 from dtdebug.ranks.folder import RunFolder
 from dtdebug_taxonomy.ranks import Frame, RankState, Verdict
 
 _NOTICE = 1.0
 """Seconds in which a kernel whose interpreter is free answers a plain request."""
 _SILENT = "kernel {pid} does not answer: a thread keeps the interpreter lock, it is stopped, or dtdebug is not loaded"
+_KEPT = "{} keeps the interpreter lock while it waits: no other Python code of the kernel can run"
+_PAUSE = 0.05
 _CONNECTION_LIMIT = 10_000
 _STRANGER = 1.5
 """Seconds to wait for a kernel of which no journal tells that it is armed."""
@@ -58,7 +61,9 @@ def ask_kernel(target: str, kind: Kind = "hang", timeout: float = TIMEOUT) -> An
         return Answer(ranks=reply.ranks, verdict=reply.verdict, text=reply.text, road="control channel")
     if pid is None:
         return Answer(text=f"dtdebug: the kernel of {file.name} does not answer, and its process was not found here")
-    return _from_outside(pid, folder, entry, kind, timeout)
+    seen = from_outside(pid, folder, entry, kind, timeout)
+    seen = msgspec.structs.replace(seen, notes=(_SILENT.format(pid=pid), *seen.notes))
+    return Answer(ranks=seen.ranks, verdict=seen.verdict, text=show.text(seen), road="outside")
 
 
 def connection_file(target: str) -> Path | None:
@@ -161,54 +166,77 @@ def _reply(client: Any, request: str, timeout: float) -> dict[str, Any] | None:
             return content
 
 
-def _from_outside(pid: int, folder: RunFolder | None, entry: Entry | None, kind: Kind, timeout: float) -> Answer:
-    """What can be seen of a kernel that does not answer: its stack, its ranks, who waits for whom."""
-    from dtdebug.live.jobs import ranks_below
+def from_outside(pid: int, folder: RunFolder | None, entry: Entry | None, kind: Kind, timeout: float) -> Seen:
+    """What can be seen of a kernel without asking it: its stack, its ranks, who waits for whom."""
+    from dtdebug.live.jobs import forget_earlier, ranks_below
     from dtdebug.ranks import gather
 
     begin = time.monotonic()
-    stack, why = _stack(pid, folder, begin + timeout)
+    stack, why = _stack(pid, folder, begin + timeout / 2)
     pids = ranks_below(pid)
-    states = tuple(gather.gather(folder, pids=pids, timeout=timeout)) if folder or pids else ()
-    verdict, notes = conclude(folder, states, "") if kind == "hang" else (None, ())
-    seen = Seen(
+    if folder is not None and entry is not None:
+        forget_earlier(folder, pids, entry.begun, kernel=pid)
+    before = tuple(folder.records()) if folder else ()
+    left = begin + timeout - time.monotonic()
+    states = tuple(gather.gather(folder, pids=pids, timeout=left)) if folder or pids else ()
+    moves = moved(before, states)
+    found = conclude(folder, states, "") if kind == "hang" else Conclusion()
+    cells = _cells(stack, entry)
+    return Seen(
         kind=kind,
-        here=Here(stack=_cell(stack, entry)),
-        ranks=states,
-        verdict=verdict,
-        notes=(_SILENT.format(pid=pid), *([why] if why else []), *notes),
+        here=Here(stack=_from_cell(stack, cells, entry)),
+        ranks=tuple(map(cells.translated, states)),
+        verdict=cells.translated(found.verdict) if found.verdict else None,
+        notes=(*([cells.text(why)] if why else []), *found.notes),
         seconds=time.monotonic() - begin,
+        moved=moves,
+        timeline=cells.translated(found.timeline) if found.timeline else None,
     )
-    return Answer(ranks=states, verdict=verdict, text=show.text(seen), road="outside")
 
 
 def _stack(pid: int, folder: RunFolder | None, deadline: float) -> tuple[tuple[Frame, ...], str]:
-    """(stack, why there is none): through py-spy, else the announced file, for a signal can end a system call."""
+    """(stack, a note on it): through py-spy, else the announced file, for a signal can end a system call."""
     from dtdebug.ranks import outside
 
     reasons = []
     try:
-        return outside.spy(pid, deadline).stack, ""
+        look = outside.spy(pid, deadline)
+        if look.lock_idle:  # once may be chance
+            time.sleep(_PAUSE)
+            look = outside.spy(pid, deadline)
+        return look.stack, _KEPT.format(look.lock) if look.lock_idle else ""
     except outside.OutsideError as error:
         reasons.append(str(error))
     file = folder.stack(pid) if folder else None
     if file is not None and file.is_file():
         try:
-            return outside.traceback(pid, file, max(deadline, time.monotonic() + 0.5)), ""
+            stack = outside.traceback(pid, file, max(deadline, time.monotonic() + 0.5))
+            return stack, f"{reasons[0]}; the kernel's stack was read through faulthandler"
         except outside.OutsideError as error:
             reasons.append(f"faulthandler: {error}")
     return (), "; ".join(reasons)
 
 
-def _cell(stack: tuple[Frame, ...], entry: Entry | None) -> tuple[Frame, ...]:
-    """The stack from the running cell on, by the number and the text that the journal has of it."""
-    begin = next((i for i, frame in enumerate(stack) if INVENTED.fullmatch(frame.file)), None)
-    if begin is None or entry is None:
-        return stack[begin or 0 :]
-    lines = entry.source.splitlines()
-    return tuple(
-        Frame(f"cell In[{entry.number}]", f.line, f.function, lines[f.line - 1].strip() if f.line <= len(lines) else "")
-        if f.file == stack[begin].file
-        else f
-        for f in stack[begin:]
-    )
+def _cells(stack: tuple[Frame, ...], entry: Entry | None) -> Cells:
+    """The running cell by the number that the journal has of it; what the kernel called other cells is not known."""
+    running = next((frame.file for frame in stack if INVENTED.fullmatch(frame.file)), "")
+
+    def label(file: str) -> tuple[str, str] | None:
+        if not INVENTED.fullmatch(file):
+            return None
+        return "Cell", f"In[{entry.number if entry and file == running else '?'}]"
+
+    return Cells(SimpleNamespace(compile=SimpleNamespace(format_code_name=label)))
+
+
+def _from_cell(stack: tuple[Frame, ...], cells: Cells, entry: Entry | None) -> tuple[Frame, ...]:
+    """The stack from the running cell on, with the text that the journal has of it; empty while no cell runs."""
+    begin = next((i for i, frame in enumerate(stack) if INVENTED.fullmatch(frame.file)), len(stack))
+    lines = entry.source.splitlines() if entry else []
+
+    def told(frame: Frame) -> Frame:
+        known = frame.file == stack[begin].file and 0 < frame.line <= len(lines)
+        code = lines[frame.line - 1].strip() if known else frame.code
+        return Frame(cells.name(frame.file) or frame.file, frame.line, frame.function, code)
+
+    return tuple(map(told, stack[begin:]))

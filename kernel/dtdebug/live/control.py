@@ -1,8 +1,13 @@
 """Answers on the kernel's control channel, which is served while a cell runs.
 
-A front end sends `dtdebug_request` with `{"kind": "state" | "hang", "timeout": seconds}` and gets a `dtdebug_reply`
-with `{"status": "ok", "text": ..., "html": ..., "verdict": ..., "ranks": [...]}`, or `{"status": "error", "evalue":
-...}`. The work is done on a thread of its own: interrupts and shutdowns come by the same channel and must not wait.
+A front end sends `dtdebug_request` with one of these and gets a `dtdebug_reply`:
+
+`{"kind": "state" | "hang", "timeout": seconds}`: `{"status": "ok", "text", "html", "view", "verdict", "ranks", ...}`
+`{"kind": "diagnose", "asked": Asked}`: `{"status": "ok", "loaded", "told", "diagnosis"}`, as of `front.look`
+`{"kind": "end_ranks", "pids": [...]}`: `{"status": "ok", "ended": [...], "text"}`, on the user's word alone
+any other: `{"status": "error", "ename", "evalue"}`
+
+The work is done on a thread of its own: interrupts and shutdowns come by the same channel and must not wait.
 """
 
 from __future__ import annotations
@@ -11,11 +16,14 @@ import asyncio
 import threading
 from collections.abc import Callable
 from contextlib import suppress
-from typing import TYPE_CHECKING, Any, get_args
+from typing import TYPE_CHECKING, Annotated, Any
 
 import msgspec
 
+from dtdebug.clean import clean
 from dtdebug.live import look, show
+from dtdebug.live.brisk import brisk
+from dtdebug.live.journal import read
 
 if TYPE_CHECKING:
     from dtdebug.live.armed import Live
@@ -23,6 +31,7 @@ if TYPE_CHECKING:
 REQUEST, REPLY = "dtdebug_request", "dtdebug_reply"
 LONGEST = 10.0
 """Seconds that a request may ask the ranks to be waited for."""
+_Pids = Annotated[list[Annotated[int, msgspec.Meta(gt=0, lt=1 << 31)]], msgspec.Meta(max_length=4096)]
 
 
 def install(live: Live, kernel: Any) -> Callable[[], None]:
@@ -58,12 +67,45 @@ def answer(live: Live, content: Any) -> dict[str, Any]:
     """The content of the reply to a request; never raises, whatever was sent."""
     try:
         asked = content if isinstance(content, dict) else {}
-        kind, timeout = asked.get("kind", "hang"), asked.get("timeout", look.TIMEOUT)
-        if kind not in get_args(look.Kind):
-            return {"status": "error", "ename": "ValueError", "evalue": f"kind is one of {get_args(look.Kind)}"}
-        if not isinstance(timeout, (int, float)) or not 0 < timeout <= LONGEST:
-            timeout = look.TIMEOUT
-        seen = look.look(live, kind, timeout)
-        return {"status": "ok", "text": show.text(seen), "html": show.html(seen), **msgspec.to_builtins(seen)}
+        kind = asked.get("kind", "hang")
+        reply = _KINDS.get(kind) if isinstance(kind, str) else None
+        if reply is None:
+            return {"status": "error", "ename": "ValueError", "evalue": f"kind is one of {', '.join(_KINDS)}"}
+        return {"status": "ok", **reply(live, asked)}
     except Exception as error:
-        return {"status": "error", "ename": type(error).__name__, "evalue": str(error)[:500]}
+        return {"status": "error", "ename": type(error).__name__, "evalue": clean(str(error))[:500]}
+
+
+def _look(live: Live, asked: dict[str, Any]) -> dict[str, Any]:
+    from dtdebug.live.view import view
+
+    kind: look.Kind = "state" if asked.get("kind") == "state" else "hang"
+    timeout = asked.get("timeout", look.TIMEOUT)
+    if not isinstance(timeout, (int, float)) or not 0 < timeout <= LONGEST:
+        timeout = look.TIMEOUT
+    seen = look.look(live, kind, timeout)
+    drawn = view(seen, entry=read(live.run.path) if live.run else None)
+    rest = msgspec.to_builtins(msgspec.structs.replace(seen, timeline=None))
+    return {"text": show.text(seen), "html": show.html(seen), **rest, "view": msgspec.to_builtins(drawn)}
+
+
+def _diagnose(_live: Live, asked: dict[str, Any]) -> dict[str, Any]:
+    from dtdebug import front
+
+    with brisk():
+        return front.diagnose(msgspec.convert(asked.get("asked"), front.Asked))
+
+
+def _end_ranks(_live: Live, asked: dict[str, Any]) -> dict[str, Any]:
+    from dtdebug.live.ending import end_ranks
+
+    ended, text = end_ranks(msgspec.convert(asked.get("pids"), _Pids))
+    return {"ended": ended, "text": text}
+
+
+_KINDS: dict[str, Callable[[Live, dict[str, Any]], dict[str, Any]]] = {
+    "state": _look,
+    "hang": _look,
+    "diagnose": _diagnose,
+    "end_ranks": _end_ranks,
+}

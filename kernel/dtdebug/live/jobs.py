@@ -12,6 +12,8 @@ from dtdebug.ranks.folder import RunFolder
 
 _EARLY = 5.0
 """Seconds that one rank of a job may have ended before the oldest of the living began."""
+_ROUNDED = 2.0
+"""Seconds by which the system may tell wrongly when a process began."""
 
 
 def ranks_below(pid: int) -> list[int]:
@@ -19,16 +21,17 @@ def ranks_below(pid: int) -> list[int]:
     return [found.pid for found in processes.find_ranks(pid) if found.pid != pid]
 
 
-def forget_earlier(run: RunFolder, living: Iterable[int], since: float) -> None:
+def forget_earlier(run: RunFolder, living: Iterable[int], since: float, kernel: int | None = None) -> None:
     """Removes what jobs before that of the living ranks have left; where none lives, what is older than `since`.
 
-    Records of processes that still live stay, whatever their age.
+    Records of processes that still live stay, whatever their age. `since` is when the cell began, `kernel` the process
+    of the kernel if that is another one.
     """
     recorded = [_pid(path) for path in run.ranks.glob("*.json")]
     keep = {*living, *(pid for pid in recorded if pid and processes.liveness(pid) != "ended")}
-    jobs = keep - {os.getpid()}  # a kernel is older than its jobs
-    begun = [begin for pid in jobs if (begin := _begun(pid)) is not None]
-    moment = min(begun) - _EARLY if begun else since
+    jobs = keep - {kernel or os.getpid()}  # a kernel is older than its jobs
+    oldest = min((begin for pid in jobs if (begin := _begun(pid)) is not None), default=since)
+    moment = max(since, oldest - _EARLY) if oldest >= since - _ROUNDED else oldest - _EARLY
     for path in (*run.ranks.glob("*.json"), *run.flight.glob("*"), *run.errors.glob("*.json")):
         if path.parent == run.ranks and _pid(path) in keep:
             continue

@@ -54,7 +54,7 @@ class Journal:
 
     def begins(self, number: int, source: str) -> None:
         """A cell begins."""
-        data = b"%b%d\n%d\n%b\0" % (self._head, number, time.time(), source[:_SIZE].encode(errors="replace"))
+        data = b"%b%d\n%.3f\n%b\0" % (self._head, number, time.time(), source[:_SIZE].encode(errors="replace"))
         if len(data) > _SIZE:
             data = data[: _SIZE - 1] + b"\0"
         self._map[: len(data)] = data

@@ -5,16 +5,17 @@ from __future__ import annotations
 import os
 import threading
 import time
-from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Literal, TypeVar
+from collections.abc import Callable, Iterable, Sequence
+from typing import TYPE_CHECKING, Literal, NamedTuple, TypeVar
 
 import msgspec
 
 from dtdebug.live.brisk import brisk
 from dtdebug.live.here import Here, here
 from dtdebug.ranks.folder import RunFolder
-from dtdebug_taxonomy.ranks import RankState, Verdict
+from dtdebug_taxonomy.ranks import Frame, RankState, Verdict
 from dtdebug_taxonomy.snapshot import Gpu
+from dtdebug_taxonomy.view import Timeline
 
 if TYPE_CHECKING:
     from dtdebug.live.armed import Live
@@ -24,6 +25,8 @@ TIMEOUT = 3.0
 """Seconds that ranks have to answer."""
 _MOST = 256
 """Child processes that are looked at."""
+_APART = 3.0
+"""Seconds between two looks at a rank from which it is believed to stand still."""
 T = TypeVar("T")
 
 
@@ -38,6 +41,18 @@ class Seen(msgspec.Struct, frozen=True, kw_only=True):
     notes: tuple[str, ...] = ()
     seconds: float = 0.0
     """How long it took to find out."""
+    moved: bool | None = None
+    """Something moved between two looks at the ranks; None where they were not compared."""
+    timeline: Timeline | None = None
+
+
+class Conclusion(NamedTuple):
+    """What follows from states that were seen."""
+
+    verdict: Verdict | None = None
+    notes: tuple[str, ...] = ()
+    timeline: Timeline | None = None
+    """The latest collectives, where ranks have left dumps."""
 
 
 def look(live: Live, kind: Kind, timeout: float = TIMEOUT) -> Seen:
@@ -59,13 +74,14 @@ def _look(live: Live, kind: Kind, timeout: float) -> Seen:
     beside = threading.get_ident() != live.thread  # else the running cell is the question itself
     now = part("the running cell", lambda: here(live.cells, live.thread), Here()) if beside else Here()
     none: tuple[RankState, ...] = ()
+    before = part("records", lambda: tuple(live.run.records()) if live.run else none, none)
     states = part("ranks", lambda: _ranks(live, timeout), none)
-    verdict: Verdict | None = None
-    more: tuple[str, ...] = ()
+    moves = part("movement", lambda: moved(before, states), None)
+    found = Conclusion()
     devices: tuple[Gpu, ...] = ()
     if kind == "hang" and states:
-        verdict, more = part("verdict", lambda: conclude(live.run, states, live.output()), (verdict, more))
-        notes += more
+        found = part("verdict", lambda: conclude(live.run, states, live.output()), found)
+        notes += found.notes
     if kind == "state":
         from dtdebug.probes import gpus
 
@@ -75,30 +91,50 @@ def _look(live: Live, kind: Kind, timeout: float) -> Seen:
         kind=kind,
         here=now,
         ranks=tuple(part("names of cells", lambda s=s: live.cells.translated(s), s) for s in states),  # type: ignore[misc]
-        verdict=live.cells.translated(verdict) if verdict else None,
+        verdict=live.cells.translated(found.verdict) if found.verdict else None,
         gpus=devices,
         notes=tuple(notes),
         seconds=time.monotonic() - begin,
+        moved=moves,
+        timeline=live.cells.translated(found.timeline) if found.timeline else None,
     )
 
 
-def conclude(run: RunFolder | None, states: Sequence[RankState], output: str) -> tuple[Verdict | None, tuple[str, ...]]:
-    """The verdict on states that were seen, refined by what the ranks have printed; and notes."""
+def conclude(run: RunFolder | None, states: Sequence[RankState], output: str) -> Conclusion:
+    """The verdict on states that were seen, refined by what the ranks have printed; and the time line."""
     from dtdebug.flight import analyse
     from dtdebug.ranks import ends
 
     known = [s for s in states if s.rank is not None]
     if run is None or not known:
-        return None, ()
+        return Conclusion()
     ended = ends.ends(output, known)
     try:
-        analysis = analyse(run.flight, states=ended.states)
+        analysis = analyse(run.flight, states=ended.states, timeline=True)
     except Exception as error:  # a defect there leaves what the ends of the ranks tell
-        return ends.settle(None, ended), (
-            *ended.notes,
-            f"the records can't be compared: {type(error).__name__}: {error}",
-        )
-    return ends.settle(analysis.verdict, ended), (*ended.notes, *analysis.notes)
+        why = f"the records can't be compared: {type(error).__name__}: {error}"
+        return Conclusion(ends.settle(None, ended), (*ended.notes, why))
+    verdict = ends.settle(analysis.verdict, ended)
+    return Conclusion(verdict, (*ended.notes, *analysis.notes), analysis.timeline)
+
+
+def moved(before: Iterable[RankState], after: Iterable[RankState]) -> bool | None:
+    """Whether a rank has moved between two looks; None where none was seen twice, some time apart."""
+    from dtdebug.ranks.stacks import compare
+
+    early, late = ([_plain(state) for state in states] for states in (before, after))
+    found = compare(early, late)
+    if not {"slow", "busy"}.isdisjoint(found.values()):
+        return True
+    taken = {s.rank: s.time for s in early if s.time}
+    apart = [s.rank for s in late if s.rank in taken and (s.time or 0.0) - (taken[s.rank] or 0.0) >= _APART]
+    return False if any(found.get(rank or 0) == "stuck" for rank in apart) else None
+
+
+def _plain(state: RankState) -> RankState:
+    """The state with places alone: some records have no text of their lines."""
+    places = tuple(Frame(f.file, f.line, f.function) for f in state.stack)
+    return msgspec.structs.replace(state, stack=places)
 
 
 def _ranks(live: Live, timeout: float) -> tuple[RankState, ...]:

@@ -83,5 +83,5 @@ def after_death(extension: Extension) -> Snapshot | None:
         source="what the kernel wrote when it crashed",
         cell=entry.source,
         ranks=ranks,
-        verdict=conclude(run, ranks, "")[0],
+        verdict=conclude(run, ranks, "").verdict,
     )

@@ -162,6 +162,11 @@ def spy(pid: int, deadline: float, *, native: bool = False, local: bool = False,
     raise OutsideError(why)
 
 
+def can_spy() -> bool:
+    """py-spy is installed; whether it may look is another question."""
+    return _program() is not None
+
+
 def is_helper(look: Look) -> bool:
     """The process works for a rank: it is a worker of a data loader."""
     return any(frame.function == "_worker_loop" and "data" in frame.file for frame in look.stack)

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable
+from contextvars import copy_context
 from functools import partial
 from html import escape
 from threading import RLock
@@ -16,6 +17,7 @@ import msgspec
 
 from dtdebug.clean import clean
 from dtdebug.display import to_html
+from dtdebug.live.brisk import brisk
 from dtdebug.wizard import keep
 from dtdebug.wizard.session import Session, default, heard, known_line
 from dtdebug_taxonomy.diagnosis import Asked, Diagnosis
@@ -52,6 +54,8 @@ class Wizard:
 
         self._knowledge = knowledge or load()
         self._lock = RLock()
+        self._context = copy_context()
+        """Of the cell that made the widgets: front ends answer where the last message came from."""
         self._detail = ""
         self.session = session.back() if session.stopped else session
 
@@ -108,13 +112,16 @@ class Wizard:
         self._render()
 
     def update(self, session: Session) -> None:
-        """Shows another session, such as one that `%dtdebug answer` has changed."""
+        """Shows another session, such as one that `%dtdebug answer` has changed.
+
+        In the name of the cell that made the widgets: made beside a cell that hangs, they must not turn to that cell.
+        """
         with self._lock:
-            self._go(session)
+            self._context.copy().run(self._go, session)
 
     def _clicked(self, action: Callable[[], Session | None], _button: Any) -> None:
         """Runs a transition; without one only the line below the buttons changes, and no choice is lost."""
-        with self._lock:
+        with self._lock, brisk():
             self._detail = ""
             try:
                 session = action()

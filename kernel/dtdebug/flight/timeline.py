@@ -1,0 +1,192 @@
+"""The latest collectives of one group, rank beside rank, for a picture in which the divergence is seen at a glance."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from functools import lru_cache
+
+from dtdebug.clean import clean
+from dtdebug.flight.groups import Layout
+from dtdebug.flight.program import P2P, Program, Symbol
+from dtdebug_taxonomy.frames import short
+from dtdebug_taxonomy.ranks import Frame, Verdict, ranges
+from dtdebug_taxonomy.view import Call, Lane, Timeline
+
+CALLS, LANES = 16, 64
+"""Collectives of a rank, and lanes, that are drawn."""
+_BEFORE = 8
+"""Of the collectives, those before the one at which the ranks part."""
+_DEEPEST = 256
+"""Collectives that the last rank may be behind the first and still be drawn beside it."""
+_STEPS = 2_000_000
+"""Entries of all dumps together that are walked through: a group may be used seldom."""
+_RANGES, _WORD, _AT = 64, 40, 120
+
+_Calls = tuple[tuple[Call, Symbol], ...]
+Positions = dict[int, int]
+"""Sequence number of a collective -> its position in the program."""
+
+
+def timeline(
+    programs: Mapping[int, Program], layout: Layout, verdict: Verdict
+) -> tuple[Timeline | None, tuple[str, ...]]:
+    """The picture, None where no collective was recorded; and what had to be left out of it."""
+    group = _group(programs, layout, verdict)
+    if group is None:
+        return None, ()
+    members = layout.members.get(group) or tuple(sorted(programs))
+    told = {rank: programs[rank] for rank in members if rank in programs}
+    called = _called(told, group)
+    votes = _votes(told, called)
+    culprits = frozenset(verdict.culprits if verdict.kind != "none" else ())
+    parted = _parted(called, votes, verdict)
+    window = _window({rank: max(mine, default=0) for rank, mine in called.items()}, parted, culprits)
+    lanes: dict[_Calls, list[int]] = {}
+    begun: dict[_Calls, dict[int, float]] = {}
+    for rank in members:
+        calls: _Calls = ()
+        if rank in told:
+            calls, times = _calls(told[rank], called[rank], window, votes, accused=rank in culprits)
+            first = begun.setdefault(calls, times)
+            first |= {seq: min(time, first.get(seq) or time) for seq, time in times.items() if time}
+        lanes.setdefault(calls, []).append(rank)
+    drawn = [
+        Lane(
+            ranks=ranges(ranks, _RANGES),
+            count=len(ranks),
+            culprit=culprits.issuperset(ranks),
+            calls=tuple(_timed(call, begun[calls].get(call.seq, 0.0)) for call, _ in calls),
+        )
+        for calls, ranks in sorted(lanes.items(), key=lambda row: (culprits.isdisjoint(row[1]), len(row[1]), row[1]))
+    ]
+    notes: tuple[str, ...] = ()
+    if len(drawn) > LANES:
+        left = drawn[LANES - 1 : -1]
+        notes = (f"the time line leaves out {sum(lane.count for lane in left)} ranks in {len(left)} lanes",)
+        drawn = [*drawn[: LANES - 1], drawn[-1]]
+    return Timeline(group=_words(layout.name(group), _AT), lanes=tuple(drawn), parted=parted), notes
+
+
+def _group(programs: Mapping[int, Program], layout: Layout, verdict: Verdict) -> str | None:
+    """The verdict's group, else the one in which most was called."""
+    used: Counter[str] = Counter()
+    for p in programs.values():
+        counts = Counter(p.order)
+        used.update({p.names[index]: count for index, count in counts.items()})
+    if verdict.group is not None:
+        named = next((name for name in used if layout.name(name) == verdict.group.name), None)
+        if named is not None:
+            return named
+    return max(used, key=lambda name: (used[name], name), default=None)
+
+
+def _called(told: Mapping[int, Program], group: str) -> dict[int, Positions]:
+    """Where each rank called its latest collectives, those far before the last rank's latest left out."""
+    deepest = max(256, _STEPS // max(1, len(told)))
+    latest = {rank: next(_backwards(p, group, deepest), (0, 0))[1] for rank, p in told.items()}
+    top = max(latest.values(), default=0)
+    low = max(min(latest.values(), default=0), top - _DEEPEST) - CALLS
+    called: dict[int, Positions] = {}
+    for rank, p in told.items():
+        mine = called[rank] = {}
+        for position, seq in _backwards(p, group, deepest):
+            if seq <= low:
+                break
+            mine.setdefault(seq, position)
+    return called
+
+
+def _backwards(p: Program, group: str, deepest: int) -> Iterator[tuple[int, int]]:
+    """(position, sequence number) of the collectives of a group, the latest first."""
+    if group not in p.names:
+        return
+    index, order = p.names.index(group), p.order
+    sent = {number for number, symbol in enumerate(p.symbol_table) if symbol.op in P2P}
+    for position in range(len(order) - 1, max(-1, len(order) - 1 - deepest), -1):
+        if order[position] == index and p.symbols[position] not in sent:
+            yield position, p.seqs[position]
+
+
+def _votes(told: Mapping[int, Program], called: Mapping[int, Positions]) -> dict[int, Counter[Symbol]]:
+    """Sequence number -> how many ranks called what."""
+    votes: dict[int, Counter[Symbol]] = {}
+    for rank, positions in called.items():
+        p = told[rank]
+        compared = [symbol.compared() for symbol in p.symbol_table]
+        for seq, position in positions.items():
+            votes.setdefault(seq, Counter())[compared[p.symbols[position]]] += 1
+    return votes
+
+
+def _parted(called: Mapping[int, Positions], votes: Mapping[int, Counter[Symbol]], verdict: Verdict) -> int | None:
+    """The first number that ranks called differently or, where something stands still, that one has not called."""
+    differ = [seq for seq, calls in votes.items() if len(calls) > 1]
+    if verdict.kind != "none":
+        reached = min((max(positions, default=0) for positions in called.values()), default=0)
+        differ += [seq for seq in votes if seq > reached]
+        differ += [seq for seq in votes if verdict.collective and seq == verdict.collective.seq]
+    return min(differ, default=None)
+
+
+def _window(reached: Mapping[int, int], parted: int | None, culprits: Collection[int]) -> range:
+    """The numbers that are drawn: up to what all ranks have called that came past the parting.
+
+    Ranks run ahead of their devices by as much as they like, which tells nothing.
+    """
+    end = max(reached.values(), default=0)
+    if parted is not None:
+        past = [seq for rank, seq in reached.items() if rank not in culprits and seq >= parted]
+        end = min(min(past, default=parted), parted + CALLS - _BEFORE - 1)
+    return range(end - CALLS + 1, end + 1)
+
+
+def _calls(
+    p: Program, positions: Positions, window: range, votes: Mapping[int, Counter[Symbol]], *, accused: bool
+) -> tuple[_Calls, dict[int, float]]:
+    """The collectives without their times, so that equal lanes are equal, with what identifies each; and the times."""
+    still = {o.position for o in p.open}
+    calls, times = [], {}
+    for seq in window:
+        position = positions.get(seq)
+        if position is None:
+            continue
+        symbol = p.symbol(position)
+        times[seq] = round(p.time(position) or 0.0, 6)
+        compared = symbol.compared()
+        call = Call(
+            seq=seq,
+            op=_words(symbol.op, _WORD),
+            open=position in still,
+            odd=_odd(compared, votes[seq], accused=accused),
+            at=_place(p.site(position)),
+        )
+        calls.append((call, compared))
+    return tuple(calls), times
+
+
+def _odd(symbol: Symbol, votes: Counter[Symbol], *, accused: bool) -> bool:
+    """Most ranks called something else; where as many did the one as the other, the verdict tells."""
+    if len(votes) == 1:
+        return False
+    mine, most = votes[symbol], max(votes.values())
+    return mine < most or (accused and list(votes.values()).count(most) > 1)
+
+
+def _timed(call: Call, begun: float) -> Call:
+    return Call(seq=call.seq, op=call.op, open=call.open, odd=call.odd, at=call.at, begun=begun)
+
+
+def _place(site: Sequence[Frame]) -> str:
+    """The user's line, in full for a cell of a notebook: only its kernel knows the number of that."""
+    if not site:
+        return ""
+    file, line, function = site[-1].file, site[-1].line, site[-1].function
+    if "ipykernel_" in file or file.startswith("<ipython-input-"):
+        return _words(f"{file}:{line}" + ("" if function == "<module>" else f", in {function}"), 2 * _AT)
+    return _words(f"{short(file)}:{line} {function}", _AT)
+
+
+@lru_cache(maxsize=4096)  # ranks call in the same places
+def _words(text: str, most: int) -> str:
+    return " ".join(clean(text[: 4 * most]).split())[:most]

@@ -1,0 +1,151 @@
+"""The requests that front ends make, as JSON; the server's own rules say who may make them.
+
+Each reply to a request that can't be answered is one line: `{"message": ...}`.
+"""
+
+from __future__ import annotations
+
+import json
+from http import HTTPStatus
+from typing import TYPE_CHECKING, Any
+
+from jupyter_server.auth.decorator import authorized
+from jupyter_server.base.handlers import APIHandler
+from jupyter_server.utils import url_path_join
+from tornado import web
+
+from dtdebug.server.turns import Turns
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Hashable
+
+BODY_LIMIT, TEXT_LIMIT = 4_096, 256_000
+"""Bytes of the body of a request to look, and of one that brings a text."""
+_LINE = 500
+
+
+def handlers(base: str) -> list[tuple[str, type[web.RequestHandler], dict[str, Any]]]:
+    """The handlers below a server's base URL; what they share lives as long as the server."""
+    turns = Turns()
+    paths = {
+        r"status": StatusHandler,
+        r"kernels/([^/]+)/look": LookHandler,
+        r"diagnosis": DiagnosisHandler,
+    }
+    return [(url_path_join(base, "dtdebug", "api", path), handler, {"turns": turns}) for path, handler in paths.items()]
+
+
+class _Handler(APIHandler):
+    """What all have in common: work is done beside the server's loop, and errors are one line of JSON."""
+
+    auth_resource = "dtdebug"
+    _track_activity = False  # a front end that asks by itself must not keep an idle server from being culled
+
+    def initialize(self, turns: Turns) -> None:
+        """Called by tornado."""
+        self.turns = turns
+
+    def body(self, limit: int) -> bytes:
+        """The body of the request.
+
+        Raises:
+            web.HTTPError: it is too long.
+
+        """
+        if len(self.request.body) > limit:
+            raise web.HTTPError(HTTPStatus.BAD_REQUEST, f"the body is longer than {limit} bytes")
+        return self.request.body
+
+    async def reply(self, subject: Hashable, kind: Hashable, work: Callable[[], bytes]) -> None:
+        """Does the work when its turn comes and sends the JSON that it makes; ValueError is the asker's mistake."""
+        try:
+            content = await self.turns.take(subject, kind, work)
+        except ValueError as error:
+            raise web.HTTPError(HTTPStatus.BAD_REQUEST, _line(error)) from None
+        except Exception as error:
+            self.log.exception("dtdebug")
+            raise web.HTTPError(
+                HTTPStatus.INTERNAL_SERVER_ERROR, f"dtdebug: {type(error).__name__}: {_line(error)}"
+            ) from None
+        self.finish(content)
+
+    def write_error(self, status_code: int, **kwargs: Any) -> None:
+        """One line instead of a page or a traceback."""
+        error = kwargs.get("exc_info", (None, None))[1]
+        told = (error.log_message or error.reason) if isinstance(error, web.HTTPError) else ""
+        message = (told or "").replace("%%", "%") or HTTPStatus(status_code).phrase
+        self.finish(json.dumps({"message": message}))
+
+
+class StatusHandler(_Handler):
+    """Tells that the extension is there, and what it can do."""
+
+    @web.authenticated
+    @authorized
+    async def get(self) -> None:
+        """`{"v": 1, "version": "0.1.0", "pyspy": true}`."""
+        await self.reply("status", "", _status)
+
+
+class LookHandler(_Handler):
+    """Looks at a kernel of this server and at the ranks below it.
+
+    POST, for a look may stop the kernel for some milliseconds; allowed to those who may run code there anyway.
+    """
+
+    auth_resource = "kernels"
+
+    @web.authenticated
+    @authorized(action="execute")  # type: ignore[untyped-decorator]
+    async def post(self, kernel_id: str) -> None:
+        """`{"kind": "hang"}` in, `{"view": ..., "text": ..., "report": ...}` out."""
+        from dtdebug.server import kernels
+
+        try:
+            asked = kernels.decoded(self.body(BODY_LIMIT))
+        except ValueError as error:
+            raise web.HTTPError(HTTPStatus.BAD_REQUEST, _line(error)) from None
+        if kernel_id not in self.kernel_manager:
+            raise web.HTTPError(HTTPStatus.NOT_FOUND, f"this server has no kernel {_line(kernel_id)}")
+        process = await kernels.process_of(self.kernel_manager.get_kernel(kernel_id))
+        if process is None:
+            raise web.HTTPError(HTTPStatus.BAD_REQUEST, kernels.ELSEWHERE)
+
+        def work() -> bytes:
+            from dtdebug.server import looks
+
+            return looks.look(process, asked)
+
+        # A glance asks nothing of the kernel and need not wait for a look that does.
+        await self.reply((kernel_id, asked.kind == "glance"), asked.kind, work)
+
+
+class DiagnosisHandler(_Handler):
+    """Diagnoses a text alone: a pasted log, a kernel that has died or has no dtdebug."""
+
+    @web.authenticated
+    @authorized(action="read")  # type: ignore[untyped-decorator]
+    async def post(self) -> None:
+        """`Asked` in, `{"loaded": false, "told": ..., "diagnosis": ...}` out."""
+        body = self.body(TEXT_LIMIT)
+
+        def work() -> bytes:
+            from dtdebug.server import texts
+
+            return texts.diagnosis(body)
+
+        await self.reply("diagnosis", body, work)
+
+
+def _line(value: object) -> str:
+    """One line that is safe to show."""
+    from dtdebug.clean import clean
+
+    return " ".join(clean(str(value)).split())[:_LINE]
+
+
+def _status() -> bytes:
+    from dtdebug.ranks.outside import can_spy
+    from dtdebug_taxonomy import __version__
+
+    return json.dumps({"v": 1, "version": __version__, "pyspy": can_spy()}).encode()

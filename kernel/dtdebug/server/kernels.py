@@ -1,0 +1,51 @@
+"""What is asked of the server about a kernel, and which process on this machine that kernel is."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+import msgspec
+
+ELSEWHERE = (
+    "this server has no process of that kernel: it is still starting, or runs elsewhere (behind a gateway, on another "
+    "machine); there, `dtdebug attach` with its process id looks at it"
+)
+
+
+class Asked(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """The body of a request to look."""
+
+    kind: Literal["hang", "state", "glance"] = "hang"
+    timeout: Annotated[float, msgspec.Meta(gt=0, le=10)] = 3.0
+    """Seconds that the ranks have to answer."""
+
+
+class Process(msgspec.Struct, frozen=True):
+    """A kernel's process on this machine."""
+
+    pid: int
+    file: str
+    """Name of the connection file that it was started with."""
+    alive: bool
+
+
+def decoded(body: bytes) -> Asked:
+    """The request in a body; raises ValueError that says what a request looks like."""
+    try:
+        return msgspec.json.decode(body or b"{}", type=Asked)
+    except ValueError as error:
+        form = 'ask with {"kind": "hang", "state" or "glance", "timeout": seconds up to 10}'
+        raise ValueError(f"{form}: {error}") from error
+
+
+async def process_of(kernel: Any) -> Process | None:
+    """The process of a kernel manager's kernel, or None where it has none on this machine."""
+    from jupyter_client.provisioning.local_provisioner import LocalProvisioner
+    from jupyter_core.utils import ensure_async
+
+    provisioner = getattr(kernel, "provisioner", None)
+    if not isinstance(provisioner, LocalProvisioner) or provisioner.pid is None:
+        return None
+    alive = bool(await ensure_async(kernel.is_alive()))
+    return Process(provisioner.pid, Path(kernel.connection_file).name, alive)

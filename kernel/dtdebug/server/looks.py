@@ -1,0 +1,83 @@
+"""Looks at one kernel of this server from outside, and at the ranks below it."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from pathlib import Path
+
+import msgspec
+
+from dtdebug.live import journal, show
+from dtdebug.live.ask import from_outside
+from dtdebug.live.glance import glance
+from dtdebug.live.view import view
+from dtdebug.ranks.folder import RunFolder
+from dtdebug.server.kernels import Asked, Process
+from dtdebug.server.report import markdown
+from dtdebug_taxonomy.ranks import RankState
+from dtdebug_taxonomy.view import View
+
+_UNARMED = "dtdebug is not loaded in this kernel, so its ranks can't be compared: %load_ext dtdebug before the next run"
+_ENDED = "the kernel's process has ended; after a restart, %load_ext dtdebug and %dtdebug tell what it was doing"
+_KERNELS = 64
+_folders: dict[Process, Path] = {}
+"""Folders of armed kernels that were found: to look for one reads the journals of all kernels."""
+
+
+class Looked(msgspec.Struct, frozen=True):
+    """The reply to a request to look."""
+
+    view: View
+    text: str
+    report: str
+    """All of it as Markdown, for a file."""
+
+
+def look(process: Process, asked: Asked) -> bytes:
+    """The JSON of what is seen of a kernel and its ranks."""
+    folder, entry = _armed(process)
+    pid = entry.pid if entry else process.pid
+    notes = (_ENDED,) if not process.alive else (_UNARMED,) if entry is None else ()
+    ranks: tuple[RankState, ...] = ()
+    if asked.kind == "glance" or not process.alive:
+        shown = glance(folder, entry, pid)
+        text = f"dtdebug: {shown.line or 'nothing is seen to stand still'}"
+    else:
+        seen = from_outside(pid, folder, entry, asked.kind, asked.timeout)
+        shown, text, ranks = view(seen, road="outside", entry=entry), show.text(seen), seen.ranks
+    shown = msgspec.structs.replace(shown, notes=(*shown.notes, *notes))
+    text = "\n".join((text, *(f"note: {note}" for note in notes)))
+    return msgspec.json.encode(Looked(shown, text, markdown(shown, text, ranks)))
+
+
+def _armed(process: Process) -> tuple[RunFolder | None, journal.Entry | None]:
+    """The folder of a kernel that is armed, and what its journal says."""
+    known = _folders.get(process)
+    entry = journal.read(known) if known else None
+    if entry is None or not entry.running:  # unloaded and loaded again, it has another
+        known, entry = _found(process)
+    if known is None:
+        return None, None
+    _folders[process] = known
+    while len(_folders) > _KERNELS:
+        _folders.pop(next(iter(_folders)), None)
+    return RunFolder(known), entry
+
+
+def _found(process: Process) -> tuple[Path | None, journal.Entry | None]:
+    """The folder among those of all kernels.
+
+    The kernel may be below the process that the server has started: a wrapper such as `conda run` stays above it.
+    """
+    found = [(path, entry) for path, entry in journal.entries() if entry.kernel == process.file]
+    own = [row for row in found if row[1].pid == process.pid]
+    below = _below(process.pid) if found and not own else ()
+    return next(iter([*own, *(row for row in found if row[1].pid in below)]), (None, None))
+
+
+def _below(pid: int) -> list[int]:
+    import psutil
+
+    with suppress(psutil.Error):
+        return [child.pid for child in psutil.Process(pid).children(recursive=True)]
+    return []

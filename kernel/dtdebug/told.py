@@ -1,0 +1,87 @@
+"""Brings a session up to what a front end tells: it sends all answers each time, and may lack some that it sent before.
+
+What was answered elsewhere, as by `%dtdebug answer`, stays; of two answers to one question the later one counts.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from dtdebug.clean import clean
+
+if TYPE_CHECKING:
+    from dtdebug.front import Asked
+    from dtdebug.wizard.session import Session, Step
+
+_WORDS = 4096
+"""Characters of the user's words that are taken."""
+
+
+def told(session: Session, now: Asked, before: Asked | None) -> Session:
+    """The session after what is told now; `before` is what the same front end told the last time.
+
+    Raises:
+        ValueError: no such question or answer.
+
+    """
+    words, old_words = _words(now), _words(before) if before else ""
+    old_answers, old_unknown = (before.answers, before.unknown) if before else ({}, ())
+    if before is not None:
+        session = _without(session, lambda step, text: _taken_back(step, text, now, before))
+    if words and words != old_words and f"\n{words}\n" not in f"\n{session.snapshot.situation}\n":
+        session = session.describe(words)
+    for key, value in now.answers.items():
+        new = old_answers.get(key) != value
+        session = _step(session, key, lambda s, k=key, v=value: s.answer(k, v), new=new)  # type: ignore[misc]
+    for key in now.unknown:
+        if key not in now.answers:
+            session = _step(session, key, lambda s, k=key: s.dont_know(k), new=key not in old_unknown)  # type: ignore[misc]
+    return session
+
+
+def _words(asked: Asked) -> str:
+    return clean(asked.situation[:_WORDS].encode("utf-8", "replace").decode()).strip()
+
+
+def _step(session: Session, key: str, step: Callable[[Session], Session], *, new: bool) -> Session:
+    """Takes a step that is new, or that the session lacks; one that changes nothing leaves no trace."""
+    if not new and (key in dict(session.answers) or key in session.unknown):
+        return session
+    after = step(session)
+    same = dict(after.answers) == dict(session.answers) and set(after.unknown) == set(session.unknown)
+    return session if same else after
+
+
+def _taken_back(step: Step, text: str, now: Asked, before: Asked) -> bool:
+    """The front end told this before and tells it no more."""
+    if step.kind == "described":
+        return text == _words(before) != _words(now)
+    if step.kind == "answered":
+        return step.key not in now.answers and step.value == before.answers.get(step.key, "").strip().lower()
+    return step.kind == "unknown" and step.key in before.unknown and step.key not in now.unknown
+
+
+def _without(session: Session, dropped: Callable[[Step, str], bool]) -> Session:
+    """The session without some of its steps, in their order; itself if there is none to drop."""
+    described = [step.value for step in session.steps if step.kind == "described"]
+    situations = iter([*described[1:], session.snapshot.situation])
+    texts = [_added(s.value, next(situations)) if s.kind == "described" else "" for s in session.steps]
+    kept = [(step, text) for step, text in zip(session.steps, texts, strict=True) if not dropped(step, text)]
+    if len(kept) == len(session.steps):
+        return session
+    first = described[0] if described else session.snapshot.situation
+    snapshot = msgspec.structs.replace(session.snapshot, situation=first)
+    session = msgspec.structs.replace(session, snapshot=snapshot, steps=())
+    for step, text in kept:
+        if step.kind == "described":
+            session = session.describe(text)
+        else:
+            session = msgspec.structs.replace(session, steps=(*session.steps, step))
+    return session
+
+
+def _added(before: str, after: str) -> str:
+    return after.removeprefix(before).strip()

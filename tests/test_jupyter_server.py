@@ -1,0 +1,592 @@
+"""The extension of the Jupyter server: who may ask it, and what it tells of a kernel that can't answer."""
+
+import asyncio
+import http.cookiejar
+import json
+import os
+import shlex
+import signal
+import sys
+import threading
+import time
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager, suppress
+from importlib.util import find_spec
+from types import SimpleNamespace
+from urllib.error import HTTPError
+from urllib.parse import quote, urlencode
+from urllib.request import HTTPCookieProcessor, Request, build_opener
+
+import psutil
+import pytest
+
+pytest.importorskip("jupyter_server")
+pytest.importorskip("ipykernel")
+client_of = pytest.importorskip("jupyter_client.blocking.client")
+import notebooks as nb  # noqa: E402
+
+from dtdebug.server import kernels  # noqa: E402
+from dtdebug.server.report import markdown  # noqa: E402
+from dtdebug.server.turns import Turns  # noqa: E402
+from dtdebug_taxonomy.view import Branch, Call, FrameRow, Lane, Row, Timeline, View  # noqa: E402
+
+SECONDS = 60
+KERNEL = pytest.mark.kernel
+TOKEN = {"Authorization": "token t0k"}
+JOB = """
+import datetime
+import torch
+import torch.distributed as dist
+
+def train(rank, store):
+    dist.init_process_group("gloo", init_method=f"file://{store}", rank=rank, world_size=2,
+                            timeout=datetime.timedelta(seconds=120))
+    x = torch.ones(4)
+    dist.all_reduce(x)
+    print(f"begun {rank}", flush=True)
+    if rank != 1:
+        dist.all_reduce(x)
+    dist.barrier()
+    dist.broadcast(x, 0)
+"""
+LOCKED = """import ctypes
+library, lock = ctypes.PyDLL(None), ctypes.create_string_buffer(128)
+def stuck():
+    library.pthread_mutex_lock(lock)
+stuck()
+print('begun', flush=True)
+import time; time.sleep(.3)
+stuck()
+"""
+"""The second call waits for ever, keeps the interpreter lock, and no signal ends it."""
+
+
+class Server(nb.Jupyter):
+    """A plain Jupyter server with the extension; `config` is Python that it runs as its configuration."""
+
+    def __init__(self, home, config="", **options):
+        super().__init__("server", home, extension=False, **options)
+        (home / "config" / "jupyter_server_config.py").write_text(config)
+        (self.work / "job.py").write_text(JOB)
+
+    def ask(self, path, body=None, headers=TOKEN, opener=None, method=None):
+        """(status, JSON) of a request; a body that is no text is sent as JSON."""
+        data = body if body is None or isinstance(body, bytes) else json.dumps(body).encode()
+        request = Request(self.url + path, data, headers, method=method)
+        try:
+            with (opener or build_opener()).open(request, timeout=SECONDS) as answer:
+                return answer.status, json.loads(answer.read())
+        except HTTPError as error:
+            with error:
+                return error.code, json.loads(error.read())
+
+    def look(self, kernel, kind="hang", timeout=5.0, **more):
+        """The reply about a kernel."""
+        begin = time.monotonic()
+        status, reply = self.ask(f"dtdebug/api/kernels/{kernel}/look", {"kind": kind, "timeout": timeout}, **more)
+        print(f"\n{kind} after {time.monotonic() - begin:.3f} s: {reply.get('text', reply)}")
+        assert status == 200, reply
+        return reply
+
+    @contextmanager
+    def kernel(self, *cells, name="python3"):
+        """A kernel of this server in which cells have run; its ranks end with it."""
+        _, model = self.ask("api/kernels", {"name": name})
+        kernel = Kernel(model["id"], self.home / "runtime" / f"kernel-{model['id']}.json")
+        try:
+            for source in cells:
+                kernel.run(source)
+            yield kernel
+        finally:
+            kernel.end()
+            with suppress(HTTPError):
+                self._request("DELETE", f"api/kernels/{kernel.id}")
+
+
+class Kernel:
+    """A kernel and a client of it."""
+
+    def __init__(self, name, file):
+        self.id = name
+        self.client = client_of.BlockingKernelClient(connection_file=str(file))
+        self.client.load_connection_file()
+        self.client.start_channels(hb=False)
+        request, end = self.client.kernel_info(), time.monotonic() + SECONDS
+        while self.client.get_shell_msg(timeout=end - time.monotonic())["parent_header"].get("msg_id") != request:
+            pass
+        self.pid = int(self.run("import os; print(os.getpid())"))
+
+    def run(self, source):
+        """What a cell prints."""
+        printed = []
+        self.client.execute_interactive(
+            source, timeout=SECONDS, allow_stdin=False, output_hook=lambda m: printed.append(m["content"].get("text"))
+        )
+        return "".join(filter(None, printed))
+
+    def hang(self, source, *signs):
+        """Sends a cell that hangs and waits until it has printed the signs."""
+        self.client.execute(source, allow_stdin=False)
+        printed, end = "", time.monotonic() + SECONDS
+        while not all(sign in printed for sign in signs or ("begun",)):
+            assert time.monotonic() < end, printed
+            with suppress(Exception):
+                printed += self.client.get_iopub_msg(timeout=1)["content"].get("text", "")
+        time.sleep(0.6)  # it goes on from its sign into what it hangs in
+
+    def end(self):
+        """Ends it and its ranks, whatever they do."""
+        self.client.stop_channels()
+        family = []
+        with suppress(psutil.Error):
+            family = [*psutil.Process(self.pid).children(recursive=True), psutil.Process(self.pid)]
+        for process in family:
+            with suppress(psutil.Error):
+                process.kill()
+        psutil.wait_procs(family[:-1], timeout=10)
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory):
+    """A server as users have it."""
+    with Server(tmp_path_factory.mktemp("server")) as running:
+        yield running
+
+
+def lines(reply):
+    """All that a reply says."""
+    return json.dumps(reply["view"]) + reply["text"] + reply["report"]
+
+
+# Who may ask
+
+
+@KERNEL
+def test_only_who_has_the_token_may_ask(server):
+    """By any of the requests."""
+    asked = [
+        ("dtdebug/api/status", None),
+        ("dtdebug/api/kernels/x/look", {}),
+        ("dtdebug/api/diagnosis", {"output": "boo"}),
+    ]
+
+    assert [403] * 3 == [server.ask(path, body, headers={})[0] for path, body in asked]
+    assert [403] * 3 == [server.ask(path, body, headers={"Authorization": "token wrong"})[0] for path, body in asked]
+    status, reply = server.ask("dtdebug/api/status")
+    assert (200, 1, bool) == (status, reply["v"], type(reply["pyspy"]))
+
+
+@KERNEL
+def test_a_page_of_another_site_can_not_ask_with_the_users_cookie(server):
+    """A cookie alone is not enough: the header with the XSRF token must come with it."""
+    jar = http.cookiejar.CookieJar()
+    opener = build_opener(HTTPCookieProcessor(jar))
+    opener.open(f"{server.url}login", timeout=SECONDS).close()
+    xsrf = next(cookie.value for cookie in jar if cookie.name == "_xsrf")
+    form = urlencode({"password": "t0k", "_xsrf": xsrf}).encode()
+    opener.open(f"{server.url}login?next=%2Fapi", form, timeout=SECONDS).close()
+    body = {"output": "RuntimeError: boo"}
+
+    assert 200 == server.ask("api/kernels", headers={}, opener=opener)[0]  # the cookie is good
+    assert 403 == server.ask("dtdebug/api/diagnosis", body, headers={}, opener=opener)[0]
+    assert 403 == server.ask("dtdebug/api/diagnosis", body, headers={"X-XSRFToken": "wrong"}, opener=opener)[0]
+    assert 200 == server.ask("dtdebug/api/diagnosis", body, headers={"X-XSRFToken": xsrf}, opener=opener)[0]
+    foreign = {"X-XSRFToken": xsrf, "Origin": "https://example.org"}
+    assert 404 == server.ask("dtdebug/api/diagnosis", body, headers=foreign, opener=opener)[0]
+
+
+@KERNEL
+def test_who_may_not_run_code_may_not_look_at_it(tmp_path):
+    """The server's own rules are asked, by the names of its resources."""
+    config = (
+        "from jupyter_server.auth import Authorizer\n"
+        "class ReadOnly(Authorizer):\n"
+        "    def is_authorized(self, handler, user, action, resource):\n"
+        "        return action == 'read'\n"
+        "c.ServerApp.authorizer_class = ReadOnly\n"
+    )
+    with Server(tmp_path, config) as server:
+        status, reply = server.ask("dtdebug/api/kernels/x/look", {})
+
+        assert (403, ["message"]) == (status, list(reply))
+        assert "execute on resource: kernels" in reply["message"]
+        assert 200 == server.ask("dtdebug/api/status")[0]
+        assert 200 == server.ask("dtdebug/api/diagnosis", {})[0]
+
+
+@KERNEL
+def test_a_server_without_the_extension_says_that_there_is_nothing(tmp_path):
+    """That is how a front end knows."""
+    with Server(tmp_path, server=False) as server, pytest.raises(HTTPError) as caught:
+        server._request("GET", "dtdebug/api/status")
+    caught.value.close()
+
+    assert 404 == caught.value.code
+
+
+# What is refused
+
+
+@KERNEL
+@pytest.mark.parametrize("name", ["nobody", "../../etc", "<img src=x onerror=alert(1)>", "%s%n", "\x1b[31m\u202eboo"])
+def test_a_kernel_of_another_server_is_refused(server, name):
+    """In one clean line."""
+    status, reply = server.ask(f"dtdebug/api/kernels/{quote(name, safe='')}/look", {})
+
+    assert (404, ["message"]) == (status, list(reply))
+    assert "this server has no kernel" in reply["message"]
+    assert not set("\n\x1b\u202e") & set(reply["message"])
+
+
+@KERNEL
+@pytest.mark.parametrize(
+    ("body", "told"),
+    [
+        (b"{", "truncated"),
+        (b"[]", "Expected `object`"),
+        (b"\xff\xfe", "ask with"),
+        (b'{"kind": "\xff"}', "ask with"),
+        ({"kind": "end_ranks"}, "Invalid enum value"),
+        ({"kind": ["hang"]}, "Expected `str`"),
+        ({"timeout": "3"}, "Expected `float`"),
+        ({"timeout": 11}, "<= 10"),
+        ({"timeout": 0}, "> 0"),
+        ({"timeout": True}, "Expected `float`"),
+        ({"pid": 1}, "unknown field `pid`"),
+        ({"kind": "hang", "timeout": 10**400}, "ask with"),
+        (b" " * 5000, "longer than 4096 bytes"),
+        (b"[" * 4000, "ask with"),
+    ],
+)
+def test_what_is_no_request_is_refused_in_a_line_that_says_what_one_is(server, body, told):
+    """Before anything is looked at."""
+    status, reply = server.ask("dtdebug/api/kernels/x/look", body)
+
+    assert (400, ["message"]) == (status, list(reply))
+    assert told in reply["message"]
+    assert "\n" not in reply["message"]
+
+
+@KERNEL
+def test_other_methods_are_refused_in_one_line(server):
+    """As JSON, too."""
+    assert (405, {"message": "Method Not Allowed"}) == server.ask("dtdebug/api/kernels/x/look")
+    assert 405 == server.ask("dtdebug/api/status", {}, method="POST")[0]
+
+
+@pytest.mark.parametrize("provisioner", [None, object()])
+def test_a_kernel_that_runs_elsewhere_is_not_looked_for_here(provisioner):
+    """Behind a gateway there is no provisioner; one of another kind has no process here."""
+    kernel = SimpleNamespace(provisioner=provisioner, connection_file="kernel-1.json", is_alive=lambda: True)
+
+    assert asyncio.run(kernels.process_of(kernel)) is None
+    assert "`dtdebug attach`" in kernels.ELSEWHERE
+
+
+@KERNEL
+def test_a_text_is_diagnosed_without_a_kernel(server):
+    """As the button does, from the text alone; what is no such text is refused in one line."""
+    text = (
+        "RuntimeError: CUDA error: out of memory\ntorch.OutOfMemoryError: CUDA out of memory. Tried to allocate 20 GiB"
+    )
+    status, reply = server.ask("dtdebug/api/diagnosis", {"output": text})
+
+    assert (200, False, True) == (status, reply["loaded"], reply["told"])
+    assert "settled" == reply["diagnosis"]["verdict"]
+    for body, told in [
+        (b"{", "truncated"),
+        ([], "Expected `object`"),
+        ({"output": 3}, "Expected `str`"),
+        ({"output": "boo", "answers": {"nothing": "no"}}, "nothing"),
+        ({"output": "x" * 256_000}, "longer than 256000 bytes"),
+        ({"ouput": "boo"}, "unknown field `ouput`"),
+        (b"\xff", "ask with"),
+    ]:
+        status, reply = server.ask("dtdebug/api/diagnosis", body)
+        assert (400, ["message"]) == (status, list(reply))
+        assert told in reply["message"]
+
+
+@KERNEL
+def test_a_defect_of_ours_is_one_line_too(tmp_path):
+    """The traceback is in the server's log."""
+    with Server(tmp_path, "import dtdebug.front\ndtdebug.front.diagnose = None\n") as server:
+        status, reply = server.ask("dtdebug/api/diagnosis", {})
+
+    assert (500, {"message": "dtdebug: TypeError: 'NoneType' object is not callable"}) == (status, reply)
+    assert "Traceback" in (tmp_path / "server.log").read_text()
+
+
+# What is told
+
+
+@KERNEL
+@pytest.mark.ranks
+@pytest.mark.skipif(find_spec("torch") is None, reason="torch is not installed")
+def test_a_hang_is_told_with_the_culprit_while_the_cell_runs(server):
+    """Rank 1 leaves out a collective; a glance tells of it too, and asks nothing of kernel or ranks."""
+    store = server.home / "store"
+    source = f"import job, torch.multiprocessing as mp\n\nmp.spawn(job.train, args=({str(store)!r},), nprocs=2)"
+    with server.kernel("%load_ext dtdebug") as kernel:
+        kernel.hang(source, "begun 0", "begun 1")
+        end = time.monotonic() + SECONDS
+        while (reply := server.look(kernel.id))["view"].get("verdict", {}).get("culprits") != [1]:
+            assert time.monotonic() < end, reply
+        server.look(kernel.id, "glance")
+        state, glance = server.look(kernel.id, "state"), server.look(kernel.id, "glance")
+        view = reply["view"]
+
+        assert psutil.Process(kernel.pid).is_running()
+        assert "outside" == view["road"]
+        assert True is view["hangs"]
+        assert view["line"].startswith("rank 0 waits")
+        assert (3, 3) == (view["cell"]["number"], view["cell"]["line"])
+        assert [(0, "waits"), (1, "culprit")] == [(row["rank"], row["state"]) for row in view["rows"]]
+        assert any("job.py" in site["file"] for site in view["verdict"]["where"])
+        assert [0, 1] == [row["rank"] for row in glance["view"]["rows"]]
+        assert [0, 1] == [row["rank"] for row in state["view"]["rows"]]
+        for part in (
+            "# dtdebug: ranks at",
+            "## Ranks",
+            "rank 1 culprit",
+            "## Stacks",
+            "job.py",
+            "## Versions",
+            "torch",
+        ):
+            assert part in reply["report"]
+
+
+@KERNEL
+def test_a_kernel_that_keeps_the_interpreter_lock_is_told_of(server):
+    """Nothing inside it can answer; two who ask at once share one look."""
+    with server.kernel("%load_ext dtdebug") as kernel:
+        kernel.hang(LOCKED)
+        with ThreadPoolExecutor() as pool:
+            both = [pool.submit(server.look, kernel.id) for _ in range(2)]
+            first, second = (future.result() for future in both)
+
+        assert first == second
+        assert (3, 8) == (first["view"]["cell"]["number"], first["view"]["cell"]["line"])
+        assert "stuck()" == first["view"]["cell"]["code"]
+        assert "cell In[3], line 4, in stuck" in first["view"]["cell"]["frames"][-1]["at"]
+        assert "cell In[3], line 8" in first["text"]
+        assert "at cell In[3], line 4 in stuck keeps the interpreter lock" in " ".join(first["view"].get("notes", ()))
+
+
+@KERNEL
+def test_a_kernel_without_the_extension_is_looked_at_and_the_line_to_type_is_told(server):
+    """Its stack is seen; which number the cell has is not known."""
+    with server.kernel() as kernel:
+        kernel.hang("import time\ndef wait():\n    time.sleep(60)\nprint('begun', flush=True)\nwait()")
+        hang, glance = server.look(kernel.id), server.look(kernel.id, "glance")
+
+        assert "cell In[?], line 5" in hang["text"]
+        assert all("%load_ext dtdebug" in " ".join(reply["view"]["notes"]) for reply in (hang, glance))
+
+
+@KERNEL
+def test_a_kernel_that_rests_has_no_cell(server):
+    """And hangs in nothing."""
+    with server.kernel("%load_ext dtdebug") as kernel:
+        replies = [server.look(kernel.id, kind) for kind in ("hang", "state", "glance")]
+
+        assert [True] * 3 == [not reply["view"].get("hangs") for reply in replies]
+        assert [None] * 3 == [reply["view"].get("cell") for reply in replies]
+
+
+@KERNEL
+def test_a_kernel_that_was_restarted_is_another_one(server):
+    """What the one before had armed tells nothing of it."""
+    with server.kernel("%load_ext dtdebug") as kernel:
+        armed = server.look(kernel.id, "glance")
+        status, _ = server.ask(f"api/kernels/{kernel.id}/restart", {})
+        restarted = server.look(kernel.id, "glance")
+
+        assert 200 == status
+        assert "%load_ext" not in " ".join(armed["view"].get("notes", ()))
+        assert "%load_ext" in " ".join(restarted["view"].get("notes", ()))
+
+
+@KERNEL
+def test_a_kernel_below_a_wrapper_is_found(server):
+    """As tools start them that set up an environment first and wait for the kernel's end."""
+    command = f'{shlex.quote(sys.executable)} -m ipykernel_launcher -f "$0"; true'
+    spec = {"argv": ["sh", "-c", command, "{connection_file}"], "display_name": "Wrapped", "language": "python"}
+    folder = server.home / "data" / "kernels" / "wrapped"
+    folder.mkdir(parents=True)
+    (folder / "kernel.json").write_text(json.dumps(spec))
+    with server.kernel("%load_ext dtdebug", name="wrapped") as kernel:
+        kernel.hang("import time\nprint('begun', flush=True)\ntime.sleep(60)")
+        view = server.look(kernel.id)["view"]
+
+        assert "sh" == psutil.Process(kernel.pid).parent().name()
+        assert (3, 3) == (view["cell"]["number"], view["cell"]["line"])
+
+
+@KERNEL
+def test_of_a_dead_kernel_its_death_is_told(tmp_path):
+    """Where nobody restarts it; nothing else is done to its process id."""
+    with (
+        Server(tmp_path, "c.MappingKernelManager.autorestart = False\nc.KernelManager.autorestart = False\n") as server,
+        server.kernel("%load_ext dtdebug") as kernel,
+    ):
+        kernel.hang("import time\nprint('begun', flush=True)\ntime.sleep(60)")
+        os.kill(kernel.pid, signal.SIGKILL)
+        end = time.monotonic() + SECONDS
+        while "has ended" not in " ".join((reply := server.look(kernel.id))["view"].get("notes", ())):
+            assert time.monotonic() < end, reply
+
+        assert "%dtdebug" in reply["text"]
+
+
+@KERNEL
+@pytest.mark.parametrize(
+    ("program", "told"),
+    [
+        (None, "py-spy is not installed: pip install"),
+        ("echo 'Error: Permission denied (os error 13)' >&2; exit 1", "no permission"),
+        ("echo boo; exit 0", "py-spy: JSON is malformed"),
+    ],
+    ids=["missing", "forbidden", "broken"],
+)
+def test_without_py_spy_the_announced_file_tells(tmp_path, program, told):
+    """And a note says why, and what to do; a kernel that announced none has only the note."""
+    stub = tmp_path / "py-spy"
+    if program:
+        stub.write_text(f"#!/bin/sh\n{program}\n")
+        stub.chmod(0o755)
+    config = (
+        "import shutil\nwhich = shutil.which\n"
+        f"shutil.which = lambda name, *a, **k: {str(stub) if program else None!r} if name == 'py-spy'"
+        " else which(name, *a, **k)\n"
+    )
+    with Server(tmp_path / "home", config) as server:
+        with server.kernel("%load_ext dtdebug") as kernel:
+            kernel.hang(LOCKED)
+            armed = server.look(kernel.id)
+        with server.kernel() as kernel:
+            kernel.hang(LOCKED)
+            plain = server.look(kernel.id)
+
+        assert (program is not None) == server.ask("dtdebug/api/status")[1]["pyspy"]
+        assert told in " ".join(armed["view"]["notes"])
+        assert "cell In[3], line 4, in stuck" in armed["view"]["cell"]["frames"][-1]["at"]
+        assert told in " ".join(plain["view"]["notes"])
+        assert plain["view"].get("cell") is None
+
+
+@KERNEL
+def test_the_server_answers_others_while_it_looks(tmp_path):
+    """A look that waits for a slow py-spy keeps nobody waiting, not even who glances at the same kernel."""
+    stub = tmp_path / "py-spy"
+    stub.write_text("#!/bin/sh\nexec sleep 30\n")
+    stub.chmod(0o755)
+    config = (
+        "import shutil\nwhich = shutil.which\n"
+        f"shutil.which = lambda name, *a, **k: {str(stub)!r} if name == 'py-spy' else which(name, *a, **k)\n"
+    )
+    with Server(tmp_path / "home", config) as server, server.kernel("%load_ext dtdebug") as kernel:
+        with ThreadPoolExecutor() as pool:
+            slow = pool.submit(server.look, kernel.id, "hang", 10.0)
+            time.sleep(0.5)
+            glance, status = server.look(kernel.id, "glance"), server.ask("api/status")[0]
+            begun = not slow.done()
+            late = slow.result(timeout=SECONDS)
+
+        assert (True, 200, "outside") == (begun, status, glance["view"]["road"])
+        assert "py-spy was late" in " ".join(late["view"]["notes"])
+
+
+@KERNEL
+def test_names_that_a_program_gives_itself_do_no_harm(server):
+    """Escapes and what turns text around are taken out, secrets are masked; markup is the front end's to escape."""
+    key = "hf_" + "a" * 30
+    source = (
+        f"secret = '{key}'\n"
+        "name = '/x/<img src=x onerror=alert(1)>\\x1b[31m\\u202e```.py'\n"
+        "code = 'import time\\ndef wait(token):\\n    print(\"begun\", flush=True); time.sleep(60)\\n'\n"
+        "exec(compile(code, name, 'exec'))\n"
+        f"wait('{key}')"
+    )
+    with server.kernel("%load_ext dtdebug") as kernel:
+        kernel.hang(source)
+        for kind in ("hang", "state", "glance"):
+            said = lines(server.look(kernel.id, kind))
+
+            assert key not in said
+            assert not {"\x1b", "\u202e"} & set(said)
+            assert "\\u001b" not in said
+            assert "\\u202e" not in said
+
+
+def test_a_report_holds_all_that_is_shown_and_nothing_breaks_out_of_it():
+    """Texts of the program stand in fences that they can't close."""
+    view = View(
+        rows=(Row(rank=0, state="waits", op="all_reduce", seq=41, group="0", at="train.py:3 step", step=7, pid=5),),
+        tree=Branch(
+            ranks="0-1",
+            count=2,
+            frames=(FrameRow(at="train.py:1 main", code="```", own=True),),
+            branches=(Branch(ranks="1", count=1, culprit=True, frames=(FrameRow(at="train.py:9 save"),)),),
+        ),
+        timeline=Timeline(
+            group="0", parted=41, lanes=(Lane(ranks="0", count=1, calls=(Call(seq=41, op="all_reduce", open=True),)),)
+        ),
+    )
+    report = markdown(view, "dtdebug: token=abcdefgh ```", [])
+
+    for part in (
+        "rank 0 waits: in all_reduce #41 of 0, at train.py:3 step, step 7, process 5",
+        "> train.py:1 main: ```",
+        "  rank 1 (culprit)\n    train.py:9 save",
+        "group 0, which part at #41",
+        "  #41 all_reduce (open)",
+        "token=***",
+        "````text",
+    ):
+        assert part in report
+
+
+# Turns
+
+
+def test_work_on_one_subject_is_done_one_after_another_and_shared():
+    """Those who ask for the same get the same; others wait; another subject does not."""
+    done, gate = [], threading.Event()
+
+    def work(name, wait=False):
+        def do():
+            assert not wait or gate.wait(SECONDS)
+            done.append(name)
+            return name.encode()
+
+        return do
+
+    async def main():
+        turns = Turns()
+        asked = [
+            asyncio.ensure_future(turns.take("a", kind, work(name, wait=name == "first")))
+            for kind, name in (("hang", "first"), ("hang", "shared"), ("state", "later"))
+        ]
+        await asyncio.sleep(0)
+        other = await turns.take("b", "hang", work("other"))
+        gate.set()
+        return [other, *await asyncio.gather(*asked)]
+
+    assert [b"other", b"first", b"first", b"later"] == asyncio.run(main())
+    assert ["other", "first", "later"] == done
+
+
+def test_an_error_reaches_all_who_asked_and_the_next_may_try_again():
+    """Nothing of a failure is kept."""
+
+    def fail():
+        raise ValueError("boo")
+
+    async def main():
+        turns = Turns()
+        both = await asyncio.gather(*(turns.take("a", "hang", fail) for _ in range(2)), return_exceptions=True)
+        return [*map(str, both), await turns.take("a", "hang", lambda: b"ok")]
+
+    assert ["boo", "boo", b"ok"] == asyncio.run(main())
