@@ -4,14 +4,20 @@ import json
 import os
 import subprocess
 import sys
+import venv
 import zipfile
+from importlib.metadata import distribution
 from pathlib import Path
 
 import pytest
+from packaging.requirements import Requirement
 
+import dtdebug
+import dtdebug_taxonomy
 from dtdebug_taxonomy.knowledge import HOME
 
 ROOT = Path(__file__).parent.parent
+KERNEL = Path(dtdebug.__file__).parent
 
 
 @pytest.fixture(scope="module")
@@ -30,11 +36,12 @@ def wheel(tmp_path_factory):
 
 
 def test_the_wheel_holds_the_three_packages_with_their_data(wheel):
-    """Every knowledge file and lab, the type markers, the command; no test and no document."""
+    """Every knowledge file, lab, guide and notebook, the type markers, the command; no test and no document."""
     names = set(zipfile.ZipFile(wheel).namelist())
-    data = {f"dtdebug_taxonomy/{f.relative_to(HOME)}" for f in HOME.rglob("*") if f.suffix in (".toml", ".py")}
+    data = {f"dtdebug_taxonomy/{f.relative_to(HOME)}" for f in HOME.rglob("*") if f.suffix in (".toml", ".py", ".md")}
+    data |= {f"dtdebug/{f.relative_to(KERNEL)}" for kind in ("toml", "ipynb") for f in KERNEL.rglob(f"*.{kind}")}
 
-    assert data <= names
+    assert set() == data - names
     assert {"dtdebug/py.typed", "dtdebug_taxonomy/py.typed", "dtdebug_lsp/__init__.py"} <= names
     assert {n.split("/")[0].split("-")[0] for n in names} == {"dtdebug", "dtdebug_lsp", "dtdebug_taxonomy"}
 
@@ -72,3 +79,59 @@ def test_the_wheel_runs(wheel, tmp_path):
     assert done.stdout.startswith(str(tmp_path))
     assert "B.2" in done.stdout
     assert done.returncode == 1
+
+
+def needed(name, found):
+    """Adds what a distribution needs, without extras, to what was found."""
+    for line in distribution(name).requires or ():
+        wanted = Requirement(line)
+        if (wanted.marker is None or wanted.marker.evaluate({"extra": ""})) and wanted.name not in found:
+            found.add(wanted.name)
+            needed(wanted.name, found)
+    return found
+
+
+@pytest.fixture(scope="module")
+def fresh(wheel, tmp_path_factory):
+    """The interpreter of a new environment with the wheel and what it requires, and nothing else; no network."""
+    home = tmp_path_factory.mktemp("fresh")
+    venv.create(home, symlinks=True)
+    (site,) = home.glob("lib/python*/site-packages")
+    for name in needed("dtdebug", set()):
+        for top in {file.parts[0] for file in distribution(name).files if file.parts[0] not in ("..", "__pycache__")}:
+            (site / top).symlink_to(Path(distribution(name).locate_file(top)))
+    zipfile.ZipFile(wheel).extractall(site)
+    return home / "bin" / "python"
+
+
+@pytest.mark.parametrize(
+    ("words", "status", "says"),
+    [
+        (["learn"], 0, "`backends`"),
+        (["learn", "backends"], 0, "torchrun --standalone"),
+        (["explain", "D.2.1"], 0, "# D.2.1"),
+        (["diagnose", "--situation", "hvd.init() never returns on two nodes"], 1, "B.2"),
+        (["lab", "list"], 0, "uneven-batches"),
+        (["--version"], 0, dtdebug_taxonomy.__version__),
+    ],
+)
+def test_a_fresh_environment_needs_nothing_more(fresh, tmp_path, words, status, says):
+    """With its own requirements alone it teaches, explains and diagnoses: no torch, no IPython, no tools of ours."""
+    done = subprocess.run(
+        [fresh, "-m", "dtdebug", *words],
+        env={"PATH": os.defpath, "DTDEBUG_STATE": str(tmp_path / "state")},
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+
+    assert (status, "") == (done.returncode, done.stderr)
+    assert says in done.stdout
+
+
+def test_a_fresh_environment_is_fresh(fresh):
+    """Else the tests above would prove nothing."""
+    script = "import importlib.util as u; print([n for n in ('torch', 'IPython', 'pytest', 'numpy') if u.find_spec(n)])"
+    assert subprocess.check_output([fresh, "-c", script], text=True, timeout=60) == "[]\n"

@@ -100,9 +100,11 @@ def parser() -> argparse.ArgumentParser:
     from dtdebug import cli_ranks
     from dtdebug.check import command as check
     from dtdebug.lab import command as lab
+    from dtdebug.learn import command as learn
 
     check.add(commands)
     lab.add(commands)
+    learn.add(commands)
     lsp = commands.add_parser("lsp", help="the language server for editors")
     lsp.add_argument("--stdio", action="store_true", help="on standard input and output (as without any option)")
     lsp.add_argument("--tcp", action="store_true", help="on a socket of this machine")

@@ -20,6 +20,7 @@ USAGE = """%dtdebug                     the wizard, with everything that was mea
 %dtdebug hang                which rank the others wait for, and where (in a subshell while a cell hangs)
 %dtdebug check [PATH ...]    what will fail in distributed runs: in the cells that ran, or in files
 %dtdebug explain [NAME]      a check, symptom code, fix pattern, evidence or observation
+%dtdebug learn [NAME [DIR]]  guides to what developers ask most, and notebooks to learn with
 %dtdebug report [FILE]       a Markdown report to paste into an issue
 %dtdebug resume              the wizard where it was before the kernel was restarted
 %dtdebug off | on            nothing, or the answer, appears under failed cells
@@ -160,6 +161,13 @@ def _explain(extension: Extension, rest: list[str]) -> None:
     extension.publish({"text/plain": text, "text/markdown": text if rest else f"```\n{text}\n```"})
 
 
+def _learn(extension: Extension, rest: list[str]) -> None:
+    from dtdebug.learn.pages import said
+
+    text = said(rest, "%dtdebug")
+    extension.publish({"text/plain": text, "text/markdown": text})
+
+
 def _report(extension: Extension, rest: list[str]) -> None:
     from dtdebug_taxonomy.render import to_markdown
 
@@ -213,6 +221,7 @@ _VERBS: dict[str, Callable[[Extension, list[str]], None]] = {
     "hang": _hang,
     "check": _check,
     "explain": _explain,
+    "learn": _learn,
     "report": _report,
     "resume": _resume,
     "off": _off,

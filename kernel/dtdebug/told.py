@@ -34,11 +34,10 @@ def told(session: Session, now: Asked, before: Asked | None) -> Session:
     if words and words != old_words and f"\n{words}\n" not in f"\n{session.snapshot.situation}\n":
         session = session.describe(words)
     for key, value in now.answers.items():
-        new = old_answers.get(key) != value
-        session = _step(session, key, lambda s, k=key, v=value: s.answer(k, v), new=new)  # type: ignore[misc]
+        session = _after(session, session.answer(key, value), key, new=old_answers.get(key) != value)
     for key in now.unknown:
         if key not in now.answers:
-            session = _step(session, key, lambda s, k=key: s.dont_know(k), new=key not in old_unknown)  # type: ignore[misc]
+            session = _after(session, session.dont_know(key), key, new=key not in old_unknown)
     return session
 
 
@@ -46,13 +45,12 @@ def _words(asked: Asked) -> str:
     return clean(asked.situation[:_WORDS].encode("utf-8", "replace").decode()).strip()
 
 
-def _step(session: Session, key: str, step: Callable[[Session], Session], *, new: bool) -> Session:
-    """Takes a step that is new, or that the session lacks; one that changes nothing leaves no trace."""
+def _after(session: Session, stepped: Session, key: str, *, new: bool) -> Session:
+    """The session after a step that is new, or that it lacks; one that changes nothing leaves no trace."""
     if not new and (key in dict(session.answers) or key in session.unknown):
         return session
-    after = step(session)
-    same = dict(after.answers) == dict(session.answers) and set(after.unknown) == set(session.unknown)
-    return session if same else after
+    same = dict(stepped.answers) == dict(session.answers) and set(stepped.unknown) == set(session.unknown)
+    return session if same else stepped
 
 
 def _taken_back(step: Step, text: str, now: Asked, before: Asked) -> bool:

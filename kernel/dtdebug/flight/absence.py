@@ -143,6 +143,12 @@ def _circle(records: Records, circle: Sequence[int]) -> Verdict:
         kind: Kind = "skipped"
         call = call_of(records, op, seq, group)
         summary = f"{spell(culprits).capitalize()} passed {call} by, but can't go on without a rank that is in it."
+    elif odd := _minority(mine):
+        (group, op, seq), culprits = odd
+        kind = "replaced"
+        theirs = sorted({w.op for w in mine if w.rank in culprits})
+        call = call_of(records, op, seq, group)
+        summary = f"{say(culprits, 'are').capitalize()} in {' and '.join(theirs)} where the others are in {call}."
     else:
         group, op, seq = mine[0].group, mine[0].op, mine[0].seq
         culprits, kind = tuple(circle), "not_arrived"
@@ -155,10 +161,22 @@ def _circle(records: Records, circle: Sequence[int]) -> Verdict:
         group=group_ref(records, group),
         collective=CollectiveRef(op, seq),
         where=ordered(sites_of(records, culprits, waiting), culprits),
-        confidence=0.8 if kind == "not_arrived" else 0.7,
+        confidence=_SURE[kind],
         summary=summary,
         evidence=said,
     )
+
+
+_SURE: dict[Kind, float] = {"not_arrived": 0.8, "skipped": 0.7, "replaced": 0.6}
+"""Of a circle: stacks alone tell where ranks are, not what they did before."""
+
+
+def _minority(waits: Sequence[Wait]) -> tuple[tuple[str, str, int | None], tuple[int, ...]] | None:
+    """(what most ranks are in, the ranks that are in another collective of the same group), if most agree."""
+    inside = {w.rank: (w.group, w.op, w.seq) for w in waits if w.op not in P2P}
+    (most, count), *_ = Counter(inside.values()).most_common(1) or [(("", "", None), 0)]
+    odd = tuple(sorted(rank for rank, call in inside.items() if call[0] == most[0] and call[1] != most[1]))
+    return (most, odd) if odd and count > len(odd) else None
 
 
 def _fabric(records: Records, stuck: Sequence[Wait]) -> Verdict:

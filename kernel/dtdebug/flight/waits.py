@@ -88,9 +88,10 @@ class Waits:
             self.waits.append(Wait(rank, group, pending.op, pending.seq, None, awaited))
         elif not recorded and pending.op not in _PAIRS:
             members = self._layout.members.get(group, ())
-            met_there = {
-                m for m in members if (s := self._states.get(m)) is not None and _alike(s.pending, group, pending.seq)
-            }
+            others = {m: s.pending for m in members if (s := self._states.get(m)) is not None and s.pending is not None}
+            met_there = {m for m, other in others.items() if _alike(other, group, pending.seq)}
+            if pending.seq is None:  # two stacks name their calls in one way
+                met_there = {m for m in met_there if others[m].op == pending.op}
             awaited = frozenset(set(members) - met_there - {rank})
             self.waits.append(Wait(rank, group, pending.op, pending.seq, None, awaited))
 

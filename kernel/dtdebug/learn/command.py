@@ -1,0 +1,43 @@
+"""The sub-command `dtdebug learn`: the learning notebooks, and guides to what developers ask most."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from typing import Any
+
+
+def add(commands: Any) -> None:
+    """Adds it to the parser of the command line."""
+    learn = commands.add_parser(
+        "learn",
+        help="notebooks to learn with, and guides to what developers ask most, with programs that run",
+        description="Without a name: what there is. A topic (backends, communication/backends, device-usage) prints a "
+        "guide; with DIR it writes the guide's programs there. A notebook is copied to DIR (default: here). No file "
+        "is ever overwritten.",
+    )
+    learn.add_argument("words", nargs="*", metavar="NAME [DIR]", help="a topic or a notebook; none lists all")
+    learn.add_argument("--format", choices=("text", "json", "markdown"), default="text")
+    learn.set_defaults(run=_learn)
+
+
+def _learn(options: argparse.Namespace) -> int:
+    from dtdebug.learn.pages import record, said
+
+    if options.format == "json":
+        import msgspec
+
+        print(msgspec.json.encode(record(options.words)).decode())
+    else:
+        _show(said(options.words, "dtdebug"), rendered=options.format == "text" and sys.stdout.isatty())
+    return 0
+
+
+def _show(text: str, *, rendered: bool) -> None:
+    if not rendered:
+        print(text)
+        return
+    from rich.console import Console
+    from rich.markdown import Markdown
+
+    Console().print(Markdown(text, hyperlinks=False))

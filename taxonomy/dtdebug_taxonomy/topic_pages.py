@@ -1,0 +1,63 @@
+"""What is shown of topics, as Markdown: the list of all, a group, a guide with what it leads to."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from dtdebug_taxonomy.checks import load as checks
+from dtdebug_taxonomy.knowledge import Knowledge
+from dtdebug_taxonomy.labs import load_labs
+from dtdebug_taxonomy.topics import QUESTIONS, Group, Topic, groups
+
+SOURCE = "TOSEM'23 (https://arxiv.org/abs/2112.06222)"
+
+
+def index(call: str) -> str:
+    """All groups and topics with how often they are asked; `call` is how the user calls us."""
+    return "\n".join(_index(call))
+
+
+def _index(call: str) -> Iterator[str]:
+    yield "## What developers ask"
+    yield ""
+    yield f"{QUESTIONS} how-to questions in {SOURCE}, by topic; `{call} learn NAME` shows a guide."
+    yield ""
+    for group in groups():
+        yield f"- {group.asked:>3} `{group.name}`: {group.title}"
+        if group.topics[0].name != group.name:
+            yield from (f"    - {topic.asked:>3} `{topic.name}`: {topic.title}" for topic in group.topics)
+
+
+def page(knowledge: Knowledge, found: Topic | Group, call: str) -> str:
+    """The page of a topic or of a group."""
+    return "\n".join(_topic(knowledge, found, call) if isinstance(found, Topic) else _group(found, call))
+
+
+def _group(group: Group, call: str) -> Iterator[str]:
+    yield f"# {group.title}"
+    yield ""
+    yield f"{group.asked} of {QUESTIONS} how-to questions in {SOURCE} are about {group.name}:"
+    for topic in group.topics:
+        yield ""
+        yield f"- `{call} learn {topic.name}` ({topic.asked}): {topic.title} {topic.gist}"
+
+
+def _topic(knowledge: Knowledge, topic: Topic, call: str) -> Iterator[str]:
+    yield f"# {topic.title}"
+    yield ""
+    yield f"Asked in {topic.asked} of {QUESTIONS} how-to questions in {SOURCE}. {topic.gist}"
+    yield ""
+    yield topic.body.rstrip()
+    yield ""
+    yield "## Go on from here"
+    yield ""
+    files = ", ".join(f"`{snippet.file}`" for snippet in topic.snippets)
+    yield f"- `{call} learn {topic.name} DIR` writes {files} to a folder, ready to run."
+    for code in topic.symptoms:
+        yield f"- `{call} explain {code}`: {knowledge.symptom(code).title}"
+    yield from (f"- `{call} explain {code}`: {checks()[code].title}" for code in topic.checks)
+    yield from (f"- `dtdebug lab start {name}`: {load_labs()[name].title}" for name in topic.labs)
+    yield ""
+    yield "## References"
+    yield ""
+    yield from (f"- {reference.title}: {reference.url}" for reference in topic.reference)

@@ -1,0 +1,165 @@
+"""Topics: short guides to what developers ask most about distributed training, one Markdown file each."""
+
+from __future__ import annotations
+
+import re
+import shlex
+from collections.abc import Iterator
+from difflib import get_close_matches
+from functools import lru_cache
+from pathlib import Path
+from typing import NamedTuple
+
+import msgspec
+
+from dtdebug_taxonomy.knowledge import STUDY, KnowledgeError
+from dtdebug_taxonomy.model import Record, Reference
+
+TOPICS = Path(__file__).parent / "topics"
+QUESTIONS = 494
+"""How-to questions that the study has put into groups."""
+LAST = "others"
+"""The group that stands at the end, however much is asked in it."""
+TITLES = {"communication": "How do the ranks exchange data, and what can be chosen?"}
+"""What groups of several topics are about; a group of one topic has that one's title."""
+_MARK = "+++"
+_PYTHON = re.compile(r"^```python\n(?P<code>.*?)^```$", re.MULTILINE | re.DOTALL)
+_RUN = re.compile(r"\A# (?P<command>(?:[A-Z_]+=\S+ )*(?:torchrun|python) .+)\n")
+
+
+class UnknownTopicError(KeyError):
+    """No topic has this name; the text suggests some that are near."""
+
+    def __str__(self) -> str:
+        return str(self.args[0])
+
+
+class Snippet(NamedTuple):
+    """A program that a guide shows."""
+
+    file: str
+    """Name under which its command finds it; empty where the program does not say how it is run."""
+    command: tuple[str, ...]
+    """As a user types it, variables first: its first line."""
+    code: str
+
+
+class Topic(Record, frozen=True, kw_only=True):
+    """One guide: the front matter of `topics/NAME.md`, and its text."""
+
+    title: str
+    """The question behind the questions."""
+    gist: str
+    """What it is about, in one sentence."""
+    group: str = ""
+    """Group of the study; that of its own name where none is given."""
+    also: tuple[str, ...] = ()
+    """Other names by which it is found."""
+    counts: dict[str, dict[str, int]]
+    """By study: the names under which it published the questions, and how many."""
+    symptoms: tuple[str, ...]
+    """Codes of what is seen when it goes wrong, the most usual first."""
+    checks: tuple[str, ...] = ()
+    labs: tuple[str, ...] = ()
+    reference: tuple[Reference, ...]
+    name: str = ""
+    """Name of the file; filled in by the loader."""
+    body: str = ""
+    """The text: Markdown without a title; filled in by the loader."""
+
+    @property
+    def asked(self) -> int:
+        """Questions in the first study."""
+        return sum(self.counts[STUDY].values())
+
+    @property
+    def snippets(self) -> tuple[Snippet, ...]:
+        """All Python that it shows."""
+        return tuple(_snippet(found["code"]) for found in _PYTHON.finditer(self.body))
+
+
+class Group(NamedTuple):
+    """Topics that the study counts together."""
+
+    name: str
+    title: str
+    topics: tuple[Topic, ...]
+
+    @property
+    def asked(self) -> int:
+        """Questions in the first study."""
+        return sum(topic.asked for topic in self.topics)
+
+
+def _snippet(code: str) -> Snippet:
+    found = _RUN.match(code)
+    command = tuple(shlex.split(found["command"])) if found else ()
+    return Snippet(next((word for word in command if word.endswith(".py")), ""), command, code)
+
+
+def _read(path: Path) -> Topic:
+    text = path.read_text(encoding="utf-8")
+    begin, _, rest = text.partition(f"{_MARK}\n")
+    front, end, body = rest.partition(f"\n{_MARK}\n")
+    if begin or not end:
+        raise KnowledgeError(f"{path}: begins with TOML between two lines {_MARK}")
+    try:
+        topic = msgspec.toml.decode(front, type=Topic)
+    except (msgspec.ValidationError, msgspec.DecodeError) as error:
+        raise KnowledgeError(f"{path}: {error}") from error
+    return msgspec.structs.replace(topic, name=path.stem, group=topic.group or path.stem, body=f"{body.strip()}\n")
+
+
+@lru_cache(maxsize=2)
+def load_topics(home: Path = TOPICS) -> dict[str, Topic]:
+    """All topics by name.
+
+    Raises:
+        KnowledgeError: a file is broken; the text names file, place and what was expected.
+
+    """
+    return {path.stem: _read(path) for path in sorted(home.glob("*.md"))}
+
+
+def groups() -> tuple[Group, ...]:
+    """The groups, the most asked first; in each the topics likewise."""
+    topics = sorted(load_topics().values(), key=lambda topic: (-topic.asked, topic.name))
+    found = []
+    for name in dict.fromkeys(topic.group for topic in topics):
+        members = tuple(topic for topic in topics if topic.group == name)
+        found.append(Group(name, TITLES.get(name, members[0].title), members))
+    return tuple(sorted(found, key=lambda group: (group.name == LAST, -group.asked)))
+
+
+def names() -> Iterator[tuple[str, str]]:
+    """Every name by which something is found, and the usual name of that."""
+    for group in groups():
+        if group.name not in load_topics():
+            yield group.name, group.name
+        for topic in group.topics:
+            yield from ((name, topic.name) for name in (topic.name, *topic.also))
+
+
+def find(name: str, more: tuple[str, ...] = ()) -> Topic | Group:
+    """The topic, or the group of topics, of a name: `backends`, `communication/backends`, `Device usage`.
+
+    Raises:
+        UnknownTopicError: there is none; the text suggests what is near, `more` names included.
+
+    """
+    group, slash, last = _plain(name).rpartition("/")
+    usual = dict(names())
+    topic = load_topics().get(usual.get(last, ""))
+    if topic and (not slash or group == topic.group):
+        return topic
+    for one in groups():
+        if last == one.name and not slash:
+            return one
+    near = get_close_matches(last, [*usual, *more], n=3)
+    hint = f"near: {', '.join(dict.fromkeys(usual.get(word, word) for word in near))}" if near else ""
+    raise UnknownTopicError(f"{name[:60]!r} is no topic; {hint or '`dtdebug learn` lists all'}")
+
+
+def _plain(name: str) -> str:
+    """A name as files have it, however it was spelt."""
+    return re.sub(r"[\s_-]+", "-", name.strip().lower()).replace("isation", "ization")
