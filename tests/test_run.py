@@ -553,6 +553,10 @@ def test_a_hang_is_seen_from_outside_reported_and_ended(tmp_path):
     assert ("not_arrived", (1,)) == (saved().kind, saved().culprits)
     assert "time.sleep(60)" in said.decode()
 
+    later = subprocess.run(attach, capture_output=True, timeout=LIMIT, check=False)  # its ranks are gone by now
+    assert ("not_arrived", [1]) == tuple(json.loads(later.stdout)["verdict"][key] for key in ("kind", "culprits"))
+    assert ("not_arrived", (1,)) == (saved().kind, saved().culprits)
+
 
 def test_a_report_goes_into_the_file_that_was_named(tmp_path):
     """As JSON, and nothing is printed."""

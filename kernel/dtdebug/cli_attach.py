@@ -18,7 +18,7 @@ from dtdebug.cli import UsageError
 if TYPE_CHECKING:
     import psutil
 
-    from dtdebug.ranks.collect import Look
+    from dtdebug.ranks.collect import Found, Look
     from dtdebug.ranks.folder import RunFolder
     from dtdebug.ranks.remote import Command
 
@@ -55,7 +55,7 @@ def add(commands: Any) -> None:
 def _attach(options: argparse.Namespace) -> int:
     import msgspec
 
-    from dtdebug.ranks import collect, elsewhere, report, runs
+    from dtdebug.ranks import collect, elsewhere, runs
     from dtdebug_taxonomy.ranks import spell
 
     asked = _ask_kernel(options)
@@ -64,6 +64,10 @@ def _attach(options: argparse.Namespace) -> int:
     place = _place(options.store) if options.store else None
     folder, pids, what, notes = _target(options.target)
     lives = folder is None or runs.lives(folder) or collect.alive(folder)
+    if folder is not None and not (lives or place or options.go or options.host):
+        ended = collect.concluded(folder)
+        if ended is not None:
+            return _show(options, msgspec.structs.replace(ended, notes=(*notes, *ended.notes)), what, folder)
     if folder is None or lives or place:
         addresses, said = _addresses(place, folder, pids) if place else ({}, ())
         notes += said
@@ -84,7 +88,15 @@ def _attach(options: argparse.Namespace) -> int:
         hint = f"the job's store may know where {spell(lacking)} can be reached: --store {known} asks it"
         seen = msgspec.structs.replace(seen, notes=(*seen.notes, hint))
     found = collect.conclude(folder, seen)
-    found = msgspec.structs.replace(found, unanswered=lacking, commands=shown)
+    return _show(options, msgspec.structs.replace(found, unanswered=lacking, commands=shown), what, folder)
+
+
+def _show(options: argparse.Namespace, found: Found, what: str, folder: RunFolder | None) -> int:
+    """Prints what was found; the exit status says whether a rank is to blame."""
+    import msgspec
+
+    from dtdebug.ranks import report
+
     if options.format == "json":
         print(msgspec.json.encode(found).decode())
     else:

@@ -3,7 +3,7 @@
  * What is missing or of another type becomes empty; everything is bounded.
  */
 
-import type { Advice, Asked, Diagnosis, RankedSymptom, Reason } from "./diagnosis.js";
+import type { Advice, Asked, Diagnosis, Known, RankedSymptom, Reason } from "./diagnosis.js";
 
 /** The form that is read; a newer one is shown as far as it is understood. */
 export const VERSION = 1;
@@ -13,13 +13,13 @@ export type Filled<T> = T extends string ? T | "" : T extends object ? { readonl
 
 export type Shown = Pick<
   Filled<Diagnosis>,
-  "v" | "verdict" | "symptoms" | "advice" | "question" | "culprits" | "notes"
+  "v" | "verdict" | "symptoms" | "advice" | "question" | "known" | "culprits" | "notes"
 >;
 
 /** Thrown with one line for the reader where nothing can be shown. */
 export class Unreadable extends Error {}
 
-const MOST = { symptoms: 5, reasons: 5, advice: 5, values: 24, culprits: 64, notes: 10 };
+const MOST = { symptoms: 5, reasons: 5, advice: 5, values: 24, known: 60, culprits: 64, notes: 10 };
 const LONG = 600;
 const LONGEST_DIFF = 6_000;
 const BANDS = ["likely", "possible", "unlikely"] as const;
@@ -44,6 +44,7 @@ export function read(data: unknown): Shown {
     symptoms: list(field("symptoms"), MOST.symptoms, symptom),
     advice: list(field("advice"), MOST.advice, advice),
     question: question(field("question")),
+    known: list(field("known"), MOST.known, known),
     culprits: list(field("culprits"), MOST.culprits, whole),
     notes: list(field("notes"), MOST.notes, (each) => text(each) || null),
   };
@@ -129,8 +130,16 @@ function question(data: unknown): Filled<Asked> | null {
   };
 }
 
+function known(data: unknown): Filled<Known> | null {
+  const field = fields(data);
+  const [key, values] = [text(field?.("key"), 100), list(field?.("values"), MOST.values, (each) => text(each, 100) || null)];
+  return key === "" || values.length === 0
+    ? null
+    : { key, values, source: text(field?.("source"), 40), words: text(field?.("words"), 160) };
+}
+
 /** Access to an object's own fields; null for anything else. */
-function fields(data: unknown): Fields | null {
+export function fields(data: unknown): Fields | null {
   if (typeof data !== "object" || data === null || Array.isArray(data)) {
     return null;
   }
@@ -138,7 +147,7 @@ function fields(data: unknown): Fields | null {
 }
 
 /** The first entries that can be read; how many are looked at is bounded too. */
-function list<T>(data: unknown, most: number, one: (data: unknown) => T | null): T[] {
+export function list<T>(data: unknown, most: number, one: (data: unknown) => T | null): T[] {
   const found: T[] = [];
   for (const each of Array.isArray(data) ? data.slice(0, 2 * most) : []) {
     const entry = one(each);
@@ -149,7 +158,7 @@ function list<T>(data: unknown, most: number, one: (data: unknown) => T | null):
   return found;
 }
 
-function text(data: unknown, most = LONG): string {
+export function text(data: unknown, most = LONG): string {
   if (typeof data !== "string") {
     return "";
   }
@@ -157,14 +166,14 @@ function text(data: unknown, most = LONG): string {
   return data.length > most ? `${clean}…` : clean;
 }
 
-function amount(data: unknown): number {
+export function amount(data: unknown): number {
   return typeof data === "number" && Number.isFinite(data) ? data : 0;
 }
 
-function whole(data: unknown): number | null {
+export function whole(data: unknown): number | null {
   return Number.isSafeInteger(data) && (data as number) >= 0 ? (data as number) : null;
 }
 
-function oneOf<T extends string>(data: unknown, known: readonly T[]): T | "" {
+export function oneOf<T extends string>(data: unknown, known: readonly T[]): T | "" {
   return known.find((each) => each === data) ?? "";
 }

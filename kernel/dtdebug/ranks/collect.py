@@ -22,6 +22,8 @@ from dtdebug_taxonomy.snapshot import Snapshot
 
 VERSION = 1
 _STACK_LIMIT = 1 << 20
+_FOUND_LIMIT = 256 << 20
+"""Bytes of a verdict with its ranks that are still read."""
 PAUSE = 1.0
 """Seconds between two looks at a rank that seems to stand still."""
 
@@ -249,6 +251,17 @@ def _diagnosis(snapshot: Snapshot, folder: RunFolder | None) -> Diagnosis | None
     if run is not None and run.command:
         handoff.failed(snapshot, diagnosis, handoff.job_of(run.command))
     return diagnosis
+
+
+def concluded(folder: RunFolder) -> Found | None:
+    """What was found while the run was watched to its end, if anything was: its ranks are gone now and tell less."""
+    run = folder.load_run()
+    if run is None or run.finished is None or not run.status:
+        return None
+    try:
+        return msgspec.json.decode(files.read(folder.verdict, _FOUND_LIMIT), type=Found)
+    except (OSError, ValueError):
+        return None
 
 
 def _save(folder: RunFolder, found: Found) -> None:

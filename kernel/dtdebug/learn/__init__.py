@@ -1,0 +1,7 @@
+"""Learning notebooks: something fails, is read, explained and mended, and one question is answered."""
+
+from __future__ import annotations
+
+from dtdebug.learn.answers import answer
+
+__all__ = ["answer"]

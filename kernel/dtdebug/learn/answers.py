@@ -1,0 +1,57 @@
+"""Checks what a reader of the notebooks answers: right says why, wrong gives a hint and not the answer."""
+
+from __future__ import annotations
+
+import re
+from functools import lru_cache
+from pathlib import Path
+
+import msgspec
+
+
+class Question(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """One question of a notebook."""
+
+    asks: str
+    choices: dict[str, str]
+    right: str
+    """The choice that is right."""
+    why: str
+    hints: dict[str, str]
+    """Choice -> what to look at again."""
+
+
+def answer(question: str, given: object = "") -> None:
+    """Prints whether an answer is right; without an answer the question and its choices."""
+    print(checked(question, given))
+
+
+def checked(question: str, given: object = "") -> str:
+    """What `answer` prints."""
+    asked = questions().get(str(question).strip().lower())
+    if asked is None:
+        return f"There is no question {question!r}. There are: {', '.join(questions())}."
+    chosen = _chosen(str(given), asked.choices)
+    if chosen == asked.right:
+        return f"Right: {asked.why}"
+    if chosen in asked.hints:
+        return f"Not quite. {asked.hints[chosen]}"
+    choices = "\n".join(f"  {letter}: {text}" for letter, text in asked.choices.items())
+    return f'{asked.asks}\n{choices}\nanswer("{question}", "...") with one of {", ".join(asked.choices)} checks it.'
+
+
+def _chosen(given: str, choices: dict[str, str]) -> str:
+    """The choice that is meant: by its name (of `rank 1` the 1 will do) or its text; '' where it is none."""
+    words = _words(given)
+    return next((c for c, text in choices.items() if words and words in (_words(c), _words(c)[1:], _words(text))), "")
+
+
+def _words(text: str) -> list[str]:
+    return re.findall(r"\w+", text.lower())
+
+
+@lru_cache(maxsize=1)
+def questions() -> dict[str, Question]:
+    """The questions of all notebooks, by name."""
+    data = Path(__file__).with_name("answers.toml").read_bytes()
+    return msgspec.toml.decode(data, type=dict[str, Question])

@@ -1,0 +1,62 @@
+"""The learning notebooks that come with the package."""
+
+from __future__ import annotations
+
+from itertools import count
+from pathlib import Path
+
+import msgspec
+
+_HOME = Path(__file__).parent
+
+
+class Notebook(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """One notebook; `notebooks.toml` holds them in the order in which they are meant to be read."""
+
+    id: str
+    number: int
+    title: str
+    summary: str
+
+    @property
+    def stem(self) -> str:
+        """Name of its files without what tells their kind."""
+        return f"{self.number:02}_{self.id.replace('-', '_')}"
+
+    @property
+    def file(self) -> str:
+        """Name of the notebook that readers get."""
+        return f"{self.stem}.ipynb"
+
+
+def listed() -> tuple[Notebook, ...]:
+    """The notebooks in the order in which they are meant to be read."""
+    data = (_HOME / "notebooks.toml").read_bytes()
+    found: list[Notebook] = msgspec.toml.decode(data, type=dict[str, list[Notebook]])["notebook"]
+    return tuple(found)
+
+
+def copy(id: str, folder: Path) -> Path:  # noqa: A002 - it is what users call it
+    """Copies a notebook into a folder, which is made; where it now lies.
+
+    Never overwrites: where the name is taken the copy gets another one.
+
+    Raises:
+        KeyError: there is no such notebook.
+        OSError: it can't be written there.
+
+    """
+    notebook = next((n for n in listed() if id in (n.id, str(n.number), n.file, n.stem)), None)
+    if notebook is None:
+        raise KeyError(f"no notebook {id!r}; there are: {', '.join(n.id for n in listed())}")
+    data = (_HOME / "notebooks" / notebook.file).read_bytes()
+    folder.mkdir(parents=True, exist_ok=True)
+    for number in count(1):
+        path = folder / (notebook.file if number == 1 else f"{notebook.stem}-{number}.ipynb")
+        try:
+            with path.open("xb") as file:
+                file.write(data)
+        except FileExistsError:
+            continue
+        return path
+    raise AssertionError  # count() has no end
