@@ -10,7 +10,7 @@ CASES ?= tests/cases/fresh.jsonl
 WORKERS ?= 3
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
-.PHONY: demo test check tidy lint types layers accuracy bench docs symptom check-rule extension card vsix lab code-server
+.PHONY: demo test check tidy lint types layers accuracy bench docs images symptom check-rule extension card vsix lab code-server
 .PHONY: debian-base debian-browser debian-editors clean
 
 demo: $(VENV)/.ready ## the main job on a real failing multi-process run
@@ -44,6 +44,9 @@ bench: $(VENV)/.ready ## time and memory, printed
 
 docs: $(VENV)/.ready ## the site in build/site; to look at it: python -m http.server -d build/site
 	$(BIN)/python -m sphinx -q -b dirhtml -n -W --keep-going -j auto -d build/doctrees docs build/site
+
+images: $(VENV)/.ready debian-browser lab ## the pictures of docs/images, taken from a real JupyterLab
+	$(BIN)/python docs/images.py
 
 symptom: $(VENV)/.ready ## make symptom NAME=what-is-seen: files for a new symptom
 	$(BIN)/python -m dtdebug_taxonomy.scaffold "$(NAME)"

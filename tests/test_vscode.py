@@ -30,6 +30,7 @@ if dist.get_rank() == 0:
     dist.barrier()
 """
 CELLS = ("import torch.distributed as dist\nrank = dist.get_rank()", "if rank == 0:\n    dist.barrier()")
+CHOOSE = "A lab to mend"
 MIME = "application/vnd.dtdebug.diagnosis+json"
 
 
@@ -79,6 +80,14 @@ def notebook(*outputs: dict[str, Any]) -> str:
     kernel = {"name": "python3", "display_name": "Python 3", "language": "python"}
     metadata = {"kernelspec": kernel, "language_info": {"name": "python"}}
     return json.dumps({"nbformat": 4, "nbformat_minor": 5, "metadata": metadata, "cells": cells})
+
+
+def accept(w: vscode.Window, proposed: Path) -> None:
+    """Takes the folder that is proposed, once it is; it is then made."""
+    field = w.page.locator(".quick-input-widget input")
+    w.until(lambda: field.input_value() == str(proposed))
+    field.press("Enter")
+    w.until(proposed.is_dir)
 
 
 def test_a_wrong_line_is_underlined_explained_listed_and_mended(tmp_path, window):
@@ -131,6 +140,26 @@ def test_the_walkthrough_leads_from_a_squiggle_to_a_verdict_and_a_fix(tmp_path, 
     w.outdent("dist.barrier")
     for step in ("Open a script", "See what is wrong", "Run it", "Apply the fix"):
         w.ticked(step)
+    w.page.locator(".getting-started-step", has_text="Learn by breaking").first.click()
+    w.button("Choose a lab or a notebook").click()
+    w.ticked("Learn by breaking")  # the notebook is going to cover it
+    w.pick(CHOOSE, "your first failure", "Your first failure")
+    accept(w, tmp_path / "dtdebug-notebook-first-failure")
+    w.page.locator(".tab", has_text="01_first_failure.ipynb").wait_for()
+
+
+def test_a_lab_is_chosen_and_fails_in_a_terminal_beside_its_script(tmp_path, window):
+    """The list has the labs, found by symptom; the copied script is opened, and the terminal says how to go on."""
+    (tmp_path / "bad.py").write_text(BAD)
+    w = window(tmp_path, "bad.py")
+    w.squiggle()  # before the extension is known, the palette has no command of it
+    w.command("dtdebug: Learn by breaking")
+    w.pick(CHOOSE, "A.2", "The ranks do not find a module that the launcher finds")
+    folder = tmp_path / "dtdebug-lab-environment-not-passed-on"
+    accept(w, folder)
+    w.line("PYTHONPATH").wait_for()
+    assert ["launch.py"] == [file.name for file in folder.iterdir()]
+    w.terminal("`dtdebug lab hint` gives a hint")
 
 
 def test_an_interpreter_without_dtdebug_is_named_once(tmp_path, window, code):
@@ -152,7 +181,7 @@ def test_an_interpreter_without_dtdebug_is_named_once(tmp_path, window, code):
 
 
 def test_a_folder_that_is_not_trusted_names_no_program(tmp_path, browser):
-    """Files are checked with the python3 of the user; neither `.venv` nor a setting of the folder is run."""
+    """Files are checked with the python3 of the user; no lab, no `.venv` and no setting of the folder is run."""
     work = tmp_path / "work"
     planted = work / ".venv" / "bin" / "python"
     planted.parent.mkdir(parents=True)
@@ -164,4 +193,6 @@ def test_a_folder_that_is_not_trusted_names_no_program(tmp_path, browser):
     (work / "bad.py").write_text(BAD)
     with server(tmp_path / "code") as code, vscode.Window(browser, code, work, "bad.py") as w:
         w.squiggle()
+        w.command("dtdebug: Learn by breaking")
+        w.until(lambda: "none is run in a workspace that you do not trust" in " ".join(w.notices()))
     assert not (tmp_path / "run").exists()

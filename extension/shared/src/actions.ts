@@ -6,6 +6,12 @@ export interface Actions {
   insertCell?(source: string): void | Promise<void>;
   /** Answers the question `key` by one of its values; may return what to tell the reader. */
   answer?(key: string, value: string): void | string | Promise<void | string>;
+  /** Puts the question `key` aside: the reader can't answer it. */
+  skip?(key: string): void | string | Promise<void | string>;
+  /** Takes the reader's last step back. */
+  back?(): void | string | Promise<void | string>;
+  /** Goes on step by step beside the notebook. */
+  guide?(): void;
   /** The reader's word: this cause was it, or (without a cause) nothing helped. */
   feedback?(about: Feedback): void | Promise<void>;
 }

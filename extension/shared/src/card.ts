@@ -9,20 +9,32 @@ import { type Filled, type Shown, Unreadable, VERSION, read } from "./read.js";
 import { STYLE } from "./style.js";
 import { ONLY_COUNTS, UNKNOWN, place, prose, sentence } from "./words.js";
 
+/** What of a card stands elsewhere. */
+export interface Shape {
+  /** The question, and how to go on. */
+  readonly asksElsewhere?: boolean;
+  readonly folded?: boolean;
+}
+
 /** Shows a diagnosis, whatever the data is: as a card, or as one line that says why not. Never throws. */
-export function render(data: unknown, host: Actions = {}): HTMLElement {
+export function render(data: unknown, host: Actions = {}, shape: Shape = {}): HTMLElement {
   try {
-    return card(read(data), host);
+    return card(read(data), host, shape);
   } catch (error) {
     const why = error instanceof Unreadable ? error.message : "this output can't be read";
     return make("div", "dtd", style(), make("p", "dtd-problem", `dtdebug: ${why}; %dtdebug shows the last one again.`));
   }
 }
 
-function card(d: Shown, host: Actions): HTMLElement {
-  const named = d.verdict === "unknown" ? [] : d.symptoms.slice(0, d.verdict === "apart" ? 2 : 1);
-  const folded = make("details", "dtd-card", head(d, named), make("div", "dtd-body", ...body(d, named, host)));
-  folded.open = true;
+function card(d: Shown, host: Actions, shape: Shape): HTMLElement {
+  const named = leading(d);
+  const folded = make(
+    "details",
+    "dtd-card",
+    make("summary", "dtd-summary", make("span", "", make("span", "dtd-brand", "dtdebug"), " ", headline(d))),
+    make("div", "dtd-body", ...body(d, named, host, shape)),
+  );
+  folded.open = !shape.folded;
   const root = make("div", `dtd dtd-${named[0]?.band || "unlikely"}`, style(), folded);
   root.setAttribute("role", "region");
   root.setAttribute("aria-label", `dtdebug: ${named.map((s) => s.title).join(" or ") || UNKNOWN}`);
@@ -34,8 +46,14 @@ function style(): HTMLElement {
   return make("style", "", STYLE);
 }
 
-/** The one line that stays when the card is folded. */
-function head(d: Shown, named: readonly Filled<RankedSymptom>[]): HTMLElement {
+/** The symptoms that the verdict names. */
+function leading(d: Shown): readonly Filled<RankedSymptom>[] {
+  return d.verdict === "unknown" ? [] : d.symptoms.slice(0, d.verdict === "apart" ? 2 : 1);
+}
+
+/** What it is, in one line; it stays when the card is folded. */
+export function headline(d: Shown): HTMLElement {
+  const named = leading(d);
   const titles = named.flatMap((s, i) => [
     i ? make("span", "dtd-or", " or ") : null,
     make("span", "dtd-title", s.title),
@@ -44,16 +62,10 @@ function head(d: Shown, named: readonly Filled<RankedSymptom>[]): HTMLElement {
   ]);
   const words = [d.verdict === "apart" ? "" : named[0]?.band, VERDICT_CHIPS.get(d.verdict)];
   return make(
-    "summary",
-    "dtd-summary",
-    make(
-      "span",
-      "",
-      make("span", "dtd-brand", "dtdebug"),
-      " ",
-      ...(named.length ? titles : [make("span", "dtd-title", UNKNOWN)]),
-      ...words.flatMap((word) => (word ? [" ", chip(word, `dtd-is-${word.replace(/\W/g, "-")}`)] : [])),
-    ),
+    "span",
+    "dtd-headline",
+    ...(named.length ? titles : [make("span", "dtd-title", UNKNOWN)]),
+    ...words.flatMap((word) => (word ? [" ", chip(word, `dtd-is-${word.replace(/\W/g, "-")}`)] : [])),
   );
 }
 
@@ -62,7 +74,12 @@ const VERDICT_CHIPS = new Map([
   ["echo", "an echo"],
 ]);
 
-function* body(d: Shown, named: readonly Filled<RankedSymptom>[], host: Actions): Generator<HTMLElement | null> {
+function* body(
+  d: Shown,
+  named: readonly Filled<RankedSymptom>[],
+  host: Actions,
+  shape: Shape,
+): Generator<HTMLElement | null> {
   const told = sentence(d);
   if (d.v > VERSION) {
     yield make("p", "dtd-soft", `A newer dtdebug wrote this (form ${d.v}): some of it may be missing here.`);
@@ -75,14 +92,14 @@ function* body(d: Shown, named: readonly Filled<RankedSymptom>[], host: Actions)
   }
   const others = d.symptoms.filter((s) => !named.includes(s) && (!named.length || s.band !== "unlikely")).slice(0, 3);
   yield others.length ? alternatives(others, named.length ? "Also possible: " : "Nearest so far: ") : null;
-  const question = d.question ? questionView(d.question, host) : null;
+  const question = d.question && !shape.asksElsewhere ? questionView(d.question, host) : null;
   const causes = d.verdict === "unknown" ? [] : d.advice.slice(0, 3).map((a, i) => cause(a, i === 0, host));
   const advice = part("dtd-causes", "What may cause it", ...causes);
   yield* d.verdict === "apart" ? [question, advice] : [advice, question]; // where an answer tells more, it comes first
   for (const note of d.notes) {
     yield make("p", "dtd-soft", `Note: ${note}`);
   }
-  yield foot(d, host);
+  yield shape.asksElsewhere ? null : foot(d, host);
 }
 
 function culprits(ranks: readonly number[]): HTMLElement {
@@ -154,8 +171,14 @@ function foot(d: Shown, host: Actions): HTMLElement {
       make("code", "", "%dtdebug off"),
       " keeps quiet.",
     ),
-    feedback("Not helpful", "This diagnosis was not helpful", said, host),
+    make("span", "dtd-end", guide(host), feedback("Not helpful", "This diagnosis was not helpful", said, host)),
   );
+}
+
+/** A button that goes on beside the notebook; null where there is no such place. */
+function guide(host: Actions): HTMLElement | null {
+  const open = host.guide?.bind(host);
+  return open ? button("Guide me", () => open(), "Guide me step by step beside the notebook") : null;
 }
 
 /** A button that gives the reader's word to the host once; null where nobody asks for it. */

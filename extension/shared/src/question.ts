@@ -6,7 +6,9 @@ import { attempt, button, make, part, status } from "./dom.js";
 import type { Filled } from "./read.js";
 import { answerLine, prose } from "./words.js";
 
+/** A host that takes `skip` or `back` is a guide, which shows one question at a time. */
 export function questionView(asked: Filled<Asked>, host: Actions): HTMLElement | null {
+  const isGuided = host.skip !== undefined || host.back !== undefined;
   const told = status();
   const line = make("code", "dtd-command");
   const choose = host.answer
@@ -30,21 +32,41 @@ export function questionView(asked: Filled<Asked>, host: Actions): HTMLElement |
     "dtd-question",
     "Next question",
     make("p", "dtd-ask", ...prose(asked.ask)),
-    asked.why ? make("p", "dtd-soft", ...prose(asked.why)) : null,
+    asked.why && !isGuided ? make("p", "dtd-soft", ...prose(asked.why)) : null,
     choices,
+    isGuided ? steps(asked.key, host, choices, told) : null,
     make("p", "dtd-answer", line, told),
-    asked.how || asked.command ? how(asked) : null,
+    asked.why && isGuided ? fold("Why?", make("p", "", ...prose(asked.why))) : null,
+    asked.how || asked.command ? how(asked, isGuided) : null,
   );
 }
 
-function how(asked: Filled<Asked>): HTMLElement {
-  return make(
-    "details",
-    "dtd-how",
-    make("summary", "dtd-soft", "How to find out"),
+/** What else can be done than to answer. */
+function steps(key: string, host: Actions, choices: HTMLElement, told: HTMLElement): HTMLElement {
+  const row = make("div", "dtd-steps");
+  const step = (label: string, doing: () => void | string | Promise<void | string>) => {
+    const press = button(label, () => {
+      setDisabled([choices, row], true);
+      void attempt(doing, told, "", "That did not arrive: try again.").then(() => setDisabled([choices, row], false));
+    });
+    press.classList.add("dtd-quiet");
+    return press;
+  };
+  const [skip, back] = [host.skip?.bind(host), host.back?.bind(host)];
+  row.append(...(skip ? [step("Don't know", () => skip(key))] : []), ...(back ? [step("Back", back)] : []));
+  return row;
+}
+
+function how(asked: Filled<Asked>, isGuided: boolean): HTMLElement {
+  return fold(
+    isGuided ? "Show me how" : "How to find out",
     asked.how ? make("p", "", ...prose(asked.how)) : null,
     asked.command ? make("code", "dtd-command", asked.command) : null,
   );
+}
+
+function fold(label: string, ...children: (HTMLElement | null)[]): HTMLElement {
+  return make("details", "dtd-how", make("summary", "dtd-soft", label), ...children);
 }
 
 type Choose = (value: string, choice: HTMLButtonElement, choices: HTMLElement) => void;
@@ -53,12 +75,12 @@ type Choose = (value: string, choice: HTMLButtonElement, choices: HTMLElement) =
 function answering(key: string, answer: NonNullable<Actions["answer"]>, line: HTMLElement, told: HTMLElement): Choose {
   return (value, choice, choices) => {
     press(choice, choices);
-    setDisabled(choices, true);
+    setDisabled([choices], true);
     line.textContent = "";
     void attempt(() => answer(key, value), told, "Sent.", "That did not arrive; this line in a cell answers it.").then(
       (arrived) => {
         line.textContent = arrived ? "" : answerLine(key, value);
-        setDisabled(choices, false);
+        setDisabled([choices], false);
       },
     );
   };
@@ -80,8 +102,8 @@ function press(choice: HTMLButtonElement, choices: HTMLElement): void {
   }
 }
 
-function setDisabled(choices: HTMLElement, value: boolean): void {
-  for (const each of choices.querySelectorAll("button")) {
+function setDisabled(rows: readonly HTMLElement[], value: boolean): void {
+  for (const each of rows.flatMap((row) => [...row.querySelectorAll("button")])) {
     each.disabled = value;
   }
 }

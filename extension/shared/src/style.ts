@@ -63,7 +63,7 @@ export const STYLE = `
 .dtd-added { background: var(--dtd-added); border-color: rgb(46, 160, 67); }
 .dtd-removed { background: var(--dtd-removed); border-color: rgb(228, 81, 73); }
 .dtd-gap { color: var(--dtd-soft); }
-.dtd-tools, .dtd-choices, .dtd-feedback, .dtd-foot, .dtd-answer { display: flex; flex-wrap: wrap; align-items: center; gap: 6px 8px; }
+.dtd-tools, .dtd-choices, .dtd-feedback, .dtd-foot, .dtd-answer, .dtd-steps, .dtd-end { display: flex; flex-wrap: wrap; align-items: center; gap: 6px 8px; }
 .dtd-tools { padding: 5px 8px; border-top: 1px solid var(--dtd-edge); }
 .dtd-button {
   min-height: 26px; padding: 2px 10px; border: 1px solid var(--vscode-contrastBorder, var(--vscode-button-border, var(--jp-border-color1, rgba(127, 127, 127, .55))));

@@ -26,8 +26,13 @@ export function sentence(d: Shown): string {
 
 /** Where a finding was seen. */
 export function place(r: Filled<Reason>): string {
-  const at = r.source === "printed" && r.line ? `line ${r.line} of the output` : (PLACES.get(r.source) ?? "");
+  const at = r.source === "printed" && r.line ? `line ${r.line} of the output` : origin(r.source);
   return [r.rank === null ? "" : `rank ${r.rank}`, at].filter(Boolean).join(", ");
+}
+
+/** Where something is known from. */
+export function origin(source: string): string {
+  return PLACES.get(source) ?? "";
 }
 
 const PLACES = new Map([

@@ -69,6 +69,21 @@ test("an answer that the host refuses can be given in a cell, or again", async (
   );
 });
 
+test("a guide also takes that its reader does not know, and a step back", async () => {
+  const heard: string[] = [];
+  const skip = (key: string) => void heard.push(key);
+  const back = () => void heard.push("back");
+  const root = asked({ ...QUESTION, why: "It tells A from B.", how: "Look at `x`." }, { answer: () => undefined, skip, back });
+
+  assert.deepEqual(["one host", "two or more", "Don't know", "Back"], buttons(root).map((each) => each.textContent));
+  assert.deepEqual(["Why?", "Show me how"], [...root.querySelectorAll("summary")].map((each) => each.textContent));
+  buttons(root)[2]?.click();
+  await settle();
+  buttons(root)[3]?.click();
+  await settle();
+  assert.deepEqual(["nodes", "back"], heard);
+});
+
 test("without a host the line that answers is shown and copied", async () => {
   const copied: string[] = [];
   const root = asked(QUESTION, { copy: (text) => void copied.push(text) });

@@ -3,6 +3,7 @@
 import * as vscode from "vscode";
 import type { Example } from "./example";
 import { findInterpreter } from "./interpreter";
+import { learn } from "./learn";
 import { selectInterpreter } from "./select";
 import type { Server } from "./server";
 import { forgetTold } from "./status";
@@ -38,6 +39,7 @@ export function userCommands(parts: Parts): Record<string, () => unknown> {
     "dtdebug.dismiss": withServer(() => server.ask("dtdebug.dismissFailure")),
     "dtdebug.example": () => example.open(),
     "dtdebug.runExample": () => example.run(),
+    "dtdebug.learn": () => learn(memory),
     "dtdebug.selectInterpreter": selectInterpreter,
     "dtdebug.showOutput": () => output.show(),
   };

@@ -21,14 +21,14 @@ export function typeInto(name: string, text: string): void {
   open(name).sendText(text, false);
 }
 
-export function runIn(name: string, text: string, cwd?: vscode.Uri): vscode.Terminal {
-  const terminal = open(name, cwd);
+export function runIn(name: string, text: string, cwd?: vscode.Uri, env?: Record<string, string>): vscode.Terminal {
+  const terminal = open(name, cwd, env);
   terminal.sendText(text);
   return terminal;
 }
 
-function open(name: string, cwd?: vscode.Uri): vscode.Terminal {
-  const terminal = vscode.window.createTerminal(cwd ? { name, cwd } : { name });
+function open(name: string, cwd?: vscode.Uri, env?: Record<string, string>): vscode.Terminal {
+  const terminal = vscode.window.createTerminal({ name, ...(cwd && { cwd }), ...(env && { env }) });
   terminal.show();
   return terminal;
 }

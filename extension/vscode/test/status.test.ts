@@ -1,21 +1,9 @@
 import assert from "node:assert/strict";
 import { beforeEach, describe, it } from "node:test";
 import { forgetTold, tellObstacle } from "../src/status";
-import { answers, done, reset } from "./vscode";
+import { answers, done, memory, reset } from "./vscode";
 
 const PYTHON = { path: "/envs/my env/bin/python", from: "selected in the Python extension" };
-
-function memory() {
-  const kept = new Map<string, unknown>();
-  return {
-    keys: () => [...kept.keys()],
-    get: <T>(key: string, otherwise?: T) => (kept.get(key) ?? otherwise) as T,
-    update: (key: string, value: unknown) => {
-      kept.set(key, value);
-      return Promise.resolve();
-    },
-  };
-}
 
 describe("the message about a missing server", () => {
   beforeEach(reset);

@@ -9,14 +9,35 @@ export const answers = {
   extensions: {} as Record<string, unknown>,
   /** The button that the user presses. */
   pressed: undefined as string | undefined,
+  /** The label of the row that the user takes. */
+  picked: undefined as string | undefined,
+  /** What the user types over the value that is proposed. */
+  typed: undefined as string | undefined,
+  /** What the shell does with a line. */
+  shell: (_line: string): void => undefined,
 };
+
+const initial = { ...answers };
 
 /** What was done, in order. */
 export let done: unknown[][] = [];
 
 export function reset(): void {
-  Object.assign(answers, { settings: {}, folders: [], trusted: true, extensions: {}, pressed: undefined });
+  Object.assign(answers, initial);
   done = [];
+}
+
+/** What a workspace remembers. */
+export function memory() {
+  const kept = new Map<string, unknown>();
+  return {
+    keys: () => [...kept.keys()],
+    get: <T>(key: string, otherwise?: T) => (kept.get(key) ?? otherwise) as T,
+    update: (key: string, value: unknown) => {
+      kept.set(key, value);
+      return Promise.resolve();
+    },
+  };
 }
 
 const uri = (fsPath: string) => ({ fsPath, toString: () => `file://${fsPath}` });
@@ -24,6 +45,8 @@ const uri = (fsPath: string) => ({ fsPath, toString: () => `file://${fsPath}` })
 export const Uri = { file: uri };
 export const env = { shell: "/bin/bash" };
 export const LanguageStatusSeverity = { Information: 0, Warning: 1, Error: 2 };
+export const QuickPickItemKind = { Separator: -1, Default: 0 };
+export const ViewColumn = { Beside: -2 };
 
 export const workspace = {
   get workspaceFolders() {
@@ -45,9 +68,32 @@ export const window = {
     done.push(["message", message, ...buttons]);
     return Promise.resolve(answers.pressed);
   },
-  createTerminal: () => ({
-    show: () => undefined,
-    sendText: (text: string, run = true) => done.push([run ? "run" : "type", text]),
+  showInformationMessage: (message: string) => {
+    done.push(["message", message]);
+    return Promise.resolve();
+  },
+  showErrorMessage: (message: string) => {
+    done.push(["error", message]);
+    return Promise.resolve();
+  },
+  showQuickPick: (rows: { label: string }[]) => {
+    done.push(["pick", ...rows]);
+    return Promise.resolve(rows.find(({ label }) => label === answers.picked));
+  },
+  showInputBox: ({ value }: { value?: string }) => {
+    done.push(["ask", value]);
+    return Promise.resolve(answers.typed ?? value);
+  },
+  showTextDocument: ({ fsPath }: { fsPath: string }) => {
+    done.push(["show", fsPath]);
+    return Promise.resolve();
+  },
+  createTerminal: ({ env }: { env?: Record<string, string> }) => ({
+    show: () => env && done.push(["environment", env]),
+    sendText: (text: string, run = true) => {
+      done.push([run ? "run" : "type", text]);
+      answers.shell(text);
+    },
   }),
 };
 

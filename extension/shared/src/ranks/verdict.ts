@@ -11,7 +11,7 @@ export class VerdictHead implements Piece<Shown> {
   readonly #title = make("p", "dtd-line-title");
   readonly #told: Marked;
   readonly #sure = make("span", "dtd-chip");
-  readonly #where: Keyed<readonly [number, string]>;
+  readonly #where: Keyed<Site>;
   readonly #cell = make("p", "dtd-cell dtd-soft");
   readonly #place;
   readonly #code = make("code", "");
@@ -28,11 +28,11 @@ export class VerdictHead implements Piece<Shown> {
     this.#title.append(" ", this.#sure);
     this.#where = new Keyed(
       make("ul", "dtd-where"),
-      ([rank, at]) => `${rank} ${at}`,
-      ([rank, at]) => ({
-        node: make("li", "", make("strong", "", say("rank {1}", rank)), " ", stage.place(at).node),
-        update: () => undefined,
-      }),
+      ({ ranks, at }) => `${ranks} ${at}`,
+      ({ ranks, at }) => {
+        const who = say(ranks.length === 1 ? "rank {1}" : "ranks {1}", ranges(ranks));
+        return { node: make("li", "", make("strong", "", who), " ", stage.place(at).node), update: () => undefined };
+      },
     );
     this.#place = stage.place();
     this.#cell.append(this.#place.node, " ", this.#code, " ", this.#runs);
@@ -102,16 +102,28 @@ function confidence(say: Say, of: number): string {
   return of >= 0.7 ? say("likely") : of >= 0.4 ? say("possible") : of > 0 ? say("a guess") : "";
 }
 
+/** Ranks that are in one place, and on one side: culprits, or those that wait. */
+interface Site {
+  readonly ranks: number[];
+  readonly at: string;
+}
+
 /** The lines where culprits are come first. */
-function sites(verdict: ShownVerdict): readonly (readonly [number, string])[] {
+function sites(verdict: ShownVerdict): Site[] {
   const guilty = new Set(verdict.culprits);
-  const named = verdict.where.map((site): readonly [number, string] => {
-    const at = site.file.startsWith("cell ")
-      ? `${site.file}, line ${site.line}${site.function ? `, in ${site.function}` : ""}`
-      : `${site.file}:${site.line} ${site.function}`.trim();
-    return [site.rank, at];
-  });
-  return named.sort(([a], [b]) => Number(guilty.has(b)) - Number(guilty.has(a)));
+  const found = new Map<string, Site>();
+  const order = (rank: number) => (guilty.has(rank) ? rank - 2 ** 40 : rank);
+  const named = [...verdict.where].sort((a, b) => order(a.rank) - order(b.rank));
+  for (const { rank, file, line, function: inside } of named) {
+    const at = file.startsWith("cell ")
+      ? `${file}, line ${line}${inside ? `, in ${inside}` : ""}`
+      : `${file}:${line} ${inside}`.trim();
+    const key = `${guilty.has(rank)} ${at}`;
+    const site = found.get(key) ?? { ranks: [], at };
+    site.ranks.push(rank);
+    found.set(key, site);
+  }
+  return [...found.values()];
 }
 
 function alternative(say: Say, each: ShownVerdict["alternatives"][number]): string {
