@@ -229,8 +229,8 @@ def test_lab_with_another_diagnosis_is_told(script):
 def test_list_as_json_has_the_promised_keys():
     """Editors read it."""
     rows = json.loads(dtdebug("lab", "list", "--format", "json").stdout)["labs"]
-    keys = {"id", "title", "symptom", "cause", "stage", "runs", "recorded", "framework", "ranks", "limit_s"}
-    assert (set(LABS), keys) == ({row["id"] for row in rows}, set(rows[0]))
+    keys = {"id", "title", "symptom", "cause", "stage", "difficulty", "runs", "recorded", "framework", "ranks"}
+    assert (set(LABS), keys | {"limit_s"}) == ({row["id"] for row in rows}, set(rows[0]))
 
 
 def test_unknown_lab_is_one_line():

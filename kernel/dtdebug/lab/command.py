@@ -47,6 +47,11 @@ def add(commands: Any) -> None:
     verify.set_defaults(run=_verify)
 
 
+_LISTED = (
+    "id", "title", "symptom", "cause", "stage", "difficulty", "runs", "recorded", "framework", "ranks", "limit_s",
+)  # fmt: skip
+
+
 def _list(options: argparse.Namespace) -> int:
     from dtdebug.lab.progress import Progress
     from dtdebug_taxonomy.labs import load_labs
@@ -55,8 +60,7 @@ def _list(options: argparse.Namespace) -> int:
     if options.format == "json":
         import msgspec
 
-        shown = ("id", "title", "symptom", "cause", "stage", "runs", "recorded", "framework", "ranks", "limit_s")
-        print(msgspec.json.encode({"labs": [{name: getattr(lab, name) for name in shown} for lab in labs]}).decode())
+        print(msgspec.json.encode({"labs": [{name: getattr(lab, name) for name in _LISTED} for lab in labs]}).decode())
         return 0
     from dtdebug_taxonomy.knowledge import sort_key
 
