@@ -37,10 +37,12 @@ tidy: $(VENV)/.ready ## the rules that the knowledge keeps
 accuracy: $(VENV)/.ready ## figures on rated cases: make accuracy CASES=FILE.jsonl
 	$(BIN)/python benchmarks/accuracy.py $(CASES)
 
-bench: $(VENV)/.ready ## time and memory, printed
+bench: $(VENV)/.ready debian-browser card lab ## time and memory, printed
 	$(BIN)/python benchmarks/cost.py
 	$(BIN)/python benchmarks/editor.py
 	$(BIN)/python benchmarks/check.py
+	$(BIN)/python benchmarks/panel.py
+	$(BIN)/python benchmarks/lab.py
 
 docs: $(VENV)/.ready ## the site in build/site; to look at it: python -m http.server -d build/site
 	$(BIN)/python -m sphinx -q -b dirhtml -n -W --keep-going -j auto -d build/doctrees docs build/site
@@ -65,7 +67,7 @@ vsix: code-server ## the VS Code extension: extension/vscode/build/dtdebug-VERSI
 LAB := extension/jupyterlab
 lab: $(LAB)/labextension/package.json ## JupyterLab's extension, which the wheel holds
 
-$(LAB)/labextension/package.json: $(VENV)/.ready $(wildcard $(LAB)/src/* $(LAB)/schema/* $(LAB)/package*.json extension/shared/src/*) | code-server
+$(LAB)/labextension/package.json: $(VENV)/.ready $(wildcard $(LAB)/src/* $(LAB)/schema/* $(LAB)/package*.json extension/shared/src/* extension/shared/src/ranks/*) | code-server
 	cd $(LAB) && export PATH="$(abspath $(BIN)):$$PATH" && $(NPM_CI) && npm test --silent && npm run --silent build
 	@touch $@ && $(BIN)/python -m pip install --quiet --no-deps --editable .
 

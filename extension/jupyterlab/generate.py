@@ -1,15 +1,20 @@
 """Writes `src/known.json`: by what the front end tells, without a kernel, whether dtdebug knows an error.
 
 Run it after a change of the knowledge; a test says when that was forgotten. Under the word stand the patterns that
-can only match where it occurs, so that most of them need not be tried.
+can only match where it occurs, so that most of them need not be tried. The patterns are packed (deflate, in base64),
+because everyone who opens JupyterLab loads them; `--show` prints them.
 """
 
 from __future__ import annotations
 
+import base64
 import json
 import re
+import sys
+import zlib
 from collections import defaultdict
 from pathlib import Path
+from typing import Any
 
 from dtdebug_taxonomy.knowledge import Knowledge, load
 from dtdebug_taxonomy.matching import literals
@@ -17,7 +22,7 @@ from dtdebug_taxonomy.matching import literals
 FILE = Path(__file__).parent / "src" / "known.json"
 
 
-def text(knowledge: Knowledge) -> str:
+def known(knowledge: Knowledge) -> dict[str, Any]:
     """Classes and patterns that only distributed training raises or prints."""
     own = [e for e in knowledge.evidence.values() if e.role != "advice" and not e.generic]
     classes = sorted({name.rpartition(".")[2].rpartition(":")[2] for e in own for name in e.exception})
@@ -25,10 +30,27 @@ def text(knowledge: Knowledge) -> str:
     for pattern in (p for e in own for p in e.text):
         for literal in literals(pattern):
             patterns[max(re.findall("[a-z]+", literal), key=len, default="")].add(pattern)
-    rows = {word: sorted(patterns[word]) for word in sorted(patterns)}
-    return json.dumps({"classes": classes, "patterns": rows}, indent=0, ensure_ascii=False) + "\n"
+    return {"classes": classes, "patterns": {word: sorted(patterns[word]) for word in sorted(patterns)}}
+
+
+def pack(content: dict[str, Any]) -> str:
+    """What the file holds."""
+    packed = zlib.compress(json.dumps(content["patterns"], ensure_ascii=False, separators=(",", ":")).encode(), 9)
+    return json.dumps({"classes": content["classes"], "packed": base64.b64encode(packed).decode()}, indent=0) + "\n"
+
+
+def unpack(text: str) -> dict[str, Any]:
+    """The content of the file, as `known` gave it; its bytes differ from one zlib to another."""
+    content = json.loads(text)
+    return {
+        "classes": content["classes"],
+        "patterns": json.loads(zlib.decompress(base64.b64decode(content["packed"]))),
+    }
 
 
 if __name__ == "__main__":
-    FILE.write_text(text(load()), encoding="utf-8")
-    print(FILE)
+    if "--show" in sys.argv:
+        print(json.dumps(unpack(FILE.read_text(encoding="utf-8")), indent=1, ensure_ascii=False))
+    else:
+        FILE.write_text(pack(known(load())), encoding="utf-8")
+        print(FILE)

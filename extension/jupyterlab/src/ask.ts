@@ -34,7 +34,7 @@ export type Connection = Pick<
 
 export const LOAD = "%load_ext dtdebug";
 const INSTALL = '%pip install "dtdebug[notebook]"';
-const UPDATE = '%pip install --upgrade "dtdebug[notebook]"';
+export const UPDATE = '%pip install --upgrade "dtdebug[notebook]"';
 const NAME = "dtdebug";
 
 /** Never rejects: what goes wrong is a line too. */
@@ -59,7 +59,7 @@ export async function ask(
 }
 
 /** Why a kernel can't be asked now; "" if it can. */
-function unfit(kernel: Connection | null | undefined, trans: TranslationBundle): string {
+export function unfit(kernel: Connection | null | undefined, trans: TranslationBundle): string {
   if (!kernel || kernel.isDisposed) {
     return trans.__("No kernel runs for this notebook: choose one in the menu Kernel, then press again.");
   }

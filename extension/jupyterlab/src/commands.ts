@@ -1,33 +1,62 @@
-/** What the command palette offers. */
+/** What the command palette, the launcher and the keyboard offer. */
 
 import type { JupyterFrontEnd } from "@jupyterlab/application";
 import { type ICommandPalette, Notification } from "@jupyterlab/apputils";
-import { CodeCell } from "@jupyterlab/cells";
+import type { CodeCell } from "@jupyterlab/cells";
+import type { ILauncher } from "@jupyterlab/launcher";
 import type { INotebookTracker, Notebook } from "@jupyterlab/notebook";
 import type { Widget } from "@lumino/widgets";
 
 import { LOAD } from "./ask.js";
 import { FailedOutput } from "./failed.js";
+import { icon } from "./icon.js";
 import type { Means } from "./means.js";
-import { hasFailed, insertBelow, isDiagnosed } from "./place.js";
+import { insertBelow, isDiagnosed, lastFailed } from "./place.js";
 
-const DIAGNOSE = "dtdebug:diagnose";
-const INSERT = "dtdebug:insert-load-ext";
+export const WHY = "dtdebug:why";
+
+/** What the commands set in motion. */
+export interface Does {
+  openPanel(): void;
+  /** Opens the panel and guides from this cell on. */
+  guide(cell: CodeCell | null): void;
+  clearHistory(): Promise<void>;
+  /** Opens the wizard that needs no notebook. */
+  why(): void;
+}
 
 export function addCommands(
   app: JupyterFrontEnd,
-  tracker: INotebookTracker,
+  tracker: INotebookTracker | null,
   palette: ICommandPalette | null,
+  launcher: ILauncher | null,
   { trans }: Means,
+  does: Does,
 ): void {
-  const isEnabled = () => tracker.currentWidget !== null;
-  app.commands.addCommand(DIAGNOSE, {
-    label: trans.__("dtdebug: Diagnose the last failed cell"),
-    caption: trans.__("Shows under the cell that failed last what went wrong and what to change"),
-    describedBy: { args: { type: "object", properties: {} } },
-    isEnabled,
-    execute: async () => {
-      const notebook = tracker.currentWidget?.content;
+  const hasNotebook = () => Boolean(tracker?.currentWidget);
+  const add = (command: string, label: string, caption: string, execute: () => unknown, isEnabled = () => true) => {
+    app.commands.addCommand(command, {
+      label,
+      caption,
+      describedBy: { args: { type: "object", properties: {} } },
+      isEnabled,
+      execute,
+      ...(command === WHY ? { icon } : {}),
+    });
+    palette?.addItem({ command, category: "dtdebug" });
+  };
+  add(
+    "dtdebug:open-panel",
+    trans.__("dtdebug: Open panel"),
+    trans.__("Shows what the ranks do, the wizard and the history of this notebook"),
+    () => does.openPanel(),
+  );
+  add(
+    "dtdebug:diagnose",
+    trans.__("dtdebug: Diagnose the last failed cell"),
+    trans.__("Shows under the cell that failed last what went wrong and what to change"),
+    async () => {
+      const notebook = tracker?.currentWidget?.content;
       const cell = notebook && lastFailed(notebook);
       if (notebook && cell) {
         await diagnose(notebook, cell);
@@ -35,36 +64,44 @@ export function addCommands(
         Notification.info(trans.__("dtdebug: no cell of this notebook shows an error."), { autoClose: 5_000 });
       }
     },
-  });
-  app.commands.addCommand(INSERT, {
-    label: trans.__("dtdebug: Insert %1", LOAD),
-    caption: trans.__("Puts a cell below that loads dtdebug's extension; run it before what may fail"),
-    describedBy: { args: { type: "object", properties: {} } },
-    isEnabled,
-    execute: () => {
-      const panel = tracker.currentWidget;
+    hasNotebook,
+  );
+  add(
+    "dtdebug:wizard",
+    trans.__("dtdebug: Guide me to the cause"),
+    trans.__("Asks a few questions beside the notebook about the cell that failed last, or about what you see"),
+    () => {
+      const notebook = tracker?.currentWidget?.content;
+      does.guide(notebook ? lastFailed(notebook) : null);
+    },
+  );
+  add(
+    "dtdebug:insert-load-ext",
+    trans.__("dtdebug: Insert %1", LOAD),
+    trans.__("Puts a cell below that loads dtdebug's extension; run it before what may fail"),
+    () => {
+      const panel = tracker?.currentWidget;
       const cell = panel?.content.activeCell;
       if (panel && cell) {
         insertBelow({ panel, cell }, LOAD);
       }
     },
-  });
-  for (const command of [DIAGNOSE, INSERT]) {
-    palette?.addItem({ command, category: "dtdebug" });
-  }
-}
-
-/** The failed cell that ran last; without numbers of runs, the lowest. */
-function lastFailed(notebook: Notebook): CodeCell | null {
-  let last: CodeCell | null = null;
-  for (const cell of notebook.widgets) {
-    if (cell instanceof CodeCell && (hasFailed(cell.model) || isDiagnosed(cell.model))) {
-      if ((cell.model.executionCount ?? 0) >= (last?.model.executionCount ?? 0)) {
-        last = cell;
-      }
-    }
-  }
-  return last;
+    hasNotebook,
+  );
+  add(
+    "dtdebug:clear-history",
+    trans.__("dtdebug: Clear the history of this notebook"),
+    trans.__("Forgets the diagnoses of the notebook in front"),
+    () => does.clearHistory(),
+    hasNotebook,
+  );
+  add(
+    WHY,
+    trans.__("Why did my distributed run fail?"),
+    trans.__("Tell what you see, or paste a log: needs no notebook and no kernel"),
+    () => does.why(),
+  );
+  launcher?.add({ command: WHY, category: trans.__("Other"), rank: 5 });
 }
 
 /** Goes to the cell; presses its button, unless a diagnosis stands there. */

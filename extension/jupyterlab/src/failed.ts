@@ -10,7 +10,7 @@ import { STYLE } from "../../shared/src/style.js";
 import { LOAD, ask } from "./ask.js";
 import { type Failure, isKnown } from "./matcher.js";
 import type { Means } from "./means.js";
-import { failureOf, insertBelow, isDiagnosed, placeOf } from "./place.js";
+import { failureOf, insertBelow, isDiagnosed, numberOf, placeOf } from "./place.js";
 import { row, show } from "./show.js";
 
 /** A card tells of `%dtdebug`, which a kernel without the extension has not. */
@@ -44,7 +44,7 @@ export class FailedOutput extends Panel implements IRenderMime.IRenderer {
 
   async renderModel(model: IRenderMime.IMimeModel): Promise<void> {
     await this.error.renderModel(model);
-    this.#known = isKnown(failure(model.data[this.mime]));
+    this.#known = await isKnown(failure(model.data[this.mime]));
     this.#refresh();
   }
 
@@ -116,6 +116,12 @@ export class FailedOutput extends Panel implements IRenderMime.IRenderer {
       const card = make("div", reply.loaded ? "" : "dtdebug-unloaded");
       this.#fill(card);
       show(this, card, reply.diagnosis, this.means);
+      this.means.diagnosed.emit({
+        panel: place.panel,
+        id: `${place.cell.model.id}@${new Date().toISOString()}`,
+        number: numberOf(place.cell),
+        diagnosis: reply.diagnosis,
+      });
       if (!reply.loaded) {
         told.textContent = trans.__("This is from the printed text alone; dtdebug sees more if it is loaded before the run:");
         this.#below.node.append(row(told, insert(LOAD)));

@@ -9,7 +9,6 @@ export interface Failure {
 }
 
 const CLASSES = new Set(known.classes);
-const PATTERNS = Object.entries(known.patterns);
 
 /** Code that only programs of several processes run. */
 const PLACES = /[\\/](?:torch[\\/](?:distributed|multiprocessing|nn[\\/]parallel)|deepspeed|horovod|colossalai)[\\/]/;
@@ -18,15 +17,27 @@ const PLACES = /[\\/](?:torch[\\/](?:distributed|multiprocessing|nn[\\/]parallel
 const MOST = 32_000;
 const LONGEST_LINE = 2_000;
 
-export function isKnown(failure: Failure): boolean {
+/** Below each word the patterns that can only match where it occurs. */
+type Patterns = readonly (readonly [word: string, patterns: readonly string[]])[];
+let patterns: Promise<Patterns> | undefined;
+
+export async function isKnown(failure: Failure): Promise<boolean> {
   const text = printed(failure);
   if (CLASSES.has(failure.ename) || PLACES.test(text)) {
     return true;
   }
   const lower = text.toLowerCase();
-  return PATTERNS.some(
-    ([word, patterns]) => lower.includes(word) && patterns.some((pattern) => new RegExp(pattern, "im").test(text)),
+  patterns ??= unpack(known.packed).catch(() => []); // a browser that can't unpack still knows the classes
+  return (await patterns).some(
+    ([word, each]) => lower.includes(word) && each.some((pattern) => new RegExp(pattern, "im").test(text)),
   );
+}
+
+/** Packed by generate.py. */
+async function unpack(packed: string): Promise<Patterns> {
+  const bytes = Uint8Array.from(atob(packed), (each) => each.charCodeAt(0));
+  const stream = new Blob([bytes]).stream().pipeThrough(new DecompressionStream("deflate"));
+  return Object.entries((await new Response(stream).json()) as Record<string, string[]>);
 }
 
 /** The error as text without colours, in lines that are cut so that no pattern becomes slow. */

@@ -1,7 +1,7 @@
 /** Where an output stands: its notebook and cell, what the cell says, and new cells below it. */
 
 import { type Cell, CodeCell, type ICodeCellModel } from "@jupyterlab/cells";
-import { NotebookActions, NotebookPanel } from "@jupyterlab/notebook";
+import { type Notebook, NotebookActions, NotebookPanel } from "@jupyterlab/notebook";
 import type { Widget } from "@lumino/widgets";
 
 import type { Question } from "./ask.js";
@@ -62,7 +62,37 @@ export function hasFailed(model: ICodeCellModel): boolean {
 
 /** A diagnosis stands among the outputs of the cell. */
 export function isDiagnosed(model: ICodeCellModel): boolean {
-  return outputs(model).some((each) => DIAGNOSIS in each.data);
+  return diagnosisIn(model) !== undefined;
+}
+
+/** The diagnosis among the outputs of the cell. */
+export function diagnosisIn(model: ICodeCellModel): unknown {
+  return outputs(model)
+    .filter((each) => DIAGNOSIS in each.data)
+    .at(-1)?.data[DIAGNOSIS];
+}
+
+/** How its reader knows the cell. */
+export function numberOf(cell: CodeCell): string {
+  return `[${cell.model.executionCount ?? " "}]`;
+}
+
+/** The failed cell that ran last; without numbers of runs, the lowest. */
+export function lastFailed(notebook: Notebook): CodeCell | null {
+  let last: CodeCell | null = null;
+  for (const cell of notebook.widgets) {
+    if (cell instanceof CodeCell && (hasFailed(cell.model) || isDiagnosed(cell.model))) {
+      if ((cell.model.executionCount ?? 0) >= (last?.model.executionCount ?? 0)) {
+        last = cell;
+      }
+    }
+  }
+  return last;
+}
+
+/** The cell with this id. */
+export function cellById(notebook: Notebook, id: string): Cell | null {
+  return notebook.widgets.find((cell) => cell.model.id === id) ?? null;
 }
 
 function outputs(model: ICodeCellModel) {
@@ -85,4 +115,21 @@ export function insertBelow({ panel, cell }: { panel: NotebookPanel; cell: Cell 
 export function runBelow(place: Place, source: string): void {
   insertBelow(place, source);
   void NotebookActions.run(place.panel.content, place.panel.sessionContext);
+}
+
+/** Goes to a place such as `cell In[3], line 6, in train`, where it is in the notebook; a cell that runs has no number. */
+export async function openPlace(
+  { content }: NotebookPanel,
+  at: string,
+  running: { readonly number: number | null | undefined; readonly cell: Cell | null },
+): Promise<void> {
+  const [, number, line] = /^cell In\[(\d{1,9})\](?:, line (\d{1,9}))?/.exec(at) ?? [];
+  const cell =
+    content.widgets.find((each) => each instanceof CodeCell && String(each.model.executionCount) === number) ??
+    (String(running.number) === number ? running.cell : null);
+  if (cell && !cell.isDisposed) {
+    content.activeCellIndex = content.widgets.indexOf(cell);
+    await content.scrollToCell(cell);
+    cell.editor?.setCursorPosition({ line: Number(line ?? 1) - 1, column: 0 });
+  }
 }

@@ -20,7 +20,7 @@ export function show(output: Widget, into: HTMLElement, diagnosis: unknown, mean
 
   function card(data: unknown): HTMLElement {
     const place = placeOf(output);
-    const inNotebook: Actions = place ? { insertCell: (source) => insertBelow(place, source), answer } : {};
+    const inNotebook: Actions = place ? { insertCell: (source) => insertBelow(place, source), answer, guide: () => means.guided.emit(place) } : {};
     const element = render(data, means.keep ? { ...inNotebook, feedback: means.keep } : inNotebook);
     keepKeys(element);
     return element;

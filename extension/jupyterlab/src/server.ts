@@ -1,0 +1,48 @@
+/** Requests to dtdebug's own part of the Jupyter server, which looks at kernels from outside. */
+
+import { ServerConnection } from "@jupyterlab/services";
+
+export type Json = Readonly<Record<string, unknown>>;
+
+/** off: the server has no such part; lost: it can't be reached, or took too long; told: it says why not. */
+export interface Refusal {
+  readonly refused: "off" | "lost" | "told";
+  readonly why: string;
+}
+
+/** Never rejects. Token and XSRF are the work of JupyterLab's own function. */
+export async function post(
+  settings: ServerConnection.ISettings,
+  path: string,
+  body: object,
+  limit: number,
+): Promise<Json | Refusal> {
+  const init = { method: "POST", body: JSON.stringify(body), signal: AbortSignal.timeout(limit) };
+  try {
+    const response = await ServerConnection.makeRequest(`${settings.baseUrl}dtdebug/api/${path}`, init, settings);
+    const content = await json(response);
+    if (response.ok && content) {
+      return content;
+    }
+    return content ? { refused: "told", why: told(content, response) } : { refused: "off", why: "" };
+  } catch {
+    return { refused: "lost", why: "" };
+  }
+}
+
+export function isRefusal(answer: Json | Refusal): answer is Refusal {
+  return "refused" in answer;
+}
+
+/** Our part answers in JSON, also where it refuses; a server without it shows a page. */
+async function json(response: Response): Promise<Json | null> {
+  if (!response.headers.get("content-type")?.startsWith("application/json")) {
+    return null;
+  }
+  const content: unknown = await response.json();
+  return content && typeof content === "object" && !Array.isArray(content) ? (content as Json) : null;
+}
+
+function told(content: Json, response: Response): string {
+  return typeof content["message"] === "string" && content["message"] ? content["message"] : response.statusText;
+}

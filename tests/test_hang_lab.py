@@ -1,0 +1,282 @@
+"""What a user of JupyterLab sees and can do while the ranks of a cell hang: a real JupyterLab, real gloo ranks."""
+
+import re
+from contextlib import ExitStack
+from importlib.util import find_spec
+
+import notebooks as nb
+import pytest
+
+playwright = pytest.importorskip("playwright.sync_api")
+LACKS = nb.lacks() or (None if find_spec("torch") else "torch is not installed")
+pytestmark = [
+    pytest.mark.browser,
+    pytest.mark.ranks,
+    pytest.mark.skipif(LACKS is not None, reason=str(LACKS)),
+]
+
+LOAD = "%load_ext dtdebug"
+TRAIN = """
+import datetime, time, torch
+import torch.distributed as dist, torch.multiprocessing as mp
+def train(rank, size, store):
+    dist.init_process_group("gloo", init_method=f"file://{store}", rank=rank, world_size=size,
+                            timeout=datetime.timedelta(seconds=90))
+    x = torch.ones(4)
+    dist.all_reduce(x)
+    print(f"begun {rank}", flush=True)
+    if rank == 1:
+        time.sleep(90)
+    dist.all_reduce(x)  # rank 1 is elsewhere
+""".strip()
+CULPRIT = 10
+"""The line of it in which rank 1 stays."""
+HANGS = "kept = 41\nmp.start_processes(train, args=({size}, {store!r}), nprocs={size}, start_method='fork')"
+HOLDS_GIL = "import ctypes, time\ntime.sleep(.5)\nctypes.PyDLL(None).sleep(25)"
+NOTES = """() => {
+    window.asked = [];
+    const kernel = window.jupyterapp.shell.currentWidget.sessionContext.session.kernel;
+    kernel.anyMessage.connect((_, { msg, direction }) => {
+        if (direction === 'send' && msg.header.msg_type === 'dtdebug_request') window.asked.push(msg.content.kind);
+    });
+}"""
+"""Keeps in the window what the kernel is asked."""
+SENT = """() => [...window.asked, ...performance.getEntriesByType('resource')
+    .map(each => new URL(each.name).pathname).filter(path => path.startsWith('/dtdebug/'))]"""
+STARTS = """index => {
+    const content = window.jupyterapp.shell.currentWidget.content;
+    content.activeCellIndex = index;
+    content.deselectAll();
+    void window.jupyterapp.commands.execute('notebook:run-cell');
+}"""
+
+
+@pytest.fixture(scope="module")
+def browser():
+    with playwright.sync_playwright() as p:
+        yield p.chromium.launch(executable_path=nb.CHROMIUM, headless=True, args=nb.FLAGS)
+
+
+@pytest.fixture(scope="module")
+def servers(tmp_path_factory):
+    """One server of each kind, started when it is first needed."""
+    assert nb.LABEXTENSION.is_dir(), "the front-end extension is not built: make lab"
+    running = {}
+    with ExitStack() as stack:
+
+        def server(app="lab", **settings):
+            key = (app, *settings.items())
+            if key not in running:
+                started = nb.Jupyter(app, tmp_path_factory.mktemp(app), **{"hangAfter": 3, **settings})
+                running[key] = stack.enter_context(started)
+            return running[key]
+
+        yield server
+
+
+@pytest.fixture
+def opened(servers, browser, request):
+    """Opens a notebook in a window of its own; at the end nothing has been thrown."""
+    thrown = []
+    with ExitStack() as stack:
+
+        def open_(*cells, app="lab", **settings):
+            server = servers(app, **settings)
+            stack.callback(server.end_kernels)
+            page = browser.new_page(viewport={"width": 1400, "height": 1000})
+            stack.callback(page.close)
+            page.on("pageerror", lambda error: thrown.append(str(error)))
+            return server.open(page, f"{request.node.name}.ipynb", nb.notebook(*cells))
+
+        yield open_
+    assert [] == [error for error in thrown if "reading 'schema'" not in error]  # Notebook 7 itself throws that
+
+
+@pytest.fixture
+def hanging(opened, tmp_path):
+    """A window in which a cell of so many ranks hangs, or one that holds the interpreter lock."""
+
+    def hang(size=2, cell=None, *after, **settings):
+        source = cell or HANGS.format(size=size, store=str(tmp_path / "store"))
+        page = opened(LOAD, TRAIN, source, *after, **settings)
+        nb.run(page, 0)
+        nb.run(page, 1)
+        page.evaluate(NOTES)
+        page.evaluate(STARTS, 2)
+        if not cell:
+            for rank in range(size):
+                nb.cell(page, 2).get_by_text(f"begun {rank}").wait_for()
+        return page
+
+    return hang
+
+
+def item(page):
+    return page.locator(".dtdebug-stands button")
+
+
+def panel(page):
+    return page.locator("#dtdebug-panel")
+
+
+def press(page, name):
+    panel(page).get_by_role("button", name=name).click()
+
+
+def sent(page):
+    """What the kernel and the server have been asked in this window."""
+    return page.evaluate(SENT)
+
+
+def changes(page, selector, act=lambda: None):
+    """Waits until an element says something else, by itself or because of what is done."""
+    before = page.locator(selector).inner_text()
+    act()
+    said = "([selector, before]) => document.querySelector(selector).innerText !== before"
+    page.wait_for_function(said, arg=[selector, before])
+
+
+def is_running(page, index):
+    return "[*]" in nb.cell(page, index).inner_text()
+
+
+def test_a_hang_is_told_and_its_ranks_are_ended_while_the_kernel_keeps_its_variables(hanging, servers):
+    """From the item in the status bar to the culprit's line, to a file, to the end of the ranks alone."""
+    page = hanging(2, None, "print(kept + 1)")
+    item(page).wait_for()
+    nb.shoot(page, "hang-item")
+
+    assert re.fullmatch(r"rank 0 waits \d+ s in all_?reduce( #\d+)?( for rank 1)?", item(page).inner_text())
+    before = item(page).inner_text()
+    page.wait_for_function(
+        "before => document.querySelector('.dtdebug-stands button').innerText !== before", arg=before
+    )
+    assert "rank 1" in item(page).get_attribute("title").lower()
+
+    item(page).click()
+    verdict = panel(page).get_by_role("region", name="Verdict")
+    verdict.wait_for()
+    nb.shoot(page, "hang-panel")
+    assert f"cell In[2], line {CULPRIT}" in verdict.inner_text()
+    assert is_running(page, 2)
+
+    for place, index in ((f"cell In[2], line {CULPRIT}", 1), ("cell In[3], line 2", 2)):
+        verdict.get_by_role("button", name=place).click()
+        page.wait_for_function(
+            "index => window.jupyterapp.shell.currentWidget.content.activeCellIndex === index", arg=index
+        )
+
+    press(page, "Dump all")
+    panel(page).get_by_text("Saved as dtdebug-report-").wait_for()
+    (report,) = servers().work.glob("dtdebug-report-*.md")
+    assert f"cell In[2], line {CULPRIT}" in report.read_text()
+
+    press(page, "Interrupt")
+    dialog = page.get_by_role("dialog")
+    assert "a collective that waits in C goes on waiting" in dialog.inner_text()
+    dialog.get_by_role("button", name="Cancel").click()
+    dialog.wait_for(state="detached")
+    assert is_running(page, 2)
+
+    press(page, "End the ranks only")
+    nb.shoot(page, "hang-end")
+    assert "rank 0 (pid" in dialog.inner_text()
+    assert "rank 1 (pid" in dialog.inner_text()
+    dialog.get_by_role("button", name="End the ranks").click()
+    panel(page).get_by_role("button", name="Run the cell again").wait_for()
+    nb.shoot(page, "hang-ended")
+
+    item(page).wait_for(state="hidden")
+    assert not is_running(page, 2)
+    assert "42" in nb.run(page, 3).locator(".jp-OutputArea-output").inner_text()
+
+
+def test_eight_ranks_a_quiet_user_and_a_page_that_is_loaded_again(hanging):
+    """Keep waiting hides the item; a page loaded while the cell runs finds the hang by the server's glance."""
+    page = hanging(8)
+    item(page).click()
+    panel(page).get_by_text("8 ranks: 1 culprit, 7 wait").wait_for()
+    nb.shoot(page, "hang-eight")
+    assert "rank 1 · culprit" in panel(page).inner_text()
+
+    press(page, "Keep waiting")
+    item(page).wait_for(state="hidden")
+
+    page.reload()
+    item(page).wait_for()
+    item(page).click()
+    panel(page).get_by_role("region", name="Verdict").wait_for()
+    nb.shoot(page, "hang-reloaded")
+    assert "rank 1" in panel(page).get_by_role("region", name="Verdict").inner_text().lower()
+    panel(page).get_by_role("button", name="End the ranks only").wait_for()
+
+
+def test_a_kernel_that_holds_the_interpreter_lock_is_seen_by_the_server(hanging, tmp_path):
+    """It can't answer itself, so it is not asked to end its ranks either."""
+    store = str(tmp_path / "store")
+    ranks = f"mp.start_processes(train, args=(2, {store!r}), nprocs=2, start_method='fork', join=False)"
+    page = hanging(2, f"p = {ranks}\nwhile not torch.os.path.exists({store!r}): pass\n{HOLDS_GIL}")
+    item(page).click()
+    panel(page).get_by_text("it does not answer").first.wait_for()
+    nb.shoot(page, "hang-gil")
+
+    assert "interpreter lock" in panel(page).inner_text()
+    assert is_running(page, 2)
+    assert any("/look" in each for each in sent(page))
+    assert 0 == panel(page).get_by_role("button", name="End the ranks only").count()
+
+
+def test_a_cell_that_only_takes_long_is_no_hang(opened):
+    """Nothing is shown, the kernel is not asked, and when the cell has ended or nobody looks, nobody is asked."""
+    page = opened(LOAD, "import time; time.sleep(8)")
+    nb.run(page, 0)
+    page.evaluate(NOTES)
+    page.evaluate(STARTS, 1)
+    page.wait_for_function(f"() => ({SENT})().length > 0")
+    page.evaluate("() => Object.defineProperty(document, 'hidden', { value: true, configurable: true })")
+    asked = sent(page)
+    assert all("/look" in each for each in asked)
+    assert 0 == item(page).locator("visible=true").count()
+
+    page.wait_for_function("() => window.jupyterapp.shell.currentWidget.content.widgets[1].model.executionCount === 2")
+    page.evaluate("() => { delete document.hidden; document.dispatchEvent(new Event('visibilitychange')); }")
+    page.wait_for_timeout(4_000)
+    assert asked == sent(page)
+
+
+def test_the_wizard_in_a_subshell_answers_while_the_cell_runs(opened):
+    """Its widgets are made there; closing it deletes the subshell."""
+    pytest.importorskip("ipywidgets")
+    page = opened(LOAD, "import time; time.sleep(40)")
+    nb.run(page, 0)
+    page.evaluate(STARTS, 1)
+    page.evaluate("() => window.jupyterapp.commands.execute('dtdebug:wizard-beside')")
+    wizard = panel(page).locator(".dtdebug-beside")
+    wizard.locator(".jupyter-widgets button").first.wait_for()
+    nb.shoot(page, "hang-beside")
+    changes(page, ".dtdebug-beside", wizard.locator(".jupyter-widgets button:enabled").first.click)
+    nb.shoot(page, "hang-beside-answered")
+    assert is_running(page, 1)
+
+    wizard.get_by_role("button", name="Close").click()
+    shells = """async () => {
+        const { kernel } = window.jupyterapp.shell.currentWidget.sessionContext.session;
+        const future = kernel.requestListSubshell({});
+        return (await future.done).content.subshell_id;
+    }"""
+    page.wait_for_function(f"async () => (await ({shells})()).length < 2")
+
+
+def test_notebook_7_without_the_servers_part_asks_the_kernel_and_tells_it_in_a_notification(hanging):
+    """It has no status bar; the control channel alone is enough, and is asked more and more seldom."""
+    page = hanging(2, app="notebook", server=False)
+    page.get_by_text("rank 0 waits").first.wait_for()
+    nb.shoot(page, "hang-notebook")
+    page.get_by_role("button", name="Show", exact=True).click()
+    verdict = panel(page).get_by_role("region", name="Verdict")
+    verdict.wait_for()
+    nb.shoot(page, "hang-notebook-panel")
+
+    assert f"cell In[2], line {CULPRIT}" in verdict.inner_text()
+    assert 1 == sum("/look" in each for each in sent(page))
+    assert "hang" in sent(page)

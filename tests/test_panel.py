@@ -1,0 +1,509 @@
+"""The panel beside the notebook in a real JupyterLab and a real Notebook 7: the wizard, the history, the settings."""
+
+import json
+from contextlib import ExitStack
+from pathlib import Path
+from urllib.parse import urlsplit
+
+import notebooks as nb
+import pytest
+
+from dtdebug.display import MIME
+
+playwright = pytest.importorskip("playwright.sync_api")
+LACKS = nb.lacks()
+pytestmark = [pytest.mark.browser, pytest.mark.skipif(LACKS is not None, reason=str(LACKS))]
+
+SHARED = Path(__file__).parents[1] / "extension" / "shared"
+SAMPLE = json.loads((SHARED / "test" / "samples" / "settled.json").read_text())
+AXE = SHARED / "node_modules" / "axe-core" / "axe.min.js"
+NCCL = "NCCL error in: ProcessGroupNCCL.cpp:1970, unhandled system error, NCCL version 2.19.3"
+RAISES = f'raise RuntimeError("{NCCL}")'
+LOAD = "%load_ext dtdebug"
+FAILED = (RAISES, [nb.error("RuntimeError", NCCL)])
+RANKS = """
+import torch
+import torch.distributed as dist
+
+def train(rank, width):
+    dist.init_process_group("gloo", init_method="file://{store}" + str(width), rank=rank, world_size=2)
+    if rank == 1:
+        torch.ones(2, 3) @ torch.ones(width, 3)
+    dist.barrier()
+"""
+SPAWN = "import ranks, torch.multiprocessing as mp\nmp.spawn(ranks.train, args=(2,), nprocs=2)"
+MENDED = "mp.spawn(ranks.train, args=(3,), nprocs=2)"
+OLD = """
+def old(stream, ident, parent):
+    session = get_ipython().kernel.session
+    content = {"status": "error", "ename": "ValueError", "evalue": "kind is one of ('state', 'hang')"}
+    session.send(stream, "dtdebug_reply", content, parent, ident=ident)
+get_ipython().kernel.control_handlers["dtdebug_request"] = old
+"""
+"""What the control channel of release 0.0.1 answers to a request of a newer front end."""
+HIDE = "import sys; sys.path[:] = [p for p in sys.path if 'dtdebug' not in p and not p.endswith('/kernel')]"
+NOT_OURS = ("reading 'schema'", "reading 'observe'")
+"""What Notebook 7 at its start and JupyterLab at a reload throw without any extension."""
+EXECUTE = "command => window.jupyterapp.commands.execute(command)"
+RESTART = "() => window.jupyterapp.shell.currentWidget.sessionContext.restartKernel()"
+SHUT_DOWN = "() => window.jupyterapp.shell.currentWidget.sessionContext.shutdown()"
+SAVE = "() => window.jupyterapp.shell.currentWidget.context.save()"
+WIDE = """() => [...document.querySelectorAll('#dtdebug-panel, #dtdebug-panel *')]
+    .filter(e => e.scrollWidth > e.clientWidth + 1 && e.clientWidth && !e.matches('.dtd-diff, .dtd-diff *, textarea')
+        && getComputedStyle(e).overflowX !== 'auto' && getComputedStyle(e).display !== 'inline')
+    .map(e => `${e.tagName}.${e.className}`)"""
+
+
+@pytest.fixture(scope="module")
+def browser():
+    with playwright.sync_playwright() as p:
+        yield p.chromium.launch(executable_path=nb.CHROMIUM, headless=True, args=nb.FLAGS)
+
+
+@pytest.fixture(scope="module")
+def servers(tmp_path_factory):
+    """One server of each kind, started when it is first needed."""
+    assert nb.LABEXTENSION.is_dir(), "the front-end extension is not built: make lab"
+    running = {}
+    with ExitStack() as stack:
+
+        def server(app, **settings):
+            key = (app, *settings.items())
+            if key not in running:
+                running[key] = stack.enter_context(nb.Jupyter(app, tmp_path_factory.mktemp(app), **settings))
+            return running[key]
+
+        yield server
+
+
+@pytest.fixture
+def opened(servers, browser, request):
+    """Opens a notebook in a window of its own; at the end nothing has been thrown."""
+    thrown = []
+    with ExitStack() as stack:
+
+        def open_(app, text, *, kernel=True, width=1280, **settings):
+            server = servers(app, **settings)
+            stack.callback(server.end_kernels)
+            page = browser.new_page(viewport={"width": width, "height": 1000})
+            stack.callback(page.close)
+            page.on("pageerror", lambda error: thrown.append(str(error)))
+            name = f"{''.join(c if c.isalnum() else '-' for c in request.node.name)}.ipynb"
+            return server.open(page, name, text, kernel=kernel)
+
+        yield open_
+    assert [] == [error for error in thrown if not any(theirs in error for theirs in NOT_OURS)]
+
+
+both = pytest.mark.parametrize("app", ["lab", "notebook"])
+
+
+def panel(page):
+    return page.locator("#dtdebug-panel")
+
+
+def wizard(page):
+    return page.locator("#dtdebug-panel .dtdp-wizard")
+
+
+def open_panel(page):
+    page.evaluate(EXECUTE, "dtdebug:open-panel")
+    wizard(page).wait_for()
+
+
+def question(page):
+    """The question that the wizard asks now; empty at its end."""
+    wizard(page).locator(":not([inert]) > .dtd-ask, .dtdp-end:not([inert])").first.wait_for()
+    ask = wizard(page).locator(".dtd-ask")
+    return ask.inner_text() if ask.count() else ""
+
+
+def step(page, button):
+    """Presses a button of the question and gives the next one."""
+    before = question(page)
+    button.click()
+    page.wait_for_function(
+        "before => { const e = document.querySelector('.dtdp-wizard .dtd-ask'); return e?.innerText !== before"
+        " && (e || document.querySelector('.dtdp-wizard .dtdp-end')); }",
+        arg=before,
+    )
+    return question(page)
+
+
+def to_the_end(page):
+    """Answers what is asked until nothing is."""
+    for _ in range(40):
+        if not question(page):
+            return
+        step(page, wizard(page).get_by_role("button", name="Don't know"))
+    pytest.fail("the wizard asks without end")
+
+
+def reload(page):
+    page.reload()
+    page.wait_for_function("() => window.jupyterapp")
+    page.evaluate(nb._READY, False)
+
+
+def serious(page):
+    """What axe-core finds in the panel that hinders people."""
+    page.evaluate(AXE.read_text())
+    found = page.evaluate("() => axe.run('#dtdebug-panel', {resultTypes: ['violations']})")["violations"]
+    return [(v["id"], v["nodes"][0]["html"][:200]) for v in found if v["impact"] in ("serious", "critical")]
+
+
+@pytest.mark.ranks
+@both
+def test_from_two_failed_ranks_to_a_green_run(servers, opened, app, tmp_path):
+    """Button, card, wizard to the end, the fix as a cell; what then runs without an error is told of."""
+    pytest.importorskip("torch")
+    (servers(app).work / "ranks.py").write_text(RANKS.format(store=tmp_path / "store"))
+    page = opened(app, nb.notebook(SPAWN))
+    failed = nb.run(page, 0)
+    failed.get_by_role("button", name="Diagnose").click()
+    failed.get_by_role("button", name="Guide me").click()
+    first = question(page)
+
+    assert first
+    assert "Cell [1]" in wizard(page).inner_text()
+    nb.shoot(page, f"panel-{app}-first")
+
+    second = step(page, wizard(page).locator(".dtd-choices button").first)
+    third = step(page, wizard(page).get_by_role("button", name="Don't know"))
+    assert len({first, second, third}) == 3
+    assert second == step(page, wizard(page).get_by_role("button", name="Back"))
+
+    wizard(page).get_by_label("What else do you see?").fill("it fails at the first step on rank 1")
+    wizard(page).get_by_role("button", name="Tell").click()
+    wizard(page).get_by_text("You said (2)").click()
+    assert "it fails at the first step on rank 1" in wizard(page).inner_text()
+    nb.shoot(page, f"panel-{app}-steps")
+
+    to_the_end(page)
+    nb.shoot(page, f"panel-{app}-end")
+    wizard(page).get_by_role("button", name="Insert the code with the fix").first.click()
+    wizard(page).get_by_text("Inserted below.").wait_for()
+    assert "adapt it before you run it" in nb.sources(page)[1]
+
+    page.evaluate(
+        "source => window.jupyterapp.shell.currentWidget.content.widgets[1].model.sharedModel.setSource(source)", MENDED
+    )
+    nb.run(page, 1)
+    wizard(page).get_by_text("has run without an error since").wait_for()
+    nb.shoot(page, f"panel-{app}-green")
+
+
+@both
+def test_it_goes_on_after_a_reload_of_the_page_and_a_restart_of_the_kernel(opened, app):
+    """What was answered is kept by the front end; `%dtdebug` knows it too while its kernel lives."""
+    page = opened(app, nb.notebook(LOAD, RAISES, "%dtdebug"))
+    nb.run(page, 0)
+    nb.run(page, 1)
+    page.evaluate(SAVE)
+    open_panel(page)
+    wizard(page).get_by_role("button", name="Guide me from cell [2]").click()
+    second = step(page, wizard(page).locator(".dtd-choices button", has_text="training steps"))
+    page.wait_for_timeout(1_000)  # JupyterLab writes its state a moment later
+    reload(page)
+    open_panel(page)
+    assert second == question(page)
+    wizard(page).get_by_text("You said (1)").wait_for()
+
+    page.evaluate(RESTART)
+    third = step(page, wizard(page).locator(".dtd-choices button").first)
+    assert third != second  # from the text alone, for the kernel has forgotten the failure
+    wizard(page).get_by_text("You said (2)").wait_for()
+    wizard(page).get_by_role("button", name="Start over").click()
+    wizard(page).get_by_role("button", name="Guide me from cell [2]").wait_for()
+
+
+def test_an_answer_beside_a_running_cell_is_known_to_the_magic(servers, opened):
+    """One session, asked in two places; also while a cell runs."""
+    busy = "import time, pathlib\nwhile not pathlib.Path('go').exists(): time.sleep(.05)"
+    page = opened("lab", nb.notebook(LOAD, RAISES, busy, "%dtdebug"))
+    for index in (0, 1):
+        nb.run(page, index)
+    open_panel(page)
+    wizard(page).get_by_role("button", name="Guide me from cell [2]").click()
+    question(page)
+    page.evaluate(
+        """() => {
+            window.jupyterapp.shell.currentWidget.content.activeCellIndex = 2;
+            window.jupyterapp.commands.execute('notebook:run-cell');
+        }"""
+    )
+    nb.cell(page, 2).get_by_text("[*]:").wait_for()
+    step(page, wizard(page).locator(".dtd-choices button", has_text="training steps"))
+    assert "[*]:" in nb.cell(page, 2).inner_text()
+    (servers("lab").work / "go").touch()
+    shown = nb.run(page, 3)
+    shown.get_by_text("training").first.wait_for()
+
+
+def test_the_history_of_a_notebook(opened):
+    """From its outputs as they come and from the wizard, newest first; it shows, goes with its name, and is cleared."""
+    page = opened("lab", nb.notebook(LOAD, RAISES))
+    nb.run(page, 0)
+    nb.run(page, 1)
+    open_panel(page)
+    entries = panel(page).locator(".dtdp-entry")
+    playwright.expect(entries).to_have_count(1)
+    nb.run(page, 1)
+    playwright.expect(entries).to_have_count(2)
+    assert "[3]" in entries.first.inner_text()
+    entries.last.locator("summary").first.click()
+    entries.last.locator(".dtd-card").wait_for()
+    nb.shoot(page, "panel-history", entries.last)
+
+    page.evaluate("() => window.jupyterapp.shell.currentWidget.context.rename('renamed.ipynb')")
+    page.wait_for_function("() => window.jupyterapp.shell.currentWidget.context.path === 'renamed.ipynb'")
+    open_panel(page)
+    page.wait_for_timeout(300)
+    playwright.expect(entries).to_have_count(2)
+    page.wait_for_timeout(1_000)
+    reload(page)
+    open_panel(page)
+    playwright.expect(entries).to_have_count(2)
+    panel(page).get_by_role("button", name="Clear the history of this notebook").click()
+    panel(page).get_by_text("No diagnosis yet.").wait_for()
+
+
+@pytest.mark.parametrize("kept", ["broken", '{"v": {"kept": [{"id": 3}]}}'])
+def test_a_corrupted_memory_is_one_line(servers, opened, kept):
+    """The panel begins anew and works."""
+    page = opened("notebook", nb.notebook(FAILED))
+    base = urlsplit(servers("notebook").url).path
+    path = page.evaluate("() => window.jupyterapp.shell.currentWidget.context.path")
+    for part in ("history", "wizard"):
+        key = f"dtdebug-{part}:{path}"
+        page.evaluate(
+            "([key, base, value]) => localStorage.setItem(`dtdebug@${location.origin}${base}:${key}`, value)",
+            [key, base, kept],
+        )
+    open_panel(page)
+    panel(page).get_by_text("The history of this notebook can't be read").wait_for()
+    reload(page)
+    open_panel(page)
+    wizard(page).get_by_text("the wizard starts anew").wait_for()
+    wizard(page).get_by_role("button", name="Guide me from cell [1]").click()
+    assert question(page)
+
+
+def test_a_saved_notebook_that_nobody_trusts(opened):
+    """Without a kernel the server answers; dark, narrow and by axe-core too."""
+    hostile = json.loads(json.dumps(SAMPLE))
+    hostile["symptoms"][0]["title"] = '<img src=x onerror="window.broken = 1"><b>bold</b>'
+    saved = ("train()", [nb.error("RuntimeError", NCCL), nb.display({MIME: hostile})])
+    page = opened("lab", nb.notebook(saved))
+    page.evaluate(SHUT_DOWN)
+    open_panel(page)
+    assert [] == serious(page)
+    nb.shoot(page, "panel-start")
+    nb.cell(page, 0).get_by_role("button", name="Guide me").click()
+    question(page)
+    assert [] == serious(page)
+    nb.theme(page, "JupyterLab Dark")
+    assert [] == serious(page)
+    nb.shoot(page, "panel-dark")
+    to_the_end(page)
+    assert [] == serious(page)
+    nb.shoot(page, "panel-dark-end")
+    page.set_viewport_size({"width": 560, "height": 900})
+    page.evaluate("() => window.jupyterapp.shell.collapseLeft()")
+    page.wait_for_timeout(300)
+    assert [] == page.evaluate(WIDE)
+    nb.shoot(page, "panel-narrow")
+    nb.theme(page, "JupyterLab Light")
+    assert page.evaluate("() => window.broken") is None
+
+
+@both
+def test_the_keyboard_alone_is_enough(opened, app):
+    """The shortcut opens the panel; Tab and Enter go through the wizard, the focus stays with the question."""
+    page = opened(app, nb.notebook(FAILED))
+    page.keyboard.press("Alt+Shift+D")
+    wizard(page).wait_for()
+    press_until(page, "Guide me from cell [1]")
+    page.keyboard.press("Enter")
+    first = question(page)
+    playwright.expect(wizard(page).locator(".dtd-choices button").first).to_be_focused()
+    page.keyboard.press("Enter")
+    page.wait_for_function(
+        "before => ![before, undefined].includes(document.querySelector('.dtdp-wizard .dtd-ask')?.innerText)", arg=first
+    )
+    playwright.expect(wizard(page).locator(".dtd-choices button").first).to_be_focused()
+    press_until(page, "Back")
+    page.keyboard.press("Enter")
+    playwright.expect(wizard(page).locator(".dtd-ask")).to_have_text(first)
+    assert [RAISES] == nb.sources(page)
+
+
+def press_until(page, text):
+    """Presses Tab until a button has the focus."""
+    for _ in range(80):
+        if page.evaluate("text => document.activeElement?.innerText === text", text):
+            return
+        page.keyboard.press("Tab")
+    pytest.fail(f"Tab does not come to {text}")
+
+
+@pytest.mark.parametrize(
+    ("before", "says"),
+    [(HIDE, "has not loaded dtdebug"), (OLD, "too old"), ("", "has not loaded dtdebug")],
+    ids=["no-dtdebug", "old-dtdebug", "not-loaded"],
+)
+def test_a_kernel_that_can_not_answer(opened, before, says):
+    """The server goes by the text; a line says what would help, and puts it into a cell."""
+    page = opened("lab", nb.notebook(before, FAILED))
+    nb.run(page, 0)
+    open_panel(page)
+    wizard(page).get_by_role("button", name="Guide me").click()
+    assert question(page)
+    playwright.expect(wizard(page).locator(".dtdp-told")).to_contain_text(says)
+    wizard(page).locator(".dtdp-told").get_by_role("button", name="Insert").click()
+    assert 3 == len(nb.sources(page))
+
+
+def test_without_the_server_s_part_an_idle_kernel_answers(opened):
+    """As the button "Diagnose" asks it."""
+    page = opened("lab", nb.notebook(FAILED), server=False)
+    open_panel(page)
+    wizard(page).get_by_role("button", name="Guide me").click()
+    first = question(page)
+    assert first != step(page, wizard(page).locator(".dtd-choices button").first)
+    page.evaluate(SHUT_DOWN)
+    wizard(page).get_by_role("button", name="Don't know").click()
+    playwright.expect(wizard(page).locator(".dtdp-told")).to_contain_text("kernel")
+    nb.shoot(page, "panel-no-kernel")
+
+
+def test_two_browsers_on_one_kernel(servers, opened):
+    """Each goes its own way."""
+    page = opened("lab", nb.notebook(LOAD, RAISES))
+    nb.run(page, 0)
+    nb.run(page, 1)
+    page.evaluate(SAVE)
+    saved = page.evaluate("() => window.jupyterapp.shell.currentWidget.context.path")
+    other = opened("lab", (servers("lab").work / saved).read_text())
+    for each in (page, other):
+        open_panel(each)
+        wizard(each).get_by_role("button", name="Guide me").click()
+    first = [question(each) for each in (page, other)]
+    second = step(page, wizard(page).locator(".dtd-choices button", has_text="training steps"))
+    assert first[0] == first[1] != second
+    step(other, wizard(other).get_by_role("button", name="Don't know"))
+    assert second == question(page)
+
+
+def test_nothing_is_asked_while_nobody_looks(opened):
+    """A hidden panel sends nothing and holds no timer; a folded part neither."""
+    page = opened("lab", nb.notebook(LOAD, RAISES))
+    sent = []
+    page.on("request", lambda request: "/dtdebug/" in request.url and sent.append(request.url))
+    nb.run(page, 0)
+    open_panel(page)
+    wizard(page).get_by_text("What do you see?").wait_for()
+    page.evaluate("() => window.jupyterapp.shell.collapseRight()")
+    nb.run(page, 1)
+    page.wait_for_timeout(1_500)
+    assert [] == sent
+    assert not panel(page).is_visible()
+
+
+def test_the_launcher_opens_a_wizard_that_needs_no_notebook(opened):
+    """A pasted log, or words; the server answers."""
+    page = opened("lab", nb.notebook(""))
+    page.evaluate(EXECUTE, "launcher:create")
+    page.get_by_role("button", name="Why did my distributed run fail?").click()
+    why = page.locator(".dtdp-why")
+    why.get_by_label("What do you see?").fill(f"[rank1]: RuntimeError: {NCCL}")
+    nb.shoot(page, "panel-why")
+    why.get_by_role("button", name="Ask").click()
+    why.locator(".dtd-ask").wait_for()
+    assert "D.1.1" in why.inner_text() or "B.1" in why.inner_text()
+    nb.shoot(page, "panel-why-asked")
+
+
+def test_the_panel_opens_by_itself_where_its_user_wants_it(opened):
+    """Left, and when a cell fails for a cause that dtdebug knows; the keyboard stays in the notebook."""
+    page = opened("lab", nb.notebook(LOAD, RAISES, "1/0"), side="left", panel="failure")
+    nb.run(page, 0)
+    nb.run(page, 2)
+    assert not panel(page).is_visible()
+    nb.run(page, 1)
+    wizard(page).wait_for()
+    assert page.locator("#jp-left-stack #dtdebug-panel").count()
+    assert not panel(page).evaluate("e => e.contains(document.activeElement)")
+
+
+LIVE = """async () => {
+    const find = (widget, out) => {
+        const ours = widget.node.querySelector(':scope > .dtd, :scope > .lm-Widget > .dtd');
+        if (ours && widget.renderModel) out.push(widget);
+        for (const child of widget.children()) find(child, out);
+        return out;
+    };
+    return find(window.jupyterapp.shell.currentWidget.content, [])[0];
+}"""
+
+
+def test_nothing_of_ours_stays_when_a_notebook_closes(opened):
+    """Counted in the browser's heap: each of our outputs is disposed of with its notebook."""
+    data = ("train()", [nb.display({MIME: SAMPLE})])
+    page = opened("lab", nb.notebook(data), kernel=False)
+    open_panel(page)
+    nb.cell(page, 0).locator(".dtd-card").wait_for()
+    heap = page.context.new_cdp_session(page)
+    output = evaluate(heap, f"({LIVE})()", awaitPromise=True)
+    outputs = prototype(heap, output)
+    path = page.evaluate("() => window.jupyterapp.shell.currentWidget.context.path")
+    for number in range(3):
+        page.evaluate(
+            """async ([path, name]) => {
+                const app = window.jupyterapp, contents = app.serviceManager.contents;
+                await contents.save(name, await contents.get(path));
+                const kernel = {shouldStart: false};
+                const opened = await app.commands.execute('docmanager:open', {path: name, kernel});
+                await opened.context.ready;
+                await opened.revealed;
+                app.shell.activateById(opened.id);
+            }""",
+            [path, f"other-{number}.ipynb"],
+        )
+        page.locator(".jp-NotebookPanel:not(.lm-mod-hidden) .dtd-card").first.wait_for()
+        assert 2 == count(heap, outputs)
+        page.evaluate(
+            """async () => {
+                const widget = window.jupyterapp.shell.currentWidget;
+                widget.context.model.dirty = false;
+                await Promise.race([widget.sessionContext.ready, new Promise(resolve => setTimeout(resolve, 5_000))]);
+                const ended = new Promise(resolve => widget.disposed.connect(resolve));
+                widget.close();
+                await ended;
+            }"""
+        )
+        assert 1 == count(heap, outputs)
+
+
+def evaluate(heap, expression, **options):
+    """The remote object that an expression gives."""
+    return heap.send("Runtime.evaluate", {"expression": expression, **options})["result"]["objectId"]
+
+
+def prototype(heap, instance):
+    """The prototype of an object."""
+    call = {"objectId": instance, "functionDeclaration": "function () { return Object.getPrototypeOf(this); }"}
+    return heap.send("Runtime.callFunctionOn", call)["result"]["objectId"]
+
+
+def count(heap, prototype):
+    """How many objects of this kind live; JupyterLab itself holds on to some that are disposed of."""
+    objects = heap.send("Runtime.queryObjects", {"prototypeObjectId": prototype})["objects"]["objectId"]
+    call = {
+        "objectId": objects,
+        "functionDeclaration": "function () { return this.filter(each => !each.isDisposed).length; }",
+        "returnByValue": True,
+    }
+    found = heap.send("Runtime.callFunctionOn", call)["result"]["value"]
+    heap.send("Runtime.releaseObject", {"objectId": objects})
+    return found
