@@ -26,13 +26,13 @@ RANKS = """
 import torch
 import torch.distributed as dist
 
-def train(rank):
+def work(rank):
     dist.init_process_group("gloo", init_method="file://{store}", rank=rank, world_size=2)
     if rank == 1:
         torch.ones(2, 3) @ torch.ones(2, 3)
     dist.barrier()
 """
-SPAWN = "import ranks, torch.multiprocessing as mp\nmp.spawn(ranks.train, nprocs=2)"
+SPAWN = "import ranks, torch.multiprocessing as mp\nmp.spawn(ranks.work, nprocs=2)"
 
 
 @pytest.fixture(scope="module")
@@ -348,7 +348,7 @@ def test_switched_off_all_looks_as_without_the_extension(opened):
     page = opened("lab", text, enabled=False)
     nb.cell(page, 0).get_by_text("static").wait_for()
 
-    assert 0 == page.locator(".dtd").count()
+    assert 0 == page.locator(".jp-Notebook .dtd").count()
 
 
 @pytest.mark.parametrize("name", ["Light", "Dark", "Dark High Contrast"])
