@@ -5,7 +5,7 @@ import re
 import signal
 import subprocess
 import sys
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from pathlib import Path
 
 import pytest
@@ -58,6 +58,57 @@ def run_oracle(tmp_path):
         assert re.search(oracle.says, text), text[-3000:]
 
     return run
+
+
+_NOT_OURS = ("reading 'schema'", "reading 'observe'")
+"""What Notebook 7 at its start and JupyterLab at a reload throw without any extension."""
+
+
+@pytest.fixture(scope="module")
+def browser():
+    """Debian's Chromium."""
+    import notebooks as nb
+    from playwright.sync_api import sync_playwright
+
+    with sync_playwright() as p:
+        yield p.chromium.launch(executable_path=nb.CHROMIUM, headless=True, args=nb.FLAGS)
+
+
+@pytest.fixture(scope="module")
+def servers(tmp_path_factory):
+    """One Jupyter server of each kind, started when it is first needed."""
+    import notebooks as nb
+
+    assert nb.LABEXTENSION.is_dir(), "the front-end extension is not built: make lab"
+    running = {}
+    with ExitStack() as stack:
+
+        def server(app, **settings):
+            key = (app, *settings.items())
+            if key not in running:
+                running[key] = stack.enter_context(nb.Jupyter(app, tmp_path_factory.mktemp(app), **settings))
+            return running[key]
+
+        yield server
+
+
+@pytest.fixture
+def opened(servers, browser, request):
+    """Opens a notebook in a window of its own; at the end nothing has been thrown."""
+    thrown = []
+    with ExitStack() as stack:
+
+        def open_(app, text, *, kernel=True, width=1280, **settings):
+            server = servers(app, **settings)
+            stack.callback(server.end_kernels)
+            page = browser.new_page(viewport={"width": width, "height": 1000})
+            stack.callback(page.close)
+            page.on("pageerror", lambda error: thrown.append(str(error)))
+            name = f"{''.join(c if c.isalnum() else '-' for c in request.node.name)}.ipynb"
+            return server.open(page, name, text, kernel=kernel)
+
+        yield open_
+    assert [] == [error for error in thrown if not any(theirs in error for theirs in _NOT_OURS)]
 
 
 _LONG = ("editors", "browser", "labs", "ranks", "engines", "kernel", "terminal")

@@ -2,7 +2,6 @@
 
 import json
 import time
-from contextlib import ExitStack
 from pathlib import Path
 
 import notebooks as nb
@@ -20,8 +19,6 @@ RAISES = f'raise RuntimeError("{NCCL}")'
 LOAD = "%load_ext dtdebug"
 LOADED = "import dtdebug.extension; print(dtdebug.extension.installed() is not None)"
 INSTALL = '%pip install "dtdebug[notebook]"'
-NOT_OURS = "Cannot read properties of undefined (reading 'schema')"
-"""What Notebook 7 itself throws without any extension."""
 RANKS = """
 import torch
 import torch.distributed as dist
@@ -33,47 +30,6 @@ def work(rank):
     dist.barrier()
 """
 SPAWN = "import ranks, torch.multiprocessing as mp\nmp.spawn(ranks.work, nprocs=2)"
-
-
-@pytest.fixture(scope="module")
-def browser():
-    with playwright.sync_playwright() as p:
-        yield p.chromium.launch(executable_path=nb.CHROMIUM, headless=True, args=nb.FLAGS)
-
-
-@pytest.fixture(scope="module")
-def servers(tmp_path_factory):
-    """One server of each kind, started when it is first needed."""
-    assert nb.LABEXTENSION.is_dir(), "the front-end extension is not built: make lab"
-    running = {}
-    with ExitStack() as stack:
-
-        def server(app, **settings):
-            key = (app, *settings.items())
-            if key not in running:
-                running[key] = stack.enter_context(nb.Jupyter(app, tmp_path_factory.mktemp(app), **settings))
-            return running[key]
-
-        yield server
-
-
-@pytest.fixture
-def opened(servers, browser, request):
-    """Opens a notebook in a window of its own; at the end nothing has been thrown."""
-    thrown = []
-    with ExitStack() as stack:
-
-        def open_(app, text, *, kernel=True, width=1280, **settings):
-            server = servers(app, **settings)
-            stack.callback(server.end_kernels)
-            page = browser.new_page(viewport={"width": width, "height": 1000})
-            stack.callback(page.close)
-            page.on("pageerror", lambda error: thrown.append(str(error)))
-            name = f"{''.join(c if c.isalnum() else '-' for c in request.node.name)}.ipynb"
-            return server.open(page, name, text, kernel=kernel)
-
-        yield open_
-    assert [] == [error for error in thrown if NOT_OURS not in error]
 
 
 both = pytest.mark.parametrize("app", ["lab", "notebook"])

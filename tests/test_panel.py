@@ -1,7 +1,6 @@
 """The panel beside the notebook in a real JupyterLab and a real Notebook 7: the wizard, the history, the settings."""
 
 import json
-from contextlib import ExitStack
 from pathlib import Path
 from urllib.parse import urlsplit
 
@@ -42,8 +41,6 @@ get_ipython().kernel.control_handlers["dtdebug_request"] = old
 """
 """What the control channel of release 0.0.1 answers to a request of a newer front end."""
 HIDE = "import sys; sys.path[:] = [p for p in sys.path if 'dtdebug' not in p and not p.endswith('/kernel')]"
-NOT_OURS = ("reading 'schema'", "reading 'observe'")
-"""What Notebook 7 at its start and JupyterLab at a reload throw without any extension."""
 EXECUTE = "command => window.jupyterapp.commands.execute(command)"
 RESTART = "() => window.jupyterapp.shell.currentWidget.sessionContext.restartKernel()"
 SHUT_DOWN = "() => window.jupyterapp.shell.currentWidget.sessionContext.shutdown()"
@@ -52,47 +49,6 @@ WIDE = """() => [...document.querySelectorAll('#dtdebug-panel, #dtdebug-panel *'
     .filter(e => e.scrollWidth > e.clientWidth + 1 && e.clientWidth && !e.matches('.dtd-diff, .dtd-diff *, textarea')
         && getComputedStyle(e).overflowX !== 'auto' && getComputedStyle(e).display !== 'inline')
     .map(e => `${e.tagName}.${e.className}`)"""
-
-
-@pytest.fixture(scope="module")
-def browser():
-    with playwright.sync_playwright() as p:
-        yield p.chromium.launch(executable_path=nb.CHROMIUM, headless=True, args=nb.FLAGS)
-
-
-@pytest.fixture(scope="module")
-def servers(tmp_path_factory):
-    """One server of each kind, started when it is first needed."""
-    assert nb.LABEXTENSION.is_dir(), "the front-end extension is not built: make lab"
-    running = {}
-    with ExitStack() as stack:
-
-        def server(app, **settings):
-            key = (app, *settings.items())
-            if key not in running:
-                running[key] = stack.enter_context(nb.Jupyter(app, tmp_path_factory.mktemp(app), **settings))
-            return running[key]
-
-        yield server
-
-
-@pytest.fixture
-def opened(servers, browser, request):
-    """Opens a notebook in a window of its own; at the end nothing has been thrown."""
-    thrown = []
-    with ExitStack() as stack:
-
-        def open_(app, text, *, kernel=True, width=1280, **settings):
-            server = servers(app, **settings)
-            stack.callback(server.end_kernels)
-            page = browser.new_page(viewport={"width": width, "height": 1000})
-            stack.callback(page.close)
-            page.on("pageerror", lambda error: thrown.append(str(error)))
-            name = f"{''.join(c if c.isalnum() else '-' for c in request.node.name)}.ipynb"
-            return server.open(page, name, text, kernel=kernel)
-
-        yield open_
-    assert [] == [error for error in thrown if not any(theirs in error for theirs in NOT_OURS)]
 
 
 both = pytest.mark.parametrize("app", ["lab", "notebook"])
