@@ -122,6 +122,17 @@ def test_a_package_not_imported_on_a_rank_is_no_difference():
     assert "nccl" not in by_key(job(r1={"versions": {"torch": "2.13.0", "nccl": "2.27"}}))
 
 
+def test_a_fact_that_was_not_recorded_on_a_rank_is_no_difference():
+    """As of a rank that has ended early; of the others it is one."""
+    early = {"facts": {"executable": "/a/python"}}
+    known = [{"facts": {"executable": "/a/python", "directory": f"/job{r}"}} for r in range(2)]
+
+    assert [] == [d for d in differences(job(2, r0=known[0], r1=early)) if d.kind == "fact"]
+    found = by_key(job(3, r0=known[0], r1=early, r2=known[1]))["directory"]
+    assert [("/job0", (0,)), ("/job1", (2,))] == sorted(found.values)
+    assert "not set" not in found.sentence
+
+
 def test_fewer_than_two_ranks_have_nothing_to_differ():
     """Nor have records without content."""
     assert () == differences([])

@@ -21,6 +21,7 @@ pytest.importorskip("ipykernel")
 manager = pytest.importorskip("jupyter_client.manager")
 pytestmark = pytest.mark.kernel
 
+from dtdebug.display import MIME as DIAGNOSIS  # noqa: E402
 from dtdebug.live.ask import ask_kernel  # noqa: E402
 
 
@@ -58,6 +59,20 @@ def stalls(rank, store):
     if rank == 1:
         time.sleep(60)
     dist.barrier()
+
+def pauses(rank, store, pause, many):
+    dist.init_process_group("gloo", init_method=f"file://{store}", rank=rank, world_size=2,
+                            timeout=datetime.timedelta(seconds=12))
+    for step in range(many):
+        if rank == 1:
+            time.sleep(pause)
+        dist.all_reduce(torch.ones(4))
+        if step == 2:
+            print(f"begun {rank}", flush=True)
+    print(f"stops {rank}", flush=True)
+    if rank == 1:
+        time.sleep(60)
+    dist.all_reduce(torch.ones(4))
 
 if __name__ == "__main__":
     dist.init_process_group("gloo", timeout=datetime.timedelta(seconds=60))
@@ -342,6 +357,41 @@ def test_spawned_ranks_that_hang_are_told_with_the_culprit(kernel):
     assert "job.py" in reply["text"]
     assert "cell In[2], line 3" in reply["text"]
     assert "Rank 1" in kernel.in_subshell("%dtdebug hang").splitlines()[0]
+
+
+@ranks
+def test_the_first_answer_after_ranks_have_stopped_tells_so_and_the_card_of_the_time_out_too(kernel):
+    """Asked at once, and once; when the time is up, the card below the cell goes on from what was found."""
+    cell = kernel.hang(
+        f"import job, torch.multiprocessing as mp\nmp.spawn(job.pauses, args=({kernel.store!r}, 0.05, 40), nprocs=2)",
+        ("stops 0", "stops 1"),
+    )
+    first = kernel.ask()
+    _, bundles = kernel._shown(kernel.until_idle(cell, SECONDS))
+    card = next(b for b in bundles if DIAGNOSIS in b)
+    told = "Rank 1 never arrived at all_reduce #41 of world"
+
+    assert [("not_arrived", [1])] == [(first["verdict"]["kind"], first["verdict"]["culprits"])]
+    assert first["view"]["hangs"] is True
+    assert f"dtdebug: {told}" in card["text/plain"]
+    assert told in card["text/html"]
+    assert [1] == card[DIAGNOSIS]["culprits"]
+    assert "an echo" not in card["text/plain"]
+
+
+@ranks
+@pytest.mark.parametrize("pause", [0.05, 1.2])
+def test_a_job_that_moves_is_never_called_a_hang(kernel, pause):
+    """Asked again and again while its ranks wait for the slowest of them in each step."""
+    arguments = (kernel.store, pause, 9_999)
+    kernel.hang(
+        f"import job, torch.multiprocessing as mp\nmp.spawn(job.pauses, args={arguments!r}, nprocs=2)",
+        ("begun 0", "begun 1"),
+    )
+    replies = [kernel.ask() for _ in range(4)]
+
+    assert ["none"] * 4 == [reply["verdict"]["kind"] for reply in replies]
+    assert True not in [reply["view"].get("hangs") for reply in replies]
 
 
 @ranks

@@ -1,5 +1,6 @@
 """The extension in a real Jupyter kernel, driven over the wire as a front end drives it."""
 
+import html
 import json
 import os
 import re
@@ -47,6 +48,16 @@ def dies(rank):
     if rank == 1:
         os.kill(os.getpid(), signal.SIGKILL)
     time.sleep(30)
+
+def misses(rank, store):
+    dist.init_process_group("gloo", init_method=f"file://{store}", rank=rank, world_size=2)
+    if rank == 1:
+        {}["absent"]
+    dist.barrier()
+
+def well(rank, store):
+    dist.init_process_group("gloo", init_method=f"file://{store}", rank=rank, world_size=2)
+    dist.barrier()
 
 def elastic():
     dist.init_process_group("gloo")
@@ -370,6 +381,68 @@ def test_a_rank_that_is_killed_is_measured_as_killed_by_a_signal(beside_torch):
     assert answer[MIME]["culprits"] == [1]
     assert "SIGKILL" in answer["text/plain"]
     assert "manifestation: killed_by_signal (measured)" in beside_torch.cell("%dtdebug report").printed
+
+
+@ranks
+@pytest.mark.parametrize("method", ["spawn", "fork"])
+def test_what_a_rank_raised_is_told_with_its_line(start, method):
+    """By what the rank has left, or by the launcher's exception if it was too quick; launching is not blamed."""
+    kernel = start("%load_ext dtdebug", "import ranks, torch.multiprocessing as mp")
+    line = 1 + next(i for i, line in enumerate(RANKS.splitlines()) if "absent" in line)
+    ran = kernel.cell(
+        f"mp.start_processes(ranks.misses, args=({str(kernel.home / 'store')!r},), nprocs=2, start_method={method!r})"
+    )
+    answer = the_answer(ran)
+    told = f"rank 1 raised KeyError: 'absent' in misses, {kernel.home / 'ranks.py'}:{line}"
+
+    assert answer["text/plain"].startswith(f"dtdebug: {told}")
+    assert f"<b>{html.escape(told)}" in answer["text/html"]
+    assert [1] == answer[MIME]["culprits"]
+    assert "B.1" != answer[MIME]["symptoms"][0]["code"]
+    assert told in kernel.cell("%dtdebug report").printed.replace("\\", "")
+    assert kernel.cell("1/0").order == ["error"]
+
+
+@ranks
+def test_what_earlier_ranks_left_does_not_count(start):
+    """Neither a failure of a cell before, nor ranks that ended well before the notebook's own code failed."""
+    kernel = start("%load_ext dtdebug", "import ranks, torch.multiprocessing as mp")
+    kernel.cell(f"mp.spawn(ranks.misses, args=({str(kernel.home / 'store')!r},), nprocs=2)")
+    own = kernel.cell(f"mp.spawn(ranks.well, args=({str(kernel.home / 'other')!r},), nprocs=2)\n{{}}['mine']")
+    later = kernel.cell(NCCL)
+
+    assert own.of("error")[0]["ename"] == "KeyError"
+    assert own.order[-1] == "error"
+    assert "absent" not in the_answer(later)["text/plain"]
+    assert [] == the_answer(later)[MIME].get("culprits", [])
+
+
+@ranks
+def test_a_run_of_ours_in_a_cell_gets_no_second_card(start):
+    """It has said what it found; `%dtdebug` goes on from that."""
+    kernel = start("%load_ext dtdebug")
+    ran = kernel.cell("!dtdebug run -- torchrun --standalone --nproc-per-node 2 ranks.py")
+
+    assert "rank 1 raised RuntimeError: mat1 and mat2" in ran.printed
+    assert ran.bundles == []
+    assert kernel.cell("%dtdebug why").printed.startswith("D.1.5")
+    assert "rank 1 raised RuntimeError" in kernel.cell("%dtdebug report").printed
+
+
+def test_a_diagnosis_in_a_cell_is_gone_on_from(start):
+    """What `dtdebug diagnose` prints is ours, not the program's; other commands of ours leave nothing to go on from."""
+    kernel = start("%load_ext dtdebug")
+    kernel.cell(NCCL)
+    (kernel.home / "text").write_text("torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB. GPU 0")
+    ran = kernel.cell("!dtdebug diagnose text")
+    why = kernel.cell("%dtdebug why").printed
+    other = kernel.cell(f"!dtdebug explain NCCL; python -c {FAILING!r}".replace("NCCL;", "D.1.2;"))
+    named = kernel.cell("!python -c \"import sys; print('torch: no dtdebug run here'); sys.exit(1)\"")
+
+    assert ran.bundles == []
+    assert why.startswith("D.1.2")
+    assert other.bundles == []
+    assert "failed itself" not in ran.printed + other.printed + named.printed
 
 
 OUTPUT = "from dtdebug.extension import installed; print(installed().snapshot.output)"

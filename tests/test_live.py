@@ -1,6 +1,7 @@
 """Parts of the notebook's live side that need no kernel: names of cells, environment, journal, what is shown."""
 
 import os
+import re
 import sys
 import time
 from types import SimpleNamespace
@@ -167,6 +168,17 @@ def test_nothing_that_ranks_say_is_markup():
     assert "\x1b" not in show.text(record) + show.html(record)
     assert "all_reduce #2 of 0" in show.text(record)
     assert "1.0 GiB (2.0 GiB)" in show.text(record)
+
+
+def test_heads_and_short_columns_are_not_broken_within_words():
+    """A notebook may break any text that is too wide; the long columns leave room enough."""
+    table = show.html(seen()).partition("<table>")[2]
+    cells = re.findall(r'<(t[hd]) style="([^"]*)">([^<]*)<', table)
+    wrapped = [(tag, text) for tag, style, text in cells if "white-space:nowrap" not in style]
+
+    assert {"rank", "host", "groups (begun/completed)", "in"} <= {text for tag, _, text in cells if tag == "th"}
+    assert ["td", "td"] == [tag for tag, _ in wrapped]
+    assert "all_reduce #2 of 0" in wrapped[1][1]
 
 
 def test_a_stranger_on_a_device_is_named():

@@ -192,8 +192,9 @@ def test_lines_are_those_of_the_whole_log():
     assert all(int(row.split(":")[0].removeprefix("line ")) > 1000 for row in found.evidence)
 
 
-def test_the_command_says_the_verdict_first(capsys):
+def test_the_command_says_the_verdict_first(capsys, monkeypatch, tmp_path):
     """`dtdebug diagnose LOG` fills it in by itself."""
+    monkeypatch.setenv("DTDEBUG_STATE", str(tmp_path / "state"))
     assert main(["diagnose", str(PRINTED / "size.txt")]) == FOUND
     shown = capsys.readouterr().out
 

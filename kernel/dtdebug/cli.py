@@ -174,6 +174,7 @@ def _diagnose(options: argparse.Namespace) -> int:
         raise UsageError("diagnose: name a log file, or - for standard input, or describe it with --situation")
     import time
 
+    from dtdebug.last import Last
     from dtdebug_taxonomy.diagnosis import diagnose
     from dtdebug_taxonomy.knowledge import load
     from dtdebug_taxonomy.render import to_markdown, to_text
@@ -184,6 +185,9 @@ def _diagnose(options: argparse.Namespace) -> int:
     snapshot = _snapshot(options.log, options.situation, tee=options.tee)
     d = diagnose(knowledge, snapshot, answers)
     spent = (time.perf_counter() - begin) * 1000
+    found = d.recognised or d.verdict != "unknown"
+    if found:  # for `dtdebug report`, and for the notebook whose cell has run this
+        Last(snapshot=snapshot, diagnosis=d).save()
     if options.format == "json":
         import msgspec
 
@@ -197,12 +201,12 @@ def _diagnose(options: argparse.Namespace) -> int:
         print(msgspec.json.encode(record).decode())
     elif options.format == "markdown":
         print(to_markdown(d, snapshot), end="")
-    elif d.verdict == "unknown" and not d.recognised:
+    elif not found:
         print("dtdebug: nothing here is recognised as a fault of distributed training.")
         print("  Describe what you see (--situation TEXT), or let `dtdebug wizard` ask.")
     else:
         print(to_text(d, verdict=snapshot.verdict))
-    return FOUND if d.recognised or d.verdict != "unknown" else NOTHING
+    return FOUND if found else NOTHING
 
 
 def _batch(path: str, questions: int) -> int:

@@ -7,7 +7,9 @@ from typing import Any
 
 import msgspec
 
+from dtdebug.clean import clean
 from dtdebug_taxonomy.diagnosis import Advice, Asked, Diagnosis, RankedSymptom
+from dtdebug_taxonomy.ranks import Verdict
 from dtdebug_taxonomy.render import ECHO, because, headline, reason_line, to_text
 
 MIME = "application/vnd.dtdebug.diagnosis+json"
@@ -25,9 +27,9 @@ _FOOTER = "<code>%dtdebug</code> goes on from here; <code>%dtdebug off</code> ke
 _ADDED, _REMOVED = "background:rgba(46,160,67,.18)", "background:rgba(248,81,73,.18)"
 
 
-def bundle(d: Diagnosis) -> dict[str, Any]:
-    """What is published under a failed cell."""
-    return {MIME: small(d), "text/html": to_html(d), "text/plain": to_text(d, advice=1)}
+def bundle(d: Diagnosis, verdict: Verdict | None = None) -> dict[str, Any]:
+    """What is published under a failed cell; `verdict` is on its ranks."""
+    return {MIME: small(d), "text/html": to_html(d, verdict), "text/plain": to_text(d, advice=1, verdict=verdict)}
 
 
 def small(d: Diagnosis) -> dict[str, Any]:
@@ -62,9 +64,12 @@ def _shorter(reason: Any) -> Any:
     return msgspec.structs.replace(reason, words=reason.words[:80])
 
 
-def to_html(d: Diagnosis) -> str:
+def to_html(d: Diagnosis, verdict: Verdict | None = None) -> str:
     """Static HTML: no script, no style sheet, nothing from outside; every text is escaped."""
-    parts = [f'<div class="dtdebug" style="{_STYLE}"><b>dtdebug</b>: <b>{escape(headline(d))}</b>']
+    said = [clean(verdict.summary)] if verdict is not None and verdict.kind != "none" else []
+    first, *rest = (*said, headline(d))
+    parts = [f'<div class="dtdebug" style="{_STYLE}"><b>dtdebug</b>: <b>{escape(first)}</b>']
+    parts += [f"<div><b>{escape(line)}</b></div>" for line in rest]
     if d.verdict == "echo":
         parts.append(f"<div>{escape(ECHO)}</div>")
     shown = d.symptoms[: 2 if d.verdict == "apart" else 1] if d.verdict != "unknown" else ()

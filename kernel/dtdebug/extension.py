@@ -138,18 +138,23 @@ class Extension:
         cell = getattr(getattr(result, "info", None), "raw_cell", None) or ""
         if "%dtdebug" in cell or type(exception).__name__ == "UsageError":
             return
+        told, last = failed.ours(cell, self.live)
+        if told:
+            if last is not None:
+                self.snapshot, self.session, self.wizard = last.snapshot, None, None
+            return
         job = _job(result)
-        found = failed.look(exception, output=self.tail.text(), cell=cell, job=job)
+        found = failed.look(exception, output=self.tail.text(), cell=cell, job=job, live=self.live)
         if found is None:
             return
-        self.snapshot, diagnosis, told = found
-        if told:
+        self.snapshot, diagnosis, handed_on = found
+        if handed_on:
             self._told.add(job)
         self.session = self.wizard = None
         if diagnosis.recognised and not self.quiet:
             from dtdebug.display import bundle
 
-            self._shown = (self.shell.display_pub, bundle(diagnosis))
+            self._shown = (self.shell.display_pub, bundle(diagnosis, self.snapshot.verdict))
             self.publish(self._shown[1])
 
     def _succeeded(self, result: Any) -> None:

@@ -6,7 +6,12 @@ import re
 import sys
 from typing import TYPE_CHECKING
 
+from dtdebug import state
+from dtdebug.live.aftermath import completed, has_ranks
+
 if TYPE_CHECKING:
+    from dtdebug.last import Last
+    from dtdebug.live.armed import Live
     from dtdebug_taxonomy.diagnosis import Diagnosis
     from dtdebug_taxonomy.snapshot import Snapshot
 
@@ -15,16 +20,20 @@ _WORTH_A_LOOK = re.compile(
     r"(?i)torch|nccl|gloo|horovod|\bmpi|deepspeed|megatron|colossal|accelerate|tensorflow|keras|cuda|\brank\b|srun|"
     r"lightning|rendezvous|nvcc|distributed"
 )
+_OURS = re.compile(r"(?m)(?:^\s*|[!|;&(]\s*|\s-m\s+)dtdebug\s+[a-z-]")
+_ROUNDED = 1.0
+"""Seconds by which a file system may tell wrongly when a file was written."""
+_SHELL = re.compile(r"(?m)^\s*%?%(?:sx|system|bash|sh|script)\b|!")
 
 
 def look(
-    exception: BaseException | None, *, output: str, cell: str, job: str = ""
+    exception: BaseException | None, *, output: str, cell: str, job: str = "", live: Live | None = None
 ) -> tuple[Snapshot, Diagnosis, bool] | None:
     """The snapshot and diagnosis of a failed cell, or None where a quick look shows nothing of distributed training.
 
-    The third is whether editors are told of it; `job` names the cell there.
+    The third is whether editors are told of it; `job` names the cell there. `live` knows the ranks of the cell.
     """
-    if not _worth_a_look(exception, output, cell):
+    if not (live is not None and has_ranks(live)) and not _worth_a_look(exception, output, cell):
         return None
     from dtdebug import handoff
     from dtdebug.capture import capture
@@ -33,12 +42,38 @@ def look(
     from dtdebug_taxonomy.knowledge import load
 
     snapshot = capture(exception, output=output, cell=cell)
+    if live is not None and not isinstance(exception, KeyboardInterrupt):
+        snapshot = _with_ranks(live, snapshot)
     diagnosis = diagnose(load(), snapshot)
     told = False
     if diagnosis.recognised:
         Last(snapshot=snapshot, diagnosis=diagnosis).save()
         told = bool(job) and handoff.failed(snapshot, diagnosis, job)
     return snapshot, diagnosis, told
+
+
+def ours(cell: str, live: Live | None) -> tuple[bool, Last | None]:
+    """Whether the cell has run dtdebug, and what that found: its own answer stands in the output already.
+
+    To diagnose that output would take our words for those of the user's program.
+    """
+    found: Last | None = None
+    if live is not None and live.run is not None and state.written(state.LAST) >= live.since - _ROUNDED:
+        from dtdebug.last import Last
+
+        found = Last.of_child(live.run.path, live.since)
+    return found is not None or bool(_SHELL.search(cell) and _OURS.search(cell)), found
+
+
+def _with_ranks(live: Live, snapshot: Snapshot) -> Snapshot:
+    """The snapshot with the ranks of the cell, or a note why not."""
+    try:
+        return completed(live, snapshot)
+    except Exception as error:
+        import msgspec
+
+        note = f"ranks: {type(error).__name__}: {error}"[:200]
+        return msgspec.structs.replace(snapshot, notes=(*snapshot.notes, note))
 
 
 def _worth_a_look(exception: BaseException | None, output: str, cell: str) -> bool:

@@ -18,7 +18,10 @@ import msgspec
 
 from dtdebug_taxonomy.state import folder
 
-__all__ = ["append", "folder", "load", "read", "save", "write"]
+__all__ = ["LAST", "append", "folder", "load", "read", "save", "write", "written"]
+
+LAST = "last.json"
+"""The last failure that was diagnosed."""
 
 T = TypeVar("T")
 
@@ -68,6 +71,14 @@ def write(path: Path, data: bytes) -> None:
         with suppress(OSError):
             Path(temporary).unlink()
         raise
+
+
+def written(name: str) -> float:
+    """When a record was written, in seconds since the epoch; 0 if there is none."""
+    try:
+        return (folder() / name).stat().st_mtime
+    except OSError:
+        return 0.0
 
 
 def save(name: str, value: object) -> bool:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
+from itertools import pairwise
 from typing import NamedTuple
 
 from dtdebug.flight.groups import Layout
@@ -46,6 +47,8 @@ def longest_wait(records: Records, culprits: Iterable[int]) -> Wait | None:
 
 _SOON = 3.0
 """Seconds that an operation may have been under way without standing still; writing a dump takes up to two."""
+_USUAL, _LONGEST = 1.5, 30.0
+"""How much longer than any before a rank may wait without standing still, and seconds beyond which it does."""
 
 
 def in_flight(records: Records, wait: Wait | None) -> float:
@@ -65,7 +68,15 @@ def in_flight(records: Records, wait: Wait | None) -> float:
     if not begun or taken is None:
         return 0.0
     age = taken - begun
-    return max(age, 0.001) if -60 < age < _SOON else 0.0
+    state = records.states.get(wait.rank)
+    soon = _soon(p) if state is not None and state.alive and state.pending is not None else _SOON
+    return max(age, 0.001) if -60 < age < soon else 0.0
+
+
+def _soon(p: Program) -> float:
+    """Of a rank that lives: a job with slow steps has paused before for as long as it does now."""
+    longest = max((late - early for early, late in pairwise(p.created) if early), default=0.0)
+    return min(_LONGEST, max(_SOON, _USUAL * longest))
 
 
 def confidence(records: Records, *, certain: bool, told: bool) -> float:

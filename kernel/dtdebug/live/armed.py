@@ -15,13 +15,16 @@ import time
 from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from dtdebug.live.cells import Cells
 from dtdebug.live.environment import Variables
 from dtdebug.live.imports import Watch
 from dtdebug.live.journal import Journal, folders, prune
 from dtdebug.ranks.folder import Run, RunFolder
+
+if TYPE_CHECKING:
+    from dtdebug.live.look import Seen
 
 
 class Live:
@@ -38,6 +41,8 @@ class Live:
         self.run: RunFolder | None = None
         self.since = time.time()
         """When the last cell began that was not a question to us."""
+        self.seen: Seen | None = None
+        """What the last look for a hang found since then."""
         self.note = ""
         """Why nothing is armed, if so."""
         self._made = False
@@ -117,7 +122,7 @@ class Live:
         source = getattr(info, "raw_cell", None) or ""
         if "%dtdebug" in source:
             return
-        self.since = time.time()
+        self.since, self.seen = time.time(), None
         if self._journal is not None:
             self._journal.begins(self._number(), source)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
 from types import SimpleNamespace
@@ -15,6 +16,7 @@ from dtdebug.live.cells import INVENTED, Cells
 from dtdebug.live.here import Here
 from dtdebug.live.journal import Entry
 from dtdebug.live.look import TIMEOUT, Conclusion, Kind, Seen, conclude, moved
+from dtdebug.live.patience import Watched, watch
 from dtdebug.ranks.folder import RunFolder
 from dtdebug_taxonomy.ranks import Frame, RankState, Verdict
 
@@ -177,19 +179,27 @@ def from_outside(pid: int, folder: RunFolder | None, entry: Entry | None, kind: 
     if folder is not None and entry is not None:
         forget_earlier(folder, pids, entry.begun, kernel=pid)
     before = tuple(folder.records()) if folder else ()
-    left = begin + timeout - time.monotonic()
-    states = tuple(gather.gather(folder, pids=pids, timeout=left)) if folder or pids else ()
-    moves = moved(before, states)
-    found = conclude(folder, states, "") if kind == "hang" else Conclusion()
+
+    def look(left: float) -> tuple[RankState, ...]:
+        return tuple(gather.gather(folder, pids=pids, timeout=left)) if folder or pids else ()
+
+    def follows(seen: Sequence[RankState], *, moving: bool | None = None) -> Conclusion:
+        return conclude(folder, seen, "", moving=moving)
+
+    states = look(begin + timeout - time.monotonic())
+    watched = Watched(states, Conclusion(), moved(before, states))
+    if kind == "hang":
+        watched = watch(watched, look, follows, begin + timeout)
+    found = watched.found
     cells = _cells(stack, entry)
     return Seen(
         kind=kind,
         here=Here(stack=_from_cell(stack, cells, entry)),
-        ranks=tuple(map(cells.translated, states)),
+        ranks=tuple(map(cells.translated, watched.states)),
         verdict=cells.translated(found.verdict) if found.verdict else None,
         notes=(*([cells.text(why)] if why else []), *found.notes),
         seconds=time.monotonic() - begin,
-        moved=moves,
+        moved=watched.moved,
         timeline=cells.translated(found.timeline) if found.timeline else None,
     )
 

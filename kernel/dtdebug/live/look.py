@@ -12,6 +12,7 @@ import msgspec
 
 from dtdebug.live.brisk import brisk
 from dtdebug.live.here import Here, here
+from dtdebug.live.patience import Watched, watch
 from dtdebug.ranks.folder import RunFolder
 from dtdebug_taxonomy.ranks import Frame, RankState, Verdict
 from dtdebug_taxonomy.snapshot import Gpu
@@ -58,7 +59,10 @@ class Conclusion(NamedTuple):
 def look(live: Live, kind: Kind, timeout: float = TIMEOUT) -> Seen:
     """The state of all ranks, and for `hang` who waits for whom; from any thread, and it never raises."""
     with brisk():
-        return _look(live, kind, timeout)
+        seen = _look(live, kind, timeout)
+    if kind == "hang":
+        live.seen = seen
+    return seen
 
 
 def _look(live: Live, kind: Kind, timeout: float) -> Seen:
@@ -76,32 +80,49 @@ def _look(live: Live, kind: Kind, timeout: float) -> Seen:
     none: tuple[RankState, ...] = ()
     before = part("records", lambda: tuple(live.run.records()) if live.run else none, none)
     states = part("ranks", lambda: _ranks(live, timeout), none)
-    moves = part("movement", lambda: moved(before, states), None)
-    found = Conclusion()
+    watched = Watched(states, Conclusion(), part("movement", lambda: moved(before, states), None))
     devices: tuple[Gpu, ...] = ()
     if kind == "hang" and states:
-        found = part("verdict", lambda: conclude(live.run, states, live.output()), found)
-        notes += found.notes
+
+        def again(left: float) -> tuple[RankState, ...]:
+            return _ranks(live, left)
+
+        def follows(seen: Sequence[RankState], *, moving: bool | None = None) -> Conclusion:
+            return conclude(live.run, seen, live.output(), moving=moving)
+
+        watched = part("verdict", lambda: watch(watched, again, follows, begin + timeout), watched)
+        notes += watched.found.notes
     if kind == "state":
         from dtdebug.probes import gpus
 
         devices, note = part("devices", gpus.gpus, (devices, ""))
         notes += [note] if note else []
+    found = watched.found
     return Seen(
         kind=kind,
         here=now,
-        ranks=tuple(part("names of cells", lambda s=s: live.cells.translated(s), s) for s in states),  # type: ignore[misc]
+        ranks=tuple(part("names of cells", lambda s=s: live.cells.translated(s), s) for s in watched.states),  # type: ignore[misc]
         verdict=live.cells.translated(found.verdict) if found.verdict else None,
         gpus=devices,
         notes=tuple(notes),
         seconds=time.monotonic() - begin,
-        moved=moves,
+        moved=watched.moved,
         timeline=live.cells.translated(found.timeline) if found.timeline else None,
     )
 
 
-def conclude(run: RunFolder | None, states: Sequence[RankState], output: str) -> Conclusion:
-    """The verdict on states that were seen, refined by what the ranks have printed; and the time line."""
+def conclude(
+    run: RunFolder | None,
+    states: Sequence[RankState],
+    output: str,
+    *,
+    earlier: Verdict | None = None,
+    moving: bool | None = None,
+) -> Conclusion:
+    """The verdict on states that were seen, refined by what the ranks have printed; and the time line.
+
+    `earlier` was found while all stood still; `moving`: they were seen to go on.
+    """
     from dtdebug.flight import analyse
     from dtdebug.ranks import ends
 
@@ -110,11 +131,11 @@ def conclude(run: RunFolder | None, states: Sequence[RankState], output: str) ->
         return Conclusion()
     ended = ends.ends(output, known)
     try:
-        analysis = analyse(run.flight, states=ended.states, timeline=True)
+        analysis = analyse(run.flight, states=ended.states, moving=moving, timeline=True)
     except Exception as error:  # a defect there leaves what the ends of the ranks tell
         why = f"the records can't be compared: {type(error).__name__}: {error}"
-        return Conclusion(ends.settle(None, ended), (*ended.notes, why))
-    verdict = ends.settle(analysis.verdict, ended)
+        return Conclusion(ends.settle(None, ended, earlier), (*ended.notes, why))
+    verdict = ends.settle(analysis.verdict, ended, earlier)
     return Conclusion(verdict, (*ended.notes, *analysis.notes), analysis.timeline)
 
 

@@ -23,7 +23,10 @@ _ROWS = 64
 _WAITS = 0.05
 """A thread that uses less than this part of a CPU waits."""
 _STYLE = "border-left:4px solid #c77700;padding:4px 12px;margin:4px 0;line-height:1.5;overflow-wrap:anywhere"
-_CELL = 'style="text-align:left;padding:1px 10px 1px 0;vertical-align:top"'
+_CELL = "text-align:left;padding:1px 10px 1px 0;vertical-align:top"
+_WHOLE = f"{_CELL};white-space:nowrap"
+_WRAPPED = ("groups (begun/completed)", "in")
+"""Columns whose values are long: the others, and all heads, would else be broken within words."""
 
 
 def bundle(seen: Seen) -> dict[str, Any]:
@@ -45,13 +48,17 @@ def html(seen: Seen) -> str:
     head, *lines = _lines(seen)
     parts = [f'<div class="dtdebug" style="{_STYLE}"><b>dtdebug</b>: <b>{_safe(head)}</b>']
     parts += [f"<div>{_safe(line)}</div>" for line in lines]
-    for i, row in enumerate(_table(seen.ranks)):
-        tag = "td" if i else "th"
-        parts.append("<table>" if not i else "")
-        parts.append(f"<tr>{''.join(f'<{tag} {_CELL}>{_safe(value)}</{tag}>' for value in row)}</tr>")
-    parts.append("</table>" if seen.ranks else "")
+    if rows := _table(seen.ranks):
+        styles = [_CELL if name in _WRAPPED else _WHOLE for name in rows[0]]
+        body = (_row("td", row, styles) for row in rows[1:])
+        parts += ["<table>", _row("th", rows[0], [_WHOLE] * len(styles)), *body, "</table>"]
     parts += [f"<div><small>{_safe(line)}</small></div>" for line in _remarks(seen)]
     return "".join(parts) + "</div>"
+
+
+def _row(tag: str, values: Iterable[str], styles: Iterable[str]) -> str:
+    cells = (f'<{tag} style="{style}">{_safe(value)}</{tag}>' for value, style in zip(values, styles, strict=True))
+    return f"<tr>{''.join(cells)}</tr>"
 
 
 def _safe(value: str) -> str:

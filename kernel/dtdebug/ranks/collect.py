@@ -80,7 +80,7 @@ def look(
 
 
 def _fresh(states: Iterable[RankState]) -> list[RankState]:
-    return [_gone(state) if state.alive is False else state for state in states]
+    return [gone(state) if state.alive is False else state for state in states]
 
 
 def alive(folder: RunFolder) -> bool:
@@ -92,10 +92,10 @@ def alive(folder: RunFolder) -> bool:
 def last(folder: RunFolder) -> Look:
     """What the ranks left behind; those of this host have ended."""
     here = socket.gethostname()
-    return Look(states=tuple(_gone(r) if r.host == here else r for r in map(tidy, folder.records())))
+    return Look(states=tuple(gone(r) if r.host == here else r for r in map(tidy, folder.records())))
 
 
-def _gone(record: RankState) -> RankState:
+def gone(record: RankState) -> RankState:
     """A rank without last words: where it was when it wrote its record says nothing of where it ended."""
     if record.alive is False and record.exception:
         return record

@@ -85,13 +85,15 @@ def _parts(states: Sequence[RankState], kind: Literal["variable", "version", "fa
     if len(rows) < 2:
         return
     for key in sorted({key for _, row in rows for key in row}):
-        values = [row.get(key, UNSET) for _, row in rows]
+        # A fact that was not recorded, as of a rank that has ended early, is no difference.
+        having = [(s, row) for s, row in rows if kind != "fact" or key in row]
+        values = [row.get(key, UNSET) for _, row in having]
         if key in _ROADS or all(value == values[0] for value in values):
             continue
         # A package that one rank has not imported yet has no version there: that tells of the code, not of the machine.
         if kind == "version" and len({v for v in values if v != UNSET}) < 2:
             continue
-        yield _difference(key, kind, [s for s, _ in rows], values)
+        yield _difference(key, kind, [s for s, _ in having], values)
 
 
 def _difference(

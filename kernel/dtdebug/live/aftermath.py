@@ -1,0 +1,88 @@
+"""What the ranks of a failed cell have left: which of them failed first, and where."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Mapping
+from contextlib import suppress
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from dtdebug_taxonomy.frames import own_frames
+from dtdebug_taxonomy.ranks import RankState
+from dtdebug_taxonomy.snapshot import ExceptionInfo, Snapshot, walk
+
+if TYPE_CHECKING:
+    from dtdebug.live.armed import Live
+    from dtdebug.ranks.folder import RunFolder
+
+_LAUNCHERS = frozenset({"ProcessRaisedException", "ProcessExitedException", "ChildFailedError"})
+"""What torch's launchers raise in the notebook, once they have ended the other ranks."""
+_ENDING = re.compile(r"(?m)^.{0,200}torch/multiprocessing/spawn\.py:\d{1,6}\] Terminating process .{0,80}\n?")
+"""What one of them prints of that; a fault of launching it is not."""
+
+
+def has_ranks(live: Live) -> bool:
+    """Some rank has written a record since the cell began."""
+    with suppress(OSError):
+        return live.run is not None and any(p.stat().st_mtime >= live.since for p in live.run.ranks.glob("*.json"))
+    return False
+
+
+def completed(live: Live, snapshot: Snapshot) -> Snapshot:
+    """The snapshot with the ranks that have ended and the verdict on them; as it was where they tell nothing."""
+    told = {info.rank: info for info in [*walk(snapshot.exception)][::-1] if info.rank is not None}
+    if live.run is None or not (told or has_ranks(live)):
+        return snapshot
+    from dtdebug.live.look import conclude
+    from dtdebug.ranks.collect import merged
+
+    states = _states(live.run, live.since, told, launched=_is_of_launcher(snapshot.exception))
+    if not any(s.alive is False for s in states):
+        return snapshot
+    seen = live.seen if live.seen is not None and live.seen.verdict is not None else None
+    if seen is not None:
+        states = [*merged(seen.ranks, states)]
+    output = "\n".join((snapshot.output, *(info.message for info in walk(snapshot.exception))))
+    verdict = conclude(live.run, states, output, earlier=seen.verdict if seen else None).verdict
+    if verdict is None or verdict.kind == "none":
+        return snapshot
+    first = told.get(verdict.culprits[0]) if verdict.culprits else None
+    return msgspec.structs.replace(
+        snapshot,
+        output=_ENDING.sub("", snapshot.output),
+        exception=first or snapshot.exception,  # what the launcher says around it speaks of launching
+        ranks=tuple(map(live.cells.translated, states)),
+        verdict=live.cells.translated(verdict),
+    )
+
+
+def _states(run: RunFolder, since: float, told: Mapping[int, ExceptionInfo], *, launched: bool) -> list[RankState]:
+    """The ranks of the cell's job by their records and by what the launcher's exception tells of them."""
+    from dtdebug.live import jobs
+    from dtdebug.ranks.collect import gone
+    from dtdebug.ranks.gather import one_each
+    from dtdebug.ranks.processes import liveness
+    from dtdebug.ranks.tidy import tidy
+
+    jobs.forget_earlier(run, jobs.ranks_below(os.getpid()), since)
+    records = one_each(map(tidy, run.records()))
+    states = [gone(s) if s.pid and liveness(s.pid, s.time) == "ended" else s for s in records]
+    known = {s.rank for s in states}
+    states += [RankState(rank=rank, alive=False) for rank in told if rank not in known]  # too quick for a record
+    return [_completed(s, told.get(-1 if s.rank is None else s.rank), launched=launched) for s in states]
+
+
+def _completed(state: RankState, info: ExceptionInfo | None, *, launched: bool) -> RankState:
+    """With where it raised; who has no last words was ended by the launcher."""
+    if state.alive is not False or state.exception:
+        return state
+    if info is not None:
+        return msgspec.structs.replace(state, stack=state.stack or own_frames(info.frames))
+    return msgspec.structs.replace(state, signal=state.signal or "SIGTERM") if launched else state
+
+
+def _is_of_launcher(exception: ExceptionInfo | None) -> bool:
+    return any(info.type.rpartition(".")[2] in _LAUNCHERS for info in walk(exception))
