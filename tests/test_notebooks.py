@@ -40,7 +40,7 @@ EVIDENCE = {
         "dtdebug: Rank 1 skipped all_reduce #3",
         "rank 0 waits in uneven.py:15",
         "Timed out waiting 8000ms",
-        "Only an echo is seen",
+        "rank 1 did not call the collectives that the others call",
         "rank 1: batch 2 is done",
     ),
     "memory-and-nan": (

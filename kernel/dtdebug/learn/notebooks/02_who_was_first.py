@@ -57,8 +57,8 @@ dist.destroy_process_group()
 # error is an **echo**. In jobs of many ranks there may be hundreds of echoes, and they are often printed first.
 #
 # Near the end are the lines of `dtdebug run`, which has asked the ranks themselves: `rank 1 raised KeyError ...; rank 0
-# failed as a consequence`, with the line of each. That is the answer. If there is a box of dtdebug under the output that
-# says *an echo*, it has only read the text, and says itself that it knows less. `%dtdebug why` shows what that box goes by.
+# failed as a consequence`, with the line of each. That is the answer, and `%dtdebug` goes on from it: `why` shows what it
+# goes by.
 
 # %%
 # %dtdebug why

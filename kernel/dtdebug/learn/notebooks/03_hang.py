@@ -81,9 +81,8 @@ while not job.join():
 
 # %% [markdown]
 # `Timed out waiting 8000ms ...`: that a rank has waited, and nothing else. It may come from either rank, and it points
-# at a line that is right. dtdebug's box below the red text calls it *an echo*: the fault is not where the error is, and
-# any cause that it names below that is a guess. What told you the fault is the answer above, from the time when both
-# were still there. So **ask while it hangs**:
+# at a line that is right. dtdebug's box below the red text knows more: it has kept what was seen while both ranks were
+# still there. In a log of this run there is nothing but the timeout. So **ask while it hangs**:
 #
 # | what hangs | how to ask |
 # | --- | --- |
