@@ -1,11 +1,15 @@
 """What a user of JupyterLab sees and can do while the ranks of a cell hang: a real JupyterLab, real gloo ranks."""
 
+import json
 import re
 from contextlib import ExitStack
 from importlib.util import find_spec
+from pathlib import Path
 
 import notebooks as nb
 import pytest
+
+from dtdebug.display import MIME
 
 playwright = pytest.importorskip("playwright.sync_api")
 LACKS = nb.lacks() or (None if find_spec("torch") else "torch is not installed")
@@ -25,13 +29,16 @@ def train(rank, size, store):
     x = torch.ones(4)
     dist.all_reduce(x)
     print(f"begun {rank}", flush=True)
-    if rank == 1:
+    if rank == 1 and not torch.os.path.exists(store + "-mended"):
         time.sleep(90)
     dist.all_reduce(x)  # rank 1 is elsewhere
 """.strip()
 CULPRIT = 10
 """The line of it in which rank 1 stays."""
-HANGS = "kept = 41\nmp.start_processes(train, args=({size}, {store!r}), nprocs={size}, start_method='fork')"
+HANGS = """
+kept = globals().get('kept', 40) + 1
+mp.start_processes(train, args=({size}, {store!r}), nprocs={size}, start_method='fork')
+""".strip()
 HOLDS_GIL = "import ctypes, time\ntime.sleep(.5)\nctypes.PyDLL(None).sleep(25)"
 NOTES = """() => {
     window.asked = [];
@@ -51,32 +58,26 @@ STARTS = """index => {
 }"""
 
 
-@pytest.fixture(scope="module")
-def browser():
-    with playwright.sync_playwright() as p:
-        yield p.chromium.launch(executable_path=nb.CHROMIUM, headless=True, args=nb.FLAGS)
+SAVE = "() => window.jupyterapp.shell.currentWidget.context.save()"
+SAMPLE = Path(__file__).parents[1] / "extension" / "shared" / "test" / "samples" / "settled.json"
+RUN_ELSEWHERE = """outputs => {
+    const { model } = window.jupyterapp.shell.currentWidget.content.widgets[0];
+    model.executionState = 'running';
+    outputs.forEach(each => model.outputs.add(each));
+    model.executionCount = 7;
+}"""
+"""What reaches a page when another page of the same document runs a cell."""
 
 
 @pytest.fixture(scope="module")
-def servers(tmp_path_factory):
-    """One server of each kind, started when it is first needed."""
-    assert nb.LABEXTENSION.is_dir(), "the front-end extension is not built: make lab"
-    running = {}
-    with ExitStack() as stack:
-
-        def server(app="lab", **settings):
-            key = (app, *settings.items())
-            if key not in running:
-                started = nb.Jupyter(app, tmp_path_factory.mktemp(app), **{"hangAfter": 3, **settings})
-                running[key] = stack.enter_context(started)
-            return running[key]
-
-        yield server
+def servers(servers):
+    """Those that look at a cell after three silent seconds."""
+    return lambda app="lab", **settings: servers(app, **{"hangAfter": 3, **settings})
 
 
 @pytest.fixture
 def opened(servers, browser, request):
-    """Opens a notebook in a window of its own; at the end nothing has been thrown."""
+    """Opens a notebook, or again that of this test, in a window of its own; at the end nothing has been thrown."""
     thrown = []
     with ExitStack() as stack:
 
@@ -86,7 +87,7 @@ def opened(servers, browser, request):
             page = browser.new_page(viewport={"width": 1400, "height": 1000})
             stack.callback(page.close)
             page.on("pageerror", lambda error: thrown.append(str(error)))
-            return server.open(page, f"{request.node.name}.ipynb", nb.notebook(*cells))
+            return server.open(page, f"{request.node.name}.ipynb", nb.notebook(*cells) if cells else None)
 
         yield open_
     assert [] == [error for error in thrown if "reading 'schema'" not in error]  # Notebook 7 itself throws that
@@ -140,8 +141,8 @@ def is_running(page, index):
     return "[*]" in nb.cell(page, index).inner_text()
 
 
-def test_a_hang_is_told_and_its_ranks_are_ended_while_the_kernel_keeps_its_variables(hanging, servers):
-    """From the item in the status bar to the culprit's line, to a file, to the end of the ranks alone."""
+def test_a_hang_is_told_and_its_ranks_are_ended_while_the_kernel_keeps_its_variables(hanging, servers, tmp_path):
+    """From the item in the status bar to the culprit's line, a file, the end of the ranks alone, and a better run."""
     page = hanging(2, None, "print(kept + 1)")
     item(page).wait_for()
     nb.shoot(page, "hang-item")
@@ -188,7 +189,54 @@ def test_a_hang_is_told_and_its_ranks_are_ended_while_the_kernel_keeps_its_varia
 
     item(page).wait_for(state="hidden")
     assert not is_running(page, 2)
-    assert "42" in nb.run(page, 3).locator(".jp-OutputArea-output").inner_text()
+    (tmp_path / "store").unlink(missing_ok=True)
+    (tmp_path / "store-mended").touch()
+    press(page, "Run the cell again")
+    page.wait_for_function("() => window.jupyterapp.shell.currentWidget.content.widgets[2].model.executionCount === 4")
+    assert "Error" not in nb.cell(page, 2).inner_text()
+    assert 0 == panel(page).get_by_role("button", name="Run the cell again").count()
+    assert "43" in nb.run(page, 3).locator(".jp-OutputArea-output").inner_text()
+
+
+def test_a_page_that_has_not_started_the_cell_is_told_too(opened, tmp_path):
+    """In both the panel opens by itself, once, and leaves the keyboard where it is; one of them is dark."""
+    page = opened(LOAD, TRAIN, HANGS.format(size=2, store=str(tmp_path / "store")), panel="hang")
+    nb.run(page, 0)
+    nb.run(page, 1)
+    page.evaluate(SAVE)
+    other = opened(panel="hang")
+    nb.theme(other, "JupyterLab Dark")
+    page.evaluate(STARTS, 2)
+    for each in (page, other):
+        panel(each).get_by_role("region", name="Verdict").wait_for()
+        assert not panel(each).evaluate("e => e.contains(document.activeElement)")
+    page.evaluate("() => window.jupyterapp.shell.collapseRight()")
+    nb.shoot(other, "hang-dark")
+
+    assert item(page).inner_text().split(" s in ")[1] == item(other).inner_text().split(" s in ")[1]
+    panel(other).get_by_role("button", name=f"cell In[2], line {CULPRIT}").first.click()
+    other.wait_for_function("() => window.jupyterapp.shell.currentWidget.content.activeCellIndex === 1")
+
+    press(other, "End the ranks only")
+    nb.shoot(other, "hang-dark-end")
+    other.get_by_role("dialog").get_by_role("button", name="End the ranks").click()
+    for each in (page, other):
+        item(each).wait_for(state="hidden")
+    panel(other).get_by_text("Ended processes").wait_for()
+    assert not panel(page).is_visible()
+    assert 0 == panel(other).get_by_role("button", name="Run the cell again").count()  # its document does not say which
+
+
+def test_a_cell_that_another_page_of_the_document_has_run_counts(opened):
+    """Where people edit one document together: the wizard begins with it, and the history has it."""
+    page = opened("train()")
+    page.evaluate("() => window.jupyterapp.commands.execute('dtdebug:open-panel')")
+    panel(page).get_by_text("No diagnosis yet.").wait_for()
+    failed = [nb.error("RuntimeError", "NCCL error"), nb.display({MIME: json.loads(SAMPLE.read_text())})]
+    page.evaluate(RUN_ELSEWHERE, failed)
+    panel(page).get_by_role("button", name="Guide me from cell [7]").wait_for()
+    playwright.expect(panel(page).locator(".dtdp-entry")).to_have_count(1)
+    assert "[7]" in panel(page).locator(".dtdp-entry").inner_text()
 
 
 def test_eight_ranks_a_quiet_user_and_a_page_that_is_loaded_again(hanging):

@@ -6,6 +6,7 @@ import math
 from collections.abc import Mapping
 from functools import cached_property, lru_cache
 from pathlib import Path
+from threading import Lock
 from typing import TypeVar
 
 import msgspec
@@ -128,7 +129,6 @@ def read(path: Path, kind: type[R]) -> R:
         raise KnowledgeError(f"{path}: {error}") from error
 
 
-@lru_cache(maxsize=4)
 def load(home: Path = HOME) -> Knowledge:
     """The knowledge in a folder (default: the one that is shipped).
 
@@ -136,6 +136,16 @@ def load(home: Path = HOME) -> Knowledge:
         KnowledgeError: a file is broken; the text names file, place and what was expected.
 
     """
+    with _lock:
+        return _load(home)
+
+
+_lock = Lock()
+"""Two threads that are the first to read the same type end the process: msgspec learns a type without a lock."""
+
+
+@lru_cache(maxsize=4)
+def _load(home: Path) -> Knowledge:
     replace = msgspec.structs.replace
     files = sorted((home / "symptoms").glob("*.toml"))
     symptoms = tuple(replace(read(f, Symptom), id=f.stem) for f in files)

@@ -28,6 +28,11 @@ _APPS = {
     "notebook": ("notebook", "JupyterNotebookApp", "notebooks/{}?factory=Notebook"),
     "server": ("jupyter_server", "ServerApp", "api"),
 }
+_TOGETHER = {
+    "disabledExtensions": ("@jupyter/collaboration-extension", "@jupyter/docprovider-extension"),
+    "jpserver_extensions": ("jupyter_server_ydoc", "jupyter_server_fileid"),
+}
+"""The parts of jupyter-collaboration."""
 _SETTINGS = {
     "notification": {"fetchNews": "false", "checkForUpdates": False, "doNotDisturbMode": False},
     "themes": {"theme": "JupyterLab Light"},
@@ -93,17 +98,30 @@ def display(data: dict[str, Any]) -> dict[str, Any]:
 class Jupyter:
     """A server in a process group of its own; all that it and its kernels write is below one folder."""
 
-    def __init__(self, app: str, home: Path, *, extension: bool = True, server: bool = True, **settings: Any) -> None:
+    def __init__(
+        self,
+        app: str,
+        home: Path,
+        *,
+        extension: bool = True,
+        server: bool = True,
+        together: bool = False,
+        **settings: Any,
+    ) -> None:
         self.app, self.home, self.work = app, home, home / "work"
         self._module, self._trait, self._path = _APPS[app]
         self.work.mkdir(parents=True)
         if extension:
             shutil.copytree(LABEXTENSION, home / "data" / "labextensions" / "dtdebug")
-        else:  # this environment may have it
-            (home / "config" / "labconfig").mkdir(parents=True)
-            (home / "config" / "labconfig" / "page_config.json").write_text('{"disabledExtensions": {"dtdebug": true}}')
+        # this environment may have them, and have them on
+        disabled = {"dtdebug": not extension, **dict.fromkeys(_TOGETHER["disabledExtensions"], not together)}
+        (home / "config" / "labconfig").mkdir(parents=True)
+        (home / "config" / "labconfig" / "page_config.json").write_text(json.dumps({"disabledExtensions": disabled}))
         enabled = json.loads((_EXTENSION / "server.json").read_text())
-        enabled["ServerApp"]["jpserver_extensions"]["dtdebug.server"] = server  # this environment may have it on
+        enabled["ServerApp"]["jpserver_extensions"] |= {
+            "dtdebug.server": server,
+            **dict.fromkeys(_TOGETHER["jpserver_extensions"], together),
+        }
         (home / "config" / "jupyter_server_config.d").mkdir(parents=True)
         (home / "config" / "jupyter_server_config.d" / "dtdebug.json").write_text(json.dumps(enabled))
         folder = home / "settings" / "@jupyterlab" / "apputils-extension"
@@ -139,9 +157,10 @@ class Jupyter:
             os.killpg(self._server.pid, signal.SIGKILL)
         self._server.wait(timeout=20)
 
-    def open(self, page: Any, name: str, text: str, *, kernel: bool = True) -> Any:
-        """Writes a notebook and waits until it is shown and its kernel is ready."""
-        (self.work / name).write_text(text)
+    def open(self, page: Any, name: str, text: str | None, *, kernel: bool = True) -> Any:
+        """Writes a notebook, unless it is there, and waits until it is shown and its kernel is ready."""
+        if text is not None:
+            (self.work / name).write_text(text)
         page.set_default_timeout(SECONDS * 1_000)
         path = self._path.format(name)
         page.goto(f"{self.url}{path}{'&' if '?' in path else '?'}token=t0k")

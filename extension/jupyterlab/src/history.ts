@@ -1,7 +1,6 @@
 /** The diagnoses of each notebook, from its outputs as they come and from the wizard. */
 
-import { CodeCell } from "@jupyterlab/cells";
-import { type INotebookTracker, NotebookActions } from "@jupyterlab/notebook";
+import type { INotebookTracker } from "@jupyterlab/notebook";
 import { Signal } from "@lumino/signaling";
 
 import { type Entry, added } from "./entries.js";
@@ -19,9 +18,9 @@ export class History {
     tracker: INotebookTracker | null,
   ) {
     means.diagnosed.connect((_, each) => void this.#add(each));
-    NotebookActions.executed.connect((_, { notebook, cell }) => {
+    means.ended.connect((_, { notebook, cell }) => {
       const panel = tracker?.find((each) => each.content === notebook);
-      if (panel && cell instanceof CodeCell) {
+      if (panel) {
         const run = `${cell.model.id}@${new Date().toISOString()}`;
         void this.#add({ panel, id: run, number: numberOf(cell), diagnosis: diagnosisIn(cell.model) });
       }

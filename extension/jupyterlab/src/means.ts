@@ -1,6 +1,7 @@
 /** What all parts of dtdebug share in one JupyterLab. */
 
-import type { NotebookPanel } from "@jupyterlab/notebook";
+import type { CodeCell } from "@jupyterlab/cells";
+import type { Notebook, NotebookPanel } from "@jupyterlab/notebook";
 import type { ServerConnection } from "@jupyterlab/services";
 import type { ISettingRegistry } from "@jupyterlab/settingregistry";
 import type { TranslationBundle } from "@jupyterlab/translation";
@@ -19,6 +20,13 @@ export interface Diagnosed {
   readonly diagnosis: unknown;
 }
 
+/** A cell of code that has ended, whoever has run it. */
+export interface Ended {
+  readonly notebook: Notebook;
+  readonly cell: CodeCell;
+  readonly success: boolean;
+}
+
 /** When the panel opens by itself. */
 export type Opens = "hang" | "failure" | "never";
 
@@ -26,6 +34,7 @@ export class Means {
   /** Emitted when the user has turned something on or off. */
   readonly changed = new Signal<this, void>(this);
   readonly diagnosed = new Signal<this, Diagnosed>(this);
+  readonly ended = new Signal<this, Ended>(this);
   /** Someone wants to be guided from this failed cell on. */
   readonly guided = new Signal<this, Place>(this);
 

@@ -1,6 +1,6 @@
 /** Whether cells of a notebook run, by what this page has sent and what the kernel publishes, never by its busy flag. */
 
-import type { Cell } from "@jupyterlab/cells";
+import type { Cell, ICodeCellModel } from "@jupyterlab/cells";
 import { type Notebook, NotebookActions, type NotebookPanel } from "@jupyterlab/notebook";
 import type { Kernel, KernelMessage } from "@jupyterlab/services";
 import { Signal } from "@lumino/signaling";
@@ -41,10 +41,10 @@ export class Runs implements Cells {
     return this.#cells.size ? "yes" : this.#others.size || this.#unknown ? "perhaps" : "no";
   }
 
-  /** The cell that runs, or ran last of those that this page has sent. */
+  /** The cell that runs, also where another page of the document has sent it, or ran last of those that this one has. */
   get cell(): Cell | null {
     const [first] = this.#cells;
-    return first ?? this.#last;
+    return first ?? this.panel.content.widgets.find(isRunning) ?? this.#last;
   }
 
   get quietSince(): number {
@@ -126,4 +126,8 @@ export class Runs implements Cells {
     this.#since = since;
     this.changed.emit();
   }
+}
+
+function isRunning({ model }: Cell): boolean {
+  return model.type === "code" && (model as ICodeCellModel).executionState === "running";
 }

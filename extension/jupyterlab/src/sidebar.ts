@@ -4,11 +4,12 @@ import type { ILabShell, ILayoutRestorer, JupyterFrontEnd } from "@jupyterlab/ap
 import { type ICommandPalette, type MainAreaWidget, WidgetTracker } from "@jupyterlab/apputils";
 import type { CodeCell } from "@jupyterlab/cells";
 import type { ILauncher } from "@jupyterlab/launcher";
-import { type INotebookTracker, NotebookActions, type NotebookPanel } from "@jupyterlab/notebook";
+import type { INotebookTracker, NotebookPanel } from "@jupyterlab/notebook";
 import type { IStateDB } from "@jupyterlab/statedb";
 import type { IStatusBar } from "@jupyterlab/statusbar";
 
 import { WHY, addCommands } from "./commands.js";
+import { tellEnds } from "./ends.js";
 import { readEntries } from "./entries.js";
 import { addHangs } from "./hangs.js";
 import { History } from "./history.js";
@@ -35,6 +36,7 @@ export interface Surroundings {
 }
 
 export function addPanel({ app, tracker, means, state, palette, launcher, lab, restorer, bar }: Surroundings): void {
+  tellEnds(tracker, means);
   const courses = new Kept(state, "dtdebug-wizard", readCourse);
   const history = new History(new Kept(state, "dtdebug-history", readEntries), means, tracker);
   const open = () => app.shell.activateById(PANEL);
@@ -85,9 +87,9 @@ export function addPanel({ app, tracker, means, state, palette, launcher, lab, r
   });
   void restorer?.restore(whys, { command: WHY, name: () => "why" });
 
-  NotebookActions.executed.connect((_, { notebook, cell, success }) => {
+  means.ended.connect((_, { notebook, cell, success }) => {
     const isFront = notebook === current()?.content;
-    if (means.opens === "failure" && isFront && !success && isDiagnosed((cell as CodeCell).model)) {
+    if (means.opens === "failure" && isFront && !success && isDiagnosed(cell.model)) {
       beside(open);
     }
   });

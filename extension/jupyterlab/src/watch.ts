@@ -34,6 +34,8 @@ const SOONEST = 5 * SECOND;
 const LATEST = 15 * SECOND;
 /** Where only the kernel itself can be asked, the pauses double up to this. */
 const RAREST = 300 * SECOND;
+/** Where the server sees a hang and the kernel does not, the kernel is asked again after so long: it may have looked too early. */
+const AGAIN = 30 * SECOND;
 const PATIENCE = 300 * SECOND;
 /** Seconds that are told in minutes. */
 const LONG = 600;
@@ -51,8 +53,8 @@ export class Watch {
   #pause = SOONEST;
   /** Counts the signs of life: what was asked before one tells nothing after it. */
   #silence = 0;
-  /** What the server had said when the kernel itself was asked in this silence. */
-  readonly #asked = new Set<boolean | null>();
+  /** What the server had said when the kernel itself was asked in this silence, and when that was. */
+  readonly #asked = new Map<boolean | null, number>();
   /** The server has no part of ours. */
   #isOff = false;
   #patientUntil = 0;
@@ -207,13 +209,18 @@ export class Watch {
         this.#see(glance);
       }
       this.#stand(false);
-    } else if (!glance || (!this.#stands && (said || hasRanks) && !this.#asked.has(said))) {
-      this.#asked.add(said);
+    } else if (!glance || (!this.#stands && (said || hasRanks) && !this.#hasAsked(said))) {
+      this.#asked.set(said, Date.now());
       await this.#ask("hang", isOver);
       if (!isOver()) {
         this.#stand((this.#trouble ? null : this.#seen?.view.hangs) ?? said ?? false);
       }
     }
+  }
+
+  #hasAsked(said: boolean | null): boolean {
+    const at = this.#asked.get(said);
+    return at !== undefined && !(said && Date.now() - at >= AGAIN);
   }
 
   async #ask(kind: "state" | "hang", isOver: () => boolean): Promise<void> {

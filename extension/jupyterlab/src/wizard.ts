@@ -1,7 +1,6 @@
 /** The wizard beside the notebook: one question after the other, to what fixes it. */
 
-import type { Cell, CodeCell } from "@jupyterlab/cells";
-import { type Notebook, NotebookActions, type NotebookPanel } from "@jupyterlab/notebook";
+import type { NotebookPanel } from "@jupyterlab/notebook";
 import type { Message } from "@lumino/messaging";
 import { Widget } from "@lumino/widgets";
 
@@ -9,7 +8,7 @@ import type { Actions } from "../../shared/src/actions.js";
 import { make } from "../../shared/src/dom.js";
 import type { Line } from "./ask.js";
 import { Corrupted, type Kept } from "./kept.js";
-import type { Means } from "./means.js";
+import type { Ended, Means } from "./means.js";
 import { type Place, cellById, failureOf, insertBelow, numberOf } from "./place.js";
 import { type Answer, type Connection, diagnose } from "./roads.js";
 import { type Course, type Step, after, asked, back, begin } from "./steps.js";
@@ -36,11 +35,11 @@ export class Wizard extends Widget {
   ) {
     super();
     this.addClass("dtdp-wizard");
-    NotebookActions.executed.connect(this.#ran, this);
+    means.ended.connect(this.#ran, this);
   }
 
   override dispose(): void {
-    NotebookActions.executed.disconnect(this.#ran, this);
+    this.means.ended.disconnect(this.#ran, this);
     super.dispose();
   }
 
@@ -233,15 +232,15 @@ export class Wizard extends Widget {
   }
 
   /** What has run since tells whether it is mended, and what may be asked about next. */
-  #ran(_: unknown, { notebook, cell, success }: { notebook: Notebook; cell: Cell; success: boolean }): void {
-    if (notebook !== this.#panel?.content || cell.model.type !== "code") {
+  #ran(_: unknown, { notebook, cell, success }: Ended): void {
+    if (notebook !== this.#panel?.content) {
       return;
     }
     const { id } = cell.model;
     if (!success) {
-      this.#since = { cell: cell as CodeCell, ran: false };
+      this.#since = { cell, ran: false };
     } else if (id === this.#course?.subject?.id || this.#inserted.has(id)) {
-      this.#since = { cell: cell as CodeCell, ran: true };
+      this.#since = { cell, ran: true };
     } else if (this.#course) {
       return;
     }

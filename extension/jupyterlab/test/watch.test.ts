@@ -95,6 +95,19 @@ test("the kernel is asked once where the server can't tell, and once more when i
   assert.equal(watch.stands, true);
 });
 
+test("a kernel that has looked too early is asked again while the server goes on seeing a hang", async (context) => {
+  const answers = { glance: seen(true), hang: seen(false) };
+  const { pass, asked, watch } = watched(context, answers);
+  await pass(45_000);
+  assert.equal(asked.filter((each) => each === "hang").length, 1);
+  assert.equal(watch.stands, false);
+
+  answers.hang = seen(true, 2, LINE);
+  await pass(30_000);
+  assert.equal(asked.filter((each) => each === "hang").length, 2);
+  assert.equal(watch.stands, true);
+});
+
 test("the seconds go on without requests, until the cell prints", async (context) => {
   const { pass, cell, asked, watch } = watched(context, { glance: seen(true), hang: seen(true, 2, LINE) });
   await pass(20_100);

@@ -8,7 +8,8 @@ from typing import Any, TypeVar
 
 import msgspec
 
-from dtdebug_taxonomy.ranks import Frame
+from dtdebug_taxonomy.ranks import Frame, RankState, Verdict
+from dtdebug_taxonomy.view import Timeline
 
 T = TypeVar("T")
 INVENTED = re.compile(
@@ -19,6 +20,8 @@ INVENTED = re.compile(
 
 
 _KERNEL = re.compile(r"ipykernel_\d{1,10}")
+for _type in (RankState, Verdict, Timeline):
+    msgspec.json.Decoder(_type)  # learnt now: two threads that are the first to read a type end the process
 
 
 class Cells:

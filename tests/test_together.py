@@ -1,0 +1,45 @@
+"""Two people edit one notebook together, by jupyter-collaboration: what one of them runs, the other is told too."""
+
+import json
+
+import notebooks as nb
+import pytest
+
+playwright = pytest.importorskip("playwright.sync_api")
+pytest.importorskip("jupyter_server_ydoc", reason="jupyter-collaboration is not installed")
+LACKS = nb.lacks()
+pytestmark = [pytest.mark.browser, pytest.mark.skipif(LACKS is not None, reason=str(LACKS))]
+
+NCCL = "NCCL error in: ProcessGroupNCCL.cpp:1970, unhandled system error, NCCL version 2.19.3"
+FAILS = f"raise RuntimeError({json.dumps(NCCL)})"
+EXECUTE = "command => window.jupyterapp.commands.execute(command)"
+COUNT = "count => window.jupyterapp.shell.currentWidget.content.widgets.length === count"
+
+
+def test_a_failure_is_told_in_both_pages_and_its_fix_is_inserted_once(opened):
+    """Also in the one that has not run it: the button, the card, the wizard and the history."""
+    text = nb.notebook("%load_ext dtdebug", FAILS)
+    pages = [opened("lab", each, together=True) for each in (text, None)]
+    page, other = pages
+    for each in pages:
+        each.evaluate(EXECUTE, "dtdebug:open-panel")
+    nb.run(page, 1)
+    for each in pages:
+        nb.cell(each, 1).get_by_role("button", name="Diagnose").wait_for()
+
+    nb.run(page, 0)
+    nb.run(page, 1)
+    for each in pages:
+        nb.cell(each, 1).locator(".dtd-card").wait_for()
+        playwright.expect(nb.cell(each, 1).get_by_role("button", name="Diagnose")).to_be_hidden()
+        panel = each.locator("#dtdebug-panel")
+        panel.get_by_role("button", name="Guide me from cell [3]").wait_for()
+        playwright.expect(panel.locator(".dtdp-entry")).to_have_count(1)
+    nb.shoot(other, "together")
+
+    nb.cell(other, 1).get_by_role("button", name="Insert").first.click()
+    for each in pages:
+        each.wait_for_function(COUNT, arg=3)
+    other.wait_for_timeout(500)
+    assert nb.sources(page) == nb.sources(other)
+    assert 3 == len(nb.sources(page))
