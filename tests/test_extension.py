@@ -1,6 +1,7 @@
 """The hook in a real IPython shell of this process: what it notices, what it leaves alone."""
 
 import gc
+import subprocess
 import sys
 import weakref
 from types import SimpleNamespace
@@ -246,3 +247,13 @@ def test_it_lives_with_every_traceback_mode(shell, mode):
 
     assert "unhandled system error" in printed
     assert len(answers(bundles)) == 1
+
+
+def test_to_load_it_imports_nothing_heavy():
+    """Each start of a kernel pays for it."""
+    script = (
+        "import sys, dtdebug.extension; "
+        "print([m for m in ('torch', 'msgspec', 'rich', 'IPython', 'psutil') if m in sys.modules])"
+    )
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, timeout=60, check=True)
+    assert "[]\n" == done.stdout

@@ -6,9 +6,6 @@ import re
 import sys
 from typing import TYPE_CHECKING
 
-from dtdebug import state
-from dtdebug.live.aftermath import completed, has_ranks
-
 if TYPE_CHECKING:
     from dtdebug.last import Last
     from dtdebug.live.armed import Live
@@ -33,7 +30,7 @@ def look(
 
     The third is whether editors are told of it; `job` names the cell there. `live` knows the ranks of the cell.
     """
-    if not (live is not None and has_ranks(live)) and not _worth_a_look(exception, output, cell):
+    if not (live is not None and live.has_ranks) and not _worth_a_look(exception, output, cell):
         return None
     from dtdebug import handoff
     from dtdebug.capture import capture
@@ -57,6 +54,8 @@ def ours(cell: str, live: Live | None) -> tuple[bool, Last | None]:
 
     To diagnose that output would take our words for those of the user's program.
     """
+    from dtdebug import state
+
     found: Last | None = None
     if live is not None and live.run is not None and state.written(state.LAST) >= live.since - _ROUNDED:
         from dtdebug.last import Last
@@ -68,6 +67,8 @@ def ours(cell: str, live: Live | None) -> tuple[bool, Last | None]:
 def _with_ranks(live: Live, snapshot: Snapshot) -> Snapshot:
     """The snapshot with the ranks of the cell, or a note why not."""
     try:
+        from dtdebug.live.aftermath import completed
+
         return completed(live, snapshot)
     except Exception as error:
         import msgspec

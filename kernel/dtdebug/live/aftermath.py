@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Mapping
-from contextlib import suppress
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -24,17 +23,10 @@ _ENDING = re.compile(r"(?m)^.{0,200}torch/multiprocessing/spawn\.py:\d{1,6}\] Te
 """What one of them prints of that; a fault of launching it is not."""
 
 
-def has_ranks(live: Live) -> bool:
-    """Some rank has written a record since the cell began."""
-    with suppress(OSError):
-        return live.run is not None and any(p.stat().st_mtime >= live.since for p in live.run.ranks.glob("*.json"))
-    return False
-
-
 def completed(live: Live, snapshot: Snapshot) -> Snapshot:
     """The snapshot with the ranks that have ended and the verdict on them; as it was where they tell nothing."""
     told = {info.rank: info for info in [*walk(snapshot.exception)][::-1] if info.rank is not None}
-    if live.run is None or not (told or has_ranks(live)):
+    if live.run is None or not (told or live.has_ranks):
         return snapshot
     from dtdebug.live.look import conclude
     from dtdebug.ranks.collect import merged

@@ -137,6 +137,13 @@ class Live:
         return len(inputs) if inputs else int(getattr(self.shell, "execution_count", 0))
 
     @property
+    def has_ranks(self) -> bool:
+        """Some rank has written a record since the cell began."""
+        with suppress(OSError):
+            return self.run is not None and any(p.stat().st_mtime >= self.since for p in self.run.ranks.glob("*.json"))
+        return False
+
+    @property
     def name(self) -> str:
         """The name of the kernel's connection file, which outlives restarts; '' in a terminal."""
         file = getattr(getattr(self.kernel, "parent", None), "connection_file", "") or ""
