@@ -12,6 +12,7 @@ import time
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from importlib.util import find_spec
+from queue import Empty
 from types import SimpleNamespace
 from urllib.error import HTTPError
 from urllib.parse import quote, urlencode
@@ -111,10 +112,20 @@ class Kernel:
         self.client = client_of.BlockingKernelClient(connection_file=str(file))
         self.client.load_connection_file()
         self.client.start_channels(hb=False)
-        request, end = self.client.kernel_info(), time.monotonic() + SECONDS
-        while self.client.get_shell_msg(timeout=end - time.monotonic())["parent_header"].get("msg_id") != request:
-            pass
+        self._wait()
         self.pid = int(self.run("import os; print(os.getpid())"))
+
+    def _wait(self):
+        """Until what the kernel publishes comes here, too: what it printed before is lost."""
+        end = time.monotonic() + SECONDS
+        while time.monotonic() < end:
+            self.client.kernel_info()
+            with suppress(Empty):
+                self.client.get_iopub_msg(timeout=1)
+                self.client.get_shell_msg(timeout=SECONDS)
+                return
+        self.client.stop_channels()
+        raise AssertionError("the kernel does not answer")
 
     def run(self, source):
         """What a cell prints."""

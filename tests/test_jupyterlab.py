@@ -19,7 +19,7 @@ RANKS = """
 import torch
 import torch.distributed as dist
 
-def train(rank):
+def work(rank):
     dist.init_process_group("gloo", init_method="file:///{store}", rank=rank, world_size=2)
     if rank == 1:
         torch.ones(2, 3) @ torch.ones(2, 3)
@@ -27,7 +27,7 @@ def train(rank):
 """
 CELLS = (
     "%load_ext dtdebug",
-    "import ranks, torch.multiprocessing as mp\nmp.spawn(ranks.train, nprocs=2)",
+    "import ranks, torch.multiprocessing as mp\nmp.spawn(ranks.work, nprocs=2)",
     "%dtdebug",
 )
 

@@ -58,6 +58,7 @@ def _check(options: argparse.Namespace) -> int:
             mended += examined.mended
     if options.format == "text":
         print(formats.text(findings, colour=sys.stdout.isatty()), end="")
+        sys.stdout.flush()  # in a file or a pipe that takes both, the findings come first
         print(formats.summary(findings, len(paths), mended), file=sys.stderr)
     else:
         print(formats.FORMATS[options.format](findings), end="")
