@@ -98,7 +98,9 @@ def opened(browser):
 
 
 def show(page, look):
+    """Returns when it is drawn, which waits for the next frame."""
     page.evaluate(f"view.update(window.shown = look.{look})")
+    page.evaluate("() => new Promise(drawn => requestAnimationFrame(() => requestAnimationFrame(drawn)))")
 
 
 def shoot(page, name):
@@ -304,7 +306,7 @@ def test_it_is_sharp_on_a_dense_screen(opened):
     show(page, "eight()")
     shoot(page, "dense")
 
-    assert page.evaluate("(each => each.width === 2 * each.clientWidth)(document.querySelector('.dtd-cells'))")
+    page.wait_for_function("(each => each.width === 2 * each.clientWidth)(document.querySelector('.dtd-cells'))")
 
 
 def test_it_respects_what_readers_set_in_their_system(opened):
