@@ -60,18 +60,23 @@ def run_oracle(tmp_path):
     return run
 
 
-_NOT_OURS = ("reading 'schema'", "reading 'observe'")
-"""What Notebook 7 at its start and JupyterLab at a reload throw without any extension."""
+NOT_OURS = ("Cannot read properties of undefined (reading 'schema')", "Canceled future for create_subshell_request")
+"""What they throw without any extension: Notebook 7 at its start, JupyterLab's own comms where a kernel ends.
+
+A module of tests may name more.
+"""
 
 
 @pytest.fixture(scope="module")
 def browser():
     """Debian's Chromium."""
-    import notebooks as nb
-    from playwright.sync_api import sync_playwright
+    from browsers import CHROMIUM, FLAGS
 
-    with sync_playwright() as p:
-        yield p.chromium.launch(executable_path=nb.CHROMIUM, headless=True, args=nb.FLAGS)
+    playwright = pytest.importorskip("playwright.sync_api")
+    if CHROMIUM is None:
+        pytest.skip("chromium is not installed")
+    with playwright.sync_playwright() as p:
+        yield p.chromium.launch(executable_path=CHROMIUM, headless=True, args=FLAGS)
 
 
 @pytest.fixture(scope="module")
@@ -108,7 +113,8 @@ def opened(servers, browser, request):
             return server.open(page, name, text, kernel=kernel)
 
         yield open_
-    assert [] == [error for error in thrown if not any(theirs in error for theirs in _NOT_OURS)]
+    not_ours = (*NOT_OURS, *getattr(request.module, "NOT_OURS", ()))
+    assert [] == [error for error in thrown if not any(theirs in error for theirs in not_ours)]
 
 
 _LONG = ("editors", "browser", "labs", "ranks", "engines", "kernel", "terminal")

@@ -41,6 +41,8 @@ get_ipython().kernel.control_handlers["dtdebug_request"] = old
 """
 """What the control channel of release 0.0.1 answers to a request of a newer front end."""
 HIDE = "import sys; sys.path[:] = [p for p in sys.path if 'dtdebug' not in p and not p.endswith('/kernel')]"
+NOT_OURS = ("reading 'observe'",)
+"""What JupyterLab throws at a reload without any extension."""
 EXECUTE = "command => window.jupyterapp.commands.execute(command)"
 RESTART = "() => window.jupyterapp.shell.currentWidget.sessionContext.restartKernel()"
 SHUT_DOWN = "() => window.jupyterapp.shell.currentWidget.sessionContext.shutdown()"

@@ -4,7 +4,7 @@ import os
 from pathlib import Path
 
 import pytest
-from browsers import CHROMIUM, FLAGS
+from browsers import CHROMIUM
 
 playwright = pytest.importorskip("playwright.sync_api")
 SHARED = Path(__file__).parents[1] / "extension" / "shared"
@@ -55,14 +55,6 @@ HOSTILE = """() => {
     const data = look.eight();
     view.update({ ...data, line: owned, rows: data.rows.map(row => ({ ...row, op: owned, at: owned })) });
 }"""
-
-
-@pytest.fixture(scope="module")
-def browser():
-    with playwright.sync_playwright() as p:
-        running = p.chromium.launch(executable_path=CHROMIUM, headless=True, args=FLAGS)
-        yield running
-        running.close()
 
 
 @pytest.fixture

@@ -15,7 +15,6 @@ from urllib.parse import unquote, urljoin, urlsplit
 from xml.etree import ElementTree as ET
 
 import pytest
-from browsers import CHROMIUM, FLAGS
 
 from dtdebug_lsp.hovers import symptom_address
 from dtdebug_taxonomy.checks import SITE, page_address
@@ -186,16 +185,6 @@ def _served(folder: Path):
         Thread(target=server.serve_forever, daemon=True).start()
         yield f"http://127.0.0.1:{server.server_port}/"
         server.shutdown()
-
-
-@pytest.fixture(scope="module")
-def browser():
-    """One Chromium for all looks."""
-    playwright = pytest.importorskip("playwright.sync_api")
-    if CHROMIUM is None:
-        pytest.skip("chromium is not installed")
-    with playwright.sync_playwright() as p:
-        yield p.chromium.launch(executable_path=CHROMIUM, headless=True, args=FLAGS)
 
 
 @pytest.mark.browser

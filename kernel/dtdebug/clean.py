@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from functools import lru_cache
 
 MASK = "***"
 
@@ -73,6 +74,12 @@ def clean(text: str) -> str:
     if text.isascii():
         return mask(text.translate(_ASCII_CONTROL))
     return mask(_SURROGATE.sub("\ufffd", _CONTROL.sub("", text)))
+
+
+@lru_cache(maxsize=8192)  # ranks say the same things
+def one_line(text: str, most: int) -> str:
+    """The text, clean and in one line of at most so many characters; of a long one only the beginning is read."""
+    return " ".join(clean(text[: 4 * most]).split())[:most]
 
 
 def mask(text: str) -> str:

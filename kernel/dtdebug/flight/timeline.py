@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from functools import lru_cache
 
-from dtdebug.clean import clean
+from dtdebug.clean import one_line
 from dtdebug.flight.groups import Layout
 from dtdebug.flight.program import P2P, Program, Symbol
 from dtdebug_taxonomy.frames import short
@@ -65,7 +64,7 @@ def timeline(
         left = drawn[LANES - 1 : -1]
         notes = (f"the time line leaves out {sum(lane.count for lane in left)} ranks in {len(left)} lanes",)
         drawn = [*drawn[: LANES - 1], drawn[-1]]
-    return Timeline(group=_words(layout.name(group), _AT), lanes=tuple(drawn), parted=parted), notes
+    return Timeline(group=one_line(layout.name(group), _AT), lanes=tuple(drawn), parted=parted), notes
 
 
 def _group(programs: Mapping[int, Program], layout: Layout, verdict: Verdict) -> str | None:
@@ -156,7 +155,7 @@ def _calls(
         compared = symbol.compared()
         call = Call(
             seq=seq,
-            op=_words(symbol.op, _WORD),
+            op=one_line(symbol.op, _WORD),
             open=position in still,
             odd=_odd(compared, votes[seq], accused=accused),
             at=_place(p.site(position)),
@@ -183,10 +182,5 @@ def _place(site: Sequence[Frame]) -> str:
         return ""
     file, line, function = site[-1].file, site[-1].line, site[-1].function
     if "ipykernel_" in file or file.startswith("<ipython-input-"):
-        return _words(f"{file}:{line}" + ("" if function == "<module>" else f", in {function}"), 2 * _AT)
-    return _words(f"{short(file)}:{line} {function}", _AT)
-
-
-@lru_cache(maxsize=4096)  # ranks call in the same places
-def _words(text: str, most: int) -> str:
-    return " ".join(clean(text[: 4 * most]).split())[:most]
+        return one_line(f"{file}:{line}" + ("" if function == "<module>" else f", in {function}"), 2 * _AT)
+    return one_line(f"{short(file)}:{line} {function}", _AT)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Sequence
 from functools import lru_cache
 
-from dtdebug.clean import clean
+from dtdebug.clean import clean, one_line
 from dtdebug.live.cells import said
 from dtdebug.ranks import stacks
 from dtdebug.ranks.stacks import Node
@@ -81,7 +81,7 @@ def frame_row(frame: Frame) -> FrameRow:
     """A frame as it is drawn."""
     own = not is_library(frame.file)
     at = place(frame.file, frame.line, frame.function)
-    return FrameRow(at=at, code=_code(frame.code) if own else "", own=own)
+    return FrameRow(at=at, code=one_line(frame.code, _CODE) if own else "", own=own)
 
 
 @lru_cache(maxsize=8192)  # ranks are in the same places
@@ -90,8 +90,3 @@ def place(file: str, line: int, function: str) -> str:
     frame = Frame(file[-1000:] if file.startswith(("/", "\\")) else file[:1000], line, function[:200])
     text = clean(said(frame)) if file.startswith("cell ") else stacks.place(frame)
     return " ".join(text.split())[:_AT]
-
-
-@lru_cache(maxsize=1024)
-def _code(text: str) -> str:
-    return " ".join(clean(text[: 4 * _CODE]).split())[:_CODE]

@@ -7,12 +7,11 @@ import re
 import time
 from collections import Counter
 from collections.abc import Collection, Sequence
-from functools import lru_cache
 from typing import Literal
 
 import msgspec
 
-from dtdebug.clean import clean
+from dtdebug.clean import one_line
 from dtdebug.live.branches import branch, frame_row, place
 from dtdebug.live.journal import Entry
 from dtdebug.live.look import Seen
@@ -214,9 +213,8 @@ def _tidied(verdict: Verdict) -> Verdict:
     )
 
 
-@lru_cache(maxsize=8192)  # ranks say the same things
 def _short(text: str, most: int) -> str:
-    text = " ".join(clean(text[: 4 * most]).split())
+    text = one_line(text, most + 1)
     return text if len(text) <= most else text[: most - 3] + "..."
 
 

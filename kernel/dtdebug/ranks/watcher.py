@@ -173,7 +173,8 @@ class Watcher:
                 answers = {"/state": self._state, "/flight": self._flight}
                 self._endpoint = Endpoint(answers, token(self.folder.path))
                 self._roads["endpoint"] = self._endpoint.address
-        if "worker_server" not in self._tried and "torch._C._distributed_c10d" in sys.modules:
+        # Its C module can be seen half made; what imports that one can't.
+        if "worker_server" not in self._tried and "torch.distributed.distributed_c10d" in sys.modules:
             self._tried.add("worker_server")
             with suppress(Exception):
                 self._server = WorkerServer(self.folder.socket(os.getpid()))
