@@ -118,6 +118,8 @@ def opened(servers, browser, request):
 
 
 _LONG = ("editors", "browser", "labs", "ranks", "engines", "kernel", "terminal")
+_RERUN = {"editors", "browser", "labs", "ranks", "engines"}
+"""Many processes that are not ours, on a machine that may be busy: once more, and the summary names what was."""
 
 
 def pytest_collection_modifyitems(items):
@@ -127,4 +129,6 @@ def pytest_collection_modifyitems(items):
         marks = {mark.name for mark in item.iter_markers()}
         place = next((i for i, name in enumerate(_LONG) if name in marks), len(_LONG))
         weight[item.path] = min(place, weight.get(item.path, place))
+        if marks & _RERUN:
+            item.add_marker(pytest.mark.flaky(reruns=1))
     items.sort(key=lambda item: weight[item.path])  # stable: the order within a file stays
