@@ -254,14 +254,16 @@ def test_the_line_of_the_cell_is_told_while_it_hangs(kernel, how):
 
 
 def test_a_kernel_that_holds_the_interpreter_lock_is_looked_at_from_outside(kernel):
-    """Nothing inside it can answer; its cell's number is known from the journal."""
-    kernel.hang("import ctypes\nprint('begun', flush=True)\nimport time; time.sleep(.3)\nctypes.PyDLL(None).sleep(30)")
+    """Nothing inside it can answer; the numbers of its cells are known from the journal."""
+    kernel.run("import ctypes, time\ndef stuck():\n    time.sleep(.3)\n    ctypes.PyDLL(None).sleep(30)")
+    kernel.hang("1\n2\nprint('begun', flush=True)\nstuck()")
     begin = time.monotonic()
     answer = ask_kernel(str(kernel.pid), timeout=3.0)
     print(f"\nanswer after {time.monotonic() - begin:.2f} s:\n{answer.text}")
 
     assert answer.road == "outside"
-    assert "cell In[2], line 4" in answer.text
+    assert "cell In[3], line 4" in answer.text
+    assert "cell In[2], line 4, in stuck" in answer.text
     assert "interpreter lock" in answer.text
 
 

@@ -80,6 +80,19 @@ def test_the_journal_tells_what_ran(tmp_path):
     assert not journal.read(tmp_path).running
 
 
+def test_the_journal_tells_the_files_of_earlier_cells(tmp_path):
+    """Of the last ones; a text that ran twice has its last number, and a long name is left out."""
+    noted = journal.Journal(tmp_path, "kernel-1.json")
+    noted.begins(500, "train()")
+    for number in range(1, 500):
+        noted.compiled(number, f"/tmp/ipykernel_7/{number}.py")
+    noted.compiled(499, "/tmp/ipykernel_7/480.py")
+    noted.compiled(498, "/tmp/ipykernel_7/" + "1" * 40 + ".py")
+
+    assert {f"{number}.py": number for number in range(372, 499)} | {"480.py": 499} == journal.read(tmp_path).files
+    assert "train()" == journal.read(tmp_path).source
+
+
 @pytest.mark.parametrize("data", [b"", b"\0" * 4096, b"1\nx\ny\nz\n1\n", b"1\n2\n3", b"\xff" * 5000])
 def test_a_journal_of_no_use_is_none(tmp_path, data):
     """Whoever wrote it."""

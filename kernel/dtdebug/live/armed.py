@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any
 from dtdebug.live.cells import Cells
 from dtdebug.live.environment import Variables
 from dtdebug.live.imports import Watch
-from dtdebug.live.journal import Journal, folders, prune
+from dtdebug.live.journal import FILES, Journal, folders, prune
 from dtdebug.ranks.folder import Run, RunFolder
 
 if TYPE_CHECKING:
@@ -48,6 +48,8 @@ class Live:
         self._made = False
         self._variables = Variables()
         self._journal: Journal | None = None
+        self._noted = 0
+        """Number of the cell before which all files of cells are in the journal."""
         self._undo: list[Callable[[], object]] = []
         self._take_back: Callable[[], None] | None = None
         self._pid = os.getpid()
@@ -124,7 +126,20 @@ class Live:
             return
         self.since, self.seen = time.time(), None
         if self._journal is not None:
-            self._journal.begins(self._number(), source)
+            number = self._number()
+            self._journal.begins(number, source)
+            self._note_files(self._journal, number)
+
+    def _note_files(self, journal: Journal, number: int) -> None:
+        """Notes the files of the cells that were compiled since this was last done: their ranks may run them."""
+        known = getattr(getattr(self.shell, "compile", None), "_filename_map", None)  # there is no public way back
+        if not isinstance(known, dict):
+            return
+        for earlier in range(max(self._noted, number - FILES), number):
+            file = next((file for file, n in reversed(known.items()) if n == earlier), "")
+            if file:
+                journal.compiled(earlier, file)
+        self._noted = number
 
     def cell_ends(self) -> None:
         """It has ended."""

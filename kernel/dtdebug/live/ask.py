@@ -228,13 +228,14 @@ def _stack(pid: int, folder: RunFolder | None, deadline: float) -> tuple[tuple[F
 
 
 def _cells(stack: tuple[Frame, ...], entry: Entry | None) -> Cells:
-    """The running cell by the number that the journal has of it; what the kernel called other cells is not known."""
+    """Cells by the numbers that the journal has of them."""
     running = next((frame.file for frame in stack if INVENTED.fullmatch(frame.file)), "")
 
     def label(file: str) -> tuple[str, str] | None:
         if not INVENTED.fullmatch(file):
             return None
-        return "Cell", f"In[{entry.number if entry and file == running else '?'}]"
+        earlier = entry.files.get(journal.name(file), "?") if entry else "?"
+        return "Cell", f"In[{entry.number if entry and file == running else earlier}]"
 
     return Cells(SimpleNamespace(compile=SimpleNamespace(format_code_name=label)))
 

@@ -20,6 +20,10 @@ from dtdebug.clean import clean
 NAME = "journal"
 """File in the run's folder; its presence tells that a kernel made the folder."""
 _SIZE = 4096
+"""Bytes of what runs, and as many for the names of the cells before."""
+_ROW = 32
+FILES = _SIZE // _ROW
+"""Cells whose files are known: the last ones."""
 _KEPT = 7 * 24 * 3600.0
 """Seconds for which the folder of a kernel that has died is kept."""
 
@@ -35,6 +39,8 @@ class Entry(msgspec.Struct, frozen=True, kw_only=True):
     number: int
     begun: float
     source: str
+    files: dict[str, int] = {}
+    """Name of the file that the kernel has invented for an earlier cell, without its folder -> the cell's number."""
 
 
 class Journal:
@@ -44,8 +50,8 @@ class Journal:
         """Makes the file; raises OSError."""
         handle = os.open(folder / NAME, os.O_RDWR | os.O_CREAT, 0o600)
         try:
-            os.ftruncate(handle, _SIZE)
-            self._map = mmap.mmap(handle, _SIZE)
+            os.ftruncate(handle, 2 * _SIZE)
+            self._map = mmap.mmap(handle, 2 * _SIZE)
         finally:
             os.close(handle)
         self._head = f"1\n{os.getpid()}\n{kernel}\n".encode(errors="replace")
@@ -59,6 +65,13 @@ class Journal:
             data = data[: _SIZE - 1] + b"\0"
         self._map[: len(data)] = data
 
+    def compiled(self, number: int, file: str) -> None:
+        """The file that the kernel has invented for the code of a cell."""
+        row = b"%d %b" % (number, name(file).encode(errors="replace"))
+        if len(row) < _ROW:
+            at = _SIZE + number * _ROW % _SIZE
+            self._map[at : at + _ROW] = row.ljust(_ROW, b"\0")
+
     def ends(self) -> None:
         """It has ended."""
         self._map[:1] = b"0"
@@ -67,7 +80,8 @@ class Journal:
 def read(folder: Path) -> Entry | None:
     """What the journal of a folder says, or None where there is none."""
     try:
-        text = state.read(folder / NAME, _SIZE).partition(b"\0")[0].decode(errors="replace")
+        data = state.read(folder / NAME, 2 * _SIZE)
+        text = data[:_SIZE].partition(b"\0")[0].decode(errors="replace")
         running, pid, kernel, number, begun, source = text.split("\n", 5)
         return Entry(
             running=running == "1",
@@ -76,9 +90,22 @@ def read(folder: Path) -> Entry | None:
             number=int(number),
             begun=float(begun),
             source=clean(source),
+            files=dict(sorted(_files(data[_SIZE:]), key=lambda row: row[1])),  # the last one with that text
         )
     except (OSError, ValueError):
         return None
+
+
+def name(file: str) -> str:
+    """The last part of a path of any system."""
+    return file.replace("\\", "/").rpartition("/")[2]
+
+
+def _files(table: bytes) -> Iterator[tuple[str, int]]:
+    for at in range(0, len(table), _ROW):
+        number, _, file = table[at : at + _ROW].rstrip(b"\0").decode(errors="replace").partition(" ")
+        if number.isdecimal() and file:
+            yield file, int(number)
 
 
 def folders() -> Path:
