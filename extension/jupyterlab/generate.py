@@ -20,6 +20,8 @@ from dtdebug_taxonomy.knowledge import Knowledge, load
 from dtdebug_taxonomy.matching import literals
 
 FILE = Path(__file__).parent / "src" / "known.json"
+_CASED = "(?-i:"
+"""What older browsers can't read; without it a column `rank` of a table would count as the variable RANK."""
 
 
 def known(knowledge: Knowledge) -> dict[str, Any]:
@@ -27,7 +29,7 @@ def known(knowledge: Knowledge) -> dict[str, Any]:
     own = [e for e in knowledge.evidence.values() if e.role != "advice" and not e.generic]
     classes = sorted({name.rpartition(".")[2].rpartition(":")[2] for e in own for name in e.exception})
     patterns: defaultdict[str, set[str]] = defaultdict(set)
-    for pattern in (p for e in own for p in e.text):
+    for pattern in (p for e in own for p in e.text if _CASED not in p):
         for literal in literals(pattern):
             patterns[max(re.findall("[a-z]+", literal), key=len, default="")].add(pattern)
     return {"classes": classes, "patterns": {word: sorted(patterns[word]) for word in sorted(patterns)}}

@@ -125,6 +125,8 @@ def _evidence(knowledge: Knowledge, e: Evidence) -> Iterator[str]:
         "Said as": e.says,
         "Verdict on the ranks": e.verdict,
         "A rank that the others wait for stands in": e.stack,
+        "Raised by a rank's own code": e.own,
+        "Printed one above the other": tuple(" above ".join(pair) for pair in e.order),
     }
     for title, patterns in ways.items():
         if patterns:

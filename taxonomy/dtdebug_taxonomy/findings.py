@@ -15,6 +15,7 @@ from dtdebug_taxonomy import rank_signals, signals, similarity
 from dtdebug_taxonomy.knowledge import Knowledge
 from dtdebug_taxonomy.matching import Hit, Matcher, clip_lines
 from dtdebug_taxonomy.model import STRENGTHS
+from dtdebug_taxonomy.own_errors import own_errors
 from dtdebug_taxonomy.snapshot import ExceptionInfo, Snapshot, walk
 from dtdebug_taxonomy.wording import said
 
@@ -92,6 +93,8 @@ def collect(knowledge: Knowledge, snapshot: Snapshot, answers: Mapping[str, str]
     for found in _ranks(knowledge, snapshot):
         note(found)
     for found in _checked(knowledge, snapshot.cell):
+        note(found)
+    for found in (*_in_sequence(knowledge, evidence), *_own(knowledge, snapshot, evidence)):
         note(found)
 
     known: dict[str, Finding] = {}
@@ -201,6 +204,33 @@ def _checked(knowledge: Knowledge, cell: str) -> Iterator[Finding]:
         line = code.text.place(hit.span.start).line
         words = plain(code.text.line(line).strip())
         yield Finding(evidence=by_check[hit.check.id], source="checked", line=line, words=words)
+
+
+def _in_sequence(knowledge: Knowledge, seen: Mapping[str, Finding]) -> Iterator[Finding]:
+    """Findings by which message was printed above which: a launcher's restart is seen by that alone."""
+    printed = {name: f for name, f in seen.items() if f.source == "printed"}
+    for e in knowledge.evidence.values():
+        later = [printed[b] for a, b in e.order if a in printed and b in printed and printed[a].line < printed[b].line]
+        if later:
+            yield msgspec.structs.replace(min(later, key=lambda f: f.line), evidence=e.id)
+
+
+def _own(knowledge: Knowledge, snapshot: Snapshot, seen: Mapping[str, Finding]) -> Iterator[Finding]:
+    """What a rank's own code raised first, unless that rank printed a message that names the failure.
+
+    Without the name of a rank, a launcher must have spoken: a program of one process is not ours to explain.
+    """
+    known = [(f, knowledge.evidence[name]) for name, f in seen.items() if f.source in ("printed", "exception")]
+    roots = {f.rank for f, e in known if e.role == "root" and e.symptoms and not e.catch_all}
+    launched = any(e.role == "cascade" and not e.generic for _, e in known)
+    errors = (e for e in own_errors(snapshot) if e.rank not in roots and (launched or e.rank is not None))
+    first = next(errors, None)
+    if first is None or None in roots:
+        return
+    named = [e.id for e in knowledge.evidence.values() if first.type in e.own]
+    for name in named or [e.id for e in knowledge.evidence.values() if "*" in e.own]:
+        source: Source = "printed" if first.line else "exception"
+        yield Finding(evidence=name, source=source, line=first.line, words=plain(first.words), rank=first.rank)
 
 
 class _Matchers:

@@ -68,6 +68,10 @@ class Evidence(Record, frozen=True, kw_only=True):
     """Patterns on `file function` of a frame in which a culprit of that verdict stands; all verdicts if it has none."""
     check: tuple[str, ...] = ()
     """Ids of checks that see it in the source of the failed cell."""
+    own: tuple[str, ...] = ()
+    """Classes of exceptions that a rank's own code raised, outside any framework; `*` for those named nowhere else."""
+    order: tuple[tuple[str, str], ...] = ()
+    """Pairs of other evidence: seen where the first was printed above the second."""
     symptoms: dict[str, Strength] = {}
     cite: str = ""
     """Where the message is printed: an address, or path and function in a named release."""

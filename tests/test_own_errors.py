@@ -1,0 +1,156 @@
+"""What a rank's own code raised: an error of the program, and not of the distribution."""
+
+from pathlib import Path
+
+import pytest
+
+from dtdebug import front
+from dtdebug.clean import clean
+from dtdebug_taxonomy.diagnosis import diagnose
+from dtdebug_taxonomy.knowledge import load
+from dtdebug_taxonomy.own_errors import own_errors
+from dtdebug_taxonomy.ranks import Frame, RankState, Verdict
+from dtdebug_taxonomy.render import to_markdown, to_text
+from dtdebug_taxonomy.snapshot import ExceptionInfo, Snapshot
+
+SAMPLES = Path(__file__).parent / "samples"
+OWN = [
+    ("other-program-failure", "torch-own-keyerror", "program-fails-by-itself", "KeyError: 'label' in train.py:12"),
+    (
+        "other-program-failure",
+        "torch-spawn-zero-division",
+        "program-fails-by-itself",
+        "division by zero in evaluate.py:13",
+    ),
+    ("other-program-failure", "horovod-own-index", "program-fails-by-itself", "out of range in report.py:18"),
+    ("attribute-not-found", "torch-own-object", "own-object-lacks-the-name", "attribute 'average' in train.py:14"),
+]
+SITE = "/opt/env/lib/python3.11/site-packages"
+
+
+def sample(folder, name):
+    """What a program printed."""
+    return Snapshot(output=clean((SAMPLES / folder / f"{name}.txt").read_text()))
+
+
+def printed(last, *frames, rank=1):
+    """The traceback of a rank; a frame is (file, code)."""
+    rows = [row for file, code in frames for row in (f'  File "{file}", line 7, in step', f"    {code}")]
+    return "\n".join(f"[rank{rank}]: {row}" for row in ("Traceback (most recent call last):", *rows, last))
+
+
+def words(output):
+    """What is found, in words."""
+    return [error.words for error in own_errors(Snapshot(output=output))]
+
+
+@pytest.mark.parametrize(("folder", "name", "cause", "said"), OWN, ids=[row[1] for row in OWN])
+def test_an_error_of_the_program_is_named_with_rank_and_line(folder, name, cause, said):
+    """The other ranks' errors are no more than echoes; text, report and data say the same."""
+    d = diagnose(load(), sample(folder, name))
+
+    assert (True, "settled", (1,)) == (d.recognised, d.verdict, d.culprits)
+    assert (folder, cause) == (d.symptoms[0].id, d.advice[0].cause)
+    assert said in d.advice[0].because[0].words
+    assert said in to_text(d)
+    assert said.split(" in ")[-1] in to_markdown(d)
+
+
+def test_the_launchers_exception_in_a_notebook_is_enough():
+    """A notebook may keep no output besides it."""
+    text = (SAMPLES / "other-program-failure" / "torch-spawn-zero-division.txt").read_text()
+    evalue = "\n\n" + text[text.index("-- Process 1") :]
+    d = front.diagnose(front.Asked(cell="mp.spawn(work)", ename="ProcessRaisedException", evalue=evalue))["diagnosis"]
+
+    assert "program-fails-by-itself" == d["advice"][0]["cause"]
+    assert (1,) == tuple(d["culprits"])
+
+
+def test_one_process_stays_as_it_is():
+    """Without a rank or a launcher nothing is said of its errors."""
+    text = printed("ZeroDivisionError: division by zero", ("train.py", "print(1 / 0)")).replace("[rank1]: ", "")
+    raised = ExceptionInfo(type="ZeroDivisionError", message="division by zero", frames=(Frame("train.py", 7, "step"),))
+    for snapshot in (Snapshot(output=text), Snapshot(exception=raised), Snapshot(exception=raised, output=text)):
+        d = diagnose(load(), snapshot)
+
+        assert (False, "unknown") == (d.recognised, d.verdict)
+
+
+def test_a_library_that_does_no_training_is_called_by_the_program():
+    """The user's line counts, not that of the library, and not places inside compiled modules."""
+    frames = (("train.py", 'table["label"]'), (f"{SITE}/pandas/core/frame.py", "get_loc(key)"), ("index.pyx", "x"))
+
+    assert ["KeyError: 'label' in train.py:7"] == words(printed("KeyError: 'label'", *frames))
+
+
+@pytest.mark.parametrize(
+    "frames",
+    [
+        [("train.py", "model(x)"), (f"{SITE}/torch/nn/modules/module.py", "raise AttributeError(name)")],
+        [(f"{SITE}/torch/utils/data/dataloader.py", "next(it)")],
+        [("/home/user/Megatron-LM/megatron/training/arguments.py", "assert args.seq_length")],
+        [],
+    ],
+)
+def test_an_error_out_of_a_framework_is_not_the_programs(frames):
+    """A framework's own message, or its place, tells more."""
+    assert [] == words(printed("ValueError: no", *frames))
+
+
+def test_other_classes_count_only_where_the_users_line_raises():
+    """PyTorch raises RuntimeError for almost all that it knows."""
+    assert [] == words(printed("RuntimeError: expected", ("train.py", "y = x @ w")))
+    assert ["NotFinite: step 3 in train.py:7"] == words(
+        printed("losses.NotFinite: step 3", ("train.py", "raise NotFinite('step 3')"))
+    )
+
+
+def test_ranks_that_print_at_the_same_time_are_told_apart():
+    """The prefix of a line says whose traceback it continues."""
+    one = printed("KeyError: 'a'", ("one.py", "d['a']"), rank=1).split("\n")
+    two = printed("KeyError: 'b'", ("two.py", "d['b']"), rank=2).split("\n")
+    mixed = "\n".join(line for pair in zip(one, two, strict=True) for line in pair)
+
+    assert [(1, "KeyError: 'a' in one.py:7"), (2, "KeyError: 'b' in two.py:7")] == [
+        (error.rank, error.words) for error in own_errors(Snapshot(output=mixed))
+    ]
+
+
+def test_a_message_that_names_the_failure_on_the_same_rank_goes_first():
+    """What is known of frameworks tells more than where it was raised."""
+    text = printed("ValueError: global batch size (64) must be divisible by the number of processes (3)", ("a.py", "x"))
+    d = diagnose(load(), Snapshot(output=text))
+
+    assert "C.7" == d.symptoms[0].code
+    assert "own-code-raised" not in {r.evidence for s in d.symptoms for r in s.why}
+
+
+def test_where_ranks_were_compared_only_the_culprits_count():
+    """A victim's own error is an echo of a kind."""
+    stack = (Frame("train.py", 7, "step", "d['a']"),)
+    ranks = tuple(RankState(rank=rank, exception="KeyError: 'a'", stack=stack) for rank in (0, 1))
+    snapshot = Snapshot(ranks=ranks, verdict=Verdict(kind="dead", culprits=(1,)))
+
+    assert [1] == [error.rank for error in own_errors(snapshot)]
+
+
+@pytest.mark.parametrize(("name", "recognised"), [("RANK", True), ("rank", False), ("Rank", False)])
+def test_a_column_of_a_table_is_not_the_variable_of_a_launcher(name, recognised):
+    """Variables are written in capitals."""
+    output = f"---> 3 value = source[\"{name}\"]\nKeyError: '{name}'"
+    d = front.diagnose(front.Asked(cell="x", ename="KeyError", evalue=f"'{name}'", output=output))["diagnosis"]
+
+    assert recognised == d["recognised"]
+
+
+def test_a_restart_that_finds_old_addresses_is_told_from_a_start_that_fails():
+    """Only the order of the lines tells: the launcher has stopped an attempt before."""
+    whole = sample("setup-failure", "torch-restart-old-addresses")
+    first = Snapshot(output=whole.output[whole.output.index("ERROR failed to connect") :])
+    restart, start = diagnose(load(), whole), diagnose(load(), first)
+
+    assert "restart-finds-old-addresses" == restart.advice[0].cause
+    assert "elastic-connect-failed-after-stop" == restart.advice[0].because[0].evidence
+    assert "B.1" == start.symptoms[0].code
+    assert "restart-finds-old-addresses" != start.advice[0].cause
+    assert "wrong-network-interface" in [a.cause for a in start.advice]
