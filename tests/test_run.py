@@ -15,6 +15,7 @@ import pexpect
 import pytest
 
 from dtdebug.ranks import relay, report, runs
+from dtdebug.ranks.attempts import attempts
 from dtdebug.ranks.collect import Found, merged
 from dtdebug.ranks.folder import Run, RunFolder
 from dtdebug.ranks.watch import Progress, waits
@@ -495,12 +496,12 @@ def test_a_folder_of_another_version_is_read_and_said(folder):
     assert "a newer version (layout 99" in done.stdout.decode()
 
 
-def launcher(tmp_path, fault, ranks):
+def launcher(tmp_path, fault, ranks, *options):
     """The command of a real job of gloo ranks."""
     script = tmp_path / "train.py"
     script.write_text(JOB)
     torchrun = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", str(ranks)]
-    return [*torchrun, str(script), fault]
+    return [*torchrun, *options, str(script), fault]
 
 
 def saved():
@@ -532,6 +533,41 @@ def test_the_rank_that_failed_is_named_and_not_its_victims(tmp_path, fault, rank
     assert f"rank 1 {words}" in said
     assert ("dead", (1,)) == (saved().kind, saved().culprits)
     assert f"dtdebug report {only_run().path}" in said
+
+
+@pytest.mark.ranks
+def test_ranks_of_an_earlier_attempt_are_told_and_not_compared(tmp_path, monkeypatch):
+    """torchrun starts all ranks anew: what ended them first is a note, and they differ from the last ones by design."""
+    monkeypatch.setenv("TORCH_DISABLE_SHARE_RDZV_TCP_STORE", "1")
+    said = run(*launcher(tmp_path, "raise", 2, "--max-restarts", "1")).stderr.decode()
+
+    assert ("dead", (1,)) == (saved().kind, saved().culprits)
+    assert "attempt 1 ended before and is left out: rank 1 raised ValueError: boom" in said
+    assert "2 ranks, 2 different stacks" in said
+    assert "TORCHELASTIC_RESTART_COUNT" not in said
+
+
+def attempt(number, rank, **more):
+    return RankState(rank=rank, environment={"TORCHELASTIC_RESTART_COUNT": number}, **{"alive": False, **more})
+
+
+@pytest.mark.parametrize("number", ["", "x", "-1", "9" * 30])
+def test_an_attempt_without_a_number_is_not_left_out(number):
+    """Whatever a record holds; nor is one of a rank that still runs, or that says nothing of attempts."""
+    states = [attempt(number, 0, alive=True), RankState(rank=1, alive=False), attempt("1", 2)]
+
+    assert tuple(states) == attempts(states).last
+
+
+def test_the_first_error_of_each_earlier_attempt_is_told():
+    """By the ranks' clocks as the collector has them."""
+    early = attempt("0", 0, exception="KeyError: 1", time=5.0, clock_offset=3.0)
+    first = attempt("0", 1, exception="OSError: full\x1b[31m\ndisk", time=7.0)
+    found = attempts([early, first, attempt("1", 0), attempt("2", 0, alive=True)])
+
+    assert 1 == len(found.last)
+    assert ("attempt 1 ended before and is left out: rank 1 raised OSError: full disk",) == found.notes[:1]
+    assert ("attempt 2 ended before and is left out",) == found.notes[1:]
 
 
 @pytest.mark.ranks

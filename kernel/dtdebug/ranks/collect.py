@@ -13,6 +13,7 @@ import msgspec
 from dtdebug import state as files
 from dtdebug.clean import clean
 from dtdebug.ranks import ends, relay
+from dtdebug.ranks.attempts import attempts
 from dtdebug.ranks.folder import RunFolder
 from dtdebug.ranks.tidy import tidy
 from dtdebug.ranks.watch import Death, living
@@ -141,6 +142,10 @@ def conclude(
     `moving`: whether the ranks still moved then, if somebody watched them.
     """
     output, first_lines, notes = _output(folder)
+    tried = attempts(seen.states)
+    seen = msgspec.structs.replace(seen, states=tried.last, notes=(*seen.notes, *tried.notes))
+    ended_before = {s.pid for s in tried.earlier}
+    deaths = [death for death in deaths if death.pid not in ended_before]
     silent = [s.pid for s in seen.states if s.pid and s.alive is False and _is_silent(folder, s)]
     ended = ends.ends(
         output, _placed(folder, seen.states), deaths, starved=starved, starvations=starvations, silent=silent
