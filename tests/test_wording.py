@@ -1,6 +1,7 @@
 """What people say: clauses, negation, doubt; and the lexicon of the observations."""
 
 import json
+from pathlib import Path
 
 import pytest
 
@@ -10,7 +11,9 @@ from dtdebug_taxonomy.matching import Matcher
 from dtdebug_taxonomy.snapshot import Snapshot
 from dtdebug_taxonomy.wording import said
 
-HANGS = Matcher([("hang", r"hang(s|ing)?\b"), ("silent", r"no output"), ("error", r"error")])
+HANGS = Matcher(
+    [("hang", r"hang(s|ing)?\b"), ("silent", r"no output"), ("error", r"error"), ("late", r"after the third")]
+)
 
 
 @pytest.mark.parametrize(
@@ -22,6 +25,9 @@ HANGS = Matcher([("hang", r"hang(s|ing)?\b"), ("silent", r"no output"), ("error"
         ("no output at all", {"silent"}),
         ("It never seems to hang on one node.", set()),
         ("I wonder if it hangs there.", set()),
+        ("It looks as if it hangs.", {"hang"}),
+        ("There is no progress after the third step.", {"late"}),
+        ("Not after the third step, but before.", set()),
         ("No error but it hangs", {"hang"}),
         ("It's not clear to me at all why it hangs", {"hang"}),
         ("without any error", set()),
@@ -50,3 +56,46 @@ def test_the_lexicon_reads_observations_out_of_words_and_output(row):
         assert row["key"] not in found
     else:
         assert row["value"] in found.get(row["key"], ())
+
+
+def _described():
+    path = Path(__file__).parent / "cases" / "described.jsonl"
+    return [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines() if line.strip()]
+
+
+@pytest.mark.parametrize(
+    ("key", "least"),
+    [
+        ("activity", 0.85),
+        ("manifestation", 0.85),
+        ("any_step_completed", 0.6),
+        ("nodes", 0.85),
+        ("failing_ranks", 0.75),
+    ],
+)
+def test_plain_descriptions_say_what_was_seen(key, least):
+    """Of people's own descriptions that tell an observation, so many are read right and hardly any wrong."""
+    right = wrong = told = 0
+    for row in _described():
+        if key not in row["observations"]:
+            continue
+        found = {f.evidence: f.values for f in collect(load(), Snapshot(situation=row["situation"]))}.get(key, ())
+        told += 1
+        right += bool(set(found) & set(row["observations"][key]))
+        wrong += bool(found) and set(found).isdisjoint(row["observations"][key])
+    assert least <= right / told
+    assert wrong / told <= 0.05
+
+
+def test_described_situations_use_known_values_and_each_thread_once():
+    """Labels are values of the observations, and no thread is a rated case too."""
+    rows, observations = _described(), load().observations
+    for row in rows:
+        for key, values in row["observations"].items():
+            assert set(values) <= {v.value for v in observations[key].value}, row["url"]
+    urls = [row["url"] for row in rows]
+    assert len(urls) == len(set(urls))
+    for other in Path(__file__).parent.joinpath("cases").glob("*.jsonl"):
+        if other.name != "described.jsonl":
+            rated = {json.loads(line)["url"] for line in other.read_text(encoding="utf-8").splitlines() if line.strip()}
+            assert rated.isdisjoint(urls)

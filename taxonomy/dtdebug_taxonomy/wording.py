@@ -22,8 +22,15 @@ _NEGATOR = (
     r"|couldn't|hasn't|haven't|none of|nobody|instead of|rather than)"
 )
 _NEGATED = re.compile(rf"(?:\b|(?<=n)){_NEGATOR}(?:\s+(?:\w+\s+){{0,2}}|\s*)$", re.IGNORECASE)
+_NEGATED_NEXT = re.compile(rf"(?:\b|(?<=n)){_NEGATOR}\s*$", re.IGNORECASE)
+_WHERE = re.compile(
+    r"(?:after|at|before|by|during|from|in|inside|on|once|since|until|when|while|within)\b", re.IGNORECASE
+)
+"""Words that begin a time or a place, which "no output after 50 steps" does not deny."""
 _NEGATES = re.compile(rf"\b{_NEGATOR}\b|n't\b|\bnothing\b|\bno\b", re.IGNORECASE)
-_DOUBTS = re.compile(r"\b(?:if|whether|in case|to avoid|to prevent|to rule out)\s+(?:\w+\s+){0,3}$", re.IGNORECASE)
+_DOUBTS = re.compile(
+    r"\b(?:(?<!as )if|whether|in case|to avoid|to prevent|to rule out)\s+(?:\w+\s+){0,3}$", re.IGNORECASE
+)
 
 _BEFORE = 200
 """Characters before a hit in which it may be denied or doubted: a few words."""
@@ -47,6 +54,7 @@ def said(matcher: Matcher, text: str) -> Iterator[Hit]:
     for hit in matcher.hits(text):
         begin = starts[bisect_right(starts, hit.start) - 1]
         before = text[max(begin, hit.start - _BEFORE) : hit.start]
-        denied = _NEGATED.search(before) and not _NEGATES.search(hit.words)
+        reach = _NEGATED_NEXT if _WHERE.match(hit.words) else _NEGATED
+        denied = reach.search(before) and not _NEGATES.search(hit.words)
         if not denied and not _DOUBTS.search(before):
             yield hit
