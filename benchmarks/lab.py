@@ -1,4 +1,4 @@
-"""Figures of JupyterLab's extension, printed: size, first paint of the card, heap after notebooks have been closed.
+"""Figures of JupyterLab's extension, printed: size, first paint of the card, what closed notebooks leave behind.
 
     python benchmarks/lab.py [NOTEBOOKS]
 
@@ -7,6 +7,7 @@ The same notebooks are opened and closed without the extension too, for JupyterL
 
 from __future__ import annotations
 
+import json
 import statistics
 import sys
 import tempfile
@@ -18,41 +19,51 @@ from playwright.sync_api import sync_playwright
 sys.path.insert(0, str(Path(__file__).parents[1] / "tests" / "editors"))
 import notebooks as nb
 
+from dtdebug.display import MIME
+
 NOTEBOOKS = 50
+WARM_UP = 10
+SAMPLE = Path(__file__).parents[1] / "extension" / "shared" / "test" / "samples" / "settled.json"
 CARDS = 20
 LOAD = "%load_ext dtdebug"
 RAISES = 'raise RuntimeError("NCCL error in: ProcessGroupNCCL.cpp:1970, unhandled system error")'
-PAINT = """() => new Promise(resolve => {
+PAINT = """async () => {
     const { content, sessionContext } = window.jupyterapp.shell.currentWidget;
-    let come = 0;
     const kernel = sessionContext.session.kernel;
-    const note = (_, { msg }) => {
-        if (msg.content.data?.['application/vnd.dtdebug.diagnosis+json']) {
-            kernel.anyMessage.disconnect(note);
-            come = performance.now();
-            const look = () => content.node.querySelector('.dtd-card .dtd-title')
-                ? requestAnimationFrame(() => resolve(performance.now() - come))
-                : setTimeout(look, 0);
-            look();
-        }
-    };
-    kernel.anyMessage.connect(note);
     content.activeCellIndex = 1;
     content.widgets[1].model.clearExecution();
-    window.jupyterapp.commands.execute('notebook:run-cell');
-})"""
-OPEN_AND_CLOSE = """async ([path, name]) => {
-    const app = window.jupyterapp, contents = app.serviceManager.contents;
-    await contents.save(name, await contents.get(path));
-    const widget = await app.commands.execute('docmanager:open', {path: name, kernel: {shouldStart: false}});
+    const painted = new Promise(resolve => {
+        const note = (_, { msg }) => {
+            if (msg.content.data?.['application/vnd.dtdebug.diagnosis+json']) {
+                kernel.anyMessage.disconnect(note);
+                const come = performance.now();
+                const look = () => content.node.querySelector('.dtd-card .dtd-title')
+                    ? requestAnimationFrame(() => resolve(performance.now() - come))
+                    : setTimeout(look, 0);
+                look();
+            }
+        };
+        kernel.anyMessage.connect(note);
+    });
+    await window.jupyterapp.commands.execute('notebook:run-cell');
+    return painted;
+}"""
+"""The cell has to end first: its error would abort the next run, if that was sent before."""
+KERNEL = "() => window.jupyterapp.shell.currentWidget.sessionContext.session.kernel.model"
+OPEN_AND_CLOSE = """async ([path, kernel, outputs]) => {
+    const app = window.jupyterapp;
+    const widget = await app.commands.execute('docmanager:open', {path, kernel});
     await widget.context.ready;
     await widget.revealed;
     app.shell.activateById(widget.id);
-    await Promise.race([widget.sessionContext.ready, new Promise(resolve => setTimeout(resolve, 2_000))]);
+    await widget.sessionContext.ready;
+    const shown = () => widget.node.querySelectorAll('.jp-OutputArea-output').length;
+    for (let i = 0; i < 200 && shown() < outputs; i++) await new Promise(resolve => setTimeout(resolve, 50));
     widget.context.model.dirty = false;
     const ended = new Promise(resolve => widget.disposed.connect(resolve));
     widget.close();
     await ended;
+    await new Promise(resolve => requestAnimationFrame(() => requestAnimationFrame(resolve)));
 }"""
 
 
@@ -62,31 +73,69 @@ def main(notebooks: int) -> None:
     print(f"size of the extension: {size / 1_000:.0f} kB")
     with sync_playwright() as p:
         browser = p.chromium.launch(executable_path=nb.CHROMIUM, headless=True, args=nb.FLAGS)
+        times = cards(browser)
+        print(f"message to card: median {statistics.median(times):.0f} ms, most {max(times):.0f} ms")
         for extension in (True, False):
-            with tempfile.TemporaryDirectory() as home, nb.Jupyter("lab", Path(home) / "h", extension=extension) as lab:
-                page = lab.open(browser.new_page(), "first.ipynb", nb.notebook(LOAD, RAISES))
-                nb.run(page, 0)
-                if extension:
-                    times = [page.evaluate(PAINT) for _ in range(CARDS)]
-                    print(f"message to card: median {statistics.median(times):.0f} ms, most {max(times):.0f} ms")
-                    page.evaluate("() => window.jupyterapp.commands.execute('dtdebug:open-panel')")
-                page.evaluate("() => window.jupyterapp.shell.currentWidget.context.save()")
-                page.evaluate(OPEN_AND_CLOSE, ["first.ipynb", "other.ipynb"])
-                before = heap(page)
-                for number in range(notebooks):
-                    page.evaluate(OPEN_AND_CLOSE, ["first.ipynb", f"other-{number}.ipynb"])
-                grown = (heap(page) - before) / notebooks / 1_000
-                print(f"{'with' if extension else 'without'} the extension: {grown:.0f} kB of heap a closed notebook")
-                lab.end_kernels()
+            kept = ", ".join(f"{each:.1f} {name}" for name, each in closed(browser, extension, notebooks).items())
+            print(f"{'with' if extension else 'without'} the extension a closed notebook leaves {kept}")
 
 
-def heap(page: Any) -> float:
-    """Bytes of the page's heap after its garbage was collected."""
+def cards(browser: Any) -> list[float]:
+    """Milliseconds from the kernel's message to the painted card."""
+    with tempfile.TemporaryDirectory() as home, nb.Jupyter("lab", Path(home) / "h") as lab:
+        page = lab.open(browser.new_page(), "first.ipynb", nb.notebook(LOAD, RAISES))
+        nb.run(page, 0)
+        times = [page.evaluate(PAINT) for _ in range(CARDS)]
+        lab.end_kernels()
+    return times
+
+
+def closed(browser: Any, extension: bool, notebooks: int) -> dict[str, float]:
+    """What a notebook leaves behind when it is closed; all use one kernel, and the first ones warm up."""
+    error = nb.error("RuntimeError", RAISES)
+    diagnosis = nb.display({MIME: json.loads(SAMPLE.read_text()), "text/plain": "a diagnosis"})
+    printed = {"output_type": "stream", "name": "stdout", "text": "loss 1.0\n" * 20}
+    text = nb.notebook(("train()", [printed]), (RAISES, [error]), (RAISES, [error, diagnosis]))
+    with tempfile.TemporaryDirectory() as home:
+        server = nb.Jupyter("lab", Path(home) / "h", extension=extension)
+        alone(server)
+        with server as lab:
+            page = lab.open(browser.new_page(), "first.ipynb", nb.notebook(LOAD))
+            if extension:
+                page.evaluate("() => window.jupyterapp.commands.execute('dtdebug:open-panel')")
+            kernel = page.evaluate(KERNEL)
+            before: dict[str, float] = {}
+            for number in range(notebooks):
+                if number == WARM_UP:
+                    before = held(page)
+                (lab.work / f"other-{number}.ipynb").write_text(text)
+                page.evaluate(OPEN_AND_CLOSE, [f"other-{number}.ipynb", kernel, 4])
+            after = held(page)
+            page.close()
+            lab.end_kernels()
+    return {name: (after[name] - before[name]) / (notebooks - WARM_UP) for name in after}
+
+
+def alone(server: Any) -> None:
+    """Switches other extensions off: some hold on to each notebook that was ever open, and all that hangs on it."""
+    file = server.home / "config" / "labconfig" / "page_config.json"
+    config = json.loads(file.read_text())
+    installed = Path(sys.prefix) / "share" / "jupyter" / "labextensions"
+    for package in (*installed.glob("*/package.json"), *installed.glob("@*/*/package.json")):
+        config["disabledExtensions"].setdefault(json.loads(package.read_text())["name"], True)
+    file.write_text(json.dumps(config))
+
+
+def held(page: Any) -> dict[str, float]:
+    """What the page holds after its garbage was collected."""
     session = page.context.new_cdp_session(page)
-    session.send("HeapProfiler.collectGarbage")
-    used: float = session.send("Runtime.getHeapUsage")["usedSize"]
-    return used
+    for _ in range(3):  # what is let go of in one round may have held on to more, and is swept away a moment later
+        session.send("HeapProfiler.collectGarbage")
+        page.wait_for_timeout(500)
+    heap, dom = session.send("Runtime.getHeapUsage"), session.send("Memory.getDOMCounters")
+    session.detach()
+    return {"kB of heap": heap["usedSize"] / 1_000, "listeners": dom["jsEventListeners"], "DOM nodes": dom["nodes"]}
 
 
 if __name__ == "__main__":
-    main(int(sys.argv[1]) if len(sys.argv) > 1 else NOTEBOOKS)
+    main(max(WARM_UP + 1, int(sys.argv[1])) if len(sys.argv) > 1 else NOTEBOOKS)

@@ -394,33 +394,38 @@ def test_the_panel_opens_by_itself_where_its_user_wants_it(opened):
     assert not panel(page).evaluate("e => e.contains(document.activeElement)")
 
 
-LIVE = """async () => {
+LIVE = """() => {
     const find = (widget, out) => {
-        const ours = widget.node.querySelector(':scope > .dtd, :scope > .lm-Widget > .dtd');
+        const ours = widget.node.querySelector(':scope > .lm-Widget > .dtd');
         if (ours && widget.renderModel) out.push(widget);
         for (const child of widget.children()) find(child, out);
         return out;
     };
-    return find(window.jupyterapp.shell.currentWidget.content, [])[0];
+    return find(window.jupyterapp.shell.currentWidget.content, []);
+}"""
+MARK = """() => {
+    const buttons = window.jupyterapp.shell.currentWidget.node.querySelectorAll('.dtd button');
+    window.marks = [...buttons].map(button => new WeakRef(button.mark = {}));
+    return window.marks.length;
 }"""
 
 
 def test_nothing_of_ours_stays_when_a_notebook_closes(opened):
-    """Counted in the browser's heap: each of our outputs is disposed of with its notebook."""
-    data = ("train()", [nb.display({MIME: SAMPLE})])
-    page = opened("lab", nb.notebook(data), kernel=False)
+    """Counted in the browser's heap: each of our outputs, and each button in them, goes with its notebook."""
+    page = opened("lab", nb.notebook(FAILED, ("train()", [nb.display({MIME: SAMPLE})])), kernel=False)
     open_panel(page)
-    nb.cell(page, 0).locator(".dtd-card").wait_for()
+    shown = page.locator(".jp-NotebookPanel:not(.lm-mod-hidden)")
+    shown.get_by_role("button", name="Diagnose").wait_for()
+    shown.locator(".dtd-card").wait_for()
     heap = page.context.new_cdp_session(page)
-    output = evaluate(heap, f"({LIVE})()", awaitPromise=True)
-    outputs = prototype(heap, output)
+    failed, card = (prototype(heap, evaluate(heap, f"({LIVE})()[{i}]")) for i in range(2))
     path = page.evaluate("() => window.jupyterapp.shell.currentWidget.context.path")
     for number in range(3):
         page.evaluate(
             """async ([path, name]) => {
                 const app = window.jupyterapp, contents = app.serviceManager.contents;
                 await contents.save(name, await contents.get(path));
-                const kernel = {shouldStart: false};
+                const kernel = app.shell.currentWidget.sessionContext.session?.kernel?.model;
                 const opened = await app.commands.execute('docmanager:open', {path: name, kernel});
                 await opened.context.ready;
                 await opened.revealed;
@@ -428,8 +433,10 @@ def test_nothing_of_ours_stays_when_a_notebook_closes(opened):
             }""",
             [path, f"other-{number}.ipynb"],
         )
-        page.locator(".jp-NotebookPanel:not(.lm-mod-hidden) .dtd-card").first.wait_for()
-        assert 2 == count(heap, outputs)
+        shown.get_by_role("button", name="Diagnose").wait_for()
+        shown.locator(".dtd-card").wait_for()
+        assert (2, 2) == (count(heap, failed), count(heap, card))
+        assert page.evaluate(MARK) > 1
         page.evaluate(
             """async () => {
                 const widget = window.jupyterapp.shell.currentWidget;
@@ -440,12 +447,24 @@ def test_nothing_of_ours_stays_when_a_notebook_closes(opened):
                 await ended;
             }"""
         )
-        assert 1 == count(heap, outputs)
+        assert (1, 1) == (count(heap, failed), count(heap, card))
+        assert 0 == marked(heap, page)
 
 
-def evaluate(heap, expression, **options):
+def marked(heap, page):
+    """How many of the marked buttons live; what is collected in one round may have held on to more."""
+    for _ in range(10):
+        heap.send("HeapProfiler.collectGarbage")
+        left = page.evaluate("() => window.marks.filter(mark => mark.deref()).length")
+        if not left:
+            break
+        page.wait_for_timeout(200)
+    return left
+
+
+def evaluate(heap, expression):
     """The remote object that an expression gives."""
-    return heap.send("Runtime.evaluate", {"expression": expression, **options})["result"]["objectId"]
+    return heap.send("Runtime.evaluate", {"expression": expression})["result"]["objectId"]
 
 
 def prototype(heap, instance):

@@ -57,18 +57,20 @@ HOSTILE = """() => {
 }"""
 
 
+def serve(route):
+    """A page, and what it imports."""
+    path = SHARED / route.request.url.split("/", 3)[3]
+    if path == SHARED:
+        route.fulfill(body=PAGE % (LIGHT, DARK), content_type="text/html")
+    else:
+        route.fulfill(path=path, content_type="text/javascript")
+
+
 @pytest.fixture
 def opened(browser):
     """Opens a page with an empty view; at the end nothing has been thrown."""
     thrown = []
     contexts = []
-
-    def serve(route):
-        path = SHARED / route.request.url.split("/", 3)[3]
-        if path == SHARED:
-            route.fulfill(body=PAGE % (LIGHT, DARK), content_type="text/html")
-        else:
-            route.fulfill(path=path, content_type="text/javascript")
 
     def open_(width=400, *, dark=False, **options):
         context = browser.new_context(viewport={"width": width, "height": 1100}, **options)

@@ -20,9 +20,10 @@ export class DiagnosisOutput extends Panel implements IRenderMime.IRenderer {
     means.changed.connect(this.#draw, this);
   }
 
+  /** JupyterLab may keep the elements of a closed notebook, and buttons hold on to their cell. */
   override dispose(): void {
-    this.means.changed.disconnect(this.#draw, this);
     super.dispose();
+    this.node.replaceChildren();
   }
 
   async renderModel(model: IRenderMime.IMimeModel): Promise<void> {

@@ -71,8 +71,9 @@ export class Choices {
   }
 
   #keepWaiting(): void {
+    const { trans } = this.means;
     this.matter.watch.keepWaiting();
-    this.#say(this.means.trans.__("dtdebug is quiet for five minutes."));
+    this.#say(trans.__("dtdebug is quiet for five minutes."));
   }
 
   /** The contents manager writes as the server does: with the rights that new files of it have. */
@@ -122,7 +123,7 @@ export class Choices {
       trans.__("End the ranks only?"),
       trans.__(
         "These processes get SIGTERM, and SIGKILL after three seconds: %1. What they have not saved is lost. The kernel stays and keeps its variables; the cell ends with an error.",
-        listed(rows),
+        listed(rows, trans),
       ),
       trans.__("End the ranks"),
       trans,
@@ -182,9 +183,9 @@ function pid(row: Row): number {
   return row.pid ?? 0;
 }
 
-function listed(rows: readonly Row[]): string {
+function listed(rows: readonly Row[], trans: TranslationBundle): string {
   const most = 16;
-  const names = rows.slice(0, most).map((row) => `rank ${row.rank ?? "?"} (pid ${pid(row)})`);
+  const names = rows.slice(0, most).map((row) => trans.__("rank %1 (pid %2)", row.rank ?? "?", pid(row)));
   return rows.length > most ? `${names.join(", ")}, … (${rows.length})` : names.join(", ");
 }
 

@@ -35,11 +35,10 @@ export class FailedOutput extends Panel implements IRenderMime.IRenderer {
     means.changed.connect(this.#refresh, this);
   }
 
+  /** JupyterLab may keep the elements of a closed notebook, and buttons hold on to their cell. */
   override dispose(): void {
-    this.means.changed.disconnect(this.#refresh, this);
-    this.#cell?.outputs.changed.disconnect(this.#refresh, this);
-    this.#cell?.stateChanged.disconnect(this.#refresh, this);
-    super.dispose();
+    super.dispose(); // which disconnects it: the cell's model is gone by now, and has no outputs any more
+    this.#below.node.replaceChildren();
   }
 
   async renderModel(model: IRenderMime.IMimeModel): Promise<void> {
@@ -82,7 +81,8 @@ export class FailedOutput extends Panel implements IRenderMime.IRenderer {
   }
 
   #press(label: string): HTMLElement {
-    return button(label, () => void this.diagnose(), this.means.trans.__("%1: ask dtdebug about this error", label));
+    const { trans } = this.means;
+    return button(label, () => void this.diagnose(), trans.__("%1: ask dtdebug about this error", label));
   }
 
   /** Asks the kernel and shows what it says in the place of the button. */

@@ -10,6 +10,7 @@ import { IStateDB } from "@jupyterlab/statedb";
 import { IStatusBar } from "@jupyterlab/statusbar";
 import { ITranslator, nullTranslator } from "@jupyterlab/translation";
 
+import { translateBy } from "../../shared/src/trans.js";
 import { keeper } from "./feedback.js";
 import { browserState } from "./kept.js";
 import { Means } from "./means.js";
@@ -49,7 +50,9 @@ const plugin: JupyterFrontEndPlugin<void> = {
   ) => {
     const server = app.serviceManager.serverSettings;
     const state = lab && database ? database : browserState(window.localStorage, server.baseUrl);
-    const means = new Means((translator ?? nullTranslator).load("dtdebug"), keeper(state), server);
+    const trans = (translator ?? nullTranslator).load("dtdebug");
+    translateBy(trans);
+    const means = new Means(trans, keeper(state), server);
     settings?.load(ID).then(
       (loaded) => means.follow(loaded),
       () => undefined, // without settings all is as they say by default

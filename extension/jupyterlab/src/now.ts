@@ -153,6 +153,7 @@ export class Now extends Panel {
   }
 
   #line(panel: NotebookPanel, line: Line | null | undefined): HTMLElement[] {
+    const { trans } = this.means;
     const { source } = line ?? {};
     const insert = () => {
       const cell = panel.content.activeCell;
@@ -161,15 +162,12 @@ export class Now extends Panel {
       }
     };
     const told = line ? [make("span", "dtd-soft", line.line)] : [];
-    return source ? [...told, button(this.means.trans.__("Insert %1 as a cell", source), insert)] : told;
+    return source ? [...told, button(trans.__("Insert %1 as a cell", source), insert)] : told;
   }
 
   /** Only where there is something to draw, for it is large. */
   #makeRanks(): RanksView {
-    const ranks = new RanksView({
-      trans: (text) => this.means.trans.__(text),
-      openPlace: (at) => this.#open(at),
-    });
+    const ranks = new RanksView({ openPlace: (at) => this.#open(at) });
     this.#choices.before(ranks.node);
     ranks.node.querySelector(".dtd-verdict")?.after(this.#choices); // under the verdict, not below all stacks
     return ranks;

@@ -15,6 +15,7 @@ import { failureOf, insertBelow, placeOf, runBelow } from "./place.js";
  * cause was found; where the kernel has no extension that could run it, the card itself goes on.
  */
 export function show(output: Widget, into: HTMLElement, diagnosis: unknown, means: Means): void {
+  const { trans } = means;
   const answers: Record<string, string> = {};
   const draw = (data: unknown) => into.replaceChildren(card(data), ...trail());
 
@@ -32,16 +33,16 @@ export function show(output: Widget, into: HTMLElement, diagnosis: unknown, mean
       throw new Error("the output has left its notebook");
     }
     const question = { ...failureOf(place.cell.model), answers: { ...answers, [key]: value } };
-    const reply = await ask(place.panel.sessionContext.session?.kernel, question, means.trans);
+    const reply = await ask(place.panel.sessionContext.session?.kernel, question, trans);
     if ("line" in reply) {
       return [reply.line, reply.source].filter(Boolean).join(" ");
     }
     if (!reply.told) {
-      return means.trans.__("This kernel has not seen the failure: run %1 and the failed cell again.", LOAD);
+      return trans.__("This kernel has not seen the failure: run %1 and the failed cell again.", LOAD);
     }
     if (reply.loaded) {
       runBelow(place, answerLine(key, value));
-      return means.trans.__("Answered in the cell below.");
+      return trans.__("Answered in the cell below.");
     }
     answers[key] = value;
     draw(reply.diagnosis);
@@ -53,12 +54,12 @@ export function show(output: Widget, into: HTMLElement, diagnosis: unknown, mean
   function* trail(): Generator<HTMLElement> {
     const given = Object.entries(answers).map(([key, value]) => `${key} = ${value}`);
     if (given.length) {
-      const back = button(means.trans.__("Take back"), () => {
+      const back = button(trans.__("Take back"), () => {
         Object.keys(answers).forEach((key) => delete answers[key]);
         draw(diagnosis);
         into.querySelector<HTMLElement>("summary")?.focus();
       });
-      yield row(make("span", "dtd-soft", means.trans.__("Answered here: %1.", given.join(", "))), back);
+      yield row(make("span", "dtd-soft", trans.__("Answered here: %1.", given.join(", "))), back);
     }
   }
 

@@ -45,12 +45,13 @@ export class Wizard extends Widget {
 
   /** Goes on where this notebook was left. */
   async follow(panel: NotebookPanel | null): Promise<void> {
+    const { trans } = this.means;
     const latest = ++this.#latest;
     this.#panel = panel;
     this.#to(null);
     let line = "";
     const course = await this.kept.fetch(this.#path).catch((error: unknown) => {
-      line = error instanceof Corrupted ? this.means.trans.__("What was kept of the last visit can't be read: the wizard starts anew.") : "";
+      line = error instanceof Corrupted ? trans.__("What was kept of the last visit can't be read: the wizard starts anew.") : "";
       return null;
     });
     if (latest === this.#latest && !this.isDisposed) {

@@ -8,6 +8,7 @@ import { render } from "../../shared/src/card.js";
 import { type Child, attempt, button, make, status } from "../../shared/src/dom.js";
 import { questionView } from "../../shared/src/question.js";
 import type { Shown } from "../../shared/src/read.js";
+import { ENGLISH, type Trans } from "../../shared/src/trans.js";
 import { origin, prose } from "../../shared/src/words.js";
 import type { Line } from "./ask.js";
 import { readable } from "./entries.js";
@@ -129,7 +130,7 @@ function known({ known: all }: Shown, { trans }: Means): HTMLElement | null {
   }
   const rows = all.flatMap((each) => [
     make("dt", "", each.key.replaceAll("_", " ")),
-    make("dd", "", each.values.join(trans.__(" or ")), " ", make("span", "dtd-soft", origin(each.source))),
+    make("dd", "", each.values.join(` ${trans.__("or")} `), " ", make("span", "dtd-soft", origin(each.source))),
   ]);
   return fold("dtdp-known", trans.__("What is known (%1)", all.length), make("dl", "", ...rows));
 }
@@ -171,9 +172,15 @@ function form(label: string, send: string, act: Act, { trans }: Means, look = ma
   return make("div", "dtdp-form", make("label", "", make("span", "dtd-label", label), field), make("div", "dtdp-row", press));
 }
 
-/** What many see: a start for those who don't know what to write. */
+/** What many see: a start for those who don't know what to write. dtdebug is told in English, which it understands. */
 function examples(act: Act, { trans }: Means): HTMLElement {
-  const texts = [
+  const understood = exampleTexts(ENGLISH);
+  const presses = exampleTexts(trans).map((text, i) => button(text, () => void act.tell(understood[i] ?? text)));
+  return make("div", "dtdp-row dtdp-examples", ...presses);
+}
+
+function exampleTexts(trans: Trans): string[] {
+  return [
     trans.__("It hangs and prints nothing"),
     trans.__("Out of memory"),
     trans.__("The loss turns NaN"),
@@ -181,8 +188,6 @@ function examples(act: Act, { trans }: Means): HTMLElement {
     trans.__("The launch fails"),
     trans.__("One process has died"),
   ];
-  const presses = texts.map((text) => button(text, () => void act.tell(text)));
-  return make("div", "dtdp-row dtdp-examples", ...presses);
 }
 
 function fold(name: string, label: string, content: HTMLElement): HTMLElement {

@@ -7,7 +7,8 @@ import { attempt, button, make, part, status } from "./dom.js";
 import { questionView } from "./question.js";
 import { type Filled, type Shown, Unreadable, VERSION, read } from "./read.js";
 import { STYLE } from "./style.js";
-import { ONLY_COUNTS, UNKNOWN, place, prose, sentence } from "./words.js";
+import { trans } from "./trans.js";
+import { bandWord, notKnown, place, prose, sentence, verdictWord } from "./words.js";
 
 /** What of a card stands elsewhere. */
 export interface Shape {
@@ -21,8 +22,9 @@ export function render(data: unknown, host: Actions = {}, shape: Shape = {}): HT
   try {
     return card(read(data), host, shape);
   } catch (error) {
-    const why = error instanceof Unreadable ? error.message : "this output can't be read";
-    return make("div", "dtd", style(), make("p", "dtd-problem", `dtdebug: ${why}; %dtdebug shows the last one again.`));
+    const why = error instanceof Unreadable ? error.message : trans.__("this output can't be read");
+    const line = trans.__("dtdebug: %1; %2 shows the last one again.", why, "%dtdebug");
+    return make("div", "dtd", style(), make("p", "dtd-problem", line));
   }
 }
 
@@ -37,7 +39,7 @@ function card(d: Shown, host: Actions, shape: Shape): HTMLElement {
   folded.open = !shape.folded;
   const root = make("div", `dtd dtd-${named[0]?.band || "unlikely"}`, style(), folded);
   root.setAttribute("role", "region");
-  root.setAttribute("aria-label", `dtdebug: ${named.map((s) => s.title).join(" or ") || UNKNOWN}`);
+  root.setAttribute("aria-label", `dtdebug: ${named.map((s) => s.title).join(` ${trans.__("or")} `) || notKnown()}`);
   return root;
 }
 
@@ -55,24 +57,20 @@ function leading(d: Shown): readonly Filled<RankedSymptom>[] {
 export function headline(d: Shown): HTMLElement {
   const named = leading(d);
   const titles = named.flatMap((s, i) => [
-    i ? make("span", "dtd-or", " or ") : null,
+    i ? make("span", "dtd-or", ` ${trans.__("or")} `) : null,
     make("span", "dtd-title", s.title),
     " ",
     s.code ? make("code", "dtd-code", s.code) : null,
   ]);
-  const words = [d.verdict === "apart" ? "" : named[0]?.band, VERDICT_CHIPS.get(d.verdict)];
+  const band = d.verdict === "apart" ? "" : (named[0]?.band ?? "");
   return make(
     "span",
     "dtd-headline",
-    ...(named.length ? titles : [make("span", "dtd-title", UNKNOWN)]),
-    ...words.flatMap((word) => (word ? [" ", chip(word, `dtd-is-${word.replace(/\W/g, "-")}`)] : [])),
+    ...(named.length ? titles : [make("span", "dtd-title", notKnown())]),
+    ...chip(bandWord(band), `dtd-is-${band}`),
+    ...chip(verdictWord(d.verdict), `dtd-is-${d.verdict}`),
   );
 }
-
-const VERDICT_CHIPS = new Map([
-  ["leaning", "leaning"],
-  ["echo", "an echo"],
-]);
 
 function* body(
   d: Shown,
@@ -82,28 +80,32 @@ function* body(
 ): Generator<HTMLElement | null> {
   const told = sentence(d);
   if (d.v > VERSION) {
-    yield make("p", "dtd-soft", `A newer dtdebug wrote this (form ${d.v}): some of it may be missing here.`);
+    yield make("p", "dtd-soft", trans.__("A newer dtdebug wrote this (form %1): some of it may be missing here.", d.v));
   }
-  yield told ? make("p", "dtd-verdict", told) : null;
+  yield told ? make("p", "dtd-told", told) : null;
   yield d.culprits.length ? culprits(d.culprits) : null;
   for (const s of named) {
-    const label = named.length > 1 ? `Why ${s.code || s.title}${s.band && ` (${s.band})`}` : "Why";
-    yield part("dtd-why", label, s.why.length ? reasons(s.why) : null);
+    yield part("dtd-because", named.length > 1 ? whyOf(s) : trans.__("Why"), s.why.length ? reasons(s.why) : null);
   }
   const others = d.symptoms.filter((s) => !named.includes(s) && (!named.length || s.band !== "unlikely")).slice(0, 3);
-  yield others.length ? alternatives(others, named.length ? "Also possible: " : "Nearest so far: ") : null;
+  yield others.length ? alternatives(others, named.length > 0) : null;
   const question = d.question && !shape.asksElsewhere ? questionView(d.question, host) : null;
   const causes = d.verdict === "unknown" ? [] : d.advice.slice(0, 3).map((a, i) => cause(a, i === 0, host));
-  const advice = part("dtd-causes", "What may cause it", ...causes);
+  const advice = part("dtd-causes", trans.__("What may cause it"), ...causes);
   yield* d.verdict === "apart" ? [question, advice] : [advice, question]; // where an answer tells more, it comes first
   for (const note of d.notes) {
-    yield make("p", "dtd-soft", `Note: ${note}`);
+    yield make("p", "dtd-soft", trans.__("Note: %1", note));
   }
   yield shape.asksElsewhere ? null : foot(d, host);
 }
 
+function whyOf({ code, title, band }: Filled<RankedSymptom>): string {
+  return band ? trans.__("Why %1 (%2)", code || title, bandWord(band)) : trans.__("Why %1", code || title);
+}
+
 function culprits(ranks: readonly number[]): HTMLElement {
-  return make("p", "dtd-culprits", "First seen on ", make("strong", "", `rank ${ranks.join(", ")}`), ".");
+  const told = trans._n("First seen on rank %2.", "First seen on ranks %2.", ranks.length, ranks.join(", "));
+  return make("p", "dtd-culprits", make("strong", "", told));
 }
 
 function reasons(all: readonly Filled<Reason>[]): HTMLElement {
@@ -117,7 +119,8 @@ function reasons(all: readonly Filled<Reason>[]): HTMLElement {
 /** What a finding means; below it where it was seen, and in which words. */
 function* reason(r: Filled<Reason>): Generator<Node | string> {
   if (r.weight <= 0) {
-    yield make("em", "", "against it: ");
+    yield make("em", "", trans.__("against it:"));
+    yield " ";
   }
   yield* prose(r.means);
   const seen = place(r);
@@ -126,30 +129,27 @@ function* reason(r: Filled<Reason>): Generator<Node | string> {
   }
 }
 
-function alternatives(symptoms: readonly Filled<RankedSymptom>[], label: string): HTMLElement {
-  return make(
-    "p",
-    "dtd-soft",
-    label,
-    symptoms.map((s) => (s.code ? `${s.title} (${s.code})` : s.title)).join("; "),
-    ".",
-  );
+function alternatives(symptoms: readonly Filled<RankedSymptom>[], isKnown: boolean): HTMLElement {
+  const titles = symptoms.map((s) => (s.code ? `${s.title} (${s.code})` : s.title)).join("; ");
+  const told = isKnown ? trans.__("Also possible: %1.", titles) : trans.__("Nearest so far: %1.", titles);
+  return make("p", "dtd-soft", told);
 }
 
 function cause(a: Filled<Advice>, isFirst: boolean, host: Actions): HTMLElement {
-  const costs = [a.band, a.pattern, a.minutes ? `about ${a.minutes} min` : ""].filter(Boolean).join(" · ");
+  const time = a.minutes ? trans.__("about %1 min", a.minutes) : "";
+  const costs = [bandWord(a.band), a.pattern, time].filter(Boolean).join(" · ");
   const because = a.because.slice(0, 2).map((r) => make("li", "", ...reason(r)));
   const entry = make(
     "details",
     "dtd-cause",
     make("summary", "", make("span", "", make("span", "dtd-cause-title", a.title), make("span", "dtd-costs", costs))),
     a.why ? make("p", "", ...prose(a.why)) : null,
-    make("ul", "dtd-reasons", ...(because.length ? because : [make("li", "dtd-soft", ONLY_COUNTS)])),
-    a.fix ? make("p", "dtd-fix", make("strong", "", "Fix: "), ...prose(a.fix)) : null,
+    make("ul", "dtd-reasons", ...(because.length ? because : [onlyCounts()])),
+    a.fix ? make("p", "dtd-fix", make("strong", "", trans.__("Fix:")), " ", ...prose(a.fix)) : null,
     diffView(a.diff, a.title, host),
     feedback(
-      "This was it",
-      `This was the cause: ${a.title}`,
+      trans.__("This was it"),
+      trans.__("This was the cause: %1", a.title),
       { helped: true, symptom: a.symptom, cause: a.cause },
       host,
     ),
@@ -158,27 +158,28 @@ function cause(a: Filled<Advice>, isFirst: boolean, host: Actions): HTMLElement 
   return entry;
 }
 
+function onlyCounts(): HTMLElement {
+  return make("li", "dtd-soft", trans.__("no finding points to it in particular, only published counts"));
+}
+
 function foot(d: Shown, host: Actions): HTMLElement {
   const said = { helped: false, symptom: d.symptoms[0]?.code ?? "", cause: "" };
+  const line = trans.__("`%1` goes on from here; `%2` keeps quiet.", "%dtdebug", "%dtdebug off");
+  const word = feedback(trans.__("Not helpful"), trans.__("This diagnosis was not helpful"), said, host);
   return make(
     "div",
     "dtd-foot",
-    make(
-      "span",
-      "dtd-soft",
-      make("code", "", "%dtdebug"),
-      " goes on from here; ",
-      make("code", "", "%dtdebug off"),
-      " keeps quiet.",
-    ),
-    make("span", "dtd-end", guide(host), feedback("Not helpful", "This diagnosis was not helpful", said, host)),
+    make("span", "dtd-soft", ...prose(line)),
+    make("span", "dtd-end", guide(host), word),
   );
 }
 
 /** A button that goes on beside the notebook; null where there is no such place. */
 function guide(host: Actions): HTMLElement | null {
   const open = host.guide?.bind(host);
-  return open ? button("Guide me", () => open(), "Guide me step by step beside the notebook") : null;
+  return open
+    ? button(trans.__("Guide me"), () => open(), trans.__("Guide me step by step beside the notebook"))
+    : null;
 }
 
 /** A button that gives the reader's word to the host once; null where nobody asks for it. */
@@ -197,7 +198,8 @@ function feedback(
     label,
     () => {
       press.disabled = true;
-      void attempt(() => give(about), told, "Thank you.", "That could not be kept.").then((kept) => {
+      const [done, failed] = [trans.__("Thank you."), trans.__("That could not be kept.")];
+      void attempt(() => give(about), told, done, failed).then((kept) => {
         press.disabled = kept;
       });
     },
@@ -207,6 +209,6 @@ function feedback(
   return make("div", "dtd-feedback", press, told);
 }
 
-function chip(text: string, name: string): HTMLElement {
-  return make("span", `dtd-chip ${name}`, text);
+function chip(text: string, name: string): (Node | string)[] {
+  return text ? [" ", make("span", `dtd-chip ${name}`, text)] : [];
 }

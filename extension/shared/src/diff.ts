@@ -2,6 +2,7 @@
 
 import { type Actions, copyText } from "./actions.js";
 import { attempt, button, make, status } from "./dom.js";
+import { trans } from "./trans.js";
 
 const MOST_LINES = 120;
 
@@ -54,9 +55,10 @@ export function diffView(diff: string, title: string, host: Actions): HTMLElemen
   const box = make("pre", "dtd-diff", code);
   box.tabIndex = 0; // so that the keyboard can scroll it
   box.setAttribute("role", "region");
-  box.setAttribute("aria-label", `Change that fixes it: ${title}`);
+  box.setAttribute("aria-label", trans.__("Change that fixes it: %1", title));
   if (all.length > MOST_LINES) {
-    box.append(make("div", "dtd-line dtd-gap", `… ${all.length - MOST_LINES} more lines`));
+    const more = trans._n("… %1 more line", "… %1 more lines", all.length - MOST_LINES);
+    box.append(make("div", "dtd-line dtd-gap", more));
   }
   return make("div", "dtd-change", box, tools(diff, title, host));
 }
@@ -70,23 +72,29 @@ function tools(diff: string, title: string, host: Actions): HTMLElement {
   const told = status();
   const source = after(diff);
   const copy = button(
-    "Copy",
-    () => void attempt(() => copyText(source, host), told, "Copied.", "Copying is not allowed here: select the text."),
-    `Copy the code with the fix: ${title}`,
+    trans.__("Copy"),
+    () =>
+      void attempt(
+        () => copyText(source, host),
+        told,
+        trans.__("Copied."),
+        trans.__("Copying is not allowed here: select the text."),
+      ),
+    trans.__("Copy the code with the fix: %1", title),
   );
   const insert = host.insertCell?.bind(host);
   const below =
     insert &&
     button(
-      "Insert as new cell below",
+      trans.__("Insert as new cell below"),
       () =>
         void attempt(
-          () => insert(`# An example from dtdebug: adapt it before you run it.\n${source}\n`),
+          () => insert(`# ${trans.__("An example from dtdebug: adapt it before you run it.")}\n${source}\n`),
           told,
-          "Inserted below.",
-          "No cell could be inserted.",
+          trans.__("Inserted below."),
+          trans.__("No cell could be inserted."),
         ),
-      `Insert the code with the fix as a new cell below: ${title}`,
+      trans.__("Insert the code with the fix as a new cell below: %1", title),
     );
   return make("div", "dtd-tools", copy, below ?? null, told);
 }

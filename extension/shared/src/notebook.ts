@@ -2,6 +2,7 @@
 
 import type { Actions, Feedback } from "./actions.js";
 import { render } from "./card.js";
+import { trans } from "./trans.js";
 
 /**
  * What a card posts to the extension; only a renderer with `requiresMessaging` can. To `answer` and to `insertCell` the
@@ -52,7 +53,7 @@ function actions(context: Context, handled: readonly Message["type"][]): Actions
   const all: Required<Pick<Actions, Message["type"]>> = {
     answer: (key, value) => {
       post({ type: "answer", key, value });
-      return "Run the new cell below to answer.";
+      return trans.__("Run the new cell below to answer.");
     },
     insertCell: (source) => post({ type: "insertCell", source }),
     feedback: (about) => post({ type: "feedback", ...about }),

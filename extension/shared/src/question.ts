@@ -4,6 +4,7 @@ import { type Actions, copyText } from "./actions.js";
 import type { Asked } from "./diagnosis.js";
 import { attempt, button, make, part, status } from "./dom.js";
 import type { Filled } from "./read.js";
+import { trans } from "./trans.js";
 import { answerLine, prose } from "./words.js";
 
 /** A host that takes `skip` or `back` is a guide, which shows one question at a time. */
@@ -26,17 +27,17 @@ export function questionView(asked: Filled<Asked>, host: Actions): HTMLElement |
     }
   }
   if (!host.answer && choices.childElementCount > 0) {
-    told.textContent = "Choose an answer to copy the line that gives it; then run it in a cell.";
+    told.textContent = trans.__("Choose an answer to copy the line that gives it; then run it in a cell.");
   }
   return part(
     "dtd-question",
-    "Next question",
+    trans.__("Next question"),
     make("p", "dtd-ask", ...prose(asked.ask)),
     asked.why && !isGuided ? make("p", "dtd-soft", ...prose(asked.why)) : null,
     choices,
     isGuided ? steps(asked.key, host, choices, told) : null,
     make("p", "dtd-answer", line, told),
-    asked.why && isGuided ? fold("Why?", make("p", "", ...prose(asked.why))) : null,
+    asked.why && isGuided ? fold(trans.__("Why?"), make("p", "", ...prose(asked.why))) : null,
     asked.how || asked.command ? how(asked, isGuided) : null,
   );
 }
@@ -47,19 +48,23 @@ function steps(key: string, host: Actions, choices: HTMLElement, told: HTMLEleme
   const step = (label: string, doing: () => void | string | Promise<void | string>) => {
     const press = button(label, () => {
       setDisabled([choices, row], true);
-      void attempt(doing, told, "", "That did not arrive: try again.").then(() => setDisabled([choices, row], false));
+      const failed = trans.__("That did not arrive: try again.");
+      void attempt(doing, told, "", failed).then(() => setDisabled([choices, row], false));
     });
     press.classList.add("dtd-quiet");
     return press;
   };
   const [skip, back] = [host.skip?.bind(host), host.back?.bind(host)];
-  row.append(...(skip ? [step("Don't know", () => skip(key))] : []), ...(back ? [step("Back", back)] : []));
+  row.append(
+    ...(skip ? [step(trans.__("Don't know"), () => skip(key))] : []),
+    ...(back ? [step(trans.__("Back"), back)] : []),
+  );
   return row;
 }
 
 function how(asked: Filled<Asked>, isGuided: boolean): HTMLElement {
   return fold(
-    isGuided ? "Show me how" : "How to find out",
+    isGuided ? trans.__("Show me how") : trans.__("How to find out"),
     asked.how ? make("p", "", ...prose(asked.how)) : null,
     asked.command ? make("code", "dtd-command", asked.command) : null,
   );
@@ -77,12 +82,11 @@ function answering(key: string, answer: NonNullable<Actions["answer"]>, line: HT
     press(choice, choices);
     setDisabled([choices], true);
     line.textContent = "";
-    void attempt(() => answer(key, value), told, "Sent.", "That did not arrive; this line in a cell answers it.").then(
-      (arrived) => {
-        line.textContent = arrived ? "" : answerLine(key, value);
-        setDisabled([choices], false);
-      },
-    );
+    const failed = trans.__("That did not arrive; this line in a cell answers it.");
+    void attempt(() => answer(key, value), told, trans.__("Sent."), failed).then((arrived) => {
+      line.textContent = arrived ? "" : answerLine(key, value);
+      setDisabled([choices], false);
+    });
   };
 }
 
@@ -92,7 +96,8 @@ function copying(key: string, host: Actions, line: HTMLElement, told: HTMLElemen
     press(choice, choices);
     const command = answerLine(key, value);
     line.textContent = command;
-    void attempt(() => copyText(command, host), told, "Copied: run it in a cell.", "Run this line in a cell.");
+    const [done, failed] = [trans.__("Copied: run it in a cell."), trans.__("Run this line in a cell.")];
+    void attempt(() => copyText(command, host), told, done, failed);
   };
 }
 

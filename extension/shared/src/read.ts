@@ -4,6 +4,7 @@
  */
 
 import type { Advice, Asked, Diagnosis, Known, RankedSymptom, Reason } from "./diagnosis.js";
+import { trans } from "./trans.js";
 
 /** The form that is read; a newer one is shown as far as it is understood. */
 export const VERSION = 1;
@@ -36,7 +37,7 @@ type Fields = (key: string) => unknown;
 export function read(data: unknown): Shown {
   const field = fields(data);
   if (field === null) {
-    throw new Unreadable("this output holds no diagnosis");
+    throw new Unreadable(trans.__("this output holds no diagnosis"));
   }
   const shown: Shown = {
     v: whole(field("v")) ?? VERSION,
@@ -49,8 +50,14 @@ export function read(data: unknown): Shown {
     notes: list(field("notes"), MOST.notes, (each) => text(each) || null),
   };
   if (shown.symptoms.length === 0 && shown.advice.length === 0 && shown.question === null) {
-    const newer = shown.v > VERSION ? `a newer dtdebug wrote this output (form ${shown.v}), and it` : "this output";
-    throw new Unreadable(`${newer} holds no symptom, cause or question that can be shown`);
+    throw new Unreadable(
+      shown.v > VERSION
+        ? trans.__(
+            "a newer dtdebug wrote this output (form %1), and it holds no symptom, cause or question that can be shown",
+            shown.v,
+          )
+        : trans.__("this output holds no symptom, cause or question that can be shown"),
+    );
   }
   return shown;
 }

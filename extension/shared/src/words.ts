@@ -1,24 +1,52 @@
 /** The sentences of a card; the same as those of the static HTML that other front ends show. */
 
-import type { Reason } from "./diagnosis.js";
+import type { Advice, Reason } from "./diagnosis.js";
 import { make } from "./dom.js";
 import type { Filled, Shown } from "./read.js";
+import { trans } from "./trans.js";
 
-export const UNKNOWN = "Not enough is known to say what this is.";
-export const ONLY_COUNTS = "no finding points to it in particular, only published counts";
+export function notKnown(): string {
+  return trans.__("Not enough is known to say what this is.");
+}
 
 /** What the verdict says beyond the title. */
 export function sentence(d: Shown): string {
   switch (d.verdict) {
     case "apart":
-      return "The findings do not separate them.";
+      return trans.__("The findings do not separate them.");
     case "echo":
-      return (
+      return trans.__(
         "Only an echo is seen: what is printed here comes from ranks that waited or from the launcher. Another rank " +
-        "failed first or never came. Look for the earliest error of every rank, and for the rank that printed nothing."
+          "failed first or never came. Look for the earliest error of every rank, and for the rank that printed nothing.",
       );
     case "leaning":
-      return "One symptom is ahead of the others, but the findings leave room for doubt.";
+      return trans.__("One symptom is ahead of the others, but the findings leave room for doubt.");
+    default:
+      return "";
+  }
+}
+
+/** The verdict in a word, where the title is not all of it. */
+export function verdictWord(verdict: Shown["verdict"]): string {
+  switch (verdict) {
+    case "leaning":
+      return trans.__("leaning");
+    case "echo":
+      return trans.__("an echo");
+    default:
+      return "";
+  }
+}
+
+/** How probable it is. */
+export function bandWord(band: Filled<Advice>["band"]): string {
+  switch (band) {
+    case "likely":
+      return trans.__("likely");
+    case "possible":
+      return trans.__("possible");
+    case "unlikely":
+      return trans.__("unlikely");
     default:
       return "";
   }
@@ -26,23 +54,29 @@ export function sentence(d: Shown): string {
 
 /** Where a finding was seen. */
 export function place(r: Filled<Reason>): string {
-  const at = r.source === "printed" && r.line ? `line ${r.line} of the output` : origin(r.source);
-  return [r.rank === null ? "" : `rank ${r.rank}`, at].filter(Boolean).join(", ");
+  const at = r.source === "printed" && r.line ? trans.__("line %1 of the output", r.line) : origin(r.source);
+  return [r.rank === null ? "" : trans.__("rank %1", r.rank), at].filter(Boolean).join(", ");
 }
 
 /** Where something is known from. */
 export function origin(source: string): string {
-  return PLACES.get(source) ?? "";
+  switch (source) {
+    case "printed":
+      return trans.__("the output");
+    case "said":
+      return trans.__("your description");
+    case "exception":
+      return trans.__("the exception");
+    case "measured":
+      return trans.__("measured");
+    case "answered":
+      return trans.__("your answer");
+    case "similar":
+      return trans.__("the text");
+    default:
+      return "";
+  }
 }
-
-const PLACES = new Map([
-  ["printed", "the output"],
-  ["said", "your description"],
-  ["exception", "the exception"],
-  ["measured", "measured"],
-  ["answered", "your answer"],
-  ["similar", "the text"],
-]);
 
 /** The line that answers a question in a cell; "" if a key or value is none, so that nothing else can be copied. */
 export function answerLine(key: string, value: string): string {

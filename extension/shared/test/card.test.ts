@@ -3,6 +3,7 @@ import { test } from "node:test";
 
 import { html, named, names, sample, settle, shown } from "./dom.js";
 import { type Feedback, render } from "../src/index.js";
+import { RANKS_STYLE } from "../src/ranks/style.js";
 
 /** Words of a text; labels and units that only the static HTML needs are left out. */
 function words(text: string): Set<string> {
@@ -28,6 +29,16 @@ for (const name of names) {
     );
   });
 }
+
+test("the style of the ranks leaves cards as they are: a page may hold both", () => {
+  const selectors = [...RANKS_STYLE.matchAll(/(?<=^|\}\s*)([^{}@]+)\{/g)].map((rule) => (rule[1] ?? "").trim());
+  assert.ok(selectors.length > 50);
+  for (const card of names.map((name) => render(sample(name)))) {
+    for (const selector of selectors.filter((each) => !each.includes(":"))) {
+      assert.deepEqual([], [...card.querySelectorAll(selector)].map((each) => `${selector}: ${each.className}`));
+    }
+  }
+});
 
 test("each verdict has its own title line", () => {
   const line = (name: string): string => render(sample(name)).querySelector("summary")?.textContent ?? "";

@@ -1,11 +1,12 @@
 /** The ranks in words, folded: what the grid shows, for those who read. */
 
 import { make } from "../dom.js";
+import { trans } from "../trans.js";
 import type { RankClass } from "./classes.js";
 import type { Grid } from "./grid.js";
 import { Keyed, type Piece, setAttribute, setHidden, setText } from "./keyed.js";
 import { Marked, type Stage } from "./pieces.js";
-import { elapsed, operation, rankName, type Say, stateWord } from "./words.js";
+import { elapsed, operation, rankName, rankNames, stateWord } from "./words.js";
 
 const MOST = 100;
 
@@ -32,7 +33,7 @@ export class ClassList implements Piece<Folded> {
       (first) => this.#line(first),
     );
     this.node = make("div", "", this.#list.node, this.#more);
-    this.#list.node.setAttribute("aria-label", stage.say("Ranks that do the same"));
+    this.#list.node.setAttribute("aria-label", trans.__("Ranks that do the same"));
   }
 
   update({ classes, taken }: Folded): void {
@@ -44,12 +45,11 @@ export class ClassList implements Piece<Folded> {
     this.#list.update(classes.slice(0, MOST));
     const left = classes.length - MOST;
     setHidden(this.#more, left <= 0);
-    setText(this.#more, left > 0 ? this.stage.say("and {1} more", left) : "");
+    setText(this.#more, left > 0 ? trans._n("and %1 more", "and %1 more", left) : "");
     this.#pointOut(this.#pressed);
   }
 
   #line(first: RankClass): Piece<RankClass> {
-    const { say } = this.stage;
     const press = make("button", "dtd-class");
     press.type = "button";
     const told = new Marked(press);
@@ -67,7 +67,7 @@ export class ClassList implements Piece<Folded> {
       node: make("li", "", press, place.node),
       update: (next) => {
         now = next;
-        told.update(next.state, sentence(say, next, this.#taken));
+        told.update(next.state, sentence(next, this.#taken));
         place.update(next.first.at);
         setAttribute(press, "aria-pressed", String(this.#pressed === next.key));
       },
@@ -80,18 +80,16 @@ export class ClassList implements Piece<Folded> {
 }
 
 /** `ranks 0-2,4-7 (7) · wait 74 s in all_reduce #41`. */
-function sentence(say: Say, each: RankClass, taken: number): string {
-  const { first, members } = each;
+function sentence({ first, members, ranks, state, since }: RankClass, taken: number): string {
+  const who = members.length === 1 ? rankName(first) : rankNames(ranks, members.length);
   const op = operation(first);
-  const word = stateWord(say, each.state, members.length);
-  const since = elapsed(each.since, taken);
-  const doing = op ? say("{1} in {2}", since ? `${word} ${since}` : word, op) : word;
-  return [who(say, each), doing, first.group && op && say("group {1}", first.group)].filter(Boolean).join(" · ");
+  const doing = does(stateWord(state, members.length), op, elapsed(since, taken));
+  return [who, doing, first.group && op && trans.__("group %1", first.group)].filter(Boolean).join(" · ");
 }
 
-function who(say: Say, { first, members, ranks }: RankClass): string {
-  if (members.length === 1) {
-    return rankName(say, first);
+function does(word: string, op: string, since: string): string {
+  if (op === "") {
+    return word;
   }
-  return ranks ? say("ranks {1} ({2})", ranks, members.length) : say("{1} processes", members.length);
+  return since ? trans.__("%1 %2 in %3", word, since, op) : trans.__("%1 in %2", word, op);
 }

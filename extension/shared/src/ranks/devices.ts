@@ -1,22 +1,22 @@
 /** GPU memory: how much is taken, and by whom. */
 
 import { make } from "../dom.js";
+import { trans } from "../trans.js";
 import { Keyed, type Piece, setAttribute, setText } from "./keyed.js";
-import type { Stage } from "./pieces.js";
 import type { ShownDevice } from "./read.js";
-import { bytes, type Say } from "./words.js";
+import { bytes } from "./words.js";
 
 type User = readonly [string, number];
 
-export function deviceList(stage: Stage): Keyed<ShownDevice> {
+export function deviceList(): Keyed<ShownDevice> {
   return new Keyed(
     make("ul", "dtd-devices"),
     (each) => String(each.index),
-    () => devicePiece(stage.say),
+    () => devicePiece(),
   );
 }
 
-function devicePiece(say: Say): Piece<ShownDevice> {
+function devicePiece(): Piece<ShownDevice> {
   const name = make("strong", "");
   const model = make("span", "dtd-soft");
   const figures = make("span", "dtd-figures");
@@ -44,14 +44,14 @@ function devicePiece(say: Say): Piece<ShownDevice> {
     update(device) {
       total = Math.max(device.total, device.used);
       const named = device.users.reduce((sum, [, used]) => sum + used, 0);
-      const load = device.utilization === null ? "" : say("{1} % busy", device.utilization);
-      const memory = say("{1} of {2}", bytes(device.used), bytes(device.total));
-      setText(name, say("GPU {1}", device.index));
+      const load = device.utilization === null ? "" : trans.__("%1 % busy", device.utilization);
+      const memory = trans.__("%1 of %2", bytes(device.used), bytes(device.total));
+      setText(name, trans.__("GPU %1", device.index));
       setText(model, device.name);
       setText(figures, [memory, load].filter(Boolean).join(" · "));
       parts.update([...device.users, ["", Math.max(0, device.used - named)]]);
       setText(users, device.users.map(([user, used]) => `${user} ${bytes(used)}`).join(" · "));
-      setAttribute(bar, "aria-label", say("GPU {1} memory: {2}", device.index, memory));
+      setAttribute(bar, "aria-label", trans.__("GPU %1 memory: %2", device.index, memory));
     },
   };
 }

@@ -6,12 +6,13 @@
  */
 
 import { make } from "../dom.js";
+import { trans } from "../trans.js";
 import { setAttribute, setHidden, setText } from "./keyed.js";
 import { cellAt, type Layout, layout } from "./layout.js";
 import { beacon, type Canvas, content, flag, paint } from "./paint.js";
 import type { ShownRow } from "./read.js";
 import { type Theme, theme, watchTheme } from "./theme.js";
-import { describe, rankName, type Say, sayer } from "./words.js";
+import { describe, rankName } from "./words.js";
 
 const FLAGS = 3;
 const MOST_BEACONS = 256;
@@ -37,7 +38,7 @@ export class Grid {
   #chosen: number | null = null;
   #under: number | null = null;
 
-  constructor(private readonly say: Say = sayer()) {
+  constructor() {
     made += 1;
     this.#cursor.id = `dtd-cursor-${made}`;
     this.#cursor.hidden = true;
@@ -150,7 +151,7 @@ export class Grid {
     setHidden(this.#cursor, row === undefined);
     if (index === null || row === undefined) {
       this.#field.removeAttribute("aria-activedescendant");
-      setText(this.#detail, this.say("Point at a rank, or use the arrow keys, to see what it does."));
+      setText(this.#detail, trans.__("Point at a rank, or use the arrow keys, to see what it does."));
       return;
     }
     const [x, y] = this.#corner(index);
@@ -158,7 +159,7 @@ export class Grid {
     style.transform = `translate(${x}px, ${y}px)`;
     style.width = `${this.#at.width - this.#at.gap}px`;
     style.height = `${this.#at.height - this.#at.gap}px`;
-    const told = describe(this.say, row, this.#taken);
+    const told = describe(row, this.#taken);
     setAttribute(this.#field, "aria-activedescendant", this.#cursor.id);
     setAttribute(this.#cursor, "aria-label", told);
     setAttribute(this.#cursor, "aria-selected", String(index === this.#chosen));
@@ -205,7 +206,7 @@ export class Grid {
     }
     this.#drawn.length = Math.min(this.#drawn.length, this.#rows.length);
     this.#rows.forEach((row, i) => {
-      const told = content(this.say, this.#at.size, row, this.#taken);
+      const told = content(this.#at.size, row, this.#taken);
       const key = told.join("\n");
       if (this.#drawn[i] !== key) {
         changed = true;
@@ -225,7 +226,7 @@ export class Grid {
     for (const i of this.#pointedOut) {
       const row = this.#rows[i];
       if (row) {
-        const told = content(this.say, this.#at.size, row, this.#taken);
+        const told = content(this.#at.size, row, this.#taken);
         paint(canvas, this.#theme, this.#at, row.state, told, ...this.#corner(i));
       }
     }
@@ -248,7 +249,7 @@ export class Grid {
       const [x, y] = this.#corner(i);
       const half = this.#at.width / 2;
       if (row) {
-        flag(canvas, theme, this.#at, rankName(this.say, row), x + half, y + half);
+        flag(canvas, theme, this.#at, rankName(row), x + half, y + half);
       }
     }
   }

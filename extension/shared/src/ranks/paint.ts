@@ -1,10 +1,11 @@
 /** Draws one cell of the grid, by the room that there is. */
 
+import { trans } from "../trans.js";
 import type { Layout } from "./layout.js";
 import { OUTLINES } from "./marks.js";
 import type { ShownRow, State } from "./read.js";
 import type { Theme } from "./theme.js";
-import { bytes, elapsed, operation, rankName, type Say, stateWord } from "./words.js";
+import { bytes, elapsed, operation, placeName, rankName, stateWord } from "./words.js";
 
 /** Cells of fewer pixels are too small for a mark. */
 const LEAST_MARK = 9;
@@ -12,7 +13,7 @@ const LEAST_MARK = 9;
 export type Canvas = CanvasRenderingContext2D;
 
 /** What a cell tells: if it is the same as before, the cell is not drawn again. */
-export function content(say: Say, size: Layout["size"], row: ShownRow, taken: number): readonly string[] {
+export function content(size: Layout["size"], row: ShownRow, taken: number): readonly string[] {
   switch (size) {
     case "dots":
       return [row.state];
@@ -22,10 +23,10 @@ export function content(say: Say, size: Layout["size"], row: ShownRow, taken: nu
       const since = elapsed(row.since, taken);
       return [
         row.state,
-        rankName(say, row),
-        row.step === null ? "" : say("step {1}", row.step),
-        operation(row) || row.at.replace(/^cell /, ""),
-        since || stateWord(say, row.state),
+        rankName(row),
+        row.step === null ? "" : trans.__("step %1", row.step),
+        operation(row) || placeName(row.at.replace(/^cell /, "")),
+        since || stateWord(row.state),
         row.memory ? bytes(row.memory[0]) : "",
       ];
     }

@@ -4,23 +4,19 @@ import { button, make } from "../dom.js";
 import { Keyed, type Piece, setHidden, setText } from "./keyed.js";
 import { mark, setMark } from "./marks.js";
 import type { ShownFrame, State } from "./read.js";
-import { type Say, sayer } from "./words.js";
+import { placeName } from "./words.js";
 
 /** What the host of the view can do for its reader; a place is a link only if the host opens places. */
 export interface RanksHost {
-  /** Translates a text; `{1}` in it stays. */
-  trans?(text: string): string;
   /** Shows the line of code at a place such as `cell In[3], line 6, in train` or `train.py:6 train`. */
   openPlace?(at: string): void;
 }
 
 /** What every part of the view is given. */
 export class Stage {
-  readonly say: Say;
   readonly #opens: ((at: string) => void) | null;
 
   constructor(host: RanksHost) {
-    this.say = sayer(host.trans?.bind(host));
     this.#opens = host.openPlace?.bind(host) ?? null;
   }
 
@@ -28,14 +24,14 @@ export class Stage {
   place(at = ""): Piece<string> {
     const opens = this.#opens;
     let shown = at;
-    const node = opens ? button(at, () => opens(shown)) : make("span", "", at);
+    const node = opens ? button(placeName(at), () => opens(shown)) : make("span", "", placeName(at));
     node.className = opens ? "dtd-place dtd-link" : "dtd-place";
     node.hidden = at === "";
     return {
       node,
       update(next) {
         shown = next;
-        setText(node, next);
+        setText(node, placeName(next));
         setHidden(node, next === "");
       },
     };

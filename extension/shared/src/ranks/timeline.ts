@@ -4,12 +4,12 @@
  */
 
 import { make } from "../dom.js";
+import { trans } from "../trans.js";
 import { type Column, columns, type Mark, markAt } from "./columns.js";
 import { type Piece, setText } from "./keyed.js";
 import { mark } from "./marks.js";
-import type { Stage } from "./pieces.js";
 import type { ShownCall, ShownLane, ShownTimeline } from "./read.js";
-import { elapsed } from "./words.js";
+import { elapsed, placeName, stateWord } from "./words.js";
 
 export interface Recorded {
   readonly timeline: ShownTimeline;
@@ -24,11 +24,11 @@ export class TimelineTable implements Piece<Recorded> {
   readonly #legend = make("p", "dtd-legend dtd-soft");
   #shown = "";
 
-  constructor(private readonly stage: Stage) {
+  constructor() {
     const scroll = make("div", "dtd-scroll", make("table", "dtd-lanes", this.#said, this.#head, this.#body));
     scroll.tabIndex = 0; // so that the keyboard can scroll it
     scroll.setAttribute("role", "region");
-    scroll.setAttribute("aria-label", stage.say("Time line of collectives"));
+    scroll.setAttribute("aria-label", trans.__("Time line of collectives"));
     this.node = make("div", "", scroll, this.#legend);
   }
 
@@ -39,15 +39,14 @@ export class TimelineTable implements Piece<Recorded> {
       return;
     }
     this.#shown = next;
-    const { say } = this.stage;
     const shown = columns(timeline);
     setText(
       this.#said,
       timeline.parted === null
-        ? say("Group {1}: all agree.", timeline.group)
-        : say("Group {1}: the ranks part at #{2}.", timeline.group, timeline.parted),
+        ? trans.__("Group %1: all agree.", timeline.group)
+        : trans.__("Group %1: the ranks part at #%2.", timeline.group, timeline.parted),
     );
-    const first = make("th", "", say("ranks"));
+    const first = make("th", "", trans.__("ranks"));
     first.setAttribute("scope", "col");
     this.#head.replaceChildren(make("tr", "", first, ...shown.map((each) => this.#header(each, timeline.parted))));
     this.#body.replaceChildren(
@@ -59,31 +58,30 @@ export class TimelineTable implements Piece<Recorded> {
   }
 
   #header(column: Column, parted: number | null): HTMLElement {
-    const { say } = this.stage;
     const text = column.kind === "skip" ? `+${column.count}` : `#${column.seq}`;
     const cell = make("th", `dtd-is-${column.kind}`, make("span", "", text));
     cell.setAttribute("scope", "col");
     cell.title =
-      column.kind === "skip" ? say("{1} alike from #{2} on", column.count, column.seq) : `#${column.seq} ${column.op}`;
+      column.kind === "skip"
+        ? trans._n("%1 alike from #%2 on", "%1 alike from #%2 on", column.count, column.seq)
+        : `#${column.seq} ${column.op}`;
     cell.classList.toggle("dtd-parted", column.seq === parted);
     return cell;
   }
 
   #name(lane: ShownLane): HTMLElement {
-    const { say } = this.stage;
     const count = lane.count > 3 ? ` (${lane.count})` : "";
     const cell = make("th", lane.culprit ? "dtd-is-culprit" : "", lane.culprit ? mark("culprit") : null);
-    cell.append(lane.ranks + count, lane.culprit ? hidden(say("culprit")) : "");
+    cell.append(lane.ranks + count, lane.culprit ? hidden(stateWord("culprit")) : "");
     cell.setAttribute("scope", "row");
     return cell;
   }
 
   #cell(column: Column, lane: ShownLane, parted: number | null, taken: number): HTMLElement {
-    const { say } = this.stage;
     const cell = make("td", `dtd-is-${column.kind}`);
     cell.classList.toggle("dtd-parted", column.seq === parted);
     if (column.kind === "skip") {
-      cell.append("⋯", hidden(say("{1} alike", column.count)));
+      cell.append("⋯", hidden(trans._n("%1 alike", "%1 alike", column.count)));
       return cell;
     }
     const kind = markAt(lane.calls, column.seq);
@@ -95,7 +93,7 @@ export class TimelineTable implements Piece<Recorded> {
     } else {
       cell.append(sign, make("span", "dtd-op", call?.op || this.#word(kind)), ...this.#more(call, kind, taken));
     }
-    cell.title = call ? [call.op, this.#word(kind), call.at].filter(Boolean).join(" · ") : this.#word(kind);
+    cell.title = call ? [call.op, this.#word(kind), placeName(call.at)].filter(Boolean).join(" · ") : this.#word(kind);
     return cell;
   }
 
@@ -104,24 +102,27 @@ export class TimelineTable implements Piece<Recorded> {
     if (!call || kind === "done") {
       return [];
     }
-    const { say } = this.stage;
     const since = call.open ? elapsed(call.begun, taken) : "";
-    const open = since ? say("open for {1}", since) : say("open");
+    const open = since ? trans.__("open for %1", since) : trans.__("open");
     const words = [kind === "odd" ? this.#word(kind) : "", call.open ? open : ""].filter(Boolean).join(", ");
-    return [make("span", "dtd-why", words), ...(call.at ? [make("span", "dtd-why", call.at)] : [])];
+    return [make("span", "dtd-why", words), ...(call.at ? [make("span", "dtd-why", placeName(call.at))] : [])];
   }
 
   #word(kind: Mark): string {
-    const { say } = this.stage;
-    const words: { [K in Mark]: string } = {
-      done: say("done"),
-      open: say("open"),
-      odd: say("differs"),
-      missing: say("not called"),
-      later: say("not yet"),
-      dropped: say("not in the record"),
-    };
-    return words[kind];
+    switch (kind) {
+      case "done":
+        return trans.__("done");
+      case "open":
+        return trans.__("open");
+      case "odd":
+        return trans.__("differs");
+      case "missing":
+        return trans.__("not called");
+      case "later":
+        return trans.__("not yet");
+      case "dropped":
+        return trans.__("not in the record");
+    }
   }
 
   /** What each mark means, of those that are there. */

@@ -1,10 +1,11 @@
 /** The stacks of all ranks as one tree: frames that ranks share stand once. */
 
 import { make } from "../dom.js";
+import { trans } from "../trans.js";
 import { Keyed, type Piece, setHidden, setText } from "./keyed.js";
 import { Marked, type Stage } from "./pieces.js";
 import type { ShownBranch, ShownFrame } from "./read.js";
-import type { Say } from "./words.js";
+import { placeName, rankNames } from "./words.js";
 
 /** Branches of ranks that do nothing wrong are open this far down. */
 const OPEN = 1;
@@ -16,7 +17,6 @@ interface Run {
 }
 
 export function branchPiece(stage: Stage, first: ShownBranch, depth = 0): Piece<ShownBranch> {
-  const { say } = stage;
   const head = make("summary", "");
   const told = new Marked(head);
   const runs = new Keyed<Run>(
@@ -35,23 +35,14 @@ export function branchPiece(stage: Stage, first: ShownBranch, depth = 0): Piece<
     node,
     update(branch) {
       const at = branch.frames.filter((frame) => frame.own).at(-1)?.at ?? branch.frames.at(-1)?.at ?? "";
-      told.update(
-        branch.culprit ? "culprit" : "",
-        [who(say, branch), at].filter(Boolean).join(" · "),
-      );
+      const names = rankNames(branch.ranks, branch.count);
+      told.update(branch.culprit ? "culprit" : "", [names, placeName(at)].filter(Boolean).join(" · "));
       node.classList.toggle("dtd-is-culprit", branch.culprit);
       runs.update(runsOf(branch.frames));
       below.update(branch.branches);
       setHidden(below.node, branch.branches.length === 0);
     },
   };
-}
-
-function who(say: Say, { ranks, count }: ShownBranch): string {
-  if (ranks === "") {
-    return say("{1} processes", count);
-  }
-  return count === 1 ? say("rank {1}", ranks) : say("ranks {1} ({2})", ranks, count);
 }
 
 /** A culprit is in it, so it is open. */
@@ -86,10 +77,8 @@ function libraryRun(stage: Stage): Piece<Run> {
     update(run) {
       const last = run.frames.at(-1)?.at ?? "";
       const count = run.frames.length;
-      setText(
-        label,
-        count === 1 ? last : stage.say("{1} frames of libraries, down to {2}", count, last),
-      );
+      const told = trans._n("%1 frame of libraries, down to %2", "%1 frames of libraries, down to %2", count, last);
+      setText(label, count === 1 ? last : told);
       list.update(run.frames);
     },
   };

@@ -1,10 +1,12 @@
 /** The head of the view: which rank, what, where, how sure, and what else it could be. */
 
 import { make } from "../dom.js";
+import { trans } from "../trans.js";
+import { bandWord } from "../words.js";
 import { Keyed, type Piece, setHidden, setText } from "./keyed.js";
 import { Lines, Marked, type Stage, folding } from "./pieces.js";
 import type { Shown, ShownFrame, ShownVerdict, State } from "./read.js";
-import { duration, ranges, type Say } from "./words.js";
+import { duration, ranges } from "./words.js";
 
 export class VerdictHead implements Piece<Shown> {
   readonly node: HTMLElement;
@@ -22,40 +24,38 @@ export class VerdictHead implements Piece<Shown> {
   readonly #frames: Keyed<ShownFrame>;
   readonly #stack: HTMLDetailsElement;
 
-  constructor(private readonly stage: Stage) {
-    const { say } = stage;
+  constructor(stage: Stage) {
     this.#told = new Marked(this.#title);
     this.#title.append(" ", this.#sure);
     this.#where = new Keyed(
       make("ul", "dtd-where"),
       ({ ranks, at }) => `${ranks} ${at}`,
       ({ ranks, at }) => {
-        const who = say(ranks.length === 1 ? "rank {1}" : "ranks {1}", ranges(ranks));
+        const who = trans._n("rank %2", "ranks %2", ranks.length, ranges(ranks));
         return { node: make("li", "", make("strong", "", who), " ", stage.place(at).node), update: () => undefined };
       },
     );
     this.#place = stage.place();
     this.#cell.append(this.#place.node, " ", this.#code, " ", this.#runs);
-    this.#evidence = new Lines(say("Seen"));
-    this.#others = new Lines(say("It could also be"));
-    this.#doubts = folding(say("Evidence and doubts"), false, this.#evidence.node, this.#others.node);
+    this.#evidence = new Lines(trans.__("Seen"));
+    this.#others = new Lines(trans.__("It could also be"));
+    this.#doubts = folding(trans.__("Evidence and doubts"), false, this.#evidence.node, this.#others.node);
     this.#frames = new Keyed(
       make("ul", "dtd-frames"),
       (frame) => frame.at,
       (frame) => stage.frame(frame),
     );
-    this.#stack = folding(say("Stack of the cell"), false, this.#frames.node);
+    this.#stack = folding(trans.__("Stack of the cell"), false, this.#frames.node);
     this.node = make("section", "dtd-verdict", this.#title, this.#where.node, this.#cell, this.#doubts, this.#stack);
-    this.node.setAttribute("aria-label", say("Verdict"));
+    this.node.setAttribute("aria-label", trans.__("Verdict"));
   }
 
   update(view: Shown): void {
-    const { say } = this.stage;
     const { verdict, cell } = view;
     const found = verdict !== null && verdict.kind !== "none";
-    this.#told.update(overall(view), (found && verdict.summary) || headline(say, view));
+    this.#told.update(overall(view), (found && verdict.summary) || headline(view));
     this.node.classList.toggle("dtd-is-found", overall(view) === "culprit");
-    const words = found ? confidence(say, verdict.confidence) : "";
+    const words = found ? confidence(verdict.confidence) : "";
     setText(this.#sure, words);
     setHidden(this.#sure, words === "");
     this.#where.update(found ? sites(verdict) : []);
@@ -65,13 +65,13 @@ export class VerdictHead implements Piece<Shown> {
     const at = [number === null ? "" : `cell In[${number}]`, cell?.line ? `line ${cell.line}` : ""];
     this.#place.update(at.filter(Boolean).join(", "));
     setText(this.#code, cell?.code ?? "");
-    setText(this.#runs, ran(say, view));
+    setText(this.#runs, ran(view));
     setHidden(this.#cell, cell === null);
     this.#frames.update(cell?.frames ?? []);
     setHidden(this.#stack, !cell || cell.frames.length === 0);
 
-    const others = found ? verdict.alternatives.map((each) => alternative(say, each)) : [];
-    const seen = found ? [...verdict.evidence, ...stragglers(say, verdict)] : [];
+    const others = found ? verdict.alternatives.map(alternative) : [];
+    const seen = found ? [...verdict.evidence, ...stragglers(verdict)] : [];
     this.#evidence.update(seen);
     this.#others.update(others);
     setHidden(this.#doubts, others.length === 0 && seen.length === 0);
@@ -85,21 +85,21 @@ function overall({ verdict, hangs, rows }: Shown): State {
   return hangs === null ? "" : hangs ? "waits" : "runs";
 }
 
-function headline(say: Say, view: Shown): string {
+function headline(view: Shown): string {
   if (view.line) {
     return view.line;
   }
   if (view.hangs === null) {
-    return say("Whether something stands still can't be told.");
+    return trans.__("Whether something stands still can't be told.");
   }
-  return view.hangs ? say("Something stands still.") : say("Nothing stands still.");
+  return view.hangs ? trans.__("Something stands still.") : trans.__("Nothing stands still.");
 }
 
-function confidence(say: Say, of: number): string {
+function confidence(of: number): string {
   if (of >= 0.9) {
-    return say("almost certain");
+    return trans.__("almost certain");
   }
-  return of >= 0.7 ? say("likely") : of >= 0.4 ? say("possible") : of > 0 ? say("a guess") : "";
+  return of >= 0.7 ? bandWord("likely") : of >= 0.4 ? bandWord("possible") : of > 0 ? trans.__("a guess") : "";
 }
 
 /** Ranks that are in one place, and on one side: culprits, or those that wait. */
@@ -126,14 +126,14 @@ function sites(verdict: ShownVerdict): Site[] {
   return [...found.values()];
 }
 
-function alternative(say: Say, each: ShownVerdict["alternatives"][number]): string {
-  return each.refute ? say("{1} To tell: {2}", each.because, each.refute) : each.because;
+function alternative(each: ShownVerdict["alternatives"][number]): string {
+  return each.refute ? trans.__("%1 To tell: %2", each.because, each.refute) : each.because;
 }
 
-function stragglers(say: Say, verdict: ShownVerdict): string[] {
-  return verdict.stragglers.length > 0 ? [say("slow: ranks {1}", ranges(verdict.stragglers))] : [];
+function stragglers({ stragglers: slow }: ShownVerdict): string[] {
+  return slow.length > 0 ? [trans._n("slow: rank %2", "slow: ranks %2", slow.length, ranges(slow))] : [];
 }
 
-function ran(say: Say, { cell }: Shown): string {
-  return cell?.seconds === null || cell === null ? "" : say("runs for {1}", duration(cell.seconds));
+function ran({ cell }: Shown): string {
+  return cell?.seconds === null || cell === null ? "" : trans.__("runs for %1", duration(cell.seconds));
 }

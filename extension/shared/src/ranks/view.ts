@@ -2,6 +2,7 @@
 
 import { make } from "../dom.js";
 import { STYLE } from "../style.js";
+import { trans } from "../trans.js";
 import { fold } from "./classes.js";
 import { ClassList } from "./classlist.js";
 import { deviceList } from "./devices.js";
@@ -37,29 +38,28 @@ export class RanksView {
 
   constructor(host: RanksHost = {}) {
     this.#stage = new Stage(host);
-    const { say } = this.#stage;
     this.#head = new VerdictHead(this.#stage);
-    this.#grid = new Grid(say);
+    this.#grid = new Grid();
     this.#classes = new ClassList(this.#stage, this.#grid);
-    this.#timeline = new TimelineTable(this.#stage);
+    this.#timeline = new TimelineTable();
     this.#tree = new Keyed(
       make("div", ""),
       () => "root",
       (first) => branchPiece(this.#stage, first),
     );
-    this.#devices = deviceList(this.#stage);
-    this.#notes = new Lines(say("Notes"));
+    this.#devices = deviceList();
+    this.#notes = new Lines(trans.__("Notes"));
     this.#parts = {
-      ranks: folding(say("Ranks"), true, this.#grid.node, this.#classes.node),
-      timeline: folding(say("Time line"), true, this.#timeline.node),
-      tree: folding(say("Stacks"), true, this.#tree.node),
-      devices: folding(say("GPUs"), true, this.#devices.node),
+      ranks: folding(trans.__("Ranks"), true, this.#grid.node, this.#classes.node),
+      timeline: folding(trans.__("Time line"), true, this.#timeline.node),
+      tree: folding(trans.__("Stacks"), true, this.#tree.node),
+      devices: folding(trans.__("GPUs"), true, this.#devices.node),
     };
     this.#parts.ranks.querySelector("summary")?.append(this.#count);
     this.#all = make("div", "dtd-all", this.#head.node, ...Object.values(this.#parts), this.#notes.node);
     this.node = make("div", "dtd dtd-ranks", make("style", "", STYLE + RANKS_STYLE), this.#problem, this.#all);
     this.node.setAttribute("role", "region");
-    this.node.setAttribute("aria-label", say("Ranks of the distributed run"));
+    this.node.setAttribute("aria-label", trans.__("Ranks of the distributed run"));
     this.update(null);
   }
 
@@ -69,9 +69,9 @@ export class RanksView {
       if (view) {
         this.#show(view);
       }
-      this.#tell(view ? this.#newer(view) : this.#stage.say("No look at the ranks yet."), view !== null);
+      this.#tell(view ? this.#newer(view) : trans.__("No look at the ranks yet."), view !== null);
     } catch {
-      this.#tell(this.#stage.say("This look at the ranks can't be read."), false);
+      this.#tell(trans.__("This look at the ranks can't be read."), false);
     }
   }
 
@@ -102,16 +102,15 @@ export class RanksView {
 
   /** `8 ranks: 1 culprit, 7 wait`. */
   #counted({ rows }: Shown): string {
-    const { say } = this.#stage;
     const counts = STATES.map((state) => [state, rows.filter((row) => row.state === state).length] as const)
       .filter(([, count]) => count > 0)
-      .map(([state, count]) => `${count} ${stateWord(say, state, count)}`);
-    return `${rows.length === 1 ? say("1 rank") : say("{1} ranks", rows.length)}: ${counts.join(", ")}`;
+      .map(([state, count]) => `${count} ${stateWord(state, count)}`);
+    return trans._n("%1 rank: %2", "%1 ranks: %2", rows.length, counts.join(", "));
   }
 
   #newer(view: Shown): string {
     return view.v > VERSION
-      ? this.#stage.say("A newer dtdebug made this look (form {1}); shown as far as it is understood.", view.v)
+      ? trans.__("A newer dtdebug made this look (form %1); shown as far as it is understood.", view.v)
       : "";
   }
 

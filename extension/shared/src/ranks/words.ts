@@ -1,29 +1,23 @@
-/** What is said of a rank, in words that a host can translate. */
+/** What is said of a rank. */
 
+import { decimal, trans } from "../trans.js";
 import type { ShownRow, State } from "./read.js";
 
-/** Translates a text, then fills `{1}`, `{2}` with the values. */
-export type Say = (text: string, ...values: (string | number)[]) => string;
-
-export function sayer(trans: (text: string) => string = (text) => text): Say {
-  return (text, ...values) => trans(text).replace(/\{(\d)\}/g, (_, i: string) => String(values[Number(i) - 1] ?? ""));
-}
-
-/** The state by itself: "7 wait" counts, "waits" is one. */
-export function stateWord(say: Say, state: State, count = 1): string {
+/** The state of so many ranks, without their number: "waits" is one, "wait" are more. */
+export function stateWord(state: State, count = 1): string {
   switch (state) {
     case "culprit":
-      return count === 1 ? say("culprit") : say("culprits");
+      return trans._n("culprit", "culprits", count);
     case "waits":
-      return count === 1 ? say("waits") : say("wait");
+      return trans._n("waits", "wait", count);
     case "runs":
-      return count === 1 ? say("runs") : say("run");
+      return trans._n("runs", "run", count);
     case "silent":
-      return count === 1 ? say("does not answer") : say("do not answer");
+      return trans._n("does not answer", "do not answer", count);
     case "gone":
-      return count === 1 ? say("has ended") : say("have ended");
+      return trans._n("has ended", "have ended", count);
     default:
-      return say("unknown");
+      return trans.__("unknown");
   }
 }
 
@@ -39,35 +33,69 @@ export function elapsed(since: number | null, taken: number): string {
 
 export function duration(seconds: number): string {
   if (seconds < 120) {
-    return `${Math.round(seconds)} s`;
+    return trans.__("%1 s", Math.round(seconds));
   }
-  return seconds < 7_200 ? `${Math.round(seconds / 60)} min` : `${(seconds / 3_600).toFixed(1)} h`;
+  return seconds < 7_200
+    ? trans.__("%1 min", Math.round(seconds / 60))
+    : trans.__("%1 h", decimal(seconds / 3_600, 1));
 }
 
 /** Bytes as GiB, or MiB where that is too coarse. */
 export function bytes(amount: number): string {
   const gib = amount / 2 ** 30;
-  return gib < 1 ? `${Math.round(amount / 2 ** 20)} MiB` : `${gib.toFixed(gib < 100 ? 1 : 0)} GiB`;
+  return gib < 1
+    ? trans.__("%1 MiB", Math.round(amount / 2 ** 20))
+    : trans.__("%1 GiB", decimal(gib, gib < 100 ? 1 : 0));
 }
 
-export function rankName(say: Say, row: Pick<ShownRow, "rank" | "pid">): string {
-  return row.rank !== null ? say("rank {1}", row.rank) : row.pid !== null ? say("pid {1}", row.pid) : say("a process");
+export function rankName(row: Pick<ShownRow, "rank" | "pid">): string {
+  if (row.rank !== null) {
+    return trans.__("rank %1", row.rank);
+  }
+  return row.pid !== null ? trans.__("pid %1", row.pid) : trans.__("a process");
+}
+
+/** So many ranks, which are named where they are known. */
+export function rankNames(ranks: string, count: number): string {
+  if (ranks === "") {
+    return trans._n("%1 process", "%1 processes", count);
+  }
+  return count === 1 ? trans.__("rank %1", ranks) : trans._n("rank %2 (%1)", "ranks %2 (%1)", count, ranks);
+}
+
+/** A place in code as readers are told it: where it is in a cell, the kernel names it in English words. */
+export function placeName(at: string): string {
+  return /^(cell )?In\[|^line \d+$/.test(at) ? at.split(", ").map(partOfPlace).join(", ") : at;
+}
+
+function partOfPlace(text: string): string {
+  const [, kind, name] = /^(cell|line|in) (.+)$/.exec(text) ?? [];
+  switch (kind) {
+    case "cell":
+      return trans.__("cell %1", name);
+    case "line":
+      return trans.__("line %1", name);
+    case "in":
+      return trans.__("in %1", name);
+    default:
+      return text;
+  }
 }
 
 /** All that is known of one rank, in one line. */
-export function describe(say: Say, row: ShownRow, taken: number): string {
+export function describe(row: ShownRow, taken: number): string {
   const since = elapsed(row.since, taken);
   const op = operation(row);
   return [
-    rankName(say, row),
-    stateWord(say, row.state),
-    op && (since ? say("{1} for {2}", op, since) : op),
-    row.group && say("group {1}", row.group),
-    row.step === null ? "" : say("step {1}", row.step),
-    row.at,
-    row.memory && say("{1} allocated, {2} reserved", bytes(row.memory[0]), bytes(row.memory[1])),
-    row.host && say("host {1}", row.host),
-    row.rank === null || row.pid === null ? "" : say("pid {1}", row.pid),
+    rankName(row),
+    stateWord(row.state),
+    op && (since ? trans.__("%1 for %2", op, since) : op),
+    row.group && trans.__("group %1", row.group),
+    row.step === null ? "" : trans.__("step %1", row.step),
+    placeName(row.at),
+    row.memory && trans.__("%1 allocated, %2 reserved", bytes(row.memory[0]), bytes(row.memory[1])),
+    row.host && trans.__("host %1", row.host),
+    row.rank === null || row.pid === null ? "" : trans.__("pid %1", row.pid),
   ]
     .filter(Boolean)
     .join(" · ");

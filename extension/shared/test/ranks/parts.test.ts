@@ -1,10 +1,11 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 
+import "./browser.js";
 import { columns, markAt } from "../../src/ranks/columns.js";
 import { cellAt, layout } from "../../src/ranks/layout.js";
 import { read, type ShownTimeline } from "../../src/ranks/read.js";
-import { bytes, duration, elapsed, ranges, sayer } from "../../src/ranks/words.js";
+import { bytes, duration, elapsed, placeName, rankNames, ranges, stateWord } from "../../src/ranks/words.js";
 
 const WIDTH = 300;
 
@@ -109,6 +110,21 @@ test("times and sizes have the unit that suits them", () => {
   assert.equal("", elapsed(200, 100), "a clock that is ahead");
 });
 
-test("values go in after the translation", () => {
-  assert.equal("Rang 3: {1}", sayer((text) => text.replace("rank", "Rang"))("rank {1}: {2}", 3, "{1}"));
+test("one rank has the words of one, more have those of many", () => {
+  assert.deepEqual(["waits", "wait", "has ended", "have ended"], [
+    stateWord("waits"),
+    stateWord("waits", 2),
+    stateWord("gone", 1),
+    stateWord("gone", 3),
+  ]);
+  assert.deepEqual(
+    ["rank 3", "ranks 0-2 (3)", "1 process", "4 processes"],
+    [rankNames("3", 1), rankNames("0-2", 3), rankNames("", 1), rankNames("", 4)],
+  );
+});
+
+test("a place is told as the kernel names it", () => {
+  for (const at of ["cell In[3], line 6, in <module>", "cell In[3]", "line 6", "train.py:6 train", "in, line 6", ""]) {
+    assert.equal(at, placeName(at));
+  }
 });

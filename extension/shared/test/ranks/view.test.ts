@@ -143,17 +143,6 @@ test("a place is a button only where the host opens places, and opens what stand
   assert.equal(null, opened(eight()).node.querySelector("button.dtd-place"));
 });
 
-test("all texts of ours go through the host's translation", () => {
-  const view = opened(eight(), { trans: (text: string) => `«${text}»` });
-  const labels = [...view.node.querySelectorAll(".dtd-part > summary .dtd-label")].map((each) => each.textContent);
-
-  assert.deepEqual(
-    ["«Evidence and doubts»", "«Stack of the cell»", "«Ranks»", "«Time line»", "«Stacks»", "«GPUs»"],
-    labels,
-  );
-  assert.match(view.node.querySelector(".dtd-class")?.textContent ?? "", /^«rank 3» · «culprit»$/);
-});
-
 test("nothing is left at work after the view is disposed of", () => {
   alive.clear();
   const view = opened(eight());
