@@ -1,52 +1,253 @@
-"""Takes the pictures of docs/images anew: runs the tests that photograph a real JupyterLab, and keeps what they took.
+"""Takes the pictures of docs/images anew, from a real JupyterLab with real ranks that fail and hang.
 
-python docs/images.py
+python docs/images.py [NAME ...]
 """
 
 from __future__ import annotations
 
-import os
+import argparse
 import shutil
-import subprocess
 import sys
 import tempfile
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
+
+from playwright.sync_api import Browser, Page, ViewportSize, sync_playwright
 
 DOCS = Path(__file__).parent
-PICTURES = {
-    "card": "test_labextension.py::test_the_card_can_be_read_in_every_theme[Light]:lab-theme-light",
-    "dark": "test_hang_lab.py::test_a_page_that_has_not_started_the_cell_is_told_too:hang-dark",
-    "hang": "test_hang_lab.py::test_eight_ranks_a_quiet_user_and_a_page_that_is_loaded_again:hang-eight",
-    "ranks-4096": "test_ranks_view.py::test_it_fits_in_a_panel_of_any_width[many(4096)-800-light]:ranks-many4096-800",
-    "why": "test_panel.py::test_the_launcher_opens_a_wizard_that_needs_no_notebook:panel-why-asked",
-    "wizard": "test_panel.py::test_from_two_failed_ranks_to_a_green_run[lab]:panel-lab-end",
+sys.path[:0] = [str(DOCS.parent / "tests"), str(DOCS.parent / "tests" / "editors")]
+
+import notebooks as nb  # noqa: E402 - it lies beside the tests
+import test_ranks_view as synthetic  # noqa: E402
+
+LOAD = "%load_ext dtdebug"
+TRAIN = """
+import torch
+import torch.distributed as dist
+from torch.nn.parallel import DistributedDataParallel
+
+
+class Net(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.body = torch.nn.Linear(64, 64)
+        self.head = torch.nn.Linear(64, 10)
+        self.auxiliary = torch.nn.Linear(64, 2)
+
+    def forward(self, x):
+        return self.head(self.body(x).relu())
+
+
+def train(rank, size, find_unused=False):
+    dist.init_process_group("gloo", init_method="file://{store}" + str(find_unused), rank=rank, world_size=size)
+    model = DistributedDataParallel(Net(), find_unused_parameters=find_unused)
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    for step in range(20):
+        optimizer.zero_grad()
+        model(torch.randn(32, 64)).square().mean().backward()
+        optimizer.step()
+    dist.destroy_process_group()
+"""
+FAILS = "import torch.multiprocessing as mp\nfrom train import train\n\nmp.spawn(train, args=(2,), nprocs=2)"
+MENDED = "mp.spawn(train, args=(2, True), nprocs=2)"
+FIT = "model = DistributedDataParallel(model, device_ids=[local_rank])"
+NCCL = """NCCL error in: torch/csrc/distributed/c10d/NCCLUtils.cpp:77, unhandled system error \
+(run with NCCL_DEBUG=INFO for details), NCCL version 2.26.2
+ncclSystemError: System call (e.g. socket, malloc) or external library call failed or device error."""
+TRAIN_HERE = """
+import pathlib, time
+import torch, torch.distributed as dist, torch.multiprocessing as mp
+from torch.nn.parallel import DistributedDataParallel
+
+STORE = pathlib.Path("rendezvous").absolute().as_uri()
+
+def evaluate(model):
+    time.sleep(600)
+
+def train(rank, size):
+    dist.init_process_group("gloo", init_method=STORE, rank=rank, world_size=size)
+    model = DistributedDataParallel(torch.nn.Linear(64, 8))
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    for step in range(100):
+        optimizer.zero_grad()
+        model(torch.randn(32, 64)).square().mean().backward()
+        optimizer.step()
+        if rank == 3 and step == 12:
+            evaluate(model)
+""".strip()
+HANGS = "mp.start_processes(train, args=(8,), nprocs=8, start_method='fork')"
+KEEPS_THE_LOCK = """
+import ctypes
+ranks = mp.start_processes(train, args=(4,), nprocs=4, start_method='fork', join=False)
+time.sleep(8)
+ctypes.PyDLL(None).sleep(120)  # C code that keeps the interpreter lock
+""".strip()
+TOLD = "8 GPUs in one machine, DDP. The first epoch is fine, then it just sits there: no error, all GPUs show 100 %."
+SIZE: ViewportSize = {"width": 1360, "height": 940}
+START = """index => {
+    const content = window.jupyterapp.shell.currentWidget.content;
+    content.activeCellIndex = index;
+    content.deselectAll();
+    void window.jupyterapp.commands.execute('notebook:run-cell');
+}"""
+COMMAND = "command => window.jupyterapp.commands.execute(command)"
+SET = "([at, text]) => window.jupyterapp.shell.currentWidget.content.widgets[at].model.sharedModel.setSource(text)"
+AT_TOP = "e => e.scrollIntoView({block: 'start'})"
+
+
+class Studio:
+    """A JupyterLab, a browser, and where pictures go."""
+
+    def __init__(self, server: nb.Jupyter, browser: Browser, wanted: set[str]) -> None:
+        self.server, self.browser, self.wanted = server, browser, wanted
+        self.taken: set[str] = set()
+
+    @contextmanager
+    def page(self, name: str, *cells: Any, **size: int) -> Iterator[Page]:
+        """A new notebook in a window of its own, without the file browser."""
+        page = self.browser.new_page(viewport={**SIZE, **size})
+        self.server.open(page, f"{name}.ipynb", nb.notebook(*cells))
+        page.evaluate(COMMAND, "application:toggle-left-area")
+        page.get_by_text("Fully initialized").wait_for(state="attached")
+        yield page
+        page.close()
+        self.server.end_kernels()
+
+    def shoot(self, page: Page, name: str) -> None:
+        """Keeps what is seen."""
+        page.mouse.move(5, 5)
+        page.wait_for_timeout(700)  # what moves or fades has ended
+        if name in self.wanted:
+            page.screenshot(path=DOCS / "images" / f"{name}.png")
+            self.taken.add(name)
+
+
+def failure(studio: Studio) -> None:
+    """From the red text to a green run."""
+    (studio.server.work / "train.py").write_text(TRAIN.replace("{store}", str(studio.server.home / "store")).lstrip())
+    with studio.page("first-ddp", FAILS) as page:
+        cell = nb.run(page, 0)
+        button = cell.get_by_role("button", name="Diagnose")
+        button.wait_for()
+        page.set_viewport_size({"width": 1360, "height": 330})  # the end of a long traceback
+        button.evaluate("e => e.scrollIntoView({block: 'end'})")
+        studio.shoot(page, "button")
+        page.set_viewport_size(SIZE)
+        button.click()
+        card = cell.locator(".dtd-card").first
+        card.wait_for()
+        card.evaluate(AT_TOP)
+        studio.shoot(page, "card")
+        cell.get_by_role("button", name="Guide me").click()
+        wizard = page.locator(".dtdp-wizard")
+        wizard.get_by_role("button", name="Insert the code with the fix").first.click()
+        wizard.get_by_text("Inserted below.").wait_for()
+        page.evaluate(SET, [1, MENDED])
+        nb.run(page, 1)
+        wizard.get_by_text("has run without an error since").wait_for()
+        studio.shoot(page, "green")
+    with studio.page("first-ddp", FAILS, width=400) as page:
+        cell = nb.run(page, 0)
+        cell.get_by_role("button", name="Diagnose").click()
+        cell.locator(".dtd-card").first.evaluate(AT_TOP)
+        studio.shoot(page, "narrow")
+
+
+def guided(studio: Studio) -> None:
+    """A saved notebook with an error that stands for many causes."""
+    saved = (FIT, [nb.error("DistBackendError", NCCL)])
+    with studio.page("saved", saved) as page:
+        page.evaluate(COMMAND, "dtdebug:open-panel")
+        wizard = page.locator(".dtdp-wizard")
+        wizard.get_by_role("button", name="Guide me from cell [1]").click()
+        wizard.locator(".dtd-ask").wait_for()
+        studio.shoot(page, "wizard")
+
+
+def hang(studio: Studio) -> None:
+    """Eight ranks, of which one evaluates while the others train on."""
+    with studio.page("fine-tune", LOAD, TRAIN_HERE, HANGS, height=1150) as page:
+        nb.run(page, 0)
+        nb.run(page, 1)
+        page.evaluate(START, 2)
+        item = page.locator(".dtdebug-stands button")
+        item.wait_for()
+        item.click()
+        panel = page.locator("#dtdebug-panel")
+        panel.get_by_role("region", name="Verdict").wait_for()
+        panel.get_by_text("8 ranks: 1 culprit, 7 wait").wait_for()
+        studio.shoot(page, "hang")
+        nb.theme(page, "JupyterLab Dark")
+        panel.get_by_text("Time line").first.evaluate(AT_TOP)
+        studio.shoot(page, "dark")
+        nb.theme(page, "JupyterLab Light")
+
+
+def held(studio: Studio) -> None:
+    """A kernel that can't answer is seen from its server."""
+    with studio.page("held", LOAD, TRAIN_HERE.replace("rendezvous", "meeting"), KEEPS_THE_LOCK) as page:
+        nb.run(page, 0)
+        nb.run(page, 1)
+        page.evaluate(START, 2)
+        page.locator(".dtdebug-stands button").click()
+        page.locator("#dtdebug-panel").get_by_text("it does not answer").first.wait_for()
+        studio.shoot(page, "held")
+
+
+def why(studio: Studio) -> None:
+    """Without a notebook."""
+    with studio.page("untitled", "") as page:
+        page.evaluate(COMMAND, "launcher:create")
+        page.get_by_role("button", name="Why did my distributed run fail?").click()
+        view = page.locator(".dtdp-why")
+        view.get_by_label("What do you see?").fill(TOLD)
+        view.get_by_role("button", name="Ask").click()
+        view.locator(".dtd-ask").wait_for()
+        studio.shoot(page, "why")
+
+
+def thousands(studio: Studio) -> None:
+    """The grid of 4096 ranks, which no machine of ours has: states are made up, the drawing is not."""
+    page = studio.browser.new_page(viewport={"width": 800, "height": 520})
+    page.route("http://dtdebug.test/**", synthetic.serve)
+    page.goto("http://dtdebug.test/")
+    page.evaluate(synthetic.START)
+    synthetic.show(page, "many(4096)")
+    studio.shoot(page, "ranks-4096")
+    page.close()
+
+
+SCENES: dict[Callable[[Studio], None], set[str]] = {
+    failure: {"button", "card", "green", "narrow"},
+    guided: {"wizard"},
+    hang: {"hang", "dark"},
+    held: {"held"},
+    why: {"why"},
+    thousands: {"ranks-4096"},
 }
-"""Name in docs/images -> the test, and what it calls the picture."""
-SECONDS = 300
-
-
-def take(test: str, shot: str, shots: str) -> Path | None:
-    """The picture that a test takes; None if the test fails or takes none."""
-    command = [sys.executable, "-m", "pytest", "-q", str(DOCS.parent / "tests" / test)]
-    done = subprocess.run(command, env={**os.environ, "DTDEBUG_SHOTS": shots}, timeout=SECONDS, check=False)
-    picture = Path(shots) / f"{shot}.png"
-    return picture if done.returncode == 0 and picture.is_file() else None
+"""Scene -> the pictures that it gives."""
 
 
 def main() -> int:
     """Status 1 if a picture could not be taken."""
-    failed = []
-    for name, wanted in PICTURES.items():
-        with tempfile.TemporaryDirectory() as shots:
-            test, _, shot = wanted.rpartition(":")
-            picture = take(test, shot, shots)
-            if picture is None:
-                failed.append(name)
-            else:
-                shutil.copy(picture, DOCS / "images" / f"{name}.png")
-    if failed:
-        print(f"not taken: {', '.join(failed)}", file=sys.stderr)
-    return 1 if failed else 0
+    every = sorted(set[str]().union(*SCENES.values()))
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else "")
+    parser.add_argument("name", nargs="*", choices=[*every, []], help="only these")
+    wanted = set(parser.parse_args().name or every)
+    home = Path(tempfile.mkdtemp(prefix="dtdebug-images-"))
+    try:
+        with nb.Jupyter("lab", home, hangAfter=3) as server, sync_playwright() as playwright:
+            browser = playwright.chromium.launch(executable_path=nb.CHROMIUM, args=nb.FLAGS)
+            studio = Studio(server, browser, wanted)
+            for scene, gives in SCENES.items():
+                if gives & wanted:
+                    scene(studio)
+    finally:
+        shutil.rmtree(home, ignore_errors=True)
+    print(*(f"docs/images/{name}.png" for name in sorted(studio.taken)), sep="\n")
+    return 0 if studio.taken == wanted else 1
 
 
 if __name__ == "__main__":
