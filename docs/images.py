@@ -86,12 +86,6 @@ ctypes.PyDLL(None).sleep(120)  # C code that keeps the interpreter lock
 """.strip()
 TOLD = "8 GPUs in one machine, DDP. The first epoch is fine, then it just sits there: no error, all GPUs show 100 %."
 SIZE: ViewportSize = {"width": 1360, "height": 940}
-START = """index => {
-    const content = window.jupyterapp.shell.currentWidget.content;
-    content.activeCellIndex = index;
-    content.deselectAll();
-    void window.jupyterapp.commands.execute('notebook:run-cell');
-}"""
 COMMAND = "command => window.jupyterapp.commands.execute(command)"
 SET = "([at, text]) => window.jupyterapp.shell.currentWidget.content.widgets[at].model.sharedModel.setSource(text)"
 AT_TOP = "e => e.scrollIntoView({block: 'start'})"
@@ -171,7 +165,7 @@ def hang(studio: Studio) -> None:
     with studio.page("fine-tune", LOAD, TRAIN_HERE, HANGS, height=1150) as page:
         nb.run(page, 0)
         nb.run(page, 1)
-        page.evaluate(START, 2)
+        nb.start(page, 2)
         item = page.locator(".dtdebug-stands button")
         item.wait_for()
         item.click()
@@ -190,7 +184,7 @@ def held(studio: Studio) -> None:
     with studio.page("held", LOAD, TRAIN_HERE.replace("rendezvous", "meeting"), KEEPS_THE_LOCK) as page:
         nb.run(page, 0)
         nb.run(page, 1)
-        page.evaluate(START, 2)
+        nb.start(page, 2)
         page.locator(".dtdebug-stands button").click()
         page.locator("#dtdebug-panel").get_by_text("it does not answer").first.wait_for()
         studio.shoot(page, "held")

@@ -118,8 +118,8 @@ def opened(servers, browser, request):
 
 
 _LONG = ("editors", "browser", "labs", "ranks", "engines", "kernel", "terminal")
-_RERUN = {"editors", "browser", "labs", "ranks", "engines"}
-"""Many processes that are not ours, on a machine that may be busy: once more, and the summary names what was."""
+_RERUN = set(_LONG)
+"""Processes that are not ours, on a machine that may be busy: once more, and the summary names what was."""
 
 
 def pytest_collection_modifyitems(items):

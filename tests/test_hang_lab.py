@@ -49,12 +49,6 @@ NOTES = """() => {
 """Keeps in the window what the kernel is asked."""
 SENT = """() => [...window.asked, ...performance.getEntriesByType('resource')
     .map(each => new URL(each.name).pathname).filter(path => path.startsWith('/dtdebug/'))]"""
-STARTS = """index => {
-    const content = window.jupyterapp.shell.currentWidget.content;
-    content.activeCellIndex = index;
-    content.deselectAll();
-    void window.jupyterapp.commands.execute('notebook:run-cell');
-}"""
 
 
 SAVE = "() => window.jupyterapp.shell.currentWidget.context.save()"
@@ -92,7 +86,7 @@ def hanging(opened, tmp_path):
         nb.run(page, 0)
         nb.run(page, 1)
         page.evaluate(NOTES)
-        page.evaluate(STARTS, 2)
+        nb.start(page, 2)
         if not cell:
             for rank in range(size):
                 nb.cell(page, 2).get_by_text(f"begun {rank}").wait_for()
@@ -195,7 +189,7 @@ def test_a_page_that_has_not_started_the_cell_is_told_too(opened, tmp_path):
     page.evaluate(SAVE)
     other = opened(panel="hang")
     nb.theme(other, "JupyterLab Dark")
-    page.evaluate(STARTS, 2)
+    nb.start(page, 2)
     for each in (page, other):
         panel(each).get_by_role("region", name="Verdict").wait_for()
         assert not panel(each).evaluate("e => e.contains(document.activeElement)")
@@ -268,7 +262,7 @@ def test_a_cell_that_only_takes_long_is_no_hang(opened):
     page = opened(LOAD, "import time; time.sleep(8)")
     nb.run(page, 0)
     page.evaluate(NOTES)
-    page.evaluate(STARTS, 1)
+    nb.start(page, 1)
     page.wait_for_function(f"() => ({SENT})().length > 0")
     page.evaluate("() => Object.defineProperty(document, 'hidden', { value: true, configurable: true })")
     asked = sent(page)
@@ -286,7 +280,7 @@ def test_the_wizard_in_a_subshell_answers_while_the_cell_runs(opened):
     pytest.importorskip("ipywidgets")
     page = opened(LOAD, "import time; time.sleep(40)")
     nb.run(page, 0)
-    page.evaluate(STARTS, 1)
+    nb.start(page, 1)
     page.evaluate("() => window.jupyterapp.commands.execute('dtdebug:wizard-beside')")
     wizard = panel(page).locator(".dtdebug-beside")
     wizard.locator(".jupyter-widgets button").first.wait_for()

@@ -9,6 +9,7 @@ from dtdebug.clean import clean
 from dtdebug_taxonomy.diagnosis import diagnose
 from dtdebug_taxonomy.knowledge import load
 from dtdebug_taxonomy.own_errors import own_errors
+from dtdebug_taxonomy.prefixes import parted
 from dtdebug_taxonomy.ranks import Frame, RankState, Verdict
 from dtdebug_taxonomy.render import to_markdown, to_text
 from dtdebug_taxonomy.snapshot import ExceptionInfo, Snapshot
@@ -103,6 +104,27 @@ def test_other_classes_count_only_where_the_users_line_raises():
     assert ["NotFinite: step 3 in train.py:7"] == words(
         printed("losses.NotFinite: step 3", ("train.py", "raise NotFinite('step 3')"))
     )
+
+
+@pytest.mark.parametrize(
+    ("line", "rank"),
+    [
+        ("[rank3]: words", 3),
+        ("[default3]:words", 3),
+        ("[rank 3] words", 3),
+        ("[3]: words", 3),
+        ("[1,3]<stderr>:words", 3),
+        ("[3]<stdout>:words", 3),
+        ("  3: words", 3),
+        ("(RayTrainWorker pid=7, ip=10.0.0.1, rank=3) words", 3),
+        ("words", None),
+        ("12:30:45 words", None),
+        ("[2026-11-22 12:30:45] words", None),
+    ],
+)
+def test_the_rank_that_printed_a_line_is_told_by_its_prefix(line, rank):
+    """Those of torchrun, mpirun, horovodrun, srun and Ray; a clock is none."""
+    assert (rank, "words" if rank else line) == parted(line)
 
 
 def test_ranks_that_print_at_the_same_time_are_told_apart():

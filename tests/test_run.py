@@ -257,8 +257,8 @@ def ended(job):
 def test_a_terminal_stays_a_terminal():
     """All three streams, with the size of the window and its changes."""
     job = spawn(
-        "import os, signal\nsize = lambda *a: print(*os.get_terminal_size(1), flush=True)\n"
-        "signal.signal(signal.SIGWINCH, size)\nprint(*map(os.isatty, range(3)))\nsize()\ninput()"
+        "import os, signal\nsize = lambda *a: os.write(1, b'%d %d\\n' % os.get_terminal_size(1))\n"
+        "signal.signal(signal.SIGWINCH, size)\nprint(*map(os.isatty, range(3)), flush=True)\nsize()\ninput()"
     )
     job.expect_exact("True True True\r\n77 33\r\n")
     job.setwinsize(20, 50)

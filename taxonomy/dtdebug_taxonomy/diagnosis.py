@@ -254,10 +254,15 @@ def _verdict(
 
 
 def _culprits(knowledge: Knowledge, snapshot: Snapshot, roots: list[Finding]) -> tuple[int, ...]:
-    """Of the verdict; else of root findings, for a cascade names victims; else those that the launcher reports."""
+    """Of the verdict; else of root findings, for a cascade names victims; else those that the launcher reports.
+
+    Whoever shows the bare class of an error, or a place, comes after those whose message names the failure.
+    """
     if snapshot.verdict is not None and snapshot.verdict.culprits:
         return snapshot.verdict.culprits[:_CULPRITS]
-    ranks = {f.rank for f in roots if f.rank is not None and knowledge.evidence[f.evidence].role == "root"}
+    known = [(f.rank, knowledge.evidence[f.evidence]) for f in roots if f.rank is not None]
+    named = [(rank, e) for rank, e in known if e.role == "root"]
+    ranks = {rank for rank, e in named if not e.catch_all} or {rank for rank, _ in named}
     reported = {i.rank for i in walk(snapshot.exception) if i.rank is not None}
     return tuple(sorted(ranks or reported)[:_CULPRITS])
 

@@ -16,6 +16,7 @@ from dtdebug_taxonomy.knowledge import Knowledge
 from dtdebug_taxonomy.matching import Hit, Matcher, clip_lines
 from dtdebug_taxonomy.model import STRENGTHS
 from dtdebug_taxonomy.own_errors import own_errors
+from dtdebug_taxonomy.prefixes import rank_of
 from dtdebug_taxonomy.snapshot import ExceptionInfo, Snapshot, walk
 from dtdebug_taxonomy.wording import said
 
@@ -135,21 +136,9 @@ def _from_hit(hit: Hit, source: Source, rank: int | None) -> Finding:
     return Finding(evidence=hit.key, source=source, line=hit.line, words=plain(hit.words), rank=rank)
 
 
-_RANK = re.compile(
-    r"\[(?:default|rank)?(\d{1,5})\]\s?:|^\s{0,3}(\d{1,5}):|\[\d+,(\d{1,5})\]<std|\[rank ?(\d{1,5})\]"
-    r"|\(RayTrainWorker[^)]{0,40}rank=(\d{1,5})"
-)
-
-
-def rank_of(line: str) -> int | None:
-    """The rank that a line's prefix names (`[rank3]:`, `[default3]:`, `3:`, `[1,3]<stderr>`)."""
-    found = _RANK.match(line[:80])
-    return next((int(g) for g in found.groups() if g), None) if found else None
-
-
 def _rank_at(text: str, offset: int) -> int | None:
     begin = text.rfind("\n", 0, offset) + 1
-    return rank_of(text[begin : begin + 80])
+    return rank_of(text[begin : begin + 120])
 
 
 def _exceptions(knowledge: Knowledge, exception: ExceptionInfo | None) -> Iterator[Finding]:

@@ -11,14 +11,11 @@ from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 from dtdebug_taxonomy.frames import is_library, short
+from dtdebug_taxonomy.prefixes import parted
 from dtdebug_taxonomy.ranks import Frame
 from dtdebug_taxonomy.snapshot import Snapshot, walk
 
 _START = "Traceback (most recent call last):"
-_PREFIX = re.compile(
-    r"\[(?:rank|default)(\d{1,7})\]: ?|\[\d{1,7},(\d{1,7})\]<std(?:out|err)>: ?|\[(\d{1,7})\]<std(?:out|err)>: ?"
-    r"| {0,6}(\d{1,7}): "
-)
 _SPAWNED = re.compile(r"-- Process (\d{1,7}) terminated with the following error:")
 _FRAME = re.compile(r'\s{1,8}File "([^"\n]{1,500})", line (\d{1,9}), in ([^\n]{1,200})')
 _LAST = re.compile(r"([A-Za-z_][\w.]{0,200})(?:: ?(.{0,500}))?$")
@@ -85,9 +82,8 @@ def _tracebacks(text: str) -> Iterator[tuple[int, OwnError]]:
     opened: dict[int | None, list[Frame]] = {}
     spawned: int | None = None
     for number, line in enumerate(text.split("\n"), 1):
-        found = _PREFIX.match(line[:80])
-        rank = next((int(g) for g in found.groups() if g), None) if found else None
-        words = line[found.end() if found else 0 : _LINE].rstrip()
+        rank, words = parted(line[:_LINE])
+        words = words.rstrip()
         if heading := _SPAWNED.search(words):
             spawned = int(heading[1])
         elif words.startswith(_START):

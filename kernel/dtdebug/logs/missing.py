@@ -6,8 +6,8 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
-from dtdebug_taxonomy.findings import rank_of
 from dtdebug_taxonomy.frames import is_library
+from dtdebug_taxonomy.prefixes import rank_of
 from dtdebug_taxonomy.ranks import CallSite, CollectiveRef, Verdict, spell
 from dtdebug_taxonomy.snapshot import Snapshot
 
