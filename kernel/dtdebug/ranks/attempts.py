@@ -29,8 +29,11 @@ class Attempts(NamedTuple):
 def attempts(states: Sequence[RankState]) -> Attempts:
     """Where no launcher counts attempts, all are of the last one."""
     newest = max(map(_number, states), default=0)
-    earlier = tuple(s for s in states if _COUNT in s.environment and _number(s) < newest and s.alive is not True)
-    return Attempts(tuple(s for s in states if s not in earlier), earlier)
+
+    def is_left(state: RankState) -> bool:
+        return _COUNT in state.environment and _number(state) < newest and state.alive is not True
+
+    return Attempts(tuple(s for s in states if not is_left(s)), tuple(filter(is_left, states)))
 
 
 def _number(state: RankState) -> int:
