@@ -17,7 +17,6 @@ import os
 import re
 import shlex
 import shutil
-import signal
 import subprocess
 import sys
 import time
@@ -27,6 +26,7 @@ from io import StringIO
 from pathlib import Path
 from typing import NamedTuple
 
+import psutil
 import pytest
 import yaml
 from markdown_it import MarkdownIt
@@ -115,10 +115,14 @@ class Reader:
         return self.job.pid
 
     def end(self) -> None:
-        if self.job is not None:
-            with suppress(ProcessLookupError):
-                os.killpg(self.job.pid, signal.SIGKILL)
-            self.job.wait(10)
+        if self.job is None:
+            return
+        with suppress(psutil.NoSuchProcess):
+            launcher = psutil.Process(self.job.pid)
+            for process in (*launcher.children(recursive=True), launcher):  # each rank has a session of its own
+                with suppress(psutil.NoSuchProcess):
+                    process.kill()
+        self.job.wait(10)
 
 
 @pytest.fixture
