@@ -14,7 +14,7 @@ import msgspec
 from dtdebug_taxonomy import rank_signals, signals, similarity
 from dtdebug_taxonomy.knowledge import Knowledge
 from dtdebug_taxonomy.matching import Hit, Matcher, clip_lines
-from dtdebug_taxonomy.model import STRENGTHS
+from dtdebug_taxonomy.model import STRENGTHS, Evidence
 from dtdebug_taxonomy.own_errors import own_errors
 from dtdebug_taxonomy.prefixes import rank_of
 from dtdebug_taxonomy.snapshot import ExceptionInfo, Snapshot, walk
@@ -198,7 +198,7 @@ def _checked(knowledge: Knowledge, cell: str) -> Iterator[Finding]:
 def _in_sequence(knowledge: Knowledge, seen: Mapping[str, Finding]) -> Iterator[Finding]:
     """Findings by which message was printed above which: a launcher's restart is seen by that alone."""
     printed = {name: f for name, f in seen.items() if f.source == "printed"}
-    for e in knowledge.evidence.values():
+    for e in _with_order(knowledge):
         later = [printed[b] for a, b in e.order if a in printed and b in printed and printed[a].line < printed[b].line]
         if later:
             yield msgspec.structs.replace(min(later, key=lambda f: f.line), evidence=e.id)
@@ -236,6 +236,11 @@ class _Matchers:
 @lru_cache(maxsize=4)
 def _matchers(knowledge: Knowledge) -> _Matchers:
     return _Matchers(knowledge)
+
+
+@lru_cache(maxsize=4)
+def _with_order(knowledge: Knowledge) -> tuple[Evidence, ...]:
+    return tuple(e for e in knowledge.evidence.values() if e.order)
 
 
 @lru_cache(maxsize=4)

@@ -82,6 +82,8 @@ def _tracebacks(text: str) -> Iterator[tuple[int, OwnError]]:
     opened: dict[int | None, list[Frame]] = {}
     spawned: int | None = None
     for number, line in enumerate(text.split("\n"), 1):
+        if not (opened or _START in line or "-- Process" in line):  # most lines of a long log
+            continue
         rank, words = parted(line[:_LINE])
         words = words.rstrip()
         if heading := _SPAWNED.search(words):
