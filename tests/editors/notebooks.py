@@ -50,15 +50,16 @@ _READY = """async hasKernel => {
     }
 }"""
 """Before the kernel has told about itself, JupyterLab loses a request to run cells."""
-_RUN = """async index => {
+_SELECT = """
     const content = window.jupyterapp.shell.currentWidget.content;
     content.activeCellIndex = index;
     content.deselectAll();
-    await window.jupyterapp.commands.execute('notebook:run-cell');
-}"""
-
-
-_START = _RUN.replace("await window", "void window")
+"""
+_EXECUTE = "window.jupyterapp.commands.execute('notebook:run-cell')"
+_LATE = f"new Promise((_, late) => setTimeout(() => late(new Error('the cell has not ended')), {SECONDS} * 2_000))"
+_RUN = f"async index => {{ {_SELECT} await Promise.race([{_EXECUTE}, {_LATE}]); }}"
+"""JupyterLab may lose a request, and what is evaluated in a page has no limit of its own."""
+_START = f"index => {{ {_SELECT} void {_EXECUTE}; }}"
 
 
 def lacks() -> str | None:
