@@ -132,7 +132,7 @@ class TestCatalogue:
         verdict = answer(tmp_path, dumps, form, catalogue.age(name))
         assert verdict.kind in truth["kinds"]
         assert tuple(truth["culprits"]) == verdict.culprits
-        for site in verdict.where:
+        for site in verdict.sites:
             known = truth["where"].get(str(site.rank))
             if known and site.rank in verdict.culprits:
                 assert known["file"] == site.file

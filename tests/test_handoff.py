@@ -17,7 +17,7 @@ HANG = Verdict(
     kind="skipped",
     culprits=(3,),
     waiting=(0, 1, 2),
-    where=(
+    sites=(
         CallSite(0, "/job/train.py", 40, "train"),
         CallSite(1, "/job/train.py", 40, "train"),
         CallSite(3, "/job/train.py", 44, "train"),

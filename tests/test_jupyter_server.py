@@ -353,7 +353,7 @@ def test_a_hang_is_told_with_the_culprit_while_the_cell_runs(server):
         assert view["line"].startswith("rank 0 waits")
         assert (3, 3) == (view["cell"]["number"], view["cell"]["line"])
         assert [(0, "waits"), (1, "culprit")] == [(row["rank"], row["state"]) for row in view["rows"]]
-        assert any("job.py" in site["file"] for site in view["verdict"]["where"])
+        assert any("job.py" in site["file"] for site in view["verdict"]["sites"])
         assert [0, 1] == [row["rank"] for row in glance["view"]["rows"]]
         assert [0, 1] == [row["rank"] for row in state["view"]["rows"]]
         for part in (

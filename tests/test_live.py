@@ -32,7 +32,7 @@ def cells():
 def test_files_of_cells_get_the_names_that_the_user_sees(cells):
     """Alone, in a text, in a record, and where a kernel of another rank ran the same cell."""
     state = RankState(rank=0, stack=(Frame(FILE, 3, "<module>"), Frame("/job.py", 1, "f")))
-    verdict = Verdict(kind="none", summary=f"It is in {FILE}:3 in f.", where=(CallSite(0, FILE, 3, "f"),))
+    verdict = Verdict(kind="none", summary=f"It is in {FILE}:3 in f.", sites=(CallSite(0, FILE, 3, "f"),))
 
     assert cells.translated(state).stack[0].file == "cell In[12]"
     assert cells.translated(state).stack[1].file == "/job.py"

@@ -70,8 +70,8 @@ def test_the_verdict_says_where_and_what():
     """Both call sites in the user's code, the collective of the others and its number."""
     found = printed("skip")
 
-    assert CallSite(2, "/home/user/job.py", 33, "<module>") == found.where[0]
-    assert CallSite(0, "/home/user/job.py", 27, "<module>") == found.where[1]
+    assert CallSite(2, "/home/user/job.py", 33, "<module>") == found.sites[0]
+    assert CallSite(0, "/home/user/job.py", 27, "<module>") == found.sites[1]
     assert CollectiveRef("all_reduce", 9) == found.collective
     assert (0, 1, 3) == found.waiting
     assert "all_gather #9 of [3] Float (job.py:33)" in found.summary

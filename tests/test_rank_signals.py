@@ -178,7 +178,7 @@ def test_the_first_collective_that_does_not_finish_means_no_step():
 def test_where_an_ended_rank_stood_tells_what_ran():
     """The others waited while it prepared the data; then the launcher ended it."""
     ranks = job(**{f"r{r}": {"alive": False, "stack": ()} for r in range(8)})
-    stood = verdict("not_arrived", where=(CallSite(3, "/u/train.py", 9, "tokenize_dataset"),))
+    stood = verdict("not_arrived", sites=(CallSite(3, "/u/train.py", 9, "tokenize_dataset"),))
 
     assert "preparing_data" == known(ranks, stood)["activity"]
 
@@ -265,7 +265,7 @@ def test_a_report_says_the_verdict_first():
     """Which rank, what and where stand before what that may mean; text of other processes can't format it."""
     v = verdict(
         "skipped",
-        where=(CallSite(3, "/u/train.py", 60, "evaluate"), CallSite(0, "/u/<b>train</b>.py", 42, "train")),
+        sites=(CallSite(3, "/u/train.py", 60, "evaluate"), CallSite(0, "/u/<b>train</b>.py", 42, "train")),
         evidence=("rank 3 *finished* 40, the others 41",),
         alternatives=(Alternative(kind="replaced", culprits=(3,), because="it may", refute="a dump"),),
     )

@@ -16,9 +16,10 @@ import pytest
 
 from dtdebug.ranks import relay, report, runs
 from dtdebug.ranks.attempts import attempts
-from dtdebug.ranks.collect import Found, merged
+from dtdebug.ranks.collect import merged
 from dtdebug.ranks.folder import Run, RunFolder
 from dtdebug.ranks.watch import Progress, waits
+from dtdebug_taxonomy.case import Case
 from dtdebug_taxonomy.ranks import CallSite, Frame, Group, Operation, RankState, Verdict
 
 DTDEBUG = [sys.executable, "-m", "dtdebug"]
@@ -407,9 +408,9 @@ def test_the_last_record_keeps_what_was_seen_of_its_place():
 def found(**more):
     where = (CallSite(1, "train.py", 3, "step"), CallSite(0, "train.py", 9, "main"), CallSite(2, "train.py", 9, "main"))
     verdict = Verdict(
-        kind="dead", culprits=(1,), waiting=(0, 2), where=where, summary="rank 1 raised \x1b[31mit", **more
+        kind="dead", culprits=(1,), waiting=(0, 2), sites=where, summary="rank 1 raised \x1b[31mit", **more
     )
-    return Found(verdict=verdict, notes=("a note",))
+    return Case(verdict=verdict, notes=("a note",))
 
 
 def test_a_report_says_who_where_and_who_waits():
@@ -428,9 +429,9 @@ def test_the_line_of_the_source_is_shown_if_it_is_here(tmp_path):
     script = tmp_path / "train.py"
     script.write_text("a\nloss = f()\n")
     verdict = Verdict(
-        kind="dead", culprits=(1, 2), where=(CallSite(1, str(script), 2, "f"), CallSite(2, "/dev/zero", 1, "f"))
+        kind="dead", culprits=(1, 2), sites=(CallSite(1, str(script), 2, "f"), CallSite(2, "/dev/zero", 1, "f"))
     )
-    text = report.to_text(Found(verdict=verdict), "x")
+    text = report.to_text(Case(verdict=verdict), "x")
 
     assert f"{script}:2 in f  | loss = f()" in text
     assert "rank 2 at /dev/zero:1 in f\n" in text
@@ -506,7 +507,7 @@ def launcher(tmp_path, fault, ranks, *options):
 
 def saved():
     """The verdict in the folder of the only run."""
-    return msgspec.json.decode(only_run().verdict.read_bytes(), type=Found).verdict
+    return msgspec.json.decode(only_run().verdict.read_bytes(), type=Case).verdict
 
 
 @pytest.mark.ranks
@@ -600,7 +601,7 @@ def test_a_report_goes_into_the_file_that_was_named(tmp_path):
     done = python("import sys; sys.exit(5)", options=["--format", "json", "--output", str(target)])
 
     assert 5 == done.returncode
-    assert "none" == msgspec.json.decode(target.read_bytes(), type=Found).verdict.kind
+    assert "none" == msgspec.json.decode(target.read_bytes(), type=Case).verdict.kind
     assert b"the job ended" not in done.stderr
 
 

@@ -216,7 +216,7 @@ def test_what_ranks_say_is_made_safe():
     site = CallSite(3, HOSTILE, 1, HOSTILE)
     other = Alternative(kind="fabric", culprits=(1,), because=HOSTILE, refute=HOSTILE)
     found = verdict(
-        where=(site,), evidence=(HOSTILE,), alternatives=(other,), summary=HOSTILE, group=GroupRef(HOSTILE, (0,))
+        sites=(site,), evidence=(HOSTILE,), alternatives=(other,), summary=HOSTILE, group=GroupRef(HOSTILE, (0,))
     )
     stack = (Frame(HOSTILE, 1, HOSTILE, HOSTILE), Frame("cell " + HOSTILE, 1, HOSTILE, HOSTILE))
     text = json.dumps(

@@ -18,9 +18,10 @@ from dtdebug.cli import UsageError
 if TYPE_CHECKING:
     import psutil
 
-    from dtdebug.ranks.collect import Found, Look
+    from dtdebug.ranks.collect import Look
     from dtdebug.ranks.folder import RunFolder
     from dtdebug.ranks.remote import Command
+    from dtdebug_taxonomy.case import Case
 
 _CHILDREN = 256
 """Processes below a given one that are asked for the folder of their run."""
@@ -91,14 +92,15 @@ def _attach(options: argparse.Namespace) -> int:
     return _show(options, msgspec.structs.replace(found, unanswered=lacking, commands=shown), what, folder)
 
 
-def _show(options: argparse.Namespace, found: Found, what: str, folder: RunFolder | None) -> int:
+def _show(options: argparse.Namespace, found: Case, what: str, folder: RunFolder | None) -> int:
     """Prints what was found; the exit status says whether a rank is to blame."""
     import msgspec
 
     from dtdebug.ranks import report
+    from dtdebug_taxonomy.case import contract
 
     if options.format == "json":
-        print(msgspec.json.encode(found).decode())
+        print(msgspec.json.encode(contract(found)).decode())
     else:
         print(report.to_text(found, what, folder), end="")
     return 0 if found.verdict.kind == "none" else 1

@@ -91,24 +91,27 @@ def _flight(options: argparse.Namespace) -> int:
 
     from dtdebug import flight
     from dtdebug.ranks import report
-    from dtdebug.ranks.collect import Found
+    from dtdebug_taxonomy.case import Case, Coverage, contract
+    from dtdebug_taxonomy.ranks import spell
 
     try:
         analysis = flight.analyse(options.folder, options.prefix)
     except flight.FlightError as error:
         raise _usage(f"flight: {error}") from None
-    record = {
-        "verdict": analysis.verdict,
-        "ranks": analysis.ranks,
-        "missing_dumps": analysis.missing_dumps,
-        "notes": analysis.notes,
-    }
+    found = Case(
+        verdict=analysis.verdict,
+        coverage=Coverage(
+            ranks=len(analysis.ranks),
+            expected=len(analysis.ranks) + len(analysis.missing_dumps),
+            read=(f"dumps of {spell(analysis.ranks)}",),
+            unread=tuple(analysis.notes),
+        ),
+        missing_dumps=tuple(analysis.missing_dumps),
+        notes=tuple(analysis.notes),
+    )
     if options.format == "json":
-        print(msgspec.json.encode(record).decode())
+        print(msgspec.json.encode(contract(found)).decode())
     else:
-        found = Found(
-            verdict=analysis.verdict, missing_dumps=tuple(analysis.missing_dumps), notes=tuple(analysis.notes)
-        )
         print(report.to_text(found, f"dumps in {options.folder}"), end="")
     return 0 if analysis.verdict.kind == "none" else 1
 

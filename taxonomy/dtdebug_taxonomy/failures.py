@@ -124,7 +124,7 @@ def _verdict(verdict: Verdict | None) -> Iterator[Mark]:
     if verdict is None or verdict.kind == "none":
         return
     by_place: dict[tuple[str, int, bool], list[int]] = {}
-    for site in verdict.where:
+    for site in verdict.sites:
         if not is_library(site.file):
             by_place.setdefault((site.file, site.line, site.rank in verdict.culprits), []).append(site.rank)
     for (file, line, culprit), ranks in sorted(by_place.items(), key=lambda row: not row[0][2]):

@@ -64,7 +64,7 @@ def rank_conditional_code(s: Snapshot) -> Answer:
     v = s.verdict
     if v is None or v.kind not in _PARTED or not v.culprits or uneven(s.ranks):
         return None
-    where = next((f" ({site.function}, line {site.line})" for site in v.where if site.rank in v.culprits), "")
+    where = next((f" ({site.function}, line {site.line})" for site in v.sites if site.rank in v.culprits), "")
     return "yes", f"{spell(v.culprits, _FEW)} ran other calls than the rest{where}"
 
 
@@ -138,7 +138,7 @@ def activity(s: Snapshot) -> Answer:
             value, number = Counter(told.values()).most_common(1)[0]
             if number * 2 > len(told):
                 return value, f"by the stack of {spell([r for r, what in told.items() if what == value], _FEW)}"
-    culprits = [site for site in v.where if site.rank in v.culprits] if v is not None else []
+    culprits = [site for site in v.sites if site.rank in v.culprits] if v is not None else []
     for site in culprits:  # where it stood while the others waited, should it have ended since
         if what := _doing([Frame(site.file, site.line, site.function)]):
             return what, f"rank {site.rank} was in {site.function}"

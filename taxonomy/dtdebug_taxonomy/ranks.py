@@ -5,25 +5,33 @@ A part that could not be read stays at its default; nothing here is ever guessed
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from itertools import islice
 from typing import Literal
 
 import msgspec
+
+from dtdebug_taxonomy.claims import Claim
+from dtdebug_taxonomy.spelling import ranges, say, spell
+
+__all__ = [
+    "MOST_RANKS", "Alternative", "CallSite", "CollectiveRef", "Frame", "Group", "GroupRef", "Kind", "Operation",
+    "RankState", "Verdict", "ranges", "say", "spell",
+]  # fmt: skip
 
 MOST_RANKS = 1 << 18
 """Ranks of a job that is believed: what records claim is counted up to."""
 
 Kind = Literal[
     "skipped", "extra", "replaced", "wrong_size", "wrong_dtype", "wrong_root",
-    "not_arrived", "dead", "gil_held", "fabric", "none",
+    "not_arrived", "dead", "left", "gil_held", "fabric", "not_understood", "none",
 ]  # fmt: skip
 """What the culprit did.
 
 skipped: left out a collective; extra: called one that the others do not; replaced: called another one, or the
 same ones in another order; wrong_size, wrong_dtype, wrong_root: the right one with other arguments than the rest;
-not_arrived: alive, but elsewhere (busy, asleep, blocked); gil_held: alive, but a thread keeps the interpreter lock;
-dead: its process has ended; fabric: all arrived and none finished; none: nothing stands still.
+not_arrived: alive, but elsewhere (busy, asleep, blocked); gil_held: alive, but a thread is holding the GIL;
+dead: its process has ended by a failure; left: it has finished its program while others wait for it; fabric: all
+arrived and none finished; not_understood: ranks are stuck and no record explains why; none: every rank was seen to
+make progress.
 """
 
 
@@ -154,43 +162,16 @@ class Verdict(msgspec.Struct, frozen=True, kw_only=True):
     waiting: tuple[int, ...] = ()
     group: GroupRef | None = None
     collective: CollectiveRef | None = None
-    where: tuple[CallSite, ...] = ()
+    sites: tuple[CallSite, ...] = ()
     """Culprits first, then those who wait; at most one for each rank."""
     confidence: float = 0.0
     """0 to 1: how far the records exclude other readings."""
     summary: str = ""
     """One sentence that says it all."""
+    claims: tuple[Claim, ...] = ()
+    """What is said of ranks, each with its record; the strongest first."""
     evidence: tuple[str, ...] = ()
+    """The claims as sentences, and what has no claim yet."""
     alternatives: tuple[Alternative, ...] = ()
     stragglers: tuple[int, ...] = ()
     """Ranks that always arrive last without standing still."""
-
-
-def ranges(ranks: Iterable[int], most: int = 1000) -> str:
-    """Ranks in few words, as `0-2,4`; beyond so many ranges only how many ranks follow."""
-    rows: list[list[int]] = []
-    for rank in sorted(set(ranks)):
-        if rows and rank == rows[-1][1] + 1:
-            rows[-1][1] = rank
-        else:
-            rows.append([rank, rank])
-    text = ",".join(str(a) if a == b else f"{a}-{b}" for a, b in islice(rows, most))
-    rest = sum(b - a + 1 for a, b in islice(rows, most, None))
-    return f"{text},... {rest} more" if rest else text
-
-
-def spell(ranks: Iterable[int], most: int = 1000) -> str:
-    """Ranks in a sentence: `rank 3`, `ranks 0-2,4-7`."""
-    listed = sorted(set(ranks))
-    if not listed:
-        return "no rank"
-    return f"rank{'s' if len(listed) > 1 else ''} {ranges(listed, most)}"
-
-
-_SINGULAR = {"are": "is", "have": "has", "do": "does"}
-
-
-def say(ranks: Iterable[int], verb: str) -> str:
-    """Ranks with a verb that is given in the plural: `rank 3 waits`, `ranks 0-2 wait`."""
-    listed = sorted(set(ranks))
-    return f"{spell(listed)} {verb if len(listed) > 1 else _SINGULAR.get(verb, verb + 's')}"

@@ -141,7 +141,7 @@ def _markdown(d: Diagnosis, snapshot: Snapshot | None) -> Iterator[str]:
 def _verdict(v: Verdict) -> Iterator[str]:
     """Which rank, what, where: before what that may mean."""
     yield from (f"**{_escape(plain(v.summary, 400))}**", "")
-    for site in v.where[:_SITES]:
+    for site in v.sites[:_SITES]:
         part = "culprit" if site.rank in v.culprits else "waits"
         yield f"- rank {site.rank} ({part}): {_escape(plain(f'{site.file}:{site.line} in {site.function}', 300))}"
     yield from (f"- seen: {_escape(plain(e))}" for e in v.evidence[:_SITES])

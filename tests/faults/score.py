@@ -43,7 +43,7 @@ def score(
 ) -> Score:
     """Compares; `now` is where each rank stood by its own account, `seen` what dumps show if there was nothing else."""
     kinds, marked, culprits = injection.kinds(seen), injection.where(), injection.culprits
-    places = [(site.file, site.line) for site in verdict.where if site.rank in culprits]
+    places = [(site.file, site.line) for site in verdict.sites if site.rank in culprits]
     accepted = [place for place in (marked, *(now.get(rank) for rank in culprits)) if place is not None]
     unknown = injection.kind == "dead" or not accepted
     if seen is not None:
@@ -56,7 +56,7 @@ def score(
         culprit=set(culprits) <= set(verdict.culprits) <= {*culprits, *alike},
         kind=verdict.kind in kinds,
         where=None if unknown else any(place in accepted for place in places),
-        said=f"{verdict.kind} {sorted(verdict.culprits)} at {_short(verdict.where)} ({verdict.summary[:100]}); "
+        said=f"{verdict.kind} {sorted(verdict.culprits)} at {_short(verdict.sites)} ({verdict.summary[:100]}); "
         f"expected {'/'.join(kinds)} {culprits} at "
         f"{' or '.join(f'{_base(p[0])}:{p[1]}' for p in dict.fromkeys(accepted)) or '-'}",
         seconds=seconds,

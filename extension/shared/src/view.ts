@@ -36,14 +36,15 @@ export interface FrameRow {
 
 /** Which rank, what, where: the culprit is the rank that the others wait for. */
 export interface Verdict {
-  readonly kind: "dead" | "extra" | "fabric" | "gil_held" | "none" | "not_arrived" | "replaced" | "skipped" | "wrong_dtype" | "wrong_root" | "wrong_size";
+  readonly kind: "dead" | "extra" | "fabric" | "gil_held" | "left" | "none" | "not_arrived" | "not_understood" | "replaced" | "skipped" | "wrong_dtype" | "wrong_root" | "wrong_size";
   readonly culprits?: readonly number[];
   readonly waiting?: readonly number[];
   readonly group?: GroupRef | null;
   readonly collective?: CollectiveRef | null;
-  readonly where?: readonly CallSite[];
+  readonly sites?: readonly CallSite[];
   readonly confidence?: number;
   readonly summary?: string;
+  readonly claims?: readonly Claim[];
   readonly evidence?: readonly string[];
   readonly alternatives?: readonly Alternative[];
   readonly stragglers?: readonly number[];
@@ -69,9 +70,35 @@ export interface CallSite {
   readonly function: string;
 }
 
+/** One thing that is said of some ranks. What is not known stays at its default and is not said. */
+export interface Claim {
+  readonly what: "absent" | "at" | "called" | "came" | "counted" | "disagree" | "ended" | "left" | "missing" | "moved" | "printed" | "raised" | "source" | "system" | "unmoved" | "waits";
+  readonly ranks: readonly number[];
+  readonly record: Record;
+  readonly op?: string;
+  readonly seq?: number | null;
+  readonly group?: string;
+  readonly of?: readonly number[];
+  readonly file?: string;
+  readonly line?: number;
+  readonly function?: string;
+  readonly words?: string;
+  readonly seconds?: number | null;
+  readonly count?: number | null;
+}
+
+/** What a claim rests on, so that anyone can look it up. */
+export interface Record {
+  readonly source: "agent" | "cell" | "dump" | "exception" | "exit" | "kernel" | "native" | "output" | "source" | "stack" | "store" | "system";
+  readonly line?: number;
+  readonly path?: string;
+  readonly rank?: number | null;
+  readonly words?: string;
+}
+
 /** Another reading of the same records, and what would tell the two apart. */
 export interface Alternative {
-  readonly kind: "dead" | "extra" | "fabric" | "gil_held" | "none" | "not_arrived" | "replaced" | "skipped" | "wrong_dtype" | "wrong_root" | "wrong_size";
+  readonly kind: "dead" | "extra" | "fabric" | "gil_held" | "left" | "none" | "not_arrived" | "not_understood" | "replaced" | "skipped" | "wrong_dtype" | "wrong_root" | "wrong_size";
   readonly culprits: readonly number[];
   readonly because: string;
   readonly refute?: string;

@@ -189,7 +189,7 @@ test("all that is said of ranks is translated", () => {
 test("a place says where it leads to in the reader's language, and leads there in the kernel's words", () => {
   const heard: string[] = [];
   const view = new RanksView({ openPlace: (at) => void heard.push(at) });
-  view.update({ verdict: { kind: "dead", where: [{ rank: 3, file: "cell In[3]", line: 11, function: "save" }] } });
+  view.update({ verdict: { kind: "dead", sites: [{ rank: 3, file: "cell In[3]", line: 11, function: "save" }] } });
   const press = view.node.querySelector<HTMLButtonElement>(".dtd-where button");
   press?.click();
 

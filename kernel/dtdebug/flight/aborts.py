@@ -202,7 +202,7 @@ def _verdict(records: Records, rank: int, due: _Due | None, what: tuple[Kind, st
         waiting=waiting,
         group=group_ref(records, due.group) if due else None,
         collective=CollectiveRef(due.symbol.op, due.seq) if due else None,
-        where=ordered(sites, (rank,)),
+        sites=ordered(sites, (rank,)),
         confidence=0.4 if doubtful else 0.7,
         summary=f"{spell((rank,)).capitalize()} {did}.",
         evidence=(told, *([f"Its peers called {call}."] if due else [])),

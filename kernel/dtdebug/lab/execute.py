@@ -18,9 +18,9 @@ import psutil
 
 from dtdebug.clean import clean
 from dtdebug.ranks import collect, runs
-from dtdebug.ranks.collect import Found
 from dtdebug.ranks.folder import VARIABLE, RunFolder
 from dtdebug.ranks.processes import variables
+from dtdebug_taxonomy.case import Case
 from dtdebug_taxonomy.labs import Lab
 from dtdebug_taxonomy.snapshot import Snapshot
 
@@ -38,7 +38,7 @@ class Ran(msgspec.Struct, frozen=True, kw_only=True):
     seconds: float
     output: str
     """What the job printed."""
-    found: Found | None = None
+    found: Case | None = None
     """What `dtdebug run` found; None where it had nothing to say."""
     said: str = ""
     """What `dtdebug run` itself said, where it was not shown at once."""
@@ -166,8 +166,8 @@ def _ended(job: subprocess.Popen[bytes], run: RunFolder) -> Iterator[None]:
         psutil.wait_procs([*family, *strays], timeout=_PATIENCE)
 
 
-def _found(run: RunFolder) -> Found | None:
+def _found(run: RunFolder) -> Case | None:
     try:
-        return msgspec.json.decode(run.verdict.read_bytes()[:_REPORT_LIMIT], type=Found)
+        return msgspec.json.decode(run.verdict.read_bytes()[:_REPORT_LIMIT], type=Case)
     except (OSError, ValueError):
         return None

@@ -86,7 +86,7 @@ def _lines(seen: Seen) -> list[str]:
 
 
 def _details(verdict: Verdict) -> Iterable[str]:
-    for site in verdict.where[:8]:
+    for site in verdict.sites[:8]:
         what = "is in" if site.rank in verdict.culprits else "waits in"
         yield f"rank {site.rank} {what} {said(Frame(site.file, site.line, site.function))}"
     yield from (f"because {line}" for line in verdict.evidence[:5])

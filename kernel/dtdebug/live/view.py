@@ -195,11 +195,12 @@ def _tidied(verdict: Verdict) -> Verdict:
         stragglers=verdict.stragglers[:ROWS],
         group=group and msgspec.structs.replace(group, name=_short(group.name, _TEXT), ranks=group.ranks[:ROWS]),
         collective=collective and msgspec.structs.replace(collective, op=_short(collective.op, _TEXT)),
-        where=tuple(
+        sites=tuple(
             CallSite(site.rank, _short(site.file, _SENTENCE), site.line, _short(site.function, _TEXT))
-            for site in verdict.where[:_SITES]
+            for site in verdict.sites[:_SITES]
         ),
         summary=_short(verdict.summary, _SENTENCE),
+        claims=(),  # they are in `evidence` as sentences
         evidence=tuple(_short(line, _SENTENCE) for line in verdict.evidence[:_EVIDENCE]),
         alternatives=tuple(
             Alternative(

@@ -136,7 +136,7 @@ def _verdict(
         culprits=culprits,
         waiting=most,
         collective=CollectiveRef(name(crowd.op), crowd.seq),
-        where=tuple(where[rank] for rank in (*culprits, *most) if rank in where),
+        sites=tuple(where[rank] for rank in (*culprits, *most) if rank in where),
         confidence=round((0.75 if others else 0.95) * (len(most) / len(calls)) ** 0.5, 2),
         summary=f"{spell(culprits, 8).capitalize()} {_are(culprits)} in {one} where {spell(most, 8)} "
         f"{_are(most)} in {many}: {_WORDS[kind] if len(culprits) == 1 else _plural(_WORDS[kind])}.",

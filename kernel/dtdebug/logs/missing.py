@@ -104,7 +104,7 @@ def _not_passed(printed: Sequence[Line], where: Mapping[int, CallSite]) -> Verdi
         kind="dead" if deaths else "not_arrived",
         culprits=culprits,
         waiting=tuple(sorted(present)),
-        where=tuple(where[rank] for rank in (*culprits, *sorted(present)) if rank in where),
+        sites=tuple(where[rank] for rank in (*culprits, *sorted(present)) if rank in where),
         confidence=0.9 if deaths or len(absent) == 1 else 0.7,
         summary=f"{spell(absent, 8).capitalize()} did not come to a barrier within {waited / 1000:g} s: {how}.",
         evidence=(*said, *(words for rank in culprits[:3] for words in deaths.get(rank, ())[1:]))[:8],

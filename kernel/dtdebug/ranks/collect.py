@@ -17,33 +17,16 @@ from dtdebug.ranks.attempts import attempts
 from dtdebug.ranks.folder import RunFolder
 from dtdebug.ranks.tidy import tidy
 from dtdebug.ranks.watch import Death, living
+from dtdebug_taxonomy.case import Case
 from dtdebug_taxonomy.diagnosis import Diagnosis
 from dtdebug_taxonomy.ranks import RankState, Verdict
 from dtdebug_taxonomy.snapshot import Snapshot
 
-VERSION = 1
 _STACK_LIMIT = 1 << 20
 _FOUND_LIMIT = 256 << 20
 """Bytes of a verdict with its ranks that are still read."""
 PAUSE = 1.0
 """Seconds between two looks at a rank that seems to stand still."""
-
-
-class Found(msgspec.Struct, frozen=True, kw_only=True):
-    """All that a report says; `verdict.json` holds it."""
-
-    v: int = VERSION
-    verdict: Verdict
-    diagnosis: Diagnosis | None = None
-    ranks: tuple[RankState, ...] = ()
-    progress: dict[int, str] = {}
-    """Rank -> what happened between two looks: stuck, slow, busy, gone."""
-    missing_dumps: tuple[int, ...] = ()
-    unanswered: tuple[int, ...] = ()
-    """Ranks that may live and were not reached."""
-    commands: tuple[str, ...] = ()
-    """What would ask for them on other hosts; none of it was run."""
-    notes: tuple[str, ...] = ()
 
 
 class Look(msgspec.Struct, frozen=True, kw_only=True):
@@ -136,7 +119,7 @@ def conclude(
     starved: Collection[int] = (),
     starvations: int = 0,
     moving: bool | None = None,
-) -> Found:
+) -> Case:
     """The verdict and the diagnosis on states that were seen, with all that the folder holds.
 
     `moving`: whether the ranks still moved then, if somebody watched them.
@@ -169,7 +152,7 @@ def conclude(
         verdict=verdict,
         notes=tuple(said),
     )
-    found = Found(
+    found = Case(
         verdict=verdict,
         diagnosis=_diagnosis(snapshot, folder),
         ranks=tuple(ended.states),
@@ -258,16 +241,16 @@ def _diagnosis(snapshot: Snapshot, folder: RunFolder | None) -> Diagnosis | None
     return diagnosis
 
 
-def concluded(folder: RunFolder) -> Found | None:
+def concluded(folder: RunFolder) -> Case | None:
     """What was found while the run was watched to its end, if anything was: its ranks are gone now and tell less."""
     run = folder.load_run()
     if run is None or run.finished is None or not run.status:
         return None
     try:
-        return msgspec.json.decode(files.read(folder.verdict, _FOUND_LIMIT), type=Found)
+        return msgspec.json.decode(files.read(folder.verdict, _FOUND_LIMIT), type=Case)
     except (OSError, ValueError):
         return None
 
 
-def _save(folder: RunFolder, found: Found) -> None:
+def _save(folder: RunFolder, found: Case) -> None:
     files.write(folder.verdict, msgspec.json.encode(found))

@@ -93,12 +93,12 @@ def settle(verdict: Verdict | None, ended: Ends, earlier: Verdict | None = None)
         return own
     if verdict.kind == "dead" and set(verdict.culprits) == set(own.culprits):
         # It knows the collective and who waits; the sentence about the end is ours.
-        placed = {site.rank for site in own.where}
+        placed = {site.rank for site in own.sites}
         evidence = (*own.evidence, *(e for e in verdict.evidence if not e.startswith("Rank ")))
         return msgspec.structs.replace(
             verdict,
             summary=own.summary,
-            where=(*own.where, *(site for site in verdict.where if site.rank not in {*own.culprits, *placed})),
+            sites=(*own.sites, *(site for site in verdict.sites if site.rank not in {*own.culprits, *placed})),
             waiting=verdict.waiting or own.waiting,
             confidence=max(own.confidence, verdict.confidence),
             evidence=evidence,
@@ -243,7 +243,7 @@ def _verdict(ended: Ends) -> Verdict:
         kind="dead",
         culprits=ended.roots,
         waiting=tuple(s.rank for s in ended.states if s.rank is not None and s.rank not in ended.roots),
-        where=tuple(sites),
+        sites=tuple(sites),
         confidence=_CERTAIN if len(ended.roots) == 1 else _LIKELY,
         summary=summary,
         evidence=tuple(evidence),

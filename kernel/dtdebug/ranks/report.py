@@ -15,8 +15,8 @@ import msgspec
 
 from dtdebug import state as files
 from dtdebug.clean import clean, mask
-from dtdebug.ranks.collect import Found
 from dtdebug.ranks.folder import RunFolder
+from dtdebug_taxonomy.case import Case
 from dtdebug_taxonomy.ranks import CallSite, Verdict, ranges
 
 _SITES, _EVIDENCE, _NOTES = 6, 6, 6
@@ -28,7 +28,7 @@ _DIFFERENCES = 6
 _COMMANDS = 16
 
 
-def to_text(found: Found, what: str, folder: RunFolder | None = None, *, brief: bool = False) -> str:
+def to_text(found: Case, what: str, folder: RunFolder | None = None, *, brief: bool = False) -> str:
     """The verdict, where, why, what it means and what to do; each line is safe to show.
 
     Briefly: what there is to say to someone who has seen the rest.
@@ -43,7 +43,7 @@ def to_text(found: Found, what: str, folder: RunFolder | None = None, *, brief: 
     return "\n".join(lines) + "\n"
 
 
-def _details(found: Found) -> Iterator[str]:
+def _details(found: Case) -> Iterator[str]:
     v = found.verdict
     yield from (f"  {line}" for line in _sites(v))
     if v.kind != "none":
@@ -68,15 +68,15 @@ def _details(found: Found) -> Iterator[str]:
         yield from clean(render.to_text(found.diagnosis)).splitlines()
 
 
-def _notes(found: Found) -> Iterator[str]:
+def _notes(found: Case) -> Iterator[str]:
     yield from (f"  note: {_line(n)}" for n in found.notes[:_NOTES])
 
 
 def _sites(v: Verdict) -> Iterator[str]:
     """Culprits one by one, those who wait joined by place."""
-    culprits = [site for site in v.where if site.rank in v.culprits]
+    culprits = [site for site in v.sites if site.rank in v.culprits]
     waiting: dict[tuple[str, int, str], list[int]] = {}
-    for site in v.where:
+    for site in v.sites:
         if site.rank not in v.culprits:
             waiting.setdefault((site.file, site.line, site.function), []).append(site.rank)
     rows = [("culprit", [site.rank], site) for site in culprits]
@@ -100,7 +100,7 @@ def _source(file: str, line: int) -> str:
         return ""
 
 
-def _classes(found: Found) -> Iterator[str]:
+def _classes(found: Case) -> Iterator[str]:
     """Which ranks stand together, where more than one look or place is known."""
     if not any(s.stack for s in found.ranks):
         return
@@ -111,7 +111,7 @@ def _classes(found: Found) -> Iterator[str]:
         yield f"  between two looks: {stacks.progress_text(found.progress)}"
 
 
-def _differences(found: Found) -> Iterator[str]:
+def _differences(found: Case) -> Iterator[str]:
     """What differs between the ranks and should not: variables, versions, data."""
     from dtdebug.ranks import differ
 
@@ -120,7 +120,7 @@ def _differences(found: Found) -> Iterator[str]:
         yield from (f"  differs: {line}" for line in clean(differ.to_text(telling, _DIFFERENCES)).splitlines())
 
 
-def _silent(found: Found) -> Iterator[str]:
+def _silent(found: Case) -> Iterator[str]:
     """Living ranks, or ranks nobody found, that no road led to."""
     silent = [s for s in found.ranks if s.alive is not False and not s.stack and not s.gil_held and s.roads]
     for state in silent[:_ROADS_SHOWN]:
@@ -131,7 +131,7 @@ def _silent(found: Found) -> Iterator[str]:
         yield f"  ... nor of {len(silent) - _ROADS_SHOWN} other ranks"
 
 
-def _elsewhere(found: Found) -> Iterator[str]:
+def _elsewhere(found: Case) -> Iterator[str]:
     """What would ask for the ranks that were not reached."""
     if found.unanswered and not found.commands:
         yield f"  no answer of rank {ranges(found.unanswered)}: --host NAME names another host where it may be"

@@ -12,11 +12,12 @@ from typing import NamedTuple
 
 import msgspec
 
-from dtdebug.ranks.collect import Found, Look, alive, analysis, conclude, last, look, merged, printed
+from dtdebug.ranks.collect import Look, alive, analysis, conclude, last, look, merged, printed
 from dtdebug.ranks.folder import VARIABLE, RunFolder
 from dtdebug.ranks.oom import Memory
 from dtdebug.ranks.relay import Relay
 from dtdebug.ranks.watch import Deaths, Progress, end, living, waits
+from dtdebug_taxonomy.case import Case, contract
 from dtdebug_taxonomy.ranks import RankState, Verdict
 
 _TICK, _LOOK, _SHARE = 0.2, 1.0, 0.05
@@ -55,7 +56,7 @@ class Speaker:
             sys.stderr.write(begin + prefix + text.rstrip("\n") + "\n")
             sys.stderr.flush()
 
-    def report(self, found: Found, what: str, *, brief: bool = False) -> None:
+    def report(self, found: Case, what: str, *, brief: bool = False) -> None:
         """What was found; nothing if the user wants none."""
         from dtdebug.ranks.report import to_text
 
@@ -64,7 +65,7 @@ class Speaker:
         elif not self._options.quiet:
             self.say(to_text(found, what, self._run, brief=brief), prefix="")
 
-    def write(self, found: Found, what: str) -> None:
+    def write(self, found: Case, what: str) -> None:
         """What was found, into the file that the user named."""
         from dtdebug import state
         from dtdebug.ranks.report import to_text
@@ -72,7 +73,7 @@ class Speaker:
         if self._options.output is None:
             return
         as_json = self._options.format == "json"
-        text = msgspec.json.encode(found) if as_json else to_text(found, what, self._run).encode()
+        text = msgspec.json.encode(contract(found)) if as_json else to_text(found, what, self._run).encode()
         try:
             state.write(self._options.output, text)
         except OSError as error:
@@ -239,7 +240,7 @@ class Vigil:
         return [pid for pid in living(told) if variables(pid).get(VARIABLE) == here]
 
 
-def _stands(found: Found) -> bool:
+def _stands(found: Case) -> bool:
     """Some rank is inside communication: a job that only computes in silence is no hang."""
     if found.verdict.kind != "none":
         return True

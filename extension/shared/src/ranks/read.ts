@@ -21,9 +21,10 @@ import type {
 /** The form that is read; a newer one is shown as far as it is understood. */
 export const VERSION = 1;
 
-export type Shown = Filled<View>;
+/** Claims come as sentences, in `evidence`. */
+export type ShownVerdict = Filled<Omit<Verdict, "claims">>;
+export type Shown = Omit<Filled<View>, "verdict"> & { readonly verdict: ShownVerdict | null };
 export type ShownRow = Filled<Row>;
-export type ShownVerdict = Filled<Verdict>;
 export type ShownBranch = Filled<Branch>;
 export type ShownTimeline = Filled<Timeline>;
 export type ShownLane = Filled<Lane>;
@@ -54,8 +55,10 @@ const KINDS = [
   "extra",
   "fabric",
   "gil_held",
+  "left",
   "none",
   "not_arrived",
+  "not_understood",
   "replaced",
   "skipped",
   "wrong_dtype",
@@ -130,7 +133,7 @@ const verdict = object<ShownVerdict>({
   waiting: ranks,
   group: object<Filled<GroupRef>>({ name: short, ranks }),
   collective: object<Filled<CollectiveRef>>({ op: short, seq: whole }),
-  where: many(MOST.lines, (data) => (whole(fields(data)?.("rank")) === null ? null : site(data))),
+  sites: many(MOST.lines, (data) => (whole(fields(data)?.("rank")) === null ? null : site(data))),
   confidence: amount,
   summary: said,
   evidence: many(MOST.lines, line),

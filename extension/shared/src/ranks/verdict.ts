@@ -59,7 +59,7 @@ export class VerdictHead implements Piece<Shown> {
     setText(this.#sure, words);
     setHidden(this.#sure, words === "");
     this.#where.update(found ? sites(verdict) : []);
-    setHidden(this.#where.node, !found || verdict.where.length === 0);
+    setHidden(this.#where.node, !found || verdict.sites.length === 0);
 
     const number = cell?.number ?? null;
     const at = [number === null ? "" : `cell In[${number}]`, cell?.line ? `line ${cell.line}` : ""];
@@ -113,7 +113,7 @@ function sites(verdict: ShownVerdict): Site[] {
   const guilty = new Set(verdict.culprits);
   const found = new Map<string, Site>();
   const order = (rank: number) => (guilty.has(rank) ? rank - 2 ** 40 : rank);
-  const named = [...verdict.where].sort((a, b) => order(a.rank) - order(b.rank));
+  const named = [...verdict.sites].sort((a, b) => order(a.rank) - order(b.rank));
   for (const { rank, file, line, function: inside } of named) {
     const at = file.startsWith("cell ")
       ? `${file}, line ${line}${inside ? `, in ${inside}` : ""}`

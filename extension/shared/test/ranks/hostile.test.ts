@@ -120,7 +120,7 @@ test("a tree without end is cut, and so are lists without end", () => {
     tree: deep,
     timeline: { lanes: long.map((i) => ({ ranks: `${i}`, calls: calls.slice(i, i + 200) })) },
     devices: long.map((index) => ({ index, users })),
-    verdict: { kind: "dead", evidence: long.map(String), where: long.map((rank) => ({ rank, file: "f" })) },
+    verdict: { kind: "dead", evidence: long.map(String), sites: long.map((rank) => ({ rank, file: "f" })) },
     notes: long.map(String),
   });
 

@@ -36,7 +36,7 @@ export function eight(): View {
       waiting: [0, 1, 2, 4, 5, 6, 7],
       group: { name: "0", ranks: [0, 1, 2, 3, 4, 5, 6, 7] },
       collective: { op: "all_reduce", seq: 41 },
-      where: [
+      sites: [
         { rank: 0, file: "cell In[3]", line: 6, function: "train" },
         { rank: 3, file: "cell In[3]", line: 11, function: "save" },
       ],

@@ -1,0 +1,67 @@
+"""The case: one reading of a failure, which terminal, notebook, card, panel, wizard, report and editor share.
+
+`contract` is its form for programs, the same for `run`, `attach`, `flight`, `join` and `diagnose`.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+
+from dtdebug_taxonomy.diagnosis import Diagnosis
+from dtdebug_taxonomy.ranks import RankState, Verdict
+
+VERSION = 2
+"""Of the form for programs and of `verdict.json`; a change that breaks readers raises it."""
+_SITES = 64
+_CLAIMS = 256
+
+
+class Coverage(msgspec.Struct, frozen=True, kw_only=True):
+    """What was looked at, and what was not: part of every answer."""
+
+    ranks: int = 0
+    """Ranks of which something was read."""
+    expected: int = 0
+    """Ranks that the job has; 0 where nobody says."""
+    hosts: int = 0
+    """Hosts of which something was read."""
+    read: tuple[str, ...] = ()
+    """What was read, in words: `output, 120 lines`, `8 dumps`, `stacks of ranks 0-3 by py-spy`."""
+    unread: tuple[str, ...] = ()
+    """What could not be read or was not looked at, each with the reason."""
+
+
+class Case(msgspec.Struct, frozen=True, kw_only=True):
+    """All that is known of one failure; `verdict.json` of a run holds it."""
+
+    v: int = VERSION
+    verdict: Verdict
+    coverage: Coverage = Coverage()
+    diagnosis: Diagnosis | None = None
+    ranks: tuple[RankState, ...] = ()
+    progress: dict[int, str] = {}
+    """Rank -> what happened between two looks: stuck, slow, busy, gone."""
+    missing_dumps: tuple[int, ...] = ()
+    unanswered: tuple[int, ...] = ()
+    """Ranks that may live and were not reached."""
+    commands: tuple[str, ...] = ()
+    """What would ask for them on other hosts; none of it was run."""
+    notes: tuple[str, ...] = ()
+    next: str = ""
+    """The one thing to do next."""
+
+
+def contract(case: Case) -> dict[str, Any]:
+    """The form for programs: verdict, claims with their records, coverage, diagnosis, and the rest of the case."""
+    v = case.verdict
+    site = next((s for s in v.sites if s.rank in v.culprits), v.sites[0] if v.sites and not v.culprits else None)
+    known: dict[str, Any] = msgspec.to_builtins(case)
+    verdict = known.pop("verdict")
+    claims = verdict.pop("claims")[:_CLAIMS]
+    verdict["sites"] = verdict["sites"][:_SITES]
+    verdict["where"] = None if site is None else {"file": site.file, "line": site.line, "function": site.function}
+    for row, claim in zip(claims, v.claims, strict=False):
+        row["text"] = claim.text
+    return {"v": known.pop("v"), "verdict": verdict, "claims": claims, **known}

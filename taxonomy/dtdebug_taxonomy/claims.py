@@ -1,0 +1,140 @@
+"""Claims: what is said of ranks, as data, each with the record it rests on. Sentences are rendered from them.
+
+A verdict may say nothing that no claim holds, so that no sentence can contradict a record.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import Literal
+
+import msgspec
+
+from dtdebug_taxonomy.spelling import say, spell
+
+Source = Literal[
+    "output", "dump", "agent", "stack", "native", "system", "exit", "kernel", "source", "exception", "store", "cell",
+]  # fmt: skip
+"""Where a record is from.
+
+output: a printed line; dump: an entry or a status of a flight-recorder dump; agent: what the agent in a rank wrote;
+stack: a Python stack, from inside or outside; native: a native stack; system: a file of /proc or of a control group;
+exit: the status of an ended process; kernel: the kernel's log or its memory events; source: the user's program;
+exception: an exception object; store: the job's store; cell: a cell of a notebook.
+"""
+
+What = Literal[
+    "waits", "absent", "at", "raised", "ended", "left", "called", "counted", "system", "moved", "unmoved", "printed",
+    "source", "came", "missing", "disagree",
+]  # fmt: skip
+"""What a claim says of its ranks; `sentence` has the words."""
+
+
+class Record(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """What a claim rests on, so that anyone can look it up."""
+
+    source: Source
+    line: int = 0
+    """Line of the output or of the file; 0 where the record has none."""
+    path: str = ""
+    """File of the record: a log, a dump, a file of /proc, a program."""
+    rank: int | None = None
+    """Whose record it is, where it is one rank's."""
+    words: str = ""
+    """The record itself, shortened: a printed line, the content of a file of /proc."""
+
+
+class Claim(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """One thing that is said of some ranks. What is not known stays at its default and is not said."""
+
+    what: What
+    ranks: tuple[int, ...]
+    record: Record
+    op: str = ""
+    seq: int | None = None
+    """Sequence number of the collective in its group, 1 for the first."""
+    group: str = ""
+    of: tuple[int, ...] = ()
+    """Other ranks that it is about: who is waited for, whom it differs from."""
+    file: str = ""
+    line: int = 0
+    function: str = ""
+    words: str = ""
+    """What cannot be put in fields: the message of an exception, what the operating system shows, arguments."""
+    seconds: float | None = None
+    """How long it has lasted."""
+    count: int | None = None
+
+    @property
+    def text(self) -> str:
+        """The claim as a sentence."""
+        return sentence(self)
+
+
+def sentence(c: Claim) -> str:
+    """A claim in words."""
+    seconds = f" for {c.seconds:.0f} s" if c.seconds is not None and c.seconds >= 1 else ""
+    return f"{_SAID[c.what](c, _capital(spell(c.ranks, 8)))}{seconds}."
+
+
+def texts(claims: Iterable[Claim]) -> tuple[str, ...]:
+    """The claims as sentences, each once."""
+    return tuple(dict.fromkeys(claim.text for claim in claims))
+
+
+def _said(ranks: tuple[int, ...], verb: str) -> str:
+    return _capital(say(ranks, verb))
+
+
+def _capital(text: str) -> str:
+    return f"{text[:1].upper()}{text[1:]}"
+
+
+def _call(c: Claim) -> str:
+    number = "" if c.seq is None else f" #{c.seq}"
+    return f"{c.op}{number}{f' of {c.group}' if c.group else ''}" if c.op else ""
+
+
+def _place(c: Claim) -> str:
+    if not c.file:
+        return ""
+    return f"{c.file}:{c.line}{f' in {c.function}' if c.function else ''}"
+
+
+def _then(link: str, words: str) -> str:
+    return f"{link}{words}" if words else ""
+
+
+def _counted(c: Claim) -> str:
+    number = f"{c.count} operation{'s' if c.count != 1 else ''}"
+    return f"{_said(c.ranks, 'have')} {c.words or 'begun'} {number}{_then(' of ', c.group)}"
+
+
+def _waits(c: Claim) -> str:
+    whom = f" for {spell(c.of, 8)}" if c.of else ""
+    return f"{_said(c.ranks, 'wait')}{_then(' in ', _call(c))}{whom}{_then(', at ', _place(c))}"
+
+
+def _plain(c: Claim, who: str) -> str:
+    place = _then(" at ", _place(c)) if c.what == "source" else ""
+    return f"{who}: {c.words}{place}" if c.ranks else f"{c.words}{place}"
+
+
+_SAID: dict[What, Callable[[Claim, str], str]] = {
+    "waits": lambda c, who: _waits(c),
+    "absent": lambda c, who: f"{who} never entered {_call(c) or 'it'}",
+    "at": lambda c, who: f"{_said(c.ranks, 'are')} at {_place(c)}{_then(': ', c.words)}",
+    "raised": lambda c, who: f"{who} raised {c.words}{_then(' at ', _place(c))}",
+    "ended": lambda c, who: f"{who} ended: {c.words}",
+    "left": lambda c, who: f"{who} finished the program with exit status 0{_then(': ', c.words)}",
+    "called": lambda c, who: f"{who} called {_call(c)}{_then(' with ', c.words)}{_then(' at ', _place(c))}",
+    "counted": lambda c, who: _counted(c),
+    "moved": lambda c, who: f"{who} made progress{_then(': ', c.words)}",
+    "unmoved": lambda c, who: f"{who} made no progress{_then(': ', c.words)}",
+    "came": lambda c, who: f"{who} came{_then(' to ', c.words)}",
+    "missing": lambda c, who: f"{who} did not come{_then(' to ', c.words)}",
+    "disagree": lambda c, who: f"{who} and {spell(c.of, 8)} disagree{_then(': ', c.words)}",
+    "system": _plain,
+    "printed": _plain,
+    "source": _plain,
+}
