@@ -12,13 +12,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, BinaryIO, NoReturn
 
+from dtdebug.errors import FOUND, NOTHING, USAGE, UsageError
 from dtdebug_taxonomy import __version__
-
-FOUND, NOTHING, USAGE = 1, 0, 2
-
-
-class UsageError(ValueError):
-    """The call or its input is wrong: the text is the one line that the user sees."""
 
 
 def run() -> NoReturn:
