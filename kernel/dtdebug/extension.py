@@ -9,10 +9,17 @@ from __future__ import annotations
 import os
 import sys
 import threading
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from dtdebug import failed
 from dtdebug.tail import Tail
+
+if TYPE_CHECKING:  # what they are made of is loaded when a cell has failed
+    from dtdebug.front import Asked
+    from dtdebug.live.armed import Live
+    from dtdebug.wizard.session import Session
+    from dtdebug.wizard.widgets import Wizard
+    from dtdebug_taxonomy.snapshot import Snapshot
 
 _installed: Extension | None = None
 
@@ -27,15 +34,15 @@ class Extension:
         """`%dtdebug off`: nothing appears under failed cells."""
         self.debug = False
         """Show the whole traceback of a failure of ours."""
-        self.snapshot: Any = None
+        self.snapshot: Snapshot | None = None
         """Snapshot of the last failed cell, or None."""
-        self.session: Any = None
+        self.session: Session | None = None
         """The wizard's session about it, once something was answered."""
-        self.given: Any = None
+        self.given: Asked | None = None
         """What a front end has told about it, all of it, when it last asked."""
-        self.wizard: Any = None
+        self.wizard: Wizard | None = None
         """The wizard's widgets that are on the screen, or None."""
-        self.live: Any = None
+        self.live: Live | None = None
         """What arms this kernel and its ranks."""
         self._thread = threading.get_ident()
         """The thread that runs cells: those of subshells are no failures of the cell that hangs meanwhile."""
@@ -64,13 +71,25 @@ class Extension:
         self.tail.attach()
         register(self)
 
+    def armed(self) -> Live:
+        """What arms this kernel.
+
+        Raises:
+            ValueError: the extension was made and not installed.
+
+        """
+        if self.live is None:
+            raise ValueError("the ranks of this kernel are not armed: %load_ext dtdebug does that")
+        return self.live
+
     def remove(self) -> None:
         """Undoes `install`."""
         for event, hook in (("pre_run_cell", self.before), ("post_run_cell", self.after)):
             if hook in self.shell.events.callbacks[event]:
                 self.shell.events.unregister(event, hook)
         self.tail.detach()
-        self.live.end()
+        if self.live is not None:
+            self.live.end()
         self.shell.magics_manager.magics["line"].pop("dtdebug", None)
 
     def before(self, info: Any = None) -> None:

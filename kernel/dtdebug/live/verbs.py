@@ -24,7 +24,7 @@ _INTERRUPT_TIMEOUT = 1.5
 
 def tell(extension: Extension, kind: Kind) -> None:
     """Looks at all ranks and shows what was seen; works from a subshell while a cell hangs."""
-    seen = look(extension.live, kind, TIMEOUT)
+    seen = look(extension.armed(), kind, TIMEOUT)
     extension.publish(show.bundle(seen))
     _keep(extension, seen)
 
@@ -35,7 +35,7 @@ def interrupted(extension: Extension) -> None:
 
     if not ranks_below(os.getpid()) and not _initialized():
         return
-    seen = look(extension.live, "hang", _INTERRUPT_TIMEOUT)
+    seen = look(extension.armed(), "hang", _INTERRUPT_TIMEOUT)
     if seen.verdict is not None and seen.verdict.kind != "none":
         extension.publish(show.bundle(seen))
         _keep(extension, seen)
@@ -64,7 +64,7 @@ def after_death(extension: Extension) -> Snapshot | None:
     """What the kernel of this notebook was doing when it died, if it died while it ran a cell; says so in a line."""
     from dtdebug.live.journal import died
 
-    found = died(extension.live.name)
+    found = died(extension.armed().name)
     if found is None:
         return None
     path, entry = found

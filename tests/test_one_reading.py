@@ -1,0 +1,124 @@
+"""One reading of a failure: all surfaces say the same of one job, and nothing that its records do not hold."""
+
+import json
+import re
+from html import unescape
+
+import msgspec
+import pytest
+
+from dtdebug import display
+from dtdebug.live import show, view
+from dtdebug.live.look import Seen
+from dtdebug.ranks import report
+from dtdebug.ranks.collect import Look, conclude
+from dtdebug.wizard import widgets
+from dtdebug.wizard.session import Session
+from dtdebug_taxonomy.case import contract
+from dtdebug_taxonomy.failures import failure_of
+from dtdebug_taxonomy.happened import seen
+from dtdebug_taxonomy.ranks import Frame, Group, Operation, RankState
+from dtdebug_taxonomy.render import to_markdown
+from dtdebug_taxonomy.snapshot import Snapshot
+
+GROUP = Group(name="0", desc="default_pg", ranks=(0, 1, 2), backend="gloo", enqueued=6, completed=5)
+C10D = "/site-packages/torch/distributed/distributed_c10d.py"
+
+
+def state(rank, *frames, pending=None):
+    """A living rank of three on one host."""
+    stack = tuple(Frame(file, line, function) for file, line, function in frames)
+    return RankState(
+        rank=rank, world_size=3, host="a", pid=100 + rank, initialized=True, alive=True, stack=stack, pending=pending,
+        groups=(GROUP,), time=1000.0, backend="gloo",
+    )  # fmt: skip
+
+
+def hanging():
+    """Ranks 0 and 2 wait in a collective; rank 1 evaluates."""
+    waits = Operation(op="all_reduce", group="0", seq=6, since=900.0)
+    there = (("/u/train.py", 9, "train"), (C10D, 3252, "all_reduce"))
+    return (
+        state(0, *there, pending=waits),
+        state(1, ("/u/train.py", 8, "train"), ("/u/train.py", 3, "evaluate")),
+        state(2, *there, pending=waits),
+    )
+
+
+def raised():
+    """Rank 1 has raised in its own code; the launcher has ended the others."""
+    there = (("/u/train.py", 9, "train"), (C10D, 3252, "all_reduce"))
+    ended = state(1, ("/u/data.py", 41, "decode"))
+    ended = msgspec.structs.replace(ended, alive=False, exit_code=1, exception="ValueError: shard 7 is truncated")
+    others = (msgspec.structs.replace(state(rank, *there), alive=False, signal="SIGTERM") for rank in (0, 2))
+    first, last = others
+    return first, ended, last
+
+
+@pytest.fixture(params=[hanging, raised], ids=["hangs", "raised"])
+def case(request, monkeypatch, tmp_path):
+    """A case as `run` and `attach` make it."""
+    monkeypatch.setenv("DTDEBUG_STATE", str(tmp_path))
+    states = request.param()
+    return conclude(None, Look(states=states, progress={s.rank: "stuck" for s in states}), moving=False)
+
+
+def words(text):
+    """A text without marks of HTML and Markdown, breaks and numbers of lines."""
+    return " ".join(re.sub(r"<[^>]*>|\\(?=[\W_])", "", unescape(text)).split())
+
+
+def test_all_surfaces_say_the_same_of_one_job(case):
+    """The first line and what supports it: terminal, JSON, card, saved card, hang, panel, wizard, report, editor."""
+    snapshot = Snapshot(ranks=case.ranks, verdict=case.verdict)
+    asked = Seen(kind="hang", ranks=case.ranks, verdict=case.verdict, moved=False)
+    first, rows = case.verdict.summary, [row.text for row in seen(case.verdict)]
+    form = contract(case)
+    saved = display.small(case.diagnosis)
+    surfaces = {
+        "terminal": report.to_text(case, "no rank has moved"),
+        "json": json.dumps([form["verdict"]["summary"], form["verdict"]["evidence"], form["claims"]]),
+        "card as text": display.bundle(case.diagnosis)["text/plain"],
+        "card as HTML": display.to_html(case.diagnosis),
+        "saved card": json.dumps([saved["happened"], saved["seen"]]),
+        "hang": show.text(asked),
+        "wizard": widgets.story(Session(snapshot=snapshot))["text/plain"],
+        "report": to_markdown(case.diagnosis, snapshot),
+        "panel": msgspec.json.encode(view.view(asked).verdict).decode(),
+    }
+
+    assert case.verdict.culprits == (1,)
+    assert rows
+    for name, text in surfaces.items():
+        assert first in words(text), name
+        assert rows[0] in words(text), name
+    assert first in failure_of(snapshot, case.diagnosis, job="j", time=1.0).message
+
+
+def test_the_first_line_is_what_happened_and_the_symptom_comes_below(case):
+    """Which rank and where, before the class of the symptom."""
+    text = report.to_text(case, "the job hangs")
+    code = case.diagnosis.symptoms[0].code
+
+    assert text.startswith(f"dtdebug: {case.verdict.summary}\n")
+    assert re.search(r":\d+", text.splitlines()[0])
+    assert text.index("the job hangs") < text.index(f"({code})")
+    assert display.to_html(case.diagnosis).index("Rank 1".lower()[1:]) < display.to_html(case.diagnosis).index(code)
+
+
+def test_the_form_for_programs_cites_records(case):
+    """Each claim has its text, its ranks and the record it rests on; the place is that of the culprit."""
+    form = contract(case)
+
+    assert {"v", "verdict", "claims", "coverage", "diagnosis"} <= form.keys()
+    assert {"kind", "culprits", "waiting", "group", "collective", "where", "confidence", "summary", "evidence"} <= (
+        form["verdict"].keys()
+    )
+    assert {"ranks", "hosts", "read", "unread"} <= form["coverage"].keys()
+    site = next(s for s in case.verdict.sites if s.rank in case.verdict.culprits)
+    assert form["verdict"]["where"] == {"file": site.file, "line": site.line, "function": site.function}
+    assert form["claims"]
+    for claim in form["claims"]:
+        assert claim["text"]
+        assert claim["record"]["source"]
+        assert set(claim["ranks"]) <= {0, 1, 2}
