@@ -140,7 +140,7 @@ export class Now extends Panel {
       return trans.__("dtdebug looks at the ranks …");
     }
     if (watch.stands) {
-      return trans.__("The cell stands still.");
+      return trans.__("The cell is not making progress.");
     }
     if (watch.runs) {
       return watch.isPatient

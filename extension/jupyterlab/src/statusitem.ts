@@ -112,11 +112,11 @@ function notify(watches: Watches, open: (standing: Standing) => void, trans: Tra
 }
 
 function short({ watch }: Standing, trans: TranslationBundle): string {
-  return watch.line || trans.__("a cell stands still");
+  return watch.line || trans.__("a cell is not making progress");
 }
 
 /** The verdict's sentence. */
 function sentence({ watch }: Standing, trans: TranslationBundle): string {
   const { verdict, line } = watch.seen?.view ?? {};
-  return verdict?.summary || line || trans.__("A cell stands still.");
+  return verdict?.summary || line || trans.__("A cell is not making progress.");
 }

@@ -39,7 +39,7 @@ export class VerdictHead implements Piece<Shown> {
     this.#cell.append(this.#place.node, " ", this.#code, " ", this.#runs);
     this.#evidence = new Lines(trans.__("Seen"));
     this.#others = new Lines(trans.__("It could also be"));
-    this.#doubts = folding(trans.__("Evidence and doubts"), false, this.#evidence.node, this.#others.node);
+    this.#doubts = folding(trans.__("Records and doubts"), false, this.#evidence.node, this.#others.node);
     this.#frames = new Keyed(
       make("ul", "dtd-frames"),
       (frame) => frame.at,
@@ -79,8 +79,11 @@ export class VerdictHead implements Piece<Shown> {
 }
 
 function overall({ verdict, hangs, rows }: Shown): State {
-  if ((verdict && verdict.kind !== "none") || rows.some((row) => row.state === "culprit")) {
+  if ((verdict && verdict.culprits.length > 0) || rows.some((row) => row.state === "culprit")) {
     return "culprit";
+  }
+  if (verdict?.kind === "not_understood") {
+    return "waits";
   }
   return hangs === null ? "" : hangs ? "waits" : "runs";
 }
@@ -90,9 +93,9 @@ function headline(view: Shown): string {
     return view.line;
   }
   if (view.hangs === null) {
-    return trans.__("Whether something stands still can't be told.");
+    return trans.__("Whether ranks hang is not known.");
   }
-  return view.hangs ? trans.__("Something stands still.") : trans.__("Nothing stands still.");
+  return view.hangs ? trans.__("Ranks are not making progress.") : trans.__("Ranks are making progress.");
 }
 
 function confidence(of: number): string {

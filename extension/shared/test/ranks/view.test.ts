@@ -123,7 +123,7 @@ test("what a later look has no more is no longer shown", () => {
 
   view.update({ v: 1, hangs: false, rows: [{ rank: 0, state: "runs", step: 13 }] });
 
-  assert.match(shown(view.node.querySelector(".dtd-verdict") as Element), /^Nothing stands still\./);
+  assert.match(shown(view.node.querySelector(".dtd-verdict") as Element), /^Ranks are making progress\./);
   assert.equal(true, part(view, "Time line").hidden);
   assert.equal(true, part(view, "Stacks").hidden);
   assert.equal(true, part(view, "GPUs").hidden);
