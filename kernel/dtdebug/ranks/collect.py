@@ -83,7 +83,7 @@ def gone(record: RankState) -> RankState:
     """A rank without last words: where it was when it wrote its record says nothing of where it ended."""
     if record.alive is False and record.exception:
         return record
-    return msgspec.structs.replace(record, alive=False, stack=(), native=(), pending=None)
+    return msgspec.structs.replace(record, alive=False, stack=(), native=(), pending=None, waiting=None, beside=())
 
 
 def merged(before: Iterable[RankState], after: Iterable[RankState]) -> tuple[RankState, ...]:
@@ -98,6 +98,9 @@ def merged(before: Iterable[RankState], after: Iterable[RankState]) -> tuple[Ran
                 stack=state.stack or old.stack,
                 native=state.native or old.native,
                 pending=state.pending or old.pending,
+                waiting=state.waiting or old.waiting,
+                beside=state.beside or old.beside,
+                system=state.system or old.system,
                 groups=state.groups or old.groups,
                 gil_held=state.gil_held or (old.gil_held and not state.stack),
                 exception=state.exception or old.exception,
