@@ -50,7 +50,7 @@ def _main(state: RankState, rank: int, own: Frame | None) -> Claim | None:
             record=record,
             op=pending.op,
             seq=pending.seq,
-            group=pending.group,
+            group=_group(state, pending.group),
             file=file,
             line=line,
             function=function,
@@ -87,6 +87,12 @@ def _beside(state: RankState, rank: int) -> list[Claim]:
         words = f"{who}{place} {verb} {phrase(replace(w, file=''))}"
         found.append(Claim(what="system", ranks=(rank,), record=w.record, words=words))
     return found
+
+
+def _group(state: RankState, name: str) -> str:
+    """A group by the words that its program gave it; PyTorch's default group is the world."""
+    desc = next((group.desc for group in state.groups if group.name == name), "")
+    return "world" if name == "0" or desc == "default_pg" else desc or name
 
 
 def _source(state: RankState) -> Source:

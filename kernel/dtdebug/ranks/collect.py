@@ -21,6 +21,7 @@ from dtdebug_taxonomy.case import Case
 from dtdebug_taxonomy.diagnosis import Diagnosis
 from dtdebug_taxonomy.ranks import RankState, Verdict
 from dtdebug_taxonomy.snapshot import Snapshot
+from dtdebug_taxonomy.waiting import Waiting
 
 _STACK_LIMIT = 1 << 20
 _FOUND_LIMIT = 256 << 20
@@ -98,7 +99,7 @@ def merged(before: Iterable[RankState], after: Iterable[RankState]) -> tuple[Ran
                 stack=state.stack or old.stack,
                 native=state.native or old.native,
                 pending=state.pending or old.pending,
-                waiting=state.waiting or old.waiting,
+                waiting=_fuller(state.waiting, old.waiting),
                 beside=state.beside or old.beside,
                 system=state.system or old.system,
                 groups=state.groups or old.groups,
@@ -112,6 +113,15 @@ def merged(before: Iterable[RankState], after: Iterable[RankState]) -> tuple[Ran
         result.append(state)
     known = {s.rank for s in result if s.rank is not None}
     return (*result, *(s for s in early.values() if s.rank is None or s.rank not in known))
+
+
+def _fuller(now: Waiting | None, before: Waiting | None) -> Waiting | None:
+    """What a rank is in now; of two looks at the same, the one that had the time to name it."""
+    if now is None or before is None or now.kind != before.kind:
+        return now or before
+    return (
+        before if (before.op and not now.op) or (before.pid and not now.pid) or (before.line and not now.line) else now
+    )
 
 
 def conclude(

@@ -1,7 +1,6 @@
 """What a rank waits in, asked from outside: its frames, those of its other threads and children, and /proc.
 
-Frames name operations, locks of libraries and workers; the operating system names files, holders and other ends. Where
-the two differ the one that names more wins.
+Frames name operations, locks of libraries and workers; the operating system names files, holders and other ends.
 """
 
 from __future__ import annotations
@@ -16,6 +15,7 @@ from dtdebug.clean import clean
 from dtdebug.ranks import outside
 from dtdebug.ranks.processes import variables
 from dtdebug.ranks.system import procfs
+from dtdebug.ranks.system.choose import AMONG_RANKS, OF_PROCESSES, chosen
 from dtdebug.ranks.system.figures import cpu, figures
 from dtdebug.ranks.system.probe import RankOf, by_system, lock_of, rank_namer
 from dtdebug_taxonomy.claims import Record
@@ -32,8 +32,6 @@ _NATIVE = 0.7
 """Seconds that reading native frames takes: with less left it is not begun."""
 _CHILDREN = 8
 _AGENT = "dtdebug-"
-_AMONG_RANKS = frozenset(("collective", "store", "rendezvous"))
-_OF_PROCESSES = frozenset(("loader", "child", "subprocess"))
 
 
 class Explained(msgspec.Struct, frozen=True, kw_only=True):
@@ -78,8 +76,8 @@ def explain(subject: Subject, deadline: float) -> Explained:
     if inside is not None and inside.kind == "lock" and (system is None or system.kind != "lock"):
         inside = _of_library(inside, subject, rank_of, deadline)
     held = subject.held or (busy and subject.owns and _holds(subject, native, deadline))
-    waiting = _busy(subject, native, inside, held=held) if busy or held else _chosen(inside, system, subject.stack)
-    if waiting is not None and waiting.kind in _OF_PROCESSES:
+    waiting = _busy(subject, native, inside, held=held) if busy or held else chosen(inside, system, subject.stack)
+    if waiting is not None and waiting.kind in OF_PROCESSES:
         waiting = _with_child(waiting, subject, rank_of, deadline)
     beside = _beside(subject, rank_of)
     if waiting is not None and waiting.kind == "thread" and len(beside) == 1:
@@ -93,7 +91,7 @@ def explain(subject: Subject, deadline: float) -> Explained:
 def _needs_native(inside: Waiting | None, system: Waiting | None, *, busy: bool) -> bool:
     """Python frames and the system call leave open what C code waits for."""
     if busy:
-        return inside is None or inside.kind not in _AMONG_RANKS
+        return inside is None or inside.kind not in AMONG_RANKS
     if inside is not None:
         return inside.kind == "collective" and not inside.op
     return system is None or system.kind == "socket"
@@ -121,7 +119,7 @@ def _holds(subject: Subject, native: Sequence[str], deadline: float) -> bool:
 
 def _busy(subject: Subject, native: Sequence[str], inside: Waiting | None, *, held: bool) -> Waiting:
     """A thread on a CPU; NCCL and gloo may spin while they wait for others."""
-    if inside is not None and inside.kind in _AMONG_RANKS and not held:
+    if inside is not None and inside.kind in AMONG_RANKS and not held:
         return inside
     function = clean(function_of_c(native))
     inner = subject.stack[-1] if subject.stack else Frame("", 0, "")
@@ -132,29 +130,6 @@ def _busy(subject: Subject, native: Sequence[str], inside: Waiting | None, *, he
         words=function,
     )
     return Waiting(kind="gil" if held else "cpu", op=function, record=record)
-
-
-def _chosen(inside: Waiting | None, system: Waiting | None, stack: Sequence[Frame]) -> Waiting | None:
-    """The one that names more, completed by the other."""
-    if system is None or inside is None:
-        found = inside or system
-        return _named(found, stack)
-    if inside.kind in _AMONG_RANKS or inside.kind in {"loader", "thread"}:
-        return replace(inside, path=system.path if system.kind == "socket" and inside.kind != "loader" else "")
-    if inside.kind in _OF_PROCESSES:
-        if system.kind in _OF_PROCESSES:
-            return replace(system, kind=inside.kind)
-        return replace(inside, pid=system.pid, command=system.command, words="" if system.pid else phrase(system))
-    if inside.kind == "lock" and system.kind != "lock":
-        return inside
-    return _named(system, stack)
-
-
-def _named(found: Waiting | None, stack: Sequence[Frame]) -> Waiting | None:
-    """Python's name of a sleep in place of the system call's."""
-    if found is not None and found.kind == "sleep" and stack and "sleep" in stack[-1].code:
-        return replace(found, op="time.sleep")
-    return found
 
 
 def _of_library(inside: Waiting, subject: Subject, rank_of: RankOf, deadline: float) -> Waiting:
@@ -185,7 +160,7 @@ def _with_child(found: Waiting, subject: Subject, rank_of: RankOf, deadline: flo
         if found.kind == "loader" and not stack and subject.may_spy:
             continue  # the resource tracker and others that are no Python program
         mine = own_frame(stack)
-        its = _chosen(by_stack(stack), by_system(child, now, rank_of), stack)
+        its = chosen(by_stack(stack), by_system(child, now, rank_of), stack)
         words = f"it {'is' if its.kind in ACTIVE else 'waits'} {phrase(its)}" if its is not None else ""
         record = its.record if its is not None else found.record
         filled = replace(found, pid=child, command=procfs.command(child), words=words or found.words, record=record)
@@ -216,10 +191,10 @@ def _beside(subject: Subject, rank_of: RankOf) -> tuple[Waiting, ...]:
             continue
         inside = by_stack(thread.stack, thread.native)
         in_c = thread.stack[-1].function == "run" and thread.stack[-1].file.endswith("threading.py")
-        if own is None and not in_c and (inside is None or inside.kind not in _AMONG_RANKS):
+        if own is None and not in_c and (inside is None or inside.kind not in AMONG_RANKS):
             continue
         now = procfs.thread(subject.pid, thread.tid) if thread.tid else procfs.ThreadNow()
-        its = _chosen(inside, by_system(subject.pid, now, rank_of) if thread.tid else None, thread.stack)
+        its = chosen(inside, by_system(subject.pid, now, rank_of) if thread.tid else None, thread.stack)
         if its is None and thread.active:
             its = Waiting(kind="cpu", record=Record(source="stack", path=thread.stack[-1].file))
         if its is not None:

@@ -49,8 +49,11 @@ _PLACES: tuple[tuple[re.Pattern[str], WaitKind], ...] = (
 _DEPTH = 32
 
 
-def by_system(pid: int, now: ThreadNow, rank_of: RankOf = lambda _: None) -> Waiting | None:
-    """What the thread waits in; None while it runs, and where only its stack says what it waits for (futex, epoll)."""
+def by_system(pid: int, now: ThreadNow, rank_of: RankOf | None = None) -> Waiting | None:
+    """What the thread waits in; None while it runs, and where only its stack says what it waits for (futex, epoll).
+
+    Without `rank_of`, nobody looks for the process at the other end: that takes the open files of all processes.
+    """
     record = Record(
         source="system",
         path=f"/proc/{pid}/{'wchan' if now.denied or not now.line else 'syscall'}",
@@ -107,7 +110,7 @@ def lock_of(path: str, pid: int, rank_of: RankOf) -> Waiting | None:
     return _with_process(Waiting(kind="lock", path=clean(path), record=record), other, rank_of)
 
 
-def _lock(pid: int, now: ThreadNow, rank_of: RankOf) -> Waiting | None:
+def _lock(pid: int, now: ThreadNow, rank_of: RankOf | None) -> Waiting | None:
     if now.call not in ("flock", "fcntl", "") and not re.search(r"lock", now.where):
         return None
     known = locks.parse_locks(text("/proc/locks"))
@@ -120,7 +123,8 @@ def _lock(pid: int, now: ThreadNow, rank_of: RankOf) -> Waiting | None:
         path = next((names[n] for n in names if locks.identity(f"/proc/{pid}/fd/{n}") == lock.file), "")
     record = Record(source="system", path="/proc/locks", words=lock.line)
     found = Waiting(kind="lock", path=clean(path), record=record)
-    return _with_process(found, _holder(known, lock.file, pid), rank_of)
+    other = _holder(known, lock.file, pid) if rank_of else locks.held_by(known, lock.file, pid)
+    return _with_process(found, other, rank_of)
 
 
 def _holder(known: Iterable[locks.Lock], file: tuple[int, int, int], pid: int) -> int | None:
@@ -141,17 +145,17 @@ def _child(pid: int, now: ThreadNow, record: Record) -> Waiting:
     child = child if child in own else (own[0] if len(own) == 1 else 0)
     kind: WaitKind = "child" if not child or command(child) == command(pid) else "subprocess"
     words = f"{len(own)} of them are alive" if not child and len(own) > 1 else ""
-    return _with_process(Waiting(kind=kind, record=record, words=words), child or None, lambda _: None)
+    return _with_process(Waiting(kind=kind, record=record, words=words), child or None, None)
 
 
-def _of_file(pid: int, number: int, now: ThreadNow, record: Record, rank_of: RankOf) -> Waiting | None:
+def _of_file(pid: int, number: int, now: ThreadNow, record: Record, rank_of: RankOf | None) -> Waiting | None:
     name = file_of(pid, number)
     op = "a write" if now.call in _WRITES else "a read"
     if name.startswith("socket:["):
         return _socket(pid, int(name[8:-1]), record, rank_of)
     if name.startswith("pipe:[") or is_fifo(pid, number):
-        other = _other_end(pid, name, writing=now.call not in _WRITES)
-        words = "" if other is not None else "no other process has its other end"
+        other = _other_end(pid, name, writing=now.call not in _WRITES) if rank_of else None
+        words = "" if other is not None or rank_of is None else "no other process has its other end"
         return _with_process(Waiting(kind="pipe", op=op, path=clean(name), record=record, words=words), other, rank_of)
     if name.startswith("/dev/") and now.call in ("read", "poll", "select"):
         return Waiting(kind="pipe", op=op, path=clean(name), record=record)
@@ -160,7 +164,7 @@ def _of_file(pid: int, number: int, now: ThreadNow, record: Record, rank_of: Ran
     return None
 
 
-def _socket(pid: int, inode: int, record: Record, rank_of: RankOf) -> Waiting | None:
+def _socket(pid: int, inode: int, record: Record, rank_of: RankOf | None) -> Waiting | None:
     for table in ("tcp", "tcp6"):
         listed = text(f"/proc/{pid}/net/{table}")
         found = sockets.parse_tcp(listed, frozenset((inode,))).get(inode)
@@ -176,7 +180,7 @@ def _socket(pid: int, inode: int, record: Record, rank_of: RankOf) -> Waiting | 
             "ESTABLISHED": "connected" if other else "connected; no process of this host has its other end",
         }.get(found.state, found.state)
         reached = Waiting(kind="socket", path=found.remote, record=record, words=words)
-        return _with_process(reached, _process_with(f"socket:[{other}]", pid) if other else None, rank_of)
+        return _with_process(reached, _process_with(f"socket:[{other}]", pid) if other and rank_of else None, rank_of)
     path = sockets.parse_unix(text(f"/proc/{pid}/net/unix"), frozenset((inode,))).get(inode)
     return Waiting(kind="socket", path=clean(path), record=record) if path is not None else None
 
@@ -196,8 +200,8 @@ def _process_with(name: str, besides: int) -> int | None:
     return next((other for other in processes() if other != besides and name in files(other).values()), None)
 
 
-def _with_process(found: Waiting, pid: int | None, rank_of: RankOf) -> Waiting:
-    return replace(found, pid=pid, rank=rank_of(pid), command=command(pid)) if pid else found
+def _with_process(found: Waiting, pid: int | None, rank_of: RankOf | None) -> Waiting:
+    return replace(found, pid=pid, rank=rank_of(pid) if rank_of else None, command=command(pid)) if pid else found
 
 
 def _file(pid: int, now: ThreadNow) -> str:

@@ -30,7 +30,7 @@ _X86_64 = {
     61: "wait4", 72: "fcntl", 73: "flock", 74: "fsync", 75: "fdatasync", 202: "futex", 230: "clock_nanosleep",
     232: "epoll_wait", 247: "waitid", 257: "openat", 2: "open", 270: "pselect6", 271: "ppoll", 281: "epoll_pwait",
     288: "accept4", 34: "pause", 128: "rt_sigtimedwait", 262: "newfstatat", 4: "stat", 65: "semop", 220: "semtimedop",
-    40: "sendfile", 275: "splice", 16: "ioctl",
+    40: "sendfile", 275: "splice", 16: "ioctl", 219: "restart_syscall",
 }  # fmt: skip
 _AARCH64 = {
     63: "read", 64: "write", 73: "ppoll", 67: "pread64", 68: "pwrite64", 65: "readv", 66: "writev", 72: "pselect6",
@@ -38,6 +38,7 @@ _AARCH64 = {
     260: "wait4", 25: "fcntl", 32: "flock", 82: "fsync", 83: "fdatasync", 98: "futex", 115: "clock_nanosleep",
     22: "epoll_pwait", 95: "waitid", 56: "openat", 242: "accept4", 137: "rt_sigtimedwait", 79: "newfstatat",
     193: "semop", 192: "semtimedop", 71: "sendfile", 76: "splice", 29: "ioctl",
+    128: "restart_syscall",
 }  # fmt: skip
 _NUMBERS = {"x86_64": _X86_64, "aarch64": _AARCH64}.get(platform.machine(), {})
 _OPENED = {"openat": 1, "open": 0}
