@@ -112,7 +112,8 @@ def _counted(c: Claim) -> str:
 
 def _waits(c: Claim) -> str:
     whom = f" for {spell(c.of, 8)}" if c.of else ""
-    return f"{_said(c.ranks, 'wait')}{_then(' in ', _call(c))}{whom}{_then(', at ', _place(c))}"
+    what = f" {c.words}" if c.words else f"{_then(' in ', _call(c))}{whom}"
+    return f"{_said(c.ranks, 'wait')}{what}{_then(', at ', _place(c))}"
 
 
 def _plain(c: Claim, who: str) -> str:

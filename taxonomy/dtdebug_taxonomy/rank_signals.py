@@ -5,11 +5,12 @@ Only what the records show: a rank that was not read, or a counter that was not,
 
 from __future__ import annotations
 
-import re
 from collections import Counter
 from collections.abc import Callable, Sequence
+from typing import Literal
 
-from dtdebug_taxonomy.frames import is_library, own_frame
+from dtdebug_taxonomy.activity import Activity, doing
+from dtdebug_taxonomy.frames import own_frame
 from dtdebug_taxonomy.ranks import Frame, RankState, spell
 from dtdebug_taxonomy.snapshot import Snapshot
 
@@ -104,60 +105,27 @@ def device_usage(s: Snapshot) -> Answer:
     return None
 
 
-_DOING = (
-    ("torch/distributed/", "init_process_group rendezvous _new_process_group_helper new_group", "initializing"),
-    ("torch/nn/parallel/distributed.py", "__init__", "initializing"),
-    ("torch/distributed/fsdp/", "__init__ _init_param_handle_from_module _sync_module_states", "initializing"),
-    ("torch/distributed/checkpoint/", "save async_save save_state_dict", "saving_checkpoint"),
-    ("torch/serialization.py", "save", "saving_checkpoint"),
-    ("torch/distributed/checkpoint/", "load load_state_dict", "loading_checkpoint"),
-    ("torch/serialization.py", "load", "loading_checkpoint"),
-    ("torch/distributed/distributed_c10d.py", "destroy_process_group", "exiting"),
-    ("torch/autograd/", "backward _engine_run_backward", "training"),
-    ("torch/optim/", "step", "training"),
-)
-"""(part of a path, functions, what runs there) of PyTorch."""
-_CALLED = (
-    (r"(?:\w{0,30}_)?(?:evaluate|evaluation|validate|validation|eval|predict)(?:_\w{0,30})?", "evaluating"),
-    (r"(?:\w{0,30}_)?save(?:_\w{0,30})?", "saving_checkpoint"),
-    (r"(?:\w{0,30}_)?(?:tokeni[sz]e|preprocess|download|(?:prepare|build)_(?:data|index))\w{0,30}", "preparing_data"),
-    (r"(?:\w{0,30}_)?(?:load_checkpoint|resume|restore)(?:_\w{0,30})?", "loading_checkpoint"),
-    (r"(?:\w{0,30}_)?(?:train|fit)(?:_(?:step|epoch|one_epoch|loop|model|batch))?", "training"),
-)
-"""(name of a function of the user's, what runs there)."""
-
-
 def activity(s: Snapshot) -> Answer:
     """What the ranks run that the verdict names, by library functions and by names of the user's own."""
     v = s.verdict
     by_rank = {r.rank: r for r in s.ranks if r.rank is not None and r.alive is not False}
     chosen = [by_rank[rank] for rank in v.culprits if rank in by_rank] if v is not None else []
     for states in (chosen, list(by_rank.values())):
-        told = {r.rank or 0: what for r in states if (what := _doing(r.stack))}
+        told = {r.rank or 0: what for r in states if (what := _observed(doing(r.stack)))}
         if told:
             value, number = Counter(told.values()).most_common(1)[0]
             if number * 2 > len(told):
                 return value, f"by the stack of {spell([r for r, what in told.items() if what == value], _FEW)}"
     culprits = [site for site in v.sites if site.rank in v.culprits] if v is not None else []
     for site in culprits:  # where it stood while the others waited, should it have ended since
-        if what := _doing([Frame(site.file, site.line, site.function)]):
+        if what := _observed(doing([Frame(site.file, site.line, site.function)])):
             return what, f"rank {site.rank} was in {site.function}"
     return None
 
 
-def _doing(stack: Sequence[Frame]) -> str:
-    """The innermost frame that tells; evaluation inside a training loop is evaluation."""
-    for frame in reversed(stack):
-        file = frame.file.replace("\\", "/")
-        if is_library(frame.file):
-            for place, functions, what in _DOING:
-                if place in file and frame.function in functions.split():
-                    return what
-        else:
-            for function, what in _CALLED:
-                if re.fullmatch(function, frame.function):
-                    return what
-    return ""
+def _observed(what: Activity | Literal[""]) -> str:
+    """The value of the observation: compilation happens at every stage, so that it answers nothing."""
+    return {"compiling": "", "downloading": "preparing_data"}.get(what, what)
 
 
 def any_step_completed(s: Snapshot) -> Answer:

@@ -11,6 +11,7 @@ import msgspec
 
 from dtdebug_taxonomy.claims import Claim
 from dtdebug_taxonomy.spelling import ranges, say, spell
+from dtdebug_taxonomy.waiting import Waiting
 
 __all__ = [
     "MOST_RANKS", "Alternative", "CallSite", "CollectiveRef", "Frame", "Group", "GroupRef", "Kind", "Operation",
@@ -93,7 +94,11 @@ class RankState(msgspec.Struct, frozen=True, kw_only=True):
     """A default process group exists."""
     groups: tuple[Group, ...] = ()
     pending: Operation | None = None
-    """What the main thread waits in."""
+    """The operation that the main thread waits in, if it is one."""
+    waiting: Waiting | None = None
+    """What the main thread is in, at every level: a file lock, a child process, a collective, the GIL."""
+    beside: tuple[Waiting, ...] = ()
+    """What other threads and child processes of the rank are in, where that tells something."""
     stack: tuple[Frame, ...] = ()
     """Main thread, innermost last."""
     native: tuple[str, ...] = ()
@@ -118,6 +123,9 @@ class RankState(msgspec.Struct, frozen=True, kw_only=True):
     """How it was reached: road -> `ok`, or why it did not answer and after how many seconds."""
     versions: dict[str, str] = {}
     environment: dict[str, str] = {}
+    system: dict[str, str] = {}
+    """What the operating system shows of the process: state, system call, share of a CPU, memory events; for what may
+    not be read, why: `needs ...`."""
     facts: dict[str, str] = {}
     """What else differs between ranks when something is wrong: data-set length, batches, paths, libraries."""
 

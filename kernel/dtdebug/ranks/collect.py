@@ -21,6 +21,7 @@ from dtdebug_taxonomy.case import Case
 from dtdebug_taxonomy.diagnosis import Diagnosis
 from dtdebug_taxonomy.ranks import RankState, Verdict
 from dtdebug_taxonomy.snapshot import Snapshot
+from dtdebug_taxonomy.waiting import Waiting
 
 _STACK_LIMIT = 1 << 20
 _FOUND_LIMIT = 256 << 20
@@ -83,7 +84,7 @@ def gone(record: RankState) -> RankState:
     """A rank without last words: where it was when it wrote its record says nothing of where it ended."""
     if record.alive is False and record.exception:
         return record
-    return msgspec.structs.replace(record, alive=False, stack=(), native=(), pending=None)
+    return msgspec.structs.replace(record, alive=False, stack=(), native=(), pending=None, waiting=None, beside=())
 
 
 def merged(before: Iterable[RankState], after: Iterable[RankState]) -> tuple[RankState, ...]:
@@ -98,6 +99,9 @@ def merged(before: Iterable[RankState], after: Iterable[RankState]) -> tuple[Ran
                 stack=state.stack or old.stack,
                 native=state.native or old.native,
                 pending=state.pending or old.pending,
+                waiting=_fuller(state.waiting, old.waiting),
+                beside=state.beside or old.beside,
+                system=state.system or old.system,
                 groups=state.groups or old.groups,
                 gil_held=state.gil_held or (old.gil_held and not state.stack),
                 exception=state.exception or old.exception,
@@ -109,6 +113,15 @@ def merged(before: Iterable[RankState], after: Iterable[RankState]) -> tuple[Ran
         result.append(state)
     known = {s.rank for s in result if s.rank is not None}
     return (*result, *(s for s in early.values() if s.rank is None or s.rank not in known))
+
+
+def _fuller(now: Waiting | None, before: Waiting | None) -> Waiting | None:
+    """What a rank is in now; of two looks at the same, the one that had the time to name it."""
+    if now is None or before is None or now.kind != before.kind:
+        return now or before
+    return (
+        before if (before.op and not now.op) or (before.pid and not now.pid) or (before.line and not now.line) else now
+    )
 
 
 def conclude(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import socket
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
@@ -13,9 +13,11 @@ import msgspec
 
 from dtdebug import state
 from dtdebug.ranks import outside, roads
+from dtdebug.ranks.explain import Explained, Subject, explain
 from dtdebug.ranks.folder import RunFolder, read_record
 from dtdebug.ranks.processes import Found, liveness, variables
-from dtdebug_taxonomy.ranks import RankState
+from dtdebug_taxonomy.ranks import Frame, Operation, RankState
+from dtdebug_taxonomy.stack_waits import operation
 
 TOKEN = "DTDEBUG_TOKEN"  # noqa: S105 - the name of the variable
 """Environment variable with what endpoints want to see."""
@@ -71,6 +73,7 @@ class Inquiry:
         self._record = record
         self._answer: RankState | None = None
         self._seen = outside.Look()
+        self._explained = Explained()
         self._roads: dict[str, str] = {}
         self._status = "unknown"
         self._held = False
@@ -91,9 +94,11 @@ class Inquiry:
             self._without_interpreter()
         if self._helper:
             return
+        if self._pid is not None and self._status == "running":
+            self._explain(self._pid)
         if self._request.dumps and self._request.folder is not None:
             self._dump()
-        if self._request.native and self._pid is not None:
+        if self._request.native and self._pid is not None and not self._explained.native:
             self._native(self._pid)
 
     def _liveness(self, pid: int) -> str:
@@ -126,15 +131,32 @@ class Inquiry:
                 environment=base.environment or found.environment,
                 host=base.host or socket.gethostname(),
             )
+        native = self._seen.native or self._explained.native or base.native
         if self._seen.stack:
-            base = msgspec.structs.replace(
-                base, stack=self._seen.stack, pending=outside.pending(self._seen.stack), time=time.time()
-            )
+            base = msgspec.structs.replace(base, stack=self._seen.stack, pending=None, time=time.time())
+        pending = base.pending or self._operation(base.stack, native, base.world_size, base.rank)
         facts = {**base.facts, "interpreter lock": f"owned by {self._seen.lock}"} if self._seen.lock else base.facts
-        native = self._seen.native or base.native
         return msgspec.structs.replace(
-            base, alive=alive, gil_held=self._held, roads=dict(self._roads), native=native, facts=facts
+            base,
+            alive=alive,
+            gil_held=self._held,
+            roads=dict(self._roads),
+            native=native,
+            facts=facts,
+            pending=pending,
+            waiting=self._explained.waiting or base.waiting,
+            beside=self._explained.beside or base.beside,
+            system=self._explained.system or base.system,
         )
+
+    def _operation(
+        self, stack: Sequence[Frame], native: Sequence[str], world: int | None, rank: int | None
+    ) -> Operation | None:
+        """The operation that the frames show; of two ranks, the other one is the peer."""
+        found = operation(stack, native) if self._pid is not None else None
+        if found is not None and found.op in ("send", "recv") and world == 2 and rank in (0, 1):
+            return msgspec.structs.replace(found, peer=1 - rank)
+        return found
 
     def _interpreter(self) -> bool:
         """The roads through the interpreter of the rank: its endpoint, then its record."""
@@ -223,6 +245,25 @@ class Inquiry:
                 self._helper = outside.is_helper(look)
                 self._found = msgspec.structs.replace(self._found, rank=outside.spawned_rank(look))
         return bool(self._seen.stack)
+
+    def _explain(self, pid: int) -> None:
+        """What the process waits in, with its other threads and children."""
+        look = self._seen
+        if self._roads.get("py-spy") is None:
+            with suppress(outside.OutsideError):
+                look = outside.spy(pid, self._request.deadline)
+        with self._road("system"):
+            stack = self._seen.stack or (self._answer.stack if self._answer else ()) or look.stack
+            subject = Subject(
+                pid=pid,
+                stack=stack,
+                others=look.others,
+                native=look.native,
+                held=self._held,
+                owns=look.owns,
+                may_spy=bool(look.stack),
+            )
+            self._explained = explain(subject, self._request.deadline - _RESERVE)
 
     def _native(self, pid: int) -> None:
         """Last, for it reads symbols: that takes seconds where the libraries are large."""

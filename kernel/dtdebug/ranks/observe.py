@@ -9,8 +9,9 @@ from __future__ import annotations
 import os
 import socket
 import sys
+import threading
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from types import FrameType
 from typing import Any, TypeVar
 
@@ -22,7 +23,12 @@ from dtdebug.ranks import frames as stack
 from dtdebug.ranks import membership, recorder
 from dtdebug.ranks.loaders import loader_facts
 from dtdebug.ranks.pending import pending
-from dtdebug_taxonomy.ranks import Group, RankState
+from dtdebug.ranks.system import procfs
+from dtdebug.ranks.system.choose import chosen
+from dtdebug.ranks.system.probe import by_system
+from dtdebug_taxonomy.ranks import Frame, Group, RankState
+from dtdebug_taxonomy.stack_waits import by_stack
+from dtdebug_taxonomy.waiting import Waiting
 
 T = TypeVar("T")
 _numbers: dict[int, str] = {}
@@ -64,8 +70,16 @@ def observe(detail: bool = True, known: RankState | None = None, *, memory: bool
             pending=_part(lambda: pending(frames, trace.entries), None) if initialized else None,
             step=_part(lambda: stack.step(frames), None),
             facts=_part(lambda: _facts(frames), nothing),
+            waiting=_part(lambda: _waiting(state.stack), None),
         )
     return state
+
+
+def _waiting(frames: Sequence[Frame]) -> Waiting | None:
+    """What the main thread is in, by its frames and its own files of /proc: who is on another host has nothing else."""
+    tid = threading.main_thread().native_id
+    now = procfs.thread(os.getpid(), tid) if tid else procfs.ThreadNow()
+    return chosen(by_stack(frames), by_system(os.getpid(), now), frames)
 
 
 def _part(read: Callable[[], T], otherwise: T) -> T:

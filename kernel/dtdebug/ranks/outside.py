@@ -22,22 +22,32 @@ from pathlib import Path
 import msgspec
 
 from dtdebug.ranks.processes import Found, describe, liveness
-from dtdebug_taxonomy.ranks import Frame, Operation, RankState
+from dtdebug_taxonomy.ranks import Frame, RankState
+from dtdebug_taxonomy.stack_waits import operation
 
 FRAMES = 200
 """Frames of a stack that are kept, the innermost ones."""
+_THREADS = 64
+_TELLING = frozenset(("_wrap", "__call__", "acquire", "_jit_compile"))
+"""Functions whose local variables are kept: a spawned rank's number, the path of a lock."""
 _CAUGHT = signal.SIGUSR1 if hasattr(signal, "SIGUSR1") else None
-_OPERATION = re.compile(
-    r"(?:send|recv|isend|irecv|batch_isend_irecv|barrier|monitored_barrier|broadcast\w*|all_reduce\w*|reduce\w*"
-    r"|all_gather\w*|gather\w*|scatter\w*|all_to_all\w*|(?:send|recv)_object_list)\Z"
-)
-_COLLECTIVES = ("torch/distributed/distributed_c10d.py", "torch/distributed/_functional_collectives.py")
 _TRACED_THREAD = re.compile(r"(?:Current t|T)hread 0x[0-9a-f]+.*\(most recent call first\):")
 _TRACED_FRAME = re.compile(r'  File "(?P<file>.*)", line (?P<line>\d+) in (?P<function>.*)')
 
 
 class OutsideError(Exception):
     """The process could not be looked into; the text says why."""
+
+
+class ThreadLook(msgspec.Struct, frozen=True, kw_only=True):
+    """What was seen of one of its other threads."""
+
+    name: str = ""
+    tid: int | None = None
+    """As the operating system numbers it."""
+    stack: tuple[Frame, ...] = ()
+    native: tuple[str, ...] = ()
+    active: bool = False
 
 
 class Look(msgspec.Struct, frozen=True, kw_only=True):
@@ -48,10 +58,14 @@ class Look(msgspec.Struct, frozen=True, kw_only=True):
     native: tuple[str, ...] = ()
     lock: str = ""
     """The thread that owns the interpreter lock, and where it is."""
+    owns: bool = False
+    """It is the main thread."""
     lock_idle: bool = False
     """That thread owns it while it waits in a system call."""
     variables: dict[str, str] = {}
-    """Local variables of the frames that spawn a rank, as py-spy prints them."""
+    """Local variables of the frames that spawn a rank or try to take a lock, as py-spy prints them."""
+    others: tuple[ThreadLook, ...] = ()
+    """Its other threads."""
 
 
 class _SpyFrame(msgspec.Struct):
@@ -95,7 +109,7 @@ def observe(
         host=socket.gethostname(),
         pid=found.pid,
         parent=found.parent,
-        pending=pending(stack),
+        pending=operation(stack, look.native if look else ()),
         stack=stack,
         native=look.native if look else (),
         time=time.time(),
@@ -109,14 +123,6 @@ def observe(
 def observe_pid(pid: int, timeout: float = 2.0, *, thread: str = "MainThread") -> RankState:
     """A process as it looks from outside, whether or not it seems to be a rank."""
     return observe(describe(pid), timeout, thread=thread) or RankState(pid=pid, host=socket.gethostname(), alive=True)
-
-
-def pending(stack: Sequence[Frame]) -> Operation | None:
-    """The operation of torch.distributed that a stack (innermost last) stands in."""
-    for frame in reversed(stack):
-        if frame.file.replace("\\", "/").endswith(_COLLECTIVES) and _OPERATION.match(frame.function):
-            return Operation(op=frame.function)
-    return None
 
 
 def spy(pid: int, deadline: float, *, native: bool = False, local: bool = False, thread: str = "MainThread") -> Look:
@@ -262,26 +268,43 @@ def _look(threads: Sequence[_SpyThread], pid: int, name: str) -> Look:
     main = next((t for t in threads if name in (t.thread_name or "")), None)
     main = main or next((t for t in threads if t.os_thread_id == pid), None)
     main = main or (threads[-1] if threads else _SpyThread(frames=[]))
-    python = [frame for frame in main.frames if not frame.module]
-    native = []
-    for frame in main.frames:
-        if not frame.module:
-            break
-        native.append(frame.name[:200])
     owner = next((thread for thread in threads if thread.owns_gil), None)
     return Look(
-        stack=tuple(_frame(f.filename, f.line, f.name) for f in reversed(python[:FRAMES])),
-        native=tuple(reversed(native[:FRAMES])),
+        stack=_stack(main),
+        native=_native(main),
         lock=_owner(owner) if owner else "",
+        owns=main.owns_gil,
         lock_idle=bool(owner and not owner.active),
         variables={
             str(msgspec.json.decode(entry["name"])): bytes(entry["repr"]).decode(errors="replace").strip('"')[:100]
             for frame in main.frames
-            if frame.name in {"_wrap", "__call__"}
+            if frame.name.rpartition(".")[2] in _TELLING
             for entry in frame.locals or ()
             if "name" in entry and "repr" in entry
         },
+        others=tuple(
+            ThreadLook(
+                name=(t.thread_name or "")[:80], tid=t.os_thread_id, stack=_stack(t), native=_native(t), active=t.active
+            )
+            for t in threads[:_THREADS]
+            if t is not main
+        ),
     )
+
+
+def _stack(thread: _SpyThread) -> tuple[Frame, ...]:
+    python = [frame for frame in thread.frames if not frame.module]
+    return tuple(_frame(f.filename, f.line, f.name) for f in reversed(python[:FRAMES]))
+
+
+def _native(thread: _SpyThread) -> tuple[str, ...]:
+    """The native frames below the innermost Python frame, innermost last."""
+    native = []
+    for frame in thread.frames:
+        if not frame.module:
+            break
+        native.append(frame.name[:200])
+    return tuple(reversed(native[:FRAMES]))
 
 
 def _owner(thread: _SpyThread) -> str:

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import dis
 import re
 import sys
 from collections.abc import Mapping, Sequence
 from functools import partial
+from itertools import islice
 from types import FrameType
 from typing import Any
 
@@ -21,8 +23,13 @@ _OPERATIONS = frozenset(
 )  # fmt: skip
 _POINT_TO_POINT = frozenset(("send", "recv", "isend", "irecv", "batch_isend_irecv"))
 _WAITING = re.compile(r"/torch/(?:distributed|nn/parallel)/|/torch/autograd/graph\.py\Z")
-_WAITS = re.compile(r"\.(?:wait\w*|synchronize|backward|item|tolist|cpu|numpy)\(")
-"""Files and calls from which C code is called, which has no frame, that waits for an operation begun earlier."""
+_BETWEEN = re.compile(r"/torch/(?:_ops|_compile|_library/\w+|autograd/\w+|utils/_contextlib)\.py\Z")
+"""Files from which C code waits for an operation that was begun earlier, and those that may come in between."""
+_WAITS = re.compile(r"(?:wait\w{0,40}|synchronize|backward|item|tolist|cpu|numpy)\Z")
+"""Functions of C that do so."""
+_LOADS = frozenset(("LOAD_METHOD", "LOAD_ATTR", "LOAD_GLOBAL", "LOAD_NAME", "LOAD_FAST", "LOAD_DEREF"))
+_CODE, _BATCH = 1 << 16, 64
+"""Bytes of a function's code, and operations of a batch, that are looked through."""
 _TENSORS = ("tensor", "input", "input_tensor", "output", "output_tensor")
 _DTYPES = {
     "float32": "Float", "float64": "Double", "float16": "Half", "bfloat16": "BFloat16", "int64": "Long",
@@ -37,10 +44,57 @@ def pending(frames: list[FrameType], entries: Sequence[Entry]) -> Operation | No
         code = frame.f_code
         if code.co_name in _OPERATIONS and code.co_filename.endswith("torch/distributed/distributed_c10d.py"):
             return stack.read(frame, partial(_called, code.co_name, entries))
-    if frames and (_WAITING.search(frames[-1].f_code.co_filename) or _WAITS.search(stack.line(frames[-1]))):
+    if frames and (_in_torch(frames) or _WAITS.match(called(frames[-1]))):
         # The oldest one: those after it can't end before it does.
-        oldest = next((e for e in entries if e.open and not e.is_p2p), None)
-        return _recorded(oldest) if oldest else None
+        opened = [e for e in entries if e.open]
+        oldest = next((e for e in opened if not e.is_p2p), None)
+        if oldest is not None:
+            return _recorded(oldest)
+        return stack.read(frames[-1], _batch) or next(map(_recorded, opened), None)
+    return None
+
+
+def called(frame: FrameType) -> str:
+    """The name of the function that the frame has called, however many lines the call has; empty if it can't be told.
+
+    An asynchronous operation that nobody waits for yet stays open, so that a call of something else must not count.
+    """
+    code = frame.f_code
+    if len(code.co_code) > _CODE or frame.f_lasti < 0:
+        return ""
+    first, last, left, right = next(islice(code.co_positions(), frame.f_lasti // 2, None), (None,) * 4)
+    best, name = (0, -1), ""
+    for i in dis.get_instructions(code):
+        p = i.positions
+        if p is None or i.opname not in _LOADS or (p.lineno, p.col_offset) != (first, left):
+            continue
+        end = (p.end_lineno or 0, p.end_col_offset or 0)
+        if best < end < (last or 0, right or 0):
+            best, name = end, str(i.argval)
+    return name
+
+
+def _in_torch(frames: Sequence[FrameType]) -> bool:
+    """The innermost frames are of torch.distributed or of autograd, with nothing inside that computes."""
+    for frame in reversed(frames):
+        file = frame.f_code.co_filename.replace("\\", "/")
+        if _WAITING.search(file):
+            return True
+        if not _BETWEEN.search(file):
+            return False
+    return False
+
+
+def _batch(local: Mapping[str, Any]) -> Operation | None:
+    """A batch of sends and receives among local variables, which gloo's recorder does not keep."""
+    kind = getattr(sys.modules.get("torch.distributed.distributed_c10d"), "P2POp", None)
+    for value in local.values():
+        if kind is not None and type(value) is list and value and all(type(op) is kind for op in value[:_BATCH]):
+            peers = {op.peer for op in value[:_BATCH]}
+            names = {getattr(op.op, "__name__", "") for op in value[:_BATCH]}
+            name = names.pop() if len(names) == 1 else "batch_isend_irecv"
+            peer = peers.pop() if len(peers) == 1 else None
+            return Operation(op=name if name in _POINT_TO_POINT else "batch_isend_irecv", peer=peer)
     return None
 
 

@@ -22,9 +22,10 @@ import msgspec
 
 from dtdebug.clean import clean
 from dtdebug.ranks.beside import begin, until
-from dtdebug.ranks.outside import parse_spy, pending
+from dtdebug.ranks.outside import parse_spy
 from dtdebug.ranks.tidy import tidy
 from dtdebug_taxonomy.ranks import RankState
+from dtdebug_taxonomy.stack_waits import operation
 
 TIMEOUT = 20.0
 """Seconds for all commands together."""
@@ -114,7 +115,7 @@ def parse(data: bytes, command: Command) -> list[RankState]:
             look = parse_spy(data[begin:], command.pid)
             found = [
                 RankState(
-                    pid=command.pid, host=command.where, alive=True, stack=look.stack, pending=pending(look.stack)
+                    pid=command.pid, host=command.where, alive=True, stack=look.stack, pending=operation(look.stack)
                 )
             ]
         elif data[begin : begin + 1] == b"[":

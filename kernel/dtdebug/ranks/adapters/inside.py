@@ -16,8 +16,8 @@ import msgspec
 
 from dtdebug.clean import environment
 from dtdebug.ranks.observe import observe
-from dtdebug.ranks.outside import pending
 from dtdebug_taxonomy.ranks import Frame, RankState
+from dtdebug_taxonomy.stack_waits import operation
 
 _FRAMES = 200
 
@@ -34,7 +34,7 @@ def inside(threads: Iterable[int] = ()) -> bytes:
             alive=True,
             time=time.time(),
             stack=stack,
-            pending=pending(stack),
+            pending=operation(stack),
             environment=environment(os.environ),
         )
     )

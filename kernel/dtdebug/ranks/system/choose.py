@@ -1,0 +1,38 @@
+"""One answer from what a thread's frames show and what the operating system shows: the one that names more."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from msgspec.structs import replace
+
+from dtdebug_taxonomy.ranks import Frame
+from dtdebug_taxonomy.waiting import Waiting, phrase
+
+AMONG_RANKS = frozenset(("collective", "store", "rendezvous"))
+"""Kinds that wait for other ranks."""
+OF_PROCESSES = frozenset(("loader", "child", "subprocess"))
+"""Kinds that wait for processes of the rank's own."""
+
+
+def chosen(inside: Waiting | None, system: Waiting | None, stack: Sequence[Frame]) -> Waiting | None:
+    """The one that names more, completed by the other."""
+    if system is None or inside is None:
+        found = inside or system
+        return _named(found, stack)
+    if inside.kind in AMONG_RANKS or inside.kind in {"loader", "thread"}:
+        return replace(inside, path=system.path if system.kind == "socket" and inside.kind != "loader" else "")
+    if inside.kind in OF_PROCESSES:
+        if system.kind in OF_PROCESSES:
+            return replace(system, kind=inside.kind)
+        return replace(inside, pid=system.pid, command=system.command, words="" if system.pid else phrase(system))
+    if inside.kind == "lock" and system.kind != "lock":
+        return inside
+    return _named(system, stack)
+
+
+def _named(found: Waiting | None, stack: Sequence[Frame]) -> Waiting | None:
+    """Python's name of a sleep in place of the system call's."""
+    if found is not None and found.kind == "sleep" and stack and "sleep" in stack[-1].code:
+        return replace(found, op="time.sleep")
+    return found

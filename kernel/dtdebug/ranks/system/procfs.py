@@ -1,0 +1,205 @@
+"""Bounded readers of /proc: state, system call, open files, memory of a thread's arguments.
+
+Where reading takes more rights than we have, that is said in place of the value.
+"""
+
+from __future__ import annotations
+
+import os
+import platform
+import re
+import stat
+import struct
+from contextlib import suppress
+from pathlib import Path
+
+import msgspec
+
+from dtdebug.clean import one_line
+
+_LIMIT = 4 << 20
+_PATH = 1024
+_FILES = 4096
+"""Open files of a process that are looked at."""
+_POLLED = 64
+DENIED = "needs the rights of a debugger: CAP_SYS_PTRACE, or the same user with yama's ptrace_scope at 0"
+
+_X86_64 = {
+    0: "read", 1: "write", 7: "poll", 17: "pread64", 18: "pwrite64", 19: "readv", 20: "writev", 23: "select",
+    35: "nanosleep", 42: "connect", 43: "accept", 44: "sendto", 45: "recvfrom", 46: "sendmsg", 47: "recvmsg",
+    61: "wait4", 72: "fcntl", 73: "flock", 74: "fsync", 75: "fdatasync", 202: "futex", 230: "clock_nanosleep",
+    232: "epoll_wait", 247: "waitid", 257: "openat", 2: "open", 270: "pselect6", 271: "ppoll", 281: "epoll_pwait",
+    288: "accept4", 34: "pause", 128: "rt_sigtimedwait", 262: "newfstatat", 4: "stat", 65: "semop", 220: "semtimedop",
+    40: "sendfile", 275: "splice", 16: "ioctl", 219: "restart_syscall",
+}  # fmt: skip
+_AARCH64 = {
+    63: "read", 64: "write", 73: "ppoll", 67: "pread64", 68: "pwrite64", 65: "readv", 66: "writev", 72: "pselect6",
+    101: "nanosleep", 203: "connect", 202: "accept", 206: "sendto", 207: "recvfrom", 211: "sendmsg", 212: "recvmsg",
+    260: "wait4", 25: "fcntl", 32: "flock", 82: "fsync", 83: "fdatasync", 98: "futex", 115: "clock_nanosleep",
+    22: "epoll_pwait", 95: "waitid", 56: "openat", 242: "accept4", 137: "rt_sigtimedwait", 79: "newfstatat",
+    193: "semop", 192: "semtimedop", 71: "sendfile", 76: "splice", 29: "ioctl",
+    128: "restart_syscall",
+}  # fmt: skip
+_NUMBERS = {"x86_64": _X86_64, "aarch64": _AARCH64}.get(platform.machine(), {})
+_OPENED = {"openat": 1, "open": 0}
+"""Which argument is the path."""
+
+
+class ThreadNow(msgspec.Struct, frozen=True, kw_only=True):
+    """One thread at one moment."""
+
+    state: str = ""
+    """R: runs; S: sleeps; D: sleeps in the kernel and can't be interrupted; T: stopped; Z: ended."""
+    where: str = ""
+    """The function of the kernel in which it sleeps."""
+    call: str = ""
+    """The system call that it is in; empty while it runs, and where it may not be read."""
+    arguments: tuple[int, ...] = ()
+    ticks: int = 0
+    """Time on a CPU so far, in ticks of the clock."""
+    faults: int = 0
+    """Pages that had to be read from a disk so far."""
+    denied: bool = False
+    """The system call may not be read."""
+    line: str = ""
+    """The content of /proc/.../syscall."""
+
+
+def thread(pid: int, tid: int) -> ThreadNow:
+    """A thread now; with defaults where it has ended."""
+    fields = text(f"/proc/{pid}/task/{tid}/stat").rpartition(")")[2].split()
+    where = text(f"/proc/{pid}/task/{tid}/wchan").strip()
+    denied, line = False, ""
+    try:
+        line = Path(f"/proc/{pid}/task/{tid}/syscall").read_text()[:300].strip()
+    except PermissionError:
+        denied = True
+    except OSError:
+        pass
+    call, arguments = parse_syscall(line)
+    return ThreadNow(
+        state=fields[0] if fields else "",
+        where="" if where == "0" else where[:80],
+        call=call,
+        arguments=arguments,
+        ticks=int(fields[11]) + int(fields[12]) if len(fields) > 12 else 0,
+        faults=int(fields[9]) if len(fields) > 9 else 0,
+        denied=denied,
+        line=line,
+    )
+
+
+def parse_syscall(line: str) -> tuple[str, tuple[int, ...]]:
+    """(name or number of the system call, its arguments) of a line of /proc/PID/syscall; ('', ()) while it runs."""
+    words = line.split()
+    if len(words) < 7 or not words[0].isdecimal():
+        return "", ()
+    try:
+        arguments = tuple(int(word, 16) for word in words[1:7])
+    except ValueError:
+        return "", ()
+    return _NUMBERS.get(int(words[0]), words[0]), arguments
+
+
+def opening(pid: int, now: ThreadNow) -> str:
+    """The path that a thread is opening, from its memory; empty if it opens none or that may not be read."""
+    place = _OPENED.get(now.call)
+    if place is None or len(now.arguments) <= place:
+        return ""
+    with suppress(OSError, ValueError, OverflowError), Path(f"/proc/{pid}/mem").open("rb", buffering=0) as memory:
+        memory.seek(now.arguments[place])
+        raw = memory.read(_PATH).split(b"\0")[0]
+        return absolute(pid, os.fsdecode(raw))
+    return ""
+
+
+def polled(pid: int, now: ThreadNow) -> list[int]:
+    """The files that a thread waits for in poll, from its memory; empty if that may not be read."""
+    if now.call not in ("poll", "ppoll") or len(now.arguments) < 2:
+        return []
+    number = min(now.arguments[1], _POLLED)
+    with suppress(OSError, ValueError, OverflowError), Path(f"/proc/{pid}/mem").open("rb", buffering=0) as memory:
+        memory.seek(now.arguments[0])
+        raw = memory.read(number * 8)
+        return [fd for fd, _, _ in struct.iter_unpack("=ihh", raw[: len(raw) // 8 * 8]) if fd >= 0]
+    return []
+
+
+def watched(pid: int, now: ThreadNow) -> list[int]:
+    """The files that a thread waits for in epoll."""
+    if now.call not in ("epoll_wait", "epoll_pwait") or not now.arguments:
+        return []
+    return [int(n) for n in re.findall(r"tfd:\s{1,12}(\d{1,9})", text(f"/proc/{pid}/fdinfo/{now.arguments[0]}"))]
+
+
+def absolute(pid: int, path: str) -> str:
+    """A path as that process means it."""
+    if not path or path.startswith("/"):
+        return path
+    with suppress(OSError):
+        return str(Path(f"/proc/{pid}/cwd").readlink() / path)
+    return path
+
+
+def file_of(pid: int, number: int) -> str:
+    """What an open file of a process is: a path, `pipe:[5]`, `socket:[7]`; empty if it may not be read."""
+    with suppress(OSError):
+        return str(Path(f"/proc/{pid}/fd/{number}").readlink())
+    return ""
+
+
+def files(pid: int) -> dict[int, str]:
+    """All open files of a process, as `file_of` names them."""
+    found: dict[int, str] = {}
+    with suppress(OSError):
+        for entry in os.listdir(f"/proc/{pid}/fd")[:_FILES]:  # noqa: PTH208 - names are all that is wanted
+            if name := file_of(pid, int(entry)):
+                found[int(entry)] = name
+    return found
+
+
+def is_fifo(pid: int, number: int) -> bool:
+    """The open file is a FIFO that has a name."""
+    with suppress(OSError):
+        return stat.S_ISFIFO(Path(f"/proc/{pid}/fd/{number}").stat().st_mode)
+    return False
+
+
+def writes(pid: int, number: int) -> bool | None:
+    """The file is open for writing; None if that may not be read."""
+    flags = re.search(r"flags:\s{1,8}(\d{1,12})", text(f"/proc/{pid}/fdinfo/{number}"))
+    return bool(int(flags[1], 8) & os.O_ACCMODE) if flags else None
+
+
+def command(pid: int) -> str:
+    """A process's command line in one line, clean; empty if it has ended."""
+    return one_line(text(f"/proc/{pid}/cmdline", 4096).replace("\0", " "), 160)
+
+
+def processes() -> list[int]:
+    """The processes that are visible here."""
+    with suppress(OSError):
+        return [int(name) for name in os.listdir("/proc") if name.isdecimal()]  # noqa: PTH208
+    return []
+
+
+def parent(pid: int) -> int | None:
+    """The parent of a process."""
+    fields = text(f"/proc/{pid}/stat").rpartition(")")[2].split()
+    return int(fields[1]) if len(fields) > 1 else None
+
+
+def children(pid: int) -> list[int]:
+    """The living children of a process."""
+    found: list[int] = []
+    with suppress(OSError):
+        for tid in os.listdir(f"/proc/{pid}/task")[:_FILES]:  # noqa: PTH208
+            found += [int(word) for word in text(f"/proc/{pid}/task/{tid}/children").split()]
+    return found
+
+
+def text(path: str, limit: int = _LIMIT) -> str:
+    """The beginning of a file; empty if it can't be read."""
+    with suppress(OSError), Path(path).open("rb") as file:
+        return file.read(limit).decode(errors="replace")
+    return ""

@@ -1,0 +1,86 @@
+"""What a rank is busy with, by its stack: slow work that is healthy, and the stages of a training."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from typing import Literal
+
+from dtdebug_taxonomy.frames import is_library
+from dtdebug_taxonomy.ranks import Frame, RankState
+
+Activity = Literal[
+    "initializing", "importing", "compiling", "downloading", "preparing_data", "loading_checkpoint",
+    "saving_checkpoint", "evaluating", "training", "exiting",
+]  # fmt: skip
+SLOW: frozenset[Activity] = frozenset(
+    ("importing", "compiling", "downloading", "preparing_data", "loading_checkpoint", "saving_checkpoint", "evaluating")
+)
+"""What may take minutes in a healthy job while the other ranks wait."""
+
+_COMPILES = "compile _compile compile_inner compile_fx compile_fx_inner _compile_fx_inner fx_codegen_and_compile"
+"""Functions that compile; other frames of the same files are there whenever compiled code runs."""
+_DOING: tuple[tuple[str, str, Activity], ...] = (
+    ("torch/distributed/", "init_process_group rendezvous _new_process_group_helper new_group", "initializing"),
+    ("torch/nn/parallel/distributed.py", "__init__", "initializing"),
+    ("torch/distributed/fsdp/", "__init__ _init_param_handle_from_module _sync_module_states", "initializing"),
+    ("torch/distributed/checkpoint/", "save async_save save_state_dict", "saving_checkpoint"),
+    ("torch/serialization.py", "save _save", "saving_checkpoint"),
+    ("safetensors/", "save_file save serialize_file", "saving_checkpoint"),
+    ("torch/distributed/checkpoint/", "load load_state_dict", "loading_checkpoint"),
+    ("torch/serialization.py", "load _load", "loading_checkpoint"),
+    ("safetensors/", "load_file load safe_open", "loading_checkpoint"),
+    ("torch/distributed/distributed_c10d.py", "destroy_process_group", "exiting"),
+    ("torch/_inductor/", f"{_COMPILES} codegen_and_compile compile_to_module load_by_key_path", "compiling"),
+    ("torch/_functorch/", "aot_module_simplified create_aot_dispatcher_function", "compiling"),
+    ("torch/_dynamo/", f"{_COMPILES} call_user_compiler transform", "compiling"),
+    ("triton/compiler/", "*", "compiling"),
+    ("triton/runtime/autotuner.py", "*", "compiling"),
+    ("torch/utils/cpp_extension.py", "*", "compiling"),
+    ("torch/utils/_cpp_extension_versioner.py", "*", "compiling"),
+    ("numba/core/", "*", "compiling"),
+    ("huggingface_hub/", "hf_hub_download snapshot_download http_get xet_get", "downloading"),
+    ("requests/", "request get send iter_content", "downloading"),
+    ("urllib3/", "urlopen read stream", "downloading"),
+    ("urllib/request.py", "urlopen urlretrieve", "downloading"),
+    ("torch/hub.py", "download_url_to_file load_state_dict_from_url", "downloading"),
+    ("boto3/", "*", "downloading"),
+    ("/datasets/", "load_dataset map filter _map_single save_to_disk load_from_disk builder_cls", "preparing_data"),
+    ("/datasets/builder.py", "*", "preparing_data"),
+    ("/tokenizers/", "*", "preparing_data"),
+    ("/transformers/tokenization", "*", "preparing_data"),
+    ("/sentencepiece/", "*", "preparing_data"),
+    ("torch/autograd/", "backward _engine_run_backward", "training"),
+    ("torch/optim/", "step", "training"),
+    ("<frozen importlib", "_find_and_load _load_unlocked _call_with_frames_removed", "importing"),
+)
+"""(part of a path, functions or `*`, what runs there) of libraries; the innermost frame that is listed counts."""
+_CALLED: tuple[tuple[str, Activity], ...] = (
+    (r"(?:\w{0,30}_)?(?:evaluate|evaluation|validate|validation|eval|predict)(?:_\w{0,30})?", "evaluating"),
+    (r"(?:\w{0,30}_)?save(?:_\w{0,30})?", "saving_checkpoint"),
+    (r"(?:\w{0,30}_)?download(?:_\w{0,30})?", "downloading"),
+    (r"(?:\w{0,30}_)?(?:tokeni[sz]e|preprocess|(?:prepare|build)_(?:data|index))\w{0,30}", "preparing_data"),
+    (r"(?:\w{0,30}_)?(?:load_checkpoint|resume|restore)(?:_\w{0,30})?", "loading_checkpoint"),
+    (r"(?:\w{0,30}_)?(?:train|fit)(?:_(?:step|epoch|one_epoch|loop|model|batch))?", "training"),
+)
+"""(name of a function of the user's, what runs there)."""
+
+
+def activity(state: RankState) -> Activity | Literal[""]:
+    """What the rank is busy with; empty where its stack does not show it."""
+    return doing(state.stack)
+
+
+def doing(stack: Sequence[Frame]) -> Activity | Literal[""]:
+    """By the innermost frame that shows it; evaluation inside a training loop is evaluation."""
+    for frame in reversed(stack):
+        if is_library(frame.file):
+            file = frame.file.replace("\\", "/")
+            for place, functions, what in _DOING:
+                if place in file and (functions == "*" or frame.function in functions.split()):
+                    return what
+        else:
+            for function, what in _CALLED:
+                if re.fullmatch(function, frame.function):
+                    return what
+    return ""

@@ -1,0 +1,105 @@
+"""What one look at a rank allows to say of it, as claims: what it waits in, where, and what the system shows."""
+
+from __future__ import annotations
+
+from msgspec.structs import replace
+
+from dtdebug_taxonomy.claims import Claim, Record, Source
+from dtdebug_taxonomy.frames import own_frame
+from dtdebug_taxonomy.ranks import Frame, RankState
+from dtdebug_taxonomy.waiting import ACTIVE, Waiting, phrase
+
+
+def claims_of(state: RankState) -> tuple[Claim, ...]:
+    """The claims on one rank, the strongest first: what it waits in, what its other threads do, the system's figures.
+
+    Empty for a process without a rank, and for one of which nothing was read.
+    """
+    if state.rank is None:
+        return ()
+    own = own_frame(state.stack) or (state.stack[-1] if state.stack else None)
+    found = [claim for claim in (_main(state, state.rank, own), *_beside(state, state.rank)) if claim is not None]
+    if state.system:
+        words = ", ".join(f"{name} {value}" for name, value in state.system.items())
+        record = Record(source="system", path=f"/proc/{state.pid}", rank=state.rank, words=words)
+        found.append(Claim(what="system", ranks=(state.rank,), record=record, words=words))
+    return tuple(found)
+
+
+def _main(state: RankState, rank: int, own: Frame | None) -> Claim | None:
+    """The main thread: what it waits in, else the operation, else where it is."""
+    file, line, function = (own.file, own.line, own.function) if own else ("", 0, "")
+    w, pending = state.waiting, state.pending
+    if w is not None and w.kind in ACTIVE and own is not None:
+        return Claim(
+            what="at",
+            ranks=(rank,),
+            record=w.record,
+            file=file,
+            line=line,
+            function=function,
+            words=f"it is {phrase(w)}",
+        )
+    if w is not None and not (w.kind == "collective" and pending is not None):
+        return _waits(w, rank, phrase(w), state, file=file, line=line, function=function)
+    record = Record(source=_source(state), path=file, line=line, rank=rank, words=own.code if own else "")
+    if pending is not None:
+        return Claim(
+            what="waits",
+            ranks=(rank,),
+            record=record,
+            op=pending.op,
+            seq=pending.seq,
+            group=_group(state, pending.group),
+            file=file,
+            line=line,
+            function=function,
+            seconds=_lasted(pending.since, state),
+        )
+    if own is None:
+        return None
+    return Claim(what="at", ranks=(rank,), record=record, file=file, line=line, function=function)
+
+
+def _waits(
+    w: Waiting, rank: int, words: str, state: RankState, *, file: str = "", line: int = 0, function: str = ""
+) -> Claim:
+    return Claim(
+        what="system" if w.kind in ACTIVE else "waits",
+        ranks=(rank,),
+        record=w.record,
+        of=() if w.rank is None or w.rank == rank else (w.rank,),
+        file=file,
+        line=line,
+        function=function,
+        words=words,
+        seconds=_lasted(w.since, state),
+    )
+
+
+def _beside(state: RankState, rank: int) -> list[Claim]:
+    """What other threads and children of the rank are in."""
+    found = []
+    for w in state.beside:
+        who = f"its thread {w.thread}" if w.thread else "another of its processes"
+        place = f" at {w.file}:{w.line}{f' in {w.function}' if w.function else ''}" if w.file else ""
+        verb = "is" if w.kind in ACTIVE else "waits"
+        words = f"{who}{place} {verb} {phrase(replace(w, file=''))}"
+        found.append(Claim(what="system", ranks=(rank,), record=w.record, words=words))
+    return found
+
+
+def _group(state: RankState, name: str) -> str:
+    """A group by the words that its program gave it; PyTorch's default group is the world."""
+    desc = next((group.desc for group in state.groups if group.name == name), "")
+    return "world" if name == "0" or desc == "default_pg" else desc or name
+
+
+def _source(state: RankState) -> Source:
+    """Whose stack it is: the agent's, from inside, or one that was read from outside."""
+    return "stack" if state.roads.get("py-spy") == "ok" or state.roads.get("faulthandler") == "ok" else "agent"
+
+
+def _lasted(since: float | None, state: RankState) -> float | None:
+    """Seconds until the look, by the rank's own clock."""
+    return max(0.0, state.time - since) if since is not None and state.time is not None else None
