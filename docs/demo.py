@@ -69,7 +69,7 @@ def terminal(folder: Path) -> bool:
     _, text = run(["dtdebug", "diagnose", "train.log"], folder)
     print(text)
     _, answer = run(["dtdebug", "diagnose", "train.log", "--format", "json"], folder)
-    advice = json.loads(answer)["advice"]
+    advice = json.loads(answer)["diagnosis"]["advice"]
     print(f"  {len(answer)} bytes, first advice: {advice[0]['title']}")
     say("The diff that was shown is applied to train.py, and the same job runs again")
     apply(advice[0]["diff"], folder)

@@ -56,11 +56,14 @@ def test_json_has_the_fields_of_the_batch_and_the_explanation(tmp_path, capsys):
     main(["diagnose", str(log), "--format", "json", "--answer", "activity=training"])
     answer = json.loads(capsys.readouterr().out)
 
-    assert len(answer["symptoms"]) == len(load().symptoms)
-    assert answer["symptoms"][0]["code"] == "D.1.2"
-    assert answer["symptoms"][0]["why"][0]["words"]
+    diagnosis = answer["diagnosis"]
+
+    assert {"v", "verdict", "claims", "coverage", "diagnosis"} <= answer.keys()
+    assert len(diagnosis["symptoms"]) == len(load().symptoms)
+    assert diagnosis["symptoms"][0]["code"] == "D.1.2"
+    assert diagnosis["symptoms"][0]["why"][0]["words"]
     assert answer["questions"] == [{"key": "activity", "answer": "training"}]
-    assert "fix memory/core setting" in [p["pattern"] for p in answer["fix_patterns"][:3]]
+    assert "fix memory/core setting" in [p["pattern"] for p in diagnosis["fix_patterns"][:3]]
     assert answer["milliseconds"] > 0
 
 

@@ -200,4 +200,4 @@ def test_the_command_says_the_verdict_first(capsys, monkeypatch, tmp_path):
 
     assert shown.startswith("dtdebug: Rank 2 is in all_reduce #9 of [5] Float (job.py:21) where ranks 0-1,3 are in")
     assert "A communication operation fails during training (D.1.1)" in shown
-    assert "first seen on rank 2" in shown
+    assert "  seen: line " in shown

@@ -12,13 +12,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, BinaryIO, NoReturn
 
+from dtdebug.errors import FOUND, NOTHING, USAGE, UsageError
 from dtdebug_taxonomy import __version__
-
-FOUND, NOTHING, USAGE = 1, 0, 2
-
-
-class UsageError(ValueError):
-    """The call or its input is wrong: the text is the one line that the user sees."""
 
 
 def run() -> NoReturn:
@@ -127,8 +122,8 @@ class _Tee:
         return chunk
 
 
-def _snapshot(log: str | None, situation: str, *, tee: bool = False) -> Any:
-    """A snapshot of a log and a description."""
+def _snapshot(log: str | None, situation: str, *, tee: bool = False) -> tuple[Any, int]:
+    """A snapshot of a log and a description, and the bytes of the whole log."""
     import msgspec
 
     from dtdebug.clean import clean
@@ -148,7 +143,7 @@ def _snapshot(log: str | None, situation: str, *, tee: bool = False) -> Any:
     snapshot = Snapshot(
         situation=clean(situation), output=clean(excerpt.text), source=log or "", first_lines=excerpt.first_lines
     )
-    return msgspec.structs.replace(snapshot, verdict=mismatch.verdict(snapshot))
+    return msgspec.structs.replace(snapshot, verdict=mismatch.verdict(snapshot)), excerpt.size
 
 
 def _answers(pairs: Sequence[str]) -> dict[str, str]:
@@ -182,7 +177,7 @@ def _diagnose(options: argparse.Namespace) -> int:
     answers = _answers(options.answer)
     knowledge = load()
     begin = time.perf_counter()
-    snapshot = _snapshot(options.log, options.situation, tee=options.tee)
+    snapshot, size = _snapshot(options.log, options.situation, tee=options.tee)
     d = diagnose(knowledge, snapshot, answers)
     spent = (time.perf_counter() - begin) * 1000
     found = d.recognised or d.verdict != "unknown"
@@ -191,13 +186,11 @@ def _diagnose(options: argparse.Namespace) -> int:
     if options.format == "json":
         import msgspec
 
+        from dtdebug_taxonomy.case import contract, of_text
+
         asked = [{"key": k, "answer": v} for k, v in answers.items()]
-        record = {
-            "id": options.log or "",
-            **msgspec.to_builtins(d),
-            "questions": asked,
-            "milliseconds": round(spent, 3),
-        }
+        case = contract(of_text(snapshot, d, name=options.log or "", size=size))
+        record = {"id": options.log or "", **case, "questions": asked, "milliseconds": round(spent, 3)}
         print(msgspec.json.encode(record).decode())
     elif options.format == "markdown":
         print(to_markdown(d, snapshot), end="")
@@ -205,7 +198,7 @@ def _diagnose(options: argparse.Namespace) -> int:
         print("dtdebug: nothing here is recognised as a fault of distributed training.")
         print("  Describe what you see (--situation TEXT), or let `dtdebug wizard` ask.")
     else:
-        print(to_text(d, verdict=snapshot.verdict))
+        print(to_text(d))
     return FOUND if found else NOTHING
 
 
@@ -244,7 +237,7 @@ def _wizard(options: argparse.Namespace) -> int:
     if options.resume and session is None:
         raise UsageError("wizard --resume: no wizard was left open")
     if session is None:
-        session = Session(snapshot=_snapshot(options.log, options.situation))
+        session = Session(snapshot=_snapshot(options.log, options.situation)[0])
     return terminal.start(session, report=Path(options.report) if options.report else None)
 
 
@@ -307,7 +300,7 @@ def _report(options: argparse.Namespace) -> int:
         if last is None:
             raise UsageError("report: no failure has been diagnosed yet; name a log file")
     else:
-        snapshot = _snapshot(options.log, options.situation)
+        snapshot, _ = _snapshot(options.log, options.situation)
         last = Last(snapshot=snapshot, diagnosis=diagnose(load(), snapshot))
     if options.format == "json":
         print(msgspec.json.encode(last).decode())

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from dtdebug.clean import clean
-from dtdebug.cli import UsageError
+from dtdebug.errors import FOUND, NOTHING, UsageError
 
 if TYPE_CHECKING:
     import psutil
@@ -103,7 +103,7 @@ def _show(options: argparse.Namespace, found: Case, what: str, folder: RunFolder
         print(msgspec.json.encode(contract(found)).decode())
     else:
         print(report.to_text(found, what, folder), end="")
-    return 0 if found.verdict.kind == "none" else 1
+    return NOTHING if found.verdict.kind == "none" else FOUND
 
 
 def _nobody(what: str, seen: Look, commands: Sequence[str]) -> UsageError:
@@ -195,7 +195,7 @@ def _ask_kernel(options: argparse.Namespace) -> int | None:
     if answer is None:
         return None
     print(msgspec.json.encode(answer).decode() if options.format == "json" else answer.text)
-    return 0 if answer.verdict is None or answer.verdict.kind == "none" else 1
+    return NOTHING if answer.verdict is None or answer.verdict.kind == "none" else FOUND
 
 
 def _target(name: str | None) -> tuple[RunFolder | None, tuple[int, ...], str, tuple[str, ...]]:

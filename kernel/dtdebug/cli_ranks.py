@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from dtdebug import cli_attach
+from dtdebug.errors import FOUND, NOTHING, UsageError
 
 
 def add(commands: Any) -> None:
@@ -42,24 +43,18 @@ def add(commands: Any) -> None:
     flight.set_defaults(run=_flight)
 
 
-def _usage(text: str) -> Exception:
-    from dtdebug.cli import UsageError
-
-    return UsageError(text)
-
-
 def _run(options: argparse.Namespace) -> int:
     command: Sequence[str] = options.command[1:] if options.command[:1] == ["--"] else options.command
     if not command:
-        raise _usage("run: name the job, as in `dtdebug run -- torchrun --nproc-per-node 8 train.py`")
+        raise UsageError("run: name the job, as in `dtdebug run -- torchrun --nproc-per-node 8 train.py`")
     if not 0 < options.hang_after < float("inf"):
-        raise _usage(f"run --hang-after {options.hang_after:g}: more than 0 seconds")
+        raise UsageError(f"run --hang-after {options.hang_after:g}: more than 0 seconds")
     if options.format == "json" and options.output is None:
-        raise _usage("run --format json: name a file with --output; the standard streams are the job's")
+        raise UsageError("run --format json: name a file with --output; the standard streams are the job's")
     if options.folder is not None and options.folder.exists() and not _is_empty(options.folder):
-        raise _usage(f"run --folder {options.folder}: is no empty folder; name a new one")
+        raise UsageError(f"run --folder {options.folder}: is no empty folder; name a new one")
     if not sys.platform.startswith("linux"):
-        raise _usage("run: works on Linux only")
+        raise UsageError("run: works on Linux only")
     from dtdebug.ranks import launch, vigil
 
     chosen = vigil.Options(
@@ -97,7 +92,7 @@ def _flight(options: argparse.Namespace) -> int:
     try:
         analysis = flight.analyse(options.folder, options.prefix)
     except flight.FlightError as error:
-        raise _usage(f"flight: {error}") from None
+        raise UsageError(f"flight: {error}") from None
     found = Case(
         verdict=analysis.verdict,
         coverage=Coverage(
@@ -113,7 +108,7 @@ def _flight(options: argparse.Namespace) -> int:
         print(msgspec.json.encode(contract(found)).decode())
     else:
         print(report.to_text(found, f"dumps in {options.folder}"), end="")
-    return 0 if analysis.verdict.kind == "none" else 1
+    return NOTHING if analysis.verdict.kind == "none" else FOUND
 
 
 def send(path: Path, *, dumps: bool) -> int:
@@ -123,11 +118,11 @@ def send(path: Path, *, dumps: bool) -> int:
 
     folder = RunFolder(path)
     if not folder.ranks.is_dir():
-        raise _usage(f"report {path}: is no folder of a run")
+        raise UsageError(f"report {path}: is no folder of a run")
     try:
         target, left_out = report.archive(folder, dumps=dumps)
     except FileExistsError as error:
-        raise _usage(f"report: {error.filename}: exists already; move it away") from None
+        raise UsageError(f"report: {error.filename}: exists already; move it away") from None
     print(target)
     for line in left_out:
         print(f"  left out: {line}", file=sys.stderr)

@@ -9,12 +9,13 @@ import msgspec
 
 from dtdebug.clean import clean
 from dtdebug_taxonomy.diagnosis import Advice, Asked, Diagnosis, RankedSymptom
-from dtdebug_taxonomy.ranks import Verdict
-from dtdebug_taxonomy.render import ECHO, because, headline, reason_line, to_text
+from dtdebug_taxonomy.render import ECHO, because, first_line, reason_line, seen_line, subtitle, to_text
 
 MIME = "application/vnd.dtdebug.diagnosis+json"
 LIMIT = 4_000
 """Bytes of JSON that may be saved in a notebook."""
+_SEEN = 4
+"""Claims that are shown."""
 _SIZES = ((5, 3, 3, 1_200, 2), (3, 3, 2, 600, 2), (2, 2, 1, 1_200, 1), (2, 3, 1, 0, 2), (2, 0, 0, 0, 0))
 """How many symptoms, reasons, pieces of advice, characters of a diff and notes to try, until it is small enough: the
 first fix as a diff is worth more than a third piece of advice."""
@@ -27,9 +28,9 @@ _FOOTER = "<code>%dtdebug</code> goes on from here; <code>%dtdebug off</code> ke
 _ADDED, _REMOVED = "background:rgba(46,160,67,.18)", "background:rgba(248,81,73,.18)"
 
 
-def bundle(d: Diagnosis, verdict: Verdict | None = None) -> dict[str, Any]:
-    """What is published under a failed cell; `verdict` is on its ranks."""
-    return {MIME: small(d), "text/html": to_html(d, verdict), "text/plain": to_text(d, advice=1, verdict=verdict)}
+def bundle(d: Diagnosis) -> dict[str, Any]:
+    """What is published under a failed cell."""
+    return {MIME: small(d), "text/html": to_html(d), "text/plain": to_text(d, advice=1)}
 
 
 def small(d: Diagnosis) -> dict[str, Any]:
@@ -51,6 +52,11 @@ def small(d: Diagnosis) -> dict[str, Any]:
             known=(),
             notes=tuple(n[:120] for n in d.notes[:notes]),
             culprits=d.culprits[:16],
+            happened=d.happened[:300],
+            seen=tuple(
+                msgspec.structs.replace(s, text=s.text[:200], record=s.record[:80])
+                for s in d.seen[: min(_SEEN, reasons + 1)]
+            ),
             question=msgspec.structs.replace(d.question, why="", how="", command="") if d.question and advice else None,
         )
         data = msgspec.json.encode(short)
@@ -64,18 +70,19 @@ def _shorter(reason: Any) -> Any:
     return msgspec.structs.replace(reason, words=reason.words[:80])
 
 
-def to_html(d: Diagnosis, verdict: Verdict | None = None) -> str:
+def to_html(d: Diagnosis) -> str:
     """Static HTML: no script, no style sheet, nothing from outside; every text is escaped."""
-    said = [clean(verdict.summary)] if verdict is not None and verdict.kind != "none" else []
-    first, *rest = (*said, headline(d))
-    parts = [f'<div class="dtdebug" style="{_STYLE}"><b>dtdebug</b>: <b>{escape(first)}</b>']
-    parts += [f"<div><b>{escape(line)}</b></div>" for line in rest]
-    if d.verdict == "echo":
+    parts = [f'<div class="dtdebug" style="{_STYLE}"><b>dtdebug</b>: <b>{escape(clean(first_line(d)))}</b>']
+    parts += [f"<div>{escape(subtitle(d))}</div>" if subtitle(d) else ""]
+    if d.seen:
+        rows = "".join(f"<li>{escape(clean(seen_line(s)))}</li>" for s in d.seen[:_SEEN])
+        parts.append(f'<div>Seen:</div><ul style="{_LIST}">{rows}</ul>')
+    if d.verdict == "echo" and not d.happened:
         parts.append(f"<div>{escape(ECHO)}</div>")
     shown = d.symptoms[: 2 if d.verdict == "apart" else 1] if d.verdict != "unknown" else ()
     parts += [_why(s, f"Why {s.code}" if len(shown) > 1 else "Why") for s in shown]
     parts.append(_others(d, shown))
-    if d.culprits:
+    if d.culprits and not d.happened:
         parts.append(f"<div>First seen on rank {', '.join(map(str, d.culprits))}.</div>")
     if d.verdict != "unknown":
         parts += [_advice(a, is_open=i == 0) for i, a in enumerate(d.advice[:3])]

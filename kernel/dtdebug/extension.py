@@ -154,7 +154,7 @@ class Extension:
         if diagnosis.recognised and not self.quiet:
             from dtdebug.display import bundle
 
-            self._shown = (self.shell.display_pub, bundle(diagnosis, self.snapshot.verdict))
+            self._shown = (self.shell.display_pub, bundle(diagnosis))
             self.publish(self._shown[1])
 
     def _succeeded(self, result: Any) -> None:

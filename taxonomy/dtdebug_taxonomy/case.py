@@ -10,7 +10,8 @@ from typing import Any
 import msgspec
 
 from dtdebug_taxonomy.diagnosis import Diagnosis
-from dtdebug_taxonomy.ranks import RankState, Verdict
+from dtdebug_taxonomy.ranks import Kind, RankState, Verdict
+from dtdebug_taxonomy.snapshot import Snapshot
 
 VERSION = 2
 """Of the form for programs and of `verdict.json`; a change that breaks readers raises it."""
@@ -65,3 +66,35 @@ def contract(case: Case) -> dict[str, Any]:
     for row, claim in zip(claims, v.claims, strict=False):
         row["text"] = claim.text
     return {"v": known.pop("v"), "verdict": verdict, "claims": claims, **known}
+
+
+def of_text(snapshot: Snapshot, diagnosis: Diagnosis, *, name: str = "", size: int = 0) -> Case:
+    """The case of a log, a pasted error or a description; `size` are the bytes of the whole log.
+
+    Without a verdict on ranks nothing is claimed of them: what is recognised without one is not understood as far as
+    ranks go, and `none` says only that nothing was recognised.
+    """
+    verdict = snapshot.verdict
+    if verdict is None:
+        kind: Kind = "not_understood" if diagnosis.recognised else "none"
+        unknown = "Which rank failed first is not said here." if diagnosis.recognised else "No failure is recognised."
+        verdict = Verdict(kind=kind, summary=diagnosis.happened or unknown)
+    output = snapshot.output
+    read = (
+        [f"{name or 'output'}, {output.count(chr(10)) + bool(output and output[-1] != chr(10))} lines"]
+        if output
+        else []
+    )
+    read += ["the description"] if snapshot.situation else []
+    kept = len(output.encode())
+    skipped = size > kept and bool(snapshot.first_lines)
+    return Case(
+        verdict=verdict,
+        coverage=Coverage(
+            ranks=len({*verdict.culprits, *verdict.waiting}),
+            read=tuple(read),
+            unread=(f"{size - kept} of {size} bytes in the middle of the log",) if skipped else (),
+        ),
+        diagnosis=diagnosis,
+        notes=snapshot.notes,
+    )

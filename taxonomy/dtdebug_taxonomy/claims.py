@@ -139,3 +139,26 @@ _SAID: dict[What, Callable[[Claim, str], str]] = {
     "printed": _plain,
     "source": _plain,
 }
+
+
+def cited(r: Record) -> str:
+    """Where a record can be looked up, in few words: `line 12 of the output`, `/proc/locks`, `stack of rank 3`."""
+    rank = "" if r.rank is None else f" of rank {r.rank}"
+    name = r.path.rpartition("/")[2]
+    match r.source:
+        case "output":
+            return f"line {r.line} of {name or 'the output'}" if r.line else name or "the output"
+        case "source" | "cell":
+            return f"{name}:{r.line}" if r.line else name or "the program"
+        case "system" | "kernel":
+            return r.path or "the kernel's log"
+        case "dump":
+            return f"dump{rank}" if rank else f"dump {name}".strip()
+        case "stack" | "native":
+            return f"stack{rank}"
+        case "agent":
+            return f"record{rank}"
+        case "exit":
+            return f"exit status{rank}"
+        case _:
+            return f"the {r.source}{rank}"

@@ -12,6 +12,7 @@ import msgspec
 
 from dtdebug_taxonomy import engine, questions
 from dtdebug_taxonomy.findings import Finding, collect, plain
+from dtdebug_taxonomy.happened import Seen, happened, seen
 from dtdebug_taxonomy.knowledge import Knowledge
 from dtdebug_taxonomy.labs import cause_diff
 from dtdebug_taxonomy.model import MINUTES, Effort
@@ -124,6 +125,10 @@ class Diagnosis(msgspec.Struct, frozen=True, kw_only=True):
     culprits: tuple[int, ...] = ()
     """Ranks that the first failure names."""
     notes: tuple[str, ...] = ()
+    happened: str = ""
+    """The first line of the answer: what happened, on which rank, where. Empty where only a description is known."""
+    seen: tuple[Seen, ...] = ()
+    """What supports it, each with its record."""
 
 
 def diagnose(
@@ -154,6 +159,8 @@ def diagnose(
         ),
         culprits=_culprits(knowledge, snapshot, roots),
         notes=tuple(plain(note) for note in snapshot.notes[:_NOTES]),
+        happened=happened(snapshot),
+        seen=seen(snapshot.verdict),
     )
 
 

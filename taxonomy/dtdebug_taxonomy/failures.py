@@ -94,18 +94,13 @@ def failure_of(snapshot: Snapshot, diagnosis: Diagnosis, *, job: str, time: floa
         time=time,
         code=first.code,
         title=first.title,
-        message=_message(snapshot, diagnosis)[:_LONGEST],
+        message=_message(diagnosis)[:_LONGEST],
         marks=marks,
     )
 
 
-def _message(snapshot: Snapshot, diagnosis: Diagnosis) -> str:
-    said = snapshot.verdict.summary if snapshot.verdict and snapshot.verdict.kind != "none" else ""
-    if not said:
-        raised = next(iter(walk(snapshot.exception)), None)
-        said = (
-            f"{raised.type.rsplit('.', 1)[-1]}: {raised.message.splitlines()[0]}" if raised and raised.message else ""
-        )
+def _message(diagnosis: Diagnosis) -> str:
+    said = diagnosis.happened
     advice = diagnosis.advice[0].title if diagnosis.advice and diagnosis.advice[0].band != "unlikely" else ""
     return " ".join(part for part in (said, f"Likely cause: {advice}." if advice else "") if part)
 

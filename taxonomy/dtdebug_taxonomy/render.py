@@ -7,11 +7,12 @@ from collections.abc import Iterator
 
 from dtdebug_taxonomy.diagnosis import Advice, Diagnosis, Reason
 from dtdebug_taxonomy.findings import plain
+from dtdebug_taxonomy.happened import Seen
 from dtdebug_taxonomy.ranks import Verdict, spell
 from dtdebug_taxonomy.snapshot import Snapshot
 
 _UNKNOWN = "Not enough is known to say what this is."
-_SITUATION, _NOTES, _SITES = 8_000, 10, 8
+_SITUATION, _NOTES, _SITES, _SEEN = 8_000, 10, 8, 4
 """Characters of the user's words, notes, and places and records of a verdict, that a report holds."""
 ECHO = (
     "Only an echo is seen: what is printed here comes from ranks that waited or from the launcher. Another rank failed "
@@ -19,8 +20,18 @@ ECHO = (
 )
 
 
+def first_line(d: Diagnosis) -> str:
+    """What happened; where nobody saw that, the class of the symptom."""
+    return d.happened or headline(d)
+
+
+def subtitle(d: Diagnosis) -> str:
+    """The class of the symptom, where it is not the first line already and something is known."""
+    return headline(d) if d.happened and d.verdict != "unknown" else ""
+
+
 def headline(d: Diagnosis) -> str:
-    """The answer in one line."""
+    """The class of the symptom in one line."""
     first, second = d.symptoms[:2]
     if d.verdict == "unknown":
         return _UNKNOWN
@@ -56,16 +67,23 @@ def _one_line(text: str, most: int) -> str:
     return text if len(text) <= most else text[: most - 3] + "..."
 
 
-def to_text(d: Diagnosis, advice: int = 2, verdict: Verdict | None = None) -> str:
-    """Plain lines: verdict, symptom, why, the best advice with its diff, the next question."""
-    return "\n".join(_text(d, advice, verdict))
+def to_text(d: Diagnosis, advice: int = 2) -> str:
+    """Plain lines: what happened, what supports it, symptom, why, the best advice, the next question."""
+    return "\n".join(
+        (f"dtdebug: {first_line(d)}", *(f"  seen: {seen_line(s)}" for s in d.seen[:_SEEN]), *reading(d, advice))
+    )
 
 
-def _text(d: Diagnosis, advice: int, verdict: Verdict | None) -> Iterator[str]:
-    if verdict is not None and verdict.kind != "none":
-        yield f"dtdebug: {plain(verdict.summary, 400)}"
-    yield f"dtdebug: {headline(d)}"
-    if d.verdict == "echo":
+def seen_line(s: Seen) -> str:
+    """A claim with its record."""
+    return f"{s.text} [{s.record}]" if s.record else s.text
+
+
+def reading(d: Diagnosis, advice: int = 2) -> Iterator[str]:
+    """What the failure means, below its first line and what supports that."""
+    if line := subtitle(d):
+        yield f"  symptom: {line}"
+    if d.verdict == "echo" and not d.happened:
         yield f"  {ECHO}"
     shown = d.symptoms[: 2 if d.verdict == "apart" else 1] if d.verdict != "unknown" else d.symptoms[:3]
     for s in shown:
@@ -73,7 +91,7 @@ def _text(d: Diagnosis, advice: int, verdict: Verdict | None) -> Iterator[str]:
             yield f"  {s.code} {s.title}: {s.band}"
         for r in s.why[:3]:
             yield f"  why: {reason_line(r)}"
-    if d.culprits:
+    if d.culprits and not d.happened:
         yield f"  first seen on rank {', '.join(map(str, d.culprits))}"
     if d.verdict != "unknown":
         for a in d.advice[:advice]:
@@ -104,11 +122,16 @@ def to_markdown(d: Diagnosis, snapshot: Snapshot | None = None) -> str:
 
 
 def _markdown(d: Diagnosis, snapshot: Snapshot | None) -> Iterator[str]:
-    yield f"## {_escape(headline(d))}"
+    yield f"## {_escape(first_line(d))}"
     yield ""
+    if line := subtitle(d):
+        yield from (_escape(line), "")
+    yield from (f"- {_escape(seen_line(s))}" for s in d.seen)
+    if d.seen:
+        yield ""
     if snapshot is not None and snapshot.verdict is not None and snapshot.verdict.kind != "none":
         yield from _verdict(snapshot.verdict)
-    if d.verdict == "echo":
+    if d.verdict == "echo" and not d.happened:
         yield from (ECHO, "")
     yield from ("| symptom | how likely |", "| --- | --- |")
     for s in [s for s in d.symptoms if s.band != "unlikely"] or d.symptoms[:3]:
@@ -118,7 +141,7 @@ def _markdown(d: Diagnosis, snapshot: Snapshot | None) -> Iterator[str]:
         yield from ("**Why**", "")
         yield from (f"- {_escape(reason_line(r))}" for r in reasons)
         yield ""
-    if d.culprits:
+    if d.culprits and not d.happened:
         yield from (f"First seen on rank {', '.join(map(str, d.culprits))}.", "")
     for number, a in enumerate(d.advice if d.verdict != "unknown" else (), 1):
         yield f"{number}. **{_escape(a.title)}** ({a.symptom}, {a.band}, {a.pattern}, about {a.minutes:g} min)  "
@@ -139,12 +162,10 @@ def _markdown(d: Diagnosis, snapshot: Snapshot | None) -> Iterator[str]:
 
 
 def _verdict(v: Verdict) -> Iterator[str]:
-    """Which rank, what, where: before what that may mean."""
-    yield from (f"**{_escape(plain(v.summary, 400))}**", "")
+    """Where each rank was, and what else it could be."""
     for site in v.sites[:_SITES]:
         part = "culprit" if site.rank in v.culprits else "waits"
         yield f"- rank {site.rank} ({part}): {_escape(plain(f'{site.file}:{site.line} in {site.function}', 300))}"
-    yield from (f"- seen: {_escape(plain(e))}" for e in v.evidence[:_SITES])
     for other in v.alternatives[:3]:
         told = f"; what would tell: {other.refute}" if other.refute else ""
         yield f"- or {_escape(plain(f'{other.kind}, {spell(other.culprits, 8)}: {other.because}{told}', 400))}"

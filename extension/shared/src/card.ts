@@ -1,7 +1,7 @@
 /** The card: what was seen, why, what to change, what to answer next. */
 
 import type { Actions } from "./actions.js";
-import type { Advice, RankedSymptom, Reason } from "./diagnosis.js";
+import type { Advice, RankedSymptom, Reason, Seen } from "./diagnosis.js";
 import { diffView } from "./diff.js";
 import { attempt, button, make, part, status } from "./dom.js";
 import { questionView } from "./question.js";
@@ -39,7 +39,8 @@ function card(d: Shown, host: Actions, shape: Shape): HTMLElement {
   folded.open = !shape.folded;
   const root = make("div", `dtd dtd-${named[0]?.band || "unlikely"}`, style(), folded);
   root.setAttribute("role", "region");
-  root.setAttribute("aria-label", `dtdebug: ${named.map((s) => s.title).join(` ${trans.__("or")} `) || notKnown()}`);
+  const name = d.happened || named.map((s) => s.title).join(` ${trans.__("or")} `) || notKnown();
+  root.setAttribute("aria-label", `dtdebug: ${name}`);
   return root;
 }
 
@@ -53,8 +54,15 @@ function leading(d: Shown): readonly Filled<RankedSymptom>[] {
   return d.verdict === "unknown" ? [] : d.symptoms.slice(0, d.verdict === "apart" ? 2 : 1);
 }
 
-/** What it is, in one line; it stays when the card is folded. */
+/** What happened, in one line; it stays when the card is folded. */
 export function headline(d: Shown): HTMLElement {
+  return d.happened === ""
+    ? symptomLine(d)
+    : make("span", "dtd-headline", make("span", "dtd-title", d.happened), ...(leading(d).length ? [" ", symptomLine(d, "dtd-symptom")] : []));
+}
+
+/** The class of the symptom: a subtitle where something is known of what happened. */
+function symptomLine(d: Shown, name = "dtd-headline"): HTMLElement {
   const named = leading(d);
   const titles = named.flatMap((s, i) => [
     i ? make("span", "dtd-or", ` ${trans.__("or")} `) : null,
@@ -65,7 +73,7 @@ export function headline(d: Shown): HTMLElement {
   const band = d.verdict === "apart" ? "" : (named[0]?.band ?? "");
   return make(
     "span",
-    "dtd-headline",
+    name,
     ...(named.length ? titles : [make("span", "dtd-title", notKnown())]),
     ...chip(bandWord(band), `dtd-is-${band}`),
     ...chip(verdictWord(d.verdict), `dtd-is-${d.verdict}`),
@@ -82,8 +90,9 @@ function* body(
   if (d.v > VERSION) {
     yield make("p", "dtd-soft", trans.__("A newer dtdebug wrote this (form %1): some of it may be missing here.", d.v));
   }
-  yield told ? make("p", "dtd-told", told) : null;
-  yield d.culprits.length ? culprits(d.culprits) : null;
+  yield part("dtd-seen-list", trans.__("Seen"), d.seen.length ? claims(d.seen) : null);
+  yield told && !(d.happened && d.verdict === "echo") ? make("p", "dtd-told", told) : null;
+  yield d.culprits.length && !d.happened ? culprits(d.culprits) : null;
   for (const s of named) {
     yield part("dtd-because", named.length > 1 ? whyOf(s) : trans.__("Why"), s.why.length ? reasons(s.why) : null);
   }
@@ -97,6 +106,12 @@ function* body(
     yield make("p", "dtd-soft", trans.__("Note: %1", note));
   }
   yield shape.asksElsewhere ? null : foot(d, host);
+}
+
+/** What supports the first line, each with the record that it rests on. */
+function claims(all: readonly Filled<Seen>[]): HTMLElement {
+  const rows = all.slice(0, 4).map((s) => make("li", "", s.text, s.record ? make("div", "dtd-seen", s.record) : null));
+  return make("ul", "dtd-reasons", ...rows);
 }
 
 function whyOf({ code, title, band }: Filled<RankedSymptom>): string {

@@ -12,6 +12,8 @@ export interface Diagnosis {
   readonly known?: readonly Known[];
   readonly culprits?: readonly number[];
   readonly notes?: readonly string[];
+  readonly happened?: string;
+  readonly seen?: readonly Seen[];
 }
 
 /** A symptom with its probability. */
@@ -74,4 +76,10 @@ export interface Known {
   readonly values: readonly string[];
   readonly source: string;
   readonly words?: string;
+}
+
+/** One claim as a sentence, with the record that it rests on. */
+export interface Seen {
+  readonly text: string;
+  readonly record?: string;
 }

@@ -3,7 +3,7 @@
  * What is missing or of another type becomes empty; everything is bounded.
  */
 
-import type { Advice, Asked, Diagnosis, Known, RankedSymptom, Reason } from "./diagnosis.js";
+import type { Advice, Asked, Diagnosis, Known, RankedSymptom, Reason, Seen } from "./diagnosis.js";
 import { trans } from "./trans.js";
 
 /** The form that is read; a newer one is shown as far as it is understood. */
@@ -14,13 +14,13 @@ export type Filled<T> = T extends string ? T | "" : T extends object ? { readonl
 
 export type Shown = Pick<
   Filled<Diagnosis>,
-  "v" | "verdict" | "symptoms" | "advice" | "question" | "known" | "culprits" | "notes"
+  "v" | "verdict" | "symptoms" | "advice" | "question" | "known" | "culprits" | "notes" | "happened" | "seen"
 >;
 
 /** Thrown with one line for the reader where nothing can be shown. */
 export class Unreadable extends Error {}
 
-const MOST = { symptoms: 5, reasons: 5, advice: 5, values: 24, known: 60, culprits: 64, notes: 10 };
+const MOST = { symptoms: 5, reasons: 5, advice: 5, values: 24, known: 60, culprits: 64, notes: 10, seen: 12 };
 const LONG = 600;
 const LONGEST_DIFF = 6_000;
 const BANDS = ["likely", "possible", "unlikely"] as const;
@@ -48,6 +48,8 @@ export function read(data: unknown): Shown {
     known: list(field("known"), MOST.known, known),
     culprits: list(field("culprits"), MOST.culprits, whole),
     notes: list(field("notes"), MOST.notes, (each) => text(each) || null),
+    happened: text(field("happened")),
+    seen: list(field("seen"), MOST.seen, claim),
   };
   if (shown.symptoms.length === 0 && shown.advice.length === 0 && shown.question === null) {
     throw new Unreadable(
@@ -60,6 +62,12 @@ export function read(data: unknown): Shown {
     );
   }
   return shown;
+}
+
+function claim(data: unknown): Filled<Seen> | null {
+  const field = fields(data);
+  const said = text(field?.("text"));
+  return said === "" ? null : { text: said, record: text(field?.("record"), 200) };
 }
 
 function symptom(data: unknown): Filled<RankedSymptom> | null {

@@ -34,6 +34,8 @@ export const STYLE = `
 .dtd details[open] > summary::before { content: "▾"; }
 .dtd-brand { margin-inline-end: 4px; color: var(--dtd-soft); }
 .dtd-title { font-size: 1.08em; font-weight: 600; }
+.dtd-symptom { display: block; color: var(--dtd-soft); }
+.dtd-symptom .dtd-title { font-size: 1em; font-weight: 400; }
 .dtd .dtd-code { color: var(--dtd-soft); white-space: nowrap; }
 .dtd-chip {
   display: inline-block; margin-inline-start: 3px; padding: 0 7px; border: 1px solid var(--dtd-edge); border-radius: 9px;

@@ -9,6 +9,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+from dtdebug.errors import FOUND, NOTHING, USAGE, UsageError
+
 
 def add(commands: Any) -> None:
     """Adds it to the parser of the command line."""
@@ -36,7 +38,6 @@ def _check(options: argparse.Namespace) -> int:
     from dtdebug.check.results import Choice, Finding
     from dtdebug.check.run import examine_all
     from dtdebug.clean import clean
-    from dtdebug.cli import FOUND, NOTHING, USAGE, UsageError
 
     choice = Choice(_ids(options.select, "--select"), _ids(options.ignore, "--ignore"), options.fix)
     if options.jobs < 0:
@@ -71,7 +72,6 @@ def _check(options: argparse.Namespace) -> int:
 
 def _ids(listed: str, option: str) -> tuple[str, ...]:
     """Ids and names of checks, as an option lists them."""
-    from dtdebug.cli import UsageError
     from dtdebug_taxonomy.checks import load
 
     ids = tuple(i.strip() for i in listed.split(",") if i.strip())

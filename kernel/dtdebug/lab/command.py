@@ -7,6 +7,8 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from dtdebug.errors import FOUND, NOTHING, UsageError
+
 if TYPE_CHECKING:
     from dtdebug.lab.progress import Begun, Progress
     from dtdebug.lab.verify import Held
@@ -72,7 +74,6 @@ def _list(options: argparse.Namespace) -> int:
 
 
 def _start(options: argparse.Namespace) -> int:
-    from dtdebug.cli import UsageError
     from dtdebug.lab.execute import execute
     from dtdebug.lab.progress import Progress
     from dtdebug.lab.verify import lay_out
@@ -133,7 +134,6 @@ def _hint(options: argparse.Namespace) -> int:
 
 
 def _check(options: argparse.Namespace) -> int:
-    from dtdebug.cli import FOUND, NOTHING, UsageError
     from dtdebug.lab.execute import execute
 
     lab, begun, progress = _begun(options.lab, "check")
@@ -188,7 +188,6 @@ def _show(name: str, half: Held) -> None:
 
 def _named(name: str) -> Lab:
     """A lab that this machine can run."""
-    from dtdebug.cli import UsageError
     from dtdebug.lab.needs import lacks
     from dtdebug_taxonomy.labs import load_lab
 
@@ -200,7 +199,6 @@ def _named(name: str) -> Lab:
 
 def _begun(name: str | None, verb: str) -> tuple[Lab, Begun, Progress]:
     """A lab that was started, the last one where none is named."""
-    from dtdebug.cli import UsageError
     from dtdebug.lab.progress import Progress
 
     progress = Progress.load()

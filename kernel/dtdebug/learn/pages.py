@@ -7,6 +7,8 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from dtdebug.errors import UsageError
+
 if TYPE_CHECKING:
     from dtdebug.learn.notebooks import Notebook
     from dtdebug_taxonomy.topics import Group, Topic
@@ -41,7 +43,6 @@ def record(words: Sequence[str]) -> dict[str, Any]:
         UsageError: nothing has this name; files are written without `--format json` only.
 
     """
-    from dtdebug.cli import UsageError
     from dtdebug_taxonomy import topic_pages
     from dtdebug_taxonomy.knowledge import load
     from dtdebug_taxonomy.topics import QUESTIONS, Topic, groups
@@ -79,7 +80,6 @@ def _notebook_row(notebook: Notebook) -> dict[str, Any]:
 
 def _name_and_folder(words: Sequence[str]) -> tuple[str, Path | None]:
     """`device usage` is a name, `backends here` is a name and a folder."""
-    from dtdebug.cli import UsageError
     from dtdebug_taxonomy.topics import UnknownTopicError, find
 
     whole = " ".join(words)
@@ -95,7 +95,6 @@ def _name_and_folder(words: Sequence[str]) -> tuple[str, Path | None]:
 
 
 def _found(name: str) -> Topic | Group:
-    from dtdebug.cli import UsageError
     from dtdebug_taxonomy.topics import UnknownTopicError, find
 
     try:
@@ -106,7 +105,6 @@ def _found(name: str) -> Topic | Group:
 
 def _written(found: Topic | Group, folder: Path) -> str:
     """Writes the programs of a topic or a group; all or, where one is there already, none."""
-    from dtdebug.cli import UsageError
     from dtdebug_taxonomy.topics import Topic
 
     topics = (found,) if isinstance(found, Topic) else found.topics
@@ -147,7 +145,6 @@ def _notebooks(call: str) -> Iterator[str]:
 
 
 def _copied(notebook: Notebook, folder: Path) -> str:
-    from dtdebug.cli import UsageError
     from dtdebug.learn import notebooks
 
     try:

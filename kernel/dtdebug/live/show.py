@@ -15,7 +15,9 @@ from dtdebug.clean import clean
 from dtdebug.live.cells import said
 from dtdebug.live.look import Seen
 from dtdebug_taxonomy.frames import is_library
+from dtdebug_taxonomy.happened import seen
 from dtdebug_taxonomy.ranks import Frame, Operation, RankState, Verdict
+from dtdebug_taxonomy.render import seen_line
 from dtdebug_taxonomy.snapshot import Gpu
 
 _ROWS = 64
@@ -89,7 +91,7 @@ def _details(verdict: Verdict) -> Iterable[str]:
     for site in verdict.sites[:8]:
         what = "is in" if site.rank in verdict.culprits else "waits in"
         yield f"rank {site.rank} {what} {said(Frame(site.file, site.line, site.function))}"
-    yield from (f"because {line}" for line in verdict.evidence[:5])
+    yield from (f"seen: {seen_line(row)}" for row in seen(verdict)[:5])
     for other in verdict.alternatives[:2]:
         yield f"or: {other.kind} by {_numbers(other.culprits)}, because {other.because}"
     if verdict.confidence < 1:

@@ -16,10 +16,12 @@ import msgspec
 from dtdebug import state as files
 from dtdebug.clean import clean, mask
 from dtdebug.ranks.folder import RunFolder
+from dtdebug_taxonomy import render
 from dtdebug_taxonomy.case import Case
+from dtdebug_taxonomy.happened import seen
 from dtdebug_taxonomy.ranks import CallSite, Verdict, ranges
 
-_SITES, _EVIDENCE, _NOTES = 6, 6, 6
+_SITES, _SEEN, _NOTES = 6, 6, 6
 """Lines of each part that a terminal shows; verdict.json has all."""
 _SOURCE_LIMIT = 4 << 20
 _MEMBER_LIMIT, _MEMBERS = 16 << 20, 5_000
@@ -33,9 +35,9 @@ def to_text(found: Case, what: str, folder: RunFolder | None = None, *, brief: b
 
     Briefly: what there is to say to someone who has seen the rest.
     """
-    lines = [f"dtdebug: {clean(what)}"]
-    if found.verdict.summary:
-        lines.append(f"  {_line(found.verdict.summary)}")
+    lines = [f"dtdebug: {_line(found.verdict.summary or what)}"]
+    if found.verdict.summary and what:
+        lines.append(f"  {clean(what)}")
     lines += _notes(found) if brief else _details(found)
     if folder is not None:
         path = clean(str(folder.path))
@@ -48,9 +50,10 @@ def _details(found: Case) -> Iterator[str]:
     yield from (f"  {line}" for line in _sites(v))
     if v.kind != "none":
         yield f"  confidence: {v.confidence:.0%}"
-    yield from (f"  evidence: {_line(e)}" for e in v.evidence[:_EVIDENCE])
-    if len(v.evidence) > _EVIDENCE:
-        yield f"  ... {len(v.evidence) - _EVIDENCE} more in verdict.json"
+    rows = seen(v)
+    yield from (f"  seen: {_line(render.seen_line(row))}" for row in rows[:_SEEN])
+    if len(rows) > _SEEN:
+        yield f"  ... {len(rows) - _SEEN} more in verdict.json"
     for a in v.alternatives[:2]:
         refute = f"; to tell: {_line(a.refute)}" if a.refute else ""
         yield f"  or: {a.kind}, rank {ranges(a.culprits)}: {_line(a.because)}{refute}"
@@ -61,11 +64,22 @@ def _details(found: Case) -> Iterator[str]:
     yield from (f"  no dump of rank {ranges(found.missing_dumps)}" for _ in found.missing_dumps[:1])
     yield from _silent(found)
     yield from _elsewhere(found)
+    yield from _covered(found)
     yield from _notes(found)
+    if found.next:
+        yield f"  next: {_line(found.next)}"
     if found.diagnosis is not None and found.diagnosis.recognised:
-        from dtdebug_taxonomy import render
+        yield from (f"{clean(line)}" for line in render.reading(found.diagnosis))
 
-        yield from clean(render.to_text(found.diagnosis)).splitlines()
+
+def _covered(found: Case) -> Iterator[str]:
+    """What was looked at, and what was not."""
+    c = found.coverage
+    if c.read:
+        yield f"  read: {_line('; '.join(c.read))}"
+    yield from (f"  not read: {_line(reason)}" for reason in c.unread[:_NOTES])
+    if len(c.unread) > _NOTES:
+        yield f"  ... {len(c.unread) - _NOTES} more in verdict.json"
 
 
 def _notes(found: Case) -> Iterator[str]:

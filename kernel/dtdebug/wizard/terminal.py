@@ -17,7 +17,7 @@ from dtdebug.wizard import keep
 from dtdebug.wizard.session import Session, default, heard, known_line
 from dtdebug_taxonomy.diagnosis import Advice, Asked, Diagnosis
 from dtdebug_taxonomy.knowledge import Knowledge, load
-from dtdebug_taxonomy.render import because, headline, to_markdown, to_text
+from dtdebug_taxonomy.render import because, first_line, to_markdown, to_text
 
 Ask = Callable[[str], str]
 """Shows a prompt and reads a line; raises EOFError at the end, KeyboardInterrupt on Ctrl-C."""
@@ -113,7 +113,7 @@ class _Talk:
                 asked_to_tell = not self.session.told
             diagnosis = self.session.diagnosis(self._knowledge)
             if self.session.steps or diagnosis.known:
-                self._say(f"So far: {headline(diagnosis)}", "bold")
+                self._say(f"So far: {first_line(diagnosis)}", "bold")
             question = self.session.question(diagnosis)
             self._go(self._turn(diagnosis, question) if question is not None else self.session.finish())
         self._advise()

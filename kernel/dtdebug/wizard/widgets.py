@@ -22,7 +22,7 @@ from dtdebug.wizard import keep
 from dtdebug.wizard.session import Session, default, heard, known_line
 from dtdebug_taxonomy.diagnosis import Asked, Diagnosis
 from dtdebug_taxonomy.knowledge import Knowledge, load
-from dtdebug_taxonomy.render import headline, to_markdown, to_text
+from dtdebug_taxonomy.render import first_line, to_markdown, to_text
 
 HINT = 'The wizard needs ipywidgets: pip install "dtdebug[notebook]", or run `dtdebug wizard` in a terminal.'
 
@@ -183,7 +183,7 @@ class Wizard:
         question = self.session.question(diagnosis)
         telling = not self.session.told and not self.session.stopped
         done = question is None and not telling
-        line = f"So far: {headline(diagnosis)}" if self.session.told or diagnosis.known else "Nothing is known yet."
+        line = f"So far: {first_line(diagnosis)}" if self.session.told or diagnosis.known else "Nothing is known yet."
         self.status.value = f'<div role="status" aria-live="polite"><b>{escape(clean(line))}</b></div>'
         self.known.value = _known(self.session, diagnosis)
         self.situation.value = ""

@@ -1,0 +1,49 @@
+"""The first line of every answer: what happened, on which rank, where; and what supports it.
+
+Front ends show these words and no others, so that all of them give one reading of a failure.
+"""
+
+from __future__ import annotations
+
+import msgspec
+
+from dtdebug_taxonomy.claims import cited
+from dtdebug_taxonomy.findings import plain
+from dtdebug_taxonomy.frames import own_frame
+from dtdebug_taxonomy.ranks import Verdict
+from dtdebug_taxonomy.snapshot import Snapshot, walk
+
+_SENTENCE, _MOST = 400, 12
+
+
+class Seen(msgspec.Struct, frozen=True, kw_only=True):
+    """One claim as a sentence, with the record that it rests on."""
+
+    text: str
+    record: str = ""
+    """Where it can be looked up: `line 12 of the output`."""
+
+
+def happened(snapshot: Snapshot) -> str:
+    """One sentence; empty where neither ranks nor an exception say anything."""
+    verdict = snapshot.verdict
+    if verdict is not None and verdict.kind != "none" and verdict.summary:
+        return plain(verdict.summary, _SENTENCE)
+    raised = next(iter(walk(snapshot.exception)), None)
+    if raised is None:
+        return ""
+    name, message = raised.type.rpartition(".")[2], raised.message.strip().split("\n", 1)[0]
+    frame = own_frame(raised.frames)
+    rank = f"Rank {raised.rank} raised " if raised.rank is not None else ""
+    place = f" at {frame.file}:{frame.line} in {frame.function}" if frame is not None else ""
+    return plain(f"{rank}{name}{f': {message}' if message else ''}{place}", _SENTENCE)
+
+
+def seen(verdict: Verdict | None) -> tuple[Seen, ...]:
+    """The claims of a verdict, the strongest first."""
+    if verdict is None or verdict.kind == "none":
+        return ()
+    claimed = [Seen(text=plain(c.text, _SENTENCE), record=plain(cited(c.record), 200)) for c in verdict.claims]
+    said = {row.text for row in claimed}
+    rest = [Seen(text=plain(line, _SENTENCE)) for line in verdict.evidence]
+    return (*claimed, *(row for row in rest if row.text not in said))[:_MOST]
