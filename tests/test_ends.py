@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dtdebug.ranks import exits, oom
-from dtdebug.ranks.ends import Ends, call_site, ends, is_communication, settle
+from dtdebug.ranks.ends import Ends, call_site, ends, settle
 from dtdebug.ranks.watch import Death, Deaths, end, living, zombie_status
 from dtdebug_taxonomy.ranks import CollectiveRef, Frame, RankState, Verdict
 
@@ -201,24 +201,6 @@ def test_ranks_that_only_the_output_knows_are_counted():
 
     assert [(0, "", "SIGTERM"), (1, "ValueError: boom", "")] == [(s.rank, s.exception, s.signal) for s in ended.states]
     assert (1,) == ended.roots
-
-
-@pytest.mark.parametrize(
-    ("exception", "expected"),
-    [
-        (LOST, True),
-        (LATE, True),
-        ("torch.distributed.DistBackendError: NCCL error in: x.cpp:1, unhandled system error", True),
-        ("BrokenPipeError: [Errno 32] Broken pipe", True),
-        ("ValueError: timeout must be positive", False),
-        ("torch.OutOfMemoryError: CUDA out of memory", False),
-        ("RuntimeError: CUDA error: an illegal memory access was encountered", False),
-        ("RuntimeError: mat1 and mat2 shapes cannot be multiplied", False),
-    ],
-)
-def test_a_lost_peer_is_told_from_an_own_fault(exception, expected):
-    """By type before by words."""
-    assert expected == is_communication(exception)
 
 
 def test_the_place_is_in_the_users_own_code():

@@ -12,7 +12,7 @@ from typing import NamedTuple
 import msgspec
 
 from dtdebug.clean import clean
-from dtdebug.flight.deaths import is_communication
+from dtdebug.flight.deaths import lost_peer
 from dtdebug.ranks import exits
 from dtdebug.ranks.watch import Death
 from dtdebug_taxonomy.frames import own_frame
@@ -196,7 +196,7 @@ def _roots(states: Sequence[RankState], said: exits.Said, deaths: Sequence[Death
     raised = [
         s
         for s in ranked
-        if (s.exception and not is_communication(s.exception) and not _interrupted(s))
+        if (s.exception and not lost_peer(s) and not _interrupted(s))
         or (not s.exception and not s.signal and s.exit_code)
     ]
     violent = [
