@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+from dtdebug_taxonomy.claims import Claim, Record
 from dtdebug_taxonomy.failure.roles import loses_peer
-from dtdebug_taxonomy.ranks import RankState
+from dtdebug_taxonomy.frames import own_frame
+from dtdebug_taxonomy.ranks import FINISHED, RankState
 
+_WORDS = 200
+"""Characters of an exception that are said."""
 _LAUNCHER = ("SIGTERM", "SIGINT", "SIGHUP")
 """What launchers send to those who survive."""
 
@@ -12,6 +16,13 @@ _LAUNCHER = ("SIGTERM", "SIGINT", "SIGHUP")
 def failed(state: RankState) -> bool:
     """It ended in a way that is a failure."""
     return state.alive is False and bool(state.exit_code or state.signal or state.exception)
+
+
+def finished(state: RankState) -> bool:
+    """Its program has run to its end: exit status 0, or its agent's last words without a failure."""
+    if state.alive is not False or state.exception or state.signal or state.exit_code:
+        return False
+    return state.exit_code == 0 or FINISHED in state.facts
 
 
 def is_victim(state: RankState) -> bool:
@@ -24,12 +35,26 @@ def lost_peer(state: RankState) -> bool:
     return loses_peer(state.exception, state.stack)
 
 
-def end(state: RankState) -> str:
-    """How it ended, in words."""
+def ending(state: RankState) -> Claim:
+    """How a rank has ended, as a claim."""
+    ranks = () if state.rank is None else (state.rank,)
     if state.exception:
-        return state.exception[:300]
-    if state.signal:
-        return f"ended by {state.signal}"
-    if state.exit_code == 0:
-        return "its program ended with exit code 0 while others still needed it"
-    return f"exit code {state.exit_code}" if state.exit_code else "its process has ended"
+        own = own_frame(state.stack)
+        record = Record(source="exception", rank=state.rank, words=state.exception[:_WORDS])
+        if own is None:
+            return Claim(what="raised", ranks=ranks, record=record, words=state.exception[:_WORDS])
+        return Claim(
+            what="raised",
+            ranks=ranks,
+            record=record,
+            words=state.exception[:_WORDS],
+            file=own.file,
+            line=own.line,
+            function=own.function,
+        )
+    code = "" if state.exit_code is None else f"exit status {state.exit_code}"
+    record = Record(source="exit", rank=state.rank, words=state.signal or code)
+    if finished(state):
+        return Claim(what="left", ranks=ranks, record=record)
+    words = f"was ended by {state.signal}" if state.signal else f"ended with {code}" if code else ""
+    return Claim(what="ended", ranks=ranks, record=record, words=words)

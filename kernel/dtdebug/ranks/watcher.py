@@ -20,7 +20,7 @@ from dtdebug.ranks.endpoint import Endpoint, WorkerServer, announce, token
 from dtdebug.ranks.folder import RunFolder
 from dtdebug.ranks.frames import raised, raised_at
 from dtdebug.ranks.observe import counted, observe
-from dtdebug_taxonomy.ranks import Frame, RankState
+from dtdebug_taxonomy.ranks import FINISHED, Frame, RankState
 
 _TICK = 0.5
 """Seconds between looks for a request."""
@@ -213,7 +213,7 @@ class Watcher:
                 groups=groups,
                 stack=self._raised_at,
                 device_memory=before.device_memory,
-                facts=before.facts,
+                facts=before.facts | ({} if self._exception else {FINISHED: "no failure"}),
                 exception=self._exception,
                 exit_code=self._code,
                 alive=False,
