@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dtdebug.ranks import exits, oom
-from dtdebug.ranks.ends import Ends, call_site, ends, is_communication, settle
+from dtdebug.ranks.ends import Ends, call_site, ends, settle
 from dtdebug.ranks.watch import Death, Deaths, end, living, zombie_status
 from dtdebug_taxonomy.ranks import CollectiveRef, Frame, RankState, Verdict
 
@@ -111,7 +111,7 @@ def test_a_rank_that_ended_without_last_words_comes_before_its_victims():
     ended = ends("", states, [Death(pid=11, time=1.0)], silent=[11])
 
     assert (1,) == ended.roots
-    assert "rank 1 ended without last words" in settle(None, ended).summary
+    assert "Rank 1 ended without last words" in settle(None, ended).summary
 
 
 def test_a_rank_that_raised_comes_before_those_that_lost_it():
@@ -168,7 +168,7 @@ def test_an_exit_code_without_an_exception_is_a_cause():
     ended = ends("", ranks(LOST, ""), [Death(pid=11, time=1.0, status=7)])
 
     assert (1,) == ended.roots
-    assert "rank 1 exited with code 7" in settle(None, ended).summary
+    assert "Rank 1 ended with exit status 7" in settle(None, ended).summary
 
 
 def test_ranks_that_only_waited_have_no_root_among_them():
@@ -189,9 +189,15 @@ def test_the_kernels_killing_is_said():
     """By process where its log can be read, else by the counter of the control group."""
     deaths = [Death(pid=11, time=1.0, status=-9)]
 
-    assert "rank 1 was killed by the kernel" in ends("", ranks(LOST, ""), deaths, starved={11}).notes[0]
-    assert "killed 2 process(es)" in ends("", ranks(LOST, ""), deaths, starvations=2).notes[0]
+    logged = ends("", ranks(LOST, ""), deaths, starved={11})
+    counted = ends("", ranks(LOST, ""), deaths, starvations=2)
+    for ended in (logged, counted):
+        verdict = settle(None, ended)
+        assert verdict.summary.startswith("Rank 1 was killed by the kernel: the memory ran out")
+        assert "kernel" == verdict.claims[0].record.source
+    assert "killed 2 process(es)" in counted.notes[0]
     assert () == ends("", ranks(LOST, ""), deaths).notes
+    assert settle(None, ends("", ranks(LOST, ""), deaths)).summary.startswith("Rank 1 was ended by SIGKILL")
 
 
 def test_ranks_that_only_the_output_knows_are_counted():
@@ -201,24 +207,6 @@ def test_ranks_that_only_the_output_knows_are_counted():
 
     assert [(0, "", "SIGTERM"), (1, "ValueError: boom", "")] == [(s.rank, s.exception, s.signal) for s in ended.states]
     assert (1,) == ended.roots
-
-
-@pytest.mark.parametrize(
-    ("exception", "expected"),
-    [
-        (LOST, True),
-        (LATE, True),
-        ("torch.distributed.DistBackendError: NCCL error in: x.cpp:1, unhandled system error", True),
-        ("BrokenPipeError: [Errno 32] Broken pipe", True),
-        ("ValueError: timeout must be positive", False),
-        ("torch.OutOfMemoryError: CUDA out of memory", False),
-        ("RuntimeError: CUDA error: an illegal memory access was encountered", False),
-        ("RuntimeError: mat1 and mat2 shapes cannot be multiplied", False),
-    ],
-)
-def test_a_lost_peer_is_told_from_an_own_fault(exception, expected):
-    """By type before by words."""
-    assert expected == is_communication(exception)
 
 
 def test_the_place_is_in_the_users_own_code():
@@ -234,7 +222,7 @@ def test_the_sentence_of_the_end_joins_what_the_records_know():
     known = Verdict(kind="dead", culprits=(1,), waiting=(0,), collective=CollectiveRef("all_reduce", 5), summary="died")
     verdict = settle(known, ends("", ranks(LOST, "ValueError: boom")))
 
-    assert verdict.summary.startswith("rank 1 raised ValueError: boom")
+    assert verdict.summary.startswith("Rank 1 raised ValueError: boom")
     assert (CollectiveRef("all_reduce", 5), (0,)) == (verdict.collective, verdict.waiting)
 
 
@@ -254,6 +242,23 @@ def test_what_was_found_while_all_stood_still_holds_after_the_time_out():
     assert (1,) == settle(nothing, ends("", ranks(LATE, "ValueError: boom")), hang).culprits
     assert nothing is settle(nothing, ends("", ranks(LATE, LATE)))
     assert settle(None, Ends([], (), ())) is None
+
+
+def test_what_was_measured_while_no_rank_made_progress_holds_however_the_job_ends():
+    """By a time-out, a signal or the launcher; a rank that failed by itself since then says more."""
+    hang = Verdict(kind="not_arrived", culprits=(1,), waiting=(0,))
+    records = Verdict(kind="fabric", waiting=(0, 1))
+    killed = [Death(pid=10, time=1.0, status=-9)]
+    for ended in (
+        ends("", ranks(LATE, LATE)),
+        ends("", ranks("", LOST), killed),
+        ends("", ranks("KeyboardInterrupt", "KeyboardInterrupt")),
+        ends("", ranks("", "", signal="SIGTERM")),
+    ):
+        assert hang is settle(records, ended, hang, measured=True)
+    own = settle(records, ends("", ranks(LATE, "ValueError: x")), hang, measured=True)
+    assert ("dead", (1,)) == (own.kind, own.culprits)
+    assert (0,) == settle(records, ends("", ranks("", LOST), killed, starved={10}), hang, measured=True).culprits
 
 
 def test_the_status_of_a_zombie_is_read(tmp_path):

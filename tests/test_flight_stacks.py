@@ -37,11 +37,13 @@ def test_ranks_in_another_collective_than_most_are_named(tmp_path, operations, c
     assert found.confidence <= 0.6
 
 
-def test_two_ranks_in_two_collectives_accuse_each_other(tmp_path):
-    """Neither is in the majority."""
+def test_two_ranks_in_two_collectives_disagree(tmp_path):
+    """What each called and where is said, and not who is wrong."""
     found = verdict(tmp_path, "all_reduce", "barrier")
-    assert ("not_arrived", (0, 1)) == (found.kind, found.culprits)
-    assert "each other" in found.summary
+    assert ("replaced", (), (0, 1)) == (found.kind, found.culprits, found.waiting)
+    assert "rank 0 called all_reduce of world at /job/train.py:20" in found.summary
+    assert "rank 1 called barrier of world at /job/train.py:17; which of them is wrong is not known" in found.summary
+    assert {(0,), (1,)} == {a.culprits for a in found.alternatives}
 
 
 def test_all_in_one_collective_is_no_fault_of_a_rank(tmp_path):

@@ -26,7 +26,16 @@ def add(commands: Any) -> None:
     run.add_argument(
         "--hang-after", type=float, default=120.0, metavar="SECONDS", help="without movement (default 120)"
     )
-    run.add_argument("--stop-on-hang", action="store_true", help="end a job that hangs; the exit status is then 124")
+    run.add_argument(
+        "--stop-on-hang",
+        action="store_true",
+        help="end a job that hangs for a reason that is understood; the exit status is then 124",
+    )
+    run.add_argument(
+        "--stop-on-not-understood",
+        action="store_true",
+        help="end also a job that makes no progress for a reason that is not understood, or that may still go on",
+    )
     run.add_argument("--folder", type=Path, metavar="DIR", help="where to collect: a new or an empty folder")
     run.add_argument("--quiet", action="store_true", help="only collect, print nothing")
     run.add_argument("--format", choices=("text", "json"), default="text", help="of the report; json needs --output")
@@ -60,6 +69,7 @@ def _run(options: argparse.Namespace) -> int:
     chosen = vigil.Options(
         hang_after=options.hang_after,
         stop_on_hang=options.stop_on_hang,
+        stop_unexplained=options.stop_on_not_understood,
         folder=options.folder,
         quiet=options.quiet,
         format=options.format,

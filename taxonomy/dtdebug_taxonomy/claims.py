@@ -25,7 +25,7 @@ exception: an exception object; store: the job's store; cell: a cell of a notebo
 
 What = Literal[
     "waits", "absent", "at", "raised", "ended", "left", "called", "counted", "system", "moved", "unmoved", "printed",
-    "source", "came", "missing", "disagree",
+    "source", "came", "missing", "disagree", "last",
 ]  # fmt: skip
 """What a claim says of its ranks; `sentence` has the words."""
 
@@ -126,9 +126,10 @@ _SAID: dict[What, Callable[[Claim, str], str]] = {
     "absent": lambda c, who: f"{who} never entered {_call(c) or 'it'}",
     "at": lambda c, who: f"{_said(c.ranks, 'are')} at {_place(c)}{_then(': ', c.words)}",
     "raised": lambda c, who: f"{who} raised {c.words}{_then(' at ', _place(c))}",
-    "ended": lambda c, who: f"{who} ended: {c.words}",
+    "ended": lambda c, who: f"{who} {c.words or 'ended; how was not seen'}",
     "left": lambda c, who: f"{who} finished the program with exit status 0{_then(': ', c.words)}",
     "called": lambda c, who: f"{who} called {_call(c)}{_then(' with ', c.words)}{_then(' at ', _place(c))}",
+    "last": lambda c, who: f"{who} last called {_call(c)}{_then(' at ', _place(c))}",
     "counted": lambda c, who: _counted(c),
     "moved": lambda c, who: f"{who} made progress{_then(': ', c.words)}",
     "unmoved": lambda c, who: f"{who} made no progress{_then(': ', c.words)}",

@@ -14,12 +14,15 @@ from dtdebug_taxonomy.spelling import ranges, say, spell
 from dtdebug_taxonomy.waiting import Waiting
 
 __all__ = [
-    "MOST_RANKS", "Alternative", "CallSite", "CollectiveRef", "Frame", "Group", "GroupRef", "Kind", "Operation",
-    "RankState", "Verdict", "ranges", "say", "spell",
+    "FINISHED", "MOST_RANKS", "Alternative", "CallSite", "CollectiveRef", "Frame", "Group", "GroupRef", "Kind",
+    "Operation", "RankState", "Verdict", "ranges", "say", "spell",
 ]  # fmt: skip
 
 MOST_RANKS = 1 << 18
 """Ranks of a job that is believed: what records claim is counted up to."""
+
+FINISHED = "finished"
+"""Fact of a state: the last words of the rank's agent know of no failure."""
 
 Kind = Literal[
     "skipped", "extra", "replaced", "wrong_size", "wrong_dtype", "wrong_root",

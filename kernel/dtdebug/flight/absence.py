@@ -13,14 +13,16 @@ from dtdebug.flight.records import (
     call_of,
     group_ref,
     in_flight,
-    last_seen,
     longest_wait,
     ordered,
+    seen_at,
     sites_of,
     standing_still,
+    waits_of,
     where_now,
 )
 from dtdebug.flight.waits import Wait
+from dtdebug_taxonomy.claims import Claim, Record, texts
 from dtdebug_taxonomy.ranks import Alternative, CollectiveRef, Kind, RankState, Verdict, say, spell
 
 
@@ -42,7 +44,7 @@ def of_waits(records: Records) -> Verdict:
     circle = waits.cycle()
     if circle:
         return _circle(records, circle)
-    return nothing(records, "All ranks that have ended did so because of others; the first one left no trace.")
+    return nothing(records, "All ranks that have ended lost another one; no record shows which failed first.")
 
 
 def _absent(records: Records, sinks: Sequence[int]) -> Verdict:
@@ -59,12 +61,9 @@ def _absent(records: Records, sinks: Sequence[int]) -> Verdict:
     kind: Kind = "gil_held" if held else "dead" if silent | lost >= set(sinks) else "not_arrived"
     waiting = standing_still(records, culprits)
     wait = longest_wait(records, culprits)
-    call = call_of(records, wait.op, wait.seq, wait.group) if wait else "the others"
-    evidence = [f"{say(waiting, 'wait').capitalize()} in {call}, which {spell(culprits)} never entered."]
-    for rank in culprits[:8]:
-        said = last_seen(records, rank)
-        if said:
-            evidence.append(said)
+    call = call_of(records, wait.op, wait.seq, wait.group) if wait else "what the others wait in"
+    claims = waits_of(records, [w for w in records.waits.waits if w.awaited & set(culprits)])
+    claims += [claim for rank in culprits[:8] for claim in seen_at(records, rank)]
     alternatives: list[Alternative] = []
     if kind == "dead":
         told = "has ended" if lost else "has left no dump and no record"
@@ -77,7 +76,7 @@ def _absent(records: Records, sinks: Sequence[int]) -> Verdict:
             )
         )
     elif kind == "gil_held":
-        told = "keeps the interpreter lock: its recorder answers and its Python does not"
+        told = "is holding the GIL: its recorder answers and its Python does not"
     else:
         now = where_now(records, culprits[0])
         told = f"never arrived at {call}" + (f", it is in {now}" if now else "")
@@ -103,7 +102,8 @@ def _absent(records: Records, sinks: Sequence[int]) -> Verdict:
         sites=ordered(sites_of(records, culprits, waiting), culprits),
         confidence=confidence,
         summary=f"{spell(culprits).capitalize()} {told}.",
-        evidence=tuple(evidence),
+        claims=tuple(claims),
+        evidence=texts(claims),
         alternatives=tuple(alternatives),
     )
 
@@ -134,7 +134,7 @@ def _furthest_behind(records: Records, sinks: Sequence[int]) -> list[int]:
 def _circle(records: Records, circle: Sequence[int]) -> Verdict:
     """Ranks that wait for each other; where most of them are in one collective, the others have passed it by."""
     mine = [w for w in records.waits.waits if w.rank in circle and w.awaited & set(circle)]
-    said = tuple(f"Rank {w.rank} waits in {w.op} for {spell(sorted(w.awaited))}." for w in mine[:8])
+    claims = waits_of(records, mine)
     inside = Counter((w.group, w.op, w.seq) for w in mine if w.op not in P2P)
     elsewhere = sorted({w.rank for w in mine} - {w.rank for w in mine if w.op not in P2P})
     if inside and elsewhere and len(elsewhere) <= inside.most_common(1)[0][1]:
@@ -149,6 +149,8 @@ def _circle(records: Records, circle: Sequence[int]) -> Verdict:
         theirs = sorted({w.op for w in mine if w.rank in culprits})
         call = call_of(records, op, seq, group)
         summary = f"{say(culprits, 'are').capitalize()} in {' and '.join(theirs)} where the others are in {call}."
+    elif apart := _disagreement(mine):
+        return _disagree(records, apart, claims)
     else:
         group, op, seq = mine[0].group, mine[0].op, mine[0].seq
         culprits, kind = tuple(circle), "not_arrived"
@@ -163,8 +165,58 @@ def _circle(records: Records, circle: Sequence[int]) -> Verdict:
         sites=ordered(sites_of(records, culprits, waiting), culprits),
         confidence=_SURE[kind],
         summary=summary,
-        evidence=said,
+        claims=tuple(claims),
+        evidence=texts(claims),
     )
+
+
+def _disagreement(waits: Sequence[Wait]) -> list[Wait]:
+    """Waits of ranks that are in different collectives, or calls of one, of the same group; empty if they are not."""
+    inside = [w for w in waits if w.op not in P2P]
+    groups = {w.group for w in inside}
+    apart = len({(w.op, w.seq) for w in inside}) > 1
+    return inside if len(groups) == 1 and apart and len(inside) == len(waits) else []
+
+
+def _disagree(records: Records, waits: Sequence[Wait], claims: list[Claim]) -> Verdict:
+    """As many ranks are in the one as in the other: what each called is known, and not which is wrong."""
+    parts: dict[tuple[str, int | None], list[int]] = {}
+    for w in waits:
+        parts.setdefault((w.op, w.seq), []).append(w.rank)
+    (one, ranks), *others = sorted(parts.items(), key=lambda row: row[1])
+    ops = {op for op, _ in parts}
+    rows = [_called(records, waits, call, those) for call, those in [(one, ranks), *others][:4]]
+    waiting = tuple(sorted(w.rank for w in waits))
+    opposite = tuple(sorted(rank for _, those in others for rank in those))
+    words = "which of them is wrong is not known"
+    record = Record(source="stack", rank=ranks[0])
+    disagree = Claim(what="disagree", ranks=tuple(sorted(ranks)), of=opposite, record=record, words="; ".join(rows))
+    return Verdict(
+        kind="replaced" if len(ops) > 1 else "skipped",
+        waiting=waiting,
+        group=group_ref(records, waits[0].group),
+        collective=CollectiveRef(*one),
+        sites=ordered(sites_of(records, (), waiting), ()),
+        confidence=0.5,
+        summary=f"They disagree: {', '.join(rows)}; {words}.",
+        claims=(disagree, *claims),
+        evidence=texts((disagree, *claims)),
+        alternatives=tuple(
+            Alternative(
+                kind="replaced" if len(ops) > 1 else "skipped",
+                culprits=tuple(sorted(those)),
+                because=f"{spell(sorted(those))} called {op}",
+                refute="the source says what all of them should call here",
+            )
+            for (op, _), those in [(one, ranks), *others][:2]
+        ),
+    )
+
+
+def _called(records: Records, waits: Sequence[Wait], call: tuple[str, int | None], ranks: Sequence[int]) -> str:
+    site = next(iter(sites_of(records, (), ranks[:1]).values()), None)
+    where = f" at {site.file}:{site.line}" if site is not None else ""
+    return f"{spell(sorted(ranks), 8)} called {call_of(records, *call, waits[0].group)}{where}"
 
 
 _SURE: dict[Kind, float] = {"not_arrived": 0.8, "skipped": 0.7, "replaced": 0.6}
@@ -194,6 +246,7 @@ def _fabric(records: Records, stuck: Sequence[Wait]) -> Verdict:
     if op in ("broadcast", "reduce") and not everyone:
         return _doubtful_root(records, group, op, seq, inside)
     told = "all of its ranks" if everyone else spell(inside)
+    claims = waits_of(records, [w for w in stuck if (w.group, w.op, w.seq) == (group, op, seq)])
     return Verdict(
         kind="fabric",
         waiting=inside,
@@ -202,7 +255,8 @@ def _fabric(records: Records, stuck: Sequence[Wait]) -> Verdict:
         sites=ordered(sites_of(records, (), inside), ()),
         confidence=0.7 if everyone else 0.5,
         summary=f"{call} was begun by {told} alike and has not ended: look at the links, not at the program.",
-        evidence=(f"{say(inside, 'are').capitalize()} in {call}; no rank is missing and no arguments differ.",),
+        claims=tuple(claims),
+        evidence=texts(claims),
         alternatives=(
             Alternative(
                 kind="wrong_root",

@@ -10,6 +10,7 @@ from dtdebug.flight.records import (
     Records,
     call_of,
     call_site,
+    called_last,
     confidence,
     group_ref,
     longest_wait,
@@ -17,10 +18,13 @@ from dtdebug.flight.records import (
     place,
     sites_of,
     standing_still,
+    waits_of,
 )
 from dtdebug.flight.roots import WrongRoots
 from dtdebug.flight.stragglers import stragglers
-from dtdebug_taxonomy.ranks import Alternative, CollectiveRef, Kind, Verdict, say, spell
+from dtdebug.flight.waits import Wait
+from dtdebug_taxonomy.claims import texts
+from dtdebug_taxonomy.ranks import Alternative, CollectiveRef, Kind, RankState, Verdict, say, spell
 
 _DID: dict[Kind, str] = {
     "skipped": "skipped {call}",
@@ -33,10 +37,10 @@ _DID: dict[Kind, str] = {
 
 
 def nothing(records: Records, note: str = "") -> Verdict:
-    """Nothing stands still."""
+    """No operation is waited in: whether the ranks make progress, only who has watched them can say."""
     count = len(records.programs) or len(records.states)
     late = stragglers(records.programs, records.layout)
-    said = note or f"No rank waits: every operation that was begun has ended on all {count} rank(s) seen."
+    said = note or f"Every operation that {count} rank{'s have' if count != 1 else ' has'} recorded has ended."
     slow = tuple(f"Rank {rank} comes last, {behind * 1000:.0f} ms behind the others." for rank, behind in late.items())
     if late:
         said += f" {say(late, 'come').capitalize()} last again and again: slow, but no hang."
@@ -141,26 +145,39 @@ def dead(records: Records) -> Verdict | None:
     roots = [s for s in gone if s not in victims]
     failed = [s for s in roots if deaths.failed(s)]
     awaited = [s for s in roots if s.rank in records.waits.awaited]
-    clean = [s for s in roots if s.exit_code == 0] if victims else []
-    chosen = [s for s in failed if s in awaited] or failed or awaited or clean
+    chosen = [s for s in failed if s in awaited] or failed or awaited
+    if not chosen:
+        chosen = [s for s in roots if deaths.finished(s)] if any(deaths.lost_peer(s) for s in victims) else []
     if not chosen:
         return None
     culprits = tuple(sorted(s.rank for s in chosen if s.rank is not None))
-    waiting = standing_still(records, culprits)
-    first = chosen[0]
-    evidence = [f"Rank {s.rank}: {deaths.end(s)}." for s in chosen]
-    evidence += [f"Rank {s.rank} is a victim: {deaths.end(s)}." for s in victims[:8]]
+    waiting = standing_still(records, culprits) or tuple(sorted(s.rank for s in victims if s.rank is not None))
     wait = longest_wait(records, culprits)
-    if waiting:
-        evidence.append(f"{say(waiting, 'wait').capitalize()} for {spell(culprits)}.")
+    finished = all(deaths.finished(s) for s in chosen)
+    claims = [deaths.ending(s) for s in chosen]
+    claims += called_last(records, culprits) if finished else []
+    claims += waits_of(records, [w for w in records.waits.waits if w.awaited & set(culprits)])
+    claims += [deaths.ending(s) for s in victims[:8]]
+    first = claims[0].text.rstrip(".")
+    summary = f"{first}; {_consequence(records, waiting, wait, victims)}" if waiting or victims else first
     return Verdict(
-        kind="dead",
+        kind="left" if finished else "dead",
         culprits=culprits,
         waiting=waiting,
         group=group_ref(records, wait.group) if wait else None,
         collective=CollectiveRef(wait.op, wait.seq) if wait else None,
         sites=ordered(sites_of(records, culprits, waiting), culprits),
-        confidence=0.95 if failed else 0.8,
-        summary=f"{spell(culprits).capitalize()} died: {deaths.end(first)}.",
-        evidence=tuple(evidence),
+        confidence=0.95 if failed or any(s.exit_code == 0 for s in chosen) else 0.8,
+        summary=f"{summary}.",
+        claims=tuple(claims),
+        evidence=texts(claims),
     )
+
+
+def _consequence(records: Records, waiting: Sequence[int], wait: Wait | None, victims: Sequence[RankState]) -> str:
+    """What became of the others, in words."""
+    lost = [s.rank for s in victims if s.rank is not None]
+    if set(waiting) <= set(lost):
+        return f"{spell(lost, 8)} failed as a consequence"
+    call = f" in {call_of(records, wait.op, wait.seq, wait.group)}" if wait is not None else ""
+    return f"{say(waiting, 'wait')}{call} for it"

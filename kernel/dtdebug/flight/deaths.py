@@ -2,30 +2,15 @@
 
 from __future__ import annotations
 
-import re
+from dtdebug_taxonomy.claims import Claim, Record
+from dtdebug_taxonomy.failure.roles import loses_peer
+from dtdebug_taxonomy.frames import own_frame
+from dtdebug_taxonomy.ranks import FINISHED, RankState
 
-from dtdebug_taxonomy.ranks import RankState
-
+_WORDS = 200
+"""Characters of an exception that are said."""
 _LAUNCHER = ("SIGTERM", "SIGINT", "SIGHUP")
 """What launchers send to those who survive."""
-_COMMUNICATION = re.compile(
-    r"(?i)connection (?:closed|reset|refused|aborted)|closed by peer|broken pipe|timed? ?out|timeout|watchdog|socket"
-    r"|\brecv\b|recvvalue|read error|write error|DistBackendError|DistNetworkError|DistStoreError|ncclRemoteError"
-    r"|ncclSystemError|ncclInternalError|unhandled (?:cuda|system) error|NCCL communicator was aborted|nccl error"
-    r"|monitored ?barrier|process group .{0,80}(?:abort|destroy)|remote (?:process|worker|peer)"
-    r"|gloo.{0,200}(?:pair|transport|EnforceNotMet)|\bpeers?\b|Horovod has been shut ?down|collective .{0,80}mismatch"
-)
-_OWN = re.compile(
-    r"(?:\w{1,100}\.){0,10}(?:AssertionError|AttributeError|FileNotFoundError|ImportError|IndexError|KeyError|MemoryError"
-    r"|ModuleNotFoundError|NameError|NotImplementedError|OutOfMemoryError|PermissionError|SyntaxError|TypeError"
-    r"|UnboundLocalError|ValueError|ZeroDivisionError)\b"
-)
-"""What a lost peer never raises, whatever the message says."""
-
-
-def is_communication(exception: str) -> bool:
-    """The exception says that a peer was lost or late, not what was wrong."""
-    return not _OWN.match(exception) and bool(_COMMUNICATION.search(exception[:2_000]))
 
 
 def failed(state: RankState) -> bool:
@@ -33,17 +18,43 @@ def failed(state: RankState) -> bool:
     return state.alive is False and bool(state.exit_code or state.signal or state.exception)
 
 
+def finished(state: RankState) -> bool:
+    """Its program has run to its end: exit status 0, or its agent's last words without a failure."""
+    if state.alive is not False or state.exception or state.signal or state.exit_code:
+        return False
+    return state.exit_code == 0 or FINISHED in state.facts
+
+
 def is_victim(state: RankState) -> bool:
     """It ended because the launcher killed it, or because it lost its connection to another rank."""
-    return state.signal in _LAUNCHER or (bool(state.exception) and is_communication(state.exception))
+    return state.signal in _LAUNCHER or lost_peer(state)
 
 
-def end(state: RankState) -> str:
-    """How it ended, in words."""
+def lost_peer(state: RankState) -> bool:
+    """What it raised says that a peer was lost or late, not what was wrong."""
+    return loses_peer(state.exception, state.stack)
+
+
+def ending(state: RankState) -> Claim:
+    """How a rank has ended, as a claim."""
+    ranks = () if state.rank is None else (state.rank,)
     if state.exception:
-        return state.exception[:300]
-    if state.signal:
-        return f"ended by {state.signal}"
-    if state.exit_code == 0:
-        return "its program ended with exit code 0 while others still needed it"
-    return f"exit code {state.exit_code}" if state.exit_code else "its process has ended"
+        own = own_frame(state.stack)
+        record = Record(source="exception", rank=state.rank, words=state.exception[:_WORDS])
+        if own is None:
+            return Claim(what="raised", ranks=ranks, record=record, words=state.exception[:_WORDS])
+        return Claim(
+            what="raised",
+            ranks=ranks,
+            record=record,
+            words=state.exception[:_WORDS],
+            file=own.file,
+            line=own.line,
+            function=own.function,
+        )
+    code = "" if state.exit_code is None else f"exit status {state.exit_code}"
+    record = Record(source="exit", rank=state.rank, words=state.signal or code)
+    if finished(state):
+        return Claim(what="left", ranks=ranks, record=record)
+    words = f"was ended by {state.signal}" if state.signal else f"ended with {code}" if code else ""
+    return Claim(what="ended", ranks=ranks, record=record, words=words)

@@ -10,11 +10,15 @@ from typing import NamedTuple
 from dtdebug.flight.groups import Layout
 from dtdebug.flight.program import Program
 from dtdebug.flight.waits import Wait, Waits
+from dtdebug_taxonomy.claims import Claim, Record
 from dtdebug_taxonomy.frames import own_frame
+from dtdebug_taxonomy.rank_claims import claims_of
 from dtdebug_taxonomy.ranks import CallSite, Frame, GroupRef, RankState
 
 _SITES = 64
 """Ranks whose call site is listed."""
+_CLAIMED = 16
+"""Claims of one kind that a verdict makes."""
 
 
 class Records(NamedTuple):
@@ -110,20 +114,79 @@ def where_now(records: Records, rank: int) -> str:
     return f"{inner.function}, called from {place(user)}"
 
 
-def last_seen(records: Records, rank: int) -> str:
-    """A sentence on where a rank is or was last, if anything is known."""
-    now = where_now(records, rank)
-    if now:
-        return f"Rank {rank} is in {now}."
-    p = records.programs.get(rank)
-    if p is None:
-        return f"Rank {rank} left no dump." if rank not in records.states else ""
-    if not len(p.order):
-        return f"Rank {rank} called nothing at all."
-    last = len(p.order) - 1
-    site = p.site(last)
-    said = f"Rank {rank} last called {p.symbol(last).op} #{p.seqs[last]} of {records.layout.name(p.group(last))}"
-    return f"{said} at {place(site[-1])}." if site else f"{said}."
+def seen_at(records: Records, rank: int) -> list[Claim]:
+    """Where a rank is, or was last, if anything is known."""
+    state = records.states.get(rank)
+    frame = None if state is None or not state.stack else own_frame(state.stack) or state.stack[-1]
+    if state is not None and frame is not None:
+        inner = state.stack[-1]
+        words = "" if inner == frame else f"in {inner.function} of {inner.file}:{inner.line}"
+        record = Record(source="stack", path=frame.file, line=frame.line, rank=rank, words=frame.code)
+        now = Claim(what="at", ranks=(rank,), record=record, words=words, **_located(frame))  # type: ignore[arg-type]
+        return [*(c for c in claims_of(state) if c.words), now]
+    if rank not in records.programs and (state is None or state.alive is None):
+        return [Claim(what="system", ranks=(rank,), record=Record(source="dump", rank=rank), words="left no dump")]
+    return called_last(records, [rank])
+
+
+def called_last(records: Records, ranks: Iterable[int]) -> list[Claim]:
+    """The last call that each rank's recorder kept."""
+    claims = []
+    for rank in [*ranks][:_CLAIMED]:
+        p = records.programs.get(rank)
+        if p is None or not len(p.order):
+            continue
+        last = len(p.order) - 1
+        site = own_frame(p.site(last)) or (p.site(last)[-1] if p.site(last) else None)
+        claims.append(
+            Claim(
+                what="last",
+                ranks=(rank,),
+                record=Record(source="dump", path=f"rank_{rank}", rank=rank),
+                op=p.symbol(last).op,
+                seq=p.seqs[last] or None,
+                group=records.layout.name(p.group(last)),
+                **_located(site),  # type: ignore[arg-type]
+            )
+        )
+    return claims
+
+
+def waits_of(records: Records, waits: Iterable[Wait]) -> list[Claim]:
+    """Who waits in what for whom, and where; ranks in one place for the same together."""
+    found: dict[tuple[object, ...], tuple[Wait, Frame | None, list[int]]] = {}
+    for w in waits:
+        state, p = records.states.get(w.rank), records.programs.get(w.rank)
+        stack = state.stack if state is not None and state.stack else ()
+        if not stack and p is not None and w.position is not None:
+            stack = p.site(w.position)
+        frame = own_frame(stack) or (stack[-1] if stack else None)
+        key = (w.group, w.op, w.seq, w.awaited, frame and (frame.file, frame.line))
+        found.setdefault(key, (w, frame, []))[2].append(w.rank)
+    claims = []
+    for w, frame, ranks in sorted(found.values(), key=lambda row: -len(row[2]))[:_CLAIMED]:
+        state = records.states.get(ranks[0])
+        live = state is not None and bool(state.stack)
+        record = Record(source="stack" if live else "dump", path=f"rank_{ranks[0]}", rank=ranks[0])
+        since = state.pending.since if state is not None and state.pending is not None else None
+        claims.append(
+            Claim(
+                what="waits",
+                ranks=tuple(ranks),
+                record=record,
+                op=w.op,
+                seq=w.seq,
+                group=records.layout.name(w.group),
+                of=tuple(sorted(w.awaited)),
+                seconds=max(0.0, state.time - since) if state is not None and state.time and since else None,
+                **_located(frame),  # type: ignore[arg-type]
+            )
+        )
+    return claims
+
+
+def _located(frame: Frame | None) -> dict[str, object]:
+    return {} if frame is None else {"file": frame.file, "line": frame.line, "function": frame.function}
 
 
 def call_site(rank: int, frames: Sequence[Frame]) -> CallSite:

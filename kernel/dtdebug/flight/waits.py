@@ -6,7 +6,7 @@ from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
-from dtdebug.flight.deaths import is_communication, is_victim
+from dtdebug.flight.deaths import is_victim, lost_peer
 from dtdebug.flight.groups import DEFAULT, Layout
 from dtdebug.flight.program import P2P, Open, Program
 from dtdebug_taxonomy.ranks import Operation, RankState
@@ -69,7 +69,7 @@ class Waits:
     def _failed(self, rank: int, p: Program, state: RankState) -> None:
         """A rank that lost its peers: its last collective failed, which some recorders keep as ended (gloo)."""
         last = len(p.order) - 1
-        if last < 0 or not (state.exception and is_communication(state.exception)) or p.symbol(last).op in P2P:
+        if last < 0 or not lost_peer(state) or p.symbol(last).op in P2P:
             return
         created = p.time(last) or 0.0
         o = Open(last, p.group(last), p.symbols[last], p.seqs[last], 0, False, None, created)

@@ -12,12 +12,14 @@ import msgspec
 
 from dtdebug import state as files
 from dtdebug.clean import clean
-from dtdebug.ranks import ends, relay
+from dtdebug.ranks import ends, movement, outcome, relay
 from dtdebug.ranks.attempts import attempts
+from dtdebug.ranks.coverage import coverage, following
 from dtdebug.ranks.folder import RunFolder
 from dtdebug.ranks.tidy import tidy
 from dtdebug.ranks.watch import Death, living
 from dtdebug_taxonomy.case import Case
+from dtdebug_taxonomy.claims import Claim, Record, texts
 from dtdebug_taxonomy.diagnosis import Diagnosis
 from dtdebug_taxonomy.ranks import RankState, Verdict
 from dtdebug_taxonomy.snapshot import Snapshot
@@ -26,6 +28,7 @@ from dtdebug_taxonomy.waiting import Waiting
 _STACK_LIMIT = 1 << 20
 _FOUND_LIMIT = 256 << 20
 """Bytes of a verdict with its ranks that are still read."""
+_SUCCESS = Record(source="exit", words="exit status 0 of the job")
 PAUSE = 1.0
 """Seconds between two looks at a rank that seems to stand still."""
 
@@ -37,7 +40,11 @@ class Look(msgspec.Struct, frozen=True, kw_only=True):
     progress: dict[int, str] = {}
     notes: tuple[str, ...] = ()
     verdict: Verdict | None = None
-    """What the records said while the ranks still stood as they are seen here."""
+    """What the records said while the ranks still were where they are seen here."""
+    measured: bool = False
+    """That verdict was found while no rank made progress for as long as the user's limit."""
+    seconds: float = 0.0
+    """For how long no rank has made progress, as far as somebody watched."""
     printed: str | None = None
     """What the job had printed until its user ended it: what comes then is the noise of ending."""
 
@@ -54,14 +61,15 @@ def look(
     """Asks the living ranks; a second time after a moment, to tell what moves from what stands."""
     from dtdebug.ranks.gather import gather
 
+    here = socket.gethostname()
     first = _fresh(gather(folder, pids, timeout, native=native, addresses=addresses))
     if not twice or not any(state.alive for state in first):
         return Look(states=tuple(first))
+    begun = movement.sample(first, here)
     time.sleep(PAUSE)
+    works, rests = movement.workers(begun, movement.sample(first, here))  # before they are asked, for that is work
     second = _fresh(gather(folder, pids, timeout, dumps=False, addresses=addresses))
-    from dtdebug.ranks.stacks import compare
-
-    return Look(states=merged(first, second), progress={**compare(first, second)})
+    return Look(states=merged(first, second), progress={**movement.progress(first, second, works, rests)})
 
 
 def _fresh(states: Iterable[RankState]) -> list[RankState]:
@@ -147,13 +155,15 @@ def conclude(
         output, _placed(folder, seen.states), deaths, starved=starved, starvations=starvations, silent=silent
     )
     verdict, missing, more = analysis(folder, ended.states, moving=moving)
-    verdict = ends.settle(verdict, ended, seen.verdict) or Verdict(
-        kind="none",
-        summary="Nothing shows which rank came first." if ended.states else "No rank has reported itself.",
-    )
+    settled = ends.settle(verdict, ended, seen.verdict, measured=seen.measured)
+    if settled is not None and settled is seen.verdict:
+        verdict = settled  # it was judged by what was seen then
+    else:
+        before = [ends.uninterrupted(state) for state in ended.states]
+        verdict = outcome.judged(settled, outcome.Seen(before, seen.progress, moving, seen.seconds))
     said = [*seen.notes, *ended.notes, *ends.correction(ended.named, verdict.culprits, ended.states)]
     ranks = ended.states
-    if seen.printed is not None and verdict.kind not in ("none", "dead"):
+    if (seen.printed is not None or seen.measured) and verdict.kind not in ("none", "dead", "left"):
         ranks = [ends.standing(state) for state in ranks]  # their ends are the user's doing
     snapshot = Snapshot(
         output=clean(output if seen.printed is None else seen.printed),
@@ -170,12 +180,23 @@ def conclude(
         diagnosis=_diagnosis(snapshot, folder),
         ranks=tuple(ended.states),
         progress=seen.progress,
+        coverage=coverage(ended.states, output, missing, (*notes, *more)),
         missing_dumps=missing,
         notes=tuple(dict.fromkeys((*notes, *said, *more))),
+        next=following(verdict, ended.states, folder),
     )
     if folder is not None:
         _save(folder, found)
     return found
+
+
+def succeeded(folder: RunFolder) -> Case:
+    """A job that has ended with exit status 0."""
+    states = last(folder).states
+    claim = Claim(what="left", ranks=tuple(sorted({s.rank for s in states if s.rank is not None})), record=_SUCCESS)
+    said = (claim,) if claim.ranks else ()
+    verdict = Verdict(kind="none", confidence=1.0, summary="The job has succeeded.", claims=said, evidence=texts(said))
+    return Case(verdict=verdict, coverage=coverage(states, printed(folder)), ranks=states)
 
 
 def _is_silent(folder: RunFolder | None, state: RankState) -> bool:

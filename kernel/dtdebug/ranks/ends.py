@@ -12,15 +12,18 @@ from typing import NamedTuple
 import msgspec
 
 from dtdebug.clean import clean
-from dtdebug.flight.deaths import is_communication
+from dtdebug.flight.deaths import ending, lost_peer
 from dtdebug.ranks import exits
 from dtdebug.ranks.watch import Death
+from dtdebug_taxonomy.claims import Claim, Record, texts
 from dtdebug_taxonomy.frames import own_frame
-from dtdebug_taxonomy.ranks import MOST_RANKS, CallSite, RankState, Verdict, ranges
+from dtdebug_taxonomy.ranks import MOST_RANKS, CallSite, RankState, Verdict, spell
 
 _END = "end"
 _LAUNCHER = frozenset({"SIGTERM", "SIGINT", "SIGHUP"})
 """What launchers send to those who survive."""
+_STARVED = "was killed by the kernel: the memory ran out"
+_MOST_VICTIMS = 64
 _CERTAIN, _LIKELY = 0.95, 0.8
 _DISAGREEING = frozenset({"skipped", "extra", "replaced", "wrong_size", "wrong_dtype", "wrong_root"})
 
@@ -34,6 +37,10 @@ class Ends(NamedTuple):
     """Ranks whose end others can't explain."""
     named: int | None = None
     """The rank that torchrun calls the root cause."""
+    raised: tuple[int, ...] = ()
+    """Those of the roots that say themselves what was wrong, or were killed for memory."""
+    starved: tuple[int, ...] = ()
+    """Ranks that the kernel killed for memory."""
 
 
 def ends(
@@ -56,16 +63,16 @@ def ends(
     refined = _enforced(refined, said)
     refined = [_silenced(state) if state.pid in silent else state for state in refined]
     roots = _roots(refined, said, deaths)
-    notes = [f"rank {s.rank} was killed by the kernel: the host's memory ran out" for s in refined if s.pid in starved]
-    killed = [s for s in refined if s.signal == "SIGKILL"]
-    if starvations > 0 and killed and not notes:
-        notes.append(
-            f"the kernel killed {starvations} process(es) of this control group for memory meanwhile; SIGKILL ended "
-            f"rank {_ranges(killed)}"
-        )
+    hungry = tuple(s.rank for s in refined if s.pid in starved and s.rank is not None)
+    killed = [s for s in refined if s.signal == "SIGKILL" and s.rank is not None]
+    notes: list[str] = []
+    if starvations > 0 and killed and not hungry:
+        notes.append(f"the kernel killed {starvations} process(es) of this control group for memory meanwhile")
+        hungry = tuple(s.rank for s in killed if s.rank in roots) if len(killed) == 1 else ()
     if roots:
         notes += correction(said.named, roots, refined)
-    return Ends(refined, tuple(notes), roots, said.named)
+    spoke = tuple(s.rank for s in refined if s.rank in roots and (s.exception or s.exit_code or s.rank in hungry))
+    return Ends(refined, tuple(notes), roots, said.named, spoke, hungry)
 
 
 def correction(named: int | None, culprits: Collection[int], states: Iterable[RankState]) -> list[str]:
@@ -77,31 +84,37 @@ def correction(named: int | None, culprits: Collection[int], states: Iterable[Ra
     return [f"torchrun names rank {named} (first observed); it is a victim{why}"]
 
 
-def settle(verdict: Verdict | None, ended: Ends, earlier: Verdict | None = None) -> Verdict | None:
+def settle(
+    verdict: Verdict | None, ended: Ends, earlier: Verdict | None = None, *, measured: bool = False
+) -> Verdict | None:
     """The verdict of the records, unless a rank's own end says more.
 
     Where the records show that a rank called something else than its peers, that is the cause of all ends. `earlier`
-    was found while all stood still: it holds where only time-outs and the launcher ended the ranks.
+    was found before the ends; `measured`: while the ranks made no progress for the user's limit, so that only a rank
+    that failed by itself since then says more than it. Time-outs, signals and the launcher's killing do not.
     """
+    if measured and earlier is not None and not ended.raised:
+        return earlier
     if not ended.roots:
-        gone = verdict is None or verdict.kind in ("none", "dead")
+        gone = verdict is None or verdict.kind in ("none", "not_understood", "dead")
         return earlier if gone and earlier is not None else verdict
     if verdict is not None and verdict.kind in _DISAGREEING and not set(ended.roots) - set(verdict.culprits):
         return verdict
     own = _verdict(ended)
-    if verdict is None or verdict.kind == "none":
+    if verdict is None or verdict.kind in ("none", "not_understood"):
         return own
     if verdict.kind == "dead" and set(verdict.culprits) == set(own.culprits):
         # It knows the collective and who waits; the sentence about the end is ours.
         placed = {site.rank for site in own.sites}
-        evidence = (*own.evidence, *(e for e in verdict.evidence if not e.startswith("Rank ")))
+        claims = (*own.claims, *(c for c in verdict.claims if c.what not in ("raised", "ended", "left")))
         return msgspec.structs.replace(
             verdict,
             summary=own.summary,
             sites=(*own.sites, *(site for site in verdict.sites if site.rank not in {*own.culprits, *placed})),
             waiting=verdict.waiting or own.waiting,
             confidence=max(own.confidence, verdict.confidence),
-            evidence=evidence,
+            claims=claims,
+            evidence=texts(claims),
         )
     return msgspec.structs.replace(own, group=verdict.group, collective=verdict.collective)
 
@@ -196,7 +209,7 @@ def _roots(states: Sequence[RankState], said: exits.Said, deaths: Sequence[Death
     raised = [
         s
         for s in ranked
-        if (s.exception and not is_communication(s.exception) and not _interrupted(s))
+        if (s.exception and not lost_peer(s) and not _interrupted(s))
         or (not s.exception and not s.signal and s.exit_code)
     ]
     violent = [
@@ -229,37 +242,51 @@ def _verdict(ended: Ends) -> Verdict:
     """The verdict that the ends alone allow."""
     by_rank = {s.rank: s for s in ended.states}
     culprits = [by_rank[rank] for rank in ended.roots]
-    ways = list(dict.fromkeys(_how(s) for s in culprits))
     victims = [s for s in ended.states if s.rank not in ended.roots and s.rank is not None and _how(s)]
     waiting = [s for s in ended.states if s.rank not in ended.roots and s.rank is not None and (s.pending or s.stack)]
-    sites = [site for s in (*culprits, *waiting) if (site := call_site(s))]
-    first = next((site for site in sites if site.rank in ended.roots), None)
-    place = f" in {first.function}, {first.file}:{first.line}" if first else ""
-    summary = f"rank {ranges(ended.roots)} {' or '.join(ways[:3])}{place}"
+    claims = [_claim(s, ended) for s in (*culprits, *victims[:_MOST_VICTIMS])]
+    summary = _summary(claims[: len(culprits)])
     if victims:
-        summary += f"; rank {_ranges(victims)} failed as a consequence"
-    evidence = [f"rank {s.rank} {_how(s)}" for s in (*culprits, *victims)][:64]
+        summary += f"; {spell([s.rank for s in victims if s.rank is not None], 8)} failed as a consequence"
     return Verdict(
         kind="dead",
         culprits=ended.roots,
         waiting=tuple(s.rank for s in ended.states if s.rank is not None and s.rank not in ended.roots),
-        sites=tuple(sites),
+        sites=tuple(site for s in (*culprits, *waiting) if (site := call_site(s))),
         confidence=_CERTAIN if len(ended.roots) == 1 else _LIKELY,
-        summary=summary,
-        evidence=tuple(evidence),
+        summary=f"{summary}.",
+        claims=tuple(claims),
+        evidence=texts(claims),
     )
 
 
+def _summary(claims: Sequence[Claim]) -> str:
+    """Who ended how, ranks that ended alike together."""
+    alike: dict[Claim, list[int]] = {}
+    for c in claims:
+        key = msgspec.structs.replace(c, ranks=(), record=Record(source="exit"))
+        alike.setdefault(key, []).extend(c.ranks)
+    rows = [msgspec.structs.replace(c, ranks=tuple(ranks)).text.rstrip(".") for c, ranks in alike.items()]
+    return "; ".join(rows[:3])
+
+
+def _claim(state: RankState, ended: Ends) -> Claim:
+    """How the rank has ended."""
+    claim = ending(state)
+    if state.rank in ended.starved:
+        record = Record(source="kernel", rank=state.rank, words="oom_kill")
+        return msgspec.structs.replace(claim, what="ended", words=_STARVED, record=record)
+    if claim.what == "ended" and _END in state.facts:
+        return msgspec.structs.replace(claim, words=f"ended {state.facts[_END]}")
+    return claim
+
+
 def _how(state: RankState) -> str:
-    """How it ended, in words that follow its number."""
+    """How it ended, in words that follow its number; empty where it did not fail."""
     if state.exception:
         return f"raised {state.exception[:200]}"
     if state.signal:
         return f"was ended by {state.signal}"
     if state.exit_code:
-        return f"exited with code {state.exit_code}"
+        return f"ended with exit status {state.exit_code}"
     return f"ended {state.facts[_END]}" if _END in state.facts else ""
-
-
-def _ranges(states: Iterable[RankState]) -> str:
-    return ranges(s.rank for s in states if s.rank is not None)

@@ -11,6 +11,7 @@ from pathlib import Path
 from types import FrameType, TracebackType
 from typing import TypeVar
 
+from dtdebug.clean import clean
 from dtdebug_taxonomy.frames import is_library
 from dtdebug_taxonomy.ranks import Frame
 
@@ -45,6 +46,18 @@ def described(frames: list[FrameType], *, code: bool) -> tuple[Frame, ...]:
         )
         for f in frames
     )
+
+
+def raised(value: BaseException) -> str:
+    """Class and first line of an exception as a traceback prints them, whatever its `__str__` does."""
+    kind = type(value)
+    home = getattr(kind, "__module__", "")
+    name = kind.__qualname__ if home in ("builtins", "__main__") else f"{home}.{kind.__qualname__}"
+    try:
+        lines = str(value).strip().splitlines()
+    except Exception:
+        lines = ["<exception str() failed>"]  # as Python prints it
+    return clean(f"{name}: {lines[0]}" if lines else name)[:500]
 
 
 def raised_at(trace: TracebackType | None) -> tuple[Frame, ...]:

@@ -12,6 +12,9 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import Future
 
+import msgspec
+
+from dtdebug.ranks.arrival import TWICE
 from dtdebug.ranks.beside import begin, until
 from dtdebug.ranks.folder import RunFolder
 from dtdebug.ranks.inquiry import Inquiry, Request
@@ -119,8 +122,20 @@ def one_each(states: Iterable[RankState]) -> list[RankState]:
         key = ("pid", state.host, state.pid) if state.rank is None else state.rank
         other = kept.get(key)
         if other is None or _weight(state) > _weight(other):
-            kept[key] = state
+            kept[key] = _beside(state, other)
+        else:
+            kept[key] = _beside(other, state)
     return list(kept.values())
+
+
+def _beside(state: RankState, other: RankState | None) -> RankState:
+    """Notes another living process that has the rank and is neither its wrapper nor what it wraps."""
+    if other is None or not (state.alive and other.alive) or state.initialized != other.initialized:
+        return state
+    if state.pid in (None, other.pid, other.parent) or other.pid in (None, state.parent):
+        return state
+    named = filter(None, (state.facts.get(TWICE, ""), other.facts.get(TWICE, ""), f"{other.pid} on {other.host}"))
+    return msgspec.structs.replace(state, facts={**state.facts, TWICE: ", ".join(named)[:200]})
 
 
 def _weight(state: RankState) -> tuple[bool, bool, float]:

@@ -22,11 +22,10 @@ from contextlib import suppress
 from dtdebug import handoff
 from dtdebug.clean import clean
 from dtdebug.ranks import runs
+from dtdebug.ranks.collect import succeeded
 from dtdebug.ranks.folder import Run, RunFolder
 from dtdebug.ranks.relay import Channel, Relay, channels
 from dtdebug.ranks.vigil import Options, Speaker, Vigil
-from dtdebug_taxonomy.case import Case
-from dtdebug_taxonomy.ranks import Verdict
 
 STOPPED = 124
 """Exit status of a job that `--stop-on-hang` ended, as with timeout(1)."""
@@ -209,7 +208,7 @@ class _Job:
             self._save(status)
             if status in (0, -signal.SIGPIPE):  # SIGPIPE: the reader has gone, as with `| head`
                 if self._options.output and not self._vigil.stopped:
-                    self._speaker.write(Case(verdict=Verdict(kind="none", summary="The job has succeeded.")), "")
+                    self._speaker.write(succeeded(self._folder), "")
             elif not self._vigil.stopped:  # else it was reported already
                 self._vigil.conclude(_how(status, interrupted=self._vigil.interrupted))
         except Exception as error:

@@ -15,8 +15,9 @@ import msgspec
 from dtdebug.ranks.collect import Look, alive, analysis, conclude, last, look, merged, printed
 from dtdebug.ranks.folder import VARIABLE, RunFolder
 from dtdebug.ranks.oom import Memory
+from dtdebug.ranks.outcome import is_certain
 from dtdebug.ranks.relay import Relay
-from dtdebug.ranks.watch import Deaths, Progress, end, living, waits
+from dtdebug.ranks.watch import Deaths, Progress, end, living
 from dtdebug_taxonomy.case import Case, contract
 from dtdebug_taxonomy.ranks import RankState, Verdict
 
@@ -35,6 +36,8 @@ class Options(NamedTuple):
 
     hang_after: float = 120.0
     stop_on_hang: bool = False
+    stop_unexplained: bool = False
+    """Ends also what makes no progress for a reason that is not understood, or may still go on."""
     folder: Path | None = None
     quiet: bool = False
     format: str = "text"
@@ -142,7 +145,11 @@ class Vigil:
         count, starved = self._memory.killed()
         states = merged(self._seen.states, after)
         seen = msgspec.structs.replace(
-            self._seen, states=states, verdict=self._hang or self._seen.verdict, printed=self._printed
+            self._seen,
+            states=states,
+            verdict=self._hang or self._seen.verdict,
+            measured=self._hang is not None,
+            printed=self._printed,
         )
         found = conclude(
             self._folder,
@@ -153,7 +160,9 @@ class Vigil:
             moving=(self._moving and self._hang is None) or None,
         )
         if self.interrupted and found.verdict.kind == "none" and not self._options.output:
-            self._speaker.remark(f"interrupted; no rank stood still. All that was collected: {self._folder.path}")
+            self._speaker.remark(
+                f"interrupted; the ranks were making progress. All that was collected: {self._folder.path}"
+            )
             return
         known = self._hang is not None and _essence(found.verdict) == _essence(self._hang)
         self._speaker.report(found, what, brief=known)
@@ -200,7 +209,7 @@ class Vigil:
         """Sees the ranks as they stand, before the launcher ends them."""
         seen = look(self._folder, twice=False)
         verdict, _, _ = analysis(self._folder, seen.states, moving=self._moving or None)
-        stands = verdict is not None and verdict.kind not in ("none", "dead")
+        stands = verdict is not None and verdict.kind not in ("none", "not_understood", "dead")
         self._seen = msgspec.structs.replace(
             seen,
             states=merged(self._seen.states, seen.states),
@@ -209,8 +218,9 @@ class Vigil:
         )
 
     def _examine(self) -> None:
-        """Looks closely at ranks that seem to stand still, and says so if they do."""
-        self._seen = look(self._folder)
+        """Looks closely at ranks whose counters rest, and says so if they make no progress."""
+        standing = self._progress.standing(self._records)
+        self._seen = msgspec.structs.replace(look(self._folder), seconds=standing)
         found = conclude(self._folder, self._seen, deaths=self._deaths.seen(), moving=False)
         self._records = list(self._folder.records())
         self._progress.look(self._records, self._relay.passed(), time.monotonic())
@@ -218,7 +228,7 @@ class Vigil:
         moved = standing < self._examine_after
         if not moved:
             self._examine_after = max(standing + _AGAIN, 2 * standing)
-        if moved or not _stands(found):
+        if moved or found.verdict.kind == "none":
             self._seen = Look()  # where ranks were while they went on says nothing of where they end
             return
         self._hang = found.verdict
@@ -226,10 +236,16 @@ class Vigil:
             return
         if self._reported is None or _essence(found.verdict) != _essence(self._reported):
             self._reported = found.verdict
-            self._speaker.report(found, f"no rank has moved for {standing:.0f} s")
-        if self._options.stop_on_hang:
+            self._speaker.report(found, f"no counter of any rank has moved for {standing:.0f} s")
+        if self._ends(found):
             self.stopped = True
             end([self._job, *self._ours()], _PATIENCE)
+
+    def _ends(self, found: Case) -> bool:
+        """The user wants a job ended of which this is found."""
+        if self._options.stop_unexplained:
+            return True
+        return self._options.stop_on_hang and is_certain(found.verdict, found.progress, found.ranks)
 
     def _ours(self) -> list[int]:
         """The ranks that live outside of the job's tree; what a record says alone must end nobody."""
@@ -238,13 +254,6 @@ class Vigil:
         told = [r.pid for r in self._records if r.host == socket.gethostname() and r.alive is not False]
         here = str(self._folder.path.absolute())
         return [pid for pid in living(told) if variables(pid).get(VARIABLE) == here]
-
-
-def _stands(found: Case) -> bool:
-    """Some rank is inside communication: a job that only computes in silence is no hang."""
-    if found.verdict.kind != "none":
-        return True
-    return any(waits(s) or any("torch/distributed/" in f.file for f in s.stack) for s in found.ranks)
 
 
 def _essence(verdict: Verdict) -> tuple[object, ...]:

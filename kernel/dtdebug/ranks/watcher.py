@@ -15,13 +15,12 @@ from contextlib import suppress
 import msgspec
 
 from dtdebug import state as files
-from dtdebug.clean import clean
 from dtdebug.ranks import lastwords, membership, recorder
 from dtdebug.ranks.endpoint import Endpoint, WorkerServer, announce, token
 from dtdebug.ranks.folder import RunFolder
-from dtdebug.ranks.frames import raised_at
+from dtdebug.ranks.frames import raised, raised_at
 from dtdebug.ranks.observe import counted, observe
-from dtdebug_taxonomy.ranks import Frame, RankState
+from dtdebug_taxonomy.ranks import FINISHED, Frame, RankState
 
 _TICK = 0.5
 """Seconds between looks for a request."""
@@ -73,9 +72,8 @@ class Watcher:
     def fails(self, value: BaseException) -> None:
         """The main thread has ended by that exception."""
         with suppress(Exception):
-            text = str(value).strip().splitlines() or [""]
-            self._exception = clean(f"{type(value).__qualname__}: {text[0]}".rstrip(": "))[:500]
             self._code = 1 if isinstance(value, Exception) else None
+            self._exception = raised(value)
             self._raised_at = raised_at(value.__traceback__)
 
     def finish(self, *, last: bool) -> None:
@@ -215,7 +213,7 @@ class Watcher:
                 groups=groups,
                 stack=self._raised_at,
                 device_memory=before.device_memory,
-                facts=before.facts,
+                facts=before.facts | ({} if self._exception else {FINISHED: "no failure"}),
                 exception=self._exception,
                 exit_code=self._code,
                 alive=False,

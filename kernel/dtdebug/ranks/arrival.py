@@ -1,0 +1,144 @@
+"""Ranks that wait for others to set up the default process group: who has come, who has not, and who goes elsewhere.
+
+A rank whose address, port or number of ranks differs from the others' never meets them; of two processes with one
+rank, one is taken for the other.
+"""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Sequence
+
+from dtdebug_taxonomy.claims import Claim, Record, texts
+from dtdebug_taxonomy.frames import own_frame
+from dtdebug_taxonomy.ranks import CallSite, CollectiveRef, RankState, Verdict, say, spell
+
+TWICE = "processes with this rank"
+"""Fact of a state: the other living processes that have its rank."""
+_SET_UP = "init_process_group"
+_MEETING = ("MASTER_ADDR", "MASTER_PORT", "WORLD_SIZE")
+"""What all ranks must have alike to meet."""
+_SHOWN = 8
+
+
+def arrival(states: Sequence[RankState]) -> Verdict | None:
+    """The verdict where living ranks wait for the others in `init_process_group`; None where none does."""
+    inside = [s for s in states if s.alive and not s.initialized and is_inside(s)]
+    if not inside:
+        return None
+    world = max((s.world_size or 0 for s in inside), default=0)
+    came = tuple(sorted(s.rank for s in states if s.rank is not None and (s.initialized or s in inside)))
+    missing = tuple(rank for rank in range(world) if rank not in came)
+    claims = [
+        Claim(what="waits", ranks=(s.rank or 0,), record=_record(s), op=_SET_UP, of=missing, **_where(s))  # type: ignore[arg-type]
+        for s in inside[:_SHOWN]
+    ]
+    apart, odd = _apart(states)
+    twice = [s for s in states if s.facts.get(TWICE)]
+    claims = [*apart, *(_twice(s) for s in twice), *claims]
+    claims += [_elsewhere(s) for s in states if s.rank in missing and s.stack][:_SHOWN]
+    missing_unseen = tuple(r for r in missing if not any(s.rank == r and s.alive is not None for s in states))
+    if missing_unseen:
+        claims.append(
+            Claim(
+                what="missing", ranks=missing_unseen, record=_record(inside[0]), words=f"{_SET_UP}: no process was seen"
+            )
+        )
+    head = f"{say(came, 'wait').capitalize()} in {_SET_UP}"
+    seen = [s for s in states if s.rank in missing and s.alive is not None]
+    if odd or apart:
+        said = texts(apart)[0].rstrip(".")
+        summary, culprits, confidence = f"{said}: so they never meet in {_SET_UP}.", odd, 0.8 if odd else 0.6
+    elif twice:
+        summary = f"{texts([_twice(twice[0])])[0].rstrip('.')}; {head[0].lower()}{head[1:]}."
+        culprits, confidence = tuple(s.rank for s in twice if s.rank is not None), 0.8
+    elif missing:
+        place = f"; {texts([_elsewhere(seen[0])])[0]}" if seen and seen[0].stack else "."
+        where = "" if seen or _is_whole(inside, world) else " on this host; it may be on another one"
+        not_seen = "" if seen else f", of which no process was seen{where}"
+        summary = f"{head} of {world} ranks for {spell(missing, _SHOWN)}{not_seen}{place}"
+        culprits, confidence = missing, 0.9 if len(seen) == len(missing) else 0.7 if not where else 0.4
+    else:
+        return Verdict(
+            kind="not_understood",
+            waiting=came,
+            sites=_sites(inside),
+            collective=CollectiveRef(_SET_UP, None),
+            summary=f"{head} of {world} ranks, and all have come.",
+            claims=tuple(claims),
+            evidence=texts(claims),
+        )
+    return Verdict(
+        kind="not_arrived",
+        culprits=culprits,
+        waiting=tuple(rank for rank in came if rank not in culprits),
+        collective=CollectiveRef(_SET_UP, None),
+        sites=(*_sites(s for s in states if s.rank in culprits), *_sites(s for s in inside if s.rank not in culprits)),
+        confidence=confidence,
+        summary=summary,
+        claims=tuple(claims),
+        evidence=texts(claims),
+    )
+
+
+def is_inside(state: RankState) -> bool:
+    """The main thread is in the set-up of the default process group."""
+    return any(f.function == _SET_UP and f.file.endswith("distributed_c10d.py") for f in state.stack)
+
+
+def _apart(states: Sequence[RankState]) -> tuple[list[Claim], tuple[int, ...]]:
+    """What ranks have otherwise than the others, and who is in the minority; nobody where there is none."""
+    claims, odd = [], set()
+    for name in _MEETING:
+        values: dict[str, list[int]] = defaultdict(list)
+        for s in states:
+            if s.alive is not False and s.rank is not None and s.environment.get(name):
+                values[s.environment[name]].append(s.rank)
+        if len(values) < 2:
+            continue
+        (most, count), *_ = Counter({value: len(ranks) for value, ranks in values.items()}).most_common(1)
+        fewer = {value: ranks for value, ranks in values.items() if value != most}
+        decided = all(len(ranks) < count for ranks in fewer.values())
+        for value, ranks in fewer.items():
+            words = f"{name} is {value} there, {most} here" if not decided else f"{name} is {value}, not {most}"
+            record = Record(source="agent", rank=ranks[0], words=f"{name}={value}")
+            claims.append(
+                Claim(what="disagree", ranks=tuple(ranks), record=record, of=tuple(values[most]), words=words)
+            )
+            odd |= set(ranks) if decided else set()
+    return claims, tuple(sorted(odd))
+
+
+def _twice(state: RankState) -> Claim:
+    words = f"the rank of more than one process: {state.pid}, {state.facts[TWICE]}"
+    record = Record(source="system", rank=state.rank, words=state.facts[TWICE])
+    return Claim(what="system", ranks=(state.rank or 0,), record=record, words=words)
+
+
+def _elsewhere(state: RankState) -> Claim:
+    return Claim(what="at", ranks=(state.rank or 0,), record=_record(state), **_where(state))  # type: ignore[arg-type]
+
+
+def _where(state: RankState) -> dict[str, object]:
+    frame = own_frame(state.stack) or (state.stack[-1] if state.stack else None)
+    return {} if frame is None else {"file": frame.file, "line": frame.line, "function": frame.function}
+
+
+def _record(state: RankState) -> Record:
+    where = _where(state)
+    return Record(source="stack", path=str(where.get("file", "")), line=int(str(where.get("line", 0))), rank=state.rank)
+
+
+def _sites(states: Iterable[RankState]) -> tuple[CallSite, ...]:
+    found = []
+    for s in states:
+        frame = own_frame(s.stack) or (s.stack[-1] if s.stack else None)
+        if frame is not None and s.rank is not None:
+            found.append(CallSite(s.rank, frame.file, frame.line, frame.function))
+    return tuple(found[:64])
+
+
+def _is_whole(states: Sequence[RankState], world: int) -> bool:
+    """All ranks of the job are to be on this host."""
+    local = {s.local_world_size for s in states if s.local_world_size}
+    return not local or max(local) >= world

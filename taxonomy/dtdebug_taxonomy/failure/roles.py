@@ -1,0 +1,121 @@
+"""The role of an exception: a rank's own error, the echo of a lost peer, or the end that a launcher made.
+
+The class and the place where it was raised decide. A message decides only if the whole of it is one that PyTorch's
+communication prints: a loose word (`timeout`, `socket`, `peer`) in another class's message is of no account.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from typing import Literal
+
+from dtdebug_taxonomy.frames import is_library
+from dtdebug_taxonomy.ranks import Frame
+
+Role = Literal["own", "peer", "launcher"]
+"""own: what this rank's program did; peer: another rank was lost, late or in another collective; launcher: ended by
+the launcher or by its user, or the launcher's summary of other processes' failures."""
+
+_MOST = 2_000
+_TYPE = re.compile(r"(?:[A-Za-z_]\w{0,100}(?:\.|::)){0,10}[A-Za-z_]\w{0,100}")
+_LAUNCHER = frozenset({
+    "ChildFailedError", "KeyboardInterrupt", "ProcessExitedException", "ProcessRaisedException", "SignalException",
+})  # fmt: skip
+_PEER = frozenset({
+    "DistBackendError", "DistError", "DistNetworkError", "DistQueueEmptyError", "DistStoreError",
+    "EnforceNotMet", "HorovodInternalError", "HostsUpdatedInterrupt", "IoException", "RendezvousClosedError",
+    "RendezvousConnectionError", "RendezvousGracefulExitError", "RendezvousTimeoutError",
+})  # fmt: skip
+_PEER_HOME = re.compile(r"(?:torch|c10d?|gloo|horovod)(?:\.|::)|$")
+"""Modules that these classes are of; a program may have a class of the same name. A notebook gives no module."""
+_TENSORFLOW = re.compile(
+    r"tensorflow\.\S{0,100}errors_impl\.(?:Aborted|Cancelled|DeadlineExceeded|Unavailable)Error$"
+    r"|jax\w{0,10}\.\S{0,100}XlaRuntimeError: (?:ABORTED|DEADLINE_EXCEEDED|UNAVAILABLE):"
+)
+_OWN_START = re.compile(
+    r"The server socket (?:has failed to|cannot)|The IPv[46] network addresses of .{1,300} cannot be retrieved"
+)
+"""What the rank's own host refuses: a port in use, a name that nobody knows."""
+_SAID = re.compile(
+    r"\[(?:enforce fail at )?[^\]\s]{0,300}?(?:gloo/\S{1,200}|pair|unbound_buffer|buffer|context|device|loop)"
+    r"\.(?:cc|h):\d{1,6}\]"
+    r"|\[?\.{0,2}[^\]\s]{0,300}ProcessGroup(?:Gloo|NCCL|UCC|Wrapper|MPI)\.[ch]pp:\d{1,6}\]"
+    r"|\[(?:Rank|PG )[^\]]{1,300}\]:? .{0,200}(?:onitoredBarrier|atchdog|collective operation)"
+    r"|Rank \d{1,7} (?:successfully reached|failed to pass|timed out in) ?monitoredBarrier"
+    r"|(?:NCCL (?:communicator (?:was aborted|encountered error)|error in: |Error \d{1,2}: )|ncclRemoteError)"
+    r"|Detected mismatch between collectives on ranks"
+    r"|(?:wait|Wait|Socket) ?[Tt]imeout(?:$| after \d| for)|Timeout waiting for key: "
+    r"|Application timeout caused pair closure"
+    r"|Monitored ?[Bb]arrier encountered error|No ranks successfully processed in monitoredBarrier"
+    r"|Some NCCL operations have failed or timed out|ProcessGroup\w{0,20} (?:has been|was) (?:aborted|shut)"
+    r"|Process group (?:has been|was) (?:aborted|destroyed)|Horovod has been shut ?down"
+    r"|Timed out (?:waiting \d{1,12} ?ms|initializing process group|waiting for clients)"
+    r"|The client socket has (?:failed|timed out)"
+)
+"""How messages of PyTorch's communication begin."""
+_LOST = re.compile(
+    r"(?:\[?Errno \d{1,3}\]? ?)?(?:Connection (?:closed|reset|refused|aborted)(?: by (?:remote )?(?:peer|host))?"
+    r"|Broken pipe|Connection timed out|Transport endpoint is not connected|Socket [Tt]imeout|unable to read"
+    r"|failed to recv.{0,80})\.?$"
+)
+"""What the operating system says of a lost connection, and nothing besides."""
+_CONNECTION = frozenset({
+    "BrokenPipeError", "ConnectionAbortedError", "ConnectionRefusedError", "ConnectionResetError", "EOFError",
+    "RuntimeError", "TimeoutError", "OSError",
+})  # fmt: skip
+_COMMUNICATES = re.compile(
+    r"[/\\](?:torch[/\\](?:distributed|autograd|nn[/\\]parallel|_tensor)|horovod|deepspeed[/\\](?:comm|runtime)|mpi4py)"
+    r"[/\\.]"
+)
+
+
+def role_of(exception: str, frames: Sequence[Frame] = ()) -> Role:
+    """The role of `Class: message`, raised where `frames` (innermost last) end; none if that is not known."""
+    text = exception[:_MOST].strip()
+    found = _TYPE.match(text)
+    if found is None:
+        return "own"
+    home, name = _parted(found[0])
+    message = text[found.end() :].removeprefix(":").strip()
+    if name in _LAUNCHER:
+        return "launcher"
+    if raised_by_user(frames):
+        return "own"
+    if name in _PEER and _PEER_HOME.match(home):
+        return "own" if _OWN_START.match(message) else "peer"
+    if _TENSORFLOW.match(found[0]) or _TENSORFLOW.match(text):
+        return "peer"
+    if name == "RuntimeError" and _SAID.match(message):
+        return "peer"
+    return "peer" if name in _CONNECTION and _LOST.match(message) and _in_communication(frames) else "own"
+
+
+def loses_peer(exception: str, frames: Sequence[Frame] = ()) -> bool:
+    """The exception says that a peer was lost, late or elsewhere, not what was wrong here."""
+    return bool(exception) and role_of(exception, frames) == "peer"
+
+
+def raised_by_user(frames: Sequence[Frame]) -> bool:
+    """The innermost frame is a `raise` (or an assertion) in the program's own code: its words are the program's."""
+    if not frames or is_library(frames[-1].file):
+        return False
+    return frames[-1].code.startswith(("raise ", "assert "))
+
+
+def _parted(qualified: str) -> tuple[str, str]:
+    """Module and name of a class, `torch.distributed.` and `DistStoreError`."""
+    at = max(qualified.rfind(".") + 1, qualified.rfind("::") + 2 if "::" in qualified else 0)
+    return qualified[:at], qualified[at:]
+
+
+def _in_communication(frames: Sequence[Frame]) -> bool:
+    """Below the program's own innermost line the stack goes through communication; unknown counts as so."""
+    if not frames:
+        return True
+    for frame in reversed(frames):
+        if not is_library(frame.file):
+            return False
+        if _COMMUNICATES.search(frame.file):
+            return True
+    return False
