@@ -330,11 +330,18 @@ def make(
         entries = records(job, rank, played, timing=timing, skew=draw.randrange(skew) if skew else 0)
         if not (fault.kind == "dead" and rank in fault.culprits):
             dumps[rank] = dump(job, rank, entries[-keep:] if keep else entries, form, timing=timing)
-    return dumps, truth(job, fault, played, places, meant, form)
+    return dumps, truth(job, fault, played, places, meant, form, in_flight=in_flight)
 
 
 def truth(
-    job: Job, fault: Fault, played: Played, places: dict[int, int], meant: dict[int, Call], form: str
+    job: Job,
+    fault: Fault,
+    played: Played,
+    places: dict[int, int],
+    meant: dict[int, Call],
+    form: str,
+    *,
+    in_flight: bool = False,
 ) -> dict[str, Any]:
     """What an analyzer should say: kind (or one of kinds), culprits, and where those are."""
     also = {"dead": ["not_arrived"]}
@@ -350,7 +357,7 @@ def truth(
             where[str(rank)] = {"file": SCRIPT, "lines": sorted(lines)}
     return {
         "kind": fault.kind,
-        "kinds": [fault.kind, *also.get(fault.kind, [])],
+        "kinds": ["not_understood"] if in_flight else [fault.kind, *also.get(fault.kind, [])],
         "culprits": [] if fault.kind in ("fabric", "none") else list(fault.culprits),
         "where": where,
         "group": sorted({call.group for call in meant.values()}),

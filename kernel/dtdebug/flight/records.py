@@ -119,11 +119,18 @@ def last_seen(records: Records, rank: int) -> str:
     if p is None:
         return f"Rank {rank} left no dump." if rank not in records.states else ""
     if not len(p.order):
-        return f"Rank {rank} called nothing at all."
+        return f"Rank {rank} has nothing open; {so_far(p)}."
     last = len(p.order) - 1
     site = p.site(last)
     said = f"Rank {rank} last called {p.symbol(last).op} #{p.seqs[last]} of {records.layout.name(p.group(last))}"
     return f"{said} at {place(site[-1])}." if site else f"{said}."
+
+
+def so_far(p: Program) -> str:
+    """How much a rank has called by its dump, in words."""
+    if p.begun:
+        return f"its counters say that it has begun {p.begun:,} operations"
+    return "its dump has no entry and no counter"
 
 
 def call_site(rank: int, frames: Sequence[Frame]) -> CallSite:

@@ -59,9 +59,9 @@ class Waits:
             if state is not None and not p.open:
                 self._failed(rank, p, state)
             for o in first.values():
-                self.waits.append(
-                    Wait(rank, o.group, p.symbol_table[o.symbol].op, o.seq, o.position, self._missing(rank, o))
-                )
+                missing = self._missing(rank, o)
+                if missing or self.at_head(rank, o):  # what all have entered is not waited in while it is queued
+                    self.waits.append(Wait(rank, o.group, p.symbol_table[o.symbol].op, o.seq, o.position, missing))
         known = {(w.group, w.op) for w in self.waits if w.rank == rank}
         if pending is not None and (pending.group, pending.op) not in known:
             self._live(rank, pending, recorded=bool(p is not None and p.open))
@@ -111,8 +111,8 @@ class Waits:
         if key not in self._absent:  # once for all who wait in it
             self._absent[key] = self._absence(o)
         missing, started, idle = self._absent[key]
-        if not missing and rank in started:
-            return idle  # begun on the device of some, still queued behind something on that of others
+        if not missing and (rank in started or self.at_head(rank, o)):
+            return idle - {rank}  # begun on the device of some, still queued behind something on that of others
         return missing
 
     def _absence(self, o: Open) -> tuple[frozenset[int], frozenset[int], frozenset[int]]:
@@ -128,10 +128,30 @@ class Waits:
             elif p.reached(o.group) < o.seq:
                 missing.add(m)
             else:
-                mine = next((x for x in p.open if x.group == o.group and x.seq == o.seq), None)
-                if mine is not None:
-                    (started if mine.started else idle).add(m)
+                mine = self._open(m, o.group, o.seq)
+                if mine is not None and mine.started:
+                    started.add(m)
+                elif mine is not None and not self.at_head(m, mine):
+                    idle.add(m)
         return frozenset(missing), frozenset(started), frozenset(idle)
+
+    def _open(self, rank: int, group: str, seq: int) -> Open | None:
+        """A collective that a rank has not ended."""
+        p = self._programs[rank]
+        return next(
+            (x for x in p.open if x.group == group and x.seq == seq and p.symbol_table[x.symbol].op not in P2P), None
+        )
+
+    def at_head(self, rank: int, o: Open) -> bool:
+        """The rank's device is at this operation: it was begun there, or is the first of those that have not ended.
+
+        Kernels run in the order in which a rank called them, but for those of different streams; there the first that
+        does not end holds up what depends on it.
+        """
+        p = self._programs[rank]
+        if o.started or any(x.started for x in p.open):
+            return o.started
+        return bool(p.open) and o.position <= min(x.position for x in p.open)
 
     def pull(self, rank: int) -> int:
         """How many ranks wait for a rank."""
