@@ -52,7 +52,7 @@ def waits(records: Records, culprits: Sequence[int]) -> Iterator[Claim]:
             op=op,
             seq=seq,
             group=records.layout.name(group),
-            of=tuple(sorted(awaited)),
+            of=tuple(sorted(awaited & records.programs.keys())),  # whether others came is not known
         )
         yield _placed(claim, place)
 

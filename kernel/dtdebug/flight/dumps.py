@@ -11,6 +11,7 @@ from collections.abc import Mapping, Sequence
 import msgspec
 
 from dtdebug.flight import absence, accounts
+from dtdebug.flight.circle import of_circle
 from dtdebug.flight.claimed import of_verdict, whereabouts
 from dtdebug.flight.devices import of_devices
 from dtdebug.flight.disagree import of_disagreement
@@ -50,11 +51,14 @@ def verdict(programs: Mapping[int, Program], unread: Sequence[RankState], layout
         apart = of_disagreement(records, d)
         if apart is not None:
             return of_verdict(records, apart)
-    if relevant:
-        return of_verdict(records, accounts.of_deviations(records, relevant[:1], relevant[1:]), relevant[0])
     devices = of_devices(records)
     if devices is not None:
         return of_verdict(records, devices)
+    if relevant:
+        return of_verdict(records, accounts.of_deviations(records, relevant[:1], relevant[1:]), relevant[0])
+    passed = of_circle(records)
+    if passed is not None:
+        return of_verdict(records, passed)
     return of_verdict(records, _checked(records, absence.of_waits(records)))
 
 

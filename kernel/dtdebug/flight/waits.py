@@ -53,7 +53,7 @@ class Waits:
             first: dict[str, Open] = {}
             for o in p.open:
                 if o.peer is not None:
-                    self._peer(rank, o.group, p.symbol_table[o.symbol].op, o.peer, o.position)
+                    self._peer(rank, o, p.symbol_table[o.symbol].op, o.peer)
                 elif p.symbol_table[o.symbol].op not in P2P:
                     first.setdefault(o.group, o)
             if state is not None and not p.open:
@@ -95,16 +95,27 @@ class Waits:
             awaited = frozenset(set(members) - met_there - {rank})
             self.waits.append(Wait(rank, group, pending.op, pending.seq, None, awaited))
 
-    def _peer(self, rank: int, group: str, op: str, peer: int, position: int) -> None:
-        """A point-to-point operation waits for its other half, which the other side keeps open too."""
+    def _peer(self, rank: int, o: Open, op: str, peer: int) -> None:
+        """A point-to-point operation waits for its other half, which the other side keeps open too.
+
+        Where that is queued behind something else, it has not come yet.
+        """
+        group = o.group
         members = self._layout.members.get(group, ())
         there = members[peer] if peer < len(members) else peer
         here = members.index(rank) if rank in members else rank
         other = self._programs.get(there)
-        met = other is not None and any(
-            o.group == group and o.peer == here and other.symbol_table[o.symbol].op[-4:] != op[-4:] for o in other.open
-        )
-        self.waits.append(Wait(rank, group, op, None, position, frozenset() if met else frozenset({there})))
+        halves = [
+            x
+            for x in (other.open if other is not None else ())
+            if x.group == group
+            and x.peer == here
+            and other is not None
+            and other.symbol_table[x.symbol].op[-4:] != op[-4:]
+        ]
+        met = any(self.at_head(there, x) for x in halves)
+        if not met or self.at_head(rank, o):
+            self.waits.append(Wait(rank, group, op, None, o.position, frozenset() if met else frozenset({there})))
 
     def _missing(self, rank: int, o: Open) -> frozenset[int]:
         key = (o.group, o.seq)
@@ -151,7 +162,9 @@ class Waits:
         p = self._programs[rank]
         if o.started or any(x.started for x in p.open):
             return o.started
-        return bool(p.open) and o.position <= min(x.position for x in p.open)
+        first = min(p.open, key=lambda x: x.position, default=o)
+        together = o.peer is not None and (o.group, o.p2p_seq) == (first.group, first.p2p_seq)
+        return together or o.position <= first.position
 
     def pull(self, rank: int) -> int:
         """How many ranks wait for a rank."""
