@@ -18,7 +18,7 @@ _SURE, _UNSURE = 0.55, 0.4
 
 def of_circle(records: Records) -> Verdict | None:
     """The verdict on a circle in which nobody is absent; None where there is none of collectives."""
-    if records.waits.sinks():
+    if records.waits.sinks() or any(not w.awaited and w.op not in P2P for w in records.waits.waits):
         return None
     circle = set(records.waits.cycle())
     inside: dict[tuple[str, str, int | None], list[Wait]] = defaultdict(list)

@@ -9,7 +9,7 @@ import msgspec
 
 from dtdebug.flight.deviation import Deviation
 from dtdebug.flight.differences import arguments, full
-from dtdebug.flight.program import Open, Program
+from dtdebug.flight.program import P2P, Open, Program
 from dtdebug.flight.records import Records, so_far
 from dtdebug.flight.waits import Wait
 from dtdebug_taxonomy.claims import Claim, Record, texts
@@ -40,9 +40,12 @@ def waits(records: Records, culprits: Sequence[int]) -> Iterator[Claim]:
     for (group, op, seq, awaited), mine in sorted(
         rows.items(), key=lambda row: (not row[0][3] & wanted, -len(row[1]), row[1][0].rank)
     )[:8]:
-        if not awaited:
-            continue  # all have entered it: that is said otherwise
         first = mine[0]
+        if not awaited and op not in P2P:  # all have entered it
+            ranks = tuple(sorted({w.rank for w in mine}))
+            record, name = entry(records, first.rank, first.position), records.layout.name(group)
+            yield Claim(what="unfinished", ranks=ranks, record=record, op=op, seq=seq, group=name)
+            continue
         places = {_user(_site(records, w)) for w in mine}
         place = places.pop() if len(places) == 1 else None
         claim = Claim(

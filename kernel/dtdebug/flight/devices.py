@@ -89,7 +89,7 @@ def of_devices(records: Records) -> Verdict | None:
     waiting = standing_still(records, culprits)
     claims = [claim for s in rows[:8] for claim in _claims(records, s)]
     more = f", {spell(sorted(set(culprits) - set(first.inside)))} another one" if len(rows) > 1 else ""
-    few = len(first.inside) <= len(first.finished)
+    few = len(first.inside) < len(first.finished)
     found = sites_of(records, culprits, waiting)
     for s in rows:  # its first open operation, not what its program queued behind it
         for w in s.waits:
@@ -103,7 +103,7 @@ def of_devices(records: Records) -> Verdict | None:
         group=group_ref(records, first.group),
         collective=CollectiveRef(first.op, first.seq),
         sites=ordered(found, culprits),
-        confidence=0.65 if few and len(rows) == 1 else 0.5 if few else 0.4,
+        confidence=0.65 if few and len(rows) == 1 else 0.5 if len(first.inside) <= len(first.finished) else 0.4,
         summary=f"All {len(first.inside) + len(first.finished)} ranks of the group entered {call}; "
         f"{say(first.inside, 'do')} not finish it{more}: look at the GPUs and links of {spell(culprits)} first.",
         claims=tuple(claims),

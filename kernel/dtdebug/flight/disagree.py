@@ -1,4 +1,4 @@
-"""Ranks that differ where nobody is in the majority: who called what, and that it is not known who is right."""
+"""Ranks of one group that differ: who called what; where nobody is in the majority, who is right is not known."""
 
 from __future__ import annotations
 
@@ -18,10 +18,15 @@ Sides = list[tuple[tuple[int, ...], int]]
 
 
 def of_disagreement(records: Records, d: Deviation) -> Verdict | None:
-    """The verdict on a departure that no majority decides; None where the ranks called the same at that number."""
+    """The verdict on a departure that roles do not decide; None where the ranks called the same at that number.
+
+    The group as a whole may have a majority where the ranks of one role have none.
+    """
     sides = _sides(records, d.group, d.seq)
-    if len(sides) < 2 or len(sides[0][0]) > sum(len(ranks) for ranks, _ in sides[1:]):
+    if len(sides) < 2:
         return None
+    fewer = tuple(sorted(r for ranks, _ in sides[1:] for r in ranks))
+    most = len(sides[0][0]) > max(len(fewer), 1)
     kind = _kind(records, sides)
     said = [_said(records, ranks, position, sides) for ranks, position in sides]
     everyone = tuple(sorted(r for ranks, _ in sides for r in ranks))
@@ -39,24 +44,31 @@ def of_disagreement(records: Records, d: Deviation) -> Verdict | None:
         ),
         *(called(records, r, at) for ranks, at in sides[:4] for r in ranks[:1]),
     ]
-    alternatives = [
-        Alternative(
-            kind=kind,
-            culprits=ranks,
-            because="as many ranks called the one as the other, and no earlier step says which is right",
-            refute=f"the source shows that {say(ranks, 'have')} to call this here",
-        )
-        for ranks, _ in sides[:4]
-    ]
-    waiting = tuple(sorted({*standing_still(records, ())}))
+    alternatives = (
+        []
+        if most
+        else [
+            Alternative(
+                kind=kind,
+                culprits=ranks,
+                because="as many ranks called the one as the other, and no earlier step says which is right",
+                refute=f"the source shows that {say(ranks, 'have')} to call this here",
+            )
+            for ranks, _ in sides[:4]
+        ]
+    )
+    culprits = fewer if most else ()
+    waiting = standing_still(records, culprits)
+    why = f"{say(fewer, 'are')} in the minority" if most else "which is wrong is not known"
     return Verdict(
         kind=kind,
+        culprits=culprits,
         waiting=waiting,
         group=group_ref(records, d.group),
         collective=CollectiveRef(d.op, d.seq),
-        sites=ordered(sites_of(records, everyone, waiting), everyone),
-        confidence=0.45,
-        summary=f"{spell(everyone).capitalize()} disagree: {'; '.join(said)}; which is wrong is not known.",
+        sites=ordered(sites_of(records, everyone, waiting), culprits or everyone),
+        confidence=0.8 if most else 0.45,
+        summary=f"{spell(everyone).capitalize()} disagree: {'; '.join(said)}; {why}.",
         claims=tuple(claims),
         alternatives=tuple(alternatives),
     )

@@ -13,10 +13,12 @@ import msgspec
 from dtdebug.flight import absence, accounts
 from dtdebug.flight.circle import of_circle
 from dtdebug.flight.claimed import of_verdict, whereabouts
+from dtdebug.flight.deviation import Deviation
 from dtdebug.flight.devices import of_devices
+from dtdebug.flight.differences import arguments
 from dtdebug.flight.disagree import of_disagreement
 from dtdebug.flight.groups import Layout
-from dtdebug.flight.program import Program
+from dtdebug.flight.program import P2P, Program
 from dtdebug.flight.records import Records, call_of, group_ref, in_flight, longest_wait, standing_still
 from dtdebug.flight.roots import wrong_roots
 from dtdebug.flight.stragglers import stragglers
@@ -42,7 +44,7 @@ def verdict(programs: Mapping[int, Program], unread: Sequence[RankState], layout
     certain = [d for d in relevant if d.certain]
     if certain:
         found = accounts.of_deviations(records, certain, [d for d in relevant if not d.certain])
-        return of_verdict(records, found, certain[0])
+        return of_verdict(records, _thin(records, _in_full(records, found, certain[0])), certain[0])
     roots = wrong_roots(records)
     if roots is not None:
         claim = _roots(records, roots.culprits, roots.because)
@@ -91,7 +93,7 @@ def _quiet(records: Records) -> Verdict:
 def _behind(records: Records) -> Verdict | None:
     """A collective that some have finished and another never entered, though nothing is open."""
     for group, members in records.layout.members.items():
-        reached = {m: records.programs[m].reached(group) for m in members if m in records.programs}
+        reached = {m: seq for m in members if (seq := _called(records, m, group))}
         top = max(reached.values(), default=0)
         late = tuple(sorted(m for m, seq in reached.items() if seq < top))
         if top and late:
@@ -110,6 +112,16 @@ def _behind(records: Records) -> Verdict | None:
                 ),
             )
     return None
+
+
+def _called(records: Records, rank: int, group: str) -> int:
+    """The number of a rank's latest collective by its entries: counters may be those of sends and receives."""
+    p = records.programs.get(rank)
+    if p is None or group not in p.names:
+        return 0
+    index = p.names.index(group)
+    rows = zip(p.order, p.symbols, p.seqs, strict=True)
+    return max((seq for at, s, seq in rows if at == index and p.symbol_table[s].op not in P2P), default=0)
 
 
 def _young(records: Records) -> Wait | None:
@@ -175,6 +187,35 @@ def _ended_instead(who: tuple[int, ...]) -> tuple[Alternative, ...]:
             because="a dump is cut where its rank ends while it writes",
             refute="the process lives, or its log goes on",
         ),
+    )
+
+
+def _in_full(records: Records, found: Verdict, d: Deviation) -> Verdict:
+    """Sizes and types that differ stand in the first sentence."""
+    if found.kind not in ("wrong_size", "wrong_dtype") or d.peer not in records.programs:
+        return found
+    here, there = arguments(
+        records.programs[d.rank].symbol(d.position), records.programs[d.peer].symbol(d.peer_position)
+    )
+    call, same = call_of(records, d.op, d.seq, d.group), found.culprits == (d.rank,)
+    if not same or here == there:
+        return found
+    said = f"{spell((d.rank,))} called {call} with {here}, the others with {there}"
+    return msgspec.structs.replace(found, summary=f"{said[0].upper()}{said[1:]}.")
+
+
+def _thin(records: Records, found: Verdict) -> Verdict:
+    """Where ended entries are not kept, a call that was left out before shifts the numbers of all that follow."""
+    if not any(records.programs[r].active_only for r in found.culprits):
+        return found
+    shifted = Alternative(
+        kind="skipped",
+        culprits=found.culprits,
+        because="only active entries were kept: a call left out earlier makes the next ones differ in the same way",
+        refute="a dump that holds ended entries too, or the source at the call sites",
+    )
+    return msgspec.structs.replace(
+        found, confidence=min(found.confidence, 0.75), alternatives=(shifted, *found.alternatives)
     )
 
 
