@@ -90,7 +90,7 @@ def strike(job: Job, fault: Fault) -> tuple[dict[int, int], dict[int, Call]]:
                 calls.insert(place, fault.replacement(call) if fault.replacement else odd)
             case "not_arrived" | "dead":
                 del calls[place:]
-            case "fabric" | "none":
+            case "fabric" | "device" | "none":
                 pass
             case kind:
                 calls[place] = fault.replacement(call) if fault.replacement else changed(call, kind, rank)
@@ -107,8 +107,13 @@ def tokens(job: Job, rank: int, call: Call) -> Iterator[tuple[tuple[Any, ...], t
             yield (part.group,), job.groups[part.group][1], part.signature
 
 
-def play(job: Job, *, ahead: int, stuck: tuple[str, int] | None, seed: int) -> Played:
-    """Let each rank come as far as it can; `stuck` is a collective (group, sequence number) that never ends."""
+def play(
+    job: Job, *, ahead: int, stuck: tuple[str, int] | None, seed: int, held: tuple[int, ...] | None = None
+) -> Played:
+    """Let each rank come as far as it can; `stuck` is a collective (group, sequence number) that never ends.
+
+    It never ends for any member, or for those that are `held` while the others finish it.
+    """
     draw = random.Random(seed)
     counts: dict[int, dict[Any, int]] = {rank: defaultdict(int) for rank in job.ranks}
     posted: dict[Any, dict[int, Any]] = defaultdict(dict)
@@ -127,7 +132,10 @@ def play(job: Job, *, ahead: int, stuck: tuple[str, int] | None, seed: int) -> P
                         posted[token][rank] = equal
                         waits[rank].append((token, needed))
                     moved = True
-                if not all(ready(posted[token], needed) and token != stuck for token, needed in waits[rank]):
+                if not all(
+                    ready(posted[token], needed) and (token != stuck or (held is not None and rank not in held))
+                    for token, needed in waits[rank]
+                ):
                     break
                 del waits[rank]
                 done[rank] += 1
@@ -317,11 +325,12 @@ def make(
     draw = random.Random(seed)
     places, meant = strike(job, fault)
     stuck = None
-    if fault.kind == "fabric":
+    if fault.kind in ("fabric", "device"):
         rank, place = next(iter(places.items()))
         group = meant[rank].group
         stuck = (group, sum(c.group == group and not c.batch for c in job.programs[rank][: place + 1]))
-    played = play(job, ahead=ahead, stuck=stuck, seed=seed)
+    held = fault.culprits if fault.kind == "device" else None
+    played = play(job, ahead=ahead, stuck=stuck, seed=seed, held=held)
     if in_flight:
         done = {rank: played.completed[rank] - 2 - rank % 2 for rank in job.ranks}
         played = Played(done, played.enqueued, {rank: count + 1 for rank, count in done.items()})
@@ -330,14 +339,21 @@ def make(
         entries = records(job, rank, played, timing=timing, skew=draw.randrange(skew) if skew else 0)
         if not (fault.kind == "dead" and rank in fault.culprits):
             dumps[rank] = dump(job, rank, entries[-keep:] if keep else entries, form, timing=timing)
-    return dumps, truth(job, fault, played, places, meant, form)
+    return dumps, truth(job, fault, played, places, meant, form, in_flight=in_flight)
 
 
 def truth(
-    job: Job, fault: Fault, played: Played, places: dict[int, int], meant: dict[int, Call], form: str
+    job: Job,
+    fault: Fault,
+    played: Played,
+    places: dict[int, int],
+    meant: dict[int, Call],
+    form: str,
+    *,
+    in_flight: bool = False,
 ) -> dict[str, Any]:
     """What an analyzer should say: kind (or one of kinds), culprits, and where those are."""
-    also = {"dead": ["not_arrived"]}
+    also = {"dead": ["not_arrived"], "device": ["fabric"]}
     if form == "active":  # the calls before are not there, so what came in place of which is not to be seen
         also |= {"skipped": ["replaced"], "extra": ["replaced"]}
     where = {}
@@ -346,11 +362,11 @@ def truth(
         now = job.programs[rank][head].line if head < played.started[rank] else None
         instead = job.programs[rank][places[rank]].line if places[rank] < played.enqueued[rank] else None
         lines = {call.line, now, instead, call.line + 200 if fault.kind in ("replaced", "extra") else None} - {0, None}
-        if form not in ("active", "json") and fault.kind not in ("fabric", "dead", "not_arrived"):
+        if form not in ("active", "json") and fault.kind not in ("fabric", "device", "dead", "not_arrived"):
             where[str(rank)] = {"file": SCRIPT, "lines": sorted(lines)}
     return {
         "kind": fault.kind,
-        "kinds": [fault.kind, *also.get(fault.kind, [])],
+        "kinds": ["not_understood"] if in_flight else [fault.kind, *also.get(fault.kind, [])],
         "culprits": [] if fault.kind in ("fabric", "none") else list(fault.culprits),
         "where": where,
         "group": sorted({call.group for call in meant.values()}),

@@ -84,6 +84,9 @@ class TestAnswers:
         assert verdict.kind in pair.kinds
         if pair.blamed:
             assert (odd,) == verdict.culprits
+        elif pair.stays:
+            others = tuple(rank for rank in range(cases.WORLD) if rank != odd)
+            assert ((odd,) if pair.stays == "odd" else others) == verdict.culprits
         elif verdict.kind in cases.QUIET:
             assert () == verdict.culprits
 

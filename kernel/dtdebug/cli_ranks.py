@@ -96,8 +96,7 @@ def _flight(options: argparse.Namespace) -> int:
 
     from dtdebug import flight
     from dtdebug.ranks import report
-    from dtdebug_taxonomy.case import Case, Coverage, contract
-    from dtdebug_taxonomy.ranks import spell
+    from dtdebug_taxonomy.case import Case, contract
 
     try:
         analysis = flight.analyse(options.folder, options.prefix)
@@ -105,12 +104,8 @@ def _flight(options: argparse.Namespace) -> int:
         raise UsageError(f"flight: {error}") from None
     found = Case(
         verdict=analysis.verdict,
-        coverage=Coverage(
-            ranks=len(analysis.ranks),
-            expected=len(analysis.ranks) + len(analysis.missing_dumps),
-            read=(f"dumps of {spell(analysis.ranks)}",),
-            unread=tuple(analysis.notes),
-        ),
+        coverage=analysis.coverage,
+        next=analysis.next,
         missing_dumps=tuple(analysis.missing_dumps),
         notes=tuple(analysis.notes),
     )

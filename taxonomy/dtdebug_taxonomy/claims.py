@@ -25,7 +25,7 @@ exception: an exception object; store: the job's store; cell: a cell of a notebo
 
 What = Literal[
     "waits", "absent", "at", "raised", "ended", "left", "called", "counted", "system", "moved", "unmoved", "printed",
-    "source", "came", "missing", "disagree", "last",
+    "source", "came", "missing", "disagree", "last", "entered", "finished", "unfinished", "silent", "compared",
 ]  # fmt: skip
 """What a claim says of its ranks; `sentence` has the words."""
 
@@ -136,6 +136,11 @@ _SAID: dict[What, Callable[[Claim, str], str]] = {
     "came": lambda c, who: f"{who} came{_then(' to ', c.words)}",
     "missing": lambda c, who: f"{who} did not come{_then(' to ', c.words)}",
     "disagree": lambda c, who: f"{who} and {spell(c.of, 8)} disagree{_then(': ', c.words)}",
+    "entered": lambda c, who: f"{who} entered {_call(c)}{_then(' with ', c.words)}{_then(' at ', _place(c))}",
+    "finished": lambda c, who: f"{who} finished {_call(c)}",
+    "unfinished": lambda c, who: f"{who} never finished {_call(c)}",
+    "silent": lambda c, who: f"{_said(c.ranks, 'have')} left {c.words or 'no record'}",
+    "compared": _plain,
     "system": _plain,
     "printed": _plain,
     "source": _plain,

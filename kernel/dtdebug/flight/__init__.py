@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import msgspec
 
 from dtdebug.flight.loader import FlightError
-from dtdebug_taxonomy.ranks import RankState, Verdict
+from dtdebug.flight.program import Program
+from dtdebug_taxonomy.case import Coverage
+from dtdebug_taxonomy.ranks import RankState, Verdict, spell
 from dtdebug_taxonomy.view import Timeline
 
 __all__ = ["Analysis", "FlightError", "analyse"]
+
+_RANGES = 32
+"""Ranges of ranks that a line lists."""
 
 
 class Analysis(msgspec.Struct, frozen=True, kw_only=True):
@@ -21,6 +26,10 @@ class Analysis(msgspec.Struct, frozen=True, kw_only=True):
     ranks: tuple[int, ...]
     """Ranks whose dump was read."""
     missing_dumps: tuple[int, ...]
+    coverage: Coverage = Coverage()
+    """What was read of the dumps, and what was not, with the reason."""
+    next: str = ""
+    """The one thing to do next, where the dumps do not explain what is seen."""
     notes: tuple[str, ...] = ()
     timeline: Timeline | None = None
     """The latest collectives, if they were asked for."""
@@ -43,21 +52,51 @@ def analyse(
         FlightError: the folder can't be read, or holds no dump and there are no live records.
 
     """
-    from dtdebug.flight import groups, load, verdict
+    from dtdebug.flight import dumps, groups, load, verdict
     from dtdebug.flight import timeline as latest
 
     programs, unread, notes = load.programs(folder, prefix)
     if not programs and not states:
         said = f" ({notes[0]})" if notes else ""
         raise FlightError(f"{folder}: no flight-recorder dump of a rank can be read{said}")
+    alone = not states and moving is None
     known = [*states, *(RankState(rank=r) for r in unread - {s.rank for s in states})]
     layout = groups.Layout(programs, known)
-    found = verdict.verdict(programs, known, layout, moving=moving)
+    found = dumps.verdict(programs, known, layout) if alone else verdict.verdict(programs, known, layout, moving=moving)
     drawn, more = latest.timeline(programs, layout, found) if timeline else (None, ())
+    missing = tuple(r for r in range(layout.world_size) if r not in programs)
     return Analysis(
         verdict=found,
         ranks=tuple(sorted(programs)),
-        missing_dumps=tuple(r for r in range(layout.world_size) if r not in programs),
+        missing_dumps=missing,
         notes=(*notes, *more),
+        coverage=_coverage(programs, layout.world_size, notes),
+        next=_next(folder, found.kind, missing),
         timeline=drawn,
     )
+
+
+def _coverage(programs: Mapping[int, Program], world: int, notes: Sequence[str]) -> Coverage:
+    """The ranks whose dump was read; whose is missing or was refused, and why."""
+    active = sorted(r for r, p in programs.items() if p.active_only)
+    empty = sorted(r for r, p in programs.items() if not len(p.order))
+    gone = [r for r in range(world) if r not in programs]
+    said = [f"dumps of {spell(sorted(programs), _RANGES)}"] if programs else []
+    unread = list(notes)
+    if gone:
+        unread.append(f"{spell(gone, _RANGES)}: no dump that can be read")
+    if active:
+        unread.append(f"{spell(active, _RANGES)}: the dump holds active entries only; what had ended is not in it")
+    if empty:
+        unread.append(f"{spell(empty, _RANGES)}: the dump holds no entry")
+    return Coverage(ranks=len(programs), expected=world, read=tuple(said), unread=tuple(unread))
+
+
+def _next(folder: Path, kind: str, missing: Sequence[int]) -> str:
+    if kind == "none":
+        return ""
+    if missing:
+        return f"copy the dumps of {spell(missing, _RANGES)} into {folder}, then run `dtdebug flight {folder}` again"
+    if kind == "not_understood":
+        return "take the dumps again while the job hangs, or ask the living ranks: `dtdebug attach`"
+    return ""

@@ -8,6 +8,7 @@ from typing import NamedTuple
 
 from dtdebug.flight import source
 from dtdebug.flight.align import Common, Parting, expected, first_difference
+from dtdebug.flight.differences import arguments
 from dtdebug.flight.program import Symbol
 from dtdebug.flight.tables import Aligned, Tables
 from dtdebug_taxonomy.ranks import Frame, Kind
@@ -42,6 +43,10 @@ class Deviation(NamedTuple):
     because: str
     against: tuple[int, ...] = ()
     """Ranks that are as many and did it otherwise, where no majority says who is right."""
+    peer: int = -1
+    """One of the ranks that it is compared with."""
+    peer_position: int = -1
+    """Place in the peer's program of the call that is compared."""
 
 
 def deviation(tables: Tables, aligned: Aligned, common: Common, parting: Parting) -> Deviation:
@@ -65,7 +70,7 @@ def deviation(tables: Tables, aligned: Aligned, common: Common, parting: Parting
     group = tables.group_on(rank, tables.axis(token)) or peers.group(peer_position)
     return Deviation(
         rank, kind, parting.certain, told, group, tables.call(token).op, peers.seqs[peer_position], position, site,
-        expected_site, because, () if parting.certain else common.ranks,
+        expected_site, because, () if parting.certain else common.ranks, peer, peer_position,
     )  # fmt: skip
 
 
@@ -120,7 +125,7 @@ class _Reading(NamedTuple):
 
     def kind(self) -> tuple[Kind, bool, str] | None:
         """What was done, whether the records tell it, and why; None where they end too early to say anything."""
-        here, there = _word(self.came), _word(self.due)
+        here, there = _words(self.came, self.due)
         skip = _NO_FIT if self.strange else self._fit(ahead=1, behind=0)
         extra, replaced, swapped = self._fit(ahead=0, behind=1), self._fit(ahead=1, behind=1), self._swapped()
         if swapped.length and swapped >= max(skip, extra, replaced):
@@ -189,7 +194,7 @@ def _seen(tables: Tables, aligned: Aligned, rank: int, site: tuple[Frame, ...]) 
 
 def _by_source(read: _Reading, site: tuple[Frame, ...], expected_site: tuple[Frame, ...]) -> tuple[Kind, bool, str]:
     """The records end here: what the source says of the two places, or else what is most common."""
-    here, there = _word(read.came), _word(read.due)
+    here, there = _words(read.came, read.due)
     pair = _fork(site, expected_site)
     if pair is not None:
         one, other = pair
@@ -217,6 +222,14 @@ def _fork(one: Sequence[Frame], other: Sequence[Frame]) -> tuple[Frame, Frame] |
 
 def _calls(number: int) -> str:
     return "call" if number == 1 else f"{number} calls"
+
+
+def _words(came: Symbol, due: Symbol) -> tuple[str, str]:
+    """Two calls in words: where these would look alike, what tells them apart."""
+    here, there = _word(came), _word(due)
+    if here != there or came == due:
+        return here, there
+    return tuple(f"{call.op}({told})" for call, told in zip((came, due), arguments(came, due), strict=True))  # type: ignore[return-value]
 
 
 def _word(call: Symbol) -> str:

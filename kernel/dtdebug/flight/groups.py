@@ -46,7 +46,8 @@ class Layout:
 
     def pipelines(self, programs: Mapping[int, Program]) -> set[int]:
         """Axes along which ranks run different programs: they say so, or they send to each other."""
-        found = {self.axes[g] for g, d in self.descriptions.items() if g in self.axes and _PIPELINE.search(d)}
+        named = {self.axes[g] for g, d in self.descriptions.items() if g in self.axes and _PIPELINE.search(d)}
+        found = set()
         for p in programs.values():
             if not any(s.op in P2P for s in p.symbol_table):
                 continue
@@ -54,7 +55,7 @@ class Layout:
                 if name in self.axes and any(p.symbol_table[s].op in P2P for s in _used(p, index)):
                     found.add(self.axes[name])
         whole = {self.axes[g] for g, m in self.members.items() if len(m) == self.world_size and g in self.axes}
-        return found - whole
+        return named | (found - whole)
 
     def roles(self, programs: Mapping[int, Program]) -> list[list[int]]:
         """The ranks that are expected to make the same calls."""

@@ -12,10 +12,7 @@ import os
 import pickle
 import re
 import stat
-import threading
 from collections import defaultdict
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -25,10 +22,8 @@ from dtdebug.clean import clean
 from dtdebug_taxonomy.ranks import MOST_RANKS
 
 _NAME = re.compile(r"(?P<prefix>.*?)(?P<rank>\d{1,7})(?P<suffix>\.(?:json|pkl|pickle|trace|bin))?\Z", re.DOTALL)
-_LARGEST = 1 << 30
+LARGEST = 1 << 30
 """Bytes of a dump that is still read."""
-_MEMORY = 4 << 30
-"""Bytes of address space that reading one dump may take: a few bytes of pickle can ask for any amount."""
 _MOST_FILES = 100_000
 _CHUNK = 1 << 20
 """Bytes that the unpickler takes at once: from an unbuffered stream it reads each value by a call."""
@@ -110,6 +105,8 @@ def modified(path: Path) -> float | None:
 def read(path: Path) -> dict[str, Any]:
     """One dump as a dictionary; a bare list of entries, as torch before 2.3 wrote it, becomes one.
 
+    It takes the time and the memory that the file asks for: `bounded` sets limits.
+
     Raises:
         DumpError: it is no regular file, too large, truncated, hostile, or not a dump.
 
@@ -123,7 +120,7 @@ def read(path: Path) -> dict[str, Any]:
     except DumpError as error:
         raise DumpError(f"{name}: {error}") from None
     except MemoryError:
-        raise DumpError(f"{name}: asks for more memory than {_MEMORY >> 30} GiB; it is damaged or hostile") from None
+        raise DumpError(f"{name}: asks for more memory than there is; it is damaged or hostile") from None
     except Exception as error:
         raise DumpError(
             f"{name}: can't be read, {len(data)} bytes ({type(error).__name__}); it is truncated or no dump"
@@ -139,21 +136,22 @@ def _bytes(path: Path) -> bytes:
     name = clean(path.name)
     try:
         handle = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0))  # a FIFO must not make us wait
+        with os.fdopen(handle, "rb") as file:
+            status = os.fstat(handle)
+            if not stat.S_ISREG(status.st_mode):
+                raise DumpError(f"{name}: is no regular file")
+            if status.st_size > LARGEST:
+                raise DumpError(f"{name}: {status.st_size >> 20} MiB are more than a dump has")
+            if not status.st_size:  # a file of /proc says so too, and may be endless
+                return b""
+            data = file.read(status.st_size)
     except OSError as error:
-        raise DumpError(f"{name}: can't be opened: {error.strerror}") from None
-    status = os.fstat(handle)
-    if not stat.S_ISREG(status.st_mode):
-        os.close(handle)
-        raise DumpError(f"{name}: is no regular file")
-    with os.fdopen(handle, "rb") as file:
-        if status.st_size > _LARGEST:
-            raise DumpError(f"{name}: {status.st_size >> 20} MiB are more than a dump has")
-        begin = file.read(2)
-        if begin == b"\x1f\x8b":
-            raise DumpError(f"{name}: is compressed; unpack it with gunzip")
-        if begin and begin[0] not in b'\x80{[ \n\t(]}l"':
-            raise DumpError(f"{name}: is neither a pickle nor JSON")
-        return begin + file.read(_LARGEST)
+        raise DumpError(f"{name}: can't be read: {error.strerror or type(error).__name__}") from None
+    if data[:2] == b"\x1f\x8b":
+        raise DumpError(f"{name}: is compressed; unpack it with gunzip")
+    if data and data[0] not in b'\x80{[ \n\t(]}l"':
+        raise DumpError(f"{name}: is neither a pickle nor JSON")
+    return data
 
 
 class _Plain(pickle.Unpickler):
@@ -169,28 +167,4 @@ class _Plain(pickle.Unpickler):
 
 
 def _unpickle(data: bytes) -> Any:
-    with _bounded_memory():
-        return _Plain(io.BufferedReader(io.BytesIO(data), _CHUNK)).load()
-
-
-@contextmanager
-def _bounded_memory() -> Iterator[None]:
-    """Limits what this process may still allocate, where the system can and no other thread has to suffer."""
-    if threading.active_count() > 1:
-        yield
-        return
-    try:
-        import resource
-
-        pages = int(Path("/proc/self/statm").read_text().split()[0])
-        soft, hard = resource.getrlimit(resource.RLIMIT_AS)
-        wanted = pages * resource.getpagesize() + _MEMORY
-        if soft == resource.RLIM_INFINITY or wanted < soft:
-            resource.setrlimit(resource.RLIMIT_AS, (wanted, hard))
-    except (ImportError, OSError, ValueError):
-        yield
-        return
-    try:
-        yield
-    finally:
-        resource.setrlimit(resource.RLIMIT_AS, (soft, hard))
+    return _Plain(io.BufferedReader(io.BytesIO(data), _CHUNK)).load()

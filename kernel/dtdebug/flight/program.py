@@ -56,6 +56,8 @@ class Told(NamedTuple):
     enqueued: int
     """Sequence number of the latest collective that was begun, 0 for none."""
     completed: int
+    counted: bool = False
+    """The dump has counters of this group; else its entries alone say how far it came."""
 
 
 class Open(NamedTuple):
@@ -96,6 +98,10 @@ class Program:
         self.backend = ""
         self.taken: float | None = None
         """When the dump was written, in seconds since the epoch."""
+        self.begun = 0
+        """Operations on all groups that its counters say it has begun, where the dump has counters."""
+        self.path = ""
+        """The file of the dump."""
         self.bad = 0
         """Entries that could not be read."""
         self.active_only = False

@@ -134,7 +134,11 @@ def called_last(records: Records, ranks: Iterable[int]) -> list[Claim]:
     claims = []
     for rank in [*ranks][:_CLAIMED]:
         p = records.programs.get(rank)
-        if p is None or not len(p.order):
+        if p is None:
+            continue
+        if not len(p.order):
+            record = Record(source="dump", path=f"rank_{rank}", rank=rank)
+            claims.append(Claim(what="system", ranks=(rank,), record=record, words=f"nothing open; {so_far(p)}"))
             continue
         last = len(p.order) - 1
         site = own_frame(p.site(last)) or (p.site(last)[-1] if p.site(last) else None)
@@ -187,6 +191,13 @@ def waits_of(records: Records, waits: Iterable[Wait]) -> list[Claim]:
 
 def _located(frame: Frame | None) -> dict[str, object]:
     return {} if frame is None else {"file": frame.file, "line": frame.line, "function": frame.function}
+
+
+def so_far(p: Program) -> str:
+    """How much a rank has called by its dump, in words."""
+    if p.begun:
+        return f"its counters say that it has begun {p.begun:,} operations"
+    return "its dump has no entry and no counter"
 
 
 def call_site(rank: int, frames: Sequence[Frame]) -> CallSite:

@@ -3,12 +3,19 @@
 from __future__ import annotations
 
 import re
+from itertools import islice
 from typing import Any
 
 from dtdebug.clean import clean
 from dtdebug.flight.entries import Reader, text
 from dtdebug.flight.program import P2P, Program, Told
 from dtdebug_taxonomy.ranks import MOST_RANKS, ranges
+
+_MOST_GROUPS = 1024
+"""Groups of a rank."""
+_MOST_OPEN = 4096
+"""Operations of a rank that have not ended: the first ones say what it waits in."""
+_MOST_CALLS = 1 << 48
 
 
 def program(raw: dict[str, Any], rank: int) -> Program:
@@ -29,29 +36,36 @@ def _groups(made: Program, raw: dict[str, Any]) -> None:
     told: dict[str, tuple[str, tuple[int, ...]]] = {local[k]: ("", _ranks((config or {})[k])) for k in local}
     told |= {
         text(name): (clean(text(about.get("desc", "")))[:100], _ranks(about.get("ranks")))
-        for name, about in (config or {}).items()
+        for name, about in islice((config or {}).items(), _MOST_GROUPS)
         if isinstance(about, dict) and name != ""  # gloo's only entry: the latest group, without a name
     }
     reached = _reached(made)
     _sizes_shown(made)
-    by_id = {text(number): name for name, number in made.ids.items()}
+    by_id = {} if local else _by_order(config or {}, made.ids)
+    by_id |= {text(number): name for name, number in made.ids.items()}
     by_id |= {text(number): name for number, name in local.items()}
-    progress = {by_id.get(text(k), text(k)): v for k, v in (status or {}).items() if isinstance(v, dict)}
+    counted = {text(k): v for k, v in (status or {}).items() if isinstance(v, dict)}
+    progress = {by_id[number]: row for number, row in counted.items() if number in by_id}
+    made.begun = sum(_number(row, "enqueued") for row in counted.values())
     # Parts of a batch look open for ever, and where only active entries are kept, the batch that has ended is missing.
     idle = {n for n, row in progress.items() if 0 < _number(row, "enqueued") == _number(row, "completed")}
-    made.open = [o for o in made.open if o.peer is None or o.group not in idle]
+    made.open = [o for o in made.open if o.peer is None or o.group not in idle][:_MOST_OPEN]
     pending: dict[str, int] = {}
     for o in made.open:
         if o.peer is None and (o.group not in pending or o.seq < pending[o.group]):
             pending[o.group] = o.seq
+    sent = {number for number, s in enumerate(made.symbol_table) if s.op in P2P}
+    used = {*zip(made.order, made.symbols, strict=True)} if sent else set()
+    transfers = {made.names[index] for index, number in used if number in sent}
     for name in dict.fromkeys([*told, *made.names, *(n for n in progress if n in told)]):
         desc, ranks = told.get(name, ("", ()))
+        passing = name in transfers and not made.active_only  # then the counters may be those of sends and receives
         enqueued, completed = _number(progress.get(name), "enqueued"), _number(progress.get(name), "completed")
         seq = reached.get(name, 0)
         # gloo's counters count point-to-point operations, of which there is no entry
-        enqueued = seq if made.backend == "gloo" else max(seq, enqueued)
+        enqueued = seq if made.backend == "gloo" or passing else max(seq, enqueued)
         ended = pending[name] - 1 if name in pending else enqueued if seq else completed
-        made.groups[name] = Told(name, desc, ranks, enqueued, min(ended, enqueued))
+        made.groups[name] = Told(name, desc, ranks, enqueued, min(ended, enqueued), name in progress)
 
 
 def _reached(made: Program) -> dict[str, int]:
@@ -100,4 +114,21 @@ def _ranks(value: Any) -> tuple[int, ...]:
 
 def _number(status: Any, what: str) -> int:
     value = status.get(f"last_{what}_collective") if isinstance(status, dict) else None
-    return max(value, 0) if isinstance(value, int) else 0
+    if isinstance(value, str) and len(value) < 20 and value.isdecimal():  # as the JSON form has it
+        value = int(value)
+    return min(max(value, 0), _MOST_CALLS) if isinstance(value, int) else 0
+
+
+def _by_order(config: dict[Any, Any], ids: dict[str, int]) -> dict[str, str]:
+    """Local number -> group, for groups of which no entry is left: processes number their groups as they make them.
+
+    Groups are named by a number that grows with each that is made, so that the order of the names is that of the
+    local numbers, unless an entry says otherwise.
+    """
+    names = [name for name in config if isinstance(name, str) and name.isdecimal() and len(name) < 10]
+    if len(names) != len(config):
+        return {}
+    ordered = sorted(names, key=int)
+    if any(number >= len(ordered) or ordered[number] != name for name, number in ids.items() if number >= 0):
+        return {}
+    return {str(number): name for number, name in enumerate(ordered)}

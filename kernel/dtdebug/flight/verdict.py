@@ -35,9 +35,9 @@ def verdict(
         return accounts.nothing(records, "The ranks were moving until the records were taken.")
     if not waits.waits and not accounts.ended(records):
         return accounts.nothing(records)
-    deviations = _deviations(tables, records)
+    parted = deviations(tables, records)
     roots = wrong_roots(records)
-    relevant = [d for d in deviations if _matters(d, records)]
+    relevant = [d for d in parted if matters(d, records)]
     certain = [d for d in relevant if d.certain]
     if certain:
         return accounts.of_deviations(records, certain, [d for d in relevant if not d.certain])
@@ -51,14 +51,14 @@ def verdict(
     return absence.of_waits(records)
 
 
-def _matters(d: Deviation, records: Records) -> bool:
+def matters(d: Deviation, records: Records) -> bool:
     """The rank stands still, others wait for it, or it has ended."""
     state = records.states.get(d.rank)
     gone = state is not None and state.alive is False
     return gone or d.rank in records.waits.awaited or d.rank in records.waits.waiting
 
 
-def _deviations(tables: Tables, records: Records) -> list[Deviation]:
+def deviations(tables: Tables, records: Records) -> list[Deviation]:
     """Rule A by role, then by group for what roles can't see; the earliest first."""
     found: dict[int, Deviation] = {}
     for role in records.layout.roles(records.programs):

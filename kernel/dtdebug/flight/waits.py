@@ -53,15 +53,15 @@ class Waits:
             first: dict[str, Open] = {}
             for o in p.open:
                 if o.peer is not None:
-                    self._peer(rank, o.group, p.symbol_table[o.symbol].op, o.peer, o.position)
+                    self._peer(rank, o, p.symbol_table[o.symbol].op, o.peer)
                 elif p.symbol_table[o.symbol].op not in P2P:
                     first.setdefault(o.group, o)
             if state is not None and not p.open:
                 self._failed(rank, p, state)
             for o in first.values():
-                self.waits.append(
-                    Wait(rank, o.group, p.symbol_table[o.symbol].op, o.seq, o.position, self._missing(rank, o))
-                )
+                missing = self._missing(rank, o)
+                if missing or self.at_head(rank, o):  # what all have entered is not waited in while it is queued
+                    self.waits.append(Wait(rank, o.group, p.symbol_table[o.symbol].op, o.seq, o.position, missing))
         known = {(w.group, w.op) for w in self.waits if w.rank == rank}
         if pending is not None and (pending.group, pending.op) not in known:
             self._live(rank, pending, recorded=bool(p is not None and p.open))
@@ -95,24 +95,35 @@ class Waits:
             awaited = frozenset(set(members) - met_there - {rank})
             self.waits.append(Wait(rank, group, pending.op, pending.seq, None, awaited))
 
-    def _peer(self, rank: int, group: str, op: str, peer: int, position: int) -> None:
-        """A point-to-point operation waits for its other half, which the other side keeps open too."""
+    def _peer(self, rank: int, o: Open, op: str, peer: int) -> None:
+        """A point-to-point operation waits for its other half, which the other side keeps open too.
+
+        Where that is queued behind something else, it has not come yet.
+        """
+        group = o.group
         members = self._layout.members.get(group, ())
         there = members[peer] if peer < len(members) else peer
         here = members.index(rank) if rank in members else rank
         other = self._programs.get(there)
-        met = other is not None and any(
-            o.group == group and o.peer == here and other.symbol_table[o.symbol].op[-4:] != op[-4:] for o in other.open
-        )
-        self.waits.append(Wait(rank, group, op, None, position, frozenset() if met else frozenset({there})))
+        halves = [
+            x
+            for x in (other.open if other is not None else ())
+            if x.group == group
+            and x.peer == here
+            and other is not None
+            and other.symbol_table[x.symbol].op[-4:] != op[-4:]
+        ]
+        met = any(self.at_head(there, x) for x in halves)
+        if not met or self.at_head(rank, o):
+            self.waits.append(Wait(rank, group, op, None, o.position, frozenset() if met else frozenset({there})))
 
     def _missing(self, rank: int, o: Open) -> frozenset[int]:
         key = (o.group, o.seq)
         if key not in self._absent:  # once for all who wait in it
             self._absent[key] = self._absence(o)
         missing, started, idle = self._absent[key]
-        if not missing and rank in started:
-            return idle  # begun on the device of some, still queued behind something on that of others
+        if not missing and (rank in started or self.at_head(rank, o)):
+            return idle - {rank}  # begun on the device of some, still queued behind something on that of others
         return missing
 
     def _absence(self, o: Open) -> tuple[frozenset[int], frozenset[int], frozenset[int]]:
@@ -128,10 +139,32 @@ class Waits:
             elif p.reached(o.group) < o.seq:
                 missing.add(m)
             else:
-                mine = next((x for x in p.open if x.group == o.group and x.seq == o.seq), None)
-                if mine is not None:
-                    (started if mine.started else idle).add(m)
+                mine = self._open(m, o.group, o.seq)
+                if mine is not None and mine.started:
+                    started.add(m)
+                elif mine is not None and not self.at_head(m, mine):
+                    idle.add(m)
         return frozenset(missing), frozenset(started), frozenset(idle)
+
+    def _open(self, rank: int, group: str, seq: int) -> Open | None:
+        """A collective that a rank has not ended."""
+        p = self._programs[rank]
+        return next(
+            (x for x in p.open if x.group == group and x.seq == seq and p.symbol_table[x.symbol].op not in P2P), None
+        )
+
+    def at_head(self, rank: int, o: Open) -> bool:
+        """The rank's device is at this operation: it was begun there, or is the first of those that have not ended.
+
+        Kernels run in the order in which a rank called them, but for those of different streams; there the first that
+        does not end holds up what depends on it.
+        """
+        p = self._programs[rank]
+        if o.started or any(x.started for x in p.open):
+            return o.started
+        first = min(p.open, key=lambda x: x.position, default=o)
+        together = o.peer is not None and (o.group, o.p2p_seq) == (first.group, first.p2p_seq)
+        return together or o.position <= first.position
 
     def pull(self, rank: int) -> int:
         """How many ranks wait for a rank."""

@@ -1,0 +1,72 @@
+"""Ranks that wait for each other in two collectives: one of the two was passed by.
+
+Where only active entries are kept, nothing says what was called before. But a collective that most members are in was
+due, and those who wait in another one went past it; of two ranks neither is in the majority.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+
+from dtdebug.flight.program import P2P
+from dtdebug.flight.records import Records, call_of, group_ref, ordered, sites_of, standing_still
+from dtdebug.flight.waits import Wait
+from dtdebug_taxonomy.ranks import Alternative, CollectiveRef, Verdict, say, spell
+
+_SURE, _UNSURE = 0.55, 0.4
+
+
+def of_circle(records: Records) -> Verdict | None:
+    """The verdict on a circle in which nobody is absent; None where there is none of collectives."""
+    if records.waits.sinks() or any(not w.awaited and w.op not in P2P for w in records.waits.waits):
+        return None
+    circle = set(records.waits.cycle())
+    inside: dict[tuple[str, str, int | None], list[Wait]] = defaultdict(list)
+    for w in records.waits.waits:
+        if w.awaited & circle and w.op not in P2P:
+            inside[w.group, w.op, w.seq].append(w)
+    rows = [
+        (key, tuple(sorted({w.rank for w in mine})), tuple(sorted(frozenset.union(*(w.awaited for w in mine)))))
+        for key, mine in inside.items()
+        if circle & {w.rank for w in mine}
+    ]
+    if not rows:
+        return None
+    rows.sort(key=lambda row: (len(row[1]) <= len(row[2]), len(row[2]), -len(row[1]), row[0][0]))
+    (group, op, seq), there, missing = rows[0]
+    call = call_of(records, op, seq, group)
+    if len(there) > len(missing):
+        culprits, waiting = missing, standing_still(records, missing)
+        summary = f"{say(there, 'are').capitalize()} in {call}; {say(missing, 'wait')} elsewhere and never entered it."
+        others = tuple(
+            Alternative(
+                kind="replaced",
+                culprits=missing,
+                because="ranks that make the same calls in another order look alike",
+                refute="the source at the call sites, or a dump that holds ended entries too",
+            )
+            for _ in culprits[:1]
+        )
+    else:
+        culprits, waiting = (), standing_still(records, ())
+        summary = f"{spell(sorted(circle)).capitalize()} wait for each other; which of them is wrong is not known."
+        others = tuple(
+            Alternative(
+                kind="skipped",
+                culprits=absent,
+                because=f"{say(mine, 'are')} in {call_of(records, key[1], key[2], key[0])}, which they never entered",
+                refute="the source says what comes first here",
+            )
+            for key, mine, absent in rows[:4]
+        )
+    return Verdict(
+        kind="skipped",
+        culprits=culprits,
+        waiting=waiting,
+        group=group_ref(records, group),
+        collective=CollectiveRef(op, seq),
+        sites=ordered(sites_of(records, culprits, waiting), culprits),
+        confidence=_SURE if culprits else _UNSURE,
+        summary=summary,
+        alternatives=others,
+    )

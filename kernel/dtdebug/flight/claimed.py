@@ -1,0 +1,137 @@
+"""What a verdict on dumps says, as claims: each cites the entry, or the counters, of the rank that it is about."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Sequence
+
+import msgspec
+
+from dtdebug.flight.deviation import Deviation
+from dtdebug.flight.differences import arguments, full
+from dtdebug.flight.program import P2P, Open, Program
+from dtdebug.flight.records import Records, so_far
+from dtdebug.flight.waits import Wait
+from dtdebug_taxonomy.claims import Claim, Record, texts
+from dtdebug_taxonomy.ranks import Frame, Verdict
+
+MOST = 24
+"""Claims of one verdict."""
+
+
+def of_verdict(records: Records, verdict: Verdict, first: Deviation | None = None) -> Verdict:
+    """The verdict with the claims that it is made of, the strongest first, and their sentences as evidence."""
+    made: list[Claim] = [*verdict.claims]
+    if first is not None and not made:
+        made += of_deviation(records, first, verdict.culprits)
+    made += waits(records, verdict.culprits)
+    if not verdict.claims:
+        made += whereabouts(records, [r for r in verdict.culprits if first is None or r != first.rank][:8])
+    kept = tuple({claim.text: claim for claim in made}.values())[:MOST]
+    return msgspec.structs.replace(verdict, claims=kept, evidence=texts(kept))
+
+
+def waits(records: Records, culprits: Sequence[int]) -> Iterator[Claim]:
+    """Who waits in what for whom; ranks that say the same are one claim, those that wait for culprits first."""
+    rows: dict[tuple[str, str, int | None, frozenset[int]], list[Wait]] = defaultdict(list)
+    for w in records.waits.waits:
+        rows[w.group, w.op, w.seq, w.awaited].append(w)
+    wanted = set(culprits)
+    for (group, op, seq, awaited), mine in sorted(
+        rows.items(), key=lambda row: (not row[0][3] & wanted, -len(row[1]), row[1][0].rank)
+    )[:8]:
+        first = mine[0]
+        if not awaited and op not in P2P:  # all have entered it
+            ranks = tuple(sorted({w.rank for w in mine}))
+            record, name = entry(records, first.rank, first.position), records.layout.name(group)
+            yield Claim(what="unfinished", ranks=ranks, record=record, op=op, seq=seq, group=name)
+            continue
+        places = {_user(_site(records, w)) for w in mine}
+        place = places.pop() if len(places) == 1 else None
+        claim = Claim(
+            what="waits",
+            ranks=tuple(sorted({w.rank for w in mine})),
+            record=entry(records, first.rank, first.position),
+            op=op,
+            seq=seq,
+            group=records.layout.name(group),
+            of=tuple(sorted(awaited & records.programs.keys())),  # whether others came is not known
+        )
+        yield _placed(claim, place)
+
+
+def whereabouts(records: Records, ranks: Iterable[int]) -> Iterator[Claim]:
+    """What each rank did last, by its dump."""
+    for rank in ranks:
+        p = records.programs.get(rank)
+        if p is None:
+            yield Claim(what="silent", ranks=(rank,), record=Record(source="dump", rank=rank), words="no dump")
+        elif len(p.order):
+            last = len(p.order) - 1
+            o = next((x for x in p.open if x.position == last), None)
+            words = "" if o is None else "not finished"
+            yield called(records, rank, last, words=words)
+        else:
+            words = so_far(p)
+            record = Record(source="dump", path=p.path, rank=rank, words=f"pg_status: {p.begun} begun")
+            yield Claim(what="compared", ranks=(rank,), record=record, words=words, count=p.begun)
+
+
+def called(records: Records, rank: int, position: int, *, words: str = "") -> Claim:
+    """What a rank called at a place of its program."""
+    p = records.programs[rank]
+    claim = Claim(
+        what="called",
+        ranks=(rank,),
+        record=entry(records, rank, position),
+        op=p.symbol(position).op,
+        seq=p.seqs[position] or None,
+        group=records.layout.name(p.group(position)),
+        words=words,
+    )
+    return _placed(claim, _user(p.site(position)))
+
+
+def of_deviation(records: Records, d: Deviation, culprits: Sequence[int]) -> Iterator[Claim]:
+    """What the rank called, what its peers called there, and how the two programs compare."""
+    came = records.programs[d.rank].symbol(d.position)
+    here, there = arguments(came, records.programs[d.peer].symbol(d.peer_position))
+    yield called(records, d.rank, d.position, words=here)
+    yield called(records, d.peer, d.peer_position, words=there)
+    yield Claim(
+        what="compared",
+        ranks=(d.rank,),
+        record=entry(records, d.rank, d.position),
+        of=(d.peer,),
+        words=d.because,
+    )
+
+
+def entry(records: Records, rank: int, position: int | None) -> Record:
+    """The record of a call: the entry of a dump in short."""
+    p = records.programs.get(rank)
+    if p is None or position is None or not 0 <= position < len(p.order):
+        return Record(source="dump", rank=rank, path=p.path if p else "")
+    state = next((_state(o) for o in p.open if o.position == position), "ended")
+    s = p.symbol(position)
+    words = f"{s.op} #{p.seqs[position]} of {p.group(position)}, {state}, {full(s)}"
+    return Record(source="dump", path=p.path, rank=rank, words=words[:300])
+
+
+def _state(o: Open) -> str:
+    return "started" if o.started else "scheduled"
+
+
+def _site(records: Records, w: Wait) -> tuple[Frame, ...]:
+    p: Program | None = records.programs.get(w.rank)
+    return p.site(w.position) if p is not None and w.position is not None else ()
+
+
+def _user(site: Sequence[Frame]) -> Frame | None:
+    return site[-1] if site else None
+
+
+def _placed(claim: Claim, frame: Frame | None) -> Claim:
+    if frame is None:
+        return claim
+    return msgspec.structs.replace(claim, file=frame.file, line=frame.line, function=frame.function)

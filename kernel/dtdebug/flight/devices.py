@@ -1,0 +1,169 @@
+"""Collectives that all members have entered, that some have finished and some never do: their devices are first.
+
+Whoever has finished needed the data of all others, so that the links brought it. A rank that stays behind can't go on
+to what the others wait in next, so that it is the end of a chain of waiting although it waits itself.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import msgspec
+
+from dtdebug.flight.claimed import entry
+from dtdebug.flight.program import P2P
+from dtdebug.flight.records import (
+    Records,
+    call_of,
+    call_site,
+    group_ref,
+    in_flight,
+    ordered,
+    sites_of,
+    standing_still,
+)
+from dtdebug.flight.waits import Wait
+from dtdebug_taxonomy.claims import Claim, Record
+from dtdebug_taxonomy.ranks import Alternative, CollectiveRef, Verdict, say, spell
+
+_ROOTED = ("broadcast", "reduce", "gather", "scatter")
+"""Where a rank may finish before all others have come, or another root than theirs is the reason."""
+
+
+class Stuck(NamedTuple):
+    """A collective that all members have entered and some never finish."""
+
+    group: str
+    op: str
+    seq: int
+    inside: tuple[int, ...]
+    finished: tuple[int, ...]
+    waits: tuple[Wait, ...]
+
+
+def stuck(records: Records) -> list[Stuck]:
+    """Those of which both kinds of rank are known; the most awaited first."""
+    inside: dict[tuple[str, str, int], list[Wait]] = defaultdict(list)
+    for w in records.waits.waits:
+        p = records.programs.get(w.rank)
+        if not w.awaited and w.op not in P2P and w.seq and p is not None and p.backend != "gloo":
+            inside[w.group, w.op, w.seq].append(w)
+    found = []
+    for (group, op, seq), mine in inside.items():
+        ranks = tuple(sorted({w.rank for w in mine}))
+        members = records.layout.members.get(group, ())
+        finished = tuple(
+            m for m in members if m not in ranks and m in records.programs and _finished(records, m, group, seq)
+        )
+        if finished and len(finished) + len(ranks) == len(members):
+            found.append(Stuck(group, op, seq, ranks, finished, tuple(mine)))
+    return sorted(found, key=lambda s: (-_awaited(records, s.inside), _begun(records, s), s.inside))
+
+
+def _finished(records: Records, rank: int, group: str, seq: int) -> bool:
+    p = records.programs[rank]
+    return p.reached(group) >= seq and not any(
+        o.group == group and o.seq == seq and p.symbol_table[o.symbol].op not in P2P for o in p.open
+    )
+
+
+def _awaited(records: Records, ranks: Sequence[int]) -> int:
+    return max((records.waits.pull(rank) for rank in ranks), default=0)
+
+
+def _begun(records: Records, s: Stuck) -> float:
+    times = [records.programs[w.rank].time(w.position) for w in s.waits if w.position is not None]
+    return min((t for t in times if t), default=0.0)
+
+
+def of_devices(records: Records) -> Verdict | None:
+    """The verdict that points at the devices of ranks that never finish what all have entered."""
+    rows = [s for s in stuck(records) if not in_flight(records, s.waits[0])]
+    if not rows:
+        return None
+    first = rows[0]
+    culprits = tuple(sorted({r for s in rows for r in s.inside}))
+    call = call_of(records, first.op, first.seq, first.group)
+    waiting = standing_still(records, culprits)
+    claims = [claim for s in rows[:8] for claim in _claims(records, s)]
+    more = f", {spell(sorted(set(culprits) - set(first.inside)))} another one" if len(rows) > 1 else ""
+    few = len(first.inside) < len(first.finished)
+    found = sites_of(records, culprits, waiting)
+    for s in rows:  # its first open operation, not what its program queued behind it
+        for w in s.waits:
+            site = records.programs[w.rank].site(w.position) if w.position is not None else ()
+            if site:
+                found[w.rank] = call_site(w.rank, site)
+    return Verdict(
+        kind="fabric",
+        culprits=culprits,
+        waiting=waiting,
+        group=group_ref(records, first.group),
+        collective=CollectiveRef(first.op, first.seq),
+        sites=ordered(found, culprits),
+        confidence=0.65 if few and len(rows) == 1 else 0.5 if len(first.inside) <= len(first.finished) else 0.4,
+        summary=f"All {len(first.inside) + len(first.finished)} ranks of the group entered {call}; "
+        f"{say(first.inside, 'do')} not finish it{more}: look at the GPUs and links of {spell(culprits)} first.",
+        claims=tuple(claims),
+        alternatives=tuple(_others(records, rows)),
+    )
+
+
+def _claims(records: Records, s: Stuck) -> list[Claim]:
+    name = records.layout.name(s.group)
+    mine = s.waits[0]
+    peer = records.programs[s.finished[0]]
+    told = peer.groups.get(s.group)
+    done = next((i for i, seq in enumerate(peer.seqs) if seq == s.seq and peer.group(i) == s.group), None)
+    record = (
+        entry(records, peer.rank, done)
+        if done is not None
+        else Record(
+            source="dump",
+            path=peer.path,
+            rank=peer.rank,
+            words=f"no open entry of #{s.seq}; begun up to #{told.enqueued if told else 0}",
+        )
+    )
+    everyone = tuple(sorted((*s.inside, *s.finished)))
+    inside = entry(records, mine.rank, mine.position)
+    entered = Claim(what="entered", ranks=everyone, record=inside, op=s.op, seq=s.seq, group=name)
+    return [
+        entered,
+        msgspec.structs.replace(entered, what="finished", ranks=s.finished, record=record),
+        msgspec.structs.replace(entered, what="unfinished", ranks=s.inside),
+    ]
+
+
+def _others(records: Records, rows: Sequence[Stuck]) -> list[Alternative]:
+    found = [
+        Alternative(
+            kind="wrong_root",
+            culprits=s.inside,
+            because=f"the recorder does not keep the root of a {s.op}",
+            refute="the source at the call sites names one `src` or `dst` on all ranks",
+        )
+        for s in rows[:1]
+        if s.op in _ROOTED
+    ]
+    awaited = tuple(r for r in records.waits.sinks() if r not in rows[0].inside)
+    if awaited:
+        found.append(
+            Alternative(
+                kind="not_arrived",
+                culprits=awaited,
+                because=f"{say(awaited, 'are')} awaited too and {say(awaited, 'wait')} for nobody",
+                refute="a stack of that rank shows whether its program goes on",
+            )
+        )
+    found.append(
+        Alternative(
+            kind="fabric",
+            culprits=(),
+            because="a link failed in the middle of the operation",
+            refute="the GPUs of these ranks answer, and have no error in the kernel's log (`dmesg`, `nvidia-smi -q`)",
+        )
+    )
+    return found

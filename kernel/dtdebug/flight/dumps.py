@@ -1,0 +1,228 @@
+"""The verdict where dumps are all there is: nobody watched the ranks, and none of them can be asked.
+
+Something that is open hangs, unless it was begun a moment before the dumps were written. `none` needs the dumps of all
+ranks, and nothing open in any of them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import msgspec
+
+from dtdebug.flight import absence, accounts
+from dtdebug.flight.circle import of_circle
+from dtdebug.flight.claimed import of_verdict, whereabouts
+from dtdebug.flight.deviation import Deviation
+from dtdebug.flight.devices import of_devices
+from dtdebug.flight.differences import arguments
+from dtdebug.flight.disagree import of_disagreement
+from dtdebug.flight.groups import Layout
+from dtdebug.flight.program import P2P, Program
+from dtdebug.flight.records import Records, call_of, group_ref, in_flight, longest_wait, standing_still
+from dtdebug.flight.roots import wrong_roots
+from dtdebug.flight.stragglers import stragglers
+from dtdebug.flight.tables import Tables
+from dtdebug.flight.verdict import deviations, matters
+from dtdebug.flight.waits import Wait, Waits
+from dtdebug_taxonomy.claims import Claim, Record
+from dtdebug_taxonomy.ranks import Alternative, CollectiveRef, RankState, Verdict, say, spell
+
+
+def verdict(programs: Mapping[int, Program], unread: Sequence[RankState], layout: Layout) -> Verdict:
+    """The verdict, with its claims; `unread` are ranks that left a dump which can't be read."""
+    waits = Waits(programs, layout, unread)
+    records = Records(
+        programs, {s.rank: s for s in unread if s.rank is not None}, layout, waits, tuple(range(layout.world_size))
+    )
+    if not waits.waits:
+        return _quiet(records)
+    young = _young(records)
+    if young is not None:
+        return of_verdict(records, _too_soon(records, young))
+    relevant = [d for d in deviations(Tables(programs, layout), records) if matters(d, records)]
+    certain = [d for d in relevant if d.certain]
+    if certain:
+        found = accounts.of_deviations(records, certain, [d for d in relevant if not d.certain])
+        return of_verdict(records, _thin(records, _in_full(records, found, certain[0])), certain[0])
+    roots = wrong_roots(records)
+    if roots is not None:
+        claim = _roots(records, roots.culprits, roots.because)
+        return of_verdict(records, msgspec.structs.replace(accounts.of_roots(records, roots), claims=(claim,)))
+    for d in relevant:
+        apart = of_disagreement(records, d)
+        if apart is not None:
+            return of_verdict(records, apart)
+    devices = of_devices(records)
+    if devices is not None:
+        return of_verdict(records, devices)
+    if relevant:
+        return of_verdict(records, accounts.of_deviations(records, relevant[:1], relevant[1:]), relevant[0])
+    passed = of_circle(records)
+    if passed is not None:
+        return of_verdict(records, passed)
+    return of_verdict(records, _checked(records, absence.of_waits(records)))
+
+
+def _quiet(records: Records) -> Verdict:
+    """Nothing is open: all is well if all were read and are as far as each other."""
+    gone = tuple(r for r in records.expected if r not in records.programs)
+    behind = _behind(records)
+    if not gone and behind is None:
+        seen = len(records.programs)
+        late = stragglers(records.programs, records.layout)
+        slow = f" {say(late, 'come').capitalize()} last again and again: slow, but no hang." if late else ""
+        return Verdict(
+            kind="none",
+            confidence=0.9,
+            summary=f"Nothing is open in the dumps of all {seen} ranks: every operation was finished.{slow}",
+            claims=tuple(
+                Claim(what="compared", ranks=(r,), record=_record(records, r), words="comes last", seconds=None)
+                for r in sorted(late)[:8]
+            ),
+            evidence=tuple(f"Rank {r} comes last, {behind_by * 1000:.0f} ms behind." for r, behind_by in late.items()),
+            stragglers=tuple(sorted(late)),
+        )
+    if behind is not None:
+        return of_verdict(records, behind)
+    summary = f"Nothing is open in the dumps of {spell(sorted(records.programs))}; {say(gone, 'have')} left no dump."
+    claims = tuple(whereabouts(records, gone[:8]))
+    return of_verdict(records, Verdict(kind="not_understood", confidence=0.0, summary=summary, claims=claims))
+
+
+def _behind(records: Records) -> Verdict | None:
+    """A collective that some have finished and another never entered, though nothing is open."""
+    for group, members in records.layout.members.items():
+        reached = {m: seq for m in members if (seq := _called(records, m, group))}
+        top = max(reached.values(), default=0)
+        late = tuple(sorted(m for m, seq in reached.items() if seq < top))
+        if top and late:
+            first = max(reached, key=lambda m: (reached[m], -m))
+            name = records.layout.name(group)
+            return Verdict(
+                kind="not_understood",
+                waiting=(),
+                group=group_ref(records, group),
+                confidence=0.0,
+                summary=f"Nothing is open, but {say(late, 'are')} not as far in {name} as {spell((first,))}, "
+                "and nothing says why.",
+                claims=tuple(
+                    Claim(what="counted", ranks=(m,), record=_record(records, m), count=reached[m], group=name)
+                    for m in (first, *late[:8])
+                ),
+            )
+    return None
+
+
+def _called(records: Records, rank: int, group: str) -> int:
+    """The number of a rank's latest collective by its entries: counters may be those of sends and receives."""
+    p = records.programs.get(rank)
+    if p is None or group not in p.names:
+        return 0
+    index = p.names.index(group)
+    rows = zip(p.order, p.symbols, p.seqs, strict=True)
+    return max((seq for at, s, seq in rows if at == index and p.symbol_table[s].op not in P2P), default=0)
+
+
+def _young(records: Records) -> Wait | None:
+    """An operation that was begun a moment before the dumps, if none was begun long before."""
+    waits = records.waits.waits
+    return (
+        next((w for w in waits if in_flight(records, w)), None) if all(in_flight(records, w) for w in waits) else None
+    )
+
+
+def _too_soon(records: Records, wait: Wait) -> Verdict:
+    call = call_of(records, wait.op, wait.seq, wait.group)
+    age = in_flight(records, wait)
+    return Verdict(
+        kind="not_understood",
+        waiting=standing_still(records, ()),
+        group=group_ref(records, wait.group),
+        collective=CollectiveRef(wait.op, wait.seq),
+        confidence=0.0,
+        summary=f"{call} was begun {age:.1f} s before the dumps were written: too soon to say whether it hangs.",
+    )
+
+
+def _checked(records: Records, found: Verdict) -> Verdict:
+    """What waits and has no explanation is not understood, never healthy; of ranks without a dump little is known."""
+    if found.culprits and not any(r in records.programs for r in found.culprits):
+        return _without_dump(records, found)
+    if found.kind != "none":
+        return found
+    waiting = standing_still(records, ())
+    return msgspec.structs.replace(
+        found,
+        kind="not_understood",
+        waiting=waiting,
+        confidence=0.0,
+        summary=f"{say(waiting, 'wait').capitalize()}, and the dumps do not say for whom.",
+    )
+
+
+def _without_dump(records: Records, found: Verdict) -> Verdict:
+    """Those who are awaited have left nothing that can be read: whether they came is not known."""
+    who, wait = found.culprits, longest_wait(records, found.culprits)
+    call = call_of(records, wait.op, wait.seq, wait.group) if wait else "what the others wait in"
+    damaged = [r for r in who if r in records.states]
+    if damaged:
+        why = f"{say(who, 'are')} awaited in {call}, and {spell(damaged)} left a dump that can't be read"
+        return msgspec.structs.replace(
+            found,
+            kind="not_arrived",
+            confidence=0.4,
+            summary=f"{why[0].upper()}{why[1:]}.",
+            alternatives=_ended_instead(who),
+        )
+    why = f"{say(who, 'are')} awaited in {call} and left no dump: ended, or unable to write one"
+    return msgspec.structs.replace(found, summary=f"{why[0].upper()}{why[1:]}.")
+
+
+def _ended_instead(who: tuple[int, ...]) -> tuple[Alternative, ...]:
+    return (
+        Alternative(
+            kind="dead",
+            culprits=who,
+            because="a dump is cut where its rank ends while it writes",
+            refute="the process lives, or its log goes on",
+        ),
+    )
+
+
+def _in_full(records: Records, found: Verdict, d: Deviation) -> Verdict:
+    """Sizes and types that differ stand in the first sentence."""
+    if found.kind not in ("wrong_size", "wrong_dtype") or d.peer not in records.programs:
+        return found
+    here, there = arguments(
+        records.programs[d.rank].symbol(d.position), records.programs[d.peer].symbol(d.peer_position)
+    )
+    call, same = call_of(records, d.op, d.seq, d.group), found.culprits == (d.rank,)
+    if not same or here == there:
+        return found
+    said = f"{spell((d.rank,))} called {call} with {here}, the others with {there}"
+    return msgspec.structs.replace(found, summary=f"{said[0].upper()}{said[1:]}.")
+
+
+def _thin(records: Records, found: Verdict) -> Verdict:
+    """Where ended entries are not kept, a call that was left out before shifts the numbers of all that follow."""
+    if not any(records.programs[r].active_only for r in found.culprits):
+        return found
+    shifted = Alternative(
+        kind="skipped",
+        culprits=found.culprits,
+        because="only active entries were kept: a call left out earlier makes the next ones differ in the same way",
+        refute="a dump that holds ended entries too, or the source at the call sites",
+    )
+    return msgspec.structs.replace(
+        found, confidence=min(found.confidence, 0.75), alternatives=(shifted, *found.alternatives)
+    )
+
+
+def _roots(records: Records, culprits: tuple[int, ...], because: str) -> Claim:
+    return Claim(what="compared", ranks=culprits, record=_record(records, culprits[0]), words=because)
+
+
+def _record(records: Records, rank: int) -> Record:
+    p = records.programs.get(rank)
+    return Record(source="dump", rank=rank, path=p.path if p else "")
