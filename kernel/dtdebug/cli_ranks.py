@@ -5,7 +5,6 @@ from __future__ import annotations
 import argparse
 import sys
 from collections.abc import Sequence
-from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -26,7 +25,7 @@ def add(commands: Any) -> None:
         "--hang-after", type=float, default=120.0, metavar="SECONDS", help="without movement (default 120)"
     )
     run.add_argument("--stop-on-hang", action="store_true", help="end a job that hangs; the exit status is then 124")
-    run.add_argument("--folder", type=Path, metavar="DIR", help="where to collect: a new or an empty folder")
+    run.add_argument("--folder", type=Path, metavar="DIR", help="where to collect: a new folder, one for all hosts")
     run.add_argument("--quiet", action="store_true", help="only collect, print nothing")
     run.add_argument("--format", choices=("text", "json"), default="text", help="of the report; json needs --output")
     run.add_argument("--output", type=Path, metavar="FILE", help="the report goes there, not to standard error")
@@ -56,10 +55,10 @@ def _run(options: argparse.Namespace) -> int:
         raise _usage(f"run --hang-after {options.hang_after:g}: more than 0 seconds")
     if options.format == "json" and options.output is None:
         raise _usage("run --format json: name a file with --output; the standard streams are the job's")
-    if options.folder is not None and options.folder.exists() and not _is_empty(options.folder):
-        raise _usage(f"run --folder {options.folder}: is no empty folder; name a new one")
     if not sys.platform.startswith("linux"):
         raise _usage("run: works on Linux only")
+    if options.folder is not None and (why := _refusal(options.folder, command)):
+        raise _usage(f"run --folder {options.folder}: {why}")
     from dtdebug.ranks import launch, vigil
 
     chosen = vigil.Options(
@@ -80,10 +79,13 @@ def _run(options: argparse.Namespace) -> int:
         return launch.NOT_EXECUTABLE
 
 
-def _is_empty(path: Path) -> bool:
-    with suppress(OSError):
-        return path.is_dir() and not any(path.iterdir())
-    return False
+def _refusal(path: Path, command: Sequence[str]) -> str:
+    from dtdebug.ranks import hosts
+
+    try:
+        return hosts.refusal(path, command)
+    except OSError as error:
+        return f"can't be read: {error.strerror}"
 
 
 def _flight(options: argparse.Namespace) -> int:

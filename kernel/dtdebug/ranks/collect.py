@@ -12,13 +12,14 @@ import msgspec
 
 from dtdebug import state as files
 from dtdebug.clean import clean
-from dtdebug.ranks import ends, relay
+from dtdebug.ranks import ends, partial, relay
 from dtdebug.ranks.attempts import attempts
 from dtdebug.ranks.folder import RunFolder
 from dtdebug.ranks.tidy import tidy
 from dtdebug.ranks.watch import Death, living
-from dtdebug_taxonomy.case import Case
+from dtdebug_taxonomy.case import Case, Coverage
 from dtdebug_taxonomy.diagnosis import Diagnosis
+from dtdebug_taxonomy.hosts import Host
 from dtdebug_taxonomy.ranks import RankState, Verdict
 from dtdebug_taxonomy.snapshot import Snapshot
 
@@ -119,10 +120,13 @@ def conclude(
     starved: Collection[int] = (),
     starvations: int = 0,
     moving: bool | None = None,
+    hosts: Sequence[Host] = (),
+    keep: bool = True,
 ) -> Case:
     """The verdict and the diagnosis on states that were seen, with all that the folder holds.
 
-    `moving`: whether the ranks still moved then, if somebody watched them.
+    `moving`: whether the ranks still moved then, if somebody watched them. `hosts`: what those of the job said of
+    themselves. `keep`: this is the answer of the run, to be found in its folder.
     """
     output, first_lines, notes = _output(folder)
     tried = attempts(seen.states)
@@ -138,6 +142,7 @@ def conclude(
         kind="none",
         summary="Nothing shows which rank came first." if ended.states else "No rank has reported itself.",
     )
+    verdict = partial.limited(verdict, ended.states, missing_here := partial.unread(ended.states, hosts))
     said = [*seen.notes, *ended.notes, *ends.correction(ended.named, verdict.culprits, ended.states)]
     ranks = ended.states
     if seen.printed is not None and verdict.kind not in ("none", "dead"):
@@ -154,13 +159,16 @@ def conclude(
     )
     found = Case(
         verdict=verdict,
+        coverage=partial.covered(Coverage(), ended.states, hosts),
         diagnosis=_diagnosis(snapshot, folder),
         ranks=tuple(ended.states),
+        hosts=tuple(hosts),
         progress=seen.progress,
         missing_dumps=missing,
         notes=tuple(dict.fromkeys((*notes, *said, *more))),
+        next=partial.JOIN if missing_here else "",
     )
-    if folder is not None:
+    if folder is not None and keep:
         _save(folder, found)
     return found
 
@@ -194,7 +202,7 @@ def printed(folder: RunFolder) -> str:
 def _output(folder: RunFolder | None) -> tuple[str, tuple[tuple[int, int], ...], list[str]]:
     from dtdebug.logs import reader
 
-    raw = relay.kept(folder.output) if folder else b""
+    raw = b"\n".join(filter(None, map(relay.kept, folder.outputs()))) if folder else b""
     if not raw:
         return "", (), []
     try:

@@ -61,6 +61,8 @@ def _details(found: Case) -> Iterator[str]:
     yield from (f"  no dump of rank {ranges(found.missing_dumps)}" for _ in found.missing_dumps[:1])
     yield from _silent(found)
     yield from _elsewhere(found)
+    yield from (f"  not read: {_line(text)}" for text in found.coverage.unread[:_NOTES])
+    yield from (f"  next: {_line(found.next)}" for _ in range(bool(found.next)))
     yield from _notes(found)
     if found.diagnosis is not None and found.diagnosis.recognised:
         from dtdebug_taxonomy import render
@@ -187,9 +189,15 @@ def archive(folder: RunFolder, target: Path | None = None, *, dumps: bool = Fals
 
 def _members(folder: RunFolder) -> Iterator[Path]:
     """Regular files of ours, no links: another's file must not get into the archive."""
-    parts = ((folder.ranks, "*.json"), (folder.stacks, "*.txt"), (folder.errors, "*.json"), (folder.flight, "*"))
+    parts = (
+        (folder.hosts, "*.json"),
+        (folder.ranks, "*.json"),
+        (folder.stacks, "*.txt"),
+        (folder.errors, "*.json"),
+        (folder.flight, "*"),
+    )
     ours: Sequence[Path] = (
-        folder.path / "run.json", folder.verdict, folder.output,
+        folder.path / "run.json", folder.verdict, *folder.outputs(),
         *(path for part, names in parts if not part.is_symlink() for path in sorted(part.glob(names))),
     )  # fmt: skip
     yield from (path for path in ours[:_MEMBERS] if path.is_file() and not path.is_symlink())
