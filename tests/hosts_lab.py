@@ -1,4 +1,4 @@
-"""Hosts as network namespaces: each with its own name, address and hosts file, on one bridge that leads nowhere else."""
+"""Hosts as network namespaces: each with its own name, address and hosts file, on a bridge that leads nowhere."""
 
 import os
 import shutil

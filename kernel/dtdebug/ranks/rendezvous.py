@@ -23,6 +23,11 @@ def is_waiting(hosts: Sequence[Host]) -> bool:
     return any(h.meeting is not None and h.plan.most > 1 for h in hosts)
 
 
+def all_came(hosts: Sequence[Host]) -> bool:
+    """Each host that the job waits for has come, and none has trouble: nothing is known to be missing."""
+    return verdict(hosts).kind == "not_understood" and len(hosts) >= max((h.plan.least for h in hosts), default=1)
+
+
 def verdict(hosts: Sequence[Host]) -> Verdict:
     """What keeps the launchers from meeting; `not_understood` where nothing shows it."""
     waiting = [(h, h.meeting) for h in hosts if h.meeting is not None and h.finished is None]
@@ -124,14 +129,15 @@ def _count(hosts: Sequence[Host], waiting: Sequence[tuple[Host, Meeting]], claim
         numbers = []
     missing = _nodes(numbers) if numbers else f"{expected - len(came)} of {expected} hosts"
     ranks = _ranks(hosts, numbers)
-    words = f"{len(came)} of {expected} hosts have come ({', '.join(came[:_SHOWN])}); {missing} "
-    words += f"{'has' if missing.endswith(('node', 'host')) or len(numbers) == 1 else 'have'} not"
+    one = expected - len(came) == 1
+    words = f"{len(came)} of {expected} hosts {'has' if len(came) == 1 else 'have'} come ({', '.join(came[:_SHOWN])}); "
+    words += f"{missing} {'has' if one else 'have'} not"
     if ranks:
         words += f" ({spell(ranks, 8)})"
     record = _record(there[0] if there else waiting[0][0])
     said = [
         Claim(what="came", ranks=(), hosts=tuple(came), words=f"the rendezvous at {endpoint}", record=record),
-        Claim(what="missing", ranks=ranks, hosts=(missing.removeprefix("host "),), record=record,
+        Claim(what="missing", ranks=ranks, hosts=(missing.removesuffix(" hosts"),), record=record,
               words=f"the rendezvous at {endpoint}"),
     ]  # fmt: skip
     return _verdict((), words, [*said, *claims], _SEEN, ranks=ranks)
