@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from dtdebug import cli_attach
+from dtdebug import cli_attach, cli_join
 
 
 def add(commands: Any) -> None:
@@ -33,6 +33,7 @@ def add(commands: Any) -> None:
     run.set_defaults(run=_run)
 
     cli_attach.add(commands)
+    cli_join.add(commands)
 
     flight = commands.add_parser("flight", help="say from flight-recorder dumps which rank the others wait for")
     flight.add_argument("folder", type=Path, metavar="DIR", help="holds one dump for each rank")

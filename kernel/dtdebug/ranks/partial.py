@@ -49,8 +49,8 @@ def limited(verdict: Verdict, states: Sequence[RankState], missing: Sequence[int
         waiting=waiting,
         group=verdict.group,
         collective=verdict.collective or _collective(known),
-        sites=tuple(site for s in known if (site := _site(s)))[:_SHOWN],
-        summary=f"{here}; {say(missing, 'are')} on other hosts, of which nothing was read.",
+        sites=tuple(site for s in known if s.rank in waiting and (site := _site(s)))[:_SHOWN],
+        summary=f"{here}; {_elsewhere(missing)}, of which nothing was read.",
         claims=tuple(claims),
         evidence=texts(claims),
     )
@@ -69,7 +69,7 @@ def covered(coverage: Coverage, states: Sequence[RankState], hosts: Sequence[Hos
         f"host {h.label}: nothing written for {h.silent:.0f} s" for h in hosts if h.silent > GONE and h.finished is None
     ][:_SHOWN]
     if missing:
-        more.append(f"{say(missing, 'are')} on other hosts: nothing of them was read")
+        more.append(f"{_elsewhere(missing)}: nothing was read there")
     more += [f"host {h.label}: {h.meeting.unread}" for h in hosts if h.meeting is not None and h.meeting.unread][:8]
     return msgspec.structs.replace(
         coverage,
@@ -78,6 +78,10 @@ def covered(coverage: Coverage, states: Sequence[RankState], hosts: Sequence[Hos
         hosts=len(names),
         unread=tuple(dict.fromkeys((*coverage.unread, *more))),
     )
+
+
+def _elsewhere(ranks: Sequence[int]) -> str:
+    return f"{say(ranks, 'are')} on {'another host' if len(ranks) == 1 else 'other hosts'}"
 
 
 def _waits(state: RankState) -> bool:
@@ -105,7 +109,7 @@ def _ends(states: Sequence[RankState]) -> list[Claim]:
                 )
             )
         else:
-            words = f"by {s.signal}" if s.signal else f"with exit code {s.exit_code}"
+            words = s.signal or f"exit code {s.exit_code}"
             claims.append(Claim(what="ended", ranks=(s.rank,), words=words, record=Record(source="exit", rank=s.rank)))
     return claims
 

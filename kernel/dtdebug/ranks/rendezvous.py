@@ -137,8 +137,8 @@ def _count(hosts: Sequence[Host], waiting: Sequence[tuple[Host, Meeting]], claim
     record = _record(there[0] if there else waiting[0][0])
     said = [
         Claim(what="came", ranks=(), hosts=tuple(came), words=f"the rendezvous at {endpoint}", record=record),
-        Claim(what="missing", ranks=ranks, hosts=(missing.removesuffix(" hosts"),), record=record,
-              words=f"the rendezvous at {endpoint}"),
+        Claim(what="missing", ranks=(), hosts=(f"of {missing}",), record=record, words=f"the rendezvous at {endpoint}")
+        if numbers else Claim(what="system", ranks=(), words=f"{missing} did not come", record=record),
     ]  # fmt: skip
     return _verdict((), words, [*said, *claims], _SEEN, ranks=ranks)
 
