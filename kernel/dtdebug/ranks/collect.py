@@ -142,7 +142,8 @@ def conclude(
         kind="none",
         summary="Nothing shows which rank came first." if ended.states else "No rank has reported itself.",
     )
-    verdict = partial.limited(verdict, ended.states, missing_here := partial.unread(ended.states, hosts))
+    verdict = partial.limited(verdict, ended.states, partial.unread(ended.states, hosts))
+    verdict = partial.bereft(verdict, ended.states, hosts)
     said = [*seen.notes, *ended.notes, *ends.correction(ended.named, verdict.culprits, ended.states)]
     ranks = ended.states
     if seen.printed is not None and verdict.kind not in ("none", "dead"):
@@ -166,7 +167,7 @@ def conclude(
         progress=seen.progress,
         missing_dumps=missing,
         notes=tuple(dict.fromkeys((*notes, *said, *more))),
-        next=partial.JOIN if missing_here else "",
+        next=partial.following(verdict, ended.states, hosts),
     )
     if folder is not None and keep:
         _save(folder, found)

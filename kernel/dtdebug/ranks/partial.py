@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 import msgspec
 
+from dtdebug.ranks.exits import signal_name
 from dtdebug.ranks.gather import world_size
 from dtdebug.ranks.hosts import GONE
 from dtdebug_taxonomy.case import Coverage
@@ -16,6 +17,8 @@ from dtdebug_taxonomy.ranks import CallSite, CollectiveRef, RankState, Verdict, 
 
 JOIN = "dtdebug join REPORT... with the report, the folder or the archive of each host"
 _SHOWN = 64
+_BY_USER = frozenset((1, 2, 3, 13, 15))
+"""SIGHUP, SIGINT, SIGQUIT, SIGPIPE, SIGTERM: what users, terminals and schedulers send."""
 
 
 def unread(states: Sequence[RankState], hosts: Sequence[Host]) -> tuple[int, ...]:
@@ -54,6 +57,37 @@ def limited(verdict: Verdict, states: Sequence[RankState], missing: Sequence[int
         claims=tuple(claims),
         evidence=texts(claims),
     )
+
+
+def bereft(verdict: Verdict, states: Sequence[RankState], hosts: Sequence[Host]) -> Verdict:
+    """The verdict, or, where it names nothing, how the launcher of a host has ended: no rank explains that."""
+    killed = [h for h in hosts if h.status is not None and h.status < 0 and -h.status not in _BY_USER]
+    killed = killed or [h for h in hosts if h.status and not states]
+    if verdict.kind != "none" or not killed or not any(h.plan.most > 1 for h in hosts):
+        return verdict
+    claims = []
+    for host in killed[:_SHOWN]:
+        status = host.status or 0
+        how = f"was ended by {signal_name(-status)}" if status < 0 else f"ended with exit code {status}"
+        record = Record(source="exit", words=f"exit status {host.status}")
+        words = f"the launcher (process {host.pid}) {how}"
+        claims.append(Claim(what="system", ranks=(), hosts=(host.label,), words=words, record=record))
+    left = tuple(s.rank for s in states if s.rank is not None and s.alive and s.host in {h.name for h in killed})
+    more = f"; {say(left, 'run')} on without it" if left else "" if states else " before it started a rank"
+    return msgspec.structs.replace(
+        verdict,
+        kind="not_understood",
+        confidence=0.0,
+        summary=f"{claims[0].text.rstrip('.')}{more}; nothing shows why.",
+        claims=tuple(claims),
+        evidence=texts(claims),
+    )
+
+
+def following(verdict: Verdict, states: Sequence[RankState], hosts: Sequence[Host]) -> str:
+    """What to do next where hosts were not read; empty where all were."""
+    alone = verdict.kind == "not_understood" and len(hosts) < max((h.plan.least for h in hosts), default=1)
+    return JOIN if alone or unread(states, hosts) else ""
 
 
 def covered(coverage: Coverage, states: Sequence[RankState], hosts: Sequence[Host]) -> Coverage:

@@ -108,7 +108,7 @@ def _count(hosts: Sequence[Host], waiting: Sequence[tuple[Host, Meeting]], claim
     expected = max((h.plan.least for h in hosts), default=1)
     known = {address: h.label for h in hosts for address in h.addresses}
     there = next(((h, m) for h, m in waiting if m.listens), None)
-    came = [h.label for h, m in waiting if there is None or not m.trouble]
+    came = [h.label for h in hosts if there is None or h.meeting is None or not h.meeting.trouble]
     if there is not None:
         came += [known.get(peer, peer) for peer in there[1].peers]
     came = list(dict.fromkeys(came))
@@ -123,7 +123,7 @@ def _count(hosts: Sequence[Host], waiting: Sequence[tuple[Host, Meeting]], claim
         return _verdict((), words, [place, *claims], _ALONE if len(hosts) < expected else _SEEN)
     if len(came) >= expected or (there is None and len(hosts) < expected):
         return _unknown(hosts, expected, claims)
-    nodes = [h.plan.node for h, _ in waiting]
+    nodes = [h.plan.node for h in hosts]
     numbers = sorted(set(range(expected)) - {n for n in nodes if n is not None})
     if None in nodes or len(numbers) != expected - len(came):
         numbers = []
@@ -145,9 +145,9 @@ def _count(hosts: Sequence[Host], waiting: Sequence[tuple[Host, Meeting]], claim
 
 def _unknown(hosts: Sequence[Host], expected: int, claims: list[Claim]) -> Verdict:
     if len(hosts) < expected:
-        where = hosts[0].plan.endpoint
-        words = f"{_names(hosts)} wait{'s' * (len(hosts) == 1)} at {where}; who else has come only the host shows "
-        words += "where all meet, of which nothing was read"
+        plan = hosts[0].plan
+        words = f"{_names(hosts)} wait{'s' * (len(hosts) == 1)} at {plan.endpoint}; who else has come is known on "
+        words += f"{plan.address} alone, of which nothing was read"
     else:
         words = f"all {expected} hosts have come ({', '.join(h.label for h in hosts[:_SHOWN])}), and nothing shows why"
     said = texts(claims)

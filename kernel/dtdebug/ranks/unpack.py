@@ -55,8 +55,10 @@ def unpack(archive: Path, target: Path) -> list[str]:
 
 def _inside(name: str) -> PurePosixPath | None:
     """Where a member belongs in the folder, by a list of what a run's folder holds; None for anything else."""
-    parts = PurePosixPath(name).parts[1:]  # the first is the run's name
-    if any(part in ("..", "/") or part.startswith(".") or "\0" in part or len(part) > 200 for part in parts):
+    run, *parts = PurePosixPath(name).parts or ("/",)
+    if run in ("/", "..") or any(
+        part in ("..", "/") or part.startswith(".") or "\0" in part or len(part) > 200 for part in parts
+    ):
         return None
     if len(parts) == 1 and parts[0] in _TOP:
         return PurePosixPath(parts[0])

@@ -254,7 +254,7 @@ class Vigil:
             self._examine_after = since + min(_AGAIN, self._options.hang_after)
         if found is None or self._stop.is_set() or not rendezvous.is_waiting(self._hosts.all()):
             return
-        if rendezvous.all_came(self._hosts.all()) and since < 2 * self._options.hang_after:
+        if rendezvous.all_came(self._hosts.all()) and since < max(_AGAIN, 2 * self._options.hang_after):
             return  # the last one has come just now: they need a moment
         if self._hosts.reporter():
             self._defer()
