@@ -102,7 +102,7 @@ def together(jobs):
 def test_one_host_reports_for_all_that_share_a_folder(lab, script, tmp_path, fault, kind, line):
     """One verdict, printed once, with the rank of another host; the other hosts say who reports."""
     folder = tmp_path / "shared"
-    options = ["--folder", folder, "--hang-after", "8", *(["--stop-on-hang"] if fault == "hangs" else [])]
+    options = ["--folder", folder, "--hang-after", "5", *(["--stop-on-hang"] if fault == "hangs" else [])]
     jobs = [lab.start(i, *dtdebug(*options), *torchrun(script, i, 2, 29731), fault) for i in range(2)]
     texts, statuses = together(jobs)
 
@@ -134,7 +134,7 @@ def test_hosts_without_a_folder_in_common_accuse_nobody_elsewhere_and_are_joined
     folders = [tmp_path / "first", tmp_path / "second"]
     jobs = [
         lab.start(
-            i, *dtdebug("--folder", folders[i], "--hang-after", "8", "--stop-on-hang"), *torchrun(script, i, 2, 29733),
+            i, *dtdebug("--folder", folders[i], "--hang-after", "5", "--stop-on-hang"), *torchrun(script, i, 2, 29733),
             "hangs",
         )
         for i in range(2)
@@ -153,7 +153,7 @@ def test_hosts_without_a_folder_in_common_accuse_nobody_elsewhere_and_are_joined
 @pytest.mark.ranks
 def test_launchers_that_do_not_meet_are_reported_within_the_limit(lab, script, tmp_path):
     """Who has come and who has not: here node 2 looks at another port."""
-    options = ["--folder", tmp_path / "shared", "--hang-after", "8", "--stop-on-hang"]
+    options = ["--folder", tmp_path / "shared", "--hang-after", "5", "--stop-on-hang"]
     jobs = [
         lab.start(i, *dtdebug(*options), *torchrun(script, i, 3, 29735 if i == 2 else 29734, static=True), "no")
         for i in range(3)
