@@ -56,7 +56,7 @@ def add(commands: Any) -> None:
 def _attach(options: argparse.Namespace) -> int:
     import msgspec
 
-    from dtdebug.ranks import collect, elsewhere, runs
+    from dtdebug.ranks import collect, elsewhere, meeting, runs
     from dtdebug_taxonomy.ranks import spell
 
     asked = _ask_kernel(options)
@@ -69,6 +69,8 @@ def _attach(options: argparse.Namespace) -> int:
         ended = collect.concluded(folder)
         if ended is not None:
             return _show(options, msgspec.structs.replace(ended, notes=(*notes, *ended.notes)), what, folder)
+    if (lives or pids) and (unmet := meeting.unmet(folder, pids)) is not None:
+        return _show(options, unmet, what, folder)
     if folder is None or lives or place:
         addresses, said = _addresses(place, folder, pids) if place else ({}, ())
         notes += said

@@ -5,11 +5,10 @@ from __future__ import annotations
 import argparse
 import sys
 from collections.abc import Sequence
-from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from dtdebug import cli_attach
+from dtdebug import cli_attach, cli_join
 from dtdebug.errors import FOUND, NOTHING, UsageError
 
 
@@ -36,7 +35,7 @@ def add(commands: Any) -> None:
         action="store_true",
         help="end also a job that makes no progress for a reason that is not understood, or that may still go on",
     )
-    run.add_argument("--folder", type=Path, metavar="DIR", help="where to collect: a new or an empty folder")
+    run.add_argument("--folder", type=Path, metavar="DIR", help="where to collect: a new folder, one for all hosts")
     run.add_argument("--quiet", action="store_true", help="only collect, print nothing")
     run.add_argument("--format", choices=("text", "json"), default="text", help="of the report; json needs --output")
     run.add_argument("--output", type=Path, metavar="FILE", help="the report goes there, not to standard error")
@@ -44,6 +43,7 @@ def add(commands: Any) -> None:
     run.set_defaults(run=_run)
 
     cli_attach.add(commands)
+    cli_join.add(commands)
 
     flight = commands.add_parser("flight", help="say from flight-recorder dumps which rank the others wait for")
     flight.add_argument("folder", type=Path, metavar="DIR", help="holds one dump for each rank")
@@ -60,10 +60,10 @@ def _run(options: argparse.Namespace) -> int:
         raise UsageError(f"run --hang-after {options.hang_after:g}: more than 0 seconds")
     if options.format == "json" and options.output is None:
         raise UsageError("run --format json: name a file with --output; the standard streams are the job's")
-    if options.folder is not None and options.folder.exists() and not _is_empty(options.folder):
-        raise UsageError(f"run --folder {options.folder}: is no empty folder; name a new one")
     if not sys.platform.startswith("linux"):
         raise UsageError("run: works on Linux only")
+    if options.folder is not None and (why := _refusal(options.folder, command)):
+        raise UsageError(f"run --folder {options.folder}: {why}")
     from dtdebug.ranks import launch, vigil
 
     chosen = vigil.Options(
@@ -85,10 +85,13 @@ def _run(options: argparse.Namespace) -> int:
         return launch.NOT_EXECUTABLE
 
 
-def _is_empty(path: Path) -> bool:
-    with suppress(OSError):
-        return path.is_dir() and not any(path.iterdir())
-    return False
+def _refusal(path: Path, command: Sequence[str]) -> str:
+    from dtdebug.ranks import hosts
+
+    try:
+        return hosts.refusal(path, command)
+    except OSError as error:
+        return f"can't be read: {error.strerror}"
 
 
 def _flight(options: argparse.Namespace) -> int:

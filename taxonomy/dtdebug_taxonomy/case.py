@@ -10,6 +10,7 @@ from typing import Any
 import msgspec
 
 from dtdebug_taxonomy.diagnosis import Diagnosis
+from dtdebug_taxonomy.hosts import Host
 from dtdebug_taxonomy.ranks import Kind, RankState, Verdict
 from dtdebug_taxonomy.snapshot import Snapshot
 
@@ -42,6 +43,8 @@ class Case(msgspec.Struct, frozen=True, kw_only=True):
     coverage: Coverage = Coverage()
     diagnosis: Diagnosis | None = None
     ranks: tuple[RankState, ...] = ()
+    hosts: tuple[Host, ...] = ()
+    """What each host said of itself."""
     progress: dict[int, str] = {}
     """Rank -> what happened between two looks: stuck, slow, busy, gone."""
     missing_dumps: tuple[int, ...] = ()

@@ -50,6 +50,8 @@ class Claim(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     what: What
     ranks: tuple[int, ...]
     record: Record
+    hosts: tuple[str, ...] = ()
+    """Hosts that it is about, where it is about no rank."""
     op: str = ""
     seq: int | None = None
     """Sequence number of the collective in its group, 1 for the first."""
@@ -74,7 +76,13 @@ class Claim(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 def sentence(c: Claim) -> str:
     """A claim in words."""
     seconds = f" for {c.seconds:.0f} s" if c.seconds is not None and c.seconds >= 1 else ""
-    return f"{_SAID[c.what](c, _capital(spell(c.ranks, 8)))}{seconds}."
+    who = spell(c.ranks, 8) if c.ranks else _hosts(c.hosts)
+    return f"{_SAID[c.what](c, _capital(who))}{seconds}."
+
+
+def _hosts(names: tuple[str, ...]) -> str:
+    shown = [*names[:8], *([f"{len(names) - 8} more"] if len(names) > 8 else [])]
+    return f"host{'s' * (len(names) > 1)} {', '.join(shown)}" if names else ""
 
 
 def texts(claims: Iterable[Claim]) -> tuple[str, ...]:
@@ -118,7 +126,7 @@ def _waits(c: Claim) -> str:
 
 def _plain(c: Claim, who: str) -> str:
     place = _then(" at ", _place(c)) if c.what == "source" else ""
-    return f"{who}: {c.words}{place}" if c.ranks else f"{c.words}{place}"
+    return f"{who}: {c.words}{place}" if who else f"{c.words}{place}"
 
 
 _SAID: dict[What, Callable[[Claim, str], str]] = {

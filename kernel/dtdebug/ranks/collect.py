@@ -12,7 +12,7 @@ import msgspec
 
 from dtdebug import state as files
 from dtdebug.clean import clean
-from dtdebug.ranks import ends, movement, outcome, relay
+from dtdebug.ranks import ends, movement, outcome, partial, relay
 from dtdebug.ranks.attempts import attempts
 from dtdebug.ranks.coverage import coverage, following
 from dtdebug.ranks.folder import RunFolder
@@ -21,6 +21,7 @@ from dtdebug.ranks.watch import Death, living
 from dtdebug_taxonomy.case import Case
 from dtdebug_taxonomy.claims import Claim, Record, texts
 from dtdebug_taxonomy.diagnosis import Diagnosis
+from dtdebug_taxonomy.hosts import Host
 from dtdebug_taxonomy.ranks import RankState, Verdict
 from dtdebug_taxonomy.snapshot import Snapshot
 from dtdebug_taxonomy.waiting import Waiting
@@ -140,10 +141,13 @@ def conclude(
     starved: Collection[int] = (),
     starvations: int = 0,
     moving: bool | None = None,
+    hosts: Sequence[Host] = (),
+    keep: bool = True,
 ) -> Case:
     """The verdict and the diagnosis on states that were seen, with all that the folder holds.
 
-    `moving`: whether the ranks still moved then, if somebody watched them.
+    `moving`: whether the ranks still moved then, if somebody watched them. `hosts`: what those of the job said of
+    themselves. `keep`: this is the answer of the run, to be found in its folder.
     """
     output, first_lines, notes = _output(folder)
     tried = attempts(seen.states)
@@ -161,6 +165,8 @@ def conclude(
     else:
         before = [ends.uninterrupted(state) for state in ended.states]
         verdict = outcome.judged(settled, outcome.Seen(before, seen.progress, moving, seen.seconds))
+    verdict = partial.limited(verdict, ended.states, partial.unread(ended.states, hosts))
+    verdict = partial.bereft(verdict, ended.states, hosts)
     said = [*seen.notes, *ended.notes, *ends.correction(ended.named, verdict.culprits, ended.states)]
     ranks = ended.states
     if (seen.printed is not None or seen.measured) and verdict.kind not in ("none", "dead", "left"):
@@ -179,13 +185,14 @@ def conclude(
         verdict=verdict,
         diagnosis=_diagnosis(snapshot, folder),
         ranks=tuple(ended.states),
+        hosts=tuple(hosts),
         progress=seen.progress,
-        coverage=coverage(ended.states, output, missing, (*notes, *more)),
+        coverage=partial.covered(coverage(ended.states, output, missing, (*notes, *more)), ended.states, hosts),
         missing_dumps=missing,
         notes=tuple(dict.fromkeys((*notes, *said, *more))),
-        next=following(verdict, ended.states, folder),
+        next=partial.following(verdict, ended.states, hosts) or following(verdict, ended.states, folder),
     )
-    if folder is not None:
+    if folder is not None and keep:
         _save(folder, found)
     return found
 
@@ -228,7 +235,7 @@ def printed(folder: RunFolder) -> str:
 def _output(folder: RunFolder | None) -> tuple[str, tuple[tuple[int, int], ...], list[str]]:
     from dtdebug.logs import reader
 
-    raw = relay.kept(folder.output) if folder else b""
+    raw = b"\n".join(filter(None, map(relay.kept, folder.outputs()))) if folder else b""
     if not raw:
         return "", (), []
     try:

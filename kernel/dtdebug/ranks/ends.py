@@ -172,7 +172,7 @@ class _Told:
 
 def _refine(state: RankState, said: exits.Said, told: _Told, deaths: Sequence[Death]) -> RankState:
     code, signal = state.exit_code, state.signal
-    death = next((d for d in deaths if d.pid == state.pid), None)
+    death = next((d for d in deaths if d.of(state)), None)
     if death is not None and death.status is not None:
         code, signal = (death.status, "") if death.status >= 0 else (None, exits.signal_name(-death.status))
     elif code is None and not signal:

@@ -5,7 +5,8 @@ ranks/NAME.json   the record of one rank, kept fresh by its agent; NAME is the p
 flight/rank_N     flight-recorder dump of rank N
 stacks/NAME.txt   faulthandler's file of a process, announced in its record
 errors/N.json     torchelastic's error file of rank N
-output.log        what the job printed, bounded
+hosts/            what each host says of itself, and what the job printed there (see `hosts`)
+output.log        what the job printed, bounded; on the first host, if there are several
 ask               a number; agents that see it grow write their dump and their stack
 verdict.json      the verdict and the diagnosis
 """
@@ -35,6 +36,7 @@ VARIABLE = "DTDEBUG_RUN"
 """Environment variable that tells the agents of a job where its folder is."""
 _RECORD_LIMIT = 4 << 20
 """Bytes of a record that is still read."""
+_MOST_HOSTS = 4096
 
 
 class Run(msgspec.Struct, frozen=True, kw_only=True):
@@ -54,13 +56,14 @@ class Run(msgspec.Struct, frozen=True, kw_only=True):
 class RunFolder:
     """Paths and records of one run."""
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, output: Path | None = None) -> None:
         self.path = path
         self.ranks = path / "ranks"
         self.flight = path / "flight"
         self.stacks = path / "stacks"
         self.errors = path / "errors"
-        self.output = path / "output.log"
+        self.hosts = path / "hosts"
+        self.output = output or path / "output.log"
         self.ask = path / "ask"
         self.verdict = path / "verdict.json"
 
@@ -77,7 +80,7 @@ class RunFolder:
             state.folder().mkdir(mode=0o700, parents=True, exist_ok=True)  # the mode is not that of parents
         parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         made = RunFolder(Path(tempfile.mkdtemp(dir=parent, prefix="run-")))
-        for part in (made.ranks, made.flight, made.stacks, made.errors):
+        for part in (made.ranks, made.flight, made.stacks, made.errors, made.hosts):
             part.mkdir(mode=0o700)
         return made
 
@@ -105,6 +108,10 @@ class RunFolder:
             record = read_record(path)
             if record is not None:
                 yield record
+
+    def outputs(self) -> list[Path]:
+        """What the job printed, by host; the first host's first."""
+        return [self.path / "output.log", *sorted(self.hosts.glob("*.log"))[:_MOST_HOSTS]]
 
     def record(self, pid: int, host: str = "") -> RankState | None:
         """The record of one process, of this host unless told otherwise, if it can be read."""

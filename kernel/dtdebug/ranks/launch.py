@@ -24,6 +24,7 @@ from dtdebug.clean import clean
 from dtdebug.ranks import runs
 from dtdebug.ranks.collect import succeeded
 from dtdebug.ranks.folder import Run, RunFolder
+from dtdebug.ranks.hosts import Presence
 from dtdebug.ranks.relay import Channel, Relay, channels
 from dtdebug.ranks.vigil import Options, Speaker, Vigil
 
@@ -52,7 +53,7 @@ def launch(command: Sequence[str], options: Options) -> int:
 
     """
     try:
-        folder = _folder(options)
+        folder = _folder(options, command)
         through = channels()
     except OSError as error:
         Speaker().say(f"nothing is collected: {error.strerror}: {error.filename or 'a standard stream'}")
@@ -64,11 +65,11 @@ def launch(command: Sequence[str], options: Options) -> int:
     return 128 - status
 
 
-def _folder(options: Options) -> RunFolder:
+def _folder(options: Options, command: Sequence[str]) -> RunFolder:
     if options.folder is None:
         runs.forget_old()
         return RunFolder.make()
-    return runs.take(options.folder)
+    return runs.take(options.folder, command)
 
 
 def _replace(command: Sequence[str]) -> None:
@@ -97,7 +98,8 @@ class _Job:
         self._through = through
         self._relay = Relay(through, folder.output)
         self._speaker = Speaker(self._relay, options, folder)
-        self._vigil = Vigil(folder, self._relay, self._speaker, options)
+        self._hosts = Presence(folder, command)
+        self._vigil = Vigil(folder, self._relay, self._speaker, options, self._hosts)
         self._pid = 0
         self._begun = time.time()
 
@@ -111,9 +113,11 @@ class _Job:
         try:
             self._pid = self._spawn(variables, before)
         except OSError:
-            shutil.rmtree(self._folder.path, ignore_errors=True)  # nothing was begun
+            if not self._hosts.others:
+                shutil.rmtree(self._folder.path, ignore_errors=True)  # nothing was begun
             raise
         self._relay.start(self._pid)
+        self._hosts.begin(self._pid)
         self._save()
         self._vigil.start(self._pid)
         status = self._follow(signals)
@@ -150,6 +154,10 @@ class _Job:
 
     def _save(self, status: int | None = None) -> None:
         finished = time.time() if status is not None else None
+        if status is not None:
+            self._hosts.end(status)
+        if self._folder.output.parent == self._folder.hosts:  # run.json is the first host's
+            return
         with suppress(OSError):
             self._folder.save_run(
                 Run(
@@ -207,7 +215,8 @@ class _Job:
         try:
             self._save(status)
             if status in (0, -signal.SIGPIPE):  # SIGPIPE: the reader has gone, as with `| head`
-                if self._options.output and not self._vigil.stopped:
+                self._hosts.silent()
+                if self._options.output and not self._vigil.stopped and not self._hosts.failed():
                     self._speaker.write(succeeded(self._folder), "")
             elif not self._vigil.stopped:  # else it was reported already
                 self._vigil.conclude(_how(status, interrupted=self._vigil.interrupted))

@@ -201,9 +201,15 @@ def archive(folder: RunFolder, target: Path | None = None, *, dumps: bool = Fals
 
 def _members(folder: RunFolder) -> Iterator[Path]:
     """Regular files of ours, no links: another's file must not get into the archive."""
-    parts = ((folder.ranks, "*.json"), (folder.stacks, "*.txt"), (folder.errors, "*.json"), (folder.flight, "*"))
+    parts = (
+        (folder.hosts, "*.json"),
+        (folder.ranks, "*.json"),
+        (folder.stacks, "*.txt"),
+        (folder.errors, "*.json"),
+        (folder.flight, "*"),
+    )
     ours: Sequence[Path] = (
-        folder.path / "run.json", folder.verdict, folder.output,
+        folder.path / "run.json", folder.verdict, *folder.outputs(),
         *(path for part, names in parts if not part.is_symlink() for path in sorted(part.glob(names))),
     )  # fmt: skip
     yield from (path for path in ours[:_MEMBERS] if path.is_file() and not path.is_symlink())

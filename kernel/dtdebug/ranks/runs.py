@@ -6,10 +6,12 @@ import errno
 import os
 import shutil
 import socket
+from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
 
 from dtdebug import state
+from dtdebug.ranks import hosts
 from dtdebug.ranks.folder import RunFolder
 from dtdebug.ranks.watch import living
 
@@ -23,11 +25,11 @@ def parent() -> Path:
     return state.folder() / "runs"
 
 
-def take(path: Path) -> RunFolder:
-    """The folder that the user named for a run, made if it is not there.
+def take(path: Path, command: Sequence[str]) -> RunFolder:
+    """The folder that the user named for a run, made if it is not there; several hosts of one job share it.
 
     Raises:
-        OSError: it can't be made, or holds something already.
+        OSError: it can't be made, or holds something else.
 
     """
     path = path.absolute()  # ranks may work elsewhere
@@ -36,10 +38,9 @@ def take(path: Path) -> RunFolder:
         path.chmod(0o700)  # others must not put their files beside ours
     elif os.geteuid():
         raise PermissionError(errno.EPERM, "belongs to another user", str(path))
-    folder = RunFolder(path)
-    for part in (folder.ranks, folder.flight, folder.stacks, folder.errors):
-        part.mkdir(mode=0o700)
-    return folder
+    if why := hosts.refusal(path, command):
+        raise FileExistsError(errno.EEXIST, why, str(path))
+    return hosts.enter(path, command)
 
 
 def newest() -> RunFolder | None:

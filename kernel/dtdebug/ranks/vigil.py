@@ -12,10 +12,15 @@ from typing import NamedTuple
 
 import msgspec
 
+from dtdebug.clean import clean
+from dtdebug.ranks import rendezvous
 from dtdebug.ranks.collect import Look, alive, analysis, conclude, last, look, merged, printed
 from dtdebug.ranks.folder import VARIABLE, RunFolder
+from dtdebug.ranks.hosts import Presence, Seen
+from dtdebug.ranks.launchers import waiting
 from dtdebug.ranks.oom import Memory
 from dtdebug.ranks.outcome import is_certain
+from dtdebug.ranks.pool import shared
 from dtdebug.ranks.relay import Relay
 from dtdebug.ranks.watch import Deaths, Progress, end, living
 from dtdebug_taxonomy.case import Case, contract
@@ -91,12 +96,15 @@ class Speaker:
 class Vigil:
     """Watches from a thread: whatever a file system or a rank makes it wait for, the job is not kept from its end."""
 
-    def __init__(self, folder: RunFolder, relay: Relay, speaker: Speaker, options: Options) -> None:
+    def __init__(self, folder: RunFolder, relay: Relay, speaker: Speaker, options: Options, hosts: Presence) -> None:
         self.interrupted = False
         """The user wants the job to end."""
         self.stopped = False
         """The job was ended because it hangs."""
         self._folder, self._relay, self._speaker, self._options = folder, relay, speaker, options
+        self._hosts, self._deferred = hosts, False
+        self._rankless = time.monotonic()
+        """Since then no rank of this host lives."""
         self._deaths, self._memory, self._progress = Deaths(folder), Memory(), Progress(time.monotonic())
         self._records: list[RankState] = []
         self._seen = Look()
@@ -151,13 +159,18 @@ class Vigil:
             measured=self._hang is not None,
             printed=self._printed,
         )
+        pool = shared(self._hosts, seen, self._deaths.seen(), starved, final=True)
+        if pool is None:
+            self._defer()
+            return
         found = conclude(
             self._folder,
-            seen,
-            deaths=self._deaths.seen(),
-            starved=starved,
+            pool.look,
+            deaths=pool.deaths,
+            starved=pool.starved,
             starvations=count or 0,
             moving=(self._moving and self._hang is None) or None,
+            hosts=self._hosts.all(),
         )
         if self.interrupted and found.verdict.kind == "none" and not self._options.output:
             self._speaker.remark(
@@ -185,9 +198,12 @@ class Vigil:
             self._deaths.know(self._records)
             self._moved(moved=self._progress.look(self._records, self._relay.passed(), now))
             self._next_look = now + max(_LOOK, (time.monotonic() - now) / _SHARE)
-        if not self._asked and (self.interrupted or self._deaths.alarm.is_set()):
+            self._hosts.beat(self._records)
+        if not self._asked and (self.interrupted or self._deaths.alarm.is_set() or self._hosts.failed()):
             self._asked = True
             self._glance()
+        elif self._meets(now):
+            self._meet(now)
         elif self._ranks_started() and self._progress.standing(self._records) >= self._examine_after:
             self._examine()
 
@@ -216,12 +232,62 @@ class Vigil:
             progress=self._seen.progress,
             verdict=verdict if stands else None,
         )
+        if not self._seen.states and self.interrupted and (found := waiting(self._job)):
+            self._hosts.meets(*found)
+            self._hang = rendezvous.verdict(self._hosts.all())
+        self._hosts.contribute(Seen(states=self._seen.states, deaths=tuple(self._deaths.seen())))
+
+    def _defer(self) -> None:
+        """Another host reports; said once."""
+        if not self._deferred:
+            self._deferred = True
+            self._speaker.remark(f"host {self._hosts.reporter()} reports: {clean(str(self._folder.path))}")
+
+    def _meets(self, now: float) -> bool:
+        """It is time to see whether the launcher still waits for those of other hosts: no rank of this one lives."""
+        if any(r.host == socket.gethostname() and r.alive is not False for r in self._records):
+            self._rankless = now
+            self._hosts.meets(None, None)
+            return False
+        since = now - self._rankless
+        return since >= self._examine_after or (
+            self._hosts.met() and self._hosts.own.meeting is None and since > _MOVING
+        )
+
+    def _meet(self, now: float) -> None:
+        """Says so if the launchers of several hosts do not meet."""
+        found = waiting(self._job)
+        self._hosts.meets(*(found or (None, None)))
+        since = now - self._rankless
+        if since >= self._examine_after:
+            self._examine_after = since + min(_AGAIN, self._options.hang_after)
+        if found is None or self._stop.is_set() or not rendezvous.is_waiting(self._hosts.all()):
+            return
+        if rendezvous.all_came(self._hosts.all()) and since < max(_AGAIN, 2 * self._options.hang_after):
+            return  # the last one has come just now: they need a moment
+        if self._hosts.reporter():
+            self._defer()
+            self._hosts.await_report()
+        else:
+            self._hosts.gather_meetings()
+            verdict = rendezvous.verdict(self._hosts.all())
+            self._hang = verdict
+            if self._reported is None or verdict.summary != self._reported.summary:
+                self._reported = verdict
+                case = conclude(self._folder, Look(verdict=verdict), hosts=self._hosts.all())
+                self._speaker.report(case, f"no rank has started for {found[1].seconds:.0f} s")
+        if self._options.stop_on_hang:
+            self.stopped = True
+            end([self._job], _PATIENCE)
 
     def _examine(self) -> None:
         """Looks closely at ranks whose counters rest, and says so if they make no progress."""
         standing = self._progress.standing(self._records)
-        self._seen = msgspec.structs.replace(look(self._folder), seconds=standing)
-        found = conclude(self._folder, self._seen, deaths=self._deaths.seen(), moving=False)
+        seen = msgspec.structs.replace(look(self._folder), seconds=standing)
+        pool = shared(self._hosts, seen, self._deaths.seen(), final=False)
+        self._seen, deaths = (pool.look, pool.deaths) if pool else (seen, self._deaths.seen())
+        hosts, keep = self._hosts.all(), pool is not None
+        found = conclude(self._folder, self._seen, deaths=deaths, moving=False, hosts=hosts, keep=keep)
         self._records = list(self._folder.records())
         self._progress.look(self._records, self._relay.passed(), time.monotonic())
         standing = self._progress.standing(self._records)
@@ -234,7 +300,10 @@ class Vigil:
         self._hang = found.verdict
         if self._stop.is_set():  # it has ended meanwhile: one report is enough
             return
-        if self._reported is None or _essence(found.verdict) != _essence(self._reported):
+        if not keep:
+            self._defer()
+            self._hosts.await_report()
+        elif self._reported is None or _essence(found.verdict) != _essence(self._reported):
             self._reported = found.verdict
             self._speaker.report(found, f"no counter of any rank has moved for {standing:.0f} s")
         if self._ends(found):

@@ -33,6 +33,12 @@ class Death(msgspec.Struct, frozen=True, kw_only=True):
     time: float
     status: int | None = None
     """Exit code, or minus the signal; None where its parent was faster than we."""
+    host: str = ""
+    """Hosts have the same process ids; empty for this one."""
+
+    def of(self, state: RankState) -> bool:
+        """It is the end of that rank."""
+        return self.pid == state.pid and self.host in ("", state.host)
 
 
 class _Error(msgspec.Struct):
@@ -146,7 +152,7 @@ class Deaths:
         if handle >= 0:
             status = status if status is not None else _left_status(handle)
             os.close(handle)
-        self._ended[pid] = Death(pid=pid, time=time.time(), status=status)
+        self._ended[pid] = Death(pid=pid, time=time.time(), status=status, host=self._host)
         if status != 0 and not (status is None and self._succeeded(pid)):
             self.alarm.set()
             self._keep_errors()

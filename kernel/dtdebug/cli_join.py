@@ -1,0 +1,49 @@
+"""The sub-command `join`: the reports of several hosts as one answer."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+from typing import Any
+
+_MOST = 4096
+
+
+def add(commands: Any) -> None:
+    """Adds the sub-command to the parser of the command line."""
+    join = commands.add_parser(
+        "join",
+        help="one answer from the reports of several hosts",
+        description="Puts together what was collected on each host of a job that had no folder in common.",
+    )
+    join.add_argument(
+        "reports",
+        nargs="+",
+        type=Path,
+        metavar="REPORT",
+        help="of each host: a run's folder, its archive, or a report in JSON (--output FILE --format json)",
+    )
+    join.add_argument("--format", choices=("text", "json"), default="text")
+    join.set_defaults(run=_join)
+
+
+def _join(options: argparse.Namespace) -> int:
+    import msgspec
+
+    from dtdebug.errors import UsageError
+    from dtdebug.ranks import report
+    from dtdebug.ranks.join import JoinError, join
+    from dtdebug_taxonomy.case import contract
+
+    if len(options.reports) > _MOST:
+        raise UsageError(f"join: at most {_MOST} reports")
+    try:
+        found = join(options.reports)
+    except JoinError as error:
+        raise UsageError(f"join: {error}") from None
+    if options.format == "json":
+        print(msgspec.json.encode(contract(found)).decode())
+    else:
+        count = found.coverage.hosts
+        print(report.to_text(found, f"reports of {count} host{'s' * (count != 1)}"), end="")
+    return 0 if found.verdict.kind == "none" else 1
