@@ -12,9 +12,10 @@ import msgspec
 
 from dtdebug import state as files
 from dtdebug.clean import clean
-from dtdebug.ranks import ends, relay
+from dtdebug.ranks import ends
 from dtdebug.ranks.attempts import attempts
 from dtdebug.ranks.folder import RunFolder
+from dtdebug.ranks.output import kept
 from dtdebug.ranks.tidy import tidy
 from dtdebug.ranks.watch import Death, living
 from dtdebug_taxonomy.case import Case
@@ -194,7 +195,7 @@ def printed(folder: RunFolder) -> str:
 def _output(folder: RunFolder | None) -> tuple[str, tuple[tuple[int, int], ...], list[str]]:
     from dtdebug.logs import reader
 
-    raw = relay.kept(folder.output) if folder else b""
+    raw = kept(folder.output) if folder else b""
     if not raw:
         return "", (), []
     try:

@@ -142,7 +142,11 @@ class Vigil:
         count, starved = self._memory.killed()
         states = merged(self._seen.states, after)
         seen = msgspec.structs.replace(
-            self._seen, states=states, verdict=self._hang or self._seen.verdict, printed=self._printed
+            self._seen,
+            states=states,
+            verdict=self._hang or self._seen.verdict,
+            printed=self._printed,
+            notes=(*self._seen.notes, *self._relay.notes()),
         )
         found = conclude(
             self._folder,
