@@ -11,6 +11,12 @@ from pathlib import Path
 import pytest
 from hypothesis import HealthCheck, settings
 
+# Started by nohup, cron or a script's `&`, we ignore these signals, and what we start would do so, too: a handler that
+# does nothing keeps us as we are, but is not inherited.
+for _name in (signal.SIGINT, signal.SIGQUIT, signal.SIGHUP):
+    if signal.getsignal(_name) == signal.SIG_IGN:
+        signal.signal(_name, lambda *_: None)
+
 # Machines are slow and noisy: no example has a time limit. CI tries the same examples each time, so that it tells of
 # the change at hand; new ones are looked for on developers' machines.
 settings.register_profile(

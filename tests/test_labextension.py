@@ -206,7 +206,10 @@ def test_a_saved_failure_is_diagnosed_by_a_fresh_kernel(opened):
 
 def test_a_kernel_without_dtdebug_is_offered_the_line_that_installs_it(opened):
     """The kernel may be another environment than JupyterLab's."""
-    hide = "import sys; sys.path[:] = [p for p in sys.path if 'dtdebug' not in p and not p.endswith('/kernel')]"
+    hide = (
+        "import sys\nclass Hide:\n    def find_spec(name, *_):\n        if name == 'dtdebug':\n"
+        "            raise ModuleNotFoundError(f'No module named {name!r}', name=name)\nsys.meta_path.insert(0, Hide)"
+    )
     page = opened("lab", nb.notebook(hide, RAISES))
     nb.run(page, 0)
     failed = nb.run(page, 1)

@@ -15,7 +15,7 @@ import pexpect
 import pytest
 
 from dtdebug import flight, state
-from dtdebug.ranks import agent, collect, ends, exits, folder, gather, lastwords, relay, report, runs, watch
+from dtdebug.ranks import agent, collect, ends, exits, folder, gather, lastwords, output, relay, report, runs, watch
 from dtdebug.ranks.adapters import mpi
 from dtdebug.ranks.folder import Run, RunFolder
 from dtdebug.ranks.relay import Relay
@@ -61,7 +61,7 @@ def test_pipes_and_links_in_place_of_files_are_never_read(run, tmp_path):
     assert [] == list(run.records())
     assert 0 == run.requested()
     assert run.load_run() is None
-    assert b"" == relay.kept(run.output)
+    assert b"" == output.kept(run.output)
     assert collect.conclude(run, collect.last(run)).verdict.kind == "none"
     for name in ("3-x.txt", "4-x.txt"):
         assert lastwords.offer(run.stacks / name) is None

@@ -14,7 +14,7 @@ import msgspec
 import pexpect
 import pytest
 
-from dtdebug.ranks import relay, report, runs
+from dtdebug.ranks import output, report, runs
 from dtdebug.ranks.attempts import attempts
 from dtdebug.ranks.collect import merged
 from dtdebug.ranks.folder import Run, RunFolder
@@ -197,30 +197,29 @@ def test_a_copy_of_the_output_is_kept():
 
 def test_the_copy_is_bounded_and_keeps_both_ends(tmp_path):
     """Head and tail of a flood; what was left out is said."""
-    copy = relay.Copy(tmp_path / "log")
+    copy = output.Copy(tmp_path / "log")
     for n in range(60_000):
         copy.add(b"1 ", b"%d %s\n" % (n, b"x" * 100))
+        copy.flush()
     copy.add(b"1 ", b"last")
-    copy.end(b"1 ")
-    copy.close()
-    kept = relay.kept(tmp_path / "log")
+    copy.finish()
+    kept = output.kept(tmp_path / "log")
 
     assert kept.startswith(b"0 xxx")
     assert kept.endswith(b"\nlast\n")
     assert kept.count(b"left out here") == 1
-    assert relay.HEAD + relay.TAIL <= len(kept) <= relay.HEAD + 2 * relay.TAIL
+    assert output.HEAD + output.TAIL <= len(kept) <= output.HEAD + 2 * output.TAIL
 
 
 def test_a_progress_bar_that_never_ends_a_line_is_kept_as_it_was_seen_last(tmp_path):
     """However often it was drawn."""
-    copy = relay.Copy(tmp_path / "log")
+    copy = output.Copy(tmp_path / "log")
     for n in range(100_000):
         copy.add(b"2 ", b"\r%d%%" % n)
-    copy.end(b"2 ")
-    copy.close()
+    copy.finish()
 
     assert (tmp_path / "log").stat().st_size < 1 << 17
-    assert relay.kept(tmp_path / "log").endswith(b"\r99999%\n")
+    assert output.kept(tmp_path / "log").endswith(b"\r99999%\n")
 
 
 def test_a_full_disk_ends_only_the_copy(tmp_path):

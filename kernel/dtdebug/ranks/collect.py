@@ -12,10 +12,11 @@ import msgspec
 
 from dtdebug import state as files
 from dtdebug.clean import clean
-from dtdebug.ranks import ends, movement, outcome, partial, relay
+from dtdebug.ranks import ends, movement, outcome, partial
 from dtdebug.ranks.attempts import attempts
 from dtdebug.ranks.coverage import coverage, following
 from dtdebug.ranks.folder import RunFolder
+from dtdebug.ranks.output import kept
 from dtdebug.ranks.tidy import tidy
 from dtdebug.ranks.watch import Death, living
 from dtdebug_taxonomy.case import Case
@@ -235,7 +236,7 @@ def printed(folder: RunFolder) -> str:
 def _output(folder: RunFolder | None) -> tuple[str, tuple[tuple[int, int], ...], list[str]]:
     from dtdebug.logs import reader
 
-    raw = b"\n".join(filter(None, map(relay.kept, folder.outputs()))) if folder else b""
+    raw = b"\n".join(filter(None, map(kept, folder.outputs()))) if folder else b""
     if not raw:
         return "", (), []
     try:

@@ -14,17 +14,20 @@ import resource
 import shutil
 import signal
 import socket
+import tempfile
 import threading
 import time
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
+from pathlib import Path
 
-from dtdebug import handoff
+from dtdebug import handoff, state
 from dtdebug.clean import clean
 from dtdebug.ranks import runs
 from dtdebug.ranks.collect import succeeded
 from dtdebug.ranks.folder import Run, RunFolder
 from dtdebug.ranks.hosts import Presence
+from dtdebug.ranks.output import ended, fork
 from dtdebug.ranks.relay import Channel, Relay, channels
 from dtdebug.ranks.vigil import Options, Speaker, Vigil
 
@@ -41,8 +44,8 @@ _FROM_KERNEL = 128
 """`si_code` of a signal that the terminal sent: the job has it already."""
 _TICK = 0.2
 """Seconds after which an end that was not signalled is seen all the same."""
-_LAST_WORDS, _COLLECTING = 2.0, 30.0
-"""Seconds: for output still on its way, and for collecting after the end."""
+_LAST_WORDS, _COLLECTING, _DISK = 2.0, 30.0, 5.0
+"""Seconds: for output still on its way, for collecting after a failure, and for a disk to answer before the start."""
 
 
 def launch(command: Sequence[str], options: Options) -> int:
@@ -53,6 +56,8 @@ def launch(command: Sequence[str], options: Options) -> int:
 
     """
     try:
+        if not _answers(options.folder or state.folder()):
+            raise TimeoutError(errno.ETIMEDOUT, "the disk does not answer", str(options.folder or state.folder()))
         folder = _folder(options, command)
         through = channels()
     except OSError as error:
@@ -70,6 +75,17 @@ def _folder(options: Options, command: Sequence[str]) -> RunFolder:
         runs.forget_old()
         return RunFolder.make()
     return runs.take(options.folder, command)
+
+
+def _answers(place: Path) -> bool:
+    """Something can be made there, or it fails at once; a disk that has gone would let the job wait for ever."""
+
+    def touch() -> None:
+        there = next(folder for folder in (place, *place.absolute().parents) if folder.is_dir())
+        Path(tempfile.mkdtemp(dir=there, prefix=".dtdebug-")).rmdir()
+
+    child = fork(touch)
+    return child is None or ended(child, _DISK)
 
 
 def _replace(command: Sequence[str]) -> None:
@@ -100,13 +116,16 @@ class _Job:
         self._speaker = Speaker(self._relay, options, folder)
         self._hosts = Presence(folder, command)
         self._vigil = Vigil(folder, self._relay, self._speaker, options, self._hosts)
+        self._saving = threading.Thread(target=self._started, name="dtdebug-begun", daemon=True)
         self._pid = 0
+        self._impatient = {name for name in _IMPATIENT if signal.getsignal(name) != signal.SIG_IGN}
         self._begun = time.time()
 
     def run(self) -> int:
         """The job's status, or minus its signal."""
-        signals = {name for name in _PASSED_ON if signal.getsignal(name) != signal.SIG_IGN}
-        signals |= {signal.SIGCHLD, signal.SIGWINCH}
+        # Also those that we were started to ignore (nohup, cron, `&` in a script): the job, which begins with them
+        # ignored as it would without us, may handle them later, and what is blocked reaches us all the same.
+        signals = {*_PASSED_ON, signal.SIGCHLD, signal.SIGWINCH}
         signal.signal(signal.SIGCHLD, signal.SIG_DFL)
         variables = {**os.environ, **_arming(self._folder)}
         before = signal.pthread_sigmask(signal.SIG_BLOCK, signals)
@@ -117,17 +136,13 @@ class _Job:
                 shutil.rmtree(self._folder.path, ignore_errors=True)  # nothing was begun
             raise
         self._relay.start(self._pid)
-        self._hosts.begin(self._pid)
-        self._save()
+        self._saving.start()  # a slow disk must not keep a signal from the job
         self._vigil.start(self._pid)
         status = self._follow(signals)
         with suppress(Exception):
             self._vigil.stop()
             self._relay.wait(_LAST_WORDS)
             self._finish(status, signals)
-        if status == 0:
-            with suppress(Exception):
-                handoff.succeeded(handoff.job_of(self._command))
         while signal.sigtimedwait(signals, 0):  # of an impatient user: nothing is left that they could end
             pass
         signal.pthread_sigmask(signal.SIG_SETMASK, before)
@@ -151,6 +166,11 @@ class _Job:
             if error.errno != errno.ENOEXEC or script is None:
                 raise
             return begin("/bin/sh", script, *self._command[1:])  # no first line says what runs it: as shells do
+
+    def _started(self) -> None:
+        """Says that the job has begun."""
+        self._hosts.begin(self._pid)
+        self._save()
 
     def _save(self, status: int | None = None) -> None:
         finished = time.time() if status is not None else None
@@ -183,7 +203,7 @@ class _Job:
         if name in _PASSED_ON and info.si_code != _FROM_KERNEL and not self._relay.got(name):
             with suppress(OSError):
                 os.kill(self._pid, name)
-        if name == signal.SIGINT:
+        if name == signal.SIGINT and not _ignores(self._pid, name):
             self._vigil.interrupt()
         elif name == signal.SIGCONT:
             self._vigil.resume()
@@ -202,10 +222,10 @@ class _Job:
         """Says why the job failed; nothing if it did not."""
         done = threading.Event()
         threading.Thread(target=self._conclude, args=(status, done), daemon=True).start()
-        until = time.monotonic() + _COLLECTING
+        until = time.monotonic() + (_COLLECTING if status else _LAST_WORDS)
         while not done.is_set():
             info = signal.sigtimedwait(signals, 0.02)
-            impatient = info is not None and info.si_signo in _IMPATIENT
+            impatient = info is not None and info.si_signo in self._impatient
             if impatient or time.monotonic() > until:
                 why = "was interrupted" if impatient else "took too long"
                 self._speaker.say(f"collecting {why}; what there is: {self._folder.path}")
@@ -213,7 +233,13 @@ class _Job:
 
     def _conclude(self, status: int, done: threading.Event) -> None:
         try:
+            self._saving.join()
             self._save(status)
+            if status:
+                self._relay.wait_for_copy(_LAST_WORDS)
+            else:
+                with suppress(Exception):
+                    handoff.succeeded(handoff.job_of(self._command))
             if status in (0, -signal.SIGPIPE):  # SIGPIPE: the reader has gone, as with `| head`
                 self._hosts.silent()
                 if self._options.output and not self._vigil.stopped and not self._hosts.failed():
@@ -234,6 +260,15 @@ def _how(status: int, *, interrupted: bool) -> str:
 
         return f"the job was ended by {signal_name(-status)}"
     return f"the job ended with exit code {status}"
+
+
+def _ignores(pid: int, name: int) -> bool:
+    """The process ignores that signal now; False where the system does not say."""
+    with suppress(OSError, ValueError):
+        for line in Path(f"/proc/{pid}/status").read_text(encoding="ascii", errors="replace").splitlines():
+            if line.startswith("SigIgn:"):
+                return bool(int(line.split()[1], 16) >> (name - 1) & 1)
+    return False
 
 
 def _die(number: int) -> None:

@@ -1,17 +1,16 @@
-"""What a job prints goes on as it comes, from a process of its own; a bounded copy is kept.
+"""What a job prints goes on as it comes, from a process of its own; a bounded copy is kept by another.
 
 The relay is a process and not a thread: nothing that collects delays a byte, and if the collector is killed the job
-still prints. Where the job printed to a terminal it gets a terminal, where it printed to a pipe or a file it gets a
-pipe. When our reader has gone we close our end, so that the job learns of it as it did before.
+still prints. It touches no file: who writes the copy may have to wait for a disk. Where the job printed to a terminal
+it gets a terminal, where it printed to a pipe or a file it gets a pipe. When our reader has gone we close our end, so
+that the job learns of it as it did before.
 """
 
 from __future__ import annotations
 
 import fcntl
-import io
 import mmap
 import os
-import re
 import select
 import signal
 import struct
@@ -21,14 +20,10 @@ import time
 from contextlib import suppress
 from pathlib import Path
 
-from dtdebug import state
+from dtdebug.ranks.output import BOTH, Keeper, ended, fork
 
-HEAD, TAIL = 256 << 10, 1 << 20
-"""Bytes of the output that are kept: of the beginning always, of the end up to twice as much."""
-_CHUNK = 64 << 10
-_BOTH, _LEFT_OUT = b"* ", b"~ "
-"""Marks of a line: `1 ` standard output, `2 ` standard error, both in one, and our own remark."""
-_MARK = re.compile(rb"(?m)^[12*~] ")
+_CHUNK, _PIPE = 256 << 10, 1 << 20
+"""Bytes that are read at once, and that a pipe to or from us holds where the system allows it."""
 _COUNTER = struct.Struct("=QB")
 """Bytes passed on, and the last of them."""
 _MOMENT = struct.Struct("=d")
@@ -42,9 +37,9 @@ class Channel:
     def __init__(self, targets: tuple[int, ...]) -> None:
         self.targets = targets
         """Descriptors of the job that it stands for; the first is ours to write to."""
-        self.mark = _BOTH if len(targets) > 1 else b"%d " % targets[0]
+        self.mark = BOTH if len(targets) > 1 else b"%d " % targets[0]
         self.terminal = os.isatty(targets[0])
-        self.ours, self.theirs = _terminal(targets[0]) if self.terminal else os.pipe()
+        self.ours, self.theirs = _terminal(targets[0]) if self.terminal else _pipe()
 
     def resize(self) -> None:
         """Gives the job's terminal the size of ours."""
@@ -64,6 +59,19 @@ def channels() -> list[Channel]:
     return [Channel((1,)), Channel((2,))]
 
 
+def _pipe() -> tuple[int, int]:
+    """A pipe that holds much: a job that prints fast is woken seldom."""
+    ours, theirs = os.pipe()
+    _widen(ours)
+    return ours, theirs
+
+
+def _widen(pipe: int) -> None:
+    with suppress(OSError, AttributeError):  # it is no pipe, the system has a limit, or no such call
+        if fcntl.fcntl(pipe, fcntl.F_GETPIPE_SZ) < _PIPE:
+            fcntl.fcntl(pipe, fcntl.F_SETPIPE_SZ, _PIPE)
+
+
 def _terminal(like: int) -> tuple[int, int]:
     """A pseudo-terminal as the given one, but that changes no byte: the real one does that."""
     ours, theirs = os.openpty()
@@ -80,7 +88,7 @@ class Relay:
 
     def __init__(self, through: list[Channel], log: Path) -> None:
         self._channels = through
-        self._log = log
+        self._copy = Keeper(log)
         self._counters = mmap.mmap(-1, _COUNTER.size * len(through))
         self._received = mmap.mmap(-1, _MOMENT.size * signal.NSIG)
         self._left = len(through)
@@ -92,23 +100,22 @@ class Relay:
         """Begins, in a child; in threads of this process where there can be no child."""
         for channel in self._channels:
             os.close(channel.theirs)
-        try:
-            self._pid = os.fork()
-        except OSError:
+        self._pid = fork(lambda: self._child(job))
+        if self._pid is None:
             self._begin()
-            return
-        if self._pid:
+        else:
             for channel in self._channels:
                 os.close(channel.ours)
-            return
-        try:
-            self._child(job)
-        finally:
-            os._exit(0)
+        self._copy.start(apart=self._pid is not None)
 
     def passed(self) -> int:
         """Bytes that went through so far."""
         return sum(self._counter(n)[0] for n in range(len(self._channels)))
+
+    def notes(self) -> tuple[str, ...]:
+        """What of the output was not kept, and why; nothing where all was."""
+        missing, why = self.passed() - self._copy.written(), self._copy.trouble()
+        return (f"{missing:,} bytes of what the job printed were not kept: {why}",) if missing > 0 else ()
 
     def in_line(self) -> bool:
         """The job has begun a line on standard error (or on what is both) and not ended it."""
@@ -127,14 +134,11 @@ class Relay:
 
     def wait(self, seconds: float) -> bool:
         """All is passed on; False where processes that outlive the job still hold the streams after that time."""
-        if self._pid is None:
-            return self._ended.wait(seconds)
-        end = time.monotonic() + seconds
-        while not os.waitpid(self._pid, os.WNOHANG)[0]:
-            if time.monotonic() > end:
-                return False
-            time.sleep(0.005)
-        return True
+        return ended(self._pid, seconds) if self._pid else self._ended.wait(seconds)
+
+    def wait_for_copy(self, seconds: float) -> bool:
+        """The copy is complete, as far as it will be; False where the disk takes longer."""
+        return self._copy.wait(seconds)
 
     def _counter(self, number: int) -> tuple[int, int]:
         count, last = _COUNTER.unpack_from(self._counters, number * _COUNTER.size)
@@ -142,6 +146,7 @@ class Relay:
 
     def _child(self, job: int) -> None:
         """The signals of the launcher are blocked here, too: only the end of the streams ends this process."""
+        self._pid = 0
         null = os.open(os.devnull, os.O_RDONLY)
         os.dup2(null, 0)
         self._begin()
@@ -160,115 +165,41 @@ class Relay:
                     os.kill(job, signal.SIGWINCH)
 
     def _begin(self) -> None:
-        copy = Copy(self._log)
         for number, channel in enumerate(self._channels):
-            threading.Thread(target=self._pump, args=(number, channel, copy), daemon=True).start()
+            threading.Thread(target=self._pump, args=(number, channel), daemon=True).start()
 
-    def _pump(self, number: int, channel: Channel, copy: Copy) -> None:
-        passed = 0
+    def _pump(self, number: int, channel: Channel) -> None:
+        passed, chunk = 0, memoryview(bytearray(_CHUNK))
+        _widen(channel.targets[0])  # our reader, too, is woken seldom
         try:
-            while chunk := _read(channel.ours):
-                _write(channel.targets[0], chunk)
-                passed += len(chunk)
-                _COUNTER.pack_into(self._counters, number * _COUNTER.size, passed, chunk[-1])
-                copy.add(channel.mark, chunk)
+            while size := _read(channel.ours, chunk):
+                _write(channel.targets[0], chunk[:size])
+                passed += size
+                _COUNTER.pack_into(self._counters, number * _COUNTER.size, passed, chunk[size - 1])
+                self._copy.put(channel.mark, chunk[:size])
         except OSError:
             pass  # the reader has gone
         finally:
             os.close(channel.ours)
-            copy.end(channel.mark)
             with self._lock:
                 self._left -= 1
                 if not self._left:
-                    copy.close()
+                    self._copy.end()
                     self._ended.set()
                     if self._pid == 0:
                         os.kill(os.getpid(), signal.SIGWINCH)
 
 
-def _read(source: int) -> bytes:
+def _read(source: int, chunk: memoryview) -> int:
     try:
-        return os.read(source, _CHUNK)
+        return os.readv(source, [chunk])
     except OSError:  # the last writer of a terminal has gone
-        return b""
+        return 0
 
 
-def _write(target: int, chunk: bytes) -> None:
-    rest = memoryview(chunk)
+def _write(target: int, rest: memoryview) -> None:
     while rest:
         try:
             rest = rest[os.write(target, rest) :]
         except BlockingIOError:  # whoever started us made the stream so
             select.select([], [target], [])
-
-
-class Copy:
-    """The bounded copy of the output, each line marked with its stream; a full disk only ends the copy."""
-
-    def __init__(self, path: Path) -> None:
-        self._path = path
-        self._file: io.FileIO | None = None
-        self._rest: dict[bytes, bytes] = {}
-        self._lock = threading.Lock()
-        self._size = self._head = self._left_out = 0
-        with suppress(OSError):
-            self._open()
-
-    def _open(self) -> None:
-        self._file = io.FileIO(state.append(self._path), "a")
-
-    def add(self, mark: bytes, chunk: bytes) -> None:
-        """Takes a piece of one stream; whole lines are written."""
-        with self._lock:
-            whole, newline, rest = (self._rest.pop(mark, b"") + chunk).rpartition(b"\n")
-            if len(rest) > _CHUNK:  # of a progress bar only what is seen last
-                rest = rest[rest.rfind(b"\r") + 1 :]
-            if len(rest) > _CHUNK:
-                whole, newline, rest = whole + newline + rest, b"\n", b""
-            self._rest[mark] = rest
-            if newline:
-                self._save(mark + whole.replace(b"\n", b"\n" + mark) + b"\n")
-
-    def end(self, mark: bytes) -> None:
-        """The stream has ended: its last line may have no end."""
-        with self._lock:
-            if rest := self._rest.pop(mark, b""):
-                self._save(mark + rest + b"\n")
-
-    def close(self) -> None:
-        """Nothing comes any more."""
-        if self._file is not None:
-            self._file.close()
-            self._file = None
-
-    def _save(self, text: bytes) -> None:
-        if self._file is None:
-            return
-        try:
-            self._file.write(text)
-            self._size += len(text)
-            if self._size > HEAD + 2 * TAIL:
-                self._shorten()
-        except OSError:
-            self.close()
-
-    def _shorten(self) -> None:
-        whole = self._path.read_bytes()
-        self._head = self._head or whole.rfind(b"\n", 0, HEAD) + 1
-        head = whole[: self._head]
-        tail = whole[whole.find(b"\n", len(whole) - TAIL) + 1 :]
-        self._left_out += len(whole) - len(head) - len(tail)
-        remark = _LEFT_OUT + b"[dtdebug: about %d bytes are left out here]\n" % self._left_out
-        state.write(self._path, head + remark + tail)
-        if self._file is not None:
-            self._file.close()
-        self._open()
-        self._size = len(head) + len(remark) + len(tail)
-
-
-def kept(path: Path) -> bytes:
-    """The copy without its marks; empty if there is none."""
-    try:
-        return _MARK.sub(b"", state.read(path, HEAD + 3 * TAIL))
-    except OSError:
-        return b""

@@ -158,6 +158,7 @@ class Vigil:
             verdict=self._hang or self._seen.verdict,
             measured=self._hang is not None,
             printed=self._printed,
+            notes=(*self._seen.notes, *self._relay.notes()),
         )
         pool = shared(self._hosts, seen, self._deaths.seen(), starved, final=True)
         if pool is None:
