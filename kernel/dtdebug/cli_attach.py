@@ -56,7 +56,7 @@ def add(commands: Any) -> None:
 def _attach(options: argparse.Namespace) -> int:
     import msgspec
 
-    from dtdebug.ranks import collect, elsewhere, meeting, runs
+    from dtdebug.ranks import collect, elsewhere, hosts, meeting, runs
     from dtdebug_taxonomy.ranks import spell
 
     asked = _ask_kernel(options)
@@ -90,7 +90,7 @@ def _attach(options: argparse.Namespace) -> int:
     if lacking and not place and (known := elsewhere.store_of(seen.states)):
         hint = f"the job's store may know where {spell(lacking)} can be reached: --store {known} asks it"
         seen = msgspec.structs.replace(seen, notes=(*seen.notes, hint))
-    found = collect.conclude(folder, seen)
+    found = collect.conclude(folder, seen, hosts=hosts.read(folder) if folder is not None else ())
     return _show(options, msgspec.structs.replace(found, unanswered=lacking, commands=shown), what, folder)
 
 

@@ -166,7 +166,7 @@ def _verdict(
     known = ranks or (_ranks(culprits, numbers) if len(numbers) == len(culprits) else ())
     return Verdict(
         kind="not_arrived",
-        culprits=known,
+        culprits=tuple(sorted(set(known))),
         confidence=confidence,
         summary=f"The rendezvous does not complete: {words}.",
         claims=tuple(claims),
