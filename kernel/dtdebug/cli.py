@@ -132,7 +132,9 @@ def _snapshot(log: str | None, situation: str, *, tee: bool = False) -> Any:
     import msgspec
 
     from dtdebug.clean import clean
-    from dtdebug.logs import mismatch, reader
+    from dtdebug.flight.source import exclusive
+    from dtdebug.logs import reader
+    from dtdebug_taxonomy.failure import attribution
     from dtdebug_taxonomy.snapshot import Snapshot
 
     if log is None:
@@ -148,7 +150,7 @@ def _snapshot(log: str | None, situation: str, *, tee: bool = False) -> Any:
     snapshot = Snapshot(
         situation=clean(situation), output=clean(excerpt.text), source=log or "", first_lines=excerpt.first_lines
     )
-    return msgspec.structs.replace(snapshot, verdict=mismatch.verdict(snapshot))
+    return msgspec.structs.replace(snapshot, verdict=attribution.verdict(snapshot, exclusive))
 
 
 def _answers(pairs: Sequence[str]) -> dict[str, str]:

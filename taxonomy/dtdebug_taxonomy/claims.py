@@ -74,7 +74,8 @@ class Claim(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 def sentence(c: Claim) -> str:
     """A claim in words."""
     seconds = f" for {c.seconds:.0f} s" if c.seconds is not None and c.seconds >= 1 else ""
-    return f"{_SAID[c.what](c, _capital(spell(c.ranks, 8)))}{seconds}."
+    who = _capital(spell(c.ranks, 8)) if c.ranks else "A rank"
+    return f"{_SAID[c.what](c, who)}{seconds}."
 
 
 def texts(claims: Iterable[Claim]) -> tuple[str, ...]:
