@@ -6,7 +6,7 @@ The one reader of printed tracebacks. Lines of several ranks may stand among eac
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 
 import msgspec
 
@@ -53,6 +53,7 @@ _PROGRESS = re.compile(
 _JOB = 1 << 14
 """Events that are kept of each kind."""
 _FRAMES = 200
+_MOST = 1 << 18
 _OPEN = 4_000
 """Lines that a traceback may take."""
 
@@ -111,10 +112,13 @@ def read(lines: Sequence[Line]) -> Events:
 
 
 def last_exception(text: str) -> Raised | None:
-    """The exception that a text of one process ends in: what ended it, with what was raised before."""
-    lines = [Line(number, words) for number, words in enumerate(text.splitlines()[-_OPEN:], 1)]
-    raised = read(lines).raised
-    return raised[-1] if raised else None
+    """The exception that a text of one process ends in, or its last line alone if it names one."""
+    reader = _Reader()
+    rows = text.split("\n")[:_MOST]
+    for index, words in enumerate(rows):
+        reader.take(index, Line(index + 1, words, rank=0))  # one stream, whose lines may be the end of a traceback
+    raised = reader.events().raised
+    return msgspec.structs.replace(raised[-1], rank=None) if raised else None
 
 
 class _Open:
@@ -345,8 +349,3 @@ def _unmargined(text: str) -> str:
 def _is_last(last: re.Match[str]) -> bool:
     """Any class may end a traceback, also one that is not called an error; words of a sentence do not."""
     return bool(last[1][:1].isalpha() or last[1][:1] == "_") and (last[2] is not None or last.end() == len(last.string))
-
-
-def of_rank(raised: Iterable[Raised], rank: int) -> list[Raised]:
-    """Those of one rank."""
-    return [r for r in raised if r.rank == rank]
