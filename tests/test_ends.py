@@ -6,9 +6,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dtdebug.ranks import exits, oom
+from dtdebug.ranks import oom
 from dtdebug.ranks.ends import Ends, call_site, ends, settle
 from dtdebug.ranks.watch import Death, Deaths, end, living, zombie_status
+from dtdebug_taxonomy.failure import exits
 from dtdebug_taxonomy.ranks import CollectiveRef, Frame, RankState, Verdict
 
 LOST = "RuntimeError: [pair.cc:553] Connection closed by peer [127.0.0.1]:1"

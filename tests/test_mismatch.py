@@ -12,7 +12,8 @@ from hypothesis import strategies as st
 
 from dtdebug.clean import clean
 from dtdebug.cli import FOUND, main
-from dtdebug.logs import mismatch
+from dtdebug.flight.source import exclusive
+from dtdebug_taxonomy.failure import attribution
 from dtdebug_taxonomy.ranks import CallSite, CollectiveRef
 from dtdebug_taxonomy.snapshot import Snapshot
 
@@ -25,7 +26,7 @@ SIDE = (
 
 def of(text, **more):
     """The verdict on a text."""
-    return mismatch.verdict(Snapshot(output=clean(text), **more))
+    return attribution.verdict(Snapshot(output=clean(text), **more), exclusive)
 
 
 def printed(name):
@@ -103,8 +104,10 @@ def test_a_silent_first_rank_is_named():
     )
     text = "\n".join(reached.format(rank) for rank in (1, 2, 3))
 
+    raised = text + "\n[rank0]: ValueError: no such file"
+
     assert ("not_arrived", (0,), (1, 2, 3)) == (of(text).kind, of(text).culprits, of(text).waiting)
-    assert of(text + "\n[rank0]: ValueError: no such file") is None
+    assert ("dead", (0,)) == (of(raised).kind, of(raised).culprits)
 
 
 def test_a_barrier_of_some_ranks_does_not_name_others():
@@ -189,7 +192,8 @@ def test_lines_are_those_of_the_whole_log():
     text = (PRINTED / "size.txt").read_text()
     found = of(text, first_lines=((1, 1001),))
 
-    assert all(int(row.split(":")[0].removeprefix("line ")) > 1000 for row in found.evidence)
+    assert found.claims
+    assert all(claim.record.line > 1000 for claim in found.claims)
 
 
 def test_the_command_says_the_verdict_first(capsys, monkeypatch, tmp_path):

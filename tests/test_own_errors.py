@@ -7,9 +7,10 @@ import pytest
 from dtdebug import front
 from dtdebug.clean import clean
 from dtdebug_taxonomy.diagnosis import diagnose
+from dtdebug_taxonomy.failure.grammar import told
+from dtdebug_taxonomy.failure.lines import rank_of
+from dtdebug_taxonomy.failure.own import own_errors
 from dtdebug_taxonomy.knowledge import load
-from dtdebug_taxonomy.own_errors import own_errors
-from dtdebug_taxonomy.prefixes import parted
 from dtdebug_taxonomy.ranks import Frame, RankState, Verdict
 from dtdebug_taxonomy.render import to_markdown, to_text
 from dtdebug_taxonomy.snapshot import ExceptionInfo, Snapshot
@@ -110,7 +111,7 @@ def test_other_classes_count_only_where_the_users_line_raises():
     ("line", "rank"),
     [
         ("[rank3]: words", 3),
-        ("[default3]:words", 3),
+        ("[default3]:words", None),
         ("[rank 3] words", 3),
         ("[3]: words", 3),
         ("[1,3]<stderr>:words", 3),
@@ -123,8 +124,8 @@ def test_other_classes_count_only_where_the_users_line_raises():
     ],
 )
 def test_the_rank_that_printed_a_line_is_told_by_its_prefix(line, rank):
-    """Those of torchrun, mpirun, horovodrun, srun and Ray; a clock is none."""
-    assert (rank, "words" if rank else line) == parted(line)
+    """Those of torch, mpirun, horovodrun, srun and Ray; a clock is none, and a local rank is not the rank."""
+    assert (rank, "words") == (rank_of(line), told(line).body)
 
 
 def test_ranks_that_print_at_the_same_time_are_told_apart():

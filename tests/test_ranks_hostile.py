@@ -15,12 +15,13 @@ import pexpect
 import pytest
 
 from dtdebug import flight, state
-from dtdebug.ranks import agent, collect, ends, exits, folder, gather, lastwords, output, relay, report, runs, watch
+from dtdebug.ranks import agent, collect, ends, folder, gather, lastwords, output, relay, report, runs, watch
 from dtdebug.ranks.adapters import mpi
 from dtdebug.ranks.folder import Run, RunFolder
 from dtdebug.ranks.relay import Relay
 from dtdebug.ranks.tidy import believed, tidy
 from dtdebug.ranks.vigil import Options, Speaker, Vigil
+from dtdebug_taxonomy.failure import exits
 from dtdebug_taxonomy.ranks import MOST_RANKS, Frame, Group, RankState
 
 HERE = os.uname().nodename

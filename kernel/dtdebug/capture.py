@@ -6,7 +6,6 @@ Keeps no reference to the exception or its frames, so that no tensor stays alive
 from __future__ import annotations
 
 import os
-import re
 import traceback
 from collections.abc import Callable, Iterator
 from typing import Any, TypeVar
@@ -181,22 +180,14 @@ def _elastic(rank: Any, failure: Any) -> ExceptionInfo:
     )
 
 
-_LAST = re.compile(r"^(?P<type>[A-Za-z_][\w.]{0,200})(?::[ \t](?P<message>[^\n]{0,4000}))?$", re.MULTILINE)
-_FRAME = re.compile(
-    r'^[ \t]{0,8}File "(?P<file>[^"\n]{1,500})", line (?P<line>\d{1,9}), in (?P<function>[^\n]{1,200})$', re.MULTILINE
-)
-
-
 def from_traceback(text: str, rank: int | None) -> ExceptionInfo:
     """An exception read back from a printed traceback."""
+    from dtdebug_taxonomy.failure.events import last_exception
+
     text = clean(text[-2 * _MESSAGE_LIMIT :])[-_MESSAGE_LIMIT:]
-    frames = tuple(Frame(m["file"], int(m["line"]), m["function"]) for m in _FRAME.finditer(text))[-_FRAMES:]
-    tail = text[text.rfind('\n  File "') + 1 :] if frames else text
-    last = None
-    for last in _LAST.finditer(tail):
-        if not tail[last.end() :].strip() or "Error" in last["type"] or "Exception" in last["type"]:
-            break
-    if last is None:
-        return ExceptionInfo(type="unknown", message=text.strip()[:_MESSAGE_LIMIT], frames=frames, rank=rank)
-    message = (last["message"] or "") + tail[last.end() : last.end() + 4_000]
-    return ExceptionInfo(type=last["type"], message=message.strip(), frames=frames, rank=rank)
+    found = last_exception(text)
+    if found is None:
+        return ExceptionInfo(type="unknown", message=text.strip(), rank=rank)
+    more = "\n".join(text.split("\n")[found.line :])[:4_000]
+    message = f"{found.message}\n{more}".strip()
+    return ExceptionInfo(type=found.type, message=message, frames=found.frames[-_FRAMES:], rank=rank)

@@ -127,7 +127,9 @@ def _snapshot(log: str | None, situation: str, *, tee: bool = False) -> tuple[An
     import msgspec
 
     from dtdebug.clean import clean
-    from dtdebug.logs import mismatch, reader
+    from dtdebug.flight.source import exclusive
+    from dtdebug.logs import reader
+    from dtdebug_taxonomy.failure import attribution
     from dtdebug_taxonomy.snapshot import Snapshot
 
     if log is None:
@@ -143,7 +145,7 @@ def _snapshot(log: str | None, situation: str, *, tee: bool = False) -> tuple[An
     snapshot = Snapshot(
         situation=clean(situation), output=clean(excerpt.text), source=log or "", first_lines=excerpt.first_lines
     )
-    return msgspec.structs.replace(snapshot, verdict=mismatch.verdict(snapshot)), excerpt.size
+    return msgspec.structs.replace(snapshot, verdict=attribution.verdict(snapshot, exclusive)), excerpt.size
 
 
 def _answers(pairs: Sequence[str]) -> dict[str, str]:

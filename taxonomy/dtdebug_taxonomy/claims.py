@@ -76,7 +76,7 @@ class Claim(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 def sentence(c: Claim) -> str:
     """A claim in words."""
     seconds = f" for {c.seconds:.0f} s" if c.seconds is not None and c.seconds >= 1 else ""
-    who = spell(c.ranks, 8) if c.ranks else _hosts(c.hosts)
+    who = spell(c.ranks, 8) if c.ranks else _hosts(c.hosts) or "a rank"
     return f"{_SAID[c.what](c, _capital(who))}{seconds}."
 
 

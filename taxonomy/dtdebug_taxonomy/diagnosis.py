@@ -180,6 +180,7 @@ def _tells_failure(knowledge: Knowledge, finding: Finding) -> bool:
 def _symptom(knowledge: Knowledge, ranking: engine.Ranking, code: str, p: float) -> RankedSymptom:
     s = knowledge.symptoms[code]
     telling = [c for c in ranking.contributions[code] if abs(c.weight) >= _TELLING]
+    telling.sort(key=lambda c: not c.finding.terminal or c.weight < 0)  # what ended a rank is quoted first
     why = tuple(_reason(knowledge, c.finding, c.weight) for c in telling[:5]) if p >= _POSSIBLE / 3 else ()
     return RankedSymptom(code=code, probability=round(p, 4), id=s.id, title=s.title, band=band(p), why=why)
 

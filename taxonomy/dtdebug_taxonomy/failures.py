@@ -6,12 +6,13 @@ the language server. Data and pure functions; reading and writing is theirs.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
 import msgspec
 
+from dtdebug_taxonomy.failure.attribution import outcome
+from dtdebug_taxonomy.failure.reading import read
 from dtdebug_taxonomy.frames import is_library, own_frames
 from dtdebug_taxonomy.ranks import Frame, Verdict, say
 from dtdebug_taxonomy.snapshot import Snapshot, walk
@@ -28,9 +29,6 @@ MOST = 20
 """Failures that are kept."""
 _PLACES = 12
 _LONGEST = 400
-_APART = 1_000
-"""Characters between two frames of one printed traceback."""
-_PRINTED = re.compile(r'File "(?P<file>[^"\n]{1,500})", line (?P<line>\d{1,8}), in (?P<function>[^\n]{1,200})')
 
 
 class Mark(msgspec.Struct, frozen=True, kw_only=True):
@@ -84,7 +82,7 @@ def failure_of(snapshot: Snapshot, diagnosis: Diagnosis, *, job: str, time: floa
     """The failure as an editor shows it; None where it is not recognised or points at no line of the user's."""
     if not diagnosis.recognised or diagnosis.verdict == "unknown":
         return None
-    marks = tuple(_distinct([*_verdict(snapshot.verdict), *_raised(snapshot), *_printed(snapshot.output)]))
+    marks = tuple(_distinct([*_verdict(snapshot.verdict), *_raised(snapshot), *_printed(snapshot)]))
     if not marks:
         return None
     first = diagnosis.symptoms[0]
@@ -141,15 +139,8 @@ def _frames(frames: Sequence[Frame], what: str, cell: str = "") -> Iterator[Mark
         yield Mark(file=frame.file, line=frame.line, says=says, words=frame.code.strip(), cell=in_cell)
 
 
-def _printed(output: str) -> Iterator[Mark]:
-    """The user's own frames of the first traceback in the output: what comes first is nearest to the root."""
-    block: list[Frame] = []
-    end = 0
-    for found in _PRINTED.finditer(output):
-        if block and found.start() - end > _APART:
-            break
-        end = found.end()
-        code = output[end : end + _APART].split("\n", 2)[1:2]
-        words = code[0].split("]:", 1)[-1].strip() if code else ""
-        block.append(Frame(found["file"], int(found["line"]), found["function"], words))
-    yield from _frames([f for f in block if not is_library(f.file)], "raised")
+def _printed(snapshot: Snapshot) -> Iterator[Mark]:
+    """The user's own frames of the exception that ended a rank first, else of the first that was printed."""
+    log = read(snapshot)
+    for raised in (*outcome(log).own, *log.events.raised)[:1]:
+        yield from _frames(own_frames(raised.frames), "raised")

@@ -12,11 +12,11 @@ from typing import Literal
 import msgspec
 
 from dtdebug_taxonomy import rank_signals, signals, similarity
+from dtdebug_taxonomy.failure.bearing import Bearing
+from dtdebug_taxonomy.failure.own import own_errors
 from dtdebug_taxonomy.knowledge import Knowledge
 from dtdebug_taxonomy.matching import Hit, Matcher, clip_lines
 from dtdebug_taxonomy.model import STRENGTHS, Evidence
-from dtdebug_taxonomy.own_errors import own_errors
-from dtdebug_taxonomy.prefixes import rank_of
 from dtdebug_taxonomy.snapshot import ExceptionInfo, Snapshot, walk
 from dtdebug_taxonomy.wording import said
 
@@ -36,6 +36,8 @@ TRUST: dict[Source, float] = {
 SIMILAR, SIMILAR_FIX = "similar", "similar-fix"
 """Names of the findings that likeness gives, for symptoms and for fix patterns."""
 
+_BEFORE_TRAINING = ("A.", "B.")
+"""Symptoms of building, importing and setting up: over once training makes progress."""
 _RAISED = 32
 """Different exceptions of ranks that are looked at."""
 _TRUST_OF_CUES = 0.7
@@ -55,6 +57,8 @@ class Finding(msgspec.Struct, frozen=True, kw_only=True):
     words: str = ""
     """The words it was read from."""
     rank: int | None = None
+    terminal: bool = False
+    """It is on the line of the exception that ended a rank."""
     scores: dict[str, float] = {}
     """Of a likeness: symptom code or fix pattern id -> log likelihood ratio."""
 
@@ -85,9 +89,8 @@ def collect(knowledge: Knowledge, snapshot: Snapshot, answers: Mapping[str, str]
 
     for found in _exceptions(knowledge, snapshot.exception):
         note(found)
-    output = clip_lines(snapshot.output)
-    for hit in _in_order(matchers.printed.hits(output)):
-        note(_from_hit(hit._replace(line=snapshot.true_line(hit.line)), "printed", _rank_at(output, hit.start)))
+    for found in _printed(knowledge, snapshot):
+        note(found)
     for hit in _in_order(said(matchers.said, snapshot.situation)):
         note(_from_hit(hit, "said", None))
 
@@ -136,9 +139,25 @@ def _from_hit(hit: Hit, source: Source, rank: int | None) -> Finding:
     return Finding(evidence=hit.key, source=source, line=hit.line, words=plain(hit.words), rank=rank)
 
 
-def _rank_at(text: str, offset: int) -> int | None:
-    begin = text.rfind("\n", 0, offset) + 1
-    return rank_of(text[begin : begin + 120])
+def _printed(knowledge: Knowledge, snapshot: Snapshot) -> Iterator[Finding]:
+    """Findings by the output's lines, as far as they bear on the failure."""
+    bearing = Bearing(snapshot)
+    for hit in _in_order(_matchers(knowledge).printed.hits(clip_lines(snapshot.output))):
+        line = snapshot.true_line(hit.line)
+        if not _bears(knowledge, bearing, hit.key, line):
+            continue
+        found = _from_hit(hit._replace(line=line), "printed", bearing.rank(line))
+        raised = bearing.ended_by(line)
+        yield msgspec.structs.replace(found, words=plain(raised), terminal=True) if raised else found
+
+
+def _bears(knowledge: Knowledge, bearing: Bearing, name: str, line: int) -> bool:
+    """Whether a message on that line can explain the failure."""
+    found = knowledge.evidence.get(name)
+    if found is None or not found.symptoms:
+        return True
+    starting = all(code[:2] in _BEFORE_TRAINING for code in found.symptoms)
+    return not (bearing.is_overtaken(line) or (starting and bearing.is_trained_after(line)))
 
 
 def _exceptions(knowledge: Knowledge, exception: ExceptionInfo | None) -> Iterator[Finding]:
@@ -219,7 +238,9 @@ def _own(knowledge: Knowledge, snapshot: Snapshot, seen: Mapping[str, Finding]) 
     named = [e.id for e in knowledge.evidence.values() if first.type in e.own]
     for name in named or [e.id for e in knowledge.evidence.values() if "*" in e.own]:
         source: Source = "printed" if first.line else "exception"
-        yield Finding(evidence=name, source=source, line=first.line, words=plain(first.words), rank=first.rank)
+        yield Finding(
+            evidence=name, source=source, line=first.line, words=plain(first.words), rank=first.rank, terminal=True
+        )
 
 
 class _Matchers:

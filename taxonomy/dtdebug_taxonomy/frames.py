@@ -18,6 +18,18 @@ _LIBRARY = re.compile(
 )
 
 
+_FRAMEWORK = re.compile(
+    r"[/\\](?:torch\w{0,20}|tensorflow|keras|horovod|deepspeed|megatron|colossalai|(?:pytorch_)?lightning|accelerate"
+    r"|transformers|datasets|ray|jax|mpi4py)[/\\]"
+)
+
+
+@lru_cache(maxsize=8192)
+def is_framework(file: str) -> bool:
+    """Packages that train or load data: their errors are described in messages."""
+    return _FRAMEWORK.search(file) is not None
+
+
 @lru_cache(maxsize=8192)
 def is_library(file: str) -> bool:
     """Installed packages, the standard library and PyTorch wherever it lies; a notebook's cell is the user's."""

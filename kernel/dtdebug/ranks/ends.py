@@ -13,9 +13,9 @@ import msgspec
 
 from dtdebug.clean import clean
 from dtdebug.flight.deaths import ending, lost_peer
-from dtdebug.ranks import exits
 from dtdebug.ranks.watch import Death
 from dtdebug_taxonomy.claims import Claim, Record, texts
+from dtdebug_taxonomy.failure import exits
 from dtdebug_taxonomy.frames import own_frame
 from dtdebug_taxonomy.ranks import MOST_RANKS, CallSite, RankState, Verdict, spell
 
@@ -177,12 +177,18 @@ def _refine(state: RankState, said: exits.Said, told: _Told, deaths: Sequence[De
         code, signal = (death.status, "") if death.status >= 0 else (None, exits.signal_name(-death.status))
     elif code is None and not signal:
         code, signal = told.of(state)
-    exception = state.exception
+    exception, stack = state.exception, state.stack
     if not exception and state.rank is not None:
         exception = clean(said.exceptions.get(state.rank, ""))
+        stack = said.stacks.get(state.rank) or stack
     ended = death is not None or code is not None or bool(signal)
     return msgspec.structs.replace(
-        state, exit_code=code, signal=signal, exception=exception, alive=False if ended else state.alive
+        state,
+        exit_code=code,
+        signal=signal,
+        exception=exception,
+        stack=stack,
+        alive=False if ended else state.alive,
     )
 
 

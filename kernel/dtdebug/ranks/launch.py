@@ -256,7 +256,7 @@ def _how(status: int, *, interrupted: bool) -> str:
     if interrupted:
         return "the job was interrupted"
     if status < 0:
-        from dtdebug.ranks.exits import signal_name
+        from dtdebug_taxonomy.failure.exits import signal_name
 
         return f"the job was ended by {signal_name(-status)}"
     return f"the job ended with exit code {status}"

@@ -6,11 +6,11 @@ from collections.abc import Sequence
 
 import msgspec
 
-from dtdebug.ranks.exits import signal_name
 from dtdebug.ranks.gather import world_size
 from dtdebug.ranks.hosts import GONE
 from dtdebug_taxonomy.case import Coverage
 from dtdebug_taxonomy.claims import Claim, Record, Source, texts
+from dtdebug_taxonomy.failure.exits import signal_name
 from dtdebug_taxonomy.frames import own_frame
 from dtdebug_taxonomy.hosts import Host
 from dtdebug_taxonomy.ranks import CallSite, CollectiveRef, RankState, Verdict, say

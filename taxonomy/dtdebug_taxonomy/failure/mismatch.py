@@ -8,13 +8,15 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import NamedTuple
 
-from dtdebug.flight.source import exclusive
-from dtdebug.logs.missing import Line, lines, missing, name, sites
+from dtdebug_taxonomy.claims import Claim, Record, texts
+from dtdebug_taxonomy.failure.events import Raised
+from dtdebug_taxonomy.failure.lines import Line
+from dtdebug_taxonomy.failure.missing import missing, name, sites
+from dtdebug_taxonomy.failure.reading import Reading
 from dtdebug_taxonomy.ranks import Alternative, CallSite, CollectiveRef, Kind, Verdict, spell
-from dtdebug_taxonomy.snapshot import Snapshot
 
 _DETECTED = "Detected mismatch between collectives on ranks"
 _MARKS = (_DETECTED, "Watchdog caught", "onitoredBarrier", "didn't join collective")
@@ -44,17 +46,26 @@ class _Call(NamedTuple):
 
     def __str__(self) -> str:
         number = "" if self.seq is None else f" #{self.seq}"
-        arguments = " ".join(filter(None, (f"[{self.sizes}]" if self.sizes else "", self.dtypes)))
-        return f"{name(self.op)}{number}" + (f" of {arguments}" if arguments else "")
+        return f"{name(self.op)}{number}" + (f" of {self.arguments}" if self.arguments else "")
+
+    @property
+    def arguments(self) -> str:
+        """Sizes and types."""
+        return " ".join(filter(None, (f"[{self.sizes}]" if self.sizes else "", self.dtypes)))
 
 
-def verdict(snapshot: Snapshot) -> Verdict | None:
-    """The verdict that the messages of all ranks allow; None without them, or where they have no majority."""
-    if not any(mark in snapshot.output for mark in _MARKS):
+def verdict(log: Reading, own: Sequence[Raised], exclusive: Callable[[str, int, int], bool | None]) -> Verdict | None:
+    """The verdict that the messages of all ranks allow; None without them, or where they have no majority.
+
+    `own` are errors that ended ranks: they come before what others say of those who are gone. `exclusive` says of two
+    lines of a file that no rank comes to both.
+    """
+    if not any(mark in line.body for line in log.lines for mark in _MARKS):
         return None
-    printed = lines(snapshot)
-    where = sites(printed)
-    return _vote(_fingerprints(printed), where) or missing(printed, where) or _vote(_watchdogs(printed), {})
+    where = sites(log)
+    found = None if own else _vote(_fingerprints(log.lines), where, exclusive)
+    found = found or missing(log, own, where)
+    return found if found or own else _vote(_watchdogs(log.lines), {}, exclusive)
 
 
 def _fingerprints(printed: Iterable[Line]) -> dict[int, _Call]:
@@ -68,9 +79,9 @@ def _fingerprints(printed: Iterable[Line]) -> dict[int, _Call]:
     others: list[tuple[int, _Call]] = []
     named: dict[int, set[int]] = {}
     for line in printed:
-        if _DETECTED not in line.text:
+        if _DETECTED not in line.body:
             continue
-        for place, found in enumerate(_SIDE.finditer(line.text)):
+        for place, found in enumerate(_SIDE.finditer(line.body)):
             rank, call = int(found[1]), _call(found, line.number)
             if place == 0:
                 told = rank if line.rank is None else line.rank
@@ -95,7 +106,7 @@ def _watchdogs(printed: Iterable[Line]) -> dict[int, _Call]:
     calls: dict[int, _Call] = {}
     groups = set()
     for line in printed:
-        found = _WATCHDOG.search(line.text) if "Watchdog caught" in line.text else None
+        found = _WATCHDOG.search(line.body) if "Watchdog caught" in line.body else None
         if found:
             groups.add(found[1])
             sizes = f"{found[5]} -> {found[6]} elements" if found[4] in _EQUAL_SIZES else ""
@@ -105,7 +116,9 @@ def _watchdogs(printed: Iterable[Line]) -> dict[int, _Call]:
     return calls if one else {}
 
 
-def _vote(calls: Mapping[int, _Call], where: Mapping[int, CallSite]) -> Verdict | None:
+def _vote(
+    calls: Mapping[int, _Call], where: Mapping[int, CallSite], exclusive: Callable[[str, int, int], bool | None]
+) -> Verdict | None:
     aspects: tuple[tuple[Kind, str], ...] = (("replaced", "op"), ("wrong_size", "sizes"), ("wrong_dtype", "dtypes"))
     for kind, aspect in aspects:
         values = {rank: getattr(call, aspect) for rank, call in calls.items()}
@@ -115,7 +128,7 @@ def _vote(calls: Mapping[int, _Call], where: Mapping[int, CallSite]) -> Verdict 
         if votes * 2 <= len(values):
             return None
         most = tuple(sorted(rank for rank in values if values[rank] == value))
-        return _verdict(kind, calls, tuple(sorted(values.keys() - set(most))), most, where)
+        return _verdict(kind, calls, tuple(sorted(values.keys() - set(most))), most, where, exclusive=exclusive)
     return None
 
 
@@ -125,12 +138,15 @@ def _verdict(
     culprits: tuple[int, ...],
     most: tuple[int, ...],
     where: Mapping[int, CallSite],
+    *,
+    exclusive: Callable[[str, int, int], bool | None],
 ) -> Verdict:
     culprit, crowd = calls[culprits[0]], calls[most[0]]
     others: tuple[Kind, ...] = ()
     if kind == "replaced":
-        kind, others = _told_by_places(where.get(culprits[0]), where.get(most[0]))
+        kind, others = _told_by_places(where.get(culprits[0]), where.get(most[0]), exclusive)
     one, many = _placed(culprit, where.get(culprits[0])), _placed(crowd, where.get(most[0]))
+    claims = tuple(_claim(rank, calls[rank], where.get(rank)) for rank in (*culprits, *most)[:_EVIDENCE])
     return Verdict(
         kind=kind,
         culprits=culprits,
@@ -140,12 +156,25 @@ def _verdict(
         confidence=round((0.75 if others else 0.95) * (len(most) / len(calls)) ** 0.5, 2),
         summary=f"{spell(culprits, 8).capitalize()} {_are(culprits)} in {one} where {spell(most, 8)} "
         f"{_are(most)} in {many}: {_WORDS[kind] if len(culprits) == 1 else _plural(_WORDS[kind])}.",
-        evidence=tuple(
-            f"line {calls[rank].line}: rank {rank} in {calls[rank]}" for rank in (*culprits, *most)[:_EVIDENCE]
-        ),
+        claims=claims,
+        evidence=texts(claims),
         alternatives=tuple(
             Alternative(kind=other, culprits=culprits, because=_BECAUSE[other], refute=_REFUTE) for other in others
         ),
+    )
+
+
+def _claim(rank: int, call: _Call, site: CallSite | None) -> Claim:
+    return Claim(
+        what="called",
+        ranks=(rank,),
+        op=name(call.op),
+        seq=call.seq,
+        words=call.arguments,
+        file=site.file if site else "",
+        line=site.line if site else 0,
+        function=site.function if site else "",
+        record=Record(source="output", line=call.line, rank=rank, words=str(call)),
     )
 
 
@@ -164,7 +193,9 @@ _BECAUSE: dict[Kind, str] = {
 _REFUTE = "the flight recorder's dumps of all ranks show the calls before and after"
 
 
-def _told_by_places(culprit: CallSite | None, crowd: CallSite | None) -> tuple[Kind, tuple[Kind, ...]]:
+def _told_by_places(
+    culprit: CallSite | None, crowd: CallSite | None, exclusive: Callable[[str, int, int], bool | None]
+) -> tuple[Kind, tuple[Kind, ...]]:
     """Ahead of the others in the same function: one left out; behind: one more; elsewhere it cannot be told."""
     if culprit is None or crowd is None or (culprit.file, culprit.function) != (crowd.file, crowd.function):
         return "replaced", ("skipped", "extra")

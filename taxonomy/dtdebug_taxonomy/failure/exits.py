@@ -7,9 +7,13 @@ from __future__ import annotations
 
 import re
 import signal
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from itertools import islice
 from typing import NamedTuple
+
+from dtdebug_taxonomy.failure.events import Events
+from dtdebug_taxonomy.failure.lines import Line
+from dtdebug_taxonomy.ranks import Frame
 
 _RANK = 9_999_999
 _MOST = 1 << 16
@@ -23,6 +27,8 @@ class Exit(NamedTuple):
     pid: int | None = None
     code: int | None = None
     signal: str = ""
+    line: int = 0
+    """Line of the output that says so."""
 
 
 class Said(NamedTuple):
@@ -39,12 +45,10 @@ class Said(NamedTuple):
     """gloo aborted some rank so."""
     sizes: str = ""
     """The two numbers of bytes of the first such abort, as `396 vs 388`: what came, and what there was room for."""
+    stacks: dict[int, tuple[Frame, ...]] = {}
+    """Rank -> where its exception was raised, innermost last."""
 
 
-_PREFIX = re.compile(
-    r"\[rank(?P<rank>\d{1,7})\]: ?|\[default(?P<local>\d{1,7})\]:|\[\d{1,7},(?P<ompi>\d{1,7})\]<std(?:out|err)>: ?"
-    r"|\[(?P<hvd>\d{1,7})\]<std(?:out|err)>: ?| {0,6}(?P<srun>\d{1,7}): "
-)
 _FAILED = re.compile(r" *(?P<key>rank|exitcode) *: *(?P<value>-?\d{1,9})(?: *\(pid: *(?P<pid>\d{1,9})\))?")
 _LOCAL = re.compile(r"failed \(exitcode: (?P<code>-?\d{1,9})\) local_rank: (?P<rank>\d{1,7}) \(pid: (?P<pid>\d{1,9})\)")
 _MPI_SIGNAL = re.compile(
@@ -64,26 +68,31 @@ _WORDS = {
 _SPAWN = re.compile(
     r"process (?P<rank>\d{1,7}) terminated with (?:signal (?P<signal>SIG[A-Z]{2,9})|exit code (?P<code>\d{1,9}))"
 )
-_SPAWNED = re.compile(r"-- Process (?P<rank>\d{1,7}) terminated with the following error:")
 _SHELL = re.compile(
     r"line \d{1,9}: +(?P<pid>\d{1,9}) (?P<words>Killed|Terminated|Aborted|Segmentation fault|Bus error)\b"
 )
 _HOROVOD = re.compile(r"Process (?P<rank>\d{1,7}) exit with status code (?P<code>\d{1,9})")
 _DEEPSPEED = re.compile(r"--local_rank=(?P<rank>\d{1,7})\b.{0,2000} exits with return code = (?P<code>-?\d{1,9})")
 _SIZES = re.compile(r"\b\d{1,12} vs\.? \d{1,12}\b")
-_EXCEPTION = re.compile(r"[A-Za-z_][\w.]{0,200}(?:Error|Exception|Interrupt|Exit|Warning|Timeout|Failure)\b(?:: |$)")
 
 
 def said(output: str) -> Said:
     """What the output tells."""
+    from dtdebug_taxonomy.failure import events, lines
+
+    printed = lines.read(output)
+    return of_lines(printed, events.read(printed))
+
+
+def of_lines(printed: Iterable[Line], happened: Events) -> Said:
+    """What lines and the exceptions in them tell."""
     exits: list[Exit] = []
-    tracebacks = _Tracebacks()
     enforced: set[int] = set()
     named, block, summary, enforce = None, None, False, False
     mpi: int | None = None
     sizes = ""
-    for line in output.splitlines():
-        words = line[:4_000]
+    for line in printed:
+        words = line.body
         summary = summary or words.startswith("Root Cause (first observed failure)")
         if found := _FAILED.match(words):
             if found["key"] == "rank":
@@ -91,45 +100,30 @@ def said(output: str) -> Said:
                 if summary and named is None:
                     named = block
             elif block is not None:
-                exits.append(_exit(block, found["pid"], int(found["value"])))
+                exits.append(_exit(block, found["pid"], int(found["value"]), line.number))
                 block = None
             continue
         if found := _MPI_NAME.search(words):
             mpi = int(found["rank"])
         elif mpi is not None and (found := _MPI_CODE.search(words)):
-            exits.append(Exit(rank=mpi, code=int(found["code"])))
+            exits.append(Exit(rank=mpi, code=int(found["code"]), line=line.number))
             mpi = None
-        exits += islice(_line(words), max(0, _MOST - len(exits)))
-        rank, text = _prefixed(words)
+        exits += islice(_line(words, line.number), max(0, _MOST - len(exits)))
         if "gloo::EnforceNotMet" in words:
             enforce = True
-            enforced |= {rank} if rank is not None else set()
+            enforced |= {line.rank} if line.rank is not None else set()
         if enforce and not sizes and (found := _SIZES.search(words)):
             sizes = found[0]
-        tracebacks.take(rank, text)
-    return Said(tuple(exits), tracebacks.exceptions, named, frozenset(enforced), enforce, sizes)
-
-
-class _Tracebacks:
-    """The last line of each rank's last traceback, told apart by prefix, or by spawn's own heading."""
-
-    def __init__(self) -> None:
-        self.exceptions: dict[int, str] = {}
-        self._open: set[int] = set()
-        self._spawned: int | None = None
-
-    def take(self, rank: int | None, text: str) -> None:
-        """Takes a line without its prefix."""
-        if found := _SPAWNED.search(text):
-            self._spawned = int(found["rank"])
-        elif rank is None and self._spawned is not None and _EXCEPTION.match(text):
-            self.exceptions[self._spawned] = text[:500]
-            self._spawned = None
-        elif rank is not None and text.startswith("Traceback (most recent call last)"):
-            self._open.add(rank)
-        elif rank in self._open and rank is not None and _EXCEPTION.match(text):
-            self.exceptions[rank] = text[:500]
-            self._open.discard(rank)
+    raised = {r.rank: r for r in happened.raised if r.rank is not None and not r.unheeded}
+    return Said(
+        tuple(exits),
+        {rank: r.text[:500] for rank, r in raised.items()},
+        named,
+        frozenset(enforced),
+        enforce,
+        sizes,
+        {rank: r.frames for rank, r in raised.items()},
+    )
 
 
 def signal_name(number: int) -> str:
@@ -140,29 +134,30 @@ def signal_name(number: int) -> str:
         return f"signal {number}"
 
 
-def _exit(rank: int | None, pid: str | None, code: int) -> Exit:
+def _exit(rank: int | None, pid: str | None, code: int, line: int) -> Exit:
     number = int(pid) if pid else None
-    return Exit(rank, number, None, signal_name(-code)) if code < 0 else Exit(rank, number, code)
+    name = signal_name(-code) if code < 0 else ""
+    return Exit(rank, number, None if code < 0 else code, name, line)
 
 
-def _line(words: str) -> Iterator[Exit]:
+def _line(words: str, line: int) -> Iterator[Exit]:
     """What a single line of a launcher tells."""
     if "exitcode: " in words and (found := _LOCAL.search(words)):
-        yield _exit(None, found["pid"], int(found["code"]))
+        yield _exit(None, found["pid"], int(found["code"]), line)
     elif "exited on signal" in words and (found := _MPI_SIGNAL.search(words)):
-        yield Exit(int(found["rank"]), int(found["pid"]) or None, None, signal_name(int(found["signal"])))
+        yield Exit(int(found["rank"]), int(found["pid"]) or None, None, signal_name(int(found["signal"])), line)
     elif "srun: error: " in words and (found := _SRUN.search(words)):
         code = int(found["code"]) if found["code"] else None
         for rank in _ranks(found["ranks"]):
-            yield Exit(rank, None, code, _WORDS.get(found["words"] or "", ""))
+            yield Exit(rank, None, code, _WORDS.get(found["words"] or "", ""), line)
     elif "line " in words and (found := _SHELL.search(words)):
-        yield Exit(None, int(found["pid"]), None, _WORDS[found["words"]])
+        yield Exit(None, int(found["pid"]), None, _WORDS[found["words"]], line)
     elif "terminated with" in words and (found := _SPAWN.search(words)):
-        yield Exit(int(found["rank"]), None, int(found["code"]) if found["code"] else None, found["signal"] or "")
+        yield Exit(int(found["rank"]), None, int(found["code"]) if found["code"] else None, found["signal"] or "", line)
     elif "exit with status code" in words and (found := _HOROVOD.search(words)):
-        yield Exit(int(found["rank"]), None, int(found["code"]))
+        yield Exit(int(found["rank"]), None, int(found["code"]), "", line)
     elif "exits with return code" in words and (found := _DEEPSPEED.search(words)):
-        yield _exit(int(found["rank"]), None, int(found["code"]))
+        yield _exit(int(found["rank"]), None, int(found["code"]), line)
 
 
 def _ranks(text: str) -> Iterator[int]:
@@ -171,15 +166,3 @@ def _ranks(text: str) -> Iterator[int]:
         first, _, last = part.partition("-")
         if first.isdecimal() and (not last or last.isdecimal()):
             yield from range(int(first), min(int(last or first), int(first) + 4_096) + 1)
-
-
-def _prefixed(words: str) -> tuple[int | None, str]:
-    """The rank that a line's prefixes name, innermost first, and what stands behind them."""
-    rank = None
-    for _ in range(3):  # `3: [rank3]: ...`
-        found = _PREFIX.match(words)
-        if found is None:
-            break
-        rank = int(next(value for value in found.groups() if value is not None))
-        words = words[found.end() :]
-    return rank, words

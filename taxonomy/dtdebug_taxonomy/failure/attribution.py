@@ -1,0 +1,253 @@
+"""Which rank failed first in a printed log, and whose failure is its echo: what ended each rank, then a verdict.
+
+An exception that the program went on after has not ended it. A rank that raised on its own comes before all that lost
+a peer or were ended by the launcher, whatever was printed first.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Callable, Iterable, Sequence
+
+import msgspec
+
+from dtdebug_taxonomy.claims import Claim, Record, texts
+from dtdebug_taxonomy.failure import mismatch
+from dtdebug_taxonomy.failure.events import Raised
+from dtdebug_taxonomy.failure.exits import Exit
+from dtdebug_taxonomy.failure.reading import Reading, primary, read, role
+from dtdebug_taxonomy.frames import own_frame
+from dtdebug_taxonomy.ranks import Alternative, CallSite, Verdict, say, spell
+from dtdebug_taxonomy.snapshot import Snapshot
+
+_LAUNCHER = frozenset({"SIGTERM", "SIGINT", "SIGHUP"})
+_CERTAIN, _LIKELY, _NAMELESS = 0.95, 0.8, 0.6
+_WORDS = 300
+_SHOWN = 16
+
+
+class Outcome(msgspec.Struct, frozen=True, kw_only=True):
+    """What ended each of those who print."""
+
+    own: tuple[Raised, ...] = ()
+    """Terminal exceptions of a rank's own code, in the order of the output; at most one for each rank."""
+    echoes: tuple[Raised, ...] = ()
+    """Terminal exceptions that say that a peer was lost."""
+    handled: tuple[Raised, ...] = ()
+    """Exceptions that ended nothing: the rank went on."""
+    exits: tuple[Exit, ...] = ()
+    """Ends of ranks without any exception that others don't explain."""
+    launched: bool = False
+    """A launcher of several processes has spoken."""
+
+
+def outcome(log: Reading) -> Outcome:
+    """What ended the ranks of a log, as far as it says so."""
+    raised = [primary(r) for r in log.events.raised if not r.unheeded]
+    by_role = {id(r): role(r) for r in raised}
+    own = [r for r in raised if by_role[id(r)] == "own"]
+    echoes = [r for r in raised if by_role[id(r)] == "peer"]
+    launched = bool(log.said.exits) or any(by_role[id(r)] == "launcher" for r in raised)
+    followed = {id(r) for r in raised if _goes_on(log, r)}
+    standing = [r for r in own if id(r) not in followed]
+    failed = launched or any(id(r) not in followed for r in echoes)
+    if not standing and failed:
+        standing = _not_by_signal(log, own)
+    terminal = _last_attempt(log, standing)
+    mine = _one_each(terminal)
+    kept = {id(r) for r in mine}
+    gone_on = {id(r) for r in own if id(r) in followed and id(r) not in kept}
+    unheeded = [r for r in log.events.raised if r.unheeded]
+    mine = _ranked(log, mine, echoes)
+    return Outcome(
+        own=tuple(mine),
+        echoes=tuple(_one_each(echoes)),
+        handled=(*(r for r in own if id(r) in gone_on), *unheeded),
+        exits=() if mine else _exits(log, echoes),
+        launched=launched,
+    )
+
+
+def verdict(
+    snapshot: Snapshot, exclusive: Callable[[str, int, int], bool | None] = lambda file, one, other: None
+) -> Verdict | None:
+    """The verdict that a printed log allows, or None.
+
+    `exclusive` says of two lines of a file that no rank comes to both: it needs the source, which is not ours to read.
+    """
+    if not snapshot.output:
+        return None
+    log = read(snapshot)
+    found = outcome(log)
+    compared = mismatch.verdict(log, found.own, exclusive)
+    if compared is not None:
+        return compared
+    own = found.own
+    if own and (found.launched or any(r.rank is not None for r in own) or found.echoes):
+        return _raised(found)
+    return _ended(found) if found.exits else None
+
+
+def _goes_on(log: Reading, raised: Raised) -> bool:
+    """Whoever printed the exception printed progress of training after it."""
+    steps = log.events.steps.get(raised.who, ())
+    return bisect_right(steps, raised.index) < len(steps)
+
+
+def _not_by_signal(log: Reading, own: Iterable[Raised]) -> list[Raised]:
+    """Those of ranks that no signal ended: an exception does not end a process by one."""
+    signals = {e.rank for e in log.said.exits if e.signal and e.signal not in _LAUNCHER and e.rank is not None}
+    return [r for r in own if r.rank not in signals]
+
+
+def _last_attempt(log: Reading, raised: Sequence[Raised]) -> list[Raised]:
+    """Those after the last restart; where that attempt has none, those of the one before."""
+    for begin in reversed((0, *log.first)):
+        later = [r for r in raised if r.index >= begin]
+        if later:
+            return later
+    return []
+
+
+def _one_each(raised: Iterable[Raised]) -> list[Raised]:
+    """The last of each rank: what ended it. Of those without a rank the first, for each may be of another."""
+    found: dict[object, Raised] = {}
+    for r in raised:
+        key: object = r.rank if r.rank is not None else r.who
+        if r.rank is None and key in found:
+            continue
+        found.pop(key, None)
+        found[key] = r
+    return sorted(found.values(), key=lambda r: r.index)
+
+
+def _ranked(log: Reading, own: list[Raised], echoes: Sequence[Raised]) -> list[Raised]:
+    """Gives the one exception without a rank that of the one rank whose exit status it explains."""
+    nameless = [r for r in own if r.rank is None]
+    if len(nameless) != 1 or len(own) != 1:
+        return own
+    spoken = {r.rank for r in echoes}
+    failed = {e.rank for e in log.said.exits if e.rank is not None and e.code and e.rank not in spoken}
+    if len(failed) != 1 or len([r for r in echoes if r.rank is None]) > 0:
+        return own
+    return [msgspec.structs.replace(own[0], rank=min(failed))]
+
+
+def _exits(log: Reading, echoes: Sequence[Raised]) -> tuple[Exit, ...]:
+    """Ends of ranks that raised nothing: by their program (`os._exit`, `sys.exit`) or by a signal of nobody's."""
+    spoken = {r.rank for r in echoes}
+    last = {e.rank: e for e in log.said.exits if e.rank is not None and e.rank not in spoken}
+    aborted = log.said.enforced or (set(last) if log.said.enforce else set())
+    signalled = [e for e in last.values() if e.signal and e.signal not in _LAUNCHER]
+    violent = [e for e in signalled if e.signal != "SIGABRT" or e.rank not in aborted]
+    coded = [e for e in last.values() if e.code]
+    return tuple(sorted(violent or coded, key=lambda e: e.rank or 0))
+
+
+def _raised(found: Outcome) -> Verdict:
+    """The verdict on ranks that raised on their own."""
+    first = found.own[0]
+    alike = [r for r in found.own if _key(r) == _key(first)]
+    others = [r for r in found.own if _key(r) != _key(first)]
+    culprits = tuple(sorted({r.rank for r in alike if r.rank is not None}))
+    victims = tuple(sorted({r.rank for r in (*found.echoes, *others) if r.rank is not None} - set(culprits)))
+    place = _place(first)
+    where = f" at {place.file}:{place.line} in {place.function}" if place.file else ""
+    who = spell(culprits, 8) if culprits else "a rank"
+    later = f"; {say(victims, 'fail')} as a consequence" if victims else ""
+    text = first.text[:_WORDS]
+    summary = f"{who[:1].upper()}{who[1:]} raised {text}{where}{later}."
+    claims = (
+        *(_claim(r) for r in alike[:_SHOWN]),
+        *(_claim(r) for r in others[:_SHOWN]),
+        *(_claim(r) for r in found.echoes[:_SHOWN]),
+    )
+    single = not others
+    return Verdict(
+        kind="dead",
+        culprits=culprits,
+        waiting=victims,
+        sites=tuple(_sites((*alike, *others, *found.echoes))),
+        confidence=(_CERTAIN if single else _LIKELY) if culprits else _NAMELESS,
+        summary=summary,
+        claims=claims,
+        evidence=texts(claims),
+        alternatives=tuple(
+            Alternative(
+                kind="dead",
+                culprits=(r.rank,),
+                because=f"rank {r.rank} raised {r.text[:120]}, which was printed later",
+                refute="times of both errors by one clock",
+            )
+            for r in others[:3]
+            if r.rank is not None
+        ),
+    )
+
+
+def _ended(found: Outcome) -> Verdict:
+    """The verdict on ranks that ended without an exception."""
+    culprits = tuple(sorted({e.rank for e in found.exits if e.rank is not None}))
+    victims = tuple(sorted({r.rank for r in found.echoes if r.rank is not None} - set(culprits)))
+    how = list(dict.fromkeys(_how(e) for e in found.exits))
+    later = f"; {say(victims, 'fail')} as a consequence" if victims else ""
+    who = spell(culprits, 8)
+    ends = tuple(
+        Claim(
+            what="ended",
+            ranks=(e.rank,),
+            words=_how(e),
+            record=Record(source="output", line=e.line, rank=e.rank, words=_how(e)),
+        )
+        for e in found.exits[:_SHOWN]
+        if e.rank is not None
+    )
+    claims = (*ends, *(_claim(r) for r in found.echoes[:_SHOWN]))
+    return Verdict(
+        kind="dead",
+        culprits=culprits,
+        waiting=victims,
+        sites=tuple(_sites(found.echoes)),
+        confidence=_CERTAIN if len(culprits) == 1 else _LIKELY,
+        summary=f"{who[:1].upper()}{who[1:]} ended: {' or '.join(how[:3])}, without an exception{later}.",
+        claims=claims,
+        evidence=texts(claims),
+    )
+
+
+def _how(end: Exit) -> str:
+    return end.signal or f"exit code {end.code}"
+
+
+def _key(raised: Raised) -> tuple[str, str, int]:
+    place = _place(raised)
+    return raised.type, place.file, place.line
+
+
+def _place(raised: Raised) -> CallSite:
+    """The innermost line of the program's own, else the innermost line; empty where nothing is known."""
+    frame = own_frame(raised.frames) or (raised.frames[-1] if raised.frames else None)
+    rank = -1 if raised.rank is None else raised.rank
+    return CallSite(rank, frame.file, frame.line, frame.function) if frame else CallSite(rank, "", 0, "")
+
+
+def _sites(raised: Iterable[Raised]) -> Iterable[CallSite]:
+    seen: set[int] = set()
+    for r in raised:
+        place = _place(r)
+        if place.file and place.rank >= 0 and place.rank not in seen:
+            seen.add(place.rank)
+            yield place
+
+
+def _claim(raised: Raised) -> Claim:
+    place = _place(raised)
+    return Claim(
+        what="raised",
+        ranks=() if raised.rank is None else (raised.rank,),
+        file=place.file,
+        line=place.line,
+        function=place.function,
+        words=raised.text[:_WORDS].rstrip("."),
+        record=Record(source="output", line=raised.line, rank=raised.rank, words=raised.text[:_WORDS]),
+    )

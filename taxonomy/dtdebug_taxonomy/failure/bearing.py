@@ -1,0 +1,62 @@
+"""Which printed lines can bear on a failure: a warning, or an exception that was handled, explains no later failure."""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+
+from dtdebug_taxonomy.failure.attribution import outcome
+from dtdebug_taxonomy.failure.events import Raised
+from dtdebug_taxonomy.failure.reading import read
+from dtdebug_taxonomy.snapshot import Snapshot
+
+_TRAINS = 2
+"""Lines of progress that show that training goes on: one may be of another attempt, or a plan."""
+
+
+class Bearing:
+    """What the output's lines mean for its failure."""
+
+    def __init__(self, snapshot: Snapshot) -> None:
+        log = read(snapshot)
+        found = outcome(log)
+        self._rank = {line.number: line.rank for line in reversed(log.lines) if line.rank is not None}
+        self._ends = {r.line: r.text for r in found.own}
+        self._last = max((r.line for r in found.own), default=0)
+        self._final = [(r.begin, r.line) for r in (*found.own, *found.echoes)]
+        self._handled = sorted((_begin(r), r.line) for r in found.handled)
+        self._warned = sorted(log.events.warnings)
+        steps = sorted(log.lines[i].number for rows in log.events.steps.values() for i in rows)
+        self._steps = steps
+        self._restarted = bool(log.first)
+
+    def rank(self, line: int) -> int | None:
+        """The rank that printed a line."""
+        return self._rank.get(line)
+
+    def ended_by(self, line: int) -> str:
+        """The exception that ended a rank, if the line is its last; or nothing."""
+        return self._ends.get(line, "")
+
+    def is_overtaken(self, line: int) -> bool:
+        """A warning, or part of a handled exception: a rank's own error came later, or all went on."""
+        if any(begin <= line <= end for begin, end in self._final):
+            return False
+        if _within(self._handled, line):
+            return True
+        return line < self._last and _within(self._warned, line)
+
+    def is_trained_after(self, line: int) -> bool:
+        """Training made progress after it."""
+        if self._restarted or any(begin <= line <= end for begin, end in self._final):
+            return False
+        return len(self._steps) - bisect_left(self._steps, line + 1) >= _TRAINS
+
+
+def _begin(raised: Raised) -> int:
+    """Where it begins, the message of its logger included."""
+    return max(raised.begin - 1, 1)
+
+
+def _within(spans: list[tuple[int, int]], line: int) -> bool:
+    at = bisect_left(spans, (line + 1, 0))
+    return any(begin <= line <= end for begin, end in spans[max(at - 4, 0) : at])

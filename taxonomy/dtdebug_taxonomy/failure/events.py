@@ -1,0 +1,351 @@
+"""What happened, read from lines: exceptions with their frames and causes, warnings, attempts, steps of training.
+
+The one reader of printed tracebacks. Lines of several ranks may stand among each other: their prefixes tell them apart.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+import msgspec
+
+from dtdebug_taxonomy.failure.lines import Line
+from dtdebug_taxonomy.ranks import Frame
+
+_START = "Traceback (most recent call last)"
+_FRAME = re.compile(r'\s{1,12}File "([^"\n]{1,500})", line (\d{1,9})(?:, in ([^\n]{1,200}))?')
+_RICH_FRAME = re.compile(r"\s{0,4}│ (\S[^\n│]{0,300}?):(\d{1,9}) in (\S{1,120})\s")
+_CELL = re.compile(
+    r"\s{0,4}(?:Cell In\s?\[\d{1,6}\]|<ipython-input-\S{1,40}>|File (\S{1,300}?))(?:, line |:)(\d{1,9})"
+    r"(?:, in ([^\n(]{1,200}))?"
+)
+_ARROW = re.compile(r"-{1,6}> {1,3}(\d{1,9}) ?(.{0,200})")
+_TYPE = r"(?:[A-Za-z_]\w{0,100}\.){0,12}[A-Za-z_]\w{0,100}(?:\([\w.]{1,100}\))?"
+_LAST = re.compile(rf"({_TYPE})(?:: ?(.{{0,2000}})|$)")
+_BARE = re.compile(r"((?:[A-Za-z_]\w{0,100}\.){0,12}[A-Z]\w{0,100}(?:Error|Exception|Interrupt))(?:: (.{0,2000})|$)")
+_NAMED = re.compile(
+    r"(?:Error|Exception|Interrupt|Exit|Warning|Timeout|Failure|Fault|Abort|Group|Expired|Empty|Full)(?:\([\w.]{1,100}\))?$"
+)
+_SPAWNED = re.compile(r"-- Process (\d{1,7}) terminated with the following error:")
+_SNIPPET = re.compile(r"\[Rank (\d{1,7}) Error Snippet\]:|Error on Rank (\d{1,7})\b|Worker \(rank (\d{1,7})[,)]")
+_THREAD = re.compile(r"Exception in thread ([^\n:]{1,200})")
+_UNHEEDED = re.compile(
+    r"Exception ignored (?:in|on)|Error in atexit\._run_exitfuncs|Exception in callback|"
+    r"Task exception was never retrieved|--- Logging error ---|Exception in Tkinter|Exception raised during shutdown"
+)
+_AND_THEN = re.compile(r"(?:During handling of the above exception|The above exception was the direct cause)")
+_TABLE_RANK = re.compile(r"  rank {1,10}: (\d{1,7}) \(local_rank: (\d{1,5})\)")
+_FATAL = re.compile(r"Fatal Python error: ([^\n]{1,200})")
+_FATAL_FRAME = re.compile(r'  File "([^"\n]{1,500})", line (\d{1,9}) in ([^\n]{1,200})')
+_FATAL_END = re.compile(r"Thread 0x|Extension modules|Stack \(most recent")
+_FATAL_LINES = 200
+_WARNED = re.compile(rf"\S{{1,300}}\.py:\d{{1,8}}: ((?:{_TYPE})?Warning): ?(.{{0,500}})")
+_ALOUD = re.compile(r"(?i)\bwarn(?:ing)?s?\b ?[:|\]!]")
+_RESTART = re.compile(
+    r"(?:Worker group FAILED|\[\w{1,40}\] Worker group \S{1,40}).{0,40}attempts left|will restart worker group"
+    r"|Restarting worker group|Attempt \d{1,4}/\d{1,4} failed|restarting (?:all )?workers"
+)
+_PROGRESS = re.compile(
+    r"(?i)(?:\b(?:step|iter(?:ation)?|epoch|batch|round|update)s?\b[ _:=#\[(]{0,4}\d{1,9}\b|\b\d{1,3}%\|"
+    r"|\d(?:it/s|s/it)\b|\bloss['\"]?[ :=]{1,4}-?\d)"
+)
+_JOB = 1 << 14
+"""Events that are kept of each kind."""
+_FRAMES = 200
+_MOST = 1 << 18
+_OPEN = 4_000
+"""Lines that a traceback may take."""
+
+
+class Raised(msgspec.Struct, frozen=True, kw_only=True):
+    """An exception that was printed with its traceback."""
+
+    type: str
+    """As printed, with its module."""
+    message: str = ""
+    """Its first line."""
+    frames: tuple[Frame, ...] = ()
+    """Innermost last."""
+    before: tuple[Raised, ...] = ()
+    """What was raised before it: causes, members of a group, the original in a child process; nearest last."""
+    rank: int | None = None
+    local: int | None = None
+    who: tuple[object, ...] = ()
+    begin: int = 0
+    """Line of the output where the traceback begins."""
+    line: int = 0
+    """Line of the output with type and message."""
+    index: int = 0
+    """Place of that line among the lines that were read."""
+    thread: str = ""
+    """Name of the thread, if it was not the main one."""
+    unheeded: bool = False
+    """Python itself says that it went on: `Exception ignored in`."""
+    level: str = ""
+    """Level of the logger that printed it."""
+
+    @property
+    def text(self) -> str:
+        """`Type: message`."""
+        return f"{self.type}: {self.message}" if self.message else self.type
+
+
+class Events(msgspec.Struct, frozen=True, kw_only=True):
+    """All that was found, in the order of the output."""
+
+    raised: tuple[Raised, ...] = ()
+    warnings: tuple[tuple[int, int], ...] = ()
+    """(first, last) line of each."""
+    restarts: tuple[int, ...] = ()
+    """Places among the lines where all ranks were started anew."""
+    steps: dict[tuple[object, ...], list[int]] = {}
+    """Who -> places of lines that show progress of training."""
+
+
+def read(lines: Sequence[Line]) -> Events:
+    """The events of an output."""
+    reader = _Reader()
+    for index, line in enumerate(lines):
+        reader.take(index, line)
+    return reader.events()
+
+
+def last_exception(text: str) -> Raised | None:
+    """The exception that a text of one process ends in, or its last line alone if it names one."""
+    reader = _Reader()
+    rows = text.split("\n")[:_MOST]
+    for index, words in enumerate(rows):
+        reader.take(index, Line(index + 1, words, rank=0))  # one stream, whose lines may be the end of a traceback
+    raised = reader.events().raised
+    return msgspec.structs.replace(raised[-1], rank=None) if raised else None
+
+
+class _Open:
+    """A traceback of which the last line has not come."""
+
+    def __init__(self, begin: int, indent: int) -> None:
+        self.begin, self.indent = begin, indent
+        self.frames: list[Frame] = []
+        self.frame_indent = -1
+        self.lines = 0
+        self.kind = "python"
+
+
+class _Stream:
+    """What is known of one who prints."""
+
+    def __init__(self) -> None:
+        self.open: _Open | None = None
+        self.rank: int | None = None
+        """Named by a heading: the process of spawn, a row of torchrun's table."""
+        self.local: int | None = None
+        self.thread = ""
+        self.unheeded = False
+        self.chained = False
+        self.last: int | None = None
+        """Place of its last exception in the list."""
+        self.heading = -99
+        self.fatal: Raised | None = None
+
+
+class _Reader:
+    def __init__(self) -> None:
+        self._streams: dict[tuple[object, ...], _Stream] = {}
+        self._raised: list[Raised] = []
+        self._dropped: set[int] = set()
+        self._warnings: list[tuple[int, int]] = []
+        self._restarts: list[int] = []
+        self._steps: dict[tuple[object, ...], list[int]] = {}
+
+    def take(self, index: int, line: Line) -> None:
+        """Takes the next line."""
+        body = line.body
+        s = self._streams.get(line.who)
+        if s is None:
+            s = self._streams.setdefault(line.who, _Stream()) if len(self._streams) < _JOB else _Stream()
+        at = body.find(_START)
+        if at >= 0:
+            self._start(s, index, line, body[:at])
+            return
+        if s.fatal is not None:
+            self._in_fatal(s, index, line, body)
+            return
+        if s.open is not None:
+            self._inside(s, index, line, body)
+            return
+        if body and not body.isspace():
+            if s.last is None and line.rank is not None and (bare := _BARE.match(body)):
+                s.open = _Open(line.number, 0)  # the end of a traceback, cut out of a log
+                self._raise(s, index, line, bare)
+                return
+            self._outside(s, index, line, body)
+
+    def events(self) -> Events:
+        """All that was found."""
+        for s in self._streams.values():
+            if s.fatal is not None:
+                self._keep(s, s.fatal)
+        kept = tuple(r for place, r in enumerate(self._raised) if place not in self._dropped)
+        return Events(raised=kept, warnings=tuple(self._warnings), restarts=tuple(self._restarts), steps=self._steps)
+
+    def _start(self, s: _Stream, index: int, line: Line, before: str) -> None:
+        margin = len(before) - len(before.lstrip(" |+")) if "Exception Group" in before else len(before)
+        s.open = _Open(line.number, margin if before.strip(" |") == "" else 0)
+        if "─" in before:
+            s.open.kind = "rich"
+        elif re.match(rf"{_TYPE}\s{{2,80}}$", before):
+            s.open.kind = "ipython"
+        s.chained = s.chained or "Original" in before or "Remote" in before
+        s.heading = index
+
+    def _inside(self, s: _Stream, index: int, line: Line, body: str) -> None:
+        block = s.open
+        assert block is not None  # noqa: S101 - the caller has looked
+        block.lines += 1
+        if block.lines > _OPEN:
+            s.open = None
+            return
+        text = _unmargined(body)
+        if not text.strip() or text.lstrip().startswith(("^", "~", "[Previous line repeated", "╭", "╰", "---")):
+            return
+        if self._frame(block, text):
+            return
+        indent = len(text) - len(text.lstrip())
+        words = text.strip()
+        if block.kind == "rich":
+            if not text.startswith("│") and (last := _LAST.match(words)) and block.frames:
+                self._raise(s, index, line, last)
+            return
+        if indent and block.frames and indent >= block.frame_indent:
+            if not block.frames[-1].code:
+                f = block.frames[-1]
+                block.frames[-1] = Frame(f.file, f.line, f.function, words[:200])
+            return
+        last = _LAST.match(words)
+        if last is None:
+            return
+        if _NAMED.search(last[1]) or (last[1][-1:] and (block.frames and not indent and _is_last(last))):
+            self._raise(s, index, line, last)
+
+    def _frame(self, block: _Open, text: str) -> bool:
+        found = _FRAME.match(text) or _FRAME.match(f" {text}")
+        if found is None and block.kind == "rich":
+            found = _RICH_FRAME.match(text)
+        if found is not None:
+            if block.frame_indent < 0:
+                block.frame_indent = max(1, len(text) - len(text.lstrip()))
+            if len(block.frames) < _FRAMES:
+                block.frames.append(Frame(found[1], int(found[2]), found[3] or ""))
+            else:
+                block.frames[-1] = Frame(found[1], int(found[2]), found[3] or "")
+            return True
+        if block.kind == "ipython":
+            if cell := _CELL.match(text):
+                block.frames.append(Frame(cell[1] or "<ipython-input>", int(cell[2]), (cell[3] or "<module>").strip()))
+                block.frame_indent = 1
+                return True
+            if (arrow := _ARROW.match(text)) and block.frames:
+                f = block.frames[-1]
+                block.frames[-1] = Frame(f.file, int(arrow[1]), f.function, arrow[2].strip())
+                return True
+        return False
+
+    def _raise(self, s: _Stream, index: int, line: Line, last: re.Match[str]) -> None:
+        block = s.open
+        assert block is not None  # noqa: S101 - the caller has looked
+        before: tuple[Raised, ...] = ()
+        if s.chained and s.last is not None:
+            earlier = self._raised[s.last]
+            before = (*earlier.before, msgspec.structs.replace(earlier, before=()))[-8:]
+            self._dropped.add(s.last)
+        raised = Raised(
+            type=last[1],
+            message=(last[2] or "").strip()[:500],
+            frames=tuple(block.frames),
+            before=before,
+            rank=s.rank if line.rank is None and s.rank is not None else line.rank,
+            local=s.local if line.local is None else line.local,
+            who=line.who,
+            begin=block.begin,
+            line=line.number,
+            index=index,
+            thread=s.thread,
+            unheeded=s.unheeded,
+            level=line.level,
+        )
+        s.open, s.chained, s.thread, s.unheeded = None, False, "", False
+        self._keep(s, raised)
+        if (
+            "ray::" in raised.message and "RayTaskError" in raised.type
+        ):  # the worker's traceback follows, without a head
+            s.open, s.chained = _Open(line.number, 0), True
+
+    def _keep(self, s: _Stream, raised: Raised) -> None:
+        if len(self._raised) < _JOB:
+            self._raised.append(raised)
+            s.last = len(self._raised) - 1
+
+    def _outside(self, s: _Stream, index: int, line: Line, body: str) -> None:
+        if "rror" in body or "xception" in body or "-- Process" in body or "rank " in body or "orker" in body:
+            self._heading(s, index, line, body)
+        if "arning" in body and _WARNED.search(body):
+            self._warnings.append((line.number, line.number + 1))
+            return
+        if line.level.startswith("W") or ("arn" in body[:120].lower() and _ALOUD.search(body[:120])):
+            self._warnings.append((line.number, line.number))
+        if (
+            any(c.isdigit() for c in body[:200])
+            and _PROGRESS.search(body[:300])
+            and not line.level.startswith(("E", "C", "F"))
+        ):
+            self._steps.setdefault(line.who, []).append(index)
+
+    def _heading(self, s: _Stream, index: int, line: Line, body: str) -> None:
+        if found := _SPAWNED.search(body):
+            s.local = int(found[1])
+            s.rank = int(found[1])
+        elif found := _SNIPPET.search(body):
+            s.rank = int(next(g for g in found.groups() if g))
+        elif found := _TABLE_RANK.match(body):
+            s.rank, s.local = int(found[1]), int(found[2])
+        elif found := _THREAD.search(body):
+            s.thread = found[1].strip()
+        elif _UNHEEDED.search(body):
+            s.unheeded = True
+        elif _AND_THEN.match(_unmargined(body).strip()):
+            s.chained = True
+        elif found := _FATAL.match(body):
+            s.fatal = Raised(
+                type=f"Fatal Python error: {found[1]}", rank=line.rank, local=line.local, who=line.who,
+                begin=line.number, line=line.number, index=index,
+            )  # fmt: skip
+        if _RESTART.search(body):
+            self._restarts.append(index)
+
+    def _in_fatal(self, s: _Stream, index: int, line: Line, body: str) -> None:
+        """Faulthandler's traceback of the current thread: innermost first."""
+        fatal = s.fatal
+        assert fatal is not None  # noqa: S101 - the caller has looked
+        if found := _FATAL_FRAME.match(body):
+            frame = Frame(found[1], int(found[2]), found[3])
+            if len(fatal.frames) < _FRAMES:
+                s.fatal = msgspec.structs.replace(fatal, frames=(frame, *fatal.frames))
+        elif index - fatal.index > _FATAL_LINES or _FATAL_END.match(body) or (fatal.frames and not body.strip()):
+            s.fatal = None
+            self._keep(s, fatal)
+
+
+def _unmargined(text: str) -> str:
+    """A line without the margin that an exception group has."""
+    stripped = text.lstrip(" ")
+    if not stripped.startswith(("| ", "+ ", "+-")):
+        return text
+    return (
+        stripped.lstrip("+-|").removeprefix(" ") if stripped[:1] == "+" else _unmargined(stripped[1:].removeprefix(" "))
+    )
+
+
+def _is_last(last: re.Match[str]) -> bool:
+    """Any class may end a traceback, also one that is not called an error; words of a sentence do not."""
+    return bool(last[1][:1].isalpha() or last[1][:1] == "_") and (last[2] is not None or last.end() == len(last.string))

@@ -1,0 +1,259 @@
+"""The prefixes that launchers, loggers and collectors of logs put before a line: one token each, taken off in turn."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any, NamedTuple
+
+_LONGEST = 400
+"""Characters of a line in which its prefixes end."""
+_TOKENS = 12
+"""Prefixes that one line can have."""
+_LEVELS = "DEBUG|INFO|NOTICE|WARN(?:ING)?|ERROR|CRITICAL|FATAL"
+_ZONE = r"(?:Z| ?[+-]\d\d:?\d\d| UTC)?"
+_CLOCK = r"\d\d:\d\d:\d\d(?:[.,]\d{1,9})?"
+_DATE = rf"(?:\d{{4}}[-/]\d\d[-/]\d\d[T _]|\d\d[-/.]\d\d[-/.]\d{{2,4}} ){_CLOCK}{_ZONE}"
+_AFTER = r"(?: (?:[|-]|INFO|ERROR)? ?(?=[\w\[]{1,2}\S{0,80} (?:[|-] )?)|: | [|-] | |(?=[\[<({]))?"
+
+_BRACKET = (
+    r"\[rank ?(?P<rank>\d{1,7})\]:? ?",
+    r"\[(?:default|[A-Za-z]\w{0,40}?(?=\d{1,5}\]:))(?P<local>\d{1,7})\]: ?|\[default(?P<local2>\d{1,7})\] ?",
+    r"\[(?:[^\[\],\s]{1,100},)?(?P<rank>\d{1,7})\](?:\[(?P<host>[\w.-]{1,100}):\d{1,9}\])?<(?P<stream>std\w{3,4})>:? ?",
+    r"\[(?P<rank>\d{1,7})\]\s?:(?= \S|\S| {2,12}File) ?",
+    rf"\[(?P<level>[IWEFC])(?:\d{{4}} {_CLOCK})?(?: \d{{1,9}})? ?[\w./-]{{1,100}}:\d{{1,6}}\] ?",
+    rf"\[(?P<time>{_DATE}|{_CLOCK}|[ \d]{{1,10}}\.\d{{1,9}})\](?: - |: | )?",
+    rf"\[(?P<level>{_LEVELS}) {{0,4}}(?:\|[\w./-]{{1,80}}:\d{{1,6}})?\](?: - | )?",
+    r"\[pod/(?P<host>[\w.-]{1,250})/[\w.-]{1,100}\] ",
+    r"\[[\w./-]{1,80}\.py:\d{1,6}(?::\w{1,60})?\] ?(?:\[Rank (?P<rank>-?\d{1,7})\] ?)?",
+    rf"\[[\w.]{{1,80}}\](?=\[(?:{_LEVELS})\])|\[[\w.]{{1,80}}\] - ",
+)
+_DIGIT = (
+    rf"(?P<time>{_DATE}){_AFTER}",
+    rf"(?P<time>{_CLOCK})(?: - |: | )",
+    r"(?P<time>\d{10}\.\d{1,9})(?::? )",
+    r"(?P<host>\d{1,3}(?:\.\d{1,3}){3}): ",
+    r"(?P<task>\d{1,7}): ",
+)
+_ROUND = re.compile(
+    r"\((?:[\w.:<>-]{1,80} )?pid=(?P<pid>\d{1,9})(?:, ip=(?P<host>[\w.:-]{1,80}))?(?:, rank=(?P<rank>\d{1,7}))?"
+    r"[^()\n]{0,60}\) ?"
+)
+_LOGURU = r"\| [\w.]{1,80}:\S{1,60}:\d{1,6} - "
+_LETTER = (
+    rf"(?P<time>[A-Z][a-z]{{2}} [ \d]?\d {_CLOCK})(?: (?=(?:[\w.-]{{1,100}} [\w./@-]{{1,80}}\[\d{{1,9}}\]: )?)|$)",
+    rf"(?P<time>[A-Z][a-z]{{2}} [A-Z][a-z]{{2}} [ \d]?\d {_CLOCK}(?: [A-Z]{{3,4}})? \d{{4}})(?:: | |(?=[\[<]))",
+    rf"(?P<level>[IWEF])\d{{4}} {_CLOCK} {{1,8}}\d{{1,9}} [\w./-]{{1,200}}:\d{{1,6}}\] ?",
+    r"(?P<host>[\w.-]{1,100}) [\w./@-]{1,80}\[(?P<pid>\d{1,9})\]: ",
+    rf"[\w.]{{1,80}} - (?P<level>{_LEVELS}) - ",
+    rf"(?P<level>{_LEVELS}) {{0,8}}(?:- [\w.]{{1,80}} - |{_LOGURU}|:[\w.]{{1,80}}:|: | )",
+    r"(?P<host>[\w.-]{1,100}[-_]\d{1,5}) {0,30}\| ?",
+    r"(?P<stream>stdout|stderr) [FP] ",
+)
+_BLANK = (r" {1,6}(?P<task>\d{1,7}): ", r"[|] (?=\S)")
+
+
+def _compiled(patterns: Iterable[str]) -> tuple[re.Pattern[str], ...]:
+    return tuple(re.compile(pattern) for pattern in patterns)
+
+
+_BY_START: dict[str, tuple[re.Pattern[str], ...]] = {
+    "[": _compiled(_BRACKET),
+    "(": (_ROUND,),
+    " ": _compiled(_BLANK[:1]),
+    **dict.fromkeys("0123456789", _compiled((*_DIGIT, _LETTER[3]))),
+    **dict.fromkeys("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz_", _compiled(_LETTER)),
+}
+_RANK_WORD = re.compile(r"(?i)(?:global[ _-]?)?rank[ _=:#-]{0,3}(\d{1,7})")
+_LOCAL_WORD = re.compile(r"(?i)(?:local[ _-]?rank|gpu|cuda|device)[ _=:#-]{0,3}(\d{1,5})")
+_NUMBER = re.compile(r"\W{0,3}(\d{1,7})\W{1,4}$")
+_COLOUR = re.compile(r"\x1b\[[0-9;?]{0,20}[A-Za-z]")
+_MESSAGE = ("log", "line", "message", "MESSAGE", "msg", "text", "body", "textPayload", "@message", "content", "event")
+_RANKS = ("rank", "global_rank", "RANK", "world_rank")
+_LOCALS = ("local_rank", "LOCAL_RANK")
+_HOSTS = ("host", "hostname", "pod", "pod_name", "instance", "node", "_HOSTNAME", "kubernetes.pod_name")
+_TIMES = ("time", "ts", "timestamp", "@timestamp", "asctime")
+_LEVEL_KEYS = ("level", "levelname", "severity")
+_JSON = 200_000
+"""Characters of a line that is read as JSON."""
+
+
+_NUMBERS = ("rank", "local", "task", "pid")
+
+
+class Told(NamedTuple):
+    """What the prefixes of one line say, and the line without them."""
+
+    body: str
+    rank: int | None = None
+    local: int | None = None
+    task: int | None = None
+    """Number of a task: the rank, or the node where each node has one task that starts the ranks."""
+    host: str = ""
+    pid: int = 0
+    time: str = ""
+    stream: str = ""
+    level: str = ""
+
+
+def told(line: str, learnt: re.Pattern[str] | None = None) -> Told:
+    """Takes off all prefixes; `learnt` are those that a file was seen to use."""
+    line = line.rstrip("\r")
+    if "\r" in line:  # a progress bar: what a terminal shows in the end
+        line = line[line.rfind("\r") + 1 :]
+    if "\x1b" in line:
+        line = _COLOUR.sub("", line)
+    known: dict[str, Any] = {}
+    head, at = line[:_LONGEST], 0
+    for _ in range(_TOKENS):
+        found = learnt.match(head, at) if learnt is not None else None
+        if found is not None:
+            _named(found[0], known)
+        else:
+            found = _next(head, at)
+            if found is None:
+                break
+            for name, value in found.groupdict().items():
+                if value is not None:
+                    known[name.rstrip("2")] = value
+        at = found.end()
+    fields: dict[str, Any] = {k: int(v) if k in _NUMBERS else v for k, v in known.items()}
+    return Told(line[at:], **fields)
+
+
+def _next(head: str, at: int) -> re.Match[str] | None:
+    for pattern in _BY_START.get(head[at : at + 1], ()):
+        found = pattern.match(head, at)
+        if found is not None and found.end() > at:
+            return found
+    return None
+
+
+def _named(prefix: str, known: dict[str, Any]) -> None:
+    """What a prefix that was learnt says: a rank, a device, a number, else a host or a process."""
+    if local := _LOCAL_WORD.search(prefix):
+        known["local"] = local[1]
+        prefix = prefix.replace(local[0], "")
+    if rank := _RANK_WORD.search(prefix):
+        known["rank"] = rank[1]
+    elif local is None and (number := _NUMBER.match(prefix)):
+        known["task"] = number[1]
+    elif local is None:
+        known["host"] = prefix.strip(" \t|:>-[]()")[:100]
+
+
+_TRACEBACK = re.compile(r'(?P<start>Traceback \(most recent call last\))|  File "[^"\n]{1,500}", line \d')
+_NO_PREFIX = re.compile(
+    r"(?:Original|Exception Group|traceback {0,8}:|Remote|[╭│─|+ ]{1,200})\s{0,3}$|.*\w(?:Error|Exception)\b"
+)
+_BEGINS = re.compile(r"[\[(]|\b\d")
+_SHAPES = 32
+_ANCHORS = 4_000
+
+
+def learn(text: str) -> re.Pattern[str] | None:
+    """The prefixes that this text puts before lines of tracebacks and that no list holds, or None.
+
+    What stands before `Traceback` in one line and before `  File "` in another is a prefix: neither has any other text
+    before it. Digits vary, for they number processes or count time.
+    """
+    before: tuple[set[str], set[str]] = (set(), set())
+    if "Traceback" not in text:
+        return None
+    for number, found in enumerate(_TRACEBACK.finditer(text)):
+        if number >= _ANCHORS or len(before[0]) > _SHAPES * 8:
+            break
+        begin = text.rfind("\n", 0, found.start()) + 1
+        if found.start() - begin > _LONGEST or found.start() == begin:
+            continue
+        left = _unknown(told(text[begin : found.start()]).body)
+        if left.strip() and len(left) <= 120 and not _NO_PREFIX.match(left):
+            before[0 if found["start"] else 1].add(_shape(left))
+    shapes = sorted(before[0] & before[1], key=lambda s: (-len(s), s))[:_SHAPES]
+    return re.compile("|".join(shapes)) if shapes else None
+
+
+def _unknown(prefix: str) -> str:
+    """The part of a prefix before those that are known."""
+    for found in _BEGINS.finditer(prefix[:120]):
+        if not told(prefix[found.start() :]).body:
+            return prefix[: found.start()]
+    return prefix
+
+
+def _shape(prefix: str) -> str:
+    """A pattern for a prefix in which only digits vary."""
+    return "".join(r"\d{1,20}" if part.isdigit() else re.escape(part) for part in re.split(r"(\d{1,20})", prefix))
+
+
+def records(line: str) -> Iterator[Told] | None:
+    """The lines that a line of JSON holds, each with what its fields say; None if it is no record of a log."""
+    if not line.startswith("{") or not line.rstrip().endswith("}") or len(line) > _JSON:
+        return None
+    try:
+        data = json.loads(line)
+    except (ValueError, RecursionError):
+        return None
+    return _lines_of(data) if isinstance(data, dict) else None
+
+
+def _lines_of(data: Mapping[str, Any]) -> Iterator[Told] | None:
+    inner = data.get("data")
+    rows = data.get("streams") or (inner.get("result") if isinstance(inner, dict) else None) or [data]
+    if not isinstance(rows, list):
+        return None
+    texts: list[tuple[Mapping[str, Any], str, str]] = []
+    for row in rows[:10_000]:
+        if not isinstance(row, dict):
+            continue
+        fields = _flat(row)
+        values = row.get("values")
+        if isinstance(values, list):  # Loki: [time, line] each
+            texts += ((fields, str(v[0]), v[1]) for v in values[:10_000] if _is_pair(v))
+            continue
+        message = next((fields[name] for name in _MESSAGE if isinstance(fields.get(name), str)), None)
+        if message is None and isinstance(fields.get("message.message"), str):  # torchelastic's error file
+            message = fields.get("message.extraInfo.py_callstack") or fields["message.message"]
+        trace = next(
+            (fields[n] for n in ("exc_info", "traceback", "stack_trace") if isinstance(fields.get(n), str)), ""
+        )
+        if isinstance(message, str):
+            texts.append((fields, _first(fields, _TIMES), f"{message}\n{trace}" if trace else message))
+    return _split(texts) if texts else None
+
+
+def _is_pair(value: Any) -> bool:
+    return isinstance(value, list) and len(value) == 2 and isinstance(value[1], str)
+
+
+def _split(texts: list[tuple[Mapping[str, Any], str, str]]) -> Iterator[Told]:
+    for fields, time, text in texts:
+        rank, local = _first(fields, _RANKS), _first(fields, _LOCALS)
+        for part in text.rstrip("\n").split("\n"):
+            inner = told(part)
+            yield inner._replace(
+                rank=int(rank) if inner.rank is None and rank.isdecimal() and len(rank) < 8 else inner.rank,
+                local=int(local) if inner.local is None and local.isdecimal() and len(local) < 6 else inner.local,
+                host=inner.host or _first(fields, _HOSTS),
+                time=inner.time or time,
+                stream=inner.stream or _first(fields, ("stream",)),
+                level=inner.level or _first(fields, _LEVEL_KEYS).upper(),
+            )
+
+
+def _flat(data: Mapping[str, Any], lead: str = "", depth: int = 4) -> dict[str, Any]:
+    """Fields by their own names and by their paths; those on top go first."""
+    found: dict[str, Any] = {}
+    for key, value in list(data.items())[:100]:
+        if isinstance(value, dict) and depth:
+            for name, inner in _flat(value, "", depth - 1).items():
+                found.setdefault(f"{lead}{key}.{name}", inner)
+                found.setdefault(name, inner)
+        else:
+            found[f"{lead}{key}"] = value
+    return found
+
+
+def _first(fields: Mapping[str, Any], names: Iterable[str]) -> str:
+    return next((str(fields[n]) for n in names if isinstance(fields.get(n), str | int) and fields[n] != ""), "")

@@ -1,0 +1,164 @@
+"""Output as lines: who printed each (rank, local rank, node, host), when, and its text without any prefix.
+
+A local rank is never taken for a rank of the job, unless the output itself shows that there is one node only.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable
+from typing import NamedTuple
+
+from dtdebug_taxonomy.failure import grammar
+from dtdebug_taxonomy.failure.grammar import Told
+from dtdebug_taxonomy.ranks import MOST_RANKS
+
+_MOST = 1 << 18
+"""Lines that are read."""
+_LINE = 4_000
+"""Characters of a line that are looked at, unless it is a record in JSON."""
+_HEADER = re.compile(r"==> (?P<path>[^\n]{1,500}) <==$")
+"""What `tail` prints above each of several files."""
+_LOG_DIR = re.compile(r"attempt_\d{1,4}[/\\](?P<local>\d{1,5})[/\\]std(?:err|out)\.log")
+_TABLE = re.compile(r" {0,4}rank {1,10}: (?P<rank>\d{1,7}) \(local_rank: (?P<local>\d{1,5})\)")
+_NODES = re.compile(
+    r"(?i)\b(?:nnodes|min_nodes|num_nodes|num_machines|group_world_size)['\"]? {0,30}[:=] {0,3}'?(\d{1,6})"
+)
+_WORLD = re.compile(r"(?i)\bworld[ _]size['\"]? {0,10}[:=]? {0,3}'?(\d{1,6})\b")
+_SPAWNED = re.compile(r"-- Process (\d{1,5}) terminated")
+_RAY = re.compile(r"pid=(?P<pid>\d{1,9})\)[^\n]{0,120}?\b(?:world_)?rank=(?P<rank>\d{1,7})\b")
+
+
+class Line(NamedTuple):
+    """One printed line."""
+
+    number: int
+    """1-based line of the output."""
+    body: str
+    """Without prefixes."""
+    rank: int | None = None
+    """Global rank."""
+    local: int | None = None
+    """Rank on its node."""
+    node: str = ""
+    """What tells the nodes apart, where they are only numbered."""
+    host: str = ""
+    pid: int = 0
+    time: str = ""
+    stream: str = ""
+    level: str = ""
+    """DEBUG, INFO, WARNING, ERROR or their first letter, where a logger printed it."""
+
+    @property
+    def who(self) -> tuple[object, ...]:
+        """What tells those who print apart; lines of one traceback have the same."""
+        if self.rank is not None:
+            return ("rank", self.rank)
+        return (self.host or self.node, self.local, self.pid)
+
+
+def rank_of(line: str) -> int | None:
+    """The global rank that a single line's prefixes name; a bare number counts, a local rank does not."""
+    found = grammar.told(line)
+    return found.task if found.rank is None and found.local is None else found.rank
+
+
+def read(text: str, true_line: Callable[[int], int] = lambda line: line, source: str = "") -> list[Line]:
+    """The lines of an output, bounded. `true_line` translates numbers of an excerpt's lines; `source` is its path."""
+    learnt = grammar.learn(text)
+    rows: list[tuple[int, Told]] = []
+    local = _local_of(source)
+    for number, line in enumerate(text.split("\n"), 1):
+        if len(rows) >= _MOST:
+            break
+        found = grammar.records(line) if line.startswith("{") else None
+        if found is not None:
+            rows += ((number, row) for row in found)
+            continue
+        if line.startswith("==> ") and (header := _HEADER.match(line[:600])):
+            local = _local_of(header["path"])
+        row = grammar.told(line[:_LINE], learnt)
+        if local is not None and row.local is None:
+            row = row._replace(local=local)
+        rows.append((number, row))
+    names = _Names(rows, text)
+    return [names.line(number, row, true_line(number)) for number, row in rows]
+
+
+def _local_of(path: str) -> int | None:
+    found = _LOG_DIR.search(path[:600])
+    return int(found["local"]) if found else None
+
+
+class _Names:
+    """Which ranks the numbers in prefixes are: found from all lines, for one line alone can't tell."""
+
+    def __init__(self, rows: Iterable[tuple[int, Told]], text: str) -> None:
+        self._pairs: dict[tuple[str, int], set[int]] = {}
+        """(node, local rank) -> ranks that lines with both name."""
+        self._by_pid = {int(m["pid"]): int(m["rank"]) for m in _RAY.finditer(text)} if "rank=" in text else {}
+        locals_: set[int] = set()
+        nodes: set[str] = set()
+        self._tasks_are_ranks = True
+        for _, row in rows:
+            if row.task is not None and (row.local is not None or (row.rank is not None and row.rank != row.task)):
+                self._tasks_are_ranks = False
+            if row.local is not None:
+                locals_.add(row.local)
+                nodes.add(_node(row))
+                if row.rank is not None:
+                    self._pairs.setdefault((_node(row), row.local), set()).add(row.rank)
+        table = {(int(m["local"]), int(m["rank"])) for m in _TABLE.finditer(text)} if "local_rank: " in text else set()
+        self._table = dict(table) if len({local for local, _ in table}) == len(table) else {}
+        same = all(local == rank for local, rank in table) and all(
+            {local} == ranks for (_, local), ranks in self._pairs.items()
+        )
+        locals_ |= {int(n) for n in _SPAWNED.findall(text)} if "-- Process" in text else set()
+        self._one_node = (
+            same
+            and bool(locals_)
+            and len(nodes) <= 1
+            and not any(int(n) > 1 for n in _NODES.findall(text))
+            and not any(int(n) > max(locals_, default=0) + 1 for n in _WORLD.findall(text) if locals_)
+        )
+        self._nodes = len(nodes)
+
+    def line(self, number: int, row: Told, true: int) -> Line:
+        """The line with what is known of all of them."""
+        rank = row.rank
+        node = ""
+        if rank is None and row.task is not None and self._tasks_are_ranks and row.local is None:
+            rank = row.task
+        elif row.task is not None and not self._tasks_are_ranks:
+            node = str(row.task)
+        if rank is None and row.local is not None:
+            rank = self.of_local(row.local, _node(row))
+        if rank is None and row.pid:
+            rank = self._by_pid.get(row.pid)
+        if rank is not None and not 0 <= rank < MOST_RANKS:
+            rank = None
+        return Line(
+            number=true,
+            body=row.body,
+            rank=rank,
+            local=row.local,
+            node=node,
+            host=row.host,
+            pid=row.pid,
+            time=row.time,
+            stream=row.stream,
+            level=row.level,
+        )
+
+    def of_local(self, local: int, node: str = "") -> int | None:
+        """The rank of a local rank, if the output shows which it is."""
+        known = self._pairs.get((node, local), set())
+        if len(known) == 1:
+            return min(known)
+        if self._one_node:
+            return local
+        return self._table.get(local) if self._nodes <= 1 else None
+
+
+def _node(row: Told) -> str:
+    return row.host or ("" if row.task is None else str(row.task))

@@ -1,0 +1,90 @@
+"""What a rank's own code raised, outside any framework: an error of the program, which one process could meet as well.
+
+The errors of the other ranks are then its echo. An exception counts if its innermost frames are the user's own lines or
+those of a library that does no training. What PyTorch's C++ raises under a user's line is not the program's.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
+
+from dtdebug_taxonomy.failure import events, lines
+from dtdebug_taxonomy.failure.attribution import outcome
+from dtdebug_taxonomy.failure.reading import primary, read, role
+from dtdebug_taxonomy.failure.roles import raised_by_user, role_of
+from dtdebug_taxonomy.frames import is_framework, is_library, short
+from dtdebug_taxonomy.ranks import Frame
+from dtdebug_taxonomy.snapshot import Snapshot, walk
+
+_PYTHON = re.compile(r"\.py$|^<(?:ipython|stdin|string)")
+"""Of all that a traceback names; compiled modules print places such as `index.pyx`."""
+_OF_FRAMEWORKS = re.compile(r"RuntimeError$|(?:torch|c10|tensorflow|horovod|jax\w{0,10}|numpy\.core|ray|deepspeed)\.")
+"""Classes that frameworks raise from C++, without a frame of their own."""
+_WORDS = 60
+"""Characters of a message that are shown."""
+
+
+class OwnError(NamedTuple):
+    """One exception with the user's own line that it comes from."""
+
+    type: str
+    words: str
+    """`KeyError: 'label' in train.py:12`."""
+    rank: int | None
+    line: int = 0
+    """Line of the output; 0 where it was not printed."""
+
+
+def own_errors(snapshot: Snapshot) -> Iterator[OwnError]:
+    """Those of ranks, the earliest first; where the ranks were compared, those of the culprits alone."""
+    verdict = snapshot.verdict
+    culprits = set(verdict.culprits) if verdict is not None and verdict.kind != "none" else set()
+    for error in (*_carried(snapshot), *_printed(snapshot), *_recorded(snapshot)):
+        if not culprits or error.rank is None or error.rank in culprits:
+            yield error
+
+
+def _carried(snapshot: Snapshot) -> Iterator[OwnError]:
+    """What the launcher's exception holds of its ranks: each as an exception, or their tracebacks as text."""
+    for info in walk(snapshot.exception):
+        if info.rank is None:
+            continue
+        yield from _own(info.type, info.message, info.frames, info.rank)
+        if "Traceback" in info.message:
+            raised = events.read(lines.read(info.message)).raised
+            for r in (primary(r) for r in raised if role(r) == "own"):
+                yield from _own(r.type, r.message, r.frames, r.rank)
+
+
+def _recorded(snapshot: Snapshot) -> Iterator[OwnError]:
+    for state in snapshot.ranks:
+        kind, _, message = state.exception.partition(":")
+        if kind:
+            yield from _own(kind, message.strip(), state.stack, state.rank)
+
+
+def _printed(snapshot: Snapshot) -> Iterator[OwnError]:
+    if "Traceback" not in snapshot.output:
+        return
+    for r in outcome(read(snapshot)).own:
+        yield from (error._replace(line=r.line) for error in _own(r.type, r.message, r.frames, r.rank))
+
+
+def _own(kind: str, message: str, stack: Sequence[Frame], rank: int | None) -> Iterator[OwnError]:
+    """The exception, if it is the program's own."""
+    if role_of(f"{kind}: {message}", stack) != "own":
+        return
+    for frame in reversed(stack):
+        if is_framework(frame.file):
+            return
+        if _PYTHON.search(frame.file) and not is_library(frame.file):
+            break
+    else:
+        return
+    if not _OF_FRAMEWORKS.match(kind) or raised_by_user(stack):
+        name = kind.rsplit(".", 1)[-1]
+        said = " ".join(message.split())
+        said = said if len(said) <= _WORDS else f"{said[:_WORDS]}..."
+        yield OwnError(name, f"{name}{': ' if said else ''}{said} in {short(frame.file)}:{frame.line}", rank)
