@@ -26,7 +26,7 @@ _NODES = re.compile(
 )
 _WORLD = re.compile(r"(?i)\bworld[ _]size['\"]? {0,10}[:=]? {0,3}'?(\d{1,6})\b")
 _SPAWNED = re.compile(r"-- Process (\d{1,5}) terminated")
-_RAY = re.compile(r"pid=(?P<pid>\d{1,9})\)[^\n]{0,120}?\b(?:world_)?rank=(?P<rank>\d{1,7})\b")
+_RAY = re.compile(r"pid=(?P<pid>\d{1,9})[^()\n]{0,80}\)[^()\n]{0,120}?\b(?:world_)?rank=(?P<rank>\d{1,7})\b")
 
 
 class Line(NamedTuple):
