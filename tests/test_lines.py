@@ -147,6 +147,16 @@ def test_a_task_that_starts_several_ranks_is_a_node():
     assert [(8, "1"), (None, "1"), (0, "0")] == [(line.rank, line.node) for line in found]
 
 
+def test_a_tag_around_torchrun_is_a_node():
+    """mpirun starts torchrun once on each host: its tag does not name the rank."""
+    found = read(
+        "[1,0]<stdout>:step 1", "[1,0]<stdout>:  File torch/distributed/run.py", "gpu07: [rank9]: a", "gpu07: b"
+    )
+
+    assert [None, None, 9, None] == [line.rank for line in found]
+    assert [None, "gpu07"] == [found[3].local, found[3].host]
+
+
 def test_files_of_log_dir_are_told_apart():
     """`tail` names the file above its lines; the folder's number is the local rank."""
     found = read("==> out/x/attempt_0/0/stderr.log <==", "a", "==> out/x/attempt_0/1/stderr.log <==", "b")

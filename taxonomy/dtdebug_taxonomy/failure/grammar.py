@@ -18,10 +18,14 @@ _CLOCK = r"\d\d:\d\d:\d\d(?:[.,]\d{1,9})?"
 _DATE = rf"(?:\d{{4}}[-/]\d\d[-/]\d\d[T _]|\d\d[-/.]\d\d[-/.]\d{{2,4}} ){_CLOCK}{_ZONE}"
 _AFTER = r"(?: (?:[|-]|INFO|ERROR)? ?(?=[\w\[]{1,2}\S{0,80} (?:[|-] )?)|: | [|-] | |(?=[\[<({]))?"
 
+_TAGGED = (
+    r"\[(?:[^\[\],\s]{1,100},)?(?:mpirank:)?(?P<task>\d{1,7})(?:,[\w.-]{1,100})?\]"
+    r"(?:\[(?P<host>[\w.-]{1,100}):\d{1,9}\])?<(?P<stream>std\w{3,4})>:? ?"
+)
 _BRACKET = (
     r"\[rank ?(?P<rank>\d{1,7})\]:? ?",
     r"\[(?:default|[A-Za-z]\w{0,40}?(?=\d{1,5}\]:))(?P<local>\d{1,7})\]: ?|\[default(?P<local2>\d{1,7})\] ?",
-    r"\[(?:[^\[\],\s]{1,100},)?(?P<rank>\d{1,7})\](?:\[(?P<host>[\w.-]{1,100}):\d{1,9}\])?<(?P<stream>std\w{3,4})>:? ?",
+    _TAGGED,
     r"\[(?P<rank>\d{1,7})\]\s?:(?= \S|\S| {2,12}File) ?",
     rf"\[(?P<level>[IWEFC])(?:\d{{4}} {_CLOCK})?(?: \d{{1,9}})? ?[\w./-]{{1,100}}:\d{{1,6}}\] ?",
     rf"\[(?P<time>{_DATE}|{_CLOCK}|[ \d]{{1,10}}\.\d{{1,9}})\](?: - |: | )?",
@@ -67,7 +71,7 @@ _BY_START: dict[str, tuple[re.Pattern[str], ...]] = {
     **dict.fromkeys("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz_", _compiled(_LETTER)),
 }
 _RANK_WORD = re.compile(r"(?i)(?:global[ _-]?)?rank[ _=:#-]{0,3}(\d{1,7})")
-_LOCAL_WORD = re.compile(r"(?i)(?:local[ _-]?rank|gpu|cuda|device)[ _=:#-]{0,3}(\d{1,5})")
+_LOCAL_WORD = re.compile(r"(?i)(?:local[ _-]?rank[ _=:#-]{0,3}|\b(?:gpu|cuda|device)[ :#=])(\d{1,5})")
 _NUMBER = re.compile(r"(?:^\W{0,3}|[<\[({#])(\d{1,7})\W{1,4}$")
 _COLOUR = re.compile(r"\x1b\[[0-9;?]{0,20}[A-Za-z]")
 _MESSAGE = ("log", "line", "message", "MESSAGE", "msg", "text", "body", "textPayload", "@message", "content", "event")
