@@ -108,7 +108,10 @@ def of_lines(printed: Iterable[Line], happened: Events) -> Said:
         elif mpi is not None and (found := _MPI_CODE.search(words)):
             exits.append(Exit(rank=mpi, code=int(found["code"]), line=line.number))
             mpi = None
-        exits += islice(_line(words, line.number), max(0, _MOST - len(exits)))
+        found_here: Iterable[Exit] = islice(_line(words, line.number), max(0, _MOST - len(exits)))
+        if line.host and "--local_rank=" in words:  # of several hosts: whose rank that is, is not said
+            found_here = (e._replace(rank=None) for e in found_here)
+        exits += found_here
         if "gloo::EnforceNotMet" in words:
             enforce = True
             enforced |= {line.rank} if line.rank is not None else set()

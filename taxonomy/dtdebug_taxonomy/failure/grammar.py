@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterable, Iterator, Mapping
+from itertools import islice
 from typing import Any, NamedTuple
 
 _LONGEST = 400
@@ -17,10 +18,14 @@ _CLOCK = r"\d\d:\d\d:\d\d(?:[.,]\d{1,9})?"
 _DATE = rf"(?:\d{{4}}[-/]\d\d[-/]\d\d[T _]|\d\d[-/.]\d\d[-/.]\d{{2,4}} ){_CLOCK}{_ZONE}"
 _AFTER = r"(?: (?:[|-]|INFO|ERROR)? ?(?=[\w\[]{1,2}\S{0,80} (?:[|-] )?)|: | [|-] | |(?=[\[<({]))?"
 
+_TAGGED = (
+    r"\[(?:[^\[\],\s]{1,100},)?(?:mpirank:)?(?P<task>\d{1,7})(?:,[\w.-]{1,100})?\]"
+    r"(?:\[(?P<host>[\w.-]{1,100}):\d{1,9}\])?<(?P<stream>std\w{3,4})>:? ?"
+)
 _BRACKET = (
     r"\[rank ?(?P<rank>\d{1,7})\]:? ?",
     r"\[(?:default|[A-Za-z]\w{0,40}?(?=\d{1,5}\]:))(?P<local>\d{1,7})\]: ?|\[default(?P<local2>\d{1,7})\] ?",
-    r"\[(?:[^\[\],\s]{1,100},)?(?P<rank>\d{1,7})\](?:\[(?P<host>[\w.-]{1,100}):\d{1,9}\])?<(?P<stream>std\w{3,4})>:? ?",
+    _TAGGED,
     r"\[(?P<rank>\d{1,7})\]\s?:(?= \S|\S| {2,12}File) ?",
     rf"\[(?P<level>[IWEFC])(?:\d{{4}} {_CLOCK})?(?: \d{{1,9}})? ?[\w./-]{{1,100}}:\d{{1,6}}\] ?",
     rf"\[(?P<time>{_DATE}|{_CLOCK}|[ \d]{{1,10}}\.\d{{1,9}})\](?: - |: | )?",
@@ -66,8 +71,8 @@ _BY_START: dict[str, tuple[re.Pattern[str], ...]] = {
     **dict.fromkeys("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz_", _compiled(_LETTER)),
 }
 _RANK_WORD = re.compile(r"(?i)(?:global[ _-]?)?rank[ _=:#-]{0,3}(\d{1,7})")
-_LOCAL_WORD = re.compile(r"(?i)(?:local[ _-]?rank|gpu|cuda|device)[ _=:#-]{0,3}(\d{1,5})")
-_NUMBER = re.compile(r"\W{0,3}(\d{1,7})\W{1,4}$")
+_LOCAL_WORD = re.compile(r"(?i)(?:local[ _-]?rank[ _=:#-]{0,3}|\b(?:gpu|cuda|device)[ :#=])(\d{1,5})")
+_NUMBER = re.compile(r"(?:^\W{0,3}|[<\[({#])(\d{1,7})\W{1,4}$")
 _COLOUR = re.compile(r"\x1b\[[0-9;?]{0,20}[A-Za-z]")
 _MESSAGE = ("log", "line", "message", "MESSAGE", "msg", "text", "body", "textPayload", "@message", "content", "event")
 _RANKS = ("rank", "global_rank", "RANK", "world_rank")
@@ -137,8 +142,10 @@ def _named(prefix: str, known: dict[str, Any]) -> None:
         prefix = prefix.replace(local[0], "")
     if rank := _RANK_WORD.search(prefix):
         known["rank"] = rank[1]
-    elif local is None and (number := _NUMBER.match(prefix)):
+    elif local is None and (number := _NUMBER.search(prefix)):
         known["task"] = number[1]
+        if prefix[: number.start()].strip():
+            known["host"] = prefix[: number.start()].strip()
     elif local is None:
         known["host"] = prefix.strip(" \t|:>-[]()")[:100]
 
@@ -147,6 +154,8 @@ _TRACEBACK = re.compile(r'(?P<start>Traceback \(most recent call last\))|  File 
 _NO_PREFIX = re.compile(
     r"(?:Original|Exception Group|traceback {0,8}:|Remote|[╭│─|+ ]{1,200})\s{0,3}$|.*\w(?:Error|Exception)\b"
 )
+_LABEL = re.compile(r"(?m)^([A-Za-z][\w.-]{0,80}(?:: ?| {1,20}\| ?))\[(?:rank|default)\d{1,7}\]:")
+"""A host's name before the prefix of torch."""
 _BEGINS = re.compile(r"[\[(]|\b\d")
 _SHAPES = 32
 _ANCHORS = 4_000
@@ -159,7 +168,8 @@ def learn(text: str) -> re.Pattern[str] | None:
     before it. Digits vary, for they number processes or count time.
     """
     before: tuple[set[str], set[str]] = (set(), set())
-    if "Traceback" not in text:
+    labels = {_shape(m[1]) for m in islice(_LABEL.finditer(text), _ANCHORS)} if "]:" in text else set()
+    if "Traceback" not in text and not labels:
         return None
     for number, found in enumerate(_TRACEBACK.finditer(text)):
         if number >= _ANCHORS or len(before[0]) > _SHAPES * 8:
@@ -170,7 +180,7 @@ def learn(text: str) -> re.Pattern[str] | None:
         left = _unknown(told(text[begin : found.start()]).body)
         if left.strip() and len(left) <= 120 and not _NO_PREFIX.match(left):
             before[0 if found["start"] else 1].add(_shape(left))
-    shapes = sorted(before[0] & before[1], key=lambda s: (-len(s), s))[:_SHAPES]
+    shapes = sorted((before[0] & before[1]) | labels, key=lambda s: (-len(s), s))[:_SHAPES]
     return re.compile("|".join(shapes)) if shapes else None
 
 

@@ -25,8 +25,13 @@ _NODES = re.compile(
     r"(?i)\b(?:nnodes|min_nodes|num_nodes|num_machines|group_world_size)['\"]? {0,30}[:=] {0,3}'?(\d{1,6})"
 )
 _WORLD = re.compile(r"(?i)\bworld[ _]size['\"]? {0,10}[:=]? {0,3}'?(\d{1,6})\b")
+_STARTS_RANKS = (
+    "torch/distributed/run.py", "torch.distributed.elastic", "torch/distributed/elastic", "deepspeed/launcher",
+    "torch/multiprocessing/spawn.py",
+)  # fmt: skip
+"""What a launcher of ranks prints: tasks of another launcher around it are nodes."""
 _SPAWNED = re.compile(r"-- Process (\d{1,5}) terminated")
-_RAY = re.compile(r"pid=(?P<pid>\d{1,9})\)[^\n]{0,120}?\b(?:world_)?rank=(?P<rank>\d{1,7})\b")
+_RAY = re.compile(r"pid=(?P<pid>\d{1,9})[^()\n]{0,80}\)[^()\n]{0,120}?\b(?:world_)?rank=(?P<rank>\d{1,7})\b")
 
 
 class Line(NamedTuple):
@@ -75,9 +80,9 @@ def read(text: str, true_line: Callable[[int], int] = lambda line: line, source:
         if found is not None:
             rows += ((number, row) for row in found)
             continue
-        if line.startswith("==> ") and (header := _HEADER.match(line[:600])):
-            local = _local_of(header["path"])
         row = grammar.told(line[:_LINE], learnt)
+        if row.body.startswith("==> ") and (header := _HEADER.match(row.body[:600])):
+            local = _local_of(header["path"])
         if local is not None and row.local is None:
             row = row._replace(local=local)
         rows.append((number, row))
@@ -99,7 +104,7 @@ class _Names:
         self._by_pid = {int(m["pid"]): int(m["rank"]) for m in _RAY.finditer(text)} if "rank=" in text else {}
         locals_: set[int] = set()
         nodes: set[str] = set()
-        self._tasks_are_ranks = True
+        self._tasks_are_ranks = not any(mark in text for mark in _STARTS_RANKS)
         for _, row in rows:
             if row.task is not None and (row.local is not None or (row.rank is not None and row.rank != row.task)):
                 self._tasks_are_ranks = False

@@ -1,0 +1,190 @@
+"""The first failure in a printed log: what ended each rank, and what explains nothing."""
+
+import pytest
+
+from dtdebug_taxonomy.diagnosis import diagnose
+from dtdebug_taxonomy.failure import attribution, events, lines
+from dtdebug_taxonomy.knowledge import load
+from dtdebug_taxonomy.snapshot import Snapshot
+
+SITE = "/opt/env/lib/python3.11/site-packages"
+LOST = "RuntimeError: [/x/gloo/transport/tcp/pair.cc:553] Connection closed by peer [127.0.0.1]:2"
+MEANWHILE = "\nDuring handling of the above exception, another exception occurred:\n"
+THEREFORE = "\nThe above exception was the direct cause of the following exception:\n"
+LOADER = "ValueError: Caught ValueError in DataLoader worker process 0."
+TABLE = """\
+torch.distributed.elastic.multiprocessing.errors.ChildFailedError:
+============================================================
+train.py FAILED
+------------------------------------------------------------
+Root Cause (first observed failure):
+[0]:
+  rank      : {rank} (local_rank: {rank})
+  exitcode  : {code} (pid: 11)
+"""
+
+
+def trace(last, code="raise Problem(words)", file="/job/train.py", line=7):
+    """A traceback of one frame."""
+    return f'Traceback (most recent call last):\n  File "{file}", line {line}, in step\n    {code}\n{last}'
+
+
+def of(text, rank=1):
+    """The text as a rank prints it."""
+    return "\n".join(f"[rank{rank}]: {row}" for row in text.split("\n"))
+
+
+def verdict(*parts):
+    """The verdict on parts of an output."""
+    return attribution.verdict(Snapshot(output="\n".join(parts)))
+
+
+def diagnosed(*parts):
+    """What `dtdebug diagnose` makes of them."""
+    return diagnose(load(), Snapshot(output="\n".join(parts), verdict=verdict(*parts)))
+
+
+def raised(*parts):
+    """The exceptions of an output: class, line of the user's file."""
+    return [(r.type, r.frames[-1].line if r.frames else 0) for r in events.read(lines.read("\n".join(parts))).raised]
+
+
+def test_a_warning_does_not_explain_the_exception_that_came_later():
+    """NumPy is missing in a warning; what was raised is a variable that nobody set."""
+    warning = (
+        f"{SITE}/torch/x.py:276: UserWarning: Failed to initialize NumPy: No module named 'numpy' (Triggered here)"
+    )
+    rendezvous = f"{SITE}/torch/distributed/rendezvous.py"
+    last = (
+        "ValueError: Error initializing torch.distributed using env:// rendezvous: environment variable RANK expected"
+    )
+    d = diagnosed(warning, trace(last, file=rendezvous, code="raise _env_error(env_var)"))
+
+    assert "B.1" == d.symptoms[0].code
+    assert not [r for s in d.symptoms for r in s.why if "numpy" in r.words]
+    assert d.symptoms[0].why[0].words.startswith("ValueError: Error initializing torch.distributed")
+
+
+def test_an_import_that_was_done_without_is_no_failure():
+    """Training goes on: nothing is recognised."""
+    said = ["apex not installed, using torch.optim", "ImportError: No module named 'apex'"]
+    d = diagnosed(*said, *(f"step {n} loss 0.{n}" for n in range(5)))
+
+    assert (False, "unknown") == (d.recognised, d.verdict)
+
+
+def test_a_handled_exception_is_not_what_ended_the_rank():
+    """The rank logged it and went on; a later one ended it."""
+    steps = [of(f"step {n} loss 0.5") for n in range(3)]
+    found = verdict(of(trace("OSError: no cache", line=5)), *steps, of(trace("KeyError: 'label'", line=9)))
+
+    assert (1,) == found.culprits
+    assert "KeyError: 'label' at /job/train.py:9" in found.summary
+    assert "OSError" not in found.summary
+
+
+def test_a_handled_exception_without_any_failure_is_none():
+    """The job goes on."""
+    assert verdict(of(trace("OSError: no cache")), *(of(f"step {n} loss 0.5") for n in range(3))) is None
+
+
+def test_what_python_ignores_is_no_failure():
+    """`Exception ignored in` is printed by a program that goes on."""
+    text = "Exception ignored in: <function F.__del__ at 0x7f>\n" + trace(
+        "AttributeError: 'F' object has no attribute 'h'"
+    )
+
+    assert verdict(text, of(trace("KeyError: 'a'"))).claims[0].words == "KeyError: 'a'"
+
+
+@pytest.mark.parametrize(
+    ("parts", "word"),
+    [
+        ([of(trace("KeyError: 'a'", line=3)), of(MEANWHILE),
+          of(trace(LOST, file=f"{SITE}/torch/distributed/distributed_c10d.py", code="work.wait()"))], "KeyError: 'a'"),
+        ([of(trace("KeyError: 'a'")), of(THEREFORE),
+          of(trace("ValueError: bad config", line=8))], "ValueError: bad config"),
+        ([of(trace("KeyError: 'a'")), of(THEREFORE),
+          of(trace("hydra.errors.InstantiationException: Error in call", file=f"{SITE}/hydra/x.py"))], "KeyError: 'a'"),
+        ([of(trace(LOADER, file=f"{SITE}/torch/_utils.py")),
+          of("Original " + trace("ValueError: no file")), of("")], "ValueError: no file"),
+    ],
+)  # fmt: skip
+def test_of_a_chain_the_programs_own_exception_is_named(parts, word):
+    """A lost peer while cleaning up, and a framework's wrapper, hide it."""
+    assert word == verdict(*parts).claims[0].words
+
+
+@pytest.mark.parametrize("code", ["ValueError: bad", "mylib.Unhappy: bad", "SystemError", "Stop: bad"])
+def test_every_class_ends_a_traceback(code):
+    """Whatever it is called."""
+    assert [(code.split(":")[0], 7)] == raised(trace(code))
+
+
+def test_other_forms_of_tracebacks_are_read():
+    """Of rich, of notebooks, of groups, of threads, of faulthandler."""
+    rich = (
+        "╭──────── Traceback (most recent call last) ────────╮\n│ /job/train.py:12 in main                          │\n"
+        "│ 11 │ x │\n│ ❱ 12 │   raise ValueError('bad')                   │\n"
+        "╰───────────────────────────────────────────────────╯\nValueError: bad"
+    )
+    notebook = (
+        "---------------------------------------------------------------------------\n"
+        "ValueError                                Traceback (most recent call last)\nCell In[3], line 5\n"
+        "      4 def f():\n----> 5     raise ValueError('bad')\n\nValueError: bad"
+    )
+    group = (
+        '  + Exception Group Traceback (most recent call last):\n  |   File "/job/a.py", line 3, in <module>\n'
+        "  |     run()\n  | ExceptionGroup: errors (1 sub-exception)\n  +-+---------------- 1 ----------------\n"
+        '    | Traceback (most recent call last):\n    |   File "/job/a.py", line 9, in work\n'
+        "    |     raise ValueError('bad')\n    | ValueError: bad\n    +------------------------------------"
+    )
+    fault = (
+        "Fatal Python error: Segmentation fault\n\nCurrent thread 0x00007f (most recent call first):\n"
+        '  File "/job/a.py", line 4 in inner\n  File "/job/a.py", line 9 in <module>\n'
+    )
+
+    assert [("ValueError", 12)] == raised(rich)
+    assert [("ValueError", 5)] == raised(notebook)
+    assert ("ValueError", 9) in raised(group)
+    assert [("Fatal Python error: Segmentation fault", 4)] == raised(fault)
+
+
+def test_a_rank_that_left_without_a_word_is_named_by_its_status():
+    """`os._exit` and `sys.exit` print no traceback; the launcher's table has the code."""
+    found = verdict(
+        of(trace(LOST, code="work.wait()", file=f"{SITE}/torch/distributed/c.py"), 0), TABLE.format(rank=1, code=3)
+    )
+
+    assert ("dead", (1,), (0,)) == (found.kind, found.culprits, found.waiting)
+    assert "exit code 3" in found.claims[0].text
+    assert 0 < found.claims[0].record.line
+
+
+def test_an_exception_without_a_rank_gets_the_one_that_its_status_explains():
+    """Hydra prints it itself; the table tells which rank ended so."""
+    assert (1,) == verdict(trace("KeyError: 'a'"), TABLE.format(rank=1, code=1)).culprits
+    assert () == verdict(trace("KeyError: 'a'"), TABLE.format(rank=1, code=1) + TABLE.format(rank=0, code=1)).culprits
+
+
+def test_a_program_of_one_process_gets_no_verdict():
+    """Its errors are not ours to explain."""
+    assert verdict(trace("KeyError: 'a'")) is None
+
+
+def test_all_that_raise_the_same_are_named_together():
+    """The first of different errors is the cause; another is offered beside it."""
+    same = verdict(*(of(trace("KeyError: 'a'"), rank) for rank in (2, 0, 1)))
+    other = verdict(of(trace("KeyError: 'a'"), 2), of(trace("EOFError", line=30), 0))
+
+    assert (0, 1, 2) == same.culprits
+    assert ((2,), (0,)) == (other.culprits, other.waiting)
+    assert [(0,)] == [a.culprits for a in other.alternatives]
+
+
+def test_only_the_last_attempt_counts():
+    """torchrun starts all ranks anew after a failure."""
+    again = "[default] Worker group FAILED. 1/1 attempts left; will restart worker group"
+    found = verdict(of(trace("KeyError: 'a'"), 1), again, of(trace("IndexError: b", line=9), 0))
+
+    assert (0,) == found.culprits

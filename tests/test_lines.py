@@ -1,0 +1,199 @@
+"""A log's lines in every mix of prefixes: who printed them, and the same failure found behind all of them."""
+
+import json
+
+import pytest
+
+from dtdebug_taxonomy.claims import texts
+from dtdebug_taxonomy.failure import attribution, events, lines
+from dtdebug_taxonomy.snapshot import Snapshot
+
+SITE = "/opt/env/lib/python3.11/site-packages"
+OWN = [
+    "Traceback (most recent call last):",
+    '  File "/job/train.py", line 41, in <module>',
+    "    main()",
+    '  File "/job/train.py", line 17, in step',
+    '    raise TimeoutError("socket of the peer timed out")',
+    "TimeoutError: socket of the peer timed out",
+]
+ECHO = [
+    *OWN[:3],
+    '  File "/job/train.py", line 19, in step',
+    "    dist.all_reduce(t)",
+    f'  File "{SITE}/torch/distributed/distributed_c10d.py", line 3120, in all_reduce',
+    "    work.wait()",
+    "RuntimeError: [/pytorch/third_party/gloo/gloo/transport/tcp/pair.cc:553] Connection closed by peer [127.0.0.1]:2",
+]
+NAMING = {  # each names the rank
+    "torch": "[rank{r}]: ",
+    "tee": "[default{r}]:[rank{r}]: ",
+    "srun": "{r}: ",
+    "srun, torch": "{r}: [rank{r}]: ",
+    "padded srun": "  {r}: ",
+    "mpirun": "[1,{r}]<stderr>:",
+    "mpirun, new": "[prterun-head-12@1,{r}]<stderr>: ",
+    "horovod": "[{r}]<stderr>:",
+    "ray": "(RayTrainWorker pid=1{r}, ip=10.0.0.1, rank={r}) ",
+    "srun, tee, torch": "{r}: [default{r}]:[rank{r}]: ",
+    "own word": "worker rank={r} | ",
+    "own number": "<{r}> ",
+    "file": "logs/rank_{r}.log:",
+}
+AROUND = {  # each may stand before any of those
+    "none": "",
+    "iso": "2026-11-22T03:36:40.1234567Z ",
+    "iso, blank": "2026-11-22 03:36:40,123 ",
+    "syslog": "Nov 22 03:36:40 ",
+    "journald": "Nov 22 03:36:40 node-3 torchrun[812]: ",
+    "clock": "[03:36:40] ",
+    "logging": "2026-11-22 03:36:40,123 - ERROR - launcher - ",
+    "hydra": "[2026-11-22 03:36:40,123][__main__][ERROR] - ",
+    "kubectl": "[pod/train-worker-0/pytorch] ",
+    "stern": "train-worker-x7f9k pytorch ",
+    "compose": "train-1  | ",
+    "pdsh": "node7: ",
+    "cri": "2026-11-22T03:36:40.123456789Z stderr F ",
+    "colour": "\x1b[36mtrain-1 |\x1b[0m ",
+}
+
+
+def log(*ranks):
+    """Lines of ranks among each other: (rank, line)."""
+    rows = [(rank, line) for rank in range(4) for line in ("start", f"step {rank} loss 0.5")]
+    longest = max(len(text) for _, text in ranks)
+    return rows + [(rank, text[n]) for n in range(longest) for rank, text in ranks if n < len(text)]
+
+
+FAILURE = log((3, OWN), (0, ECHO), (1, ECHO), (2, ECHO))
+
+
+def verdict(text):
+    """The verdict of a text."""
+    return attribution.verdict(Snapshot(output=text))
+
+
+def is_found(found):
+    """Rank, class, file and line are all right."""
+    place = next((s for s in found.sites if s.rank == 3), None) if found else None
+    said = found.claims[0] if found else None
+    return found is not None and (found.kind, found.culprits, place.file, place.line, said.words, found.waiting) == (
+        "dead", (3,), "/job/train.py", 17, "TimeoutError: socket of the peer timed out", (0, 1, 2),
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize("around", AROUND)
+@pytest.mark.parametrize("naming", NAMING)
+def test_the_rank_that_failed_is_found_behind_every_mix_of_prefixes(naming, around):
+    """Ranks print at the same time; the words of the own error are those of a lost connection."""
+    text = "\n".join(AROUND[around] + NAMING[naming].format(r=rank) + line for rank, line in FAILURE)
+
+    assert is_found(verdict(text))
+
+
+@pytest.mark.parametrize("form", ["docker", "structured", "loki", "records"])
+def test_the_rank_that_failed_is_found_in_json(form):
+    """Lines as docker, a logger, Loki and a collector write them; a record may hold a whole traceback."""
+    rows = [(rank, f"[rank{rank}]: {line}") for rank, line in FAILURE]
+    if form == "docker":
+        text = "\n".join(json.dumps({"log": f"{line}\n", "stream": "stderr", "time": "t"}) for _, line in rows)
+    elif form == "structured":
+        text = "\n".join(json.dumps({"level": "error", "rank": rank, "message": line}) for rank, line in FAILURE)
+    elif form == "loki":
+        text = json.dumps({"data": {"result": [{"stream": {"pod": "a"}, "values": [["1", line] for _, line in rows]}]}})
+    else:
+        whole = [(3, OWN), (0, ECHO), (1, ECHO), (2, ECHO)]
+        text = "\n".join(json.dumps({"rank": rank, "msg": "failed", "exc_info": "\n".join(t)}) for rank, t in whole)
+
+    assert is_found(verdict(text))
+
+
+def test_a_progress_bar_before_a_line_is_none_of_it():
+    """A bar comes before the text in the same line."""
+    text = "\n".join(f"\r 10%|#   |\r 20%|##  |\r[rank{rank}]: {line}" for rank, line in FAILURE)
+
+    assert is_found(verdict(text))
+
+
+def read(*printed):
+    """The lines of an output."""
+    return lines.read("\n".join(printed))
+
+
+def test_a_local_rank_is_no_rank_of_the_job():
+    """Two nodes have a local rank 1 each, and one node alone may be any of several."""
+    two = read("node1: [default1]:[rank1]: a", "node2: [default1]:[rank9]: b", "node2: [default1]:c")
+    second = read("[default1]:[rank9]: a", "[default1]:b", "[default0]:c")
+    told = read("nnodes: 2", "[default1]:a")
+
+    assert [(1, 9, 9), (9, 9, None), (None, None)] == [
+        tuple(line.rank for line in two), tuple(line.rank for line in second), tuple(line.rank for line in told),
+    ]  # fmt: skip
+    assert 1 == told[1].local
+
+
+def test_a_local_rank_is_the_rank_where_there_is_one_node():
+    """Nothing contradicts it, or torchrun's table says which it is."""
+    table = "  rank      : 5 (local_rank: 1)"
+
+    assert [0, 1] == [line.rank for line in read("[default0]:a", "[default1]:b")]
+    assert 5 == read("[default1]:a", table)[0].rank
+
+
+def test_a_task_that_starts_several_ranks_is_a_node():
+    """`srun -l` numbers its tasks; below torchrun they are nodes."""
+    found = read("1: [rank8]: a", "1: b", "0: [rank0]: c")
+
+    assert [(8, "1"), (None, "1"), (0, "0")] == [(line.rank, line.node) for line in found]
+
+
+def test_a_tag_around_torchrun_is_a_node():
+    """mpirun starts torchrun once on each host: its tag does not name the rank."""
+    found = read(
+        "[1,0]<stdout>:step 1", "[1,0]<stdout>:  File torch/distributed/run.py", "gpu07: [rank9]: a", "gpu07: b"
+    )
+
+    assert [None, None, 9, None] == [line.rank for line in found]
+    assert [None, "gpu07"] == [found[3].local, found[3].host]
+
+
+def test_files_of_log_dir_are_told_apart():
+    """`tail` names the file above its lines; the folder's number is the local rank."""
+    found = read("==> out/x/attempt_0/0/stderr.log <==", "a", "==> out/x/attempt_0/1/stderr.log <==", "b")
+
+    assert [(0, "a"), (1, "b")] == [(line.local, line.body) for line in found if len(line.body) == 1]
+
+
+def test_ranks_of_ray_workers_are_learnt_from_what_ray_says():
+    """The prefix names a process; another line tells its rank."""
+    said = "(RayTrainWorker pid=71, ip=10.0.0.2) Setting up process group for: env:// [rank=2, world_size=4]"
+
+    assert [2, 2] == [line.rank for line in read(said, "(RayTrainWorker pid=71, ip=10.0.0.2) step 1")]
+
+
+@pytest.mark.parametrize(
+    "text", ["ValueError: bad", "loss: 0.3", "Epoch 3: 10%|#  |", "12:30 done", "a b c", "x | y", "rank 3 is fine", ""]
+)
+def test_plain_lines_have_no_prefix(text):
+    """What a program prints itself stays."""
+    assert text == read(text, "other")[0].body
+
+
+@pytest.mark.parametrize(
+    "bad", ["\x00", "[" * 5_000, "{" * 5_000, '{"log": 3}', '{"log": "a", "x": ' + "[" * 900, "(pid="]
+)
+def test_any_line_is_read(bad):
+    """A log may hold anything; every line is kept."""
+    assert 2 == len(lines.read(f"{bad}\nb"))
+    assert events.read(lines.read(f"Traceback (most recent call last):\n{bad}\n  File {bad}")) is not None
+
+
+def test_every_claim_cites_the_line_that_says_it():
+    """The line is where the output has these words, and sentences are made of claims alone."""
+    text = "\n".join(f"[rank{rank}]: {line}" for rank, line in FAILURE)
+    found = verdict(text)
+
+    for claim in found.claims:
+        assert claim.record.words[:60] in text.split("\n")[claim.record.line - 1]
+        assert claim.record.rank in claim.ranks
+    assert found.evidence == texts(found.claims)
