@@ -28,7 +28,7 @@ from dtdebug_taxonomy.stack_waits import operation
 FRAMES = 200
 """Frames of a stack that are kept, the innermost ones."""
 _THREADS = 64
-_TELLING = frozenset(("_wrap", "__call__", "acquire", "_jit_compile"))
+_TELLING = frozenset(("_wrap", "__call__", "acquire", "_poll_until_acquired", "_jit_compile"))
 """Functions whose local variables are kept: a spawned rank's number, the path of a lock."""
 _CAUGHT = signal.SIGUSR1 if hasattr(signal, "SIGUSR1") else None
 _TRACED_THREAD = re.compile(r"(?:Current t|T)hread 0x[0-9a-f]+.*\(most recent call first\):")
