@@ -75,7 +75,7 @@ def explain(subject: Subject, deadline: float) -> Explained:
         inside = by_stack(subject.stack, native) if native else inside
     if inside is not None and inside.kind == "lock" and (system is None or system.kind != "lock"):
         inside = _of_library(inside, subject, rank_of, deadline)
-    if inside is None and system is not None and system.kind == "sleep":
+    if (inside is None or inside.kind == "socket") and system is not None and system.kind == "sleep":
         system = contended(pid, rank_of) or system  # C code that tries a lock again and again: sqlite, HDF5
     held = subject.held or (busy and subject.owns and _holds(subject, native, deadline))
     waiting = _busy(subject, native, inside, held=held) if busy or held else chosen(inside, system, subject.stack)
