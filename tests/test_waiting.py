@@ -16,7 +16,7 @@ import pytest
 from dtdebug.ranks import gather, outside
 from dtdebug.ranks.pending import called
 from dtdebug.ranks.system import locks, procfs, sockets
-from dtdebug.ranks.system.probe import by_system
+from dtdebug.ranks.system.probe import by_system, contended
 from dtdebug_taxonomy.activity import activity
 from dtdebug_taxonomy.claims import Record
 from dtdebug_taxonomy.rank_claims import claims_of
@@ -94,6 +94,7 @@ def library(path, function, line=9):
         ((MINE, Frame("/usr/lib/python3.11/subprocess.py", 1, "communicate")), (), "subprocess", ""),
         ((MINE, Frame("/usr/lib/python3.11/threading.py", 1, "join")), (), "thread", "join"),
         ((Frame("/home/me/a.py", 3, "f", "time.sleep(5)"),), (), "sleep", ""),
+        ((MINE,), ("lock_PyThread_acquire_lock", "pthread_cond_wait"), "thread", "threading.Lock.acquire"),
         ((Frame("/home/me/a.py", 3, "f", "x = x * 2"),), (), None, None),
     ],
 )
@@ -274,6 +275,11 @@ def test_the_operating_system_names_the_file_the_holder_and_the_child(start, tmp
     assert "/proc/locks" == lock.record.path
     fifo = until(lambda: found if (found := seen(opens)).kind == "pipe" else None)
     assert ("" if procfs.thread(opens.pid, opens.pid).denied else str(tmp_path / "fifo")) == fifo.path
+    asks = f"import time; f = open({str(tmp_path / 'it.lock')!r}); open('asked', 'w'); time.sleep(60)"
+    tries = start(sys.executable, "-c", asks)
+    until((tmp_path / "asked").exists)
+    again = contended(tries.pid, lambda _: None)
+    assert (str(tmp_path / "it.lock"), holder.pid) == (again.path, again.pid)
     child = until(lambda: found if (found := seen(runs)).kind == "subprocess" else None)
     assert "sleep 60" == child.command
 

@@ -67,6 +67,11 @@ _NATIVE: tuple[tuple[str, str], ...] = (
     ("ncclGroupEnd", ""),
 )
 """(part of a native frame, the operation it belongs to); empty: one whose name only the Python frames give."""
+_LOCKS: tuple[tuple[str, WaitKind, str], ...] = (
+    ("SemLock_acquire", "lock", "multiprocessing.Lock.acquire"),
+    ("lock_PyThread_acquire_lock", "thread", "threading.Lock.acquire"),
+)
+"""(part of a native frame, what a thread waits in, its name in Python), where Python frames show nothing."""
 _STORE = re.compile(r"c10d::(?:TCPStore|PrefixStore|FileStore|HashStore|Store)::(?P<call>\w{1,30})")
 _JOINS = ("c10d::ProcessGroupGloo::ProcessGroupGloo", "gloo::rendezvous::", "ncclCommInitRank", "bootstrapInit")
 _COMPUTES_AFTER = re.compile(r"/torch/(?:_ops|_library/\w+|autograd/\w+|utils/_contextlib|_compile)\.py\Z")
@@ -136,7 +141,9 @@ def by_stack(stack: Sequence[Frame], native: Sequence[str] = (), record: Record 
     for pattern, kind in _LINE:
         if pattern.search(stack[-1].code):
             return Waiting(kind=kind, record=record, op=_called(native) if kind == "sleep" else "")
-    return None
+    return next(
+        (Waiting(kind=k, op=op, record=record) for part, k, op in _LOCKS if any(part in n for n in native)), None
+    )
 
 
 def operation(stack: Sequence[Frame], native: Sequence[str] = ()) -> Operation | None:

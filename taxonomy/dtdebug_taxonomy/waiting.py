@@ -76,7 +76,9 @@ def _place(w: Waiting) -> str:
 
 def _lock(w: Waiting) -> str:
     who = holder(w)
-    return f"for the lock of {w.path or 'a file'}{f', which {who} is holding' if who else ''}"
+    what = f"the lock of {w.path}" if w.path else "a lock"
+    how = f" in {w.op}" if w.op else ""
+    return f"for {what}{how}{f', which {who} is holding' if who else ''}"
 
 
 def _pipe(w: Waiting) -> str:

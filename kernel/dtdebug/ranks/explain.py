@@ -17,7 +17,7 @@ from dtdebug.ranks.processes import variables
 from dtdebug.ranks.system import procfs
 from dtdebug.ranks.system.choose import AMONG_RANKS, OF_PROCESSES, chosen
 from dtdebug.ranks.system.figures import cpu, figures
-from dtdebug.ranks.system.probe import RankOf, by_system, lock_of, rank_namer
+from dtdebug.ranks.system.probe import RankOf, by_system, contended, lock_of, rank_namer
 from dtdebug_taxonomy.claims import Record
 from dtdebug_taxonomy.frames import own_frame
 from dtdebug_taxonomy.ranks import Frame
@@ -75,6 +75,8 @@ def explain(subject: Subject, deadline: float) -> Explained:
         inside = by_stack(subject.stack, native) if native else inside
     if inside is not None and inside.kind == "lock" and (system is None or system.kind != "lock"):
         inside = _of_library(inside, subject, rank_of, deadline)
+    if (inside is None or inside.kind == "socket") and system is not None and system.kind == "sleep":
+        system = contended(pid, rank_of) or system  # C code that tries a lock again and again: sqlite, HDF5
     held = subject.held or (busy and subject.owns and _holds(subject, native, deadline))
     waiting = _busy(subject, native, inside, held=held) if busy or held else chosen(inside, system, subject.stack)
     if waiting is not None and waiting.kind in OF_PROCESSES:
@@ -134,6 +136,8 @@ def _busy(subject: Subject, native: Sequence[str], inside: Waiting | None, *, he
 
 def _of_library(inside: Waiting, subject: Subject, rank_of: RankOf, deadline: float) -> Waiting:
     """A lock that a library tries again and again: its path is in a local variable, its holder in /proc/locks."""
+    if (open_one := contended(subject.pid, rank_of)) is not None:
+        return replace(open_one, op=inside.op)
     try:
         local = outside.spy(subject.pid, deadline, local=True).variables if subject.may_spy else {}
     except outside.OutsideError:

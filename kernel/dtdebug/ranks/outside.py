@@ -27,8 +27,8 @@ from dtdebug_taxonomy.stack_waits import operation
 
 FRAMES = 200
 """Frames of a stack that are kept, the innermost ones."""
-_THREADS = 64
-_TELLING = frozenset(("_wrap", "__call__", "acquire", "_jit_compile"))
+_THREADS, _TEXT = 64, 1000
+_TELLING = frozenset(("_wrap", "__call__", "acquire", "_poll_until_acquired", "_jit_compile"))
 """Functions whose local variables are kept: a spawned rank's number, the path of a lock."""
 _CAUGHT = signal.SIGUSR1 if hasattr(signal, "SIGUSR1") else None
 _TRACED_THREAD = re.compile(r"(?:Current t|T)hread 0x[0-9a-f]+.*\(most recent call first\):")
@@ -276,7 +276,7 @@ def _look(threads: Sequence[_SpyThread], pid: int, name: str) -> Look:
         owns=main.owns_gil,
         lock_idle=bool(owner and not owner.active),
         variables={
-            str(msgspec.json.decode(entry["name"])): bytes(entry["repr"]).decode(errors="replace").strip('"')[:100]
+            str(msgspec.json.decode(entry["name"])): str(msgspec.json.decode(entry["repr"])).strip("\"'")[:_TEXT]
             for frame in main.frames
             if frame.name.rpartition(".")[2] in _TELLING
             for entry in frame.locals or ()

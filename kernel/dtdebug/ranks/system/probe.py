@@ -86,14 +86,14 @@ def by_system(pid: int, now: ThreadNow, rank_of: RankOf | None = None) -> Waitin
 
 
 def rank_namer(pid: int, variables: Callable[[int], dict[str, str]]) -> RankOf:
-    """Names the ranks of the job that a process belongs to."""
+    """Names the other ranks of the job that a process belongs to; what it has started itself has its number too."""
     job = variables(pid)
 
     def rank_of(other: int) -> int | None:
         theirs = variables(other)
         same = all(theirs.get(name) == job.get(name) for name in ("MASTER_ADDR", "MASTER_PORT", "TORCHELASTIC_RUN_ID"))
         rank = theirs.get("RANK", "") if same and job.get("MASTER_PORT") else ""
-        return int(rank) if rank.isdecimal() and len(rank) < 10 else None
+        return int(rank) if rank.isdecimal() and len(rank) < 10 and rank != job.get("RANK") else None
 
     return rank_of
 
@@ -108,6 +108,22 @@ def lock_of(path: str, pid: int, rank_of: RankOf) -> Waiting | None:
     other = _holder(known, held.file, pid)
     record = Record(source="system", path="/proc/locks", words=held.line)
     return _with_process(Waiting(kind="lock", path=clean(path), record=record), other, rank_of)
+
+
+def contended(pid: int, rank_of: RankOf) -> Waiting | None:
+    """A file that the process has open and of which another process is holding a lock."""
+    known = locks.parse_locks(text("/proc/locks"))
+    held = {k.file: k for k in known if not k.waits and k.pid != pid}
+    if not held:
+        return None
+    for number, name in files(pid).items():
+        file = locks.identity(f"/proc/{pid}/fd/{number}") if name.startswith("/") else None
+        if file in held:
+            record = Record(source="system", path="/proc/locks", words=held[file].line)
+            return _with_process(
+                Waiting(kind="lock", path=clean(name), record=record), _holder(known, file, pid), rank_of
+            )
+    return None
 
 
 def _lock(pid: int, now: ThreadNow, rank_of: RankOf | None) -> Waiting | None:

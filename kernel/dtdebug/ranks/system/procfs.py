@@ -14,6 +14,7 @@ from contextlib import suppress
 from pathlib import Path
 
 import msgspec
+import psutil
 
 from dtdebug.clean import one_line
 
@@ -195,6 +196,9 @@ def children(pid: int) -> list[int]:
     with suppress(OSError):
         for tid in os.listdir(f"/proc/{pid}/task")[:_FILES]:  # noqa: PTH208
             found += [int(word) for word in text(f"/proc/{pid}/task/{tid}/children").split()]
+    if not found:  # a kernel without that file
+        with suppress(psutil.Error):
+            found = [child.pid for child in psutil.Process(pid).children()]
     return found
 
 
