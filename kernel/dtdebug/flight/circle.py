@@ -20,7 +20,7 @@ def of_circle(records: Records) -> Verdict | None:
     """The verdict on a circle in which nobody is absent; None where there is none of collectives."""
     if records.waits.sinks() or any(not w.awaited and w.op not in P2P for w in records.waits.waits):
         return None
-    circle = set(records.waits.cycle())
+    circle = records.waits.in_circles()
     inside: dict[tuple[str, str, int | None], list[Wait]] = defaultdict(list)
     for w in records.waits.waits:
         if w.awaited & circle and w.op not in P2P:
