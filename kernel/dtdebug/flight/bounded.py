@@ -29,7 +29,7 @@ from dtdebug.flight.told import program
 
 _MANY = 48
 """Dumps from which a second child pays."""
-_SECONDS, _PER_SECOND = 2.0, 4 << 20
+_SECONDS, _PER_SECOND = 1.0, 4 << 20
 """Seconds of processor for any dump, and bytes for which there is one more: a fifth of what is usual."""
 _LEAST = 0.25
 """Seconds that are left to any dump where many before it took all of theirs."""

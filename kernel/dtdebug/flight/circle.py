@@ -20,7 +20,7 @@ def of_circle(records: Records) -> Verdict | None:
     """The verdict on a circle in which nobody is absent; None where there is none of collectives."""
     if records.waits.sinks() or any(not w.awaited and w.op not in P2P for w in records.waits.waits):
         return None
-    circle = set(records.waits.cycle())
+    circle = records.waits.in_circles()
     inside: dict[tuple[str, str, int | None], list[Wait]] = defaultdict(list)
     for w in records.waits.waits:
         if w.awaited & circle and w.op not in P2P:
@@ -32,7 +32,8 @@ def of_circle(records: Records) -> Verdict | None:
     ]
     if not rows:
         return None
-    rows.sort(key=lambda row: (len(row[1]) <= len(row[2]), len(row[2]), -len(row[1]), row[0][0]))
+    begun = {key: _begun(records, mine) for key, mine in inside.items()}
+    rows.sort(key=lambda row: (len(row[1]) <= len(row[2]), len(row[2]), -len(row[1]), begun[row[0]], row[0][0]))
     (group, op, seq), there, missing = rows[0]
     call = call_of(records, op, seq, group)
     if len(there) > len(missing):
@@ -47,8 +48,19 @@ def of_circle(records: Records) -> Verdict | None:
             )
             for _ in culprits[:1]
         )
+        rivals = [row for row in rows[1:] if (len(row[1]), len(row[2])) == (len(there), len(missing))]
+        others += tuple(
+            Alternative(
+                kind="skipped",
+                culprits=absent,
+                because=f"{say(mine, 'are')} in {call_of(records, key[1], key[2], key[0])}, which they never entered",
+                refute="the first of these operations to be begun is the one that was passed by",
+            )
+            for key, mine, absent in rivals[:3]
+        )
+        sure = _UNSURE if rivals else _SURE
     else:
-        culprits, waiting = (), standing_still(records, ())
+        culprits, waiting, sure = (), standing_still(records, ()), _UNSURE
         summary = f"{spell(sorted(circle)).capitalize()} wait for each other; which of them is wrong is not known."
         others = tuple(
             Alternative(
@@ -66,7 +78,17 @@ def of_circle(records: Records) -> Verdict | None:
         group=group_ref(records, group),
         collective=CollectiveRef(op, seq),
         sites=ordered(sites_of(records, culprits, waiting), culprits),
-        confidence=_SURE if culprits else _UNSURE,
+        confidence=sure,
         summary=summary,
         alternatives=others,
     )
+
+
+def _begun(records: Records, waits: list[Wait]) -> float:
+    """When a rank first began to wait, in seconds since the epoch by its own clock."""
+    times = [
+        records.programs[w.rank].time(w.position)
+        for w in waits
+        if w.position is not None and w.rank in records.programs
+    ]
+    return min((t for t in times if t), default=0.0)

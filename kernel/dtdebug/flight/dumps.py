@@ -149,6 +149,8 @@ def _checked(records: Records, found: Verdict) -> Verdict:
     """What waits and has no explanation is not understood, never healthy; of ranks without a dump little is known."""
     if found.culprits and not any(r in records.programs for r in found.culprits):
         return _without_dump(records, found)
+    if len(found.culprits) > 1 and found.culprits == tuple(records.waits.cycle()):
+        return msgspec.structs.replace(found, confidence=min(found.confidence, 0.45))  # one of them is wrong, not all
     if found.kind != "none":
         return found
     waiting = standing_still(records, ())

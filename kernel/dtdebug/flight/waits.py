@@ -176,12 +176,18 @@ class Waits:
 
     def cycle(self) -> list[int]:
         """Ranks that wait for each other in a circle, if any do: the smallest such set."""
+        return min(self._circles(), key=len, default=[])
+
+    def in_circles(self) -> set[int]:
+        """All ranks that wait, over others, for themselves."""
+        return {rank for circle in self._circles() for rank in circle}
+
+    def _circles(self) -> list[list[int]]:
         edges: dict[int, set[int]] = defaultdict(set)
         for w in self.waits:
             edges[w.rank] |= w.awaited
         reach = {rank: _reachable(edges, rank) for rank in edges}
-        circles = [sorted(o for o in reach[r] if r in reach.get(o, ())) for r in edges if r in reach[r]]
-        return min(circles, key=len, default=[])
+        return [sorted(o for o in reach[r] if r in reach.get(o, ())) for r in edges if r in reach[r]]
 
 
 def _alike(pending: Operation | None, group: str, seq: int | None) -> bool:
