@@ -15,7 +15,7 @@ import pytest
 from dtdebug.cli import main
 from dtdebug.ranks import hosts as presence
 from dtdebug.ranks import partial, rendezvous, runs
-from dtdebug.ranks.collect import Look
+from dtdebug.ranks.collect import Look, _fresh
 from dtdebug.ranks.folder import RunFolder
 from dtdebug.ranks.hosts import Presence, Seen
 from dtdebug.ranks.join import JoinError, join
@@ -266,6 +266,16 @@ def test_processes_of_two_hosts_with_one_number_are_two():
 
     assert [(s.rank, s.alive, s.exit_code) for s in pool.look.states] == [(0, True, None), (1, False, 3)]
     assert [death.of(s) for death in pool.deaths for s in (mine, theirs)] == [False, True]
+
+
+def test_an_old_record_of_another_host_does_not_say_where_the_rank_is():
+    """It did not answer: it may have left that place long ago; an answer does say it."""
+    stack = (Frame("/job/t.py", 3, "load"),)
+    silent, heard = (
+        state(rank, "far", stack=stack, roads={"files": said_}) for rank, said_ in enumerate(("no record newer", "ok"))
+    )
+
+    assert [s.stack for s in _fresh([silent, heard])] == [(), stack]
 
 
 COMMAND = ["torchrun", "--nnodes", "2", "--node-rank", "0", "t.py"]

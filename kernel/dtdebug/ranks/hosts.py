@@ -183,7 +183,7 @@ class Presence:
                 return
             time.sleep(0.2)
 
-    def await_report(self, patience: float = 12.0) -> None:
+    def await_report(self, patience: float = 25.0) -> None:
         """Waits until the host that reports has done so: it may still need what would end here."""
         until = time.monotonic() + patience
         while not self._folder.verdict.exists() and time.monotonic() < until:
