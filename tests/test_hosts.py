@@ -13,8 +13,8 @@ import msgspec
 import pytest
 
 from dtdebug.cli import main
+from dtdebug.ranks import entry, partial, rendezvous, runs
 from dtdebug.ranks import hosts as presence
-from dtdebug.ranks import partial, rendezvous, runs
 from dtdebug.ranks.collect import Look, _fresh
 from dtdebug.ranks.folder import RunFolder
 from dtdebug.ranks.hosts import Presence, Seen
@@ -298,16 +298,16 @@ def test_a_folder_of_the_same_job_is_joined_and_any_other_is_refused(tmp_path):
     other = ["torchrun", "--nnodes", "2", "--node-rank", "0", "--master-port", "7", "t.py"]
 
     assert first.output.name == "output.log"
-    assert presence.refusal(path, other) == ""
+    assert entry.refusal(path, other) == ""
     assert runs.take(path, other).output.parent.name == "hosts"
-    assert "another job" in presence.refusal(path, ["torchrun", "other.py"])
+    assert "another job" in entry.refusal(path, ["torchrun", "other.py"])
     for file in first.hosts.glob("*.json"):
         file.unlink()
     another(first, "far", 1000.0)
-    assert "has ended" in presence.refusal(path, COMMAND)
+    assert "has ended" in entry.refusal(path, COMMAND)
     (tmp_path / "mine").mkdir()
     (tmp_path / "mine" / "thesis.txt").touch()
-    assert "no empty folder" in presence.refusal(tmp_path / "mine", COMMAND)
+    assert "no empty folder" in entry.refusal(tmp_path / "mine", COMMAND)
 
 
 def test_the_one_that_reports_is_replaced_when_it_has_gone(tmp_path):
