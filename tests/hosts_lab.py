@@ -65,6 +65,13 @@ class Hosts:
         """All processes of a host."""
         return [int(pid) for pid in _output("ip", "netns", "pids", self._name(host)).split()]
 
+    def clear(self):
+        """Ends all that still runs on the hosts: ranks outlive a launcher that was killed."""
+        for host in range(self.count):
+            for pid in self.pids(host):
+                with suppress(ProcessLookupError):
+                    os.kill(pid, signal.SIGKILL)
+
     @property
     def _hub(self):
         return f"{self._prefix}ub"
@@ -96,6 +103,8 @@ def end(job):
     with suppress(ProcessLookupError):
         os.killpg(job.pid, signal.SIGKILL)
     job.wait(20)
+    if job.stdout is not None:
+        job.stdout.close()
 
 
 def said(job, seconds=60):

@@ -13,9 +13,9 @@ import msgspec
 import pytest
 
 from dtdebug.cli import main
+from dtdebug.ranks import entry, partial, rendezvous, runs
 from dtdebug.ranks import hosts as presence
-from dtdebug.ranks import partial, rendezvous, runs
-from dtdebug.ranks.collect import Look
+from dtdebug.ranks.collect import Look, _fresh
 from dtdebug.ranks.folder import RunFolder
 from dtdebug.ranks.hosts import Presence, Seen
 from dtdebug.ranks.join import JoinError, join
@@ -30,7 +30,7 @@ from dtdebug_taxonomy.ranks import Frame, Group, Operation, RankState, Verdict
 
 sys.path.insert(0, str(Path(__file__).parent))
 
-from hosts_lab import Hosts, can_be_made, dtdebug, said, torchrun
+from hosts_lab import Hosts, can_be_made, dtdebug, end, said, torchrun
 
 LIMIT = 90
 PROGRAM = """
@@ -134,15 +134,20 @@ def test_hosts_without_a_folder_in_common_accuse_nobody_elsewhere_and_are_joined
     folders = [tmp_path / "first", tmp_path / "second"]
     jobs = [
         lab.start(
-            i, *dtdebug("--folder", folders[i], "--hang-after", "5", "--stop-on-hang"), *torchrun(script, i, 2, 29733),
+            i, *dtdebug("--folder", folders[i], "--hang-after", "5"), *torchrun(script, i, 2, 29733),
             "hangs",
         )
         for i in range(2)
     ]  # fmt: skip
-    texts, _ = together(jobs)
+    until = time.monotonic() + LIMIT
+    while not all((folder / "verdict.json").exists() for folder in folders) and time.monotonic() < until:
+        time.sleep(0.2)
+    for job in jobs:
+        end(job)
+    lab.clear()
     alone = json.loads((folders[0] / "verdict.json").read_text())["verdict"]
 
-    assert (alone["kind"], alone["culprits"], alone["waiting"]) == ("not_understood", [], [0]), texts
+    assert (alone["kind"], alone["culprits"], alone["waiting"]) == ("not_understood", [], [0])
     assert main(["join", *map(str, folders), "--format", "json"]) == 1
     joined = json.loads(capsys.readouterr().out)
     assert (joined["verdict"]["kind"], joined["verdict"]["culprits"]) == ("not_arrived", [1])
@@ -268,6 +273,16 @@ def test_processes_of_two_hosts_with_one_number_are_two():
     assert [death.of(s) for death in pool.deaths for s in (mine, theirs)] == [False, True]
 
 
+def test_an_old_record_of_another_host_does_not_say_where_the_rank_is():
+    """It did not answer: it may have left that place long ago; an answer does say it."""
+    stack = (Frame("/job/t.py", 3, "load"),)
+    silent, heard = (
+        state(rank, "far", stack=stack, roads={"files": said_}) for rank, said_ in enumerate(("no record newer", "ok"))
+    )
+
+    assert [s.stack for s in _fresh([silent, heard])] == [(), stack]
+
+
 COMMAND = ["torchrun", "--nnodes", "2", "--node-rank", "0", "t.py"]
 
 
@@ -288,16 +303,16 @@ def test_a_folder_of_the_same_job_is_joined_and_any_other_is_refused(tmp_path):
     other = ["torchrun", "--nnodes", "2", "--node-rank", "0", "--master-port", "7", "t.py"]
 
     assert first.output.name == "output.log"
-    assert presence.refusal(path, other) == ""
+    assert entry.refusal(path, other) == ""
     assert runs.take(path, other).output.parent.name == "hosts"
-    assert "another job" in presence.refusal(path, ["torchrun", "other.py"])
+    assert "another job" in entry.refusal(path, ["torchrun", "other.py"])
     for file in first.hosts.glob("*.json"):
         file.unlink()
     another(first, "far", 1000.0)
-    assert "has ended" in presence.refusal(path, COMMAND)
+    assert "has ended" in entry.refusal(path, COMMAND)
     (tmp_path / "mine").mkdir()
     (tmp_path / "mine" / "thesis.txt").touch()
-    assert "no empty folder" in presence.refusal(tmp_path / "mine", COMMAND)
+    assert "no empty folder" in entry.refusal(tmp_path / "mine", COMMAND)
 
 
 def test_the_one_that_reports_is_replaced_when_it_has_gone(tmp_path):

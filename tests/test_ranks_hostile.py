@@ -18,6 +18,7 @@ from dtdebug import flight, state
 from dtdebug.ranks import agent, collect, ends, folder, gather, lastwords, output, relay, report, runs, watch
 from dtdebug.ranks.adapters import mpi
 from dtdebug.ranks.folder import Run, RunFolder
+from dtdebug.ranks.hosts import Presence
 from dtdebug.ranks.relay import Relay
 from dtdebug.ranks.tidy import believed, tidy
 from dtdebug.ranks.vigil import Options, Speaker, Vigil
@@ -187,7 +188,7 @@ def test_an_error_file_that_a_record_names_is_kept_only_if_it_is_one(run, tmp_pa
 def test_what_a_record_says_ends_no_process(run):
     """Only a process that was started with this folder is ended with a job that hangs."""
     through = relay.channels()
-    vigil = Vigil(run, Relay(through, run.output), Speaker(), Options())
+    vigil = Vigil(run, Relay(through, run.output), Speaker(), Options(), Presence(run, []))
     for channel in through:
         os.close(channel.ours)
         os.close(channel.theirs)
@@ -418,7 +419,7 @@ def test_a_folder_that_others_could_write_is_closed_to_them(tmp_path):
     open_to_all = tmp_path / "shared"
     open_to_all.mkdir()
     open_to_all.chmod(0o777)
-    runs.take(open_to_all)
+    runs.take(open_to_all, ["true"])
 
     assert 0o700 == open_to_all.stat().st_mode & 0o777
 

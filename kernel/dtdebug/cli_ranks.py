@@ -86,10 +86,10 @@ def _run(options: argparse.Namespace) -> int:
 
 
 def _refusal(path: Path, command: Sequence[str]) -> str:
-    from dtdebug.ranks import hosts
+    from dtdebug.ranks import entry
 
     try:
-        return hosts.refusal(path, command)
+        return entry.refusal(path, command)
     except OSError as error:
         return f"can't be read: {error.strerror}"
 

@@ -75,7 +75,15 @@ def look(
 
 
 def _fresh(states: Iterable[RankState]) -> list[RankState]:
-    return [gone(state) if state.alive is False else state for state in states]
+    return [gone(state) if state.alive is False else _answered(state) for state in states]
+
+
+def _answered(state: RankState) -> RankState:
+    """A rank of another host without an answer: where it was when it wrote its record it may have left long ago."""
+    silent = state.host != socket.gethostname() and state.roads.get("files", "ok") != "ok"
+    if not silent or state.roads.get("endpoint") == "ok":
+        return state
+    return msgspec.structs.replace(state, stack=(), native=(), pending=None)
 
 
 def alive(folder: RunFolder) -> bool:

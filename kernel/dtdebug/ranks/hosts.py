@@ -23,11 +23,11 @@ from pathlib import Path
 import msgspec
 
 from dtdebug import state as files
-from dtdebug.clean import clean, one_line
+from dtdebug.clean import clean
 from dtdebug.ranks import launchers
-from dtdebug.ranks.folder import Run, RunFolder
-from dtdebug.ranks.plan import plan, program
-from dtdebug.ranks.watch import Death, living
+from dtdebug.ranks.folder import RunFolder
+from dtdebug.ranks.plan import plan
+from dtdebug.ranks.watch import Death
 from dtdebug_taxonomy.hosts import Host, Meeting, Plan
 from dtdebug_taxonomy.ranks import MOST_RANKS, RankState
 
@@ -35,12 +35,9 @@ _BEAT, _LOOK = 4.0, 1.0
 """Seconds between two writings of the own file, and two readings of the others'."""
 GONE = 15.0
 """Seconds without a word after which a host is taken for gone."""
-_OVER = 120.0
-"""Seconds without a word from any host after which a run is over."""
 _LIMIT, _SEEN_LIMIT = 256 << 10, 64 << 20
 _MOST = 4096
 _REPORTERS = 64
-_OURS = frozenset(("ranks", "flight", "stacks", "errors", "hosts", "token", "ask"))
 _JOB = ("SLURM_JOB_ID", "SLURM_STEP_ID", "TORCHELASTIC_RUN_ID", "KUBERNETES_JOB_NAME")
 
 
@@ -60,54 +57,6 @@ def place() -> str:
     return f"{re.sub(r'[^A-Za-z0-9_.]', '_', socket.gethostname())[:100]}-{os.getpid()}"
 
 
-def refusal(path: Path, command: Sequence[str]) -> str:
-    """Why a run can't collect into a folder that the user named; empty if it can, as first or further host.
-
-    Raises:
-        OSError: the folder can't be read.
-
-    """
-    if not path.exists():
-        return ""
-    if not path.is_dir():
-        return "is no folder"
-    folder = RunFolder(path)
-    run = folder.load_run()
-    if run is None:
-        foreign = [p.name for p in path.iterdir() if p.name not in _OURS and not p.name.startswith(".run.json")]
-        return "is no empty folder; name a new one" if foreign else ""
-    known = read(folder)
-    when = time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(run.started))
-    if program(run.command) != program(_cleaned(command)):
-        return f"holds another job ({one_line(' '.join(run.command), 200)}), started {when}; name a new folder"
-    job = _job()
-    other = next((h for h in known if any(h.job.get(k, v) != v for k, v in job.items())), None)
-    if other is not None:
-        return f"holds an earlier job, started {when}; name a new folder"
-    node, here = plan(command, os.environ).node, socket.gethostname()
-    earlier = [h for h in known if h.name == here and h.plan.node == node and _has_ended(h)]
-    if earlier or not known or min(h.silent for h in known) > _OVER:
-        return f"holds a run that has ended, started {when}; name a new folder"
-    return ""
-
-
-def enter(path: Path, command: Sequence[str]) -> RunFolder:
-    """The folder as the run on this host uses it: the first host's or a further one's.
-
-    Raises:
-        OSError: it can't be written.
-
-    """
-    folder = RunFolder(path)
-    for part in (folder.ranks, folder.flight, folder.stacks, folder.errors, folder.hosts):
-        part.mkdir(mode=0o700, exist_ok=True)
-    words = _cleaned(command)
-    run = Run(command=words, started=time.time(), host=socket.gethostname(), pid=os.getpid())
-    _save(folder, _itself(command))
-    first = _make(path / "run.json", msgspec.json.encode(run))
-    return folder if first else RunFolder(path, output=folder.hosts / f"{place()}.log")
-
-
 def read(folder: RunFolder) -> list[Host]:
     """What the hosts of a run said of themselves, by name; `silent` is how long each has not."""
     now = _now(folder)
@@ -125,7 +74,7 @@ class Presence:
 
     def __init__(self, folder: RunFolder, command: Sequence[str]) -> None:
         self._folder = folder
-        self._own = _itself(command)
+        self._own = itself(command)
         self._others: list[Host] = []
         self._beaten = self._looked = 0.0
 
@@ -183,7 +132,7 @@ class Presence:
                 return
             time.sleep(0.2)
 
-    def await_report(self, patience: float = 12.0) -> None:
+    def await_report(self, patience: float = 25.0) -> None:
         """Waits until the host that reports has done so: it may still need what would end here."""
         until = time.monotonic() + patience
         while not self._folder.verdict.exists() and time.monotonic() < until:
@@ -204,7 +153,7 @@ class Presence:
         for number in range(1, _REPORTERS):
             path = self._folder.hosts / f"reporter-{number}"
             with suppress(OSError):
-                if _make(path, place().encode()):
+                if make(path, place().encode()):
                     self._say(reports=True)
                     return ""
             try:
@@ -254,7 +203,7 @@ class Presence:
         self._own = msgspec.structs.replace(self._own, **changes)
         self._beaten = time.monotonic()
         with suppress(OSError):
-            _save(self._folder, self._own)
+            save(self._folder, self._own)
 
     def _look(self) -> None:
         self._looked = time.monotonic()
@@ -264,11 +213,12 @@ class Presence:
         self._others = [h for h in read(self._folder) if h.place != self._own.place]
 
 
-def _itself(command: Sequence[str]) -> Host:
+def itself(command: Sequence[str]) -> Host:
+    """The own host as it enters the job."""
     return Host(
         name=socket.gethostname(),
         place=place(),
-        command=_cleaned(command),
+        command=cleaned(command),
         started=time.time(),
         plan=plan(command, os.environ),
         addresses=launchers.addresses(),
@@ -280,17 +230,14 @@ def _job(variables: Mapping[str, str] = os.environ) -> dict[str, str]:
     return {name: variables[name][:200] for name in _JOB if name in variables}
 
 
-def _cleaned(command: Sequence[str]) -> tuple[str, ...]:
+def cleaned(command: Sequence[str]) -> tuple[str, ...]:
+    """A command without secrets."""
     return tuple(clean(word) for word in command)
 
 
-def _save(folder: RunFolder, host: Host) -> None:
+def save(folder: RunFolder, host: Host) -> None:
+    """Writes the file of a host; raises OSError."""
     files.write(folder.hosts / f"{host.place}.json", msgspec.json.encode(host))
-
-
-def _has_ended(host: Host) -> bool:
-    """A run on this host has."""
-    return host.finished is not None or (host.silent > GONE and not living([host.pid]))
 
 
 def _lost(host: Host) -> bool:
@@ -298,7 +245,7 @@ def _lost(host: Host) -> bool:
     return not host.reports if host.finished is not None else host.silent > GONE
 
 
-def _make(path: Path, data: bytes) -> bool:
+def make(path: Path, data: bytes) -> bool:
     """Makes a file that is not there yet, whole at once; False if it is. Raises OSError."""
     handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
     try:

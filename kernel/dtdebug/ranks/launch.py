@@ -132,7 +132,8 @@ class _Job:
         try:
             self._pid = self._spawn(variables, before)
         except OSError:
-            if not self._hosts.others:
+            self._hosts.end(NOT_FOUND)
+            if len(self._hosts.all()) == 1:
                 shutil.rmtree(self._folder.path, ignore_errors=True)  # nothing was begun
             raise
         self._relay.start(self._pid)

@@ -11,8 +11,8 @@ from dtdebug.ranks.collect import Look, merged
 from dtdebug.ranks.hosts import Presence, Seen
 from dtdebug.ranks.watch import Death
 
-_AT_END, _AT_HANG = 8.0, 3.0
-"""Seconds for which the other hosts are waited for."""
+_AT_END, _AT_HANG = 8.0, 10.0
+"""Seconds for which the other hosts are waited for: they see a hang at about the same time."""
 
 
 class Pool(NamedTuple):

@@ -11,7 +11,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from dtdebug import state
-from dtdebug.ranks import hosts
+from dtdebug.ranks import entry
 from dtdebug.ranks.folder import RunFolder
 from dtdebug.ranks.watch import living
 
@@ -38,9 +38,9 @@ def take(path: Path, command: Sequence[str]) -> RunFolder:
         path.chmod(0o700)  # others must not put their files beside ours
     elif os.geteuid():
         raise PermissionError(errno.EPERM, "belongs to another user", str(path))
-    if why := hosts.refusal(path, command):
+    if why := entry.refusal(path, command):
         raise FileExistsError(errno.EEXIST, why, str(path))
-    return hosts.enter(path, command)
+    return entry.enter(path, command)
 
 
 def newest() -> RunFolder | None:
