@@ -35,7 +35,9 @@ def test_a_log_is_diagnosed(tmp_path, capsys):
     out = capsys.readouterr().out
 
     assert status == 1
-    assert "(D.1.2)" in out.splitlines()[0]
+    assert out.startswith("dtdebug: Rank 1 raised torch.OutOfMemoryError: CUDA out of memory.")
+    assert "symptom: " in out
+    assert "(D.1.2)" in out
     assert "rank 1, line 2" in out
     assert "fix: " in out
 
