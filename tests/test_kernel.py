@@ -393,7 +393,7 @@ def test_what_a_rank_raised_is_told_with_its_line(start, method):
         f"mp.start_processes(ranks.misses, args=({str(kernel.home / 'store')!r},), nprocs=2, start_method={method!r})"
     )
     answer = the_answer(ran)
-    told = f"rank 1 raised KeyError: 'absent' in misses, {kernel.home / 'ranks.py'}:{line}"
+    told = f"Rank 1 raised KeyError: 'absent' at {kernel.home / 'ranks.py'}:{line} in misses"
 
     assert answer["text/plain"].startswith(f"dtdebug: {told}")
     assert f"<b>{html.escape(told)}" in answer["text/html"]
@@ -423,10 +423,10 @@ def test_a_run_of_ours_in_a_cell_gets_no_second_card(start):
     kernel = start("%load_ext dtdebug")
     ran = kernel.cell("!dtdebug run -- torchrun --standalone --nproc-per-node 2 ranks.py")
 
-    assert "rank 1 raised RuntimeError: mat1 and mat2" in ran.printed
+    assert "Rank 1 raised RuntimeError: mat1 and mat2" in ran.printed
     assert ran.bundles == []
     assert kernel.cell("%dtdebug why").printed.startswith("D.1.5")
-    assert "rank 1 raised RuntimeError" in kernel.cell("%dtdebug report").printed
+    assert "Rank 1 raised RuntimeError" in kernel.cell("%dtdebug report").printed
 
 
 def test_a_diagnosis_in_a_cell_is_gone_on_from(start):

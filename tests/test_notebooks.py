@@ -32,7 +32,7 @@ EVIDENCE = {
     ),
     "who-was-first": (
         "[rank1]: KeyError: 'price'",
-        "rank 1 raised KeyError: 'price'",
+        "Rank 1 raised KeyError: 'price'",
         "culprit: rank 1 at ",
         "sale 1: rank 0 knows the total 60",
     ),

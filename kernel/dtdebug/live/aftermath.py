@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING
 
 import msgspec
 
 from dtdebug_taxonomy.frames import own_frames
-from dtdebug_taxonomy.ranks import RankState
+from dtdebug_taxonomy.ranks import RankState, Verdict
 from dtdebug_taxonomy.snapshot import ExceptionInfo, Snapshot, walk
 
 if TYPE_CHECKING:
@@ -30,6 +30,7 @@ def completed(live: Live, snapshot: Snapshot) -> Snapshot:
         return snapshot
     from dtdebug.live.look import conclude
     from dtdebug.ranks.collect import merged
+    from dtdebug.ranks.ends import standing
 
     states = _states(live.run, live.since, told, launched=_is_of_launcher(snapshot.exception))
     if not any(s.alive is False for s in states):
@@ -37,18 +38,36 @@ def completed(live: Live, snapshot: Snapshot) -> Snapshot:
     seen = live.seen if live.seen is not None and live.seen.verdict is not None else None
     if seen is not None:
         states = [*merged(seen.ranks, states)]
+    measured = (
+        seen.verdict if seen is not None and _is_hang(seen.verdict) and not _went_on(seen.ranks, states) else None
+    )
     output = "\n".join((snapshot.output, *(info.message for info in walk(snapshot.exception))))
-    verdict = conclude(live.run, states, output, earlier=seen.verdict if seen else None).verdict
-    if verdict is None or verdict.kind == "none":
+    verdict = conclude(live.run, states, output, earlier=measured).verdict
+    if verdict is None or (verdict is not measured and not _is_hang(verdict)):
         return snapshot
     first = told.get(verdict.culprits[0]) if verdict.culprits else None
+    ended = _ENDING.sub("", snapshot.output)
+    if verdict is measured and verdict.kind not in ("dead", "left"):  # how it ended says nothing of why it hung
+        states, ended, first = [*map(standing, states)], "", None
+        snapshot = msgspec.structs.replace(snapshot, exception=None)
     return msgspec.structs.replace(
         snapshot,
-        output=_ENDING.sub("", snapshot.output),
+        output=ended,
         exception=first or snapshot.exception,  # what the launcher says around it speaks of launching
         ranks=tuple(map(live.cells.translated, states)),
         verdict=live.cells.translated(verdict),
     )
+
+
+def _is_hang(verdict: Verdict | None) -> bool:
+    return verdict is not None and verdict.kind not in ("none", "not_understood")
+
+
+def _went_on(before: Iterable[RankState], after: Iterable[RankState]) -> bool:
+    """A rank has begun an operation since it was seen to hang."""
+    counts = {(s.rank, g.name): g.enqueued for s in before for g in s.groups}
+    pairs = ((counts.get((s.rank, g.name)), g.enqueued) for s in after for g in s.groups)
+    return any(early is not None and late is not None and late > early for early, late in pairs)
 
 
 def _states(run: RunFolder, since: float, told: Mapping[int, ExceptionInfo], *, launched: bool) -> list[RankState]:

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import os
+import socket
 import threading
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Literal, NamedTuple, TypeVar
 
 import msgspec
@@ -13,6 +14,7 @@ import msgspec
 from dtdebug.live.brisk import brisk
 from dtdebug.live.here import Here, here
 from dtdebug.live.patience import Watched, watch
+from dtdebug.ranks import movement
 from dtdebug.ranks.folder import RunFolder
 from dtdebug_taxonomy.ranks import Frame, RankState, Verdict
 from dtdebug_taxonomy.snapshot import Gpu
@@ -26,6 +28,8 @@ TIMEOUT = 3.0
 """Seconds that ranks have to answer."""
 _MOST = 256
 """Child processes that are looked at."""
+_BETWEEN = 1.0
+"""Seconds between two looks that show who makes progress."""
 _APART = 3.0
 """Seconds between two looks at a rank from which it is believed to stand still."""
 T = TypeVar("T")
@@ -87,10 +91,23 @@ def _look(live: Live, kind: Kind, timeout: float) -> Seen:
         def again(left: float) -> tuple[RankState, ...]:
             return _ranks(live, left)
 
-        def follows(seen: Sequence[RankState], *, moving: bool | None = None) -> Conclusion:
-            return conclude(live.run, seen, live.output(), moving=moving)
+        host = socket.gethostname()
+        begun = movement.sample(states, host)
 
-        watched = part("verdict", lambda: watch(watched, again, follows, begin + timeout), watched)
+        def follows(seen: Sequence[RankState], *, moving: bool | None = None) -> Conclusion:
+            worked = movement.workers(begun, movement.sample(seen, host))
+            progress = {} if seen is states else movement.progress(states, seen, *worked)
+            return conclude(live.run, seen, live.output(), moving=moving, progress=progress)
+
+        def twice() -> Watched:
+            found = watch(watched, again, follows, begin + timeout)
+            if found.states is not states or not _is_open(found.found):
+                return found
+            time.sleep(max(0.0, begin + _BETWEEN - time.monotonic()))
+            later = again(max(1.0, begin + timeout - time.monotonic()))
+            return Watched(later, follows(later), found.moved)
+
+        watched = part("verdict", twice, watched)
         notes += watched.found.notes
     if kind == "state":
         from dtdebug.probes import gpus
@@ -111,6 +128,11 @@ def _look(live: Live, kind: Kind, timeout: float) -> Seen:
     )
 
 
+def _is_open(found: Conclusion) -> bool:
+    """One look does not show who makes progress."""
+    return found.verdict is not None and found.verdict.kind == "not_understood"
+
+
 def conclude(
     run: RunFolder | None,
     states: Sequence[RankState],
@@ -118,13 +140,15 @@ def conclude(
     *,
     earlier: Verdict | None = None,
     moving: bool | None = None,
+    progress: Mapping[int, str] | None = None,
 ) -> Conclusion:
     """The verdict on states that were seen, refined by what the ranks have printed; and the time line.
 
-    `earlier` was found while all stood still; `moving`: they were seen to go on.
+    `earlier` was measured while no rank made progress; `moving`: they were seen to go on; `progress` of each rank
+    between two looks.
     """
     from dtdebug.flight import analyse
-    from dtdebug.ranks import ends
+    from dtdebug.ranks import ends, outcome
 
     known = [s for s in states if s.rank is not None]
     if run is None or not known:
@@ -134,8 +158,10 @@ def conclude(
         analysis = analyse(run.flight, states=ended.states, moving=moving, timeline=True)
     except Exception as error:  # a defect there leaves what the ends of the ranks tell
         why = f"the records can't be compared: {type(error).__name__}: {error}"
-        return Conclusion(ends.settle(None, ended, earlier), (*ended.notes, why))
-    verdict = ends.settle(analysis.verdict, ended, earlier)
+        return Conclusion(ends.settle(None, ended, earlier, measured=earlier is not None), (*ended.notes, why))
+    verdict = ends.settle(analysis.verdict, ended, earlier, measured=earlier is not None)
+    if verdict is None or verdict is not earlier:
+        verdict = outcome.judged(verdict, outcome.Seen(ended.states, progress or {}, moving))
     return Conclusion(verdict, (*ended.notes, *analysis.notes), analysis.timeline)
 
 

@@ -58,7 +58,7 @@ def _is_open(found: Conclusion, states: Iterable[RankState], *, lasts: bool) -> 
     ages = [_age(s) for s in states if s.pending is not None and s.alive is not False]
     if not ages or found.verdict is None or found.verdict.kind in ("dead", "gil_held"):
         return False
-    return max(ages) < _LONG and (found.verdict.kind == "none" or not lasts)
+    return max(ages) < _LONG and (found.verdict.kind in ("none", "not_understood") or not lasts)
 
 
 def _age(state: RankState) -> float:

@@ -53,7 +53,7 @@ def arrival(states: Sequence[RankState]) -> Verdict | None:
         summary = f"{texts([_twice(twice[0])])[0].rstrip('.')}; {head[0].lower()}{head[1:]}."
         culprits, confidence = tuple(s.rank for s in twice if s.rank is not None), 0.8
     elif missing:
-        place = f"; {texts([_elsewhere(seen[0])])[0]}" if seen and seen[0].stack else "."
+        place = f"; r{_elsewhere(seen[0]).text[1:]}" if seen and seen[0].stack else "."
         where = "" if seen or _is_whole(inside, world) else " on this host; it may be on another one"
         not_seen = "" if seen else f", of which no process was seen{where}"
         summary = f"{head} of {world} ranks for {spell(missing, _SHOWN)}{not_seen}{place}"

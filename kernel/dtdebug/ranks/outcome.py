@@ -255,7 +255,7 @@ def places(states: Iterable[RankState]) -> list[Claim]:
         s = rows[0]
         frame, inner, p = own_frame(s.stack) or s.stack[-1], s.stack[-1], s.pending
         record = Record(source="stack", path=frame.file, line=frame.line, rank=s.rank, words=frame.code)
-        call = {"op": p.op, "seq": p.seq, "group": p.group} if p is not None else {}
+        call = {"op": p.op, "seq": p.seq, "group": _group(s, p.group)} if p is not None else {}
         claims.append(
             Claim(
                 what="waits" if p is not None else "at",
@@ -278,19 +278,28 @@ def counters(states: Iterable[RankState]) -> list[Claim]:
     for s in states:
         for g in s.groups:
             if g.enqueued is not None and s.rank is not None:
-                found.setdefault(g.desc or g.name, {}).setdefault(g.enqueued, []).append(s.rank)
+                found.setdefault(_group(s, g.name), {}).setdefault(g.enqueued, []).append(s.rank)
     return [
         Claim(
             what="counted",
             ranks=tuple(ranks),
             record=Record(source="agent", rank=ranks[0]),
-            group=f"group {name}",
+            group=name,
             count=count,
         )
         for name, counts in found.items()
         if len(counts) > 1
         for count, ranks in sorted(counts.items())
     ][:16]
+
+
+def _group(state: RankState, name: str) -> str:
+    """How a group is called in a sentence."""
+    group = next((g for g in state.groups if g.name == name), None)
+    if group is not None and group.ranks and len(group.ranks) == state.world_size:
+        return "world"
+    desc = group.desc if group is not None else ""
+    return desc or (f"group {name}" if name else "")
 
 
 def _claim(what: str, states: Sequence[RankState], *, words: str = "", seconds: float | None = None) -> Claim:

@@ -293,7 +293,9 @@ class Vigil:
         self._progress.look(self._records, self._relay.passed(), time.monotonic())
         standing = self._progress.standing(self._records)
         moved = standing < self._examine_after
-        if not moved:
+        if found.verdict.kind == "none":  # work that no counter shows is progress
+            self._progress.restart(time.monotonic())
+        elif not moved:
             self._examine_after = max(standing + _AGAIN, 2 * standing)
         if moved or found.verdict.kind == "none":
             self._seen = Look()  # where ranks were while they went on says nothing of where they end

@@ -1,0 +1,200 @@
+"""The verdict that is said: none needs progress, what works is slow, what nothing explains is not understood."""
+
+import socket
+import time
+
+import pytest
+
+from dtdebug.ranks import movement
+from dtdebug.ranks.arrival import TWICE, arrival
+from dtdebug.ranks.coverage import coverage, following
+from dtdebug.ranks.gather import one_each
+from dtdebug.ranks.outcome import Seen, is_certain, judged
+from dtdebug_taxonomy.ranks import FINISHED, Frame, Group, Operation, RankState, Verdict
+
+NOW = 1_760_000_000.0
+LIB = "/x/site-packages/torch"
+SAVE = (Frame("/job/train.py", 30, "checkpoint"), Frame(f"{LIB}/serialization.py", 900, "save"))
+IMPORT = (
+    Frame("/job/train.py", 3, "main"),
+    Frame("<frozen importlib._bootstrap>", 100, "_find_and_load"),
+    Frame(f"{LIB}/distributed/pipelining/_IR.py", 9, "<module>"),
+)
+INIT = (Frame("/job/train.py", 5, "main"), Frame(f"{LIB}/distributed/distributed_c10d.py", 9, "init_process_group"))
+
+
+def rank(n, *, op="", age=0.0, counts=(5, 5), stack=(), **more):
+    """A living rank of two, in an operation or not."""
+    pending = Operation(op=op, group="0", seq=6, since=NOW - age) if op else None
+    group = Group(name="0", ranks=(0, 1), enqueued=counts[0], completed=counts[1])
+    known = {"alive": True, "world_size": 2, "pid": 100 + n, "initialized": True, "groups": (group,), "time": NOW}
+    stack = stack or (Frame("/job/train.py", 10 + n, "main"),)
+    return RankState(rank=n, pending=pending, stack=stack, **{**known, **more})
+
+
+def absent(*culprits):
+    """What the records say where a rank is waited for."""
+    return Verdict(kind="not_arrived", culprits=culprits, waiting=(0,), confidence=0.9, summary="Rank 1 never arrived.")
+
+
+@pytest.mark.parametrize(
+    ("progress", "kind"),
+    [
+        ({0: "slow", 1: "busy"}, "none"),
+        ({0: "stuck", 1: "stuck"}, "not_understood"),
+        ({0: "busy", 1: "unknown"}, "not_understood"),
+        ({}, "not_understood"),
+    ],
+)
+def test_none_needs_every_rank_to_have_made_progress(progress, kind):
+    """Neither a rank that was read once nor one that did not move is well."""
+    found = judged(Verdict(kind="none"), Seen([rank(0), rank(1)], progress))
+
+    assert kind == found.kind
+    assert found.evidence == tuple(claim.text for claim in found.claims)
+
+
+def test_what_is_not_understood_says_who_is_where_since_when():
+    """Ranks in one place together, how counters differ, and where they came from."""
+    place = (Frame("/job/train.py", 20, "step"),)
+    states = [rank(0, op="all_gather", age=40, stack=place, counts=(7, 5)), rank(1, counts=(6, 6))]
+    found = judged(None, Seen(states, {0: "stuck", 1: "stuck"}, moving=False, seconds=44.0))
+
+    assert ("not_understood", (), (0, 1), 0.0) == (found.kind, found.culprits, found.waiting, found.confidence)
+    assert "Rank 0 waits in all_gather #6 of world, at /job/train.py:20 in step for 40 s." in found.evidence
+    assert "Ranks 0-1 made no progress: the same place and counters in two looks for 44 s." in found.evidence
+    assert {"Rank 0 has begun 7 operations of world.", "Rank 1 has begun 6 operations of world."} <= {*found.evidence}
+    assert all(claim.record.source in ("stack", "agent") for claim in found.claims)
+    assert not is_certain(found, {0: "stuck", 1: "stuck"}, states)
+
+
+def test_cpu_time_is_no_progress_of_a_rank_with_an_operation_under_way_for_the_whole_limit():
+    """Libraries poll while they wait in C code, where no stack shows it."""
+    states = [rank(0, counts=(7, 6)), rank(1, counts=(7, 6))]
+    busy = {0: "busy", 1: "busy"}
+
+    assert "not_understood" == judged(None, Seen(states, busy, moving=False)).kind
+    assert "none" == judged(None, Seen(states, busy)).kind
+
+
+@pytest.mark.parametrize(
+    ("stack", "now", "moving", "kind", "stops"),
+    [
+        ((), "stuck", False, "not_arrived", True),
+        ((), "busy", False, "not_arrived", False),
+        ((), "busy", None, "none", False),
+        (SAVE, "busy", False, "none", False),
+        (SAVE, "stuck", False, "not_arrived", False),
+        (IMPORT, "stuck", False, "not_arrived", False),
+        ((*IMPORT, Frame("/job/data.py", 8, "load")), "stuck", False, "not_arrived", True),
+    ],
+)
+def test_a_rank_that_works_is_slow_and_never_ended(stack, now, moving, kind, stops):
+    """Only one that was seen to rest, outside of what takes long in healthy jobs, is."""
+    states = [rank(0, op="barrier", age=5), rank(1, stack=stack)]
+    progress = {0: "stuck", 1: now}
+    found = judged(absent(1), Seen(states, progress, moving=moving))
+
+    assert (kind, stops) == (found.kind, is_certain(found, progress, states))
+    assert (found.kind == "none") == (found.stragglers == (1,))
+    assert found.confidence <= 0.5 or stops
+
+
+def test_ranks_that_gave_no_answer_are_not_well_unless_the_others_ended_operations_with_them():
+    """A collective that has ended shows that all came."""
+    dark = RankState(rank=1, alive=None)
+
+    assert "not_understood" == judged(None, Seen([rank(0), dark], {0: "busy"})).kind
+    found = judged(None, Seen([rank(0), dark], {0: "slow"}))
+    assert ("none", True) == (found.kind, found.confidence < 0.5)
+    assert "Rank 1 gave no answer" in found.summary
+
+
+def test_all_that_have_ended_well_have_finished():
+    """And where only some failed after losing another one, the first is not known."""
+    good = [RankState(rank=0, alive=False, exit_code=0), RankState(rank=1, alive=False, facts={FINISHED: "no failure"})]
+    lost = [RankState(rank=n, alive=False, exception="RuntimeError: Connection closed by peer") for n in (0, 1)]
+
+    assert "none" == judged(None, Seen(good, {})).kind
+    found = judged(Verdict(kind="none"), Seen(lost, {}))
+    assert "not_understood" == found.kind
+    assert {"raised"} == {claim.what for claim in found.claims}
+
+
+def test_who_has_come_to_the_set_up_and_who_has_not_is_said():
+    """By ranks that are elsewhere, that nobody has seen, or that go to another port."""
+    inside = {"initialized": False, "groups": (), "local_world_size": 2}
+    late = arrival([rank(0, stack=INIT, **inside), rank(1, **inside)])
+    alone = arrival([rank(0, stack=INIT, **inside), RankState(rank=1, alive=None)])
+    remote = arrival([rank(0, stack=INIT, **{**inside, "local_world_size": 1}), RankState(rank=1, alive=None)])
+    apart = arrival(
+        [rank(n, stack=INIT, environment={"MASTER_PORT": "29500" if n else "29501"}, **inside) for n in range(3)]
+    )
+    twice = arrival([rank(0, stack=INIT, facts={TWICE: "7 on h"}, **inside), RankState(rank=1, alive=None)])
+
+    assert ((1,), (0,)) == (late.culprits, late.waiting)
+    assert "waits in init_process_group of 2 ranks for rank 1; rank 1 is at /job/train.py:11 in main." in late.summary
+    assert "of which no process was seen" in alone.summary
+    assert late.confidence > alone.confidence > remote.confidence
+    assert ((0,), True) == (apart.culprits, "MASTER_PORT is 29501, not 29500" in apart.summary)
+    assert ((0,), True) == (twice.culprits, "more than one process" in twice.summary)
+    assert arrival([rank(0), rank(1)]) is None
+
+
+def test_two_processes_with_one_rank_are_noticed_and_a_wrapper_is_none():
+    """A wrapper is the parent of what it wraps, or in no process group."""
+    one, other = rank(0, host="h"), rank(0, host="h", pid=7)
+    wrapped = rank(0, pid=8, parent=100)
+
+    assert "7 on h" == one_each([one, other])[0].facts[TWICE]
+    assert not one_each([one, wrapped])[0].facts
+    assert not one_each([one, rank(0, pid=9, initialized=False)])[0].facts
+
+
+def test_a_process_works_by_what_the_system_counts():
+    """A thread that computes does; one that sleeps does not."""
+    host = socket.gethostname()
+    import os
+    import subprocess
+    import sys
+
+    codes = {"works": "while True: pass", "rests": "import time; time.sleep(60)"}
+    jobs = {name: subprocess.Popen([sys.executable, "-c", code]) for name, code in codes.items()}
+    try:
+        states = [RankState(rank=n, pid=job.pid, alive=True) for n, job in enumerate(jobs.values())]
+        until = time.monotonic() + 30
+        works = rests = frozenset()
+        while time.monotonic() < until and not (jobs["works"].pid in works and jobs["rests"].pid in rests):
+            before = movement.sample(states, host)
+            time.sleep(0.5)
+            works, rests = movement.workers(before, movement.sample(states, host))
+        assert ({jobs["works"].pid}, {jobs["rests"].pid}) == (works, rests)
+    finally:
+        for job in jobs.values():
+            job.kill()
+            job.wait()
+    assert {} == movement.sample([RankState(rank=0, pid=os.getpid(), host="elsewhere")], host)
+
+
+def test_what_polls_at_two_lines_of_one_function_does_not_move():
+    """Unless it uses the CPU; a rank in an operation does not move by using it."""
+    loop = [rank(1, stack=(Frame("/job/train.py", line, "wait"),)) for line in (7, 8)]
+    inside = rank(0, op="barrier", stack=(Frame("/job/train.py", 9, "main"),))
+
+    assert {1: "stuck"} == movement.progress(loop[:1], loop[1:], rests=[101])
+    assert {1: "busy"} == movement.progress(loop[:1], loop[1:])
+    assert {1: "busy"} == movement.progress(loop[:1], loop[:1], works=[101])
+    assert {0: "stuck"} == movement.progress([inside], [inside], works=[100])
+
+
+def test_coverage_says_what_was_read_and_what_was_not():
+    """By road, with the reason of those that gave no answer."""
+    host = socket.gethostname()
+    states = [rank(0, host=host, roads={"endpoint": "ok"}), RankState(rank=1, alive=None, roads={"files": "nothing"})]
+    found = coverage(states, "a\nb\n", (1,))
+
+    assert (1, 2, 1) == (found.ranks, found.expected, found.hosts)
+    assert ("stacks of rank 0 by the agents inside", "output, 2 lines") == found.read
+    assert ("rank 1: files: nothing", "no flight-recorder dump of rank 1") == found.unread
+    assert following(Verdict(kind="not_understood"), states, None).startswith("dtdebug attach --native")
+    assert "" == following(Verdict(kind="none"), states, None)
