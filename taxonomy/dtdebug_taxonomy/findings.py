@@ -17,7 +17,7 @@ from dtdebug_taxonomy.matching import Hit, Matcher, clip_lines
 from dtdebug_taxonomy.model import STRENGTHS, Evidence
 from dtdebug_taxonomy.own_errors import own_errors
 from dtdebug_taxonomy.prefixes import rank_of
-from dtdebug_taxonomy.snapshot import ExceptionInfo, Snapshot, walk
+from dtdebug_taxonomy.snapshot import ExceptionInfo, Near, Snapshot, walk
 from dtdebug_taxonomy.wording import said
 
 Source = Literal["answered", "measured", "exception", "printed", "said", "checked", "similar"]
@@ -36,8 +36,12 @@ TRUST: dict[Source, float] = {
 SIMILAR, SIMILAR_FIX = "similar", "similar-fix"
 """Names of the findings that likeness gives, for symptoms and for fix patterns."""
 
+_HOME = re.compile(r"(?:~|/(?:home|Users|root|workspace|data|mnt|scratch|work)\b)")
+"""How paths of users begin."""
 _RAISED = 32
 """Different exceptions of ranks that are looked at."""
+_TRUST_OF_LINES = 0.97
+"""For what a check sees on the very line, or in the function, where a rank fails or waits."""
 _TRUST_OF_CUES = 0.7
 """For observations that are only read out of words or output: a cue is less than an answer."""
 
@@ -55,6 +59,12 @@ class Finding(msgspec.Struct, frozen=True, kw_only=True):
     words: str = ""
     """The words it was read from."""
     rank: int | None = None
+    file: str = ""
+    """File in which a check sees it; empty for the failed cell."""
+    near: Near = "file"
+    """How near to a rank's own line that is."""
+    diff: str = ""
+    """Its fix as a diff of that file."""
     scores: dict[str, float] = {}
     """Of a likeness: symptom code or fix pattern id -> log likelihood ratio."""
 
@@ -63,6 +73,8 @@ class Finding(msgspec.Struct, frozen=True, kw_only=True):
         """Probability that the finding is so."""
         if self.values and self.source not in ("answered", "measured"):
             return _TRUST_OF_CUES
+        if self.near != "file":
+            return _TRUST_OF_LINES
         return TRUST[self.source]
 
 
@@ -87,11 +99,13 @@ def collect(knowledge: Knowledge, snapshot: Snapshot, answers: Mapping[str, str]
         note(found)
     output = clip_lines(snapshot.output)
     for hit in _in_order(matchers.printed.hits(output)):
+        if "=" in hit.key and _in_own_path(output, hit):
+            continue
         note(_from_hit(hit._replace(line=snapshot.true_line(hit.line)), "printed", _rank_at(output, hit.start)))
     for hit in _in_order(said(matchers.said, snapshot.situation)):
         note(_from_hit(hit, "said", None))
 
-    for found in _ranks(knowledge, snapshot):
+    for found in (*_in_source(knowledge, snapshot), *_ranks(knowledge, snapshot)):
         note(found)
     for found in _checked(knowledge, snapshot.cell):
         note(found)
@@ -136,6 +150,15 @@ def _from_hit(hit: Hit, source: Source, rank: int | None) -> Finding:
     return Finding(evidence=hit.key, source=source, line=hit.line, words=plain(hit.words), rank=rank)
 
 
+def _in_own_path(text: str, hit: Hit) -> bool:
+    """Only a directory of the user's is named so, as in `/home/me/horovod/train.py`: that says nothing."""
+    begin = max(text.rfind(c, max(hit.start - 300, 0), hit.start) for c in " \n\t\"'=(") + 1
+    end = hit.start + len(hit.words)
+    before, after = text[begin : hit.start], text[end : end + 300].split(maxsplit=1)[:1]
+    rest = hit.words[-1:] + after[0] if after else hit.words[-1:]
+    return rest.count("/") == 1 and _HOME.match(before) is not None and "-packages/" not in before
+
+
 def _rank_at(text: str, offset: int) -> int | None:
     begin = text.rfind("\n", 0, offset) + 1
     return rank_of(text[begin : begin + 120])
@@ -177,6 +200,23 @@ def _ranks(knowledge: Knowledge, snapshot: Snapshot) -> Iterator[Finding]:
     for text, rank in islice(raised.items(), _RAISED):
         for hit in _in_order(_matchers(knowledge).printed.hits(text)):
             yield _from_hit(hit, "exception", rank)
+
+
+def _in_source(knowledge: Knowledge, snapshot: Snapshot) -> Iterator[Finding]:
+    """Findings by what the checks see in the files that stacks name, the nearest first."""
+    by_check = {number: e.id for e in knowledge.evidence.values() for number in e.check}
+    for f in snapshot.source_findings:
+        if f.check in by_check:
+            yield Finding(
+                evidence=by_check[f.check],
+                source="checked",
+                file=f.file,
+                line=f.line,
+                words=plain(f.words),
+                rank=f.rank if f.near != "file" else None,
+                near=f.near,
+                diff=f.diff,
+            )
 
 
 def _checked(knowledge: Knowledge, cell: str) -> Iterator[Finding]:
