@@ -269,8 +269,8 @@ class _Matchers:
         self.printed = Matcher(
             [(e.id, p) for e in evidence for p in e.text] + [(k, p) for k, v in values for p in v.text]
         )
-        spoken = [(e.id, p) for e in evidence for p in (*e.says, *e.text)]
-        self.said = Matcher(spoken + [(k, p) for k, v in values for p in v.says])
+        spoken = [(e.id, p) for e in evidence for p in e.says] + [(k, p) for k, v in values for p in v.says]
+        self.said = Matcher([(e.id, p) for e in evidence for p in e.text], words=spoken)
 
 
 @lru_cache(maxsize=4)
