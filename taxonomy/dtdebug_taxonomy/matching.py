@@ -156,8 +156,8 @@ class Matcher:
                 self._rows.setdefault(literal, []).append((key, pattern, whole))
         self._literals: dict[str, list[tuple[str, list[str]]]] = {}
         for literal in self._rows:
-            words = sorted(_WORD.findall(literal), key=len, reverse=True) or [""]
-            self._literals.setdefault(words[0], []).append((literal, words[1:]))
+            letters = sorted(_WORD.findall(literal), key=len, reverse=True) or [""]
+            self._literals.setdefault(letters[0], []).append((literal, letters[1:]))
 
     def hits(self, text: str) -> Iterator[Hit]:
         """Hits in no particular order, at most `HITS_PER_PATTERN` for each pattern."""
@@ -169,12 +169,12 @@ class Matcher:
         seen: set[tuple[str, int]] = set()
         for literal in self._present(lower):
             lines = _lines_with(literal, lower)
-            for key, pattern, whole in self._rows[literal]:
-                for match in islice(_matches(pattern, text, lines, whole=whole), HITS_PER_PATTERN):
+            for name, regex, whole in self._rows[literal]:
+                for match in islice(_matches(regex, text, lines, whole=whole), HITS_PER_PATTERN):
                     starts = starts or list(accumulate((len(line) + 1 for line in text.split("\n")), initial=0))
-                    if (key, match.start()) not in seen:
-                        seen.add((key, match.start()))
-                        yield Hit(key, bisect_right(starts, match.start()), match.start(), match.group(0))
+                    if (name, match.start()) not in seen:
+                        seen.add((name, match.start()))
+                        yield Hit(name, bisect_right(starts, match.start()), match.start(), match.group(0))
 
     def _present(self, lower: str) -> list[str]:
         """The literals that occur. Looked up first in the text's vocabulary, which is far shorter than a log."""
