@@ -131,7 +131,9 @@ def test_a_batch_gives_one_line_a_case_and_asks_only_when_told_to(tmp_path, caps
     assert "cases.jsonl:2" in captured.err
     assert "cases.jsonl:3" in captured.err
     assert [r["id"] for r in plain] == ["a", "b"]
-    assert {"id", "symptoms", "fix_patterns", "questions", "milliseconds"} == set(plain[0])
+    assert {
+        "id", "symptoms", "fix_patterns", "advice", "next", "ordinary", "questions", "milliseconds",
+    } == set(plain[0])  # fmt: skip
     assert [r["questions"] for r in plain] == [[], []]
     assert 0 < len(asked[0]["questions"]) <= 3
     assert asked[0]["symptoms"][0]["code"] == "B.2"

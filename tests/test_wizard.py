@@ -38,13 +38,14 @@ def small_knowledge():
             fix="Change the line.",
             effort="edit",
             diff=DIFF,
+            evidence={f"{key}=yes": "always" for bit, key in enumerate(FACTS) if number >> bit & 1},
         )
         symptoms.append(replace(symptom, observed=yes, cause=(cause,), evidence=(), says=()))
     observations = []
     for o in shipped.observations.values():
         said = (r"in a box",) if o.key == "container" else ()
         values = tuple(replace(v, says=said if v.value == "yes" else (), text=()) for v in o.value)
-        known = {"effort": "glance", "answerable": "always"} if o.key in FACTS else {}
+        known = {"effort": "glance", "answerable": "always", "context": False} if o.key in FACTS else {}
         observations.append(
             replace(o, value=values, how="Look <there>.", command="nvidia-smi", why="It [splits].", **known)
         )

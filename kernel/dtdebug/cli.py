@@ -145,23 +145,30 @@ def _snapshot(log: str | None, situation: str, *, tee: bool = False) -> tuple[An
     snapshot = Snapshot(
         situation=clean(situation), output=clean(excerpt.text), source=log or "", first_lines=excerpt.first_lines
     )
-    return msgspec.structs.replace(snapshot, verdict=attribution.verdict(snapshot, exclusive)), excerpt.size
+    from dtdebug.check.culprits import sourced_snapshot
+
+    verdict = attribution.verdict(snapshot, exclusive)
+    return sourced_snapshot(msgspec.structs.replace(snapshot, verdict=verdict)), excerpt.size
 
 
-def _answers(pairs: Sequence[str]) -> dict[str, str]:
+def _answers(pairs: Sequence[str]) -> tuple[dict[str, str], tuple[str, ...]]:
+    """What was answered, and the questions to which the answer is not known."""
     from dtdebug_taxonomy.knowledge import load
 
     observations = load().observations
-    result = {}
+    result, unknown = dict[str, str](), list[str]()
     for pair in pairs:
         key, _, value = pair.partition("=")
         if key not in observations:
             raise UsageError(f"--answer {pair}: no observation {key!r}; `dtdebug explain` lists what there is")
         values = [v.value for v in observations[key].value]
-        if value not in values:
-            raise UsageError(f"--answer {pair}: {key} is one of {', '.join(values)}")
-        result[key] = value
-    return result
+        if value == "unknown":
+            unknown.append(key)
+        elif value not in values:
+            raise UsageError(f"--answer {pair}: {key} is one of {', '.join(values)}, unknown")
+        else:
+            result[key] = value
+    return result, tuple(unknown)
 
 
 def _diagnose(options: argparse.Namespace) -> int:
@@ -176,11 +183,11 @@ def _diagnose(options: argparse.Namespace) -> int:
     from dtdebug_taxonomy.knowledge import load
     from dtdebug_taxonomy.render import to_markdown, to_text
 
-    answers = _answers(options.answer)
+    answers, unknown = _answers(options.answer)
     knowledge = load()
     begin = time.perf_counter()
     snapshot, size = _snapshot(options.log, options.situation, tee=options.tee)
-    d = diagnose(knowledge, snapshot, answers)
+    d = diagnose(knowledge, snapshot, answers, unknown)
     spent = (time.perf_counter() - begin) * 1000
     found = d.recognised or d.verdict != "unknown"
     if found:  # for `dtdebug report`, and for the notebook whose cell has run this
@@ -190,12 +197,14 @@ def _diagnose(options: argparse.Namespace) -> int:
 
         from dtdebug_taxonomy.case import contract, of_text
 
-        asked = [{"key": k, "answer": v} for k, v in answers.items()]
+        asked = [{"key": k, "answer": v} for k, v in (*answers.items(), *((k, None) for k in unknown))]
         case = contract(of_text(snapshot, d, name=options.log or "", size=size))
         record = {"id": options.log or "", **case, "questions": asked, "milliseconds": round(spent, 3)}
         print(msgspec.json.encode(record).decode())
     elif options.format == "markdown":
         print(to_markdown(d, snapshot), end="")
+    elif d.ordinary:
+        print(f"dtdebug: {d.ordinary}")
     elif not found:
         print("dtdebug: nothing here is recognised as a fault of distributed training.")
         print("  Describe what you see (--situation TEXT), or let `dtdebug wizard` ask.")

@@ -9,7 +9,17 @@ import msgspec
 
 from dtdebug.clean import clean
 from dtdebug_taxonomy.diagnosis import Advice, Asked, Diagnosis, RankedSymptom
-from dtdebug_taxonomy.render import ECHO, because, first_line, reason_line, seen_line, subtitle, to_text
+from dtdebug_taxonomy.render import (
+    DIFF_OF,
+    ECHO,
+    NOT_KNOWN,
+    because,
+    first_line,
+    reason_line,
+    seen_line,
+    subtitle,
+    to_text,
+)
 
 MIME = "application/vnd.dtdebug.diagnosis+json"
 LIMIT = 4_000
@@ -84,8 +94,12 @@ def to_html(d: Diagnosis) -> str:
     parts.append(_others(d, shown))
     if d.culprits and not d.happened:
         parts.append(f"<div>First seen on rank {', '.join(map(str, d.culprits))}.</div>")
-    if d.verdict != "unknown":
-        parts += [_advice(a, is_open=i == 0) for i, a in enumerate(d.advice[:3])]
+    parts += [_advice(a, is_open=i == 0) for i, a in enumerate(d.advice[:3])]
+    if not d.advice and not d.ordinary:
+        parts.append(f"<div>{escape(NOT_KNOWN)}</div>")
+    if d.next is not None and (d.next.kind == "measure" or not d.advice):
+        command = f"<pre>{escape(d.next.command)}</pre>" if d.next.command else ""
+        parts.append(f"<div><b>Next</b>: {escape(d.next.text)}{command}<small>{escape(d.next.why)}</small></div>")
     if d.question:
         parts.append(_question(d.question))
     parts += [f"<div><small>note: {escape(n)}</small></div>" for n in d.notes]
@@ -121,15 +135,16 @@ def _advice(a: Advice, *, is_open: bool) -> str:
     costs = f"({escape(a.band)}, {escape(a.pattern)}, about {a.minutes:g} min)"
     return (
         f"<details{' open' if is_open else ''}><summary><b>{escape(a.title)}</b> {costs}</summary>"
-        f"<div>{escape(a.why)}</div>{reasons}<div><b>Fix</b>: {escape(a.fix)}</div>{_diff(a.diff)}</details>"
+        f"<div>{escape(a.why)}</div>{reasons}<div><b>Fix</b>: {escape(a.fix)}</div>{_diff(a)}</details>"
     )
 
 
-def _diff(diff: str) -> str:
-    if not diff:
+def _diff(a: Advice) -> str:
+    if not a.diff:
         return ""
     rows = []
-    for line in diff.splitlines():
+    for line in a.diff.splitlines():
         colour = _ADDED if line.startswith("+") else _REMOVED if line.startswith("-") else ""
         rows.append(f'<span style="{colour}">{escape(line)}</span>' if colour else escape(line))
-    return '<pre style="margin:4px 0;padding:4px 8px;overflow-x:auto">' + "\n".join(rows) + "</pre>"
+    label = f"<div><small>{escape(DIFF_OF[a.diff_of])}</small></div>"
+    return label + '<pre style="margin:4px 0;padding:4px 8px;overflow-x:auto">' + "\n".join(rows) + "</pre>"

@@ -41,6 +41,9 @@ def look(
     snapshot = capture(exception, output=output, cell=cell)
     if live is not None and not isinstance(exception, KeyboardInterrupt):
         snapshot = _with_ranks(live, snapshot)
+    from dtdebug.check.culprits import sourced_snapshot
+
+    snapshot = sourced_snapshot(snapshot)
     diagnosis = diagnose(load(), snapshot)
     told = False
     if diagnosis.recognised:

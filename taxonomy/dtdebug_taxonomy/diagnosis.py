@@ -11,11 +11,14 @@ from typing import Literal
 import msgspec
 
 from dtdebug_taxonomy import engine, questions
+from dtdebug_taxonomy.conditions import contradiction, sentence
 from dtdebug_taxonomy.findings import Finding, collect, plain
 from dtdebug_taxonomy.happened import Seen, happened, seen
 from dtdebug_taxonomy.knowledge import Knowledge
 from dtdebug_taxonomy.labs import cause_diff
-from dtdebug_taxonomy.model import MINUTES, Effort
+from dtdebug_taxonomy.model import MINUTES, Cause, Effort
+from dtdebug_taxonomy.next_step import Ask, Next, Repair, next_step
+from dtdebug_taxonomy.ordinary import ordinary
 from dtdebug_taxonomy.recognise import is_recognised
 from dtdebug_taxonomy.snapshot import Snapshot, walk
 
@@ -28,6 +31,8 @@ _CLOSE = 2.0
 """Two symptoms whose probabilities differ by less than this factor can't be told apart."""
 _TELLING = 0.4
 """Log likelihood ratio from which a finding is worth showing."""
+_UNSHOWN = 0.003
+"""Probability below which a cause is not shown although a message names it."""
 _ADVICE = 5
 _TURNING = 5.0
 """Minutes that turning to another cause takes, whatever its fix."""
@@ -47,6 +52,8 @@ class Reason(msgspec.Struct, frozen=True, kw_only=True):
     line: int = 0
     words: str = ""
     rank: int | None = None
+    file: str = ""
+    """File of what a check sees; empty for the failed cell."""
 
 
 class RankedSymptom(msgspec.Struct, frozen=True, kw_only=True):
@@ -61,7 +68,7 @@ class RankedSymptom(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Advice(msgspec.Struct, frozen=True, kw_only=True):
-    """A cause with its fix; ordered by probability over minutes."""
+    """A cause that an indicator points at, with its fix; ordered by probability over minutes."""
 
     symptom: str
     cause: str
@@ -75,6 +82,8 @@ class Advice(msgspec.Struct, frozen=True, kw_only=True):
     effort: Effort
     minutes: float
     diff: str = ""
+    diff_of: Literal["yours", "example", ""] = ""
+    """Whose file the diff changes: the user's own, or that of an example."""
     because: tuple[Reason, ...] = ()
 
 
@@ -117,8 +126,15 @@ class Diagnosis(msgspec.Struct, frozen=True, kw_only=True):
     verdict: Literal["settled", "leaning", "apart", "echo", "unknown"]
     """settled: one likely symptom; leaning: one ahead; apart: two that the findings do not
     separate; echo: only the echo of an earlier failure is seen; unknown: too little is known."""
+    ordinary: str = ""
+    """An error of the program that has nothing to do with distribution, in one line; nothing else is then said."""
     symptoms: tuple[RankedSymptom, ...]
     advice: tuple[Advice, ...]
+    """Empty where no indicator points at a cause: then the cause is not known, and `next` says what would tell it."""
+    next: Next | None = None
+    """The cheapest next step: mend, measure or ask."""
+    ruled_out: tuple[str, ...] = ()
+    """Causes that a known fact contradicts, as sentences."""
     fix_patterns: tuple[RankedPattern, ...]
     question: Asked | None = None
     known: tuple[Known, ...] = ()
@@ -143,17 +159,23 @@ def diagnose(
     symptoms = tuple(_symptom(knowledge, ranking, code, p) for code, p in ranking.symptoms.items())
     roots = [f for f in findings if _tells_failure(knowledge, f)]
     verdict = _verdict(knowledge, snapshot, symptoms, findings, roots)
+    plainly = ordinary(knowledge, snapshot, findings)
     skip = {*(answers or {}), *unknown}
+    question = None if plainly else _question(knowledge, ranking, findings, verdict, skip)
+    advice = () if plainly else _advice(knowledge, ranking, findings)
     return Diagnosis(
-        recognised=is_recognised(knowledge, snapshot, findings, roots),
-        verdict=verdict,
+        recognised=not plainly and is_recognised(knowledge, snapshot, findings, roots),
+        verdict="unknown" if plainly else verdict,
+        ordinary=plainly,
         symptoms=symptoms,
-        advice=_advice(knowledge, ranking, findings),
+        advice=advice,
+        next=None if plainly else _next(knowledge, snapshot, ranking, findings, (advice, question)),
+        ruled_out=() if plainly else _ruled_out(knowledge, ranking, findings),
         fix_patterns=tuple(
             RankedPattern(pattern=name, probability=round(p, 4))
             for name, p in engine.fix_patterns(knowledge, ranking).items()
         ),
-        question=_question(knowledge, ranking, findings, verdict, skip),
+        question=question,
         known=tuple(
             Known(key=f.evidence, values=f.values, source=f.source, words=f.words) for f in findings if f.values
         ),
@@ -203,39 +225,86 @@ def _reason(knowledge: Knowledge, f: Finding, weight: float) -> Reason:
         line=f.line,
         words=f.words if not f.scores or weight == max(f.scores.values()) else "",  # they told the likest symptom
         rank=f.rank,
+        file=f.file,
     )
 
 
 def _advice(knowledge: Knowledge, ranking: engine.Ranking, findings: tuple[Finding, ...]) -> tuple[Advice, ...]:
-    """The causes worth trying, by probability over minutes; what is unlikely comes last, however cheap."""
-    rows = [
-        (ranking.symptoms[code] * q, code, cause)
-        for code in ranking.symptoms
-        for cause, q in ranking.causes[code]
-        if cause is not None and ranking.symptoms[code] * q >= _POSSIBLE / 5
-    ]
-    rows.sort(key=lambda row: (row[0] < _POSSIBLE, -row[0] / (MINUTES[row[2].effort] + _TURNING)))
-    result = []
-    for p, code, cause in rows[:_ADVICE]:
-        ratios = [(engine.cause_ratio(knowledge, cause, f), f) for f in findings if _names(cause.evidence, f)]
-        because = [_reason(knowledge, f, w) for w, f in sorted(ratios, key=lambda row: -row[0]) if w >= _TELLING]
-        result.append(
-            Advice(
-                symptom=code,
-                cause=cause.id,
-                title=cause.title,
-                pattern=knowledge.patterns[cause.pattern].name,
-                probability=round(p, 4),
-                band=band(p),
-                why=cause.why,
-                fix=cause.fix,
-                effort=cause.effort,
-                minutes=MINUTES[cause.effort],
-                diff=cause_diff(cause),
-                because=tuple(because[:3]),
-            )
-        )
-    return tuple(result)
+    """The causes that an indicator points at and that are not unlikely, by probability over minutes.
+
+    First comes what a message or the source itself names.
+    """
+    rows = []
+    for code, share in ranking.symptoms.items():
+        for cause, q in ranking.causes[code]:
+            if cause is None or share * q < _UNSHOWN:
+                continue
+            weighed = _weighed(knowledge, cause, findings)
+            named = any(engine.is_named(knowledge, cause, f) for _, f in weighed)
+            if named or (share * q >= _POSSIBLE and engine.is_shown(knowledge, cause, weighed)):
+                rows.append((named, share * q, code, cause))
+    rows.sort(key=lambda row: (not row[0], -row[1] / (MINUTES[row[3].effort] + _TURNING)))
+    return tuple(_one_advice(knowledge, findings, code, cause, p) for _, p, code, cause in rows[:_ADVICE])
+
+
+def _weighed(knowledge: Knowledge, cause: Cause, findings: tuple[Finding, ...]) -> list[tuple[float, Finding]]:
+    """What each finding does to a cause that names it: what is named outright first, then the strongest."""
+    rows = [(engine.cause_ratio(knowledge, cause, f), f) for f in findings if _names(cause.evidence, f)]
+    return sorted(rows, key=lambda row: (not engine.is_named(knowledge, cause, row[1]), -row[0]))
+
+
+def _one_advice(knowledge: Knowledge, findings: tuple[Finding, ...], code: str, cause: Cause, p: float) -> Advice:
+    weighed = _weighed(knowledge, cause, findings)
+    yours = next((f.diff for _, f in weighed if f.diff and f.near != "file"), "")
+    example = "" if yours or contradiction(cause.example_for, findings) else cause_diff(cause)
+    return Advice(
+        symptom=code,
+        cause=cause.id,
+        title=cause.title,
+        pattern=knowledge.patterns[cause.pattern].name,
+        probability=round(p, 4),
+        band=band(p),
+        why=cause.why,
+        fix=cause.fix,
+        effort=cause.effort,
+        minutes=MINUTES[cause.effort],
+        diff=yours or example,
+        diff_of="yours" if yours else "example" if example else "",
+        because=tuple(_reason(knowledge, f, w) for w, f in weighed if w >= _TELLING)[:3],
+    )
+
+
+def _next(
+    knowledge: Knowledge,
+    snapshot: Snapshot,
+    ranking: engine.Ranking,
+    findings: tuple[Finding, ...],
+    todo: tuple[tuple[Advice, ...], Asked | None],
+) -> Next | None:
+    """The cheapest of the first advice, the measurements and the question."""
+    advice, question = todo
+    repair = (
+        Repair(title=advice[0].title, fix=advice[0].fix, probability=advice[0].probability, minutes=advice[0].minutes)
+        if advice
+        else None
+    )
+    ask = None
+    if question is not None:
+        minutes = questions.minutes_of(knowledge.observations[question.key])
+        ask = Ask(ask=question.ask, why=question.why, command=question.command, minutes=minutes, saves=question.saves)
+    return next_step(knowledge, snapshot, (ranking.symptoms, findings), repair, ask)
+
+
+def _ruled_out(knowledge: Knowledge, ranking: engine.Ranking, findings: tuple[Finding, ...]) -> tuple[str, ...]:
+    """Causes of the likeliest symptoms that some indicator points at, but a known fact contradicts."""
+    found = []
+    for code in list(ranking.symptoms)[:2]:
+        for cause in knowledge.symptoms[code].cause:
+            against = contradiction(cause.needs, findings)
+            weighed = _weighed(knowledge, cause, findings) if against is not None else []
+            if against is not None and any(engine.points_at(knowledge, cause, f, w) for w, f in weighed):
+                found.append(sentence(knowledge, cause.title, cause.needs, against))
+    return tuple(found[:_NOTES])
 
 
 def _names(evidence: Mapping[str, str], f: Finding) -> bool:

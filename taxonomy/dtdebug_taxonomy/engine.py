@@ -13,6 +13,7 @@ from functools import lru_cache
 
 import msgspec
 
+from dtdebug_taxonomy.conditions import contradiction
 from dtdebug_taxonomy.findings import SIMILAR_FIX, Finding, likelihood_ratios, shares
 from dtdebug_taxonomy.knowledge import STUDY, Knowledge, spread
 from dtdebug_taxonomy.model import STRENGTHS, Cause, Symptom
@@ -23,6 +24,10 @@ _UNSEEN = 0.1
 """P(message | cause) for a cause that does not name it."""
 _NEGLIGIBLE = 0.002
 """Probability of a symptom below which its causes are not weighed."""
+_POINTING, _POINTING_ECHO = 0.4, 1.7
+"""Log likelihood ratios from which a finding, or the echo of another failure, points at a cause."""
+_POINTING_CONTEXT = 1.5
+"""The same for circumstances together."""
 _SMOOTHING = 3.0
 """Faults' worth of the overall share of fix patterns that each symptom's counts are mixed with."""
 
@@ -112,8 +117,12 @@ def rank_hypotheses(
     rows = [_ratios(knowledge, symptom, f.evidence, f.values, f.trust) for f in relevant]
     score = {}
     for place, (hypothesis, p) in enumerate(hypothesis_priors(knowledge, symptom).items()):
+        if isinstance(hypothesis, Cause) and contradiction(hypothesis.needs, findings) is not None:
+            continue
         ratios = [row[place] for row in rows]
         score[hypothesis] = math.log(p) + math.fsum((*ratios, alike.get(_pattern_id(knowledge, hypothesis), 0.0)))
+    if not score:  # every cause is ruled out, and no pattern is left
+        return ((None, 1.0),), {}
     top = max(score.values())
     weight = {h: math.exp(v - top) for h, v in score.items()}
     total = math.fsum(weight.values())
@@ -140,6 +149,35 @@ def _ratios(
 
 def _pattern_id(knowledge: Knowledge, hypothesis: Cause | str) -> str:
     return hypothesis.pattern if isinstance(hypothesis, Cause) else knowledge.pattern_ids.get(hypothesis, "")
+
+
+def points_at(knowledge: Knowledge, cause: Cause, finding: Finding, weight: float) -> bool:
+    """Whether a finding is an indicator of a cause by itself, with the weight that it has for it.
+
+    Context (framework, launcher, ...) only orders causes, and an echo says little of what came first.
+    """
+    if finding.scores or weight < _POINTING:
+        return False
+    if finding.values:
+        return not knowledge.observations[finding.evidence].context
+    found = knowledge.evidence[finding.evidence]
+    return cause.id in found.names or found.role != "cascade" or weight >= _POINTING_ECHO
+
+
+def is_shown(knowledge: Knowledge, cause: Cause, weighed: Sequence[tuple[float, Finding]]) -> bool:
+    """Whether something points at a cause: an indicator, or circumstances that together speak for no other."""
+    if any(points_at(knowledge, cause, f, w) for w, f in weighed):
+        return True
+    return math.fsum(w for w, f in weighed if f.values and w > 0) >= _POINTING_CONTEXT
+
+
+def is_named(knowledge: Knowledge, cause: Cause, finding: Finding) -> bool:
+    """The message itself names the cause, or a check sees it on the line where a rank fails or waits."""
+    if finding.values or finding.scores:
+        return False
+    return cause.id in knowledge.evidence[finding.evidence].names or (
+        finding.near != "file" and finding.evidence in cause.evidence
+    )
 
 
 def cause_ratio(knowledge: Knowledge, cause: Cause, finding: Finding) -> float:

@@ -17,7 +17,7 @@ from dtdebug_taxonomy.failure.own import own_errors
 from dtdebug_taxonomy.knowledge import Knowledge
 from dtdebug_taxonomy.matching import Hit, Matcher, clip_lines
 from dtdebug_taxonomy.model import STRENGTHS, Evidence
-from dtdebug_taxonomy.snapshot import ExceptionInfo, Snapshot, walk
+from dtdebug_taxonomy.snapshot import ExceptionInfo, Near, Snapshot, walk
 from dtdebug_taxonomy.wording import said
 
 Source = Literal["answered", "measured", "exception", "printed", "said", "checked", "similar"]
@@ -38,8 +38,13 @@ SIMILAR, SIMILAR_FIX = "similar", "similar-fix"
 
 _BEFORE_TRAINING = ("A.", "B.")
 """Symptoms of building, importing and setting up: over once training makes progress."""
+
+_HOME = re.compile(r"(?:~|/(?:home|Users|root|workspace|data|mnt|scratch|work)\b)")
+"""How paths of users begin."""
 _RAISED = 32
 """Different exceptions of ranks that are looked at."""
+_TRUST_OF_LINES = 0.97
+"""For what a check sees on the very line, or in the function, where a rank fails or waits."""
 _TRUST_OF_CUES = 0.7
 """For observations that are only read out of words or output: a cue is less than an answer."""
 
@@ -59,6 +64,12 @@ class Finding(msgspec.Struct, frozen=True, kw_only=True):
     rank: int | None = None
     terminal: bool = False
     """It is on the line of the exception that ended a rank."""
+    file: str = ""
+    """File in which a check sees it; empty for the failed cell."""
+    near: Near = "file"
+    """How near to a rank's own line that is."""
+    diff: str = ""
+    """Its fix as a diff of that file."""
     scores: dict[str, float] = {}
     """Of a likeness: symptom code or fix pattern id -> log likelihood ratio."""
 
@@ -67,6 +78,8 @@ class Finding(msgspec.Struct, frozen=True, kw_only=True):
         """Probability that the finding is so."""
         if self.values and self.source not in ("answered", "measured"):
             return _TRUST_OF_CUES
+        if self.near != "file":
+            return _TRUST_OF_LINES
         return TRUST[self.source]
 
 
@@ -94,7 +107,7 @@ def collect(knowledge: Knowledge, snapshot: Snapshot, answers: Mapping[str, str]
     for hit in _in_order(said(matchers.said, snapshot.situation)):
         note(_from_hit(hit, "said", None))
 
-    for found in _ranks(knowledge, snapshot):
+    for found in (*_in_source(knowledge, snapshot), *_ranks(knowledge, snapshot)):
         note(found)
     for found in _checked(knowledge, snapshot.cell):
         note(found)
@@ -142,9 +155,10 @@ def _from_hit(hit: Hit, source: Source, rank: int | None) -> Finding:
 def _printed(knowledge: Knowledge, snapshot: Snapshot) -> Iterator[Finding]:
     """Findings by the output's lines, as far as they bear on the failure."""
     bearing = Bearing(snapshot)
-    for hit in _in_order(_matchers(knowledge).printed.hits(clip_lines(snapshot.output))):
+    output = clip_lines(snapshot.output)
+    for hit in _in_order(_matchers(knowledge).printed.hits(output)):
         line = snapshot.true_line(hit.line)
-        if not _bears(knowledge, bearing, hit.key, line):
+        if ("=" in hit.key and _in_own_path(output, hit)) or not _bears(knowledge, bearing, hit.key, line):
             continue
         found = _from_hit(hit._replace(line=line), "printed", bearing.rank(line))
         raised = bearing.ended_by(line)
@@ -158,6 +172,15 @@ def _bears(knowledge: Knowledge, bearing: Bearing, name: str, line: int) -> bool
         return True
     starting = all(code[:2] in _BEFORE_TRAINING for code in found.symptoms)
     return not (bearing.is_overtaken(line) or (starting and bearing.is_trained_after(line)))
+
+
+def _in_own_path(text: str, hit: Hit) -> bool:
+    """Only a directory of the user's is named so, as in `/home/me/horovod/train.py`: that says nothing."""
+    begin = max(text.rfind(c, max(hit.start - 300, 0), hit.start) for c in " \n\t\"'=(") + 1
+    end = hit.start + len(hit.words)
+    before, after = text[begin : hit.start], text[end : end + 300].split(maxsplit=1)[:1]
+    rest = hit.words[-1:] + after[0] if after else hit.words[-1:]
+    return rest.count("/") == 1 and _HOME.match(before) is not None and "-packages/" not in before
 
 
 def _exceptions(knowledge: Knowledge, exception: ExceptionInfo | None) -> Iterator[Finding]:
@@ -196,6 +219,23 @@ def _ranks(knowledge: Knowledge, snapshot: Snapshot) -> Iterator[Finding]:
     for text, rank in islice(raised.items(), _RAISED):
         for hit in _in_order(_matchers(knowledge).printed.hits(text)):
             yield _from_hit(hit, "exception", rank)
+
+
+def _in_source(knowledge: Knowledge, snapshot: Snapshot) -> Iterator[Finding]:
+    """Findings by what the checks see in the files that stacks name, the nearest first."""
+    by_check = {number: e.id for e in knowledge.evidence.values() for number in e.check}
+    for f in snapshot.source_findings:
+        if f.check in by_check:
+            yield Finding(
+                evidence=by_check[f.check],
+                source="checked",
+                file=f.file,
+                line=f.line,
+                words=plain(f.words),
+                rank=f.rank if f.near != "file" else None,
+                near=f.near,
+                diff=f.diff,
+            )
 
 
 def _checked(knowledge: Knowledge, cell: str) -> Iterator[Finding]:
@@ -250,8 +290,8 @@ class _Matchers:
         self.printed = Matcher(
             [(e.id, p) for e in evidence for p in e.text] + [(k, p) for k, v in values for p in v.text]
         )
-        spoken = [(e.id, p) for e in evidence for p in (*e.says, *e.text)]
-        self.said = Matcher(spoken + [(k, p) for k, v in values for p in v.says])
+        spoken = [(e.id, p) for e in evidence for p in e.says] + [(k, p) for k, v in values for p in v.says]
+        self.said = Matcher([(e.id, p) for e in evidence for p in e.text], words=spoken)
 
 
 @lru_cache(maxsize=4)

@@ -11,7 +11,17 @@ from typing import TypeVar
 
 import msgspec
 
-from dtdebug_taxonomy.model import STRENGTHS, Evidence, MessageFile, Observation, Pattern, Record, Strength, Symptom
+from dtdebug_taxonomy.model import (
+    STRENGTHS,
+    Evidence,
+    Measure,
+    MessageFile,
+    Observation,
+    Pattern,
+    Record,
+    Strength,
+    Symptom,
+)
 
 HOME = Path(__file__).parent
 STUDY = "tosem23"
@@ -27,6 +37,10 @@ class _PatternFile(Record, frozen=True):
     pattern: tuple[Pattern, ...]
 
 
+class _MeasureFile(Record, frozen=True):
+    measure: tuple[Measure, ...] = ()
+
+
 class Knowledge:
     """All symptoms, evidence, observations and fix patterns, indexed. Immutable by habit."""
 
@@ -36,11 +50,13 @@ class Knowledge:
         messages: dict[str, MessageFile],
         observations: tuple[Observation, ...],
         patterns: tuple[Pattern, ...],
+        measures: tuple[Measure, ...] = (),
     ) -> None:
         self.symptoms = {s.code: s for s in sorted(symptoms, key=lambda s: sort_key(s.code))}
         self.messages = messages
         self.observations = {o.key: o for o in observations}
         self.patterns = {p.id: p for p in patterns}
+        self.measures = measures
 
     @cached_property
     def evidence(self) -> dict[str, Evidence]:
@@ -154,4 +170,5 @@ def _load(home: Path) -> Knowledge:
     )
     messages = {f.stem: read(f, MessageFile) for f in sorted((home / "messages").glob("*.toml"))}
     patterns = read(home / "patterns.toml", _PatternFile).pattern
-    return Knowledge(symptoms, messages, observations, patterns)
+    measures = read(home / "measures.toml", _MeasureFile).measure if (home / "measures.toml").is_file() else ()
+    return Knowledge(symptoms, messages, observations, patterns, measures)

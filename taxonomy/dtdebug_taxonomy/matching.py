@@ -20,6 +20,8 @@ LINES_PER_LITERAL = 48
 """Lines with the same literal that are looked at, from the beginning and from the end: logs repeat themselves."""
 CHARACTERS_PER_LITERAL = 20_000
 """The same in characters, for logs of very long lines."""
+_TRIES = 8
+"""Matches within words that are passed over in a line."""
 _MAX_REPEAT = 300
 _UNBOUNDED = re.compile(r"(?<!\\)(?:[*+]|\{\d+,\})")
 _SHORTEST_LITERAL = 3
@@ -141,17 +143,21 @@ def _needed(branch: str) -> tuple[str, ...]:
 
 
 class Matcher:
-    """A fixed set of (key, pattern) pairs, applied to one text after another."""
+    """A fixed set of (key, pattern) pairs, applied to one text after another.
 
-    def __init__(self, patterns: Iterable[tuple[str, str]]) -> None:
-        self._rows: dict[str, list[tuple[str, str]]] = {}
-        for key, pattern in patterns:
+    `words` are pairs whose matches begin where a word begins: "load dies" is not in "offload dies".
+    """
+
+    def __init__(self, patterns: Iterable[tuple[str, str]], words: Iterable[tuple[str, str]] = ()) -> None:
+        self._rows: dict[str, list[tuple[str, str, bool]]] = {}
+        rows = [(key, pattern, False) for key, pattern in patterns] + [(key, pattern, True) for key, pattern in words]
+        for key, pattern, whole in rows:
             for literal in literals(pattern):
-                self._rows.setdefault(literal, []).append((key, pattern))
+                self._rows.setdefault(literal, []).append((key, pattern, whole))
         self._literals: dict[str, list[tuple[str, list[str]]]] = {}
         for literal in self._rows:
-            words = sorted(_WORD.findall(literal), key=len, reverse=True) or [""]
-            self._literals.setdefault(words[0], []).append((literal, words[1:]))
+            letters = sorted(_WORD.findall(literal), key=len, reverse=True) or [""]
+            self._literals.setdefault(letters[0], []).append((literal, letters[1:]))
 
     def hits(self, text: str) -> Iterator[Hit]:
         """Hits in no particular order, at most `HITS_PER_PATTERN` for each pattern."""
@@ -163,12 +169,12 @@ class Matcher:
         seen: set[tuple[str, int]] = set()
         for literal in self._present(lower):
             lines = _lines_with(literal, lower)
-            for key, pattern in self._rows[literal]:
-                for match in islice(_matches(pattern, text, lines), HITS_PER_PATTERN):
+            for name, regex, whole in self._rows[literal]:
+                for match in islice(_matches(regex, text, lines, whole=whole), HITS_PER_PATTERN):
                     starts = starts or list(accumulate((len(line) + 1 for line in text.split("\n")), initial=0))
-                    if (key, match.start()) not in seen:
-                        seen.add((key, match.start()))
-                        yield Hit(key, bisect_right(starts, match.start()), match.start(), match.group(0))
+                    if (name, match.start()) not in seen:
+                        seen.add((name, match.start()))
+                        yield Hit(name, bisect_right(starts, match.start()), match.start(), match.group(0))
 
     def _present(self, lower: str) -> list[str]:
         """The literals that occur. Looked up first in the text's vocabulary, which is far shorter than a log."""
@@ -208,10 +214,21 @@ def _line_around(text: str, at: int) -> tuple[int, int]:
     return text.rfind("\n", 0, at) + 1, len(text) if end < 0 else end
 
 
-def _matches(pattern: str, text: str, lines: Iterable[tuple[int, int]]) -> Iterator[re.Match[str]]:
-    """The first match of a pattern in each of the lines."""
+def _matches(pattern: str, text: str, lines: Iterable[tuple[int, int]], *, whole: bool) -> Iterator[re.Match[str]]:
+    """The first match of a pattern in each of the lines; `whole`: the first that does not begin within a word."""
     search = _compiled(pattern).search
-    return filter(None, (search(text, begin, end) for begin, end in lines))
+    for begin, end in lines:
+        found = search(text, begin, end)
+        for _ in range(_TRIES):
+            if found is None or not (whole and _inside(text, found.start())):
+                break
+            found = search(text, found.start() + 1, end)
+        if found is not None and not (whole and _inside(text, found.start())):
+            yield found
+
+
+def _inside(text: str, at: int) -> bool:
+    return at > 0 and text[at - 1].isalpha() and text[at : at + 1].isalpha()
 
 
 def clip_lines(text: str) -> str:

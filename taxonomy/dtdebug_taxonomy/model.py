@@ -72,6 +72,8 @@ class Evidence(Record, frozen=True, kw_only=True):
     """Classes of exceptions that a rank's own code raised, outside any framework; `*` for those named nowhere else."""
     order: tuple[tuple[str, str], ...] = ()
     """Pairs of other evidence: seen where the first was printed above the second."""
+    names: tuple[str, ...] = ()
+    """Ids of causes that the message itself names, such as "Duplicate GPU detected": they come before all others."""
     symptoms: dict[str, Strength] = {}
     cite: str = ""
     """Where the message is printed: an address, or path and function in a named release."""
@@ -106,6 +108,10 @@ class Cause(Record, frozen=True, kw_only=True):
     """The fix as a unified diff, where code is the fix and there is no lab."""
     lab: str = ""
     """Folder in `labs/` whose before/after pair is the diff."""
+    needs: dict[str, tuple[str, ...]] = {}
+    """Observation -> values of which one must hold: where something else is known, it is not this cause."""
+    example_for: dict[str, tuple[str, ...]] = {}
+    """The same for its diff: whoever uses something else sees the cause without it."""
     evidence: dict[str, Strength] = {}
     """Evidence id, or `observation=value`, to how often it is so when this is the cause."""
 
@@ -169,6 +175,8 @@ class Observation(Record, frozen=True, kw_only=True):
     """How to find out, for "I don't know, show me how"."""
     command: str = ""
     """A command to copy that shows it."""
+    context: bool = False
+    """Says where it happened, not what is wrong: it orders causes and rules them out, but points at none."""
     value: tuple[Value, ...]
     key: str = ""
     """File name without suffix; filled in by the loader."""
@@ -185,3 +193,24 @@ class Pattern(Record, frozen=True, kw_only=True):
     effort: Effort
     evidence: dict[str, Strength] = {}
     """`observation=value` to how often it is so where such a fix helped, whatever the symptom."""
+
+
+class Measure(Record, frozen=True, kw_only=True):
+    """A step that shows something without changing anything."""
+
+    id: str
+    text: str
+    """What to do, one sentence."""
+    command: str
+    means: str
+    """What its output would mean."""
+    minutes: float
+    tells: Strength
+    """How often it names the cause, where one of its symptoms is the right one."""
+    symptoms: tuple[str, ...]
+    needs: dict[str, tuple[str, ...]] = {}
+    """Observation -> values of which one must hold."""
+    known: bool = False
+    """Worth it only where `needs` is known to hold, not merely not excluded."""
+    spent_by: Literal["", "ranks", "output", "source"] = ""
+    """What the snapshot must not hold already: a verdict on ranks, output, findings in the source."""

@@ -15,7 +15,7 @@ import msgspec
 from dtdebug_taxonomy.engine import Ranking, cause_ratio, named_by_causes, normalised
 from dtdebug_taxonomy.findings import Finding, likelihood_ratios
 from dtdebug_taxonomy.knowledge import Knowledge
-from dtdebug_taxonomy.model import MINUTES, STRENGTHS
+from dtdebug_taxonomy.model import MINUTES, STRENGTHS, Observation
 
 _UNKNOWN_CAUSE_MINUTES = 240.0
 """Finding a cause that the knowledge does not hold."""
@@ -58,11 +58,15 @@ def worthwhile(
             base = _without(knowledge, ranking.symptoms, cue) if cue else unheard
             gain = now - _expected(knowledge, ranking, key, cue, base=base, now=now)
             o = knowledge.observations[key]
-            cost = _ASKING * (1 + math.log2(MINUTES[o.effort]))
-            saves = STRENGTHS[o.answerable] * gain - cost
+            saves = STRENGTHS[o.answerable] * gain - minutes_of(o)
             if saves > _WORTH:
                 found.append(Question(key=key, saves=saves))
     return sorted(found, key=lambda q: (-q.saves, q.key))
+
+
+def minutes_of(observation: Observation) -> float:
+    """Minutes to read and answer a question."""
+    return _ASKING * (1 + math.log2(MINUTES[observation.effort]))
 
 
 def separating_question(knowledge: Knowledge, codes: tuple[str, str], skip: Iterable[str] = ()) -> str | None:

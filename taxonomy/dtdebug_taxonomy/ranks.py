@@ -186,3 +186,8 @@ class Verdict(msgspec.Struct, frozen=True, kw_only=True):
     alternatives: tuple[Alternative, ...] = ()
     stragglers: tuple[int, ...] = ()
     """Ranks that always arrive last without standing still."""
+
+    @property
+    def names_ranks(self) -> bool:
+        """It says which ranks failed or wait: an exception of nobody knows which process is no sign of ranks."""
+        return self.kind != "none" and bool(self.culprits or self.waiting)

@@ -17,7 +17,8 @@ def is_recognised(
     knowledge: Knowledge, snapshot: Snapshot, findings: Sequence[Finding], roots: Sequence[Finding]
 ) -> bool:
     """Distributed training failed: a message of its own, or a general one in a distributed program."""
-    if snapshot.verdict is not None and snapshot.verdict.kind != "none":
+    verdict = snapshot.verdict
+    if verdict is not None and (verdict.names_ranks or (verdict.kind != "none" and snapshot.ranks)):
         return True
     if not roots:
         return False

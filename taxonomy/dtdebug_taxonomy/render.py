@@ -7,13 +7,18 @@ from collections.abc import Iterator
 
 from dtdebug_taxonomy.diagnosis import Advice, Diagnosis, Reason
 from dtdebug_taxonomy.findings import plain
+from dtdebug_taxonomy.frames import short
 from dtdebug_taxonomy.happened import Seen
+from dtdebug_taxonomy.next_step import Next
 from dtdebug_taxonomy.ranks import Verdict, spell
 from dtdebug_taxonomy.snapshot import Snapshot
 
 _UNKNOWN = "Not enough is known to say what this is."
 _SITUATION, _NOTES, _SITES, _SEEN = 8_000, 10, 8, 4
 """Characters of the user's words, notes, and places and records of a verdict, that a report holds."""
+NOT_KNOWN = "The cause is not known: nothing that was seen points to one."
+DIFF_OF = {"yours": "in your file:", "example": "an example, not your file:", "": ""}
+"""What stands above a diff."""
 ECHO = (
     "Only an echo is seen: what is printed here comes from ranks that waited or from the launcher. Another rank failed "
     "first or never came. Look for the earliest error of every rank, and for the rank that printed nothing."
@@ -22,17 +27,19 @@ ECHO = (
 
 def first_line(d: Diagnosis) -> str:
     """What happened; where nobody saw that, the class of the symptom."""
-    return d.happened or headline(d)
+    return d.ordinary or d.happened or headline(d)
 
 
 def subtitle(d: Diagnosis) -> str:
     """The class of the symptom, where it is not the first line already and something is known."""
-    return headline(d) if d.happened and d.verdict != "unknown" else ""
+    return headline(d) if d.happened and d.verdict != "unknown" and not d.ordinary else ""
 
 
 def headline(d: Diagnosis) -> str:
     """The class of the symptom in one line."""
     first, second = d.symptoms[:2]
+    if d.ordinary:
+        return d.ordinary
     if d.verdict == "unknown":
         return _UNKNOWN
     if d.verdict == "apart":
@@ -50,7 +57,7 @@ def where(r: Reason) -> str:
         "exception": "the exception",
         "measured": "measured",
         "answered": "your answer",
-        "checked": f"line {r.line} of the cell",
+        "checked": f"{short(r.file)}:{r.line}" if r.file else f"line {r.line} of the cell",
         "similar": "the text",
     }[r.source]
     return f"rank {r.rank}, {place}" if r.rank is not None else place
@@ -79,41 +86,57 @@ def seen_line(s: Seen) -> str:
     return f"{s.text} [{s.record}]" if s.record else s.text
 
 
-def reading(d: Diagnosis, advice: int = 2) -> Iterator[str]:
-    """What the failure means, below its first line and what supports that."""
+def reading(d: Diagnosis, advice: int = 2, *, following: bool = True) -> Iterator[str]:
+    """What the failure means, below its first line and what supports that; `following`: what to do next is in it."""
     if line := subtitle(d):
         yield f"  symptom: {line}"
     if d.verdict == "echo" and not d.happened:
         yield f"  {ECHO}"
+    if d.ordinary:
+        return
     shown = d.symptoms[: 2 if d.verdict == "apart" else 1] if d.verdict != "unknown" else d.symptoms[:3]
     for s in shown:
         if len(shown) > 1:
             yield f"  {s.code} {s.title}: {s.band}"
         for r in s.why[:3]:
             yield f"  why: {reason_line(r)}"
+    yield from (f"  why: {line}" for line in d.ruled_out[:2])
     if d.culprits and not d.happened:
         yield f"  first seen on rank {', '.join(map(str, d.culprits))}"
-    if d.verdict != "unknown":
-        for a in d.advice[:advice]:
-            yield from _advice_text(a)
-    if d.question is not None:
+    for a in d.advice[:advice]:
+        yield from _advice_text(a)
+    if not d.advice:
+        yield f"  {NOT_KNOWN}"
+    if following and d.next is not None and (d.next.kind == "measure" or not d.advice):
+        yield from _next_text(d.next)
+    if following and d.question is not None and (d.next is None or d.next.text != d.question.ask):
         choices = " / ".join(value for value, _ in d.question.values)
         yield f"  next question: {d.question.ask} ({choices})"
     for note in d.notes:
         yield f"  note: {note}"
 
 
+def _next_text(n: Next) -> Iterator[str]:
+    yield f"  next, about {n.minutes:g} min: {n.text}"
+    if n.command:
+        yield f"    {n.command}"
+    if n.why:
+        yield f"    {n.why}"
+
+
 def _advice_text(a: Advice) -> Iterator[str]:
     yield f"  cause, {a.band}: {a.title} [{a.symptom}; {a.pattern}; about {a.minutes:g} min]"
     yield from (f"    because: {reason}" for reason in because(a))
     yield f"    fix: {a.fix}"
+    if a.diff:
+        yield f"    {DIFF_OF[a.diff_of]}"
     for line in a.diff.splitlines():
         yield f"      {line}"
 
 
 def because(a: Advice) -> list[str]:
-    """What points to a cause; without a finding, that it comes from the counts alone is said."""
-    return [reason_line(r) for r in a.because[:2]] or ["no finding points to it in particular, only published counts"]
+    """What points to a cause."""
+    return [reason_line(r) for r in a.because[:2]]
 
 
 def to_markdown(d: Diagnosis, snapshot: Snapshot | None = None) -> str:
@@ -122,13 +145,9 @@ def to_markdown(d: Diagnosis, snapshot: Snapshot | None = None) -> str:
 
 
 def _markdown(d: Diagnosis, snapshot: Snapshot | None) -> Iterator[str]:
-    yield f"## {_escape(first_line(d))}"
-    yield ""
-    if line := subtitle(d):
-        yield from (_escape(line), "")
-    yield from (f"- {_escape(seen_line(s))}" for s in d.seen)
-    if d.seen:
-        yield ""
+    yield from _head_markdown(d)
+    if d.ordinary:
+        return
     if snapshot is not None and snapshot.verdict is not None and snapshot.verdict.kind != "none":
         yield from _verdict(snapshot.verdict)
     if d.verdict == "echo" and not d.happened:
@@ -143,13 +162,16 @@ def _markdown(d: Diagnosis, snapshot: Snapshot | None) -> Iterator[str]:
         yield ""
     if d.culprits and not d.happened:
         yield from (f"First seen on rank {', '.join(map(str, d.culprits))}.", "")
-    for number, a in enumerate(d.advice if d.verdict != "unknown" else (), 1):
+    yield from (f"- {_escape(line)}" for line in d.ruled_out)
+    for number, a in enumerate(d.advice, 1):
         yield f"{number}. **{_escape(a.title)}** ({a.symptom}, {a.band}, {a.pattern}, about {a.minutes:g} min)  "
         yield f"   {_escape(a.why)} {_escape(a.fix)} Because: {_escape('; '.join(because(a)))}"
         if a.diff:
             fence = _fence(a.diff)
-            yield from ("", f"   {fence}diff", *(f"   {line}" for line in a.diff.splitlines()), f"   {fence}")
+            lines = (f"   {line}" for line in a.diff.splitlines())
+            yield from ("", f"   {DIFF_OF[a.diff_of]}", "", f"   {fence}diff", *lines, f"   {fence}")
         yield ""
+    yield from _next_markdown(d)
     if d.question is not None:
         yield from (f"**Next question**: {_escape(d.question.ask)}", "")
     answers = [k for k in d.known if k.source in ("answered", "measured")]
@@ -159,6 +181,25 @@ def _markdown(d: Diagnosis, snapshot: Snapshot | None) -> Iterator[str]:
         yield ""
     if snapshot is not None:
         yield from _context(snapshot)
+
+
+def _head_markdown(d: Diagnosis) -> Iterator[str]:
+    """What happened and what supports it."""
+    yield from (f"## {_escape(first_line(d))}", "")
+    if line := subtitle(d):
+        yield from (_escape(line), "")
+    yield from (f"- {_escape(seen_line(s))}" for s in d.seen)
+    yield from ("",) if d.seen else ()
+
+
+def _next_markdown(d: Diagnosis) -> Iterator[str]:
+    if not d.advice:
+        yield from (NOT_KNOWN, "")
+    if d.next is not None and (d.next.kind == "measure" or not d.advice):
+        yield from (f"**Next**: {_escape(d.next.text)} {_escape(d.next.why)}", "")
+        if d.next.command:
+            fence = _fence(d.next.command)
+            yield from (f"{fence}sh", d.next.command, fence, "")
 
 
 def _verdict(v: Verdict) -> Iterator[str]:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Iterator
+from typing import Literal
 
 import msgspec
 
@@ -45,6 +46,33 @@ class Gpu(msgspec.Struct, frozen=True, kw_only=True):
     """(pid, bytes) of each compute process."""
 
 
+Near = Literal["line", "function", "file"]
+NEAR: tuple[Near, ...] = ("line", "function", "file")
+"""Where a finding in the source stands: on the line of a stack or in the branch that leads to it, in the function
+around that line, or elsewhere in the file."""
+
+
+class SourceFinding(msgspec.Struct, frozen=True, kw_only=True):
+    """What a check sees in a file that a stack names."""
+
+    file: str
+    line: int
+    check: str
+    """`DT101`."""
+    name: str = ""
+    """`collective-under-rank-guard`."""
+    message: str = ""
+    near: Near = "file"
+    rank: int | None = None
+    """Whose stack leads there."""
+    words: str = ""
+    """The line itself."""
+    fix: str = ""
+    """What its fix does, as an order."""
+    diff: str = ""
+    """The fix as a unified diff of the file, where it is known to parse and to silence the finding."""
+
+
 class Snapshot(msgspec.Struct, frozen=True, kw_only=True):
     """All that was captured of one failure."""
 
@@ -59,6 +87,8 @@ class Snapshot(msgspec.Struct, frozen=True, kw_only=True):
     exception: ExceptionInfo | None = None
     cell: str = ""
     """Source of the failed cell."""
+    source_findings: tuple[SourceFinding, ...] = ()
+    """What the checks see in the files that stacks name."""
     ranks: tuple[RankState, ...] = ()
     gpus: tuple[Gpu, ...] = ()
     versions: dict[str, str] = {}

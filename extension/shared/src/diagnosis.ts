@@ -5,8 +5,11 @@ export interface Diagnosis {
   readonly v?: number;
   readonly recognised: boolean;
   readonly verdict: "apart" | "echo" | "leaning" | "settled" | "unknown";
+  readonly ordinary?: string;
   readonly symptoms: readonly RankedSymptom[];
   readonly advice: readonly Advice[];
+  readonly next?: Next | null;
+  readonly ruled_out?: readonly string[];
   readonly fix_patterns: readonly RankedPattern[];
   readonly question?: Asked | null;
   readonly known?: readonly Known[];
@@ -35,9 +38,10 @@ export interface Reason {
   readonly line?: number;
   readonly words?: string;
   readonly rank?: number | null;
+  readonly file?: string;
 }
 
-/** A cause with its fix; ordered by probability over minutes. */
+/** A cause that an indicator points at, with its fix; ordered by probability over minutes. */
 export interface Advice {
   readonly symptom: string;
   readonly cause: string;
@@ -50,7 +54,17 @@ export interface Advice {
   readonly effort: "edit" | "glance" | "hardware" | "reinstall" | "rerun" | "restart";
   readonly minutes: number;
   readonly diff?: string;
+  readonly diff_of?: "" | "example" | "yours";
   readonly because?: readonly Reason[];
+}
+
+/** The one thing to do next. */
+export interface Next {
+  readonly kind: "ask" | "fix" | "measure";
+  readonly text: string;
+  readonly command?: string;
+  readonly minutes: number;
+  readonly why?: string;
 }
 
 /** A fix pattern with its probability. */

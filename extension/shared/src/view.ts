@@ -72,9 +72,10 @@ export interface CallSite {
 
 /** One thing that is said of some ranks. What is not known stays at its default and is not said. */
 export interface Claim {
-  readonly what: "absent" | "at" | "called" | "came" | "counted" | "disagree" | "ended" | "left" | "missing" | "moved" | "printed" | "raised" | "source" | "system" | "unmoved" | "waits";
+  readonly what: "absent" | "at" | "called" | "came" | "compared" | "counted" | "disagree" | "ended" | "entered" | "finished" | "last" | "left" | "missing" | "moved" | "printed" | "raised" | "silent" | "source" | "system" | "unfinished" | "unmoved" | "waits";
   readonly ranks: readonly number[];
   readonly record: Record;
+  readonly hosts?: readonly string[];
   readonly op?: string;
   readonly seq?: number | null;
   readonly group?: string;

@@ -190,8 +190,9 @@ def conclude(
         verdict=verdict,
         notes=tuple(said),
     )
+    snapshot = _sourced(snapshot)
     found = Case(
-        verdict=verdict,
+        verdict=snapshot.verdict or verdict,
         diagnosis=_diagnosis(snapshot, folder),
         ranks=tuple(ended.states),
         hosts=tuple(hosts),
@@ -213,6 +214,17 @@ def succeeded(folder: RunFolder) -> Case:
     said = (claim,) if claim.ranks else ()
     verdict = Verdict(kind="none", confidence=1.0, summary="The job has succeeded.", claims=said, evidence=texts(said))
     return Case(verdict=verdict, coverage=coverage(states, printed(folder)), ranks=states)
+
+
+def _sourced(snapshot: Snapshot) -> Snapshot:
+    """With what the checks see in the files that the stacks name; a defect of a check costs only that."""
+    from dtdebug.check.culprits import sourced_snapshot
+
+    try:
+        return sourced_snapshot(snapshot)
+    except Exception as error:
+        note = f"the source could not be checked ({type(error).__name__}: {error})"
+        return msgspec.structs.replace(snapshot, notes=(*snapshot.notes, note))
 
 
 def _is_silent(folder: RunFolder | None, state: RankState) -> bool:

@@ -69,7 +69,7 @@ def _details(found: Case) -> Iterator[str]:
     if found.next:
         yield f"  next: {_line(found.next)}"
     if found.diagnosis is not None and found.diagnosis.recognised:
-        yield from (f"{clean(line)}" for line in render.reading(found.diagnosis))
+        yield from (f"{clean(line)}" for line in render.reading(found.diagnosis, following=not found.next))
 
 
 def _covered(found: Case) -> Iterator[str]:

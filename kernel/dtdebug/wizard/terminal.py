@@ -135,7 +135,6 @@ class _Talk:
             self._say(line, "" if line.startswith(" ") else "bold")
         if diagnosis.verdict == "unknown":
             self._say("Tell more, or let dtdebug read what the program printed: dtdebug wizard FILE")
-            return
         for number, advice in enumerate(diagnosis.advice[:_SHOWN_ADVICE], 1):
             self._advice(number, advice)
 

@@ -1,0 +1,35 @@
+"""Conditions of causes: a known fact that contradicts one rules the cause out."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from dtdebug_taxonomy.findings import Finding
+from dtdebug_taxonomy.knowledge import Knowledge
+
+Needs = Mapping[str, tuple[str, ...]]
+"""Observation -> values of which one must hold."""
+
+
+def contradiction(needs: Needs, findings: Sequence[Finding]) -> Finding | None:
+    """The finding that excludes what is needed: the observation is known and has none of the values."""
+    if not needs:
+        return None
+    return next(
+        (f for f in findings if f.values and f.evidence in needs and not {*f.values} & {*needs[f.evidence]}), None
+    )
+
+
+def holds(needs: Needs, findings: Sequence[Finding]) -> bool:
+    """Everything that is needed is known, and known to be the only possibility."""
+    known = {f.evidence: {*f.values} for f in findings if f.values}
+    return all(key in known and known[key] <= {*values} for key, values in needs.items())
+
+
+def sentence(knowledge: Knowledge, title: str, needs: Needs, against: Finding) -> str:
+    """Why a cause is ruled out, in one sentence."""
+    labels = {v.value: v.means for v in knowledge.observations[against.evidence].value}
+    wanted = " or ".join(labels[v] for v in needs[against.evidence])
+    seen = " and ".join(labels[v] for v in against.values)
+    name = against.evidence.replace("_", " ")
+    return f"Ruled out: {title[:1].lower()}{title[1:]}. It needs {name} {wanted}; here it is {seen}."

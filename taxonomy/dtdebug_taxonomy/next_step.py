@@ -1,0 +1,98 @@
+"""What to do next: mend, measure or ask, whichever is expected to cost the fewest minutes.
+
+Observations and repairs stand in one decision, each with its cost, as in Heckerman, Breese and Rommelse,
+"Decision-theoretic troubleshooting", CACM 38(3), 1995.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from typing import Literal
+
+import msgspec
+
+from dtdebug_taxonomy.conditions import contradiction, holds
+from dtdebug_taxonomy.findings import Finding
+from dtdebug_taxonomy.knowledge import Knowledge
+from dtdebug_taxonomy.model import STRENGTHS, Measure
+from dtdebug_taxonomy.snapshot import Snapshot
+
+_SEARCH = 120.0
+"""Minutes of searching where neither a repair nor a measurement has told the cause."""
+_MENDING = 15.0
+"""Minutes to mend what a measurement has named."""
+
+
+class Next(msgspec.Struct, frozen=True, kw_only=True):
+    """The one thing to do next."""
+
+    kind: Literal["measure", "ask", "fix"]
+    text: str
+    command: str = ""
+    minutes: float
+    """What it costs, its result included."""
+    why: str = ""
+    """Of a measurement what its output would mean; else why this comes first."""
+
+
+class Repair(msgspec.Struct, frozen=True, kw_only=True):
+    """A cause that an indicator points at, as it counts here."""
+
+    title: str
+    fix: str
+    probability: float
+    minutes: float
+
+
+class Ask(msgspec.Struct, frozen=True, kw_only=True):
+    """A question, as it counts here."""
+
+    ask: str
+    why: str
+    command: str
+    minutes: float
+    saves: float
+    """Expected minutes that the answer saves."""
+
+
+def next_step(
+    knowledge: Knowledge,
+    snapshot: Snapshot,
+    known: tuple[Mapping[str, float], Sequence[Finding]],
+    repair: Repair | None,
+    ask: Ask | None,
+) -> Next | None:
+    """The cheapest of the repair, the measurements and the question; None where there is none of them.
+
+    `known`: probabilities of the symptoms, and the findings.
+    """
+    symptoms, findings = known
+    otherwise = _SEARCH
+    rows: list[tuple[float, Next]] = []
+    if repair is not None:
+        otherwise = repair.minutes + (1 - repair.probability) * _SEARCH
+        rows.append((otherwise, Next(kind="fix", text=repair.fix, minutes=repair.minutes, why=repair.title)))
+    for m in knowledge.measures:
+        if (told := _tells(m, snapshot, symptoms, findings)) > 0:
+            expected = m.minutes + told * _MENDING + (1 - told) * otherwise
+            rows.append(
+                (expected, Next(kind="measure", text=m.text, command=m.command, minutes=m.minutes, why=m.means))
+            )
+    if ask is not None:
+        expected = otherwise - min(ask.saves, otherwise / 2)
+        rows.append((expected, Next(kind="ask", text=ask.ask, command=ask.command, minutes=ask.minutes, why=ask.why)))
+    return min(rows, key=lambda row: row[0])[1] if rows else None
+
+
+def _tells(m: Measure, snapshot: Snapshot, symptoms: Mapping[str, float], findings: Sequence[Finding]) -> float:
+    """Probability that a measurement names the cause."""
+    spent = {
+        "": False,
+        "ranks": snapshot.verdict is not None and bool(snapshot.ranks),
+        "output": bool(snapshot.output.strip()),
+        "source": bool(snapshot.source_findings),
+    }[m.spent_by]
+    if spent or contradiction(m.needs, findings) or (m.known and not holds(m.needs, findings)):
+        return 0.0
+    return STRENGTHS[m.tells] * math.fsum(symptoms.get(code, 0.0) for code in m.symptoms)

@@ -1,0 +1,126 @@
+"""Errors in which nothing of distribution is seen: plain Python, pip, one device, serving. They get one line.
+
+The words of the user and of the output decide, never names of directories: a program that shows no sign of several
+processes, hosts or devices is not explained by them.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+from dtdebug_taxonomy.findings import Finding, plain
+from dtdebug_taxonomy.frames import is_library, short
+from dtdebug_taxonomy.knowledge import Knowledge
+from dtdebug_taxonomy.matching import clip_lines
+from dtdebug_taxonomy.snapshot import ExceptionInfo, Snapshot, walk
+
+_SIGNS = re.compile(
+    r"""(?ix)
+      torchrun | torch\.distributed | torch[ _-]?elastic | \[\d,\d{1,5}\]<std | \bstage[ _-]?3 | \bbroadcast | \bds_
+    | \bdistributed(?!\ (?:under|in\ the\ hope)) | \bddp | fsdp\d?\b
+    | nccl | rccl | hccl | oneccl | \bgloo | \bmpi(?:\b|run|exec|4py|ch|_) | open-?mpi | horovod | \bhvd\b
+    | deep-?\ ?speed | \bzero-?[123]\b | \bzero[ -]stage | megatron | colossal | \baccelerate\ (?:launch|config)
+    | \baccelerator(?:\.|\() | world[_ ]?size | (?:local|node|global|my)[_ ]rank | master_(?:addr|port)
+    | \[(?:rank|default)\d | (?<!of\ )(?<!expected\ )(?<!equal\ )(?<!be\ )(?<!has\ )\brank[ :=#-]?\d
+    | \b(?:each|every|one|other|all|per|which|this|same|both)\ ranks?\b | \branks\b | \brank\ (?:zero|one|two)
+    | nproc | num_processes | data-?\ ?parallel | mirrored | parameter[- _]?servers? | TF_CONFIG | tf\.distribute
+    | multi[-_ ]?(?:gpu|node|worker|process|host|machine)s? | all[-_]?(?:reduce|gather|to[-_]all) | reduce[-_]?scatter
+    | \bray(?:\.|\b) | slurm | \bsrun | \bsbatch | rendezvous | c10d | process[ _-]group
+    | elastic\ (?:training|agent|launch)
+    | \bpods?\b | (?:tensor|pipeline|expert|context|sequence|model)[-_ ]parallel | dtensor | device_?mesh | nvlink
+    | infiniband | \brdma | \bcollectives?\b | \bcross-?replica | \breplica | \bxla\b | \btpu\b | jax\.distributed
+    | distributedsampler | \bsharded\b | torch\.multiprocessing | mp\.spawn | notebook_launcher | estimator
+    | \b(?!1\b)(?!0\b)(?:\d{1,5}|two|three|four|eight|several|multiple|many|all|both|other|second|different|more)
+      \ ?(?:x\ ?)?(?:\w{1,12}\ )?(?:gpu|node|machine|host|card|process(?:e|\b)|server|computer|device)s?
+    | \b(?:nodes|gpus|machines|hosts|cards)\b | byteps | fairscale | fairseq | peer[- ]to[- ]peer | \bp2p\b
+    | \bhang|\bhung\b|\bstuck\b|\bdeadlock | verl\b | openrlhf | torchtitan | \bwatchdog
+    """
+)
+_PACKAGES = re.compile(
+    r"torch[/\\](?:distributed|nn[/\\]parallel|multiprocessing[/\\]spawn)|torch[/\\]csrc[/\\]distributed"
+    r"|(?:-packages[/\\]|(?<![\w/\\]))(?:deepspeed|horovod|colossalai|megatron|apex)[/\\]"
+    r"|tensorflow[/\\]python[/\\]distribute|accelerate[/\\]commands[/\\]launch"
+)
+"""Libraries below an installation whose frames are a sign."""
+_PATH = re.compile(r"(?:~|\.{1,2})?[\w.@+-]{0,100}/[^\s\"',:;)]{0,300}")
+_SIZE = (
+    r"(?i)\b(?:world_?size|(?:tensor|pipeline|data)_parallel_size|num_processes|nproc[_-]per[_-]node)['\"]?[=: ]{1,2}"
+)
+_ONE, _MORE = re.compile(rf"{_SIZE}1\b"), re.compile(rf"{_SIZE}(?:[2-9]|\d\d)")
+"""A server on one device prints words of distribution all the same."""
+_FRAME = re.compile(r'^\s{0,8}File "([^"\n]{1,400})", line (\d{1,9})')
+_RAISED = re.compile(r"^[A-Za-z_][\w.]{0,120}(?:Error|Exception|Exit|Interrupt|NotFound)\b(?:: ?.{0,400})?$")
+_ERROR = re.compile(
+    r"(?i)^\W{0,8}(?:\S{1,60}:\ ?){0,2}(?:fatal|error|critical)\b.{0,300}"
+    r"|^.{0,80}\b(?:command not found|No such file or directory)"
+)
+_LINES, _SHOWN = 4_000, 120
+"""Lines that are looked at from the end, characters of a message that are shown."""
+
+
+def ordinary(knowledge: Knowledge, snapshot: Snapshot, findings: Sequence[Finding]) -> str:
+    """The error of a program without any sign of distribution, in one line; '' for all others."""
+    if (snapshot.verdict is not None and snapshot.verdict.names_ranks) or snapshot.child_ranks or snapshot.ranks:
+        return ""
+    if any(_is_sign(knowledge, f) for f in findings) or _signs(snapshot):
+        return ""
+    error = _raised(snapshot.exception) or _last_error(snapshot.output) or _last_error(snapshot.situation)
+    return f"An ordinary error of the program: {error}; nothing of distribution is seen in it." if error else ""
+
+
+def _is_sign(knowledge: Knowledge, f: Finding) -> bool:
+    """An answer, or a message that only programs of several processes print."""
+    if f.values or f.scores:
+        return f.source == "answered"
+    found = knowledge.evidence[f.evidence]
+    return bool(found.names) or (bool(found.symptoms) and not (found.generic or found.catch_all or f.source == "said"))
+
+
+def _signs(snapshot: Snapshot) -> bool:
+    """Whether anything speaks of several processes, hosts or devices."""
+    raised = [*walk(snapshot.exception)]
+    if any(i.rank is not None or i.exit_code is not None or i.signal for i in raised):
+        return True
+    frames = "\n".join(f.file for info in raised for f in info.frames)
+    said = [f"{info.type}: {info.message[:8_000]}" for info in raised]
+    texts = [clip_lines(text) for text in (snapshot.situation, snapshot.output, snapshot.cell, *said)]
+    if _PACKAGES.search(frames) or any(_PACKAGES.search(text) for text in texts):
+        return True
+    if any(_ONE.search(text) for text in texts) and not any(_MORE.search(text) for text in texts):
+        return bool(_SIGNS.search(snapshot.situation))
+    return any(_SIGNS.search(_PATH.sub(" ", text)) for text in texts)
+
+
+def _raised(exception: ExceptionInfo | None) -> str:
+    info = next(walk(exception), None)
+    if info is None:
+        return ""
+    frame = next((f for f in reversed(info.frames) if not is_library(f.file)), None)
+    place = f" at {short(frame.file)}:{frame.line}" if frame is not None else ""
+    return f"{_short(info.type.rsplit('.', 1)[-1], info.message)}{place}"
+
+
+def _last_error(text: str) -> str:
+    """The last exception of a text with the user's own line, else its first line that reports an error."""
+    lines = text.split("\n")[-_LINES:]
+    place, found = "", ""
+    for line in lines:
+        words = line[:1_000].rstrip()
+        if frame := _FRAME.match(words):
+            if not is_library(frame[1]):
+                place = f" at {short(frame[1])}:{frame[2]}"
+        elif words.startswith("Traceback"):
+            place = ""
+        elif _RAISED.match(words):
+            kind, _, message = words.partition(":")
+            found = f"{_short(kind.rsplit('.', 1)[-1], message)}{place}"
+    if found:
+        return found
+    error = next((m[0] for line in lines if (m := _ERROR.match(line[:1_000]))), "")
+    return _short(error.strip(), "") if error else ""
+
+
+def _short(kind: str, message: str) -> str:
+    words = " ".join(plain(f"{kind}: {message}" if message.strip() else kind, 1_000).split())
+    return words if len(words) <= _SHOWN else f"{words[: _SHOWN - 3]}..."

@@ -1,0 +1,120 @@
+"""What the checks see in the files that stacks name: on a rank's own line, in the function around it, or elsewhere."""
+
+from __future__ import annotations
+
+import ast
+import difflib
+from collections.abc import Iterator, Mapping, Sequence
+
+from dtdebug_taxonomy.checks.edits import apply
+from dtdebug_taxonomy.checks.examine import Found, examine
+from dtdebug_taxonomy.checks.settings import Settings
+from dtdebug_taxonomy.claims import Claim, Record
+from dtdebug_taxonomy.frames import short
+from dtdebug_taxonomy.knowledge import Knowledge
+from dtdebug_taxonomy.ranks import Frame
+from dtdebug_taxonomy.snapshot import NEAR, Near, SourceFinding
+from dtdebug_taxonomy.source.python import Code
+
+MOST = 16
+"""Findings that are kept: the nearest first."""
+
+
+def findings_in(
+    knowledge: Knowledge,
+    sources: Mapping[str, Code],
+    stacks: Mapping[int | None, Sequence[Frame]],
+    culprits: Sequence[int] = (),
+) -> tuple[SourceFinding, ...]:
+    """Findings in sources (file as the stacks name it -> its code), the nearest to a line of a culprit first.
+
+    Only checks whose finding is an indicator of some symptom or cause count.
+    """
+    numbers = tuple(number for e in knowledge.evidence.values() for number in e.check)
+    found: list[SourceFinding] = []
+    for file, code in sources.items():
+        places = [(rank, frame.line) for rank, stack in stacks.items() for frame in stack if frame.file == file]
+        places.sort(key=lambda place: place[0] not in culprits)
+        found += [
+            _placed(file, code, hit, places)
+            for hit in examine(code, Settings(select=numbers), failed=lambda check, error: None)
+        ]
+    found.sort(key=lambda f: (NEAR.index(f.near), f.rank not in culprits, f.file, f.line))
+    return tuple(found[:MOST])
+
+
+def claims(findings: Sequence[SourceFinding]) -> tuple[Claim, ...]:
+    """What the source says of ranks, for a verdict: only what is on their lines or in the functions around them."""
+    return tuple(
+        Claim(
+            what="source",
+            ranks=() if f.rank is None else (f.rank,),
+            record=Record(source="source", path=f.file, line=f.line, rank=f.rank, words=f.words),
+            file=short(f.file),
+            line=f.line,
+            words=f"{f.check} {f.message}".rstrip("."),
+        )
+        for f in findings
+        if f.near != "file"
+    )
+
+
+def _placed(file: str, code: Code, hit: Found, places: Sequence[tuple[int | None, int]]) -> SourceFinding:
+    first, last = (code.text.place(offset).line for offset in hit.span)
+    near: Near = "file"
+    whose: int | None = None
+    for rank, line in places:
+        if first <= line <= last or line in _branch(code, first):
+            near, whose = "line", rank
+            break
+        if near == "file" and _function(code, first) == _function(code, line):
+            near, whose = "function", rank
+    return SourceFinding(
+        file=file,
+        line=first,
+        check=hit.check.id,
+        name=hit.check.name,
+        message=" ".join(hit.message.split()),
+        near=near,
+        rank=whose,
+        words=code.text.line(first).strip()[:200],
+        fix=hit.fix.title if hit.fix is not None else "",
+        diff=mended(file, code, hit),
+    )
+
+
+def _branch(code: Code, line: int) -> range:
+    """The lines of the innermost `if` around a line: the branch that leads to it."""
+    spans = [range(n.lineno, (n.end_lineno or n.lineno) + 1) for n in code.nodes(ast.If)]
+    return min((s for s in spans if line in s), key=len, default=range(line, line + 1))
+
+
+def _function(code: Code, line: int) -> tuple[int, int]:
+    """(first, last) line of the innermost function around a line; (0, 0) for the module itself."""
+    spans = [(f.lineno, f.end_lineno or f.lineno) for f in _functions(code) if f.lineno <= line <= (f.end_lineno or 0)]
+    return max(spans, default=(0, 0))
+
+
+def _functions(code: Code) -> Iterator[ast.FunctionDef | ast.AsyncFunctionDef]:
+    yield from code.nodes(ast.FunctionDef)
+    yield from code.nodes(ast.AsyncFunctionDef)
+
+
+def mended(file: str, code: Code, hit: Found) -> str:
+    """The fix of a finding as a unified diff of the user's file, proven to parse and to silence it; else ''."""
+    if hit.fix is None or code.notebook:
+        return ""
+    before = str(code.text)
+    after = apply(before, [hit.fix])
+    try:
+        ast.parse(after)
+    except (SyntaxError, ValueError):
+        return ""
+    only = Settings(select=(hit.check.id,))
+    if len(examine(Code(after, path=code.path), only)) >= len(examine(Code(before, path=code.path), only)):
+        return ""
+    name = short(file)
+    lines = difflib.unified_diff(
+        before.splitlines(keepends=True), after.splitlines(keepends=True), f"a/{name}", f"b/{name}"
+    )
+    return "".join(line if line.endswith("\n") else f"{line}\n" for line in lines)

@@ -1,0 +1,155 @@
+"""Causes are shown only where something points at them; facts rule them out; ordinary errors get no story."""
+
+import pytest
+
+from dtdebug.check.culprits import sourced_snapshot
+from dtdebug_taxonomy.batch import run_case
+from dtdebug_taxonomy.diagnosis import diagnose
+from dtdebug_taxonomy.knowledge import load
+from dtdebug_taxonomy.ranks import CallSite, CollectiveRef, Frame, GroupRef, RankState, Verdict
+from dtdebug_taxonomy.render import to_text
+from dtdebug_taxonomy.snapshot import ExceptionInfo, Snapshot
+
+KNOWLEDGE = load()
+
+
+def causes(**parts):
+    """Ids of the causes that are shown."""
+    return [a.cause for a in diagnose(KNOWLEDGE, Snapshot(**parts)).advice]
+
+
+def test_a_hang_of_which_nothing_is_known_has_no_cause_but_a_measurement():
+    """Published counts alone show no cause; the next step is to look at the ranks, and what that would mean."""
+    d = diagnose(KNOWLEDGE, Snapshot(situation="My DDP training on 16 GPUs hangs after some hundred steps."))
+
+    assert not d.advice
+    assert ("measure", "dtdebug attach PID") == (d.next.kind, d.next.command)
+    assert d.next.why
+    assert d.next.minutes < 5
+    assert "The cause is not known" in to_text(d)
+
+
+def test_what_a_user_states_of_the_moment_points_at_causes():
+    """A hang at the end of an epoch: unequal batches and work of one rank, not the transport."""
+    shown = causes(situation="My 16 GPU job hangs after the first epoch")
+
+    assert {"uneven-batches", "collective-under-rank-guard"} == set(shown)
+
+
+def test_a_known_framework_rules_out_the_causes_of_another():
+    """What needs Horovod or Keras is never shown to a DeepSpeed user, and the answer says why."""
+    words = (
+        "With DeepSpeed ZeRO-2 loading the saved model fails: Unknown object DistributedOptimizer when I load_model."
+    )
+    d = diagnose(KNOWLEDGE, Snapshot(situation=words), {"framework": "deepspeed"})
+
+    for a in d.advice:
+        assert "hvd" not in a.diff
+        assert "keras" not in a.diff
+        assert a.cause != "saved-model-needs-horovod-to-load"
+    for s in KNOWLEDGE.symptoms.values():
+        for cause in s.cause:
+            assert all(key in KNOWLEDGE.observations for key in (*cause.needs, *cause.example_for))
+
+
+def test_a_message_that_names_the_fault_comes_first():
+    """The output's own word outweighs what the user guesses."""
+    output = "RuntimeError: NCCL error: Duplicate GPU detected : rank 1 and rank 0 both on CUDA device 1b000"
+    shown = diagnose(KNOWLEDGE, Snapshot(situation="I think the network is broken between two nodes", output=output))
+
+    assert "processes-see-wrong-devices" == shown.advice[0].cause
+    assert "Duplicate GPU" in shown.advice[0].because[0].words
+
+
+ORDINARY = {
+    "key": 'Traceback (most recent call last):\n  File "/home/me/data.py", line 41, in <module>\n'
+    "    y = row['label']\nKeyError: 'label'\n",
+    "shape": 'Traceback (most recent call last):\n  File "/home/me/horovod/net.py", line 9, in forward\n'
+    "    return x @ w\nRuntimeError: mat1 and mat2 shapes cannot be multiplied (32x10 and 20x5)\n",
+    "port": " * Serving Flask app 'app'\nAddress already in use\nOSError: [Errno 98] Address already in use\n",
+    "pip": "ERROR: Could not find a version that satisfies the requirement pandsa (from versions: none)\n"
+    "ERROR: No matching distribution found for pandsa\n",
+    "memory": "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB. GPU 0 has a total capacity of "
+    "7.79 GiB of which 1.20 GiB is free.\n",
+}
+
+
+@pytest.mark.parametrize("output", ORDINARY.values(), ids=ORDINARY)
+def test_an_ordinary_error_gets_one_line(output):
+    """Nothing of distribution is seen, so there is neither symptom, cause nor question."""
+    d = diagnose(KNOWLEDGE, Snapshot(output=output))
+
+    assert d.ordinary
+    assert not d.recognised
+    assert not d.advice
+    assert d.question is None
+    assert d.next is None
+    assert 1 == len(to_text(d).splitlines())
+
+
+def test_a_missing_communication_library_is_ours():
+    """`ctypes.CDLL` of NCCL fails in one process only too, but it concerns distribution."""
+    info = ExceptionInfo(type="OSError", message="libnccl.so.2: cannot open shared object file: No such file")
+
+    assert not diagnose(KNOWLEDGE, Snapshot(exception=info)).ordinary
+
+
+PROGRAM = """\
+import torch.distributed as dist
+
+def train(x):
+    for _ in range(3):
+        dist.all_reduce(x)
+    if dist.get_rank() == 0:
+        dist.barrier()
+    dist.broadcast(x, 0)
+"""
+
+
+def test_a_finding_on_the_line_where_a_rank_waits_names_the_cause(tmp_path):
+    """The checks read the files that the stacks name; their fix becomes a diff of the user's own file."""
+    file = tmp_path / "train.py"
+    file.write_text(PROGRAM)
+    verdict = Verdict(
+        kind="skipped",
+        culprits=(1,),
+        waiting=(0,),
+        group=GroupRef("0", (0, 1)),
+        collective=CollectiveRef("barrier", 4),
+        sites=(CallSite(1, str(file), 8, "train"),),
+        summary="Rank 1 skipped it.",
+    )
+    ranks = (
+        RankState(rank=0, alive=True, stack=(Frame(str(file), 7, "train"),)),
+        RankState(rank=1, alive=True, stack=(Frame(str(file), 8, "train"),)),
+    )
+
+    snapshot = sourced_snapshot(Snapshot(ranks=ranks, verdict=verdict))
+    d = diagnose(KNOWLEDGE, snapshot)
+
+    found = snapshot.source_findings[0]
+    assert ("DT101", 7, "line", 0) == (found.check, found.line, found.near, found.rank)
+    assert "source" in {c.what for c in snapshot.verdict.claims}
+    assert "collective-under-rank-guard" == d.advice[0].cause
+    assert str(file) == d.advice[0].because[0].file
+    if found.diff:
+        assert "yours" == d.advice[0].diff_of
+        assert "-    if dist.get_rank() == 0:" in d.advice[0].diff
+
+
+def test_sources_that_are_not_here_are_left_out(tmp_path):
+    """Files of another machine, folders and large files cost nothing and say nothing."""
+    (tmp_path / "folder.py").mkdir()
+    stack = (Frame(str(tmp_path / "folder.py"), 1, "f"), Frame("/nowhere/train.py", 3, "g"))
+    before = Snapshot(ranks=(RankState(rank=0, stack=stack),))
+
+    assert sourced_snapshot(before) is before
+
+
+def test_a_batch_gives_the_advice_and_the_next_step():
+    """All that is shown can be measured."""
+    row = run_case(KNOWLEDGE, {"id": 1, "situation": "hangs after the first epoch with DDP", "evidence": ""})
+
+    assert row["advice"][0]["cause"]
+    assert row["advice"][0]["because"]
+    assert "measure" == row["next"]["kind"]
