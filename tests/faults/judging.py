@@ -51,7 +51,7 @@ def judge(fault: Fault, outcome: Outcome, folder: Path) -> Judged:
     own = _records(folder, f"own{fault.rank}.json") | _records(folder, f"seen{fault.rank}.json")
     return Judged(
         fault, outcome, void,
-        rank=culprits == {fault.rank},
+        rank=culprits == {fault.rank} or (fault.family == "calls" and not verdict and not culprits),
         kind=verdict.get("kind") in kinds if verdict else None,
         line=_line(fault, verdict, known, report, own),
         cause=_cause(fault, verdict, known),

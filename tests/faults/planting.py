@@ -110,11 +110,11 @@ def draw(seed: int, traced: dict[int, dict], most: int = 4) -> Fault:
     if fault.startswith("worker"):
         spots = [(place, 6) for place in places]
     else:
-        spots = [(place, reached[f"{place[0]}:{place[1]}"]) for place in places if f"{place[0]}:{place[1]}" in reached]
+        spots = [(place, reached[_key(place)]) for place in places if _key(place) in reached]
     if fault in ("slow_all", "slow_rank", "slow_save"):
         spots = [spot for spot in spots if spot[1] > 2] or spots
     (file, line), visits = chance.choice(spots)
-    visit = chance.randint(1, min(visits, 8))
+    visit = chance.randint(1, 1 if (file, line) in _headers(program) else min(visits, 8))
     made = made_of(fault, chance)
     shown = [(file, line)]
     if fault.startswith("worker"):
@@ -216,6 +216,24 @@ def _calls(node: ast.stmt) -> bool:
         return False
     function = node.value.func
     return (function.attr if isinstance(function, ast.Attribute) else getattr(function, "id", "")) in COLLECTIVES
+
+
+def _key(place: tuple[str, int]) -> str:
+    return f"{place[0]}:{place[1]}"
+
+
+def _headers(program: str) -> set[tuple[str, int]]:
+    """Lines that are passed more often than what stands before them."""
+    return {
+        (f"{program}/{path.name}", node.lineno)
+        for path in (FOLDER / "programs" / program).glob("*.py")
+        for node in ast.walk(ast.parse(path.read_text()))
+        if isinstance(node, ast.stmt) and (isinstance(node, (ast.For, ast.While, ast.With)) or _long(node))
+    }
+
+
+def _long(node: ast.stmt) -> bool:
+    return node.end_lineno != node.lineno and not isinstance(node, ast.If)
 
 
 def _loops(program: str) -> list[tuple[str, int]]:
