@@ -48,10 +48,11 @@ def judge(fault: Fault, outcome: Outcome, folder: Path) -> Judged:
         return Judged(fault, outcome, void, not accused, not accused, None, "", wrong, accused, said)
     culprits = set(verdict.get("culprits") or ([] if verdict else known.get("culprits", [])))
     kinds = {*fault.kinds, "not_understood"} if fault.family in ("hangs", "calls") else set(fault.kinds)
+    open_to_a_log = outcome.asked == "diagnose" and fault.family == "calls"
     own = _records(folder, f"own{fault.rank}.json") | _records(folder, f"seen{fault.rank}.json")
     return Judged(
         fault, outcome, void,
-        rank=culprits == {fault.rank} or (fault.family == "calls" and not verdict and not culprits),
+        rank=culprits == {fault.rank} or (open_to_a_log and not culprits),
         kind=verdict.get("kind") in kinds if verdict else None,
         line=_line(fault, verdict, known, report, own),
         cause=_cause(fault, verdict, known),
@@ -84,6 +85,8 @@ def _line(
     if verdict and where:
         return any(where["file"].endswith(name) and where["line"] == at for name, at in right)
     if not fault.needs_line or (fault.family == "calls" and verdict):
+        return None
+    if fault.fault in ("segv", "abort") and not fault.armed:
         return None
     text = json.dumps([verdict, known, report.get("claims")]).replace('\\"', '"')
     base = fault.file.rsplit("/", 1)[-1]

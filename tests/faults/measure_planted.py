@@ -14,16 +14,22 @@ from pathlib import Path
 import judging
 import planted_jobs
 from judging import Judged
+from planted_jobs import Outcome
+from planting import Fault
 
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Runs and reports."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("seeds", help="FIRST-LAST, or one")
+    parser.add_argument("seeds", nargs="?", help="FIRST-LAST, or one; none: judges again what is in the folder")
     parser.add_argument("--most", type=int, default=4, help="ranks of a job")
     parser.add_argument("--minutes", type=float, default=60.0, help="no new job begins after so long")
     parser.add_argument("--folder", type=Path, required=True, help="where jobs, reports and results stay")
     options = parser.parse_args(argv)
+    if options.seeds is None:
+        kept = again(options.folder)
+        print("\n".join(map(line, kept)), table(kept), sep="\n")
+        return 0
     first, _, last = options.seeds.partition("-")
     until = time.monotonic() + options.minutes * 60
     judged = []
@@ -46,6 +52,17 @@ def examine(seed: int, folder: Path, most: int = 4) -> Judged:
     fault = planted_jobs.prepare(seed, folder, most)
     outcome = planted_jobs.observe(fault, folder / fault.title)
     return judging.judge(fault, outcome, folder / fault.title)
+
+
+def again(folder: Path) -> list[Judged]:
+    """Holds kept answers against the truth once more, without running a job."""
+    rows = [json.loads(row) for row in (folder / "results.jsonl").read_text().splitlines()]
+    kept = []
+    for row in rows:
+        truth = row["fault"] | {"lines": [tuple(one) for one in row["fault"]["lines"]]}
+        fault = Fault(**truth)
+        kept.append(judging.judge(fault, Outcome(**row["outcome"]), folder / fault.title))
+    return kept
 
 
 def line(one: Judged) -> str:
