@@ -122,6 +122,8 @@ def _contradicted(
     if fault.family == "dies" and outcome.asked == "run" and kind in ("not_arrived", "gil_held", "skipped", "left"):
         found.append(f"{kind}, but rank {fault.rank} failed by itself")
     if fault.family == "hangs":
+        if fault.fault not in ("loop", "regex") and re.search(r"(?i)\b(still|is) comput", text):
+            found.append("says that a rank computes which is blocked")
         found += [f"says of rank {r}: {hit[0]}" for r in range(fault.world)
                   if (hit := re.search(_DIED.format(rank=r), text))]  # fmt: skip
         for site in verdict.get("sites", []):
