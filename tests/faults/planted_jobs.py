@@ -137,7 +137,7 @@ def _armed(fault: Fault, script: Path, folder: Path) -> Outcome:
             if fault.family != "healthy" and _since(folder) > PATIENCE:
                 interrupted = True
                 job.interrupt()
-                status = job.wait(30)
+                status = job.wait(60)
                 break
     return Outcome(_fired(fault, folder), status, interrupted, "run", _read(report), after=_since(folder),
                    printed=_tail(folder))  # fmt: skip
