@@ -22,7 +22,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from dtdebug import handoff, state
-from dtdebug.clean import clean
+from dtdebug.clean import arguments, clean
 from dtdebug.ranks import runs
 from dtdebug.ranks.collect import succeeded
 from dtdebug.ranks.folder import Run, RunFolder
@@ -182,7 +182,7 @@ class _Job:
         with suppress(OSError):
             self._folder.save_run(
                 Run(
-                    command=tuple(clean(word) for word in self._command),
+                    command=tuple(clean(word) for word in arguments(self._command)),
                     started=self._begun,
                     finished=finished,
                     host=socket.gethostname(),

@@ -1,0 +1,37 @@
+"""Masks secrets in text: by who names them, by where they stand, by how they look, and by what this process knows.
+
+What is masked is the secret alone, so that the text around it still says what happened. Each step is linear in the
+length of the text, whatever the text is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from dtdebug.masking import commands, environ, looks, names, places
+
+__all__ = ["MASK", "arguments", "mask"]
+
+MASK = "***"
+
+
+def mask(text: str) -> str:
+    """The text with secrets replaced by `***`; line breaks stay where they are."""
+    for found in (environ.spans, looks.keys, places.spans, names.spans, commands.spans, looks.spans):
+        text = _without(text, found(text))
+    return text
+
+
+def arguments(words: Sequence[str]) -> list[str]:
+    """The words of a command line without secrets: only they say where a value ends and what is its name."""
+    hidden = commands.hidden(words)
+    return [_without(mask(word), ()) if n not in hidden else hidden[n] for n, word in enumerate(words)]
+
+
+def _without(text: str, spans: Sequence[tuple[int, int]]) -> str:
+    parts, end = [], 0
+    for begin, until in sorted(spans):
+        if begin >= end and text[begin:until] != MASK:
+            parts += [text[end:begin], MASK + "\n" * text.count("\n", begin, until)]
+            end = until
+    return "".join([*parts, text[end:]]) if parts else text

@@ -1,0 +1,78 @@
+"""Secrets by where they stand: addresses, headers, cookies, `.netrc`, Docker's and npm's logins."""
+
+from __future__ import annotations
+
+import re
+
+from dtdebug.masking.noise import flat, is_opaque
+
+_SLASHES = r":\\?/\\?/"
+_PASSWORD = re.compile(rf"{_SLASHES}[^/\s:@\"']{{0,256}}+:(?P<s>[^/\s\"'<>]{{1,512}})@")
+_SLASHED = re.compile(
+    rf"{_SLASHES}[^/\s:@\"']{{1,256}}+:(?P<s>[^\s\"'<>@]{{1,128}})@"
+    rf"(?=[A-Za-z0-9.-]{{1,128}}[:/])"
+)
+_USER = re.compile(rf"https?{_SLASHES}(?P<s>[^/\s:@\"'<>]{{12,256}}+)@")
+_PLAIN_USER = re.compile(r"[a-z]{1,32}\Z|[a-z]{1,24}[._-][a-z]{1,24}\d{0,4}\Z")
+_HEADER = re.compile(
+    r"(?i)authorization(?P<q>\\{0,3}[\"'])?\]?[ \t]{0,3}[:=,(][ \t]{0,5}(?:b?\\{0,3}[\"'])?"
+    r"(?P<scheme>(?:basic|bearer|token|digest|negotiate|apikey|ntlm|aws4-hmac-sha256|key|bot)[ \t]{1,5}"
+    r"(?:credential=)?)?"
+    r"(?P<s>[^\s\"'\\]{4,4096}+)"
+)
+_BEARER = re.compile(r"(?i)\bbearer[ \t]{1,5}(?P<s>[A-Za-z0-9._~+/=-]{12,4096}+)")
+_BASIC = re.compile(r"\bBasic[ \t](?P<s>[A-Za-z0-9+/]{12,512}+={1,2}|[A-Za-z0-9+/]{16,512}+(?=[\"'\s]|$))")
+_COOKIE = re.compile(
+    r"(?i)\bcookie(?:\\{0,3}[\"'])?[ \t]{0,3}[:=][ \t]{0,5}(?:b?\\{0,3}[\"'])?"
+    r"(?P<s>[\w.-]{1,64}=[^\n\"'\\]{1,4096}+)"
+)
+_NETRC = re.compile(r"\blogin\s{1,8}\S{1,128}\s{1,8}password\s{1,8}(?P<s>\S{1,256})")
+_DOCKER = re.compile(
+    r"(?:\"_?auth\\{0,3}\"\s{0,5}:[\s']{0,5}\\{0,3}\"|'_?auth'\s{0,5}:\s{0,5}'"
+    r"|_auth\s{0,3}=\s{0,3}\"?)(?P<s>[A-Za-z0-9+/=]{8,4096}+)"
+)
+_SPOKEN = re.compile(
+    r"(?i)\b(?:token|password|passwd|secret|api[ _-]?key)(?:[ \t]{1,3}(?:is|was))?:?[ \t]{1,3}[\"'`]?"
+    r"(?P<s>[A-Za-z0-9+/=_.~-]{10,4096}+)"
+)
+_LOGS_IN = re.compile(r"\blogin\([\"'](?P<s>[^\"'\s]{10,512})[\"']")
+_ELEMENT = re.compile(r"(?i)<(?:\w{0,24}password|\w{0,24}secret|\w{0,24}token|api-?key)>(?P<s>[^<\s]{4,512})<")
+_CONDA = re.compile(r"/t/(?P<s>[A-Za-z0-9-]{10,80})/")
+_PASSED = re.compile(r"(?i)\bidentified by[ \t]{1,3}[\"'](?P<s>[^\"'\n]{1,256})")
+
+
+def spans(text: str) -> list[tuple[int, int]]:
+    """Where they stand."""
+    found: list[tuple[int, int]] = []
+    text = flat(text)
+    lower = text.lower()
+
+    def look(literal: str, pattern: re.Pattern[str]) -> None:
+        if literal in lower:
+            found.extend(m.span("s") for m in pattern.finditer(text))
+
+    if "@" in text and ("//" in text or "\\/\\/" in text):
+        found += (m.span("s") for m in _PASSWORD.finditer(text))
+        found += (m.span("s") for m in _SLASHED.finditer(text))
+        found += (m.span("s") for m in _USER.finditer(text) if not _PLAIN_USER.match(m["s"]))
+    if "authorization" in lower:
+        found += (m.span("s") for m in _HEADER.finditer(text) if m["scheme"] or _said(m["s"]))
+    look("bearer", _BEARER)
+    look("basic ", _BASIC)
+    look("cookie", _COOKIE)
+    look("login", _NETRC)
+    look("auth", _DOCKER)
+    look("identified by", _PASSED)
+    look(">", _ELEMENT)
+    look("conda", _CONDA)
+    look("login(", _LOGS_IN)
+    if any(literal in lower for literal in ("token", "passw", "secret", "key")):
+        found += (m.span("s") for m in _SPOKEN.finditer(text) if is_opaque(m["s"]))
+    return found
+
+
+def _said(value: str) -> bool:
+    """Without a scheme: no name of a program's own."""
+    if value.rstrip(".,").isalpha():
+        return is_opaque(value)
+    return any(c.isdigit() for c in value) and not re.match(r"[A-Za-z_][\w.]{0,64}[(\[]", value)
