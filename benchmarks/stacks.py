@@ -6,7 +6,7 @@ import time
 
 import msgspec
 
-from dtdebug.ranks import stacks
+from dtdebug.probe import stacks
 from dtdebug_taxonomy.ranks import Frame, RankState
 
 DEPTH = 22

@@ -11,8 +11,9 @@ import time
 import psutil
 import pytest
 
-from dtdebug.ranks import outside
-from dtdebug.ranks.adapters import jupyter_distributed, mpi
+from dtdebug.notebook import jupyter_distributed
+from dtdebug.probe import outside
+from dtdebug.probe.adapters import mpi
 from dtdebug_taxonomy.ranks import RankState
 
 needs_py_spy = pytest.mark.skipif(outside._program() is None, reason="py-spy is not installed")
@@ -65,7 +66,7 @@ DASK = (
     + """
 import ctypes, time
 from distributed import Client, LocalCluster
-from dtdebug.ranks.adapters import dask
+from dtdebug.probe.adapters import dask
 
 def stuck():
     time.sleep(60)
@@ -109,7 +110,7 @@ RAY = (
     SHOW
     + """
 import os, time, ray
-from dtdebug.ranks.adapters import ray as adapter
+from dtdebug.probe.adapters import ray as adapter
 
 try:
     ray.init(
@@ -162,7 +163,7 @@ IPYPARALLEL = (
     + """
 import os, time
 import ipyparallel
-from dtdebug.ranks.adapters import ipyparallel as adapter
+from dtdebug.probe.adapters import ipyparallel as adapter
 
 def stuck():
     import time

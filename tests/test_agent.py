@@ -17,12 +17,13 @@ import psutil
 import pytest
 
 from dtdebug import arm
-from dtdebug.ranks import agent, endpoint, frames, lastwords, loaders, membership, pending, recorder, roads
-from dtdebug.ranks.folder import RunFolder
+from dtdebug.agent import arming, endpoint, fatal_signals, frames, loaders, membership, pending, recorder
+from dtdebug.probe import transports
+from dtdebug.records.folder import RunFolder
 from dtdebug_taxonomy.ranks import Frame
 
 SECONDS = 40
-BOOTSTRAP = str(Path(agent.__file__).parent / "bootstrap")
+BOOTSTRAP = str(Path(arming.__file__).parent / "bootstrap")
 GROUP = "import torch, torch.distributed as dist\ndist.init_process_group('gloo')\n"
 WAITS = "import os, time\nwhile not os.path.exists(os.environ['GO']): time.sleep(0.02)\n"
 TRAINING = """
@@ -89,7 +90,7 @@ class Job:
     def start(self, *command, **variables):
         """Starts a Python program with these arguments."""
         own = {k: v for k, v in os.environ.items() if k not in ("RANK", "WORLD_SIZE", "PYTHONPATH")}
-        given = {**own, **agent.environment(self.folder), "GO": str(self.go), "OMP_NUM_THREADS": "1", **variables}
+        given = {**own, **arming.environment(self.folder), "GO": str(self.go), "OMP_NUM_THREADS": "1", **variables}
         process = subprocess.Popen(
             [sys.executable, *command],
             env=given,
@@ -164,12 +165,12 @@ def test_a_rank_that_waits_says_for_what_and_its_job_prints_what_it_always_did(j
     request = job.folder.request()
     state = job.until(lambda found: [s for s in found.values() if s.facts.get("asked") == str(request)][1:] and found)
     token = endpoint.token(job.folder.path)
-    asked = roads.endpoint(state[0].facts["endpoint"], token, soon())
-    with pytest.raises(roads.RoadError, match="401"):
-        roads.endpoint(state[0].facts["endpoint"], token + "x", soon())
-    with pytest.raises(roads.RoadError, match="401"):
-        roads.endpoint(state[0].facts["endpoint"], "", soon())
-    trace = json.loads(roads.trace(Path(state[0].facts["worker_server"]), soon()))
+    asked = transports.endpoint(state[0].facts["endpoint"], token, soon())
+    with pytest.raises(transports.RoadError, match="401"):
+        transports.endpoint(state[0].facts["endpoint"], token + "x", soon())
+    with pytest.raises(transports.RoadError, match="401"):
+        transports.endpoint(state[0].facts["endpoint"], "", soon())
+    trace = json.loads(transports.trace(Path(state[0].facts["worker_server"]), soon()))
     dumps = job.until(lambda _: [f for f in job.folder.flight.iterdir() if not f.name.startswith(".")][1:] and True)
     job.go.touch()
     out, err = launcher.communicate(timeout=SECONDS)
@@ -237,16 +238,16 @@ def test_a_held_interpreter_lock_leaves_the_roads_that_do_without(job):
     deadline = soon()
     while time.monotonic() < deadline:
         try:
-            roads.endpoint(facts["endpoint"], token, time.monotonic() + 1)
-        except roads.RoadError:
+            transports.endpoint(facts["endpoint"], token, time.monotonic() + 1)
+        except transports.RoadError:
             break
-    roads.ping(Path(facts["worker_server"]), soon())
+    transports.ping(Path(facts["worker_server"]), soon())
     while "in holds" not in traced.read_text() and time.monotonic() < deadline:
         process.send_signal(signal.SIGUSR1)
         time.sleep(0.1)
 
-    with pytest.raises(roads.RoadError, match="no answer"):
-        roads.endpoint(facts["endpoint"], token, time.monotonic() + 1)
+    with pytest.raises(transports.RoadError, match="no answer"):
+        transports.endpoint(facts["endpoint"], token, time.monotonic() + 1)
     assert "in holds" in traced.read_text()
     assert process.poll() is None
 
@@ -380,7 +381,7 @@ def test_arming_twice_gives_the_same_folder_and_disarming_ends_it(job, monkeypat
         first = arm(job.folder)
         second = arm()
     finally:
-        agent.disarm()
+        arming.disarm()
 
     assert job.folder.path == first == second
     assert "dtdebug-agent" not in [thread.name for thread in frames.threading.enumerate()]
@@ -389,9 +390,9 @@ def test_arming_twice_gives_the_same_folder_and_disarming_ends_it(job, monkeypat
 def test_the_environment_arms_children_and_leaves_the_users_choices(job, monkeypatch):
     """The token is 0600 beside the records; a dump file that the user named stays."""
     monkeypatch.setenv("PYTHONPATH", os.pathsep.join(["/mine", BOOTSTRAP]))
-    plain = agent.environment(job.folder)
+    plain = arming.environment(job.folder)
     monkeypatch.setenv("TORCH_FR_DUMP_TEMP_FILE", "/my/dumps_")
-    chosen = agent.environment(job.folder)
+    chosen = arming.environment(job.folder)
 
     assert os.pathsep.join([BOOTSTRAP, "/mine"]) == plain["PYTHONPATH"]
     assert str(job.folder.flight / "rank_") == plain["TORCH_FR_DUMP_TEMP_FILE"]
@@ -564,7 +565,7 @@ def test_last_words_leave_a_signal_that_somebody_handles(tmp_path):
     before = signal.signal(signal.SIGUSR1, lambda *_: None)
     try:
         handled = signal.getsignal(signal.SIGUSR1)
-        take_back = lastwords.offer(tmp_path / "1.txt")
+        take_back = fatal_signals.offer(tmp_path / "1.txt")
         os.kill(os.getpid(), signal.SIGUSR1)
         take_back()
         assert handled is signal.getsignal(signal.SIGUSR1)
@@ -572,4 +573,4 @@ def test_last_words_leave_a_signal_that_somebody_handles(tmp_path):
         signal.signal(signal.SIGUSR1, before)
 
     assert "" == (tmp_path / "1.txt").read_text()
-    assert lastwords.offer(tmp_path / "none" / "1.txt") is None
+    assert fatal_signals.offer(tmp_path / "none" / "1.txt") is None

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dtdebug.ranks.differ import differences, to_text
+from dtdebug.probe.differences import differences, to_text
 from dtdebug_taxonomy.ranks import RankState
 
 KEYS = ["NCCL_IB_DISABLE", "RANK", "WORLD_SIZE", "CUDA_VISIBLE_DEVICES", "SLURM_PROCID", "MY_FLAG"]

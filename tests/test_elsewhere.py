@@ -9,8 +9,8 @@ import sys
 
 import pytest
 
-from dtdebug.ranks import elsewhere
-from dtdebug.ranks.folder import RunFolder
+from dtdebug.probe import other_hosts
+from dtdebug.records.folder import RunFolder
 from dtdebug_taxonomy.ranks import RankState
 
 DTDEBUG = [sys.executable, "-m", "dtdebug"]
@@ -143,17 +143,17 @@ def heard(rank, host, alive=True, **more):
 
 def test_in_a_slurm_job_srun_asks_the_nodes_from_which_nobody_answered():
     states = [heard(0, "node-1.cluster", environment=SLURM), heard(1, "node-1.cluster"), heard(2, "node-3", alive=None)]
-    assert (2, 3) == elsewhere.unanswered(states)
-    found = elsewhere.commands(states, None)
+    assert (2, 3) == other_hosts.unanswered(states)
+    found = other_hosts.commands(states, None)
     assert ["node-3", "node-2"] == [command.where for command in found]
     assert str(found[0]).startswith("srun --overlap --jobid=12 --nodelist=node-3 ")
     assert str(found[1]).endswith(" dtdebug attach --format json")
-    assert "ssh" == elsewhere.commands(states, None, via="ssh")[0].words[0]
+    assert "ssh" == other_hosts.commands(states, None, via="ssh")[0].words[0]
 
 
 def test_a_list_of_nodes_that_was_cut_off_names_nobody():
     cut = {"SLURM_JOB_ID": "12", "SLURM_JOB_NODELIST": ("node-[1," + "22," * 200)[:500]}
-    assert [] == elsewhere.commands([heard(0, "node-1", environment=cut)], None)
+    assert [] == other_hosts.commands([heard(0, "node-1", environment=cut)], None)
 
 
 def test_who_sees_the_folder_is_asked_for_it_and_names_that_are_none_are_left_out(tmp_path):
@@ -162,34 +162,34 @@ def test_who_sees_the_folder_is_asked_for_it_and_names_that_are_none_are_left_ou
     for state in states:
         folder.save_record(state)
     assert [f"ssh -o BatchMode=yes -o ConnectTimeout=5 node-7 -- 'dtdebug attach --format json {folder.path}'"] == [
-        str(command) for command in elsewhere.commands(states, folder)
+        str(command) for command in other_hosts.commands(states, folder)
     ]
-    pods = elsewhere.commands(states, None, via="kubectl", named=["trainer-1=1"])
+    pods = other_hosts.commands(states, None, via="kubectl", named=["trainer-1=1"])
     assert ["kubectl exec trainer-1 -- dtdebug attach --format json 1"] == [str(command) for command in pods]
 
 
 def test_a_job_whose_ranks_all_answered_asks_nobody():
     states = [heard(rank, "node-1", environment=SLURM) for rank in range(3)]
-    assert [] == elsewhere.commands([*states, heard(3, "node-2", alive=False)], None)
+    assert [] == other_hosts.commands([*states, heard(3, "node-2", alive=False)], None)
 
 
 def test_answers_of_others_take_the_place_of_ranks_that_lack_and_of_no_others():
     states = [heard(0, "a"), RankState(rank=1), RankState(rank=2)]
     others = [heard(0, "b"), heard(1, "b"), RankState(rank=2, host="b")]
-    joined, notes = elsewhere.joined(states, others)
+    joined, notes = other_hosts.joined(states, others)
     assert [(0, "a", True), (1, "b", True), (2, "", None)] == [(s.rank, s.host, s.alive) for s in joined]
     assert () == notes
 
 
 def test_addresses_that_mean_another_host_here_are_left_out():
     addresses = {0: "127.0.0.1:1", 1: "10.0.0.1:2"}
-    kept, (note,) = elsewhere.reachable(addresses, "node-0")
+    kept, (note,) = other_hosts.reachable(addresses, "node-0")
     assert {1: "10.0.0.1:2"} == kept
     assert "rank 0 can be asked on the own host only" in note
-    assert (addresses, ()) == elsewhere.reachable(addresses, "127.0.0.1")
+    assert (addresses, ()) == other_hosts.reachable(addresses, "127.0.0.1")
 
 
 def test_the_store_is_proposed_where_its_addresses_can_be_reached():
     place = {"MASTER_ADDR": "node-0", "MASTER_PORT": "29500"}
-    assert "node-0:29500" == elsewhere.store_of([heard(0, "a", environment=place, facts={"endpoint": "10.0.0.1:2"})])
-    assert "" == elsewhere.store_of([heard(0, "a", environment=place, facts={"endpoint": "127.0.0.1:2"})])
+    assert "node-0:29500" == other_hosts.store_of([heard(0, "a", environment=place, facts={"endpoint": "10.0.0.1:2"})])
+    assert "" == other_hosts.store_of([heard(0, "a", environment=place, facts={"endpoint": "127.0.0.1:2"})])

@@ -7,7 +7,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from dtdebug.live import control, ending
+from dtdebug.notebook import control, ending
 
 STUBBORN = "import signal; signal.signal(signal.SIGTERM, signal.SIG_IGN); "
 WAIT = "print('begun', flush=True); import time; time.sleep(60)"

@@ -6,9 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dtdebug.ranks import oom
-from dtdebug.ranks.ends import Ends, call_site, ends, settle
-from dtdebug.ranks.watch import Death, Deaths, end, living, zombie_status
+from dtdebug.job.ends import Ends, call_site, ends, settle
+from dtdebug.probe import memory
+from dtdebug.probe.watch import Death, Deaths, end, living, zombie_status
 from dtdebug_taxonomy.failure import exits
 from dtdebug_taxonomy.ranks import CollectiveRef, Frame, RankState, Verdict
 
@@ -280,7 +280,7 @@ def test_a_death_is_seen_and_raises_the_alarm(tmp_path):
     import subprocess
     import sys
 
-    from dtdebug.ranks.folder import RunFolder
+    from dtdebug.records.folder import RunFolder
 
     for code, alarm in ((0, False), (3, True)):
         deaths = Deaths(RunFolder.make(tmp_path))
@@ -314,7 +314,7 @@ def test_a_tree_of_processes_is_ended_whole():
 
 def test_memory_is_read_or_unknown():
     """Nothing was killed meanwhile."""
-    count, pids = oom.Memory().killed()
+    count, pids = memory.Memory().killed()
 
     assert count in (None, 0)
     assert frozenset() == pids

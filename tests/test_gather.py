@@ -13,8 +13,9 @@ import time
 import msgspec
 import pytest
 
-from dtdebug.ranks import agent, beside, gather, outside, processes
-from dtdebug.ranks.folder import Run, RunFolder
+from dtdebug.agent import arming
+from dtdebug.probe import gather, in_parallel, outside, processes
+from dtdebug.records.folder import Run, RunFolder
 from dtdebug_taxonomy.ranks import RankState
 
 HOST = socket.gethostname()
@@ -88,7 +89,7 @@ def reply(client, body, length=None):
 
 
 def as_rank(folder, rank, world):
-    return agent.environment(folder) | {"RANK": str(rank), "WORLD_SIZE": str(world), "OMP_NUM_THREADS": "1"}
+    return arming.environment(folder) | {"RANK": str(rank), "WORLD_SIZE": str(world), "OMP_NUM_THREADS": "1"}
 
 
 def recorded(folder, count):
@@ -480,7 +481,7 @@ def test_what_is_late_is_left_behind():
     release = threading.Event()
     began = time.monotonic()
     tasks = [lambda: 1, release.wait, lambda: 1 / 0]
-    assert [1, None, None] == beside.until(beside.begin(tasks, began + 5), began + 0.2)
+    assert [1, None, None] == in_parallel.until(in_parallel.begin(tasks, began + 5), began + 0.2)
     release.set()
 
 

@@ -22,7 +22,7 @@ manager = pytest.importorskip("jupyter_client.manager")
 pytestmark = pytest.mark.kernel
 
 from dtdebug.display import MIME as DIAGNOSIS  # noqa: E402
-from dtdebug.live.ask import ask_kernel  # noqa: E402
+from dtdebug.notebook.ask import ask_kernel  # noqa: E402
 
 
 def ranks(test):

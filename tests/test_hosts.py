@@ -13,17 +13,17 @@ import msgspec
 import pytest
 
 from dtdebug.cli import main
-from dtdebug.ranks import entry, partial, rendezvous, runs
-from dtdebug.ranks import hosts as presence
-from dtdebug.ranks.collect import Look, _fresh
-from dtdebug.ranks.folder import RunFolder
-from dtdebug.ranks.hosts import Presence, Seen
-from dtdebug.ranks.join import JoinError, join
-from dtdebug.ranks.plan import plan, program
-from dtdebug.ranks.pool import pooled
-from dtdebug.ranks.sockets import _rows
-from dtdebug.ranks.unpack import UnpackError, unpack
-from dtdebug.ranks.watch import Death
+from dtdebug.hosts import entry, presence, rendezvous
+from dtdebug.hosts.plan import plan, program
+from dtdebug.hosts.presence import Presence, Seen
+from dtdebug.hosts.sockets import _rows
+from dtdebug.hosts.unpack import UnpackError, unpack
+from dtdebug.job import partial, runs
+from dtdebug.job.collect import Look, _fresh
+from dtdebug.job.join import JoinError, join
+from dtdebug.job.pool import pooled
+from dtdebug.probe.watch import Death
+from dtdebug.records.folder import RunFolder
 from dtdebug_taxonomy.case import Case, contract
 from dtdebug_taxonomy.hosts import Host, Meeting, Plan
 from dtdebug_taxonomy.ranks import Frame, Group, Operation, RankState, Verdict
@@ -412,7 +412,7 @@ def test_reports_in_json_are_joined_by_their_states(tmp_path):
 
 def test_an_archive_of_a_run_is_joined(tmp_path):
     """What `dtdebug report RUN` wrote."""
-    from dtdebug.ranks.report import archive as pack
+    from dtdebug.job.report import archive as pack
 
     paths = []
     for rank, host in enumerate("ab"):

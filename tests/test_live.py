@@ -8,15 +8,15 @@ from types import SimpleNamespace
 
 import pytest
 
-from dtdebug.live import jobs, journal, show
-from dtdebug.live.cells import Cells
-from dtdebug.live.control import answer
-from dtdebug.live.environment import Variables
-from dtdebug.live.here import Here
-from dtdebug.live.imports import Watch
-from dtdebug.live.jobs import forget_earlier
-from dtdebug.live.look import Seen
-from dtdebug.ranks.folder import RunFolder
+from dtdebug.notebook import jobs, journal, show
+from dtdebug.notebook.cells import Cells
+from dtdebug.notebook.control import answer
+from dtdebug.notebook.environment import Variables
+from dtdebug.notebook.imports import Watch
+from dtdebug.notebook.jobs import forget_earlier
+from dtdebug.notebook.look import Seen
+from dtdebug.notebook.running_cell import Here
+from dtdebug.records.folder import RunFolder
 from dtdebug_taxonomy.ranks import CallSite, Frame, Group, Operation, RankState, Verdict
 from dtdebug_taxonomy.snapshot import Gpu
 
@@ -207,7 +207,7 @@ def test_the_first_import_that_makes_ranks_is_noticed_once(monkeypatch):
     """The finder finds nothing itself and leaves; an error of what it calls is not the import's."""
     import sys
 
-    monkeypatch.setattr("dtdebug.live.imports._MAKES_RANKS", {"no_such_maker"})
+    monkeypatch.setattr("dtdebug.notebook.imports._MAKES_RANKS", {"no_such_maker"})
     calls = []
     watch = Watch(lambda: calls.append(1) or 1 / 0)
     watch.begin()
@@ -231,7 +231,7 @@ def test_a_request_of_no_known_kind_gets_an_error(content):
 
 def test_the_interval_of_the_interpreter_comes_back_when_the_last_one_leaves():
     """Two looks at once, as by message and by subshell."""
-    from dtdebug.live.brisk import brisk
+    from dtdebug.notebook.switch_interval import brisk
 
     before = sys.getswitchinterval()
     with brisk():

@@ -8,10 +8,10 @@ import msgspec
 import pytest
 
 from dtdebug import display
-from dtdebug.live import show, view
-from dtdebug.live.look import Seen
-from dtdebug.ranks import report
-from dtdebug.ranks.collect import Look, conclude
+from dtdebug.job import report
+from dtdebug.job.collect import Look, conclude
+from dtdebug.notebook import show, view
+from dtdebug.notebook.look import Seen
 from dtdebug.wizard import widgets
 from dtdebug.wizard.session import Session
 from dtdebug_taxonomy.case import contract

@@ -5,11 +5,11 @@ import time
 
 import pytest
 
-from dtdebug.ranks import movement
-from dtdebug.ranks.arrival import TWICE, arrival
-from dtdebug.ranks.coverage import coverage, following
-from dtdebug.ranks.gather import one_each
-from dtdebug.ranks.outcome import Seen, is_certain, judged
+from dtdebug.job import movement
+from dtdebug.job.coverage import coverage, following
+from dtdebug.job.outcome import Seen, is_certain, judged
+from dtdebug.probe.arrival import TWICE, arrival
+from dtdebug.probe.gather import one_each
 from dtdebug_taxonomy.ranks import FINISHED, Frame, Group, Operation, RankState, Verdict
 
 NOW = 1_760_000_000.0

@@ -8,13 +8,13 @@ import sys
 
 import pytest
 
-from dtdebug.ranks import output
-from dtdebug.ranks.ring import Ring
+from dtdebug.job import output
+from dtdebug.job.ring import Ring
 
 LIMIT = 90
 PATCHED = """
 import sys, tempfile, time
-from dtdebug.ranks import launch, output
+from dtdebug.job import launch, output
 {patch}
 sys.argv[0] = "dtdebug"
 from dtdebug.cli import run

@@ -11,9 +11,9 @@ import pytest
 from dtdebug.flight import records
 from dtdebug.flight.program import Program
 from dtdebug.flight.waits import Wait
-from dtdebug.live import patience
-from dtdebug.live.look import Conclusion
-from dtdebug.live.patience import Watched, watch
+from dtdebug.notebook import patience
+from dtdebug.notebook.look import Conclusion
+from dtdebug.notebook.patience import Watched, watch
 from dtdebug_taxonomy.ranks import Operation, RankState, Verdict
 
 NOW = 1_760_000_000.0

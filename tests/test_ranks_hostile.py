@@ -15,13 +15,16 @@ import pexpect
 import pytest
 
 from dtdebug import flight, state
-from dtdebug.ranks import agent, collect, ends, folder, gather, lastwords, output, relay, report, runs, watch
-from dtdebug.ranks.adapters import mpi
-from dtdebug.ranks.folder import Run, RunFolder
-from dtdebug.ranks.hosts import Presence
-from dtdebug.ranks.relay import Relay
-from dtdebug.ranks.tidy import believed, tidy
-from dtdebug.ranks.vigil import Options, Speaker, Vigil
+from dtdebug.agent import arming, fatal_signals
+from dtdebug.hosts.presence import Presence
+from dtdebug.job import collect, ends, output, relay, report, runs
+from dtdebug.job.monitor import Options, Speaker, Vigil
+from dtdebug.job.relay import Relay
+from dtdebug.probe import gather, watch
+from dtdebug.probe.adapters import mpi
+from dtdebug.records import folder
+from dtdebug.records.folder import Run, RunFolder
+from dtdebug.records.untrusted import believed, tidy
 from dtdebug_taxonomy.failure import exits
 from dtdebug_taxonomy.ranks import MOST_RANKS, Frame, Group, RankState
 
@@ -66,7 +69,7 @@ def test_pipes_and_links_in_place_of_files_are_never_read(run, tmp_path):
     assert b"" == output.kept(run.output)
     assert collect.conclude(run, collect.last(run)).verdict.kind == "none"
     for name in ("3-x.txt", "4-x.txt"):
-        assert lastwords.offer(run.stacks / name) is None
+        assert fatal_signals.offer(run.stacks / name) is None
     assert foreign.read_bytes().endswith(b"}")
 
 
@@ -262,13 +265,13 @@ def test_a_handler_that_the_program_sets_later_stays_and_is_never_called_by_us(t
     code = f"""
 import signal
 from pathlib import Path
-from dtdebug.ranks import lastwords
-end = lastwords.offer(Path({str(tmp_path / "stack.txt")!r}))
-print(lastwords.is_offered())
+from dtdebug.agent import fatal_signals
+end = fatal_signals.offer(Path({str(tmp_path / "stack.txt")!r}))
+print(fatal_signals.is_offered())
 got = []
 for name in (signal.SIGUSR1, signal.SIGTERM):
     signal.signal(name, lambda number, frame: got.append(number))
-print(lastwords.is_offered())
+print(fatal_signals.is_offered())
 end()
 signal.raise_signal(signal.SIGUSR1); signal.raise_signal(signal.SIGTERM)
 print(len(got))
@@ -281,9 +284,9 @@ print(len(got))
 def test_empty_entries_of_the_path_stay(run, monkeypatch):
     """They stand for the working directory."""
     monkeypatch.setenv("PYTHONPATH", "/a:")
-    assert [agent._BOOTSTRAP, "/a", ""] == agent.environment(run)["PYTHONPATH"].split(":")
+    assert [arming._BOOTSTRAP, "/a", ""] == arming.environment(run)["PYTHONPATH"].split(":")
     monkeypatch.setenv("PYTHONPATH", "")
-    assert agent._BOOTSTRAP == agent.environment(run)["PYTHONPATH"]
+    assert arming._BOOTSTRAP == arming.environment(run)["PYTHONPATH"]
 
 
 @pytest.mark.parametrize("option", ["-S", "-I", "-E", "-sB"])
@@ -430,7 +433,7 @@ def test_files_are_private_whatever_the_mask(run):
         os.close(state.append(run.stack(1)))
         run.save_run(Run())
         run.save_record(RankState(rank=0, pid=1))
-        agent.environment(run)
+        arming.environment(run)
     finally:
         os.umask(before)
 

@@ -12,8 +12,9 @@ import time
 
 import pytest
 
-from dtdebug.ranks import agent, gather, outside, remote, store
-from dtdebug.ranks.folder import RunFolder
+from dtdebug.agent import arming
+from dtdebug.probe import gather, outside, remote, store
+from dtdebug.records.folder import RunFolder
 from dtdebug_taxonomy.ranks import RankState
 
 FAKE_SSH = """#!/bin/sh
@@ -247,7 +248,7 @@ def test_a_rank_in_another_network_is_found_through_the_jobs_store(hosts, tmp_pa
         for rank, (space, folder) in enumerate(zip(hosts, folders, strict=True)):
             environment = (
                 os.environ
-                | agent.environment(folder)
+                | arming.environment(folder)
                 | {
                     "RANK": str(rank),
                     "WORLD_SIZE": "2",

@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from dtdebug.ranks.frames import raised
+from dtdebug.agent.frames import raised
 from dtdebug_taxonomy.failure.roles import loses_peer, role_of
 from dtdebug_taxonomy.ranks import Frame
 

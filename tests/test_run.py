@@ -14,11 +14,11 @@ import msgspec
 import pexpect
 import pytest
 
-from dtdebug.ranks import output, report, runs
-from dtdebug.ranks.attempts import attempts
-from dtdebug.ranks.collect import merged
-from dtdebug.ranks.folder import Run, RunFolder
-from dtdebug.ranks.watch import Progress, waits
+from dtdebug.job import output, report, runs
+from dtdebug.job.attempts import attempts
+from dtdebug.job.collect import merged
+from dtdebug.probe.watch import Progress, waits
+from dtdebug.records.folder import Run, RunFolder
 from dtdebug_taxonomy.case import Case
 from dtdebug_taxonomy.ranks import CallSite, Frame, Group, Operation, RankState, Verdict
 

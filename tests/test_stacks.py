@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dtdebug.ranks import stacks
+from dtdebug.probe import stacks
 from dtdebug_taxonomy.frames import is_library, own_frame, short
 from dtdebug_taxonomy.ranks import Frame, Group, RankState, ranges
 

@@ -19,12 +19,12 @@ import flight_data
 import flight_jobs
 
 from dtdebug.flight import analyse
-from dtdebug.live import glance as glancing
-from dtdebug.live import journal
-from dtdebug.live.here import Here
-from dtdebug.live.look import Seen, moved
-from dtdebug.live.view import view
-from dtdebug.ranks.folder import RunFolder
+from dtdebug.notebook import glance as glancing
+from dtdebug.notebook import journal
+from dtdebug.notebook.look import Seen, moved
+from dtdebug.notebook.running_cell import Here
+from dtdebug.notebook.view import view
+from dtdebug.records.folder import RunFolder
 from dtdebug_taxonomy.ranks import (
     Alternative,
     CallSite,

@@ -13,10 +13,10 @@ from pathlib import Path
 
 import pytest
 
-from dtdebug.ranks import gather, outside
-from dtdebug.ranks.pending import called
-from dtdebug.ranks.system import locks, procfs, sockets
-from dtdebug.ranks.system.probe import by_system, contended
+from dtdebug.agent.pending import called
+from dtdebug.probe import gather, outside
+from dtdebug.system import locks, procfs, sockets
+from dtdebug.system.probe import by_system, contended
 from dtdebug_taxonomy.activity import activity
 from dtdebug_taxonomy.claims import Record
 from dtdebug_taxonomy.rank_claims import claims_of

@@ -9,8 +9,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from dtdebug.agent.arming import arm
     from dtdebug.capture import capture
-    from dtdebug.ranks.agent import arm
     from dtdebug_taxonomy.diagnosis import Diagnosis
     from dtdebug_taxonomy.snapshot import Snapshot
 
@@ -52,7 +52,7 @@ def diagnose(
 def __getattr__(name: str) -> Any:
     """`arm`, `capture`, `Snapshot` and `Diagnosis` are imported when they are first used."""
     if name == "arm":
-        from dtdebug.ranks.agent import arm
+        from dtdebug.agent.arming import arm
 
         return arm
     if name == "capture":

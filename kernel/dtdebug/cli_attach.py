@@ -18,9 +18,9 @@ from dtdebug.errors import FOUND, NOTHING, UsageError
 if TYPE_CHECKING:
     import psutil
 
-    from dtdebug.ranks.collect import Look
-    from dtdebug.ranks.folder import RunFolder
-    from dtdebug.ranks.remote import Command
+    from dtdebug.job.collect import Look
+    from dtdebug.probe.remote import Command
+    from dtdebug.records.folder import RunFolder
     from dtdebug_taxonomy.case import Case
 
 _CHILDREN = 256
@@ -56,7 +56,9 @@ def add(commands: Any) -> None:
 def _attach(options: argparse.Namespace) -> int:
     import msgspec
 
-    from dtdebug.ranks import collect, elsewhere, hosts, meeting, runs
+    from dtdebug.hosts import presence
+    from dtdebug.job import collect, meeting, runs
+    from dtdebug.probe import other_hosts
     from dtdebug_taxonomy.ranks import spell
 
     asked = _ask_kernel(options)
@@ -86,11 +88,11 @@ def _attach(options: argparse.Namespace) -> int:
     shown = tuple(clean(str(command)) for command in commands)
     if not any(s.rank is not None or s.stack or s.pending for s in seen.states):
         raise _nobody(what, seen, shown if options.format == "text" else ())
-    lacking = elsewhere.unanswered(seen.states) if asking else ()
-    if lacking and not place and (known := elsewhere.store_of(seen.states)):
+    lacking = other_hosts.unanswered(seen.states) if asking else ()
+    if lacking and not place and (known := other_hosts.store_of(seen.states)):
         hint = f"the job's store may know where {spell(lacking)} can be reached: --store {known} asks it"
         seen = msgspec.structs.replace(seen, notes=(*seen.notes, hint))
-    found = collect.conclude(folder, seen, hosts=hosts.read(folder) if folder is not None else ())
+    found = collect.conclude(folder, seen, hosts=presence.read(folder) if folder is not None else ())
     return _show(options, msgspec.structs.replace(found, unanswered=lacking, commands=shown), what, folder)
 
 
@@ -98,7 +100,7 @@ def _show(options: argparse.Namespace, found: Case, what: str, folder: RunFolder
     """Prints what was found; the exit status says whether a rank is to blame."""
     import msgspec
 
-    from dtdebug.ranks import report
+    from dtdebug.job import report
     from dtdebug_taxonomy.case import contract
 
     if options.format == "json":
@@ -120,14 +122,14 @@ def _nobody(what: str, seen: Look, commands: Sequence[str]) -> UsageError:
 
 def _commands(options: argparse.Namespace, seen: Look, folder: RunFolder | None) -> list[Command]:
     """What asks for the ranks that gave no answer, or on the hosts that the user named."""
-    from dtdebug.ranks import elsewhere
+    from dtdebug.probe import other_hosts
 
     try:
         program = shlex.split(options.program) or ["dtdebug"]
-        found = elsewhere.commands(seen.states, folder, via=options.via, named=options.host, program=program)
+        found = other_hosts.commands(seen.states, folder, via=options.via, named=options.host, program=program)
     except ValueError as error:
         raise UsageError(f"attach: {error}") from None
-    if options.go and not found and elsewhere.unanswered(seen.states):
+    if options.go and not found and other_hosts.unanswered(seen.states):
         raise UsageError("attach --go: no other host is known; name those to ask with --host NAME")
     return found
 
@@ -136,13 +138,13 @@ def _asked_there(commands: Sequence[Command], seen: Look) -> Look:
     """What was seen here, joined with what the commands say."""
     import msgspec
 
-    from dtdebug.ranks import elsewhere, remote
+    from dtdebug.probe import other_hosts, remote
 
     if not commands:
         return msgspec.structs.replace(seen, notes=(*seen.notes, "all ranks answered here: no other host was asked"))
     others, failed = remote.run(commands)
-    states, foreign = elsewhere.joined(seen.states, others)
-    lacked = elsewhere.unanswered(seen.states)
+    states, foreign = other_hosts.joined(seen.states, others)
+    lacked = other_hosts.unanswered(seen.states)
     progress = {rank: now for rank, now in seen.progress.items() if rank not in lacked}  # not looked at twice from here
     return msgspec.structs.replace(seen, states=states, progress=progress, notes=(*seen.notes, *failed, *foreign))
 
@@ -161,8 +163,8 @@ def _addresses(
     """(addresses, notes): where the agents of the ranks listen, as the job's store says."""
     import psutil
 
-    from dtdebug.ranks import elsewhere, store
-    from dtdebug.ranks.gather import world_size
+    from dtdebug.probe import other_hosts, store
+    from dtdebug.probe.gather import world_size
 
     records = list(folder.records()) if folder else []
     here, python = socket.gethostname(), sys.executable
@@ -176,7 +178,7 @@ def _addresses(
         found = store.addresses(*place, python=python, world=world_size(records) or 1)
     except store.StoreError as error:
         return {}, (str(error),)
-    return elsewhere.reachable(found, place[0])
+    return other_hosts.reachable(found, place[0])
 
 
 def _ask_kernel(options: argparse.Namespace) -> int | None:
@@ -185,7 +187,7 @@ def _ask_kernel(options: argparse.Namespace) -> int | None:
         return None
     import msgspec
 
-    from dtdebug.live.ask import ask_kernel, connection_file
+    from dtdebug.notebook.ask import ask_kernel, connection_file
 
     if options.via or options.host or options.go or options.store:
         if not options.target.isdecimal() and connection_file(options.target) is not None:
@@ -202,8 +204,8 @@ def _ask_kernel(options: argparse.Namespace) -> int | None:
 
 def _target(name: str | None) -> tuple[RunFolder | None, tuple[int, ...], str, tuple[str, ...]]:
     """Folder, processes, what they are called, and what is to be said of the folder."""
-    from dtdebug.ranks import runs
-    from dtdebug.ranks.folder import RunFolder
+    from dtdebug.job import runs
+    from dtdebug.records.folder import RunFolder
 
     if name is None:
         folder = runs.newest()
@@ -226,7 +228,7 @@ def _folder_of(pid: int) -> RunFolder | None:
     """The folder that a process or one below it collects into."""
     import psutil
 
-    from dtdebug.ranks.folder import VARIABLE, RunFolder
+    from dtdebug.records.folder import VARIABLE, RunFolder
 
     try:
         top = psutil.Process(pid)
@@ -248,7 +250,7 @@ def _announced(process: psutil.Process) -> str | None:
 
 
 def _version(folder: RunFolder) -> tuple[str, ...]:
-    from dtdebug.ranks.folder import VERSION
+    from dtdebug.records.folder import VERSION
 
     run = folder.load_run()
     if run is None:

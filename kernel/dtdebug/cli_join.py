@@ -31,8 +31,8 @@ def _join(options: argparse.Namespace) -> int:
     import msgspec
 
     from dtdebug.errors import UsageError
-    from dtdebug.ranks import report
-    from dtdebug.ranks.join import JoinError, join
+    from dtdebug.job import report
+    from dtdebug.job.join import JoinError, join
     from dtdebug_taxonomy.case import contract
 
     if len(options.reports) > _MOST:

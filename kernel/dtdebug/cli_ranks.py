@@ -64,9 +64,9 @@ def _run(options: argparse.Namespace) -> int:
         raise UsageError("run: works on Linux only")
     if options.folder is not None and (why := _refusal(options.folder, command)):
         raise UsageError(f"run --folder {options.folder}: {why}")
-    from dtdebug.ranks import launch, vigil
+    from dtdebug.job import launch, monitor
 
-    chosen = vigil.Options(
+    chosen = monitor.Options(
         hang_after=options.hang_after,
         stop_on_hang=options.stop_on_hang,
         stop_unexplained=options.stop_on_not_understood,
@@ -86,7 +86,7 @@ def _run(options: argparse.Namespace) -> int:
 
 
 def _refusal(path: Path, command: Sequence[str]) -> str:
-    from dtdebug.ranks import entry
+    from dtdebug.hosts import entry
 
     try:
         return entry.refusal(path, command)
@@ -98,7 +98,7 @@ def _flight(options: argparse.Namespace) -> int:
     import msgspec
 
     from dtdebug import flight
-    from dtdebug.ranks import report
+    from dtdebug.job import report
     from dtdebug_taxonomy.case import Case, contract
 
     try:
@@ -121,8 +121,8 @@ def _flight(options: argparse.Namespace) -> int:
 
 def send(path: Path, *, dumps: bool) -> int:
     """Writes the archive of a run and prints its name."""
-    from dtdebug.ranks import report
-    from dtdebug.ranks.folder import RunFolder
+    from dtdebug.job import report
+    from dtdebug.records.folder import RunFolder
 
     folder = RunFolder(path)
     if not folder.ranks.is_dir():

@@ -16,7 +16,7 @@ from dtdebug.tail import Tail
 
 if TYPE_CHECKING:  # what they are made of is loaded when a cell has failed
     from dtdebug.front import Asked
-    from dtdebug.live.armed import Live
+    from dtdebug.notebook.armed import Live
     from dtdebug.wizard.session import Session
     from dtdebug.wizard.widgets import Wizard
     from dtdebug_taxonomy.snapshot import Snapshot
@@ -57,8 +57,8 @@ class Extension:
 
     def install(self) -> None:
         """Registers the hooks and the magic."""
-        from dtdebug.live.armed import Live
         from dtdebug.magic import register
+        from dtdebug.notebook.armed import Live
 
         self.live = Live(self.shell, self.tail.so_far)
         self._thread = self.live.thread
@@ -126,7 +126,7 @@ class Extension:
             self._seen = id(last)
             self._look(exception, result)
             if isinstance(exception, KeyboardInterrupt) and not self.quiet:
-                from dtdebug.live import verbs
+                from dtdebug.notebook import verbs
 
                 verbs.interrupted(self)
         except BaseException as error:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from dtdebug.last import Last
-    from dtdebug.live.armed import Live
+    from dtdebug.notebook.armed import Live
     from dtdebug_taxonomy.diagnosis import Diagnosis
     from dtdebug_taxonomy.snapshot import Snapshot
 
@@ -70,7 +70,7 @@ def ours(cell: str, live: Live | None) -> tuple[bool, Last | None]:
 def _with_ranks(live: Live, snapshot: Snapshot) -> Snapshot:
     """The snapshot with the ranks of the cell, or a note why not."""
     try:
-        from dtdebug.live.aftermath import completed
+        from dtdebug.notebook.postmortem import completed
 
         return completed(live, snapshot)
     except Exception as error:

@@ -9,7 +9,7 @@ from pathlib import Path
 import msgspec
 
 from dtdebug import state
-from dtdebug.ranks.folder import VARIABLE
+from dtdebug.records.folder import VARIABLE
 from dtdebug_taxonomy.diagnosis import Diagnosis
 from dtdebug_taxonomy.snapshot import Snapshot
 

@@ -62,7 +62,7 @@ def _session(extension: Extension) -> Session:
     from dtdebug_taxonomy.snapshot import Snapshot
 
     if extension.snapshot is None:
-        from dtdebug.live.verbs import after_death
+        from dtdebug.notebook.verbs import after_death
 
         extension.snapshot = after_death(extension)
     open_one: Session | None = extension.wizard.session if extension.wizard is not None else extension.session
@@ -181,13 +181,13 @@ def _report(extension: Extension, rest: list[str]) -> None:
 
 
 def _state(extension: Extension, rest: list[str]) -> None:
-    from dtdebug.live.verbs import tell
+    from dtdebug.notebook.verbs import tell
 
     tell(extension, "state")
 
 
 def _hang(extension: Extension, rest: list[str]) -> None:
-    from dtdebug.live.verbs import tell
+    from dtdebug.notebook.verbs import tell
 
     tell(extension, "hang")
 

@@ -109,7 +109,7 @@ def _start(options: argparse.Namespace) -> int:
 
 
 def _account(lab: Lab, status: int | None) -> str:
-    from dtdebug.ranks.launch import STOPPED
+    from dtdebug.job.launch import STOPPED
 
     if status is None:
         return f"It was ended after {lab.limit_s:g} s."

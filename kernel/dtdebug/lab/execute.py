@@ -17,9 +17,9 @@ import msgspec
 import psutil
 
 from dtdebug.clean import clean
-from dtdebug.ranks import collect, runs
-from dtdebug.ranks.folder import VARIABLE, RunFolder
-from dtdebug.ranks.processes import variables
+from dtdebug.job import collect, runs
+from dtdebug.probe.processes import variables
+from dtdebug.records.folder import VARIABLE, RunFolder
 from dtdebug_taxonomy.case import Case
 from dtdebug_taxonomy.labs import Lab
 from dtdebug_taxonomy.snapshot import Snapshot

@@ -145,7 +145,7 @@ def _line(value: object) -> str:
 
 
 def _status() -> bytes:
-    from dtdebug.ranks.outside import can_spy
+    from dtdebug.probe.outside import can_spy
     from dtdebug_taxonomy import __version__
 
     return json.dumps({"v": 1, "version": __version__, "pyspy": can_spy()}).encode()

@@ -7,11 +7,11 @@ from pathlib import Path
 
 import msgspec
 
-from dtdebug.live import journal, show
-from dtdebug.live.ask import from_outside
-from dtdebug.live.glance import glance
-from dtdebug.live.view import view
-from dtdebug.ranks.folder import RunFolder
+from dtdebug.notebook import journal, show
+from dtdebug.notebook.ask import from_outside
+from dtdebug.notebook.glance import glance
+from dtdebug.notebook.view import view
+from dtdebug.records.folder import RunFolder
 from dtdebug.server.kernels import Asked, Process
 from dtdebug.server.report import markdown
 from dtdebug_taxonomy.ranks import RankState

@@ -6,7 +6,7 @@ import asyncio
 import math
 from collections.abc import Callable, Hashable
 
-from dtdebug.ranks.beside import begin
+from dtdebug.probe.in_parallel import begin
 
 
 class Turns:

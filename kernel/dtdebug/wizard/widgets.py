@@ -17,7 +17,7 @@ import msgspec
 
 from dtdebug.clean import clean
 from dtdebug.display import to_html
-from dtdebug.live.brisk import brisk
+from dtdebug.notebook.switch_interval import brisk
 from dtdebug.wizard import keep
 from dtdebug.wizard.session import Session, default, heard, known_line
 from dtdebug_taxonomy.diagnosis import Asked, Diagnosis

@@ -1,0 +1,180 @@
+"""The agent of a rank: armed by the environment or by a call, it keeps a record fresh in the run's folder.
+
+It never speaks to other ranks, never blocks the end of the process for long, and falls silent where the folder can't be
+written. Here is how it gets into a process, its forked children and its end; `keeper` is what it does there.
+"""
+
+from __future__ import annotations
+
+import atexit
+import hashlib
+import os
+import socket
+import sys
+import threading
+import time
+from collections.abc import Callable
+from pathlib import Path
+from types import TracebackType
+
+from dtdebug import state
+from dtdebug.agent import membership
+from dtdebug.agent.endpoint import TOKEN, token
+from dtdebug.agent.keeper import Watcher
+from dtdebug.records.folder import VARIABLE, Run, RunFolder
+
+_BOOTSTRAP = str(Path(__file__).parent / "bootstrap")
+_watcher: Watcher | None = None
+_hooked = False
+
+
+def environment(folder: RunFolder) -> dict[str, str]:
+    """The variables that arm all child processes of who sets them; they tell where, and what readers must show.
+
+    Raises:
+        OSError: the folder can't be written.
+
+    """
+    variables = {
+        VARIABLE: str(folder.path.absolute()),
+        TOKEN: token(folder.path),
+        "PYTHONPATH": os.pathsep.join([_BOOTSTRAP, *_python_path()]),
+    }
+    if not os.environ.keys() & {"TORCH_FR_DUMP_TEMP_FILE", "TORCH_NCCL_DEBUG_INFO_TEMP_FILE"}:
+        variables["TORCH_FR_DUMP_TEMP_FILE"] = str(folder.flight.absolute() / "rank_")
+    return variables
+
+
+def arm(folder: RunFolder | Path | str | None = None) -> Path | None:
+    """Watches this process and its Python children from now on; the folder of the run, or None if there can't be one.
+
+    Without a folder it is the one that the environment names, else one that all ranks of the launch find alike.
+    """
+    if _watcher is not None and folder is None:
+        return _watcher.folder.path
+    try:
+        chosen = _existing(folder) if folder is not None else RunFolder.of_environment() or _shared()
+        for name, value in environment(chosen).items():
+            if name == "PYTHONPATH" or not os.environ.get(name):
+                os.environ[name] = value
+        _watch(chosen)
+    except OSError:
+        return None
+    return chosen.path
+
+
+def arm_child() -> None:
+    """Watches this process if the environment says where; for the bootstrap."""
+    folder = RunFolder.of_environment()
+    if folder is not None and _watcher is None:
+        _watch(folder)
+
+
+def disarm() -> None:
+    """Ends the watching of this process; its record stays as it is."""
+    global _watcher
+    if _watcher is not None:
+        _watcher.finish(last=False)
+    _watcher = None
+
+
+def _python_path() -> list[str]:
+    """The user's entries as they are: an empty one stands for the working directory."""
+    given = os.environ.get("PYTHONPATH")
+    return [entry for entry in given.split(os.pathsep) if entry != _BOOTSTRAP] if given else []
+
+
+def _existing(folder: RunFolder | Path | str) -> RunFolder:
+    chosen = folder if isinstance(folder, RunFolder) else RunFolder(Path(folder))
+    for part in (chosen.path, chosen.ranks, chosen.flight, chosen.stacks, chosen.errors):
+        part.mkdir(mode=0o700, parents=True, exist_ok=True)
+    return chosen
+
+
+def _shared() -> RunFolder:
+    """A folder whose name all ranks of a launch find without talking; one of its own for what is no rank."""
+    if not membership.is_named():
+        made = RunFolder.make()
+    else:
+        names = ("MASTER_ADDR", "MASTER_PORT", "TORCHELASTIC_RUN_ID", "SLURM_JOB_ID", "SLURM_STEP_ID")
+        launch = [os.environ.get(name, "") for name in names]
+        if os.environ.get("LOCAL_WORLD_SIZE") == os.environ.get("WORLD_SIZE"):  # one host, one launcher
+            launch.append(str(os.getppid()))
+        digest = hashlib.sha256("\n".join(launch).encode()).hexdigest()[:16]
+        made = _existing(state.folder() / "runs" / f"run-{digest}")
+    if not (made.path / "run.json").exists():
+        top = os.getppid() if membership.is_named() else os.getpid()
+        made.save_run(Run(command=tuple(sys.orig_argv), started=time.time(), host=socket.gethostname(), pid=top))
+    return made
+
+
+def _watch(folder: RunFolder) -> None:
+    global _watcher, _hooked
+    if _watcher is not None:
+        if _watcher.folder.path == folder.path:
+            return
+        disarm()
+    named = membership.is_named() and not _is_child_of_rank(folder)
+    if named and threading.current_thread() is threading.main_thread():  # others may read the environment in C
+        membership.mark()
+    _watcher = Watcher(folder, named=named)
+    _watcher.start()
+    if not _hooked:
+        _hooked = True
+        os.register_at_fork(after_in_child=_forked)
+        atexit.register(_ended)  # registered early, so it runs late: what others do at the end can still be watched
+        sys.excepthook = _chained(sys.excepthook)
+
+
+def _is_child_of_rank(folder: RunFolder) -> bool:
+    """A rank that named itself, in its script, has marked nothing; its children have the name from it."""
+    parent = folder.record(os.getppid())
+    return parent is not None and parent.host == socket.gethostname() and str(parent.rank) == os.environ.get("RANK")
+
+
+Hook = Callable[[type[BaseException], BaseException, TracebackType | None], object]
+
+
+def _chained(previous: Hook) -> Hook:
+    """The hook that was there, always and first; then the record says what ended the main thread."""
+
+    def hook(kind: type[BaseException], value: BaseException, trace: TracebackType | None) -> None:
+        try:
+            previous(kind, value, trace)
+        finally:
+            if _watcher is not None and threading.current_thread() is threading.main_thread():
+                _watcher.fails(value)
+
+    return hook
+
+
+def _ended() -> None:
+    if _watcher is None:
+        return
+    last = getattr(sys, "last_value", None)
+    interactive = hasattr(sys, "ps1") or "IPython" in sys.modules
+    if last is not None and not interactive:  # another hook has taken the place of ours, or this is for the second time
+        _watcher.fails(last)
+    _watcher.finish(last=True)
+
+
+def _forked() -> None:
+    """A child has no thread of its parent's; one that may become a rank gets its own."""
+    global _watcher
+    parent = _watcher
+    if parent is None:
+        return
+    parent.left_by_child()
+    _watcher = Watcher(parent.folder, named=False)
+    if membership.default_group() is None and _is_by_multiprocessing():
+        _watcher.start()
+
+
+def _is_by_multiprocessing() -> bool:
+    """Other forks mostly become another program, and some of them may have no second thread before."""
+    frame = sys._getframe()  # noqa: SLF001 - documented
+    while frame.f_back is not None:
+        frame = frame.f_back
+        if frame.f_globals.get("__name__") in ("multiprocessing.popen_fork", "multiprocessing.forkserver"):
+            return True
+    return False

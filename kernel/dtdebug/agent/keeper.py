@@ -1,0 +1,258 @@
+"""The watch over one process: it sees when the process becomes a rank, keeps its record fresh and answers requests.
+
+A process that is no rank has at most a thread that looks now and then whether it has become one.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import threading
+import time
+from collections.abc import Callable
+from contextlib import suppress
+
+import msgspec
+
+from dtdebug import state as files
+from dtdebug.agent import fatal_signals, membership, recorder
+from dtdebug.agent.endpoint import Endpoint, WorkerServer, announce, token
+from dtdebug.agent.frames import raised, raised_at
+from dtdebug.agent.own_state import counted, observe
+from dtdebug.records.folder import RunFolder
+from dtdebug_taxonomy.ranks import FINISHED, Frame, RankState
+
+_TICK = 0.5
+"""Seconds between looks for a request."""
+_POLL = 1.0
+"""Seconds between two readings; a job of many ranks writes into one folder, so there it is longer."""
+_RANKS_PER_SECOND = 256
+_SLOWEST = 10.0
+_MOVING, _HEARTBEAT = 2.0, 5.0
+"""Seconds after which a record is written while operations go on, and while nothing changes."""
+_HOLD = 3.0
+"""Seconds for which the full record that was asked for is not replaced by a plain one."""
+_FAREWELL = 3.0
+"""Seconds that the last record and dump may delay the end of the process."""
+
+
+class Watcher:
+    """The watch over one process: a thread, and the roads that lead to it."""
+
+    def __init__(self, folder: RunFolder, *, named: bool) -> None:
+        self.folder = folder
+        self._named = named
+        self._stop, self._done = threading.Event(), threading.Event()
+        self._last = False
+        self._inside = threading.Lock()
+        """Held by who reads torch; kept for ever at the end, because torch aborts where a thread is inside then."""
+        self._thread: threading.Thread | None = None
+        self._record: RankState | None = None
+        self._roads: dict[str, str] = {}
+        self._tried: set[str] = set()
+        self._endpoint: Endpoint | None = None
+        self._server: WorkerServer | None = None
+        self._take_back: Callable[[], None] | None = None
+        self._announced: object = None
+        self._announcer: threading.Thread | None = None
+        self._answered = 0
+        self._moves = True
+        """The counters changed between the last two readings."""
+        self._exception = ""
+        self._code: int | None = None
+        self._raised_at: tuple[Frame, ...] = ()
+        self._next = self._written = 0.0
+
+    def start(self) -> None:
+        """Begins to watch."""
+        self._thread = threading.Thread(target=self._run, name="dtdebug-agent", daemon=True)
+        with suppress(RuntimeError):  # no thread can be had
+            self._thread.start()
+
+    def fails(self, value: BaseException) -> None:
+        """The main thread has ended by that exception."""
+        with suppress(Exception):
+            self._code = 1 if isinstance(value, Exception) else None
+            self._exception = raised(value)
+            self._raised_at = raised_at(value.__traceback__)
+
+    def finish(self, *, last: bool) -> None:
+        """Ends the watch, with a last record if so; returns in bounded time whatever the folder does."""
+        self._last = last
+        self._stop.set()
+        if self._thread is not None and self._thread.is_alive():
+            self._done.wait(_FAREWELL)
+        if self._announcer is not None:
+            self._announcer.join(1.0)
+        self._inside.acquire(timeout=1.0)
+        if self._endpoint is not None:
+            self._endpoint.shut()
+        if self._server is not None:
+            self._server.remove()
+        if not last and self._take_back is not None:
+            self._take_back()
+
+    def left_by_child(self) -> None:
+        """In a forked child: lets go of what belongs to the parent."""
+        if self._take_back is not None:
+            self._take_back()
+        if self._endpoint is not None:
+            self._endpoint.close()
+
+    def _run(self) -> None:
+        try:
+            while True:
+                with suppress(Exception):
+                    self._look()
+                if self._stop.wait(_TICK if self._record else _POLL):
+                    break
+            if self._last:
+                with suppress(Exception):
+                    self._farewell()
+        finally:
+            self._done.set()
+
+    def _look(self) -> None:
+        now = time.monotonic()
+        asked = self.folder.requested() if self._record is not None else 0
+        if asked > self._answered:
+            self._next, self._answered = now + _HOLD, asked
+            self._read(asked)
+            self._dump()
+        elif now >= self._next:
+            self._next = now + self._pace()
+            self._read()
+
+    def _read(self, asked: int = 0) -> None:
+        """Reads the state, in full if asked for, and writes it if there is news or the last one is old."""
+        before, detail = self._record, asked > 0
+        if before is None and not self._is_rank():
+            return
+        with self._inside:
+            state = observe(detail, before, memory=before is None or self._moves)
+        if state is None:
+            return
+        if before is None:
+            self._become_rank()
+        self._open(state)
+        if not fatal_signals.is_offered():  # the program has taken the signal for itself since
+            self._roads.pop("faulthandler", None)
+        self._moves = before is None or _counters(state) != _counters(before)
+        answered = {"asked": str(self._answered)} if self._answered else {}
+        self._record = msgspec.structs.replace(
+            state,
+            device_memory=state.device_memory or (before.device_memory if before else None),
+            facts={**_known(before), **state.facts, **self._roads, **answered},
+            exception=self._exception,
+        )
+        now = time.monotonic()
+        news = before is None or detail or _makeup(state) != _makeup(before) or self._exception
+        if news or now - self._written >= max(self._pace(), _MOVING if self._moves else _HEARTBEAT):
+            self._written = now
+            self.folder.save_record(self._record)
+
+    def _is_rank(self) -> bool:
+        if self._named or membership.default_group() is not None:
+            return True
+        main = sys._current_frames().get(threading.main_thread().ident or 0)  # noqa: SLF001 - documented
+        return membership.joining(main) is not None
+
+    def _become_rank(self) -> None:
+        path = self.folder.stack(os.getpid())
+        self._take_back = fatal_signals.offer(path)
+        if self._take_back is not None:
+            self._roads["faulthandler"] = str(path)
+
+    def _open(self, state: RankState) -> None:
+        """Opens the roads that are not open yet, as far as they can be."""
+        if "endpoint" not in self._tried:
+            self._tried.add("endpoint")
+            with suppress(Exception):
+                answers = {"/state": self._state, "/flight": self._flight}
+                self._endpoint = Endpoint(answers, token(self.folder.path))
+                self._roads["endpoint"] = self._endpoint.address
+        # Its C module can be seen half made; what imports that one can't.
+        if "worker_server" not in self._tried and "torch.distributed.distributed_c10d" in sys.modules:
+            self._tried.add("worker_server")
+            with suppress(Exception):
+                self._server = WorkerServer(self.folder.socket(os.getpid()))
+                self._roads["worker_server"] = str(self._server.path)
+        group = membership.default_group()
+        if group is not None and group is not self._announced and state.rank is not None and self._endpoint is not None:
+            self._announced = group
+            arguments = (state.rank, self._endpoint.address)
+            self._announcer = threading.Thread(target=announce, args=arguments, name="dtdebug-announce", daemon=True)
+            self._announcer.start()
+
+    def _pace(self) -> float:
+        """Seconds until the next reading."""
+        world = (self._record.world_size if self._record else None) or 1
+        return min(_SLOWEST, max(_POLL, world / _RANKS_PER_SECOND))
+
+    def _dump(self) -> None:
+        """Writes the flight recorder's dump."""
+        record = self._record
+        if record is None or record.rank is None:
+            return
+        with self._inside:
+            data = recorder.dump()
+        if data:
+            files.write(self.folder.flight / f"rank_{record.rank}", data)
+
+    def _farewell(self) -> None:
+        """The last record and dump."""
+        before = self._record
+        if before is None:
+            return
+        with self._inside:
+            state = observe(False, before) or before
+            groups = state.groups or counted(before.groups)
+        self.folder.save_record(
+            msgspec.structs.replace(
+                state,
+                groups=groups,
+                stack=self._raised_at,
+                device_memory=before.device_memory,
+                facts=before.facts | ({} if self._exception else {FINISHED: "no failure"}),
+                exception=self._exception,
+                exit_code=self._code,
+                alive=False,
+            )
+        )
+        self._dump()
+
+    def _state(self) -> bytes:
+        """The full state now, for the endpoint."""
+        if not self._inside.acquire(timeout=1.0):
+            raise TimeoutError
+        try:
+            state = observe(True, self._record)
+        finally:
+            self._inside.release()
+        if state is None:
+            raise LookupError
+        return msgspec.json.encode(
+            msgspec.structs.replace(state, exception=self._exception, facts={**state.facts, **self._roads})
+        )
+
+    def _flight(self) -> bytes:
+        """The flight recorder's JSON now, for the endpoint."""
+        if not self._inside.acquire(timeout=1.0):
+            raise TimeoutError
+        try:
+            return recorder.json() or b"{}"
+        finally:
+            self._inside.release()
+
+
+def _known(before: RankState | None) -> dict[str, str]:
+    """Facts of before, without a road that may have been closed since."""
+    return {key: fact for key, fact in before.facts.items() if key != "faulthandler"} if before else {}
+
+
+def _counters(state: RankState) -> object:
+    return [(group.name, group.enqueued, group.completed) for group in state.groups]
+
+
+def _makeup(state: RankState) -> object:
+    return state.initialized, [group.name for group in state.groups]

@@ -1,0 +1,205 @@
+"""The state of this process as a rank, read from what is loaded already.
+
+No collective, no initialised device, no data of a tensor, no code of the user: it may run in any thread while the main
+thread stands still.
+"""
+
+from __future__ import annotations
+
+import os
+import socket
+import sys
+import threading
+import time
+from collections.abc import Callable, Mapping, Sequence
+from types import FrameType
+from typing import Any, TypeVar
+
+import msgspec
+
+from dtdebug.agent import frames as stack
+from dtdebug.agent import membership, recorder
+from dtdebug.agent.loaders import loader_facts
+from dtdebug.agent.pending import pending
+from dtdebug.clean import environment
+from dtdebug.probes.process import rank_state, versions
+from dtdebug.system import procfs
+from dtdebug.system.choose import chosen
+from dtdebug.system.probe import by_system
+from dtdebug_taxonomy.ranks import Frame, Group, RankState
+from dtdebug_taxonomy.stack_waits import by_stack
+from dtdebug_taxonomy.waiting import Waiting
+
+T = TypeVar("T")
+_numbers: dict[int, str] = {}
+"""Number that this process gave a group in the recorder's status -> name of the group, learnt from entries."""
+_unknown: frozenset[int] = frozenset()
+"""Numbers that the entries told nothing of when they were last read."""
+
+
+def observe(detail: bool = True, known: RankState | None = None, *, memory: bool = False) -> RankState | None:
+    """The state now, or None if this is no rank; with `detail`, also lines of code, what it waits in, step, data.
+
+    What was `known` fills in who it is after the group was destroyed, and what costs most to read again. `memory` asks
+    the device's allocator, which waits while another thread allocates: only for a process that moves.
+    """
+    frames = stack.main_thread()
+    state = rank_state(memory=memory) or _joining(frames)
+    if state is None or state.rank is None:
+        state = _as_known(state, known)
+    if state is None:
+        return None
+    initialized = state.initialized
+    same = known if known is not None and known.initialized == initialized and not detail else None
+    no_groups: tuple[Group, ...] = ()
+    nothing: dict[str, str] = {}
+    trace = _part(lambda: recorder.trace(entries=detail), recorder.Trace()) if initialized else recorder.Trace()
+    state = msgspec.structs.replace(
+        state,
+        parent=os.getppid(),
+        groups=_part(lambda: _groups(trace), no_groups) if initialized else (),
+        stack=stack.described(frames, code=detail),
+        time=time.time(),
+        alive=True,
+        versions=_part(versions, nothing),
+        environment=same.environment if same else environment(os.environ),
+    )
+    if detail:
+        state = msgspec.structs.replace(
+            state,
+            pending=_part(lambda: pending(frames, trace.entries), None) if initialized else None,
+            step=_part(lambda: stack.step(frames), None),
+            facts=_part(lambda: _facts(frames), nothing),
+            waiting=_part(lambda: _waiting(state.stack), None),
+        )
+    return state
+
+
+def _waiting(frames: Sequence[Frame]) -> Waiting | None:
+    """What the main thread is in, by its frames and its own files of /proc: who is on another host has nothing else."""
+    tid = threading.main_thread().native_id
+    now = procfs.thread(os.getpid(), tid) if tid else procfs.ThreadNow()
+    return chosen(by_stack(frames), by_system(os.getpid(), now), frames)
+
+
+def _part(read: Callable[[], T], otherwise: T) -> T:
+    """One part of the state: where it can't be read, by a change in torch say, the others stay."""
+    try:
+        return read()
+    except Exception:
+        return otherwise
+
+
+def _joining(frames: list[FrameType]) -> RankState | None:
+    """A process that has begun to set up its group is a rank already: some never get further."""
+    joining = membership.joining(frames[-1] if frames else None)
+    return (
+        RankState(rank=joining[0], world_size=joining[1], pid=os.getpid(), host=socket.gethostname())
+        if joining
+        else None
+    )
+
+
+def _as_known(state: RankState | None, known: RankState | None) -> RankState | None:
+    if known is None or (state is not None and state.initialized):
+        return state
+    base = state or RankState(pid=os.getpid(), host=known.host)
+    return msgspec.structs.replace(
+        base,
+        rank=known.rank,
+        world_size=known.world_size,
+        local_rank=known.local_rank,
+        local_world_size=known.local_world_size,
+    )
+
+
+def _groups(trace: recorder.Trace) -> tuple[Group, ...]:
+    """All process groups of this rank, with how far each is."""
+    world: Any = getattr(sys.modules.get("torch.distributed.distributed_c10d"), "_world", None)
+    if world is None:
+        return ()
+    groups = {str(name): pg for pg, name in list(world.pg_names.items())}
+    status = _by_name(trace, groups)
+    return tuple(_group(world, name, pg, status.get(name)) for name, pg in groups.items())
+
+
+def _group(world: Any, name: str, pg: Any, status: recorder.Status | None) -> Group:
+    desc = getattr(pg, "group_desc", "")
+    enqueued = max(0, status.last_enqueued_collective) if status else _sequence_number(pg)
+    return Group(
+        name=name,
+        desc="" if desc == "undefined" else str(desc),
+        ranks=tuple(world.pg_group_ranks.get(pg, ())),
+        backend=_backend(str(world.pg_backend_config.get(pg, ""))),
+        enqueued=enqueued,
+        completed=max(0, status.last_completed_collective) if status else (0 if enqueued == 0 else None),
+        timeout=_timeout(pg),
+    )
+
+
+def counted(groups: tuple[Group, ...]) -> tuple[Group, ...]:
+    """Groups that may be destroyed by now, with how far they came: the recorder outlives them."""
+    status = _by_name(recorder.trace(entries=False), {group.name: group for group in groups})
+    return tuple(
+        msgspec.structs.replace(
+            group,
+            enqueued=max(0, status[group.name].last_enqueued_collective),
+            completed=max(0, status[group.name].last_completed_collective),
+        )
+        if group.name in status
+        else group
+        for group in groups
+    )
+
+
+def _by_name(trace: recorder.Trace, groups: Mapping[str, Any]) -> dict[str, recorder.Status]:
+    """The status of each group; the recorder numbers groups in a way of its own, which its entries explain."""
+    global _unknown
+    status = {int(number): value for number, value in trace.pg_status.items() if number.isdecimal()}
+    status = dict(sorted(status.items()))  # of two groups of one name, one after the other, the later one counts
+    unknown = frozenset(status.keys() - _numbers.keys())
+    if unknown and (unknown != _unknown or trace.entries):
+        entries = trace.entries or recorder.trace(entries=True).entries
+        _numbers.update((e.pg_id, e.process_group[0]) for e in entries if e.process_group[0])
+        _unknown = frozenset(status.keys() - _numbers.keys())
+    return {_numbers[number]: value for number, value in status.items() if _numbers.get(number) in groups}
+
+
+def _sequence_number(pg: Any) -> int | None:
+    try:
+        return int(pg._get_sequence_number_for_group())  # noqa: SLF001 - there is no public way
+    except Exception:
+        return None
+
+
+def _timeout(pg: Any) -> float | None:
+    try:
+        return float(pg._get_backend(pg._device_types[0]).options._timeout.total_seconds())  # noqa: SLF001
+    except Exception:
+        return None
+
+
+def _backend(config: str) -> str:
+    """`gloo` for `cpu:gloo,cuda:gloo`; as it is where devices have different ones."""
+    names = {part.rpartition(":")[2] for part in config.split(",")}
+    return names.pop() if len(names) == 1 else config
+
+
+def _facts(frames: list[FrameType]) -> dict[str, str]:
+    """Paths, and what can be told of the data without asking it."""
+    facts = {"executable": sys.executable or "", "directory": _directory()}
+    torch = getattr(sys.modules.get("torch"), "__file__", None)
+    if torch:
+        facts["torch"] = str(torch)
+    for frame in stack.innermost_users(frames):
+        data = stack.read(frame, loader_facts)
+        if data:
+            return facts | data
+    return facts
+
+
+def _directory() -> str:
+    try:
+        return os.getcwd()  # noqa: PTH109 - pathlib's is the same
+    except OSError:  # it was deleted
+        return ""

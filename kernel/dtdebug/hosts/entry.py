@@ -1,0 +1,75 @@
+"""How a run enters a folder that the user named: as the first host of its job, as a further one, or not at all."""
+
+from __future__ import annotations
+
+import os
+import socket
+import time
+from collections.abc import Sequence
+from pathlib import Path
+
+import msgspec
+
+from dtdebug.clean import one_line
+from dtdebug.hosts.plan import plan, program
+from dtdebug.hosts.presence import GONE, cleaned, itself, make, place, read, save
+from dtdebug.probe.watch import living
+from dtdebug.records.folder import Run, RunFolder
+from dtdebug_taxonomy.hosts import Host
+
+_OVER = 120.0
+"""Seconds without a word from any host after which a run is over."""
+_OURS = frozenset(("ranks", "flight", "stacks", "errors", "hosts", "token", "ask"))
+
+
+def refusal(path: Path, command: Sequence[str]) -> str:
+    """Why a run can't collect into a folder that the user named; empty if it can, as first or further host.
+
+    Raises:
+        OSError: the folder can't be read.
+
+    """
+    if not path.exists():
+        return ""
+    if not path.is_dir():
+        return "is no folder"
+    folder = RunFolder(path)
+    run = folder.load_run()
+    if run is None:
+        foreign = [p.name for p in path.iterdir() if p.name not in _OURS and not p.name.startswith(".run.json")]
+        return "is no empty folder; name a new one" if foreign else ""
+    known = read(folder)
+    when = time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(run.started))
+    if program(run.command) != program(cleaned(command)):
+        return f"holds another job ({one_line(' '.join(run.command), 200)}), started {when}; name a new folder"
+    job = itself(command).job
+    other = next((h for h in known if any(h.job.get(k, v) != v for k, v in job.items())), None)
+    if other is not None:
+        return f"holds an earlier job, started {when}; name a new folder"
+    node, here = plan(command, os.environ).node, socket.gethostname()
+    earlier = [h for h in known if h.name == here and h.plan.node == node and _has_ended(h)]
+    if earlier or not known or min(h.silent for h in known) > _OVER:
+        return f"holds a run that has ended, started {when}; name a new folder"
+    return ""
+
+
+def enter(path: Path, command: Sequence[str]) -> RunFolder:
+    """The folder as the run on this host uses it: the first host's or a further one's.
+
+    Raises:
+        OSError: it can't be written.
+
+    """
+    folder = RunFolder(path)
+    for part in (folder.ranks, folder.flight, folder.stacks, folder.errors, folder.hosts):
+        part.mkdir(mode=0o700, exist_ok=True)
+    words = cleaned(command)
+    run = Run(command=words, started=time.time(), host=socket.gethostname(), pid=os.getpid())
+    save(folder, itself(command))
+    first = make(path / "run.json", msgspec.json.encode(run))
+    return folder if first else RunFolder(path, output=folder.hosts / f"{place()}.log")
+
+
+def _has_ended(host: Host) -> bool:
+    """A run on this host has."""
+    return host.finished is not None or (host.silent > GONE and not living([host.pid]))

@@ -1,0 +1,268 @@
+"""Several hosts in one folder: each says there what it is and what it saw, and one of them says what is found.
+
+Hosts speak through files alone, each written by one host and replaced whole; what only one may have is a name that
+only one can make. Ages are those of the file system's clock, for clocks of hosts differ.
+
+hosts/PLACE.json    a `Host`, written anew every few seconds while its job runs
+hosts/PLACE.seen    what that host saw of its own ranks
+hosts/PLACE.log     what its job printed; that of the host that came first is output.log
+hosts/reporter-N    the place that reports; the next number if that one has gone
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import socket
+import tempfile
+import time
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
+from pathlib import Path
+
+import msgspec
+
+from dtdebug import state as files
+from dtdebug.clean import clean
+from dtdebug.hosts import launchers
+from dtdebug.hosts.plan import plan
+from dtdebug.probe.watch import Death
+from dtdebug.records.folder import RunFolder
+from dtdebug_taxonomy.hosts import Host, Meeting, Plan
+from dtdebug_taxonomy.ranks import MOST_RANKS, RankState
+
+_BEAT, _LOOK = 4.0, 1.0
+"""Seconds between two writings of the own file, and two readings of the others'."""
+GONE = 15.0
+"""Seconds without a word after which a host is taken for gone."""
+_LIMIT, _SEEN_LIMIT = 256 << 10, 64 << 20
+_MOST = 4096
+_REPORTERS = 64
+_JOB = ("SLURM_JOB_ID", "SLURM_STEP_ID", "TORCHELASTIC_RUN_ID", "KUBERNETES_JOB_NAME")
+
+
+class Seen(msgspec.Struct, frozen=True, kw_only=True):
+    """What a host saw of its own ranks."""
+
+    final: bool = False
+    """Its job has ended."""
+    states: tuple[RankState, ...] = ()
+    deaths: tuple[Death, ...] = ()
+    starved: tuple[int, ...] = ()
+    progress: dict[int, str] = {}
+
+
+def place() -> str:
+    """What the files of this run on this host are called."""
+    return f"{re.sub(r'[^A-Za-z0-9_.]', '_', socket.gethostname())[:100]}-{os.getpid()}"
+
+
+def read(folder: RunFolder) -> list[Host]:
+    """What the hosts of a run said of themselves, by name; `silent` is how long each has not."""
+    now = _now(folder)
+    found = []
+    for path in sorted(folder.hosts.glob("*.json"))[:_MOST]:
+        with suppress(OSError, ValueError):
+            host = msgspec.json.decode(files.read(path, _LIMIT), type=Host)
+            silent = max(0.0, now - path.stat().st_mtime)
+            found.append(msgspec.structs.replace(host, place=path.stem, silent=silent))
+    return sorted(found, key=lambda h: (h.plan.node is None, h.plan.node or 0, h.name, h.place))
+
+
+class Presence:
+    """One host among those of the job: the one where this runs."""
+
+    def __init__(self, folder: RunFolder, command: Sequence[str]) -> None:
+        self._folder = folder
+        self._own = itself(command)
+        self._others: list[Host] = []
+        self._beaten = self._looked = 0.0
+
+    @property
+    def own(self) -> Host:
+        """What this host says of itself."""
+        return self._own
+
+    @property
+    def others(self) -> list[Host]:
+        """The other hosts as they were seen last."""
+        return self._others
+
+    def all(self) -> list[Host]:
+        """All hosts as their files stand now, and this one."""
+        self._look()
+        return [self._own, *self._others]
+
+    def begin(self, pid: int) -> None:
+        """The job has been started as that process."""
+        self._say(pid=pid)
+
+    def beat(self, records: Iterable[RankState] = ()) -> None:
+        """Says now and then that this host lives, and looks at the others."""
+        now = time.monotonic()
+        if now - self._beaten >= _BEAT:
+            self._say(ranks=self._mine(records) or self._own.ranks)
+        if now - self._looked >= _LOOK:
+            self._look()
+
+    def meets(self, planned: Plan | None, meeting: Meeting | None) -> None:
+        """The launcher of this host has started no rank, or (None) no longer so."""
+        if meeting != self._own.meeting:
+            self._say(meeting=meeting, plan=planned or self._own.plan)
+
+    def end(self, status: int) -> None:
+        """The job of this host has ended."""
+        self._say(finished=time.time(), status=status)
+
+    def failed(self) -> bool:
+        """The job of another host has ended otherwise than by success."""
+        return any(h.status for h in self._others)
+
+    def met(self) -> bool:
+        """Another host has found that its launcher starts no rank."""
+        return any(h.meeting is not None for h in self._others)
+
+    def gather_meetings(self, patience: float = 6.0) -> None:
+        """Waits until each other host has ranks or has looked at its launcher, so long at most."""
+        until = time.monotonic() + patience
+        while time.monotonic() < until:
+            self._say()
+            self._look()
+            if all(h.meeting or h.ranks or h.finished or _lost(h) for h in self._others):
+                return
+            time.sleep(0.2)
+
+    def await_report(self, patience: float = 25.0) -> None:
+        """Waits until the host that reports has done so: it may still need what would end here."""
+        until = time.monotonic() + patience
+        while not self._folder.verdict.exists() and time.monotonic() < until:
+            self._say()
+            time.sleep(0.2)
+
+    def contribute(self, seen: Seen) -> None:
+        """Leaves for the host that reports what was seen here."""
+        here = socket.gethostname()
+        own = [s for s in seen.states if s.host == here]
+        with suppress(OSError):
+            path = self._folder.hosts / f"{place()}.seen"
+            files.write(path, msgspec.json.encode(msgspec.structs.replace(seen, states=tuple(own))))
+
+    def reporter(self) -> str:
+        """The host that reports instead of this one; empty if this one does, from now on."""
+        self._look()
+        for number in range(1, _REPORTERS):
+            path = self._folder.hosts / f"reporter-{number}"
+            with suppress(OSError):
+                if make(path, place().encode()):
+                    self._say(reports=True)
+                    return ""
+            try:
+                named = files.read(path, 400).decode(errors="replace")
+            except OSError:  # no file can be made there: rather two reports than none
+                return ""
+            if named == place():
+                return ""
+            host = next((h for h in self._others if h.place == named), None)
+            if host is not None and not _lost(host):
+                return host.name
+        return ""
+
+    def silent(self) -> None:
+        """Lets another host report: the job of this one has succeeded."""
+        if self._own.reports:
+            self._say(reports=False)
+
+    def gather(self, patience: float, *, final: bool) -> dict[str, Seen]:
+        """What the other hosts saw, waited for so long at most; after the end of the job, until they have ended too."""
+        until = time.monotonic() + patience
+        while True:
+            self._say()
+            self._look()
+            found = {h.place: seen for h in self._others if (seen := self._seen(h, final=final)) is not None}
+            late = [h for h in self._others if h.place not in found and not _lost(h) and h.status != 0]
+            late += [h for h in self._others if final and h.finished is None and not _lost(h) and h not in late]
+            if not late or time.monotonic() > until:
+                return found
+            time.sleep(0.2)
+
+    def _seen(self, host: Host, *, final: bool) -> Seen | None:
+        path = self._folder.hosts / f"{host.place}.seen"
+        try:
+            if not final and _now(self._folder) - path.stat().st_mtime > 2 * GONE:
+                return None
+            seen = msgspec.json.decode(files.read(path, _SEEN_LIMIT), type=Seen)
+        except (OSError, ValueError):
+            return None
+        return None if final and host.finished is not None and not seen.final else seen
+
+    def _mine(self, records: Iterable[RankState]) -> tuple[int, ...]:
+        here = socket.gethostname()
+        return tuple(sorted({r.rank for r in records if r.host == here and r.rank is not None and r.rank < MOST_RANKS}))
+
+    def _say(self, **changes: object) -> None:
+        self._own = msgspec.structs.replace(self._own, **changes)
+        self._beaten = time.monotonic()
+        with suppress(OSError):
+            save(self._folder, self._own)
+
+    def _look(self) -> None:
+        self._looked = time.monotonic()
+        own = f"{self._own.place}.json"
+        if not self._others and all(path.name == own for path in self._folder.hosts.glob("*.json")):
+            return
+        self._others = [h for h in read(self._folder) if h.place != self._own.place]
+
+
+def itself(command: Sequence[str]) -> Host:
+    """The own host as it enters the job."""
+    return Host(
+        name=socket.gethostname(),
+        place=place(),
+        command=cleaned(command),
+        started=time.time(),
+        plan=plan(command, os.environ),
+        addresses=launchers.addresses(),
+        job=_job(),
+    )
+
+
+def _job(variables: Mapping[str, str] = os.environ) -> dict[str, str]:
+    return {name: variables[name][:200] for name in _JOB if name in variables}
+
+
+def cleaned(command: Sequence[str]) -> tuple[str, ...]:
+    """A command without secrets."""
+    return tuple(clean(word) for word in command)
+
+
+def save(folder: RunFolder, host: Host) -> None:
+    """Writes the file of a host; raises OSError."""
+    files.write(folder.hosts / f"{host.place}.json", msgspec.json.encode(host))
+
+
+def _lost(host: Host) -> bool:
+    """The host has ended without a report, or has gone."""
+    return not host.reports if host.finished is not None else host.silent > GONE
+
+
+def make(path: Path, data: bytes) -> bool:
+    """Makes a file that is not there yet, whole at once; False if it is. Raises OSError."""
+    handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
+    try:
+        with os.fdopen(handle, "wb") as file:
+            file.write(data)
+        os.link(temporary, path)
+    except FileExistsError:
+        return False
+    finally:
+        Path(temporary).unlink(missing_ok=True)
+    return True
+
+
+def _now(folder: RunFolder) -> float:
+    """The time by the clock of the file system, in seconds since the epoch; ours where that can't be had."""
+    try:
+        with tempfile.NamedTemporaryFile(dir=folder.path, prefix=".now.") as file:
+            return os.fstat(file.fileno()).st_mtime
+    except OSError:
+        return time.time()

@@ -1,0 +1,298 @@
+"""Cause before victim: how each rank ended, and whose end came first in the order of causes, not of clocks.
+
+A rank whose peer has gone fails with an error of communication, often earlier than the culprit's process ends. So a
+rank that raised something else, or was killed, comes before all ranks that only lost their peers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Sequence
+from typing import NamedTuple
+
+import msgspec
+
+from dtdebug.clean import clean
+from dtdebug.flight.deaths import ending, lost_peer
+from dtdebug.probe.watch import Death
+from dtdebug_taxonomy.claims import Claim, Record, texts
+from dtdebug_taxonomy.failure import exits
+from dtdebug_taxonomy.frames import own_frame
+from dtdebug_taxonomy.ranks import MOST_RANKS, CallSite, RankState, Verdict, spell
+
+_END = "end"
+_LAUNCHER = frozenset({"SIGTERM", "SIGINT", "SIGHUP"})
+"""What launchers send to those who survive."""
+_STARVED = "was killed by the kernel: the memory ran out"
+_MOST_VICTIMS = 64
+_CERTAIN, _LIKELY = 0.95, 0.8
+_DISAGREEING = frozenset({"skipped", "extra", "replaced", "wrong_size", "wrong_dtype", "wrong_root"})
+
+
+class Ends(NamedTuple):
+    """The ranks with their ends, and what is to be said of them."""
+
+    states: list[RankState]
+    notes: tuple[str, ...]
+    roots: tuple[int, ...]
+    """Ranks whose end others can't explain."""
+    named: int | None = None
+    """The rank that torchrun calls the root cause."""
+    raised: tuple[int, ...] = ()
+    """Those of the roots that say themselves what was wrong, or were killed for memory."""
+    starved: tuple[int, ...] = ()
+    """Ranks that the kernel killed for memory."""
+
+
+def ends(
+    output: str,
+    states: Sequence[RankState],
+    deaths: Sequence[Death] = (),
+    *,
+    starved: Collection[int] = (),
+    starvations: int = 0,
+    silent: Collection[int] = (),
+) -> Ends:
+    """The states refined by what launcher and ranks printed, by ends that were seen, and by the kernel's killings.
+
+    `silent` are processes that ended without the last words of their agent: no interpreter ended them. `starved` are
+    processes that the kernel killed for memory, `starvations` how many of our control group.
+    """
+    said = exits.said(output)
+    told = _Told(said.exits)
+    refined = [_refine(state, said, told, deaths) for state in _with_unseen(states, said)]
+    refined = _enforced(refined, said)
+    refined = [_silenced(state) if state.pid in silent else state for state in refined]
+    roots = _roots(refined, said, deaths)
+    hungry = tuple(s.rank for s in refined if s.pid in starved and s.rank is not None)
+    killed = [s for s in refined if s.signal == "SIGKILL" and s.rank is not None]
+    notes: list[str] = []
+    if starvations > 0 and killed and not hungry:
+        notes.append(f"the kernel killed {starvations} process(es) of this control group for memory meanwhile")
+        hungry = tuple(s.rank for s in killed if s.rank in roots) if len(killed) == 1 else ()
+    if roots:
+        notes += correction(said.named, roots, refined)
+    spoke = tuple(s.rank for s in refined if s.rank in roots and (s.exception or s.exit_code or s.rank in hungry))
+    return Ends(refined, tuple(notes), roots, said.named, spoke, hungry)
+
+
+def correction(named: int | None, culprits: Collection[int], states: Iterable[RankState]) -> list[str]:
+    """What to say where torchrun's root cause, the end that it saw first, is another rank than the culprits."""
+    if named is None or not culprits or named in culprits:
+        return []
+    victim = next((s for s in states if s.rank == named), None)
+    why = f": {_how(victim)}" if victim and _how(victim) else ""
+    return [f"torchrun names rank {named} (first observed); it is a victim{why}"]
+
+
+def settle(
+    verdict: Verdict | None, ended: Ends, earlier: Verdict | None = None, *, measured: bool = False
+) -> Verdict | None:
+    """The verdict of the records, unless a rank's own end says more.
+
+    Where the records show that a rank called something else than its peers, that is the cause of all ends. `earlier`
+    was found before the ends; `measured`: while the ranks made no progress for the user's limit, so that only a rank
+    that failed by itself since then says more than it. Time-outs, signals and the launcher's killing do not.
+    """
+    if measured and earlier is not None and not ended.raised:
+        return earlier
+    if not ended.roots:
+        gone = verdict is None or verdict.kind in ("none", "not_understood", "dead")
+        return earlier if gone and earlier is not None else verdict
+    if verdict is not None and verdict.kind in _DISAGREEING and not set(ended.roots) - set(verdict.culprits):
+        return verdict
+    own = _verdict(ended)
+    if verdict is None or verdict.kind in ("none", "not_understood"):
+        return own
+    if verdict.kind == "dead" and set(verdict.culprits) == set(own.culprits):
+        # It knows the collective and who waits; the sentence about the end is ours.
+        placed = {site.rank for site in own.sites}
+        claims = (*own.claims, *(c for c in verdict.claims if c.what not in ("raised", "ended", "left")))
+        return msgspec.structs.replace(
+            verdict,
+            summary=own.summary,
+            sites=(*own.sites, *(site for site in verdict.sites if site.rank not in {*own.culprits, *placed})),
+            waiting=verdict.waiting or own.waiting,
+            confidence=max(own.confidence, verdict.confidence),
+            claims=claims,
+            evidence=texts(claims),
+        )
+    return msgspec.structs.replace(own, group=verdict.group, collective=verdict.collective)
+
+
+def uninterrupted(state: RankState) -> RankState:
+    """A rank that the user's interrupt ended is taken as it was before: that end is nobody's fault."""
+    return standing(state) if _interrupted(state) else state
+
+
+def standing(state: RankState) -> RankState:
+    """The rank as if it had not ended."""
+    return msgspec.structs.replace(state, alive=True, exception="", exit_code=None, signal="")
+
+
+def call_site(state: RankState) -> CallSite | None:
+    """Where the rank is in the user's own code, innermost."""
+    own = own_frame(state.stack)
+    if own is None or state.rank is None:
+        return None
+    return CallSite(rank=state.rank, file=own.file, line=own.line, function=own.function)
+
+
+def _with_unseen(states: Sequence[RankState], said: exits.Said) -> list[RankState]:
+    """The states, and an empty one for each rank that only the output knows."""
+    known = {s.rank for s in states}
+    told = {*said.exceptions, *(e.rank for e in said.exits if e.rank is not None)}
+    return [*states, *(RankState(rank=rank) for rank in sorted(told - known) if rank < MOST_RANKS)]
+
+
+class _Told:
+    """What was printed of ends, by process and by rank; what was printed last counts."""
+
+    def __init__(self, printed: Iterable[exits.Exit]) -> None:
+        self._by_pid: dict[int, tuple[int, exits.Exit]] = {}
+        self._by_rank: dict[int, tuple[int, exits.Exit]] = {}
+        self._without_pid: dict[int, tuple[int, exits.Exit]] = {}
+        for row in enumerate(printed):
+            told = row[1]
+            if told.pid:
+                self._by_pid[told.pid] = row
+            if told.rank is not None:
+                self._by_rank[told.rank] = row
+                if told.pid is None:
+                    self._without_pid[told.rank] = row
+
+    def of(self, state: RankState) -> tuple[int | None, str]:
+        """Exit code and signal of a rank: by its process, else by its number."""
+        rank = -1 if state.rank is None else state.rank
+        rows = (self._by_pid.get(state.pid or 0), self._without_pid.get(rank))
+        _, told = max((row for row in rows if row), default=(0, exits.Exit()), key=lambda row: row[0])
+        if told.code is None and not told.signal and rank in self._by_rank:
+            told = self._by_rank[rank][1]
+        return told.code, told.signal
+
+
+def _refine(state: RankState, said: exits.Said, told: _Told, deaths: Sequence[Death]) -> RankState:
+    code, signal = state.exit_code, state.signal
+    death = next((d for d in deaths if d.of(state)), None)
+    if death is not None and death.status is not None:
+        code, signal = (death.status, "") if death.status >= 0 else (None, exits.signal_name(-death.status))
+    elif code is None and not signal:
+        code, signal = told.of(state)
+    exception, stack = state.exception, state.stack
+    if not exception and state.rank is not None:
+        exception = clean(said.exceptions.get(state.rank, ""))
+        stack = said.stacks.get(state.rank) or stack
+    ended = death is not None or code is not None or bool(signal)
+    return msgspec.structs.replace(
+        state,
+        exit_code=code,
+        signal=signal,
+        exception=exception,
+        stack=stack,
+        alive=False if ended else state.alive,
+    )
+
+
+def _enforced(states: list[RankState], said: exits.Said) -> list[RankState]:
+    """Gives the rank that gloo aborted, if it is only one, the message that its process printed."""
+    aborted = [s for s in states if s.signal == "SIGABRT" and not s.exception]
+    if len(aborted) != 1 or not said.sizes:
+        return states
+    told = msgspec.structs.replace(aborted[0], exception=f"gloo::EnforceNotMet: {said.sizes}")
+    return [told if s is aborted[0] else s for s in states]
+
+
+def _silenced(state: RankState) -> RankState:
+    """A rank of which nobody knows how it ended, only that it was not by its program."""
+    if state.alive is not False or state.exception or state.signal or state.exit_code is not None:
+        return state
+    return msgspec.structs.replace(state, facts={**state.facts, _END: "without last words: killed, or os._exit"})
+
+
+def _roots(states: Sequence[RankState], said: exits.Said, deaths: Sequence[Death]) -> tuple[int, ...]:
+    """Ranks whose end the others' can't explain: own exceptions, then violent ends, then a launcher's signals."""
+    ranked = [s for s in states if s.rank is not None]
+    order = {d.pid: d.time for d in deaths}
+    raised = [
+        s
+        for s in ranked
+        if (s.exception and not lost_peer(s) and not _interrupted(s))
+        or (not s.exception and not s.signal and s.exit_code)
+    ]
+    violent = [
+        s
+        for s in ranked
+        if s.signal and s.signal not in _LAUNCHER and not s.exception and not _aborted_by_gloo(s, said)
+    ]
+    mute = [s for s in ranked if s.facts.get(_END) and s not in raised]
+    violent += mute if not raised and not violent else []
+    if raised:
+        # A launcher ends with SIGKILL those who do not listen: a violent end is a cause only if it came first.
+        first = min((order[s.pid] for s in raised if s.pid in order), default=None)
+        violent = [s for s in violent if first is not None and s.pid in order and order[s.pid] < first]
+    elif len(violent) > 1 and (seen := [order[s.pid] for s in violent if s.pid in order]):
+        violent = [s for s in violent if s.signal != "SIGKILL" or s.pid not in order or order[s.pid] <= min(seen)]
+    roots = raised + violent
+    return tuple(sorted({s.rank for s in roots if s.rank is not None}))
+
+
+def _interrupted(state: RankState) -> bool:
+    return state.exception.startswith("KeyboardInterrupt") or (state.signal == "SIGINT" and not state.exception)
+
+
+def _aborted_by_gloo(state: RankState, said: exits.Said) -> bool:
+    """Whether gloo ended it: it aborts ranks whose peers sent another size: which of them is wrong the records tell."""
+    return state.signal == "SIGABRT" and said.enforce and (not said.enforced or state.rank in said.enforced)
+
+
+def _verdict(ended: Ends) -> Verdict:
+    """The verdict that the ends alone allow."""
+    by_rank = {s.rank: s for s in ended.states}
+    culprits = [by_rank[rank] for rank in ended.roots]
+    victims = [s for s in ended.states if s.rank not in ended.roots and s.rank is not None and _how(s)]
+    waiting = [s for s in ended.states if s.rank not in ended.roots and s.rank is not None and (s.pending or s.stack)]
+    claims = [_claim(s, ended) for s in (*culprits, *victims[:_MOST_VICTIMS])]
+    summary = _summary(claims[: len(culprits)])
+    if victims:
+        summary += f"; {spell([s.rank for s in victims if s.rank is not None], 8)} failed as a consequence"
+    return Verdict(
+        kind="dead",
+        culprits=ended.roots,
+        waiting=tuple(s.rank for s in ended.states if s.rank is not None and s.rank not in ended.roots),
+        sites=tuple(site for s in (*culprits, *waiting) if (site := call_site(s))),
+        confidence=_CERTAIN if len(ended.roots) == 1 else _LIKELY,
+        summary=f"{summary}.",
+        claims=tuple(claims),
+        evidence=texts(claims),
+    )
+
+
+def _summary(claims: Sequence[Claim]) -> str:
+    """Who ended how, ranks that ended alike together."""
+    alike: dict[Claim, list[int]] = {}
+    for c in claims:
+        key = msgspec.structs.replace(c, ranks=(), record=Record(source="exit"))
+        alike.setdefault(key, []).extend(c.ranks)
+    rows = [msgspec.structs.replace(c, ranks=tuple(ranks)).text.rstrip(".") for c, ranks in alike.items()]
+    return "; ".join(rows[:3])
+
+
+def _claim(state: RankState, ended: Ends) -> Claim:
+    """How the rank has ended."""
+    claim = ending(state)
+    if state.rank in ended.starved:
+        record = Record(source="kernel", rank=state.rank, words="oom_kill")
+        return msgspec.structs.replace(claim, what="ended", words=_STARVED, record=record)
+    if claim.what == "ended" and _END in state.facts:
+        return msgspec.structs.replace(claim, words=f"ended {state.facts[_END]}")
+    return claim
+
+
+def _how(state: RankState) -> str:
+    """How it ended, in words that follow its number; empty where it did not fail."""
+    if state.exception:
+        return f"raised {state.exception[:200]}"
+    if state.signal:
+        return f"was ended by {state.signal}"
+    if state.exit_code:
+        return f"ended with exit status {state.exit_code}"
+    return f"ended {state.facts[_END]}" if _END in state.facts else ""

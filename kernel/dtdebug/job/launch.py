@@ -1,0 +1,282 @@
+"""`dtdebug run`: a job runs as before, and what is known of it is there when it fails or hangs.
+
+The job stays in our process group: what a terminal sends, or `kill` to the group, reaches it directly, so that only
+signals which were sent to us alone are passed on (a launcher that is told twice to end leaves its ranks behind). The
+main thread does nothing else; whatever reads files or ranks runs in threads, for which the end of the job waits with a
+bound.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import resource
+import shutil
+import signal
+import socket
+import tempfile
+import threading
+import time
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
+from pathlib import Path
+
+from dtdebug import handoff, state
+from dtdebug.clean import arguments, clean
+from dtdebug.hosts.presence import Presence
+from dtdebug.job import runs
+from dtdebug.job.collect import succeeded
+from dtdebug.job.monitor import Options, Speaker, Vigil
+from dtdebug.job.output import ended, fork
+from dtdebug.job.relay import Channel, Relay, channels
+from dtdebug.records.folder import Run, RunFolder
+
+STOPPED = 124
+"""Exit status of a job that `--stop-on-hang` ended, as with timeout(1)."""
+NOT_FOUND, NOT_EXECUTABLE = 127, 126
+"""Exit status of a command that can't be started, as a shell's."""
+_PASSED_ON = (
+    signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT,
+    signal.SIGUSR1, signal.SIGUSR2, signal.SIGCONT, signal.SIGTSTP,
+)  # fmt: skip
+_IMPATIENT = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT)
+_FROM_KERNEL = 128
+"""`si_code` of a signal that the terminal sent: the job has it already."""
+_TICK = 0.2
+"""Seconds after which an end that was not signalled is seen all the same."""
+_LAST_WORDS, _COLLECTING, _DISK = 2.0, 30.0, 5.0
+"""Seconds: for output still on its way, for collecting after a failure, and for a disk to answer before the start."""
+
+
+def launch(command: Sequence[str], options: Options) -> int:
+    """Runs the command; its exit status, or `STOPPED`. Where a signal ended it, the same signal ends this process.
+
+    Raises:
+        OSError: the command can't be started.
+
+    """
+    try:
+        if not _answers(options.folder or state.folder()):
+            raise TimeoutError(errno.ETIMEDOUT, "the disk does not answer", str(options.folder or state.folder()))
+        folder = _folder(options, command)
+        through = channels()
+    except OSError as error:
+        Speaker().say(f"nothing is collected: {error.strerror}: {error.filename or 'a standard stream'}")
+        _replace(command)
+    status = _Job(command, folder, through, options).run()
+    if status >= 0:
+        return status
+    _die(-status)
+    return 128 - status
+
+
+def _folder(options: Options, command: Sequence[str]) -> RunFolder:
+    if options.folder is None:
+        runs.forget_old()
+        return RunFolder.make()
+    return runs.take(options.folder, command)
+
+
+def _answers(place: Path) -> bool:
+    """Something can be made there, or it fails at once; a disk that has gone would let the job wait for ever."""
+
+    def touch() -> None:
+        there = next(folder for folder in (place, *place.absolute().parents) if folder.is_dir())
+        Path(tempfile.mkdtemp(dir=there, prefix=".dtdebug-")).rmdir()
+
+    child = fork(touch)
+    return child is None or ended(child, _DISK)
+
+
+def _replace(command: Sequence[str]) -> None:
+    """Becomes the command: without a place for what is collected that is all there is to do."""
+    for name in (signal.SIGPIPE, signal.SIGXFSZ):  # Python ignores them
+        signal.signal(name, signal.SIG_DFL)
+    os.execvp(command[0], list(command))  # noqa: S606 - this is what the user asked for
+
+
+def _arming(folder: RunFolder) -> dict[str, str]:
+    """Variables that arm the ranks; none if that fails."""
+    try:
+        from dtdebug.agent.arming import environment
+
+        return environment(folder)
+    except Exception as error:
+        Speaker().say(f"the ranks are not armed ({type(error).__name__}: {error}); the job runs all the same")
+        return {}
+
+
+class _Job:
+    """A job from its start to its end."""
+
+    def __init__(self, command: Sequence[str], folder: RunFolder, through: list[Channel], options: Options) -> None:
+        self._command, self._folder, self._options = tuple(command), folder, options
+        self._through = through
+        self._relay = Relay(through, folder.output)
+        self._speaker = Speaker(self._relay, options, folder)
+        self._hosts = Presence(folder, command)
+        self._vigil = Vigil(folder, self._relay, self._speaker, options, self._hosts)
+        self._saving = threading.Thread(target=self._started, name="dtdebug-begun", daemon=True)
+        self._pid = 0
+        self._impatient = {name for name in _IMPATIENT if signal.getsignal(name) != signal.SIG_IGN}
+        self._begun = time.time()
+
+    def run(self) -> int:
+        """The job's status, or minus its signal."""
+        # Also those that we were started to ignore (nohup, cron, `&` in a script): the job, which begins with them
+        # ignored as it would without us, may handle them later, and what is blocked reaches us all the same.
+        signals = {*_PASSED_ON, signal.SIGCHLD, signal.SIGWINCH}
+        signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+        variables = {**os.environ, **_arming(self._folder)}
+        before = signal.pthread_sigmask(signal.SIG_BLOCK, signals)
+        try:
+            self._pid = self._spawn(variables, before)
+        except OSError:
+            self._hosts.end(NOT_FOUND)
+            if len(self._hosts.all()) == 1:
+                shutil.rmtree(self._folder.path, ignore_errors=True)  # nothing was begun
+            raise
+        self._relay.start(self._pid)
+        self._saving.start()  # a slow disk must not keep a signal from the job
+        self._vigil.start(self._pid)
+        status = self._follow(signals)
+        with suppress(Exception):
+            self._vigil.stop()
+            self._relay.wait(_LAST_WORDS)
+            self._finish(status, signals)
+        while signal.sigtimedwait(signals, 0):  # of an impatient user: nothing is left that they could end
+            pass
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+        return STOPPED if self._vigil.stopped else status
+
+    def _spawn(self, variables: Mapping[str, str], mask: Iterable[int]) -> int:
+        def begin(*command: str) -> int:
+            return os.posix_spawnp(
+                command[0],
+                command,
+                variables,
+                file_actions=[(os.POSIX_SPAWN_DUP2, c.theirs, target) for c in self._through for target in c.targets],
+                setsigmask=mask,
+                setsigdef=(signal.SIGPIPE, signal.SIGXFSZ),
+            )
+
+        try:
+            return begin(*self._command)
+        except OSError as error:
+            script = shutil.which(self._command[0])
+            if error.errno != errno.ENOEXEC or script is None:
+                raise
+            return begin("/bin/sh", script, *self._command[1:])  # no first line says what runs it: as shells do
+
+    def _started(self) -> None:
+        """Says that the job has begun."""
+        self._hosts.begin(self._pid)
+        self._save()
+
+    def _save(self, status: int | None = None) -> None:
+        finished = time.time() if status is not None else None
+        if status is not None:
+            self._hosts.end(status)
+        if self._folder.output.parent == self._folder.hosts:  # run.json is the first host's
+            return
+        with suppress(OSError):
+            self._folder.save_run(
+                Run(
+                    command=tuple(clean(word) for word in arguments(self._command)),
+                    started=self._begun,
+                    finished=finished,
+                    host=socket.gethostname(),
+                    pid=self._pid,
+                    status=status,
+                )
+            )
+
+    def _follow(self, signals: set[signal.Signals]) -> int:
+        """Passes signals on until the job has ended."""
+        while True:
+            if (info := signal.sigtimedwait(signals, _TICK)) is not None:
+                self._pass_on(info)
+            if (status := self._ended()) is not None:
+                return status
+
+    def _pass_on(self, info: signal.struct_siginfo) -> None:
+        name = info.si_signo
+        if name in _PASSED_ON and info.si_code != _FROM_KERNEL and not self._relay.got(name):
+            with suppress(OSError):
+                os.kill(self._pid, name)
+        if name == signal.SIGINT and not _ignores(self._pid, name):
+            self._vigil.interrupt()
+        elif name == signal.SIGCONT:
+            self._vigil.resume()
+
+    def _ended(self) -> int | None:
+        pid, status = os.waitpid(self._pid, os.WNOHANG | os.WUNTRACED)
+        if not pid:
+            return None
+        if not os.WIFSTOPPED(status):
+            return os.waitstatus_to_exitcode(status)
+        if os.WSTOPSIG(status) in (signal.SIGTSTP, signal.SIGTTIN, signal.SIGTTOU):
+            os.kill(os.getpid(), signal.SIGSTOP)  # so that the shell sees the job stopped
+        return None
+
+    def _finish(self, status: int, signals: set[signal.Signals]) -> None:
+        """Says why the job failed; nothing if it did not."""
+        done = threading.Event()
+        threading.Thread(target=self._conclude, args=(status, done), daemon=True).start()
+        until = time.monotonic() + (_COLLECTING if status else _LAST_WORDS)
+        while not done.is_set():
+            info = signal.sigtimedwait(signals, 0.02)
+            impatient = info is not None and info.si_signo in self._impatient
+            if impatient or time.monotonic() > until:
+                why = "was interrupted" if impatient else "took too long"
+                self._speaker.say(f"collecting {why}; what there is: {self._folder.path}")
+                return
+
+    def _conclude(self, status: int, done: threading.Event) -> None:
+        try:
+            self._saving.join()
+            self._save(status)
+            if status:
+                self._relay.wait_for_copy(_LAST_WORDS)
+            else:
+                with suppress(Exception):
+                    handoff.succeeded(handoff.job_of(self._command))
+            if status in (0, -signal.SIGPIPE):  # SIGPIPE: the reader has gone, as with `| head`
+                self._hosts.silent()
+                if self._options.output and not self._vigil.stopped and not self._hosts.failed():
+                    self._speaker.write(succeeded(self._folder), "")
+            elif not self._vigil.stopped:  # else it was reported already
+                self._vigil.conclude(_how(status, interrupted=self._vigil.interrupted))
+        except Exception as error:
+            self._speaker.say(f"collecting failed ({type(error).__name__}: {error}); see {self._folder.path}")
+        finally:
+            done.set()
+
+
+def _how(status: int, *, interrupted: bool) -> str:
+    if interrupted:
+        return "the job was interrupted"
+    if status < 0:
+        from dtdebug_taxonomy.failure.exits import signal_name
+
+        return f"the job was ended by {signal_name(-status)}"
+    return f"the job ended with exit code {status}"
+
+
+def _ignores(pid: int, name: int) -> bool:
+    """The process ignores that signal now; False where the system does not say."""
+    with suppress(OSError, ValueError):
+        for line in Path(f"/proc/{pid}/status").read_text(encoding="ascii", errors="replace").splitlines():
+            if line.startswith("SigIgn:"):
+                return bool(int(line.split()[1], 16) >> (name - 1) & 1)
+    return False
+
+
+def _die(number: int) -> None:
+    """Ends this process as the job ended, without a core of ours."""
+    with suppress(OSError, ValueError):
+        resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+    with suppress(OSError, ValueError):
+        signal.signal(number, signal.SIG_DFL)
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, {number})
+    os.kill(os.getpid(), number)

@@ -1,0 +1,32 @@
+"""A running job whose launchers have not met, as `attach` finds it: on this host, and by what the others wrote."""
+
+from __future__ import annotations
+
+import socket
+from collections.abc import Sequence
+
+from dtdebug.hosts import launchers, presence, rendezvous
+from dtdebug.job.collect import Look, conclude
+from dtdebug.records.folder import RunFolder
+from dtdebug_taxonomy.case import Case
+from dtdebug_taxonomy.hosts import Host
+
+
+def unmet(folder: RunFolder | None, pids: Sequence[int]) -> Case | None:
+    """The case of a launcher of several hosts that has started no rank; None where there is none."""
+    here = socket.gethostname()
+    known = presence.read(folder) if folder is not None else []
+    run = folder.load_run() if folder is not None else None
+    tops = [*pids, *(h.pid for h in known if h.name == here and h.pid and h.finished is None)]
+    if run is not None and run.pid and run.host == here and run.finished is None:
+        tops.append(run.pid)
+    found = next((way for pid in dict.fromkeys(tops) if (way := launchers.waiting(pid)) is not None), None)
+    if found is None:
+        return None
+    plan, meeting = found
+    own = Host(name=here, plan=plan, addresses=launchers.addresses(), meeting=meeting)
+    others = [h for h in known if (h.name, h.plan.node) != (here, plan.node) and h.silent < presence.GONE]
+    together = [own, *others]
+    if not rendezvous.is_waiting(together):
+        return None
+    return conclude(None, Look(verdict=rendezvous.verdict(together)), hosts=together)

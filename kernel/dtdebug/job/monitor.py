@@ -1,0 +1,332 @@
+"""The watch over a running job: looks for a hang and for the first rank that fails, and says what it finds."""
+
+from __future__ import annotations
+
+import socket
+import sys
+import threading
+import time
+from contextlib import suppress
+from pathlib import Path
+from typing import NamedTuple
+
+import msgspec
+
+from dtdebug.clean import clean
+from dtdebug.hosts import rendezvous
+from dtdebug.hosts.launchers import waiting
+from dtdebug.hosts.presence import Presence, Seen
+from dtdebug.job.collect import Look, alive, analysis, conclude, last, look, merged, printed
+from dtdebug.job.outcome import is_certain
+from dtdebug.job.pool import shared
+from dtdebug.job.relay import Relay
+from dtdebug.probe.memory import Memory
+from dtdebug.probe.watch import Deaths, Progress, end, living
+from dtdebug.records.folder import VARIABLE, RunFolder
+from dtdebug_taxonomy.case import Case, contract
+from dtdebug_taxonomy.ranks import RankState, Verdict
+
+_TICK, _LOOK, _SHARE = 0.2, 1.0, 0.05
+"""Seconds between two looks at alarms and at records, and the share of a core that reading the records may take."""
+_AGAIN = 60.0
+"""Seconds after which a hang that was reported is looked at again."""
+_MOVING = 4.0
+"""Seconds that counters may rest in a job that moves: records are written every two."""
+_PATIENCE, _UNFINISHED = 5.0, 15.0
+"""Seconds: from SIGTERM to SIGKILL, and for a look that was begun before the end of the job."""
+
+
+class Options(NamedTuple):
+    """What the user chose."""
+
+    hang_after: float = 120.0
+    stop_on_hang: bool = False
+    stop_unexplained: bool = False
+    """Ends also what makes no progress for a reason that is not understood, or may still go on."""
+    folder: Path | None = None
+    quiet: bool = False
+    format: str = "text"
+    output: Path | None = None
+
+
+class Speaker:
+    """Our words, on standard error on a line of their own, or in the file that the user named."""
+
+    def __init__(
+        self, relay: Relay | None = None, options: Options | None = None, run: RunFolder | None = None
+    ) -> None:
+        self._relay, self._options, self._run = relay, options or Options(), run
+
+    def say(self, text: str, prefix: str = "dtdebug: ") -> None:
+        """A line, or several."""
+        begin = "\n" if self._relay is not None and self._relay.in_line() else ""
+        with suppress(OSError, AttributeError):  # it may be closed
+            sys.stderr.write(begin + prefix + text.rstrip("\n") + "\n")
+            sys.stderr.flush()
+
+    def report(self, found: Case, what: str, *, brief: bool = False) -> None:
+        """What was found; nothing if the user wants none."""
+        from dtdebug.job.report import to_text
+
+        if self._options.output:
+            self.write(found, what)
+        elif not self._options.quiet:
+            self.say(to_text(found, what, self._run, brief=brief), prefix="")
+
+    def write(self, found: Case, what: str) -> None:
+        """What was found, into the file that the user named."""
+        from dtdebug import state
+        from dtdebug.job.report import to_text
+
+        if self._options.output is None:
+            return
+        as_json = self._options.format == "json"
+        text = msgspec.json.encode(contract(found)) if as_json else to_text(found, what, self._run).encode()
+        try:
+            state.write(self._options.output, text)
+        except OSError as error:
+            self.say(f"{self._options.output}: can't be written: {error.strerror}")
+
+    def remark(self, text: str) -> None:
+        """A line that only those who read reports want."""
+        if not self._options.quiet and not self._options.output:
+            self.say(text)
+
+
+class Vigil:
+    """Watches from a thread: whatever a file system or a rank makes it wait for, the job is not kept from its end."""
+
+    def __init__(self, folder: RunFolder, relay: Relay, speaker: Speaker, options: Options, hosts: Presence) -> None:
+        self.interrupted = False
+        """The user wants the job to end."""
+        self.stopped = False
+        """The job was ended because it hangs."""
+        self._folder, self._relay, self._speaker, self._options = folder, relay, speaker, options
+        self._hosts, self._deferred = hosts, False
+        self._rankless = time.monotonic()
+        """Since then no rank of this host lives."""
+        self._deaths, self._memory, self._progress = Deaths(folder), Memory(), Progress(time.monotonic())
+        self._records: list[RankState] = []
+        self._seen = Look()
+        self._asked = False
+        self._printed: str | None = None
+        """What the job had printed when the user ended it."""
+        self._moving = False
+        """The counters moved until the user ended the job."""
+        self._reported: Verdict | None = None
+        self._hang: Verdict | None = None
+        """The last verdict on a hang, even if a counter has moved since."""
+        self._moves = 0
+        self._next_look = 0.0
+        self._examine_after = options.hang_after
+        self._job = 0
+        self._stop = threading.Event()
+        self._thread = threading.Thread(target=self._run, name="dtdebug-vigil", daemon=True)
+
+    def start(self, job: int) -> None:
+        """Begins to watch the job of that process."""
+        self._job = job
+        self._deaths.start()
+        self._thread.start()
+
+    def interrupt(self) -> None:
+        """The user ends the job; how it stood is seen now, for ending it moves it."""
+        if not self.interrupted:
+            self._moving = self._progress.standing(self._records) < _MOVING
+            with suppress(Exception):
+                self._printed = printed(self._folder)
+            self.interrupted = True
+
+    def resume(self) -> None:
+        """The job was stopped, as by Ctrl-Z, and goes on."""
+        self._progress.restart(time.monotonic())
+
+    def stop(self) -> None:
+        """The job has ended: no further look is begun."""
+        self._stop.set()
+        self._deaths.stop()
+
+    def conclude(self, what: str) -> None:
+        """Says what is found after the end."""
+        self._thread.join(_UNFINISHED)  # a look that was begun before the end saw more than can be seen now
+        after = look(self._folder, twice=False).states if alive(self._folder) else last(self._folder).states
+        count, starved = self._memory.killed()
+        states = merged(self._seen.states, after)
+        seen = msgspec.structs.replace(
+            self._seen,
+            states=states,
+            verdict=self._hang or self._seen.verdict,
+            measured=self._hang is not None,
+            printed=self._printed,
+            notes=(*self._seen.notes, *self._relay.notes()),
+        )
+        pool = shared(self._hosts, seen, self._deaths.seen(), starved, final=True)
+        if pool is None:
+            self._defer()
+            return
+        found = conclude(
+            self._folder,
+            pool.look,
+            deaths=pool.deaths,
+            starved=pool.starved,
+            starvations=count or 0,
+            moving=(self._moving and self._hang is None) or None,
+            hosts=self._hosts.all(),
+        )
+        if self.interrupted and found.verdict.kind == "none" and not self._options.output:
+            self._speaker.remark(
+                f"interrupted; the ranks were making progress. All that was collected: {self._folder.path}"
+            )
+            return
+        known = self._hang is not None and _essence(found.verdict) == _essence(self._hang)
+        self._speaker.report(found, what, brief=known)
+
+    def _run(self) -> None:
+        failed = False
+        while not self._stop.wait(_TICK):
+            try:
+                self._tick()
+            except Exception as error:
+                if not failed:
+                    self._speaker.say(f"watching failed ({type(error).__name__}: {error}); the job goes on")
+                failed = True
+                self._examine_after *= 2
+
+    def _tick(self) -> None:
+        now = time.monotonic()
+        if now >= self._next_look:
+            self._records = list(self._folder.records())
+            self._deaths.know(self._records)
+            self._moved(moved=self._progress.look(self._records, self._relay.passed(), now))
+            self._next_look = now + max(_LOOK, (time.monotonic() - now) / _SHARE)
+            self._hosts.beat(self._records)
+        if not self._asked and (self.interrupted or self._deaths.alarm.is_set() or self._hosts.failed()):
+            self._asked = True
+            self._glance()
+        elif self._meets(now):
+            self._meet(now)
+        elif self._ranks_started() and self._progress.standing(self._records) >= self._examine_after:
+            self._examine()
+
+    def _ranks_started(self) -> bool:
+        return any(r.initialized or (r.world_size or 0) > 1 for r in self._records)
+
+    def _moved(self, *, moved: bool) -> None:
+        """A hang is over once it has moved more than the one step that a time-out makes."""
+        self._moves = self._moves + 1 if moved else 0
+        if self._moves < 2:
+            return
+        if self._reported is not None and not (self.stopped or self.interrupted or self._deaths.alarm.is_set()):
+            self._speaker.remark("the job moves again")
+            self._hang = None
+        self._reported = None
+        self._examine_after = self._options.hang_after
+
+    def _glance(self) -> None:
+        """Sees the ranks as they stand, before the launcher ends them."""
+        seen = look(self._folder, twice=False)
+        verdict, _, _ = analysis(self._folder, seen.states, moving=self._moving or None)
+        stands = verdict is not None and verdict.kind not in ("none", "not_understood", "dead")
+        self._seen = msgspec.structs.replace(
+            seen,
+            states=merged(self._seen.states, seen.states),
+            progress=self._seen.progress,
+            verdict=verdict if stands else None,
+        )
+        if not self._seen.states and self.interrupted and (found := waiting(self._job)):
+            self._hosts.meets(*found)
+            self._hang = rendezvous.verdict(self._hosts.all())
+        self._hosts.contribute(Seen(states=self._seen.states, deaths=tuple(self._deaths.seen())))
+
+    def _defer(self) -> None:
+        """Another host reports; said once."""
+        if not self._deferred:
+            self._deferred = True
+            self._speaker.remark(f"host {self._hosts.reporter()} reports: {clean(str(self._folder.path))}")
+
+    def _meets(self, now: float) -> bool:
+        """It is time to see whether the launcher still waits for those of other hosts: no rank of this one lives."""
+        if any(r.host == socket.gethostname() and r.alive is not False for r in self._records):
+            self._rankless = now
+            self._hosts.meets(None, None)
+            return False
+        since = now - self._rankless
+        return since >= self._examine_after or (
+            self._hosts.met() and self._hosts.own.meeting is None and since > _MOVING
+        )
+
+    def _meet(self, now: float) -> None:
+        """Says so if the launchers of several hosts do not meet."""
+        found = waiting(self._job)
+        self._hosts.meets(*(found or (None, None)))
+        since = now - self._rankless
+        if since >= self._examine_after:
+            self._examine_after = since + min(_AGAIN, self._options.hang_after)
+        if found is None or self._stop.is_set() or not rendezvous.is_waiting(self._hosts.all()):
+            return
+        if rendezvous.all_came(self._hosts.all()) and since < max(_AGAIN, 2 * self._options.hang_after):
+            return  # the last one has come just now: they need a moment
+        if self._hosts.reporter():
+            self._defer()
+            self._hosts.await_report()
+        else:
+            self._hosts.gather_meetings()
+            verdict = rendezvous.verdict(self._hosts.all())
+            self._hang = verdict
+            if self._reported is None or verdict.summary != self._reported.summary:
+                self._reported = verdict
+                case = conclude(self._folder, Look(verdict=verdict), hosts=self._hosts.all())
+                self._speaker.report(case, f"no rank has started for {found[1].seconds:.0f} s")
+        if self._options.stop_on_hang:
+            self.stopped = True
+            end([self._job], _PATIENCE)
+
+    def _examine(self) -> None:
+        """Looks closely at ranks whose counters rest, and says so if they make no progress."""
+        standing = self._progress.standing(self._records)
+        seen = msgspec.structs.replace(look(self._folder), seconds=standing)
+        pool = shared(self._hosts, seen, self._deaths.seen(), final=False)
+        self._seen, deaths = (pool.look, pool.deaths) if pool else (seen, self._deaths.seen())
+        hosts, keep = self._hosts.all(), pool is not None
+        found = conclude(self._folder, self._seen, deaths=deaths, moving=False, hosts=hosts, keep=keep)
+        self._records = list(self._folder.records())
+        self._progress.look(self._records, self._relay.passed(), time.monotonic())
+        standing = self._progress.standing(self._records)
+        moved = standing < self._examine_after
+        if found.verdict.kind == "none":  # work that no counter shows is progress
+            self._progress.restart(time.monotonic())
+        elif not moved:
+            self._examine_after = max(standing + _AGAIN, 2 * standing)
+        if moved or found.verdict.kind == "none":
+            self._seen = Look()  # where ranks were while they went on says nothing of where they end
+            return
+        self._hang = found.verdict
+        if self._stop.is_set():  # it has ended meanwhile: one report is enough
+            return
+        if not keep:
+            self._defer()
+            self._hosts.await_report()
+        elif self._reported is None or _essence(found.verdict) != _essence(self._reported):
+            self._reported = found.verdict
+            self._speaker.report(found, f"no counter of any rank has moved for {standing:.0f} s")
+        if self._ends(found):
+            self.stopped = True
+            end([self._job, *self._ours()], _PATIENCE)
+
+    def _ends(self, found: Case) -> bool:
+        """The user wants a job ended of which this is found."""
+        if self._options.stop_unexplained:
+            return True
+        return self._options.stop_on_hang and is_certain(found.verdict, found.progress, found.ranks)
+
+    def _ours(self) -> list[int]:
+        """The ranks that live outside of the job's tree; what a record says alone must end nobody."""
+        from dtdebug.probe.processes import variables
+
+        told = [r.pid for r in self._records if r.host == socket.gethostname() and r.alive is not False]
+        here = str(self._folder.path.absolute())
+        return [pid for pid in living(told) if variables(pid).get(VARIABLE) == here]
+
+
+def _essence(verdict: Verdict) -> tuple[object, ...]:
+    return verdict.kind, verdict.culprits, verdict.collective

@@ -1,0 +1,126 @@
+"""Which ranks made progress between two looks: counters and stacks, and what the operating system counted meanwhile.
+
+Only processes of this host have figures of the system. A main thread that waits uses none of them, however often the
+agent beside it is asked.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Collection, Iterable
+from contextlib import suppress
+from pathlib import Path
+from typing import NamedTuple
+
+import psutil
+
+from dtdebug.probe.stacks import Progress, compare
+from dtdebug_taxonomy.frames import own_frames
+from dtdebug_taxonomy.ranks import RankState
+
+_MAIN, _THREADS, _CHILDREN = 0.05, 0.5, 0.1
+"""Parts of a CPU from which the main thread, the other threads, and the child processes are believed to work.
+
+The agent's thread takes some CPU to answer, which is why the other threads have to take more.
+"""
+_BYTES = 4096
+"""Bytes that a main thread reads or writes when it works: a line that says it waits is shorter."""
+_MOST = 256
+"""Processes that are read."""
+
+
+class Work(NamedTuple):
+    """What a process had used at a moment."""
+
+    time: float
+    """Seconds, monotonic."""
+    main: float
+    threads: float
+    children: float
+    """Seconds of CPU time."""
+    moved: int
+    """Bytes that the main thread has read and written."""
+
+
+def sample(states: Iterable[RankState], host: str) -> dict[int, Work]:
+    """What the processes of the ranks on this host have used so far."""
+    pids = [s.pid for s in states if s.pid and s.alive is not False and s.host in ("", host)]
+    return {pid: work for pid in pids[:_MOST] if (work := _work(pid)) is not None}
+
+
+def workers(before: dict[int, Work], after: dict[int, Work]) -> tuple[frozenset[int], frozenset[int]]:
+    """(processes that worked between two samples, those that did not); of the others nothing is known."""
+    works: set[int] = set()
+    rests: set[int] = set()
+    for pid, late in after.items():
+        early = before.get(pid)
+        if early is None or late.time - early.time <= 0:
+            continue
+        span = late.time - early.time
+        used = (late.main - early.main, late.threads - early.threads, late.children - early.children)
+        busy = any(part > least * span for part, least in zip(used, (_MAIN, _THREADS, _CHILDREN), strict=True))
+        (works if busy or late.moved - early.moved >= _BYTES else rests).add(pid)
+    return frozenset(works), frozenset(rests)
+
+
+def progress(
+    before: Iterable[RankState],
+    after: Iterable[RankState],
+    works: Collection[int] = (),
+    rests: Collection[int] = (),
+) -> dict[int, Progress]:
+    """For each rank what happened between two looks, with what the system counted of those that it knows.
+
+    CPU time is no progress of a rank in an operation: libraries poll while they wait. A rank at rest that was seen at
+    two lines of one function polls as well.
+    """
+    early, late = [*before], [*after]
+    found = compare(early, late)
+    first = {s.rank: s for s in early}
+    for state in late:
+        if state.rank is None or state.pid is None or state.alive is False:
+            continue
+        now = found.get(state.rank, "unknown")
+        if now in ("stuck", "unknown") and state.pid in works and state.pending is None:
+            found[state.rank] = "busy"
+        elif now == "busy" and state.pid in rests and _polls(first.get(state.rank), state):
+            found[state.rank] = "stuck"
+    return found
+
+
+def _polls(a: RankState | None, b: RankState) -> bool:
+    """Both looks found it in one function of the user's, called from one place."""
+    mine, then = own_frames(b.stack), own_frames(a.stack) if a is not None else ()
+    return bool(mine and then) and mine[:-1] == then[:-1] and mine[-1].function == then[-1].function
+
+
+def _work(pid: int) -> Work | None:
+    try:
+        process = psutil.Process(pid)
+        total = process.cpu_times()
+        children = 0.0
+        for child in process.children(recursive=True)[:_MOST]:
+            with suppress(psutil.Error):
+                times = child.cpu_times()
+                children += times.user + times.system
+        main = _main_thread(pid)
+    except (psutil.Error, OSError, ValueError, IndexError):
+        return None
+    # Children that have ended meanwhile count as well, as the compilers that a build starts.
+    children += total.children_user + total.children_system
+    return Work(time.monotonic(), main, total.user + total.system - main, children, _bytes(pid))
+
+
+def _main_thread(pid: int) -> float:
+    fields = Path(f"/proc/{pid}/task/{pid}/stat").read_text().rpartition(")")[2].split()
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+
+def _bytes(pid: int) -> int:
+    """0 where the kernel does not count it, or does not say."""
+    with suppress(OSError, ValueError):
+        lines = Path(f"/proc/{pid}/task/{pid}/io").read_text().splitlines()
+        rows = dict(line.split(": ", 1) for line in lines)
+        return int(rows.get("rchar", 0)) + int(rows.get("wchar", 0))
+    return 0

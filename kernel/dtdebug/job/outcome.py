@@ -1,0 +1,334 @@
+"""From the verdict of the records to the one that is said: what moved does not hang, the rest may not be understood.
+
+`none` needs every rank to have made progress; a rank that still works is slow, whoever waits for it.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from typing import NamedTuple
+
+import msgspec
+
+from dtdebug.flight.deaths import ending, finished
+from dtdebug.probe.arrival import arrival
+from dtdebug_taxonomy.activity import SLOW, doing
+from dtdebug_taxonomy.claims import Claim, Record, texts
+from dtdebug_taxonomy.frames import is_library, own_frame
+from dtdebug_taxonomy.rank_claims import claims_of
+from dtdebug_taxonomy.ranks import CallSite, Frame, RankState, Verdict, say, spell
+
+_FACTS = frozenset(("skipped", "extra", "replaced", "wrong_size", "wrong_dtype", "wrong_root", "dead", "left"))
+"""Kinds that hold whatever the rank does now."""
+_DOUBTFUL, _PARTLY = 0.4, 0.3
+"""Confidence that a rank which still works hangs, and that all is well where some ranks gave no answer."""
+_LONG = 30.0
+"""Seconds for which a rank may be waited for, where nobody gave a limit, before it is said to be late."""
+_ENTIRELY = frozenset(("saving_checkpoint", "loading_checkpoint", "preparing_data", "downloading"))
+"""Activities whose library may call the user's code; imports and compilation may have the whole program below them."""
+_WORDS = {
+    "importing": "importing a module", "compiling": "compiling", "downloading": "downloading",
+    "preparing_data": "preparing data", "loading_checkpoint": "loading a checkpoint",
+    "saving_checkpoint": "saving a checkpoint", "evaluating": "evaluating",
+}  # fmt: skip
+
+
+class Seen(NamedTuple):
+    """What two looks at the ranks have shown."""
+
+    states: Sequence[RankState]
+    progress: Mapping[int, str]
+    moving: bool | None = None
+    """Somebody watched: the counters moved until then, or rested for as long as the user's limit; None: nobody did."""
+    seconds: float = 0.0
+    """For how long they have rested."""
+
+
+def judged(verdict: Verdict | None, seen: Seen) -> Verdict:
+    """The verdict, held against what was seen of the ranks."""
+    states = [s for s in seen.states if s.rank is not None]
+    if verdict is None or verdict.kind in ("none", "not_arrived", "fabric", "not_understood"):
+        verdict = arrival(states) or verdict
+    if verdict is None or verdict.kind in ("none", "not_understood"):
+        return _unaccused(verdict, states, seen)
+    if verdict.kind in _FACTS:
+        return verdict
+    works = [r for r in verdict.culprits if _moved(r, seen)]
+    slow = healthy(verdict.culprits, states)
+    if verdict.culprits and len(works) == len(verdict.culprits):
+        return _slow(verdict, states, seen, slow)
+    if verdict.kind == "not_arrived" and slow:
+        return _may_come(verdict, states, f"is {slow}; no progress was seen, but it may still come", "at")
+    return verdict
+
+
+def is_certain(verdict: Verdict, progress: Mapping[int, str], states: Sequence[RankState]) -> bool:
+    """The job may be ended for it: an operation is waited in, and the rank that it waits for was seen not to move."""
+    if verdict.kind in ("none", "not_understood"):
+        return False
+    if verdict.kind in _FACTS:
+        return True
+    if verdict.confidence <= _DOUBTFUL or healthy(verdict.culprits, states):
+        return False
+    return all(progress.get(rank) in ("stuck", "gone") for rank in verdict.culprits or verdict.waiting)
+
+
+def healthy(ranks: Iterable[int], states: Sequence[RankState]) -> str:
+    """What all of these ranks are busy with, if libraries' frames show that it is slow work that ends; else empty."""
+    by_rank = {s.rank: s for s in states}
+    found = {_activity(by_rank[r].stack) if r in by_rank else "" for r in ranks}
+    return _WORDS.get(found.pop(), "") if len(found) == 1 else ""
+
+
+def _activity(stack: Sequence[Frame]) -> str:
+    own = max((n for n, frame in enumerate(stack) if not is_library(frame.file)), default=-1)
+    what = doing(stack[own + 1 :])
+    if what in SLOW:
+        return what
+    what = doing([frame for frame in stack if is_library(frame.file)])
+    return what if what in _ENTIRELY else ""
+
+
+def _moved(rank: int, seen: Seen) -> bool:
+    return seen.progress.get(rank) in ("slow", "busy")
+
+
+def _unaccused(verdict: Verdict | None, states: Sequence[RankState], seen: Seen) -> Verdict:
+    """Nobody is accused by the records: all is well, or it is not understood."""
+    if not states:
+        return Verdict(kind="not_understood", summary="No rank was seen.")
+    if seen.moving:
+        return _well(verdict, states, "its counters moved until it was last read")
+    living = [s for s in states if s.alive is not False]
+    if not living:
+        return _ended(verdict, states)
+    moved = [s for s in living if _has_moved(s, seen)]
+    rest = [s for s in living if s not in moved]
+    if not rest:
+        return _well(verdict, moved, "")
+    dark = [s for s in rest if s.alive is None]
+    if len(dark) == len(rest) and _all_came(moved, seen, {s.rank for s in dark if s.rank is not None}):
+        well = _well(verdict, moved, "")
+        said = (
+            f"{spell([s.rank for s in dark if s.rank is not None], 8)} gave no answer, but ended operations with them"
+        )
+        return msgspec.structs.replace(well, confidence=_PARTLY, summary=f"{well.summary} {said[0].upper()}{said[1:]}.")
+    if moved and not dark and seen.moving is None and all(s.pending for s in rest):
+        ranks = tuple(s.rank for s in moved if s.rank is not None)
+        others = tuple(s.rank for s in rest if s.rank is not None)
+        summary = f"No hang so far: {say(ranks, 'are')} at work{_place(moved)}; {say(others, 'wait')} for that."
+        well = _well(verdict, moved, "")
+        return msgspec.structs.replace(well, summary=summary, confidence=0.5, stragglers=ranks, waiting=others)
+    return not_understood(states, seen)
+
+
+def _has_moved(state: RankState, seen: Seen) -> bool:
+    """CPU time is no progress of a rank that has been in an operation for as long as the counters have rested."""
+    now = seen.progress.get(-1 if state.rank is None else state.rank)
+    inside = any(g.enqueued and g.completed is not None and g.enqueued > g.completed for g in state.groups)
+    return now == "slow" or (now == "busy" and not (seen.moving is False and inside))
+
+
+def _all_came(moved: Sequence[RankState], seen: Seen, dark: set[int]) -> bool:
+    """Ranks that gave no answer have ended operations together with one whose counters moved."""
+    counted = [s for s in moved if seen.progress.get(s.rank or 0) == "slow"]
+    return any(dark <= set(g.ranks) and g.completed for s in counted for g in s.groups)
+
+
+def _well(verdict: Verdict | None, moved: Sequence[RankState], words: str) -> Verdict:
+    claims = [_claim("moved", [s], words=words) for s in moved[:8]] if words else []
+    ranks = [s.rank for s in moved if s.rank is not None]
+    if not claims:
+        claims = [_claim("moved", moved, words="counters or stacks changed between two looks, or it used the CPU")]
+    late = verdict.stragglers if verdict is not None else ()
+    slow = f" {say(late, 'come').capitalize()} last again and again." if late else ""
+    summary = f"{say(ranks, 'are').capitalize()} making progress.{slow}"
+    return Verdict(
+        kind="none",
+        confidence=0.9,
+        summary=summary,
+        claims=tuple(claims),
+        evidence=(*texts(claims), *(verdict.evidence if late and verdict is not None else ())),
+        stragglers=late,
+    )
+
+
+def _ended(verdict: Verdict | None, states: Sequence[RankState]) -> Verdict:
+    """All have ended, and no end explains the others."""
+    if all(finished(s) for s in states):
+        claim = _claim("left", states)
+        ranks = [s.rank for s in states if s.rank is not None]
+        summary = f"{spell(ranks, 8).capitalize()} finished the program."
+        return Verdict(kind="none", confidence=0.9, summary=summary, claims=(claim,), evidence=(claim.text,))
+    claims = [ending(s) for s in states[:64]]
+    said = verdict.summary if verdict is not None and verdict.kind == "not_understood" else ""
+    ranks = [s.rank for s in states if s.rank is not None]
+    return Verdict(
+        kind="not_understood",
+        waiting=(),
+        summary=said or f"{say(ranks, 'have').capitalize()} ended, and no record shows which of them failed first.",
+        claims=tuple(claims),
+        evidence=texts(claims),
+    )
+
+
+def _slow(verdict: Verdict, states: Sequence[RankState], seen: Seen, what: str) -> Verdict:
+    """Others wait for a rank that works: slow, and a hang only if it never ends."""
+    waited = max((_lasted(s) for s in states if s.rank in verdict.waiting), default=0.0)
+    if (what and verdict.kind == "not_arrived") or (seen.moving is not False and waited < _LONG):
+        doing_now = what or "computing"
+        culprits = [s for s in states if s.rank in verdict.culprits]
+        claims = (_claim("moved", culprits, words=doing_now), *verdict.claims)
+        return msgspec.structs.replace(
+            verdict,
+            kind="none",
+            culprits=(),
+            confidence=0.5,
+            stragglers=verdict.culprits,
+            summary=f"No hang so far: {say(verdict.culprits, 'are')} {doing_now}{_place(culprits)}; "
+            f"{say(verdict.waiting, 'wait')} for that.",
+            claims=claims,
+            evidence=(texts(claims[:1])[0], *verdict.evidence),
+            alternatives=(),
+        )
+    return _may_come(verdict, states, "is still computing: slow, or in a loop that does not end", "moved")
+
+
+def _may_come(verdict: Verdict, states: Sequence[RankState], words: str, what: str) -> Verdict:
+    culprits = [s for s in states if s.rank in verdict.culprits]
+    claim = _claim("moved", culprits, words="it uses the CPU") if what == "moved" else None
+    claims = (*([claim] if claim else []), *verdict.claims)
+    return msgspec.structs.replace(
+        verdict,
+        confidence=min(verdict.confidence, _DOUBTFUL),
+        summary=f"{verdict.summary.rstrip('.')}; it {words}.",
+        claims=claims,
+        evidence=(*([claim.text] if claim else []), *verdict.evidence),
+    )
+
+
+def not_understood(states: Sequence[RankState], seen: Seen) -> Verdict:
+    """What is known of ranks that make no progress: who is where since when, how they differ, what the system shows."""
+    living = [s for s in states if s.alive is not False and s.rank is not None]
+    still = [s for s in living if s.alive is not None and not _has_moved(s, seen)]
+    dark = tuple(s.rank for s in living if s.alive is None and s.rank is not None)
+    ranks = tuple(s.rank for s in still if s.rank is not None)
+    twice = [s for s in still if seen.progress.get(s.rank or 0) == "stuck"]
+    claims: list[Claim] = []
+    if twice:
+        claims.append(_claim("unmoved", twice, words="the same place and counters in two looks", seconds=seen.seconds))
+    claims += places(still)
+    claims += counters(still)
+    for state in still[:64]:
+        claims += [c for c in claims_of(state) if c.what == "system" or (c.what == "waits" and c.words)]
+    claims += [_claim("moved", [s]) for s in living if s.rank not in ranks and s.alive is not None][:8]
+    claims += [ending(s) for s in states if s.alive is False][:8]
+    rows = [_short(c) for c in claims if c.what in ("waits", "at")][:3]
+    known = f": {'; '.join(rows)}" if rows else ""
+    head = f"{say(ranks, 'make').capitalize()} no progress, and no record explains it{known}." if ranks else ""
+    if ranks and not twice:
+        head = f"Whether {say(ranks, 'make')} progress is not known: read once{known}."
+    silent = f"{spell(dark, 8).capitalize()} gave no answer." if dark else ""
+    return Verdict(
+        kind="not_understood",
+        waiting=ranks,
+        sites=tuple(site for s in still if (site := _site(s)) is not None)[:64],
+        confidence=0.0,
+        summary=" ".join(filter(None, (head, silent))),
+        claims=tuple(claims),
+        evidence=texts(claims),
+    )
+
+
+def places(states: Iterable[RankState]) -> list[Claim]:
+    """Where ranks are, those of one place together, the largest group first."""
+    found: dict[tuple[object, ...], list[RankState]] = {}
+    for s in states:
+        frame = own_frame(s.stack) or (s.stack[-1] if s.stack else None)
+        if frame is not None:
+            p = s.pending
+            key = (frame.file, frame.line, frame.function, p and (p.op, p.seq, p.group))
+            found.setdefault(key, []).append(s)
+    claims = []
+    for rows in sorted(found.values(), key=len, reverse=True):
+        s = rows[0]
+        frame, inner, p = own_frame(s.stack) or s.stack[-1], s.stack[-1], s.pending
+        record = Record(source="stack", path=frame.file, line=frame.line, rank=s.rank, words=frame.code)
+        call = {"op": p.op, "seq": p.seq, "group": _group(s, p.group)} if p is not None else {}
+        claims.append(
+            Claim(
+                what="waits" if p is not None else "at",
+                ranks=tuple(r.rank for r in rows if r.rank is not None),
+                record=record,
+                file=frame.file,
+                line=frame.line,
+                function=frame.function,
+                words="" if p is not None or inner == frame else f"in {inner.function} of {inner.file}:{inner.line}",
+                seconds=max(map(_lasted, rows)) or None,
+                **call,  # type: ignore[arg-type]
+            )
+        )
+    return claims
+
+
+def counters(states: Iterable[RankState]) -> list[Claim]:
+    """How many operations of a group ranks have begun, where they differ in that."""
+    found: dict[str, dict[int, list[int]]] = {}
+    for s in states:
+        for g in s.groups:
+            if g.enqueued is not None and s.rank is not None:
+                found.setdefault(_group(s, g.name), {}).setdefault(g.enqueued, []).append(s.rank)
+    return [
+        Claim(
+            what="counted",
+            ranks=tuple(ranks),
+            record=Record(source="agent", rank=ranks[0]),
+            group=name,
+            count=count,
+        )
+        for name, counts in found.items()
+        if len(counts) > 1
+        for count, ranks in sorted(counts.items())
+    ][:16]
+
+
+def _group(state: RankState, name: str) -> str:
+    """How a group is called in a sentence."""
+    group = next((g for g in state.groups if g.name == name), None)
+    if group is not None and group.ranks and len(group.ranks) == state.world_size:
+        return "world"
+    desc = group.desc if group is not None else ""
+    return desc or (f"group {name}" if name else "")
+
+
+def _claim(what: str, states: Sequence[RankState], *, words: str = "", seconds: float | None = None) -> Claim:
+    ranks = tuple(s.rank for s in states if s.rank is not None)
+    source = "exit" if what == "left" else "system" if what == "moved" else "stack"
+    record = Record(source=source, rank=ranks[0] if ranks else None, words=words)  # type: ignore[arg-type]
+    return Claim(what=what, ranks=ranks, record=record, words=words, seconds=seconds)  # type: ignore[arg-type]
+
+
+def _short(claim: Claim) -> str:
+    return f"{claim.text[:1].lower()}{claim.text[1:].rstrip('.')}"
+
+
+def _site(state: RankState) -> CallSite | None:
+    frame = own_frame(state.stack) or (state.stack[-1] if state.stack else None)
+    if frame is None or state.rank is None:
+        return None
+    return CallSite(state.rank, frame.file, frame.line, frame.function)
+
+
+def _place(states: Sequence[RankState]) -> str:
+    sites = Counter((site.file, site.line, site.function) for s in states if (site := _site(s)) is not None)
+    if not sites:
+        return ""
+    (file, line, function), _ = sites.most_common(1)[0]
+    return f" at {file}:{line} in {function}"
+
+
+def _lasted(state: RankState) -> float:
+    """Seconds for which the rank has been in its operation, by its own clock; 0 where nobody knows."""
+    since = state.pending.since if state.pending is not None else None
+    return max(0.0, state.time - since) if since and state.time else 0.0

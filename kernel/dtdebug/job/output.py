@@ -1,0 +1,255 @@
+"""The bounded copy of what a job printed: who keeps it, and how it is read.
+
+It is kept by a process of its own, which takes pieces from memory that it shares with the relay. A disk that is slow,
+full or gone delays that process alone: what it can't write in time is overwritten, and counted.
+"""
+
+from __future__ import annotations
+
+import errno
+import io
+import mmap
+import os
+import re
+import select
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+from dtdebug import state
+from dtdebug.job.ring import Ring
+
+HEAD, TAIL = 256 << 10, 1 << 20
+"""Bytes of the output that are kept: of the beginning always, of the end up to twice as much."""
+BOTH = b"* "
+"""Mark of a line of both streams, where they are one; `1 ` and `2 ` are standard output and standard error."""
+_LEFT_OUT = b"~ "
+"""Mark of our own remark."""
+_MARKS = (b"1 ", b"2 ", BOTH)
+_MARK = re.compile(rb"(?m)^[12*~] ")
+_REMARK = re.compile(rb"(?m)^~ \[dtdebug: about (\d{1,18}) bytes")
+_LINE = 64 << 10
+"""Bytes of a line that has no end yet."""
+_RING = 4 << 20
+"""Bytes that wait for the disk."""
+_BATCH, _PAUSE, _SHARE = 1 << 20, 0.02, 0.1
+"""Bytes that are written at once, seconds between two writes, and the share of a core that the copy may take."""
+_WRITTEN, _ERROR = 0, 1
+"""Words that the keeper shares with the launcher: bytes that it has done with, and the error that ended the copy."""
+
+
+class Keeper:
+    """Takes what is printed and writes the copy, in a child; in a thread where there can be none."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._ring = Ring(HEAD, _RING)
+        self._words = memoryview(mmap.mmap(-1, 16)).cast("Q")
+        self._wake, self._waker = os.pipe()
+        os.set_blocking(self._waker, False)
+        self._pid: int | None = None
+        self._ended = threading.Event()
+
+    def put(self, mark: bytes, piece: memoryview) -> None:
+        """Hands on a piece of one stream; never waits."""
+        self._ring.put(_MARKS.index(mark), piece)
+        with suppress(OSError):  # it is awake, or gone
+            os.write(self._waker, b".")
+
+    def end(self) -> None:
+        """Nothing comes any more; called where pieces are put."""
+        os.close(self._waker)
+
+    def start(self, *, apart: bool) -> None:
+        """Begins to write. Apart: pieces are put by another process, whose end is seen by the pipe."""
+        if apart:
+            os.close(self._waker)
+            self._pid = fork(self._child)
+        if self._pid is None:
+            threading.Thread(target=self._follow, name="dtdebug-copy", daemon=True).start()
+        else:
+            os.close(self._wake)
+
+    def written(self) -> int:
+        """Bytes that are in the copy, or were left out of it where it is bounded."""
+        return self._words[_WRITTEN]
+
+    def trouble(self) -> str:
+        """Why bytes are not kept."""
+        error = self._words[_ERROR]
+        return os.strerror(error) if error else "they came faster than they could be written"
+
+    def wait(self, seconds: float) -> bool:
+        """The copy is complete, or as complete as it will be, within that time."""
+        return ended(self._pid, seconds) if self._pid else self._ended.wait(seconds)
+
+    def _child(self) -> None:
+        """Holds none of the job's streams: whoever reads them must see their end though this process waits."""
+        null = os.open(os.devnull, os.O_RDWR)
+        for stream in range(3):
+            os.dup2(null, stream)
+        self._follow()
+
+    def _follow(self) -> None:
+        try:
+            copy = Copy(self._path)
+            over = select.poll()
+            over.register(self._wake, 0)  # tells of the end alone
+            empty = open_ = True
+            while open_ or not empty:
+                if empty:
+                    open_ = bool(os.read(self._wake, 1 << 16))
+                began = time.thread_time()
+                empty = self._take(copy)
+                if open_:  # the cores are the job's
+                    spent = time.thread_time() - began
+                    over.poll(1000 * max(_PAUSE, spent / _SHARE))
+            copy.finish()
+            self._words[_ERROR] = copy.error
+        finally:
+            self._ended.set()
+
+    def _take(self, copy: Copy) -> bool:
+        """Writes what is there, up to a bound; says whether that was all."""
+        size, lost = 0, self._ring.lost
+        while size < _BATCH and (found := self._ring.take()):
+            if self._ring.lost > lost:
+                copy.lose(self._ring.lost - lost)
+                lost = self._ring.lost
+            mark, piece = found
+            copy.add(_MARKS[mark], piece)
+            size += len(piece)
+        copy.flush()
+        self._words[_ERROR] = copy.error
+        if not copy.error:
+            self._words[_WRITTEN] += size
+        return size < _BATCH
+
+
+def fork(work: Callable[[], object]) -> int | None:
+    """A child that does the work and ends; None where there can be no child."""
+    try:
+        pid = os.fork()
+    except OSError:
+        return None
+    if pid:
+        return pid
+    try:
+        work()
+    finally:
+        os._exit(0)
+
+
+def ended(pid: int, seconds: float) -> bool:
+    """The child ends within that time."""
+    end = time.monotonic() + seconds
+    try:
+        while not os.waitpid(pid, os.WNOHANG)[0]:
+            if time.monotonic() > end:
+                return False
+            time.sleep(0.005)
+    except ChildProcessError:  # it was seen to end before
+        pass
+    return True
+
+
+class Copy:
+    """The bounded copy of the output, each line marked with its stream; an error only ends the copy."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._file: io.FileIO | None = None
+        self._rest: dict[bytes, bytes] = {}
+        self._ready: list[bytes] = []
+        """Lines that are yet to be written."""
+        self._size = self._head = 0
+        self.error = 0
+        """The number of the error that ended it."""
+        with self._until_error():
+            self._open()
+
+    def _open(self) -> None:
+        self._file = io.FileIO(state.append(self._path), "a")
+
+    def add(self, mark: bytes, chunk: bytes) -> None:
+        """Takes a piece of one stream; whole lines are ready to be written."""
+        whole, newline, rest = chunk.rpartition(b"\n")
+        before = self._rest.pop(mark, b"")
+        if newline:
+            whole = before + whole
+        else:
+            rest = before + rest
+        if len(rest) > _LINE:  # of a progress bar only what is seen last
+            rest = rest[rest.rfind(b"\r") + 1 :]
+        if len(rest) > _LINE:
+            whole, newline, rest = whole + newline + rest, b"\n", b""
+        self._rest[mark] = rest
+        if newline:
+            self._ready.append(mark + whole.replace(b"\n", b"\n" + mark) + b"\n")
+
+    def lose(self, count: int) -> None:
+        """So many bytes came faster than they could be written: said at their place."""
+        self._end_lines()
+        self._ready.append(_remark(count))
+
+    def flush(self) -> None:
+        """Writes what is ready."""
+        text = b"".join(self._ready)
+        self._ready.clear()
+        if self._file is None or not text:
+            return
+        with self._until_error():
+            rest = memoryview(text)
+            while rest:
+                rest = rest[self._file.write(rest) :]
+            self._size += len(text)
+            if self._size > HEAD + 2 * TAIL:
+                self._shorten()
+
+    def finish(self) -> None:
+        """Nothing comes any more: the last line of a stream may have no end."""
+        self._end_lines()
+        self.flush()
+        if self._file is not None:
+            self._file.close()
+            self._file = None
+
+    def _end_lines(self) -> None:
+        self._ready += (mark + rest + b"\n" for mark, rest in self._rest.items() if rest)
+        self._rest.clear()
+
+    @contextmanager
+    def _until_error(self) -> Iterator[None]:
+        try:
+            yield
+        except OSError as error:
+            self.error = error.errno or errno.EIO
+            if self._file is not None:
+                self._file.close()
+                self._file = None
+
+    def _shorten(self) -> None:
+        whole = self._path.read_bytes()
+        self._head = self._head or whole.rfind(b"\n", 0, HEAD) + 1
+        begin = whole.find(b"\n", len(whole) - TAIL) + 1
+        head, middle, tail = whole[: self._head], whole[self._head : begin], whole[begin:]
+        remark = _remark(len(middle) + sum(int(count) for count in _REMARK.findall(middle)))
+        state.write(self._path, head + remark + tail)
+        if self._file is not None:
+            self._file.close()
+        self._open()
+        self._size = len(head) + len(remark) + len(tail)
+
+
+def _remark(count: int) -> bytes:
+    return _LEFT_OUT + b"[dtdebug: about %d bytes are left out here]\n" % count
+
+
+def kept(path: Path) -> bytes:
+    """The copy without its marks; empty if there is none."""
+    try:
+        return _MARK.sub(b"", state.read(path, HEAD + 3 * TAIL))
+    except OSError:
+        return b""

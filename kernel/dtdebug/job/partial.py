@@ -1,0 +1,187 @@
+"""What may be said where only some of a job's hosts were read: nothing of ranks of which nothing was read."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import msgspec
+
+from dtdebug.hosts.presence import GONE
+from dtdebug.probe.gather import world_size
+from dtdebug_taxonomy.case import Coverage
+from dtdebug_taxonomy.claims import Claim, Record, Source, texts
+from dtdebug_taxonomy.failure.exits import signal_name
+from dtdebug_taxonomy.frames import own_frame
+from dtdebug_taxonomy.hosts import Host
+from dtdebug_taxonomy.ranks import CallSite, CollectiveRef, RankState, Verdict, say
+
+JOIN = "dtdebug join REPORT... with the report, the folder or the archive of each host"
+_SHOWN = 64
+_BY_USER = frozenset((1, 2, 3, 13, 15))
+"""SIGHUP, SIGINT, SIGQUIT, SIGPIPE, SIGTERM: what users, terminals and schedulers send."""
+
+
+def unread(states: Sequence[RankState], hosts: Sequence[Host]) -> tuple[int, ...]:
+    """Ranks of the job of which nothing was read, if it has more hosts than those that were; else none."""
+    several = (
+        any(h.plan.most > 1 for h in hosts)
+        or any(s.local_world_size < s.world_size for s in states if s.local_world_size and s.world_size)
+        or len({s.host for s in states if s.host}) > 1
+    )
+    if not several:
+        return ()
+    seen = {s.rank for s in states if s.pid is not None or s.alive is not None or s.exception}
+    return tuple(rank for rank in range(world_size(states)) if rank not in seen)
+
+
+def limited(verdict: Verdict, states: Sequence[RankState], missing: Sequence[int]) -> Verdict:
+    """The verdict, unless it rests on what ranks did of which nothing was read."""
+    if not missing or (verdict.kind == "not_arrived" and not states):
+        return verdict
+    if verdict.culprits and not set(verdict.culprits) & set(missing):
+        return verdict
+    ended = [s for s in states if s.rank is not None and (s.exception or s.exit_code or s.signal)]
+    if verdict.kind == "none" and not ended and not any(map(_waits, states)):
+        return verdict
+    known = [s for s in states if s.rank is not None and s.rank not in missing]
+    claims = [*_ends(ended), *_waiting(known)]
+    waiting = tuple(sorted(s.rank for s in known if s.rank is not None and _waits(s)))
+    here = claims[0].text.rstrip(".") if claims else f"{say([s.rank or 0 for s in known], 'are')} here"
+    return Verdict(
+        kind="not_understood",
+        waiting=waiting,
+        group=verdict.group,
+        collective=verdict.collective or _collective(known),
+        sites=tuple(site for s in known if s.rank in waiting and (site := _site(s)))[:_SHOWN],
+        summary=f"{here}; {_elsewhere(missing)}, of which nothing was read.",
+        claims=tuple(claims),
+        evidence=texts(claims),
+    )
+
+
+def bereft(verdict: Verdict, states: Sequence[RankState], hosts: Sequence[Host]) -> Verdict:
+    """The verdict, or, where it names nothing, how the launcher of a host has ended: no rank explains that."""
+    killed = [h for h in hosts if h.status is not None and h.status < 0 and -h.status not in _BY_USER]
+    killed = killed or [h for h in hosts if h.status and not states]
+    if verdict.kind not in ("none", "not_understood") or not killed or not any(h.plan.most > 1 for h in hosts):
+        return verdict
+    claims = []
+    for host in killed[:_SHOWN]:
+        status = host.status or 0
+        how = f"was ended by {signal_name(-status)}" if status < 0 else f"ended with exit code {status}"
+        record = Record(source="exit", words=f"exit status {host.status}")
+        words = f"the launcher (process {host.pid}) {how}"
+        claims.append(Claim(what="system", ranks=(), hosts=(host.label,), words=words, record=record))
+    left = tuple(s.rank for s in states if s.rank is not None and s.alive and s.host in {h.name for h in killed})
+    more = f"; {say(left, 'run')} on without it" if left else "" if states else " before it started a rank"
+    return msgspec.structs.replace(
+        verdict,
+        kind="not_understood",
+        confidence=0.0,
+        summary=f"{claims[0].text.rstrip('.')}{more}; nothing shows why.",
+        claims=tuple(claims),
+        evidence=texts(claims),
+    )
+
+
+def following(verdict: Verdict, states: Sequence[RankState], hosts: Sequence[Host]) -> str:
+    """What to do next where hosts were not read; empty where all were."""
+    alone = verdict.kind == "not_understood" and len(hosts) < max((h.plan.least for h in hosts), default=1)
+    return JOIN if alone or unread(states, hosts) else ""
+
+
+def covered(coverage: Coverage, states: Sequence[RankState], hosts: Sequence[Host]) -> Coverage:
+    """The coverage with what is known of hosts."""
+    missing = unread(states, hosts)
+    names = {h.name for h in hosts} | {s.host for s in states if s.host and s.alive is not None}
+    expected = max((h.plan.least for h in hosts), default=1)
+    more = []
+    if len(hosts) < expected and expected > len(names):
+        named = f": {', '.join(sorted(names)[:8])}" if names else ""
+        more.append(f"of {expected} expected hosts {len(names)} wrote something{named}")
+    more += [
+        f"host {h.label}: nothing written for {h.silent:.0f} s" for h in hosts if h.silent > GONE and h.finished is None
+    ][:_SHOWN]
+    if missing:
+        more.append(f"{_elsewhere(missing)}: nothing was read there")
+    more += [f"host {h.label}: {h.meeting.unread}" for h in hosts if h.meeting is not None and h.meeting.unread][:8]
+    return msgspec.structs.replace(
+        coverage,
+        ranks=coverage.ranks or len({s.rank for s in states if s.rank is not None and s.rank not in missing}),
+        expected=coverage.expected or world_size(states),
+        hosts=len(names),
+        unread=tuple(dict.fromkeys((*coverage.unread, *more))),
+    )
+
+
+def _elsewhere(ranks: Sequence[int]) -> str:
+    return f"{say(ranks, 'are')} on {'another host' if len(ranks) == 1 else 'other hosts'}"
+
+
+def _waits(state: RankState) -> bool:
+    begun = (g.enqueued is not None and g.completed is not None and g.enqueued > g.completed for g in state.groups)
+    return state.alive is not False and (state.pending is not None or any(begun))
+
+
+def _ends(states: Sequence[RankState]) -> list[Claim]:
+    claims = []
+    for s in states[:_SHOWN]:
+        if s.rank is None:
+            continue
+        site = _site(s) or CallSite(s.rank, "", 0, "")
+        if s.exception:
+            record = Record(source="exception", rank=s.rank, words=s.exception)
+            claims.append(
+                Claim(
+                    what="raised",
+                    ranks=(s.rank,),
+                    words=s.exception[:300],
+                    file=site.file,
+                    line=site.line,
+                    function=site.function,
+                    record=record,
+                )
+            )
+        else:
+            words = s.signal or f"exit code {s.exit_code}"
+            claims.append(Claim(what="ended", ranks=(s.rank,), words=words, record=Record(source="exit", rank=s.rank)))
+    return claims
+
+
+def _waiting(states: Sequence[RankState]) -> list[Claim]:
+    """One claim for those that wait in the same call at the same place."""
+    classes: dict[tuple[object, ...], list[RankState]] = {}
+    for s in states:
+        if s.pending is not None and s.alive is not False:
+            site = _site(s)
+            key = (s.pending.op, s.pending.group, s.pending.seq, *((site.file, site.line) if site else ()))
+            classes.setdefault(key, []).append(s)
+    claims = []
+    for same in classes.values():
+        first, site = same[0], _site(same[0])
+        source: Source = "agent" if first.roads.get("endpoint") == "ok" or first.facts else "stack"
+        claims.append(
+            Claim(
+                what="waits",
+                ranks=tuple(sorted(s.rank for s in same if s.rank is not None)),
+                op=first.pending.op if first.pending else "",
+                seq=first.pending.seq if first.pending else None,
+                file=site.file if site else "",
+                line=site.line if site else 0,
+                function=site.function if site else "",
+                record=Record(source=source, rank=first.rank),
+            )
+        )
+    return claims[:_SHOWN]
+
+
+def _site(state: RankState) -> CallSite | None:
+    frame = own_frame(state.stack)
+    if frame is None or state.rank is None:
+        return None
+    return CallSite(rank=state.rank, file=frame.file, line=frame.line, function=frame.function)
+
+
+def _collective(states: Sequence[RankState]) -> CollectiveRef | None:
+    pending = next((s.pending for s in states if s.pending is not None and s.alive is not False), None)
+    return CollectiveRef(pending.op, pending.seq) if pending else None

@@ -1,0 +1,234 @@
+"""What was found as text for a terminal, and as one archive to send."""
+
+from __future__ import annotations
+
+import io
+import linecache
+import os
+import tarfile
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from dtdebug import state as files
+from dtdebug.clean import clean, mask
+from dtdebug.records.folder import RunFolder
+from dtdebug_taxonomy import render
+from dtdebug_taxonomy.case import Case
+from dtdebug_taxonomy.happened import seen
+from dtdebug_taxonomy.ranks import CallSite, Verdict, ranges
+
+_SITES, _SEEN, _NOTES = 6, 6, 6
+"""Lines of each part that a terminal shows; verdict.json has all."""
+_SOURCE_LIMIT = 4 << 20
+_MEMBER_LIMIT, _MEMBERS = 16 << 20, 5_000
+_ROADS_SHOWN = 8
+_DIFFERENCES = 6
+_COMMANDS = 16
+
+
+def to_text(found: Case, what: str, folder: RunFolder | None = None, *, brief: bool = False) -> str:
+    """The verdict, where, why, what it means and what to do; each line is safe to show.
+
+    Briefly: what there is to say to someone who has seen the rest.
+    """
+    lines = [f"dtdebug: {_line(found.verdict.summary or what)}"]
+    if found.verdict.summary and what:
+        lines.append(f"  {clean(what)}")
+    lines += _notes(found) if brief else _details(found)
+    if folder is not None:
+        path = clean(str(folder.path))
+        lines += [f"  all that was collected: {path}", f"  to send it: dtdebug report {path}"]
+    return "\n".join(lines) + "\n"
+
+
+def _details(found: Case) -> Iterator[str]:
+    v = found.verdict
+    yield from (f"  {line}" for line in _sites(v))
+    if v.kind != "none":
+        yield f"  confidence: {v.confidence:.0%}"
+    rows = seen(v)
+    yield from (f"  seen: {_line(render.seen_line(row))}" for row in rows[:_SEEN])
+    if len(rows) > _SEEN:
+        yield f"  ... {len(rows) - _SEEN} more in verdict.json"
+    for a in v.alternatives[:2]:
+        refute = f"; to tell: {_line(a.refute)}" if a.refute else ""
+        yield f"  or: {a.kind}, rank {ranges(a.culprits)}: {_line(a.because)}{refute}"
+    if v.stragglers:
+        yield f"  always last: rank {ranges(v.stragglers)}"
+    yield from _classes(found)
+    yield from _differences(found)
+    yield from (f"  no dump of rank {ranges(found.missing_dumps)}" for _ in found.missing_dumps[:1])
+    yield from _silent(found)
+    yield from _elsewhere(found)
+    yield from _covered(found)
+    yield from _notes(found)
+    if found.next:
+        yield f"  next: {_line(found.next)}"
+    if found.diagnosis is not None and found.diagnosis.recognised:
+        yield from (f"{clean(line)}" for line in render.reading(found.diagnosis, following=not found.next))
+
+
+def _covered(found: Case) -> Iterator[str]:
+    """What was looked at, and what was not."""
+    c = found.coverage
+    if c.read:
+        yield f"  read: {_line('; '.join(c.read))}"
+    yield from (f"  not read: {_line(reason)}" for reason in c.unread[:_NOTES])
+    if len(c.unread) > _NOTES:
+        yield f"  ... {len(c.unread) - _NOTES} more in verdict.json"
+
+
+def _notes(found: Case) -> Iterator[str]:
+    yield from (f"  note: {_line(n)}" for n in found.notes[:_NOTES])
+
+
+def _sites(v: Verdict) -> Iterator[str]:
+    """Culprits one by one, those who wait joined by place."""
+    culprits = [site for site in v.sites if site.rank in v.culprits]
+    waiting: dict[tuple[str, int, str], list[int]] = {}
+    for site in v.sites:
+        if site.rank not in v.culprits:
+            waiting.setdefault((site.file, site.line, site.function), []).append(site.rank)
+    rows = [("culprit", [site.rank], site) for site in culprits]
+    rows += [("waits", ranks, CallSite(ranks[0], *place)) for place, ranks in waiting.items()]
+    for role, ranks, site in rows[:_SITES]:
+        code = _source(site.file, site.line)
+        place = f"{site.file}:{site.line} in {site.function}"
+        yield f"{role}: rank {ranges(ranks)} at {_line(place)}{f'  | {code}' if code else ''}"
+    if len(rows) > _SITES:
+        yield f"... {len(rows) - _SITES} more places in verdict.json"
+
+
+def _source(file: str, line: int) -> str:
+    """The line of the user's code, if that file is here."""
+    try:
+        path = Path(file)
+        if not path.is_file() or path.stat().st_size > _SOURCE_LIMIT:
+            return ""
+        return clean(linecache.getline(file, line).strip()[:200])
+    except (OSError, ValueError):
+        return ""
+
+
+def _classes(found: Case) -> Iterator[str]:
+    """Which ranks stand together, where more than one look or place is known."""
+    if not any(s.stack for s in found.ranks):
+        return
+    from dtdebug.probe import stacks
+
+    yield from (f"  {line}" for line in clean(stacks.to_text(found.ranks, found.verdict.culprits)).splitlines())
+    if found.progress:
+        yield f"  between two looks: {stacks.progress_text(found.progress)}"
+
+
+def _differences(found: Case) -> Iterator[str]:
+    """What differs between the ranks and should not: variables, versions, data."""
+    from dtdebug.probe import differences
+
+    telling = [d for d in differences.differences(found.ranks) if d.suspicion != "expected"]
+    if telling:
+        yield from (f"  differs: {line}" for line in clean(differences.to_text(telling, _DIFFERENCES)).splitlines())
+
+
+def _silent(found: Case) -> Iterator[str]:
+    """Living ranks, or ranks nobody found, that no road led to."""
+    silent = [s for s in found.ranks if s.alive is not False and not s.stack and not s.gil_held and s.roads]
+    for state in silent[:_ROADS_SHOWN]:
+        said = "; ".join(f"{road}: {_line(answer)}" for road, answer in state.roads.items() if answer != "ok")
+        if said:
+            yield f"  no stack of rank {state.rank if state.rank is not None else f'in process {state.pid}'}: {said}"
+    if len(silent) > _ROADS_SHOWN:
+        yield f"  ... nor of {len(silent) - _ROADS_SHOWN} other ranks"
+
+
+def _elsewhere(found: Case) -> Iterator[str]:
+    """What would ask for the ranks that were not reached."""
+    if found.unanswered and not found.commands:
+        yield f"  no answer of rank {ranges(found.unanswered)}: --host NAME names another host where it may be"
+    elif found.commands:
+        yield f"  no answer of rank {ranges(found.unanswered)}" if found.unanswered else "  all ranks answered"
+        yield "  to ask on other hosts (--go runs this):"
+    yield from (f"    {clean(command)}" for command in found.commands[:_COMMANDS])
+    if len(found.commands) > _COMMANDS:
+        yield f"    ... {len(found.commands) - _COMMANDS} more with --format json"
+
+
+def _line(text: str) -> str:
+    return " ".join(clean(text).split())[:1_000]
+
+
+def archive(folder: RunFolder, target: Path | None = None, *, dumps: bool = False) -> tuple[Path, list[str]]:
+    """One archive of a run with secrets masked, and what was left out; a new file of 0600.
+
+    Flight-recorder dumps are binary and can't be masked: they go in only if asked for.
+
+    Raises:
+        OSError: it can't be written, or exists.
+
+    """
+    name = folder.path.resolve().name or "run"
+    target = target or Path(f"dtdebug-{name}.tar.gz")
+    left_out: list[str] = []
+    binary = 0
+    handle = os.open(target, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
+    with os.fdopen(handle, "wb") as file, tarfile.open(fileobj=file, mode="w:gz") as tar:
+        for path in _members(folder):
+            inside = str(path.relative_to(folder.path))
+            if path.parent == folder.flight and not dumps:
+                binary += 1
+                continue
+            try:
+                raw, changed = files.read(path, _MEMBER_LIMIT + 1), int(path.stat().st_mtime)
+            except OSError as error:
+                left_out.append(f"{clean(inside)}: can't be read: {error.strerror}")
+                continue
+            if len(raw) > _MEMBER_LIMIT:
+                left_out.append(f"{clean(inside)}: larger than {_MEMBER_LIMIT >> 20} MiB")
+                continue
+            if path.parent != folder.flight:
+                raw = _cleaned(raw, is_json=path.suffix == ".json")
+            info = tarfile.TarInfo(f"{name}/{clean(inside)}")
+            info.size, info.mode, info.mtime = len(raw), 0o600, changed
+            tar.addfile(info, io.BytesIO(raw))
+    if binary:
+        left_out.append(f"{binary} flight-recorder dump(s); --dumps takes them in as they are")
+    return target, left_out
+
+
+def _members(folder: RunFolder) -> Iterator[Path]:
+    """Regular files of ours, no links: another's file must not get into the archive."""
+    parts = (
+        (folder.hosts, "*.json"),
+        (folder.ranks, "*.json"),
+        (folder.stacks, "*.txt"),
+        (folder.errors, "*.json"),
+        (folder.flight, "*"),
+    )
+    ours: Sequence[Path] = (
+        folder.path / "run.json", folder.verdict, *folder.outputs(),
+        *(path for part, names in parts if not part.is_symlink() for path in sorted(part.glob(names))),
+    )  # fmt: skip
+    yield from (path for path in ours[:_MEMBERS] if path.is_file() and not path.is_symlink())
+
+
+def _cleaned(raw: bytes, *, is_json: bool) -> bytes:
+    if is_json:
+        with suppress(ValueError, RecursionError):
+            return msgspec.json.encode(_masked(msgspec.json.decode(raw)))
+    return clean(raw.decode(errors="replace")).encode()
+
+
+def _masked(value: Any, name: str = "") -> Any:
+    """A value without secrets: quotes that JSON escapes would hide them in its text, and a name may tell of one."""
+    if isinstance(value, str):
+        text = clean(value)
+        return mask(f"{name}={text}").removeprefix(f"{name}=") if name else text
+    if isinstance(value, dict):
+        return {clean(key): _masked(inner, key) for key, inner in value.items()}
+    if isinstance(value, list):
+        return [_masked(inner, name) for inner in value]
+    return value

@@ -1,0 +1,170 @@
+"""Arms a notebook: its kernel and what it starts leave records in one folder, and the kernel answers while it hangs.
+
+What is set up at load: a folder, the variables that arm child processes, a message on the control channel, a journal.
+All of it is taken back at unload, and the folder goes if no rank has left anything in it.
+"""
+
+from __future__ import annotations
+
+import atexit
+import os
+import shutil
+import socket
+import threading
+import time
+from collections.abc import Callable
+from contextlib import suppress
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from dtdebug.notebook.cells import Cells
+from dtdebug.notebook.environment import Variables
+from dtdebug.notebook.imports import Watch
+from dtdebug.notebook.journal import FILES, Journal, folders, prune
+from dtdebug.records.folder import Run, RunFolder
+
+if TYPE_CHECKING:
+    from dtdebug.notebook.look import Seen
+
+
+class Live:
+    """What is armed in one shell."""
+
+    def __init__(self, shell: Any, output: Callable[[], str] = str) -> None:
+        self.shell = shell
+        self.output = output
+        """What the running cell has printed so far."""
+        self.cells = Cells(shell)
+        self.kernel = getattr(shell, "kernel", None)
+        self.thread = (threading.main_thread().ident if self.kernel else None) or threading.get_ident()
+        """The thread that runs cells."""
+        self.run: RunFolder | None = None
+        self.since = time.time()
+        """When the last cell began that was not a question to us."""
+        self.seen: Seen | None = None
+        """What the last look for a hang found since then."""
+        self.note = ""
+        """Why nothing is armed, if so."""
+        self._made = False
+        self._variables = Variables()
+        self._journal: Journal | None = None
+        self._noted = 0
+        """Number of the cell before which all files of cells are in the journal."""
+        self._undo: list[Callable[[], object]] = []
+        self._take_back: Callable[[], None] | None = None
+        self._pid = os.getpid()
+
+    def begin(self) -> None:
+        """Arms; where no folder can be made nothing is armed, and the questions still work on what can be seen."""
+        try:
+            self._make_folder()
+        except OSError as error:
+            self.note = f"nothing is armed, for there is no folder for records: {error}"
+        if self.kernel is not None:
+            from dtdebug.notebook import control
+
+            self._undo.append(control.install(self, self.kernel))
+        atexit.register(self._put_away)
+
+    def _make_folder(self) -> None:
+        from dtdebug.agent import arming, fatal_signals, membership
+
+        before = dict(os.environ)
+        run = RunFolder.of_environment()
+        if run is None and membership.is_named():  # one of several kernels that are ranks: they meet in one folder
+            path = arming.arm()
+            run = RunFolder(path) if path else None
+        if run is None:
+            prune()
+            run = RunFolder.make(folders())
+            self._made = True
+            about = Run(command=("notebook", self.name), started=time.time(), host=socket.gethostname(), pid=self._pid)
+            run.save_run(about)
+            self._journal = Journal(run.path, self.name)
+        self.run = run
+        self._take_back = fatal_signals.offer(run.stack(self._pid))
+        os.register_at_fork(after_in_child=self._forked)
+        self._variables.put(arming.environment(run), before)
+        watch = Watch(lambda: arming.arm(run))
+        watch.begin()
+        self._undo += [watch.end, arming.disarm, self._let_go]
+
+    def end(self) -> None:
+        """Undoes `begin`."""
+        atexit.unregister(self._put_away)
+        for undo in self._undo:
+            with suppress(Exception):
+                undo()
+        self._undo.clear()
+        self._variables.undo()
+        self._put_away()
+
+    def _let_go(self) -> None:
+        """Stacks are no longer offered."""
+        if self._take_back is not None:
+            self._take_back()
+            self._take_back = None
+
+    def _forked(self) -> None:
+        """In a child: its stacks are its own agent's matter. There is no way to take this back, so it may come late."""
+        with suppress(Exception):
+            self._let_go()
+
+    def _put_away(self) -> None:
+        """Notes that the kernel ends in good order; removes the folder if no rank has used it."""
+        if os.getpid() != self._pid:  # a forked child that ends
+            return
+        if self._journal is not None:
+            self._journal.ends()
+        if self._made and self.run is not None and not _used(self.run):
+            shutil.rmtree(self.run.path, ignore_errors=True)
+
+    def cell_begins(self, info: Any) -> None:
+        """A cell begins."""
+        source = getattr(info, "raw_cell", None) or ""
+        if "%dtdebug" in source:
+            return
+        self.since, self.seen = time.time(), None
+        if self._journal is not None:
+            number = self._number()
+            self._journal.begins(number, source)
+            self._note_files(self._journal, number)
+
+    def _note_files(self, journal: Journal, number: int) -> None:
+        """Notes the files of the cells that were compiled since this was last done: their ranks may run them."""
+        known = getattr(getattr(self.shell, "compile", None), "_filename_map", None)  # there is no public way back
+        if not isinstance(known, dict):
+            return
+        for earlier in range(max(self._noted, number - FILES), number):
+            file = next((file for file, n in reversed(known.items()) if n == earlier), "")
+            if file:
+                journal.compiled(earlier, file)
+        self._noted = number
+
+    def cell_ends(self) -> None:
+        """It has ended."""
+        if self._journal is not None:
+            self._journal.ends()
+
+    def _number(self) -> int:
+        """The number of the cell that begins: releases of IPython differ in when they count `execution_count` up."""
+        inputs = getattr(getattr(self.shell, "history_manager", None), "input_hist_raw", None)
+        return len(inputs) if inputs else int(getattr(self.shell, "execution_count", 0))
+
+    @property
+    def has_ranks(self) -> bool:
+        """Some rank has written a record since the cell began."""
+        with suppress(OSError):
+            return self.run is not None and any(p.stat().st_mtime >= self.since for p in self.run.ranks.glob("*.json"))
+        return False
+
+    @property
+    def name(self) -> str:
+        """The name of the kernel's connection file, which outlives restarts; '' in a terminal."""
+        file = getattr(getattr(self.kernel, "parent", None), "connection_file", "") or ""
+        return Path(file).name
+
+
+def _used(run: RunFolder) -> bool:
+    """Ranks have left records or dumps in the folder."""
+    return any(any(part.glob("*")) for part in (run.ranks, run.flight, run.errors))

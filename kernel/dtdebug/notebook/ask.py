@@ -1,0 +1,253 @@
+"""Asks a kernel from a terminal: by its control channel, and from outside where it does not answer."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from contextlib import suppress
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import msgspec
+
+from dtdebug.notebook import control, journal, show
+from dtdebug.notebook.cells import INVENTED, Cells
+from dtdebug.notebook.journal import Entry
+from dtdebug.notebook.look import TIMEOUT, Conclusion, Kind, Seen, conclude, moved
+from dtdebug.notebook.patience import Watched, watch
+from dtdebug.notebook.running_cell import Here
+from dtdebug.records.folder import RunFolder
+from dtdebug_taxonomy.ranks import Frame, RankState, Verdict
+
+_NOTICE = 1.0
+"""Seconds in which a kernel whose interpreter is free answers a plain request."""
+_SILENT = "kernel {pid} does not answer: a thread keeps the interpreter lock, it is stopped, or dtdebug is not loaded"
+_KEPT = "{} keeps the interpreter lock while it waits: no other Python code of the kernel can run"
+_PAUSE = 0.05
+_CONNECTION_LIMIT = 10_000
+_STRANGER = 1.5
+"""Seconds to wait for a kernel of which no journal tells that it is armed."""
+
+
+class Answer(msgspec.Struct, frozen=True, kw_only=True):
+    """What a kernel, or a look at it from outside, says."""
+
+    ranks: tuple[RankState, ...] = ()
+    verdict: Verdict | None = None
+    text: str = ""
+    road: str = ""
+    """`control channel`, or `outside` where the kernel did not answer."""
+
+
+class _Reply(msgspec.Struct, frozen=True, kw_only=True):
+    """The content of `dtdebug_reply`."""
+
+    status: str
+    text: str = ""
+    ranks: tuple[RankState, ...] = ()
+    verdict: Verdict | None = None
+
+
+def ask_kernel(target: str, kind: Kind = "hang", timeout: float = TIMEOUT) -> Answer | None:
+    """Asks the kernel of a connection file, a kernel id or a process id; None where the target is no kernel."""
+    file = connection_file(target)
+    if file is None:
+        return None
+    pid = kernel_pid(file)
+    if pid is None and target.isdecimal():
+        pid = int(target)
+    folder, entry = _armed(file, pid)
+    reply = _by_channel(file, kind, timeout, armed=folder is not None)
+    if reply is not None and reply.status == "ok":
+        return Answer(ranks=reply.ranks, verdict=reply.verdict, text=reply.text, road="control channel")
+    if pid is None:
+        return Answer(text=f"dtdebug: the kernel of {file.name} does not answer, and its process was not found here")
+    seen = from_outside(pid, folder, entry, kind, timeout)
+    seen = msgspec.structs.replace(seen, notes=(_SILENT.format(pid=pid), *seen.notes))
+    return Answer(ranks=seen.ranks, verdict=seen.verdict, text=show.text(seen), road="outside")
+
+
+def connection_file(target: str) -> Path | None:
+    """The connection file that a target names, or None."""
+    path = Path(target)
+    if _is_connection(path):
+        return path.resolve()
+    if target.isdecimal():
+        return _file_of(int(target))
+    try:
+        from jupyter_client.connect import find_connection_file
+        from jupyter_core.paths import jupyter_runtime_dir
+    except ImportError:
+        return None
+    try:
+        return Path(find_connection_file(target, path=[".", jupyter_runtime_dir()]))
+    except OSError:
+        return None
+
+
+def _is_connection(path: Path) -> bool:
+    """The file tells how to reach a kernel: jobs have files of JSON among their arguments, too."""
+    try:
+        if path.suffix != ".json" or not path.is_file() or path.stat().st_size > _CONNECTION_LIMIT:
+            return False
+        content = msgspec.json.decode(path.read_bytes())
+    except (OSError, ValueError):
+        return False
+    return isinstance(content, dict) and {"control_port", "key"} <= content.keys()
+
+
+def _file_of(pid: int) -> Path | None:
+    """The connection file among the arguments of a process."""
+    import psutil
+
+    with suppress(psutil.Error, OSError):
+        for word in psutil.Process(pid).cmdline():
+            path = Path(word.partition("=")[2] or word)
+            if _is_connection(path):
+                return path
+    return None
+
+
+def kernel_pid(file: Path) -> int | None:
+    """The process that was started with a connection file."""
+    import psutil
+
+    found = None
+    for process in psutil.process_iter(["cmdline", "ppid"]):
+        if any(word.endswith(file.name) for word in process.info["cmdline"] or ()):
+            found = process.pid if found is None or process.info["ppid"] != found else found  # its forked ranks follow
+    return found
+
+
+def _armed(file: Path, pid: int | None) -> tuple[RunFolder | None, Entry | None]:
+    """The folder that an armed kernel has made, and the cell that it runs."""
+    for path, entry in journal.entries():
+        if entry.kernel == file.name and pid in (None, entry.pid):
+            return RunFolder(path), entry
+    return None, None
+
+
+def _by_channel(file: Path, kind: Kind, timeout: float, *, armed: bool) -> _Reply | None:
+    """The kernel's reply; None if it does not answer, is not armed, or no client is installed."""
+    try:
+        from jupyter_client.blocking.client import BlockingKernelClient
+    except ImportError:
+        return None
+    client = BlockingKernelClient(connection_file=str(file))
+    try:
+        client.load_connection_file()
+        client.start_channels(shell=False, iopub=False, stdin=False, hb=False, control=True)
+        request = client.session.msg(control.REQUEST, {"kind": kind, "timeout": timeout})
+        client.control_channel.send(request)
+        client.control_channel.send(client.session.msg("kernel_info_request", {}))
+        content = _reply(client, request["header"]["msg_id"], timeout + 2.0 if armed else _STRANGER)
+        return msgspec.convert(content, _Reply) if content is not None else None
+    except (OSError, ValueError, KeyError, msgspec.ValidationError):
+        return None
+    finally:
+        client.stop_channels()
+
+
+def _reply(client: Any, request: str, timeout: float) -> dict[str, Any] | None:
+    """The content of the reply to a request; given up early where not even a plain request is answered."""
+    from queue import Empty
+
+    begin, heard = time.monotonic(), False
+    while True:
+        left = begin + (timeout if heard else _NOTICE) - time.monotonic()
+        if left <= 0:
+            return None
+        try:
+            message = client.control_channel.get_msg(timeout=left)
+        except Empty:
+            continue
+        heard = True
+        if message["parent_header"].get("msg_id") == request:
+            content: dict[str, Any] = message["content"]
+            return content
+
+
+def from_outside(pid: int, folder: RunFolder | None, entry: Entry | None, kind: Kind, timeout: float) -> Seen:
+    """What can be seen of a kernel without asking it: its stack, its ranks, who waits for whom."""
+    from dtdebug.notebook.jobs import forget_earlier, ranks_below
+    from dtdebug.probe import gather
+
+    begin = time.monotonic()
+    stack, why = _stack(pid, folder, begin + timeout / 2)
+    pids = ranks_below(pid)
+    if folder is not None and entry is not None:
+        forget_earlier(folder, pids, entry.begun, kernel=pid)
+    before = tuple(folder.records()) if folder else ()
+
+    def look(left: float) -> tuple[RankState, ...]:
+        return tuple(gather.gather(folder, pids=pids, timeout=left)) if folder or pids else ()
+
+    def follows(seen: Sequence[RankState], *, moving: bool | None = None) -> Conclusion:
+        return conclude(folder, seen, "", moving=moving)
+
+    states = look(begin + timeout - time.monotonic())
+    watched = Watched(states, Conclusion(), moved(before, states))
+    if kind == "hang":
+        watched = watch(watched, look, follows, begin + timeout)
+    found = watched.found
+    cells = _cells(stack, entry)
+    return Seen(
+        kind=kind,
+        here=Here(stack=_from_cell(stack, cells, entry)),
+        ranks=tuple(map(cells.translated, watched.states)),
+        verdict=cells.translated(found.verdict) if found.verdict else None,
+        notes=(*([cells.text(why)] if why else []), *found.notes),
+        seconds=time.monotonic() - begin,
+        moved=watched.moved,
+        timeline=cells.translated(found.timeline) if found.timeline else None,
+    )
+
+
+def _stack(pid: int, folder: RunFolder | None, deadline: float) -> tuple[tuple[Frame, ...], str]:
+    """(stack, a note on it): through py-spy, else the announced file, for a signal can end a system call."""
+    from dtdebug.probe import outside
+
+    reasons = []
+    try:
+        look = outside.spy(pid, deadline)
+        if look.lock_idle:  # once may be chance
+            time.sleep(_PAUSE)
+            look = outside.spy(pid, deadline)
+        return look.stack, _KEPT.format(look.lock) if look.lock_idle else ""
+    except outside.OutsideError as error:
+        reasons.append(str(error))
+    file = folder.stack(pid) if folder else None
+    if file is not None and file.is_file():
+        try:
+            stack = outside.traceback(pid, file, max(deadline, time.monotonic() + 0.5))
+            return stack, f"{reasons[0]}; the kernel's stack was read through faulthandler"
+        except outside.OutsideError as error:
+            reasons.append(f"faulthandler: {error}")
+    return (), "; ".join(reasons)
+
+
+def _cells(stack: tuple[Frame, ...], entry: Entry | None) -> Cells:
+    """Cells by the numbers that the journal has of them."""
+    running = next((frame.file for frame in stack if INVENTED.fullmatch(frame.file)), "")
+
+    def label(file: str) -> tuple[str, str] | None:
+        if not INVENTED.fullmatch(file):
+            return None
+        earlier = entry.files.get(journal.name(file), "?") if entry else "?"
+        return "Cell", f"In[{entry.number if entry and file == running else earlier}]"
+
+    return Cells(SimpleNamespace(compile=SimpleNamespace(format_code_name=label)))
+
+
+def _from_cell(stack: tuple[Frame, ...], cells: Cells, entry: Entry | None) -> tuple[Frame, ...]:
+    """The stack from the running cell on, with the text that the journal has of it; empty while no cell runs."""
+    begin = next((i for i, frame in enumerate(stack) if INVENTED.fullmatch(frame.file)), len(stack))
+    lines = entry.source.splitlines() if entry else []
+
+    def told(frame: Frame) -> Frame:
+        known = frame.file == stack[begin].file and 0 < frame.line <= len(lines)
+        code = lines[frame.line - 1].strip() if known else frame.code
+        return Frame(cells.name(frame.file) or frame.file, frame.line, frame.function, code)
+
+    return tuple(map(told, stack[begin:]))

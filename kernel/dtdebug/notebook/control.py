@@ -1,0 +1,118 @@
+"""Answers on the kernel's control channel, which is served while a cell runs.
+
+A front end sends `dtdebug_request` with one of these and gets a `dtdebug_reply`:
+
+`{"kind": "state" | "hang", "timeout": seconds}`: `{"status": "ok", "text", "html", "view", "verdict", "ranks", ...}`
+`{"kind": "diagnose", "asked": Asked}`: `{"status": "ok", "loaded", "told", "diagnosis"}`, as of `front.look`
+`{"kind": "end_ranks", "pids": [...]}`: `{"status": "ok", "ended": [...], "text"}`, on the user's word alone
+any other: `{"status": "error", "ename", "evalue"}`
+
+The work is done on a thread of its own: interrupts and shutdowns come by the same channel and must not wait.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections.abc import Callable
+from contextlib import nullcontext, suppress
+from typing import TYPE_CHECKING, Annotated, Any
+
+import msgspec
+
+from dtdebug.clean import clean
+from dtdebug.notebook import look, show
+from dtdebug.notebook.journal import read
+from dtdebug.notebook.switch_interval import brisk
+
+if TYPE_CHECKING:
+    from dtdebug.notebook.armed import Live
+
+REQUEST, REPLY = "dtdebug_request", "dtdebug_reply"
+LONGEST = 10.0
+"""Seconds that a request may ask the ranks to be waited for."""
+_first = threading.Lock()
+"""Two threads that are the first to read the same type end the process: msgspec learns a type without a lock."""
+_known: set[str] = set()
+"""Kinds that were answered once, so that all their types are learnt."""
+_Pids = Annotated[list[Annotated[int, msgspec.Meta(gt=0, lt=1 << 31)]], msgspec.Meta(max_length=4096)]
+
+
+def install(live: Live, kernel: Any) -> Callable[[], None]:
+    """Adds the message to a kernel that has handlers for its control channel; returns what takes it away again."""
+    handlers = getattr(kernel, "control_handlers", None)
+    if not isinstance(handlers, dict) or not hasattr(kernel, "session"):
+        return lambda: None
+
+    def handle(stream: Any, ident: Any, parent: Any) -> None:
+        loop = asyncio.get_running_loop()
+
+        def send(content: dict[str, Any]) -> None:
+            with suppress(Exception):  # the channel has been closed meanwhile
+                kernel.session.send(stream, REPLY, content, parent, ident=ident)
+
+        def work() -> None:
+            content = answer(live, parent.get("content"))
+            with suppress(RuntimeError):  # the loop has ended
+                loop.call_soon_threadsafe(send, content)
+
+        threading.Thread(target=work, name="dtdebug-control", daemon=True).start()
+
+    handlers[REQUEST] = handle
+
+    def remove() -> None:
+        if handlers.get(REQUEST) is handle:
+            del handlers[REQUEST]
+
+    return remove
+
+
+def answer(live: Live, content: Any) -> dict[str, Any]:
+    """The content of the reply to a request; never raises, whatever was sent."""
+    try:
+        asked = content if isinstance(content, dict) else {}
+        kind = asked.get("kind", "hang")
+        reply = _KINDS.get(kind) if isinstance(kind, str) else None
+        if reply is None:
+            return {"status": "error", "ename": "ValueError", "evalue": f"kind is one of {', '.join(_KINDS)}"}
+        with nullcontext() if kind in _known else _first:
+            content = reply(live, asked)
+    except Exception as error:
+        return {"status": "error", "ename": type(error).__name__, "evalue": clean(str(error))[:500]}
+    _known.add(kind)
+    return {"status": "ok", **content}
+
+
+def _look(live: Live, asked: dict[str, Any]) -> dict[str, Any]:
+    from dtdebug.notebook.view import view
+
+    kind: look.Kind = "state" if asked.get("kind") == "state" else "hang"
+    timeout = asked.get("timeout", look.TIMEOUT)
+    if not isinstance(timeout, (int, float)) or not 0 < timeout <= LONGEST:
+        timeout = look.TIMEOUT
+    seen = look.look(live, kind, timeout)
+    drawn = view(seen, entry=read(live.run.path) if live.run else None)
+    rest = msgspec.to_builtins(msgspec.structs.replace(seen, timeline=None))
+    return {"text": show.text(seen), "html": show.html(seen), **rest, "view": msgspec.to_builtins(drawn)}
+
+
+def _diagnose(_live: Live, asked: dict[str, Any]) -> dict[str, Any]:
+    from dtdebug import front
+
+    with brisk():
+        return front.diagnose(msgspec.convert(asked.get("asked"), front.Asked))
+
+
+def _end_ranks(_live: Live, asked: dict[str, Any]) -> dict[str, Any]:
+    from dtdebug.notebook.ending import end_ranks
+
+    ended, text = end_ranks(msgspec.convert(asked.get("pids"), _Pids))
+    return {"ended": ended, "text": text}
+
+
+_KINDS: dict[str, Callable[[Live, dict[str, Any]], dict[str, Any]]] = {
+    "state": _look,
+    "hang": _look,
+    "diagnose": _diagnose,
+    "end_ranks": _end_ranks,
+}

@@ -1,0 +1,99 @@
+"""What the ranks of a failed cell have left: which of them failed first, and where."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterable, Mapping
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from dtdebug_taxonomy.frames import own_frames
+from dtdebug_taxonomy.ranks import RankState, Verdict
+from dtdebug_taxonomy.snapshot import ExceptionInfo, Snapshot, walk
+
+if TYPE_CHECKING:
+    from dtdebug.notebook.armed import Live
+    from dtdebug.records.folder import RunFolder
+
+_LAUNCHERS = frozenset({"ProcessRaisedException", "ProcessExitedException", "ChildFailedError"})
+"""What torch's launchers raise in the notebook, once they have ended the other ranks."""
+_ENDING = re.compile(r"(?m)^.{0,200}torch/multiprocessing/spawn\.py:\d{1,6}\] Terminating process .{0,80}\n?")
+"""What one of them prints of that; a fault of launching it is not."""
+
+
+def completed(live: Live, snapshot: Snapshot) -> Snapshot:
+    """The snapshot with the ranks that have ended and the verdict on them; as it was where they tell nothing."""
+    told = {info.rank: info for info in [*walk(snapshot.exception)][::-1] if info.rank is not None}
+    if live.run is None or not (told or live.has_ranks):
+        return snapshot
+    from dtdebug.job.collect import merged
+    from dtdebug.job.ends import standing
+    from dtdebug.notebook.look import conclude
+
+    states = _states(live.run, live.since, told, launched=_is_of_launcher(snapshot.exception))
+    if not any(s.alive is False for s in states):
+        return snapshot
+    seen = live.seen if live.seen is not None and live.seen.verdict is not None else None
+    if seen is not None:
+        states = [*merged(seen.ranks, states)]
+    measured = (
+        seen.verdict if seen is not None and _is_hang(seen.verdict) and not _went_on(seen.ranks, states) else None
+    )
+    output = "\n".join((snapshot.output, *(info.message for info in walk(snapshot.exception))))
+    verdict = conclude(live.run, states, output, earlier=measured).verdict
+    if verdict is None or (verdict is not measured and not _is_hang(verdict)):
+        return snapshot
+    first = told.get(verdict.culprits[0]) if verdict.culprits else None
+    ended = _ENDING.sub("", snapshot.output)
+    if verdict is measured and verdict.kind not in ("dead", "left"):  # how it ended says nothing of why it hung
+        states, ended, first = [*map(standing, states)], "", None
+        snapshot = msgspec.structs.replace(snapshot, exception=None)
+    return msgspec.structs.replace(
+        snapshot,
+        output=ended,
+        exception=first or snapshot.exception,  # what the launcher says around it speaks of launching
+        ranks=tuple(map(live.cells.translated, states)),
+        verdict=live.cells.translated(verdict),
+    )
+
+
+def _is_hang(verdict: Verdict | None) -> bool:
+    return verdict is not None and verdict.kind not in ("none", "not_understood")
+
+
+def _went_on(before: Iterable[RankState], after: Iterable[RankState]) -> bool:
+    """A rank has begun an operation since it was seen to hang."""
+    counts = {(s.rank, g.name): g.enqueued for s in before for g in s.groups}
+    pairs = ((counts.get((s.rank, g.name)), g.enqueued) for s in after for g in s.groups)
+    return any(early is not None and late is not None and late > early for early, late in pairs)
+
+
+def _states(run: RunFolder, since: float, told: Mapping[int, ExceptionInfo], *, launched: bool) -> list[RankState]:
+    """The ranks of the cell's job by their records and by what the launcher's exception tells of them."""
+    from dtdebug.job.collect import gone
+    from dtdebug.notebook import jobs
+    from dtdebug.probe.gather import one_each
+    from dtdebug.probe.processes import liveness
+    from dtdebug.records.untrusted import tidy
+
+    jobs.forget_earlier(run, jobs.ranks_below(os.getpid()), since)
+    records = one_each(map(tidy, run.records()))
+    states = [gone(s) if s.pid and liveness(s.pid, s.time) == "ended" else s for s in records]
+    known = {s.rank for s in states}
+    states += [RankState(rank=rank, alive=False) for rank in told if rank not in known]  # too quick for a record
+    return [_completed(s, told.get(-1 if s.rank is None else s.rank), launched=launched) for s in states]
+
+
+def _completed(state: RankState, info: ExceptionInfo | None, *, launched: bool) -> RankState:
+    """With where it raised; who has no last words was ended by the launcher."""
+    if state.alive is not False or state.exception:
+        return state
+    if info is not None:
+        return msgspec.structs.replace(state, stack=state.stack or own_frames(info.frames))
+    return msgspec.structs.replace(state, signal=state.signal or "SIGTERM") if launched else state
+
+
+def _is_of_launcher(exception: ExceptionInfo | None) -> bool:
+    return any(info.type.rpartition(".")[2] in _LAUNCHERS for info in walk(exception))

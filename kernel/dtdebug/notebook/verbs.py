@@ -1,0 +1,87 @@
+"""What `%dtdebug state` and `%dtdebug hang` do, and what an interrupt and the death of a kernel bring up."""
+
+from __future__ import annotations
+
+import os
+from contextlib import suppress
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from dtdebug import state
+from dtdebug.clean import clean
+from dtdebug.notebook import show
+from dtdebug.notebook.look import TIMEOUT, Kind, Seen, conclude, look
+from dtdebug_taxonomy.snapshot import Snapshot
+
+if TYPE_CHECKING:
+    from dtdebug.extension import Extension
+
+_CRASH_LIMIT = 16_000
+_INTERRUPT_TIMEOUT = 1.5
+"""Seconds that ranks have to answer when the user has pressed stop."""
+
+
+def tell(extension: Extension, kind: Kind) -> None:
+    """Looks at all ranks and shows what was seen; works from a subshell while a cell hangs."""
+    seen = look(extension.armed(), kind, TIMEOUT)
+    extension.publish(show.bundle(seen))
+    _keep(extension, seen)
+
+
+def interrupted(extension: Extension) -> None:
+    """Shows under an interrupted cell which rank the others wait for, if any do."""
+    from dtdebug.notebook.jobs import ranks_below
+
+    if not ranks_below(os.getpid()) and not _initialized():
+        return
+    seen = look(extension.armed(), "hang", _INTERRUPT_TIMEOUT)
+    if seen.verdict is not None and seen.verdict.kind != "none":
+        extension.publish(show.bundle(seen))
+        _keep(extension, seen)
+
+
+def _initialized() -> bool:
+    """The kernel is a rank itself."""
+    from dtdebug.probes.process import rank_state
+
+    own = rank_state()
+    return own is not None and own.initialized
+
+
+def _keep(extension: Extension, seen: Seen) -> None:
+    """Lets `%dtdebug` go on from what was seen, where a rank stands still."""
+    if seen.verdict is None or seen.verdict.kind == "none":
+        return
+    from dtdebug.capture import capture
+
+    snapshot = extension.snapshot or capture(devices=False)
+    extension.snapshot = msgspec.structs.replace(snapshot, ranks=seen.ranks, verdict=seen.verdict)
+    extension.session = extension.wizard = None
+
+
+def after_death(extension: Extension) -> Snapshot | None:
+    """What the kernel of this notebook was doing when it died, if it died while it ran a cell; says so in a line."""
+    from dtdebug.notebook.journal import died
+
+    found = died(extension.armed().name)
+    if found is None:
+        return None
+    path, entry = found
+    from dtdebug.records.folder import RunFolder
+
+    run = RunFolder(path)
+    ranks = tuple(msgspec.structs.replace(s, alive=False) for s in run.records())
+    told = f"The kernel died while cell In[{entry.number}] ran"
+    print(f"dtdebug: {told[0].lower()}{told[1:]}{f'; {len(ranks)} ranks had left records' if ranks else ''}")
+    crash = b""
+    with suppress(OSError, StopIteration):
+        crash = state.read(next(run.stacks.glob(f"{entry.pid}-*.txt")), _CRASH_LIMIT)
+    return Snapshot(
+        situation=f"{told}.",
+        output=clean(crash.decode(errors="replace")),
+        source="what the kernel wrote when it crashed",
+        cell=entry.source,
+        ranks=ranks,
+        verdict=conclude(run, ranks, "").verdict,
+    )

@@ -1,0 +1,70 @@
+"""Dask workers: their event loop answers while a task is stuck in a thread; where it does not, their nanny looks."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from functools import partial
+from typing import Any
+
+import msgspec
+
+from dtdebug.probe.adapters import Reach
+from dtdebug.probe.adapters.inside import inside
+from dtdebug.probe.in_parallel import begin, until
+from dtdebug.records.untrusted import tidy
+from dtdebug_taxonomy.ranks import RankState
+
+_OWN_SHARE = 0.4
+"""Share of the time after which the worker is taken not to answer."""
+
+
+def reach(client: Any) -> Reach:
+    """Looks at the workers of a `dask.distributed.Client`, all beside each other."""
+
+    def look(timeout: float) -> Sequence[RankState]:
+        began = time.monotonic()
+        workers = list(client.scheduler_info(n_workers=-1)["workers"])
+        states = until(
+            begin([partial(_one, client, at, began, timeout) for at in workers], began + timeout), began + timeout
+        )
+        return [state or _silent(at, timeout) for at, state in zip(workers, states, strict=True)]
+
+    return look
+
+
+def _one(client: Any, address: str, began: float, timeout: float) -> RankState:
+    roads, facts = {}, {"worker": address}
+    ways = (("dask worker", _in_worker, False, _OWN_SHARE), ("dask nanny", _in_nanny, True, 1.0))
+    for road, function, nanny, share in ways:
+        asked = time.monotonic()
+        try:
+            left = max(0.1, began + share * timeout - asked)
+            answer = client.run(function, workers=[address], nanny=nanny, callback_timeout=left)
+            state = msgspec.json.decode(answer[address], type=RankState)
+            roads[road] = "ok"
+            held = nanny and "interpreter lock" in state.facts
+            return tidy(
+                msgspec.structs.replace(
+                    state, roads=roads | state.roads, facts=state.facts | facts, gil_held=state.gil_held or held
+                )
+            )
+        except Exception as error:
+            roads[road] = f"{str(error) or type(error).__name__} ({time.monotonic() - asked:.2f} s)"
+    return RankState(roads=roads, facts=facts)
+
+
+def _silent(address: str, timeout: float) -> RankState:
+    return RankState(roads={"dask worker": f"no answer in {timeout:g} s"}, facts={"worker": address})
+
+
+def _in_worker(dask_worker: Any = None) -> bytes:
+    """Runs in the worker's event loop."""
+    return inside(tuple(getattr(dask_worker, "active_threads", ())))
+
+
+def _in_nanny(dask_worker: Any = None) -> bytes:
+    """Runs in the worker's nanny, a process of its own."""
+    from dtdebug.probe.outside import observe_pid
+
+    return msgspec.json.encode(observe_pid(dask_worker.pid, thread="Dask-"))

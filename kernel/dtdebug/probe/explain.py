@@ -1,0 +1,207 @@
+"""What a rank waits in, asked from outside: its frames, those of its other threads and children, and /proc.
+
+Frames name operations, locks of libraries and workers; the operating system names files, holders and other ends.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+
+import msgspec
+from msgspec.structs import replace
+
+from dtdebug.clean import clean
+from dtdebug.probe import outside
+from dtdebug.probe.processes import variables
+from dtdebug.system import procfs
+from dtdebug.system.choose import AMONG_RANKS, OF_PROCESSES, chosen
+from dtdebug.system.figures import cpu, figures
+from dtdebug.system.probe import RankOf, by_system, contended, lock_of, rank_namer
+from dtdebug_taxonomy.claims import Record
+from dtdebug_taxonomy.frames import own_frame
+from dtdebug_taxonomy.ranks import Frame
+from dtdebug_taxonomy.stack_waits import by_stack, function_of_c
+from dtdebug_taxonomy.waiting import ACTIVE, Waiting, phrase
+
+_SAMPLE = 0.1
+"""Seconds over which the use of a CPU is measured."""
+_BUSY = 0.5
+"""Share of a core from which on a thread computes."""
+_NATIVE = 0.7
+"""Seconds that reading native frames takes: with less left it is not begun."""
+_CHILDREN = 8
+_AGENT = "dtdebug-"
+
+
+class Explained(msgspec.Struct, frozen=True, kw_only=True):
+    """What is known of the waiting of one process."""
+
+    waiting: Waiting | None = None
+    beside: tuple[Waiting, ...] = ()
+    system: dict[str, str] = {}
+    native: tuple[str, ...] = ()
+
+
+class Subject(msgspec.Struct, frozen=True, kw_only=True):
+    """The process that is asked about, with what is known of it already."""
+
+    pid: int
+    stack: tuple[Frame, ...] = ()
+    """Main thread, innermost last."""
+    others: tuple[outside.ThreadLook, ...] = ()
+    native: tuple[str, ...] = ()
+    held: bool = False
+    """It is holding the GIL: its interpreter answers nobody."""
+    owns: bool = False
+    """The main thread owned the GIL when it was looked at, which every running thread does."""
+    may_spy: bool = True
+    """py-spy may look into it; where it may not, it was refused before."""
+
+
+def explain(subject: Subject, deadline: float) -> Explained:
+    """What the main thread, other threads and children are in; returns by the deadline (of the monotonic clock)."""
+    pid, began = subject.pid, time.monotonic()
+    first = procfs.thread(pid, pid)
+    time.sleep(max(0.0, min(_SAMPLE, deadline - began)))
+    now, seconds = procfs.thread(pid, pid), time.monotonic() - began
+    busy = first.state == now.state == "R" or cpu(first, now, seconds) >= _BUSY
+    rank_of = rank_namer(pid, variables)
+    system = None if busy else by_system(pid, now, rank_of)
+    inside = by_stack(subject.stack, subject.native)
+    native = subject.native
+    if not native and subject.may_spy and _needs_native(inside, system, busy=busy or subject.held):
+        native = _native_frames(pid, deadline)
+        inside = by_stack(subject.stack, native) if native else inside
+    if inside is not None and inside.kind == "lock" and (system is None or system.kind != "lock"):
+        inside = _of_library(inside, subject, rank_of, deadline)
+    if (inside is None or inside.kind == "socket") and system is not None and system.kind == "sleep":
+        system = contended(pid, rank_of) or system  # C code that tries a lock again and again: sqlite, HDF5
+    held = subject.held or (busy and subject.owns and _holds(subject, native, deadline))
+    waiting = _busy(subject, native, inside, held=held) if busy or held else chosen(inside, system, subject.stack)
+    if waiting is not None and waiting.kind in OF_PROCESSES:
+        waiting = _with_child(waiting, subject, rank_of, deadline)
+    beside = _beside(subject, rank_of)
+    if waiting is not None and waiting.kind == "thread" and len(beside) == 1:
+        other = beside[0]
+        verb = "is" if other.kind in ACTIVE else "waits"
+        words = f"thread {other.thread} {verb} {phrase(replace(other, file=''))}"
+        waiting = replace(waiting, file=other.file, line=other.line, function=other.function, words=words)
+    return Explained(waiting=waiting, beside=beside, system=figures(pid, first, now, seconds), native=native)
+
+
+def _needs_native(inside: Waiting | None, system: Waiting | None, *, busy: bool) -> bool:
+    """Python frames and the system call leave open what C code waits for."""
+    if busy:
+        return inside is None or inside.kind not in AMONG_RANKS
+    if inside is not None:
+        return inside.kind == "collective" and not inside.op
+    return system is None or system.kind == "socket"
+
+
+def _native_frames(pid: int, deadline: float) -> tuple[str, ...]:
+    if deadline - time.monotonic() < _NATIVE:
+        return ()
+    try:
+        return outside.spy(pid, deadline, native=True).native
+    except outside.OutsideError:
+        return ()
+
+
+def _holds(subject: Subject, native: Sequence[str], deadline: float) -> bool:
+    """A C function that was called before the first look has not let go of the GIL since."""
+    if not function_of_c(native):
+        return False
+    try:
+        again = outside.spy(subject.pid, deadline)
+    except outside.OutsideError:
+        return False
+    return again.owns and again.stack == subject.stack
+
+
+def _busy(subject: Subject, native: Sequence[str], inside: Waiting | None, *, held: bool) -> Waiting:
+    """A thread on a CPU; NCCL and gloo may spin while they wait for others."""
+    if inside is not None and inside.kind in AMONG_RANKS and not held:
+        return inside
+    function = clean(function_of_c(native))
+    inner = subject.stack[-1] if subject.stack else Frame("", 0, "")
+    record = Record(
+        source="native" if function else "system",
+        path=inner.file if function else f"/proc/{subject.pid}/stat",
+        line=inner.line if function else 0,
+        words=function,
+    )
+    return Waiting(kind="gil" if held else "cpu", op=function, record=record)
+
+
+def _of_library(inside: Waiting, subject: Subject, rank_of: RankOf, deadline: float) -> Waiting:
+    """A lock that a library tries again and again: its path is in a local variable, its holder in /proc/locks."""
+    if (open_one := contended(subject.pid, rank_of)) is not None:
+        return replace(open_one, op=inside.op)
+    try:
+        local = outside.spy(subject.pid, deadline, local=True).variables if subject.may_spy else {}
+    except outside.OutsideError:
+        return inside
+    path = local.get("lock_filename") or local.get("build_directory", "")
+    if path and "build_directory" in local and "lock_filename" not in local:
+        path = f"{path.rstrip('/')}/lock"
+    if not path:
+        return inside
+    held = lock_of(path, subject.pid, rank_of)
+    return replace(held, op=inside.op) if held is not None else replace(inside, path=clean(path))
+
+
+def _with_child(found: Waiting, subject: Subject, rank_of: RankOf, deadline: float) -> Waiting:
+    """The child that is waited for, with its own line and what it waits in itself."""
+    own = [child for child in procfs.children(subject.pid) if procfs.command(child)]
+    wanted = [found.pid] if found.pid else own
+    idle: Waiting | None = None
+    for child in wanted[:_CHILDREN]:
+        now = procfs.thread(child, child)
+        stack = _child_stack(child, deadline) if found.kind != "subprocess" and subject.may_spy else ()
+        if found.kind == "loader" and stack and not any(f.file.endswith("_utils/fetch.py") for f in stack):
+            continue
+        if found.kind == "loader" and not stack and subject.may_spy:
+            continue  # the resource tracker and others that are no Python program
+        mine = own_frame(stack)
+        its = chosen(by_stack(stack), by_system(child, now, rank_of), stack)
+        words = f"it {'is' if its.kind in ACTIVE else 'waits'} {phrase(its)}" if its is not None else ""
+        record = its.record if its is not None else found.record
+        filled = replace(found, pid=child, command=procfs.command(child), words=words or found.words, record=record)
+        if mine is not None:
+            return replace(filled, file=mine.file, line=mine.line, function=mine.function)
+        idle = idle or (filled if len(wanted) == 1 or its is not None else None)
+    if idle is not None:
+        return idle
+    return replace(found, words=found.words or ("" if own else "none of them is alive"))
+
+
+def _child_stack(pid: int, deadline: float) -> tuple[Frame, ...]:
+    """A child's own frames: a forked one has those of its parent below."""
+    try:
+        stack = outside.spy(pid, deadline).stack
+    except outside.OutsideError:
+        return ()
+    starts = (i for i in range(len(stack) - 1, -1, -1) if stack[i].function in ("_worker_loop", "_bootstrap"))
+    return stack[next(starts, -1) + 1 :]
+
+
+def _beside(subject: Subject, rank_of: RankOf) -> tuple[Waiting, ...]:
+    """Other threads that run the user's code or wait for other ranks."""
+    found = []
+    for thread in subject.others:
+        own = own_frame(thread.stack)
+        if thread.name.startswith(_AGENT) or not thread.stack:
+            continue
+        inside = by_stack(thread.stack, thread.native)
+        in_c = thread.stack[-1].function == "run" and thread.stack[-1].file.endswith("threading.py")
+        if own is None and not in_c and (inside is None or inside.kind not in AMONG_RANKS):
+            continue
+        now = procfs.thread(subject.pid, thread.tid) if thread.tid else procfs.ThreadNow()
+        its = chosen(inside, by_system(subject.pid, now, rank_of) if thread.tid else None, thread.stack)
+        if its is None and thread.active:
+            its = Waiting(kind="cpu", record=Record(source="stack", path=thread.stack[-1].file))
+        if its is not None:
+            its = replace(its, thread=clean(thread.name) or "without a name")
+            found.append(replace(its, file=own.file, line=own.line, function=own.function) if own else its)
+    return tuple(found)

@@ -1,0 +1,139 @@
+"""Ranks that gave no answer here: which they are, what asks for them on other hosts, and how answers are joined.
+
+Nothing here runs a command or opens a connection.
+"""
+
+from __future__ import annotations
+
+import socket
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
+
+from dtdebug.probe import remote, store
+from dtdebug.probe.gather import one_each, world_size
+from dtdebug.records.folder import RunFolder
+from dtdebug_taxonomy.ranks import RankState, spell
+
+_JOB = "SLURM_JOB_ID"
+_LISTS = ("SLURM_JOB_NODELIST", "SLURM_NODELIST")
+_OF_JOB = (_JOB, "TORCHELASTIC_RUN_ID", "MASTER_PORT")
+"""Variables that all ranks of a job have alike: what another host answers may be of another job."""
+_WHOLE = 500
+"""Characters from which a variable in a record may have been cut off."""
+_LOOPBACK = ("127.", "localhost:", "[::1]:")
+
+
+def unanswered(states: Sequence[RankState]) -> tuple[int, ...]:
+    """The ranks of the job that neither answered nor are known to have ended."""
+    answered = {state.rank for state in states if state.alive is not None}
+    return tuple(rank for rank in range(world_size(states)) if rank not in answered)
+
+
+def commands(
+    states: Sequence[RankState],
+    folder: RunFolder | None,
+    *,
+    via: str | None = None,
+    named: Sequence[str] = (),
+    program: Sequence[str] = ("dtdebug",),
+) -> list[remote.Command]:
+    """What asks on the hosts that the user named as `NAME` or `NAME=TARGET`, else on those where ranks may be.
+
+    Raises:
+        ValueError: a host has no possible name, or what that road needs is not known.
+
+    """
+    job = _variable(states, _JOB)
+    via = via or ("srun" if job else "ssh")
+    if via == "srun" and not job:
+        raise ValueError(f"--via srun: no rank that answered has {_JOB}; --via ssh asks the hosts themselves")
+    if via == "kubectl" and not named:
+        raise ValueError("--via kubectl: name the pods with --host POD")
+    seeing = {_short(record.host) for record in folder.records()} if folder else set()
+
+    def build(host: str, target: str = "") -> remote.Command:
+        shared = str(folder.path.absolute()) if folder and _short(host) in seeing else ""
+        words = remote.attach(target or shared, program=program)
+        if via == "srun":
+            return remote.over_srun(job, host, words)
+        return remote.over_kubectl(host, words) if via == "kubectl" else remote.over_ssh(host, words)
+
+    if named:
+        return [build(host, target) for host, _, target in (name.partition("=") for name in dict.fromkeys(named))]
+    found = []
+    for host in _hosts(states):
+        with suppress(ValueError):  # a record may hold anything
+            found.append(build(host))
+    return found
+
+
+def joined(states: Sequence[RankState], others: Sequence[RankState]) -> tuple[tuple[RankState, ...], tuple[str, ...]]:
+    """(states, notes): the states with what other hosts say of ranks that gave no answer here."""
+    world, ours = world_size(states), {name: _variable(states, name) for name in _OF_JOB}
+    answered = {state.rank for state in states if state.alive and state.rank is not None}
+    more: list[RankState] = []
+    foreign: dict[str, None] = {}
+    for other in others:
+        if other.alive is None or other.rank in answered:
+            continue
+        if _is_of_another_job(other, world, ours):
+            foreign[other.host] = None
+        else:
+            more.append(other)
+    told = {other.rank for other in more}
+    kept = [s for s in states if s.alive is not None or s.rank is None or s.rank not in told]
+    notes = [f"{host}: what answered there is of another job; --host {host}=PID names a process" for host in foreign]
+    merged = one_each([*kept, *more])
+    return tuple(sorted(merged, key=lambda s: (s.rank is None, s.rank or 0, s.pid or 0))), tuple(notes)
+
+
+def reachable(addresses: Mapping[int, str], host: str) -> tuple[dict[int, str], tuple[str, ...]]:
+    """(addresses, notes): without those that mean another thing here than on the rank's host."""
+    if f"{host}:".startswith(_LOOPBACK) or host == "::1":
+        return dict(addresses), ()
+    loopback = [rank for rank, address in addresses.items() if address.startswith(_LOOPBACK)]
+    kept = {rank: address for rank, address in addresses.items() if rank not in loopback}
+    if not loopback:
+        return kept, ()
+    return kept, (f"{spell(loopback)} can be asked on the own host only: the job was started without DTDEBUG_BIND",)
+
+
+def store_of(states: Sequence[RankState]) -> str:
+    """`HOST:PORT` of the job's store, if the ranks have put addresses there that other hosts can reach."""
+    for state in states:
+        address, place = state.facts.get("endpoint", ""), store.place(state.environment)
+        if state.alive and place and address and not address.startswith(_LOOPBACK):
+            return f"{place[0]}:{place[1]}"
+    return ""
+
+
+def _hosts(states: Sequence[RankState]) -> Iterator[str]:
+    """Hosts of silent ranks, and those of the Slurm job from which nobody answered."""
+    from dtdebug.probe.adapters import mpi
+
+    lacking = set(unanswered(states))
+    if not lacking:
+        return
+    lists = {name: text for name in _LISTS if (text := _variable(states, name)) and len(text) < _WHOLE}
+    silent = [state.host for state in states if state.rank in lacking and state.host]
+    heard = {_short(state.host) for state in states if state.alive is not None}
+    seen = {_short(socket.gethostname())}
+    for host in (*silent, *(listed for listed in mpi.hosts(lists) if _short(listed) not in heard)):
+        if _short(host) not in seen:
+            seen.add(_short(host))
+            yield host
+
+
+def _variable(states: Sequence[RankState], name: str) -> str:
+    return next((value for state in states if (value := state.environment.get(name))), "")
+
+
+def _short(host: str) -> str:
+    return host.partition(".")[0].lower()
+
+
+def _is_of_another_job(other: RankState, world: int, ours: Mapping[str, str]) -> bool:
+    if world and other.world_size and world != other.world_size:
+        return True
+    theirs = other.environment
+    return any(own and name in theirs and theirs[name] != own for name, own in ours.items())

@@ -1,1 +1,0 @@
-"""Many ranks: what each one says of itself, gathered and compared."""

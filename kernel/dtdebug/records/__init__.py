@@ -1,0 +1,1 @@
+"""The folder of a run: what ranks have written, read with care."""
