@@ -116,6 +116,8 @@ def _why(s: RankedSymptom, label: str) -> str:
 
 def _others(d: Diagnosis, shown: tuple[RankedSymptom, ...]) -> str:
     """What else may be; where too little is known, what comes nearest."""
+    if d.ordinary:
+        return ""
     rest = [s for s in d.symptoms if s not in shown and (not shown or s.band != "unlikely")][:3]
     if not rest:
         return ""

@@ -1,14 +1,14 @@
 /** The card: what was seen, why, what to change, what to answer next. */
 
 import type { Actions } from "./actions.js";
-import type { Advice, RankedSymptom, Reason, Seen } from "./diagnosis.js";
+import type { Advice, Next, RankedSymptom, Reason, Seen } from "./diagnosis.js";
 import { diffView } from "./diff.js";
 import { attempt, button, make, part, status } from "./dom.js";
 import { questionView } from "./question.js";
 import { type Filled, type Shown, Unreadable, VERSION, read } from "./read.js";
 import { STYLE } from "./style.js";
 import { trans } from "./trans.js";
-import { bandWord, notKnown, place, prose, sentence, verdictWord } from "./words.js";
+import { bandWord, notKnown, notPointedAt, place, prose, sentence, verdictWord } from "./words.js";
 
 /** What of a card stands elsewhere. */
 export interface Shape {
@@ -39,7 +39,7 @@ function card(d: Shown, host: Actions, shape: Shape): HTMLElement {
   folded.open = !shape.folded;
   const root = make("div", `dtd dtd-${named[0]?.band || "unlikely"}`, style(), folded);
   root.setAttribute("role", "region");
-  const name = d.happened || named.map((s) => s.title).join(` ${trans.__("or")} `) || notKnown();
+  const name = d.ordinary || d.happened || named.map((s) => s.title).join(` ${trans.__("or")} `) || notKnown();
   root.setAttribute("aria-label", `dtdebug: ${name}`);
   return root;
 }
@@ -51,14 +51,17 @@ function style(): HTMLElement {
 
 /** The symptoms that the verdict names. */
 function leading(d: Shown): readonly Filled<RankedSymptom>[] {
-  return d.verdict === "unknown" ? [] : d.symptoms.slice(0, d.verdict === "apart" ? 2 : 1);
+  return d.verdict === "unknown" || d.ordinary ? [] : d.symptoms.slice(0, d.verdict === "apart" ? 2 : 1);
 }
 
 /** What happened, in one line; it stays when the card is folded. */
 export function headline(d: Shown): HTMLElement {
-  return d.happened === ""
-    ? symptomLine(d)
-    : make("span", "dtd-headline", make("span", "dtd-title", d.happened), ...(leading(d).length ? [" ", symptomLine(d, "dtd-symptom")] : []));
+  const first = d.ordinary || d.happened;
+  if (first === "") {
+    return symptomLine(d);
+  }
+  const subtitle = leading(d).length ? [" ", symptomLine(d, "dtd-symptom")] : [];
+  return make("span", "dtd-headline", make("span", "dtd-title", first), ...subtitle);
 }
 
 /** The class of the symptom: a subtitle where something is known of what happened. */
@@ -96,11 +99,13 @@ function* body(
   for (const s of named) {
     yield part("dtd-because", named.length > 1 ? whyOf(s) : trans.__("Why"), s.why.length ? reasons(s.why) : null);
   }
-  const others = d.symptoms.filter((s) => !named.includes(s) && (!named.length || s.band !== "unlikely")).slice(0, 3);
+  const others = d.ordinary ? [] : d.symptoms.filter((s) => !named.includes(s) && (!named.length || s.band !== "unlikely")).slice(0, 3);
   yield others.length ? alternatives(others, named.length > 0) : null;
   const question = d.question && !shape.asksElsewhere ? questionView(d.question, host) : null;
-  const causes = d.verdict === "unknown" ? [] : d.advice.slice(0, 3).map((a, i) => cause(a, i === 0, host));
+  const causes = d.advice.slice(0, 3).map((a, i) => cause(a, i === 0, host));
+  yield causes.length || d.ordinary ? null : make("p", "dtd-told", notPointedAt());
   const advice = part("dtd-causes", trans.__("What may cause it"), ...causes);
+  yield d.next && (d.next.kind === "measure" || !causes.length) ? nextStep(d.next) : null;
   yield* d.verdict === "apart" ? [question, advice] : [advice, question]; // where an answer tells more, it comes first
   for (const note of d.notes) {
     yield make("p", "dtd-soft", trans.__("Note: %1", note));
@@ -159,8 +164,9 @@ function cause(a: Filled<Advice>, isFirst: boolean, host: Actions): HTMLElement 
     "dtd-cause",
     make("summary", "", make("span", "", make("span", "dtd-cause-title", a.title), make("span", "dtd-costs", costs))),
     a.why ? make("p", "", ...prose(a.why)) : null,
-    make("ul", "dtd-reasons", ...(because.length ? because : [onlyCounts()])),
+    because.length ? make("ul", "dtd-reasons", ...because) : null,
     a.fix ? make("p", "dtd-fix", make("strong", "", trans.__("Fix:")), " ", ...prose(a.fix)) : null,
+    a.diff && a.diff_of ? make("p", "dtd-soft", whose(a.diff_of)) : null,
     diffView(a.diff, a.title, host),
     feedback(
       trans.__("This was it"),
@@ -173,8 +179,19 @@ function cause(a: Filled<Advice>, isFirst: boolean, host: Actions): HTMLElement 
   return entry;
 }
 
-function onlyCounts(): HTMLElement {
-  return make("li", "dtd-soft", trans.__("no finding points to it in particular, only published counts"));
+function whose(diff: "yours" | "example"): string {
+  return diff === "yours" ? trans.__("in your file:") : trans.__("an example, not your file:");
+}
+
+/** The one thing to do next, with its command and what that would say. */
+function nextStep(n: Filled<Next>): HTMLElement {
+  return make(
+    "div",
+    "dtd-next",
+    make("p", "", make("strong", "", trans.__("Next:")), " ", ...prose(n.text)),
+    n.command ? make("pre", "dtd-command", n.command) : null,
+    n.why ? make("p", "dtd-soft", ...prose(n.why)) : null,
+  );
 }
 
 function foot(d: Shown, host: Actions): HTMLElement {

@@ -3,7 +3,7 @@
  * What is missing or of another type becomes empty; everything is bounded.
  */
 
-import type { Advice, Asked, Diagnosis, Known, RankedSymptom, Reason, Seen } from "./diagnosis.js";
+import type { Advice, Asked, Diagnosis, Known, Next, RankedSymptom, Reason, Seen } from "./diagnosis.js";
 import { trans } from "./trans.js";
 
 /** The form that is read; a newer one is shown as far as it is understood. */
@@ -14,7 +14,7 @@ export type Filled<T> = T extends string ? T | "" : T extends object ? { readonl
 
 export type Shown = Pick<
   Filled<Diagnosis>,
-  "v" | "verdict" | "symptoms" | "advice" | "question" | "known" | "culprits" | "notes" | "happened" | "seen"
+  "v" | "verdict" | "symptoms" | "advice" | "question" | "known" | "culprits" | "notes" | "happened" | "seen" | "ordinary" | "next"
 >;
 
 /** Thrown with one line for the reader where nothing can be shown. */
@@ -25,6 +25,8 @@ const LONG = 600;
 const LONGEST_DIFF = 6_000;
 const BANDS = ["likely", "possible", "unlikely"] as const;
 const VERDICTS = ["apart", "echo", "leaning", "settled", "unknown"] as const;
+const STEPS = ["ask", "fix", "measure"] as const;
+const DIFFS = ["yours", "example"] as const;
 const EFFORTS = ["edit", "glance", "hardware", "reinstall", "rerun", "restart"] as const;
 
 /** Control characters and those that reorder or hide text. */
@@ -50,8 +52,10 @@ export function read(data: unknown): Shown {
     notes: list(field("notes"), MOST.notes, (each) => text(each) || null),
     happened: text(field("happened")),
     seen: list(field("seen"), MOST.seen, claim),
+    ordinary: text(field("ordinary")),
+    next: next(field("next")),
   };
-  if (shown.symptoms.length === 0 && shown.advice.length === 0 && shown.question === null) {
+  if (shown.symptoms.length === 0 && shown.ordinary === "" && shown.advice.length === 0 && shown.question === null) {
     throw new Unreadable(
       shown.v > VERSION
         ? trans.__(
@@ -100,6 +104,22 @@ function reason(data: unknown): Filled<Reason> | null {
     line: whole(field("line")) ?? 0,
     words: text(field("words"), 160),
     rank: whole(field("rank")),
+    file: text(field("file"), 400),
+  };
+}
+
+function next(data: unknown): Filled<Next> | null {
+  const field = fields(data);
+  const said = text(field?.("text"));
+  if (field === null || said === "") {
+    return null;
+  }
+  return {
+    kind: oneOf(field("kind"), STEPS),
+    text: said,
+    command: text(field("command")),
+    minutes: Math.max(0, amount(field("minutes"))),
+    why: text(field("why")),
   };
 }
 
@@ -121,6 +141,7 @@ function advice(data: unknown): Filled<Advice> | null {
     effort: oneOf(field("effort"), EFFORTS),
     minutes: Math.max(0, amount(field("minutes"))),
     diff: text(field("diff"), LONGEST_DIFF),
+    diff_of: oneOf(field("diff_of"), DIFFS),
     because: list(field("because"), MOST.reasons, reason),
   };
 }

@@ -34,6 +34,7 @@ export const STYLE = `
 .dtd details[open] > summary::before { content: "▾"; }
 .dtd-brand { margin-inline-end: 4px; color: var(--dtd-soft); }
 .dtd-title { font-size: 1.08em; font-weight: 600; }
+.dtd .dtd-command { padding: 4px 8px; background: var(--dtd-tint); white-space: pre-wrap; }
 .dtd-symptom { display: block; color: var(--dtd-soft); }
 .dtd-symptom .dtd-title { font-size: 1em; font-weight: 400; }
 .dtd .dtd-code { color: var(--dtd-soft); white-space: nowrap; }

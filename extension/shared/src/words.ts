@@ -9,6 +9,10 @@ export function notKnown(): string {
   return trans.__("Not enough is known to say what this is.");
 }
 
+export function notPointedAt(): string {
+  return trans.__("The cause is not known: nothing that was seen points to one.");
+}
+
 /** What the verdict says beyond the title. */
 export function sentence(d: Shown): string {
   switch (d.verdict) {
@@ -54,7 +58,13 @@ export function bandWord(band: Filled<Advice>["band"]): string {
 
 /** Where a finding was seen. */
 export function place(r: Filled<Reason>): string {
-  const at = r.source === "printed" && r.line ? trans.__("line %1 of the output", r.line) : origin(r.source);
+  const file = r.file.split("/").pop() ?? "";
+  const at =
+    r.source === "printed" && r.line
+      ? trans.__("line %1 of the output", r.line)
+      : r.source === "checked" && file && r.line
+        ? `${file}:${r.line}`
+        : origin(r.source);
   return [r.rank === null ? "" : trans.__("rank %1", r.rank), at].filter(Boolean).join(", ");
 }
 
@@ -73,6 +83,8 @@ export function origin(source: string): string {
       return trans.__("your answer");
     case "similar":
       return trans.__("the text");
+    case "checked":
+      return trans.__("the program");
     default:
       return "";
   }

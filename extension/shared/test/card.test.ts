@@ -50,6 +50,26 @@ test("each verdict has its own title line", () => {
   assert.match(line("unknown"), /Not enough is known/);
 });
 
+test("what happened comes first, with what supports it; the symptom is its subtitle", () => {
+  const card = render(sample("ranks"));
+  const summary = card.querySelector("summary");
+
+  assert.equal("Rank 1 never called all_reduce #11 of world: it is at train.py:41 in evaluate.", summary?.querySelector(".dtd-title")?.textContent);
+  assert.match(summary?.querySelector(".dtd-symptom")?.textContent ?? "", /D\.2\.1/);
+  assert.match(shown(card), /Ranks 0, 2-3 wait in all_reduce #11 of world for rank 1\./);
+  assert.match(shown(card), /stack of rank 0/);
+});
+
+test("where nothing points to a cause the card says so, and what to do next", () => {
+  const next = { kind: "measure", text: "Look at the ranks", command: "dtdebug attach PID", minutes: 1, why: "It names the line." };
+  const card = render({ ...sample("settled"), advice: [], next });
+
+  assert.equal(0, card.querySelectorAll(".dtd-cause").length);
+  assert.match(shown(card), /The cause is not known/);
+  assert.match(shown(card), /Next:\s+Look at the ranks/);
+  assert.equal("dtdebug attach PID", card.querySelector(".dtd-command")?.textContent);
+});
+
 test("a card and its causes fold, the first cause is open", () => {
   const card = render(sample("settled"));
 

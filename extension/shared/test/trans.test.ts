@@ -95,18 +95,22 @@ for (const [who, host] of Object.entries(HOSTS)) {
 
 test("a card with all that may be on it is translated", () => {
   const lines = Array.from({ length: 200 }, () => "+7").join("\n");
-  const advice = { title: "7", band: "unlikely", minutes: 10, fix: "7", diff: lines, because: [] };
+  const advice = { title: "7", band: "unlikely", minutes: 10, fix: "7", diff: lines, diff_of: "yours", because: [] };
+  const next = { kind: "measure", text: "7", command: "7", minutes: 1, why: "7" };
+  const said = { happened: "7", seen: [{ text: "7", record: "7" }], next };
   const because = [{ means: "7", source: "printed", line: 3, rank: 2, weight: -1, words: "7" }];
-  const sources = ["printed", "said", "exception", "measured", "answered", "similar"];
+  const sources = ["printed", "said", "exception", "measured", "answered", "similar", "checked"];
   const symptoms = ["possible", "likely"].map((band) => ({ title: "7", code: "7", band, why: because }));
   const question = { key: "7", ask: "7", why: "7", how: "7", command: "7", values: [["7", "7"]] };
   for (const verdict of ["apart", "echo", "leaning", "settled", "unknown"]) {
     const data = { v: 99, verdict, symptoms, advice: [advice], question, culprits: [1, 2], notes: ["7"] };
 
     assert.deepEqual([], untranslated(render(data, ACCEPTS)), verdict);
+    assert.deepEqual([], untranslated(render({ ...data, ...said }, ACCEPTS)), verdict);
+    assert.deepEqual([], untranslated(render({ ...data, advice: [], ...said }, ACCEPTS)), verdict);
   }
   assert.deepEqual([], sources.filter((source) => !/^«.+»$/.test(origin(source))));
-  assert.equal("«rank 2», «line 3 of the output»", place({ ...because[0]!, evidence: "" } as never));
+  assert.equal("«rank 2», «line 3 of the output»", place({ ...because[0]!, evidence: "", file: "" } as never));
 });
 
 test("what is said where there is nothing to show is translated", () => {

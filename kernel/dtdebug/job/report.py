@@ -48,7 +48,7 @@ def to_text(found: Case, what: str, folder: RunFolder | None = None, *, brief: b
 def _details(found: Case) -> Iterator[str]:
     v = found.verdict
     yield from (f"  {line}" for line in _sites(v))
-    if v.kind != "none":
+    if v.kind != "none" and v.confidence > 0:
         yield f"  confidence: {v.confidence:.0%}"
     rows = seen(v)
     yield from (f"  seen: {_line(render.seen_line(row))}" for row in rows[:_SEEN])

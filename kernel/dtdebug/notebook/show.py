@@ -89,12 +89,12 @@ def _lines(seen: Seen) -> list[str]:
 
 def _details(verdict: Verdict) -> Iterable[str]:
     for site in verdict.sites[:8]:
-        what = "is in" if site.rank in verdict.culprits else "waits in"
+        what = "waits in" if site.rank in verdict.waiting and site.rank not in verdict.culprits else "is in"
         yield f"rank {site.rank} {what} {said(Frame(site.file, site.line, site.function))}"
     yield from (f"seen: {seen_line(row)}" for row in seen(verdict)[:5])
     for other in verdict.alternatives[:2]:
         yield f"or: {other.kind} by {_numbers(other.culprits)}, because {other.because}"
-    if verdict.confidence < 1:
+    if 0 < verdict.confidence < 1:
         yield f"how sure: {verdict.confidence:.0%}"
 
 
