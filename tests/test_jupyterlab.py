@@ -55,7 +55,7 @@ def test_the_answer_stands_under_the_traceback_and_the_wizard_can_be_clicked_thr
     assert "ProcessRaisedException" in outputs.nth(-2).inner_text()
     assert outputs.last.locator(".dtdebug").count() == 1
     assert "mat1 and mat2 shapes cannot be multiplied" in answer.inner_text()
-    assert "rank 1" in answer.inner_text()
+    assert "Rank 1" in answer.inner_text()
     assert answer.locator("script").count() == 0
 
     for name in ("JupyterLab Dark", "JupyterLab Light") if os.environ.get("DTDEBUG_SHOTS") else ():

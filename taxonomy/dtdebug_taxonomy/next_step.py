@@ -87,9 +87,11 @@ def next_step(
 
 def _tells(m: Measure, snapshot: Snapshot, symptoms: Mapping[str, float], findings: Sequence[Finding]) -> float:
     """Probability that a measurement names the cause."""
+    verdict = snapshot.verdict
+    placed = verdict is not None and any(site.rank in verdict.culprits for site in verdict.sites)
     spent = {
         "": False,
-        "ranks": snapshot.verdict is not None and bool(snapshot.ranks),
+        "ranks": placed or (verdict is not None and bool(snapshot.ranks)),  # the rank and its line are known
         "output": bool(snapshot.output.strip()),
         "source": bool(snapshot.source_findings),
     }[m.spent_by]
