@@ -31,8 +31,10 @@ _CLOSE = 2.0
 """Two symptoms whose probabilities differ by less than this factor can't be told apart."""
 _TELLING = 0.4
 """Log likelihood ratio from which a finding is worth showing."""
-_UNSHOWN = 0.003
-"""Probability below which a cause is not shown although a message names it."""
+_UNSHOWN, _UNSHOWN_POINTED = 0.003, 0.05
+"""Probabilities below which a cause is not shown although a message names it, or points at it."""
+_BY_MESSAGE = ("exception", "printed", "measured")
+"""Sources of what the program or its ranks showed themselves."""
 _ADVICE = 5
 _TURNING = 5.0
 """Minutes that turning to another cause takes, whatever its fix."""
@@ -232,7 +234,7 @@ def _reason(knowledge: Knowledge, f: Finding, weight: float) -> Reason:
 def _advice(knowledge: Knowledge, ranking: engine.Ranking, findings: tuple[Finding, ...]) -> tuple[Advice, ...]:
     """The causes that an indicator points at and that are not unlikely, by probability over minutes.
 
-    First comes what a message or the source itself names.
+    First comes what a message or the source itself names. Circumstances alone are enough for the first place only.
     """
     rows = []
     for code, share in ranking.symptoms.items():
@@ -241,10 +243,17 @@ def _advice(knowledge: Knowledge, ranking: engine.Ranking, findings: tuple[Findi
                 continue
             weighed = _weighed(knowledge, cause, findings)
             named = any(engine.is_named(knowledge, cause, f) for _, f in weighed)
-            if named or (share * q >= _POSSIBLE and engine.is_shown(knowledge, cause, weighed)):
-                rows.append((named, share * q, code, cause))
+            pointing = [f for w, f in weighed if engine.points_at(knowledge, cause, f, w)]
+            printed = any(f.source in _BY_MESSAGE and not f.values for f in pointing)
+            if (
+                named
+                or (printed and share * q >= _UNSHOWN_POINTED)
+                or (share * q >= _POSSIBLE and engine.is_shown(knowledge, cause, weighed))
+            ):
+                rows.append((named, share * q, code, cause, bool(pointing)))
     rows.sort(key=lambda row: (not row[0], -row[1] / (MINUTES[row[3].effort] + _TURNING)))
-    return tuple(_one_advice(knowledge, findings, code, cause, p) for _, p, code, cause in rows[:_ADVICE])
+    shown = [row for place, row in enumerate(rows) if place == 0 or row[0] or row[4]]
+    return tuple(_one_advice(knowledge, findings, code, cause, p) for _, p, code, cause, _ in shown[:_ADVICE])
 
 
 def _weighed(knowledge: Knowledge, cause: Cause, findings: tuple[Finding, ...]) -> list[tuple[float, Finding]]:

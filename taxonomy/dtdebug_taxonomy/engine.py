@@ -28,6 +28,8 @@ _POINTING, _POINTING_ECHO = 0.4, 1.7
 """Log likelihood ratios from which a finding, or the echo of another failure, points at a cause."""
 _POINTING_CONTEXT = 1.5
 """The same for circumstances together."""
+_MERELY_ABSENT = {"not_arrived", "left"}
+"""Kinds of verdicts that say that a rank did not come, not why: alone they point at no cause."""
 _SMOOTHING = 3.0
 """Faults' worth of the overall share of fix patterns that each symptom's counts are mixed with."""
 
@@ -161,6 +163,8 @@ def points_at(knowledge: Knowledge, cause: Cause, finding: Finding, weight: floa
     if finding.values:
         return not knowledge.observations[finding.evidence].context
     found = knowledge.evidence[finding.evidence]
+    if found.verdict and not found.stack and _MERELY_ABSENT.issuperset(found.verdict):
+        return False
     return cause.id in found.names or found.role != "cascade" or weight >= _POINTING_ECHO
 
 
