@@ -8,9 +8,12 @@ import pytest
 from dtdebug.job import movement
 from dtdebug.job.coverage import coverage, following
 from dtdebug.job.outcome import Seen, is_certain, judged
+from dtdebug.job.partial import following as next_step
 from dtdebug.probe.arrival import TWICE, arrival
 from dtdebug.probe.gather import one_each
+from dtdebug_taxonomy.claims import Record
 from dtdebug_taxonomy.ranks import FINISHED, Frame, Group, Operation, RankState, Verdict
+from dtdebug_taxonomy.waiting import Waiting
 
 NOW = 1_760_000_000.0
 LIB = "/x/site-packages/torch"
@@ -100,6 +103,55 @@ def test_a_rank_that_works_is_slow_and_never_ended(stack, now, moving, kind, sto
     assert found.confidence <= 0.5 or stops
 
 
+LOCK = Waiting(kind="lock", path="/data/index.lock", record=Record(source="system", path="/proc/locks"))
+GIL = Waiting(kind="gil", op="inflate", record=Record(source="native"))
+STORE = Waiting(kind="store", op="TCPStore.wait", record=Record(source="stack"))
+
+
+@pytest.mark.parametrize(("there", "kind"), [(LOCK, "not_arrived"), (GIL, "gil_held")])
+@pytest.mark.parametrize(
+    "before", [None, Verdict(kind="none"), Verdict(kind="not_arrived", culprits=(0, 1), confidence=0.8)]
+)
+def test_a_rank_held_up_outside_of_the_job_is_the_culprit_where_all_others_wait_in_communication(there, kind, before):
+    """Whatever operations are known, and though those that wait seem to wait for each other."""
+    states = [rank(0, op="recv", world_size=3), rank(1, waiting=STORE, world_size=3), rank(2, waiting=there)]
+    found = judged(before, Seen(states, dict.fromkeys(range(3), "stuck")))
+
+    assert (kind, (2,), (0, 1)) == (found.kind, found.culprits, found.waiting)
+    assert found.summary.startswith("Rank 2 ")
+    assert found.evidence == tuple(claim.text for claim in found.claims)
+    assert "" == next_step(found, states, ())
+
+
+def test_nobody_is_accused_of_waiting_outside_while_another_rank_computes_or_counters_move():
+    """One that computes may be what all wait for."""
+    states = [rank(0, op="recv"), rank(1, waiting=LOCK)]
+    computes = [rank(0), rank(1, waiting=LOCK)]
+
+    assert "not_understood" == judged(None, Seen(computes, {0: "stuck", 1: "stuck"})).kind
+    assert not judged(None, Seen(states, {0: "slow", 1: "stuck"})).culprits
+    assert not judged(None, Seen(states, {})).culprits
+
+
+def test_a_rank_that_holds_the_gil_is_never_said_to_be_well():
+    """Though it uses the CPU; nor is one that others have waited for longer than a moment."""
+    held = [rank(0, op="recv"), rank(1, waiting=GIL)]
+    computes = [rank(0, op="recv", age=25), rank(1)]
+    gil, late = (judged(None, Seen(states, {0: "stuck", 1: "busy"})) for states in (held, computes))
+
+    assert ("gil_held", (1,)) == (gil.kind, gil.culprits)
+    assert ("not_arrived", (1,), (0,)) == (late.kind, late.culprits, late.waiting)
+    assert late.confidence <= 0.4
+
+
+def test_what_was_seen_of_a_rank_is_over_once_it_is_elsewhere():
+    """It computed then and waits now."""
+    then, now = rank(0), rank(0, stack=(Frame("/job/train.py", 50, "receive"),))
+
+    assert {0: "unknown"} == movement.still({0: "busy"}, [then], [now])
+    assert {0: "busy"} == movement.still({0: "busy"}, [then], [then])
+
+
 def test_ranks_that_gave_no_answer_are_not_well_unless_the_others_ended_operations_with_them():
     """A collective that has ended shows that all came."""
     dark = RankState(rank=1, alive=None)
@@ -133,7 +185,9 @@ def test_who_has_come_to_the_set_up_and_who_has_not_is_said():
     twice = arrival([rank(0, stack=INIT, facts={TWICE: "7 on h"}, **inside), RankState(rank=1, alive=None)])
 
     assert ((1,), (0,)) == (late.culprits, late.waiting)
-    assert "waits in init_process_group of 2 ranks for rank 1; rank 1 is at /job/train.py:11 in main." in late.summary
+    assert (
+        "Rank 1 is at /job/train.py:11 in main; rank 0 waits in init_process_group of 2 ranks for it." == late.summary
+    )
     assert "of which no process was seen" in alone.summary
     assert late.confidence > alone.confidence > remote.confidence
     assert ((0,), True) == (apart.culprits, "MASTER_PORT is 29501, not 29500" in apart.summary)

@@ -14,7 +14,7 @@ pytestmark = pytest.mark.ranks
 LIMIT = 150
 """Seconds that no job may take."""
 JOB = """
-import datetime, os, queue, sys, time
+import datetime, os, queue, socket, sys, time
 import torch, torch.distributed as dist
 
 fault, rank = sys.argv[1], int(os.environ["RANK"])
@@ -40,6 +40,11 @@ def wait_for_nothing():
 
 
 seconds = float(os.environ.get("TIMEOUT", "100"))
+if fault == "early" and rank == 1:
+    compute(9)
+    here, there = socket.socketpair()
+    here.settimeout(45)
+    here.recv(1)
 dist.init_process_group("gloo", timeout=datetime.timedelta(seconds=seconds))
 total = torch.ones(4)
 for step in range(4):
@@ -166,6 +171,18 @@ def test_what_nothing_explains_is_not_understood_and_ended_only_if_asked_for_by_
     assert ("not_understood", [], [0, 1]) == tuple(found["verdict"][key] for key in ("kind", "culprits", "waiting"))
     assert any(" in wait_for_nothing" in claim["text"] for claim in found["claims"])
     assert found["next"].startswith("dtdebug attach --native ")
+
+
+def test_a_rank_that_hangs_before_any_group_exists_is_seen_though_it_computed_at_the_first_look(start, tmp_path):
+    """The other waits in the set-up; no counter exists yet, and what was busy then may hang ever since."""
+    job = start("early", "--stop-on-hang")
+
+    assert 124 == job.wait(timeout=LIMIT)
+    found = said(tmp_path)
+    assert ("not_arrived", [1], [0]) == tuple(found["verdict"][key] for key in ("kind", "culprits", "waiting"))
+    assert found["verdict"]["summary"].startswith("Rank 1 ")
+    assert "computing" not in found["verdict"]["summary"]
+    assert all("uses the CPU" not in claim["text"] for claim in found["claims"])
 
 
 @pytest.mark.parametrize(("fault", "wait"), [("left", "barrier"), ("gathers", "all_gather")])

@@ -16,6 +16,7 @@ from dtdebug.clean import clean
 from dtdebug.hosts import rendezvous
 from dtdebug.hosts.launchers import waiting
 from dtdebug.hosts.presence import Presence, Seen
+from dtdebug.job import movement
 from dtdebug.job.collect import Look, alive, analysis, conclude, last, look, merged, printed
 from dtdebug.job.outcome import is_certain
 from dtdebug.job.pool import shared
@@ -155,6 +156,7 @@ class Vigil:
         seen = msgspec.structs.replace(
             self._seen,
             states=states,
+            progress=movement.still(self._seen.progress, self._seen.states, after),
             verdict=self._hang or self._seen.verdict,
             measured=self._hang is not None,
             printed=self._printed,
@@ -230,7 +232,7 @@ class Vigil:
         self._seen = msgspec.structs.replace(
             seen,
             states=merged(self._seen.states, seen.states),
-            progress=self._seen.progress,
+            progress=movement.still(self._seen.progress, self._seen.states, seen.states),
             verdict=verdict if stands else None,
         )
         if not self._seen.states and self.interrupted and (found := waiting(self._job)):
@@ -296,7 +298,7 @@ class Vigil:
         if found.verdict.kind == "none":  # work that no counter shows is progress
             self._progress.restart(time.monotonic())
         elif not moved:
-            self._examine_after = max(standing + _AGAIN, 2 * standing)
+            self._examine_after = standing + self._pause(found, standing)
         if moved or found.verdict.kind == "none":
             self._seen = Look()  # where ranks were while they went on says nothing of where they end
             return
@@ -312,6 +314,15 @@ class Vigil:
         if self._ends(found):
             self.stopped = True
             end([self._job, *self._ours()], _PATIENCE)
+
+    def _pause(self, found: Case, standing: float) -> float:
+        """Seconds until ranks that make no progress are looked at again: soon where one of them may only be slow.
+
+        A program that was importing or computing at the first look may hang ever since.
+        """
+        if is_certain(found.verdict, found.progress, found.ranks):
+            return max(_AGAIN, self._options.hang_after)
+        return min(_AGAIN, max(self._options.hang_after, _MOVING, standing / 4))
 
     def _ends(self, found: Case) -> bool:
         """The user wants a job ended of which this is found."""

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Mapping
 from contextlib import suppress
 from pathlib import Path
 from typing import NamedTuple
@@ -87,6 +87,20 @@ def progress(
         elif now == "busy" and state.pid in rests and _polls(first.get(state.rank), state):
             found[state.rank] = "stuck"
     return found
+
+
+def still(found: Mapping[int, str], then: Iterable[RankState], now: Iterable[RankState]) -> dict[int, str]:
+    """What two looks have shown of ranks, without that of which a later look shows that it is over.
+
+    A rank that worked and is at another place since may wait there. One that has ended, or gave no answer, keeps it.
+    """
+    places = {s.rank: _place(s) for s in then}
+    over = {s.rank for s in now if s.alive and s.stack and _place(s) != places.get(s.rank)}
+    return {rank: "unknown" if rank in over and was == "busy" else was for rank, was in found.items()}
+
+
+def _place(state: RankState) -> list[tuple[str, int]]:
+    return [(frame.file, frame.line) for frame in own_frames(state.stack) or state.stack]
 
 
 def _polls(a: RankState | None, b: RankState) -> bool:

@@ -13,6 +13,7 @@ import msgspec
 
 from dtdebug.flight.deaths import ending, finished
 from dtdebug.probe.arrival import arrival
+from dtdebug.probe.elsewhere import elsewhere
 from dtdebug_taxonomy.activity import SLOW, doing
 from dtdebug_taxonomy.claims import Claim, Record, texts
 from dtdebug_taxonomy.frames import is_library, own_frame
@@ -21,9 +22,12 @@ from dtdebug_taxonomy.ranks import CallSite, Frame, RankState, Verdict, say, spe
 
 _FACTS = frozenset(("skipped", "extra", "replaced", "wrong_size", "wrong_dtype", "wrong_root", "dead", "left"))
 """Kinds that hold whatever the rank does now."""
+_BY_STACKS = frozenset(("not_arrived", "skipped", "replaced"))
+_CIRCLE = 0.8
+"""Kinds, and the confidence in them up to which stacks alone may speak: of ranks that wait for each other."""
 _DOUBTFUL, _PARTLY = 0.4, 0.3
 """Confidence that a rank which still works hangs, and that all is well where some ranks gave no answer."""
-_LONG = 30.0
+_LONG = 10.0
 """Seconds for which a rank may be waited for, where nobody gave a limit, before it is said to be late."""
 _ENTIRELY = frozenset(("saving_checkpoint", "loading_checkpoint", "preparing_data", "downloading"))
 """Activities whose library may call the user's code; imports and compilation may have the whole program below them."""
@@ -50,6 +54,7 @@ def judged(verdict: Verdict | None, seen: Seen) -> Verdict:
     states = [s for s in seen.states if s.rank is not None]
     if verdict is None or verdict.kind in ("none", "not_arrived", "fabric", "not_understood"):
         verdict = arrival(states) or verdict
+    verdict = _held_up(verdict, states, seen)
     if verdict is None or verdict.kind in ("none", "not_understood"):
         return _unaccused(verdict, states, seen)
     if verdict.kind in _FACTS:
@@ -61,6 +66,23 @@ def judged(verdict: Verdict | None, seen: Seen) -> Verdict:
     if verdict.kind == "not_arrived" and slow:
         return _may_come(verdict, states, f"is {slow}; no progress was seen, but it may still come", "at")
     return verdict
+
+
+def _held_up(verdict: Verdict | None, states: Sequence[RankState], seen: Seen) -> Verdict | None:
+    """The verdict, or, where it does not name them, the ranks that can't come while all others wait for them."""
+    found = None if seen.moving or (verdict is not None and verdict.kind in ("dead", "left")) else elsewhere(states)
+    if found is None or any(seen.progress.get(rank) == "slow" for rank in (*found.culprits, *found.waiting)):
+        return verdict
+    if seen.moving is None and any(seen.progress.get(rank, "unknown") == "unknown" for rank in found.culprits):
+        return verdict  # where it was for a moment
+    if verdict is None or verdict.kind in ("none", "not_understood"):
+        return found
+    same = set(verdict.culprits) <= set(found.culprits)
+    if found.kind == "gil_held" and verdict.kind == "not_arrived" and same:
+        known = {"group": verdict.group, "collective": verdict.collective or found.collective}
+        return msgspec.structs.replace(found, **known)
+    doubtful = verdict.kind in _BY_STACKS and verdict.confidence <= _CIRCLE
+    return found if doubtful and not set(verdict.culprits) & set(found.culprits) else verdict
 
 
 def is_certain(verdict: Verdict, progress: Mapping[int, str], states: Sequence[RankState]) -> bool:
@@ -117,9 +139,21 @@ def _unaccused(verdict: Verdict | None, states: Sequence[RankState], seen: Seen)
     if moved and not dark and seen.moving is None and all(s.pending for s in rest):
         ranks = tuple(s.rank for s in moved if s.rank is not None)
         others = tuple(s.rank for s in rest if s.rank is not None)
-        summary = f"No hang so far: {say(ranks, 'are')} at work{_place(moved)}; {say(others, 'wait')} for that."
-        well = _well(verdict, moved, "")
-        return msgspec.structs.replace(well, summary=summary, confidence=0.5, stragglers=ranks, waiting=others)
+        well, waits = _well(verdict, moved, ""), [claim for s in rest[:8] for claim in claims_of(s)[:1]]
+        claims = (*well.claims, *waits)
+        head = f"{say(ranks, 'are')} at work{_place(moved)}; {say(others, 'wait')} for that"
+        told = {"claims": claims, "evidence": texts(claims), "waiting": others}
+        if max(map(_lasted, rest)) < _LONG:
+            summary = f"No hang so far: {head}."
+            return msgspec.structs.replace(well, summary=summary, confidence=0.5, stragglers=ranks, **told)
+        return Verdict(
+            kind="not_arrived",
+            culprits=ranks,
+            sites=tuple(site for s in (*moved, *rest) if (site := _site(s)) is not None)[:64],
+            confidence=_DOUBTFUL,
+            summary=f"{head[0].upper()}{head[1:]}: slow, or in a loop that does not end.",
+            **told,  # type: ignore[arg-type]
+        )
     return not_understood(states, seen)
 
 
@@ -176,7 +210,8 @@ def _ended(verdict: Verdict | None, states: Sequence[RankState]) -> Verdict:
 def _slow(verdict: Verdict, states: Sequence[RankState], seen: Seen, what: str) -> Verdict:
     """Others wait for a rank that works: slow, and a hang only if it never ends."""
     waited = max((_lasted(s) for s in states if s.rank in verdict.waiting), default=0.0)
-    if (what and verdict.kind == "not_arrived") or (seen.moving is not False and waited < _LONG):
+    young = seen.moving is not False and waited < _LONG and verdict.kind != "gil_held"
+    if (what and verdict.kind == "not_arrived") or young:
         doing_now = what or "computing"
         culprits = [s for s in states if s.rank in verdict.culprits]
         claims = (_claim("moved", culprits, words=doing_now), *verdict.claims)

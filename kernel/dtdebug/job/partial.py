@@ -7,6 +7,7 @@ from collections.abc import Sequence
 import msgspec
 
 from dtdebug.hosts.presence import GONE
+from dtdebug.job.coverage import was_read
 from dtdebug.probe.gather import world_size
 from dtdebug_taxonomy.case import Coverage
 from dtdebug_taxonomy.claims import Claim, Record, Source, texts
@@ -86,6 +87,9 @@ def bereft(verdict: Verdict, states: Sequence[RankState], hosts: Sequence[Host])
 
 def following(verdict: Verdict, states: Sequence[RankState], hosts: Sequence[Host]) -> str:
     """What to do next where hosts were not read; empty where all were."""
+    known = {s.rank for s in states if s.rank is not None and was_read(s)}
+    if known and known >= {*range(world_size(states))}:
+        return ""
     alone = verdict.kind == "not_understood" and len(hosts) < max((h.plan.least for h in hosts), default=1)
     return JOIN if alone or unread(states, hosts) else ""
 

@@ -11,6 +11,7 @@ from collections.abc import Iterable, Sequence
 
 from dtdebug_taxonomy.claims import Claim, Record, texts
 from dtdebug_taxonomy.frames import own_frame
+from dtdebug_taxonomy.rank_claims import claims_of
 from dtdebug_taxonomy.ranks import CallSite, CollectiveRef, RankState, Verdict, say, spell
 
 TWICE = "processes with this rank"
@@ -36,7 +37,8 @@ def arrival(states: Sequence[RankState]) -> Verdict | None:
     apart, odd = _apart(states)
     twice = [s for s in states if s.facts.get(TWICE)]
     claims = [*apart, *(_twice(s) for s in twice), *claims]
-    claims += [_elsewhere(s) for s in states if s.rank in missing and s.stack][:_SHOWN]
+    those = [claim for s in states if s.rank in missing and s.stack for claim in _elsewhere(s)][:_SHOWN]
+    claims = [*those, *claims]
     missing_unseen = tuple(r for r in missing if not any(s.rank == r and s.alive is not None for s in states))
     if missing_unseen:
         claims.append(
@@ -53,10 +55,13 @@ def arrival(states: Sequence[RankState]) -> Verdict | None:
         summary = f"{texts([_twice(twice[0])])[0].rstrip('.')}; {head[0].lower()}{head[1:]}."
         culprits, confidence = tuple(s.rank for s in twice if s.rank is not None), 0.8
     elif missing:
-        place = f"; r{_elsewhere(seen[0]).text[1:]}" if seen and seen[0].stack else "."
         where = "" if seen or _is_whole(inside, world) else " on this host; it may be on another one"
         not_seen = "" if seen else f", of which no process was seen{where}"
-        summary = f"{head} of {world} ranks for {spell(missing, _SHOWN)}{not_seen}{place}"
+        summary = f"{head} of {world} ranks for {spell(missing, _SHOWN)}{not_seen}."
+        if those:
+            summary = (
+                f"{those[0].text.rstrip('.')}; {head[0].lower()}{head[1:]} of {world} ranks for {_named(missing)}."
+            )
         culprits, confidence = missing, 0.9 if len(seen) == len(missing) else 0.7 if not where else 0.4
     else:
         return Verdict(
@@ -79,6 +84,10 @@ def arrival(states: Sequence[RankState]) -> Verdict | None:
         claims=tuple(claims),
         evidence=texts(claims),
     )
+
+
+def _named(missing: Sequence[int]) -> str:
+    return "it" if len(missing) == 1 else spell(missing, _SHOWN)
 
 
 def is_inside(state: RankState) -> bool:
@@ -115,8 +124,10 @@ def _twice(state: RankState) -> Claim:
     return Claim(what="system", ranks=(state.rank or 0,), record=record, words=words)
 
 
-def _elsewhere(state: RankState) -> Claim:
-    return Claim(what="at", ranks=(state.rank or 0,), record=_record(state), **_where(state))  # type: ignore[arg-type]
+def _elsewhere(state: RankState) -> tuple[Claim, ...]:
+    """What a rank that has not come waits in, as far as that is known, and where it is."""
+    found = tuple(claim for claim in claims_of(state) if claim.what in ("waits", "at"))
+    return found or (Claim(what="at", ranks=(state.rank or 0,), record=_record(state), **_where(state)),)  # type: ignore[arg-type]
 
 
 def _where(state: RankState) -> dict[str, object]:

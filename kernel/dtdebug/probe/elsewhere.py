@@ -1,0 +1,129 @@
+"""Ranks that are held up by something outside of the job, or by the GIL, while all others wait in communication.
+
+No operation or number has to be known for it: who waits for a lock, a pipe, a timer or a child can't come, and the
+others can't go on without it.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from typing import NamedTuple
+
+from dtdebug_taxonomy.claims import Claim, texts
+from dtdebug_taxonomy.frames import own_frame
+from dtdebug_taxonomy.rank_claims import claims_of
+from dtdebug_taxonomy.ranks import CallSite, CollectiveRef, Kind, RankState, Verdict, say, spell
+from dtdebug_taxonomy.waiting import WaitKind
+
+_OUTSIDE: frozenset[WaitKind] = frozenset(("lock", "pipe", "socket", "child", "subprocess", "loader", "sleep", "disk"))
+"""Not `thread`: the thread that it waits for may be in a collective, as in the backward pass."""
+_AMONG: frozenset[WaitKind] = frozenset(("collective", "store", "rendezvous"))
+_SURE, _SEVERAL = 0.85, 0.6
+_SHOWN = 8
+
+
+class Split(NamedTuple):
+    """The living ranks of a job that were read."""
+
+    held: tuple[RankState, ...]
+    """Those that keep the GIL."""
+    outside: tuple[RankState, ...]
+    """Those that wait for something outside of the job, and for no other of these."""
+    waiting: tuple[RankState, ...]
+    """Those that wait in communication."""
+
+
+def elsewhere(states: Sequence[RankState]) -> Verdict | None:
+    """The verdict where every living rank is either held up elsewhere or waits in communication; else None."""
+    split = _split(states)
+    if split is None:
+        return None
+    kind: Kind = "gil_held" if split.held else "not_arrived"
+    those = split.held or split.outside
+    culprits = tuple(sorted(s.rank for s in those if s.rank is not None))
+    waiting = tuple(sorted(s.rank for s in split.waiting if s.rank is not None))
+    found = [claim for s in those[:_SHOWN] for claim in claims_of(s)]
+    theirs = [claim for s in split.waiting[:_SHOWN] for claim in claims_of(s)[:1]]
+    claims = [*(c for c in found if c.what != "system"), *theirs, *(c for c in found if c.what == "system")]
+    return Verdict(
+        kind=kind,
+        culprits=culprits,
+        waiting=waiting,
+        collective=_collective(split.waiting),
+        sites=_sites((*those, *split.waiting)),
+        confidence=_SURE if len(culprits) == 1 else _SEVERAL,
+        summary=_summary(those, culprits, waiting, split.waiting, claims),
+        claims=tuple(claims),
+        evidence=texts(claims),
+    )
+
+
+def holds_gil(state: RankState) -> bool:
+    """A thread of it keeps the GIL, by its state or by what its main thread is in."""
+    kind = state.waiting.kind if state.waiting is not None else ""
+    return state.alive is not False and (state.gil_held or kind == "gil")
+
+
+def in_communication(state: RankState) -> bool:
+    """Its main thread waits for other ranks."""
+    if holds_gil(state):
+        return False
+    return state.pending is not None or (state.waiting is not None and state.waiting.kind in _AMONG)
+
+
+def _split(states: Sequence[RankState]) -> Split | None:
+    """The parts, if nobody is left over and both those who wait and those who are waited for exist."""
+    living = [s for s in states if s.rank is not None and s.alive is not False]
+    world = max((s.world_size or 0 for s in living), default=0)
+    if not living or any(s.alive is None for s in living) or len({s.rank for s in states}) < world:
+        return None
+    held = tuple(s for s in living if holds_gil(s))
+    inside = tuple(s for s in living if in_communication(s))
+    outside = [s for s in living if s not in held and s not in inside and _is_outside(s)]
+    if not inside or not (held or outside) or len(held) + len(inside) + len(outside) < len(living):
+        return None
+    ranks = {s.rank for s in outside}
+    ends = [s for s in outside if s.waiting is None or s.waiting.rank not in ranks - {s.rank}]
+    return Split(held, tuple(ends or outside), inside)
+
+
+def _is_outside(state: RankState) -> bool:
+    return state.waiting is not None and state.waiting.kind in _OUTSIDE
+
+
+def _summary(
+    those: Sequence[RankState],
+    culprits: Sequence[int],
+    waiting: Sequence[int],
+    inside: Sequence[RankState],
+    claims: Sequence[Claim],
+) -> str:
+    """The culprit first, what it is in and where; then who waits for it."""
+    first = claims[0].text.rstrip(".")
+    if len(those) > 1:
+        first = f"{spell(culprits, _SHOWN).capitalize()} never came; {first[0].lower()}{first[1:]}"
+    ops = [op for op, _ in Counter(_call(s) for s in inside).most_common(3) if op]
+    call = f" in {' and '.join(ops)}" if ops else ""
+    return f"{first}; {say(waiting, 'wait')} for {'it' if len(those) == 1 else 'them'}{call}."
+
+
+def _call(state: RankState) -> str:
+    if state.pending is not None:
+        return state.pending.op
+    return state.waiting.op if state.waiting is not None else ""
+
+
+def _collective(inside: Sequence[RankState]) -> CollectiveRef | None:
+    """What most of them wait in; None where no state says."""
+    calls = Counter((_call(s), s.pending.seq if s.pending is not None else None) for s in inside if _call(s))
+    return CollectiveRef(*calls.most_common(1)[0][0]) if calls else None
+
+
+def _sites(states: Iterable[RankState]) -> tuple[CallSite, ...]:
+    found = []
+    for s in states:
+        frame = own_frame(s.stack) or (s.stack[-1] if s.stack else None)
+        if frame is not None and s.rank is not None:
+            found.append(CallSite(s.rank, frame.file, frame.line, frame.function))
+    return tuple(found[:64])
