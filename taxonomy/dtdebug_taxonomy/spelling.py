@@ -34,3 +34,11 @@ def say(ranks: Iterable[int], verb: str) -> str:
     """Ranks with a verb that is given in the plural: `rank 3 waits`, `ranks 0-2 wait`."""
     listed = sorted(set(ranks))
     return f"{spell(listed)} {verb if len(listed) > 1 else _SINGULAR.get(verb, verb + 's')}"
+
+
+def shortened(text: str, most: int = 200) -> str:
+    """The first characters of a text, cut at a word; the rest is left to the record."""
+    if len(text) <= most:
+        return text
+    whole = text[: most - 3].rsplit(None, 1)[0] if " " in text[: most - 3] else text[: most - 3]
+    return f"{whole}..."

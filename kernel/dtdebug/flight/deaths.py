@@ -6,6 +6,7 @@ from dtdebug_taxonomy.claims import Claim, Record
 from dtdebug_taxonomy.failure.roles import loses_peer
 from dtdebug_taxonomy.frames import own_frame
 from dtdebug_taxonomy.ranks import FINISHED, RankState
+from dtdebug_taxonomy.spelling import shortened
 
 _WORDS = 200
 """Characters of an exception that are said."""
@@ -42,7 +43,7 @@ def ending(state: RankState) -> Claim:
         own = own_frame(state.stack)
         record = Record(source="exception", rank=state.rank, words=state.exception[:_WORDS])
         if own is None:
-            return Claim(what="raised", ranks=ranks, record=record, words=state.exception[:_WORDS])
+            return Claim(what="raised", ranks=ranks, record=record, words=shortened(state.exception))
         return Claim(
             what="raised",
             ranks=ranks,

@@ -18,6 +18,7 @@ from dtdebug_taxonomy.claims import Claim, Record, texts
 from dtdebug_taxonomy.failure import exits
 from dtdebug_taxonomy.frames import own_frame
 from dtdebug_taxonomy.ranks import MOST_RANKS, CallSite, RankState, Verdict, spell
+from dtdebug_taxonomy.spelling import shortened
 
 _END = "end"
 _LAUNCHER = frozenset({"SIGTERM", "SIGINT", "SIGHUP"})
@@ -290,7 +291,7 @@ def _claim(state: RankState, ended: Ends) -> Claim:
 def _how(state: RankState) -> str:
     """How it ended, in words that follow its number; empty where it did not fail."""
     if state.exception:
-        return f"raised {state.exception[:200]}"
+        return f"raised {shortened(state.exception)}"
     if state.signal:
         return f"was ended by {state.signal}"
     if state.exit_code:

@@ -19,6 +19,7 @@ from dtdebug_taxonomy.failure.reading import Reading, primary, read, role
 from dtdebug_taxonomy.frames import own_frame
 from dtdebug_taxonomy.ranks import Alternative, CallSite, Verdict, say, spell
 from dtdebug_taxonomy.snapshot import Snapshot
+from dtdebug_taxonomy.spelling import shortened
 
 _LAUNCHER = frozenset({"SIGTERM", "SIGINT", "SIGHUP"})
 _CERTAIN, _LIKELY, _NAMELESS = 0.95, 0.8, 0.6
@@ -155,7 +156,7 @@ def _raised(found: Outcome) -> Verdict:
     where = f" at {place.file}:{place.line} in {place.function}" if place.file else ""
     who = spell(culprits, 8) if culprits else "a rank"
     later = f"; {say(victims, 'fail')} as a consequence" if victims else ""
-    text = first.text[:_WORDS]
+    text = shortened(first.text).removesuffix(".")
     summary = f"{who[:1].upper()}{who[1:]} raised {text}{where}{later}."
     claims = (
         *(_claim(r) for r in alike[:_SHOWN]),
@@ -248,6 +249,6 @@ def _claim(raised: Raised) -> Claim:
         file=place.file,
         line=place.line,
         function=place.function,
-        words=raised.text[:_WORDS].rstrip("."),
+        words=shortened(raised.text).removesuffix("."),
         record=Record(source="output", line=raised.line, rank=raised.rank, words=raised.text[:_WORDS]),
     )
