@@ -103,8 +103,9 @@ def reading(d: Diagnosis, advice: int = 2, *, following: bool = True) -> Iterato
     yield from (f"  why: {line}" for line in d.ruled_out[:2])
     if d.culprits and not d.happened:
         yield f"  first seen on rank {', '.join(map(str, d.culprits))}"
-    for a in d.advice[:advice]:
-        yield from _advice_text(a)
+    for number, a in enumerate(d.advice[:advice]):
+        if number == 0 or a.band != "unlikely":
+            yield from _advice_text(a)
     if not d.advice:
         yield f"  {NOT_KNOWN}"
     if following and d.next is not None and (d.next.kind == "measure" or not d.advice):

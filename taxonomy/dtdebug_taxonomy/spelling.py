@@ -37,8 +37,8 @@ def say(ranks: Iterable[int], verb: str) -> str:
 
 
 def shortened(text: str, most: int = 200) -> str:
-    """The first characters of a text, cut at a word; the rest is left to the record."""
+    """The first characters of a text, cut at a word, to stand within a sentence; the rest is left to the record."""
     if len(text) <= most:
-        return text
+        return text.removesuffix(".")
     whole = text[: most - 3].rsplit(None, 1)[0] if " " in text[: most - 3] else text[: most - 3]
     return f"{whole}..."

@@ -156,7 +156,7 @@ def _raised(found: Outcome) -> Verdict:
     where = f" at {place.file}:{place.line} in {place.function}" if place.file else ""
     who = spell(culprits, 8) if culprits else "a rank"
     later = f"; {say(victims, 'fail')} as a consequence" if victims else ""
-    text = shortened(first.text).removesuffix(".")
+    text = shortened(first.text)
     summary = f"{who[:1].upper()}{who[1:]} raised {text}{where}{later}."
     claims = (
         *(_claim(r) for r in alike[:_SHOWN]),
@@ -249,6 +249,6 @@ def _claim(raised: Raised) -> Claim:
         file=place.file,
         line=place.line,
         function=place.function,
-        words=shortened(raised.text).removesuffix("."),
+        words=shortened(raised.text),
         record=Record(source="output", line=raised.line, rank=raised.rank, words=raised.text[:_WORDS]),
     )
