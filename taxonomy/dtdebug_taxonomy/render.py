@@ -103,9 +103,8 @@ def reading(d: Diagnosis, advice: int = 2, *, following: bool = True) -> Iterato
     yield from (f"  why: {line}" for line in d.ruled_out[:2])
     if d.culprits and not d.happened:
         yield f"  first seen on rank {', '.join(map(str, d.culprits))}"
-    for number, a in enumerate(d.advice[:advice]):
-        if number == 0 or a.band != "unlikely":
-            yield from _advice_text(a)
+    for a in worth_showing(d, advice):
+        yield from _advice_text(a)
     if not d.advice:
         yield f"  {NOT_KNOWN}"
     if following and d.next is not None and (d.next.kind == "measure" or not d.advice):
@@ -115,6 +114,11 @@ def reading(d: Diagnosis, advice: int = 2, *, following: bool = True) -> Iterato
         yield f"  next question: {d.question.ask} ({choices})"
     for note in d.notes:
         yield f"  note: {note}"
+
+
+def worth_showing(d: Diagnosis, most: int) -> list[Advice]:
+    """The first cause, and others that are not unlikely."""
+    return [*d.advice[:1], *(a for a in d.advice[1:most] if a.band != "unlikely")][:most]
 
 
 def _next_text(n: Next) -> Iterator[str]:
