@@ -71,6 +71,35 @@ ORDINARY = {
     "ERROR: No matching distribution found for pandsa\n",
     "memory": "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB. GPU 0 has a total capacity of "
     "7.79 GiB of which 1.20 GiB is free.\n",
+    "cpu and cuda": "Traceback (most recent call last):\n"
+    '  File "predict.py", line 27, in <module>\n'
+    "    logits = net(batch)\n"
+    "RuntimeError: Expected all tensors to be on the same device, but found at least two devices, cuda:0 "
+    "and cpu! (when checking argument for argument weight in method wrapper_CUDA__native_layer_norm)",
+    "segfault": "$ python score.py --file part.npz\nSegmentation fault (core dumped)",
+    "assert": "../aten/src/ATen/native/cuda/Indexing.cu:1290: indexSelectLargeIndex: block: [12,0,0], "
+    "thread: [64,0,0] Assertion `srcIndex < srcSelectDimSize` failed.\n"
+    "Traceback (most recent call last):\n"
+    '  File "finetune.py", line 88, in <module>\n'
+    "    loss = model(ids).loss\n"
+    "RuntimeError: CUDA error: device-side assert triggered\n"
+    "CUDA kernel errors might be asynchronously reported at some other API call.",
+    "nvcc": "/bin/sh: 1: nvcc: command not found\nerror: subprocess-exited-with-error",
+    "make": "make[1]: *** [Makefile:41: kernels.o] Error 1\nmake: *** [Makefile:12: all] Error 2",
+    "collections": "Traceback (most recent call last):\n"
+    '  File "tool.py", line 3, in <module>\n'
+    "    from collections import Mapping\n"
+    "ImportError: cannot import name 'Mapping' from 'collections' (/usr/lib/python3.11/collections/__init__.py)",
+    "grpc": "Traceback (most recent call last):\n"
+    '  File "client.py", line 14, in <module>\n'
+    "    stub.Predict(request)\n"
+    "grpc._channel._InactiveRpcError: <_InactiveRpcError of RPC that terminated with:\n"
+    "\tstatus = StatusCode.UNAVAILABLE\n"
+    '\tdetails = "failed to connect to all addresses; last error: UNKNOWN: ipv4:127.0.0.1:8500: Failed '
+    'to connect to remote host: Connection refused"',
+    "vllm": "INFO 05-02 10:11:12 config.py:510] tensor_parallel_size=1, world_size=1\n"
+    "ValueError: The model's max seq len (32768) is larger than the maximum number of tokens that can be "
+    "stored in KV cache (21040).",
 }
 
 
@@ -85,6 +114,42 @@ def test_an_ordinary_error_gets_one_line(output):
     assert d.question is None
     assert d.next is None
     assert 1 == len(to_text(d).splitlines())
+
+
+def test_words_of_several_processes_make_an_error_ours():
+    """The same message is not ordinary where the user speaks of several GPUs, or where it is one of DDP itself."""
+    output = ORDINARY["assert"]
+    for parts in (
+        {"situation": "It fails on the second of our four GPUs.", "output": output},
+        {"situation": "RuntimeError: Expected to have finished reduction in the prior iteration"},
+    ):
+        assert not diagnose(KNOWLEDGE, Snapshot(**parts)).ordinary
+
+
+@pytest.mark.parametrize(
+    ("line", "cause"),
+    [
+        ("[Rank 2] nccl Bootstrap : mismatch in rank count", None),
+        ("RuntimeError: FSDP does not support gradients of gradients", "combination-not-offered"),
+        ("tensorflow: Collective has timed out waiting for other workers", "not-all-processes-started"),
+    ],
+)
+def test_a_message_points_at_the_cause_that_it_speaks_of(line, cause):
+    """A specific message shows its cause, though it is one of many of that symptom; a loose line shows none."""
+    shown = causes(output=f"torchrun --nproc-per-node 4 train.py\n{line}\n")
+
+    assert (cause in shown) if cause else not shown
+
+
+def test_a_rank_that_did_not_come_does_not_name_a_loader():
+    """That a rank is elsewhere says not why: no loader and no batches without a word or a record of them."""
+    verdict = Verdict(kind="not_arrived", culprits=(1,), waiting=(0,), summary="Rank 1 has not arrived.")
+    ranks = (
+        RankState(rank=0, alive=True, stack=(Frame("/job/train.py", 7, "train"),)),
+        RankState(rank=1, alive=True, stack=(Frame("/job/feed.py", 3, "take"),)),
+    )
+
+    assert not {"loader-fork-deadlock", "uneven-batches"} & set(causes(ranks=ranks, verdict=verdict))
 
 
 def test_a_missing_communication_library_is_ours():

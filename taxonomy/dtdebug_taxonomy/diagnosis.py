@@ -225,7 +225,7 @@ def _reason(knowledge: Knowledge, f: Finding, weight: float) -> Reason:
         source=f.source,
         weight=round(weight, 2),
         line=f.line,
-        words=f.words if not f.scores or weight == max(f.scores.values()) else "",  # they told the likest symptom
+        words="" if f.scores else f.words,  # a likeness is of stems, which nobody reads
         rank=f.rank,
         file=f.file,
     )

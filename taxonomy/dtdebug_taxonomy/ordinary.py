@@ -44,6 +44,11 @@ _PACKAGES = re.compile(
 )
 """Libraries below an installation whose frames are a sign."""
 _PATH = re.compile(r"(?:~|\.{1,2})?[\w.@+-]{0,100}/[^\s\"',:;)]{0,300}")
+_DEVICE = r"\w{1,12}(?::\d{1,3})?"
+_BESIDE_CPU = re.compile(
+    rf"at least two devices, (?:(?:cpu|meta)(?:,? and |, ){_DEVICE}|{_DEVICE}(?:,? and |, )(?:cpu|meta)\b)"
+)
+"""A tensor that was left on the CPU needs one device only."""
 _SIZE = (
     r"(?i)\b(?:world_?size|(?:tensor|pipeline|data)_parallel_size|num_processes|nproc[_-]per[_-]node)['\"]?[=: ]{1,2}"
 )
@@ -66,6 +71,7 @@ def ordinary(knowledge: Knowledge, snapshot: Snapshot, findings: Sequence[Findin
     if any(_is_sign(knowledge, f) for f in findings) or _signs(snapshot):
         return ""
     error = _raised(snapshot.exception) or _last_error(snapshot.output) or _last_error(snapshot.situation)
+    error = error or _matched(knowledge, snapshot, findings)
     return f"An ordinary error of the program: {error}; nothing of distribution is seen in it." if error else ""
 
 
@@ -74,7 +80,9 @@ def _is_sign(knowledge: Knowledge, f: Finding) -> bool:
     if f.values or f.scores:
         return f.source == "answered"
     found = knowledge.evidence[f.evidence]
-    return bool(found.names) or (bool(found.symptoms) and not (found.generic or found.catch_all or f.source == "said"))
+    if found.generic or found.catch_all or (f.source == "said" and not found.text):
+        return False
+    return bool(found.names or found.symptoms)
 
 
 def _signs(snapshot: Snapshot) -> bool:
@@ -89,7 +97,7 @@ def _signs(snapshot: Snapshot) -> bool:
         return True
     if any(_ONE.search(text) for text in texts) and not any(_MORE.search(text) for text in texts):
         return bool(_SIGNS.search(snapshot.situation))
-    return any(_SIGNS.search(_PATH.sub(" ", text)) for text in texts)
+    return any(_SIGNS.search(_PATH.sub(" ", _BESIDE_CPU.sub(" ", text))) for text in texts)
 
 
 def _raised(exception: ExceptionInfo | None) -> str:
@@ -119,6 +127,16 @@ def _last_error(text: str) -> str:
         return found
     error = next((m[0] for line in lines if (m := _ERROR.match(line[:1_000]))), "")
     return _short(error.strip(), "") if error else ""
+
+
+def _matched(knowledge: Knowledge, snapshot: Snapshot, findings: Sequence[Finding]) -> str:
+    """The first line that a general message of a failure is on."""
+    failed = (f for f in findings if f.source == "printed" and not f.values and not f.scores)
+    rows = [(f.line, f.words) for f in failed if knowledge.evidence[f.evidence].symptoms]
+    line, words = min((row for row in rows if row[0]), default=(0, ""))
+    lines = clip_lines(snapshot.output).split("\n")
+    known = not snapshot.first_lines and 0 < line <= len(lines)
+    return _short(lines[line - 1].strip() if known else words, "") if words else ""
 
 
 def _short(kind: str, message: str) -> str:
