@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dtdebug_taxonomy.claims import Claim, Record
+from dtdebug_taxonomy.claims import Claim, Record, shortened
 from dtdebug_taxonomy.failure.roles import loses_peer
 from dtdebug_taxonomy.frames import own_frame
 from dtdebug_taxonomy.ranks import FINISHED, RankState
@@ -40,14 +40,14 @@ def ending(state: RankState) -> Claim:
     ranks = () if state.rank is None else (state.rank,)
     if state.exception:
         own = own_frame(state.stack)
-        record = Record(source="exception", rank=state.rank, words=state.exception[:_WORDS])
+        record = Record(source="exception", rank=state.rank, words=shortened(state.exception, _WORDS))
         if own is None:
-            return Claim(what="raised", ranks=ranks, record=record, words=state.exception[:_WORDS])
+            return Claim(what="raised", ranks=ranks, record=record, words=shortened(state.exception, _WORDS))
         return Claim(
             what="raised",
             ranks=ranks,
             record=record,
-            words=state.exception[:_WORDS],
+            words=shortened(state.exception, _WORDS),
             file=own.file,
             line=own.line,
             function=own.function,

@@ -14,7 +14,7 @@ import msgspec
 from dtdebug.clean import clean
 from dtdebug.flight.deaths import ending, lost_peer
 from dtdebug.probe.watch import Death
-from dtdebug_taxonomy.claims import Claim, Record, texts
+from dtdebug_taxonomy.claims import Claim, Record, distinct, shortened, texts
 from dtdebug_taxonomy.failure import exits
 from dtdebug_taxonomy.frames import own_frame
 from dtdebug_taxonomy.ranks import MOST_RANKS, CallSite, RankState, Verdict, spell
@@ -106,7 +106,7 @@ def settle(
     if verdict.kind == "dead" and set(verdict.culprits) == set(own.culprits):
         # It knows the collective and who waits; the sentence about the end is ours.
         placed = {site.rank for site in own.sites}
-        claims = (*own.claims, *(c for c in verdict.claims if c.what not in ("raised", "ended", "left")))
+        claims = distinct((*own.claims, *(c for c in verdict.claims if c.what not in ("raised", "ended", "left"))))
         return msgspec.structs.replace(
             verdict,
             summary=own.summary,
@@ -290,7 +290,7 @@ def _claim(state: RankState, ended: Ends) -> Claim:
 def _how(state: RankState) -> str:
     """How it ended, in words that follow its number; empty where it did not fail."""
     if state.exception:
-        return f"raised {state.exception[:200]}"
+        return f"raised {shortened(state.exception, 200)}"
     if state.signal:
         return f"was ended by {state.signal}"
     if state.exit_code:
