@@ -2,6 +2,7 @@
 
 import time
 
+import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -9,8 +10,11 @@ from hypothesis import strategies as st
 from dtdebug.job.ends import Ends, call_site, ends, settle
 from dtdebug.probe import memory
 from dtdebug.probe.watch import Death, Deaths, end, living, zombie_status
+from dtdebug_taxonomy.case import Case, contract
+from dtdebug_taxonomy.claims import Claim, Record, distinct
 from dtdebug_taxonomy.failure import exits
-from dtdebug_taxonomy.ranks import CollectiveRef, Frame, RankState, Verdict
+from dtdebug_taxonomy.ranks import CallSite, CollectiveRef, Frame, RankState, Verdict
+from dtdebug_taxonomy.spelling import shortened
 
 LOST = "RuntimeError: [pair.cc:553] Connection closed by peer [127.0.0.1]:1"
 LATE = "RuntimeError: [unbound_buffer.cc:78] Timed out waiting 10000ms for recv operation to complete"
@@ -336,3 +340,24 @@ def test_reading_takes_linear_time(piece):
     """Twice the text, about twice the time: with more a line would never end."""
     text = piece * (2_000_000 // len(piece))
     ends(text, ranks(text[:2_000], ""))
+
+
+def test_a_wait_is_said_once_and_words_are_not_cut():
+    """Of two claims on one wait the one with its number stays."""
+    record = Record(source="dump", rank=0)
+    wait = Claim(what="waits", ranks=(0,), record=record, op="broadcast", seq=7)
+    lost = msgspec.structs.replace(wait, seq=None)
+
+    assert (wait,) == distinct((lost, wait, wait))
+    assert shortened("one two three", 10) == "one..."
+    assert shortened("one two", 10) == "one two"
+
+
+def test_the_place_of_a_rank_that_left_is_that_of_the_call_it_left_out():
+    """Where it was last says nothing of what the others wait in."""
+    site = CallSite(0, "/job/fit.py", 88, "fit")
+    left = Verdict(kind="left", culprits=(1,), waiting=(0,), sites=(site,))
+
+    assert 88 == contract(Case(verdict=left))["verdict"]["where"]["line"]
+    dead = msgspec.structs.replace(left, kind="dead")
+    assert contract(Case(verdict=dead))["verdict"]["where"] is None

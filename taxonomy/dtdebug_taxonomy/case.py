@@ -60,7 +60,10 @@ class Case(msgspec.Struct, frozen=True, kw_only=True):
 def contract(case: Case) -> dict[str, Any]:
     """The form for programs: verdict, claims with their records, coverage, diagnosis, and the rest of the case."""
     v = case.verdict
-    site = next((s for s in v.sites if s.rank in v.culprits), v.sites[0] if v.sites and not v.culprits else None)
+    site = next(
+        (s for s in v.sites if s.rank in v.culprits),
+        v.sites[0] if v.sites and (not v.culprits or v.kind == "left") else None,
+    )
     known: dict[str, Any] = msgspec.to_builtins(case)
     verdict = known.pop("verdict")
     claims = verdict.pop("claims")[:_CLAIMS]

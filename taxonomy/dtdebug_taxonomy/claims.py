@@ -90,6 +90,13 @@ def texts(claims: Iterable[Claim]) -> tuple[str, ...]:
     return tuple(dict.fromkeys(claim.text for claim in claims))
 
 
+def distinct(claims: Iterable[Claim]) -> tuple[Claim, ...]:
+    """The claims, each once; of two on one wait, the one that has its number."""
+    found = tuple({claim.text: claim for claim in claims}.values())
+    numbered = {(c.what, c.ranks, c.op) for c in found if c.seq is not None}
+    return tuple(c for c in found if c.what != "waits" or c.seq is not None or (c.what, c.ranks, c.op) not in numbered)
+
+
 def _said(ranks: tuple[int, ...], verb: str) -> str:
     return _capital(say(ranks, verb))
 

@@ -64,7 +64,7 @@ def analyse(
     layout = groups.Layout(programs, known)
     found = dumps.verdict(programs, known, layout) if alone else verdict.verdict(programs, known, layout, moving=moving)
     drawn, more = latest.timeline(programs, layout, found) if timeline else (None, ())
-    missing = tuple(r for r in range(layout.world_size) if r not in programs)
+    missing = tuple(r for r in range(layout.world_size) if r not in programs) if programs else ()
     return Analysis(
         verdict=found,
         ranks=tuple(sorted(programs)),

@@ -23,7 +23,7 @@ from dtdebug.flight.records import (
 from dtdebug.flight.roots import WrongRoots
 from dtdebug.flight.stragglers import stragglers
 from dtdebug.flight.waits import Wait
-from dtdebug_taxonomy.claims import texts
+from dtdebug_taxonomy.claims import distinct, texts
 from dtdebug_taxonomy.ranks import Alternative, CollectiveRef, Kind, RankState, Verdict, say, spell
 
 _DID: dict[Kind, str] = {
@@ -158,6 +158,7 @@ def dead(records: Records) -> Verdict | None:
     claims += called_last(records, culprits) if finished else []
     claims += waits_of(records, [w for w in records.waits.waits if w.awaited & set(culprits)])
     claims += [deaths.ending(s) for s in victims[:8]]
+    claims = [*distinct(claims)]
     first = claims[0].text.rstrip(".")
     summary = f"{first}; {_consequence(records, waiting, wait, victims)}" if waiting or victims else first
     return Verdict(
@@ -166,7 +167,8 @@ def dead(records: Records) -> Verdict | None:
         waiting=waiting,
         group=group_ref(records, wait.group) if wait else None,
         collective=CollectiveRef(wait.op, wait.seq) if wait else None,
-        sites=ordered(sites_of(records, culprits, waiting), culprits),
+        # One that has finished is nowhere: its last call is not the one that it left out.
+        sites=ordered(sites_of(records, () if finished else culprits, waiting), culprits),
         confidence=0.95 if failed or any(s.exit_code == 0 for s in chosen) else 0.8,
         summary=f"{summary}.",
         claims=tuple(claims),

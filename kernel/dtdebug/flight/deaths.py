@@ -41,14 +41,14 @@ def ending(state: RankState) -> Claim:
     ranks = () if state.rank is None else (state.rank,)
     if state.exception:
         own = own_frame(state.stack)
-        record = Record(source="exception", rank=state.rank, words=state.exception[:_WORDS])
+        record = Record(source="exception", rank=state.rank, words=shortened(state.exception, _WORDS))
         if own is None:
             return Claim(what="raised", ranks=ranks, record=record, words=shortened(state.exception))
         return Claim(
             what="raised",
             ranks=ranks,
             record=record,
-            words=state.exception[:_WORDS],
+            words=shortened(state.exception, _WORDS),
             file=own.file,
             line=own.line,
             function=own.function,

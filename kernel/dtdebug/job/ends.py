@@ -14,7 +14,7 @@ import msgspec
 from dtdebug.clean import clean
 from dtdebug.flight.deaths import ending, lost_peer
 from dtdebug.probe.watch import Death
-from dtdebug_taxonomy.claims import Claim, Record, texts
+from dtdebug_taxonomy.claims import Claim, Record, distinct, texts
 from dtdebug_taxonomy.failure import exits
 from dtdebug_taxonomy.frames import own_frame
 from dtdebug_taxonomy.ranks import MOST_RANKS, CallSite, RankState, Verdict, spell
@@ -107,7 +107,7 @@ def settle(
     if verdict.kind == "dead" and set(verdict.culprits) == set(own.culprits):
         # It knows the collective and who waits; the sentence about the end is ours.
         placed = {site.rank for site in own.sites}
-        claims = (*own.claims, *(c for c in verdict.claims if c.what not in ("raised", "ended", "left")))
+        claims = distinct((*own.claims, *(c for c in verdict.claims if c.what not in ("raised", "ended", "left"))))
         return msgspec.structs.replace(
             verdict,
             summary=own.summary,

@@ -33,6 +33,8 @@ _AGAIN = 60.0
 """Seconds after which a hang that was reported is looked at again."""
 _MOVING = 4.0
 """Seconds that counters may rest in a job that moves: records are written every two."""
+_MAY_COME = 0.4
+"""Confidence up to which a rank may only be slow: that it is not is news."""
 _PATIENCE, _UNFINISHED = 5.0, 15.0
 """Seconds: from SIGTERM to SIGKILL, and for a look that was begun before the end of the job."""
 
@@ -340,4 +342,4 @@ class Vigil:
 
 
 def _essence(verdict: Verdict) -> tuple[object, ...]:
-    return verdict.kind, verdict.culprits, verdict.collective
+    return verdict.kind, verdict.culprits, verdict.collective, verdict.confidence > _MAY_COME

@@ -61,7 +61,6 @@ def _details(found: Case) -> Iterator[str]:
         yield f"  always last: rank {ranges(v.stragglers)}"
     yield from _classes(found)
     yield from _differences(found)
-    yield from (f"  no dump of rank {ranges(found.missing_dumps)}" for _ in found.missing_dumps[:1])
     yield from _silent(found)
     yield from _elsewhere(found)
     yield from _covered(found)
