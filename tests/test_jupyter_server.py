@@ -298,7 +298,8 @@ def test_a_kernel_that_runs_elsewhere_is_not_looked_for_here(provisioner):
 def test_a_text_is_diagnosed_without_a_kernel(server):
     """As the button does, from the text alone; what is no such text is refused in one line."""
     text = (
-        "RuntimeError: CUDA error: out of memory\ntorch.OutOfMemoryError: CUDA out of memory. Tried to allocate 20 GiB"
+        "[rank1]: RuntimeError: CUDA error: out of memory\n"
+        "[rank1]: torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 20 GiB"
     )
     status, reply = server.ask("dtdebug/api/diagnosis", {"output": text})
 

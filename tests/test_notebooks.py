@@ -25,7 +25,7 @@ CELL, BOUND = 120, 300
 EVIDENCE = {
     "first-failure": (
         "Can't get attribute 'greet'",
-        "dtdebug: The launch or the communication set-up ends with an error (B.1)",
+        "The launch or the communication set-up ends with an error (B.1)",
         "cause, likely: The function that the ranks shall run is defined in a notebook cell",
         "rank 0 knows the sum: 3",
         "rank 1 knows the sum: 3",
@@ -44,15 +44,15 @@ EVIDENCE = {
         "rank 1: batch 2 is done",
     ),
     "memory-and-nan": (
-        "dtdebug: Device, host or shared memory runs out (D.1.2)",
+        "Device, host or shared memory runs out (D.1.2)",
         "cause, likely: Several ranks put their model or buffers on GPU 0",
-        "dtdebug: Training does not learn, diverges, or ends with low accuracy (D.2.5)",
+        "Training does not learn, diverges, or ends with low accuracy (D.2.5)",
         "Half precision overflows in the larger or summed gradients",
         "step 3: rank 0 has loss 0.2100",
     ),
     "read-a-log": (
-        "dtdebug: Device, host or shared memory runs out (D.1.2)",
-        "first seen on rank 5",
+        "Device, host or shared memory runs out (D.1.2)",
+        "dtdebug: Rank 5 ",
         "nothing here is recognised as a fault",
     ),
 }

@@ -67,7 +67,7 @@ def test_pipes_and_links_in_place_of_files_are_never_read(run, tmp_path):
     assert 0 == run.requested()
     assert run.load_run() is None
     assert b"" == output.kept(run.output)
-    assert collect.conclude(run, collect.last(run)).verdict.kind == "none"
+    assert collect.conclude(run, collect.last(run)).verdict.kind == "not_understood"
     for name in ("3-x.txt", "4-x.txt"):
         assert fatal_signals.offer(run.stacks / name) is None
     assert foreign.read_bytes().endswith(b"}")

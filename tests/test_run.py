@@ -416,11 +416,11 @@ def test_a_report_says_who_where_and_who_waits():
     """Those who wait at one place are one line; terminal escapes are gone."""
     lines = report.to_text(found(confidence=0.9, evidence=("it is",)), "the job ended").splitlines()
 
-    assert "dtdebug: the job ended" == lines[0]
-    assert "  rank 1 raised it" == lines[1]
+    assert "dtdebug: rank 1 raised it" == lines[0]
+    assert "  the job ended" == lines[1]
     assert "  culprit: rank 1 at train.py:3 in step" in lines
     assert "  waits: rank 0,2 at train.py:9 in main" in lines
-    assert {"  confidence: 90%", "  evidence: it is", "  note: a note"} <= set(lines)
+    assert {"  confidence: 90%", "  seen: it is", "  note: a note"} <= set(lines)
 
 
 def test_the_line_of_the_source_is_shown_if_it_is_here(tmp_path):

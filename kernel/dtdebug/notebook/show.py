@@ -15,9 +15,7 @@ from dtdebug.clean import clean
 from dtdebug.notebook.cells import said
 from dtdebug.notebook.look import Seen
 from dtdebug_taxonomy.frames import is_library
-from dtdebug_taxonomy.happened import seen
 from dtdebug_taxonomy.ranks import Frame, Operation, RankState, Verdict
-from dtdebug_taxonomy.render import seen_line
 from dtdebug_taxonomy.snapshot import Gpu
 
 _ROWS = 64
@@ -88,6 +86,9 @@ def _lines(seen: Seen) -> list[str]:
 
 
 def _details(verdict: Verdict) -> Iterable[str]:
+    from dtdebug_taxonomy.happened import seen  # with them the knowledge is loaded
+    from dtdebug_taxonomy.render import seen_line
+
     for site in verdict.sites[:8]:
         what = "waits in" if site.rank in verdict.waiting and site.rank not in verdict.culprits else "is in"
         yield f"rank {site.rank} {what} {said(Frame(site.file, site.line, site.function))}"
