@@ -332,10 +332,10 @@ def test_searches_are_bounded_whatever_the_number_of_lines(monkeypatch):
 
     real = matching._matches
 
-    def counted(pattern, text, lines):
+    def counted(pattern, text, lines, **more):
         lines = list(lines)
         counts.extend(lines)
-        return real(pattern, text, lines)
+        return real(pattern, text, lines, **more)
 
     monkeypatch.setattr(matching, "_matches", counted)
 

@@ -433,7 +433,8 @@ def test_a_diagnosis_in_a_cell_is_gone_on_from(start):
     """What `dtdebug diagnose` prints is ours, not the program's; other commands of ours leave nothing to go on from."""
     kernel = start("%load_ext dtdebug")
     kernel.cell(NCCL)
-    (kernel.home / "text").write_text("[rank1]: torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB. GPU 0")
+    oom = "[rank1]: torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB. GPU 0"
+    (kernel.home / "text").write_text(oom)
     ran = kernel.cell("!dtdebug diagnose text")
     why = kernel.cell("%dtdebug why").printed
     other = kernel.cell(f"!dtdebug explain NCCL; python -c {FAILING!r}".replace("NCCL;", "D.1.2;"))

@@ -10,8 +10,8 @@ pytest.importorskip("jupyter_server_ydoc", reason="jupyter-collaboration is not 
 LACKS = nb.lacks()
 pytestmark = [pytest.mark.browser, pytest.mark.skipif(LACKS is not None, reason=str(LACKS))]
 
-NCCL = "NCCL error in: ProcessGroupNCCL.cpp:1970, unhandled system error, NCCL version 2.19.3"
-FAILS = f"raise RuntimeError({json.dumps(NCCL)})"
+REDUCER = "Expected to have finished reduction in the prior iteration before starting a new one."
+FAILS = f"raise RuntimeError({json.dumps(REDUCER)})"
 EXECUTE = "command => window.jupyterapp.commands.execute(command)"
 COUNT = "count => window.jupyterapp.shell.currentWidget.content.widgets.length === count"
 

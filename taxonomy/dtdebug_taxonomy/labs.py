@@ -47,6 +47,8 @@ class Lab(Record, frozen=True, kw_only=True):
     ranks: int = 2
     limit_s: float = 120
     """Seconds after which a run is ended."""
+    open: bool = False
+    """Nothing that the run prints points at its cause: the answer has to say that it is not known."""
     culprit: int | None = None
     """Rank that comes first, where one does."""
     script: str = "train.py"

@@ -33,8 +33,9 @@ def sourced_snapshot(snapshot: Snapshot) -> Snapshot:
     found = tuple(_cleaned(f) for f in found)
     if verdict is not None and verdict.kind != "none" and (more := sourced.claims(found)):
         texts = tuple(claim.text for claim in more)
+        new = (claim for claim in more if claim not in verdict.claims)  # a verdict that was kept has them already
         verdict = msgspec.structs.replace(
-            verdict, claims=(*verdict.claims, *more), evidence=tuple(dict.fromkeys((*verdict.evidence, *texts)))
+            verdict, claims=(*verdict.claims, *new), evidence=tuple(dict.fromkeys((*verdict.evidence, *texts)))
         )
     return msgspec.structs.replace(snapshot, source_findings=found, verdict=verdict)
 
