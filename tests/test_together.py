@@ -10,7 +10,10 @@ pytest.importorskip("jupyter_server_ydoc", reason="jupyter-collaboration is not 
 LACKS = nb.lacks()
 pytestmark = [pytest.mark.browser, pytest.mark.skipif(LACKS is not None, reason=str(LACKS))]
 
-REDUCER = "Expected to have finished reduction in the prior iteration before starting a new one."
+REDUCER = (
+    "Expected to have finished reduction in the prior iteration before starting a new one. You can enable unused "
+    "parameter detection by passing find_unused_parameters=True to torch.nn.parallel.DistributedDataParallel"
+)
 FAILS = f"raise RuntimeError({json.dumps(REDUCER)})"
 EXECUTE = "command => window.jupyterapp.commands.execute(command)"
 COUNT = "count => window.jupyterapp.shell.currentWidget.content.widgets.length === count"
