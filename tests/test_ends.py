@@ -7,12 +7,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dtdebug.job.ends import Ends, call_site, ends, settle
+from dtdebug.job.ends import Ends, ends, settle
 from dtdebug.probe import memory
 from dtdebug.probe.watch import Death, Deaths, end, living, zombie_status
 from dtdebug_taxonomy.case import Case, contract
 from dtdebug_taxonomy.claims import Claim, Record, distinct
 from dtdebug_taxonomy.failure import exits
+from dtdebug_taxonomy.frames import call_site
 from dtdebug_taxonomy.ranks import CallSite, CollectiveRef, Frame, RankState, Verdict
 from dtdebug_taxonomy.spelling import shortened
 
@@ -214,12 +215,13 @@ def test_ranks_that_only_the_output_knows_are_counted():
     assert (1,) == ended.roots
 
 
-def test_the_place_is_in_the_users_own_code():
-    """Innermost, not the library's."""
+def test_the_place_is_in_the_users_own_code_if_it_has_any_there():
+    """The innermost frame of the user's, else the library's; nothing where no stack is known."""
     stack = (Frame("/a/train.py", 3, "main"), Frame("/x/site-packages/torch/y.py", 9, "wait"))
 
-    assert ("/a/train.py", 3) == ((site := call_site(RankState(rank=1, stack=stack))).file, site.line)
-    assert call_site(RankState(rank=1, stack=stack[1:])) is None
+    assert CallSite(1, "/a/train.py", 3, "main") == call_site(1, stack)
+    assert CallSite(1, "/x/site-packages/torch/y.py", 9, "wait") == call_site(1, stack[1:])
+    assert call_site(1, ()) is None
 
 
 def test_the_sentence_of_the_end_joins_what_the_records_know():

@@ -254,6 +254,19 @@ def test_nothing_is_said_of_ranks_of_which_nothing_was_read():
     assert partial.limited(own, here, missing) is own
 
 
+@pytest.mark.parametrize(
+    ("end", "said"),
+    [({"signal": "SIGKILL"}, "Rank 1 was ended by SIGKILL"), ({"exit_code": 3}, "Rank 1 ended with exit status 3")],
+)
+def test_how_a_rank_has_ended_is_said_though_other_hosts_were_not_read(end, said):
+    """The same sentence as where all were read."""
+    here = [state(0, "a", pending=Operation(op="all_reduce", seq=3)), state(1, "a", **end)]
+    here[1] = msgspec.structs.replace(here[1], alive=False)
+    found = partial.limited(Verdict(kind="dead", culprits=(2,)), here, (2, 3))
+
+    assert found.summary == f"{said}; ranks 2-3 are on other hosts, of which nothing was read."
+
+
 def test_ranks_of_one_host_are_not_looked_for_elsewhere():
     """A rank that left no record of a job of one host is no rank of another host."""
     alone = RankState(rank=0, world_size=2, local_world_size=2, host="a", pid=1, alive=True)

@@ -32,7 +32,7 @@ SHIPPED = (
 )
 VSCODE, JUPYTERLAB = "vscode_1.139", "jupyterlab_lsp_5.3.0"
 PULLS = {"neovim@v0.10.0", "neovim@v0.11.0", VSCODE}
-SECONDS = 30
+SECONDS = 60
 
 HANG = 'import torch.distributed as dist\ns = "é😀"\nif dist.get_rank() == 0:\n    x = "é😀"; dist.barrier()\n'
 """The mistake stands after characters that each encoding counts in another way."""

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from functools import lru_cache
 
-from dtdebug_taxonomy.ranks import Frame
+from msgspec.structs import replace
+
+from dtdebug_taxonomy.claims import Claim
+from dtdebug_taxonomy.ranks import CallSite, Frame, RankState
 
 _LIBRARY = re.compile(
     r"[/\\](?:site|dist)-packages[/\\]"
@@ -14,7 +17,7 @@ _LIBRARY = re.compile(
     r"|(?i:[/\\]python[\d.]*[/\\]lib[/\\])"
     r"|^<frozen "
     r"|[/\\]torch[/\\](?:_\w+|autograd|cuda|distributed|multiprocessing|nn|optim|utils)[/\\.]"  # a source tree
-    r"|[/\\]dtdebug[/\\](?:ranks|live|flight)[/\\]"
+    r"|[/\\]kernel[/\\]dtdebug[/\\](?:agent|flight|job|notebook|probe|records)[/\\]"
 )
 
 
@@ -22,6 +25,9 @@ _FRAMEWORK = re.compile(
     r"[/\\](?:torch\w{0,20}|tensorflow|keras|horovod|deepspeed|megatron|colossalai|(?:pytorch_)?lightning|accelerate"
     r"|transformers|datasets|ray|jax|mpi4py)[/\\]"
 )
+
+
+_SITES = 64
 
 
 @lru_cache(maxsize=8192)
@@ -44,6 +50,27 @@ def own_frame(stack: Sequence[Frame]) -> Frame | None:
 def own_frames(stack: Sequence[Frame]) -> tuple[Frame, ...]:
     """The part of a stack in the user's own code, outermost first."""
     return tuple(frame for frame in stack if not is_library(frame.file))
+
+
+def shown_frame(stack: Sequence[Frame]) -> Frame | None:
+    """Where a stack is said to be: the innermost frame in the user's own code, else the innermost of all."""
+    return own_frame(stack) or (stack[-1] if stack else None)
+
+
+def call_site(rank: int | None, stack: Sequence[Frame]) -> CallSite | None:
+    """Where a rank is; None where its stack is not known."""
+    frame = shown_frame(stack)
+    return None if frame is None or rank is None else CallSite(rank, frame.file, frame.line, frame.function)
+
+
+def call_sites(states: Iterable[RankState]) -> tuple[CallSite, ...]:
+    """Where ranks are, of at most 64 of them."""
+    return tuple(site for s in states if (site := call_site(s.rank, s.stack)) is not None)[:_SITES]
+
+
+def placed(claim: Claim, frame: Frame | None) -> Claim:
+    """The claim with the place of a frame."""
+    return claim if frame is None else replace(claim, file=frame.file, line=frame.line, function=frame.function)
 
 
 def short(file: str) -> str:

@@ -41,7 +41,7 @@ export interface Ended {
 export type Connection = Kernel.IKernelConnection | null | undefined;
 
 /** Milliseconds; seconds where they are sent. */
-const LIMIT = { kernel: 4_500, diagnose: 8_000, end: 10_000, glance: 5_000, server: 15_000 };
+const LIMIT = { kernel: 6_500, diagnose: 8_000, end: 10_000, glance: 5_000, server: 15_000 };
 const SECONDS = { kernel: 3, server: 5 };
 
 /** The server looks at what costs the kernel nothing; null where the server has no part of ours. */

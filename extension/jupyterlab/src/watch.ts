@@ -209,13 +209,18 @@ export class Watch {
         this.#see(glance);
       }
       this.#stand(false);
-    } else if (!glance || (!this.#stands && (said || hasRanks) && !this.#hasAsked(said))) {
+    } else if (!glance || ((!this.#stands || this.#isSecondHand) && (said || hasRanks) && !this.#hasAsked(said))) {
       this.#asked.set(said, Date.now());
       await this.#ask("hang", isOver);
       if (!isOver()) {
         this.#stand((this.#trouble ? null : this.#seen?.view.hangs) ?? said ?? false);
       }
     }
+  }
+
+  /** The kernel was too busy to answer in time: what is seen comes from outside, where less is known. */
+  get #isSecondHand(): boolean {
+    return this.#seen?.view.road === "outside";
   }
 
   #hasAsked(said: boolean | null): boolean {

@@ -28,7 +28,7 @@ test("a kernel without the extension is told from one that is slow", async (cont
   const pass = clock(context);
   const [without, slow] = [kernel(() => "taken"), kernel(loaded("taken"))];
   const answers = Promise.all([look(without, "hang", server(OFF), trans), look(slow, "hang", server(OFF), trans)]);
-  await pass(5_000);
+  await pass(7_000);
   const [first, second] = await answers;
 
   assert.ok("line" in first && "line" in second);
@@ -46,7 +46,7 @@ test("a kernel that can't answer is looked at by the server, with the reason bes
     outside,
     trans,
   );
-  await pass(5_000);
+  await pass(7_000);
   const found = await answer;
 
   assert.ok("view" in found);
@@ -68,7 +68,7 @@ test("where neither can look, one line says why and what helps", async (context)
       return "line" in found ? found.line : "";
     },
   );
-  await pass(5_000);
+  await pass(7_000);
   const [off, lost, told] = await Promise.all(lines);
 
   assert.match(off ?? "", /install "dtdebug\[lab\]"/);

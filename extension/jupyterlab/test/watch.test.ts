@@ -108,6 +108,19 @@ test("a kernel that has looked too early is asked again while the server goes on
   assert.equal(watch.stands, true);
 });
 
+test("a kernel that was too busy to answer is asked again: from outside its ranks can't be ended", async (context) => {
+  const outside = seen(true, 2, LINE);
+  const answers = { glance: outside, hang: { ...outside, view: { ...outside.view, road: "outside" } } } as { glance: Look; hang: Look };
+  const { pass, asked, watch } = watched(context, answers);
+  await pass(21_000);
+  assert.deepEqual([watch.stands, watch.seen?.view.road], [true, "outside"]);
+
+  answers.hang = { ...outside, view: { ...outside.view, road: "kernel" } };
+  await pass(60_000);
+  assert.equal(asked.filter((each) => each === "hang").length, 2);
+  assert.equal(watch.seen?.view.road, "kernel");
+});
+
 test("the seconds go on without requests, until the cell prints", async (context) => {
   const { pass, cell, asked, watch } = watched(context, { glance: seen(true), hang: seen(true, 2, LINE) });
   await pass(20_100);

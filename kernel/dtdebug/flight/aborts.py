@@ -18,14 +18,13 @@ from dtdebug.flight.program import Program, Symbol
 from dtdebug.flight.records import (
     Records,
     call_of,
-    call_site,
     group_ref,
     ordered,
     place,
     sites_of,
     standing_still,
 )
-from dtdebug_taxonomy.frames import own_frames
+from dtdebug_taxonomy.frames import call_site, own_frames
 from dtdebug_taxonomy.ranks import Alternative, CollectiveRef, Frame, Kind, Verdict, spell
 
 _ENFORCE = re.compile(r"EnforceNotMet.{0,400}?(?P<got>\d{1,12}) vs\.? (?P<wanted>\d{1,12})", re.DOTALL)
@@ -176,9 +175,8 @@ def _verdict(records: Records, rank: int, due: _Due | None, what: tuple[Kind, st
     did = _DID[kind].format(call=call)
     waiting = standing_still(records, (rank,))
     sites = sites_of(records, (rank,), waiting)
-    stack = records.states[rank].stack
-    if stack:
-        sites[rank] = call_site(rank, stack)
+    if (site := call_site(rank, records.states[rank].stack)) is not None:
+        sites[rank] = site
     peers = tuple(r for r in members if r != rank)
     sender = Alternative(
         kind=kind,

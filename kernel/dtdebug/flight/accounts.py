@@ -9,7 +9,6 @@ from dtdebug.flight.deviation import Deviation
 from dtdebug.flight.records import (
     Records,
     call_of,
-    call_site,
     called_last,
     confidence,
     group_ref,
@@ -24,6 +23,7 @@ from dtdebug.flight.roots import WrongRoots
 from dtdebug.flight.stragglers import stragglers
 from dtdebug.flight.waits import Wait
 from dtdebug_taxonomy.claims import distinct, texts
+from dtdebug_taxonomy.frames import call_site
 from dtdebug_taxonomy.ranks import Alternative, CollectiveRef, Kind, RankState, Verdict, say, spell
 
 _DID: dict[Kind, str] = {
@@ -100,8 +100,8 @@ def of_deviations(records: Records, found: Sequence[Deviation], others: Sequence
             )
         )
     sites = sites_of(records, culprits, waiting)
-    if first.site and len(culprits) == 1:
-        sites[first.rank] = call_site(first.rank, first.site)
+    if len(culprits) == 1 and (site := call_site(first.rank, first.site)) is not None:
+        sites[first.rank] = site
     return Verdict(
         kind=first.kind,
         culprits=culprits,

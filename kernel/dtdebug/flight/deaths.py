@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dtdebug_taxonomy.claims import Claim, Record
 from dtdebug_taxonomy.failure.roles import loses_peer
-from dtdebug_taxonomy.frames import own_frame
+from dtdebug_taxonomy.frames import own_frame, placed
 from dtdebug_taxonomy.ranks import FINISHED, RankState
 from dtdebug_taxonomy.spelling import shortened
 
@@ -40,19 +40,9 @@ def ending(state: RankState) -> Claim:
     """How a rank has ended, as a claim."""
     ranks = () if state.rank is None else (state.rank,)
     if state.exception:
-        own = own_frame(state.stack)
-        record = Record(source="exception", rank=state.rank, words=shortened(state.exception, _WORDS))
-        if own is None:
-            return Claim(what="raised", ranks=ranks, record=record, words=shortened(state.exception))
-        return Claim(
-            what="raised",
-            ranks=ranks,
-            record=record,
-            words=shortened(state.exception, _WORDS),
-            file=own.file,
-            line=own.line,
-            function=own.function,
-        )
+        words = shortened(state.exception, _WORDS)
+        record = Record(source="exception", rank=state.rank, words=words)
+        return placed(Claim(what="raised", ranks=ranks, record=record, words=words), own_frame(state.stack))
     code = "" if state.exit_code is None else f"exit status {state.exit_code}"
     record = Record(source="exit", rank=state.rank, words=state.signal or code)
     if finished(state):

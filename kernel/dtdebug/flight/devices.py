@@ -17,7 +17,6 @@ from dtdebug.flight.program import P2P
 from dtdebug.flight.records import (
     Records,
     call_of,
-    call_site,
     group_ref,
     in_flight,
     ordered,
@@ -26,6 +25,7 @@ from dtdebug.flight.records import (
 )
 from dtdebug.flight.waits import Wait
 from dtdebug_taxonomy.claims import Claim, Record
+from dtdebug_taxonomy.frames import call_site
 from dtdebug_taxonomy.ranks import Alternative, CollectiveRef, Verdict, say, spell
 
 _ROOTED = ("broadcast", "reduce", "gather", "scatter")
@@ -93,9 +93,9 @@ def of_devices(records: Records) -> Verdict | None:
     found = sites_of(records, culprits, waiting)
     for s in rows:  # its first open operation, not what its program queued behind it
         for w in s.waits:
-            site = records.programs[w.rank].site(w.position) if w.position is not None else ()
-            if site:
-                found[w.rank] = call_site(w.rank, site)
+            stack = records.programs[w.rank].site(w.position) if w.position is not None else ()
+            if (site := call_site(w.rank, stack)) is not None:
+                found[w.rank] = site
     return Verdict(
         kind="fabric",
         culprits=culprits,

@@ -24,6 +24,8 @@ _FIELDS = itemgetter(
 _PLACE = itemgetter("line", "filename")
 _FRAMES = 256
 """Frames of a stack that are looked at."""
+_PATH = 4_096
+"""Characters of a path that Linux opens, at most: to clean more costs time and shows nothing."""
 
 
 class Reader:
@@ -176,9 +178,9 @@ class Reader:
         user = [f for f in frames if not is_library(text(f.get("filename", "")))]
         site = tuple(
             Frame(
-                clean(text(f.get("filename", "")))[:500],
+                clean(text(f.get("filename", ""))[:_PATH])[:500],
                 int(f["line"]) & 0xFFFFFF,
-                clean(text(f.get("name", "")))[:200],
+                clean(text(f.get("name", ""))[:_PATH])[:200],
             )
             for f in reversed(user)  # the recorder has the innermost first
         )

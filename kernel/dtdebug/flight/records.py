@@ -11,7 +11,7 @@ from dtdebug.flight.groups import Layout
 from dtdebug.flight.program import Program
 from dtdebug.flight.waits import Wait, Waits
 from dtdebug_taxonomy.claims import Claim, Record
-from dtdebug_taxonomy.frames import own_frame
+from dtdebug_taxonomy.frames import call_site, own_frame, placed, shown_frame
 from dtdebug_taxonomy.rank_claims import claims_of
 from dtdebug_taxonomy.ranks import CallSite, Frame, GroupRef, RankState
 
@@ -117,12 +117,12 @@ def where_now(records: Records, rank: int) -> str:
 def seen_at(records: Records, rank: int) -> list[Claim]:
     """Where a rank is, or was last, if anything is known."""
     state = records.states.get(rank)
-    frame = None if state is None or not state.stack else own_frame(state.stack) or state.stack[-1]
+    frame = None if state is None else shown_frame(state.stack)
     if state is not None and frame is not None:
         inner = state.stack[-1]
         words = "" if inner == frame else f"in {inner.function} of {inner.file}:{inner.line}"
         record = Record(source="stack", path=frame.file, line=frame.line, rank=rank, words=frame.code)
-        now = Claim(what="at", ranks=(rank,), record=record, words=words, **_located(frame))  # type: ignore[arg-type]
+        now = placed(Claim(what="at", ranks=(rank,), record=record, words=words), frame)
         return [*(c for c in claims_of(state) if c.words), now]
     if rank not in records.programs and (state is None or state.alive is None):
         return [Claim(what="system", ranks=(rank,), record=Record(source="dump", rank=rank), words="left no dump")]
@@ -141,18 +141,16 @@ def called_last(records: Records, ranks: Iterable[int]) -> list[Claim]:
             claims.append(Claim(what="system", ranks=(rank,), record=record, words=f"nothing open; {so_far(p)}"))
             continue
         last = len(p.order) - 1
-        site = own_frame(p.site(last)) or (p.site(last)[-1] if p.site(last) else None)
-        claims.append(
-            Claim(
-                what="last",
-                ranks=(rank,),
-                record=Record(source="dump", path=f"rank_{rank}", rank=rank),
-                op=p.symbol(last).op,
-                seq=p.seqs[last] or None,
-                group=records.layout.name(p.group(last)),
-                **_located(site),  # type: ignore[arg-type]
-            )
+        site = shown_frame(p.site(last))
+        claim = Claim(
+            what="last",
+            ranks=(rank,),
+            record=Record(source="dump", path=f"rank_{rank}", rank=rank),
+            op=p.symbol(last).op,
+            seq=p.seqs[last] or None,
+            group=records.layout.name(p.group(last)),
         )
+        claims.append(placed(claim, site))
     return claims
 
 
@@ -164,7 +162,7 @@ def waits_of(records: Records, waits: Iterable[Wait]) -> list[Claim]:
         stack = state.stack if state is not None and state.stack else ()
         if not stack and p is not None and w.position is not None:
             stack = p.site(w.position)
-        frame = own_frame(stack) or (stack[-1] if stack else None)
+        frame = shown_frame(stack)
         key = (w.group, w.op, w.seq, w.awaited, frame and (frame.file, frame.line))
         found.setdefault(key, (w, frame, []))[2].append(w.rank)
     claims = []
@@ -173,24 +171,18 @@ def waits_of(records: Records, waits: Iterable[Wait]) -> list[Claim]:
         live = state is not None and bool(state.stack)
         record = Record(source="stack" if live else "dump", path=f"rank_{ranks[0]}", rank=ranks[0])
         since = state.pending.since if state is not None and state.pending is not None else None
-        claims.append(
-            Claim(
-                what="waits",
-                ranks=tuple(ranks),
-                record=record,
-                op=w.op,
-                seq=w.seq,
-                group=records.layout.name(w.group),
-                of=tuple(sorted(w.awaited)),
-                seconds=max(0.0, state.time - since) if state is not None and state.time and since else None,
-                **_located(frame),  # type: ignore[arg-type]
-            )
+        claim = Claim(
+            what="waits",
+            ranks=tuple(ranks),
+            record=record,
+            op=w.op,
+            seq=w.seq,
+            group=records.layout.name(w.group),
+            of=tuple(sorted(w.awaited)),
+            seconds=max(0.0, state.time - since) if state is not None and state.time and since else None,
         )
+        claims.append(placed(claim, frame))
     return claims
-
-
-def _located(frame: Frame | None) -> dict[str, object]:
-    return {} if frame is None else {"file": frame.file, "line": frame.line, "function": frame.function}
 
 
 def so_far(p: Program) -> str:
@@ -200,26 +192,17 @@ def so_far(p: Program) -> str:
     return "its dump has no entry and no counter"
 
 
-def call_site(rank: int, frames: Sequence[Frame]) -> CallSite:
-    """Where a rank is in the user's code: the innermost frame that is no library's."""
-    frame = own_frame(frames) or frames[-1]
-    return CallSite(rank, frame.file, frame.line, frame.function)
-
-
 def sites_of(records: Records, culprits: Sequence[int], waiting: Sequence[int]) -> dict[int, CallSite]:
     """Where ranks are: by their stack, else where they made the call that has not ended, else their last call."""
     found: dict[int, CallSite] = {}
     for rank in [*culprits, *waiting][:_SITES]:
         state, p = records.states.get(rank), records.programs.get(rank)
-        if state is not None and state.stack:
-            found[rank] = call_site(rank, state.stack)
-            continue
-        if p is None or not len(p.order):
-            continue
-        mine = [w.position for w in records.waits.waits if w.rank == rank and w.position is not None]
-        site = p.site(mine[0] if mine else len(p.order) - 1)
-        if site:
-            found[rank] = call_site(rank, site)
+        stack: Sequence[Frame] = state.stack if state is not None else ()
+        if not stack and p is not None and len(p.order):
+            mine = [w.position for w in records.waits.waits if w.rank == rank and w.position is not None]
+            stack = p.site(mine[0] if mine else len(p.order) - 1)
+        if (site := call_site(rank, stack)) is not None:
+            found[rank] = site
     return found
 
 

@@ -16,8 +16,8 @@ from dtdebug.flight.deaths import ending, lost_peer
 from dtdebug.probe.watch import Death
 from dtdebug_taxonomy.claims import Claim, Record, distinct, texts
 from dtdebug_taxonomy.failure import exits
-from dtdebug_taxonomy.frames import own_frame
-from dtdebug_taxonomy.ranks import MOST_RANKS, CallSite, RankState, Verdict, spell
+from dtdebug_taxonomy.frames import call_sites
+from dtdebug_taxonomy.ranks import MOST_RANKS, RankState, Verdict, spell
 from dtdebug_taxonomy.spelling import shortened
 
 _END = "end"
@@ -128,14 +128,6 @@ def uninterrupted(state: RankState) -> RankState:
 def standing(state: RankState) -> RankState:
     """The rank as if it had not ended."""
     return msgspec.structs.replace(state, alive=True, exception="", exit_code=None, signal="")
-
-
-def call_site(state: RankState) -> CallSite | None:
-    """Where the rank is in the user's own code, innermost."""
-    own = own_frame(state.stack)
-    if own is None or state.rank is None:
-        return None
-    return CallSite(rank=state.rank, file=own.file, line=own.line, function=own.function)
 
 
 def _with_unseen(states: Sequence[RankState], said: exits.Said) -> list[RankState]:
@@ -259,7 +251,7 @@ def _verdict(ended: Ends) -> Verdict:
         kind="dead",
         culprits=ended.roots,
         waiting=tuple(s.rank for s in ended.states if s.rank is not None and s.rank not in ended.roots),
-        sites=tuple(site for s in (*culprits, *waiting) if (site := call_site(s))),
+        sites=call_sites((*culprits, *waiting)),
         confidence=_CERTAIN if len(ended.roots) == 1 else _LIKELY,
         summary=f"{summary}.",
         claims=tuple(claims),

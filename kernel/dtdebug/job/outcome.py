@@ -16,9 +16,9 @@ from dtdebug.probe.arrival import arrival
 from dtdebug.probe.elsewhere import elsewhere
 from dtdebug_taxonomy.activity import SLOW, doing
 from dtdebug_taxonomy.claims import Claim, Record, texts
-from dtdebug_taxonomy.frames import is_library, own_frame
+from dtdebug_taxonomy.frames import call_sites, is_library, shown_frame
 from dtdebug_taxonomy.rank_claims import claims_of
-from dtdebug_taxonomy.ranks import CallSite, Frame, RankState, Verdict, say, spell
+from dtdebug_taxonomy.ranks import Frame, RankState, Verdict, say, spell
 
 _FACTS = frozenset(("skipped", "extra", "replaced", "wrong_size", "wrong_dtype", "wrong_root", "dead", "left"))
 """Kinds that hold whatever the rank does now."""
@@ -149,7 +149,7 @@ def _unaccused(verdict: Verdict | None, states: Sequence[RankState], seen: Seen)
         return Verdict(
             kind="not_arrived",
             culprits=ranks,
-            sites=tuple(site for s in (*moved, *rest) if (site := _site(s)) is not None)[:64],
+            sites=call_sites((*moved, *rest)),
             confidence=_DOUBTFUL,
             summary=f"{head[0].upper()}{head[1:]}: slow, or in a loop that does not end.",
             **told,  # type: ignore[arg-type]
@@ -268,7 +268,7 @@ def not_understood(states: Sequence[RankState], seen: Seen) -> Verdict:
     return Verdict(
         kind="not_understood",
         waiting=ranks,
-        sites=tuple(site for s in still if (site := _site(s)) is not None)[:64],
+        sites=call_sites(still),
         confidence=0.0,
         summary=" ".join(filter(None, (head, silent))),
         claims=tuple(claims),
@@ -280,7 +280,7 @@ def places(states: Iterable[RankState]) -> list[Claim]:
     """Where ranks are, those of one place together, the largest group first."""
     found: dict[tuple[object, ...], list[RankState]] = {}
     for s in states:
-        frame = own_frame(s.stack) or (s.stack[-1] if s.stack else None)
+        frame = shown_frame(s.stack)
         if frame is not None:
             p = s.pending
             key = (frame.file, frame.line, frame.function, p and (p.op, p.seq, p.group))
@@ -288,7 +288,7 @@ def places(states: Iterable[RankState]) -> list[Claim]:
     claims = []
     for rows in sorted(found.values(), key=len, reverse=True):
         s = rows[0]
-        frame, inner, p = own_frame(s.stack) or s.stack[-1], s.stack[-1], s.pending
+        frame, inner, p = shown_frame(s.stack) or s.stack[-1], s.stack[-1], s.pending
         record = Record(source="stack", path=frame.file, line=frame.line, rank=s.rank, words=frame.code)
         call = {"op": p.op, "seq": p.seq, "group": _group(s, p.group)} if p is not None else {}
         claims.append(
@@ -348,15 +348,8 @@ def _short(claim: Claim) -> str:
     return f"{claim.text[:1].lower()}{claim.text[1:].rstrip('.')}"
 
 
-def _site(state: RankState) -> CallSite | None:
-    frame = own_frame(state.stack) or (state.stack[-1] if state.stack else None)
-    if frame is None or state.rank is None:
-        return None
-    return CallSite(state.rank, frame.file, frame.line, frame.function)
-
-
 def _place(states: Sequence[RankState]) -> str:
-    sites = Counter((site.file, site.line, site.function) for s in states if (site := _site(s)) is not None)
+    sites = Counter((site.file, site.line, site.function) for site in call_sites(states))
     if not sites:
         return ""
     (file, line, function), _ = sites.most_common(1)[0]

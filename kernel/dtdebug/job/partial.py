@@ -6,15 +6,17 @@ from collections.abc import Sequence
 
 import msgspec
 
+from dtdebug.flight.deaths import ending
 from dtdebug.hosts.presence import GONE
 from dtdebug.job.coverage import was_read
 from dtdebug.probe.gather import world_size
+from dtdebug.probe.watch import waits
 from dtdebug_taxonomy.case import Coverage
 from dtdebug_taxonomy.claims import Claim, Record, Source, texts
 from dtdebug_taxonomy.failure.exits import signal_name
-from dtdebug_taxonomy.frames import own_frame
+from dtdebug_taxonomy.frames import call_sites, own_frame, placed
 from dtdebug_taxonomy.hosts import Host
-from dtdebug_taxonomy.ranks import CallSite, CollectiveRef, RankState, Verdict, say
+from dtdebug_taxonomy.ranks import CollectiveRef, RankState, Verdict, say
 
 JOIN = "dtdebug join REPORT... with the report, the folder or the archive of each host"
 _SHOWN = 64
@@ -45,7 +47,7 @@ def limited(verdict: Verdict, states: Sequence[RankState], missing: Sequence[int
     if verdict.kind == "none" and not ended and not any(map(_waits, states)):
         return verdict
     known = [s for s in states if s.rank is not None and s.rank not in missing]
-    claims = [*_ends(ended), *_waiting(known)]
+    claims = [*map(ending, ended[:_SHOWN]), *_waiting(known)]
     waiting = tuple(sorted(s.rank for s in known if s.rank is not None and _waits(s)))
     here = claims[0].text.rstrip(".") if claims else f"{say([s.rank or 0 for s in known], 'are')} here"
     return Verdict(
@@ -53,7 +55,7 @@ def limited(verdict: Verdict, states: Sequence[RankState], missing: Sequence[int
         waiting=waiting,
         group=verdict.group,
         collective=verdict.collective or _collective(known),
-        sites=tuple(site for s in known if s.rank in waiting and (site := _site(s)))[:_SHOWN],
+        sites=call_sites(s for s in known if s.rank in waiting),
         summary=f"{here}; {_elsewhere(missing)}, of which nothing was read.",
         claims=tuple(claims),
         evidence=texts(claims),
@@ -123,67 +125,22 @@ def _elsewhere(ranks: Sequence[int]) -> str:
 
 
 def _waits(state: RankState) -> bool:
-    begun = (g.enqueued is not None and g.completed is not None and g.enqueued > g.completed for g in state.groups)
-    return state.alive is not False and (state.pending is not None or any(begun))
-
-
-def _ends(states: Sequence[RankState]) -> list[Claim]:
-    claims = []
-    for s in states[:_SHOWN]:
-        if s.rank is None:
-            continue
-        site = _site(s) or CallSite(s.rank, "", 0, "")
-        if s.exception:
-            record = Record(source="exception", rank=s.rank, words=s.exception)
-            claims.append(
-                Claim(
-                    what="raised",
-                    ranks=(s.rank,),
-                    words=s.exception[:300],
-                    file=site.file,
-                    line=site.line,
-                    function=site.function,
-                    record=record,
-                )
-            )
-        else:
-            words = s.signal or f"exit code {s.exit_code}"
-            claims.append(Claim(what="ended", ranks=(s.rank,), words=words, record=Record(source="exit", rank=s.rank)))
-    return claims
+    return state.alive is not False and waits(state)
 
 
 def _waiting(states: Sequence[RankState]) -> list[Claim]:
     """One claim for those that wait in the same call at the same place."""
-    classes: dict[tuple[object, ...], list[RankState]] = {}
+    classes: dict[tuple[object, ...], Claim] = {}
     for s in states:
-        if s.pending is not None and s.alive is not False:
-            site = _site(s)
-            key = (s.pending.op, s.pending.group, s.pending.seq, *((site.file, site.line) if site else ()))
-            classes.setdefault(key, []).append(s)
-    claims = []
-    for same in classes.values():
-        first, site = same[0], _site(same[0])
-        source: Source = "agent" if first.roads.get("endpoint") == "ok" or first.facts else "stack"
-        claims.append(
-            Claim(
-                what="waits",
-                ranks=tuple(sorted(s.rank for s in same if s.rank is not None)),
-                op=first.pending.op if first.pending else "",
-                seq=first.pending.seq if first.pending else None,
-                file=site.file if site else "",
-                line=site.line if site else 0,
-                function=site.function if site else "",
-                record=Record(source=source, rank=first.rank),
-            )
-        )
-    return claims[:_SHOWN]
-
-
-def _site(state: RankState) -> CallSite | None:
-    frame = own_frame(state.stack)
-    if frame is None or state.rank is None:
-        return None
-    return CallSite(rank=state.rank, file=frame.file, line=frame.line, function=frame.function)
+        if s.pending is not None and s.alive is not False and s.rank is not None:
+            frame = own_frame(s.stack)
+            key = (s.pending.op, s.pending.group, s.pending.seq, frame and (frame.file, frame.line))
+            source: Source = "agent" if s.roads.get("endpoint") == "ok" or s.facts else "stack"
+            record = Record(source=source, rank=s.rank)
+            claim = Claim(what="waits", ranks=(), op=s.pending.op, seq=s.pending.seq, record=record)
+            same = classes.setdefault(key, placed(claim, frame))
+            classes[key] = msgspec.structs.replace(same, ranks=tuple(sorted((*same.ranks, s.rank))))
+    return [*classes.values()][:_SHOWN]
 
 
 def _collective(states: Sequence[RankState]) -> CollectiveRef | None:

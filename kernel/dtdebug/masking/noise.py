@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from itertools import pairwise
+import string
+from operator import ne
 
 _SEGMENT = re.compile(r"[A-Za-z0-9]{1,4096}")
 _KNOWN = re.compile(
@@ -12,6 +13,13 @@ _KNOWN = re.compile(
 )
 """A hash, a number, or a word, maybe with a number."""
 _BETWEEN = re.compile("[\"'], [\"']")
+_KINDS = str.maketrans(
+    {
+        **dict.fromkeys(string.ascii_lowercase, "l"),
+        **dict.fromkeys(string.ascii_uppercase, "u"),
+        **dict.fromkeys(string.digits, "d"),
+    }
+)
 _LEAST, _CHANGES, _CHANGES_LOWER = 20, 0.42, 0.3
 _IN_ONE = 10
 """Letters and digits that stand together, at least: names of kernels are many short parts."""
@@ -29,10 +37,13 @@ def is_random(text: str) -> bool:
 
 
 def _changes(text: str) -> float:
-    kinds = ["d" if c.isdigit() else "u" if c.isupper() else "l" for c in text]
-    if len(set(kinds)) < 2 or "d" not in kinds:
-        return 0.0
-    return sum(a != b for a, b in pairwise(kinds)) / len(kinds)
+    """The part of the letters and digits that differ in kind from the one before; 0 without digits."""
+    kinds = text.translate(_KINDS)
+    return _parts(kinds) / len(kinds) if "d" in kinds else 0.0
+
+
+def _parts(kinds: str) -> int:
+    return sum(map(ne, kinds, kinds[1:]))
 
 
 def flat(text: str) -> str:
@@ -44,5 +55,4 @@ def is_opaque(word: str) -> bool:
     """No word, name, number or path: enough to hide a value that something calls a secret."""
     if len(word) < _IN_ONE or not word.isascii() or _KNOWN.match(word) or not any(map(str.isalnum, word)):
         return False
-    kinds = ["d" if c.isdigit() else "u" if c.isupper() else "l" for c in word if c.isalnum()]
-    return sum(a != b for a, b in pairwise(kinds)) >= 0.25 * len(word)
+    return _parts("".join(filter(str.isalnum, word)).translate(_KINDS)) >= 0.25 * len(word)

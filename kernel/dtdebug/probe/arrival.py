@@ -7,12 +7,12 @@ rank, one is taken for the other.
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 
 from dtdebug_taxonomy.claims import Claim, Record, texts
-from dtdebug_taxonomy.frames import own_frame
+from dtdebug_taxonomy.frames import call_sites, placed, shown_frame
 from dtdebug_taxonomy.rank_claims import claims_of
-from dtdebug_taxonomy.ranks import CallSite, CollectiveRef, RankState, Verdict, say, spell
+from dtdebug_taxonomy.ranks import CollectiveRef, RankState, Verdict, say, spell
 
 TWICE = "processes with this rank"
 """Fact of a state: the other living processes that have its rank."""
@@ -31,7 +31,9 @@ def arrival(states: Sequence[RankState]) -> Verdict | None:
     came = tuple(sorted(s.rank for s in states if s.rank is not None and (s.initialized or s in inside)))
     missing = tuple(rank for rank in range(world) if rank not in came)
     claims = [
-        Claim(what="waits", ranks=(s.rank or 0,), record=_record(s), op=_SET_UP, of=missing, **_where(s))  # type: ignore[arg-type]
+        placed(
+            Claim(what="waits", ranks=(s.rank or 0,), record=_record(s), op=_SET_UP, of=missing), shown_frame(s.stack)
+        )
         for s in inside[:_SHOWN]
     ]
     apart, odd = _apart(states)
@@ -67,7 +69,7 @@ def arrival(states: Sequence[RankState]) -> Verdict | None:
         return Verdict(
             kind="not_understood",
             waiting=came,
-            sites=_sites(inside),
+            sites=call_sites(inside),
             collective=CollectiveRef(_SET_UP, None),
             summary=f"{head} of {world} ranks, and all have come.",
             claims=tuple(claims),
@@ -78,7 +80,10 @@ def arrival(states: Sequence[RankState]) -> Verdict | None:
         culprits=culprits,
         waiting=tuple(rank for rank in came if rank not in culprits),
         collective=CollectiveRef(_SET_UP, None),
-        sites=(*_sites(s for s in states if s.rank in culprits), *_sites(s for s in inside if s.rank not in culprits)),
+        sites=(
+            *call_sites(s for s in states if s.rank in culprits),
+            *call_sites(s for s in inside if s.rank not in culprits),
+        ),
         confidence=confidence,
         summary=summary,
         claims=tuple(claims),
@@ -127,26 +132,15 @@ def _twice(state: RankState) -> Claim:
 def _elsewhere(state: RankState) -> tuple[Claim, ...]:
     """What a rank that has not come waits in, as far as that is known, and where it is."""
     found = tuple(claim for claim in claims_of(state) if claim.what in ("waits", "at"))
-    return found or (Claim(what="at", ranks=(state.rank or 0,), record=_record(state), **_where(state)),)  # type: ignore[arg-type]
-
-
-def _where(state: RankState) -> dict[str, object]:
-    frame = own_frame(state.stack) or (state.stack[-1] if state.stack else None)
-    return {} if frame is None else {"file": frame.file, "line": frame.line, "function": frame.function}
+    return found or (
+        placed(Claim(what="at", ranks=(state.rank or 0,), record=_record(state)), shown_frame(state.stack)),
+    )
 
 
 def _record(state: RankState) -> Record:
-    where = _where(state)
-    return Record(source="stack", path=str(where.get("file", "")), line=int(str(where.get("line", 0))), rank=state.rank)
-
-
-def _sites(states: Iterable[RankState]) -> tuple[CallSite, ...]:
-    found = []
-    for s in states:
-        frame = own_frame(s.stack) or (s.stack[-1] if s.stack else None)
-        if frame is not None and s.rank is not None:
-            found.append(CallSite(s.rank, frame.file, frame.line, frame.function))
-    return tuple(found[:64])
+    frame = shown_frame(state.stack)
+    file, line = (frame.file, frame.line) if frame is not None else ("", 0)
+    return Record(source="stack", path=file, line=line, rank=state.rank)
 
 
 def _is_whole(states: Sequence[RankState], world: int) -> bool:

@@ -7,13 +7,13 @@ others can't go on without it.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import NamedTuple
 
 from dtdebug_taxonomy.claims import Claim, texts
-from dtdebug_taxonomy.frames import own_frame
+from dtdebug_taxonomy.frames import call_sites
 from dtdebug_taxonomy.rank_claims import claims_of
-from dtdebug_taxonomy.ranks import CallSite, CollectiveRef, Kind, RankState, Verdict, say, spell
+from dtdebug_taxonomy.ranks import CollectiveRef, Kind, RankState, Verdict, say, spell
 from dtdebug_taxonomy.waiting import WaitKind
 
 _OUTSIDE: frozenset[WaitKind] = frozenset(("lock", "pipe", "socket", "child", "subprocess", "loader", "sleep", "disk"))
@@ -51,7 +51,7 @@ def elsewhere(states: Sequence[RankState]) -> Verdict | None:
         culprits=culprits,
         waiting=waiting,
         collective=_collective(split.waiting),
-        sites=_sites((*those, *split.waiting)),
+        sites=call_sites((*those, *split.waiting)),
         confidence=_SURE if len(culprits) == 1 else _SEVERAL,
         summary=_summary(those, culprits, waiting, split.waiting, claims),
         claims=tuple(claims),
@@ -118,12 +118,3 @@ def _collective(inside: Sequence[RankState]) -> CollectiveRef | None:
     """What most of them wait in; None where no state says."""
     calls = Counter((_call(s), s.pending.seq if s.pending is not None else None) for s in inside if _call(s))
     return CollectiveRef(*calls.most_common(1)[0][0]) if calls else None
-
-
-def _sites(states: Iterable[RankState]) -> tuple[CallSite, ...]:
-    found = []
-    for s in states:
-        frame = own_frame(s.stack) or (s.stack[-1] if s.stack else None)
-        if frame is not None and s.rank is not None:
-            found.append(CallSite(s.rank, frame.file, frame.line, frame.function))
-    return tuple(found[:64])
