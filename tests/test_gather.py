@@ -16,6 +16,7 @@ import pytest
 from dtdebug.agent import arming
 from dtdebug.probe import gather, in_parallel, outside, processes
 from dtdebug.records.folder import Run, RunFolder
+from dtdebug_taxonomy import rank_claims
 from dtdebug_taxonomy.ranks import RankState
 
 HOST = socket.gethostname()
@@ -145,6 +146,8 @@ def test_a_stopped_rank_is_looked_at_and_stays_stopped(folder, start):
     assert (True, False) == (state.alive, state.gil_held)
     assert "is stopped by a signal or a debugger" == state.roads["process"]
     assert "waits" == state.stack[-1].function
+    said = [claim.text for claim in rank_claims.claims_of(state)]
+    assert f": it is stopped by a signal (`kill -CONT {process.pid}` lets it go on)." in said[0]
     assert "stopped" == processes.liveness(process.pid)
 
 

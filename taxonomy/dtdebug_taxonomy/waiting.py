@@ -11,7 +11,7 @@ from dtdebug_taxonomy.claims import Record
 
 WaitKind = Literal[
     "collective", "store", "rendezvous", "lock", "pipe", "socket", "child", "subprocess", "loader", "thread", "sleep",
-    "gil", "disk", "cpu",
+    "gil", "disk", "cpu", "stopped",
 ]  # fmt: skip
 """What a thread is in.
 
@@ -19,7 +19,7 @@ collective: an operation among ranks, the point-to-point ones too; store: a key 
 other processes of the job; lock: a lock of a file; pipe: a pipe or FIFO; socket: a network or local connection; child:
 a process that multiprocessing made; subprocess: another program; loader: a worker of a data loader; thread: another
 thread of its own; sleep: a timer. These wait; the others do not: gil: it is holding the GIL; disk: the kernel reads or
-writes for it; cpu: it is computing.
+writes for it; cpu: it is computing; stopped: a signal or a debugger has stopped its process.
 """
 
 
@@ -50,7 +50,7 @@ class Waiting(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """Seconds since the epoch."""
 
 
-ACTIVE: frozenset[WaitKind] = frozenset(("gil", "disk", "cpu"))
+ACTIVE: frozenset[WaitKind] = frozenset(("gil", "disk", "cpu", "stopped"))
 """Kinds that are no waiting for somebody."""
 
 
@@ -110,4 +110,5 @@ _PHRASES: dict[WaitKind, Callable[[Waiting], str]] = {
     "gil": lambda w: f"holding the GIL{f' in {w.op}' if w.op else ''}",
     "disk": lambda w: f"in the kernel, reading or writing{f' {w.path}' if w.path else ''}",
     "cpu": lambda w: f"computing{f' in {w.op}' if w.op else ''}",
+    "stopped": lambda w: f"stopped by {w.op or 'a signal'}",
 }

@@ -24,6 +24,8 @@ PATIENCE = 45.0
 """Seconds after the fault in which a job that hangs may be reported, before it is interrupted as from a terminal."""
 LOOKED_AT = 10.0
 """Seconds after the fault at which a job that was started without dtdebug is asked."""
+SETTLES = 5.0
+"""Seconds after which a job that was about to end when it was looked at has ended."""
 BOUND = 150.0
 """Seconds after which a job is given up."""
 TORCHRUN = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node"]
@@ -149,21 +151,26 @@ def _plain(fault: Fault, script: Path, folder: Path) -> Outcome:
         while (status := job.poll()) is None and time.monotonic() - began < BOUND and _since(folder) < LOOKED_AT:
             time.sleep(0.1)
         if status is None:
-            asked, question = "attach", ["attach", str(job.pid)]
-        else:
-            asked, question = "diagnose", ["diagnose", str(folder / "output.log")]
-        report, failed = None, ""
-        try:
-            answer = subprocess.run(
-                [*DTDEBUG, *question, "--format", "json"], check=False, capture_output=True, timeout=90, cwd=folder,
-                env=os.environ | {"DTDEBUG_STATE": str(folder / "state")}, process_group=0,
-            )  # fmt: skip
-            (folder / "report.json").write_bytes(answer.stdout)
-            report = _read(folder / "report.json")
-            failed = f"exit status {answer.returncode}: {answer.stderr.decode(errors='replace')[-600:]}"
-        except subprocess.TimeoutExpired:
-            failed = "no answer in 90 s"
+            asked, report, failed = "attach", *_asked(["attach", str(job.pid)], folder)
+            time.sleep(SETTLES)
+            status = job.poll()
+        if status is not None:  # also where it was about to end: nobody could have seen its ranks
+            asked, report, failed = "diagnose", *_asked(["diagnose", str(folder / "output.log")], folder)
     return Outcome(_fired(fault, folder), status, False, asked, report, failed, _since(folder), _tail(folder))
+
+
+def _asked(question: list[str], folder: Path) -> tuple[dict[str, Any] | None, str]:
+    """The report, and how it failed."""
+    try:
+        answer = subprocess.run(
+            [*DTDEBUG, *question, "--format", "json"], check=False, capture_output=True, timeout=90, cwd=folder,
+            env=os.environ | {"DTDEBUG_STATE": str(folder / "state")}, process_group=0,
+        )  # fmt: skip
+    except subprocess.TimeoutExpired:
+        return None, "no answer in 90 s"
+    (folder / "report.json").write_bytes(answer.stdout)
+    failed = f"exit status {answer.returncode}: {answer.stderr.decode(errors='replace')[-600:]}"
+    return _read(folder / "report.json"), failed
 
 
 def _fired(fault: Fault, folder: Path) -> bool:

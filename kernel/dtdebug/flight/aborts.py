@@ -21,11 +21,14 @@ from dtdebug.flight.records import (
     group_ref,
     ordered,
     place,
+    seen_at,
     sites_of,
     standing_still,
 )
+from dtdebug_taxonomy.claims import Claim, Record, texts
 from dtdebug_taxonomy.frames import call_site, own_frames
 from dtdebug_taxonomy.ranks import Alternative, CollectiveRef, Frame, Kind, Verdict, spell
+from dtdebug_taxonomy.spelling import shortened
 
 _ENFORCE = re.compile(r"EnforceNotMet.{0,400}?(?P<got>\d{1,12}) vs\.? (?P<wanted>\d{1,12})", re.DOTALL)
 _BYTES = {"Half": 2, "BFloat16": 2, "Float": 4, "Int": 4, "Double": 8, "Long": 8, "Short": 2, "Char": 1, "Byte": 1}
@@ -93,8 +96,8 @@ def _sender(records: Records, aborted_rank: int, rank: int, sizes: str) -> Verdi
     stack = own_frames(records.states[rank].stack)
     known = {site[-1] for r, p in records.programs.items() if r != rank for site in p.site_table if site}
     seen = any((stack[-1].file, stack[-1].line) == (f.file, f.line) for f in known)
-    because = f"gloo aborted rank {aborted_rank}, which stands with all others: {sizes}."
-    return _verdict(records, rank, _due(records, rank), ("skipped" if seen else "extra", because), doubtful=False)
+    what: tuple[Kind, str] = "skipped" if seen else "extra", f"{sizes}; it is where all others are"
+    return _verdict(records, rank, _due(records, rank), what, aborted_rank=aborted_rank, doubtful=False)
 
 
 def _at(records: Records, rank: int, stack: Sequence[Frame], got: int) -> _Due | None:
@@ -168,7 +171,16 @@ def _sizes(got: int, wanted: int) -> str:
     return f"it expected {wanted} bytes and was sent {got}"
 
 
-def _verdict(records: Records, rank: int, due: _Due | None, what: tuple[Kind, str], *, doubtful: bool) -> Verdict:
+def _verdict(
+    records: Records,
+    rank: int,
+    due: _Due | None,
+    what: tuple[Kind, str],
+    *,
+    doubtful: bool,
+    aborted_rank: int | None = None,
+) -> Verdict:
+    """The verdict on a rank; it is the one that gloo aborted unless another one is named."""
     kind, because = what
     call = call_of(records, due.symbol.op, due.seq, due.group) if due else "a collective"
     members = records.layout.members.get(due.group, ()) if due else records.expected
@@ -193,7 +205,23 @@ def _verdict(records: Records, rank: int, due: _Due | None, what: tuple[Kind, st
             refute="the source at the call sites tells",
         ),
     ]
-    told = because if because.startswith("gloo") else f"gloo aborted rank {rank}: {because}."
+    struck = rank if aborted_rank is None else aborted_rank
+    record = Record(source="exception", rank=struck, words=shortened(records.states[struck].exception))
+    claims = [
+        Claim(what="compared", ranks=(struck,), record=record, words=f"gloo aborted it: {because}"),
+        *seen_at(records, rank),
+    ]
+    if due is not None and peers:
+        claims.append(
+            Claim(
+                what="called",
+                ranks=peers,
+                record=Record(source="dump", rank=peers[0]),
+                op=due.symbol.op,
+                seq=due.seq,
+                group=records.layout.name(due.group),
+            )
+        )
     return Verdict(
         kind=kind,
         culprits=(rank,),
@@ -203,6 +231,7 @@ def _verdict(records: Records, rank: int, due: _Due | None, what: tuple[Kind, st
         sites=ordered(sites, (rank,)),
         confidence=0.4 if doubtful else 0.7,
         summary=f"{spell((rank,)).capitalize()} {did}.",
-        evidence=(told, *([f"Its peers called {call}."] if due else [])),
+        claims=tuple(claims),
+        evidence=texts(claims),
         alternatives=tuple(alternatives),
     )

@@ -275,7 +275,15 @@ def _doubtful_root(records: Records, group: str, op: str, seq: int | None, insid
     lowest = inside[:1] if len(inside) > 1 else ()  # the lowest rank is the more usual root
     rest = inside[len(lowest) :]
     call = call_of(records, op, seq, group)
-    why = f"all ranks called {call} alike; {say(inside, 'have')} not ended it and the others have"
+    others = tuple(r for r in records.layout.members.get(group, ()) if r not in inside)
+    known = {"op": op, "seq": seq, "group": records.layout.name(group)}
+    claims = [
+        Claim(what="unfinished", ranks=inside, record=Record(source="dump", rank=inside[0]), **known),  # type: ignore[arg-type]
+        *(
+            Claim(what="finished", ranks=(rank,), record=Record(source="dump", rank=rank), **known)  # type: ignore[arg-type]
+            for rank in others[:8]
+        ),
+    ]
     return Verdict(
         kind="wrong_root",
         culprits=rest,
@@ -285,7 +293,8 @@ def _doubtful_root(records: Records, group: str, op: str, seq: int | None, insid
         sites=ordered(sites_of(records, rest, lowest), rest),
         confidence=0.4,
         summary=f"{say(inside, 'do').capitalize()} not seem to agree with the others on the root of {call}.",
-        evidence=(f"{why[0].upper()}{why[1:]}.",),
+        claims=tuple(claims),
+        evidence=texts(claims),
         alternatives=(
             *map(_other_root, lowest),
             Alternative(kind="fabric", culprits=(), because="a link failed in the middle of the operation"),

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from dtdebug.flight import deaths
+from dtdebug.flight.claimed import behind, entry, of_deviation
 from dtdebug.flight.deviation import Deviation
 from dtdebug.flight.records import (
     Records,
@@ -14,7 +15,6 @@ from dtdebug.flight.records import (
     group_ref,
     longest_wait,
     ordered,
-    place,
     sites_of,
     standing_still,
     waits_of,
@@ -22,7 +22,7 @@ from dtdebug.flight.records import (
 from dtdebug.flight.roots import WrongRoots
 from dtdebug.flight.stragglers import stragglers
 from dtdebug.flight.waits import Wait
-from dtdebug_taxonomy.claims import distinct, texts
+from dtdebug_taxonomy.claims import Claim, distinct, texts
 from dtdebug_taxonomy.frames import call_site
 from dtdebug_taxonomy.ranks import Alternative, CollectiveRef, Kind, RankState, Verdict, say, spell
 
@@ -41,14 +41,15 @@ def nothing(records: Records, note: str = "") -> Verdict:
     count = len(records.programs) or len(records.states)
     late = stragglers(records.programs, records.layout)
     said = note or f"Every operation that {count} rank{'s have' if count != 1 else ' has'} recorded has ended."
-    slow = tuple(f"Rank {rank} comes last, {behind * 1000:.0f} ms behind the others." for rank, behind in late.items())
+    claims = behind(records, late)
     if late:
         said += f" {say(late, 'come').capitalize()} last again and again: slow, but no hang."
     return Verdict(
         kind="none",
         confidence=0.9 if count == len(records.expected) else 0.5,
         summary=said,
-        evidence=slow,
+        claims=claims,
+        evidence=texts(claims),
         stragglers=tuple(sorted(late)),
     )
 
@@ -63,13 +64,7 @@ def of_deviations(records: Records, found: Sequence[Deviation], others: Sequence
     came = p.symbol(first.position).op
     came = f"{came} #{p.seqs[first.position]} of {records.layout.name(p.group(first.position))}"
     did = _DID[first.kind].format(call=call, came=came)
-    evidence = [f"{spell(culprits).capitalize()} {did}: {first.because}."]
-    if first.certain:
-        evidence.append("Program order: most ranks of the same role agree on what comes here.")
-    if waiting:
-        evidence.append(f"{say(waiting, 'stand').capitalize()} in operations that can't end without {spell(culprits)}.")
-    if first.expected_site:
-        evidence.append(f"The others call it at {place(first.expected_site[-1])}.")
+    claims = tuple(of_deviation(records, first))
     alternatives = [
         Alternative(
             kind=d.kind,
@@ -111,7 +106,8 @@ def of_deviations(records: Records, found: Sequence[Deviation], others: Sequence
         sites=ordered(sites, culprits),
         confidence=confidence(records, certain=first.certain, told=first.told),
         summary=f"{spell(culprits).capitalize()} {did}.",
-        evidence=tuple(evidence),
+        claims=claims,
+        evidence=texts(claims),
         alternatives=tuple(alternatives),
     )
 
@@ -120,6 +116,8 @@ def of_roots(records: Records, found: WrongRoots) -> Verdict:
     """Ranks that name another root."""
     waiting = standing_still(records, found.culprits)
     call = call_of(records, found.op, found.seq, found.group)
+    record = entry(records, found.culprits[0], None)
+    claim = Claim(what="compared", ranks=found.culprits, record=record, words=found.because)
     return Verdict(
         kind="wrong_root",
         culprits=found.culprits,
@@ -129,7 +127,8 @@ def of_roots(records: Records, found: WrongRoots) -> Verdict:
         sites=ordered(sites_of(records, found.culprits, waiting), found.culprits),
         confidence=confidence(records, certain=found.certain, told=True),
         summary=f"{spell(found.culprits).capitalize()} {_DID['wrong_root'].format(call=call, came='')}.",
-        evidence=(f"{found.because[0].upper()}{found.because[1:]}.",),
+        claims=(claim,),
+        evidence=(claim.text,),
     )
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 import msgspec
 
@@ -19,14 +19,11 @@ MOST = 24
 """Claims of one verdict."""
 
 
-def of_verdict(records: Records, verdict: Verdict, first: Deviation | None = None) -> Verdict:
+def of_verdict(records: Records, verdict: Verdict) -> Verdict:
     """The verdict with the claims that it is made of, the strongest first, and their sentences as evidence."""
-    made: list[Claim] = [*verdict.claims]
-    if first is not None and not made:
-        made += of_deviation(records, first, verdict.culprits)
-    made += waits(records, verdict.culprits)
-    if not verdict.claims:
-        made += whereabouts(records, [r for r in verdict.culprits if first is None or r != first.rank][:8])
+    said = {rank for claim in verdict.claims for rank in claim.ranks}
+    made = [*verdict.claims, *waits(records, verdict.culprits)]
+    made += whereabouts(records, [r for r in verdict.culprits if r not in said][:8])
     kept = tuple({claim.text: claim for claim in made}.values())[:MOST]
     return msgspec.structs.replace(verdict, claims=kept, evidence=texts(kept))
 
@@ -92,7 +89,7 @@ def called(records: Records, rank: int, position: int, *, words: str = "") -> Cl
     return _placed(claim, _user(p.site(position)))
 
 
-def of_deviation(records: Records, d: Deviation, culprits: Sequence[int]) -> Iterator[Claim]:
+def of_deviation(records: Records, d: Deviation) -> Iterator[Claim]:
     """What the rank called, what its peers called there, and how the two programs compare."""
     came = records.programs[d.rank].symbol(d.position)
     here, there = arguments(came, records.programs[d.peer].symbol(d.peer_position))
@@ -104,6 +101,16 @@ def of_deviation(records: Records, d: Deviation, culprits: Sequence[int]) -> Ite
         record=entry(records, d.rank, d.position),
         of=(d.peer,),
         words=d.because,
+    )
+
+
+def behind(records: Records, late: Mapping[int, float]) -> tuple[Claim, ...]:
+    """Ranks that come last again and again, by so many seconds."""
+    return tuple(
+        Claim(
+            what="compared", ranks=(r,), record=entry(records, r, None), words=f"comes last, {s * 1000:.0f} ms behind"
+        )
+        for r, s in sorted(late.items())[:8]
     )
 
 

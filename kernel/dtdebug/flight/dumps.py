@@ -12,7 +12,8 @@ import msgspec
 
 from dtdebug.flight import absence, accounts
 from dtdebug.flight.circle import of_circle
-from dtdebug.flight.claimed import of_verdict, whereabouts
+from dtdebug.flight.claimed import behind as behind_by
+from dtdebug.flight.claimed import entry, of_verdict, whereabouts
 from dtdebug.flight.deviation import Deviation
 from dtdebug.flight.devices import of_devices
 from dtdebug.flight.differences import arguments
@@ -25,7 +26,7 @@ from dtdebug.flight.stragglers import stragglers
 from dtdebug.flight.tables import Tables
 from dtdebug.flight.verdict import deviations, matters
 from dtdebug.flight.waits import Wait, Waits
-from dtdebug_taxonomy.claims import Claim, Record
+from dtdebug_taxonomy.claims import Claim, texts
 from dtdebug_taxonomy.ranks import Alternative, CollectiveRef, RankState, Verdict, say, spell
 
 
@@ -44,11 +45,10 @@ def verdict(programs: Mapping[int, Program], unread: Sequence[RankState], layout
     certain = [d for d in relevant if d.certain]
     if certain:
         found = accounts.of_deviations(records, certain, [d for d in relevant if not d.certain])
-        return of_verdict(records, _thin(records, _in_full(records, found, certain[0])), certain[0])
+        return of_verdict(records, _thin(records, _in_full(records, found, certain[0])))
     roots = wrong_roots(records)
     if roots is not None:
-        claim = _roots(records, roots.culprits, roots.because)
-        return of_verdict(records, msgspec.structs.replace(accounts.of_roots(records, roots), claims=(claim,)))
+        return of_verdict(records, accounts.of_roots(records, roots))
     for d in relevant:
         apart = of_disagreement(records, d)
         if apart is not None:
@@ -57,7 +57,7 @@ def verdict(programs: Mapping[int, Program], unread: Sequence[RankState], layout
     if devices is not None:
         return of_verdict(records, devices)
     if relevant:
-        return of_verdict(records, accounts.of_deviations(records, relevant[:1], relevant[1:]), relevant[0])
+        return of_verdict(records, accounts.of_deviations(records, relevant[:1], relevant[1:]))
     passed = of_circle(records)
     if passed is not None:
         return of_verdict(records, passed)
@@ -76,11 +76,8 @@ def _quiet(records: Records) -> Verdict:
             kind="none",
             confidence=0.9,
             summary=f"Nothing is open in the dumps of all {seen} ranks: every operation was finished.{slow}",
-            claims=tuple(
-                Claim(what="compared", ranks=(r,), record=_record(records, r), words="comes last", seconds=None)
-                for r in sorted(late)[:8]
-            ),
-            evidence=tuple(f"Rank {r} comes last, {behind_by * 1000:.0f} ms behind." for r, behind_by in late.items()),
+            claims=(claims := behind_by(records, late)),
+            evidence=texts(claims),
             stragglers=tuple(sorted(late)),
         )
     if behind is not None:
@@ -107,7 +104,7 @@ def _behind(records: Records) -> Verdict | None:
                 summary=f"Nothing is open, but {say(late, 'are')} not as far in {name} as {spell((first,))}, "
                 "and nothing says why.",
                 claims=tuple(
-                    Claim(what="counted", ranks=(m,), record=_record(records, m), count=reached[m], group=name)
+                    Claim(what="counted", ranks=(m,), record=entry(records, m, None), count=reached[m], group=name)
                     for m in (first, *late[:8])
                 ),
             )
@@ -219,12 +216,3 @@ def _thin(records: Records, found: Verdict) -> Verdict:
     return msgspec.structs.replace(
         found, confidence=min(found.confidence, 0.75), alternatives=(shifted, *found.alternatives)
     )
-
-
-def _roots(records: Records, culprits: tuple[int, ...], because: str) -> Claim:
-    return Claim(what="compared", ranks=culprits, record=_record(records, culprits[0]), words=because)
-
-
-def _record(records: Records, rank: int) -> Record:
-    p = records.programs.get(rank)
-    return Record(source="dump", rank=rank, path=p.path if p else "")

@@ -14,6 +14,7 @@ from dtdebug_taxonomy.claims import Claim, Record
 from dtdebug_taxonomy.frames import call_site, own_frame, placed, shown_frame
 from dtdebug_taxonomy.rank_claims import claims_of
 from dtdebug_taxonomy.ranks import CallSite, Frame, GroupRef, RankState
+from dtdebug_taxonomy.waiting import phrase
 
 _SITES = 64
 """Ranks whose call site is listed."""
@@ -108,6 +109,8 @@ def where_now(records: Records, rank: int) -> str:
     state = records.states.get(rank)
     if state is None or not state.stack:
         return ""
+    if state.waiting is not None and state.waiting.kind == "stopped":
+        return f"{place(shown_frame(state.stack) or state.stack[-1])}, {phrase(state.waiting)}"
     inner, user = state.stack[-1], own_frame(state.stack)
     if user is None or user == inner:
         return place(inner)

@@ -9,6 +9,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
+import msgspec
+
 from dtdebug.flight import absence, accounts
 from dtdebug.flight.aborts import aborted
 from dtdebug.flight.align import common
@@ -16,10 +18,11 @@ from dtdebug.flight.deviation import Deviation, deviation
 from dtdebug.flight.groups import Layout
 from dtdebug.flight.program import Program
 from dtdebug.flight.purpose import on_purpose
-from dtdebug.flight.records import Records
+from dtdebug.flight.records import Records, waits_of
 from dtdebug.flight.roots import wrong_roots
 from dtdebug.flight.tables import Tables
 from dtdebug.flight.waits import Waits
+from dtdebug_taxonomy.claims import texts
 from dtdebug_taxonomy.ranks import RankState, Verdict
 
 
@@ -40,15 +43,22 @@ def verdict(
     relevant = [d for d in parted if matters(d, records)]
     certain = [d for d in relevant if d.certain]
     if certain:
-        return accounts.of_deviations(records, certain, [d for d in relevant if not d.certain])
+        return _with_waits(records, accounts.of_deviations(records, certain, [d for d in relevant if not d.certain]))
     if roots is not None:
-        return accounts.of_roots(records, roots)
+        return _with_waits(records, accounts.of_roots(records, roots))
     dead = aborted(records) or accounts.dead(records)
     if dead is not None:
         return dead
     if relevant:
-        return accounts.of_deviations(records, relevant[:1], relevant[1:])
+        return _with_waits(records, accounts.of_deviations(records, relevant[:1], relevant[1:]))
     return absence.of_waits(records)
+
+
+def _with_waits(records: Records, verdict: Verdict) -> Verdict:
+    """The verdict, and who waits for those that it names."""
+    those = {*verdict.culprits}
+    claims = (*verdict.claims, *waits_of(records, [w for w in records.waits.waits if w.awaited & those]))
+    return msgspec.structs.replace(verdict, claims=claims, evidence=texts(claims))
 
 
 def matters(d: Deviation, records: Records) -> bool:

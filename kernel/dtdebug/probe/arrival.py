@@ -9,10 +9,11 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from collections.abc import Sequence
 
+from dtdebug.flight.deaths import ending, finished
 from dtdebug_taxonomy.claims import Claim, Record, texts
 from dtdebug_taxonomy.frames import call_sites, placed, shown_frame
 from dtdebug_taxonomy.rank_claims import claims_of
-from dtdebug_taxonomy.ranks import CollectiveRef, RankState, Verdict, say, spell
+from dtdebug_taxonomy.ranks import CollectiveRef, Kind, RankState, Verdict, say, spell
 
 TWICE = "processes with this rank"
 """Fact of a state: the other living processes that have its rank."""
@@ -40,7 +41,8 @@ def arrival(states: Sequence[RankState]) -> Verdict | None:
     twice = [s for s in states if s.facts.get(TWICE)]
     claims = [*apart, *(_twice(s) for s in twice), *claims]
     those = [claim for s in states if s.rank in missing and s.stack for claim in _elsewhere(s)][:_SHOWN]
-    claims = [*those, *claims]
+    gone = [s for s in states if s.rank in missing and s.alive is False]
+    claims = [*map(ending, gone[:_SHOWN]), *those, *claims]
     missing_unseen = tuple(r for r in missing if not any(s.rank == r and s.alive is not None for s in states))
     if missing_unseen:
         claims.append(
@@ -49,6 +51,7 @@ def arrival(states: Sequence[RankState]) -> Verdict | None:
             )
         )
     head = f"{say(came, 'wait').capitalize()} in {_SET_UP}"
+    kind: Kind = "not_arrived"
     seen = [s for s in states if s.rank in missing and s.alive is not None]
     if odd or apart:
         said = texts(apart)[0].rstrip(".")
@@ -56,6 +59,11 @@ def arrival(states: Sequence[RankState]) -> Verdict | None:
     elif twice:
         summary = f"{texts([_twice(twice[0])])[0].rstrip('.')}; {head[0].lower()}{head[1:]}."
         culprits, confidence = tuple(s.rank for s in twice if s.rank is not None), 0.8
+    elif gone and len(gone) == len(missing):
+        finds = texts([ending(gone[0])])[0].rstrip(".")
+        kind = "left" if all(map(finished, gone)) else "dead"
+        summary = f"{finds}; {head[0].lower()}{head[1:]} of {world} ranks, where {_named(missing)} never came."
+        culprits, confidence = missing, 0.9
     elif missing:
         where = "" if seen or _is_whole(inside, world) else " on this host; it may be on another one"
         not_seen = "" if seen else f", of which no process was seen{where}"
@@ -76,7 +84,7 @@ def arrival(states: Sequence[RankState]) -> Verdict | None:
             evidence=texts(claims),
         )
     return Verdict(
-        kind="not_arrived",
+        kind=kind,
         culprits=culprits,
         waiting=tuple(rank for rank in came if rank not in culprits),
         collective=CollectiveRef(_SET_UP, None),

@@ -16,7 +16,9 @@ from dtdebug_taxonomy.rank_claims import claims_of
 from dtdebug_taxonomy.ranks import CollectiveRef, Kind, RankState, Verdict, say, spell
 from dtdebug_taxonomy.waiting import WaitKind
 
-_OUTSIDE: frozenset[WaitKind] = frozenset(("lock", "pipe", "socket", "child", "subprocess", "loader", "sleep", "disk"))
+_OUTSIDE: frozenset[WaitKind] = frozenset(
+    ("lock", "pipe", "socket", "child", "subprocess", "loader", "sleep", "disk", "stopped")
+)
 """Not `thread`: the thread that it waits for may be in a collective, as in the backward pass."""
 _AMONG: frozenset[WaitKind] = frozenset(("collective", "store", "rendezvous"))
 _SURE, _SEVERAL = 0.85, 0.6

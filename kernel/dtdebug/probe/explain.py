@@ -32,6 +32,8 @@ _NATIVE = 0.7
 """Seconds that reading native frames takes: with less left it is not begun."""
 _CHILDREN = 8
 _AGENT = "dtdebug-"
+_STOPPED = {"T": "a signal", "t": "a debugger"}
+"""States of a stopped process, and by what it is."""
 
 
 class Explained(msgspec.Struct, frozen=True, kw_only=True):
@@ -63,6 +65,8 @@ def explain(subject: Subject, deadline: float) -> Explained:
     """What the main thread, other threads and children are in; returns by the deadline (of the monotonic clock)."""
     pid, began = subject.pid, time.monotonic()
     first = procfs.thread(pid, pid)
+    if first.state in _STOPPED:
+        return Explained(waiting=_stopped(pid, first.state), system=figures(pid, first, first, 0.0))
     time.sleep(max(0.0, min(_SAMPLE, deadline - began)))
     now, seconds = procfs.thread(pid, pid), time.monotonic() - began
     busy = first.state == now.state == "R" or cpu(first, now, seconds) >= _BUSY
@@ -88,6 +92,13 @@ def explain(subject: Subject, deadline: float) -> Explained:
         words = f"thread {other.thread} {verb} {phrase(replace(other, file=''))}"
         waiting = replace(waiting, file=other.file, line=other.line, function=other.function, words=words)
     return Explained(waiting=waiting, beside=beside, system=figures(pid, first, now, seconds), native=native)
+
+
+def _stopped(pid: int, state: str) -> Waiting:
+    """What its main thread was in counts no more."""
+    record = Record(source="system", path=f"/proc/{pid}/stat", words=f"state {state}")
+    words = f"`kill -CONT {pid}` lets it go on" if state == "T" else ""
+    return Waiting(kind="stopped", op=_STOPPED[state], record=record, words=words)
 
 
 def _needs_native(inside: Waiting | None, system: Waiting | None, *, busy: bool) -> bool:

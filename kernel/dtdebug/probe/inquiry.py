@@ -94,7 +94,7 @@ class Inquiry:
             self._without_interpreter()
         if self._helper:
             return
-        if self._pid is not None and self._status == "running":
+        if self._pid is not None and self._status in ("running", "stopped"):
             self._explain(self._pid)
         if self._request.dumps and self._request.folder is not None:
             self._dump()
