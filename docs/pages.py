@@ -236,7 +236,7 @@ def _check(c: Check) -> Iterator[str]:
     yield c.page
     yield "## Tested examples"
     if o := c.oracle:
-        ends = {"hang": "stands still", "error": "ends with an error", "output": "ends, and its output shows it"}
+        ends = {"hang": "hangs", "error": "ends with an error", "output": "ends, and its output shows it"}
         yield f"A real run on {o.ranks} {'ranks' if o.ranks > 1 else 'rank'} shows the fault: it {ends[o.expect]}."
     for kind, title in (("bad", "Is reported"), ("good", "Is not reported")):
         file = next(f for f in sorted(c.folder.glob(f"{kind}_1*")) if ".fixed" not in f.name)

@@ -126,7 +126,7 @@ PAIRS = (
         Event("all_reduce", state="completed", output_dtype="Half", input_dtype="Half"),
         "COLLECTIVE_DTYPE_MISMATCH",
         ("none", "wrong_dtype"),
-        differs="nothing stands still: at most a remark",
+        differs="nothing hangs: at most a remark",
     ),
     Pair(
         "gather: only the root has outputs",

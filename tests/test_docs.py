@@ -183,7 +183,7 @@ def check_console(block: Block, reader: Reader) -> None:
         if hangs:
             command = command.replace(PID, str(reader.hanging()))
         printed = reader.run(command)
-        while lacking(shown, printed) and time.monotonic() < deadline:  # the ranks may not stand still yet
+        while lacking(shown, printed) and time.monotonic() < deadline:  # the ranks may not hang yet
             time.sleep(1)
             printed = reader.run(command)
 

@@ -144,7 +144,7 @@ class Kernel:
         return reply
 
     def verdict(self, *, recorded=False):
-        """The reply once it names who stands still: on a busy machine ranks take a moment to get there.
+        """The reply once it names who hangs: on a busy machine ranks take a moment to get there.
 
         With records, if asked for: before the ranks have any, they are looked at from outside.
         """

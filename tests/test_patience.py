@@ -1,4 +1,4 @@
-"""Whether ranks that wait stand still is told within one question: by looks at them now, not by older records."""
+"""Whether ranks that wait hang is told within one question: by looks at them now, not by older records."""
 
 import os
 import socket
@@ -18,7 +18,7 @@ from dtdebug_taxonomy.ranks import Operation, RankState, Verdict
 
 NOW = 1_760_000_000.0
 HANG = Conclusion(Verdict(kind="not_arrived", culprits=(1,), waiting=(0,), summary="Rank 1 never arrived."))
-NOTHING = Conclusion(Verdict(kind="none", summary="Nothing stands still yet."))
+NOTHING = Conclusion(Verdict(kind="none", summary="No hang so far."))
 
 
 @pytest.fixture(autouse=True)
@@ -89,7 +89,7 @@ def test_what_a_look_at_a_young_wait_accuses_is_confirmed_by_a_second_one():
 
 
 def test_a_rank_that_computes_is_not_waited_for(monkeypatch):
-    """It may come at any time, so that nothing stands still yet."""
+    """It may come at any time, so that nothing hangs yet."""
     monkeypatch.setattr(patience._Work, "goes_on", lambda self: True)
     seen, more = looked(job(1.0), job(1.5, at=0.5), job(9, at=8), found=older(3))
 

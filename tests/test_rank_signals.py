@@ -278,4 +278,4 @@ def test_a_report_says_the_verdict_first():
     assert "<b>" not in report
     assert "rank 3 \\*finished\\* 40" in report
     assert to_text(d).startswith("dtdebug: Rank 3: skipped.\n  seen: rank 3 *finished* 40")
-    assert "\n  symptom: Training stands still" in to_text(d)
+    assert "\n  symptom: Training hangs" in to_text(d)

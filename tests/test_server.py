@@ -521,7 +521,7 @@ def failure(file, line, words, **more):
         "job": "train",
         "time": 1.0,
         "code": "D.2.1",
-        "title": "Training stands still",
+        "title": "Training hangs",
         "message": "Rank 0 waits.",
     }
     return Failure(**{**known, **more}, marks=marks)

@@ -102,7 +102,7 @@ def test_rows_tell_what_each_rank_does():
         (None, False, True),
         (None, True, False),
         (None, None, None),
-        (Verdict(kind="none", summary="Nothing stands still."), None, None),
+        (Verdict(kind="none", summary="Nothing hangs."), None, None),
         (Verdict(kind="none"), True, False),
     ],
 )
@@ -134,7 +134,7 @@ def test_a_clock_that_goes_wrong_tells_no_time():
 
 
 def test_two_looks_tell_what_moves():
-    """By counters or by the stack; looks that follow each other at once tell nothing of standing still."""
+    """By counters or by the stack; looks that follow each other at once tell nothing of hanging."""
     group = Group(name="0", enqueued=5, completed=4)
     early, soon, late = (rank(0, time=NOW + t, groups=(group,)) for t in (0.0, 1.0, 4.0))
     on = rank(0, time=NOW + 4, groups=(msgspec.structs.replace(group, completed=5),))
@@ -405,7 +405,7 @@ def test_a_glance_forgets_what_earlier_jobs_left(run):
 
 @pytest.mark.parametrize("cell", [None, entry(running=False)])
 def test_a_glance_at_an_idle_kernel_tells_nothing(run, cell):
-    """No cell runs, so nothing can stand still."""
+    """No cell runs, so nothing can hang."""
     seen = [glancing.glance(run, cell, os.getpid()) for _ in range(2)]
 
     assert [(None, None, "")] * 2 == [(look.hangs, look.cell, look.line) for look in seen]

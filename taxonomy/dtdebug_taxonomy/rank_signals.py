@@ -20,7 +20,7 @@ Answer = tuple[str, str] | None
 _PARTED = ("skipped", "extra", "replaced")
 """Verdicts by which the ranks ran different calls."""
 _WAITED_FOR = ("not_arrived", "gil_held", "fabric")
-"""Verdicts that are given only where ranks stand still, or stood still until the time was up."""
+"""Verdicts that are given only where ranks hang, or hung until the time was up."""
 _FEW = 6
 
 

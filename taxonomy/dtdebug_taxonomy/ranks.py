@@ -185,7 +185,7 @@ class Verdict(msgspec.Struct, frozen=True, kw_only=True):
     """The claims as sentences, and what has no claim yet."""
     alternatives: tuple[Alternative, ...] = ()
     stragglers: tuple[int, ...] = ()
-    """Ranks that always arrive last without standing still."""
+    """Ranks that always arrive last without hanging."""
 
     @property
     def names_ranks(self) -> bool:

@@ -14,7 +14,7 @@ from dtdebug_taxonomy.ranks import Verdict
 VERSION = 1
 
 State = Literal["culprit", "waits", "runs", "silent", "gone"]
-"""culprit: the others wait for it; waits: stands still in an operation; runs: neither; silent: lives and does not
+"""culprit: the others wait for it; waits: hangs in an operation; runs: neither; silent: lives and does not
 answer; gone: its process has ended."""
 
 
@@ -136,9 +136,9 @@ class View(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     seconds: float = 0.0
     """How long the look took."""
     line: str = ""
-    """All of it in few words: `rank 0 waits 74 s in all_reduce #41`; empty where nothing stands still."""
+    """All of it in few words: `rank 0 waits 74 s in all_reduce #41`; empty where nothing hangs."""
     hangs: bool | None = None
-    """Something stands still: measured, never inferred from a busy kernel; None where that can't be told."""
+    """Something hangs: measured, never inferred from a busy kernel; None where that can't be told."""
     cell: Cell | None = None
     verdict: Verdict | None = None
     rows: tuple[Row, ...] = ()

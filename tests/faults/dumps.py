@@ -28,7 +28,7 @@ RUNNING = 0.3
 BOUND = 45.0
 """Seconds after which a job is given up."""
 SETTLE = 2.5
-"""Seconds after the fault in which a job that stands still is seen to do so."""
+"""Seconds after the fault in which a job that hangs is seen to do so."""
 
 
 def dump(injection: Injection, folder: Path) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-/** What can be done about ranks that stand still. Nothing of it is done before the user has chosen it. */
+/** What can be done about ranks that hang. Nothing of it is done before the user has chosen it. */
 
 import { Dialog, showDialog } from "@jupyterlab/apputils";
 import type { Cell } from "@jupyterlab/cells";

@@ -1,4 +1,4 @@
-/** All that notices ranks that stand still, put together. */
+/** All that notices ranks that hang, put together. */
 
 import type { JupyterFrontEnd } from "@jupyterlab/application";
 import type { ICommandPalette } from "@jupyterlab/apputils";

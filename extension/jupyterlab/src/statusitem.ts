@@ -1,4 +1,4 @@
-/** Says in the status bar what stands still; where there is none, in a notification. */
+/** Says in the status bar what hangs; where there is none, in a notification. */
 
 import { Notification } from "@jupyterlab/apputils";
 import type { IStatusBar } from "@jupyterlab/statusbar";
@@ -94,7 +94,7 @@ export function addStatusItem(
   });
 }
 
-/** Notebook 7 has no status bar. The notification goes when what stood still goes on. */
+/** Notebook 7 has no status bar. The notification goes when what hung goes on. */
 function notify(watches: Watches, open: (standing: Standing) => void, trans: TranslationBundle): void {
   let shown: string | null = null;
   watches.changed.connect(() => {

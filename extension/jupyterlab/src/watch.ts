@@ -1,4 +1,4 @@
-/** Notices when a running cell stands still: asks outside the kernel first, and the kernel itself once. */
+/** Notices when a running cell hangs: asks outside the kernel first, and the kernel itself once. */
 
 import { type ISignal, Signal } from "@lumino/signaling";
 
@@ -41,7 +41,7 @@ const PATIENCE = 300 * SECOND;
 const LONG = 600;
 
 export class Watch {
-  /** Something else is seen, or is asked for, or stands still, or goes on. */
+  /** Something else is seen, or is asked for, or hangs, or goes on. */
   readonly changed = new Signal<this, void>(this);
 
   #seen: Look | null = null;
@@ -89,7 +89,7 @@ export class Watch {
     return this.#trouble;
   }
 
-  /** A cell runs and something in it stands still. */
+  /** A cell runs and something in it hangs. */
   get stands(): boolean {
     return this.#stands;
   }
@@ -107,7 +107,7 @@ export class Watch {
     return Date.now() < this.#patientUntil;
   }
 
-  /** What stands still, in few words, with the time that has passed since; else empty. */
+  /** What hangs, in few words, with the time that has passed since; else empty. */
   get line(): string {
     return this.#stands ? counted(this.#seen?.view.line ?? "", (Date.now() - this.#at) / SECOND) : "";
   }

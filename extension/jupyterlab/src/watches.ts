@@ -8,7 +8,7 @@ import { glance, look } from "./roads.js";
 import { Runs } from "./runs.js";
 import { Watch } from "./watch.js";
 
-/** A notebook in which something stands still. */
+/** A notebook in which something hangs. */
 export interface Standing {
   readonly panel: NotebookPanel;
   readonly watch: Watch;
@@ -39,7 +39,7 @@ export class Watches {
     return this.#all.get(panel)?.runs ?? null;
   }
 
-  /** The notebook in front if something stands still in it, else another one. */
+  /** The notebook in front if something hangs in it, else another one. */
   get standing(): Standing | null {
     const current = this.tracker.currentWidget;
     let found: Standing | null = null;

@@ -104,7 +104,7 @@ test("a newer form is shown as far as it is understood, and that is said", () =>
   const text = check({ ...sample("settled"), v: 99, verdict: "certain", future: { x: 1 } });
 
   assert.match(text, /form 99/);
-  assert.match(text, /Training stands still/);
+  assert.match(text, /Training hangs/);
   assert.match(check({ v: 99 }), /newer dtdebug wrote this output \(form 99\)/);
 });
 

@@ -1,7 +1,7 @@
 """The state of this process as a rank, read from what is loaded already.
 
 No collective, no initialised device, no data of a tensor, no code of the user: it may run in any thread while the main
-thread stands still.
+thread hangs.
 """
 
 from __future__ import annotations

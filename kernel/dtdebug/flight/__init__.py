@@ -46,7 +46,7 @@ def analyse(
     """The verdict on the dumps in a folder, refined by live records where there are any.
 
     `moving` is what an observer saw: the counters of the ranks moved until the dumps were taken, so that nothing stood
-    still; or they did not, so that what waits stands still. Nobody may have watched: then the dumps' times tell.
+    still; or they did not, so that what waits hangs. Nobody may have watched: then the dumps' times tell.
 
     Raises:
         FlightError: the folder can't be read, or holds no dump and there are no live records.

@@ -84,7 +84,7 @@ def _absent(records: Records, sinks: Sequence[int]) -> Verdict:
         if young:
             return nothing(
                 records,
-                f"Nothing stands still yet: {call} was begun {young:.1f} s before the records were taken.",
+                f"No hang so far: {call} was begun {young:.1f} s before the records were taken.",
             )
     if unseen:
         told = f"is awaited in {call} and was not found: it has ended, or it is on a host that was not asked"
@@ -238,9 +238,7 @@ def _fabric(records: Records, stuck: Sequence[Wait]) -> Verdict:
     call = call_of(records, op, seq, group)
     young = in_flight(records, wait)
     if young:
-        return nothing(
-            records, f"Nothing stands still yet: {call} was begun {young:.1f} s before the records were taken."
-        )
+        return nothing(records, f"No hang so far: {call} was begun {young:.1f} s before the records were taken.")
     members = records.layout.members.get(group, ())
     everyone = set(members) <= set(inside)
     if op in ("broadcast", "reduce") and not everyone:

@@ -36,7 +36,7 @@ class Records(NamedTuple):
 
 
 def standing_still(records: Records, culprits: Iterable[int]) -> tuple[int, ...]:
-    """Ranks that stand still, the culprits aside."""
+    """Ranks that hang, the culprits aside."""
     return tuple(sorted({w.rank for w in records.waits.waits} - set(culprits)))
 
 
@@ -51,9 +51,9 @@ def longest_wait(records: Records, culprits: Iterable[int]) -> Wait | None:
 
 
 _SOON = 3.0
-"""Seconds that an operation may have been under way without standing still; writing a dump takes up to two."""
+"""Seconds that an operation may have been under way without hanging; writing a dump takes up to two."""
 _USUAL, _LONGEST = 1.5, 30.0
-"""How much longer than any before a rank may wait without standing still, and seconds beyond which it does."""
+"""How much longer than any before a rank may wait without hanging, and seconds beyond which it does."""
 
 
 def in_flight(records: Records, wait: Wait | None) -> float:

@@ -1,4 +1,4 @@
-"""Ranks for which the others wait again and again, without standing still."""
+"""Ranks for which the others wait again and again, without hanging."""
 
 from __future__ import annotations
 

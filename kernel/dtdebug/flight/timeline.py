@@ -119,7 +119,7 @@ def _votes(told: Mapping[int, Program], called: Mapping[int, Positions]) -> dict
 
 
 def _parted(called: Mapping[int, Positions], votes: Mapping[int, Counter[Symbol]], verdict: Verdict) -> int | None:
-    """The first number that ranks called differently or, where something stands still, that one has not called."""
+    """The first number that ranks called differently or, where something hangs, that one has not called."""
     differ = [seq for seq, calls in votes.items() if len(calls) > 1]
     if verdict.kind != "none":
         reached = min((max(positions, default=0) for positions in called.values()), default=0)

@@ -62,7 +62,7 @@ def _with_waits(records: Records, verdict: Verdict) -> Verdict:
 
 
 def matters(d: Deviation, records: Records) -> bool:
-    """The rank stands still, others wait for it, or it has ended."""
+    """The rank hangs, others wait for it, or it has ended."""
     state = records.states.get(d.rank)
     gone = state is not None and state.alive is False
     return gone or d.rank in records.waits.awaited or d.rank in records.waits.waiting

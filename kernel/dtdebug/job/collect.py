@@ -32,7 +32,7 @@ _FOUND_LIMIT = 256 << 20
 """Bytes of a verdict with its ranks that are still read."""
 _SUCCESS = Record(source="exit", words="exit status 0 of the job")
 PAUSE = 1.0
-"""Seconds between two looks at a rank that seems to stand still."""
+"""Seconds between two looks at a rank that seems to hang."""
 
 
 class Look(msgspec.Struct, frozen=True, kw_only=True):

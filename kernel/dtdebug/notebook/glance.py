@@ -47,7 +47,7 @@ _lock = threading.Lock()
 
 
 def glance(folder: RunFolder | None, entry: Entry | None, pid: int) -> View:
-    """What is known of a kernel without asking it; that something stands still shows from the second glance on."""
+    """What is known of a kernel without asking it; that something hangs shows from the second glance on."""
     begin, now = time.monotonic(), time.time()
     running = entry if entry is not None and entry.running else None
     records = _records(folder, running.begun if running else now) if folder else ()

@@ -31,7 +31,7 @@ _MOST = 256
 _BETWEEN = 1.0
 """Seconds between two looks that show who makes progress."""
 _APART = 3.0
-"""Seconds between two looks at a rank from which it is believed to stand still."""
+"""Seconds between two looks at a rank from which it is believed to hang."""
 T = TypeVar("T")
 
 

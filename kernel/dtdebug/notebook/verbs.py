@@ -50,7 +50,7 @@ def _initialized() -> bool:
 
 
 def _keep(extension: Extension, seen: Seen) -> None:
-    """Lets `%dtdebug` go on from what was seen, where a rank stands still."""
+    """Lets `%dtdebug` go on from what was seen, where a rank hangs."""
     if seen.verdict is None or seen.verdict.kind == "none":
         return
     from dtdebug.capture import capture

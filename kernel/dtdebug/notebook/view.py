@@ -116,7 +116,7 @@ def _state(s: RankState, culprits: Collection[int], waiting: Collection[int]) ->
 
 
 def _hangs(rows: Sequence[Row], verdict: Verdict | None, *, moved: bool | None) -> bool | None:
-    """Whether something stands still; a job that computes in silence is not told from one that hangs."""
+    """Whether something hangs; a job that computes in silence is not told from one that hangs."""
     if verdict is not None:
         return True
     if moved is None:

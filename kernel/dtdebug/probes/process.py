@@ -54,7 +54,7 @@ def rank_state(variables: Mapping[str, str] = os.environ, *, memory: bool = True
     """Rank, world size and backend of this process, or None if it is no rank.
 
     Starts no collective and initialises no device: only local attributes are read. `memory` asks the device's
-    allocator, which waits while another thread allocates: not for a process that may stand still.
+    allocator, which waits while another thread allocates: not for a process that may hang.
     """
     distributed: Any = sys.modules.get("torch.distributed")
     # While torch is being imported, or built without it, the module is there and the function is not.

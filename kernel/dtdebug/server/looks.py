@@ -41,7 +41,7 @@ def look(process: Process, asked: Asked) -> bytes:
     ranks: tuple[RankState, ...] = ()
     if asked.kind == "glance" or not process.alive:
         shown = glance(folder, entry, pid)
-        text = f"dtdebug: {shown.line or 'nothing is seen to stand still'}"
+        text = f"dtdebug: {shown.line or 'no hang is seen'}"
     else:
         seen = from_outside(pid, folder, entry, asked.kind, asked.timeout)
         shown, text, ranks = view(seen, road="outside", entry=entry), show.text(seen), seen.ranks
