@@ -96,6 +96,7 @@ def parser() -> argparse.ArgumentParser:
     from dtdebug.check import command as check
     from dtdebug.lab import command as lab
     from dtdebug.learn import command as learn
+    from dtdebug.triage import command as triage
 
     check.add(commands)
     lab.add(commands)
@@ -106,6 +107,7 @@ def parser() -> argparse.ArgumentParser:
     lsp.add_argument("--port", type=int, default=0, metavar="N", help="with --tcp")
     lsp.set_defaults(run=_lsp)
     cli_ranks.add(commands)
+    triage.add(commands)
     return top
 
 
