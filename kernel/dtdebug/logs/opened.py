@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import bz2
-import glob
 import gzip
 import lzma
 import os
@@ -54,7 +53,7 @@ def find(paths: list[str]) -> tuple[list[Source], list[str]]:
         if given == "-":
             found["-", ""] = Source("standard input", "-")
             continue
-        names = [given] if os.path.lexists(given) else sorted(glob.iglob(given, recursive=True))
+        names = [given] if os.path.lexists(given) else _matching(given)
         if not names:
             raise LogError(f"{given}: no such file")
         for name in names:
@@ -70,6 +69,12 @@ def find(paths: list[str]) -> tuple[list[Source], list[str]]:
     if not found:
         raise LogError(f"{paths[0]}: holds no log")
     return sorted(found.values(), key=lambda s: _natural(s.name)), unread
+
+
+def _matching(pattern: str) -> list[str]:
+    import glob
+
+    return sorted(glob.glob(pattern, recursive=True))  # noqa: PTH207 - a pattern may begin at the root
 
 
 def _why(error: Exception) -> str:

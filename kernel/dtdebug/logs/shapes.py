@@ -1,7 +1,7 @@
 """Which lines of a log are unlike the others: what is left of a line without its digits is its shape.
 
 A healthy log of any size has few shapes. The first lines of each shape are kept, so nothing has to be known of what a
-failure looks like. Letters that hexadecimal digits use are no part of a shape: addresses and hashes differ in each line.
+failure looks like. Letters that hexadecimal digits use are no part of it: addresses and hashes differ in each line.
 """
 
 from __future__ import annotations
@@ -58,6 +58,8 @@ class Shapes:
         self._rare: dict[bytes, int] = {}
         self._bytes = 0
         self._before: list[Kept] = []
+        self._traces = False
+        """A traceback begins in what is looked at, or shortly above it."""
         self._last = 0
         """Number of the last line that was kept."""
 
@@ -80,6 +82,7 @@ class Shapes:
         raws: list[bytes] = []
         if live:
             raws = (block.translate(_BAR) if bars else block).split(b"\n")
+            self._traces = _START in block or any(_START in row.raw for row in self._before)
             self._look(shapes, raws, live, bars=bars, ends=block)
         self.lines += block.count(b"\n") + (block[-1:] not in b"\n")
         if raws and not raws[-1]:
@@ -120,7 +123,7 @@ class Shapes:
 
     def _add(self, row: Kept, raws: list[bytes], i: int, *, direct: bool) -> None:
         """Keeps a line, and a traceback that it ends though other lines of it are as others were."""
-        if direct and row.number > self._last + 1 and row.raw and row.raw[:1] != b" ":
+        if self._traces and direct and row.number > self._last + 1 and row.raw and row.raw[:1] != b" ":
             for above in self._traceback(raws, i, row.number):
                 self.kept.append(above)
                 self._size += len(above.raw)

@@ -1,9 +1,10 @@
-"""The time that a line begins with, as seconds since the epoch. Without its date a time is none: counters look alike."""
+"""The time that a line begins with, as seconds since the epoch; without its date it is none: counters look alike."""
 
 from __future__ import annotations
 
 import re
-from datetime import UTC, datetime, timedelta, timezone
+from collections.abc import Sequence
+from datetime import UTC, datetime
 
 _AHEAD = 100
 """Bytes of a line in which its time stands, prefixes before it included."""
@@ -19,29 +20,28 @@ def when(line: bytes, year: int) -> float | None:
     head = line[:_AHEAD]
     try:
         if found := _ISO.search(head):
-            y, m, d, hour, minute, second, part, zone = found.groups()
-            return _seconds(int(y), int(m), int(d), hour, minute, second, part, zone)
+            return _seconds((int(found[1]), int(found[2]), int(found[3])), found.groups()[3:7]) - _ahead(found[8])
         if found := _NAMED.search(head):
-            name, d, hour, minute, second, part, y = found.groups()
-            return _seconds(int(y or year), _MONTHS[name], int(d), hour, minute, second, part, None)
+            return _seconds((int(found[7] or year), _MONTHS[found[1]], int(found[2])), found.groups()[2:6])
         if found := _GLOG.search(head):
-            m, d, hour, minute, second, part = found.groups()
-            return _seconds(year, int(m), int(d), hour, minute, second, part, None)
+            return _seconds((year, int(found[1]), int(found[2])), found.groups()[2:6])
     except ValueError:  # the 31st of February
         return None
     return None
 
 
-def _seconds(
-    year: int, month: int, day: int, hour: bytes, minute: bytes, second: bytes, part: bytes | None, zone: bytes | None
-) -> float:
-    shift = UTC
-    if zone and zone != b"Z":
-        hours, minutes = int(zone[1:3]), int(zone[-2:])
-        if hours < 24 and minutes < 60:  # noqa: PLR2004 - a day and an hour
-            shift = timezone((-1 if zone[:1] == b"-" else 1) * timedelta(hours=hours, minutes=minutes))
-    base = datetime(year, month, day, int(hour), int(minute), int(second), tzinfo=shift).timestamp()
+def _seconds(day: tuple[int, int, int], clock: Sequence[bytes | None]) -> float:
+    """A day and hour, minute, second and fraction as they were printed."""
+    hour, minute, second, part = clock
+    base = datetime(*day, int(hour or 0), int(minute or 0), int(second or 0), tzinfo=UTC).timestamp()
     return base + (int(part) / 10 ** len(part) if part else 0.0)
+
+
+def _ahead(zone: bytes | None) -> float:
+    """Seconds that a zone is ahead of UTC."""
+    if not zone or zone == b"Z":
+        return 0.0
+    return (-1 if zone[:1] == b"-" else 1) * (int(zone[1:3]) * 3600 + int(zone[-2:]) * 60)
 
 
 def shown(seconds: float | None) -> str:

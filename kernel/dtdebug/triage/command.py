@@ -13,6 +13,7 @@ from typing import Any
 
 from dtdebug.errors import FOUND, NOTHING, UsageError
 from dtdebug.logs.opened import Source, find
+from dtdebug.triage.job import Job, view
 from dtdebug.triage.names import Whose, of_paths
 from dtdebug.triage.part import Part, decode, encode, is_part, merge
 
@@ -50,7 +51,7 @@ def run(options: argparse.Namespace) -> int:
     if options.follow:
         from dtdebug.triage import follow
 
-        return follow.run(options.paths)
+        return follow.run(options.paths, options.format)
     began = time.perf_counter()
     part = read(options.paths, options.processes)
     if options.part:
@@ -61,21 +62,27 @@ def run(options: argparse.Namespace) -> int:
 
 def answer(part: Part, began: float, form: str, advice: int = 2) -> int:
     """Prints what a part that holds all of a job says; the exit status. `began` is a time of `perf_counter`."""
+    if not part.files and not part.streams:
+        raise UsageError(f"nothing could be read: {'; '.join(part.unread[:3]) or 'no log'}")
+    return say(view(part), began, form, advice)
+
+
+def say(job: Job, began: float, form: str, advice: int = 2) -> int:
+    """Prints a job with its diagnosis; the exit status."""
     import msgspec
 
+    from dtdebug.check.culprits import sourced_snapshot
     from dtdebug.last import Last
     from dtdebug.triage import show
-    from dtdebug.triage.job import view
     from dtdebug_taxonomy.diagnosis import diagnose
     from dtdebug_taxonomy.knowledge import load
 
-    if not part.files and not part.streams:
-        raise UsageError(f"nothing could be read: {'; '.join(part.unread[:3]) or 'no log'}")
-    job = view(part)
-    diagnosis = show.relocated(diagnose(load(), job.snapshot), job.places)
-    found = bool(job.first or job.silent or (job.verdict and job.verdict.names_ranks) or diagnosis.recognised or _reported(job))
+    snapshot = sourced_snapshot(job.snapshot)
+    diagnosis = show.relocated(diagnose(load(), snapshot), job.places)
+    named = job.verdict is not None and job.verdict.names_ranks
+    found = bool(job.first or job.silent or named or diagnosis.recognised or _reported(job))
     if found:
-        Last(snapshot=job.snapshot, diagnosis=diagnosis).save()
+        Last(snapshot=snapshot, diagnosis=diagnosis).save()
     if form == "json":
         print(msgspec.json.encode(show.data(job, diagnosis)).decode())
     else:
@@ -83,7 +90,7 @@ def answer(part: Part, began: float, form: str, advice: int = 2) -> int:
     return FOUND if found else NOTHING
 
 
-def _reported(job: Any) -> bool:
+def _reported(job: Job) -> bool:
     return any(e.role == "root" for e in job.hardware)
 
 

@@ -30,6 +30,10 @@ _SILENT, _BEHIND = 30.0, 5.0
 _MOST_SILENT = 0.5
 """Share of the ranks from which on those who print nothing are not the exception."""
 _LINES, _FIRST, _EVENTS = 60_000, 64, 256
+_FEW_STEPS = 10
+"""Steps by which ranks differ because not each prints each step."""
+_END = float("inf")
+"""Time of a line that has none."""
 _ENOUGH = 3
 """Ranks from which on one can be compared with the rest."""
 
@@ -89,10 +93,14 @@ class Job(msgspec.Struct, frozen=True, kw_only=True):
 class _Laid:
     """The telling lines as one output."""
 
-    def __init__(self, streams: Sequence[Stream]) -> None:
+    def __init__(self, streams: Sequence[Stream], events: Sequence[Event]) -> None:
         rows: list[tuple[float, int, int, str, str, int]] = []
+        for e in events:
+            if e.role == "root" and e.owner != "application":
+                who = f"[rank{e.rank}]: " if e.rank is not None else ""
+                rows.append((_END if e.time is None else e.time, -1, e.line, f"{who}{e.text}", e.file, e.line))
         for place, stream in enumerate(streams):
-            time = stream.first if stream.first is not None else float("inf")
+            time = stream.first if stream.first is not None else _END
             prefix = _prefix(stream, place)
             for told in stream.told:
                 time = told.time if told.time is not None else time
@@ -101,7 +109,7 @@ class _Laid:
         rows = rows[:_LINES]
         self.text = "\n".join(row[3] for row in rows)
         self.places = tuple((row[4], row[5]) for row in rows)
-        self.times = tuple(None if row[0] == float("inf") else row[0] for row in rows)
+        self.times = tuple(None if row[0] == _END else row[0] for row in rows)
 
 
 def _prefix(stream: Stream, place: int) -> str:
@@ -119,16 +127,16 @@ def view(part: Part) -> Job:
     streams = _placed(streams)
     last = max((s.attempt for s in streams), default=0)
     now = [s for s in streams if s.attempt == last or s.rank is None]
-    laid = _Laid(now)
+    by_rank = _ranks(now)
+    hardware = machine.joined(part.hardware, by_rank)
+    laid = _Laid(now, hardware)
     snapshot = Snapshot(output=laid.text, source="the job's logs")
     found = attribution.outcome(read(snapshot))
     verdict = attribution.verdict(snapshot, _exclusive)
-    by_rank = _ranks(now)
     silent = _silent(by_rank, verdict, found)
-    hardware = machine.joined(part.hardware, list(by_rank.values()))
     if verdict is None or verdict.kind == "none" or not verdict.names_ranks:
         verdict = machine.verdict(hardware, by_rank) or _of_silent(silent, by_rank) or verdict
-    elif set(verdict.culprits) <= {r for r in verdict.waiting}:
+    elif set(verdict.culprits) <= set(verdict.waiting):
         verdict = machine.verdict(hardware, by_rank) or verdict
     verdict = _widened(verdict, by_rank, laid) if verdict is not None else None
     first = _first(found, verdict, laid, by_rank, hardware)
@@ -307,7 +315,7 @@ def _first(
     accused = set(verdict.culprits) if verdict is not None else set()
     rows = [_row(r, laid, by_rank) for r in found.own]
     seen = {row.rank for row in rows}
-    rows.sort(key=lambda row: (row.rank not in accused if accused else False))
+    rows.sort(key=lambda row: row.rank not in accused if accused else False)
     if verdict is None or not accused or accused & seen:
         return tuple(rows[:_FIRST])
     ends = {e.rank: e for e in found.exits}
@@ -388,10 +396,11 @@ def _slow(by_rank: dict[int, Stream]) -> tuple[tuple[int, float, float], ...]:
 
 
 def _behind(by_rank: dict[int, Stream]) -> tuple[tuple[int, int, int], ...]:
-    """Ranks whose last step is before that of the others by more than one."""
+    """Ranks whose last step is before that of the others by many steps."""
     steps = {rank: s.step for rank, s in by_rank.items() if s.step is not None}
     if len(steps) < _ENOUGH:
         return ()
-    most, count = Counter(steps.values()).most_common(1)[0]
-    late = [(rank, step, most) for rank, step in steps.items() if step < most - 1]
-    return tuple(sorted(late, key=lambda row: row[1])[:16]) if count * 2 > len(steps) and len(late) * 4 <= len(steps) else ()
+    most = int(median(steps.values()))
+    spread = median(abs(step - most) for step in steps.values())
+    late = [(rank, step, most) for rank, step in steps.items() if step < most - max(_FEW_STEPS, 5 * spread)]
+    return tuple(sorted(late, key=lambda row: row[1])[:16]) if len(late) * 4 <= len(steps) else ()

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from dtdebug.logs.shapes import Kept
+from dtdebug.triage.part import EXAMPLES
 from dtdebug_taxonomy.failure import events, exits, lines
 from dtdebug_taxonomy.findings import lexicon
 from dtdebug_taxonomy.hardware import parse
@@ -32,6 +33,7 @@ class Judge:
         self._knowledge: Knowledge = load()
         self._matcher = lexicon(self._knowledge)
         self.telling: dict[bytes, bool] = {}
+        self._examples: dict[str, list[float]] = {}
 
     def learn(self, rows: Sequence[Kept]) -> None:
         """Judges the lines whose shapes are new, each among the lines around it."""
@@ -44,6 +46,21 @@ class Judge:
         for i in new:
             key = shape(rows[i].raw)
             self.telling[key] = self.telling.get(key, False) or i in wanted
+
+    def is_example(self, kind: str, first: float | None) -> bool:
+        """Whether the text of one more stream of a kind is wanted: there are few of them, or it spoke earlier."""
+        if not kind:
+            return False
+        time = first if first is not None else float("inf")
+        kept = self._examples.setdefault(kind, [])
+        if len(kept) < EXAMPLES:
+            kept.append(time)
+            return True
+        latest = max(kept)
+        if time < latest:
+            kept[kept.index(latest)] = time
+            return True
+        return False
 
     def tells(self, raw: bytes) -> bool:
         """Whether a line tells something; one that was not learnt does not."""

@@ -13,30 +13,42 @@ from dtdebug_taxonomy.hardware import Event
 from dtdebug_taxonomy.ranks import Verdict, spell
 
 _ROLES = {"root": 0, "cascade": 1, "note": 2}
+_TOGETHER = 30.0
+"""Seconds between a report and the last line of the rank that it ended."""
 _AROUND = 900.0
 """Seconds before the ranks' own messages in which a report of the machine bears on them: time-outs are long."""
 
 
-def joined(events: Iterable[Event], ranks: Sequence[Stream]) -> tuple[Event, ...]:
+def joined(events: Iterable[Event], ranks: Mapping[int, Stream]) -> tuple[Event, ...]:
     """The reports, each once, with the rank where it is known; roots first, then by time."""
     hosts: dict[str, list[Stream]] = defaultdict(list)
-    for stream in ranks:
+    for stream in ranks.values():
         hosts[_name(stream.host)].append(stream)
     once: dict[tuple[str, str, str, int], Event] = {}
     for event in events:
         once.setdefault((event.code, event.host, event.pci, event.pid), event)
-    found = [_joined(event, hosts) for event in once.values()]
+    ends = sorted(s.last for s in ranks.values() if s.last is not None)
+    middle = ends[len(ends) // 2] if ends else 0.0
+    found = [_joined(event, hosts, middle) for event in once.values()]
     return tuple(sorted(found, key=lambda e: (_ROLES[e.role], e.time is None, e.time or 0.0)))
 
 
-def _joined(event: Event, hosts: Mapping[str, list[Stream]]) -> Event:
+def _joined(event: Event, hosts: Mapping[str, list[Stream]], middle: float) -> Event:
+    """With its rank: by process, by device, as the only one on the host or the only one there that stopped then."""
     here = hosts.get(_name(event.host), []) if event.host else []
     if not here and len(hosts) == 1 and (not event.host or "" in hosts):  # one of the two logs names no host
         here = next(iter(hosts.values()))
+    at = event.time
+    stopped = [
+        s
+        for s in here
+        if at is not None and s.last is not None and abs(s.last - at) <= _TOGETHER and middle - s.last > _TOGETHER
+    ]
     for mine in (
         [s for s in here if event.pid and s.pid == event.pid],
         [s for s in here if event.pci and s.pci == event.pci],
         here if len(here) == 1 else [],
+        stopped if event.role == "root" and len(stopped) == 1 else [],
     ):
         if len({s.rank for s in mine}) == 1:
             return msgspec.structs.replace(event, rank=mine[0].rank)
@@ -45,7 +57,7 @@ def _joined(event: Event, hosts: Mapping[str, list[Stream]]) -> Event:
 
 def _name(host: str) -> str:
     """Without its domain: one log has it, another has not."""
-    return host.split(".")[0].lower() if not host.replace(".", "").isdigit() else host
+    return host.split(".", maxsplit=1)[0].lower() if not host.replace(".", "").isdigit() else host
 
 
 def verdict(events: Sequence[Event], ranks: Mapping[int, Stream]) -> Verdict | None:

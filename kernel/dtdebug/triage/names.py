@@ -13,7 +13,7 @@ _TORCHRUN = re.compile(r"attempt_(\d{1,4})[/\\](\d{1,5})[/\\](?:std(?:err|out)|b
 _HOST = re.compile(r"(?<![A-Za-z0-9])([A-Za-z]{1,30}(?:-[A-Za-z]{1,30}){0,4}-?\d{1,4})(?!\d)(?=[-._/:]|$)")
 _NO_HOST = re.compile(
     r"(?i)(?:rank|local|task|worker|proc|process|job|slurm|log|logs|out|err|std|attempt|run|part|train|step|epoch|v|x|t|p|w)"
-    r"-?\d"
+    r"-?\d{1,18}"
 )
 """Words with a number that name no host, unless the number shows it."""
 _KERNEL = re.compile(r"(?i)dmesg|syslog|kern(?:el)?[._-]?log|journal|messages|kmsg")
@@ -72,8 +72,10 @@ def _word(path: str) -> str:
 
 
 def _compared(names: Sequence[str]) -> dict[str, _Numbers]:
-    """Of paths that differ in numbers alone: the one that differs in all and counts from 0 or 1 on is the task's; one
-    that varies behind a word is the host's."""
+    """Of paths that differ in numbers alone, which is the task's and which is the host's.
+
+    A task's differs in all of them and counts from 0 or 1 on; a host's varies behind a word.
+    """
     forms: dict[str, list[str]] = defaultdict(list)
     for name in names:
         forms[_NUMBER.sub("#", name)].append(name)
@@ -84,7 +86,9 @@ def _compared(names: Sequence[str]) -> dict[str, _Numbers]:
         spans = [list(_NUMBER.finditer(name)) for name in rows]
         columns = list(zip(*([int(m[0]) for m in row] for row in spans), strict=True))
         task = next((n for n in range(len(columns) - 1, -1, -1) if _counts(columns[n])), None)
-        host = next((n for n, c in enumerate(columns) if n != task and len(set(c)) > 1 and _stem(rows[0], spans[0][n])), None)
+        host = next(
+            (n for n, c in enumerate(columns) if n != task and len(set(c)) > 1 and _stem(rows[0], spans[0][n])), None
+        )
         for place, name in enumerate(rows):
             span = spans[place][host] if host is not None else None
             stem = _stem(name, span) if span is not None else ""

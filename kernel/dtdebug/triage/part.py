@@ -1,4 +1,4 @@
-"""What is kept of some logs of a job: small, as JSON, and two parts make one. The same function makes a part anywhere."""
+"""What is kept of some logs of a job: small, as JSON; two parts make one. One function makes it anywhere."""
 
 from __future__ import annotations
 

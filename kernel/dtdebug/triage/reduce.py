@@ -6,7 +6,9 @@ import hashlib
 import re
 from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime
-from typing import BinaryIO, NamedTuple
+from typing import NamedTuple
+
+import msgspec
 
 from dtdebug.clean import clean
 from dtdebug.logs import reader
@@ -32,16 +34,17 @@ _AGAIN = 400_000
 """Lines of many ranks in one file that are looked at once more for who else printed them."""
 _STEP = re.compile(rb"(?i)\b(?:step|iter(?:ation)?|batch)s?\b['\"]?[ _:=#\[(]{0,4}(\d{1,9})\b")
 _PACE = re.compile(
-    rb"(?i)(?:(?:step|iter(?:ation)?|batch|elapsed)[ _-]?time[^0-9:=]{0,40}[:=] {0,3}(\d{1,6}(?:\.\d{1,9})?) {0,2}(ms|s)?\b"
+    rb"(?i)(?:(?:step|iter(?:ation)?|batch|elapsed)[ _-]?time[^0-9:=]{0,40}[:=] {0,3}"
+    rb"(\d{1,6}(?:\.\d{1,9})?) {0,2}(ms|s)?\b"
     rb"|\b(\d{1,5}\.\d{1,6}) ?(ms|s)/(?:it|step|batch))"
 )
 _PACES = 24
 _NCCL = re.compile(
     rb"(?P<host>[\w.-]{1,100}):(?P<pid>\d{1,9}):\d{1,9} \[\d{1,3}\] NCCL INFO .{0,200}"
-    rb"\brank (?P<rank>\d{1,7}) nranks (?P<world>\d{1,7}) cudaDev \d{1,3} (?:nvmlDev \d{1,3} )?busId (?P<bus>[0-9a-f]{3,12})"
+    rb"\brank (?P<rank>\d{1,7}) nranks (?P<world>\d{1,7}) cudaDev \d{1,3} (?:nvmlDev \d{1,3} )?"
+    rb"busId (?P<bus>[0-9a-f]{3,12})"
 )
 """What NCCL says of a rank when it makes a communicator, with `NCCL_DEBUG=INFO`."""
-_LAST = re.compile(rb"[\r\n]+")
 
 
 def part_of(sources: Sequence[Source], whose: Sequence[Whose]) -> Part:
@@ -65,42 +68,68 @@ def _why(error: Exception) -> str:
 
 def one(part: Part, judge: Judge, source: Source, whose: Whose) -> None:
     """Adds one log to a part."""
+    log = Log()
     with opened(source) as file:
-        kept, tail, size, count = _scan(file, source.name)
-    part.size += size
+        while chunk := file.read(_CHUNK):
+            log.add(chunk, source.name)
+    log.end()
+    add(part, judge, log, source, whose)
+
+
+class Log:
+    """What is kept of one log while it is read."""
+
+    def __init__(self) -> None:
+        self.shapes = Shapes(most=_MOST, choose=reader.telling)
+        self.size = 0
+        self.tail = b""
+        self._rest = b""
+
+    def add(self, chunk: bytes, name: str) -> None:
+        """Takes the next bytes.
+
+        Raises:
+            LogError: it is not text.
+
+        """
+        if not self.size:
+            reader.refuse_binary(chunk[:8192], name)
+        self.size += len(chunk)
+        data = self._rest + chunk if self._rest else chunk
+        at = data.rfind(b"\n") + 1
+        whole, self._rest = (data, b"") if at == len(data) else (data[:at], data[at:])
+        if len(self._rest) > _CHUNK:
+            self._rest = self._rest[-_TAIL:]
+        if whole:
+            self.shapes.take(whole)
+            self.tail = whole if len(whole) >= _SHARED_TAIL else (self.tail + whole)[-_SHARED_TAIL:]
+
+    def end(self) -> None:
+        """Nothing comes any more: the last line may have no end."""
+        if self._rest:
+            self.shapes.take(self._rest)
+            self.tail = (self.tail + self._rest)[-_SHARED_TAIL:]
+            self._rest = b""
+
+
+def add(part: Part, judge: Judge, log: Log, source: Source, whose: Whose) -> None:
+    """Adds what was kept of one log to a part."""
+    kept = log.shapes.kept
+    part.size += log.size
     year = datetime.fromtimestamp(source.time, UTC).year if source.time else datetime.now(UTC).year
     judge.learn(kept)
     telling = [row for row in kept if judge.tells(row.raw)]
     part.hardware += _events(telling, source, whose, year)
+    if log.shapes.dropped:
+        part.unread.append(f"{source.name}: {log.shapes.dropped} lines of unlike shapes that name no failure")
     if whose.machine:
         return
     rows = _read(kept, whose)
-    if len({line.who for line in rows if line.who != (("", None, 0))}) > 1:
-        part.streams += _shared(judge, source, whose, kept, tail, year)
+    text = _Text(source, whose, kept, telling, log.tail, log.shapes.lines, year)
+    if len({line.who for line in rows if line.who != ("", None, 0)}) > 1:
+        part.streams += _on_one_host(list(_shared(judge, text)), whose)
     else:
-        part.streams.append(_alone(source, whose, kept, rows, telling, tail, count, year))
-
-
-def _scan(file: BinaryIO, name: str) -> tuple[list[Kept], bytes, int, int]:
-    """The unlike lines of a log, its end, its bytes and its lines."""
-    shapes = Shapes(most=_MOST, choose=reader.telling)
-    size, rest, tail = 0, b"", b""
-    while chunk := file.read(_CHUNK):
-        if not size:
-            reader.refuse_binary(chunk[:8192], name)
-        size += len(chunk)
-        data = rest + chunk if rest else chunk
-        at = data.rfind(b"\n") + 1
-        whole, rest = (data, b"") if at == len(data) else (data[:at], data[at:])
-        if len(rest) > _CHUNK:
-            rest = rest[-_TAIL:]
-        if whole:
-            shapes.take(whole)
-            tail = whole if len(whole) >= _SHARED_TAIL else (tail + whole)[-_SHARED_TAIL:]
-    if rest:
-        shapes.take(rest)
-        tail = (tail + rest)[-_SHARED_TAIL:]
-    return shapes.kept, tail, size, shapes.lines
+        part.streams.append(_alone(judge, text, rows))
 
 
 def _read(kept: Sequence[Kept], whose: Whose) -> list[Line]:
@@ -109,21 +138,26 @@ def _read(kept: Sequence[Kept], whose: Whose) -> list[Line]:
     return lines.read(text, source=source)
 
 
-def _alone(
-    source: Source,
-    whose: Whose,
-    kept: Sequence[Kept],
-    rows: Sequence[Line],
-    telling: Sequence[Kept],
-    tail: bytes,
-    count: int,
-    year: int,
-) -> Stream:
+class _Text(NamedTuple):
+    """What is kept of one log."""
+
+    source: Source
+    whose: Whose
+    kept: Sequence[Kept]
+    telling: Sequence[Kept]
+    tail: bytes
+    lines: int
+    year: int
+
+
+def _alone(judge: Judge, text: _Text, rows: Sequence[Line]) -> Stream:
     """The one who prints in a file: the prefixes of its lines know better than its name."""
+    source, whose, kept, telling, tail, count, year = text
     rank = next((line.rank for line in rows if line.rank is not None), None)
     host = next((line.host for line in rows if line.host), "")
-    last = _LAST.split(tail[-_TAIL:])
-    told = _told(telling, year)
+    last = tail[-_TAIL:].replace(b"\r", b"\n").split(b"\n")
+    first = next((t for row in telling if (t := when(row.raw, year)) is not None), None)
+    kind = _kind(telling)
     device = _device([row.raw for row in kept])
     if rank is None and whose.rank is None:
         rank = device.rank
@@ -131,7 +165,7 @@ def _alone(
         file=source.name,
         rank=whose.rank if rank is None else rank,
         local=whose.local,
-        host=clean(host or whose.host or device.host)[:100],
+        host=clean(device.host or host or whose.host)[:100],
         attempt=whose.attempt,
         pid=device.pid,
         pci=device.pci,
@@ -140,17 +174,16 @@ def _alone(
         last=next((t for raw in reversed(last) if (t := when(raw, year)) is not None), None),
         line=count,
         step=_step(last),
-        first=next((t.time for t in told if t.time is not None), None),
-        kind=_kind(telling),
-        told=told,
+        first=first,
+        kind=kind,
+        told=_told(telling, year) if judge.is_example(kind, first) else (),
         paces=_paces(last),
     )
 
 
-def _shared(
-    judge: Judge, source: Source, whose: Whose, kept: Sequence[Kept], tail: bytes, year: int
-) -> Iterable[Stream]:
+def _shared(judge: Judge, text: _Text) -> Iterable[Stream]:
     """Those who print in one file. What many of them print is looked up once more, for only some of it was kept."""
+    source, whose, kept, _, tail, _, year = text
     common = {key for key in map(shape, (row.raw for row in kept)) if judge.telling.get(key)}
     telling = _all_of(source, common) if source.path != "-" else [row for row in kept if judge.tells(row.raw)]
     base = _tail_number(kept, tail)
@@ -167,13 +200,14 @@ def _shared(
         first = rows[0][0]
         if first.rank is None and first.local is None and not first.pid and not mine:
             continue  # lines of nobody that tell nothing
-        told = _told(mine, year)
+        first_told = next((t for row in mine if (t := when(row.raw, year)) is not None), None)
+        kind = _kind(mine)
         device = _device([row.raw for row in lined])
         yield Stream(
             file=source.name,
             rank=first.rank,
             local=first.local,
-            host=clean(next((line.host for line, _ in rows if line.host), "") or whose.host or device.host)[:100],
+            host=clean(device.host or next((line.host for line, _ in rows if line.host), "") or whose.host)[:100],
             attempt=whose.attempt,
             pid=first.pid or device.pid,
             pci=device.pci,
@@ -182,9 +216,9 @@ def _shared(
             last=next((t for row in reversed(lined[-200:]) if (t := when(row.raw, year)) is not None), None),
             line=lined[-1].number,
             step=_step([row.raw for row in lined[-100:]]),
-            first=next((t.time for t in told if t.time is not None), None),
-            kind=_kind(mine),
-            told=told,
+            first=first_told,
+            kind=kind,
+            told=_told(mine, year) if judge.is_example(kind, first_told) else (),
             paces=_paces([row.raw for row in lined[-100:]]),
         )
 
@@ -206,9 +240,22 @@ def _device(raws: Sequence[bytes]) -> _Device:
         found = _NCCL.search(raw[:800]) if b"busId" in raw else None
         if found is not None and int(found["world"]) > best.world:
             best = _Device(
-                int(found["rank"]), found["host"].decode(), int(found["pid"]), bus(found["bus"].decode()), int(found["world"])
+                int(found["rank"]),
+                found["host"].decode(),
+                int(found["pid"]),
+                bus(found["bus"].decode()),
+                int(found["world"]),
             )
     return best
+
+
+def _on_one_host(streams: list[Stream], whose: Whose) -> list[Stream]:
+    """The true name of the host for all in a file that is named for one place, such as a pod."""
+    names = {s.host for s in streams if s.host and s.host != whose.host}
+    if not whose.host or len(names) != 1:
+        return streams
+    name = min(names)
+    return [msgspec.structs.replace(s, host=name) for s in streams]
 
 
 def _all_of(source: Source, shapes: set[bytes]) -> list[Kept]:
@@ -225,7 +272,7 @@ def _all_of(source: Source, shapes: set[bytes]) -> list[Kept]:
                 raws.pop()
             cut = whole.translate(None, b"0123456789abcdefABCDEF").split(b"\n")
             for i, key in enumerate(cut[: len(raws)]):
-                if key in shapes or (len(key) > 200 and shape(raws[i]) in shapes):  # noqa: PLR2004 - a shape is cut
+                if key in shapes or (len(key) > 200 and shape(raws[i]) in shapes):
                     found.append(Kept(number + i, raws[i][: 2 * _WORDS]))
             number += len(raws)
             if len(found) > _AGAIN:
@@ -268,7 +315,7 @@ def _step(raws: Sequence[bytes]) -> int | None:
 def _paces(raws: Sequence[bytes]) -> tuple[float, ...]:
     """Seconds of the last steps, where they are printed."""
     found = []
-    for raw in raws[-_PACES * 4 :]:
+    for raw in raws[-2 * _PACES :]:
         if hit := _PACE.search(raw[:600]):
             value, unit = (hit[1], hit[2]) if hit[1] else (hit[3], hit[4])
             found.append(round(float(value) / (1000 if unit == b"ms" else 1), 6))

@@ -38,7 +38,9 @@ def _lines(job: Job, d: Diagnosis, seconds: float, advice: int) -> Iterator[str]
         count = len(job.cascade)
         yield _row("then", f"{count:,} rank{'s' * (count != 1)}{_at(job.cascade_time)}{words} (a consequence)")
     for s in job.silent[:_ROWS]:
-        yield _row("stopped", f"rank {s.rank} printed nothing since {shown(s.since)}, {s.before:.0f} s before the others")
+        yield _row(
+            "stopped", f"rank {s.rank} printed nothing since {shown(s.since)}, {s.before:.0f} s before the others"
+        )
     if len(job.silent) > _ROWS:
         yield _row("", f"{len(job.silent) - _ROWS} more ranks stopped early")
     for rank, step, most in job.behind[:_ROWS]:

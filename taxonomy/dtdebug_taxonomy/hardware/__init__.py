@@ -172,11 +172,11 @@ def bus(address: str) -> str:
     """A PCI address as domain, bus and device; what NCCL prints (`3b000`, `10b000`) is one too."""
     address = address.lower().removeprefix("pci:")
     if ":" not in address:
-        if len(address) < 4 or not all(c in "0123456789abcdef" for c in address):  # noqa: PLR2004 - bus, device, function
+        if len(address) < 4 or not all(c in "0123456789abcdef" for c in address):
             return ""
         padded = address.zfill(9)
         return f"{padded[-9:-5]}:{padded[-5:-3]}:{padded[-3:-1]}"
     parts = address.split(".")[0].split(":")
-    if len(parts) == 2:  # noqa: PLR2004 - without a domain
+    if len(parts) == 2:
         parts = ["0000", *parts]
-    return ":".join((parts[0][-4:].zfill(4), *parts[1:3])) if len(parts) >= 3 else ""  # noqa: PLR2004
+    return ":".join((parts[0][-4:].zfill(4), *parts[1:3])) if len(parts) >= 3 else ""
