@@ -9,9 +9,13 @@ import subprocess
 import sys
 import tarfile
 import threading
+from pathlib import Path
 
 import msgspec
 import pytest
+
+sys.path.insert(0, str(Path(__file__).parent))
+
 import triage_jobs as jobs
 
 from dtdebug.cli import main
@@ -58,7 +62,7 @@ def test_the_form_for_programs(job, capsys):
     assert main(["triage", str(job.folder), "--format", "json"]) == FOUND
     data = told(capsys)
     first = data["first"][0]
-    lines = open(first["file"]).read().split("\n")  # noqa: PTH123, SIM115
+    lines = Path(first["file"]).read_text().split("\n")
 
     assert (data["ranks"], data["coverage"]["files"], data["coverage"]["unread"]) == (RANKS, RANKS, [])
     assert (first["rank"], first["exception"]) == (job.culprit, job.exception)
@@ -212,16 +216,16 @@ def test_a_time_is_one_only_with_its_date(line, seconds):
 @pytest.mark.parametrize(
     ("line", "code", "owner", "role", "pci", "pid"),
     [
-        ("NVRM: Xid (PCI:0000:3b:00): 79, pid=41, name=x, GPU has fallen", "Xid 79", "device", "root", "0000:3b:00", 41),
+        ("NVRM: Xid (PCI:0000:3b:00): 79, pid=41, name=x, GPU", "Xid 79", "device", "root", "0000:3b:00", 41),
         ("NVRM: Xid (0000:01:00): 31, Ch 00000008", "Xid 31", "application", "root", "0000:01:00", 0),
         ("NVRM: Xid (PCI:0000:01:00): 63, pid='<unknown>', Row Remapper", "Xid 63", "device", "note", "0000:01:00", 0),
         ("NVRM: Xid (PCI:0000:01:00): 45, pid=7, Ch 1", "Xid 45", "device", "cascade", "0000:01:00", 7),
-        ("NVRM: Xid (PCI:0018:01:00): 149, NETIR_LINK_EVT Nonfatal XC0 i0 Link 08 (", "Xid 149", "link", "note", "0018:01:00", 0),
-        ("nvidia-nvswitch0: SXid (PCI:0000:c1:00.0): 20034, Fatal, Link 30 LTSSM", "SXid 20034", "link", "root", "0000:c1:00", 0),
-        ("nvidia-nvswitch3: SXid (PCI:0000:c5:00.0): 12028, Non-fatal, Link 32", "SXid 12028", "link", "note", "0000:c5:00", 0),
+        ("NVRM: Xid (PCI:0018:01:00): 149, NETIR Nonfatal XC0 i0", "Xid 149", "link", "note", "0018:01:00", 0),
+        ("nvswitch0: SXid (PCI:0000:c1:00.0): 20034, Fatal, Link 30", "SXid 20034", "link", "root", "0000:c1:00", 0),
+        ("nvswitch3: SXid (PCI:0000:c5:00.0): 12028, Non-fatal", "SXid 12028", "link", "note", "0000:c5:00", 0),
         ("INFO: task pt_main_thread:812 blocked for more than 120 seconds.", "hung task", "host", "root", "", 812),
         ("Out of memory: Killed process 4242 (python3) total-vm:1kB", "OOM killer", "host", "root", "", 4242),
-        ("pcieport 0000:40:01.1: AER: PCIe Bus Error: severity=Corrected", "AER corrected", "device", "note", "0000:40:01", 0),
+        ("0000:40:01.1: AER: PCIe Bus Error: severity=Corrected", "AER corrected", "device", "note", "0000:40:01", 0),
         ("nfs: server fs1 not responding, still trying", "NFS", "storage", "root", "", 0),
     ],
 )  # fmt: skip
@@ -265,7 +269,9 @@ def test_the_bus_of_nccl_is_an_address():
 def test_the_first_failure_of_a_running_job_is_said(tmp_path):
     """Soon after its line, in a process of its own."""
     log = tmp_path / "rank_1.log"
-    log.write_text("2026-03-01 10:00:00 step 1 loss 2.0\n")
+    healthy = "2026-03-01 10:00:00 step 1 loss 2.0\n"
+    raised = 'Traceback (most recent call last):\n  File "/w/a.py", line 5, in main\n    f()\nValueError: bad\n'
+    log.write_text(healthy)
     (tmp_path / "rank_0.log").write_text("2026-03-01 10:00:00 step 1 loss 2.0\n")
     follower = subprocess.Popen(
         [sys.executable, "-m", "dtdebug", "triage", "--follow", str(tmp_path), "--format", "json"],
@@ -273,9 +279,7 @@ def test_the_first_failure_of_a_running_job_is_said(tmp_path):
         start_new_session=True,
     )
     try:
-        fails = threading.Timer(2.0, lambda: log.open("a").write(
-            'Traceback (most recent call last):\n  File "/w/a.py", line 5, in main\n    f()\nValueError: bad\n'
-        ))  # fmt: skip
+        fails = threading.Timer(2.0, lambda: log.write_text(f"{healthy}{raised}"))
         fails.start()
         out, _ = follower.communicate(timeout=60)
     finally:

@@ -18,7 +18,8 @@ _NO_HOST = re.compile(
 """Words with a number that name no host, unless the number shows it."""
 _KERNEL = re.compile(r"(?i)dmesg|syslog|kern(?:el)?[._-]?log|journal|messages|kmsg")
 _NUMBER = re.compile(r"\d{1,18}")
-_STEM = re.compile(r"[A-Za-z][A-Za-z0-9]{0,30}(?:-[A-Za-z0-9]{1,30}){0,4}-?$|[A-Za-z]{1,30}-(?:\d{1,3}-){1,4}$")
+_STEM = re.compile(r"(?<![A-Za-z0-9])[A-Za-z]{1,30}(?:(?:-[A-Za-z]{1,30}){0,4}-?|-(?:\d{1,3}-){1,4})$")
+"""What may stand before the number of a host: words, or an address."""
 _SOME = 2
 
 
