@@ -38,16 +38,17 @@ def _joined(event: Event, hosts: Mapping[str, list[Stream]], middle: float) -> E
     here = hosts.get(_name(event.host), []) if event.host else []
     if not here and len(hosts) == 1 and (not event.host or "" in hosts):  # one of the two logs names no host
         here = next(iter(hosts.values()))
+    unknown = hosts.get("", [])
     at = event.time
     stopped = [
         s
-        for s in here
+        for s in (*here, *(unknown if here is not unknown else ()))
         if at is not None and s.last is not None and abs(s.last - at) <= _TOGETHER and middle - s.last > _TOGETHER
     ]
     for mine in (
         [s for s in here if event.pid and s.pid == event.pid],
         [s for s in here if event.pci and s.pci == event.pci],
-        here if len(here) == 1 else [],
+        here if len(here) == 1 and not unknown else [],
         stopped if event.role == "root" and len(stopped) == 1 else [],
     ):
         if len({s.rank for s in mine}) == 1:

@@ -185,6 +185,7 @@ def _shared(judge: Judge, text: _Text) -> Iterable[Stream]:
     """Those who print in one file. What many of them print is looked up once more, for only some of it was kept."""
     source, whose, kept, _, tail, _, year = text
     common = {key for key in map(shape, (row.raw for row in kept)) if judge.telling.get(key)}
+    common |= {shape(row.raw) for row in kept if b"busId" in row.raw and _NCCL.search(row.raw[:800])}
     telling = _all_of(source, common) if source.path != "-" else [row for row in kept if judge.tells(row.raw)]
     base = _tail_number(kept, tail)
     ends = [Kept(base + n, raw) for n, raw in enumerate(tail.split(b"\n")) if raw]
@@ -193,7 +194,7 @@ def _shared(judge: Judge, text: _Text) -> Iterable[Stream]:
     by_who: dict[tuple[object, ...], list[tuple[Line, Kept]]] = {}
     for line in found:
         by_who.setdefault(line.who, []).append((line, both[line.number - 1]))
-    wanted = {row.number for row in telling}
+    wanted = {row.number for row in telling if judge.tells(row.raw)}
     for rows in by_who.values():
         lined = [row for _, row in rows]
         mine = [row for row in lined if row.number in wanted]
