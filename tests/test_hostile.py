@@ -280,7 +280,7 @@ class Stream:
 @pytest.mark.parametrize(
     ("piece", "size"),
     [
-        (b"[rank3]: step 17 loss 0.25 fine\n", 300 << 20),
+        (b"[rank3]: step 17 loss 0.25 fine\n", 60 << 20),
         (b"x" * 4096, 60 << 20),
         (b"50%|###   | 1/2\r", 60 << 20),
         (b"\n", 20 << 20),

@@ -289,3 +289,15 @@ def test_the_first_failure_of_a_running_job_is_said(tmp_path):
 
     assert (first["rank"], first["exception"], first["line"]) == (1, "ValueError", 5)
     assert follower.returncode == FOUND
+
+
+def test_ranks_that_only_the_messages_name(tmp_path):
+    """Releases of torch before 2.3 print no rank before a line."""
+    late = "Watchdog caught collective operation timeout: WorkNCCL(SeqNum=9, OpType=ALLREDUCE, Timeout(ms)=1800000)"
+    lines = [f"2024-05-07 15:51:{n:02d},140 - root - INFO - Starting training step on epoch {n}" for n in range(5)]
+    lines += [f"[E ProcessGroupNCCL.cpp:457] [Rank {rank}] {late} ran for 1800035 milliseconds" for rank in (3, 2, 1)]
+    (tmp_path / "job.log").write_text("\n".join(lines) + "\n")
+    found = view(command.read([str(tmp_path)], 1))
+
+    assert found.ranks == 3
+    assert found.first == ()

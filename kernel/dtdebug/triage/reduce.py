@@ -32,6 +32,7 @@ _TOLD, _WORDS = 240, 1_000
 """Telling lines of a stream, and characters of each."""
 _AGAIN = 400_000
 """Lines of many ranks in one file that are looked at once more for who else printed them."""
+_SAYS = re.compile(r"\[(?:PG (?:ID )?0 (?:PG GUID 0)?(?:\(default_pg\) )?)?Rank (\d{1,7})\] ")
 _STEP = re.compile(rb"(?i)\b(?:step|iter(?:ation)?|batch)s?\b['\"]?[ _:=#\[(]{0,4}(\d{1,9})\b")
 _PACE = re.compile(
     rb"(?i)(?:(?:step|iter(?:ation)?|batch|elapsed)[ _-]?time[^0-9:=]{0,40}[:=] {0,3}"
@@ -135,7 +136,15 @@ def add(part: Part, judge: Judge, log: Log, source: Source, whose: Whose) -> Non
 def _read(kept: Sequence[Kept], whose: Whose) -> list[Line]:
     source = f"attempt_{whose.attempt}/{whose.local}/stderr.log" if whose.local is not None else ""
     text = "\n".join(row.raw.decode("utf-8", "replace").replace("\n", " ") for row in kept)
-    return lines.read(text, source=source)
+    return [_named(line) for line in lines.read(text, source=source)]
+
+
+def _named(line: Line) -> Line:
+    """With the rank that an older torch says in the message alone, where its group is the job's."""
+    if line.rank is not None or not line.body.startswith(("[Rank ", "[PG ")):
+        return line
+    found = _SAYS.match(line.body)
+    return line._replace(rank=int(found[1])) if found else line
 
 
 class _Text(NamedTuple):
