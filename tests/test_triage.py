@@ -301,3 +301,4 @@ def test_ranks_that_only_the_messages_name(tmp_path):
 
     assert found.ranks == 3
     assert found.first == ()
+    assert found.cascade == (1, 2, 3)

@@ -364,7 +364,7 @@ def _cascade(
     """Ranks that failed as a consequence, in which words, and when that began."""
     accused = set(verdict.culprits) if verdict is not None else set()
     ranks = set(verdict.waiting) if verdict is not None else set()
-    if accused:
+    if accused or found.echoes or not found.own:
         ranks |= {rank for rank, s in by_rank.items() if s.kind}
     ranks -= accused
     ranks -= {r.rank for r in found.own if r.rank is not None} - (set(verdict.waiting) if verdict else set())
