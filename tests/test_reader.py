@@ -112,8 +112,8 @@ def test_nothing_has_to_be_known_of_a_failure():
 def test_of_free_text_the_lines_that_the_knowledge_names_are_kept():
     """No two lines are alike: what is known of goes first."""
     words = random.Random(5)
-    lines = ["".join(words.choices("ghijklmnopqrstuvwxyz ", k=80)) for _ in range(40_000)]
-    lines[21_000] = "RuntimeError: CUDA error: an illegal memory access was encountered"
+    lines = ["".join(words.choices("ghijklmnopqrstuvwxyz ", k=80)) for _ in range(14_000)]
+    lines[7_000] = "RuntimeError: CUDA error: an illegal memory access was encountered"
     excerpt = read(("\n".join(lines) + "\n").encode())
 
     assert "an illegal memory access" in excerpt.text

@@ -22,6 +22,8 @@ _BLOCK = 256 << 10
 """Bytes that are looked at together: all their shapes are in memory at once."""
 _SHAPES, _BYTES = 60_000, 6 << 20
 """Shapes that are remembered, and their bytes; where there are more, the rare ones are forgotten."""
+_CHOICES = 24
+"""How often `choose` is asked about one log: it takes some tenths of a second."""
 _BACK = 64
 """Lines in which the beginning of a traceback is looked for above a line that is kept."""
 _START = b"Traceback (most recent call last)"
@@ -53,7 +55,7 @@ class Shapes:
         self.dropped = 0
         """Lines that were kept at first and given up for want of room."""
         self._keep, self._most, self._choose = keep, most, choose
-        self._size = 0
+        self._size = self._choices = 0
         self._common: set[bytes] = set()
         self._rare: dict[bytes, int] = {}
         self._bytes = 0
@@ -145,7 +147,8 @@ class Shapes:
     def _reduce(self) -> None:
         """Too much is unlike the rest: what `choose` wants goes first, then the earliest and the latest lines."""
         before = len(self.kept)
-        rows = self._choose(self.kept) if self._choose is not None else self.kept
+        self._choices += 1
+        rows = self._choose(self.kept) if self._choose is not None and self._choices <= _CHOICES else self.kept
         size = sum(len(row.raw) + 1 for row in rows)
         if size > self._most // 2:
             rows = _ends(rows, self._most // 2)
