@@ -57,8 +57,8 @@ def healthy(style: str, size: int, seed: int) -> bytes:
     return ("\n".join(out) + "\n").encode()
 
 
-def loss(size: int) -> None:
-    """Indicators of all samples that are lost amid two such pieces of a healthy log, style by style."""
+def loss(size: int, seed: int) -> None:
+    """Indicators of all samples that are lost, each amid two such pieces of a healthy log of the next style."""
     matcher = lexicon(load())
 
     def seen(text: str) -> set[str]:
@@ -71,18 +71,24 @@ def loss(size: int) -> None:
         for f in sorted(folder.glob("*.txt"))
         if not f.name.endswith(".said.txt")
     ]
-    wanted = {f: seen(f.read_text(errors="replace")) for f in samples}
-    for style in STYLES:
-        before, after = healthy(style, size, 1), healthy(style, size, 2)
-        lost = total = 0
+    around = {style: (healthy(style, size, 1), healthy(style, size, 2)) for style in STYLES}
+    total, spent = 0, 0.0
+    for n, f in enumerate(samples):
+        style = STYLES[(n + seed) % len(STYLES)]
+        before, after = around[style]
+        text = f.read_bytes().rstrip(b"\n") + b"\n"
+        wanted = seen(text.decode(errors="replace"))
         began = time.process_time()
-        for f in samples:
-            text = f.read_bytes().rstrip(b"\n") + b"\n"
-            found = seen(reader.read(io.BytesIO(before + text + after), "log").text)
-            lost += len(wanted[f] - found)
-            total += len(wanted[f])
-        spent = time.process_time() - began
-        print(f"{style:24} {lost} of {total} indicators lost, {len(samples)} samples, {spent:.1f} s")
+        excerpt = reader.read(io.BytesIO(before + text + after), "log")
+        spent += time.process_time() - began
+        lost = wanted - seen(excerpt.text)
+        total += len(wanted)
+        if lost:
+            print(f"  {f.parent.name}/{f.stem} in {style}: {', '.join(sorted(lost))}", flush=True)
+    rate = len(samples) * 2 * size / 1e9 / spent
+    print(
+        f"{len(samples)} samples, {total} indicators in {len(STYLES)} styles, {rate:.2f} GB/s; the lost ones are above"
+    )
 
 
 def first(ranks: int, seed: int, lines: int) -> None:
@@ -154,7 +160,7 @@ def main() -> None:
     parser.add_argument("--megabytes", type=float, default=1.0)
     options = parser.parse_args()
     if options.what == "loss":
-        loss(int(options.megabytes * 1.5e6))
+        loss(int(options.megabytes * 1.5e6), options.seed)
     elif options.what == "jobs":
         first(options.ranks, options.seed, options.lines)
     else:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import re
+from collections import deque
 from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime
 from typing import NamedTuple
@@ -83,8 +84,15 @@ class Log:
     def __init__(self) -> None:
         self.shapes = Shapes(most=_MOST, choose=reader.telling)
         self.size = 0
-        self.tail = b""
+        self._runs: deque[bytes] = deque()
+        self._kept = 0
+        """Bytes of those runs."""
         self._rest = b""
+
+    @property
+    def tail(self) -> bytes:
+        """The end of the log, in whole lines but for the first."""
+        return b"".join(self._runs)[-_SHARED_TAIL:]
 
     def add(self, chunk: bytes, name: str) -> None:
         """Takes the next bytes.
@@ -102,15 +110,20 @@ class Log:
         if len(self._rest) > _CHUNK:
             self._rest = self._rest[-_TAIL:]
         if whole:
-            self.shapes.take(whole)
-            self.tail = whole if len(whole) >= _SHARED_TAIL else (self.tail + whole)[-_SHARED_TAIL:]
+            self._take(whole)
 
     def end(self) -> None:
         """Nothing comes any more: the last line may have no end."""
         if self._rest:
-            self.shapes.take(self._rest)
-            self.tail = (self.tail + self._rest)[-_SHARED_TAIL:]
+            self._take(self._rest)
             self._rest = b""
+
+    def _take(self, run: bytes) -> None:
+        self.shapes.take(run)
+        self._runs.append(run)
+        self._kept += len(run)
+        while self._kept - len(self._runs[0]) >= _SHARED_TAIL:
+            self._kept -= len(self._runs.popleft())
 
 
 def add(part: Part, judge: Judge, log: Log, source: Source, whose: Whose) -> None:
