@@ -150,3 +150,19 @@ def test_a_signal_that_the_job_ignores_interrupts_nothing():
     assert 3 == job.returncode
     assert b"the job ended with exit code 3" in said
     assert b"interrupted" not in said
+
+
+def test_the_copy_keeps_lines_of_the_middle_that_are_unlike_the_others(tmp_path):
+    """An error long before the end, once, and what is left out is counted once."""
+    copy = output.Copy(tmp_path / "output")
+    for n in range(200_000):
+        copy.add(b"1 ", b"step %d fine loss 0.%d\n" % (n, n))
+        if n == 60_000:
+            copy.add(b"2 ", b"[rank3]: RuntimeError: boom\n")
+        if n % 1_000 == 0:
+            copy.flush()
+    copy.finish()
+    kept = output.kept(tmp_path / "output")
+
+    assert (kept.count(b"boom"), kept.count(b"left out")) == (1, 1)
+    assert len(kept) <= output.HEAD + output.MIDDLE + 2 * output.TAIL

@@ -1,12 +1,15 @@
 """Logs of any size and kind are reduced to what is worth reading."""
 
 import io
+import random
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from dtdebug.logs import reader
+from dtdebug.logs.shapes import Kept, Shapes
+from dtdebug.tail import EARLIER, LIMIT, Tail
 
 
 def read(data: bytes) -> reader.Excerpt:
@@ -24,7 +27,7 @@ def test_an_empty_log_gives_an_empty_excerpt():
 
 
 def test_a_failure_in_the_middle_of_a_large_log_is_found_with_its_line():
-    """Only head, tail and telltale regions are kept; the region's line number is that of the log."""
+    """The tail and lines unlike the others are kept, with their numbers in the log."""
     lines = [f"step {n} fine" for n in range(400_000)]
     lines[150_000] = "[rank3]: RuntimeError: boom"
     excerpt = read(("\n".join(lines) + "\n").encode())
@@ -33,7 +36,7 @@ def test_a_failure_in_the_middle_of_a_large_log_is_found_with_its_line():
     first, whole = [row for row in excerpt.first_lines if row[0] <= at][-1]
 
     assert whole + at - first == 150_001
-    assert len(excerpt.text) < reader.HEAD + reader.TAIL + reader.REGIONS + reader.CHUNK
+    assert len(excerpt.text) < reader.TAIL + reader.REGIONS + reader.CHUNK
     assert "step 399999 fine" in kept
 
 
@@ -85,6 +88,71 @@ def test_a_folder_and_a_missing_file_are_named(tmp_path):
         reader.read_path(tmp_path)
     with pytest.raises(reader.LogError, match="no such file"):
         reader.read_path(tmp_path / "none.log")
+
+
+def test_nothing_has_to_be_known_of_a_failure():
+    """A line in words that no list holds, and a tenth traceback whose lines but one are as those of the others."""
+    lines = [f"step {n} fine" for n in range(200_000)]
+    for rank in range(10):
+        at = 50_000 + 100 * rank
+        last = "Quux: the flim is flam" if rank == 9 else "RuntimeError: lost a peer"
+        lines[at : at + 4] = [
+            f"[rank{rank}]: Traceback (most recent call last):",
+            f'[rank{rank}]:   File "/w/train.py", line 7, in main',
+            f"[rank{rank}]:     step()",
+            f"[rank{rank}]: {last}",
+        ]
+    kept = read(("\n".join(lines) + "\n").encode()).text
+
+    assert "[rank9]: Quux: the flim is flam" in kept
+    assert '[rank9]:   File "/w/train.py", line 7, in main\n[rank9]:     step()\n[rank9]: Quux' in kept
+    assert kept.count("lost a peer") == 8
+
+
+def test_of_free_text_the_lines_that_the_knowledge_names_are_kept():
+    """No two lines are alike: what is known of goes first."""
+    words = random.Random(5)
+    lines = ["".join(words.choices("ghijklmnopqrstuvwxyz ", k=80)) for _ in range(14_000)]
+    lines[7_000] = "RuntimeError: CUDA error: an illegal memory access was encountered"
+    excerpt = read(("\n".join(lines) + "\n").encode())
+
+    assert "an illegal memory access" in excerpt.text
+    assert len(excerpt.text) <= reader.TAIL + reader.REGIONS
+
+
+def test_states_of_a_progress_bar_are_lines_of_one_number():
+    """An error between two states is kept, and its line is the bar's."""
+    shapes = Shapes()
+    shapes.take(b"one\n" + b"\r".join(b"%d%%|##| %d/9" % (n, n) for n in range(999)) + b"\roops: xyzzy\nlast words\n")
+
+    assert Kept(2, b"oops: xyzzy") in shapes.kept
+    assert Kept(3, b"last words") in shapes.kept
+    assert shapes.lines == 3
+
+
+@given(st.lists(st.binary(max_size=60).filter(lambda line: b"\n" not in line and b"\r" not in line), max_size=60))
+def test_each_kept_line_has_its_number(lines):
+    """However the log is cut into runs."""
+    shapes = Shapes()
+    for line in lines:
+        shapes.take(line + b"\n")
+
+    assert all(lines[row.number - 1] == row.raw for row in shapes.kept)
+    assert shapes.lines == len(lines)
+
+
+def test_the_tail_of_a_cell_keeps_earlier_lines_that_are_unlike_the_others():
+    """What a cell printed hours ago, though its end is full of steps."""
+    tail = Tail()
+    for n in range(9_000):
+        tail._add(f"step {n} loss 0.{n}\n")
+        if n == 1_000:
+            tail._add("worker 3: the flim ")
+            tail._add("is flam\n")
+
+    assert "worker 3: the flim is flam\n" in tail.text()
+    assert tail.text().endswith("step 8999 loss 0.8999\n")
+    assert len(tail.text()) < LIMIT + 2 * EARLIER
 
 
 @given(st.binary(max_size=4_000))

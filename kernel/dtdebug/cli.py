@@ -54,7 +54,12 @@ def parser() -> argparse.ArgumentParser:
     commands = top.add_subparsers(required=True, metavar="COMMAND")
 
     diagnose = commands.add_parser("diagnose", help="diagnose a log, a pasted error or a description")
-    diagnose.add_argument("log", nargs="?", metavar="FILE|-", help="what the program printed; - reads standard input")
+    diagnose.add_argument(
+        "log",
+        nargs="?",
+        metavar="FILE|FOLDER|-",
+        help="what the program printed; - reads standard input; of a folder all logs",
+    )
     diagnose.add_argument("--situation", default="", metavar="TEXT", help="what you see, in plain words")
     diagnose.add_argument(
         "--answer", action="append", default=[], metavar="KEY=VALUE", help="answer a question (repeatable)"
@@ -96,6 +101,7 @@ def parser() -> argparse.ArgumentParser:
     from dtdebug.check import command as check
     from dtdebug.lab import command as lab
     from dtdebug.learn import command as learn
+    from dtdebug.triage import command as triage
 
     check.add(commands)
     lab.add(commands)
@@ -106,6 +112,7 @@ def parser() -> argparse.ArgumentParser:
     lsp.add_argument("--port", type=int, default=0, metavar="N", help="with --tcp")
     lsp.set_defaults(run=_lsp)
     cli_ranks.add(commands)
+    triage.add(commands)
     return top
 
 
@@ -151,6 +158,11 @@ def _snapshot(log: str | None, situation: str, *, tee: bool = False) -> tuple[An
     return sourced_snapshot(msgspec.structs.replace(snapshot, verdict=verdict)), excerpt.size
 
 
+def is_job(log: str) -> bool:
+    """A folder or an archive: the logs of a job, not one log."""
+    return log != "-" and (Path(log).is_dir() or log.endswith((".gz", ".zst", ".xz", ".bz2", ".tar", ".tgz")))
+
+
 def _answers(pairs: Sequence[str]) -> tuple[dict[str, str], tuple[str, ...]]:
     """What was answered, and the questions to which the answer is not known."""
     from dtdebug_taxonomy.knowledge import load
@@ -178,6 +190,11 @@ def _diagnose(options: argparse.Namespace) -> int:
         raise UsageError("diagnose: name a log file, or - for standard input, or describe it with --situation")
     import time
 
+    if options.log is not None and is_job(options.log):
+        from dtdebug.triage import command as triage
+
+        form = "json" if options.format == "json" else "text"
+        return triage.answer(triage.read([options.log]), time.perf_counter(), form)
     from dtdebug.last import Last
     from dtdebug_taxonomy.diagnosis import diagnose
     from dtdebug_taxonomy.knowledge import load

@@ -1,4 +1,4 @@
-"""Keeps the last part of what a cell printed, stdout and stderr together.
+"""Keeps the last part of what a cell printed, stdout and stderr together, and earlier lines unlike the others.
 
 ipykernel's stream hooks are per thread and run on the IO thread, so they are registered
 there. A terminal has no such streams: the tail stays empty.
@@ -12,8 +12,10 @@ from collections import deque
 from collections.abc import Callable
 from typing import Any
 
-LIMIT = 64_000
-"""Characters that are kept."""
+from dtdebug.logs.shapes import Shapes
+
+LIMIT, EARLIER = 64_000, 32_000
+"""Characters of the end that are kept, and bytes of earlier lines that are unlike the others."""
 _PAUSE, _PAUSES = 0.02, 10
 """Seconds between two looks at what is still on its way, and how many of them there are at most."""
 _SIGNS = ("Traceback (most recent call last)", "Error on Rank")
@@ -26,6 +28,9 @@ class Tail:
     def __init__(self) -> None:
         self._parts: deque[str] = deque()
         self._size = 0
+        self._earlier = Shapes(most=EARLIER)
+        self._rest = ""
+        """The last line that has left the end, as far as it has."""
         self.alarmed = False
         self._hooks: list[tuple[Any, Callable[[Any], Any]]] = []
 
@@ -47,6 +52,8 @@ class Tail:
         """Forgets what was printed: a new cell begins."""
         self._parts.clear()
         self._size = 0
+        self._earlier = Shapes(most=EARLIER)
+        self._rest = ""
         self.alarmed = False
 
     def flush(self) -> None:
@@ -55,15 +62,15 @@ class Tail:
             stream.flush()
 
     def text(self) -> str:
-        """What was printed, the last `LIMIT` characters."""
+        """What was printed: earlier lines unlike the others, then the last `LIMIT` characters and what begins them."""
         self.settle()
-        return "".join(self._parts)[-LIMIT:]
+        return self._unlike() + "".join(self._parts)
 
     def so_far(self) -> str:
         """What has come in by now; from any thread, while the cell runs."""
         for _ in range(_PAUSES):
             try:
-                return "".join(self._parts)[-LIMIT:]
+                return self._unlike() + "".join(self._parts)
             except RuntimeError:  # the IO thread has added to it
                 continue
         return ""
@@ -87,9 +94,25 @@ class Tail:
         return message
 
     def _add(self, text: str) -> None:
-        text = text[-LIMIT:]
+        if len(text) > LIMIT:  # what is before its end leaves at once
+            self._leave("".join(self._parts) + text[:-LIMIT])
+            self._parts.clear()
+            self._size, text = 0, text[-LIMIT:]
         self._parts.append(text)
         self._size += len(text)
         while self._size - len(self._parts[0]) >= LIMIT:
-            self._size -= len(self._parts.popleft())
+            gone = self._parts.popleft()
+            self._size -= len(gone)
+            self._leave(gone)
         self.alarmed = self.alarmed or any(sign in text for sign in _SIGNS)
+
+    def _leave(self, text: str) -> None:
+        """A part is no longer in the end: of its lines those unlike the others stay."""
+        whole, newline, rest = (self._rest + text).rpartition("\n")
+        self._rest = rest[-EARLIER:]
+        if newline:
+            self._earlier.take(f"{whole}\n".encode(errors="replace"))
+
+    def _unlike(self) -> str:
+        lines = b"".join(b"%s\n" % row.raw for row in self._earlier.kept).decode(errors="replace")
+        return lines + self._rest

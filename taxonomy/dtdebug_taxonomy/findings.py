@@ -299,6 +299,11 @@ def _matchers(knowledge: Knowledge) -> _Matchers:
     return _Matchers(knowledge)
 
 
+def lexicon(knowledge: Knowledge) -> Matcher:
+    """All messages that are known, as one matcher of printed text."""
+    return _matchers(knowledge).printed
+
+
 @lru_cache(maxsize=4)
 def _with_order(knowledge: Knowledge) -> tuple[Evidence, ...]:
     return tuple(e for e in knowledge.evidence.values() if e.order)

@@ -20,16 +20,19 @@ from pathlib import Path
 
 from dtdebug import state
 from dtdebug.job.ring import Ring
+from dtdebug.logs.shapes import Shapes
 
 HEAD, TAIL = 256 << 10, 1 << 20
 """Bytes of the output that are kept: of the beginning always, of the end up to twice as much."""
+MIDDLE = 256 << 10
+"""Bytes that are kept of the lines between them which are unlike the others."""
 BOTH = b"* "
 """Mark of a line of both streams, where they are one; `1 ` and `2 ` are standard output and standard error."""
 _LEFT_OUT = b"~ "
 """Mark of our own remark."""
 _MARKS = (b"1 ", b"2 ", BOTH)
 _MARK = re.compile(rb"(?m)^[12*~] ")
-_REMARK = re.compile(rb"(?m)^~ \[dtdebug: about (\d{1,18}) bytes")
+_REMARK = re.compile(rb"(?m)^~ \[dtdebug: about (\d{1,18}) bytes[^\n]{0,80}\n?")
 _LINE = 64 << 10
 """Bytes of a line that has no end yet."""
 _RING = 4 << 20
@@ -165,6 +168,9 @@ class Copy:
         self._ready: list[bytes] = []
         """Lines that are yet to be written."""
         self._size = self._head = 0
+        self._shapes = Shapes(most=MIDDLE)
+        self._unlike = b""
+        """What of the middle is in the file, behind the head."""
         self.error = 0
         """The number of the error that ended it."""
         with self._until_error():
@@ -232,15 +238,23 @@ class Copy:
 
     def _shorten(self) -> None:
         whole = self._path.read_bytes()
-        self._head = self._head or whole.rfind(b"\n", 0, HEAD) + 1
+        if not self._head:
+            self._head = whole.rfind(b"\n", 0, HEAD) + 1
+            self._shapes.take(whole[: self._head])
+            self._shapes.kept.clear()  # they are in the head
         begin = whole.find(b"\n", len(whole) - TAIL) + 1
-        head, middle, tail = whole[: self._head], whole[self._head : begin], whole[begin:]
-        remark = _remark(len(middle) + sum(int(count) for count in _REMARK.findall(middle)))
-        state.write(self._path, head + remark + tail)
+        head, middle, tail = whole[: self._head], whole[self._head + len(self._unlike) : begin], whole[begin:]
+        before = sum(int(count) for count in _REMARK.findall(middle))
+        middle = _REMARK.sub(b"", middle)
+        self._shapes.take(middle)
+        unlike = b"".join(b"%s\n" % row.raw for row in self._shapes.kept)
+        remark = _remark(before + max(len(self._unlike) + len(middle) - len(unlike), 0))
+        self._unlike = unlike
+        state.write(self._path, head + unlike + remark + tail)
         if self._file is not None:
             self._file.close()
         self._open()
-        self._size = len(head) + len(remark) + len(tail)
+        self._size = len(head) + len(unlike) + len(remark) + len(tail)
 
 
 def _remark(count: int) -> bytes:

@@ -1,4 +1,4 @@
-"""Reduces a log of any size to what is worth reading: head, tail and the regions with telltale words.
+"""Reduces a log of any size to what is worth reading: its tail and, before that, the first lines of each shape.
 
 Memory is bounded whatever the size; each line of the excerpt keeps its number in the log.
 """
@@ -10,23 +10,17 @@ from collections import deque
 from pathlib import Path
 from typing import BinaryIO, NamedTuple
 
-CHUNK = 1 << 20
-HEAD = 128 << 10
-TAIL = 384 << 10
-REGIONS = 256 << 10
-"""Bytes of head, tail and telltale regions that are kept."""
-_AROUND = 2
-"""Bytes are cut to whole lines; this many lines are kept before and after a telltale line."""
-_LINE = 2_000
-"""Bytes that are kept of one line."""
-_BINARY = 0.05
+from dtdebug.logs.shapes import LINE, Kept, Shapes, cut, runs
 
-# Without the first letter, so that one search finds both spellings of the case.
-_TELLTALES = (
-    b"rror", b"raceback", b"xception", b"NCCL WARN", b"atal", b"FATAL", b"ailed", b"FAILED", b"illed", b"KILLED",
-    b"ERROR", b"egmentation", b"bort", b"imeout", b"imed out", b"efused", b"stall", b"Signal", b"Missing ranks",
-    b"of memory", b"OVERFLOW",
-)  # fmt: skip
+CHUNK = 1 << 20
+WHOLE = 512 << 10
+"""Bytes of a log that is kept as it is."""
+TAIL = 384 << 10
+REGIONS = 512 << 10
+"""Bytes of the tail of a longer one, and of the lines before it that are unlike the others."""
+_BINARY = 0.05
+_AROUND, _BLOCK = 2, 48
+"""Where too many lines are unlike the rest: lines kept around one that the knowledge names, and of a traceback."""
 
 
 class LogError(ValueError):
@@ -80,7 +74,8 @@ def read(stream: BinaryIO, name: str) -> Excerpt:
     return parts.excerpt()
 
 
-def _refuse_binary(begin: bytes, name: str) -> None:
+def refuse_binary(begin: bytes, name: str) -> None:
+    """Raises `LogError` for what is not text."""
     zeros = begin.count(0)
     if zeros > _BINARY * len(begin):
         utf16 = begin[:2] in (b"\xff\xfe", b"\xfe\xff")
@@ -88,15 +83,30 @@ def _refuse_binary(begin: bytes, name: str) -> None:
         raise LogError(f"{name}: is not text ({zeros} zero bytes in the first {len(begin)}); {advice}")
 
 
+def telling(rows: list[Kept]) -> list[Kept]:
+    """Of too many lines those that the knowledge names, those around them, and tracebacks."""
+    from dtdebug_taxonomy.findings import lexicon
+    from dtdebug_taxonomy.knowledge import load
+
+    text = "\n".join(row.raw.decode("utf-8", "replace").replace("\n", " ") for row in rows)
+    wanted: set[int] = set()
+    for hit in lexicon(load()).hits(text):
+        wanted.update(range(hit.line - 1 - _AROUND, hit.line + _AROUND))
+    block = 0
+    for i, row in enumerate(rows):
+        block = _BLOCK if b"Traceback (most recent call last)" in row.raw else block - 1
+        if block > 0:
+            wanted.add(i)
+    return [rows[i] for i in sorted(wanted) if 0 <= i < len(rows)]
+
+
 class _Parts:
-    """Head, regions and tail of a stream, with the line numbers where they begin."""
+    """Unlike lines and tail of a stream, with the line numbers where they begin."""
 
     def __init__(self) -> None:
         self.size = 0
-        self._head = bytearray()
-        self._regions: list[tuple[int, bytes]] = []
-        self._kept = 0
-        self._seen: set[bytes] = set()
+        self._whole = bytearray()
+        self._shapes = Shapes(most=REGIONS, choose=telling)
         self._tail: deque[tuple[int, bytes]] = deque()
         self._tail_size = 0
         self._line = 1
@@ -104,70 +114,43 @@ class _Parts:
 
     def add(self, chunk: bytes, name: str) -> None:
         if self.size == 0:
-            _refuse_binary(chunk[:8192], name)
+            refuse_binary(chunk[:8192], name)
         self.size += len(chunk)
-        if len(self._head) < HEAD + TAIL:
-            self._head += chunk[: HEAD + TAIL + CHUNK]
+        if self.size <= WHOLE:
+            self._whole += chunk
         data = self._rest + chunk
-        cut = data.rfind(b"\n") + 1
-        whole, self._rest = data[:cut], data[cut:]
+        cut_at = data.rfind(b"\n") + 1
+        whole, self._rest = data[:cut_at], data[cut_at:]
         if len(self._rest) > CHUNK:
             self._rest = _clipped(self._rest)
         if whole:
             self._take(whole)
 
     def _take(self, whole: bytes) -> None:
-        """A run of whole lines: its telltale regions, and it may be the tail."""
-        if self.size > HEAD + TAIL:  # less is kept whole
-            self._search(whole)
+        """A run of whole lines: those unlike the others, and it may be the tail."""
+        self._shapes.take(whole)
         self._tail.append((self._line, whole))
         self._tail_size += len(whole)
         while len(self._tail) > 1 and self._tail_size - len(self._tail[0][1]) >= TAIL:
             self._tail_size -= len(self._tail.popleft()[1])
         self._line += whole.count(b"\n")
 
-    def _search(self, whole: bytes) -> None:
-        for word in _TELLTALES:
-            at = whole.find(word)
-            tries = 0
-            while at >= 0 and tries < 64 and self._kept < REGIONS:
-                at = self._keep(whole, at)
-                at = whole.find(word, at)
-                tries += 1
-
-    def _keep(self, whole: bytes, at: int) -> int:
-        """Keeps the lines around an offset unless their like is kept; the offset after them."""
-        end = whole.find(b"\n", at) + 1 or len(whole)
-        begin = whole.rfind(b"\n", 0, at) + 1
-        kind = whole[begin : min(end, begin + 200)].translate(None, b"0123456789")
-        if kind in self._seen:
-            return end
-        self._seen.add(kind)
-        for _ in range(_AROUND):
-            begin = whole.rfind(b"\n", 0, max(begin - 1, 0)) + 1 if begin else 0
-            end = whole.find(b"\n", end) + 1 or len(whole)
-        part = _clipped(whole[begin:end])
-        self._regions.append((self._line + whole.count(b"\n", 0, begin), part))
-        self._kept += len(part)
-        return end
-
     def excerpt(self) -> Excerpt:
         if self._rest:
             self._take(self._rest)
-        if self.size <= HEAD + TAIL:
-            return Excerpt(_text(_clipped(bytes(self._head))), (), self.size)
+        if self.size <= WHOLE:
+            return Excerpt(_text(_clipped(bytes(self._whole))), (), self.size)
         first = self._tail[0][0]
         joined = _clipped(b"".join(part for _, part in self._tail))
-        if first == 1 and len(joined) <= HEAD + TAIL:  # few lines, but long ones
+        if first == 1 and len(joined) <= WHOLE:  # few lines, but long ones
             return Excerpt(_text(joined), (), self.size)
-        head = bytes(self._head[:HEAD])
-        head = head[: head.rfind(b"\n") + 1] or head[:_LINE] + b"\n"
         skipped = joined.find(b"\n", max(len(joined) - TAIL, 0)) + 1 if len(joined) > TAIL else 0
         last = first + joined.count(b"\n", 0, skipped)
-        tail = joined[skipped:]
-        headlines = head.count(b"\n")
-        middle = sorted((n, p) for n, p in self._regions if headlines < n < last)
-        return _assemble([(1, head), *middle, (last, tail)], self.size)
+        before = [
+            (number, b"\n".join(lines) + b"\n")
+            for number, lines in runs(row for row in self._shapes.kept if row.number < last)
+        ]
+        return _assemble([*before, (last, joined[skipped:])], self.size)
 
 
 def _assemble(parts: list[tuple[int, bytes]], size: int) -> Excerpt:
@@ -184,8 +167,8 @@ def _assemble(parts: list[tuple[int, bytes]], size: int) -> Excerpt:
 
 
 def _clipped(part: bytes) -> bytes:
-    """Lines cut to `_LINE` bytes; a progress bar's line keeps its end, which is what a terminal shows."""
-    if len(part) <= _LINE:
+    """Lines cut to `LINE` bytes; a progress bar's line keeps its end, which is what a terminal shows."""
+    if len(part) <= LINE:
         return part
     kept = io.BytesIO()
     kept.writelines(map(_cut, io.BytesIO(part)))  # line by line: a list of all lines is many times larger
@@ -193,11 +176,8 @@ def _clipped(part: bytes) -> bytes:
 
 
 def _cut(line: bytes) -> bytes:
-    if len(line) <= _LINE:
-        return line
     words = line.removesuffix(b"\n")
-    end = line[len(words) :]
-    return (words[-_LINE:] if b"\r" in words else words[:_LINE]) + end
+    return cut(words) + line[len(words) :]
 
 
 def _text(part: bytes) -> str:

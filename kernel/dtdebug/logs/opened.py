@@ -1,0 +1,167 @@
+"""Opens what holds logs: files, folders, patterns, compressed files, archives, standard input."""
+
+from __future__ import annotations
+
+import bz2
+import gzip
+import lzma
+import os
+import sys
+import tarfile
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
+from pathlib import Path
+from typing import Any, BinaryIO, NamedTuple, cast
+
+from dtdebug.logs.reader import LogError
+
+MOST_FILES = 1 << 18
+"""Files that are read for one job."""
+_DEPTH = 12
+_ARCHIVES = (".tar", ".tar.gz", ".tgz", ".tar.xz", ".tar.bz2")
+_NOT_LOGS = (
+    ".pt", ".pth", ".bin", ".safetensors", ".npy", ".npz", ".pkl", ".pickle", ".png", ".jpg", ".so", ".pyc", ".py",
+    ".ckpt", ".parquet", ".arrow", ".zip", ".whl", ".db", ".sqlite", ".tfevents", ".ipynb", ".html", ".svg", ".pdf",
+)  # fmt: skip
+"""Files of a job's folder that hold no log; a file that is named itself is read whatever its name."""
+
+
+class Source(NamedTuple):
+    """One log."""
+
+    name: str
+    """As shown: a path, with the member of an archive after a colon."""
+    path: str
+    """The file to open; `-` is standard input."""
+    member: str = ""
+    size: int = 0
+    """Bytes of the file, compressed if it is."""
+    time: float = 0.0
+    """When it was last written, in seconds since the epoch."""
+
+
+def find(paths: list[str]) -> tuple[list[Source], list[str]]:
+    """The logs that paths, folders and patterns name, sorted, each once; and what could not be read, with the reason.
+
+    Raises:
+        LogError: nothing at all is there.
+
+    """
+    found: dict[tuple[str, str], Source] = {}
+    unread: list[str] = []
+    for given in paths:
+        if given == "-":
+            found["-", ""] = Source("standard input", "-")
+            continue
+        names = [given] if os.path.lexists(given) else _matching(given)
+        if not names:
+            raise LogError(f"{given}: no such file")
+        for name in names:
+            files = _below(name) if Path(name).is_dir() else [name]
+            for file in files:
+                try:
+                    found.update({(s.path, s.member): s for s in _sources(file)})
+                except (OSError, EOFError, tarfile.TarError, lzma.LZMAError) as error:
+                    unread.append(f"{file}: {_why(error)}")
+                if len(found) > MOST_FILES:
+                    unread.append(f"more than {MOST_FILES} files")
+                    return list(found.values()), unread
+    if not found:
+        raise LogError(f"{paths[0]}: holds no log")
+    return sorted(found.values(), key=lambda s: _natural(s.name)), unread
+
+
+def _matching(pattern: str) -> list[str]:
+    import glob
+
+    return sorted(glob.glob(pattern, recursive=True))  # noqa: PTH207 - a pattern may begin at the root
+
+
+def _why(error: Exception) -> str:
+    return getattr(error, "strerror", None) or str(error) or type(error).__name__
+
+
+def _natural(name: str) -> list[tuple[int, str]]:
+    import re
+
+    return [(int(part), "") if part.isdigit() else (-1, part) for part in re.split(r"(\d{1,18})", name)]
+
+
+def _below(folder: str) -> Iterator[str]:
+    """Files of a folder and of those in it, links to folders left out."""
+    base = folder.rstrip("/").count("/")
+    for root, folders, files in os.walk(folder):
+        folders[:] = sorted(name for name in folders if not name.startswith("."))
+        if root.count("/") - base > _DEPTH:
+            folders.clear()
+        for name in sorted(files):
+            if not name.startswith(".") and not name.lower().endswith(_NOT_LOGS):
+                yield f"{root}/{name}"
+
+
+def _sources(file: str) -> Iterator[Source]:
+    there = Path(file).stat()
+    if not Path(file).is_file():  # a pipe or a socket would never end
+        return
+    if not file.endswith(_ARCHIVES):
+        yield Source(file, file, "", there.st_size, there.st_mtime)
+        return
+    with tarfile.open(file) as archive:
+        for member in archive:
+            if member.isfile() and not member.name.lower().endswith(_NOT_LOGS):
+                yield Source(f"{file}:{member.name}", file, member.name, member.size, float(member.mtime))
+
+
+@contextmanager
+def opened(source: Source) -> Iterator[BinaryIO]:
+    """The text of a log, unpacked as it is read.
+
+    Raises:
+        LogError: it is compressed in a way that needs a package that is not installed.
+        OSError: it can't be read.
+
+    """
+    name = source.path.lower()
+    if source.path == "-":
+        yield sys.stdin.buffer
+    elif source.member:
+        with tarfile.open(source.path) as archive, closing(_member(archive, source)) as file:
+            yield file
+    elif name.endswith((".zst", ".zstd")):
+        with Path(source.path).open("rb") as raw:
+            yield _zstd(raw, source.name)
+    else:
+        ways: dict[str, Any] = {".gz": gzip.open, ".xz": lzma.open, ".lzma": lzma.open, ".bz2": bz2.open}
+        way = next((w for end, w in ways.items() if name.endswith(end)), None)
+        if way is None:
+            with Path(source.path).open("rb", buffering=0) as plain:
+                yield cast("BinaryIO", plain)
+        else:
+            with _fast(way)(source.path, "rb") as packed:
+                yield packed
+
+
+def _fast(way: Any) -> Any:
+    """Of gzip the fast form, where the package is there."""
+    if way is gzip.open:
+        try:
+            from isal import igzip  # type: ignore[import-not-found,unused-ignore]
+        except ImportError:
+            return way
+        return igzip.open
+    return way
+
+
+def _member(archive: tarfile.TarFile, source: Source) -> BinaryIO:
+    file = archive.extractfile(source.member)
+    if file is None:
+        raise LogError(f"{source.name}: is no file")
+    return cast("BinaryIO", file)
+
+
+def _zstd(raw: BinaryIO, name: str) -> BinaryIO:
+    try:
+        import zstandard  # type: ignore[import-not-found,unused-ignore]
+    except ImportError:
+        raise LogError(f"{name}: needs the package zstandard: pip install zstandard") from None
+    return cast("BinaryIO", zstandard.ZstdDecompressor().stream_reader(raw, read_size=1 << 20, read_across_frames=True))

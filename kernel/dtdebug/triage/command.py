@@ -1,0 +1,135 @@
+"""`dtdebug triage`: the logs of a job, however many."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+import time
+from collections.abc import Sequence
+from concurrent.futures import ProcessPoolExecutor
+from pathlib import Path
+from typing import Any
+
+from dtdebug.errors import FOUND, NOTHING, UsageError
+from dtdebug.logs.opened import Source, find
+from dtdebug.triage.job import Job, view
+from dtdebug.triage.names import Whose, of_paths
+from dtdebug.triage.part import Part, decode, encode, is_part, merge
+
+_BATCH, _FEW = 64, 8 << 20
+"""Logs that one process takes at once, and bytes below which one process is enough."""
+
+
+def add(commands: Any) -> None:
+    """Adds the sub-command to the parser of the command line."""
+    triage = commands.add_parser(
+        "triage",
+        help="read all logs of a job; say which rank failed first",
+        description="Reads all logs of a job: which rank failed first, who followed, who fell silent, and what the "
+        "machine below reports. Then the diagnosis.",
+        epilog="On many hosts: `srun -N64 --ntasks-per-node=1 dtdebug triage --part LOGS > part-$SLURM_NODEID.json`, "
+        "then `dtdebug triage part-*.json`. The exit status is 0 if nothing was found, 1 if something was.",
+    )
+    triage.add_argument(
+        "paths",
+        nargs="+",
+        metavar="PATH|-",
+        help="logs, folders, patterns, archives (.gz .zst .xz .tar), parts; - reads standard input",
+    )
+    triage.add_argument("--part", action="store_true", help="print what these logs hold as a part, to be joined later")
+    triage.add_argument("--follow", action="store_true", help="go on reading; say the first failure when it comes")
+    triage.add_argument("--processes", type=int, default=0, metavar="N", help="at once (default: one for each core)")
+    triage.add_argument("--format", choices=("text", "json"), default="text")
+    triage.set_defaults(run=run)
+
+
+def run(options: argparse.Namespace) -> int:
+    """Runs the command."""
+    if options.processes < 0:
+        raise UsageError(f"--processes {options.processes}: 0 or more")
+    if options.follow:
+        from dtdebug.triage import follow
+
+        return follow.run(options.paths, options.format)
+    began = time.perf_counter()
+    part = read(options.paths, options.processes)
+    if options.part:
+        sys.stdout.write(encode(part).decode() + "\n")
+        return NOTHING
+    return answer(part, began, options.format)
+
+
+def answer(part: Part, began: float, form: str, advice: int = 2) -> int:
+    """Prints what a part that holds all of a job says; the exit status. `began` is a time of `perf_counter`."""
+    if not part.files and not part.streams:
+        raise UsageError(f"nothing could be read: {'; '.join(part.unread[:3]) or 'no log'}")
+    return say(view(part), began, form, advice)
+
+
+def say(job: Job, began: float, form: str, advice: int = 2) -> int:
+    """Prints a job with its diagnosis; the exit status."""
+    import msgspec
+
+    from dtdebug.check.culprits import sourced_snapshot
+    from dtdebug.last import Last
+    from dtdebug.triage import show
+    from dtdebug_taxonomy.diagnosis import diagnose
+    from dtdebug_taxonomy.knowledge import load
+
+    snapshot = sourced_snapshot(job.snapshot)
+    diagnosis = show.relocated(diagnose(load(), snapshot), job.places)
+    named = job.verdict is not None and job.verdict.names_ranks
+    found = bool(job.first or job.silent or named or diagnosis.recognised or _reported(job))
+    if found:
+        Last(snapshot=snapshot, diagnosis=diagnosis).save()
+    if form == "json":
+        print(msgspec.json.encode(show.data(job, diagnosis)).decode())
+    else:
+        print(show.text(job, diagnosis, time.perf_counter() - began, advice))
+    return FOUND if found else NOTHING
+
+
+def _reported(job: Job) -> bool:
+    return any(e.role == "root" for e in job.hardware)
+
+
+def read(paths: Sequence[str], processes: int = 0) -> Part:
+    """The part that holds all that the paths name: logs are read, parts are taken as they are."""
+    sources, unread = find(list(paths))
+    parts, logs = [], []
+    for source in sources:
+        known = _as_part(source)
+        if known is not None:
+            parts.append(known)
+        else:
+            logs.append(source)
+    whose = of_paths([s.name for s in logs])
+    parts += _mapped(logs, whose, processes)
+    whole = merge(parts)
+    whole.unread = [*unread, *whole.unread]
+    return whole
+
+
+def _as_part(source: Source) -> Part | None:
+    if source.path == "-" or source.member or not source.path.endswith(".json"):
+        return None
+    try:
+        with Path(source.path).open("rb") as file:
+            begin = file.read(400)
+            return decode(begin + file.read(), source.name) if is_part(begin) else None
+    except OSError:
+        return None  # reading it as a log says why
+
+
+def _mapped(logs: Sequence[Source], whose: Sequence[Whose], processes: int) -> list[Part]:
+    from dtdebug.triage.reduce import part_of
+
+    workers = processes or min(len(os.sched_getaffinity(0)), 16)
+    size = sum(s.size for s in logs)
+    if workers <= 1 or len(logs) <= 1 or (size < _FEW and not processes):
+        return [part_of(logs, whose)] if logs else []
+    batch = max(1, min(_BATCH, -(-len(logs) // (workers * 4))))
+    cuts = range(0, len(logs), batch)
+    with ProcessPoolExecutor(workers) as pool:
+        return list(pool.map(part_of, [logs[i : i + batch] for i in cuts], [whose[i : i + batch] for i in cuts]))

@@ -1,0 +1,135 @@
+"""Goes on reading the logs of a running job and says the first failure soon after its line."""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Sequence
+from pathlib import Path
+
+from dtdebug.errors import NOTHING
+from dtdebug.logs.opened import Source, find
+from dtdebug.logs.reader import LogError
+from dtdebug.triage import reduce
+from dtdebug.triage.job import Job, view
+from dtdebug.triage.judge import Judge
+from dtdebug.triage.names import Whose, of_paths
+from dtdebug.triage.part import Part
+
+_PAUSE, _LOOK, _GRACE = 0.5, 3.0, 2.0
+"""Seconds between two looks at the files, at the folders, and from a telling line to its judgement: more lines of the
+same failure come, or training that goes on after it."""
+_CHUNK = 1 << 20
+
+
+class _Growing:
+    """One file that grows."""
+
+    def __init__(self, source: Source) -> None:
+        self.source = source
+        self.log = reduce.Log()
+        self._at = 0
+        self.bad = ""
+
+    def grow(self) -> bool:
+        """Takes what has come; whether anything has."""
+        try:
+            with Path(self.source.path).open("rb") as file:
+                if file.seek(0, 2) < self._at:  # it was begun anew
+                    self.log, self._at = reduce.Log(), 0
+                file.seek(self._at)
+                before = self._at
+                while chunk := file.read(_CHUNK):
+                    self.log.add(chunk, self.source.name)
+                    self._at += len(chunk)
+                return self._at > before
+        except (OSError, LogError) as error:
+            self.bad = str(error)
+            return False
+
+
+class Follower:
+    """The logs of a job while they are written."""
+
+    def __init__(self, paths: Sequence[str]) -> None:
+        self._paths = list(paths)
+        self._files: dict[str, _Growing] = {}
+        self._judge = Judge()
+        self._looked = 0.0
+        self._telling: dict[str, int] = {}
+        self._since: float | None = None
+        """When a line that tells something came last, by the clock of this process."""
+
+    def look(self) -> Job | None:
+        """One look; the job as soon as a rank has failed."""
+        now = time.monotonic()
+        if now - self._looked >= _LOOK or not self._files:
+            self._find()
+            self._looked = now
+        grown = [f for f in self._files.values() if not f.bad and f.grow()]
+        for file in grown:
+            kept = file.log.shapes.kept
+            self._judge.learn(kept)
+            count = sum(self._judge.tells(row.raw) for row in kept)
+            if count > self._telling.get(file.source.name, 0) and self._since is None:
+                self._since = now
+            self._telling[file.source.name] = count
+        if self._since is None or now - self._since < _GRACE:
+            return None
+        self._since = None
+        job = self.job()
+        return job if job.first or (job.verdict is not None and job.verdict.names_ranks) else None
+
+    def job(self) -> Job:
+        """The job as far as its logs are written."""
+        part, judge = Part(), Judge()
+        judge.telling = self._judge.telling
+        files = list(self._files.values())
+        for file, names in zip(files, self._whose(files), strict=True):
+            if file.bad:
+                part.unread.append(file.bad)
+                continue
+            reduce.add(part, judge, file.log, file.source, names)
+            part.files += 1
+        return view(part)
+
+    def progress(self) -> str:
+        """How far it has read, in a line."""
+        size = sum(f.log.size for f in self._files.values())
+        return f"{len(self._files)} logs, {size / 1e6:.1f} MB read, no failure so far"
+
+    def _whose(self, files: Sequence[_Growing]) -> list[Whose]:
+        return of_paths([f.source.name for f in files])
+
+    def _find(self) -> None:
+        try:
+            sources, _ = find(self._paths)
+        except LogError:  # the job has not written yet
+            return
+        for source in sources:
+            if source.path != "-" and not source.member and source.name not in self._files:
+                self._files[source.name] = _Growing(source)
+
+
+def run(paths: Sequence[str], form: str = "text") -> int:
+    """Follows until a rank fails, or until it is interrupted; the exit status."""
+    from dtdebug.triage.command import say
+
+    follower, shown = Follower(paths), 0.0
+    terminal = sys.stderr.isatty()
+    began = time.perf_counter()
+    try:
+        while True:
+            job = follower.look()
+            if job is not None:
+                if terminal:
+                    print("\r\x1b[K", end="", file=sys.stderr)
+                return say(job, began, form)
+            if terminal and time.monotonic() - shown > 1:
+                shown = time.monotonic()
+                print(f"\r\x1b[Kdtdebug: {follower.progress()}", end="", file=sys.stderr, flush=True)
+            time.sleep(_PAUSE)
+    except KeyboardInterrupt:
+        if terminal:
+            print(file=sys.stderr)
+        return NOTHING

@@ -1,0 +1,88 @@
+"""Which lines tell something of a failure: those that the knowledge names, tracebacks, ends, and the machine's.
+
+Lines of one shape are judged once for all files.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from dtdebug.logs.shapes import Kept
+from dtdebug.triage.part import EXAMPLES
+from dtdebug_taxonomy.failure import events, exits, lines
+from dtdebug_taxonomy.findings import lexicon
+from dtdebug_taxonomy.hardware import parse
+from dtdebug_taxonomy.knowledge import Knowledge, load
+from dtdebug_taxonomy.matching import Hit
+
+_DIGITS = b"0123456789abcdefABCDEF"
+_MOST = 200_000
+"""Shapes that are remembered."""
+_ROLES = ("root", "cascade")
+
+
+def shape(raw: bytes) -> bytes:
+    """What is left of a line without its digits."""
+    return raw[:400].translate(None, _DIGITS)
+
+
+class Judge:
+    """Remembers of shapes whether they tell something."""
+
+    def __init__(self) -> None:
+        self._knowledge: Knowledge = load()
+        self._matcher = lexicon(self._knowledge)
+        self.telling: dict[bytes, bool] = {}
+        self._examples: dict[str, list[float]] = {}
+
+    def learn(self, rows: Sequence[Kept]) -> None:
+        """Judges the lines whose shapes are new, each among the lines around it."""
+        new = [i for i, row in enumerate(rows) if shape(row.raw) not in self.telling]
+        if not new:
+            return
+        if len(self.telling) > _MOST:
+            self.telling.clear()
+        wanted = self._tells(rows, new)
+        for i in new:
+            key = shape(rows[i].raw)
+            self.telling[key] = self.telling.get(key, False) or i in wanted
+
+    def is_example(self, kind: str, first: float | None) -> bool:
+        """Whether the text of one more stream of a kind is wanted: there are few of them, or it spoke earlier."""
+        if not kind:
+            return False
+        time = first if first is not None else float("inf")
+        kept = self._examples.setdefault(kind, [])
+        if len(kept) < EXAMPLES:
+            kept.append(time)
+            return True
+        latest = max(kept)
+        if time < latest:
+            kept[kept.index(latest)] = time
+            return True
+        return False
+
+    def tells(self, raw: bytes) -> bool:
+        """Whether a line tells something; one that was not learnt does not."""
+        return self.telling.get(shape(raw), False)
+
+    def _tells(self, rows: Sequence[Kept], new: Sequence[int]) -> set[int]:
+        fresh = [_text(rows[i].raw) for i in new]
+        wanted = {new[hit.line - 1] for hit in self._matcher.hits("\n".join(fresh)) if self._is_message(hit)}
+        wanted |= {new[n] for n, text in enumerate(fresh) if parse(text) is not None}
+        printed = lines.read("\n".join(_text(row.raw) for row in rows))
+        happened = events.read(printed)
+        for raised in happened.raised:
+            wanted.update(range(raised.begin - 1, raised.line))
+        for end in exits.of_lines(printed, happened).exits:
+            wanted.update(range(max(end.line - 3, 0), end.line + 4) if end.line else ())
+        wanted.update(happened.restarts)
+        return wanted
+
+    def _is_message(self, hit: Hit) -> bool:
+        found = self._knowledge.evidence.get(hit.key)
+        return found is not None and found.role in _ROLES
+
+
+def _text(raw: bytes) -> str:
+    return raw.decode("utf-8", "replace").replace("\n", " ").replace("\x0b", " ").replace("\x0c", " ")

@@ -1,0 +1,94 @@
+"""Reports of the machine, joined to ranks: by process id, by PCI address, else by host where one rank is on it."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+
+import msgspec
+
+from dtdebug.triage.part import Stream
+from dtdebug_taxonomy.claims import Claim, Record, texts
+from dtdebug_taxonomy.hardware import Event
+from dtdebug_taxonomy.ranks import Verdict, spell
+
+_ROLES = {"root": 0, "cascade": 1, "note": 2}
+_TOGETHER = 30.0
+"""Seconds between a report and the last line of the rank that it ended."""
+_AROUND = 900.0
+"""Seconds before the ranks' own messages in which a report of the machine bears on them: time-outs are long."""
+
+
+def joined(events: Iterable[Event], ranks: Mapping[int, Stream]) -> tuple[Event, ...]:
+    """The reports, each once, with the rank where it is known; roots first, then by time."""
+    hosts: dict[str, list[Stream]] = defaultdict(list)
+    for stream in ranks.values():
+        hosts[_name(stream.host)].append(stream)
+    once: dict[tuple[str, str, str, int], Event] = {}
+    for event in events:
+        once.setdefault((event.code, event.host, event.pci, event.pid), event)
+    ends = sorted(s.last for s in ranks.values() if s.last is not None)
+    middle = ends[len(ends) // 2] if ends else 0.0
+    found = [_joined(event, hosts, middle) for event in once.values()]
+    return tuple(sorted(found, key=lambda e: (_ROLES[e.role], e.time is None, e.time or 0.0)))
+
+
+def _joined(event: Event, hosts: Mapping[str, list[Stream]], middle: float) -> Event:
+    """With its rank: by process, by device, as the only one on the host or the only one there that stopped then."""
+    here = hosts.get(_name(event.host), []) if event.host else []
+    if not here and len(hosts) == 1 and (not event.host or "" in hosts):  # one of the two logs names no host
+        here = next(iter(hosts.values()))
+    unknown = hosts.get("", [])
+    at = event.time
+    stopped = [
+        s
+        for s in (*here, *(unknown if here is not unknown else ()))
+        if at is not None and s.last is not None and abs(s.last - at) <= _TOGETHER and middle - s.last > _TOGETHER
+    ]
+    for mine in (
+        [s for s in here if event.pid and s.pid == event.pid],
+        [s for s in here if event.pci and s.pci == event.pci],
+        here if len(here) == 1 and not unknown else [],
+        stopped if event.role == "root" and len(stopped) == 1 else [],
+    ):
+        if len({s.rank for s in mine}) == 1:
+            return msgspec.structs.replace(event, rank=mine[0].rank)
+    return event
+
+
+def _name(host: str) -> str:
+    """Without its domain: one log has it, another has not."""
+    return host.split(".", maxsplit=1)[0].lower() if not host.replace(".", "").isdigit() else host
+
+
+def verdict(events: Sequence[Event], ranks: Mapping[int, Stream]) -> Verdict | None:
+    """Where no rank says that it failed: the ranks on the part of the machine that failed first, if it is one's."""
+    roots = [e for e in events if e.role == "root" and e.owner != "application" and e.rank is not None]
+    starts = [s.first for s in ranks.values() if s.first is not None]
+    if starts:
+        first = min(starts)
+        roots = [e for e in roots if e.time is None or first - _AROUND <= e.time <= first + 60]
+    if not roots or not any(s.kind for s in ranks.values()):
+        return None
+    begin = roots[0]
+    mine = [e for e in roots if e.host == begin.host]
+    culprits = tuple(sorted({e.rank for e in mine if e.rank is not None}))
+    claims = tuple(
+        Claim(
+            what="system",
+            ranks=() if e.rank is None else (e.rank,),
+            words=f"{e.code}: {e.means}{f', PCI {e.pci}' if e.pci else ''} on {e.host or 'its host'}",
+            record=Record(source="kernel", path=e.file, line=e.line, rank=e.rank, words=e.text[:200]),
+        )
+        for e in mine[:8]
+    )
+    who = spell(culprits, 8)
+    return Verdict(
+        kind="dead" if begin.owner in ("device", "host") else "not_understood",
+        culprits=culprits,
+        waiting=tuple(sorted(set(ranks) - set(culprits))),
+        confidence=0.7,
+        summary=f"The machine below {who} failed: {begin.code} ({begin.means}) on {begin.host or 'its host'}.",
+        claims=claims,
+        evidence=texts(claims),
+    )

@@ -1,0 +1,111 @@
+"""Whose log a file is, by its path: rank, local rank, attempt, host. A number is a rank only if the names show it."""
+
+from __future__ import annotations
+
+import re
+from collections import defaultdict
+from collections.abc import Sequence
+from typing import NamedTuple
+
+_RANK = re.compile(r"(?i)(?<![a-z])(?:global[._-]?)?rank[._=-]{0,2}(\d{1,7})(?!\d)")
+_LOCAL = re.compile(r"(?i)local[._-]?rank[._=-]{0,2}(\d{1,5})(?!\d)")
+_TORCHRUN = re.compile(r"attempt_(\d{1,4})[/\\](\d{1,5})[/\\](?:std(?:err|out)|both)\.log")
+_HOST = re.compile(r"(?<![A-Za-z0-9])([A-Za-z]{1,30}(?:-[A-Za-z]{1,30}){0,4}-?\d{1,4})(?!\d)(?=[-._/:]|$)")
+_NO_HOST = re.compile(
+    r"(?i)(?:rank|local|task|worker|proc|process|job|slurm|log|logs|out|err|std|attempt|run|part|train|step|epoch|v|x|t|p|w)"
+    r"-?\d{1,18}"
+)
+"""Words with a number that name no host, unless the number shows it."""
+_KERNEL = re.compile(r"(?i)dmesg|syslog|kern(?:el)?[._-]?log|journal|messages|kmsg")
+_NUMBER = re.compile(r"\d{1,18}")
+_STEM = re.compile(r"(?<![A-Za-z0-9])[A-Za-z]{1,30}(?:(?:-[A-Za-z]{1,30}){0,4}-?|-(?:\d{1,3}-){1,4})$")
+"""What may stand before the number of a host: words, or an address."""
+_SOME = 2
+
+
+class Whose(NamedTuple):
+    """Whose log a file is, as far as its path says."""
+
+    rank: int | None = None
+    local: int | None = None
+    attempt: int = 0
+    host: str = ""
+    machine: bool = False
+    """It is a machine's log, not a rank's."""
+
+
+class _Numbers(NamedTuple):
+    """What the numbers in a path are, found by comparing it with the others of its form."""
+
+    task: int | None = None
+    host: str = ""
+
+
+def of_paths(names: Sequence[str]) -> list[Whose]:
+    """For each path whose log it is; numbers are compared over all of them."""
+    numbers = _compared([name for name in names if not _is_machine(name)])
+    return [_of(name, numbers.get(name, _Numbers())) for name in names]
+
+
+def _is_machine(name: str) -> bool:
+    return bool(_KERNEL.search(name.rpartition("/")[2]))
+
+
+def _of(name: str, numbers: _Numbers) -> Whose:
+    if _is_machine(name):
+        return Whose(host=_word(_KERNEL.sub("", name.rpartition("/")[2])) or _word(name), machine=True)
+    if found := _TORCHRUN.search(name):
+        before = name[: found.start()].rstrip("/").rpartition("/")[0]  # without the folder of the run
+        return Whose(local=int(found[2]), attempt=int(found[1]), host=numbers.host or _word(before))
+    local, rest = _LOCAL.search(name), _LOCAL.sub("", name)
+    named = list(_RANK.finditer(rest))
+    rank = int(named[-1][1]) if named else numbers.task if local is None else None
+    return Whose(rank=rank, local=int(local[1]) if local else None, host=numbers.host or _word(_RANK.sub("_", rest)))
+
+
+def _word(path: str) -> str:
+    """A word that ends in a number, as names of hosts do, in the last two parts of a path."""
+    for part in reversed(path.rsplit("/", 2)[-2:]):
+        for found in _HOST.finditer(part):
+            if not _NO_HOST.fullmatch(found[1]):
+                return found[1]
+    return ""
+
+
+def _compared(names: Sequence[str]) -> dict[str, _Numbers]:
+    """Of paths that differ in numbers alone, which is the task's and which is the host's.
+
+    A task's differs in all of them and counts from 0 or 1 on; a host's varies behind a word.
+    """
+    forms: dict[str, list[str]] = defaultdict(list)
+    for name in names:
+        forms[_NUMBER.sub("#", name)].append(name)
+    found: dict[str, _Numbers] = {}
+    for rows in forms.values():
+        if len(rows) < _SOME:
+            continue
+        spans = [list(_NUMBER.finditer(name)) for name in rows]
+        columns = list(zip(*([int(m[0]) for m in row] for row in spans), strict=True))
+        task = next((n for n in range(len(columns) - 1, -1, -1) if _counts(columns[n])), None)
+        host = next(
+            (n for n, c in enumerate(columns) if n != task and len(set(c)) > 1 and _stem(rows[0], spans[0][n])), None
+        )
+        for place, name in enumerate(rows):
+            span = spans[place][host] if host is not None else None
+            stem = _stem(name, span) if span is not None else ""
+            found[name] = _Numbers(
+                None if task is None else columns[task][place], f"{stem}{span[0]}" if span is not None and stem else ""
+            )
+    return found
+
+
+def _stem(name: str, number: re.Match[str]) -> str:
+    """The word before a number, if it may be a host's."""
+    before = re.split(r"\d{5,}-?|[/_]", name[: number.start()])[-1]
+    found = _STEM.search(before)
+    return found[0] if found and not _NO_HOST.fullmatch(f"{found[0]}0") else ""
+
+
+def _counts(column: Sequence[int]) -> bool:
+    """All differ and they count without large gaps from 0 or 1: a missing rank's file may be lost."""
+    return len(set(column)) == len(column) and min(column) <= 1 and max(column) < len(column) * 1.25 + _SOME

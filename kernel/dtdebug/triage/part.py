@@ -1,0 +1,128 @@
+"""What is kept of some logs of a job: small, as JSON; two parts make one. One function makes it anywhere."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import msgspec
+
+from dtdebug.logs.reader import LogError
+from dtdebug_taxonomy.hardware import Event
+
+VERSION = 1
+EXAMPLES = 8
+"""Streams with the same telling lines that are kept with their text; of the others who they are and when."""
+_STREAMS, _EVENTS, _NOTES = 1 << 18, 1 << 14, 200
+
+
+class Told(msgspec.Struct, frozen=True, array_like=True):
+    """A line that tells something."""
+
+    line: int
+    text: str
+    time: float | None = None
+
+
+class Stream(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """One who prints, in one file."""
+
+    file: str
+    rank: int | None = None
+    local: int | None = None
+    host: str = ""
+    attempt: int = 0
+    pid: int = 0
+    pci: str = ""
+    """PCI address of its device, where NCCL prints it."""
+    world: int = 0
+    """Ranks of the largest communicator that NCCL prints."""
+    began: float | None = None
+    """Time of its first line that has one, in seconds since the epoch."""
+    last: float | None = None
+    """Time of its last line."""
+    line: int = 0
+    """Number of its last line."""
+    step: int | None = None
+    """The last step of training that it printed."""
+    first: float | None = None
+    """Time of its first telling line."""
+    kind: str = ""
+    """The same for all whose telling lines have the same shapes; empty where it printed none."""
+    told: tuple[Told, ...] = ()
+    """Its telling lines; empty where enough others of its kind are kept."""
+    paces: tuple[float, ...] = ()
+    """Seconds of some of its steps, as printed."""
+
+
+class Part(msgspec.Struct, kw_only=True, omit_defaults=True):
+    """What some logs of a job hold."""
+
+    v: int = VERSION
+    files: int = 0
+    size: int = 0
+    """Bytes of text."""
+    streams: list[Stream] = []
+    hardware: list[Event] = []
+    unread: list[str] = []
+    read: list[str] = []
+    """Names of the files, so that none is counted twice."""
+
+
+def merge(parts: Iterable[Part]) -> Part:
+    """One part of several; a file that two parts hold counts once, as in the first of them."""
+    whole = Part()
+    seen: set[str] = set()
+    for part in parts:
+        twice = seen.intersection(part.read)
+        seen.update(part.read)
+        whole.read += [name for name in part.read if name not in twice]
+        whole.files += part.files - len(twice)
+        whole.size += part.size
+        whole.streams += [s for s in part.streams if s.file not in twice]
+        whole.hardware += [e for e in part.hardware if e.file not in twice]
+        whole.unread += [u for u in part.unread if u not in whole.unread]
+    whole.streams = _bounded(whole.streams)[:_STREAMS]
+    whole.hardware = whole.hardware[:_EVENTS]
+    whole.unread = whole.unread[:_NOTES]
+    return whole
+
+
+def _bounded(streams: list[Stream]) -> list[Stream]:
+    """Of each kind the earliest keep their text."""
+    by_kind: dict[str, list[int]] = {}
+    for place, stream in enumerate(streams):
+        if stream.told:
+            by_kind.setdefault(stream.kind, []).append(place)
+    bare = {
+        place
+        for places in by_kind.values()
+        if len(places) > EXAMPLES
+        for place in sorted(places, key=lambda n: (streams[n].first is None, streams[n].first or 0.0, n))[EXAMPLES:]
+    }
+    return [msgspec.structs.replace(s, told=()) if n in bare else s for n, s in enumerate(streams)]
+
+
+def encode(part: Part) -> bytes:
+    """The part as one line of JSON."""
+    return msgspec.json.encode(part)
+
+
+def decode(data: bytes, name: str) -> Part:
+    """A part that `encode` has made.
+
+    Raises:
+        LogError: it is none, or one of another version.
+
+    """
+    try:
+        part = msgspec.json.decode(data, type=Part)
+    except msgspec.MsgspecError as error:
+        raise LogError(f"{name}: is no part of a triage ({error})") from None
+    if part.v != VERSION:
+        raise LogError(f"{name}: is a part of version {part.v}, this is version {VERSION}; make it anew")
+    return part
+
+
+def is_part(begin: bytes) -> bool:
+    """Whether a file that begins so is a part."""
+    return begin.startswith((b'{"v":', b'{"files":')) and b'"streams":' in begin[:400] and b"\n" not in begin[:400]

@@ -1,0 +1,153 @@
+"""A job's view as text for a terminal and as the form for programs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import msgspec
+
+from dtdebug.triage.clock import shown, stamp
+from dtdebug.triage.job import First, Job
+from dtdebug_taxonomy.case import Case, Coverage, contract
+from dtdebug_taxonomy.diagnosis import Diagnosis
+from dtdebug_taxonomy.findings import plain
+from dtdebug_taxonomy.hardware import Event
+from dtdebug_taxonomy.ranks import Verdict, ranges, spell
+from dtdebug_taxonomy.render import first_line, reading
+
+VERSION = 1
+_ROWS, _WORDS = 4, 160
+
+
+def text(job: Job, diagnosis: Diagnosis, seconds: float, advice: int = 2) -> str:
+    """Lines: what happened, the job, the first failure, who followed, who stopped, the machine; then the diagnosis."""
+    return "\n".join(_lines(job, diagnosis, seconds, advice))
+
+
+def _lines(job: Job, d: Diagnosis, seconds: float, advice: int) -> Iterator[str]:
+    happened = bool(job.first or job.cascade or job.silent or job.hardware or d.recognised)
+    yield f"dtdebug: {first_line(d) if happened else 'no failure is recognised in these logs.'}"
+    yield f"  {_covered(job, seconds)}"
+    for row in job.first[:_ROWS]:
+        yield _row("first", f"{_who(row)}{_at(row.time)}  {plain(row.text, _WORDS)}")
+    if len(job.first) > _ROWS:
+        yield _row("", f"{len(job.first) - _ROWS} more ranks failed on their own")
+    if job.cascade:
+        words = f" {plain(job.cascade_text, _WORDS)}" if job.cascade_text else ""
+        count = len(job.cascade)
+        yield _row("then", f"{count:,} rank{'s' * (count != 1)}{_at(job.cascade_time)}{words} (a consequence)")
+    for s in job.silent[:_ROWS]:
+        yield _row(
+            "stopped", f"rank {s.rank} printed nothing since {shown(s.since)}, {s.before:.0f} s before the others"
+        )
+    if len(job.silent) > _ROWS:
+        yield _row("", f"{len(job.silent) - _ROWS} more ranks stopped early")
+    for rank, step, most in job.behind[:_ROWS]:
+        yield _row("behind", f"rank {rank} printed step {step} last, most ranks step {most}")
+    for rank, own, others in job.slow[:_ROWS]:
+        yield _row("slow", f"rank {rank}: {own:.3g} s a step, the others {others:.3g} s")
+    if job.absent:
+        yield _row("absent", f"no line of {spell(job.absent, 8)}")
+    yield from (_row("machine", _machine(e)) for e in job.hardware[:_ROWS])
+    if len(job.hardware) > _ROWS:
+        yield _row("", f"{len(job.hardware) - _ROWS} more reports of the machine; --format json has all")
+    if happened:
+        yield from reading(d, advice)
+
+
+def _row(name: str, words: str) -> str:
+    return f"  {name:<9} {words}"
+
+
+def _covered(job: Job, seconds: float) -> str:
+    on = f" on {job.hosts:,} host{'s' * (job.hosts != 1)}" if job.hosts else ""
+    unread = f"not read: {len(job.unread)} ({plain(job.unread[0], 120)})" if job.unread else "read: all"
+    return f"{job.ranks:,} rank{'s' * (job.ranks != 1)}{on}, {_size(job.size)} in {seconds:.1f} s; {unread}"
+
+
+def _size(count: int) -> str:
+    for unit, least in (("GB", 1e9), ("MB", 1e6), ("KB", 1e3)):
+        if count >= least:
+            return f"{count / least:.1f} {unit}"
+    return f"{count} bytes"
+
+
+def _who(row: First) -> str:
+    name = "a rank" if row.rank is None else f"rank {row.rank}"
+    return f"{name}{f' ({row.host})' if row.host else ''}"
+
+
+def _at(time: float | None) -> str:
+    return f" {shown(time)}" if time is not None else ""
+
+
+def _machine(e: Event) -> str:
+    where = f"{e.host}: " if e.host else ""
+    device = f", PCI {e.pci}" if e.pci else ""
+    rank = f" = rank {e.rank}" if e.rank is not None else ""
+    return f"{where}{e.code} ({e.means}){_at(e.time)}{device}{rank}; do: {e.action}"
+
+
+def data(job: Job, diagnosis: Diagnosis) -> dict[str, Any]:
+    """The form for programs."""
+    verdict = job.verdict or Verdict(kind="none", summary="No failure is recognised.")
+    case = Case(
+        verdict=verdict,
+        coverage=Coverage(ranks=job.ranks, expected=job.expected, hosts=job.hosts, unread=job.unread),
+        diagnosis=diagnosis,
+    )
+    known = contract(case)
+    return {
+        "v": VERSION,
+        "ranks": job.ranks,
+        "hosts": job.hosts,
+        "bytes": job.size,
+        "coverage": {"files": job.files, "unread": list(job.unread), "expected": job.expected},
+        "first": [
+            {
+                "rank": r.rank, "host": r.host, "time": stamp(r.time), "line": r.line, "file": r.file,
+                "exception": r.exception, "text": r.text,
+            }
+            for r in job.first
+        ],
+        "cascade": {"ranks": list(job.cascade), "text": job.cascade_text, "time": stamp(job.cascade_time)},
+        "silent": [
+            {"rank": s.rank, "host": s.host, "since": stamp(s.since), "before": s.before, "step": s.step}
+            for s in job.silent
+        ],
+        "absent": ranges(job.absent) if job.absent else "",
+        "behind": [{"rank": r, "step": n, "most": m} for r, n, m in job.behind],
+        "slow": [{"rank": r, "seconds": own, "others": others} for r, own, others in job.slow],
+        "hardware": [_event(e) for e in job.hardware],
+        "verdict": known["verdict"],
+        "claims": known["claims"],
+        "diagnosis": known["diagnosis"],
+    }  # fmt: skip
+
+
+def _event(e: Event) -> dict[str, Any]:
+    row: dict[str, Any] = msgspec.to_builtins(e)
+    return {
+        "code": e.code, "host": e.host, "rank": e.rank, "action": e.action, "owner": e.owner, "time": stamp(e.time),
+        "means": e.means, "role": e.role, "pci": e.pci, "pid": e.pid,
+        **{k: row[k] for k in ("file", "line", "url", "link") if k in row},
+    }  # fmt: skip
+
+
+def relocated(d: Diagnosis, places: Sequence[tuple[str, int]]) -> Diagnosis:
+    """The diagnosis with the lines of the ranks' own logs in place of those of the output that was laid out."""
+
+    def true(reasons: Any) -> Any:
+        return tuple(
+            msgspec.structs.replace(r, line=places[r.line - 1][1])
+            if r.source == "printed" and 0 < r.line <= len(places)
+            else r
+            for r in reasons
+        )
+
+    return msgspec.structs.replace(
+        d,
+        symptoms=tuple(msgspec.structs.replace(s, why=true(s.why)) for s in d.symptoms),
+        advice=tuple(msgspec.structs.replace(a, because=true(a.because)) for a in d.advice),
+    )

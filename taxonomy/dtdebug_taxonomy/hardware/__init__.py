@@ -1,0 +1,182 @@
+"""What the machine below a job reports: the catalogue of its messages as data, and one parser of the kernel's lines."""
+
+from __future__ import annotations
+
+import re
+import tomllib
+from functools import lru_cache
+from importlib.resources import files
+from typing import Any, Literal, NamedTuple
+
+import msgspec
+
+Owner = Literal["application", "device", "link", "driver", "host", "storage"]
+"""Who has to act: the program, or whoever keeps that part of the machine."""
+Role = Literal["root", "cascade", "note"]
+"""root: may be what failed first; cascade: follows another error; note: no reason to act by itself."""
+
+_XID = re.compile(
+    r"NVRM: Xid \((?:PCI:)?(?P<pci>[0-9a-fA-F:.]{5,20})[^)\n]{0,60}\): (?P<code>\d{1,4})(?:, pid='?(?P<pid>\d{1,9}))?"
+)
+_SXID = re.compile(r"SXid \(PCI:(?P<pci>[0-9a-fA-F:.]{5,20})\): (?P<code>\d{1,6}), ?(?P<fatal>Non-fatal|Fatal)?")
+_LINK = re.compile(r"\bLink (?P<link>-?\d{1,3})\b")
+_LONGEST = 1_000
+
+
+class Event(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """One report of the machine."""
+
+    code: str
+    """`Xid 79`, `SXid 20034`, `OOM killer`."""
+    means: str
+    owner: Owner
+    role: Role
+    action: str
+    """What to do, as an order."""
+    url: str
+    """Where that can be looked up."""
+    pci: str = ""
+    """Domain, bus and device: `0000:3b:00`."""
+    pid: int = 0
+    link: int | None = None
+    host: str = ""
+    time: float | None = None
+    """Seconds since the epoch by the clock of the host."""
+    file: str = ""
+    line: int = 0
+    text: str = ""
+    """The line without its prefixes."""
+    rank: int | None = None
+    """The rank on that device or with that process id."""
+
+    def placed(self, *, host: str, time: float | None, file: str, line: int, text: str) -> Event:
+        """The event with where and when it was printed."""
+        return msgspec.structs.replace(self, host=host, time=time, file=file, line=line, text=text)
+
+
+class _Line(NamedTuple):
+    code: str
+    pattern: re.Pattern[str]
+    means: str
+    owner: Owner
+    role: Role
+    action: str
+    url: str
+
+
+class _Catalogue(NamedTuple):
+    xid: dict[int, dict[str, str]]
+    sxid: dict[int, dict[str, str]]
+    urls: tuple[str, str]
+    actions: dict[str, str]
+    buckets: dict[str, str]
+    lines: tuple[tuple[str, _Line], ...]
+    """(literal that must be in the line, what it is)."""
+
+
+@lru_cache(maxsize=1)
+def catalogue() -> _Catalogue:
+    """All that is known, read once."""
+    xid, sxid, kernel = (_read(f"{name}.toml") for name in ("xid", "sxid", "kernel"))
+    actions = kernel["action"]
+    return _Catalogue(
+        xid={int(code): row for code, row in xid["code"].items()},
+        sxid={int(code): row for code, row in sxid["code"].items()},
+        urls=(xid["url"], sxid["url"]),
+        actions=actions,
+        buckets=kernel["bucket"],
+        lines=tuple(
+            (
+                row["literal"],
+                _Line(
+                    row["code"], re.compile(row["pattern"]), row["means"], row["owner"], row["role"],
+                    actions[row["action"]], row["url"],
+                ),
+            )
+            for row in kernel["line"]
+        ),
+    )  # fmt: skip
+
+
+def _read(name: str) -> dict[str, Any]:
+    return tomllib.loads(files(__package__).joinpath(name).read_text("utf-8"))
+
+
+def parse(line: str) -> Event | None:
+    """What a line of a kernel's log reports, whatever stands before it; None where it is no report that is known."""
+    line = line[:_LONGEST]
+    if "Xid (" in line:
+        return _xid(line)
+    for literal, known in catalogue().lines:
+        if literal in line and (found := known.pattern.search(line)):
+            fields = found.groupdict()
+            return Event(
+                code=known.code,
+                means=known.means,
+                owner=known.owner,
+                role=known.role,
+                action=known.action,
+                url=known.url,
+                pci=bus(fields.get("pci") or ""),
+                pid=int(fields.get("pid") or 0),
+            )
+    return None
+
+
+def _xid(line: str) -> Event | None:
+    """Of an SXid, or of an Xid with or without `PCI:`."""
+    known = catalogue()
+    if found := _SXID.search(line):
+        row = known.sxid.get(int(found["code"]))
+        fatal = found["fatal"] == "Fatal" or (not found["fatal"] and row is not None and row["fatal"] == "always")
+        return Event(
+            code=f"SXid {found['code']}",
+            means=f"{row['name'] if row else 'a code that is not in the catalogue'} on an NVSwitch",
+            owner="link",
+            role="root" if fatal else "note",
+            action=known.actions["fabric" if fatal else "none"],
+            url=known.urls[1],
+            pci=bus(found["pci"]),
+            link=_link(line),
+        )
+    found = _XID.search(line)
+    if found is None:
+        return None
+    row = known.xid.get(int(found["code"]))
+    if row is None:
+        return Event(
+            code=f"Xid {found['code']}", means="a code that is not in the catalogue", owner="device", role="note",
+            action=known.actions["vendor"], url=known.urls[0], pci=bus(found["pci"]), pid=int(found["pid"] or 0),
+        )  # fmt: skip
+    key = "fix-program" if row["owner"] == "application" else known.buckets[row["action"]]
+    minor = row["owner"] == "link" and "Nonfatal" in line
+    return Event(
+        code=f"Xid {found['code']}",
+        means=row["name"],
+        owner=row["owner"],  # type: ignore[arg-type]
+        role="note" if minor else row["role"],  # type: ignore[arg-type]
+        action=known.actions["none" if minor else key],
+        url=known.urls[0],
+        pci=bus(found["pci"]),
+        pid=int(found["pid"] or 0),
+        link=_link(line),
+    )
+
+
+def _link(line: str) -> int | None:
+    found = _LINK.search(line)
+    return int(found["link"]) if found else None
+
+
+def bus(address: str) -> str:
+    """A PCI address as domain, bus and device; what NCCL prints (`3b000`, `10b000`) is one too."""
+    address = address.lower().removeprefix("pci:")
+    if ":" not in address:
+        if len(address) < 4 or not all(c in "0123456789abcdef" for c in address):
+            return ""
+        padded = address.zfill(9)
+        return f"{padded[-9:-5]}:{padded[-5:-3]}:{padded[-3:-1]}"
+    parts = address.split(".")[0].split(":")
+    if len(parts) == 2:
+        parts = ["0000", *parts]
+    return ":".join((parts[0][-4:].zfill(4), *parts[1:3])) if len(parts) >= 3 else ""

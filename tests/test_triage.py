@@ -1,0 +1,304 @@
+"""The logs of a job: who failed first, who followed, who fell silent, what the machine reports; and its parts."""
+
+import gzip
+import json
+import lzma
+import os
+import signal
+import subprocess
+import sys
+import tarfile
+import threading
+from pathlib import Path
+
+import msgspec
+import pytest
+
+sys.path.insert(0, str(Path(__file__).parent))
+
+import triage_jobs as jobs
+
+from dtdebug.cli import main
+from dtdebug.errors import FOUND, NOTHING, USAGE
+from dtdebug.triage import command, show
+from dtdebug.triage.clock import when
+from dtdebug.triage.job import view
+from dtdebug.triage.names import of_paths
+from dtdebug.triage.part import decode, encode, merge
+from dtdebug_taxonomy.hardware import bus, catalogue, parse
+
+RANKS = 24
+
+
+def told(capsys) -> dict:
+    return json.loads(capsys.readouterr().out)
+
+
+@pytest.fixture(scope="module")
+def job(tmp_path_factory):
+    """One job of rank files whose culprit raises."""
+    return jobs.make(tmp_path_factory.mktemp("job"), 40_401, RANKS, "rank-files", "raises", lines=60)
+
+
+@pytest.mark.parametrize("layout", jobs.LAYOUTS)
+@pytest.mark.parametrize("fault", jobs.FAULTS)
+def test_the_rank_that_failed_first_is_named(tmp_path, layout, fault):
+    """In each layout of logs and for each fault; the machine's report is joined to it where the logs allow."""
+    seed = 50_000 + 10 * jobs.LAYOUTS.index(layout) + jobs.FAULTS.index(fault)
+    planted = jobs.make(tmp_path / "logs", seed, RANKS, layout, fault, lines=60)
+    found = view(command.read([str(tmp_path / "logs")], 1))
+
+    assert planted.culprit == found.first[0].rank
+    assert found.first[0].exception == planted.exception
+    assert planted.ranks == found.ranks
+    assert planted.culprit not in found.cascade
+    assert (planted.culprit in [s.rank for s in found.silent]) == (not planted.exception)
+    if planted.code and planted.joinable:
+        assert planted.culprit in [e.rank for e in found.hardware if e.code == planted.code]
+
+
+def test_the_form_for_programs(job, capsys):
+    """All that a program needs, with the line of the rank's own log."""
+    assert main(["triage", str(job.folder), "--format", "json"]) == FOUND
+    data = told(capsys)
+    first = data["first"][0]
+    lines = Path(first["file"]).read_text().split("\n")
+
+    assert (data["ranks"], data["coverage"]["files"], data["coverage"]["unread"]) == (RANKS, RANKS, [])
+    assert (first["rank"], first["exception"]) == (job.culprit, job.exception)
+    assert lines[first["line"] - 1].endswith(first["text"].rpartition(", ")[0].partition(": ")[2])
+    assert sorted([job.culprit, *data["cascade"]["ranks"]]) == list(range(RANKS))
+    assert data["diagnosis"]["symptoms"][0]["code"]
+    assert data["bytes"] == sum(f.stat().st_size for f in job.files)
+    assert data["claims"][0]["record"]["path"] == first["file"]
+
+
+def test_diagnose_of_a_folder_says_the_same(job, capsys):
+    """A folder is a job, whatever the verb."""
+    main(["triage", str(job.folder), "--format", "json"])
+    one = told(capsys)
+
+    assert main(["diagnose", str(job.folder), "--format", "json"]) == FOUND
+    assert told(capsys) == one
+
+
+def test_parts_of_hosts_make_the_same_job(job, tmp_path, capsys):
+    """Whichever hosts read which logs, and whether one was read twice."""
+    halves = [job.files[::2], job.files[1::2], job.files[:3]]
+    for number, files in enumerate(halves):
+        assert main(["triage", "--part", *map(str, files)]) == NOTHING
+        (tmp_path / f"part-{number}.json").write_text(capsys.readouterr().out)
+    main(["triage", str(job.folder), "--format", "json"])
+    whole = told(capsys)
+    assert main(["triage", str(tmp_path / "part-*.json"), "--format", "json"]) == FOUND
+    joined = told(capsys)
+
+    for key in ("ranks", "bytes", "first", "cascade", "silent"):
+        assert key == "bytes" or whole[key] == joined[key]
+    assert joined["coverage"]["files"] == RANKS
+
+
+def test_a_part_survives_its_form(job):
+    """What is written is what was read."""
+    part = command.read([str(job.folder)], 1)
+
+    assert encode(decode(encode(part), "x")) == encode(part)
+    assert merge([part]).streams == part.streams
+
+
+def test_processes_beside_each_other_find_the_same(job):
+    """Only who keeps an example may differ."""
+    one, two = (view(command.read([str(job.folder)], n)) for n in (1, 2))
+
+    assert (one.first, one.cascade, one.silent) == (two.first, two.cascade, two.silent)
+
+
+def test_packed_logs_are_read(job, tmp_path, capsys):
+    """As files of several kinds and as an archive."""
+    for number, file in enumerate(job.files):
+        data = file.read_bytes()
+        if number % 2:
+            (tmp_path / f"{file.name}.gz").write_bytes(gzip.compress(data))
+        else:
+            (tmp_path / f"{file.name}.xz").write_bytes(lzma.compress(data))
+    archive = tmp_path / "all.tar.gz"
+    with tarfile.open(archive, "w:gz") as tar:
+        for file in job.files:
+            tar.add(file, file.name)
+    for paths in ([str(tmp_path / "*.[gx]z")], [str(archive)]):
+        main(["triage", *([p for p in paths if "all" in p] or map(str, tmp_path.glob("rank*"))), "--format", "json"])
+        data = told(capsys)
+        assert (data["first"][0]["rank"], data["ranks"]) == (job.culprit, RANKS)
+
+
+def test_what_cannot_be_read_is_said(tmp_path, capsys):
+    """A broken archive and a binary file beside a log."""
+    (tmp_path / "rank_0.log").write_text("step 1\n")
+    (tmp_path / "rank_1.log.gz").write_bytes(gzip.compress(os.urandom(5_000))[:400])
+    (tmp_path / "rank_2.log").write_bytes(bytes(9_000))
+
+    assert main(["triage", str(tmp_path), "--format", "json"]) == NOTHING
+    data = told(capsys)
+    assert data["coverage"]["files"] == 1
+    assert len(data["coverage"]["unread"]) == 2
+    assert main(["triage", str(tmp_path / "none")]) == USAGE
+    assert "no such file" in capsys.readouterr().err
+
+
+def test_a_healthy_job_has_no_failure(tmp_path, capsys):
+    """Exit status 0, and it says so."""
+    for rank in range(4):
+        lines = [f"2026-03-01 10:{n // 60:02d}:{n % 60:02d} step {n} loss 1.{n}" for n in range(500)]
+        (tmp_path / f"rank_{rank}.log").write_text("\n".join(lines) + "\n")
+
+    assert main(["triage", str(tmp_path)]) == NOTHING
+    assert "no failure is recognised" in capsys.readouterr().out
+
+
+def test_a_slow_rank_is_named_from_printed_step_times(tmp_path):
+    """Its steps take longer than those of the others."""
+    for rank in range(8):
+        own = 310.0 if rank == 5 else 200.0
+        lines = [f"2026-03-01 10:{n // 60:02d}:{n % 60:02d} step {n} step_time: {own + n % 7} ms" for n in range(300)]
+        (tmp_path / f"rank_{rank}.log").write_text("\n".join(lines) + "\n")
+    found = view(command.read([str(tmp_path)], 1))
+
+    assert [row[0] for row in found.slow] == [5]
+    assert "rank 5" in show.text(found, diagnosis_of(found), 0.0)
+
+
+def diagnosis_of(found):
+    from dtdebug_taxonomy.diagnosis import diagnose
+    from dtdebug_taxonomy.knowledge import load
+
+    return diagnose(load(), found.snapshot)
+
+
+@pytest.mark.parametrize(
+    ("names", "whose"),
+    [
+        (["a/rank_0.log", "a/rank_1.log"], [(0, None, ""), (1, None, "")]),
+        (["gpu-052_rank417.log", "gpu-053_rank425.log"], [(417, None, "gpu-052"), (425, None, "gpu-053")]),
+        (["j-9-gpu-011-0.out", "j-9-gpu-012-1.out"], [(0, None, "gpu-011"), (1, None, "gpu-012")]),
+        (["n/none_x/attempt_1/3/stderr.log"], [(None, 3, "")]),
+        (["o/1/rank.03/stdout", "o/1/rank.04/stdout"], [(3, None, ""), (4, None, "")]),
+        (["slurm-881.out"], [(None, None, "")]),
+        (["log_local_rank_2.txt"], [(None, 2, "")]),
+        (["ip-10-0-3-17/stdout.0", "ip-10-0-3-18/stdout.1"], [(0, None, "ip-10-0-3-17"), (1, None, "ip-10-0-3-18")]),
+        (["w-a1b2-0100-2321.out", "w-a1b3-0100-9322.out"], [(None, None, ""), (None, None, "")]),
+    ],
+)
+def test_whose_log_a_file_is(names, whose):
+    """A number is a rank only if the names show it."""
+    assert [(w.rank, w.local) for w in of_paths(names)] == [w[:2] for w in whose]
+    assert [w[2] for w in whose if w[2]] == [f.host for f, w in zip(of_paths(names), whose, strict=True) if w[2]]
+
+
+@pytest.mark.parametrize(
+    ("line", "seconds"),
+    [
+        (b"2026-03-01 00:00:10,500 step", 10.5),
+        (b"[rank3]:[E301 00:00:10.500000 ProcessGroupNCCL.cpp:616] x", 10.5),
+        (b"Mar  1 00:00:10 gpu-1 kernel: x", 10.0),
+        (b"2026-03-01T01:00:10+01:00 x", 10.0),
+        (b"elapsed 12:34:56 of 99:00:00", None),
+        (b"step 2026 13:00:00", None),
+    ],
+)
+def test_a_time_is_one_only_with_its_date(line, seconds):
+    """Counters look like times."""
+    begin = when(b"2026-03-01 00:00:00", 2026)
+
+    assert begin is not None
+    assert when(line, 2026) == (None if seconds is None else begin + seconds)
+
+
+@pytest.mark.parametrize(
+    ("line", "code", "owner", "role", "pci", "pid"),
+    [
+        ("NVRM: Xid (PCI:0000:3b:00): 79, pid=41, name=x, GPU", "Xid 79", "device", "root", "0000:3b:00", 41),
+        ("NVRM: Xid (0000:01:00): 31, Ch 00000008", "Xid 31", "application", "root", "0000:01:00", 0),
+        ("NVRM: Xid (PCI:0000:01:00): 63, pid='<unknown>', Row Remapper", "Xid 63", "device", "note", "0000:01:00", 0),
+        ("NVRM: Xid (PCI:0000:01:00): 45, pid=7, Ch 1", "Xid 45", "device", "cascade", "0000:01:00", 7),
+        ("NVRM: Xid (PCI:0018:01:00): 149, NETIR Nonfatal XC0 i0", "Xid 149", "link", "note", "0018:01:00", 0),
+        ("nvswitch0: SXid (PCI:0000:c1:00.0): 20034, Fatal, Link 30", "SXid 20034", "link", "root", "0000:c1:00", 0),
+        ("nvswitch3: SXid (PCI:0000:c5:00.0): 12028, Non-fatal", "SXid 12028", "link", "note", "0000:c5:00", 0),
+        ("INFO: task pt_main_thread:812 blocked for more than 120 seconds.", "hung task", "host", "root", "", 812),
+        ("Out of memory: Killed process 4242 (python3) total-vm:1kB", "OOM killer", "host", "root", "", 4242),
+        ("0000:40:01.1: AER: PCIe Bus Error: severity=Corrected", "AER corrected", "device", "note", "0000:40:01", 0),
+        ("nfs: server fs1 not responding, still trying", "NFS", "storage", "root", "", 0),
+    ],
+)  # fmt: skip
+def test_a_line_of_the_kernel_is_parsed(line, code, owner, role, pci, pid):
+    """Whatever stands before it."""
+    for before in (
+        "",
+        "[81234.567890] ",
+        "Mar  1 00:00:10 gpu-1 kernel: ",
+        "kern  :err   : [Sun Mar  1 00:00:10 2026] ",
+    ):
+        event = parse(before + line)
+        assert event is not None
+        assert (event.code, event.owner, event.role, event.pci, event.pid) == (code, owner, role, pci, pid)
+        assert event.action
+        assert event.url.startswith("https://")
+
+
+def test_ordinary_lines_are_no_reports():
+    """Words of the catalogue in other sentences."""
+    for line in ("Xid (errors) are documented", "task done: blocked for more than we like", "link down the page", ""):
+        assert parse(line) is None
+
+
+def test_the_catalogue_is_whole():
+    """Each bucket has an action, each code a name."""
+    known = catalogue()
+
+    assert len(known.xid) > 90
+    assert len(known.sxid) > 90
+    assert {row["action"] for row in known.xid.values()} <= set(known.buckets)
+    assert set(known.buckets.values()) <= set(known.actions)
+    assert all(row["name"] for row in (*known.xid.values(), *known.sxid.values()))
+
+
+def test_the_bus_of_nccl_is_an_address():
+    """NCCL prints a number, the kernel an address."""
+    assert [bus(b) for b in ("3b000", "0000:3B:00.0", "PCI:0000:3b:00", "zz")] == ["0000:3b:00"] * 3 + [""]
+
+
+def test_the_first_failure_of_a_running_job_is_said(tmp_path):
+    """Soon after its line, in a process of its own."""
+    log = tmp_path / "rank_1.log"
+    healthy = "2026-03-01 10:00:00 step 1 loss 2.0\n"
+    raised = 'Traceback (most recent call last):\n  File "/w/a.py", line 5, in main\n    f()\nValueError: bad\n'
+    log.write_text(healthy)
+    (tmp_path / "rank_0.log").write_text("2026-03-01 10:00:00 step 1 loss 2.0\n")
+    follower = subprocess.Popen(
+        [sys.executable, "-m", "dtdebug", "triage", "--follow", str(tmp_path), "--format", "json"],
+        stdout=subprocess.PIPE,
+        start_new_session=True,
+    )
+    try:
+        fails = threading.Timer(2.0, lambda: log.write_text(f"{healthy}{raised}"))
+        fails.start()
+        out, _ = follower.communicate(timeout=60)
+    finally:
+        if follower.poll() is None:
+            os.killpg(follower.pid, signal.SIGKILL)
+    first = msgspec.json.decode(out)["first"][0]
+
+    assert (first["rank"], first["exception"], first["line"]) == (1, "ValueError", 5)
+    assert follower.returncode == FOUND
+
+
+def test_ranks_that_only_the_messages_name(tmp_path):
+    """Releases of torch before 2.3 print no rank before a line."""
+    late = "Watchdog caught collective operation timeout: WorkNCCL(SeqNum=9, OpType=ALLREDUCE, Timeout(ms)=1800000)"
+    lines = [f"2024-05-07 15:51:{n:02d},140 - root - INFO - Starting training step on epoch {n}" for n in range(5)]
+    lines += [f"[E ProcessGroupNCCL.cpp:457] [Rank {rank}] {late} ran for 1800035 milliseconds" for rank in (3, 2, 1)]
+    (tmp_path / "job.log").write_text("\n".join(lines) + "\n")
+    found = view(command.read([str(tmp_path)], 1))
+
+    assert found.ranks == 3
+    assert found.first == ()
+    assert found.cascade == (1, 2, 3)
