@@ -1,4 +1,4 @@
-"""What the runs say, as claims, as answers to the questions of the knowledge, and as the diagnosis that follows."""
+"""What the runs say: as claims, as measured indicators, and as the diagnosis that follows."""
 
 from __future__ import annotations
 
@@ -37,26 +37,29 @@ def _spelled(changed: dict[str, str]) -> str:
     return ", ".join(parts)
 
 
-def answers(found: Found, knowledge: Knowledge) -> dict[str, str]:
-    """What the runs answer of the questions that the knowledge asks."""
-    said: dict[str, str] = {}
+def contrasts(found: Found, knowledge: Knowledge) -> dict[str, tuple[str, str]]:
+    """What the runs answer of the questions that the knowledge asks, and which runs."""
+    said: dict[str, tuple[str, str]] = {}
     if found.works_with_one is not None:
-        said["works_with_one_process"] = "yes" if found.works_with_one else "no"
+        went = "does not fail" if found.works_with_one else "fails in the same way"
+        said["works_with_one_process"] = ("yes" if found.works_with_one else "no", f"run with one rank: {went}")
     failing = sum(run.outcome == "same" for run in found.runs)
     if found.rate is not None:
-        said["reproducible"] = "sometimes"
+        said["reproducible"] = ("sometimes", f"it failed in {found.rate[0]} of {found.rate[1]} runs")
     elif failing > 1:
-        said["reproducible"] = "always"
+        said["reproducible"] = ("always", f"it failed in {failing} runs")
     alone = {next(iter(run.factors)): run.outcome for run in found.runs if len(set(run.factors) - {RANKS}) == 1}
     if alone.get("gloo-backend") in ("ok", "same"):
-        said["works_with_other_backend"] = "yes" if alone["gloo-backend"] == "ok" else "no"
+        value = "yes" if alone["gloo-backend"] == "ok" else "no"
+        said["works_with_other_backend"] = (value, "run with gloo in place of nccl")
     saw = found.first.saw if found.first is not None else {}
     if "data" in saw:
-        said["data_loader_workers"] = "several" if "loader.workers" in saw else "zero"
+        workers = saw.get("loader.workers", "0")
+        said["data_loader_workers"] = ("several" if "loader.workers" in saw else "zero", f"num_workers={workers}")
     if "loader.last-batch" in saw:
-        said["batch_divisible"] = "no"
+        said["batch_divisible"] = ("no", f"{saw['loader.last-batch']} samples are left for the last batch")
     values = {key: {value.value for value in o.value} for key, o in knowledge.observations.items()}
-    return {key: value for key, value in said.items() if value in values.get(key, ())}
+    return {key: row for key, row in said.items() if row[0] in values.get(key, ())}
 
 
 def explained(found: Found) -> tuple[Snapshot, Diagnosis] | None:
@@ -64,10 +67,11 @@ def explained(found: Found) -> tuple[Snapshot, Diagnosis] | None:
     snapshot = snapshot_of(found.first) if found.first is not None else None
     if snapshot is None:
         return None
+    knowledge = load()
+    snapshot = msgspec.structs.replace(snapshot, contrasts=contrasts(found, knowledge))
     if snapshot.verdict is not None:
         told = (*snapshot.verdict.claims, *claims(found))
         rest = [line for line in snapshot.verdict.evidence if line not in texts(snapshot.verdict.claims)]
         verdict = msgspec.structs.replace(snapshot.verdict, claims=told, evidence=(*texts(told), *rest))
         snapshot = msgspec.structs.replace(snapshot, verdict=verdict)
-    knowledge = load()
-    return snapshot, diagnose(knowledge, snapshot, answers(found, knowledge))
+    return snapshot, diagnose(knowledge, snapshot)

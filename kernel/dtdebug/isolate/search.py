@@ -19,9 +19,9 @@ from dtdebug_taxonomy.factors import Factor
 
 _FIRST, _RATE = 3, 6
 """Runs of a command that does not fail at once, and those that measure how often it fails."""
-_ERROR = 0.1
+_ERROR = 0.03
 """Chance of taking luck for an effect, in a job that does not always fail."""
-_MOST_REPEATS, _MOST_RUNS = 8, 40
+_MOST_REPEATS, _MOST_RUNS = 8, 100
 _LONGER, _MORE = 3.0, 20.0
 """A run may take this many times as long as the failing one, and these seconds more."""
 _SHORTEST = 2.0
@@ -62,7 +62,7 @@ class Found(msgspec.Struct, kw_only=True):
     unproven: list[str] = []
     """What could not be changed."""
     rate: tuple[int, int] | None = None
-    """(failures, runs) of the unchanged job, where it does not always fail."""
+    """(failures, runs) of the settings with which it fails, where it does not always."""
     unfinished: str = ""
     """Why the search ended early."""
     works_with_one: bool | None = None
@@ -142,7 +142,8 @@ class Search:
         """How often the unchanged job fails, and how many runs without failure then mean something."""
         while len(self._of.get(frozenset(), [])) < _RATE:
             self._once({})
-        tried = self._of[frozenset()]
+        failing = [runs for runs in self._of.values() if any(run.outcome == "same" for run in runs)]
+        tried = [run for runs in failing for run in runs]  # of settings that have nothing to do with it
         failed = sum(run.outcome == "same" for run in tried)
         self.found.rate = (failed, len(tried))
         rate = min(0.95, (failed + 0.5) / (len(tried) + 1))
@@ -153,20 +154,22 @@ class Search:
         if self.found.rate is not None or not self.found.responsible:
             self.found.confirmed = self.found.rate is not None
             return True
-        settings = [dict(key) for key, runs in self._of.items() if runs[-1].outcome == "ok"]
         if sum(run.outcome == "same" for runs in self._of.values() for run in runs) < 2:
             self._once({})
-        telling = max(settings, key=self._weight, default=None)
-        if telling is not None and len(self._of[frozenset(telling.items())]) < 2:
-            self._once(telling)
+        for setting in self._telling():
+            if len(self._of[frozenset(setting.items())]) < 2:
+                self._once(setting)
         seen = [{run.outcome for run in runs if run.outcome in ("same", "ok")} for runs in self._of.values()]
         self.found.confirmed = all(len(outcomes) < 2 for outcomes in seen)
         return self.found.confirmed
 
-    def _weight(self, setting: Mapping[str, str]) -> tuple[int, int]:
-        """The setting that the answer rests on: the one that changes what is responsible and least besides."""
-        named = {r.factor for r in self.found.responsible}
-        return (len(named & set(setting)), -len(set(setting) - named))
+    def _telling(self) -> list[dict[str, str]]:
+        """The settings without failure that the answer rests on: too few ranks, and what is responsible changed."""
+        named = {r.factor for r in self.found.responsible} - {RANKS}
+        good = [dict(key) for key, runs in self._of.items() if runs[-1].outcome == "ok"]
+        fewer = max((s for s in good if set(s) == {RANKS}), key=lambda s: int(s[RANKS]), default=None)
+        changed = min((s for s in good if named and named <= set(s)), key=len, default=None)
+        return [s for s in (fewer, changed) if s is not None]
 
     def _again(self, ranks: int | None, factors: Sequence[Factor], variables: Sequence[str]) -> None:
         """The failure does not always come: the search once more, with as many runs of each setting as that needs."""
