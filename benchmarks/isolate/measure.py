@@ -2,7 +2,7 @@
 
     .venv/bin/python benchmarks/isolate/measure.py [NAME ...]
 
-A program is right if exactly the planted factors are named, and whether it is of distribution is said right. Beside each
+A program is right if exactly the planted factors are named, and whether it is of distribution is said right. Beside it
 lies a checkpoint `last.pt`, which no run may change. Minutes on two cores: a run is the start of two to four ranks.
 """
 
@@ -36,9 +36,10 @@ def measured(name: str, truth: dict[str, Any], scratch: Path) -> dict[str, Any]:
     shutil.copy(HERE / "programs" / f"{name}.py", home)
     (home / "last.pt").write_bytes(b"an old checkpoint")
     before, begun = digests(home), time.monotonic()
+    launcher = [*TORCHRUN, str(truth["ranks"])] if truth["ranks"] else [sys.executable]
     isolate = [sys.executable, "-m", "dtdebug", "isolate", "--format", "json", "--budget", BUDGET]
     done = subprocess.run(
-        [*isolate, *truth.get("options", []), "--", *TORCHRUN, str(truth["ranks"]), f"{name}.py"],
+        [*isolate, *truth.get("options", []), "--", *launcher, f"{name}.py"],
         cwd=home,
         env=os.environ | {"DTDEBUG_STATE": str(scratch / f"state-{name}")} | truth.get("environment", {}),
         capture_output=True,

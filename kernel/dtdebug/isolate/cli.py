@@ -19,6 +19,7 @@ from typing import Any
 import msgspec
 
 from dtdebug import state
+from dtdebug.clean import arguments, clean
 from dtdebug.errors import FOUND, NOTHING, UsageError
 from dtdebug.isolate.command import Job, parse
 from dtdebug.isolate.identity import Failure
@@ -175,10 +176,15 @@ class _Session:
 
         self._runs.append(run)
         with suppress(OSError):
-            saved = Saved(command=self._job.words, home=str(self._home), runs=tuple(self._runs))
+            saved = Saved(command=_cleaned(self._job), home=str(self._home), runs=tuple(self._runs))
             state.write(self._folder / "search.json", msgspec.json.encode(saved))
         with suppress(OSError):
             print(f"dtdebug isolate: {progress(run, len(self._runs))}", file=sys.stderr, flush=True)
+
+
+def _cleaned(job: Job) -> tuple[str, ...]:
+    """The command as it is kept: without secrets."""
+    return tuple(clean(word) for word in arguments(job.words))
 
 
 def _alone(job: Job) -> int | None:
@@ -224,6 +230,6 @@ def _last(job: Job, home: Path) -> tuple[Path, Saved] | None:
     for folder in _searches():
         with suppress(OSError, ValueError):
             saved = msgspec.json.decode(state.read(folder / "search.json", _LIMIT), type=Saved)
-            if saved.command == job.words and saved.home == str(home):
+            if saved.command == _cleaned(job) and saved.home == str(home):
                 return folder, saved
     return None
