@@ -19,6 +19,7 @@ from dtdebug.isolate.findings import claims
 from dtdebug.isolate.identity import Failure, of_case, same
 from dtdebug.isolate.runner import RANKS, Run
 from dtdebug.isolate.search import Search
+from dtdebug.isolate.tries import Tries
 from dtdebug_taxonomy import factors
 from dtdebug_taxonomy.case import Case
 from dtdebug_taxonomy.claims import Claim, Record
@@ -139,7 +140,7 @@ class World:
         return Run(factors=dict(setting), outcome=outcome, seconds=10.0, failure=failure, saw=self.saw)
 
     def search(self, ranks=4, budget=600.0, known=(), variables=()):
-        search = Search(self.run, known, budget=budget, clock=lambda: self.now)
+        search = Search(Tries(self.run, known, budget=budget, clock=lambda: self.now))
         return search.run(ranks, factors.load(), variables)
 
 

@@ -22,9 +22,11 @@ from dtdebug import state
 from dtdebug.clean import arguments, clean
 from dtdebug.errors import FOUND, NOTHING, UsageError
 from dtdebug.isolate.command import Job, parse
+from dtdebug.isolate.found import Found
 from dtdebug.isolate.identity import Failure
 from dtdebug.isolate.runner import Choices, Run, Runner
-from dtdebug.isolate.search import Found, Search
+from dtdebug.isolate.search import Search
+from dtdebug.isolate.tries import Tries
 
 _KEPT = 10
 """Searches that are kept for --resume."""
@@ -36,6 +38,8 @@ _PLACES = re.compile(r"\w{0,60}(?:_HOME|_DIR|_PATH|_FILE|_ROOT|VISIBLE_DEVICES)\
 """Variables that may be what matters, and those that only say where things are."""
 _SPAN = re.compile(r"(\d{1,6}(?:\.\d{1,3})?)([smh]?)\Z")
 _INTERRUPTED = 130
+_LOOKING = 20.0
+"""Seconds for which the ranks of a hang are looked at and ended."""
 
 
 class Saved(msgspec.Struct, frozen=True, kw_only=True):
@@ -63,7 +67,7 @@ def add(commands: Any) -> None:
         "--hang", action="store_true", help="the failure is a hang: see it sooner, follow nothing else"
     )
     isolate.add_argument(
-        "--hang-after", type=float, metavar="SECONDS", help="without movement (default 60, with --hang 20)"
+        "--hang-after", type=float, metavar="SECONDS", help="without movement (default 30, with --hang 20)"
     )
     isolate.add_argument("--dry-run", action="store_true", help="list the runs, start none")
     isolate.add_argument("--resume", action="store_true", help="go on with the last search of this command")
@@ -82,7 +86,7 @@ def _isolate(options: argparse.Namespace) -> int:
         raise UsageError("isolate: works on Linux only")
     if shutil.which(words[0]) is None:
         raise UsageError(f"isolate: {words[0]}: command not found")
-    hang_after = options.hang_after if options.hang_after is not None else 20.0 if options.hang else 60.0
+    hang_after = options.hang_after if options.hang_after is not None else 20.0 if options.hang else 30.0
     if not 0 < hang_after < float("inf"):
         raise UsageError(f"isolate --hang-after {hang_after:g}: more than 0 seconds")
     budget, job = _seconds(options.budget), parse(words)
@@ -141,13 +145,14 @@ class _Session:
     def __init__(self, job: Job, home: Path, folder: Path, choices: Choices, *, hang: bool) -> None:
         self.interrupted = False
         self._job, self._home, self._folder, self._hang = job, home, folder, hang
+        self._patience = choices.hang_after + _LOOKING
         self._runner = Runner(job, home, folder, choices)
         self._runs: list[Run] = []
 
     def search(self, known: tuple[Run, ...], budget: float, variables: list[str]) -> Found:
         from dtdebug_taxonomy import factors
 
-        search = Search(self._run, known, budget=budget, tell=self._tell)
+        search = Search(Tries(self._run, known, budget=budget, patience=self._patience, tell=self._tell))
         self._runs = list(known)
         before = {name: signal.signal(name, _interrupt) for name in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)}
         try:

@@ -6,8 +6,8 @@ from pathlib import PurePath
 
 import msgspec
 
+from dtdebug.isolate.found import Found
 from dtdebug.isolate.runner import RANKS, snapshot_of
-from dtdebug.isolate.search import Found
 from dtdebug_taxonomy.claims import Claim, Record, texts
 from dtdebug_taxonomy.diagnosis import Diagnosis, diagnose
 from dtdebug_taxonomy.knowledge import Knowledge, load

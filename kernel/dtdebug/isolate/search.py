@@ -8,90 +8,29 @@ none of them alone is it; if not, the smallest set that matters is found by halv
 from __future__ import annotations
 
 import math
-import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 
-import msgspec
-
-from dtdebug.isolate.identity import Failure
-from dtdebug.isolate.runner import ENVIRONMENT, RANKS, Outcome, Run
+from dtdebug.isolate.found import Found, Responsible, Row
+from dtdebug.isolate.runner import ENVIRONMENT, RANKS, Outcome
+from dtdebug.isolate.tries import OutOfBudgetError, Tries
 from dtdebug_taxonomy.factors import Factor
 
 _FIRST, _RATE = 3, 6
 """Runs of a command that does not fail at once, and those that measure how often it fails."""
 _ERROR = 0.03
 """Chance of taking luck for an effect, in a job that does not always fail."""
-_MOST_REPEATS, _MOST_RUNS = 8, 100
-_LONGER, _MORE = 3.0, 20.0
-"""A run may take this many times as long as the failing one, and these seconds more."""
-_SHORTEST = 2.0
+_MOST_REPEATS = 8
 
 
-class OutOfBudgetError(Exception):
-    """No time is left for another run."""
-
-
-class Row(msgspec.Struct, frozen=True, kw_only=True):
-    """One line of the answer: what was changed, how the job then went, what that says."""
-
-    title: str
-    tried: tuple[tuple[str, str], ...]
-    """(what to, how it went), in the order of the runs."""
-    says: str = ""
-
-
-class Responsible(msgspec.Struct, frozen=True, kw_only=True):
-    """One part of what is responsible."""
-
-    factor: str
-    value: str
-    """With which change of it the job does not fail; for `program`, its place."""
-    text: str
-
-
-class Found(msgspec.Struct, kw_only=True):
-    """What is known so far."""
-
-    failure: Failure | None = None
-    first: Run | None = None
-    runs: list[Run] = []
-    rows: list[Row] = []
-    responsible: list[Responsible] = []
-    distributed: bool | None = None
-    ruled_out: list[str] = []
-    unproven: list[str] = []
-    """What could not be changed."""
-    rate: tuple[int, int] | None = None
-    """(failures, runs) of the settings with which it fails, where it does not always."""
-    unfinished: str = ""
-    """Why the search ended early."""
-    works_with_one: bool | None = None
-    confirmed: bool = False
-    """What is responsible was seen twice."""
-
-
-Execute = Callable[[Mapping[str, str], Failure | None, float], Run]
 _WORDS: dict[Outcome, str] = {"same": "fails", "ok": "ok", "other": "another failure", "timeout": "no failure in time"}
 
 
 class Search:
-    """The search over settings; `execute` runs one. What `known` runs have shown is not run again."""
+    """The search over settings."""
 
-    def __init__(
-        self,
-        execute: Execute,
-        known: Iterable[Run],
-        *,
-        budget: float,
-        clock: Callable[[], float] = time.monotonic,
-        tell: Callable[[Run], None] = lambda run: None,
-    ) -> None:
-        self.found = Found()
-        self._execute, self._tell, self._clock = execute, tell, clock
-        self._until = clock() + budget
-        self._known = list(known)
-        self._of: dict[frozenset[tuple[str, str]], list[Run]] = {}
-        self._needed = 1
+    def __init__(self, tries: Tries) -> None:
+        self.found = Found(runs=tries.runs)
+        self._tries = tries
         self._base: dict[str, str] = {}
 
     def run(self, ranks: int | None, factors: Sequence[Factor], variables: Sequence[str]) -> Found:
@@ -124,7 +63,7 @@ class Search:
     def _reproduce(self) -> bool:
         """Runs the job as it is; False if it does not fail."""
         for _ in range(_FIRST):
-            run = self._once({})
+            run = self._tries.once({}, self.found.failure)
             if run.outcome == "timeout" and run.failure is None:
                 self.found.unfinished = "the job did not end within the budget of a run"
                 return False
@@ -133,40 +72,40 @@ class Search:
         else:
             return False
         self.found.failure, self.found.first = run.failure, run
-        tried = self._of[frozenset()]
+        tried = self._tries.of[frozenset()]
         if len(tried) > 1:
             self._measure_rate()
         return True
 
     def _measure_rate(self) -> None:
         """How often the unchanged job fails, and how many runs without failure then mean something."""
-        while len(self._of.get(frozenset(), [])) < _RATE:
-            self._once({})
-        failing = [runs for runs in self._of.values() if any(run.outcome == "same" for run in runs)]
+        while len(self._tries.of.get(frozenset(), [])) < _RATE:
+            self._tries.once({}, self.found.failure)
+        failing = [runs for runs in self._tries.of.values() if any(run.outcome == "same" for run in runs)]
         tried = [run for runs in failing for run in runs]  # of settings that have nothing to do with it
         failed = sum(run.outcome == "same" for run in tried)
         self.found.rate = (failed, len(tried))
         rate = min(0.95, (failed + 0.5) / (len(tried) + 1))
-        self._needed = max(2, min(_MOST_REPEATS, math.ceil(math.log(_ERROR) / math.log(1 - rate))))
+        self._tries.needed = max(2, min(_MOST_REPEATS, math.ceil(math.log(_ERROR) / math.log(1 - rate))))
 
     def _confirm(self) -> bool:
         """What made the failure go away does so again; False if it was luck."""
         if self.found.rate is not None or not self.found.responsible:
             self.found.confirmed = self.found.rate is not None
             return True
-        if sum(run.outcome == "same" for runs in self._of.values() for run in runs) < 2:
-            self._once({})
+        if sum(run.outcome == "same" for runs in self._tries.of.values() for run in runs) < 2:
+            self._tries.once({}, self.found.failure)
         for setting in self._telling():
-            if len(self._of[frozenset(setting.items())]) < 2:
-                self._once(setting)
-        seen = [{run.outcome for run in runs if run.outcome in ("same", "ok")} for runs in self._of.values()]
+            if len(self._tries.of[frozenset(setting.items())]) < 2:
+                self._tries.once(setting, self.found.failure)
+        seen = [{run.outcome for run in runs if run.outcome in ("same", "ok")} for runs in self._tries.of.values()]
         self.found.confirmed = all(len(outcomes) < 2 for outcomes in seen)
         return self.found.confirmed
 
     def _telling(self) -> list[dict[str, str]]:
         """The settings without failure that the answer rests on: too few ranks, and what is responsible changed."""
         named = {r.factor for r in self.found.responsible} - {RANKS}
-        good = [dict(key) for key, runs in self._of.items() if runs[-1].outcome == "ok"]
+        good = [dict(key) for key, runs in self._tries.of.items() if runs[-1].outcome == "ok"]
         fewer = max((s for s in good if set(s) == {RANKS}), key=lambda s: int(s[RANKS]), default=None)
         changed = min((s for s in good if named and named <= set(s)), key=len, default=None)
         return [s for s in (fewer, changed) if s is not None]
@@ -226,29 +165,29 @@ class Search:
         """The smallest set of parts without which it does not fail; empty if there is none."""
         named = {f.id: f for f in factors}
         changes = {f.id: f.to for f in factors} | {f"{ENVIRONMENT}{name}": "not set" for name in variables}
-        if not changes:
-            return []
-        if len(changes) == 1:
-            (name, to) = next(iter(changes.items()))
-            outcome = self._try(self._with(changes))
-            self._row(name, to, outcome, named)
-            minimal = [name] if outcome in ("ok", "timeout") else []
-        else:
-            outcome = self._try(self._with(changes))
-            known = {name: to for name, to in changes.items() if name not in self.found.unproven}
-            if outcome in ("ok", "timeout"):
-                minimal = self._reduced(list(known), [], changes)
-                self._rows_of_reduction(known, minimal, named)
-            elif outcome == "same":
-                self._rule_out(known, named)
-                minimal = []
-            else:
-                minimal = self._singly(known, named)
+        minimal = self._sifted(list(changes), changes, named) if changes else []
         for name in minimal:
             f = named.get(name)
             text = f.gone if f else f"the variable {name.removeprefix(ENVIRONMENT)}"
             self._blame(name, changes[name], text)
         return minimal
+
+    def _sifted(self, names: list[str], changes: Mapping[str, str], named: Mapping[str, Factor]) -> list[str]:
+        """Those of the names that make the failure go away: all at once, and by halves if that fails otherwise."""
+        outcome = self._try(self._with({name: changes[name] for name in names}))
+        known = {name: changes[name] for name in names if name not in self.found.unproven}
+        if outcome in ("ok", "timeout"):
+            minimal = self._reduced(list(known), [], changes)
+            self._rows_of_reduction(known, minimal, named)
+            return minimal
+        if outcome == "same":
+            self._rule_out(known, named)
+        elif outcome == "other" and len(names) == 1:
+            self._row(names[0], changes[names[0]], outcome, named)
+        elif outcome == "other":
+            half = (len(names) + 1) // 2
+            return self._sifted(names[:half], changes, named) or self._sifted(names[half:], changes, named)
+        return []
 
     def _reduced(self, names: list[str], kept: list[str], changes: Mapping[str, str]) -> list[str]:
         """Those of the names that are needed beside the kept ones for the failure to go away."""
@@ -263,17 +202,6 @@ class Search:
 
     def _gone(self, names: Sequence[str], changes: Mapping[str, str]) -> bool:
         return self._try(self._with({name: changes[name] for name in names})) in ("ok", "timeout")
-
-    def _singly(self, changes: Mapping[str, str], named: Mapping[str, Factor]) -> list[str]:
-        """All at once fail in another way: one by one, until one makes the failure go away."""
-        title = f"all {len(changes)} parts"
-        self.found.rows.append(Row(title=title, tried=(("changed", _WORDS["other"]),), says="so one by one"))
-        for name, to in changes.items():
-            outcome = self._try(self._with({name: to}))
-            self._row(name, to, outcome, named)
-            if outcome in ("ok", "timeout"):
-                return [name]
-        return []
 
     def _workload(self, factors: Sequence[Factor]) -> None:
         for f in factors:
@@ -310,51 +238,10 @@ class Search:
         return {**self._base, **changes}
 
     def _try(self, setting: Mapping[str, str]) -> Outcome | None:
-        """How the job goes with a setting, by as many runs as that needs; None if it could not be set."""
-        while True:
-            runs = self._of.get(frozenset(setting.items()), [])
-            for run in runs:
-                self.found.unproven += [n for n in run.unproven if n not in self.found.unproven and n not in self._base]
-            if runs and set(setting) - set(self._base) <= set(runs[-1].unproven) and setting:
-                return None
-            if any(run.outcome == "same" for run in runs):
-                return "same"
-            good = [run for run in runs if run.outcome in ("ok", "timeout")]
-            if len(good) >= self._needed:
-                return good[0].outcome
-            if any(run.outcome == "other" for run in runs):
-                return "other"
-            self._once(setting)
-
-    def _once(self, setting: Mapping[str, str]) -> Run:
-        """One run; an earlier one that is not counted yet, if there is one.
-
-        Raises:
-            OutOfBudgetError: no time is left for it.
-
-        """
-        key = frozenset(setting.items())
-        old = next((run for run in self._known if frozenset(run.factors.items()) == key), None)
-        if old is not None:
-            self._known.remove(old)
-            run = old
-        else:
-            run = self._execute(setting, self.found.failure, self._limit())
-            self._tell(run)
-        self.found.runs.append(run)
-        self._of.setdefault(key, []).append(run)
-        return run
-
-    def _limit(self) -> float:
-        """Seconds that the next run may take."""
-        left = self._until - self._clock()
-        done = [run.seconds for run in self.found.runs]
-        if left < max(_SHORTEST, min(done, default=0.0)):
-            raise OutOfBudgetError("the budget is spent")
-        if len(done) >= _MOST_RUNS:
-            raise OutOfBudgetError(f"{_MOST_RUNS} runs were made")
-        failing = [run.seconds for run in self.found.runs if run.outcome == "same"]
-        return min(left, _LONGER * max(failing) + _MORE) if failing else left
+        """How the job goes with a setting; None if it could not be set."""
+        outcome, unproven = self._tries.outcome(setting, self.found.failure)
+        self.found.unproven += [name for name in unproven if name not in {*self.found.unproven, *self._base}]
+        return None if setting and set(setting) - set(self._base) <= set(unproven) else outcome
 
     # --- what is said
 
@@ -364,7 +251,7 @@ class Search:
     def _said(self, setting: Mapping[str, str], outcome: Outcome | None) -> str:
         if outcome is None:
             return "could not be changed"
-        runs = self._of[frozenset(setting.items())]
+        runs = self._tries.of[frozenset(setting.items())]
         times = f" ({len(runs)} runs)" if self.found.rate is not None and outcome == "ok" else ""
         return f"{_WORDS[outcome]}{times}"
 
@@ -395,7 +282,7 @@ class Search:
         self, changes: Mapping[str, str], minimal: Sequence[str], named: Mapping[str, Factor]
     ) -> None:
         """What a run with this part changed, and not what is responsible, has shown."""
-        failing = [dict(key) for key, runs in self._of.items() if any(run.outcome == "same" for run in runs)]
+        failing = [dict(key) for key, runs in self._tries.of.items() if any(run.outcome == "same" for run in runs)]
         for name, to in changes.items():
             f = named.get(name)
             title = f.title if f else name.removeprefix(ENVIRONMENT)

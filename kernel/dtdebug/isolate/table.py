@@ -10,8 +10,8 @@ import msgspec
 from dtdebug.clean import clean, one_line
 from dtdebug.isolate.command import Job
 from dtdebug.isolate.findings import claims
+from dtdebug.isolate.found import Found
 from dtdebug.isolate.runner import ENVIRONMENT, RANKS, Run
-from dtdebug.isolate.search import Found
 from dtdebug_taxonomy.diagnosis import Diagnosis
 from dtdebug_taxonomy.factors import Factor
 from dtdebug_taxonomy.render import reading
