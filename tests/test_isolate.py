@@ -87,9 +87,9 @@ def test_paths_into_the_working_directory_lead_into_its_copy(tmp_path):
         ({}, {"type": "KeyError"}, False),
         ({}, {"line": 8}, False),
         ({}, {"message": "Connection closed by peer [127.0.0.1]:4242"}, False),
-        ({}, {"how": "hang"}, False),
-        ({"how": "hang", "type": "skipped", "op": "all_reduce"}, {"how": "hang", "type": "not_arrived"}, True),
-        ({"how": "hang", "type": "skipped", "op": "a"}, {"how": "hang", "type": "skipped", "op": "b", "line": 1}, 0),
+        ({}, {"how": "ranks"}, False),
+        ({"how": "ranks", "type": "skipped", "op": "all_reduce"}, {"how": "ranks", "type": "not_arrived"}, True),
+        ({"how": "ranks", "type": "skipped", "op": "a"}, {"how": "ranks", "type": "skipped", "op": "b", "line": 1}, 0),
     ],
 )  # fmt: skip
 def test_type_and_place_make_a_failure_numbers_and_ranks_do_not(a, b, expected):
@@ -111,7 +111,7 @@ def test_the_identity_is_what_the_case_says():
     site = CallSite(rank=0, file="/a/c.py", line=9, function="g")
     hang = Verdict(kind="skipped", culprits=(0,), sites=(site,), collective=CollectiveRef("all_reduce", 3))
     found = of_case(Case(verdict=hang), "", 124, 4)
-    assert ("hang", "skipped", "all_reduce", "c.py", 9, "rank 0") == (
+    assert ("ranks", "skipped", "all_reduce", "c.py", 9, "rank 0") == (
         found.how, found.type, found.op, found.file, found.line, found.role,
     )  # fmt: skip
     nothing = Case(verdict=Verdict(kind="not_understood"))
@@ -269,7 +269,8 @@ def test_the_copy_has_small_files_and_links_to_large_ones(tmp_path, monkeypatch)
 # --- real jobs
 
 PLAIN = """
-import os, sys
+import os, subprocess
+subprocess.Popen(["sleep", "300"], start_new_session=True)  # as a daemon would stay
 open("last.pt", "w").write("mine")
 if os.environ.get("TORCH_PLANTED"):
     raise RuntimeError("planted by the environment")
@@ -294,6 +295,18 @@ def ended(process):
     return process.returncode, out, err
 
 
+def left_behind(tmp_path):
+    """Processes of runs that still live."""
+    left = []
+    for other in psutil.process_iter():
+        try:
+            ours = other.environ().get("DTDEBUG_ISOLATE", "").startswith(str(tmp_path / "state"))
+            left += [other.pid] if ours and other.status() != psutil.STATUS_ZOMBIE else []
+        except psutil.Error:
+            continue
+    return left
+
+
 @pytest.fixture
 def home(tmp_path):
     folder = tmp_path / "home"
@@ -311,7 +324,7 @@ def test_a_variable_of_the_environment_is_found_and_no_file_is_touched(tmp_path,
     assert 1 == status, err
     said = json.loads(out)
     assert ["environment.TORCH_PLANTED"] == [r["factor"] for r in said["responsible"]]
-    assert ("RuntimeError", "train.py", 5) == (
+    assert ("RuntimeError", "train.py", 6) == (
         said["failure"]["type"],
         said["failure"]["file"],
         said["failure"]["line"],
@@ -319,6 +332,7 @@ def test_a_variable_of_the_environment_is_found_and_no_file_is_touched(tmp_path,
     assert all(run["outcome"] in ("same", "ok") and not run["unproven"] for run in said["runs"])
     assert "an old checkpoint" == (home / "last.pt").read_text()
     assert {"train.py", "last.pt"} == {path.name for path in home.iterdir()}
+    assert [] == left_behind(tmp_path)
 
 
 def test_a_file_outside_of_the_folder_is_not_overwritten(tmp_path, home):
@@ -348,14 +362,7 @@ def test_an_interrupt_keeps_what_was_found_and_leaves_nothing_behind(tmp_path, h
     assert 130 == status
     said = json.loads(out)
     assert ("interrupted", "OSError") == (said["unfinished"], said["failure"]["type"])
-    mark = str(tmp_path / "state")
-    left = []
-    for other in psutil.process_iter():
-        try:
-            left += [other.pid] if other.environ().get("DTDEBUG_ISOLATE", "").startswith(mark) else []
-        except psutil.Error:
-            continue
-    assert [] == left
+    assert [] == left_behind(tmp_path)
     assert [] == list((tmp_path / "state").rglob("work"))
     (home / "train.py").write_text("raise OSError('x')\n")
     status, out, _ = ended(isolate(tmp_path, "--resume", "--format", "json", *words, TORCH_PLANTED="1"))

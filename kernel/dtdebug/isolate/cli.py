@@ -159,8 +159,7 @@ class _Session:
             return search.run(self._job.ranks if self._job.at >= 0 else _alone(self._job), factors.load(), variables)
         except KeyboardInterrupt:
             self.interrupted = True
-            search.found.unfinished = "interrupted"
-            return search.found
+            return search.interrupted()
         finally:
             for name, handler in before.items():
                 signal.signal(name, handler)
@@ -172,7 +171,7 @@ class _Session:
                 f"isolate: the program writes to {run.denied[0]}, which is outside of its folder and was there before; "
                 "let it write elsewhere"
             )
-        if self._hang and reference is None and run.failure is not None and run.failure.how != "hang":
+        if self._hang and reference is None and run.failure is not None and not run.failure.hung:
             raise UsageError(f"isolate --hang: the job does not hang: {run.failure.text}")
         return run
 

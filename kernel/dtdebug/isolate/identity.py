@@ -13,6 +13,7 @@ from typing import Literal
 
 import msgspec
 
+from dtdebug.job.launch import STOPPED
 from dtdebug_taxonomy.case import Case
 from dtdebug_taxonomy.claims import Claim
 from dtdebug_taxonomy.failure import reading
@@ -29,8 +30,10 @@ _TYPED = re.compile(r"((?:[A-Za-z_]\w{0,100}\.){0,12}[A-Za-z_]\w{0,100})(?:: ?|$
 class Failure(msgspec.Struct, frozen=True, kw_only=True):
     """A failure by what stays the same when it comes again."""
 
-    how: Literal["raised", "ended", "hang", "unknown"]
-    """An exception; an end by signal or exit status; ranks that make no progress; nothing that could be read."""
+    how: Literal["raised", "ended", "ranks"]
+    """An exception; an end by signal or exit status; what ranks did to each other, which may end in either or hang."""
+    hung: bool = False
+    """The ranks made no progress until they were ended."""
     type: str = ""
     """Class of the exception, name of the signal, `exit status 3`, or the kind of the verdict."""
     message: str = ""
@@ -51,12 +54,12 @@ def of_case(case: Case, output: str, status: int, world: int) -> Failure:
     v = case.verdict
     role = _role(v.culprits, world)
     if v.kind not in ("none", "dead", "left", "not_understood"):
-        return _stuck(case, role)
+        return _stuck(case, role, status)
     said = next((c for c in v.claims if c.what in ("raised", "ended") and set(c.ranks) & set(v.culprits)), None)
     if said is not None:
         return _of_claim(said, role, v.summary)
     if v.kind in ("left", "not_understood") and v.waiting:
-        return _stuck(case, role)
+        return _stuck(case, role, status)
     return _printed(output) or _ended(status)
 
 
@@ -64,9 +67,9 @@ def same(a: Failure, b: Failure) -> bool:
     """Both are one failure."""
     if a.how != b.how:
         return False
-    if a.how == "hang":
+    if a.how == "ranks":
         return _same_place(a, b) or (bool(a.op) and a.op == b.op and a.type == b.type)
-    if a.type.rpartition(".")[2] != b.type.rpartition(".")[2] or a.how == "unknown":
+    if a.type.rpartition(".")[2] != b.type.rpartition(".")[2]:
         return False
     alike = _alike(a.message, b.message)
     placed = bool(a.file and b.file)
@@ -94,11 +97,12 @@ def _role(ranks: tuple[int, ...], world: int) -> str:
     return "the last rank" if ranks[0] == world - 1 else f"rank {ranks[0]}"
 
 
-def _stuck(case: Case, role: str) -> Failure:
+def _stuck(case: Case, role: str, status: int) -> Failure:
     v = case.verdict
     site = next((s for s in v.sites if s.rank in v.culprits), next(iter(v.sites), None))
     return Failure(
-        how="hang",
+        how="ranks",
+        hung=status == STOPPED,
         type=v.kind,
         file=PurePath(site.file).name if site else "",
         line=site.line if site else 0,

@@ -48,6 +48,14 @@ class Search:
             self.found.unfinished = str(error)
         return self.found
 
+    def interrupted(self) -> Found:
+        """What is known where the user has ended the search."""
+        if self.found.failure is None:
+            self.found.first = next((run for run in self.found.runs if run.outcome == "same"), None)
+            self.found.failure = self.found.first.failure if self.found.first is not None else None
+        self.found.unfinished = "interrupted"
+        return self.found
+
     def _parts(self, ranks: int | None, factors: Sequence[Factor], variables: Sequence[str]) -> None:
         self.found.rows, self.found.responsible, self.found.ruled_out, self._base = [], [], [], {}
         self._ranks(ranks)

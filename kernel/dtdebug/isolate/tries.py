@@ -67,13 +67,15 @@ class Tries:
         """
         key = frozenset(setting.items())
         run = next((run for run in self._known if frozenset(run.factors.items()) == key), None)
-        if run is not None:
-            self._known.remove(run)
-        else:
+        new = run is None
+        if run is None:
             run = self._execute(setting, failure, self._limit())
-            self._tell(run)
+        else:
+            self._known.remove(run)
         self.runs.append(run)
         self.of.setdefault(key, []).append(run)
+        if new:
+            self._tell(run)
         return run
 
     def _limit(self) -> float:
