@@ -25,7 +25,7 @@ from dtdebug_taxonomy.case import Case
 from dtdebug_taxonomy.claims import Claim, Record
 from dtdebug_taxonomy.ranks import CallSite, CollectiveRef, Verdict
 
-LIMIT = 120
+LIMIT = 300
 """Seconds that nothing here may take."""
 BOOM = Failure(
     how="raised", type="ValueError", message="bad value 3", file="train.py", line=7, function="step", text="x"
@@ -167,7 +167,7 @@ def test_ranks_and_a_part_together_are_named_together():
     assert found.distributed is True
     said = {claim.text for claim in claims(found)}
     assert "With 1 rank the job does not fail." in said
-    assert any(text.startswith("With 3 ranks, last-batch dropped the job does not fail") for text in said)
+    assert any(text.startswith("With 3 ranks, last batch dropped the job does not fail") for text in said)
 
 
 def test_two_parts_that_are_only_together_enough_are_both_named():

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import PurePath
 
 import msgspec
 
 from dtdebug.isolate.found import Found
-from dtdebug.isolate.runner import RANKS, snapshot_of
+from dtdebug.isolate.runner import ENVIRONMENT, RANKS, snapshot_of
+from dtdebug_taxonomy import factors
 from dtdebug_taxonomy.claims import Claim, Record, texts
 from dtdebug_taxonomy.diagnosis import Diagnosis, diagnose
 from dtdebug_taxonomy.knowledge import Knowledge, load
@@ -25,16 +27,25 @@ def claims(found: Found) -> tuple[Claim, ...]:
         if not changed or len(changed) < len(run.factors) or run.outcome == "other":
             continue
         went = _WENT.get(run.outcome, "fails in the same way")
-        words = f"With {_spelled(changed)} the job {went}"
+        words = f"With {spelled(changed)} the job {went}"
         name = f"{PurePath(run.folder).parent.name} of isolate"
         record = Record(source="run", path=name, words=f"{run.outcome}, {run.seconds:.0f} s")
         rows.setdefault(words, Claim(what="varied", ranks=(), record=record, words=words, count=1))
     return tuple(rows.values())[:_CLAIMS]
 
 
-def _spelled(changed: dict[str, str]) -> str:
-    parts = [f"{to} rank{'s' * (to != '1')}" if name == RANKS else f"{name} {to}" for name, to in changed.items()]
+def spelled(changed: Mapping[str, str]) -> str:
+    """Changes in words: `2 ranks, loader workers 0, NCCL_DEBUG not set`."""
+    parts = [
+        f"{to} rank{'s' * (to != '1')}" if name == RANKS else f"{named(name)} {to}" for name, to in changed.items()
+    ]
     return ", ".join(parts)
+
+
+def named(name: str) -> str:
+    """How a factor or a variable is called."""
+    title = next((f.title for f in factors.load() if f.id == name), "")
+    return title or name.removeprefix(ENVIRONMENT)
 
 
 def contrasts(found: Found, knowledge: Knowledge) -> dict[str, tuple[str, str]]:

@@ -9,9 +9,9 @@ import msgspec
 
 from dtdebug.clean import clean, one_line
 from dtdebug.isolate.command import Job
-from dtdebug.isolate.findings import claims
+from dtdebug.isolate.findings import claims, named, spelled
 from dtdebug.isolate.found import Found
-from dtdebug.isolate.runner import ENVIRONMENT, RANKS, Run
+from dtdebug.isolate.runner import RANKS, Run
 from dtdebug_taxonomy.diagnosis import Diagnosis
 from dtdebug_taxonomy.factors import Factor
 from dtdebug_taxonomy.render import reading
@@ -35,7 +35,7 @@ def _lines(found: Found, diagnosis: Diagnosis | None) -> Iterator[str]:
     if found.rate is not None:
         yield f"  does not fail reliably ({found.rate[0]} of {found.rate[1]}): each change was run several times"
     yield from _table(found)
-    yield from (f"  {_named(name)}: could not be changed, or it was not seen to be" for name in found.unproven)
+    yield from (f"  {named(name)}: could not be changed, or it was not seen to be" for name in found.unproven)
     others = {one_line(run.failure.text, _TEXT) for run in found.runs if run.outcome == "other" and run.failure}
     yield from (f"  another failure on the way, not followed: {line}" for line in sorted(others)[:3])
     if found.unfinished:
@@ -59,7 +59,7 @@ def _responsible(found: Found) -> str:
         return "responsible: not known"
     names = " x ".join(r.text for r in found.responsible)
     changed = [r for r in found.responsible if r.factor not in (RANKS, "program")]
-    without = f" (not with {', '.join(f'{_named(r.factor)} {r.value}' for r in changed)})" if changed else ""
+    without = f" (not with {', '.join(f'{named(r.factor)} {r.value}' for r in changed)})" if changed else ""
     place = next((f" at {r.value}" for r in found.responsible if r.factor == "program" and r.value), "")
     doubt = "" if found.confirmed or found.rate is not None or found.unfinished == "" else " (seen once)"
     whole = "; distribution is not it" if found.distributed is False else ""
@@ -124,13 +124,9 @@ def plan(job: Job, factors: tuple[Factor, ...], variables: list[str], first: Run
 
 def progress(run: Run, number: int) -> str:
     """A run that has ended, in one line."""
-    changed = ", ".join(f"{_named(name)} {to}" for name, to in run.factors.items()) or "as it is"
+    changed = spelled(run.factors) or "as it is"
     words = {"same": "fails", "ok": "ok", "other": "fails in another way", "timeout": "no end in time"}[run.outcome]
     return one_line(f"run {number}, {changed}: {words}, {lasted(run.seconds)}", 400)
-
-
-def _named(name: str) -> str:
-    return name.removeprefix(ENVIRONMENT)
 
 
 def _seconds(run: Run | None) -> float:
