@@ -372,6 +372,7 @@ def test_an_interrupt_keeps_what_was_found_and_leaves_nothing_behind(tmp_path, h
 
 def test_bad_input_is_one_line(tmp_path, home):
     """What can't be run is refused with one line and exit status 2; a dry run starts nothing."""
+    path = os.environ["PATH"] + os.pathsep + str(Path(sys.executable).parent)
     for words, said in (
         ((), "name the job"),
         (("--", "no-such-command"), "command not found"),
@@ -379,23 +380,20 @@ def test_bad_input_is_one_line(tmp_path, home):
         (("--resume", "--", "true"), "no search of this command"),
         (("--", "torchrun", "--nnodes", "2", "t.py"), "several hosts"),
     ):
-        status, _, err = ended(
-            isolate(tmp_path, *words, PATH=os.environ["PATH"] + os.pathsep + str(Path(sys.executable).parent))
-        )
+        status, _, err = ended(isolate(tmp_path, *words, PATH=path))
         assert (2, 1) == (status, err.count("\n")), err
         assert said in err
-    status, out, _ = ended(
-        isolate(tmp_path, "--dry-run", "--", "mpirun", "-np", "4", "true", PATH=f"{home}:{os.environ['PATH']}")
-    )
-    assert status in (0, 2)  # mpirun may not be here
-    status, out, _ = ended(
-        isolate(
-            tmp_path, "--dry-run", "--", sys.executable, "-m", "torch.distributed.run", "--nproc-per-node", "4", "t.py"
-        )
-    )
+    launcher = [sys.executable, "-m", "torch.distributed.run", "--nproc-per-node", "4"]
+    status, out, _ = ended(isolate(tmp_path, "--dry-run", "--", *launcher, "t.py"))
     assert 0 == status
     assert "with fewer ranks: 1 first" in out
     assert not (tmp_path / "state" / "isolate").exists()
+
+
+def test_a_budget_too_small_for_one_run_is_said(tmp_path, home):
+    """Without time for a run nothing is known, and that is no success."""
+    status, out, _ = ended(isolate(tmp_path, "--budget", "1s", "--", sys.executable, "-c", "1/0"))
+    assert (2, True) == (status, "the budget is spent: 0 runs" in out)
 
 
 JOB = """

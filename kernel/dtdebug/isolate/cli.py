@@ -20,7 +20,7 @@ import msgspec
 
 from dtdebug import state
 from dtdebug.clean import arguments, clean
-from dtdebug.errors import FOUND, NOTHING, UsageError
+from dtdebug.errors import FOUND, NOTHING, USAGE, UsageError
 from dtdebug.isolate.command import Job, parse
 from dtdebug.isolate.found import Found
 from dtdebug.isolate.identity import Failure
@@ -136,7 +136,9 @@ def _answer(found: Found, session: _Session, *, as_json: bool) -> int:
             print(f"  the runs left {path}")
     if session.interrupted:
         return _INTERRUPTED
-    return NOTHING if found.failure is None else FOUND
+    if found.failure is None:
+        return USAGE if found.unfinished else NOTHING
+    return FOUND
 
 
 class _Session:

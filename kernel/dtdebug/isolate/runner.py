@@ -88,11 +88,17 @@ class Runner:
         copy = self._home if self._choices.in_place else place / "work"
         try:
             if not self._choices.in_place:
-                workspace.copy(self._home, copy)
+                self._copy(copy)
             return self._watched(setting, reference, limit, (place, copy))
         finally:
             if not self._choices.in_place:
                 shutil.rmtree(copy, ignore_errors=True)
+
+    def _copy(self, target: Path) -> None:
+        try:
+            workspace.copy(self._home, target)
+        except OSError as error:
+            raise UsageError(f"isolate: {error.filename or self._home}: can't be copied: {error.strerror}") from None
 
     def _watched(
         self, setting: Mapping[str, str], reference: Failure | None, limit: float, paths: tuple[Path, Path]

@@ -73,7 +73,7 @@ class Search:
         for _ in range(_FIRST):
             run = self._tries.once({}, self.found.failure)
             if run.outcome == "timeout" and run.failure is None:
-                self.found.unfinished = "the job did not end within the budget of a run"
+                self.found.unfinished = "the job neither failed nor ended within the budget"
                 return False
             if run.failure is not None:
                 break
