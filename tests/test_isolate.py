@@ -200,6 +200,14 @@ def test_another_failure_is_not_taken_for_the_same():
     assert any(run.outcome == "other" for run in found.runs)
 
 
+def test_a_part_that_the_job_can_not_do_without_stays_open():
+    """Where changing a part makes the job fail otherwise, the program is blamed with that reservation only."""
+    found = World(lambda s, r: OTHER if "compile" in s else BOOM).search()
+    (program,) = found.responsible
+    assert "unless it is torch.compile" in program.text
+    assert "mixed precision is not it" in found.ruled_out
+
+
 def test_a_change_that_is_not_seen_says_nothing():
     """What was not seen to be changed is neither ruled out nor responsible."""
     world = World(lambda s, r: BOOM)

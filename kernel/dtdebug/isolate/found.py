@@ -36,6 +36,8 @@ class Found(msgspec.Struct, kw_only=True):
     responsible: list[Responsible] = []
     distributed: bool | None = None
     ruled_out: list[str] = []
+    unclear: list[str] = []
+    """Parts without which the job fails in another way."""
     unproven: list[str] = []
     """What could not be changed."""
     rate: tuple[int, int] | None = None

@@ -58,6 +58,7 @@ class Search:
 
     def _parts(self, ranks: int | None, factors: Sequence[Factor], variables: Sequence[str]) -> None:
         self.found.rows, self.found.responsible, self.found.ruled_out, self._base = [], [], [], {}
+        self.found.unclear = []
         self._ranks(ranks)
         talking = self.found.distributed is not False and self._communication(factors)
         chosen = [f for f in factors if f.stage == "part" and self._applies(f)]
@@ -192,6 +193,7 @@ class Search:
             self._rule_out(known, named)
         elif outcome == "other" and len(names) == 1:
             self._row(names[0], changes[names[0]], outcome, named)
+            self.found.unclear.append(self.found.rows[-1].title)
         elif outcome == "other":
             half = (len(names) + 1) // 2
             return self._sifted(names[:half], changes, named) or self._sifted(names[half:], changes, named)
@@ -233,6 +235,8 @@ class Search:
         text = "the program itself" if self.found.distributed is False else f"the program: {who} there"
         if self.found.distributed is not False and not place:
             text = "the program, or communication"
+        if self.found.unclear:
+            text += f", unless it is {' or '.join(self.found.unclear)}, without which the job fails in another way"
         self._blame("program", place, text)
 
     # --- one change

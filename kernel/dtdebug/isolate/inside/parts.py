@@ -164,6 +164,8 @@ def ddp(module: ModuleType, notes: Notes) -> None:
             if notes.wants(knob) and bool(given.arguments.get(name, usual)) != wanted:
                 given.arguments[name] = wanted
                 notes.note("set", knob)
+                if knob == "ddp.static":  # which allows for unused parameters: that stays so
+                    given.arguments["find_unused_parameters"] = True
         _buffers(given.arguments, notes)
         original(*given.args, **given.kwargs)
 
