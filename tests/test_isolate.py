@@ -353,6 +353,8 @@ def test_a_file_outside_of_the_folder_is_not_overwritten(tmp_path, home):
     assert 2 == status
     assert f"writes to {precious}" in err
     assert "old" == precious.read_text()
+    status, _, err = ended(isolate(tmp_path, "--may-write", str(precious), "--", sys.executable, "train.py"))
+    assert (0, "new") == (status, precious.read_text()), err
 
 
 def test_an_interrupt_keeps_what_was_found_and_leaves_nothing_behind(tmp_path, home):

@@ -72,6 +72,9 @@ def add(commands: Any) -> None:
     isolate.add_argument("--dry-run", action="store_true", help="list the runs, start none")
     isolate.add_argument("--resume", action="store_true", help="go on with the last search of this command")
     isolate.add_argument("--in-place", action="store_true", help="let the runs work here, not in copies")
+    isolate.add_argument(
+        "--may-write", action="append", default=[], metavar="PATH", help="what the runs may change elsewhere"
+    )
     isolate.add_argument("--yes", action="store_true", help="do not ask before the first run")
     isolate.add_argument("--format", choices=("text", "json"), default="text")
     isolate.add_argument("command", nargs=argparse.REMAINDER, metavar="COMMAND ...")
@@ -112,7 +115,8 @@ def _isolate(options: argparse.Namespace) -> int:
         if sys.stdin.readline().strip().lower() not in ("y", "yes"):
             return NOTHING
     folder = saved[0] if saved else _folder()
-    choices = Choices(hang_after=hang_after, in_place=options.in_place)
+    may_write = tuple(str(Path(path).absolute()) for path in options.may_write)
+    choices = Choices(hang_after=hang_after, in_place=options.in_place, may_write=may_write)
     session = _Session(job, home, folder, choices, hang=options.hang)
     found = session.search(known, budget, variables)
     return _answer(found, session, as_json=options.format == "json")
@@ -171,7 +175,7 @@ class _Session:
         if run.denied and reference is None:
             raise UsageError(
                 f"isolate: the program writes to {run.denied[0]}, which is outside of its folder and was there before; "
-                "let it write elsewhere"
+                "let it write elsewhere, or allow it with --may-write"
             )
         if self._hang and reference is None and run.failure is not None and not run.failure.hung:
             raise UsageError(f"isolate --hang: the job does not hang: {run.failure.text}")

@@ -63,7 +63,8 @@ class Choices(msgspec.Struct, frozen=True, kw_only=True):
 
     hang_after: float = 30.0
     in_place: bool = False
-    offline: bool = True
+    may_write: tuple[str, ...] = ()
+    """Folders and files elsewhere that the runs may change."""
 
 
 class Runner:
@@ -143,7 +144,7 @@ class Runner:
             "notes": str(place / "notes"),
             "change": {knob: f.value for f in chosen if (knob := _knob(f))},
             "environment": {**added, **dict.fromkeys(taken)},
-            "ours": [] if self._choices.in_place else [str(copy), str(place)],
+            "ours": [] if self._choices.in_place else [str(copy), str(place), *self._choices.may_write],
             "begun": self._begun,
         }
         (place / "change.json").write_text(json.dumps(told), encoding="utf-8")
@@ -151,11 +152,7 @@ class Runner:
         path = [_BOOTSTRAP, *filter(None, [searched(kept, self._home, copy)])]
         return {
             **kept,
-            **(
-                {k: v for k, v in _OFFLINE.items() if k not in kept or k == "WANDB_MODE"}
-                if self._choices.offline
-                else {}
-            ),
+            **_OFFLINE,
             **added,
             "PWD": str(copy),
             "PYTHONPATH": os.pathsep.join(path),

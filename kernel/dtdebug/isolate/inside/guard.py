@@ -45,7 +45,7 @@ class _Guard:
             real = os.path.realpath(text) if text else ""
         except (OSError, ValueError):
             return
-        if not real or real.startswith((*self._ours, *_FREE)) or any(part in real for part in _CACHES):
+        if not real or f"{real}/".startswith((*self._ours, *_FREE)) or any(part in real for part in _CACHES):
             return
         try:
             found = os.lstat(real)
