@@ -19,7 +19,8 @@ _FIRST, _RATE = 3, 6
 """Runs of a command that does not fail at once, and those that measure how often it fails."""
 _ERROR = 0.03
 """Chance of taking luck for an effect, in a job that does not always fail."""
-_MOST_REPEATS = 8
+_MOST_REPEATS, _SURE = 8, 3
+"""Runs of a setting at most, and failures after which one is taken to come each time."""
 
 
 _WORDS: dict[Outcome, str] = {"same": "fails", "ok": "ok", "other": "another failure", "timeout": "no failure in time"}
@@ -102,8 +103,9 @@ class Search:
         if self.found.rate is not None or not self.found.responsible:
             self.found.confirmed = self.found.rate is not None
             return True
-        if sum(run.outcome == "same" for runs in self._tries.of.values() for run in runs) < 2:
-            self._tries.once({}, self.found.failure)
+        while sum(run.outcome == "same" for run in self.found.runs) < _SURE:
+            if self._tries.once({}, self.found.failure).outcome != "same":
+                break
         for setting in self._telling():
             if len(self._tries.of[frozenset(setting.items())]) < 2:
                 self._tries.once(setting, self.found.failure)
