@@ -99,6 +99,7 @@ def parser() -> argparse.ArgumentParser:
 
     from dtdebug import cli_ranks
     from dtdebug.check import command as check
+    from dtdebug.isolate import cli as isolate
     from dtdebug.lab import command as lab
     from dtdebug.learn import command as learn
     from dtdebug.triage import command as triage
@@ -113,6 +114,7 @@ def parser() -> argparse.ArgumentParser:
     lsp.set_defaults(run=_lsp)
     cli_ranks.add(commands)
     triage.add(commands)
+    isolate.add(commands)
     return top
 
 

@@ -14,18 +14,21 @@ from dtdebug_taxonomy.spelling import say, spell
 
 Source = Literal[
     "output", "dump", "agent", "stack", "native", "system", "exit", "kernel", "source", "exception", "store", "cell",
+    "run",
 ]  # fmt: skip
 """Where a record is from.
 
 output: a printed line; dump: an entry or a status of a flight-recorder dump; agent: what the agent in a rank wrote;
 stack: a Python stack, from inside or outside; native: a native stack; system: a file of /proc or of a control group;
 exit: the status of an ended process; kernel: the kernel's log or its memory events; source: the user's program;
-exception: an exception object; store: the job's store; cell: a cell of a notebook.
+exception: an exception object; store: the job's store; cell: a cell of a notebook; run: a run of the job with
+something changed.
 """
 
 What = Literal[
     "waits", "absent", "at", "raised", "ended", "left", "called", "counted", "system", "moved", "unmoved", "printed",
     "source", "came", "missing", "disagree", "last", "entered", "finished", "unfinished", "silent", "compared",
+    "varied",
 ]  # fmt: skip
 """What a claim says of its ranks; `sentence` has the words."""
 
@@ -156,6 +159,7 @@ _SAID: dict[What, Callable[[Claim, str], str]] = {
     "unfinished": lambda c, who: f"{who} never finished {_call(c)}",
     "silent": lambda c, who: f"{_said(c.ranks, 'have')} left {c.words or 'no record'}",
     "compared": _plain,
+    "varied": lambda c, who: c.words,
     "system": _plain,
     "printed": _plain,
     "source": _plain,
@@ -181,5 +185,7 @@ def cited(r: Record) -> str:
             return f"record{rank}"
         case "exit":
             return f"exit status{rank}"
+        case "run":
+            return name or "a run"
         case _:
             return f"the {r.source}{rank}"

@@ -28,7 +28,8 @@ def _signal(key: str) -> Callable[[Signal], Signal]:
 def measure(snapshot: Snapshot) -> dict[str, tuple[str, str]]:
     """Observation key -> (value, the words that say how it is known)."""
     rows = ((key, signal(snapshot)) for table in (_SIGNALS, RANK_SIGNALS) for key, signal in table.items())
-    return {key: answer for key, answer in rows if answer}  # where both know, many ranks know better than one
+    found = {key: answer for key, answer in rows if answer}  # where both know, many ranks know better than one
+    return found | snapshot.contrasts
 
 
 @_signal("manifestation")

@@ -96,6 +96,8 @@ class Snapshot(msgspec.Struct, frozen=True, kw_only=True):
     """Allow-listed variables, secrets masked."""
     verdict: Verdict | None = None
     """Which rank the others wait for, where the state of several ranks was compared."""
+    contrasts: dict[str, tuple[str, str]] = {}
+    """What runs of the job with something changed have answered: observation -> (value, how it is known)."""
     child_ranks: int = 0
     """Child processes that look like ranks."""
     notes: tuple[str, ...] = ()

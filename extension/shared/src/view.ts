@@ -72,7 +72,7 @@ export interface CallSite {
 
 /** One thing that is said of some ranks. What is not known stays at its default and is not said. */
 export interface Claim {
-  readonly what: "absent" | "at" | "called" | "came" | "compared" | "counted" | "disagree" | "ended" | "entered" | "finished" | "last" | "left" | "missing" | "moved" | "printed" | "raised" | "silent" | "source" | "system" | "unfinished" | "unmoved" | "waits";
+  readonly what: "absent" | "at" | "called" | "came" | "compared" | "counted" | "disagree" | "ended" | "entered" | "finished" | "last" | "left" | "missing" | "moved" | "printed" | "raised" | "silent" | "source" | "system" | "unfinished" | "unmoved" | "varied" | "waits";
   readonly ranks: readonly number[];
   readonly record: Record;
   readonly hosts?: readonly string[];
@@ -90,7 +90,7 @@ export interface Claim {
 
 /** What a claim rests on, so that anyone can look it up. */
 export interface Record {
-  readonly source: "agent" | "cell" | "dump" | "exception" | "exit" | "kernel" | "native" | "output" | "source" | "stack" | "store" | "system";
+  readonly source: "agent" | "cell" | "dump" | "exception" | "exit" | "kernel" | "native" | "output" | "run" | "source" | "stack" | "store" | "system";
   readonly line?: number;
   readonly path?: string;
   readonly rank?: number | null;

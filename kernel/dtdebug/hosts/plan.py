@@ -10,7 +10,7 @@ from pathlib import PurePath
 from dtdebug_taxonomy.hosts import Plan
 
 _MOST_HOSTS = 1 << 16
-_FLAGS = frozenset(
+FLAGS = frozenset(
     ("standalone", "module", "no-python", "run-path", "use-env", "multi-gpu", "cpu", "debug", "use-deepspeed",
      "use-fsdp", "same-network", "quiet", "dynamo-use-dynamic")
 )  # fmt: skip
@@ -81,7 +81,7 @@ def _read(words: Sequence[str]) -> dict[str, str]:
     while index < end:
         name, equals, value = _option(words[index])
         index += 1
-        if not equals and name not in _FLAGS:
+        if not equals and name not in FLAGS:
             value = words[index] if index < end else ""
             index += 1
         found[name] = value
@@ -93,7 +93,7 @@ def _past(words: Sequence[str]) -> int:
     index = 0
     while index < len(words) and words[index].startswith("-") and words[index] not in ("-m", "--"):
         name, equals, _ = _option(words[index])
-        index += 1 if equals or name in _FLAGS else 2
+        index += 1 if equals or name in FLAGS else 2
     return min(index, len(words))
 
 

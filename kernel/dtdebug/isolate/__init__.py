@@ -1,0 +1,6 @@
+"""Runs a failing job again, each time with something changed, and says which component is responsible.
+
+`command` knows the launcher, `workspace` gives each run a copy of the working directory, `inside` is what observes and
+changes things in the ranks, `runner` runs, `identity` says whether two failures are the same, `search` decides what to
+run next, `findings` and `table` say what was found.
+"""

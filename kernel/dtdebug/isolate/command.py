@@ -1,0 +1,99 @@
+"""The command of a job: its launcher and number of ranks, and the same command with another number."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from pathlib import Path, PurePath
+from typing import NamedTuple
+
+from dtdebug.hosts import plan as plans
+
+_OPTIONS = {
+    "torchrun": ("nproc-per-node",),
+    "accelerate": ("num-processes",),
+    "mpirun": ("np", "n"),
+}
+_MOST = 1 << 12
+
+
+class Job(NamedTuple):
+    """A command, and where its number of ranks stands."""
+
+    words: tuple[str, ...]
+    launcher: str = ""
+    """`torchrun`, `accelerate`, `mpirun`; empty for one that is not known."""
+    at: int = -1
+    """Index of the word with the number; -1 where the command has none."""
+    ranks: int | None = None
+    """Ranks that are asked for; None where nobody says (`gpu`, `auto`, a configuration)."""
+    hosts: int = 1
+
+    def with_ranks(self, number: int) -> tuple[str, ...]:
+        """The command with another number of ranks; raises ValueError where that can't be set."""
+        if self.at < 0:
+            raise ValueError("the command does not say how many ranks it starts")
+        word = self.words[self.at]
+        name, equals, _ = word.partition("=")
+        changed = f"{name}={number}" if equals else str(number)
+        return (*self.words[: self.at], changed, *self.words[self.at + 1 :])
+
+
+def parse(words: Sequence[str]) -> Job:
+    """The job of a command."""
+    words = tuple(words)
+    for index, word in enumerate(words[:64]):
+        launcher = _launcher(word, words[index + 1 : index + 2])
+        if launcher:
+            return _counted(words, launcher, index + 1)
+    return Job(words)
+
+
+def _launcher(word: str, after: Sequence[str]) -> str:
+    name = PurePath(word).name
+    if name == "torchrun" or word in ("torch.distributed.run", "torch.distributed.launch"):
+        return "torchrun"
+    accelerate = name == "accelerate-launch" or word == "accelerate.commands.launch"
+    if accelerate or (name, *after) == ("accelerate", "launch"):
+        return "accelerate"
+    return "mpirun" if name in ("mpirun", "mpiexec") else ""
+
+
+def _counted(words: tuple[str, ...], launcher: str, begin: int) -> Job:
+    hosts = plans.plan(words, {}).most if launcher != "mpirun" else 1
+    index = begin
+    while index < len(words) and (words[index].startswith("-") or words[index] == "launch"):
+        name, equals, value = words[index].lstrip("-").partition("=")
+        name = name.replace("_", "-")
+        if name in _OPTIONS[launcher]:
+            at = index if equals else index + 1
+            text = value if equals else (words[at] if at < len(words) else "")
+            number = int(text) if text.isascii() and text.isdecimal() and len(text) < 5 else None
+            if number is None or not 0 < number <= _MOST:
+                return Job(words, launcher, at if at < len(words) else -1, hosts=hosts)
+            return Job(words, launcher, at, number, hosts)
+        if words[index] == "-m":
+            break
+        index += 1 if equals or words[index] == "launch" or name in plans.FLAGS else 2
+    return Job(words, launcher, hosts=hosts)
+
+
+def moved(words: Sequence[str], home: Path, copy: Path) -> tuple[str, ...]:
+    """The command for a copy of its working directory: paths into it lead into the copy, those out of it stay."""
+    return tuple(_moved(word, home, copy) for word in words)
+
+
+def _moved(word: str, home: Path, copy: Path) -> str:
+    head, equals, value = word.partition("=") if word.startswith("-") else ("", "", word)
+    before = f"{head}{equals}"
+    if value.startswith(f"{home}/"):
+        return f"{before}{copy}{value[len(str(home)) :]}"
+    if value.startswith("../") and (home / value).exists():
+        return f"{before}{os.path.normpath(home / value)}"
+    return word
+
+
+def searched(variables: Mapping[str, str], home: Path, copy: Path) -> str:
+    """`PYTHONPATH` for the copy."""
+    given = variables.get("PYTHONPATH", "")
+    return os.pathsep.join(_moved(entry, home, copy) for entry in given.split(os.pathsep)) if given else ""

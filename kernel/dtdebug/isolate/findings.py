@@ -1,0 +1,88 @@
+"""What the runs say: as claims, as measured indicators, and as the diagnosis that follows."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import PurePath
+
+import msgspec
+
+from dtdebug.isolate.found import Found
+from dtdebug.isolate.runner import ENVIRONMENT, RANKS, snapshot_of
+from dtdebug_taxonomy import factors
+from dtdebug_taxonomy.claims import Claim, Record, texts
+from dtdebug_taxonomy.diagnosis import Diagnosis, diagnose
+from dtdebug_taxonomy.knowledge import Knowledge, load
+from dtdebug_taxonomy.snapshot import Snapshot
+
+_CLAIMS = 40
+_WENT = {"ok": "does not fail", "timeout": "did not fail for longer than it takes to fail"}
+
+
+def claims(found: Found) -> tuple[Claim, ...]:
+    """One claim a run that tells: what was changed, and whether the job then failed in the same way."""
+    rows: dict[str, Claim] = {}
+    for run in found.runs:
+        changed = {name: to for name, to in run.factors.items() if name not in run.unproven}
+        if not changed or len(changed) < len(run.factors) or run.outcome == "other":
+            continue
+        went = _WENT.get(run.outcome, "fails in the same way")
+        words = f"With {spelled(changed)} the job {went}"
+        name = f"{PurePath(run.folder).parent.name} of isolate"
+        record = Record(source="run", path=name, words=f"{run.outcome}, {run.seconds:.0f} s")
+        rows.setdefault(words, Claim(what="varied", ranks=(), record=record, words=words, count=1))
+    return tuple(rows.values())[:_CLAIMS]
+
+
+def spelled(changed: Mapping[str, str]) -> str:
+    """Changes in words: `2 ranks, loader workers 0, NCCL_DEBUG not set`."""
+    parts = [
+        f"{to} rank{'s' * (to != '1')}" if name == RANKS else f"{named(name)} {to}" for name, to in changed.items()
+    ]
+    return ", ".join(parts)
+
+
+def named(name: str) -> str:
+    """How a factor or a variable is called."""
+    title = next((f.title for f in factors.load() if f.id == name), "")
+    return title or name.removeprefix(ENVIRONMENT)
+
+
+def contrasts(found: Found, knowledge: Knowledge) -> dict[str, tuple[str, str]]:
+    """What the runs answer of the questions that the knowledge asks, and which runs."""
+    said: dict[str, tuple[str, str]] = {}
+    if found.works_with_one is not None:
+        went = "does not fail" if found.works_with_one else "fails in the same way"
+        said["works_with_one_process"] = ("yes" if found.works_with_one else "no", f"run with one rank: {went}")
+    failing = sum(run.outcome == "same" for run in found.runs)
+    if found.rate is not None:
+        said["reproducible"] = ("sometimes", f"it failed in {found.rate[0]} of {found.rate[1]} runs")
+    elif failing > 1:
+        said["reproducible"] = ("always", f"it failed in {failing} runs")
+    alone = {next(iter(run.factors)): run.outcome for run in found.runs if len(set(run.factors) - {RANKS}) == 1}
+    if alone.get("gloo-backend") in ("ok", "same"):
+        value = "yes" if alone["gloo-backend"] == "ok" else "no"
+        said["works_with_other_backend"] = (value, "run with gloo in place of nccl")
+    saw = found.first.saw if found.first is not None else {}
+    if "data" in saw:
+        workers = saw.get("loader.workers", "0")
+        said["data_loader_workers"] = ("several" if "loader.workers" in saw else "zero", f"num_workers={workers}")
+    if "loader.last-batch" in saw:
+        said["batch_divisible"] = ("no", f"{saw['loader.last-batch']} samples are left for the last batch")
+    values = {key: {value.value for value in o.value} for key, o in knowledge.observations.items()}
+    return {key: row for key, row in said.items() if row[0] in values.get(key, ())}
+
+
+def explained(found: Found) -> tuple[Snapshot, Diagnosis] | None:
+    """The failure with these contrasts as measured indicators, and its diagnosis; None where nothing was captured."""
+    snapshot = snapshot_of(found.first) if found.first is not None else None
+    if snapshot is None:
+        return None
+    knowledge = load()
+    snapshot = msgspec.structs.replace(snapshot, contrasts=contrasts(found, knowledge))
+    if snapshot.verdict is not None:
+        told = (*snapshot.verdict.claims, *claims(found))
+        rest = [line for line in snapshot.verdict.evidence if line not in texts(snapshot.verdict.claims)]
+        verdict = msgspec.structs.replace(snapshot.verdict, claims=told, evidence=(*texts(told), *rest))
+        snapshot = msgspec.structs.replace(snapshot, verdict=verdict)
+    return snapshot, diagnose(knowledge, snapshot)

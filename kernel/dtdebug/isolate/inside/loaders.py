@@ -1,0 +1,93 @@
+"""Data loaders of PyTorch: what they use, and how they are changed."""
+
+from __future__ import annotations
+
+import copy
+import functools
+import inspect
+from collections.abc import Callable, Iterator
+from types import ModuleType
+from typing import Any
+
+from dtdebug.isolate.inside.notes import Notes
+
+
+def patch(module: ModuleType, notes: Notes) -> None:
+    """Observes and changes `DataLoader`."""
+    kind: Any = module.DataLoader
+    original, iterate = kind.__init__, kind.__iter__
+    signature = inspect.signature(original)
+
+    @functools.wraps(original)
+    def __init__(self: Any, *args: Any, **kwargs: Any) -> None:  # noqa: N807 - takes its place
+        try:
+            bound = signature.bind(self, *args, **kwargs)
+        except TypeError:  # the original says what is wrong
+            original(self, *args, **kwargs)
+            return
+        given = bound.arguments
+        _change(given, notes)
+        original(*bound.args, **bound.kwargs)
+        _last_batch(self, given, notes)
+
+    @functools.wraps(iterate)
+    def __iter__(self: Any) -> Any:  # noqa: N807 - takes its place
+        steps = _length(self)
+        if steps > 1:
+            notes.note("saw", "data", steps)
+            if notes.wants("data.one-batch"):
+                return _one_batch(self, iterate, steps, notes)
+        return iterate(self)
+
+    kind.__init__, kind.__iter__ = __init__, __iter__
+
+
+def _change(given: dict[str, Any], notes: Notes) -> None:
+    if given.get("num_workers"):
+        notes.note("saw", "loader.workers", given["num_workers"])
+        if given.get("persistent_workers"):
+            notes.note("saw", "loader.persistent")
+        if notes.wants("loader.workers"):
+            given["num_workers"] = 0
+            for name in ("persistent_workers", "prefetch_factor", "timeout", "multiprocessing_context"):
+                given.pop(name, None)  # they are refused without workers
+            notes.note("set", "loader.workers", 0)
+        elif notes.wants("loader.persistent") and given.pop("persistent_workers", False):
+            notes.note("set", "loader.persistent")
+    if given.get("pin_memory"):
+        notes.note("saw", "loader.pin")
+        if notes.wants("loader.pin"):
+            given["pin_memory"] = False
+            notes.note("set", "loader.pin")
+
+
+def _last_batch(loader: Any, given: dict[str, Any], notes: Notes) -> None:
+    """Drops the last batch where it is smaller; not where nothing would be left."""
+    batches: Any = getattr(loader, "batch_sampler", None)
+    size = getattr(batches, "batch_size", None)
+    if type(batches).__name__ != "BatchSampler" or type(size) is not int or size < 2 or batches.drop_last:
+        return
+    samples = _length(batches.sampler)
+    if samples % size == 0:
+        return
+    notes.note("saw", "loader.last-batch", samples % size)
+    if notes.wants("loader.last-batch") and samples > size:
+        batches.drop_last = True
+        notes.note("set", "loader.last-batch", samples // size)
+
+
+def _length(value: Any) -> int:
+    """Its length; 0 where nobody says."""
+    try:
+        return len(value)
+    except Exception:
+        return 0
+
+
+def _one_batch(loader: Any, iterate: Callable[[Any], Iterator[Any]], steps: int, notes: Notes) -> Iterator[Any]:
+    """The first batch, for as many steps; a copy each time, for programs change batches in place."""
+    first = next(iterate(loader))
+    for step in range(steps):
+        if step:
+            notes.note("set", "data.one-batch")
+        yield copy.deepcopy(first)

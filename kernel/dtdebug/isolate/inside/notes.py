@@ -1,0 +1,76 @@
+"""What a process of a run notes: one line of JSON each, in a file of its own, so that a killed process has said it all.
+
+saw      the program uses this part: `loader.workers`, with a value
+set      this change was made, and where
+lost     a variable that was set is no longer so: the program has changed it
+denied   a file that may not be overwritten
+wrote    a file outside of the copy that was made or changed
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+
+VARIABLE = "DTDEBUG_ISOLATE"
+"""Environment variable: the file with what the processes of this run are to do."""
+_MOST, _BYTES = 500, 4 << 20
+
+
+class Notes:
+    """The notes of this process, and of its forked children in files of their own."""
+
+    def __init__(self, folder: str, change: dict[str, str], environment: dict[str, str | None]) -> None:
+        self._folder, self.change, self._environment = folder, change, environment
+        self._said: set[tuple[str, str, str]] = set()
+        self._busy = threading.local()
+
+    def wants(self, knob: str) -> bool:
+        """Whether that change is to be made."""
+        return knob in self.change
+
+    def check_environment(self) -> None:
+        """Notes which variables are as they should be; None: not set."""
+        for name, value in self._environment.items():
+            self.note("set" if os.environ.get(name) == value else "lost", f"environment.{name}", value or "")
+
+    def note(self, kind: str, name: str, value: object = "") -> None:
+        """Writes a note, each once; a folder that can't be written costs only the note."""
+        row = (kind, name, str(value)[:500])
+        if row in self._said or len(self._said) >= _MOST or getattr(self._busy, "now", False):
+            return
+        self._busy.now = True  # our own file is opened below
+        try:
+            self._said.add(row)
+            rank = os.environ.get("RANK", "")
+            line = json.dumps({"kind": kind, "name": name, "value": row[2], "rank": rank}) + "\n"
+            path = f"{self._folder}/{os.getpid()}.jsonl"
+            handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)
+            try:
+                os.write(handle, line.encode())
+            finally:
+                os.close(handle)
+        except OSError:
+            pass
+        finally:
+            self._busy.now = False
+
+
+def read(folder: Path) -> Iterator[dict[str, str]]:
+    """The notes of all processes; lines that are cut or foreign are left out."""
+    for path in sorted(folder.glob("*.jsonl"))[:4096]:
+        try:
+            with path.open("rb") as file:
+                lines = file.read(_BYTES).splitlines()
+        except OSError:
+            continue
+        for line in lines[:_MOST]:
+            try:
+                row = json.loads(line)
+            except ValueError:
+                continue
+            if isinstance(row, dict) and all(isinstance(v, str) for v in row.values()) and {"kind", "name"} <= set(row):
+                yield row

@@ -1,0 +1,232 @@
+"""Parts of PyTorch that a program may use: each is noted, and changed where that is wanted.
+
+Nothing here imports torch: each function is given the module that the program has just imported.
+"""
+
+from __future__ import annotations
+
+import functools
+import importlib
+import inspect
+import os
+import sys
+from collections.abc import Callable
+from types import ModuleType
+from typing import Any
+
+from dtdebug.isolate.inside.notes import Notes
+
+ACCUMULATION = (
+    "gradient_accumulation_steps", "grad_accum", "grad_accum_steps", "accumulate_grad_batches", "accumulation_steps",
+    "accum_steps", "accum", "accum_iter",
+)  # fmt: skip
+BATCH = (
+    "batch_size", "per_device_train_batch_size", "train_batch_size", "micro_batch_size", "batch", "bs", "batchsize",
+)  # fmt: skip
+"""How programs call these two options."""
+
+
+def arguments(module: ModuleType, notes: Notes) -> None:
+    """Options of the program, as argparse has read them: also those that stay at their defaults."""
+    parse = module.ArgumentParser.parse_known_args
+
+    @functools.wraps(parse)
+    def parse_known_args(self: Any, *args: Any, **kwargs: Any) -> Any:
+        found = parse(self, *args, **kwargs)
+        if _is_launcher():
+            return found
+        for knob, names in (("gradient-accumulation", ACCUMULATION), ("batch-size", BATCH)):
+            name = next((n for n in names if type(getattr(found[0], n, None)) is int), None)
+            value = getattr(found[0], name) if name is not None else 0
+            if name is not None and value > 1:
+                notes.note("saw", f"argument.{knob}", f"{name}={value}")
+                if (wanted := notes.change.get(f"argument.{knob}")) is not None:
+                    setattr(found[0], name, value // 2 if wanted == "half" else int(wanted))
+                    notes.note("set", f"argument.{knob}", f"{name}={getattr(found[0], name)}")
+        return found
+
+    module.ArgumentParser.parse_known_args = parse_known_args
+
+
+def _is_launcher() -> bool:
+    """The process only starts ranks."""
+    main = getattr(sys.modules.get("__main__"), "__file__", None) or ""
+    inside = main.replace("\\", "/")
+    return inside.endswith(("/torchrun", "/torch/distributed/run.py", "/torch/distributed/launch.py")) or (
+        "/accelerate/commands/" in inside or inside.endswith(("/accelerate", "/deepspeed"))
+    )
+
+
+def torch(module: ModuleType, notes: Notes) -> None:
+    """`torch.compile`, and deterministic algorithms."""
+    compiled = module.compile
+
+    @functools.wraps(compiled)
+    def compile(model: Any = None, **options: Any) -> Any:  # noqa: A001 - its name
+        notes.note("saw", "compile")
+        if not notes.wants("compile"):
+            return compiled(model, **options)
+        notes.note("set", "compile")
+        return model if model is not None else (lambda function: function)
+
+    module.compile = compile  # type: ignore[attr-defined]
+    if notes.wants("deterministic"):
+        module.use_deterministic_algorithms(True, warn_only=True)
+        notes.note("set", "deterministic")
+
+
+def cuda(module: ModuleType, notes: Notes) -> None:
+    """Whether a device is used."""
+    begin = module._lazy_init  # noqa: SLF001 - what all uses of a device call first
+
+    @functools.wraps(begin)
+    def _lazy_init() -> None:
+        begin()
+        notes.note("saw", "cuda")
+
+    module._lazy_init = _lazy_init  # type: ignore[attr-defined]  # noqa: SLF001
+
+
+def autocast(module: ModuleType, notes: Notes) -> None:
+    """Mixed precision."""
+    _off(module.autocast, "enabled", "amp", notes)
+
+
+def scaler(module: ModuleType, notes: Notes) -> None:
+    """The scaler of gradients, which belongs to mixed precision."""
+    _off(module.GradScaler, "enabled", "amp", notes)
+
+
+def _off(kind: Any, argument: str, knob: str, notes: Notes) -> None:
+    """Notes where a class is made with an argument that is true by default; makes it false where that is wanted."""
+    original = kind.__init__
+
+    @functools.wraps(original)
+    def __init__(self: Any, *args: Any, **kwargs: Any) -> None:  # noqa: N807 - takes its place
+        given = _bound(original, (self, *args), kwargs)
+        if given is None or not given.arguments.get(argument, True):
+            original(self, *args, **kwargs)
+            return
+        notes.note("saw", knob)
+        if notes.wants(knob):
+            given.arguments[argument] = False
+            notes.note("set", knob)
+        original(*given.args, **given.kwargs)
+
+    kind.__init__ = __init__
+
+
+def _bound(
+    function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]
+) -> inspect.BoundArguments | None:
+    try:
+        return inspect.signature(function).bind(*args, **kwargs)
+    except (TypeError, ValueError):  # the original says what is wrong
+        return None
+
+
+def checkpointing(module: ModuleType, notes: Notes) -> None:
+    """Activation checkpointing."""
+    original = module.checkpoint
+    own = ("use_reentrant", "context_fn", "determinism_check", "debug", "early_stop", "preserve_rng_state")
+
+    @functools.wraps(original)
+    def checkpoint(function: Any, *args: Any, **kwargs: Any) -> Any:
+        notes.note("saw", "checkpointing")
+        if not notes.wants("checkpointing"):
+            return original(function, *args, **kwargs)
+        notes.note("set", "checkpointing")
+        return function(*args, **{name: value for name, value in kwargs.items() if name not in own})
+
+    module.checkpoint = checkpoint  # type: ignore[attr-defined]
+
+
+def ddp(module: ModuleType, notes: Notes) -> None:
+    """The options of DistributedDataParallel."""
+    kind: Any = module.DistributedDataParallel
+    original = kind.__init__
+    options = (
+        ("ddp.unused", "find_unused_parameters", False, True),
+        ("ddp.static", "static_graph", False, False),
+        ("ddp.bucket-view", "gradient_as_bucket_view", False, False),
+    )
+
+    @functools.wraps(original)
+    def __init__(self: Any, *args: Any, **kwargs: Any) -> None:  # noqa: N807 - takes its place
+        given = _bound(original, (self, *args), kwargs)
+        if given is None:
+            original(self, *args, **kwargs)
+            return
+        notes.note("saw", "ddp")
+        for knob, name, usual, wanted in options:
+            if given.arguments.get(name, usual):
+                notes.note("saw", knob)
+            if notes.wants(knob) and bool(given.arguments.get(name, usual)) != wanted:
+                given.arguments[name] = wanted
+                notes.note("set", knob)
+                if knob == "ddp.static":  # which allows for unused parameters: that stays so
+                    given.arguments["find_unused_parameters"] = True
+        _buffers(given.arguments, notes)
+        original(*given.args, **given.kwargs)
+
+    kind.__init__ = __init__
+
+
+def _buffers(given: dict[str, Any], notes: Notes) -> None:
+    model = given.get("module")
+    if given.get("broadcast_buffers", True) and model is not None and next(model.buffers(), None) is not None:
+        notes.note("saw", "ddp.buffers")
+        if notes.wants("ddp.buffers"):
+            given["broadcast_buffers"] = False
+            notes.note("set", "ddp.buffers")
+
+
+def groups(module: ModuleType, notes: Notes) -> None:
+    """Process groups and their backend."""
+    c10d: Any = module
+    begin, further = c10d.init_process_group, c10d.new_group
+
+    @functools.wraps(begin)
+    def init_process_group(*args: Any, **kwargs: Any) -> Any:
+        notes.check_environment()
+        given = _bound(begin, args, kwargs)
+        if given is not None and notes.wants("backend.fake"):
+            _fake(given.arguments)
+            notes.note("set", "backend.fake")
+        elif given is not None and notes.wants("backend.gloo"):
+            given.arguments["backend"] = "gloo"
+            given.arguments.pop("device_id", None)
+            notes.note("set", "backend.gloo")
+        result = begin(*given.args, **given.kwargs) if given is not None else begin(*args, **kwargs)
+        world = c10d.get_world_size()
+        notes.note("saw", "world", world)
+        notes.note("saw", f"backend.{str(c10d.get_backend()).lower()}")
+        if world > 1:
+            notes.note("saw", "group")
+        return result
+
+    @functools.wraps(further)
+    def new_group(*args: Any, **kwargs: Any) -> Any:
+        given = _bound(further, args, kwargs)
+        if given is None:
+            return further(*args, **kwargs)
+        for name in ("fake", "gloo"):
+            if notes.wants(f"backend.{name}") and given.arguments.get("backend"):
+                given.arguments["backend"] = name
+        return further(*given.args, **given.kwargs)
+
+    c10d.init_process_group, c10d.new_group = init_process_group, new_group
+
+
+def _fake(given: dict[str, Any]) -> None:
+    """A group that sends nothing; the module that has it is imported for its name to be known."""
+    fake: Any = importlib.import_module("torch.testing._internal.distributed.fake_pg")
+    rank, world = given.get("rank", -1), given.get("world_size", -1)
+    given.update(
+        backend="fake",
+        store=fake.FakeStore(),
+        rank=rank if rank is not None and rank >= 0 else int(os.environ["RANK"]),
+        world_size=world if world is not None and world > 0 else int(os.environ["WORLD_SIZE"]),
+    )
+    given.pop("init_method", None)
+    given.pop("device_id", None)

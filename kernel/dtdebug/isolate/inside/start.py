@@ -1,0 +1,73 @@
+"""How the observing and changing gets into a process: once, at its start, and after the import of what is changed."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from collections.abc import Callable
+from contextlib import suppress
+from types import ModuleType
+from typing import Any
+
+from dtdebug.isolate.inside import guard, loaders, parts
+from dtdebug.isolate.inside.notes import VARIABLE, Notes
+
+Patch = Callable[[ModuleType, Notes], None]
+PATCHES: dict[str, Patch] = {
+    "argparse": parts.arguments,
+    "torch": parts.torch,
+    "torch.amp.autocast_mode": parts.autocast,
+    "torch.amp.grad_scaler": parts.scaler,
+    "torch.cuda": parts.cuda,
+    "torch.distributed.distributed_c10d": parts.groups,
+    "torch.nn.parallel.distributed": parts.ddp,
+    "torch.serialization": guard.saving,
+    "torch.utils.checkpoint": parts.checkpointing,
+    "torch.utils.data.dataloader": loaders.patch,
+}
+
+
+class _After:
+    """Patches modules as soon as they are imported; finds none itself."""
+
+    def __init__(self, notes: Notes) -> None:
+        self._notes, self._waiting = notes, dict(PATCHES)
+
+    def find_spec(self, name: str, path: object = None, target: object = None) -> Any:
+        patch = self._waiting.pop(name, None)
+        if patch is None:
+            return None
+        for finder in list(sys.meta_path):
+            find = getattr(finder, "find_spec", None)
+            spec = find(name, path, target) if find is not None and finder is not self else None
+            if spec is not None:
+                if spec.loader is not None:
+                    _wrap(spec.loader, patch, self._notes)
+                return spec
+        return None
+
+
+def _wrap(loader: Any, patch: Patch, notes: Notes) -> None:
+    execute = loader.exec_module
+
+    def exec_module(module: ModuleType) -> None:
+        execute(module)
+        with suppress(Exception):  # of another version: then nothing is seen to be changed
+            patch(module, notes)
+
+    loader.exec_module = exec_module
+
+
+def begin() -> None:
+    """Reads what is to be done, and begins."""
+    with open(os.environ[VARIABLE], encoding="utf-8") as file:  # noqa: PTH123 - pathlib takes milliseconds to import
+        told = json.load(file)
+    notes = Notes(told["notes"], told["change"], told["environment"])
+    notes.note("saw", "process", " ".join(sys.orig_argv[:8]))
+    notes.check_environment()
+    guard.begin(notes, told["ours"], float(told["begun"]))
+    for name in [name for name in PATCHES if name in sys.modules]:
+        with suppress(Exception):
+            PATCHES[name](sys.modules[name], notes)
+    sys.meta_path.insert(0, _After(notes))

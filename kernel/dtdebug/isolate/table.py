@@ -1,0 +1,143 @@
+"""The answer as text and as JSON."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import msgspec
+
+from dtdebug.clean import clean, one_line
+from dtdebug.isolate.command import Job
+from dtdebug.isolate.findings import claims, named, spelled
+from dtdebug.isolate.found import Found
+from dtdebug.isolate.runner import RANKS, Run
+from dtdebug_taxonomy.diagnosis import Diagnosis
+from dtdebug_taxonomy.factors import Factor
+from dtdebug_taxonomy.render import reading
+
+VERSION = 1
+_RUNS, _TEXT = 200, 240
+
+
+def to_text(found: Found, diagnosis: Diagnosis | None) -> str:
+    """What fails, what was changed, what is responsible, and what follows from it."""
+    return "\n".join(_lines(found, diagnosis)) + "\n"
+
+
+def _lines(found: Found, diagnosis: Diagnosis | None) -> Iterator[str]:
+    cost = f"{_runs(len(found.runs))}, {lasted(sum(run.seconds for run in found.runs))}"
+    if found.failure is None or found.first is None:
+        yield f"dtdebug isolate: {found.unfinished or 'does not fail'}: {cost}"
+        return
+    text = one_line(found.failure.text, _TEXT)
+    yield f"dtdebug isolate: fails in {lasted(found.first.seconds)}: {text}"
+    if found.rate is not None:
+        yield f"  does not fail reliably ({found.rate[0]} of {found.rate[1]}): each change was run several times"
+    yield from _table(found)
+    yield from (f"  {named(name)}: could not be changed, or it was not seen to be" for name in found.unproven)
+    others = {one_line(run.failure.text, _TEXT) for run in found.runs if run.outcome == "other" and run.failure}
+    yield from (f"  another failure on the way, not followed: {line}" for line in sorted(others)[:3])
+    if found.unfinished:
+        yield f"  the search ended early: {found.unfinished}; --resume goes on"
+    yield f"{_responsible(found)}      {cost}"
+    if diagnosis is not None:
+        yield from (clean(line) for line in reading(diagnosis))
+        if diagnosis.ordinary:
+            yield f"  {one_line(diagnosis.ordinary, _TEXT)}"
+
+
+def _table(found: Found) -> Iterator[str]:
+    rows = [(row.title, "   ".join(f"{to} {went}" for to, went in row.tried), row.says) for row in found.rows]
+    first = max((len(row[0]) for row in rows), default=0)
+    second = min(60, max((len(row[1]) for row in rows), default=0))
+    yield from (clean(f"  {title:{first}}  {tried:{second}}  {says}".rstrip()) for title, tried, says in rows)
+
+
+def _responsible(found: Found) -> str:
+    if not found.responsible:
+        return "responsible: not known"
+    names = " x ".join(r.text for r in found.responsible)
+    changed = [r for r in found.responsible if r.factor not in (RANKS, "program")]
+    without = f" (not with {', '.join(f'{named(r.factor)} {r.value}' for r in changed)})" if changed else ""
+    place = next((f" at {r.value}" for r in found.responsible if r.factor == "program" and r.value), "")
+    doubt = "" if found.confirmed or found.rate is not None or found.unfinished == "" else " (seen once)"
+    whole = "; distribution is not it" if found.distributed is False else ""
+    return clean(f"responsible: {names}{place}{without}{whole}{doubt}")
+
+
+def to_json(found: Found, diagnosis: Diagnosis | None, *, written: tuple[str, ...] = ()) -> dict[str, Any]:
+    """The answer for programs."""
+    failure = found.failure
+    return {
+        "v": VERSION,
+        "failure": None if failure is None else {**msgspec.to_builtins(failure), "seconds": _seconds(found.first)},
+        "reliable": None if found.rate is None else {"failed": found.rate[0], "of": found.rate[1]},
+        "runs": [
+            {
+                "factors": run.factors,
+                "outcome": run.outcome,
+                "seconds": run.seconds,
+                "unproven": list(run.unproven),
+                "failure": run.failure.text if run.failure is not None else "",
+            }
+            for run in found.runs[:_RUNS]
+        ],
+        "responsible": [msgspec.to_builtins(r) for r in found.responsible],
+        "distributed": found.distributed,
+        "confirmed": found.confirmed,
+        "ruled_out": found.ruled_out,
+        "could_not_be_changed": found.unproven,
+        "unfinished": found.unfinished,
+        "claims": [{**msgspec.to_builtins(c), "text": c.text} for c in claims(found)],
+        "written": list(written),
+        "diagnosis": None if diagnosis is None else msgspec.to_builtins(diagnosis),
+    }
+
+
+def plan(job: Job, factors: tuple[Factor, ...], variables: list[str], first: Run | None) -> str:
+    """What would be run, cheapest first, and what it costs."""
+    lines = ["dtdebug isolate: would run, in copies of the working directory, one after another:"]
+    lines.append("  the job as it is; again, up to 3 times, if it does not fail")
+    if job.at >= 0 and job.ranks is not None and job.ranks > 1:
+        most = max(1, (job.ranks - 1).bit_length())
+        lines.append(f"  with fewer ranks: 1 first, then by halves; up to {_runs(most)}")
+    else:
+        lines.append("  not with fewer ranks: the command does not say how many it starts")
+    known = [f for f in factors if first is None or all(use in first.saw for use in f.uses)]
+    known = [f for f in known if first is None or not any(use in first.saw for use in f.unless)]
+    if_used = " (each where the first run shows that it is used)" if first is None else ""
+    alone = [f for f in known if f.stage == "communication"]
+    parts = [f for f in known if f.stage == "part"]
+    data = [f for f in known if f.stage == "workload"]
+    lines += [f"  {f.title} {f.to}: 1 run{if_used}" for f in alone]
+    if parts or variables:
+        names = [f"{f.title} {f.to}" for f in parts] + [f"{name} not set" for name in variables]
+        lines.append(f"  all at once, then by halves if it then does not fail{if_used}: {', '.join(names)}")
+    lines += [f"  {f.title} {f.to}: 1 run, if none of these is it{if_used}" for f in data]
+    cost = f"; the first took {lasted(first.seconds)}" if first is not None else ""
+    lines.append(
+        f"  each run takes 3 times as long as the failing one at most, and 20 s{cost}; all stay within --budget"
+    )
+    return "\n".join(lines) + "\n"
+
+
+def progress(run: Run, number: int) -> str:
+    """A run that has ended, in one line."""
+    changed = spelled(run.factors) or "as it is"
+    words = {"same": "fails", "ok": "ok", "other": "fails in another way", "timeout": "no end in time"}[run.outcome]
+    return one_line(f"run {number}, {changed}: {words}, {lasted(run.seconds)}", 400)
+
+
+def _seconds(run: Run | None) -> float:
+    return run.seconds if run is not None else 0.0
+
+
+def _runs(number: int) -> str:
+    return f"{number} run{'s' * (number != 1)}"
+
+
+def lasted(seconds: float) -> str:
+    """A duration: `14 s`, `2 min 41 s`."""
+    whole = round(seconds)
+    return f"{whole} s" if whole < 60 else f"{whole // 60} min {whole % 60} s"

@@ -1,0 +1,58 @@
+"""What can be changed of a job from outside, without its files: one file a factor, read once.
+
+A factor says what it changes, when it applies, and what the job's answer to the change rules in or out.
+"""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from pathlib import Path
+from typing import Literal
+
+import msgspec
+
+_HOME = Path(__file__).parent
+
+
+class Factor(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """One thing that can be changed."""
+
+    id: str = ""
+    """The name of its file."""
+    title: str
+    """What is changed, in few words: `loader workers`."""
+    to: str
+    """What it is changed to, as a table shows it: `0`, `off`."""
+    stage: Literal["communication", "part", "workload"]
+    """communication: values of other ranks; part: something that the program uses and can do without, tried together
+    with the others; workload: what it works on, tried when no part is it."""
+    knob: str = ""
+    """The change that is made inside of the ranks."""
+    environment: dict[str, str] = {}
+    """Variables that are set."""
+    arguments: tuple[str, ...] = ()
+    """Names of the program's own options, as argparse stores them; the first that the program has is set."""
+    value: str = ""
+    """What an argument is set to: a number, or `half`."""
+    uses: tuple[str, ...]
+    """What the first run must have shown of the program, all of it: else the factor does not apply."""
+    unless: tuple[str, ...] = ()
+    """What it must not have shown."""
+    order: int
+    """Lower is tried first: what is likelier and says more."""
+    same: str
+    """What is known if the job still fails in the same way."""
+    gone: str
+    """What is responsible if it then does not."""
+    because: str
+    """Why it may matter, and where that is documented."""
+
+
+@lru_cache(maxsize=1)
+def load() -> tuple[Factor, ...]:
+    """All factors, those to try first before the others."""
+    found = []
+    for path in sorted(_HOME.glob("*.toml")):
+        factor = msgspec.toml.decode(path.read_bytes(), type=Factor)
+        found.append(msgspec.structs.replace(factor, id=path.stem))
+    return tuple(sorted(found, key=lambda f: (f.order, f.id)))

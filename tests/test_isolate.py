@@ -1,0 +1,437 @@
+"""`dtdebug isolate`: a failing job is run again with things changed, and the component that is responsible is named."""
+
+import json
+import os
+import random
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import msgspec
+import psutil
+import pytest
+
+from dtdebug.errors import UsageError
+from dtdebug.isolate import workspace
+from dtdebug.isolate.command import moved, parse
+from dtdebug.isolate.findings import claims
+from dtdebug.isolate.identity import Failure, of_case, same
+from dtdebug.isolate.runner import RANKS, Run
+from dtdebug.isolate.search import Search
+from dtdebug.isolate.tries import Tries
+from dtdebug_taxonomy import factors
+from dtdebug_taxonomy.case import Case
+from dtdebug_taxonomy.claims import Claim, Record
+from dtdebug_taxonomy.ranks import CallSite, CollectiveRef, Verdict
+
+LIMIT = 300
+"""Seconds that nothing here may take."""
+BOOM = Failure(
+    how="raised", type="ValueError", message="bad value 3", file="train.py", line=7, function="step", text="x"
+)
+OTHER = msgspec.structs.replace(BOOM, type="KeyError", message="'lr'", line=9)
+PARTS = ("last-batch", "loader-workers", "compile", "amp", "activation-checkpointing", "ddp-unused-parameters")
+
+
+# --- the command
+
+
+@pytest.mark.parametrize(
+    ("command", "ranks", "changed"),
+    [
+        ("torchrun --nproc-per-node 4 train.py --np 3", 4, "torchrun --nproc-per-node 2 train.py --np 3"),
+        ("torchrun --standalone --nproc_per_node=4 t.py", 4, "torchrun --standalone --nproc_per_node=2 t.py"),
+        ("p -m torch.distributed.run --nproc-per-node 8 t", 8, "p -m torch.distributed.run --nproc-per-node 2 t"),
+        ("accelerate launch --cpu --num_processes 3 t.py", 3, "accelerate launch --cpu --num_processes 2 t.py"),
+        ("mpirun -np 4 python t.py", 4, "mpirun -np 2 python t.py"),
+        ("torchrun --nproc-per-node gpu t.py", None, "torchrun --nproc-per-node 2 t.py"),
+    ],
+)  # fmt: skip
+def test_the_number_of_ranks_is_changed_where_the_launcher_has_it(command, ranks, changed):
+    """The launcher's own option changes; options of the program with a like name do not."""
+    job = parse(command.split())
+    assert ranks == job.ranks
+    assert changed == " ".join(job.with_ranks(2))
+
+
+def test_an_unknown_launcher_has_no_ranks_to_change():
+    """Without a number in the command nothing is invented."""
+    for command in ("python train.py --nproc-per-node 4", "torchrun train.py --nproc-per-node 4"):
+        job = parse(command.split())
+        assert job.ranks is None
+        with pytest.raises(ValueError, match="does not say"):
+            job.with_ranks(2)
+    assert 2 == parse(["torchrun", "--nnodes", "2", "--nproc-per-node", "4", "t.py"]).hosts
+
+
+def test_paths_into_the_working_directory_lead_into_its_copy(tmp_path):
+    """Absolute paths and options follow the copy; what is above it stays where it is."""
+    (tmp_path / "data").mkdir()
+    home, copy = tmp_path / "home", Path("/copy")
+    home.mkdir()
+    words = ["torchrun", f"{home}/train.py", f"--out={home}/out", "../data", "--lr=../x", "plain"]
+    assert ("torchrun", "/copy/train.py", "--out=/copy/out", f"{tmp_path}/data", "--lr=../x", "plain") == moved(
+        words, home, copy
+    )
+
+
+# --- identity
+
+
+@pytest.mark.parametrize(
+    ("a", "b", "expected"),
+    [
+        ({}, {"message": "bad value 4", "role": "rank 0"}, True),
+        ({}, {"type": "builtins.ValueError"}, True),
+        ({}, {"type": "KeyError"}, False),
+        ({}, {"line": 8}, False),
+        ({}, {"message": "Connection closed by peer [127.0.0.1]:4242"}, False),
+        ({}, {"how": "ranks"}, False),
+        ({"how": "ranks", "type": "skipped", "op": "all_reduce"}, {"how": "ranks", "type": "not_arrived"}, True),
+        ({"how": "ranks", "type": "skipped", "op": "a"}, {"how": "ranks", "type": "skipped", "op": "b", "line": 1}, 0),
+    ],
+)  # fmt: skip
+def test_type_and_place_make_a_failure_numbers_and_ranks_do_not(a, b, expected):
+    """Numbers in messages and the rank may differ; type, place and what is said may not."""
+    assert expected == same(msgspec.structs.replace(BOOM, **a), msgspec.structs.replace(BOOM, **b))
+
+
+def test_the_identity_is_what_the_case_says():
+    """An exception comes from the claim on the culprit, a hang from the verdict, all else from what was printed."""
+    record = Record(source="exception", rank=2)
+    raised = Claim(
+        what="raised", ranks=(2,), record=record, words="ValueError: bad: 3", file="/a/b.py", line=4, function="f"
+    )
+    dead = Case(verdict=Verdict(kind="dead", culprits=(2,), claims=(raised,), summary="Rank 2 raised."))
+    found = of_case(dead, "", 1, 3)
+    assert ("raised", "ValueError", "bad: 3", "b.py", 4, "f", "the last rank") == (
+        found.how, found.type, found.message, found.file, found.line, found.function, found.role,
+    )  # fmt: skip
+    site = CallSite(rank=0, file="/a/c.py", line=9, function="g")
+    hang = Verdict(kind="skipped", culprits=(0,), sites=(site,), collective=CollectiveRef("all_reduce", 3))
+    found = of_case(Case(verdict=hang), "", 124, 4)
+    assert ("ranks", "skipped", "all_reduce", "c.py", 9, "rank 0") == (
+        found.how, found.type, found.op, found.file, found.line, found.role,
+    )  # fmt: skip
+    nothing = Case(verdict=Verdict(kind="not_understood"))
+    text = 'Traceback (most recent call last):\n  File "/x/run.py", line 3, in go\n    go(1)\nKeyError: 1\n'
+    found = of_case(nothing, text, 1, 0)
+    assert ("raised", "KeyError", "run.py", 3) == (found.how, found.type, found.file, found.line)
+    assert "signal SIGSEGV" == of_case(nothing, "", -11, 0).type
+
+
+# --- the search
+
+
+class World:
+    """A job that fails as a function of what is changed; every run is counted and takes ten seconds."""
+
+    def __init__(self, fails, *, uses=("group", "ddp", "ddp.buffers", "loader.workers"), seed=0):
+        self.fails, self.now, self.count = fails, 0.0, 0
+        used = {use for f in factors.load() if f.id in PARTS for use in f.uses}
+        self.saw = dict.fromkeys({*used, *uses}, "1")
+        self.random = random.Random(seed)
+
+    def run(self, setting, reference, limit):
+        self.now, self.count = self.now + 10.0, self.count + 1
+        failure = self.fails(setting, self.random)
+        outcome = "ok" if failure is None else "same" if reference is None or same(reference, failure) else "other"
+        return Run(factors=dict(setting), outcome=outcome, seconds=10.0, failure=failure, saw=self.saw)
+
+    def search(self, ranks=4, budget=600.0, known=(), variables=()):
+        search = Search(Tries(self.run, known, budget=budget, clock=lambda: self.now))
+        return search.run(ranks, factors.load(), variables)
+
+
+def ranks(setting):
+    return int(setting.get(RANKS, "4"))
+
+
+@pytest.mark.parametrize("part", PARTS)
+def test_one_responsible_part_is_found_by_halving(part):
+    """Whichever part it is, it alone is named, in at most 12 runs, and it is not ruled out."""
+    world = World(lambda s, r: None if part in s else BOOM)
+    found = world.search()
+    assert [part] == [r.factor for r in found.responsible]
+    assert found.distributed is False
+    assert found.confirmed
+    assert world.count <= 12
+    assert next(f.same for f in factors.load() if f.id == part) not in found.ruled_out
+
+
+def test_ranks_and_a_part_together_are_named_together():
+    """Fails with three and four ranks and the last batch: both are named."""
+    found = World(lambda s, r: BOOM if ranks(s) > 2 and "last-batch" not in s else None).search()
+    assert [("ranks", ">2"), ("last-batch", "dropped")] == [(r.factor, r.value) for r in found.responsible]
+    assert found.distributed is True
+    said = {claim.text for claim in claims(found)}
+    assert "With 1 rank the job does not fail." in said
+    assert any(text.startswith("With 3 ranks, last batch dropped the job does not fail") for text in said)
+
+
+def test_two_parts_that_are_only_together_enough_are_both_named():
+    """The failure goes away only if both are changed."""
+    found = World(lambda s, r: None if {"amp", "loader-workers"} <= set(s) else BOOM).search()
+    assert {"amp", "loader-workers"} == {r.factor for r in found.responsible}
+
+
+def test_a_fault_of_the_program_is_not_one_of_distribution():
+    """It fails whatever is changed: the program's own line is what is left."""
+    found = World(lambda s, r: BOOM).search()
+    assert [("program", "train.py:7 in step")] == [(r.factor, r.value) for r in found.responsible]
+    assert found.distributed is False
+    assert len(PARTS) <= len(found.ruled_out)
+
+
+def test_without_communication_it_does_not_fail():
+    """With a backend that sends nothing it is gone: communication is responsible, beside the number of ranks."""
+    fails = lambda s, r: BOOM if ranks(s) > 1 and "fake-backend" not in s else None  # noqa: E731
+    world = World(fails)
+    del world.saw["ddp"], world.saw["ddp.buffers"]
+    assert ["ranks", "fake-backend"] == [r.factor for r in world.search().responsible]
+
+
+def test_another_failure_is_not_taken_for_the_same():
+    """A change that makes the job fail otherwise rules nothing in and nothing out."""
+    found = World(lambda s, r: OTHER if "compile" in s else None if "amp" in s else BOOM).search()
+    assert ["amp"] == [r.factor for r in found.responsible]
+    assert "torch.compile is not it" not in found.ruled_out
+    assert any(run.outcome == "other" for run in found.runs)
+
+
+def test_a_part_that_the_job_can_not_do_without_stays_open():
+    """Where changing a part makes the job fail otherwise, the program is blamed with that reservation only."""
+    found = World(lambda s, r: OTHER if "compile" in s else BOOM).search()
+    (program,) = found.responsible
+    assert "unless it is torch.compile" in program.text
+    assert "mixed precision is not it" in found.ruled_out
+
+
+def test_a_change_that_is_not_seen_says_nothing():
+    """What was not seen to be changed is neither ruled out nor responsible."""
+    world = World(lambda s, r: BOOM)
+    run = world.run
+
+    def blind(setting, reference, limit):
+        done = run(setting, reference, limit)
+        return msgspec.structs.replace(done, unproven=tuple(n for n in setting if n == "compile"))
+
+    world.run = blind
+    found = world.search()
+    assert "compile" in found.unproven
+    assert "torch.compile is not it" not in found.ruled_out
+
+
+def test_a_flaky_failure_is_followed_with_repeated_runs():
+    """One that comes in two of three runs gets a rate, and the right part all the same, in most orders of luck."""
+    right = 0
+    for seed in range(20):
+        world = World(lambda s, r: None if "amp" in s or r.random() > 0.66 else BOOM, seed=seed)
+        found = world.search(budget=10_000.0)
+        right += ["amp"] == [r.factor for r in found.responsible]
+        assert found.rate is None or 0 < found.rate[0] <= found.rate[1]
+    assert right >= 15
+
+
+def test_a_job_that_does_not_fail_is_run_three_times():
+    """Nothing is changed where nothing fails."""
+    world = World(lambda s, r: None)
+    found = world.search()
+    assert (None, 3, []) == (found.failure, world.count, found.responsible)
+
+
+def test_what_was_run_is_not_run_again_after_a_resume():
+    """A search that ended early goes on where it was and comes to the same answer."""
+    fails = lambda s, r: None if "amp" in s else BOOM  # noqa: E731
+    early = World(fails).search(budget=35.0)
+    assert early.unfinished
+    whole, rest = World(fails), World(fails)
+    expected = whole.search()
+    found = rest.search(known=early.runs)
+    assert [r.factor for r in expected.responsible] == [r.factor for r in found.responsible]
+    assert whole.count == rest.count + len(early.runs)
+
+
+# --- the copy of the working directory
+
+
+def test_the_copy_has_small_files_and_links_to_large_ones(tmp_path, monkeypatch):
+    """What is large is linked, and so is a virtual environment; a folder too large to be copied is refused."""
+    home, target = tmp_path / "home", tmp_path / "copy"
+    (home / "venv").mkdir(parents=True)
+    (home / "venv" / "pyvenv.cfg").touch()
+    (home / "a.py").write_text("pass")
+    monkeypatch.setattr(workspace, "_LARGE", 100)
+    (home / "big").write_bytes(b"x" * 200)
+    workspace.copy(home, target)
+    assert (target / "big").is_symlink()
+    assert (target / "venv").is_symlink()
+    (target / "a.py").write_text("changed")
+    assert "pass" == (home / "a.py").read_text()
+    monkeypatch.setattr(workspace, "_MOST_FILES", 2)
+    with pytest.raises(UsageError, match="--in-place"):
+        workspace.copy(home, tmp_path / "second")
+
+
+# --- real jobs
+
+PLAIN = """
+import os, subprocess
+subprocess.Popen(["sleep", "300"], start_new_session=True)  # as a daemon would stay
+open("last.pt", "w").write("mine")
+if os.environ.get("TORCH_PLANTED"):
+    raise RuntimeError("planted by the environment")
+"""
+
+
+def isolate(tmp_path, *words, **variables):
+    environment = os.environ | {"DTDEBUG_STATE": str(tmp_path / "state"), "OMP_NUM_THREADS": "1"} | variables
+    environment.pop("DTDEBUG_RUN", None)
+    command = [sys.executable, "-m", "dtdebug", "isolate", *words]
+    return subprocess.Popen(
+        command, cwd=tmp_path / "home", env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+        stdin=subprocess.DEVNULL, start_new_session=True,
+    )  # fmt: skip
+
+
+def ended(process):
+    try:
+        out, err = process.communicate(timeout=LIMIT)
+    finally:
+        process.kill()
+    return process.returncode, out, err
+
+
+def left_behind(tmp_path):
+    """Processes of runs that still live."""
+    left = []
+    for other in psutil.process_iter():
+        try:
+            ours = other.environ().get("DTDEBUG_ISOLATE", "").startswith(str(tmp_path / "state"))
+            left += [other.pid] if ours and other.status() != psutil.STATUS_ZOMBIE else []
+        except psutil.Error:
+            continue
+    return left
+
+
+@pytest.fixture
+def home(tmp_path):
+    folder = tmp_path / "home"
+    folder.mkdir()
+    (folder / "last.pt").write_text("an old checkpoint")
+    return folder
+
+
+def test_a_variable_of_the_environment_is_found_and_no_file_is_touched(tmp_path, home):
+    """A plain program that fails because of a variable: it is named, and the checkpoint is as it was."""
+    (home / "train.py").write_text(PLAIN)
+    status, out, err = ended(isolate(tmp_path, "--format", "json", "--", sys.executable, "train.py", TORCH_PLANTED="1"))
+    assert 1 == status, err
+    said = json.loads(out)
+    assert ["environment.TORCH_PLANTED"] == [r["factor"] for r in said["responsible"]]
+    assert ("RuntimeError", "train.py", 6) == (
+        said["failure"]["type"],
+        said["failure"]["file"],
+        said["failure"]["line"],
+    )
+    assert all(run["outcome"] in ("same", "ok") and not run["unproven"] for run in said["runs"])
+    assert "an old checkpoint" == (home / "last.pt").read_text()
+    assert {"train.py", "last.pt"} == {path.name for path in home.iterdir()}
+    assert [] == left_behind(tmp_path)
+
+
+def test_a_file_outside_of_the_folder_is_not_overwritten(tmp_path, home):
+    """A program that writes over what was there elsewhere is stopped, and the user is told which file it is."""
+    precious = tmp_path / "precious.txt"
+    precious.write_text("old")
+    os.utime(precious, (1, 1))
+    (home / "train.py").write_text(f"open({str(precious)!r}, 'w').write('new')\n")
+    status, _, err = ended(isolate(tmp_path, "--", sys.executable, "train.py"))
+    assert 2 == status
+    assert f"writes to {precious}" in err
+    assert "old" == precious.read_text()
+    status, _, err = ended(isolate(tmp_path, "--may-write", str(precious), "--", sys.executable, "train.py"))
+    assert (0, "new") == (status, precious.read_text()), err
+
+
+def test_an_interrupt_keeps_what_was_found_and_leaves_nothing_behind(tmp_path, home):
+    """After Ctrl-C in the second run the first is in the answer, no process is left, and --resume goes on."""
+    (home / "train.py").write_text(
+        "import os, time\nif not os.environ.get('TORCH_PLANTED'):\n    time.sleep(300)\nraise OSError('x')\n"
+    )
+    words = ["--", sys.executable, "train.py"]
+    process = isolate(tmp_path, "--format", "json", *words, TORCH_PLANTED="1")
+    for line in process.stderr:  # the first run has ended
+        if "run 1" in line:
+            break
+    process.send_signal(signal.SIGINT)
+    status, out, _ = ended(process)
+    assert 130 == status
+    said = json.loads(out)
+    assert ("interrupted", "OSError") == (said["unfinished"], said["failure"]["type"])
+    assert [] == left_behind(tmp_path)
+    assert [] == list((tmp_path / "state").rglob("work"))
+    (home / "train.py").write_text("raise OSError('x')\n")
+    status, out, _ = ended(
+        isolate(tmp_path, "--resume", "--budget", "1s", "--format", "json", *words, TORCH_PLANTED="1")
+    )
+    assert 1 == status
+    assert said["runs"][0] == json.loads(out)["runs"][0]
+
+
+def test_bad_input_is_one_line(tmp_path, home):
+    """What can't be run is refused with one line and exit status 2; a dry run starts nothing."""
+    path = os.environ["PATH"] + os.pathsep + str(Path(sys.executable).parent)
+    for words, said in (
+        ((), "name the job"),
+        (("--", "no-such-command"), "command not found"),
+        (("--budget", "soon", "--", "true"), "a time such as"),
+        (("--resume", "--", "true"), "no search of this command"),
+        (("--", "torchrun", "--nnodes", "2", "t.py"), "several hosts"),
+    ):
+        status, _, err = ended(isolate(tmp_path, *words, PATH=path))
+        assert (2, 1) == (status, err.count("\n")), err
+        assert said in err
+    launcher = [sys.executable, "-m", "torch.distributed.run", "--nproc-per-node", "4"]
+    status, out, _ = ended(isolate(tmp_path, "--dry-run", "--", *launcher, "t.py"))
+    assert 0 == status
+    assert "with fewer ranks: 1 first" in out
+    assert not (tmp_path / "state" / "isolate").exists()
+
+
+def test_a_budget_too_small_for_one_run_is_said(tmp_path, home):
+    """Without time for a run nothing is known, and that is no success."""
+    status, out, _ = ended(isolate(tmp_path, "--budget", "1s", "--", sys.executable, "-c", "1/0"))
+    assert (2, True) == (status, "the budget is spent: 0 runs" in out)
+
+
+JOB = """
+import torch, torch.distributed as dist
+from torch.utils.data import DataLoader
+
+dist.init_process_group("gloo")
+table = torch.zeros(4, 2)
+for rows in DataLoader(torch.ones(10, 2), batch_size=4, num_workers=0):
+    table.copy_(rows)
+    dist.all_reduce(table)
+dist.destroy_process_group()
+"""
+
+
+@pytest.mark.ranks
+def test_the_last_batch_of_a_real_job_is_found(tmp_path, home):
+    """Two real ranks fail at a smaller last batch: one rank does, too, and with the last batch dropped it does not."""
+    (home / "train.py").write_text(JOB)
+    launcher = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2"]
+    status, out, err = ended(isolate(tmp_path, "--format", "json", "--", *launcher, "train.py"))
+    assert 1 == status, err
+    said = json.loads(out)
+    assert ["last-batch"] == [r["factor"] for r in said["responsible"]], said
+    assert said["distributed"] is False
+    assert ("RuntimeError", "train.py", 8) == (
+        said["failure"]["type"],
+        said["failure"]["file"],
+        said["failure"]["line"],
+    )
+    assert {"works_with_one_process", "batch_divisible"} <= {k["key"] for k in said["diagnosis"]["known"]}
