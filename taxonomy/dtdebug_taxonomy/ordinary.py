@@ -18,7 +18,7 @@ from dtdebug_taxonomy.snapshot import ExceptionInfo, Snapshot, walk
 _SIGNS = re.compile(
     r"""(?ix)
       torchrun | torch\.distributed | torch[ _-]?elastic | \[\d,\d{1,5}\]<std | \bstage[ _-]?3 | \bbroadcast | \bds_
-    | \bdistributed(?!\ (?:under|in\ the\ hope)) | \bddp | fsdp\d?\b
+    | \bdistributed(?!\ (?:under|in\ the\ hope)) | \bddp | \bfsdp
     | nccl | rccl | hccl | oneccl | \bgloo | \bmpi(?:\b|run|exec|4py|ch|_) | open-?mpi | horovod | \bhvd\b
     | deep-?\ ?speed | \bzero-?[123]\b | \bzero[ -]stage | megatron | colossal | \baccelerate\ (?:launch|config)
     | \baccelerator(?:\.|\() | world[_ ]?size | (?:local|node|global|my)[_ ]rank | master_(?:addr|port)
@@ -33,6 +33,7 @@ _SIGNS = re.compile(
     | distributedsampler | \bsharded\b | torch\.multiprocessing | mp\.spawn | notebook_launcher | estimator
     | \b(?!1\b)(?!0\b)(?:\d{1,5}|two|three|four|eight|several|multiple|many|all|both|other|second|different|more)
       \ ?(?:x\ ?)?(?:\w{1,12}\ )?(?:gpu|node|machine|host|card|process(?:e|\b)|server|computer|device)s?
+    | \b(?:[2-9]|\d\d\d?)\ ?[x*]?\ ?(?:nvidia\ |amd\ )?(?:[abhv]\d\d0|gb?[2-3]00|mi\d{3}|l40s?|rtx|\d090)s?\b
     | \b(?:nodes|gpus|machines|hosts|cards)\b | byteps | fairscale | fairseq | peer[- ]to[- ]peer | \bp2p\b
     | \bhang|\bhung\b|\bstuck\b|\bdeadlock | verl\b | openrlhf | torchtitan | \bwatchdog
     """
@@ -82,7 +83,7 @@ def _is_sign(knowledge: Knowledge, f: Finding) -> bool:
     found = knowledge.evidence[f.evidence]
     if found.generic or found.catch_all or (f.source == "said" and not found.text):
         return False
-    return bool(found.names or found.symptoms)
+    return bool(found.names or found.symptoms or found.role == "cascade")  # a launcher speaks of its processes
 
 
 def _signs(snapshot: Snapshot) -> bool:
