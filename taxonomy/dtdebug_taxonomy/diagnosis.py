@@ -33,6 +33,8 @@ _TELLING = 0.4
 """Log likelihood ratio from which a finding is worth showing."""
 _UNSHOWN, _UNSHOWN_POINTED = 0.003, 0.05
 """Probabilities below which a cause is not shown although a message names it, or points at it."""
+_SAID_ONLY = 0.25
+"""Probability from which a cause is shown that only words of the user and circumstances point at."""
 _ADVICE = 5
 _TURNING = 5.0
 """Minutes that turning to another cause takes, whatever its fix."""
@@ -241,14 +243,14 @@ def _advice(knowledge: Knowledge, ranking: engine.Ranking, findings: tuple[Findi
                 continue
             weighed = _weighed(knowledge, cause, findings)
             named = any(engine.is_named(knowledge, cause, f) for _, f in weighed)
-            if (named and contradiction(cause.needs, findings)) or (not named and share * q < _UNSHOWN):
+            if contradiction(cause.needs, findings) or (not named and share * q < _UNSHOWN):
                 continue
             pointing = [f for w, f in weighed if engine.points_at(knowledge, cause, f, w)]
             printed = any(f.source in engine.PRINTED and not f.values for f in pointing)
             if (
                 named
                 or (printed and share * q >= _UNSHOWN_POINTED)
-                or (share * q >= _POSSIBLE and engine.is_shown(knowledge, cause, weighed))
+                or (share * q >= _SAID_ONLY and engine.is_shown(knowledge, cause, weighed))
             ):
                 p = max(share * q, _POSSIBLE) if named else share * q  # at least possible, for the output says so
                 rows.append((named, p, code, cause, bool(pointing)))

@@ -30,7 +30,8 @@ _NEGLIGIBLE = 0.002
 _POINTING, _POINTING_ECHO = 0.4, 1.7
 """Log likelihood ratios from which a finding, or the echo of another failure, points at a cause."""
 _VAGUE = 3
-"""Causes of one symptom that the user's words fit, from which on they describe the symptom and point at none."""
+"""Causes of one symptom that words, or a message that any program prints, fit: from here on they describe the symptom
+and point at none."""
 _POINTING_CONTEXT = 1.5
 """The same for circumstances together."""
 _MERELY_ABSENT = {"not_arrived", "left"}
@@ -172,7 +173,8 @@ def points_at(knowledge: Knowledge, cause: Cause, finding: Finding, weight: floa
     if finding.values:
         return not knowledge.observations[finding.evidence].context
     found = knowledge.evidence[finding.evidence]
-    if finding.source == "said" and cause.id not in found.names and _listing(knowledge, cause)[found.id] >= _VAGUE:
+    vague = finding.source == "said" or (found.generic and not found.stack and not found.check)
+    if vague and cause.id not in found.names and _listing(knowledge, cause)[found.id] >= _VAGUE:
         return False
     if found.verdict and not found.stack and _MERELY_ABSENT.issuperset(found.verdict):
         return False
