@@ -81,8 +81,6 @@ def _is_sign(knowledge: Knowledge, f: Finding) -> bool:
     if f.values or f.scores:
         return f.source == "answered"
     found = knowledge.evidence[f.evidence]
-    if found.names and f.source != "said":  # the message says what is wrong: that is more than one line tells
-        return True
     if found.generic or found.catch_all or (f.source == "said" and not found.text):
         return False
     return bool(found.names or found.symptoms or found.role == "cascade")  # a launcher speaks of its processes
