@@ -55,6 +55,11 @@ _SIZE = (
 )
 _ONE, _MORE = re.compile(rf"{_SIZE}1\b"), re.compile(rf"{_SIZE}(?:[2-9]|\d\d)")
 """A server on one device prints words of distribution all the same."""
+_ALONE = re.compile(
+    r"(?i)\b(?:on|with|using|have) (?:just |only )?(?:my |a |the |one of my )?(?:one|single|1|own) (?:\w{2,12} )?"
+    r"(?:gpu|card|device|laptop|computer)\b|\bon my laptop\b|\bsingle (?:RTX|GPU)\b"
+)
+"""Words of a user who says how much there is: one."""
 _FRAME = re.compile(r'^\s{0,8}File "([^"\n]{1,400})", line (\d{1,9})')
 _RAISED = re.compile(r"^[A-Za-z_][\w.]{0,120}(?:Error|Exception|Exit|Interrupt|NotFound)\b(?:: ?.{0,400})?$")
 _ERROR = re.compile(
@@ -71,6 +76,8 @@ def ordinary(knowledge: Knowledge, snapshot: Snapshot, findings: Sequence[Findin
         return ""
     if any(_is_sign(knowledge, f) for f in findings) or _signs(snapshot):
         return ""
+    if not (snapshot.output.strip() or snapshot.exception) and _ALONE.search(snapshot.situation):
+        return "What is described is a program of one process on one device; nothing of distribution is seen in it."
     error = _raised(snapshot.exception) or _last_error(snapshot.output) or _last_error(snapshot.situation)
     error = error or _matched(knowledge, snapshot, findings)
     return f"An ordinary error of the program: {error}; nothing of distribution is seen in it." if error else ""
