@@ -9,8 +9,9 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
+from dtdebug_taxonomy.failure.events import last_exception
 from dtdebug_taxonomy.findings import Finding, plain
-from dtdebug_taxonomy.frames import is_library, short
+from dtdebug_taxonomy.frames import own_frame, short
 from dtdebug_taxonomy.knowledge import Knowledge
 from dtdebug_taxonomy.matching import clip_lines
 from dtdebug_taxonomy.snapshot import ExceptionInfo, Snapshot, walk
@@ -60,8 +61,6 @@ _ALONE = re.compile(
     r"(?:gpu|card|device|laptop|computer)\b|\bon my laptop\b|\bsingle (?:RTX|GPU)\b"
 )
 """Words of a user who says how much there is: one."""
-_FRAME = re.compile(r'^\s{0,8}File "([^"\n]{1,400})", line (\d{1,9})')
-_RAISED = re.compile(r"^[A-Za-z_][\w.]{0,120}(?:Error|Exception|Exit|Interrupt|NotFound)\b(?:: ?.{0,400})?$")
 _ERROR = re.compile(
     r"(?i)^\W{0,8}(?:\S{1,60}:\ ?){0,2}(?:fatal|error|critical)\b.{0,300}"
     r"|^.{0,80}\b(?:command not found|No such file or directory)"
@@ -112,28 +111,19 @@ def _raised(exception: ExceptionInfo | None) -> str:
     info = next(walk(exception), None)
     if info is None:
         return ""
-    frame = next((f for f in reversed(info.frames) if not is_library(f.file)), None)
+    frame = own_frame(info.frames)
     place = f" at {short(frame.file)}:{frame.line}" if frame is not None else ""
     return f"{_short(info.type.rsplit('.', 1)[-1], info.message)}{place}"
 
 
 def _last_error(text: str) -> str:
     """The last exception of a text with the user's own line, else its first line that reports an error."""
-    lines = text.split("\n")[-_LINES:]
-    place, found = "", ""
-    for line in lines:
-        words = line[:1_000].rstrip()
-        if frame := _FRAME.match(words):
-            if not is_library(frame[1]):
-                place = f" at {short(frame[1])}:{frame[2]}"
-        elif words.startswith("Traceback"):
-            place = ""
-        elif _RAISED.match(words):
-            kind, _, message = words.partition(":")
-            found = f"{_short(kind.rsplit('.', 1)[-1], message)}{place}"
-    if found:
-        return found
-    error = next((m[0] for line in lines if (m := _ERROR.match(line[:1_000]))), "")
+    lines = [line[:1_000].rstrip() for line in text.split("\n")[-_LINES:]]
+    if (raised := last_exception("\n".join(lines))) is not None:
+        frame = own_frame(raised.frames)
+        place = f" at {short(frame.file)}:{frame.line}" if frame is not None else ""
+        return f"{_short(raised.type.rsplit('.', 1)[-1], raised.message)}{place}"
+    error = next((m[0] for line in lines if (m := _ERROR.match(line))), "")
     return _short(error.strip(), "") if error else ""
 
 
