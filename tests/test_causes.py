@@ -61,6 +61,47 @@ def test_a_message_that_names_the_fault_comes_first():
     assert "Duplicate GPU" in shown.advice[0].because[0].words
 
 
+@pytest.mark.parametrize(
+    ("output", "cause"),
+    [
+        ("ImportError: /env/torch/lib/libtorch_cuda.so: undefined symbol: ncclMemAlloc", "another-nccl-loaded"),
+        ("h:1:2 [0] transport/nvls.cc:301 NCCL WARN Cuda failure 802 'system not yet initialized'", "nvlink-multicast"),
+        ("ValueError: Ray does not allocate any GPUs on the driver node.", "ray-driver-on-node-without-gpu"),
+        ("h:1:2 [0] NCCL WARN NET/OFI Couldn't open CQ. RC: -22, Error: Invalid argument", "network-plugin"),
+    ],
+)
+def test_a_named_cause_is_at_least_possible(output, cause):
+    """What the output itself names comes first, whatever the counts say of its symptom."""
+    first = diagnose(KNOWLEDGE, Snapshot(output=output)).advice[0]
+
+    assert first.cause.startswith(cause)
+    assert first.band != "unlikely"
+
+
+def test_printed_messages_outweigh_the_users_words():
+    """The user speaks of loading a model; the output names a collective library."""
+    output = (
+        "ncclInvalidArgument: Invalid value for an argument.\nLast error:\nInvalid config blocking attribute value 7"
+    )
+    shown = causes(situation="Loading the model fails.", output=output)
+
+    assert "another-nccl-loaded" == shown[0]
+    assert "saved-model-needs-horovod-to-load" not in shown
+
+
+def test_words_that_only_describe_a_symptom_point_at_no_cause():
+    """A loss that does not fall has many causes: none of them is shown."""
+    assert not causes(situation="With FSDP on 8 GPUs the loss does not go down.")
+
+
+def test_releases_that_users_compare_point_at_a_release():
+    """Works in one release, hangs since another: what changed between the two, not the network."""
+    words = "Training with DeepSpeed on 4 nodes hangs since 0.17.3, with 0.17.2 it works."
+
+    assert "upgrade" in {v for k in diagnose(KNOWLEDGE, Snapshot(situation=words)).known for v in k.values}
+    assert "release-changed" == causes(situation=words)[0]
+
+
 ORDINARY = {
     "key": 'Traceback (most recent call last):\n  File "/home/me/data.py", line 41, in <module>\n'
     "    y = row['label']\nKeyError: 'label'\n",

@@ -42,8 +42,8 @@ def printed(last, *frames, rank=1):
 
 
 def words(output):
-    """What is found, in words."""
-    return [error.words for error in own_errors(Snapshot(output=output))]
+    """What the program's own code raised, in words."""
+    return [error.words for error in own_errors(Snapshot(output=output)) if not error.library]
 
 
 @pytest.mark.parametrize(("folder", "name", "cause", "said"), OWN, ids=[row[1] for row in OWN])
@@ -97,6 +97,16 @@ def test_a_library_that_does_no_training_is_called_by_the_program():
 def test_an_error_out_of_a_framework_is_not_the_programs(frames):
     """A framework's own message, or its place, tells more."""
     assert [] == words(printed("ValueError: no", *frames))
+
+
+def test_what_a_framework_refuses_is_said_with_the_programs_line():
+    """A plain exception from inside a framework, and nothing else: the call is refused; the others' end is its echo."""
+    frames = [("/w/train.py", "trainer.fit(model)"), (f"{SITE}/torch/optim/sgd.py", "raise ValueError(message)")]
+    d = diagnose(load(), Snapshot(output=printed("ValueError: no such state", *frames)))
+
+    assert "library-refuses-the-call" == d.advice[0].cause
+    assert "in train.py:7" in d.advice[0].because[0].words
+    assert "peer-ended-first" not in {a.cause for a in d.advice}
 
 
 def test_other_classes_count_only_where_the_users_line_raises():

@@ -33,8 +33,9 @@ _TELLING = 0.4
 """Log likelihood ratio from which a finding is worth showing."""
 _UNSHOWN, _UNSHOWN_POINTED = 0.003, 0.05
 """Probabilities below which a cause is not shown although a message names it, or points at it."""
-_BY_MESSAGE = ("exception", "printed", "measured")
-"""Sources of what the program or its ranks showed themselves."""
+_SAID_ONLY = 0.23
+"""Probability from which a cause is shown first that only words of the user and circumstances point at: of such guesses
+below it most are wrong."""
 _ADVICE = 5
 _TURNING = 5.0
 """Minutes that turning to another cause takes, whatever its fix."""
@@ -236,21 +237,28 @@ def _advice(knowledge: Knowledge, ranking: engine.Ranking, findings: tuple[Findi
 
     First comes what a message or the source itself names. Circumstances alone are enough for the first place only.
     """
-    rows = []
+    rows, founded = [], False
     for code, share in ranking.symptoms.items():
         for cause, q in ranking.causes[code]:
-            if cause is None or share * q < _UNSHOWN:
+            if cause is None:
                 continue
             weighed = _weighed(knowledge, cause, findings)
             named = any(engine.is_named(knowledge, cause, f) for _, f in weighed)
+            if contradiction(cause.needs, findings) or (not named and share * q < _UNSHOWN):
+                continue
             pointing = [f for w, f in weighed if engine.points_at(knowledge, cause, f, w)]
-            printed = any(f.source in _BY_MESSAGE and not f.values for f in pointing)
+            printed = any(f.source in engine.PRINTED and not f.values for f in pointing)
+            answered = any(f.source == "answered" for f in pointing)
             if (
                 named
                 or (printed and share * q >= _UNSHOWN_POINTED)
                 or (share * q >= _POSSIBLE and engine.is_shown(knowledge, cause, weighed))
             ):
-                rows.append((named, share * q, code, cause, bool(pointing)))
+                p = max(share * q, _POSSIBLE) if named else share * q  # at least possible, for the output says so
+                rows.append((named, p, code, cause, bool(pointing)))
+                founded = founded or named or printed or answered or p >= _SAID_ONLY
+    if not founded:
+        return ()
     rows.sort(key=lambda row: (not row[0], -row[1] / (MINUTES[row[3].effort] + _TURNING)))
     shown = [row for place, row in enumerate(rows) if place == 0 or row[0] or row[4]]
     return tuple(_one_advice(knowledge, findings, code, cause, p) for _, p, code, cause, _ in shown[:_ADVICE])

@@ -8,6 +8,7 @@ troubleshooting", CACM 38(3), 1995, and the worded strengths of INTERNIST/QMR.
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from functools import lru_cache
 
@@ -22,10 +23,15 @@ _ECHO = 0.15
 """Weight of a cascade or catch-all that contradicts a root seen on the same run."""
 _UNSEEN = 0.1
 """P(message | cause) for a cause that does not name it."""
+PRINTED = ("exception", "printed", "measured")
+"""Sources of what the program or its ranks showed themselves."""
 _NEGLIGIBLE = 0.002
 """Probability of a symptom below which its causes are not weighed."""
 _POINTING, _POINTING_ECHO = 0.4, 1.7
 """Log likelihood ratios from which a finding, or the echo of another failure, points at a cause."""
+_VAGUE = 3
+"""Causes of one symptom that words, or a message that any program prints, fit: from here on they describe the symptom
+and point at none."""
 _POINTING_CONTEXT = 1.5
 """The same for circumstances together."""
 _MERELY_ABSENT = {"not_arrived", "left"}
@@ -80,14 +86,18 @@ def normalised(weights: Mapping[str, float]) -> dict[str, float]:
 def contributions(knowledge: Knowledge, findings: Sequence[Finding]) -> dict[str, tuple[Contribution, ...]]:
     """For each symptom what each finding adds, the strongest first.
 
-    An echo (a cascade, or the bare class of an error) that contradicts a root counts little.
+    An echo (a cascade, or the bare class of an error) that contradicts a root counts little, and so do the user's
+    words for a failure where the output names another.
     """
-    roots = {_best(knowledge, f) for f in findings if _is_root(knowledge, f)}
+    named = [f for f in findings if _is_root(knowledge, f)]
+    printed = {_best(knowledge, f) for f in named if f.source in PRINTED and not knowledge.evidence[f.evidence].generic}
+    roots = printed or {_best(knowledge, f) for f in named}
     rows: dict[str, list[Contribution]] = {code: [] for code in knowledge.symptoms}
     for f in findings:
         ratios = likelihood_ratios(knowledge, f)
         names_symptom = bool(ratios) and f.evidence in knowledge.evidence
-        echo = names_symptom and not _is_root(knowledge, f) and bool(roots) and _best(knowledge, f) not in roots
+        weak = not _is_root(knowledge, f) or (f.source == "said" and bool(printed))
+        echo = names_symptom and weak and bool(roots) and _best(knowledge, f) not in roots
         for code, ratio in ratios.items():
             rows[code].append(Contribution(f, _ECHO * ratio if echo else ratio))
     order = {code: sorted(row, key=lambda c: (-abs(c.weight), c.finding.evidence)) for code, row in rows.items()}
@@ -163,9 +173,19 @@ def points_at(knowledge: Knowledge, cause: Cause, finding: Finding, weight: floa
     if finding.values:
         return not knowledge.observations[finding.evidence].context
     found = knowledge.evidence[finding.evidence]
+    vague = finding.source == "said" or (found.generic and not found.stack and not found.check)
+    if vague and cause.id not in found.names and _listing(knowledge, cause)[found.id] >= _VAGUE:
+        return False
     if found.verdict and not found.stack and _MERELY_ABSENT.issuperset(found.verdict):
         return False
     return cause.id in found.names or found.role != "cascade" or weight >= _POINTING_ECHO
+
+
+@lru_cache(maxsize=1024)
+def _listing(knowledge: Knowledge, cause: Cause) -> Counter[str]:
+    """How many causes of a cause's symptom name each evidence."""
+    causes = next(s.cause for s in knowledge.symptoms.values() if cause in s.cause)
+    return Counter(name for c in causes for name in c.evidence)
 
 
 def is_shown(knowledge: Knowledge, cause: Cause, weighed: Sequence[tuple[float, Finding]]) -> bool:

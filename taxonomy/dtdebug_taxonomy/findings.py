@@ -203,7 +203,9 @@ def _ranks(knowledge: Knowledge, snapshot: Snapshot) -> Iterator[Finding]:
     if verdict is not None:
         accused = [r for r in states if r.rank in culprits]
         more = {*(r.signal for r in accused), "uneven" if rank_signals.uneven(states) else ""} - {""}
-        words = {verdict.kind, *(f"{verdict.kind} {word}" for word in more)}
+        said = any(c.what == "raised" for c in verdict.claims) or any(r.exception for r in accused)
+        kind = "" if verdict.kind == "dead" and said else verdict.kind  # what it raised says more than that it ended
+        words = {kind, *(f"{verdict.kind} {word}" for word in more)}
         places = {f"{f.file.replace(chr(92), '/')} {f.function}": r.rank for r in accused for f in r.stack}
         for e in knowledge.evidence.values():
             if not (e.verdict or e.stack) or (e.verdict and words.isdisjoint(e.verdict)):
@@ -271,12 +273,13 @@ def _own(knowledge: Knowledge, snapshot: Snapshot, seen: Mapping[str, Finding]) 
     known = [(f, knowledge.evidence[name]) for name, f in seen.items() if f.source in ("printed", "exception")]
     roots = {f.rank for f, e in known if e.role == "root" and e.symptoms and not e.catch_all}
     launched = any(e.role == "cascade" and not e.generic for _, e in known)
-    errors = (e for e in own_errors(snapshot) if e.rank not in roots and (launched or e.rank is not None))
-    first = next(errors, None)
+    errors = [e for e in own_errors(snapshot) if e.rank not in roots and (launched or e.rank is not None)]
+    first = next((e for e in errors if not e.library), None) or next(iter(errors), None)
     if first is None or None in roots:
         return
-    named = [e.id for e in knowledge.evidence.values() if first.type in e.own]
-    for name in named or [e.id for e in knowledge.evidence.values() if "*" in e.own]:
+    named = [e.id for e in knowledge.evidence.values() if first.type in e.own and not first.library]
+    anything = "<library>" if first.library else "*"
+    for name in named or [e.id for e in knowledge.evidence.values() if anything in e.own]:
         source: Source = "printed" if first.line else "exception"
         yield Finding(
             evidence=name, source=source, line=first.line, words=plain(first.words), rank=first.rank, terminal=True

@@ -69,7 +69,8 @@ class Evidence(Record, frozen=True, kw_only=True):
     check: tuple[str, ...] = ()
     """Ids of checks that see it in the source of the failed cell."""
     own: tuple[str, ...] = ()
-    """Classes of exceptions that a rank's own code raised, outside any framework; `*` for those named nowhere else."""
+    """Classes of exceptions that a rank's own code raised, outside any framework; `*` for those named nowhere else,
+    `<library>` for what a framework raised below the program's own line."""
     order: tuple[tuple[str, str], ...] = ()
     """Pairs of other evidence: seen where the first was printed above the second."""
     names: tuple[str, ...] = ()

@@ -9,8 +9,9 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
+from dtdebug_taxonomy.failure.events import last_exception
 from dtdebug_taxonomy.findings import Finding, plain
-from dtdebug_taxonomy.frames import is_library, short
+from dtdebug_taxonomy.frames import own_frame, short
 from dtdebug_taxonomy.knowledge import Knowledge
 from dtdebug_taxonomy.matching import clip_lines
 from dtdebug_taxonomy.snapshot import ExceptionInfo, Snapshot, walk
@@ -18,7 +19,7 @@ from dtdebug_taxonomy.snapshot import ExceptionInfo, Snapshot, walk
 _SIGNS = re.compile(
     r"""(?ix)
       torchrun | torch\.distributed | torch[ _-]?elastic | \[\d,\d{1,5}\]<std | \bstage[ _-]?3 | \bbroadcast | \bds_
-    | \bdistributed(?!\ (?:under|in\ the\ hope)) | \bddp | fsdp\d?\b
+    | \bdistributed(?!\ (?:under|in\ the\ hope)) | \bddp | \bfsdp
     | nccl | rccl | hccl | oneccl | \bgloo | \bmpi(?:\b|run|exec|4py|ch|_) | open-?mpi | horovod | \bhvd\b
     | deep-?\ ?speed | \bzero-?[123]\b | \bzero[ -]stage | megatron | colossal | \baccelerate\ (?:launch|config)
     | \baccelerator(?:\.|\() | world[_ ]?size | (?:local|node|global|my)[_ ]rank | master_(?:addr|port)
@@ -33,6 +34,7 @@ _SIGNS = re.compile(
     | distributedsampler | \bsharded\b | torch\.multiprocessing | mp\.spawn | notebook_launcher | estimator
     | \b(?!1\b)(?!0\b)(?:\d{1,5}|two|three|four|eight|several|multiple|many|all|both|other|second|different|more)
       \ ?(?:x\ ?)?(?:\w{1,12}\ )?(?:gpu|node|machine|host|card|process(?:e|\b)|server|computer|device)s?
+    | \b(?:[2-9]|\d\d\d?)\ ?[x*]?\ ?(?:nvidia\ |amd\ )?(?:[abhv]\d\d0|gb?[2-3]00|mi\d{3}|l40s?|rtx|\d090)s?\b
     | \b(?:nodes|gpus|machines|hosts|cards)\b | byteps | fairscale | fairseq | peer[- ]to[- ]peer | \bp2p\b
     | \bhang|\bhung\b|\bstuck\b|\bdeadlock | verl\b | openrlhf | torchtitan | \bwatchdog
     """
@@ -54,8 +56,11 @@ _SIZE = (
 )
 _ONE, _MORE = re.compile(rf"{_SIZE}1\b"), re.compile(rf"{_SIZE}(?:[2-9]|\d\d)")
 """A server on one device prints words of distribution all the same."""
-_FRAME = re.compile(r'^\s{0,8}File "([^"\n]{1,400})", line (\d{1,9})')
-_RAISED = re.compile(r"^[A-Za-z_][\w.]{0,120}(?:Error|Exception|Exit|Interrupt|NotFound)\b(?:: ?.{0,400})?$")
+_ALONE = re.compile(
+    r"(?i)\b(?:on|with|using|have) (?:just |only )?(?:my |a |the |one of my )?(?:one|single|1|own) (?:\w{2,12} )?"
+    r"(?:gpu|card|device|laptop|computer)\b|\bon my laptop\b|\bsingle (?:RTX|GPU)\b"
+)
+"""Words of a user who says how much there is: one."""
 _ERROR = re.compile(
     r"(?i)^\W{0,8}(?:\S{1,60}:\ ?){0,2}(?:fatal|error|critical)\b.{0,300}"
     r"|^.{0,80}\b(?:command not found|No such file or directory)"
@@ -70,6 +75,8 @@ def ordinary(knowledge: Knowledge, snapshot: Snapshot, findings: Sequence[Findin
         return ""
     if any(_is_sign(knowledge, f) for f in findings) or _signs(snapshot):
         return ""
+    if not (snapshot.output.strip() or snapshot.exception) and _ALONE.search(snapshot.situation):
+        return "What is described is a program of one process on one device; nothing of distribution is seen in it."
     error = _raised(snapshot.exception) or _last_error(snapshot.output) or _last_error(snapshot.situation)
     error = error or _matched(knowledge, snapshot, findings)
     return f"An ordinary error of the program: {error}; nothing of distribution is seen in it." if error else ""
@@ -82,7 +89,7 @@ def _is_sign(knowledge: Knowledge, f: Finding) -> bool:
     found = knowledge.evidence[f.evidence]
     if found.generic or found.catch_all or (f.source == "said" and not found.text):
         return False
-    return bool(found.names or found.symptoms)
+    return bool(found.names or found.symptoms or found.role == "cascade")  # a launcher speaks of its processes
 
 
 def _signs(snapshot: Snapshot) -> bool:
@@ -104,28 +111,19 @@ def _raised(exception: ExceptionInfo | None) -> str:
     info = next(walk(exception), None)
     if info is None:
         return ""
-    frame = next((f for f in reversed(info.frames) if not is_library(f.file)), None)
+    frame = own_frame(info.frames)
     place = f" at {short(frame.file)}:{frame.line}" if frame is not None else ""
     return f"{_short(info.type.rsplit('.', 1)[-1], info.message)}{place}"
 
 
 def _last_error(text: str) -> str:
     """The last exception of a text with the user's own line, else its first line that reports an error."""
-    lines = text.split("\n")[-_LINES:]
-    place, found = "", ""
-    for line in lines:
-        words = line[:1_000].rstrip()
-        if frame := _FRAME.match(words):
-            if not is_library(frame[1]):
-                place = f" at {short(frame[1])}:{frame[2]}"
-        elif words.startswith("Traceback"):
-            place = ""
-        elif _RAISED.match(words):
-            kind, _, message = words.partition(":")
-            found = f"{_short(kind.rsplit('.', 1)[-1], message)}{place}"
-    if found:
-        return found
-    error = next((m[0] for line in lines if (m := _ERROR.match(line[:1_000]))), "")
+    lines = [line[:1_000].rstrip() for line in text.split("\n")[-_LINES:]]
+    if (raised := last_exception("\n".join(lines))) is not None:
+        frame = own_frame(raised.frames)
+        place = f" at {short(frame.file)}:{frame.line}" if frame is not None else ""
+        return f"{_short(raised.type.rsplit('.', 1)[-1], raised.message)}{place}"
+    error = next((m[0] for line in lines if (m := _ERROR.match(line))), "")
     return _short(error.strip(), "") if error else ""
 
 

@@ -22,6 +22,8 @@ _PYTHON = re.compile(r"\.py$|^<(?:ipython|stdin|string)")
 """Of all that a traceback names; compiled modules print places such as `index.pyx`."""
 _OF_FRAMEWORKS = re.compile(r"RuntimeError$|(?:torch|c10|tensorflow|horovod|jax\w{0,10}|numpy\.core|ray|deepspeed)\.")
 """Classes that frameworks raise from C++, without a frame of their own."""
+_LAUNCHES = re.compile(r"torch[/\\](?:distributed[/\\](?:run|launch|elastic)|multiprocessing)")
+"""Frames that call the program rather than being called by it."""
 _WORDS = 60
 """Characters of a message that are shown."""
 
@@ -35,6 +37,8 @@ class OwnError(NamedTuple):
     rank: int | None
     line: int = 0
     """Line of the output; 0 where it was not printed."""
+    library: bool = False
+    """A training library raised it, below the user's own line."""
 
 
 def own_errors(snapshot: Snapshot) -> Iterator[OwnError]:
@@ -76,15 +80,18 @@ def _own(kind: str, message: str, stack: Sequence[Frame], rank: int | None) -> I
     """The exception, if it is the program's own."""
     if role_of(f"{kind}: {message}", stack) != "own":
         return
+    below = next((frame for frame in reversed(stack) if is_framework(frame.file)), None)
     for frame in reversed(stack):
-        if is_framework(frame.file):
-            return
-        if _PYTHON.search(frame.file) and not is_library(frame.file):
+        if _PYTHON.search(frame.file) and not is_library(frame.file) and not is_framework(frame.file):
             break
+        if frame is below and _LAUNCHES.search(frame.file):
+            return
     else:
         return
+    library = below is not None and stack.index(below) > stack.index(frame)
     if not _OF_FRAMEWORKS.match(kind) or raised_by_user(stack):
         name = kind.rsplit(".", 1)[-1]
         said = " ".join(message.split())
         said = said if len(said) <= _WORDS else f"{said[:_WORDS]}..."
-        yield OwnError(name, f"{name}{': ' if said else ''}{said} in {short(frame.file)}:{frame.line}", rank)
+        words = f"{name}{': ' if said else ''}{said} in {short(frame.file)}:{frame.line}"
+        yield OwnError(name, words, rank, library=library)
