@@ -11,6 +11,9 @@ from typing import Any
 
 from dtdebug.errors import FOUND, NOTHING, USAGE, UsageError
 
+_MOST_UNREAD = 40
+"""Parts of files that are listed as not understood."""
+
 
 def add(commands: Any) -> None:
     """Adds it to the parser of the command line."""
@@ -51,20 +54,25 @@ def _check(options: argparse.Namespace) -> int:
         raise UsageError(f"check: {error}") from None
     findings: list[Finding] = []
     problems: dict[str, None] = {}
+    unread: list[str] = []
     mended = 0
     with _progress(len(paths)) as progress:
         for examined in examine_all(paths, choice, options.jobs, progress):
             findings += examined.findings
             problems |= dict.fromkeys(examined.problems)
             mended += examined.mended
+            unread += examined.unread
     if options.format == "text":
         print(formats.text(findings, colour=sys.stdout.isatty()), end="")
         sys.stdout.flush()  # in a file or a pipe that takes both, the findings come first
-        print(formats.summary(findings, len(paths), mended), file=sys.stderr)
+        print(formats.summary(findings, len(paths), mended, len(unread)), file=sys.stderr)
     else:
         print(formats.FORMATS[options.format](findings), end="")
-    for problem in problems:
+    for problem in (*problems, *unread[:_MOST_UNREAD]):
         print(f"dtdebug: {clean(problem)}", file=sys.stderr)
+    if len(unread) > _MOST_UNREAD:
+        more = len(unread) - _MOST_UNREAD
+        print(f"dtdebug: and {more} more parts not understood; name a file to see its own", file=sys.stderr)
     if any(str(path) in problem for path in named for problem in problems if path.is_file()):
         return USAGE
     return FOUND if findings else NOTHING
