@@ -38,7 +38,12 @@ _MEANT = {
     "OMP_THREADS": "OMP_NUM_THREADS",
 }
 """Wrong names that are further from the right one than a slip, but are met again and again."""
-_LIKE_IT = frozenset({"NODE_RANK", "GLOBAL_RANK", "ROLE_RANK", "NVIDIA_VISIBLE_DEVICES", "WORLD_SIZES", "LOCAL_RANKS"})
+_LIKE_IT = frozenset(
+    {
+        *("NODE_RANK", "GLOBAL_RANK", "ROLE_RANK", "NVIDIA_VISIBLE_DEVICES", "WORLD_SIZES", "LOCAL_RANKS"),
+        "MLP_SOCKET_IFNAME",  # of Volcano Engine's platform, like MLP_WORKER_0_HOST
+    }
+)
 _MAYBE = re.compile(r"CUDA|MASTER|WORLD|RANK|TORCH|OMP|GLOO|TP_|HOROVOD|TOKENI|SIZE|VISIBLE|RNAK|DEVICE")
 """Every name that is close to a known one holds one of these, but for slips in just that word."""
 
