@@ -114,29 +114,17 @@ class RankTests:
             if tests and tests[0] and all(t == tests[0] for t in tests):
                 return tests[0]
         if which := is_main(name):
-            return None if isinstance(node, ast.Name) and self._is_switch(node) else RankTest(which, "0", holds)
+            return None if self._is_switch(node) else RankTest(which, "0", holds)
         if (function := self._property(node)) is not None:
             return self._returned(function, holds, depth)
         last = name.rsplit(".", 1)[-1].lower()
         which = rank(self.code, node)
         return RankTest(which, "0", not holds) if which and not last.startswith(("gpu", "device")) else None
 
-    def _is_switch(self, node: ast.Name) -> bool:
-        """Whether a name is an argument that all callers give the same way on every rank: `rank0=True`."""
-        function = self.code.function(node)
-        if function is None or any(b.how != "argument" for b in self.code.bound(node)):
-            return False
-        plain = [*function.args.posonlyargs, *function.args.args]
-        defaults = dict(zip(reversed([a.arg for a in plain]), reversed(function.args.defaults), strict=False))
-        defaults |= {
-            a.arg: d for a, d in zip(function.args.kwonlyargs, function.args.kw_defaults, strict=True) if d is not None
-        }
-        calls = self.code.callers.get(function, [])
-        if not calls or not isinstance(getattr(defaults.get(node.id), "value", None), bool):
-            return False
-        place = next((i for i, a in enumerate(plain) if a.arg == node.id), None)
-        given = [self.code.argument(c, node.id, place) for c in calls]
-        return all(g is None or isinstance(g, ast.Constant) for g in given)
+    def _is_switch(self, node: ast.expr) -> bool:
+        """Whether a name only ever is a fixed value, as an argument that callers give as `rank0=True` on every rank."""
+        values = self.code.values(node) if isinstance(node, ast.Name) else []
+        return len(values) > 1 and all(isinstance(v, ast.Constant) for v in values)
 
     def _call(self, call: ast.Call, holds: bool, depth: int) -> RankTest | None:
         func = call.func
