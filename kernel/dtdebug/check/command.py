@@ -42,7 +42,7 @@ def _check(options: argparse.Namespace) -> int:
     from dtdebug.check.run import examine_all
     from dtdebug.clean import clean
 
-    choice = Choice(_ids(options.select, "--select"), _ids(options.ignore, "--ignore"), options.fix)
+    choice = Choice(chosen(options.select, "check --select"), chosen(options.ignore, "check --ignore"), options.fix)
     if options.jobs < 0:
         raise UsageError(f"check --jobs {options.jobs}: 0 or more")
     if options.list:
@@ -78,14 +78,14 @@ def _check(options: argparse.Namespace) -> int:
     return FOUND if findings else NOTHING
 
 
-def _ids(listed: str, option: str) -> tuple[str, ...]:
+def chosen(listed: str, option: str) -> tuple[str, ...]:
     """Ids and names of checks, as an option lists them."""
     from dtdebug_taxonomy.checks import load
 
     ids = tuple(i.strip() for i in listed.split(",") if i.strip())
     for i in ids:
         if not any(c.id.startswith(i) or c.name == i for c in load().values()):
-            raise UsageError(f"check {option} {i}: no such check; `dtdebug check --list` lists them")
+            raise UsageError(f"{option} {i}: no such check; `dtdebug check --list` lists them")
     return ids
 
 

@@ -10,8 +10,8 @@ import msgspec
 
 from dtdebug.check.files import UnreadableError, read, settings_of
 from dtdebug_taxonomy.checks import Check, Severity
-from dtdebug_taxonomy.checks.edits import apply
 from dtdebug_taxonomy.checks.examine import Found, examine
+from dtdebug_taxonomy.checks.proving import proven
 from dtdebug_taxonomy.checks.settings import Settings
 from dtdebug_taxonomy.source import kinds
 from dtdebug_taxonomy.source.notebook import Notebook, NotebookError, parse
@@ -150,14 +150,16 @@ def _lines(text: Text, span: Span) -> str:
 
 
 def _mended(path: Path, text: str, settings: Settings) -> tuple[str, int]:
+    """The text with all safe fixes that are proven, and how many they were."""
     count = 0
     for _ in range(_PASSES):
-        found, _ = _examined(text, str(path), settings)
-        fixes = [f.fix for f in found if f.fix is not None and f.safe]
-        after = apply(text, fixes)
-        if after == text:
+        found, source = _examined(text, str(path), settings)
+        if source is None:
             break
-        text, count = after, count + len(fixes)
+        done = proven(source, found, [f for f in found if f.safe], settings)
+        if not done.hits:
+            break
+        text, count = done.text, count + len(done.hits)
     return text, count
 
 
