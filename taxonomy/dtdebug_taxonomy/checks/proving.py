@@ -10,7 +10,7 @@ from typing import NamedTuple
 from dtdebug_taxonomy.checks.edits import apply
 from dtdebug_taxonomy.checks.examine import Found, examine
 from dtdebug_taxonomy.checks.settings import Settings
-from dtdebug_taxonomy.source.kinds import read
+from dtdebug_taxonomy.source.document import Document
 from dtdebug_taxonomy.source.python import Code
 from dtdebug_taxonomy.source.source import Source
 
@@ -66,7 +66,7 @@ class _Proof:
         if after == self.source.text:
             return None
         mended = self._read(after)
-        if mended is None or not self._reads_as_well(mended):
+        if not self._reads_as_well(mended):
             return None
         fixed = {f.check.id for f in hits}
         try:
@@ -76,12 +76,14 @@ class _Proof:
         most = self.before - Counter(f.check.id for f in hits)
         return after if not Counter(f.check.id for f in left) - most else None
 
-    def _read(self, text: str) -> Source | None:
+    def _read(self, text: str) -> Source:
         if isinstance(self.source, Code):
             return Code(text, path=self.source.path, notebook=self.source.notebook)
-        return read(self.source.path, text)
+        if isinstance(self.source, Document):
+            return Document(text, path=self.source.path, language=self.source.language)
+        return type(self.source)(text, path=self.source.path)
 
     def _reads_as_well(self, mended: Source) -> bool:
         if isinstance(mended, Code) and isinstance(self.source, Code):
             return mended.whole or not self.source.whole
-        return mended.kind == self.source.kind and len(mended.unread) <= len(self.source.unread)
+        return len(mended.unread) <= len(self.source.unread)
