@@ -99,3 +99,13 @@ def test_the_command_says_what_it_has_not_understood(tmp_path, capsys):
     said = capsys.readouterr().err
     assert "nothing found in 1 file; 1 part of them not understood" in said
     assert "run.sh: line 2 not understood: a quote has no end" in said
+
+
+@pytest.mark.parametrize(
+    "piece", ["x=(", "$((", "((\n", "(", '"$(', "${a\n", "`a", "[[ a\n", "case x in a)\n", "if a; then\n"]
+)
+def test_what_is_opened_again_and_again_is_read_to_the_end(piece):
+    """No recursion without a bound; what is left open is reported where that loses text."""
+    script = Script(piece * 3000 + "\n")
+    assert len(script.commands) >= 0
+    assert all(0 <= u.span.start <= u.span.end <= len(script.text) for u in script.unread)

@@ -15,6 +15,8 @@ _LEADS = frozenset({"if", "then", "else", "elif", "while", "until", "do", "!", "
 _OPENS = {"if": "fi", "while": "done", "until": "done", "for": "done", "select": "done", "case": "esac", "{": "}"}
 """Word that begins something -> the word that ends it."""
 _CLOSES = frozenset(_OPENS.values())
+_MOST_OPEN = 200
+"""Levels of `if`, loops and brackets that are told apart; no script has as many."""
 _NO_ARGUMENTS = re.compile(r"\([ \t]*\)")
 _TEST_ENDS = re.compile(r"\]\](?=[\s;&|)]|$)")
 _RUNS_SHELL = re.compile(r"\b(?:bash|sh|zsh|ssh|pdsh|sbatch|qsub|bsub|su)\b|\.(?:sh|bash|sbatch|slurm)\b")
@@ -134,11 +136,15 @@ class Lexer(Words):
 
     def _nest(self, word: str) -> None:
         if word in _OPENS:
-            self._open.append(_OPENS[word])
+            self._enter(_OPENS[word])
         elif word in _CLOSES and word in self._open:
             while self._open.pop() != word:
                 pass
             self._in_pattern = False
+
+    def _enter(self, end: str) -> None:
+        if len(self._open) < _MOST_OPEN:
+            self._open.append(end)
 
     def _opening(self) -> None:
         """`(`: of a pattern, of a function, of a sum, of a subshell."""
@@ -152,7 +158,7 @@ class Lexer(Words):
             return
         else:
             self._close("")
-            self._open.append(")")
+            self._enter(")")
             self.at += 1
 
     def _sums(self) -> bool:

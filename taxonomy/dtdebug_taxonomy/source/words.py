@@ -25,7 +25,8 @@ _OTHER_VARIABLE = re.compile(r"\$\{?[#!]?[\d@*#?$!_-]")
 """Arguments and what the shell itself sets: `$1`, `${@:2}`, `$?`."""
 _GLOBS = "@!?+*"
 """What makes `(` the beginning of a pattern: `!(a|b)`."""
-_LONGEST_SUM = 4_000
+_BRACKETS = re.compile(r"[()]")
+_LONGEST_SUM = 600
 """Characters beyond which `((` is taken for two brackets: each is looked at once more then."""
 DEEPEST = 20
 
@@ -44,6 +45,8 @@ class Words:
         self.unread: list[Unread] = []
         """What has no end, or is nested too deep: up to the end it may mean something else."""
         self._words: list[tuple[Word, Assignment | None]] = []
+        self._in_array = False
+        """There is no array in an array."""
 
     def nested(self, span: Span, until: str) -> Words:
         """Reads shell text within the text, up to the `until` that belongs to nothing inside."""
@@ -75,7 +78,7 @@ class Words:
             return
         value_at = assigned.end()
         items: tuple[Word, ...] = ()
-        if self.at == value_at and self.text.startswith("(", self.at):
+        if self.at == value_at and self.text.startswith("(", self.at) and not self._in_array:
             items = self._array()
             pieces = self.text[start : self.at]
         value = self._made(Span(value_at, self.at), pieces[assigned.end() - start :])
@@ -93,7 +96,7 @@ class Words:
 
     def _array(self) -> tuple[Word, ...]:
         outer, self._words = self._words, []
-        start = self.at
+        start, self._in_array = self.at, True
         self.at += 1
         while self.at < self.end and self.text[self.at] != ")":
             char = self.text[self.at]
@@ -108,7 +111,7 @@ class Words:
         if self.at >= self.end:
             self._missing(start, "an array has no closing bracket")
         self.at = min(self.at + 1, self.end)
-        items, self._words = tuple(w for w, _ in self._words), outer
+        items, self._words, self._in_array = tuple(w for w, _ in self._words), outer, False
         return items
 
     def _pieces(self) -> str:
@@ -219,16 +222,15 @@ class Words:
     def _sum(self, start: int) -> int:
         """Where `((...))` ends that begins here; 0 where it is two brackets of their own."""
         opened = 0
-        for at in range(start, min(self.end, start + _LONGEST_SUM)):
-            char = self.text[at]
-            if char in "()":
-                opened += 1 if char == "(" else -1
-                if opened == 0:
-                    if self.text[at - 1] != ")":
-                        return 0
-                    for read in _IDENTIFIER.finditer(self.text, start, at):
-                        self.reads.append((read[0], Span(*read.span())))
-                    return at + 1
+        for bracket in _BRACKETS.finditer(self.text, start, min(self.end, start + _LONGEST_SUM)):
+            opened += 1 if bracket[0] == "(" else -1
+            if opened == 0:
+                at = bracket.start()
+                if self.text[at - 1] != ")":
+                    return 0
+                for read in _IDENTIFIER.finditer(self.text, start, at):
+                    self.reads.append((read[0], Span(*read.span())))
+                return at + 1
         return 0
 
     def _nested(self, skip: int, close: str) -> None:
