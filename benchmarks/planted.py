@@ -37,10 +37,8 @@ def main() -> int:
     for *_, places, _ in rows:
         for place in places:
             print(place)
-    print(
-        f"{len(files)} scripts, {len(rows)} accepted by bash; {found + said + silent} plants: {found} found, {said} in"
-    )
-    print(f"parts reported as not understood, {silent} passed over; {len(unread)} scripts with such parts")
+    print(f"{len(files)} scripts, {len(rows)} accepted by bash, {len(unread)} with parts that are not understood")
+    print(f"{found + said + silent} plants: {found} found, {said} in such parts, {silent} passed over")
     return 1 if silent else 0
 
 
