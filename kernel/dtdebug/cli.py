@@ -100,11 +100,13 @@ def parser() -> argparse.ArgumentParser:
     from dtdebug import cli_ranks
     from dtdebug.check import command as check
     from dtdebug.isolate import cli as isolate
+    from dtdebug.check import fixing
     from dtdebug.lab import command as lab
     from dtdebug.learn import command as learn
     from dtdebug.triage import command as triage
 
     check.add(commands)
+    fixing.add(commands)
     lab.add(commands)
     learn.add(commands)
     lsp = commands.add_parser("lsp", help="the language server for editors")

@@ -8,14 +8,14 @@ from typing import Any, get_args
 
 from lsprotocol import types
 
-from dtdebug_lsp.checking import Change, Problem, problems, touching
+from dtdebug_lsp.checking import Change, Problem, holds, problems, touching
 from dtdebug_lsp.diagnostics import diagnostic
 from dtdebug_lsp.documents import Document, read_text
 from dtdebug_lsp.positions import Positions
 from dtdebug_lsp.suppress import suppression
 from dtdebug_taxonomy.checks import Severity
-from dtdebug_taxonomy.checks.edits import apply
 from dtdebug_taxonomy.checks.examine import examine
+from dtdebug_taxonomy.checks.proving import proven
 from dtdebug_taxonomy.checks.settings import Settings
 from dtdebug_taxonomy.source.text import Span
 
@@ -52,7 +52,7 @@ def actions(
                 p.title, types.CodeActionKind.QuickFix, shown[p], is_preferred=p.safe or None, edit=edit(p.edits)
             )
             for p in here
-            if p.edits
+            if p.edits and holds(document, found, p, settings)
         ]
         for problem in here:
             if (change := suppression(document, problem)) is not None:
@@ -89,10 +89,10 @@ def fix_all(document: Document, settings: Settings) -> Change:
     for _ in range(_ROUNDS):
         source = read_text(document.path, document.language, text)
         found = examine(source, settings, failed=lambda *_: None) if source is not None else []
-        mended = apply(text, [f.fix for f in found if f.fix and f.safe])
-        if mended == text:
+        done = proven(source, found, [f for f in found if f.safe], settings) if source is not None else None
+        if done is None or not done.hits:
             break
-        text = mended
+        text = done.text
     return _difference(document, text)
 
 

@@ -9,6 +9,7 @@ from typing import NamedTuple
 from dtdebug_lsp.documents import Document, NotebookDocument
 from dtdebug_taxonomy.checks import Check, Severity, load
 from dtdebug_taxonomy.checks.examine import Found, examine
+from dtdebug_taxonomy.checks.proving import proven
 from dtdebug_taxonomy.checks.settings import Settings
 from dtdebug_taxonomy.source.python import Code
 from dtdebug_taxonomy.source.text import Span
@@ -35,6 +36,8 @@ class Problem(NamedTuple):
     """What the fix does; empty if there is none."""
     safe: bool = False
     edits: tuple[Change, ...] = ()
+    hit: Found | None = None
+    """As the check gave it."""
 
 
 def prepare() -> None:
@@ -93,11 +96,21 @@ def _by_cell(notebook: NotebookDocument, settings: Settings) -> dict[str, list[P
 
 def _problem(found: Found, span: Span, edits: tuple[Change, ...]) -> Problem:
     title = found.fix.title if found.fix and edits else ""
-    return Problem(found.check, span, found.message, found.severity, title, found.safe, edits)
+    return Problem(found.check, span, found.message, found.severity, title, found.safe, edits, found)
 
 
 def _failed(check: Check, error: Exception) -> None:
     log.warning("%s itself failed: %s: %s", check.id, type(error).__name__, error)
+
+
+def holds(document: Document, found: list[Problem], problem: Problem, settings: Settings) -> bool:
+    """Whether the fix of a problem is proven; in a notebook, and while a text is half typed, that can't be told."""
+    source = document.source
+    if document.notebook is not None or source is None or problem.hit is None:
+        return True
+    if isinstance(source, Code) and not source.whole:
+        return True
+    return bool(proven(source, [p.hit for p in found if p.hit is not None], [problem.hit], settings).hits)
 
 
 def touching(found: list[Problem], span: Span) -> list[Problem]:

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import ast
-import difflib
 from collections.abc import Iterator, Mapping, Sequence
 
-from dtdebug_taxonomy.checks.edits import apply
 from dtdebug_taxonomy.checks.examine import Found, examine
+from dtdebug_taxonomy.checks.proving import proven, unified
 from dtdebug_taxonomy.checks.settings import Settings
 from dtdebug_taxonomy.claims import Claim, Record
 from dtdebug_taxonomy.frames import short
@@ -35,10 +34,9 @@ def findings_in(
     for file, code in sources.items():
         places = [(rank, frame.line) for rank, stack in stacks.items() for frame in stack if frame.file == file]
         places.sort(key=lambda place: place[0] not in culprits)
-        found += [
-            _placed(file, code, hit, places)
-            for hit in examine(code, Settings(select=numbers), failed=lambda check, error: None)
-        ]
+        settings = Settings(select=numbers)
+        hits = examine(code, settings, failed=lambda check, error: None)
+        found += [_placed(file, code, hit, places, _diff(file, code, hits, hit, settings)) for hit in hits]
     found.sort(key=lambda f: (NEAR.index(f.near), f.rank not in culprits, f.file, f.line))
     return tuple(found[:MOST])
 
@@ -59,7 +57,14 @@ def claims(findings: Sequence[SourceFinding]) -> tuple[Claim, ...]:
     )
 
 
-def _placed(file: str, code: Code, hit: Found, places: Sequence[tuple[int | None, int]]) -> SourceFinding:
+def _diff(file: str, code: Code, hits: Sequence[Found], hit: Found, settings: Settings) -> str:
+    """The fix of a finding as a patch of the user's file, if it is proven; else ''."""
+    if hit.fix is None or code.notebook:
+        return ""
+    return unified(short(file), str(code.text), proven(code, hits, [hit], settings).text)
+
+
+def _placed(file: str, code: Code, hit: Found, places: Sequence[tuple[int | None, int]], diff: str) -> SourceFinding:
     first, last = (code.text.place(offset).line for offset in hit.span)
     near: Near = "file"
     whose: int | None = None
@@ -79,7 +84,7 @@ def _placed(file: str, code: Code, hit: Found, places: Sequence[tuple[int | None
         rank=whose,
         words=code.text.line(first).strip()[:200],
         fix=hit.fix.title if hit.fix is not None else "",
-        diff=mended(file, code, hit),
+        diff=diff,
     )
 
 
@@ -98,23 +103,3 @@ def _function(code: Code, line: int) -> tuple[int, int]:
 def _functions(code: Code) -> Iterator[ast.FunctionDef | ast.AsyncFunctionDef]:
     yield from code.nodes(ast.FunctionDef)
     yield from code.nodes(ast.AsyncFunctionDef)
-
-
-def mended(file: str, code: Code, hit: Found) -> str:
-    """The fix of a finding as a unified diff of the user's file, proven to parse and to silence it; else ''."""
-    if hit.fix is None or code.notebook:
-        return ""
-    before = str(code.text)
-    after = apply(before, [hit.fix])
-    try:
-        ast.parse(after)
-    except (SyntaxError, ValueError):
-        return ""
-    only = Settings(select=(hit.check.id,))
-    if len(examine(Code(after, path=code.path), only)) >= len(examine(Code(before, path=code.path), only)):
-        return ""
-    name = short(file)
-    lines = difflib.unified_diff(
-        before.splitlines(keepends=True), after.splitlines(keepends=True), f"a/{name}", f"b/{name}"
-    )
-    return "".join(line if line.endswith("\n") else f"{line}\n" for line in lines)

@@ -19,7 +19,7 @@ def report(history: Sequence[str], paths: Sequence[str]) -> str:
     if paths:
         examined = [examine_file(Path(path), Choice()) for path in paths]
         findings = [f for e in examined for f in e.findings]
-        problems = [p for e in examined for p in e.problems]
+        problems = [p for e in examined for p in (*e.problems, *e.unread)]
         lines = [f"{formats.where(f)}: {_said(f)}" for f in findings]
         return "\n".join([*map(clean, problems), *lines, _summary(findings, len(paths), "file")]) + "\n"
     cells = _last_of_each(history)

@@ -11,6 +11,9 @@ from typing import Any
 
 from dtdebug.errors import FOUND, NOTHING, USAGE, UsageError
 
+_MOST_UNREAD = 40
+"""Parts of files that are listed as not understood."""
+
 
 def add(commands: Any) -> None:
     """Adds it to the parser of the command line."""
@@ -39,7 +42,7 @@ def _check(options: argparse.Namespace) -> int:
     from dtdebug.check.run import examine_all
     from dtdebug.clean import clean
 
-    choice = Choice(_ids(options.select, "--select"), _ids(options.ignore, "--ignore"), options.fix)
+    choice = Choice(chosen(options.select, "check --select"), chosen(options.ignore, "check --ignore"), options.fix)
     if options.jobs < 0:
         raise UsageError(f"check --jobs {options.jobs}: 0 or more")
     if options.list:
@@ -51,33 +54,38 @@ def _check(options: argparse.Namespace) -> int:
         raise UsageError(f"check: {error}") from None
     findings: list[Finding] = []
     problems: dict[str, None] = {}
+    unread: list[str] = []
     mended = 0
     with _progress(len(paths)) as progress:
         for examined in examine_all(paths, choice, options.jobs, progress):
             findings += examined.findings
             problems |= dict.fromkeys(examined.problems)
             mended += examined.mended
+            unread += examined.unread
     if options.format == "text":
         print(formats.text(findings, colour=sys.stdout.isatty()), end="")
         sys.stdout.flush()  # in a file or a pipe that takes both, the findings come first
-        print(formats.summary(findings, len(paths), mended), file=sys.stderr)
+        print(formats.summary(findings, len(paths), mended, len(unread)), file=sys.stderr)
     else:
         print(formats.FORMATS[options.format](findings), end="")
-    for problem in problems:
+    for problem in (*problems, *unread[:_MOST_UNREAD]):
         print(f"dtdebug: {clean(problem)}", file=sys.stderr)
+    if len(unread) > _MOST_UNREAD:
+        more = len(unread) - _MOST_UNREAD
+        print(f"dtdebug: and {more} more parts not understood; name a file to see its own", file=sys.stderr)
     if any(str(path) in problem for path in named for problem in problems if path.is_file()):
         return USAGE
     return FOUND if findings else NOTHING
 
 
-def _ids(listed: str, option: str) -> tuple[str, ...]:
+def chosen(listed: str, option: str) -> tuple[str, ...]:
     """Ids and names of checks, as an option lists them."""
     from dtdebug_taxonomy.checks import load
 
     ids = tuple(i.strip() for i in listed.split(",") if i.strip())
     for i in ids:
         if not any(c.id.startswith(i) or c.name == i for c in load().values()):
-            raise UsageError(f"check {option} {i}: no such check; `dtdebug check --list` lists them")
+            raise UsageError(f"{option} {i}: no such check; `dtdebug check --list` lists them")
     return ids
 
 

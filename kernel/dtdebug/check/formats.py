@@ -33,18 +33,19 @@ def text(findings: Sequence[Finding], *, colour: bool = False) -> str:
     return "".join(f"{row}\n" for row in rows)
 
 
-def summary(findings: Sequence[Finding], files: int, mended: int = 0) -> str:
-    """How much was found where, and what to do next."""
+def summary(findings: Sequence[Finding], files: int, mended: int = 0, unread: int = 0) -> str:
+    """How much was found where, what was not looked at, and what to do next."""
     mends = f"{mended} mended; " if mended else ""
+    unseen = f"; {_number(unread, 'part')} of them not understood" if unread else ""
     if not findings:
-        return f"{mends}nothing found in {_number(files, 'file')}"
+        return f"{mends}nothing found in {_number(files, 'file')}{unseen}"
     kinds = Counter(f.severity for f in findings)
     counts = ", ".join(_number(kinds[k], k) for k in _SARIF if kinds[k])
     safe = sum(f.fix is not None and f.fix.safe for f in findings)
     more = [f"`dtdebug explain {findings[0].id}` tells more"]
     if safe:
         more.insert(0, f"--fix mends {safe}")
-    return f"{mends}{counts} in {_number(files, 'file')}; {'; '.join(more)}"
+    return f"{mends}{counts} in {_number(files, 'file')}{unseen}; {'; '.join(more)}"
 
 
 def _number(count: int, what: str) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
 
@@ -9,11 +10,12 @@ import msgspec
 
 from dtdebug.check.files import UnreadableError, read, settings_of
 from dtdebug_taxonomy.checks import Check, Severity
-from dtdebug_taxonomy.checks.edits import apply
 from dtdebug_taxonomy.checks.examine import Found, examine
+from dtdebug_taxonomy.checks.proving import proven
 from dtdebug_taxonomy.checks.settings import Settings
 from dtdebug_taxonomy.source import kinds
 from dtdebug_taxonomy.source.notebook import Notebook, NotebookError, parse
+from dtdebug_taxonomy.source.source import Source
 from dtdebug_taxonomy.source.text import Span, Text
 
 _PASSES = 5
@@ -67,6 +69,8 @@ class Examined(NamedTuple):
     lines: int = 0
     mended: int = 0
     """Findings that safe fixes have removed."""
+    unread: tuple[str, ...] = ()
+    """The parts of it that no check has seen, a line each: where, and why."""
 
 
 class Choice(NamedTuple):
@@ -84,14 +88,18 @@ def examine_file(path: Path, choice: Choice) -> Examined:
     try:
         text, encoding = read(path)
         if path.suffix == ".ipynb":
-            return Examined(tuple(of_notebook(parse(text), str(path), settings)), problems, text.count("\n") + 1)
+            notebook = Notebook(parse(text), path=str(path))
+            found = tuple(_in_notebook(notebook, str(path), settings))
+            return Examined(found, problems, text.count("\n") + 1, unread=tuple(_unread_cells(notebook, path)))
         mended = 0
         if choice.mend:
             before = text
             text, mended = _mended(path, before, settings)
             if text != before:
                 path.write_text(text, encoding=encoding, newline="")
-        return Examined(tuple(of_text(text, str(path), settings)), problems, text.count("\n") + 1, mended)
+        hits, source = _examined(text, str(path), settings)
+        found = tuple(_finding(f, str(path), source.text, f.span) for f in hits) if source is not None else ()
+        return Examined(found, problems, text.count("\n") + 1, mended, tuple(_unread(source, path)))
     except UnreadableError as error:
         return Examined((), (*problems, str(error)))
     except NotebookError as error:
@@ -112,32 +120,56 @@ def _settings(path: Path, choice: Choice) -> tuple[Settings, tuple[str, ...]]:
 def of_text(text: str, path: str, settings: Settings) -> list[Finding]:
     """The findings in a text that is no notebook."""
     found, source = _examined(text, path, settings)
-    return [_finding(f, path, source, f.span) for f in found]
+    return [_finding(f, path, source.text, f.span) for f in found] if source else []
 
 
-def _examined(text: str, path: str, settings: Settings) -> tuple[list[Found], Text]:
+def _examined(text: str, path: str, settings: Settings) -> tuple[list[Found], Source | None]:
     source = kinds.read(path, text)
+    return (examine(source, settings) if source is not None else []), source
+
+
+def _unread(source: Source | None, path: Path) -> Iterator[str]:
+    """The parts of a file that no check has seen: `train.sh: lines 40-92 not understood: a quote has no end`."""
     if source is None:
-        return [], Text("")
-    return examine(source, settings), source.text
+        return
+    for part in source.unread:
+        yield f"{path}: {_lines(source.text, part.span)} not understood: {part.why}"
+
+
+def _unread_cells(notebook: Notebook, path: Path) -> Iterator[str]:
+    for source in notebook.sources:
+        for part in source.unread:
+            cell, span = notebook.place(source, part.span)
+            lines = _lines(Text(notebook.cells[cell][1]), span)
+            yield f"{path}: cell {cell + 1}: {lines} not understood: {part.why}"
+
+
+def _lines(text: Text, span: Span) -> str:
+    first, last = text.place(span.start).line, text.place(max(span.start, span.end - 1)).line
+    return f"line {first}" if first == last else f"lines {first}-{last}"
 
 
 def _mended(path: Path, text: str, settings: Settings) -> tuple[str, int]:
+    """The text with all safe fixes that are proven, and how many they were."""
     count = 0
     for _ in range(_PASSES):
-        found, _ = _examined(text, str(path), settings)
-        fixes = [f.fix for f in found if f.fix is not None and f.safe]
-        after = apply(text, fixes)
-        if after == text:
+        found, source = _examined(text, str(path), settings)
+        if source is None:
             break
-        text, count = after, count + len(fixes)
+        done = proven(source, found, [f for f in found if f.safe], settings)
+        if not done.hits:
+            break
+        text, count = done.text, count + len(done.hits)
     return text, count
 
 
 def of_notebook(cells: list[tuple[str, str]], path: str, settings: Settings) -> list[Finding]:
     """The findings in a notebook's cells, in their order."""
-    notebook = Notebook(cells, path=path)
-    texts = {n: Text(text) for n, (_, text) in enumerate(cells)}
+    return _in_notebook(Notebook(cells, path=path), path, settings)
+
+
+def _in_notebook(notebook: Notebook, path: str, settings: Settings) -> list[Finding]:
+    texts = {n: Text(text) for n, (_, text) in enumerate(notebook.cells)}
     result = []
     for source in notebook.sources:
         for found in examine(source, settings):

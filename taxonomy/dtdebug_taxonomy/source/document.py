@@ -10,7 +10,7 @@ from typing import Literal, NamedTuple
 from dtdebug_taxonomy.source.commands import Command, Word
 from dtdebug_taxonomy.source.json_reader import JsonReader
 from dtdebug_taxonomy.source.shell import Holder, Script
-from dtdebug_taxonomy.source.source import Variable
+from dtdebug_taxonomy.source.source import Unread, Variable
 from dtdebug_taxonomy.source.text import Span
 from dtdebug_taxonomy.source.tree import UNKNOWN, Entry, Node
 from dtdebug_taxonomy.source.yaml_reader import read_yaml
@@ -64,6 +64,17 @@ class Document(Holder):
         """What makes it no valid JSON or YAML, and where; comments and placeholders are no problem."""
         found = self._read[1]
         return Problem(found[0], Span(found[1], min(found[1] + 1, len(self.text)))) if found else None
+
+    @property
+    def unread(self) -> tuple[Unread, ...]:
+        """Of YAML the document with the fault and all after it; JSON is read on behind a fault."""
+        parts = self.script.unread if self._starts_something else ()
+        found = self._read[1]
+        if found is None or self.language == "json":
+            return parts
+        start = max((root.span.end for root in self.roots), default=0)
+        why = f"it is no YAML ({found[0]})" if found[1] else found[0]
+        return (*parts, Unread(Span(start, len(self.text)), why))
 
     @cached_property
     def entries(self) -> tuple[tuple[str, Entry], ...]:

@@ -114,7 +114,7 @@ class Notebook:
 
 def _plain(text: str) -> str:
     """The Python of a cell: every other line a comment of the same length."""
-    if not ("%" in text or "!" in text or "?" in text) or parse_python(text)[1]:
+    if not ("%" in text or "!" in text or "?" in text) or parse_python(text).whole:
         return text
     text = _LINE_MAGIC.sub(_comment, text)
     return _HELP.sub(lambda m: "#" + m[0][1:], text)

@@ -15,7 +15,7 @@ from dtdebug_taxonomy.source.json_reader import JsonReader
 from dtdebug_taxonomy.source.lexer import Lexer
 from dtdebug_taxonomy.source.python import Code
 from dtdebug_taxonomy.source.shell import Holder, Script, script_of
-from dtdebug_taxonomy.source.source import Source, Variable
+from dtdebug_taxonomy.source.source import Source, Unread, Variable
 from dtdebug_taxonomy.source.text import Span, Text
 
 _LINE = re.compile(r"^[ \t]*(?P<what>[^\s#][^\r\n]*?)[ \t]*(?:[ \t]#[^\r\n]*)?\r?$", re.MULTILINE)
@@ -111,6 +111,11 @@ class Dockerfile(Holder):
             for comment in _COMMENT.finditer(self.text, start, end):  # docker leaves them out, a shell would end there
                 text[comment.start() : comment.end()] = " " * (comment.end() - comment.start() - 1) + "\\"
         return Script(Text("".join(text)), path=self.path, pieces=tuple(pieces), more=tuple(lists))
+
+    @property
+    def unread(self) -> tuple[Unread, ...]:
+        """What of its commands could not be read."""
+        return self.script.unread
 
     @cached_property
     def variables(self) -> tuple[Variable, ...]:

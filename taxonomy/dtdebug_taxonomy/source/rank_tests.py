@@ -114,12 +114,17 @@ class RankTests:
             if tests and tests[0] and all(t == tests[0] for t in tests):
                 return tests[0]
         if which := is_main(name):
-            return RankTest(which, "0", holds)
+            return None if self._is_switch(node) else RankTest(which, "0", holds)
         if (function := self._property(node)) is not None:
             return self._returned(function, holds, depth)
         last = name.rsplit(".", 1)[-1].lower()
         which = rank(self.code, node)
         return RankTest(which, "0", not holds) if which and not last.startswith(("gpu", "device")) else None
+
+    def _is_switch(self, node: ast.expr) -> bool:
+        """Whether a name only ever is a fixed value, as an argument that callers give as `rank0=True` on every rank."""
+        values = self.code.values(node) if isinstance(node, ast.Name) else []
+        return len(values) > 1 and all(isinstance(v, ast.Constant) for v in values)
 
     def _call(self, call: ast.Call, holds: bool, depth: int) -> RankTest | None:
         func = call.func

@@ -11,8 +11,9 @@ from itertools import pairwise
 from dtdebug_taxonomy.source.commands import Assignment, Command, Directive, Heredoc, Word
 from dtdebug_taxonomy.source.lexer import Lexer
 from dtdebug_taxonomy.source.python import Code
-from dtdebug_taxonomy.source.source import Source, Variable
+from dtdebug_taxonomy.source.source import Source, Unread, Variable
 from dtdebug_taxonomy.source.text import Span, Text
+from dtdebug_taxonomy.source.words import Words
 
 _DIRECTIVE = re.compile(
     r"^[ \t]*#(?P<system>SBATCH|PBS|BSUB|\$|COBALT)[ \t]+(?P<option>(?P<name>--[\w-]+|-\w)"
@@ -43,19 +44,26 @@ class Script(Source):
         """Where in the text the shell text stands."""
 
     @cached_property
-    def _lexed(self) -> tuple[list[Command], list[Heredoc], list[tuple[str, Span]]]:
-        runs = [Lexer(self.text, piece).run() for piece in self.pieces if piece.end - piece.start <= _LONGEST]
-        return (
-            [c for r in runs for c in r.commands],
-            [h for r in runs for h in r.heredocs],
-            [n for r in runs for n in r.reads],
-        )
+    def _lexed(self) -> Words:
+        """All pieces, read one after the other."""
+        whole = Words(self.text)
+        for piece in self.pieces:
+            if piece.end - piece.start <= _LONGEST:
+                whole.take(Lexer(self.text, piece).run())
+            else:
+                whole.unread.append(Unread(piece, f"it has more than {_LONGEST:,} characters"))
+        return whole
+
+    @property
+    def unread(self) -> tuple[Unread, ...]:
+        """What of the shell text could not be read."""
+        return tuple(sorted(set(self._lexed.unread)))
 
     @cached_property
     def commands(self) -> tuple[Command, ...]:
         """All commands, those in `$(...)` and in the quoted text of `bash -c` too, by place."""
-        found = [*self._lexed[0], *self._more]
-        for command in self._lexed[0]:
+        found = [*self._lexed.commands, *self._more]
+        for command in self._lexed.commands:
             names = [w.text.rsplit("/", 1)[-1] for w in command.words]
             for at, name in enumerate(names[:-2]):
                 if name in {"bash", "sh", "zsh"} and names[at + 1].startswith("-") and names[at + 1].endswith("c"):
@@ -67,7 +75,7 @@ class Script(Source):
     @property
     def heredocs(self) -> list[Heredoc]:
         """The texts that stand in the script."""
-        return self._lexed[1]
+        return self._lexed.heredocs
 
     @cached_property
     def directives(self) -> tuple[Directive, ...]:
@@ -104,7 +112,7 @@ class Script(Source):
         found = [_variable(a) for c in self.commands for a in c.assignments]
         for command in self.commands:
             found += _passed_on(self.text, command)
-        for name, span in self._lexed[2]:
+        for name, span in self._lexed.reads:
             found.append(Variable(name, span, is_set=False))
         return tuple(sorted(found, key=lambda v: v.span))
 

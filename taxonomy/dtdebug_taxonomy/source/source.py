@@ -22,6 +22,14 @@ class Variable(NamedTuple):
     is_set: bool = True
 
 
+class Unread(NamedTuple):
+    """A part of a file that no check has seen, or that may mean something else than what was read."""
+
+    span: Span
+    why: str
+    """Half a sentence: "a quote has no end"."""
+
+
 class Source:
     """A file that was read but not run."""
 
@@ -35,6 +43,11 @@ class Source:
     @cached_property
     def variables(self) -> tuple[Variable, ...]:
         """Environment variables that are set or read here."""
+        return ()
+
+    @property
+    def unread(self) -> tuple[Unread, ...]:
+        """The parts that could not be read, by place; empty if the checks have seen all of it."""
         return ()
 
     def cut(self, span: Span) -> str:

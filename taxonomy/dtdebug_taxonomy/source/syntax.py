@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import ast
+import sys
 from collections import defaultdict
 from collections.abc import Iterator
 from functools import cached_property
 from typing import TypeVar
 
 from dtdebug_taxonomy.source.names import imported
-from dtdebug_taxonomy.source.source import Source
+from dtdebug_taxonomy.source.source import Source, Unread
 from dtdebug_taxonomy.source.text import Span
-from dtdebug_taxonomy.source.tolerant import parse
+from dtdebug_taxonomy.source.tolerant import Parsed, parse
 
 N = TypeVar("N", bound=ast.AST)
 Scope = ast.Module | ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef | ast.Lambda
@@ -26,18 +27,30 @@ class Syntax(Source):
     """The nodes of a program and their places."""
 
     @cached_property
-    def _parsed(self) -> tuple[ast.Module, bool]:
+    def _parsed(self) -> Parsed:
         return parse(self.text)
 
     @property
     def tree(self) -> ast.Module:
         """The tree; parsed when it is first asked for, since most files concern no check."""
-        return self._parsed[0]
+        return self._parsed.tree
 
     @property
     def whole(self) -> bool:
         """Whether all of the text could be parsed."""
-        return self._parsed[1]
+        return self._parsed.whole
+
+    @property
+    def unread(self) -> tuple[Unread, ...]:
+        """The lines that are not in the tree; none where the program was not parsed for any check."""
+        if "_parsed" not in self.__dict__:
+            return ()
+        why = f"it is no Python {sys.version_info.major}.{sys.version_info.minor}"
+        starts = self.text.starts
+        return tuple(
+            Unread(Span(starts[first - 1], self.text.end_of_line(min(last, len(starts)))), why)
+            for first, last in self._parsed.gaps
+        )
 
     @cached_property
     def parent(self) -> dict[ast.AST, ast.AST]:

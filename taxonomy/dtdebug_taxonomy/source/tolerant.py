@@ -9,7 +9,9 @@ from __future__ import annotations
 import ast
 import re
 import warnings
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from itertools import groupby
+from typing import NamedTuple
 
 _GOES_ON = re.compile(r"[)\]}]|(else|elif|except|finally)\b")
 _DECORATED = re.compile(r"@|(async\s+)?(def|class)\b")
@@ -30,17 +32,44 @@ _LONGEST = 2_000_000
 _DEEPEST, _LONG_HEAD = 60, 200
 
 
-def parse(text: str) -> tuple[ast.Module, bool]:
-    """The tree of a program, and whether all of it could be parsed."""
+class Parsed(NamedTuple):
+    """What could be parsed of a text."""
+
+    tree: ast.Module
+    whole: bool
+    """Nothing had to be replaced."""
+    gaps: tuple[tuple[int, int], ...] = ()
+    """First and last line, from 1, of the parts that are not in the tree."""
+
+
+def parse(text: str) -> Parsed:
+    """The tree of a program, and what of it could not be parsed."""
     text = text.removeprefix("\ufeff").replace("\0", " ").replace("\f", " ")
+    everything = ((1, text.count("\n") + 1),)
     if len(text) > _LONGEST:
-        return ast.Module(body=[], type_ignores=[]), False
+        return Parsed(ast.Module(body=[], type_ignores=[]), whole=False, gaps=everything)
     text = text.replace("\r\n", "\n").replace("\r", "\n")
     whole = _try(text)
     if whole is not None:
-        return whole, True
-    mended = _try("\n".join(_Mender(text).mended()))
-    return mended or ast.Module(body=[], type_ignores=[]), False
+        return Parsed(whole, whole=True)
+    lines = _Mender(text).mended()
+    mended = _try("\n".join(lines))
+    if mended is None:
+        return Parsed(ast.Module(body=[], type_ignores=[]), whole=False, gaps=everything)
+    return Parsed(mended, whole=False, gaps=tuple(_gaps(text.split("\n"), lines)))
+
+
+def _gaps(before: Sequence[str], after: Sequence[str]) -> Iterator[tuple[int, int]]:
+    """Runs of lines that were replaced; blank ones and comments between them belong to them."""
+    replaced = [
+        (number, not new.startswith(old.rstrip()))
+        for number, (old, new) in enumerate(zip(before, after, strict=True), 1)
+        if _indent(old) >= 0
+    ]
+    for is_replaced, run in groupby(replaced, key=lambda row: row[1]):
+        if is_replaced:
+            numbers = [number for number, _ in run]
+            yield numbers[0], numbers[-1]
 
 
 def _try(text: str) -> ast.Module | None:

@@ -20,7 +20,7 @@ _INT = re.compile(r"[-+]?\d[\d_]*$")
 def read_yaml(text: Text) -> tuple[list[Node], tuple[str, int] | None]:
     """The documents, as far as they can be read, and the first fault with its offset."""
     if len(text) > _LONGEST:
-        return [], None
+        return [], (f"it has more than {_LONGEST:,} characters", 0)
     documents: list[Node] = []
     try:
         for node in yaml.compose_all(text, Loader=yaml.SafeLoader):

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import ast
 from collections.abc import Iterator
 
 from dtdebug_taxonomy.checks import Hit
 from dtdebug_taxonomy.checks.diverging import collectives, diverging, last_name
 from dtdebug_taxonomy.checks.leaving import leaving
+from dtdebug_taxonomy.checks.names import INIT
 from dtdebug_taxonomy.checks.wrapping import DDPS
 from dtdebug_taxonomy.source.python import Code
 
@@ -17,7 +19,7 @@ def check(code: Code) -> Iterator[Hit]:
         return  # they diverge on purpose
     calls = collectives(code)
     for call, what, guard in diverging(code, calls):
-        if guard.early:
+        if guard.early and not _joins_later(code, guard.node, call):
             line = code.text.place(code.span(guard.node).start).line
             yield Hit(
                 code.span(call),
@@ -32,3 +34,11 @@ def check(code: Code) -> Iterator[Hit]:
             f"This is reached {guard.test.words}, in some runs: the other ranks go on to {last_name(code, call)}() "
             f"at line {line} and wait for these there until the timeout.",
         )
+
+
+def _joins_later(code: Code, leave: ast.AST, call: ast.Call) -> bool:
+    """Whether the group is made between a leave and a call: those that have left are not in it."""
+    return any(
+        code.order[leave] < code.order[c] < code.order[call] and code.function(c) is code.function(call)
+        for c in code.calls(INIT)
+    )

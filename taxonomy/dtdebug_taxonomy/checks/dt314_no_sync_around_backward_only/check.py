@@ -54,9 +54,9 @@ def _no_sync(code: Code, node: ast.expr, depth: int = 3) -> ast.expr | None:
 
 
 def _sharded(code: Code, context: ast.expr) -> bool:
-    """FSDP decides in the backward pass, so that there `no_sync` may be around that alone."""
+    """FSDP and ZeRO decide in the backward pass, so that there `no_sync` may be around that alone."""
     if isinstance(context, ast.Call) and context.args:
-        return False  # accelerator.no_sync(model)
+        return len(context.args) > 1  # accelerator.no_sync(model); of Colossal-AI booster.no_sync(model, optimizer)
     method = context.func if isinstance(context, ast.Call) else context
     model = method.value if isinstance(method, ast.Attribute) else None
     if wrap_of(code, model, FSDP1):

@@ -71,6 +71,8 @@ def _appended(code: Code, empty: ast.List, name: str) -> Iterator[ast.expr]:
         if loop is None or not isinstance(given, ast.Name) or code.scope(loop) is not code.scope(call):
             continue
         bound = code.bound(given)
+        if any(isinstance(a, ast.If) and a.orelse and _is_in(code, a, loop) for a in code.ancestors(call)):
+            continue  # the other branch appends another one
         if bound and all(b.how == "assign" and not _is_in(code, b.node, loop) for b in bound):
             yield given
 

@@ -20,6 +20,8 @@ _HOROVOD = (
     *("allgather_async", "alltoall_async", "reducescatter_async"),
 )
 _SYNCHRONIZE = (DIST + "barrier", "torch.cuda.synchronize", "torch.accelerator.synchronize", "torch.npu.synchronize")
+_SYNC_NAME = re.compile(r"(^|_)(sync|synchroni[sz]e|barrier|wait|wait_all|waitall)(_|$)", re.IGNORECASE)
+"""Functions of the program itself that wait for what was begun, by their names: `sync_all()`."""
 _ELSEWHERE = re.compile(r"coalesc|raises", re.IGNORECASE)
 """Contexts that wait for all calls in them, and those of tests that expect an error."""
 
@@ -93,6 +95,9 @@ def _waits_otherwise(code: Code, call: ast.Call) -> bool:
         if isinstance(up, FUNCTIONS):
             break
     home = code.function(call)
+    own = (c for c in code.nodes(ast.Call) if isinstance(c.func, ast.Name) and _SYNC_NAME.search(c.func.id))
+    if any(code.order[c] > code.order[call] and code.function(c) is home for c in own):
+        return True
     later = [c for c in code.calls(*_SYNCHRONIZE) if code.order[c] > code.order[call] and code.function(c) is home]
     return any(code.constant(code.argument(c, "async_op", 1)) is not True for c in later)
 

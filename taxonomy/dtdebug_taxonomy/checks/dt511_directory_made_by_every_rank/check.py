@@ -34,6 +34,8 @@ def check(code: Code) -> Iterator[Hit]:
             continue
         if not _after_a_look(code, call) or _sheltered(code, call) or _of_this_rank(code, where):
             continue
+        if _made_before(code, call, where):
+            continue
         yield Hit(
             code.span(call),
             "Every rank comes here: two of them can find the directory missing, and the second to make it ends with "
@@ -92,6 +94,18 @@ def _sheltered(code: Code, call: ast.Call, depth: int = 3) -> bool:
         return False
     callers = code.callers.get(function, [])
     return bool(callers) and all(_sheltered(code, c, depth - 1) for c in callers)
+
+
+def _made_before(code: Code, call: ast.Call, where: ast.expr) -> bool:
+    """Whether the same function has made the directory above, whoever came first."""
+    return any(
+        code.argument(c, "exist_ok", 2) is not None
+        and code.order[c] < code.order[call]
+        and code.function(c) is code.function(call)
+        and bool(c.args)
+        and code.source_of(c.args[0]) == code.source_of(where)
+        for c in code.calls("os.makedirs")
+    )
 
 
 def _of_this_rank(code: Code, where: ast.expr) -> bool:

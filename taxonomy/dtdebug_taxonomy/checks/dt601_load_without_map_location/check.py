@@ -14,6 +14,7 @@ from dtdebug_taxonomy.checks.wrapping import DDPS, FSDP1
 from dtdebug_taxonomy.source.guards import guards
 from dtdebug_taxonomy.source.names import dotted
 from dtdebug_taxonomy.source.python import Code
+from dtdebug_taxonomy.source.syntax import FUNCTIONS
 
 _CHECKPOINT = re.compile(r"ckpt|checkpoint|resume|weight|snapshot|pretrain|\.pth|state|model|restore", re.IGNORECASE)
 _SMALL = re.compile(
@@ -38,7 +39,7 @@ def check(code: Code) -> Iterator[Hit]:
             continue
         if not _is_parallel(code, call, starts):
             continue
-        if not _is_checkpoint(code, call) or _is_for_one(code, call):
+        if not _is_checkpoint(code, call) or _is_for_one(code, call) or _is_mapped_otherwise(code, call):
             continue
         yield Hit(
             code.span(call),
@@ -63,6 +64,25 @@ def _is_parallel(code: Code, call: ast.Call, starts: list[ast.Call]) -> bool:
 def _is_for_one(code: Code, call: ast.Call) -> bool:
     """Whether rank 0 alone comes here, which is at home on GPU 0."""
     return any(g.test.value == "0" and g.test.equal for g in guards(code).around(call))
+
+
+def _is_mapped_otherwise(code: Code, call: ast.Call) -> bool:
+    """Whether the other branch of an `if` loads with a device: this one is for the runs that have no such device."""
+    inner: ast.AST = call
+    for up in code.ancestors(call):
+        if isinstance(up, ast.If) and inner is not up.test:
+            other = up.orelse if inner in up.body else up.body
+            if any(
+                code.argument(c, "map_location", 1) is not None
+                for s in other
+                for c in code.inside(s, ast.Call)
+                if code.name(c.func) == "torch.load"
+            ):
+                return True
+        if isinstance(up, FUNCTIONS):
+            return False
+        inner = up
+    return False
 
 
 def _is_checkpoint(code: Code, call: ast.Call) -> bool:

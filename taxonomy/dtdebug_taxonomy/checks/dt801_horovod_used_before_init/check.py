@@ -28,8 +28,9 @@ def check(code: Code) -> Iterator[Hit]:
         return
     starts = horovod.calls(code, "init")
     if not starts:
-        if not _started_elsewhere(code):
-            yield _hit(code, uses[0], "nothing here calls init()", mend=True)
+        here = [c for c in uses if _is_run_here(code, c)]
+        if here and not _started_elsewhere(code):
+            yield _hit(code, here[0], "nothing here calls init()", mend=True)
         return
     for use in uses:
         if code.scope(use) is code.tree and all(_comes_later(code, s, use) for s in starts):
@@ -50,6 +51,14 @@ def _hit(code: Code, use: ast.Call, why: str, *, mend: bool) -> Hit:
         '"Horovod has not been initialized; use hvd.init()".',
         _fix(code, use) if mend else None,
     )
+
+
+def _is_run_here(code: Code, use: ast.AST, depth: int = 5) -> bool:
+    """Whether the file itself comes to a call: what only other files call can be initialized by them."""
+    function = code.function(use)
+    if function is None:
+        return True
+    return depth > 0 and any(_is_run_here(code, c, depth - 1) for c in code.callers.get(function, ()))
 
 
 def _started_elsewhere(code: Code) -> bool:

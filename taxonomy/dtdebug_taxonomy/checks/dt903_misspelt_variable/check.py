@@ -38,7 +38,12 @@ _MEANT = {
     "OMP_THREADS": "OMP_NUM_THREADS",
 }
 """Wrong names that are further from the right one than a slip, but are met again and again."""
-_LIKE_IT = frozenset({"NODE_RANK", "GLOBAL_RANK", "ROLE_RANK", "NVIDIA_VISIBLE_DEVICES", "WORLD_SIZES", "LOCAL_RANKS"})
+_LIKE_IT = frozenset(
+    {
+        *("NODE_RANK", "GLOBAL_RANK", "ROLE_RANK", "NVIDIA_VISIBLE_DEVICES", "WORLD_SIZES", "LOCAL_RANKS"),
+        "MLP_SOCKET_IFNAME",  # of Volcano Engine's platform, like MLP_WORKER_0_HOST
+    }
+)
 _MAYBE = re.compile(r"CUDA|MASTER|WORLD|RANK|TORCH|OMP|GLOO|TP_|HOROVOD|TOKENI|SIZE|VISIBLE|RNAK|DEVICE")
 """Every name that is close to a known one holds one of these, but for slips in just that word."""
 
@@ -91,6 +96,13 @@ def _meant(variable: Variable) -> str | None:
         alike = name.rpartition("_")[2] == known.rpartition("_")[2] or name.split("_")[0] == known.split("_")[0]
         own = name == f"{known}S"  # a list of them
         vendor = name.endswith("_VISIBLE_DEVICES") and distance(name.partition("_")[0], "CUDA", 1) > 1
-        if alike and not own and not vendor and distance(name, known, most) <= most:
+        if alike and not own and not vendor and not _is_anothers(name, known) and distance(name, known, most) <= most:
             return known
     return None
+
+
+def _is_anothers(name: str, known: str) -> bool:
+    """Whether only the first words differ, by more than a slip: `OLMO_NUM_THREADS` is OLMo's own."""
+    mine, _, rest = name.partition("_")
+    first, _, others = known.partition("_")
+    return rest == others and sorted(mine) != sorted(first) and distance(mine, first, 1) > 1

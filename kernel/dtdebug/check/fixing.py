@@ -1,0 +1,200 @@
+"""The sub-command `dtdebug fix`: the fixes of findings as patches of the user's own files, proven, and written."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, NamedTuple, get_args
+
+from dtdebug.check.files import UnreadableError, find, read, settings_of
+from dtdebug.clean import clean
+from dtdebug.errors import FOUND, NOTHING, USAGE, UsageError
+from dtdebug_taxonomy.checks import Severity
+from dtdebug_taxonomy.checks.examine import Found, examine
+from dtdebug_taxonomy.checks.proving import proven, unified
+from dtdebug_taxonomy.checks.settings import Settings
+from dtdebug_taxonomy.source import kinds
+from dtdebug_taxonomy.source.notebook import Notebook, NotebookError, parse
+from dtdebug_taxonomy.source.source import Source
+from dtdebug_taxonomy.source.text import Span
+
+_GRAVEST = get_args(Severity)
+"""Severities, the gravest first: of two fixes that exclude each other, that of the graver finding is taken."""
+_PASSES = 5
+"""How often a text is gone through: one fix can make room for another."""
+
+
+class Change(NamedTuple):
+    """A fix that is shown, by the line of its finding in the text as it was when the fix was made."""
+
+    line: int
+    check: str
+    title: str
+    safe: bool
+
+
+class Fixed(NamedTuple):
+    """What became of one file, or of one cell."""
+
+    name: str
+    """`train.py`, or `demo.ipynb cell 4`."""
+    before: str
+    after: str
+    changes: tuple[Change, ...]
+    rest: tuple[str, ...]
+    """Findings without a proven fix: where to look and what is wrong, a line each."""
+
+
+def add(commands: Any) -> None:
+    """Adds it to the parser of the command line."""
+    fix = commands.add_parser(
+        "fix",
+        help="show or write the fixes of what `check` finds, as diffs of your files",
+        description="Shows a diff of each file with the fixes of its findings. A fix is shown only if the file still "
+        "parses with it, its finding is gone and no other has come; the other findings follow with their lines.",
+        epilog="Exit status: 0 nothing to fix, or all shown fixes were written; 1 there is something to fix; 2 usage "
+        "or unreadable input. Fixes marked `look` may change what a correct program does: --write leaves them out.",
+    )
+    fix.add_argument("paths", nargs="*", type=Path, metavar="PATH", help="files and folders (default: this folder)")
+    fix.add_argument("--write", action="store_true", help="write the safe fixes into the files")
+    fix.add_argument("--all", action="store_true", help="with --write: write those marked `look` too")
+    fix.add_argument("--select", default="", metavar="IDS", help="only these: DT101,DT5,collective-under-rank-guard")
+    fix.set_defaults(run=_fix)
+
+
+def _fix(options: argparse.Namespace) -> int:
+    from dtdebug.check.command import chosen
+
+    select = chosen(options.select, "fix --select")
+    try:
+        paths = list(find(options.paths or [Path()]))
+    except UnreadableError as error:
+        raise UsageError(f"fix: {error}") from None
+    shown = written = rest = 0
+    status = NOTHING
+    for path in paths:
+        try:
+            done = fixed(path, select, safe_only=options.write and not options.all)
+            if options.write and path.suffix != ".ipynb":
+                _write(path, done)
+        except (UnreadableError, NotebookError, OSError) as error:
+            print(f"dtdebug: {clean(f'{path}: {error}')}", file=sys.stderr)
+            status = USAGE if path in options.paths else status
+            continue
+        for one in done:
+            _show(one, written=options.write and path.suffix != ".ipynb")
+            shown += len(one.changes)
+            rest += len(one.rest)
+            written += len(one.changes) if options.write and path.suffix != ".ipynb" else 0
+    sys.stdout.flush()
+    print(_summary(shown, written, rest, len(paths)), file=sys.stderr)
+    return status or (FOUND if shown > written or rest else NOTHING)
+
+
+def fixed(path: Path, select: Sequence[str] = (), *, safe_only: bool = False) -> list[Fixed]:
+    """A file with its proven fixes; of a notebook each cell that has a finding.
+
+    Raises:
+        UnreadableError: the file can't be read.
+        NotebookError: it is no notebook.
+
+    """
+    settings, _ = settings_of(path.absolute().parent)
+    if select:
+        settings = settings._replace(select=tuple(select), ignore=())
+    text = read(path).text
+    if path.suffix == ".ipynb":
+        return _cells(path, parse(text), settings, safe_only=safe_only)
+    source = kinds.read(str(path), text)
+    if source is None:
+        return []
+    done = _passes(source, settings, safe_only=safe_only)
+    return [done._replace(name=str(path))] if done.changes or done.rest else []
+
+
+def _passes(source: Source, settings: Settings, *, safe_only: bool) -> Fixed:
+    before, changes = str(source.text), list[Change]()
+    for _ in range(_PASSES):
+        found = examine(source, settings)
+        wanted = sorted((f for f in found if f.safe or not safe_only), key=lambda f: _GRAVEST.index(f.severity))
+        done = proven(source, found, wanted, settings)
+        if not done.hits:
+            break
+        changes += [_change(source, hit) for hit in done.hits]
+        again = kinds.read(source.path, done.text)
+        if again is None:
+            break
+        source = again
+    rest = tuple(f"{source.path}:{_lines(source, f.span)}: {f.check.id} {f.message}" for f in examine(source, settings))
+    return Fixed(source.path, before, str(source.text), tuple(changes), rest)
+
+
+def _change(source: Source, hit: Found) -> Change:
+    title = hit.fix.title if hit.fix is not None else ""
+    return Change(source.text.place(hit.span.start).line, hit.check.id, title, hit.safe)
+
+
+def _lines(source: Source, span: Span) -> str:
+    first, last = source.text.place(span.start).line, source.text.place(span.end).line
+    return str(first) if first == last else f"{first}-{last}"
+
+
+def _cells(path: Path, cells: list[tuple[str, str]], settings: Settings, *, safe_only: bool) -> list[Fixed]:
+    """Cell by cell: a fix that reaches over cells is no diff of one, so that its finding is left as it is."""
+    notebook = Notebook(cells, path=str(path))
+    rows: dict[int, Fixed] = {}
+    for source in notebook.sources:
+        found = examine(source, settings)
+        for hit in found:
+            at = notebook.place(source, hit.span)
+            name = f"{path} cell {at.cell + 1}"
+            row = rows.get(at.cell, Fixed(name, cells[at.cell][1], cells[at.cell][1], (), ()))
+            after = _in_cell(notebook, source, found, hit, settings) if hit.safe or not safe_only else None
+            if after is not None and not row.changes:  # the places of a second one would be those of the old text
+                row = row._replace(after=after, changes=(_change(source, hit),))
+            else:
+                row = row._replace(rest=(*row.rest, f"{name}: {hit.check.id} {hit.message}"))
+            rows[at.cell] = row
+    return [rows[number] for number in sorted(rows)]
+
+
+def _in_cell(notebook: Notebook, source: Source, found: Sequence[Found], hit: Found, settings: Settings) -> str | None:
+    """The text of the cell with a proven fix; None if there is none within the cell."""
+    if hit.fix is None or not proven(source, found, [hit], settings).hits:
+        return None
+    cell = notebook.place(source, hit.span).cell
+    text = notebook.cells[cell][1]
+    for edit in sorted(hit.fix.edits, reverse=True):
+        at = notebook.place(source, edit.span)
+        if at.cell != cell or source.cut(edit.span) != text[at.span.start : at.span.end]:
+            return None
+        text = text[: at.span.start] + edit.text + text[at.span.end :]
+    return text
+
+
+def _write(path: Path, done: Sequence[Fixed]) -> None:
+    for one in done:
+        if one.after != one.before:
+            path.write_text(one.after, encoding=read(path).encoding, newline="")
+
+
+def _show(one: Fixed, *, written: bool) -> None:
+    for change in one.changes:
+        how = "written" if written else "safe" if change.safe else "look"
+        print(clean(f"# {change.check} {one.name}:{change.line}: {change.title} ({how})"))
+    patch = unified(one.name.replace("\\", "/").lstrip("/"), one.before, one.after)
+    print(patch if clean(patch) == patch else "# the diff holds what looks like a secret: it is not shown\n", end="")
+    for line in one.rest:
+        print(clean(f"# no diff: {line}"))
+
+
+def _summary(shown: int, written: int, rest: int, files: int) -> str:
+    counted = f"{files} file{'' if files == 1 else 's'}"
+    if not shown and not rest:
+        return f"nothing to fix in {counted}"
+    parts = [f"{shown} fixed by these diffs" if not written else f"{written} fixed and written"]
+    if rest:
+        parts.append(f"{rest} without a diff: `dtdebug explain ID` shows an example of the fix")
+    return f"{'; '.join(parts)} ({counted})"

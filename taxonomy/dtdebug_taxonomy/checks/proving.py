@@ -1,0 +1,89 @@
+"""Fixes that are proven before anybody sees them: the text still parses, the findings are gone, no grave one is new."""
+
+from __future__ import annotations
+
+import difflib
+from collections import Counter
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from dtdebug_taxonomy.checks.edits import apply
+from dtdebug_taxonomy.checks.examine import Found, examine
+from dtdebug_taxonomy.checks.settings import Settings
+from dtdebug_taxonomy.source.document import Document
+from dtdebug_taxonomy.source.python import Code
+from dtdebug_taxonomy.source.source import Source
+
+_GRAVE = ("error", "warning")
+"""New findings of these severities speak against a fix; hints that only now can be seen do not."""
+
+
+class Proven(NamedTuple):
+    """A text with fixes, and whose they are."""
+
+    text: str
+    hits: tuple[Found, ...] = ()
+
+
+def proven(source: Source, found: Sequence[Found], wanted: Sequence[Found], settings: Settings | None = None) -> Proven:
+    """The text with as many of the wanted fixes as hold together.
+
+    `found` are all findings of the source under these settings, the wanted ones among them. Fixes that touch each
+    other, or that only hold without one before them, are left out: they can come with the next call.
+    """
+    with_fix = [f for f in wanted if f.fix is not None]
+    if not with_fix:
+        return Proven(str(source.text))
+    proof = _Proof(source, found, settings or Settings())
+    if (text := proof.text(with_fix)) is not None:
+        return Proven(text, tuple(with_fix))
+    kept: list[Found] = []
+    for hit in with_fix:
+        if proof.text([*kept, hit]) is not None:
+            kept.append(hit)
+    return Proven(proof.text(kept) or str(source.text), tuple(kept))
+
+
+def unified(name: str, before: str, after: str) -> str:
+    """The difference as a patch of a file; empty if there is none."""
+    rows = difflib.unified_diff(
+        before.splitlines(keepends=True), after.splitlines(keepends=True), f"a/{name}", f"b/{name}"
+    )
+    return "".join(row if row.endswith("\n") else f"{row}\n\\ No newline at end of file\n" for row in rows)
+
+
+class _Proof:
+    """What a text with fixes is compared with."""
+
+    def __init__(self, source: Source, found: Sequence[Found], settings: Settings) -> None:
+        self.source, self.settings = source, settings
+        self.before = Counter(f.check.id for f in found)
+
+    def text(self, hits: Sequence[Found]) -> str | None:
+        """The text with these fixes; None if that is not proven."""
+        fixes = [f.fix for f in hits if f.fix is not None]
+        after = apply(self.source.text, fixes)
+        if after == self.source.text:
+            return None
+        mended = self._read(after)
+        if not self._reads_as_well(mended):
+            return None
+        fixed = {f.check.id for f in hits}
+        try:
+            left = [f for f in examine(mended, self.settings) if f.check.id in fixed or f.severity in _GRAVE]
+        except Exception:  # a check that fails on the new text proves nothing
+            return None
+        most = self.before - Counter(f.check.id for f in hits)
+        return after if not Counter(f.check.id for f in left) - most else None
+
+    def _read(self, text: str) -> Source:
+        if isinstance(self.source, Code):
+            return Code(text, path=self.source.path, notebook=self.source.notebook)
+        if isinstance(self.source, Document):
+            return Document(text, path=self.source.path, language=self.source.language)
+        return type(self.source)(text, path=self.source.path)
+
+    def _reads_as_well(self, mended: Source) -> bool:
+        if isinstance(mended, Code) and isinstance(self.source, Code):
+            return mended.whole or not self.source.whole
+        return len(mended.unread) <= len(self.source.unread)

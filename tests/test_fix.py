@@ -1,0 +1,117 @@
+"""`dtdebug fix` shows proven diffs of the user's own files, writes the safe ones, and names what has no diff."""
+
+from __future__ import annotations
+
+import ast
+import json
+import shutil
+import subprocess
+
+import pytest
+
+from dtdebug import cli
+from dtdebug_taxonomy.checks import load
+from dtdebug_taxonomy.checks.examine import examine
+from dtdebug_taxonomy.checks.proving import proven
+from dtdebug_taxonomy.source.kinds import read
+from dtdebug_taxonomy.source.python import Code
+
+PROGRAM = """\
+from torch.utils.data import DataLoader
+from torch.utils.data.distributed import DistributedSampler
+
+sampler = DistributedSampler(dataset)
+loader = DataLoader(dataset, batch_size=4, sampler=sampler)
+for epoch in range(10):
+    for batch in loader:
+        print(batch)
+"""
+
+
+def _fix(capsys, *arguments):
+    status = cli.main(["fix", *map(str, arguments)])
+    captured = capsys.readouterr()
+    return status, captured.out, captured.err
+
+
+def test_a_diff_of_the_users_file_is_shown_and_applies_with_patch(tmp_path, capsys, monkeypatch):
+    """The file stays as it is; `patch` makes of it what --write makes."""
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "train.py").write_text(PROGRAM)
+    status, out, err = _fix(capsys, "train.py")
+    assert status == 1
+    assert (tmp_path / "train.py").read_text() == PROGRAM
+    assert "--- a/train.py\n+++ b/train.py\n" in out
+    assert "+    sampler.set_epoch(epoch)\n" in out
+    assert "# DT502 train.py:4: Tell the sampler the epoch (safe)" in out
+    if shutil.which("patch"):
+        subprocess.run(["patch", "-p1", "--quiet"], input=out.encode(), check=True)
+        patched = (tmp_path / "train.py").read_text()
+        (tmp_path / "train.py").write_text(PROGRAM)
+        _fix(capsys, "--write", "train.py")
+        assert (tmp_path / "train.py").read_text() == patched
+    assert "fixed by these diffs" in err
+
+
+def test_write_writes_once_and_keeps_line_ends(tmp_path, capsys):
+    """What is written has no fix left; the second time nothing is changed."""
+    file = tmp_path / "train.py"
+    file.write_bytes(PROGRAM.replace("\n", "\r\n").encode())
+    _, out, _ = _fix(capsys, "--write", file)
+    assert "(written)" in out
+    once = file.read_bytes()
+    assert b"sampler.set_epoch(epoch)" in once
+    assert _fix(capsys, "--write", file)[0] == 0
+    assert file.read_bytes() == once
+
+
+def test_a_finding_without_a_diff_has_its_lines(tmp_path, capsys):
+    """What can't be edited with certainty is named, and no fragment is shown as a diff."""
+    file = tmp_path / "train.py"
+    file.write_text(
+        "import torch.distributed as dist\n\nrank = dist.get_rank()\nif rank == 0:\n    x = 1\n"
+        "    dist.barrier()\n    print(x)\nelse:\n    print(2)\n"
+    )
+    status, out, err = _fix(capsys, "--select", "DT101", file)
+    assert status == 1
+    assert out.startswith("# no diff: ")
+    assert ":6: DT101" in out
+    assert "---" not in out
+    assert "1 without a diff" in err
+
+
+def test_a_cell_of_a_notebook_has_a_diff_of_its_own(tmp_path, capsys):
+    """The diff names the cell; the notebook itself is not written."""
+    cells = ["import os\n", 'os.environ["NCCL_DEBGU"] = "INFO"\n']
+    file = tmp_path / "demo.ipynb"
+    file.write_text(json.dumps({"cells": [{"cell_type": "code", "source": c} for c in cells], "nbformat": 4}))
+    before = file.read_text()
+    _, out, _ = _fix(capsys, file)
+    assert "demo.ipynb cell 2" in out
+    assert '+os.environ["NCCL_DEBUG"] = "INFO"' in out
+    _fix(capsys, "--write", "--all", file)
+    assert file.read_text() == before
+
+
+@pytest.mark.parametrize("group", ["dt2", "dt4", "dt5", "dt9"])
+def test_what_is_proven_parses_and_silences_its_finding(group):
+    """For the bad examples of the checks with fixes, one by one."""
+    seen = 0
+    for check in load().values():
+        if not check.id.lower().startswith(group):
+            continue
+        for file in sorted(check.folder.glob("bad_*")):
+            source = None if ".fixed." in file.name else read(file.name, file.read_text(encoding="utf-8"))
+            found = examine(source) if source is not None else []
+            for hit in found:
+                done = proven(source, found, [hit]) if source is not None and hit.check is check and hit.fix else None
+                if done is None or not done.hits:
+                    continue
+                seen += 1
+                after = read(file.name, done.text)
+                assert after is not None
+                left = [f for f in examine(after) if f.check is check]
+                assert len(left) < len([f for f in found if f.check is check])
+                if isinstance(after, Code):
+                    ast.parse(done.text)
+    assert seen >= 10
