@@ -94,6 +94,7 @@ def parser() -> argparse.ArgumentParser:
 
     from dtdebug import cli_ranks
     from dtdebug.check import command as check
+    from dtdebug.doctor import command as doctor
     from dtdebug.lab import command as lab
     from dtdebug.learn import command as learn
 
@@ -106,6 +107,7 @@ def parser() -> argparse.ArgumentParser:
     lsp.add_argument("--port", type=int, default=0, metavar="N", help="with --tcp")
     lsp.set_defaults(run=_lsp)
     cli_ranks.add(commands)
+    doctor.add(commands)
     return top
 
 
