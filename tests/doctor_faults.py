@@ -185,7 +185,7 @@ def module_differs(lab):
     (lab.copy(2) / "model.py").write_text("WIDTH = 4\nDEPTH = 3\n")
 
 
-@fault("DR402", "h3", gloo=False)
+@fault("DR407", "h3", gloo=False)
 def program_missing(lab):
     (lab.copy(3) / "train.py").unlink()
 

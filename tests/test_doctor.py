@@ -513,3 +513,75 @@ def test_the_meeting_on_one_machine_is_closed_when_it_is_over():
         else:
             pytest.fail("the port is still taken")
     assert meet.PAUSE < 1
+
+
+def test_hosts_of_a_file_are_started_over_ssh(tmp_path):
+    """The token goes over standard input, never into a command; a host that can't be reached is named."""
+    ssh = tmp_path / "ssh"
+    ssh.write_text(f"""#!/bin/sh
+echo "$@" >> {tmp_path}/said
+while [ "$1" != "--" ]; do host=$1; shift; done
+[ "$host" = far ] && {{ echo "ssh: Could not resolve hostname far" >&2; exit 255; }}
+exec sh -c "$2"
+""")
+    ssh.chmod(0o755)
+    (tmp_path / "hosts").write_text("near\nfar\n")
+    path = f"{tmp_path}:{Path(sys.executable).parent}:{os.environ['PATH']}"
+    words = ["--hosts", str(tmp_path / "hosts"), "--via", "ssh", "--wait", "2", "--format", "json", "--"]
+    done = doctor(
+        *words, "torchrun", "--nnodes", "2", "--master-addr", "127.0.0.1", "--master-port", "29519", "t.py", PATH=path
+    )
+    report = json.loads(done.stdout)
+    assert done.returncode == 1
+    assert [h["came"] for h in report["hosts"]] == [True, False]
+    assert {"id": "host far", "why": "ssh: Could not resolve hostname far"} in report["not_examined"]
+    commands = (tmp_path / "said").read_text()
+    assert "--node 0" in commands
+    assert "DTDEBUG_DOCTOR_TOKEN" not in commands
+    assert "BatchMode=yes" in commands
+
+
+def test_ctrl_c_ends_one_host_and_the_others_say_who_is_missing(tmp_path):
+    """The host that was interrupted ends with 130; what holds the port lets it go."""
+    import signal
+    import socket
+
+    with socket.socket() as plug:
+        plug.bind(("127.0.0.1", 0))
+        port = plug.getsockname()[1]
+    command = ["torchrun", "--nnodes", "2", "--master-addr", "127.0.0.1", "--master-port", str(port), "--node-rank"]
+    begin = [sys.executable, "-m", "dtdebug", "doctor", "--format", "json", "--wait", "20", "--"]
+    with subprocess.Popen(
+        [*begin, *command, "0", "t.py"], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    ) as job:
+        deadline = time.monotonic() + 20
+        while time.monotonic() < deadline:
+            with socket.socket() as plug:
+                if plug.connect_ex(("127.0.0.1", port)) == 0:
+                    break
+            time.sleep(0.1)
+        job.send_signal(signal.SIGINT)
+        out, error = job.communicate(timeout=20)
+    assert (job.returncode, out) == (130, "")
+    assert "Traceback" not in error
+    with socket.socket() as plug:
+        assert plug.connect_ex(("127.0.0.1", port)) != 0
+
+
+def test_a_run_that_doctor_finds_unfit_is_not_started(tmp_path):
+    """`run --doctor` says why on standard error and ends with 1; a fit one runs."""
+    program = tmp_path / "t.py"
+    program.write_text("print('it ran')")
+    words = [sys.executable, "-m", "dtdebug", "run", "--doctor", "--folder", str(tmp_path / "run"), "--"]
+    variables = os.environ | {"WORLD_SIZE": "2", "RANK": "0", "LOCAL_WORLD_SIZE": "2"}
+    for more, status, ran in ((["--tensor-model-parallel-size", "3"], 1, False), ([], 0, True)):
+        done = subprocess.run(
+            [*words, sys.executable, str(program), *more],
+            capture_output=True,
+            text=True,
+            timeout=60,
+            env=variables,
+            check=False,
+        )
+        assert (done.returncode, "it ran" in done.stdout) == (status, ran), done.stderr
+        assert ("DR702" in done.stderr) is not ran

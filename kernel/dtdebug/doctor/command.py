@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import os
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -83,6 +84,20 @@ def _doctor(options: argparse.Namespace) -> int:
     if options.format == "text" and options.export is None and not met and answer.meeting.result != "none":
         print(record(answer))  # for --read: this host could not say it to the others
     return status
+
+
+def before_run(command: Sequence[str]) -> bool:
+    """Examines a job that is about to start, says what is found on standard error; whether the job may start."""
+    from dtdebug.doctor import show
+    from dtdebug.doctor.examine import examine
+
+    answer = examine(command, os.environ)
+    print(show.to_text(answer.report), end="", file=sys.stderr)
+    ready = _status(answer.report, strict=False) == NOTHING
+    if not ready:
+        print("dtdebug: the job was not started; without --doctor it will be", file=sys.stderr)
+    sys.stderr.flush()
+    return ready
 
 
 def _shown(options: argparse.Namespace, report: Report, notes: tuple[str, ...]) -> int:

@@ -6,11 +6,12 @@ import os
 import socket
 import time
 from collections.abc import Callable, Mapping
+from pathlib import Path
 from typing import TypeVar
 
 from dtdebug.clean import one_line
 from dtdebug.doctor import choose, devices, names, resources, software
-from dtdebug.doctor.facts import Launch, Look
+from dtdebug.doctor.facts import Launch, Look, Problem
 from dtdebug_taxonomy import __version__
 
 T = TypeVar("T")
@@ -37,6 +38,15 @@ def look(launch: Launch, variables: Mapping[str, str]) -> Look:
     files, reason = tried("code", lambda: software.files(launch.program, launch.arguments)) or ({}, "")
     if reason:
         unread["code"] = reason
+    if reason.endswith(software.MISSING) and "$" not in launch.program:
+        problems.append(
+            Problem(
+                id="DR407",
+                text=f"{reason} (looked for in {Path.cwd()})",
+                measured=reason,
+                expected="the program of the launch command",
+            )
+        )
     models, reason = tried("devices", devices.devices) or (None, "")
     if reason:
         unread["devices"] = reason
@@ -55,7 +65,7 @@ def look(launch: Launch, variables: Mapping[str, str]) -> Look:
         versions=tried("versions", software.versions) or {},
         files=files,
         variables=tried("variables", lambda: software.variables(variables)) or {},
-        place=os.getcwd(),  # noqa: PTH109 - a text
+        place=str(Path.cwd()),
         devices=models,
         figures=figures,
         problems=tuple(problems),

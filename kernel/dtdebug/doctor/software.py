@@ -37,6 +37,7 @@ _PACKAGES = (
     "triton",
 )
 _FILES, _BYTES, _LINES = 256, 4 << 20, 4000
+MISSING = " is not there"
 _OF_HOST = frozenset(
     (
         "RANK",
@@ -90,10 +91,10 @@ def variables(environ: Mapping[str, str]) -> dict[str, str]:
 def files(program: str, arguments: Sequence[str]) -> tuple[dict[str, str], str]:
     """(path -> hash, why not): the program, the local modules that it imports, and configurations that it is given."""
     start = Path(program)
-    if not program or not start.suffix:
+    if start.suffix != ".py":
         return {}, "the command names no program file"
     if not start.is_file():
-        return {}, f"{program} is not there"
+        return {}, f"{program}{MISSING}"
     root, todo, found = start.resolve().parent, [start.resolve()], dict[str, str]()
     todo += [path.resolve() for word in arguments if (path := _configuration(word)) is not None][:16]
     while todo and len(found) < _FILES:

@@ -98,16 +98,6 @@ def _code(came: Sequence[Came], called: list[str]) -> Iterator[Finding]:
             measured=words,
             expected="the same code on all hosts",
         )
-    missing = [i for i, c in enumerate(came) if not c.look.files and "is not there" in c.look.unread.get("code", "")]
-    if missing and seeing:
-        program = came[missing[0]].look.launch.program
-        yield finding(
-            "DR402",
-            f"{program} is not there on {folded([called[i] for i in missing])}",
-            hosts=[called[i] for i in missing],
-            measured="no such file",
-            expected="the program on all hosts",
-        )
 
 
 def _first(one: list[str] | None, other: list[str] | None) -> int:
