@@ -16,6 +16,7 @@ import pytest
 from dtdebug.doctor import choose, forms, hostfile, launch, meet, pairs, show, software, wire
 from dtdebug.doctor.facts import Came, Choice, Interface, Launch, Look, Name, Report, Try
 from dtdebug.doctor.judge import forecast, partition, verdict
+from dtdebug.doctor.judge.matrix import Hosts
 from dtdebug.errors import UsageError
 from dtdebug_taxonomy.explain import explain
 from dtdebug_taxonomy.knowledge import load
@@ -175,7 +176,7 @@ def hosts(*addresses, tries=None, **launched):
                 if i != j and not address.startswith("127."):
                     result = (tries or {}).get((i, j), {})
                     c.tries.append(Try(**{"node": j, "address": address, "milliseconds": 0.2, "large": True, **result}))
-    return every
+    return Hosts(every)
 
 
 def named(report, severity="fault"):

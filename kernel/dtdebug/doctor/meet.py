@@ -8,7 +8,7 @@ import os
 import secrets
 import socket
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from typing import Any
 
@@ -20,10 +20,22 @@ from dtdebug.doctor.facts import MOST_HOSTS, Came, Launch, Look, Meeting, Report
 from dtdebug.hosts import launchers, sockets
 
 PAUSE = 0.2
+_BACKLOG = 2048
+"""Hosts that may come at one moment."""
 _PROBING, _SAYING = 16.0, 5.0
 """Seconds that probes, and a message, may take."""
-_FILES_ASKED = 8
+_FILES_ASKED, _ADDRESSES = 8, 6
+_MANY = 64
+"""Hosts from which on other addresses are tried only where all of the first fail."""
 Judge = Callable[[list[Came], list[str], float], Report]
+
+
+class _Peer(msgspec.Struct, kw_only=True):
+    """A host as the others are told of it."""
+
+    ports: list[tuple[str, int]] = []
+    main: list[str] = []
+    """The addresses that gloo and NCCL will take, and that by which it came."""
 
 
 class _Row(msgspec.Struct, kw_only=True):
@@ -87,7 +99,9 @@ class _Hub:
                     for other in plugs:
                         other.close()
                     raise
-        self._servers = [await asyncio.start_server(self._guest, sock=s, limit=wire.LINE) for s in plugs]
+        self._servers = [
+            await asyncio.start_server(self._guest, sock=s, limit=wire.LINE, backlog=_BACKLOG) for s in plugs
+        ]
         await self._answering.open(_addresses(self._look))
         here = msgspec.structs.replace(self._look, ports=tuple(self._answering.ports))
         self._came.append(Came(look=here, node=here.launch.node, address=(here.endpoint.addresses or ("",))[0]))
@@ -112,12 +126,12 @@ class _Hub:
         key = secrets.token_hex(16)
         self._answering.begin(key, 0)
         differing = _differing([c.look for c in self._came])
-        roster = [{"ports": c.look.ports} for c in self._came]
+        roster = [_peer(c) for c in self._came]
         rows = [
             self._ask(i, {"key": key, "index": i, "roster": roster, "files": differing})
             for i in range(1, len(self._came))
         ]
-        mine = _tries(0, [c.look.ports for c in self._came], key)
+        mine = _tries(0, roster, key)
         done = await asyncio.gather(mine, *rows)
         for came, row in zip(self._came, done, strict=True):
             came.tries = row if isinstance(row, list) else row.tries if row else []
@@ -217,12 +231,12 @@ async def _inside(
     try:
         body = await channel.receive(wait + _SAYING)
         key, index = str(body["key"]), int(body["index"])
-        ports = [[(str(a), int(p)) for a, p in row["ports"]][:8] for row in body["roster"]][:MOST_HOSTS]
+        roster = msgspec.convert(body["roster"], list[_Peer])[:MOST_HOSTS]
         files = [str(f) for f in body["files"]][:_FILES_ASKED]
     except (KeyError, TypeError, ValueError):
         raise wire.WireError("other") from None
     answering.begin(key, index)
-    tries = await _tries(index, ports, key)
+    tries = await _tries(index, roster, key)
     known = [f for f in files if f in look.files]  # nothing else is read on a peer's word
     lines = {f: software.lines(look.launch.program, f) for f in known}
     await channel.send(_Row(tries=tries, lines=lines), _SAYING)
@@ -232,15 +246,25 @@ async def _inside(
         raise wire.WireError("version") from None
 
 
-async def _tries(index: int, ports: list[Any], key: str) -> list[Try]:
-    peers = [(i, a, p) for i, row in enumerate(ports) if i != index for a, p in row]
-    return await pairs.probe(peers, key)
+async def _tries(index: int, roster: Sequence[_Peer], key: str) -> list[Try]:
+    """First the addresses that the libraries and the meeting use; others of a peer only where these fail."""
+    wanted = [(i, a, p, a in peer.main) for i, peer in enumerate(roster) if i != index for a, p in peer.ports]
+    found = await pairs.probe([(i, a, p) for i, a, p, first in wanted if first], key)
+    good = {t.node for t in found if t.result == "ok" and t.large}
+    bad = {t.node for t in found if t.result != "ok" or not t.large}
+    again = bad - good if len(roster) > _MANY else {i for i, _, _, _ in wanted} - (good - bad)
+    return found + await pairs.probe([(i, a, p) for i, a, p, first in wanted if not first and i in again], key)
+
+
+def _peer(came: Came) -> _Peer:
+    look = came.look
+    return _Peer(ports=list(look.ports)[:_ADDRESSES], main=[look.gloo.address, look.nccl.address, came.address])
 
 
 def _addresses(look: Look) -> list[str]:
     """Where this host answers probes: where gloo and NCCL will, and at its other addresses."""
     found = [look.gloo.address, look.nccl.address, *names.outward(look.interfaces)]
-    return [a for a in dict.fromkeys(found) if a and not names.is_loopback(a)][:6]
+    return [a for a in dict.fromkeys(found) if a and not names.is_loopback(a)][:_ADDRESSES]
 
 
 def _differing(looks: list[Look]) -> list[str]:

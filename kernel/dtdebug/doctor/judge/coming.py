@@ -52,6 +52,15 @@ def judge(came: Sequence[Came], strangers: Sequence[str], waited: float) -> Iter
         who = folded(known) if len(known) == len(missing) else f"{len(missing)} of {launch.nodes} hosts"
         source = f" (from {launch.hosts_from})" if launch.hosts_from and launch.hosts else ""
         elastic = len(came) >= launch.least < launch.nodes
+        if launch.node == 0 and launch.backend != "c10d" and not (came[0].look.owns or came[0].look.takes_itself):
+            yield finding(
+                "DR105",
+                f"{called[0]} is node 0, and {launch.address} is another host: the others go there",
+                hosts=[called[0]],
+                measured=", ".join(came[0].look.endpoint.addresses[:2]),
+                expected=f"an address of {called[0]}",
+                fix=f"Give {launch.address} the number 0, or name {called[0]} as the endpoint",
+            )
         yield finding(
             "DR201",
             f"{who}{source} did not come to {launch.endpoint} in {waited:.0f} s",

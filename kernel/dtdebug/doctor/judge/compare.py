@@ -12,7 +12,8 @@ _HEART_BEAT = 15.0
 """Seconds: five of torch's, three times, after which c10d takes a host for dead."""
 _OFF = 1.0
 _HARD = frozenset(("torch", "nvidia-nccl-cu12", "nvidia-nccl-cu13", "horovod", "mpi4py", "deepspeed"))
-_HANGS = frozenset(("TORCH_DISTRIBUTED_DEBUG", "WORLD_SIZE"))
+_DETAIL = "DETAIL"
+"""Of TORCH_DISTRIBUTED_DEBUG: ranks that have it exchange more messages."""
 _SHOWN = 4
 
 
@@ -115,7 +116,13 @@ def _variables(came: Sequence[Came], called: list[str], *, is_gloo: bool) -> Ite
         most, others = apart(values)
         if others:
             nccl = name.startswith("NCCL_")
-            severity: Severity = "fault" if name in _HANGS or (nccl and not is_gloo) else "hint" if nccl else "warning"
+            severity: Severity = (
+                "fault"
+                if name == "WORLD_SIZE" or _DETAIL in values or (nccl and not is_gloo)
+                else "hint"
+                if nccl
+                else "warning"
+            )
             values = [value if value is not None else "not set" for value in values]
             shown = _shown(called, values, others, most if most is not None else "not set")
             yield finding(

@@ -6,11 +6,11 @@ Of each pair gloo's larger address calls the smaller one (`isInitiator` of gloo/
 from __future__ import annotations
 
 import ipaddress
-from collections.abc import Sequence
 from itertools import combinations
 from typing import NamedTuple
 
-from dtdebug.doctor.facts import Came, Choice, Try
+from dtdebug.doctor.facts import Choice, Try
+from dtdebug.doctor.judge.matrix import Hosts
 from dtdebug.doctor.names import is_loopback
 
 
@@ -33,7 +33,7 @@ class Forecast(NamedTuple):
     pairs: int
 
 
-def gloo(came: Sequence[Came]) -> Forecast:
+def gloo(came: Hosts) -> Forecast:
     """Each pair once, from the larger address to the smaller."""
     failing, unknown, count = [], 0, 0
     for i, j in combinations(range(len(came)), 2):
@@ -42,7 +42,7 @@ def gloo(came: Sequence[Came]) -> Forecast:
         if a.gloo.error or b.gloo.error or not (a.gloo.address and b.gloo.address):
             failing.append(Pair(i, j, "", "none"))
             continue
-        if a.boot and a.boot == b.boot:
+        if came.share(i, j):
             continue
         ours, theirs = _bytes(a.gloo), _bytes(b.gloo)
         if len(ours) != len(theirs):
@@ -53,19 +53,19 @@ def gloo(came: Sequence[Came]) -> Forecast:
         if is_loopback(address) or ours == theirs:
             failing.append(Pair(caller, called, address, "itself"))
             continue
-        why = _why(result(came, caller, called, address))
+        why = _why(came.tried(called, address).get(caller))
         unknown += why == "unknown"
         if why not in ("", "unknown"):
             failing.append(Pair(caller, called, address, why))
     return Forecast("fails" if failing else "unknown" if unknown else "connects", tuple(failing), count)
 
 
-def nccl(came: Sequence[Came]) -> Forecast:
+def nccl(came: Hosts) -> Forecast:
     """Each pair in both directions."""
     failing, unknown, count = [], 0, 0
-    for i, c in enumerate(came):
+    for i in range(len(came)):
         for j, other in enumerate(came):
-            if i == j or (c.look.boot and c.look.boot == other.look.boot):
+            if i == j or came.share(i, j):
                 continue
             count += 1
             address = other.look.nccl.address
@@ -74,16 +74,11 @@ def nccl(came: Sequence[Came]) -> Forecast:
             elif is_loopback(address):
                 failing.append(Pair(i, j, address, "itself"))
             else:
-                why = _why(result(came, i, j, address))
+                why = _why(came.tried(j, address).get(i))
                 unknown += why == "unknown"
                 if why not in ("", "unknown"):
                     failing.append(Pair(i, j, address, why))
     return Forecast("fails" if failing else "unknown" if unknown else "connects", tuple(failing), count)
-
-
-def result(came: Sequence[Came], caller: int, called: int, address: str) -> Try | None:
-    """What one host measured of an address of another."""
-    return next((t for t in came[caller].tries if t.node == called and t.address == address), None)
 
 
 def _why(tried: Try | None) -> str:

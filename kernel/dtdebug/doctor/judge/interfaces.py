@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 from msgspec.structs import replace
 
-from dtdebug.doctor.facts import Came, Finding, Look, Problem, Severity
+from dtdebug.doctor.facts import Finding, Look, Problem, Severity
 from dtdebug.doctor.judge.findings import apart, finding, folded, labels
 from dtdebug.doctor.judge.forecast import Forecast, Pair
+from dtdebug.doctor.judge.matrix import Hosts
 from dtdebug.doctor.judge.network import shared, unreached
 from dtdebug.doctor.names import is_loopback
 
 
-def names(came: Sequence[Came]) -> Iterator[Finding]:
+def names(came: Hosts) -> Iterator[Finding]:
     """The endpoint's name on all hosts, and who takes itself for it."""
     looks, called = [c.look for c in came], labels(came)
     launch = looks[0].launch
@@ -74,7 +75,7 @@ def _is_up(look: Look, name: str) -> bool:
     return next((card.up for card in look.interfaces if card.name == name), True)
 
 
-def gloo(came: Sequence[Came], forecast: Forecast, *, is_gloo: bool) -> Iterator[Finding]:
+def gloo(came: Hosts, forecast: Forecast, *, is_gloo: bool) -> Iterator[Finding]:
     """Addresses that gloo will take and that lead nowhere, with the pairs that will fail for it."""
     called = labels(came)
     if len(came) < 2:
@@ -82,9 +83,11 @@ def gloo(came: Sequence[Came], forecast: Forecast, *, is_gloo: bool) -> Iterator
     by_why: dict[str, list[int]] = {"DR102": [], "DR106": [], "DR111": []}
     for i, c in enumerate(came):
         choice = c.look.gloo
-        if choice.error or (choice.why == "GLOO_SOCKET_IFNAME" and is_loopback(choice.address)):
+        if choice.error:
             continue
-        if choice.why == "fallback" and not any(is_loopback(a) for a in c.look.own.addresses):
+        if choice.why == "GLOO_SOCKET_IFNAME" and is_loopback(choice.address):
+            by_why["DR111"].append(i)
+        elif choice.why == "fallback" and not any(is_loopback(a) for a in c.look.own.addresses):
             by_why["DR106"].append(i)
         elif is_loopback(choice.address):
             by_why["DR102"].append(i)
@@ -111,12 +114,14 @@ def gloo(came: Sequence[Came], forecast: Forecast, *, is_gloo: bool) -> Iterator
 
 
 def _addresses(
-    name: str, hosts: list[int], came: Sequence[Came], forecast: Forecast, called: list[str], *, is_gloo: bool
+    name: str, hosts: list[int], came: Hosts, forecast: Forecast, called: list[str], *, is_gloo: bool
 ) -> Finding:
     mine = [p for p in forecast.failing if p.caller in hosts or p.called in hosts]
     who = folded([called[i] for i in hosts])
     first = came[hosts[0]].look
-    if name == "DR111":
+    if name == "DR111" and is_loopback(first.gloo.address):
+        reason = f"{who}: GLOO_SOCKET_IFNAME names {first.gloo.interface}, the loopback"
+    elif name == "DR111":
         reason = f"{who}: peers cannot reach {first.gloo.address} ({first.gloo.interface}), which gloo will take"
     elif name == "DR106":
         leads = first.own.error or ", ".join(first.own.addresses)
@@ -146,14 +151,14 @@ def _addresses(
     )
 
 
-def _export(came: Sequence[Came], hosts: Sequence[int]) -> dict[str, str]:
+def _export(came: Hosts, hosts: Iterable[int]) -> dict[str, str]:
     """The interface by which all hosts reached each other, where it has one name on all."""
     found = shared(came, hosts)
     cards = {card for card, _ in found.values()}
-    return {"GLOO_SOCKET_IFNAME": cards.pop()} if len(found) == len(hosts) and len(cards) == 1 else {}
+    return {"GLOO_SOCKET_IFNAME": cards.pop()} if len(found) == len(came) and len(cards) == 1 else {}
 
 
-def _per_host(came: Sequence[Came], called: list[str]) -> tuple[str, ...]:
+def _per_host(came: Hosts, called: list[str]) -> tuple[str, ...]:
     found = shared(came, range(len(came)))
     return tuple(f"export GLOO_SOCKET_IFNAME={card}  # on {called[i]}" for i, (card, _) in list(found.items())[:16])
 
@@ -162,7 +167,7 @@ def _pairs(called: list[str], pairs: Sequence[Pair]) -> list[tuple[str, str]]:
     return [(called[p.caller], called[p.called]) for p in pairs]
 
 
-def nccl(came: Sequence[Came], forecast: Forecast, *, is_gloo: bool) -> Iterator[Finding]:
+def nccl(came: Hosts, forecast: Forecast, *, is_gloo: bool) -> Iterator[Finding]:
     """Interfaces that NCCL will take and that do not reach each other, where NCCL will be used."""
     called = labels(came)
     bad = [p for p in forecast.failing if p.why != "none"]
@@ -187,7 +192,7 @@ def nccl(came: Sequence[Came], forecast: Forecast, *, is_gloo: bool) -> Iterator
     )
 
 
-def pinned(came: Sequence[Came]) -> dict[str, str]:
+def pinned(came: Hosts) -> dict[str, str]:
     """What holds the interface by which all reached each other."""
     found = _export(came, range(len(came)))
     return {**found, "NCCL_SOCKET_IFNAME": f"={found['GLOO_SOCKET_IFNAME']}"} if found else {}

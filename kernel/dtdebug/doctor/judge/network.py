@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from statistics import median
 
-from dtdebug.doctor.facts import Came, Finding, Severity, Try
+from dtdebug.doctor.facts import Finding, Severity, Try
 from dtdebug.doctor.judge.findings import finding, folded, labels
 from dtdebug.doctor.judge.forecast import Forecast
+from dtdebug.doctor.judge.matrix import Hosts
 from dtdebug.doctor.names import is_loopback
 
 _SLOW_TIMES, _SLOW_MORE = 5.0, 5.0
@@ -15,7 +16,7 @@ _SLOW_TIMES, _SLOW_MORE = 5.0, 5.0
 _SHOWN = 6
 
 
-def judge(came: Sequence[Came], forecast: Forecast, *, is_gloo: bool) -> Iterator[Finding]:
+def judge(came: Hosts, forecast: Forecast, *, is_gloo: bool) -> Iterator[Finding]:
     """All of it; what does no harm to the library that will be used is a warning."""
     if len(came) < 2:
         return
@@ -47,20 +48,15 @@ def judge(came: Sequence[Came], forecast: Forecast, *, is_gloo: bool) -> Iterato
     yield from _slow(names, tried, failed)
 
 
-def _best(came: Sequence[Came]) -> dict[tuple[int, int], Try]:
+def _best(came: Hosts) -> dict[tuple[int, int], Try]:
     """(caller, called) -> what was tried at the one address of the called host by which others reach it."""
     found: dict[tuple[int, int], Try] = {}
     for j, other in enumerate(came):
-        rows = [(i, t) for i, c in enumerate(came) for t in c.tries if t.node == j and not _one_host(c, other)]
-        wanted = [other.look.gloo.address, other.address, *(t.address for _, t in rows)]
-        known = [a for a in dict.fromkeys(wanted) if any(t.address == a for _, t in rows)]
-        main = next((a for a in known if any(t.address == a and t.result == "ok" for _, t in rows)), (known or [""])[0])
-        found.update({(i, j): t for i, t in rows if t.address == main})
+        known = came.addresses(j)
+        known.sort(key=lambda address: (address != other.look.gloo.address, address != other.address))
+        main = next((a for a in known if any(t.result == "ok" for t in came.tried(j, a).values())), (known or [""])[0])
+        found.update({(i, j): t for i, t in came.tried(j, main).items() if not came.share(i, j)})
     return found
-
-
-def _one_host(one: Came, other: Came) -> bool:
-    return bool(one.look.boot) and one.look.boot == other.look.boot
 
 
 def _broken(
@@ -203,13 +199,13 @@ def _worded(tried: Try) -> str:
     return _WORDS.get(tried.result, tried.result)
 
 
-def unreached(came: Sequence[Came], host: int, address: str) -> bool:
+def unreached(came: Hosts, host: int, address: str) -> bool:
     """Nobody who tried an address of a host reached it."""
-    rows = [t for c in came for t in c.tries if t.node == host and t.address == address]
+    rows = came.tried(host, address).values()
     return bool(rows) and all(t.result != "ok" for t in rows)
 
 
-def shared(came: Sequence[Came], hosts: Sequence[int]) -> dict[int, tuple[str, str]]:
+def shared(came: Hosts, hosts: Iterable[int]) -> dict[int, tuple[str, str]]:
     """Host -> (interface, address) that all who tried it reached, the way by which it came first."""
     found: dict[int, tuple[str, str]] = {}
     for host in hosts:
@@ -218,7 +214,7 @@ def shared(came: Sequence[Came], hosts: Sequence[int]) -> dict[int, tuple[str, s
         mine = [(n, a) for n, a in mine if not is_loopback(a)]
         mine.sort(key=lambda row: row[1] != came[host].address)
         for name, address in mine:
-            rows = [t for c in came for t in c.tries if t.node == host and t.address == address]
+            rows = came.tried(host, address).values()
             if rows and all(t.result == "ok" and t.large is not False for t in rows):
                 found[host] = (name, address)
                 break

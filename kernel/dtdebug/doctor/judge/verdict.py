@@ -10,6 +10,7 @@ from dtdebug.doctor.facts import AREAS, Area, Came, Finding, HostRow, Look, Meet
 from dtdebug.doctor.judge import coming, compare, forecast, interfaces, network, partition
 from dtdebug.doctor.judge.findings import finding, folded, labels
 from dtdebug.doctor.judge.lines import line
+from dtdebug.doctor.judge.matrix import Hosts
 from dtdebug_taxonomy.preflight import load
 
 MOST = 20
@@ -18,6 +19,7 @@ _ORDER = {"fault": 0, "warning": 1, "hint": 2}
 
 def together(came: Sequence[Came], strangers: Sequence[str], waited: float, more: Sequence[Finding] = ()) -> Report:
     """The answer for all hosts that came."""
+    came = Hosts(came)
     looks, called = [c.look for c in came], labels(came)
     is_gloo = uses_gloo(looks)
     gloo, nccl = forecast.gloo(came), forecast.nccl(came)
