@@ -57,7 +57,8 @@ def _host(real: Look, i: int) -> Look:
     return msgspec.structs.replace(
         real, host=f"n{i:04d}", boot=f"b{i}", launch=msgspec.structs.replace(real.launch, node=i), problems=(),
         gloo=Choice(address=address, interface="eth0", why="own name"), nccl=Choice(address=address, interface="eth0"),
-        interfaces=(Interface(name="eth0", up=True, mtu=1500, addresses=(f"{address}/8",)),), own=Name(name=f"n{i:04d}", addresses=(address,)),
+        interfaces=(Interface(name="eth0", up=True, mtu=1500, addresses=(f"{address}/8",)),),
+        own=Name(name=f"n{i:04d}", addresses=(address,)),
         endpoint=Name(name="n0000", addresses=("10.0.0.1",)), ports=((address, 40000),),
     )  # fmt: skip
 

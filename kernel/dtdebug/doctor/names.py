@@ -6,6 +6,7 @@ import ipaddress
 import socket
 import time
 from collections.abc import Sequence
+from functools import lru_cache
 from pathlib import Path
 
 import psutil
@@ -106,6 +107,7 @@ def takes_itself(host: str) -> bool:
     return any((row[3] and row[3] == host) or str(row[4][0]) in theirs for row in rows)
 
 
+@lru_cache(maxsize=1 << 14)
 def is_loopback(address: str) -> bool:
     """It leads to the host itself, whichever that is."""
     try:

@@ -36,15 +36,16 @@ class Forecast(NamedTuple):
 def gloo(came: Hosts) -> Forecast:
     """Each pair once, from the larger address to the smaller."""
     failing, unknown, count = [], 0, 0
+    packed = [_bytes(c.look.gloo) for c in came]
     for i, j in combinations(range(len(came)), 2):
         count += 1
         a, b = came[i].look, came[j].look
-        if a.gloo.error or b.gloo.error or not (a.gloo.address and b.gloo.address):
+        if a.gloo.error or b.gloo.error or not (packed[i] and packed[j]):
             failing.append(Pair(i, j, "", "none"))
             continue
         if came.share(i, j):
             continue
-        ours, theirs = _bytes(a.gloo), _bytes(b.gloo)
+        ours, theirs = packed[i], packed[j]
         if len(ours) != len(theirs):
             failing.append(Pair(i, j, b.gloo.address, "family"))
             continue
@@ -90,4 +91,8 @@ def _why(tried: Try | None) -> str:
 
 
 def _bytes(choice: Choice) -> bytes:
-    return ipaddress.ip_address(choice.address).packed
+    """The address as it is compared; nothing if there is none."""
+    try:
+        return ipaddress.ip_address(choice.address).packed
+    except ValueError:  # none, or what a peer sent
+        return b""

@@ -14,6 +14,8 @@ from dtdebug.doctor.names import is_loopback
 _SLOW_TIMES, _SLOW_MORE = 5.0, 5.0
 """Times, and milliseconds more, that a slow host's round trips take."""
 _SHOWN = 6
+_FEW = 16
+"""Hosts among which one is in so many of the pairs that these are left out when it is judged."""
 
 
 def judge(came: Hosts, forecast: Forecast, *, is_gloo: bool) -> Iterator[Finding]:
@@ -139,21 +141,23 @@ def _slow(names: list[str], tried: dict[tuple[int, int], Try], failed: set[tuple
         if p not in failed and t.milliseconds:
             key = frozenset(p)
             times[key] = min(times.get(key, t.milliseconds), t.milliseconds)
-    for host, name in enumerate(names):
-        mine = [t for p, t in times.items() if host in p]
-        others = [t for p, t in times.items() if host not in p]
-        if (
-            len(mine) > 1
-            and others
-            and min(mine) > _SLOW_TIMES * median(others)
-            and min(mine) > median(others) + _SLOW_MORE
-        ):
+    of = dict[int, list[float]]()
+    for pair, milliseconds in times.items():
+        for host in pair:
+            of.setdefault(host, []).append(milliseconds)
+    every = median(times.values()) if times else 0.0
+    for host, mine in of.items():
+        others = [t for p, t in times.items() if host not in p] if len(names) <= _FEW else [every]
+        if len(mine) < 2 or not others:
+            continue
+        usual = median(others)
+        if min(mine) > _SLOW_TIMES * usual and min(mine) > usual + _SLOW_MORE:
             yield finding(
                 "DR304",
-                f"{name}: a round trip takes {median(mine):.1f} ms, {median(others):.1f} ms between the others",
-                hosts=[name],
+                f"{names[host]}: a round trip takes {median(mine):.1f} ms, {usual:.1f} ms between the others",
+                hosts=[names[host]],
                 measured=f"{median(mine):.1f} ms",
-                expected=f"{median(others):.1f} ms as elsewhere",
+                expected=f"{usual:.1f} ms as elsewhere",
             )
 
 
