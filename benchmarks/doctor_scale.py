@@ -66,8 +66,10 @@ def _host(real: Look, i: int) -> Look:
 def _tries(index: int, count: int) -> list[Try]:
     """One host in the middle loses large messages."""
     bad = count // 2
-    return [Try(node=j, address=f"10.{j >> 8}.{j & 255}.1", milliseconds=0.2, large=bad not in (index, j), passes=0)
-            for j in range(count) if j != index]  # fmt: skip
+    return [
+        Try(node=j, address=f"10.{j >> 8}.{j & 255}.1", milliseconds=0.2, large=bad not in (index, j), passes=0)
+        for j in meet.peers(index, count)
+    ]
 
 
 async def _all(looks: list[Look]) -> Report:

@@ -19,10 +19,15 @@ for i in range(n.nvmlDeviceGetCount()):
 """
 
 
+def has_some() -> bool:
+    """A driver of NVIDIA's or AMD's devices is there, so that the job will not use gloo."""
+    return any(Path(p).exists() for p in ("/proc/driver/nvidia", "/dev/nvidiactl", "/dev/kfd"))
+
+
 def devices() -> tuple[tuple[str, ...] | None, str]:
     """(models, why not): none of the first if they were not looked at."""
     if not Path("/proc/driver/nvidia").exists() and not Path("/dev/nvidiactl").exists():
-        return None, "no NVIDIA driver on this host"
+        return None, "devices of AMD are not known to doctor" if has_some() else "no driver of devices on this host"
     words = [sys.executable, "-c", _ASK]
     if find_spec("pynvml") is None:
         words = ["nvidia-smi", "--query-gpu=name", "--format=csv,noheader"]

@@ -126,6 +126,8 @@ class Look(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """Working directory."""
     devices: tuple[str, ...] | None = None
     """Models; None if not looked at."""
+    has_devices: bool = False
+    """A driver of devices is there, whether or not it answered."""
     figures: dict[str, float] = {}
     """Bytes of memory, cores, limits, by name."""
     problems: tuple[Problem, ...] = ()
@@ -234,6 +236,8 @@ class Report(msgspec.Struct, frozen=True, kw_only=True):
     hosts: tuple[HostRow, ...] = ()
     areas: tuple[Area, ...] = ()
     findings: tuple[Finding, ...] = ()
+    pairs: int = 0
+    """Pairs of hosts that were tried, in at least one direction."""
     hidden: int = 0
     """Findings that are left out: consequences of others, and those beyond the twentieth."""
     forecast: dict[str, str] = {}

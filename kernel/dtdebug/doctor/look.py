@@ -67,6 +67,7 @@ def look(launch: Launch, variables: Mapping[str, str]) -> Look:
         variables=tried("variables", lambda: software.variables(variables)) or {},
         place=str(Path.cwd()),
         devices=models,
+        has_devices=devices.has_some(),
         figures=figures,
         problems=tuple(problems),
         unread=unread,

@@ -25,8 +25,8 @@ _BACKLOG = 2048
 _PROBING, _SAYING = 16.0, 5.0
 """Seconds that probes, and a message, may take."""
 _FILES_ASKED, _ADDRESSES = 8, 6
-_MANY = 64
-"""Hosts from which on other addresses are tried only where all of the first fail."""
+_MANY, _ALL = 64, 256
+"""Hosts from which on other addresses are tried only where all of the first fail; up to which all pairs are tried."""
 Judge = Callable[[list[Came], list[str], float], Report]
 
 
@@ -172,7 +172,7 @@ class _Hub:
                 self._strangers[address] = error.why
             writer.close()
             return
-        except (OSError, KeyError, TypeError, ValueError):  # nothing of ours
+        except (OSError, KeyError, TypeError, ValueError, asyncio.CancelledError):  # nothing of ours; or all is over
             writer.close()
             return
         if self._closed or len(self._came) >= MOST_HOSTS:
@@ -246,9 +246,18 @@ async def _inside(
         raise wire.WireError("version") from None
 
 
+def peers(index: int, count: int) -> list[int]:
+    """Whom a host tries: all; of very many those 1, 2, 4, ... places away on both sides: each pair in both directions."""
+    if count <= _ALL:
+        return [i for i in range(count) if i != index]
+    steps = [1 << k for k in range((count - 1).bit_length())]
+    return sorted({(index + sign * step) % count for step in steps for sign in (1, -1)} - {index})
+
+
 async def _tries(index: int, roster: Sequence[_Peer], key: str) -> list[Try]:
     """First the addresses that the libraries and the meeting use; others of a peer only where these fail."""
-    wanted = [(i, a, p, a in peer.main) for i, peer in enumerate(roster) if i != index for a, p in peer.ports]
+    partners = [(i, roster[i]) for i in peers(index, len(roster))]
+    wanted = [(i, a, p, a in peer.main) for i, peer in partners for a, p in peer.ports]
     found = await pairs.probe([(i, a, p) for i, a, p, first in wanted if first], key)
     good = {t.node for t in found if t.result == "ok" and t.large}
     bad = {t.node for t in found if t.result != "ok" or not t.large}

@@ -64,8 +64,8 @@ class Answering:
                 await asyncio.wait_for(self._known.wait(), _ECHO)
                 async with asyncio.timeout(_LIFE):
                     await self._answer(reader, writer)
-        except (wire.WireError, OSError, TimeoutError, asyncio.IncompleteReadError):
-            pass
+        except (wire.WireError, OSError, TimeoutError, asyncio.IncompleteReadError, asyncio.CancelledError):
+            pass  # the last one: all is over
         finally:
             self._guests -= 1
             writer.close()

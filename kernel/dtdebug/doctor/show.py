@@ -44,7 +44,7 @@ def _area(area: Area) -> str:
 
 
 def _finding(f: Finding) -> Iterator[str]:
-    mark = {"fault": "!!", "warning": "! ", "hint": "ok"}[f.severity]
+    mark = {"fault": "!!", "warning": "! ", "hint": "i "}[f.severity]
     lines = textwrap.wrap(f.text, _WIDTH - 18, break_long_words=False) or [""]
     yield f"  {mark}  {f.area:<11} {lines[0]}"
     yield from (f"{'':18}{line}" for line in lines[1:])

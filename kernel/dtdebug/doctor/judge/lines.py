@@ -5,6 +5,9 @@ from __future__ import annotations
 from dtdebug.doctor.facts import Look, Report
 
 
+_SAID = {"connects": "connects", "fails": "will fail, see the faults", "unknown": "not all pairs were tried"}
+
+
 def line(area: str, report: Report, look: Look) -> str:
     """In a few words."""
     why = next((u.why for u in report.not_examined if u.id == area), "")
@@ -16,7 +19,9 @@ def line(area: str, report: Report, look: Look) -> str:
             if why
             else f"{len(look.devices or ())} x {', '.join(sorted(set(look.devices or ())))}"
         )
-    many = len(report.hosts) > 1 or look.launch.nodes > 1
+    many = sum(r.came for r in report.hosts) > 1
+    if why and area in ("launch", "versions"):
+        return f"not looked at: {why}"
     if area == "launch":
         return _launch(report, look)
     if area == "interfaces":
@@ -30,7 +35,7 @@ def line(area: str, report: Report, look: Look) -> str:
         return (
             f"not looked at: {why or 'one host'}"
             if count < 2
-            else f"all {count * (count - 1) // 2} pairs connect; 32 KiB pass"
+            else f"{report.pairs} of {count * (count - 1) // 2} pairs tried; all connect, 32 KiB pass"
         )
     if area == "versions":
         shown = [f"{k} {v}" for k, v in look.versions.items() if k in ("python", "torch", "deepspeed", "accelerate")]
@@ -64,7 +69,7 @@ def _launch(report: Report, look: Look) -> str:
 def _interfaces(report: Report, look: Look) -> str:
     shown = f"gloo: {look.gloo.interface or look.gloo.error} {look.gloo.address}"
     if report.forecast:
-        shown += f", {report.forecast['gloo']}"
+        shown += f", {_SAID.get(report.forecast['gloo'], '')}"
     if "nccl" in report.forecast:
         shown += f"; nccl: {look.nccl.interface or look.nccl.error}, {report.forecast['nccl']}"
     return shown

@@ -46,7 +46,7 @@ def judge(came: Hosts, forecast: Forecast, *, is_gloo: bool) -> Iterator[Finding
         )
         return
     yield from _broken(names, tried, failed, severity)
-    yield from _large(names, tried, failed)
+    yield from _large(came, names, tried, failed)
     yield from _slow(names, tried, failed)
 
 
@@ -106,7 +106,9 @@ def _broken(
         )
 
 
-def _large(names: list[str], tried: dict[tuple[int, int], Try], failed: set[tuple[int, int]]) -> Iterator[Finding]:
+def _large(
+    came: Hosts, names: list[str], tried: dict[tuple[int, int], Try], failed: set[tuple[int, int]]
+) -> Iterator[Finding]:
     lost = {frozenset(p) for p, t in tried.items() if p not in failed and t.large is False}
     if not lost:
         return
@@ -115,7 +117,6 @@ def _large(names: list[str], tried: dict[tuple[int, int], Try], failed: set[tupl
     measured = "64 bytes come back, 32 KiB do not"
     measured += f"; in segments of {passes} bytes they do" if passes else ""
     mtu = passes + 52
-    commands = (f"ip link set dev INTERFACE mtu {mtu}",) if passes > 600 else ()
     for group, hosts in [*(({p for p in lost if h in p}, [names[h]]) for h in bad), (rest, _hosts(names, rest))]:
         if group:
             said = (
@@ -123,6 +124,8 @@ def _large(names: list[str], tried: dict[tuple[int, int], Try], failed: set[tupl
                 if len(hosts) == 1
                 else ", ".join(f"{a} and {b}" for a, b in _pairs(names, group)[:_SHOWN])
             )
+            card = _card(came, names.index(hosts[0]))
+            commands = (f"ip link set dev {card} mtu {mtu}",) if passes > 600 and card else ()
             yield finding(
                 "DR303",
                 f"{said}: 64 bytes pass, 32 KiB do not{f' (segments of {passes} bytes pass)' if passes else ''}",
@@ -132,6 +135,12 @@ def _large(names: list[str], tried: dict[tuple[int, int], Try], failed: set[tupl
                 expected="messages of any size",
                 commands=commands,
             )
+
+
+def _card(came: Hosts, host: int) -> str:
+    """The interface by which a host came, or that gloo takes there."""
+    rows = [(a.partition("/")[0], c.name) for c in came[host].look.interfaces for a in c.addresses]
+    return next((name for a, name in rows if a == came[host].address), came[host].look.gloo.interface)
 
 
 def _slow(names: list[str], tried: dict[tuple[int, int], Try], failed: set[tuple[int, int]]) -> Iterator[Finding]:

@@ -47,7 +47,8 @@ def together(came: Sequence[Came], strangers: Sequence[str], waited: float, more
         unread["network"] = "no other host came"
     rows = sorted(coming.rows(came), key=lambda r: (r.node is None, r.node or 0))
     pinned = interfaces.pinned(came) if len(came) > 1 and gloo.verdict == "connects" else {}
-    return _report(found, looks[0], rows, said, unread, is_gloo=is_gloo, pinned=pinned, several=several)
+    pairs = len({frozenset((i, t.node)) for i, c in enumerate(came) for t in c.tries})
+    return _report(found, looks[0], rows, said, unread, is_gloo=is_gloo, pinned=pinned, several=several, pairs=pairs)
 
 
 def alone(look: Look, meeting: Meeting) -> Report:
@@ -65,6 +66,8 @@ def alone(look: Look, meeting: Meeting) -> Report:
         unread["partition"] = "the command and its configurations name no sizes"
     if several:
         unread |= dict.fromkeys(("network", "versions", "code"), "this host alone was looked at")
+        if meeting.result not in ("", "none"):
+            unread["launch"] = f"this host was not let in at {look.launch.endpoint}"
     elif not look.launch.launcher:
         unread["launch"] = "no launch command"
     unread.setdefault("network", "one host")
@@ -74,7 +77,7 @@ def alone(look: Look, meeting: Meeting) -> Report:
 
 def uses_gloo(looks: Sequence[Look]) -> bool:
     """No host has a device, so that the job's backend is gloo."""
-    return not any(look.devices for look in looks)
+    return not any(look.devices or (look.has_devices and look.devices is None) for look in looks)
 
 
 def _own(look: Look, *, is_gloo: bool) -> list[Problem]:
@@ -148,6 +151,7 @@ def _report(
     is_gloo: bool,
     pinned: dict[str, str],
     several: bool,
+    pairs: int = 0,
 ) -> Report:
     kept = _causes(sorted(found, key=lambda f: _ORDER[f.severity]))
     hidden = len(found) - len(kept[:MOST])
@@ -159,6 +163,7 @@ def _report(
         hosts=tuple(rows),
         findings=tuple(kept),
         hidden=hidden,
+        pairs=pairs,
         forecast=said,
         export={k: v for f in kept for k, v in f.fix.export.items()},
         pinned=pinned,
