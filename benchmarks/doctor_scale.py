@@ -73,8 +73,8 @@ def _tries(index: int, count: int) -> list[Try]:
 
 
 async def _all(looks: list[Look]) -> Report:
-    async def mine(index: int, roster: object, key: str) -> list[Try]:
-        return _tries(index, len(looks))
+    async def mine(partners: object, key: str) -> list[Try]:
+        return _tries(0, len(looks))
 
     meet._tries = mine  # noqa: SLF001 - the probes themselves are measured elsewhere
     hub = asyncio.ensure_future(meet.collect(looks[0], "t", 60.0, verdict.together))

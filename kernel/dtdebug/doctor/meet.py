@@ -126,12 +126,12 @@ class _Hub:
         key = secrets.token_hex(16)
         self._answering.begin(key, 0)
         differing = _differing([c.look for c in self._came])
-        roster = [_peer(c) for c in self._came]
+        count, every = len(self._came), [_peer(c) for c in self._came]
+        partners = [[(j, every[j]) for j in peers(i, count)] for i in range(count)]
         rows = [
-            self._ask(i, {"key": key, "index": i, "roster": roster, "files": differing})
-            for i in range(1, len(self._came))
+            self._ask(i, {"key": key, "index": i, "roster": partners[i], "files": differing}) for i in range(1, count)
         ]
-        mine = _tries(0, roster, key)
+        mine = _tries(partners[0], key)
         done = await asyncio.gather(mine, *rows)
         for came, row in zip(self._came, done, strict=True):
             came.tries = row if isinstance(row, list) else row.tries if row else []
@@ -231,12 +231,12 @@ async def _inside(
     try:
         body = await channel.receive(wait + _SAYING)
         key, index = str(body["key"]), int(body["index"])
-        roster = msgspec.convert(body["roster"], list[_Peer])[:MOST_HOSTS]
+        partners = msgspec.convert(body["roster"], list[tuple[int, _Peer]])[:MOST_HOSTS]
         files = [str(f) for f in body["files"]][:_FILES_ASKED]
     except (KeyError, TypeError, ValueError):
         raise wire.WireError("other") from None
     answering.begin(key, index)
-    tries = await _tries(index, roster, key)
+    tries = await _tries(partners, key)
     known = [f for f in files if f in look.files]  # nothing else is read on a peer's word
     lines = {f: software.lines(look.launch.program, f) for f in known}
     await channel.send(_Row(tries=tries, lines=lines), _SAYING)
@@ -247,21 +247,20 @@ async def _inside(
 
 
 def peers(index: int, count: int) -> list[int]:
-    """Whom a host tries: all; of very many those 1, 2, 4, ... places away on both sides: each pair in both directions."""
+    """Whom a host tries: all; of very many those 1, 2, 4, ... places away on both sides, so that each tries each."""
     if count <= _ALL:
         return [i for i in range(count) if i != index]
     steps = [1 << k for k in range((count - 1).bit_length())]
     return sorted({(index + sign * step) % count for step in steps for sign in (1, -1)} - {index})
 
 
-async def _tries(index: int, roster: Sequence[_Peer], key: str) -> list[Try]:
+async def _tries(partners: Sequence[tuple[int, _Peer]], key: str) -> list[Try]:
     """First the addresses that the libraries and the meeting use; others of a peer only where these fail."""
-    partners = [(i, roster[i]) for i in peers(index, len(roster))]
     wanted = [(i, a, p, a in peer.main) for i, peer in partners for a, p in peer.ports]
     found = await pairs.probe([(i, a, p) for i, a, p, first in wanted if first], key)
     good = {t.node for t in found if t.result == "ok" and t.large}
     bad = {t.node for t in found if t.result != "ok" or not t.large}
-    again = bad - good if len(roster) > _MANY else {i for i, _, _, _ in wanted} - (good - bad)
+    again = bad - good if len(partners) > _MANY else {i for i, _ in partners} - (good - bad)
     return found + await pairs.probe([(i, a, p) for i, a, p, first in wanted if not first and i in again], key)
 
 

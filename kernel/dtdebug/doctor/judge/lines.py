@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from dtdebug.doctor.facts import Look, Report
 
-
 _SAID = {"connects": "connects", "fails": "will fail, see the faults", "unknown": "not all pairs were tried"}
 
 
