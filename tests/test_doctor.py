@@ -94,6 +94,22 @@ def test_launch_commands_are_read_in_their_dialects(text, variables, expected):
     assert bool(found.problems) == (text == "make train")
 
 
+def test_of_several_tasks_on_a_host_one_examines_it():
+    """srun and mpirun start it once a rank: the further ones end without a word; a launcher in each is examined."""
+    variables = {
+        "SLURM_NNODES": "2",
+        "SLURM_NTASKS": "4",
+        "SLURM_PROCID": "1",
+        "SLURM_NODEID": "0",
+        "MASTER_ADDR": "h0",
+    }
+    assert launch.is_spare(read("python t.py", **variables), variables | {"SLURM_LOCALID": "1"})
+    assert not launch.is_spare(read("python t.py", **variables), variables | {"SLURM_LOCALID": "0"})
+    assert not launch.is_spare(read("torchrun --nnodes 2 t.py", **variables), variables | {"SLURM_LOCALID": "1"})
+    done = doctor("--", "python", "t.py", **variables, SLURM_LOCALID="1")
+    assert (done.returncode, done.stdout) == (0, "")
+
+
 def test_files_that_a_command_names_are_read_or_refused_by_line(tmp_path):
     """DeepSpeed's hostfile gives hosts and ranks; a wrong line is named, as is a missing file."""
     path = tmp_path / "hostfile"

@@ -68,10 +68,13 @@ def _doctor(options: argparse.Namespace) -> int:
         report = joined(options.read)
         return _shown(options, report, ())
     from dtdebug.doctor.examine import TOKEN, examine, record
+    from dtdebug.doctor.launch import is_spare, read
 
     variables = dict(os.environ)
     if options.token_stdin:
         variables[TOKEN] = sys.stdin.readline(200).strip()
+    if is_spare(read(command, variables), variables):
+        return NOTHING
     answer = examine(command, variables, node=options.node, wait=options.wait, here=options.host_only)
     if options.format == "jsonl":
         print(record(answer))

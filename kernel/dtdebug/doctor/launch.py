@@ -56,6 +56,12 @@ def read(command: Sequence[str], variables: Mapping[str, str], *, node: int | No
     return found
 
 
+def is_spare(launch: Launch, variables: Mapping[str, str]) -> bool:
+    """A batch system or MPI has started this as a further task of a host, whose first task examines it."""
+    local = (variables.get(name, "") for name in ("SLURM_LOCALID", "OMPI_COMM_WORLD_LOCAL_RANK", "LOCAL_RANK"))
+    return launch.launcher == "variables" and (_number(next(filter(None, local), "")) or 0) > 0
+
+
 def _with(launch: Launch, **changes: object) -> Launch:
     import msgspec
 

@@ -19,17 +19,18 @@ _WRITING = 3.0
 """Seconds for a file to be written: a hung network file system never answers."""
 _WRITER = """
 import os, sys
-path = os.path.join(sys.argv[1], '.dtdebug-doctor-%d' % os.getpid())
+place, name = sys.argv[1], ''
 try:
-    fd = os.open(path, os.O_CREAT | os.O_EXCL | os.O_RDWR, 0o600)
     try:
-        left = 4 << 20
-        while left > 0:  # a full disk takes a part first
-            left -= os.write(fd, b'x' * min(left, 1 << 16))
-        os.fsync(fd)
-    finally:
-        os.close(fd)
-        os.unlink(path)
+        fd = os.open(place, os.O_TMPFILE | os.O_RDWR, 0o600)  # has no name: nothing can be left
+    except OSError:
+        name = os.path.join(place, '.dtdebug-doctor-%d' % os.getpid())
+        fd = os.open(name, os.O_CREAT | os.O_EXCL | os.O_RDWR, 0o600)
+        os.unlink(name)
+    left = 4 << 20
+    while left > 0:  # a full disk takes a part first
+        left -= os.write(fd, b'x' * min(left, 1 << 16))
+    os.fsync(fd)
 except OSError as error:
     print(error.strerror)
 """
