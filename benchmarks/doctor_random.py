@@ -1,6 +1,6 @@
 """Faults of several hosts drawn at random, with random hosts: which are named, and what healthy ones are blamed for.
 
-python benchmarks/doctor_random.py [--seed N] [--count N] [--two]; needs root, iproute2 and nft.
+python benchmarks/doctor_random.py [--seed N] [--count N]; needs root, iproute2 and nft.
 """
 
 from __future__ import annotations

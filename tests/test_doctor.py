@@ -5,6 +5,7 @@ import json
 import os
 import subprocess
 import sys
+import threading
 import time
 import xml.etree.ElementTree as ET
 from pathlib import Path
@@ -13,8 +14,8 @@ import doctor_lab
 import msgspec
 import pytest
 
-from dtdebug.doctor import choose, forms, hostfile, launch, meet, pairs, show, software, wire
-from dtdebug.doctor.facts import Came, Choice, Interface, Launch, Look, Name, Report, Try
+from dtdebug.doctor import choose, forms, hostfile, launch, look, meet, pairs, show, software, wire
+from dtdebug.doctor.facts import Came, Choice, Interface, Launch, Look, Meeting, Name, Report, Try
 from dtdebug.doctor.judge import forecast, partition, verdict
 from dtdebug.doctor.judge.matrix import Hosts
 from dtdebug.errors import UsageError
@@ -165,7 +166,7 @@ def hosts(*addresses, tries=None, **launched):
     """Hosts that came, each with its gloo address; all reach all unless `tries` says otherwise."""
     every = []
     for i, address in enumerate(addresses):
-        look = Look(
+        seen = Look(
             host=f"h{i}",
             boot=f"boot{i}",
             gloo=Choice(address=address, interface="eth0", why="own name"),
@@ -185,7 +186,7 @@ def hosts(*addresses, tries=None, **launched):
                 **launched,
             ),
         )
-        every.append(Came(look=look, node=i, address=f"10.0.0.{i + 1}"))
+        every.append(Came(look=seen, node=i, address=f"10.0.0.{i + 1}"))
     for i, c in enumerate(every):
         for j, other in enumerate(every):
             for address in {f"10.0.0.{j + 1}", other.look.gloo.address}:
@@ -327,6 +328,22 @@ def test_local_modules_are_hashed_and_nothing_else(tmp_path):
     assert set(found) == {"train.py", "helper.py", "pkg/__init__.py", "pkg/part.py", "pkg/deep.py", "c.yaml"}
     assert not why
     assert "not there" in software.files(str(tmp_path / "none.py"), ())[1]
+
+
+def test_what_hangs_or_fails_is_not_looked_at(monkeypatch):
+    """A file system without an answer and a probe that breaks cost their own part alone, and the reason is said."""
+    hang = threading.Event()
+    monkeypatch.setattr(look, "_LIMIT", 0.5)
+    monkeypatch.setattr(software, "files", lambda *_: hang.wait(30))
+    monkeypatch.setattr(software, "versions", lambda: 1 / 0)
+    seen = look.look(Launch(program="t.py"), {})
+    hang.set()
+    assert "hangs" in seen.unread["code"]
+    assert "ZeroDivisionError" in seen.unread["versions"]
+    assert seen.interfaces
+    report = verdict.alone(seen, Meeting(result="none"))
+    states = {area.id: area.state for area in report.areas}
+    assert (states["code"], states["versions"]) == ("unknown", "unknown")
 
 
 def test_peers_without_the_token_and_hostile_ones_get_nothing():

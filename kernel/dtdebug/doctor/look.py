@@ -12,9 +12,12 @@ from typing import TypeVar
 from dtdebug.clean import one_line
 from dtdebug.doctor import choose, devices, names, resources, software
 from dtdebug.doctor.facts import Launch, Look, Problem
+from dtdebug.probe.in_parallel import begin
 from dtdebug_taxonomy import __version__
 
 T = TypeVar("T")
+_LIMIT = 6.0
+"""Seconds for one part of a look."""
 
 
 def look(launch: Launch, variables: Mapping[str, str]) -> Look:
@@ -23,8 +26,11 @@ def look(launch: Launch, variables: Mapping[str, str]) -> Look:
     unread: dict[str, str] = {}
 
     def tried(what: str, probe: Callable[[], T]) -> T | None:
-        try:
-            return probe()
+        try:  # in a thread: a file system that hangs must not hold us
+            return begin([probe], time.monotonic() + 1.0)[0].result(timeout=_LIMIT)
+        except TimeoutError:
+            unread[what] = f"no answer in {_LIMIT:g} s: a file system or resolver hangs"
+            return None
         except Exception as error:
             unread[what] = f"the look failed itself: {type(error).__name__}: {one_line(str(error), 200)}"
             return None
