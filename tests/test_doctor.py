@@ -18,6 +18,7 @@ from dtdebug.doctor import choose, forms, hostfile, launch, look, meet, pairs, s
 from dtdebug.doctor.facts import Came, Choice, Interface, Launch, Look, Meeting, Name, Report, Try
 from dtdebug.doctor.judge import forecast, partition, verdict
 from dtdebug.doctor.judge.matrix import Hosts
+from dtdebug.doctor.untrusted import tidied
 from dtdebug.errors import UsageError
 from dtdebug_taxonomy.explain import explain
 from dtdebug_taxonomy.knowledge import load
@@ -370,6 +371,19 @@ def test_peers_without_the_token_and_hostile_ones_get_nothing():
         assert [t.result for t in await pairs.probe([(3, address, port)], "right")] == ["refused"]
 
     asyncio.run(scene())
+
+
+def test_what_a_host_says_of_itself_can_neither_colour_nor_command():
+    """Escapes go from its name; an interface that is no name gets into no setting."""
+    bad = hosts("127.0.1.1", "127.0.1.1")
+    for c in bad:
+        card = msgspec.structs.replace(c.look.interfaces[0], name="eth0; rm -rf /")
+        c.look = tidied(msgspec.structs.replace(c.look, host="h\x1b[31m1", interfaces=(card,)))
+    report = verdict.together(bad, (), 1)
+    text = show.to_text(report) + forms.to_export(report, "sh")
+    assert "\x1b" not in text
+    assert "rm -rf" not in text
+    assert named(report) == {("DR102", ("h1#0", "h1#1"))}
 
 
 def test_messages_that_were_changed_or_are_too_long_are_refused():

@@ -17,6 +17,7 @@ import msgspec
 from dtdebug.clean import one_line
 from dtdebug.doctor import names, pairs, software, wire
 from dtdebug.doctor.facts import MOST_HOSTS, Came, Launch, Look, Meeting, Report, Try
+from dtdebug.doctor.untrusted import tidied
 from dtdebug.hosts import launchers, sockets
 
 PAUSE = 0.2
@@ -165,7 +166,7 @@ class _Hub:
             channel = await wire.serve(reader, writer, self._token)
             body = await channel.receive(_SAYING)
             offset = float(body["time"]) - time.time()
-            came = Came(look=msgspec.convert(body["look"], Look), node=None, address=address, offset=offset)
+            came = Came(look=tidied(msgspec.convert(body["look"], Look)), node=None, address=address, offset=offset)
             came.node = came.look.launch.node
         except wire.WireError as error:
             if len(self._strangers) < 64 and error.why == "token":

@@ -8,6 +8,7 @@ import msgspec
 
 from dtdebug.doctor.facts import MOST_HOSTS, Came, Look, Meeting, Report
 from dtdebug.doctor.judge import coming, verdict
+from dtdebug.doctor.untrusted import tidied
 from dtdebug.errors import UsageError
 
 _PREFIX = b"dtdebug-doctor "
@@ -52,6 +53,7 @@ def joined(path: Path) -> Report:
 
 def _decoded(data: bytes) -> _Said | None:
     try:
-        return msgspec.json.decode(data, type=_Said)
+        said = msgspec.json.decode(data, type=_Said)
+        return _Said(look=tidied(said.look), meeting=said.meeting)
     except (msgspec.MsgspecError, UnicodeDecodeError):
         return None
