@@ -10,7 +10,7 @@ CASES ?= tests/cases/fresh.jsonl
 WORKERS ?= 3
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
-.PHONY: demo test check tidy lint types layers accuracy bench docs images symptom check-rule extension card vsix lab code-server
+.PHONY: demo test check tidy lint types layers accuracy bench doctor-lab docs images symptom check-rule extension card vsix lab code-server
 .PHONY: debian-base debian-browser debian-editors clean
 
 demo: $(VENV)/.ready ## the main job on a real failing multi-process run
@@ -43,6 +43,9 @@ bench: $(VENV)/.ready debian-browser card lab ## time and memory, printed
 	$(BIN)/python benchmarks/check.py
 	$(BIN)/python benchmarks/panel.py
 	$(BIN)/python benchmarks/lab.py
+
+doctor-lab: $(VENV)/.ready ## all faults of several hosts, in network namespaces, beside real gloo: needs root, nft
+	$(BIN)/python benchmarks/doctor.py --gloo
 
 docs: $(VENV)/.ready ## the site in build/site; to look at it: python -m http.server -d build/site
 	$(BIN)/python -m sphinx -q -b dirhtml -n -W --keep-going -j auto -d build/doctrees docs build/site

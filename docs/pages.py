@@ -11,9 +11,11 @@ from dtdebug_taxonomy.checks import load as load_checks
 from dtdebug_taxonomy.knowledge import STUDY, load
 from dtdebug_taxonomy.labs import Lab, cause_diff, lab_diff, load_labs
 from dtdebug_taxonomy.model import MINUTES, STRENGTHS, Cause, Evidence, Reference, Strength, Symptom
+from dtdebug_taxonomy.preflight import load as load_preflight
 from dtdebug_taxonomy.topics import QUESTIONS, Topic, groups, load_topics
 
 KNOWN, CHECKS, LABS, TOPICS = load(), load_checks(), load_labs(), load_topics()
+PREFLIGHT = load_preflight()
 TABLE = Path(__file__).parent / "labs.md"
 STUDY_FAULTS = sum(s.counts[STUDY].faults for s in KNOWN.symptoms.values())
 ALONE = "---\norphan: true\n---\n"  # reached by links and search: a menu of hundreds of lines helps nobody
@@ -35,7 +37,8 @@ def pages() -> dict[str, str]:
 
 def appended(page: str) -> str:
     """What the site adds to the end of a written page."""
-    return _joined(_all_checks()) if page == "checks" else ""
+    made = {"checks": _all_checks, "doctor": _all_found}.get(page)
+    return _joined(made()) if made else ""
 
 
 def linked_labs(text: str) -> str:
@@ -226,6 +229,21 @@ def _all_checks() -> Iterator[str]:
     yield "## All checks"
     rows = ((_to_check(c, ""), c.severity, "safe" if c.safe else "", ", ".join(c.files)) for c in CHECKS.values())
     yield _table(("Check", "Severity", "Fix", "Reads"), rows)
+
+
+def _all_found() -> Iterator[str]:
+    """What doctor finds, each with its page."""
+    yield "## All findings"
+    for f in PREFLIGHT.values():
+        yield f"### {f.id} {prose(f.title)}"
+        yield (
+            f"*{f.area}*; a {f.severity} unless what was measured says otherwise. Such a job shows: "
+            + "; ".join(_to_symptom(code, "") for code in f.symptom)
+            + "."
+        )
+        yield f.page
+        yield f"Fix: {prose(f.fix)}."
+        yield _items(f"[{prose(r.title)}]({r.url})" for r in f.reference)
 
 
 def _check(c: Check) -> Iterator[str]:

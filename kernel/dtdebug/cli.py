@@ -99,24 +99,20 @@ def parser() -> argparse.ArgumentParser:
 
     from dtdebug import cli_ranks
     from dtdebug.check import command as check
-    from dtdebug.isolate import cli as isolate
     from dtdebug.check import fixing
+    from dtdebug.doctor import command as doctor
+    from dtdebug.isolate import cli as isolate
     from dtdebug.lab import command as lab
     from dtdebug.learn import command as learn
     from dtdebug.triage import command as triage
 
-    check.add(commands)
-    fixing.add(commands)
-    lab.add(commands)
-    learn.add(commands)
+    for verb in (check, fixing, lab, learn, cli_ranks, triage, isolate, doctor):
+        verb.add(commands)
     lsp = commands.add_parser("lsp", help="the language server for editors")
     lsp.add_argument("--stdio", action="store_true", help="on standard input and output (as without any option)")
     lsp.add_argument("--tcp", action="store_true", help="on a socket of this machine")
     lsp.add_argument("--port", type=int, default=0, metavar="N", help="with --tcp")
     lsp.set_defaults(run=_lsp)
-    cli_ranks.add(commands)
-    triage.add(commands)
-    isolate.add(commands)
     return top
 
 

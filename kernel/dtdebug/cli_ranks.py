@@ -20,7 +20,8 @@ def add(commands: Any) -> None:
         usage="dtdebug run [options] -- COMMAND ...",
         description="Runs the job as before: its output, its signals and its exit status are untouched. If it fails, "
         "hangs or is interrupted, says on standard error which rank, what and where.",
-        epilog="The exit status is the job's, 124 after --stop-on-hang, 127 or 126 where it can't be started.",
+        epilog="The exit status is the job's, 124 after --stop-on-hang, 127 or 126 where it can't be started, 1 where "
+        "--doctor finds a fault.",
     )
     run.add_argument(
         "--hang-after", type=float, default=120.0, metavar="SECONDS", help="without movement (default 120)"
@@ -39,6 +40,9 @@ def add(commands: Any) -> None:
     run.add_argument("--quiet", action="store_true", help="only collect, print nothing")
     run.add_argument("--format", choices=("text", "json"), default="text", help="of the report; json needs --output")
     run.add_argument("--output", type=Path, metavar="FILE", help="the report goes there, not to standard error")
+    run.add_argument(
+        "--doctor", action="store_true", help="`dtdebug doctor` first; with a fault the job is not started"
+    )
     run.add_argument("command", nargs=argparse.REMAINDER, metavar="COMMAND ...")
     run.set_defaults(run=_run)
 
@@ -64,6 +68,11 @@ def _run(options: argparse.Namespace) -> int:
         raise UsageError("run: works on Linux only")
     if options.folder is not None and (why := _refusal(options.folder, command)):
         raise UsageError(f"run --folder {options.folder}: {why}")
+    if options.doctor:
+        from dtdebug.doctor.command import before_run
+
+        if not before_run(command):
+            return FOUND
     from dtdebug.job import launch, monitor
 
     chosen = monitor.Options(

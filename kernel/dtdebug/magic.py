@@ -19,6 +19,7 @@ USAGE = """%dtdebug                     the wizard, with everything that was mea
 %dtdebug state               all ranks: where each is, its groups, its memory, who else is on the devices
 %dtdebug hang                which rank the others wait for, and where (in a subshell while a cell hangs)
 %dtdebug check [PATH ...]    what will fail in distributed runs: in the cells that ran, or in files
+%dtdebug doctor [COMMAND]    would the job of this launch command come together? without one: this host
 %dtdebug explain [NAME]      a check, symptom code, fix pattern, evidence or observation
 %dtdebug learn [NAME [DIR]]  guides to what developers ask most, and notebooks to learn with
 %dtdebug report [FILE]       a Markdown report to paste into an issue
@@ -153,6 +154,19 @@ def _check(extension: Extension, rest: list[str]) -> None:
     print(cells.report(extension.shell.user_ns.get("In", []), rest), end="")
 
 
+def _doctor(extension: Extension, rest: list[str]) -> None:
+    """In a thread: the kernel's own has a loop that runs."""
+    import os
+    import time
+
+    from dtdebug.doctor import examine, show
+    from dtdebug.probe.in_parallel import begin
+
+    command = rest[1:] if rest[:1] == ["--"] else rest
+    task = begin([lambda: examine.examine(command, os.environ)], time.monotonic() + 1)[0]
+    print(show.to_text(task.result(timeout=120).report), end="")
+
+
 def _explain(extension: Extension, rest: list[str]) -> None:
     from dtdebug_taxonomy.explain import explain, index
     from dtdebug_taxonomy.knowledge import load
@@ -220,6 +234,7 @@ _VERBS: dict[str, Callable[[Extension, list[str]], None]] = {
     "state": _state,
     "hang": _hang,
     "check": _check,
+    "doctor": _doctor,
     "explain": _explain,
     "learn": _learn,
     "report": _report,

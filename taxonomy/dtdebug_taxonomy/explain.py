@@ -10,6 +10,8 @@ from dtdebug_taxonomy.checks import load as checks
 from dtdebug_taxonomy.knowledge import STUDY, Knowledge
 from dtdebug_taxonomy.labs import cause_diff
 from dtdebug_taxonomy.model import MINUTES, Evidence, Observation, Pattern, Symptom
+from dtdebug_taxonomy.preflight import Known
+from dtdebug_taxonomy.preflight import load as preflight
 
 _STUDY_NAME = "TOSEM'23 (arXiv 2112.06222)"
 
@@ -44,7 +46,9 @@ def explain(knowledge: Knowledge, name: str) -> str:
     for check in checks().values():
         if low in (check.id.lower(), check.name):
             return "\n".join(_check(knowledge, check))
-    names = [*knowledge.symptoms, *(s.id for s in knowledge.symptoms.values()), *knowledge.patterns]
+    if (known := preflight().get(wanted.upper())) is not None:
+        return "\n".join(_preflight(knowledge, known))
+    names = [*preflight(), *knowledge.symptoms, *(s.id for s in knowledge.symptoms.values()), *knowledge.patterns]
     names += [*checks(), *(c.name for c in checks().values())]
     near = get_close_matches(wanted, [*names, *knowledge.evidence, *knowledge.observations], n=3)
     hint = f"; near: {', '.join(near)}" if near else "; `dtdebug explain` lists all"
@@ -160,3 +164,22 @@ def _check(knowledge: Knowledge, c: Check) -> Iterator[str]:
     yield from ("", "## References", "")
     yield from (f"- {r.title}: {r.url}" for r in c.reference)
     yield f"- This page: {page_address(c)}"
+
+
+def _preflight(knowledge: Knowledge, known: Known) -> Iterator[str]:
+    """What `dtdebug doctor` finds before a run."""
+    yield f"# {known.id} {known.title}"
+    yield ""
+    seen = "; ".join(f"{knowledge.symptoms[code].title} ({code})" for code in known.symptom)
+    yield f"What is seen when such a job runs: {seen}."
+    yield ""
+    yield known.page.strip()
+    yield ""
+    yield f"Fix ({knowledge.patterns[known.pattern].name}): {known.fix}."
+    for code in known.symptom[:1]:
+        counts = knowledge.symptoms[code].counts[STUDY]
+        fixed = counts.fix_patterns.get(knowledge.patterns[known.pattern].name, 0)
+        yield ""
+        yield f"Of {counts.faults} faults with that symptom in {_STUDY_NAME}, {fixed} were fixed so."
+    yield from ("", "## References", "")
+    yield from (f"- {r.title}: {r.url}" for r in known.reference)

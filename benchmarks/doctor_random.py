@@ -1,0 +1,276 @@
+"""Faults of several hosts drawn at random, with random hosts: which are named, and what healthy ones are blamed for.
+
+python benchmarks/doctor_random.py [--seed N] [--count N]; needs root, iproute2 and nft.
+"""
+
+from __future__ import annotations
+
+import argparse
+import random
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+sys.path.insert(0, str(Path(__file__).parent.parent / "tests"))
+
+import doctor_faults
+import doctor_lab
+import hosts_lab
+
+SYN = doctor_faults.SYN
+Lab = doctor_lab.Lab
+
+
+MAKERS: list[Callable[[Lab, random.Random], tuple[str, set[str], dict[str, Any]]]] = []
+
+
+def maker(function: Callable[[Lab, random.Random], tuple[str, set[str], dict[str, Any]]]) -> Any:
+    """One kind of fault."""
+    MAKERS.append(function)
+    return function
+
+
+def _host(lab: Lab, r: random.Random, first: int = 1) -> int:
+    return r.randrange(first, lab.count)
+
+
+def _names(*hosts: int) -> set[str]:
+    return {f"h{h}" for h in hosts}
+
+
+@maker
+def route_refused(lab: Lab, r: random.Random) -> Any:
+    """A route that leads nowhere to one peer."""
+    a, b = r.sample(range(1, lab.count), 2)
+    lab.at(a, "ip", "route", "add", r.choice(["unreachable", "prohibit", "blackhole"]), f"{lab.net}.{b + 1}/32")
+    return "DR301 DR302", _names(a, b), {}
+
+
+@maker
+def narrow_mask(lab: Lab, r: random.Random) -> Any:
+    """The network of a host is written so small that it has no way to the others."""
+    h = _host(lab, r)
+    lab.at(h, "ip", "address", "flush", "dev", "eth0")
+    lab.at(h, "ip", "address", "add", f"{lab.net}.{h + 1}/32", "dev", "eth0")
+    return "DR205 DR204", {f"h{h}"}, {}
+
+
+@maker
+def no_address(lab: Lab, r: random.Random) -> Any:
+    """The card has lost its address."""
+    h = _host(lab, r)
+    lab.at(h, "ip", "address", "flush", "dev", "eth0")
+    return "DR205 DR204", {f"h{h}"}, {}
+
+
+@maker
+def output_dropped(lab: Lab, r: random.Random) -> Any:
+    """A host's own filter keeps it from calling one peer."""
+    a, b = r.sample(range(1, lab.count), 2)
+    rules = f"type filter hook output priority 0;\nip daddr {lab.net}.{b + 1} {SYN} drop"
+    rules = f"table inet o {{\nchain c {{\n{rules}\n}}\n}}\n"
+    path = lab.folder / "of-rules"
+    path.write_text(rules)
+    lab.at(a, "nft", "-f", path)
+    return "DR302", _names(a, b), {}
+
+
+@maker
+def rejected_by_icmp(lab: Lab, r: random.Random) -> Any:
+    """A host refuses all connections but those to the endpoint, by ICMP."""
+    h = _host(lab, r)
+    lab.filter(h, f"{SYN} reject with icmpx type admin-prohibited")
+    return "DR301 DR302 DR111", {f"h{h}"}, {}
+
+
+@maker
+def first_host_is_another(lab: Lab, r: random.Random) -> Any:
+    """Node 0 is not the host of the endpoint."""
+    h = _host(lab, r)
+    return "DR203 DR201 DR105", {f"h{h}", "h0"}, {"launches": {0: {"node": h}, h: {"node": 0}}}
+
+
+@maker
+def number_too_large(lab: Lab, r: random.Random) -> Any:
+    """A number outside the job."""
+    h = _host(lab, r)
+    return "DR209", {f"h{h}"}, {"launches": {h: {"node": lab.count + 3}}}
+
+
+@maker
+def ids_differ(lab: Lab, r: random.Random) -> Any:
+    """Another id of the rendezvous on one host."""
+    h = _host(lab, r)
+    return "DR208", {f"h{h}"}, {"c10d": True, "launches": {h: {"more": ("--rdzv-id", "other")}}}
+
+
+@maker
+def ranks_differ(lab: Lab, r: random.Random) -> Any:
+    """Another number of ranks on one host."""
+    h = _host(lab, r)
+    return "DR208", {f"h{h}"}, {"launches": {h: {"more": ("--nproc-per-node", "2")}}}
+
+
+@maker
+def gloo_on_the_loopback(lab: Lab, r: random.Random) -> Any:
+    """The variable names lo on all hosts."""
+    for variables in lab.variables:
+        variables["GLOO_SOCKET_IFNAME"] = "lo"
+    return "DR102 DR111 DR112", _names(*range(lab.count)), {}
+
+
+@maker
+def families_differ(lab: Lab, r: random.Random) -> Any:
+    """The own name of one host leads to IPv6."""
+    h = _host(lab, r)
+    for i in range(lab.count):
+        lab.at(i, "ip", "address", "add", f"fd77::{i + 1}/64", "dev", "eth0", "nodad")
+    lab.names(h, own=f"fd77::{h + 1}")
+    return "DR114", {f"h{h}"}, {}
+
+
+@maker
+def jumbo_on_one(lab: Lab, r: random.Random) -> Any:
+    """One card sends frames that the switch does not take, and so do its peers."""
+    h = _host(lab, r)
+    for i in range(lab.count):
+        lab.at(i, "ip", "link", "set", "eth0", "mtu", "9000", "gso_max_segs", "1")
+        if i != h:
+            lab.at("hub", "ip", "link", "set", f"p{i}", "mtu", "9000", "gso_max_segs", "1")
+    lab.at("hub", "ip", "link", "set", f"p{h}", "gso_max_segs", "1")
+    return "DR303", {f"h{h}"}, {}
+
+
+@maker
+def configuration_differs(lab: Lab, r: random.Random) -> Any:
+    """The configuration that the program is given."""
+    h = _host(lab, r)
+    (lab.folder / "config.yaml").write_text("lr: 0.1\nwidth: 4\n")
+    (lab.copy(h) / "config.yaml").write_text("lr: 0.1\nwidth: 8\n")
+    return "DR402", {f"h{h}"}, {"arguments": ("--config", "config.yaml")}
+
+
+@maker
+def batch(lab: Lab, r: random.Random) -> Any:
+    """A batch for another number of hosts."""
+    (lab.folder / "ds.json").write_text(
+        f'{{"train_batch_size": {8 * (lab.count + 1)}, "train_micro_batch_size_per_gpu": 8}}'
+    )
+    return "DR701", {"h0"}, {"arguments": ("--deepspeed", "ds.json")}
+
+
+@maker
+def world_in_the_shell(lab: Lab, r: random.Random) -> Any:
+    """Variables of communication that only one host has."""
+    h = _host(lab, r)
+    lab.variables[h]["TORCH_DISTRIBUTED_DEBUG"] = "INFO"
+    return "DR403", {f"h{h}"}, {}
+
+
+@maker
+def first_host_absent(lab: Lab, r: random.Random) -> Any:
+    """The host of the endpoint was not started."""
+    return "DR203", {"h1", "h2"}, {"leave": (0,)}
+
+
+@maker
+def two_absent(lab: Lab, r: random.Random) -> Any:
+    """Two hosts were not started."""
+    a, b = r.sample(range(1, lab.count), 2)
+    return "DR201", {f"node {a}", f"node {b}"}, {"leave": (a, b)}
+
+
+@maker
+def harmless_udp(lab: Lab, r: random.Random) -> Any:
+    """The port is taken by UDP, which TCP does not mind."""
+    job = lab.start(
+        0,
+        "python3",
+        "-c",
+        "import socket,time\ns=socket.socket(2,2)\ns.bind(('',29500))\nprint(1,flush=True)\ntime.sleep(60)",
+    )
+    job.stdout.readline()
+    return "", set(), {}
+
+
+@maker
+def harmless_debugging(lab: Lab, r: random.Random) -> Any:
+    """NCCL_DEBUG on one host."""
+    lab.variables[_host(lab, r)]["NCCL_DEBUG"] = "INFO"
+    return "", set(), {}
+
+
+@maker
+def harmless_small_mtu(lab: Lab, r: random.Random) -> Any:
+    """All cards have an MTU of 1280."""
+    for i in range(lab.count):
+        lab.at(i, "ip", "link", "set", "eth0", "mtu", "1280")
+    return "", set(), {}
+
+
+@maker
+def harmless_order(lab: Lab, r: random.Random) -> Any:
+    """Numbers of hosts in another order."""
+    numbers = list(range(1, lab.count))
+    r.shuffle(numbers)
+    return "", set(), {"launches": {i + 1: {"node": n} for i, n in enumerate(numbers)}}
+
+
+@maker
+def harmless_route(lab: Lab, r: random.Random) -> Any:
+    """A default route, and a filter for another port."""
+    for i in range(lab.count):
+        lab.at(i, "ip", "route", "add", "default", "via", f"{lab.net}.{(i + 1) % lab.count + 1}")
+        lab.filter(i, "tcp dport 22 drop", "udp dport 53 drop")
+    return "", set(), {}
+
+
+def main() -> int:
+    """Draws and runs; prints a line each, then the sums."""
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--count", type=int, default=len(MAKERS))
+    options = parser.parse_args()
+    if why := hosts_lab.can_be_made() or doctor_lab.can_filter():
+        print(why)
+        return 2
+    r = random.Random(options.seed)
+    order = MAKERS * (options.count // len(MAKERS)) + r.sample(MAKERS, options.count % len(MAKERS))
+    hosts, causes, clean = [], [], []
+    for make in order:
+        size = r.choice([3, 4, 5])
+        with (
+            tempfile.TemporaryDirectory() as folder,
+            Lab(folder, count=size, net=r.choice([doctor_lab.NET, "192.168.77"])) as lab,
+        ):
+            ids, named, launch = make(lab, r)
+            began = time.monotonic()
+            found = lab.doctors(**launch)
+            seconds = time.monotonic() - began
+        every = [f for report, _ in found.values() for f in report["findings"]]
+        faults = [f for f in every if f["severity"] == "fault"]
+        if not ids:
+            clean.append(not faults)
+            mark = "ok " if clean[-1] else "BAD"
+        else:
+            said = {h for f in every for h in f["hosts"]}
+            hosts.append(bool(named & said))
+            causes.append(any(f["id"] in ids.split() for f in every))
+            mark = "ok " if hosts[-1] and causes[-1] else "BAD"
+        print(f"{mark} {make.__name__:24} {size} hosts {seconds:5.1f} s  meant {sorted(named)} {ids}", flush=True)
+        for row in sorted({(f["id"], f["severity"], f["text"][:170]) for f in every}):
+            print("       ", *row, flush=True)
+        for report, _ in found.values():
+            if report.get("printed"):
+                print("        PRINTED", report["printed"][-500:], flush=True)
+    print(
+        f"host {sum(hosts)}/{len(hosts)}  cause {sum(causes)}/{len(causes)}  without a fault {sum(clean)}/{len(clean)}"
+    )
+    return 0 if all((*hosts, *causes, *clean)) else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,130 @@
+"""The sub-command `doctor`: know before the run."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from dtdebug.errors import FOUND, NOTHING, USAGE, UsageError
+
+if TYPE_CHECKING:
+    from dtdebug.doctor.facts import Report
+
+FORMS = ("text", "json", "jsonl", "junit", "nagios")
+FILES = ("sh", "slurm", "k8s", "json")
+
+
+def add(commands: Any) -> None:
+    """Adds the sub-command to the parser of the command line."""
+    doctor = commands.add_parser(
+        "doctor",
+        help="know before the run: would this job come together, on this host and on all others?",
+        usage="dtdebug doctor [options] [-- COMMAND ...]",
+        description="Takes the place of the job: started on each host with the very launch command, it has the hosts "
+        "meet where the job would, compares them, tries each pair, and names host, cause and fix. Without a command it "
+        "examines this host. The job itself is not started, nothing is installed or changed.",
+        epilog="As in: srun dtdebug doctor -- torchrun --nnodes 4 --node-rank $SLURM_NODEID ... train.py. "
+        "Exit status: 0 ready, 1 at least one fault, 2 usage, or the examination was not possible.",
+    )
+    doctor.add_argument("--format", choices=FORMS, default="text", help="jsonl: one line a host, for --read")
+    doctor.add_argument("--export", nargs="?", const="sh", choices=FILES, help="settings only")
+    doctor.add_argument(
+        "--wait", type=float, default=8.0, metavar="SECONDS", help="for hosts that have not come (default 8)"
+    )
+    doctor.add_argument(
+        "--node", type=int, metavar="N", help="which of the hosts this one is, where the command does not say"
+    )
+    doctor.add_argument("--host-only", action="store_true", help="this host alone, even if the command has several")
+    doctor.add_argument("--strict", action="store_true", help="warnings count as faults")
+    doctor.add_argument("--read", type=Path, metavar="FILE", help="join the lines of --format jsonl in a job's output")
+    doctor.add_argument(
+        "--hosts", type=Path, metavar="FILE", help="start it on the hosts of a file, one a line; needs --via"
+    )
+    doctor.add_argument("--via", choices=("ssh", "srun", "kubectl"), help="how; only with --hosts")
+    doctor.add_argument("--token-stdin", action="store_true", help="the token of the hosts is on standard input")
+    doctor.add_argument("command", nargs=argparse.REMAINDER, metavar="COMMAND ...")
+    doctor.set_defaults(run=_doctor)
+
+
+def _doctor(options: argparse.Namespace) -> int:
+    command = options.command[1:] if options.command[:1] == ["--"] else options.command
+    if not 0 < options.wait <= 60:
+        raise UsageError(f"doctor --wait {options.wait:g}: more than 0, at most 60 seconds")
+    if (options.hosts is None) != (options.via is None):
+        raise UsageError("doctor: --hosts and --via belong together")
+    if not sys.platform.startswith("linux"):
+        raise UsageError("doctor: works on Linux only")
+    if options.hosts is not None:
+        from dtdebug.doctor import elsewhere
+
+        return _shown(options, elsewhere.examine(options.hosts, options.via, command, options.wait), ())
+    if options.read is not None:
+        from dtdebug.doctor.reading import joined
+
+        report = joined(options.read)
+        return _shown(options, report, ())
+    from dtdebug.doctor.examine import TOKEN, examine, record
+    from dtdebug.doctor.launch import is_spare, read
+
+    variables = dict(os.environ)
+    if options.token_stdin:
+        variables[TOKEN] = sys.stdin.readline(200).strip()
+    if is_spare(read(command, variables), variables):
+        return NOTHING
+    answer = examine(command, variables, node=options.node, wait=options.wait, here=options.host_only)
+    if options.format == "jsonl":
+        print(record(answer))
+        return _status(answer.report, strict=options.strict)
+    notes = []
+    met = answer.meeting.result in ("hub", "came")
+    if met and not answer.authenticated:
+        notes.append("who came was not authenticated: give all hosts the same DTDEBUG_DOCTOR_TOKEN")
+    status = _shown(options, answer.report, tuple(notes))
+    if options.format == "text" and options.export is None and not met and answer.meeting.result != "none":
+        print(record(answer))  # for --read: this host could not say it to the others
+    return status
+
+
+def before_run(command: Sequence[str]) -> bool:
+    """Examines a job that is about to start, says what is found on standard error; whether the job may start."""
+    from dtdebug.doctor import show
+    from dtdebug.doctor.examine import examine
+
+    answer = examine(command, os.environ)
+    print(show.to_text(answer.report), end="", file=sys.stderr)
+    ready = _status(answer.report, strict=False) == NOTHING
+    if not ready:
+        print("dtdebug: the job was not started; without --doctor it will be", file=sys.stderr)
+    sys.stderr.flush()
+    return ready
+
+
+def _shown(options: argparse.Namespace, report: Report, notes: tuple[str, ...]) -> int:
+    import msgspec
+
+    from dtdebug.doctor import forms, show
+
+    status = _status(report, strict=options.strict)
+    if options.export is not None:
+        print(forms.to_export(report, options.export), end="")
+    elif options.format == "json":
+        print(msgspec.json.encode(report).decode())
+    elif options.format == "junit":
+        print(forms.to_junit(report), end="")
+    elif options.format == "nagios":
+        line, status = forms.to_nagios(report, status)
+        print(line)
+    else:
+        print(show.to_text(report, notes=notes), end="")
+    return status
+
+
+def _status(report: Report, *, strict: bool) -> int:
+    if not report.hosts:
+        return USAGE
+    counted = {"fault", "warning"} if strict else {"fault"}
+    return FOUND if any(f.severity in counted for f in report.findings) else NOTHING

@@ -1,0 +1,116 @@
+"""Doctors on the hosts of a list, started from one place.
+
+The token goes to each on its standard input, never in a command, where others could read it.
+"""
+
+from __future__ import annotations
+
+import os
+import secrets
+import shlex
+import signal
+import subprocess
+import time
+from collections.abc import Sequence
+from contextlib import suppress
+from pathlib import Path
+
+import msgspec
+
+from dtdebug.clean import one_line
+from dtdebug.doctor import hostfile
+from dtdebug.doctor.facts import HostRow, Report, Unexamined
+from dtdebug.errors import UsageError
+from dtdebug.probe import remote
+
+_MORE = 45.0
+"""Seconds beside the wait: to log in, to probe."""
+_LIMIT = 16 << 20
+
+
+def examine(path: Path, via: str, command: Sequence[str], wait: float) -> Report:
+    """The answer of the host where all met, with what the hosts know that did not get there.
+
+    Raises:
+        UsageError: the file can't be read, or no host answers.
+
+    """
+    if not command:
+        raise UsageError(
+            "doctor --hosts: name the launch command, as in `doctor --hosts FILE --via ssh -- torchrun ...`"
+        )
+    names = [name for name, _ in hostfile.read(path)]
+    token, jobs = secrets.token_hex(16), []
+    for node, name in enumerate(names):
+        jobs.append(_begin(via, name, ["--wait", f"{wait:g}", "--node", str(node), "--", *command], token))
+    deadline = time.monotonic() + wait + _MORE
+    answers = [_end(job, deadline) for job in jobs]
+    reports = [(name, a) for name, a in zip(names, answers, strict=True) if isinstance(a, Report)]
+    silent = [(name, a) for name, a in zip(names, answers, strict=True) if isinstance(a, str)]
+    if not reports:
+        raise UsageError(f"doctor --hosts: no host answers; {silent[0][0]}: {silent[0][1]}")
+    main = max((a for _, a in reports), key=lambda report: sum(row.came for row in report.hosts))
+    known = {(f.id, f.text) for f in main.findings}
+    more = [f for _, a in reports if a is not main for f in a.findings if (f.id, f.text) not in known]
+    apart = [f for f in more if any(not row.came for _, a in reports if f in a.findings for row in a.hosts[:1])]
+    seen = {row.host.partition(".")[0] for row in main.hosts}
+    rows = (
+        [HostRow(host=n, came=False) for n, _ in silent if n.partition(".")[0] not in seen]
+        if len(main.hosts) < len(names)
+        else []
+    )
+    return msgspec.structs.replace(
+        main,
+        hosts=(*main.hosts, *rows),
+        findings=tuple({(f.id, f.text): f for f in (*main.findings, *apart)}.values())[:20],
+        not_examined=(*main.not_examined, *(Unexamined(id=f"host {n}", why=why) for n, why in silent)),
+    )
+
+
+def _begin(via: str, name: str, asked: Sequence[str], token: str) -> subprocess.Popen[bytes] | str:
+    words = ["dtdebug", "doctor", "--format", "json", "--token-stdin", *asked]
+    try:
+        if via == "ssh":
+            built = list(
+                remote.over_ssh(
+                    name, ["sh", "-c", f'cd {shlex.quote(str(Path.cwd()))} 2>/dev/null; exec "$@"', "sh", *words]
+                ).words
+            )
+        elif via == "srun":
+            built = list(remote.over_srun(os.environ.get("SLURM_JOB_ID", ""), name, words).words)
+        else:
+            built = list(remote.over_kubectl(name, words).words)
+            built.insert(2, "--stdin")
+    except ValueError as error:
+        return str(error)
+    try:
+        job = subprocess.Popen(
+            built, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, start_new_session=True
+        )
+    except OSError as error:
+        return f"{built[0]}: {error.strerror}"
+    with suppress(OSError):
+        if job.stdin is not None:
+            job.stdin.write(f"{token}\n".encode())
+            job.stdin.close()
+    job.stdin = None
+    return job
+
+
+def _end(job: subprocess.Popen[bytes] | str, deadline: float) -> Report | str:
+    """The answer, or why there is none."""
+    if isinstance(job, str):
+        return job
+    try:
+        out, error = job.communicate(timeout=max(0.1, deadline - time.monotonic()))
+    except subprocess.TimeoutExpired:
+        with suppress(ProcessLookupError):
+            os.killpg(job.pid, signal.SIGKILL)
+        job.communicate()
+        return "no answer in time"
+    for line in out[:_LIMIT].splitlines():
+        if line.startswith(b"{"):  # a login may print before it
+            with suppress(msgspec.MsgspecError):
+                return msgspec.json.decode(line, type=Report)
+    said = one_line(error.decode(errors="replace").strip().rpartition("\n")[2], 200)
+    return said or f"ended with {job.returncode} and said nothing"

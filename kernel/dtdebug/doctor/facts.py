@@ -1,0 +1,250 @@
+"""The types of what is looked at, probed and found before a run.
+
+A part that was not looked at stays at its default, and `unread` says why; nothing here is ever guessed.
+"""
+
+from __future__ import annotations
+
+from typing import Literal
+
+import msgspec
+
+VERSION = 1
+"""Of what hosts send each other, and of the JSON form."""
+MOST_HOSTS = 4096
+Severity = Literal["fault", "warning", "hint"]
+State = Literal["ok", "fault", "warning", "unknown"]
+AREAS = ("launch", "names", "interfaces", "network", "versions", "code", "hosts", "devices", "partition")
+
+
+class Launch(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """What a launch command and its variables say of the job on one host."""
+
+    launcher: str = ""
+    """`torchrun`, `accelerate launch`, `deepspeed`, `mpirun`, `horovodrun`, `ray`, `variables`; empty if none."""
+    nodes: int = 1
+    least: int = 1
+    """Hosts with which an elastic job can begin."""
+    node: int | None = None
+    per_node: int | None = None
+    """Ranks of a host; None if that is left to the number of devices, or not said."""
+    world: int | None = None
+    """All ranks, where the command itself says so."""
+    address: str = ""
+    port: int | None = None
+    backend: str = ""
+    """`static`, `c10d`: torchrun's rendezvous."""
+    run_id: str = ""
+    hosts: tuple[str, ...] = ()
+    """Names of the hosts by node, from a hostfile or the batch system."""
+    hosts_from: str = ""
+    program: str = ""
+    """The training program as the command names it."""
+    arguments: tuple[str, ...] = ()
+    problems: tuple[str, ...] = ()
+    """What in the command could not be read."""
+
+    @property
+    def endpoint(self) -> str:
+        """Where all meet, `HOST:PORT`."""
+        return f"{self.address}:{self.port}" if self.address and self.port else ""
+
+    @property
+    def ranks(self) -> int | None:
+        """The size of the world, where it is known."""
+        return self.world or (self.per_node * self.nodes if self.per_node else None)
+
+
+class Interface(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """A network interface."""
+
+    name: str
+    up: bool = False
+    mtu: int = 0
+    speed: int = 0
+    """Mbit/s; 0 if it does not say."""
+    addresses: tuple[str, ...] = ()
+    """With the length of the prefix, `10.0.0.1/24`; IPv4 first, each family as the kernel lists it."""
+
+
+class Choice(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """The interface that a library will take."""
+
+    address: str = ""
+    interface: str = ""
+    why: str = ""
+    """`GLOO_SOCKET_IFNAME`, `own name`, `fallback`, ..."""
+    error: str = ""
+    """Why it will take none."""
+
+
+class Name(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """A name and where it leads on one host."""
+
+    name: str
+    addresses: tuple[str, ...] = ()
+    error: str = ""
+    place: str = ""
+    """Line of /etc/hosts that says so."""
+
+
+class Problem(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """What one host alone can judge: id of a check, and what was measured."""
+
+    id: str
+    text: str
+    measured: str = ""
+    expected: str = ""
+    commands: tuple[str, ...] = ()
+    export: dict[str, str] = {}
+    severity: Severity | None = None
+
+
+class Look(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """What one host says of itself."""
+
+    host: str
+    boot: str = ""
+    """The running kernel and network: two launchers of one host have it alike."""
+    version: str = ""
+    launch: Launch = Launch()
+    interfaces: tuple[Interface, ...] = ()
+    own: Name = Name(name="")
+    """The host's own name."""
+    endpoint: Name = Name(name="")
+    takes_itself: bool = False
+    """The launcher here takes this host for the one where all meet, by torch's own rule."""
+    owns: bool = False
+    """An address of the endpoint's name is one of this host, loopback aside."""
+    gloo: Choice = Choice()
+    nccl: Choice = Choice()
+    versions: dict[str, str] = {}
+    files: dict[str, str] = {}
+    """Program, local modules and configurations: path as imported -> hash."""
+    variables: dict[str, str] = {}
+    place: str = ""
+    """Working directory."""
+    devices: tuple[str, ...] | None = None
+    """Models; None if not looked at."""
+    has_devices: bool = False
+    """A driver of devices is there, whether or not it answered."""
+    figures: dict[str, float] = {}
+    """Bytes of memory, cores, limits, by name."""
+    problems: tuple[Problem, ...] = ()
+    unread: dict[str, str] = {}
+    """Area or check -> why it was not looked at."""
+    ports: tuple[tuple[str, int], ...] = ()
+    """Where this host answers the probes of the others."""
+    seconds: float = 0.0
+
+
+class Try(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, array_like=True):
+    """One probe of an address of a peer."""
+
+    node: int
+    """Index of the peer in the roster."""
+    address: str
+    result: str = "ok"
+    """ok; or refused, timeout, unreachable, other (somebody else answers), error."""
+    milliseconds: float = 0.0
+    """Round trip of 64 bytes, the least of five."""
+    large: bool | None = None
+    """32 KiB came back."""
+    passes: int = 0
+    """Greatest segment size with which large messages pass where they otherwise do not; bytes."""
+
+
+class Meeting(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """How this host fared on its way to the endpoint."""
+
+    result: str = ""
+    """hub, came, unresolved, refused, timeout, unreachable, other, token, taken, none (no endpoint)."""
+    words: str = ""
+    tries: int = 0
+    seconds: float = 0.0
+    holder: str = ""
+
+
+class Came(msgspec.Struct, kw_only=True):
+    """A host that came to the endpoint, as the collector knows it."""
+
+    look: Look
+    node: int | None
+    address: str
+    """From where it came."""
+    offset: float = 0.0
+    """Its clock less the collector's, in seconds."""
+    tries: list[Try] = []
+    lines: dict[str, list[str]] = {}
+    """Hashes of lines of the files that differ."""
+
+
+class Fix(msgspec.Struct, frozen=True, kw_only=True):
+    """What to do."""
+
+    text: str = ""
+    commands: tuple[str, ...] = ()
+    export: dict[str, str] = {}
+
+
+class Finding(msgspec.Struct, frozen=True, kw_only=True):
+    """Something that will go wrong."""
+
+    id: str
+    area: str
+    severity: Severity
+    text: str
+    hosts: tuple[str, ...] = ()
+    pairs: tuple[tuple[str, str], ...] = ()
+    measured: str = ""
+    expected: str = ""
+    symptom: tuple[str, ...] = ()
+    fix: Fix = Fix()
+
+
+class HostRow(msgspec.Struct, frozen=True, kw_only=True):
+    """A host in the report."""
+
+    host: str
+    node: int | None = None
+    came: bool = True
+    address: str = ""
+
+
+class Area(msgspec.Struct, frozen=True, kw_only=True):
+    """One line of the report."""
+
+    id: str
+    state: State
+    text: str = ""
+
+
+class Unexamined(msgspec.Struct, frozen=True, kw_only=True):
+    """What was not looked at."""
+
+    id: str
+    why: str
+
+
+class Report(msgspec.Struct, frozen=True, kw_only=True):
+    """The answer: the contract of `--format json`."""
+
+    v: int = VERSION
+    seconds: float = 0.0
+    backend: str = ""
+    ranks: int | None = None
+    hosts: tuple[HostRow, ...] = ()
+    areas: tuple[Area, ...] = ()
+    findings: tuple[Finding, ...] = ()
+    pairs: int = 0
+    """Pairs of hosts that were tried, in at least one direction."""
+    hidden: int = 0
+    """Findings that are left out: consequences of others, and those beyond the twentieth."""
+    forecast: dict[str, str] = {}
+    export: dict[str, str] = {}
+    """Settings that were measured to help."""
+    pinned: dict[str, str] = {}
+    """Settings that hold what was measured to work."""
+    not_examined: tuple[Unexamined, ...] = ()
+    observations: dict[str, str] = {}
+    """Answers to the wizard's questions."""

@@ -1,0 +1,1 @@
+"""What the looks and probes mean: pure functions from records of hosts to findings."""

@@ -1,0 +1,81 @@
+"""How a finding is made: what is known of it by its id, what was measured by the judge."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Hashable, Mapping, Sequence
+
+from dtdebug.clean import one_line
+from dtdebug.doctor.facts import Came, Finding, Fix, Severity
+from dtdebug_taxonomy.preflight import load
+
+_TEXT = 400
+
+
+def finding(
+    name: str,
+    text: str,
+    *,
+    hosts: Sequence[str] = (),
+    pairs: Sequence[tuple[str, str]] = (),
+    measured: str = "",
+    expected: str = "",
+    severity: Severity | None = None,
+    fix: str = "",
+    commands: Sequence[str] = (),
+    export: Mapping[str, str] | None = None,
+) -> Finding:
+    """One, with what the knowledge says of its id."""
+    known = load()[name]
+    return Finding(
+        id=name,
+        area=known.area,
+        severity=severity or known.severity,
+        text=one_line(text, _TEXT),
+        hosts=tuple(dict.fromkeys(hosts)),
+        pairs=tuple(pairs),
+        measured=one_line(measured, _TEXT),
+        expected=one_line(expected, _TEXT),
+        symptom=known.symptom,
+        fix=Fix(text=fix or known.fix, commands=tuple(commands), export=dict(export or {})),
+    )
+
+
+def labels(came: Sequence[Came]) -> list[str]:
+    """What hosts are called: by their names, with their place where two have one name."""
+    names = [c.look.host for c in came]
+    twice = {name for name, count in Counter(names).items() if count > 1}
+    return [f"{name}#{i}" if name in twice else name for i, name in enumerate(names)]
+
+
+def folded(names: Sequence[str]) -> str:
+    """`h[0-2,7]` for names that differ in their last number."""
+    heads: dict[str, list[str]] = {}
+    for name in dict.fromkeys(names):
+        digits = len(name) - len(name.rstrip("0123456789"))
+        heads.setdefault(name[: len(name) - digits], []).append(name[len(name) - digits :])
+    said = []
+    for head, tails in heads.items():
+        if len(tails) < 3 or "" in tails:
+            said += [head + t for t in tails]
+            continue
+        said.append(f"{head}[{','.join(_runs(sorted(tails, key=int)))}]")
+    return ", ".join(said)
+
+
+def _runs(numbers: list[str]) -> list[str]:
+    found: list[list[str]] = []
+    for number in numbers:
+        if found and int(number) == int(found[-1][-1]) + 1 and len(number) == len(found[-1][-1]):
+            found[-1].append(number)
+        else:
+            found.append([number])
+    return [run[0] if len(run) == 1 else f"{run[0]}-{run[-1]}" for run in found]
+
+
+def apart(values: Sequence[Hashable]) -> tuple[Hashable, list[int]]:
+    """(what most have, places of the others); of a tie all are others."""
+    counts = Counter(values).most_common(2)
+    most = counts[0][0]
+    tie = len(counts) > 1 and counts[0][1] == counts[1][1]
+    return most, [i for i, v in enumerate(values) if tie or v != most]

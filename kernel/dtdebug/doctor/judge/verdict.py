@@ -1,0 +1,215 @@
+"""The report: findings in order, causes before what follows from them, one line an area."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import msgspec
+
+from dtdebug.doctor.facts import AREAS, Area, Came, Finding, HostRow, Look, Meeting, Problem, Report, State, Unexamined
+from dtdebug.doctor.judge import coming, compare, forecast, interfaces, network, partition
+from dtdebug.doctor.judge.findings import finding, folded, labels
+from dtdebug.doctor.judge.lines import line
+from dtdebug.doctor.judge.matrix import Hosts
+from dtdebug_taxonomy.preflight import load
+
+MOST = 20
+_ORDER = {"fault": 0, "warning": 1, "hint": 2}
+
+
+def together(came: Sequence[Came], strangers: Sequence[str], waited: float, more: Sequence[Finding] = ()) -> Report:
+    """The answer for all hosts that came."""
+    came = Hosts(came)
+    looks, called = [c.look for c in came], labels(came)
+    is_gloo = uses_gloo(looks)
+    gloo, nccl = forecast.gloo(came), forecast.nccl(came)
+    several = looks[0].launch.nodes > 1
+    found = [*more, *coming.judge(came, strangers, waited), *interfaces.names(came)]
+    for look in looks:
+        found += coming.planned(look.launch, look)
+    found += interfaces.gloo(came, gloo, is_gloo=is_gloo)
+    found += interfaces.nccl(came, nccl, is_gloo=is_gloo)
+    found += network.judge(came, gloo, is_gloo=is_gloo)
+    found += compare.judge(came, is_gloo=is_gloo)
+    found += _grouped([(n, p) for look, n in zip(looks, called, strict=True) for p in _own(look, is_gloo=is_gloo)])
+    found += _devices(looks, called)
+    sized, was_sized = partition.judge(looks[0].launch)
+    found += _grouped([(called[0], p) for p in sized])
+    said = {"gloo": gloo.verdict}
+    if not is_gloo:
+        said["nccl"] = nccl.verdict
+    if len(came) < 2:
+        said = {}
+    unread = _unread(looks, called)
+    if not was_sized:
+        unread["partition"] = "the command and its configurations name no sizes"
+    if several and len(came) < 2:
+        unread["network"] = "no other host came"
+    rows = sorted(coming.rows(came), key=lambda r: (r.node is None, r.node or 0))
+    pinned = interfaces.pinned(came) if len(came) > 1 and gloo.verdict == "connects" else {}
+    pairs = len({frozenset((i, t.node)) for i, c in enumerate(came) for t in c.tries})
+    return _report(found, looks[0], rows, said, unread, is_gloo=is_gloo, pinned=pinned, several=several, pairs=pairs)
+
+
+def alone(look: Look, meeting: Meeting) -> Report:
+    """The answer of one host: its own, or all that it knows if it was not let in."""
+    is_gloo, several = uses_gloo([look]), look.launch.nodes > 1
+    found = [*coming.planned(look.launch, look)]
+    if meeting.result not in ("", "none"):
+        found += coming.outside(look, meeting)
+    found += _grouped([(look.host, p) for p in _own(look, is_gloo=is_gloo)])
+    found += _devices([look], [look.host])
+    sized, was_sized = partition.judge(look.launch)
+    found += _grouped([(look.host, p) for p in sized])
+    unread = _unread([look], [look.host])
+    if not was_sized:
+        unread["partition"] = "the command and its configurations name no sizes"
+    if several:
+        unread |= dict.fromkeys(("network", "versions", "code"), "this host alone was looked at")
+        if meeting.result not in ("", "none"):
+            unread["launch"] = f"this host was not let in at {look.launch.endpoint}"
+    elif not look.launch.launcher:
+        unread["launch"] = "no launch command"
+    unread.setdefault("network", "one host")
+    row = HostRow(host=look.host, node=look.launch.node, came=meeting.result in ("", "none", "hub", "came"))
+    return _report(found, look, [row], {}, unread, is_gloo=is_gloo, pinned={}, several=several)
+
+
+def uses_gloo(looks: Sequence[Look]) -> bool:
+    """No host has a device, so that the job's backend is gloo."""
+    return not any(look.devices or (look.has_devices and look.devices is None) for look in looks)
+
+
+def _own(look: Look, *, is_gloo: bool) -> list[Problem]:
+    return [*interfaces.alone(look, is_gloo=is_gloo, several=look.launch.nodes > 1), *look.problems]
+
+
+def _grouped(rows: Sequence[tuple[str, Problem]]) -> list[Finding]:
+    """Problems of single hosts: one finding where several have the same."""
+    groups: dict[tuple[str, str], list[tuple[str, Problem]]] = {}
+    for name, problem in rows:
+        groups.setdefault((problem.id, problem.text), []).append((name, problem))
+    found = []
+    for (number, text), members in groups.items():
+        p, hosts = members[0][1], [name for name, _ in members]
+        head = f"{folded(hosts)}: " if not number.startswith("DR7") else ""
+        found.append(
+            finding(
+                number,
+                f"{head}{text}",
+                hosts=hosts,
+                measured=p.measured,
+                expected=p.expected,
+                severity=p.severity,
+                commands=p.commands,
+                export=p.export,
+            )
+        )
+    return found
+
+
+def _devices(looks: Sequence[Look], called: Sequence[str]) -> list[Finding]:
+    found = []
+    for look, name in zip(looks, called, strict=True):
+        wanted = look.launch.per_node
+        if look.devices is not None and wanted and 0 < len(look.devices) < wanted:
+            found.append(
+                finding(
+                    "DR601",
+                    f"{name} has {len(look.devices)} devices for {wanted} ranks",
+                    hosts=[name],
+                    measured=str(len(look.devices)),
+                    expected=f"at least {wanted}",
+                )
+            )
+        elif "driver gave no answer" in look.unread.get("devices", ""):
+            found.append(
+                finding("DR603", f"{name}: {look.unread['devices']}", hosts=[name], measured=look.unread["devices"])
+            )
+    return found
+
+
+def _unread(looks: Sequence[Look], called: Sequence[str]) -> dict[str, str]:
+    found: dict[str, str] = {}
+    groups: dict[tuple[str, str], list[str]] = {}
+    for look, name in zip(looks, called, strict=True):
+        for what, why in look.unread.items():
+            groups.setdefault((what, why), []).append(name)
+    for (what, why), hosts in groups.items():
+        words = why if len(hosts) == len(looks) else f"{folded(hosts)}: {why}"
+        found[what] = f"{found[what]}; {words}" if what in found else words
+    return found
+
+
+def _report(
+    found: Sequence[Finding],
+    look: Look,
+    rows: Sequence[HostRow],
+    said: dict[str, str],
+    unread: dict[str, str],
+    *,
+    is_gloo: bool,
+    pinned: dict[str, str],
+    several: bool,
+    pairs: int = 0,
+) -> Report:
+    kept = _causes(sorted(found, key=lambda f: _ORDER[f.severity]))
+    hidden = len(found) - len(kept[:MOST])
+    kept = kept[:MOST]
+    backend = "gloo" if is_gloo else "nccl"
+    draft = Report(
+        backend=backend,
+        ranks=look.launch.ranks,
+        hosts=tuple(rows),
+        findings=tuple(kept),
+        hidden=hidden,
+        pairs=pairs,
+        forecast=said,
+        export={k: v for f in kept for k, v in f.fix.export.items()},
+        pinned=pinned,
+        not_examined=tuple(Unexamined(id=k, why=v) for k, v in sorted(unread.items())),
+        observations=_observations(kept, rows, several=several),
+    )
+    areas = tuple(Area(id=a, state=_state(a, kept, unread, several=several), text=line(a, draft, look)) for a in AREAS)
+    return msgspec.structs.replace(draft, areas=areas)
+
+
+def _causes(found: Sequence[Finding]) -> list[Finding]:
+    """Without what follows from another finding on the same hosts, and without what is said twice."""
+    kept: list[Finding] = []
+    known = load()
+    for f in found:
+        above = [
+            g for g in found if g is not f and f.id in known[g.id].hides and _ORDER[g.severity] <= _ORDER[f.severity]
+        ]
+        if any(not f.hosts or not g.hosts or set(f.hosts) & set(g.hosts) or f.id in ("DR201", "DR111") for g in above):
+            continue
+        if all((f.id, f.text) != (k.id, k.text) for k in kept):
+            kept.append(f)
+    return kept
+
+
+def _state(area: str, found: Sequence[Finding], unread: dict[str, str], *, several: bool) -> State:
+    mine = [f.severity for f in found if f.area == area]
+    if "fault" in mine:
+        return "fault"
+    if "warning" in mine:
+        return "warning"
+    if area in unread:
+        return "unknown"
+    return "ok"
+
+
+def _observations(found: Sequence[Finding], rows: Sequence[HostRow], *, several: bool) -> dict[str, str]:
+    """Answers to questions of the wizard that were measured."""
+    if not several:
+        return {}
+    numbers = {f.id for f in found if f.severity == "fault"}
+    said = {}
+    if all(row.came for row in rows):
+        said["address_and_port_reachable"] = "yes"
+    elif numbers & {"DR101", "DR203", "DR204", "DR205", "DR116"}:
+        said["address_and_port_reachable"] = "no"
+    if "DR202" in numbers:
+        said["port_in_use"] = "yes"
+    return said

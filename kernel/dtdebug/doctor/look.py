@@ -1,0 +1,90 @@
+"""All that one host says of itself, before it meets the others."""
+
+from __future__ import annotations
+
+import os
+import socket
+import time
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import TypeVar
+
+from dtdebug.clean import one_line
+from dtdebug.doctor import choose, devices, names, resources, software
+from dtdebug.doctor.facts import Launch, Look, Problem
+from dtdebug.probe.in_parallel import begin
+from dtdebug_taxonomy import __version__
+
+T = TypeVar("T")
+_LIMIT = 6.0
+"""Seconds for one part of a look."""
+
+
+def look(launch: Launch, variables: Mapping[str, str]) -> Look:
+    """One look: a fraction of a second; a probe that fails itself becomes a problem of its own."""
+    began = time.monotonic()
+    unread: dict[str, str] = {}
+
+    def tried(what: str, probe: Callable[[], T]) -> T | None:
+        try:  # in a thread: a file system that hangs must not hold us
+            return begin([probe], time.monotonic() + 1.0)[0].result(timeout=_LIMIT)
+        except TimeoutError:
+            unread[what] = f"no answer in {_LIMIT:g} s: a file system or resolver hangs"
+            return None
+        except Exception as error:
+            unread[what] = f"the look failed itself: {type(error).__name__}: {one_line(str(error), 200)}"
+            return None
+
+    cards = tried("interfaces", names.interfaces) or ()
+    own = names.resolve(socket.gethostname())
+    endpoint = names.resolve(launch.address)
+    resources_seen = tried("hosts", lambda: resources.look(launch, variables))
+    problems, figures, why = resources_seen or ([], {}, {})
+    unread |= why
+    files, reason = tried("code", lambda: software.files(launch.program, launch.arguments)) or ({}, "")
+    if reason:
+        unread["code"] = reason
+    if reason.endswith(software.MISSING) and "$" not in launch.program:
+        problems.append(
+            Problem(
+                id="DR407",
+                text=f"{reason} (looked for in {Path.cwd()})",
+                measured=reason,
+                expected="the program of the launch command",
+            )
+        )
+    models, reason = tried("devices", devices.devices) or (None, "")
+    if reason:
+        unread["devices"] = reason
+    return Look(
+        host=socket.gethostname(),
+        boot=_boot(),
+        version=__version__,
+        launch=launch,
+        interfaces=cards,
+        own=own,
+        endpoint=endpoint,
+        takes_itself=bool(launch.address) and bool(tried("names", lambda: names.takes_itself(launch.address))),
+        owns=bool(set(endpoint.addresses) & names.own_addresses(cards)),
+        gloo=choose.gloo(cards, own, variables),
+        nccl=choose.nccl(cards, variables),
+        versions=tried("versions", software.versions) or {},
+        files=files,
+        variables=tried("variables", lambda: software.variables(variables)) or {},
+        place=str(Path.cwd()),
+        devices=models,
+        has_devices=devices.has_some(),
+        figures=figures,
+        problems=tuple(problems),
+        unread=unread,
+        seconds=round(time.monotonic() - began, 3),
+    )
+
+
+def _boot() -> str:
+    """The network that this process is in: two launchers of one host share it."""
+    try:
+        with open("/proc/sys/kernel/random/boot_id", encoding="ascii") as file:  # noqa: PTH123
+            return f"{file.read(64).strip()}/{os.stat('/proc/self/ns/net').st_ino}"  # noqa: PTH116
+    except OSError:
+        return ""

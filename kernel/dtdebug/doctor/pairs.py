@@ -1,0 +1,170 @@
+"""Probes between two hosts: does a connection come about, how long is a round trip, do large messages pass.
+
+Each host answers on ports of the kernel's choice, as gloo, NCCL and MPI do, at its own addresses; who has not come to
+the meeting does not know the key of the run and gets nothing.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import errno
+import time
+from collections.abc import Sequence
+from contextlib import suppress
+
+from dtdebug.doctor import wire
+from dtdebug.doctor.facts import Try
+
+CONNECTING = 3.5
+"""Seconds for a connection: a host that does not answer to ARP is known after three."""
+_ECHO, _LARGE_WAIT, _LIFE = 2.0, 2.5, 20.0
+_SMALL, _LARGE = 64, 32 << 10
+_ROUNDS = 5
+_AT_ONCE = 64
+_FIRST = 16
+"""Peers that are tried first: if none of them answers, the rest is not tried."""
+_SEGMENTS = (1348, 1148, 536)
+
+
+class Answering:
+    """Answers probes at some addresses, until it is closed."""
+
+    def __init__(self) -> None:
+        self.ports: list[tuple[str, int]] = []
+        self._key = ""
+        self._index = -1
+        self._known = asyncio.Event()
+        self._servers: list[asyncio.Server] = []
+        self._guests = 0
+
+    async def open(self, addresses: Sequence[str]) -> None:
+        """Listens at the addresses; those that refuse are left out."""
+        for address in addresses:
+            try:
+                server = await asyncio.start_server(self._guest, address, 0, limit=wire.LINE)
+            except OSError:
+                continue
+            self._servers.append(server)
+            self.ports.append((address, server.sockets[0].getsockname()[1]))
+
+    def begin(self, key: str, index: int) -> None:
+        """The key of the run and the number of this host are known: from now on who knows them is answered."""
+        self._key, self._index = key, index
+        self._known.set()
+
+    def close(self) -> None:
+        """Listens no more."""
+        for server in self._servers:
+            server.close()
+
+    async def _guest(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        self._guests += 1
+        try:
+            if self._guests <= 4 * _AT_ONCE:
+                await asyncio.wait_for(self._known.wait(), _ECHO)
+                async with asyncio.timeout(_LIFE):
+                    await self._answer(reader, writer)
+        except (wire.WireError, OSError, TimeoutError, asyncio.IncompleteReadError, asyncio.CancelledError):
+            pass  # the last one: all is over
+        finally:
+            self._guests -= 1
+            writer.close()
+
+    async def _answer(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await wire.serve(reader, writer, self._key, str(self._index))
+        for size in (*[_SMALL] * _ROUNDS, _LARGE):
+            writer.write(await reader.readexactly(size))
+            await writer.drain()
+
+
+async def probe(peers: Sequence[tuple[int, str, int]], key: str) -> list[Try]:
+    """Tries (index, address, port) of each peer."""
+    turns = asyncio.Semaphore(_AT_ONCE)
+
+    async def one(index: int, address: str, port: int) -> Try:
+        async with turns:
+            return await _one(index, address, port, key)
+
+    first = (
+        [p for p in peers if p[0] in dict.fromkeys([p[0] for p in peers][:_FIRST])]
+        if len(peers) > 4 * _FIRST
+        else peers
+    )
+    done = await asyncio.gather(*(one(*p) for p in first))
+    rest = [p for p in peers if p not in set(first)] if len(first) < len(peers) else []
+    if rest and any(t.result == "ok" for t in done):
+        done += await asyncio.gather(*(one(*p) for p in rest))
+    return list(done)
+
+
+async def _one(index: int, address: str, port: int, key: str) -> Try:
+    try:
+        reader, writer = await wire.connect(address, port, CONNECTING)
+    except (OSError, TimeoutError) as error:
+        return Try(node=index, address=address, result=named(error))
+    try:
+        await wire.call(reader, writer, key, str(index))
+        least = await _small(reader, writer)
+        large = await _large(reader, writer)
+    except wire.WireError as error:
+        return Try(
+            node=index, address=address, result="other" if error.why in ("token", "version", "other") else "timeout"
+        )
+    except (OSError, TimeoutError, asyncio.IncompleteReadError):
+        return Try(node=index, address=address, result="timeout")
+    finally:
+        writer.close()
+    passes = 0 if large else await _segment(index, address, port, key)
+    return Try(node=index, address=address, milliseconds=round(least * 1000, 3), large=large, passes=passes)
+
+
+async def _small(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> float:
+    """Seconds of the shortest of some round trips."""
+    least = float("inf")
+    for _ in range(_ROUNDS):
+        began = time.perf_counter()
+        writer.write(b"x" * _SMALL)
+        await asyncio.wait_for(reader.readexactly(_SMALL), _ECHO)
+        least = min(least, time.perf_counter() - began)
+    return least
+
+
+async def _large(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> bool:
+    writer.write(b"x" * _LARGE)
+    try:
+        await asyncio.wait_for(reader.readexactly(_LARGE), _LARGE_WAIT)
+    except (TimeoutError, OSError, asyncio.IncompleteReadError):
+        return False
+    return True
+
+
+async def _segment(index: int, address: str, port: int, key: str) -> int:
+    """The greatest size of segments that pass; 0 if none does."""
+    for size in _SEGMENTS:
+        with suppress(OSError, TimeoutError, wire.WireError, asyncio.IncompleteReadError):
+            reader, writer = await wire.connect(address, port, CONNECTING, segment=size)
+            try:
+                await wire.call(reader, writer, key, str(index))
+                await _small(reader, writer)
+                if await _large(reader, writer):
+                    return size
+            finally:
+                writer.close()
+    return 0
+
+
+def named(error: BaseException) -> str:
+    """An error of a connection as one word."""
+    if isinstance(error, TimeoutError):
+        return "timeout"
+    if isinstance(error, ConnectionRefusedError):
+        return "refused"
+    if getattr(error, "errno", None) in (
+        errno.ENETUNREACH,
+        errno.EHOSTUNREACH,
+        errno.EACCES,
+        errno.ENETDOWN,
+        errno.EPERM,
+    ):
+        return "unreachable"
+    return "error"

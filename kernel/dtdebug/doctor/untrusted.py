@@ -1,0 +1,28 @@
+"""What another host says of itself, made safe to show and to put into commands."""
+
+from __future__ import annotations
+
+import re
+
+from msgspec.structs import replace
+
+from dtdebug.clean import one_line
+from dtdebug.doctor.facts import Choice, Look
+
+_CARD = re.compile(r"[A-Za-z0-9_.:@-]{1,32}")
+
+
+def tidied(look: Look) -> Look:
+    """The look without escapes, and without interfaces whose names are none."""
+    return replace(
+        look,
+        host=one_line(look.host, 100) or "?",
+        interfaces=tuple(card for card in look.interfaces[:64] if _CARD.fullmatch(card.name)),
+        gloo=_choice(look.gloo),
+        nccl=_choice(look.nccl),
+    )
+
+
+def _choice(choice: Choice) -> Choice:
+    known = _CARD.fullmatch(choice.interface) or not choice.interface
+    return choice if known else replace(choice, interface=one_line(choice.interface, 40))

@@ -1,0 +1,141 @@
+"""How hosts talk: lines of JSON, each with a code that only who knows the token can make; small, bounded, timed.
+
+The server begins with a nonce, the caller answers with its own; both prove that they know the token. Nothing that a
+peer says is run or written; a line is at most a few hundred kilobytes, and each wait has an end.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import hmac
+import secrets
+import socket
+from contextlib import suppress
+from typing import Any
+
+import msgspec
+
+GREETING = b"dtdebug-doctor 1 "
+LINE = 1 << 20
+"""Bytes of a line at most."""
+SEGMENT = 536
+"""Bytes of a segment of the meeting's connections: they pass where larger ones are lost."""
+_GREETING_WAIT = 3.0
+
+
+class WireError(Exception):
+    """The peer is none of ours: `why` is other, silent, token, version or lost."""
+
+    def __init__(self, why: str) -> None:
+        super().__init__(why)
+        self.why = why
+
+
+class Channel:
+    """A connection whose both ends have proved that they know the token."""
+
+    def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, key: bytes, side: bytes) -> None:
+        self._reader, self._writer, self._key, self._side = reader, writer, key, side
+        self._sent = self._received = 0
+
+    async def send(self, body: Any, wait: float) -> None:
+        """Sends one message; raises WireError."""
+        data = msgspec.json.encode(body)
+        mac = _mac(self._key, self._side, b"%d" % self._sent, data)
+        self._sent += 1
+        try:
+            self._writer.write(mac + b" " + data + b"\n")
+            await asyncio.wait_for(self._writer.drain(), wait)
+        except (OSError, TimeoutError):
+            raise WireError("lost") from None
+
+    async def receive(self, wait: float) -> Any:
+        """The next message; raises WireError."""
+        line = await _line(self._reader, wait)
+        mac, _, data = line.rstrip(b"\n").partition(b" ")
+        other = b"s" if self._side == b"c" else b"c"
+        if not hmac.compare_digest(mac, _mac(self._key, other, b"%d" % self._received, data)):
+            raise WireError("token")
+        self._received += 1
+        try:
+            return msgspec.json.decode(data)
+        except msgspec.DecodeError:
+            raise WireError("other") from None
+
+    async def close(self) -> None:
+        """Ends the connection."""
+        self._writer.close()
+        with suppress(Exception):
+            await asyncio.wait_for(self._writer.wait_closed(), 1.0)
+
+
+async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter, token: str, who: str = "") -> Channel:
+    """The greeting from the side that was called; `who` is what it proves to be. Raises WireError."""
+    nonce = secrets.token_hex(16).encode()
+    writer.write(GREETING + nonce + b"\n")
+    line = await _line(reader, _GREETING_WAIT)
+    theirs, _, proof = line.rstrip(b"\n").partition(b" ")
+    if len(theirs) != 32:
+        raise WireError("other")
+    key = _mac(token.encode(), nonce, theirs, who.encode())
+    if not hmac.compare_digest(proof, _mac(key, b"caller", b"", b"")):
+        with suppress(OSError):
+            writer.write(b"token\n")
+            await writer.drain()
+        raise WireError("token")
+    writer.write(_mac(key, b"called", b"", b"") + b"\n")
+    return Channel(reader, writer, key, b"s")
+
+
+async def call(reader: asyncio.StreamReader, writer: asyncio.StreamWriter, token: str, who: str = "") -> Channel:
+    """The greeting from the side that calls. Raises WireError."""
+    try:
+        line = await _line(reader, _GREETING_WAIT)
+    except WireError as error:
+        raise WireError("silent" if error.why == "late" else "other") from None
+    if not line.startswith(GREETING):
+        raise WireError("version" if line.startswith(b"dtdebug-doctor ") else "other")
+    theirs = line[len(GREETING) :].rstrip(b"\n")
+    nonce = secrets.token_hex(16).encode()
+    key = _mac(token.encode(), theirs, nonce, who.encode())
+    writer.write(nonce + b" " + _mac(key, b"caller", b"", b"") + b"\n")
+    answer = (await _line(reader, _GREETING_WAIT)).rstrip(b"\n")
+    if not hmac.compare_digest(answer, _mac(key, b"called", b"", b"")):
+        raise WireError("token")
+    return Channel(reader, writer, key, b"c")
+
+
+async def connect(
+    address: str, port: int, wait: float, *, segment: int = 0
+) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
+    """A connection; raises OSError or TimeoutError."""
+    family = socket.AF_INET6 if ":" in address else socket.AF_INET
+    plug = socket.socket(family, socket.SOCK_STREAM)
+    try:
+        plug.setblocking(False)
+        plug.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        if segment:
+            plug.setsockopt(socket.IPPROTO_TCP, socket.TCP_MAXSEG, segment)
+        await asyncio.wait_for(asyncio.get_running_loop().sock_connect(plug, (address, port)), wait)
+        return await asyncio.open_connection(sock=plug, limit=LINE)
+    except BaseException:
+        plug.close()
+        raise
+
+
+async def _line(reader: asyncio.StreamReader, wait: float) -> bytes:
+    try:
+        line = await asyncio.wait_for(reader.readline(), wait)
+    except TimeoutError:
+        raise WireError("late") from None
+    except (OSError, ValueError):  # reset; longer than a line may be
+        raise WireError("lost") from None
+    if not line.endswith(b"\n"):
+        raise WireError("lost")
+    return line
+
+
+def _mac(key: bytes, *parts: bytes) -> bytes:
+    text = b"\0".join(parts)
+    return hmac.new(key, text, hashlib.sha256).hexdigest().encode()

@@ -1,0 +1,635 @@
+"""`dtdebug doctor`: launch commands in all dialects, the rules of gloo and NCCL, judging, forms, hostile peers."""
+
+import asyncio
+import json
+import os
+import subprocess
+import sys
+import threading
+import time
+import xml.etree.ElementTree as ET
+from pathlib import Path
+
+import doctor_lab
+import msgspec
+import pytest
+
+from dtdebug.doctor import choose, forms, hostfile, launch, look, meet, pairs, show, software, wire
+from dtdebug.doctor.facts import Came, Choice, Interface, Launch, Look, Meeting, Name, Report, Try
+from dtdebug.doctor.judge import forecast, partition, verdict
+from dtdebug.doctor.judge.matrix import Hosts
+from dtdebug.doctor.untrusted import tidied
+from dtdebug.errors import UsageError
+from dtdebug_taxonomy.explain import explain
+from dtdebug_taxonomy.knowledge import load
+from dtdebug_taxonomy.preflight import load as preflight
+
+
+def read(text, **variables):
+    return launch.read(text.split(), variables)
+
+
+@pytest.mark.parametrize(
+    ("text", "variables", "expected"),
+    [
+        (
+            "torchrun --nnodes 4 --node-rank 1 --nproc-per-node 8 --master-addr h0 --master-port 1234 t.py --a 1",
+            {},
+            {
+                "launcher": "torchrun",
+                "nodes": 4,
+                "node": 1,
+                "ranks": 32,
+                "endpoint": "h0:1234",
+                "backend": "static",
+                "program": "t.py",
+            },
+        ),
+        (
+            "srun torchrun --nnodes=2:4 --rdzv-backend=c10d --rdzv-endpoint=h0:29400 t.py",
+            {},
+            {"nodes": 4, "least": 2, "backend": "c10d", "endpoint": "h0:29400", "node": None},
+        ),
+        ("torchrun --standalone --nproc-per-node gpu t.py", {}, {"nodes": 1, "ranks": None, "endpoint": ""}),
+        (
+            "accelerate launch --num_machines 2 --machine_rank 1 --num_processes 16 --main_process_ip h0 t.py",
+            {},
+            {
+                "launcher": "accelerate launch",
+                "nodes": 2,
+                "node": 1,
+                "per_node": 8,
+                "ranks": 16,
+                "endpoint": "h0:29500",
+            },
+        ),
+        (
+            "mpirun -np 8 --mca btl tcp -x PATH -H a:4,b:4 python -u t.py",
+            {},
+            {"launcher": "mpirun", "nodes": 2, "per_node": 4, "ranks": 8, "hosts": ("a", "b"), "program": "t.py"},
+        ),
+        ("horovodrun -np 4 -H a:2,b:2 python t.py", {}, {"launcher": "horovodrun", "nodes": 2, "ranks": 4}),
+        (
+            "python t.py",
+            {"MASTER_ADDR": "h0", "MASTER_PORT": "1", "WORLD_SIZE": "8", "LOCAL_WORLD_SIZE": "4", "RANK": "5"},
+            {"launcher": "variables", "nodes": 2, "node": 1, "ranks": 8, "endpoint": "h0:1"},
+        ),
+        (
+            "srun python t.py",
+            {
+                "SLURM_NNODES": "2",
+                "SLURM_NTASKS": "8",
+                "SLURM_PROCID": "4",
+                "SLURM_NODEID": "1",
+                "SLURM_JOB_NODELIST": "n[01-02]",
+                "MASTER_ADDR": "n01",
+            },
+            {"nodes": 2, "node": 1, "ranks": 8, "hosts": ("n01", "n02")},
+        ),
+        ("make train", {}, {"launcher": "", "nodes": 1}),
+    ],
+)
+def test_launch_commands_are_read_in_their_dialects(text, variables, expected):
+    """Hosts, ranks, endpoint and program come from the very command; what no launcher knows is said."""
+    found = read(text, **variables)
+    assert {name: getattr(found, name) for name in expected} == expected
+    assert bool(found.problems) == (text == "make train")
+
+
+def test_of_several_tasks_on_a_host_one_examines_it():
+    """srun and mpirun start it once a rank: the further ones end without a word; a launcher in each is examined."""
+    variables = {
+        "SLURM_NNODES": "2",
+        "SLURM_NTASKS": "4",
+        "SLURM_PROCID": "1",
+        "SLURM_NODEID": "0",
+        "MASTER_ADDR": "h0",
+    }
+    assert launch.is_spare(read("python t.py", **variables), variables | {"SLURM_LOCALID": "1"})
+    assert not launch.is_spare(read("python t.py", **variables), variables | {"SLURM_LOCALID": "0"})
+    assert not launch.is_spare(read("torchrun --nnodes 2 t.py", **variables), variables | {"SLURM_LOCALID": "1"})
+    done = doctor("--", "python", "t.py", **variables, SLURM_LOCALID="1")
+    assert (done.returncode, done.stdout) == (0, "")
+
+
+def test_files_that_a_command_names_are_read_or_refused_by_line(tmp_path):
+    """DeepSpeed's hostfile gives hosts and ranks; a wrong line is named, as is a missing file."""
+    path = tmp_path / "hostfile"
+    path.write_text("# cluster\nworker-1 slots=4\nworker-2 slots=4\n")
+    found = read(f"deepspeed --hostfile {path} t.py --deepspeed_config ds.json")
+    assert (found.hosts, found.ranks, found.endpoint) == (("worker-1", "worker-2"), 8, "worker-1:29500")
+    for line, word in (("worker-1 slots=x", "slots=N"), ("worker-2", "twice"), ("-oProxyCommand=x", "no name")):
+        path.write_text(f"worker-2 slots=4\n\n{line}\n")
+        with pytest.raises(UsageError, match=rf"hostfile:3: .*{word}"):
+            hostfile.read(path)
+    with pytest.raises(UsageError, match="can't be read"):
+        read(f"deepspeed --hostfile {tmp_path}/none t.py")
+    config = tmp_path / "a.yaml"
+    config.write_text("num_machines: 2\nnum_processes: 8\nmachine_rank: 1\nmain_process_ip: h0\nmain_process_port: 7\n")
+    found = read(f"accelerate launch --config_file {config} t.py")
+    assert (found.nodes, found.node, found.per_node, found.endpoint) == (2, 1, 4, "h0:7")
+
+
+@pytest.mark.parametrize(
+    ("text", "hosts"),
+    [
+        ("n[1-3,7]", ("n1", "n2", "n3", "n7")),
+        ("a[08-10]-ib,b", ("a08-ib", "a09-ib", "a10-ib", "b")),
+        ("n[1-", ()),
+        ("n[1-99999999]", ()),
+    ],
+)
+def test_lists_of_slurm(text, hosts):
+    """Ranges keep their zeros; what is written otherwise gives nothing, never something wrong."""
+    assert hostfile.slurm(text) == hosts
+
+
+def test_nccl_takes_interfaces_by_its_manual():
+    """Prefixes, `^` and `=`; without the variable ib, then anything but docker, lo and virbr."""
+    cards = [
+        Interface(name=n, up=True, addresses=(a,))
+        for n, a in (
+            ("lo", "127.0.0.1/8"),
+            ("docker0", "172.17.0.1/16"),
+            ("eth0", "10.0.0.1/24"),
+            ("ib0", "10.1.0.1/24"),
+        )
+    ]
+    assert choose.nccl(cards, {}).interface == "ib0"
+    assert choose.nccl(cards[:3], {}).interface == "eth0"
+    assert choose.nccl(cards[:2], {}).interface == "docker0"
+    assert choose.nccl(cards, {"NCCL_SOCKET_IFNAME": "^ib,docker,lo"}).interface == "eth0"
+    assert choose.nccl(cards, {"NCCL_SOCKET_IFNAME": "=eth"}).error
+    assert choose.nccl(cards, {"NCCL_SOCKET_IFNAME": "eth"}).interface == "eth0"
+
+
+def hosts(*addresses, tries=None, **launched):
+    """Hosts that came, each with its gloo address; all reach all unless `tries` says otherwise."""
+    every = []
+    for i, address in enumerate(addresses):
+        seen = Look(
+            host=f"h{i}",
+            boot=f"boot{i}",
+            gloo=Choice(address=address, interface="eth0", why="own name"),
+            nccl=Choice(address=f"10.0.0.{i + 1}", interface="eth0"),
+            own=Name(name=f"h{i}", addresses=(address,)),
+            endpoint=Name(name="h0", addresses=("10.0.0.1",)),
+            interfaces=(Interface(name="eth0", up=True, addresses=(f"10.0.0.{i + 1}/24",)),),
+            launch=Launch(
+                launcher="torchrun",
+                nodes=len(addresses),
+                least=len(addresses),
+                node=i,
+                per_node=2,
+                address="h0",
+                port=29500,
+                backend="static",
+                **launched,
+            ),
+        )
+        every.append(Came(look=seen, node=i, address=f"10.0.0.{i + 1}"))
+    for i, c in enumerate(every):
+        for j, other in enumerate(every):
+            for address in {f"10.0.0.{j + 1}", other.look.gloo.address}:
+                if i != j and not address.startswith("127."):
+                    result = (tries or {}).get((i, j), {})
+                    c.tries.append(Try(**{"node": j, "address": address, "milliseconds": 0.2, "large": True, **result}))
+    return Hosts(every)
+
+
+def named(report, severity="fault"):
+    return {(f.id, f.hosts) for f in report.findings if f.severity == severity}
+
+
+def test_of_each_pair_the_larger_address_calls():
+    """127.0.1.1 does harm only where others have to call it, and the pairs are named."""
+    healthy = [f"10.0.0.{i}" for i in range(1, 5)]
+    assert forecast.gloo(hosts(*healthy)).verdict == "connects"
+    assert forecast.gloo(hosts("10.0.0.1", "127.0.1.1", "10.0.0.3")).verdict == "connects"
+    fails = forecast.gloo(hosts("192.168.0.1", "127.0.1.1", "192.168.0.3"))
+    assert (fails.verdict, {(p.caller, p.called, p.why) for p in fails.failing}) == (
+        "fails",
+        {(0, 1, "itself"), (2, 1, "itself")},
+    )
+    both = forecast.gloo(hosts("127.0.1.1", "127.0.1.1"))
+    assert both.verdict == "fails"
+    one_way = {(0, 1): {"result": "timeout"}}
+    assert forecast.gloo(hosts("10.0.0.1", "10.0.0.2", tries=one_way)).verdict == "connects"
+    assert forecast.gloo(hosts("10.0.0.1", "10.0.0.2", tries={(1, 0): {"result": "timeout"}})).verdict == "fails"
+    untried = hosts("10.0.0.1", "10.0.0.2")
+    untried[1].tries = []
+    assert forecast.gloo(untried).verdict == "unknown"
+
+
+def test_rows_and_columns_name_the_host_the_pair_or_all():
+    """One bad host of four is in half of the pairs: it is found by its own pairs, and others are not named."""
+    four = [f"10.0.0.{i}" for i in range(1, 5)]
+    bad = {"result": "timeout"}
+    of_h3 = {p: bad for i in range(3) for p in ((i, 3), (3, i))}
+    assert named(verdict.together(hosts(*four, tries=of_h3), (), 1)) == {("DR301", ("h3",))}
+    pair = {(1, 2): bad, (2, 1): bad}
+    assert named(verdict.together(hosts(*four, tries=pair), (), 1)) == {("DR301", ("h1", "h2"))}
+    every = {(i, j): bad for i in range(4) for j in range(4)}
+    assert {n for n, _ in named(verdict.together(hosts(*four, tries=every), (), 1))} == {"DR305"}
+    lost = {p: {"large": False, "passes": 1348} for i in range(3) for p in ((i, 3), (3, i))}
+    report = verdict.together(hosts(*four, tries=lost), (), 1)
+    assert named(report) == {("DR303", ("h3",))}
+    assert report.forecast["gloo"] == "fails"
+    slow = {p: {"milliseconds": 20.5} for i in range(3) for p in ((i, 3), (3, i))}
+    assert named(verdict.together(hosts(*four, tries=slow), (), 1), "warning") == {("DR304", ("h3",))}
+    uneven = {p: {"milliseconds": 3.0} for i in range(3) for p in ((i, 3), (3, i))}
+    assert not verdict.together(hosts(*four, tries=uneven), (), 1).findings
+
+
+def test_what_differs_is_named_beside_what_the_others_have():
+    """Clock, version, variable and device of one host; the fault is what does harm to the backend that will be used."""
+    four = hosts(*(f"10.0.0.{i}" for i in range(1, 5)))
+    for c in four:
+        c.look = msgspec.structs.replace(
+            c.look, versions={"torch": "2.13.0", "numpy": "2.0"}, variables={"NCCL_ALGO": "Ring"}
+        )
+    four[2].look = msgspec.structs.replace(four[2].look, versions={"torch": "2.9.0", "numpy": "2.0"}, variables={})
+    four[1].offset = -60.0
+    report = verdict.together(four, (), 1)
+    assert named(report) == {("DR401", ("h2",))}
+    assert ("DR403", ("h2",)) in named(report, "hint")
+    assert ("DR501", ("h1",)) in named(report, "hint")
+    for c in four:
+        c.look = msgspec.structs.replace(
+            c.look,
+            devices=("H100",) * 2,
+            takes_itself=c.node == 0,
+            launch=msgspec.structs.replace(c.look.launch, backend="c10d"),
+        )
+    four[3].look = msgspec.structs.replace(four[3].look, devices=("H100",))
+    report = verdict.together(four, (), 1)
+    assert {("DR501", ("h1",)), ("DR403", ("h2",)), ("DR601", ("h3",))} <= named(report)
+    assert report.backend == "nccl"
+    assert report.forecast["nccl"] == "connects"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "per_node", "expected"),
+    [
+        (("--tensor-model-parallel-size", "4", "--pipeline-model-parallel-size", "2"), 8, set()),
+        (("--tensor-model-parallel-size", "4", "--pipeline-model-parallel-size", "2"), 6, {"DR702"}),
+        (("--tensor-model-parallel-size=4", "--num-attention-heads=30"), 8, {"DR703"}),
+        (("model.tensor_model_parallel_size=2", "model.global_batch_size=48", "model.micro_batch_size=4"), 8, set()),
+        (
+            ("model.tensor_model_parallel_size=2", "model.global_batch_size=50", "model.micro_batch_size=4"),
+            8,
+            {"DR701"},
+        ),
+        (("--learning-rate", "3"), 8, set()),
+        (("--tensor-model-parallel-size", "3"), None, set()),
+    ],
+)
+def test_sizes_are_held_against_the_ranks_that_are_started(arguments, per_node, expected):
+    """Megatron's and Hydra's spelling; without a known number of ranks nothing is said."""
+    found, _ = partition.judge(Launch(per_node=per_node, nodes=1, arguments=arguments))
+    assert {p.id for p in found} == expected
+
+
+def test_sizes_come_from_configurations_too(tmp_path, monkeypatch):
+    """DeepSpeed's JSON and torchtitan's TOML, which the command may override."""
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "ds.json").write_text(
+        json.dumps({"train_batch_size": 64, "train_micro_batch_size_per_gpu": 4, "gradient_accumulation_steps": 2})
+    )
+    of = ("--deepspeed", "ds.json")
+    assert not partition.judge(Launch(per_node=8, arguments=of))[0]
+    wrong = partition.judge(Launch(per_node=4, nodes=3, arguments=of))[0]
+    assert [p.id for p in wrong] == ["DR701"]
+    assert "12 ranks" in wrong[0].text
+    (tmp_path / "titan.toml").write_text("[parallelism]\ntensor_parallel_degree = 2\ndata_parallel_shard_degree = -1\n")
+    of = ("--job.config_file", "titan.toml")
+    assert not partition.judge(Launch(per_node=8, arguments=of))[0]
+    assert [
+        p.id
+        for p in partition.judge(Launch(per_node=8, arguments=(*of, "--parallelism.tensor_parallel_degree", "3")))[0]
+    ] == ["DR702"]
+    (tmp_path / "ds.json").write_text('{"train_batch_size": "auto"')
+    assert not partition.judge(Launch(per_node=8, arguments=("--deepspeed", "ds.json")))[0]
+
+
+def test_local_modules_are_hashed_and_nothing_else(tmp_path):
+    """The program, its imports from beside it, and configurations; what does not parse is hashed all the same."""
+    (tmp_path / "pkg").mkdir()
+    for name, text in (
+        ("train.py", "import os, helper\nfrom pkg import part\n"),
+        ("helper.py", "def ("),
+        ("pkg/__init__.py", ""),
+        ("pkg/part.py", "from . import deep"),
+        ("pkg/deep.py", ""),
+        ("other.py", ""),
+        ("c.yaml", "a: 1"),
+    ):
+        (tmp_path / name).write_text(text)
+    found, why = software.files(str(tmp_path / "train.py"), (f"--config={tmp_path}/c.yaml",))
+    assert set(found) == {"train.py", "helper.py", "pkg/__init__.py", "pkg/part.py", "pkg/deep.py", "c.yaml"}
+    assert not why
+    assert "not there" in software.files(str(tmp_path / "none.py"), ())[1]
+
+
+def test_what_hangs_or_fails_is_not_looked_at(monkeypatch):
+    """A file system without an answer and a probe that breaks cost their own part alone, and the reason is said."""
+    hang = threading.Event()
+    monkeypatch.setattr(look, "_LIMIT", 0.5)
+    monkeypatch.setattr(software, "files", lambda *_: hang.wait(30))
+    monkeypatch.setattr(software, "versions", lambda: 1 / 0)
+    seen = look.look(Launch(program="t.py"), {})
+    hang.set()
+    assert "hangs" in seen.unread["code"]
+    assert "ZeroDivisionError" in seen.unread["versions"]
+    assert seen.interfaces
+    report = verdict.alone(seen, Meeting(result="none"))
+    states = {area.id: area.state for area in report.areas}
+    assert (states["code"], states["versions"]) == ("unknown", "unknown")
+
+
+def test_peers_without_the_token_and_hostile_ones_get_nothing():
+    """A wrong token, noise, silence and a flood leave the answering side as it was; who has the token is answered."""
+
+    async def scene():
+        answering = pairs.Answering()
+        await answering.open(["127.0.0.1", "192.0.2.1"])
+        assert len(answering.ports) == 1, "an address that is not ours is left out"
+        answering.begin("right", 3)
+        ((address, port),) = answering.ports
+        assert [t.result for t in await pairs.probe([(3, address, port)], "wrong")] == ["other"]
+        assert [t.result for t in await pairs.probe([(2, address, port)], "right")] == ["other"], (
+            "another host than was meant"
+        )
+        noise = [asyncio.open_connection(address, port) for _ in range(20)]
+        for reader, writer in await asyncio.gather(*noise):
+            writer.write(os.urandom(5000) + b"\n" * 9)
+            assert len(await asyncio.wait_for(reader.read(), 10)) < 200
+            writer.close()
+        found = await pairs.probe([(3, address, port)], "right")
+        assert (found[0].result, found[0].large) == ("ok", True)
+        answering.close()
+        assert [t.result for t in await pairs.probe([(3, address, port)], "right")] == ["refused"]
+
+    asyncio.run(scene())
+
+
+def test_what_a_host_says_of_itself_can_neither_colour_nor_command():
+    """Escapes go from its name; an interface that is no name gets into no setting."""
+    bad = hosts("127.0.1.1", "127.0.1.1")
+    for c in bad:
+        card = msgspec.structs.replace(c.look.interfaces[0], name="eth0; rm -rf /")
+        c.look = tidied(msgspec.structs.replace(c.look, host="h\x1b[31m1", interfaces=(card,)))
+    report = verdict.together(bad, (), 1)
+    text = show.to_text(report) + forms.to_export(report, "sh")
+    assert "\x1b" not in text
+    assert "rm -rf" not in text
+    assert named(report) == {("DR102", ("h1#0", "h1#1"))}
+
+
+def test_messages_that_were_changed_or_are_too_long_are_refused():
+    """Each message is bound to its place in the conversation; a line has a greatest length."""
+
+    async def scene():
+        heard = []
+
+        async def guest(reader, writer):
+            try:
+                channel = await wire.serve(reader, writer, "t")
+                heard.append(await channel.receive(5))
+                await channel.receive(5)
+            except wire.WireError as error:
+                heard.append(error.why)
+            writer.close()
+
+        server = await asyncio.start_server(guest, "127.0.0.1", 0, limit=wire.LINE)
+        port = server.sockets[0].getsockname()[1]
+        for more in (b"0" * 64 + b" {}\n", b"x" * (wire.LINE + 10)):
+            reader, writer = await wire.connect("127.0.0.1", port, 5)
+            channel = await wire.call(reader, writer, "t")
+            await channel.send({"a": 1}, 5)
+            writer.write(more)
+            await asyncio.wait_for(reader.read(), 10)
+            writer.close()
+        server.close()
+        return heard
+
+    assert asyncio.run(scene()) == [{"a": 1}, "token", {"a": 1}, "lost"]
+
+
+def test_the_forms_say_the_same():
+    """JUnit parses, Nagios has its own statuses, settings are quoted for the shell, the text names the check."""
+    report = verdict.together(hosts("127.0.1.1", "127.0.1.1", "127.0.1.1"), (), 1)
+    assert named(report) == {("DR102", ("h0", "h1", "h2"))}
+    assert report.export == {"GLOO_SOCKET_IFNAME": "eth0"}
+    tree = ET.fromstring(forms.to_junit(report))
+    assert (tree.get("failures"), tree.find(".//failure").get("type")) == ("1", "DR102")
+    line, status = forms.to_nagios(report, 1)
+    assert status == 2
+    assert line.startswith("DTDEBUG CRITICAL: DR102")
+    assert forms.to_export(report, "sh").startswith("export GLOO_SOCKET_IFNAME=eth0")
+    assert json.loads(forms.to_export(report, "json")) == {"GLOO_SOCKET_IFNAME": "eth0"}
+    text = show.to_text(report)
+    assert "export GLOO_SOCKET_IFNAME=eth0   DR102" in text
+    assert max(map(len, text.splitlines())) <= 120
+    again = msgspec.json.decode(msgspec.json.encode(report), type=Report)
+    assert again == report
+
+
+def test_each_finding_has_a_page_with_a_source():
+    """Symptoms and fix patterns exist; `dtdebug explain DR102` shows the page."""
+    knowledge = load()
+    for known in preflight().values():
+        assert known.pattern in knowledge.patterns
+        assert all(code in knowledge.symptoms for code in known.symptom)
+        assert all(r.url.startswith("https://") for r in known.reference)
+        assert set(known.hides) <= set(preflight())
+    page = explain(knowledge, "DR102")
+    assert "127.0.1.1" in page
+    assert "https://" in page
+
+
+def doctor(*words, **variables):
+    return subprocess.run(
+        [sys.executable, "-m", "dtdebug", "doctor", *words],
+        capture_output=True,
+        text=True,
+        timeout=60,
+        env=os.environ | variables,
+        check=False,
+    )
+
+
+def test_one_host_is_examined_without_a_command(tmp_path):
+    """All areas appear, what was not looked at is said, nothing is left behind; usage errors end with 2."""
+    before = {path.name for path in Path("/tmp").iterdir()}
+    done = doctor("--format", "json")
+    report = json.loads(done.stdout)
+    assert done.returncode == (1 if doctor_lab.ids(report) else 0)
+    assert {a["id"] for a in report["areas"]} == {
+        "launch",
+        "names",
+        "interfaces",
+        "network",
+        "versions",
+        "code",
+        "hosts",
+        "devices",
+        "partition",
+    }
+    assert all(why["why"] for why in report["not_examined"])
+    assert not [name for name in {path.name for path in Path("/tmp").iterdir()} - before if "dtdebug" in name]
+    (tmp_path / "hf").write_text("a slots=1\nb slots=\n")
+    for words in (
+        ["--wait", "0"],
+        ["--via", "ssh"],
+        ["--read", str(tmp_path / "none")],
+        ["--", "deepspeed", "--hostfile", str(tmp_path / "hf"), "t.py"],
+    ):
+        done = doctor(*words)
+        assert (done.returncode, done.stdout) == (2, ""), words
+        assert done.stderr.startswith("dtdebug: ")
+    assert "hf:2: " in done.stderr
+
+
+def test_a_host_that_finds_nobody_says_why(tmp_path):
+    """The endpoint refuses: the reason, a line for --read, status 1, and --read joins it."""
+    done = doctor(
+        "--wait",
+        "1",
+        "--",
+        "torchrun",
+        "--nnodes",
+        "2",
+        "--node-rank",
+        "1",
+        "--master-addr",
+        "localhost",
+        "--master-port",
+        "9",
+        "t.py",
+    )
+    assert done.returncode == 1
+    assert "DR203" in done.stdout or "DR103" in done.stdout
+    log = tmp_path / "job.log"
+    log.write_text("".join(f"h1: {line}\n" for line in done.stdout.splitlines()))
+    joined = doctor("--read", str(log), "--format", "json")
+    assert joined.returncode == 1
+    assert json.loads(joined.stdout)["hosts"]
+
+
+def test_the_meeting_on_one_machine_is_closed_when_it_is_over():
+    """Two doctors of one job meet at the port, with the token that both have; then the port is free again."""
+    import socket
+
+    with socket.socket() as plug:
+        plug.bind(("127.0.0.1", 0))
+        port = plug.getsockname()[1]
+    command = [
+        "--format",
+        "json",
+        "--",
+        "torchrun",
+        "--nnodes",
+        "2",
+        "--master-addr",
+        "127.0.0.1",
+        "--master-port",
+        str(port),
+        "--node-rank",
+    ]
+    jobs = [
+        subprocess.Popen(
+            [sys.executable, "-m", "dtdebug", "doctor", *command, str(i), "t.py"],
+            stdout=subprocess.PIPE,
+            text=True,
+            env=os.environ | {"DTDEBUG_DOCTOR_TOKEN": "s"},
+        )
+        for i in range(2)
+    ]
+    reports = [json.loads(job.communicate(timeout=60)[0]) for job in jobs]
+    assert [sum(h["came"] for h in r["hosts"]) for r in reports] == [2, 2]
+    assert reports[0]["findings"] == reports[1]["findings"]
+    deadline = time.monotonic() + 5
+    with socket.socket() as plug:
+        plug.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        while time.monotonic() < deadline:
+            try:
+                plug.bind(("", port))
+                break
+            except OSError:
+                time.sleep(0.1)
+        else:
+            pytest.fail("the port is still taken")
+    assert meet.PAUSE < 1
+
+
+def test_hosts_of_a_file_are_started_over_ssh(tmp_path):
+    """The token goes over standard input, never into a command; a host that can't be reached is named."""
+    ssh = tmp_path / "ssh"
+    ssh.write_text(f"""#!/bin/sh
+echo "$@" >> {tmp_path}/said
+while [ "$1" != "--" ]; do host=$1; shift; done
+[ "$host" = far ] && {{ echo "ssh: Could not resolve hostname far" >&2; exit 255; }}
+exec sh -c "$2"
+""")
+    ssh.chmod(0o755)
+    (tmp_path / "hosts").write_text("near\nfar\n")
+    path = f"{tmp_path}:{Path(sys.executable).parent}:{os.environ['PATH']}"
+    words = ["--hosts", str(tmp_path / "hosts"), "--via", "ssh", "--wait", "2", "--format", "json", "--"]
+    done = doctor(
+        *words, "torchrun", "--nnodes", "2", "--master-addr", "127.0.0.1", "--master-port", "29519", "t.py", PATH=path
+    )
+    report = json.loads(done.stdout)
+    assert done.returncode == 1
+    assert [h["came"] for h in report["hosts"]] == [True, False]
+    assert {"id": "host far", "why": "ssh: Could not resolve hostname far"} in report["not_examined"]
+    commands = (tmp_path / "said").read_text()
+    assert "--node 0" in commands
+    assert "DTDEBUG_DOCTOR_TOKEN" not in commands
+    assert "BatchMode=yes" in commands
+
+
+def test_ctrl_c_ends_one_host_and_the_others_say_who_is_missing(tmp_path):
+    """The host that was interrupted ends with 130; what holds the port lets it go."""
+    import signal
+    import socket
+
+    with socket.socket() as plug:
+        plug.bind(("127.0.0.1", 0))
+        port = plug.getsockname()[1]
+    command = ["torchrun", "--nnodes", "2", "--master-addr", "127.0.0.1", "--master-port", str(port), "--node-rank"]
+    begin = [sys.executable, "-m", "dtdebug", "doctor", "--format", "json", "--wait", "20", "--"]
+    with subprocess.Popen(
+        [*begin, *command, "0", "t.py"], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    ) as job:
+        deadline = time.monotonic() + 20
+        while time.monotonic() < deadline:
+            with socket.socket() as plug:
+                if plug.connect_ex(("127.0.0.1", port)) == 0:
+                    break
+            time.sleep(0.1)
+        job.send_signal(signal.SIGINT)
+        out, error = job.communicate(timeout=20)
+    assert (job.returncode, out) == (130, "")
+    assert "Traceback" not in error
+    with socket.socket() as plug:
+        assert plug.connect_ex(("127.0.0.1", port)) != 0
+
+
+def test_a_run_that_doctor_finds_unfit_is_not_started(tmp_path):
+    """`run --doctor` says why on standard error and ends with 1; a fit one runs."""
+    program = tmp_path / "t.py"
+    program.write_text("print('it ran')")
+    words = [sys.executable, "-m", "dtdebug", "run", "--doctor", "--folder", str(tmp_path / "run"), "--"]
+    variables = os.environ | {"WORLD_SIZE": "2", "RANK": "0", "LOCAL_WORLD_SIZE": "2"}
+    for more, status, ran in ((["--tensor-model-parallel-size", "3"], 1, False), ([], 0, True)):
+        done = subprocess.run(
+            [*words, sys.executable, str(program), *more],
+            capture_output=True,
+            text=True,
+            timeout=60,
+            env=variables,
+            check=False,
+        )
+        assert (done.returncode, "it ran" in done.stdout) == (status, ran), done.stderr
+        assert ("DR702" in done.stderr) is not ran
