@@ -22,8 +22,10 @@ _ARCHIVES = (".tar", ".tar.gz", ".tgz", ".tar.xz", ".tar.bz2")
 _NOT_LOGS = (
     ".pt", ".pth", ".bin", ".safetensors", ".npy", ".npz", ".pkl", ".pickle", ".png", ".jpg", ".so", ".pyc", ".py",
     ".ckpt", ".parquet", ".arrow", ".zip", ".whl", ".db", ".sqlite", ".tfevents", ".ipynb", ".html", ".svg", ".pdf",
+    ".md", ".rst", ".toml", ".yaml", ".yml", ".cfg", ".ini", ".lock", ".c", ".h", ".cpp", ".cu", ".js", ".ts", ".css",
 )  # fmt: skip
 """Files of a job's folder that hold no log; a file that is named itself is read whatever its name."""
+_NOT_OF_JOBS = frozenset({"__pycache__", "node_modules", "site-packages"})
 
 
 class Source(NamedTuple):
@@ -91,7 +93,7 @@ def _below(folder: str) -> Iterator[str]:
     """Files of a folder and of those in it, links to folders left out."""
     base = folder.rstrip("/").count("/")
     for root, folders, files in os.walk(folder):
-        folders[:] = sorted(name for name in folders if not name.startswith("."))
+        folders[:] = sorted(name for name in folders if not name.startswith(".") and name not in _NOT_OF_JOBS)
         if root.count("/") - base > _DEPTH:
             folders.clear()
         for name in sorted(files):

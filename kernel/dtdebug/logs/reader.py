@@ -45,7 +45,7 @@ def read_path(path: Path) -> Excerpt:
 
     """
     if path.is_dir():
-        raise LogError(f"{path}: is a folder; name one log file in it")
+        raise LogError(f"{path}: is a folder; name one log file in it, or `dtdebug triage` reads all")
     try:
         with path.open("rb") as file:
             return read(file, str(path))
