@@ -277,8 +277,7 @@ def test_the_copy_has_small_files_and_links_to_large_ones(tmp_path, monkeypatch)
 # --- real jobs
 
 PLAIN = """
-import os, subprocess
-subprocess.Popen(["sleep", "300"], start_new_session=True)  # as a daemon would stay
+import os
 open("last.pt", "w").write("mine")
 if os.environ.get("TORCH_PLANTED"):
     raise RuntimeError("planted by the environment")
@@ -330,7 +329,7 @@ def test_a_variable_of_the_environment_is_found_and_no_file_is_touched(tmp_path,
     assert 1 == status, err
     said = json.loads(out)
     assert ["environment.TORCH_PLANTED"] == [r["factor"] for r in said["responsible"]]
-    assert ("RuntimeError", "train.py", 6) == (
+    assert ("RuntimeError", "train.py", 5) == (
         said["failure"]["type"],
         said["failure"]["file"],
         said["failure"]["line"],
@@ -358,7 +357,9 @@ def test_a_file_outside_of_the_folder_is_not_overwritten(tmp_path, home):
 def test_an_interrupt_keeps_what_was_found_and_leaves_nothing_behind(tmp_path, home):
     """After Ctrl-C in the second run the first is in the answer, no process is left, and --resume goes on."""
     (home / "train.py").write_text(
-        "import os, time\nif not os.environ.get('TORCH_PLANTED'):\n    time.sleep(300)\nraise OSError('x')\n"
+        "import os, subprocess, time\n"
+        "subprocess.Popen(['sleep', '300'], start_new_session=True)\n"
+        "if not os.environ.get('TORCH_PLANTED'):\n    time.sleep(300)\nraise OSError('x')\n"
     )
     words = ["--", sys.executable, "train.py"]
     process = isolate(tmp_path, "--format", "json", *words, TORCH_PLANTED="1")
