@@ -11,12 +11,12 @@ WORKERS ?= 3
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
 .PHONY: demo test check tidy lint types layers accuracy bench doctor-lab docs images symptom check-rule extension card vsix lab code-server
-.PHONY: debian-base debian-browser debian-editors clean
+.PHONY: debian-base debian-network debian-browser debian-editors clean
 
 demo: $(VENV)/.ready ## the main job on a real failing multi-process run
 	$(BIN)/python docs/demo.py
 
-test: $(VENV)/.ready debian-browser debian-editors check extension code-server ## everything that CI checks
+test: $(VENV)/.ready debian-network debian-browser debian-editors check extension code-server ## everything that CI checks
 	$(BIN)/python -m pytest --numprocesses $(WORKERS) --dist loadfile --no-loadscope-reorder
 
 check: $(VENV)/.ready lint types layers tidy
@@ -89,9 +89,12 @@ $(VENV)/.ready: pyproject.toml | debian-base
 	$(BIN)/python -m pip install --quiet --editable ".[all]" --group dev
 	@touch $@
 
-# Debian packages are installed only where they lack and apt-get is there.
+# Debian packages are installed only where they are missing and apt-get is there.
 debian-base:
 	@command -v git >/dev/null && $(PYTHON) -c "import venv, ensurepip" 2>/dev/null || $(MAKE) --no-print-directory apt PACKAGES="git python3 python3-venv"
+
+debian-network: ## network namespaces and a packet filter, for hosts that only seem to be several
+	@command -v ip >/dev/null && command -v nft >/dev/null || $(MAKE) --no-print-directory apt PACKAGES="iproute2 nftables"
 
 debian-browser:
 	@command -v chromium >/dev/null || $(MAKE) --no-print-directory apt PACKAGES="chromium fonts-dejavu-core"

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import bz2
 import gzip
+import io
 import lzma
 import os
+import shutil
 import sys
 import tarfile
+import tempfile
 from collections.abc import Iterator
-from contextlib import closing, contextmanager
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, BinaryIO, NamedTuple, cast
 
@@ -18,7 +21,9 @@ from dtdebug.logs.reader import LogError
 MOST_FILES = 1 << 18
 """Files that are read for one job."""
 _DEPTH = 12
-_ARCHIVES = (".tar", ".tar.gz", ".tgz", ".tar.xz", ".tar.bz2")
+_ARCHIVES = (".tar", ".tar.gz", ".tgz", ".tar.xz", ".tar.bz2", ".tar.zst")
+_MOST_UNPACKED = 64 << 30
+"""Bytes of an archive that are unpacked."""
 _NOT_LOGS = (
     ".pt", ".pth", ".bin", ".safetensors", ".npy", ".npz", ".pkl", ".pickle", ".png", ".jpg", ".so", ".pyc", ".py",
     ".ckpt", ".parquet", ".arrow", ".zip", ".whl", ".db", ".sqlite", ".tfevents", ".ipynb", ".html", ".svg", ".pdf",
@@ -40,6 +45,8 @@ class Source(NamedTuple):
     """Bytes of the file, compressed if it is."""
     time: float = 0.0
     """When it was last written, in seconds since the epoch."""
+    offset: int = 0
+    """Where the member begins in its archive."""
 
 
 def find(paths: list[str]) -> tuple[list[Source], list[str]]:
@@ -108,10 +115,28 @@ def _sources(file: str) -> Iterator[Source]:
     if not file.endswith(_ARCHIVES):
         yield Source(file, file, "", there.st_size, there.st_mtime)
         return
-    with tarfile.open(file) as archive:
+    plain = file if file.endswith(".tar") else _unpacked(file)
+    with tarfile.open(plain, "r:") as archive:
         for member in archive:
-            if member.isfile() and not member.name.lower().endswith(_NOT_LOGS):
-                yield Source(f"{file}:{member.name}", file, member.name, member.size, float(member.mtime))
+            if member.isreg() and not member.issparse() and not member.name.lower().endswith(_NOT_LOGS):
+                name, time = f"{file}:{member.name}", float(member.mtime)
+                yield Source(name, plain, member.name, member.size, time, member.offset_data)
+
+
+_unpacked_here: dict[str, tempfile.TemporaryDirectory[str]] = {}
+
+
+def _unpacked(file: str) -> str:
+    """The archive as a file in which each member can be found: unpacked once, and gone when this process ends."""
+    folder = tempfile.TemporaryDirectory(prefix="dtdebug-")
+    _unpacked_here[file] = folder
+    plain = Path(folder.name) / "archive.tar"
+    with opened(Source(file, file)) as packed, plain.open("wb") as target:
+        while target.tell() < _MOST_UNPACKED and (block := packed.read(1 << 20)):
+            target.write(block)
+            if shutil.disk_usage(folder.name).free < 1 << 30:
+                raise OSError(0, "less than 1 GB is free for unpacking it")
+    return str(plain)
 
 
 @contextmanager
@@ -123,24 +148,40 @@ def opened(source: Source) -> Iterator[BinaryIO]:
         OSError: it can't be read.
 
     """
-    name = source.path.lower()
     if source.path == "-":
         yield sys.stdin.buffer
-    elif source.member:
-        with tarfile.open(source.path) as archive, closing(_member(archive, source)) as file:
-            yield file
-    elif name.endswith((".zst", ".zstd")):
-        with Path(source.path).open("rb") as raw:
-            yield _zstd(raw, source.name)
-    else:
-        ways: dict[str, Any] = {".gz": gzip.open, ".xz": lzma.open, ".lzma": lzma.open, ".bz2": bz2.open}
-        way = next((w for end, w in ways.items() if name.endswith(end)), None)
-        if way is None:
-            with Path(source.path).open("rb", buffering=0) as plain:
-                yield cast("BinaryIO", plain)
-        else:
-            with _fast(way)(source.path, "rb") as packed:
-                yield packed
+        return
+    with Path(source.path).open("rb", buffering=0) as file:
+        raw = _Member(file, source) if source.member else file
+        yield _plain(raw, (source.member or source.path).lower(), source.name)
+
+
+class _Member(io.RawIOBase):
+    """A part of an archive."""
+
+    def __init__(self, file: io.FileIO, source: Source) -> None:
+        super().__init__()
+        self._file, self._left = file, source.size
+        file.seek(source.offset)
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: Any) -> int:
+        count = self._file.readinto(memoryview(buffer)[: self._left]) or 0
+        self._left -= count
+        return count
+
+
+def _plain(raw: io.RawIOBase, name: str, shown: str) -> BinaryIO:
+    """What a file holds, by the end of its name."""
+    if name.endswith((".zst", ".zstd")):
+        return _zstd(raw, shown)
+    ways: dict[str, Any] = {
+        ".gz": gzip.open, ".tgz": gzip.open, ".xz": lzma.open, ".lzma": lzma.open, ".bz2": bz2.open
+    }  # fmt: skip
+    way = next((w for end, w in ways.items() if name.endswith(end)), None)
+    return cast("BinaryIO", raw if way is None else _fast(way)(raw, "rb"))
 
 
 def _fast(way: Any) -> Any:
@@ -154,16 +195,9 @@ def _fast(way: Any) -> Any:
     return way
 
 
-def _member(archive: tarfile.TarFile, source: Source) -> BinaryIO:
-    file = archive.extractfile(source.member)
-    if file is None:
-        raise LogError(f"{source.name}: is no file")
-    return cast("BinaryIO", file)
-
-
-def _zstd(raw: BinaryIO, name: str) -> BinaryIO:
+def _zstd(raw: Any, name: str) -> BinaryIO:
     try:
         import zstandard  # type: ignore[import-not-found,unused-ignore]
     except ImportError:
-        raise LogError(f"{name}: needs the package zstandard: pip install zstandard") from None
+        raise LogError(f"{name}: needs the package zstandard: pip install 'dtdebug[logs]'") from None
     return cast("BinaryIO", zstandard.ZstdDecompressor().stream_reader(raw, read_size=1 << 20, read_across_frames=True))
