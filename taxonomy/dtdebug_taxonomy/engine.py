@@ -173,7 +173,9 @@ def points_at(knowledge: Knowledge, cause: Cause, finding: Finding, weight: floa
     if finding.values:
         return not knowledge.observations[finding.evidence].context
     found = knowledge.evidence[finding.evidence]
-    vague = finding.source == "said" or (found.generic and not found.stack and not found.check)
+    vague = finding.source == "said" or (
+        found.generic and bool(found.text) and _listing(knowledge, cause)[found.id] > _VAGUE
+    )
     if vague and cause.id not in found.names and _listing(knowledge, cause)[found.id] >= _VAGUE:
         return False
     if found.verdict and not found.stack and _MERELY_ABSENT.issuperset(found.verdict):
