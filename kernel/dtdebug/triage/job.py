@@ -8,34 +8,24 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Sequence
-from statistics import median
 
 import msgspec
 
-from dtdebug.triage import machine
-from dtdebug.triage.clock import shown
+from dtdebug.triage import machine, pace
 from dtdebug.triage.part import Part, Stream
-from dtdebug_taxonomy.claims import Claim, Record, texts
+from dtdebug_taxonomy.claims import Claim, texts
 from dtdebug_taxonomy.failure import attribution
 from dtdebug_taxonomy.failure.attribution import Outcome
 from dtdebug_taxonomy.failure.events import Raised
 from dtdebug_taxonomy.failure.reading import read
-from dtdebug_taxonomy.frames import own_frame, short
+from dtdebug_taxonomy.frames import short, shown_frame
 from dtdebug_taxonomy.hardware import Event
 from dtdebug_taxonomy.ranks import MOST_RANKS, Verdict, say, spell
 from dtdebug_taxonomy.snapshot import Snapshot
 
-_SILENT, _BEHIND = 30.0, 5.0
-"""Seconds that a rank's last line is before that of the others, and how many times the spread of those."""
-_MOST_SILENT = 0.5
-"""Share of the ranks from which on those who print nothing are not the exception."""
 _LINES, _FIRST, _EVENTS = 60_000, 64, 256
-_FEW_STEPS = 10
-"""Steps by which ranks differ because not each prints each step."""
 _END = float("inf")
 """Time of a line that has none."""
-_ENOUGH = 3
-"""Ranks from which on one can be compared with the rest."""
 
 
 class First(msgspec.Struct, frozen=True, kw_only=True):
@@ -48,17 +38,6 @@ class First(msgspec.Struct, frozen=True, kw_only=True):
     file: str
     exception: str
     text: str
-
-
-class Silent(msgspec.Struct, frozen=True, kw_only=True):
-    """A rank that printed nothing any more while others went on."""
-
-    rank: int
-    host: str
-    since: float | None
-    before: float
-    """Seconds before the others' last line."""
-    step: int | None = None
 
 
 class Job(msgspec.Struct, frozen=True, kw_only=True):
@@ -75,7 +54,7 @@ class Job(msgspec.Struct, frozen=True, kw_only=True):
     cascade: tuple[int, ...] = ()
     cascade_text: str = ""
     cascade_time: float | None = None
-    silent: tuple[Silent, ...] = ()
+    silent: tuple[pace.Silent, ...] = ()
     absent: tuple[int, ...] = ()
     """Ranks below the job's size of which there is no line."""
     slow: tuple[tuple[int, float, float], ...] = ()
@@ -133,9 +112,9 @@ def view(part: Part) -> Job:
     snapshot = Snapshot(output=laid.text, source="the job's logs")
     found = attribution.outcome(read(snapshot))
     verdict = attribution.verdict(snapshot, _exclusive)
-    silent = _silent(by_rank, verdict, found)
+    silent = pace.silent(by_rank, verdict, found)
     if verdict is None or verdict.kind == "none" or not verdict.names_ranks:
-        verdict = machine.verdict(hardware, by_rank) or _of_silent(silent, by_rank) or verdict
+        verdict = machine.verdict(hardware, by_rank) or pace.of_silent(silent, by_rank) or verdict
     elif set(verdict.culprits) <= set(verdict.waiting):
         verdict = machine.verdict(hardware, by_rank) or verdict
     verdict = _widened(verdict, by_rank, laid) if verdict is not None else None
@@ -156,8 +135,8 @@ def view(part: Part) -> Job:
         cascade_time=time,
         silent=silent,
         absent=tuple(sorted(set(range(_size(ranks, world))) - ranks))[:MOST_RANKS],
-        slow=_slow(by_rank),
-        behind=_behind(by_rank),
+        slow=pace.slow(by_rank),
+        behind=pace.behind(by_rank),
         hardware=hardware[:_EVENTS],
         restarts=last,
         verdict=verdict,
@@ -208,58 +187,6 @@ def _ranks(streams: Sequence[Stream]) -> dict[int, Stream]:
 def _size(ranks: set[int], world: int) -> int:
     """Ranks that the job must have: as NCCL says, else as many as the greatest number that was seen."""
     return min(max(world, max(ranks, default=-1) + 1), MOST_RANKS)
-
-
-def _silent(by_rank: dict[int, Stream], verdict: Verdict | None, found: Outcome) -> tuple[Silent, ...]:
-    """Ranks whose last line is well before the others' and who did not fail themselves."""
-    failed = {r.rank for r in found.own} | {e.rank for e in found.exits}
-    timed = {rank: s for rank, s in by_rank.items() if s.last is not None}
-    if len(timed) < _ENOUGH:
-        return ()
-    ends = sorted(s.last for s in timed.values() if s.last is not None)
-    middle = median(ends)
-    spread = median(abs(end - middle) for end in ends)
-    bound = max(_SILENT, _BEHIND * spread)
-    early = [
-        Silent(rank=rank, host=s.host, since=s.last, before=round(middle - s.last, 3), step=s.step)
-        for rank, s in timed.items()
-        if s.last is not None and middle - s.last > bound and rank not in failed
-    ]
-    if len(early) > _MOST_SILENT * len(timed):
-        return ()
-    return tuple(sorted(early, key=lambda s: (s.since or 0.0, s.rank)))
-
-
-def _of_silent(silent: Sequence[Silent], by_rank: dict[int, Stream]) -> Verdict | None:
-    """Where no rank says that it failed: those who fell silent first, while all others wait for somebody."""
-    if not silent or not any(s.kind for s in by_rank.values()):
-        return None
-    begin = silent[0].since or 0.0
-    culprits = tuple(s.rank for s in silent if (s.since or 0.0) - begin < _SILENT)
-    others = tuple(sorted(set(by_rank) - {s.rank for s in silent}))
-    if len(culprits) * 4 > len(by_rank):
-        return None
-    claims = tuple(
-        Claim(
-            what="silent",
-            ranks=(s.rank,),
-            hosts=(s.host,) if s.host else (),
-            words=f"no line since {shown(s.since)}, {s.before:.0f} s before the others",
-            record=Record(source="output", line=by_rank[s.rank].line, path=by_rank[s.rank].file, rank=s.rank),
-        )
-        for s in silent[:16]
-    )
-    who = spell(culprits, 8)
-    return Verdict(
-        kind="not_arrived",
-        culprits=culprits,
-        waiting=others,
-        confidence=0.8 if len(culprits) == 1 else 0.6,
-        summary=f"{who[:1].upper()}{who[1:]} printed nothing since {shown(silent[0].since)}, "
-        f"{silent[0].before:.0f} s before the others; no rank says that it failed itself.",
-        claims=claims,
-        evidence=texts(claims),
-    )
 
 
 def _widened(verdict: Verdict, by_rank: dict[int, Stream], laid: _Laid) -> Verdict:
@@ -335,7 +262,7 @@ def _first(
 
 def _row(raised: Raised, laid: _Laid, by_rank: dict[int, Stream]) -> First:
     file, line = _place(laid, raised.line)
-    frame = own_frame(raised.frames) or (raised.frames[-1] if raised.frames else None)
+    frame = shown_frame(raised.frames)
     where = f", {short(frame.file)}:{frame.line} in {frame.function}" if frame is not None else ""
     s = by_rank.get(raised.rank) if raised.rank is not None else None
     time = _time(laid, raised.line)
@@ -382,25 +309,3 @@ def _spoken(laid: _Laid) -> Iterable[str]:
         at = line.find("Watchdog caught collective")
         if at >= 0:
             yield line[at : at + 160]
-
-
-def _slow(by_rank: dict[int, Stream]) -> tuple[tuple[int, float, float], ...]:
-    """Ranks whose printed steps take at least a fifth longer than those of the others."""
-    own = {rank: median(s.paces) for rank, s in by_rank.items() if len(s.paces) >= _ENOUGH}
-    if len(own) < _ENOUGH:
-        return ()
-    middle = median(own.values())
-    spread = median(abs(p - middle) for p in own.values())
-    slow = [(r, p, middle) for r, p in own.items() if p > 1.2 * middle and p - middle > 5 * spread]
-    return tuple(sorted(slow, key=lambda row: -row[1])[:16]) if len(slow) * 4 <= len(own) else ()
-
-
-def _behind(by_rank: dict[int, Stream]) -> tuple[tuple[int, int, int], ...]:
-    """Ranks whose last step is before that of the others by many steps."""
-    steps = {rank: s.step for rank, s in by_rank.items() if s.step is not None}
-    if len(steps) < _ENOUGH:
-        return ()
-    most = int(median(steps.values()))
-    spread = median(abs(step - most) for step in steps.values())
-    late = [(rank, step, most) for rank, step in steps.items() if step < most - max(_FEW_STEPS, 5 * spread)]
-    return tuple(sorted(late, key=lambda row: row[1])[:16]) if len(late) * 4 <= len(steps) else ()

@@ -1,0 +1,108 @@
+"""Ranks that fell silent, fell behind or are slow, by the times and steps that they print."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from statistics import median
+
+import msgspec
+
+from dtdebug.triage.clock import shown
+from dtdebug.triage.part import Stream
+from dtdebug_taxonomy.claims import Claim, Record, texts
+from dtdebug_taxonomy.failure.attribution import Outcome
+from dtdebug_taxonomy.ranks import Verdict, spell
+
+_SILENT, _BEHIND = 30.0, 5.0
+"""Seconds that a rank's last line is before that of the others, and how many times the spread of those."""
+_MOST_SILENT = 0.5
+"""Share of the ranks from which on those who print nothing are not the exception."""
+_FEW_STEPS = 10
+"""Steps by which ranks differ because not each prints each step."""
+_ENOUGH = 3
+"""Ranks from which on one can be compared with the rest."""
+
+
+class Silent(msgspec.Struct, frozen=True, kw_only=True):
+    """A rank that printed nothing any more while others went on."""
+
+    rank: int
+    host: str
+    since: float | None
+    before: float
+    """Seconds before the others' last line."""
+    step: int | None = None
+
+
+def silent(by_rank: dict[int, Stream], verdict: Verdict | None, found: Outcome) -> tuple[Silent, ...]:
+    """Ranks whose last line is well before the others' and who did not fail themselves."""
+    failed = {r.rank for r in found.own} | {e.rank for e in found.exits}
+    timed = {rank: s for rank, s in by_rank.items() if s.last is not None}
+    if len(timed) < _ENOUGH:
+        return ()
+    ends = sorted(s.last for s in timed.values() if s.last is not None)
+    middle = median(ends)
+    spread = median(abs(end - middle) for end in ends)
+    bound = max(_SILENT, _BEHIND * spread)
+    early = [
+        Silent(rank=rank, host=s.host, since=s.last, before=round(middle - s.last, 3), step=s.step)
+        for rank, s in timed.items()
+        if s.last is not None and middle - s.last > bound and rank not in failed
+    ]
+    if len(early) > _MOST_SILENT * len(timed):
+        return ()
+    return tuple(sorted(early, key=lambda s: (s.since or 0.0, s.rank)))
+
+
+def of_silent(rows: Sequence[Silent], by_rank: dict[int, Stream]) -> Verdict | None:
+    """Where no rank says that it failed: those who fell silent first, while all others wait for somebody."""
+    if not rows or not any(s.kind for s in by_rank.values()):
+        return None
+    begin = rows[0].since or 0.0
+    culprits = tuple(s.rank for s in rows if (s.since or 0.0) - begin < _SILENT)
+    others = tuple(sorted(set(by_rank) - {s.rank for s in rows}))
+    if len(culprits) * 4 > len(by_rank):
+        return None
+    claims = tuple(
+        Claim(
+            what="silent",
+            ranks=(s.rank,),
+            hosts=(s.host,) if s.host else (),
+            words=f"no line since {shown(s.since)}, {s.before:.0f} s before the others",
+            record=Record(source="output", line=by_rank[s.rank].line, path=by_rank[s.rank].file, rank=s.rank),
+        )
+        for s in rows[:16]
+    )
+    who = spell(culprits, 8)
+    return Verdict(
+        kind="not_arrived",
+        culprits=culprits,
+        waiting=others,
+        confidence=0.8 if len(culprits) == 1 else 0.6,
+        summary=f"{who[:1].upper()}{who[1:]} printed nothing since {shown(rows[0].since)}, "
+        f"{rows[0].before:.0f} s before the others; no rank says that it failed itself.",
+        claims=claims,
+        evidence=texts(claims),
+    )
+
+
+def slow(by_rank: dict[int, Stream]) -> tuple[tuple[int, float, float], ...]:
+    """Ranks whose printed steps take at least a fifth longer than those of the others."""
+    own = {rank: median(s.paces) for rank, s in by_rank.items() if len(s.paces) >= _ENOUGH}
+    if len(own) < _ENOUGH:
+        return ()
+    middle = median(own.values())
+    spread = median(abs(p - middle) for p in own.values())
+    rows = [(r, p, middle) for r, p in own.items() if p > 1.2 * middle and p - middle > 5 * spread]
+    return tuple(sorted(rows, key=lambda row: -row[1])[:16]) if len(rows) * 4 <= len(own) else ()
+
+
+def behind(by_rank: dict[int, Stream]) -> tuple[tuple[int, int, int], ...]:
+    """Ranks whose last step is before that of the others by many steps."""
+    steps = {rank: s.step for rank, s in by_rank.items() if s.step is not None}
+    if len(steps) < _ENOUGH:
+        return ()
+    most = int(median(steps.values()))
+    spread = median(abs(step - most) for step in steps.values())
+    late = [(rank, step, most) for rank, step in steps.items() if step < most - max(_FEW_STEPS, 5 * spread)]
+    return tuple(sorted(late, key=lambda row: row[1])[:16]) if len(late) * 4 <= len(steps) else ()
