@@ -168,3 +168,17 @@ def test_what_a_check_sees_in_the_failed_cell_counts_for_its_cause():
     assert not without.advice  # an echo alone points at no cause
     assert ("checked", 4) in {(r.source, r.line) for r in with_source.advice[0].because}
     assert not alone.recognised
+
+
+def test_the_source_that_a_traceback_shows_is_no_message():
+    """A line that would print a known message is only code; the same words printed are a message."""
+    code = '    raise RuntimeError("NCCL error: unhandled system error, NCCL version 2.21.5")'
+    frames = f'Traceback (most recent call last):\n  File "/w/t.py", line 7, in f\n{code}\n'
+    text = "[rank1]: RuntimeError: NCCL error: unhandled system error, NCCL version 2.21.5\n"
+    shown, printed = (
+        {f.evidence for f in collect(KNOWLEDGE, Snapshot(output=output)) if f.source == "printed"}
+        for output in (f"{frames}ValueError: bad shard\n", frames + text)
+    )
+
+    assert not {name for name in shown if "nccl" in name}
+    assert {name for name in printed if "nccl" in name}

@@ -41,6 +41,7 @@ _BEFORE_TRAINING = ("A.", "B.")
 
 _HOME = re.compile(r"(?:~|/(?:home|Users|root|workspace|data|mnt|scratch|work)\b)")
 """How paths of users begin."""
+_FRAME = re.compile(r'File "[^"\n]{1,500}", line \d{1,9}')
 _RAISED = 32
 """Different exceptions of ranks that are looked at."""
 _TRUST_OF_LINES = 0.97
@@ -160,9 +161,18 @@ def _printed(knowledge: Knowledge, snapshot: Snapshot) -> Iterator[Finding]:
         line = snapshot.true_line(hit.line)
         if ("=" in hit.key and _in_own_path(output, hit)) or not _bears(knowledge, bearing, hit.key, line):
             continue
+        if "=" not in hit.key and _is_source(output, hit):
+            continue
         found = _from_hit(hit._replace(line=line), "printed", bearing.rank(line))
         raised = bearing.ended_by(line)
         yield msgspec.structs.replace(found, words=plain(raised), terminal=True) if raised else found
+
+
+def _is_source(output: str, hit: Hit) -> bool:
+    """It is on the line of source that a traceback shows: what the program might print there, and has not."""
+    begin = output.rfind("\n", 0, hit.start) + 1
+    above = output[output.rfind("\n", 0, max(begin - 1, 0)) + 1 : begin]
+    return _FRAME.search(above) is not None and not _FRAME.search(output, begin, hit.start)
 
 
 def _bears(knowledge: Knowledge, bearing: Bearing, name: str, line: int) -> bool:
