@@ -82,6 +82,15 @@ def test_diagnose_of_a_folder_says_the_same(job, capsys):
     assert told(capsys) == one
 
 
+def test_what_the_user_says_of_a_folder_counts(job, capsys):
+    """The description and the answers, as with one log."""
+    main(["diagnose", str(job.folder), "--answer", "activity=training", "--format", "json"])
+    known = told(capsys)["diagnosis"]["known"]
+
+    assert [row["source"] for row in known if row["key"] == "activity"] == ["answered"]
+    assert main(["diagnose", str(job.folder), "--answer", "activity=sleeping"]) == USAGE
+
+
 def test_parts_of_hosts_make_the_same_job(job, tmp_path, capsys):
     """Whichever hosts read which logs, and whether one was read twice."""
     halves = [job.files[::2], job.files[1::2], job.files[:3]]

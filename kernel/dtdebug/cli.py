@@ -193,8 +193,9 @@ def _diagnose(options: argparse.Namespace) -> int:
     if options.log is not None and is_job(options.log):
         from dtdebug.triage import command as triage
 
-        form = "json" if options.format == "json" else "text"
-        return triage.answer(triage.read([options.log]), time.perf_counter(), form)
+        began, form = time.perf_counter(), "json" if options.format == "json" else "text"
+        job = triage.job_of(triage.read([options.log]), options.situation)
+        return triage.say(job, began, form, *_answers(options.answer))
     from dtdebug.last import Last
     from dtdebug_taxonomy.diagnosis import diagnose
     from dtdebug_taxonomy.knowledge import load

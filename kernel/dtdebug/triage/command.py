@@ -6,7 +6,7 @@ import argparse
 import os
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
 from typing import Any
@@ -57,18 +57,30 @@ def run(options: argparse.Namespace) -> int:
     if options.part:
         sys.stdout.write(encode(part).decode() + "\n")
         return NOTHING
-    return answer(part, began, options.format)
+    return say(job_of(part), began, options.format)
 
 
-def answer(part: Part, began: float, form: str, advice: int = 2) -> int:
-    """Prints what a part that holds all of a job says; the exit status. `began` is a time of `perf_counter`."""
+def job_of(part: Part, situation: str = "") -> Job:
+    """The job that a part holds all of, with what its user says of it.
+
+    Raises:
+        UsageError: nothing of it could be read.
+
+    """
+    from msgspec.structs import replace
+
+    from dtdebug.clean import clean
+
     if not part.files and not part.streams:
         raise UsageError(f"nothing could be read: {'; '.join(part.unread[:3]) or 'no log'}")
-    return say(view(part), began, form, advice)
+    job = view(part)
+    return replace(job, snapshot=replace(job.snapshot, situation=clean(situation)))
 
 
-def say(job: Job, began: float, form: str, advice: int = 2) -> int:
-    """Prints a job with its diagnosis; the exit status."""
+def say(
+    job: Job, began: float, form: str, answers: Mapping[str, str] | None = None, unknown: tuple[str, ...] = ()
+) -> int:
+    """Prints a job with its diagnosis; the exit status. `began` is a time of `perf_counter`."""
     import msgspec
 
     from dtdebug.check.culprits import sourced_snapshot
@@ -78,7 +90,7 @@ def say(job: Job, began: float, form: str, advice: int = 2) -> int:
     from dtdebug_taxonomy.knowledge import load
 
     snapshot = sourced_snapshot(job.snapshot)
-    diagnosis = show.relocated(diagnose(load(), snapshot), job.places)
+    diagnosis = show.relocated(diagnose(load(), snapshot, answers, unknown), job.places)
     named = job.verdict is not None and job.verdict.names_ranks
     found = bool(job.first or job.silent or named or diagnosis.recognised or _reported(job))
     if found:
@@ -86,7 +98,7 @@ def say(job: Job, began: float, form: str, advice: int = 2) -> int:
     if form == "json":
         print(msgspec.json.encode(show.data(job, diagnosis)).decode())
     else:
-        print(show.text(job, diagnosis, time.perf_counter() - began, advice))
+        print(show.text(job, diagnosis, time.perf_counter() - began))
     return FOUND if found else NOTHING
 
 
