@@ -243,8 +243,9 @@ def _advice(knowledge: Knowledge, ranking: engine.Ranking, findings: tuple[Findi
             if cause is None:
                 continue
             weighed = _weighed(knowledge, cause, findings)
-            named = any(engine.is_named(knowledge, cause, f) for _, f in weighed)
-            if contradiction(cause.needs, findings) or (not named and share * q < _UNSHOWN):
+            naming = [f.source for _, f in weighed if engine.is_named(knowledge, cause, f)]
+            named, said_so = bool(naming), any(source != "checked" for source in naming)
+            if contradiction(cause.needs, findings) or (not said_so and share * q < _UNSHOWN):
                 continue
             pointing = [f for w, f in weighed if engine.points_at(knowledge, cause, f, w)]
             printed = any(f.source in engine.PRINTED and not f.values for f in pointing)
@@ -254,7 +255,7 @@ def _advice(knowledge: Knowledge, ranking: engine.Ranking, findings: tuple[Findi
                 or (printed and share * q >= _UNSHOWN_POINTED)
                 or (share * q >= _POSSIBLE and engine.is_shown(knowledge, cause, weighed))
             ):
-                p = max(share * q, _POSSIBLE) if named else share * q  # at least possible, for the output says so
+                p = max(share * q, _POSSIBLE) if said_so else share * q  # at least possible, for somebody says so
                 rows.append((named, p, code, cause, bool(pointing)))
                 founded = founded or named or printed or answered or p >= _SAID_ONLY
     if not founded:

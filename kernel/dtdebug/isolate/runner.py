@@ -38,6 +38,9 @@ _BOOTSTRAP = str(Path(__file__).parent / "bootstrap")
 _OFFLINE = {"WANDB_MODE": "offline", "MLFLOW_TRACKING_URI": "file:mlruns", "COMET_MODE": "OFFLINE"}
 """Nothing that a run measures is sent anywhere."""
 _PATIENCE = 5.0
+_ROUNDS, _QUIET = 8, 2
+"""How often it is looked for what is left, and how often nothing must be found: a process that begins has no
+environment for a moment."""
 _FOUND_LIMIT = 64 << 20
 
 
@@ -112,17 +115,17 @@ class Runner:
             *("--hang-after", f"{self._choices.hang_after:g}", "--folder", str(folder.path)),
             *("--", *moved(job, self._home, copy)),
         ]
-        begun = time.monotonic()
-        process = subprocess.Popen(
-            command,
-            cwd=copy,
-            env=self._environment(setting, place, copy),
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.DEVNULL,
-            stderr=subprocess.DEVNULL,
-            start_new_session=True,
-        )
-        try:
+        begun, process = time.monotonic(), None
+        try:  # an interrupt may come when the process has begun and is not known yet
+            process = subprocess.Popen(
+                command,
+                cwd=copy,
+                env=self._environment(setting, place, copy),
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.DEVNULL,
+                stderr=subprocess.DEVNULL,
+                start_new_session=True,
+            )
             status = process.wait(limit)
         except subprocess.TimeoutExpired:
             status = None
@@ -249,18 +252,29 @@ def _paths(rows: list[dict[str, str]], kind: str) -> tuple[str, ...]:
     return tuple(dict.fromkeys(clean(row["name"]) for row in rows if row["kind"] == kind))[:100]
 
 
-def _clear(process: subprocess.Popen[bytes], place: Path) -> None:
+def _clear(process: subprocess.Popen[bytes] | None, place: Path) -> None:
     """Ends all that the run has started, also what has left its session: it has our variable."""
+    if process is not None:
+        if process.poll() is None:
+            end([process.pid], _PATIENCE)
+        with suppress(subprocess.TimeoutExpired):
+            process.wait(_PATIENCE)
+    mark = str(place / "change.json")
+    quiet = 0
+    for _ in range(_ROUNDS):
+        rest = _marked(mark)
+        quiet = 0 if rest else quiet + 1
+        if quiet == _QUIET:
+            return
+        end(rest, _PATIENCE)
+
+
+def _marked(mark: str) -> list[int]:
     import psutil
 
-    if process.poll() is None:
-        end([process.pid], _PATIENCE)
-    with suppress(subprocess.TimeoutExpired):
-        process.wait(_PATIENCE)
-    mark, rest = str(place / "change.json"), []
+    found = []
     for other in psutil.process_iter():
         with suppress(psutil.Error, OSError):
             if other.environ().get(notes.VARIABLE) == mark:
-                rest.append(other.pid)
-    if rest:
-        end(rest, _PATIENCE)
+                found.append(other.pid)
+    return found
