@@ -154,6 +154,7 @@ def test_the_terminal_wizard_shows_hostile_text_as_it_is(text, lines):
 
 
 @given(TEXTS)
+@example("password: password: A")
 def test_a_saved_session_is_cleaned_when_it_is_read(text):
     """Whatever stands in the file, what is resumed is a session of clean text, or none."""
     broken = json.dumps({"v": 1, "snapshot": {"situation": text, "notes": [text]}, "steps": []})

@@ -197,7 +197,7 @@ _CODE = re.compile(
     r"(?:self|args|cfg|config|os|opts?|settings|kwargs)\."
 )
 _PLAIN = re.compile(r"[a-z]{1,32}[.,;:!?]?\Z|[A-Z][a-z]{1,32}[.,;:!?]?\Z")
-_WORD_FOLLOWS = re.compile(r"[ \t]{1,3}[A-Za-z(]")
+_WORD_FOLLOWS = re.compile(r"[ \t]{1,3}[A-Za-z(*]")
 
 
 def spans(text: str) -> list[tuple[int, int]]:
