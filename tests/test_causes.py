@@ -8,7 +8,7 @@ from dtdebug_taxonomy.diagnosis import diagnose
 from dtdebug_taxonomy.knowledge import load
 from dtdebug_taxonomy.ranks import CallSite, CollectiveRef, Frame, GroupRef, RankState, Verdict
 from dtdebug_taxonomy.render import to_text
-from dtdebug_taxonomy.snapshot import ExceptionInfo, Snapshot
+from dtdebug_taxonomy.snapshot import ExceptionInfo, Snapshot, SourceFinding
 
 KNOWLEDGE = load()
 
@@ -100,6 +100,20 @@ def test_releases_that_users_compare_point_at_a_release():
 
     assert "upgrade" in {v for k in diagnose(KNOWLEDGE, Snapshot(situation=words)).known for v in k.values}
     assert "release-changed" == causes(situation=words)[0]
+
+
+def test_what_only_the_source_shows_comes_after_what_the_output_says():
+    """The rank fails in a function that sets a learning rate; its exception is about something else."""
+    output = (
+        '[rank0]:   File "/w/train.py", line 30, in train\n'
+        "[rank0]: RuntimeError: Expected to have finished reduction in the prior iteration before starting a new one. "
+        "This error indicates that your module has parameters that were not used in producing loss.\n"
+    )
+    (check, *_) = KNOWLEDGE.evidence["source-learning-rate-unscaled"].check
+    rate = SourceFinding(file="/w/train.py", line=23, check=check, near="function", rank=0)
+    shown = causes(output=output, source_findings=(rate,))
+
+    assert shown[0] == "unused-parameters"
 
 
 ORDINARY = {

@@ -172,7 +172,11 @@ def _is_source(output: str, hit: Hit) -> bool:
     """It is on the line of source that a traceback shows: what the program might print there, and has not."""
     begin = output.rfind("\n", 0, hit.start) + 1
     above = output[output.rfind("\n", 0, max(begin - 1, 0)) + 1 : begin]
-    return _FRAME.search(above) is not None and not _FRAME.search(output, begin, hit.start)
+    frame = _FRAME.search(above)
+    if frame is None:
+        return False
+    at = begin + frame.start()  # the source is indented more; where it is not known, the exception follows at once
+    return output[at : at + 2] == "  " and at < hit.start
 
 
 def _bears(knowledge: Knowledge, bearing: Bearing, name: str, line: int) -> bool:
