@@ -6,18 +6,21 @@ there. A terminal has no such streams: the tail stays empty.
 
 from __future__ import annotations
 
+import select
 import sys
 import time
 from collections import deque
 from collections.abc import Callable
+from contextlib import suppress
 from typing import Any
 
 from dtdebug.logs.shapes import Shapes
 
 LIMIT, EARLIER = 64_000, 32_000
 """Characters of the end that are kept, and bytes of earlier lines that are unlike the others."""
-_PAUSE, _PAUSES = 0.02, 10
-"""Seconds between two looks at what is still on its way, and how many of them there are at most."""
+_PAUSE, _PAUSES, _QUIET = 0.02, 50, 2
+"""Seconds between two looks at what is still on its way, how many of them there are at most, and how many that find
+nothing are the end."""
 _SIGNS = ("Traceback (most recent call last)", "Error on Rank")
 """Signs of a failure that a cell printed and did not raise."""
 
@@ -78,12 +81,21 @@ class Tail:
     def settle(self) -> None:
         """Waits shortly for output of child processes: a thread reads it from a pipe, so it comes late."""
         self.flush()
+        quiet = 0
         for _ in range(_PAUSES if self._hooks else 0):
             size = self._size
             time.sleep(_PAUSE)
             self.flush()
-            if self._size == size:
+            quiet = 0 if self._size != size or self._is_unread() else quiet + 1
+            if quiet == _QUIET:
                 break
+
+    def _is_unread(self) -> bool:
+        """Something is still in a pipe in which ipykernel takes what child processes write."""
+        pipes = [p for p in (getattr(stream, "_fid", None) for stream, _ in self._hooks) if isinstance(p, int)]
+        with suppress(OSError, ValueError):
+            return bool(select.select(pipes, (), (), 0)[0])
+        return False
 
     def _listen(self, message: Any) -> Any:
         try:

@@ -249,7 +249,7 @@ def _advice(knowledge: Knowledge, ranking: engine.Ranking, findings: tuple[Findi
                 continue
             pointing = [f for w, f in weighed if engine.points_at(knowledge, cause, f, w)]
             printed = any(f.source in engine.PRINTED and not f.values for f in pointing)
-            answered = any(f.source == "answered" for f in pointing)
+            looked_up = any(f.source in ("answered", "checked") for f in pointing)
             if (
                 named
                 or (printed and share * q >= _UNSHOWN_POINTED)
@@ -257,7 +257,7 @@ def _advice(knowledge: Knowledge, ranking: engine.Ranking, findings: tuple[Findi
             ):
                 p = max(share * q, _POSSIBLE) if said_so else share * q  # at least possible, for somebody says so
                 rows.append((named, p, code, cause, bool(pointing)))
-                founded = founded or named or printed or answered or p >= _SAID_ONLY
+                founded = founded or named or printed or looked_up or p >= _SAID_ONLY
     if not founded:
         return ()
     rows.sort(key=lambda row: (not row[0], -row[1] / (MINUTES[row[3].effort] + _TURNING)))
