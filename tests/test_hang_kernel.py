@@ -153,8 +153,9 @@ class Kernel:
         while True:
             reply = self.ask()
             named = reply["verdict"] and reply["verdict"]["kind"] != "none"
-            lanes = (reply["view"].get("timeline") or {"lanes": []})["lanes"]
-            if named and (not recorded or (lanes and all(lane.get("calls") for lane in lanes))):
+            timeline = reply["view"].get("timeline") or {"lanes": []}
+            complete = "parted" in timeline and all(lane.get("calls") for lane in timeline["lanes"])
+            if named and (complete or not recorded):
                 return reply
             assert time.monotonic() < end, reply
 
