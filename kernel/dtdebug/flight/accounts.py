@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from dtdebug.flight import deaths
-from dtdebug.flight.claimed import behind, entry, of_deviation
+from dtdebug.flight.claimed import entry, latecomers, of_deviation
 from dtdebug.flight.deviation import Deviation
 from dtdebug.flight.records import (
     Records,
@@ -41,7 +41,7 @@ def nothing(records: Records, note: str = "") -> Verdict:
     count = len(records.programs) or len(records.states)
     late = stragglers(records.programs, records.layout)
     said = note or f"Every operation that {count} rank{'s have' if count != 1 else ' has'} recorded has ended."
-    claims = behind(records, late)
+    claims = latecomers(records, late)
     if late:
         said += f" {say(late, 'come').capitalize()} last again and again: slow, but no hang."
     return Verdict(

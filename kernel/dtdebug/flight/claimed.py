@@ -13,6 +13,7 @@ from dtdebug.flight.program import P2P, Open, Program
 from dtdebug.flight.records import Records, so_far
 from dtdebug.flight.waits import Wait
 from dtdebug_taxonomy.claims import Claim, Record, texts
+from dtdebug_taxonomy.frames import placed
 from dtdebug_taxonomy.ranks import Frame, Verdict
 
 MOST = 24
@@ -54,7 +55,7 @@ def waits(records: Records, culprits: Sequence[int]) -> Iterator[Claim]:
             group=records.layout.name(group),
             of=tuple(sorted(awaited & records.programs.keys())),  # whether others came is not known
         )
-        yield _placed(claim, place)
+        yield placed(claim, place)
 
 
 def whereabouts(records: Records, ranks: Iterable[int]) -> Iterator[Claim]:
@@ -86,7 +87,7 @@ def called(records: Records, rank: int, position: int, *, words: str = "") -> Cl
         group=records.layout.name(p.group(position)),
         words=words,
     )
-    return _placed(claim, _user(p.site(position)))
+    return placed(claim, _user(p.site(position)))
 
 
 def of_deviation(records: Records, d: Deviation) -> Iterator[Claim]:
@@ -104,7 +105,7 @@ def of_deviation(records: Records, d: Deviation) -> Iterator[Claim]:
     )
 
 
-def behind(records: Records, late: Mapping[int, float]) -> tuple[Claim, ...]:
+def latecomers(records: Records, late: Mapping[int, float]) -> tuple[Claim, ...]:
     """Ranks that come last again and again, by so many seconds."""
     return tuple(
         Claim(
@@ -136,9 +137,3 @@ def _site(records: Records, w: Wait) -> tuple[Frame, ...]:
 
 def _user(site: Sequence[Frame]) -> Frame | None:
     return site[-1] if site else None
-
-
-def _placed(claim: Claim, frame: Frame | None) -> Claim:
-    if frame is None:
-        return claim
-    return msgspec.structs.replace(claim, file=frame.file, line=frame.line, function=frame.function)

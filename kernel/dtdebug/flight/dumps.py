@@ -12,8 +12,7 @@ import msgspec
 
 from dtdebug.flight import absence, accounts
 from dtdebug.flight.circle import of_circle
-from dtdebug.flight.claimed import behind as behind_by
-from dtdebug.flight.claimed import entry, of_verdict, whereabouts
+from dtdebug.flight.claimed import entry, latecomers, of_verdict, whereabouts
 from dtdebug.flight.deviation import Deviation
 from dtdebug.flight.devices import of_devices
 from dtdebug.flight.differences import arguments
@@ -76,7 +75,7 @@ def _quiet(records: Records) -> Verdict:
             kind="none",
             confidence=0.9,
             summary=f"Nothing is open in the dumps of all {seen} ranks: every operation was finished.{slow}",
-            claims=(claims := behind_by(records, late)),
+            claims=(claims := latecomers(records, late)),
             evidence=texts(claims),
             stragglers=tuple(sorted(late)),
         )

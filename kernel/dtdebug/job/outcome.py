@@ -16,7 +16,7 @@ from dtdebug.probe.arrival import arrival
 from dtdebug.probe.elsewhere import elsewhere
 from dtdebug_taxonomy.activity import SLOW, doing
 from dtdebug_taxonomy.claims import Claim, Record, texts
-from dtdebug_taxonomy.frames import call_sites, is_library, shown_frame
+from dtdebug_taxonomy.frames import call_sites, is_library, placed, shown_frame
 from dtdebug_taxonomy.rank_claims import claims_of
 from dtdebug_taxonomy.ranks import Frame, RankState, Verdict, say, spell
 
@@ -291,19 +291,15 @@ def places(states: Iterable[RankState]) -> list[Claim]:
         frame, inner, p = shown_frame(s.stack) or s.stack[-1], s.stack[-1], s.pending
         record = Record(source="stack", path=frame.file, line=frame.line, rank=s.rank, words=frame.code)
         call = {"op": p.op, "seq": p.seq, "group": _group(s, p.group)} if p is not None else {}
-        claims.append(
-            Claim(
-                what="waits" if p is not None else "at",
-                ranks=tuple(r.rank for r in rows if r.rank is not None),
-                record=record,
-                file=frame.file,
-                line=frame.line,
-                function=frame.function,
-                words="" if p is not None or inner == frame else f"in {inner.function} of {inner.file}:{inner.line}",
-                seconds=max(map(_lasted, rows)) or None,
-                **call,  # type: ignore[arg-type]
-            )
+        claim = Claim(
+            what="waits" if p is not None else "at",
+            ranks=tuple(r.rank for r in rows if r.rank is not None),
+            record=record,
+            words="" if p is not None or inner == frame else f"in {inner.function} of {inner.file}:{inner.line}",
+            seconds=max(map(_lasted, rows)) or None,
+            **call,  # type: ignore[arg-type]
         )
+        claims.append(placed(claim, frame))
     return claims
 
 
