@@ -113,6 +113,8 @@ def parser() -> argparse.ArgumentParser:
     lsp.add_argument("--tcp", action="store_true", help="on a socket of this machine")
     lsp.add_argument("--port", type=int, default=0, metavar="N", help="with --tcp")
     lsp.set_defaults(run=_lsp)
+    mcp = commands.add_parser("mcp", help="tools for coding agents, by the Model Context Protocol")
+    mcp.set_defaults(run=_mcp)
     return top
 
 
@@ -309,6 +311,18 @@ def _lsp(options: argparse.Namespace) -> int:
         raise UsageError('lsp: needs pygls: pip install "dtdebug[lsp]"')
     sys.argv = ["dtdebug lsp", *(["--tcp", "--host", "127.0.0.1", "--port", str(options.port)] if options.tcp else [])]
     runpy.run_module("dtdebug_lsp", run_name="__main__")
+    return NOTHING
+
+
+def _mcp(_options: argparse.Namespace) -> int:
+    """Serves until its client closes the streams; needs the SDK of the protocol."""
+    from importlib.util import find_spec
+
+    if find_spec("mcp") is None or find_spec("mcp.server.mcpserver") is None:
+        raise UsageError('mcp: needs the SDK, version 2: pip install "dtdebug[mcp]"')
+    from dtdebug.mcp.server import build
+
+    build().run("stdio")
     return NOTHING
 
 

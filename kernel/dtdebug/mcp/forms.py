@@ -1,0 +1,216 @@
+"""What a tool answers: the part of a command's JSON that a reader acts on, with the record of each claim.
+
+The forms are dataclasses, for the SDK makes the schema of a tool's output from them. What is left out here (all other
+symptoms, fix patterns, states of ranks) the commands print with `--format json`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+_CLAIMS, _SYMPTOMS, _CAUSES = 20, 3, 3
+
+
+@dataclass
+class Claim:
+    """One thing that was seen."""
+
+    text: str
+    record: str
+    """Where it was seen: a line of the output, a record of a rank, a file of /proc."""
+    ranks: list[int] = field(default_factory=list)
+
+
+@dataclass
+class Cause:
+    """A cause to which something points, with its fix."""
+
+    title: str
+    band: str
+    """likely, possible or unlikely"""
+    because: list[Claim]
+    fix: str
+    diff: str = ""
+    diff_is_of: str = ""
+    """`file`: of the user's own file; `example`: of another program, to be read only."""
+
+
+@dataclass
+class Failure:
+    """One reading of a failure: what happened, what supports it, the cause if something points at one, what to do."""
+
+    understood: bool
+    """False: nothing was recognised, or the ranks wait for a reason that is not known."""
+    happened: str
+    kind: str
+    """What the culprits did: dead, skipped, extra, replaced, wrong_size, not_arrived, left, not_understood..."""
+    culprits: list[int]
+    waiting: list[int]
+    where: str
+    """file:line in function, of the first culprit"""
+    claims: list[Claim]
+    symptoms: list[str]
+    causes: list[Cause]
+    next: str
+    question: str
+    """What the user alone can tell; `answers` of `diagnose` takes it as KEY=VALUE."""
+    not_looked_at: list[str]
+
+
+@dataclass
+class Job(Failure):
+    """A failure as all logs of a job tell it."""
+
+    first: list[str] = field(default_factory=list)
+    cascade: str = ""
+    silent: list[str] = field(default_factory=list)
+    machine: list[str] = field(default_factory=list)
+
+
+@dataclass
+class Finding:
+    """What will fail in a source file, or a check of hosts."""
+
+    id: str
+    severity: str
+    where: str
+    message: str
+    fix: str = ""
+
+
+@dataclass
+class Checked:
+    """Findings, and what was not read."""
+
+    findings: list[Finding]
+    not_looked_at: list[str]
+
+
+def failure(read: Mapping[str, Any]) -> Failure:
+    """The answer of `diagnose`, `attach` and `flight`."""
+    return Failure(**_common(read))
+
+
+def job(read: Mapping[str, Any]) -> Job:
+    """The answer of `triage`."""
+    silent = [f"rank {row['rank']} since {row['since']}" for row in read["silent"]]
+    machine = [
+        f"{row['code']} on {row['host']}, rank {row['rank']}, {row['time']}: {row['action']}"
+        for row in read["hardware"]
+    ]
+    first = [_first(row) for row in read["first"][:_CLAIMS]]
+    return Job(
+        **_common(read),
+        first=first,
+        cascade=read["cascade"]["text"],
+        silent=silent[:_CLAIMS],
+        machine=machine[:_CLAIMS],
+    )
+
+
+def _first(row: Mapping[str, Any]) -> str:
+    who = " ".join(filter(None, [f"rank {row['rank']}", f"on {row['host']}" if row["host"] else "", row["time"]]))
+    return f"{who}: {row['text']} [{row['file']}:{row['line']}]"
+
+
+def checked(rows: list[Mapping[str, Any]], unread: list[str]) -> Checked:
+    """The answer of `check`."""
+    findings = [
+        Finding(
+            id=row["id"],
+            severity=row["severity"],
+            where=f"{row['path']}:{row['line']}:{row['column']}",
+            message=row["message"],
+            fix=row["fix_pattern"] or "",
+        )
+        for row in rows
+    ]
+    return Checked(findings, unread)
+
+
+def examined(read: Mapping[str, Any]) -> Checked:
+    """The answer of `doctor`."""
+    findings = [
+        Finding(
+            id=row["id"],
+            severity=row["severity"],
+            where=", ".join(row["hosts"]),
+            message=f"measured: {row['measured']}; expected: {row['expected']}",
+            fix="; ".join([row["fix"]["text"], *row["fix"]["commands"]]),
+        )
+        for row in read["findings"]
+    ]
+    return Checked(findings, [f"{row['id']}: {row['why']}" for row in read["not_examined"]])
+
+
+def _common(read: Mapping[str, Any]) -> dict[str, Any]:
+    verdict, found = read["verdict"] or {}, read.get("diagnosis") or {}
+    advice = found.get("advice") or []
+    return {
+        "understood": bool(found.get("recognised")) and verdict.get("kind") != "not_understood",
+        "happened": found.get("ordinary") or found.get("happened") or verdict.get("summary", ""),
+        "kind": verdict.get("kind", "none"),
+        "culprits": list(verdict.get("culprits", ())),
+        "waiting": list(verdict.get("waiting", ())),
+        "where": _where(verdict.get("where")),
+        "claims": [_claim(row) for row in read.get("claims", [])[:_CLAIMS]],
+        "symptoms": _symptoms(found) if found.get("recognised") else [],
+        "causes": [_cause(row) for row in advice[:_CAUSES]],
+        "next": read.get("next") or _next(found.get("next")),
+        "question": _question(found.get("question")),
+        "not_looked_at": [str(row) for row in (read.get("coverage") or {}).get("unread", [])],
+    }
+
+
+def _symptoms(found: Mapping[str, Any]) -> list[str]:
+    """The first, and what else is not unlikely."""
+    rows = [row for i, row in enumerate(found["symptoms"][:_SYMPTOMS]) if i == 0 or row["band"] != "unlikely"]
+    return [f"{row['code']} {row['title']} ({row['band']})" for row in rows]
+
+
+def _where(site: Mapping[str, Any] | None) -> str:
+    return f"{site['file']}:{site['line']} in {site['function']}" if site else ""
+
+
+def _claim(row: Mapping[str, Any]) -> Claim:
+    record = row["record"]
+    place = record.get("path") or (f"line {record['line']}" if record.get("line") else "")
+    return Claim(text=row["text"], ranks=list(row["ranks"]), record=" ".join(filter(None, [record["source"], place])))
+
+
+def _cause(row: Mapping[str, Any]) -> Cause:
+    because = [
+        Claim(
+            text=reason["means"],
+            record=_reason(reason),
+            ranks=[reason["rank"]] if reason.get("rank") is not None else [],
+        )
+        for reason in row["because"]
+    ]
+    return Cause(
+        title=row["title"],
+        band=row["band"],
+        because=because,
+        fix=row["fix"],
+        diff=row.get("diff", ""),
+        diff_is_of=row.get("diff_of", "") if row.get("diff") else "",
+    )
+
+
+def _reason(reason: Mapping[str, Any]) -> str:
+    place = f"{reason['file'] or 'line'}:{reason['line']}" if reason.get("line") else ""
+    return " ".join(filter(None, [reason["source"], place, repr(reason["words"]) if reason["words"] else ""]))
+
+
+def _next(step: Mapping[str, Any] | None) -> str:
+    if not step:
+        return ""
+    return " ".join(filter(None, [step["text"], f"`{step['command']}`" if step["command"] else ""]))
+
+
+def _question(question: Mapping[str, Any] | None) -> str:
+    if not question:
+        return ""
+    return f"{question['ask']} {question['key']}={'|'.join(value for value, _ in question['values'])}"

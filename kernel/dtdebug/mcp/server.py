@@ -1,0 +1,136 @@
+"""The server: each tool runs one command of dtdebug that only looks, in a process of its own, and tells what it read.
+
+It speaks on standard input and output alone. A tool starts no program of the caller's, changes no file and asks no
+other host; `attach` looks into processes of this user. The commands' own limits on time and input hold here too.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from mcp.server.mcpserver import MCPServer
+from mcp.server.mcpserver.exceptions import ToolError
+from mcp.types import ToolAnnotations
+
+from dtdebug.errors import USAGE
+from dtdebug.mcp import forms
+from dtdebug_taxonomy import __version__
+
+_SECONDS = 120.0
+_LOOKS = ToolAnnotations(read_only_hint=True, destructive_hint=False, idempotent_hint=True, open_world_hint=False)
+_SAYS = (
+    "Troubleshooting of distributed deep-learning training, local and deterministic. Begin with `diagnose` (one log or "
+    "pasted error), `triage` (a folder of logs) or `attach` (a job that hangs now). Each claim names its record. "
+    "`understood: false` means that the cause is not known: do what `next` says, instead of guessing."
+)
+
+
+def build() -> MCPServer:
+    """The server with its tools."""
+    server = MCPServer("dtdebug", version=__version__, instructions=_SAYS, log_level="WARNING")
+    for tool in (diagnose, why, triage, attach, flight, check, doctor, explain):
+        server.tool(annotations=_LOOKS)(tool)
+    return server
+
+
+def diagnose(text: str = "", path: str = "", situation: str = "", answers: list[str] | None = None) -> forms.Failure:
+    """Reads a failure of a training job: what happened, on which rank, where, the cause if something points at one.
+
+    Give the output of the job as `text`, or the `path` of a log, or both nothing and only `situation`: what is seen, in
+    plain words. `answers` are KEY=VALUE for a question that an earlier answer asked (VALUE may be `unknown`).
+    """
+    if not (text or path or situation):
+        raise ToolError("diagnose: give text, path or situation")
+    if text and path:
+        raise ToolError("diagnose: give text or path, not both")
+    options = [f"--situation={situation}"] if situation else []
+    options += [f"--answer={answer}" for answer in answers or ()]
+    place = ["-"] if text else [_path(path)] if path else []
+    return forms.failure(_asked("diagnose", *options, "--", *place, given=text))
+
+
+def why() -> forms.Failure:
+    """What the last failure was that dtdebug has diagnosed here: a failed cell, a run, a log."""
+    import msgspec
+
+    from dtdebug.last import Last
+    from dtdebug_taxonomy.case import contract, of_text
+
+    last = Last.load()
+    if last is None:
+        raise ToolError("why: no failure has been diagnosed yet; give diagnose a log")
+    return forms.failure(msgspec.to_builtins(contract(of_text(last.snapshot, last.diagnosis))))
+
+
+def triage(paths: list[str]) -> forms.Job:
+    """Reads all logs of a job, files, folders or archives: which rank failed first, who followed, who fell silent."""
+    if not paths:
+        raise ToolError("triage: name files or folders")
+    return forms.job(_asked("triage", "--", *map(_path, paths)))
+
+
+def attach(pid: int) -> forms.Failure:
+    """Says where a running job stands: which rank the others wait for, and in which line. `pid`: any rank."""
+    return forms.failure(_asked("attach", str(pid)))
+
+
+def flight(folder: str) -> forms.Failure:
+    """Reads flight-recorder dumps, one file for each rank: which rank the others wait for."""
+    return forms.failure(_asked("flight", "--", _path(folder)))
+
+
+def check(paths: list[str]) -> forms.Checked:
+    """Finds what will fail in distributed runs, in programs, notebooks, scripts, configuration; runs nothing."""
+    if not paths:
+        raise ToolError("check: name files or folders")
+    rows, said = _run("check", "--", *map(_path, paths))
+    return forms.checked(rows, [line.removeprefix("dtdebug: ") for line in said.splitlines()])
+
+
+def doctor(command: list[str] | None = None) -> forms.Checked:
+    """Examines this host for the job of a launch command, which is read and not run; without one, this host alone."""
+    return forms.examined(_asked("doctor", "--host-only", *(["--", *command] if command else [])))
+
+
+def explain(name: str = "") -> str:
+    """A page on a symptom code, check, cause, message or question, with sources; without a name the list of all."""
+    return str(_asked("explain", *(["--", name] if name else []))["markdown"])
+
+
+def _path(path: str) -> str:
+    """Absolute, so that no path is an option or standard input."""
+    return str(Path(path).expanduser().absolute())
+
+
+def _asked(verb: str, *arguments: str, given: str = "") -> dict[str, Any]:
+    read: dict[str, Any] = _run(verb, *arguments, given=given)[0]
+    return read
+
+
+def _run(verb: str, *arguments: str, given: str = "") -> tuple[Any, str]:
+    """What the command printed as JSON, and what it said beside.
+
+    Raises:
+        ToolError: wrong usage, unreadable input, or no answer in time.
+
+    """
+    command: Sequence[str] = [sys.executable, "-m", "dtdebug", verb, "--format", "json", *arguments]
+    with subprocess.Popen(
+        command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, start_new_session=True
+    ) as child:
+        try:
+            out, said = child.communicate(given.encode(errors="surrogateescape"), timeout=_SECONDS)
+        except subprocess.TimeoutExpired:
+            os.killpg(child.pid, signal.SIGKILL)
+            raise ToolError(f"{verb}: no answer within {_SECONDS:g} s; run it in a terminal") from None
+    words = said.decode(errors="replace").strip()
+    if child.returncode == USAGE or not out.strip():
+        raise ToolError(words.removeprefix("dtdebug: ") or f"{verb}: no answer (exit status {child.returncode})")
+    return json.loads(out), words

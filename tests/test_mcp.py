@@ -1,0 +1,91 @@
+"""The tools for coding agents, asked by the SDK's own client over the standard streams of a real server."""
+
+import asyncio
+import os
+import sys
+from pathlib import Path
+
+import mcp
+
+SAMPLE = Path(__file__).parent / "samples" / "communication-error" / "torch-unused-parameters.txt"
+GUARDED = """\
+import torch.distributed as dist
+
+dist.init_process_group("gloo")
+if dist.get_rank() == 0:
+    dist.barrier()
+"""
+
+
+def ask(state, *calls):
+    """What each call answers, in one session; the environment of the server is that of a user."""
+    environment = {**os.environ, "DTDEBUG_STATE": str(state)}
+    server = mcp.StdioServerParameters(command=sys.executable, args=["-m", "dtdebug", "mcp"], env=environment)
+
+    async def talk():
+        async with asyncio.timeout(240), mcp.Client(mcp.stdio_client(server)) as client:
+            tools = (await client.list_tools()).tools
+            return tools, [await client.call_tool(name, given) for name, given in calls]
+
+    return asyncio.run(talk())
+
+
+def test_an_agent_gets_typed_answers_with_the_record_of_each_claim(tmp_path):
+    """All tools only look; a log is read, the last failure is kept for `why`, a program is checked and a page shown."""
+    program = tmp_path / "train.py"
+    program.write_text(GUARDED)
+    tools, answers = ask(
+        tmp_path / "state",
+        ("diagnose", {"path": str(SAMPLE)}),
+        ("why", {}),
+        ("triage", {"paths": [str(SAMPLE)]}),
+        ("check", {"paths": [str(program)]}),
+        ("explain", {"name": "DT101"}),
+        ("diagnose", {"situation": "it hangs after the first epoch", "answers": ["nodes=unknown"]}),
+    )
+    assert {tool.name for tool in tools} == {
+        "diagnose", "why", "triage", "attach", "flight", "check", "doctor", "explain",
+    }  # fmt: skip
+    assert all(tool.annotations.read_only_hint and tool.output_schema and tool.description for tool in tools)
+    read, last, job, checked, page, hang = (answer.structured_content for answer in answers)
+    assert read["culprits"] == [0, 1]
+    assert read["claims"][0]["record"] == "output line 25"
+    assert read["causes"][0]["because"][0]["record"].startswith("printed line:25")
+    assert "find_unused_parameters=True" in read["causes"][0]["fix"]
+    assert last["causes"] == read["causes"]
+    assert job["first"][0].startswith("rank 0: RuntimeError")
+    assert [(row["id"], row["where"].split(":")[1]) for row in checked["findings"]] == [("DT101", "5")]
+    assert page["result"].startswith("# DT101")
+    assert not hang["understood"]
+    assert "dtdebug attach PID" in hang["next"]
+
+
+def test_what_can_not_be_read_is_one_line_that_says_so(tmp_path):
+    """No tool takes an option or standard input for a path, and none falls silent."""
+    _, answers = ask(
+        tmp_path,
+        ("diagnose", {}),
+        ("diagnose", {"text": "x", "path": "y"}),
+        ("diagnose", {"path": "--batch"}),
+        ("why", {}),
+        ("attach", {"pid": 2**22 + 1}),
+        ("flight", {"folder": str(tmp_path)}),
+        ("explain", {"name": "--tree"}),
+    )
+    assert all(answer.is_error for answer in answers)
+    lines = [answer.content[0].text for answer in answers]
+    assert all("\n" not in line for line in lines), lines
+    for line, part in zip(
+        lines,
+        (
+            "text, path or situation",
+            "not both",
+            "/--batch: no such file",
+            "why: no failure",
+            "attach",
+            "flight",
+            "--tree",
+        ),
+        strict=True,
+    ):
+        assert part in line
