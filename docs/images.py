@@ -82,7 +82,7 @@ KEEPS_THE_LOCK = """
 import ctypes
 ranks = mp.start_processes(train, args=(4,), nprocs=4, start_method='fork', join=False)
 time.sleep(8)
-ctypes.PyDLL(None).sleep(120)  # C code that keeps the interpreter lock
+ctypes.PyDLL(None).sleep(120)  # C code that is holding the GIL
 """.strip()
 TOLD = "8 GPUs in one machine, DDP. The first epoch is fine, then it just sits there: no error, all GPUs show 100 %."
 SIZE: ViewportSize = {"width": 1360, "height": 940}

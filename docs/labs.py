@@ -37,7 +37,7 @@ $ dtdebug lab verify uneven-batches     # fails before, is diagnosed as told, wo
 Your file is never overwritten, each run is bounded, and nothing is left behind.
 
 The table is made by `python docs/labs.py`, which runs all labs. A lab is *found* where the symptom comes first, its
-cause is among the first two pieces of advice, and the rank is right where one rank comes first; and where the mended
+cause is among the first two pieces of advice, and the rank is right where one rank comes first; and where the fixed
 program ends well and dtdebug keeps silent. Where the output alone does not show what is wrong, the diagnosis also has
 the sentence of a user (*told*).
 
@@ -46,7 +46,7 @@ the sentence of a user (*told*).
 """
 TAIL = """
 The times are those of the machine that made the table. What a lab needs beside PyTorch stands in its `lab.toml`; where
-it lacks, `dtdebug lab` says so in one line and ends with status 2.
+that is missing, `dtdebug lab` says so in one line and ends with status 2.
 """
 
 

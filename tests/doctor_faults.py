@@ -297,7 +297,7 @@ def healthy_pinned(lab):
 
 
 def healthy_loopback_pinned(lab):
-    """Own names lead to the loopback, and the variable that mends it is set."""
+    """Own names lead to the loopback, and the variable that fixes it is set."""
     for i, variables in enumerate(lab.variables):
         lab.names(i, own="127.0.1.1")
         variables["GLOO_SOCKET_IFNAME"] = "eth0"

@@ -1,4 +1,4 @@
-"""`dtdebug check` and `%dtdebug check`: what they print, what they mend, and what bad input gets."""
+"""`dtdebug check` and `%dtdebug check`: what they print, what they fix, and what bad input gets."""
 
 import json
 import os
@@ -95,7 +95,7 @@ def test_fix_writes_safe_fixes_and_says_how_many(capsys):
 
     status, _, err = checked(capsys, "t.py", "--fix", "--select", "DT401")
 
-    assert (0, "1 mended; nothing found in 1 file\n") == (status, err)
+    assert (0, "1 fixed; nothing found in 1 file\n") == (status, err)
     assert b" for _ in range(" in Path("t.py").read_bytes()
     assert Path("t.py").read_bytes().count(b"\r\n") == MENDABLE.count("\n")
 
@@ -262,7 +262,7 @@ def test_a_defect_of_a_check_is_a_line_not_a_traceback(tmp_path, monkeypatch):
     monkeypatch.setattr(type(load()["DT101"]), "function", property(lambda self: broken))
     (tmp_path / "t.py").write_text(BAD)
 
-    assert "a check failed itself (RuntimeError: defect)" in examine_file(tmp_path / "t.py", Choice()).problems[0]
+    assert "internal error in a check (RuntimeError: defect)" in examine_file(tmp_path / "t.py", Choice()).problems[0]
 
 
 def test_the_cells_of_this_session_are_checked_as_they_ran_last():

@@ -161,7 +161,7 @@ def test_the_batch_ignores_labels_and_unasked_observations(tmp_path, capsys):
 
 
 def test_explain_needs_no_run(capsys):
-    """A code, an id, a pattern, an evidence, an observation, the tree, the index."""
+    """A code, an id, a pattern, an indicator, an observation, the tree, the index."""
     for name in ("D.2.1", "hang", "fix communication configuration", "fix-network-setting", "activity"):
         assert main(["explain", name]) == 0
     assert main(["explain", "--tree", "--depth", "2"]) == 0

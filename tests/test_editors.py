@@ -68,7 +68,7 @@ def test_neovim_shows_hovers_and_mends(tmp_path):
     assert expected == seen["opened"]
     assert "DistributedDataParallel" in seen["hover"] or "distributed" in seen["hover"]
     assert [row | {"line": row["line"] + 1} for row in expected] == seen["moved"]
-    assert ["DT101"] == [row["code"] for row in seen["mended"]]
+    assert ["DT101"] == [row["code"] for row in seen["fixed"]]
     assert "] * world" not in seen["text"]
     assert '# "é😀"\n' in seen["text"]
 

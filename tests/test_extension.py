@@ -147,7 +147,7 @@ def test_a_defect_of_ours_is_one_line_and_leaves_the_traceback(shell, monkeypatc
 
     assert isinstance(result.error_in_exec, RuntimeError)
     assert "unhandled system error" in printed
-    assert printed.count("dtdebug: failed itself (ZeroDivisionError)") == 1
+    assert printed.count("dtdebug: internal error (ZeroDivisionError)") == 1
     assert "ours" not in printed
     assert answers(bundles) == []
 

@@ -133,7 +133,7 @@ def test_a_rank_that_keeps_the_interpreter_lock_is_told_from_one_that_waits(fold
     assert "holds" == holds.stack[-1].function
     assert "ok" == holds.roads["py-spy"]
     assert "no answer" in holds.roads["endpoint"]
-    assert "in holds" in holds.facts["interpreter lock"]
+    assert "in holds" in holds.facts["GIL"]
 
 
 @needs_py_spy

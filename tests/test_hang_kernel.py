@@ -266,7 +266,7 @@ def test_a_kernel_that_holds_the_interpreter_lock_is_looked_at_from_outside(kern
     assert answer.road == "outside"
     assert "cell In[3], line 4" in answer.text
     assert "cell In[2], line 4, in stuck" in answer.text
-    assert "interpreter lock" in answer.text
+    assert "GIL" in answer.text
 
 
 def test_a_terminal_asks_by_any_name_of_the_kernel(kernel):

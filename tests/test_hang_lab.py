@@ -78,7 +78,7 @@ def opened(opened):
 
 @pytest.fixture
 def hanging(opened, tmp_path):
-    """A window in which a cell of so many ranks hangs, or one that holds the interpreter lock."""
+    """A window in which a cell of so many ranks hangs, or one that is holding the GIL."""
 
     def hang(size=2, cell=None, *after, **settings):
         source = cell or HANGS.format(size=size, store=str(tmp_path / "store"))
@@ -251,7 +251,7 @@ def test_a_kernel_that_holds_the_interpreter_lock_is_seen_by_the_server(hanging,
     panel(page).get_by_text("it does not answer").first.wait_for()
     nb.shoot(page, "hang-gil")
 
-    assert "interpreter lock" in panel(page).inner_text()
+    assert "GIL" in panel(page).inner_text()
     assert is_running(page, 2)
     assert any("/look" in each for each in sent(page))
     assert 0 == panel(page).get_by_role("button", name="End the ranks only").count()

@@ -150,14 +150,14 @@ def test_every_name_has_more_to_show_than_itself(kind):
 
 
 def test_figures_come_from_the_knowledge():
-    """Faults of the symptom, all faults, and the two patterns that mended most of them."""
+    """Faults of the symptom, all faults, and the two patterns that fixed most of them."""
     counts = KNOWLEDGE.symptoms["D.2.1"].counts[STUDY]
     total = sum(s.counts[STUDY].faults for s in KNOWLEDGE.symptoms.values())
     pattern, most = max(counts.fix_patterns.items(), key=lambda p: p[1])
 
     shown = hovers.hover("torch.distributed.all_reduce", KNOWLEDGE) or ""
 
-    assert f"(D.2.1): {counts.faults} of {total} faults; most often mended by {pattern} ({most})" in shown
+    assert f"(D.2.1): {counts.faults} of {total} faults; most often fixed by {pattern} ({most})" in shown
 
 
 def test_a_symptom_without_counts_has_no_figures():

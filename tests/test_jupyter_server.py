@@ -59,7 +59,7 @@ print('begun', flush=True)
 import time; time.sleep(.3)
 stuck()
 """
-"""The second call waits for ever, keeps the interpreter lock, and no signal ends it."""
+"""The second call waits for ever, is holding the GIL, and no signal ends it."""
 
 
 class Server(nb.Jupyter):
@@ -383,7 +383,7 @@ def test_a_kernel_that_keeps_the_interpreter_lock_is_told_of(server):
         assert "stuck()" == first["view"]["cell"]["code"]
         assert "cell In[3], line 4, in stuck" in first["view"]["cell"]["frames"][-1]["at"]
         assert "cell In[3], line 8" in first["text"]
-        assert "at cell In[3], line 4 in stuck keeps the interpreter lock" in " ".join(first["view"].get("notes", ()))
+        assert "at cell In[3], line 4 in stuck is holding the GIL" in " ".join(first["view"].get("notes", ()))
 
 
 @KERNEL

@@ -443,7 +443,7 @@ def test_a_diagnosis_in_a_cell_is_gone_on_from(start):
     assert ran.bundles == []
     assert why.startswith("D.1.2")
     assert other.bundles == []
-    assert "failed itself" not in ran.printed + other.printed + named.printed
+    assert "internal error" not in ran.printed + other.printed + named.printed
 
 
 OUTPUT = "from dtdebug.extension import installed; print(installed().snapshot.output)"

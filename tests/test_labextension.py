@@ -180,7 +180,7 @@ def test_a_saved_notebook_that_nobody_trusts_shows_its_card_and_its_button(opene
 
     diagnose(with_button).click()
     playwright.expect(told(with_button)).to_have_text(
-        "No kernel runs for this notebook: choose one in the menu Kernel, then press again."
+        "No kernel runs for this notebook: choose one in the menu Kernel, then try again."
     )
     nb.shoot(page, f"{app}-saved", with_button)
 
@@ -239,7 +239,7 @@ def test_a_busy_kernel_answers_when_it_has_time(opened):
     diagnose(failed).click()
     playwright.expect(told(failed)).to_have_text("The kernel computes: the answer comes when that has ended.")
     page.evaluate("() => window.jupyterapp.shell.currentWidget.sessionContext.restartKernel()")
-    playwright.expect(told(failed)).to_contain_text("press again")
+    playwright.expect(told(failed)).to_contain_text("try again")
     page.evaluate("() => window.jupyterapp.shell.currentWidget.sessionContext.session.kernel.info")
     diagnose(failed).click()
     card(failed).wait_for()

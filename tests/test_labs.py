@@ -98,9 +98,9 @@ def test_broken_lab_is_told(change, problem):
 
 
 def test_folder_without_its_files_is_told(tmp_path):
-    """A folder that is no lab yet names what lacks."""
+    """A folder that is no lab yet names what is missing."""
     (tmp_path / "before.py").touch()
-    assert ["lacks after.py, lab.toml"] == list(tidy_labs._files(tmp_path))
+    assert ["missing: after.py, lab.toml"] == list(tidy_labs._files(tmp_path))
 
 
 def test_unknown_key_of_a_lab_names_file_and_key(tmp_path):
@@ -257,7 +257,7 @@ def test_start_never_overwrites_a_file(tmp_path):
 
 @pytest.mark.terminal
 def test_user_breaks_reads_hints_mends_and_solves(tmp_path):
-    """In a terminal: start fails and is explained, hints go from vague to exact, the mended file is solved."""
+    """In a terminal: start fails and is explained, hints go from vague to exact, the fixed file is solved."""
     name, folder = "environment-not-passed-on", tmp_path / "mine"
 
     def lab(*arguments, status):

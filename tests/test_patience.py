@@ -116,7 +116,7 @@ def test_looking_ends_when_the_time_is_up():
 
 @pytest.mark.parametrize("kind", ["dead", "gil_held"])
 def test_what_no_further_look_can_change_is_told_at_once(kind):
-    """A rank that has ended, or keeps the interpreter lock."""
+    """A rank that has ended, or is holding the GIL."""
     assert 0 == looked(job(0.5), found=lambda states, moving: Conclusion(Verdict(kind=kind)))[1]
 
 

@@ -30,7 +30,7 @@ if dist.get_rank() == 0:
     dist.barrier()
 """
 CELLS = ("import torch.distributed as dist\nrank = dist.get_rank()", "if rank == 0:\n    dist.barrier()")
-CHOOSE = "A lab to mend"
+CHOOSE = "A lab to fix"
 MIME = "application/vnd.dtdebug.diagnosis+json"
 
 

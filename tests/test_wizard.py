@@ -546,7 +546,7 @@ def test_widgets_show_a_failure_of_ours_as_a_line(view, monkeypatch):
     """A defect in a callback stays in the view."""
     monkeypatch.setattr(Session, "dont_know", lambda *_: 1 / 0)
     view.dont_know.click()
-    assert "dtdebug failed itself (ZeroDivisionError: division by zero)." in view.detail.value
+    assert "dtdebug: internal error (ZeroDivisionError: division by zero)." in view.detail.value
 
 
 def test_missing_ipywidgets_is_one_line(monkeypatch, capsys):

@@ -41,7 +41,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except Exception as error:
         if options.debug:
             raise
-        print(f"dtdebug: failed itself ({type(error).__name__}: {error}); --debug shows more", file=sys.stderr)
+        print(f"dtdebug: internal error ({type(error).__name__}: {error}); --debug shows more", file=sys.stderr)
         return USAGE
     return status
 
@@ -79,7 +79,7 @@ def parser() -> argparse.ArgumentParser:
     wizard.add_argument("--report", metavar="FILE", help="write a Markdown report at the end")
     wizard.set_defaults(run=_wizard)
 
-    explain = commands.add_parser("explain", help="explain a symptom code, fix pattern, evidence or observation")
+    explain = commands.add_parser("explain", help="explain a symptom code, fix pattern, indicator or observation")
     explain.add_argument(
         "name", nargs="*", metavar="NAME", help="such as D.2.1, hang, fix-network-setting, activity; none lists all"
     )

@@ -197,7 +197,7 @@ class Extension:
 
                 traceback.print_exception(error)
             else:
-                print(f"dtdebug: failed itself ({type(error).__name__}); `%dtdebug debug` shows more", file=sys.stderr)
+                print(f"dtdebug: internal error ({type(error).__name__}); `%dtdebug debug` shows more", file=sys.stderr)
         except Exception:  # noqa: S110 - there is nobody left to tell
             pass
 

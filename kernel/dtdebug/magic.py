@@ -20,7 +20,7 @@ USAGE = """%dtdebug                     the wizard, with everything that was mea
 %dtdebug hang                which rank the others wait for, and where (in a subshell while a cell hangs)
 %dtdebug check [PATH ...]    what will fail in distributed runs: in the cells that ran, or in files
 %dtdebug doctor [COMMAND]    would the job of this launch command come together? without one: this host
-%dtdebug explain [NAME]      a check, symptom code, fix pattern, evidence or observation
+%dtdebug explain [NAME]      a check, symptom code, fix pattern, indicator or observation
 %dtdebug learn [NAME [DIR]]  guides to what developers ask most, and notebooks to learn with
 %dtdebug report [FILE]       a Markdown report to paste into an issue
 %dtdebug resume              the wizard where it was before the kernel was restarted

@@ -135,7 +135,7 @@ class Diagnosis(msgspec.Struct, frozen=True, kw_only=True):
     advice: tuple[Advice, ...]
     """Empty where no indicator points at a cause: then the cause is not known, and `next` says what would tell it."""
     next: Next | None = None
-    """The cheapest next step: mend, measure or ask."""
+    """The cheapest next step: fix, measure or ask."""
     ruled_out: tuple[str, ...] = ()
     """Causes that a known fact contradicts, as sentences."""
     fix_patterns: tuple[RankedPattern, ...]

@@ -1,4 +1,4 @@
-"""Long explanations that need no run: a symptom, a fix pattern, an evidence, an observation, a check."""
+"""Long explanations that need no run: a symptom, a fix pattern, an indicator, an observation, a check."""
 
 from __future__ import annotations
 

@@ -51,7 +51,7 @@ _TRUST_OF_CUES = 0.7
 
 
 class Finding(msgspec.Struct, frozen=True, kw_only=True):
-    """An evidence known to be so, or an observation with its possible values."""
+    """An indicator known to be so, or an observation with its possible values."""
 
     evidence: str
     """Evidence id, observation key, `SIMILAR` or `SIMILAR_FIX`."""

@@ -232,13 +232,13 @@ def _lines(found: Hover, knowledge: Knowledge) -> Iterator[str]:
 
 
 def figures(code: str, knowledge: Knowledge) -> str:
-    """A symptom with its published counts: how many faults, and what mended most of them."""
+    """A symptom with its published counts: how many faults, and what fixed most of them."""
     symptom = knowledge.symptoms[code]
     counts = symptom.counts[STUDY]
     said = f"{symptom.title} ({code})"
     if not counts.faults:
         return said
     total = sum(s.counts[STUDY].faults for s in knowledge.symptoms.values())
-    mended = sorted(counts.fix_patterns.items(), key=lambda p: (-p[1], p[0]))[:2]
-    often = f"; most often mended by {', '.join(f'{name} ({n})' for name, n in mended)}" if mended else ""
+    fixed = sorted(counts.fix_patterns.items(), key=lambda p: (-p[1], p[0]))[:2]
+    often = f"; most often fixed by {', '.join(f'{name} ({n})' for name, n in fixed)}" if fixed else ""
     return f"{said}: {counts.faults} of {total} faults{often}"

@@ -31,7 +31,7 @@ class Needs(Record, frozen=True, kw_only=True):
 
 
 class Lab(Record, frozen=True, kw_only=True):
-    """One fault to be broken, diagnosed and mended: `lab.toml`."""
+    """One fault to be broken, diagnosed and fixed: `lab.toml`."""
 
     title: str
     symptom: str

@@ -1,4 +1,4 @@
-"""The types of the knowledge: what a symptom, a cause, an evidence and an observation are.
+"""The types of the knowledge: what a symptom, a cause, an indicator and an observation are.
 
 Everything here is frozen data, decoded from TOML by `knowledge.load`. Field order is the
 order in which the files are written.
@@ -44,7 +44,7 @@ class Evidence(Record, frozen=True, kw_only=True):
     """A fact about a run that may be so, with the ways to see it.
 
     `symptoms` reads: of the faults that show this first, so many are of that symptom. A
-    code that is not named gets what the named ones leave over. An evidence without
+    code that is not named gets what the named ones leave over. An indicator without
     `symptoms` tells causes apart only, or is boilerplate of a launcher.
     """
 

@@ -1,4 +1,4 @@
-"""What to do next: mend, measure or ask, whichever is expected to cost the fewest minutes.
+"""What to do next: fix, measure or ask, whichever is expected to cost the fewest minutes.
 
 Observations and repairs stand in one decision, each with its cost, as in Heckerman, Breese and Rommelse,
 "Decision-theoretic troubleshooting", CACM 38(3), 1995.
@@ -21,7 +21,7 @@ from dtdebug_taxonomy.snapshot import Snapshot
 _SEARCH = 120.0
 """Minutes of searching where neither a repair nor a measurement has told the cause."""
 _MENDING = 15.0
-"""Minutes to mend what a measurement has named."""
+"""Minutes to fix what a measurement has named."""
 
 
 class Next(msgspec.Struct, frozen=True, kw_only=True):

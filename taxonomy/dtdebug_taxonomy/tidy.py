@@ -70,7 +70,7 @@ def _causes(knowledge: Knowledge, s: Symptom) -> Iterator[str]:
         if c.diff and not re.search(r"^[-+]", c.diff, re.MULTILINE):
             yield f"cause {c.id}: diff has no line that begins with + or -"
         if c.lab and not all((LABS / c.lab / f).is_file() for f in ("before.py", "after.py")):
-            yield f"cause {c.id}: labs/{c.lab} lacks before.py or after.py"
+            yield f"cause {c.id}: labs/{c.lab} before.py or after.py is missing"
         for name in c.evidence:
             if not _known(knowledge, name):
                 yield f"cause {c.id}: no evidence {name!r}"

@@ -94,7 +94,7 @@ class Injection:
     def kinds(self, seen: Seen | None = None) -> list[str]:
         """What a verdict may call it; from dumps alone also what they can't tell from it.
 
-        Without the culprit's dump (a rank that gloo aborts, or that holds the interpreter lock, leaves none) nothing
+        Without the culprit's dump (a rank that gloo aborts, or that is holding the GIL, leaves none) nothing
         but its absence is to be seen; no dump has the root of a broadcast or a reduction, or a send or receive.
         """
         accepted = [self.kind]

@@ -54,20 +54,20 @@ export async function ask(
     }
     return read(await kernel.requestExecute(request(question)).done, trans);
   } catch {
-    return { line: unfit(kernel, trans) || trans.__("The kernel was restarted before it answered: press again.") };
+    return { line: unfit(kernel, trans) || trans.__("The kernel was restarted before it answered: try again.") };
   }
 }
 
 /** Why a kernel can't be asked now; "" if it can. */
 export function unfit(kernel: Connection | null | undefined, trans: TranslationBundle): string {
   if (!kernel || kernel.isDisposed) {
-    return trans.__("No kernel runs for this notebook: choose one in the menu Kernel, then press again.");
+    return trans.__("No kernel runs for this notebook: choose one in the menu Kernel, then try again.");
   }
   if (kernel.status === "dead" || kernel.status === "terminating") {
-    return trans.__("The kernel has died: restart it in the menu Kernel, then press again.");
+    return trans.__("The kernel has died: restart it in the menu Kernel, then try again.");
   }
   return kernel.connectionStatus === "disconnected"
-    ? trans.__("The kernel can't be reached: reconnect in the menu Kernel, then press again.")
+    ? trans.__("The kernel can't be reached: reconnect in the menu Kernel, then try again.")
     : "";
 }
 
@@ -95,7 +95,7 @@ interface Result {
 export function read(reply: KernelMessage.IExecuteReplyMsg | undefined, trans: TranslationBundle): Card | Line {
   const content = reply?.content as { status?: string; user_expressions?: Record<string, Result> } | undefined;
   if (content?.status === "aborted" || content?.status === "abort") {
-    return { line: trans.__("Another cell failed before the kernel could answer: press again.") };
+    return { line: trans.__("Another cell failed before the kernel could answer: try again.") };
   }
   const result = content?.user_expressions?.[NAME];
   const card = result?.data?.["application/json"] as Card | undefined;
@@ -110,7 +110,7 @@ export function read(reply: KernelMessage.IExecuteReplyMsg | undefined, trans: T
   return { line: trans.__("dtdebug could not look at this: %1", result?.ename ?? trans.__("the kernel did not say why")) };
 }
 
-/** An older dtdebug in the kernel, or one whose own packages lack. */
+/** An older dtdebug in the kernel, or one whose own packages are missing. */
 function missing(message: string, trans: TranslationBundle): Line {
   return /'dtdebug\.front'/.test(message)
     ? { line: trans.__("The kernel's dtdebug is too old; this line renews it, then restart the kernel:"), source: UPDATE }

@@ -12,7 +12,7 @@ export type Reply = Readonly<Record<string, unknown>>;
 
 /**
  * Why there is no reply. gone: there is no kernel any more; unloaded: it serves the channel and knows nothing of us;
- * silent: it does not serve the channel, for something holds the interpreter lock; late: it knows us and took too long.
+ * silent: it does not serve the channel, for something is holding the GIL; late: it knows us and took too long.
  */
 export type Silence = "gone" | "unloaded" | "silent" | "late";
 

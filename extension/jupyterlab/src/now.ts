@@ -134,7 +134,7 @@ export class Now extends Panel {
   #state(watch: Watch | null): string {
     const { trans } = this.means;
     if (!watch) {
-      return trans.__("No notebook is in front.");
+      return trans.__("There is no active notebook.");
     }
     if (watch.isAsking) {
       return trans.__("dtdebug looks at the ranks …");

@@ -162,7 +162,7 @@ function silence(silence: Silence, trans: TranslationBundle): Line {
     case "unloaded":
       return { line: trans.__("The kernel has not loaded dtdebug; run this line before the cell that you want to watch:"), source: LOAD };
     case "silent":
-      return { line: trans.__("The kernel does not answer: a call in its cell holds Python's interpreter lock.") };
+      return { line: trans.__("The kernel does not answer: a call in its cell is holding the GIL.") };
     case "late":
       return { line: trans.__("The kernel took too long to answer: try again.") };
   }

@@ -66,7 +66,7 @@ export class Beside extends Panel {
     if (!subshell) {
       this.#say(
         trans.__(
-          "The kernel has no subshells (ipykernel 7 has), or a call in its cell holds Python's interpreter lock; when the cell has ended, %1 asks the same.",
+          "The kernel has no subshells (ipykernel 7 has), or a call in its cell is holding the GIL; when the cell has ended, %1 asks the same.",
           WIZARD,
         ),
       );

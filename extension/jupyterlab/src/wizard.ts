@@ -232,7 +232,7 @@ export class Wizard extends Widget {
     }
   }
 
-  /** What has run since tells whether it is mended, and what may be asked about next. */
+  /** What has run since tells whether it is fixed, and what may be asked about next. */
   #ran(_: unknown, { notebook, cell, success }: Ended): void {
     if (notebook !== this.#panel?.content) {
       return;

@@ -51,7 +51,7 @@ test("a kernel that can't answer is looked at by the server, with the reason bes
 
   assert.ok("view" in found);
   assert.equal(found.report, "# all");
-  assert.match(found.note?.line ?? "", /holds Python's interpreter lock/);
+  assert.match(found.note?.line ?? "", /is holding the GIL/);
   assert.deepEqual(outside.asked, [{ path: "/dtdebug/api/kernels/k1/look", body: { kind: "hang", timeout: 5 } }]);
 });
 

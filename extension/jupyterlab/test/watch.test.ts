@@ -245,5 +245,5 @@ test("time is told in minutes where it is long", () => {
   assert.equal(counted("ranks 0-2 wait 74 s in all_reduce #41 for rank 3", 10.9), "ranks 0-2 wait 84 s in all_reduce #41 for rank 3");
   assert.equal(counted("rank 0 waits 590 s in barrier", 20), "rank 0 waits 10 min in barrier");
   assert.equal(counted("rank 0 waits 12 min in barrier", 130), "rank 0 waits 14 min in barrier");
-  assert.equal(counted("The interpreter lock is held", 3), "The interpreter lock is held");
+  assert.equal(counted("The GIL is held", 3), "The GIL is held");
 });

@@ -47,14 +47,14 @@ export class Example {
         return;
       }
       const problems = vscode.languages.getDiagnostics(this.file).some(isOfCheck);
-      const mended = reported && !problems && this.isOpen();
+      const fixed = reported && !problems && this.isOpen();
       reported ||= problems;
       void vscode.commands.executeCommand("setContext", "dtdebug.exampleReported", reported);
-      void vscode.commands.executeCommand("setContext", "dtdebug.exampleMended", mended);
+      void vscode.commands.executeCommand("setContext", "dtdebug.exampleMended", fixed);
     });
   }
 
-  /** Problems of a closed file go away without being mended. */
+  /** Problems of a closed file go away without being fixed. */
   private isOpen(): boolean {
     return vscode.workspace.textDocuments.some(({ uri, isClosed }) => !isClosed && uri.toString() === this.file.toString());
   }

@@ -61,7 +61,7 @@ export async function learn(memory: vscode.Memento): Promise<void> {
 
 async function chooseAndBegin(python: string): Promise<void> {
   const row = await vscode.window.showQuickPick(await rows(python), {
-    placeHolder: "A lab to mend, or a notebook to run: words, or a symptom's code",
+    placeHolder: "A lab to fix, or a notebook to run: words, or a symptom's code",
     matchOnDescription: true,
     matchOnDetail: true,
   });

@@ -33,19 +33,19 @@ def text(findings: Sequence[Finding], *, colour: bool = False) -> str:
     return "".join(f"{row}\n" for row in rows)
 
 
-def summary(findings: Sequence[Finding], files: int, mended: int = 0, unread: int = 0) -> str:
+def summary(findings: Sequence[Finding], files: int, fixed: int = 0, unread: int = 0) -> str:
     """How much was found where, what was not looked at, and what to do next."""
-    mends = f"{mended} mended; " if mended else ""
+    fixes = f"{fixed} fixed; " if fixed else ""
     unseen = f"; {_number(unread, 'part')} of them not understood" if unread else ""
     if not findings:
-        return f"{mends}nothing found in {_number(files, 'file')}{unseen}"
+        return f"{fixes}nothing found in {_number(files, 'file')}{unseen}"
     kinds = Counter(f.severity for f in findings)
     counts = ", ".join(_number(kinds[k], k) for k in _SARIF if kinds[k])
     safe = sum(f.fix is not None and f.fix.safe for f in findings)
     more = [f"`dtdebug explain {findings[0].id}` tells more"]
     if safe:
-        more.insert(0, f"--fix mends {safe}")
-    return f"{mends}{counts} in {_number(files, 'file')}{unseen}; {'; '.join(more)}"
+        more.insert(0, f"{safe} fixable with --fix")
+    return f"{fixes}{counts} in {_number(files, 'file')}{unseen}; {'; '.join(more)}"
 
 
 def _number(count: int, what: str) -> str:

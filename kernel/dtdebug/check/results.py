@@ -107,7 +107,7 @@ def examine_file(path: Path, choice: Choice) -> Examined:
     except OSError as error:
         return Examined((), (*problems, f"{path}: can't be written: {error.strerror}"))
     except Exception as error:  # a defect of a check must not hide what the others find elsewhere
-        return Examined((), (*problems, f"{path}: a check failed itself ({type(error).__name__}: {error})"))
+        return Examined((), (*problems, f"{path}: internal error in a check ({type(error).__name__}: {error})"))
 
 
 def _settings(path: Path, choice: Choice) -> tuple[Settings, tuple[str, ...]]:

@@ -32,7 +32,7 @@ def look(launch: Launch, variables: Mapping[str, str]) -> Look:
             unread[what] = f"no answer in {_LIMIT:g} s: a file system or resolver hangs"
             return None
         except Exception as error:
-            unread[what] = f"the look failed itself: {type(error).__name__}: {one_line(str(error), 200)}"
+            unread[what] = f"internal error: {type(error).__name__}: {one_line(str(error), 200)}"
             return None
 
     cards = tried("interfaces", names.interfaces) or ()

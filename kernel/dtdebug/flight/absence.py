@@ -87,7 +87,7 @@ def _absent(records: Records, sinks: Sequence[int]) -> Verdict:
                 f"No hang so far: {call} was begun {young:.1f} s before the records were taken.",
             )
     if unseen:
-        told = f"is awaited in {call} and was not found: it has ended, or it is on a host that was not asked"
+        told = f"was not found, and the others wait for it in {call}: it has ended, or is on a host that was not asked"
         confidence = 0.4
     elif kind == "dead" and len(culprits) == 1 and len(sinks) == 1 and not lost:
         confidence = 0.7

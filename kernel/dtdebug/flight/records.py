@@ -57,7 +57,7 @@ _USUAL, _LONGEST = 1.5, 30.0
 
 
 def in_flight(records: Records, wait: Wait | None) -> float:
-    """Seconds from the begin of an operation to the first dump of a rank that lacks in it, if few; else 0."""
+    """Seconds from the begin of an operation to the first dump of a rank that is missing in it, if few; else 0."""
     p = records.programs.get(wait.rank) if wait is not None else None
     if (
         records.standing

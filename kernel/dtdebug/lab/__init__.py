@@ -1,1 +1,1 @@
-"""Labs: break a distributed training, have it diagnosed, mend it."""
+"""Labs: break a distributed training, have it diagnosed, fix it."""

@@ -19,9 +19,9 @@ def add(commands: Any) -> None:
     """Adds it to the parser of the command line."""
     lab = commands.add_parser(
         "lab",
-        help="learn by breaking: runs that really fail, to be diagnosed and mended",
+        help="learn by breaking: runs that really fail, to be diagnosed and fixed",
         description="Small distributed trainings with one fault each. `start` copies one to a folder of yours and "
-        "runs it; you mend the file; `check` runs your file.",
+        "runs it; you fix the file; `check` runs your file.",
         epilog="Exit status: 0 it works, 1 it does not, 2 usage, or this machine can't run it.",
     )
     verbs = lab.add_subparsers(required=True, metavar="VERB")
@@ -104,7 +104,7 @@ def _start(options: argparse.Namespace) -> int:
         from dtdebug_taxonomy import render
 
         print(f"What its user says: {lab.says}\n{render.to_text(told(lab, ran))}")
-    print(f"Now mend {script}, then `dtdebug lab check`; `dtdebug lab hint` gives a hint.")
+    print(f"Now fix {script}, then `dtdebug lab check`; `dtdebug lab hint` gives a hint.")
     return 0
 
 
@@ -114,7 +114,7 @@ def _account(lab: Lab, status: int | None) -> str:
     if status is None:
         return f"It was ended after {lab.limit_s:g} s."
     if status == STOPPED:
-        return "It stood still and was ended."
+        return "It hung and was ended."
     if status == 0:
         return f"It ended without an error, but did not print {lab.works!r}."
     return f"It failed (exit status {status})."

@@ -1,4 +1,4 @@
-"""Learning notebooks: something fails, is read, explained and mended, and one question is answered."""
+"""Learning notebooks: something fails, is read, explained and fixed, and one question is answered."""
 
 from __future__ import annotations
 

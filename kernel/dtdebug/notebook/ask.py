@@ -22,8 +22,8 @@ from dtdebug_taxonomy.ranks import Frame, RankState, Verdict
 
 _NOTICE = 1.0
 """Seconds in which a kernel whose interpreter is free answers a plain request."""
-_SILENT = "kernel {pid} does not answer: a thread keeps the interpreter lock, it is stopped, or dtdebug is not loaded"
-_KEPT = "{} keeps the interpreter lock while it waits: no other Python code of the kernel can run"
+_SILENT = "kernel {pid} does not answer: a thread is holding the GIL, it is stopped, or dtdebug is not loaded"
+_KEPT = "{} is holding the GIL while it waits: no other Python code of the kernel can run"
 _PAUSE = 0.05
 _CONNECTION_LIMIT = 10_000
 _STRANGER = 1.5

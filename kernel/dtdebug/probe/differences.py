@@ -41,7 +41,7 @@ _PER_HOST = re.compile(
 _DEVICES = re.compile(r"(?:CUDA|HIP|ROCR|NVIDIA)_VISIBLE_DEVICES\Z")
 _WORK = re.compile(r"(?i)batch|data.?set|samples|shards|length|steps|epoch|seed|accumul|param")
 """Facts that must agree for the ranks to do the same work."""
-_ROADS = frozenset({"endpoint", "worker_server", "faulthandler", "asked", "interpreter lock"})
+_ROADS = frozenset({"endpoint", "worker_server", "faulthandler", "asked", "GIL"})
 """How a rank is reached, and what one look at it found: no property of the run."""
 
 

@@ -1,7 +1,7 @@
 """Asks every rank of a job where it is, by all the roads there are, within one deadline.
 
 In this order: the endpoint of its agent (milliseconds) and the record that the agent writes into the run's folder
-(both need the interpreter); then the worker server, which answers while the interpreter lock is held; then py-spy; and
+(both need the interpreter); then the worker server, which answers while the GIL is held; then py-spy; and
 last faulthandler, whose signal can end a system call. One slow rank delays no other.
 """
 

@@ -135,7 +135,7 @@ class Inquiry:
         if self._seen.stack:
             base = msgspec.structs.replace(base, stack=self._seen.stack, pending=None, time=time.time())
         pending = base.pending or self._operation(base.stack, native, base.world_size, base.rank)
-        facts = {**base.facts, "interpreter lock": f"owned by {self._seen.lock}"} if self._seen.lock else base.facts
+        facts = {**base.facts, "GIL": f"owned by {self._seen.lock}"} if self._seen.lock else base.facts
         return msgspec.structs.replace(
             base,
             alive=alive,
@@ -165,7 +165,7 @@ class Inquiry:
         return self._endpoint(self._record) or self._files()
 
     def _without_interpreter(self) -> None:
-        """The worker server, py-spy, faulthandler: they tell a held interpreter lock from a process that hangs."""
+        """The worker server, py-spy, faulthandler: they tell a held GIL from a process that hangs."""
         server = self._status != "stopped" and self._worker_server()
         seen = self._pid is not None and (self._spy(self._pid) or self._faulthandler(self._pid))
         silent = bool(self._roads.keys() & {"endpoint", "files"}) and self._status == "running"

@@ -1,6 +1,6 @@
 """Looks into a process from outside: its stack through py-spy, or through faulthandler where the process offers that.
 
-Neither needs the process to answer, so both work while the interpreter lock is held.
+Neither needs the process to answer, so both work while the GIL is held.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ class Look(msgspec.Struct, frozen=True, kw_only=True):
     """Main thread, innermost last."""
     native: tuple[str, ...] = ()
     lock: str = ""
-    """The thread that owns the interpreter lock, and where it is."""
+    """The thread that owns the GIL, and where it is."""
     owns: bool = False
     """It is the main thread."""
     lock_idle: bool = False
@@ -116,7 +116,7 @@ def observe(
         alive=liveness(found.pid) != "ended",
         roads=roads,
         environment=found.environment,
-        facts={"interpreter lock": f"owned by {look.lock}"} if look and look.lock else {},
+        facts={"GIL": f"owned by {look.lock}"} if look and look.lock else {},
     )
 
 
@@ -245,7 +245,7 @@ def refusal(pid: int, said: str) -> str:
         return "no permission: CAP_SYS_PTRACE is missing; give it to the container (--cap-add SYS_PTRACE)"
     if own.get("Seccomp") == "2":
         return "no permission: a seccomp filter forbids it, the container's in all likelihood"
-    return "no permission: the process has rights that this one lacks, or is in another user namespace"
+    return "no permission: the process has rights that this one does not have, or is in another user namespace"
 
 
 def _let_go_on(pid: int) -> None:

@@ -44,12 +44,12 @@ def endpoint(address: str, token: str, deadline: float) -> RankState:
 
 
 def ping(path: Path, deadline: float) -> None:
-    """Raises RoadError unless the worker server on that socket answers; it needs no interpreter lock for that."""
+    """Raises RoadError unless the worker server on that socket answers; it needs no GIL for that."""
     _http(path, "POST", "/handler/ping", deadline, limit=STATE_LIMIT)
 
 
 def trace(where: Path | str, deadline: float, token: str = "") -> bytes:
-    """The flight recorder's JSON from a worker server's socket, which needs no interpreter lock, or from an endpoint.
+    """The flight recorder's JSON from a worker server's socket, which needs no GIL, or from an endpoint.
 
     Raises:
         RoadError: it can't be reached, does not answer in time or answers something that is no JSON object.

@@ -1,6 +1,6 @@
 """A small extension of the Jupyter server: it looks at a kernel from outside while the kernel can't answer.
 
-Front ends ask it where the kernel's own channels are silent, for a thread keeps the interpreter lock. It only looks:
+Front ends ask it where the kernel's own channels are silent, for a thread is holding the GIL. It only looks:
 nothing is ended or interrupted, and nothing written but the request to the ranks in the folder that the kernel has made
 for their records. What it needs to look is imported when it is first asked.
 """

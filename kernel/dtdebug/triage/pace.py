@@ -80,7 +80,7 @@ def of_silent(rows: Sequence[Silent], by_rank: dict[int, Stream]) -> Verdict | N
         waiting=others,
         confidence=0.8 if len(culprits) == 1 else 0.6,
         summary=f"{who[:1].upper()}{who[1:]} printed nothing since {shown(rows[0].since)}, "
-        f"{rows[0].before:.0f} s before the others; no rank says that it failed itself.",
+        f"{rows[0].before:.0f} s before the others; no rank reports a failure of its own.",
         claims=claims,
         evidence=texts(claims),
     )

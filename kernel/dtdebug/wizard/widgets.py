@@ -130,7 +130,7 @@ class Wizard:
             except ValueError as error:
                 self._detail = _paragraph(str(error))
             except Exception as error:
-                self._detail = _paragraph(f"dtdebug failed itself ({type(error).__name__}: {error}).")
+                self._detail = _paragraph(f"dtdebug: internal error ({type(error).__name__}: {error}).")
             self.detail.value = self._detail
 
     def _go(self, session: Session) -> None:

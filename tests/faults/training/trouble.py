@@ -57,7 +57,7 @@ def wait_for_storage() -> None:
 
 
 def call_extension() -> None:
-    """A C extension that keeps the interpreter lock."""
+    """A C extension that is holding the GIL."""
     ctypes.PyDLL(None).sleep(HOURS)  # fault: gil
 
 

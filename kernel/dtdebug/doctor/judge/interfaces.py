@@ -1,4 +1,4 @@
-"""What is wrong with names and interfaces, and the setting that mends it, if one was measured to."""
+"""What is wrong with names and interfaces, and the setting that fixes it, if one was measured to."""
 
 from __future__ import annotations
 

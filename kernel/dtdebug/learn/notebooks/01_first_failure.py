@@ -59,7 +59,7 @@ mp.spawn(greet, nprocs=2)
 # %dtdebug
 
 # %% [markdown]
-# ## Mend it
+# ## Fix it
 #
 # A new process starts with an empty memory: it knows nothing of this notebook and can only **import** from files.
 # `greet` stood in a box and in no file. The fix names two ways. A file is the one that works always, with GPUs too, so we
@@ -109,5 +109,5 @@ from dtdebug.learn import answer
 answer("first-failure", "...")
 
 # %% [markdown]
-# **That was it.** You have started two ranks, seen them fail, and mended it. The next notebook is `02_who_was_first`. If it
+# **That was it.** You have started two ranks, seen them fail, and fixed it. The next notebook is `02_who_was_first`. If it
 # is not in the list of files on the left, `%dtdebug learn who-was-first` in a box puts it there.

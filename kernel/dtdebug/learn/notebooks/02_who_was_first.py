@@ -64,9 +64,9 @@ dist.destroy_process_group()
 # %dtdebug why
 
 # %% [markdown]
-# ## Mend it
+# ## Fix it
 #
-# Only the record of rank 1 has to be mended; nothing is wrong with rank 0. This box changes that one word in the file
+# Only the record of rank 1 has to be fixed; nothing is wrong with rank 0. This box changes that one word in the file
 # and starts the job again.
 
 # %%
@@ -79,7 +79,7 @@ file.write_text(file.read_text().replace('"cost"', '"price"'))
 # %% [markdown]
 # ## One question
 #
-# **Both ranks printed an error. Which rank has to be mended?** `"rank 0"`, `"rank 1"` or `"both"`? Write it in place of
+# **Both ranks printed an error. Which rank has to be fixed?** `"rank 0"`, `"rank 1"` or `"both"`? Write it in place of
 # the dots.
 
 # %%

@@ -97,7 +97,7 @@ while not job.join():
 print("In a terminal:  dtdebug attach", os.getpid())
 
 # %% [markdown]
-# ## Mend it
+# ## Fix it
 #
 # The ranks must make the same number of steps. Here rank 1 gets its third batch. (In a real program: let the sampler pad
 # or drop the rest, `DistributedSampler(..., drop_last=True)`, or stop all ranks at the smallest number of batches.)

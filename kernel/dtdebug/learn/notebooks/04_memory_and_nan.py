@@ -85,7 +85,7 @@ dist.destroy_process_group()
 # %dtdebug why
 
 # %% [markdown]
-# ## Mend it
+# ## Fix it
 #
 # The largest `float16` is 65504. Each rank's gradient is 49152 here and fits; the sum of two does not. In `float32` it does,
 # so the gradients are exchanged as they are.

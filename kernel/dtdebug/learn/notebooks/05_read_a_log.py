@@ -106,7 +106,7 @@ Counter(line.partition("]")[0] + "]" for line in log if "error" in line.lower() 
 # %dtdebug explain D.1.2
 
 # %% [markdown]
-# ## Mend it (recorded)
+# ## Fix it (recorded)
 #
 # Each of the eight ranks had four workers that load data, and they did not fit into the memory of the machine: the system
 # killed one. With one worker for each rank the same training went through. This is the end of **its** log, recorded
@@ -136,4 +136,4 @@ answer("read-a-log", "...")
 
 # %% [markdown]
 # **Remember**: the last line of a log is about the launcher, the last error is about who waited longest, and the first
-# failure may stand minutes earlier. Next: `dtdebug lab list` in a terminal has many more failures, to be mended by you.
+# failure may stand minutes earlier. Next: `dtdebug lab list` in a terminal has many more failures, to be fixed by you.

@@ -43,7 +43,7 @@ def _one(client: Any, address: str, began: float, timeout: float) -> RankState:
             answer = client.run(function, workers=[address], nanny=nanny, callback_timeout=left)
             state = msgspec.json.decode(answer[address], type=RankState)
             roads[road] = "ok"
-            held = nanny and "interpreter lock" in state.facts
+            held = nanny and "GIL" in state.facts
             return tidy(
                 msgspec.structs.replace(
                     state, roads=roads | state.roads, facts=state.facts | facts, gil_held=state.gil_held or held

@@ -1,4 +1,4 @@
-"""Variables of the environment that are set to something else than a text."""
+"""Environment variables that are set to a non-string."""
 
 from __future__ import annotations
 
