@@ -10,7 +10,7 @@ CASES ?= tests/cases/fresh.jsonl
 WORKERS ?= 3
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
-.PHONY: demo test check tidy lint types layers accuracy bench doctor-lab docs images symptom check-rule extension card vsix lab code-server
+.PHONY: demo test check tidy lint types layers accuracy bench doctor-lab docs images symptom check-rule extension card vsix lab node code-server
 .PHONY: debian-base debian-network debian-browser debian-editors clean
 
 demo: $(VENV)/.ready ## the main job on a real failing multi-process run
@@ -19,19 +19,19 @@ demo: $(VENV)/.ready ## the main job on a real failing multi-process run
 test: $(VENV)/.ready debian-network debian-browser debian-editors check extension code-server ## everything that CI checks
 	$(BIN)/python -m pytest --numprocesses $(WORKERS) --dist loadfile --no-loadscope-reorder
 
-check: $(VENV)/.ready lint types layers tidy
+check: $(VENV)/.core lint types layers tidy ## the quick half: no torch, no browser, no editor
 
-lint: $(VENV)/.ready
+lint: $(VENV)/.core
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 
-types: $(VENV)/.ready
+types: $(VENV)/.core
 	$(BIN)/mypy
 
-layers: $(VENV)/.ready
+layers: $(VENV)/.core
 	$(BIN)/lint-imports
 
-tidy: $(VENV)/.ready ## the rules that the knowledge keeps
+tidy: $(VENV)/.core ## the rules that the knowledge keeps
 	$(BIN)/python -m dtdebug_taxonomy.tidy tests/samples
 
 accuracy: $(VENV)/.ready ## figures on rated cases: make accuracy CASES=FILE.jsonl
@@ -61,32 +61,42 @@ check-rule: $(VENV)/.ready ## make check-rule NAME=what-is-wrong GROUP=5: the fo
 
 extension: card vsix lab ## all that is written in TypeScript, checked and built
 
-card: code-server ## the card of a diagnosis that notebooks show
+card: node ## the card of a diagnosis that notebooks show
 	cd extension/shared && $(NPM_CI) && npm test --silent
 
-vsix: code-server ## the VS Code extension: extension/vscode/build/dtdebug-VERSION.vsix
+vsix: node ## the VS Code extension: extension/vscode/build/dtdebug-VERSION.vsix
 	cd extension/vscode && $(NPM_CI) && npm run --silent types && npm test --silent && npm run --silent package
 
 LAB := extension/jupyterlab
 lab: $(LAB)/labextension/package.json ## JupyterLab's extension, which the wheel holds
 
-$(LAB)/labextension/package.json: $(VENV)/.ready $(wildcard $(LAB)/src/* $(LAB)/schema/* $(LAB)/package*.json extension/shared/src/* extension/shared/src/ranks/*) | code-server
+$(LAB)/labextension/package.json: $(VENV)/.core $(wildcard $(LAB)/src/* $(LAB)/schema/* $(LAB)/package*.json extension/shared/src/* extension/shared/src/ranks/*) | node
 	cd $(LAB) && export PATH="$(abspath $(BIN)):$$PATH" && $(NPM_CI) && npm test --silent && npm run --silent build
 	@touch $@ && $(BIN)/python -m pip install --quiet --no-deps --editable .
 
 # Installs what the lock file names, unless it is there.
-NPM_CI = export PATH="$(CURDIR)/build/code-server/bin:$$PATH" && \
+NPM_CI = export PATH="$(CURDIR)/build/node/bin:$$PATH" && \
 	{ cmp --silent package-lock.json node_modules/.installed || { npm ci --loglevel=error --no-audit --no-fund && cp package-lock.json node_modules/.installed; }; }
 
-code-server: $(VENV)/.ready debian-editors ## a real VS Code for the tests of editors, in build/code-server (300 MB, once)
-	sh tests/editors/install_code_server.sh build/code-server $(BIN)/python
+node: build/node/bin/npm
 
-$(VENV)/.ready: pyproject.toml | debian-base
-	@echo "== virtual environment in $(VENV): dtdebug, its tools, $(TORCH)"
+build/node/bin/npm: | $(VENV)/.core
+	sh extension/install_node.sh build/node $(BIN)/python
+
+code-server: node debian-editors ## a real VS Code for the tests of editors, in build/code-server (300 MB, once)
+	sh tests/editors/install_code_server.sh build/code-server build/node/bin
+
+$(VENV)/.core: pyproject.toml | debian-base
+	@echo "== virtual environment in $(VENV): dtdebug and what checks its source"
 	$(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet --upgrade "pip>=25.1"
+	$(BIN)/python -m pip install --quiet --editable ".[all]" --group core
+	@touch $@
+
+$(VENV)/.ready: $(VENV)/.core
+	@echo "== $(TORCH), and what the tests and the demo use"
 	$(BIN)/python -m pip install --quiet "$(TORCH)" numpy
-	$(BIN)/python -m pip install --quiet --editable ".[all]" --group dev
+	$(BIN)/python -m pip install --quiet --group dev
 	@touch $@
 
 # Debian packages are installed only where they are missing and apt-get is there.

