@@ -1,5 +1,6 @@
 """The built wheel holds what is needed to run, and runs."""
 
+import importlib.util
 import json
 import os
 import subprocess
@@ -36,9 +37,13 @@ def wheel(tmp_path_factory):
 
 
 def test_the_wheel_holds_the_three_packages_with_their_data(wheel):
-    """Every knowledge file, lab, guide and notebook, the type markers, the command; no test and no document."""
+    """Every knowledge file, lab, guide and notebook, the type markers, the command; no test, example or document."""
     names = set(zipfile.ZipFile(wheel).namelist())
-    data = {f"dtdebug_taxonomy/{f.relative_to(HOME)}" for f in HOME.rglob("*") if f.suffix in (".toml", ".py", ".md")}
+    examples = {*HOME.glob("checks/*/*_[0-9]*"), *HOME.glob("checks/*/run.py")}
+    data = {f for f in HOME.rglob("*") if f.suffix in (".toml", ".py", ".md")}
+    assert len(examples) > 500
+    assert set() == names & {f"dtdebug_taxonomy/{f.relative_to(HOME)}" for f in examples}
+    data = {f"dtdebug_taxonomy/{f.relative_to(HOME)}" for f in data - examples}
     data |= {f"dtdebug/{f.relative_to(KERNEL)}" for kind in ("toml", "ipynb") for f in KERNEL.rglob(f"*.{kind}")}
 
     assert set() == data - names
@@ -47,7 +52,7 @@ def test_the_wheel_holds_the_three_packages_with_their_data(wheel):
 
 
 def test_the_wheel_holds_the_extension_of_jupyterlab(wheel):
-    """A wheel that was built before the extension would silently lack it."""
+    """It is built with the wheel where it was not before."""
     archive = zipfile.ZipFile(wheel)
     home = next(n for n in archive.namelist() if n.endswith("/labextensions/dtdebug/package.json")).removesuffix(
         "package.json"
@@ -57,6 +62,19 @@ def test_the_wheel_holds_the_extension_of_jupyterlab(wheel):
     assert {f"{home}{name}" for name in ("install.json", "schemas/dtdebug/plugin.json", entry)} <= set(
         archive.namelist()
     )
+
+
+def test_without_node_the_extension_is_not_left_out_in_silence(tmp_path, monkeypatch):
+    """The build says what is missing; who wants no JupyterLab says so."""
+    spec = importlib.util.spec_from_file_location("hatch_build", ROOT / "extension" / "hatch_build.py")
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    build = module.Build(str(tmp_path), {}, None, None, "", "wheel")
+    monkeypatch.setenv("PATH", str(tmp_path))
+    with pytest.raises(RuntimeError, match="install Node 20, or set DTDEBUG_WITHOUT_JUPYTERLAB=1"):
+        build.initialize("standard", {})
+    monkeypatch.setenv("DTDEBUG_WITHOUT_JUPYTERLAB", "1")
+    build.initialize("standard", {})
 
 
 def test_the_wheel_runs(wheel, tmp_path):

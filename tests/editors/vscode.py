@@ -24,7 +24,7 @@ __all__ = ["CHROMIUM", "FLAGS"]
 
 ROOT = Path(__file__).parents[2]
 INSTALLED = ROOT / "build" / "code-server"
-NODE = INSTALLED / "bin" / "node"
+NODE = ROOT / "build" / "node" / "bin" / "node"
 ENTRY = INSTALLED / "node_modules" / "code-server" / "out" / "node" / "entry.js"
 SECONDS = 120
 SETTINGS = {

@@ -1,0 +1,41 @@
+"""Builds the extension of JupyterLab where a wheel or a source distribution needs it and it is not built yet."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+from pathlib import Path
+from typing import Any
+
+from hatchling.builders.hooks.plugin.interface import BuildHookInterface
+
+_PLACE = "extension/jupyterlab"
+_WITHOUT = "DTDEBUG_WITHOUT_JUPYTERLAB"
+
+
+class Build(BuildHookInterface[Any]):
+    """Never leaves it out in silence: without Node the build fails with what to do, unless the user wants none."""
+
+    def dependencies(self) -> list[str]:
+        """What the build itself needs."""
+        return [] if self._is_built() else ["jupyter_builder"]
+
+    def initialize(self, version: str, build_data: dict[str, Any]) -> None:
+        """Raises RuntimeError where the extension is missing and can't be built."""
+        if version == "editable" or self._is_built() or os.environ.get(_WITHOUT):
+            return
+        npm = shutil.which("npm")
+        if npm is None:
+            raise RuntimeError(
+                "the JupyterLab extension of dtdebug is not built, and npm is not there to build it: install Node 20, "
+                f"or set {_WITHOUT}=1 to install without it"
+            )
+        for words in (["ci", "--no-audit", "--no-fund", "--loglevel=error"], ["run", "--silent", "build"]):
+            subprocess.run([npm, *words], cwd=self._folder(), check=True)
+
+    def _folder(self) -> Path:
+        return Path(self.root) / _PLACE
+
+    def _is_built(self) -> bool:
+        return (self._folder() / "labextension" / "package.json").exists()
