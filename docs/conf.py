@@ -11,6 +11,7 @@ from typing import Any
 DOCS = Path(__file__).parent
 sys.path.insert(0, str(DOCS))
 
+import message_pages  # noqa: E402
 import pages  # noqa: E402
 
 from dtdebug_taxonomy import __version__  # noqa: E402
@@ -62,7 +63,7 @@ def relinked(text: str, home: Path) -> str:
 def made() -> dict[str, str]:
     """All pages that are made at build time: name -> Markdown."""
     mirrors = {name: relinked((TOP / f).read_text(encoding="utf-8"), (TOP / f).parent) for f, name in MIRRORED.items()}
-    return {**pages.pages(), **mirrors}
+    return {**pages.pages(), **message_pages.pages(), **mirrors}
 
 
 def write(*_: object) -> None:
@@ -74,7 +75,7 @@ def write(*_: object) -> None:
             fresh = file.with_suffix(f".{os.getpid()}")
             fresh.write_text(text, encoding="utf-8")
             fresh.replace(file)  # two builds at once see whole pages
-    for folder in ("causes", "checks", "labs", "symptoms", "topics"):
+    for folder in ("causes", "checks", "labs", "messages", "symptoms", "topics"):
         for file in (DOCS / folder).rglob("*.md"):
             if file not in wanted:
                 file.unlink()
@@ -90,7 +91,22 @@ def adapt(_: object, name: str, source: list[str]) -> None:
 WRITTEN = {f.name for f in DOCS.glob("*.md")} - {f"{name}.md" for name in made()}
 
 
+def list_for_models(app: Any, failed: Exception | None) -> None:
+    """Writes llms.txt (https://llmstxt.org): what the site has, for programs that read it."""
+    if failed or app.builder.name != "dirhtml":
+        return
+    titles = {name: app.env.titles[name].astext() for name in sorted(app.env.found_docs)}
+    menu = [name for name in titles if "/" not in name and name != "index"]
+    parts = {"Guides and tables": menu, "Symptoms": [n for n in titles if n.startswith("symptoms/")]}
+    about = "Says why distributed deep-learning training failed: which rank, where, the cause, the fix. Local, no LLM."
+    text = f"# dtdebug\n\n> {about}\n"
+    for head, names in parts.items():
+        text += f"\n## {head}\n\n" + "".join(f"- [{titles[name]}]({name}/)\n" for name in names)
+    (Path(app.outdir) / "llms.txt").write_text(text, encoding="utf-8")
+
+
 def setup(app: Any) -> None:
     """Tells Sphinx when to make the pages."""
     app.connect("config-inited", write)
     app.connect("source-read", adapt)
+    app.connect("build-finished", list_for_models)

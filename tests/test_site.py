@@ -91,6 +91,16 @@ def test_everything_known_has_a_page(read):
     assert [] == [name for name, address in addresses().items() if address not in read]
 
 
+def test_a_message_is_found_by_its_own_words(site, read):
+    """Most messages have a page whose title is what is printed; the index for programs names the guides."""
+    printed = [e for e in load().evidence.values() if e.text and e.symptoms]
+    with_page = [e for e in printed if f"messages/{e.id}/" in read]
+    assert len(with_page) > 0.8 * len(printed)
+    page = (site / "messages" / "ddp-unfinished-reduction" / "index.html").read_text(encoding="utf-8")
+    assert "<title>Expected to have finished reduction in the prior iteration" in page
+    assert "- [My job hangs](hangs/)" in (site / "llms.txt").read_text(encoding="utf-8")
+
+
 def test_code_writes_no_address_without_a_test():
     """Whoever links to the site does it by these two functions, so that the test above sees the address."""
     written = defaultdict(set)
