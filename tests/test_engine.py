@@ -140,6 +140,16 @@ def test_each_finding_of_an_answer_is_explained():
     assert reason.weight > 0
 
 
+def test_many_answers_come_with_the_likeliest_first():
+    """What hangs in training is asked for training before installing; few answers keep their order."""
+    ranking = engine.rank(KNOWLEDGE, collect(KNOWLEDGE, Snapshot(situation="it hangs after the second epoch")))
+    activity, nodes = KNOWLEDGE.observations["activity"], KNOWLEDGE.observations["nodes"]
+    ordered = questions.likeliest_first(KNOWLEDGE, ranking, activity)
+    assert ordered[0].value == "training"
+    assert {v.value for v in ordered} == {v.value for v in activity.value}
+    assert questions.likeliest_first(KNOWLEDGE, ranking, nodes) == list(nodes.value)
+
+
 def test_the_tree_is_derived_from_the_same_policy():
     """Its first question is the one that the wizard asks first."""
     findings = collect(KNOWLEDGE, Snapshot())

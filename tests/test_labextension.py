@@ -100,7 +100,7 @@ def test_one_click_diagnoses_in_a_kernel_that_has_not_loaded_dtdebug(opened, app
     nb.shoot(page, f"{app}-diagnosed", card(failed))
 
     asked = failed.locator(".dtd-ask").inner_text()
-    failed.locator(".dtd-choices button", has_text="training steps").click()
+    nb.answer(failed, "training steps").click()
     failed.get_by_text("Answered here").wait_for()
 
     assert "Answered here: activity = training." in failed.inner_text()
@@ -199,7 +199,7 @@ def test_a_saved_failure_is_diagnosed_by_a_fresh_kernel(opened):
     card(failed).wait_for()
 
     assert 0 == failed.get_by_role("button", name=f"Insert {LOAD}").count()
-    failed.locator(".dtd-choices button", has_text="training steps").click()
+    nb.answer(failed, "training steps").click()
     card(nb.cell(page, 2)).wait_for()
     assert "NCCL made a call" in card(nb.cell(page, 2)).inner_text()
 

@@ -160,7 +160,7 @@ def test_it_goes_on_after_a_reload_of_the_page_and_a_restart_of_the_kernel(opene
     page.evaluate(SAVE)
     open_panel(page)
     wizard(page).get_by_role("button", name="Guide me from cell [2]").click()
-    second = step(page, wizard(page).locator(".dtd-choices button", has_text="training steps"))
+    second = step(page, nb.answer(wizard(page), "training steps"))
     page.wait_for_timeout(1_000)  # JupyterLab writes its state a moment later
     reload(page)
     open_panel(page)
@@ -191,7 +191,7 @@ def test_an_answer_beside_a_running_cell_is_known_to_the_magic(servers, opened):
         }"""
     )
     nb.cell(page, 2).get_by_text("[*]:").wait_for()
-    step(page, wizard(page).locator(".dtd-choices button", has_text="training steps"))
+    step(page, nb.answer(wizard(page), "training steps"))
     assert "[*]:" in nb.cell(page, 2).inner_text()
     (servers("lab").work / "go").touch()
     shown = nb.run(page, 3)
@@ -347,7 +347,7 @@ def test_two_browsers_on_one_kernel(servers, opened):
         open_panel(each)
         wizard(each).get_by_role("button", name="Guide me").click()
     first = [question(each) for each in (page, other)]
-    second = step(page, wizard(page).locator(".dtd-choices button", has_text="training steps"))
+    second = step(page, nb.answer(wizard(page), "training steps"))
     assert first[0] == first[1] != second
     step(other, wizard(other).get_by_role("button", name="Don't know"))
     assert second == question(page)

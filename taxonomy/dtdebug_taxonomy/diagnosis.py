@@ -378,5 +378,5 @@ def _question(
     if key is None:
         return None
     o = knowledge.observations[key]
-    values = tuple((v.value, v.means) for v in o.value)
+    values = tuple((v.value, v.means) for v in questions.likeliest_first(knowledge, ranking, o))
     return Asked(key=key, ask=o.ask, values=values, why=o.why, how=o.how, command=o.command, saves=round(saves, 1))

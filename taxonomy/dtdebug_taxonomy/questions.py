@@ -15,7 +15,7 @@ import msgspec
 from dtdebug_taxonomy.engine import Ranking, cause_ratio, named_by_causes, normalised
 from dtdebug_taxonomy.findings import Finding, likelihood_ratios
 from dtdebug_taxonomy.knowledge import Knowledge
-from dtdebug_taxonomy.model import MINUTES, STRENGTHS, Observation
+from dtdebug_taxonomy.model import MINUTES, STRENGTHS, Observation, Value
 
 _UNKNOWN_CAUSE_MINUTES = 240.0
 """Finding a cause that the knowledge does not hold."""
@@ -23,6 +23,8 @@ _ASKING = 0.25
 """Minutes to read and answer a question; finding out costs the observation's effort once more in part."""
 _WORTH = 3.0
 """Minutes that a question must save beyond its cost: patience is short, and the estimate is rough."""
+FEW = 4
+"""Answers that can be read at a glance."""
 _NEGLIGIBLE, _MATTERS = 0.005, 0.02
 """Probabilities of a symptom below which it is left out, or its causes are not weighed anew."""
 
@@ -81,6 +83,18 @@ def separating_question(knowledge: Knowledge, codes: tuple[str, str], skip: Iter
         if distance > most:
             best, most = key, distance
     return best
+
+
+def likeliest_first(knowledge: Knowledge, ranking: Ranking, observation: Observation) -> list[Value]:
+    """The answers in the order of how likely each is now; few answers stay as they are written."""
+    if len(observation.value) <= FEW:
+        return list(observation.value)
+
+    def chance(value: Value) -> float:
+        row = knowledge.likelihood(observation.key, value.value)
+        return math.fsum(p * row[code] for code, p in ranking.symptoms.items())
+
+    return sorted(observation.value, key=chance, reverse=True)
 
 
 def _expected(

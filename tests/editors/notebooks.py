@@ -243,6 +243,15 @@ def theme(page: Any, name: str) -> None:
     page.locator("#jupyterlab-splash").wait_for(state="detached")
 
 
+def answer(place: Any, words: str) -> Any:
+    """The button of an answer; where it is not among the likely ones, the others are opened first."""
+    button = place.locator(".dtd-choices button", has_text=words)
+    button.wait_for(state="attached")
+    if not button.is_visible():
+        place.locator(".dtd-choices summary").click()
+    return button
+
+
 def shoot(page: Any, name: str, element: Any = None) -> None:
     """A picture of what is seen, where someone wants to look at it."""
     folder = os.environ.get("DTDEBUG_SHOTS")

@@ -7,6 +7,9 @@ import type { Filled } from "./read.js";
 import { trans } from "./trans.js";
 import { answerLine, prose } from "./words.js";
 
+/** Answers that can be read at a glance; of more only the likely ones stand open. */
+const [FEW, LIKELY] = [4, 3];
+
 /** A host that takes `skip` or `back` is a guide, which shows one question at a time. */
 export function questionView(asked: Filled<Asked>, host: Actions): HTMLElement | null {
   const isGuided = host.skip !== undefined || host.back !== undefined;
@@ -18,13 +21,18 @@ export function questionView(asked: Filled<Asked>, host: Actions): HTMLElement |
   const choices = make("div", "dtd-choices");
   choices.setAttribute("role", "group");
   choices.setAttribute("aria-label", asked.ask);
-  for (const [value, means] of asked.values) {
-    if (answerLine(asked.key, value)) {
+  const buttons = asked.values
+    .filter(([value]) => answerLine(asked.key, value))
+    .map(([value, means]) => {
       const choice = button(means, () => choose(value, choice, choices));
       choice.title = value;
       choice.setAttribute("aria-pressed", "false");
-      choices.append(choice);
-    }
+      return choice;
+    });
+  const shown = buttons.length > FEW ? LIKELY : buttons.length; // they come with the likeliest first
+  choices.append(...buttons.slice(0, shown));
+  if (shown < buttons.length) {
+    choices.append(fold(trans.__("Other answers"), ...buttons.slice(shown)));
   }
   if (!host.answer && choices.childElementCount > 0) {
     told.textContent = trans.__("Choose an answer to copy the line that gives it; then run it in a cell.");

@@ -82,6 +82,8 @@ export const STYLE = `
 .dtd-diff:focus-visible { outline-offset: -2px; }
 .dtd-ask { font-weight: 600; }
 .dtd-choices { margin: 6px 0; }
+.dtd-choices > details { flex-basis: 100%; }
+.dtd-choices > details > button { margin: 6px 8px 0 0; }
 .dtd-command:empty { display: none; }
 .dtd .dtd-command { padding: 2px 6px; border-radius: 3px; background: var(--dtd-tint); }
 .dtd-status { color: var(--dtd-soft); font-size: .92em; }

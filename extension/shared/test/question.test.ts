@@ -47,6 +47,15 @@ test("an answer goes to the host, and another one can be chosen", async () => {
   assert.equal("Sent.", root.querySelector(".dtd-status")?.textContent);
 });
 
+test("of many answers the likely ones stand open, the others behind one line", () => {
+  const values = ["a", "b", "c", "d", "e"].map((name) => [name, `answer ${name}`]);
+  const root = asked({ ...QUESTION, values });
+  const others = [...root.querySelectorAll<HTMLElement>(".dtd-choices details button")];
+  assert.deepEqual(["d", "e"], others.map((each) => each.title));
+  assert.equal(buttons(root).length, 5);
+  assert.equal(asked(QUESTION).querySelector(".dtd-choices details"), null);
+});
+
 test("the host may tell in its own words what an answer does", async () => {
   const root = asked(QUESTION, { answer: () => "Run the new cell." });
 
