@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import re
+import shlex
 import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -65,7 +66,7 @@ def cost(folder: Path) -> str:
     told = []
     for path in sorted(folder.glob("rank-*.cost.json"))[:4096]:
         try:
-            told.append(msgspec.json.decode(path.read_bytes()[:4096], type=dict[str, float]))
+            told.append(msgspec.json.decode(path.read_bytes()[:4096], type=dict[str, Any]))
         except (OSError, ValueError):
             continue
     files = sum(path.stat().st_size for path in folder.glob("rank-*"))
@@ -86,6 +87,13 @@ def cost(folder: Path) -> str:
     return text
 
 
+def _bytes(count: float) -> str:
+    for unit, size in (("GiB", 1 << 30), ("MiB", 1 << 20), ("KiB", 1 << 10)):
+        if count >= size:
+            return f"{count / size:.1f} {unit}"
+    return f"{count:.0f} B"
+
+
 def add(commands: Any) -> None:
     """Adds the sub-commands to the parser of the command line."""
     diff = commands.add_parser(
@@ -103,7 +111,6 @@ def add(commands: Any) -> None:
     replay = commands.add_parser(
         "replay",
         help="run one recorded rank alone, with what its collectives gave",
-        usage="dtdebug replay DIR --rank R [options] [-- COMMAND ...]",
         description="Runs one rank's program again in one process. Its collectives give what was recorded, and what it "
         "gives to them is compared bit by bit.",
         epilog="The exit status is 0 where all inputs are identical, 1 where one is not, 2 where it can't be replayed.",
@@ -114,7 +121,7 @@ def add(commands: Any) -> None:
     replay.add_argument("--pdb", action="store_true", help="stop in pdb at --from, or at the first difference")
     replay.add_argument("--timeout", type=float, default=3600.0, metavar="SECONDS", help="end it then (default 3600)")
     replay.add_argument("--format", choices=("text", "json"), default="text")
-    replay.add_argument("command", nargs=argparse.REMAINDER, metavar="-- COMMAND")
+    replay.add_argument("--command", default="", metavar="'train.py ...'", help="the program, where it was not recorded")
     replay.set_defaults(run=_replay)
 
     rehearse = commands.add_parser(
@@ -177,7 +184,7 @@ def _group(ranks: Sequence[int]) -> str:
 def _replay(options: argparse.Namespace) -> int:
     from dtdebug.course import replay
 
-    command = options.command[1:] if options.command[:1] == ["--"] else options.command
+    command = shlex.split(options.command)
     if options.begin is not None and options.begin < 1:
         raise UsageError(f"replay --from {options.begin}: the number of a collective, from 1")
     found = replay.replay(

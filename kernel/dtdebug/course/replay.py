@@ -76,9 +76,9 @@ def _recorded(folder: Path, header: recording.Header) -> list[str]:
             told: dict[str, Any] = msgspec.json.decode(state.read(folder / settings.FILE, 1 << 20))
             words = program.of([str(word) for word in told["command"]])
         except (OSError, ValueError, KeyError):
-            raise UsageError(f"{folder}: does not say what started rank {header.rank}; add `-- COMMAND`") from None
+            raise UsageError(f"{folder}: does not say what started rank {header.rank}; add --command") from None
     if any("***" in word for word in words):
-        raise UsageError(f"{folder}: the command has a secret, which was not recorded; add `-- COMMAND`")
+        raise UsageError(f"{folder}: the command has a secret, which was not recorded; add --command")
     return words
 
 

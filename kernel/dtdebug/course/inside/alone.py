@@ -12,23 +12,13 @@ from typing import Any
 def prepare(torch: Any, rank: int, world: int) -> None:
     """Lets `init_process_group` make groups of that world without meeting anybody.
 
-    Groups for gloo and NCCL become groups of torch's own fake backend
-    (https://github.com/pytorch/pytorch/blob/main/torch/testing/_internal/distributed/fake_pg.py) under the name that the
-    program gave.
+    All groups are of torch's own fake backend
+    (https://github.com/pytorch/pytorch/blob/main/torch/testing/_internal/distributed/fake_pg.py); a program that asks for
+    the backend's name is told the one that it gave.
     """
     c10d: Any = importlib.import_module("torch.distributed.distributed_c10d")
     fake: Any = importlib.import_module("torch.testing._internal.distributed.fake_pg")
-    store = fake.FakeStore
-
-    def backend(_store: Any, group_rank: int, group_size: int, *args: Any, **kwargs: Any) -> Any:
-        return fake.FakeProcessGroup._create_internal(group_rank, group_size)  # noqa: SLF001 - has no other name
-
-    if not hasattr(fake.FakeProcessGroup, "_create_internal"):
-
-        def backend(_store: Any, group_rank: int, group_size: int, *args: Any, **kwargs: Any) -> Any:
-            return fake.FakeProcessGroup(group_rank, group_size)
-
-    c10d.ProcessGroupGloo = backend
+    store, told = fake.FakeStore, list[str]()
     begin = c10d.init_process_group
 
     @functools.wraps(begin)
@@ -36,11 +26,21 @@ def prepare(torch: Any, rank: int, world: int) -> None:
         given = dict(zip(("backend", "init_method", "timeout"), args, strict=False)) | kwargs
         for name in ("init_method", "device_id", "rank", "world_size", "store"):
             given.pop(name, None)
-        if "gloo" not in str(given.get("backend") or "") or not torch.distributed.is_gloo_available():
-            given["backend"] = "fake" if not torch.distributed.is_gloo_available() else "gloo"
+        told.append(str(given.get("backend") or "gloo"))
+        given["backend"] = "fake"
         return begin(**given, store=store(), rank=rank, world_size=world)
 
+    further = c10d.new_group
+
+    @functools.wraps(further)
+    def new_group(*args: Any, **kwargs: Any) -> Any:
+        given = dict(zip(("ranks", "timeout", "backend"), args, strict=False)) | kwargs
+        given.update(dict.fromkeys(given.keys() & {"backend", "pg_options", "device_id"}))
+        return further(**given)
+
     c10d.init_process_group = torch.distributed.init_process_group = init_process_group
+    c10d.new_group = torch.distributed.new_group = new_group
+    torch.distributed.get_backend = lambda group=None: told[-1].rpartition(":")[2] if told else "gloo"
     for name in ("torch.multiprocessing", "torch.multiprocessing.spawn"):
         module: Any = importlib.import_module(name)
         if callable(getattr(module, "spawn", None)):

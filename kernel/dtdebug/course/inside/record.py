@@ -84,12 +84,10 @@ class Recorder:
         """Keeps what it gives."""
         if self._full or not (outputs := call.outputs):
             return
-        begin = time.perf_counter()
         try:
             self._gave(call, outputs, self._work(result))
         except Exception as error:
             self._stop(f"{type(error).__name__}: {error}")
-        self._spent += time.perf_counter() - begin
 
     def _gave(self, call: road.Call, outputs: list[Any], work: Any) -> None:
         if call.op.startswith("recv") and work is not None:  # to wait here may wait for a send that comes later
@@ -173,6 +171,7 @@ class Recorder:
             os.unlink(f"{self._folder}/{self._name}.{self._segments.pop(1)}.jsonl")  # noqa: PTH108
 
     def _keep(self, number: int, outputs: list[Any]) -> None:
+        begin = time.perf_counter()
         with self._lock:
             size = sum(t.numel() * t.element_size() for t in outputs)
             if self._full:
@@ -184,15 +183,16 @@ class Recorder:
                 self._data = os.open(f"{self._folder}/{self._name}.data", _FLAGS, 0o600)
             places = []
             for tensor in outputs:
-                begin = self._kept
+                offset = self._kept
                 for chunk in raw(tensor, self._torch):
                     written = 0
                     while written < len(chunk):
                         written += os.write(self._data, chunk[written:])
                     self._kept += written
-                places.append([begin, self._kept - begin])
+                places.append([offset, self._kept - offset])
             self._written += os.write(self._file, _encode(["d", number, places]) + b"\n")
             self._data_to = number
+        self._spent += time.perf_counter() - begin
 
     def _stop(self, why: str) -> None:
         self._full = True
@@ -206,12 +206,14 @@ class Recorder:
         """Waits without a deadline only where the program would wait as well."""
         if work is None:
             return True
+        begin = time.perf_counter()
         pause, until = 5e-5, time.monotonic() + _PATIENCE
         while not work.is_completed():
             if not waits and time.monotonic() > until:
                 return False
             time.sleep(pause)
             pause = min(pause * 1.5, 2e-3)
+        self._spent += 0.0 if waits else time.perf_counter() - begin
         return True
 
     def _watch_waits(self) -> None:
