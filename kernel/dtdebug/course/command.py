@@ -121,7 +121,9 @@ def add(commands: Any) -> None:
     replay.add_argument("--pdb", action="store_true", help="stop in pdb at --from, or at the first difference")
     replay.add_argument("--timeout", type=float, default=3600.0, metavar="SECONDS", help="end it then (default 3600)")
     replay.add_argument("--format", choices=("text", "json"), default="text")
-    replay.add_argument("--command", default="", metavar="'train.py ...'", help="the program, where it was not recorded")
+    replay.add_argument(
+        "--command", default="", metavar="'train.py ...'", help="the program, where it was not recorded"
+    )
     replay.set_defaults(run=_replay)
 
     rehearse = commands.add_parser(

@@ -10,7 +10,7 @@ from typing import Literal
 import msgspec
 
 from dtdebug.course import recording
-from dtdebug.course.recording import Course, Key, Record
+from dtdebug.course.recording import Course, Record
 
 What = Literal["value", "shape", "dtype", "order", "missing"]
 _WINDOW = 3
@@ -71,13 +71,12 @@ def runs(left: Path, right: Path) -> Comparison:
     for rank in sorted(a.keys() ^ b.keys()):
         there = recording.load(left, a[rank]) if rank in a else recording.load(right, b[rank])
         if there.records:
-            key = there.records[0].key
-            differences.append((_difference(rank, there.records[0], key, "missing"), there))
+            differences.append((_difference(rank, there.records[0], "missing"), there))
     if not differences:
         return Comparison(first=None, compared=compared, notes=tuple(dict.fromkeys(notes)))
     times = _times(courses) if len(differences) > 1 else {}
-    found = sorted((d for d, _ in differences), key=lambda d: (times.get((d.rank, d.index), d.index), d.rank))
-    return Comparison(first=found[0], others=tuple(found[1:]), compared=compared, notes=tuple(dict.fromkeys(notes)))
+    spread = sorted((d for d, _ in differences), key=lambda d: (times.get((d.rank, d.index), d.index), d.rank))
+    return Comparison(first=spread[0], others=tuple(spread[1:]), compared=compared, notes=tuple(dict.fromkeys(notes)))
 
 
 def two_ranks(folder: Path, one: int, other: int) -> Comparison:
@@ -112,20 +111,15 @@ def pair(a: Course, b: Course, *, values: bool) -> tuple[Difference | None, int]
         kind, tensor = _differs(x, y, values=values)
         if kind is not None:
             if kind == "shape" and x.key.same_call(y.key):
-                return _difference(a.header.rank, x, y.key, kind, tensor, y), index
-            shifted = _shifted(left[index:], right[index:])
-            return _difference(a.header.rank, *_shown(shifted, x, y), shifted and "missing" or kind, tensor, y), index
+                return _difference(a.header.rank, x, kind, tensor, y), index
+            lacks = _shifted(left[index:], right[index:])
+            shown = y if lacks == "left" else x
+            return _difference(a.header.rank, shown, "missing" if lacks else kind, tensor, y), index
     compared = min(len(left), len(right))
     if len(left) != len(right):
         longer = left if len(left) > len(right) else right
-        record = longer[compared]
-        return _difference(a.header.rank, record, record.key, "missing"), compared
+        return _difference(a.header.rank, longer[compared], "missing"), compared
     return None, compared
-
-
-def _shown(shifted: str, x: Record, y: Record) -> tuple[Record, Key]:
-    """The record that only one of them has, else the first run's."""
-    return (y, y.key) if shifted == "left" else (x, x.key)
 
 
 def _aligned(left: list[Record], right: list[Record]) -> tuple[list[Record], list[Record]]:
@@ -179,7 +173,7 @@ def _alike(x: Record, y: Record) -> bool:
 
 
 def _difference(
-    rank: int, record: Record, key: Key, what: What | str, tensor: int | None = None, other: Record | None = None
+    rank: int, record: Record, what: What, tensor: int | None = None, other: Record | None = None
 ) -> Difference:
     other_key = other.key if other is not None else record.key
     texts = {
@@ -189,7 +183,7 @@ def _difference(
     }
     before, after = texts.get(what, ("", ""))
     return Difference(
-        rank=rank, index=record.number, op=record.key.op, group=record.key.group, what=what,  # type: ignore[arg-type]
+        rank=rank, index=record.number, op=record.key.op, group=record.key.group, what=what,
         file=record.key.file, line=record.key.line, tensor=tensor, before=before[:300], after=after[:300],
     )  # fmt: skip
 
@@ -228,11 +222,10 @@ def _times(courses: dict[int, Course]) -> dict[tuple[int, int], int]:
                         order[(r, head.number)] = clock[r]
                     heads[r] = next(queues[r], None)
                 moved = True
-    for rank, record in heads.items():  # the runs do not fit together: by their numbers from here on
-        while record is not None:
+    for rank, left in heads.items():  # the runs do not fit together: by their numbers from here on
+        for late in [*([left] if left is not None else []), *queues[rank]]:
             clock[rank] += 1
-            order[(rank, record.number)] = clock[rank]
-            record = next(queues[rank], None)
+            order[(rank, late.number)] = clock[rank]
     return order
 
 

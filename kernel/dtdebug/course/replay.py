@@ -53,7 +53,7 @@ def replay(
     if rank not in names:
         raise UsageError(f"{folder}: no rank {rank}; recorded are {', '.join(str(r) for r in list(names)[:16])}")
     header = recording.load(folder, names[rank]).header
-    words = list(command) and program.of(command) or _recorded(folder, header)
+    words = (list(command) and program.of(command)) or _recorded(folder, header)
     with tempfile.TemporaryDirectory(prefix="dtdebug-replay-") as place:
         told = {"recording": str(folder.absolute()), "name": names[rank], "begin": begin, "pdb": pdb}
         variables = settings.environment(Path(place), ["replay"], told)

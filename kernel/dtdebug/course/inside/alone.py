@@ -12,9 +12,8 @@ from typing import Any
 def prepare(torch: Any, rank: int, world: int) -> None:
     """Lets `init_process_group` make groups of that world without meeting anybody.
 
-    All groups are of torch's own fake backend
-    (https://github.com/pytorch/pytorch/blob/main/torch/testing/_internal/distributed/fake_pg.py); a program that asks for
-    the backend's name is told the one that it gave.
+    All groups are of torch's own fake backend; a program that asks for the backend's name is told the one that it gave
+    (https://github.com/pytorch/pytorch/blob/main/torch/testing/_internal/distributed/fake_pg.py).
     """
     c10d: Any = importlib.import_module("torch.distributed.distributed_c10d")
     fake: Any = importlib.import_module("torch.testing._internal.distributed.fake_pg")

@@ -35,7 +35,7 @@ def fingerprint(tensor: Any) -> int | None:
     data = plain.contiguous().view(-1).view(torch.uint8)
     whole = data.numel() // 8 * 8
     rest = int.from_bytes(bytes(data[whole:].tolist()), "little")
-    total = (data.numel() * _MULTIPLIER + rest * _MULTIPLIER) & _MASK
+    total: int = (data.numel() * _MULTIPLIER + rest * _MULTIPLIER) & _MASK
     if whole:
         body = data[:whole]
         if body.data_ptr() % 8 or body.storage_offset() % 8:

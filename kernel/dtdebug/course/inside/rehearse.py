@@ -1,8 +1,8 @@
 """Rehearses one rank: its collectives are written down and give what can be known without the others.
 
-What a rehearsed rank broadcasts or scatters is kept for those that are rehearsed after it; all that others would send is
-as if they had the same. Where the program takes a value out of a tensor that a collective has given, that line is noted:
-what it does with it is not known.
+What a rehearsed rank broadcasts is kept for those that are rehearsed after it; all that others would send is as if they
+had the same. Where the program takes a value out of a tensor that a collective has given, that line is noted: what it
+does with it is not known.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ import atexit
 import importlib
 import os
 import resource
+import zlib
 from pathlib import Path
 from typing import Any
 
@@ -73,36 +74,20 @@ class Actor:
     def _give(self, call: road.Call) -> None:
         group, op = call.group, call.op
         outputs, inputs = call.outputs, call.inputs
-        if op == "broadcast_" or op == "scatter_":
+        if op in ("broadcast_", "scatter_"):
             self._from_root(call)
         elif op.startswith("recv"):
             for tensor in outputs:
                 tensor.zero_()
-        elif op in ("allgather_", "gather_", "allgather_coalesced_"):
-            lists = call.args[0]
-            for outs, mine in zip(lists, inputs, strict=False):
-                for out in outs:
-                    _copy(out, mine)
-        elif op == "alltoall_":
-            for out, mine in zip(outputs, inputs, strict=False):
-                _copy(out, mine)
-        elif op.startswith("reduce_scatter_") and op == "reduce_scatter_":
-            for out, many in zip(outputs, call.args[1], strict=False):
-                _copy(out, many[group.rank])
-        elif "scatter" in op:
-            for out, mine in zip(outputs, inputs, strict=False):
-                part = mine.reshape(-1)[group.rank * out.numel() : (group.rank + 1) * out.numel()]
-                _copy(out, part)
-        elif "gather" in op or "alltoall" in op:
-            for out, mine in zip(outputs, inputs, strict=False):
-                _repeat(out, mine)
+        elif op != "reduce_":
+            _others_alike(op, group.rank, call.args, (outputs, inputs))
 
     def _from_root(self, call: road.Call) -> None:
         group, root = call.group, int(call.value("root_rank"))
         key = (group.ranks, group.ordinal)
         number = self._counts[key] = self._counts.get(key, 0) + 1
         source = group.ranks[root] if root < len(group.ranks) else root
-        name = f"given-{source}-{abs(hash(key)) % (1 << 60)}-{number}"
+        name = f"given-{source}-{zlib.crc32(_encode(key))}-{number}"
         path = self._folder / f"{name}.bin"
         if group.rank == root:
             if call.op == "broadcast_" and sum(t.numel() * t.element_size() for t in call.inputs) <= _SHARED:
@@ -124,6 +109,22 @@ class Actor:
                 data = data[size:]
             elif not tensor.dtype.is_floating_point:  # what was there before is not known either
                 tensor.zero_()
+
+
+def _others_alike(op: str, rank: int, args: Any, tensors: tuple[list[Any], list[Any]]) -> None:
+    """What it gives if all ranks have what this one has; a sum is as its mean."""
+    outputs, inputs = tensors
+    if op in ("allgather_", "gather_", "allgather_coalesced_"):
+        pairs = [(out, mine) for outs, mine in zip(args[0], inputs, strict=False) for out in outs]
+    elif op == "reduce_scatter_":
+        pairs = [(out, many[rank]) for out, many in zip(outputs, args[1], strict=False)]
+    else:
+        pairs = list(zip(outputs, inputs, strict=False))
+    for out, mine in pairs:
+        if "reduce_scatter" in op and op != "reduce_scatter_":
+            _copy(out, mine.reshape(-1)[rank * out.numel() : (rank + 1) * out.numel()])
+        elif "gather" in op or "alltoall" in op or op == "reduce_scatter_":
+            _repeat(out, mine)
 
 
 def _copy(out: Any, mine: Any) -> None:
@@ -177,5 +178,3 @@ def _storage(tensor: Any) -> Any:
         return tensor.untyped_storage()
     except (NotImplementedError, RuntimeError):  # sparse, a subclass without one
         return None
-
-

@@ -6,7 +6,7 @@ import atexit
 import os
 import sys
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
 import msgspec
 
@@ -55,7 +55,9 @@ class Player:
         elif key[3] != theirs.shapes or key[4] != theirs.dtypes:
             kind = "shape" if key[3] != theirs.shapes else "dtype"
         if kind:
-            self._end(call, f"collective #{call.number} is {call.op}{key[3]}, recorded is {theirs.op}{theirs.shapes}", kind)
+            self._end(
+                call, f"collective #{call.number} is {call.op}{key[3]}, recorded is {theirs.op}{theirs.shapes}", kind
+            )
         if call.number >= self._from:
             self._compare(call, record)
         if self._pdb and call.number == self._from and self._from > 1:
@@ -98,7 +100,7 @@ class Player:
                 "index": call.number, "op": call.op, "what": what, "tensor": tensor, "file": file, "line": line,
             }  # fmt: skip
 
-    def _end(self, call: road.Call, why: str, what: str) -> None:
+    def _end(self, call: road.Call, why: str, what: str) -> NoReturn:
         self._note(call, what)
         self._why = why
         self.finish()
@@ -117,7 +119,9 @@ class Player:
         with self._course.data.open("rb") as file, self._torch.no_grad():
             for tensor, (begin, size) in zip(outputs, record.data, strict=False):
                 if size != tensor.numel() * tensor.element_size():
-                    self._end(call, f"collective #{call.number}: {size} bytes were kept of a tensor of another size", "shape")
+                    self._end(
+                        call, f"collective #{call.number}: {size} bytes were kept of a tensor of another size", "shape"
+                    )
                 if not size:
                     continue
                 file.seek(begin)
@@ -129,7 +133,7 @@ class Player:
 
     def _stop_here(self, where: str) -> None:
         """Opens the debugger in the program's frame."""
-        import pdb
+        import pdb  # noqa: T100 - that is asked for
 
         print(f"dtdebug replay: stopped at {where}", file=sys.stderr)
         debugger = pdb.Pdb(nosigint=True)
