@@ -14,6 +14,8 @@ import msgspec
 from dtdebug.course.recording import Key
 
 ENDED = "has ended"
+_WINDOW = 3
+"""Calls by which two ranks are seen to be shifted."""
 
 
 class Called(msgspec.Struct, frozen=True):
@@ -88,23 +90,43 @@ def _parted(calls: dict[int, list[Called]], complete: frozenset[int]) -> Deadloc
         known = {rank: call for rank, call in here.items() if call is not None or rank in complete}
         kinds = {rank: _fits(call.key) if call is not None else () for rank, call in known.items()}
         if len(set(kinds.values())) > 1:
-            return _described(known, kinds, calls, at)
+            first = _shift(calls, at)
+            if first < at:  # calls that look alike hid it up to here
+                known = {rank: c[first] if first < len(c) else None for rank, c in calls.items()}
+                kinds = {rank: (_place(call),) if call is not None else () for rank, call in known.items()}
+            return _described(known, kinds, calls, first)
     return None
+
+
+def _shift(calls: dict[int, list[Called]], at: int) -> int:
+    """Where one rank makes a call that another lacks, at or before the place where their kinds differ."""
+    lines = {rank: [_place(call) for call in theirs] for rank, theirs in calls.items()}
+    for index in range(at):
+        for one in lines.values():
+            for other in lines.values():
+                here = one[index : index + 1] != other[index : index + 1]
+                if here and one[index + 1 : index + 1 + _WINDOW] == other[index : index + _WINDOW]:
+                    return index
+    return at
+
+
+def _place(call: Called) -> tuple[str, int, str]:
+    return call.key.file, call.key.line, call.key.op
 
 
 def _described(
     here: dict[int, Called | None], kinds: dict[int, tuple[object, ...]], calls: dict[int, list[Called]], at: int
 ) -> Deadlock:
     """The call that is not on all ranks is the one to look at; those that differ from most ranks part."""
-    counts = {rank: Counter((c.key.file, c.key.line, c.key.op) for c in theirs) for rank, theirs in calls.items()}
+    counts = {rank: Counter(map(_place, theirs)) for rank, theirs in calls.items()}
 
     def uneven(call: Called) -> bool:
-        place = (call.key.file, call.key.line, call.key.op)
+        place = _place(call)
         return len({counts[rank][place] for rank in here}) > 1
 
     present = [(rank, call) for rank, call in here.items() if call is not None]
     call = next((c for _, c in present if uneven(c)), present[0][1])
-    place = (call.key.file, call.key.line, call.key.op)
+    place = _place(call)
     if uneven(call):
         by_count = Counter(counts[r][place] for r in here)
         usual = max(by_count, key=lambda n: (by_count[n], n))

@@ -92,7 +92,7 @@ class Recorder:
     def _gave(self, call: road.Call, outputs: list[Any], work: Any) -> None:
         if call.op.startswith("recv") and work is not None:  # to wait here may wait for a send that comes later
             self._late[id(work)] = (work, call.number, outputs)
-        elif self._ended(work, waits=call.value("async_op") is False):
+        elif self._ended(work, waits=call.value("async_op") is False or "reduce_scatter" in call.op):
             self._keep(call.number, outputs)
         else:
             self._stop(f"an asynchronous collective took more than {_PATIENCE:.0f} s")
@@ -203,17 +203,23 @@ class Recorder:
         return self._torch.distributed.Work.unbox(last) if type(last).__name__ == "ScriptObject" else None
 
     def _ended(self, work: Any, *, waits: bool) -> bool:
-        """Waits without a deadline only where the program would wait as well."""
+        """Waits without a deadline only where the program would wait as well, and for what ends only by a wait.
+
+        That is reduce_scatter with gloo: `is_completed` stays false until then.
+        """
         if work is None:
+            return True
+        if waits:
+            work.wait()
             return True
         begin = time.perf_counter()
         pause, until = 5e-5, time.monotonic() + _PATIENCE
         while not work.is_completed():
-            if not waits and time.monotonic() > until:
+            if time.monotonic() > until:
                 return False
             time.sleep(pause)
             pause = min(pause * 1.5, 2e-3)
-        self._spent += 0.0 if waits else time.perf_counter() - begin
+        self._spent += time.perf_counter() - begin
         return True
 
     def _watch_waits(self) -> None:
