@@ -145,6 +145,9 @@ def key(op="allreduce_", group=(0, 1), at=1, **more):
     return Key(k=0, op=op, group=group, file="t.py", line=at, shapes=more.pop("shapes", ((2,),)), **more)
 
 
+WAITS = key(at=1, waits=True), key(at=2, ordinal=1, waits=True)
+
+
 def course(*keys):
     return [Called(n, k) for n, k in enumerate(keys, 1)]
 
@@ -155,9 +158,9 @@ def course(*keys):
         ([key(at=1), key(at=2), key(at=3)], [key(at=1), key(at=3)], 2),
         ([key(at=1), key("barrier", at=2)], [key(at=1), key("broadcast_", at=3)], 2),
         ([key(at=1), key(at=2, shapes=((3,),))], [key(at=1), key(at=2)], 2),
-        ([key(at=1, waits=True), key(at=2, ordinal=1, waits=True)], [key(at=2, ordinal=1, waits=True), key(at=1, waits=True)], 1),
+        ([WAITS[0], WAITS[1]], [WAITS[1], WAITS[0]], 1),
     ],
-)  # fmt: skip
+)
 def test_ranks_that_do_not_fit(left, right, line):
     found = matching.deadlock({0: course(*left), 1: course(*right)}, frozenset((0, 1)))
 
