@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from dtdebug import cli_attach, cli_join
+from dtdebug.course import command as course
 from dtdebug.errors import FOUND, NOTHING, UsageError
 
 
@@ -43,9 +44,11 @@ def add(commands: Any) -> None:
     run.add_argument(
         "--doctor", action="store_true", help="`dtdebug doctor` first; with a fault the job is not started"
     )
+    course.add_options(run)
     run.add_argument("command", nargs=argparse.REMAINDER, metavar="COMMAND ...")
     run.set_defaults(run=_run)
 
+    course.add(commands)
     cli_attach.add(commands)
     cli_join.add(commands)
 
@@ -75,6 +78,7 @@ def _run(options: argparse.Namespace) -> int:
             return FOUND
     from dtdebug.job import launch, monitor
 
+    variables, after = course.recording(options, command) if options.record else ({}, lambda: None)
     chosen = monitor.Options(
         hang_after=options.hang_after,
         stop_on_hang=options.stop_on_hang,
@@ -83,6 +87,8 @@ def _run(options: argparse.Namespace) -> int:
         quiet=options.quiet,
         format=options.format,
         output=options.output.absolute() if options.output else None,
+        environment=variables,
+        after=after,
     )
     try:
         return launch.launch(command, chosen)
