@@ -23,7 +23,7 @@ from dtdebug.records.folder import RunFolder
 from dtdebug_taxonomy.ranks import Frame
 
 SECONDS = 40
-BOOTSTRAP = str(Path(arming.__file__).parent / "bootstrap")
+BOOTSTRAP = arming.BOOTSTRAP
 GROUP = "import torch, torch.distributed as dist\ndist.init_process_group('gloo')\n"
 WAITS = "import os, time\nwhile not os.path.exists(os.environ['GO']): time.sleep(0.02)\n"
 TRAINING = """

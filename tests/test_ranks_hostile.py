@@ -284,9 +284,9 @@ print(len(got))
 def test_empty_entries_of_the_path_stay(run, monkeypatch):
     """They stand for the working directory."""
     monkeypatch.setenv("PYTHONPATH", "/a:")
-    assert [arming._BOOTSTRAP, "/a", ""] == arming.environment(run)["PYTHONPATH"].split(":")
+    assert [arming.BOOTSTRAP, "/a", ""] == arming.environment(run)["PYTHONPATH"].split(":")
     monkeypatch.setenv("PYTHONPATH", "")
-    assert arming._BOOTSTRAP == arming.environment(run)["PYTHONPATH"]
+    assert arming.BOOTSTRAP == arming.environment(run)["PYTHONPATH"]
 
 
 @pytest.mark.parametrize("option", ["-S", "-I", "-E", "-sB"])

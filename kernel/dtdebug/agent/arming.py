@@ -23,7 +23,8 @@ from dtdebug.agent.endpoint import TOKEN, token
 from dtdebug.agent.keeper import Watcher
 from dtdebug.records.folder import VARIABLE, Run, RunFolder
 
-_BOOTSTRAP = str(Path(__file__).parent / "bootstrap")
+BOOTSTRAP = str(Path(__file__).parents[1] / "bootstrap")
+"""The folder that leads PYTHONPATH of a job's processes: its `sitecustomize` starts what their environment asks for."""
 _watcher: Watcher | None = None
 _hooked = False
 
@@ -38,7 +39,7 @@ def environment(folder: RunFolder) -> dict[str, str]:
     variables = {
         VARIABLE: str(folder.path.absolute()),
         TOKEN: token(folder.path),
-        "PYTHONPATH": os.pathsep.join([_BOOTSTRAP, *_python_path()]),
+        "PYTHONPATH": os.pathsep.join([BOOTSTRAP, *_python_path()]),
     }
     if not os.environ.keys() & {"TORCH_FR_DUMP_TEMP_FILE", "TORCH_NCCL_DEBUG_INFO_TEMP_FILE"}:
         variables["TORCH_FR_DUMP_TEMP_FILE"] = str(folder.flight.absolute() / "rank_")
@@ -81,7 +82,7 @@ def disarm() -> None:
 def _python_path() -> list[str]:
     """The user's entries as they are: an empty one stands for the working directory."""
     given = os.environ.get("PYTHONPATH")
-    return [entry for entry in given.split(os.pathsep) if entry != _BOOTSTRAP] if given else []
+    return [entry for entry in given.split(os.pathsep) if entry != BOOTSTRAP] if given else []
 
 
 def _existing(folder: RunFolder | Path | str) -> RunFolder:

@@ -16,6 +16,7 @@ from typing import Literal
 import msgspec
 
 from dtdebug import state
+from dtdebug.agent.arming import BOOTSTRAP
 from dtdebug.clean import clean
 from dtdebug.errors import UsageError
 from dtdebug.isolate import workspace
@@ -34,7 +35,6 @@ from dtdebug_taxonomy.snapshot import Snapshot
 Outcome = Literal["same", "ok", "other", "timeout"]
 RANKS, ENVIRONMENT = "ranks", "environment."
 """Names of what is no factor of a file: the number of ranks, and a variable that is taken away."""
-_BOOTSTRAP = str(Path(__file__).parent / "bootstrap")
 _OFFLINE = {"WANDB_MODE": "offline", "MLFLOW_TRACKING_URI": "file:mlruns", "COMET_MODE": "OFFLINE"}
 """Nothing that a run measures is sent anywhere."""
 _PATIENCE = 5.0
@@ -152,7 +152,7 @@ class Runner:
         }
         (place / "change.json").write_text(json.dumps(told), encoding="utf-8")
         kept = {name: value for name, value in os.environ.items() if name not in taken and name != "DTDEBUG_RUN"}
-        path = [_BOOTSTRAP, *filter(None, [searched(kept, self._home, copy)])]
+        path = [BOOTSTRAP, *filter(None, [searched(kept, self._home, copy)])]
         return {
             **kept,
             **_OFFLINE,

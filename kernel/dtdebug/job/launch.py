@@ -64,6 +64,8 @@ def launch(command: Sequence[str], options: Options) -> int:
         Speaker().say(f"nothing is collected: {error.strerror}: {error.filename or 'a standard stream'}")
         _replace(command)
     status = _Job(command, folder, through, options).run()
+    with suppress(Exception):
+        options.after()
     if status >= 0:
         return status
     _die(-status)
@@ -127,7 +129,7 @@ class _Job:
         # ignored as it would without us, may handle them later, and what is blocked reaches us all the same.
         signals = {*_PASSED_ON, signal.SIGCHLD, signal.SIGWINCH}
         signal.signal(signal.SIGCHLD, signal.SIG_DFL)
-        variables = {**os.environ, **_arming(self._folder)}
+        variables = {**os.environ, **_arming(self._folder), **self._options.environment}
         before = signal.pthread_sigmask(signal.SIG_BLOCK, signals)
         try:
             self._pid = self._spawn(variables, before)

@@ -6,6 +6,7 @@ import socket
 import sys
 import threading
 import time
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from pathlib import Path
 from typing import NamedTuple
@@ -50,6 +51,10 @@ class Options(NamedTuple):
     quiet: bool = False
     format: str = "text"
     output: Path | None = None
+    environment: Mapping[str, str] = {}
+    """Variables that the job gets besides: what its ranks do with their collectives (see `course`)."""
+    after: Callable[[], None] = lambda: None
+    """Called when the job has ended."""
 
 
 class Speaker:

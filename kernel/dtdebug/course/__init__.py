@@ -1,0 +1,1 @@
+"""The course of a run: its collectives recorded, compared, rehearsed and replayed."""

@@ -1,0 +1,51 @@
+"""Process groups as they are named in recordings: by their ranks."""
+
+from __future__ import annotations
+
+import sys
+from typing import Any, NamedTuple
+
+
+class Group(NamedTuple):
+    """A process group, as this rank knows it."""
+
+    name: str
+    ranks: tuple[int, ...]
+    """Global ranks in the order of the group; empty where nobody knows."""
+    rank: int
+    """Of this process in the group."""
+    ordinal: int
+    """Which it is of the groups with the same ranks, in the order in which this rank has made them, from 0."""
+    description: str = ""
+
+
+_known: dict[str, tuple[Any, Group]] = {}
+
+
+def group_of(boxed: Any) -> Group:
+    """The group of a call's argument."""
+    distributed: Any = sys.modules["torch.distributed"]
+    group = distributed.ProcessGroup.unbox(boxed)
+    name = str(getattr(group, "group_name", ""))
+    world = getattr(sys.modules.get("torch.distributed.distributed_c10d"), "_world", None)
+    table = getattr(world, "pg_group_ranks", None) or {}
+    members = table.get(group)
+    known = _known.get(name)
+    if known is None or known[0] is not members or members is None:
+        known = _known[name] = (members, _described(group, name, members, table))
+    return known[1]
+
+
+def _described(group: Any, name: str, members: dict[int, int] | None, table: dict[Any, dict[int, int]]) -> Group:
+    ranks = tuple(sorted(members, key=members.__getitem__)) if members else ()
+    alike = [other for other, theirs in table.items() if tuple(sorted(theirs, key=theirs.__getitem__)) == ranks]
+    ordinal = next((n for n, other in enumerate(alike) if other is group), 0)
+    return Group(name, ranks, int(group.rank()), ordinal, str(getattr(group, "group_desc", "") or ""))
+
+
+def my_rank() -> tuple[int, int] | None:
+    """The global rank and the number of ranks of this process; None before `init_process_group`."""
+    distributed: Any = sys.modules.get("torch.distributed")
+    if distributed is None or not distributed.is_initialized():
+        return None
+    return int(distributed.get_rank()), int(distributed.get_world_size())

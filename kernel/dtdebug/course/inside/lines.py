@@ -1,0 +1,52 @@
+"""The line of the user's program that led to a collective."""
+
+from __future__ import annotations
+
+import sys
+import threading
+from functools import lru_cache
+from types import FrameType
+
+from dtdebug_taxonomy.frames import is_library
+
+_GENERATED = ("<", "/torchinductor_", "/torch_compile_debug", "/.triton/")
+"""Code that is in no file of the user's: `<string>`, `<eval_with_key>.3`, what TorchInductor writes."""
+
+
+@lru_cache(maxsize=8192)
+def _rank_of(file: str) -> int:
+    """2 for a file of the user's program, 1 for one of a library other than torch, 0 for none that says where."""
+    if file.startswith("<ipython-input-"):
+        return 2
+    if any(part in file[:1] if part == "<" else part in file for part in _GENERATED):
+        return 0
+    if not is_library(file):
+        return 2
+    parts = file.replace("\\", "/")
+    return 0 if "/torch/" in parts or "/dtdebug/" in parts or "-packages/" not in parts else 1
+
+
+def here() -> tuple[str, int]:
+    """The innermost line of the user's own files, else of a library that is not torch; ("", 0) if there is none.
+
+    Autograd calls hooks on its own threads, where it has devices: then the main thread, which waits for it, says where.
+    """
+    found = _innermost(sys._getframe(1))  # noqa: SLF001 - documented
+    if found[0] < 2 and threading.current_thread() is not threading.main_thread():
+        main = sys._current_frames().get(threading.main_thread().ident or 0)  # noqa: SLF001 - documented, for debuggers
+        other = _innermost(main)
+        found = max(found, other, key=lambda place: place[0])
+    return found[1], found[2]
+
+
+def _innermost(frame: FrameType | None) -> tuple[int, str, int]:
+    best = (0, "", 0)
+    while frame is not None:
+        file = frame.f_code.co_filename
+        rank = _rank_of(file)
+        if rank == 2:
+            return rank, file, frame.f_lineno or 0
+        if rank > best[0]:
+            best = (rank, file, frame.f_lineno or 0)
+        frame = frame.f_back
+    return best

@@ -1,0 +1,252 @@
+"""The road that every collective of a process takes: PyTorch's dispatcher, with listeners beside it.
+
+All collectives and messages of torch.distributed, also those of DDP's C++ reducer, FSDP, DTensor and compiled
+functional collectives, pass the dispatcher as operators of the namespace `c10d`
+(https://github.com/pytorch/pytorch/blob/main/torch/csrc/distributed/c10d/Ops.cpp). A kernel at the key `BackendSelect`
+sees each call, whatever its backend, and passes it on; no code of the user's is touched.
+
+    class Listener:
+        name = "the watch"                     # what the one line on standard error calls it if it fails
+        def before(self, call: Call) -> None: ...   # inputs are as the program gave them
+        def after(self, call: Call, result) -> None: ...   # it was *begun*; its Work may not have ended
+
+    road.add(Listener())
+
+`call.number` counts the collectives of this process from 1; `call.op` is as "allreduce_"; `call.inputs` are the tensors
+that the call reads (none at a broadcast's receivers: what they hold before is nothing), `call.outputs` those that it
+writes, `call.group` has `name`, `ranks`, `rank` (mine in it) and `ordinal`; `call.args` are those of the schema,
+`call.value("root_rank")` gives one by its name. `call.site()` is the line of the user's program that led here: ask only
+inside `before` or `after`. Both run on the thread that calls, without autograd, and must start no collective. What they
+raise takes that listener off, with one line on standard error; the job goes on.
+
+Calls on fake or meta tensors (tracing, shape propagation) reach no listener and are not counted.
+
+Replay and rehearsal give the answer instead of the process group: `road.instead(function)`; what it raises is raised
+in the program.
+"""
+
+from __future__ import annotations
+
+import importlib
+import itertools
+import os
+from collections.abc import Callable
+from types import ModuleType
+from typing import Any, Protocol
+
+from dtdebug.course.inside import lines
+from dtdebug.course.inside.groups import Group, group_of
+from dtdebug.course.inside.start import complain
+
+_READS = frozenset(("input", "inputs", "input_tensor", "input_tensors", "input_list"))
+_WRITES = frozenset(("output", "outputs", "output_tensor", "output_tensors", "output_lists"))
+_BOTH = frozenset(("tensor", "tensors"))
+_ONLY_WRITES = frozenset(("recv_", "recv_any_source_"))
+_ONLY_READS = frozenset(("send",))
+_NEITHER = frozenset(("barrier", "monitored_barrier_"))
+_SKIPPED = frozenset(("check_for_nan",))
+"""No collective: it looks at one tensor."""
+_NEEDS = ("_C._dispatch_get_all_op_names", "_C.DispatchKey.BackendSelect", "_C.DispatchKeySet", "library.Library")
+
+
+class NotOnThisReleaseError(RuntimeError):
+    """The release of PyTorch lacks something that is needed."""
+
+
+class Listener(Protocol):
+    """What is told of each collective."""
+
+    name: str
+
+    def before(self, call: Call) -> None:
+        """The call is about to begin."""
+
+    def after(self, call: Call, result: Any) -> None:
+        """It has begun; where it is synchronous, its caller waits for it next."""
+
+
+class Op:
+    """One operator: its name and where its arguments stand."""
+
+    __slots__ = ("at", "name", "overload", "returns")
+
+    def __init__(self, name: str, overload: Any) -> None:
+        self.name, self.overload = name, overload
+        schema = overload._schema  # noqa: SLF001 - has no other name
+        self.at = {argument.name: index for index, argument in enumerate(schema.arguments)}
+        self.returns = tuple(str(value.type) for value in schema.returns)
+        """Types of what it returns, such as `List[Tensor]` and `__torch__.torch.classes.c10d.Work`."""
+
+
+class Call:
+    """One collective or message that this process begins."""
+
+    __slots__ = ("_group", "_op", "_site", "args", "kwargs", "number")
+
+    def __init__(self, number: int, op: Op, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+        self.number, self._op, self.args, self.kwargs = number, op, args, kwargs
+        self._site: tuple[str, int] | None = None
+        self._group: Group | None = None
+
+    @property
+    def op(self) -> str:
+        """Its name, as `allreduce_` or `_allgather_base_`."""
+        return self._op.name
+
+    @property
+    def returns(self) -> tuple[str, ...]:
+        """The types of what the operator returns."""
+        return self._op.returns
+
+    def value(self, name: str, default: Any = None) -> Any:
+        """The argument of that name in the schema."""
+        index = self._op.at.get(name)
+        if index is not None and index < len(self.args):
+            return self.args[index]
+        return self.kwargs.get(name, default)
+
+    @property
+    def group(self) -> Group:
+        """The process group."""
+        if self._group is None:
+            self._group = group_of(self.value("process_group"))
+        return self._group
+
+    @property
+    def tensors(self) -> list[Any]:
+        """All tensors, in the order of the arguments."""
+        return flat([*self.args, *self.kwargs.values()])
+
+    @property
+    def inputs(self) -> list[Any]:
+        """The tensors whose values it sends or reduces."""
+        if self.op in _NEITHER or self.op in _ONLY_WRITES:
+            return []
+        if self.op == "broadcast_" and self.group.rank != self.value("root_rank"):
+            return []
+        return self._named(_READS | _BOTH)
+
+    @property
+    def outputs(self) -> list[Any]:
+        """The tensors that it writes on this rank."""
+        if self.op in _NEITHER or self.op in _ONLY_READS:
+            return []
+        return self._named(_WRITES | _BOTH)
+
+    def _named(self, names: frozenset[str]) -> list[Any]:
+        return flat([self.value(name) for name in self._op.at if name in names])
+
+    def site(self) -> tuple[str, int]:
+        """File and line of the user's program that led here; ("", 0) where there is none."""
+        if self._site is None:
+            self._site = lines.here()
+        return self._site
+
+
+Replacement = Callable[[Call], Any]
+_listeners: list[Listener] = []
+_replacement: Replacement | None = None
+_numbers = itertools.count(1)
+_library: Any = None
+_no_grad: Any = None
+
+
+def add(listener: Listener) -> None:
+    """Tells the listener of every collective from now on."""
+    _listeners.append(listener)
+
+
+def remove(listener: Listener) -> None:
+    """Tells it of no more."""
+    if listener in _listeners:
+        _listeners.remove(listener)
+
+
+def instead(function: Replacement) -> None:
+    """Lets a function answer every collective; the process group is not asked."""
+    global _replacement
+    _replacement = function
+
+
+def flat(value: Any) -> list[Any]:
+    """The tensors in an argument, in lists of any depth."""
+    if isinstance(value, list | tuple):
+        return [tensor for inner in value for tensor in flat(inner)]
+    return [value] if hasattr(value, "is_meta") else []
+
+
+def install(torch: ModuleType) -> None:
+    """Sets up the road, once in a process.
+
+    Raises:
+        NotOnThisReleaseError: PyTorch has no such dispatcher (before 2.4), or was built without torch.distributed.
+
+    """
+    global _library, _no_grad
+    if _library is not None:
+        return
+    t: Any = torch
+    for need in _NEEDS:
+        _reached(t, need)
+    distributed = importlib.import_module("torch.distributed")
+    if not distributed.is_available():
+        raise NotOnThisReleaseError(f"PyTorch {t.__version__} was built without torch.distributed")
+    _reached(t, "distributed.ProcessGroup.unbox")
+    key = t._C.DispatchKey.BackendSelect  # noqa: SLF001 - there is no public name
+    library = t.library.Library("c10d", "IMPL")
+    below = t._C.DispatchKeySet(key)  # noqa: SLF001
+    for full in t._C._dispatch_get_all_op_names():  # noqa: SLF001
+        space, _, name = full.partition("::")
+        if space == "c10d" and name not in _SKIPPED and "." not in name:
+            op = Op(name, getattr(t.ops.c10d, name).default)
+            if "process_group" in op.at:
+                library.impl(name, _kernel(op, below), "BackendSelect", with_keyset=True)
+    _no_grad, _library = t.no_grad, library
+    os.register_at_fork(after_in_child=_forked)
+
+
+def _reached(torch: Any, name: str) -> Any:
+    found = torch
+    for part in name.split("."):
+        found = getattr(found, part, None)
+        if found is None:
+            raise NotOnThisReleaseError(f"not on this release: PyTorch {torch.__version__} has no torch.{name}")
+    return found
+
+
+def _kernel(op: Op, ours: Any) -> Callable[..., Any]:
+    redispatch = op.overload.redispatch
+
+    def kernel(keys: Any, *args: Any, **kwargs: Any) -> Any:
+        if (not _listeners and _replacement is None) or _is_traced(args):
+            return redispatch(keys - ours, *args, **kwargs)
+        call = Call(next(_numbers), op, args, kwargs)
+        _tell(call, "before")
+        result = redispatch(keys - ours, *args, **kwargs) if _replacement is None else _replacement(call)
+        _tell(call, "after", result)
+        return result
+
+    return kernel
+
+
+def _tell(call: Call, what: str, *more: Any) -> None:
+    for listener in tuple(_listeners):
+        try:
+            with _no_grad():
+                getattr(listener, what)(call, *more)
+        except Exception as error:
+            remove(listener)
+            complain(f"{listener.name} has stopped at collective {call.number} ({type(error).__name__}: {error})")
+
+
+def _is_traced(args: tuple[Any, ...]) -> bool:
+    """The tensors have no values: something is being traced."""
+    for tensor in flat(list(args)):
+        return bool(tensor.is_meta) or type(tensor).__name__ in ("FakeTensor", "FunctionalTensor")
+    return False
+
+
+def _forked() -> None:
+    """A child counts its own collectives."""
+    global _numbers
+    _numbers = itertools.count(1)

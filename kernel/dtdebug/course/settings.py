@@ -1,0 +1,30 @@
+"""What the ranks of a job are told to do with their collectives: a file, and the variable that names it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from dtdebug import state
+from dtdebug.course.inside.start import VARIABLE
+
+FILE = "course.json"
+
+
+def environment(folder: Path, do: Sequence[str], options: Mapping[str, Any]) -> dict[str, str]:
+    """The variables of a job whose ranks do this: `do` names modules of `inside`, `options` are what those read.
+
+    The job's processes must also begin with the folder of dtdebug's `sitecustomize` on their path, as those of
+    `dtdebug run` do (`agent.arming`).
+
+    Raises:
+        OSError: the folder can't be written.
+
+    """
+    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    path = (folder / FILE).absolute()
+    state.write(path, msgspec.json.encode({**options, "folder": str(folder.absolute()), "do": list(do)}))
+    return {VARIABLE: str(path)}
