@@ -16,10 +16,11 @@ from dtdebug_taxonomy.frames import is_library
 _REDUCING = ("all_reduce", "all_reduce_coalesced")
 _CALLS = (
     *_REDUCING, "reduce", "broadcast", "all_gather", "all_gather_into_tensor", "gather", "scatter", "reduce_scatter",
-    "reduce_scatter_tensor", "all_to_all", "all_to_all_single", "isend", "irecv",
+    "reduce_scatter_tensor", "all_to_all", "all_to_all_single", "isend", "irecv", "send", "recv",
 )  # fmt: skip
 _AWAITING = ("wait", "is_completed", "synchronize", "get_future", "result", "is_success")
 """Methods of a work by which a program learns that it has ended."""
+_PAIRS = ("isend", "irecv", "send", "recv")
 _MOST = 256
 
 
@@ -51,7 +52,7 @@ class Calls:
 
         @functools.wraps(enter)
         def __enter__(join: Any) -> Any:
-            self._joins.append(bool(join._enable and not join._throw_on_early_termination))  # noqa: SLF001 - only there
+            self._enters(bool(join._enable and not join._throw_on_early_termination))  # noqa: SLF001 - only there
             return enter(join)
 
         @functools.wraps(leave)
@@ -61,6 +62,12 @@ class Calls:
             return leave(join, *raised)
 
         kind.__enter__, kind.__exit__ = __enter__, __exit__
+
+    @guarded
+    def _enters(self, shadows: bool) -> None:
+        self._joins.append(shadows)
+        if self._joins == [shadows]:
+            self.notes.put("join")
 
     def patch_mesh(self, module: ModuleType) -> None:
         """Wraps the making of a mesh; what is sliced from one is not looked at."""
@@ -129,23 +136,25 @@ class Calls:
 
     @guarded
     def _called(self, name: str, args: tuple[Any, ...], kwargs: dict[str, Any], result: Any, frame: Any) -> None:
-        if is_library(frame.f_code.co_filename):
-            return
         module: Any = sys.modules["torch.distributed.distributed_c10d"]
+        own = not is_library(frame.f_code.co_filename)
         group = kwargs.get("group")
         if group is None:  # by place it stands among others
             group = next((a for a in args if isinstance(a, module.ProcessGroup) or a is _outside(module)), None)
         tensors = _tensors((*args, *kwargs.values()))
         if group is not None and (group is _outside(module) or not module._world.pg_map.get(group)):  # noqa: SLF001
-            self._once("outside", name, frame)
+            if own:
+                self._once("outside", name, frame)
             return
-        ranks = module.get_process_group_ranks(group if group is not None else module.group.WORLD)
-        if self._joins and self._joins[-1] and name not in ("isend", "irecv"):
-            self._once("joined", name, frame)
         if name in _REDUCING:
-            self._steps.reduces(tensors, ranks, str(_operation(args, kwargs)), ended=result is None)
-        elif name not in ("isend", "irecv"):
+            ranks = module.get_process_group_ranks(group if group is not None else module.group.WORLD)
+            self._steps.reduces(tensors, ranks, _operation(args, kwargs), ended=result is None)
+        else:
             self._steps.largest = max([self._steps.largest, *(t.numel() for t in tensors)])
+        if not own:
+            return
+        if self._joins and self._joins[-1] and name not in _PAIRS:
+            self._once("joined", name, frame)
         if result is not None and isinstance(result, module.Work) and len(self._open) < _MOST:
             number = id(result)
             site = self.notes.site(frame)

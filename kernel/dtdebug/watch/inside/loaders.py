@@ -13,14 +13,15 @@ from typing import Any
 from dtdebug.watch.inside import values
 from dtdebug.watch.inside.notes import Notes, guarded
 from dtdebug.watch.inside.steps import Steps
+from dtdebug_taxonomy.frames import is_library
 
 _EPOCHS, _FETCHES = 2, 4
 """Epochs, and batches of each, whose random state is looked at."""
 
 
 class _Loader:
-    def __init__(self, index: int, site: int) -> None:
-        self.index, self.site = index, site
+    def __init__(self, index: int, site: int, made: int, place: tuple[str, int]) -> None:
+        self.index, self.site, self.made, self.place = index, site, made, place
         self.epochs = 0
         self.batches = 0
         self.backwards = 0
@@ -40,8 +41,13 @@ class Loaders:
     def patch(self, module: ModuleType) -> None:
         """Wraps the loader of `torch.utils.data.dataloader` and its iterators."""
         kind, base = module.DataLoader, module._BaseDataLoaderIter  # noqa: SLF001 - what all iterators are made of
-        begin, following = kind.__iter__, base.__next__
+        make, begin, following = kind.__init__, kind.__iter__, base.__next__
         loaders = self
+
+        @functools.wraps(make)
+        def __init__(self: Any, *args: Any, **kwargs: Any) -> None:
+            make(self, *args, **kwargs)
+            loaders._makes(self, sys._getframe(1))  # noqa: SLF001 - documented
 
         @functools.wraps(begin)
         def __iter__(self: Any) -> Any:
@@ -60,7 +66,7 @@ class Loaders:
             loaders._gives(self, batch)
             return batch
 
-        kind.__iter__, base.__next__ = __iter__, __next__
+        kind.__init__, kind.__iter__, base.__next__ = __init__, __iter__, __next__
         for fetcher in (module._utils.fetch._MapDatasetFetcher, module._utils.fetch._IterableDatasetFetcher):  # noqa: SLF001
             self._patch_fetch(fetcher)
 
@@ -94,15 +100,24 @@ class Loaders:
             samples=len(sampler),
             backwards=self._steps.backwards,
             s=self._steps.now,
+            loader=self._current.index if self._current is not None else -1,
             site=self._current.site if self._current is not None else 0,
         )
         self.notes.flush()
 
     @guarded
+    def _makes(self, loader: Any, frame: Any) -> None:
+        while frame is not None and is_library(frame.f_code.co_filename):
+            frame = frame.f_back
+        place = (frame.f_code.co_filename, frame.f_lineno or 0) if frame is not None else ("", 0)
+        self._loaders[loader] = _Loader(len(self._loaders), 0, self.notes.site(frame), place)
+
+    @guarded
     def _begins(self, loader: Any, frame: Any) -> None:
         known = self._loaders.get(loader)
         if known is None:
-            known = self._loaders[loader] = _Loader(len(self._loaders), self.notes.site(frame))
+            known = self._loaders[loader] = _Loader(len(self._loaders), 0, 0, ("", 0))
+        known.site = known.site or self.notes.site(frame)
         known.epochs += 1
         known.batches = 0
         known.backwards = self._steps.backwards
@@ -124,7 +139,7 @@ class Loaders:
         known.batches += 1
         if known.epochs <= _EPOCHS and self.notes.looks(known.batches):
             self.notes.put(
-                "batch", i=known.index, e=known.epochs, n=known.batches, h=values.digest(batch), site=known.site,
+                "batch", i=known.index, e=known.epochs, n=known.batches, h=values.digest(batch), site=known.site, made=known.made,
                 s=self._steps.now, b=self._steps.backwards,
             )  # fmt: skip
 
@@ -169,12 +184,11 @@ class Loaders:
             n=self._fetches,
             index=zlib.crc32(repr(index).encode()),
             before={name: state for name, state in before.items() if after.get(name) != state},
-            site=self._current.site if self._current is not None else 0,
+            file=self._current.place[0] if self._current is not None else "",
+            line=self._current.place[1] if self._current is not None else 0,
             s=self._steps.now,
         )
         if worker is not None:  # a worker ends without last words
-            if self._current is not None:
-                self.notes.put("at", site=self._current.site)
             self.notes.flush()
 
     def _random(self) -> dict[str, str]:

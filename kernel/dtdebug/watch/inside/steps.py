@@ -139,7 +139,9 @@ class Steps:
         if self._stack[:1] != [id(optimizer)]:
             return
         known = self._known[optimizer]
-        if not self.notes.looks(known.steps + 1):
+        if self.done == 0:
+            self.notes.put("begun", **_membership())
+        if not self.notes.looks(self._clock(optimizer, known)):
             return
         sets = [self._set(*one) for one in self._sets(optimizer)]
         with_gradient = [p for p in _parameters(optimizer) if p.grad is not None]
@@ -150,6 +152,7 @@ class Steps:
             "hyper": [_hyper(group) for group in optimizer.param_groups[:16]],
             "sets": sets,
             "grads": len(with_gradient),
+            "trainable": sum(p.requires_grad for p in _parameters(optimizer)),
             "backwards": known.backwards,
             "cleared": known.cleared,
             "site": self.notes.site(frame),
@@ -158,6 +161,12 @@ class Steps:
         known.left = (weakref.ref(plain[0]), values.sample([plain[0].grad])) if plain else None
         if known.left is not None and not any(isinstance(v, str) or v for v in known.left[1]):
             known.left = None  # a gradient of zero can't be told from one that was cleared
+
+    def _clock(self, optimizer: Any, known: _Optimizer) -> int:
+        """What ranks count alike also where one leaves out a step: forward passes of the replicated model."""
+        held = {id(p) for p in _parameters(optimizer)} if self._models.all else set()
+        model = next((m for m in self._models.all if m.kind == "ddp" and held & m.parameters().keys()), None)
+        return model.forwards if model is not None and model.forwards else known.steps + 1
 
     @guarded
     def after_step(self, optimizer: Any) -> None:
@@ -229,6 +238,15 @@ class Steps:
         elif grads and (flat := self.sizes.get(sum(g.numel() for g in grads))):
             row["group"], row["op"], row["own"] = flat[0], flat[1], len(grads)
         return row
+
+
+def _membership() -> dict[str, Any]:
+    """Whether the ranks can exchange anything."""
+    module: Any = sys.modules.get("torch.distributed.distributed_c10d")
+    other = any(name in sys.modules for name in ("horovod", "mpi4py", "deepspeed", "bagua", "byteps"))
+    if module is None or not module.is_initialized():
+        return {"initialized": False, "other": other}
+    return {"initialized": True, "rank": module.get_rank(), "world": module.get_world_size(), "other": other}
 
 
 def _parameters(optimizer: Any) -> list[Any]:
