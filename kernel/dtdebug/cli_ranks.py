@@ -43,6 +43,12 @@ def add(commands: Any) -> None:
     run.add_argument(
         "--doctor", action="store_true", help="`dtdebug doctor` first; with a fault the job is not started"
     )
+    run.add_argument(
+        "--watch",
+        action="store_true",
+        help="look, while it trains, whether what must hold in every healthy training holds: equal weights of replicas, "
+        "other samples on each rank, gradients averaged, ...; say which rank is late and why",
+    )
     run.add_argument("command", nargs=argparse.REMAINDER, metavar="COMMAND ...")
     run.set_defaults(run=_run)
 
@@ -83,6 +89,7 @@ def _run(options: argparse.Namespace) -> int:
         quiet=options.quiet,
         format=options.format,
         output=options.output.absolute() if options.output else None,
+        watch=options.watch,
     )
     try:
         return launch.launch(command, chosen)

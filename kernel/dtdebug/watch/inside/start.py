@@ -141,7 +141,11 @@ class Watch:
 
         @functools.wraps(forward)
         def looking(model: Any, *args: Any, **kwargs: Any) -> Any:
-            if not torch.compiler.is_compiling() and torch.is_grad_enabled() and getattr(model, "_is_root", None) in (None, True):
+            if (
+                not torch.compiler.is_compiling()
+                and torch.is_grad_enabled()
+                and getattr(model, "_is_root", None) in (None, True)
+            ):
                 frame = sys._getframe(1)  # noqa: SLF001 - documented
                 if self.models.find(model) is None:
                     self.models.made(model, "fsdp", c10d.get_process_group_ranks(model.process_group), frame)
@@ -207,11 +211,13 @@ class _After:
 
 
 def begin(told: dict[str, Any], torch: ModuleType) -> None:
-    """Begins to watch this process; `folder` of what is told is the run's. A launcher is not looked at."""
+    """Begins to watch this process; `watched` of what is told is the run's folder. A launcher is not looked at."""
     main = (getattr(sys.modules.get("__main__"), "__file__", None) or " ".join(sys.orig_argv[:3])).replace("\\", "/")
-    if "RANK" not in os.environ and main.endswith(("/torchrun", "/torch/distributed/run.py", "/torch/distributed/launch.py")):
+    if "RANK" not in os.environ and main.endswith(
+        ("/torchrun", "/torch/distributed/run.py", "/torch/distributed/launch.py")
+    ):
         return
-    watch = Watch(Path(told["folder"]))
+    watch = Watch(Path(told.get("watched", told["folder"])))
     names = watch.patches()
     for name in names:
         if name in sys.modules:

@@ -215,7 +215,11 @@ class Steps:
         grads = [p.grad for p in parameters if p.grad is not None and values.plain(p.grad)]
         own = [self.reduced[g.data_ptr()] for g in grads if g.data_ptr() in self.reduced]
         shapes = hash(tuple(tuple(p.shape) for p in parameters))
-        row: dict[str, Any] = {"kind": kind, "m": model.number if model else -1, "n": sum(p.numel() for p in parameters)}
+        row: dict[str, Any] = {
+            "kind": kind,
+            "m": model.number if model else -1,
+            "n": sum(p.numel() for p in parameters),
+        }
         row["shapes"] = f"{shapes & 0xFFFFFFFF:08x}"
         row["group"] = model.group if model else []
         row["g"], row["gs"] = values.hashes(grads)

@@ -61,7 +61,9 @@ def _batches(ranks: Sequence[Rank]) -> dict[int, Given]:
     """By the loaders that are trained on, where the program reduces gradients itself."""
     found: dict[int, Given] = {}
     for rank in ranks:
-        group = next((tuple(p.group) for s in rank.of(Step) for p in s.sets if p.kind == "own" and p.own == p.of and p.own), ())
+        group = next(
+            (tuple(p.group) for s in rank.of(Step) for p in s.sets if p.kind == "own" and p.own == p.of and p.own), ()
+        )
         rows = rank.of(Batch)
         found[rank.rank] = {
             (b.i, b.e, b.n): (b.h, b.s, b.made or b.site, group)

@@ -81,8 +81,20 @@ def _parted(row: dict[int, Seen], before: dict[int, Seen], *, wrapped: bool) -> 
         )  # fmt: skip
     hyper = {r: s.step.hyper for r, s in row.items()}
     if odd(hyper):
-        names = sorted({k for h in hyper.values() for g in h for k in g if len({repr([x.get(k) for x in v]) for v in hyper.values()}) > 1})
-        values = "; ".join(f"rank {r}: {[g.get(names[0]) for g in h][0]}" for r, h in list(hyper.items())[:4]) if names else ""
+        names = sorted(
+            {
+                k
+                for h in hyper.values()
+                for g in h
+                for k in g
+                if len({repr([x.get(k) for x in v]) for v in hyper.values()}) > 1
+            }
+        )
+        values = (
+            "; ".join(f"rank {r}: {[g.get(names[0]) for g in h][0]}" for r, h in list(hyper.items())[:4])
+            if names
+            else ""
+        )
         return violation(
             "hyperparameters-differ", "D.2.4", odd(hyper), step, place,
             f"{', '.join(names) or 'The settings'} of the optimizer differ between replicas ({values}): after this step "
@@ -198,7 +210,12 @@ def scaling(ranks: Sequence[Rank]) -> Iterator[Violation]:
                 continue
             one = rows[0]
             yield violation(
-                what, "D.2.4", {s.rank.rank for s in rows}, one.step.s, one.rank.place(one.step.site), _SCALED[what].format(world=world)
+                what,
+                "D.2.4",
+                {s.rank.rank for s in rows},
+                one.step.s,
+                one.rank.place(one.step.site),
+                _SCALED[what].format(world=world),
             )
 
 
@@ -300,7 +317,10 @@ def beside(ranks: Sequence[Rank]) -> Iterator[Violation]:
     rows: dict[int, list[tuple[Step, Set]]] = {}
     for rank in ranks:
         rows[rank.rank] = [
-            (step, part) for step in rank.of(Step) for part in step.sets if part.kind == "beside" and part.of and not part.own
+            (step, part)
+            for step in rank.of(Step)
+            for part in step.sets
+            if part.kind == "beside" and part.of and not part.own
         ]
     if len(ranks) < 2 or any(len(found) < 2 for found in rows.values()):
         return
