@@ -61,6 +61,21 @@ def add(commands: Any) -> None:
     flight.add_argument("--format", choices=("text", "json"), default="text")
     flight.set_defaults(run=_flight)
 
+    slow = commands.add_parser("slow", help="say from traces of torch.profiler which rank is late, and in which phase")
+    slow.add_argument(
+        "traces", type=Path, nargs="+", metavar="TRACE", help="one for each rank (.json, .json.gz), or a folder"
+    )
+    slow.add_argument("--format", choices=("text", "json"), default="text")
+    slow.set_defaults(run=_slow)
+
+
+def _slow(options: argparse.Namespace) -> int:
+    from dtdebug.slow.command import run
+
+    text, found = run(options.traces, as_json=options.format == "json")
+    print(text, end="")
+    return FOUND if found else NOTHING
+
 
 def _run(options: argparse.Namespace) -> int:
     command: Sequence[str] = options.command[1:] if options.command[:1] == ["--"] else options.command
