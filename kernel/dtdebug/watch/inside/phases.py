@@ -12,7 +12,6 @@ import threading
 import time
 from collections import Counter
 from types import FrameType
-from typing import Any
 
 from dtdebug.watch.inside.notes import Notes
 from dtdebug.watch.inside.steps import Steps
@@ -96,10 +95,3 @@ class Phases:
             path = file.replace("\\", "/")
             found = self._kinds[file] = next((phase for part, phase in _TELLS if part in path), "")
         return found
-
-
-def of_stack(files: list[str]) -> str:
-    """The phase of a stack given by its files, innermost first; for tests."""
-    sampler: Any = Phases.__new__(Phases)
-    sampler._kinds = {}  # noqa: SLF001 - ours
-    return next((kind for file in files if (kind := sampler._kind(file))), "") or "other"  # noqa: SLF001 - ours

@@ -36,6 +36,7 @@ class Steps:
         self.notes, self._models = notes, models
         self._known: weakref.WeakKeyDictionary[Any, _Optimizer] = weakref.WeakKeyDictionary()
         self._stack: list[int] = []
+        self._most = 0
         self.done = 0
         """Steps of all optimizers."""
         self.backwards = 0
@@ -51,7 +52,7 @@ class Steps:
     @property
     def now(self) -> int:
         """The step that is under way, 1 for the first: of the optimizer that has made the most."""
-        return max((o.steps for o in self._known.values()), default=0) + 1
+        return self._most + 1
 
     @guarded
     def backward(self, tensors: Any, frame: Any) -> None:
@@ -180,6 +181,7 @@ class Steps:
         if known is None or not outermost:
             return
         known.steps += 1
+        self._most = max(self._most, known.steps)
         self.done += 1
         record, known.pending = known.pending, None
         if record is not None:

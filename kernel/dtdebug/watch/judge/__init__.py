@@ -28,8 +28,7 @@ def judge(ranks: Sequence[Rank]) -> tuple[Violation, ...]:
 _FOLLOWS = {
     "replicas-differ": ("steps-differ", "hyperparameters-differ", "not-reduced", "weights-not-finite"),
     "randomness-alike": ("inputs-alike",),
-    "augmentation-alike": ("inputs-alike",),
-    "mesh-differs": (),
+    "augmentation-alike": ("inputs-alike", "workers-alike"),
     "groups-differ": ("mesh-differs",),
     "gradients-differ": ("not-reduced", "read-before-wait"),
     "gradient-not-finite": ("loss-not-finite",),

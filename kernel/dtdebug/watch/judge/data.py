@@ -139,20 +139,20 @@ def drawn(ranks: Sequence[Rank]) -> Iterator[Violation]:
                 "random changes. Seed what augments with the rank.",
             )  # fmt: skip
             break
+    one_seed = {}
     for rank in ranks:
         starts: dict[tuple[int, str, str], set[int]] = {}
         for f in rank.workers:
             for name, state in f.before.items():
                 starts.setdefault((f.e, name, state), set()).add(f.w)
-        workers = next((w for w in starts.values() if len(w) > 1), None)
-        if workers:
-            f = rank.workers[0]
-            yield violation(
-                "workers-alike", "D.2.4", [rank.rank], f.s, (f.file, f.line),
-                f"Workers {', '.join(map(str, sorted(workers)))} of one loader draw the same random numbers: worker_init_fn gives "
-                "all of them one seed.",
-            )  # fmt: skip
-            break
+        if any(len(workers) > 1 for workers in starts.values()):
+            one_seed[rank.rank] = rank.workers[0]
+    if one_seed:
+        f = one_seed[min(one_seed)]
+        yield violation(
+            "workers-alike", "D.2.4", one_seed, f.s, (f.file, f.line),
+            "Several workers of one loader draw the same random numbers: worker_init_fn gives all of them one seed.",
+        )  # fmt: skip
 
 
 def numbers(ranks: Sequence[Rank]) -> Iterator[Violation]:

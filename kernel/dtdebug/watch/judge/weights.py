@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import NamedTuple
 
 from dtdebug.watch.judge.common import differ, odd, violation, who
-from dtdebug.watch.notes import Begun, Forward, Hook, Model, Rank, Set, Step
+from dtdebug.watch.notes import Backward, Begun, Forward, Hook, Model, Rank, Set, Step
 from dtdebug_taxonomy.watched import Violation
 
 _KEEPS_EQUAL = ("allreduce", "compress", "powersgd", "wrapper", "quantization")
@@ -206,8 +206,6 @@ def scaling(ranks: Sequence[Rank]) -> Iterator[Violation]:
             rows = [s for row in table.values() for s in row.values() if world > 1 and tell(s)]
             if len({(s.step.o, s.step.s) for s in rows}) < 2:
                 continue
-            if what == "reduced-twice" and any("averaged-twice" == w for w in ()):
-                continue
             one = rows[0]
             yield violation(
                 what,
@@ -230,8 +228,6 @@ _SCALED = {
 
 
 def _mean_loss(s: Seen) -> bool:
-    from dtdebug.watch.notes import Backward
-
     return any(b.mean for b in s.rank.of(Backward)[:8])
 
 
