@@ -1,4 +1,5 @@
-"""`dtdebug run --watch`: what does not hold in a training that ends with success is named; a healthy one is left alone."""
+"""`dtdebug run --watch` names what does not hold in a training that ends with success, and leaves healthy ones "
+"alone."""
 
 import json
 import math
@@ -32,8 +33,10 @@ def job(tmp_path, name, *arguments):
     report = tmp_path / "report.json"
     torchrun = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2"]
     ended = subprocess.run(
-        [sys.executable, "-m", "dtdebug", "run", "--watch", "--folder", str(tmp_path / "run"), "--format", "json"]
-        + ["--output", str(report), "--", *torchrun, str(PROGRAMS / name), *arguments],
+        [
+            *(sys.executable, "-m", "dtdebug", "run", "--watch", "--folder", str(tmp_path / "run"), "--format", "json"),
+            *("--output", str(report), "--", *torchrun, str(PROGRAMS / name), *arguments),
+        ],
         env=os.environ | {"OMP_NUM_THREADS": "1", "DTDEBUG_STATE": str(tmp_path / "state")},
         capture_output=True,
         timeout=LIMIT,

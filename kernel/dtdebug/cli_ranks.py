@@ -46,7 +46,7 @@ def add(commands: Any) -> None:
     run.add_argument(
         "--watch",
         action="store_true",
-        help="look, while it trains, whether what must hold in every healthy training holds: equal weights of replicas, "
+        help="look, while it trains, whether what must hold in a healthy training holds: equal weights of replicas, "
         "other samples on each rank, gradients averaged, ...; say which rank is late and why",
     )
     run.add_argument("command", nargs=argparse.REMAINDER, metavar="COMMAND ...")

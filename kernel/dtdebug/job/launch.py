@@ -111,10 +111,10 @@ def _arming(folder: RunFolder, options: Options) -> dict[str, str]:
             from dtdebug.course import settings
 
             found |= settings.environment(*_watching(folder, options))
-        return found
     except Exception as error:
         Speaker().say(f"the ranks are not armed ({type(error).__name__}: {error}); the job runs all the same")
         return {}
+    return found
 
 
 def _watching(folder: RunFolder, options: Options) -> tuple[Path, list[str], dict[str, Any]]:

@@ -114,8 +114,8 @@ def late(accounts: list[Account]) -> Late | None:
         phase="other" if phase == "idle" else phase,
         share=round(share, 3),
         others=round(usual, 3),
-        means=f"Rank {one.rank} is late: it spends {share:.0%} of its time in {name}, the others {usual:.0%}; they communicate, "
-        f"which is to wait for it, {waits:.0%} of the time longer than it does.",
+        means=f"Rank {one.rank} is late: it spends {share:.0%} of its time in {name}, the others {usual:.0%}; "
+        f"they communicate, which is to wait for it, {waits:.0%} of the time longer than it does.",
     )
 
 

@@ -18,7 +18,8 @@ VERSION = 1
 _ROWS, _WIDE, _NARROW = 64, 100, 20
 _CAUSES = {
     "loader": "give its loader more workers, or find what slows it on that host: disk, network, CPU that others use",
-    "compute": "compare the host and the device with the others (clocks, temperature, other processes), and the amount of "
+    "compute": "compare the host and the device with the others (clocks, temperature, other processes), and the "
+    "amount of "
     "work that its batches hold",
     "other": "find what its program does between the steps and others don't: saving, evaluating, logging, a slow host",
 }
@@ -68,7 +69,7 @@ def _text(accounts: list[Account], lines: list[Timeline], found: Late | None, no
 
 
 def picture(line: Timeline, longest: float, width: int) -> str:
-    """One rank's time from its first step, as far as the longest of all goes: each column shows what took most of it."""
+    """One rank's time from its first step, to the end of the longest: each column shows what took most of it."""
     columns = []
     shares = [
         (mark, _columns(spans, longest, width))

@@ -19,7 +19,7 @@ class Row(msgspec.Struct, tag_field="k", frozen=True):
     """One line."""
 
 
-class Process(Row, tag="process"):
+class Process(Row, frozen=True, tag="process"):
     """Which process wrote what follows."""
 
     pid: int
@@ -29,7 +29,7 @@ class Process(Row, tag="process"):
     world: int | None = None
 
 
-class Site(Row, tag="site"):
+class Site(Row, frozen=True, tag="site"):
     """A place in the user's code, to which the others refer by number."""
 
     i: int
@@ -38,7 +38,7 @@ class Site(Row, tag="site"):
     fn: str = ""
 
 
-class Model(Row, tag="model"):
+class Model(Row, frozen=True, tag="model"):
     """A wrapped model."""
 
     m: int
@@ -47,14 +47,14 @@ class Model(Row, tag="model"):
     site: int = 0
 
 
-class Hook(Row, tag="hook"):
+class Hook(Row, frozen=True, tag="hook"):
     """A communication hook."""
 
     m: int
     name: str
 
 
-class Shape(Row, tag="shape"):
+class Shape(Row, frozen=True, tag="shape"):
     """Where a model is, and of which types."""
 
     m: int
@@ -64,7 +64,7 @@ class Shape(Row, tag="shape"):
     uuid: str = ""
 
 
-class Forward(Row, tag="forward"):
+class Forward(Row, frozen=True, tag="forward"):
     """A forward pass with gradients."""
 
     s: int
@@ -80,7 +80,7 @@ class Forward(Row, tag="forward"):
     site: int = 0
 
 
-class Backward(Row, tag="backward"):
+class Backward(Row, frozen=True, tag="backward"):
     """A backward pass."""
 
     s: int
@@ -121,7 +121,7 @@ class Set(msgspec.Struct, frozen=True):
     unchanged: bool = False
 
 
-class Step(Row, tag="step"):
+class Step(Row, frozen=True, tag="step"):
     """A step of an optimizer."""
 
     o: int
@@ -136,7 +136,7 @@ class Step(Row, tag="step"):
     site: int = 0
 
 
-class Begun(Row, tag="begun"):
+class Begun(Row, frozen=True, tag="begun"):
     """The first step of a process."""
 
     initialized: bool
@@ -146,7 +146,7 @@ class Begun(Row, tag="begun"):
     """Another library than torch.distributed may exchange gradients."""
 
 
-class Order(Row, tag="order"):
+class Order(Row, frozen=True, tag="order"):
     """A sampler that divides data between ranks begins."""
 
     i: int
@@ -161,7 +161,7 @@ class Order(Row, tag="order"):
     site: int = 0
 
 
-class Batch(Row, tag="batch"):
+class Batch(Row, frozen=True, tag="batch"):
     """A loader gave a batch."""
 
     i: int
@@ -174,7 +174,7 @@ class Batch(Row, tag="batch"):
     made: int = 0
 
 
-class Epoch(Row, tag="epoch"):
+class Epoch(Row, frozen=True, tag="epoch"):
     """A loader has given all its batches."""
 
     i: int
@@ -185,7 +185,7 @@ class Epoch(Row, tag="epoch"):
     site: int = 0
 
 
-class Fetch(Row, tag="fetch"):
+class Fetch(Row, frozen=True, tag="fetch"):
     """A data set was asked for samples; `before`: generators that it drew from -> their state before."""
 
     w: int
@@ -199,7 +199,7 @@ class Fetch(Row, tag="fetch"):
     line: int = 0
 
 
-class Mesh(Row, tag="mesh"):
+class Mesh(Row, frozen=True, tag="mesh"):
     """A mesh of ranks was made."""
 
     shape: list[int]
@@ -208,18 +208,18 @@ class Mesh(Row, tag="mesh"):
     site: int = 0
 
 
-class Group(Row, tag="group"):
+class Group(Row, frozen=True, tag="group"):
     """A group was made."""
 
     ranks: list[int] | None
     site: int = 0
 
 
-class Join(Row, tag="join"):
+class Join(Row, frozen=True, tag="join"):
     """The program let ranks join early."""
 
 
-class Dropped(Row, tag="dropped"):
+class Dropped(Row, frozen=True, tag="dropped"):
     """A work that nobody waits for."""
 
     call: str
@@ -227,7 +227,7 @@ class Dropped(Row, tag="dropped"):
     s: int
 
 
-class Early(Row, tag="early"):
+class Early(Row, frozen=True, tag="early"):
     """A step read gradients that were still being exchanged."""
 
     call: str
@@ -235,7 +235,7 @@ class Early(Row, tag="early"):
     s: int
 
 
-class Outside(Row, tag="outside"):
+class Outside(Row, frozen=True, tag="outside"):
     """A call on a group of which the rank is no member."""
 
     call: str
@@ -243,7 +243,7 @@ class Outside(Row, tag="outside"):
     s: int
 
 
-class Joined(Row, tag="joined"):
+class Joined(Row, frozen=True, tag="joined"):
     """A collective of the program's own while ranks may have joined."""
 
     call: str
@@ -251,7 +251,7 @@ class Joined(Row, tag="joined"):
     s: int
 
 
-class Phases(Row, tag="phases"):
+class Phases(Row, frozen=True, tag="phases"):
     """What the main thread was busy with in a window of time."""
 
     t: float
@@ -261,20 +261,20 @@ class Phases(Row, tag="phases"):
     lines: list[tuple[str, str, int, int]]
 
 
-class Off(Row, tag="off"):
+class Off(Row, frozen=True, tag="off"):
     """The watch has ended itself there."""
 
     why: str
 
 
-class End(Row, tag="end"):
+class End(Row, frozen=True, tag="end"):
     """The last words."""
 
     spent: float
     seconds: float
 
 
-class Full(Row, tag="full"):
+class Full(Row, frozen=True, tag="full"):
     """The file has reached its limit."""
 
 

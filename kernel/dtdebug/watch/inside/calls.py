@@ -1,4 +1,4 @@
-"""What the program itself calls of torch.distributed: works that nobody waits for, groups and meshes, calls in a join."""
+"""What the program itself calls of torch.distributed: works nobody waits for, groups, meshes, calls in a join."""
 
 from __future__ import annotations
 
@@ -51,17 +51,17 @@ class Calls:
         enter, leave = kind.__enter__, kind.__exit__
 
         @functools.wraps(enter)
-        def __enter__(join: Any) -> Any:
+        def entering(join: Any) -> Any:
             self._enters(bool(join._enable and not join._throw_on_early_termination))  # noqa: SLF001 - only there
             return enter(join)
 
         @functools.wraps(leave)
-        def __exit__(join: Any, *raised: Any) -> Any:
+        def leaving(join: Any, *raised: Any) -> Any:
             if self._joins:
                 self._joins.pop()
             return leave(join, *raised)
 
-        kind.__enter__, kind.__exit__ = __enter__, __exit__
+        kind.__enter__, kind.__exit__ = entering, leaving
 
     @guarded
     def _enters(self, shadows: bool) -> None:
@@ -75,11 +75,11 @@ class Calls:
         make = kind.__init__
 
         @functools.wraps(make)
-        def __init__(mesh: Any, *args: Any, **kwargs: Any) -> None:
+        def making(mesh: Any, *args: Any, **kwargs: Any) -> None:
             make(mesh, *args, **kwargs)
             self._mesh(mesh, sys._getframe(1))  # noqa: SLF001 - documented
 
-        kind.__init__ = __init__
+        kind.__init__ = making
 
     @guarded
     def _mesh(self, mesh: Any, frame: Any) -> None:

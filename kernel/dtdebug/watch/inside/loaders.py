@@ -45,19 +45,19 @@ class Loaders:
         loaders = self
 
         @functools.wraps(make)
-        def __init__(self: Any, *args: Any, **kwargs: Any) -> None:
+        def making(self: Any, *args: Any, **kwargs: Any) -> None:
             make(self, *args, **kwargs)
             loaders._makes(self, sys._getframe(1))  # noqa: SLF001 - documented
 
         @functools.wraps(begin)
-        def __iter__(self: Any) -> Any:
+        def beginning(self: Any) -> Any:
             loaders._begins(self, sys._getframe(1))  # noqa: SLF001 - documented
             found = begin(self)
             loaders._begun(self, found)
             return found
 
         @functools.wraps(following)
-        def __next__(self: Any) -> Any:
+        def giving(self: Any) -> Any:
             try:
                 batch = following(self)
             except StopIteration:
@@ -66,7 +66,7 @@ class Loaders:
             loaders._gives(self, batch)
             return batch
 
-        kind.__init__, kind.__iter__, base.__next__ = __init__, __iter__, __next__
+        kind.__init__, kind.__iter__, base.__next__ = making, beginning, giving
         for fetcher in (module._utils.fetch._MapDatasetFetcher, module._utils.fetch._IterableDatasetFetcher):  # noqa: SLF001
             self._patch_fetch(fetcher)
 
@@ -76,11 +76,11 @@ class Loaders:
         begin = kind.__iter__
 
         @functools.wraps(begin)
-        def __iter__(sampler: Any) -> Any:
+        def beginning(sampler: Any) -> Any:
             self._orders(sampler)
             return begin(sampler)
 
-        kind.__iter__ = __iter__
+        kind.__iter__ = beginning
 
     @guarded
     def _orders(self, sampler: Any) -> None:
@@ -139,8 +139,8 @@ class Loaders:
         known.batches += 1
         if known.epochs <= _EPOCHS and self.notes.looks(known.batches):
             self.notes.put(
-                "batch", i=known.index, e=known.epochs, n=known.batches, h=values.digest(batch), site=known.site, made=known.made,
-                s=self._steps.now, b=self._steps.backwards,
+                "batch", i=known.index, e=known.epochs, n=known.batches, h=values.digest(batch),
+                site=known.site, made=known.made, s=self._steps.now, b=self._steps.backwards,
             )  # fmt: skip
 
     @guarded

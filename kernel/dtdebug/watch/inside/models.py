@@ -23,6 +23,7 @@ class Model:
         self.hook = ""
         self.looked = False
         self.noted = False
+        self._trainable = {id(p) for p in module.parameters() if p.requires_grad}
 
     def parameters(self) -> dict[int, Any]:
         """Id -> parameter, without those that the wrapper was told to ignore."""
@@ -34,9 +35,8 @@ class Model:
         return {id(p): p for name, p in inner.named_parameters() if name not in ignored and values.plain(p)}
 
     def synced_ids(self) -> set[int]:
-        """Ids of the parameters that the wrapper knows: those that were trainable when it was made."""
-        module = self.ref()
-        return {id(p) for p in getattr(module, "_module_parameters", ())} if module is not None else set()
+        """Ids of the parameters whose gradients it averages: those that were trainable when it was made."""
+        return self._trainable
 
 
 class Models:
@@ -141,8 +141,6 @@ def random_state(known: Model | None, module: Any = None) -> str:
     torch: Any = sys.modules["torch"]
     module = module if module is not None else known.ref() if known is not None else None
     device = next((p.device for p in module.parameters()), None) if module is not None else None
-    if device is not None and device.type == "cuda":
-        state = torch.cuda.get_rng_state(device)
-    else:
-        state = torch.get_rng_state()
+    on_card = device is not None and device.type == "cuda"
+    state = torch.cuda.get_rng_state(device) if on_card else torch.get_rng_state()
     return f"{zlib.crc32(state.numpy().tobytes()):08x}"

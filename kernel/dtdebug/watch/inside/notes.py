@@ -1,4 +1,4 @@
-"""The notes of this process: lines of JSON in a file of its own below the run's folder, so that a killed rank keeps them.
+"""The notes of this process: lines of JSON in a file of its own in the run's folder, so that a killed rank keeps them.
 
 A fault of ours disarms all of it, with one line; the job goes on.
 """

@@ -94,7 +94,7 @@ class Watch:
                 self.steps.scaled()
             return scale(scaler, outputs)
 
-        module.GradScaler.scale = looking  # type: ignore[attr-defined]
+        module.GradScaler.scale = looking
 
     def _cuda(self, module: ModuleType) -> None:
         synchronize = module.synchronize
@@ -114,7 +114,7 @@ class Watch:
         torch: Any = sys.modules["torch"]
 
         @functools.wraps(make)
-        def __init__(model: Any, *args: Any, **kwargs: Any) -> None:
+        def making(model: Any, *args: Any, **kwargs: Any) -> None:
             make(model, *args, **kwargs)
             group = c10d.get_process_group_ranks(model.process_group)
             self.models.made(model, "ddp", group, sys._getframe(1))  # noqa: SLF001 - documented
@@ -131,7 +131,7 @@ class Watch:
             self.models.hooked(model, hook_)
             return hook(model, state, hook_)
 
-        kind.__init__, kind._pre_forward, kind.register_comm_hook = __init__, _pre_forward, register_comm_hook  # noqa: SLF001
+        kind.__init__, kind._pre_forward, kind.register_comm_hook = making, _pre_forward, register_comm_hook  # noqa: SLF001
 
     def _fsdp(self, module: ModuleType) -> None:
         kind = module.FullyShardedDataParallel

@@ -1,4 +1,4 @@
-"""The steps of the optimizers and the backward passes before them, seen by the hooks that torch has for all optimizers."""
+"""The steps of the optimizers and the backward passes before them, by the hooks that torch has for all optimizers."""
 
 from __future__ import annotations
 

@@ -32,7 +32,14 @@ _FOLLOWS = {
     "groups-differ": ("mesh-differs",),
     "gradients-differ": ("not-reduced", "read-before-wait"),
     "gradient-not-finite": ("loss-not-finite",),
-    "never-reduced": ("work-dropped", "read-before-wait", "not-a-member", "no-process-group", "not-reduced"),
+    "never-reduced": (
+        "work-dropped",
+        "read-before-wait",
+        "not-a-member",
+        "no-process-group",
+        "not-reduced",
+        "step-without-gradients",
+    ),
 }
 """What another violation explains: it is not said beside that."""
 

@@ -12,22 +12,34 @@ from dtdebug_taxonomy.watched import Violation
 _SAID: tuple[tuple[type[Dropped | Early | Outside | Joined], str, str], ...] = (
     (
         Dropped, "work-dropped",
-        "{who} began {call} and dropped its work without waiting: what it writes may be read before it is there. Keep the "
-        "work and call wait() before the tensor is read.",
+        (
+            "{who} began {call} and dropped its work without waiting: what it writes may be read before it is "
+            "there. Keep the "
+            "work and call wait() before the tensor is read."
+        ),
     ),
     (
         Early, "read-before-wait",
-        "{who}: the optimizer read gradients while {call} was still writing them: nobody had waited for it. Call wait() "
-        "before step().",
+        (
+            "{who}: the optimizer read gradients while {call} was still writing them: nobody had waited for it. "
+            "Call wait() "
+            "before step()."
+        ),
     ),
     (
         Outside, "not-a-member",
-        "{who} called {call} of a group of which it is no member: nothing is exchanged there, and its tensor stays as it was.",
+        (
+            "{who} called {call} of a group of which it is no member: nothing is exchanged there, and its tensor "
+            "stays as it was."
+        ),
     ),
     (
         Joined, "collective-in-join",
-        "{who} called {call} within join(): ranks without data answer only the collectives of the wrapper, so that it meets "
-        "one of those and its values are wrong.",
+        (
+            "{who} called {call} within join(): ranks without data answer only the collectives of the wrapper, so "
+            "that it meets "
+            "one of those and its values are wrong."
+        ),
     ),
 )  # fmt: skip
 
@@ -59,7 +71,8 @@ def meshes(ranks: Sequence[Rank]) -> Iterator[Violation]:
                 odd_, place = _odd_mesh(ranks, members, mesh)
                 yield violation(
                     "mesh-differs", "D.2.4", odd_, 1, place,
-                    f"{who(odd_)} and the others lay out the same ranks in different meshes: their groups don't match, and they "
+                    f"{who(odd_)} and the others lay out the same ranks in different meshes: their groups don't "
+                    "match, and they "
                     "exchange values that don't belong together.",
                 )  # fmt: skip
                 return
@@ -97,7 +110,8 @@ def launched(ranks: Sequence[Rank]) -> Iterator[Violation]:
         step = first.of(Step)[0]
         yield violation(
             "no-process-group", "D.2.2", [r.rank for r in alone], step.s, first.place(step.site),
-            f"{len(alone)} processes of one job train, and none has made a process group: each trains alone on its own.",
+            f"{len(alone)} processes of one job train, and none has made a process group: each trains alone on its "
+            "own.",
         )  # fmt: skip
 
 

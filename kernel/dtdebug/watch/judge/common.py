@@ -15,7 +15,7 @@ _ROUNDING = 1e-5
 """Relative difference of values that rounding may make between replicas."""
 
 
-def violation(
+def violation(  # noqa: PLR0917 - each is one thing that is said
     invariant: str, symptom: str, ranks: Iterable[int], step: int, place: tuple[str, int], means: str
 ) -> Violation:
     """One of them."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from itertools import combinations
+from itertools import combinations, pairwise
 
 from dtdebug.watch.judge.common import violation, who
 from dtdebug.watch.notes import Batch, Epoch, Fetch, Forward, Join, Model, Order, Rank, Step
@@ -23,7 +23,8 @@ def inputs(ranks: Sequence[Rank]) -> Iterator[Violation]:
         mine, theirs = rows[a.rank], rows[b.rank]
         same = [
             key for key in mine
-            if key in theirs and mine[key][0] == theirs[key][0] and mine[key][3] == theirs[key][3] and b.rank in mine[key][3]
+            if key in theirs and mine[key][0] == theirs[key][0] and mine[key][3] == theirs[key][3]
+            and b.rank in mine[key][3]
         ]  # fmt: skip
         common = [key for key in mine if key in theirs]
         if len({mine[key][0] for key in same}) < _TWICE or len(same) * 2 < len(common):
@@ -36,7 +37,8 @@ def inputs(ranks: Sequence[Rank]) -> Iterator[Violation]:
         who_ = {*alike, *(b for others in alike.values() for b in others)}
         yield violation(
             "inputs-alike", "D.2.4", who_, first[0], first[1],
-            f"{who(who_)} are given the same samples, step after step: the data is not divided between them, and the work of "
+            f"{who(who_)} are given the same samples, step after step: the data is not divided between them, and "
+            "the work of "
             f"all but one is lost. Give each its part, as by a DistributedSampler{_misnumbered(ranks)}.",
         )  # fmt: skip
 
@@ -67,7 +69,7 @@ def _batches(ranks: Sequence[Rank]) -> dict[int, Given]:
         rows = rank.of(Batch)
         found[rank.rank] = {
             (b.i, b.e, b.n): (b.h, b.s, b.made or b.site, group)
-            for b, after in zip(rows, rows[1:], strict=False)
+            for b, after in pairwise(rows)
             if b.h and len(group) > 1 and after.i == b.i and after.b > b.b
         }
     return found
@@ -76,7 +78,7 @@ def _batches(ranks: Sequence[Rank]) -> dict[int, Given]:
 def _loader_place(rank: Rank) -> tuple[str, int] | None:
     """Where the loader was made that is trained on."""
     rows = rank.of(Batch)
-    for b, after in zip(rows, rows[1:], strict=False):
+    for b, after in pairwise(rows):
         if after.i == b.i and after.b > b.b and b.made:
             return rank.place(b.made)
     return None
@@ -115,7 +117,7 @@ def _pairs(rank: Rank) -> Iterator[tuple[Order, Order]]:
 def _trained(rank: Rank, loader: int, epoch: int) -> bool:
     """Backward passes were made while that loader gave its batches."""
     rows = [b for b in rank.of(Batch) if b.i == loader and b.e == epoch]
-    return any(b.b > a.b for a, b in zip(rows, rows[1:], strict=False)) or any(
+    return any(b.b > a.b for a, b in pairwise(rows)) or any(
         e.trained > 0 for e in rank.of(Epoch) if e.i == loader and e.e == epoch
     )
 
@@ -135,7 +137,8 @@ def drawn(ranks: Sequence[Rank]) -> Iterator[Violation]:
             alike = {a.rank, b.rank}
             yield violation(
                 "augmentation-alike", "D.2.4", alike, f.s, (f.file, f.line) if f.file else a.place(f.site),
-                f"The data sets of {who(alike).lower()} draw the same random numbers for different samples: all ranks make the same "
+                f"The data sets of {who(alike).lower()} draw the same random numbers for different samples: all "
+                "ranks make the same "
                 "random changes. Seed what augments with the rank.",
             )  # fmt: skip
             break

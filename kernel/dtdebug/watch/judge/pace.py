@@ -64,8 +64,10 @@ def late(ranks: Sequence[Rank]) -> tuple[Late, ...]:
             found.append(
                 Late(
                     ranks=(pace.rank,), phase=phase, share=share, others=usual, file=file, line=line,
-                    means=f"Rank {pace.rank} spends {share:.0%} of its time in {_NAMES.get(phase, phase)}, the others {usual:.0%}: "
-                    f"they wait for it ({median(_waiting(p) for p in others):.0%} of theirs in backward passes and collectives, "
+                    means=f"Rank {pace.rank} spends {share:.0%} of its time in {_NAMES.get(phase, phase)}, the others "
+                    f"{usual:.0%}: "
+                    f"they wait for it ({median(_waiting(p) for p in others):.0%} of theirs in backward passes and "
+                    "collectives, "
                     f"{_waiting(pace):.0%} of its own).",
                 )
             )  # fmt: skip

@@ -44,7 +44,8 @@ def randomness(ranks: Sequence[Rank]) -> Iterator[Violation]:
         if len(hits) >= _TWICE:
             yield violation(
                 "randomness-alike", "D.2.4", [r.rank for r in members], hits[0].s, members[0].place(hits[0].site),
-                f"The model draws the same random numbers on {who(r.rank for r in members).lower()}, as for dropout: all ranks were "
+                f"The model draws the same random numbers on {who(r.rank for r in members).lower()}, as for "
+                "dropout: all ranks were "
                 "seeded alike after the model was made. Seed with the rank.",
             )  # fmt: skip
 
@@ -67,7 +68,8 @@ def modes(ranks: Sequence[Rank]) -> Iterator[Violation]:
             rank = next(r for r in members if r.rank == n)
             yield violation(
                 "left-in-evaluation-mode", "D.2.4", hits, hits[n].s, rank.place(hits[n].site),
-                f"{who(hits)} trained the model in evaluation mode: dropout is off and statistics of batches stay as they were. "
+                f"{who(hits)} trained the model in evaluation mode: dropout is off and statistics of batches stay "
+                "as they were. "
                 "Call model.train() after each evaluation.",
             )  # fmt: skip
 
@@ -89,7 +91,8 @@ def finite(ranks: Sequence[Rank]) -> Iterator[Violation]:
         b, rank = hits[who_[0]]
         yield violation(
             "loss-not-finite", "D.2.5", who_, b.s, rank.place(b.site),
-            f"The loss of {who(who_).lower()} is {b.loss}; other ranks got it with the averaged gradients." if len(ranks) > len(who_)
+            f"The loss of {who(who_).lower()} is {b.loss}; other ranks got it with the averaged "
+            "gradients." if len(ranks) > len(who_)
             else f"The loss is {b.loss} on all ranks.",
         )  # fmt: skip
         return
@@ -124,7 +127,8 @@ def precision(ranks: Sequence[Rank]) -> Iterator[Violation]:
                 if apart and not devices.keys() & set(odd(devices)):
                     shown = ", ".join(f"{' '.join(v) or 'none'} on rank {r}" for r, v in list(values.items())[:8])
                     yield violation(
-                        "precision-differs", "D.2.4", apart, min(f.s for f in rows.values()), _place(members, apart, model),
+                        "precision-differs", "D.2.4", apart, min(f.s for f in rows.values()),
+                        _place(members, apart, model),
                         f"The ranks run one model in different precision; {what}: {shown}.",
                     )  # fmt: skip
                     return

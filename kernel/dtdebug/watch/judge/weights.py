@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from itertools import pairwise
 from typing import NamedTuple
 
 from dtdebug.watch.judge.common import differ, odd, violation, who
@@ -81,23 +82,15 @@ def _parted(row: dict[int, Seen], before: dict[int, Seen], *, wrapped: bool) -> 
         )  # fmt: skip
     hyper = {r: s.step.hyper for r, s in row.items()}
     if odd(hyper):
-        names = sorted(
-            {
-                k
-                for h in hyper.values()
-                for g in h
-                for k in g
-                if len({repr([x.get(k) for x in v]) for v in hyper.values()}) > 1
-            }
-        )
-        values = (
-            "; ".join(f"rank {r}: {[g.get(names[0]) for g in h][0]}" for r, h in list(hyper.items())[:4])
-            if names
-            else ""
-        )
+        names = sorted({
+            name for settings in hyper.values() for group in settings for name in group
+            if len({repr([g.get(name) for g in other]) for other in hyper.values()}) > 1
+        })  # fmt: skip
+        values = "; ".join(f"rank {r}: {h[0].get(names[0])}" for r, h in list(hyper.items())[:4] if h and names)
         return violation(
             "hyperparameters-differ", "D.2.4", odd(hyper), step, place,
-            f"{', '.join(names) or 'The settings'} of the optimizer differ between replicas ({values}): after this step "
+            f"{', '.join(names) or 'The settings'} of the optimizer differ between replicas ({values}): after this "
+            "step "
             "their weights are no longer equal.",
         )  # fmt: skip
     grads = {r: (s.part.g, s.part.gs) for r, s in row.items()}
@@ -124,7 +117,8 @@ def _between(row: dict[int, Seen], before: dict[int, Seen], step: int, place: tu
     if changed and len(changed) < len(row):
         return violation(
             "weights-changed-on-some-ranks", "D.2.4", changed, step, place,
-            f"{who(changed)} changed the weights between two steps, the others did not: the replicas are no longer equal. "
+            f"{who(changed)} changed the weights between two steps, the others did not: the replicas are no longer "
+            "equal. "
             "Load or change weights on all ranks alike.",
         )  # fmt: skip
     return violation(
@@ -189,7 +183,8 @@ def _skipped(group: Sequence[int], table: Table, ranks: Sequence[Rank]) -> Itera
             one = next(s for r, s in row.items() if r in late)
             yield violation(
                 "steps-differ", "D.2.4", late, missing, one.rank.place(one.step.site),
-                f"{who(late)} left out a step of the optimizer that the other replicas made: their weights are no longer "
+                f"{who(late)} left out a step of the optimizer that the other replicas made: their weights are no "
+                "longer "
                 "equal.",
             )  # fmt: skip
 
@@ -198,12 +193,9 @@ def scaling(ranks: Sequence[Rank]) -> Iterator[Violation]:
     """Gradients are averaged once between the backward pass and the step."""
     for group, table, wrapped in _tables(ranks):
         world = len(group)
-        for what, tell in (
-            ("averaged-twice", lambda s: wrapped and s.part.ratio is not None and abs(s.part.ratio * world - 1) < 1e-4),
-            ("reduced-twice", lambda s: wrapped and s.part.twice),
-            ("summed", lambda s: not wrapped and s.part.op == "SUM" and s.part.unchanged and _mean_loss(s)),
-        ):
-            rows = [s for row in table.values() for s in row.values() if world > 1 and tell(s)]
+        for what, said in _SCALED.items():
+            seen = [s for row in table.values() for s in row.values()] if world > 1 else []
+            rows = [s for s in seen if _is_scaled(what, s, world, wrapped=wrapped)]
             if len({(s.step.o, s.step.s) for s in rows}) < 2:
                 continue
             one = rows[0]
@@ -213,50 +205,68 @@ def scaling(ranks: Sequence[Rank]) -> Iterator[Violation]:
                 {s.rank.rank for s in rows},
                 one.step.s,
                 one.rank.place(one.step.site),
-                _SCALED[what].format(world=world),
+                said.format(world=world),
             )
 
 
 _SCALED = {
-    "averaged-twice": "The gradients are divided by {world} after DistributedDataParallel has averaged them: steps are {world} times "
+    "averaged-twice": "The gradients are divided by {world} after DistributedDataParallel has averaged them: steps "
+    "are {world} times "
     "too small.",
-    "reduced-twice": "The program reduces gradients that DistributedDataParallel has averaged already: a sum makes them as many "
+    "reduced-twice": "The program reduces gradients that DistributedDataParallel has averaged already: a sum makes "
+    "them as many "
     "times too large as there are ranks, and the time for it is lost.",
-    "summed": "The gradients of {world} ranks are summed and not divided, though each loss is a mean: the step is {world} times as "
+    "summed": "The gradients of {world} ranks are summed and not divided, though each loss is a mean: the step is "
+    "{world} times as "
     "large as on one device.",
 }
+
+
+def _is_scaled(what: str, s: Seen, world: int, *, wrapped: bool) -> bool:
+    if what == "averaged-twice":
+        return wrapped and s.part.ratio is not None and abs(s.part.ratio * world - 1) < 1e-4
+    if what == "reduced-twice":
+        return wrapped and s.part.twice
+    return not wrapped and s.part.op == "SUM" and s.part.unchanged and _mean_loss(s)
 
 
 def _mean_loss(s: Seen) -> bool:
     return any(b.mean for b in s.rank.of(Backward)[:8])
 
 
+_CLEARING: tuple[tuple[str, Callable[[Step], bool], str], ...] = (
+    (
+        "gradients-not-cleared",
+        lambda s: not s.cleared and s.backwards > 0,
+        "The gradients of the step before were still there when those of this step were added: zero_grad() is missing.",
+    ),
+    (
+        "step-without-gradients",
+        lambda s: not s.grads and s.backwards > 0 and s.trainable > 0,
+        (
+            "There was a backward pass, and no parameter of this optimizer got a gradient from it: the optimizer holds "
+            "other parameters than the model that is trained, and its steps change nothing."
+        ),
+    ),
+)
+
+
 def clearing(ranks: Sequence[Rank]) -> Iterator[Violation]:
     """Gradients are cleared between two steps, and a step has gradients."""
-    for invariant, symptom, bad, means in (
-        (
-            "gradients-not-cleared", "D.2.5", lambda s: not s.cleared and s.backwards > 0,
-            "The gradients of the step before were still there when those of this step were added: zero_grad() is missing.",
-        ),
-        (
-            "step-without-gradients", "D.2.5", lambda s: not s.grads and s.backwards > 0 and s.trainable,
-            "There was a backward pass, and no parameter of this optimizer got a gradient from it: the optimizer holds other "
-            "parameters than the model that is trained, and its steps change nothing.",
-        ),
-    ):  # fmt: skip
+    for invariant, bad, means in _CLEARING:
         hits: dict[int, tuple[Step, Rank]] = {}
         for rank in ranks:
             by_optimizer: dict[int, list[Step]] = {}
             for step in rank.of(Step):
                 by_optimizer.setdefault(step.o, []).append(step)
             for steps in by_optimizer.values():
-                for a, b in zip(steps, steps[1:], strict=False):
+                for a, b in pairwise(steps):
                     if bad(a) and bad(b) and a.s + 1 == b.s:
                         hits.setdefault(rank.rank, (a, rank))
                         break
         if hits:
             step, rank = min(hits.values(), key=lambda h: h[0].s)
-            yield violation(invariant, symptom, hits, step.s, rank.place(step.site), means)
+            yield violation(invariant, "D.2.5", hits, step.s, rank.place(step.site), means)
 
 
 def alone(ranks: Sequence[Rank]) -> Iterator[Violation]:
@@ -293,13 +303,15 @@ def alone(ranks: Sequence[Rank]) -> Iterator[Violation]:
             return
         yield violation(
             "groups-train-apart", "D.2.5", firsts, step.s, _made(rank) or rank.place(step.site),
-            f"All ranks began with one model, and gradients are averaged only within groups ({texts}): each group trains "
+            f"All ranks began with one model, and gradients are averaged only within groups ({texts}): each group "
+            "trains "
             "a model of its own.",
         )  # fmt: skip
     elif all(b.initialized for r in ranks for b in r.of(Begun)):
         yield violation(
             "never-reduced", "D.2.5", firsts, step.s, rank.place(step.site),
-            f"{who(firsts)} train the same model and never exchanged its gradients or weights: each trains its own copy.",
+            f"{who(firsts)} train the same model and never exchanged its gradients or weights: each trains its own "
+            "copy.",
         )  # fmt: skip
 
 
