@@ -85,7 +85,8 @@ def finite(ranks: Sequence[Rank]) -> Iterator[Violation]:
                 if not b.scaled or (len(run) == _IN_A_ROW and all(isinstance(x.loss, str) for x in run)):
                     hits[rank.rank] = (b, rank)
                 break
-    if hits:
+    bad = {r.rank: (s, r) for r in ranks for s in reversed(r.of(Step)) if any(not p.finite for p in s.sets)}
+    if hits and not (bad and min(s.s for s, _ in bad.values()) < min(b.s for b, _ in hits.values())):
         earliest = min(b.n for b, _ in hits.values())
         who_ = [r for r, (b, _) in hits.items() if b.n == earliest]
         b, rank = hits[who_[0]]
@@ -96,12 +97,11 @@ def finite(ranks: Sequence[Rank]) -> Iterator[Violation]:
             else f"The loss is {b.loss} on all ranks.",
         )  # fmt: skip
         return
-    bad = {r.rank: (s, r) for r in ranks for s in reversed(r.of(Step)) if any(not p.finite for p in s.sets)}
     if bad:
         step, rank = min(bad.values(), key=lambda v: v[0].s)
         yield violation(
             "gradient-not-finite", "D.2.5", bad, step.s, rank.place(step.site),
-            f"{who(bad)} made a step with gradients that are not finite, though the loss is.",
+            f"{who(bad)} made a step with gradients that are not finite, though the loss was.",
         )  # fmt: skip
 
 
