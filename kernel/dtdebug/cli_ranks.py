@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from dtdebug import cli_attach, cli_join
+from dtdebug.course import command as course
 from dtdebug.errors import FOUND, NOTHING, UsageError
 
 
@@ -49,9 +50,11 @@ def add(commands: Any) -> None:
         help="look, while it trains, whether what must hold in a healthy training holds: equal weights of replicas, "
         "other samples on each rank, gradients averaged, ...; say which rank is late and why",
     )
+    course.add_options(run)
     run.add_argument("command", nargs=argparse.REMAINDER, metavar="COMMAND ...")
     run.set_defaults(run=_run)
 
+    course.add(commands)
     cli_attach.add(commands)
     cli_join.add(commands)
 
@@ -96,6 +99,7 @@ def _run(options: argparse.Namespace) -> int:
             return FOUND
     from dtdebug.job import launch, monitor
 
+    variables, after = course.recording(options, command) if options.record else ({}, lambda: None)
     chosen = monitor.Options(
         hang_after=options.hang_after,
         stop_on_hang=options.stop_on_hang,
@@ -105,6 +109,8 @@ def _run(options: argparse.Namespace) -> int:
         format=options.format,
         output=options.output.absolute() if options.output else None,
         watch=options.watch,
+        environment=variables,
+        after=after,
     )
     try:
         return launch.launch(command, chosen)

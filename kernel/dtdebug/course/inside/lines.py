@@ -50,3 +50,38 @@ def _innermost(frame: FrameType | None) -> tuple[int, str, int]:
             best = (rank, file, frame.f_lineno or 0)
         frame = frame.f_back
     return best
+
+
+def is_blocking() -> bool:
+    """`dist.send` or `dist.recv` has called, which wait; `isend` and `irecv` do not."""
+    frame: FrameType | None = sys._getframe(1)  # noqa: SLF001 - documented
+    for _ in range(12):
+        if frame is None:
+            return False
+        if frame.f_code.co_filename.endswith("distributed_c10d.py"):
+            return frame.f_code.co_name in ("send", "recv")
+        frame = frame.f_back
+    return False
+
+
+def object_size() -> int | None:
+    """Bytes of the object that `all_gather_object` or `gather_object` is about to send; None where it is another's."""
+    frame: FrameType | None = sys._getframe(1)  # noqa: SLF001 - documented
+    for _ in range(16):
+        if frame is None:
+            return None
+        if frame.f_code.co_name in ("all_gather_object", "gather_object"):
+            size = frame.f_locals.get("local_size")
+            return int(size) if size is not None else None
+        frame = frame.f_back
+    return None
+
+
+def user_frame() -> FrameType:
+    """The innermost frame of the user's own files; the caller's where there is none."""
+    frame: FrameType | None = sys._getframe(1)  # noqa: SLF001 - documented
+    while frame is not None:
+        if _rank_of(frame.f_code.co_filename) == 2:
+            return frame
+        frame = frame.f_back
+    return sys._getframe(1)  # noqa: SLF001

@@ -1,0 +1,253 @@
+"""The sub-commands that follow the collectives of a run: `run --record`, diff, replay, rehearse."""
+
+from __future__ import annotations
+
+import argparse
+import re
+import shlex
+import sys
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from dtdebug.clean import arguments, clean
+from dtdebug.errors import FOUND, NOTHING, UsageError
+
+V = 1
+"""Version of the JSON of these commands."""
+_DATA = 256 << 20
+_SIZE = re.compile(r"(\d{1,6})([KMG]?)\Z")
+
+
+def add_options(run: argparse.ArgumentParser) -> None:
+    """The options of `dtdebug run`."""
+    run.add_argument(
+        "--record", type=Path, metavar="DIR", help="record the collectives of every rank there, for diff and replay"
+    )
+    run.add_argument(
+        "--data",
+        default="256M",
+        metavar="SIZE",
+        help="with --record: keep at most so much a rank of what collectives give, which replay needs (default 256M; "
+        "0 keeps none)",
+    )
+
+
+def recording(options: argparse.Namespace, command: Sequence[str]) -> tuple[dict[str, str], Callable[[], None]]:
+    """The variables with which the ranks record, and what says at the end what that has cost.
+
+    Raises:
+        UsageError: the folder holds a recording, or can't be written.
+
+    """
+    from dtdebug.course import settings
+
+    folder: Path = options.record
+    size = _SIZE.match(options.data.upper())
+    if size is None:
+        raise UsageError(f"run --data {options.data}: a size such as 0, 512M or 4G")
+    limit = int(size[1]) << {"": 0, "K": 10, "M": 20, "G": 30}[size[2]]
+    if folder.is_dir() and any(folder.glob("rank-*")):
+        raise UsageError(f"run --record {folder}: holds a recording already; name a new folder")
+    told = {"data": limit, "command": [clean(word) for word in arguments(command)]}
+    try:
+        variables = settings.environment(folder, ["record"], told)
+    except OSError as error:
+        raise UsageError(f"run --record {folder}: {error.strerror}") from None
+    if limit:
+        print(f"dtdebug: keeps at most {options.data} a rank in {folder} for replay (--data)", file=sys.stderr)
+    return variables, lambda: print(cost(folder), file=sys.stderr)
+
+
+def cost(folder: Path) -> str:
+    """What recording has cost the ranks, in one line."""
+    told = []
+    for path in sorted(folder.glob("rank-*.cost.json"))[:4096]:
+        try:
+            told.append(msgspec.json.decode(path.read_bytes()[:4096], type=dict[str, Any]))
+        except (OSError, ValueError):
+            continue
+    files = sum(path.stat().st_size for path in folder.glob("rank-*"))
+    if not told:
+        ranks = len(list(folder.glob("rank-*.head.jsonl")))
+        if not ranks:
+            return f"dtdebug: nothing was recorded in {folder}: no rank began a collective"
+        return f"dtdebug: recorded {ranks} ranks in {folder} ({_bytes(files)}); none ended by itself to say its cost"
+    most = max(t.get("seconds", 0.0) for t in told)
+    text = (
+        f"dtdebug: recorded {sum(t.get('collectives', 0) for t in told):.0f} collectives of {len(told)} ranks "
+        f"({_bytes(sum(t.get('bytes', 0) for t in told))} given to them) in {folder}, {_bytes(files)}; "
+        f"it took at most {most:.2f} s of a rank"
+    )
+    full = [t for t in told if t.get("full")]
+    if full:
+        text += f"; data for replay is full after collective {min(t.get('data_to', 0) for t in full):.0f} (--data)"
+    return text
+
+
+def _bytes(count: float) -> str:
+    for unit, size in (("GiB", 1 << 30), ("MiB", 1 << 20), ("KiB", 1 << 10)):
+        if count >= size:
+            return f"{count / size:.1f} {unit}"
+    return f"{count:.0f} B"
+
+
+def add(commands: Any) -> None:
+    """Adds the sub-commands to the parser of the command line."""
+    diff = commands.add_parser(
+        "diff",
+        help="say where two recorded runs part: collective, tensor, rank, line",
+        description="Compares two folders of `dtdebug run --record`, or two ranks of one.",
+        epilog="The exit status is 0 where they agree, 1 where they part, 2 where they can't be read.",
+    )
+    diff.add_argument("left", type=Path, metavar="DIR")
+    diff.add_argument("right", type=Path, metavar="DIR", nargs="?")
+    diff.add_argument("--ranks", type=int, nargs=2, metavar=("R", "S"), help="of one recording: what these two call")
+    diff.add_argument("--format", choices=("text", "json"), default="text")
+    diff.set_defaults(run=_diff)
+
+    replay = commands.add_parser(
+        "replay",
+        help="run one recorded rank alone, with what its collectives gave",
+        description="Runs one rank's program again in one process. Its collectives give what was recorded, and what it "
+        "gives to them is compared bit by bit.",
+        epilog="The exit status is 0 where all inputs are identical, 1 where one is not, 2 where it can't be replayed.",
+    )
+    replay.add_argument("folder", type=Path, metavar="DIR")
+    replay.add_argument("--rank", type=int, required=True, metavar="R")
+    replay.add_argument("--from", type=int, dest="begin", metavar="STEP", help="compare from this collective on")
+    replay.add_argument("--pdb", action="store_true", help="stop in pdb at --from, or at the first difference")
+    replay.add_argument("--timeout", type=float, default=3600.0, metavar="SECONDS", help="end it then (default 3600)")
+    replay.add_argument("--format", choices=("text", "json"), default="text")
+    replay.add_argument(
+        "--command", default="", metavar="'train.py ...'", help="the program, where it was not recorded"
+    )
+    replay.set_defaults(run=_replay)
+
+    rehearse = commands.add_parser(
+        "rehearse",
+        help="run the communication of a job with many ranks on this machine: do all ranks call the same?",
+        usage="dtdebug rehearse --world N [options] -- COMMAND ...",
+        description="Runs chosen ranks of the program, each alone, with groups that send nothing, and compares what "
+        "they call. Values are not real: branches that depend on them are named as not known.",
+        epilog="The exit status is 0 where no deadlock was found, 1 where one was, 2 where nothing could be rehearsed.",
+    )
+    rehearse.add_argument("--world", type=int, required=True, metavar="N", help="ranks of the job")
+    rehearse.add_argument("--ranks", metavar="R,S,...", help="ranks to rehearse (default: chosen)")
+    rehearse.add_argument("--per-host", type=int, default=8, metavar="N", help="ranks of a host (default 8)")
+    rehearse.add_argument("--timeout", type=float, default=300.0, metavar="SECONDS", help="for a rank (default 300)")
+    rehearse.add_argument("--format", choices=("text", "json"), default="text")
+    rehearse.add_argument("command", nargs=argparse.REMAINDER, metavar="COMMAND ...")
+    rehearse.set_defaults(run=_rehearse)
+
+
+def _print(value: dict[str, Any]) -> None:
+    print(msgspec.json.encode({"v": V, **value}).decode())
+
+
+def _diff(options: argparse.Namespace) -> int:
+    from dtdebug.course import compare
+
+    if options.ranks:
+        found = compare.two_ranks(options.left, *options.ranks)
+    elif options.right is None:
+        raise UsageError("diff: name two recordings, or two ranks of one with --ranks R S")
+    else:
+        found = compare.runs(options.left, options.right)
+    first = found.first
+    if options.format == "json":
+        _print({
+            "same": first is None, "first": first, "compared": found.compared,
+            "others": found.others[:64], "notes": found.notes,
+        })  # fmt: skip
+    elif first is None:
+        print(f"The same: {found.compared} collectives, all of them.")
+    else:
+        where = f"{first.file}:{first.line}" if first.line else "a line that is not known"
+        print(f"Rank {first.rank} is the first to differ, at its collective #{first.index}: {first.op} at {where}")
+        tensor = f" of tensor {first.tensor}" if first.tensor is not None else ""
+        print(f"  {first.what}{tensor}, group of ranks {_group(first.group)}")
+        if first.before:
+            print(f"  {first.before} | {first.after}")
+        for other in found.others[:8]:
+            print(f"  then rank {other.rank}, #{other.index}: {other.what} of {other.op}, {other.file}:{other.line}")
+    if options.format == "text":
+        for note in found.notes[:16]:
+            print(f"  note: {note}")
+    return NOTHING if first is None else FOUND
+
+
+def _group(ranks: Sequence[int]) -> str:
+    return ", ".join(str(rank) for rank in ranks[:8]) + (f" ... ({len(ranks)})" if len(ranks) > 8 else "")
+
+
+def _replay(options: argparse.Namespace) -> int:
+    from dtdebug.course import replay
+
+    command = shlex.split(options.command)
+    if options.begin is not None and options.begin < 1:
+        raise UsageError(f"replay --from {options.begin}: the number of a collective, from 1")
+    found = replay.replay(
+        options.folder, options.rank, command, begin=options.begin or 1, pdb=options.pdb, timeout=options.timeout
+    )
+    if options.format == "json":
+        _print(msgspec.to_builtins(found))
+    else:
+        print(f"Rank {found.rank}: {found.identical} of {found.inputs} inputs of its collectives are bit-identical.")
+        if found.first_difference is not None:
+            d = found.first_difference
+            print(f"  the first that differs: #{d.index} {d.op} at {d.file}:{d.line}: {d.what}")
+        if found.why:
+            print(f"  {found.why}")
+    if not found.inputs and found.why:
+        return 2
+    return NOTHING if found.first_difference is None and not found.why else FOUND
+
+
+def _rehearse(options: argparse.Namespace) -> int:
+    from dtdebug.course import rehearse
+
+    command = options.command[1:] if options.command[:1] == ["--"] else options.command
+    if not command:
+        raise UsageError("rehearse: name the program, as in `dtdebug rehearse --world 1024 -- train.py`")
+    if not 1 < options.world <= 1 << 20:
+        raise UsageError(f"rehearse --world {options.world}: 2 to {1 << 20} ranks")
+    found = rehearse.rehearse(
+        command, options.world, ranks=_ranks(options), per_host=options.per_host, timeout=options.timeout
+    )
+    if options.format == "json":
+        _print(msgspec.to_builtins(found))
+    else:
+        _show(found)
+    if found.deadlock is not None:
+        return FOUND
+    return NOTHING if any(r not in found.failed for r in found.rehearsed) else 2
+
+
+def _ranks(options: argparse.Namespace) -> list[int]:
+    if not options.ranks:
+        return []
+    words = options.ranks.split(",")
+    if not all(w.isascii() and w.isdecimal() and int(w) < options.world for w in words) or len(words) > 256:
+        raise UsageError(f"rehearse --ranks {options.ranks}: ranks below {options.world}, as in 0,1,1023")
+    return sorted({int(w) for w in words})
+
+
+def _show(found: Any) -> None:
+    print(
+        f"Rehearsed ranks {_group(found.rehearsed)} of {found.world}: {found.collectives} collectives, "
+        f"{found.seconds:.1f} s, at most {found.memory >> 20} MiB a rank."
+    )
+    if found.deadlock is not None:
+        d = found.deadlock
+        print(f"Deadlock at collective #{d.index}, {d.file}:{d.line}: ranks {_group(d.ranks)} part from the others")
+        for rank, op in d.calls.items():
+            print(f"  rank {rank}: {op}")
+    else:
+        print("All of them call the same collectives in the same order.")
+    for place in found.value_dependent[:16]:
+        print(f"  not known: {place['file']}:{place['line']} depends on values, which are not real here")
+    for rank, why in list(found.failed.items())[:8]:
+        print(f"  rank {rank} could not be rehearsed to its end: {why}")

@@ -1,0 +1,244 @@
+"""Where two runs part: the first collective of a rank at which they differ, and what differs."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Literal
+
+import msgspec
+
+from dtdebug.course import recording
+from dtdebug.course.recording import Course, Record
+
+What = Literal["value", "shape", "dtype", "order", "missing"]
+_WINDOW = 3
+"""Collectives after which a shift is believed."""
+
+
+class Difference(msgspec.Struct, frozen=True, kw_only=True):
+    """The first collective at which two runs of a rank differ."""
+
+    rank: int
+    index: int
+    """Number of the collective in that rank, from 1."""
+    op: str
+    group: tuple[int, ...]
+    what: What
+    file: str
+    line: int
+    tensor: int | None = None
+    """Which of its tensors, from 0."""
+    before: str = ""
+    after: str = ""
+
+
+class Comparison(msgspec.Struct, frozen=True, kw_only=True):
+    """What was compared, and with what result."""
+
+    first: Difference | None
+    compared: int
+    """Collectives that both runs have, over all ranks."""
+    others: tuple[Difference, ...] = ()
+    """Of other ranks, in the order in which it spread."""
+    notes: tuple[str, ...] = ()
+
+
+def runs(left: Path, right: Path) -> Comparison:
+    """Compares two recordings rank by rank.
+
+    Raises:
+        UsageError: one of them is no recording, or of another version.
+
+    """
+    a, b = recording.ranks(left), recording.ranks(right)
+    notes: list[str] = []
+    if a.keys() != b.keys():
+        notes.append(f"ranks {_listed(a)} were recorded in {left}, ranks {_listed(b)} in {right}")
+    differences: list[tuple[Difference, Course]] = []
+    courses: dict[int, Course] = {}
+    compared = 0
+    for rank in sorted(a.keys() & b.keys()):
+        one, other = recording.load(left, a[rank]), recording.load(right, b[rank])
+        notes += [*one.notes, *other.notes]
+        notes += _versions(one, other) if not courses else []
+        courses[rank] = one
+        found, count = pair(one, other, values=True)
+        compared += count
+        if found is not None:
+            differences.append((found, one))
+    for rank in sorted(a.keys() ^ b.keys()):
+        there = recording.load(left, a[rank]) if rank in a else recording.load(right, b[rank])
+        if there.records:
+            differences.append((_difference(rank, there.records[0], "missing"), there))
+    if not differences:
+        return Comparison(first=None, compared=compared, notes=tuple(dict.fromkeys(notes)))
+    times = _times(courses) if len(differences) > 1 else {}
+    spread = sorted((d for d, _ in differences), key=lambda d: (times.get((d.rank, d.index), d.index), d.rank))
+    return Comparison(first=spread[0], others=tuple(spread[1:]), compared=compared, notes=tuple(dict.fromkeys(notes)))
+
+
+def two_ranks(folder: Path, one: int, other: int) -> Comparison:
+    """Compares two ranks of one run: what they call and with which shapes, not the values, which differ by right.
+
+    Raises:
+        UsageError: the folder is no recording of these ranks.
+
+    """
+    names = recording.ranks(folder)
+    from dtdebug.errors import UsageError
+
+    missing = [rank for rank in (one, other) if rank not in names]
+    if missing:
+        raise UsageError(f"{folder}: no rank {missing[0]}; recorded are {_listed(names)}")
+    a, b = recording.load(folder, names[one]), recording.load(folder, names[other])
+    shared = frozenset(_groups(a)) & frozenset(_groups(b))
+    for course in (a, b):
+        course.records = [r for r in course.records if (r.key.group, r.key.ordinal) in shared and r.key.peer is None]
+    found, compared = pair(a, b, values=False)
+    return Comparison(first=found, compared=compared, notes=(*a.notes, *b.notes))
+
+
+def _groups(course: Course) -> list[tuple[tuple[int, ...], int]]:
+    return [(r.key.group, r.key.ordinal) for r in course.records]
+
+
+def pair(a: Course, b: Course, *, values: bool) -> tuple[Difference | None, int]:
+    """The first difference of two courses, and how many collectives were compared."""
+    left, right = _aligned(a.records, b.records)
+    for index, (x, y) in enumerate(zip(left, right, strict=False)):
+        kind, tensor = _differs(x, y, values=values)
+        if kind is not None:
+            if kind == "shape" and x.key.same_call(y.key):
+                return _difference(a.header.rank, x, kind, tensor, y), index
+            lacks = _shifted(left[index:], right[index:])
+            shown = y if lacks == "left" else x
+            return _difference(a.header.rank, shown, "missing" if lacks else kind, tensor, y), index
+    compared = min(len(left), len(right))
+    if len(left) != len(right):
+        longer = left if len(left) > len(right) else right
+        return _difference(a.header.rank, longer[compared], "missing"), compared
+    return None, compared
+
+
+def _aligned(left: list[Record], right: list[Record]) -> tuple[list[Record], list[Record]]:
+    """Both from numbers that both have: of long runs the middle is not kept."""
+    if left and right and (_gap(left) or _gap(right)):
+        common = {r.number for r in left} & {r.number for r in right}
+        return [r for r in left if r.number in common], [r for r in right if r.number in common]
+    return left, right
+
+
+def _gap(records: list[Record]) -> bool:
+    return records[-1].number - records[0].number + 1 != len(records)
+
+
+def _differs(x: Record, y: Record, *, values: bool) -> tuple[What | None, int | None]:
+    if not x.key.same_call(y.key):
+        return "order", None
+    if x.key is not y.key:
+        for kind, mine, other in (("shape", x.key.shapes, y.key.shapes), ("dtype", x.key.dtypes, y.key.dtypes)):
+            if mine != other:
+                first = next((n for n, (p, q) in enumerate(zip(mine, other, strict=False)) if p != q), None)
+                return kind, first  # type: ignore[return-value]
+    if values and x.prints != y.prints:
+        pairs = zip(x.prints, y.prints, strict=False)
+        first = next((n for n, (p, q) in enumerate(pairs) if p is not None and q is not None and p != q), None)
+        if first is not None or len(x.prints) != len(y.prints):
+            return "value", first
+    return None, None
+
+
+def _shifted(left: Sequence[Record], right: Sequence[Record]) -> str:
+    """The run that lacks one collective from here on; empty where neither does."""
+    if _alike(left[0], right[0]):
+        return ""
+    if len(right) > 1 and _follow(left, right[1:]):
+        return "left"
+    if len(left) > 1 and _follow(left[1:], right):
+        return "right"
+    return ""
+
+
+def _follow(left: Sequence[Record], right: Sequence[Record]) -> bool:
+    pairs = list(zip(left[:_WINDOW], right[:_WINDOW], strict=False))
+    return bool(pairs) and all(_alike(x, y) for x, y in pairs)
+
+
+def _alike(x: Record, y: Record) -> bool:
+    """The same call from the same line."""
+    same = x.key.same_call(y.key) and x.key.shapes == y.key.shapes and x.key.dtypes == y.key.dtypes
+    return same and x.key.line == y.key.line
+
+
+def _difference(
+    rank: int, record: Record, what: What, tensor: int | None = None, other: Record | None = None
+) -> Difference:
+    other_key = other.key if other is not None else record.key
+    texts = {
+        "shape": (str(list(record.key.shapes)), str(list(other_key.shapes))),
+        "dtype": (str(list(record.key.dtypes)), str(list(other_key.dtypes))),
+        "order": (f"{record.key.op} line {record.key.line}", f"{other_key.op} line {other_key.line}"),
+    }
+    before, after = texts.get(what, ("", ""))
+    return Difference(
+        rank=rank, index=record.number, op=record.key.op, group=record.key.group, what=what,
+        file=record.key.file, line=record.key.line, tensor=tensor, before=before[:300], after=after[:300],
+    )  # fmt: skip
+
+
+def _times(courses: dict[int, Course]) -> dict[tuple[int, int], int]:
+    """When each collective was, counted in collectives that had to be before it: what differs first comes first."""
+    order: dict[tuple[int, int], int] = {}
+    queues = {rank: iter(course.records) for rank, course in courses.items()}
+    heads = {rank: next(queue, None) for rank, queue in queues.items()}
+    clock = dict.fromkeys(courses, 0)
+    sent: dict[tuple[object, ...], list[int]] = defaultdict(list)
+    moved = True
+    while moved:
+        moved = False
+        for rank in courses:
+            while (record := heads[rank]) is not None:
+                key = record.key
+                together = [rank]
+                if key.op == "send":
+                    clock[rank] += 1
+                    sent[(rank, key.peer, key.group, key.ordinal, key.tag)].append(clock[rank])
+                elif key.op.startswith("recv"):
+                    posts = sent.get((key.peer, rank, key.group, key.ordinal, key.tag))
+                    if not posts and key.peer in courses:
+                        break
+                    clock[rank] = max(clock[rank], posts.pop(0) if posts else 0) + 1
+                else:
+                    together = [r for r in key.group if r in courses] or [rank]
+                    if not all((head := heads[r]) is not None and head.key.same_call(key) for r in together):
+                        break
+                    time = 1 + max(clock[r] for r in together)
+                    clock.update(dict.fromkeys(together, time))
+                for r in together:
+                    head = heads[r]
+                    if head is not None:
+                        order[(r, head.number)] = clock[r]
+                    heads[r] = next(queues[r], None)
+                moved = True
+    for rank, left in heads.items():  # the runs do not fit together: by their numbers from here on
+        for late in [*([left] if left is not None else []), *queues[rank]]:
+            clock[rank] += 1
+            order[(rank, late.number)] = clock[rank]
+    return order
+
+
+def _versions(one: Course, other: Course) -> list[str]:
+    a, b = one.header, other.header
+    names = sorted(a.versions.keys() | b.versions.keys())
+    notes = [f"{n} {a.versions.get(n, '?')} and {b.versions.get(n, '?')}" for n in names]
+    notes = [note for n, note in zip(names, notes, strict=True) if a.versions.get(n) != b.versions.get(n)]
+    if a.world != b.world:
+        notes.append(f"{a.world} and {b.world} ranks")
+    return notes
+
+
+def _listed(ranks: dict[int, str]) -> str:
+    names = [str(rank) for rank in list(ranks)[:8]]
+    return ", ".join(names) + (" ..." if len(ranks) > 8 else "")

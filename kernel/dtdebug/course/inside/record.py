@@ -1,0 +1,267 @@
+"""Records the collectives of this rank: what they are, where they were called, a fingerprint of each input.
+
+What collectives give to this rank is kept as well, up to a limit, so that the rank can be replayed alone.
+"""
+
+from __future__ import annotations
+
+import atexit
+import itertools
+import os
+import socket
+import sys
+import threading
+import time
+import zlib
+from collections.abc import Callable
+from typing import Any
+
+import msgspec
+
+from dtdebug.clean import arguments, clean, environment
+from dtdebug.course.inside import hashing, lines, road
+from dtdebug.course.inside.groups import my_rank
+from dtdebug.course.inside.start import complain
+from dtdebug.course.recording import KEPT, SEGMENT, VERSION, Header, Key
+
+_PATIENCE = 10.0
+"""Seconds for which an asynchronous collective is waited for, to keep what it gives."""
+_encode = msgspec.json.Encoder().encode
+_FLAGS = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC | getattr(os, "O_NOFOLLOW", 0)
+
+
+def begin(told: dict[str, Any], torch: Any) -> None:
+    """Records from now on."""
+    recorder = Recorder(told, torch)
+    road.add(recorder)
+    atexit.register(recorder.finish)
+    os.register_at_fork(after_in_child=recorder.forked)
+
+
+class Recorder:
+    """Listens on the road and writes."""
+
+    name = "the recording"
+
+    def __init__(self, told: dict[str, Any], torch: Any) -> None:
+        self._folder, self._torch = str(told["folder"]), torch
+        self._limit, self._hashes = int(told.get("data", 0)), bool(told.get("hashes", True))
+        self._lock = threading.Lock()
+        self._late: dict[int, tuple[Any, int, list[Any]]] = {}
+        if self._limit:
+            self._watch_waits()
+        self.forked()
+
+    def forked(self) -> None:
+        """A new process has files of its own."""
+        self._name, self._head, self._file, self._data = "", -1, -1, -1
+        self._segment, self._written, self._kept, self._digest = 0, 0, 0, 0
+        self._keys: dict[tuple[Any, ...], int] = {}
+        self._segments: list[int] = []
+        self._spent, self._count, self._bytes = 0.0, 0, 0
+        self._data_to = 0
+        self._full = not self._limit
+        self._late.clear()
+
+    def before(self, call: road.Call) -> None:
+        """Writes the call before it is begun: one that hangs is the last that is recorded."""
+        begin = time.perf_counter()
+        with self._lock:
+            if not self._name:
+                self._open(call)
+            inputs = call.inputs
+            prints = [self._print(tensor, call) for tensor in inputs] if self._hashes else []
+            self._bytes += sum(t.numel() * t.element_size() for t in inputs)
+            key = described(call)
+            self._line(key, lambda known: [call.number, known, prints])
+            self._digest = zlib.crc32(_encode([key[:-2], prints]), self._digest)
+            self._count += 1
+            if self._count % 10 ** max(3, len(str(self._count)) - 2) == 0:
+                os.write(self._head, _encode([self._count, self._digest]) + b"\n")
+        self._spent += time.perf_counter() - begin
+
+    def after(self, call: road.Call, result: Any) -> None:
+        """Keeps what it gives."""
+        if self._full or not (outputs := call.outputs):
+            return
+        try:
+            self._gave(call, outputs, self._work(result))
+        except Exception as error:
+            self._stop(f"{type(error).__name__}: {error}")
+
+    def _gave(self, call: road.Call, outputs: list[Any], work: Any) -> None:
+        if call.op.startswith("recv") and work is not None:  # to wait here may wait for a send that comes later
+            self._late[id(work)] = (work, call.number, outputs)
+        elif self._ended(work, waits=call.value("async_op") is False or "reduce_scatter" in call.op):
+            self._keep(call.number, outputs)
+        else:
+            self._stop(f"an asynchronous collective took more than {_PATIENCE:.0f} s")
+
+    def finish(self) -> None:
+        """Says what recording has cost."""
+        if not self._name:
+            return
+        for _, number, outputs in list(self._late.values()):
+            self._keep(number, outputs)
+        told = {
+            "collectives": self._count, "bytes": self._bytes, "seconds": round(self._spent, 4),
+            "data": self._kept, "data_to": self._data_to, "full": self._full and bool(self._limit),
+        }  # fmt: skip
+        handle = os.open(f"{self._folder}/{self._name}.cost.json", _FLAGS, 0o600)
+        os.write(handle, _encode(told))
+        os.close(handle)
+
+    def _print(self, tensor: Any, call: road.Call) -> int | None:
+        if tensor.device.type == "cuda" and self._torch.cuda.is_current_stream_capturing():
+            raise RuntimeError("a CUDA graph is captured; its collectives are not seen when it is replayed")
+        if call.op in ("allgather_", "gather_") and tensor.dtype == self._torch.uint8:
+            size = lines.object_size()  # behind a shorter object there is whatever the memory held
+            tensor = tensor[:size] if size is not None and tensor.dim() == 1 else tensor
+        return hashing.fingerprint(tensor)
+
+    def _open(self, call: road.Call) -> None:
+        rank, world = my_rank() or (call.group.rank, len(call.group.ranks))
+        for start in itertools.count(int(os.environ.get("TORCHELASTIC_RESTART_COUNT", "0") or 0)):
+            self._name = f"rank-{rank}.{start}"
+            try:
+                self._head = os.open(f"{self._folder}/{self._name}.head.jsonl", _FLAGS, 0o600)
+                break
+            except FileExistsError:
+                if start > 999:
+                    raise
+        header = Header(
+            v=VERSION,
+            rank=rank,
+            world=world,
+            command=tuple(clean(word) for word in arguments(sys.orig_argv)),
+            folder=os.getcwd(),  # noqa: PTH109 - pathlib takes milliseconds to import
+            environment=environment(os.environ),
+            versions={"torch": str(self._torch.__version__), "python": sys.version.split()[0]},
+            host=socket.gethostname(),
+            started=time.time(),
+        )
+        os.write(self._head, _encode(header) + b"\n")
+
+    def _line(self, key: tuple[Any, ...], record: Callable[[int], list[Any]]) -> None:
+        if self._file < 0 or self._written > SEGMENT:
+            self._next()
+        number = self._keys.get(key)
+        text = b""
+        if number is None:
+            number = self._keys[key] = len(self._keys)
+            op, group, ordinal, shapes, dtypes, peer, tag, waits, file, line = key
+            text = _encode(
+                Key(
+                    k=number, op=op, group=group, ordinal=ordinal, shapes=shapes, dtypes=dtypes,
+                    file=file, line=line, peer=peer, tag=tag, waits=waits,
+                )
+            ) + b"\n"  # fmt: skip
+        text += _encode(record(number)) + b"\n"
+        self._written += os.write(self._file, text)
+
+    def _next(self) -> None:
+        """Another segment; the first and the last ones are kept."""
+        if self._file >= 0:
+            os.close(self._file)
+            self._segment += 1
+        self._file = os.open(f"{self._folder}/{self._name}.{self._segment}.jsonl", _FLAGS, 0o600)
+        self._segments.append(self._segment)
+        self._keys, self._written = {}, 0
+        if len(self._segments) > KEPT:
+            os.unlink(f"{self._folder}/{self._name}.{self._segments.pop(1)}.jsonl")  # noqa: PTH108
+
+    def _keep(self, number: int, outputs: list[Any]) -> None:
+        begin = time.perf_counter()
+        with self._lock:
+            size = sum(t.numel() * t.element_size() for t in outputs)
+            if self._full:
+                return
+            if self._kept + size > self._limit:
+                self._full = True
+                return
+            if self._data < 0:
+                self._data = os.open(f"{self._folder}/{self._name}.data", _FLAGS, 0o600)
+            places = []
+            for tensor in outputs:
+                offset = self._kept
+                for chunk in raw(tensor, self._torch):
+                    written = 0
+                    while written < len(chunk):
+                        written += os.write(self._data, chunk[written:])
+                    self._kept += written
+                places.append([offset, self._kept - offset])
+            self._written += os.write(self._file, _encode(["d", number, places]) + b"\n")
+            self._data_to = number
+        self._spent += time.perf_counter() - begin
+
+    def _stop(self, why: str) -> None:
+        self._full = True
+        complain(f"what collectives give is kept no longer: {why}; replay ends there")
+
+    def _work(self, result: Any) -> Any:
+        last = result[-1] if isinstance(result, tuple) else result
+        return self._torch.distributed.Work.unbox(last) if type(last).__name__ == "ScriptObject" else None
+
+    def _ended(self, work: Any, *, waits: bool) -> bool:
+        """Waits without a deadline only where the program would wait as well, and for what ends only by a wait.
+
+        That is reduce_scatter with gloo: `is_completed` stays false until then.
+        """
+        if work is None:
+            return True
+        if waits:
+            work.wait()
+            return True
+        begin = time.perf_counter()
+        pause, until = 5e-5, time.monotonic() + _PATIENCE
+        while not work.is_completed():
+            if time.monotonic() > until:
+                return False
+            time.sleep(pause)
+            pause = min(pause * 1.5, 2e-3)
+        self._spent += time.perf_counter() - begin
+        return True
+
+    def _watch_waits(self) -> None:
+        """Messages are kept when the program has waited for them."""
+        work_type = self._torch.distributed.Work
+        original = work_type.wait
+
+        def wait(work: Any, *args: Any, **kwargs: Any) -> Any:
+            result = original(work, *args, **kwargs)
+            late = self._late.pop(id(work), None)
+            if late is not None:
+                try:
+                    self._keep(late[1], late[2])
+                except Exception as error:
+                    self._stop(f"{type(error).__name__}: {error}")
+            return result
+
+        work_type.wait = wait
+
+
+def described(call: road.Call) -> tuple[Any, ...]:
+    """What collectives that look alike have in common, as in `Key`; the last two are file and line."""
+    tensors, group = call.inputs or call.outputs, call.group
+    root = call.value("root_rank", call.value("dst", call.value("src")))
+    peer = group.ranks[root] if isinstance(root, int) and 0 <= root < len(group.ranks) else None
+    return (
+        call.op,
+        group.ranks,
+        group.ordinal,
+        tuple(tuple(t.shape) for t in tensors),
+        tuple(str(t.dtype).removeprefix("torch.") for t in tensors),
+        peer,
+        call.value("tag") or 0,
+        call.value("async_op") is False or call.op == "monitored_barrier_" or lines.is_blocking(),
+        *call.site(),
+    )
+
+
+def raw(tensor: Any, torch: Any) -> list[memoryview]:
+    """The tensor's bytes."""
+    plain = tensor.detach()
+    if not plain.numel():
+        return []
+    data = plain.contiguous().view(-1).view(torch.uint8).cpu()
+    return [memoryview(data.numpy())]

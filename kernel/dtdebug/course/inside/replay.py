@@ -1,0 +1,140 @@
+"""Replays this rank alone: its collectives give what was recorded; what it gives to them is compared."""
+
+from __future__ import annotations
+
+import atexit
+import os
+import sys
+from pathlib import Path
+from typing import Any, NoReturn
+
+import msgspec
+
+from dtdebug.course import recording
+from dtdebug.course.inside import alone, hashing, lines, road
+from dtdebug.course.inside.record import described
+
+
+class EndOfRecordingError(RuntimeError):
+    """What the next collective gave was not recorded."""
+
+
+def begin(told: dict[str, Any], torch: Any) -> None:
+    """Replays from now on."""
+    course = recording.load(Path(told["recording"]), str(told["name"]))
+    alone.prepare(torch, course.header.rank, course.header.world)
+    player = Player(course, told, torch)
+    road.instead(player.play)
+    atexit.register(player.finish)
+
+
+class Player:
+    """Answers every collective of the program."""
+
+    def __init__(self, course: recording.Course, told: dict[str, Any], torch: Any) -> None:
+        self._course, self._torch, self._told = course, torch, told
+        self._records = {record.number: record for record in course.records}
+        self._result = Path(told["folder"]) / "result.json"
+        self._from, self._pdb = int(told["begin"]), bool(told["pdb"])
+        self._inputs = self._identical = self._last = 0
+        self._first: dict[str, Any] | None = None
+        self._why, self._pid = "", os.getpid()
+
+    def play(self, call: road.Call) -> Any:
+        """Compares the inputs, gives the outputs."""
+        record = self._records.get(call.number)
+        self._last = call.number
+        if record is None:
+            last = self._course.records[-1].number if self._course.records else 0
+            self._end(call, f"collective #{call.number} was not recorded; the recording goes to #{last}", "missing")
+        key = described(call)
+        theirs = record.key
+        kind = ""
+        if key[:3] != (theirs.op, theirs.group, theirs.ordinal) or key[5] != theirs.peer:
+            kind = "order"
+        elif key[3] != theirs.shapes or key[4] != theirs.dtypes:
+            kind = "shape" if key[3] != theirs.shapes else "dtype"
+        if kind:
+            self._end(
+                call, f"collective #{call.number} is {call.op}{key[3]}, recorded is {theirs.op}{theirs.shapes}", kind
+            )
+        if call.number >= self._from:
+            self._compare(call, record)
+        if self._pdb and call.number == self._from and self._from > 1:
+            self._stop_here(f"collective #{call.number}, {call.op}")
+        self._give(call, record)
+        return alone.answer(call, self._torch)
+
+    def finish(self) -> None:
+        """Writes what was found."""
+        if os.getpid() != self._pid:
+            return
+        if not self._why and self._course.records and self._last < self._course.records[-1].number:
+            self._why = f"the program ended after collective #{self._last} of {self._course.records[-1].number}"
+        found = {
+            "inputs": self._inputs,
+            "identical": self._identical,
+            "first_difference": self._first,
+            "why": self._why,
+        }
+        self._result.write_bytes(msgspec.json.encode(found))
+
+    def _compare(self, call: road.Call, record: recording.Record) -> None:
+        for index, (tensor, theirs) in enumerate(zip(call.inputs, record.prints, strict=False)):
+            if theirs is None:
+                continue
+            self._inputs += 1
+            if call.op in ("allgather_", "gather_") and tensor.dtype == self._torch.uint8 and tensor.dim() == 1:
+                tensor = tensor[: lines.object_size()]  # noqa: PLW2901 - see record
+            if hashing.fingerprint(tensor) == theirs:
+                self._identical += 1
+            elif self._first is None:
+                self._note(call, "value", index)
+                if self._pdb:
+                    self._stop_here(f"the first difference: collective #{call.number}, {call.op}, tensor {index}")
+
+    def _note(self, call: road.Call, what: str, tensor: int | None = None) -> None:
+        if self._first is None:
+            file, line = call.site()
+            self._first = {
+                "index": call.number, "op": call.op, "what": what, "tensor": tensor, "file": file, "line": line,
+            }  # fmt: skip
+
+    def _end(self, call: road.Call, why: str, what: str) -> NoReturn:
+        self._note(call, what)
+        self._why = why
+        self.finish()
+        print(f"dtdebug replay: {why}", file=sys.stderr)
+        raise SystemExit(3)
+
+    def _give(self, call: road.Call, record: recording.Record) -> None:
+        outputs = call.outputs
+        if not outputs:
+            return
+        if record.data is None:
+            self._why = f"what collective #{call.number} gave was not kept (`run --data`): replayed up to there"
+            self.finish()
+            print(f"dtdebug replay: {self._why}", file=sys.stderr)
+            raise SystemExit(3)
+        with self._course.data.open("rb") as file, self._torch.no_grad():
+            for tensor, (begin, size) in zip(outputs, record.data, strict=False):
+                if size != tensor.numel() * tensor.element_size():
+                    self._end(
+                        call, f"collective #{call.number}: {size} bytes were kept of a tensor of another size", "shape"
+                    )
+                if not size:
+                    continue
+                file.seek(begin)
+                data = bytearray(file.read(size))
+                if len(data) != size:
+                    raise EndOfRecordingError(f"{self._course.data}: ends before collective {call.number}")
+                value = self._torch.frombuffer(data, dtype=self._torch.uint8).view(tensor.dtype).view(tensor.shape)
+                tensor.detach().copy_(value)
+
+    def _stop_here(self, where: str) -> None:
+        """Opens the debugger in the program's frame."""
+        import pdb  # noqa: T100 - that is asked for
+
+        print(f"dtdebug replay: stopped at {where}", file=sys.stderr)
+        debugger = pdb.Pdb(nosigint=True)
+        debugger.set_trace(lines.user_frame())

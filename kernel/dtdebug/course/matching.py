@@ -1,0 +1,213 @@
+"""Do ranks that were rehearsed call what fits together? Walks all of them at once, as they would run.
+
+A rank passes a call that it does not wait for, and waits at one that it waits for until all rehearsed members of the
+group are there. Ranks that were not rehearsed are taken to do what the others do.
+"""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Mapping, Sequence
+
+import msgspec
+
+from dtdebug.course.recording import Key
+
+ENDED = "has ended"
+_WINDOW = 3
+"""Calls by which two ranks are seen to be shifted."""
+
+
+class Called(msgspec.Struct, frozen=True):
+    """One call of a rank."""
+
+    number: int
+    key: Key
+
+
+class Deadlock(msgspec.Struct, frozen=True, kw_only=True):
+    """Where ranks wait for what others do not call."""
+
+    ranks: tuple[int, ...]
+    """Those that part from the others."""
+    index: int
+    """Number of the call in a rank that makes it, from 1."""
+    calls: dict[int, str]
+    """What each rank calls there."""
+    file: str
+    line: int
+    """Of the call that not all of them make."""
+
+
+Group = tuple[tuple[int, ...], int]
+
+
+def deadlock(courses: Mapping[int, Sequence[Called]], complete: frozenset[int]) -> Deadlock | None:
+    """The first place where they part; `complete` are the ranks whose calls are known to their end."""
+    in_group: dict[int, dict[Group, list[Called]]] = {rank: _by_group(calls) for rank, calls in courses.items()}
+    groups = sorted({group for calls in in_group.values() for group in calls})
+    found = []
+    for group in groups:
+        members = [rank for rank in courses if rank in group[0] or not group[0]]
+        parted = _parted({rank: in_group[rank].get(group, []) for rank in members}, complete)
+        if parted is not None:
+            found.append(parted)
+    if found:
+        return min(found, key=lambda d: d.index)
+    return _crossed(courses, complete) or _messages(courses, complete)
+
+
+def _by_group(calls: Sequence[Called]) -> dict[Group, list[Called]]:
+    found: dict[Group, list[Called]] = defaultdict(list)
+    for call in calls:
+        if not _is_message(call.key):
+            found[(call.key.group, call.key.ordinal)].append(call)
+    return found
+
+
+def _is_message(key: Key) -> bool:
+    return key.op == "send" or key.op.startswith("recv")
+
+
+def _fits(key: Key) -> tuple[object, ...]:
+    """What must be equal on all ranks of a collective."""
+    same_shape = key.op.startswith(("allreduce", "broadcast", "reduce_"))
+    root = key.peer if key.op in ("broadcast_", "reduce_", "gather_", "scatter_") else None
+    elements = tuple(_numel(shape) for shape in key.shapes) if same_shape and not key.op.startswith("reduce_s") else ()
+    return (key.op, root, elements, key.dtypes if same_shape else ())
+
+
+def _numel(shape: tuple[int, ...]) -> int:
+    count = 1
+    for size in shape:
+        count *= size
+    return count
+
+
+def _parted(calls: dict[int, list[Called]], complete: frozenset[int]) -> Deadlock | None:
+    for at in range(max((len(c) for c in calls.values()), default=0)):
+        here = {rank: c[at] if at < len(c) else None for rank, c in calls.items()}
+        known = {rank: call for rank, call in here.items() if call is not None or rank in complete}
+        kinds = {rank: _fits(call.key) if call is not None else () for rank, call in known.items()}
+        if len(set(kinds.values())) > 1:
+            first = _shift(calls, at)
+            if first < at:  # calls that look alike hid it up to here
+                known = {rank: c[first] if first < len(c) else None for rank, c in calls.items()}
+                kinds = {rank: (_place(call),) if call is not None else () for rank, call in known.items()}
+            return _described(known, kinds, calls, first)
+    return None
+
+
+def _shift(calls: dict[int, list[Called]], at: int) -> int:
+    """Where one rank makes a call that another lacks, at or before the place where their kinds differ."""
+    lines = {rank: [_place(call) for call in theirs] for rank, theirs in calls.items()}
+    for index in range(at):
+        for one in lines.values():
+            for other in lines.values():
+                here = one[index : index + 1] != other[index : index + 1]
+                if here and one[index + 1 : index + 1 + _WINDOW] == other[index : index + _WINDOW]:
+                    return index
+    return at
+
+
+def _place(call: Called) -> tuple[str, int, str]:
+    return call.key.file, call.key.line, call.key.op
+
+
+def _described(
+    here: dict[int, Called | None], kinds: dict[int, tuple[object, ...]], calls: dict[int, list[Called]], at: int
+) -> Deadlock:
+    """The call that is not on all ranks is the one to look at; those that differ from most ranks part."""
+    counts = {rank: Counter(map(_place, theirs)) for rank, theirs in calls.items()}
+
+    def uneven(call: Called) -> bool:
+        place = _place(call)
+        return len({counts[rank][place] for rank in here}) > 1
+
+    present = [(rank, call) for rank, call in here.items() if call is not None]
+    call = next((c for _, c in present if uneven(c)), present[0][1])
+    place = _place(call)
+    if uneven(call):
+        by_count = Counter(counts[r][place] for r in here)
+        usual = max(by_count, key=lambda n: (by_count[n], n))
+        apart = tuple(r for r in here if counts[r][place] != usual)
+    else:
+        by_kind = Counter(kinds.values())
+        most = max(by_kind, key=lambda k: (by_kind[k], k == kinds[min(here)]))
+        apart = tuple(r for r in here if kinds[r] != most)
+    return Deadlock(
+        ranks=apart,
+        index=call.number,
+        calls={r: _name(c) for r, c in here.items()},
+        file=call.key.file,
+        line=call.key.line,
+    )
+
+
+def _name(call: Called | None) -> str:
+    return call.key.op if call is not None else ENDED
+
+
+def _crossed(courses: Mapping[int, Sequence[Called]], complete: frozenset[int]) -> Deadlock | None:
+    """Each group alone fits, but ranks wait in different groups for each other."""
+    at = dict.fromkeys(courses, 0)
+    arrived: dict[tuple[Group, int], set[int]] = defaultdict(set)
+    count: dict[int, Counter[Group]] = {rank: Counter() for rank in courses}
+    waits: dict[int, tuple[Group, int]] = {}
+    moved = True
+    while moved:
+        moved = False
+        for rank, calls in courses.items():
+            while at[rank] < len(calls):
+                key = calls[at[rank]].key
+                if _is_message(key):
+                    at[rank] += 1
+                    moved = True
+                    continue
+                group = (key.group, key.ordinal)
+                if rank not in waits:
+                    count[rank][group] += 1
+                    waits[rank] = (group, count[rank][group])
+                    arrived[waits[rank]].add(rank)
+                    moved = True
+                if key.waits and not {r for r in courses if r in key.group} <= arrived[waits[rank]]:
+                    break
+                waits.pop(rank)
+                at[rank] += 1
+                moved = True
+    stuck = {rank: calls[at[rank]] for rank, calls in courses.items() if at[rank] < len(calls)}
+    awaited = {r for call in stuck.values() for r in courses if r in call.key.group}
+    if not stuck or not awaited <= stuck.keys() | complete:
+        return None
+    first = min(stuck)
+    return Deadlock(
+        ranks=tuple(stuck),
+        index=stuck[first].number,
+        calls={rank: call.key.op for rank, call in stuck.items()},
+        file=stuck[first].key.file,
+        line=stuck[first].key.line,
+    )
+
+
+def _messages(courses: Mapping[int, Sequence[Called]], complete: frozenset[int]) -> Deadlock | None:
+    """A message that is waited for and never sent, between ranks that were both rehearsed to their end."""
+    sent: Counter[tuple[object, ...]] = Counter()
+    for rank, calls in courses.items():
+        for call in calls:
+            if call.key.op == "send":
+                sent[(rank, call.key.peer, call.key.group, call.key.tag)] += 1
+    for rank, calls in courses.items():
+        for call in calls:
+            key = call.key
+            if key.op == "recv_" and key.peer in courses and key.peer in complete:
+                channel = (key.peer, rank, key.group, key.tag)
+                sent[channel] -= 1
+                if sent[channel] < 0:
+                    return Deadlock(
+                        ranks=(key.peer,),
+                        index=call.number,
+                        calls={rank: key.op, key.peer: ENDED},
+                        file=key.file,
+                        line=key.line,
+                    )
+    return None

@@ -1,0 +1,182 @@
+"""What is recorded of a rank, and how it lies on disk: lines of JSON, each of use without those that follow.
+
+rank-R.A.head.jsonl   of rank R, its A-th start: a header, then checkpoints `[number, digest of all records so far]`
+rank-R.A.S.jsonl      segment S: definitions `{"k": key, ...}` and records `[number, key, [fingerprints]]`; where data
+                      is kept also `["d", number, [[offset, bytes], ...]]`
+rank-R.A.data         the bytes that collectives have given to this rank
+
+The first segment and the last ones are kept, so a long run takes bounded space; checkpoints tell how far two runs agree
+where their records are gone. A file that ends amid a line is read up to there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import msgspec
+
+from dtdebug import state
+from dtdebug.clean import clean
+from dtdebug.errors import UsageError
+
+VERSION = 1
+SEGMENT, KEPT = 16 << 20, 4
+"""Bytes of a segment, and how many of them are kept."""
+_MOST_RECORDS, _MOST_KEYS, _MOST_TENSORS = 4 << 20, 1 << 16, 1 << 16
+_LINE = 1 << 20
+_MOST_FILES = 1 << 14
+
+
+class Header(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """What was recorded, where and by what."""
+
+    v: int
+    rank: int
+    world: int
+    command: tuple[str, ...] = ()
+    """Of the rank's own process, without secrets."""
+    folder: str = ""
+    """Its working directory."""
+    environment: dict[str, str] = {}
+    versions: dict[str, str] = {}
+    host: str = ""
+    started: float = 0.0
+
+
+class Key(msgspec.Struct, frozen=True, kw_only=True):
+    """What collectives that look alike have in common."""
+
+    k: int
+    op: str
+    group: tuple[int, ...]
+    """Its ranks."""
+    ordinal: int = 0
+    """Which of the groups with these ranks."""
+    shapes: tuple[tuple[int, ...], ...] = ()
+    dtypes: tuple[str, ...] = ()
+    file: str = ""
+    line: int = 0
+    peer: int | None = None
+    """Global rank at the other end of a message; the root of a broadcast."""
+    tag: int = 0
+    waits: bool = False
+    """The program waits for it where it stands."""
+
+    def same_call(self, other: Key) -> bool:
+        """The same operator in the same group."""
+        mine = (self.op, self.group, self.ordinal, self.peer, self.tag)
+        return mine == (other.op, other.group, other.ordinal, other.peer, other.tag)
+
+
+class Record(msgspec.Struct, frozen=True):
+    """One collective."""
+
+    number: int
+    key: Key
+    prints: tuple[int | None, ...] = ()
+    data: tuple[tuple[int, int], ...] | None = None
+    """Offset and bytes of what it gave; None where that was not kept."""
+
+
+class Course(msgspec.Struct, kw_only=True):
+    """All that is known of a rank's collectives."""
+
+    header: Header
+    records: list[Record]
+    checkpoints: dict[int, int]
+    data: Path
+    notes: list[str]
+
+
+_key = msgspec.json.Decoder(Key)
+_record = msgspec.json.Decoder(tuple[int, int, tuple[int | None, ...]])
+_data = msgspec.json.Decoder(tuple[str, int, tuple[tuple[int, int], ...]])
+
+
+def ranks(folder: Path) -> dict[int, str]:
+    """The ranks of a recording, each with its last start.
+
+    Raises:
+        UsageError: it is no recording.
+
+    """
+    found: dict[int, int] = {}
+    for number, path in enumerate(folder.glob("rank-*.head.jsonl") if folder.is_dir() else ()):
+        parts = path.name.split(".")
+        rank = parts[0].removeprefix("rank-")
+        if number < _MOST_FILES and len(parts) == 4 and _small(rank) and _small(parts[1]):
+            found[int(rank)] = max(found.get(int(rank), 0), int(parts[1]))
+    if not found:
+        raise UsageError(f"{folder}: no recording; `dtdebug run --record {folder} -- COMMAND` makes one")
+    return {rank: f"rank-{rank}.{start}" for rank, start in sorted(found.items())}
+
+
+def _small(text: str) -> bool:
+    return text.isascii() and text.isdecimal() and len(text) < 8
+
+
+def load(folder: Path, name: str) -> Course:
+    """What was recorded of a rank.
+
+    Raises:
+        UsageError: it is of another version, or its header can't be read.
+
+    """
+    head = folder / f"{name}.head.jsonl"
+    lines = _lines(head)
+    try:
+        header = msgspec.json.decode(next(lines, b""), type=Header)
+    except ValueError:
+        raise UsageError(f"{head}: no header of a recording; the rank ended before its first collective?") from None
+    if header.v != VERSION:
+        raise UsageError(f"{head}: version {header.v}; this dtdebug reads version {VERSION}")
+    if not 0 <= header.rank < (1 << 24) or not 0 < header.world < (1 << 24):
+        raise UsageError(f"{head}: rank {header.rank} of {header.world} can't be")
+    checkpoints: dict[int, int] = {}
+    for line in lines:
+        try:
+            at, digest = msgspec.json.decode(line, type=tuple[int, int])
+        except ValueError:
+            break
+        checkpoints[at] = digest
+    course = Course(header=header, records=[], checkpoints=checkpoints, data=folder / f"{name}.data", notes=list[str]())
+    segments = sorted(
+        (int(part), path) for path in folder.glob(f"{name}.*.jsonl") if _small(part := path.name.split(".")[2])
+    )
+    for _, path in segments[: KEPT + 1]:
+        _segment(path, course)
+    return course
+
+
+def _segment(path: Path, course: Course) -> None:
+    keys: dict[int, Key] = {}
+    places: dict[int, int] = {}
+    for number, line in enumerate(_lines(path), 1):
+        try:
+            if line.startswith(b"{"):
+                key = _key.decode(line)
+                if len(keys) < _MOST_KEYS and len(key.shapes) < _MOST_TENSORS:
+                    keys[key.k] = msgspec.structs.replace(key, file=clean(key.file)[:1000], op=clean(key.op)[:100])
+            elif line.startswith(b'["d"'):
+                _, at, data = _data.decode(line)
+                if at in places:
+                    course.records[places[at]] = msgspec.structs.replace(course.records[places[at]], data=data)
+            elif len(course.records) < _MOST_RECORDS:
+                at, k, prints = _record.decode(line)
+                course.records.append(Record(at, keys[k], prints))
+                places[at] = len(course.records) - 1
+        except (ValueError, KeyError):
+            course.notes.append(f"{path.name}:{number}: can't be read; what follows in this file is left out")
+            return
+
+
+def _lines(path: Path) -> Iterator[bytes]:
+    """The whole lines of a file, of bounded length."""
+    try:
+        data = state.read(path, 4 * SEGMENT)
+    except OSError as error:
+        raise UsageError(f"{path}: can't be read: {error.strerror}") from None
+    for line in data.split(b"\n")[:-1]:  # what has no end was not finished
+        if len(line) <= _LINE:
+            yield line

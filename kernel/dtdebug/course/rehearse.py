@@ -1,0 +1,145 @@
+"""`dtdebug rehearse`: what chosen ranks of a job would call, without the job."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import tempfile
+import time
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from dtdebug import state
+from dtdebug.agent.arming import BOOTSTRAP
+from dtdebug.clean import clean, one_line
+from dtdebug.course import branches, matching, program, settings
+from dtdebug.course.inside.alone import environment
+from dtdebug.course.recording import Key
+from dtdebug.errors import UsageError
+
+_MOST, _ALL = 16, 4
+"""Ranks that are chosen, and a number of ranks of which all are rehearsed."""
+_LIMIT = 64 << 20
+
+
+class Rehearsed(msgspec.Struct, frozen=True, kw_only=True):
+    """What a rehearsal has shown."""
+
+    world: int
+    rehearsed: tuple[int, ...]
+    deadlock: matching.Deadlock | None
+    value_dependent: tuple[dict[str, Any], ...]
+    """Lines where a value decides what the program does: file and line."""
+    failed: dict[int, str] = {}
+    """Ranks whose program did not come to its end, and why."""
+    collectives: int = 0
+    seconds: float = 0.0
+    memory: int = 0
+    """Most bytes that a rank has taken."""
+
+
+def rehearse(
+    command: Sequence[str], world: int, *, ranks: Sequence[int] = (), per_host: int = 8, timeout: float = 300.0
+) -> Rehearsed:
+    """Runs the chosen ranks, some at a time, and compares what they call.
+
+    Raises:
+        UsageError: the program is not there, or no rank could be rehearsed.
+
+    """
+    words = program.of(command)
+    script = program.script(words)
+    if script is not None and not script.is_file():
+        raise UsageError(f"rehearse: {script}: no such file")
+    chosen = tuple(ranks) or choose(script, world, per_host)
+    begun = time.monotonic()
+    with tempfile.TemporaryDirectory(prefix="dtdebug-rehearse-") as place:
+        folder = Path(place)
+        variables = settings.environment(folder, ["rehearse"], {})
+        path = os.pathsep.join([BOOTSTRAP, *filter(None, [os.environ.get("PYTHONPATH")])])
+        base = {"OMP_NUM_THREADS": "1", **os.environ, **variables, "PYTHONPATH": path}
+
+        def one(rank: int) -> str:
+            env = {**base, **environment(rank, world, max(1, per_host))}
+            return _run(words, env, folder / f"said-{rank}.txt", timeout)
+
+        ends = dict(zip(chosen[:1], map(one, chosen[:1]), strict=True))  # what it broadcasts is then known to others
+        with ThreadPoolExecutor(max_workers=max(1, min(4, os.cpu_count() or 1))) as pool:
+            ends.update(zip(chosen[1:], pool.map(one, chosen[1:]), strict=True))
+        calls = {rank: _calls(folder / f"calls-{rank}.jsonl") for rank in chosen}
+        told = {rank: _told(folder / f"end-{rank}.json") for rank in chosen}
+        failed = {rank: why for rank, why in ends.items() if why}
+        if len(failed) == len(chosen):
+            raise UsageError(f"rehearse: rank {chosen[0]}: {failed[chosen[0]]}")
+    if not any(calls.values()):
+        raise UsageError("rehearse: the program began no collective; does it call init_process_group?")
+    taken = sorted({(str(file), int(line)) for t in told.values() for file, line in t.get("taken", ())})
+    return Rehearsed(
+        world=world,
+        rehearsed=chosen,
+        deadlock=matching.deadlock(calls, frozenset(chosen) - failed.keys()),
+        value_dependent=tuple({"file": clean(file), "line": line} for file, line in branches.deciding(taken)[:256]),
+        failed=failed,
+        collectives=sum(len(c) for c in calls.values()),
+        seconds=round(time.monotonic() - begun, 2),
+        memory=max((int(t.get("memory", 0)) for t in told.values()), default=0),
+    )
+
+
+def choose(script: Path | None, world: int, per_host: int) -> tuple[int, ...]:
+    """Ranks that programs treat in their own way: first, last, the bounds of hosts and halves, those it names."""
+    if world <= _ALL:
+        return tuple(range(world))
+    module = branches.tree(script) if script is not None else None
+    named = sorted(n for n in (branches.rank_numbers(module) if module else ()) if 0 <= n < world)
+    wanted = [0, 1, world - 1, *named, world // 2, world // 2 - 1, per_host, per_host - 1, world - 2, 2]
+    wanted += [near for n in named for near in (n + 1, n - 1, world - n)]
+    kept = list(dict.fromkeys(rank for rank in wanted if 0 <= rank < world))[:_MOST]
+    return tuple(sorted(kept))
+
+
+def _run(words: Sequence[str], env: dict[str, str], said: Path, timeout: float) -> str:
+    """Why the program did not come to its end; empty if it did."""
+    with said.open("wb") as out:
+        try:
+            process = subprocess.Popen(words, env=env, stdin=subprocess.DEVNULL, stdout=out, stderr=out)
+        except OSError as error:
+            raise UsageError(f"rehearse: {words[0]}: can't be started: {error.strerror}") from None
+        try:
+            status = process.wait(timeout)
+        except subprocess.TimeoutExpired:
+            return f"did not end within {timeout:g} s (--timeout)"
+        finally:
+            if process.poll() is None:
+                process.kill()
+                process.wait()
+    if status == 0:
+        return ""
+    lines = said.read_bytes()[-4096:].decode(errors="replace").strip().splitlines()
+    return one_line(lines[-1], 300) if lines else f"ended with {status}"
+
+
+def _calls(path: Path) -> list[matching.Called]:
+    decoder = msgspec.json.Decoder(list[Any])
+    found = []
+    with suppress(OSError, ValueError, TypeError):
+        for line in state.read(path, _LIMIT).split(b"\n")[:-1]:
+            number, op, group, ordinal, shapes, dtypes, peer, tag, waits, file, at = decoder.decode(line)
+            key = Key(
+                k=0, op=clean(op), group=tuple(group), ordinal=ordinal, shapes=tuple(map(tuple, shapes)),
+                dtypes=tuple(dtypes), file=clean(file), line=at, peer=peer, tag=tag, waits=waits,
+            )  # fmt: skip
+            found.append(matching.Called(number, key))
+    return found
+
+
+def _told(path: Path) -> dict[str, Any]:
+    with suppress(OSError, ValueError):
+        found: dict[str, Any] = msgspec.json.decode(state.read(path, 1 << 22), type=dict[str, Any])
+        return found
+    return {}

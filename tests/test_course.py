@@ -1,0 +1,282 @@
+"""Recording, comparing, replaying and rehearsing collectives: real jobs, and recordings that are not to be trusted."""
+
+import json
+import os
+import stat
+import subprocess
+import sys
+from importlib.util import find_spec
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from dtdebug.course import branches, compare, matching, program, recording
+from dtdebug.course.matching import Called
+from dtdebug.course.recording import Key
+from dtdebug.errors import UsageError
+
+SECONDS = 180
+PROGRAM = """
+import os, sys
+import torch, torch.distributed as dist
+from torch.distributed.fsdp import fully_shard
+from torch.nn.parallel import DistributedDataParallel as DDP
+
+def main():
+    dist.init_process_group("gloo")
+    rank, world = dist.get_rank(), dist.get_world_size()
+    torch.manual_seed(0)
+    model = DDP(torch.nn.Linear(6, 5))
+    sharded = torch.nn.Linear(5, 4)
+    fully_shard(sharded)
+    everyone = dist.new_group(list(range(world)))
+    optimizer = torch.optim.SGD([*model.parameters(), *sharded.parameters()], lr=0.1)
+    for step in range(3):
+        x = torch.randn(3, 6)
+        if os.environ.get("MOVED") and rank == 1 and step == 1:
+            x[0, 0] += 1e-6
+        loss = sharded(model(x)).square().mean()
+        optimizer.zero_grad()
+        loss.backward()  # backward
+        optimizer.step()
+        work = dist.all_reduce(loss.detach().clone(), group=everyone, async_op=True)
+        objects = [None] * world
+        dist.all_gather_object(objects, "x" * (rank + 1))
+        work.wait()
+    total = loss.detach().clone()
+    dist.all_reduce(total)
+    if "--skip" in sys.argv and rank != world - 1:
+        dist.all_reduce(torch.ones(()))  # skipped
+    if total.item() > 1e6:  # decides
+        print("diverged")
+    print(total.item())
+    if world == 2:
+        if rank == 0:
+            dist.send(torch.ones(3), 1)
+        else:
+            dist.recv(torch.empty(3), 0)
+    dist.barrier()
+    dist.destroy_process_group()
+
+main()
+"""
+ranks = pytest.mark.ranks
+needs_torch = pytest.mark.skipif(find_spec("torch") is None, reason="torch is not installed")
+
+
+def line(marker):
+    return next(n for n, text in enumerate(PROGRAM.splitlines(), 1) if f"# {marker}" in text)
+
+
+def dtdebug(*arguments, cwd, **variables):
+    command = [sys.executable, "-m", "dtdebug", *arguments]
+    env = {**os.environ, "DTDEBUG_STATE": str(cwd / "state"), **variables}
+    return subprocess.run(command, cwd=cwd, env=env, capture_output=True, text=True, timeout=SECONDS, check=False)
+
+
+@pytest.fixture(scope="module")
+def runs(tmp_path_factory):
+    """Three recorded runs of one program: twice the same, once with an input of one rank moved by 1e-6."""
+    place = tmp_path_factory.mktemp("course")
+    (place / "train.py").write_text(PROGRAM)
+    job = (sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2", "train.py")
+    said = {}
+    for name, variables in (("a", {}), ("b", {}), ("c", {"MOVED": "1"})):
+        done = dtdebug("run", "--record", name, "--", *job, cwd=place, OMP_NUM_THREADS="1", **variables)
+        assert 0 == done.returncode, done.stderr
+        said[name] = done.stderr
+    return place, said
+
+
+@ranks
+@needs_torch
+def test_two_runs_are_the_same_or_part_at_one_place(runs):
+    """The first difference is in the backward that follows the moved value, on its rank; its cost is said."""
+    place, said = runs
+    same = dtdebug("diff", "a", "b", "--format", "json", cwd=place)
+    parted = dtdebug("diff", "a", "c", "--format", "json", cwd=place)
+    told, first = json.loads(same.stdout), json.loads(parted.stdout)["first"]
+
+    assert (0, True, None) == (same.returncode, told["same"], told["first"])
+    assert told["compared"] > 40
+    assert 1 == parted.returncode
+    assert (1, "value", str(place / "train.py"), line("backward")) == (
+        first["rank"], first["what"], first["file"], first["line"],
+    )  # fmt: skip
+    assert "dtdebug: recorded" in said["a"]
+    assert all(0o600 == stat.S_IMODE(p.stat().st_mode) for p in (place / "a").iterdir())
+
+
+@ranks
+@needs_torch
+def test_a_rank_is_replayed_alone(runs):
+    """Bit by bit; another program than the recorded one is told, without a traceback of ours."""
+    place, _ = runs
+    done = dtdebug("replay", "a", "--rank", "1", "--format", "json", cwd=place)
+    other = dtdebug("replay", "a", "--rank", "1", "--format", "json", "--command", "train.py", cwd=place, MOVED="1")
+    told, moved = json.loads(done.stdout), json.loads(other.stdout)
+
+    assert (0, 1, None, "") == (done.returncode, told["rank"], told["first_difference"], told["why"])
+    assert told["inputs"] == told["identical"] > 20
+    assert (1, "value", line("backward")) == (
+        other.returncode, moved["first_difference"]["what"], moved["first_difference"]["line"],
+    )  # fmt: skip
+
+
+@ranks
+@needs_torch
+def test_a_rehearsal_finds_the_rank_that_skips_a_collective(runs):
+    """Of 64 ranks; the same program without that is found to fit, and what depends on values is named."""
+    place, _ = runs
+    common = ("rehearse", "--world", "64", "--ranks", "0,63", "--format", "json", "--", "train.py")
+    healthy = dtdebug(*common, cwd=place)
+    skipping = dtdebug(*common, "--skip", cwd=place)
+    told, found = json.loads(healthy.stdout), json.loads(skipping.stdout)
+
+    assert (0, 64, [0, 63], None) == (healthy.returncode, told["world"], told["rehearsed"], told["deadlock"])
+    assert [{"file": str(place / "train.py"), "line": line("decides")}] == told["value_dependent"]
+    assert 1 == skipping.returncode
+    assert ([63], line("skipped")) == (found["deadlock"]["ranks"], found["deadlock"]["line"])
+    assert "allreduce_" == found["deadlock"]["calls"]["0"]
+
+
+def key(op="allreduce_", group=(0, 1), at=1, **more):
+    return Key(k=0, op=op, group=group, file="t.py", line=at, shapes=more.pop("shapes", ((2,),)), **more)
+
+
+WAITS = key(at=1, waits=True), key(at=2, ordinal=1, waits=True)
+
+
+def course(*keys):
+    return [Called(n, k) for n, k in enumerate(keys, 1)]
+
+
+@pytest.mark.parametrize(
+    ("left", "right", "line"),
+    [
+        ([key(at=1), key(at=2), key(at=3)], [key(at=1), key(at=3)], 2),
+        ([key(at=1), key("barrier", at=2)], [key(at=1), key("broadcast_", at=3)], 2),
+        ([key(at=1), key(at=2, shapes=((3,),))], [key(at=1), key(at=2)], 2),
+        ([WAITS[0], WAITS[1]], [WAITS[1], WAITS[0]], 1),
+    ],
+)
+def test_ranks_that_do_not_fit(left, right, line):
+    found = matching.deadlock({0: course(*left), 1: course(*right)}, frozenset((0, 1)))
+
+    assert found is not None
+    assert line == found.line
+
+
+@pytest.mark.parametrize(
+    ("left", "right"),
+    [
+        ([key(at=1), key(at=2)], [key(at=1), key(at=9)]),  # the same call in two branches
+        ([key(at=1), key(at=2, ordinal=1)], [key(at=2, ordinal=1), key(at=1)]),  # neither is waited for
+        ([key(group=(0, 1)), key(group=(0,))], [key(group=(0, 1))]),
+        ([key("send", peer=1)], [key("recv_", peer=0)]),
+    ],
+)
+def test_ranks_that_fit(left, right):
+    assert matching.deadlock({0: course(*left), 1: course(*right)}, frozenset((0, 1))) is None
+
+
+def test_a_rank_that_failed_is_no_proof_that_it_skips():
+    calls = {0: course(key(at=1), key(at=2)), 1: course(key(at=1))}
+
+    assert matching.deadlock(calls, frozenset((0,))) is None
+    assert matching.deadlock(calls, frozenset((0, 1))) is not None
+
+
+def write(folder, rank, rows, header=None):
+    folder.mkdir(exist_ok=True)
+    head = header or {"v": 1, "rank": rank, "world": 2}
+    (folder / f"rank-{rank}.0.head.jsonl").write_bytes(msgspec.json.encode(head) + b"\n")
+    (folder / f"rank-{rank}.0.0.jsonl").write_bytes(b"".join(msgspec.json.encode(row) + b"\n" for row in rows))
+
+
+def rows(*prints, shape=(2,), op="allreduce_"):
+    first = {"k": 0, "op": op, "group": [0, 1], "shapes": [shape], "dtypes": ["float32"], "file": "t.py", "line": 4}
+    return [first, *([n, 0, [p]] for n, p in enumerate(prints, 1))]
+
+
+@pytest.mark.parametrize(
+    ("other", "what", "index"),
+    [
+        (rows(1, 2, 9), "value", 3),
+        (rows(1, 2, shape=(3,)), "shape", 1),
+        (rows(1, 2, 3, op="broadcast_"), "order", 1),
+        (rows(1, 2), "missing", 3),
+    ],
+)
+def test_what_differs(tmp_path, other, what, index):
+    write(tmp_path / "a", 0, rows(1, 2, 3))
+    write(tmp_path / "b", 0, other)
+    first = compare.runs(tmp_path / "a", tmp_path / "b").first
+
+    assert (0, index, what, "t.py", 4) == (first.rank, first.index, first.what, first.file, first.line)
+
+
+def test_the_first_difference_is_that_which_the_others_follow(tmp_path):
+    """Rank 1 has called more before, so its number is greater."""
+    more = [{"k": 1, "op": "allreduce_", "group": [1], "file": "t.py", "line": 2}, *([n, 1, []] for n in range(1, 9))]
+    for name, values, late in (("a", (1, 2), 3), ("b", (1, 9), 8)):
+        write(tmp_path / name, 0, rows(1, 5, late))
+        write(tmp_path / name, 1, [*more, rows()[0], *([n, 0, [p]] for n, p in enumerate((*values, late), 9))])
+    found = compare.runs(tmp_path / "a", tmp_path / "b")
+
+    assert (1, 10) == (found.first.rank, found.first.index)
+    assert [0] == [other.rank for other in found.others]
+
+
+@pytest.mark.parametrize(
+    "tail", [b"[4, 0, [1", b"\xff\xfe\n", b'{"k": "x"}\n', b"[1, 77, []]\n", b"[" * 5000 + b"\n", b'["d", 1, 3]\n']
+)  # fmt: skip
+def test_a_recording_that_is_broken_is_read_up_to_there(tmp_path, tail):
+    write(tmp_path / "a", 0, rows(1, 2, 3))
+    with (tmp_path / "a" / "rank-0.0.0.jsonl").open("ab") as file:
+        file.write(tail)
+
+    assert 3 == len(recording.load(tmp_path / "a", "rank-0.0").records)
+
+
+@pytest.mark.parametrize(
+    ("header", "said"),
+    [
+        ({"v": 2, "rank": 0, "world": 2}, "version 2; this dtdebug reads version 1"),
+        ({"v": 1, "rank": -4, "world": 2}, "can't be"),
+        (["no"], "no header of a recording"),
+    ],
+)
+def test_a_header_that_is_of_no_use_is_one_line(tmp_path, header, said):
+    write(tmp_path / "a", 0, rows(1), header)
+
+    with pytest.raises(UsageError, match=said):
+        recording.load(tmp_path / "a", "rank-0.0")
+
+
+def test_what_is_no_recording_is_said(tmp_path):
+    done = dtdebug("diff", str(tmp_path), str(tmp_path), cwd=tmp_path)
+
+    assert (2, 1) == (done.returncode, len(done.stderr.splitlines()))
+    assert "no recording" in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("command", "expected"),
+    [
+        (["torchrun", "--nproc-per-node", "8", "train.py", "--lr", "1"], ["train.py", "--lr", "1"]),
+        (["python", "-m", "torch.distributed.run", "--standalone", "train.py"], ["train.py"]),
+        (["torchrun", "--standalone", "-m", "pkg.train", "x"], ["-m", "pkg.train", "x"]),
+        (["accelerate", "launch", "a/b.py"], ["a/b.py"]),
+    ],
+)
+def test_the_program_of_a_command(command, expected):
+    assert expected == program.of(command)[1:]
+
+
+def test_lines_that_decide(tmp_path):
+    path = Path(tmp_path / "p.py")
+    path.write_text("x = t.item()\nif x > 3:\n    pass\nprint(t.item())\nwhile t.item():\n    y = t.item()\n")
+
+    assert [1, 5] == [at for _, at in branches.deciding([(str(path), n) for n in (1, 4, 5, 6)])]
