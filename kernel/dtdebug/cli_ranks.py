@@ -44,6 +44,12 @@ def add(commands: Any) -> None:
     run.add_argument(
         "--doctor", action="store_true", help="`dtdebug doctor` first; with a fault the job is not started"
     )
+    run.add_argument(
+        "--watch",
+        action="store_true",
+        help="look, while it trains, whether what must hold in a healthy training holds: equal weights of replicas, "
+        "other samples on each rank, gradients averaged, ...; say which rank is late and why",
+    )
     course.add_options(run)
     run.add_argument("command", nargs=argparse.REMAINDER, metavar="COMMAND ...")
     run.set_defaults(run=_run)
@@ -57,6 +63,21 @@ def add(commands: Any) -> None:
     flight.add_argument("--prefix", metavar="P", help="what the names of the dumps begin with, before the rank")
     flight.add_argument("--format", choices=("text", "json"), default="text")
     flight.set_defaults(run=_flight)
+
+    slow = commands.add_parser("slow", help="say from traces of torch.profiler which rank is late, and in which phase")
+    slow.add_argument(
+        "traces", type=Path, nargs="+", metavar="TRACE", help="one for each rank (.json, .json.gz), or a folder"
+    )
+    slow.add_argument("--format", choices=("text", "json"), default="text")
+    slow.set_defaults(run=_slow)
+
+
+def _slow(options: argparse.Namespace) -> int:
+    from dtdebug.slow.command import run
+
+    text, found = run(options.traces, as_json=options.format == "json")
+    print(text, end="")
+    return FOUND if found else NOTHING
 
 
 def _run(options: argparse.Namespace) -> int:
@@ -87,6 +108,7 @@ def _run(options: argparse.Namespace) -> int:
         quiet=options.quiet,
         format=options.format,
         output=options.output.absolute() if options.output else None,
+        watch=options.watch,
         environment=variables,
         after=after,
     )

@@ -13,6 +13,7 @@ from dtdebug_taxonomy.diagnosis import Diagnosis
 from dtdebug_taxonomy.hosts import Host
 from dtdebug_taxonomy.ranks import Kind, RankState, Verdict
 from dtdebug_taxonomy.snapshot import Snapshot
+from dtdebug_taxonomy.watched import Late, Pace, Violation
 
 VERSION = 2
 """Of the form for programs and of `verdict.json`; a change that breaks readers raises it."""
@@ -53,6 +54,12 @@ class Case(msgspec.Struct, frozen=True, kw_only=True):
     commands: tuple[str, ...] = ()
     """What would ask for them on other hosts; none of it was run."""
     notes: tuple[str, ...] = ()
+    watch: tuple[Violation, ...] = ()
+    """What did not hold that must hold in every healthy training, if that was watched."""
+    pace: tuple[Pace, ...] = ()
+    """How each rank spent its time, if that was watched."""
+    late: tuple[Late, ...] = ()
+    """Ranks that the others wait for again and again, and phases that hold up all."""
     next: str = ""
     """The one thing to do next."""
 

@@ -108,7 +108,7 @@ def collect(knowledge: Knowledge, snapshot: Snapshot, answers: Mapping[str, str]
     for hit in _in_order(said(matchers.said, snapshot.situation)):
         note(_from_hit(hit, "said", None))
 
-    for found in (*_in_source(knowledge, snapshot), *_ranks(knowledge, snapshot)):
+    for found in (*_watched(knowledge, snapshot), *_in_source(knowledge, snapshot), *_ranks(knowledge, snapshot)):
         note(found)
     for found in _checked(knowledge, snapshot.cell):
         note(found)
@@ -235,6 +235,17 @@ def _ranks(knowledge: Knowledge, snapshot: Snapshot) -> Iterator[Finding]:
     for text, rank in islice(raised.items(), _RAISED):
         for hit in _in_order(_matchers(knowledge).printed.hits(text)):
             yield _from_hit(hit, "exception", rank)
+
+
+def _watched(knowledge: Knowledge, snapshot: Snapshot) -> Iterator[Finding]:
+    """Findings by the invariants that did not hold while it trained, and by the ranks that were late."""
+    by_name = {name: e.id for e in knowledge.evidence.values() for name in e.watch}
+    rows = [(v.invariant, v.ranks, v.means) for v in snapshot.watched]
+    rows += [(f"late {row.phase}", row.ranks, row.means) for row in snapshot.late]
+    for name, ranks, means in rows:
+        if name in by_name:
+            rank = ranks[0] if len(ranks) == 1 else None
+            yield Finding(evidence=by_name[name], source="measured", words=plain(means), rank=rank)
 
 
 def _in_source(knowledge: Knowledge, snapshot: Snapshot) -> Iterator[Finding]:

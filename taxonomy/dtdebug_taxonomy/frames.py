@@ -17,7 +17,7 @@ _LIBRARY = re.compile(
     r"|(?i:[/\\]python[\d.]*[/\\]lib[/\\])"
     r"|^<frozen "
     r"|[/\\]torch[/\\](?:_\w+|autograd|cuda|distributed|multiprocessing|nn|optim|utils)[/\\.]"  # a source tree
-    r"|[/\\]kernel[/\\]dtdebug[/\\](?:agent|bootstrap|course|flight|isolate|job|notebook|probe|records)[/\\]"
+    r"|[/\\]kernel[/\\]dtdebug[/\\](?:agent|bootstrap|course|flight|isolate|job|notebook|probe|records|watch)[/\\]"
 )
 
 

@@ -68,6 +68,8 @@ class Evidence(Record, frozen=True, kw_only=True):
     """Patterns on `file function` of a frame in which a culprit of that verdict stands; all verdicts if it has none."""
     check: tuple[str, ...] = ()
     """Ids of checks that see it in the source of the failed cell."""
+    watch: tuple[str, ...] = ()
+    """Names of invariants of a training that do not hold; `late loader` for a phase that others wait for."""
     own: tuple[str, ...] = ()
     """Classes of exceptions that a rank's own code raised, outside any framework; `*` for those named nowhere else,
     `<library>` for what a framework raised below the program's own line."""

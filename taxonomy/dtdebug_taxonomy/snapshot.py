@@ -12,6 +12,7 @@ from typing import Literal
 import msgspec
 
 from dtdebug_taxonomy.ranks import Frame, RankState, Verdict
+from dtdebug_taxonomy.watched import Late, Violation
 
 
 class ExceptionInfo(msgspec.Struct, frozen=True, kw_only=True):
@@ -98,6 +99,10 @@ class Snapshot(msgspec.Struct, frozen=True, kw_only=True):
     """Which rank the others wait for, where the state of several ranks was compared."""
     contrasts: dict[str, tuple[str, str]] = {}
     """What runs of the job with something changed have answered: observation -> (value, how it is known)."""
+    watched: tuple[Violation, ...] = ()
+    """What did not hold while it trained."""
+    late: tuple[Late, ...] = ()
+    """Ranks that the others waited for while it trained."""
     child_ranks: int = 0
     """Child processes that look like ranks."""
     notes: tuple[str, ...] = ()

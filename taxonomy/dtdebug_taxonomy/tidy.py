@@ -115,7 +115,7 @@ def _one_evidence(knowledge: Knowledge, e: Evidence, used: bool) -> Iterator[str
         yield "id in kebab-case"
     if not _sentence(e.means):
         yield "means: one sentence, ending in '.'"
-    if not (e.text or e.exception or e.says or e.verdict or e.stack or e.check or e.own or e.order):
+    if not (e.text or e.exception or e.says or e.verdict or e.stack or e.check or e.watch or e.own or e.order):
         yield "no way to see it"
     if unknown := {name for pair in e.order for name in pair} - set(knowledge.evidence):
         yield f"order: no evidence {sorted(unknown)}"

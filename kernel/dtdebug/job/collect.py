@@ -19,6 +19,7 @@ from dtdebug.job.output import kept
 from dtdebug.probe.watch import Death, living
 from dtdebug.records.folder import RunFolder
 from dtdebug.records.untrusted import tidy
+from dtdebug.watch.result import Watched, watched
 from dtdebug_taxonomy.case import Case
 from dtdebug_taxonomy.claims import Claim, Record, texts
 from dtdebug_taxonomy.diagnosis import Diagnosis
@@ -180,6 +181,7 @@ def conclude(
     ranks = ended.states
     if (seen.printed is not None or seen.measured) and verdict.kind not in ("none", "dead", "left"):
         ranks = [ends.standing(state) for state in ranks]  # their ends are the user's doing
+    watch = _seen(folder)
     snapshot = Snapshot(
         output=clean(output if seen.printed is None else seen.printed),
         source=str(folder.output) if folder else "",
@@ -188,6 +190,8 @@ def conclude(
         versions=next((s.versions for s in ended.states if s.versions), {}),
         environment=next((s.environment for s in ended.states if s.environment), {}),
         verdict=verdict,
+        watched=watch.violations if watch is not None else (),
+        late=watch.late if watch is not None else (),
         notes=tuple(said),
     )
     snapshot = _sourced(snapshot)
@@ -202,6 +206,7 @@ def conclude(
         notes=tuple(dict.fromkeys((*notes, *said, *more))),
         next=partial.following(verdict, ended.states, hosts) or following(verdict, ended.states, folder),
     )
+    found = _with(found, watch)
     if folder is not None and keep:
         _save(folder, found)
     return found
@@ -212,8 +217,38 @@ def succeeded(folder: RunFolder) -> Case:
     states = last(folder).states
     claim = Claim(what="left", ranks=tuple(sorted({s.rank for s in states if s.rank is not None})), record=_SUCCESS)
     said = (claim,) if claim.ranks else ()
-    verdict = Verdict(kind="none", confidence=1.0, summary="The job has succeeded.", claims=said, evidence=texts(said))
-    return Case(verdict=verdict, coverage=coverage(states, printed(folder)), ranks=states)
+    seen = _seen(folder)
+    number = len(seen.violations) if seen is not None else 0
+    summary = "The job has succeeded."
+    if number:
+        summary = (
+            f"The job has ended with success, and {number} thing{'s' * (number > 1)} did not hold while it trained."
+        )
+    verdict = Verdict(kind="none", confidence=1.0, summary=summary, claims=said, evidence=texts(said))
+    found = Case(verdict=verdict, coverage=coverage(states, printed(folder)), ranks=states)
+    if seen is None:
+        return found
+    found = _with(found, seen)
+    if seen.violations or seen.late:
+        snapshot = Snapshot(ranks=states, watched=seen.violations, late=seen.late, source=str(folder.output))
+        found = msgspec.structs.replace(found, diagnosis=_diagnosis(snapshot, folder))
+    return found
+
+
+def _seen(folder: RunFolder | None) -> Watched | None:
+    """What the watch has seen; a defect of it costs only that."""
+    try:
+        return watched(folder.path) if folder is not None else None
+    except Exception as error:
+        return Watched(cost=f"watch: its notes could not be judged ({type(error).__name__}: {error})")
+
+
+def _with(found: Case, seen: Watched | None) -> Case:
+    if seen is None:
+        return found
+    return msgspec.structs.replace(
+        found, watch=seen.violations, pace=seen.pace, late=seen.late, notes=(seen.cost, *found.notes)
+    )
 
 
 def _sourced(snapshot: Snapshot) -> Snapshot:

@@ -20,9 +20,13 @@ import time
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
+from typing import Any
+
+import msgspec
 
 from dtdebug import handoff, state
 from dtdebug.clean import arguments, clean
+from dtdebug.course.inside.start import VARIABLE as COURSE
 from dtdebug.hosts.presence import Presence
 from dtdebug.job import runs
 from dtdebug.job.collect import succeeded
@@ -97,15 +101,29 @@ def _replace(command: Sequence[str]) -> None:
     os.execvp(command[0], list(command))  # noqa: S606 - this is what the user asked for
 
 
-def _arming(folder: RunFolder) -> dict[str, str]:
+def _arming(folder: RunFolder, options: Options) -> dict[str, str]:
     """Variables that arm the ranks; none if that fails."""
     try:
         from dtdebug.agent.arming import environment
 
-        return environment(folder)
+        found = environment(folder)
+        if options.watch:
+            from dtdebug.course import settings
+
+            found |= settings.environment(*_watching(folder, options))
     except Exception as error:
         Speaker().say(f"the ranks are not armed ({type(error).__name__}: {error}); the job runs all the same")
         return {}
+    return found
+
+
+def _watching(folder: RunFolder, options: Options) -> tuple[Path, list[str], dict[str, Any]]:
+    """What the ranks are told: to watch, besides what the user's options let them do already."""
+    told: dict[str, Any] = {}
+    if named := options.environment.get(COURSE):
+        told = msgspec.json.decode(state.read(Path(named), 1 << 20), type=dict[str, Any])
+    to, do = Path(told.pop("folder", folder.path)), [*told.pop("do", ()), "watch"]
+    return to, do, {**told, "watched": str(folder.path.absolute())}
 
 
 class _Job:
@@ -129,7 +147,7 @@ class _Job:
         # ignored as it would without us, may handle them later, and what is blocked reaches us all the same.
         signals = {*_PASSED_ON, signal.SIGCHLD, signal.SIGWINCH}
         signal.signal(signal.SIGCHLD, signal.SIG_DFL)
-        variables = {**os.environ, **_arming(self._folder), **self._options.environment}
+        variables = {**os.environ, **self._options.environment, **_arming(self._folder, self._options)}
         before = signal.pthread_sigmask(signal.SIG_BLOCK, signals)
         try:
             self._pid = self._spawn(variables, before)
@@ -225,7 +243,7 @@ class _Job:
         """Says why the job failed; nothing if it did not."""
         done = threading.Event()
         threading.Thread(target=self._conclude, args=(status, done), daemon=True).start()
-        until = time.monotonic() + (_COLLECTING if status else _LAST_WORDS)
+        until = time.monotonic() + (_COLLECTING if status or self._options.watch else _LAST_WORDS)
         while not done.is_set():
             info = signal.sigtimedwait(signals, 0.02)
             impatient = info is not None and info.si_signo in self._impatient
@@ -233,6 +251,17 @@ class _Job:
                 why = "was interrupted" if impatient else "took too long"
                 self._speaker.say(f"collecting {why}; what there is: {self._folder.path}")
                 return
+
+    def _succeed(self) -> None:
+        """Says what the watch has seen, and in the user's file that the job has succeeded."""
+        if self._options.output:
+            self._speaker.write(succeeded(self._folder), "")
+        elif self._options.watch and not self._options.quiet:
+            found = succeeded(self._folder)
+            if found.watch or found.late:
+                self._speaker.report(found, "")
+            else:
+                self._speaker.say(f"nothing that must hold was violated; {found.notes[0] if found.notes else ''}")
 
     def _conclude(self, status: int, done: threading.Event) -> None:
         try:
@@ -245,8 +274,8 @@ class _Job:
                     handoff.succeeded(handoff.job_of(self._command))
             if status in (0, -signal.SIGPIPE):  # SIGPIPE: the reader has gone, as with `| head`
                 self._hosts.silent()
-                if self._options.output and not self._vigil.stopped and not self._hosts.failed():
-                    self._speaker.write(succeeded(self._folder), "")
+                if not self._vigil.stopped and not self._hosts.failed():
+                    self._succeed()
             elif not self._vigil.stopped:  # else it was reported already
                 self._vigil.conclude(_how(status, interrupted=self._vigil.interrupted))
         except Exception as error:

@@ -51,6 +51,8 @@ class Options(NamedTuple):
     quiet: bool = False
     format: str = "text"
     output: Path | None = None
+    watch: bool = False
+    """Looks at invariants of the training while it runs."""
     environment: Mapping[str, str] = {}
     """Variables that the job gets besides: what its ranks do with their collectives (see `course`)."""
     after: Callable[[], None] = lambda: None

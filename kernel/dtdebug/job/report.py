@@ -59,6 +59,7 @@ def _details(found: Case) -> Iterator[str]:
         yield f"  or: {a.kind}, rank {ranges(a.culprits)}: {_line(a.because)}{refute}"
     if v.stragglers:
         yield f"  always last: rank {ranges(v.stragglers)}"
+    yield from _watched(found)
     yield from _classes(found)
     yield from _differences(found)
     yield from _silent(found)
@@ -69,6 +70,14 @@ def _details(found: Case) -> Iterator[str]:
         yield f"  next: {_line(found.next)}"
     if found.diagnosis is not None and found.diagnosis.recognised:
         yield from (f"{clean(line)}" for line in render.reading(found.diagnosis, following=not found.next))
+
+
+def _watched(found: Case) -> Iterator[str]:
+    """What did not hold while it trained, and who was late."""
+    if found.watch or found.late:
+        from dtdebug.watch.result import lines
+
+        yield from (f"  {clean(line)}" for line in lines(found.watch, found.late))
 
 
 def _covered(found: Case) -> Iterator[str]:

@@ -1,0 +1,161 @@
+"""Reads Chrome traces as torch.profiler writes them: bounded, whatever they hold, also those that were cut.
+
+The format is https://docs.google.com/document/d/1CvAClvFfyA5R-PhYUmn5OOQtYMH4h6I0nSsKchNAySU; the categories are those
+of Kineto (https://github.com/pytorch/kineto/blob/main/libkineto/include/ActivityType.h).
+"""
+
+from __future__ import annotations
+
+import re
+import zlib
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from dtdebug.errors import UsageError
+
+_MOST_FILES, _COMPRESSED, _BYTES, _EVENTS = 1024, 512 << 20, 1 << 30, 20_000_000
+_GZIP = b"\x1f\x8b"
+_RANK = re.compile(r"rank[-_.]?(\d{1,6})", re.IGNORECASE)
+_YEARS = 1e17
+"""Microseconds beyond which no clock is believed."""
+
+
+class Event(msgspec.Struct, frozen=True):
+    """A complete event; times in microseconds."""
+
+    name: str
+    ts: float
+    dur: float
+    cat: str = ""
+    pid: int | str = 0
+    tid: int | str = 0
+
+
+class _Info(msgspec.Struct, frozen=True):
+    rank: int | None = None
+    world_size: int | None = None
+
+
+class _Whole(msgspec.Struct, frozen=True):
+    traceEvents: list[msgspec.Raw]  # noqa: N815 - its name there
+    distributedInfo: Any = None  # noqa: N815 - its name there
+
+
+class Trace(msgspec.Struct, frozen=True, kw_only=True):
+    """The complete events of one rank, in order of time."""
+
+    rank: int
+    file: str
+    events: tuple[Event, ...]
+    notes: tuple[str, ...] = ()
+
+
+def paths(given: list[Path]) -> list[Path]:
+    """The files, and those in the folders.
+
+    Raises:
+        UsageError: something is not there, or there is nothing or too much.
+
+    """
+    found: list[Path] = []
+    for path in given:
+        if path.is_dir():
+            found += sorted(p for p in path.iterdir() if p.name.endswith((".json", ".json.gz")) and p.is_file())
+        elif path.is_file():
+            found.append(path)
+        else:
+            raise UsageError(f"slow {path}: is no file and no folder")
+    if not found:
+        raise UsageError(f"slow {given[0]}: holds no trace (*.json, *.json.gz)")
+    if len(found) > _MOST_FILES:
+        raise UsageError(f"slow: {len(found)} traces; at most {_MOST_FILES} are compared at once")
+    return found
+
+
+def load(files: list[Path]) -> list[Trace]:
+    """The traces by rank; where two files name one rank, or none does, by order of their names.
+
+    Raises:
+        UsageError: a file is no trace.
+
+    """
+    read = [_one(path) for path in files]
+    named = [rank for rank, _ in read]
+    unique = None not in named and len(set(named)) == len(named)
+    traces = []
+    for place, (path, (rank, trace)) in enumerate(zip(files, read, strict=True)):
+        number = rank if unique and rank is not None else place
+        note = () if unique else (f"{path.name} does not say its rank, or another says the same: taken as {number}",)
+        traces.append(msgspec.structs.replace(trace, rank=number, notes=(*trace.notes, *note)))
+    return sorted(traces, key=lambda t: t.rank)
+
+
+def _one(path: Path) -> tuple[int | None, Trace]:
+    raw = _bytes(path)
+    notes: list[str] = []
+    try:
+        whole = msgspec.json.decode(raw, type=_Whole)
+    except (ValueError, RecursionError):
+        whole = _salvaged(raw, path)
+        notes.append(f"{path.name} is cut; what is complete was read")
+    info = whole.distributedInfo
+    rank = info.get("rank") if isinstance(info, dict) else None
+    if not (type(rank) is int and 0 <= rank < 1 << 18):
+        match = _RANK.search(path.name)
+        rank = int(match[1]) if match else None
+    events = sorted(_events(whole.traceEvents), key=lambda e: e.ts)
+    if not events:
+        raise UsageError(f"slow {path}: no event of it has a duration; is it a trace of torch.profiler?")
+    return rank, Trace(rank=0, file=str(path), events=tuple(events), notes=tuple(notes))
+
+
+def _events(raws: list[msgspec.Raw]) -> Iterator[Event]:
+    decoder = msgspec.json.Decoder(Event)
+    for raw in raws[:_EVENTS]:
+        try:
+            event = decoder.decode(raw)
+        except (ValueError, RecursionError):  # of another kind: metadata, flows, counters
+            continue
+        if 0 <= event.ts < _YEARS and 0 < event.dur < _YEARS:
+            yield event
+
+
+def _bytes(path: Path) -> bytes:
+    try:
+        with path.open("rb") as file:
+            raw = file.read(_COMPRESSED + 1)
+    except OSError as error:
+        raise UsageError(f"slow {path}: can't be read: {error.strerror}") from None
+    if len(raw) > _COMPRESSED:
+        raise UsageError(f"slow {path}: larger than {_COMPRESSED >> 20} MiB; record fewer steps")
+    if raw[:2] != _GZIP:
+        return raw
+    unpacker = zlib.decompressobj(wbits=31)
+    try:
+        raw = unpacker.decompress(raw, _BYTES)
+    except zlib.error as error:
+        raise UsageError(f"slow {path}: damaged: {error}") from None
+    if unpacker.unconsumed_tail:
+        raise UsageError(f"slow {path}: unpacks to more than {_BYTES >> 20} MiB; record fewer steps")
+    return raw
+
+
+def _salvaged(raw: bytes, path: Path) -> _Whole:
+    """What is complete of a file that ends too early, as where the job was killed."""
+    begin = raw.find(b'"traceEvents"')
+    end = raw.rfind(b"}")
+    for _ in range(64):
+        if begin < 0 or end <= begin:
+            break
+        head = raw[:begin].rstrip().removeprefix(b"{").rstrip(b" \r\n\t,")
+        for tail in (b"]}", b"}"):
+            text = b"{" + (head + b"," if head else b"") + raw[begin : end + 1] + tail
+            try:
+                return msgspec.json.decode(text, type=_Whole)
+            except (ValueError, RecursionError):
+                continue
+        end = raw.rfind(b"}", 0, end)
+    raise UsageError(f"slow {path}: is no trace: no JSON with traceEvents")

@@ -1,0 +1,146 @@
+"""What is known of the wrapped models of this process: whose replicas they are, what they are given, how they run."""
+
+from __future__ import annotations
+
+import sys
+import weakref
+import zlib
+from typing import Any
+
+from dtdebug.watch.inside import values
+from dtdebug.watch.inside.notes import Notes, guarded
+
+
+class Model:
+    """A wrapped model."""
+
+    def __init__(self, number: int, module: Any, kind: str, group: list[int]) -> None:
+        self.number, self.kind, self.group = number, kind, group
+        self.ref = weakref.ref(module)
+        self.forwards = 0
+        self.since: dict[str, int] = {"forward": 0, "synced": 0}
+        """Forward passes with gradients since the last step of an optimizer that holds its parameters."""
+        self.hook = ""
+        self.looked = False
+        self.noted = False
+        self._trainable = {id(p) for p in module.parameters() if p.requires_grad}
+
+    def parameters(self) -> dict[int, Any]:
+        """Id -> parameter, without those that the wrapper was told to ignore."""
+        module = self.ref()
+        if module is None:
+            return {}
+        ignored = set(getattr(module, "parameters_to_ignore", ()))
+        inner = getattr(module, "module", module)
+        return {id(p): p for name, p in inner.named_parameters() if name not in ignored and values.plain(p)}
+
+    def synced_ids(self) -> set[int]:
+        """Ids of the parameters whose gradients it averages: those that were trainable when it was made."""
+        return self._trainable
+
+
+class Models:
+    """The wrapped models of this process, in the order in which they were made."""
+
+    def __init__(self, notes: Notes) -> None:
+        self.notes = notes
+        self.all: list[Model] = []
+        self.last: Model | None = None
+        """Whose forward pass came last."""
+
+    def find(self, module: Any) -> Model | None:
+        """The model of a wrapper."""
+        return next((m for m in self.all if m.ref() is module), None)
+
+    @guarded
+    def made(self, module: Any, kind: str, group: list[int], frame: Any) -> None:
+        """A wrapper was made."""
+        known = Model(len(self.all), module, kind, group)
+        self.all.append(known)
+        self.notes.put("model", m=known.number, kind=kind, group=group, site=self.notes.site(frame))
+
+    @guarded
+    def hooked(self, module: Any, hook: Any) -> None:
+        """It got a hook for its communication."""
+        known = self.find(module)
+        if known is not None:
+            known.hook = getattr(hook, "__name__", type(hook).__name__)
+            self.notes.put("hook", m=known.number, name=known.hook)
+
+    @guarded
+    def forward(self, module: Any, given: Any, step: int, frame: Any, *, synced: bool) -> None:
+        """A forward pass with gradients begins."""
+        known = self.find(module)
+        if known is None:
+            return
+        known.forwards += 1
+        known.since["forward"] += 1
+        known.since["synced"] += synced
+        self.last = known
+        if not known.noted:
+            known.noted = True
+            rows = list(module.parameters())
+            device = next((p.device for p in rows), None)
+            self.notes.put(
+                "shape",
+                m=known.number,
+                device=str(device) if device is not None else "",
+                uuid=_uuid(device),
+                dtypes=sorted({str(p.dtype)[6:] for p in rows}),
+                numel=sum(p.numel() for p in rows),
+            )
+        known.looked = self.notes.looks(known.forwards)
+        if not known.looked:
+            return
+        self.notes.put(
+            "forward",
+            s=step,
+            m=known.number,
+            n=known.forwards,
+            h=values.digest(given),
+            kinds=values.kinds(given),
+            train=bool(module.training),
+            varies=_varies(module),
+            synced=synced,
+            cast=_cast(),
+            rng=random_state(known, module),
+            site=self.notes.site(frame),
+        )
+
+
+def _varies(module: Any) -> bool:
+    """It has layers that behave otherwise when they are evaluated."""
+    torch: Any = sys.modules["torch"]
+    kinds = (torch.nn.modules.dropout._DropoutNd, torch.nn.modules.batchnorm._BatchNorm)  # noqa: SLF001 - their bases
+    return any(isinstance(m, kinds) for m in module.modules())
+
+
+def _cast() -> list[str]:
+    """Devices on which autocast is on, with its type."""
+    torch: Any = sys.modules["torch"]
+    found = []
+    for device in ("cpu", "cuda"):
+        try:
+            if torch.is_autocast_enabled(device):
+                found.append(f"{device}:{str(torch.get_autocast_dtype(device))[6:]}")
+        except (TypeError, RuntimeError, AttributeError):  # before torch 2.4
+            continue
+    return found
+
+
+def _uuid(device: Any) -> str:
+    """Which card that is; only where it is in use already."""
+    torch: Any = sys.modules["torch"]
+    if device is None or device.type != "cuda" or not torch.cuda.is_initialized():
+        return ""
+    return str(getattr(torch.cuda.get_device_properties(device), "uuid", ""))
+
+
+def random_state(known: Model | None, module: Any = None) -> str:
+    """A hash of the state of the generator that draws for a model."""
+    torch: Any = sys.modules["torch"]
+    module = module if module is not None else known.ref() if known is not None else None
+    device = next((p.device for p in module.parameters()), None) if module is not None else None
+    on_card = device is not None and device.type == "cuda"
+    state = torch.cuda.get_rng_state(device) if on_card else torch.get_rng_state()
+    return f"{zlib.crc32(state.numpy().tobytes()):08x}"

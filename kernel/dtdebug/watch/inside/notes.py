@@ -1,0 +1,159 @@
+"""The notes of this process: lines of JSON in a file of its own in the run's folder, so that a killed rank keeps them.
+
+A fault of ours disarms all of it, with one line; the job goes on.
+"""
+
+from __future__ import annotations
+
+import atexit
+import functools
+import json
+import math
+import os
+import sys
+import time
+from collections.abc import Callable
+from types import FrameType
+from typing import Any
+
+from dtdebug_taxonomy.frames import is_library
+
+_MOST_BYTES, _MOST_SITES, _HELD = 8 << 20, 4096, 64
+"""Bytes of a file, places that are named in it, and lines that are held back until they are written."""
+_ALLOWANCE, _SHARE = 1.0, 0.02
+"""Seconds that hashing may cost at the start, and its share of the time after that."""
+_DENSE, _SPARSEST = 8, 4096
+
+
+class Notes:
+    """The file of this process; forked children get files of their own."""
+
+    def __init__(self, folder: str) -> None:
+        self._folder, self._pid = folder, os.getpid()
+        self._lines: list[str] = []
+        self._sites: dict[tuple[str, int], int] = {}
+        self._bytes = 0
+        self._begun = time.monotonic()
+        self._named = False
+        self.dead = False
+        self.spent = 0.0
+        self._stride = 1
+        atexit.register(self.end)
+
+    def put(self, kind: str, /, **values: Any) -> None:
+        """Notes a record."""
+        if self.dead or self._bytes > _MOST_BYTES:
+            return
+        if os.getpid() != self._pid:  # a forked child: what the parent held back is the parent's
+            self._pid, self._lines, self._sites, self._bytes, self._named = os.getpid(), [], {}, 0, False
+        line = json.dumps({"k": kind, **values}, separators=(",", ":"), default=str)
+        self._lines.append(line)
+        if len(self._lines) >= _HELD:
+            self.flush()
+
+    def flush(self) -> None:
+        """Writes what is held back."""
+        if not self._lines or self.dead:
+            return
+        if not self._named:
+            self._named = True
+            self._lines.insert(0, json.dumps({"k": "process", "pid": self._pid, "parent": os.getppid(), **_place()}))
+        data = ("\n".join(self._lines) + "\n").encode()
+        self._lines = []
+        self._bytes += len(data)
+        if self._bytes > _MOST_BYTES:
+            data += b'{"k":"full"}\n'
+        handle = os.open(
+            f"{self._folder}/{self._pid}.jsonl", os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600
+        )
+        try:
+            os.write(handle, data)
+        finally:
+            os.close(handle)
+
+    def site(self, frame: FrameType | None) -> int:
+        """The number of the nearest place in the user's own code; 0 where there is none."""
+        while frame is not None and is_library(frame.f_code.co_filename):
+            frame = frame.f_back
+        if frame is None:
+            return 0
+        key = (frame.f_code.co_filename, frame.f_lineno or 0)
+        number = self._sites.get(key)
+        if number is None:
+            if len(self._sites) >= _MOST_SITES:
+                return 0
+            number = self._sites[key] = len(self._sites) + 1
+            self.put("site", i=number, file=key[0][:500], line=key[1], fn=frame.f_code.co_name[:100])
+        return number
+
+    def looks(self, number: int) -> bool:
+        """Whether the step of that number is looked at: all at first, then every 2nd, 4th, ... as its cost demands.
+
+        The strides are powers of two, so that ranks whose costs differ still have steps in common.
+        """
+        if self.dead:
+            return False
+        over = self.spent > _ALLOWANCE + _SHARE * (time.monotonic() - self._begun)
+        if over and self._stride < _SPARSEST and number % (2 * self._stride) == 0:
+            self._stride *= 2
+        return number <= _DENSE or number % self._stride == 0
+
+    def end(self) -> None:
+        """The last words."""
+        if os.getpid() != self._pid or self.dead:
+            return
+        try:
+            self.put("end", spent=round(self.spent, 4), seconds=round(time.monotonic() - self._begun, 3))
+            self.flush()
+        except Exception:
+            self.dead = True
+
+    def fails(self, error: Exception, where: str) -> None:
+        """Disarms; said once."""
+        if self.dead:
+            return
+        why = f"{where}: {type(error).__name__}: {' '.join(str(error).split())[:200]}"
+        try:
+            self.put("off", why=why)
+            self.flush()
+        except Exception:
+            why += ", and its file can't be written"
+        self.dead = True
+        print(f"dtdebug: watch: off in process {self._pid} ({why}); the job goes on", file=sys.stderr)
+
+
+def guarded(function: Callable[..., None]) -> Callable[..., None]:
+    """A method of a watcher that never raises, counts its time, and is nothing once the watch is off."""
+
+    @functools.wraps(function)
+    def run(self: Any, *args: Any, **kwargs: Any) -> None:
+        notes: Notes = self.notes
+        if notes.dead:
+            return
+        begun = time.perf_counter()
+        try:
+            function(self, *args, **kwargs)
+        except Exception as error:
+            notes.fails(error, function.__name__)
+        finally:
+            notes.spent += time.perf_counter() - begun
+
+    return run
+
+
+def number(value: float) -> float | str:
+    """A float as JSON knows it."""
+    return value if math.isfinite(value) else str(value)
+
+
+def _place() -> dict[str, Any]:
+    """Rank, world size and host, as far as they are known by now."""
+    found: dict[str, Any] = {"host": os.uname().nodename, "initialized": False}
+    for key, name in (("rank", "RANK"), ("world", "WORLD_SIZE")):
+        text = os.environ.get(name, "")
+        if text.isdigit():
+            found[key] = int(text)
+    module = sys.modules.get("torch.distributed.distributed_c10d")
+    if module is not None and module.is_initialized():
+        found.update(rank=module.get_rank(), world=module.get_world_size(), initialized=True)
+    return found

@@ -1,0 +1,97 @@
+"""What the main thread is busy with, read some times a second: loading, forward, backward, communication, and so on.
+
+A sample is a stack of Python; a phase is what its innermost telling frame is. One rank's shares say little: who waits
+for a slow rank shows it as a long backward pass. `judge` compares.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import threading
+import time
+from collections import Counter
+from types import FrameType
+
+from dtdebug.watch.inside.notes import Notes
+from dtdebug.watch.inside.steps import Steps
+from dtdebug_taxonomy.frames import is_library
+
+_PERIOD, _WINDOW = 0.025, 2.0
+"""Seconds between two samples, and of a window whose shares are noted; windows get longer in a long run."""
+_LINES, _DEPTH = 6, 200
+_TELLS = (
+    ("/torch/utils/data/", "loader"),
+    ("/torch/distributed/distributed_c10d.py", "communication"),
+    ("/torch/distributed/checkpoint/", "save"),
+    ("/torch/serialization.py", "save"),
+    ("/torch/optim/", "optimizer"),
+    ("/torch/autograd/", "backward"),
+    ("/torch/nn/modules/module.py", "forward"),
+)
+"""Part of a file's path -> phase; the first that any frame has, innermost first."""
+
+
+class Phases:
+    """The sampler of this process: a thread that ends with it."""
+
+    def __init__(self, notes: Notes, steps: Steps) -> None:
+        self._notes, self._steps = notes, steps
+        self._main = threading.main_thread().ident or 0
+        self._pid = os.getpid()
+        self._kinds: dict[str, str] = {}
+
+    def start(self) -> None:
+        """Begins to look."""
+        threading.Thread(target=self._run, name="dtdebug-phases", daemon=True).start()
+
+    def _run(self) -> None:
+        window, begun = _WINDOW, time.monotonic()
+        counts: Counter[str] = Counter()
+        lines: Counter[tuple[str, str, int]] = Counter()
+        first = self._steps.now
+        while not self._notes.dead and os.getpid() == self._pid:
+            time.sleep(_PERIOD)
+            try:
+                phase, place = self._look()
+                counts[phase] += 1
+                if place is not None:
+                    lines[(phase, *place)] += 1
+                now = time.monotonic()
+                if now - begun < window:
+                    continue
+                self._note(counts, lines, now - begun, self._steps.now - first)
+            except Exception as error:
+                self._notes.fails(error, "phases")
+                return
+            first, begun = self._steps.now, now
+            window = min(60.0, window * 1.1)
+            counts.clear()
+            lines.clear()
+
+    def _note(self, counts: Counter[str], lines: Counter[tuple[str, str, int]], seconds: float, steps: int) -> None:
+        rows = [[phase, file[:300], line, number] for (phase, file, line), number in lines.most_common(_LINES)]
+        self._notes.put(
+            "phases", t=round(time.time(), 2), seconds=round(seconds, 3), steps=steps, counts=dict(counts), lines=rows
+        )
+
+    def _look(self) -> tuple[str, tuple[str, int] | None]:
+        frame: FrameType | None = sys._current_frames().get(self._main)  # noqa: SLF001 - documented, for debuggers
+        phase, place, depth = "", None, 0
+        while frame is not None and depth < _DEPTH:
+            file = frame.f_code.co_filename
+            if not phase:
+                phase = self._kind(file)
+            if place is None and not is_library(file):
+                place = (file, frame.f_lineno or 0)
+            if phase and place is not None:
+                break
+            frame, depth = frame.f_back, depth + 1
+        return phase or "other", place
+
+    def _kind(self, file: str) -> str:
+        found = self._kinds.get(file)
+        if found is None:
+            path = file.replace("\\", "/")
+            found = self._kinds[file] = next((phase for part, phase in _TELLS if part in path), "")
+        return found

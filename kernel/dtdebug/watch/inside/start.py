@@ -1,0 +1,225 @@
+"""How the watch gets into a rank: once torch is imported, and after the import of what torch imports later."""
+
+from __future__ import annotations
+
+import functools
+import os
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+from dtdebug.watch.inside.calls import Calls
+from dtdebug.watch.inside.loaders import Loaders
+from dtdebug.watch.inside.models import Models
+from dtdebug.watch.inside.notes import Notes
+from dtdebug.watch.inside.phases import Phases
+from dtdebug.watch.inside.steps import Steps
+
+FOLDER = "watch"
+"""Where the notes of all processes are, below the run's folder."""
+
+
+class Watch:
+    """All that looks at one process."""
+
+    def __init__(self, folder: Path) -> None:
+        (folder / FOLDER).mkdir(mode=0o700, parents=True, exist_ok=True)
+        self.notes = Notes(str(folder / FOLDER))
+        self.models = Models(self.notes)
+        self.steps = Steps(self.notes, self.models)
+        self.calls = Calls(self.notes, self.steps)
+        self.loaders = Loaders(self.notes, self.steps)
+        self._sampling = False
+
+    def patches(self) -> dict[str, Callable[[ModuleType], None]]:
+        """Module -> what is done once it is imported."""
+        return {
+            "torch.autograd": self._autograd,
+            "torch.optim.optimizer": self._optimizer,
+            "torch.amp.grad_scaler": self._scaler,
+            "torch.cuda": self._cuda,
+            "torch.nn.parallel.distributed": self._ddp,
+            "torch.distributed.distributed_c10d": self.calls.patch,
+            "torch.distributed.algorithms.join": self.calls.patch_join,
+            "torch.distributed.device_mesh": self.calls.patch_mesh,
+            "torch.distributed.fsdp.fully_sharded_data_parallel": self._fsdp,
+            "torch.distributed.fsdp._fully_shard._fsdp_state": self._fully_shard,
+            "torch.utils.data.dataloader": self.loaders.patch,
+            "torch.utils.data.distributed": self.loaders.patch_sampler,
+        }
+
+    def patch(self, name: str, module: ModuleType) -> None:
+        """Does it, and says so once where that fails."""
+        try:
+            self.patches()[name](module)
+        except Exception as error:
+            self.notes.fails(error, f"this release of {name}")
+
+    def _autograd(self, module: ModuleType) -> None:
+        backward = module.backward
+
+        @functools.wraps(backward)
+        def looking(tensors: Any, *args: Any, **kwargs: Any) -> Any:
+            if sys.modules["torch"].compiler.is_compiling():
+                return backward(tensors, *args, **kwargs)
+            self.steps.backward(tensors, sys._getframe(1))  # noqa: SLF001 - documented
+            result = backward(tensors, *args, **kwargs)
+            self.steps.after_backward()
+            return result
+
+        module.backward = looking  # type: ignore[attr-defined]
+
+    def _optimizer(self, module: ModuleType) -> None:
+        def before(optimizer: Any, args: Any, kwargs: Any) -> Any:
+            if not self._sampling:
+                self._sampling = True
+                Phases(self.notes, self.steps).start()
+            self.calls.before_step(optimizer)
+            return self.steps.before_step(optimizer, args, kwargs)
+
+        def after(optimizer: Any, args: Any, kwargs: Any) -> None:
+            self.steps.after_step(optimizer)
+
+        module.register_optimizer_step_pre_hook(before)
+        module.register_optimizer_step_post_hook(after)
+
+    def _scaler(self, module: ModuleType) -> None:
+        scale = module.GradScaler.scale
+
+        @functools.wraps(scale)
+        def looking(scaler: Any, outputs: Any) -> Any:
+            if scaler.is_enabled():
+                self.steps.scaled()
+            return scale(scaler, outputs)
+
+        module.GradScaler.scale = looking
+
+    def _cuda(self, module: ModuleType) -> None:
+        synchronize = module.synchronize
+
+        @functools.wraps(synchronize)
+        def looking(*args: Any, **kwargs: Any) -> Any:
+            result = synchronize(*args, **kwargs)
+            self.calls.synchronized()
+            return result
+
+        module.synchronize = looking  # type: ignore[attr-defined]
+
+    def _ddp(self, module: ModuleType) -> None:
+        kind = module.DistributedDataParallel
+        make, before, hook = kind.__init__, kind._pre_forward, kind.register_comm_hook  # noqa: SLF001 - also `replicate`'s
+        c10d: Any = sys.modules["torch.distributed.distributed_c10d"]
+        torch: Any = sys.modules["torch"]
+
+        @functools.wraps(make)
+        def making(model: Any, *args: Any, **kwargs: Any) -> None:
+            make(model, *args, **kwargs)
+            group = c10d.get_process_group_ranks(model.process_group)
+            self.models.made(model, "ddp", group, sys._getframe(1))  # noqa: SLF001 - documented
+
+        @functools.wraps(before)
+        def _pre_forward(model: Any, *inputs: Any, **kwargs: Any) -> Any:
+            if not torch.compiler.is_compiling() and torch.is_grad_enabled():
+                synced, frame = model.require_backward_grad_sync, sys._getframe(1)  # noqa: SLF001 - documented
+                self.models.forward(model, (inputs, kwargs), self.steps.now, frame, synced=synced)
+            return before(model, *inputs, **kwargs)
+
+        @functools.wraps(hook)
+        def register_comm_hook(model: Any, state: object, hook_: Any) -> Any:
+            self.models.hooked(model, hook_)
+            return hook(model, state, hook_)
+
+        kind.__init__, kind._pre_forward, kind.register_comm_hook = making, _pre_forward, register_comm_hook  # noqa: SLF001
+
+    def _fsdp(self, module: ModuleType) -> None:
+        kind = module.FullyShardedDataParallel
+        forward = kind.forward
+        c10d: Any = sys.modules["torch.distributed.distributed_c10d"]
+        torch: Any = sys.modules["torch"]
+
+        @functools.wraps(forward)
+        def looking(model: Any, *args: Any, **kwargs: Any) -> Any:
+            if (
+                not torch.compiler.is_compiling()
+                and torch.is_grad_enabled()
+                and getattr(model, "_is_root", None) in (None, True)
+            ):
+                frame = sys._getframe(1)  # noqa: SLF001 - documented
+                if self.models.find(model) is None:
+                    self.models.made(model, "fsdp", c10d.get_process_group_ranks(model.process_group), frame)
+                self.models.forward(model, (args, kwargs), self.steps.now, frame, synced=True)
+            return forward(model, *args, **kwargs)
+
+        kind.forward = looking
+
+    def _fully_shard(self, module: ModuleType) -> None:
+        kind = module.FSDPState
+        before = kind._root_pre_forward  # noqa: SLF001 - the only place that every root passes
+        torch: Any = sys.modules["torch"]
+
+        @functools.wraps(before)
+        def _root_pre_forward(state: Any, model: Any, args: Any, kwargs: Any) -> Any:
+            root = state._state_ctx.iter_forward_root is None if hasattr(state, "_state_ctx") else False  # noqa: SLF001
+            if root and not torch.compiler.is_compiling() and torch.is_grad_enabled():
+                frame = sys._getframe(1)  # noqa: SLF001 - documented
+                if self.models.find(model) is None:
+                    self.models.made(model, "fully_shard", _mesh_ranks(state), frame)
+                self.models.forward(model, (args, kwargs), self.steps.now, frame, synced=True)
+            return before(state, model, args, kwargs)
+
+        kind._root_pre_forward = _root_pre_forward  # noqa: SLF001 - see above
+
+
+def _mesh_ranks(state: Any) -> list[int]:
+    """The ranks that a sharded module divides its data between; empty where they can't be told."""
+    groups = getattr(state, "_fsdp_param_groups", None) or [getattr(state, "_fsdp_param_group", None)]
+    info = getattr(groups[0], "mesh_info", None) if groups else None
+    group = getattr(info, "shard_process_group", None)
+    c10d: Any = sys.modules["torch.distributed.distributed_c10d"]
+    return c10d.get_process_group_ranks(group) if group is not None else []
+
+
+class _After:
+    """Patches modules as soon as they are imported; finds none itself."""
+
+    def __init__(self, watch: Watch, waiting: set[str]) -> None:
+        self._watch, self._waiting = watch, waiting
+
+    def find_spec(self, name: str, path: object = None, target: object = None) -> Any:
+        if name not in self._waiting:
+            return None
+        self._waiting.discard(name)
+        for finder in list(sys.meta_path):
+            find = getattr(finder, "find_spec", None)
+            spec = find(name, path, target) if find is not None and finder is not self else None
+            if spec is not None:
+                if spec.loader is not None:
+                    self._wrap(spec.loader, name)
+                return spec
+        return None
+
+    def _wrap(self, loader: Any, name: str) -> None:
+        execute = loader.exec_module
+
+        def exec_module(module: ModuleType) -> None:
+            execute(module)
+            self._watch.patch(name, module)
+
+        loader.exec_module = exec_module
+
+
+def begin(told: dict[str, Any], torch: ModuleType) -> None:
+    """Begins to watch this process; `watched` of what is told is the run's folder. A launcher is not looked at."""
+    main = (getattr(sys.modules.get("__main__"), "__file__", None) or " ".join(sys.orig_argv[:3])).replace("\\", "/")
+    if "RANK" not in os.environ and main.endswith(
+        ("/torchrun", "/torch/distributed/run.py", "/torch/distributed/launch.py")
+    ):
+        return
+    watch = Watch(Path(told.get("watched", told["folder"])))
+    names = watch.patches()
+    for name in names:
+        if name in sys.modules:
+            watch.patch(name, sys.modules[name])
+    sys.meta_path.insert(0, _After(watch, {name for name in names if name not in sys.modules}))

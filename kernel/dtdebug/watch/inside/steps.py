@@ -1,0 +1,290 @@
+"""The steps of the optimizers and the backward passes before them, by the hooks that torch has for all optimizers."""
+
+from __future__ import annotations
+
+import sys
+import weakref
+from typing import Any
+
+from dtdebug.watch.inside import values
+from dtdebug.watch.inside.models import Model, Models, random_state
+from dtdebug.watch.inside.notes import Notes, guarded, number
+
+_CLOSE_LOOKS = 8
+"""Steps at whose gradients also the way from the reduction to the step is looked at."""
+_HYPER = ("lr", "weight_decay", "momentum", "betas", "eps", "nesterov", "amsgrad", "alpha", "maximize")
+_MEANS = ("MeanBackward", "NllLossBackward", "MseLossBackward", "BinaryCrossEntropy", "SmoothL1Loss", "HuberLoss")
+
+
+class _Optimizer:
+    """What is remembered of one optimizer."""
+
+    def __init__(self, index: int) -> None:
+        self.index = index
+        self.steps = 0
+        self.left: Any = None
+        """A gradient that the last step used, and its value then."""
+        self.cleared = True
+        self.backwards = 0
+        self.pending: dict[str, Any] | None = None
+
+
+class Steps:
+    """The optimizers of this process."""
+
+    def __init__(self, notes: Notes, models: Models) -> None:
+        self.notes, self._models = notes, models
+        self._known: weakref.WeakKeyDictionary[Any, _Optimizer] = weakref.WeakKeyDictionary()
+        self._stack: list[int] = []
+        self._most = 0
+        self.done = 0
+        """Steps of all optimizers."""
+        self.backwards = 0
+        self.reduced: dict[int, tuple[list[int], str, Any]] = {}
+        """Data pointer of a tensor that the program reduced since the last step -> group, operation, value then."""
+        self.sizes: dict[int, tuple[list[int], str, Any]] = {}
+        """The same by number of elements, for gradients that are copied into one tensor."""
+        self.largest = 0
+        """Elements of the largest tensor that the program itself has exchanged."""
+        self._scaled = False
+        self._after: dict[int, list[float | str]] = {}
+
+    @property
+    def now(self) -> int:
+        """The step that is under way, 1 for the first: of the optimizer that has made the most."""
+        return self._most + 1
+
+    @guarded
+    def backward(self, tensors: Any, frame: Any) -> None:
+        """A backward pass begins."""
+        self.backwards += 1
+        for known in self._known.values():
+            known.backwards += 1
+            if not known.cleared and known.left is not None:
+                parameter, value = known.left[0](), known.left[1]
+                known.cleared = parameter is None or parameter.grad is None or values.sample([parameter.grad]) != value
+        model = self._models.last
+        looked = model.looked if model is not None else self.notes.looks(self.backwards)
+        loss = tensors[0] if isinstance(tensors, (list, tuple)) and tensors else tensors
+        if not looked or not hasattr(loss, "grad_fn"):
+            return
+        value = loss.detach().item() if loss.numel() == 1 and loss.device.type != "meta" else 0.0
+        self.notes.put(
+            "backward",
+            s=self.now,
+            n=self.backwards,
+            loss=number(float(value.real)),
+            scaled="torch.amp.grad_scaler" in sys.modules and self._scaled,
+            rng=random_state(model) if model is not None else "",
+            mean=_is_mean(loss.grad_fn),
+            m=model.number if model is not None else -1,
+            f=model.forwards if model is not None else 0,
+            site=self.notes.site(frame),
+        )
+
+    @guarded
+    def after_backward(self) -> None:
+        """A backward pass has ended: what the wrappers have left in the gradients."""
+        for model in self._models.all:
+            if model.kind == "ddp" and model.since["synced"] and model.forwards <= _CLOSE_LOOKS:
+                found = [p.grad for p in model.parameters().values() if p.grad is not None]
+                self._after[model.number] = values.sample(found)
+
+    def scaled(self) -> None:
+        """A loss was scaled for half precision: it may be infinite on purpose, once in a while."""
+        self._scaled = True
+
+    @guarded
+    def reduces(self, tensors: list[Any], group: list[int], op: str, *, ended: bool) -> None:
+        """The program itself has reduced tensors."""
+        for tensor in tensors:
+            if not values.plain(tensor) or not tensor.numel():
+                continue
+            self.largest = max(self.largest, tensor.numel())
+            value = values.sample([tensor]) if ended and self.done < _CLOSE_LOOKS else None
+            self.reduced[tensor.data_ptr()] = (group, op, value)
+            self.sizes[tensor.numel()] = (group, op, None)
+        if len(self.reduced) > 100_000:
+            self.reduced.clear()
+
+    def before_step(self, optimizer: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        """A step begins; where it is given a closure, gradients are there only after that."""
+        self._begins(optimizer)
+        frame = sys._getframe(1)  # noqa: SLF001 - documented
+        closure = kwargs.get("closure") or (args[1] if len(args) > 1 and callable(args[1]) else None)
+        if closure is None or not callable(closure):
+            self._looks(optimizer, frame)
+            return None
+
+        def looking(*a: Any, **k: Any) -> Any:
+            result = closure(*a, **k)
+            self._looks(optimizer, frame)
+            return result
+
+        if "closure" in kwargs:
+            return args, {**kwargs, "closure": looking}
+        return (args[0], looking, *args[2:]), kwargs
+
+    @guarded
+    def _begins(self, optimizer: Any) -> None:
+        if id(optimizer) in self._stack:  # its last step was left by an exception
+            del self._stack[self._stack.index(id(optimizer)) :]
+        self._stack.append(id(optimizer))
+        if optimizer not in self._known:
+            self._known[optimizer] = _Optimizer(len(self._known))
+            self._known[optimizer].backwards = self.backwards
+        self._known[optimizer].pending = None
+
+    @guarded
+    def _looks(self, optimizer: Any, frame: Any) -> None:
+        if self._stack[:1] != [id(optimizer)]:
+            return
+        known = self._known[optimizer]
+        if self.done == 0:
+            self.notes.put("begun", **_membership())
+        if not self.notes.looks(self._clock(optimizer, known)):
+            return
+        sets = [self._set(*one) for one in self._sets(optimizer)]
+        with_gradient = [p for p in _parameters(optimizer) if p.grad is not None]
+        known.pending = {
+            "o": known.index,
+            "s": known.steps + 1,
+            "f": {str(m.number): m.forwards for m in self._models.all},
+            "hyper": [_hyper(group) for group in optimizer.param_groups[:16]],
+            "sets": sets,
+            "grads": len(with_gradient),
+            "trainable": sum(p.requires_grad for p in _parameters(optimizer)),
+            "backwards": known.backwards,
+            "cleared": known.cleared,
+            "site": self.notes.site(frame),
+        }
+        plain = [p for p in with_gradient if values.plain(p) and values.plain(p.grad)][:1]
+        known.left = (weakref.ref(plain[0]), values.sample([plain[0].grad])) if plain else None
+        if known.left is not None and not any(isinstance(v, str) or v for v in known.left[1]):
+            known.left = None  # a gradient of zero can't be told from one that was cleared
+
+    def _clock(self, optimizer: Any, known: _Optimizer) -> int:
+        """What ranks count alike also where one leaves out a step: forward passes of the replicated model."""
+        held = {id(p) for p in _parameters(optimizer)} if self._models.all else set()
+        model = next((m for m in self._models.all if m.kind == "ddp" and held & m.parameters().keys()), None)
+        return model.forwards if model is not None and model.forwards else known.steps + 1
+
+    @guarded
+    def after_step(self, optimizer: Any) -> None:
+        """A step has ended."""
+        if id(optimizer) in self._stack:
+            outermost = self._stack[0] == id(optimizer)
+            del self._stack[self._stack.index(id(optimizer)) :]
+        else:
+            outermost = False
+        known = self._known.get(optimizer)
+        if known is None or not outermost:
+            return
+        known.steps += 1
+        self._most = max(self._most, known.steps)
+        self.done += 1
+        record, known.pending = known.pending, None
+        if record is not None:
+            for row, (_, parameters, _) in zip(record["sets"], self._sets(optimizer), strict=False):
+                row["p1"], row["p1s"] = values.hashes(parameters)
+            self.notes.put("step", **record)
+            self.notes.flush()
+        known.cleared, known.backwards = known.left is None, 0
+        for model in self._models.all:
+            held = {id(p) for p in _parameters(optimizer)}
+            if held & model.parameters().keys() or not record:
+                model.since = {"forward": 0, "synced": 0}
+                self._after.pop(model.number, None)
+        self.reduced.clear()
+        self.sizes.clear()
+
+    def _sets(self, optimizer: Any) -> list[tuple[Model | None, list[Any], str]]:
+        """Its whole parameters: those of each replicated model, those beside them."""
+        mine = [p for p in _parameters(optimizer) if values.plain(p)]
+        found: list[tuple[Model | None, list[Any], str]] = []
+        for model in self._models.all:
+            if model.kind == "ddp":
+                theirs = model.parameters()
+                held = [p for p in mine if id(p) in theirs]
+                if held:
+                    found.append((model, held, "ddp"))
+                    mine = [p for p in mine if id(p) not in theirs]
+        if mine:
+            found.append((None, mine, "beside" if found else "own"))
+        return found
+
+    def _set(self, model: Model | None, parameters: list[Any], kind: str) -> dict[str, Any]:
+        grads = [p.grad for p in parameters if p.grad is not None and values.plain(p.grad)]
+        own = [self.reduced[g.data_ptr()] for g in grads if g.data_ptr() in self.reduced]
+        shapes = hash(tuple(tuple(p.shape) for p in parameters))
+        row: dict[str, Any] = {
+            "kind": kind,
+            "m": model.number if model else -1,
+            "n": sum(p.numel() for p in parameters),
+        }
+        row["shapes"] = f"{shapes & 0xFFFFFFFF:08x}"
+        row["group"] = model.group if model else []
+        row["g"], row["gs"] = values.hashes(grads)
+        row["p0"], row["p0s"] = values.hashes(parameters)
+        row["finite"] = values.finite(grads)
+        row["own"] = len(own)
+        row["of"] = len(grads)
+        row["largest"] = self.largest
+        if model is not None:
+            row["since"] = dict(model.since)
+            row["hook"] = model.hook
+            known = model.synced_ids()
+            row["unknown"] = sum(id(p) not in known and p.grad is not None for p in parameters) if known else 0
+            if own and all(group == model.group for group, _, _ in own):
+                row["twice"] = len(own) == len(grads)
+            row["ratio"] = _ratio(self._after.get(model.number), values.sample(grads))
+        elif own:
+            row["group"], row["op"] = own[0][0], own[0][1]
+            row["unchanged"] = [v for _, _, v in own[:4]] == [values.sample([g]) for g in grads[:4]]
+        elif grads and (flat := self.sizes.get(sum(g.numel() for g in grads))):
+            row["group"], row["op"], row["own"] = flat[0], flat[1], len(grads)
+        return row
+
+
+def _membership() -> dict[str, Any]:
+    """Whether the ranks can exchange anything."""
+    module: Any = sys.modules.get("torch.distributed.distributed_c10d")
+    other = any(name in sys.modules for name in ("horovod", "mpi4py", "deepspeed", "bagua", "byteps"))
+    if module is None or not module.is_initialized():
+        return {"initialized": False, "other": other}
+    return {"initialized": True, "rank": module.get_rank(), "world": module.get_world_size(), "other": other}
+
+
+def _parameters(optimizer: Any) -> list[Any]:
+    return [p for group in optimizer.param_groups for p in group.get("params", ())]
+
+
+def _hyper(group: dict[str, Any]) -> dict[str, Any]:
+    """The settings of a group as plain numbers; a learning rate may be a tensor."""
+    found: dict[str, Any] = {}
+    for name in _HYPER:
+        value = group.get(name)
+        if value is None:
+            continue
+        rows = list(value) if isinstance(value, (tuple, list)) else [value]
+        found[name] = [number(float(v)) for v in rows[:4]]
+    return found
+
+
+def _ratio(before: list[float | str] | None, now: list[float | str]) -> float | None:
+    """By how much gradients were multiplied between their reduction and the step, if all were by the same."""
+    if not before or len(before) != len(now):
+        return None
+    pairs = [(b, n) for b, n in zip(before, now, strict=True) if isinstance(b, float) and isinstance(n, float) and b]
+    ratios = [n / b for b, n in pairs]
+    if len(ratios) < 2 or max(ratios) - min(ratios) > 1e-5 * abs(ratios[0]):
+        return None
+    return round(ratios[0], 7)
+
+
+def _is_mean(node: Any) -> bool:
+    """The loss is a mean over the samples of the rank, as far as its last operation tells."""
+    name = type(node).__name__
+    if not name.startswith(_MEANS):
+        return False
+    return getattr(node, "_saved_reduction", 1) == 1

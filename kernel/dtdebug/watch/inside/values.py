@@ -1,0 +1,124 @@
+"""What tensors hold, in few bytes: hashes of their bits, and a sample that tells rounding from another value."""
+
+from __future__ import annotations
+
+import sys
+import zlib
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any
+
+from dtdebug.watch.inside.notes import number
+
+_SAMPLES, _BYTES, _DEPTH, _TENSORS = 12, 1 << 16, 4, 16
+_BITS = {1: "int8", 2: "int16", 4: "int32", 8: "int64"}
+
+
+def plain(tensor: Any) -> bool:
+    """A whole tensor of this rank: no shard, whose values differ by design, and none without data."""
+    torch: Any = sys.modules["torch"]
+    kind = type(tensor)
+    return (
+        (kind is torch.Tensor or kind is torch.nn.Parameter)
+        and not hasattr(tensor, "_fsdp_flattened")
+        and tensor.device.type != "meta"
+        and tensor.layout is torch.strided
+        and not tensor.is_quantized
+        and not getattr(tensor, "ds_id", None)  # DeepSpeed's partitioned parameters
+    )
+
+
+def hashes(tensors: Sequence[Any]) -> tuple[str, list[float | str]]:
+    """A hash of the bits of all tensors, and some of their values; one wait for a device."""
+    torch: Any = sys.modules["torch"]
+    if not tensors:
+        return "", []
+    with torch.no_grad():
+        sums = []
+        for tensor in tensors:
+            bits = tensor.detach()
+            if bits.is_complex():
+                bits = torch.view_as_real(bits)
+            sums.append(bits.view(getattr(torch, _BITS[bits.element_size()])).sum(dtype=torch.int64))
+        values = sample(tensors)
+        home = sums[0].device
+        numbers = torch.stack([one.to(home) for one in sums]).tolist()
+    text = ",".join(map(str, numbers))
+    return f"{zlib.crc32(text.encode()):08x}{zlib.adler32(text.encode()):08x}", values
+
+
+def sample(tensors: Sequence[Any], most: int = _SAMPLES) -> list[float | str]:
+    """Values at fixed places of some of the tensors."""
+    torch: Any = sys.modules["torch"]
+    full = [t for t in tensors if t.numel()]
+    chosen = full[:: max(1, -(-len(full) // most))] if full else []
+    if not chosen:
+        return []
+    with torch.no_grad():
+        home = chosen[0].device
+        picked = [
+            t.detach()[tuple((s - 1) // 2 for s in t.shape)].to(device=home, dtype=torch.float64)
+            for t in chosen
+            if not t.is_complex()
+        ]
+        return [number(v) for v in torch.stack(picked).tolist()] if picked else []
+
+
+def finite(tensors: Sequence[Any]) -> bool:
+    """No NaN and no infinity in any of them."""
+    torch: Any = sys.modules["torch"]
+    with torch.no_grad():
+        found = [torch.isfinite(t.detach()).all() for t in tensors if t.is_floating_point()]
+        return all(torch.stack([one.to(found[0].device) for one in found]).tolist()) if found else True
+
+
+def digest(value: Any) -> str:
+    """A hash of the tensors in a batch, the beginning of each; empty where there is none."""
+    crc, any_ = 0, False
+    for tensor in _some(_tensors(value, _DEPTH)):
+        any_ = True
+        crc = zlib.crc32(_bytes(tensor), crc)
+        crc = zlib.crc32(str(tuple(tensor.shape)).encode(), crc)
+    return f"{crc:08x}" if any_ else ""
+
+
+def kinds(value: Any) -> list[str]:
+    """Types and devices of the tensors in a batch."""
+    return [f"{str(t.dtype)[6:]}@{t.device.type}" for t in _some(_tensors(value, _DEPTH))]
+
+
+def _some(tensors: Iterable[Any]) -> Iterator[Any]:
+    for place, tensor in enumerate(tensors):
+        if place == _TENSORS:
+            return
+        yield tensor
+
+
+def _tensors(value: Any, depth: int) -> Iterator[Any]:
+    torch: Any = sys.modules["torch"]
+    if type(value) in (torch.Tensor, torch.nn.Parameter):
+        if value.numel() and value.device.type != "meta" and value.layout is torch.strided:
+            yield value
+    elif depth and isinstance(value, dict):
+        for inner in list(value.values())[:32]:
+            yield from _tensors(inner, depth - 1)
+    elif depth and isinstance(value, (list, tuple)):
+        for inner in value[:32]:
+            yield from _tensors(inner, depth - 1)
+
+
+def _bytes(tensor: Any) -> bytes:
+    """The bits of its beginning and its end."""
+    torch: Any = sys.modules["torch"]
+    with torch.no_grad():
+        flat = tensor.detach().reshape(-1)
+        most = max(1, _BYTES // max(1, flat.element_size()))
+        if flat.numel() > most:
+            flat = torch.cat([flat[: most // 2], flat[-(most // 2) :]])
+        flat = flat.cpu().contiguous()
+        if flat.is_complex():
+            flat = torch.view_as_real(flat).contiguous()
+        bits = flat.view(torch.uint8)
+        try:
+            return bytes(bits.numpy().data)
+        except (RuntimeError, TypeError):  # a torch without numpy
+            return bytes(bits.tolist())

@@ -1,0 +1,49 @@
+"""Compares what the ranks have noted, and names what does not hold that holds in every healthy training.
+
+Only what must be equal is compared: replicas of one model with each other, settings of ranks that train one model. What
+a record does not say is not concluded.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from dtdebug.watch.judge import calls, data, running, weights
+from dtdebug.watch.notes import Rank
+from dtdebug_taxonomy.watched import Violation
+
+_MOST = 64
+
+
+def judge(ranks: Sequence[Rank]) -> tuple[Violation, ...]:
+    """The violations, the earliest first, each invariant once for each place."""
+    found: dict[tuple[str, tuple[int, ...], int], Violation] = {}
+    for look in (*weights.LOOKS, *data.LOOKS, *calls.LOOKS, *running.LOOKS):
+        for violation in look(ranks):
+            found.setdefault((violation.invariant, violation.ranks, violation.line), violation)
+    rows = _causes(sorted(found.values(), key=lambda v: v.step))
+    return tuple(rows[:_MOST])
+
+
+_FOLLOWS = {
+    "replicas-differ": ("steps-differ", "hyperparameters-differ", "not-reduced", "weights-not-finite"),
+    "randomness-alike": ("inputs-alike",),
+    "augmentation-alike": ("inputs-alike", "workers-alike"),
+    "groups-differ": ("mesh-differs",),
+    "gradients-differ": ("not-reduced", "read-before-wait"),
+    "gradient-not-finite": ("loss-not-finite",),
+    "never-reduced": (
+        "work-dropped",
+        "read-before-wait",
+        "not-a-member",
+        "no-process-group",
+        "not-reduced",
+        "step-without-gradients",
+    ),
+}
+"""What another violation explains: it is not said beside that."""
+
+
+def _causes(rows: list[Violation]) -> list[Violation]:
+    names = {row.invariant for row in rows}
+    return [row for row in rows if names.isdisjoint(_FOLLOWS.get(row.invariant, ()))]

@@ -1,0 +1,77 @@
+"""What the comparisons share."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, TypeVar
+
+from dtdebug.watch.notes import Rank, Value
+from dtdebug_taxonomy.spelling import spell
+from dtdebug_taxonomy.watched import Violation
+
+T = TypeVar("T")
+_ROUNDING = 1e-5
+"""Relative difference of values that rounding may make between replicas."""
+
+
+def violation(  # noqa: PLR0917 - each is one thing that is said
+    invariant: str, symptom: str, ranks: Iterable[int], step: int, place: tuple[str, int], means: str
+) -> Violation:
+    """One of them."""
+    return Violation(
+        invariant=invariant,
+        ranks=tuple(sorted(set(ranks))),
+        step=max(1, step),
+        file=place[0],
+        line=place[1],
+        symptom=symptom,
+        means=means,
+    )
+
+
+def who(ranks: Iterable[int]) -> str:
+    """Ranks at the beginning of a sentence."""
+    text = spell(tuple(sorted(set(ranks))), 8)
+    return f"{text[:1].upper()}{text[1:]}"
+
+
+def differ(a: tuple[str, Sequence[Value]], b: tuple[str, Sequence[Value]]) -> bool:
+    """Other values, not merely rounded otherwise."""
+    if a[0] == b[0]:
+        return False
+    if len(a[1]) != len(b[1]) or list(a[1]) == list(b[1]):
+        return True
+    for x, y in zip(a[1], b[1], strict=True):
+        if isinstance(x, str) or isinstance(y, str):
+            if x != y:
+                return True
+        elif abs(x - y) > _ROUNDING * max(abs(x), abs(y), 1e-12):
+            return True
+    return False
+
+
+def odd(values: Mapping[int, T]) -> tuple[int, ...]:
+    """Ranks whose value is not that of most; all of them where there is no majority."""
+    counts = Counter(map(repr, values.values()))
+    if len(counts) < 2:
+        return ()
+    (first, number), (_, second) = counts.most_common(2)
+    if number == second:
+        return tuple(sorted(values))
+    return tuple(sorted(rank for rank, value in values.items() if repr(value) != first))
+
+
+def groups(ranks: Sequence[Rank], lists: Mapping[int, Sequence[int]]) -> list[list[Rank]]:
+    """Ranks that each name the same group; those that have noted nothing are left out."""
+    found: dict[tuple[int, ...], list[Rank]] = {}
+    for rank in ranks:
+        named = tuple(lists.get(rank.rank, ()))
+        if rank.rank in named:
+            found.setdefault(named, []).append(rank)
+    return [members for members in found.values() if len(members) > 1]
+
+
+def first(values: Iterable[Any], default: Any = None) -> Any:
+    """The first of them."""
+    return next(iter(values), default)

@@ -1,0 +1,183 @@
+"""What the ranks are given: samples, their order, their number, and the random numbers drawn for them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from itertools import combinations, pairwise
+
+from dtdebug.watch.judge.common import violation, who
+from dtdebug.watch.notes import Batch, Epoch, Fetch, Forward, Join, Model, Order, Rank, Step
+from dtdebug_taxonomy.watched import Violation
+
+_TWICE = 2
+"""Different batches that must be alike before it is said: two may be so by chance."""
+
+
+def inputs(ranks: Sequence[Rank]) -> Iterator[Violation]:
+    """Ranks that share the work of one model are given different samples."""
+    wrapped = _forwards(ranks)
+    rows = wrapped if any(wrapped.values()) else _batches(ranks)
+    alike: dict[int, set[int]] = {}
+    first: tuple[int, tuple[str, int]] | None = None
+    for a, b in combinations([r for r in ranks if rows.get(r.rank)], 2):
+        mine, theirs = rows[a.rank], rows[b.rank]
+        same = [
+            key for key in mine
+            if key in theirs and mine[key][0] == theirs[key][0] and mine[key][3] == theirs[key][3]
+            and b.rank in mine[key][3]
+        ]  # fmt: skip
+        common = [key for key in mine if key in theirs]
+        if len({mine[key][0] for key in same}) < _TWICE or len(same) * 2 < len(common):
+            continue
+        alike.setdefault(a.rank, set()).add(b.rank)
+        at = mine[same[0]]
+        place = _loader_place(a) or a.place(at[2])
+        first = first if first is not None and first[0] <= at[1] else (at[1], place)
+    if first is not None:
+        who_ = {*alike, *(b for others in alike.values() for b in others)}
+        yield violation(
+            "inputs-alike", "D.2.4", who_, first[0], first[1],
+            f"{who(who_)} are given the same samples, step after step: the data is not divided between them, and "
+            "the work of "
+            f"all but one is lost. Give each its part, as by a DistributedSampler{_misnumbered(ranks)}.",
+        )  # fmt: skip
+
+
+Given = dict[tuple[int, ...], tuple[str, int, int, tuple[int, ...]]]
+"""Which batch -> its hash, the step, the place, and the ranks that share its work."""
+
+
+def _forwards(ranks: Sequence[Rank]) -> dict[int, Given]:
+    found: dict[int, Given] = {}
+    for rank in ranks:
+        groups = {m.m: tuple(m.group) for m in rank.of(Model)}
+        found[rank.rank] = {
+            (f.m, f.n): (f.h, f.s, f.site, groups.get(f.m, ()))
+            for f in rank.of(Forward)
+            if f.h and f.train and len(groups.get(f.m, ())) > 1
+        }
+    return found
+
+
+def _batches(ranks: Sequence[Rank]) -> dict[int, Given]:
+    """By the loaders that are trained on, where the program reduces gradients itself."""
+    found: dict[int, Given] = {}
+    for rank in ranks:
+        group = next(
+            (tuple(p.group) for s in rank.of(Step) for p in s.sets if p.kind == "own" and p.own == p.of and p.own), ()
+        )
+        rows = rank.of(Batch)
+        found[rank.rank] = {
+            (b.i, b.e, b.n): (b.h, b.s, b.made or b.site, group)
+            for b, after in pairwise(rows)
+            if b.h and len(group) > 1 and after.i == b.i and after.b > b.b
+        }
+    return found
+
+
+def _loader_place(rank: Rank) -> tuple[str, int] | None:
+    """Where the loader was made that is trained on."""
+    rows = rank.of(Batch)
+    for b, after in pairwise(rows):
+        if after.i == b.i and after.b > b.b and b.made:
+            return rank.place(b.made)
+    return None
+
+
+def _misnumbered(ranks: Sequence[Rank]) -> str:
+    rows = {o.rank for r in ranks for o in r.of(Order)[:1]}
+    return f" (its rank is {rows.pop()} on all of them)" if len(rows) == 1 and len(ranks) > 1 else ""
+
+
+def order(ranks: Sequence[Rank]) -> Iterator[Violation]:
+    """A sampler that shuffles is told of each new epoch."""
+    hits: dict[int, tuple[Order, Rank]] = {}
+    for rank in ranks:
+        for before, after in _pairs(rank):
+            repeats = before.shuffle and after.shuffle and before.epoch == after.epoch
+            if repeats and _trained(rank, before.loader, before.n) and _trained(rank, after.loader, after.n):
+                hits.setdefault(rank.rank, (after, rank))
+    if hits:
+        row, rank = next(iter(hits.values()))
+        yield violation(
+            "order-repeats", "D.2.4", hits, row.s, rank.place(row.site),
+            "The sampler shuffles, and its epoch was not set: the samples come in the same order in each epoch. Call "
+            "sampler.set_epoch(epoch) before each.",
+        )  # fmt: skip
+
+
+def _pairs(rank: Rank) -> Iterator[tuple[Order, Order]]:
+    last: dict[int, Order] = {}
+    for row in rank.of(Order):
+        if row.i in last and last[row.i].loader == row.loader:
+            yield last[row.i], row
+        last[row.i] = row
+
+
+def _trained(rank: Rank, loader: int, epoch: int) -> bool:
+    """Backward passes were made while that loader gave its batches."""
+    rows = [b for b in rank.of(Batch) if b.i == loader and b.e == epoch]
+    return any(b.b > a.b for a, b in pairwise(rows)) or any(
+        e.trained > 0 for e in rank.of(Epoch) if e.i == loader and e.e == epoch
+    )
+
+
+def drawn(ranks: Sequence[Rank]) -> Iterator[Violation]:
+    """What a data set draws for a sample is another on each rank and in each worker."""
+    rows = {r.rank: [f for f in (*r.workers, *r.of(Fetch)) if f.before] for r in ranks}
+    for a, b in combinations([r for r in ranks if rows[r.rank]], 2):
+        theirs = {(f.w, f.e, f.n): f for f in rows[b.rank]}
+        same = [
+            f for f in rows[a.rank]
+            if (other := theirs.get((f.w, f.e, f.n))) and other.index != f.index
+            and any(other.before.get(name) == state for name, state in f.before.items())
+        ]  # fmt: skip
+        if len(same) >= _TWICE:
+            f = same[0]
+            alike = {a.rank, b.rank}
+            yield violation(
+                "augmentation-alike", "D.2.4", alike, f.s, (f.file, f.line) if f.file else a.place(f.site),
+                f"The data sets of {who(alike).lower()} draw the same random numbers for different samples: all "
+                "ranks make the same "
+                "random changes. Seed what augments with the rank.",
+            )  # fmt: skip
+            break
+    one_seed = {}
+    for rank in ranks:
+        starts: dict[tuple[int, str, str], set[int]] = {}
+        for f in rank.workers:
+            for name, state in f.before.items():
+                starts.setdefault((f.e, name, state), set()).add(f.w)
+        if any(len(workers) > 1 for workers in starts.values()):
+            one_seed[rank.rank] = rank.workers[0]
+    if one_seed:
+        f = one_seed[min(one_seed)]
+        yield violation(
+            "workers-alike", "D.2.4", one_seed, f.s, (f.file, f.line),
+            "Several workers of one loader draw the same random numbers: worker_init_fn gives all of them one seed.",
+        )  # fmt: skip
+
+
+def numbers(ranks: Sequence[Rank]) -> Iterator[Violation]:
+    """Ranks have as many batches in an epoch, or let each other join early."""
+    if any(r.of(Join) for r in ranks):
+        return
+    counts: dict[tuple[int, int], dict[int, tuple[Epoch, Rank]]] = {}
+    groups = {r.rank: tuple(next(iter(r.of(Model)), Model(0, "", [])).group) for r in ranks}
+    for rank in ranks:
+        for row in rank.of(Epoch):
+            if row.trained:
+                counts.setdefault((row.i, row.e), {})[rank.rank] = (row, rank)
+    for found in counts.values():
+        together = {r: v for r, v in found.items() if r in groups[r] and len(groups[r]) == len(found)}
+        if len({row.n for row, _ in together.values()}) > 1:
+            row, rank = min((v for v in together.values()), key=lambda v: v[0].n)
+            texts = ", ".join(f"{v[0].n} on rank {r}" for r, v in list(together.items())[:8])
+            yield violation(
+                "batches-differ", "D.2.4", [rank.rank], row.s, rank.place(row.site),
+                f"The ranks have different numbers of batches in an epoch: {texts}.",
+            )  # fmt: skip
+            return
+
+
+LOOKS: tuple[Callable[[Sequence[Rank]], Iterator[Violation]], ...] = (inputs, order, drawn, numbers)

@@ -1,0 +1,348 @@
+"""Weights, gradients and optimizers of the ranks that train one model."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from itertools import pairwise
+from typing import NamedTuple
+
+from dtdebug.watch.judge.common import differ, odd, violation, who
+from dtdebug.watch.notes import Backward, Begun, Forward, Hook, Model, Rank, Set, Step
+from dtdebug_taxonomy.watched import Violation
+
+_KEEPS_EQUAL = ("allreduce", "compress", "powersgd", "wrapper", "quantization")
+"""Parts of the names of communication hooks after which all ranks hold the same gradients."""
+
+
+class Seen(NamedTuple):
+    """A step of one rank, and the part of it that is compared."""
+
+    rank: Rank
+    step: Step
+    part: Set
+
+
+Table = dict[tuple[int, int], dict[int, Seen]]
+"""(optimizer, clock) -> rank -> what it did then. The clock counts forward passes of a replicated model, else steps."""
+
+
+def _tables(ranks: Sequence[Rank]) -> Iterator[tuple[tuple[int, ...], Table, bool]]:
+    """The steps of each group of ranks that hold replicas: by DDP, or because the program reduces their gradients."""
+    found: dict[tuple[int, ...], tuple[Table, bool]] = {}
+    for rank in ranks:
+        for step in rank.of(Step):
+            for part in step.sets:
+                wrapped = part.kind == "ddp"
+                if not wrapped and not (part.kind == "own" and part.own and part.own == part.of):
+                    continue
+                if rank.rank not in part.group or not _stays_equal(part.hook):
+                    continue
+                clock = step.f.get(str(part.m), step.s) if wrapped else step.s
+                table, _ = found.setdefault((*part.group, -1 - part.m), ({}, wrapped))
+                table.setdefault((step.o, clock), {}).setdefault(rank.rank, Seen(rank, step, part))
+    for key, (table, wrapped) in found.items():
+        yield key[:-1], dict(sorted(table.items(), key=lambda row: row[0][1])), wrapped
+
+
+def _stays_equal(hook: str) -> bool:
+    return not hook or ("local" not in hook.lower() and any(part in hook.lower() for part in _KEEPS_EQUAL))
+
+
+def replicas(ranks: Sequence[Rank]) -> Iterator[Violation]:
+    """Replicas hold equal weights before and after each step; where they part, what came first."""
+    for group, table, wrapped in _tables(ranks):
+        if len(group) > 1:
+            before: dict[int, Seen] = {}
+            for row in table.values():
+                if len(row) < 2:
+                    continue
+                what = _parted(row, before, wrapped=wrapped)
+                if what is not None:
+                    yield what
+                    break
+                before = row
+            yield from _skipped(group, table, ranks)
+
+
+def _parted(row: dict[int, Seen], before: dict[int, Seen], *, wrapped: bool) -> Violation | None:
+    seen = list(row.values())
+    one = seen[0]
+    step, place = min(s.step.s for s in seen), one.rank.place(one.step.site)
+    apart = {r: (s.part.p0, s.part.p0s) for r, s in row.items()}
+    if any(differ(apart[one.rank.rank], value) for value in apart.values()):
+        who_ = odd({r: value[0] for r, value in apart.items()})
+        if before:
+            return _between(row, before, step, place)
+        if wrapped:
+            return None  # as when the watch began later, or with weights that the wrapper was told to ignore
+        return violation(
+            "initial-weights-differ", "D.2.5", who_, step, place,
+            f"{who(row)} begin with different weights and average their gradients: each trains another model. "
+            "Broadcast the weights of rank 0 before the first step, or wrap the model in DistributedDataParallel.",
+        )  # fmt: skip
+    hyper = {r: s.step.hyper for r, s in row.items()}
+    if odd(hyper):
+        names = sorted({
+            name for settings in hyper.values() for group in settings for name in group
+            if len({repr([g.get(name) for g in other]) for other in hyper.values()}) > 1
+        })  # fmt: skip
+        values = "; ".join(f"rank {r}: {h[0].get(names[0])}" for r, h in list(hyper.items())[:4] if h and names)
+        return violation(
+            "hyperparameters-differ", "D.2.4", odd(hyper), step, place,
+            f"{', '.join(names) or 'The settings'} of the optimizer differ between replicas ({values}): after this "
+            "step "
+            "their weights are no longer equal.",
+        )  # fmt: skip
+    grads = {r: (s.part.g, s.part.gs) for r, s in row.items()}
+    if any(differ(grads[one.rank.rank], value) for value in grads.values()) and all(s.part.finite for s in seen):
+        return _unreduced(row, step, place)
+    after = {r: (s.part.p1, s.part.p1s) for r, s in row.items() if s.part.p1}
+    if len(after) > 1:
+        base = next(iter(after.values()))
+        if any(differ(base, value) for value in after.values()) and all(s.part.finite for s in seen):
+            return violation(
+                "optimizer-state-differs", "D.2.4", odd({r: v[0] for r, v in after.items()}), step, place,
+                f"{who(row)} took this step from equal weights with equal gradients and settings, and hold different "
+                "weights after it: the state of their optimizers differs, as after a resume on some ranks only.",
+            )  # fmt: skip
+    return None
+
+
+def _between(row: dict[int, Seen], before: dict[int, Seen], step: int, place: tuple[str, int]) -> Violation:
+    """Weights were changed since the last step, which left them equal."""
+    changed = [
+        r for r, s in row.items()
+        if r in before and before[r].step.s + 1 == s.step.s and before[r].part.p1 and before[r].part.p1 != s.part.p0
+    ]  # fmt: skip
+    if changed and len(changed) < len(row):
+        return violation(
+            "weights-changed-on-some-ranks", "D.2.4", changed, step, place,
+            f"{who(changed)} changed the weights between two steps, the others did not: the replicas are no longer "
+            "equal. "
+            "Load or change weights on all ranks alike.",
+        )  # fmt: skip
+    return violation(
+        "replicas-differ", "D.2.4", odd({r: s.part.p0 for r, s in row.items()}), step, place,
+        f"The weights of {who(row).lower()} were equal after an earlier step and are not now.",
+    )  # fmt: skip
+
+
+def _unreduced(row: dict[int, Seen], step: int, place: tuple[str, int]) -> Violation | None:
+    seen = list(row.values())
+    n = max(s.part.n for s in seen)
+    if any(s.part.largest * 2 >= n and s.part.kind == "ddp" and not s.part.own for s in seen):
+        return None  # the program exchanges weights itself, as in local SGD
+    inner = [r for r, s in row.items() if s.part.kind == "ddp" and not s.part.since.get("forward") and s.step.backwards]
+    quiet = [
+        r for r, s in row.items()
+        if s.part.kind == "ddp" and s.part.since.get("forward") and not s.part.since.get("synced")
+    ]  # fmt: skip
+    if inner:
+        why = (
+            "there was a backward pass, and no forward pass through DistributedDataParallel: the inner module was "
+            "called, so that no gradient was averaged"
+        )
+        return violation("not-reduced", "D.2.5", inner, step, _forward_place(row, place), f"{who(inner)}: {why}.")
+    if quiet:
+        why = "all backward passes before this step were in no_sync(): no gradient was averaged"
+        return violation("not-reduced", "D.2.5", quiet, step, _forward_place(row, place), f"{who(quiet)}: {why}.")
+    if any(s.part.unknown for s in seen):
+        return violation(
+            "parameters-unknown-to-ddp", "D.2.5", row, step, place,
+            f"{max(s.part.unknown for s in seen)} parameters got gradients that DistributedDataParallel does not know: "
+            "they were added or unfrozen after the model was wrapped, and their gradients are not averaged.",
+        )  # fmt: skip
+    return violation(
+        "gradients-differ", "D.2.5", odd({r: s.part.g for r, s in row.items()}), step, place,
+        f"The gradients that {who(row).lower()} step with differ: they were not averaged, or changed after that.",
+    )  # fmt: skip
+
+
+def _forward_place(row: dict[int, Seen], place: tuple[str, int]) -> tuple[str, int]:
+    for s in row.values():
+        for forward in s.rank.of(Forward):
+            if forward.m == s.part.m and not forward.synced:
+                return s.rank.place(forward.site)
+    return place
+
+
+def _skipped(group: Sequence[int], table: Table, ranks: Sequence[Rank]) -> Iterator[Violation]:
+    """At the same forward pass all replicas have made as many steps."""
+    last: dict[int, dict[int, int]] = {}
+    for (optimizer, clock), row in table.items():
+        counts = {r: s.step.s for r, s in row.items()}
+        if len(row) > 1 and len(set(counts.values())) > 1 and optimizer not in last:
+            last[optimizer] = counts
+            fewest = min(counts.values())
+            late = [r for r, n in counts.items() if n == fewest]
+            missing = next(
+                (max(s.step.s for s in other.values()) for (o, c), other in table.items()
+                 if o == optimizer and c < clock and set(late).isdisjoint(other) and other),
+                max(counts.values()) - 1,
+            )  # fmt: skip
+            one = next(s for r, s in row.items() if r in late)
+            yield violation(
+                "steps-differ", "D.2.4", late, missing, one.rank.place(one.step.site),
+                f"{who(late)} left out a step of the optimizer that the other replicas made: their weights are no "
+                "longer "
+                "equal.",
+            )  # fmt: skip
+
+
+def scaling(ranks: Sequence[Rank]) -> Iterator[Violation]:
+    """Gradients are averaged once between the backward pass and the step."""
+    for group, table, wrapped in _tables(ranks):
+        world = len(group)
+        for what, said in _SCALED.items():
+            seen = [s for row in table.values() for s in row.values()] if world > 1 else []
+            rows = [s for s in seen if _is_scaled(what, s, world, wrapped=wrapped)]
+            if len({(s.step.o, s.step.s) for s in rows}) < 2:
+                continue
+            one = rows[0]
+            yield violation(
+                what,
+                "D.2.4",
+                {s.rank.rank for s in rows},
+                one.step.s,
+                one.rank.place(one.step.site),
+                said.format(world=world),
+            )
+
+
+_SCALED = {
+    "averaged-twice": "The gradients are divided by {world} after DistributedDataParallel has averaged them: steps "
+    "are {world} times "
+    "too small.",
+    "reduced-twice": "The program reduces gradients that DistributedDataParallel has averaged already: a sum makes "
+    "them as many "
+    "times too large as there are ranks, and the time for it is lost.",
+    "summed": "The gradients of {world} ranks are summed and not divided, though each loss is a mean: the step is "
+    "{world} times as "
+    "large as on one device.",
+}
+
+
+def _is_scaled(what: str, s: Seen, world: int, *, wrapped: bool) -> bool:
+    if what == "averaged-twice":
+        return wrapped and s.part.ratio is not None and abs(s.part.ratio * world - 1) < 1e-4
+    if what == "reduced-twice":
+        return wrapped and s.part.twice
+    return not wrapped and s.part.op == "SUM" and s.part.unchanged and _mean_loss(s)
+
+
+def _mean_loss(s: Seen) -> bool:
+    return any(b.mean for b in s.rank.of(Backward)[:8])
+
+
+_CLEARING: tuple[tuple[str, Callable[[Step], bool], str], ...] = (
+    (
+        "gradients-not-cleared",
+        lambda s: not s.cleared and s.backwards > 0,
+        "The gradients of the step before were still there when those of this step were added: zero_grad() is missing.",
+    ),
+    (
+        "step-without-gradients",
+        lambda s: not s.grads and s.backwards > 0 and s.trainable > 0,
+        (
+            "There was a backward pass, and no parameter of this optimizer got a gradient from it: the optimizer holds "
+            "other parameters than the model that is trained, and its steps change nothing."
+        ),
+    ),
+)
+
+
+def clearing(ranks: Sequence[Rank]) -> Iterator[Violation]:
+    """Gradients are cleared between two steps, and a step has gradients."""
+    for invariant, bad, means in _CLEARING:
+        hits: dict[int, tuple[Step, Rank]] = {}
+        for rank in ranks:
+            by_optimizer: dict[int, list[Step]] = {}
+            for step in rank.of(Step):
+                by_optimizer.setdefault(step.o, []).append(step)
+            for steps in by_optimizer.values():
+                for a, b in pairwise(steps):
+                    if bad(a) and bad(b) and a.s + 1 == b.s:
+                        hits.setdefault(rank.rank, (a, rank))
+                        break
+        if hits:
+            step, rank = min(hits.values(), key=lambda h: h[0].s)
+            yield violation(invariant, "D.2.5", hits, step.s, rank.place(step.site), means)
+
+
+def alone(ranks: Sequence[Rank]) -> Iterator[Violation]:
+    """Ranks that train copies of one model exchange gradients or weights with all that have one."""
+    if len(ranks) < 2 or any(b.other for r in ranks for b in r.of(Begun)):
+        return
+    if any(m.kind != "ddp" for r in ranks for m in r.of(Model)) or any(h for r in ranks for h in r.of(Hook)):
+        return
+    firsts = {r.rank: r.of(Step)[0] for r in ranks if r.of(Step) and r.of(Step)[0].sets}
+    lasts = {r.rank: r.of(Step)[-1] for r in ranks if r.rank in firsts}
+    if len(firsts) < len(ranks) or any(step.s < 3 for step in lasts.values()):
+        return
+    parts = {rank: step.sets[0] for rank, step in firsts.items()}
+    ends = {rank: step.sets[0] for rank, step in lasts.items() if step.sets}
+    if len({(p.shapes, p.n, p.kind) for p in parts.values()}) > 1 or len(ends) < len(parts):
+        return
+    together = {rank: tuple(p.group) for rank, p in ends.items()}
+    if len(set(together.values())) == 1 and len(next(iter(together.values()))) > 1:
+        return
+    for part in ends.values():
+        exchanged = part.largest if not part.group else (0 if part.own else part.largest)
+        if exchanged > max(16, part.n // 100) or (not part.group and part.own):
+            return
+    one = ends[min(ends)]
+    if not any(differ((one.p0, one.p0s), (p.p0, p.p0s)) for p in ends.values()):
+        return
+    step = firsts[min(firsts)]
+    rank = next(r for r in ranks if r.rank == min(firsts))
+    if any(together.values()):
+        named = sorted({g for g in together.values() if g})
+        texts = "; ".join(str(list(g)) for g in named[:8])
+        equal = not any(differ((parts[min(parts)].p0, parts[min(parts)].p0s), (p.p0, p.p0s)) for p in parts.values())
+        if not equal:
+            return
+        yield violation(
+            "groups-train-apart", "D.2.5", firsts, step.s, _made(rank) or rank.place(step.site),
+            f"All ranks began with one model, and gradients are averaged only within groups ({texts}): each group "
+            "trains "
+            "a model of its own.",
+        )  # fmt: skip
+    elif all(b.initialized for r in ranks for b in r.of(Begun)):
+        yield violation(
+            "never-reduced", "D.2.5", firsts, step.s, rank.place(step.site),
+            f"{who(firsts)} train the same model and never exchanged its gradients or weights: each trains its own "
+            "copy.",
+        )  # fmt: skip
+
+
+def _made(rank: Rank) -> tuple[str, int] | None:
+    model = next(iter(rank.of(Model)), None)
+    return rank.place(model.site) if model is not None and model.site else None
+
+
+def beside(ranks: Sequence[Rank]) -> Iterator[Violation]:
+    """Parameters of an optimizer that no replica has, while all others are replicated."""
+    rows: dict[int, list[tuple[Step, Set]]] = {}
+    for rank in ranks:
+        rows[rank.rank] = [
+            (step, part)
+            for step in rank.of(Step)
+            for part in step.sets
+            if part.kind == "beside" and part.of and not part.own
+        ]
+    if len(ranks) < 2 or any(len(found) < 2 for found in rows.values()):
+        return
+    starts, ends = {r: f[0] for r, f in rows.items()}, {r: f[-1] for r, f in rows.items()}
+    a, z = starts[min(starts)], ends[min(ends)]
+    alike = not any(differ((a[1].p0, a[1].p0s), (p.p0, p.p0s)) for _, p in starts.values())
+    apart = any(differ((z[1].p0, z[1].p0s), (p.p0, p.p0s)) for _, p in ends.values())
+    if alike and apart and z[1].largest <= max(16, z[1].n // 100):
+        rank = next(r for r in ranks if r.rank == min(starts))
+        yield violation(
+            "parameters-outside-ddp", "D.2.5", rows, a[0].s, rank.place(a[0].site),
+            f"The optimizer also trains {a[1].n} parameter values outside of DistributedDataParallel: they began equal "
+            "on all ranks, and nobody averages their gradients.",
+        )  # fmt: skip
+
+
+LOOKS: tuple[Callable[[Sequence[Rank]], Iterator[Violation]], ...] = (replicas, scaling, clearing, alone, beside)

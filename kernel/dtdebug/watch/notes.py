@@ -1,0 +1,360 @@
+"""Reads what the ranks have noted: typed, bounded, lines of another form left out."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import ClassVar, TypeVar
+
+import msgspec
+
+from dtdebug import state
+
+_FILES, _BYTES, _TOTAL = 4096, 9 << 20, 1 << 30
+Value = float | str
+"""A number; as text where it is not finite."""
+
+
+class Row(msgspec.Struct, tag_field="k", frozen=True):
+    """One line."""
+
+
+class Process(Row, frozen=True, tag="process"):
+    """Which process wrote what follows."""
+
+    pid: int
+    parent: int = 0
+    host: str = ""
+    rank: int | None = None
+    world: int | None = None
+
+
+class Site(Row, frozen=True, tag="site"):
+    """A place in the user's code, to which the others refer by number."""
+
+    i: int
+    file: str
+    line: int
+    fn: str = ""
+
+
+class Model(Row, frozen=True, tag="model"):
+    """A wrapped model."""
+
+    m: int
+    kind: str
+    group: list[int]
+    site: int = 0
+
+
+class Hook(Row, frozen=True, tag="hook"):
+    """A communication hook."""
+
+    m: int
+    name: str
+
+
+class Shape(Row, frozen=True, tag="shape"):
+    """Where a model is, and of which types."""
+
+    m: int
+    device: str
+    dtypes: list[str]
+    numel: int = 0
+    uuid: str = ""
+
+
+class Forward(Row, frozen=True, tag="forward"):
+    """A forward pass with gradients."""
+
+    s: int
+    m: int
+    n: int
+    h: str
+    kinds: list[str]
+    train: bool
+    varies: bool
+    synced: bool
+    cast: list[str]
+    rng: str
+    site: int = 0
+
+
+class Backward(Row, frozen=True, tag="backward"):
+    """A backward pass."""
+
+    s: int
+    n: int
+    loss: Value
+    scaled: bool
+    rng: str
+    mean: bool
+    m: int
+    f: int
+    site: int = 0
+
+
+class Set(msgspec.Struct, frozen=True):
+    """Parameters of a step that belong together."""
+
+    kind: str
+    m: int
+    n: int
+    shapes: str
+    group: list[int]
+    g: str
+    gs: list[Value]
+    p0: str
+    p0s: list[Value]
+    finite: bool
+    own: int
+    of: int
+    largest: int
+    p1: str = ""
+    p1s: list[Value] = []
+    since: dict[str, int] = {}
+    hook: str = ""
+    unknown: int = 0
+    twice: bool = False
+    ratio: float | None = None
+    op: str = ""
+    unchanged: bool = False
+
+
+class Step(Row, frozen=True, tag="step"):
+    """A step of an optimizer."""
+
+    o: int
+    s: int
+    f: dict[str, int]
+    hyper: list[dict[str, list[Value]]]
+    sets: list[Set]
+    grads: int
+    trainable: int
+    backwards: int
+    cleared: bool
+    site: int = 0
+
+
+class Begun(Row, frozen=True, tag="begun"):
+    """The first step of a process."""
+
+    initialized: bool
+    rank: int | None = None
+    world: int | None = None
+    other: bool = False
+    """Another library than torch.distributed may exchange gradients."""
+
+
+class Order(Row, frozen=True, tag="order"):
+    """A sampler that divides data between ranks begins."""
+
+    i: int
+    n: int
+    epoch: int
+    shuffle: bool
+    replicas: int
+    rank: int
+    s: int
+    loader: int = -1
+    seed: int = 0
+    site: int = 0
+
+
+class Batch(Row, frozen=True, tag="batch"):
+    """A loader gave a batch."""
+
+    i: int
+    e: int
+    n: int
+    h: str
+    s: int
+    b: int
+    site: int = 0
+    made: int = 0
+
+
+class Epoch(Row, frozen=True, tag="epoch"):
+    """A loader has given all its batches."""
+
+    i: int
+    e: int
+    n: int
+    trained: int
+    s: int
+    site: int = 0
+
+
+class Fetch(Row, frozen=True, tag="fetch"):
+    """A data set was asked for samples; `before`: generators that it drew from -> their state before."""
+
+    w: int
+    e: int
+    n: int
+    index: int
+    before: dict[str, str]
+    s: int
+    site: int = 0
+    file: str = ""
+    line: int = 0
+
+
+class Mesh(Row, frozen=True, tag="mesh"):
+    """A mesh of ranks was made."""
+
+    shape: list[int]
+    names: list[str]
+    ranks: list[int]
+    site: int = 0
+
+
+class Group(Row, frozen=True, tag="group"):
+    """A group was made."""
+
+    ranks: list[int] | None
+    site: int = 0
+
+
+class Join(Row, frozen=True, tag="join"):
+    """The program let ranks join early."""
+
+
+class Dropped(Row, frozen=True, tag="dropped"):
+    """A work that nobody waits for."""
+
+    call: str
+    site: int
+    s: int
+
+
+class Early(Row, frozen=True, tag="early"):
+    """A step read gradients that were still being exchanged."""
+
+    call: str
+    site: int
+    s: int
+
+
+class Outside(Row, frozen=True, tag="outside"):
+    """A call on a group of which the rank is no member."""
+
+    call: str
+    site: int
+    s: int
+
+
+class Joined(Row, frozen=True, tag="joined"):
+    """A collective of the program's own while ranks may have joined."""
+
+    call: str
+    site: int
+    s: int
+
+
+class Phases(Row, frozen=True, tag="phases"):
+    """What the main thread was busy with in a window of time."""
+
+    t: float
+    seconds: float
+    steps: int
+    counts: dict[str, int]
+    lines: list[tuple[str, str, int, int]]
+
+
+class Off(Row, frozen=True, tag="off"):
+    """The watch has ended itself there."""
+
+    why: str
+
+
+class End(Row, frozen=True, tag="end"):
+    """The last words."""
+
+    spent: float
+    seconds: float
+
+
+class Full(Row, frozen=True, tag="full"):
+    """The file has reached its limit."""
+
+
+Any_ = (
+    Process | Site | Model | Hook | Shape | Forward | Backward | Step | Begun | Order | Batch | Epoch | Fetch | Mesh
+    | Group | Join | Dropped | Early | Outside | Joined | Phases | Off | End | Full
+)  # fmt: skip
+R = TypeVar("R", bound=Row)
+
+
+class Rank:
+    """All that one rank has noted; its loader workers' notes are with it."""
+
+    decoder: ClassVar[msgspec.json.Decoder[Any_]] = msgspec.json.Decoder(Any_)
+
+    def __init__(self, rank: int, host: str, world: int) -> None:
+        self.rank, self.host, self.world = rank, host, world
+        self.rows: list[Any_] = []
+        self.workers: list[Fetch] = []
+        self._sites: dict[int, Site] = {}
+        self._by_kind: dict[type, list[Any_]] = {}
+
+    def add(self, rows: list[Any_]) -> None:
+        """Takes rows of its main process."""
+        self.rows += rows
+        self._sites |= {row.i: row for row in rows if isinstance(row, Site)}
+        for row in rows:
+            self._by_kind.setdefault(type(row), []).append(row)
+
+    def of(self, kind: type[R]) -> list[R]:
+        """Its rows of that kind, in order."""
+        return self._by_kind.get(kind, [])  # type: ignore[return-value]
+
+    def place(self, site: int) -> tuple[str, int]:
+        """File and line."""
+        found = self._sites.get(site)
+        return (found.file, found.line) if found is not None else ("", 0)
+
+
+def read(folder: Path) -> list[Rank]:
+    """The ranks that have noted something, by number; of a rank that was started again the longest life."""
+    processes: list[tuple[Process, list[Any_]]] = []
+    total = 0
+    for path in sorted(folder.glob("*.jsonl"))[:_FILES]:
+        try:
+            raw = state.read(path, _BYTES)
+        except OSError:
+            continue
+        total += len(raw)
+        if total > _TOTAL:
+            break
+        rows = list(_rows(raw))
+        first = next((row for row in rows if isinstance(row, Process)), None)
+        if first is not None:
+            processes.append((first, rows))
+    return _joined(processes)
+
+
+def _rows(raw: bytes) -> Iterator[Any_]:
+    for line in raw.splitlines():
+        try:
+            yield Rank.decoder.decode(line)
+        except (ValueError, RecursionError):  # cut, or of another version
+            continue
+
+
+def _joined(processes: list[tuple[Process, list[Any_]]]) -> list[Rank]:
+    ranks: dict[int, Rank] = {}
+    by_pid: dict[tuple[str, int], Rank] = {}
+    for process, rows in sorted(processes, key=lambda p: -len(p[1])):
+        begun = next((row for row in rows if isinstance(row, Begun)), None)
+        rank = begun.rank if begun is not None and begun.rank is not None else process.rank
+        trains = any(isinstance(row, (Begun, Forward, Backward, Batch, Dropped, Outside, Mesh, Group)) for row in rows)
+        if rank is None or not trains or rank in ranks or not 0 <= rank < 1 << 18:
+            continue
+        world = (begun.world if begun is not None else None) or process.world or 1
+        found = ranks[rank] = by_pid[process.host, process.pid] = Rank(rank, process.host, world)
+        found.add(rows)
+    for process, rows in processes:
+        parent = by_pid.get((process.host, process.parent))
+        if parent is not None and (process.host, process.pid) not in by_pid:
+            parent.workers += [row for row in rows if isinstance(row, Fetch)]
+    return [ranks[rank] for rank in sorted(ranks)]

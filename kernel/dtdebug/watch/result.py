@@ -1,0 +1,72 @@
+"""What the watch over a run has found, in all."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import msgspec
+
+from dtdebug.clean import clean, one_line
+from dtdebug.watch.judge import judge
+from dtdebug.watch.judge.pace import late, paces
+from dtdebug.watch.notes import Backward, End, Full, Off, Rank, Step, read
+from dtdebug_taxonomy.spelling import spell
+from dtdebug_taxonomy.watched import Late, Pace, Violation
+
+FOLDER = "watch"
+"""Where the notes of all processes are, below the run's folder."""
+_SHOWN = 8
+
+
+class Watched(msgspec.Struct, frozen=True, kw_only=True):
+    """The result of a watch."""
+
+    violations: tuple[Violation, ...] = ()
+    pace: tuple[Pace, ...] = ()
+    late: tuple[Late, ...] = ()
+    cost: str = ""
+    """One line: what was looked at, and what that took."""
+
+
+def watched(run: Path) -> Watched | None:
+    """What was found in the folder of a run; None if nobody has watched it."""
+    if not (run / FOLDER).is_dir():
+        return None
+    ranks = read(run / FOLDER)
+    return Watched(
+        violations=tuple(
+            msgspec.structs.replace(v, file=clean(v.file), means=one_line(v.means, 600)) for v in judge(ranks)
+        ),
+        pace=paces(ranks),
+        late=tuple(msgspec.structs.replace(row, file=clean(row.file)) for row in late(ranks)),
+        cost=_cost(ranks),
+    )
+
+
+def _cost(ranks: list[Rank]) -> str:
+    if not ranks:
+        return "watch: no rank of a training was seen; was torch imported?"
+    looks = sum(len(r.of(Step)) for r in ranks)
+    steps = max((s.s for r in ranks for s in r.of(Step)), default=0)
+    ends = [e for r in ranks for e in r.of(End)]
+    text = f"watch: {spell(tuple(r.rank for r in ranks), 8)}, {steps} steps, {looks} looks at one"
+    if ends:
+        spent, seconds = max(e.spent for e in ends), max(e.seconds for e in ends)
+        text += f", at a cost of {spent:.2f} s of {seconds:.1f} s"
+    off = [f"rank {r.rank}: {one_line(row.why, 200)}" for r in ranks for row in r.of(Off)]
+    text += f"; off on {'; '.join(off[:4])}" if off else ""
+    text += "; the notes of some rank reached their limit" if any(r.of(Full) for r in ranks) else ""
+    return text + ("" if any(r.of(Backward) for r in ranks) else "; no backward pass was seen")
+
+
+def lines(violations: tuple[Violation, ...], slow: tuple[Late, ...]) -> Iterator[str]:
+    """For a terminal."""
+    for v in violations[:_SHOWN]:
+        place = f" at {v.file}:{v.line}" if v.file else ""
+        yield f"{v.invariant}: {spell(v.ranks, 8)}, step {v.step}{place}"
+        yield f"  {v.means}"
+    if len(violations) > _SHOWN:
+        yield f"... {len(violations) - _SHOWN} more with --format json"
+    for row in slow[:_SHOWN]:
+        yield f"slow: {row.means}{f' At {row.file}:{row.line}.' if row.file else ''}"

@@ -1,0 +1,267 @@
+"""`dtdebug run --watch` names what does not hold in a training that ends with success, and leaves healthy ones "
+"alone."""
+
+import json
+import math
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from dtdebug.watch.inside.notes import Notes
+from dtdebug.watch.judge import judge
+from dtdebug.watch.judge.common import differ, odd
+from dtdebug.watch.judge.pace import late, paces
+from dtdebug.watch.notes import Any_, Begun, Dropped, Model, Phases, Process, Rank, Set, Step, read
+from dtdebug.watch.result import watched
+from dtdebug_taxonomy.diagnosis import diagnose
+from dtdebug_taxonomy.knowledge import load
+from dtdebug_taxonomy.snapshot import Snapshot
+from dtdebug_taxonomy.watched import Violation
+
+PROGRAMS = Path(__file__).parent / "watched"
+LIMIT = 240
+"""Seconds that nothing here may take."""
+
+
+def job(tmp_path, name, *arguments):
+    """The report of a job of two ranks that was watched."""
+    pytest.importorskip("torch")
+    report = tmp_path / "report.json"
+    torchrun = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2"]
+    ended = subprocess.run(
+        [
+            *(sys.executable, "-m", "dtdebug", "run", "--watch", "--folder", str(tmp_path / "run"), "--format", "json"),
+            *("--output", str(report), "--", *torchrun, str(PROGRAMS / name), *arguments),
+        ],
+        env=os.environ | {"OMP_NUM_THREADS": "1", "DTDEBUG_STATE": str(tmp_path / "state")},
+        capture_output=True,
+        timeout=LIMIT,
+        check=False,
+    )
+    assert ended.returncode == 0, ended.stderr.decode()[-3000:]
+    return json.loads(report.read_bytes()), ended.stderr.decode()
+
+
+def line(name, mark):
+    """The line of a program that has this mark."""
+    return next(n for n, text in enumerate((PROGRAMS / name).read_text().splitlines(), 1) if mark in text)
+
+
+# --- real jobs
+
+
+@pytest.mark.ranks
+def test_a_healthy_training_is_left_alone(tmp_path):
+    """Accumulation, mixed precision, dropout, frozen weights, an evaluation on one rank, workers, early stopping."""
+    report, printed = job(tmp_path, "healthy.py")
+    assert report["watch"] == []
+    assert report["verdict"]["kind"] == "none"
+    assert report["verdict"]["summary"] == "The job has succeeded."
+    assert "watch: ranks 0-1, " in report["notes"][0]
+    assert "off" not in report["notes"][0]
+    assert "dtdebug: watch" not in printed
+    assert {p["rank"] for p in report["pace"]} <= {0, 1}
+
+
+@pytest.mark.ranks
+@pytest.mark.parametrize(
+    ("fault", "invariant", "ranks", "step", "mark", "symptom"),
+    [
+        ("skipped", "steps-differ", [1], 5, "# STEP", "D.2.4"),
+        ("inner", "not-reduced", [0, 1], 1, "", "D.2.5"),
+        ("same", "inputs-alike", [0, 1], 1, "# LOADER", "D.2.4"),
+        ("async", "work-dropped", [0, 1], 9, "# DROPPED", "D.2.4"),
+    ],
+)
+def test_a_silent_fault_is_named_with_step_ranks_and_line(tmp_path, fault, invariant, ranks, step, mark, symptom):
+    """The job ends with success, and the report says what did not hold; the diagnosis is of that symptom."""
+    report, _ = job(tmp_path, "silent.py", fault)
+    assert [row["invariant"] for row in report["watch"]] == [invariant]
+    row = report["watch"][0]
+    assert (row["ranks"], row["step"], row["symptom"]) == (ranks, step, symptom)
+    assert Path(row["file"]).name == "silent.py"
+    if mark:
+        assert row["line"] == line("silent.py", mark)
+    assert report["diagnosis"]["symptoms"][0]["code"] == symptom
+    assert report["diagnosis"]["advice"]
+
+
+# --- comparing, on notes as ranks write them
+
+
+def part(**more):
+    values = {
+        "kind": "ddp",
+        "m": 0,
+        "n": 100,
+        "shapes": "s",
+        "group": [0, 1],
+        "g": "g",
+        "gs": [0.5],
+        "p0": "w",
+        "p0s": [1.0],
+    }
+    return Set(**{**values, "p1": "v", "p1s": [2.0], "finite": True, "own": 0, "of": 2, "largest": 0,
+                  "since": {"forward": 1, "synced": 1}, **more})  # fmt: skip
+
+
+def step(s, sets, rate=0.1, **more):
+    values = {"o": 0, "f": {"0": s}, "grads": 2, "trainable": 2, "backwards": 1, "cleared": True, **more}
+    return Step(s=s, hyper=[{"lr": [rate]}], sets=sets, **values)
+
+
+def rank(number, rows):
+    found = Rank(number, "host", 2)
+    found.add([Begun(True, number, 2), Model(0, "ddp", [0, 1]), *rows])
+    return found
+
+
+def names(*ranks):
+    return [v.invariant for v in judge(ranks)]
+
+
+def test_equal_replicas_violate_nothing():
+    """The same settings, gradients and weights."""
+    assert not names(*(rank(r, [step(s, [part()]) for s in (1, 2, 3)]) for r in (0, 1)))
+
+
+def test_a_rate_that_differs_is_said_where_it_begins():
+    """From step 2 on."""
+    rows = [rank(r, [step(1, [part()]), step(2, [part()], 0.1 * (1 + r)), step(3, [part(p0=str(r))])]) for r in (0, 1)]
+    found = judge(rows)
+    assert [(v.invariant, v.step, v.ranks) for v in found] == [("hyperparameters-differ", 2, (0, 1))]
+    assert "lr of the optimizer" in found[0].means
+
+
+def test_what_is_rounded_otherwise_is_no_difference():
+    """Other bits, the same values but for the last digits; a NaN is another value."""
+    assert not differ(("a", [1.0, 2.0]), ("b", [1.0000001, 2.0]))
+    assert differ(("a", [1.0, 2.0]), ("b", [1.1, 2.0]))
+    assert differ(("a", [1.0, "nan"]), ("b", [1.0, 2.0]))
+    assert differ(("a", [1.0]), ("b", [1.0]))  # elsewhere than where samples were taken
+
+
+def test_replicas_of_a_hook_that_keeps_gradients_apart_are_not_compared():
+    """Local SGD lets them drift on purpose."""
+    rows = [rank(r, [step(s, [part(hook="post_localSGD_hook", g=str(r), p1=str(r))]) for s in (1, 2)]) for r in (0, 1)]
+    assert not names(*rows)
+
+
+def test_weights_that_one_rank_changed_are_its_own():
+    """Even of two ranks one is known: its weights are not those that its last step left."""
+    rows = [
+        rank(r, [step(1, [part()]), step(2, [part(p0="v" if r else "x", p0s=[2.0 + (not r)], p1s=[3.0])])])
+        for r in (0, 1)
+    ]
+    found = judge(rows)
+    assert [(v.invariant, v.ranks, v.step) for v in found] == [("weights-changed-on-some-ranks", (0,), 2)]
+
+
+def test_the_rank_that_is_unlike_most_is_named():
+    """All of them where there is no majority."""
+    assert odd({0: "a", 1: "a", 2: "b"}) == (2,)
+    assert odd({0: "a", 1: "b"}) == (0, 1)
+    assert odd({0: "a", 1: "a"}) == ()
+
+
+def test_a_late_rank_is_known_by_comparing_phases():
+    """The others' backward rises while they wait; an evaluation that takes long once is not it."""
+
+    def phases(number, share, windows=6):
+        rows = [
+            Phases(
+                0.0,
+                2.0,
+                20,
+                {"loader": int(80 * share(w)), "backward": 80 - int(80 * share(w))},
+                [("loader", "t.py", 7, 9)],
+            )
+            for w in range(windows)
+        ]
+        return rank(number, rows)
+
+    found = late([phases(0, lambda w: 0.02), phases(1, lambda w: 0.6), phases(2, lambda w: 0.02)])
+    assert [(row.ranks, row.phase, row.file, row.line) for row in found] == [((1,), "loader", "t.py", 7)]
+    assert found[0].symptom == "D.2.3"
+    assert not late([phases(0, lambda w: 0.02), phases(1, lambda w: 0.9 * (w > 3)), phases(2, lambda w: 0.02)])
+    everywhere = late([phases(r, lambda w: 0.8) for r in range(3)])
+    assert [(row.ranks, row.others) for row in everywhere] == [((0, 1, 2), None)]
+    assert paces([phases(0, lambda w: 0.5)])[0].step_seconds == pytest.approx(0.1)
+
+
+# --- notes that are hostile, cut, or not there
+
+
+def test_notes_of_another_form_are_left_out(tmp_path):
+    """A cut line, another version, numbers that can't be, a file that is no text."""
+    (tmp_path / "watch").mkdir()
+    encode = msgspec.json.Encoder().encode
+    good = b"\n".join(map(encode, (Process(5, rank=0, world=2), Begun(True, 0, 2), Dropped("all_reduce", 0, 3))))
+    (tmp_path / "watch" / "1.jsonl").write_bytes(good + b'\n{"k":"dropped","call":7}\n{"k":"new"}\n{"k":"drop')
+    (tmp_path / "watch" / "2.jsonl").write_bytes(os.urandom(4096) + b"\n" + b"[" * 10_000)
+    (tmp_path / "watch" / "3.jsonl").write_bytes(
+        b'{"k":"process","pid":1,"rank":99999999999}\n{"k":"begun","initialized":true}'
+    )
+    assert [r.rank for r in read(tmp_path / "watch")] == [0]
+    found = watched(tmp_path)
+    assert [(v.invariant, v.ranks, v.step) for v in found.violations] == [("work-dropped", (0,), 3)]
+    assert watched(tmp_path / "elsewhere") is None
+
+
+def test_names_of_files_do_not_steer_a_terminal(tmp_path):
+    """What a rank wrote is cleaned before it is shown."""
+    (tmp_path / "watch").mkdir()
+    lines = ['{"k":"process","pid":5,"rank":0}', '{"k":"site","i":1,"file":"a\\u001b[31m.py","line":3}',
+             '{"k":"dropped","call":"all_reduce\\u001b[2J","site":1,"s":1}']  # fmt: skip
+    (tmp_path / "watch" / "1.jsonl").write_text("\n".join(lines))
+    found = watched(tmp_path).violations[0]
+    assert found.file == "a.py"
+    assert "\x1b" not in found.means
+
+
+def test_what_fails_inside_disarms_itself_with_one_line(tmp_path, capsys):
+    """And writes why; nothing more is noted."""
+    notes = Notes(str(tmp_path))
+    notes.fails(ValueError("no\nsuch thing"), "steps")
+    notes.fails(ValueError("again"), "steps")
+    notes.put("join")
+    notes.end()
+    assert capsys.readouterr().err.count("\n") == 1
+    text = next(tmp_path.glob("*.jsonl")).read_text()
+    assert "no such thing" in text
+    assert '"join"' not in text
+
+
+def test_looks_get_rarer_as_they_cost_and_stay_common_to_all_ranks(tmp_path):
+    """Powers of two: the steps of the rarer are among those of the more frequent."""
+    dear, cheap = Notes(str(tmp_path)), Notes(str(tmp_path))
+    dear.spent = math.inf
+    often, seldom = ({n for n in range(1, 300) if notes.looks(n)} for notes in (cheap, dear))
+    assert often == set(range(1, 300))
+    assert set(range(1, 9)) <= seldom < often
+    assert len(seldom) < 40
+    dear.dead = cheap.dead = True  # nothing is written at the end
+
+
+# --- what it means
+
+
+def test_each_invariant_is_an_indicator():
+    """What the comparisons can name points at a symptom of silent faults and leads the diagnosis."""
+    source = "".join(
+        path.read_text() for path in (Path(__file__).parents[1] / "kernel/dtdebug/watch/judge").glob("*.py")
+    )
+    indicators = {name for e in load().evidence.values() for name in e.watch}
+    for name in indicators:
+        assert name.startswith("late ") or f'"{name}"' in source, name
+        if not name.startswith("late "):
+            seen = Violation(invariant=name, ranks=(1,), step=2, symptom="D.2.4", means="It was so.")
+            diagnosis = diagnose(load(), Snapshot(watched=(seen,)))
+            assert diagnosis.recognised, name
+            assert diagnosis.symptoms[0].code in {"D.2.2", "D.2.4", "D.2.5"}, name
+    assert len(indicators) >= 30
+    assert Any_
