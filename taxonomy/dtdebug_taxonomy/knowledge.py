@@ -11,6 +11,7 @@ from typing import TypeVar
 
 import msgspec
 
+from dtdebug_taxonomy.kept import kept
 from dtdebug_taxonomy.model import (
     STRENGTHS,
     Evidence,
@@ -160,8 +161,23 @@ _lock = Lock()
 """Two threads that are the first to read the same type end the process: msgspec learns a type without a lock."""
 
 
+class _Files(msgspec.Struct, frozen=True, array_like=True):
+    """What the files of a folder say."""
+
+    symptoms: tuple[Symptom, ...]
+    messages: dict[str, MessageFile]
+    observations: tuple[Observation, ...]
+    patterns: tuple[Pattern, ...]
+    measures: tuple[Measure, ...]
+
+
 @lru_cache(maxsize=4)
 def _load(home: Path) -> Knowledge:
+    files = kept("knowledge", _Files, lambda: _files(home)) if home == HOME else _files(home)
+    return Knowledge(files.symptoms, files.messages, files.observations, files.patterns, files.measures)
+
+
+def _files(home: Path) -> _Files:
     replace = msgspec.structs.replace
     files = sorted((home / "symptoms").glob("*.toml"))
     symptoms = tuple(replace(read(f, Symptom), id=f.stem) for f in files)
@@ -171,4 +187,4 @@ def _load(home: Path) -> Knowledge:
     messages = {f.stem: read(f, MessageFile) for f in sorted((home / "messages").glob("*.toml"))}
     patterns = read(home / "patterns.toml", _PatternFile).pattern
     measures = read(home / "measures.toml", _MeasureFile).measure if (home / "measures.toml").is_file() else ()
-    return Knowledge(symptoms, messages, observations, patterns, measures)
+    return _Files(symptoms, messages, observations, patterns, measures)
