@@ -11,6 +11,7 @@ from typing import Literal
 import msgspec
 
 from dtdebug_taxonomy import engine, questions
+from dtdebug_taxonomy.advised import Advised, advised
 from dtdebug_taxonomy.conditions import contradiction, sentence
 from dtdebug_taxonomy.findings import Finding, collect, plain
 from dtdebug_taxonomy.happened import Seen, happened, seen
@@ -21,6 +22,8 @@ from dtdebug_taxonomy.next_step import Ask, Next, Repair, next_step
 from dtdebug_taxonomy.ordinary import ordinary
 from dtdebug_taxonomy.recognise import is_recognised
 from dtdebug_taxonomy.snapshot import Snapshot, walk
+from dtdebug_taxonomy.versions import Known as KnownRelease
+from dtdebug_taxonomy.versions import known as known_releases
 
 VERSION = 1
 """Version of the JSON form; a change that breaks readers raises it."""
@@ -37,6 +40,10 @@ _SAID_ONLY = 0.23
 """Probability from which a cause is shown first that only words of the user and circumstances point at: of such guesses
 below it most are wrong."""
 _ADVICE = 5
+_NAMED_RELEASE, _ANY_RELEASE, _ADVISED = 0.8, 0.4, 0.5
+"""Probabilities of a fault that is known of a release which is named, of one that is not, and of the message's word."""
+_SENTENCE = 160
+"""Characters of a message that a title shows."""
 _TURNING = 5.0
 """Minutes that turning to another cause takes, whatever its fix."""
 _NOTES = 10
@@ -165,7 +172,7 @@ def diagnose(
     plainly = ordinary(knowledge, snapshot, findings)
     skip = {*(answers or {}), *unknown}
     question = None if plainly else _question(knowledge, ranking, findings, verdict, skip)
-    advice = () if plainly else _advice(knowledge, ranking, findings)
+    advice = () if plainly else _outright(knowledge, snapshot, ranking, _advice(knowledge, ranking, findings))
     return Diagnosis(
         recognised=not plainly and is_recognised(knowledge, snapshot, findings, roots),
         verdict="unknown" if plainly else verdict,
@@ -289,6 +296,76 @@ def _one_advice(knowledge: Knowledge, findings: tuple[Finding, ...], code: str, 
         diff=yours or example,
         diff_of="yours" if yours else "example" if example else "",
         because=tuple(_reason(knowledge, f, w) for w, f in weighed if w >= _TELLING)[:3],
+    )
+
+
+def _outright(
+    knowledge: Knowledge, snapshot: Snapshot, ranking: engine.Ranking, found: tuple[Advice, ...]
+) -> tuple[Advice, ...]:
+    """What is known of the releases comes first, then what a message names, then what the message itself says to do."""
+    facts = tuple(_of_release(knowledge, row) for row in known_releases(knowledge, snapshot))
+    named = bool(found) and any(r.evidence in _naming(knowledge, found[0].cause) for r in found[0].because)
+    own = None if facts or named else advised(snapshot)
+    if own is not None:
+        facts = (_of_message(own, next(iter(ranking.symptoms))),)
+    return (*facts, *found)[:_ADVICE]
+
+
+def _naming(knowledge: Knowledge, cause: str) -> set[str]:
+    return {e.id for e in knowledge.evidence.values() if cause in e.names}
+
+
+def _of_release(knowledge: Knowledge, row: KnownRelease) -> Advice:
+    fact, (hit, source) = row.fact, row.seen
+    p = _NAMED_RELEASE if row.named else _ANY_RELEASE
+    because = [
+        Reason(evidence=fact.id, means=fact.title, source=source, weight=2.0, line=hit.line, words=plain(hit.words))
+    ]
+    if row.named is not None:
+        means = f"{fact.package} {row.named.release} is one of the releases that do this ({fact.range or 'all'})."
+        n = row.named
+        because.append(
+            Reason(evidence=fact.id, means=means, source=n.source, weight=2.0, line=n.line, words=plain(n.words))
+        )
+    return Advice(
+        symptom=fact.symptom,
+        cause=fact.id,
+        title=fact.title,
+        pattern=knowledge.patterns[fact.pattern].name,
+        probability=p,
+        band=band(p),
+        why=f"{fact.why} ({fact.cite})",
+        fix=fact.fix,
+        effort=fact.effort,
+        minutes=MINUTES[fact.effort],
+        because=tuple(because),
+    )
+
+
+def _of_message(own: Advised, symptom: str) -> Advice:
+    shown = own.words if len(own.words) <= _SENTENCE else f"{own.words[: _SENTENCE - 3]}..."
+    return Advice(
+        symptom=symptom,
+        cause="message-says-so",
+        title=f"The message says {'what to do' if own.orders else 'what is wrong'}: {shown}",
+        pattern="fix behavior logic",
+        probability=_ADVISED,
+        band=band(_ADVISED),
+        why="The error that ended the process says so itself, which tells more than a resemblance to other failures.",
+        fix=own.words if own.orders else f"Change what was asked so that this holds: {own.words}",
+        effort="edit",
+        minutes=MINUTES["edit"],
+        because=(
+            Reason(
+                evidence="message-says-so",
+                means="The message of the failure itself.",
+                source="printed" if own.line else "exception",
+                weight=1.5,
+                line=own.line,
+                words=own.words[:200],
+                rank=own.rank,
+            ),
+        ),
     )
 
 
