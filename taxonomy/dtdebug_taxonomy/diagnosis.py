@@ -13,13 +13,14 @@ import msgspec
 from dtdebug_taxonomy import engine, questions
 from dtdebug_taxonomy.advised import Advised, advised
 from dtdebug_taxonomy.conditions import contradiction, sentence
+from dtdebug_taxonomy.contrasts import Contrast, contrast
 from dtdebug_taxonomy.findings import Finding, collect, plain
 from dtdebug_taxonomy.happened import Seen, happened, seen
 from dtdebug_taxonomy.knowledge import Knowledge
 from dtdebug_taxonomy.labs import cause_diff
 from dtdebug_taxonomy.model import MINUTES, Cause, Effort
 from dtdebug_taxonomy.next_step import Ask, Next, Repair, next_step
-from dtdebug_taxonomy.ordinary import ordinary
+from dtdebug_taxonomy.ordinary import is_foreign, ordinary
 from dtdebug_taxonomy.recognise import is_recognised
 from dtdebug_taxonomy.snapshot import Snapshot, walk
 from dtdebug_taxonomy.versions import Known as KnownRelease
@@ -168,14 +169,15 @@ def diagnose(
     ranking = engine.rank(knowledge, findings)
     symptoms = tuple(_symptom(knowledge, ranking, code, p) for code, p in ranking.symptoms.items())
     roots = [f for f in findings if _tells_failure(knowledge, f)]
-    verdict = _verdict(knowledge, snapshot, symptoms, findings, roots)
-    plainly = ordinary(knowledge, snapshot, findings)
+    foreign = is_foreign(knowledge, snapshot, findings)
+    verdict = "unknown" if foreign else _verdict(knowledge, snapshot, symptoms, findings, roots)
+    plainly = ordinary(knowledge, snapshot, findings) if foreign else ""
     skip = {*(answers or {}), *unknown}
     question = None if plainly else _question(knowledge, ranking, findings, verdict, skip)
-    advice = () if plainly else _outright(knowledge, snapshot, ranking, _advice(knowledge, ranking, findings))
+    advice = () if foreign else _outright(knowledge, snapshot, ranking, _advice(knowledge, ranking, findings))
     return Diagnosis(
-        recognised=not plainly and is_recognised(knowledge, snapshot, findings, roots),
-        verdict="unknown" if plainly else verdict,
+        recognised=not foreign and is_recognised(knowledge, snapshot, findings, roots),
+        verdict=verdict,
         ordinary=plainly,
         symptoms=symptoms,
         advice=advice,
@@ -308,6 +310,8 @@ def _outright(
     own = None if facts or named else advised(snapshot)
     if own is not None:
         facts = (_of_message(own, next(iter(ranking.symptoms))),)
+    if not facts and not found and (pair := contrast(snapshot.situation)) is not None:
+        facts = (_of_contrast(pair, next(iter(ranking.symptoms))),)
     return (*facts, *found)[:_ADVICE]
 
 
@@ -364,6 +368,32 @@ def _of_message(own: Advised, symptom: str) -> Advice:
                 line=own.line,
                 words=own.words[:200],
                 rank=own.rank,
+            ),
+        ),
+    )
+
+
+def _of_contrast(pair: Contrast, symptom: str) -> Advice:
+    return Advice(
+        symptom=symptom,
+        cause="what-makes-the-difference",
+        title=f"What makes the difference: it works {pair.words}",
+        pattern="fix behavior logic",
+        probability=_ADVISED,
+        band=band(_ADVISED),
+        why="Two runs that differ in one thing, one of which works, tell where the fault is.",
+        fix=f"Go on like that for now ({pair.words}). Then look at what exactly that changes: release notes, options,"
+        " the code behind it. `dtdebug isolate` can try such changes; the pair of runs belongs into a report.",
+        effort="rerun",
+        minutes=MINUTES["rerun"],
+        because=(
+            Reason(
+                evidence="what-makes-the-difference",
+                means="The user says with what it works.",
+                source="said",
+                weight=1.5,
+                line=pair.line,
+                words=pair.words,
             ),
         ),
     )

@@ -253,7 +253,8 @@ def hypothesis_priors(knowledge: Knowledge, symptom: Symptom) -> dict[Cause | st
     """Prior of each cause, and of each published pattern that no cause covers (by its name).
 
     A cause has the published count of its pattern, shared among the causes of that
-    pattern, plus 1/2; one that is newer than the study has the 1/2 alone. Small counts are smoothed by the patterns' share over all symptoms.
+    pattern, plus 1/2; one that is newer than the study has the 1/2 alone. Small counts are smoothed by the patterns'
+    share over all symptoms.
     """
     counts = symptom.counts[STUDY].fix_patterns
     everywhere = pattern_share(knowledge)
