@@ -244,7 +244,8 @@ def _reason(knowledge: Knowledge, f: Finding, weight: float) -> Reason:
 def _advice(knowledge: Knowledge, ranking: engine.Ranking, findings: tuple[Finding, ...]) -> tuple[Advice, ...]:
     """The causes that an indicator points at and that are not unlikely, by probability over minutes.
 
-    First comes what a message or the source itself names. Circumstances alone are enough for the first place only.
+    First comes what a message or the source itself names, then what messages make likely, then what the user names.
+    Circumstances alone are enough for the first place only.
     """
     rows, founded = [], False
     for code, share in ranking.symptoms.items():
@@ -254,6 +255,7 @@ def _advice(knowledge: Knowledge, ranking: engine.Ranking, findings: tuple[Findi
             weighed = _weighed(knowledge, cause, findings)
             naming = [f.source for _, f in weighed if engine.is_named(knowledge, cause, f)]
             named, said_so = bool(naming), any(source != "checked" for source in naming)
+            seen_so = any(source != "said" for source in naming)
             if contradiction(cause.needs, findings) or (not said_so and share * q < _UNSHOWN):
                 continue
             pointing = [f for w, f in weighed if engine.points_at(knowledge, cause, f, w)]
@@ -265,12 +267,13 @@ def _advice(knowledge: Knowledge, ranking: engine.Ranking, findings: tuple[Findi
                 or (share * q >= _POSSIBLE and engine.is_shown(knowledge, cause, weighed))
             ):
                 p = max(share * q, _POSSIBLE) if said_so else share * q  # at least possible, for somebody says so
-                rows.append((named, p, code, cause, bool(pointing)))
+                tier = 0 if seen_so else 1 if printed and p >= _LIKELY else 2 if named else 3
+                rows.append((tier, p, code, cause, bool(pointing) or named))
                 founded = founded or named or printed or looked_up or p >= _SAID_ONLY
     if not founded:
         return ()
-    rows.sort(key=lambda row: (not row[0], -row[1] / (MINUTES[row[3].effort] + _TURNING)))
-    shown = [row for place, row in enumerate(rows) if place == 0 or row[0] or row[4]]
+    rows.sort(key=lambda row: (row[0], -row[1] / (MINUTES[row[3].effort] + _TURNING)))
+    shown = [row for place, row in enumerate(rows) if place == 0 or row[4]]
     return tuple(_one_advice(knowledge, findings, code, cause, p) for _, p, code, cause, _ in shown[:_ADVICE])
 
 
