@@ -11,26 +11,22 @@ from typing import Literal
 import msgspec
 
 from dtdebug_taxonomy import engine, questions
-from dtdebug_taxonomy.advised import Advised, advised
+from dtdebug_taxonomy.advice import LIKELY, MOST, POSSIBLE, Advice, Band, Reason, band
 from dtdebug_taxonomy.conditions import contradiction, sentence
-from dtdebug_taxonomy.contrasts import Contrast, contrast
 from dtdebug_taxonomy.findings import Finding, collect, plain
 from dtdebug_taxonomy.happened import Seen, happened, seen
 from dtdebug_taxonomy.knowledge import Knowledge
 from dtdebug_taxonomy.labs import cause_diff
-from dtdebug_taxonomy.model import MINUTES, Cause, Effort
+from dtdebug_taxonomy.model import MINUTES, Cause
 from dtdebug_taxonomy.next_step import Ask, Next, Repair, next_step
 from dtdebug_taxonomy.ordinary import is_foreign, ordinary
+from dtdebug_taxonomy.outright import outright
 from dtdebug_taxonomy.recognise import is_recognised
 from dtdebug_taxonomy.snapshot import Snapshot, walk
-from dtdebug_taxonomy.versions import Known as KnownRelease
-from dtdebug_taxonomy.versions import known as known_releases
 
 VERSION = 1
 """Version of the JSON form; a change that breaks readers raises it."""
-Band = Literal["likely", "possible", "unlikely"]
 
-_LIKELY, _POSSIBLE = 0.6, 0.15
 _CLOSE = 2.0
 """Two symptoms whose probabilities differ by less than this factor can't be told apart."""
 _TELLING = 0.4
@@ -40,31 +36,10 @@ _UNSHOWN, _UNSHOWN_POINTED = 0.003, 0.05
 _SAID_ONLY = 0.23
 """Probability from which a cause is shown first that only words of the user and circumstances point at: of such guesses
 below it most are wrong."""
-_ADVICE = 5
-_NAMED_RELEASE, _ANY_RELEASE, _ADVISED = 0.8, 0.4, 0.5
-"""Probabilities of a fault that is known of a release which is named, of one that is not, and of the message's word."""
-_SENTENCE = 160
-"""Characters of a message that a title shows."""
 _TURNING = 5.0
 """Minutes that turning to another cause takes, whatever its fix."""
 _NOTES = 10
 _CULPRITS = 64
-
-
-class Reason(msgspec.Struct, frozen=True, kw_only=True):
-    """One finding that speaks for (or against) a symptom or cause."""
-
-    evidence: str
-    """Evidence id or `observation=value`."""
-    means: str
-    source: str
-    weight: float
-    """Log likelihood ratio."""
-    line: int = 0
-    words: str = ""
-    rank: int | None = None
-    file: str = ""
-    """File of what a check sees; empty for the failed cell."""
 
 
 class RankedSymptom(msgspec.Struct, frozen=True, kw_only=True):
@@ -76,26 +51,6 @@ class RankedSymptom(msgspec.Struct, frozen=True, kw_only=True):
     title: str
     band: Band
     why: tuple[Reason, ...] = ()
-
-
-class Advice(msgspec.Struct, frozen=True, kw_only=True):
-    """A cause that an indicator points at, with its fix; ordered by probability over minutes."""
-
-    symptom: str
-    cause: str
-    title: str
-    pattern: str
-    """Published name of the fix pattern."""
-    probability: float
-    band: Band
-    why: str
-    fix: str
-    effort: Effort
-    minutes: float
-    diff: str = ""
-    diff_of: Literal["yours", "example", ""] = ""
-    """Whose file the diff changes: the user's own, or that of an example."""
-    because: tuple[Reason, ...] = ()
 
 
 class Asked(msgspec.Struct, frozen=True, kw_only=True):
@@ -174,7 +129,7 @@ def diagnose(
     plainly = ordinary(knowledge, snapshot, findings) if foreign else ""
     skip = {*(answers or {}), *unknown}
     question = None if plainly else _question(knowledge, ranking, findings, verdict, skip)
-    advice = () if foreign else _outright(knowledge, snapshot, ranking, _advice(knowledge, ranking, findings))
+    advice = () if foreign else outright(knowledge, snapshot, ranking, _advice(knowledge, ranking, findings))
     return Diagnosis(
         recognised=not foreign and is_recognised(knowledge, snapshot, findings, roots),
         verdict=verdict,
@@ -198,11 +153,6 @@ def diagnose(
     )
 
 
-def band(probability: float) -> Band:
-    """The word that is shown in place of a figure."""
-    return "likely" if probability >= _LIKELY else "possible" if probability >= _POSSIBLE else "unlikely"
-
-
 def _tells_failure(knowledge: Knowledge, finding: Finding) -> bool:
     """A message of a failure or of its echo; boilerplate of a launcher is an echo that names no symptom."""
     if finding.source == "checked":  # what is wrong in the source need not be what failed
@@ -215,7 +165,7 @@ def _symptom(knowledge: Knowledge, ranking: engine.Ranking, code: str, p: float)
     s = knowledge.symptoms[code]
     telling = [c for c in ranking.contributions[code] if abs(c.weight) >= _TELLING]
     telling.sort(key=lambda c: not c.finding.terminal or c.weight < 0)  # what ended a rank is quoted first
-    why = tuple(_reason(knowledge, c.finding, c.weight) for c in telling[:5]) if p >= _POSSIBLE / 3 else ()
+    why = tuple(_reason(knowledge, c.finding, c.weight) for c in telling[:5]) if p >= POSSIBLE / 3 else ()
     return RankedSymptom(code=code, probability=round(p, 4), id=s.id, title=s.title, band=band(p), why=why)
 
 
@@ -264,17 +214,17 @@ def _advice(knowledge: Knowledge, ranking: engine.Ranking, findings: tuple[Findi
             if (
                 named
                 or (printed and share * q >= _UNSHOWN_POINTED)
-                or (share * q >= _POSSIBLE and engine.is_shown(knowledge, cause, weighed))
+                or (share * q >= POSSIBLE and engine.is_shown(knowledge, cause, weighed))
             ):
-                p = max(share * q, _POSSIBLE) if said_so else share * q  # at least possible, for somebody says so
-                tier = 0 if seen_so else 1 if printed and p >= _LIKELY else 2 if named else 3
+                p = max(share * q, POSSIBLE) if said_so else share * q  # at least possible, for somebody says so
+                tier = 0 if seen_so else 1 if printed and p >= LIKELY else 2 if named else 3
                 rows.append((tier, p, code, cause, bool(pointing) or named))
                 founded = founded or named or printed or looked_up or p >= _SAID_ONLY
     if not founded:
         return ()
     rows.sort(key=lambda row: (row[0], -row[1] / (MINUTES[row[3].effort] + _TURNING)))
     shown = [row for place, row in enumerate(rows) if place == 0 or row[4]]
-    return tuple(_one_advice(knowledge, findings, code, cause, p) for _, p, code, cause, _ in shown[:_ADVICE])
+    return tuple(_one_advice(knowledge, findings, code, cause, p) for _, p, code, cause, _ in shown[:MOST])
 
 
 def _weighed(knowledge: Knowledge, cause: Cause, findings: tuple[Finding, ...]) -> list[tuple[float, Finding]]:
@@ -301,104 +251,6 @@ def _one_advice(knowledge: Knowledge, findings: tuple[Finding, ...], code: str, 
         diff=yours or example,
         diff_of="yours" if yours else "example" if example else "",
         because=tuple(_reason(knowledge, f, w) for w, f in weighed if w >= _TELLING)[:3],
-    )
-
-
-def _outright(
-    knowledge: Knowledge, snapshot: Snapshot, ranking: engine.Ranking, found: tuple[Advice, ...]
-) -> tuple[Advice, ...]:
-    """What is known of the releases comes first, then what a message names, then what the message itself says to do."""
-    facts = tuple(_of_release(knowledge, row) for row in known_releases(knowledge, snapshot))
-    named = bool(found) and any(r.evidence in _naming(knowledge, found[0].cause) for r in found[0].because)
-    own = None if facts or named else advised(snapshot)
-    if own is not None:
-        facts = (_of_message(own, next(iter(ranking.symptoms))),)
-    if not facts and not found and (pair := contrast(snapshot.situation)) is not None:
-        facts = (_of_contrast(pair, next(iter(ranking.symptoms))),)
-    return (*facts, *found)[:_ADVICE]
-
-
-def _naming(knowledge: Knowledge, cause: str) -> set[str]:
-    return {e.id for e in knowledge.evidence.values() if cause in e.names}
-
-
-def _of_release(knowledge: Knowledge, row: KnownRelease) -> Advice:
-    fact, (hit, source) = row.fact, row.seen
-    p = _NAMED_RELEASE if row.named else _ANY_RELEASE
-    because = [
-        Reason(evidence=fact.id, means=fact.title, source=source, weight=2.0, line=hit.line, words=plain(hit.words))
-    ]
-    if row.named is not None:
-        means = f"{fact.package} {row.named.release} is one of the releases that do this ({fact.range or 'all'})."
-        n = row.named
-        because.append(
-            Reason(evidence=fact.id, means=means, source=n.source, weight=2.0, line=n.line, words=plain(n.words))
-        )
-    return Advice(
-        symptom=fact.symptom,
-        cause=fact.id,
-        title=fact.title,
-        pattern=knowledge.patterns[fact.pattern].name,
-        probability=p,
-        band=band(p),
-        why=f"{fact.why} ({fact.cite})",
-        fix=fact.fix,
-        effort=fact.effort,
-        minutes=MINUTES[fact.effort],
-        because=tuple(because),
-    )
-
-
-def _of_message(own: Advised, symptom: str) -> Advice:
-    shown = own.words if len(own.words) <= _SENTENCE else f"{own.words[: _SENTENCE - 3]}..."
-    return Advice(
-        symptom=symptom,
-        cause="message-says-so",
-        title=f"The message says {'what to do' if own.orders else 'what is wrong'}: {shown}",
-        pattern="fix behavior logic",
-        probability=_ADVISED,
-        band=band(_ADVISED),
-        why="The error that ended the process says so itself, which tells more than a resemblance to other failures.",
-        fix=own.words if own.orders else f"Change what was asked so that this holds: {own.words}",
-        effort="edit",
-        minutes=MINUTES["edit"],
-        because=(
-            Reason(
-                evidence="message-says-so",
-                means="The message of the failure itself.",
-                source="printed" if own.line else "exception",
-                weight=1.5,
-                line=own.line,
-                words=own.words[:200],
-                rank=own.rank,
-            ),
-        ),
-    )
-
-
-def _of_contrast(pair: Contrast, symptom: str) -> Advice:
-    return Advice(
-        symptom=symptom,
-        cause="what-makes-the-difference",
-        title=f"What makes the difference: it works {pair.words}",
-        pattern="fix behavior logic",
-        probability=_ADVISED,
-        band=band(_ADVISED),
-        why="Two runs that differ in one thing, one of which works, tell where the fault is.",
-        fix=f"Go on like that for now ({pair.words}). Then look at what exactly that changes: release notes, options,"
-        " the code behind it. `dtdebug isolate` can try such changes; the pair of runs belongs into a report.",
-        effort="rerun",
-        minutes=MINUTES["rerun"],
-        because=(
-            Reason(
-                evidence="what-makes-the-difference",
-                means="The user says with what it works.",
-                source="said",
-                weight=1.5,
-                line=pair.line,
-                words=pair.words,
-            ),
-        ),
     )
 
 
@@ -455,7 +307,7 @@ def _verdict(
         return "echo"
     if first < _CLOSE * second:
         return "apart"
-    return "settled" if first >= _LIKELY else "leaning"
+    return "settled" if first >= LIKELY else "leaning"
 
 
 def _culprits(knowledge: Knowledge, snapshot: Snapshot, roots: list[Finding]) -> tuple[int, ...]:
