@@ -23,7 +23,8 @@ def run() -> NoReturn:
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Runs one command; a failure of ours becomes one line unless `--debug` is given."""
-    options = parser().parse_args(arguments)
+    words = sys.argv[1:] if arguments is None else arguments
+    options = parser(only=words[0] if words else "").parse_args(words)
     from dtdebug.logs.reader import LogError
     from dtdebug_taxonomy.knowledge import KnowledgeError
 
@@ -46,8 +47,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
     return status
 
 
-def parser() -> argparse.ArgumentParser:
-    """The command line, all of it."""
+_LIGHT = ("diagnose", "explain", "wizard")
+"""Commands that need none of the modules that the others are made of."""
+
+
+def parser(only: str = "") -> argparse.ArgumentParser:
+    """The command line, all of it; where `only` is a light command, what is imported for others is left out."""
     top = argparse.ArgumentParser(prog="dtdebug", description="Why did my distributed training fail?")
     top.add_argument("--version", action="version", version=f"dtdebug {__version__}")
     top.add_argument("--debug", action="store_true", help="show tracebacks of dtdebug's own failures")
@@ -96,6 +101,8 @@ def parser() -> argparse.ArgumentParser:
     report.add_argument("--situation", default="", metavar="TEXT", help="what you see, in plain words")
     report.add_argument("--format", choices=("markdown", "json"), default="markdown")
     report.set_defaults(run=_report)
+    if only in _LIGHT:
+        return top
 
     from dtdebug import cli_ranks
     from dtdebug.check import command as check

@@ -8,7 +8,8 @@ from typing import Any
 import msgspec
 
 from dtdebug.clean import clean
-from dtdebug_taxonomy.diagnosis import Advice, Asked, Diagnosis, RankedSymptom
+from dtdebug_taxonomy.advice import Advice
+from dtdebug_taxonomy.diagnosis import Asked, Diagnosis, RankedSymptom
 from dtdebug_taxonomy.render import (
     DIFF_OF,
     ECHO,

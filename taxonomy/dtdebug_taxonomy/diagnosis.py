@@ -11,22 +11,22 @@ from typing import Literal
 import msgspec
 
 from dtdebug_taxonomy import engine, questions
+from dtdebug_taxonomy.advice import LIKELY, MOST, POSSIBLE, Advice, Band, Reason, band
 from dtdebug_taxonomy.conditions import contradiction, sentence
 from dtdebug_taxonomy.findings import Finding, collect, plain
 from dtdebug_taxonomy.happened import Seen, happened, seen
 from dtdebug_taxonomy.knowledge import Knowledge
 from dtdebug_taxonomy.labs import cause_diff
-from dtdebug_taxonomy.model import MINUTES, Cause, Effort
+from dtdebug_taxonomy.model import MINUTES, Cause
 from dtdebug_taxonomy.next_step import Ask, Next, Repair, next_step
-from dtdebug_taxonomy.ordinary import ordinary
+from dtdebug_taxonomy.ordinary import is_foreign, ordinary
+from dtdebug_taxonomy.outright import outright
 from dtdebug_taxonomy.recognise import is_recognised
 from dtdebug_taxonomy.snapshot import Snapshot, walk
 
 VERSION = 1
 """Version of the JSON form; a change that breaks readers raises it."""
-Band = Literal["likely", "possible", "unlikely"]
 
-_LIKELY, _POSSIBLE = 0.6, 0.15
 _CLOSE = 2.0
 """Two symptoms whose probabilities differ by less than this factor can't be told apart."""
 _TELLING = 0.4
@@ -36,27 +36,10 @@ _UNSHOWN, _UNSHOWN_POINTED = 0.003, 0.05
 _SAID_ONLY = 0.23
 """Probability from which a cause is shown first that only words of the user and circumstances point at: of such guesses
 below it most are wrong."""
-_ADVICE = 5
 _TURNING = 5.0
 """Minutes that turning to another cause takes, whatever its fix."""
 _NOTES = 10
 _CULPRITS = 64
-
-
-class Reason(msgspec.Struct, frozen=True, kw_only=True):
-    """One finding that speaks for (or against) a symptom or cause."""
-
-    evidence: str
-    """Evidence id or `observation=value`."""
-    means: str
-    source: str
-    weight: float
-    """Log likelihood ratio."""
-    line: int = 0
-    words: str = ""
-    rank: int | None = None
-    file: str = ""
-    """File of what a check sees; empty for the failed cell."""
 
 
 class RankedSymptom(msgspec.Struct, frozen=True, kw_only=True):
@@ -68,26 +51,6 @@ class RankedSymptom(msgspec.Struct, frozen=True, kw_only=True):
     title: str
     band: Band
     why: tuple[Reason, ...] = ()
-
-
-class Advice(msgspec.Struct, frozen=True, kw_only=True):
-    """A cause that an indicator points at, with its fix; ordered by probability over minutes."""
-
-    symptom: str
-    cause: str
-    title: str
-    pattern: str
-    """Published name of the fix pattern."""
-    probability: float
-    band: Band
-    why: str
-    fix: str
-    effort: Effort
-    minutes: float
-    diff: str = ""
-    diff_of: Literal["yours", "example", ""] = ""
-    """Whose file the diff changes: the user's own, or that of an example."""
-    because: tuple[Reason, ...] = ()
 
 
 class Asked(msgspec.Struct, frozen=True, kw_only=True):
@@ -161,14 +124,15 @@ def diagnose(
     ranking = engine.rank(knowledge, findings)
     symptoms = tuple(_symptom(knowledge, ranking, code, p) for code, p in ranking.symptoms.items())
     roots = [f for f in findings if _tells_failure(knowledge, f)]
-    verdict = _verdict(knowledge, snapshot, symptoms, findings, roots)
-    plainly = ordinary(knowledge, snapshot, findings)
+    foreign = is_foreign(knowledge, snapshot, findings)
+    verdict = "unknown" if foreign else _verdict(knowledge, snapshot, symptoms, findings, roots)
+    plainly = ordinary(knowledge, snapshot, findings) if foreign else ""
     skip = {*(answers or {}), *unknown}
     question = None if plainly else _question(knowledge, ranking, findings, verdict, skip)
-    advice = () if plainly else _advice(knowledge, ranking, findings)
+    advice = () if foreign else outright(knowledge, snapshot, ranking, _advice(knowledge, ranking, findings))
     return Diagnosis(
-        recognised=not plainly and is_recognised(knowledge, snapshot, findings, roots),
-        verdict="unknown" if plainly else verdict,
+        recognised=not foreign and is_recognised(knowledge, snapshot, findings, roots),
+        verdict=verdict,
         ordinary=plainly,
         symptoms=symptoms,
         advice=advice,
@@ -189,11 +153,6 @@ def diagnose(
     )
 
 
-def band(probability: float) -> Band:
-    """The word that is shown in place of a figure."""
-    return "likely" if probability >= _LIKELY else "possible" if probability >= _POSSIBLE else "unlikely"
-
-
 def _tells_failure(knowledge: Knowledge, finding: Finding) -> bool:
     """A message of a failure or of its echo; boilerplate of a launcher is an echo that names no symptom."""
     if finding.source == "checked":  # what is wrong in the source need not be what failed
@@ -206,7 +165,7 @@ def _symptom(knowledge: Knowledge, ranking: engine.Ranking, code: str, p: float)
     s = knowledge.symptoms[code]
     telling = [c for c in ranking.contributions[code] if abs(c.weight) >= _TELLING]
     telling.sort(key=lambda c: not c.finding.terminal or c.weight < 0)  # what ended a rank is quoted first
-    why = tuple(_reason(knowledge, c.finding, c.weight) for c in telling[:5]) if p >= _POSSIBLE / 3 else ()
+    why = tuple(_reason(knowledge, c.finding, c.weight) for c in telling[:5]) if p >= POSSIBLE / 3 else ()
     return RankedSymptom(code=code, probability=round(p, 4), id=s.id, title=s.title, band=band(p), why=why)
 
 
@@ -235,7 +194,8 @@ def _reason(knowledge: Knowledge, f: Finding, weight: float) -> Reason:
 def _advice(knowledge: Knowledge, ranking: engine.Ranking, findings: tuple[Finding, ...]) -> tuple[Advice, ...]:
     """The causes that an indicator points at and that are not unlikely, by probability over minutes.
 
-    First comes what a message or the source itself names. Circumstances alone are enough for the first place only.
+    First comes what a message or the source itself names, then what messages make likely, then what the user names.
+    Circumstances alone are enough for the first place only.
     """
     rows, founded = [], False
     for code, share in ranking.symptoms.items():
@@ -245,6 +205,7 @@ def _advice(knowledge: Knowledge, ranking: engine.Ranking, findings: tuple[Findi
             weighed = _weighed(knowledge, cause, findings)
             naming = [f.source for _, f in weighed if engine.is_named(knowledge, cause, f)]
             named, said_so = bool(naming), any(source != "checked" for source in naming)
+            seen_so = any(source != "said" for source in naming)
             if contradiction(cause.needs, findings) or (not said_so and share * q < _UNSHOWN):
                 continue
             pointing = [f for w, f in weighed if engine.points_at(knowledge, cause, f, w)]
@@ -253,16 +214,17 @@ def _advice(knowledge: Knowledge, ranking: engine.Ranking, findings: tuple[Findi
             if (
                 named
                 or (printed and share * q >= _UNSHOWN_POINTED)
-                or (share * q >= _POSSIBLE and engine.is_shown(knowledge, cause, weighed))
+                or (share * q >= POSSIBLE and engine.is_shown(knowledge, cause, weighed))
             ):
-                p = max(share * q, _POSSIBLE) if said_so else share * q  # at least possible, for somebody says so
-                rows.append((named, p, code, cause, bool(pointing)))
+                p = max(share * q, POSSIBLE) if said_so else share * q  # at least possible, for somebody says so
+                tier = 0 if seen_so else 1 if printed and p >= LIKELY else 2 if named else 3
+                rows.append((tier, p, code, cause, bool(pointing) or named))
                 founded = founded or named or printed or looked_up or p >= _SAID_ONLY
     if not founded:
         return ()
-    rows.sort(key=lambda row: (not row[0], -row[1] / (MINUTES[row[3].effort] + _TURNING)))
-    shown = [row for place, row in enumerate(rows) if place == 0 or row[0] or row[4]]
-    return tuple(_one_advice(knowledge, findings, code, cause, p) for _, p, code, cause, _ in shown[:_ADVICE])
+    rows.sort(key=lambda row: (row[0], -row[1] / (MINUTES[row[3].effort] + _TURNING)))
+    shown = [row for place, row in enumerate(rows) if place == 0 or row[4]]
+    return tuple(_one_advice(knowledge, findings, code, cause, p) for _, p, code, cause, _ in shown[:MOST])
 
 
 def _weighed(knowledge: Knowledge, cause: Cause, findings: tuple[Finding, ...]) -> list[tuple[float, Finding]]:
@@ -345,7 +307,7 @@ def _verdict(
         return "echo"
     if first < _CLOSE * second:
         return "apart"
-    return "settled" if first >= _LIKELY else "leaning"
+    return "settled" if first >= LIKELY else "leaning"
 
 
 def _culprits(knowledge: Knowledge, snapshot: Snapshot, roots: list[Finding]) -> tuple[int, ...]:

@@ -253,16 +253,18 @@ def hypothesis_priors(knowledge: Knowledge, symptom: Symptom) -> dict[Cause | st
     """Prior of each cause, and of each published pattern that no cause covers (by its name).
 
     A cause has the published count of its pattern, shared among the causes of that
-    pattern, plus 1/2. Small counts are smoothed by the patterns' share over all symptoms.
+    pattern, plus 1/2; one that is newer than the study has the 1/2 alone. Small counts are smoothed by the patterns'
+    share over all symptoms.
     """
     counts = symptom.counts[STUDY].fix_patterns
     everywhere = pattern_share(knowledge)
     sharing: dict[str, int] = {}
-    for c in symptom.cause:
+    counted = [c for c in symptom.cause if not c.uncounted]
+    for c in counted:
         name = knowledge.patterns[c.pattern].name
         sharing[name] = sharing.get(name, 0) + 1
-    weight: dict[Cause | str, float] = {}
-    for c in symptom.cause:
+    weight: dict[Cause | str, float] = {c: 0.5 for c in symptom.cause if c.uncounted}
+    for c in counted:
         name = knowledge.patterns[c.pattern].name
         weight[c] = (counts.get(name, 0) + _SMOOTHING * everywhere[name]) / sharing[name] + 0.5
     for name, share in everywhere.items():

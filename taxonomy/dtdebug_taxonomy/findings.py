@@ -14,8 +14,9 @@ import msgspec
 from dtdebug_taxonomy import rank_signals, signals, similarity
 from dtdebug_taxonomy.failure.bearing import Bearing
 from dtdebug_taxonomy.failure.own import own_errors
-from dtdebug_taxonomy.knowledge import Knowledge
-from dtdebug_taxonomy.matching import Hit, Matcher, clip_lines
+from dtdebug_taxonomy.kept import kept
+from dtdebug_taxonomy.knowledge import Knowledge, load
+from dtdebug_taxonomy.matching import Hit, Matcher, Needs, clip_lines, needs
 from dtdebug_taxonomy.model import STRENGTHS, Evidence
 from dtdebug_taxonomy.snapshot import ExceptionInfo, Near, Snapshot, walk
 from dtdebug_taxonomy.wording import said
@@ -315,11 +316,16 @@ class _Matchers:
     def __init__(self, knowledge: Knowledge) -> None:
         evidence = knowledge.evidence.values()
         values = [(f"{o.key}={v.value}", v) for o in knowledge.observations.values() for v in o.value]
-        self.printed = Matcher(
-            [(e.id, p) for e in evidence for p in e.text] + [(k, p) for k, v in values for p in v.text]
-        )
+        printed = [(e.id, p) for e in evidence for p in e.text]
+        shown = [(k, p) for k, v in values for p in v.text]
         spoken = [(e.id, p) for e in evidence for p in e.says] + [(k, p) for k, v in values for p in v.says]
-        self.said = Matcher([(e.id, p) for e in evidence for p in e.text], words=spoken)
+
+        def work_out() -> dict[str, Needs]:
+            return {pattern: needs(pattern) for _, pattern in (*printed, *shown, *spoken)}
+
+        known = kept("patterns", dict[str, Needs], work_out) if knowledge is load() else work_out()
+        self.printed = Matcher([*printed, *shown], known=known)
+        self.said = Matcher(printed, words=spoken, known=known)
 
 
 @lru_cache(maxsize=4)

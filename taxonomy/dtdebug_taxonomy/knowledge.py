@@ -11,6 +11,7 @@ from typing import TypeVar
 
 import msgspec
 
+from dtdebug_taxonomy.kept import kept
 from dtdebug_taxonomy.model import (
     STRENGTHS,
     Evidence,
@@ -19,6 +20,7 @@ from dtdebug_taxonomy.model import (
     Observation,
     Pattern,
     Record,
+    Release,
     Strength,
     Symptom,
 )
@@ -41,22 +43,28 @@ class _MeasureFile(Record, frozen=True):
     measure: tuple[Measure, ...] = ()
 
 
+class _ReleaseFile(Record, frozen=True):
+    release: tuple[Release, ...] = ()
+
+
 class Knowledge:
     """All symptoms, evidence, observations and fix patterns, indexed. Immutable by habit."""
 
-    def __init__(
+    def __init__(  # noqa: PLR0917 - as many kinds of files
         self,
         symptoms: tuple[Symptom, ...],
         messages: dict[str, MessageFile],
         observations: tuple[Observation, ...],
         patterns: tuple[Pattern, ...],
         measures: tuple[Measure, ...] = (),
+        releases: tuple[Release, ...] = (),
     ) -> None:
         self.symptoms = {s.code: s for s in sorted(symptoms, key=lambda s: sort_key(s.code))}
         self.messages = messages
         self.observations = {o.key: o for o in observations}
         self.patterns = {p.id: p for p in patterns}
         self.measures = measures
+        self.releases = releases
 
     @cached_property
     def evidence(self) -> dict[str, Evidence]:
@@ -160,8 +168,24 @@ _lock = Lock()
 """Two threads that are the first to read the same type end the process: msgspec learns a type without a lock."""
 
 
+class _Files(msgspec.Struct, frozen=True, array_like=True):
+    """What the files of a folder say."""
+
+    symptoms: tuple[Symptom, ...]
+    messages: dict[str, MessageFile]
+    observations: tuple[Observation, ...]
+    patterns: tuple[Pattern, ...]
+    measures: tuple[Measure, ...]
+    releases: tuple[Release, ...]
+
+
 @lru_cache(maxsize=4)
 def _load(home: Path) -> Knowledge:
+    files = kept("knowledge", _Files, lambda: _files(home)) if home == HOME else _files(home)
+    return Knowledge(files.symptoms, files.messages, files.observations, files.patterns, files.measures, files.releases)
+
+
+def _files(home: Path) -> _Files:
     replace = msgspec.structs.replace
     files = sorted((home / "symptoms").glob("*.toml"))
     symptoms = tuple(replace(read(f, Symptom), id=f.stem) for f in files)
@@ -171,4 +195,5 @@ def _load(home: Path) -> Knowledge:
     messages = {f.stem: read(f, MessageFile) for f in sorted((home / "messages").glob("*.toml"))}
     patterns = read(home / "patterns.toml", _PatternFile).pattern
     measures = read(home / "measures.toml", _MeasureFile).measure if (home / "measures.toml").is_file() else ()
-    return Knowledge(symptoms, messages, observations, patterns, measures)
+    releases = tuple(r for f in sorted((home / "versions").glob("*.toml")) for r in read(f, _ReleaseFile).release)
+    return _Files(symptoms, messages, observations, patterns, measures, releases)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_right
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from functools import lru_cache
 from itertools import accumulate, islice
 from typing import NamedTuple
@@ -28,6 +28,10 @@ _SHORTEST_LITERAL = 3
 _WORD = re.compile(r"[a-z]{3,}")
 _LETTERS = bytes(c if c in b"abcdefghijklmnopqrstuvwxyz" else 32 for c in range(256))
 """Table that leaves the words of a text, apart by spaces."""
+
+
+Needs = tuple[tuple[str, ...], ...]
+"""Of each set one literal occurs in the line of any match."""
 
 
 class Hit(NamedTuple):
@@ -62,14 +66,22 @@ def problem_of(pattern: str) -> str:
     return ""
 
 
-@lru_cache(maxsize=8192)
 def literals(pattern: str) -> tuple[str, ...]:
     """Lower-case literals of which any match must contain one; '' among them if there are no such.
 
     Understands what `problem_of` lets through.
     """
-    found = [_needed(branch) or ("",) for branch in _branches(pattern)]
-    return tuple(dict.fromkeys(literal for row in found for literal in row))
+    return needs(pattern)[0]
+
+
+@lru_cache(maxsize=8192)
+def needs(pattern: str) -> Needs:
+    """Sets of lower-case literals of each of which any match contains one, the most telling set first."""
+    branches = [_needed(branch) for branch in _branches(pattern)]
+    if len(branches) == 1 and branches[0]:
+        return tuple(branches[0])
+    found = [row[0] if row else ("",) for row in branches]
+    return (tuple(dict.fromkeys(literal for row in found for literal in row)),)
 
 
 def _branches(pattern: str) -> list[str]:
@@ -109,8 +121,8 @@ def _group_end(pattern: str, i: int) -> int:
     return i
 
 
-def _needed(branch: str) -> tuple[str, ...]:
-    """The best set of literals of which an alternative needs one: a run, or one of each alternative of a group."""
+def _needed(branch: str) -> list[tuple[str, ...]]:
+    """The sets of literals of which an alternative needs one, the best first: a run, or one of each of a group's."""
     candidates: list[tuple[str, ...]] = []
     run, i = "", 0
     while i < len(branch):
@@ -138,8 +150,8 @@ def _needed(branch: str) -> tuple[str, ...]:
                 i = end
         i += 1
     candidates.append((run,))
-    best = max(candidates, key=lambda row: (min(map(len, row)), -len(row)))
-    return best if min(map(len, best)) >= _SHORTEST_LITERAL else ()
+    long = [row for row in candidates if min(map(len, row)) >= _SHORTEST_LITERAL]
+    return sorted(long, key=lambda row: (-min(map(len, row)), len(row)))
 
 
 class Matcher:
@@ -148,12 +160,20 @@ class Matcher:
     `words` are pairs whose matches begin where a word begins: "load dies" is not in "offload dies".
     """
 
-    def __init__(self, patterns: Iterable[tuple[str, str]], words: Iterable[tuple[str, str]] = ()) -> None:
-        self._rows: dict[str, list[tuple[str, str, bool]]] = {}
+    def __init__(
+        self,
+        patterns: Iterable[tuple[str, str]],
+        words: Iterable[tuple[str, str]] = (),
+        known: Mapping[str, Needs] | None = None,
+    ) -> None:
+        """`known`: what `needs` says of patterns, where that was worked out before."""
+        self._rows: dict[str, list[tuple[str, str, bool, Needs]]] = {}
         rows = [(key, pattern, False) for key, pattern in patterns] + [(key, pattern, True) for key, pattern in words]
+        known = known or {}
         for key, pattern, whole in rows:
-            for literal in literals(pattern):
-                self._rows.setdefault(literal, []).append((key, pattern, whole))
+            first, *others = known.get(pattern) or needs(pattern)
+            for literal in first:
+                self._rows.setdefault(literal, []).append((key, pattern, whole, tuple(others)))
         self._literals: dict[str, list[tuple[str, list[str]]]] = {}
         for literal in self._rows:
             letters = sorted(_WORD.findall(literal), key=len, reverse=True) or [""]
@@ -169,8 +189,11 @@ class Matcher:
         seen: set[tuple[str, int]] = set()
         for literal in self._present(lower):
             lines = _lines_with(literal, lower)
-            for name, regex, whole in self._rows[literal]:
-                for match in islice(_matches(regex, text, lines, whole=whole), HITS_PER_PATTERN):
+            for name, regex, whole, others in self._rows[literal]:
+                near = [span for span in lines if _has(lower, span, others)] if others else lines
+                if not near:
+                    continue
+                for match in islice(_matches(regex, text, near, whole=whole), HITS_PER_PATTERN):
                     starts = starts or list(accumulate((len(line) + 1 for line in text.split("\n")), initial=0))
                     if (name, match.start()) not in seen:
                         seen.add((name, match.start()))
@@ -207,6 +230,11 @@ def _lines_with(literal: str, lower: str) -> list[tuple[int, int]]:
         left -= end - begin
         at = lower.rfind(literal, 0, begin)
     return sorted(spans)
+
+
+def _has(lower: str, span: tuple[int, int], wanted: Needs) -> bool:
+    """Whether a line contains one literal of each set: most patterns need not be compiled at all."""
+    return all(any(lower.find(literal, *span) >= 0 for literal in row) for row in wanted)
 
 
 def _line_around(text: str, at: int) -> tuple[int, int]:

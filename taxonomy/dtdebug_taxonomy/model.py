@@ -117,6 +117,8 @@ class Cause(Record, frozen=True, kw_only=True):
     """The same for its diff: whoever uses something else sees the cause without it."""
     evidence: dict[str, Strength] = {}
     """Evidence id, or `observation=value`, to how often it is so when this is the cause."""
+    uncounted: bool = False
+    """Newer than the studies: it has no part in the published counts of its fix pattern."""
 
 
 class Counts(Record, frozen=True, kw_only=True):
@@ -217,3 +219,31 @@ class Measure(Record, frozen=True, kw_only=True):
     """Worth it only where `needs` is known to hold, not merely not excluded."""
     spent_by: Literal["", "ranks", "output", "source"] = ""
     """What the snapshot must not hold already: a verdict on ranks, output, findings in the source."""
+
+
+class Release(Record, frozen=True, kw_only=True):
+    """A release, or a combination of releases, that is known to fail: a fact with its source."""
+
+    id: str
+    package: str
+    """Key of `versions.NAMES`."""
+    range: str
+    """Releases that fail, such as `>=2.19,<2.26.2`; empty: every release beside those of `beside`."""
+    beside: dict[str, str] = {}
+    """Other package -> range that must hold, where its release is known."""
+    text: tuple[str, ...] = ()
+    """Patterns on output, one of which must be seen (or one of `says`)."""
+    says: tuple[str, ...] = ()
+    """Patterns on the user's words."""
+    where: tuple[str, ...] = ()
+    """Patterns on anything that was told, one of which must be seen as well: a device, a network."""
+    alone: bool = False
+    """The message occurs in these releases only, so that it tells without a release being named."""
+    symptom: str
+    pattern: str
+    """Id of the fix pattern."""
+    title: str
+    why: str
+    fix: str
+    effort: Effort = "reinstall"
+    cite: str

@@ -14,11 +14,18 @@ from dtdebug_taxonomy.findings import Finding, plain
 from dtdebug_taxonomy.frames import own_frame, short
 from dtdebug_taxonomy.knowledge import Knowledge
 from dtdebug_taxonomy.matching import clip_lines
+from dtdebug_taxonomy.recognise import is_distributed
 from dtdebug_taxonomy.snapshot import ExceptionInfo, Snapshot, walk
 
 _SIGNS = re.compile(
     r"""(?ix)
-      torchrun | torch\.distributed | torch[ _-]?elastic | \[\d,\d{1,5}\]<std | \bstage[ _-]?3 | \bbroadcast | \bds_
+      torchrun | torch\.distributed | torch[ _-]?elastic | \[\d,\d{1,5}\]<std | \bstage[ _-]?3 | \bds_
+    | (?<!\bbe\ )\bbroadcast | \bmore\ than\ one\b
+    | \b(?:on|with)\ (?:two|three|four|eight|several|many|\d{1,3})\b(?=[,.;]|$)
+    | \b(?:two|three|four|eight|several|both|all)\ of\ them | \bin\ the\ cluster\b
+    | \b(?:main|head|worker|master|compute|far)[ -](?:node|machine|host|side)\b | \bremote\ (?:node|machine|side)\b
+    | \bthe\ others\ (?:wait|hang|stay)
+    | \bexecutors\b | \b(?:pp|tp|vp|dp|ep|cp)\ ?[=>]\ ?\d
     | \bdistributed(?!\ (?:under|in\ the\ hope)) | \bddp | \bfsdp
     | nccl | rccl | hccl | oneccl | \bgloo | \bmpi(?:\b|run|exec|4py|ch|_) | open-?mpi | horovod | \bhvd\b
     | deep-?\ ?speed | \bzero-?[123]\b | \bzero[ -]stage | megatron | colossal | \baccelerate\ (?:launch|config)
@@ -33,12 +40,18 @@ _SIGNS = re.compile(
     | infiniband | \brdma | \bcollectives?\b | \bcross-?replica | \breplica | \bxla\b | \btpu\b | jax\.distributed
     | distributedsampler | \bsharded\b | torch\.multiprocessing | mp\.spawn | notebook_launcher | estimator
     | \b(?!1\b)(?!0\b)(?:\d{1,5}|two|three|four|eight|several|multiple|many|all|both|other|second|different|more)
-      \ ?(?:x\ ?)?(?:\w{1,12}\ )?(?:gpu|node|machine|host|card|process(?:e|\b)|server|computer|device)s?
-    | \b(?:[2-9]|\d\d\d?)\ ?[x*]?\ ?(?:nvidia\ |amd\ )?(?:[abhv]\d\d0|gb?[2-3]00|mi\d{3}|l40s?|rtx|\d090)s?\b
+      (?:\ ?x)?(?:,?[ -](?:\w{1,12}\ )?)?(?:gpu|node|machine|host|card|process(?:e|\b)|server|computer|device)s?
+    | \b(?:[2-9]|\d\d\d?|two|three|four|eight|sixteen)\ ?[x*]?\ ?(?:nvidia\ |amd\ )?
+      (?:[abhv]\d\d0|a[3-6]000|gb?[2-3]00|mi\d{3}|l40s?|rtx|\d0[5-9]0|tesla|titan)s?\b
+    | \b(?:per|each|every)[ -](?:gpu|device|card|node|host|machine)\b | \bpipeline\ stages? | \bdistribution\ strateg
     | \b(?:nodes|gpus|machines|hosts|cards)\b | byteps | fairscale | fairseq | peer[- ]to[- ]peer | \bp2p\b
-    | \bhang|\bhung\b|\bstuck\b|\bdeadlock | verl\b | openrlhf | torchtitan | \bwatchdog
+    | \bhang|\bhung\b|\bstuck\b|\bdeadlock|\bfreez|\bfroze | verl\b | openrlhf | torchtitan | \bwatchdog
     """
 )
+_TRAINING = re.compile(
+    r"(?i)\b(?:train|fine-?tun|epoch|loss\b|workers?\b|chief|check-?point|optimi[sz]er|gradient|gpu|cuda|backward|rank)"
+)
+"""Whoever asks about training asks about distributed training, if nothing speaks against it."""
 _PACKAGES = re.compile(
     r"torch[/\\](?:distributed|nn[/\\]parallel|multiprocessing[/\\]spawn)|torch[/\\]csrc[/\\]distributed"
     r"|(?:-packages[/\\]|(?<![\w/\\]))(?:deepspeed|horovod|colossalai|megatron|apex)[/\\]"
@@ -69,12 +82,21 @@ _LINES, _SHOWN = 4_000, 120
 """Lines that are looked at from the end, characters of a message that are shown."""
 
 
+def is_foreign(knowledge: Knowledge, snapshot: Snapshot, findings: Sequence[Finding]) -> bool:
+    """Nothing speaks of several processes, hosts or devices, nor does the user speak of training."""
+    if _TRAINING.search(snapshot.situation) and not _ALONE.search(snapshot.situation):
+        return bool(ordinary(knowledge, snapshot, findings)) and _is_bare(knowledge, snapshot, findings)
+    return _is_bare(knowledge, snapshot, findings)
+
+
+def _is_bare(knowledge: Knowledge, snapshot: Snapshot, findings: Sequence[Finding]) -> bool:
+    if (snapshot.verdict is not None and snapshot.verdict.names_ranks) or snapshot.ranks or is_distributed(snapshot):
+        return False
+    return not (any(_is_sign(knowledge, f) for f in findings) or _signs(snapshot))
+
+
 def ordinary(knowledge: Knowledge, snapshot: Snapshot, findings: Sequence[Finding]) -> str:
-    """The error of a program without any sign of distribution, in one line; '' for all others."""
-    if (snapshot.verdict is not None and snapshot.verdict.names_ranks) or snapshot.child_ranks or snapshot.ranks:
-        return ""
-    if any(_is_sign(knowledge, f) for f in findings) or _signs(snapshot):
-        return ""
+    """The error of a program that `is_foreign`, in one line; '' where it names none."""
     if not (snapshot.output.strip() or snapshot.exception) and _ALONE.search(snapshot.situation):
         return "What is described is a program of one process on one device; nothing of distribution is seen in it."
     error = _raised(snapshot.exception) or _last_error(snapshot.output) or _last_error(snapshot.situation)

@@ -5,7 +5,8 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from dtdebug_taxonomy.diagnosis import Advice, Diagnosis, Reason
+from dtdebug_taxonomy.advice import Advice, Reason
+from dtdebug_taxonomy.diagnosis import Diagnosis
 from dtdebug_taxonomy.findings import plain
 from dtdebug_taxonomy.frames import short
 from dtdebug_taxonomy.happened import Seen

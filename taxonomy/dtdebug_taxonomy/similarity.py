@@ -15,7 +15,10 @@ from functools import lru_cache
 from itertools import pairwise
 from typing import NamedTuple
 
-from dtdebug_taxonomy.knowledge import Knowledge
+import msgspec
+
+from dtdebug_taxonomy.kept import kept
+from dtdebug_taxonomy.knowledge import Knowledge, load
 from dtdebug_taxonomy.snapshot import Snapshot
 
 _WORD = re.compile(r"[a-z][a-z_]+")
@@ -74,57 +77,71 @@ def _stem(word: str) -> str:
     return word
 
 
-class _Model:
+class _Model(msgspec.Struct, frozen=True, array_like=True):
     """Complement naive Bayes of (class, text) pairs."""
 
-    def __init__(self, texts: Iterable[tuple[str, str]], smoothing: float = 0.3) -> None:
+    rarity: dict[str, float]
+    outside: dict[str, float]
+    mine: dict[str, dict[str, float]]
+    """How much rarer a term is outside a class than overall: 0 where the class lacks it."""
+
+    @classmethod
+    def of(cls, texts: Iterable[tuple[str, str]], smoothing: float = 0.3) -> _Model:
+        """The model of some texts."""
         rows = [(name, Counter(_terms(text))) for name, text in texts]
         seen = Counter(term for _, counts in rows for term in counts)
-        self._rarity = {term: math.log((1 + len(rows)) / (1 + n)) + 1 for term, n in seen.items()}
+        rarity = {term: math.log((1 + len(rows)) / (1 + n)) + 1 for term, n in seen.items()}
         weight: dict[str, dict[str, float]] = {term: {} for term in seen}
         size = dict.fromkeys((name for name, _ in rows), 0.0)
         for name, counts in rows:
-            for term, v in self._weighted(counts).items():
+            for term, v in _weighted(counts, rarity).items():
                 weight[term][name] = weight[term].get(name, 0.0) + v
                 size[name] += v
         everything = math.fsum(size.values()) + smoothing * len(seen)
-        self._outside = {name: math.log(everything - n) for name, n in size.items()}
-        # How much rarer a term is outside a class than overall: 0 where the class lacks it.
-        self._mine: dict[str, dict[str, float]] = {}
+        outside = {name: math.log(everything - n) for name, n in size.items()}
+        mine = {}
         for term, by_class in weight.items():
             total = smoothing + math.fsum(by_class.values())
-            self._mine[term] = {name: math.log(total / (total - v)) for name, v in by_class.items()}
+            mine[term] = {name: math.log(total / (total - v)) for name, v in by_class.items()}
+        return cls(rarity, outside, mine)
 
     def vector(self, terms: Iterable[str]) -> dict[str, float]:
         """The known terms of a text by weight, of length 1."""
-        return self._weighted(Counter(t for t in terms if t in self._rarity))
-
-    def _weighted(self, counts: Counter[str]) -> dict[str, float]:
-        raw = {t: (1 + math.log(n)) * self._rarity[t] for t, n in counts.items()}
-        length = math.sqrt(math.fsum(v * v for v in raw.values())) or 1.0
-        return {t: v / length for t, v in raw.items()}
+        return _weighted(Counter(t for t in terms if t in self.rarity), self.rarity)
 
     def scores(self, vector: dict[str, float]) -> dict[str, float]:
         """Class -> how much less likely the text is outside it."""
         total = math.fsum(vector.values())
-        result = {name: total * v for name, v in self._outside.items()}
+        result = {name: total * v for name, v in self.outside.items()}
         for term, v in vector.items():
-            for name, mine in self._mine[term].items():
+            for name, mine in self.mine[term].items():
                 result[name] += v * mine
         return result
 
     def telling(self, vector: dict[str, float], name: str) -> list[str]:
         """The terms that speak most for a class."""
-        own = {t: v * self._mine[t].get(name, 0.0) for t, v in vector.items()}
+        own = {t: v * self.mine[t].get(name, 0.0) for t, v in vector.items()}
         return [t for t in sorted(own, key=lambda t: (-own[t], t))[:4] if own[t] > 0]
+
+
+def _weighted(counts: Counter[str], rarity: dict[str, float]) -> dict[str, float]:
+    raw = {t: (1 + math.log(n)) * rarity[t] for t, n in counts.items()}
+    length = math.sqrt(math.fsum(v * v for v in raw.values())) or 1.0
+    return {t: v / length for t, v in raw.items()}
 
 
 @lru_cache(maxsize=4)
 def _models(knowledge: Knowledge) -> tuple[_Model, _Model]:
     """Models of the symptoms' and of the fix patterns' texts."""
+    if knowledge is load():
+        return kept("likeness", tuple[_Model, _Model], lambda: _learnt(knowledge))
+    return _learnt(knowledge)
+
+
+def _learnt(knowledge: Knowledge) -> tuple[_Model, _Model]:
     symptoms = [(code, text) for code, s in knowledge.symptoms.items() for text in (*s.says, s.summary)]
     patterns = [(p.id, f"{p.title} {p.how}") for p in knowledge.patterns.values()]
     for code, s in knowledge.symptoms.items():
         symptoms += [(code, f"{c.title} {c.why}") for c in s.cause]
         patterns += [(c.pattern, f"{c.title} {c.why} {c.fix}") for c in s.cause]
-    return _Model(symptoms), _Model(patterns)
+    return _Model.of(symptoms), _Model.of(patterns)

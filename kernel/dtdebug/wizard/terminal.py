@@ -15,7 +15,8 @@ from rich.text import Text
 from dtdebug.clean import clean
 from dtdebug.wizard import keep
 from dtdebug.wizard.session import Session, default, heard, known_line
-from dtdebug_taxonomy.diagnosis import Advice, Asked, Diagnosis
+from dtdebug_taxonomy.advice import Advice
+from dtdebug_taxonomy.diagnosis import Asked, Diagnosis
 from dtdebug_taxonomy.knowledge import Knowledge, load
 from dtdebug_taxonomy.render import because, first_line, to_markdown, to_text
 

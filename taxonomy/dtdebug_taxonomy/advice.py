@@ -1,0 +1,56 @@
+"""What is shown of a cause: the advice, and the findings that it rests on."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+import msgspec
+
+from dtdebug_taxonomy.model import Effort
+
+Band = Literal["likely", "possible", "unlikely"]
+LIKELY, POSSIBLE = 0.6, 0.15
+"""Probabilities from which the words are used."""
+MOST = 5
+"""Pieces of advice that are kept."""
+
+
+class Reason(msgspec.Struct, frozen=True, kw_only=True):
+    """One finding that speaks for (or against) a symptom or cause."""
+
+    evidence: str
+    """Evidence id or `observation=value`."""
+    means: str
+    source: str
+    weight: float
+    """Log likelihood ratio."""
+    line: int = 0
+    words: str = ""
+    rank: int | None = None
+    file: str = ""
+    """File of what a check sees; empty for the failed cell."""
+
+
+class Advice(msgspec.Struct, frozen=True, kw_only=True):
+    """A cause that an indicator points at, with its fix; ordered by probability over minutes."""
+
+    symptom: str
+    cause: str
+    title: str
+    pattern: str
+    """Published name of the fix pattern."""
+    probability: float
+    band: Band
+    why: str
+    fix: str
+    effort: Effort
+    minutes: float
+    diff: str = ""
+    diff_of: Literal["yours", "example", ""] = ""
+    """Whose file the diff changes: the user's own, or that of an example."""
+    because: tuple[Reason, ...] = ()
+
+
+def band(probability: float) -> Band:
+    """The word that is shown in place of a figure."""
+    return "likely" if probability >= LIKELY else "possible" if probability >= POSSIBLE else "unlikely"

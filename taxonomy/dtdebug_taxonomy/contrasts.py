@@ -1,0 +1,68 @@
+"""What the user has found to make the difference: "with X it works", "without X it does not hang".
+
+Such a pair says more than any resemblance. What observations hold already (one host, one process, another back end)
+is theirs; the rest is what this reads.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import NamedTuple
+
+from dtdebug_taxonomy.findings import plain
+from dtdebug_taxonomy.matching import clip_lines
+
+_WORKS = (
+    r"(?:works?|worked|runs? (?:fine|through|well)|trains? (?:fine|well|normally)|is fine|are fine|was fine|goes well"
+    r"|does ?n.t (?:happen|hang|fail|crash|occur)|do ?n.t (?:hang|fail|crash)|never (?:happens|hangs|fails|crashes)"
+    r"|passes|succeeds|disappears|goes away|is gone|is right|are right|has no (?:problem|issue)s?)\b"
+)
+_THING = r"(?P<thing>[^\n,.;:!?()]{3,60}?)"
+_IT = (
+    r"(?:it|this|that|everything|all|the same(?: \w{2,12})?|training"
+    r"|the (?:problem|error|issue|hang|run|job|training|crash))"
+)
+_DONE = "after (?:disabling|removing|setting|enabling)"
+_PAIRS = (
+    re.compile(rf"(?i)\b(?P<how>with|without|using|{_DONE}) {_THING},? {_IT} {_WORKS}"),
+    re.compile(rf"(?i)\b{_IT} {_WORKS} (?:\w{{2,10}} )?(?P<how>with|without|when using|{_DONE}) {_THING}$"),
+    re.compile(
+        rf"(?i)\bif i (?P<how>use|remove|disable|set|enable|switch off|turn off|leave out) {_THING},? {_IT} {_WORKS}"
+    ),
+    re.compile(rf"(?i)\b(?P<how>with|without) {_THING} (?:the same )?{_WORKS}$"),
+)
+_SENTENCE = re.compile(r"[.!?;](?=\s|$)|\n")
+_OBSERVED = re.compile(
+    r"(?i)(?<![=_])\b(?:one|single|1|two|2|fewer|other|another|different|small\w{0,3}|large\w{0,1}|older|newer|some|any|all)\b"
+    r"|\bgloo\b|\bv?\d{1,2}\.\d|\bcpu\b|^(?:it|this|that|them|my|the (?:same|code|model|data))\b|\bproblem|\berror"
+)
+"""Things that observations or other indicators hold, and words that name nothing."""
+_DEEDS = ("use", "remove", "disable", "set", "enable", "switch off", "turn off", "leave out")
+_MOST = 8
+"""Words of a thing."""
+
+
+class Contrast(NamedTuple):
+    """One thing with which it works."""
+
+    words: str
+    """`without activation checkpointing`."""
+    line: int
+
+
+def contrast(situation: str) -> Contrast | None:
+    """The first thing that the user names as making the difference."""
+    text = clip_lines(situation)
+    begin = 0
+    for end in (*(m.start() for m in _SENTENCE.finditer(text)), len(text)):
+        start, begin = begin, end + 1
+        found = next((m for p in _PAIRS if (m := p.search(text[start:end].strip()))), None)
+        if found is None:
+            continue
+        thing = " ".join(plain(found["thing"]).split())
+        if thing and len(thing.split()) <= _MOST and not _OBSERVED.search(thing):
+            how = found["how"].lower()
+            return Contrast(
+                f"if you {how} {thing}" if how in _DEEDS else f"{how} {thing}", text.count("\n", 0, end) + 1
+            )
+    return None

@@ -1,0 +1,70 @@
+"""What is worked out of the knowledge once, and kept in the state directory for the next process.
+
+Reading and weighing the files takes longer than a diagnosis. A file begins with a digest of all that it was worked out
+of (names, sizes and times of the knowledge's files and modules, the version of Python): a stale one is noticed.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import sys
+import tempfile
+from collections.abc import Callable
+from functools import lru_cache
+from pathlib import Path
+from typing import TypeVar
+
+import msgspec
+
+from dtdebug_taxonomy.state import folder
+
+_HOME = Path(__file__).parent
+_SOURCES = ("*.py", "*.toml", "symptoms/*.toml", "messages/*.toml", "observations/*.toml", "versions/*.toml")
+_LIMIT = 32 << 20
+"""Bytes that are read of a file: what is kept takes 3 MB."""
+
+T = TypeVar("T")
+
+
+def kept(name: str, kind: type[T], make: Callable[[], T]) -> T:
+    """What `make` gives, from the file of that name if it is up to date.
+
+    A folder that can't be read or written costs time only.
+    """
+    stamp = _stamp()
+    path = folder() / f"{name}.cache"
+    try:
+        with path.open("rb") as file:
+            data = file.read(_LIMIT)
+        if data.startswith(stamp):
+            return msgspec.msgpack.decode(memoryview(data)[len(stamp) :], type=kind)
+    except (OSError, msgspec.MsgspecError):
+        pass
+    made = make()
+    _write(path, stamp + msgspec.msgpack.encode(made))
+    return made
+
+
+@lru_cache(maxsize=1)
+def _stamp() -> bytes:
+    digest = hashlib.sha256(f"{msgspec.__version__} {sys.version}".encode())
+    for pattern in _SOURCES:
+        for path in sorted(_HOME.glob(pattern)):
+            seen = path.stat()
+            digest.update(f"{path} {seen.st_mtime_ns} {seen.st_size}\n".encode())
+    return digest.digest()
+
+
+def _write(path: Path, data: bytes) -> None:
+    """By atomic rename, 0600; a folder that can't be written is no error."""
+    temporary = ""
+    try:
+        path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
+        with os.fdopen(handle, "wb") as file:
+            file.write(data)
+        Path(temporary).replace(path)
+    except OSError:
+        if temporary:
+            Path(temporary).unlink(missing_ok=True)

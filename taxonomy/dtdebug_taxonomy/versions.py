@@ -1,0 +1,149 @@
+"""Which releases are named, and which of them are known to fail with what is printed or told."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from functools import lru_cache
+from typing import Literal, NamedTuple
+
+from dtdebug_taxonomy.knowledge import Knowledge
+from dtdebug_taxonomy.matching import Hit, Matcher, clip_lines
+from dtdebug_taxonomy.model import Release
+from dtdebug_taxonomy.snapshot import Snapshot, walk
+from dtdebug_taxonomy.wording import said
+
+NAMES = {
+    "accelerate": "accelerate",
+    "deepspeed": "deepspeed",
+    "efa-installer": "efa[ _-]installer",
+    "megatron-core": "megatron[-_ ](?:core|lm)",
+    "nccl": r"(?:nvidia[-_])?nccl(?:[-_]cu\d\d)?",
+    "numpy": "numpy",
+    "ray": "ray",
+    "torch": "(?:py)?torch",
+    "transformer-engine": "transformer[-_ ]?engine",
+    "transformers": "transformers",
+    "trl": "trl",
+    "verl": "verl",
+    "vllm": "vllm",
+}
+"""Package -> how texts call it."""
+_PER_TEXT = 64
+"""Releases that are read of each package."""
+_OF = re.compile(
+    rf"(?i)(?<![\w./-])(?P<name>{'|'.join(f'(?P<n{i}>{name})' for i, name in enumerate(NAMES.values()))})"
+    r"(?:[ _-](?:version|info|release))?['\"]?[ \t=:.v|(-]{1,40}(?:version |is |of )?v?"
+    r"(?P<release>\d{1,3}(?:\.\d{1,4}){1,3})"
+)
+_BOUND = re.compile(r"(>=|<=|==|<|>) ?(\d{1,4}(?:\.\d{1,4}){0,3})\Z")
+
+
+class Named(NamedTuple):
+    """A release that is named or was measured."""
+
+    release: str
+    source: Literal["measured", "printed", "said", "exception"]
+    line: int
+    words: str
+
+
+class Known(NamedTuple):
+    """A fact that fits."""
+
+    fact: Release
+    seen: tuple[Hit, str]
+    """The message, and its source."""
+    named: Named | None
+    """The release that it is about; None where only the message speaks for it."""
+
+
+def within(release: str, bounds: str) -> bool:
+    """Whether a release lies in a range such as `>=2.19,<2.26.2`; an empty range holds all.
+
+    Raises:
+        ValueError: the range is not written so.
+
+    """
+    at = _parts(release)
+    for bound in filter(None, (b.strip() for b in bounds.split(","))):
+        found = _BOUND.match(bound)
+        if found is None:
+            raise ValueError(f"not a range of releases: {bound!r}")
+        other = _parts(found[2])
+        holds = {"<": at < other, "<=": at <= other, ">": at > other, ">=": at >= other, "==": at == other}
+        if not holds[found[1]]:
+            return False
+    return True
+
+
+def _parts(release: str) -> tuple[int, ...]:
+    numbers = [int(n) for n in re.findall(r"\d{1,9}", release.partition("+")[0])[:4]]
+    return (*numbers, *[0] * (4 - len(numbers)))
+
+
+def named(snapshot: Snapshot) -> dict[str, list[Named]]:
+    """The releases that were measured, else those that texts name."""
+    found: dict[str, list[Named]] = {}
+    for source, text in _texts(snapshot):
+        for number, line in enumerate(text.split("\n"), 1):
+            for match in _OF.finditer(line):
+                group = next(g for g in match.groupdict() if g.startswith("n") and g[1:].isdigit() and match[g])
+                rows = found.setdefault(list(NAMES)[int(group[1:])], [])
+                if len(rows) < _PER_TEXT:
+                    true = snapshot.true_line(number) if source == "printed" else number
+                    rows.append(Named(match["release"], source, true, match[0]))
+    for package, release in snapshot.versions.items():
+        if package in NAMES:
+            found[package] = [Named(release, "measured", 0, f"{package} {release}")]
+    return found
+
+
+def _texts(snapshot: Snapshot) -> Iterator[tuple[Literal["printed", "said", "exception"], str]]:
+    yield "printed", clip_lines(snapshot.output)
+    yield "said", clip_lines(snapshot.situation)
+    yield "exception", "\n".join(f"{i.type}: {i.message}" for i in walk(snapshot.exception))
+
+
+def known(knowledge: Knowledge, snapshot: Snapshot) -> tuple[Known, ...]:
+    """The facts that fit: those first whose message tells alone, then those whose release is named."""
+    if not knowledge.releases:
+        return ()
+    printed, spoken, places = _matchers(knowledge)
+    seen: dict[str, tuple[Hit, str]] = {}
+    somewhere: set[str] = set()
+    for source, text in _texts(snapshot):
+        for hit in printed.hits(text):
+            line = snapshot.true_line(hit.line) if source == "printed" else hit.line
+            seen.setdefault(hit.key, (hit._replace(line=line), source))
+        somewhere.update(hit.key for hit in places.hits(text))
+    for hit in said(spoken, snapshot.situation):
+        seen.setdefault(hit.key, (hit, "said"))
+    if not seen:
+        return ()
+    releases = named(snapshot)
+    fits = (f for f in knowledge.releases if f.id in seen and (not f.where or f.id in somewhere))
+    found = [row for f in fits if (row := _fitting(f, seen[f.id], releases))]
+    return tuple(sorted(found, key=lambda row: (not row.fact.alone, row.named is None)))
+
+
+def _fitting(fact: Release, seen: tuple[Hit, str], releases: Mapping[str, Sequence[Named]]) -> Known | None:
+    for package, bounds in fact.beside.items():
+        rows = releases.get(package, ())
+        if rows and not any(within(row.release, bounds) for row in rows):
+            return None
+    rows = releases.get(fact.package, ())
+    inside = next((row for row in rows if within(row.release, fact.range)), None)
+    if inside is None and (rows or not fact.alone):
+        return None
+    return Known(fact, seen, inside)
+
+
+@lru_cache(maxsize=4)
+def _matchers(knowledge: Knowledge) -> tuple[Matcher, Matcher, Matcher]:
+    facts = knowledge.releases
+    return (
+        Matcher([(f.id, p) for f in facts for p in f.text]),
+        Matcher([], words=[(f.id, p) for f in facts for p in f.says]),
+        Matcher([(f.id, p) for f in facts for p in f.where]),
+    )

@@ -1,0 +1,56 @@
+"""What a user has found to make the difference."""
+
+import pytest
+
+from dtdebug_taxonomy.contrasts import contrast
+from dtdebug_taxonomy.diagnosis import diagnose
+from dtdebug_taxonomy.knowledge import load
+from dtdebug_taxonomy.snapshot import Snapshot
+
+
+@pytest.mark.parametrize(
+    ("said", "words"),
+    [
+        ("Eight GPUs, it stops at once. With static_graph=False it works.", "with static_graph=False"),
+        ("Without the callback it doesn't hang.", "without the callback"),
+        ("If I set NCCL_P2P_DISABLE=1, it works.", "if you set NCCL_P2P_DISABLE=1"),
+        ("Everything is fine without pin_memory", "without pin_memory"),
+        ("After disabling the profiler the hang disappears", "after disabling the profiler"),
+    ],
+)
+def test_what_makes_the_difference_is_read(said, words):
+    """With, without, after, if: with its outcome in the same sentence."""
+    found = contrast(said)
+
+    assert found is not None
+    assert found.words == words
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        "With one GPU it works.",  # an observation
+        "It works with gloo",
+        "It worked with torch 2.3",
+        "With static_graph=True it fails.",
+        "It never works with the profiler",
+        "Nothing works without errors",
+    ],
+)
+def test_what_others_hold_or_what_fails_is_no_pair(said):
+    """Number of processes, back end and releases are read elsewhere."""
+    assert contrast(said) is None
+
+
+def test_it_is_said_where_no_cause_is_pointed_at_only():
+    """It tells where the fault is; a cause tells more."""
+    knowledge = load()
+    bare = diagnose(knowledge, Snapshot(situation="FSDP on 8 GPUs ends at once. Without the new sampler it works."))
+    known = diagnose(
+        knowledge,
+        Snapshot(situation="Without the new sampler it works.", output="[0] NCCL WARN Duplicate GPU detected : rank 0"),
+    )
+
+    assert [a.cause for a in bare.advice] == ["what-makes-the-difference"]
+    assert bare.advice[0].band == "possible"
+    assert known.advice[0].cause == "processes-see-wrong-devices"

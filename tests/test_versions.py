@@ -1,0 +1,109 @@
+"""Releases that texts name, and what is known of them."""
+
+import re
+
+import pytest
+
+from dtdebug_taxonomy import versions
+from dtdebug_taxonomy.diagnosis import diagnose
+from dtdebug_taxonomy.knowledge import load
+from dtdebug_taxonomy.matching import problem_of
+from dtdebug_taxonomy.snapshot import Snapshot
+
+
+@pytest.mark.parametrize(
+    ("release", "bounds", "inside"),
+    [
+        ("2.26.2", ">=2.19,<2.26.2", False),
+        ("2.26.1", ">=2.19,<2.26.2", True),
+        ("2.7.0+cu128", "<2.8", True),
+        ("0.16.5", "==0.16.5", True),
+        ("0.16.10", "<0.16.9", False),
+        ("1.0", "", True),
+        ("2.26", ">=2.26.0", True),
+    ],
+)
+def test_a_release_lies_in_a_range(release, bounds, inside):
+    """Numbers count as numbers, a local part not at all, missing parts as 0."""
+    assert versions.within(release, bounds) is inside
+
+
+def test_what_is_no_range_is_refused():
+    """A typing error in a file of facts is not taken for "all releases"."""
+    with pytest.raises(ValueError, match="not a range"):
+        versions.within("1.0", "~=1.0")
+
+
+@pytest.mark.parametrize(
+    ("text", "package", "release"),
+    [
+        ("NCCL version 2.26.2+cuda12.2", "nccl", "2.26.2"),
+        ("- DeepSpeed version: 0.16.5", "deepspeed", "0.16.5"),
+        ("deepspeed info ................... 0.16.4, unknown, unknown", "deepspeed", "0.16.4"),
+        ("pip install deepspeed==0.15.4", "deepspeed", "0.15.4"),
+        ("PyTorch version: 2.6.0+cu118 (GPU)", "torch", "2.6.0"),
+        ("nvidia-nccl-cu12          2.21.5", "nccl", "2.21.5"),
+        ("I use torch 2.3.0 and Accelerate is 1.2.1", "accelerate", "1.2.1"),
+    ],
+)
+def test_releases_are_read_as_people_and_programs_write_them(text, package, release):
+    """Lists of pip, reports of environments, banners, sentences."""
+    assert [n.release for n in versions.named(Snapshot(output=text))[package]] == [release]
+
+
+@pytest.mark.parametrize(
+    "text", ["requires torch>=2.4.0", "/opt/torch-2.3.1/lib", "torch/csrc 10.4", "torchvision 0.19.0"]
+)
+def test_a_requirement_a_path_or_another_package_is_no_release(text):
+    """They say nothing of what is installed."""
+    assert "torch" not in versions.named(Snapshot(output=text))
+
+
+def test_every_fact_is_well_formed():
+    """Ranges can be read, patterns run in linear time, symptoms and fix patterns exist, sources are addresses."""
+    knowledge = load()
+    assert len(knowledge.releases) >= 25
+    assert len({f.id for f in knowledge.releases}) == len(knowledge.releases)
+    for f in knowledge.releases:
+        assert f.package in versions.NAMES, f.id
+        assert {*f.beside} <= {*versions.NAMES}, f.id
+        for bounds in (f.range, *f.beside.values()):
+            versions.within("1.0", bounds)
+        assert f.text or f.says, f.id
+        assert [p for p in (*f.text, *f.says, *f.where) if problem_of(p)] == [], f.id
+        assert f.symptom in knowledge.symptoms, f.id
+        assert f.pattern in knowledge.patterns, f.id
+        assert not f.title.endswith("."), f.id
+        assert f.why.endswith("."), f.id
+        assert f.fix.rstrip()[-1] in ".`)", f.id
+        assert re.match("https://", f.cite), f.id
+
+
+MISSING = "AttributeError: 'Linear' object has no attribute 'ds_grads_remaining'"
+
+
+@pytest.mark.parametrize(
+    ("said", "band"),
+    [("DeepSpeed 0.16.5, ZeRO-3, eight GPUs", "likely"), ("DeepSpeed with ZeRO-3, eight GPUs", "possible")],
+)
+def test_a_release_that_is_named_makes_a_fact_likely(said, band):
+    """Without it only the message speaks for the fact, and both are quoted."""
+    first = diagnose(load(), Snapshot(situation=said, output=MISSING)).advice[0]
+
+    assert (first.cause, first.band) == ("deepspeed-0.16.5-grads-remaining", band)
+    assert first.because[0].words == "object has no attribute 'ds_grads_remaining'"
+    assert any("0.16.5" in r.words for r in first.because) == (band == "likely")
+
+
+def test_another_release_rules_the_fact_out():
+    """What is known of 0.16.5 is not said of 0.17."""
+    advice = diagnose(load(), Snapshot(situation="DeepSpeed 0.17.2 with ZeRO-3, 8 GPUs", output=MISSING)).advice
+
+    assert "deepspeed-0.16.5-grads-remaining" not in [a.cause for a in advice]
+
+
+def test_a_measured_release_beats_what_a_text_names():
+    """What is installed decides; a text may speak of another machine."""
+    snapshot = Snapshot(situation="DeepSpeed 0.16.5 on 8 GPUs", output=MISSING, versions={"deepspeed": "0.16.9"})
+
+    assert "deepspeed-0.16.5-grads-remaining" not in [a.cause for a in diagnose(load(), snapshot).advice]
