@@ -29,6 +29,8 @@ def _lines(found: Found, diagnosis: Diagnosis | None) -> Iterator[str]:
     cost = f"{_runs(len(found.runs))}, {lasted(sum(run.seconds for run in found.runs))}"
     if found.failure is None or found.first is None:
         yield f"dtdebug isolate: {found.unfinished or 'does not fail'}: {cost}"
+        if not found.unfinished:
+            yield "  if it fails only sometimes, say so: --answer reproducible=sometimes"
         return
     text = one_line(found.failure.text, _TEXT)
     yield f"dtdebug isolate: fails in {lasted(found.first.seconds)}: {text}"
