@@ -1,11 +1,13 @@
 """`dtdebug isolate`: a failing job is run again with things changed, and the component that is responsible is named."""
 
+import argparse
 import json
 import os
 import random
 import signal
 import subprocess
 import sys
+import types
 from pathlib import Path
 
 import msgspec
@@ -17,14 +19,22 @@ from dtdebug.isolate import workspace
 from dtdebug.isolate.command import moved, one_host, parse
 from dtdebug.isolate.findings import claims
 from dtdebug.isolate.identity import Failure, of_case, same
+from dtdebug.isolate.inside import parts, sharding
+from dtdebug.isolate.inside.notes import Notes
+from dtdebug.isolate.inside.notes import read as read_notes
 from dtdebug.isolate.runner import RANKS, Run
 from dtdebug.isolate.search import Search
 from dtdebug.isolate.told import read as read_told
 from dtdebug.isolate.tries import Tries
+from dtdebug.notebook import isolating
 from dtdebug_taxonomy import factors
 from dtdebug_taxonomy.case import Case
 from dtdebug_taxonomy.claims import Claim, Record
-from dtdebug_taxonomy.ranks import CallSite, CollectiveRef, Verdict
+from dtdebug_taxonomy.findings import Finding
+from dtdebug_taxonomy.knowledge import load
+from dtdebug_taxonomy.next_step import next_step
+from dtdebug_taxonomy.ranks import CallSite, CollectiveRef, RankState, Verdict
+from dtdebug_taxonomy.snapshot import Snapshot
 
 LIMIT = 300
 """Seconds that nothing here may take."""
@@ -137,6 +147,54 @@ def test_the_identity_is_what_the_case_says():
     found = of_case(nothing, text, 1, 0)
     assert ("raised", "KeyError", "run.py", 3) == (found.how, found.type, found.file, found.line)
     assert "signal SIGSEGV" == of_case(nothing, "", -11, 0).type
+
+
+# --- what is changed in the ranks
+
+
+@pytest.mark.parametrize(
+    ("given", "changed"),
+    [
+        ({"bf16": True, "fp16": False}, {"bf16": False, "fp16": False}),
+        ({"dtype": "bfloat16"}, {"dtype": "float32"}),
+        ({"mixed_precision": "fp16"}, {"mixed_precision": "no"}),
+        ({"precision": 16}, {"precision": 32}),
+        ({"precision": "medium", "half": 2}, {"precision": "medium", "half": 2}),
+    ],
+)
+def test_half_precision_is_found_in_the_options_of_a_program(tmp_path, given, changed):
+    """Switches go off, names become those of full precision in the same spelling; other values stay."""
+    module = types.SimpleNamespace(ArgumentParser=type("ArgumentParser", (argparse.ArgumentParser,), {}))
+    notes = Notes(str(tmp_path), {"argument.precision": ""}, {})
+    parts.arguments(module, notes)
+    parser = module.ArgumentParser()
+    parser.set_defaults(**given)
+    assert changed == vars(parser.parse_args([]))
+    assert (given != changed) == any(row["kind"] == "set" for row in read_notes(tmp_path))
+
+
+def test_options_of_fsdp_are_changed_only_where_they_are_used(tmp_path):
+    """A policy is replaced by an empty one, the sharding stays gathered, and each is noted."""
+    policy = type("MixedPrecisionPolicy", (), {"param_dtype": None})
+    seen = []
+    module = types.SimpleNamespace(
+        fully_shard=lambda model, *, mp_policy=None, reshard_after_forward=None: seen.append(
+            (mp_policy.param_dtype, reshard_after_forward)
+        )
+    )
+    sharding.function(module, Notes(str(tmp_path), {"fsdp.precision": "", "fsdp.reshard": ""}, {}))
+    half = policy()
+    half.param_dtype = "bfloat16"
+    module.fully_shard(1, mp_policy=half)
+    module.fully_shard(1, mp_policy=policy(), reshard_after_forward=False)
+    assert [(None, False), (None, False)] == seen
+    rows = {(row["kind"], row["name"]) for row in read_notes(tmp_path)}
+    assert {
+        ("saw", "fsdp.precision"),
+        ("set", "fsdp.precision"),
+        ("saw", "fsdp.reshard"),
+        ("set", "fsdp.reshard"),
+    } == rows
 
 
 # --- the search
@@ -306,6 +364,49 @@ def test_what_was_run_is_not_run_again_after_a_resume():
     found = rest.search(known=early.runs)
     assert [r.factor for r in expected.responsible] == [r.factor for r in found.responsible]
     assert whole.count == rest.count + len(early.runs)
+
+
+# --- what is shown, and when it is proposed
+
+
+def test_the_card_of_a_notebook_escapes_what_the_job_printed():
+    """The table has each row, and nothing of the job becomes markup."""
+    failure = {"text": "Rank 0 raised <b>ValueError</b>."}
+    row = {"title": "ranks", "tried": [["2 ranks", "fails"], ["1 rank", "ok"]], "says": "needs more than 1 rank"}
+    said = {"failure": failure, "table": [row], "answer": "responsible: <i>", "unfinished": ""}
+    card = isolating.html(said)
+    assert "&lt;b&gt;ValueError" in card
+    assert "<i>" not in card
+    assert "2 ranks: fails, 1 rank: ok" in card
+    assert "needs more than 1 rank" in isolating.plain(said)
+
+
+def test_a_cell_names_the_job():
+    """The last line of a cell that starts a launcher, not one that only looks like it."""
+    cells = [
+        "!torchrun --nproc-per-node 2 old.py",
+        "x = 1\n!torchrun --nproc-per-node 4 't t.py'  # mine",
+        "!ls torchrun",
+    ]
+    assert ["torchrun", "--nproc-per-node", "4", "t t.py"] == isolating.last_command(cells)
+    assert [] == isolating.last_command(["torchrun = 1", "!pip list"])
+
+
+def test_it_is_proposed_where_a_watched_run_has_not_told_the_cause():
+    """After the ranks were seen, and neither after its own runs nor for several hosts."""
+    knowledge = load()
+    symptoms = {"D.1.other": 0.6, "D.1.7": 0.3}
+    seen = Snapshot(ranks=(RankState(rank=0),), verdict=Verdict(kind="dead"))
+    multiple = Finding(evidence="nodes", values=("multiple",), source="answered")
+
+    def proposed(snapshot, *findings):
+        step = next_step(knowledge, snapshot, (symptoms, findings), None, None)
+        return step is not None and step.command.startswith("dtdebug isolate")
+
+    assert proposed(seen)
+    assert not proposed(Snapshot())  # a watched run comes first
+    assert not proposed(seen, multiple)
+    assert not proposed(msgspec.structs.replace(seen, contrasts={"reproducible": ("always", "3 runs")}))
 
 
 # --- the copy of the working directory

@@ -18,7 +18,7 @@ _FIRST, _SOMETIMES = 3, 8
 """Runs of a command that does not fail at once, and of one that fails only sometimes, as the user says."""
 _FAILURES, _RATE = 3, 10
 """How often it fails is measured until so many failures were seen, with so many runs at most."""
-_RELIABLE, _UNLIKELY = 4, 7
+_RELIABLE, _UNLIKELY = 5, 7
 """Failures without exception after which it is taken to fail each time; more where several parts are named, for luck
 names such sets more often than there are any."""
 _ROUNDS = 3
