@@ -358,7 +358,7 @@ def test_what_was_run_is_not_run_again_after_a_resume():
     """A search that ended early goes on where it was and comes to the same answer."""
     fails = lambda s, r: None if "amp" in s else BOOM  # noqa: E731
     early = World(fails).search(budget=35.0)
-    assert early.unfinished
+    assert early.unfinished.startswith("the budget is spent")
     whole, rest = World(fails), World(fails)
     expected = whole.search()
     found = rest.search(known=early.runs)
@@ -385,7 +385,7 @@ def test_a_cell_names_the_job():
     """The last line of a cell that starts a launcher, not one that only looks like it."""
     cells = [
         "!torchrun --nproc-per-node 2 old.py",
-        "x = 1\n!torchrun --nproc-per-node 4 't t.py'  # mine",
+        "x = 1\n!torchrun --nproc-per-node 4 't t.py' 2>&1 | tail  # mine",
         "!ls torchrun",
     ]
     assert ["torchrun", "--nproc-per-node", "4", "t t.py"] == isolating.last_command(cells)

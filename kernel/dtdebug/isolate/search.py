@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
+from dtdebug.isolate.findings import spelled
 from dtdebug.isolate.found import Found, Responsible, Row
 from dtdebug.isolate.runner import ENVIRONMENT, RANKS, Outcome
 from dtdebug.isolate.tries import SURE, OutOfBudgetError, Tries
@@ -53,8 +54,17 @@ class Search:
                 if self._varies():
                     self._measure_rate()
         except OutOfBudgetError as error:
-            self.found.unfinished = str(error)
+            self.found.unfinished = f"{error}{self._narrowed()}"
         return self.found
+
+    def _narrowed(self) -> str:
+        """With which fewest changes it was seen not to fail, where the search could not end."""
+        good = [dict(key) for key, runs in self._tries.of.items() if {run.outcome for run in runs} == {"ok"}]
+        good = [{name: to for name, to in setting.items() if name != RANKS} for setting in good]
+        fewest = min((setting for setting in good if setting), key=len, default=None)
+        if self.found.failure is None or fewest is None or {r.factor for r in self.found.responsible} - {RANKS}:
+            return ""
+        return f"; it did not fail with {spelled(fewest)}"
 
     def interrupted(self) -> Found:
         """What is known where the user has ended the search."""

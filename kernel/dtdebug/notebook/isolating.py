@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import shlex
 import subprocess
 import sys
@@ -23,6 +24,8 @@ if TYPE_CHECKING:
 _STYLE = "border-left:4px solid #c77700;padding:4px 12px;margin:4px 0;line-height:1.5;overflow-wrap:anywhere"
 _CELL = "text-align:left;padding:1px 10px 1px 0;vertical-align:top"
 _PROGRAMS = ("torchrun", "accelerate", "python")
+_SHELL = re.compile(r"\d?[<>|;&]")
+"""Where the job ends in a line: pipes, redirections, further commands."""
 _ENDING = 60.0
 """Seconds in which an interrupted search ends its run and answers."""
 
@@ -68,6 +71,7 @@ def last_command(cells: Sequence[str]) -> list[str]:
                 continue
             with suppress(ValueError):
                 words = shlex.split(line.lstrip()[1:], comments=True)
+                words = words[: next((i for i, word in enumerate(words) if _SHELL.match(word)), len(words))]
                 if words and PurePath(words[0]).name.startswith(_PROGRAMS) and plan.is_launcher(words):
                     return words
     return []
@@ -76,7 +80,7 @@ def last_command(cells: Sequence[str]) -> list[str]:
 def plain(said: dict[str, Any]) -> str:
     """The answer as text."""
     rows = [f"  {'  '.join(filter(None, row))}" for row in _rows(said)]
-    return clean("\n".join([_head(said), *rows, said["answer"]]))
+    return clean("\n".join([_head(said), *rows, *_early(said), said["answer"]]))
 
 
 def html(said: dict[str, Any]) -> str:
@@ -86,6 +90,7 @@ def html(said: dict[str, Any]) -> str:
     parts = [
         f'<div class="dtdebug" style="{_STYLE}"><b>dtdebug isolate</b>: {_safe(_head(said))}',
         f"<table>{table}</table>" if table else "",
+        *(f"<div>{_safe(line)}</div>" for line in _early(said)),
         f"<div><b>{_safe(said['answer'])}</b></div>",
     ]
     return "".join(parts) + "</div>"
@@ -138,6 +143,10 @@ def _go_on(extension: Extension, said: dict[str, Any], begun: float) -> None:
 def _head(said: dict[str, Any]) -> str:
     failure = said["failure"]
     return f"fails: {failure['text']}" if failure else said["unfinished"] or "does not fail"
+
+
+def _early(said: dict[str, Any]) -> list[str]:
+    return [f"the search ended early: {said['unfinished']}"] if said["failure"] and said["unfinished"] else []
 
 
 def _rows(said: dict[str, Any]) -> list[tuple[str, str, str]]:

@@ -218,6 +218,10 @@ def groups(module: ModuleType, notes: Notes) -> None:
     def init_process_group(*args: Any, **kwargs: Any) -> Any:
         notes.check_environment()
         given = _bound(begin, args, kwargs)
+        if given is not None and given.arguments.get("backend"):  # noted now: a backend may refuse to begin
+            notes.note("saw", f"backend.{str(given.arguments['backend']).lower()}")
+            if os.environ.get("WORLD_SIZE", "1") != "1":
+                notes.note("saw", "group")
         if given is not None and notes.wants("backend.fake"):
             _fake(given.arguments)
             notes.note("set", "backend.fake")
