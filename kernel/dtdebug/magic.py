@@ -20,6 +20,7 @@ USAGE = """%dtdebug                     the wizard, with everything that was mea
 %dtdebug hang                which rank the others wait for, and where (in a subshell while a cell hangs)
 %dtdebug check [PATH ...]    what will fail in distributed runs: in the cells that ran, or in files
 %dtdebug doctor [COMMAND]    would the job of this launch command come together? without one: this host
+%dtdebug isolate [-- CMD]    which component is responsible: runs the job of a cell again with things changed
 %dtdebug explain [NAME]      a check, symptom code, fix pattern, indicator or observation
 %dtdebug learn [NAME [DIR]]  guides to what developers ask most, and notebooks to learn with
 %dtdebug report [FILE]       a Markdown report to paste into an issue
@@ -167,6 +168,12 @@ def _doctor(extension: Extension, rest: list[str]) -> None:
     print(show.to_text(task.result(timeout=120).report), end="")
 
 
+def _isolate(extension: Extension, rest: list[str]) -> None:
+    from dtdebug.notebook.isolating import tell
+
+    tell(extension, rest)
+
+
 def _explain(extension: Extension, rest: list[str]) -> None:
     from dtdebug_taxonomy.explain import explain, index
     from dtdebug_taxonomy.knowledge import load
@@ -235,6 +242,7 @@ _VERBS: dict[str, Callable[[Extension, list[str]], None]] = {
     "hang": _hang,
     "check": _check,
     "doctor": _doctor,
+    "isolate": _isolate,
     "explain": _explain,
     "learn": _learn,
     "report": _report,

@@ -21,11 +21,13 @@ import msgspec
 from dtdebug import state
 from dtdebug.clean import arguments, clean
 from dtdebug.errors import FOUND, NOTHING, USAGE, UsageError
-from dtdebug.isolate.command import Job, parse
+from dtdebug.isolate.command import Job, one_host, parse
 from dtdebug.isolate.found import Found
 from dtdebug.isolate.identity import Failure
 from dtdebug.isolate.runner import Choices, Run, Runner
 from dtdebug.isolate.search import Search
+from dtdebug.isolate.told import Told
+from dtdebug.isolate.told import read as told_of
 from dtdebug.isolate.tries import Tries
 
 _KEPT = 10
@@ -69,6 +71,14 @@ def add(commands: Any) -> None:
     isolate.add_argument(
         "--hang-after", type=float, metavar="SECONDS", help="without movement (default 30, with --hang 20)"
     )
+    isolate.add_argument(
+        "--answer",
+        action="append",
+        default=[],
+        metavar="KEY=VALUE",
+        help="what you know already, and isolate need not run (repeatable): works_with_one_process=yes, compile=fails",
+    )
+    isolate.add_argument("--situation", default="", metavar="TEXT", help="the same in plain words")
     isolate.add_argument("--dry-run", action="store_true", help="list the runs, start none")
     isolate.add_argument("--resume", action="store_true", help="go on with the last search of this command")
     isolate.add_argument("--in-place", action="store_true", help="let the runs work here, not in copies")
@@ -92,9 +102,8 @@ def _isolate(options: argparse.Namespace) -> int:
     hang_after = options.hang_after if options.hang_after is not None else 20.0 if options.hang else 30.0
     if not 0 < hang_after < float("inf"):
         raise UsageError(f"isolate --hang-after {hang_after:g}: more than 0 seconds")
-    budget, job = _seconds(options.budget), parse(words)
-    if job.hosts > 1:
-        raise UsageError("isolate: the command is for several hosts; name one that fails on one host")
+    told = told_of(options.answer, options.situation)
+    budget, job = _seconds(options.budget), _on_one_host(parse(words), told)
     home = Path.cwd()
     saved = _last(job, home) if options.resume else None
     if options.resume and saved is None:
@@ -118,16 +127,31 @@ def _isolate(options: argparse.Namespace) -> int:
     may_write = tuple(str(Path(path).absolute()) for path in options.may_write)
     choices = Choices(hang_after=hang_after, in_place=options.in_place, may_write=may_write)
     session = _Session(job, home, folder, choices, hang=options.hang)
-    found = session.search(known, budget, variables)
-    return _answer(found, session, as_json=options.format == "json")
+    found = session.search(known, budget, variables, told)
+    return _answer(found, session, told, as_json=options.format == "json")
 
 
-def _answer(found: Found, session: _Session, *, as_json: bool) -> int:
+def _on_one_host(job: Job, told: Told) -> Job:
+    """The same job on this host alone."""
+    if job.hosts < 2:
+        return job
+    if told.one_host == "yes":
+        raise UsageError(
+            "isolate: it works on one host, as you say, so what is between the hosts is responsible; "
+            "`dtdebug doctor COMMAND` on each host looks at that"
+        )
+    if job.launcher != "torchrun":
+        raise UsageError("isolate: the command is for several hosts; name one that fails on one host")
+    print(f"dtdebug isolate: {job.hosts} hosts are asked for; all runs are on this one alone", file=sys.stderr)
+    return one_host(job)
+
+
+def _answer(found: Found, session: _Session, told: Told, *, as_json: bool) -> int:
     from dtdebug.isolate import table
     from dtdebug.isolate.findings import explained
     from dtdebug.last import Last
 
-    known = explained(found) if found.failure is not None else None
+    known = explained(found, told) if found.failure is not None else None
     diagnosis = known[1] if known else None
     if known:
         Last(snapshot=known[0], diagnosis=known[1]).save()
@@ -155,10 +179,13 @@ class _Session:
         self._runner = Runner(job, home, folder, choices)
         self._runs: list[Run] = []
 
-    def search(self, known: tuple[Run, ...], budget: float, variables: list[str]) -> Found:
+    def search(self, known: tuple[Run, ...], budget: float, variables: list[str], told: Told) -> Found:
         from dtdebug_taxonomy import factors
 
-        search = Search(Tries(self._run, known, budget=budget, patience=self._patience, tell=self._tell))
+        tries = Tries(
+            self._run, known, budget=budget, patience=self._patience, told=dict(told.results), tell=self._tell
+        )
+        search = Search(tries, sometimes=told.sometimes)
         self._runs = list(known)
         before = {name: signal.signal(name, _interrupt) for name in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)}
         try:

@@ -15,6 +15,10 @@ _OPTIONS = {
     "mpirun": ("np", "n"),
 }
 _MOST = 1 << 12
+_BETWEEN_HOSTS = frozenset(
+    ("standalone", "nnodes", "node-rank", "master-addr", "master-port", "rdzv-backend", "rdzv-endpoint", "rdzv-id",
+     "rdzv-conf", "local-addr")
+)  # fmt: skip
 
 
 class Job(NamedTuple):
@@ -76,6 +80,20 @@ def _counted(words: tuple[str, ...], launcher: str, begin: int) -> Job:
             break
         index += 1 if equals or words[index] == "launch" or name in plans.FLAGS else 2
     return Job(words, launcher, hosts=hosts)
+
+
+def one_host(job: Job) -> Job:
+    """The job of torchrun with what joins it to other hosts taken from its command."""
+    begin = next(i for i, word in enumerate(job.words) if _launcher(word, ())) + 1
+    kept, index = ["--standalone"], begin
+    while index < len(job.words) and job.words[index].startswith("-") and job.words[index] != "-m":
+        name, equals, _ = job.words[index].lstrip("-").partition("=")
+        name = name.replace("_", "-")
+        step = 1 if equals or name in plans.FLAGS else 2
+        if name not in _BETWEEN_HOSTS:
+            kept += job.words[index : index + step]
+        index += step
+    return parse([*job.words[:begin], *kept, *job.words[index:]])
 
 
 def moved(words: Sequence[str], home: Path, copy: Path) -> tuple[str, ...]:

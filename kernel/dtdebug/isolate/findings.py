@@ -9,6 +9,7 @@ import msgspec
 
 from dtdebug.isolate.found import Found
 from dtdebug.isolate.runner import ENVIRONMENT, RANKS, snapshot_of
+from dtdebug.isolate.told import Told
 from dtdebug_taxonomy import factors
 from dtdebug_taxonomy.claims import Claim, Record, texts
 from dtdebug_taxonomy.diagnosis import Diagnosis, diagnose
@@ -73,16 +74,21 @@ def contrasts(found: Found, knowledge: Knowledge) -> dict[str, tuple[str, str]]:
     return {key: row for key, row in said.items() if row[0] in values.get(key, ())}
 
 
-def explained(found: Found) -> tuple[Snapshot, Diagnosis] | None:
-    """The failure with these contrasts as measured indicators, and its diagnosis; None where nothing was captured."""
+def explained(found: Found, told: Told) -> tuple[Snapshot, Diagnosis] | None:
+    """The failure with these contrasts as measured indicators, and its diagnosis; None where nothing was captured.
+
+    What the user has told is an answer, unless a run has shown it.
+    """
     snapshot = snapshot_of(found.first) if found.first is not None else None
     if snapshot is None:
         return None
     knowledge = load()
-    snapshot = msgspec.structs.replace(snapshot, contrasts=contrasts(found, knowledge))
+    shown = contrasts(found, knowledge)
+    answers = {key: value for key, value in told.answers if key not in shown}
+    snapshot = msgspec.structs.replace(snapshot, contrasts=shown, situation=told.situation or snapshot.situation)
     if snapshot.verdict is not None:
-        told = (*snapshot.verdict.claims, *claims(found))
+        all_claims = (*snapshot.verdict.claims, *claims(found))
         rest = [line for line in snapshot.verdict.evidence if line not in texts(snapshot.verdict.claims)]
-        verdict = msgspec.structs.replace(snapshot.verdict, claims=told, evidence=(*texts(told), *rest))
+        verdict = msgspec.structs.replace(snapshot.verdict, claims=all_claims, evidence=(*texts(all_claims), *rest))
         snapshot = msgspec.structs.replace(snapshot, verdict=verdict)
-    return snapshot, diagnose(knowledge, snapshot)
+    return snapshot, diagnose(knowledge, snapshot, answers)

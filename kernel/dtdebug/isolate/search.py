@@ -7,20 +7,23 @@ none of them alone is it; if not, the smallest set that matters is found by halv
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping, Sequence
 
+from dtdebug.isolate.findings import spelled
 from dtdebug.isolate.found import Found, Responsible, Row
 from dtdebug.isolate.runner import ENVIRONMENT, RANKS, Outcome
-from dtdebug.isolate.tries import OutOfBudgetError, Tries
+from dtdebug.isolate.tries import SURE, OutOfBudgetError, Tries
 from dtdebug_taxonomy.factors import Factor
 
-_FIRST, _RATE = 3, 6
-"""Runs of a command that does not fail at once, and those that measure how often it fails."""
-_ERROR = 0.03
-"""Chance of taking luck for an effect, in a job that does not always fail."""
-_MOST_REPEATS, _SURE = 8, 3
-"""Runs of a setting at most, and failures after which one is taken to come each time."""
+_FIRST, _SOMETIMES = 3, 8
+"""Runs of a command that does not fail at once, and of one that fails only sometimes, as the user says."""
+_FAILURES, _RATE = 3, 10
+"""How often it fails is measured until so many failures were seen, with so many runs at most."""
+_RELIABLE, _UNLIKELY = 5, 7
+"""Failures without exception after which it is taken to fail each time; more where several parts are named, for luck
+names such sets more often than there are any."""
+_ROUNDS = 3
+"""Searches of a job that does not always fail: what luck has said is put right by more runs of the same settings."""
 
 
 _WORDS: dict[Outcome, str] = {"same": "fails", "ok": "ok", "other": "another failure", "timeout": "no failure in time"}
@@ -29,9 +32,9 @@ _WORDS: dict[Outcome, str] = {"same": "fails", "ok": "ok", "other": "another fai
 class Search:
     """The search over settings."""
 
-    def __init__(self, tries: Tries) -> None:
+    def __init__(self, tries: Tries, *, sometimes: bool = False) -> None:
         self.found = Found(runs=tries.runs)
-        self._tries = tries
+        self._tries, self._sometimes = tries, sometimes
         self._base: dict[str, str] = {}
 
     def run(self, ranks: int | None, factors: Sequence[Factor], variables: Sequence[str]) -> Found:
@@ -40,14 +43,28 @@ class Search:
         `ranks`: how many the command starts, None where that can't be changed; `variables`: those of the environment
         that may matter.
         """
+        self._tries.world = ranks or 1
         try:
-            if self._reproduce():
+            if not self._reproduce():
+                return self.found
+            for _ in range(_ROUNDS):
                 self._parts(ranks, factors, variables)
-                if not self._confirm():
-                    self._again(ranks, factors, variables)
+                if self._confirm():
+                    break
+                if self._varies():
+                    self._measure_rate()
         except OutOfBudgetError as error:
-            self.found.unfinished = str(error)
+            self.found.unfinished = f"{error}{self._narrowed()}"
         return self.found
+
+    def _narrowed(self) -> str:
+        """With which fewest changes it was seen not to fail, where the search could not end."""
+        good = [dict(key) for key, runs in self._tries.of.items() if {run.outcome for run in runs} == {"ok"}]
+        good = [{name: to for name, to in setting.items() if name != RANKS} for setting in good]
+        fewest = min((setting for setting in good if setting), key=len, default=None)
+        if self.found.failure is None or fewest is None or {r.factor for r in self.found.responsible} - {RANKS}:
+            return ""
+        return f"; it did not fail with {spelled(fewest)}"
 
     def interrupted(self) -> Found:
         """What is known where the user has ended the search."""
@@ -63,6 +80,8 @@ class Search:
         self._ranks(ranks)
         talking = self.found.distributed is not False and self._communication(factors)
         chosen = [f for f in factors if f.stage == "part" and self._applies(f)]
+        if self.found.distributed is False:  # a backend may refuse one rank what it is asked for, too
+            chosen += [f for f in factors if f.stage == "communication" and self._applies(f)][:1]
         minimal = self._take_away(chosen, variables)
         if not minimal and not talking:
             self._workload([f for f in factors if f.stage == "workload" and self._applies(f)])
@@ -72,7 +91,7 @@ class Search:
 
     def _reproduce(self) -> bool:
         """Runs the job as it is; False if it does not fail."""
-        for _ in range(_FIRST):
+        for _ in range(_SOMETIMES if self._sometimes else _FIRST):
             run = self._tries.once({}, self.found.failure)
             if run.outcome == "timeout" and run.failure is None:
                 self.found.unfinished = "the job neither failed nor ended within the budget"
@@ -83,48 +102,57 @@ class Search:
             return False
         self.found.failure, self.found.first = run.failure, run
         tried = self._tries.of[frozenset()]
-        if len(tried) > 1:
+        if len(tried) > 1 or self._sometimes:
             self._measure_rate()
         return True
 
     def _measure_rate(self) -> None:
-        """How often the unchanged job fails, and how many runs without failure then mean something."""
-        while len(self._tries.of.get(frozenset(), [])) < _RATE:
+        """How often the unchanged job fails: runs without failure mean something by that."""
+        self._tries.flaky = True
+        while True:
+            tried = [run.outcome for run in self._tries.of.get(frozenset(), [])]
+            if tried.count("same") >= _FAILURES or len(tried) >= _RATE:
+                break
             self._tries.once({}, self.found.failure)
-        failing = [runs for runs in self._tries.of.values() if any(run.outcome == "same" for run in runs)]
-        tried = [run for runs in failing for run in runs]  # of settings that have nothing to do with it
-        failed = sum(run.outcome == "same" for run in tried)
-        self.found.rate = (failed, len(tried))
-        rate = min(0.95, (failed + 0.5) / (len(tried) + 1))
-        self._tries.needed = max(2, min(_MOST_REPEATS, math.ceil(math.log(_ERROR) / math.log(1 - rate))))
+        self.found.rate = self._tries.rate()
 
     def _confirm(self) -> bool:
         """What made the failure go away does so again; False if it was luck."""
-        if self.found.rate is not None or not self.found.responsible:
-            self.found.confirmed = self.found.rate is not None
+        if not self.found.responsible:
             return True
-        while sum(run.outcome == "same" for run in self.found.runs) < _SURE:
+        if self._tries.flaky:
+            gone = [self._tries.outcome(s, self.found.failure, SURE)[0] != "same" for s in self._telling()]
+            self.found.rate, self.found.confirmed = self._tries.rate(), all(gone)
+            return self.found.confirmed
+        several = sum(r.factor not in (RANKS, "program") for r in self.found.responsible) > 1
+        while sum(run.outcome == "same" for run in self.found.runs) < (_UNLIKELY if several else _RELIABLE):
             if self._tries.once({}, self.found.failure).outcome != "same":
                 break
+        refuted = False
         for setting in self._telling():
-            if len(self._tries.of[frozenset(setting.items())]) < 2:
+            told = self._tries.told(setting)
+            refuted |= told is not None and self._tries.once(setting, self.found.failure).outcome == "same"
+            enough = 3 if several or set(setting) == {RANKS} else 2
+            while told is None and not self._varies() and len(self._tries.of[frozenset(setting.items())]) < enough:
                 self._tries.once(setting, self.found.failure)
-        seen = [{run.outcome for run in runs if run.outcome in ("same", "ok")} for runs in self._tries.of.values()]
-        self.found.confirmed = all(len(outcomes) < 2 for outcomes in seen)
+        self.found.confirmed = not refuted and not self._varies()
         return self.found.confirmed
+
+    def _varies(self) -> bool:
+        """The job was seen to fail and not to fail with one and the same setting."""
+        seen = [{run.outcome for run in runs if run.outcome in ("same", "ok")} for runs in self._tries.of.values()]
+        return any(len(outcomes) > 1 for outcomes in seen)
 
     def _telling(self) -> list[dict[str, str]]:
         """The settings without failure that the answer rests on: too few ranks, and what is responsible changed."""
         named = {r.factor for r in self.found.responsible} - {RANKS}
         good = [dict(key) for key, runs in self._tries.of.items() if runs[-1].outcome == "ok"]
+        said = [self._with({r.factor: r.value}) for r in self.found.responsible if r.factor in named]
+        said += [{RANKS: "1"}] if any(r.factor == RANKS for r in self.found.responsible) else []
+        good += [s for s in said if self._tries.told(s) == "ok"]
         fewer = max((s for s in good if set(s) == {RANKS}), key=lambda s: int(s[RANKS]), default=None)
         changed = min((s for s in good if named and named <= set(s)), key=len, default=None)
         return [s for s in (fewer, changed) if s is not None]
-
-    def _again(self, ranks: int | None, factors: Sequence[Factor], variables: Sequence[str]) -> None:
-        """The failure does not always come: the search once more, with as many runs of each setting as that needs."""
-        self._measure_rate()
-        self._parts(ranks, factors, variables)
 
     # --- stages
 
@@ -138,7 +166,7 @@ class Search:
         while low < number < high:
             outcome = self._try({RANKS: str(number)})
             tried.append((_count(number), self._said({RANKS: str(number)}, outcome)))
-            if number == 1 and outcome in ("same", "ok"):
+            if number == 1 and outcome in ("same", "ok") and self._tries.of.get(frozenset({(RANKS, "1")})):
                 self.found.works_with_one = outcome == "ok"
             if outcome == "same":
                 high = number
@@ -176,12 +204,25 @@ class Search:
         """The smallest set of parts without which it does not fail; empty if there is none."""
         named = {f.id: f for f in factors}
         changes = {f.id: f.to for f in factors} | {f"{ENVIRONMENT}{name}": "not set" for name in variables}
-        minimal = self._sifted(list(changes), changes, named) if changes else []
+        minimal = self._told(changes, named)
+        changes = {name: to for name, to in changes.items() if self._tries.told(self._with({name: to})) != "same"}
+        if not minimal and changes:
+            minimal = self._sifted(list(changes), changes, named)
+        if any(f.stage == "communication" for f in factors if f.id in minimal):
+            self.found.distributed = True  # one rank is enough for it, but not without a backend
         for name in minimal:
             f = named.get(name)
             text = f.gone if f else f"the variable {name.removeprefix(ENVIRONMENT)}"
             self._blame(name, changes[name], text)
         return minimal
+
+    def _told(self, changes: Mapping[str, str], named: Mapping[str, Factor]) -> list[str]:
+        """The part without which it works, as the user says; rows for all that was told."""
+        said = {name: self._tries.told(self._with({name: to})) for name, to in changes.items()}
+        for name, outcome in said.items():
+            if outcome is not None:
+                self._row(name, changes[name], outcome, named)
+        return [name for name, outcome in said.items() if outcome == "ok"][:1]
 
     def _sifted(self, names: list[str], changes: Mapping[str, str], named: Mapping[str, Factor]) -> list[str]:
         """Those of the names that make the failure go away: all at once, and by halves if that fails otherwise."""
@@ -265,6 +306,8 @@ class Search:
     def _said(self, setting: Mapping[str, str], outcome: Outcome | None) -> str:
         if outcome is None:
             return "could not be changed"
+        if self._tries.told(setting) is not None:
+            return f"{_WORDS[outcome]}, as you say"
         runs = self._tries.of[frozenset(setting.items())]
         times = f" ({len(runs)} runs)" if self.found.rate is not None and outcome == "ok" else ""
         return f"{_WORDS[outcome]}{times}"

@@ -26,9 +26,11 @@ def to_text(found: Found, diagnosis: Diagnosis | None) -> str:
 
 
 def _lines(found: Found, diagnosis: Diagnosis | None) -> Iterator[str]:
-    cost = f"{_runs(len(found.runs))}, {lasted(sum(run.seconds for run in found.runs))}"
+    cost = _cost(found)
     if found.failure is None or found.first is None:
         yield f"dtdebug isolate: {found.unfinished or 'does not fail'}: {cost}"
+        if not found.unfinished:
+            yield "  if it fails only sometimes, say so: --answer reproducible=sometimes"
         return
     text = one_line(found.failure.text, _TEXT)
     yield f"dtdebug isolate: fails in {lasted(found.first.seconds)}: {text}"
@@ -45,6 +47,10 @@ def _lines(found: Found, diagnosis: Diagnosis | None) -> Iterator[str]:
         yield from (clean(line) for line in reading(diagnosis))
         if diagnosis.ordinary:
             yield f"  {one_line(diagnosis.ordinary, _TEXT)}"
+
+
+def _cost(found: Found) -> str:
+    return f"{_runs(len(found.runs))}, {lasted(sum(run.seconds for run in found.runs))}"
 
 
 def _table(found: Found) -> Iterator[str]:
@@ -83,6 +89,8 @@ def to_json(found: Found, diagnosis: Diagnosis | None, *, written: tuple[str, ..
             }
             for run in found.runs[:_RUNS]
         ],
+        "table": [msgspec.to_builtins(row) for row in found.rows],
+        "answer": f"{_responsible(found)}      {_cost(found)}" if failure else _cost(found),
         "responsible": [msgspec.to_builtins(r) for r in found.responsible],
         "distributed": found.distributed,
         "confirmed": found.confirmed,

@@ -23,7 +23,17 @@ ACCUMULATION = (
 BATCH = (
     "batch_size", "per_device_train_batch_size", "train_batch_size", "micro_batch_size", "batch", "bs", "batchsize",
 )  # fmt: skip
-"""How programs call these two options."""
+PRECISION = (
+    "bf16", "fp16", "half", "amp", "use_amp", "use_bf16", "use_fp16", "mixed_precision", "precision", "dtype",
+    "torch_dtype", "amp_dtype", "data_type", "param_dtype",
+)  # fmt: skip
+"""How programs call these options."""
+FULL = {
+    "bf16": "fp32", "fp16": "fp32", "bfloat16": "float32", "float16": "float32", "half": "float32", "16": "32",
+    "bf16-mixed": "32", "16-mixed": "32", "bf16-true": "32", "16-true": "32", "torch.bfloat16": "torch.float32",
+    "torch.float16": "torch.float32",
+}  # fmt: skip
+"""Half precision and the full one that is spelled alike."""
 
 
 def arguments(module: ModuleType, notes: Notes) -> None:
@@ -43,9 +53,27 @@ def arguments(module: ModuleType, notes: Notes) -> None:
                 if (wanted := notes.change.get(f"argument.{knob}")) is not None:
                     setattr(found[0], name, value // 2 if wanted == "half" else int(wanted))
                     notes.note("set", f"argument.{knob}", f"{name}={getattr(found[0], name)}")
+        _precision(found[0], notes)
         return found
 
     module.ArgumentParser.parse_known_args = parse_known_args
+
+
+def _precision(found: Any, notes: Notes) -> None:
+    """Options that choose half precision, as a switch or by name."""
+    for name in PRECISION:
+        value = getattr(found, name, None)
+        spelled = str(value).lower()
+        if value is True:
+            full: Any = False
+        elif type(value) in (str, int) and spelled in FULL:
+            full = "no" if name == "mixed_precision" and type(value) is str else type(value)(FULL[spelled])
+        else:
+            continue
+        notes.note("saw", "argument.precision", f"{name}={value}")
+        if notes.wants("argument.precision"):
+            setattr(found, name, full)
+            notes.note("set", "argument.precision", f"{name}={full}")
 
 
 def _is_launcher() -> bool:
@@ -190,6 +218,10 @@ def groups(module: ModuleType, notes: Notes) -> None:
     def init_process_group(*args: Any, **kwargs: Any) -> Any:
         notes.check_environment()
         given = _bound(begin, args, kwargs)
+        if given is not None and given.arguments.get("backend"):  # noted now: a backend may refuse to begin
+            notes.note("saw", f"backend.{str(given.arguments['backend']).lower()}")
+            if os.environ.get("WORLD_SIZE", "1") != "1":
+                notes.note("saw", "group")
         if given is not None and notes.wants("backend.fake"):
             _fake(given.arguments)
             notes.note("set", "backend.fake")

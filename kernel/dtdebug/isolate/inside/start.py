@@ -10,7 +10,7 @@ from contextlib import suppress
 from types import ModuleType
 from typing import Any
 
-from dtdebug.isolate.inside import guard, loaders, parts
+from dtdebug.isolate.inside import guard, loaders, parts, sharding
 from dtdebug.isolate.inside.notes import VARIABLE, Notes
 
 Patch = Callable[[ModuleType, Notes], None]
@@ -21,6 +21,8 @@ PATCHES: dict[str, Patch] = {
     "torch.amp.grad_scaler": parts.scaler,
     "torch.cuda": parts.cuda,
     "torch.distributed.distributed_c10d": parts.groups,
+    "torch.distributed.fsdp._fully_shard._fully_shard": sharding.function,
+    "torch.distributed.fsdp.fully_sharded_data_parallel": sharding.wrapper,
     "torch.nn.parallel.distributed": parts.ddp,
     "torch.serialization": guard.saving,
     "torch.utils.checkpoint": parts.checkpointing,

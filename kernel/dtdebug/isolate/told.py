@@ -1,0 +1,71 @@
+"""What the user knows already: results that need no run, and questions that are answered."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from dtdebug.clean import clean
+from dtdebug.errors import UsageError
+from dtdebug.isolate.runner import RANKS, Outcome
+from dtdebug_taxonomy import factors
+from dtdebug_taxonomy.findings import collect
+from dtdebug_taxonomy.knowledge import load
+from dtdebug_taxonomy.snapshot import Snapshot
+
+_OBSERVED = {"works_with_one_process": RANKS, "works_with_other_backend": "gloo-backend"}
+"""Questions whose answer is the result of a run."""
+_WENT: dict[str, Outcome] = {"yes": "ok", "no": "same", "works": "ok", "fails": "same"}
+
+
+class Told(NamedTuple):
+    """What the user has said, in words and as answers."""
+
+    situation: str = ""
+    answers: tuple[tuple[str, str], ...] = ()
+    """(observation, value) as they were answered."""
+    results: tuple[tuple[str, Outcome], ...] = ()
+    """(factor, how the job goes with it changed)."""
+    one_host: str = ""
+    """Whether it works on one host: `yes`, `no`."""
+    sometimes: bool = False
+    """It does not fail each time."""
+
+
+def read(pairs: Sequence[str], situation: str) -> Told:
+    """What `--answer KEY=VALUE` and `--situation TEXT` say; of the words only what is said without doubt.
+
+    Raises:
+        UsageError: no question and no factor is called so, or it has no such value.
+
+    """
+    knowledge = load()
+    known = {f.id for f in factors.load()}
+    answers, results = dict[str, str](), dict[str, Outcome]()
+    for pair in pairs:
+        key, _, value = pair.partition("=")
+        values = [v.value for v in knowledge.observations[key].value] if key in knowledge.observations else []
+        values = ["works", "fails"] if key in known else values
+        if not values:
+            raise UsageError(
+                f"isolate --answer {pair}: no question {key!r}, and no factor among {', '.join(sorted(known))}"
+            )
+        if value not in values:
+            raise UsageError(f"isolate --answer {pair}: {key} is one of {', '.join(values)}")
+        if key in known:
+            results[key] = _WENT[value]
+        else:
+            answers[key] = value
+    situation = clean(situation)
+    said = {f.evidence: f.values for f in collect(knowledge, Snapshot(situation=situation), answers) if f.values}
+    sure = {key: values[0] for key, values in said.items() if len(values) == 1}
+    for key, factor in _OBSERVED.items():
+        if sure.get(key) in ("yes", "no"):
+            results.setdefault(factor, _WENT[sure[key]])
+    return Told(
+        situation,
+        tuple(answers.items()),
+        tuple(results.items()),
+        sure.get("works_on_one_node", ""),
+        sure.get("reproducible") in ("sometimes", "after_long_time"),
+    )

@@ -1,0 +1,159 @@
+"""What `%dtdebug isolate` does: the search in a process of its own, its table as a card."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shlex
+import subprocess
+import sys
+import time
+from collections.abc import Sequence
+from contextlib import suppress
+from html import escape
+from pathlib import PurePath
+from typing import TYPE_CHECKING, Any
+
+from dtdebug.clean import clean
+from dtdebug.hosts import plan
+
+if TYPE_CHECKING:
+    from dtdebug.extension import Extension
+
+_STYLE = "border-left:4px solid #c77700;padding:4px 12px;margin:4px 0;line-height:1.5;overflow-wrap:anywhere"
+_CELL = "text-align:left;padding:1px 10px 1px 0;vertical-align:top"
+_PROGRAMS = ("torchrun", "accelerate", "python")
+_SHELL = re.compile(r"\d?[<>|;&]")
+"""Where the job ends in a line: pipes, redirections, further commands."""
+_ENDING = 60.0
+"""Seconds in which an interrupted search ends its run and answers."""
+
+
+def tell(extension: Extension, words: Sequence[str]) -> None:
+    """Lists the runs; with `--yes` starts them, and shows what is responsible.
+
+    Without a command it is that of the last cell which started a launcher.
+
+    Raises:
+        ValueError: there is no command.
+
+    """
+    options, command = _split(words)
+    if not command:
+        command = last_command(extension.shell.history_manager.input_hist_raw)
+        if not command:
+            raise ValueError("isolate: name the job, as in `%dtdebug isolate -- torchrun --nproc-per-node 2 train.py`")
+        print(f"dtdebug: isolate takes the last job that a cell started: {clean(shlex.join(command))}")
+    isolate = [sys.executable, "-P", "-m", "dtdebug", "isolate", *options]
+    if "--yes" not in options:
+        done = subprocess.run(
+            [*isolate, "--dry-run", "--", *command], capture_output=True, text=True, check=False, timeout=120
+        )
+        print(done.stdout or done.stderr, end="")
+        if done.returncode == 0:
+            print("dtdebug: nothing was started; `%dtdebug isolate --yes` starts these runs")
+        return
+    begun = time.time()
+    text = _searched([*isolate, "--format", "json", "--", *command])
+    if not text:
+        return
+    said = json.loads(text)
+    extension.publish({"text/plain": plain(said), "text/html": html(said)})
+    _go_on(extension, said, begun)
+
+
+def last_command(cells: Sequence[str]) -> list[str]:
+    """The command of the last line `!torchrun ...` among the cells; empty if there is none."""
+    for cell in reversed(cells):
+        for line in reversed(cell.splitlines()):
+            if not line.lstrip().startswith("!"):
+                continue
+            with suppress(ValueError):
+                words = shlex.split(line.lstrip()[1:], comments=True)
+                words = words[: next((i for i, word in enumerate(words) if _SHELL.match(word)), len(words))]
+                if words and PurePath(words[0]).name.startswith(_PROGRAMS) and plan.is_launcher(words):
+                    return words
+    return []
+
+
+def plain(said: dict[str, Any]) -> str:
+    """The answer as text."""
+    rows = [f"  {'  '.join(filter(None, row))}" for row in _rows(said)]
+    return clean("\n".join([_head(said), *rows, *_early(said), said["answer"]]))
+
+
+def html(said: dict[str, Any]) -> str:
+    """The same as static HTML: no script, every text escaped."""
+    rows = ("".join(f'<td style="{_CELL}">{_safe(value)}</td>' for value in row) for row in _rows(said))
+    table = "".join(f"<tr>{row}</tr>" for row in rows)
+    parts = [
+        f'<div class="dtdebug" style="{_STYLE}"><b>dtdebug isolate</b>: {_safe(_head(said))}',
+        f"<table>{table}</table>" if table else "",
+        *(f"<div>{_safe(line)}</div>" for line in _early(said)),
+        f"<div><b>{_safe(said['answer'])}</b></div>",
+    ]
+    return "".join(parts) + "</div>"
+
+
+def _split(words: Sequence[str]) -> tuple[list[str], list[str]]:
+    """(our options, the command)."""
+    at = list(words).index("--") if "--" in words else len(words)
+    return list(words[:at]), list(words[at + 1 :])
+
+
+def _searched(command: list[str]) -> str:
+    """The answer of the search as JSON; its progress is printed. An interrupt ends the search, which answers then."""
+    environment = os.environ | {"PYTHONUNBUFFERED": "1"}
+    process = subprocess.Popen(
+        command,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        env=environment,
+        start_new_session=True,
+    )
+    try:
+        assert process.stderr is not None  # noqa: S101 - a pipe was asked for
+        for line in process.stderr:
+            print(clean(line), end="")
+    except KeyboardInterrupt:
+        process.terminate()
+    try:
+        return process.communicate(timeout=_ENDING)[0]
+    except subprocess.TimeoutExpired:
+        process.kill()
+        return ""
+
+
+def _go_on(extension: Extension, said: dict[str, Any], begun: float) -> None:
+    """Shows the diagnosis, from which `%dtdebug` goes on."""
+    from dtdebug.display import bundle
+    from dtdebug.last import Last
+
+    last = Last.load()
+    if said["diagnosis"] is None or last is None or last.time < begun:
+        return
+    extension.snapshot = last.snapshot
+    extension.session = extension.wizard = None
+    extension.publish(bundle(last.diagnosis))
+
+
+def _head(said: dict[str, Any]) -> str:
+    failure = said["failure"]
+    return f"fails: {failure['text']}" if failure else said["unfinished"] or "does not fail"
+
+
+def _early(said: dict[str, Any]) -> list[str]:
+    return [f"the search ended early: {said['unfinished']}"] if said["failure"] and said["unfinished"] else []
+
+
+def _rows(said: dict[str, Any]) -> list[tuple[str, str, str]]:
+    return [
+        (row["title"], ", ".join(f"{to}: {went}" for to, went in row["tried"]), row["says"]) for row in said["table"]
+    ]
+
+
+def _safe(value: str) -> str:
+    return escape(clean(value))
