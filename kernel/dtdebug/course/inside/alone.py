@@ -37,6 +37,11 @@ def prepare(torch: Any, rank: int, world: int) -> None:
         given.update(dict.fromkeys(given.keys() & {"backend", "pg_options", "device_id"}))
         return further(**given)
 
+    def monitored_barrier(group: Any = None, timeout: Any = None, wait_all_ranks: bool = False) -> None:
+        chosen = group or c10d._get_default_group()  # noqa: SLF001 - as the original, which is for gloo's name alone
+        chosen.monitored_barrier(timeout or c10d.default_pg_timeout, wait_all_ranks=wait_all_ranks)
+
+    c10d.monitored_barrier = torch.distributed.monitored_barrier = monitored_barrier
     c10d.init_process_group = torch.distributed.init_process_group = init_process_group
     c10d.new_group = torch.distributed.new_group = new_group
     torch.distributed.get_backend = lambda group=None: told[-1].rpartition(":")[2] if told else "gloo"
