@@ -11,7 +11,7 @@ from collections.abc import Iterable, Sequence
 
 import msgspec
 
-from dtdebug.triage import machine, pace
+from dtdebug.triage import machine, pace, placing, unlike
 from dtdebug.triage.part import Part, Stream
 from dtdebug_taxonomy.claims import Claim, texts
 from dtdebug_taxonomy.failure import attribution
@@ -62,6 +62,8 @@ class Job(msgspec.Struct, frozen=True, kw_only=True):
     behind: tuple[tuple[int, int, int], ...] = ()
     """(rank, its last step, the last step of most)."""
     hardware: tuple[Event, ...] = ()
+    clocks: tuple[tuple[str, float], ...] = ()
+    """(host, seconds that its clock is ahead of the others'), set right in all times."""
     restarts: int = 0
     verdict: Verdict | None = None
     snapshot: Snapshot = Snapshot()
@@ -78,12 +80,17 @@ class _Laid:
             if e.role == "root" and e.owner != "application":
                 who = f"[rank{e.rank}]: " if e.rank is not None else ""
                 rows.append((_END if e.time is None else e.time, -1, e.line, f"{who}{e.text}", e.file, e.line))
+        files = Counter(s.rank for s in streams if s.rank is not None)
+        several = {rank for rank, count in files.items() if count > 1}
         for place, stream in enumerate(streams):
             time = stream.first if stream.first is not None else _END
             prefix = _prefix(stream, place)
-            for told in stream.told:
-                time = told.time if told.time is not None else time
+            for told in stream.told:  # a stream's own lines keep their order, whatever their clocks say
+                time = max(time, told.time or time) if time != _END else told.time or time
                 rows.append((time, place, told.line, f"{prefix}{told.text}", stream.file, told.line))
+            if stream.progress is not None and stream.rank in several:
+                shown = stream.progress
+                rows.append((shown.time or _END, place, shown.line, f"{prefix}{shown.text}", stream.file, shown.line))
         rows.sort(key=lambda row: row[:3])
         rows = rows[:_LINES]
         self.text = "\n".join(row[3] for row in rows)
@@ -102,28 +109,38 @@ def _prefix(stream: Stream, place: int) -> str:
 
 def view(part: Part) -> Job:
     """What a part that holds all of a job says of it."""
-    streams = [s for s in part.streams if s.rank is None or 0 <= s.rank < MOST_RANKS]
-    streams = _placed(streams)
+    off = placing.clocks(part.streams)
+    part = placing.in_time(part, off)
+    streams = placing.placed([s for s in part.streams if s.rank is None or 0 <= s.rank < MOST_RANKS])
     last = max((s.attempt for s in streams), default=0)
     now = [s for s in streams if s.attempt == last or s.rank is None]
-    by_rank = _ranks(now)
+    by_rank = placing.by_rank(now)
     hardware = machine.joined(part.hardware, by_rank)
     laid = _Laid(now, hardware)
     snapshot = Snapshot(output=laid.text, source="the job's logs")
     found = attribution.outcome(read(snapshot))
     verdict = attribution.verdict(snapshot, _exclusive)
     silent = pace.silent(by_rank, verdict, found)
+    world = max((s.world for s in streams), default=0)
+    absent = tuple(sorted(set(range(_size(set(by_rank), world))) - set(by_rank)))[:MOST_RANKS]
     if verdict is None or verdict.kind == "none" or not verdict.names_ranks:
-        verdict = machine.verdict(hardware, by_rank) or pace.of_silent(silent, by_rank) or verdict
+        verdict = (
+            machine.verdict(hardware, by_rank)
+            or pace.of_silent(silent, by_rank)
+            or (None if found.own else unlike.quiet(by_rank, absent, found) or unlike.alone(by_rank))
+            or verdict
+        )
+    elif unlike.as_all(verdict.culprits, by_rank) and len(verdict.culprits) * 2 < len(by_rank):
+        verdict = pace.of_silent(silent, by_rank) or unlike.quiet(by_rank, absent, found) or verdict
     elif set(verdict.culprits) <= set(verdict.waiting):
         verdict = machine.verdict(hardware, by_rank) or verdict
+    if verdict is not None and verdict.kind == "not_arrived":
+        silent = silent or pace.quiet(verdict.culprits, by_rank)
     verdict = _widened(verdict, by_rank, laid) if verdict is not None else None
     first = _first(found, verdict, laid, by_rank, hardware)
     cascade, words, time = _cascade(found, verdict, by_rank, laid)
-    world = max((s.world for s in streams), default=0)
-    ranks = set(by_rank)
     return Job(
-        ranks=len(ranks) or len(now),
+        ranks=len(by_rank) or len(now),
         hosts=len({s.host for s in streams if s.host}),
         expected=world,
         files=part.files,
@@ -134,10 +151,11 @@ def view(part: Part) -> Job:
         cascade_text=words,
         cascade_time=time,
         silent=silent,
-        absent=tuple(sorted(set(range(_size(ranks, world))) - ranks))[:MOST_RANKS],
+        absent=absent,
         slow=pace.slow(by_rank),
         behind=pace.behind(by_rank),
         hardware=hardware[:_EVENTS],
+        clocks=tuple(sorted(off.items(), key=lambda row: -abs(row[1]))),
         restarts=last,
         verdict=verdict,
         snapshot=msgspec.structs.replace(snapshot, verdict=verdict),
@@ -147,41 +165,6 @@ def view(part: Part) -> Job:
 
 def _exclusive(file: str, one: int, other: int) -> bool | None:
     return None
-
-
-def _placed(streams: Sequence[Stream]) -> list[Stream]:
-    """A local rank is the rank where all logs are of one node: one folder of torchrun's, or one host."""
-    nameless = [s for s in streams if s.rank is None and s.local is not None]
-    nodes = {(s.host, s.file.rpartition("attempt_")[0]) for s in nameless}
-    known = {s.local: s.rank for s in streams if s.rank is not None and s.local is not None}
-    clash = any(local != rank for local, rank in known.items())
-    if not nameless or len(nodes) > 1 or clash:
-        return list(streams)
-    return [msgspec.structs.replace(s, rank=s.local) if s.rank is None else s for s in streams]
-
-
-def _ranks(streams: Sequence[Stream]) -> dict[int, Stream]:
-    """Rank -> its streams as one: standard output and standard error are two files of one rank."""
-    found: dict[int, Stream] = {}
-    for s in streams:
-        if s.rank is None:
-            continue
-        other = found.get(s.rank)
-        if other is None:
-            found[s.rank] = s
-            continue
-        later = s if (s.last or 0.0) >= (other.last or 0.0) else other
-        found[s.rank] = msgspec.structs.replace(
-            later,
-            host=s.host or other.host,
-            pid=s.pid or other.pid,
-            pci=s.pci or other.pci,
-            kind=f"{other.kind}{s.kind}",
-            first=min((t for t in (s.first, other.first) if t is not None), default=None),
-            step=max((n for n in (s.step, other.step) if n is not None), default=None),
-            paces=s.paces or other.paces,
-        )
-    return found
 
 
 def _size(ranks: set[int], world: int) -> int:

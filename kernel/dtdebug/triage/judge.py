@@ -67,9 +67,10 @@ class Judge:
         return self.telling.get(shape(raw), False)
 
     def _tells(self, rows: Sequence[Kept], new: Sequence[int]) -> set[int]:
-        fresh = [_text(rows[i].raw) for i in new]
-        wanted = {new[hit.line - 1] for hit in self._matcher.hits("\n".join(fresh)) if self._is_message(hit)}
-        wanted |= {new[n] for n, text in enumerate(fresh) if parse(text) is not None}
+        once = list({shape(rows[i].raw): i for i in reversed(new)}.values())[::-1]
+        fresh = [_text(rows[i].raw) for i in once]
+        wanted = {once[hit.line - 1] for hit in self._matcher.hits("\n".join(fresh)) if self._is_message(hit)}
+        wanted |= {once[n] for n, text in enumerate(fresh) if parse(text) is not None}
         printed = lines.read("\n".join(_text(row.raw) for row in rows))
         happened = events.read(printed)
         for raised in happened.raised:

@@ -38,8 +38,10 @@ def _lines(job: Job, d: Diagnosis, seconds: float, advice: int) -> Iterator[str]
         count = len(job.cascade)
         yield _row("then", f"{count:,} rank{'s' * (count != 1)}{_at(job.cascade_time)}{words} (a consequence)")
     for s in job.silent[:_ROWS]:
+        since = f" since {shown(s.since)}" if s.since is not None else ""
+        early = f"{s.before:.0f} s before the others" if s.before > 1 else "and says nothing of the failure"
         yield _row(
-            "stopped", f"rank {s.rank} printed nothing since {shown(s.since)}, {s.before:.0f} s before the others"
+            "stopped", f"rank {s.rank} printed nothing{since}, {early}" if since else f"rank {s.rank} {early[4:]}"
         )
     if len(job.silent) > _ROWS:
         yield _row("", f"{len(job.silent) - _ROWS} more ranks stopped early")
@@ -47,6 +49,10 @@ def _lines(job: Job, d: Diagnosis, seconds: float, advice: int) -> Iterator[str]
         yield _row("behind", f"rank {rank} printed step {step} last, most ranks step {most}")
     for rank, own, others in job.slow[:_ROWS]:
         yield _row("slow", f"rank {rank}: {own:.3g} s a step, the others {others:.3g} s")
+    if job.clocks:
+        rows = ", ".join(f"{host} {abs(s):.0f} s {'ahead' if s > 0 else 'behind'}" for host, s in job.clocks[:_ROWS])
+        more = f", {len(job.clocks) - _ROWS} more" if len(job.clocks) > _ROWS else ""
+        yield _row("clocks", f"{rows}{more}; all times are set right")
     if job.absent:
         yield _row("absent", f"no line of {spell(job.absent, 8)}")
     yield from (_row("machine", _machine(e)) for e in job.hardware[:_ROWS])
@@ -116,6 +122,7 @@ def data(job: Job, diagnosis: Diagnosis) -> dict[str, Any]:
             {"rank": s.rank, "host": s.host, "since": stamp(s.since), "before": s.before, "step": s.step}
             for s in job.silent
         ],
+        "clocks": [{"host": host, "ahead": seconds} for host, seconds in job.clocks],
         "absent": ranges(job.absent) if job.absent else "",
         "behind": [{"rank": r, "step": n, "most": m} for r, n, m in job.behind],
         "slow": [{"rank": r, "seconds": own, "others": others} for r, own, others in job.slow],
