@@ -9,6 +9,7 @@ import msgspec
 
 from dtdebug.triage.clock import shown, stamp
 from dtdebug.triage.job import First, Job
+from dtdebug.triage.pace import Silent
 from dtdebug_taxonomy.case import Case, Coverage, contract
 from dtdebug_taxonomy.diagnosis import Diagnosis
 from dtdebug_taxonomy.findings import plain
@@ -38,11 +39,7 @@ def _lines(job: Job, d: Diagnosis, seconds: float, advice: int) -> Iterator[str]
         count = len(job.cascade)
         yield _row("then", f"{count:,} rank{'s' * (count != 1)}{_at(job.cascade_time)}{words} (a consequence)")
     for s in job.silent[:_ROWS]:
-        since = f" since {shown(s.since)}" if s.since is not None else ""
-        early = f"{s.before:.0f} s before the others" if s.before > 1 else "and says nothing of the failure"
-        yield _row(
-            "stopped", f"rank {s.rank} printed nothing{since}, {early}" if since else f"rank {s.rank} {early[4:]}"
-        )
+        yield _row("stopped", f"rank {s.rank} {_stopped(s)}")
     if len(job.silent) > _ROWS:
         yield _row("", f"{len(job.silent) - _ROWS} more ranks stopped early")
     for rank, step, most in job.behind[:_ROWS]:
@@ -60,6 +57,12 @@ def _lines(job: Job, d: Diagnosis, seconds: float, advice: int) -> Iterator[str]
         yield _row("", f"{len(job.hardware) - _ROWS} more reports of the machine; --format json has all")
     if happened:
         yield from reading(d, advice)
+
+
+def _stopped(s: Silent) -> str:
+    if s.since is None or s.before < 1:
+        return "says nothing of the failure"
+    return f"printed nothing since {shown(s.since)}, {s.before:.0f} s before the others"
 
 
 def _row(name: str, words: str) -> str:
