@@ -8,10 +8,12 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Sequence
+from typing import NamedTuple
 
 import msgspec
 
 from dtdebug.triage import machine, pace, placing, unlike
+from dtdebug.triage.against import New
 from dtdebug.triage.part import Part, Stream
 from dtdebug_taxonomy.claims import Claim, texts
 from dtdebug_taxonomy.failure import attribution
@@ -24,6 +26,8 @@ from dtdebug_taxonomy.ranks import MOST_RANKS, Verdict, say, spell
 from dtdebug_taxonomy.snapshot import Snapshot
 
 _LINES, _FIRST, _EVENTS = 60_000, 64, 256
+_MANY = 2
+"""Ranks that lose a peer where no other evidence says that one was lost."""
 _END = float("inf")
 """Time of a line that has none."""
 
@@ -38,6 +42,22 @@ class First(msgspec.Struct, frozen=True, kw_only=True):
     file: str
     exception: str
     text: str
+
+
+class Span(NamedTuple):
+    """When a rank printed, and what became of it."""
+
+    rank: int
+    host: str
+    began: float | None
+    told: float | None
+    """Time of its first line that tells something."""
+    last: float | None
+    step: int | None
+    role: str
+    """first, then, stopped; empty where nothing is known to have gone wrong."""
+    file: str
+    line: int
 
 
 class Job(msgspec.Struct, frozen=True, kw_only=True):
@@ -64,9 +84,15 @@ class Job(msgspec.Struct, frozen=True, kw_only=True):
     hardware: tuple[Event, ...] = ()
     clocks: tuple[tuple[str, float], ...] = ()
     """(host, seconds that its clock is ahead of the others'), set right in all times."""
+    went_on: int | None = None
+    """The last step of training where none failed and nothing that tells of a failure stands at the end of a log."""
     restarts: int = 0
     verdict: Verdict | None = None
     snapshot: Snapshot = Snapshot()
+    new: tuple[New, ...] | None = None
+    """What a healthy run did not print; None where there is none to compare with."""
+    spans: tuple[Span, ...] = ()
+    """Each rank from its first line to its last, by rank."""
     places: tuple[tuple[str, int], ...] = ()
     """(file, line) of each line of the snapshot's output."""
 
@@ -156,11 +182,37 @@ def view(part: Part) -> Job:
         behind=pace.behind(by_rank),
         hardware=hardware[:_EVENTS],
         clocks=tuple(sorted(off.items(), key=lambda row: -abs(row[1]))),
+        went_on=_went_on(now, first, verdict, silent),
         restarts=last,
         verdict=verdict,
         snapshot=msgspec.structs.replace(snapshot, verdict=verdict),
+        spans=_spans(by_rank, first, cascade, silent),
         places=laid.places,
     )
+
+
+def _spans(
+    by_rank: dict[int, Stream], first: Sequence[First], cascade: Sequence[int], silent: Sequence[pace.Silent]
+) -> tuple[Span, ...]:
+    roles = {
+        **dict.fromkeys(cascade, "then"),
+        **dict.fromkeys((s.rank for s in silent), "stopped"),
+        **{row.rank: "first" for row in first if row.rank is not None},
+    }
+    return tuple(
+        Span(rank, s.host, s.began, s.first, s.last, s.step, roles.get(rank, ""), s.file, s.line)
+        for rank, s in sorted(by_rank.items())
+    )
+
+
+def _went_on(
+    streams: Sequence[Stream], first: Sequence[First], verdict: Verdict | None, silent: Sequence[pace.Silent]
+) -> int | None:
+    named = verdict is not None and verdict.names_ranks
+    steps = [s.step for s in streams if s.step is not None]
+    if first or silent or named or not steps or any(s.end for s in streams):
+        return None
+    return max(steps)
 
 
 def _exclusive(file: str, one: int, other: int) -> bool | None:
@@ -275,10 +327,12 @@ def _cascade(
     accused = set(verdict.culprits) if verdict is not None else set()
     ranks = set(verdict.waiting) if verdict is not None else set()
     if accused or found.echoes or not found.own:
-        ranks |= {rank for rank, s in by_rank.items() if s.kind}
+        ranks |= {rank for rank, s in by_rank.items() if (s.kind if accused else s.end)}
     ranks -= accused
     ranks -= {r.rank for r in found.own if r.rank is not None} - (set(verdict.waiting) if verdict else set())
     words = Counter(r.text[:160] for r in found.echoes if r.rank in ranks or r.rank is None)
+    if not accused and not found.echoes and len(ranks) < _MANY:
+        ranks = set()
     times = [s.first for rank, s in by_rank.items() if rank in ranks and s.first is not None]
     text = words.most_common(1)[0][0] if words else ""
     if not text and ranks:

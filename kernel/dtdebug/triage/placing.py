@@ -90,6 +90,7 @@ def by_rank(streams: Sequence[Stream]) -> dict[int, Stream]:
             pid=s.pid or other.pid,
             pci=s.pci or other.pci,
             kind=f"{other.kind}{s.kind}",
+            began=min((t for t in (s.began, other.began) if t is not None), default=None),
             first=min((t for t in (s.first, other.first) if t is not None), default=None),
             step=max((n for n in (s.step, other.step) if n is not None), default=None),
             end=later.end or earlier.end,

@@ -187,7 +187,7 @@ def _stream(judge: Judge, text: Text, lined: Sequence[Kept], telling: Sequence[K
         step=_step(steps),
         first=first,
         kind=kind,
-        end=_end(lined, telling, went_on),
+        end=_end(judge, lined, telling, went_on),
         told=told if judge.is_example(kind, first) else (),
         progress=_progress(ending, at),
         marks=_marks(lined[:_BEGIN], at),
@@ -195,7 +195,7 @@ def _stream(judge: Judge, text: Text, lined: Sequence[Kept], telling: Sequence[K
     )
 
 
-def _end(lined: Sequence[Kept], telling: Sequence[Kept], went_on: Sequence[Kept]) -> str:
+def _end(judge: Judge, lined: Sequence[Kept], telling: Sequence[Kept], went_on: Sequence[Kept]) -> str:
     """The kind of the telling lines that end a stream: of the last ones without another line between them."""
     begin = max((row.number for row in went_on), default=0)
     begin = max(begin, lined[-_LAST_WORDS].number if len(lined) >= _LAST_WORDS else 0)
@@ -205,7 +205,7 @@ def _end(lined: Sequence[Kept], telling: Sequence[Kept], went_on: Sequence[Kept]
         if row.number <= begin or (found and numbers.get(row.number, 0) + 1 < numbers.get(found[-1].number, 0)):
             break
         found.append(row)
-    return _kind(found, ())
+    return _kind(found, ()) if any(judge.says(row.raw) for row in found) else ""
 
 
 def _went_on(lined: Sequence[Kept], telling: Sequence[Kept]) -> list[Kept]:
