@@ -20,6 +20,7 @@ USAGE = """%dtdebug                     the wizard, with everything that was mea
 %dtdebug hang                which rank the others wait for, and where (in a subshell while a cell hangs)
 %dtdebug check [PATH ...]    what will fail in distributed runs: in the cells that ran, or in files
 %dtdebug doctor [COMMAND]    would the job of this launch command come together? without one: this host
+%dtdebug triage PATH ...     the logs of a job: which rank failed first, who followed, who fell silent
 %dtdebug explain [NAME]      a check, symptom code, fix pattern, evidence or observation
 %dtdebug learn [NAME [DIR]]  guides to what developers ask most, and notebooks to learn with
 %dtdebug report [FILE]       a Markdown report to paste into an issue
@@ -167,6 +168,23 @@ def _doctor(extension: Extension, rest: list[str]) -> None:
     print(show.to_text(task.result(timeout=120).report), end="")
 
 
+def _triage(extension: Extension, rest: list[str]) -> None:
+    import time
+
+    from dtdebug.triage import command, page, show
+    from dtdebug_taxonomy.diagnosis import diagnose
+    from dtdebug_taxonomy.knowledge import load
+
+    if not rest:
+        print("dtdebug: name logs, or a folder of them: %dtdebug triage logs/")
+        return
+    began = time.perf_counter()
+    job = command.job_of(command.read(rest, 1))
+    diagnosis = show.relocated(diagnose(load(), job.snapshot), job.places)
+    text = show.text(job, diagnosis, time.perf_counter() - began)
+    extension.publish({"text/plain": text, "text/html": page.card(job, text)})
+
+
 def _explain(extension: Extension, rest: list[str]) -> None:
     from dtdebug_taxonomy.explain import explain, index
     from dtdebug_taxonomy.knowledge import load
@@ -235,6 +253,7 @@ _VERBS: dict[str, Callable[[Extension, list[str]], None]] = {
     "hang": _hang,
     "check": _check,
     "doctor": _doctor,
+    "triage": _triage,
     "explain": _explain,
     "learn": _learn,
     "report": _report,

@@ -12,8 +12,12 @@ from dtdebug.triage.job import Job, Span
 
 _WIDTH, _BAR, _LEAST = 640, 9, 2
 """Pixels of the time line, of a rank in it, and of the shortest bar."""
+_ORDER = {"first": 0, "stopped": 1, "then": 2}
+_COLOURS = {"first": "#d4380d", "then": "#d48806", "stopped": "#722ed1", "": "#5b8ff9"}
+_CARD_RANKS, _CARD_WIDTH = 1024, 640
 _STYLE = """
 :root { color-scheme: light dark; --line: #8884; --ok: #5b8ff9; --first: #d4380d; --then: #d48806; --stopped: #722ed1 }
+h1 { font-size: 1.3rem }
 body { font: 14px/1.5 system-ui, sans-serif; margin: 2rem auto; max-width: 78rem; padding: 0 1rem }
 pre { white-space: pre-wrap; border: 1px solid var(--line); border-radius: 6px; padding: 1rem; overflow-x: auto }
 table { border-collapse: collapse; width: 100% }
@@ -24,7 +28,7 @@ rect { fill: var(--ok) } .first rect { fill: var(--first) } .then rect { fill: v
 .stopped rect { fill: var(--stopped) } .first td, .stopped td { font-weight: 600 }
 """
 _SCRIPT = """
-const box = document.getElementById("search"), rows = [...document.querySelectorAll("tbody tr")];
+const box = document.getElementById("search"), rows = [...document.querySelectorAll("#ranks tbody tr")];
 const count = document.getElementById("count");
 box.addEventListener("input", () => {
   const words = box.value.toLowerCase().split(/ +/).filter(Boolean);
@@ -42,6 +46,33 @@ box.addEventListener("input", () => {
 def html(job: Job, text: str) -> str:
     """The page; `text` is what a terminal shows of the job."""
     return "\n".join(_lines(job, text))
+
+
+def card(job: Job, text: str) -> str:
+    """What a notebook shows: what happened, and each rank as a column of one picture; without script."""
+    head, _, rest = text.partition("\n")
+    picture = "".join(_columns(job.spans[:_CARD_RANKS]))
+    return (
+        f'<div class="dtdebug-job"><strong>{escape(head)}</strong>{picture}'
+        f'<details open><summary>What the logs say</summary><pre style="white-space:pre-wrap">{escape(rest)}</pre>'
+        "</details></div>"
+    )
+
+
+def _columns(spans: Sequence[Span]) -> Iterator[str]:
+    if not spans:
+        return
+    width = _CARD_WIDTH / len(spans)
+    first = ", ".join(str(s.rank) for s in spans if s.role == "first")
+    said = f"{len(spans)} ranks" + (f"; failed first: {first}" if first else "")
+    yield f'<svg width="{_CARD_WIDTH}" height="24" role="img" aria-label="{said}" style="display:block;margin:6px 0">'
+    for n, s in enumerate(spans):
+        title = f"rank {s.rank}{f' on {s.host}' if s.host else ''}: {s.role or 'nothing that tells of a failure'}"
+        yield (
+            f'<rect x="{n * width:.2f}" width="{max(width - 0.5, 0.6):.2f}" height="24" fill="{_COLOURS[s.role]}">'
+            f"<title>{escape(title)}</title></rect>"
+        )
+    yield "</svg>"
 
 
 def _lines(job: Job, text: str) -> Iterator[str]:
@@ -86,10 +117,10 @@ def _ranks(spans: Sequence[Span]) -> Iterator[str]:
         f'<span id="count" role="status">{len(spans)} of {len(spans)}</span></p>'
     )
     yield (
-        "<table><thead><tr><th>rank</th><th>host</th><th>what</th><th>step</th><th>last line</th>"
+        '<table id="ranks"><thead><tr><th>rank</th><th>host</th><th>what</th><th>step</th><th>last line</th>'
         "<th>when it printed</th><th>file</th></tr></thead><tbody>"
     )
-    for s in spans:
+    for s in sorted(spans, key=lambda s: (_ORDER.get(s.role, len(_ORDER)), s.rank)):
         yield (
             f'<tr class="{escape(s.role)}"><td>{s.rank}</td><td>{escape(s.host)}</td><td>{escape(s.role)}</td>'
             f"<td>{'' if s.step is None else s.step}</td><td>{shown(s.last)}</td>"
