@@ -357,7 +357,11 @@ def _texts(raw: bytes) -> list[str]:
 
 def _kind(telling: Iterable[Kept], went_on: Iterable[Kept]) -> str:
     """The same for streams whose telling lines have the same shapes, name the same collective and went on after."""
-    shapes = {shape(row.raw) for row in telling}
+    shapes = {
+        shape(text.encode()) if row.raw[:1] == b"{" else shape(row.raw)
+        for row in telling
+        for text in (_texts(row.raw) if row.raw[:1] == b"{" else ("",))
+    }
     if not shapes:
         return ""
     calls = {found[0] for row in telling if b"Watchdog" in row.raw and (found := _CALL.search(row.raw))}
