@@ -467,3 +467,21 @@ def test_the_card_of_a_notebook(tmp_path):
     assert card.count("<rect") == 4
     assert "rank 2: first" in card
     assert "<b>" not in card
+
+
+def test_logs_in_a_store_of_objects(job, capsys):
+    """By address, folder and pattern; the same as from the disk."""
+    fsspec = pytest.importorskip("fsspec")
+    store = fsspec.filesystem("memory")
+    for file in job.files:
+        store.pipe(f"/run9/{file.name}.gz", gzip.compress(file.read_bytes()))
+    try:
+        for address in ("memory://run9", "memory://run9/*.gz"):
+            assert main(["triage", address, "--format", "json", "--processes", "1"]) == FOUND
+            data = told(capsys)
+            assert (data["ranks"], data["first"][0]["rank"]) == (RANKS, job.culprit)
+            assert data["first"][0]["file"].startswith("memory://run9/")
+        assert main(["triage", "memory://none"]) == USAGE
+        assert "no such object" in capsys.readouterr().err
+    finally:
+        store.rm("/run9", recursive=True)
