@@ -485,3 +485,14 @@ def test_logs_in_a_store_of_objects(job, capsys):
         assert "no such object" in capsys.readouterr().err
     finally:
         store.rm("/run9", recursive=True)
+
+
+def test_the_wizard_takes_the_logs_of_a_job(job, monkeypatch):
+    """It begins with what they say."""
+    from dtdebug.wizard import terminal
+
+    begun = []
+    monkeypatch.setattr(terminal, "start", lambda session, report: begun.append(session) or 0)
+
+    assert main(["wizard", str(job.folder)]) == 0
+    assert begun[0].snapshot.verdict.culprits == (job.culprit,)
