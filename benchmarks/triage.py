@@ -3,6 +3,7 @@
     .venv/bin/python benchmarks/triage.py loss                  # samples amid healthy logs of other styles
     .venv/bin/python benchmarks/triage.py jobs --ranks 64 --seed 9000
     .venv/bin/python benchmarks/triage.py speed --ranks 1024 --megabytes 1
+    .venv/bin/python benchmarks/triage.py merge --ranks 16384    # parts of hosts with 8 ranks each
 
 A seed is a set of jobs; take one that nobody has looked at.
 """
@@ -33,6 +34,7 @@ from dtdebug.logs import reader
 from dtdebug.logs.shapes import Shapes
 from dtdebug.triage import command
 from dtdebug.triage.job import view
+from dtdebug.triage.part import Part, Stream, Told, decode, encode, merge
 from dtdebug_taxonomy.findings import lexicon
 from dtdebug_taxonomy.knowledge import load
 
@@ -150,10 +152,36 @@ def speed(ranks: int, megabytes: float) -> None:
             print("ripgrep is not here")
 
 
+def joined(ranks: int) -> None:
+    """Time and memory of joining parts of hosts, one rank of which raised."""
+    end, culprit, parts = 1e9, ranks // 2 + 1, []
+    lost = "RuntimeError: [1] Connection closed by peer [10.0.0.1]:2000"
+    head = ("Traceback (most recent call last):", '  File "/w/a.py", line 5, in main', "    step(batch)")
+    for first_of in range(0, ranks, 8):
+        streams = []
+        for rank in range(first_of, min(first_of + 8, ranks)):
+            own, at = rank == culprit, end if rank == culprit else end + 600
+            told = [Told(900 + n, words, at) for n, words in enumerate((*head, "KeyError: 'x'" if own else lost))]
+            streams.append(Stream(
+                file=f"/logs/rank_{rank}.log", rank=rank, host=f"gpu-{rank // 8:05d}", began=end - 5000, last=at,
+                line=903, step=400, first=at, kind="own" if own else "lost", end="own" if own else "lost",
+                told=tuple(told) if own or rank == first_of else (), marks=((1, end - 4000.0),),
+            ))  # fmt: skip
+        parts.append(encode(Part(files=8, size=8 << 20, streams=streams, read=[s.file for s in streams])))
+    began = time.process_time()
+    whole = merge(decode(part, "part") for part in parts)
+    middle = time.process_time()
+    found = view(whole)
+    right = "right" if found.first and found.first[0].rank == culprit else "wrong"
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1e3
+    print(f"{len(parts)} parts, {sum(map(len, parts)) / 1e6:.1f} MB: {middle - began:.2f} s to join, "
+          f"{time.process_time() - middle:.2f} s to judge, {peak:.0f} MB; first rank {right}")  # fmt: skip
+
+
 def main() -> None:
     """Runs one measurement."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("what", choices=("loss", "jobs", "speed"))
+    parser.add_argument("what", choices=("loss", "jobs", "speed", "merge"))
     parser.add_argument("--ranks", type=int, default=64)
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--lines", type=int, default=200)
@@ -163,6 +191,8 @@ def main() -> None:
         loss(int(options.megabytes * 1.5e6), options.seed)
     elif options.what == "jobs":
         first(options.ranks, options.seed, options.lines)
+    elif options.what == "merge":
+        joined(options.ranks)
     else:
         speed(options.ranks, options.megabytes)
 

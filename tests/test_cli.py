@@ -83,7 +83,7 @@ def test_healthy_output_finds_nothing(tmp_path, capsys):
     [
         (["diagnose"], "name a log file"),
         (["diagnose", "no-such.log"], "no-such.log: no such file"),
-        (["wizard", "."], "is a folder"),
+        (["wizard", "no-such.log"], "no-such.log: no such file"),
         (["diagnose", "--situation", "x", "--answer", "nothing=yes"], "no observation 'nothing'"),
         (["diagnose", "--situation", "x", "--answer", "activity=sleeping"], "activity is one of installing"),
         (["explain", "D.9.9"], "'D.9.9' is no symptom"),

@@ -78,7 +78,7 @@ def parser(only: str = "") -> argparse.ArgumentParser:
     diagnose.set_defaults(run=_diagnose)
 
     wizard = commands.add_parser("wizard", help="find the cause question by question")
-    wizard.add_argument("log", nargs="?", metavar="FILE", help="what the program printed")
+    wizard.add_argument("log", nargs="?", metavar="FILE", help="what the program printed; of a folder all logs")
     wizard.add_argument("--situation", default="", metavar="TEXT", help="what you see, in plain words")
     wizard.add_argument("--resume", action="store_true", help="go on where the last wizard was left")
     wizard.add_argument("--report", metavar="FILE", help="write a Markdown report at the end")
@@ -274,6 +274,12 @@ def _wizard(options: argparse.Namespace) -> int:
     session = resume() if options.resume else None
     if options.resume and session is None:
         raise UsageError("wizard --resume: no wizard was left open")
+    if session is None and options.log is not None and is_job(options.log):
+        from dtdebug.check.culprits import sourced_snapshot
+        from dtdebug.triage import command as triage
+
+        job = triage.job_of(triage.read([options.log]), options.situation)
+        session = Session(snapshot=sourced_snapshot(job.snapshot))
     if session is None:
         session = Session(snapshot=_snapshot(options.log, options.situation)[0])
     return terminal.start(session, report=Path(options.report) if options.report else None)

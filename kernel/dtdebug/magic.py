@@ -21,6 +21,7 @@ USAGE = """%dtdebug                     the wizard, with everything that was mea
 %dtdebug check [PATH ...]    what will fail in distributed runs: in the cells that ran, or in files
 %dtdebug doctor [COMMAND]    would the job of this launch command come together? without one: this host
 %dtdebug isolate [-- CMD]    which component is responsible: runs the job of a cell again with things changed
+%dtdebug triage PATH ...     the logs of a job: which rank failed first, who followed, who fell silent
 %dtdebug explain [NAME]      a check, symptom code, fix pattern, indicator or observation
 %dtdebug learn [NAME [DIR]]  guides to what developers ask most, and notebooks to learn with
 %dtdebug report [FILE]       a Markdown report to paste into an issue
@@ -174,6 +175,23 @@ def _isolate(extension: Extension, rest: list[str]) -> None:
     tell(extension, rest)
 
 
+def _triage(extension: Extension, rest: list[str]) -> None:
+    import time
+
+    from dtdebug.triage import command, page, show
+    from dtdebug_taxonomy.diagnosis import diagnose
+    from dtdebug_taxonomy.knowledge import load
+
+    if not rest:
+        print("dtdebug: name logs, or a folder of them: %dtdebug triage logs/")
+        return
+    began = time.perf_counter()
+    job = command.job_of(command.read(rest, 1))
+    diagnosis = show.relocated(diagnose(load(), job.snapshot), job.places)
+    text = show.text(job, diagnosis, time.perf_counter() - began)
+    extension.publish({"text/plain": text, "text/html": page.card(job, text)})
+
+
 def _explain(extension: Extension, rest: list[str]) -> None:
     from dtdebug_taxonomy.explain import explain, index
     from dtdebug_taxonomy.knowledge import load
@@ -243,6 +261,7 @@ _VERBS: dict[str, Callable[[Extension, list[str]], None]] = {
     "check": _check,
     "doctor": _doctor,
     "isolate": _isolate,
+    "triage": _triage,
     "explain": _explain,
     "learn": _learn,
     "report": _report,

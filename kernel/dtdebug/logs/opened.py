@@ -16,6 +16,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, BinaryIO, NamedTuple, cast
 
+from dtdebug.logs import remote
 from dtdebug.logs.reader import LogError
 
 MOST_FILES = 1 << 18
@@ -24,7 +25,7 @@ _DEPTH = 12
 _ARCHIVES = (".tar", ".tar.gz", ".tgz", ".tar.xz", ".tar.bz2", ".tar.zst")
 _MOST_UNPACKED = 64 << 30
 """Bytes of an archive that are unpacked."""
-_NOT_LOGS = (
+NOT_LOGS = (
     ".pt", ".pth", ".bin", ".safetensors", ".npy", ".npz", ".pkl", ".pickle", ".png", ".jpg", ".so", ".pyc", ".py",
     ".ckpt", ".parquet", ".arrow", ".zip", ".whl", ".db", ".sqlite", ".tfevents", ".ipynb", ".html", ".svg", ".pdf",
     ".md", ".rst", ".toml", ".yaml", ".yml", ".cfg", ".ini", ".lock", ".c", ".h", ".cpp", ".cu", ".js", ".ts", ".css",
@@ -61,6 +62,9 @@ def find(paths: list[str]) -> tuple[list[Source], list[str]]:
     for given in paths:
         if given == "-":
             found["-", ""] = Source("standard input", "-")
+            continue
+        if remote.is_address(given):
+            found.update({(name, ""): Source(name, name, "", size, time) for name, size, time in remote.find(given)})
             continue
         names = [given] if os.path.lexists(given) else _matching(given)
         if not names:
@@ -104,7 +108,7 @@ def _below(folder: str) -> Iterator[str]:
         if root.count("/") - base > _DEPTH:
             folders.clear()
         for name in sorted(files):
-            if not name.startswith(".") and not name.lower().endswith(_NOT_LOGS):
+            if not name.startswith(".") and not name.lower().endswith(NOT_LOGS):
                 yield f"{root}/{name}"
 
 
@@ -118,7 +122,7 @@ def _sources(file: str) -> Iterator[Source]:
     plain = file if file.endswith(".tar") else _unpacked(file)
     with tarfile.open(plain, "r:") as archive:
         for member in archive:
-            if member.isreg() and not member.issparse() and not member.name.lower().endswith(_NOT_LOGS):
+            if member.isreg() and not member.issparse() and not member.name.lower().endswith(NOT_LOGS):
                 name, time = f"{file}:{member.name}", float(member.mtime)
                 yield Source(name, plain, member.name, member.size, time, member.offset_data)
 
@@ -150,6 +154,10 @@ def opened(source: Source) -> Iterator[BinaryIO]:
     """
     if source.path == "-":
         yield sys.stdin.buffer
+        return
+    if remote.is_address(source.path):
+        with remote.opened(source.path) as far:
+            yield _plain(far, source.path.lower(), source.name)
         return
     with Path(source.path).open("rb", buffering=0) as file:
         raw = _Member(file, source) if source.member else file

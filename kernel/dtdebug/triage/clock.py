@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime
 
 _AHEAD = 100
@@ -14,20 +14,55 @@ _ISO = re.compile(rb"\b(\d{4})[-/](\d\d)[-/](\d\d)[T _]" + _CLOCK + rb"(Z|[+-]\d
 _GLOG = re.compile(rb"\[?[IWEF](\d{1,2})(\d\d) " + _CLOCK + rb"(?=[ \d])")
 _NAMED = re.compile(rb"\b(" + b"|".join(_MONTHS) + rb") {1,2}(\d{1,2}) " + _CLOCK + rb"(?: (\d{4}))?")
 
+_SLASHED = re.compile(rb"\b(\d\d)/(\d\d)/(\d{4})[ ,]{1,2}" + _CLOCK + rb"(?: ([AaPp][Mm])\b)?")
+_EPOCH = re.compile(rb"\[?(1\d{9}\.\d{1,9})\b")
+_FIELD = re.compile(rb'"@?(?:ts|time|timestamp|asctime)" ?: ?"([^"]{8,60})"')
+_RECORD = 4_000
+"""Bytes of a line of JSON in which its time stands."""
 
-def when(line: bytes, year: int) -> float | None:
-    """Seconds since the epoch by the clock that wrote the line, or None; `year` is for forms that have none."""
+
+def when(line: bytes, year: int, zone: float = 0.0) -> float | None:
+    """Seconds since the epoch by the clock that wrote the line, or None.
+
+    `year` is for forms that have none, `zone` the seconds that a time without a zone is ahead of UTC.
+    """
     head = line[:_AHEAD]
     try:
+        if line[:1] == b"{" and (found := _FIELD.search(line[:_RECORD])):
+            head = found[1]
         if found := _ISO.search(head):
-            return _seconds((int(found[1]), int(found[2]), int(found[3])), found.groups()[3:7]) - _ahead(found[8])
+            ahead = zone if found[8] is None else _ahead(found[8])
+            return _seconds((int(found[1]), int(found[2]), int(found[3])), found.groups()[3:7]) - ahead
         if found := _NAMED.search(head):
-            return _seconds((int(found[7] or year), _MONTHS[found[1]], int(found[2])), found.groups()[2:6])
+            return _seconds((int(found[7] or year), _MONTHS[found[1]], int(found[2])), found.groups()[2:6]) - zone
         if found := _GLOG.search(head):
-            return _seconds((year, int(found[1]), int(found[2])), found.groups()[2:6])
+            return _seconds((year, int(found[1]), int(found[2])), found.groups()[2:6]) - zone
+        if found := _SLASHED.search(head):
+            return _slashed(found) - zone
+        if found := _EPOCH.match(head):
+            return float(found[1])
     except ValueError:  # the 31st of February
         return None
     return None
+
+
+def zone_of(lines: Iterable[bytes]) -> float:
+    """Seconds that the zone is ahead of UTC which the first line with one names; 0 where none does."""
+    for line in lines:
+        if (found := _ISO.search(line[:_AHEAD])) and found[8]:
+            return _ahead(found[8])
+    return 0.0
+
+
+def _slashed(found: re.Match[bytes]) -> float:
+    """`03/01/2026 10:00:00 PM`: the month first, as in the examples of the libraries, unless it can't be one."""
+    month, day = int(found[1]), int(found[2])
+    if month > 12:
+        month, day = day, month
+    half = {b"P": 12, b"A": 0}.get((found[8] or b"-")[:1].upper())
+    hour = int(found[4]) if half is None else int(found[4]) % 12 + half
+    clock = (b"%02d" % hour, *found.groups()[4:7])
+    return _seconds((int(found[3]), month, day), clock)
 
 
 def _seconds(day: tuple[int, int, int], clock: Sequence[bytes | None]) -> float:

@@ -40,7 +40,10 @@ def add(commands: Any) -> None:
     triage.add_argument("--part", action="store_true", help="print what these logs hold as a part, to be joined later")
     triage.add_argument("--follow", action="store_true", help="go on reading; say the first failure when it comes")
     triage.add_argument("--processes", type=int, default=0, metavar="N", help="at once (default: one for each core)")
-    triage.add_argument("--format", choices=("text", "json"), default="text")
+    triage.add_argument("--format", choices=("text", "json", "html"), default="text")
+    triage.add_argument(
+        "--against", metavar="RUN", help="logs of an earlier, healthy run: lines unlike any of them are shown"
+    )
     triage.set_defaults(run=run)
 
 
@@ -48,6 +51,10 @@ def run(options: argparse.Namespace) -> int:
     """Runs the command."""
     if options.processes < 0:
         raise UsageError(f"--processes {options.processes}: 0 or more")
+    if options.against is not None and (options.follow or options.part):
+        raise UsageError("--against: reads whole logs; it goes with neither --follow nor --part")
+    if options.follow and options.format == "html":
+        raise UsageError("--follow: prints text or json")
     if options.follow:
         from dtdebug.triage import follow
 
@@ -57,7 +64,19 @@ def run(options: argparse.Namespace) -> int:
     if options.part:
         sys.stdout.write(encode(part).decode() + "\n")
         return NOTHING
-    return say(job_of(part), began, options.format)
+    return say(_compared(job_of(part), options), began, options.format)
+
+
+def _compared(job: Job, options: argparse.Namespace) -> Job:
+    """With what a healthy run did not print."""
+    if options.against is None:
+        return job
+    from msgspec.structs import replace
+
+    from dtdebug.triage import against
+
+    rows, unread = against.new(options.paths, [options.against])
+    return replace(job, new=tuple(rows), unread=(*job.unread, *unread))
 
 
 def job_of(part: Part, situation: str = "") -> Job:
@@ -92,11 +111,16 @@ def say(
     snapshot = sourced_snapshot(job.snapshot)
     diagnosis = show.relocated(diagnose(load(), snapshot, answers, unknown), job.places)
     named = job.verdict is not None and job.verdict.names_ranks
-    found = bool(job.first or job.silent or named or diagnosis.recognised or _reported(job))
+    wrong = diagnosis.recognised and job.went_on is None
+    found = bool(job.first or job.silent or named or wrong or job.slow or job.behind or _reported(job))
     if found:
         Last(snapshot=snapshot, diagnosis=diagnosis).save()
     if form == "json":
         print(msgspec.json.encode(show.data(job, diagnosis)).decode())
+    elif form == "html":
+        from dtdebug.triage import page
+
+        print(page.html(job, show.text(job, diagnosis, time.perf_counter() - began)))
     else:
         print(show.text(job, diagnosis, time.perf_counter() - began))
     return FOUND if found else NOTHING

@@ -8,10 +8,12 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Sequence
+from typing import NamedTuple
 
 import msgspec
 
-from dtdebug.triage import machine, pace
+from dtdebug.triage import machine, pace, placing, unlike
+from dtdebug.triage.against import New
 from dtdebug.triage.part import Part, Stream
 from dtdebug_taxonomy.claims import Claim, texts
 from dtdebug_taxonomy.failure import attribution
@@ -24,6 +26,8 @@ from dtdebug_taxonomy.ranks import MOST_RANKS, Verdict, say, spell
 from dtdebug_taxonomy.snapshot import Snapshot
 
 _LINES, _FIRST, _EVENTS = 60_000, 64, 256
+_MANY = 2
+"""Ranks that lose a peer where no other evidence says that one was lost."""
 _END = float("inf")
 """Time of a line that has none."""
 
@@ -38,6 +42,22 @@ class First(msgspec.Struct, frozen=True, kw_only=True):
     file: str
     exception: str
     text: str
+
+
+class Span(NamedTuple):
+    """When a rank printed, and what became of it."""
+
+    rank: int
+    host: str
+    began: float | None
+    told: float | None
+    """Time of its first line that tells something."""
+    last: float | None
+    step: int | None
+    role: str
+    """first, then, stopped; empty where nothing is known to have gone wrong."""
+    file: str
+    line: int
 
 
 class Job(msgspec.Struct, frozen=True, kw_only=True):
@@ -62,9 +82,17 @@ class Job(msgspec.Struct, frozen=True, kw_only=True):
     behind: tuple[tuple[int, int, int], ...] = ()
     """(rank, its last step, the last step of most)."""
     hardware: tuple[Event, ...] = ()
+    clocks: tuple[tuple[str, float], ...] = ()
+    """(host, seconds that its clock is ahead of the others'), set right in all times."""
+    went_on: int | None = None
+    """The last step of training where none failed and nothing that tells of a failure stands at the end of a log."""
     restarts: int = 0
     verdict: Verdict | None = None
     snapshot: Snapshot = Snapshot()
+    new: tuple[New, ...] | None = None
+    """What a healthy run did not print; None where there is none to compare with."""
+    spans: tuple[Span, ...] = ()
+    """Each rank from its first line to its last, by rank."""
     places: tuple[tuple[str, int], ...] = ()
     """(file, line) of each line of the snapshot's output."""
 
@@ -78,12 +106,17 @@ class _Laid:
             if e.role == "root" and e.owner != "application":
                 who = f"[rank{e.rank}]: " if e.rank is not None else ""
                 rows.append((_END if e.time is None else e.time, -1, e.line, f"{who}{e.text}", e.file, e.line))
+        files = Counter(s.rank for s in streams if s.rank is not None)
+        several = {rank for rank, count in files.items() if count > 1}
         for place, stream in enumerate(streams):
             time = stream.first if stream.first is not None else _END
             prefix = _prefix(stream, place)
-            for told in stream.told:
-                time = told.time if told.time is not None else time
+            for told in stream.told:  # a stream's own lines keep their order, whatever their clocks say
+                time = max(time, told.time or time) if time != _END else told.time or time
                 rows.append((time, place, told.line, f"{prefix}{told.text}", stream.file, told.line))
+            if stream.progress is not None and stream.rank in several:
+                shown = stream.progress
+                rows.append((shown.time or _END, place, shown.line, f"{prefix}{shown.text}", stream.file, shown.line))
         rows.sort(key=lambda row: row[:3])
         rows = rows[:_LINES]
         self.text = "\n".join(row[3] for row in rows)
@@ -102,28 +135,38 @@ def _prefix(stream: Stream, place: int) -> str:
 
 def view(part: Part) -> Job:
     """What a part that holds all of a job says of it."""
-    streams = [s for s in part.streams if s.rank is None or 0 <= s.rank < MOST_RANKS]
-    streams = _placed(streams)
+    off = placing.clocks(part.streams)
+    part = placing.in_time(part, off)
+    streams = placing.placed([s for s in part.streams if s.rank is None or 0 <= s.rank < MOST_RANKS])
     last = max((s.attempt for s in streams), default=0)
     now = [s for s in streams if s.attempt == last or s.rank is None]
-    by_rank = _ranks(now)
+    by_rank = placing.by_rank(now)
     hardware = machine.joined(part.hardware, by_rank)
     laid = _Laid(now, hardware)
     snapshot = Snapshot(output=laid.text, source="the job's logs")
     found = attribution.outcome(read(snapshot))
     verdict = attribution.verdict(snapshot, _exclusive)
     silent = pace.silent(by_rank, verdict, found)
+    world = max((s.world for s in streams), default=0)
+    absent = tuple(sorted(set(range(_size(set(by_rank), world))) - set(by_rank)))[:MOST_RANKS]
     if verdict is None or verdict.kind == "none" or not verdict.names_ranks:
-        verdict = machine.verdict(hardware, by_rank) or pace.of_silent(silent, by_rank) or verdict
+        verdict = (
+            machine.verdict(hardware, by_rank)
+            or pace.of_silent(silent, by_rank)
+            or (None if found.own else unlike.quiet(by_rank, absent, found) or unlike.alone(by_rank))
+            or verdict
+        )
+    elif unlike.as_all(verdict.culprits, by_rank) and len(verdict.culprits) * 2 < len(by_rank):
+        verdict = pace.of_silent(silent, by_rank) or unlike.quiet(by_rank, absent, found) or verdict
     elif set(verdict.culprits) <= set(verdict.waiting):
         verdict = machine.verdict(hardware, by_rank) or verdict
+    if verdict is not None and verdict.kind == "not_arrived":
+        silent = silent or pace.quiet(verdict.culprits, by_rank)
     verdict = _widened(verdict, by_rank, laid) if verdict is not None else None
     first = _first(found, verdict, laid, by_rank, hardware)
     cascade, words, time = _cascade(found, verdict, by_rank, laid)
-    world = max((s.world for s in streams), default=0)
-    ranks = set(by_rank)
     return Job(
-        ranks=len(ranks) or len(now),
+        ranks=len(by_rank) or len(now),
         hosts=len({s.host for s in streams if s.host}),
         expected=world,
         files=part.files,
@@ -134,54 +177,46 @@ def view(part: Part) -> Job:
         cascade_text=words,
         cascade_time=time,
         silent=silent,
-        absent=tuple(sorted(set(range(_size(ranks, world))) - ranks))[:MOST_RANKS],
+        absent=absent,
         slow=pace.slow(by_rank),
         behind=pace.behind(by_rank),
         hardware=hardware[:_EVENTS],
+        clocks=tuple(sorted(off.items(), key=lambda row: -abs(row[1]))),
+        went_on=_went_on(now, first, verdict, silent),
         restarts=last,
         verdict=verdict,
         snapshot=msgspec.structs.replace(snapshot, verdict=verdict),
+        spans=_spans(by_rank, first, cascade, silent),
         places=laid.places,
     )
 
 
+def _spans(
+    by_rank: dict[int, Stream], first: Sequence[First], cascade: Sequence[int], silent: Sequence[pace.Silent]
+) -> tuple[Span, ...]:
+    roles = {
+        **dict.fromkeys(cascade, "then"),
+        **dict.fromkeys((s.rank for s in silent), "stopped"),
+        **{row.rank: "first" for row in first if row.rank is not None},
+    }
+    return tuple(
+        Span(rank, s.host, s.began, s.first, s.last, s.step, roles.get(rank, ""), s.file, s.line)
+        for rank, s in sorted(by_rank.items())
+    )
+
+
+def _went_on(
+    streams: Sequence[Stream], first: Sequence[First], verdict: Verdict | None, silent: Sequence[pace.Silent]
+) -> int | None:
+    named = verdict is not None and verdict.names_ranks
+    steps = [s.step for s in streams if s.step is not None]
+    if first or silent or named or not steps or any(s.end for s in streams):
+        return None
+    return max(steps)
+
+
 def _exclusive(file: str, one: int, other: int) -> bool | None:
     return None
-
-
-def _placed(streams: Sequence[Stream]) -> list[Stream]:
-    """A local rank is the rank where all logs are of one node: one folder of torchrun's, or one host."""
-    nameless = [s for s in streams if s.rank is None and s.local is not None]
-    nodes = {(s.host, s.file.rpartition("attempt_")[0]) for s in nameless}
-    known = {s.local: s.rank for s in streams if s.rank is not None and s.local is not None}
-    clash = any(local != rank for local, rank in known.items())
-    if not nameless or len(nodes) > 1 or clash:
-        return list(streams)
-    return [msgspec.structs.replace(s, rank=s.local) if s.rank is None else s for s in streams]
-
-
-def _ranks(streams: Sequence[Stream]) -> dict[int, Stream]:
-    """Rank -> its streams as one: standard output and standard error are two files of one rank."""
-    found: dict[int, Stream] = {}
-    for s in streams:
-        if s.rank is None:
-            continue
-        other = found.get(s.rank)
-        if other is None:
-            found[s.rank] = s
-            continue
-        later = s if (s.last or 0.0) >= (other.last or 0.0) else other
-        found[s.rank] = msgspec.structs.replace(
-            later,
-            host=s.host or other.host,
-            pid=s.pid or other.pid,
-            pci=s.pci or other.pci,
-            kind=f"{other.kind}{s.kind}",
-            first=min((t for t in (s.first, other.first) if t is not None), default=None),
-            step=max((n for n in (s.step, other.step) if n is not None), default=None),
-            paces=s.paces or other.paces,
-        )
-    return found
 
 
 def _size(ranks: set[int], world: int) -> int:
@@ -292,10 +327,12 @@ def _cascade(
     accused = set(verdict.culprits) if verdict is not None else set()
     ranks = set(verdict.waiting) if verdict is not None else set()
     if accused or found.echoes or not found.own:
-        ranks |= {rank for rank, s in by_rank.items() if s.kind}
+        ranks |= {rank for rank, s in by_rank.items() if (s.kind if accused else s.end)}
     ranks -= accused
     ranks -= {r.rank for r in found.own if r.rank is not None} - (set(verdict.waiting) if verdict else set())
     words = Counter(r.text[:160] for r in found.echoes if r.rank in ranks or r.rank is None)
+    if not accused and not found.echoes and len(ranks) < _MANY:
+        ranks = set()
     times = [s.first for rank, s in by_rank.items() if rank in ranks and s.first is not None]
     text = words.most_common(1)[0][0] if words else ""
     if not text and ranks:

@@ -33,6 +33,8 @@ class Judge:
         self._knowledge: Knowledge = load()
         self._matcher = lexicon(self._knowledge)
         self.telling: dict[bytes, bool] = {}
+        self._worded: set[bytes] = set()
+        """Shapes that tell something by their words alone, which may depend on their digits."""
         self._examples: dict[str, list[float]] = {}
 
     def learn(self, rows: Sequence[Kept]) -> None:
@@ -66,10 +68,19 @@ class Judge:
         """Whether a line tells something; one that was not learnt does not."""
         return self.telling.get(shape(raw), False)
 
+    def says(self, raw: bytes) -> bool:
+        """Whether a line that tells something does so with its own digits: `skipped: 10` may, `skipped: 0` not."""
+        if shape(raw) not in self._worded:
+            return True
+        return any(self._is_message(hit) for hit in self._matcher.hits(_text(raw)))
+
     def _tells(self, rows: Sequence[Kept], new: Sequence[int]) -> set[int]:
-        fresh = [_text(rows[i].raw) for i in new]
-        wanted = {new[hit.line - 1] for hit in self._matcher.hits("\n".join(fresh)) if self._is_message(hit)}
-        wanted |= {new[n] for n, text in enumerate(fresh) if parse(text) is not None}
+        once = list({shape(rows[i].raw): i for i in reversed(new)}.values())[::-1]
+        fresh = [_text(rows[i].raw) for i in once]
+        wanted = {once[hit.line - 1] for hit in self._matcher.hits("\n".join(fresh)) if self._is_message(hit)}
+        hits = set(wanted)
+        self._worded |= {shape(rows[i].raw) for i in wanted}
+        wanted |= {once[n] for n, text in enumerate(fresh) if parse(text) is not None}
         printed = lines.read("\n".join(_text(row.raw) for row in rows))
         happened = events.read(printed)
         for raised in happened.raised:
@@ -77,6 +88,7 @@ class Judge:
         for end in exits.of_lines(printed, happened).exits:
             wanted.update(range(max(end.line - 3, 0), end.line + 4) if end.line else ())
         wanted.update(happened.restarts)
+        self._worded -= {shape(rows[i].raw) for i in wanted - hits if i < len(rows)}
         return wanted
 
     def _is_message(self, hit: Hit) -> bool:

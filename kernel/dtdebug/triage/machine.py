@@ -45,7 +45,9 @@ def _joined(event: Event, hosts: Mapping[str, list[Stream]], middle: float) -> E
         for s in (*here, *(unknown if here is not unknown else ()))
         if at is not None and s.last is not None and abs(s.last - at) <= _TOGETHER and middle - s.last > _TOGETHER
     ]
+    everywhere = [s for rows in hosts.values() for s in rows] if not event.host else here
     for mine in (
+        [s for s in everywhere if event.pid and s.pid == event.pid and event.pci in ("", s.pci)],
         [s for s in here if event.pid and s.pid == event.pid],
         [s for s in here if event.pci and s.pci == event.pci],
         here if len(here) == 1 and not unknown else [],

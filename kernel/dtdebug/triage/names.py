@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import re
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Sequence
 from typing import NamedTuple
 
 _RANK = re.compile(r"(?i)(?<![a-z])(?:global[._-]?)?rank[._=-]{0,2}(\d{1,7})(?!\d)")
 _LOCAL = re.compile(r"(?i)local[._-]?rank[._=-]{0,2}(\d{1,5})(?!\d)")
 _TORCHRUN = re.compile(r"attempt_(\d{1,4})[/\\](\d{1,5})[/\\](?:std(?:err|out)|both)\.log")
-_HOST = re.compile(r"(?<![A-Za-z0-9])([A-Za-z]{1,30}(?:-[A-Za-z]{1,30}){0,4}-?\d{1,4})(?!\d)(?=[-._/:]|$)")
+_HOST = re.compile(r"(?<![A-Za-z0-9])([A-Za-z]{1,30}(?:-[A-Za-z]{1,30}){0,4}-?\d{1,6})(?!\d)(?=[-._/:]|$)")
 _NO_HOST = re.compile(
     r"(?i)(?:rank|local|task|worker|proc|process|job|slurm|log|logs|out|err|std|attempt|run|part|train|step|epoch|v|x|t|p|w)"
     r"-?\d{1,18}"
@@ -20,7 +20,7 @@ _KERNEL = re.compile(r"(?i)dmesg|syslog|kern(?:el)?[._-]?log|journal|messages|km
 _NUMBER = re.compile(r"\d{1,18}")
 _STEM = re.compile(r"(?<![A-Za-z0-9])[A-Za-z]{1,30}(?:(?:-[A-Za-z]{1,30}){0,4}-?|-(?:\d{1,3}-){1,4})$")
 """What may stand before the number of a host: words, or an address."""
-_SOME = 2
+_SOME, _LOCALS = 2, 16
 
 
 class Whose(NamedTuple):
@@ -38,7 +38,10 @@ class _Numbers(NamedTuple):
     """What the numbers in a path are, found by comparing it with the others of its form."""
 
     task: int | None = None
+    local: int | None = None
     host: str = ""
+    rest: str = ""
+    """The path without the number of the task."""
 
 
 def of_paths(names: Sequence[str]) -> list[Whose]:
@@ -60,7 +63,11 @@ def _of(name: str, numbers: _Numbers) -> Whose:
     local, rest = _LOCAL.search(name), _LOCAL.sub("", name)
     named = list(_RANK.finditer(rest))
     rank = int(named[-1][1]) if named else numbers.task if local is None else None
-    return Whose(rank=rank, local=int(local[1]) if local else None, host=numbers.host or _word(_RANK.sub("_", rest)))
+    return Whose(
+        rank=rank,
+        local=int(local[1]) if local else None,
+        host=numbers.host or _word(_RANK.sub("_", numbers.rest or rest)),
+    )
 
 
 def _word(path: str) -> str:
@@ -90,13 +97,35 @@ def _compared(names: Sequence[str]) -> dict[str, _Numbers]:
         host = next(
             (n for n, c in enumerate(columns) if n != task and len(set(c)) > 1 and _stem(rows[0], spans[0][n])), None
         )
+        local = _grid(columns, rows[0], spans[0]) if task is None else None
         for place, name in enumerate(rows):
             span = spans[place][host] if host is not None else None
             stem = _stem(name, span) if span is not None else ""
             found[name] = _Numbers(
-                None if task is None else columns[task][place], f"{stem}{span[0]}" if span is not None and stem else ""
+                None if task is None else columns[task][place],
+                None if local is None else columns[local][place],
+                f"{stem}{span[0]}" if span is not None and stem else "",
+                name if task is None else f"{name[: spans[place][task].start()]}_{name[spans[place][task].end() :]}",
             )
     return found
+
+
+def _grid(columns: Sequence[Sequence[int]], name: str, spans: Sequence[re.Match[str]]) -> int | None:
+    """The column that numbers the processes of each node: in the file's name, 0 to 15, each as often as the others."""
+    folder = name.rfind("/")
+    for n in range(len(columns) - 1, -1, -1):
+        often = Counter(columns[n])
+        most = max(often)
+        if (
+            spans[n].start() < folder
+            or not 1 <= most < _LOCALS
+            or len(often) != most + 1
+            or len(columns[n]) <= most + 1
+        ):
+            continue
+        if max(often.values()) - min(often.values()) <= 1:
+            return n
+    return None
 
 
 def _stem(name: str, number: re.Match[str]) -> str:

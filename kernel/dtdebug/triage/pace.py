@@ -47,11 +47,22 @@ def silent(by_rank: dict[int, Stream], verdict: Verdict | None, found: Outcome) 
     early = [
         Silent(rank=rank, host=s.host, since=s.last, before=round(middle - s.last, 3), step=s.step)
         for rank, s in timed.items()
-        if s.last is not None and middle - s.last > bound and rank not in failed
+        if s.last is not None and middle - s.last > bound and rank not in failed and not s.end
     ]
     if len(early) > _MOST_SILENT * len(timed):
         return ()
     return tuple(sorted(early, key=lambda s: (s.since or 0.0, s.rank)))
+
+
+def quiet(ranks: Sequence[int], by_rank: dict[int, Stream]) -> tuple[Silent, ...]:
+    """Ranks that print lines and say nothing of the failure of which all others speak."""
+    ends = [s.last for s in by_rank.values() if s.last is not None]
+    middle = median(ends) if ends else 0.0
+    return tuple(
+        Silent(rank=r, host=s.host, since=s.last, before=round(max(middle - (s.last or middle), 0.0), 3), step=s.step)
+        for r in ranks
+        if (s := by_rank.get(r)) is not None
+    )
 
 
 def of_silent(rows: Sequence[Silent], by_rank: dict[int, Stream]) -> Verdict | None:

@@ -9,7 +9,7 @@ import msgspec
 from dtdebug.logs.reader import LogError
 from dtdebug_taxonomy.hardware import Event
 
-VERSION = 1
+VERSION = 2
 EXAMPLES = 8
 """Streams with the same telling lines that are kept with their text; of the others who they are and when."""
 _STREAMS, _EVENTS, _NOTES = 1 << 18, 1 << 14, 200
@@ -48,8 +48,14 @@ class Stream(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """Time of its first telling line."""
     kind: str = ""
     """The same for all whose telling lines have the same shapes; empty where it printed none."""
+    end: str = ""
+    """The same for all that end in telling lines of the same shapes; empty where it ends otherwise."""
     told: tuple[Told, ...] = ()
-    """Its telling lines; empty where enough others of its kind are kept."""
+    """Its telling lines, and progress after them; empty where enough others of its kind are kept."""
+    progress: Told | None = None
+    """Its last line with a number of a step."""
+    marks: tuple[tuple[int, float], ...] = ()
+    """(step, time) of the first steps that it printed: others print them at the same moment."""
     paces: tuple[float, ...] = ()
     """Seconds of some of its steps, as printed."""
 

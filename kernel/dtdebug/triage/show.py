@@ -9,6 +9,7 @@ import msgspec
 
 from dtdebug.triage.clock import shown, stamp
 from dtdebug.triage.job import First, Job
+from dtdebug.triage.pace import Silent
 from dtdebug_taxonomy.case import Case, Coverage, contract
 from dtdebug_taxonomy.diagnosis import Diagnosis
 from dtdebug_taxonomy.findings import plain
@@ -17,7 +18,7 @@ from dtdebug_taxonomy.ranks import Verdict, ranges, spell
 from dtdebug_taxonomy.render import first_line, reading
 
 VERSION = 1
-_ROWS, _WORDS = 4, 160
+_ROWS, _WORDS, _NEW = 4, 160, 8
 
 
 def text(job: Job, diagnosis: Diagnosis, seconds: float, advice: int = 2) -> str:
@@ -27,7 +28,10 @@ def text(job: Job, diagnosis: Diagnosis, seconds: float, advice: int = 2) -> str
 
 def _lines(job: Job, d: Diagnosis, seconds: float, advice: int) -> Iterator[str]:
     happened = bool(job.first or job.cascade or job.silent or job.hardware or d.recognised)
-    yield f"dtdebug: {first_line(d) if happened else 'no failure is recognised in these logs.'}"
+    if job.went_on is not None:
+        yield f"dtdebug: no rank failed: training went on to the end of the logs, step {job.went_on}."
+    else:
+        yield f"dtdebug: {first_line(d) if happened else 'no failure is recognised in these logs.'}"
     yield f"  {_covered(job, seconds)}"
     for row in job.first[:_ROWS]:
         yield _row("first", f"{_who(row)}{_at(row.time)}  {plain(row.text, _WORDS)}")
@@ -37,23 +41,42 @@ def _lines(job: Job, d: Diagnosis, seconds: float, advice: int) -> Iterator[str]
         words = f" {plain(job.cascade_text, _WORDS)}" if job.cascade_text else ""
         count = len(job.cascade)
         yield _row("then", f"{count:,} rank{'s' * (count != 1)}{_at(job.cascade_time)}{words} (a consequence)")
+    yield from _ranks(job)
+    if job.new is not None:
+        for n in job.new[:_NEW]:
+            yield _row("new", f"in {n.files} of {job.files} logs: {plain(n.text, _WORDS)} ({n.file}:{n.line})")
+        more = f"{len(job.new) - _NEW} more kinds of lines are new; --format json has all"
+        if not job.new or len(job.new) > _NEW:
+            yield _row("" if job.new else "new", more if job.new else "nothing that the healthy run did not print")
+    if happened and job.went_on is None:
+        yield from reading(d, advice)
+
+
+def _ranks(job: Job) -> Iterator[str]:
+    """Who stopped, fell behind, is slow or absent; clocks; the machine."""
     for s in job.silent[:_ROWS]:
-        yield _row(
-            "stopped", f"rank {s.rank} printed nothing since {shown(s.since)}, {s.before:.0f} s before the others"
-        )
+        yield _row("stopped", f"rank {s.rank} {_stopped(s)}")
     if len(job.silent) > _ROWS:
         yield _row("", f"{len(job.silent) - _ROWS} more ranks stopped early")
     for rank, step, most in job.behind[:_ROWS]:
         yield _row("behind", f"rank {rank} printed step {step} last, most ranks step {most}")
     for rank, own, others in job.slow[:_ROWS]:
         yield _row("slow", f"rank {rank}: {own:.3g} s a step, the others {others:.3g} s")
-    if job.absent:
+    if job.clocks:
+        rows = ", ".join(f"{host} {abs(s):.0f} s {'ahead' if s > 0 else 'behind'}" for host, s in job.clocks[:_ROWS])
+        more = f", {len(job.clocks) - _ROWS} more" if len(job.clocks) > _ROWS else ""
+        yield _row("clocks", f"{rows}{more}; all times are set right")
+    if job.absent and job.went_on is None:
         yield _row("absent", f"no line of {spell(job.absent, 8)}")
     yield from (_row("machine", _machine(e)) for e in job.hardware[:_ROWS])
     if len(job.hardware) > _ROWS:
         yield _row("", f"{len(job.hardware) - _ROWS} more reports of the machine; --format json has all")
-    if happened:
-        yield from reading(d, advice)
+
+
+def _stopped(s: Silent) -> str:
+    if s.since is None or s.before < 1:
+        return "says nothing of the failure"
+    return f"printed nothing since {shown(s.since)}, {s.before:.0f} s before the others"
 
 
 def _row(name: str, words: str) -> str:
@@ -116,6 +139,9 @@ def data(job: Job, diagnosis: Diagnosis) -> dict[str, Any]:
             {"rank": s.rank, "host": s.host, "since": stamp(s.since), "before": s.before, "step": s.step}
             for s in job.silent
         ],
+        "new": None if job.new is None else [n._asdict() for n in job.new],
+        "went_on": job.went_on,
+        "clocks": [{"host": host, "ahead": seconds} for host, seconds in job.clocks],
         "absent": ranges(job.absent) if job.absent else "",
         "behind": [{"rank": r, "step": n, "most": m} for r, n, m in job.behind],
         "slow": [{"rank": r, "seconds": own, "others": others} for r, own, others in job.slow],

@@ -50,10 +50,21 @@ def outcome(log: Reading) -> Outcome:
     echoes = [r for r in raised if by_role[id(r)] == "peer"]
     launched = bool(log.said.exits) or any(by_role[id(r)] == "launcher" for r in raised)
     followed = {id(r) for r in raised if _goes_on(log, r)}
-    standing = [r for r in own if id(r) not in followed]
+    handled = {_key(r) for r in own if id(r) in followed}
+    survived = _survived([r for r in raised if by_role[id(r)] in ("peer", "launcher")])
+    spoken: dict[int | None, int] = {
+        line.rank: index for index, line in enumerate(log.lines) if line.rank is not None and "Watchdog c" in line.body
+    }
+    ended = [r for r in own if not survived(r)]
+    standing = [r for r in ended if id(r) not in followed]
+    # a watchdog may speak after the exception that ended its rank, for it is a thread: such exceptions yield to others
+    lasting = [r for r in standing if _key(r) not in handled]
+    standing = [r for r in lasting if spoken.get(r.rank, -1) < r.index] or lasting or standing
     failed = launched or any(id(r) not in followed for r in echoes)
     if not standing and failed:
-        standing = _not_by_signal(log, own)
+        named = any(r.rank is not None for r in raised)
+        left = [r for r in ended if spoken.get(r.rank, -1) < r.index and (r.rank is not None or not named)]
+        standing = _not_by_signal(log, left)
     terminal = _last_attempt(log, standing)
     mine = _one_each(terminal)
     kept = {id(r) for r in mine}
@@ -93,6 +104,15 @@ def _goes_on(log: Reading, raised: Raised) -> bool:
     """Whoever printed the exception printed progress of training after it."""
     steps = log.events.steps.get(raised.who, ())
     return bisect_right(steps, raised.index) < len(steps)
+
+
+def _survived(others: Iterable[Raised]) -> Callable[[Raised], bool]:
+    """Whether a rank's main thread raised once more later, for a lost peer or a signal: it had gone on until then."""
+    last: dict[int, int] = {}
+    for r in others:
+        if r.rank is not None and not r.before and not r.thread:
+            last[r.rank] = max(last.get(r.rank, 0), r.begin)
+    return lambda raised: raised.rank is not None and last.get(raised.rank, 0) > raised.line
 
 
 def _not_by_signal(log: Reading, own: Iterable[Raised]) -> list[Raised]:

@@ -46,10 +46,11 @@ _RESTART = re.compile(
     r"(?:Worker group FAILED|\[\w{1,40}\] Worker group \S{1,40}).{0,40}attempts left|will restart worker group"
     r"|Restarting worker group|Attempt \d{1,4}/\d{1,4} failed|restarting (?:all )?workers"
 )
-_PROGRESS = re.compile(
+PROGRESS = re.compile(
     r"(?i)(?:\b(?:step|iter(?:ation)?|epoch|batch|round|update)s?\b[ _:=#\[(]{0,4}\d{1,9}\b|\b\d{1,3}%\|"
-    r"|\d(?:it/s|s/it)\b|\bloss['\"]?[ :=]{1,4}-?\d)"
+    r"|\d(?:it/s|s/it)\b|\bit[=:] ?\d|\bloss['\"]?[ :=]{1,4}-?\d)"
 )
+"""What shows that training goes on."""
 _JOB = 1 << 14
 """Events that are kept of each kind."""
 _FRAMES = 200
@@ -296,7 +297,7 @@ class _Reader:
             self._warnings.append((line.number, line.number))
         if (
             any(c.isdigit() for c in body[:200])
-            and _PROGRESS.search(body[:300])
+            and PROGRESS.search(body[:300])
             and not line.level.startswith(("E", "C", "F"))
         ):
             self._steps.setdefault(line.who, []).append(index)

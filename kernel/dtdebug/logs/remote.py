@@ -1,0 +1,76 @@
+"""Logs in a store of objects: `s3://`, `gs://`, `abfs://`, by fsspec, where the user has installed it."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from dtdebug.logs.reader import LogError
+
+_ADDRESS = re.compile(r"(s3|s3a|gs|gcs|abfs|abfss|az|adl|hdfs|oci|sftp|memory)://")
+_MOST = 1 << 18
+_BLOCK = 8 << 20
+"""Bytes that are fetched at once."""
+
+
+def is_address(path: str) -> bool:
+    """Whether a path names a store of objects."""
+    return _ADDRESS.match(path) is not None
+
+
+def find(address: str) -> Iterator[tuple[str, int, float]]:
+    """The objects that an address, a folder or a pattern names: address, bytes, time of its last change or 0.
+
+    Raises:
+        LogError: nothing is there, or the store can't be reached.
+
+    """
+    from dtdebug.logs.opened import NOT_LOGS
+
+    files, path = _store(address)
+    scheme = address.partition("://")[0]
+    try:
+        names = files.glob(path, detail=True) if any(c in path for c in "*?[") else files.find(path, detail=True)
+    except Exception as error:  # each store has exceptions of its own
+        raise LogError(f"{address}: {error}") from None
+    rows = [row for row in names.values() if row.get("type") != "directory"][:_MOST]
+    if not rows:
+        raise LogError(f"{address}: no such object")
+    for row in rows:
+        name = str(row["name"])
+        if len(rows) > 1 and name.lower().endswith(NOT_LOGS):
+            continue
+        changed = row.get("LastModified") or row.get("mtime") or row.get("created")
+        time = changed.timestamp() if hasattr(changed, "timestamp") else float(changed or 0)
+        yield f"{scheme}://{name.lstrip('/')}", int(row.get("size") or 0), time
+
+
+@contextmanager
+def opened(address: str) -> Iterator[Any]:
+    """The bytes of an object.
+
+    Raises:
+        OSError: the store does not give them.
+
+    """
+    files, path = _store(address)
+    try:
+        file = files.open(path, "rb", block_size=_BLOCK)
+    except Exception as error:
+        raise OSError(0, str(error)) from None
+    with file:
+        yield file
+
+
+def _store(address: str) -> tuple[Any, str]:
+    try:
+        import fsspec  # type: ignore[import-untyped,import-not-found,unused-ignore]
+    except ImportError:
+        raise LogError(f"{address}: needs the package fsspec: pip install 'dtdebug[logs]'") from None
+    try:
+        files, path = fsspec.core.url_to_fs(address)
+    except ImportError as error:  # names the package of this store
+        raise LogError(f"{address}: {error}") from None
+    return files, path
