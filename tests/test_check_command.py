@@ -298,3 +298,52 @@ def test_heuristics_are_silent_in_tests_and_in_packages(capsys):
     _, out, _ = checked(capsys, ".", "--select", "DT311")
 
     assert ["train.py:5:12: hint DT311"] == [line.split(" ", 3)[0] + " hint DT311" for line in out.splitlines()]
+
+
+def _many(folder, count=70):
+    for n in range(count):
+        (folder / f"m{n:02}.py").write_text(BAD if n == 3 else IMPORT)
+
+
+def test_unchanged_files_are_taken_from_the_former_run(capsys, tmp_path, monkeypatch):
+    monkeypatch.setenv("DTDEBUG_STATE", str(tmp_path / "state"))
+    (tree := tmp_path / "tree").mkdir()
+    _many(tree)
+    first = checked(capsys, "--jobs", "1", tree)
+    monkeypatch.setattr("dtdebug.check.run.examine_file", lambda path, _: pytest.fail(f"{path} is examined again"))
+
+    second = checked(capsys, "--jobs", "1", tree)
+
+    assert first == second
+    assert "DT101" in first[1]
+    store = tmp_path / "state" / "checked.msgpack"
+    assert [store] == list(store.parent.iterdir())
+    assert 0o600 == store.stat().st_mode & 0o777
+
+
+def test_what_has_changed_is_examined_again(capsys, tmp_path, monkeypatch):
+    monkeypatch.setenv("DTDEBUG_STATE", str(tmp_path / "state"))
+    (tree := tmp_path / "tree").mkdir()
+    _many(tree)
+    checked(capsys, "--jobs", "1", tree)
+    (tree / "m05.py").write_text(BAD)
+    (tree / "m03.py").write_text(IMPORT)
+
+    changed = checked(capsys, "--jobs", "1", tree)[1]
+    settings_of.cache_clear()
+    (tree / "pyproject.toml").write_text('[tool.dtdebug]\nignore = ["DT101"]\n')
+
+    assert "m05.py" in changed
+    assert "m03.py" not in changed
+    assert "" == checked(capsys, "--jobs", "1", tree)[1]
+
+
+@pytest.mark.parametrize("store", [b"", b"\xff\x00", b"\x81\xc4\x01k\xc4\x01v", b"\x93\x01\x02\x03"])
+def test_a_broken_store_costs_time_only(capsys, tmp_path, monkeypatch, store):
+    monkeypatch.setenv("DTDEBUG_STATE", str(tmp_path / "state"))
+    (tree := tmp_path / "tree").mkdir()
+    (tmp_path / "state").mkdir()
+    (tmp_path / "state" / "checked.msgpack").write_bytes(store)
+    _many(tree)
+
+    assert "m03.py" in checked(capsys, "--jobs", "1", tree)[1]

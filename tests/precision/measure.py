@@ -56,7 +56,7 @@ def packages(folder: Path) -> Iterator[Package]:
 
 def warnings(package: Package, folder: Path | None = None) -> set[Place]:
     """The Warnings of `dtdebug check` in a package, or in one folder of it."""
-    command = [sys.executable, "-m", "dtdebug", "check", str(folder or package.root), "--format", "json"]
+    command = [sys.executable, "-m", "dtdebug", "check", "--no-cache", str(folder or package.root), "--format", "json"]
     ended = subprocess.run(command, capture_output=True, text=True, check=False, timeout=1200)
     if ended.returncode not in {0, 1, 2} or not ended.stdout:
         raise RuntimeError(f"dtdebug check {package.root}: {ended.stderr.strip() or ended.returncode}")

@@ -31,6 +31,7 @@ def add(commands: Any) -> None:
     check.add_argument("--ignore", default="", metavar="IDS", help="not these")
     check.add_argument("--fix", action="store_true", help="write the safe fixes into the files")
     check.add_argument("--jobs", type=int, default=0, metavar="N", help="processes (default: one for each processor)")
+    check.add_argument("--no-cache", action="store_true", help="read unchanged files again too")
     check.add_argument("--list", action="store_true", help="list the checks and end")
     check.set_defaults(run=_check)
 
@@ -57,7 +58,7 @@ def _check(options: argparse.Namespace) -> int:
     unread: list[str] = []
     mended = 0
     with _progress(len(paths)) as progress:
-        for examined in examine_all(paths, choice, options.jobs, progress):
+        for examined in examine_all(paths, choice, options.jobs, progress, keep=not options.no_cache):
             findings += examined.findings
             problems |= dict.fromkeys(examined.problems)
             mended += examined.mended

@@ -22,13 +22,40 @@ _COLLECT = 64
 
 
 def examine_all(
-    paths: Iterable[Path], choice: Choice, jobs: int = 0, progress: Callable[[int], None] = lambda _: None
+    paths: Iterable[Path],
+    choice: Choice,
+    jobs: int = 0,
+    progress: Callable[[int], None] = lambda _: None,
+    *,
+    keep: bool = False,
 ) -> Iterator[Examined]:
     """The findings file by file, in the order of the paths; `progress` is told how many files are done.
 
-    `jobs`: processes; 0 for as many as this process may use.
+    `jobs`: processes; 0 for as many as this process may use. With `keep`, what is known of
+    unchanged files from former runs is taken from the state folder, and new results are put there.
     """
     listed = list(paths)
+    if not keep or choice.mend or len(listed) <= _FEW:
+        yield from _examine(listed, choice, jobs, progress)
+        return
+    from dtdebug.check.kept import Kept
+
+    kept = Kept(choice)
+    known = [kept.find(path) for path in listed]
+    missing = [path for path, found in zip(listed, known, strict=True) if found is None]
+    done = len(listed) - len(missing)
+    fresh = _examine(missing, choice, jobs, lambda n: progress(done + n))
+    for path, found in zip(listed, known, strict=True):
+        if found is not None:
+            yield found
+        else:
+            examined = next(fresh)
+            kept.add(path, examined)
+            yield examined
+    kept.write()
+
+
+def _examine(listed: Sequence[Path], choice: Choice, jobs: int, progress: Callable[[int], None]) -> Iterator[Examined]:
     jobs = jobs or _processors()
     if len(listed) <= _FEW or jobs == 1:
         for done, path in enumerate(listed, 1):

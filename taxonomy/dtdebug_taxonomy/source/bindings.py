@@ -67,7 +67,17 @@ def home(code: Code, node: ast.AST, name: str) -> ast.AST:
     """The scope that a name belongs to where it is bound."""
     if name.startswith(("self.", "cls.")):
         return code.class_of(node) or code.scope(node)
-    return code.scope(node)
+    scope = code.scope(node)
+    return code.tree if (scope, name) in _of_module(code) else scope
+
+
+def _of_module(code: Code) -> set[tuple[ast.AST, str]]:
+    """The names that functions declare `global`, with the function."""
+    found: set[tuple[ast.AST, str]] | None = code.__dict__.get("_of_module")
+    if found is None:
+        declared = code.nodes(ast.Global)
+        found = code.__dict__["_of_module"] = {(code.scope(d), name) for d in declared for name in d.names}
+    return found
 
 
 def _targets(target: ast.expr, value: ast.expr | None) -> Iterator[tuple[str, ast.expr | None]]:

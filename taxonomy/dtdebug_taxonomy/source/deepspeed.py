@@ -14,7 +14,7 @@ from dtdebug_taxonomy.source.python import Code
 from dtdebug_taxonomy.source.shell import Script
 from dtdebug_taxonomy.source.source import Source
 from dtdebug_taxonomy.source.text import Span
-from dtdebug_taxonomy.source.tree import UNKNOWN, Entry, Node
+from dtdebug_taxonomy.source.tree import UNKNOWN, Entry, Node, Unknown
 
 NAME = re.compile(r"deepspeed|(^|[._-])(ds|zero)([._-]|\d|config)", re.IGNORECASE)
 """Names of files that hold such a configuration."""
@@ -24,6 +24,8 @@ _STRONG = frozenset({"zero_optimization", "zero_optimisation", "train_micro_batc
 _TYPICAL = frozenset(
     {"train_batch_size", "gradient_accumulation_steps", "fp16", "bf16", "optimizer", "steps_per_print"}
 )
+_SECTIONS = frozenset({"fp16", "bf16", "optimizer"})
+"""Mappings in such a configuration; as a plain value the key is another program's option."""
 
 
 def configurations(source: Source) -> Iterator[Node]:
@@ -65,7 +67,8 @@ def _looks(keys: set[str]) -> bool:
 
 
 def _outermost(node: Node, depth: int) -> Iterator[Node]:
-    if _looks(set(node.entries)):
+    plain = {k for k, e in node.entries.items() if k in _SECTIONS and not isinstance(e.node.value, dict | Unknown)}
+    if _looks(set(node.entries) - plain):
         yield node
     elif depth:
         for child in (*(e.node for e in node.entries.values()), *node.items):
@@ -78,8 +81,16 @@ def _keys(node: ast.AST | None) -> set[str]:
         return set()
     if isinstance(node, ast.Call):
         return {k.arg for k in node.keywords if k.arg}
-    keys = node.keys if isinstance(node, ast.Dict) else ()
-    return {k.value for k in keys if isinstance(k, ast.Constant) and isinstance(k.value, str)}
+    if not isinstance(node, ast.Dict):
+        return set()
+    found = zip(node.keys, node.values, strict=True)
+    return {
+        k.value
+        for k, v in found
+        if isinstance(k, ast.Constant)
+        and isinstance(k.value, str)
+        and not (k.value in _SECTIONS and isinstance(v, ast.Constant))
+    }
 
 
 def _assembled(code: Code, node: ast.Dict | ast.Call) -> Node | None:

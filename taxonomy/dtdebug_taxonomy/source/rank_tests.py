@@ -197,7 +197,10 @@ class RankTests:
         which = rank(self.code, node.left)
         if sign is None or not which:
             return None
-        return RankTest(which, f"{sign} {self.code.source_of(node.right)} == {value}", equal=True)
+        by = self.code.source_of(node.right)
+        if (sign, by, value) == ("%", "2", "1"):
+            return RankTest(which, "% 2 == 0", equal=False)  # the odd ranks are those that are not even
+        return RankTest(which, f"{sign} {by} == {value}", equal=True)
 
     def _value(self, node: ast.expr) -> str:
         return number(self.code, node) or " ".join(self.code.source_of(node).split())

@@ -46,7 +46,7 @@ _MANY = re.compile(
 _SIZE = re.compile(
     r"_*(dist_|ddp_|global_|get_)*(world_?size|num_replicas|num_processes|nprocs|n_?gpus?|num_gpus|size|ws)"
 )
-_NO_RANK = re.compile(r"matrix_rank|lora|argsort|(^|\.)(len|dim|ndim)$")
+_NO_RANK = re.compile(r"(?i)matrix_rank|lora|adapter|peft|svd|tucker|low_?rank|argsort|(^|\.)(len|dim|ndim)$")
 _VARIABLES = {
     "RANK": "global",
     "SLURM_PROCID": "global",
@@ -91,6 +91,8 @@ def rank(code: Code, node: ast.expr | None, depth: int = 3) -> str:
             return found.pop()
         if all(_is_other(code, v) for v in values):
             return ""
+    if _NO_RANK.search(name):
+        return ""  # of an adapter or a matrix, as `config.lora.rank`
     return _by_name(name.rsplit(".", 1)[-1].lower().strip("_"))
 
 

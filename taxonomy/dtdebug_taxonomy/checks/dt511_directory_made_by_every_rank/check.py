@@ -17,6 +17,7 @@ from dtdebug_taxonomy.source.syntax import SCOPES, Function
 
 _LOOKS = re.compile(r"\b(exists|isdir|is_dir|access)\b")
 _MAIN = re.compile(r"main_proc|is_main|if_main|master|rank|chief|primary", re.IGNORECASE)
+_STARTERS = ("subprocess.Popen", "subprocess.run", "torch.multiprocessing.spawn", "torch.multiprocessing.Process")
 _OWN = re.compile(r"rank|local|uuid|getpid|tempfile|mkdtemp|hostname|gethostname", re.IGNORECASE)
 
 
@@ -34,7 +35,7 @@ def check(code: Code) -> Iterator[Hit]:
             continue
         if not _after_a_look(code, call) or _sheltered(code, call) or _of_this_rank(code, where):
             continue
-        if _made_before(code, call, where):
+        if _made_before(code, call, where) or _launches(code, call):
             continue
         yield Hit(
             code.span(call),
@@ -106,6 +107,12 @@ def _made_before(code: Code, call: ast.Call, where: ast.expr) -> bool:
         and code.source_of(c.args[0]) == code.source_of(where)
         for c in code.calls("os.makedirs")
     )
+
+
+def _launches(code: Code, call: ast.Call) -> bool:
+    """Whether the function that makes the directory starts processes afterwards: it is the launcher, run once."""
+    started = (c for c in code.calls(*_STARTERS) if code.order[c] > code.order[call])
+    return any(code.function(c) is code.function(call) for c in started)
 
 
 def _of_this_rank(code: Code, where: ast.expr) -> bool:

@@ -79,8 +79,8 @@ def _only_reads(source: Source, variable: Variable) -> bool:
 
 def _meant(variable: Variable) -> str | None:
     name = variable.name
-    if name in _NAMES or name in _LIKE_IT or len(name) < 8 or not name.isupper():
-        return None
+    if name in _NAMES or name in _LIKE_IT or len(name) < 8 or not name.isupper() or name.startswith("_"):
+        return None  # a leading underscore marks a program's own variable
     if name in _MEANT:
         return _MEANT[name]
     torch = facts.torch_env()

@@ -44,7 +44,8 @@ def _itself(code: Code) -> Iterator[Hit]:
     package = name.removesuffix(".py")
     if package not in _PACKAGES or package == name or not code.imports_any(package):
         return
-    inside = package in code.path.split("/")[:-1]
+    folders = code.path.split("/")[:-1]
+    inside = package in folders or any(f and code.imports_any(f) for f in folders)  # started by `python -m`
     if inside or any(i.level for i in code.nodes(ast.ImportFrom)) or not _is_started(code):
         return  # a module of a package, maybe of that one
     imports = [*code.nodes(ast.Import), *code.nodes(ast.ImportFrom)]

@@ -1,0 +1,105 @@
+"""What was found in files that have not changed since: kept by content, version and settings in the state folder."""
+
+from __future__ import annotations
+
+import os
+import sys
+from functools import cache
+from hashlib import blake2b
+from pathlib import Path
+
+import msgspec
+
+import dtdebug_taxonomy
+from dtdebug.check.files import LARGEST, settings_of
+from dtdebug.check.results import Choice, Examined
+from dtdebug_taxonomy.state import folder as state_folder
+
+_MOST = 50_000
+"""Files that are kept, those of the last run first."""
+_LARGEST_STORE = 64_000_000
+"""Bytes; a larger store is not written, and not read."""
+
+
+class Kept:
+    """The results of former runs, as far as they hold for this version and these settings."""
+
+    def __init__(self, choice: Choice) -> None:
+        self._file = state_folder() / "checked.msgpack"
+        self._salt = blake2b(f"{_stamp()} {choice!r}".encode(), digest_size=16).digest()
+        self._former = _read(self._file)
+        self._used: dict[bytes, bytes] = {}
+        self._keys: dict[Path, bytes] = {}
+
+    def find(self, path: Path) -> Examined | None:
+        """What was found in a file with this content; None if that is not known."""
+        key = self._key(path)
+        stored = self._former.get(key) if key else None
+        if key is None or stored is None:
+            return None
+        try:
+            found = msgspec.msgpack.decode(stored, type=Examined)
+        except msgspec.DecodeError:
+            return None
+        self._used[key] = stored
+        return found
+
+    def add(self, path: Path, examined: Examined) -> None:
+        """Keeps a result; not that of a file with problems, which can be gone the next time."""
+        key = self._keys.get(path)
+        if key is not None and not examined.problems:
+            self._used[key] = msgspec.msgpack.encode(examined)
+
+    def write(self) -> None:
+        """Stores the results of this run and, as far as there is room, former ones; a failure costs time only."""
+        rest = {k: v for k, v in self._former.items() if k not in self._used}
+        rows = [*self._used.items(), *rest.items()][:_MOST]
+        if not self._used.keys() - self._former.keys():
+            return
+        data = msgspec.msgpack.encode(dict(rows))
+        if len(data) > _LARGEST_STORE:
+            return
+        scratch = self._file.with_suffix(f".{os.getpid()}")
+        try:
+            self._file.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+            with os.fdopen(os.open(scratch, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as out:
+                out.write(data)
+            scratch.replace(self._file)
+        except OSError:
+            scratch.unlink(missing_ok=True)
+
+    def _key(self, path: Path) -> bytes | None:
+        try:
+            if path.stat().st_size > LARGEST:
+                return None
+            data = path.read_bytes()
+        except OSError:
+            return None
+        settings = repr(settings_of(path.absolute().parent))
+        named = blake2b(self._salt, digest_size=16)
+        for part in (str(path).encode(errors="surrogateescape"), settings.encode(), data):
+            named.update(len(part).to_bytes(8, "little"))
+            named.update(part)
+        return self._keys.setdefault(path, named.digest())
+
+
+def _read(file: Path) -> dict[bytes, bytes]:
+    try:
+        if file.stat().st_size > _LARGEST_STORE:
+            return {}
+        return msgspec.msgpack.decode(file.read_bytes(), type=dict[bytes, bytes])
+    except (OSError, msgspec.DecodeError):
+        return {}
+
+
+@cache
+def _stamp() -> str:
+    """Changes with the interpreter and with each file of the knowledge and of the checks."""
+    found = blake2b(sys.version.encode(), digest_size=16)
+    for root in (Path(dtdebug_taxonomy.__file__).parent, Path(__file__).parent):
+        for folder, folders, names in os.walk(root):
+            folders[:] = sorted(f for f in folders if f != "__pycache__")
+            for name in sorted(names):
+                seen = Path(folder, name).stat()
+                found.update(f"{name} {seen.st_size} {seen.st_mtime_ns}\n".encode())
+    return found.hexdigest()

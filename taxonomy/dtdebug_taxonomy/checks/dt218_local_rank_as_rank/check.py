@@ -1,0 +1,61 @@
+"""The local rank, passed as the rank among all processes."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+
+from dtdebug_taxonomy.checks import Edit, Fix, Hit
+from dtdebug_taxonomy.checks.counting import of_one_machine, starts_its_ranks
+from dtdebug_taxonomy.checks.environment import reading
+from dtdebug_taxonomy.checks.mending import environment, named
+from dtdebug_taxonomy.checks.names import DIST, INIT, SAMPLER
+from dtdebug_taxonomy.source.names import dotted
+from dtdebug_taxonomy.source.python import Code
+from dtdebug_taxonomy.source.ranks import rank
+
+_PLACES = {INIT: ("rank", 4, "world_size", 3), SAMPLER: ("rank", 2, "num_replicas", 1)}
+_WHY = {
+    INIT: "on two machines two processes claim the same rank, and the start waits for ranks that never come.",
+    SAMPLER: "on two machines each part of the data is read twice, and the rest is never seen.",
+}
+
+
+def check(code: Code) -> Iterator[Hit]:
+    """Reports the argument."""
+    if code.role == "test" or starts_its_ranks(code):
+        return
+    for name, (argument, place, size, size_place) in _PLACES.items():
+        for call in code.calls(name):
+            given = code.argument(call, argument, place)
+            if given is None or not _is_local(code, given) or code.has_unpacking(call):
+                continue
+            if of_one_machine(code, code.argument(call, size, size_place)):
+                continue
+            text, edits = _instead(code, name)
+            yield Hit(
+                code.span(given),
+                f"This is the rank on this machine, where the rank among all processes is wanted: {_WHY[name]}",
+                Fix("Take the rank among all processes", (Edit(code.span(given), text), *edits)),
+            )
+
+
+def _instead(code: Code, name: str) -> tuple[str, tuple[Edit, ...]]:
+    if name == INIT:
+        return environment(code, "RANK")
+    text, edits = named(code, DIST + "get_rank")
+    return f"{text}()", edits
+
+
+def _is_local(code: Code, node: ast.expr, depth: int = 3) -> bool:
+    """Whether an expression is the local rank, by where it comes from or by just that name."""
+    if isinstance(node, ast.Call) and code.name(node.func) == "int" and len(node.args) == 1:
+        return _is_local(code, node.args[0], depth)
+    if (read := reading(code, node)) is not None:
+        return read.variable in {"LOCAL_RANK", "OMPI_COMM_WORLD_LOCAL_RANK", "SLURM_LOCALID"}
+    if not dotted(node) or not depth:
+        return False
+    values = code.values(node)
+    if None not in values:
+        return all(v is not node and _is_local(code, v, depth - 1) for v in values if v is not None)
+    return dotted(node).rsplit(".", 1)[-1] == "local_rank" and rank(code, node) == "local"

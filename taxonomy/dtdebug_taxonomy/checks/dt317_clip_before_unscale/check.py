@@ -1,0 +1,94 @@
+"""Gradients that are clipped between a scaled backward pass and its step without `unscale_`."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterator
+
+from dtdebug_taxonomy.checks import Edit, Fix, Hit
+from dtdebug_taxonomy.checks.mending import indent_of, statement_lines
+from dtdebug_taxonomy.source.bindings import surely_before
+from dtdebug_taxonomy.source.names import dotted
+from dtdebug_taxonomy.source.python import Code
+from dtdebug_taxonomy.source.text import Span
+
+_CLIPS = tuple(
+    f"torch.nn.utils.{home}{name}" for home in ("", "clip_grad.") for name in ("clip_grad_norm_", "clip_grad_value_")
+)
+_PRECISION = re.compile(r"amp|scal|fp16|half|mixed|dtype|precision|bf16", re.IGNORECASE)
+
+
+def check(code: Code) -> Iterator[Hit]:
+    """Reports the clip."""
+    clips = code.calls(*_CLIPS)
+    if not clips or not code.methods("scale"):
+        return
+    backwards = [(c, name) for c in code.methods("backward") if (name := _scaler(code, c))]
+    for clip in clips:
+        for backward, scaler in backwards:
+            step = _step(code, clip, scaler)
+            if step is None or not _follows(code, backward, clip) or _asked(code, clip, backward):
+                continue
+            if _unscaled(code, clip, scaler):
+                continue
+            yield Hit(
+                code.span(clip),
+                f"The gradients are still multiplied by the scale of {scaler} here, so they are cut to a limit that is "
+                f"thousands of times too low: {scaler}.unscale_() comes first.",
+                _fix(code, clip, step, scaler),
+            )
+            break
+
+
+def _scaler(code: Code, backward: ast.Call) -> str:
+    """The scaler of `scaler.scale(loss).backward()`; empty if it is none, or is switched off."""
+    inner = backward.func.value if isinstance(backward.func, ast.Attribute) else None
+    if not isinstance(inner, ast.Call) or not isinstance(inner.func, ast.Attribute) or inner.func.attr != "scale":
+        return ""
+    for value in code.values(inner.func.value):
+        if isinstance(value, ast.Call) and code.constant(code.argument(value, "enabled")) is False:
+            return ""
+    return dotted(inner.func.value)
+
+
+def _step(code: Code, clip: ast.Call, scaler: str) -> ast.Call | None:
+    """The step of the scaler that comes after a clip."""
+    for call in code.methods("step"):
+        receiver = call.func.value if isinstance(call.func, ast.Attribute) else None
+        if dotted(receiver) == scaler and call.args and _follows(code, clip, call):
+            return call
+    return None
+
+
+def _follows(code: Code, first: ast.Call, then: ast.Call) -> bool:
+    """Whether a call of the same function may come after another one in one pass."""
+    same = code.function(first) is code.function(then) and code.order[first] < code.order[then]
+    return same and surely_before(code, first, then) is not None
+
+
+def _asked(code: Code, clip: ast.Call, backward: ast.Call) -> bool:
+    """Whether a condition on the scaler or the precision is around the clip and not around the backward pass."""
+    shared = set(code.ancestors(backward))
+    own = [a for a in code.ancestors(clip) if isinstance(a, ast.If) and a not in shared]
+    return any(_PRECISION.search(code.source_of(a.test)) for a in own)
+
+
+def _unscaled(code: Code, clip: ast.Call, scaler: str) -> bool:
+    """Whether `unscale_` comes before, here or in a function that this one may call."""
+    for call in code.methods("unscale_"):
+        receiver = call.func.value if isinstance(call.func, ast.Attribute) else None
+        if code.function(call) is not code.function(clip) or dotted(receiver) != scaler:
+            return True
+        if code.order[call] < code.order[clip]:
+            return True
+    return False
+
+
+def _fix(code: Code, clip: ast.Call, step: ast.Call, scaler: str) -> Fix | None:
+    statement = code.statement(clip)
+    lines = statement_lines(code, statement)
+    if lines is None:
+        return None
+    line = f"{indent_of(code, statement)}{scaler}.unscale_({code.source_of(step.args[0])})\n"
+    return Fix("Divide by the scale first", (Edit(Span(lines.start, lines.start), line),))
