@@ -23,7 +23,10 @@ def run() -> NoReturn:
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Runs one command; a failure of ours becomes one line unless `--debug` is given."""
-    options = parser().parse_args(arguments)
+    try:
+        options = parser().parse_args(arguments)
+    except KeyboardInterrupt:
+        return 130
     from dtdebug.logs.reader import LogError
     from dtdebug_taxonomy.knowledge import KnowledgeError
 
@@ -41,7 +44,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except Exception as error:
         if options.debug:
             raise
-        print(f"dtdebug: failed itself ({type(error).__name__}: {error}); --debug shows more", file=sys.stderr)
+        from dtdebug.clean import clean
+
+        print(clean(f"dtdebug: failed itself ({type(error).__name__}: {error}); --debug shows more"), file=sys.stderr)
         return USAGE
     return status
 
