@@ -98,6 +98,9 @@ def parser() -> argparse.ArgumentParser:
         "log", nargs="?", metavar="FILE|-|RUN", help="what the program printed; a run's folder becomes one archive"
     )
     report.add_argument("--dumps", action="store_true", help="with RUN: take in the flight-recorder dumps as they are")
+    report.add_argument(
+        "--list", action="store_true", help="with RUN: say what would be sent and masked; write nothing"
+    )
     report.add_argument("--situation", default="", metavar="TEXT", help="what you see, in plain words")
     report.add_argument("--format", choices=("markdown", "json"), default="markdown")
     report.set_defaults(run=_report)
@@ -328,7 +331,7 @@ def _report(options: argparse.Namespace) -> int:
     if options.log and Path(options.log).is_dir():
         from dtdebug import cli_ranks
 
-        return cli_ranks.send(Path(options.log), dumps=options.dumps)
+        return cli_ranks.send(Path(options.log), dumps=options.dumps, only_list=options.list)
     if options.log is None and not options.situation:
         last = Last.load()
         if last is None:

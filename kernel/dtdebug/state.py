@@ -28,7 +28,9 @@ LAST = "last.json"
 
 T = TypeVar("T")
 
-_OURS = frozenset(("last.json", "wizard.json", "failures.json", "dismissed.json", "labs.json", "isolate", "runs", "kernels"))
+_OURS = frozenset(
+    ("last.json", "wizard.json", "failures.json", "dismissed.json", "labs.json", "isolate", "runs", "kernels")
+)
 _TEMPORARY = re.compile(r"\..{1,200}\.[a-z0-9_]{8}")
 _LEFT = 3600.0
 """Seconds after which a temporary file has no writer any more."""

@@ -94,22 +94,31 @@ class Endpoint:
 
     def _serve(self) -> None:
         waiting: dict[socket.socket, _Client] = {}
-        with suppress(OSError, ValueError), selectors.DefaultSelector() as ready:  # closed under us
-            self._socket.setblocking(False)
-            ready.register(self._socket, selectors.EVENT_READ)
-            while True:
-                for key, _ in ready.select(_PAUSE if waiting else None):
-                    if key.fileobj is self._socket:
-                        if not self._welcome(ready, waiting):
-                            return
-                    elif (client := cast("socket.socket", key.fileobj)) in waiting and (
-                        waiting[client].is_heard(client)
-                    ):
-                        self._serve_one(client, waiting[client].head)
-                        _dismiss(ready, waiting, client)
-                now = time.monotonic()
-                for client in [one for one, who in waiting.items() if who.deadline < now or who.gone]:
-                    _dismiss(ready, waiting, client)
+        try:
+            with suppress(OSError, ValueError), selectors.DefaultSelector() as ready:  # closed under us
+                self._socket.setblocking(False)
+                ready.register(self._socket, selectors.EVENT_READ)
+                while self._turn(ready, waiting):
+                    pass
+        finally:
+            for client in waiting:
+                client.close()
+
+    def _turn(self, ready: selectors.BaseSelector, waiting: dict[socket.socket, _Client]) -> bool:
+        """Hears who has something to say, and sends away who had his time; False when the endpoint has ended."""
+        for key, _ in ready.select(_PAUSE if waiting else None):
+            if key.fileobj is self._socket:
+                if not self._welcome(ready, waiting):
+                    return False
+                continue
+            client = cast("socket.socket", key.fileobj)
+            if client in waiting and waiting[client].is_heard(client):
+                self._serve_one(client, waiting[client].head)
+                _dismiss(ready, waiting, client)
+        now = time.monotonic()
+        for client in [one for one, who in waiting.items() if who.deadline < now or who.gone]:
+            _dismiss(ready, waiting, client)
+        return True
 
     def _welcome(self, ready: selectors.BaseSelector, waiting: dict[socket.socket, _Client]) -> bool:
         """Takes a client; of too many who wait the first goes. False when the endpoint has ended."""

@@ -42,7 +42,11 @@ def _refused(handle: int, *, pipes: bool) -> str:
         return "is a file of the kernel, not a log" if there.st_dev in _of_the_kernel() else ""
     if stat.S_ISFIFO(there.st_mode) and pipes:
         return "" if _has_writer(handle) else f"is a pipe that nobody has written to for {_WAIT:g} s"
-    if stat.S_ISCHR(there.st_mode) and pipes and (os.isatty(handle) or there.st_rdev == Path(os.devnull).stat().st_rdev):
+    if (
+        stat.S_ISCHR(there.st_mode)
+        and pipes
+        and (os.isatty(handle) or there.st_rdev == Path(os.devnull).stat().st_rdev)
+    ):
         return ""
     return "is a pipe" if stat.S_ISFIFO(there.st_mode) else "is a device or a socket, not a log"
 

@@ -315,7 +315,11 @@ def secret(name: str) -> str:
     last, before = words[-1], words[-2] if len(words) > 1 else ""
     joined = before + last
     if last in _STRONG or joined in _STRONG or last.endswith(("password", "passwd", "passphrase")):
-        return "strong" if before not in ("forward", "backward", "first", "second", "multi", "by", "single", *_PASSES) else ""
+        return (
+            "strong"
+            if before not in ("forward", "backward", "first", "second", "multi", "by", "single", *_PASSES)
+            else ""
+        )
     if last == "key" and before in _KEYS:
         return "strong"
     if last == "key" and before in _VENDORS:
