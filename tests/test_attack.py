@@ -205,7 +205,7 @@ def test_no_file_among_the_logs_ends_or_holds_up_the_triage(logs):
     assert 1 == done.returncode, done.stderr
     assert b"Rank 3 raised ValueError: bad" in done.stdout
     assert b"\x1b" not in done.stdout + done.stderr
-    assert not Path("/tmp/dtdebug-escaped").exists()  # noqa: S108 - where the archive would lead
+    assert not Path("/tmp/dtdebug-escaped").exists()
 
 
 def test_what_was_read_before_a_log_breaks_off_counts(logs):
@@ -278,8 +278,11 @@ def test_a_file_that_can_not_be_read_costs_only_itself(logs, faults, number):
 def test_a_state_directory_that_fails_changes_no_byte_of_the_job(tmp_path, faults, number):
     code = "import sys\nfor n in range(2000): print('line', n)\nsys.exit(3)"
     settings = {
-        **os.environ, "LD_PRELOAD": faults, "DTDEBUG_FAULT": f"{tmp_path}/state:{number}", "DTDEBUG_STATE": f"{tmp_path}/state"
-    }  # fmt: skip
+        **os.environ,
+        "LD_PRELOAD": faults,
+        "DTDEBUG_FAULT": f"{tmp_path}/state:{number}",
+        "DTDEBUG_STATE": f"{tmp_path}/state",
+    }
     done = run("run", "--", sys.executable, "-c", code, env=settings, memory=resource.RLIM_INFINITY)
 
     assert 3 == done.returncode

@@ -25,13 +25,14 @@ def log(path: str | Path, *, pipes: bool = False) -> io.FileIO:
     handle = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NOCTTY | getattr(os, "O_NONBLOCK", 0))
     try:
         why = _refused(handle, pipes=pipes)
-        if why:
-            raise OSError(errno.EINVAL, why, str(path))
-        os.set_blocking(handle, True)
-        return io.FileIO(handle, "rb")
     except BaseException:
         os.close(handle)
         raise
+    if why:
+        os.close(handle)
+        raise OSError(errno.EINVAL, why, str(path))
+    os.set_blocking(handle, True)
+    return io.FileIO(handle, "rb")
 
 
 def _refused(handle: int, *, pipes: bool) -> str:
@@ -66,8 +67,4 @@ def _of_the_kernel() -> set[int]:
             found.add(Path(place).stat().st_dev)
         except OSError:
             continue
-    try:
-        found.discard(Path("/").stat().st_dev)
-    except OSError:
-        pass
-    return found
+    return found - {Path("/").stat().st_dev}

@@ -146,14 +146,14 @@ class Header(tarfile.TarInfo):
         found = super().frombuf(buf, encoding, errors)  # type: ignore[arg-type]
         if found.type in _OF_HEADERS and found.size > _HEADER:
             raise tarfile.ReadError(f"a header of {found.size} bytes")
-        return cast("Header", found)
+        return found
 
 
 _unpacked_here: dict[str, IO[bytes]] = {}
 
 
 def _unpacked(file: str) -> str:
-    """The archive as a file in which each member can be found: unpacked once; it has no name, so nothing can be left."""
+    """The archive as a file in which each member can be found: unpacked once, without a name, so that none is left."""
     target = _unpacked_here[file] = tempfile.TemporaryFile(prefix="dtdebug-")  # noqa: SIM115 - read until we end
     with opened(Source(file, file, "", Path(file).stat().st_size)) as packed:
         while block := packed.read(1 << 20):

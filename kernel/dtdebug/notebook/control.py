@@ -80,7 +80,7 @@ def stay_busy(live: Live, kernel: Any) -> None:
 
 
 def _tell(kernel: Any, state: str, request: Any) -> None:
-    topic = kernel._topic("status")
+    topic = b"kernel.%s.status" % kernel.ident.encode()
     kernel.session.send(kernel.iopub_socket, "status", {"execution_state": state}, parent=request, ident=topic)
 
 

@@ -83,7 +83,7 @@ def one(part: Part, judge: Judge, source: Source, whose: Whose) -> None:
     log.end()
     add(part, judge, log, source, whose)
     if cut_off is not None:  # what came before is as good as ever
-        part.unread.append(clean(f"{source.name}: after {log.size:,} bytes: {_why(cut_off)}")[:300])
+        raise OSError(0, f"after {log.size:,} bytes: {_why(cut_off)}")
 
 
 class Log:
