@@ -10,7 +10,7 @@ CASES ?= tests/cases/fresh.jsonl
 WORKERS ?= 3
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
-.PHONY: demo test check tidy lint types layers accuracy bench doctor-lab docs images symptom check-rule extension card vsix lab node code-server
+.PHONY: demo test attack check tidy lint types layers accuracy bench doctor-lab docs images symptom check-rule extension card vsix lab node code-server
 .PHONY: debian-base debian-network debian-browser debian-editors clean
 
 demo: $(VENV)/.ready ## the main job on a real failing multi-process run
@@ -36,6 +36,9 @@ tidy: $(VENV)/.core ## the rules that the knowledge keeps
 
 accuracy: $(VENV)/.ready ## figures on rated cases: make accuracy CASES=FILE.jsonl
 	$(BIN)/python benchmarks/accuracy.py $(CASES)
+
+attack: $(VENV)/.ready debian-editors ## hostile input, broken disks and kills at full length (half an hour)
+	DTDEBUG_ATTACK=1 $(BIN)/python -m pytest -p no:xdist --durations=10 -s tests/test_attack.py tests/test_masking.py tests/test_flight_bounds.py tests/test_output.py tests/test_ranks_hostile.py
 
 bench: $(VENV)/.ready debian-browser card lab ## time and memory, printed
 	$(BIN)/python benchmarks/cost.py

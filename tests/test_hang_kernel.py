@@ -255,6 +255,27 @@ def test_the_line_of_the_cell_is_told_while_it_hangs(kernel, how):
     assert "cell In[2], line 3, in wait" in beside
 
 
+def test_a_kernel_that_is_asked_while_a_cell_runs_stays_busy_for_its_server(kernel):
+    """A server believes the last status that follows a message which counts; from idle kernels it may cull."""
+    from jupyter_server.services.kernels.kernelmanager import MappingKernelManager
+
+    uncounted = MappingKernelManager.untracked_message_types.default()
+    request = kernel.hang("import time\nprint('begun', flush=True)\ntime.sleep(6)")
+    kernel.in_subshell("%dtdebug state")
+    kernel.ask()
+    time.sleep(1)
+    states = []
+    with suppress(Empty):
+        while True:
+            message = kernel.client.get_iopub_msg(timeout=0.2)
+            if message["msg_type"] == "status" and message["parent_header"].get("msg_type") not in uncounted:
+                states.append(message["content"]["execution_state"])
+    ended = kernel.until_idle(request)
+
+    assert ["busy"] == states[-1:]
+    assert "idle" == ended[-1]["content"]["execution_state"]
+
+
 def test_a_kernel_that_holds_the_interpreter_lock_is_looked_at_from_outside(kernel):
     """Nothing inside it can answer; the numbers of its cells are known from the journal."""
     kernel.run("import ctypes, time\ndef stuck():\n    time.sleep(.3)\n    ctypes.PyDLL(None).sleep(30)")

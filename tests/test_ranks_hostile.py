@@ -226,8 +226,13 @@ def test_an_archive_holds_no_secret_and_nothing_from_elsewhere(run, tmp_path, mo
     (run.stacks / f"1{ESCAPES}.txt".replace("/", "")).write_bytes(b"x" * ((16 << 20) + 1))
     (run.stacks / "2.txt").write_text("secret_key=abcdefgh1234\n")
     run.output.write_text("* Authorization: Bearer abcdefghijklmnop\n")
-    target, left_out = report.archive(run)
+    members, left_out = report.survey(run)
+    target = report.archive(run, members)
 
+    assert {"output.log": 1, "stacks/2.txt": 1} == {
+        m.inside: m.masked for m in members if m.inside[:4] in ("outp", "stac")
+    }
+    assert any(m.inside.startswith("ranks/") and m.masked for m in members)
     assert not set("\x1b\x07\x9b\u202e") & set("".join(left_out))
     with tarfile.open(target) as tar:
         members = {m.name: tar.extractfile(m).read() for m in tar.getmembers()}

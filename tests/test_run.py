@@ -442,8 +442,9 @@ def test_an_archive_is_masked_private_and_without_dumps(folder, tmp_path, monkey
     folder.output.write_text("1 api_key=abcdefgh12345\n")
     (folder.flight / "rank_0").write_bytes(b"\x80\x02secret")
     (folder.stacks / "1.txt").symlink_to("/etc/hostname")
-    target, left_out = report.archive(folder)
-    with_dumps, _ = report.archive(folder, tmp_path / "more.tar.gz", dumps=True)
+    members, left_out = report.survey(folder)
+    target = report.archive(folder, members)
+    with_dumps = report.archive(folder, report.survey(folder, dumps=True)[0], tmp_path / "more.tar.gz")
 
     assert 0o600 == stat.S_IMODE(target.stat().st_mode)
     with tarfile.open(target) as tar:

@@ -24,7 +24,10 @@ def run() -> NoReturn:
 def main(arguments: Sequence[str] | None = None) -> int:
     """Runs one command; a failure of ours becomes one line unless `--debug` is given."""
     words = sys.argv[1:] if arguments is None else arguments
-    options = parser(only=words[0] if words else "").parse_args(words)
+    try:
+        options = parser(only=words[0] if words else "").parse_args(words)
+    except KeyboardInterrupt:
+        return 130
     from dtdebug.logs.reader import LogError
     from dtdebug_taxonomy.knowledge import KnowledgeError
 
@@ -42,7 +45,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except Exception as error:
         if options.debug:
             raise
-        print(f"dtdebug: internal error ({type(error).__name__}: {error}); --debug shows more", file=sys.stderr)
+        from dtdebug.clean import clean
+
+        print(clean(f"dtdebug: internal error ({type(error).__name__}: {error}); --debug shows more"), file=sys.stderr)
         return USAGE
     return status
 
@@ -98,6 +103,9 @@ def parser(only: str = "") -> argparse.ArgumentParser:
         "log", nargs="?", metavar="FILE|-|RUN", help="what the program printed; a run's folder becomes one archive"
     )
     report.add_argument("--dumps", action="store_true", help="with RUN: take in the flight-recorder dumps as they are")
+    report.add_argument(
+        "--list", action="store_true", help="with RUN: say what would be sent and masked; write nothing"
+    )
     report.add_argument("--situation", default="", metavar="TEXT", help="what you see, in plain words")
     report.add_argument("--format", choices=("markdown", "json"), default="markdown")
     report.set_defaults(run=_report)
@@ -350,7 +358,7 @@ def _report(options: argparse.Namespace) -> int:
     if options.log and Path(options.log).is_dir():
         from dtdebug import cli_ranks
 
-        return cli_ranks.send(Path(options.log), dumps=options.dumps)
+        return cli_ranks.send(Path(options.log), dumps=options.dumps, only_list=options.list)
     if options.log is None and not options.situation:
         last = Last.load()
         if last is None:

@@ -156,19 +156,24 @@ def _flight(options: argparse.Namespace) -> int:
     return NOTHING if analysis.verdict.kind == "none" else FOUND
 
 
-def send(path: Path, *, dumps: bool) -> int:
-    """Writes the archive of a run and prints its name."""
+def send(path: Path, *, dumps: bool, only_list: bool = False) -> int:
+    """Says what the archive of a run holds and what is masked in it, then writes it and prints its name."""
     from dtdebug.job import report
     from dtdebug.records.folder import RunFolder
 
     folder = RunFolder(path)
     if not folder.ranks.is_dir():
         raise UsageError(f"report {path}: is no folder of a run")
+    members, left_out = report.survey(folder, dumps=dumps)
+    for line in (*(member.line() for member in members), *(f"left out: {line}" for line in left_out)):
+        print(f"  {line}", file=sys.stderr)
+    masked = sum(member.masked for member in members)
+    print(f"  {len(members)} files, {masked} secrets masked; read it before you send it", file=sys.stderr, flush=True)
+    if only_list:
+        return 0
     try:
-        target, left_out = report.archive(folder, dumps=dumps)
+        target = report.archive(folder, members)
     except FileExistsError as error:
         raise UsageError(f"report: {error.filename}: exists already; move it away") from None
     print(target)
-    for line in left_out:
-        print(f"  left out: {line}", file=sys.stderr)
     return 0

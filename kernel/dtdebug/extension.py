@@ -105,6 +105,8 @@ class Extension:
     def after(self, result: Any = None) -> None:
         """A cell has ended: diagnose it if it failed, and never raise."""
         if threading.get_ident() != self._thread:
+            if self.live is not None:
+                self.live.beside_ends()
             return
         try:
             if self.live is not None:

@@ -8,8 +8,11 @@ from __future__ import annotations
 
 import errno
 import os
+import re
 import stat
+import sys
 import tempfile
+import time
 from contextlib import suppress
 from pathlib import Path
 from typing import TypeVar
@@ -18,12 +21,51 @@ import msgspec
 
 from dtdebug_taxonomy.state import folder
 
-__all__ = ["LAST", "append", "folder", "load", "read", "save", "write", "written"]
+__all__ = ["LAST", "append", "folder", "home", "load", "read", "save", "sweep", "write", "written"]
 
 LAST = "last.json"
 """The last failure that was diagnosed."""
 
 T = TypeVar("T")
+
+_OURS = frozenset(
+    ("last.json", "wizard.json", "failures.json", "dismissed.json", "labs.json", "isolate", "runs", "kernels")
+)
+_TEMPORARY = re.compile(r"\..{1,200}\.[a-z0-9_]{8}")
+_LEFT = 3600.0
+"""Seconds after which a temporary file has no writer any more."""
+
+
+def home() -> Path:
+    """The state directory, made if need be, 0700: one that others may enter is closed to them, with a line.
+
+    Raises:
+        OSError: it can't be made, is another user's, or is open to others and holds more than our files.
+
+    """
+    path = folder()
+    path.mkdir(mode=0o700, parents=True, exist_ok=True)
+    there = path.stat()
+    if there.st_uid != os.geteuid() and os.geteuid():
+        raise PermissionError(errno.EPERM, "belongs to another user; DTDEBUG_STATE names a folder of yours", str(path))
+    if stat.S_IMODE(there.st_mode) & 0o077:
+        if any(not name.startswith(".") and name not in _OURS for name in os.listdir(path)):  # noqa: PTH208
+            why = "is open to others and holds more than dtdebug's files; DTDEBUG_STATE names a folder of its own"
+            raise PermissionError(errno.EPERM, why, str(path))
+        path.chmod(0o700)
+        print(f"dtdebug: {path}: was open to others ({stat.S_IMODE(there.st_mode):o}); is 700 now", file=sys.stderr)
+    sweep(path, _LEFT)
+    return path
+
+
+def sweep(path: Path, age: float) -> None:
+    """Removes temporary files of `write` that are older than so many seconds: who wrote them was killed."""
+    with suppress(OSError):
+        for entry in os.scandir(path):
+            if _TEMPORARY.fullmatch(entry.name) and entry.is_file(follow_symlinks=False):
+                with suppress(OSError):
+                    if time.time() - entry.stat(follow_symlinks=False).st_mtime >= age:
+                        Path(entry.path).unlink()
 
 
 def read(path: Path, limit: int) -> bytes:
@@ -84,9 +126,7 @@ def written(name: str) -> float:
 def save(name: str, value: object) -> bool:
     """Writes a record as JSON by atomic rename; False if the directory can't be written."""
     try:
-        home = folder()
-        home.mkdir(mode=0o700, parents=True, exist_ok=True)
-        write(home / name, msgspec.json.encode(value))
+        write(home() / name, msgspec.json.encode(value))
     except OSError:
         return False
     return True

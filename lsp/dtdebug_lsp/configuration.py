@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import logging
-import tomllib
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from dtdebug_taxonomy.checks.settings import Settings, parse
+from dtdebug_taxonomy.source.toml import read_toml
 
 log = logging.getLogger(__name__)
 
@@ -91,8 +91,8 @@ class Configuration:
         if not file.is_file() or size > _LARGEST:
             return None
         try:
-            table = tomllib.loads(file.read_text(encoding="utf-8")).get("tool", {}).get(SECTION)
-        except (OSError, ValueError, AttributeError, RecursionError) as error:
+            table = read_toml(file.read_text(encoding="utf-8")).get("tool", {}).get(SECTION)
+        except (OSError, ValueError, AttributeError) as error:
             self._tell(f"{file}: can't be read: {error}")
             return None
         return table if isinstance(table, dict) else None

@@ -12,6 +12,7 @@ import hmac
 import ipaddress
 import os
 import secrets
+import selectors
 import shutil
 import socket
 import sys
@@ -22,7 +23,7 @@ from collections.abc import Callable, Mapping
 from contextlib import suppress
 from datetime import timedelta
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 from dtdebug import state
 
@@ -33,6 +34,8 @@ BIND = "DTDEBUG_BIND"
 _REQUEST_LIMIT = 8192
 _PATIENCE = 2.0
 """Seconds that a client has to say what it wants, and to take the answer."""
+_CLIENTS = 64
+"""Clients that are waited for at once."""
 _PASSING = (errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM, errno.ECONNABORTED, errno.EINTR)
 """Errors of a process that has no room for a client now."""
 _PAUSE = 0.5
@@ -64,7 +67,7 @@ def _kept(path: Path) -> str:
 
 
 class Endpoint:
-    """Answers GET on some paths to who shows the token, one client at a time, each for a bounded time."""
+    """Answers GET on some paths to who shows the token; who says nothing keeps nobody waiting."""
 
     def __init__(self, answers: Mapping[str, Callable[[], bytes]], secret: str) -> None:
         self._answers = answers
@@ -75,7 +78,8 @@ class Endpoint:
         port = self._socket.getsockname()[1]
         shown = socket.gethostname() if host in ("0.0.0.0", "::") else f"[{host}]" if ":" in host else host  # noqa: S104
         self.address = f"{shown}:{port}"
-        threading.Thread(target=self._serve, name="dtdebug-endpoint", daemon=True).start()
+        self._thread = threading.Thread(target=self._serve, name="dtdebug-endpoint", daemon=True)
+        self._thread.start()
 
     def close(self) -> None:
         """Ends it; also in a forked child, which has the socket but not the thread."""
@@ -85,19 +89,57 @@ class Endpoint:
         """Ends it in the process that serves: the thread that waits for clients returns."""
         with suppress(OSError):
             self._socket.shutdown(socket.SHUT_RDWR)
+        self._thread.join(_PAUSE)  # a socket that is closed at once wakes nobody
         self.close()
 
     def _serve(self) -> None:
-        while True:
-            try:
-                client, _ = self._socket.accept()
-            except OSError as error:
-                if error.errno not in _PASSING:
-                    return
-                time.sleep(_PAUSE)
+        waiting: dict[socket.socket, _Client] = {}
+        try:
+            with suppress(OSError, ValueError), selectors.DefaultSelector() as ready:  # closed under us
+                self._socket.setblocking(False)
+                ready.register(self._socket, selectors.EVENT_READ)
+                while self._turn(ready, waiting):
+                    pass
+        finally:
+            for client in waiting:
+                client.close()
+
+    def _turn(self, ready: selectors.BaseSelector, waiting: dict[socket.socket, _Client]) -> bool:
+        """Hears who has something to say, and sends away who had his time; False when the endpoint has ended."""
+        for key, _ in ready.select(_PAUSE if waiting else None):
+            if key.fileobj is self._socket:
+                if not self._welcome(ready, waiting):
+                    return False
                 continue
-            with suppress(Exception), client:
-                _send(client, *self._answer(_receive(client)))
+            client = cast("socket.socket", key.fileobj)
+            if client in waiting and waiting[client].is_heard(client):
+                self._serve_one(client, waiting[client].head)
+                _dismiss(ready, waiting, client)
+        now = time.monotonic()
+        for client in [one for one, who in waiting.items() if who.deadline < now or who.gone]:
+            _dismiss(ready, waiting, client)
+        return True
+
+    def _welcome(self, ready: selectors.BaseSelector, waiting: dict[socket.socket, _Client]) -> bool:
+        """Takes a client; of too many who wait the first goes. False when the endpoint has ended."""
+        try:
+            client, _ = self._socket.accept()
+        except BlockingIOError:
+            return True
+        except OSError as error:
+            if error.errno in _PASSING:
+                time.sleep(_PAUSE)
+            return error.errno in _PASSING
+        client.setblocking(False)
+        while len(waiting) >= _CLIENTS:
+            _dismiss(ready, waiting, next(iter(waiting)))
+        waiting[client] = _Client(time.monotonic() + _PATIENCE)
+        ready.register(client, selectors.EVENT_READ)
+        return True
+
+    def _serve_one(self, client: socket.socket, head: bytes) -> None:
+        with suppress(Exception):
+            _send(client, *self._answer(head.partition(b"\r\n\r\n")[0]))
 
     def _answer(self, head: bytes) -> tuple[str, bytes]:
         first, *lines = head.split(b"\r\n")
@@ -129,16 +171,31 @@ def _is_plain_host(header: bytes) -> bool:
     return True
 
 
-def _receive(client: socket.socket) -> bytes:
-    """The head of a request; its body, if any, is not read."""
-    deadline, head = time.monotonic() + _PATIENCE, b""
-    while b"\r\n\r\n" not in head:
-        client.settimeout(max(0.01, deadline - time.monotonic()))
-        part = client.recv(_REQUEST_LIMIT)
-        if not part or len(head) + len(part) > _REQUEST_LIMIT or time.monotonic() > deadline:
-            raise ConnectionError
-        head += part
-    return head.partition(b"\r\n\r\n")[0]
+class _Client:
+    """Who has not yet said all; its body, if any, is not read."""
+
+    def __init__(self, deadline: float) -> None:
+        self.deadline = deadline
+        self.head = b""
+        self.gone = False
+
+    def is_heard(self, client: socket.socket) -> bool:
+        """The head of its request is complete."""
+        try:
+            part = client.recv(_REQUEST_LIMIT)
+        except BlockingIOError:
+            return False
+        except OSError:
+            part = b""
+        self.head += part
+        self.gone = not part or len(self.head) > _REQUEST_LIMIT
+        return not self.gone and b"\r\n\r\n" in self.head
+
+
+def _dismiss(ready: selectors.BaseSelector, waiting: dict[socket.socket, _Client], client: socket.socket) -> None:
+    del waiting[client]
+    ready.unregister(client)
+    client.close()
 
 
 def _send(client: socket.socket, status: str, body: bytes) -> None:
@@ -178,6 +235,8 @@ class WorkerServer:
             self._level.value = before
         # It is never destroyed: that waits for its thread, for ever in a forked child, where the thread is not.
         ctypes.pythonapi.Py_IncRef(ctypes.py_object(server))
+        with suppress(OSError):
+            self.path.chmod(0o700)
         return server
 
     def remove(self) -> None:

@@ -6,7 +6,6 @@ import io
 import os
 import stat
 import tokenize
-import tomllib
 from collections.abc import Iterator, Sequence
 from functools import cache
 from pathlib import Path
@@ -15,6 +14,7 @@ from typing import NamedTuple
 from dtdebug_taxonomy.checks import settings as rules
 from dtdebug_taxonomy.checks.settings import Settings
 from dtdebug_taxonomy.source.kinds import is_known
+from dtdebug_taxonomy.source.toml import read_toml
 
 LARGEST = 2_000_000
 """Bytes beyond which a file is data, not a program."""
@@ -86,10 +86,12 @@ def read(path: Path) -> File:
     if path.suffix == ".py" and b"coding" in data[:200]:
         try:
             encoding = tokenize.detect_encoding(io.BytesIO(data).readline)[0]
-        except SyntaxError:
+        except (SyntaxError, LookupError):
             raise UnreadableError(f"{path}: declares an encoding that is not known") from None
     try:
         return File(data.decode(encoding), encoding)
+    except LookupError:
+        raise UnreadableError(f"{path}: declares an encoding that is none of text: {encoding}") from None
     except UnicodeDecodeError as error:
         raise UnreadableError(f"{path}: is no {encoding} text (byte {error.start}): save it as UTF-8") from None
 
@@ -102,8 +104,8 @@ def settings_of(folder: Path) -> tuple[Settings, tuple[str, ...]]:
         if not file.is_file():
             continue
         try:
-            table = tomllib.loads(file.read_text(encoding="utf-8"))
-        except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
+            table = read_toml(file.read_text(encoding="utf-8"))
+        except (OSError, ValueError) as error:
             return Settings(), (f"{file}: {error}; the default settings hold",)
         tool = table.get("tool")
         if isinstance(tool, dict) and "dtdebug" in tool:

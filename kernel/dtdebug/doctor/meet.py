@@ -21,8 +21,8 @@ from dtdebug.doctor.untrusted import tidied
 from dtdebug.hosts import launchers, sockets
 
 PAUSE = 0.2
-_BACKLOG = 2048
-"""Hosts that may come at one moment."""
+_BACKLOG, _GUESTS = 2048, 4096
+"""Hosts that may come at one moment, and connections that may be open before they have proved anything."""
 _PROBING, _SAYING = 16.0, 5.0
 """Seconds that probes, and a message, may take."""
 _FILES_ASKED, _ADDRESSES = 8, 6
@@ -78,7 +78,8 @@ class _Hub:
         self._full = asyncio.Event()
         self._servers: list[asyncio.Server] = []
         self._closed = False
-        self._guests = 0
+        self._guests: dict[asyncio.StreamWriter, None] = {}
+        """Who has not proved anything yet, the first to come first."""
         self._answering = pairs.Answering()
 
     async def open(self) -> None:
@@ -157,13 +158,17 @@ class _Hub:
             await channel.send(report, _SAYING)
 
     async def _guest(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        self._guests += 1
+        while len(self._guests) >= _GUESTS:  # who only connects must keep no host away
+            next(iter(self._guests)).transport.abort()
+            del self._guests[next(iter(self._guests))]
+        self._guests[writer] = None
         address = str(writer.get_extra_info("peername")[0]).removeprefix("::ffff:")
         try:
-            if self._closed or self._guests > 2 * self._look.launch.nodes + 64:
+            if self._closed:
                 writer.close()
                 return
             channel = await wire.serve(reader, writer, self._token)
+            self._guests.pop(writer, None)
             body = await channel.receive(_SAYING)
             offset = float(body["time"]) - time.time()
             came = Came(look=tidied(msgspec.convert(body["look"], Look)), node=None, address=address, offset=offset)
@@ -176,6 +181,8 @@ class _Hub:
         except (OSError, KeyError, TypeError, ValueError, asyncio.CancelledError):  # nothing of ours; or all is over
             writer.close()
             return
+        finally:
+            self._guests.pop(writer, None)
         if self._closed or len(self._came) >= MOST_HOSTS:
             writer.close()
             return

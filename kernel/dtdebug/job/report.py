@@ -9,12 +9,12 @@ import tarfile
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import msgspec
 
 from dtdebug import state as files
-from dtdebug.clean import clean, mask
+from dtdebug.clean import MASK, clean, mask
 from dtdebug.records.folder import RunFolder
 from dtdebug_taxonomy import render
 from dtdebug_taxonomy.case import Case
@@ -169,42 +169,78 @@ def _line(text: str) -> str:
     return " ".join(clean(text).split())[:1_000]
 
 
-def archive(folder: RunFolder, target: Path | None = None, *, dumps: bool = False) -> tuple[Path, list[str]]:
-    """One archive of a run with secrets masked, and what was left out; a new file of 0600.
+class Member(NamedTuple):
+    """A file of an archive, as it would be sent."""
+
+    path: Path
+    inside: str
+    size: int
+    masked: int
+    """Secrets that were masked in it."""
+    binary: bool = False
+    """A dump: it goes in as it is."""
+
+    def line(self) -> str:
+        """What a reader who sends it should know."""
+        told = "as it is, nothing masked in it" if self.binary else f"{self.masked} masked" if self.masked else ""
+        return f"{self.inside}  {self.size:,} bytes{f'  {told}' if told else ''}"
+
+
+def survey(folder: RunFolder, *, dumps: bool = False) -> tuple[list[Member], list[str]]:
+    """What an archive of a run would hold, and what is left out; nothing is written.
 
     Flight-recorder dumps are binary and can't be masked: they go in only if asked for.
+    """
+    found: list[Member] = []
+    left_out: list[str] = []
+    binary = 0
+    for path in _members(folder):
+        inside = clean(str(path.relative_to(folder.path)))
+        dump = path.parent == folder.flight
+        if dump and not dumps:
+            binary += 1
+            continue
+        try:
+            raw, masked = _prepared(path, dump=dump)
+        except OSError as error:
+            left_out.append(f"{inside}: can't be read: {error.strerror}")
+            continue
+        if len(raw) > _MEMBER_LIMIT:
+            left_out.append(f"{inside}: larger than {_MEMBER_LIMIT >> 20} MiB")
+            continue
+        found.append(Member(path, inside, len(raw), masked, dump))
+    if binary:
+        left_out.append(f"{binary} flight-recorder dump(s); --dumps takes them in as they are")
+    return found, left_out
+
+
+def archive(folder: RunFolder, members: Sequence[Member], target: Path | None = None) -> Path:
+    """One archive of those files with secrets masked: a new file of 0600.
 
     Raises:
         OSError: it can't be written, or exists.
 
     """
-    name = folder.path.resolve().name or "run"
+    name = clean(folder.path.resolve().name) or "run"
     target = target or Path(f"dtdebug-{name}.tar.gz")
-    left_out: list[str] = []
-    binary = 0
     handle = os.open(target, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
     with os.fdopen(handle, "wb") as file, tarfile.open(fileobj=file, mode="w:gz") as tar:
-        for path in _members(folder):
-            inside = str(path.relative_to(folder.path))
-            if path.parent == folder.flight and not dumps:
-                binary += 1
-                continue
-            try:
-                raw, changed = files.read(path, _MEMBER_LIMIT + 1), int(path.stat().st_mtime)
-            except OSError as error:
-                left_out.append(f"{clean(inside)}: can't be read: {error.strerror}")
-                continue
-            if len(raw) > _MEMBER_LIMIT:
-                left_out.append(f"{clean(inside)}: larger than {_MEMBER_LIMIT >> 20} MiB")
-                continue
-            if path.parent != folder.flight:
-                raw = _cleaned(raw, is_json=path.suffix == ".json")
-            info = tarfile.TarInfo(f"{name}/{clean(inside)}")
-            info.size, info.mode, info.mtime = len(raw), 0o600, changed
-            tar.addfile(info, io.BytesIO(raw))
-    if binary:
-        left_out.append(f"{binary} flight-recorder dump(s); --dumps takes them in as they are")
-    return target, left_out
+        for member in members:
+            with suppress(OSError):  # it is gone since
+                raw, changed = _prepared(member.path, dump=member.binary)[0], int(member.path.stat().st_mtime)
+                info = tarfile.TarInfo(f"{name}/{member.inside}")
+                info.size, info.mode, info.mtime = len(raw), 0o600, changed
+                tar.addfile(info, io.BytesIO(raw))
+    return target
+
+
+def _prepared(path: Path, *, dump: bool) -> tuple[bytes, int]:
+    """What is sent of a file, and how many secrets were masked in it; raises OSError."""
+    raw = files.read(path, _MEMBER_LIMIT + 1)
+    if dump or len(raw) > _MEMBER_LIMIT:
+        return raw, 0
+    sent = _cleaned(raw, is_json=path.suffix == ".json")
+    return sent, max(sent.count(MASK.encode()) - raw.count(MASK.encode()), 0)
 
 
 def _members(folder: RunFolder) -> Iterator[Path]:

@@ -11,12 +11,13 @@ import shutil
 import sys
 import tarfile
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, BinaryIO, NamedTuple, cast
+from typing import IO, Any, BinaryIO, NamedTuple, cast
 
-from dtdebug.logs import remote
+from dtdebug.clean import clean
+from dtdebug.logs import careful, remote
 from dtdebug.logs.reader import LogError
 
 MOST_FILES = 1 << 18
@@ -24,7 +25,14 @@ MOST_FILES = 1 << 18
 _DEPTH = 12
 _ARCHIVES = (".tar", ".tar.gz", ".tgz", ".tar.xz", ".tar.bz2", ".tar.zst")
 _MOST_UNPACKED = 64 << 30
-"""Bytes of an archive that are unpacked."""
+"""Bytes of a compressed file that are unpacked."""
+_FREELY, _FOLD = 256 << 20, 400
+"""Bytes that are unpacked of any file, and how many times its own size of a larger one: logs are seldom above 50."""
+_HEADER = 1 << 20
+"""Bytes of a name or of what else an archive says of one member."""
+_OF_HEADERS = (
+    tarfile.XHDTYPE, tarfile.XGLTYPE, tarfile.SOLARIS_XHDTYPE, tarfile.GNUTYPE_LONGNAME, tarfile.GNUTYPE_LONGLINK,
+)  # fmt: skip
 NOT_LOGS = (
     ".pt", ".pth", ".bin", ".safetensors", ".npy", ".npz", ".pkl", ".pickle", ".png", ".jpg", ".so", ".pyc", ".py",
     ".ckpt", ".parquet", ".arrow", ".zip", ".whl", ".db", ".sqlite", ".tfevents", ".ipynb", ".html", ".svg", ".pdf",
@@ -74,14 +82,19 @@ def find(paths: list[str]) -> tuple[list[Source], list[str]]:
             for file in files:
                 try:
                     found.update({(s.path, s.member): s for s in _sources(file)})
-                except (OSError, EOFError, tarfile.TarError, lzma.LZMAError) as error:
-                    unread.append(f"{file}: {_why(error)}")
+                except (OSError, EOFError, ValueError, tarfile.TarError, RecursionError) as error:
+                    unread.append(_shown(str(error) if isinstance(error, LogError) else f"{file}: {_why(error)}"))
                 if len(found) > MOST_FILES:
                     unread.append(f"more than {MOST_FILES} files")
                     return list(found.values()), unread
     if not found:
-        raise LogError(f"{paths[0]}: holds no log")
+        raise LogError(unread[0] if unread else f"{paths[0]}: holds no log")
     return sorted(found.values(), key=lambda s: _natural(s.name)), unread
+
+
+def _shown(name: str) -> str:
+    """A name that does nothing to a terminal and can be written."""
+    return name if name.isprintable() else " ".join(clean(name).split())
 
 
 def _matching(pattern: str) -> list[str]:
@@ -114,33 +127,44 @@ def _below(folder: str) -> Iterator[str]:
 
 def _sources(file: str) -> Iterator[Source]:
     there = Path(file).stat()
-    if not Path(file).is_file():  # a pipe or a socket would never end
-        return
+    if not Path(file).is_file():  # it would never end
+        raise OSError(0, "is a pipe, a device or a socket")
     if not file.endswith(_ARCHIVES):
-        yield Source(file, file, "", there.st_size, there.st_mtime)
+        yield Source(_shown(file), file, "", there.st_size, there.st_mtime)
         return
     plain = file if file.endswith(".tar") else _unpacked(file)
-    with tarfile.open(plain, "r:") as archive:
+    with careful.log(plain) as tar, tarfile.open(fileobj=tar, mode="r:", tarinfo=Header) as archive:
         for member in archive:
             if member.isreg() and not member.issparse() and not member.name.lower().endswith(NOT_LOGS):
-                name, time = f"{file}:{member.name}", float(member.mtime)
+                name, time = _shown(f"{file}:{member.name}"), float(member.mtime)
                 yield Source(name, plain, member.name, member.size, time, member.offset_data)
 
 
-_unpacked_here: dict[str, tempfile.TemporaryDirectory[str]] = {}
+class Header(tarfile.TarInfo):
+    """What an archive says of a member, refused where that alone is large: it would be held and searched as a whole."""
+
+    @classmethod
+    def frombuf(cls, buf: Any, encoding: str | None, errors: str) -> Header:
+        """As its base class; raises ReadError."""
+        found = super().frombuf(buf, encoding, errors)  # type: ignore[arg-type]
+        if found.type in _OF_HEADERS and found.size > _HEADER:
+            raise tarfile.ReadError(f"a header of {found.size} bytes")
+        return found
+
+
+_unpacked_here: dict[str, IO[bytes]] = {}
 
 
 def _unpacked(file: str) -> str:
-    """The archive as a file in which each member can be found: unpacked once, and gone when this process ends."""
-    folder = tempfile.TemporaryDirectory(prefix="dtdebug-")
-    _unpacked_here[file] = folder
-    plain = Path(folder.name) / "archive.tar"
-    with opened(Source(file, file)) as packed, plain.open("wb") as target:
-        while target.tell() < _MOST_UNPACKED and (block := packed.read(1 << 20)):
+    """The archive as a file in which each member can be found: unpacked once, without a name, so that none is left."""
+    target = _unpacked_here[file] = tempfile.TemporaryFile(prefix="dtdebug-")  # noqa: SIM115 - read until we end
+    with opened(Source(file, file, "", Path(file).stat().st_size)) as packed:
+        while block := packed.read(1 << 20):
             target.write(block)
-            if shutil.disk_usage(folder.name).free < 1 << 30:
+            if shutil.disk_usage(tempfile.gettempdir()).free < 1 << 30:
                 raise OSError(0, "less than 1 GB is free for unpacking it")
-    return str(plain)
+    target.flush()
+    return f"/proc/{os.getpid()}/fd/{target.fileno()}"
 
 
 @contextmanager
@@ -149,7 +173,7 @@ def opened(source: Source) -> Iterator[BinaryIO]:
 
     Raises:
         LogError: it is compressed in a way that needs a package that is not installed.
-        OSError: it can't be read.
+        OSError: it can't be read, is damaged, or unpacks to far more than a log would.
 
     """
     if source.path == "-":
@@ -157,11 +181,65 @@ def opened(source: Source) -> Iterator[BinaryIO]:
         return
     if remote.is_address(source.path):
         with remote.opened(source.path) as far:
-            yield _plain(far, source.path.lower(), source.name)
+            plain = _plain(far, source.path.lower(), source.name)
+            yield plain if plain is far else cast("BinaryIO", _Bounded(plain, source.size))
         return
-    with Path(source.path).open("rb", buffering=0) as file:
+    with careful.log(source.path) as file:
         raw = _Member(file, source) if source.member else file
-        yield _plain(raw, (source.member or source.path).lower(), source.name)
+        plain = _plain(raw, (source.member or source.path).lower(), source.name)
+
+        def again() -> BinaryIO:
+            file.seek(0)
+            return cast("BinaryIO", gzip.open(cast("BinaryIO", _Member(file, source) if source.member else file), "rb"))
+
+        patient = again if type(plain).__name__ == "IGzipFile" else None
+        yield plain if plain is raw else cast("BinaryIO", _Bounded(plain, source.size, patient))
+
+
+class _Bounded:
+    """What unpacks a file: whatever way it fails is an OSError, and a bomb ends."""
+
+    def __init__(self, plain: BinaryIO, packed: int, again: Callable[[], BinaryIO] | None = None) -> None:
+        self._given = 0
+        self._again = again
+        """The same once more in a way that gives all that comes before a fault: the fast one loses up to a megabyte."""
+        self._some = getattr(plain, "read1", plain.read)
+        self._left = min(max(_FREELY, _FOLD * packed), _MOST_UNPACKED)
+        self._broken: OSError | None = None
+
+    def read(self, size: int) -> bytes:
+        """As of a file; where the rest is damaged, what comes before that is given first."""
+        parts: list[bytes] = []
+        while size > 0 and self._broken is None and (data := self._unpack(size)):
+            parts.append(data)
+            size -= len(data)
+        if self._broken is not None and not parts:
+            raise self._broken
+        return b"".join(parts)
+
+    def _unpack(self, size: int) -> bytes:
+        try:
+            data: bytes = self._some(size)
+        except OSError as error:
+            self._broken = error
+            return b""
+        except Exception as error:  # each way of packing has exceptions of its own
+            if self._again is not None:
+                return self._slowly(size)
+            self._broken = OSError(0, f"is damaged or cut off ({error})")
+            return b""
+        self._given += len(data)
+        self._left -= len(data)
+        if self._left < 0:
+            self._broken = OSError(0, f"unpacks to more than {_FOLD} times its size")
+        return data
+
+    def _slowly(self, size: int) -> bytes:
+        slow, self._again, skip = cast("Any", self._again)(), None, self._given
+        while skip > 0:
+            skip -= len(slow.read1(min(skip, 1 << 20)))
+        self._some = slow.read1
+        return self._unpack(size)
 
 
 class _Member(io.RawIOBase):

@@ -8,8 +8,9 @@ from __future__ import annotations
 import io
 from collections import deque
 from pathlib import Path
-from typing import BinaryIO, NamedTuple
+from typing import BinaryIO, NamedTuple, cast
 
+from dtdebug.logs import careful
 from dtdebug.logs.shapes import LINE, Kept, Shapes, cut, runs
 
 CHUNK = 1 << 20
@@ -47,8 +48,8 @@ def read_path(path: Path) -> Excerpt:
     if path.is_dir():
         raise LogError(f"{path}: is a folder; name one log file in it, or `dtdebug triage` reads all")
     try:
-        with path.open("rb") as file:
-            return read(file, str(path))
+        with careful.log(path, pipes=True) as file:
+            return read(cast("BinaryIO", file), str(path))
     except FileNotFoundError:
         raise LogError(f"{path}: no such file") from None
     except OSError as error:

@@ -27,6 +27,9 @@ _HOOKS = {
     ".webhook.office.com/": re.compile(r"\.webhook\.office\.com/webhookb2/(?P<s>[A-Za-z0-9@/-]{40,400})"),
     ":AA": re.compile(r"(?<!\d)(?P<s>\d{8,10}:AA[A-Za-z0-9_-]{32,35})"),
     "Q~": re.compile(r"(?<![\w~.-])(?P<s>[A-Za-z0-9_~.-]{3}\dQ~[A-Za-z0-9_~.-]{31,34})(?![\w~-])"),
+    "-us": re.compile(r"(?<![A-Za-z0-9])(?P<s>[a-f0-9]{32}-us\d{1,2})(?!\w)"),
+    "|": re.compile(r"(?<!\d)(?P<s>\d{15,16}\|[A-Za-z0-9_-]{27,40})(?![\w|-])"),
+    ".xox": re.compile(r"(?<!\w)(?P<s>xoxe\.xox[bp]-\d-[A-Za-z0-9]{100,200})"),
     ".atlasv1.": re.compile(r"(?<!\w)(?P<s>[A-Za-z0-9]{14}\.atlasv1\.[A-Za-z0-9_=-]{60,70})"),
 }
 """What stands in its middle, and the whole."""

@@ -105,6 +105,20 @@ _KEYS = frozenset(
     ]
 )
 """Words before `key` that make it a secret."""
+_VENDORS = frozenset(
+    """
+    adafruit airtable algolia alibaba aliyun artifactory asana backblaze baidu beamer binance bitbucket buildkite
+    circleci cloudflare cohere coinbase confluent contentful databricks datadog deepseek digitalocean discord
+    docker dropbox dynatrace elastic etsy facebook fastly finicity finnhub firebase freshbooks gemini github
+    gitlab grafana groq heroku hetzner hubspot huggingface ibm intercom jfrog kraken kucoin langchain langsmith
+    launchdarkly linkedin linode lob mailchimp mailgun mapbox mattermost meraki messagebird minio mistral mlflow
+    neptune netlify newrelic notion npm nytimes okta pagerduty paperspace paypal perplexity pinecone plaid postman
+    privateai rapidapi replicate roboflow runpod scaleway sendbird sendgrid sentry shippo shopify slack snyk sonar
+    sonarqube squarespace sumo sumologic supabase tailscale telegram tencent terraform together travis twilio
+    twitch twitter typeform vultr wasabi weaviate yandex zendesk zilliz
+""".split()  # noqa: SIM905 - as words, not a hundred lines
+)
+"""Vendors whose key is a secret if it looks like no word."""
 _NO_TOKEN = frozenset(
     [
         "pad",
@@ -167,6 +181,8 @@ _NO_TOKEN = frozenset(
     ]
 )
 """Words before `token` that speak of a text."""
+_PASSES = ("pre", "post", "custom", "graph", "fusion", "compiler", "optimizer", "lowering", "backwards", "inductor")
+"""Words before `pass` that speak of a compiler."""
 _AFTER = frozenset(
     ["value", "string", "text", "base", "hash", "plain", "raw", "b", "old", "new", "file", "id", "pair", "header"]
 )
@@ -185,7 +201,7 @@ _NEXT = re.compile(r"(?:[;&,]|\\[nrt])[ ]?(?=[A-Za-z][\w .-]{0,40}[=:])")
 """Where another assignment begins in what has no space."""
 _HARMLESS = re.compile(
     r"(?i)(?:[+-]?\d{0,4}[.,]\d{1,9}"
-    r"(?:e[+-]?\d{1,3})?|true|false|none|null|nil|yes|no|on|off|\*{2,64})\Z"
+    r"(?:e[+-]?\d{1,3})?|true|false|none|null|nil|yes|no|on|off|str|int|bytes|float|bool|\*{2,64})\Z"
 )
 _NUMBER = re.compile(r"[\d.,e+-]{1,64}\Z")
 _PLACEHOLDER = re.compile(
@@ -238,7 +254,7 @@ def value(text: str, begin: int, end: int, name: str) -> tuple[int, int] | None:
         return (start, stop) if _credible(said, kind) else None
     stop = _end(text, start)
     said = text[start:stop]
-    if not said or _PLACEHOLDER.match(text, start) or _HARMLESS.match(said) or _CODE.match(said):
+    if not any(map(str.isalnum, said)) or _PLACEHOLDER.match(text, start) or _HARMLESS.match(said) or _CODE.match(said):
         return None
     if kind == "strong":
         prose = ":" in assigns["sep"] and _PLAIN.match(said) and _WORD_FOLLOWS.match(text, stop)
@@ -299,9 +315,15 @@ def secret(name: str) -> str:
     last, before = words[-1], words[-2] if len(words) > 1 else ""
     joined = before + last
     if last in _STRONG or joined in _STRONG or last.endswith(("password", "passwd", "passphrase")):
-        return "strong" if before not in ("forward", "backward", "first", "second", "multi", "by", "single") else ""
+        return (
+            "strong"
+            if before not in ("forward", "backward", "first", "second", "multi", "by", "single", *_PASSES)
+            else ""
+        )
     if last == "key" and before in _KEYS:
         return "strong"
+    if last == "key" and before in _VENDORS:
+        return "token"
     if last in ("token", "tokens"):
         plural = last == "tokens" and before not in ("api", "access", "auth")
         return "" if plural or before in _NO_TOKEN else "token"

@@ -37,6 +37,10 @@ _SPOKEN = re.compile(
 )
 _LOGS_IN = re.compile(r"\blogin\([\"'](?P<s>[^\"'\s]{10,512})[\"']")
 _ELEMENT = re.compile(r"(?i)<(?:\w{0,24}password|\w{0,24}secret|\w{0,24}token|api-?key)>(?P<s>[^<\s]{4,512})<")
+_ADDED = re.compile(
+    r"(?i)<add[ \t]{1,8}key=[\"'][^\"'<>]{0,64}(?:password|secret|token)[\"'][ \t]{1,24}"
+    r"value=[\"'](?P<s>[^\"'<>]{4,512})"
+)
 _CONDA = re.compile(r"/t/(?P<s>[A-Za-z0-9-]{10,80})/")
 _PASSED = re.compile(r"(?i)\bidentified by[ \t]{1,3}[\"'](?P<s>[^\"'\n]{1,256})")
 
@@ -64,6 +68,7 @@ def spans(text: str) -> list[tuple[int, int]]:
     look("auth", _DOCKER)
     look("identified by", _PASSED)
     look(">", _ELEMENT)
+    look("<add", _ADDED)
     look("conda", _CONDA)
     look("login(", _LOGS_IN)
     if any(literal in lower for literal in ("token", "passw", "secret", "key")):

@@ -27,6 +27,10 @@ if TYPE_CHECKING:
     from dtdebug.notebook.look import Seen
 
 
+_AFTER = 0.2
+"""Seconds in which a kernel says that a cell of a subshell has ended."""
+
+
 class Live:
     """What is armed in one shell."""
 
@@ -43,6 +47,8 @@ class Live:
         """When the last cell began that was not a question to us."""
         self.seen: Seen | None = None
         """What the last look for a hang found since then."""
+        self.request: Any = None
+        """The front end's request whose cell runs in the thread that runs cells."""
         self.note = ""
         """Why nothing is armed, if so."""
         self._made = False
@@ -121,6 +127,9 @@ class Live:
 
     def cell_begins(self, info: Any) -> None:
         """A cell begins."""
+        if self.kernel is not None:
+            with suppress(Exception):
+                self.request = self.kernel.get_parent("shell") or None
         source = getattr(info, "raw_cell", None) or ""
         if "%dtdebug" in source:
             return
@@ -143,8 +152,18 @@ class Live:
 
     def cell_ends(self) -> None:
         """It has ended."""
+        self.request = None
         if self._journal is not None:
             self._journal.ends()
+
+    def beside_ends(self) -> None:
+        """A cell of a subshell has ended; the kernel says so next, and would seem to rest."""
+        if self.request is not None and self.kernel is not None:
+            from dtdebug.notebook import control
+
+            timer = threading.Timer(_AFTER, control.stay_busy, (self, self.kernel))
+            timer.daemon = True
+            timer.start()
 
     def _number(self) -> int:
         """The number of the cell that begins: releases of IPython differ in when they count `execution_count` up."""

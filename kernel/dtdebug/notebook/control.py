@@ -57,6 +57,7 @@ def install(live: Live, kernel: Any) -> Callable[[], None]:
                 loop.call_soon_threadsafe(send, content)
 
         threading.Thread(target=work, name="dtdebug-control", daemon=True).start()
+        loop.call_soon(stay_busy, live, kernel)  # after the kernel's own word that this message is done
 
     handlers[REQUEST] = handle
 
@@ -65,6 +66,22 @@ def install(live: Live, kernel: Any) -> Callable[[], None]:
             del handlers[REQUEST]
 
     return remove
+
+
+def stay_busy(live: Live, kernel: Any) -> None:
+    """Says once more that a cell runs: a server takes the end of any message for the end of the cell, and may cull."""
+    request = live.request
+    if request is None:
+        return
+    with suppress(Exception):  # the channel has been closed meanwhile
+        _tell(kernel, "busy", request)
+        if live.request is not request:  # it has ended meanwhile, and said so before us
+            _tell(kernel, "idle", request)
+
+
+def _tell(kernel: Any, state: str, request: Any) -> None:
+    topic = b"kernel.%s.status" % kernel.ident.encode()
+    kernel.session.send(kernel.iopub_socket, "status", {"execution_state": state}, parent=request, ident=topic)
 
 
 def answer(live: Live, content: Any) -> dict[str, Any]:

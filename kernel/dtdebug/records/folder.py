@@ -76,8 +76,7 @@ class RunFolder:
 
         """
         if parent is None:
-            parent = state.folder() / "runs"
-            state.folder().mkdir(mode=0o700, parents=True, exist_ok=True)  # the mode is not that of parents
+            parent = state.home() / "runs"
         parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         made = RunFolder(Path(tempfile.mkdtemp(dir=parent, prefix="run-")))
         for part in (made.ranks, made.flight, made.stacks, made.errors, made.hosts):

@@ -8,15 +8,17 @@ import sys
 import time
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor
-from pathlib import Path
 from typing import Any
 
 from dtdebug.errors import FOUND, NOTHING, UsageError
+from dtdebug.logs import careful
 from dtdebug.logs.opened import Source, find
 from dtdebug.triage.job import Job, view
 from dtdebug.triage.names import Whose, of_paths
 from dtdebug.triage.part import Part, decode, encode, is_part, merge
 
+_PART = 1 << 30
+"""Bytes of a part at most."""
 _BATCH, _FEW = 64, 8 << 20
 """Logs that one process takes at once, and bytes below which one process is enough."""
 
@@ -151,9 +153,9 @@ def _as_part(source: Source) -> Part | None:
     if source.path == "-" or source.member or not source.path.endswith(".json"):
         return None
     try:
-        with Path(source.path).open("rb") as file:
+        with careful.log(source.path) as file:
             begin = file.read(400)
-            return decode(begin + file.read(), source.name) if is_part(begin) else None
+            return decode(begin + file.read(_PART), source.name) if is_part(begin) else None
     except OSError:
         return None  # reading it as a log says why
 

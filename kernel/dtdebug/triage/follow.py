@@ -5,9 +5,9 @@ from __future__ import annotations
 import sys
 import time
 from collections.abc import Sequence
-from pathlib import Path
 
 from dtdebug.errors import NOTHING
+from dtdebug.logs import careful
 from dtdebug.logs.opened import Source, find
 from dtdebug.logs.reader import LogError
 from dtdebug.triage import reduce
@@ -34,7 +34,7 @@ class _Growing:
     def grow(self) -> bool:
         """Takes what has come; whether anything has."""
         try:
-            with Path(self.source.path).open("rb") as file:
+            with careful.log(self.source.path) as file:
                 if file.seek(0, 2) < self._at:  # it was begun anew
                     self.log, self._at = reduce.Log(), 0
                 file.seek(self._at)

@@ -47,11 +47,19 @@ def _why(error: Exception) -> str:
 def one(part: Part, judge: Judge, source: Source, whose: Whose) -> None:
     """Adds one log to a part."""
     log = Log()
+    cut_off = None
     with opened(source) as file:
-        while chunk := file.read(_CHUNK):
-            log.add(chunk, source.name)
+        try:
+            while chunk := file.read(_CHUNK):
+                log.add(chunk, source.name)
+        except (OSError, EOFError) as error:
+            if not log.size:
+                raise
+            cut_off = error
     log.end()
     add(part, judge, log, source, whose)
+    if cut_off is not None:  # what came before is as good as ever
+        raise OSError(0, f"after {log.size:,} bytes: {_why(cut_off)}")
 
 
 class Log:

@@ -13,6 +13,8 @@ from dtdebug_taxonomy.source.tree import UNKNOWN, Entry, Node
 _LONGEST = 100_000
 """Characters beyond which a text is data, no configuration: PyYAML is slow."""
 _DEEPEST = 40
+_MOST = 100_000
+"""Values that aliases may make of a text: each reader of the tree goes through all of them."""
 _OPEN = re.compile(r"\$\{|\{\{|^\$\w+$")
 _INT = re.compile(r"[-+]?\d[\d_]*$")
 
@@ -39,6 +41,8 @@ class _Converter:
     def __init__(self, text: Text) -> None:
         self.text = text
         self.done: dict[int, Node] = {}
+        self.sizes: dict[int, int] = {}
+        """Of each node how many values it stands for, once for each alias."""
 
     def node(self, node: yaml.Node, depth: int) -> Node:
         made = self.done.get(id(node))
@@ -46,6 +50,10 @@ class _Converter:
             span = Span(node.start_mark.index, min(node.end_mark.index, len(self.text)))
             self.done[id(node)] = Node(span, UNKNOWN, span)  # an alias to what it is in ends here
             made = self.done[id(node)] = self._made(node, span, depth)
+            below = [*(entry.node for entry in made.entries.values()), *made.items]
+            size = self.sizes[id(made)] = 1 + sum(self.sizes.get(id(one), 1) for one in below)
+            if size > _MOST:
+                raise ValueError(f"its aliases stand for more than {_MOST:,} values")
         return made
 
     def _made(self, node: yaml.Node, span: Span, depth: int) -> Node:

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import json
 import re
-import tomllib
 from collections.abc import Iterator
 from pathlib import Path
 from typing import cast
@@ -17,6 +16,7 @@ import msgspec
 import yaml
 
 from dtdebug.doctor.facts import Launch, Problem
+from dtdebug_taxonomy.source.toml import read_toml
 
 _SIZE = 1 << 20
 _NAMES = {
@@ -86,18 +86,21 @@ def _configuration(path: Path) -> object | None:
             text = file.read(_SIZE).decode(errors="replace")
         if path.suffix == ".json":
             return cast("object", json.loads(text))
-        return tomllib.loads(text) if path.suffix == ".toml" else yaml.safe_load(text)
+        return read_toml(text) if path.suffix == ".toml" else yaml.safe_load(text)
     except (OSError, ValueError, yaml.YAMLError, RecursionError):
         return None
 
 
-def _flat(value: object, depth: int) -> Iterator[tuple[str, int]]:
-    if isinstance(value, dict) and depth:
+def _flat(value: object, depth: int, seen: set[int] | None = None) -> Iterator[tuple[str, int]]:
+    """Keys with numbers; what aliases of YAML share is read once."""
+    seen = set() if seen is None else seen
+    if isinstance(value, dict) and depth and id(value) not in seen:
+        seen.add(id(value))
         for key, below in list(value.items())[:2000]:
             if isinstance(below, int) and not isinstance(below, bool):
                 yield str(key), below
             else:
-                yield from _flat(below, depth - 1)
+                yield from _flat(below, depth - 1, seen)
 
 
 class _Sizes(dict[str, Size]):

@@ -43,7 +43,7 @@ def check(source: Source) -> Iterator[Hit]:
 
 def _whole(node: Node | None) -> int | None:
     value = number(node)
-    return int(value) if value is not None and value > 0 and value == int(value) else None
+    return int(value) if value is not None and 0 < value < float("inf") and value == int(value) else None
 
 
 def _split(root: Node) -> bool:

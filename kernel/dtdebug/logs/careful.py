@@ -1,0 +1,70 @@
+"""Opens what a user names or what lies in a folder of logs, whatever it is: a pipe, a device, a file of the kernel."""
+
+from __future__ import annotations
+
+import errno
+import io
+import os
+import select
+import stat
+from pathlib import Path
+
+_WAIT = 5.0
+"""Seconds that a pipe may be without anyone who writes to it."""
+_KERNEL = ("/proc", "/sys", "/sys/kernel/debug", "/sys/kernel/tracing", "/dev/mqueue")
+"""Where files have no end, or change what they tell of."""
+
+
+def log(path: str | Path, *, pipes: bool = False) -> io.FileIO:
+    """A regular file, opened without waiting; with `pipes` also a pipe that someone writes to, and a terminal.
+
+    Raises:
+        OSError: it can't be read, or is none of these; the text says what it is.
+
+    """
+    handle = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NOCTTY | getattr(os, "O_NONBLOCK", 0))
+    try:
+        why = _refused(handle, pipes=pipes)
+    except BaseException:
+        os.close(handle)
+        raise
+    if why:
+        os.close(handle)
+        raise OSError(errno.EINVAL, why, str(path))
+    os.set_blocking(handle, True)
+    return io.FileIO(handle, "rb")
+
+
+def _refused(handle: int, *, pipes: bool) -> str:
+    there = os.fstat(handle)
+    if stat.S_ISDIR(there.st_mode):
+        return "is a folder"
+    if stat.S_ISREG(there.st_mode):
+        return "is a file of the kernel, not a log" if there.st_dev in _of_the_kernel() else ""
+    if stat.S_ISFIFO(there.st_mode) and pipes:
+        return "" if _has_writer(handle) else f"is a pipe that nobody has written to for {_WAIT:g} s"
+    if (
+        stat.S_ISCHR(there.st_mode)
+        and pipes
+        and (os.isatty(handle) or there.st_rdev == Path(os.devnull).stat().st_rdev)
+    ):
+        return ""
+    return "is a pipe" if stat.S_ISFIFO(there.st_mode) else "is a device or a socket, not a log"
+
+
+def _has_writer(pipe: int) -> bool:
+    """Something has come, or whoever wrote has gone: then there is an end."""
+    waiting = select.poll()
+    waiting.register(pipe, select.POLLIN)
+    return bool(waiting.poll(1000 * _WAIT))
+
+
+def _of_the_kernel() -> set[int]:
+    """The numbers of the file systems that hold what the kernel makes as it is read."""
+    found = set()
+    for place in _KERNEL:
+        try:
+            found.add(Path(place).stat().st_dev)
+        except OSError:
+            continue
+    return found - {Path("/").stat().st_dev}
