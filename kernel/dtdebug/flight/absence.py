@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 
+from dtdebug.flight import source
 from dtdebug.flight.accounts import nothing
 from dtdebug.flight.deaths import is_victim
 from dtdebug.flight.program import P2P
@@ -49,6 +50,7 @@ def of_waits(records: Records) -> Verdict:
 
 def _absent(records: Records, sinks: Sequence[int]) -> Verdict:
     """Ranks that never came; of several, those that are furthest behind where most wait."""
+    present = tuple(sorted(r for r in sinks if r in records.programs))
     sinks = _furthest_behind(records, sinks)
     culprits = tuple(sorted(sinks))
     states = records.states
@@ -67,6 +69,15 @@ def _absent(records: Records, sinks: Sequence[int]) -> Verdict:
     alternatives: list[Alternative] = []
     if kind == "dead":
         told = "has ended" if lost else "has left no dump and no record"
+        if silent and present:
+            alternatives.append(
+                Alternative(
+                    kind="not_arrived",
+                    culprits=present,
+                    because=f"the dump of {spell(present)} does not have that operation either",
+                    refute=f"{say(culprits, 'do')} not run when the dumps are taken",
+                )
+            )
         alternatives.append(
             Alternative(
                 kind="not_arrived",
@@ -90,7 +101,7 @@ def _absent(records: Records, sinks: Sequence[int]) -> Verdict:
         told = f"is awaited in {call} and was not found: it has ended, or it is on a host that was not asked"
         confidence = 0.4
     elif kind == "dead" and len(culprits) == 1 and len(sinks) == 1 and not lost:
-        confidence = 0.7
+        confidence = 0.4 if silent and present else 0.7
     else:
         confidence = 0.9 if len(culprits) == 1 else 0.6
     return Verdict(
@@ -139,6 +150,8 @@ def _circle(records: Records, circle: Sequence[int]) -> Verdict:
     elsewhere = sorted({w.rank for w in mine} - {w.rank for w in mine if w.op not in P2P})
     if inside and elsewhere and len(elsewhere) <= inside.most_common(1)[0][1]:
         (group, op, seq), _ = inside.most_common(1)[0]
+        if len(elsewhere) == 1 and (ahead := _not_there_yet(records, mine, elsewhere[0], op)):
+            return _out_of_step(records, ahead, claims)
         culprits: tuple[int, ...] = tuple(elsewhere)
         kind: Kind = "skipped"
         call = call_of(records, op, seq, group)
@@ -167,6 +180,50 @@ def _circle(records: Records, circle: Sequence[int]) -> Verdict:
         summary=summary,
         claims=tuple(claims),
         evidence=texts(claims),
+    )
+
+
+def _not_there_yet(records: Records, waits: Sequence[Wait], rank: int, op: str) -> tuple[Wait, Wait] | None:
+    """(its wait, that of the rank it waits for), where the source has the collective behind the place of `rank`."""
+    mine = next(w for w in waits if w.rank == rank)
+    theirs = next((w for w in waits if w.rank in mine.awaited and w.op == op), None)
+    if theirs is None:
+        return None
+    here, there = (records.states[r].stack if r in records.states else () for r in (rank, theirs.rank))
+    pair = source.fork(here, there)
+    return (mine, theirs) if pair is not None and pair[0].line < pair[1].line else None
+
+
+def _out_of_step(records: Records, apart: tuple[Wait, Wait], claims: Sequence[Claim]) -> Verdict:
+    """A message is waited for from a rank that is further in the program: which of the two is wrong is not known."""
+    mine, theirs = apart
+    waiting = tuple(sorted({w.rank for w in records.waits.waits}))
+    call = call_of(records, theirs.op, theirs.seq, theirs.group)
+    return Verdict(
+        kind="skipped",
+        waiting=waiting,
+        group=group_ref(records, theirs.group),
+        collective=CollectiveRef(mine.op, mine.seq),
+        sites=ordered(sites_of(records, (), waiting), ()),
+        confidence=0.5,
+        summary=f"Rank {mine.rank} waits in {mine.op} for rank {theirs.rank}, which is behind that in the source, in "
+        f"{call}; which of them is wrong is not known.",
+        claims=tuple(claims),
+        evidence=texts(claims),
+        alternatives=(
+            Alternative(
+                kind="skipped",
+                culprits=(theirs.rank,),
+                because=f"it did not make its part of the {mine.op}",
+                refute=f"it made as many as rank {mine.rank} waited for",
+            ),
+            Alternative(
+                kind="extra",
+                culprits=(mine.rank,),
+                because=f"it calls {mine.op} more often than rank {theirs.rank} takes part in it",
+                refute="both go through that part of the program equally often",
+            ),
+        ),
     )
 
 

@@ -19,6 +19,7 @@ from dtdebug_taxonomy.claims import Claim, Record, texts
 from dtdebug_taxonomy.frames import call_sites, is_library, placed, shown_frame
 from dtdebug_taxonomy.rank_claims import claims_of
 from dtdebug_taxonomy.ranks import Frame, RankState, Verdict, say, spell
+from dtdebug_taxonomy.waiting import ACTIVE, phrase
 
 _FACTS = frozenset(("skipped", "extra", "replaced", "wrong_size", "wrong_dtype", "wrong_root", "dead", "left"))
 """Kinds that hold whatever the rank does now."""
@@ -27,6 +28,7 @@ _CIRCLE = 0.8
 """Kinds, and the confidence in them up to which stacks alone may speak: of ranks that wait for each other."""
 _DOUBTFUL, _PARTLY = 0.4, 0.3
 """Confidence that a rank which still works hangs, and that all is well where some ranks gave no answer."""
+_CHANGED = "counters or stacks changed between two looks"
 _LONG = 10.0
 """Seconds for which a rank may be waited for, where nobody gave a limit, before it is said to be late."""
 _ENTIRELY = frozenset(("saving_checkpoint", "loading_checkpoint", "preparing_data", "downloading"))
@@ -174,7 +176,7 @@ def _well(verdict: Verdict | None, moved: Sequence[RankState], words: str) -> Ve
     claims = [_claim("moved", [s], words=words) for s in moved[:8]] if words else []
     ranks = [s.rank for s in moved if s.rank is not None]
     if not claims:
-        claims = [_claim("moved", moved, words="counters or stacks changed between two looks, or it used the CPU")]
+        claims = [_claim("moved", moved, words=f"{_CHANGED}, or it used the CPU")]
     late = verdict.stragglers if verdict is not None else ()
     slow = f" {say(late, 'come').capitalize()} last again and again." if late else ""
     summary = f"{say(ranks, 'are').capitalize()} making progress.{slow}"
@@ -211,10 +213,11 @@ def _slow(verdict: Verdict, states: Sequence[RankState], seen: Seen, what: str) 
     """Others wait for a rank that works: slow, and a hang only if it never ends."""
     waited = max((_lasted(s) for s in states if s.rank in verdict.waiting), default=0.0)
     young = seen.moving is not False and waited < _LONG and verdict.kind != "gil_held"
+    culprits = [s for s in states if s.rank in verdict.culprits]
     if (what and verdict.kind == "not_arrived") or young:
-        doing_now = what or "computing"
-        culprits = [s for s in states if s.rank in verdict.culprits]
-        claims = (_claim("moved", culprits, words=doing_now), *verdict.claims)
+        now = what or _at_rest(culprits)
+        doing_now = now or "computing"
+        claims = (_claim("moved", culprits, words=_CHANGED if now else doing_now), *verdict.claims)
         return msgspec.structs.replace(
             verdict,
             kind="none",
@@ -227,12 +230,21 @@ def _slow(verdict: Verdict, states: Sequence[RankState], seen: Seen, what: str) 
             evidence=(texts(claims[:1])[0], *verdict.evidence),
             alternatives=(),
         )
-    return _may_come(verdict, states, "is still computing: slow, or in a loop that does not end", "moved")
+    now = "moves from place to place" if _at_rest(culprits) else "is still computing"
+    return _may_come(verdict, states, f"{now}: slow, or in a loop that does not end", "moved")
+
+
+def _at_rest(states: Sequence[RankState]) -> str:
+    """What ranks wait in that have moved since they were first seen; empty if the last look found them at work."""
+    found = {phrase(s.waiting) if s.waiting is not None and s.waiting.kind not in ACTIVE else "" for s in states}
+    words = found.pop() if len(found) == 1 else ""
+    return words and f"waiting {words}"
 
 
 def _may_come(verdict: Verdict, states: Sequence[RankState], words: str, what: str) -> Verdict:
     culprits = [s for s in states if s.rank in verdict.culprits]
-    claim = _claim("moved", culprits, words="it uses the CPU") if what == "moved" else None
+    used = _CHANGED if _at_rest(culprits) else "it uses the CPU"
+    claim = _claim("moved", culprits, words=used) if what == "moved" else None
     claims = (*([claim] if claim else []), *verdict.claims)
     return msgspec.structs.replace(
         verdict,

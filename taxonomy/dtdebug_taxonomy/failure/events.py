@@ -21,9 +21,10 @@ _CELL = re.compile(
     r"(?:, in ([^\n(]{1,200}))?"
 )
 _ARROW = re.compile(r"-{1,6}> {1,3}(\d{1,9}) ?(.{0,200})")
-_TYPE = r"(?:[A-Za-z_]\w{0,100}\.){0,12}[A-Za-z_]\w{0,100}(?:\([\w.]{1,100}\))?"
+_PATH = r"(?:(?:[A-Za-z_]\w{0,100}|<locals>)\.){0,12}"
+_TYPE = rf"{_PATH}[A-Za-z_]\w{{0,100}}(?:\([\w.]{{1,100}}\))?"
 _LAST = re.compile(rf"({_TYPE})(?:: ?(.{{0,2000}})|$)")
-_BARE = re.compile(r"((?:[A-Za-z_]\w{0,100}\.){0,12}[A-Z]\w{0,100}(?:Error|Exception|Interrupt))(?:: (.{0,2000})|$)")
+_BARE = re.compile(rf"({_PATH}[A-Z]\w{{0,100}}(?:Error|Exception|Interrupt))(?:: (.{{0,2000}})|$)")
 _NAMED = re.compile(
     r"(?:Error|Exception|Interrupt|Exit|Warning|Timeout|Failure|Fault|Abort|Group|Expired|Empty|Full)(?:\([\w.]{1,100}\))?$"
 )
