@@ -206,7 +206,7 @@ def _out_of_step(records: Records, apart: tuple[Wait, Wait], claims: Sequence[Cl
         collective=CollectiveRef(mine.op, mine.seq),
         sites=ordered(sites_of(records, (), waiting), ()),
         confidence=0.5,
-        summary=f"Rank {mine.rank} waits in {mine.op} for rank {theirs.rank}, which is behind that in the source, in "
+        summary=f"Rank {mine.rank} waits in {mine.op} for rank {theirs.rank}, which is further on in the source, in "
         f"{call}; which of them is wrong is not known.",
         claims=tuple(claims),
         evidence=texts(claims),
