@@ -237,7 +237,7 @@ def _is_silent(folder: RunFolder | None, state: RankState) -> bool:
 
 def _placed(folder: RunFolder | None, states: Iterable[RankState]) -> list[RankState]:
     """The states with the place that C code wrote when a signal ended a rank."""
-    from dtdebug.probe.outside import parse_traceback
+    from dtdebug.probe.written_stack import parse_traceback
 
     result = []
     for state in states:
