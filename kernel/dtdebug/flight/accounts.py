@@ -185,7 +185,6 @@ def _beyond(
     return Verdict(
         kind="extra",
         culprits=ranks,
-        waiting=ranks,
         group=group_ref(records, wait.group),
         collective=CollectiveRef(wait.op, wait.seq),
         sites=ordered(sites_of(records, ranks, ()), ranks),
