@@ -14,7 +14,7 @@ import msgspec
 import pytest
 
 from dtdebug.agent import arming
-from dtdebug.probe import gather, in_parallel, outside, processes
+from dtdebug.probe import gather, in_parallel, outside, processes, written_stack
 from dtdebug.records.folder import Run, RunFolder
 from dtdebug_taxonomy import rank_claims
 from dtdebug_taxonomy.ranks import RankState
@@ -305,7 +305,7 @@ def test_a_process_that_does_not_catch_the_signal_is_never_sent_it(folder, start
     assert process.poll() is None
     for pid in (-1, 0, 2**22 + 5):
         with pytest.raises(outside.OutsideError):
-            outside.traceback(pid, folder.output, time.monotonic() + 1)
+            written_stack.traceback(pid, folder.output, time.monotonic() + 1)
 
 
 def test_faulthandlers_text_becomes_the_main_threads_stack():
@@ -316,8 +316,8 @@ def test_faulthandlers_text_becomes_the_main_threads_stack():
         '  File "/a/b c.py", line 12 in inner\n'
         '  File "/a/b c.py", line 3 in <module>\n'
     )
-    assert [("<module>", 3), ("inner", 12)] == [(f.function, f.line) for f in outside.parse_traceback(text)]
-    assert () == outside.parse_traceback("no traceback at all")
+    assert [("<module>", 3), ("inner", 12)] == [(f.function, f.line) for f in written_stack.parse_traceback(text)]
+    assert () == written_stack.parse_traceback("no traceback at all")
 
 
 LAUNCHER = """
@@ -467,7 +467,7 @@ def test_a_process_that_is_gone_has_no_ranks():
     ],
 )
 def test_a_refused_look_names_the_permission_that_lacks(monkeypatch, own, theirs, scope, said):
-    monkeypatch.setattr(outside, "_status", lambda process: own if process == "self" else theirs)
+    monkeypatch.setattr(outside, "status_of", lambda process: own if process == "self" else theirs)
     monkeypatch.setattr(outside, "_text", lambda path: scope)
     text = outside.refusal(77, "Permission Denied: Try running again with elevated permissions\nError: ...")
     assert text.startswith("no permission: ")

@@ -43,6 +43,7 @@ NAMING = {  # each names the rank
 AROUND = {  # each may stand before any of those
     "none": "",
     "iso": "2026-11-22T03:36:40.1234567Z ",
+    "iso, tab": "2026-11-22T03:36:40.123-06:00\t",
     "iso, blank": "2026-11-22 03:36:40,123 ",
     "syslog": "Nov 22 03:36:40 ",
     "journald": "Nov 22 03:36:40 node-3 torchrun[812]: ",
@@ -169,6 +170,20 @@ def test_ranks_of_ray_workers_are_learnt_from_what_ray_says():
     said = "(RayTrainWorker pid=71, ip=10.0.0.2) Setting up process group for: env:// [rank=2, world_size=4]"
 
     assert [2, 2] == [line.rank for line in read(said, "(RayTrainWorker pid=71, ip=10.0.0.2) step 1")]
+
+
+def test_what_a_watchdog_logs_within_a_traceback_does_not_end_it():
+    """Its thread prints below the same prefix; only what is not logged, or is called an error, may be the last line."""
+    rows = [f"[rank1]: {line}" for line in OWN]
+    rows[2:2] = ["[rank1]:[E1130 10:22:33.123456789 ProcessGroupNCCL.cpp:607] flushed"]
+
+    (raised,) = events.read(read(*rows)).raised
+    assert (raised.text, raised.frames[-1].line) == (OWN[-1], 17)
+
+
+def test_a_pasted_log_may_be_indented():
+    """As a block of code in a page is."""
+    assert [(1, OWN[0])] == [(line.rank, line.body) for line in read(f"    [rank1]: {OWN[0]}")]
 
 
 @pytest.mark.parametrize(

@@ -6,11 +6,14 @@ import argparse
 import sys
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from dtdebug import cli_attach, cli_join
 from dtdebug.course import command as course
 from dtdebug.errors import FOUND, NOTHING, UsageError
+
+if TYPE_CHECKING:
+    from dtdebug_taxonomy.case import Case
 
 
 def add(commands: Any) -> None:
@@ -134,26 +137,50 @@ def _refusal(path: Path, command: Sequence[str]) -> str:
 def _flight(options: argparse.Namespace) -> int:
     import msgspec
 
-    from dtdebug import flight
     from dtdebug.job import report
-    from dtdebug_taxonomy.case import Case, contract
+    from dtdebug_taxonomy.case import contract
+
+    found = _of_run(options.folder, options.prefix) or _of_dumps(options.folder, options.prefix)
+    if options.format == "json":
+        print(msgspec.json.encode(contract(found)).decode())
+    else:
+        print(report.to_text(found, f"dumps in {options.folder}"), end="")
+    return NOTHING if found.verdict.kind == "none" else FOUND
+
+
+def _of_run(dumps: Path, prefix: str | None) -> Case | None:
+    """What was found of the run that these dumps are a part of: alone they would tell less, and may mislead."""
+    import msgspec
+
+    from dtdebug.clean import clean
+    from dtdebug.job import collect
+    from dtdebug.records.folder import RunFolder
+
+    run = RunFolder(dumps.absolute().parent)
+    if prefix is not None or run.flight != dumps.absolute() or not run.ranks.is_dir():
+        return None
+    found = collect.concluded(run)
+    if found is None:
+        return None
+    note = f"this is what was found of the run {clean(str(run.path))}, which these dumps are a part of"
+    return msgspec.structs.replace(found, notes=(note, *found.notes))
+
+
+def _of_dumps(dumps: Path, prefix: str | None) -> Case:
+    from dtdebug import flight
+    from dtdebug_taxonomy.case import Case
 
     try:
-        analysis = flight.analyse(options.folder, options.prefix)
+        analysis = flight.analyse(dumps, prefix)
     except flight.FlightError as error:
         raise UsageError(f"flight: {error}") from None
-    found = Case(
+    return Case(
         verdict=analysis.verdict,
         coverage=analysis.coverage,
         next=analysis.next,
         missing_dumps=tuple(analysis.missing_dumps),
         notes=tuple(analysis.notes),
     )
-    if options.format == "json":
-        print(msgspec.json.encode(contract(found)).decode())
-    else:
-        print(report.to_text(found, f"dumps in {options.folder}"), end="")
-    return NOTHING if analysis.verdict.kind == "none" else FOUND
 
 
 def send(path: Path, *, dumps: bool, only_list: bool = False) -> int:

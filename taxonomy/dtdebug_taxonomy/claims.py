@@ -134,6 +134,12 @@ def _waits(c: Claim) -> str:
     return f"{_said(c.ranks, 'wait')}{what}{_then(', at ', _place(c))}"
 
 
+def _status(c: Claim) -> str:
+    """How it ended, as far as the record says: a process may be ended by a signal once its program has finished."""
+    words = c.record.words
+    return " with exit status 0" if words.startswith("exit status 0") else f", then {words} ended it" if words else ""
+
+
 def _plain(c: Claim, who: str) -> str:
     place = _then(" at ", _place(c)) if c.what == "source" else ""
     return f"{who}: {c.words}{place}" if who else f"{c.words}{place}"
@@ -145,7 +151,7 @@ _SAID: dict[What, Callable[[Claim, str], str]] = {
     "at": lambda c, who: f"{_said(c.ranks, 'are')} at {_place(c)}{_then(': ', c.words)}",
     "raised": lambda c, who: f"{who} raised {c.words}{_then(' at ', _place(c))}",
     "ended": lambda c, who: f"{who} {c.words or 'ended; how was not seen'}",
-    "left": lambda c, who: f"{who} finished the program with exit status 0{_then(': ', c.words)}",
+    "left": lambda c, who: f"{who} finished the program{_status(c)}{_then(': ', c.words)}",
     "called": lambda c, who: f"{who} called {_call(c)}{_then(' with ', c.words)}{_then(' at ', _place(c))}",
     "last": lambda c, who: f"{who} last called {_call(c)}{_then(' at ', _place(c))}",
     "counted": lambda c, who: _counted(c),

@@ -48,6 +48,7 @@ _BY_FUNCTION: tuple[tuple[str, str, str], ...] = (
     ("torch/nn/parallel/distributed.py", "_distributed_broadcast_coalesced", "broadcast"),
     ("torch/nn/parallel/distributed.py", "_default_broadcast_coalesced", "broadcast"),
     ("torch/distributed/utils.py", "_sync_params_and_buffers _sync_module_states", "broadcast"),
+    ("torch/distributed/utils.py", "_verify_param_shape_across_processes", "all_gather"),
     ("torch/nn/parallel/distributed.py", "_check_sync_bufs_post_fwd _check_global_requires_backward_grad_sync",
      "all_reduce"),
 )  # fmt: skip

@@ -56,6 +56,9 @@ def analyse(
     from dtdebug.flight import timeline as latest
 
     programs, unread, notes = load.programs(folder, prefix)
+    for rank in _older(programs, states):
+        del programs[rank]
+        notes.append(f"rank {rank}: its dump is from before it was asked, and was left out")
     if not programs and not states:
         said = f" ({notes[0]})" if notes else ""
         raise FlightError(f"{folder}: no flight-recorder dump of a rank can be read{said}")
@@ -74,6 +77,18 @@ def analyse(
         next=_next(folder, found.kind, missing),
         timeline=drawn,
     )
+
+
+_APART = 2.0
+"""Seconds by which a dump is older than those of ranks that were asked together."""
+
+
+def _older(programs: Mapping[int, Program], states: Sequence[RankState]) -> list[int]:
+    """Living ranks that wrote no dump when all were asked: what lies there shows where they were before."""
+    came = {s.rank for s in states if s.roads.get("dump") == "ok"}
+    mute = {s.rank for s in states if s.alive and "dump" in s.roads and s.rank not in came}
+    first = min((p.taken for r, p in programs.items() if r in came and p.taken), default=0.0)
+    return [r for r, p in programs.items() if r in mute and p.taken and p.taken < first - _APART]
 
 
 def _coverage(programs: Mapping[int, Program], world: int, notes: Sequence[str]) -> Coverage:

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from dtdebug.flight.accounts import nothing
 from dtdebug.flight.deaths import is_victim
-from dtdebug.flight.program import P2P
+from dtdebug.flight.opposed import each_other
 from dtdebug.flight.records import (
     Records,
     call_of,
@@ -43,12 +43,13 @@ def of_waits(records: Records) -> Verdict:
         return _fabric(records, stuck)
     circle = waits.cycle()
     if circle:
-        return _circle(records, circle)
+        return each_other(records, circle)
     return nothing(records, "All ranks that have ended lost another one; no record shows which failed first.")
 
 
 def _absent(records: Records, sinks: Sequence[int]) -> Verdict:
     """Ranks that never came; of several, those that are furthest behind where most wait."""
+    present = tuple(sorted(r for r in sinks if r in records.programs))
     sinks = _furthest_behind(records, sinks)
     culprits = tuple(sorted(sinks))
     states = records.states
@@ -67,6 +68,15 @@ def _absent(records: Records, sinks: Sequence[int]) -> Verdict:
     alternatives: list[Alternative] = []
     if kind == "dead":
         told = "has ended" if lost else "has left no dump and no record"
+        if silent and present:
+            alternatives.append(
+                Alternative(
+                    kind="not_arrived",
+                    culprits=present,
+                    because=f"the dump of {spell(present)} does not have that operation either",
+                    refute=f"{say(culprits, 'do')} not run when the dumps are taken",
+                )
+            )
         alternatives.append(
             Alternative(
                 kind="not_arrived",
@@ -90,7 +100,7 @@ def _absent(records: Records, sinks: Sequence[int]) -> Verdict:
         told = f"was not found, and the others wait for it in {call}: it has ended, or is on a host that was not asked"
         confidence = 0.4
     elif kind == "dead" and len(culprits) == 1 and len(sinks) == 1 and not lost:
-        confidence = 0.7
+        confidence = 0.4 if silent and present else 0.7
     else:
         confidence = 0.9 if len(culprits) == 1 else 0.6
     return Verdict(
@@ -129,106 +139,6 @@ def _furthest_behind(records: Records, sinks: Sequence[int]) -> list[int]:
         fewest = min(calls.values())
         return [r for r in sinks if calls[r] == fewest]
     return [*sinks]
-
-
-def _circle(records: Records, circle: Sequence[int]) -> Verdict:
-    """Ranks that wait for each other; where most of them are in one collective, the others have passed it by."""
-    mine = [w for w in records.waits.waits if w.rank in circle and w.awaited & set(circle)]
-    claims = waits_of(records, mine)
-    inside = Counter((w.group, w.op, w.seq) for w in mine if w.op not in P2P)
-    elsewhere = sorted({w.rank for w in mine} - {w.rank for w in mine if w.op not in P2P})
-    if inside and elsewhere and len(elsewhere) <= inside.most_common(1)[0][1]:
-        (group, op, seq), _ = inside.most_common(1)[0]
-        culprits: tuple[int, ...] = tuple(elsewhere)
-        kind: Kind = "skipped"
-        call = call_of(records, op, seq, group)
-        summary = f"{spell(culprits).capitalize()} passed {call} by, but can't go on without a rank that is in it."
-    elif odd := _minority(mine):
-        (group, op, seq), culprits = odd
-        kind = "replaced"
-        theirs = sorted({w.op for w in mine if w.rank in culprits})
-        call = call_of(records, op, seq, group)
-        summary = f"{say(culprits, 'are').capitalize()} in {' and '.join(theirs)} where the others are in {call}."
-    elif apart := _disagreement(mine):
-        return _disagree(records, apart, claims)
-    else:
-        group, op, seq = mine[0].group, mine[0].op, mine[0].seq
-        culprits, kind = tuple(circle), "not_arrived"
-        summary = f"{say(culprits, 'wait').capitalize()} for each other in a circle: none can go on."
-    waiting = standing_still(records, culprits)
-    return Verdict(
-        kind=kind,
-        culprits=culprits,
-        waiting=waiting,
-        group=group_ref(records, group),
-        collective=CollectiveRef(op, seq),
-        sites=ordered(sites_of(records, culprits, waiting), culprits),
-        confidence=_SURE[kind],
-        summary=summary,
-        claims=tuple(claims),
-        evidence=texts(claims),
-    )
-
-
-def _disagreement(waits: Sequence[Wait]) -> list[Wait]:
-    """Waits of ranks that are in different collectives, or calls of one, of the same group; empty if they are not."""
-    inside = [w for w in waits if w.op not in P2P]
-    groups = {w.group for w in inside}
-    apart = len({(w.op, w.seq) for w in inside}) > 1
-    return inside if len(groups) == 1 and apart and len(inside) == len(waits) else []
-
-
-def _disagree(records: Records, waits: Sequence[Wait], claims: list[Claim]) -> Verdict:
-    """As many ranks are in the one as in the other: what each called is known, and not which is wrong."""
-    parts: dict[tuple[str, int | None], list[int]] = {}
-    for w in waits:
-        parts.setdefault((w.op, w.seq), []).append(w.rank)
-    (one, ranks), *others = sorted(parts.items(), key=lambda row: row[1])
-    ops = {op for op, _ in parts}
-    rows = [_called(records, waits, call, those) for call, those in [(one, ranks), *others][:4]]
-    waiting = tuple(sorted(w.rank for w in waits))
-    opposite = tuple(sorted(rank for _, those in others for rank in those))
-    words = "which of them is wrong is not known"
-    record = Record(source="stack", rank=ranks[0])
-    disagree = Claim(what="disagree", ranks=tuple(sorted(ranks)), of=opposite, record=record, words="; ".join(rows))
-    return Verdict(
-        kind="replaced" if len(ops) > 1 else "skipped",
-        waiting=waiting,
-        group=group_ref(records, waits[0].group),
-        collective=CollectiveRef(*one),
-        sites=ordered(sites_of(records, (), waiting), ()),
-        confidence=0.5,
-        summary=f"They disagree: {', '.join(rows)}; {words}.",
-        claims=(disagree, *claims),
-        evidence=texts((disagree, *claims)),
-        alternatives=tuple(
-            Alternative(
-                kind="replaced" if len(ops) > 1 else "skipped",
-                culprits=tuple(sorted(those)),
-                because=f"{spell(sorted(those))} called {op}",
-                refute="the source says what all of them should call here",
-            )
-            for (op, _), those in [(one, ranks), *others][:2]
-        ),
-    )
-
-
-def _called(records: Records, waits: Sequence[Wait], call: tuple[str, int | None], ranks: Sequence[int]) -> str:
-    site = next(iter(sites_of(records, (), ranks[:1]).values()), None)
-    where = f" at {site.file}:{site.line}" if site is not None else ""
-    return f"{spell(sorted(ranks), 8)} called {call_of(records, *call, waits[0].group)}{where}"
-
-
-_SURE: dict[Kind, float] = {"not_arrived": 0.8, "skipped": 0.7, "replaced": 0.6}
-"""Of a circle: stacks alone tell where ranks are, not what they did before."""
-
-
-def _minority(waits: Sequence[Wait]) -> tuple[tuple[str, str, int | None], tuple[int, ...]] | None:
-    """(what most ranks are in, the ranks that are in another collective of the same group), if most agree."""
-    inside = {w.rank: (w.group, w.op, w.seq) for w in waits if w.op not in P2P}
-    (most, count), *_ = Counter(inside.values()).most_common(1) or [(("", "", None), 0)]
-    odd = tuple(sorted(rank for rank, call in inside.items() if call[0] == most[0] and call[1] != most[1]))
-    return (most, odd) if odd and count > len(odd) else None
 
 
 def _fabric(records: Records, stuck: Sequence[Wait]) -> Verdict:

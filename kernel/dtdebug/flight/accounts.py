@@ -158,6 +158,8 @@ def dead(records: Records) -> Verdict | None:
     claims += waits_of(records, [w for w in records.waits.waits if w.awaited & set(culprits)])
     claims += [deaths.ending(s) for s in victims[:8]]
     claims = [*distinct(claims)]
+    if finished and wait is not None and len(waiting) < len(culprits) == len(records.expected) - len(waiting):
+        return _beyond(records, waiting, culprits, wait, claims)
     first = claims[0].text.rstrip(".")
     summary = f"{first}; {_consequence(records, waiting, wait, victims)}" if waiting or victims else first
     return Verdict(
@@ -172,6 +174,33 @@ def dead(records: Records) -> Verdict | None:
         summary=f"{summary}.",
         claims=tuple(claims),
         evidence=texts(claims),
+    )
+
+
+def _beyond(
+    records: Records, ranks: tuple[int, ...], finished: tuple[int, ...], wait: Wait, claims: Sequence[Claim]
+) -> Verdict:
+    """The few that wait where most have finished the program: they went on to a call that the program does not have."""
+    call = call_of(records, wait.op, wait.seq, wait.group)
+    return Verdict(
+        kind="extra",
+        culprits=ranks,
+        group=group_ref(records, wait.group),
+        collective=CollectiveRef(wait.op, wait.seq),
+        sites=ordered(sites_of(records, ranks, ()), ranks),
+        confidence=0.7,
+        summary=f"{spell(ranks, 8).capitalize()} called {call}, which no other rank did: "
+        f"{say(finished, 'have')} finished the program.",
+        claims=tuple(claims),
+        evidence=texts(claims),
+        alternatives=(
+            Alternative(
+                kind="left",
+                culprits=finished,
+                because=f"they may have finished before they came to {call}",
+                refute="the source says how often each rank should come there",
+            ),
+        ),
     )
 
 

@@ -16,19 +16,22 @@ _LAUNCHER = ("SIGTERM", "SIGINT", "SIGHUP")
 
 def failed(state: RankState) -> bool:
     """It ended in a way that is a failure."""
-    return state.alive is False and bool(state.exit_code or state.signal or state.exception)
+    return state.alive is False and not finished(state) and bool(state.exit_code or state.signal or state.exception)
 
 
 def finished(state: RankState) -> bool:
-    """Its program has run to its end: exit status 0, or its agent's last words without a failure."""
-    if state.alive is not False or state.exception or state.signal or state.exit_code:
+    """Its program has run to its end: exit status 0, or its agent's last words without a failure.
+
+    The launcher may end such a process while its interpreter shuts down, because another rank has failed meanwhile.
+    """
+    if state.alive is not False or state.exception or state.exit_code:
         return False
-    return state.exit_code == 0 or FINISHED in state.facts
+    return (state.exit_code == 0 and not state.signal) or (FINISHED in state.facts and state.signal in ("", *_LAUNCHER))
 
 
 def is_victim(state: RankState) -> bool:
     """It ended because the launcher killed it, or because it lost its connection to another rank."""
-    return state.signal in _LAUNCHER or lost_peer(state)
+    return not finished(state) and (state.signal in _LAUNCHER or lost_peer(state))
 
 
 def lost_peer(state: RankState) -> bool:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from array import array
-from collections.abc import Sequence
 from typing import NamedTuple
 
 from dtdebug.flight import source
@@ -64,7 +63,8 @@ def deviation(tables: Tables, aligned: Aligned, common: Common, parting: Parting
     site, expected_site = tables.site(rank, position), tables.site(peer, peer_position)
     strange = bool(site) and not _seen(tables, aligned, rank, site)
     read = _Reading(tables, mine, beyond, index, len(program), strange)
-    kind, told, because = read.kind() or _by_source(read, site, expected_site)
+    came_by = expected_site in tables.programs[rank].site_table or not tables.programs[rank].whole
+    kind, told, because = read.kind() or _by_source(read, site, expected_site, came_by=came_by)
     token = program[index]
     peers = tables.programs[peer]
     group = tables.group_on(rank, tables.axis(token)) or peers.group(peer_position)
@@ -192,10 +192,15 @@ def _seen(tables: Tables, aligned: Aligned, rank: int, site: tuple[Frame, ...]) 
     return any(site in tables.programs[other].site_table for other in aligned.tokens if other != rank)
 
 
-def _by_source(read: _Reading, site: tuple[Frame, ...], expected_site: tuple[Frame, ...]) -> tuple[Kind, bool, str]:
-    """The records end here: what the source says of the two places, or else what is most common."""
+def _by_source(
+    read: _Reading, site: tuple[Frame, ...], expected_site: tuple[Frame, ...], *, came_by: bool
+) -> tuple[Kind, bool, str]:
+    """The records end here: what the source says of the two places, or else what is most common.
+
+    `came_by`: the rank may have called something from its peers' place before.
+    """
     here, there = _words(read.came, read.due)
-    pair = _fork(site, expected_site)
+    pair = source.fork(site, expected_site)
     if pair is not None:
         one, other = pair
         apart = source.exclusive(one.file, one.line, other.line)
@@ -203,21 +208,13 @@ def _by_source(read: _Reading, site: tuple[Frame, ...], expected_site: tuple[Fra
             return "replaced", True, f"a condition lets only one of {here} and {there} run"
         if source.left_loop(one.file, other.line, one.line):
             return "skipped", True, f"it has left the loop in which the others call {there}"
+        if read.strange and apart is False and not came_by and one.line > other.line:
+            return "skipped", True, f"it is at {here}, behind {there} in the source, and was never there"
         if read.strange and apart is False:
             return "extra", True, f"it called {here} at a place where no other rank calls anything"
     if read.strange and read.came.inputs != read.due.inputs:
         return "extra", False, f"it called {here} at a place where no other rank calls anything"
     return "replaced", False, f"it called {here}, the others {there}"
-
-
-def _fork(one: Sequence[Frame], other: Sequence[Frame]) -> tuple[Frame, Frame] | None:
-    """The two frames, in one function, where two stacks part."""
-    for a, b in zip(one, other, strict=False):
-        if (a.file, a.function) != (b.file, b.function):
-            return None
-        if a.line != b.line:
-            return a, b
-    return None
 
 
 def _calls(number: int) -> str:

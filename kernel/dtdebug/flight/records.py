@@ -14,7 +14,7 @@ from dtdebug_taxonomy.claims import Claim, Record
 from dtdebug_taxonomy.frames import call_site, own_frame, placed, shown_frame
 from dtdebug_taxonomy.rank_claims import claims_of
 from dtdebug_taxonomy.ranks import CallSite, Frame, GroupRef, RankState
-from dtdebug_taxonomy.waiting import phrase
+from dtdebug_taxonomy.waiting import ACTIVE, phrase
 
 _SITES = 64
 """Ranks whose call site is listed."""
@@ -114,6 +114,8 @@ def where_now(records: Records, rank: int) -> str:
     inner, user = state.stack[-1], own_frame(state.stack)
     if user is None or user == inner:
         return place(inner)
+    if (waiting := state.waiting) is not None and waiting.kind not in (*ACTIVE, "collective"):
+        return f"{place(user)}: it waits {phrase(waiting)}"
     return f"{inner.function}, called from {place(user)}"
 
 

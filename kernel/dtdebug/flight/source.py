@@ -5,8 +5,11 @@ from __future__ import annotations
 import ast
 import stat
 import tokenize
+from collections.abc import Sequence
 from functools import lru_cache
 from pathlib import Path
+
+from dtdebug_taxonomy.ranks import Frame
 
 _LARGEST = 2 << 20
 """Bytes of a source file that is read."""
@@ -23,6 +26,16 @@ def _tree(file: str) -> ast.Module | None:
             return ast.parse(source.read())
     except (OSError, SyntaxError, ValueError, RecursionError, MemoryError):
         return None
+
+
+def fork(one: Sequence[Frame], other: Sequence[Frame]) -> tuple[Frame, Frame] | None:
+    """The two frames, in one function, where two stacks part."""
+    for a, b in zip(one, other, strict=False):
+        if (a.file, a.function) != (b.file, b.function):
+            return None
+        if a.line != b.line:
+            return a, b
+    return None
 
 
 def exclusive(file: str, one: int, other: int) -> bool | None:

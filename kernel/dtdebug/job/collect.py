@@ -113,6 +113,8 @@ def merged(before: Iterable[RankState], after: Iterable[RankState]) -> tuple[Ran
     for state in after:
         old = early.pop((state.host, state.pid or 0), None)
         if old is not None:
+            if state.stack and state.stack != old.stack:  # it is elsewhere now: what it was in is over
+                old = msgspec.structs.replace(old, native=(), pending=None, waiting=None, beside=(), system={})
             state = msgspec.structs.replace(  # noqa: PLW2901 - the same rank, completed
                 state,
                 stack=state.stack or old.stack,
@@ -270,7 +272,7 @@ def _is_silent(folder: RunFolder | None, state: RankState) -> bool:
 
 def _placed(folder: RunFolder | None, states: Iterable[RankState]) -> list[RankState]:
     """The states with the place that C code wrote when a signal ended a rank."""
-    from dtdebug.probe.outside import parse_traceback
+    from dtdebug.probe.written_stack import parse_traceback
 
     result = []
     for state in states:
@@ -330,12 +332,19 @@ def _diagnosis(snapshot: Snapshot, folder: RunFolder | None) -> Diagnosis | None
     from dtdebug_taxonomy.diagnosis import diagnose
     from dtdebug_taxonomy.knowledge import load
 
-    diagnosis = diagnose(load(), snapshot)
+    diagnosis = diagnose(load(), _as_printed(snapshot))
     Last(snapshot=snapshot, diagnosis=diagnosis).save()
     run = folder.load_run() if folder is not None else None
     if run is not None and run.command:
         handoff.failed(snapshot, diagnosis, handoff.job_of(run.command))
     return diagnosis
+
+
+def _as_printed(snapshot: Snapshot) -> Snapshot:
+    """Where ranks were to be seen at work, nothing has failed but what was printed: where they are is no symptom."""
+    if snapshot.verdict is None or snapshot.verdict.kind != "none":
+        return snapshot
+    return msgspec.structs.replace(snapshot, ranks=(), source_findings=())
 
 
 def concluded(folder: RunFolder) -> Case | None:

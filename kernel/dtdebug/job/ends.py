@@ -6,7 +6,7 @@ rank that raised something else, or was killed, comes before all ranks that only
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import NamedTuple
 
 import msgspec
@@ -219,6 +219,7 @@ def _roots(states: Sequence[RankState], said: exits.Said, deaths: Sequence[Death
     mute = [s for s in ranked if s.facts.get(_END) and s not in raised]
     violent += mute if not raised and not violent else []
     if raised:
+        raised = _spoken(raised, order)
         # A launcher ends with SIGKILL those who do not listen: a violent end is a cause only if it came first.
         first = min((order[s.pid] for s in raised if s.pid in order), default=None)
         violent = [s for s in violent if first is not None and s.pid in order and order[s.pid] < first]
@@ -226,6 +227,17 @@ def _roots(states: Sequence[RankState], said: exits.Said, deaths: Sequence[Death
         violent = [s for s in violent if s.signal != "SIGKILL" or s.pid not in order or order[s.pid] <= min(seen)]
     roots = raised + violent
     return tuple(sorted({s.rank for s in roots if s.rank is not None}))
+
+
+def _spoken(raised: Sequence[RankState], order: Mapping[int, float]) -> list[RankState]:
+    """Without the exit statuses that another rank's own exception explains.
+
+    1 is what Python ends with after any exception, so of one that nobody has seen; other numbers are the program's own.
+    """
+    first = min((order.get(s.pid or 0, 0.0) for s in raised if s.exception), default=None)
+    if first is None:
+        return [*raised]
+    return [s for s in raised if s.exception or (s.exit_code != 1 and order.get(s.pid or 0, 0.0) <= first)]
 
 
 def _interrupted(state: RankState) -> bool:

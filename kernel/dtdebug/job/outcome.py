@@ -12,13 +12,15 @@ from typing import NamedTuple
 import msgspec
 
 from dtdebug.flight.deaths import ending, finished
+from dtdebug.job.unexplained import claim_on, lasted, not_understood
 from dtdebug.probe.arrival import arrival
 from dtdebug.probe.elsewhere import elsewhere
 from dtdebug_taxonomy.activity import SLOW, doing
-from dtdebug_taxonomy.claims import Claim, Record, texts
-from dtdebug_taxonomy.frames import call_sites, is_library, placed, shown_frame
+from dtdebug_taxonomy.claims import texts
+from dtdebug_taxonomy.frames import call_sites, is_library
 from dtdebug_taxonomy.rank_claims import claims_of
 from dtdebug_taxonomy.ranks import Frame, RankState, Verdict, say, spell
+from dtdebug_taxonomy.waiting import ACTIVE, phrase
 
 _FACTS = frozenset(("skipped", "extra", "replaced", "wrong_size", "wrong_dtype", "wrong_root", "dead", "left"))
 """Kinds that hold whatever the rank does now."""
@@ -27,6 +29,7 @@ _CIRCLE = 0.8
 """Kinds, and the confidence in them up to which stacks alone may speak: of ranks that wait for each other."""
 _DOUBTFUL, _PARTLY = 0.4, 0.3
 """Confidence that a rank which still works hangs, and that all is well where some ranks gave no answer."""
+_CHANGED = "counters or stacks changed between two looks"
 _LONG = 10.0
 """Seconds for which a rank may be waited for, where nobody gave a limit, before it is said to be late."""
 _ENTIRELY = frozenset(("saving_checkpoint", "loading_checkpoint", "preparing_data", "downloading"))
@@ -143,7 +146,7 @@ def _unaccused(verdict: Verdict | None, states: Sequence[RankState], seen: Seen)
         claims = (*well.claims, *waits)
         head = f"{say(ranks, 'are')} at work{_place(moved)}; {say(others, 'wait')} for that"
         told = {"claims": claims, "evidence": texts(claims), "waiting": others}
-        if max(map(_lasted, rest)) < _LONG:
+        if max(map(lasted, rest)) < _LONG:
             summary = f"No hang so far: {head}."
             return msgspec.structs.replace(well, summary=summary, confidence=0.5, stragglers=ranks, **told)
         return Verdict(
@@ -154,7 +157,8 @@ def _unaccused(verdict: Verdict | None, states: Sequence[RankState], seen: Seen)
             summary=f"{head[0].upper()}{head[1:]}: slow, or in a loop that does not end.",
             **told,  # type: ignore[arg-type]
         )
-    return not_understood(states, seen)
+    still = [s for s in rest if s.rank is not None and s.alive is not None]
+    return not_understood(states, still, seen.progress, seen.seconds)
 
 
 def _has_moved(state: RankState, seen: Seen) -> bool:
@@ -171,10 +175,10 @@ def _all_came(moved: Sequence[RankState], seen: Seen, dark: set[int]) -> bool:
 
 
 def _well(verdict: Verdict | None, moved: Sequence[RankState], words: str) -> Verdict:
-    claims = [_claim("moved", [s], words=words) for s in moved[:8]] if words else []
+    claims = [claim_on("moved", [s], words=words) for s in moved[:8]] if words else []
     ranks = [s.rank for s in moved if s.rank is not None]
     if not claims:
-        claims = [_claim("moved", moved, words="counters or stacks changed between two looks, or it used the CPU")]
+        claims = [claim_on("moved", moved, words=f"{_CHANGED}, or it used the CPU")]
     late = verdict.stragglers if verdict is not None else ()
     slow = f" {say(late, 'come').capitalize()} last again and again." if late else ""
     summary = f"{say(ranks, 'are').capitalize()} making progress.{slow}"
@@ -191,7 +195,7 @@ def _well(verdict: Verdict | None, moved: Sequence[RankState], words: str) -> Ve
 def _ended(verdict: Verdict | None, states: Sequence[RankState]) -> Verdict:
     """All have ended, and no end explains the others."""
     if all(finished(s) for s in states):
-        claim = _claim("left", states)
+        claim = claim_on("left", states)
         ranks = [s.rank for s in states if s.rank is not None]
         summary = f"{spell(ranks, 8).capitalize()} finished the program."
         return Verdict(kind="none", confidence=0.9, summary=summary, claims=(claim,), evidence=(claim.text,))
@@ -209,12 +213,13 @@ def _ended(verdict: Verdict | None, states: Sequence[RankState]) -> Verdict:
 
 def _slow(verdict: Verdict, states: Sequence[RankState], seen: Seen, what: str) -> Verdict:
     """Others wait for a rank that works: slow, and a hang only if it never ends."""
-    waited = max((_lasted(s) for s in states if s.rank in verdict.waiting), default=0.0)
+    waited = max((lasted(s) for s in states if s.rank in verdict.waiting), default=0.0)
     young = seen.moving is not False and waited < _LONG and verdict.kind != "gil_held"
+    culprits = [s for s in states if s.rank in verdict.culprits]
     if (what and verdict.kind == "not_arrived") or young:
-        doing_now = what or "computing"
-        culprits = [s for s in states if s.rank in verdict.culprits]
-        claims = (_claim("moved", culprits, words=doing_now), *verdict.claims)
+        now = what or _at_rest(culprits)
+        doing_now = now or "computing"
+        claims = (claim_on("moved", culprits, words=_CHANGED if now else doing_now), *verdict.claims)
         return msgspec.structs.replace(
             verdict,
             kind="none",
@@ -227,12 +232,21 @@ def _slow(verdict: Verdict, states: Sequence[RankState], seen: Seen, what: str) 
             evidence=(texts(claims[:1])[0], *verdict.evidence),
             alternatives=(),
         )
-    return _may_come(verdict, states, "is still computing: slow, or in a loop that does not end", "moved")
+    now = "moves from place to place" if _at_rest(culprits) else "is still computing"
+    return _may_come(verdict, states, f"{now}: slow, or in a loop that does not end", "moved")
+
+
+def _at_rest(states: Sequence[RankState]) -> str:
+    """What ranks wait in that have moved since they were first seen; empty if the last look found them at work."""
+    found = {phrase(s.waiting) if s.waiting is not None and s.waiting.kind not in ACTIVE else "" for s in states}
+    words = found.pop() if len(found) == 1 else ""
+    return words and f"waiting {words}"
 
 
 def _may_come(verdict: Verdict, states: Sequence[RankState], words: str, what: str) -> Verdict:
     culprits = [s for s in states if s.rank in verdict.culprits]
-    claim = _claim("moved", culprits, words="it uses the CPU") if what == "moved" else None
+    used = _CHANGED if _at_rest(culprits) else "it uses the CPU"
+    claim = claim_on("moved", culprits, words=used) if what == "moved" else None
     claims = (*([claim] if claim else []), *verdict.claims)
     return msgspec.structs.replace(
         verdict,
@@ -243,116 +257,9 @@ def _may_come(verdict: Verdict, states: Sequence[RankState], words: str, what: s
     )
 
 
-def not_understood(states: Sequence[RankState], seen: Seen) -> Verdict:
-    """What is known of ranks that make no progress: who is where since when, how they differ, what the system shows."""
-    living = [s for s in states if s.alive is not False and s.rank is not None]
-    still = [s for s in living if s.alive is not None and not _has_moved(s, seen)]
-    dark = tuple(s.rank for s in living if s.alive is None and s.rank is not None)
-    ranks = tuple(s.rank for s in still if s.rank is not None)
-    twice = [s for s in still if seen.progress.get(s.rank or 0) == "stuck"]
-    claims: list[Claim] = []
-    if twice:
-        claims.append(_claim("unmoved", twice, words="the same place and counters in two looks", seconds=seen.seconds))
-    claims += places(still)
-    claims += counters(still)
-    for state in still[:64]:
-        claims += [c for c in claims_of(state) if c.what == "system" or (c.what == "waits" and c.words)]
-    claims += [_claim("moved", [s]) for s in living if s.rank not in ranks and s.alive is not None][:8]
-    claims += [ending(s) for s in states if s.alive is False][:8]
-    rows = [_short(c) for c in claims if c.what in ("waits", "at")][:3]
-    known = f": {'; '.join(rows)}" if rows else ""
-    head = f"{say(ranks, 'make').capitalize()} no progress, and no record explains it{known}." if ranks else ""
-    if ranks and not twice:
-        head = f"Whether {say(ranks, 'make')} progress is not known: read once{known}."
-    silent = f"{spell(dark, 8).capitalize()} gave no answer." if dark else ""
-    return Verdict(
-        kind="not_understood",
-        waiting=ranks,
-        sites=call_sites(still),
-        confidence=0.0,
-        summary=" ".join(filter(None, (head, silent))),
-        claims=tuple(claims),
-        evidence=texts(claims),
-    )
-
-
-def places(states: Iterable[RankState]) -> list[Claim]:
-    """Where ranks are, those of one place together, the largest group first."""
-    found: dict[tuple[object, ...], list[RankState]] = {}
-    for s in states:
-        frame = shown_frame(s.stack)
-        if frame is not None:
-            p = s.pending
-            key = (frame.file, frame.line, frame.function, p and (p.op, p.seq, p.group))
-            found.setdefault(key, []).append(s)
-    claims = []
-    for rows in sorted(found.values(), key=len, reverse=True):
-        s = rows[0]
-        frame, inner, p = shown_frame(s.stack) or s.stack[-1], s.stack[-1], s.pending
-        record = Record(source="stack", path=frame.file, line=frame.line, rank=s.rank, words=frame.code)
-        call = {"op": p.op, "seq": p.seq, "group": _group(s, p.group)} if p is not None else {}
-        claim = Claim(
-            what="waits" if p is not None else "at",
-            ranks=tuple(r.rank for r in rows if r.rank is not None),
-            record=record,
-            words="" if p is not None or inner == frame else f"in {inner.function} of {inner.file}:{inner.line}",
-            seconds=max(map(_lasted, rows)) or None,
-            **call,  # type: ignore[arg-type]
-        )
-        claims.append(placed(claim, frame))
-    return claims
-
-
-def counters(states: Iterable[RankState]) -> list[Claim]:
-    """How many operations of a group ranks have begun, where they differ in that."""
-    found: dict[str, dict[int, list[int]]] = {}
-    for s in states:
-        for g in s.groups:
-            if g.enqueued is not None and s.rank is not None:
-                found.setdefault(_group(s, g.name), {}).setdefault(g.enqueued, []).append(s.rank)
-    return [
-        Claim(
-            what="counted",
-            ranks=tuple(ranks),
-            record=Record(source="agent", rank=ranks[0]),
-            group=name,
-            count=count,
-        )
-        for name, counts in found.items()
-        if len(counts) > 1
-        for count, ranks in sorted(counts.items())
-    ][:16]
-
-
-def _group(state: RankState, name: str) -> str:
-    """How a group is called in a sentence."""
-    group = next((g for g in state.groups if g.name == name), None)
-    if group is not None and group.ranks and len(group.ranks) == state.world_size:
-        return "world"
-    desc = group.desc if group is not None else ""
-    return desc or (f"group {name}" if name else "")
-
-
-def _claim(what: str, states: Sequence[RankState], *, words: str = "", seconds: float | None = None) -> Claim:
-    ranks = tuple(s.rank for s in states if s.rank is not None)
-    source = "exit" if what == "left" else "system" if what == "moved" else "stack"
-    record = Record(source=source, rank=ranks[0] if ranks else None, words=words)  # type: ignore[arg-type]
-    return Claim(what=what, ranks=ranks, record=record, words=words, seconds=seconds)  # type: ignore[arg-type]
-
-
-def _short(claim: Claim) -> str:
-    return f"{claim.text[:1].lower()}{claim.text[1:].rstrip('.')}"
-
-
 def _place(states: Sequence[RankState]) -> str:
     sites = Counter((site.file, site.line, site.function) for site in call_sites(states))
     if not sites:
         return ""
     (file, line, function), _ = sites.most_common(1)[0]
     return f" at {file}:{line} in {function}"
-
-
-def _lasted(state: RankState) -> float:
-    """Seconds for which the rank has been in its operation, by its own clock; 0 where nobody knows."""
-    since = state.pending.since if state.pending is not None else None
-    return max(0.0, state.time - since) if since and state.time else 0.0

@@ -206,7 +206,7 @@ def from_outside(pid: int, folder: RunFolder | None, entry: Entry | None, kind: 
 
 def _stack(pid: int, folder: RunFolder | None, deadline: float) -> tuple[tuple[Frame, ...], str]:
     """(stack, a note on it): through py-spy, else the announced file, for a signal can end a system call."""
-    from dtdebug.probe import outside
+    from dtdebug.probe import outside, written_stack
 
     reasons = []
     try:
@@ -220,7 +220,7 @@ def _stack(pid: int, folder: RunFolder | None, deadline: float) -> tuple[tuple[F
     file = folder.stack(pid) if folder else None
     if file is not None and file.is_file():
         try:
-            stack = outside.traceback(pid, file, max(deadline, time.monotonic() + 0.5))
+            stack = written_stack.traceback(pid, file, max(deadline, time.monotonic() + 0.5))
             return stack, f"{reasons[0]}; the kernel's stack was read through faulthandler"
         except outside.OutsideError as error:
             reasons.append(f"faulthandler: {error}")

@@ -19,7 +19,7 @@ from dtdebug_taxonomy.waiting import WaitKind
 _OUTSIDE: frozenset[WaitKind] = frozenset(
     ("lock", "pipe", "socket", "child", "subprocess", "loader", "sleep", "disk", "stopped")
 )
-"""Not `thread`: the thread that it waits for may be in a collective, as in the backward pass."""
+"""`thread` too, unless the thread that it waits for may be in a collective, as in the backward pass."""
 _AMONG: frozenset[WaitKind] = frozenset(("collective", "store", "rendezvous"))
 _SURE, _SEVERAL = 0.85, 0.6
 _SHOWN = 8
@@ -91,7 +91,10 @@ def _split(states: Sequence[RankState]) -> Split | None:
 
 
 def _is_outside(state: RankState) -> bool:
-    return state.waiting is not None and state.waiting.kind in _OUTSIDE
+    w = state.waiting
+    if w is not None and w.kind == "thread":  # the frames of its own that wait, and no other thread that communicates
+        return bool(w.op) and not any(other.kind in _AMONG for other in state.beside)
+    return w is not None and w.kind in _OUTSIDE
 
 
 def _summary(

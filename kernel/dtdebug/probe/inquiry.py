@@ -12,7 +12,7 @@ from pathlib import Path
 import msgspec
 
 from dtdebug import state
-from dtdebug.probe import outside, transports
+from dtdebug.probe import outside, transports, written_stack
 from dtdebug.probe.explain import Explained, Subject, explain
 from dtdebug.probe.processes import Found, liveness, variables
 from dtdebug.records.folder import RunFolder, read_record
@@ -280,7 +280,7 @@ class Inquiry:
             file = folder.announced_stack(record)
             if file is None:
                 raise transports.RoadError("announced a file that is not of this process")
-            self._seen = outside.Look(stack=outside.traceback(pid, file, self._request.deadline))
+            self._seen = outside.Look(stack=written_stack.traceback(pid, file, self._request.deadline))
         return bool(self._seen.stack)
 
     def _dump(self) -> None:

@@ -1,17 +1,15 @@
-"""Looks into a process from outside: its stack through py-spy, or through faulthandler where the process offers that.
+"""Looks into a process from outside: its stack through py-spy.
 
-Neither needs the process to answer, so both work while the GIL is held.
+The process need not answer, so this works while the GIL is held.
 """
 
 from __future__ import annotations
 
 import linecache
 import os
-import re
 import shutil
 import signal
 import socket
-import stat
 import subprocess
 import sys
 import time
@@ -30,9 +28,6 @@ FRAMES = 200
 _THREADS, _TEXT = 64, 1000
 _TELLING = frozenset(("_wrap", "__call__", "acquire", "_poll_until_acquired", "_jit_compile"))
 """Functions whose local variables are kept: a spawned rank's number, the path of a lock."""
-_CAUGHT = signal.SIGUSR1 if hasattr(signal, "SIGUSR1") else None
-_TRACED_THREAD = re.compile(r"(?:Current t|T)hread 0x[0-9a-f]+.*\(most recent call first\):")
-_TRACED_FRAME = re.compile(r'  File "(?P<file>.*)", line (?P<line>\d+) in (?P<function>.*)')
 
 
 class OutsideError(Exception):
@@ -189,49 +184,12 @@ def parse_spy(data: bytes, pid: int, thread: str = "MainThread") -> Look:
     return _look(msgspec.json.decode(data, type=list[_SpyThread]), pid, thread)
 
 
-def traceback(pid: int, file: Path, deadline: float) -> tuple[Frame, ...]:
-    """The main thread's stack, innermost last, that faulthandler appends to its announced file on SIGUSR1.
-
-    The signal is sent only to a process that catches it: any other would end by it.
-
-    Raises:
-        OutsideError: it does not catch the signal, may not be signalled or wrote nothing in time.
-
-    """
-    if _CAUGHT is None or not _catches(pid, _CAUGHT):
-        raise OutsideError("does not catch SIGUSR1")
-    try:
-        status = file.lstat()
-        if not stat.S_ISREG(status.st_mode):
-            raise OutsideError("announced what is no regular file")
-        before = status.st_size
-        os.kill(pid, _CAUGHT)
-        text = _appended(file, before, deadline)
-    except OSError as error:
-        raise OutsideError(str(error)) from error
-    stack = parse_traceback(text)
-    if not stack:
-        raise OutsideError("wrote no traceback")
-    return stack
-
-
-def parse_traceback(text: str) -> tuple[Frame, ...]:
-    """The stack of the oldest thread, the main one, in faulthandler's text; innermost last."""
-    stack: list[Frame] = []
-    for line in text.splitlines():
-        if _TRACED_THREAD.match(line):
-            stack = []
-        elif found := _TRACED_FRAME.match(line):
-            stack.append(_frame(found["file"], int(found["line"][:9]), found["function"]))
-    return tuple(reversed(stack[:FRAMES]))
-
-
 def refusal(pid: int, said: str) -> str:
     """Why py-spy could not look, in one line: which permission, if it is one."""
     lines = [line.strip() for line in said.splitlines() if line.strip()]
     if "ermission" not in said and "not permitted" not in said:
         return f"py-spy: {lines[0][:200]}" if lines else "py-spy said nothing"
-    own, theirs = _status("self"), _status(str(pid))
+    own, theirs = status_of("self"), status_of(str(pid))
     able = int(own.get("CapEff", "0"), 16) >> 19 & 1
     user = theirs.get("Uid", "").split()[:1]
     if not able and user and user != [str(os.geteuid())]:
@@ -294,7 +252,7 @@ def _look(threads: Sequence[_SpyThread], pid: int, name: str) -> Look:
 
 def _stack(thread: _SpyThread) -> tuple[Frame, ...]:
     python = [frame for frame in thread.frames if not frame.module]
-    return tuple(_frame(f.filename, f.line, f.name) for f in reversed(python[:FRAMES]))
+    return tuple(frame_of(f.filename, f.line, f.name) for f in reversed(python[:FRAMES]))
 
 
 def _native(thread: _SpyThread) -> tuple[str, ...]:
@@ -312,7 +270,8 @@ def _owner(thread: _SpyThread) -> str:
     return f"{thread.thread_name or thread.thread_id}{where}"[:300]
 
 
-def _frame(file: str, line: int, function: str) -> Frame:
+def frame_of(file: str, line: int, function: str) -> Frame:
+    """A frame with its line of the source, if that is here."""
     name = function.rpartition(".")[2]  # faulthandler and older Pythons give no class either
     return Frame(file, line, name, _code(file, line))
 
@@ -327,26 +286,8 @@ def _code(file: str, line: int) -> str:
     return linecache.getline(file, line).strip()[:200]
 
 
-def _appended(file: Path, before: int, deadline: float) -> str:
-    """What was written after `before`, once nothing more comes."""
-    size, last = before, time.monotonic()
-    while time.monotonic() < deadline:
-        now = file.stat().st_size
-        if now != size:
-            size, last = now, time.monotonic()
-        elif size > before and time.monotonic() - last > 0.05:
-            break
-        time.sleep(0.01)
-    with file.open("rb") as opened:
-        opened.seek(before)
-        return opened.read(1 << 20).decode(errors="replace")
-
-
-def _catches(pid: int, number: int) -> bool:
-    return bool(int(_status(str(pid)).get("SigCgt", "0"), 16) >> (number - 1) & 1)
-
-
-def _status(process: str) -> dict[str, str]:
+def status_of(process: str) -> dict[str, str]:
+    """The rows of /proc/PROCESS/status; empty where it can't be read."""
     lines = (line.partition(":") for line in _text(f"/proc/{process}/status").splitlines())
     return {name: value.strip() for name, _, value in lines}
 

@@ -21,9 +21,10 @@ _CELL = re.compile(
     r"(?:, in ([^\n(]{1,200}))?"
 )
 _ARROW = re.compile(r"-{1,6}> {1,3}(\d{1,9}) ?(.{0,200})")
-_TYPE = r"(?:[A-Za-z_]\w{0,100}\.){0,12}[A-Za-z_]\w{0,100}(?:\([\w.]{1,100}\))?"
+_PATH = r"(?:(?:[A-Za-z_]\w{0,100}|<locals>)\.){0,12}"
+_TYPE = rf"{_PATH}[A-Za-z_]\w{{0,100}}(?:\([\w.]{{1,100}}\))?"
 _LAST = re.compile(rf"({_TYPE})(?:: ?(.{{0,2000}})|$)")
-_BARE = re.compile(r"((?:[A-Za-z_]\w{0,100}\.){0,12}[A-Z]\w{0,100}(?:Error|Exception|Interrupt))(?:: (.{0,2000})|$)")
+_BARE = re.compile(rf"({_PATH}[A-Z]\w{{0,100}}(?:Error|Exception|Interrupt))(?:: (.{{0,2000}})|$)")
 _NAMED = re.compile(
     r"(?:Error|Exception|Interrupt|Exit|Warning|Timeout|Failure|Fault|Abort|Group|Expired|Empty|Full)(?:\([\w.]{1,100}\))?$"
 )
@@ -125,8 +126,8 @@ def last_exception(text: str) -> Raised | None:
 class _Open:
     """A traceback of which the last line has not come."""
 
-    def __init__(self, begin: int, indent: int) -> None:
-        self.begin, self.indent = begin, indent
+    def __init__(self, begin: int, indent: int, level: str = "") -> None:
+        self.begin, self.indent, self.level = begin, indent, level
         self.frames: list[Frame] = []
         self.frame_indent = -1
         self.lines = 0
@@ -192,7 +193,7 @@ class _Reader:
 
     def _start(self, s: _Stream, index: int, line: Line, before: str) -> None:
         margin = len(before) - len(before.lstrip(" |+")) if "Exception Group" in before else len(before)
-        s.open = _Open(line.number, margin if before.strip(" |") == "" else 0)
+        s.open = _Open(line.number, margin if before.strip(" |") == "" else 0, line.level)
         if "─" in before:
             s.open.kind = "rich"
         elif re.match(rf"{_TYPE}\s{{2,80}}$", before):
@@ -226,7 +227,8 @@ class _Reader:
         last = _LAST.match(words)
         if last is None:
             return
-        if _NAMED.search(last[1]) or (last[1][-1:] and (block.frames and not indent and _is_last(last))):
+        logged = line.level and line.level != block.level  # of another thread, as the watchdog of NCCL, in between
+        if _NAMED.search(last[1]) or (block.frames and not indent and not logged and _is_last(last)):
             self._raise(s, index, line, last)
 
     def _frame(self, block: _Open, text: str) -> bool:

@@ -16,7 +16,7 @@ _LEVELS = "DEBUG|INFO|NOTICE|WARN(?:ING)?|ERROR|CRITICAL|FATAL"
 _ZONE = r"(?:Z| ?[+-]\d\d:?\d\d| UTC)?"
 _CLOCK = r"\d\d:\d\d:\d\d(?:[.,]\d{1,9})?"
 _DATE = rf"(?:\d{{4}}[-/]\d\d[-/]\d\d[T _]|\d\d[-/.]\d\d[-/.]\d{{2,4}} ){_CLOCK}{_ZONE}"
-_AFTER = r"(?: (?:[|-]|INFO|ERROR)? ?(?=[\w\[]{1,2}\S{0,80} (?:[|-] )?)|: | [|-] | |(?=[\[<({]))?"
+_AFTER = r"(?: (?:[|-]|INFO|ERROR)? ?(?=[\w\[]{1,2}\S{0,80} (?:[|-] )?)|: | [|-] |[ \t]|(?=[\[<({]))?"
 
 _TAGGED = (
     r"\[(?:[^\[\],\s]{1,100},)?(?:mpirank:(?P<rank>\d{1,7})|(?P<task>\d{1,7}))(?:,[\w.-]{1,100})?\]"
@@ -56,7 +56,7 @@ _LETTER = (
     r"(?P<host>[\w.-]{1,100}[-_]\d{1,5}) {0,30}\| ?",
     r"(?P<stream>stdout|stderr) [FP] ",
 )
-_BLANK = (r" {1,6}(?P<task>\d{1,7}): ", r"[|] (?=\S)")
+_BLANK = (r" {1,6}(?P<task>\d{1,7}): ", r" {1,12}(?=\[(?:rank|default) ?\d{1,7}\]:)", r"[|] (?=\S)")
 
 
 def _compiled(patterns: Iterable[str]) -> tuple[re.Pattern[str], ...]:
@@ -66,7 +66,7 @@ def _compiled(patterns: Iterable[str]) -> tuple[re.Pattern[str], ...]:
 _BY_START: dict[str, tuple[re.Pattern[str], ...]] = {
     "[": _compiled(_BRACKET),
     "(": (_ROUND,),
-    " ": _compiled(_BLANK[:1]),
+    " ": _compiled(_BLANK[:2]),
     **dict.fromkeys("0123456789", _compiled((*_DIGIT, _LETTER[3]))),
     **dict.fromkeys("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz_", _compiled(_LETTER)),
 }

@@ -11,7 +11,7 @@ from dtdebug_taxonomy.failure import events, exits, lines
 from dtdebug_taxonomy.failure.events import Events, Raised
 from dtdebug_taxonomy.failure.exits import Said
 from dtdebug_taxonomy.failure.lines import Line
-from dtdebug_taxonomy.failure.roles import Role, role_of
+from dtdebug_taxonomy.failure.roles import Role, raised_by_user, role_of
 from dtdebug_taxonomy.frames import is_library, own_frame
 from dtdebug_taxonomy.ranks import Frame
 from dtdebug_taxonomy.snapshot import Snapshot
@@ -53,7 +53,7 @@ def _read(output: str, first_lines: tuple[tuple[int, int], ...], source: str) ->
 def role(raised: Raised) -> Role:
     """The role of a printed exception."""
     name = raised.type.rsplit(".", 1)[-1].partition("(")[0]
-    if name in _WRAPPERS or (raised.frames and _is_launcher(raised.frames[-1])):
+    if (name in _WRAPPERS and not raised_by_user(raised.frames)) or (raised.frames and _is_launcher(raised.frames[-1])):
         return "launcher"
     return role_of(raised.text, raised.frames)
 

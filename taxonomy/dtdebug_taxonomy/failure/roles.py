@@ -18,7 +18,7 @@ Role = Literal["own", "peer", "launcher"]
 the launcher or by its user, or the launcher's summary of other processes' failures."""
 
 _MOST = 2_000
-_TYPE = re.compile(r"(?:[A-Za-z_]\w{0,100}(?:\.|::)){0,10}[A-Za-z_]\w{0,100}")
+_TYPE = re.compile(r"(?:(?:[A-Za-z_]\w{0,100}|<locals>)(?:\.|::)){0,10}[A-Za-z_]\w{0,100}")
 _LAUNCHER = frozenset({
     "ChildFailedError", "KeyboardInterrupt", "ProcessExitedException", "ProcessRaisedException", "SignalException",
 })  # fmt: skip
