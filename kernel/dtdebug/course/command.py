@@ -49,7 +49,8 @@ def recording(options: argparse.Namespace, command: Sequence[str]) -> tuple[dict
     if size is None:
         raise UsageError(f"run --data {options.data}: a size such as 0, 512M or 4G")
     limit = int(size[1]) << {"": 0, "K": 10, "M": 20, "G": 30}[size[2]]
-    if folder.is_dir() and any(folder.glob("rank-*")):
+    several = options.folder is not None  # other hosts may have begun to write there
+    if not several and folder.is_dir() and any(folder.glob("rank-*")):
         raise UsageError(f"run --record {folder}: holds a recording already; name a new folder")
     told = {"data": limit, "command": [clean(word) for word in arguments(command)]}
     try:
