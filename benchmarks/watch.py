@@ -16,7 +16,7 @@ import sys
 import tempfile
 from pathlib import Path
 
-STEPS, WIDTH, LIMIT = 120, 768, 300
+STEPS, WIDTH, LIMIT = 60, 768, 300
 PROGRAM = f"""
 import time, torch, torch.distributed as dist
 from torch import nn
