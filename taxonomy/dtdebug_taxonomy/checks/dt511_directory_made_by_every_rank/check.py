@@ -35,7 +35,7 @@ def check(code: Code) -> Iterator[Hit]:
             continue
         if not _after_a_look(code, call) or _sheltered(code, call) or _of_this_rank(code, where):
             continue
-        if _made_before(code, call, where) or _launches(code, call):
+        if _made_before(code, call, where) or _launches(code, call) or _for_others(code, code.function(call)):
             continue
         yield Hit(
             code.span(call),
@@ -107,6 +107,13 @@ def _made_before(code: Code, call: ast.Call, where: ast.expr) -> bool:
         and code.source_of(c.args[0]) == code.source_of(where)
         for c in code.calls("os.makedirs")
     )
+
+
+def _for_others(code: Code, function: Function | None, depth: int = 3) -> bool:
+    """Whether only other modules can tell which ranks come here: a method that no call in this file leads to."""
+    if function is None or code.class_of(function) is None or function.name == "__init__" or not depth:
+        return False
+    return all(_for_others(code, code.function(c), depth - 1) for c in code.callers.get(function, ()))
 
 
 def _launches(code: Code, call: ast.Call) -> bool:
