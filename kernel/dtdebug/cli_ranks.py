@@ -195,7 +195,7 @@ def send(path: Path, *, dumps: bool, only_list: bool = False) -> int:
     for line in (*(member.line() for member in members), *(f"left out: {line}" for line in left_out)):
         print(f"  {line}", file=sys.stderr)
     masked = sum(member.masked for member in members)
-    print(f"  {len(members)} files, {masked} secrets masked; read it before you send it", file=sys.stderr, flush=True)
+    print(f"  {len(members)} file(s), {masked} secret(s) masked; read it before you send it", file=sys.stderr)
     if only_list:
         return 0
     try:
