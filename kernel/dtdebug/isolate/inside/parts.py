@@ -62,7 +62,7 @@ def arguments(module: ModuleType, notes: Notes) -> None:
 def _precision(found: Any, notes: Notes) -> None:
     """Options that choose half precision, as a switch or by name."""
     for name in PRECISION:
-        value = getattr(found, name, None)
+        value: Any = getattr(found, name, None)
         spelled = str(value).lower()
         if value is True:
             full: Any = False

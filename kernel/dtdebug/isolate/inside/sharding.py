@@ -42,11 +42,11 @@ def function(module: ModuleType, notes: Notes) -> None:
     def changed(given: dict[str, Any]) -> None:
         if given.get("reshard_after_forward") is not False:
             _option(given, "fsdp.reshard", "reshard_after_forward", False, notes)
-        policy = given.get("mp_policy")
+        policy: Any = given.get("mp_policy")
         if any(getattr(policy, name, None) is not None for name in ("param_dtype", "reduce_dtype", "output_dtype")):
             _option(given, "fsdp.precision", "mp_policy", type(policy)(), notes)
         if type(given.get("offload_policy")).__name__ == "CPUOffloadPolicy":
-            _option(given, "fsdp.offload", "offload_policy", module.OffloadPolicy(), notes)  # type: ignore[attr-defined]
+            _option(given, "fsdp.offload", "offload_policy", module.OffloadPolicy(), notes)
 
     @functools.wraps(original)
     def fully_shard(*args: Any, **kwargs: Any) -> Any:
