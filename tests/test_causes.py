@@ -3,6 +3,7 @@
 import pytest
 
 from dtdebug.check.culprits import sourced_snapshot
+from dtdebug_taxonomy.advice import in_python
 from dtdebug_taxonomy.batch import run_case
 from dtdebug_taxonomy.diagnosis import diagnose
 from dtdebug_taxonomy.knowledge import load
@@ -273,3 +274,18 @@ def test_a_batch_gives_the_advice_and_the_next_step():
     assert row["advice"][0]["cause"]
     assert row["advice"][0]["because"]
     assert "measure" == row["next"]["kind"]
+
+
+@pytest.mark.parametrize(
+    ("diff", "python"),
+    [
+        ("-a = 1\n+a = 2\n", True),
+        ("@@ -1,2 +1,2 @@\n     def f():\n-        a\n+        b\n", True),
+        ("-mpirun x\n+NCCL_P2P_DISABLE=1 mpirun x\n", False),
+        ("+except RuntimeError:\n+    raise\n", False),
+        ("", False),
+    ],
+)
+def test_only_python_that_parses_may_become_a_cell(diff, python):
+    """Shell, configuration and torn blocks would fail where they are inserted."""
+    assert python == in_python(diff)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import ast
+import textwrap
 from typing import Literal
 
 import msgspec
@@ -48,7 +50,18 @@ class Advice(msgspec.Struct, frozen=True, kw_only=True):
     diff: str = ""
     diff_of: Literal["yours", "example", ""] = ""
     """Whose file the diff changes: the user's own, or that of an example."""
+    in_python: bool = False
+    """What the diff leaves is Python that parses, so that a cell may take it."""
     because: tuple[Reason, ...] = ()
+
+
+def in_python(diff: str) -> bool:
+    """Whether what a diff leaves is Python that parses: shell, configuration and torn blocks are not."""
+    left = [line[1:] for line in diff.splitlines() if line[:1] in {"+", " "} and not line.startswith("+++")]
+    try:
+        return bool(ast.parse(textwrap.dedent("\n".join(left))).body)
+    except (SyntaxError, ValueError):
+        return False
 
 
 def band(probability: float) -> Band:

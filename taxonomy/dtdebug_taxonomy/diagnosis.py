@@ -11,7 +11,7 @@ from typing import Literal
 import msgspec
 
 from dtdebug_taxonomy import engine, questions
-from dtdebug_taxonomy.advice import LIKELY, MOST, POSSIBLE, Advice, Band, Reason, band
+from dtdebug_taxonomy.advice import LIKELY, MOST, POSSIBLE, Advice, Band, Reason, band, in_python
 from dtdebug_taxonomy.conditions import contradiction, sentence
 from dtdebug_taxonomy.findings import Finding, collect, plain
 from dtdebug_taxonomy.happened import Seen, happened, seen
@@ -250,6 +250,7 @@ def _one_advice(knowledge: Knowledge, findings: tuple[Finding, ...], code: str, 
         minutes=MINUTES[cause.effort],
         diff=yours or example,
         diff_of="yours" if yours else "example" if example else "",
+        in_python=in_python(yours or example),
         because=tuple(_reason(knowledge, f, w) for w, f in weighed if w >= _TELLING)[:3],
     )
 

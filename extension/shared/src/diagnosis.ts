@@ -55,6 +55,7 @@ export interface Advice {
   readonly minutes: number;
   readonly diff?: string;
   readonly diff_of?: "" | "example" | "yours";
+  readonly in_python?: boolean;
   readonly because?: readonly Reason[];
 }
 

@@ -45,8 +45,8 @@ export function after(diff: string): string {
     .join("\n");
 }
 
-/** The diff with its buttons; null if there is none. */
-export function diffView(diff: string, title: string, host: Actions): HTMLElement | null {
+/** The diff with its buttons; null if there is none. Only Python that parses can become a cell. */
+export function diffView(diff: string, title: string, host: Actions, inPython: boolean): HTMLElement | null {
   if (diff.trim() === "") {
     return null;
   }
@@ -60,7 +60,7 @@ export function diffView(diff: string, title: string, host: Actions): HTMLElemen
     const more = trans._n("… %1 more line", "… %1 more lines", all.length - MOST_LINES);
     box.append(make("div", "dtd-line dtd-gap", more));
   }
-  return make("div", "dtd-change", box, tools(diff, title, host));
+  return make("div", "dtd-change", box, tools(diff, title, host, inPython));
 }
 
 function row(line: Line): HTMLElement {
@@ -68,7 +68,7 @@ function row(line: Line): HTMLElement {
   return make(tag, `dtd-line dtd-${line.kind}`, line.kind === "gap" ? "⋯" : line.text || " ", "\n");
 }
 
-function tools(diff: string, title: string, host: Actions): HTMLElement {
+function tools(diff: string, title: string, host: Actions, inPython: boolean): HTMLElement {
   const told = status();
   const source = after(diff);
   const copy = button(
@@ -82,7 +82,7 @@ function tools(diff: string, title: string, host: Actions): HTMLElement {
       ),
     trans.__("Copy the code with the fix: %1", title),
   );
-  const insert = host.insertCell?.bind(host);
+  const insert = inPython && host.insertCell?.bind(host);
   const below =
     insert &&
     button(
@@ -96,5 +96,5 @@ function tools(diff: string, title: string, host: Actions): HTMLElement {
         ),
       trans.__("Insert the code with the fix as a new cell below: %1", title),
     );
-  return make("div", "dtd-tools", copy, below ?? null, told);
+  return make("div", "dtd-tools", copy, below || null, told);
 }

@@ -142,6 +142,7 @@ function advice(data: unknown): Filled<Advice> | null {
     minutes: Math.max(0, amount(field("minutes"))),
     diff: text(field("diff"), LONGEST_DIFF),
     diff_of: oneOf(field("diff_of"), DIFFS),
+    in_python: field("in_python") === true,
     because: list(field("because"), MOST.reasons, reason),
   };
 }

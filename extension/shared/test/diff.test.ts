@@ -64,3 +64,11 @@ test("a new cell says that it is an example", async () => {
 
   assert.match(cells[0] ?? "", /^# An example from dtdebug.*\nskip = torch/);
 });
+
+test("what is no Python is not offered as a cell", () => {
+  const shell = { title: "a transport", band: "likely", diff: "-mpirun -np 2 x\n+NCCL_P2P_DISABLE=1 mpirun -np 2 x\n", in_python: false };
+  const card = render({ ...sample("settled"), advice: [shell] }, { insertCell: () => undefined });
+  const labels = [...card.querySelectorAll("button")].map((each) => each.textContent);
+  assert.equal(true, labels.includes("Copy"));
+  assert.equal(false, labels.includes("Insert as new cell below"));
+});

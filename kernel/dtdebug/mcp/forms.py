@@ -34,7 +34,7 @@ class Cause:
     fix: str
     diff: str = ""
     diff_is_of: str = ""
-    """`file`: of the user's own file; `example`: of another program, to be read only."""
+    """`yours`: of the user's own file; `example`: of another program, to be read only."""
 
 
 @dataclass
