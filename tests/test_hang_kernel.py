@@ -338,7 +338,7 @@ def test_a_failure_is_diagnosed_while_a_cell_hangs(kernel):
     kernel.run(f"raise RuntimeError({NCCL!r})")
     kernel.hang(FREE["sleep"])
     first = kernel.ask("diagnose", asked={})["diagnosis"]["question"]
-    answers = {first["key"]: first["values"][0][0]}
+    answers = {first["key"]: "installing"}
     for _ in range(2):
         reply = kernel.ask("diagnose", asked={"answers": answers, "unknown": []})
     kept = msgspec.json.decode((kernel.home / "state" / "wizard.json").read_bytes())

@@ -65,10 +65,10 @@ def test_the_answer_stands_under_the_traceback_and_the_wizard_can_be_clicked_thr
     wizard = nb.run(page, 2).locator(".dtdebug-wizard")
     wizard.wait_for()
     nb.shoot(page, "wizard", wizard)
-    for step in (1, 2):
+    for step, choice in ((1, wizard.get_by_label("installing or compiling")), (2, wizard.get_by_role("radio").first)):
         question = wizard.locator("h4")
         asked = question.inner_text()
-        wizard.get_by_role("radio").first.check()
+        choice.check()
         wizard.get_by_role("button", name="Next").click()
         playwright.expect(question).not_to_have_text(asked)
         playwright.expect(wizard.locator("li", has_text="answered: ")).to_have_count(step)

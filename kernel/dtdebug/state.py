@@ -28,9 +28,7 @@ LAST = "last.json"
 
 T = TypeVar("T")
 
-_OURS = frozenset(
-    ("last.json", "wizard.json", "failures.json", "dismissed.json", "labs.json", "isolate", "runs", "kernels")
-)
+_OURS = re.compile(r"(last|wizard|failures|dismissed|labs)\.json|checked\.msgpack|[a-z]+\.cache|isolate|runs|kernels")
 _TEMPORARY = re.compile(r"\..{1,200}\.[a-z0-9_]{8}")
 _LEFT = 3600.0
 """Seconds after which a temporary file has no writer any more."""
@@ -49,7 +47,7 @@ def home() -> Path:
     if there.st_uid != os.geteuid() and os.geteuid():
         raise PermissionError(errno.EPERM, "belongs to another user; DTDEBUG_STATE names a folder of yours", str(path))
     if stat.S_IMODE(there.st_mode) & 0o077:
-        if any(not name.startswith(".") and name not in _OURS for name in os.listdir(path)):  # noqa: PTH208
+        if any(not name.startswith(".") and not _OURS.fullmatch(name) for name in os.listdir(path)):  # noqa: PTH208
             why = "is open to others and holds more than dtdebug's files; DTDEBUG_STATE names a folder of its own"
             raise PermissionError(errno.EPERM, why, str(path))
         path.chmod(0o700)

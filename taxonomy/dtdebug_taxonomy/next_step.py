@@ -94,7 +94,7 @@ def _tells(m: Measure, snapshot: Snapshot, symptoms: Mapping[str, float], findin
         "ranks": placed or (verdict is not None and bool(snapshot.ranks)),  # the rank and its line are known
         "output": bool(snapshot.output.strip()),
         "source": bool(snapshot.source_findings),
-        "contrasts": bool(snapshot.contrasts),
+        "contrasts": placed or bool(snapshot.contrasts),  # a line of the rank's own is read faster than a job runs
     }[m.spent_by]
     if spent or contradiction(m.needs, findings) or (m.known and not holds(m.needs, findings)):
         return 0.0

@@ -115,11 +115,14 @@ export class Runs implements Cells {
     if (parent.msg_type !== "execute_request" || parent.subshell_id || !parent.msg_id) {
       return;
     }
-    if (message.header.msg_type === "status" && parent.session !== this.panel.sessionContext.session?.kernel?.clientId) {
-      const state = (message.content as { execution_state?: string }).execution_state;
-      this.#others[state === "busy" ? "add" : "delete"](parent.msg_id);
+    const isStatus = message.header.msg_type === "status";
+    const isBusy = isStatus && (message.content as { execution_state?: string }).execution_state === "busy";
+    if (isStatus && parent.session !== this.panel.sessionContext.session?.kernel?.clientId) {
+      this.#others[isBusy ? "add" : "delete"](parent.msg_id);
     }
-    this.#live();
+    if (!isBusy) { // the kernel repeats it after each look; what a cell has begun publishes more
+      this.#live();
+    }
   }
 
   #live(since = Date.now()): void {

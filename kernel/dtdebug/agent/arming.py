@@ -102,7 +102,7 @@ def _shared() -> RunFolder:
         if os.environ.get("LOCAL_WORLD_SIZE") == os.environ.get("WORLD_SIZE"):  # one host, one launcher
             launch.append(str(os.getppid()))
         digest = hashlib.sha256("\n".join(launch).encode()).hexdigest()[:16]
-        made = _existing(state.folder() / "runs" / f"run-{digest}")
+        made = _existing(state.home() / "runs" / f"run-{digest}")
     if not (made.path / "run.json").exists():
         top = os.getppid() if membership.is_named() else os.getpid()
         made.save_run(Run(command=tuple(sys.orig_argv), started=time.time(), host=socket.gethostname(), pid=top))

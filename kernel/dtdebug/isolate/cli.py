@@ -248,7 +248,8 @@ def _seconds(text: str) -> float:
 def _folder() -> Path:
     parent = state.folder() / "isolate"
     try:
-        parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        state.home()
+        parent.mkdir(mode=0o700, exist_ok=True)
         for old in _searches()[_KEPT - 1 :]:
             shutil.rmtree(old, ignore_errors=True)
         return Path(tempfile.mkdtemp(dir=parent, prefix=time.strftime("%Y%m%d-%H%M%S-")))

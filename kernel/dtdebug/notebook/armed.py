@@ -17,6 +17,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from dtdebug import state
 from dtdebug.notebook.cells import Cells
 from dtdebug.notebook.environment import Variables
 from dtdebug.notebook.imports import Watch
@@ -82,6 +83,7 @@ class Live:
             run = RunFolder(path) if path else None
         if run is None:
             prune()
+            state.home()
             run = RunFolder.make(folders())
             self._made = True
             about = Run(command=("notebook", self.name), started=time.time(), host=socket.gethostname(), pid=self._pid)

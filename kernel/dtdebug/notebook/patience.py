@@ -58,7 +58,14 @@ def _is_open(found: Conclusion, states: Iterable[RankState], *, lasts: bool) -> 
     ages = [_age(s) for s in states if s.pending is not None and s.alive is not False]
     if not ages or found.verdict is None or found.verdict.kind in ("dead", "gil_held"):
         return False
-    return max(ages) < _LONG and (found.verdict.kind in ("none", "not_understood") or not lasts)
+    unsettled = found.verdict.kind in ("none", "not_understood") or not lasts or _sleeps(found, states)
+    return max(ages) < _LONG and unsettled
+
+
+def _sleeps(found: Conclusion, states: Iterable[RankState]) -> bool:
+    """A rank that is waited for waits for a timer, which ends by itself."""
+    culprits = found.verdict.culprits if found.verdict is not None else ()
+    return any(s.rank in culprits and s.waiting is not None and s.waiting.kind == "sleep" for s in states)
 
 
 def _age(state: RankState) -> float:
