@@ -42,6 +42,8 @@ class Header(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     versions: dict[str, str] = {}
     host: str = ""
     started: float = 0.0
+    seed: int | None = None
+    """Of torch's default generator when the program had imported torch: another one in each process."""
 
 
 class Key(msgspec.Struct, frozen=True, kw_only=True):

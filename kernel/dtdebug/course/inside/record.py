@@ -47,6 +47,7 @@ class Recorder:
         self._folder, self._torch = str(told["folder"]), torch
         self._limit, self._hashes = int(told.get("data", 0)), bool(told.get("hashes", True))
         self._lock = threading.Lock()
+        self._seed = int(torch.initial_seed())
         self._late: dict[int, tuple[Any, int, list[Any]]] = {}
         if self._limit:
             self._watch_waits()
@@ -139,6 +140,7 @@ class Recorder:
             versions={"torch": str(self._torch.__version__), "python": sys.version.split()[0]},
             host=socket.gethostname(),
             started=time.time(),
+            seed=self._seed,
         )
         os.write(self._head, _encode(header) + b"\n")
 

@@ -23,6 +23,8 @@ def begin(told: dict[str, Any], torch: Any) -> None:
     """Replays from now on."""
     course = recording.load(Path(told["recording"]), str(told["name"]))
     alone.prepare(torch, course.header.rank, course.header.world)
+    if course.header.seed is not None:
+        torch.manual_seed(course.header.seed)
     player = Player(course, told, torch)
     road.instead(player.play)
     atexit.register(player.finish)
