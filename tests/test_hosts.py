@@ -426,6 +426,7 @@ def test_reports_in_json_are_joined_by_their_states(tmp_path):
 def test_an_archive_of_a_run_is_joined(tmp_path):
     """What `dtdebug report RUN` wrote."""
     from dtdebug.job.report import archive as pack
+    from dtdebug.job.report import survey
 
     paths = []
     for rank, host in enumerate("ab"):
@@ -433,6 +434,6 @@ def test_an_archive_of_a_run_is_joined(tmp_path):
         found = report(rank, host, **({"pending": Operation(op="all_reduce", group="0", seq=4)} if not rank else {}))
         folder.save_record(found.ranks[0])
         folder.verdict.write_bytes(msgspec.json.encode(found))
-        paths.append(pack(folder, tmp_path / f"{host}.tar.gz")[0])
+        paths.append(pack(folder, survey(folder, dumps=False)[0], tmp_path / f"{host}.tar.gz"))
 
     assert join(paths).verdict.culprits == (1,)
