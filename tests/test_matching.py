@@ -93,3 +93,12 @@ def test_long_lines_are_cut_and_others_keep_their_numbers():
     clipped = clip_lines(text)
 
     assert clipped.split("\n") == ["first", "x" * LINE_LIMIT, "third error"]
+
+
+def test_flags_and_names_of_a_group_are_no_text():
+    """Else no line would hold what the pattern seems to need."""
+    matcher = Matcher([("upper", r"KeyError: .(?-i:RANK).{0,3}$"), ("named", r"lost (?P<who>rank) \d")])
+
+    assert ["upper"] == [hit.key for hit in matcher.hits("KeyError: 'RANK'")]
+    assert ["named"] == [hit.key for hit in matcher.hits("lost rank 3")]
+    assert [] == [hit.key for hit in matcher.hits("KeyError: 'rank'")]

@@ -25,6 +25,8 @@ _TRIES = 8
 _MAX_REPEAT = 300
 _UNBOUNDED = re.compile(r"(?<!\\)(?:[*+]|\{\d+,\})")
 _SHORTEST_LITERAL = 3
+_GROUP = re.compile(r"^\?(?:[a-z-]*:|P<\w+>)")
+"""What a group begins with that is no text: `?:`, `?-i:`, `?P<name>`."""
 _WORD = re.compile(r"[a-z]{3,}")
 _LETTERS = bytes(c if c in b"abcdefghijklmnopqrstuvwxyz" else 32 for c in range(256))
 """Table that leaves the words of a text, apart by spaces."""
@@ -146,7 +148,7 @@ def _needed(branch: str) -> list[tuple[str, ...]]:
             elif c == "(":
                 end = _group_end(branch, i)
                 if branch[end + 1 : end + 2] not in ("?", "*", "{"):
-                    candidates.append(literals(branch[i + 1 : end].removeprefix("?:")))
+                    candidates.append(literals(_GROUP.sub("", branch[i + 1 : end])))
                 i = end
         i += 1
     candidates.append((run,))

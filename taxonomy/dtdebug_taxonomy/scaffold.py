@@ -80,7 +80,7 @@ distributed_specific = 0
 # [[evidence]]
 # id = "$id-printed"
 # means = "A rank prints the message of this symptom."
-# text = ['replace this file by what .{0,40}printed']
+# text = ['here stands what .{0,40}printed']
 # symptoms = { "$code" = "usually" }
 # cite = "release, file and function that print it"
 
@@ -93,7 +93,7 @@ distributed_specific = 0
 _SAMPLE = """\
 [rank1]: Traceback (most recent call last):
 [rank1]:   File "/job/train.py", line 42, in <module>
-[rank1]: RuntimeError: replace this file by what a run really printed
+[rank1]: RuntimeError: here stands what a run really printed
 """
 
 _NEXT = Template("""\
