@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
+from contextlib import suppress
 from functools import cache
 from hashlib import blake2b
 from pathlib import Path
@@ -11,9 +12,9 @@ from pathlib import Path
 import msgspec
 
 import dtdebug_taxonomy
+from dtdebug import state
 from dtdebug.check.files import LARGEST, settings_of
 from dtdebug.check.results import Choice, Examined
-from dtdebug_taxonomy.state import folder as state_folder
 
 _MOST = 50_000
 """Files that are kept, those of the last run first."""
@@ -25,7 +26,7 @@ class Kept:
     """The results of former runs, as far as they hold for this version and these settings."""
 
     def __init__(self, choice: Choice) -> None:
-        self._file = state_folder() / "checked.msgpack"
+        self._file = state.folder() / "checked.msgpack"
         self._salt = blake2b(f"{_stamp()} {choice!r}".encode(), digest_size=16).digest()
         self._former = _read(self._file)
         self._used: dict[bytes, bytes] = {}
@@ -59,14 +60,8 @@ class Kept:
         data = msgspec.msgpack.encode(dict(rows))
         if len(data) > _LARGEST_STORE:
             return
-        scratch = self._file.with_suffix(f".{os.getpid()}")
-        try:
-            self._file.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-            with os.fdopen(os.open(scratch, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as out:
-                out.write(data)
-            scratch.replace(self._file)
-        except OSError:
-            scratch.unlink(missing_ok=True)
+        with suppress(OSError):
+            state.write(state.home() / self._file.name, data)
 
     def _key(self, path: Path) -> bytes | None:
         try:
