@@ -110,7 +110,8 @@ def test_the_form_for_programs_cites_records(case):
     """Each claim has its text, its ranks and the record it rests on; the place is that of the culprit."""
     form = contract(case)
 
-    assert {"v", "verdict", "claims", "coverage", "diagnosis"} <= form.keys()
+    assert {"v", "verdict", "claims", "advice", "coverage", "diagnosis"} <= form.keys()
+    assert [a["title"] for a in form["advice"]] == [a["title"] for a in form["diagnosis"]["advice"]]
     assert {"kind", "culprits", "waiting", "group", "collective", "where", "confidence", "summary", "evidence"} <= (
         form["verdict"].keys()
     )

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import ast
 import textwrap
-from typing import Literal
+from collections.abc import Iterable
+from typing import Any, Literal
 
 import msgspec
 
@@ -53,6 +54,15 @@ class Advice(msgspec.Struct, frozen=True, kw_only=True):
     in_python: bool = False
     """What the diff leaves is Python that parses, so that a cell may take it."""
     because: tuple[Reason, ...] = ()
+
+
+_SHOWN = ("cause", "title", "why", "fix", "diff", "diff_of", "pattern", "band", "because")
+"""What of each advice a front end shows."""
+
+
+def shown(advice: Iterable[Advice]) -> list[dict[str, Any]]:
+    """The advice as rows for programs."""
+    return [msgspec.to_builtins({name: getattr(a, name) for name in _SHOWN}) for a in advice]
 
 
 def in_python(diff: str) -> bool:

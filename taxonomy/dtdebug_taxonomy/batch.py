@@ -9,13 +9,11 @@ from typing import Any
 import msgspec
 
 from dtdebug_taxonomy import engine, questions
+from dtdebug_taxonomy.advice import shown
 from dtdebug_taxonomy.diagnosis import diagnose
 from dtdebug_taxonomy.findings import collect
 from dtdebug_taxonomy.knowledge import Knowledge
 from dtdebug_taxonomy.snapshot import Snapshot
-
-_SHOWN = ("cause", "title", "why", "fix", "diff", "diff_of", "pattern", "band")
-"""What of each advice is given."""
 
 
 def run_case(knowledge: Knowledge, case: Mapping[str, Any], most_questions: int = 0) -> dict[str, Any]:
@@ -58,9 +56,7 @@ def run_case(knowledge: Knowledge, case: Mapping[str, Any], most_questions: int 
         "id": case.get("id"),
         "symptoms": [{"code": code, "probability": round(p, 6)} for code, p in ranking.symptoms.items()],
         "fix_patterns": [{"pattern": name, "probability": round(p, 6)} for name, p in patterns.items()],
-        "advice": [
-            {name: getattr(a, name) for name in _SHOWN} | {"because": msgspec.to_builtins(a.because)} for a in d.advice
-        ],
+        "advice": shown(d.advice),
         "next": msgspec.to_builtins(d.next),
         "ordinary": d.ordinary,
         "questions": asked,

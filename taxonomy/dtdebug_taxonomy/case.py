@@ -9,6 +9,7 @@ from typing import Any
 
 import msgspec
 
+from dtdebug_taxonomy.advice import shown
 from dtdebug_taxonomy.diagnosis import Diagnosis
 from dtdebug_taxonomy.hosts import Host
 from dtdebug_taxonomy.ranks import Kind, RankState, Verdict
@@ -65,7 +66,7 @@ class Case(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def contract(case: Case) -> dict[str, Any]:
-    """The form for programs: verdict, claims with their records, coverage, diagnosis, and the rest of the case."""
+    """The form for programs: verdict, claims with their records, advice as `--batch` gives it, the rest of the case."""
     v = case.verdict
     site = next(
         (s for s in v.sites if s.rank in v.culprits),
@@ -78,7 +79,8 @@ def contract(case: Case) -> dict[str, Any]:
     verdict["where"] = None if site is None else {"file": site.file, "line": site.line, "function": site.function}
     for row, claim in zip(claims, v.claims, strict=False):
         row["text"] = claim.text
-    return {"v": known.pop("v"), "verdict": verdict, "claims": claims, **known}
+    advice = [] if case.diagnosis is None else shown(case.diagnosis.advice)
+    return {"v": known.pop("v"), "verdict": verdict, "claims": claims, "advice": advice, **known}
 
 
 def of_text(snapshot: Snapshot, diagnosis: Diagnosis, *, name: str = "", size: int = 0) -> Case:
