@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Sequence
 import msgspec
 
 from dtdebug_taxonomy.claims import Claim, Record, texts
-from dtdebug_taxonomy.failure import mismatch
+from dtdebug_taxonomy.failure import mismatch, watchdog
 from dtdebug_taxonomy.failure.events import Raised
 from dtdebug_taxonomy.failure.exits import Exit
 from dtdebug_taxonomy.failure.reading import Reading, primary, read, role
@@ -97,7 +97,7 @@ def verdict(
     own = found.own
     if own and (found.launched or any(r.rank is not None for r in own) or found.echoes):
         return _raised(found)
-    return _ended(found) if found.exits else None
+    return _ended(found) if found.exits else watchdog.verdict(log)
 
 
 def _goes_on(log: Reading, raised: Raised) -> bool:

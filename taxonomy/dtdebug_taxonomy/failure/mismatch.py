@@ -1,7 +1,7 @@
 """Which rank differs, from what PyTorch prints when it compares collectives: every rank's words are put to the vote.
 
 TORCH_DISTRIBUTED_DEBUG=DETAIL lets each rank name only the first other rank that differs, so that rank 0 accuses rank 3
-and rank 3 accuses rank 0. NCCL's watchdog says on each rank what it waited in. The majority tells who left the others.
+and rank 3 accuses rank 0. The majority tells who left the others; without one, what each called is all that is known.
 """
 
 from __future__ import annotations
@@ -16,22 +16,15 @@ from dtdebug_taxonomy.failure.events import Raised
 from dtdebug_taxonomy.failure.lines import Line
 from dtdebug_taxonomy.failure.missing import missing, name, sites
 from dtdebug_taxonomy.failure.reading import Reading
-from dtdebug_taxonomy.ranks import Alternative, CallSite, CollectiveRef, Kind, Verdict, spell
+from dtdebug_taxonomy.ranks import Alternative, CallSite, CollectiveRef, Kind, Verdict, say, spell
 
 _DETECTED = "Detected mismatch between collectives on ranks"
-_MARKS = (_DETECTED, "Watchdog caught", "onitoredBarrier", "didn't join collective")
+_MARKS = (_DETECTED, "onitoredBarrier", "didn't join collective")
 _SIDE = re.compile(
     r"Rank (\d{1,6}) is running (?:inconsistent )?collective: CollectiveFingerPrint\("
     r"(?:SequenceNumber=(\d{1,18})[ ,]{0,2})?OpType=(\w{1,40})"
     r"(?:, TensorShape=\[([\d, ]{0,800})\], TensorDtypes=([\w, ]{0,400}?)(?:, TensorDevice|\)|$))?"
 )
-_WATCHDOG = re.compile(
-    r"\[(?:PG (?:ID )?(\w{1,20}) (?:PG GUID [^\]]{1,80}? |\([^)]{1,60}\) )?)?Rank (\d{1,6})\] Watchdog caught "
-    r"collective operation timeout: WorkNCCL\(SeqNum=(\d{1,18}), OpType=(\w{1,40}), "
-    r"NumelIn=(\d{1,18}), NumelOut=(\d{1,18})"
-)
-_EQUAL_SIZES = frozenset({"ALLREDUCE", "BROADCAST", "REDUCE", "_ALLGATHER_BASE", "_REDUCE_SCATTER_BASE"})
-"""Collectives whose sizes NCCL wants the same on every rank."""
 _EVIDENCE = 8
 
 
@@ -64,8 +57,7 @@ def verdict(log: Reading, own: Sequence[Raised], exclusive: Callable[[str, int, 
         return None
     where = sites(log)
     found = None if own else _vote(_fingerprints(log.lines), where, exclusive)
-    found = found or missing(log, own, where)
-    return found if found or own else _vote(_watchdogs(log.lines), {}, exclusive)
+    return found or missing(log, own, where)
 
 
 def _fingerprints(printed: Iterable[Line]) -> dict[int, _Call]:
@@ -101,21 +93,6 @@ def _call(found: re.Match[str], line: int) -> _Call:
     return _Call(int(found[2]) if found[2] else None, found[3], found[4] or "", found[5] or "", line)
 
 
-def _watchdogs(printed: Iterable[Line]) -> dict[int, _Call]:
-    """Rank -> the collective that timed out there, if all speak of one group."""
-    calls: dict[int, _Call] = {}
-    groups = set()
-    for line in printed:
-        found = _WATCHDOG.search(line.body) if "Watchdog caught" in line.body else None
-        if found:
-            groups.add(found[1])
-            sizes = f"{found[5]} -> {found[6]} elements" if found[4] in _EQUAL_SIZES else ""
-            rank = int(found[2]) if line.rank is None else line.rank
-            calls.setdefault(rank, _Call(int(found[3]), found[4], sizes, "", line.number))
-    one = len(groups) == 1 and len({call.seq for call in calls.values()}) == 1
-    return calls if one else {}
-
-
 def _vote(
     calls: Mapping[int, _Call], where: Mapping[int, CallSite], exclusive: Callable[[str, int, int], bool | None]
 ) -> Verdict | None:
@@ -126,7 +103,7 @@ def _vote(
             continue
         value, votes = Counter(values.values()).most_common(1)[0]
         if votes * 2 <= len(values):
-            return None
+            return _opposed(kind, calls, where)
         most = tuple(sorted(rank for rank in values if values[rank] == value))
         return _verdict(kind, calls, tuple(sorted(values.keys() - set(most))), most, where, exclusive=exclusive)
     return None
@@ -160,6 +137,36 @@ def _verdict(
         evidence=texts(claims),
         alternatives=tuple(
             Alternative(kind=other, culprits=culprits, because=_BECAUSE[other], refute=_REFUTE) for other in others
+        ),
+    )
+
+
+def _opposed(kind: Kind, calls: Mapping[int, _Call], where: Mapping[int, CallSite]) -> Verdict:
+    """Without a majority: what each called is known, and not which of them is wrong."""
+    parts: dict[tuple[int | None, str, str, str], list[int]] = {}
+    for rank, call in sorted(calls.items()):
+        parts.setdefault(call[:4], []).append(rank)
+    sides = sorted(parts.values())
+    rows = [f"{say(ranks, 'are')} in {_placed(calls[ranks[0]], where.get(ranks[0]))}" for ranks in sides]
+    claims = tuple(_claim(rank, calls[rank], where.get(rank)) for rank in sorted(calls)[:_EVIDENCE])
+    first = calls[sides[0][0]]
+    return Verdict(
+        kind=kind,
+        waiting=tuple(sorted(calls)),
+        collective=CollectiveRef(name(first.op), first.seq),
+        sites=tuple(where[rank] for rank in sorted(calls) if rank in where),
+        confidence=0.5,
+        summary=f"The ranks disagree: {', '.join(rows[:4])}; which of them is wrong is not known.",
+        claims=claims,
+        evidence=texts(claims),
+        alternatives=tuple(
+            Alternative(
+                kind=kind,
+                culprits=tuple(ranks),
+                because=f"{say(ranks, 'are')} in {_placed(calls[ranks[0]], where.get(ranks[0]))}",
+                refute="the source says what all of them should call here",
+            )
+            for ranks in sides[:2]
         ),
     )
 

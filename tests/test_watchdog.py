@@ -1,0 +1,135 @@
+"""Verdicts from what NCCL's watchdogs print on each rank, in the words of PyTorch's releases.
+
+No GPU is here, so that the lines are shaped on those of real jobs:
+https://github.com/pytorch/pytorch/blob/main/torch/csrc/distributed/c10d/ProcessGroupNCCL.cpp
+"""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from dtdebug.clean import clean
+from dtdebug_taxonomy.failure import attribution
+from dtdebug_taxonomy.snapshot import Snapshot
+
+PREFIX = "[rank{0}]:[E1123 03:12:44.113 ProcessGroupNCCL.cpp:632] "
+GROUP = "[PG ID 0 PG GUID 0(default_pg) Rank {0}] "
+
+
+def caught(rank, seq, op="ALLREDUCE", size=100):
+    """The time-out of one rank."""
+    return (
+        f"{PREFIX.format(rank)}[Rank {rank}] Watchdog caught collective operation timeout: WorkNCCL(SeqNum={seq}, "
+        f"OpType={op}, NumelIn={size}, NumelOut={size}, Timeout(ms)=600000) ran for 600029 milliseconds "
+        "before timing out."
+    )
+
+
+def status(rank, seq, enqueued, *, release="2.7"):
+    """How far a rank that timed out is."""
+    head = PREFIX.format(rank) + GROUP.format(rank)
+    if release == "2.5":
+        return (
+            f"{head}Exception (either an error or timeout) detected by watchdog at work: {seq}, last enqueued NCCL "
+            f"work: {enqueued}, last completed NCCL work: {seq - 1}."
+        )
+    return (
+        f"{head} failure detected by watchdog at work sequence id: {seq} PG status: last enqueued work: {enqueued}, "
+        f"last completed work: {seq - 1}"
+    )
+
+
+def asked(rank, enqueued):
+    """How far a rank is that another one's time-out made speak."""
+    return (
+        f"{PREFIX.format(rank)}{GROUP.format(rank)}Received a dump signal due to a collective timeout from  rank 7 and "
+        f"we will try our best to dump the debug info. Last enqueued NCCL work: {enqueued}, last completed NCCL work: "
+        f"{enqueued}.This is most likely caused by incorrect usages of collectives, e.g., wrong sizes used across ranks"
+    )
+
+
+def stack(rank, line):
+    """Where the call was made, from the flight recorder."""
+    return (
+        f"{PREFIX.format(rank)}Stack trace of the failed collective: \n"
+        "#0 all_reduce from /opt/venv/lib/python3.11/site-packages/torch/distributed/distributed_c10d.py:3068\n"
+        "#1 wrapper from /opt/venv/lib/python3.11/site-packages/torch/distributed/c10d_logger.py:83\n"
+        f"#2 step from /workspace/train.py:{line}\n#3 <module> from /workspace/train.py:140\n"
+    )
+
+
+def of(*rows):
+    """The verdict on lines."""
+    return attribution.verdict(Snapshot(output=clean("\n".join(rows))))
+
+
+def timed_out(ranks, seq=1580, release="2.7"):
+    """Ranks that waited in one call."""
+    return [row for r in ranks for row in (caught(r, seq), status(r, seq, seq + 2, release=release), stack(r, 88))]
+
+
+@pytest.mark.parametrize("release", ["2.5", "2.7"])
+def test_a_rank_that_never_made_the_call_is_named_with_the_line_of_the_others(release):
+    """Its last call has a lower number than the one that the others wait in."""
+    found = of(*timed_out((0, 1, 2, 3, 5, 6, 7), release=release), asked(4, 1579))
+
+    assert ("not_arrived", (4,), (0, 1, 2, 3, 5, 6, 7)) == (found.kind, found.culprits, found.waiting)
+    assert found.summary.startswith("Rank 4 has not called all_reduce #1580 of 100 elements at train.py:88")
+    assert found.claims[0].record.words.startswith("last enqueued work: 1579")
+
+
+def test_one_rank_that_called_more_than_all_others_is_the_odd_one():
+    """Seven ranks are at the call before; either reading is kept."""
+    found = of(*timed_out((7,)), *(asked(r, 1579) for r in range(7)))
+
+    assert ("extra", (7,)) == (found.kind, found.culprits)
+    assert [("not_arrived", tuple(range(7)))] == [(a.kind, a.culprits) for a in found.alternatives]
+
+
+def test_ranks_in_different_calls_are_told_and_none_is_blamed_without_a_majority():
+    """One waits in a broadcast, the other is past it."""
+    found = of(caught(0, 1522, "BROADCAST", 8), status(0, 1522, 1522), caught(3, 1523), status(3, 1523, 1525))
+
+    assert ("replaced", (), (0, 3)) == (found.kind, found.culprits, found.waiting)
+    assert "rank 0 waited in broadcast #1522 of 8 elements, rank 3 waited in all_reduce #1523" in found.summary
+
+
+def test_ranks_in_one_call_are_not_understood():
+    """All are there, or the rank that is not has printed nothing: the output does not say which."""
+    found = of(*timed_out(range(8)))
+
+    assert ("not_understood", (), tuple(range(8))) == (found.kind, found.culprits, found.waiting)
+
+
+def test_a_rank_that_speaks_of_no_time_out_is_the_one_to_look_at():
+    """It has printed before."""
+    found = of("[rank7]: step 100", *timed_out(range(7)))
+
+    assert ("not_arrived", (7,)) == (found.kind, found.culprits)
+    assert found.confidence <= 0.5
+
+
+def test_an_error_of_a_rank_comes_before_all_time_outs():
+    """The others waited for it."""
+    raised = (
+        '[rank5]: Traceback (most recent call last):\n[rank5]:   File "/w/t.py", line 3, in f\n[rank5]: KeyError: 1'
+    )
+    found = of(raised, *timed_out(range(5)))
+
+    assert ("dead", (5,)) == (found.kind, found.culprits)
+
+
+def test_numbers_of_several_groups_are_not_compared():
+    """Without the group's name one rank's numbers are of several groups."""
+    assert of(caught(0, 7), caught(0, 96), caught(1, 8), caught(1, 97)) is None
+
+
+@given(st.integers(2, 12), st.integers(0, 11), st.permutations(range(12)))
+def test_the_order_of_the_lines_changes_nothing(ranks, odd, order):
+    """Ranks print as they come."""
+    odd %= ranks
+    rows = [asked(r, 1579) if r == odd else "\n".join(timed_out((r,))) for r in range(ranks)]
+    found = of(*(rows[i] for i in order if i < ranks))
+
+    assert (odd,) == found.culprits
+    assert set(range(ranks)) - {odd} == set(found.waiting)
