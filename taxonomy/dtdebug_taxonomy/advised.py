@@ -44,6 +44,8 @@ _EVERYWHERE = re.compile(
     r"|find_unused_parameters|set_detect_anomaly|for (?:more|further) (?:info|detail)|stack ?trace|OMP_NUM_THREADS"
     r"|for debugging|be aware|see the (?:doc|log)|check the log|weights_only|error_file|FI_LOG|add the following flag"
 )
+_SHAPES = re.compile(r"(?i)\bsizes? of tensor|\bshapes? (?:cannot|can't|do not|mismatch)|at non-singleton dimension")
+"""What says that something does not fit, and neither why nor what to change."""
 _LONGEST = 300
 _LEAST = 12
 
@@ -69,7 +71,7 @@ def advised(snapshot: Snapshot) -> Advised | None:
                 continue
             if _ORDERS.search(words):
                 return Advised(words, True, line, rank)
-            if fault is None and _FAULT.search(words):
+            if fault is None and _FAULT.search(words) and not _SHAPES.search(words):
                 fault = Advised(words, False, line, rank)
     return fault
 

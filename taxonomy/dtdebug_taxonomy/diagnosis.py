@@ -13,6 +13,7 @@ import msgspec
 from dtdebug_taxonomy import engine, questions
 from dtdebug_taxonomy.advice import LIKELY, MOST, POSSIBLE, Advice, Band, Reason, band, in_python
 from dtdebug_taxonomy.conditions import contradiction, sentence
+from dtdebug_taxonomy.examples import fitting
 from dtdebug_taxonomy.findings import Finding, collect, plain
 from dtdebug_taxonomy.happened import Seen, happened, seen
 from dtdebug_taxonomy.knowledge import Knowledge
@@ -36,6 +37,8 @@ _UNSHOWN, _UNSHOWN_POINTED = 0.003, 0.05
 _SAID_ONLY = 0.23
 """Probability from which a cause is shown first that only words of the user and circumstances point at: of such guesses
 below it most are wrong."""
+_NOT_LIKELY = 0.5
+"""Most that a cause gets at which only messages point that say little."""
 _TURNING = 5.0
 """Minutes that turning to another cause takes, whatever its fix."""
 _NOTES = 10
@@ -130,6 +133,7 @@ def diagnose(
     skip = {*(answers or {}), *unknown}
     question = None if plainly else _question(knowledge, ranking, findings, verdict, skip)
     advice = () if foreign else outright(knowledge, snapshot, ranking, _advice(knowledge, ranking, findings))
+    advice = fitting(snapshot, advice)
     return Diagnosis(
         recognised=not foreign and is_recognised(knowledge, snapshot, findings, roots),
         verdict=verdict,
@@ -164,6 +168,8 @@ def _tells_failure(knowledge: Knowledge, finding: Finding) -> bool:
 def _symptom(knowledge: Knowledge, ranking: engine.Ranking, code: str, p: float) -> RankedSymptom:
     s = knowledge.symptoms[code]
     telling = [c for c in ranking.contributions[code] if abs(c.weight) >= _TELLING]
+    seen = [c for c in telling if not c.finding.scores]  # a likeness of words is told only where nothing else is
+    telling = seen or telling
     telling.sort(key=lambda c: not c.finding.terminal or c.weight < 0)  # what ended a rank is quoted first
     why = tuple(_reason(knowledge, c.finding, c.weight) for c in telling[:5]) if p >= POSSIBLE / 3 else ()
     return RankedSymptom(code=code, probability=round(p, 4), id=s.id, title=s.title, band=band(p), why=why)
@@ -217,6 +223,8 @@ def _advice(knowledge: Knowledge, ranking: engine.Ranking, findings: tuple[Findi
                 or (share * q >= POSSIBLE and engine.is_shown(knowledge, cause, weighed))
             ):
                 p = max(share * q, POSSIBLE) if said_so else share * q  # at least possible, for somebody says so
+                if not named and pointing and all(_says_little(knowledge, f) for f in pointing):
+                    p = min(p, _NOT_LIKELY)
                 tier = 0 if seen_so else 1 if printed and p >= LIKELY else 2 if named else 3
                 rows.append((tier, p, code, cause, bool(pointing) or named))
                 founded = founded or named or printed or looked_up or p >= _SAID_ONLY
@@ -225,6 +233,11 @@ def _advice(knowledge: Knowledge, ranking: engine.Ranking, findings: tuple[Findi
     rows.sort(key=lambda row: (row[0], -row[1] / (MINUTES[row[3].effort] + _TURNING)))
     shown = [row for place, row in enumerate(rows) if place == 0 or row[4]]
     return tuple(_one_advice(knowledge, findings, code, cause, p) for _, p, code, cause, _ in shown[:MOST])
+
+
+def _says_little(knowledge: Knowledge, finding: Finding) -> bool:
+    """A message that many programs print, whatever its cause."""
+    return not finding.values and finding.source in engine.PRINTED and knowledge.evidence[finding.evidence].generic
 
 
 def _weighed(knowledge: Knowledge, cause: Cause, findings: tuple[Finding, ...]) -> list[tuple[float, Finding]]:

@@ -217,6 +217,8 @@ class Measure(Record, frozen=True, kw_only=True):
     """Observation -> values of which one must hold."""
     known: bool = False
     """Worth it only where `needs` is known to hold, not merely not excluded."""
+    alive: bool = False
+    """It looks at processes: nothing for a job that has ended."""
     spent_by: Literal["", "ranks", "output", "source", "contrasts"] = ""
     """What the snapshot must not hold already: a verdict on ranks, output, findings in the source, runs with something
     changed."""

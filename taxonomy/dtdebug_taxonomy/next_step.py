@@ -13,6 +13,7 @@ from typing import Literal
 import msgspec
 
 from dtdebug_taxonomy.conditions import contradiction, holds
+from dtdebug_taxonomy.failure.reading import has_ended
 from dtdebug_taxonomy.findings import Finding
 from dtdebug_taxonomy.knowledge import Knowledge
 from dtdebug_taxonomy.model import STRENGTHS, Measure
@@ -96,6 +97,8 @@ def _tells(m: Measure, snapshot: Snapshot, symptoms: Mapping[str, float], findin
         "source": bool(snapshot.source_findings),
         "contrasts": placed or bool(snapshot.contrasts),  # a line of the rank's own is read faster than a job runs
     }[m.spent_by]
+    if m.alive and has_ended(snapshot):
+        return 0.0
     if spent or contradiction(m.needs, findings) or (m.known and not holds(m.needs, findings)):
         return 0.0
     return STRENGTHS[m.tells] * math.fsum(symptoms.get(code, 0.0) for code in m.symptoms)

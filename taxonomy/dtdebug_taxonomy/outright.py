@@ -73,7 +73,7 @@ def _of_message(own: Advised, symptom: str) -> Advice:
         probability=_ADVISED,
         band=band(_ADVISED),
         why="The error that ended the process says so itself, which tells more than a resemblance to other failures.",
-        fix=own.words if own.orders else f"Change what was asked so that this holds: {own.words}",
+        fix="Do what it says." if own.orders else "Change what was asked, or how it is called, so that this holds.",
         effort="edit",
         minutes=MINUTES["edit"],
         because=(

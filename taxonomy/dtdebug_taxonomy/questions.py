@@ -12,7 +12,7 @@ from collections.abc import Iterable, Mapping, Sequence
 
 import msgspec
 
-from dtdebug_taxonomy.engine import Ranking, cause_ratio, named_by_causes, normalised
+from dtdebug_taxonomy.engine import PRINTED, Ranking, cause_ratio, named_by_causes, normalised
 from dtdebug_taxonomy.findings import Finding, likelihood_ratios
 from dtdebug_taxonomy.knowledge import Knowledge
 from dtdebug_taxonomy.model import MINUTES, STRENGTHS, Observation, Value
@@ -21,6 +21,8 @@ _UNKNOWN_CAUSE_MINUTES = 240.0
 """Finding a cause that the knowledge does not hold."""
 _ASKING = 0.25
 """Minutes to read and answer a question; finding out costs the observation's effort once more in part."""
+_SHOWS = "manifestation"
+"""How it shows is not asked of somebody who has pasted the error."""
 _WORTH = 3.0
 """Minutes that a question must save beyond its cost: patience is short, and the estimate is rough."""
 FEW = 4
@@ -51,6 +53,8 @@ def worthwhile(
     """All questions that pay, best first."""
     known = {f.evidence: f for f in findings if f.values}
     settled = {key for key, f in known.items() if f.source in ("answered", "measured")} | set(skip)
+    if any(f.source in PRINTED and not f.values and knowledge.evidence[f.evidence].role == "root" for f in findings):
+        settled.add(_SHOWS)
     now = _minutes(_walk(ranking.symptoms, ranking.causes))
     found = []
     unheard = _without(knowledge, ranking.symptoms, None)

@@ -5,6 +5,8 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
+from msgspec import structs
+
 from dtdebug_taxonomy.advice import Advice, Reason
 from dtdebug_taxonomy.diagnosis import Diagnosis
 from dtdebug_taxonomy.findings import plain
@@ -141,8 +143,8 @@ def _advice_text(a: Advice) -> Iterator[str]:
 
 
 def because(a: Advice) -> list[str]:
-    """What points to a cause."""
-    return [reason_line(r) for r in a.because[:2]]
+    """What points to a cause; words that its title quotes are not said again."""
+    return [reason_line(r if r.words not in a.title else structs.replace(r, words="")) for r in a.because[:2]]
 
 
 def to_markdown(d: Diagnosis, snapshot: Snapshot | None = None) -> str:

@@ -149,7 +149,7 @@ def view(part: Part) -> Job:
     silent = pace.silent(by_rank, verdict, found)
     world = max((s.world for s in streams), default=0)
     absent = tuple(sorted(set(range(_size(set(by_rank), world))) - set(by_rank)))[:MOST_RANKS]
-    if verdict is None or verdict.kind == "none" or not verdict.names_ranks:
+    if verdict is None or not verdict.culprits:
         verdict = (
             machine.verdict(hardware, by_rank)
             or pace.of_silent(silent, by_rank)

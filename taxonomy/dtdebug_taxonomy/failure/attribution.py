@@ -237,7 +237,7 @@ def _ended(found: Outcome) -> Verdict:
 
 
 def _how(end: Exit) -> str:
-    return end.signal or f"exit code {end.code}"
+    return "killed for memory (SIGKILL)" if end.memory else end.signal or f"exit code {end.code}"
 
 
 def _key(raised: Raised) -> tuple[str, str, int]:

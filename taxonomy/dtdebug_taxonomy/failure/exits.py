@@ -29,6 +29,8 @@ class Exit(NamedTuple):
     signal: str = ""
     line: int = 0
     """Line of the output that says so."""
+    memory: bool = False
+    """It says that memory ran out."""
 
 
 class Said(NamedTuple):
@@ -152,7 +154,7 @@ def _line(words: str, line: int) -> Iterator[Exit]:
     elif "srun: error: " in words and (found := _SRUN.search(words)):
         code = int(found["code"]) if found["code"] else None
         for rank in _ranks(found["ranks"]):
-            yield Exit(rank, None, code, _WORDS.get(found["words"] or "", ""), line)
+            yield Exit(rank, None, code, _WORDS.get(found["words"] or "", ""), line, found["words"] == "Out Of Memory")
     elif "line " in words and (found := _SHELL.search(words)):
         yield Exit(None, int(found["pid"]), None, _WORDS[found["words"]], line)
     elif "terminated with" in words and (found := _SPAWN.search(words)):

@@ -50,6 +50,15 @@ def _read(output: str, first_lines: tuple[tuple[int, int], ...], source: str) ->
     return Reading(tuple(printed), happened, exits.of_lines(printed, happened), happened.restarts)
 
 
+_WATCHDOG_ENDS = "Watchdog caught collective operation timeout"
+"""NCCL's watchdog aborts its process after it."""
+
+
+def has_ended(snapshot: Snapshot) -> bool:
+    """Whether the output says that processes of the job have ended."""
+    return bool(snapshot.output) and (_WATCHDOG_ENDS in snapshot.output or bool(read(snapshot).said.exits))
+
+
 def role(raised: Raised) -> Role:
     """The role of a printed exception."""
     name = raised.type.rsplit(".", 1)[-1].partition("(")[0]

@@ -1,0 +1,48 @@
+"""Which examples are shown: a fragment for a launcher or framework of which nothing is seen is somebody else's."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator
+
+from msgspec.structs import replace
+
+from dtdebug_taxonomy.advice import Advice
+from dtdebug_taxonomy.snapshot import Snapshot, walk
+
+_OF = (
+    (r"\bmpirun\b|\bmpiexec\b|-mca ", r"mpirun|mpiexec|orte|prte|open ?mpi|horovodrun|\bMPI_"),
+    (r"\bhvd\.|\bhorovod", r"horovod|\bhvd\b"),
+    (r"\btf\.|\bkeras\.", r"tensorflow|keras|\btf\."),
+    (r"\baccelerator\b|\baccelerate ", r"accelerat(?:e|or)\b|transformers|\btrl\b"),
+    (r"\bdeepspeed\b|ds_config", r"deepspeed|\bzero[-_ ]?[123]?\b"),
+    (r"\btrl\b|GRPO", r"\btrl\b|GRPO|vllm-serve"),
+    (r"\bray\.|ScalingConfig", r"\bray\b"),
+    (r"\bpl\.|LightningModule|\bTrainer\(.*strategy", r"lightning|\bpl\."),
+    (r"#SBATCH|\bsrun\b", r"slurm|srun|sbatch"),
+    (r"\bcolossalai\b", r"colossal"),
+    (r"--tensor-model-parallel|megatron", r"megatron|nemo"),
+)
+"""What an example is written for, and by what one sees that the user has it."""
+_TABLE = [(re.compile(mark), re.compile(sign, re.IGNORECASE)) for mark, sign in _OF]
+_MOST = 200_000
+
+
+def fitting(snapshot: Snapshot, advice: Iterable[Advice]) -> tuple[Advice, ...]:
+    """The advice, without examples for what the user is not seen to have."""
+    said = "\n".join(_said(snapshot))[:_MOST]
+    return tuple(
+        replace(a, diff="", diff_of="", in_python=False) if a.diff_of == "example" and _foreign(a.diff, said) else a
+        for a in advice
+    )
+
+
+def _foreign(diff: str, said: str) -> bool:
+    return any(mark.search(diff) and not sign.search(said) for mark, sign in _TABLE)
+
+
+def _said(snapshot: Snapshot) -> Iterator[str]:
+    """All words that were seen."""
+    yield from (snapshot.situation, snapshot.cell, snapshot.output, " ".join(snapshot.versions))
+    for raised in walk(snapshot.exception):
+        yield from (raised.type, raised.message, *(f"{f.file} {f.code}" for f in raised.frames))
