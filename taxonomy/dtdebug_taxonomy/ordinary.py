@@ -19,7 +19,7 @@ from dtdebug_taxonomy.snapshot import ExceptionInfo, Snapshot, walk
 
 _SIGNS = re.compile(
     r"""(?ix)
-      (?-i:KeyError:\ 'RANK')
+      (?-i:['"](?:LOCAL_|WORLD_)?(?:RANK|SIZE)['"])
     | torchrun | torch\.distributed | torch[ _-]?elastic | \[\d,\d{1,5}\]<std | \bstage[ _-]?3 | \bds_
     | (?<!\bbe\ )\bbroadcast | \bmore\ than\ one\b
     | \b(?:on|with)\ (?:two|three|four|eight|several|many|\d{1,3})\b(?=[,.;]|$)

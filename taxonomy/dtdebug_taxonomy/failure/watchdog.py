@@ -113,7 +113,8 @@ def _group(found: re.Match[str]) -> str:
 def _wait(found: re.Match[str], line: int) -> Wait:
     known = found["into"] is not None and found["op"] in _EQUAL_SIZES
     into, out = (int(found["into"]), int(found["out"])) if known else (0, 0)
-    sizes = "" if not known else f"{into:,} elements" if into == out else f"{into:,} -> {out:,} elements"
+    size = f"{into:,}" if into == out else f"{into:,} -> {out:,}"
+    sizes = "" if not known else f"{size} element" if into == out == 1 else f"{size} elements"
     return Wait(int(found["seq"]), found["op"], sizes, line)
 
 
