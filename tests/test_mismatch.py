@@ -93,7 +93,8 @@ def test_one_against_one_is_no_majority(name):
 
     assert ((), (0, 1)) == (found.culprits, found.waiting)
     assert found.summary.endswith("which of them is wrong is not known.")
-    assert {"rank 0", "rank 1"} == {words[:6] for words in found.summary.split(": ", 1)[1].split(", ") if "rank" in words}
+    assert "disagree: rank 0 is in " in found.summary
+    assert ", rank 1 is in " in found.summary
 
 
 def test_a_rank_that_waits_elsewhere_is_not_blamed_for_it():

@@ -37,8 +37,8 @@ _UNSHOWN, _UNSHOWN_POINTED = 0.003, 0.05
 _SAID_ONLY = 0.23
 """Probability from which a cause is shown first that only words of the user and circumstances point at: of such guesses
 below it most are wrong."""
-_NOT_LIKELY = 0.5
-"""Most that a cause gets at which only messages point that say little."""
+_NOT_LIKELY, _FEW_CAUSES = 0.5, 2
+"""Most that a cause gets at which only messages point that say little; causes of a symptom that one may point at."""
 _TURNING = 5.0
 """Minutes that turning to another cause takes, whatever its fix."""
 _NOTES = 10
@@ -223,7 +223,7 @@ def _advice(knowledge: Knowledge, ranking: engine.Ranking, findings: tuple[Findi
                 or (share * q >= POSSIBLE and engine.is_shown(knowledge, cause, weighed))
             ):
                 p = max(share * q, POSSIBLE) if said_so else share * q  # at least possible, for somebody says so
-                if not named and pointing and all(_says_little(knowledge, f) for f in pointing):
+                if not named and pointing and all(_says_little(knowledge, cause, f) for f in pointing):
                     p = min(p, _NOT_LIKELY)
                 tier = 0 if seen_so else 1 if printed and p >= LIKELY else 2 if named else 3
                 rows.append((tier, p, code, cause, bool(pointing) or named))
@@ -235,9 +235,12 @@ def _advice(knowledge: Knowledge, ranking: engine.Ranking, findings: tuple[Findi
     return tuple(_one_advice(knowledge, findings, code, cause, p) for _, p, code, cause, _ in shown[:MOST])
 
 
-def _says_little(knowledge: Knowledge, finding: Finding) -> bool:
-    """A message that many programs print, whatever its cause."""
-    return not finding.values and finding.source in engine.PRINTED and knowledge.evidence[finding.evidence].generic
+def _says_little(knowledge: Knowledge, cause: Cause, finding: Finding) -> bool:
+    """What many programs print whatever is wrong, or what so many causes of the symptom show that it tells none."""
+    if finding.source in ("answered", "measured", "checked"):
+        return False
+    generic = not finding.values and knowledge.evidence[finding.evidence].generic
+    return generic or engine.shared_by(knowledge, cause, finding) > _FEW_CAUSES
 
 
 def _weighed(knowledge: Knowledge, cause: Cause, findings: tuple[Finding, ...]) -> list[tuple[float, Finding]]:

@@ -190,6 +190,12 @@ def _listing(knowledge: Knowledge, cause: Cause) -> Counter[str]:
     return Counter(name for c in causes for name in c.evidence)
 
 
+def shared_by(knowledge: Knowledge, cause: Cause, finding: Finding) -> int:
+    """How many causes of the symptom name what was found."""
+    names = [f"{finding.evidence}={value}" for value in finding.values] or [finding.evidence]
+    return max(_listing(knowledge, cause)[name] for name in names)
+
+
 def is_shown(knowledge: Knowledge, cause: Cause, weighed: Sequence[tuple[float, Finding]]) -> bool:
     """Whether something points at a cause: an indicator, or circumstances that together speak for no other."""
     if any(points_at(knowledge, cause, f, w) for w, f in weighed):

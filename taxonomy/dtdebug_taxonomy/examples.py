@@ -11,7 +11,7 @@ from dtdebug_taxonomy.advice import Advice
 from dtdebug_taxonomy.snapshot import Snapshot, walk
 
 _OF = (
-    (r"\bmpirun\b|\bmpiexec\b|-mca ", r"mpirun|mpiexec|orte|prte|open ?mpi|horovodrun|\bMPI_"),
+    (r"\bmpirun\b|\bmpiexec\b|-mca ", r"mpirun|mpiexec|\bp?orte|\bprte|open ?mpi|horovodrun|\bMPI_"),
     (r"\bhvd\.|\bhorovod", r"horovod|\bhvd\b"),
     (r"\btf\.|\bkeras\.", r"tensorflow|keras|\btf\."),
     (r"\baccelerator\b|\baccelerate ", r"accelerat(?:e|or)\b|transformers|\btrl\b"),

@@ -52,7 +52,8 @@ def worthwhile(
 ) -> list[Question]:
     """All questions that pay, best first."""
     known = {f.evidence: f for f in findings if f.values}
-    settled = {key for key, f in known.items() if f.source in ("answered", "measured")} | set(skip)
+    told = ("answered", *PRINTED)
+    settled = {key for key, f in known.items() if f.source in told and len(f.values) == 1} | set(skip)
     if any(f.source in PRINTED and not f.values and knowledge.evidence[f.evidence].role == "root" for f in findings):
         settled.add(_SHOWS)
     now = _minutes(_walk(ranking.symptoms, ranking.causes))

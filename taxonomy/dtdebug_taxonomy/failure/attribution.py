@@ -213,6 +213,9 @@ def _ended(found: Outcome) -> Verdict:
     how = list(dict.fromkeys(_how(e) for e in found.exits))
     later = f"; {say(victims, 'fail')} as a consequence" if victims else ""
     who = spell(culprits, 8)
+    # a program ends with a code by an exception as well, which is printed elsewhere then
+    signalled = all(e.signal for e in found.exits)
+    unsaid = ", without an exception" if signalled else "; no exception that would say why is printed here"
     ends = tuple(
         Claim(
             what="ended",
@@ -230,7 +233,7 @@ def _ended(found: Outcome) -> Verdict:
         waiting=victims,
         sites=tuple(_sites(found.echoes)),
         confidence=_CERTAIN if len(culprits) == 1 else _LIKELY,
-        summary=f"{who[:1].upper()}{who[1:]} ended: {' or '.join(how[:3])}, without an exception{later}.",
+        summary=f"{who[:1].upper()}{who[1:]} ended: {' or '.join(how[:3])}{unsaid}{later}.",
         claims=claims,
         evidence=texts(claims),
     )
