@@ -39,6 +39,8 @@ _SAID_ONLY = 0.23
 below it most are wrong."""
 _NOT_LIKELY, _FEW_CAUSES = 0.5, 2
 """Most that a cause gets at which only messages point that say little; causes of a symptom that one may point at."""
+_ENDS_ONLY = 0.4
+"""Probability below which the end of a rank alone, without a word why, names no symptom."""
 _TURNING = 5.0
 """Minutes that turning to another cause takes, whatever its fix."""
 _NOTES = 10
@@ -134,6 +136,8 @@ def diagnose(
     question = None if plainly else _question(knowledge, ranking, findings, verdict, skip)
     advice = () if foreign else outright(knowledge, snapshot, ranking, _advice(knowledge, ranking, findings))
     advice = fitting(snapshot, advice)
+    if verdict == "unknown" and snapshot.verdict is not None:  # that a rank ended is no cause of its end
+        advice = tuple(a for a in advice if a.band != "unlikely")
     return Diagnosis(
         recognised=not foreign and is_recognised(knowledge, snapshot, findings, roots),
         verdict=verdict,
@@ -318,7 +322,9 @@ def _verdict(
     first, second = symptoms[0].probability, symptoms[1].probability
     # A healthy program prints its framework, backend and steps too: without a word of the user they tell nothing.
     telling = roots or [f for f in findings if not f.scores and (snapshot.situation or f.source != "printed")]
-    if not telling or first < 0.25:
+    kinds = [knowledge.evidence[f.evidence] for f in roots]
+    ends_only = any(e.verdict for e in kinds) and all(e.verdict or e.role == "cascade" for e in kinds)
+    if not telling or first < (_ENDS_ONLY if ends_only else 0.25):
         return "unknown"
     if roots and all(knowledge.evidence[f.evidence].role == "cascade" for f in roots):
         return "echo"

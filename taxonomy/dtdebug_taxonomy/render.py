@@ -97,7 +97,8 @@ def reading(d: Diagnosis, advice: int = 2, *, following: bool = True) -> Iterato
         yield f"  {ECHO}"
     if d.ordinary:
         return
-    shown = d.symptoms[: 2 if d.verdict == "apart" else 1] if d.verdict != "unknown" else d.symptoms[:3]
+    most = {"apart": 2, "unknown": 0 if d.happened else 3}.get(d.verdict, 1)
+    shown = d.symptoms[:most]
     for s in shown:
         if len(shown) > 1:
             yield f"  {s.code} {s.title}: {s.band}"
