@@ -133,10 +133,11 @@ def diagnose(
     verdict = "unknown" if foreign else _verdict(knowledge, snapshot, symptoms, findings, roots)
     plainly = ordinary(knowledge, snapshot, findings) if foreign else ""
     skip = {*(answers or {}), *unknown}
-    question = None if plainly else _question(knowledge, ranking, findings, verdict, skip)
+    only_ended = verdict == "unknown" and snapshot.verdict is not None  # no answer says what the rank has not printed
+    question = None if plainly or only_ended else _question(knowledge, ranking, findings, verdict, skip)
     advice = () if foreign else outright(knowledge, snapshot, ranking, _advice(knowledge, ranking, findings))
     advice = fitting(snapshot, advice)
-    if verdict == "unknown" and snapshot.verdict is not None:  # that a rank ended is no cause of its end
+    if only_ended:  # which is no cause of its end
         advice = tuple(a for a in advice if a.band != "unlikely")
     return Diagnosis(
         recognised=not foreign and is_recognised(knowledge, snapshot, findings, roots),
