@@ -19,7 +19,7 @@ const LONGEST = 200_000;
 /** The history with one diagnosis more; one that says nothing changes nothing. */
 export function added(before: readonly Entry[], { diagnosis, ...rest }: Entry): readonly Entry[] {
   const shown = readable(diagnosis);
-  if (!shown || shown.verdict === "unknown") {
+  if (!shown || (shown.verdict === "unknown" && !shown.happened)) {
     return before;
   }
   const entry: Entry = { ...rest, diagnosis: { ...shown, known: [], question: null } };
