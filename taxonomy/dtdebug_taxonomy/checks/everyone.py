@@ -48,13 +48,13 @@ def for_all(code: Code, node: ast.AST, depth: int = 4) -> bool:
     return all(for_all(code, c, depth - 1) for c in callers)
 
 
-def beside_a_guard(code: Code, node: ast.AST) -> Guard | None:
-    """A condition on the main process in the function of a place that every rank comes to, or in its constructor's class.
+def beside_a_guard(code: Code, node: ast.AST, depth: int = 3) -> Guard | None:
+    """A condition on the main process in the function of a place that every rank comes to; of a constructor, its class.
 
     Who asks for the rank a few lines away knows of several ranks, so that this place was forgotten.
     """
     function = code.function(node)
-    if function is None or not _all_in(code, node, function):
+    if function is None or not depth or not _all_in(code, node, function, depth - 1):
         return None
     home: ast.AST | None = function
     if function.name in {"__init__", "__post_init__", "setup"}:
@@ -68,7 +68,7 @@ def beside_a_guard(code: Code, node: ast.AST) -> Guard | None:
     return None
 
 
-def _all_in(code: Code, node: ast.AST, function: Function) -> bool:
+def _all_in(code: Code, node: ast.AST, function: Function, depth: int) -> bool:
     """Whether nothing in its function, nor what is seen of its callers, keeps some ranks from a place."""
     if function.decorator_list or guards(code).around(node):
         return False
@@ -83,9 +83,8 @@ def _all_in(code: Code, node: ast.AST, function: Function) -> bool:
         inner = up
     is_method = isinstance(code.parent.get(function), ast.ClassDef)
     callers = code.callers.get(function) or (code.methods(function.name) if is_method else [])
-    return all(
-        for_all(code, c, 2) or beside_a_guard(code, c) is not None for c in callers if code.function(c) is not function
-    )
+    others = [c for c in callers if code.function(c) is not function]
+    return all(for_all(code, c, 2) or beside_a_guard(code, c, depth) is not None for c in others)
 
 
 def asks(code: Code, test: ast.expr) -> bool:

@@ -34,7 +34,7 @@ def check(code: Code) -> Iterator[Hit]:
         condition = _missing(code, call) or _left_before(code, call)
         if condition is None or condition in seen:
             continue
-        inside = {a for a in code.ancestors(call)}
+        inside = set(code.ancestors(call))
         if any(g.node not in inside or not _within(code, g.node, condition, call) for g in guards(code).around(call)):
             continue
         if _made_by_first(code, condition, call) is None or meets(code, condition, condition.body[0]):

@@ -22,29 +22,27 @@ def check(code: Code) -> Iterator[Hit]:
         device = code.argument(setting, "device", 0)
         if device is None or not _of_rank(code, device):
             continue
-        for call in code.nodes(ast.Call):
-            if code.order[call] >= code.order[setting]:
-                break
-            if code.function(call) is code.function(setting) and _on_current(code, call):
-                if surely_before(code, call, setting):
-                    line = code.text.place(code.span(setting).start).line
-                    yield Hit(
-                        code.span(call),
-                        f"The device of this rank is set at line {line} only, so every rank does this on GPU 0: it "
-                        "holds a context of each of them, some hundred MB, and runs out of memory first.",
-                    )
-                    break
+        call = next((c for c in code.nodes(ast.Call) if _comes_before(code, c, setting)), None)
+        if call is not None:
+            line = code.text.place(code.span(setting).start).line
+            yield Hit(
+                code.span(call),
+                f"The device of this rank is set at line {line} only, so every rank does this on GPU 0: it holds a "
+                "context of each of them, some hundred MB, and runs out of memory first.",
+            )
+
+
+def _comes_before(code: Code, call: ast.Call, setting: ast.Call) -> bool:
+    if code.order[call] >= code.order[setting] or code.function(call) is not code.function(setting):
+        return False
+    return _on_current(code, call) and surely_before(code, call, setting) is True
 
 
 def _of_rank(code: Code, device: ast.expr) -> bool:
     if rank(code, device):
         return True
-    return any(
-        bool(rank(code, n))
-        for v in code.values(device)
-        if v is not None
-        for n in code.inside(v, ast.Name, ast.Subscript)
-    )
+    inside = (n for v in code.values(device) if v is not None for n in code.inside(v, ast.Name, ast.Subscript))
+    return any(rank(code, n) for n in inside)
 
 
 def _on_current(code: Code, call: ast.Call) -> bool:

@@ -11,6 +11,8 @@ from dtdebug_taxonomy.source.bindings import surely_before
 from dtdebug_taxonomy.source.names import dotted
 from dtdebug_taxonomy.source.python import Code
 
+_HARMLESS = {"to", "eval", "train", "cuda", "parameters", "named_parameters"}
+
 
 def check(code: Code) -> Iterator[Hit]:
     """Reports the call that wraps."""
@@ -36,7 +38,7 @@ def check(code: Code) -> Iterator[Hit]:
 
 
 def _frozen(code: Code) -> Iterator[tuple[ast.stmt, str]]:
-    """Statements that freeze all of a model, with its name: `model.requires_grad_(False)`, a loop over all parameters."""
+    """Statements that freeze all of a model, with its name: `m.requires_grad_(False)`, a loop over all parameters."""
     for call in code.methods("requires_grad_"):
         value = code.constant(code.argument(call, "requires_grad", 0))
         owner = dotted(call.func.value)  # type: ignore[attr-defined]
@@ -99,8 +101,6 @@ def _changed(code: Code, model: str, first: ast.stmt, wrap: ast.Call) -> bool:
         if isinstance(call.func, ast.Attribute) and between(call):
             last, owner = call.func.attr, dotted(call.func.value)
             thaws = last == "requires_grad_" and code.constant(code.argument(call, "requires_grad", 0)) is not False
-            if thaws or (
-                owner == model and last not in {"to", "eval", "train", "cuda", "parameters", "named_parameters"}
-            ):
+            if thaws or (owner == model and last not in _HARMLESS):
                 return True
     return False

@@ -6,7 +6,7 @@ import ast
 from collections.abc import Iterator
 
 from dtdebug_taxonomy.checks import Hit
-from dtdebug_taxonomy.checks.names import SAMPLER
+from dtdebug_taxonomy.checks.names import LOADER, SAMPLER
 from dtdebug_taxonomy.source.bindings import home
 from dtdebug_taxonomy.source.names import dotted
 from dtdebug_taxonomy.source.python import Code
@@ -32,12 +32,12 @@ def check(code: Code) -> Iterator[Hit]:
                 code.span(call),
                 f"No loader is given {name}: each rank goes through all of the data, and set_epoch() changes nothing.",
             )
-        elif not uses and not any(isinstance(n, ast.Global) and name in n.names for n in code.nodes(ast.Global)):
-            if code.calls("torch.utils.data.DataLoader"):
-                yield Hit(
-                    code.span(call),
-                    f"Nothing uses {name}: each rank goes through all of the data.",
-                )
+        elif not uses and not _is_global(code, name) and code.calls(LOADER):
+            yield Hit(code.span(call), f"Nothing uses {name}: each rank goes through all of the data.")
+
+
+def _is_global(code: Code, name: str) -> bool:
+    return any(name in n.names for n in code.nodes(ast.Global))
 
 
 def _tells_epoch(code: Code, node: ast.Name) -> bool:
