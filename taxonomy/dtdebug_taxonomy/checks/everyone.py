@@ -54,7 +54,7 @@ def beside_a_guard(code: Code, node: ast.AST, depth: int = 3) -> Guard | None:
     Who asks for the rank a few lines away knows of several ranks, so that this place was forgotten.
     """
     function = code.function(node)
-    if function is None or not depth or not _all_in(code, node, function, depth - 1):
+    if function is None or not depth or not all_in(code, node, function, depth - 1):
         return None
     home: ast.AST | None = function
     if function.name in {"__init__", "__post_init__", "setup"}:
@@ -68,7 +68,7 @@ def beside_a_guard(code: Code, node: ast.AST, depth: int = 3) -> Guard | None:
     return None
 
 
-def _all_in(code: Code, node: ast.AST, function: Function, depth: int) -> bool:
+def all_in(code: Code, node: ast.AST, function: Function, depth: int) -> bool:
     """Whether nothing in its function, nor what is seen of its callers, keeps some ranks from a place."""
     if function.decorator_list or guards(code).around(node):
         return False

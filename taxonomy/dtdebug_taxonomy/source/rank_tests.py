@@ -169,6 +169,8 @@ class RankTests:
         which = rank(self.code, left)
         if not which:
             which, left, right = rank(self.code, right), right, left
+            if isinstance(op, ast.In | ast.NotIn):
+                return None  # `"cuda" in str(device)` looks into a text
             op = _TURNED.get(type(op), type(op))()
         if not which or isinstance(op, ast.Is | ast.IsNot) or self._is_turn(right):
             return None

@@ -3,33 +3,53 @@
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Iterator
 
 from dtdebug_taxonomy.checks import Edit, Fix, Hit
-from dtdebug_taxonomy.checks.everyone import for_all, is_shared
+from dtdebug_taxonomy.checks.diverging import last_name
+from dtdebug_taxonomy.checks.everyone import all_in, for_all, is_shared
 from dtdebug_taxonomy.checks.mending import named
 from dtdebug_taxonomy.checks.names import FULLY_SHARD, INIT
 from dtdebug_taxonomy.checks.wrapping import DDPS, FSDP1
+from dtdebug_taxonomy.source.guards import guards
 from dtdebug_taxonomy.source.names import dotted
 from dtdebug_taxonomy.source.python import Code
 from dtdebug_taxonomy.source.text import Span
 
+_SAVES = re.compile(r"(^|_)(save|dump|write)")
 _SHARDED = ("deepspeed", "torch.distributed.checkpoint", "megatron")
 
 
 def check(code: Code) -> Iterator[Hit]:
     """Reports the call."""
-    if not code.calls(*DDPS, INIT) or code.calls(*FSDP1, *FULLY_SHARD) or code.imports_any(*_SHARDED):
+    if code.calls(*FSDP1, *FULLY_SHARD) or code.imports_any(*_SHARDED):
         return
+    several = bool(code.calls(*DDPS, INIT))
     for call in code.calls("torch.save"):
         path = code.argument(call, "f", 1)
-        if path is None or not _is_one_file(code, path) or not for_all(code, call):
+        if path is None or not _is_one_file(code, path):
             continue
-        yield Hit(
-            code.span(call),
-            "Every rank writes this file: they overwrite each other, and what is left can be cut off or mixed.",
-            _fix(code, call),
-        )
+        if (several and code.role == "program" and for_all(code, call)) or _unlike_its_siblings(code, call):
+            yield Hit(
+                code.span(call),
+                "Every rank writes this file: they overwrite each other, and what is left can be cut off or mixed.",
+                _fix(code, call),
+            )
+
+
+def _unlike_its_siblings(code: Code, call: ast.Call) -> bool:
+    """Whether other methods of its class leave saving to rank 0 themselves, and its own method does not."""
+    home, function = code.class_of(call), code.function(call)
+    if home is None or function is None or code.role == "test" or not all_in(code, call, function, 2):
+        return False
+    others = (c for c in code.inside(home, ast.Call) if _SAVES.search(last_name(code, c)))
+    return any(
+        g.test.value == "0" and g.test.equal and not g.early
+        for c in others
+        if code.function(c) is not function
+        for g in guards(code).around(c)
+    )
 
 
 def _is_one_file(code: Code, path: ast.expr) -> bool:
