@@ -22,6 +22,7 @@ def check(code: Code) -> Iterator[Hit]:
         if "." in name or not isinstance(scope, (ast.Module, *FUNCTIONS)) or bound[0].how not in {"assign", "with"}:
             continue
         if (guard := _only_by_first(code, bound)) is None:
+            yield from _none_elsewhere(code, scope, name, bound)
             continue
         use = next((n for n in _uses(code, scope, name) if _for_others(code, n, guard, bound)), None)
         if use is not None:
@@ -32,6 +33,27 @@ def check(code: Code) -> Iterator[Hit]:
                 f"Only {rank} gives {name} a value, at line {line}: the other ranks end here with a NameError, and "
                 f"{rank} waits for them in its next collective.",
             )
+
+
+def _none_elsewhere(code: Code, scope: ast.AST, name: str, bound: list[Binding]) -> Iterator[Hit]:
+    """The first use of an attribute of what is None on the other ranks: `ema = EMA(model) if rank == 0 else None`."""
+    value = bound[0].value
+    if len(bound) != 1 or not isinstance(value, ast.IfExp) or not isinstance(bound[0].node, ast.Assign):
+        return
+    test = guards(code).test(value.test)
+    empty = isinstance(value.orelse, ast.Constant) and value.orelse.value is None
+    if test is None or not empty or test.value != "0" or not test.equal or test.which not in {"global", "local"}:
+        return
+    guard = Guard(test, bound[0].node)
+    for use in _uses(code, scope, name):
+        if isinstance(code.parent[use], ast.Attribute) and _for_others(code, use, guard, bound):
+            line = code.text.place(code.span(value).start).line
+            yield Hit(
+                code.span(use),
+                f"On all ranks but 0 {name} is None, by line {line}: they end here with an AttributeError, and rank 0 "
+                "waits for them in its next collective.",
+            )
+            return
 
 
 def _only_by_first(code: Code, bound: list[Binding]) -> Guard | None:
