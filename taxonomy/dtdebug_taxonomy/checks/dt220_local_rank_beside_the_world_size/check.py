@@ -23,12 +23,8 @@ def check(code: Code) -> Iterator[Hit]:
     sizes: set[ast.AST | None] = set()
     ranks: list[tuple[ast.Assign, ast.expr]] = []
     for assign in code.nodes(ast.Assign):
-        last = dotted(assign.targets[0]).rpartition(".")[2]
-        if (
-            _SIZE.fullmatch(last)
-            and is_size(code, assign.value)
-            and not _LOCAL_SIZE.search(code.source_of(assign.value))
-        ):
+        last, value = dotted(assign.targets[0]).rpartition(".")[2], assign.value
+        if _SIZE.fullmatch(last) and is_size(code, value) and not _LOCAL_SIZE.search(code.source_of(value)):
             sizes.add(code.function(assign))
         elif _RANK.fullmatch(last) and _is_local(code, value):
             ranks.append((assign, value))
