@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
+from collections.abc import Iterable
 from contextlib import suppress
 from functools import cache
 from hashlib import blake2b
@@ -22,6 +23,14 @@ _LARGEST_STORE = 64_000_000
 """Bytes; a larger store is not written, and not read."""
 
 
+class _Row(msgspec.Struct, frozen=True, array_like=True):
+    """What is kept of a file."""
+
+    examined: Examined
+    around: bytes
+    """Of the contents of the modules that were read for it."""
+
+
 class Kept:
     """The results of former runs, as far as they hold for this version and these settings."""
 
@@ -31,6 +40,8 @@ class Kept:
         self._former = _read(self._file)
         self._used: dict[bytes, bytes] = {}
         self._keys: dict[Path, bytes] = {}
+        self._modules: dict[str, bytes] = {}
+        """Digests of the modules that files lead to."""
 
     def find(self, path: Path) -> Examined | None:
         """What was found in a file with this content; None if that is not known."""
@@ -39,17 +50,19 @@ class Kept:
         if key is None or stored is None:
             return None
         try:
-            found = msgspec.msgpack.decode(stored, type=Examined)
+            found = msgspec.msgpack.decode(stored, type=_Row)
         except msgspec.DecodeError:
             return None
+        if found.around != self._around(found.examined.consulted):
+            return None
         self._used[key] = stored
-        return found
+        return found.examined
 
     def add(self, path: Path, examined: Examined) -> None:
         """Keeps a result; not that of a file with problems, which can be gone the next time."""
         key = self._keys.get(path)
         if key is not None and not examined.problems:
-            self._used[key] = msgspec.msgpack.encode(examined)
+            self._used[key] = msgspec.msgpack.encode(_Row(examined, self._around(examined.consulted)))
 
     def write(self) -> None:
         """Stores the results of this run and, as far as there is room, former ones; a failure costs time only."""
@@ -62,6 +75,16 @@ class Kept:
             return
         with suppress(OSError):
             state.write(state.home() / self._file.name, data)
+
+    def _around(self, consulted: Iterable[str]) -> bytes:
+        """Changes with each of some modules."""
+        found = blake2b(digest_size=16)
+        for path in consulted:
+            if path not in self._modules:
+                with suppress(OSError):
+                    self._modules[path] = blake2b(Path(path).read_bytes(), digest_size=16).digest()
+            found.update(self._modules.get(path, b"gone"))
+        return found.digest()
 
     def _key(self, path: Path) -> bytes | None:
         try:

@@ -15,6 +15,8 @@ from dtdebug_taxonomy.checks.proving import proven
 from dtdebug_taxonomy.checks.settings import Settings
 from dtdebug_taxonomy.source import kinds
 from dtdebug_taxonomy.source.notebook import Notebook, NotebookError, parse
+from dtdebug_taxonomy.source.project import Project
+from dtdebug_taxonomy.source.python import Code
 from dtdebug_taxonomy.source.source import Source
 from dtdebug_taxonomy.source.text import Span, Text
 
@@ -71,6 +73,8 @@ class Examined(NamedTuple):
     """Findings that safe fixes have removed."""
     unread: tuple[str, ...] = ()
     """The parts of it that no check has seen, a line each: where, and why."""
+    consulted: tuple[str, ...] = ()
+    """Other modules of its project that were read for it."""
 
 
 class Choice(NamedTuple):
@@ -82,8 +86,22 @@ class Choice(NamedTuple):
     """Safe fixes are written into the files."""
 
 
-def examine_file(path: Path, choice: Choice) -> Examined:
+def project() -> Project:
+    """The modules around the files that are checked, read from disk."""
+    return Project(_text)
+
+
+def _text(path: str) -> str | None:
+    try:
+        return read(Path(path)).text
+    except UnreadableError:
+        return None
+
+
+def examine_file(path: Path, choice: Choice, around: Project | None = None) -> Examined:
     """The findings in a file; what can't be read becomes a problem, not an error."""
+    around = around or project()
+    around.consulted.clear()
     settings, problems = _settings(path, choice)
     try:
         text, encoding = read(path)
@@ -94,12 +112,13 @@ def examine_file(path: Path, choice: Choice) -> Examined:
         mended = 0
         if choice.mend:
             before = text
-            text, mended = _mended(path, before, settings)
+            text, mended = _mended(path, before, settings, around)
             if text != before:
                 path.write_text(text, encoding=encoding, newline="")
-        hits, source = _examined(text, str(path), settings)
+        hits, source = _examined(text, str(path), settings, around)
         found = tuple(_finding(f, str(path), source.text, f.span) for f in hits) if source is not None else ()
-        return Examined(found, problems, text.count("\n") + 1, mended, tuple(_unread(source, path)))
+        lines, unread = text.count("\n") + 1, tuple(_unread(source, path))
+        return Examined(found, problems, lines, mended, unread, tuple(sorted(around.consulted)))
     except UnreadableError as error:
         return Examined((), (*problems, str(error)))
     except NotebookError as error:
@@ -119,12 +138,14 @@ def _settings(path: Path, choice: Choice) -> tuple[Settings, tuple[str, ...]]:
 
 def of_text(text: str, path: str, settings: Settings) -> list[Finding]:
     """The findings in a text that is no notebook."""
-    found, source = _examined(text, path, settings)
+    found, source = _examined(text, path, settings, project())
     return [_finding(f, path, source.text, f.span) for f in found] if source else []
 
 
-def _examined(text: str, path: str, settings: Settings) -> tuple[list[Found], Source | None]:
+def _examined(text: str, path: str, settings: Settings, around: Project) -> tuple[list[Found], Source | None]:
     source = kinds.read(path, text)
+    if isinstance(source, Code):
+        source.project = around
     return (examine(source, settings) if source is not None else []), source
 
 
@@ -149,11 +170,11 @@ def _lines(text: Text, span: Span) -> str:
     return f"line {first}" if first == last else f"lines {first}-{last}"
 
 
-def _mended(path: Path, text: str, settings: Settings) -> tuple[str, int]:
+def _mended(path: Path, text: str, settings: Settings, around: Project) -> tuple[str, int]:
     """The text with all safe fixes that are proven, and how many they were."""
     count = 0
     for _ in range(_PASSES):
-        found, source = _examined(text, str(path), settings)
+        found, source = _examined(text, str(path), settings, around)
         if source is None:
             break
         done = proven(source, found, [f for f in found if f.safe], settings)

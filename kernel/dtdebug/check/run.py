@@ -11,7 +11,8 @@ from itertools import islice
 from multiprocessing import get_context
 from pathlib import Path
 
-from dtdebug.check.results import Choice, Examined, examine_file
+from dtdebug.check.results import Choice, Examined, examine_file, project
+from dtdebug_taxonomy.source.project import Project
 
 _FEW = 64
 """Files for which starting processes does not pay."""
@@ -58,8 +59,9 @@ def examine_all(
 def _examine(listed: Sequence[Path], choice: Choice, jobs: int, progress: Callable[[int], None]) -> Iterator[Examined]:
     jobs = jobs or _processors()
     if len(listed) <= _FEW or jobs == 1:
+        around = project()
         for done, path in enumerate(listed, 1):
-            yield examine_file(path, choice)
+            yield examine_file(path, choice, around)
             progress(done)
         return
     from dtdebug_taxonomy.checks import load
@@ -92,9 +94,13 @@ def _batches(paths: Sequence[Path]) -> Iterator[list[Path]]:
 
 
 _batches_done = 0
+_around: Project | None = None
+"""Of this process: a module is parsed once for all files that lead to it."""
 
 
 def _begin() -> None:
+    global _around
+    _around = project()
     gc.disable()
     gc.freeze()
 
@@ -104,4 +110,4 @@ def _examine_batch(paths: Sequence[Path], choice: Choice) -> list[Examined]:
     _batches_done += 1
     if _batches_done % _COLLECT == 0:
         gc.collect()
-    return [examine_file(path, choice) for path in paths]
+    return [examine_file(path, choice, _around) for path in paths]

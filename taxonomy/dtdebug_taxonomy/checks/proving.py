@@ -78,7 +78,9 @@ class _Proof:
 
     def _read(self, text: str) -> Source:
         if isinstance(self.source, Code):
-            return Code(text, path=self.source.path, notebook=self.source.notebook)
+            code = Code(text, path=self.source.path, notebook=self.source.notebook)
+            code.project = self.source.project
+            return code
         if isinstance(self.source, Document):
             return Document(text, path=self.source.path, language=self.source.language)
         return type(self.source)(text, path=self.source.path)

@@ -16,6 +16,7 @@ from dtdebug_taxonomy.source.source import Variable
 from dtdebug_taxonomy.source.syntax import Function, Syntax
 
 if TYPE_CHECKING:
+    from dtdebug_taxonomy.source.project import Project
     from dtdebug_taxonomy.source.shell import Script
 
 Role = Literal["program", "library", "test"]
@@ -49,6 +50,8 @@ class Code(Syntax):
         super().__init__(text, path=path)
         self.notebook = notebook
         """Cells of a notebook, joined."""
+        self.project: Project | None = None
+        """The modules around it, where they may be read."""
 
     # -- names ----------------------------------------------------------------------------------
 

@@ -131,7 +131,7 @@ class RankTests:
         last = func.attr if isinstance(func, ast.Attribute) else dotted(func)
         if last == "bool" and len(call.args) == 1:
             return self._test(call.args[0], holds, depth)
-        if which := is_main(last, called_with=len(call.args)):
+        if which := is_main(self.code.name(call.func) or last, called_with=len(call.args)):
             return RankTest(which, "0", holds)
         if which := rank(self.code, call):
             return RankTest(which, "0", not holds)
@@ -169,6 +169,8 @@ class RankTests:
         which = rank(self.code, left)
         if not which:
             which, left, right = rank(self.code, right), right, left
+            if isinstance(op, ast.In | ast.NotIn):
+                return None  # `"cuda" in str(device)` looks into a text
             op = _TURNED.get(type(op), type(op))()
         if not which or isinstance(op, ast.Is | ast.IsNot) or self._is_turn(right):
             return None

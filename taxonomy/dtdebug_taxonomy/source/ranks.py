@@ -24,7 +24,7 @@ _GROUP_NAME = re.compile(
     r"replicate|mesh|ulysses|ring|slice|fsdp|hsdp)(_model)?(_parallel)?_rank"
 )
 _RANK_CALL = re.compile(
-    r"(get_(global_|world_|local_|node_|node_local_|data_parallel_|tensor_model_parallel_|pipeline_model_parallel_)?"
+    r"((safe_)?get_(global_|world_|local_|node_|node_local_|data_parallel_|tensor_model_parallel_|pipeline_model_parallel_)?"
     r"(rank|ordinal)|process_index|Get_rank)"
 )
 _WHO = r"(main|master|primary|chief|coordinator|leader)"
@@ -36,10 +36,12 @@ _MAIN = re.compile(
     r"|_*(is_)?(global|world_process|local_process|process)_zero"
     r"|_*(main|master|primary|chief|root|lead|leader)_?(process|proc|replica)"
 )
+_PROCESSES = re.compile(r"(?i)^_?(dist|distributed|comm|env|world|mpi)$")
+"""Who owns `is_root()` where that is of processes, not of a tree."""
 _ASKS = re.compile(r"_*(is|am|i_am|on|at)_?", re.IGNORECASE)
 _MANY = re.compile(
     r"_*(is_|use_|using_|has_|in_|with_|run_|enable_)*"
-    r"(dist|distributed|ddp|parallel|multi_?gpus?|multi_?process(ing)?|multiprocessing_distributed|initialized|"
+    r"(dist|distributed|ddp|fsdp|parallel|multi_?gpus?|multi_?process(ing)?|multiprocessing_distributed|initialized|"
     r"dist_?initialized|distributed_initialized|is_initialized|dist_avail_and_initialized|dist_available_and_initialized|"
     r"distributed_run|distributed_training|distributed_mode|multi_gpu_training)"
 )
@@ -137,7 +139,9 @@ def _rank_of_call(code: Code, call: ast.Call, depth: int) -> str:
 
 def is_main(name: str, *, called_with: int = 0) -> str:
     """Whether a name says "I am the main process": `global`, `local` (of its node), or empty."""
-    last = name.rsplit(".", 1)[-1]
+    owner, _, last = name.rpartition(".")
+    if last == "is_root" and _PROCESSES.search(owner.rpartition(".")[2]):
+        return "global"
     if not _MAIN.fullmatch(last.lower()) or (called_with and not _ASKS.match(last)):
         return ""
     return "local" if "local" in last.lower() else "global"

@@ -22,6 +22,7 @@ _METHODS = (
     "reduce",
     "pad_across_processes",
     "wait_for_everyone",
+    "prepare",
 )
 _STATES = {"accelerate.PartialState", "accelerate.state.PartialState", "accelerate.state.AcceleratorState"}
 _FUNCTIONS = tuple(

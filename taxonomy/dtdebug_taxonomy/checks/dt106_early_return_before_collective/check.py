@@ -7,6 +7,7 @@ from collections.abc import Iterator
 
 from dtdebug_taxonomy.checks import Hit
 from dtdebug_taxonomy.checks.diverging import collectives, diverging, last_name
+from dtdebug_taxonomy.checks.elsewhere import diverging_elsewhere
 from dtdebug_taxonomy.checks.leaving import leaving
 from dtdebug_taxonomy.checks.names import INIT
 from dtdebug_taxonomy.checks.wrapping import DDPS
@@ -18,7 +19,7 @@ def check(code: Code) -> Iterator[Hit]:
     if code.role == "test":
         return  # they diverge on purpose
     calls = collectives(code)
-    for call, what, guard in diverging(code, calls):
+    for call, what, guard in (*diverging(code, calls), *diverging_elsewhere(code)):
         if guard.early and not _joins_later(code, guard.node, call):
             line = code.text.place(code.span(guard.node).start).line
             yield Hit(

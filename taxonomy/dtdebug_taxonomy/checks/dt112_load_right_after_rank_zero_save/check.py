@@ -9,6 +9,7 @@ from collections.abc import Iterator
 
 from dtdebug_taxonomy.checks import Hit
 from dtdebug_taxonomy.checks.handing_over import read_by_others, same_file, wait_after, written_by_first
+from dtdebug_taxonomy.source.names import dotted
 from dtdebug_taxonomy.source.python import Code
 
 _SAVES = {
@@ -69,4 +70,12 @@ def _with_path(
 ) -> list[tuple[ast.Call, ast.expr]]:
     found = [(c, code.argument(c, *functions[code.name(c.func)])) for c in code.calls(*functions)]
     found += [(c, code.argument(c, *methods[getattr(c.func, "attr", "")])) for c in code.methods(*methods)]
-    return [(call, path) for call, path in found if path is not None]
+    if "from_pretrained" in methods:
+        found += [(c, code.argument(c, "model_id", 1)) for c in code.calls("peft.PeftModel.from_pretrained")]
+    return [(call, path) for call, given in found if given is not None for path in _possible(code, given)]
+
+
+def _possible(code: Code, path: ast.expr) -> list[ast.expr]:
+    """A path and, where it is chosen by a condition, what it may be: `a if lora else b`."""
+    chosen = [v for v in code.values(path) if isinstance(v, ast.IfExp)] if dotted(path) else []
+    return [path, *(branch for value in chosen for branch in (value.body, value.orelse))]

@@ -1,0 +1,9 @@
+import os
+
+import torch.distributed as dist
+
+
+def resume(path, restore):
+    if os.path.exists(path):
+        restore(path)
+        dist.barrier()

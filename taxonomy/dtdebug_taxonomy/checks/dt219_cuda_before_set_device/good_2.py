@@ -1,0 +1,7 @@
+import torch
+
+
+def main(model, local_rank):
+    model = model.cuda(local_rank)
+    torch.cuda.set_device(local_rank)
+    return model

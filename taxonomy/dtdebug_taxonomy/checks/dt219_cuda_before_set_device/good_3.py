@@ -1,0 +1,7 @@
+import torch
+
+
+def main(model):
+    model = model.cuda()
+    torch.cuda.set_device(0)
+    return model

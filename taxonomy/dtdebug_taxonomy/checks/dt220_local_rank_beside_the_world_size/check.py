@@ -1,0 +1,44 @@
+"""The local rank that is kept as the rank, beside the number of processes of all machines."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterator
+
+from dtdebug_taxonomy.checks import Hit
+from dtdebug_taxonomy.source.names import dotted
+from dtdebug_taxonomy.source.python import Code
+from dtdebug_taxonomy.source.ranks import is_size, rank
+
+_RANK = re.compile(r"_*(global_|world_)?rank")
+_SIZE = re.compile(r"_*world_?size")
+_LOCAL_SIZE = re.compile(r"local|device_count|per_node", re.IGNORECASE)
+
+
+def check(code: Code) -> Iterator[Hit]:
+    """Reports what is bound to the name."""
+    if code.role == "test":
+        return
+    sizes: set[ast.AST | None] = set()
+    ranks: list[tuple[ast.Assign, ast.expr]] = []
+    for assign in code.nodes(ast.Assign):
+        last, value = dotted(assign.targets[0]).rpartition(".")[2], assign.value
+        if _SIZE.fullmatch(last) and is_size(code, value) and not _LOCAL_SIZE.search(code.source_of(value)):
+            sizes.add(code.function(assign))
+        elif _RANK.fullmatch(last) and _is_local(code, value):
+            ranks.append((assign, value))
+    for assign, value in ranks:
+        if code.function(assign) in sizes:
+            name = dotted(assign.targets[0])
+            yield Hit(
+                code.span(value),
+                f"{name} is the local rank, the world size beside it counts all machines: on two of them two processes "
+                "are the same rank, and the upper ranks are nobody.",
+            )
+
+
+def _is_local(code: Code, value: ast.expr) -> bool:
+    if isinstance(value, ast.Attribute):
+        return value.attr == "local_process_index"
+    return not isinstance(value, ast.Name | ast.IfExp | ast.BoolOp) and rank(code, value) == "local"

@@ -1,0 +1,6 @@
+from torch.nn.parallel import DistributedDataParallel as DDP
+
+
+def build(model, local_rank):
+    model.requires_grad_(False)
+    return DDP(model, device_ids=[local_rank])  # dt: DT318

@@ -1,0 +1,47 @@
+"""Learning rate schedules that are stretched by the number of ranks, though each rank steps them once a step."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterator
+
+from dtdebug_taxonomy.checks import Hit
+from dtdebug_taxonomy.checks.ranks_seen import starts_ranks
+from dtdebug_taxonomy.source.names import dotted
+from dtdebug_taxonomy.source.python import Code
+
+_ARGUMENTS = ("num_warmup_steps", "num_training_steps", "T_max", "total_steps", "total_iters", "warmup_steps")
+_MAKER = re.compile(r"(get_\w*(scheduler|schedule)\w*|\w*LR|\w*[Ss]cheduler\w*)$")
+_SIZE = re.compile(r"(world_?size|num_processes|num_replicas)$", re.IGNORECASE)
+
+
+def check(code: Code) -> Iterator[Hit]:
+    """Reports the argument."""
+    if code.role == "test" or code.imports_any("accelerate", "horovod"):
+        return  # Accelerate steps a prepared scheduler once for each process
+    for call in code.nodes(ast.Call):
+        last = dotted(call.func).rsplit(".", 1)[-1]
+        if not call.keywords or not _MAKER.fullmatch(last):
+            continue
+        for keyword in call.keywords:
+            if keyword.arg in _ARGUMENTS and _times_ranks(code, keyword.value) and _knows_ranks(code):
+                yield Hit(
+                    code.span(keyword.value),
+                    f"Each rank steps its own scheduler once a step, so {keyword.arg} must not grow with the number of "
+                    "ranks: the warm-up and the decay come that much too late.",
+                )
+
+
+def _times_ranks(code: Code, node: ast.expr) -> bool:
+    values = [v for v in code.values(node) if v is not None]
+    return any(
+        isinstance(v, ast.BinOp)
+        and isinstance(v.op, ast.Mult)
+        and any(_SIZE.search(dotted(s.func) if isinstance(s, ast.Call) else dotted(s)) for s in (v.left, v.right))
+        for v in values
+    )
+
+
+def _knows_ranks(code: Code) -> bool:
+    return starts_ranks(code) or "distributed" in code.text

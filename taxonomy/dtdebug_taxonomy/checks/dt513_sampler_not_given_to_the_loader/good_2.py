@@ -1,0 +1,6 @@
+from torch.utils.data import DistributedSampler
+
+
+def split(dataset):
+    sampler = DistributedSampler(dataset)
+    return sampler

@@ -1,0 +1,39 @@
+"""Data sets of Hugging Face that every rank works through at once, to build the same cache."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterator
+
+from dtdebug_taxonomy.checks import Hit
+from dtdebug_taxonomy.checks.everyone import for_all
+from dtdebug_taxonomy.checks.ranks_seen import starts_ranks
+from dtdebug_taxonomy.source.python import Code
+
+_BUILDS = ("datasets.Dataset.from_generator",)
+_ORDERED = re.compile(r"process_first|rank_?(zero|0)_?(first|priority)|local_main_first|zero_first|main_first|filelock")
+
+
+def check(code: Code) -> Iterator[Hit]:
+    """Reports the call that builds."""
+    if code.role != "program" or not starts_ranks(code) or _ORDERED.search(code.text.lower()):
+        return
+    mapped = [c for c in code.methods("map") if code.argument(c, "num_proc") is not None]
+    for call in (*code.calls(*_BUILDS), *mapped):
+        if not for_all(code, call) or _sheltered(code, call):
+            continue
+        yield Hit(
+            code.span(call),
+            "Every rank builds this at the same time: as many times the work, all into one cache. Let the main process "
+            "of a node go first, the others then read what it has built.",
+        )
+
+
+def _sheltered(code: Code, call: ast.Call) -> bool:
+    """Whether something around it may order the ranks."""
+    return any(isinstance(up, ast.With) and not _is_plain(code, up) for up in code.ancestors(call))
+
+
+def _is_plain(code: Code, node: ast.With) -> bool:
+    return all(code.name(getattr(i.context_expr, "func", i.context_expr)).startswith("torch.") for i in node.items)

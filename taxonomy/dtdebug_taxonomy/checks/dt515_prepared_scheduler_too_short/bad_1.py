@@ -1,0 +1,9 @@
+from accelerate import Accelerator
+from transformers import get_scheduler
+
+accelerator = Accelerator()
+
+
+def build(optimizer, steps):
+    scheduler = get_scheduler("cosine", optimizer, num_warmup_steps=100, num_training_steps=steps)  # dt: DT515
+    return accelerator.prepare(optimizer, scheduler)

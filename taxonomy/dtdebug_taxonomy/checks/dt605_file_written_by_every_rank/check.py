@@ -1,0 +1,66 @@
+"""Files and directories that every rank writes, copies or removes, beside code that rank 0 alone runs."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+
+from dtdebug_taxonomy.checks import Hit
+from dtdebug_taxonomy.checks.everyone import beside_a_guard, for_all, is_shared
+from dtdebug_taxonomy.checks.ranks_seen import is_started_here, starts_ranks
+from dtdebug_taxonomy.source.python import Code
+
+_WRITES = {
+    "open": ("file", 0),
+    "numpy.save": ("file", 0),
+    "numpy.savez": ("file", 0),
+    "numpy.savetxt": ("fname", 0),
+    "joblib.dump": ("filename", 1),
+    "shutil.copytree": ("dst", 1),
+    "shutil.copy": ("dst", 1),
+    "shutil.copyfile": ("dst", 1),
+    "shutil.move": ("dst", 1),
+    "shutil.rmtree": ("path", 0),
+    "os.remove": ("path", 0),
+    "os.unlink": ("path", 0),
+    "os.rename": ("dst", 1),
+    "os.replace": ("dst", 1),
+    "omegaconf.OmegaConf.save": ("f", 1),
+    "safetensors.torch.save_file": ("filename", 1),
+}
+_METHODS = {"save_pretrained": ("save_directory", 0), "to_csv": ("path_or_buf", 0), "savefig": ("fname", 0)}
+
+
+def check(code: Code) -> Iterator[Hit]:
+    """Reports the call that writes."""
+    if code.role == "test":
+        return
+    whole = is_started_here(code) and starts_ranks(code)
+    for call, path in _written(code):
+        if not isinstance(path, ast.Name | ast.Attribute | ast.JoinedStr | ast.BinOp | ast.Call | ast.Constant):
+            continue
+        if not is_shared(code, path) or (code.class_of(call) is None and code.function(call) is None and not whole):
+            continue
+        guard = beside_a_guard(code, call)
+        if guard is None or (code.function(call) is None and not for_all(code, call)):
+            continue
+        line = code.text.place(code.span(guard.node).start).line
+        yield Hit(
+            code.span(call),
+            f"Every rank does this to the same file, unlike what line {line} leaves to rank 0: they overwrite each "
+            "other, and what one removes another still needs.",
+        )
+
+
+def _written(code: Code) -> Iterator[tuple[ast.Call, ast.expr | None]]:
+    for call in code.calls(*_WRITES):
+        if code.name(call.func) != "open" or _opens_to_write(code, call):
+            yield call, code.argument(call, *_WRITES[code.name(call.func)])
+    for call in code.methods(*_METHODS):
+        if code.argument(call, "is_main_process") is None:
+            yield call, code.argument(call, *_METHODS[call.func.attr])  # type: ignore[attr-defined]
+
+
+def _opens_to_write(code: Code, call: ast.Call) -> bool:
+    mode = code.constant(code.argument(call, "mode", 1))
+    return isinstance(mode, str) and mode[:1] in {"w", "x"}

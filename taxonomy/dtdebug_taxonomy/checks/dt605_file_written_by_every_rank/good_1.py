@@ -1,0 +1,10 @@
+import json
+
+import torch.distributed as dist
+
+
+def main(args):
+    dist.init_process_group("nccl")
+    if dist.get_rank() == 0:
+        with open(args.output, "w") as file:
+            json.dump(vars(args), file)

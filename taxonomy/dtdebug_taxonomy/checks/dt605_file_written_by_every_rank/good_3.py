@@ -1,0 +1,6 @@
+import json
+
+
+def main(args):
+    with open(args.output, "w") as file:
+        json.dump(vars(args), file)

@@ -1,0 +1,45 @@
+"""Runs of a tracker (wandb, TensorBoard, ...) that every rank starts."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterator
+
+from dtdebug_taxonomy.checks import Hit
+from dtdebug_taxonomy.checks.everyone import beside_a_guard, for_all
+from dtdebug_taxonomy.checks.ranks_seen import depends_on_rank, starts_ranks
+from dtdebug_taxonomy.checks.wrapping import DDPS, FSDP1
+from dtdebug_taxonomy.source.python import Code
+
+_STARTS = (
+    *("wandb.init", "mlflow.start_run", "swanlab.init", "clearml.Task.init", "comet_ml.Experiment", "comet_ml.start"),
+    *("neptune.init_run", "aim.Run", "trackio.init"),
+    *("torch.utils.tensorboard.SummaryWriter", "tensorboardX.SummaryWriter"),
+    "torch.utils.tensorboard.writer.SummaryWriter",
+)
+_PER_RANK = re.compile(r"rank|process_index|hostname|disabled|offline", re.IGNORECASE)
+
+
+def check(code: Code) -> Iterator[Hit]:
+    """Reports the call that starts it."""
+    if code.role == "test":
+        return
+    several = starts_ranks(code) or bool(code.calls(*DDPS, *FSDP1))
+    for call in code.calls(*_STARTS):
+        if code.argument(call, "group") is not None or _of_this_rank(code, call):
+            continue
+        if beside_a_guard(code, call) is not None or (several and code.role == "program" and for_all(code, call)):
+            what = code.name(call.func).partition(".")[0]
+            yield Hit(
+                code.span(call),
+                f"Every rank starts this run of {'TensorBoard' if 'Writer' in code.name(call.func) else what}: one "
+                "job shows up as many runs, or the ranks write into one another's files.",
+            )
+
+
+def _of_this_rank(code: Code, call: ast.Call) -> bool:
+    """Whether its arguments differ between ranks, so that it is meant."""
+    given = [*call.args, *(k.value for k in call.keywords)]
+    values = [v for a in given for v in (a, *code.values(a)) if v is not None]
+    return any(depends_on_rank(code, a) for a in given) or any(_PER_RANK.search(code.source_of(v)) for v in values)

@@ -1,0 +1,4 @@
+import wandb
+
+if __name__ == "__main__":
+    wandb.init(project="mine")

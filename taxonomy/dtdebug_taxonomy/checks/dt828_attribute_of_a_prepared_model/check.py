@@ -1,0 +1,83 @@
+"""Attributes of a model that are asked of what `accelerator.prepare()` gave, which is a wrapper on several GPUs."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterator
+
+from dtdebug_taxonomy.checks import Hit
+from dtdebug_taxonomy.source.bindings import home
+from dtdebug_taxonomy.source.names import dotted
+from dtdebug_taxonomy.source.python import Code
+
+_OF_MODELS = {
+    *("config", "dtype", "generate", "save_pretrained", "encode", "decode", "get_input_embeddings", "text_model"),
+    *("resize_token_embeddings", "get_output_embeddings", "push_to_hub", "gradient_checkpointing_enable"),
+    *("enable_gradient_checkpointing", "merge_and_unload", "add_noise"),
+}
+_MODEL = re.compile(
+    r"(?i)(^|_)(model|net|unet|vae|transformer|encoder|decoder|policy|actor|critic|student|teacher|llm|gpt|lora)\d?$"
+)
+_UNWRAPS = re.compile(r"unwrap|\.module\b|hasattr|isinstance|distributed_type|num_processes")
+
+
+def check(code: Code) -> Iterator[Hit]:
+    """Reports the attribute."""
+    calls = [c for c in code.methods("prepare", "prepare_model") if _is_accelerator(code, c)]
+    if not calls or code.role == "test":
+        return
+    prepared = {(place, name): call for call in calls for place, name in _prepared(code, call)}
+    for node in code.nodes(ast.Attribute):
+        name = dotted(node.value)
+        if node.attr not in _OF_MODELS or not name or not isinstance(node.ctx, ast.Load):
+            continue
+        call = prepared.get((home(code, node, name), name))
+        if call is None or not _comes_later(code, call, node, name) or _is_asked(code, node):
+            continue
+        yield Hit(
+            code.span(node),
+            f"{name} is what prepare() gave: with several processes that is DistributedDataParallel, which has no "
+            f"{node.attr}, and this raises AttributeError. Ask accelerator.unwrap_model({name}).",
+        )
+
+
+def _is_accelerator(code: Code, call: ast.Call) -> bool:
+    owner = call.func.value  # type: ignore[attr-defined]
+    made = code.made_by(owner) - {""}
+    return made == {"accelerate.Accelerator"} or (not made and dotted(owner).rpartition(".")[2] == "accelerator")
+
+
+def _prepared(code: Code, call: ast.Call) -> Iterator[tuple[ast.AST, str]]:
+    """The models that a call gives back under the names by which it got them."""
+    assign = code.parent.get(call)
+    if not isinstance(assign, ast.Assign) or len(assign.targets) != 1:
+        return
+    target = assign.targets[0]
+    targets = target.elts if isinstance(target, ast.Tuple | ast.List) else [target]
+    given = {dotted(a) for a in call.args}
+    for element in targets:
+        name = dotted(element)
+        if name in given and _MODEL.search(name.rpartition(".")[2]):
+            yield home(code, element, name), name
+
+
+def _comes_later(code: Code, call: ast.Call, node: ast.Attribute, name: str) -> bool:
+    """Whether the name is still what `prepare()` gave."""
+    here = [b for b in code.bindings.get((home(code, node, name), name), ()) if code.order[b.node] > code.order[call]]
+    if any(code.order[b.node] < code.order[node] and not isinstance(b.node, ast.arg) for b in here):
+        return False
+    if code.function(node) is code.function(call):
+        return code.order[node] > code.order[call]
+    function = code.function(node)
+    return function is not None and name.startswith("self.") and function.name not in {"__init__", "setup"}
+
+
+def _is_asked(code: Code, node: ast.Attribute) -> bool:
+    """Whether a condition around it, or its statement, may see to the wrapper."""
+    for up in (node, *code.ancestors(node)):
+        if isinstance(up, ast.If | ast.IfExp) and _UNWRAPS.search(code.source_of(up.test)):
+            return True
+        if isinstance(up, ast.Try):
+            return True
+    return bool(_UNWRAPS.search(code.source_of(code.statement(node)).partition("\n")[0]))

@@ -1,0 +1,8 @@
+from accelerate import Accelerator
+
+
+def main(model, optimizer, loader):
+    accelerator = Accelerator()
+    model, optimizer, loader = accelerator.prepare(model, optimizer, loader)
+    for batch in loader:
+        print(accelerator.unwrap_model(model).generate(batch))

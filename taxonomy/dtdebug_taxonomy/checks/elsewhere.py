@@ -1,0 +1,72 @@
+"""Collectives that a call leads to in another module, or in a method of an object: followed through the project."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+
+from dtdebug_taxonomy.checks.diverging import Diverging, collectives, condition, helpers, is_sure, last_name
+from dtdebug_taxonomy.source.guards import guards
+from dtdebug_taxonomy.source.names import dotted
+from dtdebug_taxonomy.source.project import Defined, Project
+from dtdebug_taxonomy.source.python import Code
+from dtdebug_taxonomy.source.syntax import Function
+
+_DEEPEST = 4
+"""So many calls are followed one from the other."""
+
+
+def diverging_elsewhere(code: Code) -> Iterator[Diverging]:
+    """Calls under a condition on the rank that lead to a collective which other code makes for all ranks."""
+    project = code.project
+    if project is None:
+        return
+    alike: dict[str, list[ast.AST]] = {}
+    for call in code.nodes(ast.Call):
+        if not dotted(call.func) or not guards(code).around(call) or code.called(call) is not None:
+            continue
+        defined = project.called(code, call)
+        origin = reached(project, defined, _DEEPEST) if defined is not None else None
+        if defined is None or origin is None:
+            continue
+        name = last_name(code, call)
+        if not alike.get(name):
+            alike[name] = [c for c in code.nodes(ast.Call) if last_name(code, c) == name]
+        if (guard := condition(code, call, alike[name])) is not None:
+            yield Diverging(call, f"{name}(), which calls {origin}() in {_module(defined)},", guard)
+
+
+def reached(project: Project, defined: Defined, left: int) -> str | None:
+    """The collective of the default group that a function surely makes, by itself or through others."""
+    code, node = defined
+    known: dict[tuple[ast.AST, int], str | None] = code.__dict__.setdefault("_reached", {})
+    if (node, left) not in known:
+        known[node, left] = None  # a function that calls itself ends here
+        known[node, left] = _reached(project, code, node, left) if not isinstance(node, ast.ClassDef) else None
+    return known[node, left]
+
+
+def _reached(project: Project, code: Code, function: Function, left: int) -> str | None:
+    if code.role == "test" or function.decorator_list:
+        return None
+    own: dict[Function, ast.Call] | None = code.__dict__.get("_collective_helpers")
+    if own is None:
+        own = code.__dict__["_collective_helpers"] = helpers(code, collectives(code))
+    if function in own:
+        return last_name(code, own[function])
+    if not left:
+        return None
+    for call in code.inside(function, ast.Call):
+        if not dotted(call.func) or code.function(call) is not function:
+            continue
+        defined = project.called(code, call)
+        if defined is None or defined.node is function:
+            continue
+        origin = reached(project, defined, left - 1)
+        if origin is not None and is_sure(code, call) and not guards(code).around(call):
+            return origin
+    return None
+
+
+def _module(defined: Defined) -> str:
+    return defined.code.path.rpartition("/")[2]

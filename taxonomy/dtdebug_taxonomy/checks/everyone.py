@@ -1,0 +1,118 @@
+"""Places that every rank comes to, as far as one file tells: no condition on the rank around them or their callers."""
+
+from __future__ import annotations
+
+import ast
+import re
+
+from dtdebug_taxonomy.checks.ranks_seen import depends_on_rank
+from dtdebug_taxonomy.source.guards import Guard, guards
+from dtdebug_taxonomy.source.python import Code
+from dtdebug_taxonomy.source.syntax import FUNCTIONS, Function
+
+_ASKS = re.compile(
+    r"rank|main|master|primary|chief|leader|zero|root|should|do_save|proc|verbose|first|writer|logger", re.IGNORECASE
+)
+_OWN = re.compile(
+    r"rank|uuid|hostname|pid|tmp|temp|buffer|bytesio|worker|process|device|gpu|shard|(^|_)(fold|trial)(_|$)",
+    re.IGNORECASE,
+)
+_ENTRY = re.compile(r"_*(main|train|run|worker|fit|demo|start|launch|entry)\w*", re.IGNORECASE)
+_MAY_BE_ONE = re.compile(r"rank|main|master|primary|chief|leader|zero|root|should|do_save|proc", re.IGNORECASE)
+_AWARE = re.compile(r"_*(init|setup|set_up|prepare|train|fit|run|main|build|configure|start)\w*", re.IGNORECASE)
+
+
+def for_all(code: Code, node: ast.AST, depth: int = 4) -> bool:
+    """Whether every rank comes to a place, as far as this file tells."""
+    if guards(code).around(node):
+        return False
+    function: Function | None = None
+    inner: ast.AST = node
+    for up in code.ancestors(node):
+        if isinstance(up, ast.If | ast.IfExp) and inner is not up.test and asks(code, up.test):
+            return False
+        if isinstance(inner, ast.stmt) and any(_leaves_by_rank(code, s, inner) for s in code.block(inner)):
+            return False
+        if isinstance(up, FUNCTIONS):
+            function = up
+            break
+        inner = up
+    if function is None:
+        return True
+    if function.decorator_list or not depth:
+        return False
+    is_method = isinstance(code.parent.get(function), ast.ClassDef)
+    callers = code.callers.get(function) or (code.methods(function.name) if is_method else [])
+    if not callers:
+        return bool(_ENTRY.fullmatch(function.name)) and not is_method
+    return all(for_all(code, c, depth - 1) for c in callers)
+
+
+def beside_a_guard(code: Code, node: ast.AST, depth: int = 3) -> Guard | None:
+    """A condition on the main process in the function of a place that every rank comes to; of a constructor, its class.
+
+    Who asks for the rank a few lines away knows of several ranks, so that this place was forgotten.
+    """
+    function = code.function(node)
+    if function is None or not depth or not all_in(code, node, function, depth - 1):
+        return None
+    home: ast.AST | None = function
+    if function.name in {"__init__", "__post_init__", "setup"}:
+        home = code.class_of(function)
+    elif code.class_of(function) is not None and not _AWARE.fullmatch(function.name):
+        return None
+    for condition in code.inside(home, ast.If) if home is not None else ():
+        test = guards(code).test(condition.test)
+        if test is not None and test.value == "0" and test.equal and test.which in {"global", "local"}:
+            return Guard(test, condition)
+    return None
+
+
+def all_in(code: Code, node: ast.AST, function: Function, depth: int) -> bool:
+    """Whether nothing in its function, nor what is seen of its callers, keeps some ranks from a place."""
+    if function.decorator_list or guards(code).around(node):
+        return False
+    inner: ast.AST = node
+    for up in code.ancestors(node):
+        if isinstance(up, ast.If | ast.IfExp) and inner is not up.test and _MAY_BE_ONE.search(code.source_of(up.test)):
+            return False
+        if isinstance(inner, ast.stmt) and any(_leaves_by_rank(code, s, inner) for s in code.block(inner)):
+            return False
+        if up is function:
+            break
+        inner = up
+    is_method = isinstance(code.parent.get(function), ast.ClassDef)
+    callers = code.callers.get(function) or (code.methods(function.name) if is_method else [])
+    others = [c for c in callers if code.function(c) is not function]
+    return all(for_all(code, c, 2) or beside_a_guard(code, c, depth) is not None for c in others)
+
+
+def asks(code: Code, test: ast.expr) -> bool:
+    """Whether a condition may be one on the rank, by the names in it."""
+    written = code.source_of(test)
+    return bool(_ASKS.search(written)) and "__name__" not in written
+
+
+def is_shared(code: Code, path: ast.expr) -> bool:
+    """Whether all ranks surely mean the same path."""
+    values = [path, *(v for n in code.inside(path, ast.Name, ast.Attribute) for v in code.values(n) if v is not None)]
+    if any(_OWN.search(code.source_of(v)) or depends_on_rank(code, v) for v in values):
+        return False
+    return not any(_of_a_loop(code, n) for v in values for n in code.inside(v, ast.Name))
+
+
+def _of_a_loop(code: Code, name: ast.Name) -> bool:
+    """Whether a name stands for one of the things that a loop goes through: data that may be split between ranks."""
+    for binding in code.bound(name):
+        if binding.how in {"loop", "with"} and isinstance(binding.node, ast.For | ast.AsyncFor | ast.comprehension):
+            iterated = binding.node.iter
+            if not (isinstance(iterated, ast.Call) and code.name(iterated.func) in {"range", "tqdm.trange"}):
+                return True
+    return False
+
+
+def _leaves_by_rank(code: Code, statement: ast.stmt, until: ast.stmt) -> bool:
+    if not isinstance(statement, ast.If) or code.order[statement] >= code.order[until]:
+        return False
+    leaves = isinstance(statement.body[-1], ast.Return | ast.Continue)
+    return leaves and asks(code, statement.test)

@@ -1,0 +1,120 @@
+"""Calls that lead to a collective in another module of the project are followed, and only there."""
+
+import json
+
+import pytest
+
+from dtdebug.check.files import settings_of
+from dtdebug.check.results import Choice, examine_file
+from dtdebug.cli import main
+
+PLOT = """import torch.distributed as dist
+
+class Plotter:
+    def plot(self, rows):
+        for row in rows:
+            self.infer(row)
+
+    def infer(self, row):
+        dist.barrier()
+
+class Quiet(Plotter):
+    pass
+
+def gather(rows):
+    return _all(rows)
+
+def _all(rows):
+    dist.all_gather_object([None] * 2, rows)
+
+def of_group(rows, group):
+    dist.all_reduce(rows, group=group)
+
+def guarded(rows, rank):
+    if rank == 0:
+        dist.barrier()
+"""
+HEAD = "import torch.distributed as dist\n"
+
+
+@pytest.fixture(autouse=True)
+def tree(monkeypatch, tmp_path):
+    settings_of.cache_clear()
+    (tmp_path / "mine").mkdir()
+    (tmp_path / "mine" / "__init__.py").write_text("from .plot import Quiet, gather\n")
+    (tmp_path / "mine" / "plot.py").write_text(PLOT)
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def found(tree, text, name="train.py"):
+    (tree / name).write_text(HEAD + text)
+    examined = examine_file(tree / name, Choice(select=("DT101", "DT106")))
+    assert examined.problems == ()
+    return [(f.id, f.line) for f in examined.findings]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "from mine.plot import gather\ndef f(rows, rank):\n    if rank == 0:\n        gather(rows)\n",
+        "from mine import gather\ndef f(rows, rank):\n    if rank == 0:\n        gather(rows)\n",
+        "import mine.plot\ndef f(rows, rank):\n    if rank == 0:\n        mine.plot.gather(rows)\n",
+        "from mine.plot import Plotter\ndef f(rows, rank, p: Plotter):\n    if rank == 0:\n        p.plot(rows)\n",
+        "from mine import Quiet; p = Quiet()\ndef f(rows, rank):\n    if rank == 0:\n        p.plot(rows)\n",
+    ],
+    ids=["function", "re-export", "module", "annotation", "base class"],
+)
+def test_a_call_that_leads_to_a_collective_elsewhere_is_reported(tree, text):
+    assert found(tree, text) == [("DT101", 5)]
+
+
+def test_the_module_and_the_collective_are_named(tree, capsys):
+    (tree / "train.py").write_text(
+        HEAD + "from mine import gather\ndef f(r, rank):\n    if rank == 0:\n        gather(r)\n"
+    )
+
+    main(["check", "--format", "json", "--select", "DT101", "train.py"])
+
+    (row,) = json.loads(capsys.readouterr().out)
+    assert row["message"].startswith("gather(), which calls all_gather_object() in plot.py, runs only on rank 0")
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "from mine.plot import of_group\ndef f(rows, rank, g):\n    if rank == 0:\n        of_group(rows, g)\n",
+        "from mine.plot import guarded\ndef f(rows, rank):\n    if rank == 0:\n        guarded(rows, rank)\n",
+        "from mine import gather\ndef f(rows, rank):\n    gather(rows)\n    if rank == 0:\n        print(rows)\n",
+        "from theirs import gather\ndef f(rows, rank):\n    if rank == 0:\n        gather(rows)\n",
+        "from mine import gather\ndef f(r, rank):\n  if rank == 0:\n    gather(r)\n  else:\n    gather(r)\n",
+    ],
+    ids=["of a group", "guarded itself", "on all ranks", "another package", "in both branches"],
+)
+def test_a_call_that_all_ranks_make_or_that_waits_for_nobody_is_left_alone(tree, text):
+    assert found(tree, text) == []
+
+
+def test_modules_that_import_each_other_come_to_an_end(tree):
+    (tree / "a.py").write_text("from b import g\ndef f():\n    g()\n")
+    (tree / "b.py").write_text("from a import f\ndef g():\n    f()\n")
+
+    assert found(tree, "from a import f\ndef h(rank):\n    if rank == 0:\n        f()\n") == []
+
+
+def test_a_file_is_examined_again_when_a_module_that_it_leads_to_has_changed(tree, capsys, monkeypatch):
+    monkeypatch.setenv("DTDEBUG_STATE", str(tree / "state"))
+    for n in range(70):
+        (tree / f"m{n:02}.py").write_text(HEAD)
+    (tree / "train.py").write_text(
+        HEAD + "from mine import gather\ndef f(r, rank):\n    if rank == 0:\n        gather(r)\n"
+    )
+    arguments = ["check", "--jobs", "1", "--select", "DT101", "--format", "json", "."]
+    main(arguments)
+    before = json.loads(capsys.readouterr().out)
+    (tree / "mine" / "plot.py").write_text("def gather(rows):\n    return rows\n")
+
+    main(arguments)
+
+    assert [r["path"] for r in before] == ["mine/plot.py", "train.py"]
+    assert json.loads(capsys.readouterr().out) == []
