@@ -68,8 +68,8 @@ _NO_KEY = frozenset(
     attention batch cache checkpoint column config context cross data dataset dedup dict dtype embed embedding
     expert feature field file foreign group hash head hidden idempotency image index input item job label layer
     lookup loss map mask merge meta metric model module monitor name node object optimizer output padding param
-    parameter partition past primary prompt public q query rank rdzv record rng row run sample sort state step store table
-    target tensor text unique value v video weight window
+    parameter partition past primary prompt public q query rank rdzv record rng row run sample sort state step store
+    table target tensor text unique value v video weight window
     """.split()  # noqa: SIM905 - as words, not a hundred lines
 )
 """Words before `key` that speak of data; any other key is a secret if it looks like one."""

@@ -96,7 +96,7 @@ def _most(text: str) -> tuple[float, int, int]:
     """Of the segments that stand side by side and are least like written ones: their bits, size and longest one."""
     best, here = (0.0, 0, 0), (0.0, 0, 0)
     for segment in _SEGMENT.findall(text):
-        if _HEX.match(segment) or len(set(segment)) * 4 < len(segment) <= 64:
+        if _HEX.match(segment) or len(set(segment)) <= 3:
             continue  # a number, a hash, or a line of one character
         size = len(segment)
         here = here[0] + bits(segment), here[1] + size, max(here[2], size)
