@@ -36,6 +36,8 @@ def handlers(base: str) -> list[tuple[str, type[web.RequestHandler], dict[str, A
         r"kernels/([^/]+)/left": LeftHandler,
         r"kernels/([^/]+)/end": EndHandler,
         r"diagnosis": DiagnosisHandler,
+        r"lessons": LessonsHandler,
+        r"lessons/([^/]+)": LessonHandler,
     }
     return [(url_path_join(base, "dtdebug", "api", path), handler, {"turns": turns}) for path, handler in paths.items()]
 
@@ -202,6 +204,34 @@ class DiagnosisHandler(_Handler):
             return texts.diagnosis(body)
 
         await self.reply("diagnosis", body, work)
+
+
+class LessonsHandler(_Handler):
+    """Lists the lessons and labs that come with the package."""
+
+    @web.authenticated
+    @authorized
+    async def get(self) -> None:
+        """`{"lessons": [{"id", "title", "summary"}], "labs": [...]}`."""
+        from dtdebug.server import texts
+
+        await self.reply("lessons", "", texts.lessons)
+
+
+class LessonHandler(_Handler):
+    """One lesson, for the front end to save where its user may write."""
+
+    @web.authenticated
+    @authorized
+    async def get(self, name: str) -> None:
+        """`{"file": "01_first_failure.ipynb", "content": the notebook}`."""
+
+        def work() -> bytes:
+            from dtdebug.server import texts
+
+            return texts.lesson(name)
+
+        await self.reply("lessons", name, work)
 
 
 def _line(value: object) -> str:
