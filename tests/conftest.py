@@ -1,10 +1,13 @@
 """Fixtures and settings that several levels of tests share."""
 
+import atexit
 import os
 import re
+import shutil
 import signal
 import subprocess
 import sys
+import tempfile
 from contextlib import ExitStack, suppress
 from pathlib import Path
 
@@ -23,6 +26,11 @@ settings.register_profile(
     "dtdebug", deadline=None, suppress_health_check=[HealthCheck.too_slow], derandomize=bool(os.environ.get("CI"))
 )
 settings.load_profile("dtdebug")
+
+# Nothing is written to the state directory of whoever runs the tests.
+if "DTDEBUG_STATE" not in os.environ:
+    os.environ["DTDEBUG_STATE"] = tempfile.mkdtemp(prefix="dtdebug-tests-")
+    atexit.register(shutil.rmtree, os.environ["DTDEBUG_STATE"], ignore_errors=True)
 
 
 @pytest.fixture(scope="session")

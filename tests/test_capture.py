@@ -104,6 +104,33 @@ def test_an_exception_that_can_not_be_printed_is_described_all_the_same():
     assert "could not be had" in describe(raised(Hostile())).message
 
 
+def test_a_text_that_ends_the_program_when_it_is_asked_for_costs_the_message_only():
+    """`SystemExit` from `__str__`, from an attribute, from the methods of a class of text."""
+
+    class Text(str):
+        def __getitem__(self, _):
+            raise SystemExit
+
+        translate = strip = splitlines = __getitem__
+
+    class Leaves(Exception):  # noqa: N818
+        def __str__(self):
+            raise SystemExit(3)
+
+        def __getattribute__(self, name):
+            if name in ("error_index", "failures", "msg", "exit_code"):
+                raise SystemExit(5)
+            return super().__getattribute__(name)
+
+    class Odd(Exception):  # noqa: N818
+        def __str__(self):
+            return Text("odd")
+
+    assert "SystemExit" in describe(raised(Leaves())).message
+    assert "odd" == describe(raised(Odd())).message
+    assert type(describe(raised(Odd())).message) is str
+
+
 def test_messages_are_bounded_and_clean():
     """A message of ten million characters with escapes is cut and cleaned."""
     info = describe(raised(RuntimeError("\x1b[31m" + "x" * 10_000_000)))

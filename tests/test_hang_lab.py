@@ -38,6 +38,11 @@ HANGS = """
 kept = globals().get('kept', 40) + 1
 mp.start_processes(train, args=({size}, {store!r}), nprocs={size}, start_method='fork')
 """.strip()
+LEAVES = """
+for number in "01":
+    subprocess.Popen([sys.executable, "-c", "import time; time.sleep(90)"], start_new_session=True,
+                     env={**os.environ, "RANK": number, "WORLD_SIZE": "2"})
+""".strip()
 HOLDS_GIL = "import ctypes, time\ntime.sleep(.5)\nctypes.PyDLL(None).sleep(25)"
 NOTES = """() => {
     window.asked = [];
@@ -243,18 +248,17 @@ def test_eight_ranks_a_quiet_user_and_a_page_that_is_loaded_again(hanging):
 
 
 def test_a_kernel_that_holds_the_interpreter_lock_is_seen_by_the_server(hanging, tmp_path):
-    """It can't answer itself, so it is not asked to end its ranks either."""
+    """It can't answer itself; its server would end its ranks too, where their processes are known."""
     store = str(tmp_path / "store")
     ranks = f"mp.start_processes(train, args=(2, {store!r}), nprocs=2, start_method='fork', join=False)"
     page = hanging(2, f"p = {ranks}\nwhile not torch.os.path.exists({store!r}): pass\n{HOLDS_GIL}")
     item(page).click()
-    panel(page).get_by_text("it does not answer").first.wait_for()
+    panel(page).get_by_text("does not answer").first.wait_for()
     nb.shoot(page, "hang-gil")
 
     assert "GIL" in panel(page).inner_text()
     assert is_running(page, 2)
     assert any("/look" in each for each in sent(page))
-    assert 0 == panel(page).get_by_role("button", name="End the ranks only").count()
 
 
 def test_a_cell_that_only_takes_long_is_no_hang(opened):
@@ -311,3 +315,26 @@ def test_notebook_7_without_the_servers_part_asks_the_kernel_and_tells_it_in_a_n
     assert f"cell In[2], line {CULPRIT}" in verdict.inner_text()
     assert 1 == sum("/look" in each for each in sent(page))
     assert "hang" in sent(page)
+
+
+def test_ranks_that_an_interrupted_cell_has_left_are_ended_from_any_notebook_after_a_reload(opened):
+    """Nobody runs a cell any more, the page is a new one: the panel says who still runs, and ends them."""
+    page = opened(LOAD, f"import os, subprocess, sys\n{LEAVES}")
+    nb.run(page, 0)
+    nb.run(page, 1)
+    page.reload()
+    page.wait_for_function("() => window.jupyterapp")
+    page.evaluate(nb._READY, False)
+    page.keyboard.press("Alt+Shift+D")
+    row = page.get_by_role("group", name="Ranks of earlier cells").locator(".dtdp-row")
+    row.wait_for()
+    nb.shoot(page, "hang-left-behind")
+    told = row.inner_text()
+    page.keyboard.press("Alt+Shift+D")
+    page.wait_for_function("() => document.querySelector('#dtdebug-panel').contains(document.activeElement)")
+    row.get_by_role("button").click()
+    page.get_by_role("button", name="End the ranks", exact=True).click()
+    page.get_by_text("Ended processes").wait_for()
+    row.wait_for(state="detached")
+
+    assert "Ranks 0-1 of cell [2] are still running and hold " in told

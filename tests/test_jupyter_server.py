@@ -4,6 +4,7 @@ import asyncio
 import http.cookiejar
 import json
 import os
+import re
 import shlex
 import signal
 import sys
@@ -164,6 +165,15 @@ def server(tmp_path_factory):
         yield running
 
 
+def wait_for(what):
+    """What comes in the end."""
+    end = time.monotonic() + SECONDS
+    while not (found := what()):
+        assert time.monotonic() < end
+        time.sleep(0.1)
+    return found
+
+
 def lines(reply):
     """All that a reply says."""
     return json.dumps(reply["view"]) + reply["text"] + reply["report"]
@@ -178,11 +188,15 @@ def test_only_who_has_the_token_may_ask(server):
     asked = [
         ("dtdebug/api/status", None),
         ("dtdebug/api/kernels/x/look", {}),
+        ("dtdebug/api/kernels/x/left", {}),
+        ("dtdebug/api/kernels/x/end", {"pids": [2]}),
         ("dtdebug/api/diagnosis", {"output": "boo"}),
     ]
 
-    assert [403] * 3 == [server.ask(path, body, headers={})[0] for path, body in asked]
-    assert [403] * 3 == [server.ask(path, body, headers={"Authorization": "token wrong"})[0] for path, body in asked]
+    assert [403] * len(asked) == [server.ask(path, body, headers={})[0] for path, body in asked]
+    assert [403] * len(asked) == [
+        server.ask(path, body, headers={"Authorization": "token wrong"})[0] for path, body in asked
+    ]
     status, reply = server.ask("dtdebug/api/status")
     assert (200, 1, bool) == (status, reply["v"], type(reply["pyspy"]))
 
@@ -418,6 +432,49 @@ def test_a_kernel_that_was_restarted_is_another_one(server):
         assert 200 == status
         assert "%load_ext" not in " ".join(armed["view"].get("notes", ()))
         assert "%load_ext" in " ".join(restarted["view"].get("notes", ()))
+
+
+@KERNEL
+def test_ranks_of_an_earlier_cell_are_told_and_ended_whatever_has_become_of_the_kernel(server):
+    """While it lives under a failed cell, after its death by the server; what is no rank of it is left alone."""
+    job = (
+        "import os, subprocess, sys\n"
+        "rank = 'import socket, time; s = socket.socket(); s.bind((\"127.0.0.1\", 0)); s.listen(); time.sleep(120)'\n"
+        "for number in '01':\n"
+        "    subprocess.Popen([sys.executable, '-c', rank], start_new_session=True,\n"
+        "                     env={**os.environ, 'RANK': number, 'WORLD_SIZE': '2'})"
+    )
+    started = []
+    try:
+        with server.kernel("%load_ext dtdebug", job) as kernel:
+            started = [child.pid for child in psutil.Process(kernel.pid).children()]
+            ask = f"dtdebug/api/kernels/{kernel.id}/left"
+            wait_for(lambda: " ports " in str(server.ask(ask, {})[1]["left"]))
+            left = server.ask(ask, {})[1]["left"]
+            shown = []
+            kernel.client.execute_interactive(
+                "1/0", timeout=SECONDS, output_hook=lambda m: shown.append(m["content"].get("data", {}))
+            )
+            os.kill(kernel.pid, signal.SIGKILL)
+            wait_for(lambda: not psutil.pid_exists(kernel.pid))
+            after = wait_for(lambda: server.ask(ask, {})[1].get("left"))
+            pids = after[0]["pids"]
+            status, ended = server.ask(f"dtdebug/api/kernels/{kernel.id}/end", {"pids": [os.getpid(), *pids]})
+
+            line = r"ranks 0-1 of cell \[3\] are still running and hold ports [\d,-]+ and 0.\d GB of memory"
+            assert re.fullmatch(line, left[0]["line"])
+            assert any(left[0]["line"][:30] in each.get("text/plain", "") for each in shown)
+            assert (left[0]["line"][:24], sorted(left[0]["pids"])) == (after[0]["line"][:24], sorted(pids))
+            assert (200, sorted(pids)) == (status, sorted(ended["ended"]))
+            assert f"left process {os.getpid()} alone" in ended["text"]
+            assert {"left": []} == server.ask(ask, {})[1]
+            assert [400, 400] == [
+                server.ask(f"dtdebug/api/kernels/{kernel.id}/end", body)[0] for body in ({}, {"pids": [0]})
+            ]
+    finally:
+        for pid in started:
+            with suppress(psutil.Error):
+                psutil.Process(pid).kill()
 
 
 @KERNEL

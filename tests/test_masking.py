@@ -3,11 +3,13 @@
 import json
 import os
 import random
+import string
 import subprocess
 import sys
+import time
 
 import pytest
-from secrets_data import HARMLESS, HARMLESS_TOO, VENDORS, WRITTEN, kinds, places, word
+from secrets_data import HARMLESS, HARMLESS_TOO, LETTERS, VENDORS, WRITTEN, kinds, places, word
 
 from dtdebug.clean import MASK, arguments, clean
 from dtdebug.masking import environ
@@ -50,6 +52,35 @@ def test_what_only_resembles_a_secret_stays_as_it_is():
     assert len(texts) >= 300
     assert [] == [(text, clean(text)) for text in texts if clean(text) != text]
     assert clean("\n".join(texts)) == "\n".join(texts)
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "scraper_key = @@", "SomeVendor-Key: @@", "mailer key_id=7 mailer_key=@@", "Dscan.login=@@", "xy-secret-@@",
+        "sk_@@", "https://hooks.example.com/catch/@@", "payload of @@", "the access key @@",
+        "https://h.example/v2/@@/call", "postgresql://me:@@@db/x", '"geo_key": "@@",', "token is @@.",
+    ],
+)  # fmt: skip
+@pytest.mark.parametrize("alphabet", [LETTERS, string.ascii_lowercase + string.digits], ids=["mixed", "small"])
+def test_characters_of_chance_are_known_without_a_list_of_vendors(line, alphabet):
+    """By what names them, or, where they are long, by being nothing that a person writes."""
+    rng = random.Random(line)
+    made = [line.replace("@@", word(rng, 28, alphabet)) for _ in range(20)]
+
+    assert [] == [text for text in made if MASK not in clean(text)]
+
+
+def test_many_links_and_long_words_cost_no_more_than_their_length():
+    """Ten times the text, at most some thirty times the time."""
+    part = "https://example.org/d/1Cjd6dK2eFz6DE0PKXKgKxrzTUqzzU x a_b-c_d-" + "key_" * 30 + "Zk3x9Qw1Lm5n "
+    took = []
+    for times in (200, 2_000):
+        began = time.process_time()
+        clean(part * times)
+        took.append(time.process_time() - began)
+
+    assert took[1] < 30 * took[0] + 1
 
 
 def test_masking_twice_changes_nothing_more():

@@ -385,6 +385,28 @@ def test_the_launcher_opens_a_wizard_that_needs_no_notebook(opened):
     nb.shoot(page, "panel-why-asked")
 
 
+def test_lessons_and_labs_are_opened_from_launcher_palette_and_help(opened):
+    """A lesson is copied once and opened; a second time the copy itself is opened."""
+    page = opened("lab", nb.notebook(""))
+    page.get_by_role("menuitem", name="Help").click()
+    assert page.get_by_role("menuitem", name="Learn to debug distributed training").is_visible()
+    page.keyboard.press("Escape")
+    page.evaluate(EXECUTE, "launcher:create")
+    page.locator(".jp-LauncherCard", has_text="Learn to debug").click()
+    lessons = page.locator("#dtdebug-lessons")
+    lessons.get_by_role("button", name="Open: Your first failure").wait_for()
+    nb.shoot(page, "panel-lessons")
+    counted = [lessons.locator("section").nth(n).locator("li").count() for n in range(2)]
+    lessons.get_by_role("button", name="Open: Your first failure").click()
+    page.locator(".jp-NotebookPanel:visible").wait_for()
+
+    assert counted[0] == 5
+    assert counted[1] > 20
+    assert page.evaluate("() => window.jupyterapp.shell.currentWidget.context.path") == (
+        "dtdebug-learn/01_first_failure.ipynb"
+    )
+
+
 def test_the_panel_opens_by_itself_where_its_user_wants_it(opened):
     """Left, and when a cell fails for a cause that dtdebug knows; the keyboard stays in the notebook."""
     page = opened("lab", nb.notebook(LOAD, RAISES, "1/0"), side="left", panel="failure")

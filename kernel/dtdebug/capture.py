@@ -10,6 +10,7 @@ import traceback
 from collections.abc import Callable, Iterator
 from typing import Any, TypeVar
 
+from dtdebug import foreign
 from dtdebug.clean import clean, environment
 from dtdebug.probes import process
 from dtdebug_taxonomy.ranks import Frame, RankState
@@ -104,17 +105,17 @@ def _attribute(owner: object, name: str, otherwise: Any = None) -> Any:
     """An attribute of a foreign object: reading one may run any code."""
     try:
         return getattr(owner, name, otherwise)
-    except Exception:
+    except foreign.RAISES:
         return otherwise
 
 
 def _told(value: object, most: int = _MESSAGE_LIMIT) -> str:
     """A foreign object as text."""
     try:
-        text = str(value)
-    except Exception as error:
+        text = foreign.text(value, 2 * most)
+    except foreign.RAISES as error:
         text = f"<its text could not be had: {type(error).__name__}>"
-    return clean(text[: 2 * most])[:most]
+    return clean(text)[:most]
 
 
 def _integer(owner: object, name: str) -> int | None:

@@ -127,10 +127,13 @@ class Extension:
                 exception = last  # shown, but swallowed by %run, %%capture or repr
             self._seen = id(last)
             self._look(exception, result)
-            if isinstance(exception, KeyboardInterrupt) and not self.quiet:
-                from dtdebug.notebook import verbs
+            if self.quiet:
+                return
+            from dtdebug.notebook import verbs
 
+            if isinstance(exception, KeyboardInterrupt):
                 verbs.interrupted(self)
+            verbs.left_behind(self)
         except BaseException as error:
             self.report_own(error)
 

@@ -6,6 +6,8 @@ import re
 import sys
 from typing import TYPE_CHECKING
 
+from dtdebug import foreign
+
 if TYPE_CHECKING:
     from dtdebug.last import Last
     from dtdebug.notebook.armed import Live
@@ -85,7 +87,7 @@ def _worth_a_look(exception: BaseException | None, output: str, cell: str) -> bo
     if any(name in sys.modules for name in _FRAMEWORKS):
         return True
     try:
-        message = str(exception)[:4_000]
-    except Exception:
+        message = foreign.text(exception, 4_000)
+    except foreign.RAISES:
         message = ""
     return any(_WORTH_A_LOOK.search(text) for text in (message, cell, output))

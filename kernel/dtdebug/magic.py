@@ -18,6 +18,7 @@ USAGE = """%dtdebug                     the wizard, with everything that was mea
 %dtdebug say TEXT            tell in plain words what you see
 %dtdebug state               all ranks: where each is, its groups, its memory, who else is on the devices
 %dtdebug hang                which rank the others wait for, and where (in a subshell while a cell hangs)
+%dtdebug end                 ends ranks of earlier cells that still run: they hold ports and memory
 %dtdebug check [PATH ...]    what will fail in distributed runs: in the cells that ran, or in files
 %dtdebug doctor [COMMAND]    would the job of this launch command come together? without one: this host
 %dtdebug isolate [-- CMD]    which component is responsible: runs the job of a cell again with things changed
@@ -225,6 +226,12 @@ def _state(extension: Extension, rest: list[str]) -> None:
     tell(extension, "state")
 
 
+def _end(extension: Extension, _words: list[str]) -> None:
+    from dtdebug.notebook import verbs
+
+    verbs.end(extension)
+
+
 def _hang(extension: Extension, rest: list[str]) -> None:
     from dtdebug.notebook.verbs import tell
 
@@ -258,6 +265,7 @@ _VERBS: dict[str, Callable[[Extension, list[str]], None]] = {
     "say": _say,
     "state": _state,
     "hang": _hang,
+    "end": _end,
     "check": _check,
     "doctor": _doctor,
     "isolate": _isolate,

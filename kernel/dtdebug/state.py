@@ -11,7 +11,6 @@ import os
 import re
 import stat
 import sys
-import tempfile
 import time
 from contextlib import suppress
 from pathlib import Path
@@ -19,7 +18,7 @@ from typing import TypeVar
 
 import msgspec
 
-from dtdebug_taxonomy.state import folder
+from dtdebug_taxonomy.state import folder, write
 
 __all__ = ["LAST", "append", "folder", "home", "load", "read", "save", "sweep", "write", "written"]
 
@@ -93,24 +92,6 @@ def append(path: Path) -> int:
         os.close(handle)
         raise OSError(errno.EINVAL, "is no regular file", str(path))
     return handle
-
-
-def write(path: Path, data: bytes) -> None:
-    """Writes a file of 0600 by atomic rename, in a folder that exists.
-
-    Raises:
-        OSError: it can't be written; nothing is left behind.
-
-    """
-    handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")  # created 0600
-    try:
-        with os.fdopen(handle, "wb") as file:
-            file.write(data)
-        Path(temporary).replace(path)
-    except OSError:
-        with suppress(OSError):
-            Path(temporary).unlink()
-        raise
 
 
 def written(name: str) -> float:

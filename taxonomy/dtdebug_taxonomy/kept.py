@@ -7,17 +7,16 @@ of (names, sizes and times of the knowledge's files and modules, the version of 
 from __future__ import annotations
 
 import hashlib
-import os
 import sys
-import tempfile
 from collections.abc import Callable
+from contextlib import suppress
 from functools import lru_cache
 from pathlib import Path
 from typing import TypeVar
 
 import msgspec
 
-from dtdebug_taxonomy.state import folder
+from dtdebug_taxonomy.state import folder, write
 
 _HOME = Path(__file__).parent
 _SOURCES = ("*.py", "*.toml", "symptoms/*.toml", "messages/*.toml", "observations/*.toml", "versions/*.toml")
@@ -42,7 +41,9 @@ def kept(name: str, kind: type[T], make: Callable[[], T]) -> T:
     except (OSError, msgspec.MsgspecError):
         pass
     made = make()
-    _write(path, stamp + msgspec.msgpack.encode(made))
+    with suppress(OSError):
+        path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        write(path, stamp + msgspec.msgpack.encode(made))
     return made
 
 
@@ -54,17 +55,3 @@ def _stamp() -> bytes:
             seen = path.stat()
             digest.update(f"{path} {seen.st_mtime_ns} {seen.st_size}\n".encode())
     return digest.digest()
-
-
-def _write(path: Path, data: bytes) -> None:
-    """By atomic rename, 0600; a folder that can't be written is no error."""
-    temporary = ""
-    try:
-        path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-        handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
-        with os.fdopen(handle, "wb") as file:
-            file.write(data)
-        Path(temporary).replace(path)
-    except OSError:
-        if temporary:
-            Path(temporary).unlink(missing_ok=True)

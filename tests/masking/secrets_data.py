@@ -590,4 +590,39 @@ encryption: none
 encrypted=False
 keyspace=5
 keyboard=us
+AutoModelForSeq2SeqLMWithHydraValueHead
+"integrity": "sha512-Zm9vYmFyYmF6cXV4Zm9vYmFyYmF6cXV4Zm9vYmFyYmF6cXV4Zm9vYmFyYmF6cXV4cXV4Zm9vYmFyYg=="
+https://drive.example.com/file/d/1c5ZTuT7J08wLUoVZ2KkUs7VdZuJ86ZqA/view?usp=sharing
+https://drive.example.com/open?id=1rpK8CzAAirq9sWZhe9nlfvxMF1dRgFbF
+gdown --id 1vqz26D3yn7OXS2vbfYxfSnpLS6m6tOFP
+--initial_peers /ip4/127.0.0.1/tcp/30001/p2p/Qmbh7opLJxFCtY22XqwETuo6bnWqijs76YXz7D69MBWEXq
+/tmp/torchinductor_root/4m/c4mqk2n7x5vj3wz6ybt4l2hgf5s7d3pq9rka8e6ucm2oxi4tznvb.py", line 3, in call
+python -m deepspeed.launcher.launch --world_info=eyJ3b3JrZXItMCI6IFswXSwgIndvcmtlci0xIjogWzBdfQ== train.py
+data:image/svg+xml;base64,PD94bWwgdmVyc2lvbj0iMS4wIiBlbmNvZGluZz0iVVRGLTgiIHN0YW5kYWxvbmU9
+beaker dataset fetch 01J4MT10JPQ8MFA41F2AXGFYJ9
+state[merged_token] = new_id
+hf[hf_key] = value
+storage_key = "non_cond_frame_outputs"
+client_key='default'
+idempotency_key = f"client-{uuid.uuid4()}"
+api_key=openai_api_key,
+HfApi(token=training_args.hub_token)
+self.eod_token = tokenizer.eod
+token=data_args.token,
+"nodes_pass": 0
+mul_pass = 1
+forward pass: skipped.
+GOOGLE_APPLICATION_CREDENTIALS=/data/google/credentials.json
+secrets: inherit
+API_KEY="YOUR_API_KEY"
+OPENAI_API_KEY=sk-XXXXXX
+wandb login $WANDB_API_KEY
+--private-key PRIVATE_KEY
+The token to use as HTTP bearer authorization for remote files
+"Seconds to first token": [0.6533610639999097]
+github-token: ${{secrets.GITHUB_TOKEN}}
+-H "Authorization: Bearer $BUILDKITE_API_TOKEN"
+redis://[:password@]host:6379/db
+XXXXXXXXXXXXXXXXXXXXXXXXXXXXXXXXXXXXXXXX
+[c for c in 'abcdefghijklmnopqrstuvwxyz']
 """.strip().split("\n")

@@ -133,7 +133,7 @@ export class Choices {
     }
     const running = cell();
     this.#say(trans.__("Ending …"));
-    const answer = await endRanks(panel.sessionContext.session?.kernel, rows.map(pid), trans);
+    const answer = await endRanks(panel.sessionContext.session?.kernel, rows.map(pid), this.means.server, trans);
     if (!("line" in answer)) {
       this.#rerun = running;
     }
@@ -160,16 +160,13 @@ export class Choices {
   }
 }
 
-async function confirmed(title: string, body: string, accept: string, trans: TranslationBundle): Promise<boolean> {
+export async function confirmed(title: string, body: string, accept: string, trans: TranslationBundle): Promise<boolean> {
   const buttons = [Dialog.cancelButton({ label: trans.__("Cancel") }), Dialog.warnButton({ label: accept })];
   return (await showDialog({ title, body, buttons, defaultButton: 0 })).button.accept;
 }
 
-/** The kernel ends them, so it must answer; and it knows processes of its own machine only. */
+/** The kernel or its server ends them, and both know processes of their own machine only. */
 function whyNotEnd(seen: Look, trans: TranslationBundle): string {
-  if (seen.view.road === "outside") {
-    return trans.__("The ranks alone can't be ended from here: it is the kernel that would do it, and it does not answer.");
-  }
   return endable(seen).length === 0 && seen.view.rows?.length
     ? trans.__("The ranks alone can't be ended from here: their processes are not known.")
     : "";

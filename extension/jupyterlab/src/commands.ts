@@ -14,6 +14,7 @@ import type { Means } from "./means.js";
 import { insertBelow, isDiagnosed, lastFailed } from "./place.js";
 
 export const WHY = "dtdebug:why";
+export const LEARN = "dtdebug:learn";
 
 /** What the commands set in motion. */
 export interface Does {
@@ -23,6 +24,8 @@ export interface Does {
   clearHistory(): Promise<void>;
   /** Opens the wizard that needs no notebook. */
   why(): void;
+  /** Opens the list of lessons and labs. */
+  learn(): void;
 }
 
 export function addCommands(
@@ -41,7 +44,7 @@ export function addCommands(
       describedBy: { args: { type: "object", properties: {} } },
       isEnabled,
       execute,
-      ...(command === WHY ? { icon } : {}),
+      ...(command === WHY || command === LEARN ? { icon } : {}),
     });
     palette?.addItem({ command, category: "dtdebug" });
   };
@@ -102,6 +105,13 @@ export function addCommands(
     () => does.why(),
   );
   launcher?.add({ command: WHY, category: trans.__("Other"), rank: 5 });
+  add(
+    LEARN,
+    trans.__("Learn to debug distributed training"),
+    trans.__("Lessons and labs: real failures of several processes on this machine, to practise on"),
+    () => does.learn(),
+  );
+  launcher?.add({ command: LEARN, category: trans.__("Other"), rank: 6 });
 }
 
 /** Goes to the cell; presses its button, unless a diagnosis stands there. */

@@ -23,7 +23,7 @@ export function addHangs(
 ): Now {
   const { trans } = means;
   const watches = tracker && new Watches(tracker, means);
-  const now = new Now(watches, app.serviceManager.contents, means);
+  const now = new Now(watches, app.serviceManager, means);
   if (!tracker || !watches) {
     return now;
   }

@@ -21,7 +21,6 @@ export function whyWidget(wizard: Wizard, { trans }: Means): MainAreaWidget<Pane
   title.append(trans.__("Why did my distributed run fail?"));
   page.addWidget(new Widget({ node: title }));
   page.addWidget(wizard);
-  page.addWidget(new Widget({ node: learn(trans.__("To practise on real failures, run this in a terminal; it copies short notebooks for you:")) }));
   content.node.prepend(make("style", "", STYLE, SHEET));
   content.addWidget(page);
   const widget = new MainAreaWidget({ content });
@@ -32,8 +31,4 @@ export function whyWidget(wizard: Wizard, { trans }: Means): MainAreaWidget<Pane
   widget.title.closable = true;
   void wizard.follow(null);
   return widget;
-}
-
-function learn(text: string): HTMLElement {
-  return make("p", "dtd-soft", text, " ", make("code", "dtd-command", "dtdebug learn"));
 }

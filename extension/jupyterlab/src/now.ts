@@ -1,7 +1,7 @@
 /** What the ranks of the notebook in front do now, and what can be done about it. */
 
 import type { NotebookPanel } from "@jupyterlab/notebook";
-import type { Contents } from "@jupyterlab/services";
+import type { ServiceManager } from "@jupyterlab/services";
 import type { Message } from "@lumino/messaging";
 import { Panel, Widget } from "@lumino/widgets";
 
@@ -9,6 +9,7 @@ import { button, make, status } from "../../shared/src/dom.js";
 import { RanksView } from "../../shared/src/ranks/view.js";
 import type { Line } from "./ask.js";
 import { Choices } from "./choices.js";
+import { LeftBehind } from "./left.js";
 import type { Means } from "./means.js";
 import { insertBelow, openPlace } from "./place.js";
 import { Beside } from "./subshell.js";
@@ -19,6 +20,8 @@ const LOOK = `
 .dtdp-now > .lm-Widget > * { margin-bottom: 8px; }
 .dtdp-now .dtdp-row:empty, .dtdp-now .dtd-status:empty { display: none; }
 .dtdp-now .dtdp-state > .dtd-status { flex: 1 1 12em; color: inherit; }
+.dtdp-left:not(:has(.dtdp-row)):has(.dtd-status:empty) { display: none; }
+.dtdp-left .dtdp-row > span { flex: 1 1 12em; }
 .dtdebug-choices { margin: 8px 0; }
 .dtd .dtdebug-choices > p { margin-top: 6px; }
 .dtdebug-beside { padding-top: 10px; border-top: 1px solid var(--jp-border-color2); }
@@ -32,6 +35,7 @@ export class Now extends Panel {
   readonly #lines = make("div", "dtdp-row");
   readonly #choices = make("div", "");
   readonly #body: HTMLElement;
+  readonly #left: LeftBehind;
   #panel: NotebookPanel | null = null;
   #ranks: RanksView | null = null;
   #chosen: Choices | null = null;
@@ -40,7 +44,7 @@ export class Now extends Panel {
 
   constructor(
     private readonly watches: Watches | null,
-    private readonly contents: Contents.IManager,
+    private readonly services: ServiceManager.IManager,
     private readonly means: Means,
   ) {
     super();
@@ -48,7 +52,10 @@ export class Now extends Panel {
     this.addClass("dtdp-now");
     this.#look = button(trans.__("Look now"), () => void this.#refresh());
     this.#look.title = trans.__("Looks at the ranks once");
-    this.#body = make("div", "", make("div", "dtdp-row dtdp-state", this.#told, this.#look), this.#lines, this.#choices);
+    const current = () => this.#panel?.context.path ?? "";
+    this.#left = new LeftBehind(services.sessions, means.server, trans, () => this.isVisible, current);
+    const state = make("div", "dtdp-row dtdp-state", this.#told, this.#look);
+    this.#body = make("div", "", state, this.#left.node, this.#lines, this.#choices);
     this.node.prepend(make("style", "", LOOK));
     this.addWidget(new Widget({ node: this.#body }));
     watches?.changed.connect(this.#draw, this);
@@ -57,6 +64,7 @@ export class Now extends Panel {
   override dispose(): void {
     this.watches?.changed.disconnect(this.#draw, this);
     this.#ranks?.dispose();
+    this.#left.dispose();
     super.dispose();
   }
 
@@ -80,6 +88,11 @@ export class Now extends Panel {
       section.scrollIntoView({ block: "start" });
     }
     this.#look.focus({ preventScroll: true });
+  }
+
+  /** Puts the keyboard here. */
+  takeFocus(): void {
+    this.#look.focus();
   }
 
   /** Opens the wizard in a subshell of the notebook's kernel: one at a time, for each is a thread of the kernel. */
@@ -108,6 +121,7 @@ export class Now extends Panel {
     if (!this.isVisible) {
       return;
     }
+    this.#left.look();
     const panel = this.#panel;
     const watch = this.watches?.of(panel) ?? null;
     const view = watch?.seen?.view ?? null;
@@ -116,7 +130,7 @@ export class Now extends Panel {
     this.#look.disabled = watch?.isAsking ?? false;
     if (panel && watch && !this.#chosen) {
       const cell = () => this.watches?.runs(panel)?.cell ?? null;
-      this.#chosen = new Choices({ panel, watch, cell }, this.means, this.contents);
+      this.#chosen = new Choices({ panel, watch, cell }, this.means, this.services.contents);
       this.#choices.replaceChildren(this.#chosen.node);
     }
     this.#lines.replaceChildren(...(panel ? this.#line(panel, watch?.trouble ?? watch?.seen?.note) : []));

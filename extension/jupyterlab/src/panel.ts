@@ -48,6 +48,14 @@ export class DebugPanel extends Panel {
     super.dispose();
   }
 
+  /** Puts the keyboard into the panel, at its first button or, where that is folded away or disabled, at its first part. */
+  takeFocus(): void {
+    this.now.takeFocus();
+    if (!this.node.contains(document.activeElement)) {
+      this.node.querySelector<HTMLElement>("summary")?.focus();
+    }
+  }
+
   /** Guides its reader from this failed cell on; without one the wizard asks what is seen. */
   guide(place: Place | null): void {
     this.#guide.open();

@@ -97,10 +97,11 @@ export async function diagnose(
   return reply === "unloaded" && kernel?.status === "idle" ? ask(kernel, asked, trans) : found;
 }
 
-/** Ends these ranks and nothing else; the kernel keeps its variables. */
+/** Ends these ranks and nothing else; the kernel keeps its variables. The server does it where the kernel does not answer. */
 export async function endRanks(
   kernel: Connection,
   pids: readonly number[],
+  server: ServerConnection.ISettings,
   trans: TranslationBundle,
 ): Promise<Ended | Line> {
   if (!kernel || kernel.isDisposed) {
@@ -108,12 +109,45 @@ export async function endRanks(
   }
   const reply = await request(kernel, { kind: "end_ranks", pids }, LIMIT.end);
   if (typeof reply === "string") {
-    return silence(reply, trans);
+    const answer = await endOutside(kernel.id, pids, server, trans);
+    return "line" in answer ? silence(reply, trans) : answer;
   }
-  const ended = reply["ended"];
-  return reply["status"] === "ok" && Array.isArray(ended)
-    ? { ended: ended.filter((pid) => typeof pid === "number"), text: text(reply["text"]) }
-    : failure(reply, trans);
+  return reply["status"] === "ok" && Array.isArray(reply["ended"]) ? ended(reply) : failure(reply, trans);
+}
+
+/** The same by the server, which knows the ranks of a kernel also after its restart. */
+export async function endOutside(
+  kernel: string,
+  pids: readonly number[],
+  server: ServerConnection.ISettings,
+  trans: TranslationBundle,
+): Promise<Ended | Line> {
+  const answer = await post(server, `kernels/${encodeURIComponent(kernel)}/end`, { pids }, LIMIT.end);
+  return isRefusal(answer) ? { line: why(answer, trans) } : ended(answer);
+}
+
+/** Ranks of one earlier cell that still run. */
+export interface Left {
+  readonly line: string;
+  readonly pids: readonly number[];
+}
+
+/** Those of a kernel; none where the server can't tell. */
+export async function leftBehind(kernel: string, server: ServerConnection.ISettings): Promise<readonly Left[]> {
+  const answer = await post(server, `kernels/${encodeURIComponent(kernel)}/left`, {}, LIMIT.glance);
+  const left = isRefusal(answer) ? null : answer["left"];
+  return (Array.isArray(left) ? left : []).map((each: unknown) => {
+    const { line, pids } = Object(each) as { line?: unknown; pids?: unknown };
+    return { line: text(line), pids: numbers(pids) };
+  });
+}
+
+function ended(reply: Reply): Ended {
+  return { ended: numbers(reply["ended"]), text: text(reply["text"]) };
+}
+
+function numbers(data: unknown): number[] {
+  return (Array.isArray(data) ? data : []).filter((each) => typeof each === "number");
 }
 
 function outside(

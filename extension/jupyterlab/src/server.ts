@@ -10,6 +10,11 @@ export interface Refusal {
   readonly why: string;
 }
 
+/** Never rejects. */
+export async function get(settings: ServerConnection.ISettings, path: string, limit = 15_000): Promise<Json | Refusal> {
+  return send(settings, path, { signal: AbortSignal.timeout(limit) });
+}
+
 /** Never rejects. Token and XSRF are the work of JupyterLab's own function. */
 export async function post(
   settings: ServerConnection.ISettings,
@@ -17,7 +22,10 @@ export async function post(
   body: object,
   limit: number,
 ): Promise<Json | Refusal> {
-  const init = { method: "POST", body: JSON.stringify(body), signal: AbortSignal.timeout(limit) };
+  return send(settings, path, { method: "POST", body: JSON.stringify(body), signal: AbortSignal.timeout(limit) });
+}
+
+async function send(settings: ServerConnection.ISettings, path: string, init: RequestInit): Promise<Json | Refusal> {
   try {
     const response = await ServerConnection.makeRequest(`${settings.baseUrl}dtdebug/api/${path}`, init, settings);
     const content = await json(response);

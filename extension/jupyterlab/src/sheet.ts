@@ -19,6 +19,9 @@ export const SHEET = `
 .dtdp-row, .dtdp-top { display: flex; flex-wrap: wrap; align-items: center; gap: 6px 8px; }
 .dtdp-top { padding-bottom: 8px; border-bottom: 1px solid var(--jp-border-color2); }
 .dtdp-top > :last-child { margin-inline-start: auto; }
+.dtdp-lessons { list-style: none; margin: 4px 0; padding: 0; }
+.dtdp-lessons > li { flex-wrap: nowrap; align-items: baseline; padding: 3px 0; }
+.dtdp-lessons .dtd-button { flex: none; min-width: 5em; }
 .dtdp-ename { color: var(--jp-ui-font-color2) !important; }
 .dtdp-told .dtd-status:empty { display: none; }
 .dtdp-told:not(:has(button)):has(.dtd-status:empty) { display: none; }

@@ -8,7 +8,7 @@ import type { INotebookTracker, NotebookPanel } from "@jupyterlab/notebook";
 import type { IStateDB } from "@jupyterlab/statedb";
 import type { IStatusBar } from "@jupyterlab/statusbar";
 
-import { WHY, addCommands } from "./commands.js";
+import { LEARN, WHY, addCommands } from "./commands.js";
 import { tellEnds } from "./ends.js";
 import { readEntries } from "./entries.js";
 import { addHangs } from "./hangs.js";
@@ -16,11 +16,15 @@ import { History } from "./history.js";
 import { HistoryView } from "./historyview.js";
 import { Kept } from "./kept.js";
 import { whyWidget } from "./launcher.js";
+import { lessonsWidget } from "./lessons.js";
 import type { Means } from "./means.js";
 import { DebugPanel, PANEL } from "./panel.js";
 import { type Place, isDiagnosed } from "./place.js";
 import { readCourse } from "./steps.js";
 import { Wizard } from "./wizard.js";
+
+/** Milliseconds after which what was opened is drawn. */
+const DRAWN = 150;
 
 export interface Surroundings {
   readonly app: JupyterFrontEnd;
@@ -78,14 +82,28 @@ export function addPanel({ app, tracker, means, state, palette, launcher, lab, r
     }
     lab.activateById(shown.id);
   };
+  const lessons = new WidgetTracker<MainAreaWidget>({ namespace: "dtdebug-lessons" });
+  const learn = () => {
+    const shown = lessons.currentWidget ?? lessonsWidget(app, means);
+    if (!shown.isAttached) {
+      void lessons.add(shown);
+      app.shell.add(shown, "main");
+    }
+    app.shell.activateById(shown.id);
+  };
   const current = () => tracker?.currentWidget ?? null;
   addCommands(app, tracker, palette, launcher, means, {
-    openPanel: open,
+    openPanel: () => {
+      open();
+      setTimeout(() => panel.takeFocus(), DRAWN); // it can't take the keyboard before it is drawn
+    },
+    learn,
     guide: (cell) => guide(placed(current(), cell)),
     clearHistory: async () => history.clear(current()?.context.path ?? ""),
     why,
   });
   void restorer?.restore(whys, { command: WHY, name: () => "why" });
+  void restorer?.restore(lessons, { command: LEARN, name: () => "lessons" });
 
   means.ended.connect((_, { notebook, cell, success }) => {
     const isFront = notebook === current()?.content;

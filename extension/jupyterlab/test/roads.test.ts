@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 
-import { type Asked, diagnose, endRanks, glance, look } from "../src/roads.js";
+import { type Asked, diagnose, endRanks, glance, leftBehind, look } from "../src/roads.js";
 import { type Behaviour, OFF, clock, kernel, server, trans } from "./fakes.js";
 
 const VIEW = { v: 1, hangs: true, line: "rank 0 waits 74 s in all_reduce #41" };
@@ -132,10 +132,25 @@ test("a diagnosis comes from the kernel, else from the text by the server, else 
 
 test("ranks are ended by their process ids, and an old dtdebug can't", async () => {
   const asked = kernel(loaded({ status: "ok", ended: [7, 8], text: "ended processes 7-8" }));
-  assert.deepEqual(await endRanks(asked, [7, 8], trans), { ended: [7, 8], text: "ended processes 7-8" });
+  assert.deepEqual(await endRanks(asked, [7, 8], server(never), trans), { ended: [7, 8], text: "ended processes 7-8" });
   assert.deepEqual(asked.sent[0]?.["pids"], [7, 8]);
 
-  const old = await endRanks(kernel(loaded(KINDS)), [7], trans);
+  const old = await endRanks(kernel(loaded(KINDS)), [7], server(never), trans);
   assert.match("line" in old ? (old.source ?? "") : "", /--upgrade/);
-  assert.ok("line" in (await endRanks(null, [7], trans)));
+  assert.ok("line" in (await endRanks(null, [7], server(never), trans)));
+});
+
+test("where the kernel does not answer its server ends the ranks, and says what still runs of earlier cells", async (context) => {
+  const pass = clock(context);
+  const told = { end: { ended: [7], text: "ended process 7" }, left: { left: [{ line: "rank 0 is …", pids: [7, "x"] }] } };
+  const replies = server((path) => [200, path.endsWith("/end") ? told.end : told.left]);
+  const ending = endRanks(kernel(() => "silent"), [7], replies, trans);
+  await pass(20_000);
+  assert.deepEqual(await ending, { ended: [7], text: "ended process 7" });
+  assert.deepEqual(await leftBehind("k1", replies), [{ line: "rank 0 is …", pids: [7] }]);
+  assert.deepEqual(await leftBehind("k1", server(OFF)), []);
+  assert.deepEqual(replies.asked, [
+    { path: "/dtdebug/api/kernels/k1/end", body: { pids: [7] } },
+    { path: "/dtdebug/api/kernels/k1/left", body: {} },
+  ]);
 });

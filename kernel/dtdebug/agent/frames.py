@@ -11,6 +11,7 @@ from pathlib import Path
 from types import FrameType, TracebackType
 from typing import TypeVar
 
+from dtdebug import foreign
 from dtdebug.clean import clean
 from dtdebug_taxonomy.frames import is_library
 from dtdebug_taxonomy.ranks import Frame
@@ -54,8 +55,8 @@ def raised(value: BaseException) -> str:
     home = getattr(kind, "__module__", "")
     name = kind.__qualname__ if home in ("builtins", "__main__") else f"{home}.{kind.__qualname__}"
     try:
-        lines = str(value).strip().splitlines()
-    except Exception:
+        lines = foreign.text(value, 100_000).strip().splitlines()
+    except foreign.RAISES:
         lines = ["<exception str() failed>"]  # as Python prints it
     return clean(f"{name}: {lines[0]}" if lines else name)[:500]
 

@@ -36,6 +36,14 @@ def listed() -> tuple[Notebook, ...]:
     return tuple(found)
 
 
+def read(id: str) -> tuple[str, bytes]:  # noqa: A002 - it is what users call it
+    """The name of a notebook's file and what is in it; raises KeyError if there is no such notebook."""
+    notebook = next((n for n in listed() if id in (n.id, str(n.number), n.file, n.stem)), None)
+    if notebook is None:
+        raise KeyError(f"no notebook {id!r}; there are: {', '.join(n.id for n in listed())}")
+    return notebook.file, (_HOME / "notebooks" / notebook.file).read_bytes()
+
+
 def copy(id: str, folder: Path) -> Path:  # noqa: A002 - it is what users call it
     """Copies a notebook into a folder, which is made; where it now lies.
 
@@ -46,13 +54,10 @@ def copy(id: str, folder: Path) -> Path:  # noqa: A002 - it is what users call i
         OSError: it can't be written there.
 
     """
-    notebook = next((n for n in listed() if id in (n.id, str(n.number), n.file, n.stem)), None)
-    if notebook is None:
-        raise KeyError(f"no notebook {id!r}; there are: {', '.join(n.id for n in listed())}")
-    data = (_HOME / "notebooks" / notebook.file).read_bytes()
+    name, data = read(id)
     folder.mkdir(parents=True, exist_ok=True)
     for number in count(1):
-        path = folder / (notebook.file if number == 1 else f"{notebook.stem}-{number}.ipynb")
+        path = folder / (name if number == 1 else f"{Path(name).stem}-{number}.ipynb")
         try:
             with path.open("xb") as file:
                 file.write(data)

@@ -6,7 +6,7 @@ import re
 from collections.abc import Sequence
 
 from dtdebug.masking.names import secret
-from dtdebug.masking.noise import flat
+from dtdebug.masking.noise import flat, is_hash, is_opaque
 
 MASK = "***"
 _GLUED = ("mysql", "mysqldump", "mysqladmin", "mariadb", "sshpass", "7z", "unzip", "zip")
@@ -14,10 +14,10 @@ _GLUED = ("mysql", "mysqldump", "mysqladmin", "mariadb", "sshpass", "7z", "unzip
 _SPACED = {"docker": "-p", "podman": "-p", "sshpass": "-p", "redis-cli": "-a", "ldapsearch": "-w"}
 _LOGIN = re.compile(
     r"\b(?:wandb|comet|neptune|modal|hf auth|huggingface-cli|ngc|clearml|netlify|kaggle|dvc)\s{1,5}login"
-    r"(?:\s{1,5}--?(?:relogin|cloud|verify|anonymously)\b){0,3}\s{1,5}(?P<s>(?![-\[<])[^\s\"']{8,512})"
+    r"(?:\s{1,5}--?(?:relogin|cloud|verify|anonymously)\b){0,3}\s{1,5}(?P<s>(?![-\[<$])[^\s\"']{8,512})"
 )
 _FLAG = re.compile(
-    r"(?<![\w-])--?(?P<name>[A-Za-z][\w.-]{1,64}+)[ \t]{1,5}(?P<q>[\"'])?(?P<s>"
+    r"(?<![^\s\"'=(\[,])--?(?P<name>[A-Za-z][\w.-]{1,64}+)[ \t]{1,5}(?P<q>[\"'])?(?P<s>"
     r"(?!-)[^\s\"']{1,1024}+)"
 )
 _USER = re.compile(
@@ -58,16 +58,17 @@ def spans(text: str) -> list[tuple[int, int]]:
         if literal in text:
             found += (m.span("s") for m in pattern.finditer(text))
     if "login" in text:
-        found += (m.span("s") for m in _LOGIN.finditer(text) if "." not in m["s"])
+        found += (m.span("s") for m in _LOGIN.finditer(text) if "." not in m["s"] and not secret(m["s"]))
     return found
 
 
 def _hides(name: str, value: str) -> bool:
-    kind = secret(name)
-    if kind == "strong":
-        return not value.startswith(("$", "<", "***"))
-    opaque = len(value) >= 6 and not _NUMBER.match(value)
-    return kind == "token" and opaque and not value.startswith(("$", "<", "***"))
+    kind, value = secret(name), value.removesuffix("\\n")
+    if value.startswith(("$", "<", "***")) or (secret(value) and "_" in value):
+        return False
+    if kind == "token":
+        return len(value) >= 6 and not _NUMBER.match(value) and not (value.isalpha() and value.islower())
+    return kind == "strong" or (kind == "key" and (is_opaque(value) or is_hash(value)))
 
 
 def hidden(words: Sequence[str]) -> dict[int, str]:
@@ -97,4 +98,6 @@ def _takes(flag: str, value: str, programs: set[str]) -> bool:
         return True
     if value.startswith("--") or not kind:
         return False
+    if kind == "key":
+        return is_opaque(value) or is_hash(value)
     return kind == "strong" or (kind == "token" and not _NUMBER.match(value))

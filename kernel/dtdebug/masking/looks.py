@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import bisect
 import re
 import tomllib
 from functools import lru_cache
 from pathlib import Path
 
-from dtdebug.masking.noise import is_random
+from dtdebug.masking.names import secret
+from dtdebug.masking.noise import is_hash, is_opaque, is_random
 
 # Up to its end or, where that is cut off, as far as it looks like a key.
 _KEY_BLOCK = re.compile(
@@ -33,7 +35,28 @@ _HOOKS = {
     ".atlasv1.": re.compile(r"(?<!\w)(?P<s>[A-Za-z0-9]{14}\.atlasv1\.[A-Za-z0-9_=-]{60,70})"),
 }
 """What stands in its middle, and the whole."""
-_RUN = re.compile(r"[A-Za-z0-9+/_-]{32,4096}+={0,2}")
+_RUN = re.compile(r"[A-Za-z0-9+/_-]{20,4096}+={0,2}")
+
+
+_WORD = re.compile(r"(?<![A-Za-z0-9_-])[A-Za-z][A-Za-z0-9_-]{18,600}+")
+_MARKS = frozenset(["sk", "rk", "pat", "cfpat", "tok"])
+_ADDRESS = re.compile(r"[A-Za-z][A-Za-z0-9+.-]{1,20}:\\?/\\?/[^\s\"'<>)\]]{4,4096}")
+_CAPABLE = re.compile(r"(?i)hook|token(?!i)|secret|key|auth|invite|rpc|/bot|/v\d{1,2}/[A-Za-z0-9_-]{16,}")
+"""Addresses that hold a secret in their path."""
+_OF_CONTENT = re.compile(r"(?i)[?&;](?:\w{0,16}id|v|version|hash|sha\d{0,3}|etag|rev|ref|file|name|usp|tab|list)=\Z")
+_IN_PATH = re.compile(r"(?:~|\.{1,2}|[A-Z]:)?[/\\]+[A-Za-z_.][\w.-]{1,64}[/\\]")
+_DIGEST = re.compile(r"(?i)(?:sha\d{1,3}|md5|blake\d\w?)(?:-|[:=]\Z)")
+_PART = re.compile(r"(?<=/)[A-Za-z0-9_@-]{8,256}")
+_WORD_BEGINS = re.compile(r"[\s\"'=,;:()\[\]{}<>|`]")
+_CONTENT = ("iVBORw0KGgo", "/9j/", "R0lGOD", "UklGR", "PD94bWw", "PHN2Zy", "AAAA", "JVBER", "H4sI", "eyJ", "_Z")
+"""How pictures, archives, JSON and names of C++ begin; a signed token has dots and is found before."""
+_NUMBERED = re.compile(
+    r"(?i)(?:(?<![a-z])id|uid|hash|digest|checksum|tag)\\{0,3}[\"']?"
+    r"(?:[ \t]{0,3}[:=][ \t]{0,3}|[ \t])\\{0,3}[\"']?\Z"
+)
+"""What stands behind it is a number of something, in other characters."""
+_SORTED = re.compile(r"01[0-9A-HJKMNP-TV-Z]{24}\Z")
+"""An identifier that begins with the time."""
 
 
 def keys(text: str) -> list[tuple[int, int]]:
@@ -47,9 +70,56 @@ def spans(text: str) -> list[tuple[int, int]]:
     if "eyJ" in text:
         found += (m.span() for m in _SIGNED.finditer(text))
     found += (m.span("s") for middle, whole in _HOOKS.items() if middle in text for m in whole.finditer(text))
-    if len(text) >= 32:
-        found += (m.span() for m in _RUN.finditer(text) if not m[0].startswith(("_Z", "/")) and is_random(m[0]))
+    if len(text) >= 20:
+        found += filter(None, map(_said, _WORD.finditer(text)))
+        addresses = [m.span() for m in _ADDRESS.finditer(text)] if "//" in text or "\\/" in text else []
+        found += (m.span() for m in _RUN.finditer(text) if is_random(m[0]) and not _known(text, m, addresses))
+        found += _of_hooks(text, addresses)
     return found
+
+
+def _said(word: re.Match[str]) -> tuple[int, int] | None:
+    """The part behind what says that it is secret: `xyz-secret-0f71...`, `sk_7523...`, `api_key-...`."""
+    for at in (m.start() for m in re.finditer("[_-]", word[0][:80])):
+        name, value = word[0][:at], word[0][at + 1 :]
+        last = re.split("[_-]", name)[-1].lower()
+        known = last in _MARKS or (last != "token" and secret(name) in ("strong", "key", "token"))
+        if known and len(value) >= 16 and (is_opaque(value) or is_hash(value)):
+            return word.start() + at + 1, word.end()
+    return None
+
+
+def _known(text: str, run: re.Match[str], addresses: list[tuple[int, int]]) -> bool:
+    """It has characters of chance and is no secret: a picture, a digest, an alphabet, a part of a path or of a link."""
+    begin = run.start()
+    before = text[max(0, begin - 64) : begin]
+    content = run[0].startswith(_CONTENT) or "bcdefghijk" in run[0].lower() or before.endswith("base64,")
+    if content or _SORTED.match(run[0]) or _DIGEST.match(run[0]) or _DIGEST.search(before) or _NUMBERED.search(before):
+        return True
+    last = bisect.bisect_right(addresses, (begin, len(text))) - 1
+    if last >= 0 and begin < addresses[last][1]:
+        link = text[addresses[last][0] : begin]
+        return (
+            _OF_CONTENT.search(link) is not None
+            if "?" in link or "&" in link
+            else _CAPABLE.search(link + run[0]) is None
+        )
+    return _in_path(text, begin)
+
+
+def _in_path(text: str, begin: int) -> bool:
+    """The word that this is a part of is the path of a file."""
+    before = text[max(0, begin - 256) : begin + 64]
+    inside = begin - max(0, begin - 256)
+    start = max((m.end() for m in _WORD_BEGINS.finditer(before, 0, inside)), default=0)
+    path = _IN_PATH.match(before, start)
+    return path is not None and not is_opaque(path[0])
+
+
+def _of_hooks(text: str, addresses: list[tuple[int, int]]) -> list[tuple[int, int]]:
+    """Parts of the paths of web hooks that nobody wrote."""
+    hooks = [(start, end) for start, end in addresses if "hook" in text[start:end].lower()]
+    return [p.span() for start, end in hooks for p in _PART.finditer(text, start, end) if is_opaque(p[0])]
 
 
 @lru_cache(maxsize=1)

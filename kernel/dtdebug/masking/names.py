@@ -8,11 +8,11 @@ from __future__ import annotations
 import re
 from functools import lru_cache
 
-from dtdebug.masking.noise import is_opaque, is_random
+from dtdebug.masking.noise import is_hash, is_opaque
 
 _TRIGGERS = re.compile(
     r"(?i)pass|pwd|token|secret|key|credential|auth|sig|session|cookie"
-    r"|connectionstring|sid|pin|dsn"
+    r"|connectionstring|sid|pin|dsn|login"
 )
 _IN_NAME = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_.-"
 _LONGEST = 64
@@ -37,7 +37,6 @@ _STRONG = frozenset(
         "credentials",
         "userpassword",
         "secret",
-        "secrets",
         "authtoken",
         "accesstoken",
         "refreshtoken",
@@ -62,63 +61,18 @@ _STRONG = frozenset(
     ]
 )
 """Last words of names whose value is a secret whatever it looks like; `token` and keys of a kind come below."""
-_KEYS = frozenset(
-    [
-        "api",
-        "access",
-        "secret",
-        "private",
-        "auth",
-        "account",
-        "signing",
-        "encryption",
-        "shared",
-        "service",
-        "license",
-        "licence",
-        "subscription",
-        "master",
-        "deploy",
-        "app",
-        "application",
-        "storage",
-        "client",
-        "admin",
-        "write",
-        "read",
-        "ingest",
-        "function",
-        "webhook",
-        "hmac",
-        "jwt",
-        "ssh",
-        "wandb",
-        "comet",
-        "openai",
-        "anthropic",
-        "hf",
-        "azure",
-        "google",
-        "aws",
-        "ngc",
-        "kaggle",
-    ]
-)
-"""Words before `key` that make it a secret."""
-_VENDORS = frozenset(
+_KEYS = frozenset(["api", "access", "secret", "private", "auth", "signing", "encryption", "jwt", "hmac", "ssh"])
+"""Words before `key` that make it a secret whatever it looks like."""
+_NO_KEY = frozenset(
     """
-    adafruit airtable algolia alibaba aliyun artifactory asana backblaze baidu beamer binance bitbucket buildkite
-    circleci cloudflare cohere coinbase confluent contentful databricks datadog deepseek digitalocean discord
-    docker dropbox dynatrace elastic etsy facebook fastly finicity finnhub firebase freshbooks gemini github
-    gitlab grafana groq heroku hetzner hubspot huggingface ibm intercom jfrog kraken kucoin langchain langsmith
-    launchdarkly linkedin linode lob mailchimp mailgun mapbox mattermost meraki messagebird minio mistral mlflow
-    neptune netlify newrelic notion npm nytimes okta pagerduty paperspace paypal perplexity pinecone plaid postman
-    privateai rapidapi replicate roboflow runpod scaleway sendbird sendgrid sentry shippo shopify slack snyk sonar
-    sonarqube squarespace sumo sumologic supabase tailscale telegram tencent terraform together travis twilio
-    twitch twitter typeform vultr wasabi weaviate yandex zendesk zilliz
-""".split()  # noqa: SIM905 - as words, not a hundred lines
+    attention batch cache checkpoint column config context cross data dataset dedup dict dtype embed embedding
+    expert feature field file foreign group hash head hidden idempotency image index input item job label layer
+    lookup loss map mask merge meta metric model module monitor name node object optimizer output padding param
+    parameter partition past primary prompt public q query rank rdzv record rng row run sample sort state step store
+    table target tensor text unique value v video weight window
+    """.split()  # noqa: SIM905 - as words, not a hundred lines
 )
-"""Vendors whose key is a secret if it looks like no word."""
+"""Words before `key` that speak of data; any other key is a secret if it looks like one."""
 _NO_TOKEN = frozenset(
     [
         "pad",
@@ -192,26 +146,35 @@ _WEAK = re.compile(
     r"(?i)(?:sig|signature|x-amz-(?:signature|credential|security-token)|x-goog-"
     r"(?:signature|credential)|awsaccesskeyid"
     r"|googleaccessid|[a-z]{0,8}sess(?:ion)?_?"
-    r"(?:id)?|sid|[a-z._-]{0,16}auth|key|.{0,24}sessid|.{0,24}_key|dsn|pin)\Z"
+    r"(?:id)?|sid|[a-z._-]{0,16}auth|key|.{0,24}sessid|dsn|pin)\Z"
 )
 """Names whose value is a secret if it looks like one."""
 _VALUE = re.compile(r"[^\s\"'`]{1,4096}+")
 _LOOSE = re.compile(r"\S{1,4096}+")
 _NEXT = re.compile(r"(?:[;&,]|\\[nrt])[ ]?(?=[A-Za-z][\w .-]{0,40}[=:])")
 """Where another assignment begins in what has no space."""
+_BROKEN = re.compile(r"(?:\\[nrt]){1,8}\Z")
+"""The end of a line within a string."""
 _HARMLESS = re.compile(
     r"(?i)(?:[+-]?\d{0,4}[.,]\d{1,9}"
-    r"(?:e[+-]?\d{1,3})?|true|false|none|null|nil|yes|no|on|off|str|int|bytes|float|bool|\*{2,64})\Z"
+    r"(?:e[+-]?\d{1,3})?|\d{1,3}|true|false|none|null|nil|yes|no|on|off|str|int|bytes|float|bool|empty|dummy|inherit|![A-Z][a-z]{1,16}|\*{2,64}"
+    r"|(?:your|replace)[ _-][\w -]{1,64}|[\w-]{0,16}x{3,64}|(?:sk-)?\.{3})\Z"
 )
-_NUMBER = re.compile(r"[\d.,e+-]{1,64}\Z")
+_NUMBER = re.compile(r"[\[(]{0,4}[\d.,e+-]{1,64}[\])]{0,4}\Z")
 _PLACEHOLDER = re.compile(
-    r"(?:\$\{?[A-Za-z_(]|\$\(|%\(|%[sdr]\b|\{[A-Za-z_.\d]{0,64}\}|<[A-Za-z_][\w .-]{0,64}>|\*{3}|\.{3}"
+    r"(?:\$\{{0,2}[ ]?[A-Za-z_(]|\$\(|%\(|%[sdr]\b"
+    r"|\{(?:[A-Za-z_][\w.]{0,64}(?:(?:\[[\w\"']{0,32}\]){1,4}|\()?|\d{0,2})[})'\"]"
+    r"|<[A-Za-z_][\w .-]{0,64}>|\*{3}|\.{3}"
     r"|x{4,64}\b|\[[A-Z]{1,20}\])"
 )
 _CODE = re.compile(
     r"[A-Za-z_]\w{0,64}(?:\.[A-Za-z_]\w{0,64}){0,8}[\[(]|"
-    r"(?:self|args|cfg|config|os|opts?|settings|kwargs)\."
+    r"[{(\[][ ]?[A-Za-z_]\w{0,64}[ ]?:|(?:self|args|cfg|config|os|opts?|settings|kwargs)\."
 )
+_PATH = re.compile(r"(?:~|\.{1,2}|[A-Z]:)?[/\\][A-Za-z_.][\w.@-]{1,64}[/\\]")
+_VARIABLE = re.compile(r"[a-z]{0,24}(?:_[a-z\d]{1,24}){1,6}\Z|[A-Z]{1,24}(?:_[A-Z\d]{1,24}){1,6}\Z")
+_ATTRIBUTE = re.compile(r"[A-Za-z_]\w{0,64}(?:\.[A-Za-z_]\w{0,64}){1,8}\Z")
+_WRITTEN = re.compile(r"<?\|?[A-Za-z_]{1,64}\|?>?[.,!?]?\Z|[A-Za-z_]\w{0,64}(?:\.[A-Za-z_]\w{0,64}){1,8}\Z")
 _PLAIN = re.compile(r"[a-z]{1,32}[.,;:!?]?\Z|[A-Z][a-z]{1,32}[.,;:!?]?\Z")
 _WORD_FOLLOWS = re.compile(r"[ \t]{1,3}[A-Za-z(*]")
 
@@ -242,36 +205,59 @@ def value(text: str, begin: int, end: int, name: str) -> tuple[int, int] | None:
     assigns = _ASSIGNS.match(text, end)
     if assigns is None or ("," in assigns["sep"] and not name.startswith("--")):
         return None
+    if assigns[0][0] == "]" and not assigns["close"] and assigns["sep"] != "=":
+        return None  # the index of a variable
     quote = assigns["quote"] or ""
     start = assigns.end()
+    stop = _closing(text, start, quote) if quote else _end(text, start)
+    said = text[start:stop]
+    if _harmless(said, text, start) or ("{" in said and "f" in (assigns["kind"] or "")):
+        return None
     if quote:
-        stop = _closing(text, start, quote)
-        said = text[start:stop]
-        if not said or _PLACEHOLDER.match(said) or _HARMLESS.match(said):
-            return None
         if kind == "strong" and (" " not in said or _NUMBER.match(said) or assigns["close"] or "=" in assigns["sep"]):
             return start, stop
         return (start, stop) if _credible(said, kind) else None
-    stop = _end(text, start)
-    said = text[start:stop]
-    if not any(map(str.isalnum, said)) or _PLACEHOLDER.match(text, start) or _HARMLESS.match(said) or _CODE.match(said):
+    if _code(said, name, assigns["sep"]):
         return None
     if kind == "strong":
         prose = ":" in assigns["sep"] and _PLAIN.match(said) and _WORD_FOLLOWS.match(text, stop)
-        code = said.rstrip(",)") in (name, name.rpartition(".")[2])
-        return None if prose or code else (start, stop)
+        return None if prose else (start, stop)
     if kind == "token" and "=" in assigns["sep"] and len(said) >= 6 and said.isalnum() and not said.isdigit():
         return start, stop
     return (start, stop) if _credible(said, kind) else None
 
 
+def _harmless(said: str, text: str, start: int) -> bool:
+    """Nothing, a number, a word of a language, a path, the name of another secret or a place for one."""
+    bare = said.rstrip("):,;]}")
+    return (
+        not any(map(str.isalnum, said))
+        or _PLACEHOLDER.match(text, start) is not None
+        or _HARMLESS.match(bare) is not None
+        or (_PATH.match(bare) is not None and not is_opaque(bare))
+        or (_VARIABLE.match(bare) is not None and secret(bare) != "")
+    )
+
+
+def _code(said: str, name: str, sep: str) -> bool:
+    """What stands there without quotes is an expression of a program."""
+    bare = said.rstrip(",):")
+    if _CODE.match(said) or bare in (name, name.rpartition(".")[2], name.rpartition("_")[2]):
+        return True
+    if _ATTRIBUTE.match(bare) and secret(bare.rpartition(".")[2]):
+        return True
+    return sep == " = " and not is_opaque(bare) and (_VARIABLE.match(bare) or _ATTRIBUTE.match(bare)) is not None
+
+
 def _credible(said: str, kind: str) -> bool:
     """A value that is no word, no number and no identifier of a program."""
     if kind == "weak":
-        return len(said) >= 16 and is_random(said)
+        return len(said) >= 16 and is_opaque(said)
+    if kind == "key":
+        return is_opaque(said) or is_hash(said)
     if " " in said or len(said) < 6 or _NUMBER.match(said):
         return False
-    words = re.fullmatch(r"<?\|?[A-Za-z_]{1,64}\|?>?", said)
+    words = _WRITTEN.match(said)
     return is_opaque(said) if words else any(c.isalnum() for c in said)
 
 
@@ -299,12 +285,13 @@ def _end(text: str, start: int) -> int:
     inside = said[plain.end() :] if plain else said
     if plain and inside and not any(c.isalnum() for c in inside):
         said = plain.group()
+    said = _BROKEN.sub("", said)
     return start + len(said.rstrip(",;)}]>\"'`" if said[-1:] != "=" else ""))
 
 
 @lru_cache(maxsize=4096)
 def secret(name: str) -> str:
-    """Of what kind a name's value is: `strong`, `token`, `weak`, or nothing."""
+    """Of what kind a name's value is: `strong`, `token`, `key`, `weak`, or nothing."""
     words = [word.lower() for word in _WORDS.findall(name)]
     while len(words) > 1 and words[-1] in _AFTER:
         if words[-1] in _NO_SECRET_AFTER and words[-2] != "secret":
@@ -314,16 +301,20 @@ def secret(name: str) -> str:
         return ""
     last, before = words[-1], words[-2] if len(words) > 1 else ""
     joined = before + last
+    if name.lower() == "pass":
+        return "token"
     if last in _STRONG or joined in _STRONG or last.endswith(("password", "passwd", "passphrase")):
         return (
             "strong"
             if before not in ("forward", "backward", "first", "second", "multi", "by", "single", *_PASSES)
             else ""
         )
-    if last == "key" and before in _KEYS:
-        return "strong"
-    if last == "key" and before in _VENDORS:
-        return "token"
+    if last == "key" and before:
+        return "strong" if before in _KEYS else "" if before in _NO_KEY else "key"
+    if last == "secrets":
+        return "key"
+    if last == "login" and len(words) > 1:
+        return "key"
     if last in ("token", "tokens"):
         plural = last == "tokens" and before not in ("api", "access", "auth")
         return "" if plural or before in _NO_TOKEN else "token"

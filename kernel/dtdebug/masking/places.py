@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from dtdebug.masking.noise import flat, is_opaque
+from dtdebug.masking.noise import flat, is_hash, is_opaque
 
 _SLASHES = r":\\?/\\?/"
 _PASSWORD = re.compile(rf"{_SLASHES}[^/\s:@\"']{{0,256}}+:(?P<s>[^/\s\"'<>]{{1,512}})@")
@@ -26,13 +26,15 @@ _COOKIE = re.compile(
     r"(?i)\bcookie(?:\\{0,3}[\"'])?[ \t]{0,3}[:=][ \t]{0,5}(?:b?\\{0,3}[\"'])?"
     r"(?P<s>[\w.-]{1,64}=[^\n\"'\\]{1,4096}+)"
 )
+_VARIABLE = re.compile(r"[$<{%]|EMPTY\b")
 _NETRC = re.compile(r"\blogin\s{1,8}\S{1,128}\s{1,8}password\s{1,8}(?P<s>\S{1,256})")
 _DOCKER = re.compile(
     r"(?:\"_?auth\\{0,3}\"\s{0,5}:[\s']{0,5}\\{0,3}\"|'_?auth'\s{0,5}:\s{0,5}'"
     r"|_auth\s{0,3}=\s{0,3}\"?)(?P<s>[A-Za-z0-9+/=]{8,4096}+)"
 )
 _SPOKEN = re.compile(
-    r"(?i)\b(?:token|password|passwd|secret|api[ _-]?key)(?:[ \t]{1,3}(?:is|was))?:?[ \t]{1,3}[\"'`]?"
+    r"(?i)(?<![A-Za-z])(?:token|password|passwd|secret|(?:api|access|secret|private|auth)[ _-]?key)"
+    r"(?:[ \t]{1,3}(?:is|was))?:?(?:[ \t]{1,3}|%20)[\"'`]?"
     r"(?P<s>[A-Za-z0-9+/=_.~-]{10,4096}+)"
 )
 _LOGS_IN = re.compile(r"\blogin\([\"'](?P<s>[^\"'\s]{10,512})[\"']")
@@ -56,12 +58,17 @@ def spans(text: str) -> list[tuple[int, int]]:
             found.extend(m.span("s") for m in pattern.finditer(text))
 
     if "@" in text and ("//" in text or "\\/\\/" in text):
-        found += (m.span("s") for m in _PASSWORD.finditer(text))
-        found += (m.span("s") for m in _SLASHED.finditer(text))
+        found += (m.span("s") for m in _PASSWORD.finditer(text) if m["s"] not in ("pass", "password"))
+        found += (m.span("s") for m in _SLASHED.finditer(text) if m["s"] not in ("pass", "password"))
         found += (m.span("s") for m in _USER.finditer(text) if not _PLAIN_USER.match(m["s"]))
     if "authorization" in lower:
-        found += (m.span("s") for m in _HEADER.finditer(text) if m["scheme"] or _said(m["s"]))
-    look("bearer", _BEARER)
+        found += (
+            m.span("s")
+            for m in _HEADER.finditer(text)
+            if not _VARIABLE.match(m["s"]) and (m["scheme"] or _said(m["s"]))
+        )
+    if "bearer" in lower:
+        found += (m.span("s") for m in _BEARER.finditer(text) if _said(m["s"]))
     look("basic ", _BASIC)
     look("cookie", _COOKIE)
     look("login", _NETRC)
@@ -72,7 +79,7 @@ def spans(text: str) -> list[tuple[int, int]]:
     look("conda", _CONDA)
     look("login(", _LOGS_IN)
     if any(literal in lower for literal in ("token", "passw", "secret", "key")):
-        found += (m.span("s") for m in _SPOKEN.finditer(text) if is_opaque(m["s"]))
+        found += (m.span("s") for m in _SPOKEN.finditer(text) if is_opaque(m["s"]) or is_hash(m["s"]))
     return found
 
 

@@ -180,6 +180,11 @@ class Live:
         return False
 
     @property
+    def used(self) -> bool:
+        """Some rank has left a record or a dump, in this cell or an earlier one."""
+        return self.run is not None and _used(self.run)
+
+    @property
     def name(self) -> str:
         """The name of the kernel's connection file, which outlives restarts; '' in a terminal."""
         file = getattr(getattr(self.kernel, "parent", None), "connection_file", "") or ""

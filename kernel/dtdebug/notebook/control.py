@@ -13,6 +13,7 @@ The work is done on a thread of its own: interrupts and shutdowns come by the sa
 from __future__ import annotations
 
 import asyncio
+import os
 import threading
 from collections.abc import Callable
 from contextlib import nullcontext, suppress
@@ -120,10 +121,10 @@ def _diagnose(_live: Live, asked: dict[str, Any]) -> dict[str, Any]:
         return front.diagnose(msgspec.convert(asked.get("asked"), front.Asked))
 
 
-def _end_ranks(_live: Live, asked: dict[str, Any]) -> dict[str, Any]:
-    from dtdebug.notebook.ending import end_ranks
+def _end_ranks(live: Live, asked: dict[str, Any]) -> dict[str, Any]:
+    from dtdebug.notebook import left
 
-    ended, text = end_ranks(msgspec.convert(asked.get("pids"), _Pids))
+    ended, text = left.end(live.name, msgspec.convert(asked.get("pids"), _Pids), os.getpid())
     return {"ended": ended, "text": text}
 
 

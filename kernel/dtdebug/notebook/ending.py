@@ -1,16 +1,14 @@
-"""Ends ranks of this kernel on the user's word, and nothing else; the kernel keeps its variables."""
+"""Ends ranks of a kernel on the user's word, and nothing else; the kernel keeps its variables."""
 
 from __future__ import annotations
 
-import os
 import signal
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from contextlib import suppress
 
 import psutil
 
-from dtdebug.notebook.jobs import ranks_below
 from dtdebug.probe.processes import liveness
 from dtdebug_taxonomy.ranks import ranges
 
@@ -19,12 +17,11 @@ _PATIENCE, _KILLED = 3.0, 2.0
 _TICK = 0.05
 
 
-def end_ranks(pids: Sequence[int]) -> tuple[list[int], str]:
-    """The processes that have ended, and that in words; what is no rank below this kernel is left alone."""
-    below = set(ranks_below(os.getpid()))
+def end_ranks(pids: Sequence[int], allowed: Collection[int]) -> tuple[list[int], str]:
+    """The processes that have ended, and that in words; what is not among the allowed ones is left alone."""
     chosen: dict[int, psutil.Process] = {}
     for pid in dict.fromkeys(pids):
-        if pid in below:
+        if pid in allowed:
             with suppress(psutil.Error):
                 chosen[pid] = psutil.Process(pid)
     _signal(chosen, signal.SIGTERM)
@@ -58,6 +55,6 @@ def _told(ended: Sequence[int], left: Sequence[int], others: Sequence[int]) -> s
     rows: tuple[tuple[Sequence[int], Callable[[str], str]], ...] = (
         (ended, lambda them: f"ended {them}; the kernel and its variables are as they were"),
         (left, lambda them: f"{them} can't be ended: they wait in the operating system, as for a device"),
-        (others, lambda them: f"left {them} alone: no rank below this kernel"),
+        (others, lambda them: f"left {them} alone: no rank of this kernel"),
     )
     return "; ".join(words(processes(pids)) for pids, words in rows if pids) or "no process was named"

@@ -20,7 +20,7 @@ from dtdebug.clean import clean
 NAME = "journal"
 """File in the run's folder; its presence tells that a kernel made the folder."""
 _SIZE = 4096
-"""Bytes of what runs, and as many for the names of the cells before."""
+"""Bytes of what runs; as many for the names of the cells before, and as many for the times when they began."""
 _ROW = 32
 FILES = _SIZE // _ROW
 """Cells whose files are known: the last ones."""
@@ -41,6 +41,13 @@ class Entry(msgspec.Struct, frozen=True, kw_only=True):
     source: str
     files: dict[str, int] = {}
     """Name of the file that the kernel has invented for an earlier cell, without its folder -> the cell's number."""
+    begins: dict[int, float] = {}
+    """When the last cells began, in seconds since the epoch."""
+
+    def cell_at(self, moment: float) -> int | None:
+        """The cell that ran, or had run last, at that time."""
+        earlier = [(begun, number) for number, begun in self.begins.items() if begun <= moment]
+        return max(earlier)[1] if earlier else None
 
 
 class Journal:
@@ -50,8 +57,8 @@ class Journal:
         """Makes the file; raises OSError."""
         handle = os.open(folder / NAME, os.O_RDWR | os.O_CREAT, 0o600)
         try:
-            os.ftruncate(handle, 2 * _SIZE)
-            self._map = mmap.mmap(handle, 2 * _SIZE)
+            os.ftruncate(handle, 3 * _SIZE)
+            self._map = mmap.mmap(handle, 3 * _SIZE)
         finally:
             os.close(handle)
         self._head = f"1\n{os.getpid()}\n{kernel}\n".encode(errors="replace")
@@ -60,16 +67,21 @@ class Journal:
 
     def begins(self, number: int, source: str) -> None:
         """A cell begins."""
-        data = b"%b%d\n%.3f\n%b\0" % (self._head, number, time.time(), source[:_SIZE].encode(errors="replace"))
+        now = time.time()
+        data = b"%b%d\n%.3f\n%b\0" % (self._head, number, now, source[:_SIZE].encode(errors="replace"))
         if len(data) > _SIZE:
             data = data[: _SIZE - 1] + b"\0"
         self._map[: len(data)] = data
+        self._row(2, number, b"%.3f" % now)
 
     def compiled(self, number: int, file: str) -> None:
         """The file that the kernel has invented for the code of a cell."""
-        row = b"%d %b" % (number, name(file).encode(errors="replace"))
+        self._row(1, number, name(file).encode(errors="replace"))
+
+    def _row(self, table: int, number: int, what: bytes) -> None:
+        row = b"%d %b" % (number, what)
         if len(row) < _ROW:
-            at = _SIZE + number * _ROW % _SIZE
+            at = table * _SIZE + number * _ROW % _SIZE
             self._map[at : at + _ROW] = row.ljust(_ROW, b"\0")
 
     def ends(self) -> None:
@@ -80,7 +92,7 @@ class Journal:
 def read(folder: Path) -> Entry | None:
     """What the journal of a folder says, or None where there is none."""
     try:
-        data = state.read(folder / NAME, 2 * _SIZE)
+        data = state.read(folder / NAME, 3 * _SIZE)
         text = data[:_SIZE].partition(b"\0")[0].decode(errors="replace")
         running, pid, kernel, number, begun, source = text.split("\n", 5)
         return Entry(
@@ -90,7 +102,8 @@ def read(folder: Path) -> Entry | None:
             number=int(number),
             begun=float(begun),
             source=clean(source),
-            files=dict(sorted(_files(data[_SIZE:]), key=lambda row: row[1])),  # the last one with that text
+            files=dict(sorted(((file, n) for n, file in _rows(data[_SIZE : 2 * _SIZE])), key=lambda row: row[1])),
+            begins={n: float(begun) for n, begun in _rows(data[2 * _SIZE :]) if n},
         )
     except (OSError, ValueError):
         return None
@@ -101,11 +114,11 @@ def name(file: str) -> str:
     return file.replace("\\", "/").rpartition("/")[2]
 
 
-def _files(table: bytes) -> Iterator[tuple[str, int]]:
+def _rows(table: bytes) -> Iterator[tuple[int, str]]:
     for at in range(0, len(table), _ROW):
-        number, _, file = table[at : at + _ROW].rstrip(b"\0").decode(errors="replace").partition(" ")
-        if number.isdecimal() and file:
-            yield file, int(number)
+        number, _, what = table[at : at + _ROW].rstrip(b"\0").decode(errors="replace").partition(" ")
+        if number.isdecimal() and what:
+            yield int(number), what
 
 
 def folders() -> Path:
@@ -122,7 +135,7 @@ def entries() -> Iterator[tuple[Path, Entry]]:
 def died(kernel: str) -> tuple[Path, Entry] | None:
     """The folder and the cell of the kernel of that name that died while it ran a cell, or None."""
     for path, entry in entries():
-        if entry.kernel == kernel and entry.pid != os.getpid() and not _lives(entry.pid):
+        if entry.kernel == kernel and entry.pid != os.getpid() and not lives(entry.pid):
             return (path, entry) if entry.running else None
     return None
 
@@ -130,11 +143,12 @@ def died(kernel: str) -> tuple[Path, Entry] | None:
 def prune() -> None:
     """Removes what kernels that died left behind long ago."""
     for path, entry in entries():
-        if time.time() - entry.begun > _KEPT and not _lives(entry.pid):
+        if time.time() - entry.begun > _KEPT and not lives(entry.pid):
             shutil.rmtree(path, ignore_errors=True)
 
 
-def _lives(pid: int) -> bool:
+def lives(pid: int) -> bool:
+    """A process has that number."""
     try:
         os.kill(pid, 0)
     except (ProcessLookupError, OverflowError):

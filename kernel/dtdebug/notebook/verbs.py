@@ -11,6 +11,7 @@ import msgspec
 from dtdebug import state
 from dtdebug.clean import clean
 from dtdebug.notebook import show
+from dtdebug.notebook.jobs import ranks_below
 from dtdebug.notebook.look import TIMEOUT, Kind, Seen, conclude, look
 from dtdebug_taxonomy.snapshot import Snapshot
 
@@ -31,14 +32,38 @@ def tell(extension: Extension, kind: Kind) -> None:
 
 def interrupted(extension: Extension) -> None:
     """Shows under an interrupted cell which rank the others wait for, if any do."""
-    from dtdebug.notebook.jobs import ranks_below
-
     if not ranks_below(os.getpid()) and not _initialized():
         return
     seen = look(extension.armed(), "hang", _INTERRUPT_TIMEOUT)
     if seen.verdict is not None and seen.verdict.kind != "none":
         extension.publish(show.bundle(seen))
         _keep(extension, seen)
+
+
+def left_behind(extension: Extension) -> None:
+    """Says under a cell that has ended badly which ranks of this kernel still run, and what they hold."""
+    live = extension.armed()
+    if not live.name or live.run is None or not (live.used or ranks_below(os.getpid())):
+        return
+    from dtdebug.notebook import left
+
+    if found := left.settled(live.name):
+        lines = [f"dtdebug: {each.line}" for each in found] + ["dtdebug: %dtdebug end ends them"]
+        extension.publish({"text/plain": "\n".join(lines)})
+
+
+def end(extension: Extension) -> None:
+    """Ends the ranks that cells of this kernel have left behind."""
+    from dtdebug.notebook import left
+
+    found = left.left(extension.armed().name)
+    if not found:
+        print("dtdebug: no rank of an earlier cell of this kernel is running on this host")
+        return
+    for each in found:
+        print(f"dtdebug: {each.line}")
+    _, told = left.end(extension.armed().name, [pid for each in found for pid in each.pids], os.getpid())
+    print(f"dtdebug: {told}")
 
 
 def _initialized() -> bool:

@@ -65,8 +65,8 @@ def find_ranks(pid: int) -> list[Found]:
 
 def ranks_of_job(job: Mapping[str, str]) -> list[Found]:
     """The ranks on this host that have all these variables in their environment, by rank."""
-    everything = (seen for process in psutil.process_iter() if (seen := _look(process)) is not None)
-    return ranks_among([seen for seen in everything if job.items() <= seen.variables.items()])
+    named = (process for process in psutil.process_iter() if job.items() <= variables(process.pid).items())
+    return ranks_among([seen for process in named if (seen := _look(process)) is not None])
 
 
 def ranks_among(family: Sequence[_Process]) -> list[Found]:

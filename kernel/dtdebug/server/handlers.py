@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 from http import HTTPStatus
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from jupyter_server.auth.decorator import authorized
 from jupyter_server.base.handlers import APIHandler
@@ -19,9 +19,12 @@ from dtdebug.server.turns import Turns
 if TYPE_CHECKING:
     from collections.abc import Callable, Hashable
 
+    from dtdebug.server.kernels import Process
+
 BODY_LIMIT, TEXT_LIMIT = 4_096, 256_000
 """Bytes of the body of a request to look, and of one that brings a text."""
 _LINE = 500
+T = TypeVar("T")
 
 
 def handlers(base: str) -> list[tuple[str, type[web.RequestHandler], dict[str, Any]]]:
@@ -30,7 +33,11 @@ def handlers(base: str) -> list[tuple[str, type[web.RequestHandler], dict[str, A
     paths = {
         r"status": StatusHandler,
         r"kernels/([^/]+)/look": LookHandler,
+        r"kernels/([^/]+)/left": LeftHandler,
+        r"kernels/([^/]+)/end": EndHandler,
         r"diagnosis": DiagnosisHandler,
+        r"lessons": LessonsHandler,
+        r"lessons/([^/]+)": LessonHandler,
     }
     return [(url_path_join(base, "dtdebug", "api", path), handler, {"turns": turns}) for path, handler in paths.items()]
 
@@ -87,13 +94,45 @@ class StatusHandler(_Handler):
         await self.reply("status", "", _status)
 
 
-class LookHandler(_Handler):
-    """Looks at a kernel of this server and at the ranks below it.
-
-    POST, for a look may stop the kernel for some milliseconds; allowed to those who may run code there anyway.
-    """
+class _KernelHandler(_Handler):
+    """About a kernel of this server; allowed to those who may run code there anyway, for it may stop or end ranks."""
 
     auth_resource = "kernels"
+
+    async def process(self, kernel_id: str) -> Process:
+        """The kernel's process on this machine.
+
+        Raises:
+            web.HTTPError: there is none.
+
+        """
+        from dtdebug.server import kernels
+
+        if kernel_id not in self.kernel_manager:
+            raise web.HTTPError(HTTPStatus.NOT_FOUND, f"this server has no kernel {_line(kernel_id)}")
+        process = await kernels.process_of(self.kernel_manager.get_kernel(kernel_id))
+        if process is None:
+            raise web.HTTPError(HTTPStatus.BAD_REQUEST, kernels.ELSEWHERE)
+        return process
+
+    def asked(self, decode: Callable[[bytes], T]) -> T:
+        """What the body asks for.
+
+        Raises:
+            web.HTTPError: it asks for nothing that there is.
+
+        """
+        try:
+            return decode(self.body(BODY_LIMIT))
+        except ValueError as error:
+            raise web.HTTPError(HTTPStatus.BAD_REQUEST, _line(error)) from None
+
+
+class LookHandler(_KernelHandler):
+    """Looks at a kernel of this server and at the ranks below it.
+
+    POST, for a look may stop the kernel for some milliseconds.
+    """
 
     @web.authenticated
     @authorized(action="execute")  # type: ignore[untyped-decorator]
@@ -101,15 +140,8 @@ class LookHandler(_Handler):
         """`{"kind": "hang"}` in, `{"view": ..., "text": ..., "report": ...}` out."""
         from dtdebug.server import kernels
 
-        try:
-            asked = kernels.decoded(self.body(BODY_LIMIT))
-        except ValueError as error:
-            raise web.HTTPError(HTTPStatus.BAD_REQUEST, _line(error)) from None
-        if kernel_id not in self.kernel_manager:
-            raise web.HTTPError(HTTPStatus.NOT_FOUND, f"this server has no kernel {_line(kernel_id)}")
-        process = await kernels.process_of(self.kernel_manager.get_kernel(kernel_id))
-        if process is None:
-            raise web.HTTPError(HTTPStatus.BAD_REQUEST, kernels.ELSEWHERE)
+        asked = self.asked(kernels.decoded)
+        process = await self.process(kernel_id)
 
         def work() -> bytes:
             from dtdebug.server import looks
@@ -118,6 +150,43 @@ class LookHandler(_Handler):
 
         # A glance asks nothing of the kernel and need not wait for a look that does.
         await self.reply((kernel_id, asked.kind == "glance"), asked.kind, work)
+
+
+class LeftHandler(_KernelHandler):
+    """Tells which ranks of earlier cells still run: after an interrupt, a failure, or a restart of the kernel."""
+
+    @web.authenticated
+    @authorized(action="execute")  # type: ignore[untyped-decorator]
+    async def post(self, kernel_id: str) -> None:
+        """Nothing in, `{"left": [{"line": ..., "pids": [...]}]}` out."""
+        process = await self.process(kernel_id)
+
+        def work() -> bytes:
+            from dtdebug.server import looks
+
+            return looks.left_behind(process)
+
+        await self.reply((kernel_id, "left"), "", work)
+
+
+class EndHandler(_KernelHandler):
+    """Ends ranks of a kernel on the user's word, also where the kernel does not answer; nothing else."""
+
+    @web.authenticated
+    @authorized(action="execute")  # type: ignore[untyped-decorator]
+    async def post(self, kernel_id: str) -> None:
+        """`{"pids": [...]}` in, `{"ended": [...], "text": ...}` out."""
+        from dtdebug.server import kernels
+
+        asked = self.asked(kernels.to_end)
+        process = await self.process(kernel_id)
+
+        def work() -> bytes:
+            from dtdebug.server import looks
+
+            return looks.end(process, asked.pids)
+
+        await self.reply((kernel_id, "end"), tuple(asked.pids), work)
 
 
 class DiagnosisHandler(_Handler):
@@ -135,6 +204,34 @@ class DiagnosisHandler(_Handler):
             return texts.diagnosis(body)
 
         await self.reply("diagnosis", body, work)
+
+
+class LessonsHandler(_Handler):
+    """Lists the lessons and labs that come with the package."""
+
+    @web.authenticated
+    @authorized
+    async def get(self) -> None:
+        """`{"lessons": [{"id", "title", "summary"}], "labs": [...]}`."""
+        from dtdebug.server import texts
+
+        await self.reply("lessons", "", texts.lessons)
+
+
+class LessonHandler(_Handler):
+    """One lesson, for the front end to save where its user may write."""
+
+    @web.authenticated
+    @authorized
+    async def get(self, name: str) -> None:
+        """`{"file": "01_first_failure.ipynb", "content": the notebook}`."""
+
+        def work() -> bytes:
+            from dtdebug.server import texts
+
+            return texts.lesson(name)
+
+        await self.reply("lessons", name, work)
 
 
 def _line(value: object) -> str:

@@ -21,6 +21,15 @@ class Asked(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Seconds that the ranks have to answer."""
 
 
+Pids = Annotated[list[Annotated[int, msgspec.Meta(gt=1, lt=1 << 31)]], msgspec.Meta(min_length=1, max_length=4096)]
+
+
+class ToEnd(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """The body of a request to end ranks."""
+
+    pids: Pids
+
+
 class Process(msgspec.Struct, frozen=True):
     """A kernel's process on this machine."""
 
@@ -37,6 +46,14 @@ def decoded(body: bytes) -> Asked:
     except ValueError as error:
         form = 'ask with {"kind": "hang", "state" or "glance", "timeout": seconds up to 10}'
         raise ValueError(f"{form}: {error}") from error
+
+
+def to_end(body: bytes) -> ToEnd:
+    """The processes that a body names; raises ValueError that says what a request looks like."""
+    try:
+        return msgspec.json.decode(body, type=ToEnd)
+    except ValueError as error:
+        raise ValueError(f'ask with {{"pids": [process ids]}}: {error}') from error
 
 
 async def process_of(kernel: Any) -> Process | None:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
 
 import msgspec
 
-from dtdebug.notebook import journal, show
+from dtdebug.notebook import journal, left, show
 from dtdebug.notebook.ask import from_outside
 from dtdebug.notebook.glance import glance
 from dtdebug.notebook.view import view
@@ -48,6 +49,37 @@ def look(process: Process, asked: Asked) -> bytes:
     shown = msgspec.structs.replace(shown, notes=(*shown.notes, *notes))
     text = "\n".join((text, *(f"note: {note}" for note in notes)))
     return msgspec.json.encode(Looked(shown, text, markdown(shown, text, ranks)))
+
+
+class LeftBehind(msgspec.Struct, frozen=True):
+    """The reply about what still runs of earlier cells."""
+
+    left: list[Row]
+
+
+class Row(msgspec.Struct, frozen=True):
+    """The ranks of one cell."""
+
+    line: str
+    pids: tuple[int, ...]
+
+
+class Ended(msgspec.Struct, frozen=True):
+    """The reply to a request to end ranks."""
+
+    ended: list[int]
+    text: str
+
+
+def left_behind(process: Process) -> bytes:
+    """The JSON of the ranks that still run of earlier cells, also of a kernel that was restarted since."""
+    return msgspec.json.encode(LeftBehind([Row(each.line, each.pids) for each in left.left(process.file)]))
+
+
+def end(process: Process, pids: Sequence[int]) -> bytes:
+    """Ends those of them that are ranks of this kernel, now or before its restart; the JSON of what came of it."""
+    _, entry = _armed(process)
+    return msgspec.json.encode(Ended(*left.end(process.file, pids, entry.pid if entry else process.pid)))
 
 
 def _armed(process: Process) -> tuple[RunFolder | None, journal.Entry | None]:

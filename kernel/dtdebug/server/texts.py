@@ -1,4 +1,4 @@
-"""Diagnoses a text alone, for front ends whose kernel can't be asked."""
+"""What the server answers without a kernel: the diagnosis of a text, the lessons and labs."""
 
 from __future__ import annotations
 
@@ -18,3 +18,47 @@ def diagnosis(body: bytes) -> bytes:
     except ValueError as error:
         raise ValueError(f"ask with an object of {', '.join(Asked.__struct_fields__)}: {error}") from error
     return msgspec.json.encode(front.diagnose(asked))
+
+
+class Row(msgspec.Struct, frozen=True):
+    """A lesson or a lab, as it is listed."""
+
+    id: str
+    title: str
+    summary: str = ""
+
+
+class Lessons(msgspec.Struct, frozen=True):
+    """All that can be learnt from on a machine without GPUs."""
+
+    lessons: list[Row]
+    labs: list[Row]
+
+
+class Lesson(msgspec.Struct, frozen=True):
+    """One lesson."""
+
+    file: str
+    content: msgspec.Raw
+
+
+def lessons() -> bytes:
+    """The JSON of the list."""
+    from dtdebug.learn import notebooks
+    from dtdebug_taxonomy.labs import load_labs
+
+    found = [Row(each.id, each.title, each.summary) for each in notebooks.listed()]
+    here = [lab for lab in load_labs().values() if lab.runs == "cpu"]
+    labs = [Row(lab.id, lab.title, f"{lab.framework}, {lab.difficulty}") for lab in here]
+    return msgspec.json.encode(Lessons(found, labs))
+
+
+def lesson(name: str) -> bytes:
+    """The JSON of one lesson; raises ValueError if there is none of that name."""
+    from dtdebug.learn import notebooks
+
+    try:
+        file, content = notebooks.read(name)
+    except KeyError as error:
+        raise ValueError(str(error.args[0])) from None
+    return msgspec.json.encode(Lesson(file, msgspec.Raw(content)))

@@ -16,9 +16,10 @@ Role = Literal["root", "cascade", "note"]
 """root: may be what failed first; cascade: follows another error; note: no reason to act by itself."""
 
 _XID = re.compile(
-    r"NVRM: Xid \((?:PCI:)?(?P<pci>[0-9a-fA-F:.]{5,20})[^)\n]{0,60}\): (?P<code>\d{1,4})(?:, pid='?(?P<pid>\d{1,9}))?"
+    r"NVRM: Xid \((?:PCI:)?(?P<pci>[0-9a-fA-F:.]{5,20})[^)\n]{0,60}\): "
+    r"(?P<code>\d{1,4})(?!\d)(?:, pid='?(?P<pid>\d{1,9}))?"
 )
-_SXID = re.compile(r"SXid \(PCI:(?P<pci>[0-9a-fA-F:.]{5,20})\): (?P<code>\d{1,6}), ?(?P<fatal>Non-fatal|Fatal)?")
+_SXID = re.compile(r"SXid \(PCI:(?P<pci>[0-9a-fA-F:.]{5,20})\): (?P<code>\d{1,6})(?!\d), ?(?P<fatal>Non-fatal|Fatal)?")
 _LINK = re.compile(r"\bLink (?P<link>-?\d{1,3})\b")
 _LONGEST = 1_000
 

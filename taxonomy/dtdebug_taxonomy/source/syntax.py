@@ -153,14 +153,14 @@ class Syntax(Source):
         """The statements that begin on a line."""
         return self._by_line.get(line, [])
 
+    @cached_property
+    def _blocks(self) -> dict[ast.stmt, list[ast.stmt]]:
+        lists = (getattr(up, field, None) for up in self.order for field in ("body", "orelse", "finalbody"))
+        return {each: block for block in lists if isinstance(block, list) for each in block}
+
     def block(self, statement: ast.stmt) -> list[ast.stmt]:
         """The list of statements that a statement is in."""
-        up = self.parent.get(statement)
-        for field in ("body", "orelse", "finalbody"):
-            block = getattr(up, field, None)
-            if isinstance(block, list) and statement in block:
-                return block
-        return [statement]
+        return self._blocks.get(statement, [statement])
 
     def inside(self, node: ast.AST, *kinds: type[N]) -> Iterator[N]:
         """The nodes of some types below a node, nested functions included."""

@@ -1,0 +1,110 @@
+/** Ranks of earlier cells that still run, in all notebooks of this server: who they are, what they hold, and an end to them. */
+
+import type { Session, ServerConnection } from "@jupyterlab/services";
+import type { TranslationBundle } from "@jupyterlab/translation";
+
+import { button, make, status } from "../../shared/src/dom.js";
+import { confirmed } from "./choices.js";
+import { type Left, endOutside, leftBehind } from "./roads.js";
+
+/** Milliseconds: soon after something has happened, and while ranks are known that may end by themselves. */
+const SOON = 700;
+const AGAIN = 10_000;
+
+interface Found extends Left {
+  readonly kernel: string;
+  readonly path: string;
+}
+
+/** Asks only while it is seen: `look` says that something may have changed. */
+export class LeftBehind {
+  readonly node = make("div", "dtdp-left");
+
+  readonly #rows = make("div", "");
+  readonly #told = status();
+  #timer: ReturnType<typeof setTimeout> | undefined;
+  #drawn = "";
+  #isDisposed = false;
+
+  constructor(
+    private readonly sessions: Session.IManager,
+    private readonly server: ServerConnection.ISettings,
+    private readonly trans: TranslationBundle,
+    private readonly isSeen: () => boolean,
+    private readonly current: () => string,
+  ) {
+    this.node.append(this.#rows, this.#told);
+    this.node.setAttribute("role", "group");
+    this.node.setAttribute("aria-label", trans.__("Ranks of earlier cells"));
+    sessions.runningChanged.connect(this.look, this);
+  }
+
+  dispose(): void {
+    this.#isDisposed = true;
+    clearTimeout(this.#timer);
+    this.sessions.runningChanged.disconnect(this.look, this);
+  }
+
+  look(): void {
+    this.#plan(SOON);
+  }
+
+  #plan(pause: number): void {
+    clearTimeout(this.#timer);
+    if (!this.#isDisposed && this.isSeen()) {
+      this.#timer = setTimeout(() => void this.#ask(), pause);
+    }
+  }
+
+  async #ask(): Promise<void> {
+    const found: Found[] = [];
+    for (const { path, kernel } of [...this.sessions.running()]) {
+      if (kernel) {
+        found.push(...(await leftBehind(kernel.id, this.server)).map((left) => ({ ...left, path, kernel: kernel.id })));
+      }
+    }
+    if (this.#isDisposed) {
+      return;
+    }
+    const drawn = JSON.stringify([found, this.current()]);
+    if (drawn !== this.#drawn) {
+      this.#drawn = drawn;
+      this.#rows.replaceChildren(...found.map((each) => this.#row(each)));
+    }
+    if (found.length) {
+      this.#plan(AGAIN);
+    }
+  }
+
+  #row(found: Found): HTMLElement {
+    const { trans } = this;
+    const line = sentence(found.line);
+    const said = found.path === this.current() ? line : trans.__("%1: %2", found.path, line);
+    const end = button(trans.__("End them …"), () => void this.#end(found), trans.__("End them: %1", said));
+    return make("div", "dtdp-row", make("span", "", said), end);
+  }
+
+  async #end({ kernel, pids, line }: Found): Promise<void> {
+    const { trans } = this;
+    const sure = await confirmed(
+      trans.__("End these ranks?"),
+      trans.__(
+        "%1 These processes get SIGTERM, and SIGKILL after three seconds: %2. What they have not saved is lost. The kernel stays and keeps its variables.",
+        sentence(line),
+        pids.join(", "),
+      ),
+      trans.__("End the ranks"),
+      trans,
+    );
+    if (sure) {
+      this.#told.textContent = trans.__("Ending …");
+      const answer = await endOutside(kernel, pids, this.server, trans);
+      this.#told.textContent = "line" in answer ? answer.line : sentence(answer.text);
+      this.#plan(0);
+    }
+  }
+}
+
+function sentence(text: string): string {
+  return text && `${text[0]?.toUpperCase()}${text.slice(1)}.`;
+}

@@ -1,0 +1,152 @@
+"""Ranks that a cell has left behind: it was interrupted or has failed, or its kernel was restarted, and they still run.
+
+They are known by the folder that the environment of all processes of a kernel names, and by their own records there, so
+that they are found after the death of the kernel too, which keeps its connection file's name when it is restarted.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
+from pathlib import Path
+
+import msgspec
+import psutil
+
+from dtdebug.notebook import journal
+from dtdebug.probe import processes
+from dtdebug.records.folder import VARIABLE, RunFolder
+from dtdebug_taxonomy.ranks import ranges
+
+_PORTS, _MEMBERS = 4, 4096
+_ROUNDED = 1.0
+"""Seconds by which the system may tell wrongly when a process began."""
+_TICK = 0.02
+"""The same, once that is set right."""
+
+
+class Left(msgspec.Struct, frozen=True, kw_only=True):
+    """The ranks of one cell that still run though the cell does not."""
+
+    pids: tuple[int, ...]
+    """The ranks and what has launched them."""
+    ranks: str
+    """`0-3`, or empty where no rank has told its number."""
+    count: int
+    cell: int | None
+    """The number of the cell; None where the kernel's journal no longer says."""
+    ports: tuple[int, ...]
+    """TCP ports at which they listen: that of their store where they do, else all."""
+    memory: int
+    """Bytes of the machine's memory that they hold; what they share counts for each."""
+
+    @property
+    def line(self) -> str:
+        """Who still runs, and what they hold."""
+        one = self.count == 1
+        who = f"rank{'' if one else 's'} {self.ranks}" if self.ranks else f"{self.count} rank{'' if one else 's'}"
+        where = f" of cell [{self.cell}]" if self.cell is not None else " of an earlier cell"
+        ports = f"port{'s' if len(self.ports) > 1 else ''} {ranges(self.ports, _PORTS)} and " if self.ports else ""
+        verbs = ("is", "holds") if one else ("are", "hold")
+        return f"{who}{where} {verbs[0]} still running and {verbs[1]} {ports}{self.memory / 1e9:.1f} GB of memory"
+
+
+def left(kernel: str) -> list[Left]:
+    """What cells of the kernel with that connection file have left behind on this host, the latest cell first."""
+    found: dict[int | None, list[_Member]] = {}
+    for path, entry in journal.entries():
+        if entry.kernel == kernel:
+            for member in _members(path, entry):
+                found.setdefault(member.cell, []).append(member)
+    return [_told(cell, found[cell]) for cell in sorted(found, key=lambda cell: cell or 0, reverse=True)]
+
+
+class _Member(msgspec.Struct, frozen=True):
+    pid: int
+    rank: int | None
+    launchers: tuple[int, ...]
+    cell: int | None
+
+
+def _members(path: Path, entry: journal.Entry) -> Iterator[_Member]:
+    """The ranks of a kernel's folder that live and that its running cell has not started."""
+    run = RunFolder(path)
+    records = {r.pid: r.rank for r in run.records() if r.pid and r.alive is not False}
+    armed = processes.ranks_of_job({VARIABLE: str(path)})
+    ranks = {found.pid: found.rank for found in (*processes.find_ranks(entry.pid), *armed)}
+    began = time.time() if not entry.running or not journal.lives(entry.pid) else entry.begun
+    shift = _shift()
+    for pid in list({**records, **ranks})[:_MEMBERS]:
+        with suppress(psutil.Error):
+            process = psutil.Process(pid)
+            since = process.create_time() + shift
+            late = (
+                pid in records and pid not in ranks and since > _written(run, pid) + _ROUNDED
+            )  # another has its number
+            if pid == entry.pid or process.status() == psutil.STATUS_ZOMBIE or late or since > began + _TICK:
+                continue
+            launchers = tuple(up.pid for up in process.parents() if _belongs(up, path) and up.pid != entry.pid)
+            rank = records.get(pid)
+            yield _Member(pid, ranks.get(pid) if rank is None else rank, launchers, entry.cell_at(since + _TICK))
+
+
+def _shift() -> float:
+    """Seconds by which the system tells too early when a process began: it counts from a boot in whole seconds."""
+    if not hasattr(time, "CLOCK_BOOTTIME"):
+        return 0.0
+    boot = time.time() - time.clock_gettime(time.CLOCK_BOOTTIME)
+    return float(min(max(boot - psutil.boot_time(), -_ROUNDED), _ROUNDED))
+
+
+def _written(run: RunFolder, pid: int) -> float:
+    record = run.record_path(pid)
+    with suppress(OSError):
+        return record.stat().st_mtime if record is not None else 0.0
+    return 0.0
+
+
+def _belongs(process: psutil.Process, path: Path) -> bool:
+    with suppress(psutil.Error, OSError):
+        return bool(process.environ().get(VARIABLE) == str(path))
+    return False
+
+
+def _told(cell: int | None, members: Sequence[_Member]) -> Left:
+    pids = list(dict.fromkeys([*(m.pid for m in members), *(up for m in members for up in m.launchers)]))
+    ports: set[int] = set()
+    store: set[str] = set()
+    memory = 0
+    for pid in pids:
+        with suppress(psutil.Error):
+            process = psutil.Process(pid)
+            memory += process.memory_info().rss
+            store.add(processes.variables(pid).get("MASTER_PORT", ""))
+            ports |= {c.laddr.port for c in process.net_connections("tcp") if c.status == psutil.CONN_LISTEN}
+    numbers = [m.rank for m in members if m.rank is not None]
+    return Left(
+        pids=tuple(pids),
+        ranks=ranges(sorted(set(numbers)), 16) if len(set(numbers)) == len(members) else "",
+        count=len(members),
+        cell=cell,
+        ports=tuple(sorted({port for port in ports if str(port) in store} or ports)),
+        memory=memory,
+    )
+
+
+def settled(kernel: str, seconds: float = 1.0) -> list[Left]:
+    """Those that do not end by themselves within so long: an interrupt reaches ranks as it does the cell."""
+    end = time.monotonic() + seconds
+    while (found := left(kernel)) and time.monotonic() < end:
+        time.sleep(0.1)
+    return found
+
+
+def end(kernel: str, pids: Sequence[int], pid: int) -> tuple[list[int], str]:
+    """Ends those of the processes that cells of that kernel have left, or that are ranks below its process."""
+    from dtdebug.notebook.ending import end_ranks
+    from dtdebug.notebook.jobs import ranks_below
+
+    allowed = {*ranks_below(pid), *(each for found in left(kernel) for each in found.pids)} - {pid, os.getpid()}
+    return end_ranks(pids, allowed)
