@@ -116,7 +116,8 @@ class Steps:
             if not values.plain(tensor) or not tensor.numel() or not tensor.is_floating_point():
                 continue
             self.largest = max(self.largest, tensor.numel())
-            value = values.sample([tensor]) if ended and self.done < _CLOSE_LOOKS else None
+            again = tensor.data_ptr() in self.reduced  # as within hosts, then between them
+            value = values.sample([tensor]) if ended and self.done < _CLOSE_LOOKS and not again else None
             self.reduced[tensor.data_ptr()] = (group, op, value, tensor.numel())
             self.sizes[tensor.numel()] = (group, op, None)
         if len(self.reduced) > 100_000:
@@ -269,6 +270,10 @@ class Steps:
             row["ratio"] = _ratio(self._after.get(model.number), values.sample(grads))
         elif own:
             row["group"], row["op"] = own[0][0], own[0][1]
+            if all(value is not None for _, _, value, _ in own):
+                mine = [g for g in grads if g.data_ptr() in self.reduced]
+                now = [values.sample([g])[0] for g in mine]
+                row["ratio"] = _ratio([value[0] for _, _, value, _ in own if value], now)
             row["unchanged"] = [value for _, _, value, _ in own[:4]] == [values.sample([g]) for g in grads[:4]]
         elif grads and (flat := self.sizes.get(sum(g.numel() for g in grads))):
             row["group"], row["op"], row["own"] = flat[0], flat[1], len(grads)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 
 from dtdebug.watch.judge.common import differ, odd, violation, who
@@ -84,13 +85,16 @@ def replicated(ranks: Sequence[Rank]) -> Iterator[Violation]:
     for rank in ranks:
         for row in rank.of(Replicated):
             rows.setdefault((tuple(row.group), row.n), {})[rank.rank] = (row, rank)
-    hits: dict[tuple[int, ...], list[tuple[Replicated, Rank]]] = {}
+    hits: dict[tuple[tuple[int, ...], tuple[int, ...]], list[tuple[Replicated, Rank]]] = {}
+    all_: Counter[tuple[tuple[int, ...], tuple[int, ...]]] = Counter()
     for (group, _), found in sorted(rows.items(), key=lambda item: item[0][1]):
         one, rank = found[min(found)]
+        key = group, tuple(one.shape)
+        all_[key] += 1
         if len(found) == len(group) and any(_far(one, other) for other, _ in found.values()):
-            hits.setdefault(group, []).append((one, rank))
-    for group, seen in hits.items():
-        if len(seen) >= _TWICE and len(seen) * 2 >= sum(g == group for g, _ in rows):
+            hits.setdefault(key, []).append((one, rank))
+    for (group, shape), seen in hits.items():
+        if len(seen) >= _TWICE and len(seen) * 2 >= all_[group, shape]:
             row, rank = seen[0]
             yield violation(
                 "replicated-differs", "D.2.4", group, row.s, rank.place(row.site),

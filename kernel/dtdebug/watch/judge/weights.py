@@ -238,7 +238,7 @@ def scaling(ranks: Sequence[Rank]) -> Iterator[Violation]:
 
 
 _SCALED = {
-    "averaged-twice": "The gradients are divided by {world} after DistributedDataParallel has averaged them: steps "
+    "averaged-twice": "The gradients are divided by {world} once more after they have been averaged: steps "
     "are {world} times "
     "too small.",
     "reduced-twice": "The program reduces gradients that DistributedDataParallel has averaged already: a sum makes "
@@ -252,7 +252,10 @@ _SCALED = {
 
 def _is_scaled(what: str, s: Seen, world: int, *, wrapped: bool) -> bool:
     if what == "averaged-twice":
-        return wrapped and s.part.ratio is not None and abs(s.part.ratio * world - 1) < 1e-4
+        if s.part.ratio is None or s.step.backwards != 1:  # several are divided by their number
+            return False
+        averaged = wrapped or s.part.op == "AVG"
+        return (averaged or s.part.op == "SUM") and abs(s.part.ratio * world ** (1 if averaged else 2) - 1) < 1e-4
     if what == "reduced-twice":
         return wrapped and s.part.twice
     return not wrapped and s.part.op == "SUM" and s.part.unchanged and _mean_loss(s)
