@@ -50,11 +50,14 @@ class Steps:
         self.done = 0
         """Steps of all optimizers."""
         self.backwards = 0
-        self.reduced: dict[int, tuple[list[int], str, Any, int]] = {}
-        """Data pointer of a tensor that the program reduced since the last step -> group, operation, value and number
-        of elements then."""
-        self.sizes: dict[int, tuple[list[int], str, Any]] = {}
-        """The same by number of elements, for gradients that are copied into one tensor."""
+        self._reduced: dict[int, tuple[list[int], str, Any, Any]] = {}
+        """Data pointer of a tensor that the program reduced since the last step -> group, operation, value then, and a
+        weak reference to its storage: where that is gone another tensor may be at the same place."""
+        self.sizes: dict[int, tuple[list[int], str, int]] = {}
+        """Number of elements -> group, operation and backward passes until then, for gradients that are copied into one
+        tensor; what was reduced before the last backward pass are weights."""
+        self.sizes_at: dict[int, int] = {}
+        """Data pointer -> number of elements of what was reduced."""
         self.largest = self.other = 0
         """Elements of the largest tensor that the program itself has exchanged, and of those that were no gradients."""
         self.calls: set[str] = set()
@@ -116,12 +119,19 @@ class Steps:
             if not values.plain(tensor) or not tensor.numel() or not tensor.is_floating_point():
                 continue
             self.largest = max(self.largest, tensor.numel())
-            again = tensor.data_ptr() in self.reduced  # as within hosts, then between them
+            again = self._reduction(tensor) is not None  # as within hosts, then between them
             value = values.sample([tensor]) if ended and self.done < _CLOSE_LOOKS and not again else None
-            self.reduced[tensor.data_ptr()] = (group, op, value, tensor.numel())
-            self.sizes[tensor.numel()] = (group, op, None)
-        if len(self.reduced) > 100_000:
-            self.reduced.clear()
+            weak = sys.modules["torch.multiprocessing.reductions"].StorageWeakRef(tensor.untyped_storage())
+            self._reduced[tensor.data_ptr()] = (group, op, value, weak)
+            self.sizes[tensor.numel()] = (group, op, self.backwards)
+            self.sizes_at[tensor.data_ptr()] = tensor.numel()
+        if len(self._reduced) > 100_000:
+            self._reduced.clear()
+
+    def _reduction(self, tensor: Any) -> tuple[list[int], str, Any, Any] | None:
+        """How the program reduced that tensor since the last step."""
+        found = self._reduced.get(tensor.data_ptr())
+        return found if found is not None and not found[3].expired() else None
 
     def before_step(self, optimizer: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """A step begins; where it is given a closure, gradients are there only after that."""
@@ -189,7 +199,7 @@ class Steps:
         """What was reduced since the last step beside the gradients of this one."""
         grads = {p.grad.data_ptr() for p in _parameters(optimizer) if p.grad is not None and values.plain(p.grad)}
         whole = sum(p.numel() for p in _parameters(optimizer))
-        for at, (_, _, _, size) in self.reduced.items():
+        for at, size in self.sizes_at.items():
             if at not in grads and size != whole:
                 self.other = max(self.other, size)
 
@@ -217,8 +227,9 @@ class Steps:
         for model in known.models:
             model.since = {"forward": 0, "synced": 0}
             self._after.pop(model.number, None)
-        self.reduced.clear()
+        self._reduced.clear()
         self.sizes.clear()
+        self.sizes_at.clear()
 
     def _sets(self, optimizer: Any) -> list[tuple[Model | None, list[Any], str]]:
         """Its whole parameters: those of each replicated model, those beside them."""
@@ -231,8 +242,9 @@ class Steps:
                 if held:
                     found.append((model, held, "ddp"))
                     mine = [p for p in mine if id(p) not in theirs]
-        reduced = [p for p in mine if p.grad is not None and p.grad.data_ptr() in self.reduced]
-        rest = [p for p in mine if p.grad is not None and p.grad.data_ptr() not in self.reduced]
+        graded = [p for p in mine if p.grad is not None]
+        reduced = [p for p in graded if self._reduction(p.grad)]
+        rest = [p for p in graded if not self._reduction(p.grad)]
         if reduced and rest and not found:
             return [(None, reduced, "own"), (None, rest, "rest")]
         if mine and any(hasattr(p, "device_mesh") for p in _parameters(optimizer)):
@@ -243,7 +255,7 @@ class Steps:
 
     def _set(self, model: Model | None, parameters: list[Any], kind: str) -> dict[str, Any]:
         grads = [p.grad for p in parameters if p.grad is not None and values.plain(p.grad)]
-        own = [self.reduced[g.data_ptr()] for g in grads if g.data_ptr() in self.reduced]
+        own = [found for g in grads if (found := self._reduction(g))]
         shapes = hash(tuple(tuple(p.shape) for p in parameters))
         row: dict[str, Any] = {
             "kind": kind,
@@ -271,11 +283,11 @@ class Steps:
         elif own:
             row["group"], row["op"] = own[0][0], own[0][1]
             if all(value is not None for _, _, value, _ in own):
-                mine = [g for g in grads if g.data_ptr() in self.reduced]
+                mine = [g for g in grads if self._reduction(g)]
                 now = [values.sample([g])[0] for g in mine]
                 row["ratio"] = _ratio([value[0] for _, _, value, _ in own if value], now)
             row["unchanged"] = [value for _, _, value, _ in own[:4]] == [values.sample([g]) for g in grads[:4]]
-        elif grads and (flat := self.sizes.get(sum(g.numel() for g in grads))):
+        elif grads and (flat := self.sizes.get(sum(g.numel() for g in grads))) and flat[2] == self.backwards:
             row["group"], row["op"], row["own"] = flat[0], flat[1], len(grads)
         return row
 
