@@ -6,16 +6,34 @@ import math
 import os
 import subprocess
 import sys
+import types
 from pathlib import Path
 
 import msgspec
 import pytest
 
+from dtdebug.watch.inside import values
+from dtdebug.watch.inside.clipping import Clipping
+from dtdebug.watch.inside.models import Models
 from dtdebug.watch.inside.notes import Notes
 from dtdebug.watch.judge import judge
 from dtdebug.watch.judge.common import differ, odd
 from dtdebug.watch.judge.pace import late, paces
-from dtdebug.watch.notes import Any_, Begun, Dropped, Model, Phases, Process, Rank, Set, Step, read
+from dtdebug.watch.notes import (
+    Any_,
+    Begun,
+    Dropped,
+    Epoch,
+    Model,
+    Order,
+    Phases,
+    Process,
+    Rank,
+    Replicated,
+    Set,
+    Step,
+    read,
+)
 from dtdebug.watch.result import watched
 from dtdebug_taxonomy.diagnosis import diagnose
 from dtdebug_taxonomy.knowledge import load
@@ -88,6 +106,16 @@ def test_a_silent_fault_is_named_with_step_ranks_and_line(tmp_path, fault, invar
         assert row["line"] == line("silent.py", mark)
     assert report["diagnosis"]["symptoms"][0]["code"] == symptom
     assert report["diagnosis"]["advice"]
+
+
+@pytest.mark.ranks
+def test_a_violated_invariant_is_said_while_the_job_runs(tmp_path):
+    """One line, once, before the program ends; the report has it too."""
+    report, printed = job(tmp_path, "silent.py", "slowly")
+    assert [row["invariant"] for row in report["watch"]] == ["hyperparameters-differ"]
+    said = f"dtdebug: watch: hyperparameters-differ: ranks 0-1, step 1, silent.py:{line('silent.py', '# STEP')}: lr of"
+    assert printed.count("dtdebug: watch: ") == 1
+    assert 0 <= printed.find(said) < printed.find("TRAINED")
 
 
 # --- comparing, on notes as ranks write them
@@ -191,6 +219,156 @@ def test_a_late_rank_is_known_by_comparing_phases():
     everywhere = late([phases(r, lambda w: 0.8) for r in range(3)])
     assert [(row.ranks, row.others) for row in everywhere] == [((0, 1, 2), None)]
     assert paces([phases(0, lambda w: 0.5)])[0].step_seconds == pytest.approx(0.1)
+
+
+def test_what_is_left_out_of_a_reduction_by_hand_is_named():
+    """Not where ranks hold parts of one model: then a program also reduces what is no gradient, or exchanges it."""
+
+    def pair(**more):
+        calls = more.pop("calls", ["all_reduce"])
+        rows = []
+        for r in (0, 1):
+            rest = {"kind": "rest", "m": -1, "group": [], **more}
+            rows.append(rank(r, [
+                step(1, [part(**rest)], calls=calls),
+                step(2, [part(**rest, p0=f"w{r}", p0s=[1.0 + r])], calls=calls),
+            ]))  # fmt: skip
+        return names(*rows)
+
+    assert pair() == ["partly-reduced"]
+    assert not pair(other=512)
+    assert not pair(calls=["all_reduce", "isend"])
+
+
+def test_ranks_of_a_sharded_model_step_with_one_setting():
+    """Their weights can't be compared; their settings can."""
+
+    def sharded(r, rate):
+        found = Rank(r, "host", 2)
+        found.add([Begun(True, r, 2), Model(0, "fully_shard", [0, 1]), step(1, [], rate, models=[0])])
+        return found
+
+    assert names(sharded(0, 0.1), sharded(1, 0.2)) == ["hyperparameters-differ"]
+    assert not names(sharded(0, 0.1), sharded(1, 0.1))
+
+
+def test_what_is_declared_to_be_replicated_is_compared():
+    """Other values in most places, more than once; not what is rounded otherwise."""
+
+    def given(change):
+        rows = [
+            rank(r, [Replicated([0, 1], n, [4], [1.0, 2.0 + r * change, 3.0 + r * change, 4.0 + r * change], n)
+                     for n in (1, 2, 3)])
+            for r in (0, 1)
+        ]  # fmt: skip
+        return names(*rows)
+
+    assert given(1.0) == ["replicated-differs"]
+    assert not given(1e-4)
+
+
+def test_stages_made_from_one_seed_are_no_copies():
+    """They begin equal, go apart, and send to each other what is small beside their weights."""
+
+    def ends(calls):
+        return names(*(
+            rank(r, [step(s, [part(kind="own", m=-1, n=9999, group=[], p0=f"{s * r}", p0s=[1.0 + s * r])], calls=calls)
+                     for s in (0, 1, 2, 3)])
+            for r in (0, 1)
+        ))  # fmt: skip
+
+    assert ends([]) == ["never-reduced"]
+    assert not ends(["recv", "send"])
+
+
+def test_what_is_reduced_and_not_stepped_with_is_named():
+    """Before each step, as of a copy; weights that are averaged now and then are equal after that."""
+
+    def ends(equal):
+        return names(*(
+            rank(r, [step(s, [part(kind="own", m=-1, group=[], largest=90, shaped=s > 1 and (not equal or s % 2 == 0),
+                                   p0=f"{s}" if s == 1 or (equal and s % 2 == 0) else f"{s}{r}",
+                                   p0s=[s + r * (s > 1)])]) for s in range(1, 9)])
+            for r in (0, 1)
+        ))  # fmt: skip
+
+    assert ends(equal=False) == ["never-reduced"]
+    assert not ends(equal=True)
+
+
+def test_a_batch_that_was_only_looked_at_is_no_epoch():
+    """The sampler begins once for it and once for the epoch; only what is trained on counts."""
+
+    def orders(*epochs):
+        rows = []
+        for n, epoch in enumerate(epochs, 1):
+            rows.append(Order(0, n, epoch, True, 2, 0, n, loader=0))
+            if n % 2 == 0:
+                rows.append(Epoch(0, n, 8, 8, n))
+        return names(rank(0, rows), rank(1, rows))
+
+    assert orders(0, 0, 0, 0) == ["order-repeats"]
+    assert not orders(0, 0, 0, 1)
+
+
+def test_sums_of_bits_differ_where_a_bit_does():
+    """Of each type, odd lengths, and views that begin within a word of 8 bytes."""
+    torch = pytest.importorskip("torch")
+    for kind in (torch.float32, torch.bfloat16, torch.float64, torch.int8, torch.complex64):
+        for n in (1, 3, 8, 1001):
+            one = torch.arange(n).to(kind)
+            longer = torch.zeros(n + 1, dtype=kind)
+            longer[1:] = one
+            other = one.clone()
+            other[-1] = -1 - other[-1]
+            assert values.hashes([one])[0] == values.hashes([longer[1:]])[0] != values.hashes([other])[0]
+    assert values.finite([torch.full((9,), 3e38)])  # though their sum is not
+    assert not values.finite([torch.ones(3), torch.tensor([1.0, math.inf, -math.inf])])
+
+
+def test_a_clip_that_can_not_do_what_it_says_is_named():
+    """Gradients that are scaled; once they were divided, or the program has asked for the scale, they are not."""
+    torch = pytest.importorskip("torch")
+    said = []
+
+    class Kept:
+        dead, spent = False, 0.0
+
+        def put(self, kind, **values):
+            said.append((kind, values["how"]))
+
+        def site(self, frame):
+            return 0
+
+        def fails(self, error, where):
+            raise error
+
+    class Stepping:
+        now = 1
+
+        def scaled(self):
+            pass
+
+    class Scaler(torch.amp.GradScaler):
+        pass
+
+    kept = Kept()
+    clipping = Clipping(kept, Stepping(), Models(kept))
+    grads = types.SimpleNamespace(clip_grad_norm_=lambda p, n: n, clip_grad_value_=lambda p, n: n)
+    clipping.patch(grads)
+    clipping.patch_scaler(types.SimpleNamespace(GradScaler=Scaler))
+    weight = torch.ones(2, requires_grad=True)
+    scaler = Scaler("cpu")
+    scaler.scale(weight.sum()).backward()
+    scaler.unscale_(torch.optim.SGD([weight]))
+    grads.clip_grad_norm_([weight], 1.0)
+    scaler.scale(weight.sum())
+    scaler.get_scale()
+    grads.clip_grad_norm_([weight], 1.0)
+    assert said == []
+    scaler.scale(weight.sum())
+    grads.clip_grad_value_((w for w in [weight]), 1.0)
+    assert said == [("clip", "scaled")]
 
 
 # --- notes that are hostile, cut, or not there

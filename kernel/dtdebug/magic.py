@@ -22,6 +22,7 @@ USAGE = """%dtdebug                     the wizard, with everything that was mea
 %dtdebug check [PATH ...]    what will fail in distributed runs: in the cells that ran, or in files
 %dtdebug doctor [COMMAND]    would the job of this launch command come together? without one: this host
 %dtdebug isolate [-- CMD]    which component is responsible: runs the job of a cell again with things changed
+%dtdebug watch [-- CMD]      runs a job and says what does not hold that holds in each healthy training; who is late
 %dtdebug triage PATH ...     the logs of a job: which rank failed first, who followed, who fell silent
 %dtdebug explain [NAME]      a check, symptom code, fix pattern, indicator or observation
 %dtdebug learn [NAME [DIR]]  guides to what developers ask most, and notebooks to learn with
@@ -176,6 +177,12 @@ def _isolate(extension: Extension, rest: list[str]) -> None:
     tell(extension, rest)
 
 
+def _watch(extension: Extension, rest: list[str]) -> None:
+    from dtdebug.notebook.watching import tell
+
+    tell(extension, rest)
+
+
 def _triage(extension: Extension, rest: list[str]) -> None:
     import time
 
@@ -269,6 +276,7 @@ _VERBS: dict[str, Callable[[Extension, list[str]], None]] = {
     "check": _check,
     "doctor": _doctor,
     "isolate": _isolate,
+    "watch": _watch,
     "triage": _triage,
     "explain": _explain,
     "learn": _learn,

@@ -13,13 +13,14 @@ rank = dist.get_rank()
 one = rank == 1
 
 
-def train(model, optimizer, batches, skip=None, clear=True, forward=None):
+def train(model, optimizer, batches, skip=None, clear=True, forward=None, pause=0.0):
     for i, x in enumerate(batches):
         if clear:
             optimizer.zero_grad()
         (forward or model)(x).pow(2).mean().backward()  # BACKWARD
         if not (one and i == skip):
             optimizer.step()  # STEP
+        time.sleep(pause)
 
 
 def made():
@@ -37,6 +38,10 @@ match sys.argv[1]:
     case "rate":
         model = made()
         train(model, torch.optim.SGD(model.parameters(), 0.2 if one else 0.1), batches())
+    case "slowly":
+        model = made()
+        train(model, torch.optim.SGD(model.parameters(), 0.2 if one else 0.1), batches(), pause=1.0)
+        print("TRAINED", file=sys.stderr, flush=True)
     case "skipped":
         model = made()
         train(model, torch.optim.SGD(model.parameters(), 0.1), batches(), skip=4)

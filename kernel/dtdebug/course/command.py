@@ -17,7 +17,6 @@ from dtdebug.errors import FOUND, NOTHING, UsageError
 
 V = 1
 """Version of the JSON of these commands."""
-_DATA = 256 << 20
 _SIZE = re.compile(r"(\d{1,6})([KMG]?)\Z")
 
 
@@ -28,9 +27,9 @@ def add_options(run: argparse.ArgumentParser) -> None:
     )
     run.add_argument(
         "--data",
-        default="256M",
+        default="64M",
         metavar="SIZE",
-        help="with --record: keep at most so much a rank of what collectives give, which replay needs (default 256M; "
+        help="with --record: keep at most so much a rank of what collectives give, which replay needs (default 64M; "
         "0 keeps none)",
     )
 

@@ -25,6 +25,7 @@ from dtdebug.job.relay import Relay
 from dtdebug.probe.memory import Memory
 from dtdebug.probe.watch import Deaths, Progress, end, living
 from dtdebug.records.folder import VARIABLE, RunFolder
+from dtdebug.watch.announce import Announcer
 from dtdebug_taxonomy.case import Case, contract
 from dtdebug_taxonomy.ranks import RankState, Verdict
 
@@ -130,6 +131,7 @@ class Vigil:
         self._next_look = 0.0
         self._examine_after = options.hang_after
         self._job = 0
+        self._watch = Announcer(folder.path, speaker.say) if options.watch and not options.quiet else None
         self._stop = threading.Event()
         self._thread = threading.Thread(target=self._run, name="dtdebug-vigil", daemon=True)
 
@@ -211,6 +213,8 @@ class Vigil:
             self._moved(moved=self._progress.look(self._records, self._relay.passed(), now))
             self._next_look = now + max(_LOOK, (time.monotonic() - now) / _SHARE)
             self._hosts.beat(self._records)
+        if self._watch is not None:
+            self._watch.tick(now)
         if not self._asked and (self.interrupted or self._deaths.alarm.is_set() or self._hosts.failed()):
             self._asked = True
             self._glance()

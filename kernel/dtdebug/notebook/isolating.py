@@ -39,7 +39,7 @@ def tell(extension: Extension, words: Sequence[str]) -> None:
         ValueError: there is no command.
 
     """
-    options, command = _split(words)
+    options, command = split(words)
     if not command:
         command = last_command(extension.shell.history_manager.input_hist_raw)
         if not command:
@@ -60,7 +60,7 @@ def tell(extension: Extension, words: Sequence[str]) -> None:
         return
     said = json.loads(text)
     extension.publish({"text/plain": plain(said), "text/html": html(said)})
-    _go_on(extension, said, begun)
+    go_on(extension, said, begun)
 
 
 def last_command(cells: Sequence[str]) -> list[str]:
@@ -96,7 +96,7 @@ def html(said: dict[str, Any]) -> str:
     return "".join(parts) + "</div>"
 
 
-def _split(words: Sequence[str]) -> tuple[list[str], list[str]]:
+def split(words: Sequence[str]) -> tuple[list[str], list[str]]:
     """(our options, the command)."""
     at = list(words).index("--") if "--" in words else len(words)
     return list(words[:at]), list(words[at + 1 :])
@@ -127,7 +127,7 @@ def _searched(command: list[str]) -> str:
         return ""
 
 
-def _go_on(extension: Extension, said: dict[str, Any], begun: float) -> None:
+def go_on(extension: Extension, said: dict[str, Any], begun: float) -> None:
     """Shows the diagnosis, from which `%dtdebug` goes on."""
     from dtdebug.display import bundle
     from dtdebug.last import Last

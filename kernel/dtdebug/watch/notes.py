@@ -119,6 +119,13 @@ class Set(msgspec.Struct, frozen=True):
     ratio: float | None = None
     op: str = ""
     unchanged: bool = False
+    other: int = 0
+    """Elements of the largest tensor that the program reduced beside the gradients."""
+    shaped: bool = False
+    """Since the step before it reduced tensors of the sizes of all of these gradients."""
+    b: str = ""
+    bs: list[Value] = []
+    """Buffers of a replica that nobody makes equal."""
 
 
 class Step(Row, frozen=True, tag="step"):
@@ -134,6 +141,10 @@ class Step(Row, frozen=True, tag="step"):
     backwards: int
     cleared: bool
     site: int = 0
+    calls: list[str] = []
+    """Functions of torch.distributed that the process has called until then."""
+    models: list[int] = []
+    """Models of which the optimizer holds parameters."""
 
 
 class Begun(Row, frozen=True, tag="begun"):
@@ -251,6 +262,26 @@ class Joined(Row, frozen=True, tag="joined"):
     s: int
 
 
+class Clip(Row, frozen=True, tag="clip"):
+    """Gradients were clipped that were still `scaled`, or shards by the norm of each rank's `own`."""
+
+    how: str
+    call: str
+    s: int
+    site: int = 0
+
+
+class Replicated(Row, frozen=True, tag="replicated"):
+    """A tensor was declared to be the same on all ranks of a group."""
+
+    group: list[int]
+    n: int
+    shape: list[int]
+    values: list[Value]
+    s: int
+    site: int = 0
+
+
 class Phases(Row, frozen=True, tag="phases"):
     """What the main thread was busy with in a window of time."""
 
@@ -280,7 +311,7 @@ class Full(Row, frozen=True, tag="full"):
 
 Any_ = (
     Process | Site | Model | Hook | Shape | Forward | Backward | Step | Begun | Order | Batch | Epoch | Fetch | Mesh
-    | Group | Join | Dropped | Early | Outside | Joined | Phases | Off | End | Full
+    | Group | Join | Dropped | Early | Outside | Joined | Clip | Replicated | Phases | Off | End | Full
 )  # fmt: skip
 R = TypeVar("R", bound=Row)
 

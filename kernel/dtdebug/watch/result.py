@@ -35,13 +35,16 @@ def watched(run: Path) -> Watched | None:
         return None
     ranks = read(run / FOLDER)
     return Watched(
-        violations=tuple(
-            msgspec.structs.replace(v, file=clean(v.file), means=one_line(v.means, 600)) for v in judge(ranks)
-        ),
+        violations=found_in(ranks),
         pace=paces(ranks),
         late=tuple(msgspec.structs.replace(row, file=clean(row.file)) for row in late(ranks)),
         cost=_cost(ranks),
     )
+
+
+def found_in(ranks: list[Rank]) -> tuple[Violation, ...]:
+    """The violations, safe to be shown."""
+    return tuple(msgspec.structs.replace(v, file=clean(v.file), means=one_line(v.means, 600)) for v in judge(ranks))
 
 
 def _cost(ranks: list[Rank]) -> str:

@@ -142,6 +142,7 @@ class Calls:
         if group is None:  # by place it stands among others
             group = next((a for a in args if isinstance(a, module.ProcessGroup) or a is _outside(module)), None)
         tensors = _tensors((*args, *kwargs.values()))
+        self._steps.calls.add(name)
         if group is not None and (group is _outside(module) or not module._world.pg_map.get(group)):  # noqa: SLF001
             if own:
                 self._once("outside", name, frame)
@@ -150,7 +151,8 @@ class Calls:
             ranks = module.get_process_group_ranks(group if group is not None else module.group.WORLD)
             self._steps.reduces(tensors, ranks, _operation(args, kwargs), ended=result is None)
         else:
-            self._steps.largest = max([self._steps.largest, *(t.numel() for t in tensors)])
+            sizes = [t.numel() for t in tensors if t.is_floating_point()]  # states of generators are bytes
+            self._steps.largest = max([self._steps.largest, *sizes])
         if not own:
             return
         if self._joins and self._joins[-1] and name not in _PAIRS:

@@ -23,6 +23,8 @@ class Model:
         self.hook = ""
         self.looked = False
         self.noted = False
+        self.varies = False
+        """It has layers that behave otherwise when they are evaluated."""
         self._trainable = {id(p) for p in module.parameters() if p.requires_grad}
 
     def parameters(self) -> dict[int, Any]:
@@ -33,6 +35,19 @@ class Model:
         ignored = set(getattr(module, "parameters_to_ignore", ()))
         inner = getattr(module, "module", module)
         return {id(p): p for name, p in inner.named_parameters() if name not in ignored and values.plain(p)}
+
+    def buffers(self) -> list[Any]:
+        """Buffers of its replicas that nobody makes equal, but those of layers that keep statistics on purpose."""
+        module = self.ref()
+        if module is None or getattr(module, "broadcast_buffers", True):
+            return []
+        return [
+            buffer
+            for inner in module.modules()
+            if "norm" not in type(inner).__name__.lower()
+            for name, buffer in inner.named_buffers(recurse=False)
+            if buffer.is_floating_point() and values.plain(buffer) and not name.startswith(("running", "_"))
+        ]
 
     def synced_ids(self) -> set[int]:
         """Ids of the parameters whose gradients it averages: those that were trainable when it was made."""
@@ -79,6 +94,7 @@ class Models:
         self.last = known
         if not known.noted:
             known.noted = True
+            known.varies = _varies(module)
             rows = list(module.parameters())
             device = next((p.device for p in rows), None)
             self.notes.put(
@@ -100,7 +116,7 @@ class Models:
             h=values.digest(given),
             kinds=values.kinds(given),
             train=bool(module.training),
-            varies=_varies(module),
+            varies=known.varies,
             synced=synced,
             cast=_cast(),
             rng=random_state(known, module),
@@ -109,7 +125,7 @@ class Models:
 
 
 def _varies(module: Any) -> bool:
-    """It has layers that behave otherwise when they are evaluated."""
+    """It has layers of that kind."""
     torch: Any = sys.modules["torch"]
     kinds = (torch.nn.modules.dropout._DropoutNd, torch.nn.modules.batchnorm._BatchNorm)  # noqa: SLF001 - their bases
     return any(isinstance(m, kinds) for m in module.modules())

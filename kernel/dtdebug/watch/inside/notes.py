@@ -20,7 +20,7 @@ from dtdebug_taxonomy.frames import is_library
 
 _MOST_BYTES, _MOST_SITES, _HELD = 8 << 20, 4096, 64
 """Bytes of a file, places that are named in it, and lines that are held back until they are written."""
-_ALLOWANCE, _SHARE = 1.0, 0.02
+_ALLOWANCE, _SHARE = 0.3, 0.02
 """Seconds that hashing may cost at the start, and its share of the time after that."""
 _DENSE, _SPARSEST = 8, 4096
 

@@ -11,10 +11,12 @@ from types import ModuleType
 from typing import Any
 
 from dtdebug.watch.inside.calls import Calls
+from dtdebug.watch.inside.clipping import Clipping
 from dtdebug.watch.inside.loaders import Loaders
 from dtdebug.watch.inside.models import Models
 from dtdebug.watch.inside.notes import Notes
 from dtdebug.watch.inside.phases import Phases
+from dtdebug.watch.inside.replicated import Replicated
 from dtdebug.watch.inside.steps import Steps
 
 FOLDER = "watch"
@@ -31,6 +33,8 @@ class Watch:
         self.steps = Steps(self.notes, self.models)
         self.calls = Calls(self.notes, self.steps)
         self.loaders = Loaders(self.notes, self.steps)
+        self.clipping = Clipping(self.notes, self.steps, self.models)
+        self.replicated = Replicated(self.notes, self.steps)
         self._sampling = False
 
     def patches(self) -> dict[str, Callable[[ModuleType], None]]:
@@ -38,12 +42,14 @@ class Watch:
         return {
             "torch.autograd": self._autograd,
             "torch.optim.optimizer": self._optimizer,
-            "torch.amp.grad_scaler": self._scaler,
+            "torch.amp.grad_scaler": self.clipping.patch_scaler,
+            "torch.nn.utils.clip_grad": self.clipping.patch,
             "torch.cuda": self._cuda,
             "torch.nn.parallel.distributed": self._ddp,
             "torch.distributed.distributed_c10d": self.calls.patch,
             "torch.distributed.algorithms.join": self.calls.patch_join,
             "torch.distributed.device_mesh": self.calls.patch_mesh,
+            "torch.distributed.tensor._api": self.replicated.patch,
             "torch.distributed.fsdp.fully_sharded_data_parallel": self._fsdp,
             "torch.distributed.fsdp._fully_shard._fsdp_state": self._fully_shard,
             "torch.utils.data.dataloader": self.loaders.patch,
@@ -84,17 +90,6 @@ class Watch:
 
         module.register_optimizer_step_pre_hook(before)
         module.register_optimizer_step_post_hook(after)
-
-    def _scaler(self, module: ModuleType) -> None:
-        scale = module.GradScaler.scale
-
-        @functools.wraps(scale)
-        def looking(scaler: Any, outputs: Any) -> Any:
-            if scaler.is_enabled():
-                self.steps.scaled()
-            return scale(scaler, outputs)
-
-        module.GradScaler.scale = looking
 
     def _cuda(self, module: ModuleType) -> None:
         synchronize = module.synchronize

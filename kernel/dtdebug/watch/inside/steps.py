@@ -24,9 +24,19 @@ class _Optimizer:
         self.steps = 0
         self.left: Any = None
         """A gradient that the last step used, and its value then."""
-        self.cleared = True
+        self.cleared: bool | None = None
+        """Whether that gradient was cleared before another one was added to it; None until that is known."""
         self.backwards = 0
         self.pending: dict[str, Any] | None = None
+        self.models: list[Model] = []
+        """Whose parameters it holds, as of the last step that was looked at."""
+
+    def holds(self) -> bool:
+        """The gradient that the last step used is still there as it was."""
+        parameter = self.left[0]() if self.left is not None else None
+        if parameter is None or parameter.grad is None:
+            return False
+        return bool(values.sample([parameter.grad]) == self.left[1])
 
 
 class Steps:
@@ -40,12 +50,18 @@ class Steps:
         self.done = 0
         """Steps of all optimizers."""
         self.backwards = 0
-        self.reduced: dict[int, tuple[list[int], str, Any]] = {}
-        """Data pointer of a tensor that the program reduced since the last step -> group, operation, value then."""
-        self.sizes: dict[int, tuple[list[int], str, Any]] = {}
-        """The same by number of elements, for gradients that are copied into one tensor."""
-        self.largest = 0
-        """Elements of the largest tensor that the program itself has exchanged."""
+        self._reduced: dict[int, tuple[list[int], str, Any, Any]] = {}
+        """Data pointer of a tensor that the program reduced since the last step -> group, operation, value then, and a
+        weak reference to its storage: where that is gone another tensor may be at the same place."""
+        self.sizes: dict[int, tuple[list[int], str, int]] = {}
+        """Number of elements -> group, operation and backward passes until then, for gradients that are copied into one
+        tensor; what was reduced before the last backward pass are weights."""
+        self.sizes_at: dict[int, int] = {}
+        """Data pointer -> number of elements of what was reduced."""
+        self.largest = self.other = 0
+        """Elements of the largest tensor that the program itself has exchanged, and of those that were no gradients."""
+        self.calls: set[str] = set()
+        """Names of the functions by which it did."""
         self._scaled = False
         self._after: dict[int, list[float | str]] = {}
 
@@ -60,9 +76,8 @@ class Steps:
         self.backwards += 1
         for known in self._known.values():
             known.backwards += 1
-            if not known.cleared and known.left is not None:
-                parameter, value = known.left[0](), known.left[1]
-                known.cleared = parameter is None or parameter.grad is None or values.sample([parameter.grad]) != value
+            if known.cleared is None and not known.holds():
+                known.cleared = True
         model = self._models.last
         looked = model.looked if model is not None else self.notes.looks(self.backwards)
         loss = tensors[0] if isinstance(tensors, (list, tuple)) and tensors else tensors
@@ -85,6 +100,9 @@ class Steps:
     @guarded
     def after_backward(self) -> None:
         """A backward pass has ended: what the wrappers have left in the gradients."""
+        for known in self._known.values():
+            if known.cleared is None and not known.holds():
+                known.cleared = False
         for model in self._models.all:
             if model.kind == "ddp" and model.since["synced"] and model.forwards <= _CLOSE_LOOKS:
                 found = [p.grad for p in model.parameters().values() if p.grad is not None]
@@ -98,14 +116,22 @@ class Steps:
     def reduces(self, tensors: list[Any], group: list[int], op: str, *, ended: bool) -> None:
         """The program itself has reduced tensors."""
         for tensor in tensors:
-            if not values.plain(tensor) or not tensor.numel():
+            if not values.plain(tensor) or not tensor.numel() or not tensor.is_floating_point():
                 continue
             self.largest = max(self.largest, tensor.numel())
-            value = values.sample([tensor]) if ended and self.done < _CLOSE_LOOKS else None
-            self.reduced[tensor.data_ptr()] = (group, op, value)
-            self.sizes[tensor.numel()] = (group, op, None)
-        if len(self.reduced) > 100_000:
-            self.reduced.clear()
+            again = self._reduction(tensor) is not None  # as within hosts, then between them
+            value = values.sample([tensor]) if ended and self.done < _CLOSE_LOOKS and not again else None
+            weak = sys.modules["torch.multiprocessing.reductions"].StorageWeakRef(tensor.untyped_storage())
+            self._reduced[tensor.data_ptr()] = (group, op, value, weak)
+            self.sizes[tensor.numel()] = (group, op, self.backwards)
+            self.sizes_at[tensor.data_ptr()] = tensor.numel()
+        if len(self._reduced) > 100_000:
+            self._reduced.clear()
+
+    def _reduction(self, tensor: Any) -> tuple[list[int], str, Any, Any] | None:
+        """How the program reduced that tensor since the last step."""
+        found = self._reduced.get(tensor.data_ptr())
+        return found if found is not None and not found[3].expired() else None
 
     def before_step(self, optimizer: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """A step begins; where it is given a closure, gradients are there only after that."""
@@ -142,8 +168,12 @@ class Steps:
         known = self._known[optimizer]
         if self.done == 0:
             self.notes.put("begun", **_membership())
-        if not self.notes.looks(self._clock(optimizer, known)):
+        clock = next((m.forwards for m in known.models if m.kind == "ddp" and m.forwards), known.steps + 1)
+        if not self.notes.looks(clock):
             return
+        held = {id(p) for p in _parameters(optimizer)}
+        known.models = [m for m in self._models.all if held & (m.parameters().keys() | m.synced_ids())]
+        self._others(optimizer)
         sets = [self._set(*one) for one in self._sets(optimizer)]
         with_gradient = [p for p in _parameters(optimizer) if p.grad is not None]
         known.pending = {
@@ -155,19 +185,23 @@ class Steps:
             "grads": len(with_gradient),
             "trainable": sum(p.requires_grad for p in _parameters(optimizer)),
             "backwards": known.backwards,
-            "cleared": known.cleared,
+            "cleared": known.cleared is not False,
             "site": self.notes.site(frame),
+            "calls": sorted(self.calls),
+            "models": [m.number for m in known.models],
         }
         plain = [p for p in with_gradient if values.plain(p) and values.plain(p.grad)][:1]
         known.left = (weakref.ref(plain[0]), values.sample([plain[0].grad])) if plain else None
         if known.left is not None and not any(isinstance(v, str) or v for v in known.left[1]):
             known.left = None  # a gradient of zero can't be told from one that was cleared
 
-    def _clock(self, optimizer: Any, known: _Optimizer) -> int:
-        """What ranks count alike also where one leaves out a step: forward passes of the replicated model."""
-        held = {id(p) for p in _parameters(optimizer)} if self._models.all else set()
-        model = next((m for m in self._models.all if m.kind == "ddp" and held & m.parameters().keys()), None)
-        return model.forwards if model is not None and model.forwards else known.steps + 1
+    def _others(self, optimizer: Any) -> None:
+        """What was reduced since the last step beside the gradients of this one."""
+        grads = {p.grad.data_ptr() for p in _parameters(optimizer) if p.grad is not None and values.plain(p.grad)}
+        whole = sum(p.numel() for p in _parameters(optimizer))
+        for at, size in self.sizes_at.items():
+            if at not in grads and size != whole:
+                self.other = max(self.other, size)
 
     @guarded
     def after_step(self, optimizer: Any) -> None:
@@ -189,14 +223,13 @@ class Steps:
                 row["p1"], row["p1s"] = values.hashes(parameters)
             self.notes.put("step", **record)
             self.notes.flush()
-        known.cleared, known.backwards = known.left is None, 0
-        for model in self._models.all:
-            held = {id(p) for p in _parameters(optimizer)}
-            if held & model.parameters().keys() or not record:
-                model.since = {"forward": 0, "synced": 0}
-                self._after.pop(model.number, None)
-        self.reduced.clear()
+        known.cleared, known.backwards = (True if known.left is None else None), 0
+        for model in known.models:
+            model.since = {"forward": 0, "synced": 0}
+            self._after.pop(model.number, None)
+        self._reduced.clear()
         self.sizes.clear()
+        self.sizes_at.clear()
 
     def _sets(self, optimizer: Any) -> list[tuple[Model | None, list[Any], str]]:
         """Its whole parameters: those of each replicated model, those beside them."""
@@ -209,13 +242,20 @@ class Steps:
                 if held:
                     found.append((model, held, "ddp"))
                     mine = [p for p in mine if id(p) not in theirs]
+        graded = [p for p in mine if p.grad is not None]
+        reduced = [p for p in graded if self._reduction(p.grad)]
+        rest = [p for p in graded if not self._reduction(p.grad)]
+        if reduced and rest and not found:
+            return [(None, reduced, "own"), (None, rest, "rest")]
+        if mine and any(hasattr(p, "device_mesh") for p in _parameters(optimizer)):
+            return [*found, (None, mine, "plan")]
         if mine:
             found.append((None, mine, "beside" if found else "own"))
         return found
 
     def _set(self, model: Model | None, parameters: list[Any], kind: str) -> dict[str, Any]:
         grads = [p.grad for p in parameters if p.grad is not None and values.plain(p.grad)]
-        own = [self.reduced[g.data_ptr()] for g in grads if g.data_ptr() in self.reduced]
+        own = [found for g in grads if (found := self._reduction(g))]
         shapes = hash(tuple(tuple(p.shape) for p in parameters))
         row: dict[str, Any] = {
             "kind": kind,
@@ -229,19 +269,25 @@ class Steps:
         row["finite"] = values.finite(grads)
         row["own"] = len(own)
         row["of"] = len(grads)
-        row["largest"] = self.largest
+        row["largest"], row["other"] = self.largest, self.other
+        row["shaped"] = bool(grads) and model is None and all(g.numel() in self.sizes for g in grads)
         if model is not None:
             row["since"] = dict(model.since)
             row["hook"] = model.hook
+            row["b"], row["bs"] = values.hashes(model.buffers())
             known = model.synced_ids()
             row["unknown"] = sum(id(p) not in known and p.grad is not None for p in parameters) if known else 0
-            if own and all(group == model.group for group, _, _ in own):
+            if own and all(group == model.group for group, *_ in own):
                 row["twice"] = len(own) == len(grads)
             row["ratio"] = _ratio(self._after.get(model.number), values.sample(grads))
         elif own:
             row["group"], row["op"] = own[0][0], own[0][1]
-            row["unchanged"] = [v for _, _, v in own[:4]] == [values.sample([g]) for g in grads[:4]]
-        elif grads and (flat := self.sizes.get(sum(g.numel() for g in grads))):
+            if all(value is not None for _, _, value, _ in own):
+                mine = [g for g in grads if self._reduction(g)]
+                now = [values.sample([g])[0] for g in mine]
+                row["ratio"] = _ratio([value[0] for _, _, value, _ in own if value], now)
+            row["unchanged"] = [value for _, _, value, _ in own[:4]] == [values.sample([g]) for g in grads[:4]]
+        elif grads and (flat := self.sizes.get(sum(g.numel() for g in grads))) and flat[2] == self.backwards:
             row["group"], row["op"], row["own"] = flat[0], flat[1], len(grads)
         return row
 

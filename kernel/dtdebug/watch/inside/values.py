@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import sys
 import zlib
 from collections.abc import Iterable, Iterator, Sequence
@@ -33,17 +34,29 @@ def hashes(tensors: Sequence[Any]) -> tuple[str, list[float | str]]:
     if not tensors:
         return "", []
     with torch.no_grad():
-        sums = []
-        for tensor in tensors:
-            bits = tensor.detach()
-            if bits.is_complex():
-                bits = torch.view_as_real(bits)
-            sums.append(bits.view(getattr(torch, _BITS[bits.element_size()])).sum(dtype=torch.int64))
+        sums = [one for tensor in tensors for one in _sums(tensor)]
         values = sample(tensors)
         home = sums[0].device
         numbers = torch.stack([one.to(home) for one in sums]).tolist()
     text = ",".join(map(str, numbers))
     return f"{zlib.crc32(text.encode()):08x}{zlib.adler32(text.encode()):08x}", values
+
+
+def _sums(tensor: Any) -> Iterator[Any]:
+    """The sum of its bits as words of 8 bytes, modulo 2**64, which is the cheapest to read; and of those left over."""
+    torch: Any = sys.modules["torch"]
+    bits = tensor.detach()
+    if bits.is_complex():
+        bits = torch.view_as_real(bits)
+    bits = bits.reshape(-1)
+    each = 8 // bits.element_size()
+    whole = bits.numel() // each * each
+    body = bits[:whole] if whole < bits.numel() else bits
+    if body.storage_offset() % each:  # a view that begins within a word
+        body = body.clone()
+    yield body.view(torch.int64).sum()
+    if whole < bits.numel():
+        yield bits[whole:].view(getattr(torch, _BITS[bits.element_size()])).sum(dtype=torch.int64)
 
 
 def sample(tensors: Sequence[Any], most: int = _SAMPLES) -> list[float | str]:
@@ -63,12 +76,27 @@ def sample(tensors: Sequence[Any], most: int = _SAMPLES) -> list[float | str]:
         return [number(v) for v in torch.stack(picked).tolist()] if picked else []
 
 
-def finite(tensors: Sequence[Any]) -> bool:
-    """No NaN and no infinity in any of them."""
+def spread(tensor: Any) -> list[float | str]:
+    """Values at some places of one tensor, from its beginning to its end."""
     torch: Any = sys.modules["torch"]
     with torch.no_grad():
-        found = [torch.isfinite(t.detach()).all() for t in tensors if t.is_floating_point()]
-        return all(torch.stack([one.to(found[0].device) for one in found]).tolist()) if found else True
+        flat = tensor.detach().reshape(-1)
+        picked = flat[:: max(1, -(-flat.numel() // _SAMPLES))]
+        return [] if picked.is_complex() else [number(v) for v in picked.to(torch.float64).tolist()]
+
+
+def finite(tensors: Sequence[Any]) -> bool:
+    """No NaN and no infinity in any of them: then their sums are finite, which is cheap to see."""
+    torch: Any = sys.modules["torch"]
+    with torch.no_grad():
+        floats = [t.detach() for t in tensors if t.is_floating_point()]
+        if not floats:
+            return True
+        home = floats[0].device
+        sums = torch.stack([one.sum().to(device=home, dtype=torch.float64) for one in floats])
+        if all(map(math.isfinite, sums.tolist())):
+            return True
+        return all(bool(torch.isfinite(one).all()) for one in floats)  # or a sum of large values
 
 
 def digest(value: Any) -> str:

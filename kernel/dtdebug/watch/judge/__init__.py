@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from dtdebug.watch.judge import calls, data, running, weights
+from dtdebug.watch.judge import apart, calls, data, running, shards, weights
 from dtdebug.watch.notes import Rank
 from dtdebug_taxonomy.watched import Violation
 
@@ -18,7 +18,7 @@ _MOST = 64
 def judge(ranks: Sequence[Rank]) -> tuple[Violation, ...]:
     """The violations, the earliest first, each invariant once for each place."""
     found: dict[tuple[str, tuple[int, ...], int], Violation] = {}
-    for look in (*weights.LOOKS, *data.LOOKS, *calls.LOOKS, *running.LOOKS):
+    for look in (*weights.LOOKS, *apart.LOOKS, *data.LOOKS, *shards.LOOKS, *calls.LOOKS, *running.LOOKS):
         for violation in look(ranks):
             found.setdefault((violation.invariant, violation.ranks, violation.line), violation)
     rows = _causes(sorted(found.values(), key=lambda v: v.step))

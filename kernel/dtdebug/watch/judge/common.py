@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, TypeVar
 
-from dtdebug.watch.notes import Rank, Value
+from dtdebug.watch.notes import Model, Rank, Value
 from dtdebug_taxonomy.spelling import spell
 from dtdebug_taxonomy.watched import Violation
 
@@ -70,6 +70,12 @@ def groups(ranks: Sequence[Rank], lists: Mapping[int, Sequence[int]]) -> list[li
         if rank.rank in named:
             found.setdefault(named, []).append(rank)
     return [members for members in found.values() if len(members) > 1]
+
+
+def made(rank: Rank) -> tuple[str, int] | None:
+    """Where its first wrapped model was made."""
+    model = next(iter(rank.of(Model)), None)
+    return rank.place(model.site) if model is not None and model.site else None
 
 
 def first(values: Iterable[Any], default: Any = None) -> Any:

@@ -94,8 +94,7 @@ def order(ranks: Sequence[Rank]) -> Iterator[Violation]:
     hits: dict[int, tuple[Order, Rank]] = {}
     for rank in ranks:
         for before, after in _pairs(rank):
-            repeats = before.shuffle and after.shuffle and before.epoch == after.epoch
-            if repeats and _trained(rank, before.loader, before.n) and _trained(rank, after.loader, after.n):
+            if before.shuffle and after.shuffle and before.epoch == after.epoch:
                 hits.setdefault(rank.rank, (after, rank))
     if hits:
         row, rank = next(iter(hits.values()))
@@ -107,8 +106,11 @@ def order(ranks: Sequence[Rank]) -> Iterator[Violation]:
 
 
 def _pairs(rank: Rank) -> Iterator[tuple[Order, Order]]:
+    """Orders that were trained on, one after the other; a program may take a first batch only to look at it."""
     last: dict[int, Order] = {}
     for row in rank.of(Order):
+        if not _trained(rank, row.loader, row.n):
+            continue
         if row.i in last and last[row.i].loader == row.loader:
             yield last[row.i], row
         last[row.i] = row

@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import pairwise
 from typing import NamedTuple
 
-from dtdebug.watch.judge.common import differ, odd, violation, who
-from dtdebug.watch.notes import Backward, Begun, Forward, Hook, Model, Rank, Set, Step
+from dtdebug.watch.judge.common import differ, made, odd, violation, who
+from dtdebug.watch.notes import Backward, Forward, Rank, Set, Step, Value
 from dtdebug_taxonomy.watched import Violation
 
 _KEEPS_EQUAL = ("allreduce", "compress", "powersgd", "wrapper", "quantization")
 """Parts of the names of communication hooks after which all ranks hold the same gradients."""
+
+
+_TIMES, _MOST = 3, 1000
 
 
 class Seen(NamedTuple):
@@ -22,14 +26,18 @@ class Seen(NamedTuple):
     part: Set
 
 
+Hyper = list[dict[str, list[Value]]]
+"""The settings of an optimizer's groups."""
 Table = dict[tuple[int, int], dict[int, Seen]]
-"""(optimizer, clock) -> rank -> what it did then. The clock counts forward passes of a replicated model, else steps."""
+"""(optimizer, clock) -> rank -> what it did then. The clock counts forward passes of a replicated model, else steps;
+and steps since the last of these."""
 
 
 def _tables(ranks: Sequence[Rank]) -> Iterator[tuple[tuple[int, ...], Table, bool]]:
     """The steps of each group of ranks that hold replicas: by DDP, or because the program reduces their gradients."""
     found: dict[tuple[int, ...], tuple[Table, bool]] = {}
     for rank in ranks:
+        times: Counter[tuple[int, int, int]] = Counter()
         for step in rank.of(Step):
             for part in step.sets:
                 wrapped = part.kind == "ddp"
@@ -38,6 +46,8 @@ def _tables(ranks: Sequence[Rank]) -> Iterator[tuple[tuple[int, ...], Table, boo
                 if rank.rank not in part.group or not _stays_equal(part.hook):
                     continue
                 clock = step.f.get(str(part.m), step.s) if wrapped else step.s
+                times[step.o, part.m, clock] += 1  # without a pass through the wrapper the clock stays as it was
+                clock = clock * _MOST + min(_MOST, times[step.o, part.m, clock]) - 1
                 table, _ = found.setdefault((*part.group, -1 - part.m), ({}, wrapped))
                 table.setdefault((step.o, clock), {}).setdefault(rank.rank, Seen(rank, step, part))
     for key, (table, wrapped) in found.items():
@@ -82,17 +92,7 @@ def _parted(row: dict[int, Seen], before: dict[int, Seen], *, wrapped: bool) -> 
         )  # fmt: skip
     hyper = {r: s.step.hyper for r, s in row.items()}
     if odd(hyper):
-        names = sorted({
-            name for settings in hyper.values() for group in settings for name in group
-            if len({repr([g.get(name) for g in other]) for other in hyper.values()}) > 1
-        })  # fmt: skip
-        values = "; ".join(f"rank {r}: {h[0].get(names[0])}" for r, h in list(hyper.items())[:4] if h and names)
-        return violation(
-            "hyperparameters-differ", "D.2.4", odd(hyper), step, place,
-            f"{', '.join(names) or 'The settings'} of the optimizer differ between replicas ({values}): after this "
-            "step "
-            "their weights are no longer equal.",
-        )  # fmt: skip
+        return unlike(hyper, step, place, "replicas", "after this step their weights are no longer equal")
     grads = {r: (s.part.g, s.part.gs) for r, s in row.items()}
     if any(differ(grads[one.rank.rank], value) for value in grads.values()) and all(s.part.finite for s in seen):
         return _unreduced(row, step, place)
@@ -106,6 +106,19 @@ def _parted(row: dict[int, Seen], before: dict[int, Seen], *, wrapped: bool) -> 
                 "weights after it: the state of their optimizers differs, as after a resume on some ranks only.",
             )  # fmt: skip
     return None
+
+
+def unlike(hyper: Mapping[int, Hyper], step: int, place: tuple[str, int], whose: str, follows: str) -> Violation:
+    """Ranks whose optimizers have other settings."""
+    names = sorted({
+        name for settings in hyper.values() for group in settings for name in group
+        if len({repr([g.get(name) for g in other]) for other in hyper.values()}) > 1
+    })  # fmt: skip
+    values = "; ".join(f"rank {r}: {h[0].get(names[0])}" for r, h in list(hyper.items())[:4] if h and names)
+    return violation(
+        "hyperparameters-differ", "D.2.4", odd(hyper), step, place,
+        f"{', '.join(names) or 'The settings'} of the optimizer differ between {whose} ({values}): {follows}.",
+    )  # fmt: skip
 
 
 def _between(row: dict[int, Seen], before: dict[int, Seen], step: int, place: tuple[str, int]) -> Violation:
@@ -166,6 +179,25 @@ def _forward_place(row: dict[int, Seen], place: tuple[str, int]) -> tuple[str, i
     return place
 
 
+def buffers(ranks: Sequence[Rank]) -> Iterator[Violation]:
+    """Buffers of replicas, which wrapping has made equal, stay so where nobody broadcasts them."""
+    for group, table, wrapped in _tables(ranks):
+        rows = [row for row in table.values() if wrapped and len(row) == len(group) > 1]
+        far = [
+            any(differ((s.part.b, s.part.bs), (one.part.b, one.part.bs)) for s in row.values())
+            for row in rows for one in [next(iter(row.values()))]
+        ]  # fmt: skip
+        if len(far) < _TIMES or not all(far):
+            continue
+        one = next(iter(rows[0].values()))
+        yield violation(
+            "buffers-differ", "D.2.4", group, one.step.s, made(one.rank) or one.rank.place(one.step.site),
+            f"Buffers of the model (no statistics of normalization) differ on {who(group).lower()}, "
+            "though wrapping made them equal: each rank changes its own, and broadcast_buffers is off. Reduce "
+            "what they are changed by.",
+        )  # fmt: skip
+
+
 def _skipped(group: Sequence[int], table: Table, ranks: Sequence[Rank]) -> Iterator[Violation]:
     """At the same forward pass all replicas have made as many steps."""
     last: dict[int, dict[int, int]] = {}
@@ -210,7 +242,7 @@ def scaling(ranks: Sequence[Rank]) -> Iterator[Violation]:
 
 
 _SCALED = {
-    "averaged-twice": "The gradients are divided by {world} after DistributedDataParallel has averaged them: steps "
+    "averaged-twice": "The gradients are divided by {world} once more after they have been averaged: steps "
     "are {world} times "
     "too small.",
     "reduced-twice": "The program reduces gradients that DistributedDataParallel has averaged already: a sum makes "
@@ -224,7 +256,10 @@ _SCALED = {
 
 def _is_scaled(what: str, s: Seen, world: int, *, wrapped: bool) -> bool:
     if what == "averaged-twice":
-        return wrapped and s.part.ratio is not None and abs(s.part.ratio * world - 1) < 1e-4
+        if s.part.ratio is None or s.step.backwards != 1:  # several are divided by their number
+            return False
+        averaged = wrapped or s.part.op == "AVG"
+        return (averaged or s.part.op == "SUM") and abs(s.part.ratio * world ** (1 if averaged else 2) - 1) < 1e-4
     if what == "reduced-twice":
         return wrapped and s.part.twice
     return not wrapped and s.part.op == "SUM" and s.part.unchanged and _mean_loss(s)
@@ -269,80 +304,9 @@ def clearing(ranks: Sequence[Rank]) -> Iterator[Violation]:
             yield violation(invariant, "D.2.5", hits, step.s, rank.place(step.site), means)
 
 
-def alone(ranks: Sequence[Rank]) -> Iterator[Violation]:
-    """Ranks that train copies of one model exchange gradients or weights with all that have one."""
-    if len(ranks) < 2 or any(b.other for r in ranks for b in r.of(Begun)):
-        return
-    if any(m.kind != "ddp" for r in ranks for m in r.of(Model)) or any(h for r in ranks for h in r.of(Hook)):
-        return
-    firsts = {r.rank: r.of(Step)[0] for r in ranks if r.of(Step) and r.of(Step)[0].sets}
-    lasts = {r.rank: r.of(Step)[-1] for r in ranks if r.rank in firsts}
-    if len(firsts) < len(ranks) or any(step.s < 3 for step in lasts.values()):
-        return
-    parts = {rank: step.sets[0] for rank, step in firsts.items()}
-    ends = {rank: step.sets[0] for rank, step in lasts.items() if step.sets}
-    if len({(p.shapes, p.n, p.kind) for p in parts.values()}) > 1 or len(ends) < len(parts):
-        return
-    together = {rank: tuple(p.group) for rank, p in ends.items()}
-    if len(set(together.values())) == 1 and len(next(iter(together.values()))) > 1:
-        return
-    for part in ends.values():
-        exchanged = part.largest if not part.group else (0 if part.own else part.largest)
-        if exchanged > max(16, part.n // 100) or (not part.group and part.own):
-            return
-    one = ends[min(ends)]
-    if not any(differ((one.p0, one.p0s), (p.p0, p.p0s)) for p in ends.values()):
-        return
-    step = firsts[min(firsts)]
-    rank = next(r for r in ranks if r.rank == min(firsts))
-    if any(together.values()):
-        named = sorted({g for g in together.values() if g})
-        texts = "; ".join(str(list(g)) for g in named[:8])
-        equal = not any(differ((parts[min(parts)].p0, parts[min(parts)].p0s), (p.p0, p.p0s)) for p in parts.values())
-        if not equal:
-            return
-        yield violation(
-            "groups-train-apart", "D.2.5", firsts, step.s, _made(rank) or rank.place(step.site),
-            f"All ranks began with one model, and gradients are averaged only within groups ({texts}): each group "
-            "trains "
-            "a model of its own.",
-        )  # fmt: skip
-    elif all(b.initialized for r in ranks for b in r.of(Begun)):
-        yield violation(
-            "never-reduced", "D.2.5", firsts, step.s, rank.place(step.site),
-            f"{who(firsts)} train the same model and never exchanged its gradients or weights: each trains its own "
-            "copy.",
-        )  # fmt: skip
-
-
-def _made(rank: Rank) -> tuple[str, int] | None:
-    model = next(iter(rank.of(Model)), None)
-    return rank.place(model.site) if model is not None and model.site else None
-
-
-def beside(ranks: Sequence[Rank]) -> Iterator[Violation]:
-    """Parameters of an optimizer that no replica has, while all others are replicated."""
-    rows: dict[int, list[tuple[Step, Set]]] = {}
-    for rank in ranks:
-        rows[rank.rank] = [
-            (step, part)
-            for step in rank.of(Step)
-            for part in step.sets
-            if part.kind == "beside" and part.of and not part.own
-        ]
-    if len(ranks) < 2 or any(len(found) < 2 for found in rows.values()):
-        return
-    starts, ends = {r: f[0] for r, f in rows.items()}, {r: f[-1] for r, f in rows.items()}
-    a, z = starts[min(starts)], ends[min(ends)]
-    alike = not any(differ((a[1].p0, a[1].p0s), (p.p0, p.p0s)) for _, p in starts.values())
-    apart = any(differ((z[1].p0, z[1].p0s), (p.p0, p.p0s)) for _, p in ends.values())
-    if alike and apart and z[1].largest <= max(16, z[1].n // 100):
-        rank = next(r for r in ranks if r.rank == min(starts))
-        yield violation(
-            "parameters-outside-ddp", "D.2.5", rows, a[0].s, rank.place(a[0].site),
-            f"The optimizer also trains {a[1].n} parameter values outside of DistributedDataParallel: they began equal "
-            "on all ranks, and nobody averages their gradients.",
-        )  # fmt: skip
-
-
-LOOKS: tuple[Callable[[Sequence[Rank]], Iterator[Violation]], ...] = (replicas, scaling, clearing, alone, beside)
+LOOKS: tuple[Callable[[Sequence[Rank]], Iterator[Violation]], ...] = (
+    replicas,
+    buffers,
+    scaling,
+    clearing,
+)

@@ -1,0 +1,106 @@
+"""Clipping that can't do what it says: of gradients that are still scaled, or of shards by one rank's own norm."""
+
+from __future__ import annotations
+
+import functools
+import sys
+import weakref
+from types import ModuleType
+from typing import Any
+
+from dtdebug.watch.inside.models import Models
+from dtdebug.watch.inside.notes import Notes, guarded
+from dtdebug.watch.inside.steps import Steps
+from dtdebug_taxonomy.frames import is_library
+
+_CLIPS = ("clip_grad_norm_", "clip_grad_value_")
+
+
+class Clipping:
+    """The clipping and the loss scaling of this process."""
+
+    def __init__(self, notes: Notes, steps: Steps, models: Models) -> None:
+        self.notes, self._steps, self._models = notes, steps, models
+        self._scaler: Any = None
+        self._scale: Any = None
+        """`get_scale` of torch, which tells how much losses are scaled."""
+        self._said: set[str] = set()
+
+    def patch(self, module: ModuleType) -> None:
+        """Wraps the functions of `torch.nn.utils.clip_grad`, also where `torch.nn.utils` has them from there."""
+        package = sys.modules.get("torch.nn.utils")
+        for name in _CLIPS:
+            old = getattr(module, name)
+            new = self._wrapped(name, old)
+            setattr(module, name, new)
+            if getattr(package, name, None) is old:
+                setattr(package, name, new)
+
+    def patch_scaler(self, module: ModuleType) -> None:
+        """Wraps what says whether gradients are scaled: between `scale` and `unscale_` or `update` they are.
+
+        A program that asks for the scale may divide by it on its own.
+        """
+        kind = module.GradScaler
+        self._scale = kind.get_scale
+        clipping = self
+
+        def looking(name: str, *, scales: bool) -> None:
+            function = getattr(kind, name)
+
+            @functools.wraps(function)
+            def call(scaler: Any, *args: Any, **kwargs: Any) -> Any:
+                if scaler.is_enabled():
+                    clipping._scales(scaler, scales=scales)
+                return function(scaler, *args, **kwargs)
+
+            setattr(kind, name, call)
+
+        looking("scale", scales=True)
+        for name in ("unscale_", "update", "get_scale"):
+            looking(name, scales=False)
+
+    @guarded
+    def _scales(self, scaler: Any, *, scales: bool) -> None:
+        if scales:
+            self._steps.scaled()
+        self._scaler = weakref.ref(scaler) if scales else None
+
+    def _wrapped(self, name: str, function: Any) -> Any:
+        torch: Any = sys.modules["torch"]
+
+        @functools.wraps(function)
+        def clip(parameters: Any, *args: Any, **kwargs: Any) -> Any:
+            if torch.compiler.is_compiling():
+                return function(parameters, *args, **kwargs)
+            if not isinstance(parameters, torch.Tensor):
+                parameters = list(parameters)  # a generator can be read once
+            self._clips(name, parameters, sys._getframe(1))  # noqa: SLF001 - documented
+            return function(parameters, *args, **kwargs)
+
+        return clip
+
+    @guarded
+    def _clips(self, name: str, parameters: Any, frame: Any) -> None:
+        scaler = self._scaler() if self._scaler is not None else None
+        if scaler is not None and "scaled" not in self._said and self._scale(scaler) != 1.0:
+            self._tell("scaled", name, frame)
+        if "own" in self._said or name != "clip_grad_norm_" or "/fsdp/" in frame.f_code.co_filename.replace("\\", "/"):
+            return
+        rows = parameters if isinstance(parameters, list) else [parameters]
+        if any(hasattr(p, "_fsdp_flattened") for p in rows) and self._sharded():
+            self._tell("own", name, frame)
+
+    def _sharded(self) -> bool:
+        """Each rank holds a part of a model only, which FSDP has made."""
+        for model in self._models.all:
+            strategy = getattr(model.ref(), "sharding_strategy", None)
+            if model.kind == "fsdp" and len(model.group) > 1 and "FULL_SHARD" in str(strategy):
+                return True
+        return False
+
+    def _tell(self, how: str, name: str, frame: Any) -> None:
+        self._said.add(how)
+        while frame is not None and is_library(frame.f_code.co_filename):
+            frame = frame.f_back
+        self.notes.put("clip", how=how, call=name, s=self._steps.now, site=self.notes.site(frame))

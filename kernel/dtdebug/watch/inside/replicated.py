@@ -1,0 +1,63 @@
+"""What is declared to be the same on several ranks: tensors that become replicated DTensors."""
+
+from __future__ import annotations
+
+import functools
+import sys
+from collections import Counter
+from types import ModuleType
+from typing import Any
+
+from dtdebug.watch.inside import values
+from dtdebug.watch.inside.notes import Notes, guarded
+from dtdebug.watch.inside.steps import Steps
+
+_MOST, _STEPS = 64, 8
+"""Tensors of a group, and steps, of which it is noted what they hold."""
+
+
+class Replicated:
+    """The tensors that this process declares to be replicated."""
+
+    def __init__(self, notes: Notes, steps: Steps) -> None:
+        self.notes, self._steps = notes, steps
+        self._counts: Counter[tuple[int, ...]] = Counter()
+
+    def patch(self, module: ModuleType) -> None:
+        """Wraps `DTensor.from_local`, by which the plans of tensor parallelism take their inputs."""
+        kind = module.DTensor
+        make = kind.from_local
+        torch: Any = sys.modules["torch"]
+
+        @functools.wraps(make)
+        def from_local(
+            local_tensor: Any, device_mesh: Any = None, placements: Any = None, *args: Any, **kwargs: Any
+        ) -> Any:
+            if device_mesh is not None and placements is not None and not torch.compiler.is_compiling():
+                self._made(local_tensor, device_mesh, placements, sys._getframe(1))  # noqa: SLF001 - documented
+            return make(local_tensor, device_mesh, placements, *args, **kwargs)
+
+        kind.from_local = staticmethod(from_local)
+
+    @guarded
+    def _made(self, tensor: Any, mesh: Any, placements: Any, frame: Any) -> None:
+        if self._steps.done >= _STEPS or not values.plain(tensor) or not tensor.numel() or mesh.ndim != len(placements):
+            return
+        if not sys.modules["torch"].is_grad_enabled():
+            return
+        for dimension, placement in enumerate(placements):
+            if not placement.is_replicate() or mesh.size(dimension) < 2:
+                continue
+            c10d: Any = sys.modules["torch.distributed.distributed_c10d"]
+            group = tuple(c10d.get_process_group_ranks(mesh.get_group(dimension)))
+            self._counts[group] += 1
+            if self._counts[group] <= _MOST:
+                self.notes.put(
+                    "replicated",
+                    group=group,
+                    n=self._counts[group],
+                    shape=list(tensor.shape),
+                    values=values.spread(tensor),
+                    s=self._steps.now,
+                    site=self.notes.site(frame),
+                )

@@ -1,0 +1,110 @@
+"""Ranks that train one model apart: nothing is exchanged, within parts of the job only, or it reaches no gradient."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from itertools import pairwise
+
+from dtdebug.watch.judge.common import differ, made, violation, who
+from dtdebug.watch.notes import Begun, Hook, Model, Rank, Set, Step
+from dtdebug_taxonomy.watched import Violation
+
+_TIMES = 3
+_PARTS = frozenset(("send", "recv", "isend", "irecv", "all_to_all", "all_to_all_single"))
+"""Calls of programs whose ranks hold parts of one model rather than copies of it."""
+
+
+def alone(ranks: Sequence[Rank]) -> Iterator[Violation]:
+    """Ranks that train copies of one model exchange gradients or weights with all that have one."""
+    if len(ranks) < 2 or any(b.other for r in ranks for b in r.of(Begun)):
+        return
+    if any(m.kind != "ddp" for r in ranks for m in r.of(Model)) or any(h for r in ranks for h in r.of(Hook)):
+        return
+    firsts = {r.rank: r.of(Step)[0] for r in ranks if r.of(Step) and r.of(Step)[0].sets}
+    lasts = {r.rank: r.of(Step)[-1] for r in ranks if r.rank in firsts}
+    if len(firsts) < len(ranks) or any(step.s < 3 or _PARTS.intersection(step.calls) for step in lasts.values()):
+        return
+    parts = {rank: step.sets[0] for rank, step in firsts.items()}
+    ends = {rank: step.sets[0] for rank, step in lasts.items() if step.sets}
+    if len({(p.shapes, p.n, p.kind) for p in parts.values()}) > 1 or len(ends) < len(parts):
+        return
+    together = {rank: tuple(p.group) for rank, p in ends.items()}
+    if len(set(together.values())) == 1 and len(next(iter(together.values()))) > 1:
+        return
+    for part in ends.values():
+        exchanged = part.largest if not part.group else (0 if part.own else part.largest)
+        if exchanged > max(16, part.n // 100) or (not part.group and part.own):
+            yield from _unused(ranks, firsts)
+            return
+    one = ends[min(ends)]
+    if not any(differ((one.p0, one.p0s), (p.p0, p.p0s)) for p in ends.values()):
+        return
+    step = firsts[min(firsts)]
+    rank = next(r for r in ranks if r.rank == min(firsts))
+    if any(together.values()):
+        named = sorted({g for g in together.values() if g})
+        texts = "; ".join(str(list(g)) for g in named[:8])
+        equal = not any(differ((parts[min(parts)].p0, parts[min(parts)].p0s), (p.p0, p.p0s)) for p in parts.values())
+        if not equal:
+            return
+        yield violation(
+            "groups-train-apart", "D.2.5", firsts, step.s, made(rank) or rank.place(step.site),
+            f"All ranks began with one model, and gradients are averaged only within groups ({texts}): each group "
+            "trains "
+            "a model of its own.",
+        )  # fmt: skip
+    elif all(b.initialized for r in ranks for b in r.of(Begun)):
+        yield violation(
+            "never-reduced", "D.2.5", firsts, step.s, rank.place(step.site),
+            f"{who(firsts)} train the same model and never exchanged its gradients or weights: each trains its own "
+            "copy.",
+        )  # fmt: skip
+
+
+def _unused(ranks: Sequence[Rank], firsts: Mapping[int, Step]) -> Iterator[Violation]:
+    """Tensors of the sizes of all gradients are summed before each step, and the weights are never equal again."""
+    rows: dict[int, dict[int, Set]] = {}
+    for rank in ranks:
+        for step in rank.of(Step):
+            if step.o == 0 and step.sets:
+                rows.setdefault(step.s, {})[rank.rank] = step.sets[0]
+    looks = [row for _, row in sorted(rows.items()) if len(row) == len(ranks)]
+    apart = [any(differ((p.p0, p.p0s), (q.p0, q.p0s)) for p, q in pairwise(row.values())) for row in looks]
+    shaped = [all(p.shaped for p in row.values()) for row in looks]
+    if not apart or apart[0] or not all(apart[1:]) or sum(shaped[1:]) < _TIMES:
+        return
+    rank = next(r for r in ranks if r.rank == min(firsts))
+    step = rank.of(Step)[0]
+    yield violation(
+        "never-reduced", "D.2.5", firsts, step.s, rank.place(step.site),
+        f"{who(firsts)} reduce tensors as large as the gradients, and the weights, which began equal, are never equal "
+        "again: what was reduced is not what the optimizer steps with (a copy, or gradients after the step).",
+    )  # fmt: skip
+
+
+def beside(ranks: Sequence[Rank]) -> Iterator[Violation]:
+    """Parameters of an optimizer that no replica has, while all others are replicated."""
+    rows: dict[int, list[tuple[Step, Set]]] = {}
+    for rank in ranks:
+        rows[rank.rank] = [
+            (step, part)
+            for step in rank.of(Step)
+            for part in step.sets
+            if part.kind == "beside" and part.of and not part.own
+        ]
+    if len(ranks) < 2 or any(len(found) < 2 for found in rows.values()):
+        return
+    starts, ends = {r: f[0] for r, f in rows.items()}, {r: f[-1] for r, f in rows.items()}
+    a, z = starts[min(starts)], ends[min(ends)]
+    alike = not any(differ((a[1].p0, a[1].p0s), (p.p0, p.p0s)) for _, p in starts.values())
+    apart = any(differ((z[1].p0, z[1].p0s), (p.p0, p.p0s)) for _, p in ends.values())
+    if alike and apart and z[1].largest <= max(16, z[1].n // 100):
+        rank = next(r for r in ranks if r.rank == min(starts))
+        yield violation(
+            "parameters-outside-ddp", "D.2.5", rows, a[0].s, rank.place(a[0].site),
+            f"The optimizer also trains {a[1].n} parameter values outside of DistributedDataParallel: they began equal "
+            "on all ranks, and nobody averages their gradients.",
+        )  # fmt: skip
+
+
+LOOKS: tuple[Callable[[Sequence[Rank]], Iterator[Violation]], ...] = (alone, beside)
