@@ -24,7 +24,7 @@ from dtdebug_taxonomy.case import Case
 from dtdebug_taxonomy.claims import Claim, Record, texts
 from dtdebug_taxonomy.diagnosis import Diagnosis
 from dtdebug_taxonomy.hosts import Host
-from dtdebug_taxonomy.ranks import RankState, Verdict
+from dtdebug_taxonomy.ranks import EXITED, RankState, Verdict
 from dtdebug_taxonomy.snapshot import Snapshot
 from dtdebug_taxonomy.waiting import Waiting
 
@@ -101,7 +101,7 @@ def last(folder: RunFolder) -> Look:
 
 def gone(record: RankState) -> RankState:
     """A rank without last words: where it was when it wrote its record says nothing of where it ended."""
-    if record.alive is False and record.exception:
+    if record.alive is False and (record.exception or EXITED in record.facts):
         return record
     return msgspec.structs.replace(record, alive=False, stack=(), native=(), pending=None, waiting=None, beside=())
 

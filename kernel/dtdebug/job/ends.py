@@ -17,7 +17,7 @@ from dtdebug.probe.watch import Death
 from dtdebug_taxonomy.claims import Claim, Record, distinct, texts
 from dtdebug_taxonomy.failure import exits
 from dtdebug_taxonomy.frames import call_sites
-from dtdebug_taxonomy.ranks import MOST_RANKS, RankState, Verdict, spell
+from dtdebug_taxonomy.ranks import EXITED, MOST_RANKS, RankState, Verdict, spell
 from dtdebug_taxonomy.spelling import shortened
 
 _END = "end"
@@ -299,5 +299,6 @@ def _how(state: RankState) -> str:
     if state.signal:
         return f"was ended by {state.signal}"
     if state.exit_code:
-        return f"ended with exit status {state.exit_code}"
+        call = f" by {state.facts[EXITED]}" if EXITED in state.facts else ""
+        return f"ended with exit status {state.exit_code}{call}"
     return f"ended {state.facts[_END]}" if _END in state.facts else ""
