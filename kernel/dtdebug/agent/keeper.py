@@ -80,13 +80,15 @@ class Watcher:
             self._exception, self._raised_at = primary(value)
 
     def leaves(self, leaving: Leaving) -> None:
-        """The main thread calls what ends the program."""
+        """The main thread calls what ends the program; of a call and the library's own that follows it, the first."""
         if self._inside.acquire(timeout=1.0):
             try:
                 self._left_at = self._counters()
             finally:
                 self._inside.release()
-        self._leaving = leaving
+        before = self._leaving
+        if before is None or leaving.frames or leaving.handled is not None or before.code != leaving.code:
+            self._leaving = leaving
         if leaving.call.startswith("os._exit"):  # nothing runs after it
             self.finish(last=True)
 

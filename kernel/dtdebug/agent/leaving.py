@@ -11,7 +11,7 @@ import os
 import sys
 import threading
 from collections.abc import Callable, Iterator
-from types import FrameType
+from types import FrameType, MethodType
 from typing import Any, NamedTuple, NoReturn
 
 import msgspec
@@ -38,18 +38,16 @@ class Leaving(NamedTuple):
 
 
 def notice(tell: Callable[[Leaving], None]) -> None:
-    """Calls `tell` before the main thread of this process ends the program."""
+    """Calls `tell` before the main thread of this process, or of a forked one, ends the program."""
     sys.exit = _told(sys.exit, "sys.exit", tell)
     os._exit = _told(os._exit, "os._exit", tell)
 
 
 def _told(call: Callable[..., NoReturn], name: str, tell: Callable[[Leaving], None]) -> Callable[..., NoReturn]:
-    process = os.getpid()
-
     @functools.wraps(call)
     def leave(*arguments: Any, **named: Any) -> NoReturn:
         try:
-            if os.getpid() == process and threading.current_thread() is threading.main_thread():
+            if threading.current_thread() is threading.main_thread():
                 status = arguments[0] if arguments else next(iter(named.values()), None)
                 tell(_leaving(name, status, sys._getframe(1), sys.exc_info()[1]))  # noqa: SLF001 - documented
         except Exception:  # noqa: S110 - the program ends as it wanted to
@@ -64,7 +62,16 @@ def _leaving(name: str, status: object, caller: FrameType, handled: BaseExceptio
     message = "" if status is None or isinstance(status, int) else stack.first_line(status)
     frames = stack.described(stack.main_thread(), code=True) if stack.is_user(caller) else ()
     shown = f'"{message[:_WORDS]}"' if message else "" if status is None else str(code)
-    return Leaving(f"{name}({shown})", code & 0xFF, message, frames, handled if code else None)
+    found = (handled or _kept(caller)) if code else None
+    return Leaving(f"{name}({shown})", code & 0xFF, message, frames, found)
+
+
+def _kept(caller: FrameType) -> BaseException | None:
+    """The exception that a library's function still holds when it exits: click does so after its `except` clauses."""
+    if stack.is_user(caller):
+        return None
+    values = (v.__self__ if type(v) is MethodType else v for v in tuple(caller.f_locals.values()))
+    return next((v for v in values if isinstance(v, BaseException) and v.__traceback__ is not None), None)
 
 
 def primary(value: BaseException) -> tuple[str, tuple[Frame, ...]]:

@@ -176,6 +176,9 @@ def _raised(found: Outcome) -> Verdict:
     where = f" at {place.file}:{place.line} in {place.function}" if place.file else ""
     who = spell(culprits, 8) if culprits else "a rank"
     later = f"; {say(victims, 'fail')} as a consequence" if victims else ""
+    if victims and not culprits:  # one of them may be it
+        later = f"; which one is not printed, and {say(victims, 'fail')} in communication after it"
+        victims = ()
     text = shortened(first.text)
     summary = f"{who[:1].upper()}{who[1:]} raised {text}{where}{later}."
     claims = (
