@@ -40,6 +40,8 @@ class Outcome(msgspec.Struct, frozen=True, kw_only=True):
     """Ends of ranks without any exception that others don't explain."""
     launched: bool = False
     """A launcher of several processes has spoken."""
+    doubtful: bool = False
+    """The ranks of `own` lost a peer later, and nothing else explains that: they may have gone on until then."""
 
 
 def outcome(log: Reading) -> Outcome:
@@ -56,6 +58,8 @@ def outcome(log: Reading) -> Outcome:
         line.rank: index for index, line in enumerate(log.lines) if line.rank is not None and "Watchdog c" in line.body
     }
     ended = [r for r in own if not survived(r)]
+    doubtful = bool(own) and not ended and not _exits(log, echoes)
+    ended = own if doubtful else ended
     standing = [r for r in ended if id(r) not in followed]
     # a watchdog may speak after the exception that ended its rank, for it is a thread: such exceptions yield to others
     lasting = [r for r in standing if _key(r) not in handled]
@@ -77,6 +81,7 @@ def outcome(log: Reading) -> Outcome:
         handled=(*(r for r in own if id(r) in gone_on), *unheeded),
         exits=() if mine else _exits(log, echoes),
         launched=launched,
+        doubtful=doubtful,
     )
 
 
@@ -186,7 +191,7 @@ def _raised(found: Outcome) -> Verdict:
         *(_claim(r) for r in others[:_SHOWN]),
         *(_claim(r) for r in found.echoes[:_SHOWN]),
     )
-    single = not others
+    single = not others and not found.doubtful
     return Verdict(
         kind="dead",
         culprits=culprits,
@@ -220,7 +225,7 @@ def _ended(found: Outcome) -> Verdict:
         Claim(
             what="ended",
             ranks=(e.rank,),
-            words=_how(e),
+            words=f"was ended by {e.signal}" if e.signal else f"ended with {_how(e)}",
             record=Record(source="output", line=e.line, rank=e.rank, words=_how(e)),
         )
         for e in found.exits[:_SHOWN]
