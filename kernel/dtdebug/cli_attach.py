@@ -25,6 +25,8 @@ if TYPE_CHECKING:
 
 _CHILDREN = 256
 """Processes below a given one that are asked for the folder of their run."""
+_AGAIN = 15.0
+"""Seconds of a second look at ranks of which the first one did not say what they wait in."""
 
 
 def add(commands: Any) -> None:
@@ -76,7 +78,11 @@ def _attach(options: argparse.Namespace) -> int:
     if folder is None or lives or place:
         addresses, said = _addresses(place, folder, pids) if place else ({}, ())
         notes += said
-        seen = collect.look(folder, pids, native=options.native, addresses=(lambda: addresses) if place else None)
+        where = (lambda: addresses) if place else None
+        seen = collect.look(folder, pids, native=options.native, addresses=where)
+        if any(s.alive and s.stack and s.pending is None and s.waiting is None for s in seen.states):
+            # It may compute, or wait in C code: reading its native frames can take longer than a first look may.
+            seen = collect.look(folder, pids, native=options.native, timeout=_AGAIN, addresses=where)
     else:
         seen = collect.last(folder)
     seen = msgspec.structs.replace(seen, notes=(*notes, *seen.notes))

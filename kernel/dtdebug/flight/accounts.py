@@ -22,9 +22,10 @@ from dtdebug.flight.records import (
 from dtdebug.flight.roots import WrongRoots
 from dtdebug.flight.stragglers import stragglers
 from dtdebug.flight.waits import Wait
+from dtdebug.flight.way_out import way_out
 from dtdebug_taxonomy.claims import Claim, distinct, texts
 from dtdebug_taxonomy.frames import call_site
-from dtdebug_taxonomy.ranks import EXITED, Alternative, CollectiveRef, Kind, RankState, Verdict, say, spell
+from dtdebug_taxonomy.ranks import EXITED, Alternative, CallSite, CollectiveRef, Kind, RankState, Verdict, say, spell
 
 _DID: dict[Kind, str] = {
     "skipped": "skipped {call}",
@@ -155,6 +156,8 @@ def dead(records: Records) -> Verdict | None:
     finished = all(deaths.finished(s) for s in chosen)
     claims = [deaths.ending(s) for s in chosen]
     claims += called_last(records, culprits) if finished else []
+    out = way_out(records, chosen[0]) if finished and len(chosen) == 1 else None
+    claims += [out.claim] if out is not None else []
     claims += waits_of(records, [w for w in records.waits.waits if w.awaited & set(culprits)])
     claims += [deaths.ending(s) for s in victims[:8]]
     claims = [*distinct(claims)]
@@ -167,13 +170,16 @@ def dead(records: Records) -> Verdict | None:
         summary = f"{first}; {_consequence(records, waiting, wait, victims)}" if waiting or victims else first
     # One that has run to its end is nowhere: its last call is not the one that it left out.
     placed = [s.rank for s in chosen if s.rank is not None and (EXITED in s.facts or not deaths.finished(s))]
+    sites = sites_of(records, placed, waiting)
+    if out is not None and out.certain:
+        sites[culprits[0]] = CallSite(culprits[0], out.claim.file, out.claim.line, out.claim.function)
     return Verdict(
         kind="left" if finished else "dead",
         culprits=culprits,
         waiting=waiting,
         group=group_ref(records, wait.group) if wait else None,
         collective=CollectiveRef(wait.op, wait.seq) if wait else None,
-        sites=ordered(sites_of(records, placed, waiting), culprits),
+        sites=ordered(sites, culprits),
         confidence=0.95 if failed or any(s.exit_code == 0 for s in chosen) else 0.8,
         summary=f"{summary}.",
         claims=tuple(claims),
