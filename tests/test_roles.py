@@ -20,6 +20,7 @@ COLLECTIVE = (
     Frame("/home/user/train.py", 15, "step", "dist.all_reduce(t)"),
     Frame(f"{SITE}/torch/distributed/distributed_c10d.py", 3120, "all_reduce", "work.wait()"),
 )
+MESH = "Gloo connectFullMesh failed with [/pytorch/third_party/gloo/gloo/transport/tcp/pair.cc:152] timed out"
 GLOO = "[/pytorch/third_party/gloo/gloo/transport/tcp/pair.cc:553] Connection closed by peer [127.0.0.1]:22405"
 
 FOREIGN = [
@@ -113,6 +114,7 @@ FOREIGN = [
 ]
 ECHOES = [
     f"RuntimeError: {GLOO}. This is typically caused by a remote worker crashing.",
+    f"RuntimeError: {MESH} connecting: SO_ERROR: Connection refused, remote=[127.0.0.1]:27026",
     "RuntimeError: [pair.cc:553] Connection closed by peer [127.0.0.1]:1",
     "RuntimeError: [unbound_buffer.cc:78] Timed out waiting 10000ms for recv operation to complete",
     "RuntimeError: [../third_party/gloo/gloo/transport/tcp/unbound_buffer.cc:81] Timed out waiting 1800000ms for",

@@ -25,7 +25,7 @@ from dtdebug.flight.waits import Wait
 from dtdebug.flight.way_out import way_out
 from dtdebug_taxonomy.claims import Claim, distinct, texts
 from dtdebug_taxonomy.frames import call_site
-from dtdebug_taxonomy.ranks import EXITED, Alternative, CallSite, CollectiveRef, Kind, RankState, Verdict, say, spell
+from dtdebug_taxonomy.ranks import Alternative, CallSite, CollectiveRef, Kind, RankState, Verdict, say, spell
 
 _DID: dict[Kind, str] = {
     "skipped": "skipped {call}",
@@ -168,9 +168,7 @@ def dead(records: Records) -> Verdict | None:
         summary = _omitted(records, first, culprits, waiting, wait)
     else:
         summary = f"{first}; {_consequence(records, waiting, wait, victims)}" if waiting or victims else first
-    # One that has run to its end is nowhere: its last call is not the one that it left out.
-    placed = [s.rank for s in chosen if s.rank is not None and (EXITED in s.facts or not deaths.finished(s))]
-    sites = sites_of(records, placed, waiting)
+    sites = sites_of(records, culprits, waiting)  # of one that has run to its end the last call that it made
     if out is not None and out.certain:
         sites[culprits[0]] = CallSite(culprits[0], out.claim.file, out.claim.line, out.claim.function)
     return Verdict(

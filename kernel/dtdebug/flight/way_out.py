@@ -36,7 +36,7 @@ def way_out(records: Records, state: RankState) -> WayOut | None:
     found: list[Frame] = []
     certain = True
     for frame in own_frames(p.site(len(p.order) - 1)):
-        ways = _ways(frame)
+        ways = ways_of(frame)
         if ways is None:
             return None
         found += ways.statements
@@ -49,12 +49,15 @@ def way_out(records: Records, state: RankState) -> WayOut | None:
     return WayOut(placed(Claim(what="source", ranks=ranks, record=record, words=words), found[0]), certain)
 
 
-class _Ways(NamedTuple):
+class Ways(NamedTuple):
+    """What leaves the loops around one line."""
+
     statements: list[Frame]
     certain: bool
+    """Nothing else ends them."""
 
 
-def _ways(frame: Frame) -> _Ways | None:
+def ways_of(frame: Frame) -> Ways | None:
     """The statements that leave the loops around a line; None where the source is not there."""
     tree = source.tree(frame.file)
     if tree is None:
@@ -64,7 +67,7 @@ def _ways(frame: Frame) -> _Ways | None:
     nodes = [node for n, loop in enumerate(loops) for node in _leaving(loop, returns=n == 0, breaks=True)]
     found = [Frame(frame.file, node.lineno, frame.function, ast.unparse(node)[:80]) for node in nodes]
     certain = all(_is_fixed(loop) and _is_in_every_pass(loop, frame.line) for loop in loops)
-    return _Ways(found, certain and not _is_guarded(function, frame.line))
+    return Ways(found, certain and not _is_guarded(function, frame.line))
 
 
 def _function(tree: ast.Module, line: int) -> ast.AST:

@@ -59,6 +59,7 @@ def look(
     twice: bool = True,
     native: bool = False,
     timeout: float = 3.0,
+    pause: float = PAUSE,
     addresses: Callable[[], dict[int, str]] | None = None,
 ) -> Look:
     """Asks the living ranks; a second time after a moment, to tell what moves from what stands."""
@@ -69,7 +70,7 @@ def look(
     if not twice or not any(state.alive for state in first):
         return Look(states=tuple(first))
     begun = movement.sample(first, here)
-    time.sleep(PAUSE)
+    time.sleep(pause)
     works, rests = movement.workers(begun, movement.sample(first, here))  # before they are asked, for that is work
     second = _fresh(gather(folder, pids, timeout, dumps=False, addresses=addresses))
     return Look(states=merged(first, second), progress={**movement.progress(first, second, works, rests)})
