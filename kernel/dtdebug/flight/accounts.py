@@ -166,6 +166,8 @@ def dead(records: Records) -> Verdict | None:
     first = claims[0].text.rstrip(".")
     if finished and wait is not None:
         summary = _omitted(records, first, culprits, waiting, wait)
+        if out is not None and out.certain:
+            summary += f". Only {out.claim.record.words} at {out.claim.file}:{out.claim.line} leaves its loop"
     else:
         summary = f"{first}; {_consequence(records, waiting, wait, victims)}" if waiting or victims else first
     sites = sites_of(records, culprits, waiting)  # of one that has run to its end the last call that it made
