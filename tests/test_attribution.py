@@ -98,6 +98,16 @@ def test_an_own_exception_before_a_lost_peer_is_the_first_failure_where_nothing_
     assert ((0,), "was ended by SIGKILL") == (killed.culprits, killed.claims[0].words)
 
 
+def test_a_rank_that_a_signal_ended_before_the_launcher_sent_any_is_the_first():
+    """SIGTERM from outside to one rank; the others lived until the launcher ended them."""
+    sent = [f"W1 torch/distributed/elastic/x.py:1] Sending process {pid} closing signal SIGTERM" for pid in (10, 12)]
+    row = "  rank      : {0} (local_rank: {0})\n  exitcode  : -15 (pid: {1})  (SIGTERM)"
+    table = [row.format(rank, pid) for rank, pid in ((0, 10), (2, 12), (1, 11))]
+
+    assert ((1,), "was ended by SIGTERM") == ((v := verdict(*sent, *table)).culprits, v.claims[0].words)
+    assert verdict(*table) is None
+
+
 def test_the_place_of_an_exception_is_shown_where_nobody_names_its_rank():
     """A logger prints no rank; those that fail later may be it."""
     lost = trace(LOST, file=f"{SITE}/torch/distributed/distributed_c10d.py", code="work.wait()")

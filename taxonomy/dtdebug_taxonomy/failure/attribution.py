@@ -14,14 +14,13 @@ import msgspec
 from dtdebug_taxonomy.claims import Claim, Record, texts
 from dtdebug_taxonomy.failure import mismatch
 from dtdebug_taxonomy.failure.events import Raised
-from dtdebug_taxonomy.failure.exits import Exit
+from dtdebug_taxonomy.failure.exits import LAUNCHER, Exit
 from dtdebug_taxonomy.failure.reading import Reading, primary, read, role
 from dtdebug_taxonomy.frames import own_frame
 from dtdebug_taxonomy.ranks import Alternative, CallSite, Verdict, say, spell
 from dtdebug_taxonomy.snapshot import Snapshot
 from dtdebug_taxonomy.spelling import shortened
 
-_LAUNCHER = frozenset({"SIGTERM", "SIGINT", "SIGHUP"})
 _CERTAIN, _LIKELY, _NAMELESS = 0.95, 0.8, 0.6
 _WORDS = 300
 _SHOWN = 16
@@ -122,7 +121,7 @@ def _survived(others: Iterable[Raised]) -> Callable[[Raised], bool]:
 
 def _not_by_signal(log: Reading, own: Iterable[Raised]) -> list[Raised]:
     """Those of ranks that no signal ended: an exception does not end a process by one."""
-    signals = {e.rank for e in log.said.exits if e.signal and e.signal not in _LAUNCHER and e.rank is not None}
+    signals = {e.rank for e in log.said.exits if e.signal and e.signal not in LAUNCHER and e.rank is not None}
     return [r for r in own if r.rank not in signals]
 
 
@@ -164,10 +163,11 @@ def _exits(log: Reading, echoes: Sequence[Raised]) -> tuple[Exit, ...]:
     spoken = {r.rank for r in echoes}
     last = {e.rank: e for e in log.said.exits if e.rank is not None and e.rank not in spoken}
     aborted = log.said.enforced or (set(last) if log.said.enforce else set())
-    signalled = [e for e in last.values() if e.signal and e.signal not in _LAUNCHER]
+    signalled = [e for e in last.values() if e.signal and e.signal not in LAUNCHER]
     violent = [e for e in signalled if e.signal != "SIGABRT" or e.rank not in aborted]
     coded = [e for e in last.values() if e.code]
-    return tuple(sorted(violent or coded, key=lambda e: e.rank or 0))
+    outside = [e for e in last.values() if e.rank in log.said.signalled_from_outside]
+    return tuple(sorted(violent or coded or outside, key=lambda e: e.rank or 0))
 
 
 def _raised(found: Outcome) -> Verdict:
