@@ -171,6 +171,15 @@ def test_the_systems_words_count_where_communication_raised_them():
     assert loses_peer(words, COLLECTIVE)
 
 
+def test_what_gloo_refuses_before_it_sends_is_the_ranks_own():
+    """Lengths that do not fit its own buffers; what another rank sent is met in the transport."""
+    gloo = "RuntimeError: [enforce fail at /x/third_party/gloo/gloo"
+    said = f"{gloo}/alltoallv.cc:138] inLengthPerRank[myRank] == outLengthPerRank[myRank]"
+
+    assert "own" == role_of(said, COLLECTIVE)
+    assert "peer" == role_of(f"{gloo}/transport/tcp/pair.cc:446] op.preamble.length <= op.nbytes", COLLECTIVE)
+
+
 def test_a_port_in_use_is_the_ranks_own():
     """No peer can explain that the rank's own host refuses to listen."""
     words = "torch.distributed.DistNetworkError: The server socket has failed to listen on any local network address."
