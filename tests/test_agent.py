@@ -20,7 +20,7 @@ from dtdebug import arm
 from dtdebug.agent import arming, endpoint, fatal_signals, frames, loaders, membership, pending, recorder
 from dtdebug.probe import transports
 from dtdebug.records.folder import RunFolder
-from dtdebug_taxonomy.ranks import Frame
+from dtdebug_taxonomy.ranks import EXITED, FINISHED, Frame
 
 SECONDS = 40
 BOOTSTRAP = arming.BOOTSTRAP
@@ -265,6 +265,55 @@ def test_the_record_says_what_ended_the_main_thread_and_where(job, hook):
     assert ("Broken: a", 1, False) == (state.exception, state.exit_code, state.alive)
     assert ["<module>", "step"] == [frame.function for frame in state.stack]
     assert (job.folder.flight / "rank_0").exists()
+
+
+ENDS = """
+import atexit, os, sys, time
+while not os.listdir(os.path.join(os.environ["DTDEBUG_RUN"], "ranks")): time.sleep(0.05)
+LOST = "raise RuntimeError('[/x/gloo/transport/tcp/pair.cc:553] Connection closed by peer [127.0.0.1]:2')"
+class Empty(Exception): pass
+def left():
+    sys.exit(0)
+def coded():
+    os._exit(7)
+def said():
+    sys.exit("budget used up")
+def handled():
+    try:
+        raise Empty("no vocabulary")
+    except Empty:
+        sys.exit(2)
+def cleans():
+    try:
+        raise Empty("no vocabulary")
+    finally:
+        exec(compile(LOST, "/x/site-packages/torch/distributed/distributed_c10d.py", "exec"))
+%s()
+"""
+
+
+@pytest.mark.parametrize(
+    ("how", "code", "said", "call", "last"),
+    [
+        ("left", 0, "", "sys.exit(0)", "sys.exit(0)"),
+        ("coded", 7, "", "os._exit(7)", "os._exit(7)"),
+        ("said", 1, "SystemExit: budget used up", None, 'sys.exit("budget used up")'),
+        ("handled", 2, "Empty: no vocabulary", None, 'raise Empty("no vocabulary")'),
+        ("cleans", 1, "Empty: no vocabulary", None, 'raise Empty("no vocabulary")'),
+    ],
+)
+def test_the_record_says_where_the_program_ended_itself(job, tmp_path, how, code, said, call, last):
+    """No hook of Python hears of `sys.exit` and `os._exit`; of a chain the first failure counts, not the lost peer."""
+    script = tmp_path / "train.py"
+    script.write_text(ENDS % how)
+    process = job.start(str(script), RANK="0", WORLD_SIZE="1")
+    process.communicate(timeout=SECONDS)
+    (state,) = job.folder.records()
+
+    assert (code, False) == (process.returncode, state.alive)
+    assert (code, said, call) == (state.exit_code, state.exception, state.facts.get(EXITED))
+    assert last == script.read_text().splitlines()[state.stack[-1].line - 1].strip()
+    assert (FINISHED in state.facts) == (code == 0)
 
 
 @ranks

@@ -2,6 +2,7 @@
 
 import pytest
 
+from dtdebug_taxonomy.case import Case, contract
 from dtdebug_taxonomy.diagnosis import diagnose
 from dtdebug_taxonomy.failure import attribution, events, lines
 from dtdebug_taxonomy.knowledge import load
@@ -81,6 +82,40 @@ def test_a_handled_exception_is_not_what_ended_the_rank():
     assert (1,) == found.culprits
     assert "KeyError: 'label' at /job/train.py:9" in found.summary
     assert "OSError" not in found.summary
+
+
+def test_an_own_exception_before_a_lost_peer_is_the_first_failure_where_nothing_else_is():
+    """It was printed by the program, which then lost its peers at the next call; Python links the two by nothing."""
+    own = of(trace("ValueError: bad label", line=5))
+    lost = trace(LOST, file=f"{SITE}/torch/distributed/distributed_c10d.py", code="work.wait()")
+    first = verdict(own, of(lost), of(lost, 0), TABLE.format(rank=0, code=1))
+    later = verdict(own, of(trace("KeyError: 'label'", line=9), 0), of(lost))
+    killed = verdict(own, of(lost), TABLE.format(rank=0, code=-9))
+
+    assert ((1,), "ValueError: bad label") == (first.culprits, first.claims[0].words)
+    assert first.confidence < later.confidence
+    assert ((0,), "KeyError: 'label'") == (later.culprits, later.claims[0].words)
+    assert ((0,), "was ended by SIGKILL") == (killed.culprits, killed.claims[0].words)
+
+
+def test_a_rank_that_a_signal_ended_before_the_launcher_sent_any_is_the_first():
+    """SIGTERM from outside to one rank; the others lived until the launcher ended them."""
+    sent = [f"W1 torch/distributed/elastic/x.py:1] Sending process {pid} closing signal SIGTERM" for pid in (10, 12)]
+    row = "  rank      : {0} (local_rank: {0})\n  exitcode  : -15 (pid: {1})  (SIGTERM)"
+    table = [row.format(rank, pid) for rank, pid in ((0, 10), (2, 12), (1, 11))]
+
+    assert ((1,), "was ended by SIGTERM") == ((v := verdict(*sent, *table)).culprits, v.claims[0].words)
+    assert verdict(*table) is None
+
+
+def test_the_place_of_an_exception_is_shown_where_nobody_names_its_rank():
+    """A logger prints no rank; those that fail later may be it."""
+    lost = trace(LOST, file=f"{SITE}/torch/distributed/distributed_c10d.py", code="work.wait()")
+    found = verdict(trace("ValueError: bad label", line=5), *(of(lost, rank) for rank in range(2)))
+
+    assert ((), ()) == (found.culprits, found.waiting)
+    assert "which one is not printed" in found.summary
+    assert 5 == contract(Case(verdict=found))["verdict"]["where"]["line"]
 
 
 def test_a_handled_exception_without_any_failure_is_none():

@@ -442,6 +442,15 @@ def seen(pid, parent, *command, name="python3", **variables):
             [(3, None)],
         ),
         ([seen(1, 0, "python3", "a.py", PMI_RANK="2", name="pt_main_thread")], [(1, 2)]),
+        (  # Lightning starts the program anew for all ranks of the host but the first
+            [
+                seen(1, 0, "python3", "a.py"),
+                seen(2, 1, "python3", "a.py", LOCAL_RANK="1", NODE_RANK="0", WORLD_SIZE="3"),
+                seen(3, 1, "python3", "a.py", LOCAL_RANK="2", NODE_RANK="0", WORLD_SIZE="3"),
+                seen(4, 3, "python3", "a.py", LOCAL_RANK="2", NODE_RANK="0", WORLD_SIZE="3"),
+            ],
+            [(1, 0), (2, 1), (3, 2)],
+        ),
         ([seen(1, 0, "python3", "a.py", RANK="a")], []),
         ([seen(1, 0, "nsys", "profile", name="nsys", RANK="0"), seen(2, 1, name="kworker", RANK="0")], []),
     ],

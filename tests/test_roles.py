@@ -20,6 +20,7 @@ COLLECTIVE = (
     Frame("/home/user/train.py", 15, "step", "dist.all_reduce(t)"),
     Frame(f"{SITE}/torch/distributed/distributed_c10d.py", 3120, "all_reduce", "work.wait()"),
 )
+MESH = "Gloo connectFullMesh failed with [/pytorch/third_party/gloo/gloo/transport/tcp/pair.cc:152] timed out"
 GLOO = "[/pytorch/third_party/gloo/gloo/transport/tcp/pair.cc:553] Connection closed by peer [127.0.0.1]:22405"
 
 FOREIGN = [
@@ -113,6 +114,7 @@ FOREIGN = [
 ]
 ECHOES = [
     f"RuntimeError: {GLOO}. This is typically caused by a remote worker crashing.",
+    f"RuntimeError: {MESH} connecting: SO_ERROR: Connection refused, remote=[127.0.0.1]:27026",
     "RuntimeError: [pair.cc:553] Connection closed by peer [127.0.0.1]:1",
     "RuntimeError: [unbound_buffer.cc:78] Timed out waiting 10000ms for recv operation to complete",
     "RuntimeError: [../third_party/gloo/gloo/transport/tcp/unbound_buffer.cc:81] Timed out waiting 1800000ms for",
@@ -167,6 +169,15 @@ def test_the_systems_words_count_where_communication_raised_them():
 
     assert not loses_peer(words, download)
     assert loses_peer(words, COLLECTIVE)
+
+
+def test_what_gloo_refuses_before_it_sends_is_the_ranks_own():
+    """Lengths that do not fit its own buffers; what another rank sent is met in the transport."""
+    gloo = "RuntimeError: [enforce fail at /x/third_party/gloo/gloo"
+    said = f"{gloo}/alltoallv.cc:138] inLengthPerRank[myRank] == outLengthPerRank[myRank]"
+
+    assert "own" == role_of(said, COLLECTIVE)
+    assert "peer" == role_of(f"{gloo}/transport/tcp/pair.cc:446] op.preamble.length <= op.nbytes", COLLECTIVE)
 
 
 def test_a_port_in_use_is_the_ranks_own():

@@ -333,6 +333,7 @@ RETRIED = [
     "requests.exceptions.ReadTimeout: read timed out",
     "WARNING fetch: attempt 1 of 5 failed",
 ]
+PEER = "[/x/gloo/transport/tcp/pair.cc:553] Connection closed by peer [127.0.0.1]:2"
 LATE = (
     "[rank{r}]:[E301 10:30:00.100000000 ProcessGroupNCCL.cpp:632] [Rank {r}] Watchdog caught collective operation "
     "timeout: WorkNCCL(SeqNum=90, OpType={op}, NumelIn=16, NumelOut=16, Timeout(ms)=600000) ran for 600010 "
@@ -361,6 +362,21 @@ def test_an_exception_that_a_rank_went_on_after_is_no_failure(tmp_path):
     found = view(command.read([str(logs(tmp_path / "logs", 12, write))], 1))
 
     assert [(row.rank, row.exception) for row in found.first] == [(5, "KeyError")]
+
+
+def test_files_without_times_say_nothing_of_each_others_order(tmp_path):
+    """As `torchrun --redirects 3` writes them: no step of one file came after the exception in another."""
+    trace = ["Traceback (most recent call last):", '  File "/w/a.py", line 5, in main', "    f.read()"]
+    for rank, last in enumerate(["io.UnsupportedOperation: not readable", f"RuntimeError: {PEER}"]):
+        folder = tmp_path / "logs" / "run_x" / "attempt_0" / str(rank)
+        folder.mkdir(parents=True)
+        (folder / "stderr.log").write_text("".join(f"[rank{rank}]: {line}\n" for line in (*trace, last)))
+        (folder / "stdout.log").write_text("".join(f"step {n} loss 1.{n}\n" for n in range(20)))
+
+    found = view(command.read([str(tmp_path / "logs")], 1))
+
+    assert [(0, "UnsupportedOperation")] == [(row.rank, row.exception) for row in found.first]
+    assert ((0,), (1,)) == (found.verdict.culprits, found.verdict.waiting)
 
 
 def test_the_one_who_says_nothing_where_all_others_do(tmp_path):

@@ -187,13 +187,14 @@ def test_a_rank_that_hangs_before_any_group_exists_is_seen_though_it_computed_at
 
 @pytest.mark.parametrize(("fault", "wait"), [("left", "barrier"), ("gathers", "all_gather")])
 def test_a_rank_that_finished_while_others_need_it_has_left(start, tmp_path, fault, wait):
-    """It has not died, and no place is shown where it no longer is."""
+    """It has not died; the place is where it ended its program."""
     job = start(fault)
 
     assert 1 == job.wait(timeout=LIMIT)
     found = said(tmp_path)
     assert ("left", [1], [0]) == tuple(found["verdict"][key] for key in ("kind", "culprits", "waiting"))
-    assert found["verdict"]["summary"].startswith("Rank 1 finished the program with exit status 0")
+    assert found["verdict"]["summary"].startswith("Rank 1 ended its program by sys.exit(0) at ")
+    assert "sys.exit(0)" == JOB.splitlines()[found["verdict"]["where"]["line"] - 1].strip()
     waits = [claim for claim in found["claims"] if claim["what"] == "waits"]
     assert not waits or wait in waits[0]["op"]
     assert {"left", "raised"} <= {claim["what"] for claim in found["claims"]}

@@ -25,6 +25,10 @@ if TYPE_CHECKING:
 
 _CHILDREN = 256
 """Processes below a given one that are asked for the folder of their run."""
+_WAITED = 10.0
+"""Seconds for which ranks that wait for one at work are watched, where no record says since when they wait."""
+_AGAIN = 15.0
+"""Seconds of a second look at ranks of which the first one did not say what they wait in."""
 
 
 def add(commands: Any) -> None:
@@ -73,10 +77,15 @@ def _attach(options: argparse.Namespace) -> int:
             return _show(options, msgspec.structs.replace(ended, notes=(*notes, *ended.notes)), what, folder)
     if (lives or pids) and (unmet := meeting.unmet(folder, pids)) is not None:
         return _show(options, unmet, what, folder)
+    addresses: dict[int, str] = {}
+    where = (lambda: addresses) if place else None
     if folder is None or lives or place:
         addresses, said = _addresses(place, folder, pids) if place else ({}, ())
         notes += said
-        seen = collect.look(folder, pids, native=options.native, addresses=(lambda: addresses) if place else None)
+        seen = collect.look(folder, pids, native=options.native, addresses=where)
+        if any(s.alive and s.stack and s.pending is None and s.waiting is None for s in seen.states):
+            # It may compute, or wait in C code: reading its native frames can take longer than a first look may.
+            seen = collect.look(folder, pids, native=options.native, timeout=_AGAIN, addresses=where)
     else:
         seen = collect.last(folder)
     seen = msgspec.structs.replace(seen, notes=(*notes, *seen.notes))
@@ -92,8 +101,17 @@ def _attach(options: argparse.Namespace) -> int:
     if lacking and not place and (known := other_hosts.store_of(seen.states)):
         hint = f"the job's store may know where {spell(lacking)} can be reached: --store {known} asks it"
         seen = msgspec.structs.replace(seen, notes=(*seen.notes, hint))
-    found = collect.conclude(folder, seen, hosts=presence.read(folder) if folder is not None else ())
+    hosts = presence.read(folder) if folder is not None else ()
+    found = collect.conclude(folder, seen, hosts=hosts)
+    if found.verdict.kind == "none" and found.verdict.stragglers and asking and not (options.go or _is_timed(seen)):
+        seen = collect.look(folder, pids, native=options.native, pause=_WAITED, addresses=where)
+        found = collect.conclude(folder, msgspec.structs.replace(seen, seconds=_WAITED), hosts=hosts)
     return _show(options, msgspec.structs.replace(found, unanswered=lacking, commands=shown), what, folder)
+
+
+def _is_timed(seen: Look) -> bool:
+    """Some rank says since when it waits, as those with an agent do."""
+    return any(s.pending is not None and s.pending.since for s in seen.states)
 
 
 def _show(options: argparse.Namespace, found: Case, what: str, folder: RunFolder | None) -> int:

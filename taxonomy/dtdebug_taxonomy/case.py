@@ -12,7 +12,7 @@ import msgspec
 from dtdebug_taxonomy.advice import shown
 from dtdebug_taxonomy.diagnosis import Diagnosis
 from dtdebug_taxonomy.hosts import Host
-from dtdebug_taxonomy.ranks import Kind, RankState, Verdict
+from dtdebug_taxonomy.ranks import CallSite, Kind, RankState, Verdict
 from dtdebug_taxonomy.snapshot import Snapshot
 from dtdebug_taxonomy.watched import Late, Pace, Violation
 
@@ -68,10 +68,12 @@ class Case(msgspec.Struct, frozen=True, kw_only=True):
 def contract(case: Case) -> dict[str, Any]:
     """The form for programs: verdict, claims with their records, advice as `--batch` gives it, the rest of the case."""
     v = case.verdict
-    site = next(
-        (s for s in v.sites if s.rank in v.culprits),
-        v.sites[0] if v.sites and (not v.culprits or v.kind == "left") else None,
-    )
+    site = next((s for s in v.sites if s.rank in v.culprits), None)
+    raised = next((c for c in v.claims if c.what == "raised" and c.file), None) if not v.culprits else None
+    if raised is not None:  # by a rank that nobody names
+        site = CallSite(-1, raised.file, raised.line, raised.function)
+    elif site is None and v.sites and (not v.culprits or v.kind == "left"):
+        site = v.sites[0]
     known: dict[str, Any] = msgspec.to_builtins(case)
     verdict = known.pop("verdict")
     claims = verdict.pop("claims")[:_CLAIMS]

@@ -134,6 +134,10 @@ def _waits(c: Claim) -> str:
     return f"{_said(c.ranks, 'wait')}{what}{_then(', at ', _place(c))}"
 
 
+def _finished(c: Claim) -> str:
+    return f"ended its program by {c.op}{_then(' at ', _place(c))}," if c.op else "finished the program"
+
+
 def _status(c: Claim) -> str:
     """How it ended, as far as the record says: a process may be ended by a signal once its program has finished."""
     words = c.record.words
@@ -150,8 +154,8 @@ _SAID: dict[What, Callable[[Claim, str], str]] = {
     "absent": lambda c, who: f"{who} never entered {_call(c) or 'it'}",
     "at": lambda c, who: f"{_said(c.ranks, 'are')} at {_place(c)}{_then(': ', c.words)}",
     "raised": lambda c, who: f"{who} raised {c.words}{_then(' at ', _place(c))}",
-    "ended": lambda c, who: f"{who} {c.words or 'ended; how was not seen'}",
-    "left": lambda c, who: f"{who} finished the program{_status(c)}{_then(': ', c.words)}",
+    "ended": lambda c, who: f"{who} {c.words or 'ended; how was not seen'}{_then(' at ', _place(c))}",
+    "left": lambda c, who: f"{who} {_finished(c)}{_status(c)}{_then(': ', c.words)}",
     "called": lambda c, who: f"{who} called {_call(c)}{_then(' with ', c.words)}{_then(' at ', _place(c))}",
     "last": lambda c, who: f"{who} last called {_call(c)}{_then(' at ', _place(c))}",
     "counted": lambda c, who: _counted(c),

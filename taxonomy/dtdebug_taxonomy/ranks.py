@@ -14,8 +14,8 @@ from dtdebug_taxonomy.spelling import ranges, say, spell
 from dtdebug_taxonomy.waiting import Waiting
 
 __all__ = [
-    "FINISHED", "MOST_RANKS", "Alternative", "CallSite", "CollectiveRef", "Frame", "Group", "GroupRef", "Kind",
-    "Operation", "RankState", "Verdict", "ranges", "say", "spell",
+    "EXITED", "FINISHED", "MOST_RANKS", "Alternative", "CallSite", "CollectiveRef", "Frame", "Group", "GroupRef",
+    "Kind", "Operation", "RankState", "Verdict", "ranges", "say", "spell",
 ]  # fmt: skip
 
 MOST_RANKS = 1 << 18
@@ -23,6 +23,8 @@ MOST_RANKS = 1 << 18
 
 FINISHED = "finished"
 """Fact of a state: the last words of the rank's agent know of no failure."""
+EXITED = "ended by the call"
+"""Fact of an ended rank whose stack is where its program called this to end itself: `sys.exit(2)`."""
 
 Kind = Literal[
     "skipped", "extra", "replaced", "wrong_size", "wrong_dtype", "wrong_root",

@@ -21,6 +21,7 @@ from dtdebug import state
 from dtdebug.agent import membership
 from dtdebug.agent.endpoint import TOKEN, token
 from dtdebug.agent.keeper import Watcher
+from dtdebug.agent.leaving import Leaving, notice
 from dtdebug.records.folder import VARIABLE, Run, RunFolder
 
 BOOTSTRAP = str(Path(__file__).parents[1] / "bootstrap")
@@ -125,6 +126,7 @@ def _watch(folder: RunFolder) -> None:
         os.register_at_fork(after_in_child=_forked)
         atexit.register(_ended)  # registered early, so it runs late: what others do at the end can still be watched
         sys.excepthook = _chained(sys.excepthook)
+        notice(_leaves)
 
 
 def _is_child_of_rank(folder: RunFolder) -> bool:
@@ -147,6 +149,11 @@ def _chained(previous: Hook) -> Hook:
                 _watcher.fails(value)
 
     return hook
+
+
+def _leaves(leaving: Leaving) -> None:
+    if _watcher is not None:
+        _watcher.leaves(leaving)
 
 
 def _ended() -> None:

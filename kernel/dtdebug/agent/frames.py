@@ -54,11 +54,16 @@ def raised(value: BaseException) -> str:
     kind = type(value)
     home = getattr(kind, "__module__", "")
     name = kind.__qualname__ if home in ("builtins", "__main__") else f"{home}.{kind.__qualname__}"
+    message = first_line(value)
+    return clean(f"{name}: {message}" if message else name)[:500]
+
+
+def first_line(value: object) -> str:
+    """The first line of what the object says of itself."""
     try:
-        lines = foreign.text(value, 100_000).strip().splitlines()
+        return next(iter(foreign.text(value, 100_000).strip().splitlines()), "")
     except foreign.RAISES:
-        lines = ["<exception str() failed>"]  # as Python prints it
-    return clean(f"{name}: {lines[0]}" if lines else name)[:500]
+        return "<exception str() failed>"  # as Python prints it
 
 
 def raised_at(trace: TracebackType | None) -> tuple[Frame, ...]:

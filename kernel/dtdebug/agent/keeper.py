@@ -17,10 +17,10 @@ import msgspec
 from dtdebug import state as files
 from dtdebug.agent import fatal_signals, membership, recorder
 from dtdebug.agent.endpoint import Endpoint, WorkerServer, announce, token
-from dtdebug.agent.frames import raised, raised_at
+from dtdebug.agent.leaving import Leaving, primary
 from dtdebug.agent.own_state import counted, observe
 from dtdebug.records.folder import RunFolder
-from dtdebug_taxonomy.ranks import FINISHED, Frame, RankState
+from dtdebug_taxonomy.ranks import EXITED, FINISHED, Frame, RankState
 
 _TICK = 0.5
 """Seconds between looks for a request."""
@@ -61,6 +61,9 @@ class Watcher:
         self._exception = ""
         self._code: int | None = None
         self._raised_at: tuple[Frame, ...] = ()
+        self._leaving: Leaving | None = None
+        self._left_at: object = None
+        """The counters then: a rank that calls another operation after it has caught its `SystemExit`."""
         self._next = self._written = 0.0
 
     def start(self) -> None:
@@ -73,8 +76,21 @@ class Watcher:
         """The main thread has ended by that exception."""
         with suppress(Exception):
             self._code = 1 if isinstance(value, Exception) else None
-            self._exception = raised(value)
-            self._raised_at = raised_at(value.__traceback__)
+            self._leaving = None
+            self._exception, self._raised_at = primary(value)
+
+    def leaves(self, leaving: Leaving) -> None:
+        """The main thread calls what ends the program; of a call and the library's own that follows it, the first."""
+        if self._inside.acquire(timeout=1.0):
+            try:
+                self._left_at = self._counters()
+            finally:
+                self._inside.release()
+        before = self._leaving
+        if before is None or leaving.frames or leaving.handled is not None or before.code != leaving.code:
+            self._leaving = leaving
+        if leaving.call.startswith("os._exit"):  # nothing runs after it
+            self.finish(last=True)
 
     def finish(self, *, last: bool) -> None:
         """Ends the watch, with a last record if so; returns in bounded time whatever the folder does."""
@@ -207,19 +223,42 @@ class Watcher:
         with self._inside:
             state = observe(False, before) or before
             groups = state.groups or counted(before.groups)
+            again = self._leaving is not None and self._counters() != self._left_at
+        facts = before.facts | self._last_words(again=again)
         self.folder.save_record(
             msgspec.structs.replace(
                 state,
                 groups=groups,
                 stack=self._raised_at,
                 device_memory=before.device_memory,
-                facts=before.facts | ({} if self._exception else {FINISHED: "no failure"}),
+                facts=facts,
                 exception=self._exception,
                 exit_code=self._code,
                 alive=False,
             )
         )
         self._dump()
+
+    def _last_words(self, *, again: bool) -> dict[str, str]:
+        """What is to be said of the end, from what the main thread did last; `again`: it communicated after it left."""
+        leaving = self._leaving
+        if leaving is not None and not again:
+            self._code = leaving.code
+            if leaving.handled is not None:
+                self._exception, self._raised_at = primary(leaving.handled)
+            elif leaving.message:
+                self._exception, self._raised_at = f"SystemExit: {leaving.message}", leaving.frames
+            else:
+                self._raised_at = leaving.frames
+            if not self._exception:
+                left = {EXITED: leaving.call} if leaving.frames else {}
+                return left if self._code else {**left, FINISHED: "no failure"}
+        return {} if self._exception else {FINISHED: "no failure"}
+
+    def _counters(self) -> object:
+        """How many operations were begun until now, by the recorder, which outlives the groups."""
+        groups = counted(self._record.groups) if self._record is not None else ()
+        return [(group.name, group.enqueued) for group in groups]
 
     def _state(self) -> bytes:
         """The full state now, for the endpoint."""

@@ -149,6 +149,8 @@ def _fabric(records: Records, stuck: Sequence[Wait]) -> Verdict:
     young = in_flight(records, wait)
     if young:
         return nothing(records, f"No hang so far: {call} was begun {young:.1f} s before the records were taken.")
+    if op == "batch_isend_irecv" and wait.position is None:
+        return nothing(records, f"{call} was begun by {spell(inside)}; whom each of them names is in no record.")
     members = records.layout.members.get(group, ())
     everyone = set(members) <= set(inside)
     if op in ("broadcast", "reduce") and not everyone:

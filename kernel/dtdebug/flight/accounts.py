@@ -22,9 +22,10 @@ from dtdebug.flight.records import (
 from dtdebug.flight.roots import WrongRoots
 from dtdebug.flight.stragglers import stragglers
 from dtdebug.flight.waits import Wait
+from dtdebug.flight.way_out import way_out
 from dtdebug_taxonomy.claims import Claim, distinct, texts
 from dtdebug_taxonomy.frames import call_site
-from dtdebug_taxonomy.ranks import Alternative, CollectiveRef, Kind, RankState, Verdict, say, spell
+from dtdebug_taxonomy.ranks import Alternative, CallSite, CollectiveRef, Kind, RankState, Verdict, say, spell
 
 _DID: dict[Kind, str] = {
     "skipped": "skipped {call}",
@@ -155,21 +156,30 @@ def dead(records: Records) -> Verdict | None:
     finished = all(deaths.finished(s) for s in chosen)
     claims = [deaths.ending(s) for s in chosen]
     claims += called_last(records, culprits) if finished else []
+    out = way_out(records, chosen[0]) if finished and len(chosen) == 1 else None
+    claims += [out.claim] if out is not None else []
     claims += waits_of(records, [w for w in records.waits.waits if w.awaited & set(culprits)])
     claims += [deaths.ending(s) for s in victims[:8]]
     claims = [*distinct(claims)]
     if finished and wait is not None and len(waiting) < len(culprits) == len(records.expected) - len(waiting):
         return _beyond(records, waiting, culprits, wait, claims)
     first = claims[0].text.rstrip(".")
-    summary = f"{first}; {_consequence(records, waiting, wait, victims)}" if waiting or victims else first
+    if finished and wait is not None:
+        summary = _omitted(records, first, culprits, waiting, wait)
+        if out is not None and out.certain:
+            summary += f". Only {out.claim.record.words} at {out.claim.file}:{out.claim.line} leaves its loop"
+    else:
+        summary = f"{first}; {_consequence(records, waiting, wait, victims)}" if waiting or victims else first
+    sites = sites_of(records, culprits, waiting)  # of one that has run to its end the last call that it made
+    if out is not None and out.certain:
+        sites[culprits[0]] = CallSite(culprits[0], out.claim.file, out.claim.line, out.claim.function)
     return Verdict(
         kind="left" if finished else "dead",
         culprits=culprits,
         waiting=waiting,
         group=group_ref(records, wait.group) if wait else None,
         collective=CollectiveRef(wait.op, wait.seq) if wait else None,
-        # One that has finished is nowhere: its last call is not the one that it left out.
-        sites=ordered(sites_of(records, () if finished else culprits, waiting), culprits),
+        sites=ordered(sites, culprits),
         confidence=0.95 if failed or any(s.exit_code == 0 for s in chosen) else 0.8,
         summary=f"{summary}.",
         claims=tuple(claims),
@@ -202,6 +212,19 @@ def _beyond(
             ),
         ),
     )
+
+
+def _omitted(records: Records, first: str, culprits: Sequence[int], waiting: Sequence[int], wait: Wait) -> str:
+    """How ranks left, after which call, and the call of the others that they left out."""
+    last = next(iter(called_last(records, culprits[:1])), None) if len(culprits) == 1 else None
+    after = f" after {last.op} #{last.seq}{_at(last)}" if last is not None and last.op and last.seq else ""
+    theirs = next((c for c in waits_of(records, [wait]) if c.op), None)
+    call = call_of(records, wait.op, wait.seq, wait.group)
+    return f"{first}{after}; {say(waiting, 'call')} {call}{_at(theirs)}, which it never called"
+
+
+def _at(claim: Claim | None) -> str:
+    return f" at {claim.file}:{claim.line} in {claim.function}" if claim is not None and claim.file else ""
 
 
 def _consequence(records: Records, waiting: Sequence[int], wait: Wait | None, victims: Sequence[RankState]) -> str:

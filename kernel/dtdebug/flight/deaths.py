@@ -5,7 +5,7 @@ from __future__ import annotations
 from dtdebug_taxonomy.claims import Claim, Record
 from dtdebug_taxonomy.failure.roles import loses_peer
 from dtdebug_taxonomy.frames import own_frame, placed
-from dtdebug_taxonomy.ranks import FINISHED, RankState
+from dtdebug_taxonomy.ranks import EXITED, FINISHED, RankState
 from dtdebug_taxonomy.spelling import shortened
 
 _WORDS = 200
@@ -48,7 +48,11 @@ def ending(state: RankState) -> Claim:
         return placed(Claim(what="raised", ranks=ranks, record=record, words=words), own_frame(state.stack))
     code = "" if state.exit_code is None else f"exit status {state.exit_code}"
     record = Record(source="exit", rank=state.rank, words=state.signal or code)
+    call = state.facts.get(EXITED, "")
+    frame = own_frame(state.stack) if call else None
     if finished(state):
-        return Claim(what="left", ranks=ranks, record=record)
+        return placed(Claim(what="left", ranks=ranks, record=record, op=call), frame)
     words = f"was ended by {state.signal}" if state.signal else f"ended with {code}" if code else ""
-    return Claim(what="ended", ranks=ranks, record=record, words=words)
+    if call and not state.signal:
+        words = f"{words}: it called {call}"
+    return placed(Claim(what="ended", ranks=ranks, record=record, words=words), None if state.signal else frame)

@@ -16,7 +16,8 @@ _LARGEST = 2 << 20
 
 
 @lru_cache(maxsize=64)
-def _tree(file: str) -> ast.Module | None:
+def tree(file: str) -> ast.Module | None:
+    """The parsed file; None where it is not there, too large, or no Python of this release."""
     path = Path(file)
     try:
         status = path.stat()
@@ -40,10 +41,10 @@ def fork(one: Sequence[Frame], other: Sequence[Frame]) -> tuple[Frame, Frame] | 
 
 def exclusive(file: str, one: int, other: int) -> bool | None:
     """A condition lets only one of the two lines run; None where the source is not there."""
-    tree = _tree(file)
-    if tree is None:
+    parsed = tree(file)
+    if parsed is None:
         return None
-    for node in ast.walk(tree):
+    for node in ast.walk(parsed):
         for block in (getattr(node, "body", None), getattr(node, "orelse", None)):
             if isinstance(block, list) and any(_forks(block, i, one, other) for i in range(len(block))):
                 return True
@@ -68,10 +69,10 @@ def _forks(block: list[ast.stmt], at: int, one: int, other: int) -> bool:
 
 def left_loop(file: str, inside: int, after: int) -> bool | None:
     """One line stands in a loop and the other behind it, in the same function; None where the source is not there."""
-    tree = _tree(file)
-    if tree is None:
+    parsed = tree(file)
+    if parsed is None:
         return None
-    for node in ast.walk(tree):
+    for node in ast.walk(parsed):
         if not isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.Module):
             continue
         for loop in node.body:

@@ -39,7 +39,8 @@ def timeline(
     called = _called(told, group)
     votes = _votes(told, called)
     culprits = frozenset(verdict.culprits if verdict.kind != "none" else ())
-    parted = _parted(called, votes, verdict)
+    accused = _accused(layout.name(group), verdict)
+    parted = _parted(called, votes, accused, hangs=verdict.kind != "none")
     window = _window({rank: max(mine, default=0) for rank, mine in called.items()}, parted, culprits)
     lanes: dict[_Calls, list[int]] = {}
     begun: dict[_Calls, dict[int, float]] = {}
@@ -118,13 +119,25 @@ def _votes(told: Mapping[int, Program], called: Mapping[int, Positions]) -> dict
     return votes
 
 
-def _parted(called: Mapping[int, Positions], votes: Mapping[int, Counter[Symbol]], verdict: Verdict) -> int | None:
-    """The first number that ranks called differently or, where something hangs, that one has not called."""
+def _accused(group: str, verdict: Verdict) -> int | None:
+    """The number of the verdict's collective, if it is of this group."""
+    same = verdict.group is None or verdict.group.name == group
+    return verdict.collective.seq if verdict.collective is not None and same else None
+
+
+def _parted(
+    called: Mapping[int, Positions], votes: Mapping[int, Counter[Symbol]], accused: int | None, *, hangs: bool
+) -> int | None:
+    """The first number that ranks called differently or, where something hangs, that one has not called.
+
+    The verdict's own number goes before what one has not called: a dump that was taken early ends before the others.
+    """
     differ = [seq for seq, calls in votes.items() if len(calls) > 1]
-    if verdict.kind != "none":
+    if hangs and accused is not None and accused in votes:
+        differ.append(accused)
+    elif hangs:
         reached = min((max(positions, default=0) for positions in called.values()), default=0)
         differ += [seq for seq in votes if seq > reached]
-        differ += [seq for seq in votes if verdict.collective and seq == verdict.collective.seq]
     return min(differ, default=None)
 
 

@@ -24,7 +24,7 @@ from dtdebug_taxonomy.case import Case
 from dtdebug_taxonomy.claims import Claim, Record, texts
 from dtdebug_taxonomy.diagnosis import Diagnosis
 from dtdebug_taxonomy.hosts import Host
-from dtdebug_taxonomy.ranks import RankState, Verdict
+from dtdebug_taxonomy.ranks import EXITED, RankState, Verdict
 from dtdebug_taxonomy.snapshot import Snapshot
 from dtdebug_taxonomy.waiting import Waiting
 
@@ -59,6 +59,7 @@ def look(
     twice: bool = True,
     native: bool = False,
     timeout: float = 3.0,
+    pause: float = PAUSE,
     addresses: Callable[[], dict[int, str]] | None = None,
 ) -> Look:
     """Asks the living ranks; a second time after a moment, to tell what moves from what stands."""
@@ -69,7 +70,7 @@ def look(
     if not twice or not any(state.alive for state in first):
         return Look(states=tuple(first))
     begun = movement.sample(first, here)
-    time.sleep(PAUSE)
+    time.sleep(pause)
     works, rests = movement.workers(begun, movement.sample(first, here))  # before they are asked, for that is work
     second = _fresh(gather(folder, pids, timeout, dumps=False, addresses=addresses))
     return Look(states=merged(first, second), progress={**movement.progress(first, second, works, rests)})
@@ -101,7 +102,7 @@ def last(folder: RunFolder) -> Look:
 
 def gone(record: RankState) -> RankState:
     """A rank without last words: where it was when it wrote its record says nothing of where it ended."""
-    if record.alive is False and record.exception:
+    if record.alive is False and (record.exception or EXITED in record.facts):
         return record
     return msgspec.structs.replace(record, alive=False, stack=(), native=(), pending=None, waiting=None, beside=())
 

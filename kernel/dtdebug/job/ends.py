@@ -17,12 +17,10 @@ from dtdebug.probe.watch import Death
 from dtdebug_taxonomy.claims import Claim, Record, distinct, texts
 from dtdebug_taxonomy.failure import exits
 from dtdebug_taxonomy.frames import call_sites
-from dtdebug_taxonomy.ranks import MOST_RANKS, RankState, Verdict, spell
+from dtdebug_taxonomy.ranks import EXITED, MOST_RANKS, RankState, Verdict, spell
 from dtdebug_taxonomy.spelling import shortened
 
 _END = "end"
-_LAUNCHER = frozenset({"SIGTERM", "SIGINT", "SIGHUP"})
-"""What launchers send to those who survive."""
 _STARVED = "was killed by the kernel: the memory ran out"
 _MOST_VICTIMS = 64
 _CERTAIN, _LIKELY = 0.95, 0.8
@@ -214,7 +212,7 @@ def _roots(states: Sequence[RankState], said: exits.Said, deaths: Sequence[Death
     violent = [
         s
         for s in ranked
-        if s.signal and s.signal not in _LAUNCHER and not s.exception and not _aborted_by_gloo(s, said)
+        if s.signal and s.signal not in exits.LAUNCHER and not s.exception and not _aborted_by_gloo(s, said)
     ]
     mute = [s for s in ranked if s.facts.get(_END) and s not in raised]
     violent += mute if not raised and not violent else []
@@ -225,7 +223,7 @@ def _roots(states: Sequence[RankState], said: exits.Said, deaths: Sequence[Death
         violent = [s for s in violent if first is not None and s.pid in order and order[s.pid] < first]
     elif len(violent) > 1 and (seen := [order[s.pid] for s in violent if s.pid in order]):
         violent = [s for s in violent if s.signal != "SIGKILL" or s.pid not in order or order[s.pid] <= min(seen)]
-    roots = raised + violent
+    roots = raised + violent or [s for s in ranked if s.rank in said.signalled_from_outside]
     return tuple(sorted({s.rank for s in roots if s.rank is not None}))
 
 
@@ -299,5 +297,6 @@ def _how(state: RankState) -> str:
     if state.signal:
         return f"was ended by {state.signal}"
     if state.exit_code:
-        return f"ended with exit status {state.exit_code}"
+        call = f" by {state.facts[EXITED]}" if EXITED in state.facts else ""
+        return f"ended with exit status {state.exit_code}{call}"
     return f"ended {state.facts[_END]}" if _END in state.facts else ""

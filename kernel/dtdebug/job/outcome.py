@@ -213,7 +213,8 @@ def _ended(verdict: Verdict | None, states: Sequence[RankState]) -> Verdict:
 
 def _slow(verdict: Verdict, states: Sequence[RankState], seen: Seen, what: str) -> Verdict:
     """Others wait for a rank that works: slow, and a hang only if it never ends."""
-    waited = max((lasted(s) for s in states if s.rank in verdict.waiting), default=0.0)
+    rest = all(seen.progress.get(rank) == "stuck" for rank in verdict.waiting)
+    waited = max((seen.seconds * rest, *(lasted(s) for s in states if s.rank in verdict.waiting)))
     young = seen.moving is not False and waited < _LONG and verdict.kind != "gil_held"
     culprits = [s for s in states if s.rank in verdict.culprits]
     if (what and verdict.kind == "not_arrived") or young:

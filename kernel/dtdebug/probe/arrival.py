@@ -57,7 +57,8 @@ def arrival(states: Sequence[RankState]) -> Verdict | None:
         said = texts(apart)[0].rstrip(".")
         summary, culprits, confidence = f"{said}: so they never meet in {_SET_UP}.", odd, 0.8 if odd else 0.6
     elif twice:
-        summary = f"{texts([_twice(twice[0])])[0].rstrip('.')}; {head[0].lower()}{head[1:]}."
+        none = f", and no process has {spell(missing_unseen, _SHOWN)}" if missing_unseen else ""
+        summary = f"{texts([_twice(twice[0])])[0].rstrip('.')}{none}; {head[0].lower()}{head[1:]} of {world} ranks."
         culprits, confidence = tuple(s.rank for s in twice if s.rank is not None), 0.8
     elif gone and len(gone) == len(missing):
         finds = texts([ending(gone[0])])[0].rstrip(".")
@@ -132,7 +133,7 @@ def _apart(states: Sequence[RankState]) -> tuple[list[Claim], tuple[int, ...]]:
 
 
 def _twice(state: RankState) -> Claim:
-    words = f"the rank of more than one process: {state.pid}, {state.facts[TWICE]}"
+    words = f"more than one process has it: {state.pid}, {state.facts[TWICE]}"
     record = Record(source="system", rank=state.rank, words=state.facts[TWICE])
     return Claim(what="system", ranks=(state.rank or 0,), record=record, words=words)
 

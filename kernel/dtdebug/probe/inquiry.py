@@ -154,9 +154,11 @@ class Inquiry:
     ) -> Operation | None:
         """The operation that the frames show; of two ranks, the other one is the peer."""
         found = operation(stack, native) if self._pid is not None else None
-        if found is not None and found.op in ("send", "recv") and world == 2 and rank in (0, 1):
-            return msgspec.structs.replace(found, peer=1 - rank)
-        return found
+        if found is None or found.op not in outside.PAIRS:
+            return found
+        if self._seen.peer is not None:
+            return msgspec.structs.replace(found, peer=self._seen.peer)
+        return msgspec.structs.replace(found, peer=1 - rank) if world == 2 and rank in (0, 1) else found
 
     def _interpreter(self) -> bool:
         """The roads through the interpreter of the rank: its endpoint, then its record."""
@@ -240,11 +242,20 @@ class Inquiry:
             if look.lock_idle and self._record is None:  # once may be chance
                 time.sleep(_PAUSE)
                 look = outside.spy(pid, self._request.deadline, local=unnamed)
+            if not unnamed and self._waits_in_pair(look):
+                with suppress(outside.OutsideError):
+                    again = outside.spy(pid, self._request.deadline, local=True)
+                    look = again if again.stack == look.stack else look
             self._seen = look
             if unnamed and self._found is not None:
                 self._helper = outside.is_helper(look)
                 self._found = msgspec.structs.replace(self._found, rank=outside.spawned_rank(look))
         return bool(self._seen.stack)
+
+    @staticmethod
+    def _waits_in_pair(look: outside.Look) -> bool:
+        found = operation(look.stack)
+        return found is not None and found.op in outside.PAIRS
 
     def _explain(self, pid: int) -> None:
         """What the process waits in, with its other threads and children."""

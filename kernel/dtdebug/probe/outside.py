@@ -26,6 +26,8 @@ from dtdebug_taxonomy.stack_waits import operation
 FRAMES = 200
 """Frames of a stack that are kept, the innermost ones."""
 _THREADS, _TEXT = 64, 1000
+PAIRS = {"send": "dst", "recv": "src", "send_object_list": "dst", "recv_object_list": "src"}
+"""Function of torch.distributed -> its argument that holds the other side, a rank of the whole job."""
 _TELLING = frozenset(("_wrap", "__call__", "acquire", "_poll_until_acquired", "_jit_compile"))
 """Functions whose local variables are kept: a spawned rank's number, the path of a lock."""
 
@@ -59,6 +61,8 @@ class Look(msgspec.Struct, frozen=True, kw_only=True):
     """That thread owns it while it waits in a system call."""
     variables: dict[str, str] = {}
     """Local variables of the frames that spawn a rank or try to take a lock, as py-spy prints them."""
+    peer: int | None = None
+    """The rank that its send or recv names, where local variables were asked for."""
     others: tuple[ThreadLook, ...] = ()
     """Its other threads."""
 
@@ -240,6 +244,7 @@ def _look(threads: Sequence[_SpyThread], pid: int, name: str) -> Look:
             for entry in frame.locals or ()
             if "name" in entry and "repr" in entry
         },
+        peer=_peer(main),
         others=tuple(
             ThreadLook(
                 name=(t.thread_name or "")[:80], tid=t.os_thread_id, stack=_stack(t), native=_native(t), active=t.active
@@ -248,6 +253,18 @@ def _look(threads: Sequence[_SpyThread], pid: int, name: str) -> Look:
             if t is not main
         ),
     )
+
+
+def _peer(thread: _SpyThread) -> int | None:
+    for frame in thread.frames:
+        name = PAIRS.get(frame.name.rpartition(".")[2], "")
+        if not name or not frame.filename.endswith("torch/distributed/distributed_c10d.py"):
+            continue
+        for entry in frame.locals or ():
+            if "repr" in entry and msgspec.json.decode(entry.get("name", b'""')) == name:
+                value = str(msgspec.json.decode(entry["repr"]))
+                return int(value) if value.isdecimal() and len(value) < 8 else None
+    return None
 
 
 def _stack(thread: _SpyThread) -> tuple[Frame, ...]:

@@ -74,6 +74,11 @@ def ranks_among(family: Sequence[_Process]) -> list[Found]:
     by_pid = {process.pid: process for process in family}
     ranks: dict[int, Found] = {}
     for process in family:
+        if process.pid in ranks:
+            continue
+        if led := _led(process, family):
+            ranks |= led
+            continue
         if not _is_program(process) or any(up in ranks for up in _ancestors(process, by_pid)):
             continue
         spawned = _is_spawned(process, by_pid.get(process.parent))
@@ -141,6 +146,22 @@ def _is_spawned(process: _Process, parent: _Process | None) -> bool:
     if any("multiprocessing.spawn" in word or "--multiprocessing-fork" in word for word in process.command):
         return True
     return parent is not None and len(process.command) > 1 and process.command == parent.command
+
+
+def _led(process: _Process, family: Sequence[_Process]) -> dict[int, Found]:
+    """A program that started itself anew for all ranks of its host but the first, which it is; empty if it did not.
+
+    Lightning does so, and gives them their number on the host alone.
+    https://github.com/Lightning-AI/pytorch-lightning/blob/master/src/lightning/fabric/strategies/launchers/subprocess_script.py
+    """
+    below = [p for p in family if p.parent == process.pid and _is_program(p) and p.variables.get("NODE_RANK") == "0"]
+    local = {_number(p.variables, ("LOCAL_RANK",)): p for p in below if _number(p.variables, _RANK) is None}
+    own = process.variables.get("LOCAL_RANK", "0")
+    if not local or set(local) != set(range(1, len(local) + 1)) or own != "0" or not _is_program(process):
+        return {}
+    alike = next(iter(local.values())).variables
+    first = msgspec.structs.replace(_found(process, 0), world_size=_number(alike, _WORLD), local_rank=0)
+    return {process.pid: first} | {p.pid: _found(p, rank) for rank, p in local.items()}
 
 
 def _only_launches(process: _Process, family: Sequence[_Process], by_pid: Mapping[int, _Process]) -> bool:

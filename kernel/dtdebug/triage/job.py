@@ -114,9 +114,9 @@ class _Laid:
             for told in stream.told:  # a stream's own lines keep their order, whatever their clocks say
                 time = max(time, told.time or time) if time != _END else told.time or time
                 rows.append((time, place, told.line, f"{prefix}{told.text}", stream.file, told.line))
-            if stream.progress is not None and stream.rank in several:
-                shown = stream.progress
-                rows.append((shown.time or _END, place, shown.line, f"{prefix}{shown.text}", stream.file, shown.line))
+            shown = stream.progress
+            if shown is not None and shown.time and stream.rank in several:  # else nothing says that it came later
+                rows.append((shown.time, place, shown.line, f"{prefix}{shown.text}", stream.file, shown.line))
         rows.sort(key=lambda row: row[:3])
         rows = rows[:_LINES]
         self.text = "\n".join(row[3] for row in rows)

@@ -14,14 +14,13 @@ import msgspec
 from dtdebug_taxonomy.claims import Claim, Record, texts
 from dtdebug_taxonomy.failure import mismatch, watchdog
 from dtdebug_taxonomy.failure.events import Raised
-from dtdebug_taxonomy.failure.exits import Exit
+from dtdebug_taxonomy.failure.exits import LAUNCHER, Exit
 from dtdebug_taxonomy.failure.reading import Reading, primary, read, role
 from dtdebug_taxonomy.frames import own_frame
 from dtdebug_taxonomy.ranks import Alternative, CallSite, Verdict, say, spell
 from dtdebug_taxonomy.snapshot import Snapshot
 from dtdebug_taxonomy.spelling import shortened
 
-_LAUNCHER = frozenset({"SIGTERM", "SIGINT", "SIGHUP"})
 _CERTAIN, _LIKELY, _NAMELESS = 0.95, 0.8, 0.6
 _WORDS = 300
 _SHOWN = 16
@@ -40,6 +39,8 @@ class Outcome(msgspec.Struct, frozen=True, kw_only=True):
     """Ends of ranks without any exception that others don't explain."""
     launched: bool = False
     """A launcher of several processes has spoken."""
+    doubtful: bool = False
+    """The ranks of `own` lost a peer later, and nothing else explains that: they may have gone on until then."""
 
 
 def outcome(log: Reading) -> Outcome:
@@ -56,6 +57,8 @@ def outcome(log: Reading) -> Outcome:
         line.rank: index for index, line in enumerate(log.lines) if line.rank is not None and "Watchdog c" in line.body
     }
     ended = [r for r in own if not survived(r)]
+    doubtful = bool(own) and not ended and not _exits(log, echoes)
+    ended = own if doubtful else ended
     standing = [r for r in ended if id(r) not in followed]
     # a watchdog may speak after the exception that ended its rank, for it is a thread: such exceptions yield to others
     lasting = [r for r in standing if _key(r) not in handled]
@@ -77,6 +80,7 @@ def outcome(log: Reading) -> Outcome:
         handled=(*(r for r in own if id(r) in gone_on), *unheeded),
         exits=() if mine else _exits(log, echoes),
         launched=launched,
+        doubtful=doubtful,
     )
 
 
@@ -117,7 +121,7 @@ def _survived(others: Iterable[Raised]) -> Callable[[Raised], bool]:
 
 def _not_by_signal(log: Reading, own: Iterable[Raised]) -> list[Raised]:
     """Those of ranks that no signal ended: an exception does not end a process by one."""
-    signals = {e.rank for e in log.said.exits if e.signal and e.signal not in _LAUNCHER and e.rank is not None}
+    signals = {e.rank for e in log.said.exits if e.signal and e.signal not in LAUNCHER and e.rank is not None}
     return [r for r in own if r.rank not in signals]
 
 
@@ -159,10 +163,11 @@ def _exits(log: Reading, echoes: Sequence[Raised]) -> tuple[Exit, ...]:
     spoken = {r.rank for r in echoes}
     last = {e.rank: e for e in log.said.exits if e.rank is not None and e.rank not in spoken}
     aborted = log.said.enforced or (set(last) if log.said.enforce else set())
-    signalled = [e for e in last.values() if e.signal and e.signal not in _LAUNCHER]
+    signalled = [e for e in last.values() if e.signal and e.signal not in LAUNCHER]
     violent = [e for e in signalled if e.signal != "SIGABRT" or e.rank not in aborted]
     coded = [e for e in last.values() if e.code]
-    return tuple(sorted(violent or coded, key=lambda e: e.rank or 0))
+    outside = [e for e in last.values() if e.rank in log.said.signalled_from_outside]
+    return tuple(sorted(violent or coded or outside, key=lambda e: e.rank or 0))
 
 
 def _raised(found: Outcome) -> Verdict:
@@ -176,6 +181,9 @@ def _raised(found: Outcome) -> Verdict:
     where = f" at {place.file}:{place.line} in {place.function}" if place.file else ""
     who = spell(culprits, 8) if culprits else "a rank"
     later = f"; {say(victims, 'fail')} as a consequence" if victims else ""
+    if victims and not culprits:  # one of them may be it
+        later = f"; which one is not printed, and {say(victims, 'fail')} in communication after it"
+        victims = ()
     text = shortened(first.text)
     summary = f"{who[:1].upper()}{who[1:]} raised {text}{where}{later}."
     claims = (
@@ -183,7 +191,7 @@ def _raised(found: Outcome) -> Verdict:
         *(_claim(r) for r in others[:_SHOWN]),
         *(_claim(r) for r in found.echoes[:_SHOWN]),
     )
-    single = not others
+    single = not others and not found.doubtful
     return Verdict(
         kind="dead",
         culprits=culprits,
@@ -220,7 +228,7 @@ def _ended(found: Outcome) -> Verdict:
         Claim(
             what="ended",
             ranks=(e.rank,),
-            words=_how(e),
+            words=f"was ended by {e.signal}" if e.signal else f"ended with {_how(e)}",
             record=Record(source="output", line=e.line, rank=e.rank, words=_how(e)),
         )
         for e in found.exits[:_SHOWN]

@@ -49,8 +49,23 @@ class Said(NamedTuple):
     """The two numbers of bytes of the first such abort, as `396 vs 388`: what came, and what there was room for."""
     stacks: dict[int, tuple[Frame, ...]] = {}
     """Rank -> where its exception was raised, innermost last."""
+    closed: frozenset[int] = frozenset()
+    """Processes that still lived when the launcher ended them."""
+
+    @property
+    def signalled_from_outside(self) -> frozenset[int]:
+        """The rank that such a signal ended though the launcher sent it to all others only; empty where it is not one.
+
+        https://github.com/pytorch/pytorch/blob/main/torch/distributed/elastic/multiprocessing/api.py, `_close`
+        """
+        ended = [e for e in self.exits if e.signal in LAUNCHER and e.rank is not None and e.pid]
+        outside = frozenset(e.rank for e in ended if e.pid not in self.closed and e.rank is not None)
+        return outside if len(outside) == 1 and len(ended) > 1 else frozenset()
 
 
+LAUNCHER = frozenset({"SIGTERM", "SIGINT", "SIGHUP"})
+"""What launchers send to those who survive."""
+_CLOSED = re.compile(r"Sending process (\d{1,9}) closing signal")
 _FAILED = re.compile(r" *(?P<key>rank|exitcode) *: *(?P<value>-?\d{1,9})(?: *\(pid: *(?P<pid>\d{1,9})\))?")
 _LOCAL = re.compile(r"failed \(exitcode: (?P<code>-?\d{1,9})\) local_rank: (?P<rank>\d{1,7}) \(pid: (?P<pid>\d{1,9})\)")
 _MPI_SIGNAL = re.compile(
@@ -93,6 +108,7 @@ def of_lines(printed: Iterable[Line], happened: Events) -> Said:
     named, block, summary, enforce = None, None, False, False
     mpi: int | None = None
     sizes = ""
+    closed: set[int] = set()
     for line in printed:
         words = line.body
         summary = summary or words.startswith("Root Cause (first observed failure)")
@@ -114,6 +130,8 @@ def of_lines(printed: Iterable[Line], happened: Events) -> Said:
         if line.host and "--local_rank=" in words:  # of several hosts: whose rank that is, is not said
             found_here = (e._replace(rank=None) for e in found_here)
         exits += found_here
+        if "closing signal" in words and len(closed) < _MOST and (found := _CLOSED.search(words)):
+            closed.add(int(found[1]))
         if "gloo::EnforceNotMet" in words:
             enforce = True
             enforced |= {line.rank} if line.rank is not None else set()
@@ -128,6 +146,7 @@ def of_lines(printed: Iterable[Line], happened: Events) -> Said:
         enforce,
         sizes,
         {rank: r.frames for rank, r in raised.items()},
+        frozenset(closed),
     )
 
 

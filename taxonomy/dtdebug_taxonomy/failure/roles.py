@@ -37,6 +37,8 @@ _OWN_START = re.compile(
     r"The server socket (?:has failed to|cannot)|The IPv[46] network addresses of .{1,300} cannot be retrieved"
 )
 """What the rank's own host refuses: a port in use, a name that nobody knows."""
+_OWN_ARGUMENT = re.compile(r"\[enforce fail at [^\]\s]{0,300}?gloo/\w{1,40}\.(?:cc|h):\d{1,6}\]")
+"""What gloo's collectives refuse of this rank's own arguments, before anything is sent: not its `transport/`."""
 _SAID = re.compile(
     r"\[(?:enforce fail at )?[^\]\s]{0,300}?(?:gloo/\S{1,200}|pair|unbound_buffer|buffer|context|device|loop)"
     r"\.(?:cc|h):\d{1,6}\]"
@@ -45,6 +47,7 @@ _SAID = re.compile(
     r"|Rank \d{1,7} (?:successfully reached|failed to pass|timed out in) ?monitoredBarrier"
     r"|(?:NCCL (?:communicator (?:was aborted|encountered error)|error in: |Error \d{1,2}: )|ncclRemoteError)"
     r"|Detected mismatch between collectives on ranks"
+    r"|Gloo connectFullMesh failed with \["
     r"|(?:wait|Wait|Socket) ?[Tt]imeout(?:$| after \d| for)|Timeout waiting for key: "
     r"|Application timeout caused pair closure"
     r"|Monitored ?[Bb]arrier encountered error|No ranks successfully processed in monitoredBarrier"
@@ -87,7 +90,7 @@ def role_of(exception: str, frames: Sequence[Frame] = ()) -> Role:
     if _TENSORFLOW.match(found[0]) or _TENSORFLOW.match(text):
         return "peer"
     if name == "RuntimeError" and _SAID.match(message):
-        return "peer"
+        return "own" if _OWN_ARGUMENT.match(message) else "peer"
     return "peer" if name in _CONNECTION and _LOST.match(message) and _in_communication(frames) else "own"
 
 

@@ -1,0 +1,137 @@
+"""Where a rank can have left the loop that its peers are still in: the source's `return`, `break` and `sys.exit`."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from dtdebug.flight import source
+from dtdebug.flight.records import Records
+from dtdebug_taxonomy.claims import Claim, Record
+from dtdebug_taxonomy.frames import own_frames, placed
+from dtdebug_taxonomy.ranks import EXITED, Frame, RankState
+
+_FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)
+_LOOPS = (ast.For, ast.While, ast.AsyncFor)
+_EXITS = ("exit", "quit", "sys.exit", "os._exit")
+
+
+class WayOut(NamedTuple):
+    """The one statement that leaves the loops of a rank's last call before their end."""
+
+    claim: Claim
+    certain: bool
+    """The loops end by nothing else, and the call is in each pass: they are endless, or of a number that is written."""
+
+
+def way_out(records: Records, state: RankState) -> WayOut | None:
+    """How a rank that has finished left loops; None where the source has several ways, or none.
+
+    A rank that says itself which call ended its program needs no source.
+    """
+    p = records.programs.get(state.rank if state.rank is not None else -1)
+    if p is None or EXITED in state.facts or not len(p.order):
+        return None
+    found: list[Frame] = []
+    certain = True
+    for frame in own_frames(p.site(len(p.order) - 1)):
+        ways = ways_of(frame)
+        if ways is None:
+            return None
+        found += ways.statements
+        certain = certain and ways.certain
+    if len(found) != 1:
+        return None
+    words = f"`{found[0].code}` leaves the loop of its last call" + ("" if certain else ", unless that came to its end")
+    record = Record(source="source", path=found[0].file, line=found[0].line, words=found[0].code)
+    ranks = () if state.rank is None else (state.rank,)
+    return WayOut(placed(Claim(what="source", ranks=ranks, record=record, words=words), found[0]), certain)
+
+
+class Ways(NamedTuple):
+    """What leaves the loops around one line."""
+
+    statements: list[Frame]
+    certain: bool
+    """Nothing else ends them."""
+
+
+def ways_of(frame: Frame) -> Ways | None:
+    """The statements that leave the loops around a line; None where the source is not there."""
+    tree = source.tree(frame.file)
+    if tree is None:
+        return None
+    function = _function(tree, frame.line)
+    loops = _loops(function, frame.line)
+    nodes = [node for n, loop in enumerate(loops) for node in _leaving(loop, returns=n == 0, breaks=True)]
+    found = [Frame(frame.file, node.lineno, frame.function, ast.unparse(node)[:80]) for node in nodes]
+    certain = all(_is_fixed(loop) and _is_in_every_pass(loop, frame.line) for loop in loops)
+    return Ways(found, certain and not _is_guarded(function, frame.line))
+
+
+def _function(tree: ast.Module, line: int) -> ast.AST:
+    """The innermost function, or the module, that the line is in."""
+    inside: ast.AST = tree
+    for node in ast.walk(tree):
+        if isinstance(node, _FUNCTIONS) and node.lineno <= line <= (node.end_lineno or 0):
+            inside = node  # of nested ones the inner one is walked to later
+    return inside
+
+
+def _loops(function: ast.AST, line: int) -> list[ast.For | ast.While | ast.AsyncFor]:
+    """The loops of the function that the line is in, the outermost first."""
+    loops = (n for n in _within(function) if isinstance(n, _LOOPS))
+    return sorted((n for n in loops if n.lineno <= line <= (n.end_lineno or 0)), key=lambda n: n.lineno)
+
+
+def _leaving(inside: ast.AST, *, returns: bool, breaks: bool) -> Iterator[ast.stmt | ast.expr]:
+    """The statements that end a loop from inside: a `break` of its own, a `return`, a call that ends the program."""
+    for node in ast.iter_child_nodes(inside):
+        if isinstance(node, _FUNCTIONS):
+            continue
+        if isinstance(node, ast.stmt | ast.expr) and (
+            (breaks and isinstance(node, ast.Break)) or (returns and _ends_more(node))
+        ):
+            yield node
+        else:
+            yield from _leaving(node, returns=returns, breaks=breaks and not isinstance(node, _LOOPS))
+
+
+def _ends_more(node: ast.AST) -> bool:
+    """It leaves the function or the program."""
+    exits = isinstance(node, ast.Call) and ast.unparse(node.func) in _EXITS
+    return exits or isinstance(node, ast.Return | ast.Raise)
+
+
+def _within(function: ast.AST) -> Iterator[ast.AST]:
+    for node in ast.iter_child_nodes(function):
+        if not isinstance(node, _FUNCTIONS):
+            yield node
+            yield from _within(node)
+
+
+def _is_in_every_pass(loop: ast.For | ast.While | ast.AsyncFor, line: int) -> bool:
+    """No condition of the loop, and no `continue`, lets a pass go by without that line."""
+    if any(isinstance(node, ast.Continue) for node in _within(loop)):
+        return False
+    around = [n for n in _within(loop) if isinstance(n, ast.stmt) and n.lineno <= line <= (n.end_lineno or 0)]
+    return not any(isinstance(node, ast.If | ast.Match | ast.Try | ast.TryStar) for node in around)
+
+
+def _is_guarded(function: ast.AST, line: int) -> bool:
+    """An exception there may be handled in the function: that too leaves a loop."""
+    tries = (n for n in _within(function) if isinstance(n, ast.Try | ast.TryStar) and n.handlers)
+    return any(n.lineno <= line <= (n.end_lineno or 0) for n in tries)
+
+
+def _is_fixed(loop: ast.For | ast.While | ast.AsyncFor) -> bool:
+    if isinstance(loop, ast.While):
+        return isinstance(loop.test, ast.Constant) and bool(loop.test.value)
+    call = loop.iter
+    if not isinstance(call, ast.Call) or call.keywords:
+        return False
+    name = ast.unparse(call.func)
+    return name in ("count", "itertools.count") or (
+        name == "range" and all(isinstance(a, ast.Constant) for a in call.args)
+    )
