@@ -38,6 +38,7 @@ def add(commands: Any) -> None:
     doctor.add_argument(
         "--node", type=int, metavar="N", help="which of the hosts this one is, where the command does not say"
     )
+    doctor.add_argument("--nodes", type=int, metavar="N", help="how many hosts, where the command does not say (Ray)")
     doctor.add_argument("--host-only", action="store_true", help="this host alone, even if the command has several")
     doctor.add_argument("--strict", action="store_true", help="warnings count as faults")
     doctor.add_argument("--read", type=Path, metavar="FILE", help="join the lines of --format jsonl in a job's output")
@@ -54,6 +55,8 @@ def _doctor(options: argparse.Namespace) -> int:
     command = options.command[1:] if options.command[:1] == ["--"] else options.command
     if not 0 < options.wait <= 60:
         raise UsageError(f"doctor --wait {options.wait:g}: more than 0, at most 60 seconds")
+    if options.nodes is not None and not 0 < options.nodes <= 4096:
+        raise UsageError(f"doctor --nodes {options.nodes}: 1 to 4096")
     if (options.hosts is None) != (options.via is None):
         raise UsageError("doctor: --hosts and --via belong together")
     if not sys.platform.startswith("linux"):
@@ -75,7 +78,9 @@ def _doctor(options: argparse.Namespace) -> int:
         variables[TOKEN] = sys.stdin.readline(200).strip()
     if is_spare(read(command, variables), variables):
         return NOTHING
-    answer = examine(command, variables, node=options.node, wait=options.wait, here=options.host_only)
+    answer = examine(
+        command, variables, node=options.node, nodes=options.nodes, wait=options.wait, here=options.host_only
+    )
     if options.format == "jsonl":
         print(record(answer))
         return _status(answer.report, strict=options.strict)
@@ -94,7 +99,7 @@ def before_run(command: Sequence[str]) -> bool:
     from dtdebug.doctor import show
     from dtdebug.doctor.examine import examine
 
-    answer = examine(command, os.environ)
+    answer = examine(command, os.environ, once=True)
     print(show.to_text(answer.report), end="", file=sys.stderr)
     ready = _status(answer.report, strict=False) == NOTHING
     if not ready:

@@ -18,7 +18,6 @@ from dtdebug.doctor.wire import WireError
 
 TOKEN = "DTDEBUG_DOCTOR_TOKEN"  # noqa: S105 - a name
 WAIT = 8.0
-_MEETING = ("static", "c10d", "env", "mpi")
 
 
 class Answer(msgspec.Struct, frozen=True, kw_only=True):
@@ -35,20 +34,22 @@ def examine(
     variables: Mapping[str, str],
     *,
     node: int | None = None,
+    nodes: int | None = None,
     wait: float = WAIT,
     here: bool = False,
+    once: bool = False,
 ) -> Answer:
-    """Examines the job of a launch command; `here`: this host alone.
+    """Examines the job of a launch command; `here`: this host alone; `once`: no other host is started but by it.
 
     Raises:
         UsageError: the command names a file that can't be read.
 
     """
     began = time.monotonic()
-    launch = read(command, variables, node=node)
+    launch = read(command, variables, node=node, nodes=nodes)
     seen = look(launch, variables)
     meeting, report = Meeting(result="none"), None
-    if launch.nodes > 1 and launch.endpoint and not here:
+    if launch.nodes > 1 and launch.endpoint and not here and not (once and launch.starts):
         token = variables.get(TOKEN) or f"job {variables.get('SLURM_JOB_ID', '')}"
         meeting, report = asyncio.run(_meet(seen, token, wait))
     if report is None:

@@ -41,6 +41,10 @@ class Launch(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     program: str = ""
     """The training program as the command names it."""
     arguments: tuple[str, ...] = ()
+    configurations: tuple[str, ...] = ()
+    """Files that the launcher itself is given."""
+    starts: str = ""
+    """The program of the command that itself starts the other hosts, `srun`; empty if each host is started alone."""
     problems: tuple[str, ...] = ()
     """What in the command could not be read."""
 

@@ -47,7 +47,7 @@ class _Row(msgspec.Struct, kw_only=True):
 def collects(look: Look) -> bool:
     """All meet at this host."""
     launch = look.launch
-    if launch.node is not None and launch.backend in ("static", "env", "mpi"):
+    if launch.node is not None and launch.backend in ("static", "env", "mpi", "ray"):
         return launch.node == 0
     return look.owns or (look.takes_itself and all(names.is_loopback(a) for a in look.endpoint.addresses))
 

@@ -24,7 +24,9 @@ def together(came: Sequence[Came], strangers: Sequence[str], waited: float, more
     is_gloo = uses_gloo(looks)
     gloo, nccl = forecast.gloo(came), forecast.nccl(came)
     several = looks[0].launch.nodes > 1
-    found = [*more, *coming.judge(came, strangers, waited), *interfaces.names(came)]
+    elsewhere = coming.starts_elsewhere(looks[0].launch) if len(came) < 2 else ""
+    found = [*more, *interfaces.names(came)]
+    found += coming.judge(came, strangers, waited) if not elsewhere else ()
     for look in looks:
         found += coming.planned(look.launch, look)
     found += interfaces.gloo(came, gloo, is_gloo=is_gloo)
@@ -45,6 +47,8 @@ def together(came: Sequence[Came], strangers: Sequence[str], waited: float, more
         unread["partition"] = "the command and its configurations name no sizes"
     if several and len(came) < 2:
         unread["network"] = "no other host came"
+    if elsewhere:
+        unread["launch"] = elsewhere
     rows = sorted(coming.rows(came), key=lambda r: (r.node is None, r.node or 0))
     pinned = interfaces.pinned(came) if len(came) > 1 and gloo.verdict == "connects" else {}
     pairs = len({frozenset((i, t.node)) for i, c in enumerate(came) for t in c.tries})
@@ -55,7 +59,8 @@ def alone(look: Look, meeting: Meeting) -> Report:
     """The answer of one host: its own, or all that it knows if it was not let in."""
     is_gloo, several = uses_gloo([look]), look.launch.nodes > 1
     found = [*coming.planned(look.launch, look)]
-    if meeting.result not in ("", "none"):
+    elsewhere = coming.starts_elsewhere(look.launch)
+    if meeting.result not in ("", "none") and not elsewhere:
         found += coming.outside(look, meeting)
     found += _grouped([(look.host, p) for p in _own(look, is_gloo=is_gloo)])
     found += _devices([look], [look.host])
@@ -66,7 +71,9 @@ def alone(look: Look, meeting: Meeting) -> Report:
         unread["partition"] = "the command and its configurations name no sizes"
     if several:
         unread |= dict.fromkeys(("network", "versions", "code"), "this host alone was looked at")
-        if meeting.result not in ("", "none"):
+        if elsewhere:
+            unread["launch"] = elsewhere
+        elif meeting.result not in ("", "none"):
             unread["launch"] = f"this host was not let in at {look.launch.endpoint}"
     elif not look.launch.launcher:
         unread["launch"] = "no launch command"
