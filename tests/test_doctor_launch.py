@@ -83,8 +83,7 @@ def test_hosts_that_the_command_itself_starts_are_not_missed(text, tmp_path):
         "--train.global_batch_size 32 --train.micro_batch_size 3",
         "--tensor_parallel_size 3",
         "rollout.tensor_model_parallel_size=3",
-        "--tensor-model-parallel-size 2 --pipeline-model-parallel-size 4 --num-layers 62 "
-        "--account-for-embedding-in-pipeline-split",
+        "--pipeline-model-parallel-size 4 --num-layers 62 --account-for-embedding-in-pipeline-split",
         "--tensor-model-parallel-size 8 --num-query-groups 4 --group-query-attention",
         "--tensor-model-parallel-size 2 --global-batch-size 6 --micro-batch-size 1 --rampup-batch-size 2 2 100",
         "--tensor-model-parallel-size 2 --num-query-groups 3",

@@ -40,6 +40,12 @@ def add(commands: Any) -> None:
     )
     doctor.add_argument("--nodes", type=int, metavar="N", help="how many hosts, where the command does not say (Ray)")
     doctor.add_argument("--host-only", action="store_true", help="this host alone, even if the command has several")
+    doctor.add_argument(
+        "--heavy", action="store_true", help="send much data between the hosts, write to disk and memory: some seconds"
+    )
+    doctor.add_argument(
+        "--torch", action="store_true", help="import torch as the ranks would, and form a gloo group of two processes"
+    )
     doctor.add_argument("--strict", action="store_true", help="warnings count as faults")
     doctor.add_argument("--read", type=Path, metavar="FILE", help="join the lines of --format jsonl in a job's output")
     doctor.add_argument(
@@ -79,7 +85,14 @@ def _doctor(options: argparse.Namespace) -> int:
     if is_spare(read(command, variables), variables):
         return NOTHING
     answer = examine(
-        command, variables, node=options.node, nodes=options.nodes, wait=options.wait, here=options.host_only
+        command,
+        variables,
+        node=options.node,
+        nodes=options.nodes,
+        wait=options.wait,
+        here=options.host_only,
+        heavy=options.heavy,
+        torch=options.torch,
     )
     if options.format == "jsonl":
         print(record(answer))

@@ -13,11 +13,12 @@ from dtdebug.doctor import meet
 from dtdebug.doctor.facts import Look, Meeting, Report
 from dtdebug.doctor.judge import verdict
 from dtdebug.doctor.launch import read
-from dtdebug.doctor.look import look
+from dtdebug.doctor.look import Extra, look
 from dtdebug.doctor.wire import WireError
 
 TOKEN = "DTDEBUG_DOCTOR_TOKEN"  # noqa: S105 - a name
 WAIT = 8.0
+_IMPORTING, _WRITING = 60.0, 10.0
 
 
 class Answer(msgspec.Struct, frozen=True, kw_only=True):
@@ -38,8 +39,12 @@ def examine(
     wait: float = WAIT,
     here: bool = False,
     once: bool = False,
+    heavy: bool = False,
+    torch: bool = False,
 ) -> Answer:
     """Examines the job of a launch command; `here`: this host alone; `once`: no other host is started but by it.
+
+    `heavy` and `torch`: what costs seconds and bandwidth, and imports torch in a child.
 
     Raises:
         UsageError: the command names a file that can't be read.
@@ -47,11 +52,12 @@ def examine(
     """
     began = time.monotonic()
     launch = read(command, variables, node=node, nodes=nodes)
-    seen = look(launch, variables)
+    wait += (_IMPORTING if torch else 0.0) + (_WRITING if heavy else 0.0)  # hosts are not equally fast at it
+    seen = look(launch, variables, Extra(heavy, torch, tuple(command)))
     meeting, report = Meeting(result="none"), None
     if launch.nodes > 1 and launch.endpoint and not here and not (once and launch.starts):
         token = variables.get(TOKEN) or f"job {variables.get('SLURM_JOB_ID', '')}"
-        meeting, report = asyncio.run(_meet(seen, token, wait))
+        meeting, report = asyncio.run(_meet(seen, token, wait, heavy=heavy))
     if report is None:
         report = verdict.alone(seen, meeting)
     seconds = round(time.monotonic() - began, 2)
@@ -63,9 +69,9 @@ def examine(
     )
 
 
-async def _meet(seen: Look, token: str, wait: float) -> tuple[Meeting, Report | None]:
+async def _meet(seen: Look, token: str, wait: float, *, heavy: bool) -> tuple[Meeting, Report | None]:
     if meet.collects(seen):
-        return await meet.collect(seen, token, wait, verdict.together)
+        return await meet.collect(seen, token, wait, verdict.together, heavy=heavy)
     try:
         return await meet.come(seen, token, wait)
     except WireError as error:

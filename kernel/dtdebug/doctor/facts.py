@@ -158,6 +158,19 @@ class Try(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, array_l
     """Greatest segment size with which large messages pass where they otherwise do not; bytes."""
 
 
+class Bulk(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, array_like=True):
+    """Much data sent to a peer (`--heavy`)."""
+
+    node: int
+    """Index of the peer in the roster."""
+    rate: float = 0.0
+    """Million bytes a second that came; 0 if the connection failed."""
+    sent: int = 0
+    """Segments, by the kernel's count (TCP_INFO)."""
+    again: int = 0
+    """Segments that had to be sent again."""
+
+
 class Meeting(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """How this host fared on its way to the endpoint."""
 
@@ -179,6 +192,7 @@ class Came(msgspec.Struct, kw_only=True):
     offset: float = 0.0
     """Its clock less the collector's, in seconds."""
     tries: list[Try] = []
+    bulk: list[Bulk] = []
     lines: dict[str, list[str]] = {}
     """Hashes of lines of the files that differ."""
 
@@ -242,6 +256,8 @@ class Report(msgspec.Struct, frozen=True, kw_only=True):
     findings: tuple[Finding, ...] = ()
     pairs: int = 0
     """Pairs of hosts that were tried, in at least one direction."""
+    rates: str = ""
+    """What pairs carried, where that was measured."""
     hidden: int = 0
     """Findings that are left out: consequences of others, and those beyond the twentieth."""
     forecast: dict[str, str] = {}

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import resource
+import socket
 import subprocess
 import sys
 from collections.abc import Mapping
@@ -11,7 +13,9 @@ from pathlib import Path
 
 import psutil
 
+from dtdebug.clean import one_line
 from dtdebug.doctor.facts import Launch, Problem
+from dtdebug.hosts import launchers, sockets
 
 _SHM_LEAST, _FILES_LEAST = 512 << 20, 1024
 _MEMLOCK_LEAST = 64 << 20
@@ -47,6 +51,33 @@ def look(launch: Launch, variables: Mapping[str, str]) -> tuple[list[Problem], d
     _cores(problems, figures, launch, variables)
     _disks(problems, launch, variables)
     return problems, figures, unread
+
+
+def port(launch: Launch) -> list[Problem]:
+    """Whether the port is free at which the ranks of a job on one host will meet, by listening there for a moment."""
+    if not launch.port or launch.launcher not in ("torchrun", "accelerate launch", "deepspeed"):
+        return []
+    with socket.socket(socket.AF_INET, socket.SOCK_STREAM) as plug:
+        plug.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            plug.bind(("", launch.port))
+            plug.listen(1)
+        except OSError as error:
+            if error.errno != errno.EADDRINUSE:
+                return []
+            held = holder(launch)
+            text = f"port {launch.port} is taken on this host{f': {held} holds it' if held else ''}"
+            return [Problem(id="DR202", text=text, measured=held, expected="a free port")]
+    return []
+
+
+def holder(launch: Launch) -> str:
+    """The process that listens at the job's port; empty if that can't be told."""
+    try:
+        inodes = {s.inode for s in sockets.sockets(os.getpid()) if s.state == "listening" and s.port == launch.port}
+    except OSError:
+        return ""
+    return one_line(launchers.holder(inodes), 200)
 
 
 def _shm(problems: list[Problem], figures: dict[str, float], unread: dict[str, str]) -> None:

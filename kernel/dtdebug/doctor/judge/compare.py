@@ -11,7 +11,18 @@ from dtdebug.doctor.judge.findings import apart, finding, folded, labels
 _HEART_BEAT = 15.0
 """Seconds: five of torch's, three times, after which c10d takes a host for dead."""
 _OFF = 1.0
-_HARD = frozenset(("torch", "nvidia-nccl-cu12", "nvidia-nccl-cu13", "horovod", "mpi4py", "deepspeed"))
+_HARD = frozenset(
+    (
+        "torch",
+        "torch (imported)",
+        "nccl (loaded)",
+        "nvidia-nccl-cu12",
+        "nvidia-nccl-cu13",
+        "horovod",
+        "mpi4py",
+        "deepspeed",
+    )
+)
 _DETAIL = "DETAIL"
 """Of TORCH_DISTRIBUTED_DEBUG: ranks that have it exchange more messages."""
 _SHOWN = 4

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import msgspec
 
 from dtdebug.doctor.facts import AREAS, Area, Came, Finding, HostRow, Look, Meeting, Problem, Report, State, Unexamined
-from dtdebug.doctor.judge import coming, compare, forecast, interfaces, network, partition
+from dtdebug.doctor.judge import coming, compare, forecast, heavy, interfaces, network, partition
 from dtdebug.doctor.judge.findings import finding, folded, labels
 from dtdebug.doctor.judge.lines import line
 from dtdebug.doctor.judge.matrix import Hosts
@@ -33,6 +33,7 @@ def together(came: Sequence[Came], strangers: Sequence[str], waited: float, more
     found += interfaces.nccl(came, nccl, is_gloo=is_gloo)
     found += network.judge(came, gloo, is_gloo=is_gloo)
     found += compare.judge(came, is_gloo=is_gloo)
+    found += heavy.judge(came)
     found += _grouped([(n, p) for look, n in zip(looks, called, strict=True) for p in _own(look, is_gloo=is_gloo)])
     found += _devices(looks, called)
     sized, was_sized = partition.judge(looks[0].launch)
@@ -52,7 +53,18 @@ def together(came: Sequence[Came], strangers: Sequence[str], waited: float, more
     rows = sorted(coming.rows(came), key=lambda r: (r.node is None, r.node or 0))
     pinned = interfaces.pinned(came) if len(came) > 1 and gloo.verdict == "connects" else {}
     pairs = len({frozenset((i, t.node)) for i, c in enumerate(came) for t in c.tries})
-    return _report(found, looks[0], rows, said, unread, is_gloo=is_gloo, pinned=pinned, several=several, pairs=pairs)
+    return _report(
+        found,
+        looks[0],
+        rows,
+        said,
+        unread,
+        is_gloo=is_gloo,
+        pinned=pinned,
+        several=several,
+        pairs=pairs,
+        rates=heavy.line(came),
+    )
 
 
 def alone(look: Look, meeting: Meeting) -> Report:
@@ -159,6 +171,7 @@ def _report(
     pinned: dict[str, str],
     several: bool,
     pairs: int = 0,
+    rates: str = "",
 ) -> Report:
     kept = _causes(sorted(found, key=lambda f: _ORDER[f.severity]))
     hidden = len(found) - len(kept[:MOST])
@@ -171,6 +184,7 @@ def _report(
         findings=tuple(kept),
         hidden=hidden,
         pairs=pairs,
+        rates=rates,
         forecast=said,
         export={k: v for f in kept for k, v in f.fix.export.items()},
         pinned=pinned,
