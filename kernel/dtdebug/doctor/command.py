@@ -46,6 +46,9 @@ def add(commands: Any) -> None:
     doctor.add_argument(
         "--torch", action="store_true", help="import torch as the ranks would, and form a gloo group of two processes"
     )
+    doctor.add_argument(
+        "--folder", type=Path, metavar="DIR", help="a folder that all hosts share: who does not meet is heard there"
+    )
     doctor.add_argument("--strict", action="store_true", help="warnings count as faults")
     doctor.add_argument("--read", type=Path, metavar="FILE", help="join the lines of --format jsonl in a job's output")
     doctor.add_argument(
@@ -76,7 +79,7 @@ def _doctor(options: argparse.Namespace) -> int:
 
         report = joined(options.read)
         return _shown(options, report, ())
-    from dtdebug.doctor.examine import TOKEN, examine, record
+    from dtdebug.doctor.examine import TOKEN, Chosen, examine, record
     from dtdebug.doctor.launch import is_spare, read
 
     variables = dict(os.environ)
@@ -87,12 +90,15 @@ def _doctor(options: argparse.Namespace) -> int:
     answer = examine(
         command,
         variables,
-        node=options.node,
-        nodes=options.nodes,
-        wait=options.wait,
-        here=options.host_only,
-        heavy=options.heavy,
-        torch=options.torch,
+        Chosen(
+            node=options.node,
+            nodes=options.nodes,
+            wait=options.wait,
+            here=options.host_only,
+            heavy=options.heavy,
+            torch=options.torch,
+            folder=options.folder,
+        ),
     )
     if options.format == "jsonl":
         print(record(answer))
@@ -110,9 +116,9 @@ def _doctor(options: argparse.Namespace) -> int:
 def before_run(command: Sequence[str]) -> bool:
     """Examines a job that is about to start, says what is found on standard error; whether the job may start."""
     from dtdebug.doctor import show
-    from dtdebug.doctor.examine import examine
+    from dtdebug.doctor.examine import Chosen, examine
 
-    answer = examine(command, os.environ, once=True)
+    answer = examine(command, os.environ, Chosen(once=True))
     print(show.to_text(answer.report), end="", file=sys.stderr)
     ready = _status(answer.report, strict=False) == NOTHING
     if not ready:

@@ -6,6 +6,8 @@ import asyncio
 import os
 import time
 from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import NamedTuple
 
 import msgspec
 
@@ -14,6 +16,7 @@ from dtdebug.doctor.facts import Look, Meeting, Report
 from dtdebug.doctor.judge import verdict
 from dtdebug.doctor.launch import read
 from dtdebug.doctor.look import Extra, look
+from dtdebug.doctor.shared import Shared
 from dtdebug.doctor.wire import WireError
 
 TOKEN = "DTDEBUG_DOCTOR_TOKEN"  # noqa: S105 - a name
@@ -30,34 +33,47 @@ class Answer(msgspec.Struct, frozen=True, kw_only=True):
     authenticated: bool = False
 
 
-def examine(
-    command: Sequence[str],
-    variables: Mapping[str, str],
-    *,
-    node: int | None = None,
-    nodes: int | None = None,
-    wait: float = WAIT,
-    here: bool = False,
-    once: bool = False,
-    heavy: bool = False,
-    torch: bool = False,
-) -> Answer:
-    """Examines the job of a launch command; `here`: this host alone; `once`: no other host is started but by it.
+class Chosen(NamedTuple):
+    """What the user chose."""
 
-    `heavy` and `torch`: what costs seconds and bandwidth, and imports torch in a child.
+    node: int | None = None
+    nodes: int | None = None
+    wait: float = WAIT
+    here: bool = False
+    """This host alone."""
+    once: bool = False
+    """Doctor was started on this host alone, whatever the command starts elsewhere."""
+    heavy: bool = False
+    torch: bool = False
+    folder: Path | None = None
+
+
+_USUAL = Chosen()
+
+
+def examine(command: Sequence[str], variables: Mapping[str, str], chosen: Chosen = _USUAL) -> Answer:
+    """Examines the job of a launch command.
 
     Raises:
-        UsageError: the command names a file that can't be read.
+        UsageError: the command names a file that can't be read, or the folder can't be written.
 
     """
     began = time.monotonic()
-    launch = read(command, variables, node=node, nodes=nodes)
-    wait += (_IMPORTING if torch else 0.0) + (_WRITING if heavy else 0.0)  # hosts are not equally fast at it
-    seen = look(launch, variables, Extra(heavy, torch, tuple(command)))
+    launch = read(command, variables, node=chosen.node, nodes=chosen.nodes)
+    # hosts are not equally fast at what costs more
+    wait = chosen.wait + (_IMPORTING if chosen.torch else 0.0) + (_WRITING if chosen.heavy else 0.0)
+    seen = look(launch, variables, Extra(chosen.heavy, chosen.torch, tuple(command)))
     meeting, report = Meeting(result="none"), None
-    if launch.nodes > 1 and launch.endpoint and not here and not (once and launch.starts):
+    if launch.nodes > 1 and launch.endpoint and not chosen.here and not (chosen.once and launch.starts):
         token = variables.get(TOKEN) or f"job {variables.get('SLURM_JOB_ID', '')}"
-        meeting, report = asyncio.run(_meet(seen, token, wait, heavy=heavy))
+        shared = Shared(chosen.folder, token, seen) if chosen.folder is not None else None
+        try:
+            judge = shared.judge if shared else verdict.together
+            meeting, report = asyncio.run(_meet(seen, token, wait, judge, heavy=chosen.heavy))
+            report = shared.ended(meeting, report, began + wait) if shared else report
+        finally:
+            if shared is not None:
+                shared.close()
     if report is None:
         report = verdict.alone(seen, meeting)
     seconds = round(time.monotonic() - began, 2)
@@ -69,9 +85,11 @@ def examine(
     )
 
 
-async def _meet(seen: Look, token: str, wait: float, *, heavy: bool) -> tuple[Meeting, Report | None]:
+async def _meet(
+    seen: Look, token: str, wait: float, judge: meet.Judge, *, heavy: bool
+) -> tuple[Meeting, Report | None]:
     if meet.collects(seen):
-        return await meet.collect(seen, token, wait, verdict.together, heavy=heavy)
+        return await meet.collect(seen, token, wait, judge, heavy=heavy)
     try:
         return await meet.come(seen, token, wait)
     except WireError as error:

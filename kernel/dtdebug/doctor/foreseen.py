@@ -27,11 +27,11 @@ def line(found: Case, command: Sequence[str], variables: Mapping[str, str]) -> s
     said = found.verdict.summary
     if not possible and not _DIVIDES.search(said):
         return ""
-    from dtdebug.doctor.examine import examine
+    from dtdebug.doctor.examine import Chosen, examine
     from dtdebug.errors import UsageError
 
     try:
-        answer = examine(command, variables, here=True)
+        answer = examine(command, variables, Chosen(here=True))
     except UsageError:
         return ""
     now = {f.id: f.text for f in answer.report.findings}

@@ -75,7 +75,7 @@ def judge(came: Sequence[Came], strangers: Sequence[str], waited: float) -> Iter
             )
         yield finding(
             "DR201",
-            f"{who}{source} did not come to {launch.endpoint} in {waited:.0f} s",
+            f"{who}{source} did not come to {launch.endpoint}{f' in {waited:.0f} s' if waited else ''}",
             hosts=known,
             measured=f"{len(came)} of {launch.nodes} hosts came: {folded(called)}",
             expected=f"{launch.nodes} hosts",
