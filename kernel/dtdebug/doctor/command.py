@@ -73,7 +73,9 @@ def _doctor(options: argparse.Namespace) -> int:
     if options.hosts is not None:
         from dtdebug.doctor import elsewhere
 
-        return _shown(options, elsewhere.examine(options.hosts, options.via, command, options.wait), ())
+        report = elsewhere.examine(options.hosts, options.via, command, options.wait)
+        _keep(command, report)
+        return _shown(options, report, ())
     if options.read is not None:
         from dtdebug.doctor.reading import joined
 
@@ -100,6 +102,7 @@ def _doctor(options: argparse.Namespace) -> int:
             folder=options.folder,
         ),
     )
+    _keep(command, answer.report)
     if options.format == "jsonl":
         print(record(answer))
         return _status(answer.report, strict=options.strict)
@@ -119,12 +122,21 @@ def before_run(command: Sequence[str]) -> bool:
     from dtdebug.doctor.examine import Chosen, examine
 
     answer = examine(command, os.environ, Chosen(once=True))
+    _keep(command, answer.report)
     print(show.to_text(answer.report), end="", file=sys.stderr)
     ready = _status(answer.report, strict=False) == NOTHING
     if not ready:
         print("dtdebug: the job was not started; without --doctor it will be", file=sys.stderr)
     sys.stderr.flush()
     return ready
+
+
+def _keep(command: Sequence[str], report: Report) -> None:
+    """For the wizard, and for a run of this command that fails."""
+    from dtdebug.examined import Examined
+
+    known = {k: (v, f"dtdebug doctor: {report.grounds.get(k, '')}") for k, v in report.observations.items()}
+    Examined(command=tuple(command), observations=known).save()
 
 
 def _shown(options: argparse.Namespace, report: Report, notes: tuple[str, ...]) -> int:

@@ -50,8 +50,8 @@ def examine(path: Path, via: str, command: Sequence[str], wait: float) -> Report
     if not reports:
         raise UsageError(f"doctor --hosts: no host answers; {silent[0][0]}: {silent[0][1]}")
     main = max((a for _, a in reports), key=lambda report: sum(row.came for row in report.hosts))
-    known = {(f.id, f.text) for f in main.findings}
-    more = [f for _, a in reports if a is not main for f in a.findings if (f.id, f.text) not in known]
+    seen_there = {(f.id, f.text) for f in main.findings}
+    more = [f for _, a in reports if a is not main for f in a.findings if (f.id, f.text) not in seen_there]
     apart = [f for f in more if any(not row.came for _, a in reports if f in a.findings for row in a.hosts[:1])]
     seen = {row.host.partition(".")[0] for row in main.hosts}
     rows = (
@@ -59,8 +59,16 @@ def examine(path: Path, via: str, command: Sequence[str], wait: float) -> Report
         if len(main.hosts) < len(names)
         else []
     )
+    known, why = dict(main.observations), dict(main.grounds)
+    if via == "ssh":
+        refused = next((f"{name}: {words}" for name, words in silent if "ermission denied" in words), "")
+        if refused or not silent:
+            known["remote_shell_works"] = "no" if refused else "yes"
+            why["remote_shell_works"] = refused or f"ssh started dtdebug on {len(names)} hosts without a question"
     return msgspec.structs.replace(
         main,
+        observations=known,
+        grounds=why,
         hosts=(*main.hosts, *rows),
         findings=tuple({(f.id, f.text): f for f in (*main.findings, *apart)}.values())[:20],
         not_examined=(*main.not_examined, *(Unexamined(id=f"host {n}", why=why) for n, why in silent)),

@@ -128,6 +128,8 @@ class Look(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     variables: dict[str, str] = {}
     place: str = ""
     """Working directory."""
+    container: str = ""
+    """What shows that this is a container; empty if nothing does, which proves nothing."""
     devices: tuple[str, ...] | None = None
     """Models; None if not looked at."""
     has_devices: bool = False
@@ -244,6 +246,16 @@ class Unexamined(msgspec.Struct, frozen=True, kw_only=True):
     why: str
 
 
+class Matrix(msgspec.Struct, frozen=True, kw_only=True):
+    """What each host measured of each other one; only of few hosts."""
+
+    hosts: tuple[str, ...] = ()
+    milliseconds: tuple[tuple[float | None, ...], ...] = ()
+    """By caller and called: a round trip; -1 where the connection or large messages fail, None where none was tried."""
+    rates: tuple[tuple[tuple[int, int], float], ...] = ()
+    """((sender, receiver), million bytes a second)."""
+
+
 class Report(msgspec.Struct, frozen=True, kw_only=True):
     """The answer: the contract of `--format json`."""
 
@@ -256,6 +268,7 @@ class Report(msgspec.Struct, frozen=True, kw_only=True):
     findings: tuple[Finding, ...] = ()
     pairs: int = 0
     """Pairs of hosts that were tried, in at least one direction."""
+    matrix: Matrix = Matrix()
     rates: str = ""
     """What pairs carried, where that was measured."""
     hidden: int = 0
@@ -268,3 +281,5 @@ class Report(msgspec.Struct, frozen=True, kw_only=True):
     not_examined: tuple[Unexamined, ...] = ()
     observations: dict[str, str] = {}
     """Answers to the wizard's questions."""
+    grounds: dict[str, str] = {}
+    """How each of these is known."""

@@ -94,6 +94,7 @@ def look(launch: Launch, variables: Mapping[str, str], more: Extra = _NOTHING) -
         files=files,
         variables=tried("variables", lambda: software.variables(variables)) or {},
         place=str(Path.cwd()),
+        container=resources.container(variables),
         devices=models,
         has_devices=devices.has_some(),
         figures=figures,

@@ -80,6 +80,14 @@ def holder(launch: Launch) -> str:
     return one_line(launchers.holder(inodes), 200)
 
 
+def container(variables: Mapping[str, str]) -> str:
+    """What shows that this host is a container."""
+    files = ("/.dockerenv", "/run/.containerenv", "/.singularity.d")
+    names = ("APPTAINER_CONTAINER", "SINGULARITY_CONTAINER", "KUBERNETES_SERVICE_HOST", "container")
+    found = next((f"{path} is there" for path in files if Path(path).exists()), "")
+    return found or next((f"{name} is set" for name in names if variables.get(name)), "")
+
+
 def _shm(problems: list[Problem], figures: dict[str, float], unread: dict[str, str]) -> None:
     try:
         free = os.statvfs("/dev/shm")  # noqa: S108 - looked at, not used

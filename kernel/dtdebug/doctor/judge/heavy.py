@@ -33,14 +33,17 @@ def judge(came: Hosts) -> Iterator[Finding]:
     left = list(lossy)
     while left:
         host = max(range(len(called)), key=lambda h: sum(h in (i, j) for i, j, _ in left))
-        mine_ = [b for i, j, b in left if host in (i, j)]
+        rows_ = [(i, j, b) for i, j, b in left if host in (i, j)]
+        mine_ = [b for _, _, b in rows_]
         left = [(i, j, b) for i, j, b in left if host not in (i, j)]
+        ends = {h for i, j, _ in rows_ for h in (i, j)}
+        hosts = [called[host]] if len(ends) > 2 else [called[h] for h in sorted(ends)]  # of one pair either may be it
         again, sent = sum(b.again for b in mine_), sum(b.sent for b in mine_)
         pairs = [(called[i], called[j]) for i, j, b in lossy if b in mine_]
         yield finding(
             "DR306",
-            f"{called[host]}: {100 * again / max(1, sent):.1f} % of what is sent to or from it is sent again",
-            hosts=[called[host]],
+            f"{' and '.join(hosts)}: {100 * again / max(1, sent):.1f} % of what is sent {'to or from it' if len(hosts) == 1 else 'between them'} is sent again",
+            hosts=hosts,
             pairs=pairs,
             measured=f"{again} of {sent} segments",
             expected="less than 0.3 %",

@@ -6,14 +6,28 @@ from collections.abc import Sequence
 
 import msgspec
 
-from dtdebug.doctor.facts import AREAS, Area, Came, Finding, HostRow, Look, Meeting, Problem, Report, State, Unexamined
-from dtdebug.doctor.judge import coming, compare, forecast, heavy, interfaces, network, partition
+from dtdebug.doctor.facts import (
+    AREAS,
+    Area,
+    Came,
+    Finding,
+    HostRow,
+    Look,
+    Matrix,
+    Meeting,
+    Problem,
+    Report,
+    State,
+    Unexamined,
+)
+from dtdebug.doctor.judge import coming, compare, forecast, heavy, interfaces, measured, network, partition
 from dtdebug.doctor.judge.findings import finding, folded, labels
 from dtdebug.doctor.judge.lines import line
 from dtdebug.doctor.judge.matrix import Hosts
 from dtdebug_taxonomy.preflight import load
 
 MOST = 20
+_NO_MATRIX = Matrix()
 _ORDER = {"fault": 0, "warning": 1, "hint": 2}
 
 
@@ -55,7 +69,7 @@ def together(came: Sequence[Came], strangers: Sequence[str], waited: float, more
     pairs = len({frozenset((i, t.node)) for i, c in enumerate(came) for t in c.tries})
     return _report(
         found,
-        looks[0],
+        looks,
         rows,
         said,
         unread,
@@ -64,6 +78,7 @@ def together(came: Sequence[Came], strangers: Sequence[str], waited: float, more
         several=several,
         pairs=pairs,
         rates=heavy.line(came),
+        matrix=network.matrix(came),
     )
 
 
@@ -91,7 +106,7 @@ def alone(look: Look, meeting: Meeting) -> Report:
         unread["launch"] = "no launch command"
     unread.setdefault("network", "one host")
     row = HostRow(host=look.host, node=look.launch.node, came=meeting.result in ("", "none", "hub", "came"))
-    return _report(found, look, [row], {}, unread, is_gloo=is_gloo, pinned={}, several=several)
+    return _report(found, [look], [row], {}, unread, is_gloo=is_gloo, pinned={}, several=several)
 
 
 def uses_gloo(looks: Sequence[Look]) -> bool:
@@ -162,7 +177,7 @@ def _unread(looks: Sequence[Look], called: Sequence[str]) -> dict[str, str]:
 
 def _report(
     found: Sequence[Finding],
-    look: Look,
+    looks: Sequence[Look],
     rows: Sequence[HostRow],
     said: dict[str, str],
     unread: dict[str, str],
@@ -172,11 +187,14 @@ def _report(
     several: bool,
     pairs: int = 0,
     rates: str = "",
+    matrix: Matrix = _NO_MATRIX,
 ) -> Report:
     kept = _causes(sorted(found, key=lambda f: _ORDER[f.severity]))
     hidden = len(found) - len(kept[:MOST])
     kept = kept[:MOST]
+    look = looks[0]
     backend = "gloo" if is_gloo else "nccl"
+    known = measured.observations(kept, rows, looks, several=several)
     draft = Report(
         backend=backend,
         ranks=look.launch.ranks,
@@ -185,11 +203,13 @@ def _report(
         hidden=hidden,
         pairs=pairs,
         rates=rates,
+        matrix=matrix,
         forecast=said,
         export={k: v for f in kept for k, v in f.fix.export.items()},
         pinned=pinned,
         not_examined=tuple(Unexamined(id=k, why=v) for k, v in sorted(unread.items())),
-        observations=_observations(kept, rows, several=several),
+        observations={k: v for k, (v, _) in known.items()},
+        grounds={k: why for k, (_, why) in known.items()},
     )
     areas = tuple(Area(id=a, state=_state(a, kept, unread, several=several), text=line(a, draft, look)) for a in AREAS)
     return msgspec.structs.replace(draft, areas=areas)
@@ -219,18 +239,3 @@ def _state(area: str, found: Sequence[Finding], unread: dict[str, str], *, sever
     if area in unread:
         return "unknown"
     return "ok"
-
-
-def _observations(found: Sequence[Finding], rows: Sequence[HostRow], *, several: bool) -> dict[str, str]:
-    """Answers to questions of the wizard that were measured."""
-    if not several:
-        return {}
-    numbers = {f.id for f in found if f.severity == "fault"}
-    said = {}
-    if all(row.came for row in rows):
-        said["address_and_port_reachable"] = "yes"
-    elif numbers & {"DR101", "DR203", "DR204", "DR205", "DR116"}:
-        said["address_and_port_reachable"] = "no"
-    if "DR202" in numbers:
-        said["port_in_use"] = "yes"
-    return said
