@@ -92,6 +92,43 @@ class Name(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """Line of /etc/hosts that says so."""
 
 
+class Port(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """A port of InfiniBand or RoCE."""
+
+    name: str
+    """`mlx5_0:1`."""
+    state: str = ""
+    """ACTIVE, DOWN, INIT, ..."""
+    link: str = ""
+    """LinkUp, Polling, Disabled, ..."""
+    rate: str = ""
+    """`400 Gb/sec (4X NDR)`."""
+    layer: str = ""
+    """InfiniBand or Ethernet."""
+
+
+class Board(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """A device as its driver describes it; what it did not say stays None."""
+
+    name: str = ""
+    used: int | None = None
+    """Bytes of its memory in use before the run."""
+    pids: tuple[int, ...] = ()
+    """Processes that compute on it."""
+    pending: bool | None = None
+    """Rows of its memory wait to be remapped, at the next reset."""
+    failed: bool | None = None
+    """Rows could not be remapped."""
+    slowed: int | None = None
+    """Why its clocks are held down now, as bits of NVML."""
+    width: int | None = None
+    """Lanes of PCIe in use."""
+    width_most: int | None = None
+    links: tuple[int, ...] = ()
+    """NVLinks, 1 where one is up."""
+    mig: bool | None = None
+
+
 class Problem(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """What one host alone can judge: id of a check, and what was measured."""
 
@@ -132,6 +169,12 @@ class Look(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """What shows that this is a container; empty if nothing does, which proves nothing."""
     devices: tuple[str, ...] | None = None
     """Models; None if not looked at."""
+    boards: tuple[Board, ...] = ()
+    """The same devices as their driver describes them."""
+    driver: str = ""
+    fabric: tuple[Port, ...] = ()
+    topology: str = ""
+    """How devices are connected, by `nvidia-smi topo -m`: the part without names of cards."""
     has_devices: bool = False
     """A driver of devices is there, whether or not it answered."""
     figures: dict[str, float] = {}

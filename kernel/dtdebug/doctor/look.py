@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import NamedTuple, TypeVar
 
 from dtdebug.clean import one_line
-from dtdebug.doctor import choose, devices, imports, names, rates, resources, software
+from dtdebug.doctor import choose, devices, fabric, imports, names, rates, resources, software
 from dtdebug.doctor.facts import Launch, Look, Problem
 from dtdebug.probe.in_parallel import begin
 from dtdebug_taxonomy import __version__
@@ -75,9 +75,11 @@ def look(launch: Launch, variables: Mapping[str, str], more: Extra = _NOTHING) -
     if more.torch:
         wrong, loaded = tried("torch", lambda: imports.torch(more.command, variables), 200.0) or ([], {})
         problems += wrong
-    models, reason = tried("devices", devices.devices) or (None, "")
-    if reason:
-        unread["devices"] = reason
+    seen = tried("devices", devices.devices) or devices.Seen()
+    if seen.why:
+        unread["devices"] = seen.why
+    fabric_seen = tried("fabric", fabric.ports) or ()
+    problems += [*devices.judge(seen.boards or ()), *fabric.judge(fabric_seen, variables)]
     return Look(
         host=socket.gethostname(),
         boot=_boot(),
@@ -95,7 +97,11 @@ def look(launch: Launch, variables: Mapping[str, str], more: Extra = _NOTHING) -
         variables=tried("variables", lambda: software.variables(variables)) or {},
         place=str(Path.cwd()),
         container=resources.container(variables),
-        devices=models,
+        devices=tuple(b.name for b in seen.boards) if seen.boards is not None else None,
+        boards=seen.boards or (),
+        driver=seen.driver,
+        fabric=fabric_seen,
+        topology=tried("topology", devices.topology) or "",
         has_devices=devices.has_some(),
         figures=figures,
         problems=tuple(problems),

@@ -39,10 +39,11 @@ def judge(came: Hosts) -> Iterator[Finding]:
         ends = {h for i, j, _ in rows_ for h in (i, j)}
         hosts = [called[host]] if len(ends) > 2 else [called[h] for h in sorted(ends)]  # of one pair either may be it
         again, sent = sum(b.again for b in mine_), sum(b.sent for b in mine_)
+        way = "to or from it" if len(hosts) == 1 else "between them"
         pairs = [(called[i], called[j]) for i, j, b in lossy if b in mine_]
         yield finding(
             "DR306",
-            f"{' and '.join(hosts)}: {100 * again / max(1, sent):.1f} % of what is sent {'to or from it' if len(hosts) == 1 else 'between them'} is sent again",
+            f"{' and '.join(hosts)}: {100 * again / max(1, sent):.1f} % of what is sent {way} is sent again",
             hosts=hosts,
             pairs=pairs,
             measured=f"{again} of {sent} segments",
