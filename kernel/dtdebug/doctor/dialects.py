@@ -78,9 +78,13 @@ def torchrun(command: Sequence[str], options: dict[str, str], job: Job, variable
 def accelerate(options: dict[str, str], job: Job, variables: Mapping[str, str]) -> Launch:
     """Accelerate launch, its configuration included; raises UsageError."""
     config: dict[str, object] = {}
+    problems = []
     path = options.get("config-file")
+    if path and "$" in path:
+        problems.append(f"--config_file {path[:60]} is not known on this host")
+        path = ""
     usual = Path(variables.get("HF_HOME", "~/.cache/huggingface")).expanduser() / "accelerate/default_config.yaml"
-    if path or usual.is_file():
+    if path or (usual.is_file() and not problems):
         config = _yaml(Path(path) if path else usual)
     value = {
         name: options.get(name.replace("_", "-"), config.get(name))
@@ -95,7 +99,6 @@ def accelerate(options: dict[str, str], job: Job, variables: Mapping[str, str]) 
     }
     nodes = number(str(value["num_machines"] or "")) or 1
     world = number(str(value["num_processes"] or ""))
-    problems = []
     if world and world % nodes:
         problems.append(f"num_processes {world} is no multiple of num_machines {nodes}")
     address = str(value["main_process_ip"] or "")

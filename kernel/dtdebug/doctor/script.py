@@ -38,9 +38,11 @@ def within(command: Sequence[str], variables: Mapping[str, str]) -> tuple[list[s
         raise UsageError(f"{path}: can't be read: {error.strerror}") from None
     given = {str(n): word for n, word in enumerate(command[place + 1 :][:9], 1)}
     found = list(launches.launches(script))
+    if not found and (held := _held(script)):
+        script = Script(f"{script.text}\n{held}\n", path=str(path))
+        found = list(launches.launches(script))
     if not found:
         return None
-    # words before the launcher that a variable holds are not expanded a second time
     words = [_resolved(script, word.text, given | dict(variables)) for word in script.expanded(found[0].command)]
     exported = {
         name: _resolved(script, rows[-1][0].value.text, given | dict(variables))
@@ -48,6 +50,16 @@ def within(command: Sequence[str], variables: Mapping[str, str]) -> tuple[list[s
         if script.constant(name) is not None
     }
     return [w for w in words if w], {n: v for n, v in exported.items() if "$" not in v}, len(found)
+
+
+def _held(script: Script) -> str:
+    """The command that a variable holds and `eval $VARIABLE` starts, on one line."""
+    for command in script.commands:
+        use = _USE.fullmatch(command.words[1].text) if command.name == "eval" and len(command.words) > 1 else None
+        constant = script.constant(use["name"] or use["bare"]) if use is not None else None
+        if constant is not None and any(word in constant.text for word in launches.WORDS):
+            return " ".join(constant.text.replace("\\\n", " ").split())
+    return ""
 
 
 def _place(command: Sequence[str]) -> int | None:
