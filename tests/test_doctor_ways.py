@@ -85,3 +85,58 @@ def test_much_data_names_the_host_where_it_is_lost(tmp_path):
     assert [f["hosts"] for f in lossy] == [["h2"]]
     assert status == 0
     assert len(report["matrix"]["rates"]) == 8
+
+
+RAY = """
+import subprocess, threading
+from concurrent.futures import ThreadPoolExecutor
+POOL = ThreadPoolExecutor(8)
+def init(address, **more):
+    assert address == "10.219.37.1:6379"
+def nodes():
+    alive = [{{"NodeID": str(i), "NodeManagerAddress": f"10.219.37.{{i + 1}}", "Alive": True}} for i in (1, 0, 2)]
+    return [*alive, {{"NodeID": "9", "NodeManagerAddress": "10.219.37.9", "Alive": False}}]
+class Task:
+    def __init__(self, function, node=None):
+        self.function, self.node = function, node
+    def options(self, num_cpus, max_retries, scheduling_strategy):
+        return Task(self.function, scheduling_strategy.node_id)
+    def remote(self, *arguments):
+        if arguments:
+            name = f"hostname h{{self.node}}; exec \\"$@\\""
+            start = ["ip", "netns", "exec", "{prefix}" + self.node, "unshare", "--uts", "sh", "-c", name, "sh"]
+            arguments = ([*start, *arguments[0]], *arguments[1:])
+        return POOL.submit(self.function, *arguments)
+remote = Task
+def get(task, timeout):
+    return task.result(timeout)
+"""
+STRATEGY = """
+class NodeAffinitySchedulingStrategy:
+    def __init__(self, node_id, soft):
+        self.node_id = node_id
+"""
+
+
+def test_nodes_of_a_ray_cluster_are_examined_by_tasks_on_them(tmp_path):
+    """A stand-in for Ray runs the tasks as real processes on three hosts; they meet at the first node's address."""
+    with doctor_lab.Lab(tmp_path, count=3) as lab:
+        for name, text in (("__init__", RAY), ("util/__init__", ""), ("util/scheduling_strategies", STRATEGY)):
+            path = tmp_path / "of-modules" / "ray" / f"{name}.py"
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_text(text.format(prefix=lab._prefix))
+        lab.filter(1, f"ip saddr {lab.net}.3 drop")
+        lab.filter(2, f"ip saddr {lab.net}.2 drop")
+        place = os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]])
+        variables = os.environ | {
+            "PATH": place, "PYTHONPATH": str(tmp_path / "of-modules"), "RAY_ADDRESS": "10.219.37.1:6379",
+        }  # fmt: skip
+        words = ["doctor", "--via", "ray", "--wait", "4", "--format", "json", "--", sys.executable, "train.py"]
+        done = subprocess.run(
+            [sys.executable, "-m", "dtdebug", *words],
+            cwd=tmp_path, env=variables, capture_output=True, text=True, timeout=90, check=False,
+        )  # fmt: skip
+    report = json.loads(done.stdout)
+    assert [row["host"] for row in report["hosts"] if row["came"]] == ["h0", "h1", "h2"]
+    assert [(f["id"], sorted(f["hosts"])) for f in report["findings"]] == [("DR301", ["h1", "h2"])]
+    assert done.returncode == 1

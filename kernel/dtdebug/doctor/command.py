@@ -54,7 +54,7 @@ def add(commands: Any) -> None:
     doctor.add_argument(
         "--hosts", type=Path, metavar="FILE", help="start it on the hosts of a file, one a line; needs --via"
     )
-    doctor.add_argument("--via", choices=("ssh", "srun", "kubectl"), help="how; only with --hosts")
+    doctor.add_argument("--via", choices=("ssh", "srun", "kubectl", "ray"), help="how; ray needs no --hosts")
     doctor.add_argument("--token-stdin", action="store_true", help="the token of the hosts is on standard input")
     doctor.add_argument("command", nargs=argparse.REMAINDER, metavar="COMMAND ...")
     doctor.set_defaults(run=_doctor)
@@ -66,14 +66,19 @@ def _doctor(options: argparse.Namespace) -> int:
         raise UsageError(f"doctor --wait {options.wait:g}: more than 0, at most 60 seconds")
     if options.nodes is not None and not 0 < options.nodes <= 4096:
         raise UsageError(f"doctor --nodes {options.nodes}: 1 to 4096")
-    if (options.hosts is None) != (options.via is None):
-        raise UsageError("doctor: --hosts and --via belong together")
+    if (options.hosts is None) != (options.via in (None, "ray")):
+        raise UsageError("doctor: --hosts and --via belong together; --via ray knows the hosts of its cluster")
     if not sys.platform.startswith("linux"):
         raise UsageError("doctor: works on Linux only")
-    if options.hosts is not None:
+    if options.via is not None:
         from dtdebug.doctor import elsewhere
 
-        report = elsewhere.examine(options.hosts, options.via, command, options.wait)
+        over_ray = options.via == "ray"
+        report = (
+            elsewhere.over_ray(command, options.wait)
+            if over_ray
+            else elsewhere.examine(options.hosts, options.via, command, options.wait)
+        )
         _keep(command, report)
         return _shown(options, report, ())
     if options.read is not None:
