@@ -1,12 +1,23 @@
 """What doctor reads from a launch command: dialects, scripts, and sizes only where their meaning is certain."""
 
 import json
+import os
+import socket
+import subprocess
+import sys
 
+import msgspec
 import pytest
 
-from dtdebug.doctor import launch
+from dtdebug import examined
+from dtdebug.cli import main
+from dtdebug.doctor import foreseen, launch
 from dtdebug.doctor.facts import Launch, Look, Meeting
 from dtdebug.doctor.judge import partition, verdict
+from dtdebug_taxonomy.case import of_text
+from dtdebug_taxonomy.diagnosis import diagnose
+from dtdebug_taxonomy.knowledge import load
+from dtdebug_taxonomy.snapshot import Snapshot
 
 
 def read(text, **variables):
@@ -124,3 +135,79 @@ def test_deepspeed_is_judged_only_where_every_rank_has_its_own_data(tmp_path, mo
     assert problems("--deepspeed_config ds.json", program="t.py") == []
     found = read("accelerate launch --num_processes 8 --deepspeed_config_file ds.json train.py")
     assert [p.id for p in partition.judge(found)[0]] == ["DR701"]
+
+
+def diagnosed(output, summary=""):
+    snapshot = Snapshot(output=output)
+    case = of_text(snapshot, diagnose(load(), snapshot))
+    verdict_ = msgspec.structs.replace(case.verdict, kind="not_understood", summary=summary or case.verdict.summary)
+    return msgspec.structs.replace(case, verdict=verdict_)
+
+
+REFUSED = (
+    "RuntimeError: The client socket has failed to connect to any network address of (h0.lab, 29510). The client "
+    "socket has failed to connect to h0.lab:29510 (errno: 111 - Connection refused)."
+)
+
+UNFIT = "AssertionError: world size (4) is not divisible by 3"
+
+
+@pytest.mark.parametrize(
+    ("output", "command", "expected"),
+    [
+        (REFUSED, "torchrun --nnodes 2 --master-addr h0.lab --master-port 29510 t.py", "DR203"),
+        (REFUSED, "torchrun --nnodes 2 --master-addr other --master-port 29777 t.py", ""),
+        (REFUSED, "torchrun --nproc-per-node 2 t.py", ""),
+        (UNFIT, "torchrun --nproc-per-node 4 t.py --tensor-model-parallel-size 3", "DR702"),
+        (UNFIT, "torchrun --nproc-per-node 4 t.py", ""),
+        ("torch.cuda.OutOfMemoryError: CUDA out of memory.", "torchrun --nnodes 2 --master-addr h0.lab t.py", ""),
+    ],
+)  # fmt: skip
+def test_the_check_that_would_have_told_is_named_only_where_the_failure_says_so(output, command, expected):
+    """By this command's own endpoint, or measured again on this host; of other failures nothing is said."""
+    said = foreseen.line(diagnosed(output, output[:120]), command.split(), {}, output)
+    assert (expected in said) if expected else not said
+
+
+@pytest.mark.ranks
+def test_a_run_whose_port_is_taken_is_told_of_the_check(tmp_path):
+    """A real job that fails for its port: the answer names the check, with the process that holds the port."""
+    pytest.importorskip("torch")
+    (tmp_path / "t.py").write_text("pass\n")
+    with socket.create_server(("", 0)) as held:
+        port = held.getsockname()[1]
+        job = [
+            sys.executable,
+            "-m",
+            "torch.distributed.run",
+            "--nproc-per-node",
+            "2",
+            "--master-port",
+            str(port),
+            "t.py",
+        ]
+        done = subprocess.run(
+            [sys.executable, "-m", "dtdebug", "run", "--folder", str(tmp_path / "run"), "--", *job],
+            cwd=tmp_path, capture_output=True, text=True, timeout=120, check=False,
+        )  # fmt: skip
+    line = next(row for row in done.stderr.splitlines() if "before the run" in row)
+    assert "DR202" in line
+    assert f"process {os.getpid()}" in line
+
+
+def test_what_was_examined_answers_questions(tmp_path, monkeypatch, capsys):
+    """Kept for a run of the same command and for `diagnose --doctor`; what is old is not taken."""
+    monkeypatch.setenv("DTDEBUG_STATE", str(tmp_path))
+    command = ["torchrun", "--nnodes", "2", "--node-rank", "0", "--master-addr", "h0", "t.py"]
+    assert main(["doctor", "--host-only", "--format", "nagios", "--", *command]) in (0, 2)  # as plug-ins of Nagios end
+    measured = examined.of_run(command)
+    assert measured["nodes"][0] == "multiple"
+    assert measured["launcher"][0] == "torchrun"
+    assert not examined.of_run([*command, "more"])
+    capsys.readouterr()
+    main(["diagnose", "--doctor", "--format", "json", "--situation", "it hangs in init_process_group"])
+    known = {k["key"]: k["source"] for k in json.loads(capsys.readouterr().out)["diagnosis"]["known"]}
+    assert known["nodes"] == "measured"
+    monkeypatch.setattr(examined, "_LIFE", 0.0)
+    assert main(["diagnose", "--doctor", "--situation", "it hangs"]) == 2
+    assert "within the last hour" in capsys.readouterr().err

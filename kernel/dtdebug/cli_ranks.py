@@ -130,8 +130,11 @@ def _foreseen(found: Case, command: Sequence[str]) -> str:
     import os
 
     from dtdebug.doctor import foreseen
+    from dtdebug.last import Last
 
-    return foreseen.line(found, command, os.environ)
+    last = Last.load()  # what has just been diagnosed
+    output = last.snapshot.output if last is not None and last.pid == os.getpid() else ""
+    return foreseen.line(found, command, os.environ, output)
 
 
 def _refusal(path: Path, command: Sequence[str]) -> str:

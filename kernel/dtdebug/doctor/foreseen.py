@@ -20,9 +20,9 @@ _DIVIDES = re.compile(r"divisib|multiple of|not equal|batch related")
 """A framework refuses sizes; whether these are the ones is measured."""
 
 
-def line(found: Case, command: Sequence[str], variables: Mapping[str, str]) -> str:
+def line(found: Case, command: Sequence[str], variables: Mapping[str, str], output: str) -> str:
     """One line, or nothing: then no check would have, or it is not known whether one would."""
-    printed = dict(_printed(found))
+    printed = dict(_printed(found, output.splitlines()))
     possible = [known for known in load().values() if printed.keys() & set(known.seen_as)]
     said = found.verdict.summary
     if not possible and not _DIVIDES.search(said):
@@ -49,14 +49,15 @@ def line(found: Case, command: Sequence[str], variables: Mapping[str, str]) -> s
     return f"before the run, {where} tells which of these it is: {', '.join(k.id for k, _ in sure[:_SHOWN])}"
 
 
-def _printed(found: Case) -> Iterator[tuple[str, str]]:
-    """(id of a message, its words) that the job itself printed or raised."""
+def _printed(found: Case, output: Sequence[str]) -> Iterator[tuple[str, str]]:
+    """(id of a message, the line that holds it) that the job itself printed or raised."""
     if found.diagnosis is None or found.verdict.kind == "none":
         return
     for symptom in found.diagnosis.symptoms:
         for reason in symptom.why:
             if reason.weight > 0 and reason.words:
-                yield reason.evidence, reason.words
+                whole = output[reason.line - 1] if 0 < reason.line <= len(output) else ""
+                yield reason.evidence, whole if reason.words.split()[0] in whole else reason.words
 
 
 def _by_words(known: Known, words: str, launch: Launch) -> bool:

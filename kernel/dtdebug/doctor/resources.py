@@ -19,6 +19,7 @@ from dtdebug.hosts import launchers, sockets
 
 _SHM_LEAST, _FILES_LEAST = 512 << 20, 1024
 _MEMLOCK_LEAST = 64 << 20
+_SPACE_LEAST, _PROCESSES_LEAST = 64 << 30, 512
 _WRITING = 3.0
 """Seconds for a file to be written: a hung network file system never answers."""
 _WRITER = """
@@ -124,6 +125,16 @@ def _limits(problems: list[Problem], figures: dict[str, float], launch: Launch) 
                 commands=("ulimit -n 65536",),
             )
         )
+    space, _ = resource.getrlimit(resource.RLIMIT_AS)
+    processes, _ = resource.getrlimit(resource.RLIMIT_NPROC)
+    for value, least, flag, words in (
+        (space, _SPACE_LEAST, "-v", "of address space a process; a device's driver alone maps more than its memory"),
+        (processes, _PROCESSES_LEAST, "-u", "processes and threads of this user"),
+    ):
+        if value != resource.RLIM_INFINITY and value < least:
+            shown = _size(value) if flag == "-v" else str(value)
+            text = f"at most {shown} {words}"
+            problems.append(Problem(id="DR511", text=text, measured=f"ulimit {flag}: {shown}", expected="unlimited"))
     if Path("/sys/class/infiniband").is_dir() and locked != resource.RLIM_INFINITY and locked < _MEMLOCK_LEAST:
         problems.append(
             Problem(
