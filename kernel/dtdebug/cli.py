@@ -10,10 +10,13 @@ import os
 import sys
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, BinaryIO, NoReturn
+from typing import TYPE_CHECKING, Any, BinaryIO, NoReturn
 
 from dtdebug.errors import FOUND, NOTHING, USAGE, UsageError
 from dtdebug_taxonomy import __version__
+
+if TYPE_CHECKING:
+    from dtdebug_taxonomy.snapshot import Snapshot
 
 
 def run() -> NoReturn:
@@ -52,6 +55,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     return status
 
 
+_DOCTOR = "what `dtdebug doctor` measured within the last hour answers questions"
 _LIGHT = ("diagnose", "explain", "wizard")
 """Commands that need none of the modules that the others are made of."""
 
@@ -74,6 +78,7 @@ def parser(only: str = "") -> argparse.ArgumentParser:
     diagnose.add_argument(
         "--answer", action="append", default=[], metavar="KEY=VALUE", help="answer a question (repeatable)"
     )
+    diagnose.add_argument("--doctor", action="store_true", help=_DOCTOR)
     diagnose.add_argument("--format", choices=("text", "json", "markdown"), default="text")
     diagnose.add_argument("--tee", action="store_true", help="with -: pass the input on to standard output as it comes")
     diagnose.add_argument("--batch", metavar="CASES.jsonl", help="diagnose many cases; one JSON line each")
@@ -82,12 +87,7 @@ def parser(only: str = "") -> argparse.ArgumentParser:
     )
     diagnose.set_defaults(run=_diagnose)
 
-    wizard = commands.add_parser("wizard", help="find the cause question by question")
-    wizard.add_argument("log", nargs="?", metavar="FILE", help="what the program printed; of a folder all logs")
-    wizard.add_argument("--situation", default="", metavar="TEXT", help="what you see, in plain words")
-    wizard.add_argument("--resume", action="store_true", help="go on where the last wizard was left")
-    wizard.add_argument("--report", metavar="FILE", help="write a Markdown report at the end")
-    wizard.set_defaults(run=_wizard)
+    _add_wizard(commands)
 
     explain = commands.add_parser("explain", help="explain a symptom code, fix pattern, indicator or observation")
     explain.add_argument(
@@ -144,6 +144,16 @@ class _Tee:
         self._out.write(chunk)
         self._out.flush()
         return chunk
+
+
+def _add_wizard(commands: Any) -> None:
+    wizard = commands.add_parser("wizard", help="find the cause question by question")
+    wizard.add_argument("log", nargs="?", metavar="FILE", help="what the program printed; of a folder all logs")
+    wizard.add_argument("--situation", default="", metavar="TEXT", help="what you see, in plain words")
+    wizard.add_argument("--doctor", action="store_true", help=_DOCTOR)
+    wizard.add_argument("--resume", action="store_true", help="go on where the last wizard was left")
+    wizard.add_argument("--report", metavar="FILE", help="write a Markdown report at the end")
+    wizard.set_defaults(run=_wizard)
 
 
 def _snapshot(log: str | None, situation: str, *, tee: bool = False) -> tuple[Any, int]:
@@ -222,6 +232,7 @@ def _diagnose(options: argparse.Namespace) -> int:
     knowledge = load()
     begin = time.perf_counter()
     snapshot, size = _snapshot(options.log, options.situation, tee=options.tee)
+    snapshot = _with_doctor(snapshot) if options.doctor else snapshot
     d = diagnose(knowledge, snapshot, answers, unknown)
     spent = (time.perf_counter() - begin) * 1000
     found = d.recognised or d.verdict != "unknown"
@@ -275,7 +286,17 @@ def _batch(path: str, questions: int) -> int:
     return USAGE if bad else NOTHING
 
 
+def _with_doctor(snapshot: Snapshot) -> Snapshot:
+    import msgspec
+
+    from dtdebug import examined
+
+    return msgspec.structs.replace(snapshot, examined=examined.last())
+
+
 def _wizard(options: argparse.Namespace) -> int:
+    import msgspec
+
     from dtdebug.wizard import resume, terminal
     from dtdebug.wizard.session import Session
 
@@ -290,6 +311,8 @@ def _wizard(options: argparse.Namespace) -> int:
         session = Session(snapshot=sourced_snapshot(job.snapshot))
     if session is None:
         session = Session(snapshot=_snapshot(options.log, options.situation)[0])
+    if options.doctor:
+        session = msgspec.structs.replace(session, snapshot=_with_doctor(session.snapshot))
     return terminal.start(session, report=Path(options.report) if options.report else None)
 
 

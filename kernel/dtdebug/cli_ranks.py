@@ -114,6 +114,7 @@ def _run(options: argparse.Namespace) -> int:
         watch=options.watch,
         environment=variables,
         after=after,
+        foreseen=lambda found: _foreseen(found, command),
     )
     try:
         return launch.launch(command, chosen)
@@ -123,6 +124,17 @@ def _run(options: argparse.Namespace) -> int:
     except OSError as error:
         print(f"dtdebug: {command[0]}: can't be started: {error.strerror}", file=sys.stderr)
         return launch.NOT_EXECUTABLE
+
+
+def _foreseen(found: Case, command: Sequence[str]) -> str:
+    import os
+
+    from dtdebug.doctor import foreseen
+    from dtdebug.last import Last
+
+    last = Last.load()  # what has just been diagnosed
+    output = last.snapshot.output if last is not None and last.pid == os.getpid() else ""
+    return foreseen.line(found, command, os.environ, output)
 
 
 def _refusal(path: Path, command: Sequence[str]) -> str:

@@ -35,6 +35,8 @@ class Extension:
         self.debug = False
         """Show the whole traceback of a failure of ours."""
         self.snapshot: Snapshot | None = None
+        self.examined: dict[str, tuple[str, str]] = {}
+        """What `%dtdebug doctor` measured."""
         """Snapshot of the last failed cell, or None."""
         self.session: Session | None = None
         """The wizard's session about it, once something was answered."""

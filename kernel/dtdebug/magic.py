@@ -63,6 +63,7 @@ def run(extension: Extension, line: str) -> None:
 
 def _session(extension: Extension) -> Session:
     """The wizard's session of the last failure; an empty one if nothing has failed."""
+    from dtdebug.notebook.doctoring import examined
     from dtdebug.wizard.session import Session
     from dtdebug_taxonomy.snapshot import Snapshot
 
@@ -71,7 +72,7 @@ def _session(extension: Extension) -> Session:
 
         extension.snapshot = after_death(extension)
     open_one: Session | None = extension.wizard.session if extension.wizard is not None else extension.session
-    return open_one or Session(snapshot=extension.snapshot or Snapshot())
+    return examined(extension, open_one or Session(snapshot=extension.snapshot or Snapshot()))
 
 
 def _show(extension: Extension, session: Session) -> None:
@@ -159,16 +160,9 @@ def _check(extension: Extension, rest: list[str]) -> None:
 
 
 def _doctor(extension: Extension, rest: list[str]) -> None:
-    """In a thread: the kernel's own has a loop that runs."""
-    import os
-    import time
+    from dtdebug.notebook.doctoring import tell
 
-    from dtdebug.doctor import examine, show
-    from dtdebug.probe.in_parallel import begin
-
-    command = rest[1:] if rest[:1] == ["--"] else rest
-    task = begin([lambda: examine.examine(command, os.environ)], time.monotonic() + 1)[0]
-    print(show.to_text(task.result(timeout=120).report), end="")
+    tell(extension, rest)
 
 
 def _isolate(extension: Extension, rest: list[str]) -> None:

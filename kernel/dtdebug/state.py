@@ -23,11 +23,14 @@ from dtdebug_taxonomy.state import folder, write
 __all__ = ["LAST", "append", "folder", "home", "load", "read", "save", "sweep", "write", "written"]
 
 LAST = "last.json"
+DOCTOR = "doctor.json"
 """The last failure that was diagnosed."""
 
 T = TypeVar("T")
 
-_OURS = re.compile(r"(last|wizard|failures|dismissed|labs)\.json|checked\.msgpack|[a-z]+\.cache|isolate|runs|kernels")
+_OURS = re.compile(
+    r"(last|doctor|wizard|failures|dismissed|labs)\.json|checked\.msgpack|[a-z]+\.cache|isolate|runs|kernels"
+)
 _TEMPORARY = re.compile(r"\..{1,200}\.[a-z0-9_]{8}")
 _LEFT = 3600.0
 """Seconds after which a temporary file has no writer any more."""

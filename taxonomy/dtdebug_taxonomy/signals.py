@@ -29,7 +29,7 @@ def measure(snapshot: Snapshot) -> dict[str, tuple[str, str]]:
     """Observation key -> (value, the words that say how it is known)."""
     rows = ((key, signal(snapshot)) for table in (_SIGNALS, RANK_SIGNALS) for key, signal in table.items())
     found = {key: answer for key, answer in rows if answer}  # where both know, many ranks know better than one
-    return found | snapshot.contrasts
+    return snapshot.examined | found | snapshot.contrasts  # the failed job itself knows better than what came before
 
 
 @_signal("manifestation")

@@ -99,6 +99,8 @@ class Snapshot(msgspec.Struct, frozen=True, kw_only=True):
     """Which rank the others wait for, where the state of several ranks was compared."""
     contrasts: dict[str, tuple[str, str]] = {}
     """What runs of the job with something changed have answered: observation -> (value, how it is known)."""
+    examined: dict[str, tuple[str, str]] = {}
+    """What `dtdebug doctor` measured before the run: observation -> (value, how it is known)."""
     watched: tuple[Violation, ...] = ()
     """What did not hold while it trained."""
     late: tuple[Late, ...] = ()

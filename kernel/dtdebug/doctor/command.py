@@ -38,13 +38,23 @@ def add(commands: Any) -> None:
     doctor.add_argument(
         "--node", type=int, metavar="N", help="which of the hosts this one is, where the command does not say"
     )
+    doctor.add_argument("--nodes", type=int, metavar="N", help="how many hosts, where the command does not say (Ray)")
     doctor.add_argument("--host-only", action="store_true", help="this host alone, even if the command has several")
+    doctor.add_argument(
+        "--heavy", action="store_true", help="send much data between the hosts, write to disk and memory: some seconds"
+    )
+    doctor.add_argument(
+        "--torch", action="store_true", help="import torch as the ranks would, and form a gloo group of two processes"
+    )
+    doctor.add_argument(
+        "--folder", type=Path, metavar="DIR", help="a folder that all hosts share: who does not meet is heard there"
+    )
     doctor.add_argument("--strict", action="store_true", help="warnings count as faults")
     doctor.add_argument("--read", type=Path, metavar="FILE", help="join the lines of --format jsonl in a job's output")
     doctor.add_argument(
         "--hosts", type=Path, metavar="FILE", help="start it on the hosts of a file, one a line; needs --via"
     )
-    doctor.add_argument("--via", choices=("ssh", "srun", "kubectl"), help="how; only with --hosts")
+    doctor.add_argument("--via", choices=("ssh", "srun", "kubectl", "ray"), help="how; ray needs no --hosts")
     doctor.add_argument("--token-stdin", action="store_true", help="the token of the hosts is on standard input")
     doctor.add_argument("command", nargs=argparse.REMAINDER, metavar="COMMAND ...")
     doctor.set_defaults(run=_doctor)
@@ -54,20 +64,29 @@ def _doctor(options: argparse.Namespace) -> int:
     command = options.command[1:] if options.command[:1] == ["--"] else options.command
     if not 0 < options.wait <= 60:
         raise UsageError(f"doctor --wait {options.wait:g}: more than 0, at most 60 seconds")
-    if (options.hosts is None) != (options.via is None):
-        raise UsageError("doctor: --hosts and --via belong together")
+    if options.nodes is not None and not 0 < options.nodes <= 4096:
+        raise UsageError(f"doctor --nodes {options.nodes}: 1 to 4096")
+    if (options.hosts is None) != (options.via in (None, "ray")):
+        raise UsageError("doctor: --hosts and --via belong together; --via ray knows the hosts of its cluster")
     if not sys.platform.startswith("linux"):
         raise UsageError("doctor: works on Linux only")
-    if options.hosts is not None:
+    if options.via is not None:
         from dtdebug.doctor import elsewhere
 
-        return _shown(options, elsewhere.examine(options.hosts, options.via, command, options.wait), ())
+        over_ray = options.via == "ray"
+        report = (
+            elsewhere.over_ray(command, options.wait)
+            if over_ray
+            else elsewhere.examine(options.hosts, options.via, command, options.wait)
+        )
+        _keep(command, report)
+        return _shown(options, report, ())
     if options.read is not None:
         from dtdebug.doctor.reading import joined
 
         report = joined(options.read)
         return _shown(options, report, ())
-    from dtdebug.doctor.examine import TOKEN, examine, record
+    from dtdebug.doctor.examine import TOKEN, Chosen, examine, record
     from dtdebug.doctor.launch import is_spare, read
 
     variables = dict(os.environ)
@@ -75,7 +94,20 @@ def _doctor(options: argparse.Namespace) -> int:
         variables[TOKEN] = sys.stdin.readline(200).strip()
     if is_spare(read(command, variables), variables):
         return NOTHING
-    answer = examine(command, variables, node=options.node, wait=options.wait, here=options.host_only)
+    answer = examine(
+        command,
+        variables,
+        Chosen(
+            node=options.node,
+            nodes=options.nodes,
+            wait=options.wait,
+            here=options.host_only,
+            heavy=options.heavy,
+            torch=options.torch,
+            folder=options.folder,
+        ),
+    )
+    _keep(command, answer.report)
     if options.format == "jsonl":
         print(record(answer))
         return _status(answer.report, strict=options.strict)
@@ -92,15 +124,24 @@ def _doctor(options: argparse.Namespace) -> int:
 def before_run(command: Sequence[str]) -> bool:
     """Examines a job that is about to start, says what is found on standard error; whether the job may start."""
     from dtdebug.doctor import show
-    from dtdebug.doctor.examine import examine
+    from dtdebug.doctor.examine import Chosen, examine
 
-    answer = examine(command, os.environ)
+    answer = examine(command, os.environ, Chosen(once=True))
+    _keep(command, answer.report)
     print(show.to_text(answer.report), end="", file=sys.stderr)
     ready = _status(answer.report, strict=False) == NOTHING
     if not ready:
         print("dtdebug: the job was not started; without --doctor it will be", file=sys.stderr)
     sys.stderr.flush()
     return ready
+
+
+def _keep(command: Sequence[str], report: Report) -> None:
+    """For the wizard, and for a run of this command that fails."""
+    from dtdebug.examined import Examined
+
+    known = {k: (v, f"dtdebug doctor: {report.grounds.get(k, '')}") for k, v in report.observations.items()}
+    Examined(command=tuple(command), observations=known).save()
 
 
 def _shown(options: argparse.Namespace, report: Report, notes: tuple[str, ...]) -> int:

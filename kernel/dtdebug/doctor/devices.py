@@ -2,43 +2,167 @@
 
 from __future__ import annotations
 
+import re
 import subprocess
 import sys
+from collections.abc import Sequence
 from importlib.util import find_spec
 from pathlib import Path
+from typing import NamedTuple
 
+import msgspec
+
+from dtdebug.doctor.facts import Board, Problem
+
+_NVIDIA = (Path("/proc/driver/nvidia"), Path("/dev/nvidiactl"))
+_AMD = (Path("/dev/kfd"),)
 _ASKING = 5.0
 """Seconds for the driver to answer."""
 _MOST = 64
 _ASK = """
-import pynvml as n
+import json, pynvml as n
 n.nvmlInit()
+def said(name, *arguments):
+    try:
+        return getattr(n, name)(*arguments)
+    except Exception:
+        return None
+def text(value):
+    return value.decode() if isinstance(value, bytes) else value
+boards = []
 for i in range(n.nvmlDeviceGetCount()):
-    name = n.nvmlDeviceGetName(n.nvmlDeviceGetHandleByIndex(i))
-    print(name.decode() if isinstance(name, bytes) else name)
+    h = n.nvmlDeviceGetHandleByIndex(i)
+    rows = said('nvmlDeviceGetRemappedRows', h) or (None,) * 4
+    memory, mig = said('nvmlDeviceGetMemoryInfo', h), said('nvmlDeviceGetMigMode', h)
+    slowed = said('nvmlDeviceGetCurrentClocksEventReasons', h)
+    if slowed is None:
+        slowed = said('nvmlDeviceGetCurrentClocksThrottleReasons', h)
+    links = [said('nvmlDeviceGetNvLinkState', h, k) for k in range(18)]
+    boards.append({
+        'name': text(n.nvmlDeviceGetName(h)),
+        'used': None if memory is None else memory.used,
+        'pids': [p.pid for p in said('nvmlDeviceGetComputeRunningProcesses', h) or ()][:16],
+        'pending': None if rows[2] is None else bool(rows[2]),
+        'failed': None if rows[3] is None else bool(rows[3]),
+        'slowed': slowed,
+        'width': said('nvmlDeviceGetCurrPcieLinkWidth', h),
+        'width_most': said('nvmlDeviceGetMaxPcieLinkWidth', h),
+        'links': [int(k) for k in links if k is not None],
+        'mig': None if mig is None else bool(mig[0]),
+    })
+print(json.dumps({'driver': text(said('nvmlSystemGetDriverVersion') or ''), 'boards': boards}))
 """
+_SLOW = {0x8: "hardware slowdown", 0x40: "heat", 0x80: "the power supply brakes"}
+"""Bits of nvmlClocksEventReasons that are no ordinary saving of power."""
+_USED = 2 << 30
+_PAIR = re.compile(r"X|SYS|NODE|PHB|PXB|PIX|NV\d{1,3}")
+
+
+class Seen(NamedTuple):
+    """What the driver said, or why it did not."""
+
+    boards: tuple[Board, ...] | None = None
+    driver: str = ""
+    why: str = ""
+
+
+class _Answer(msgspec.Struct):
+    boards: list[Board] = []
+    driver: str = ""
 
 
 def has_some() -> bool:
     """A driver of NVIDIA's or AMD's devices is there, so that the job will not use gloo."""
-    return any(Path(p).exists() for p in ("/proc/driver/nvidia", "/dev/nvidiactl", "/dev/kfd"))
+    return any(path.exists() for path in (*_NVIDIA, *_AMD))
 
 
-def devices() -> tuple[tuple[str, ...] | None, str]:
-    """(models, why not): none of the first if they were not looked at."""
-    if not Path("/proc/driver/nvidia").exists() and not Path("/dev/nvidiactl").exists():
-        return None, "devices of AMD are not known to doctor" if has_some() else "no driver of devices on this host"
-    words = [sys.executable, "-c", _ASK]
-    if find_spec("pynvml") is None:
-        words = ["nvidia-smi", "--query-gpu=name", "--format=csv,noheader"]
+def devices() -> Seen:
+    """All devices, with what NVML or, where it is not installed, nvidia-smi says of them."""
+    if not any(path.exists() for path in _NVIDIA):
+        why = "devices of AMD are not known to doctor" if has_some() else "no driver of devices on this host"
+        return Seen(why=why)
+    by_library = find_spec("pynvml") is not None
+    words = [sys.executable, "-c", _ASK] if by_library else ["nvidia-smi", "--query-gpu=name", "--format=csv,noheader"]
+    text, why = _asked(words)
+    if why:
+        return Seen(why=why)
+    if not by_library:
+        names = [line.strip()[:100] for line in text.splitlines() if line.strip()]
+        return Seen(boards=tuple(Board(name=name) for name in names[:_MOST]))
+    try:
+        said = msgspec.json.decode(text.strip().rpartition("\n")[2], type=_Answer)
+    except msgspec.MsgspecError:
+        return Seen(why="NVML gave an answer that could not be read")
+    return Seen(boards=tuple(said.boards[:_MOST]), driver=said.driver[:40])
+
+
+def topology() -> str:
+    """How devices are connected to each other, a row a device; empty if that can't be told."""
+    if not any(path.exists() for path in _NVIDIA):
+        return ""
+    text, _ = _asked(["nvidia-smi", "topo", "-m"])
+    return matrix(text)
+
+
+def matrix(text: str) -> str:
+    """The part of `nvidia-smi topo -m` between devices: `X NV18 NV18` for each."""
+    rows = [line.split() for line in re.sub(r"\x1b\[[0-9;]*m", "", text).splitlines()]
+    named = [
+        row for row in rows if row and re.fullmatch(r"GPU\d+", row[0]) and len(row) > 1 and _PAIR.fullmatch(row[1])
+    ]
+    return "\n".join(" ".join(cell for cell in row[1 : len(named) + 1] if _PAIR.fullmatch(cell)) for row in named)
+
+
+def judge(boards: Sequence[Board]) -> list[Problem]:
+    """What a host's own devices show: rows of memory to be remapped, slowed clocks, links down, somebody else's use."""
+    found = []
+
+    def add(number: str, indices: list[int], words: str, expected: str) -> None:
+        if indices:
+            shown = f"device {', '.join(map(str, indices))}: {words}"
+            found.append(Problem(id=number, text=shown, measured=words, expected=expected))
+
+    of = dict(enumerate(boards))
+    add("DR606", [i for i, b in of.items() if b.failed], "rows of its memory could not be remapped", "a sound device")
+    add("DR606", [i for i, b in of.items() if b.pending and not b.failed], "rows wait to be remapped", "a reset device")
+    for bit, words in _SLOW.items():
+        add(
+            "DR607",
+            [i for i, b in of.items() if (b.slowed or 0) & bit],
+            f"its clocks are held down: {words}",
+            "full speed",
+        )
+    most = max((sum(b.links) for b in boards), default=0)
+    add(
+        "DR608",
+        [i for i, b in of.items() if b.links and sum(b.links) < most],
+        f"fewer NVLinks are up than the {most} of the others",
+        f"{most} links",
+    )
+    wide = max((b.width or 0 for b in boards), default=0)
+    add(
+        "DR608",
+        [i for i, b in of.items() if b.width and b.width < min(wide, b.width_most or wide)],
+        f"fewer lanes of PCIe than the {wide} of the others",
+        f"{wide} lanes",
+    )
+    busy = {i: b for i, b in of.items() if (b.used or 0) > _USED}
+    pids = sorted({p for b in busy.values() for p in b.pids})[:6]
+    who = f" (processes {', '.join(map(str, pids))})" if pids else ""
+    add("DR609", list(busy), f"more than 2 GiB of its memory is in use before the run{who}", "an idle device")
+    return found
+
+
+def _asked(words: Sequence[str]) -> tuple[str, str]:
+    """(output, why there is none)."""
     try:
         done = subprocess.run(words, capture_output=True, timeout=_ASKING, check=False, start_new_session=True)
     except subprocess.TimeoutExpired:
-        return None, f"the driver gave no answer in {_ASKING:g} s"
+        return "", f"the driver gave no answer in {_ASKING:g} s"
     except OSError as error:
-        return None, f"{words[0]}: {error.strerror}"
+        return "", f"{words[0]}: {error.strerror}"
     text = done.stdout.decode(errors="replace")
     if done.returncode:
         why = (done.stderr.decode(errors="replace") or text).strip().splitlines()
-        return None, (why[-1] if why else "the driver refuses")[:200]
-    return tuple(line.strip()[:100] for line in text.splitlines() if line.strip())[:_MOST], ""
+        return "", (why[-1] if why else "the driver refuses")[:200]
+    return text, ""

@@ -28,6 +28,14 @@ _MORE = 45.0
 _LIMIT = 16 << 20
 
 
+def over_ray(command: Sequence[str], wait: float) -> Report:
+    """The answer of the nodes of a running Ray cluster; raises UsageError."""
+    from dtdebug.doctor import over_ray as ray
+
+    found = ray.answers(command, secrets.token_hex(16), wait, wait + _MORE)
+    return _merged([name for name, _, _ in found], [_report(out, error) for _, out, error in found], "ray")
+
+
 def examine(path: Path, via: str, command: Sequence[str], wait: float) -> Report:
     """The answer of the host where all met, with what the hosts know that did not get there.
 
@@ -44,14 +52,18 @@ def examine(path: Path, via: str, command: Sequence[str], wait: float) -> Report
     for node, name in enumerate(names):
         jobs.append(_begin(via, name, ["--wait", f"{wait:g}", "--node", str(node), "--", *command], token))
     deadline = time.monotonic() + wait + _MORE
-    answers = [_end(job, deadline) for job in jobs]
+    return _merged(names, [_end(job, deadline) for job in jobs], via)
+
+
+def _merged(names: Sequence[str], answers: Sequence[Report | str], via: str) -> Report:
+    """The fullest answer, with what others know that did not get there; raises UsageError."""
     reports = [(name, a) for name, a in zip(names, answers, strict=True) if isinstance(a, Report)]
     silent = [(name, a) for name, a in zip(names, answers, strict=True) if isinstance(a, str)]
     if not reports:
-        raise UsageError(f"doctor --hosts: no host answers; {silent[0][0]}: {silent[0][1]}")
+        raise UsageError(f"doctor: no host answers; {silent[0][0]}: {silent[0][1]}")
     main = max((a for _, a in reports), key=lambda report: sum(row.came for row in report.hosts))
-    known = {(f.id, f.text) for f in main.findings}
-    more = [f for _, a in reports if a is not main for f in a.findings if (f.id, f.text) not in known]
+    seen_there = {(f.id, f.text) for f in main.findings}
+    more = [f for _, a in reports if a is not main for f in a.findings if (f.id, f.text) not in seen_there]
     apart = [f for f in more if any(not row.came for _, a in reports if f in a.findings for row in a.hosts[:1])]
     seen = {row.host.partition(".")[0] for row in main.hosts}
     rows = (
@@ -59,8 +71,16 @@ def examine(path: Path, via: str, command: Sequence[str], wait: float) -> Report
         if len(main.hosts) < len(names)
         else []
     )
+    known, why = dict(main.observations), dict(main.grounds)
+    if via == "ssh":
+        refused = next((f"{name}: {words}" for name, words in silent if "ermission denied" in words), "")
+        if refused or not silent:
+            known["remote_shell_works"] = "no" if refused else "yes"
+            why["remote_shell_works"] = refused or f"ssh started dtdebug on {len(names)} hosts without a question"
     return msgspec.structs.replace(
         main,
+        observations=known,
+        grounds=why,
         hosts=(*main.hosts, *rows),
         findings=tuple({(f.id, f.text): f for f in (*main.findings, *apart)}.values())[:20],
         not_examined=(*main.not_examined, *(Unexamined(id=f"host {n}", why=why) for n, why in silent)),
@@ -108,9 +128,13 @@ def _end(job: subprocess.Popen[bytes] | str, deadline: float) -> Report | str:
             os.killpg(job.pid, signal.SIGKILL)
         job.communicate()
         return "no answer in time"
+    said = one_line(error.decode(errors="replace").strip().rpartition("\n")[2], 200)
+    return _report(out, said or f"ended with {job.returncode} and said nothing")
+
+
+def _report(out: bytes, error: str) -> Report | str:
     for line in out[:_LIMIT].splitlines():
         if line.startswith(b"{"):  # a login may print before it
             with suppress(msgspec.MsgspecError):
                 return msgspec.json.decode(line, type=Report)
-    said = one_line(error.decode(errors="replace").strip().rpartition("\n")[2], 200)
-    return said or f"ended with {job.returncode} and said nothing"
+    return error or "said nothing"

@@ -6,6 +6,8 @@ import asyncio
 import os
 import time
 from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import NamedTuple
 
 import msgspec
 
@@ -13,12 +15,13 @@ from dtdebug.doctor import meet
 from dtdebug.doctor.facts import Look, Meeting, Report
 from dtdebug.doctor.judge import verdict
 from dtdebug.doctor.launch import read
-from dtdebug.doctor.look import look
+from dtdebug.doctor.look import Extra, look
+from dtdebug.doctor.shared import Shared
 from dtdebug.doctor.wire import WireError
 
 TOKEN = "DTDEBUG_DOCTOR_TOKEN"  # noqa: S105 - a name
 WAIT = 8.0
-_MEETING = ("static", "c10d", "env", "mpi")
+_IMPORTING, _WRITING = 60.0, 10.0
 
 
 class Answer(msgspec.Struct, frozen=True, kw_only=True):
@@ -30,27 +33,47 @@ class Answer(msgspec.Struct, frozen=True, kw_only=True):
     authenticated: bool = False
 
 
-def examine(
-    command: Sequence[str],
-    variables: Mapping[str, str],
-    *,
-    node: int | None = None,
-    wait: float = WAIT,
-    here: bool = False,
-) -> Answer:
-    """Examines the job of a launch command; `here`: this host alone.
+class Chosen(NamedTuple):
+    """What the user chose."""
+
+    node: int | None = None
+    nodes: int | None = None
+    wait: float = WAIT
+    here: bool = False
+    """This host alone."""
+    once: bool = False
+    """Doctor was started on this host alone, whatever the command starts elsewhere."""
+    heavy: bool = False
+    torch: bool = False
+    folder: Path | None = None
+
+
+_USUAL = Chosen()
+
+
+def examine(command: Sequence[str], variables: Mapping[str, str], chosen: Chosen = _USUAL) -> Answer:
+    """Examines the job of a launch command.
 
     Raises:
-        UsageError: the command names a file that can't be read.
+        UsageError: the command names a file that can't be read, or the folder can't be written.
 
     """
     began = time.monotonic()
-    launch = read(command, variables, node=node)
-    seen = look(launch, variables)
+    launch = read(command, variables, node=chosen.node, nodes=chosen.nodes)
+    # hosts are not equally fast at what costs more
+    wait = chosen.wait + (_IMPORTING if chosen.torch else 0.0) + (_WRITING if chosen.heavy else 0.0)
+    seen = look(launch, variables, Extra(chosen.heavy, chosen.torch, tuple(command)))
     meeting, report = Meeting(result="none"), None
-    if launch.nodes > 1 and launch.endpoint and not here:
+    if launch.nodes > 1 and launch.endpoint and not chosen.here and not (chosen.once and launch.starts):
         token = variables.get(TOKEN) or f"job {variables.get('SLURM_JOB_ID', '')}"
-        meeting, report = asyncio.run(_meet(seen, token, wait))
+        shared = Shared(chosen.folder, token, seen) if chosen.folder is not None else None
+        try:
+            judge = shared.judge if shared else verdict.together
+            meeting, report = asyncio.run(_meet(seen, token, wait, judge, heavy=chosen.heavy))
+            report = shared.ended(meeting, report, began + wait) if shared else report
+        finally:
+            if shared is not None:
+                shared.close()
     if report is None:
         report = verdict.alone(seen, meeting)
     seconds = round(time.monotonic() - began, 2)
@@ -62,9 +85,11 @@ def examine(
     )
 
 
-async def _meet(seen: Look, token: str, wait: float) -> tuple[Meeting, Report | None]:
+async def _meet(
+    seen: Look, token: str, wait: float, judge: meet.Judge, *, heavy: bool
+) -> tuple[Meeting, Report | None]:
     if meet.collects(seen):
-        return await meet.collect(seen, token, wait, verdict.together)
+        return await meet.collect(seen, token, wait, judge, heavy=heavy)
     try:
         return await meet.come(seen, token, wait)
     except WireError as error:

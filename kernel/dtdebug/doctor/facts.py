@@ -41,6 +41,10 @@ class Launch(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     program: str = ""
     """The training program as the command names it."""
     arguments: tuple[str, ...] = ()
+    configurations: tuple[str, ...] = ()
+    """Files that the launcher itself is given."""
+    starts: str = ""
+    """The program of the command that itself starts the other hosts, `srun`; empty if each host is started alone."""
     problems: tuple[str, ...] = ()
     """What in the command could not be read."""
 
@@ -88,6 +92,43 @@ class Name(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """Line of /etc/hosts that says so."""
 
 
+class Port(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """A port of InfiniBand or RoCE."""
+
+    name: str
+    """`mlx5_0:1`."""
+    state: str = ""
+    """ACTIVE, DOWN, INIT, ..."""
+    link: str = ""
+    """LinkUp, Polling, Disabled, ..."""
+    rate: str = ""
+    """`400 Gb/sec (4X NDR)`."""
+    layer: str = ""
+    """InfiniBand or Ethernet."""
+
+
+class Board(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """A device as its driver describes it; what it did not say stays None."""
+
+    name: str = ""
+    used: int | None = None
+    """Bytes of its memory in use before the run."""
+    pids: tuple[int, ...] = ()
+    """Processes that compute on it."""
+    pending: bool | None = None
+    """Rows of its memory wait to be remapped, at the next reset."""
+    failed: bool | None = None
+    """Rows could not be remapped."""
+    slowed: int | None = None
+    """Why its clocks are held down now, as bits of NVML."""
+    width: int | None = None
+    """Lanes of PCIe in use."""
+    width_most: int | None = None
+    links: tuple[int, ...] = ()
+    """NVLinks, 1 where one is up."""
+    mig: bool | None = None
+
+
 class Problem(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """What one host alone can judge: id of a check, and what was measured."""
 
@@ -124,8 +165,16 @@ class Look(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     variables: dict[str, str] = {}
     place: str = ""
     """Working directory."""
+    container: str = ""
+    """What shows that this is a container; empty if nothing does, which proves nothing."""
     devices: tuple[str, ...] | None = None
     """Models; None if not looked at."""
+    boards: tuple[Board, ...] = ()
+    """The same devices as their driver describes them."""
+    driver: str = ""
+    fabric: tuple[Port, ...] = ()
+    topology: str = ""
+    """How devices are connected, by `nvidia-smi topo -m`: the part without names of cards."""
     has_devices: bool = False
     """A driver of devices is there, whether or not it answered."""
     figures: dict[str, float] = {}
@@ -154,6 +203,19 @@ class Try(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, array_l
     """Greatest segment size with which large messages pass where they otherwise do not; bytes."""
 
 
+class Bulk(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, array_like=True):
+    """Much data sent to a peer (`--heavy`)."""
+
+    node: int
+    """Index of the peer in the roster."""
+    rate: float = 0.0
+    """Million bytes a second that came; 0 if the connection failed."""
+    sent: int = 0
+    """Segments, by the kernel's count (TCP_INFO)."""
+    again: int = 0
+    """Segments that had to be sent again."""
+
+
 class Meeting(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """How this host fared on its way to the endpoint."""
 
@@ -175,6 +237,7 @@ class Came(msgspec.Struct, kw_only=True):
     offset: float = 0.0
     """Its clock less the collector's, in seconds."""
     tries: list[Try] = []
+    bulk: list[Bulk] = []
     lines: dict[str, list[str]] = {}
     """Hashes of lines of the files that differ."""
 
@@ -226,6 +289,16 @@ class Unexamined(msgspec.Struct, frozen=True, kw_only=True):
     why: str
 
 
+class Matrix(msgspec.Struct, frozen=True, kw_only=True):
+    """What each host measured of each other one; only of few hosts."""
+
+    hosts: tuple[str, ...] = ()
+    milliseconds: tuple[tuple[float | None, ...], ...] = ()
+    """By caller and called: a round trip; -1 where the connection or large messages fail, None where none was tried."""
+    rates: tuple[tuple[tuple[int, int], float], ...] = ()
+    """((sender, receiver), million bytes a second)."""
+
+
 class Report(msgspec.Struct, frozen=True, kw_only=True):
     """The answer: the contract of `--format json`."""
 
@@ -238,6 +311,9 @@ class Report(msgspec.Struct, frozen=True, kw_only=True):
     findings: tuple[Finding, ...] = ()
     pairs: int = 0
     """Pairs of hosts that were tried, in at least one direction."""
+    matrix: Matrix = Matrix()
+    rates: str = ""
+    """What pairs carried, where that was measured."""
     hidden: int = 0
     """Findings that are left out: consequences of others, and those beyond the twentieth."""
     forecast: dict[str, str] = {}
@@ -248,3 +324,5 @@ class Report(msgspec.Struct, frozen=True, kw_only=True):
     not_examined: tuple[Unexamined, ...] = ()
     observations: dict[str, str] = {}
     """Answers to the wizard's questions."""
+    grounds: dict[str, str] = {}
+    """How each of these is known."""

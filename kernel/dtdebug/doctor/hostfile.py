@@ -67,6 +67,16 @@ def inline(text: str) -> list[tuple[str, int | None]]:
     return known
 
 
+def included(text: str, rows: list[tuple[str, int | None]]) -> list[tuple[str, int | None]]:
+    """DeepSpeed's `--include host:0,2@other`: those hosts, with as many slots as are named."""
+    slots = dict(rows)
+    found: list[tuple[str, int | None]] = []
+    for piece in text[:10_000].split("@"):
+        name, colon, numbers = piece.partition(":")
+        found.append((name, len(numbers.split(",")) if colon else slots.get(name)))
+    return found
+
+
 def slurm(text: str) -> tuple[str, ...]:
     """The hosts of SLURM_JOB_NODELIST; none if it is written in a form that is not known."""
     found: list[str] = []

@@ -7,29 +7,40 @@ import socket
 import time
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import TypeVar
+from typing import NamedTuple, TypeVar
 
 from dtdebug.clean import one_line
-from dtdebug.doctor import choose, devices, names, resources, software
+from dtdebug.doctor import choose, devices, fabric, imports, names, rates, resources, software
 from dtdebug.doctor.facts import Launch, Look, Problem
 from dtdebug.probe.in_parallel import begin
 from dtdebug_taxonomy import __version__
 
 T = TypeVar("T")
+
+
+class Extra(NamedTuple):
+    """What costs more than a moment, and is asked for."""
+
+    heavy: bool = False
+    torch: bool = False
+    command: tuple[str, ...] = ()
+
+
+_NOTHING = Extra()
 _LIMIT = 6.0
 """Seconds for one part of a look."""
 
 
-def look(launch: Launch, variables: Mapping[str, str]) -> Look:
+def look(launch: Launch, variables: Mapping[str, str], more: Extra = _NOTHING) -> Look:
     """One look: a fraction of a second; a probe that fails itself becomes a problem of its own."""
     began = time.monotonic()
     unread: dict[str, str] = {}
 
-    def tried(what: str, probe: Callable[[], T]) -> T | None:
+    def tried(what: str, probe: Callable[[], T], limit: float = _LIMIT) -> T | None:
         try:  # in a thread: a file system that hangs must not hold us
-            return begin([probe], time.monotonic() + 1.0)[0].result(timeout=_LIMIT)
+            return begin([probe], time.monotonic() + 1.0)[0].result(timeout=limit)
         except TimeoutError:
-            unread[what] = f"no answer in {_LIMIT:g} s: a file system or resolver hangs"
+            unread[what] = f"no answer in {limit:g} s: a file system or resolver hangs"
             return None
         except Exception as error:
             unread[what] = f"internal error: {type(error).__name__}: {one_line(str(error), 200)}"
@@ -53,9 +64,22 @@ def look(launch: Launch, variables: Mapping[str, str]) -> Look:
                 expected="the program of the launch command",
             )
         )
-    models, reason = tried("devices", devices.devices) or (None, "")
-    if reason:
-        unread["devices"] = reason
+    if launch.nodes == 1:
+        problems += tried("launch", lambda: resources.port(launch)) or ()
+    loaded: dict[str, str] = {}
+    if more.heavy:
+        rates_seen = tried("speed", lambda: rates.rates(variables.get("TMPDIR", "/tmp")), 15.0)  # noqa: S108
+        figures |= rates_seen[0] if rates_seen else {}
+        if rates_seen and rates_seen[1]:
+            unread["speed"] = rates_seen[1]
+    if more.torch:
+        wrong, loaded = tried("torch", lambda: imports.torch(more.command, variables), 200.0) or ([], {})
+        problems += wrong
+    seen = tried("devices", devices.devices) or devices.Seen()
+    if seen.why:
+        unread["devices"] = seen.why
+    fabric_seen = tried("fabric", fabric.ports) or ()
+    problems += [*devices.judge(seen.boards or ()), *fabric.judge(fabric_seen, variables)]
     return Look(
         host=socket.gethostname(),
         boot=_boot(),
@@ -68,11 +92,16 @@ def look(launch: Launch, variables: Mapping[str, str]) -> Look:
         owns=bool(set(endpoint.addresses) & names.own_addresses(cards)),
         gloo=choose.gloo(cards, own, variables),
         nccl=choose.nccl(cards, variables),
-        versions=tried("versions", software.versions) or {},
+        versions=(tried("versions", software.versions) or {}) | loaded,
         files=files,
         variables=tried("variables", lambda: software.variables(variables)) or {},
         place=str(Path.cwd()),
-        devices=models,
+        container=resources.container(variables),
+        devices=tuple(b.name for b in seen.boards) if seen.boards is not None else None,
+        boards=seen.boards or (),
+        driver=seen.driver,
+        fabric=fabric_seen,
+        topology=tried("topology", devices.topology) or "",
         has_devices=devices.has_some(),
         figures=figures,
         problems=tuple(problems),

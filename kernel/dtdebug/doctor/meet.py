@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import errno
-import os
 import secrets
 import socket
 import time
@@ -14,11 +13,9 @@ from typing import Any
 
 import msgspec
 
-from dtdebug.clean import one_line
-from dtdebug.doctor import names, pairs, software, wire
-from dtdebug.doctor.facts import MOST_HOSTS, Came, Launch, Look, Meeting, Report, Try
+from dtdebug.doctor import bulk, names, pairs, resources, software, wire
+from dtdebug.doctor.facts import MOST_HOSTS, Bulk, Came, Look, Meeting, Report, Try
 from dtdebug.doctor.untrusted import tidied
-from dtdebug.hosts import launchers, sockets
 
 PAUSE = 0.2
 _BACKLOG, _GUESTS = 2048, 4096
@@ -47,20 +44,22 @@ class _Row(msgspec.Struct, kw_only=True):
 def collects(look: Look) -> bool:
     """All meet at this host."""
     launch = look.launch
-    if launch.node is not None and launch.backend in ("static", "env", "mpi"):
+    if launch.node is not None and launch.backend in ("static", "env", "mpi", "ray"):
         return launch.node == 0
     return look.owns or (look.takes_itself and all(names.is_loopback(a) for a in look.endpoint.addresses))
 
 
-async def collect(look: Look, token: str, wait: float, judge: Judge) -> tuple[Meeting, Report | None]:
+async def collect(
+    look: Look, token: str, wait: float, judge: Judge, *, heavy: bool = False
+) -> tuple[Meeting, Report | None]:
     """The side where all meet: waits for the hosts, has them probe each other, judges, and tells them."""
-    hub = _Hub(look, token)
+    hub = _Hub(look, token, heavy=heavy)
     try:
         await hub.open()
     except OSError as error:
         if error.errno != errno.EADDRINUSE:
             return Meeting(result="error", words=error.strerror or str(error)), None
-        return Meeting(result="taken", holder=_holder(look.launch)), None
+        return Meeting(result="taken", holder=resources.holder(look.launch)), None
     try:
         return Meeting(result="hub"), await hub.run(wait, judge)
     finally:
@@ -70,8 +69,8 @@ async def collect(look: Look, token: str, wait: float, judge: Judge) -> tuple[Me
 class _Hub:
     """All that came."""
 
-    def __init__(self, look: Look, token: str) -> None:
-        self._look, self._token = look, token
+    def __init__(self, look: Look, token: str, *, heavy: bool) -> None:
+        self._look, self._token, self._heavy = look, token, heavy
         self._came: list[Came] = []
         self._channels: list[wire.Channel | None] = []
         self._strangers: dict[str, str] = {}
@@ -139,6 +138,9 @@ class _Hub:
             came.tries = row if isinstance(row, list) else row.tries if row else []
             came.lines = row.lines if isinstance(row, _Row) else {}
         self._came[0].lines = {f: software.lines(self._look.launch.program, f) for f in differing}
+        if self._heavy and count > 1:
+            for offset in bulk.offsets(count):
+                await self._round(offset, key)
         strangers = [f"{address}: {why}" for address, why in self._strangers.items()]
         report = judge(self._came, strangers, time.monotonic() - began)
         await asyncio.gather(*(self._tell(c, report) for c in self._channels if c is not None))
@@ -152,6 +154,34 @@ class _Hub:
             return msgspec.convert(await channel.receive(_PROBING), _Row)
         except (wire.WireError, msgspec.ValidationError):
             return None
+
+    async def _round(self, offset: int, key: str) -> None:
+        """Each host sends much to the one so many places on, by the way by which that came."""
+        count = len(self._came)
+
+        def target(index: int) -> tuple[int, str, int] | None:
+            peer = (index + offset) % count
+            came = self._came[peer]
+            reached = [t.address for t in self._came[index].tries if t.node == peer and t.result == "ok"]
+            ports = dict(came.look.ports)
+            return next(((peer, a, ports[a]) for a in reached if a in ports), None)
+
+        async def one(index: int) -> None:
+            to, channel = target(index), self._channels[index]
+            if to is None or self._came[index].look.version != self._look.version:
+                return
+            if channel is None:
+                self._came[index].bulk.append(await bulk.send(*to, key))
+                return
+            try:
+                await channel.send({"bulk": to}, _SAYING)
+                self._came[index].bulk.append(msgspec.convert(await channel.receive(_PROBING), Bulk))
+            except (wire.WireError, msgspec.ValidationError):
+                return
+
+        for came in self._came:
+            came.bulk = [*came.bulk]
+        await asyncio.gather(*(one(i) for i in range(count)))
 
     async def _tell(self, channel: wire.Channel, report: Report) -> None:
         with suppress(wire.WireError):
@@ -249,7 +279,14 @@ async def _inside(
     lines = {f: software.lines(look.launch.program, f) for f in known}
     await channel.send(_Row(tries=tries, lines=lines), _SAYING)
     try:
-        return Meeting(result="came"), msgspec.convert(await channel.receive(_PROBING + 2 * _SAYING), Report)
+        body = await channel.receive(_PROBING + 2 * _SAYING)
+        while isinstance(body, dict) and "bulk" in body:
+            node, address, port = msgspec.convert(body["bulk"], tuple[int, str, int])
+            if not any(i == node and [address, port] in [[*p] for p in peer.ports] for i, peer in partners):
+                raise wire.WireError("other")  # only those of the roster are called
+            await channel.send(await bulk.send(node, address, port, key), _SAYING)
+            body = await channel.receive(_PROBING + 2 * _SAYING)
+        return Meeting(result="came"), msgspec.convert(body, Report)
     except msgspec.ValidationError:
         raise wire.WireError("version") from None
 
@@ -286,11 +323,3 @@ def _addresses(look: Look) -> list[str]:
 def _differing(looks: list[Look]) -> list[str]:
     every = dict.fromkeys(f for look in looks for f in look.files)
     return [f for f in every if len({look.files.get(f) for look in looks if look.files}) > 1][:_FILES_ASKED]
-
-
-def _holder(launch: Launch) -> str:
-    try:
-        inodes = {s.inode for s in sockets.sockets(os.getpid()) if s.state == "listening" and s.port == launch.port}
-    except OSError:
-        return ""
-    return one_line(launchers.holder(inodes), 200)

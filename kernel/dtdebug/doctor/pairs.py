@@ -12,7 +12,7 @@ import time
 from collections.abc import Sequence
 from contextlib import suppress
 
-from dtdebug.doctor import wire
+from dtdebug.doctor import bulk, wire
 from dtdebug.doctor.facts import Try
 
 CONNECTING = 3.5
@@ -72,7 +72,10 @@ class Answering:
 
     async def _answer(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         await wire.serve(reader, writer, self._key, str(self._index))
-        for size in (*[_SMALL] * _ROUNDS, _LARGE):
+        if await bulk.is_asked(reader, writer, _SMALL):
+            await bulk.take(reader, writer)
+            return
+        for size in (*[_SMALL] * (_ROUNDS - 1), _LARGE):
             writer.write(await reader.readexactly(size))
             await writer.drain()
 

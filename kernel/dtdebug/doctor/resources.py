@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import resource
+import socket
 import subprocess
 import sys
 from collections.abc import Mapping
@@ -11,10 +13,13 @@ from pathlib import Path
 
 import psutil
 
+from dtdebug.clean import one_line
 from dtdebug.doctor.facts import Launch, Problem
+from dtdebug.hosts import launchers, sockets
 
 _SHM_LEAST, _FILES_LEAST = 512 << 20, 1024
 _MEMLOCK_LEAST = 64 << 20
+_SPACE_LEAST, _PROCESSES_LEAST = 64 << 30, 512
 _WRITING = 3.0
 """Seconds for a file to be written: a hung network file system never answers."""
 _WRITER = """
@@ -47,6 +52,41 @@ def look(launch: Launch, variables: Mapping[str, str]) -> tuple[list[Problem], d
     _cores(problems, figures, launch, variables)
     _disks(problems, launch, variables)
     return problems, figures, unread
+
+
+def port(launch: Launch) -> list[Problem]:
+    """Whether the port is free at which the ranks of a job on one host will meet, by listening there for a moment."""
+    if not launch.port or launch.launcher not in ("torchrun", "accelerate launch", "deepspeed"):
+        return []
+    with socket.socket(socket.AF_INET, socket.SOCK_STREAM) as plug:
+        plug.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            plug.bind(("", launch.port))
+            plug.listen(1)
+        except OSError as error:
+            if error.errno != errno.EADDRINUSE:
+                return []
+            held = holder(launch)
+            text = f"port {launch.port} is taken on this host{f': {held} holds it' if held else ''}"
+            return [Problem(id="DR202", text=text, measured=held, expected="a free port")]
+    return []
+
+
+def holder(launch: Launch) -> str:
+    """The process that listens at the job's port; empty if that can't be told."""
+    try:
+        inodes = {s.inode for s in sockets.sockets(os.getpid()) if s.state == "listening" and s.port == launch.port}
+    except OSError:
+        return ""
+    return one_line(launchers.holder(inodes), 200)
+
+
+def container(variables: Mapping[str, str]) -> str:
+    """What shows that this host is a container."""
+    files = ("/.dockerenv", "/run/.containerenv", "/.singularity.d")
+    names = ("APPTAINER_CONTAINER", "SINGULARITY_CONTAINER", "KUBERNETES_SERVICE_HOST", "container")
+    found = next((f"{path} is there" for path in files if Path(path).exists()), "")
+    return found or next((f"{name} is set" for name in names if variables.get(name)), "")
 
 
 def _shm(problems: list[Problem], figures: dict[str, float], unread: dict[str, str]) -> None:
@@ -85,6 +125,16 @@ def _limits(problems: list[Problem], figures: dict[str, float], launch: Launch) 
                 commands=("ulimit -n 65536",),
             )
         )
+    space, _ = resource.getrlimit(resource.RLIMIT_AS)
+    processes, _ = resource.getrlimit(resource.RLIMIT_NPROC)
+    for value, least, flag, words in (
+        (space, _SPACE_LEAST, "-v", "of address space a process; a device's driver alone maps more than its memory"),
+        (processes, _PROCESSES_LEAST, "-u", "processes and threads of this user"),
+    ):
+        if value != resource.RLIM_INFINITY and value < least:
+            shown = _size(value) if flag == "-v" else str(value)
+            text = f"at most {shown} {words}"
+            problems.append(Problem(id="DR511", text=text, measured=f"ulimit {flag}: {shown}", expected="unlimited"))
     if Path("/sys/class/infiniband").is_dir() and locked != resource.RLIM_INFINITY and locked < _MEMLOCK_LEAST:
         problems.append(
             Problem(

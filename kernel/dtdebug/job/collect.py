@@ -328,14 +328,16 @@ def analysis(
 
 
 def _diagnosis(snapshot: Snapshot, folder: RunFolder | None) -> Diagnosis | None:
-    from dtdebug import handoff
+    from dtdebug import examined, handoff
     from dtdebug.last import Last
     from dtdebug_taxonomy.diagnosis import diagnose
     from dtdebug_taxonomy.knowledge import load
 
+    run = folder.load_run() if folder is not None else None
+    if run is not None and (measured := examined.of_run(run.command)):
+        snapshot = msgspec.structs.replace(snapshot, examined=measured)
     diagnosis = diagnose(load(), _as_printed(snapshot))
     Last(snapshot=snapshot, diagnosis=diagnosis).save()
-    run = folder.load_run() if folder is not None else None
     if run is not None and run.command:
         handoff.failed(snapshot, diagnosis, handoff.job_of(run.command))
     return diagnosis

@@ -58,6 +58,8 @@ class Options(NamedTuple):
     """Variables that the job gets besides: what its ranks do with their collectives (see `course`)."""
     after: Callable[[], None] = lambda: None
     """Called when the job has ended."""
+    foreseen: Callable[[Case], str] = lambda _: ""
+    """A note on what would have told of the failure before the run."""
 
 
 class Speaker:
@@ -192,6 +194,9 @@ class Vigil:
             )
             return
         known = self._hang is not None and _essence(found.verdict) == _essence(self._hang)
+        with suppress(Exception):  # a remark on top of the answer, which must not cost the answer
+            if note := self._options.foreseen(found):
+                found = msgspec.structs.replace(found, notes=(note, *found.notes))
         self._speaker.report(found, what, brief=known)
 
     def _run(self) -> None:

@@ -38,6 +38,8 @@ class Known(Record, frozen=True, kw_only=True):
     """Markdown: what it is, how it is measured, what follows."""
     hides: tuple[str, ...] = ()
     """Ids of what follows from it on the same hosts, and is not told again."""
+    seen_as: tuple[str, ...] = ()
+    """Ids of messages that a job prints which fails of it."""
     reference: tuple[Reference, ...]
     id: str = ""
     """`DR102`; by the file's name."""

@@ -10,9 +10,21 @@ from dtdebug.doctor.judge.findings import apart, finding, folded, labels
 from dtdebug.doctor.names import is_loopback, own_addresses
 
 
+def starts_elsewhere(launch: Launch) -> str:
+    """Why it is no fault that nobody came: the command starts the other hosts, and doctor was started here alone."""
+    if not launch.starts:
+        return ""
+    if launch.starts == "srun":
+        return "srun starts the other hosts: put it before, `srun dtdebug doctor -- COMMAND`"
+    where = launch.hosts_from if "/" in launch.hosts_from or "." in launch.hosts_from else "HOSTFILE"
+    return f"{launch.starts} starts the other hosts: `dtdebug doctor --hosts {where} --via ssh -- COMMAND`"
+
+
 def rows(came: Sequence[Came]) -> list[HostRow]:
     """All hosts of the job; of those that did not come what is known."""
     called = labels(came)
+    if len(came) < 2 and starts_elsewhere(came[0].look.launch):
+        return [HostRow(host=called[0], node=came[0].node, address=came[0].address)]
     found = [HostRow(host=n, node=c.node, address=c.address) for n, c in zip(called, came, strict=True)]
     launch = came[0].look.launch
     short = {c.look.host.partition(".")[0] for c in came}
@@ -63,7 +75,7 @@ def judge(came: Sequence[Came], strangers: Sequence[str], waited: float) -> Iter
             )
         yield finding(
             "DR201",
-            f"{who}{source} did not come to {launch.endpoint} in {waited:.0f} s",
+            f"{who}{source} did not come to {launch.endpoint}{f' in {waited:.0f} s' if waited else ''}",
             hosts=known,
             measured=f"{len(came)} of {launch.nodes} hosts came: {folded(called)}",
             expected=f"{launch.nodes} hosts",

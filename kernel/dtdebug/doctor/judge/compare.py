@@ -11,7 +11,18 @@ from dtdebug.doctor.judge.findings import apart, finding, folded, labels
 _HEART_BEAT = 15.0
 """Seconds: five of torch's, three times, after which c10d takes a host for dead."""
 _OFF = 1.0
-_HARD = frozenset(("torch", "nvidia-nccl-cu12", "nvidia-nccl-cu13", "horovod", "mpi4py", "deepspeed"))
+_HARD = frozenset(
+    (
+        "torch",
+        "torch (imported)",
+        "nccl (loaded)",
+        "nvidia-nccl-cu12",
+        "nvidia-nccl-cu13",
+        "horovod",
+        "mpi4py",
+        "deepspeed",
+    )
+)
 _DETAIL = "DETAIL"
 """Of TORCH_DISTRIBUTED_DEBUG: ranks that have it exchange more messages."""
 _SHOWN = 4
@@ -28,6 +39,7 @@ def judge(came: Sequence[Came], *, is_gloo: bool) -> Iterator[Finding]:
     yield from _clocks(came, called)
     yield from _devices(came, called)
     yield from _figures(came, called)
+    yield from _fabric(came, called)
     places = [c.look.place for c in came]
     most, others = apart(places)
     if others:
@@ -167,6 +179,37 @@ def _devices(came: Sequence[Came], called: list[str]) -> Iterator[Finding]:
                 hosts=hosts,
                 measured=values[places[0]],
                 expected=str(most),
+            )
+
+
+def _fabric(came: Sequence[Came], called: list[str]) -> Iterator[Finding]:
+    """Ports that are active elsewhere and not here, or slower here; drivers and connections that differ."""
+    rows = [(i, p) for i, c in enumerate(came) for p in c.look.fabric]
+    for name in dict.fromkeys(p.name for _, p in rows):
+        mine = [(i, f"{p.state}, {p.rate}") for i, p in rows if p.name == name]
+        most, places = apart([words for _, words in mine])
+        if places and len(mine) > 2 and len(places) < len(mine):
+            hosts = [called[mine[p][0]] for p in places]
+            yield finding(
+                "DR605",
+                f"{name} is {mine[places[0]][1]} on {folded(hosts)}; {most} on the others",
+                hosts=hosts,
+                measured=mine[places[0]][1],
+                expected=str(most),
+            )
+    for words, values in (
+        ("driver", [c.look.driver for c in came]),
+        ("connections between devices", [c.look.topology for c in came]),
+    ):
+        most, places = apart(values)
+        if places and all(values) and len(places) < len(values):
+            hosts = [called[p] for p in places]
+            yield finding(
+                "DR602",
+                f"{folded(hosts)}: other {words} than the others",
+                hosts=hosts,
+                measured=values[places[0]].replace("\n", " / "),
+                expected=str(most).replace("\n", " / "),
             )
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dtdebug.doctor.facts import Look, Report
 
+_SHOWN = ("python", "torch", "torch (imported)", "nccl (loaded)", "deepspeed", "accelerate")
 _SAID = {"connects": "connects", "fails": "will fail, see the faults", "unknown": "not all pairs were tried"}
 
 
@@ -34,10 +35,10 @@ def line(area: str, report: Report, look: Look) -> str:
         return (
             f"not looked at: {why or 'one host'}"
             if count < 2
-            else f"{report.pairs} of {count * (count - 1) // 2} pairs tried; all connect, 32 KiB pass"
+            else f"{report.pairs} of {count * (count - 1) // 2} pairs tried; all connect, 32 KiB pass{report.rates}"
         )
     if area == "versions":
-        shown = [f"{k} {v}" for k, v in look.versions.items() if k in ("python", "torch", "deepspeed", "accelerate")]
+        shown = [f"{k} {v}" for k, v in look.versions.items() if k in _SHOWN]
         rest = f" and {len(look.versions) - len(shown)} more are the same" if many and not why else ""
         return f"{', '.join(shown)}{rest}"
     if area == "code":

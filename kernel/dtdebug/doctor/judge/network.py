@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from statistics import median
 
-from dtdebug.doctor.facts import Finding, Severity, Try
+from dtdebug.doctor.facts import Finding, Matrix, Severity, Try
 from dtdebug.doctor.judge.findings import finding, folded, labels
 from dtdebug.doctor.judge.forecast import Forecast
 from dtdebug.doctor.judge.matrix import Hosts
@@ -48,6 +48,24 @@ def judge(came: Hosts, forecast: Forecast, *, is_gloo: bool) -> Iterator[Finding
     yield from _broken(names, tried, failed, severity)
     yield from _large(came, names, tried, failed)
     yield from _slow(names, tried, failed)
+
+
+def matrix(came: Hosts, most: int = 64) -> Matrix:
+    """The round trips of all pairs, for a picture of them."""
+    if not 1 < len(came) <= most:
+        return Matrix()
+    tried, names = _best(came), labels(came)
+    places = sorted(range(len(came)), key=lambda i: (came[i].node is None, came[i].node or 0, i))
+    row = {i: k for k, i in enumerate(places)}
+
+    def shown(t: Try | None) -> float | None:
+        return None if t is None else t.milliseconds if t.result == "ok" and t.large is not False else -1.0
+
+    return Matrix(
+        hosts=tuple(names[i] for i in places),
+        milliseconds=tuple(tuple(shown(tried.get((i, j))) for j in places) for i in places),
+        rates=tuple(((row[i], row[b.node]), b.rate) for i, c in enumerate(came) for b in c.bulk if b.node in row),
+    )
 
 
 def _best(came: Hosts) -> dict[tuple[int, int], Try]:

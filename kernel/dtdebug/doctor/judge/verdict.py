@@ -6,14 +6,28 @@ from collections.abc import Sequence
 
 import msgspec
 
-from dtdebug.doctor.facts import AREAS, Area, Came, Finding, HostRow, Look, Meeting, Problem, Report, State, Unexamined
-from dtdebug.doctor.judge import coming, compare, forecast, interfaces, network, partition
+from dtdebug.doctor.facts import (
+    AREAS,
+    Area,
+    Came,
+    Finding,
+    HostRow,
+    Look,
+    Matrix,
+    Meeting,
+    Problem,
+    Report,
+    State,
+    Unexamined,
+)
+from dtdebug.doctor.judge import coming, compare, forecast, heavy, interfaces, measured, network, partition
 from dtdebug.doctor.judge.findings import finding, folded, labels
 from dtdebug.doctor.judge.lines import line
 from dtdebug.doctor.judge.matrix import Hosts
 from dtdebug_taxonomy.preflight import load
 
 MOST = 20
+_NO_MATRIX = Matrix()
 _ORDER = {"fault": 0, "warning": 1, "hint": 2}
 
 
@@ -24,13 +38,16 @@ def together(came: Sequence[Came], strangers: Sequence[str], waited: float, more
     is_gloo = uses_gloo(looks)
     gloo, nccl = forecast.gloo(came), forecast.nccl(came)
     several = looks[0].launch.nodes > 1
-    found = [*more, *coming.judge(came, strangers, waited), *interfaces.names(came)]
+    elsewhere = coming.starts_elsewhere(looks[0].launch) if len(came) < 2 else ""
+    found = [*more, *interfaces.names(came)]
+    found += coming.judge(came, strangers, waited) if not elsewhere else ()
     for look in looks:
         found += coming.planned(look.launch, look)
     found += interfaces.gloo(came, gloo, is_gloo=is_gloo)
     found += interfaces.nccl(came, nccl, is_gloo=is_gloo)
     found += network.judge(came, gloo, is_gloo=is_gloo)
     found += compare.judge(came, is_gloo=is_gloo)
+    found += heavy.judge(came)
     found += _grouped([(n, p) for look, n in zip(looks, called, strict=True) for p in _own(look, is_gloo=is_gloo)])
     found += _devices(looks, called)
     sized, was_sized = partition.judge(looks[0].launch)
@@ -45,17 +62,32 @@ def together(came: Sequence[Came], strangers: Sequence[str], waited: float, more
         unread["partition"] = "the command and its configurations name no sizes"
     if several and len(came) < 2:
         unread["network"] = "no other host came"
+    if elsewhere:
+        unread["launch"] = elsewhere
     rows = sorted(coming.rows(came), key=lambda r: (r.node is None, r.node or 0))
     pinned = interfaces.pinned(came) if len(came) > 1 and gloo.verdict == "connects" else {}
     pairs = len({frozenset((i, t.node)) for i, c in enumerate(came) for t in c.tries})
-    return _report(found, looks[0], rows, said, unread, is_gloo=is_gloo, pinned=pinned, several=several, pairs=pairs)
+    return _report(
+        found,
+        looks,
+        rows,
+        said,
+        unread,
+        is_gloo=is_gloo,
+        pinned=pinned,
+        several=several,
+        pairs=pairs,
+        rates=heavy.line(came),
+        matrix=network.matrix(came),
+    )
 
 
 def alone(look: Look, meeting: Meeting) -> Report:
     """The answer of one host: its own, or all that it knows if it was not let in."""
     is_gloo, several = uses_gloo([look]), look.launch.nodes > 1
     found = [*coming.planned(look.launch, look)]
-    if meeting.result not in ("", "none"):
+    elsewhere = coming.starts_elsewhere(look.launch)
+    if meeting.result not in ("", "none") and not elsewhere:
         found += coming.outside(look, meeting)
     found += _grouped([(look.host, p) for p in _own(look, is_gloo=is_gloo)])
     found += _devices([look], [look.host])
@@ -66,13 +98,15 @@ def alone(look: Look, meeting: Meeting) -> Report:
         unread["partition"] = "the command and its configurations name no sizes"
     if several:
         unread |= dict.fromkeys(("network", "versions", "code"), "this host alone was looked at")
-        if meeting.result not in ("", "none"):
+        if elsewhere:
+            unread["launch"] = elsewhere
+        elif meeting.result not in ("", "none"):
             unread["launch"] = f"this host was not let in at {look.launch.endpoint}"
     elif not look.launch.launcher:
         unread["launch"] = "no launch command"
     unread.setdefault("network", "one host")
     row = HostRow(host=look.host, node=look.launch.node, came=meeting.result in ("", "none", "hub", "came"))
-    return _report(found, look, [row], {}, unread, is_gloo=is_gloo, pinned={}, several=several)
+    return _report(found, [look], [row], {}, unread, is_gloo=is_gloo, pinned={}, several=several)
 
 
 def uses_gloo(looks: Sequence[Look]) -> bool:
@@ -143,7 +177,7 @@ def _unread(looks: Sequence[Look], called: Sequence[str]) -> dict[str, str]:
 
 def _report(
     found: Sequence[Finding],
-    look: Look,
+    looks: Sequence[Look],
     rows: Sequence[HostRow],
     said: dict[str, str],
     unread: dict[str, str],
@@ -152,11 +186,15 @@ def _report(
     pinned: dict[str, str],
     several: bool,
     pairs: int = 0,
+    rates: str = "",
+    matrix: Matrix = _NO_MATRIX,
 ) -> Report:
     kept = _causes(sorted(found, key=lambda f: _ORDER[f.severity]))
     hidden = len(found) - len(kept[:MOST])
     kept = kept[:MOST]
+    look = looks[0]
     backend = "gloo" if is_gloo else "nccl"
+    known = measured.observations(kept, rows, looks, several=several)
     draft = Report(
         backend=backend,
         ranks=look.launch.ranks,
@@ -164,11 +202,14 @@ def _report(
         findings=tuple(kept),
         hidden=hidden,
         pairs=pairs,
+        rates=rates,
+        matrix=matrix,
         forecast=said,
         export={k: v for f in kept for k, v in f.fix.export.items()},
         pinned=pinned,
         not_examined=tuple(Unexamined(id=k, why=v) for k, v in sorted(unread.items())),
-        observations=_observations(kept, rows, several=several),
+        observations={k: v for k, (v, _) in known.items()},
+        grounds={k: why for k, (_, why) in known.items()},
     )
     areas = tuple(Area(id=a, state=_state(a, kept, unread, several=several), text=line(a, draft, look)) for a in AREAS)
     return msgspec.structs.replace(draft, areas=areas)
@@ -198,18 +239,3 @@ def _state(area: str, found: Sequence[Finding], unread: dict[str, str], *, sever
     if area in unread:
         return "unknown"
     return "ok"
-
-
-def _observations(found: Sequence[Finding], rows: Sequence[HostRow], *, several: bool) -> dict[str, str]:
-    """Answers to questions of the wizard that were measured."""
-    if not several:
-        return {}
-    numbers = {f.id for f in found if f.severity == "fault"}
-    said = {}
-    if all(row.came for row in rows):
-        said["address_and_port_reachable"] = "yes"
-    elif numbers & {"DR101", "DR203", "DR204", "DR205", "DR116"}:
-        said["address_and_port_reachable"] = "no"
-    if "DR202" in numbers:
-        said["port_in_use"] = "yes"
-    return said

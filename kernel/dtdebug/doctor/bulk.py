@@ -1,0 +1,87 @@
+"""Much data from one host to another (`--heavy`): how fast it comes, and how many segments have to be sent again.
+
+Rounds go by offsets: each host sends to the one 1, 2, 4, ... places on, all at a time, as in a job; so a thousand hosts
+take ten rounds. A round sends for a fraction of a second and at most 256 MiB.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+import struct
+import time
+
+from dtdebug.doctor import wire
+from dtdebug.doctor.facts import Bulk
+
+SENDING = 0.4
+"""Seconds of a round's sending."""
+_WAIT, _CONNECTING = 4.0, 3.5
+_MOST = 256 << 20
+_PIECE = 256 << 10
+_ASK = b"bulk"
+_INFO = 232
+_AGAIN_AT, _SENT_AT = 100, 136
+"""Places of tcpi_total_retrans and tcpi_segs_out in the kernel's struct tcp_info (linux/tcp.h)."""
+
+
+def offsets(count: int) -> list[int]:
+    """1, 2, 4, ... below the number of hosts."""
+    return [1 << k for k in range((count - 1).bit_length()) if 1 << k < count]
+
+
+async def is_asked(reader: asyncio.StreamReader, writer: asyncio.StreamWriter, size: int) -> bool:
+    """The first message, which is sent back, asks for bulk."""
+    first = await reader.readexactly(size)
+    writer.write(first)
+    await writer.drain()
+    return first.startswith(_ASK)
+
+
+async def take(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    """Reads until the sender ends, and says how many bytes came."""
+    count = 0
+    while count <= _MOST + _PIECE and (piece := await reader.read(_PIECE)):
+        count += len(piece)
+    writer.write(struct.pack("!Q", count))
+    await writer.drain()
+
+
+async def send(node: int, address: str, port: int, key: str) -> Bulk:
+    """One round's sending to a peer."""
+    try:
+        reader, writer = await wire.connect(address, port, _CONNECTING)
+    except (OSError, TimeoutError):
+        return Bulk(node=node)
+    try:
+        await wire.call(reader, writer, key, str(node))
+        writer.write(_ASK.ljust(64, b"."))
+        await asyncio.wait_for(reader.readexactly(64), _WAIT)
+        piece, began, count = b"x" * _PIECE, time.perf_counter(), 0
+        while count < _MOST and time.perf_counter() - began < SENDING:
+            writer.write(piece)
+            count += _PIECE
+            await asyncio.wait_for(writer.drain(), _WAIT)
+        writer.write_eof()
+        came = struct.unpack("!Q", await asyncio.wait_for(reader.readexactly(8), _WAIT))[0]
+        seconds = time.perf_counter() - began
+        again, sent = _segments(writer)
+        return Bulk(node=node, rate=round(min(came, count) / seconds / 1e6, 1), again=again, sent=sent)
+    except (wire.WireError, OSError, TimeoutError, asyncio.IncompleteReadError):
+        again, sent = _segments(writer)
+        return Bulk(node=node, again=again, sent=sent)
+    finally:
+        writer.close()
+
+
+def _segments(writer: asyncio.StreamWriter) -> tuple[int, int]:
+    plug: socket.socket | None = writer.get_extra_info("socket")
+    try:
+        info = plug.getsockopt(socket.IPPROTO_TCP, socket.TCP_INFO, _INFO) if plug is not None else b""
+    except OSError:
+        info = b""
+    if len(info) < _SENT_AT + 4:  # an old kernel
+        return 0, 0
+    again: int = struct.unpack_from("=I", info, _AGAIN_AT)[0]
+    sent: int = struct.unpack_from("=I", info, _SENT_AT)[0]
+    return again, sent

@@ -1,0 +1,97 @@
+"""The answer as static HTML for a notebook: areas as rows, the pairs of hosts as a heat map; every text is escaped."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from html import escape
+from statistics import median
+
+from dtdebug.clean import clean
+from dtdebug.doctor.facts import Area, Finding, Matrix, Report
+from dtdebug.doctor.judge.findings import folded
+from dtdebug.doctor.show import last
+
+_STYLE = (
+    "border-left:4px solid #c77700;padding:4px 12px;margin:4px 0;max-width:72em;line-height:1.5;overflow-wrap:anywhere"
+)
+_CELL = "text-align:left;padding:2px 10px 2px 0;vertical-align:top"
+_HEAT = "text-align:center;padding:2px 6px;min-width:3.2em;border:1px solid rgba(128,128,128,.35)"
+_MARKS = {
+    "ok": ("ok", "rgba(46,160,67,.25)"),
+    "fault": ("fault", "rgba(248,81,73,.35)"),
+    "warning": ("warning", "rgba(210,153,34,.30)"),
+    "unknown": ("not looked at", "rgba(128,128,128,.20)"),
+}
+_LITTLE = 1.0
+"""Milliseconds more than usual that are no colour: a busy processor takes as long."""
+_FAILED = "rgba(248,81,73,.55)"
+
+
+def html(report: Report) -> str:
+    """All of it."""
+    hosts = len(report.hosts)
+    ranks = f", {report.ranks} ranks" if report.ranks else ""
+    head = f"{hosts} host{'s' * (hosts != 1)}{ranks}, {report.backend}, {report.seconds:.1f} s"
+    rows = "".join(row for area in report.areas for row in _area(area, report))
+    parts = [
+        f'<div class="dtdebug dtdebug-doctor" style="{_STYLE}"><b>dtdebug doctor</b>: {_safe(head)}',
+        f"<table>{rows}</table>",
+        *_matrix(report.matrix),
+        f"<div><b>{_safe(last(report))}</b></div>",
+    ]
+    return "".join(parts) + "</div>"
+
+
+def _area(area: Area, report: Report) -> Iterator[str]:
+    mine = [f for f in report.findings if f.area == area.id]
+    word, color = _MARKS[area.state]
+    state = (
+        f'<td style="{_CELL};white-space:nowrap"><span style="background:{color};padding:1px 6px">{word}</span></td>'
+    )
+    body = "".join(_finding(f) for f in mine) or _safe(area.text.removeprefix("not looked at: "))
+    yield f'<tr>{state}<td style="{_CELL};white-space:nowrap">{_safe(area.id)}</td><td style="{_CELL}">{body}</td></tr>'
+
+
+def _finding(f: Finding) -> str:
+    settings = [f"export {name}={value}" for name, value in f.fix.export.items()]
+    code = [*settings, *f.fix.commands]
+    fix = "".join(f"<br><code>{_safe(line)}</code>" for line in code[:8]) or f" {_safe(f.fix.text)}"
+    where = f" ({_safe(folded(f.hosts))})" if f.hosts else ""
+    return f"<div>{_safe(f.text)}{where}<br><b>fix</b>:{fix} <small>{_safe(f.id)}</small></div>"
+
+
+def _matrix(matrix: Matrix) -> Iterator[str]:
+    """Rows call columns: milliseconds of a round trip, or what a pair carried."""
+    if len(matrix.hosts) < 2:
+        return
+    values = [v for row in matrix.milliseconds for v in row if v is not None and v >= 0]
+    usual = (median(values) if values else 0.0, median(r for _, r in matrix.rates) if matrix.rates else 0.0)
+    names = "".join(f'<th style="{_HEAT}">{_safe(name)}</th>' for name in matrix.hosts)
+    unit = "ms, MB/s" if matrix.rates else "ms"
+    yield f'<table style="margin-top:6px"><tr><th style="{_HEAT}">{unit}</th>{names}</tr>'
+    for i, row in enumerate(matrix.milliseconds):
+        cells = "".join(_pair(matrix, i, j, v, usual) for j, v in enumerate(row))
+        yield f'<tr><th style="{_HEAT}">{_safe(matrix.hosts[i])}</th>{cells}</tr>'
+    yield "</table>"
+
+
+def _pair(matrix: Matrix, i: int, j: int, value: float | None, usual: tuple[float, float]) -> str:
+    names = f"{matrix.hosts[i]} to {matrix.hosts[j]}"
+    if i == j or value is None:
+        title = "" if i == j else f' title="{_safe(names)}: not tried"'
+        return f'<td style="{_HEAT}"{title}>{"" if i == j else "&middot;"}</td>'
+    if value < 0:
+        return f'<td style="{_HEAT};background:{_FAILED}" title="{_safe(names)}: fails">&#10005;</td>'
+    rate = dict(matrix.rates).get((i, j))
+    late = value / usual[0] if value > usual[0] + _LITTLE and usual[0] else 1.0
+    slow = usual[1] / rate if rate else 1.0
+    share = max(0.0, min(1.0, (max(late, slow) - 1.5) / 6))  # from green, by yellow, to red
+    color = f"hsla({round(120 * (1 - share))},70%,45%,.30)"
+    more = f", {rate:.0f} MB/s" if rate is not None else ""
+    below = f"<br><small>{rate:.0f}</small>" if rate is not None else ""
+    title = f"{_safe(names)}: {value:.2f} ms{more}"
+    return f'<td style="{_HEAT};background:{color}" title="{title}">{value:.2f}{below}</td>'
+
+
+def _safe(text: str) -> str:
+    return escape(clean(text))

@@ -1,0 +1,223 @@
+"""What the launchers' own options say, each in its dialect."""
+
+from __future__ import annotations
+
+import socket
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+import yaml
+
+from dtdebug.doctor import hostfile, mpi
+from dtdebug.doctor.facts import Launch
+from dtdebug.errors import UsageError
+from dtdebug.hosts.plan import plan
+
+PORT, _DEEPSPEED_PORT = 29500, 29500
+_RAY_PORT = 6379
+_DEEPSPEED_HOSTS = Path("/job/hostfile")
+"""Where DeepSpeed looks if no file is named."""
+_CONFIG = 1 << 20
+
+
+class Job(NamedTuple):
+    """What the launcher is to run."""
+
+    program: str
+    arguments: tuple[str, ...]
+
+
+def ray(words: list[str], variables: Mapping[str, str]) -> Launch | None:
+    """`ray start`: the hosts of a cluster meet at its head; `ray job submit -- COMMAND`: what it starts."""
+    if words[:2] == ["job", "submit"]:
+        after = words[words.index("--") + 1 :] if "--" in words else []
+        program, arguments = mpi.program(after)
+        return Launch(launcher="ray", program=program, arguments=arguments)
+    if words[:1] != ["start"]:
+        return None
+    options = dict(zip(words, [*words[1:], ""], strict=True)) | dict(w.split("=", 1) for w in words if "=" in w)
+    host, _, port = options.get("--address", "").rpartition(":")
+    if "--head" in words:
+        host, port = options.get("--node-ip-address", "") or socket.gethostname(), options.get("--port", "")
+    nodes = number(variables.get("SLURM_NNODES", "")) or 1
+    return Launch(
+        launcher="ray",
+        nodes=nodes,
+        least=nodes,
+        node=0 if "--head" in words else number(variables.get("SLURM_NODEID", "")),
+        address=host,
+        port=number(port) or _RAY_PORT,
+        backend="ray",
+    )
+
+
+def torchrun(command: Sequence[str], options: dict[str, str], job: Job, variables: Mapping[str, str]) -> Launch:
+    """Torchrun, static or with a rendezvous."""
+    said = plan(command, variables)
+    many = options.get("nproc-per-node", variables.get("PET_NPROC_PER_NODE", "1"))
+    alone = "standalone" in options
+    node = said.node
+    if node is None and said.most > 1 and said.backend == "static":
+        node = number(variables.get("SLURM_NODEID", ""))
+    return Launch(
+        launcher="torchrun",
+        nodes=said.most,
+        least=said.least,
+        node=node,
+        per_node=number(many),
+        address="" if alone else said.address,
+        port=None if alone else said.port,
+        backend=said.backend,
+        run_id=said.run_id,
+        program=job.program,
+        arguments=job.arguments,
+    )
+
+
+def accelerate(options: dict[str, str], job: Job, variables: Mapping[str, str]) -> Launch:
+    """Accelerate launch, its configuration included; raises UsageError."""
+    config: dict[str, object] = {}
+    problems = []
+    path = options.get("config-file")
+    if path and "$" in path:
+        problems.append(f"--config_file {path[:60]} is not known on this host")
+        path = ""
+    usual = Path(variables.get("HF_HOME", "~/.cache/huggingface")).expanduser() / "accelerate/default_config.yaml"
+    if path or (usual.is_file() and not problems):
+        config = _yaml(Path(path) if path else usual)
+    value = {
+        name: options.get(name.replace("_", "-"), config.get(name))
+        for name in (
+            "num_machines",
+            "machine_rank",
+            "main_process_ip",
+            "main_process_port",
+            "num_processes",
+            "rdzv_backend",
+        )
+    }
+    nodes = number(str(value["num_machines"] or "")) or 1
+    world = number(str(value["num_processes"] or ""))
+    if world and world % nodes:
+        problems.append(f"num_processes {world} is no multiple of num_machines {nodes}")
+    address = str(value["main_process_ip"] or "")
+    return Launch(
+        launcher="accelerate launch",
+        nodes=nodes,
+        least=nodes,
+        node=number(str(value["machine_rank"] if value["machine_rank"] is not None else "")),
+        per_node=world // nodes if world and not problems else None,
+        world=world,
+        address=address,
+        port=number(str(value["main_process_port"] or "")) or (PORT if address else None),
+        backend=str(value["rdzv_backend"] or "static"),
+        problems=tuple(problems),
+        program=job.program,
+        arguments=job.arguments,
+        configurations=tuple(filter(None, (_deepspeed_file(options, config),))),
+    )
+
+
+def _deepspeed_file(options: Mapping[str, str], config: Mapping[str, object]) -> str:
+    """The configuration of DeepSpeed that accelerate is given."""
+    below = config.get("deepspeed_config")
+    inside = below.get("deepspeed_config_file") if isinstance(below, dict) else None
+    return str(options.get("deepspeed-config-file") or inside or "")
+
+
+def deepspeed(options: dict[str, str], job: Job, variables: Mapping[str, str]) -> Launch:
+    """Deepspeed's own launcher, its hostfile included; raises UsageError."""
+    path = options.get("hostfile")
+    if path is None and _DEEPSPEED_HOSTS.is_file():
+        path = str(_DEEPSPEED_HOSTS)
+    rows = hostfile.read(Path(path)) if path else []
+    if options.get("include"):
+        rows = hostfile.included(options["include"], rows)
+    nodes = number(options.get("num-nodes", "")) or len(rows) or 1
+    rows = rows[:nodes]
+    per_node = number(options.get("num-gpus", "")) or (rows[0][1] if rows else None)
+    names = tuple(name for name, _ in rows)
+    address = options.get("master-addr", "") or (names[0] if names else "")
+    slots = [count for _, count in rows if count]
+    world = sum(slots) if slots and len(slots) == len(rows) and "num-gpus" not in options else None
+    return Launch(
+        launcher="deepspeed",
+        nodes=nodes,
+        least=nodes,
+        node=number(options.get("node-rank", "")),
+        per_node=per_node,
+        world=world,
+        address=address if nodes > 1 else "",
+        port=number(options.get("master-port", "")) or _DEEPSPEED_PORT,
+        backend="static",
+        hosts=names,
+        hosts_from=path or "",
+        starts="deepspeed" if nodes > 1 and "no-ssh" not in options and "node-rank" not in options else "",
+        program=job.program,
+        arguments=job.arguments,
+    )
+
+
+def horovod(options: dict[str, str], job: Job, variables: Mapping[str, str]) -> Launch:
+    """Horovodrun; raises UsageError."""
+    rows = (
+        hostfile.read(Path(options["hostfile"]))
+        if options.get("hostfile")
+        else hostfile.inline(options.get("hosts", ""))
+    )
+    return on_hosts("horovodrun", rows, number(options.get("num-proc", "")), job, variables)
+
+
+def on_hosts(
+    launcher: str,
+    rows: list[tuple[str, int | None]],
+    count: int | None,
+    job: Job,
+    variables: Mapping[str, str],
+) -> Launch:
+    """Launchers that start ranks on the hosts of a list: they meet where the launcher or MASTER_ADDR says."""
+    names = tuple(name for name, _ in rows)
+    slots = {n for _, n in rows}
+    per_node = next(iter(slots)) if len(slots) == 1 else None
+    if per_node is None and count and names and count % len(names) == 0 and slots <= {None}:
+        per_node = count // len(names)
+    address = variables.get("MASTER_ADDR", "") or (names[0] if len(names) > 1 else "")
+    return Launch(
+        launcher=launcher,
+        nodes=max(1, len(names)),
+        least=max(1, len(names)),
+        per_node=per_node,
+        world=count,
+        address=address,
+        port=number(variables.get("MASTER_PORT", "")) or (PORT if address else None),
+        backend="mpi",
+        hosts=names,
+        hosts_from="the command" if names else "",
+        starts=launcher if len(names) > 1 else "",
+        program=job.program,
+        arguments=job.arguments,
+    )
+
+
+def started(job: Job) -> Job:
+    """What `python -u train.py` starts."""
+    return Job(*mpi.program((job.program, *job.arguments)))
+
+
+def _yaml(path: Path) -> dict[str, object]:
+    try:
+        with path.open(encoding="utf-8", errors="replace") as file:
+            found = yaml.safe_load(file.read(_CONFIG))
+    except OSError as error:
+        raise UsageError(f"{path}: can't be read: {error.strerror}") from None
+    except yaml.YAMLError as error:
+        mark = getattr(error, "problem_mark", None)
+        raise UsageError(f"{path}:{mark.line + 1 if mark else 1}: is no YAML") from None
+    return found if isinstance(found, dict) else {}
+
+
+def number(text: str) -> int | None:
+    """A count or port; None if it is none."""
+    text = text.strip()
+    return int(text) if text.isascii() and text.isdecimal() and len(text) < 8 else None

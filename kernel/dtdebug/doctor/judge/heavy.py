@@ -1,0 +1,97 @@
+"""What much data between the hosts shows (`--heavy`): a host that is slower than the pairs without it, and loss."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from statistics import median
+
+from dtdebug.doctor.facts import Came, Finding
+from dtdebug.doctor.judge.findings import finding, labels
+from dtdebug.doctor.judge.matrix import Hosts
+
+_SLOW = 4.0
+"""Times slower than the pairs without it."""
+_LOSS, _LEAST = 0.003, 20
+"""Share of segments that are sent again, and how many at least: below, TCP's own probing for bandwidth does so too."""
+_FIGURES = (
+    ("disk_rate", "writes", "to disk"),
+    ("shm_rate", "writes", "to shared memory"),
+    ("memory_rate", "copies", "in memory"),
+)
+_SLOW_HOST = 5.0
+
+
+def judge(came: Hosts) -> Iterator[Finding]:
+    """All of it; nothing where nothing was sent."""
+    called = labels(came)
+    rows = [(i, b.node, b.rate, b) for i, c in enumerate(came) for b in c.bulk if 0 <= b.node < len(came)]
+    yield from _rates(came, called)
+    if len(came) < 3 or not rows:
+        return
+    yield from _slow(called, [(i, j, r) for i, j, r, _ in rows if r])
+    lossy = [(i, j, b) for i, j, _, b in rows if b.again >= _LEAST and b.again > _LOSS * max(1, b.sent)]
+    left = list(lossy)
+    while left:
+        host = max(range(len(called)), key=lambda h: sum(h in (i, j) for i, j, _ in left))
+        rows_ = [(i, j, b) for i, j, b in left if host in (i, j)]
+        mine_ = [b for _, _, b in rows_]
+        left = [(i, j, b) for i, j, b in left if host not in (i, j)]
+        ends = {h for i, j, _ in rows_ for h in (i, j)}
+        hosts = [called[host]] if len(ends) > 2 else [called[h] for h in sorted(ends)]  # of one pair either may be it
+        again, sent = sum(b.again for b in mine_), sum(b.sent for b in mine_)
+        way = "to or from it" if len(hosts) == 1 else "between them"
+        pairs = [(called[i], called[j]) for i, j, b in lossy if b in mine_]
+        yield finding(
+            "DR306",
+            f"{' and '.join(hosts)}: {100 * again / max(1, sent):.1f} % of what is sent {way} is sent again",
+            hosts=hosts,
+            pairs=pairs,
+            measured=f"{again} of {sent} segments",
+            expected="less than 0.3 %",
+        )
+
+
+def _slow(called: list[str], rows: list[tuple[int, int, float]]) -> Iterator[Finding]:
+    """A host that is slow; where one direction is much slower, the other follows from it."""
+    for host, name in enumerate(called):
+        others = [r for i, j, r in rows if host not in (i, j)]
+        ways = {
+            "sends": [r for i, _, r in rows if i == host],
+            "receives": [r for _, j, r in rows if j == host],
+        }
+        slow = {
+            w: median(mine) for w, mine in ways.items() if mine and others and median(mine) * _SLOW < median(others)
+        }
+        least = min(slow.values(), default=0.0)
+        slow = {words: rate for words, rate in slow.items() if rate < 2 * least}
+        if slow:
+            yield finding(
+                "DR307",
+                f"{name} {' and '.join(f'{w} {r:.0f} MB/s' for w, r in slow.items())}; "
+                f"{median(others):.0f} MB/s between the others",
+                hosts=[name],
+                measured=f"{least:.0f} MB/s",
+                expected=f"about {median(others):.0f} MB/s",
+            )
+
+
+def _rates(came: Sequence[Came], called: list[str]) -> Iterator[Finding]:
+    """A host's own disk and memory beside the others'."""
+    for key, verb, where in _FIGURES:
+        values = [c.look.figures.get(key, 0.0) for c in came]
+        for i, value in enumerate(values):
+            others = [v for k, v in enumerate(values) if k != i and v]
+            if len(others) >= 2 and value and value * _SLOW_HOST < median(others):
+                yield finding(
+                    "DR509",
+                    f"{called[i]} {verb} {value:.0f} MB/s {where}; {median(others):.0f} MB/s on the others",
+                    hosts=[called[i]],
+                    measured=f"{value:.0f} MB/s",
+                    expected=f"about {median(others):.0f} MB/s",
+                )
+
+
+def line(came: Hosts) -> str:
+    """Of the report: from the slowest to the fastest pair."""
+    rates = sorted(b.rate for c in came for b in c.bulk if b.rate)
+    return f"; {rates[0]:.0f} to {rates[-1]:.0f} MB/s" if rates else ""

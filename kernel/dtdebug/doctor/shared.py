@@ -1,0 +1,108 @@
+"""What the shared folder adds to the meeting: hosts that were not let in are heard, and the folder itself is tried."""
+
+from __future__ import annotations
+
+import time
+from collections import Counter
+from collections.abc import Sequence
+from pathlib import Path
+
+from msgspec.structs import replace
+
+from dtdebug.doctor.facts import Came, Finding, Look, Meeting, Report
+from dtdebug.doctor.folder import PAUSE, Folder, Said
+from dtdebug.doctor.judge import coming, verdict
+from dtdebug.doctor.judge.findings import finding, folded
+
+_LATER = 3.0
+"""Seconds beyond the wait in which hosts say how they fared."""
+_WELL = ("", "none", "hub", "came")
+
+
+class Shared:
+    """The folder of one run, from this host."""
+
+    def __init__(self, place: Path, token: str, look: Look) -> None:
+        """Writes what this host says of itself; raises UsageError."""
+        self._place, self._look = place, look
+        self._folder = Folder(place, token, look)
+        self._why = ""
+        try:
+            self._folder.write(look, Meeting())
+        except OSError as error:
+            self._why = error.strerror or "error"
+
+    def judge(self, came: list[Came], strangers: list[str], waited: float) -> Report:
+        """The verdict where all meet, with what hosts say that did not come."""
+        launch = self._look.launch
+        until = time.monotonic() + _LATER if len(came) < launch.nodes else 0.0
+        said = self._folder.wait(Said(look=self._look), launch.nodes - len(came), until)
+        return verdict.together(came, strangers, waited, more=[*self._outside(said, came), *self._unlike(said, came)])
+
+    def ended(self, meeting: Meeting, report: Report | None, until: float) -> Report | None:
+        """Says how this host fared; one that was not let in answers for all that wrote into the folder."""
+        own, nodes = Said(look=self._look, meeting=meeting), self._look.launch.nodes
+        complete = report is not None and all(row.came for row in report.hosts) and len(report.hosts) >= nodes
+        said = self._folder.wait(own, nodes, 0.0 if complete else until + _LATER)
+        if not complete:
+            time.sleep(2 * PAUSE)  # until others have read what is here
+        if report is not None or len(said) < 2:
+            return report
+        said.sort(key=lambda s: (s.look.launch.node is None, s.look.launch.node or 0))
+        came = [Came(look=s.look, node=s.look.launch.node, address=s.look.gloo.address) for s in said]
+        return verdict.together(came, (), 0.0, more=self._outside(said, ()))
+
+    def close(self) -> None:
+        """Removes what this host wrote."""
+        self._folder.close()
+
+    def _outside(self, said: Sequence[Said], came: Sequence[Came]) -> list[Finding]:
+        known = {(c.look.host, c.node) for c in came}
+        silent = [s for s in said if s.meeting.result not in _WELL and (s.look.host, s.look.launch.node) not in known]
+        found: dict[tuple[str, str], list[Finding]] = {}
+        for s in silent:
+            for f in coming.outside(s.look, s.meeting):
+                found.setdefault((f.id, s.look.launch.endpoint), []).append(f)
+        return [*_ports(said), *(_joined(rows) for rows in found.values())]
+
+    def _unlike(self, said: Sequence[Said], came: Sequence[Came]) -> list[Finding]:
+        """Hosts that came and whose file is not in the folder as this host sees it."""
+        wrote = {(s.look.host, s.look.launch.node) for s in said}
+        absent = [c.look.host for c in came if (c.look.host, c.node) not in wrote]
+        if self._why or not absent:
+            return []
+        return [
+            finding(
+                "DR510",
+                f"what {folded(absent)} wrote to {self._place} is not there on {self._look.host}",
+                hosts=absent,
+                measured="their file is not seen",
+                expected="one folder on all hosts",
+            )
+        ]
+
+
+def _joined(rows: list[Finding]) -> Finding:
+    """One for all hosts that say the same."""
+    hosts = [h for f in rows for h in f.hosts]
+    text = rows[0].text.replace(f"(seen on {rows[0].hosts[0]})", f"(seen on {folded(hosts)})")
+    return replace(rows[0], hosts=tuple(hosts), text=text)
+
+
+def _ports(said: Sequence[Said]) -> list[Finding]:
+    """Hosts that were started with another port than most: they cannot meet, so that only the folder shows it."""
+    ports = Counter(s.look.launch.port for s in said)
+    if len(ports) < 2:
+        return []
+    most, _ = ports.most_common(1)[0]
+    others = [s for s in said if s.look.launch.port != most]
+    shown = "; ".join(f"{s.look.host}: {s.look.launch.port}" for s in others[:4])
+    return [
+        finding(
+            "DR208",
+            f"the port is {shown}; {most} on the others",
+            hosts=[s.look.host for s in others],
+            measured=shown,
+            expected=str(most),
+        )
+    ]

@@ -1,0 +1,213 @@
+"""What doctor reads from a launch command: dialects, scripts, and sizes only where their meaning is certain."""
+
+import json
+import os
+import socket
+import subprocess
+import sys
+
+import msgspec
+import pytest
+
+from dtdebug import examined
+from dtdebug.cli import main
+from dtdebug.doctor import foreseen, launch
+from dtdebug.doctor.facts import Launch, Look, Meeting
+from dtdebug.doctor.judge import partition, verdict
+from dtdebug_taxonomy.case import of_text
+from dtdebug_taxonomy.diagnosis import diagnose
+from dtdebug_taxonomy.knowledge import load
+from dtdebug_taxonomy.snapshot import Snapshot
+
+
+def read(text, **variables):
+    return launch.read(text.split(), variables)
+
+
+def problems(arguments, ranks=8, **more):
+    return [p.id for p in partition.judge(Launch(per_node=ranks, arguments=tuple(arguments.split()), **more))[0]]
+
+
+@pytest.mark.parametrize(
+    ("text", "nodes", "ranks", "program", "endpoint"),
+    [
+        (
+            "mpirun -np 8 -H a:4,b:4 -x MASTER_ADDR=b -x MASTER_PORT=7 -bind-to none -mca pml ob1 python -u t.py -v 1",
+            2,
+            8,
+            "t.py",
+            "b:7",
+        ),
+        ("mpirun -np 2 -H a,b torchrun --nnodes 2 --nproc-per-node 4 --master-addr a t.py", 2, 8, "t.py", "a:29500"),
+        ("mpiexec -n 8 -ppn 4 -genv A 1 python t.py", 1, 8, "t.py", ""),
+        ("deepspeed --include localhost:0,2,3 t.py", 1, 3, "t.py", ""),
+        ("horovodrun -np 4 -H localhost:4 python t.py --lr 1", 1, 4, "t.py", ""),
+        ("tune run --nproc_per_node 4 lora --config c", 1, 4, "lora", "127.0.0.1:29500"),
+        ("composer -n 8 t.py", 1, 8, "t.py", "127.0.0.1:29500"),
+    ],
+)
+def test_dialects(text, nodes, ranks, program, endpoint):
+    """Options with one dash, variables that are handed on, a launcher within a launcher."""
+    found = read(text)
+    assert (found.nodes, found.ranks, found.program, found.endpoint) == (nodes, ranks, program, endpoint)
+
+
+def test_a_script_is_read_with_what_is_set_on_this_host(tmp_path):
+    """Constants of the script first, then variables, then defaults; an argument of the script; a product."""
+    path = tmp_path / "run.sh"
+    path.write_text(
+        'GPUS=4\nDIST="--nproc_per_node $GPUS --nnodes ${NODES:-2} --node_rank $RANK_OF --master_addr ${HEAD}"\n'
+        'ARGS=(\n  --micro-batch-size 1\n  --global-batch-size $((16*8))\n)\ntorchrun $DIST train.py "${ARGS[@]}" $1\n'
+    )
+    found = launch.read(["bash", str(path), "--last"], {"RANK_OF": "1", "HEAD": "10.0.0.9"})
+    assert (found.nodes, found.ranks, found.node, found.endpoint) == (2, 8, 1, "10.0.0.9:29500")
+    assert found.arguments == ("--micro-batch-size", "1", "--global-batch-size", "128", "--last")
+    assert launch.read(["bash", str(path)], {"NODES": "3", "HEAD": "h", "RANK_OF": "0"}).nodes == 3
+    assert "HEAD" in launch.read(["bash", str(path)], {"RANK_OF": "0"}).problems[0]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "deepspeed --hostfile {} --num_gpus 4 t.py",
+        "mpirun -np 8 --hostfile {} python t.py",
+        "srun torchrun --nnodes 2 --rdzv-backend c10d --rdzv-endpoint h0:1 t.py",
+    ],
+)
+def test_hosts_that_the_command_itself_starts_are_not_missed(text, tmp_path):
+    """Nobody comes where doctor was started here alone: that is said, and is no fault; with a number it is one."""
+    (tmp_path / "hosts").write_text("h0 slots=4\nh1 slots=4\n")
+    found = read(text.format(tmp_path / "hosts"))
+    assert found.starts
+    report = verdict.alone(Look(host="h9", launch=found), Meeting(result="timeout", words="x", tries=3))
+    assert not [f for f in report.findings if f.area == "launch"]
+    assert "starts the other hosts" in next(u.why for u in report.not_examined if u.id == "launch")
+    numbered = launch.read(text.format(tmp_path / "hosts").split(), {}, node=1)
+    report = verdict.alone(Look(host="h1", launch=numbered), Meeting(result="timeout", words="x", tries=3))
+    assert [f.id for f in report.findings if f.area == "launch"] == ["DR204"]
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        "--train_batch_size=1 --gradient_accumulation_steps=4",
+        "--train.global_batch_size 32 --train.micro_batch_size 3",
+        "--tensor_parallel_size 3",
+        "rollout.tensor_model_parallel_size=3",
+        "--pipeline-model-parallel-size 4 --num-layers 62 --account-for-embedding-in-pipeline-split",
+        "--tensor-model-parallel-size 8 --num-query-groups 4 --group-query-attention",
+        "--tensor-model-parallel-size 2 --global-batch-size 6 --micro-batch-size 1 --rampup-batch-size 2 2 100",
+        "--tensor-model-parallel-size 2 --num-query-groups 3",
+        "--config other.yaml",
+    ],
+)
+def test_a_word_that_may_mean_something_else_is_no_fault(arguments, tmp_path, monkeypatch):
+    """One rank's batch under a whole batch's name, an engine of inference, options that change the rule."""
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "other.yaml").write_text("a: {num_layers: 7, num_attention_heads: 7, train_batch_size: 3}\n")
+    assert problems(arguments) == []
+
+
+@pytest.mark.parametrize(
+    ("arguments", "expected"),
+    [
+        ("--tensor-model-parallel-size 8 --num-query-groups 3 --group-query-attention", ["DR703"]),
+        ("--pipeline-model-parallel-size 4 --num-layers 62", ["DR703"]),
+        ("--pipeline-model-parallel-size 2 --expert-model-parallel-size 8 --num-experts 8", ["DR702"]),
+        ("--parallelism.tensor_parallel_degree 2 --parallelism.data_parallel_shard_degree 8", ["DR702"]),
+        ("--parallelism.tensor_parallel_degree 2 --training.local_batch_size 3 --training.global_batch_size 32",
+         ["DR701"]),
+    ],
+)  # fmt: skip
+def test_what_the_framework_refuses_is_a_fault(arguments, expected):
+    """Each by the rule of its own framework."""
+    assert problems(arguments) == expected
+
+
+def test_deepspeed_is_judged_only_where_every_rank_has_its_own_data(tmp_path, monkeypatch):
+    """A pipeline, in the options or in the program, makes the number of copies unknown; accelerate's file is read."""
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "ds.json").write_text(json.dumps({"train_batch_size": 64, "train_micro_batch_size_per_gpu": 4,
+                                                  "gradient_accumulation_steps": 4}))  # fmt: skip
+    (tmp_path / "t.py").write_text("net = PipelineModule(layers)\n")
+    assert problems("--deepspeed_config ds.json") == ["DR701"]
+    assert problems("--deepspeed_config ds.json --pipe_parallel_size 2") == []
+    assert problems("--deepspeed_config ds.json", program="t.py") == []
+    found = read("accelerate launch --num_processes 8 --deepspeed_config_file ds.json train.py")
+    assert [p.id for p in partition.judge(found)[0]] == ["DR701"]
+
+
+def diagnosed(output, summary=""):
+    snapshot = Snapshot(output=output)
+    case = of_text(snapshot, diagnose(load(), snapshot))
+    verdict_ = msgspec.structs.replace(case.verdict, kind="not_understood", summary=summary or case.verdict.summary)
+    return msgspec.structs.replace(case, verdict=verdict_)
+
+
+REFUSED = (
+    "RuntimeError: The client socket has failed to connect to any network address of (h0.lab, 29510). The client "
+    "socket has failed to connect to h0.lab:29510 (errno: 111 - Connection refused)."
+)
+
+UNFIT = "AssertionError: world size (4) is not divisible by 3"
+
+
+@pytest.mark.parametrize(
+    ("output", "command", "expected"),
+    [
+        (REFUSED, "torchrun --nnodes 2 --master-addr h0.lab --master-port 29510 t.py", "DR203"),
+        (REFUSED, "torchrun --nnodes 2 --master-addr other --master-port 29777 t.py", ""),
+        (REFUSED, "torchrun --nproc-per-node 2 t.py", ""),
+        (UNFIT, "torchrun --nproc-per-node 4 t.py --tensor-model-parallel-size 3", "DR702"),
+        (UNFIT, "torchrun --nproc-per-node 4 t.py", ""),
+        ("torch.cuda.OutOfMemoryError: CUDA out of memory.", "torchrun --nnodes 2 --master-addr h0.lab t.py", ""),
+    ],
+)  # fmt: skip
+def test_the_check_that_would_have_told_is_named_only_where_the_failure_says_so(output, command, expected):
+    """By this command's own endpoint, or measured again on this host; of other failures nothing is said."""
+    said = foreseen.line(diagnosed(output, output[:120]), command.split(), {}, output)
+    assert (expected in said) if expected else not said
+
+
+@pytest.mark.ranks
+def test_a_run_whose_port_is_taken_is_told_of_the_check(tmp_path):
+    """A real job that fails for its port: the answer names the check, with the process that holds the port."""
+    pytest.importorskip("torch")
+    (tmp_path / "t.py").write_text("pass\n")
+    with socket.create_server(("", 0)) as held:
+        port = held.getsockname()[1]
+        job = [
+            sys.executable,
+            "-m",
+            "torch.distributed.run",
+            "--nproc-per-node",
+            "2",
+            "--master-port",
+            str(port),
+            "t.py",
+        ]
+        done = subprocess.run(
+            [sys.executable, "-m", "dtdebug", "run", "--folder", str(tmp_path / "run"), "--", *job],
+            cwd=tmp_path, capture_output=True, text=True, timeout=120, check=False,
+        )  # fmt: skip
+    line = next(row for row in done.stderr.splitlines() if "before the run" in row)
+    assert "DR202" in line
+    assert f"process {os.getpid()}" in line
+
+
+def test_what_was_examined_answers_questions(tmp_path, monkeypatch, capsys):
+    """Kept for a run of the same command and for `diagnose --doctor`; what is old is not taken."""
+    monkeypatch.setenv("DTDEBUG_STATE", str(tmp_path))
+    command = ["torchrun", "--nnodes", "2", "--node-rank", "0", "--master-addr", "h0", "t.py"]
+    assert main(["doctor", "--host-only", "--format", "nagios", "--", *command]) in (0, 2)  # as plug-ins of Nagios end
+    measured = examined.of_run(command)
+    assert measured["nodes"][0] == "multiple"
+    assert measured["launcher"][0] == "torchrun"
+    assert not examined.of_run([*command, "more"])
+    capsys.readouterr()
+    main(["diagnose", "--doctor", "--format", "json", "--situation", "it hangs in init_process_group"])
+    known = {k["key"]: k["source"] for k in json.loads(capsys.readouterr().out)["diagnosis"]["known"]}
+    assert known["nodes"] == "measured"
+    monkeypatch.setattr(examined, "_LIFE", 0.0)
+    assert main(["diagnose", "--doctor", "--situation", "it hangs"]) == 2
+    assert "within the last hour" in capsys.readouterr().err
