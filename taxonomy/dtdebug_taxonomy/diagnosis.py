@@ -13,6 +13,7 @@ import msgspec
 from dtdebug_taxonomy import engine, questions
 from dtdebug_taxonomy.advice import LIKELY, MOST, POSSIBLE, Advice, Band, Reason, band, in_python
 from dtdebug_taxonomy.conditions import contradiction, sentence
+from dtdebug_taxonomy.cures import cure_of
 from dtdebug_taxonomy.findings import Finding, collect, plain
 from dtdebug_taxonomy.happened import Seen, happened, seen
 from dtdebug_taxonomy.knowledge import Knowledge
@@ -235,17 +236,20 @@ def _weighed(knowledge: Knowledge, cause: Cause, findings: tuple[Finding, ...]) 
 
 def _one_advice(knowledge: Knowledge, findings: tuple[Finding, ...], code: str, cause: Cause, p: float) -> Advice:
     weighed = _weighed(knowledge, cause, findings)
+    named = [f for _, f in weighed if not (f.values or f.scores)]
+    own = next((c for f in named if (c := cure_of(knowledge.evidence[f.evidence], cause.id, f.words))), None)
     yours = next((f.diff for _, f in weighed if f.diff and f.near != "file"), "")
-    example = "" if yours or contradiction(cause.example_for, findings) else cause_diff(cause)
+    general = "" if contradiction(cause.example_for, findings) else cause_diff(cause)
+    example = "" if yours else own.diff if own else general
     return Advice(
         symptom=code,
         cause=cause.id,
-        title=cause.title,
+        title=own.title if own else cause.title,
         pattern=knowledge.patterns[cause.pattern].name,
         probability=round(p, 4),
         band=band(p),
-        why=cause.why,
-        fix=cause.fix,
+        why=(own and own.why) or cause.why,
+        fix=own.fix if own else cause.fix,
         effort=cause.effort,
         minutes=MINUTES[cause.effort],
         diff=yours or example,

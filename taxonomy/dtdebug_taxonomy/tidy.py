@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import get_args
 
+from dtdebug_taxonomy import cures
 from dtdebug_taxonomy.checks import load as load_checks
 from dtdebug_taxonomy.knowledge import STUDY, Knowledge, KnowledgeError, load
 from dtdebug_taxonomy.labs import LABS
@@ -129,6 +130,8 @@ def _one_evidence(knowledge: Knowledge, e: Evidence, used: bool) -> Iterator[str
         yield f"unknown symptoms {sorted(unknown)}"
     if e.text and e.symptoms and not e.cite:
         yield "cite where the message is printed"
+    causes = frozenset(c.id for code in e.symptoms or knowledge.symptoms for c in knowledge.symptoms[code].cause)
+    yield from cures.problems(e, causes)
     if unknown := set(e.check) - set(load_checks()):
         yield f"unknown checks {sorted(unknown)}"
     for pattern in (*e.text, *e.says, *e.stack):
