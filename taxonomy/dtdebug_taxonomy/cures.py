@@ -15,13 +15,14 @@ from dtdebug_taxonomy.model import Cure, Evidence
 
 @lru_cache(maxsize=4096)
 def cure_of(evidence: Evidence, cause: str, words: str) -> Cure | None:
-    """What a message says of a cause in these words, filled in; None where it says nothing of its own."""
+    """What a message says of a cause in these words, filled in; None where it says nothing of its own.
+
+    The first of its cures that fits the words is what it says: it then names no other cause.
+    """
     for cure in evidence.cure:
-        if cure.cause == cause:
-            if not cure.when:
-                return cure
-            if (found := _compiled(cure.when).search(words)) is not None:
-                return _filled(cure, found.groupdict(""))
+        found = _compiled(cure.when).search(words)
+        if found is not None:
+            return _filled(cure, found.groupdict("")) if cure.cause == cause else None
     return None
 
 
