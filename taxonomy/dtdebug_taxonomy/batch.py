@@ -13,6 +13,7 @@ from dtdebug_taxonomy.diagnosis import diagnose
 from dtdebug_taxonomy.findings import collect
 from dtdebug_taxonomy.knowledge import Knowledge
 from dtdebug_taxonomy.snapshot import Snapshot
+from dtdebug_taxonomy.together import together
 
 _SHOWN = ("cause", "title", "why", "fix", "diff", "diff_of", "pattern", "band")
 """What of each advice is given."""
@@ -41,6 +42,7 @@ def run_case(knowledge: Knowledge, case: Mapping[str, Any], most_questions: int 
     asked: list[dict[str, str | None]] = []
     while True:
         findings = collect(knowledge, snapshot, answers)
+        findings = (*findings, *together(knowledge, findings))
         ranking = engine.rank(knowledge, findings)
         if len(asked) >= most_questions:
             break

@@ -24,6 +24,7 @@ from dtdebug_taxonomy.ordinary import is_foreign, ordinary
 from dtdebug_taxonomy.outright import outright
 from dtdebug_taxonomy.recognise import is_recognised
 from dtdebug_taxonomy.snapshot import Snapshot, walk
+from dtdebug_taxonomy.together import together
 
 VERSION = 1
 """Version of the JSON form; a change that breaks readers raises it."""
@@ -122,6 +123,7 @@ def diagnose(
 ) -> Diagnosis:
     """The diagnosis of a snapshot; `unknown` are questions that the user could not answer."""
     findings = collect(knowledge, snapshot, answers)
+    findings = (*findings, *together(knowledge, findings))
     ranking = engine.rank(knowledge, findings)
     symptoms = tuple(_symptom(knowledge, ranking, code, p) for code, p in ranking.symptoms.items())
     roots = [f for f in findings if _tells_failure(knowledge, f)]
@@ -207,7 +209,7 @@ def _advice(knowledge: Knowledge, ranking: engine.Ranking, findings: tuple[Findi
             naming = [f.source for _, f in weighed if engine.is_named(knowledge, cause, f)]
             named, said_so = bool(naming), any(source != "checked" for source in naming)
             seen_so = any(source != "said" for source in naming)
-            if contradiction(cause.needs, findings) or (not said_so and share * q < _UNSHOWN):
+            if contradiction(cause.needs, findings) or (share if said_so else share * q) < _UNSHOWN * (not seen_so):
                 continue
             pointing = [f for w, f in weighed if engine.points_at(knowledge, cause, f, w)]
             printed = any(f.source in engine.PRINTED and not f.values for f in pointing)
@@ -218,7 +220,7 @@ def _advice(knowledge: Knowledge, ranking: engine.Ranking, findings: tuple[Findi
                 or (share * q >= POSSIBLE and engine.is_shown(knowledge, cause, weighed))
             ):
                 p = max(share * q, POSSIBLE) if said_so else share * q  # at least possible, for somebody says so
-                tier = 0 if seen_so else 1 if printed and p >= LIKELY else 2 if named else 3
+                tier = 0 if seen_so else 1 if printed and p >= LIKELY else 2 if named and share >= POSSIBLE else 3
                 rows.append((tier, p, code, cause, bool(pointing) or named))
                 founded = founded or named or printed or looked_up or p >= _SAID_ONLY
     if not founded:

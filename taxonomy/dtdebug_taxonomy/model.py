@@ -90,6 +90,8 @@ class Evidence(Record, frozen=True, kw_only=True):
     `<library>` for what a framework raised below the program's own line."""
     order: tuple[tuple[str, str], ...] = ()
     """Pairs of other evidence: seen where the first was printed above the second."""
+    all: tuple[tuple[str, ...], ...] = ()
+    """Sets of other evidence and `observation=value`: seen where all of a set are."""
     names: tuple[str, ...] = ()
     """Ids of causes that the message itself names, such as "Duplicate GPU detected": they come before all others."""
     cure: tuple[Cure, ...] = ()

@@ -103,6 +103,7 @@ def _evidence(knowledge: Knowledge) -> Iterator[str]:
     rows = [(f"messages/{n}.toml", e) for n, m in knowledge.messages.items() for e in m.evidence]
     rows += [(f"symptoms/{s.id}.toml", e) for s in knowledge.symptoms.values() for e in s.evidence]
     used = {name for s in knowledge.symptoms.values() for c in s.cause for name in c.evidence}
+    used |= {name for _, e in rows for names in e.all for name in names}
     first: dict[str, str] = {}
     for place, e in rows:
         if e.id in first:
@@ -116,10 +117,12 @@ def _one_evidence(knowledge: Knowledge, e: Evidence, used: bool) -> Iterator[str
         yield "id in kebab-case"
     if not _sentence(e.means):
         yield "means: one sentence, ending in '.'"
-    if not (e.text or e.exception or e.says or e.verdict or e.stack or e.check or e.watch or e.own or e.order):
+    if not (e.text or e.exception or e.says or e.verdict or e.stack or e.check or e.watch or e.own or e.order or e.all):
         yield "no way to see it"
     if unknown := {name for pair in e.order for name in pair} - set(knowledge.evidence):
         yield f"order: no evidence {sorted(unknown)}"
+    if unknown := {name for names in e.all for name in names if not _known(knowledge, name)}:
+        yield f"all: no evidence {sorted(unknown)}"
     for words in e.verdict:
         kind, _, more = words.partition(" ")
         if kind not in get_args(Kind) or not re.fullmatch("(SIG[A-Z]+|uneven)?", more):
