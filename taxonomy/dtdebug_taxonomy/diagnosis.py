@@ -209,7 +209,7 @@ def _advice(knowledge: Knowledge, ranking: engine.Ranking, findings: tuple[Findi
             naming = [f.source for _, f in weighed if engine.is_named(knowledge, cause, f)]
             named, said_so = bool(naming), any(source != "checked" for source in naming)
             seen_so = any(source != "said" for source in naming)
-            if contradiction(cause.needs, findings) or (share if said_so else share * q) < _UNSHOWN * (not seen_so):
+            if contradiction(cause.needs, findings) or (not said_so and share * q < _UNSHOWN):
                 continue
             pointing = [f for w, f in weighed if engine.points_at(knowledge, cause, f, w)]
             printed = any(f.source in engine.PRINTED and not f.values for f in pointing)
