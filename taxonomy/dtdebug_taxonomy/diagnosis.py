@@ -238,8 +238,9 @@ def _weighed(knowledge: Knowledge, cause: Cause, findings: tuple[Finding, ...]) 
 
 def _one_advice(knowledge: Knowledge, findings: tuple[Finding, ...], code: str, cause: Cause, p: float) -> Advice:
     weighed = _weighed(knowledge, cause, findings)
-    named = [f for _, f in weighed if not (f.values or f.scores)]
-    own = next((c for f in named if (c := cure_of(knowledge.evidence[f.evidence], cause.id, f.words))), None)
+    telling = ((knowledge.evidence[f.evidence], f.words) for _, f in weighed if not (f.values or f.scores))
+    told = (cure_of(e, cause.id, words) for e, words in sorted(telling, key=lambda row: row[0].generic))
+    own = next((c for c in told if c is not None), None)
     yours = next((f.diff for _, f in weighed if f.diff and f.near != "file"), "")
     general = "" if contradiction(cause.example_for, findings) else cause_diff(cause)
     example = "" if yours else own.diff if own else general
