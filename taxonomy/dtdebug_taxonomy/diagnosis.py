@@ -220,7 +220,7 @@ def _advice(knowledge: Knowledge, ranking: engine.Ranking, findings: tuple[Findi
                 or (share * q >= POSSIBLE and engine.is_shown(knowledge, cause, weighed))
             ):
                 p = max(share * q, POSSIBLE) if said_so else share * q  # at least possible, for somebody says so
-                tier = 0 if seen_so else 1 if printed and p >= LIKELY else 2 if named and share >= POSSIBLE else 3
+                tier = 0 if seen_so else 1 if printed and p >= LIKELY else 2 if named else 3
                 rows.append((tier, p, code, cause, bool(pointing) or named))
                 founded = founded or named or printed or looked_up or p >= _SAID_ONLY
     if not founded:
