@@ -38,7 +38,9 @@ def problems(evidence: Evidence, causes: frozenset[str]) -> list[str]:
         if cure.title.endswith(".") or not cure.fix.strip().endswith("."):
             found.append(f"cure {cure.title!r}: a title without '.', a fix that ends in '.'")
         groups = set(re.compile(cure.when).groupindex)
-        wanted = {name for text in (cure.title, cure.why, cure.fix) for _, name, _, _ in Formatter().parse(text) if name}
+        wanted = {
+            name for text in (cure.title, cure.why, cure.fix) for _, name, _, _ in Formatter().parse(text) if name
+        }
         if groups and (missing := wanted - groups):
             found.append(f"cure {cure.title!r}: no group {sorted(missing)} in `when`")
     return found

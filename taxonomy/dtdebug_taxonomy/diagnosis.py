@@ -206,9 +206,10 @@ def _advice(knowledge: Knowledge, ranking: engine.Ranking, findings: tuple[Findi
             if cause is None:
                 continue
             weighed = _weighed(knowledge, cause, findings)
-            naming = [f.source for _, f in weighed if engine.is_named(knowledge, cause, f)]
-            named, said_so = bool(naming), any(source != "checked" for source in naming)
-            seen_so = any(source != "said" for source in naming)
+            naming = [f for _, f in weighed if engine.is_named(knowledge, cause, f)]
+            named, said_so = bool(naming), any(f.source != "checked" for f in naming)
+            seen_so = any(f.source != "said" for f in naming)
+            always = any(cause.id in knowledge.evidence[f.evidence].names or f.source == "checked" for f in naming)
             if contradiction(cause.needs, findings) or (not said_so and share * q < _UNSHOWN):
                 continue
             pointing = [f for w, f in weighed if engine.points_at(knowledge, cause, f, w)]
@@ -220,7 +221,15 @@ def _advice(knowledge: Knowledge, ranking: engine.Ranking, findings: tuple[Findi
                 or (share * q >= POSSIBLE and engine.is_shown(knowledge, cause, weighed))
             ):
                 p = max(share * q, POSSIBLE) if said_so else share * q  # at least possible, for somebody says so
-                tier = 0 if seen_so else 1 if printed and p >= LIKELY else 2 if named else 3
+                tier = (
+                    0
+                    if seen_so
+                    else 1
+                    if printed and p >= LIKELY
+                    else 2
+                    if always or (named and share >= POSSIBLE)
+                    else 3
+                )
                 rows.append((tier, p, code, cause, bool(pointing) or named))
                 founded = founded or named or printed or looked_up or p >= _SAID_ONLY
     if not founded:
