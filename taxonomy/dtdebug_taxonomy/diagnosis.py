@@ -267,7 +267,9 @@ def _one_advice(knowledge: Knowledge, findings: tuple[Finding, ...], code: str, 
         diff=yours or example,
         diff_of="yours" if yours else "example" if example else "",
         in_python=in_python(yours or example),
-        because=tuple(_reason(knowledge, f, w) for w, f in weighed if w >= _TELLING)[:3],
+        because=tuple(
+            _reason(knowledge, f, w) for w, f in weighed if w >= _TELLING or engine.is_named(knowledge, cause, f)
+        )[:3],
     )
 
 
