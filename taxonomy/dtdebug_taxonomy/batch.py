@@ -14,6 +14,7 @@ from dtdebug_taxonomy.diagnosis import diagnose
 from dtdebug_taxonomy.findings import collect
 from dtdebug_taxonomy.knowledge import Knowledge
 from dtdebug_taxonomy.snapshot import Snapshot
+from dtdebug_taxonomy.together import together
 
 
 def run_case(knowledge: Knowledge, case: Mapping[str, Any], most_questions: int = 0) -> dict[str, Any]:
@@ -39,6 +40,7 @@ def run_case(knowledge: Knowledge, case: Mapping[str, Any], most_questions: int 
     asked: list[dict[str, str | None]] = []
     while True:
         findings = collect(knowledge, snapshot, answers)
+        findings = (*findings, *together(knowledge, findings))
         ranking = engine.rank(knowledge, findings)
         if len(asked) >= most_questions:
             break

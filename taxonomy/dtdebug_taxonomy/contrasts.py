@@ -34,7 +34,7 @@ _PAIRS = (
 _SENTENCE = re.compile(r"[.!?;](?=\s|$)|\n")
 _OBSERVED = re.compile(
     r"(?i)(?<![=_])\b(?:one|single|1|two|2|fewer|other|another|different|small\w{0,3}|large\w{0,1}|older|newer|some|any|all)\b"
-    r"|\bgloo\b|\bv?\d{1,2}\.\d|\bcpu\b|^(?:it|this|that|them|my|the (?:same|code|model|data))\b|\bproblem|\berror"
+    r"|\bgloo\b|\bv?\d{1,2}\.\d|\bcpu\b|^(?:it|this|that|them|my|the (?:same|code|model|data))\b|\bproblem|error\b"
 )
 """Things that observations or other indicators hold, and words that name nothing."""
 _DEEDS = ("use", "remove", "disable", "set", "enable", "switch off", "turn off", "leave out")

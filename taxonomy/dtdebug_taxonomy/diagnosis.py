@@ -13,6 +13,7 @@ import msgspec
 from dtdebug_taxonomy import engine, questions
 from dtdebug_taxonomy.advice import LIKELY, MOST, POSSIBLE, Advice, Band, Reason, band, in_python
 from dtdebug_taxonomy.conditions import contradiction, sentence
+from dtdebug_taxonomy.cures import cure_of
 from dtdebug_taxonomy.examples import fitting
 from dtdebug_taxonomy.findings import Finding, collect, plain
 from dtdebug_taxonomy.happened import Seen, happened, seen
@@ -24,6 +25,7 @@ from dtdebug_taxonomy.ordinary import is_foreign, ordinary
 from dtdebug_taxonomy.outright import outright
 from dtdebug_taxonomy.recognise import is_recognised
 from dtdebug_taxonomy.snapshot import Snapshot, walk
+from dtdebug_taxonomy.together import together
 
 VERSION = 1
 """Version of the JSON form; a change that breaks readers raises it."""
@@ -126,6 +128,7 @@ def diagnose(
 ) -> Diagnosis:
     """The diagnosis of a snapshot; `unknown` are questions that the user could not answer."""
     findings = collect(knowledge, snapshot, answers)
+    findings = (*findings, *together(knowledge, findings))
     ranking = engine.rank(knowledge, findings)
     symptoms = tuple(_symptom(knowledge, ranking, code, p) for code, p in ranking.symptoms.items())
     roots = [f for f in findings if _tells_failure(knowledge, f)]
@@ -214,9 +217,10 @@ def _advice(knowledge: Knowledge, ranking: engine.Ranking, findings: tuple[Findi
             if cause is None:
                 continue
             weighed = _weighed(knowledge, cause, findings)
-            naming = [f.source for _, f in weighed if engine.is_named(knowledge, cause, f)]
-            named, said_so = bool(naming), any(source != "checked" for source in naming)
-            seen_so = any(source != "said" for source in naming)
+            naming = [f for _, f in weighed if engine.is_named(knowledge, cause, f)]
+            named, said_so = bool(naming), any(f.source != "checked" for f in naming)
+            seen_so = any(f.source != "said" for f in naming)
+            always = any(cause.id in knowledge.evidence[f.evidence].names or f.source == "checked" for f in naming)
             if contradiction(cause.needs, findings) or (not said_so and share * q < _UNSHOWN):
                 continue
             pointing = [f for w, f in weighed if engine.points_at(knowledge, cause, f, w)]
@@ -230,7 +234,15 @@ def _advice(knowledge: Knowledge, ranking: engine.Ranking, findings: tuple[Findi
                 p = max(share * q, POSSIBLE) if said_so else share * q  # at least possible, for somebody says so
                 if not named and pointing and all(_says_little(knowledge, cause, f) for f in pointing):
                     p = min(p, _NOT_LIKELY)
-                tier = 0 if seen_so else 1 if printed and p >= LIKELY else 2 if named else 3
+                tier = (
+                    0
+                    if seen_so
+                    else 1
+                    if printed and p >= LIKELY
+                    else 2
+                    if always or (named and share >= POSSIBLE)
+                    else 3
+                )
                 rows.append((tier, p, code, cause, bool(pointing) or named))
                 founded = founded or named or printed or looked_up or p >= _SAID_ONLY
     if not founded:
@@ -256,23 +268,29 @@ def _weighed(knowledge: Knowledge, cause: Cause, findings: tuple[Finding, ...]) 
 
 def _one_advice(knowledge: Knowledge, findings: tuple[Finding, ...], code: str, cause: Cause, p: float) -> Advice:
     weighed = _weighed(knowledge, cause, findings)
+    telling = ((knowledge.evidence[f.evidence], f.words) for _, f in weighed if not (f.values or f.scores))
+    told = (cure_of(e, cause.id, words) for e, words in sorted(telling, key=lambda row: row[0].generic))
+    own = next((c for c in told if c is not None), None)
     yours = next((f.diff for _, f in weighed if f.diff and f.near != "file"), "")
-    example = "" if yours or contradiction(cause.example_for, findings) else cause_diff(cause)
+    general = "" if contradiction(cause.example_for, findings) else cause_diff(cause)
+    example = "" if yours else own.diff if own else general
     return Advice(
         symptom=code,
         cause=cause.id,
-        title=cause.title,
+        title=own.title if own else cause.title,
         pattern=knowledge.patterns[cause.pattern].name,
         probability=round(p, 4),
         band=band(p),
-        why=cause.why,
-        fix=cause.fix,
+        why=(own and own.why) or cause.why,
+        fix=own.fix if own else cause.fix,
         effort=cause.effort,
         minutes=MINUTES[cause.effort],
         diff=yours or example,
         diff_of="yours" if yours else "example" if example else "",
         in_python=in_python(yours or example),
-        because=tuple(_reason(knowledge, f, w) for w, f in weighed if w >= _TELLING)[:3],
+        because=tuple(
+            _reason(knowledge, f, w) for w, f in weighed if w >= _TELLING or engine.is_named(knowledge, cause, f)
+        )[:3],
     )
 
 

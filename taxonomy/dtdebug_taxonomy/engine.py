@@ -15,6 +15,7 @@ from functools import lru_cache
 import msgspec
 
 from dtdebug_taxonomy.conditions import contradiction
+from dtdebug_taxonomy.cures import cure_of
 from dtdebug_taxonomy.findings import SIMILAR_FIX, Finding, likelihood_ratios, shares
 from dtdebug_taxonomy.knowledge import STUDY, Knowledge, spread
 from dtdebug_taxonomy.model import STRENGTHS, Cause, Symptom
@@ -176,7 +177,7 @@ def points_at(knowledge: Knowledge, cause: Cause, finding: Finding, weight: floa
     vague = finding.source == "said" or (
         found.generic and bool(found.text) and _listing(knowledge, cause)[found.id] > _VAGUE
     )
-    if vague and cause.id not in found.names and _listing(knowledge, cause)[found.id] >= _VAGUE:
+    if vague and not is_named(knowledge, cause, finding) and _listing(knowledge, cause)[found.id] >= _VAGUE:
         return False
     if found.verdict and not found.stack and _MERELY_ABSENT.issuperset(found.verdict):
         return False
@@ -207,8 +208,11 @@ def is_named(knowledge: Knowledge, cause: Cause, finding: Finding) -> bool:
     """The message itself names the cause, or a check sees it on the line where a rank fails or waits."""
     if finding.values or finding.scores:
         return False
-    return cause.id in knowledge.evidence[finding.evidence].names or (
-        finding.near != "file" and finding.evidence in cause.evidence
+    found = knowledge.evidence[finding.evidence]
+    return (
+        cause.id in found.names
+        or cure_of(found, cause.id, finding.words) is not None
+        or (finding.near != "file" and finding.evidence in cause.evidence)
     )
 
 

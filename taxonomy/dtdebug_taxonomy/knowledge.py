@@ -196,4 +196,18 @@ def _files(home: Path) -> _Files:
     patterns = read(home / "patterns.toml", _PatternFile).pattern
     measures = read(home / "measures.toml", _MeasureFile).measure if (home / "measures.toml").is_file() else ()
     releases = tuple(r for f in sorted((home / "versions").glob("*.toml")) for r in read(f, _ReleaseFile).release)
-    return _Files(symptoms, messages, observations, patterns, measures, releases)
+    return _Files(_with_named(symptoms, messages), messages, observations, patterns, measures, releases)
+
+
+def _with_named(symptoms: tuple[Symptom, ...], messages: Mapping[str, MessageFile]) -> tuple[Symptom, ...]:
+    """The symptoms, with each message that names a cause among that cause's evidence: nobody has to say it twice."""
+    replace = msgspec.structs.replace
+    naming: dict[tuple[str, str], dict[str, Strength]] = {}
+    for e in (*(e for m in messages.values() for e in m.evidence), *(e for s in symptoms for e in s.evidence)):
+        for code in e.symptoms or [s.code for s in symptoms]:
+            for cause in (*e.names, *(c.cause for c in e.cure)):
+                naming.setdefault((code, cause), {})[e.id] = "often"
+    return tuple(
+        replace(s, cause=tuple(replace(c, evidence={**naming.get((s.code, c.id), {}), **c.evidence}) for c in s.cause))
+        for s in symptoms
+    )

@@ -40,6 +40,21 @@ class Record(msgspec.Struct, frozen=True, forbid_unknown_fields=True, eq=False):
     """Base of all knowledge records: immutable, strict about keys, compared by identity."""
 
 
+class Cure(Record, frozen=True, kw_only=True):
+    """What one message says of a cause: the library, version or setting that it names, and what to do about that one."""
+
+    cause: str
+    """Id of the cause that the message names in this way."""
+    when: str = ""
+    """Pattern on the words of the message; empty: in any case. Its named groups fill `{name}` in title, why and fix."""
+    title: str
+    why: str = ""
+    """Empty: as the cause has it."""
+    fix: str
+    diff: str = ""
+    """Empty: no diff, for that of the cause is of the general case."""
+
+
 class Evidence(Record, frozen=True, kw_only=True):
     """A fact about a run that may be so, with the ways to see it.
 
@@ -75,8 +90,12 @@ class Evidence(Record, frozen=True, kw_only=True):
     `<library>` for what a framework raised below the program's own line."""
     order: tuple[tuple[str, str], ...] = ()
     """Pairs of other evidence: seen where the first was printed above the second."""
+    all: tuple[tuple[str, ...], ...] = ()
+    """Sets of other evidence and `observation=value`: seen where all of a set are."""
     names: tuple[str, ...] = ()
     """Ids of causes that the message itself names, such as "Duplicate GPU detected": they come before all others."""
+    cure: tuple[Cure, ...] = ()
+    """The same for some of its words, with the advice for just those."""
     symptoms: dict[str, Strength] = {}
     cite: str = ""
     """Where the message is printed: an address, or path and function in a named release."""

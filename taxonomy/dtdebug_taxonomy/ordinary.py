@@ -42,7 +42,7 @@ _SIGNS = re.compile(
     | distributedsampler | \bsharded\b | torch\.multiprocessing | mp\.spawn | notebook_launcher | estimator
     | \b(?!1\b)(?!0\b)(?:\d{1,5}|two|three|four|eight|several|multiple|many|all|both|other|second|different|more)
       (?:\ ?x)?(?:,?[ -](?:\w{1,12}\ )?)?(?:gpu|node|machine|host|card|process(?:e|\b)|server|computer|device)s?
-    | \b(?:[2-9]|\d\d\d?|two|three|four|eight|sixteen)\ ?[x*]?\ ?(?:nvidia\ |amd\ )?
+    | \b(?:[2-9]|\d\d\d?|two|three|four|eight|sixteen|several|multiple)\ ?[x*]?\ ?(?:nvidia\ |amd\ )?
       (?:[abhv]\d\d0|a[3-6]000|gb?[2-3]00|mi\d{3}|l40s?|rtx|\d0[5-9]0|tesla|titan)s?\b
     | \b(?:per|each|every)[ -](?:gpu|device|card|node|host|machine)\b | \bpipeline\ stages? | \bdistribution\ strateg
     | \b(?:nodes|gpus|machines|hosts|cards)\b | byteps | fairscale | fairseq | peer[- ]to[- ]peer | \bp2p\b

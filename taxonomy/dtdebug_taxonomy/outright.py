@@ -33,7 +33,7 @@ def outright(
 
 
 def _naming(knowledge: Knowledge, cause: str) -> set[str]:
-    return {e.id for e in knowledge.evidence.values() if cause in e.names}
+    return {e.id for e in knowledge.evidence.values() if cause in e.names or any(c.cause == cause for c in e.cure)}
 
 
 def _of_release(knowledge: Knowledge, row: Known) -> Advice:

@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import get_args
 
+from dtdebug_taxonomy import cures
 from dtdebug_taxonomy.checks import load as load_checks
 from dtdebug_taxonomy.knowledge import STUDY, Knowledge, KnowledgeError, load
 from dtdebug_taxonomy.labs import LABS
@@ -102,6 +103,7 @@ def _evidence(knowledge: Knowledge) -> Iterator[str]:
     rows = [(f"messages/{n}.toml", e) for n, m in knowledge.messages.items() for e in m.evidence]
     rows += [(f"symptoms/{s.id}.toml", e) for s in knowledge.symptoms.values() for e in s.evidence]
     used = {name for s in knowledge.symptoms.values() for c in s.cause for name in c.evidence}
+    used |= {name for _, e in rows for names in e.all for name in names}
     first: dict[str, str] = {}
     for place, e in rows:
         if e.id in first:
@@ -115,10 +117,12 @@ def _one_evidence(knowledge: Knowledge, e: Evidence, used: bool) -> Iterator[str
         yield "id in kebab-case"
     if not _sentence(e.means):
         yield "means: one sentence, ending in '.'"
-    if not (e.text or e.exception or e.says or e.verdict or e.stack or e.check or e.watch or e.own or e.order):
+    if not (e.text or e.exception or e.says or e.verdict or e.stack or e.check or e.watch or e.own or e.order or e.all):
         yield "no way to see it"
     if unknown := {name for pair in e.order for name in pair} - set(knowledge.evidence):
         yield f"order: no evidence {sorted(unknown)}"
+    if unknown := {name for names in e.all for name in names if not _known(knowledge, name)}:
+        yield f"all: no evidence {sorted(unknown)}"
     for words in e.verdict:
         kind, _, more = words.partition(" ")
         if kind not in get_args(Kind) or not re.fullmatch("(SIG[A-Z]+|uneven)?", more):
@@ -129,6 +133,8 @@ def _one_evidence(knowledge: Knowledge, e: Evidence, used: bool) -> Iterator[str
         yield f"unknown symptoms {sorted(unknown)}"
     if e.text and e.symptoms and not e.cite:
         yield "cite where the message is printed"
+    causes = frozenset(c.id for code in e.symptoms or knowledge.symptoms for c in knowledge.symptoms[code].cause)
+    yield from cures.problems(e, causes)
     if unknown := set(e.check) - set(load_checks()):
         yield f"unknown checks {sorted(unknown)}"
     for pattern in (*e.text, *e.says, *e.stack):

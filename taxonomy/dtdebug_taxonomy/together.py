@@ -1,0 +1,40 @@
+"""Indicators that hold where several others do: what an expert concludes from two things that mean little apart."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from functools import lru_cache
+
+import msgspec
+
+from dtdebug_taxonomy.findings import Finding
+from dtdebug_taxonomy.knowledge import Knowledge
+from dtdebug_taxonomy.model import Evidence
+
+
+def together(knowledge: Knowledge, findings: tuple[Finding, ...]) -> Iterator[Finding]:
+    """A finding for each indicator of which one set of `all` is seen; the words are those of the set's first part.
+
+    It is `said` as soon as one part is only the user's word. An observation counts where it has that value alone, but
+    circumstances (a program has several frameworks) where it has that value too.
+    """
+    seen = {name: f for f in findings for name in _names(knowledge, f)}
+    for e in _with_all(knowledge):
+        parts = next(([seen[name] for name in names] for names in e.all if seen.keys() >= {*names}), None)
+        if parts is not None:
+            source = "said" if any(p.source == "said" for p in parts) else parts[0].source
+            yield msgspec.structs.replace(parts[0], evidence=e.id, values=(), source=source)
+
+
+def _names(knowledge: Knowledge, f: Finding) -> list[str]:
+    if f.scores:
+        return []
+    if not f.values:
+        return [f.evidence]
+    known = len(f.values) == 1 or knowledge.observations[f.evidence].context
+    return [f"{f.evidence}={value}" for value in f.values] if known else []
+
+
+@lru_cache(maxsize=4)
+def _with_all(knowledge: Knowledge) -> tuple[Evidence, ...]:
+    return tuple(e for e in knowledge.evidence.values() if e.all)
