@@ -104,8 +104,9 @@ def _attach(options: argparse.Namespace) -> int:
     hosts = presence.read(folder) if folder is not None else ()
     found = collect.conclude(folder, seen, hosts=hosts)
     if found.verdict.kind == "none" and found.verdict.stragglers and asking and not (options.go or _is_timed(seen)):
-        seen = collect.look(folder, pids, native=options.native, pause=_WAITED, addresses=where)
-        found = collect.conclude(folder, msgspec.structs.replace(seen, seconds=_WAITED), hosts=hosts)
+        later = collect.look(folder, pids, native=options.native, pause=_WAITED, addresses=where)
+        seen = msgspec.structs.replace(later, seconds=_WAITED, notes=seen.notes)
+        found = collect.conclude(folder, seen, hosts=hosts)
     return _show(options, msgspec.structs.replace(found, unanswered=lacking, commands=shown), what, folder)
 
 

@@ -17,6 +17,7 @@ from typing import Any, NamedTuple, NoReturn
 import msgspec
 
 from dtdebug.agent import frames as stack
+from dtdebug.clean import clean
 from dtdebug_taxonomy.ranks import Frame
 
 _WORDS = 200
@@ -59,9 +60,9 @@ def _told(call: Callable[..., NoReturn], name: str, tell: Callable[[Leaving], No
 
 def _leaving(name: str, status: object, caller: FrameType, handled: BaseException | None) -> Leaving:
     code = status if isinstance(status, int) else 0 if status is None else 1
-    message = "" if status is None or isinstance(status, int) else stack.first_line(status)
+    message = "" if status is None or isinstance(status, int) else clean(stack.first_line(status))[:_WORDS]
     frames = stack.described(stack.main_thread(), code=True) if stack.is_user(caller) else ()
-    shown = f'"{message[:_WORDS]}"' if message else "" if status is None else str(code)
+    shown = f'"{message}"' if message else "" if status is None else str(code)
     found = (handled or _kept(caller)) if code else None
     return Leaving(f"{name}({shown})", code & 0xFF, message, frames, found)
 

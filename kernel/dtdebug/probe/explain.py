@@ -13,7 +13,7 @@ from msgspec.structs import replace
 
 from dtdebug.clean import clean
 from dtdebug.probe import outside
-from dtdebug.probe.processes import variables
+from dtdebug.probe.processes import HELPER, variables
 from dtdebug.system import procfs
 from dtdebug.system.choose import AMONG_RANKS, OF_PROCESSES, chosen
 from dtdebug.system.figures import cpu, figures
@@ -164,7 +164,7 @@ def _of_library(inside: Waiting, subject: Subject, rank_of: RankOf, deadline: fl
 
 def _with_child(found: Waiting, subject: Subject, rank_of: RankOf, deadline: float) -> Waiting:
     """The child that is waited for, with its own line and what it waits in itself."""
-    own = [child for child in procfs.children(subject.pid) if procfs.command(child)]
+    own = [c for c in procfs.children(subject.pid) if (said := procfs.command(c)) and not HELPER.search(said)]
     wanted = [found.pid] if found.pid else own
     idle: Waiting | None = None
     for child in wanted[:_CHILDREN]:

@@ -25,9 +25,8 @@ _LAUNCHER = re.compile(
     r"(?:\A|[/\\])(?:torchrun|accelerate|deepspeed|horovodrun|mpirun|mpiexec|srun|colossalai|dtdebug|fabric)(?:\.exe)?\Z"
     r"|\A(?:torch\.distributed\.(?:run|launch)|accelerate\.commands\.\w+|deepspeed\.launcher\.\w+|dtdebug)\Z"
 )
-_HELPER = re.compile(
-    r"multiprocessing\.(?:resource_tracker|forkserver|managers)|from multiprocessing\.resource_tracker"
-)
+HELPER = re.compile(r"multiprocessing\.(?:resource_tracker|forkserver|managers)|from multiprocessing\.resource_tracker")
+"""What multiprocessing starts for itself: nobody waits for one of these."""
 
 
 class Found(msgspec.Struct, frozen=True, kw_only=True):
@@ -138,7 +137,7 @@ def _is_program(process: _Process) -> bool:
     if not (_PYTHON.match(process.name) or _PYTHON.match(Path(process.command[0]).name)):
         return False
     words = process.command[1:4]
-    return not any(_LAUNCHER.search(word) or _HELPER.search(word) for word in words)
+    return not any(_LAUNCHER.search(word) or HELPER.search(word) for word in words)
 
 
 def _is_spawned(process: _Process, parent: _Process | None) -> bool:
