@@ -57,7 +57,7 @@ def _printed(found: Case, output: Sequence[str]) -> Iterator[tuple[str, str]]:
         for reason in symptom.why:
             if reason.weight > 0 and reason.words:
                 whole = output[reason.line - 1] if 0 < reason.line <= len(output) else ""
-                yield reason.evidence, whole if reason.words.split()[0] in whole else reason.words
+                yield reason.evidence, whole if reason.words.strip()[:8] in whole else reason.words
 
 
 def _by_words(known: Known, words: str, launch: Launch) -> bool:
