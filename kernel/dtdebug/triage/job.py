@@ -135,17 +135,24 @@ def _prefix(stream: Stream, place: int) -> str:
 
 def view(part: Part) -> Job:
     """What a part that holds all of a job says of it."""
+    part = placing.in_year(part)
     off = placing.clocks(part.streams)
     part = placing.in_time(part, off)
-    streams = placing.placed([s for s in part.streams if s.rank is None or 0 <= s.rank < MOST_RANKS])
+    streams = placing.placed([s for s in part.streams if s.rank is None or 0 <= s.rank < MOST_RANKS], part.nodes)
     last = max((s.attempt for s in streams), default=0)
     now = [s for s in streams if s.attempt == last or s.rank is None]
     by_rank = placing.by_rank(now)
     hardware = machine.joined(part.hardware, by_rank)
     laid = _Laid(now, hardware)
     snapshot = Snapshot(output=laid.text, source="the job's logs")
-    found = attribution.outcome(read(snapshot))
-    verdict = attribution.verdict(snapshot, _exclusive)
+    on_until = pace.on_until(now)
+
+    def outlived(raised: Raised) -> bool:
+        time = _time(laid, raised.line)
+        return time is not None and on_until is not None and time < on_until
+
+    found = attribution.outcome(read(snapshot), outlived)
+    verdict = attribution.verdict(snapshot, _exclusive, outlived)
     silent = pace.silent(by_rank, verdict, found)
     world = max((s.world for s in streams), default=0)
     absent = tuple(sorted(set(range(_size(set(by_rank), world))) - set(by_rank)))[:MOST_RANKS]

@@ -12,7 +12,7 @@ import msgspec
 from dtdebug.clean import clean
 from dtdebug.logs.opened import Source, opened
 from dtdebug.logs.shapes import Kept
-from dtdebug.triage.clock import when, zone_of
+from dtdebug.triage.clock import when, year_of, zone_of
 from dtdebug.triage.judge import Judge, shape
 from dtdebug.triage.names import Whose
 from dtdebug.triage.part import Stream, Told
@@ -81,7 +81,7 @@ def of_log(judge: Judge, text: Text) -> list[Stream]:
 def _read(kept: Sequence[Kept]) -> list[Line]:
     text = "\n".join(row.raw.decode("utf-8", "replace").replace("\n", " ") for row in kept)
     world = _device([row.raw for row in kept]).world
-    return [_named(line, world) for line in lines.read(text)]
+    return [_named(line, world) for line in lines.read(text, whole=False)]
 
 
 def _named(line: Line, world: int) -> Line:
@@ -154,7 +154,7 @@ def _shared(judge: Judge, text: Text) -> Iterable[Stream]:
             mine,
             Stream(
                 file=source.name,
-                rank=first.rank,
+                rank=device.rank if first.rank is None else first.rank,
                 local=first.local,
                 host=clean(device.host or next((line.host for line, _ in rows if line.host), "") or whose.host)[:100],
                 attempt=whose.attempt,
@@ -169,9 +169,10 @@ def _shared(judge: Judge, text: Text) -> Iterable[Stream]:
 def _stream(judge: Judge, text: Text, lined: Sequence[Kept], telling: Sequence[Kept], who: Stream) -> Stream:
     """Who prints, with when, how far it came and what it tells, from its lines as far as they are at hand."""
     zone = zone_of(row.raw for row in lined[:_BEGIN])
+    year = year_of(row.raw for row in lined[:_BEGIN]) or text.year
 
     def at(raw: bytes) -> float | None:
-        return when(raw, text.year, zone)
+        return when(raw, year, zone)
 
     ending = lined[-_ENDING:]
     steps = [row.raw for row in ending]
@@ -218,6 +219,9 @@ def _went_on(lined: Sequence[Kept], telling: Sequence[Kept]) -> list[Kept]:
     for begin, until in zip(begins, [*begins[1:], _FAR], strict=True):
         while place < len(lined) and lined[place].number <= begin:
             place += 1
+        if (says := _handled([row for row in telling if begin <= row.number < until], telling)) is not None:
+            found.append(says)
+            continue
         inside = True
         for row in lined[place:]:
             if row.number >= until:
@@ -227,6 +231,15 @@ def _went_on(lined: Sequence[Kept], telling: Sequence[Kept]) -> list[Kept]:
                 found.append(row)
                 break
     return found
+
+
+def _handled(block: Sequence[Kept], telling: Sequence[Kept]) -> Kept | None:
+    """The line at a traceback's end where the line above it or below it says that the program goes on."""
+    flat = [row for row in block[1:] if not grammar.told(_words(row.raw[:_SHORT])).body.startswith((" ", "\t"))]
+    above = next((row for row in telling if row.number == block[0].number - 1), None) if block else None
+    if flat and above is not None and events.goes_on(_words(above.raw)):
+        return flat[0]
+    return flat[1] if len(flat) > 1 and events.goes_on(_words(flat[1].raw)) else None
 
 
 def _words(raw: bytes) -> str:
