@@ -14,9 +14,10 @@ from dtdebug_taxonomy.claims import Claim, Record, texts
 from dtdebug_taxonomy.hardware import Event
 from dtdebug_taxonomy.ranks import Verdict, spell
 
-_ROLES = {"root": 0, "cascade": 1, "note": 2}
+_ROLES = {"end": 0, "root": 0, "cascade": 1, "note": 2}
 _WORD = re.compile(r"[._-]")
 _WORDS = 12
+_SAYS = ("The machine below {who} failed: {what}.", "The kernel reports the program of {who}: {what}.")
 _TOGETHER = 30.0
 """Seconds between a report and the last line of the rank that it ended."""
 _AROUND = 900.0
@@ -28,9 +29,9 @@ def joined(events: Iterable[Event], ranks: Mapping[int, Stream]) -> tuple[Event,
     hosts: dict[str, list[Stream]] = defaultdict(list)
     for stream in ranks.values():
         hosts[short(stream.host)].append(stream)
-    once: dict[tuple[str, str, str, int], Event] = {}
+    once: dict[tuple[object, ...], Event] = {}
     for event in events:
-        once.setdefault((event.code, event.host, event.pci, event.pid), event)
+        once.setdefault((event.code, event.host, event.pci, event.pid, event.rank), event)
     ends = sorted(s.last for s in ranks.values() if s.last is not None)
     middle = ends[len(ends) // 2] if ends else 0.0
     found = [_joined(_hosted(event, hosts), hosts, middle) for event in once.values()]
@@ -39,7 +40,7 @@ def joined(events: Iterable[Event], ranks: Mapping[int, Stream]) -> tuple[Event,
 
 def _hosted(event: Event, hosts: Mapping[str, list[Stream]]) -> Event:
     """With the host of the job that the path of the machine's log names, where its lines name none of the job's."""
-    if event.host and (short(event.host) in hosts or "" in hosts and len(hosts) == 1):
+    if event.host and (short(event.host) in hosts or ("" in hosts and len(hosts) == 1)):
         return event
     parts = {part for piece in event.file.lower().split("/") for part in _parts(piece)}
     known = {name for name in hosts if name and name in parts}
@@ -55,6 +56,8 @@ def _parts(piece: str) -> Iterable[str]:
 
 def _joined(event: Event, hosts: Mapping[str, list[Stream]], middle: float) -> Event:
     """With its rank: by process, by device, as the only one on the host or the only one there that stopped then."""
+    if event.rank is not None:
+        return event
     here = hosts.get(short(event.host), []) if event.host else []
     if not here and len(hosts) == 1 and (not event.host or "" in hosts):  # one of the two logs names no host
         here = next(iter(hosts.values()))
@@ -78,9 +81,27 @@ def _joined(event: Event, hosts: Mapping[str, list[Stream]], middle: float) -> E
     return event
 
 
+def of_culprits(events: Sequence[Event], verdict: Verdict | None, ranks: Mapping[int, Stream]) -> tuple[Event, ...]:
+    """With the rank of what failed on a host of which one rank failed first, at about that time."""
+    hosts: dict[str, list[int]] = defaultdict(list)
+    for rank in verdict.culprits if verdict is not None else ():
+        if rank in ranks and ranks[rank].host:
+            hosts[short(ranks[rank].host)].append(rank)
+
+    def of(event: Event) -> Event:
+        mine = hosts.get(short(event.host), []) if event.host and event.rank is None and event.role == "root" else []
+        if len(mine) != 1:
+            return event
+        last = ranks[mine[0]].last
+        far = event.time is not None and last is not None and not -_TOGETHER <= event.time - last <= _AROUND
+        return event if far else msgspec.structs.replace(event, rank=mine[0])
+
+    return tuple(of(event) for event in events)
+
+
 def verdict(events: Sequence[Event], ranks: Mapping[int, Stream]) -> Verdict | None:
     """Where no rank says that it failed: the ranks on the part of the machine that failed first, if it is one's."""
-    roots = [e for e in events if e.role == "root" and e.owner != "application" and e.rank is not None]
+    roots = [e for e in events if e.role == "root" and e.rank is not None]
     starts = [s.first for s in ranks.values() if s.first is not None]
     if starts:
         first = min(starts)
@@ -105,7 +126,9 @@ def verdict(events: Sequence[Event], ranks: Mapping[int, Stream]) -> Verdict | N
         culprits=culprits,
         waiting=tuple(sorted(set(ranks) - set(culprits))),
         confidence=0.7,
-        summary=f"The machine below {who} failed: {begin.code} ({begin.means}) on {begin.host or 'its host'}.",
+        summary=_SAYS[begin.owner == "application"].format(
+            who=who, what=f"{begin.code} ({begin.means}) on {begin.host or 'its host'}"
+        ),
         claims=claims,
         evidence=texts(claims),
     )

@@ -17,10 +17,14 @@ _NO_HOST = re.compile(
 )
 """Words with a number that name no host, unless the number shows it."""
 _KERNEL = re.compile(r"(?i)dmesg|syslog|kern(?:el)?[._-]?log|journal|messages|kmsg")
+_JOB_ID = re.compile(r"\d{5,}-")
+_LABEL = re.compile(r"(?i)^(?:(?:pre)?train(?:ing)?-|slurm-|logs?-|job-|run-|out-|err-){1,4}(?=[A-Za-z])")
 _ENDING = re.compile(r"(?i)(?:\.(?:log|txt|out|gz|zst|xz|bz2|\d{1,3})){1,4}$")
 _NAME = re.compile(r"[A-Za-z](?:[A-Za-z0-9.-]{0,200}[A-Za-z0-9])?")
 _NUMBER = re.compile(r"\d{1,18}")
-_STEM = re.compile(r"(?<![A-Za-z0-9])[A-Za-z]{1,30}(?:(?:-[A-Za-z]{1,30}){0,4}-?|-(?:\d{1,3}-){1,4})$")
+_STEM = re.compile(
+    r"(?<![A-Za-z0-9])[A-Za-z]{1,30}(?:(?:-[A-Za-z]{1,30}){0,4}-?|-(?:\d{1,3}-){1,4}|\d{1,4}-|\d{1,4}[A-Za-z]{1,3})$"
+)
 """What may stand before the number of a host: words, or an address."""
 _MASTER, _WORKER = re.compile(r"(?<=-)master-0(?!\d)"), re.compile(r"(?<=-)worker-(\d{1,6})(?!\d)")
 _SOME, _LOCALS = 2, 16
@@ -50,7 +54,15 @@ class _Numbers(NamedTuple):
 def of_paths(names: Sequence[str]) -> list[Whose]:
     """For each path whose log it is; numbers are compared over all of them."""
     numbers = _after_master(_compared([name for name in names if not _is_machine(name)]))
-    return [_of(name, numbers.get(name, _Numbers())) for name in names]
+    found = [_of(name, numbers.get(name, _Numbers())) for name in names]
+    hosts = {w.host for w in found if not w.machine}
+    if (
+        len(hosts) == 1
+        and len(found) > 1
+        and all(min(hosts) in n.rpartition("/")[2] for n in names if not _is_machine(n))
+    ):
+        return [w if w.machine else w._replace(host="") for w in found]  # the name of the job
+    return found
 
 
 def _after_master(numbers: dict[str, _Numbers]) -> dict[str, _Numbers]:
@@ -132,11 +144,11 @@ def _compared(names: Sequence[str]) -> dict[str, _Numbers]:
         local = _grid(columns, rows[0], spans[0]) if task is None else None
         for place, name in enumerate(rows):
             span = spans[place][host] if host is not None else None
-            stem = _stem(name, span) if span is not None else ""
+            name_of = _whole(name, span, None if task is None else spans[place][task]) if span is not None else ""
             found[name] = _Numbers(
                 None if task is None else columns[task][place],
                 None if local is None else columns[local][place],
-                f"{stem}{span[0]}" if span is not None and stem else "",
+                name_of,
                 name if task is None else f"{name[: spans[place][task].start()]}_{name[spans[place][task].end() :]}",
             )
     return found
@@ -165,6 +177,20 @@ def _stem(name: str, number: re.Match[str]) -> str:
     before = re.split(r"\d{5,}-?|[/_]", name[: number.start()])[-1]
     found = _STEM.search(before)
     return found[0] if found and not _NO_HOST.fullmatch(f"{found[0]}0") else ""
+
+
+def _whole(name: str, number: re.Match[str], task: re.Match[str] | None) -> str:
+    """The name of the host that a number is in: `r02n05`, `h100-191`, as far as it goes without the task's number."""
+    begin, end = number.span()
+    while begin and (name[begin - 1].isalnum() or name[begin - 1] == "-"):
+        begin -= 1
+    while end < len(name) and (name[end].isalnum() or name[end] == "-"):
+        end += 1
+    token = name[begin:end]
+    if (task is not None and begin <= task.start() < end) or _JOB_ID.search(token):
+        stem = _stem(name, number)
+        return f"{stem}{number[0]}" if stem else ""
+    return _LABEL.sub("", token)
 
 
 def counts(column: Sequence[int]) -> bool:

@@ -99,20 +99,26 @@ def of_silent(rows: Sequence[Silent], by_rank: dict[int, Stream]) -> Verdict | N
     )
 
 
+def last(streams: Sequence[Stream]) -> float | None:
+    """Time of the last step that anybody printed."""
+    ends = [s.progress.time for s in streams if s.progress is not None and s.progress.time is not None]
+    return max(ends, default=None)
+
+
 def on_until(streams: Sequence[Stream]) -> float | None:
     """When training was still sure to go on: some steps before the last one that anybody printed.
 
     All ranks take their steps together: who failed before that did not end the job.
     """
-    ends = [s.progress.time for s in streams if s.progress is not None and s.progress.time is not None]
-    if not ends:
+    end = last(streams)
+    if end is None:
         return None
     steps = [
         (times[-1][1] - times[0][1]) / (times[-1][0] - times[0][0])
         for s in streams
         if len(times := s.marks) > 1 and times[-1][0] > times[0][0]
     ]
-    return max(ends) - max(_SURE, _SURE_STEPS * (median(steps) if steps else 0.0))
+    return end - max(_SURE, _SURE_STEPS * (median(steps) if steps else 0.0))
 
 
 def slow(by_rank: dict[int, Stream]) -> tuple[tuple[int, float, float], ...]:

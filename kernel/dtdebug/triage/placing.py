@@ -161,10 +161,10 @@ def clocks(streams: Sequence[Stream]) -> dict[str, float]:
 
     Hosts whose own steps disagree, and those that print none, are left out: nothing is known of their clocks.
     """
-    by_step: dict[int, dict[str, list[float]]] = defaultdict(lambda: defaultdict(list))
+    by_step: dict[tuple[int, int], dict[str, list[float]]] = defaultdict(lambda: defaultdict(list))
     for s in streams:
         for step, time in s.marks:
-            by_step[step][clock(s)].append(time)
+            by_step[s.attempt, step][clock(s)].append(time)
     off: dict[str, list[float]] = defaultdict(list)
     for times in by_step.values():
         own = {who: median(values) for who, values in times.items()}

@@ -7,6 +7,8 @@ from collections import deque
 from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime
 
+from msgspec.structs import replace
+
 from dtdebug.clean import clean
 from dtdebug.logs import reader
 from dtdebug.logs.opened import Source, opened
@@ -149,7 +151,7 @@ def _events(rows: Iterable[Kept], source: Source, whose: Whose, year: int) -> It
         event = parse(text)
         if event is not None:
             told = grammar.told(text)
-            yield event.placed(
+            yield replace(event, rank=told.rank if told.rank is not None else whose.rank).placed(
                 host=told.host or whose.host,
                 time=when(row.raw, year),
                 file=source.name,

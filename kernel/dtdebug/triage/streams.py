@@ -30,8 +30,9 @@ _AGAIN = 400_000
 _SAYS = re.compile(r"\[(?:PG (?:ID )?0 (?:PG GUID 0)?(?:\(default_pg\) )?)?Rank (\d{1,7})\] ")
 _STEP = re.compile(rb"(?i)(?:\b(?:step|iter(?:ation)?|batch)s?\b['\"]?[ _:=#\[(]{0,4}|\bit[=:] ?)(\d{1,9})\b")
 _PACE = re.compile(
-    rb"(?i)(?:(?:step|iter(?:ation)?|batch|elapsed)[ _-]?time[^0-9:=]{0,40}[:=] {0,3}"
-    rb"(\d{1,6}(?:\.\d{1,9})?) {0,2}(ms|s)?\b"
+    rb"(?i)(?:(?:(?:step|iter(?:ation)?|batch|elapsed)[ _-]?tim(?:e|ing)[^0-9:=]{0,40}"
+    rb"|\b(?:time|seconds)(?: \(s(?:ec)?\))?)[:=] {0,3}(\d{1,6}(?:\.\d{1,9})?) {0,2}(ms|s)?\b"
+    rb"|\btime (\d{1,5}\.\d{1,9}) ?(ms|s)\b"
     rb"|\b(\d{1,5}\.\d{1,6}) ?(ms|s)/(?:it|step|batch))"
 )
 _PACES = 24
@@ -42,6 +43,8 @@ _LAST_WORDS = 60
 """Lines of the end among which what it tells is how it ended."""
 _ABOVE = 50
 """Lines above one without a time in which there is one."""
+_PODS = 3
+"""Pods from which on it shows that each runs one rank."""
 _MARKS, _STATES, _SHORT = 6, 3, 200
 _FAR = 1 << 62
 _NCCL = re.compile(
@@ -81,7 +84,23 @@ def of_log(judge: Judge, text: Text) -> list[Stream]:
 def _read(kept: Sequence[Kept]) -> list[Line]:
     text = "\n".join(row.raw.decode("utf-8", "replace").replace("\n", " ") for row in kept)
     world = _device([row.raw for row in kept]).world
-    return [_named(line, world) for line in lines.read(text, whole=False)]
+    return _one_each([_named(line, world) for line in lines.read(text, whole=False)])
+
+
+def _one_each(rows: list[Line]) -> list[Line]:
+    """Where each pod is seen to run one rank, all of its lines are that rank's."""
+    known: dict[str, set[int]] = {}
+    for line in rows:
+        if line.host and line.local is not None:
+            return rows
+        if line.host and line.rank is not None:
+            known.setdefault(line.host, set()).add(line.rank)
+    ranks = set().union(*known.values())
+    if len(known) < _PODS or len(ranks) != len(known) or any(len(of) > 1 for of in known.values()):
+        return rows
+    return [
+        line._replace(rank=min(known[line.host])) if line.rank is None and line.host in known else line for line in rows
+    ]
 
 
 def _named(line: Line, world: int) -> Line:
@@ -192,7 +211,7 @@ def _stream(judge: Judge, text: Text, lined: Sequence[Kept], telling: Sequence[K
         told=told if judge.is_example(kind, first) else (),
         progress=_progress(ending, at),
         marks=_marks(lined[:_BEGIN], at),
-        paces=_paces(steps),
+        paces=_paces(steps) or _clocked(ending, at),
     )
 
 
@@ -394,6 +413,18 @@ def _paces(raws: Sequence[bytes]) -> tuple[float, ...]:
     found = []
     for raw in raws[-2 * _PACES :]:
         if hit := _PACE.search(raw[:600]):
-            value, unit = (hit[1], hit[2]) if hit[1] else (hit[3], hit[4])
+            value, unit = next((hit[n], hit[n + 1]) for n in (1, 3, 5) if hit[n])
             found.append(round(float(value) / (1000 if unit == b"ms" else 1), 6))
+    return tuple(found[-_PACES:])
+
+
+def _clocked(rows: Sequence[Kept], at: When) -> tuple[float, ...]:
+    """Seconds of the last steps, by the times of their lines."""
+    found: list[float] = []
+    before: tuple[int, float] | None = None
+    for row in rows[-2 * _PACES :]:
+        if (step := _STEP.search(row.raw[:400])) and (time := at(row.raw)) is not None:
+            if before is not None and int(step[1]) > before[0] and time > before[1]:
+                found.append(round((time - before[1]) / (int(step[1]) - before[0]), 3))
+            before = int(step[1]), time
     return tuple(found[-_PACES:])

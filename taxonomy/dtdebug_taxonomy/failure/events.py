@@ -58,7 +58,8 @@ _HANDLED = re.compile(
     r"|continuing|will continue)\b|\(non-fatal\))"
 )
 _GIVES_UP = re.compile(
-    r"(?i)exceeded|exhausted|giv(?:ing|en) up|gave up|no more|abort|fatal\b(?<!non-fatal)|attempts? left|restart|fail(?:ed|ing) after"
+    r"(?i)exceeded|exhausted|giv(?:ing|en) up|gave up|no more|abort|fatal\b(?<!non-fatal)|attempts? left|restart"
+    r"|fail(?:ed|ing) after"
 )
 _JOB = 1 << 14
 """Events that are kept of each kind."""
