@@ -15,7 +15,6 @@ _STILL = 300.0
 """Seconds without progress before the end from which on the job hung: the end is then no cause."""
 _BEFORE = 30.0
 """Seconds before the end from which on a failure came first."""
-_FEW = 2
 
 
 def candidate(events: Sequence[Event]) -> Event | None:
@@ -40,8 +39,8 @@ def over(
     if end is None or found.own:
         return False
     if end.time is not None:
-        begun = [s.first for s in ranks.values() if s.end and s.first is not None and s.first < end.time - _BEFORE]
-        if len(begun) >= _FEW:
+        ends = [s.last for s in ranks.values() if s.end and s.last is not None]
+        if sum(last < end.time - _BEFORE for last in ends) * 2 > len(ends):
             return False
         last = pace.last(streams)
         if last is not None and end.time - last > _STILL:

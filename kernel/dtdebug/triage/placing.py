@@ -185,12 +185,15 @@ def _by_ends(streams: Sequence[Stream]) -> dict[str, float]:
     """Host -> seconds that its clock is ahead, where all of it began and ended as much before or after the others."""
     spans: dict[str, list[tuple[float, float]]] = defaultdict(list)
     for s in streams:
-        if s.began is not None and s.last is not None:
+        if s.began is not None and s.last is not None and s.last - s.began >= _STEADY:
             spans[clock(s)].append((s.began, s.last))
     if len(spans) < _HOSTS:
         return {}
     begins, ends = ({who: median(row[n] for row in rows) for who, rows in spans.items()} for n in (0, 1))
     begin, end = median(begins.values()), median(ends.values())
+    together = [who for who in spans if max(abs(begins[who] - begin), abs(ends[who] - end)) < _STEADY]
+    if len(together) * 2 < len(spans):
+        return {}
     return {
         who: round((begins[who] - begin + ends[who] - end) / 2, 3)
         for who in spans

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import re
+from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Iterable, Sequence
 from typing import NamedTuple
 
@@ -45,6 +46,8 @@ _ABOVE = 50
 """Lines above one without a time in which there is one."""
 _PODS = 3
 """Pods from which on it shows that each runs one rank."""
+_BESIDE = 64
+"""Lines of others that may stand between two of one rank."""
 _MARKS, _STATES, _SHORT = 6, 3, 200
 _FAR = 1 << 62
 _NCCL = re.compile(
@@ -238,8 +241,8 @@ def _went_on(lined: Sequence[Kept], telling: Sequence[Kept]) -> list[Kept]:
     for begin, until in zip(begins, [*begins[1:], _FAR], strict=True):
         while place < len(lined) and lined[place].number <= begin:
             place += 1
-        if (says := _handled([row for row in telling if begin <= row.number < until], telling)) is not None:
-            found.append(says)
+        if says := _handled(begin, until, telling, lined):
+            found += says
             continue
         inside = True
         for row in lined[place:]:
@@ -252,13 +255,21 @@ def _went_on(lined: Sequence[Kept], telling: Sequence[Kept]) -> list[Kept]:
     return found
 
 
-def _handled(block: Sequence[Kept], telling: Sequence[Kept]) -> Kept | None:
-    """The line at a traceback's end where the line above it or below it says that the program goes on."""
-    flat = [row for row in block[1:] if not grammar.told(_words(row.raw[:_SHORT])).body.startswith((" ", "\t"))]
-    above = next((row for row in telling if row.number == block[0].number - 1), None) if block else None
-    if flat and above is not None and events.goes_on(_words(above.raw)):
-        return flat[0]
-    return flat[1] if len(flat) > 1 and events.goes_on(_words(flat[1].raw)) else None
+def _handled(begin: int, until: int, telling: Sequence[Kept], lined: Sequence[Kept]) -> list[Kept]:
+    """The lines that say beside a traceback that the program goes on, and the traceback's last where that is above."""
+    inside = (row for row in telling if begin < row.number < until)
+    last = next((r for r in inside if not grammar.told(_words(r.raw[:_SHORT])).body.startswith((" ", "\t"))), None)
+    if last is None:
+        return []
+    numbers = [row.number for row in lined]
+    above, below = bisect_left(numbers, begin) - 1, bisect_right(numbers, last.number)
+    if below < len(lined) and numbers[below] < min(until, last.number + _BESIDE) and _says(lined[below]):
+        return [lined[below]]
+    return [lined[above], last] if above >= 0 and numbers[above] > begin - _BESIDE and _says(lined[above]) else []
+
+
+def _says(row: Kept) -> bool:
+    return events.goes_on(_words(row.raw[:_SHORT]))
 
 
 def _words(raw: bytes) -> str:
