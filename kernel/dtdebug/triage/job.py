@@ -116,7 +116,8 @@ def view(part: Part) -> Job:
 
     def outlived(raised: Raised) -> bool:
         time = _time(laid, raised.line)
-        return (time is not None and on_until is not None and time < on_until) or ended.follows(end, time)
+        early = time is not None and on_until is not None and time < on_until
+        return early or ended.follows(end, time) or laid.below(raised.handled, raised.line)
 
     found = attribution.outcome(read(snapshot), outlived)
     verdict = attribution.verdict(snapshot, _exclusive, outlived)

@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Sequence
 
 from dtdebug.triage.part import Stream
+from dtdebug.triage.streams import BELOW
 from dtdebug_taxonomy.hardware import Event
 
 LINES = 60_000
@@ -22,6 +23,7 @@ class Laid:
             if e.role == "root" and e.owner != "application":
                 who = f"[rank{e.rank}]: " if e.rank is not None else ""
                 rows.append((_END if e.time is None else e.time, -1, e.line, f"{who}{e.text}", e.file, e.line))
+        self._shared = {file for file, count in Counter(s.file for s in streams).items() if count > 1}
         files = Counter(s.rank for s in streams if s.rank is not None)
         several = {rank for rank, count in files.items() if count > 1}
         for place, stream in enumerate(streams):
@@ -38,6 +40,13 @@ class Laid:
         self.text = "\n".join(row[3] for row in rows)
         self.places = tuple((row[4], row[5]) for row in rows)
         self.times = tuple(None if row[0] == _END else row[0] for row in rows)
+
+    def below(self, line: int, end: int) -> bool:
+        """Whether a line stands directly below the last one of a traceback in its log; others' may be between."""
+        if not end < line <= len(self.places):
+            return False
+        (file, number), (other, last) = self.places[line - 1], self.places[end - 1]
+        return file == other and 0 < number - last <= (BELOW if file in self._shared else 1)
 
 
 def _prefix(stream: Stream, place: int) -> str:

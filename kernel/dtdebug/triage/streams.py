@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import re
-from bisect import bisect_left, bisect_right
+from bisect import bisect_right
 from collections.abc import Callable, Iterable, Sequence
 from typing import NamedTuple
 
@@ -46,8 +46,8 @@ _ABOVE = 50
 """Lines above one without a time in which there is one."""
 _PODS = 3
 """Pods from which on it shows that each runs one rank."""
-_BESIDE = 64
-"""Lines of others that may stand between two of one rank."""
+BELOW = 64
+"""Lines of others that may stand below a traceback in a log of several."""
 _MARKS, _STATES, _SHORT = 6, 3, 200
 _FAR = 1 << 62
 _NCCL = re.compile(
@@ -146,6 +146,7 @@ def _alone(judge: Judge, text: Text, rows: Sequence[Line]) -> Stream:
             world=device.world,
             line=text.lines,
         ),
+        alone=True,
     )
 
 
@@ -188,7 +189,9 @@ def _shared(judge: Judge, text: Text) -> Iterable[Stream]:
         )
 
 
-def _stream(judge: Judge, text: Text, lined: Sequence[Kept], telling: Sequence[Kept], who: Stream) -> Stream:
+def _stream(
+    judge: Judge, text: Text, lined: Sequence[Kept], telling: Sequence[Kept], who: Stream, *, alone: bool = False
+) -> Stream:
     """Who prints, with when, how far it came and what it tells, from its lines as far as they are at hand."""
     zone = zone_of(row.raw for row in lined[:_BEGIN])
     year = year_of(row.raw for row in lined[:_BEGIN]) or text.year
@@ -198,7 +201,7 @@ def _stream(judge: Judge, text: Text, lined: Sequence[Kept], telling: Sequence[K
 
     ending = lined[-_ENDING:]
     steps = [row.raw for row in ending]
-    went_on = _went_on(lined, telling)
+    went_on = _went_on(lined, telling, alone=alone)
     rows = sorted({*telling, *went_on})
     told = _told(rows, _times(lined, rows, at))
     first = next((t.time for t in told if t.time is not None), None)
@@ -231,7 +234,7 @@ def _end(judge: Judge, lined: Sequence[Kept], telling: Sequence[Kept], went_on: 
     return _kind(found, ()) if any(judge.says(row.raw) for row in found) else ""
 
 
-def _went_on(lined: Sequence[Kept], telling: Sequence[Kept]) -> list[Kept]:
+def _went_on(lined: Sequence[Kept], telling: Sequence[Kept], *, alone: bool) -> list[Kept]:
     """After each traceback the first line that shows progress, if one comes before the next: it ended nothing."""
     begins = [row.number for row in telling if b"Traceback (most" in row.raw]
     if not begins:
@@ -241,8 +244,8 @@ def _went_on(lined: Sequence[Kept], telling: Sequence[Kept]) -> list[Kept]:
     for begin, until in zip(begins, [*begins[1:], _FAR], strict=True):
         while place < len(lined) and lined[place].number <= begin:
             place += 1
-        if says := _handled(begin, until, telling, lined):
-            found += says
+        if (says := _handled(begin, until, telling, lined, alone=alone)) is not None:
+            found.append(says)
             continue
         inside = True
         for row in lined[place:]:
@@ -255,21 +258,15 @@ def _went_on(lined: Sequence[Kept], telling: Sequence[Kept]) -> list[Kept]:
     return found
 
 
-def _handled(begin: int, until: int, telling: Sequence[Kept], lined: Sequence[Kept]) -> list[Kept]:
-    """The lines that say beside a traceback that the program goes on, and the traceback's last where that is above."""
+def _handled(begin: int, until: int, telling: Sequence[Kept], lined: Sequence[Kept], *, alone: bool) -> Kept | None:
+    """The line below a traceback, if it says that the program goes on."""
     inside = (row for row in telling if begin < row.number < until)
     last = next((r for r in inside if not grammar.told(_words(r.raw[:_SHORT])).body.startswith((" ", "\t"))), None)
     if last is None:
-        return []
-    numbers = [row.number for row in lined]
-    above, below = bisect_left(numbers, begin) - 1, bisect_right(numbers, last.number)
-    if below < len(lined) and numbers[below] < min(until, last.number + _BESIDE) and _says(lined[below]):
-        return [lined[below]]
-    return [lined[above], last] if above >= 0 and numbers[above] > begin - _BESIDE and _says(lined[above]) else []
-
-
-def _says(row: Kept) -> bool:
-    return events.goes_on(_words(row.raw[:_SHORT]))
+        return None
+    below = bisect_right(lined, last.number, key=lambda row: row.number)
+    near = below < len(lined) and lined[below].number <= min(until - 1, last.number + (1 if alone else BELOW))
+    return lined[below] if near and events.goes_on(_words(lined[below].raw[:_SHORT])) else None
 
 
 def _words(raw: bytes) -> str:

@@ -42,17 +42,17 @@ class Outcome(msgspec.Struct, frozen=True, kw_only=True):
     """A launcher of several processes has spoken."""
 
 
-def outcome(log: Reading, outlived: Callable[[Raised], bool] = lambda raised: False) -> Outcome:
+def outcome(log: Reading, outlived: Callable[[Raised], bool] = lambda raised: bool(raised.handled)) -> Outcome:
     """What ended the ranks of a log, as far as it says so.
 
-    `outlived` says of an exception that the job went on long after it: it needs times, which are not ours to read.
+    `outlived` says of an exception that its program or the job went on after it; where times are known, by these too.
     """
     raised = [primary(r) for r in log.events.raised if not r.unheeded]
     by_role = {id(r): role(r) for r in raised}
     own = [r for r in raised if by_role[id(r)] == "own"]
     echoes = [r for r in raised if by_role[id(r)] == "peer"]
     launched = bool(log.said.exits) or any(by_role[id(r)] == "launcher" for r in raised)
-    past = {id(r) for r in own if r.handled or outlived(r)}
+    past = {id(r) for r in own if outlived(r)}
     followed = past | {id(r) for r in raised if _goes_on(log, r)}
     handled = {_key(r) for r in own if id(r) in followed}
     survived = _survived([r for r in raised if by_role[id(r)] in ("peer", "launcher")])
@@ -87,7 +87,7 @@ def outcome(log: Reading, outlived: Callable[[Raised], bool] = lambda raised: Fa
 def verdict(
     snapshot: Snapshot,
     exclusive: Callable[[str, int, int], bool | None] = lambda file, one, other: None,
-    outlived: Callable[[Raised], bool] = lambda raised: False,
+    outlived: Callable[[Raised], bool] = lambda raised: bool(raised.handled),
 ) -> Verdict | None:
     """The verdict that a printed log allows, or None.
 

@@ -96,7 +96,7 @@ class Raised(msgspec.Struct, frozen=True, kw_only=True):
     level: str = ""
     """Level of the logger that printed it."""
     handled: int = 0
-    """Line directly above or below which says that the program goes on: `retry 1 of 5`, `skipping`; 0 for none."""
+    """Line directly below which says that the program goes on: `retry 1 of 5`, `skipping`; 0 for none."""
 
     @property
     def text(self) -> str:
@@ -135,7 +135,7 @@ def last_exception(text: str) -> Raised | None:
 
 
 def goes_on(text: str) -> bool:
-    """Whether a line says that the program goes on after an exception: `retry 1 of 5`, `skipping`."""
+    """Whether a line below a traceback says that the program goes on: `retry 1 of 5`, `skipping`."""
     return bool(_HANDLED.search(text[:300])) and not _GIVES_UP.search(text[:300])
 
 
@@ -165,8 +165,6 @@ class _Stream:
         """Place of its last exception in the list."""
         self.heading = -99
         self.fatal: Raised | None = None
-        self.above = 0
-        """The line above, if it says that the program goes on."""
         self.fresh = False
         """An exception has ended in the line above."""
 
@@ -223,12 +221,10 @@ class _Reader:
         s.heading = index
 
     def _handled(self, s: _Stream, line: Line, body: str) -> None:
-        """Whether a line beside a traceback says that the program goes on."""
-        says = goes_on(body)
-        if s.fresh and s.last is not None and says and not self._raised[s.last].handled:
+        """Whether the line below a traceback says that the program goes on."""
+        if s.fresh and s.last is not None and goes_on(body):
             self._raised[s.last] = msgspec.structs.replace(self._raised[s.last], handled=line.number)
-            says = False  # one line speaks of one exception
-        s.fresh, s.above = False, line.number if says else 0
+        s.fresh = False
 
     def _inside(self, s: _Stream, index: int, line: Line, body: str) -> None:
         block = s.open
@@ -305,9 +301,8 @@ class _Reader:
             thread=s.thread,
             unheeded=s.unheeded,
             level=line.level,
-            handled=s.above,
         )
-        s.open, s.chained, s.thread, s.unheeded, s.above = None, False, "", False, 0
+        s.open, s.chained, s.thread, s.unheeded = None, False, "", False
         self._keep(s, raised)
         s.fresh = True
         if (
