@@ -152,7 +152,7 @@ def _events(rows: Iterable[Kept], source: Source, whose: Whose, year: int) -> It
         if event is not None:
             told = grammar.told(text)
             yield replace(event, rank=told.rank if told.rank is not None else whose.rank).placed(
-                host=told.host or whose.host,
+                host=event.host or told.host or whose.host,
                 time=when(row.raw, year),
                 file=source.name,
                 line=row.number,

@@ -121,6 +121,7 @@ def parse(line: str) -> Event | None:
                 url=known.url,
                 pci=bus(fields.get("pci") or ""),
                 pid=int(fields.get("pid") or 0),
+                host=fields.get("host") or fields.get("host2") or "",
             )
     return None
 
