@@ -70,29 +70,16 @@ def dask() -> Iterator[str]:
         yield cluster.scheduler_address.replace("tcp://", "dask://")
 
 
-@pytest.fixture(scope="module")
-def ray_cluster() -> Iterator[str]:
-    ray = pytest.importorskip("ray")
-    try:
-        ray.init(num_cpus=1, include_dashboard=False, log_to_driver=False, logging_level=50)
-    except Exception as error:  # Ray raises no class of its own where its head does not come up in 30 s
-        pytest.skip(f"Ray does not start here: {str(error)[:80]}")
-    yield "ray://auto"
-    ray.shutdown()
-
-
-@pytest.mark.parametrize("cluster", ["dask", "ray_cluster"])
-def test_a_worker_that_dies_counts_nothing_twice_and_a_lost_part_is_named(cluster, request, logs, tmp_path):
-    engine = request.getfixturevalue(cluster)
+def test_a_worker_that_dies_counts_nothing_twice_and_a_lost_part_is_named(dask, logs, tmp_path):
     here = view(read(logs, "processes"))
-    whole = read(logs, engine, partial(dies_once, str(tmp_path / "died")))
+    whole = read(logs, dask, partial(dies_once, str(tmp_path / "died")))
     assert (tmp_path / "died").exists()
     assert whole.unread == []
     job = view(whole)
     assert [row.rank for row in job.first] == [row.rank for row in here.first] == [CULPRIT]
     assert (job.ranks, job.files, job.size, job.cascade) == (here.ranks, here.files, here.size, here.cascade)
 
-    part = read(logs, engine, partial(dies_over, f"rank_{LOST}.log"))
+    part = read(logs, dask, partial(dies_over, f"rank_{LOST}.log"))
     assert len(part.unread) == 1
     assert f"rank_{LOST}.log: its part was lost on the cluster" in part.unread[0]
     assert view(part).absent == (LOST,)
