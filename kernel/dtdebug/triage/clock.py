@@ -54,6 +54,11 @@ def zone_of(lines: Iterable[bytes]) -> float:
     return 0.0
 
 
+def year_of(lines: Iterable[bytes]) -> int:
+    """The year of the first line that names one with its day; 0 where none does."""
+    return next((int(found[1]) for line in lines if (found := _ISO.search(line[:_AHEAD]))), 0)
+
+
 def _slashed(found: re.Match[bytes]) -> float:
     """`03/01/2026 10:00:00 PM`: the month first, as in the examples of the libraries, unless it can't be one."""
     month, day = int(found[1]), int(found[2])

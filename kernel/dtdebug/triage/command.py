@@ -3,24 +3,21 @@
 from __future__ import annotations
 
 import argparse
-import os
 import sys
 import time
 from collections.abc import Mapping, Sequence
-from concurrent.futures import ProcessPoolExecutor
 from typing import Any
 
 from dtdebug.errors import FOUND, NOTHING, UsageError
 from dtdebug.logs import careful
 from dtdebug.logs.opened import Source, find
+from dtdebug.triage import engine as engines
 from dtdebug.triage.job import Job, view
-from dtdebug.triage.names import Whose, of_paths
+from dtdebug.triage.names import of_paths
 from dtdebug.triage.part import Part, decode, encode, is_part, merge
 
 _PART = 1 << 30
 """Bytes of a part at most."""
-_BATCH, _FEW = 64, 8 << 20
-"""Logs that one process takes at once, and bytes below which one process is enough."""
 
 
 def add(commands: Any) -> None:
@@ -42,6 +39,9 @@ def add(commands: Any) -> None:
     triage.add_argument("--part", action="store_true", help="print what these logs hold as a part, to be joined later")
     triage.add_argument("--follow", action="store_true", help="go on reading; say the first failure when it comes")
     triage.add_argument("--processes", type=int, default=0, metavar="N", help="at once (default: one for each core)")
+    triage.add_argument(
+        "--engine", default=engines.HERE, metavar="WHERE", help="processes (here), dask://HOST:PORT or ray://HOST:PORT"
+    )
     triage.add_argument("--format", choices=("text", "json", "html"), default="text")
     triage.add_argument(
         "--against", metavar="RUN", help="logs of an earlier, healthy run: lines unlike any of them are shown"
@@ -57,12 +57,14 @@ def run(options: argparse.Namespace) -> int:
         raise UsageError("--against: reads whole logs; it goes with neither --follow nor --part")
     if options.follow and options.format == "html":
         raise UsageError("--follow: prints text or json")
+    if options.follow and options.engine != engines.HERE:
+        raise UsageError("--follow: reads here; it goes without --engine")
     if options.follow:
         from dtdebug.triage import follow
 
         return follow.run(options.paths, options.format)
     began = time.perf_counter()
-    part = read(options.paths, options.processes)
+    part = read(options.paths, options.processes, options.engine)
     if options.part:
         sys.stdout.write(encode(part).decode() + "\n")
         return NOTHING
@@ -114,7 +116,7 @@ def say(
     diagnosis = show.relocated(diagnose(load(), snapshot, answers, unknown), job.places)
     named = job.verdict is not None and job.verdict.names_ranks
     wrong = diagnosis.recognised and job.went_on is None
-    found = bool(job.first or job.silent or named or wrong or job.slow or job.behind or _reported(job))
+    found = bool(job.first or job.ended or job.silent or named or wrong or job.slow or job.behind or _reported(job))
     if found:
         Last(snapshot=snapshot, diagnosis=diagnosis).save()
     if form == "json":
@@ -132,7 +134,7 @@ def _reported(job: Job) -> bool:
     return any(e.role == "root" for e in job.hardware)
 
 
-def read(paths: Sequence[str], processes: int = 0) -> Part:
+def read(paths: Sequence[str], processes: int = 0, engine: str = engines.HERE) -> Part:
     """The part that holds all that the paths name: logs are read, parts are taken as they are."""
     sources, unread = find(list(paths))
     parts, logs = [], []
@@ -143,7 +145,7 @@ def read(paths: Sequence[str], processes: int = 0) -> Part:
         else:
             logs.append(source)
     whose = of_paths([s.name for s in logs])
-    parts += _mapped(logs, whose, processes)
+    parts += engines.parts(logs, whose, engine, processes)
     whole = merge(parts)
     whole.unread = [*unread, *whole.unread]
     return whole
@@ -158,16 +160,3 @@ def _as_part(source: Source) -> Part | None:
             return decode(begin + file.read(_PART), source.name) if is_part(begin) else None
     except OSError:
         return None  # reading it as a log says why
-
-
-def _mapped(logs: Sequence[Source], whose: Sequence[Whose], processes: int) -> list[Part]:
-    from dtdebug.triage.reduce import part_of
-
-    workers = processes or min(len(os.sched_getaffinity(0)), 16)
-    size = sum(s.size for s in logs)
-    if workers <= 1 or len(logs) <= 1 or (size < _FEW and not processes):
-        return [part_of(logs, whose)] if logs else []
-    batch = max(1, min(_BATCH, -(-len(logs) // (workers * 4))))
-    cuts = range(0, len(logs), batch)
-    with ProcessPoolExecutor(workers) as pool:
-        return list(pool.map(part_of, [logs[i : i + batch] for i in cuts], [whose[i : i + batch] for i in cuts]))

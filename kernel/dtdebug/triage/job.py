@@ -12,8 +12,9 @@ from typing import NamedTuple
 
 import msgspec
 
-from dtdebug.triage import machine, pace, placing, unlike
+from dtdebug.triage import ended, machine, pace, placing, unlike
 from dtdebug.triage.against import New
+from dtdebug.triage.laid import Laid
 from dtdebug.triage.part import Part, Stream
 from dtdebug_taxonomy.claims import Claim, texts
 from dtdebug_taxonomy.failure import attribution
@@ -25,11 +26,9 @@ from dtdebug_taxonomy.hardware import Event
 from dtdebug_taxonomy.ranks import MOST_RANKS, Verdict, say, spell
 from dtdebug_taxonomy.snapshot import Snapshot
 
-_LINES, _FIRST, _EVENTS = 60_000, 64, 256
+_FIRST, _EVENTS = 64, 256
 _MANY = 2
 """Ranks that lose a peer where no other evidence says that one was lost."""
-_END = float("inf")
-"""Time of a line that has none."""
 
 
 class First(msgspec.Struct, frozen=True, kw_only=True):
@@ -86,6 +85,8 @@ class Job(msgspec.Struct, frozen=True, kw_only=True):
     """(host, seconds that its clock is ahead of the others'), set right in all times."""
     went_on: int | None = None
     """The last step of training where none failed and nothing that tells of a failure stands at the end of a log."""
+    ended: Event | None = None
+    """Who ended the job from outside, where no rank failed before."""
     restarts: int = 0
     verdict: Verdict | None = None
     snapshot: Snapshot = Snapshot()
@@ -97,59 +98,36 @@ class Job(msgspec.Struct, frozen=True, kw_only=True):
     """(file, line) of each line of the snapshot's output."""
 
 
-class _Laid:
-    """The telling lines as one output."""
-
-    def __init__(self, streams: Sequence[Stream], events: Sequence[Event]) -> None:
-        rows: list[tuple[float, int, int, str, str, int]] = []
-        for e in events:
-            if e.role == "root" and e.owner != "application":
-                who = f"[rank{e.rank}]: " if e.rank is not None else ""
-                rows.append((_END if e.time is None else e.time, -1, e.line, f"{who}{e.text}", e.file, e.line))
-        files = Counter(s.rank for s in streams if s.rank is not None)
-        several = {rank for rank, count in files.items() if count > 1}
-        for place, stream in enumerate(streams):
-            time = stream.first if stream.first is not None else _END
-            prefix = _prefix(stream, place)
-            for told in stream.told:  # a stream's own lines keep their order, whatever their clocks say
-                time = max(time, told.time or time) if time != _END else told.time or time
-                rows.append((time, place, told.line, f"{prefix}{told.text}", stream.file, told.line))
-            shown = stream.progress
-            if shown is not None and shown.time and stream.rank in several:  # else nothing says that it came later
-                rows.append((shown.time, place, shown.line, f"{prefix}{shown.text}", stream.file, shown.line))
-        rows.sort(key=lambda row: row[:3])
-        rows = rows[:_LINES]
-        self.text = "\n".join(row[3] for row in rows)
-        self.places = tuple((row[4], row[5]) for row in rows)
-        self.times = tuple(None if row[0] == _END else row[0] for row in rows)
-
-
-def _prefix(stream: Stream, place: int) -> str:
-    """Who prints: as torch writes a rank; one whose rank is not known is kept apart from the others."""
-    if stream.rank is not None:
-        return f"[rank{stream.rank}]: "
-    if stream.local is not None or stream.pid:
-        return f"(log pid={stream.pid or place + 1}, ip=stream-{place}) "
-    return ""
-
-
 def view(part: Part) -> Job:
     """What a part that holds all of a job says of it."""
+    part = placing.in_year(part)
     off = placing.clocks(part.streams)
     part = placing.in_time(part, off)
-    streams = placing.placed([s for s in part.streams if s.rank is None or 0 <= s.rank < MOST_RANKS])
+    streams = placing.placed([s for s in part.streams if s.rank is None or 0 <= s.rank < MOST_RANKS], part.nodes)
     last = max((s.attempt for s in streams), default=0)
     now = [s for s in streams if s.attempt == last or s.rank is None]
     by_rank = placing.by_rank(now)
-    hardware = machine.joined(part.hardware, by_rank)
-    laid = _Laid(now, hardware)
+    reports = machine.joined(part.hardware, by_rank)
+    end = ended.candidate(reports)
+    hardware = tuple(e for e in reports if e.role != "end")
+    laid = Laid(now, hardware)
     snapshot = Snapshot(output=laid.text, source="the job's logs")
-    found = attribution.outcome(read(snapshot))
-    verdict = attribution.verdict(snapshot, _exclusive)
-    silent = pace.silent(by_rank, verdict, found)
+    on_until = pace.on_until(now)
+
+    def outlived(raised: Raised) -> bool:
+        time = _time(laid, raised.line)
+        early = time is not None and on_until is not None and time < on_until
+        return early or ended.follows(end, time) or laid.below(raised.handled, raised.line)
+
+    found = attribution.outcome(read(snapshot), outlived)
+    verdict = attribution.verdict(snapshot, _exclusive, outlived)
+    over = ended.over(end, found, by_rank, now, lambda line: _place(laid, line))
+    silent = () if over else pace.silent(by_rank, verdict, found)
     world = max((s.world for s in streams), default=0)
     absent = tuple(sorted(set(range(_size(set(by_rank), world))) - set(by_rank)))[:MOST_RANKS]
-    if verdict is None or not verdict.culprits:
+    if over and end is not None:
+        verdict = Verdict(kind="none", summary=ended.summary(end))
+    elif verdict is None or not verdict.culprits:
         verdict = (
             machine.verdict(hardware, by_rank)
             or pace.of_silent(silent, by_rank)
@@ -163,6 +141,7 @@ def view(part: Part) -> Job:
     if verdict is not None and verdict.kind == "not_arrived":
         silent = silent or pace.quiet(verdict.culprits, by_rank)
     verdict = _widened(verdict, by_rank, laid) if verdict is not None else None
+    hardware = machine.of_culprits(hardware, verdict, by_rank)
     first = _first(found, verdict, laid, by_rank, hardware)
     cascade, words, time = _cascade(found, verdict, by_rank, laid)
     return Job(
@@ -183,6 +162,7 @@ def view(part: Part) -> Job:
         hardware=hardware[:_EVENTS],
         clocks=tuple(sorted(off.items(), key=lambda row: -abs(row[1]))),
         went_on=_went_on(now, first, verdict, silent),
+        ended=end if over else None,
         restarts=last,
         verdict=verdict,
         snapshot=msgspec.structs.replace(snapshot, verdict=verdict),
@@ -224,7 +204,7 @@ def _size(ranks: set[int], world: int) -> int:
     return min(max(world, max(ranks, default=-1) + 1), MOST_RANKS)
 
 
-def _widened(verdict: Verdict, by_rank: dict[int, Stream], laid: _Laid) -> Verdict:
+def _widened(verdict: Verdict, by_rank: dict[int, Stream], laid: Laid) -> Verdict:
     """With the ranks whose telling lines are like those of the ranks that were read, and with true places."""
     kinds: dict[str, set[str]] = defaultdict(set)
     for what, ranks in (("culprit", verdict.culprits), ("waits", verdict.waiting)):
@@ -269,7 +249,7 @@ def _moved(claim: Claim, places: Sequence[tuple[str, int]]) -> Claim:
 def _first(
     found: Outcome,
     verdict: Verdict | None,
-    laid: _Laid,
+    laid: Laid,
     by_rank: dict[int, Stream],
     hardware: Sequence[Event],
 ) -> tuple[First, ...]:
@@ -295,7 +275,7 @@ def _first(
     return tuple(sorted(rows, key=lambda row: row.rank not in accused)[:_FIRST])
 
 
-def _row(raised: Raised, laid: _Laid, by_rank: dict[int, Stream]) -> First:
+def _row(raised: Raised, laid: Laid, by_rank: dict[int, Stream]) -> First:
     file, line = _place(laid, raised.line)
     frame = shown_frame(raised.frames)
     where = f", {short(frame.file)}:{frame.line} in {frame.function}" if frame is not None else ""
@@ -312,16 +292,16 @@ def _row(raised: Raised, laid: _Laid, by_rank: dict[int, Stream]) -> First:
     )
 
 
-def _place(laid: _Laid, line: int) -> tuple[str, int]:
+def _place(laid: Laid, line: int) -> tuple[str, int]:
     return laid.places[line - 1] if 0 < line <= len(laid.places) else ("", 0)
 
 
-def _time(laid: _Laid, line: int) -> float | None:
+def _time(laid: Laid, line: int) -> float | None:
     return laid.times[line - 1] if 0 < line <= len(laid.times) else None
 
 
 def _cascade(
-    found: Outcome, verdict: Verdict | None, by_rank: dict[int, Stream], laid: _Laid
+    found: Outcome, verdict: Verdict | None, by_rank: dict[int, Stream], laid: Laid
 ) -> tuple[tuple[int, ...], str, float | None]:
     """Ranks that failed as a consequence, in which words, and when that began."""
     accused = set(verdict.culprits) if verdict is not None else set()
@@ -340,7 +320,7 @@ def _cascade(
     return tuple(sorted(ranks)), text, min(times, default=None)
 
 
-def _spoken(laid: _Laid) -> Iterable[str]:
+def _spoken(laid: Laid) -> Iterable[str]:
     """Bodies of telling lines that name a time-out of a collective."""
     for line in laid.text.split("\n"):
         at = line.find("Watchdog caught collective")

@@ -85,6 +85,7 @@ class Judge:
         happened = events.read(printed)
         for raised in happened.raised:
             wanted.update(range(raised.begin - 1, raised.line))
+            wanted.update({raised.handled - 1} if raised.handled else ())
         for end in exits.of_lines(printed, happened).exits:
             wanted.update(range(max(end.line - 3, 0), end.line + 4) if end.line else ())
         wanted.update(happened.restarts)

@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
+import re
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 
 import msgspec
 
 from dtdebug.triage.part import Stream
+from dtdebug.triage.placing import short
 from dtdebug_taxonomy.claims import Claim, Record, texts
 from dtdebug_taxonomy.hardware import Event
 from dtdebug_taxonomy.ranks import Verdict, spell
 
-_ROLES = {"root": 0, "cascade": 1, "note": 2}
+_ROLES = {"end": 0, "root": 0, "cascade": 1, "note": 2}
+_WORD = re.compile(r"[._-]")
+_WORDS = 12
+_SAYS = ("The machine below {who} failed: {what}.", "The kernel reports the program of {who}: {what}.")
 _TOGETHER = 30.0
 """Seconds between a report and the last line of the rank that it ended."""
 _AROUND = 900.0
@@ -23,19 +28,37 @@ def joined(events: Iterable[Event], ranks: Mapping[int, Stream]) -> tuple[Event,
     """The reports, each once, with the rank where it is known; roots first, then by time."""
     hosts: dict[str, list[Stream]] = defaultdict(list)
     for stream in ranks.values():
-        hosts[_name(stream.host)].append(stream)
-    once: dict[tuple[str, str, str, int], Event] = {}
+        hosts[short(stream.host)].append(stream)
+    once: dict[tuple[object, ...], Event] = {}
     for event in events:
-        once.setdefault((event.code, event.host, event.pci, event.pid), event)
+        once.setdefault((event.code, event.host, event.pci, event.pid, event.rank), event)
     ends = sorted(s.last for s in ranks.values() if s.last is not None)
     middle = ends[len(ends) // 2] if ends else 0.0
-    found = [_joined(event, hosts, middle) for event in once.values()]
+    found = [_joined(_hosted(event, hosts), hosts, middle) for event in once.values()]
     return tuple(sorted(found, key=lambda e: (_ROLES[e.role], e.time is None, e.time or 0.0)))
+
+
+def _hosted(event: Event, hosts: Mapping[str, list[Stream]]) -> Event:
+    """With the host of the job that the path of the machine's log names, where its lines name none of the job's."""
+    if event.host and (short(event.host) in hosts or ("" in hosts and len(hosts) == 1)):
+        return event
+    parts = {part for piece in event.file.lower().split("/") for part in _parts(piece)}
+    known = {name for name in hosts if name and name in parts}
+    return msgspec.structs.replace(event, host=hosts[min(known)][0].host) if len(known) == 1 else event
+
+
+def _parts(piece: str) -> Iterable[str]:
+    """All runs of words between separators in a part of a path: any of them may be the name of a host."""
+    cuts = [m.span() for m in _WORD.finditer(piece[:200])][:_WORDS]
+    begins, ends = (0, *(end for _, end in cuts)), (*(begin for begin, _ in cuts), len(piece))
+    return (piece[a:b] for a in begins for b in ends if a < b)
 
 
 def _joined(event: Event, hosts: Mapping[str, list[Stream]], middle: float) -> Event:
     """With its rank: by process, by device, as the only one on the host or the only one there that stopped then."""
-    here = hosts.get(_name(event.host), []) if event.host else []
+    if event.rank is not None:
+        return event
+    here = hosts.get(short(event.host), []) if event.host else []
     if not here and len(hosts) == 1 and (not event.host or "" in hosts):  # one of the two logs names no host
         here = next(iter(hosts.values()))
     unknown = hosts.get("", [])
@@ -58,14 +81,27 @@ def _joined(event: Event, hosts: Mapping[str, list[Stream]], middle: float) -> E
     return event
 
 
-def _name(host: str) -> str:
-    """Without its domain: one log has it, another has not."""
-    return host.split(".", maxsplit=1)[0].lower() if not host.replace(".", "").isdigit() else host
+def of_culprits(events: Sequence[Event], verdict: Verdict | None, ranks: Mapping[int, Stream]) -> tuple[Event, ...]:
+    """With the rank of what failed on a host of which one rank failed first, at about that time."""
+    hosts: dict[str, list[int]] = defaultdict(list)
+    for rank in verdict.culprits if verdict is not None else ():
+        if rank in ranks and ranks[rank].host:
+            hosts[short(ranks[rank].host)].append(rank)
+
+    def of(event: Event) -> Event:
+        mine = hosts.get(short(event.host), []) if event.host and event.rank is None and event.role == "root" else []
+        if len(mine) != 1:
+            return event
+        last = ranks[mine[0]].last
+        far = event.time is not None and last is not None and not -_TOGETHER <= event.time - last <= _AROUND
+        return event if far else msgspec.structs.replace(event, rank=mine[0])
+
+    return tuple(of(event) for event in events)
 
 
 def verdict(events: Sequence[Event], ranks: Mapping[int, Stream]) -> Verdict | None:
     """Where no rank says that it failed: the ranks on the part of the machine that failed first, if it is one's."""
-    roots = [e for e in events if e.role == "root" and e.owner != "application" and e.rank is not None]
+    roots = [e for e in events if e.role == "root" and e.rank is not None]
     starts = [s.first for s in ranks.values() if s.first is not None]
     if starts:
         first = min(starts)
@@ -90,7 +126,9 @@ def verdict(events: Sequence[Event], ranks: Mapping[int, Stream]) -> Verdict | N
         culprits=culprits,
         waiting=tuple(sorted(set(ranks) - set(culprits))),
         confidence=0.7,
-        summary=f"The machine below {who} failed: {begin.code} ({begin.means}) on {begin.host or 'its host'}.",
+        summary=_SAYS[begin.owner == "application"].format(
+            who=who, what=f"{begin.code} ({begin.means}) on {begin.host or 'its host'}"
+        ),
         claims=claims,
         evidence=texts(claims),
     )

@@ -17,9 +17,16 @@ _NO_HOST = re.compile(
 )
 """Words with a number that name no host, unless the number shows it."""
 _KERNEL = re.compile(r"(?i)dmesg|syslog|kern(?:el)?[._-]?log|journal|messages|kmsg")
+_JOB_ID = re.compile(r"\d{5,}-")
+_LABEL = re.compile(r"(?i)^(?:(?:pre)?train(?:ing)?-|slurm-|logs?-|job-|run-|out-|err-){1,4}(?=[A-Za-z])")
+_ENDING = re.compile(r"(?i)(?:\.(?:log|txt|out|gz|zst|xz|bz2|\d{1,3})){1,4}$")
+_NAME = re.compile(r"[A-Za-z](?:[A-Za-z0-9.-]{0,200}[A-Za-z0-9])?")
 _NUMBER = re.compile(r"\d{1,18}")
-_STEM = re.compile(r"(?<![A-Za-z0-9])[A-Za-z]{1,30}(?:(?:-[A-Za-z]{1,30}){0,4}-?|-(?:\d{1,3}-){1,4})$")
+_STEM = re.compile(
+    r"(?<![A-Za-z0-9])[A-Za-z]{1,30}(?:(?:-[A-Za-z]{1,30}){0,4}-?|-(?:\d{1,3}-){1,4}|\d{1,4}-|\d{1,4}[A-Za-z]{1,3})$"
+)
 """What may stand before the number of a host: words, or an address."""
+_MASTER, _WORKER = re.compile(r"(?<=-)master-0(?!\d)"), re.compile(r"(?<=-)worker-(\d{1,6})(?!\d)")
 _SOME, _LOCALS = 2, 16
 
 
@@ -46,8 +53,34 @@ class _Numbers(NamedTuple):
 
 def of_paths(names: Sequence[str]) -> list[Whose]:
     """For each path whose log it is; numbers are compared over all of them."""
-    numbers = _compared([name for name in names if not _is_machine(name)])
-    return [_of(name, numbers.get(name, _Numbers())) for name in names]
+    numbers = _after_master(_compared([name for name in names if not _is_machine(name)]))
+    found = [_of(name, numbers.get(name, _Numbers())) for name in names]
+    hosts = {w.host for w in found if not w.machine}
+    if (
+        len(hosts) == 1
+        and len(found) > 1
+        and all(min(hosts) in n.rpartition("/")[2] for n in names if not _is_machine(n))
+    ):
+        return [w if w.machine else w._replace(host="") for w in found]  # the name of the job
+    return found
+
+
+def _after_master(numbers: dict[str, _Numbers]) -> dict[str, _Numbers]:
+    """Kubeflow's workers count from 0 on, and its master `master-0` is rank 0 before them."""
+    masters = {_MASTER.sub("#", name) for name in numbers if _MASTER.search(name)}
+    if not masters:
+        return numbers
+    return {
+        name: row._replace(task=row.task + 1)
+        if row.task is not None
+        and (found := _WORKER.search(name))
+        and _WORKER.sub("#", name) in masters
+        and int(found[1]) == row.task
+        else row._replace(task=0)
+        if _MASTER.search(name)
+        else row
+        for name, row in numbers.items()
+    }
 
 
 def _is_machine(name: str) -> bool:
@@ -56,7 +89,7 @@ def _is_machine(name: str) -> bool:
 
 def _of(name: str, numbers: _Numbers) -> Whose:
     if _is_machine(name):
-        return Whose(host=_word(_KERNEL.sub("", name.rpartition("/")[2])) or _word(name), machine=True)
+        return Whose(host=_machine(name), machine=True)
     if found := _TORCHRUN.search(name):
         before = name[: found.start()].rstrip("/").rpartition("/")[0]  # without the folder of the run
         return Whose(local=int(found[2]), attempt=int(found[1]), host=numbers.host or _word(before))
@@ -68,6 +101,16 @@ def _of(name: str, numbers: _Numbers) -> Whose:
         local=int(local[1]) if local else None,
         host=numbers.host or _word(_RANK.sub("_", numbers.rest or rest)),
     )
+
+
+def _machine(name: str) -> str:
+    """The host in the name of a kernel's log, else the folder that holds it, if that looks like one."""
+    folder, _, file = name.rpartition("/")
+    for part in (_KERNEL.sub("", _ENDING.sub("", file)), folder.rpartition("/")[2]):
+        for found in _NAME.finditer(part):
+            if any(c.isdigit() for c in found[0]):
+                return found[0]
+    return _word(name)
 
 
 def _word(path: str) -> str:
@@ -90,21 +133,22 @@ def _compared(names: Sequence[str]) -> dict[str, _Numbers]:
     found: dict[str, _Numbers] = {}
     for rows in forms.values():
         if len(rows) < _SOME:
+            found.update((name, _Numbers()) for name in rows if _MASTER.search(name))
             continue
         spans = [list(_NUMBER.finditer(name)) for name in rows]
         columns = list(zip(*([int(m[0]) for m in row] for row in spans), strict=True))
-        task = next((n for n in range(len(columns) - 1, -1, -1) if _counts(columns[n])), None)
+        task = next((n for n in range(len(columns) - 1, -1, -1) if counts(columns[n])), None)
         host = next(
             (n for n, c in enumerate(columns) if n != task and len(set(c)) > 1 and _stem(rows[0], spans[0][n])), None
         )
         local = _grid(columns, rows[0], spans[0]) if task is None else None
         for place, name in enumerate(rows):
             span = spans[place][host] if host is not None else None
-            stem = _stem(name, span) if span is not None else ""
+            name_of = _whole(name, span, None if task is None else spans[place][task]) if span is not None else ""
             found[name] = _Numbers(
                 None if task is None else columns[task][place],
                 None if local is None else columns[local][place],
-                f"{stem}{span[0]}" if span is not None and stem else "",
+                name_of,
                 name if task is None else f"{name[: spans[place][task].start()]}_{name[spans[place][task].end() :]}",
             )
     return found
@@ -135,6 +179,20 @@ def _stem(name: str, number: re.Match[str]) -> str:
     return found[0] if found and not _NO_HOST.fullmatch(f"{found[0]}0") else ""
 
 
-def _counts(column: Sequence[int]) -> bool:
+def _whole(name: str, number: re.Match[str], task: re.Match[str] | None) -> str:
+    """The name of the host that a number is in: `r02n05`, `h100-191`, as far as it goes without the task's number."""
+    begin, end = number.span()
+    while begin and (name[begin - 1].isalnum() or name[begin - 1] == "-"):
+        begin -= 1
+    while end < len(name) and (name[end].isalnum() or name[end] == "-"):
+        end += 1
+    token = name[begin:end]
+    if (task is not None and begin <= task.start() < end) or _JOB_ID.search(token):
+        stem = _stem(name, number)
+        return f"{stem}{number[0]}" if stem else ""
+    return _LABEL.sub("", token)
+
+
+def counts(column: Sequence[int]) -> bool:
     """All differ and they count without large gaps from 0 or 1: a missing rank's file may be lost."""
     return len(set(column)) == len(column) and min(column) <= 1 and max(column) < len(column) * 1.25 + _SOME

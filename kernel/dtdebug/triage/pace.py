@@ -17,6 +17,8 @@ _SILENT, _BEHIND = 30.0, 5.0
 """Seconds that a rank's last line is before that of the others, and how many times the spread of those."""
 _MOST_SILENT = 0.5
 """Share of the ranks from which on those who print nothing are not the exception."""
+_SURE, _SURE_STEPS = 20.0, 4
+"""Seconds and steps that others may go on after one has failed."""
 _FEW_STEPS = 10
 """Steps by which ranks differ because not each prints each step."""
 _ENOUGH = 3
@@ -95,6 +97,28 @@ def of_silent(rows: Sequence[Silent], by_rank: dict[int, Stream]) -> Verdict | N
         claims=claims,
         evidence=texts(claims),
     )
+
+
+def last(streams: Sequence[Stream]) -> float | None:
+    """Time of the last step that anybody printed."""
+    ends = [s.progress.time for s in streams if s.progress is not None and s.progress.time is not None]
+    return max(ends, default=None)
+
+
+def on_until(streams: Sequence[Stream]) -> float | None:
+    """When training was still sure to go on: some steps before the last one that anybody printed.
+
+    All ranks take their steps together: who failed before that did not end the job.
+    """
+    end = last(streams)
+    if end is None:
+        return None
+    steps = [
+        (times[-1][1] - times[0][1]) / (times[-1][0] - times[0][0])
+        for s in streams
+        if len(times := s.marks) > 1 and times[-1][0] > times[0][0]
+    ]
+    return end - max(_SURE, _SURE_STEPS * (median(steps) if steps else 0.0))
 
 
 def slow(by_rank: dict[int, Stream]) -> tuple[tuple[int, float, float], ...]:

@@ -9,7 +9,7 @@ import msgspec
 from dtdebug.logs.reader import LogError
 from dtdebug_taxonomy.hardware import Event
 
-VERSION = 2
+VERSION = 3
 EXAMPLES = 8
 """Streams with the same telling lines that are kept with their text; of the others who they are and when."""
 _STREAMS, _EVENTS, _NOTES = 1 << 18, 1 << 14, 200
@@ -60,6 +60,14 @@ class Stream(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """Seconds of some of its steps, as printed."""
 
 
+class Node(msgspec.Struct, frozen=True, array_like=True):
+    """What a launcher's report says of a node: the rank of its first process."""
+
+    file: str
+    host: str
+    base: int
+
+
 class Part(msgspec.Struct, kw_only=True, omit_defaults=True):
     """What some logs of a job hold."""
 
@@ -70,6 +78,7 @@ class Part(msgspec.Struct, kw_only=True, omit_defaults=True):
     streams: list[Stream] = []
     hardware: list[Event] = []
     unread: list[str] = []
+    nodes: list[Node] = []
     read: list[str] = []
     """Names of the files, so that none is counted twice."""
 
@@ -85,9 +94,11 @@ def merge(parts: Iterable[Part]) -> Part:
         whole.files += part.files - len(twice)
         whole.size += part.size
         whole.streams += [s for s in part.streams if s.file not in twice]
+        whole.nodes += [n for n in part.nodes if n.file not in twice]
         whole.hardware += [e for e in part.hardware if e.file not in twice]
         whole.unread += [u for u in part.unread if u not in whole.unread]
     whole.streams = _bounded(whole.streams)[:_STREAMS]
+    whole.nodes = whole.nodes[:_EVENTS]
     whole.hardware = whole.hardware[:_EVENTS]
     whole.unread = whole.unread[:_NOTES]
     return whole

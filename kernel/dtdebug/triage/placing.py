@@ -4,32 +4,41 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from datetime import UTC, datetime
 from statistics import median
 
 import msgspec
 
-from dtdebug.triage.part import Part, Stream, Told
+from dtdebug.triage.names import counts
+from dtdebug.triage.part import Node, Part, Stream, Told
 
 _LEAST = 1.0
 """Seconds by which a clock has to differ to be set right."""
 _AGREE = 2.0
 """Seconds within which a host's own steps must agree on how far its clock is off."""
 _OUT_ERR = re.compile(r"(?i)(?:std)?(?:out|err)(?:\.(?:log|txt))?$")
+_POD = re.compile(r"(?P<stem>[A-Za-z][\w.-]{0,100})-(?P<n>\d{1,6})")
+_PODS, _PAIR = 3, 2
+"""Pods from which on their numbers can be compared."""
+_STEADY = 5.0
+"""Seconds by which a clock has to differ at the begin and at the end, where no steps tell."""
+_NEAR = 3 * 86_400.0
+"""Seconds between the logs of one job."""
 _HOSTS = 3
 """Hosts from which on one's clock can be compared with the others'."""
 
 
-def placed(streams: Sequence[Stream]) -> list[Stream]:
+def placed(streams: Sequence[Stream], nodes: Sequence[Node] = ()) -> list[Stream]:
     """With the rank where only the local rank was known: as other logs of its node show, or where there is one node."""
-    streams = _twins(streams)
+    streams = _numbered(_twins(streams))
     nameless = [s for s in streams if s.rank is None and s.local is not None]
     if not nameless:
         return list(streams)
-    bases = _bases(streams)
-    nodes = {_node(s) for s in streams if s.local is not None}
-    if len(nodes) == 1 and not bases and _whole(nameless):
-        bases = dict.fromkeys(nodes, 0)
+    bases = _bases(streams) | _reported(nameless, nodes)
+    here = {_node(s) for s in streams if s.local is not None}
+    if len(here) == 1 and not bases and _whole(nameless, max((s.world for s in streams), default=0)):
+        bases = dict.fromkeys(here, 0)
     taken = {s.rank: (_node(s), s.local) for s in streams if s.rank is not None and s.local is not None}
     found = []
     for s in streams:
@@ -53,9 +62,56 @@ def _twins(streams: Sequence[Stream]) -> list[Stream]:
     ]
 
 
-def _whole(streams: Sequence[Stream]) -> bool:
-    """The local ranks are those of a node: they count from 0 on."""
-    return min(s.local or 0 for s in streams) == 0
+def _whole(streams: Sequence[Stream], world: int) -> bool:
+    """The local ranks are those of a node: they count from 0 on, and the job has no more of them."""
+    return min(s.local or 0 for s in streams) == 0 and world <= max(s.local or 0 for s in streams) + 1
+
+
+def _reported(streams: Sequence[Stream], nodes: Sequence[Node]) -> dict[str, int]:
+    """Node -> rank of its first process, as the launcher's report says: of the same log, else of the same host."""
+    by_file, by_host = (
+        _agreed((n.file, n.base) for n in nodes),
+        _agreed((short(n.host), n.base) for n in nodes if n.host),
+    )
+    found: dict[str, int] = {}
+    for s in streams:
+        base = by_host.get(short(s.host)) if s.host else None
+        base = by_file.get(s.file) if base is None and (not s.host or not by_host) else base
+        if base is not None:
+            found[_node(s)] = base
+    return found
+
+
+def _agreed(rows: Iterable[tuple[str, int]]) -> dict[str, int]:
+    found: dict[str, set[int]] = defaultdict(set)
+    for key, base in rows:
+        found[key].add(base)
+    return {key: min(bases) for key, bases in found.items() if len(bases) == 1}
+
+
+def short(host: str) -> str:
+    """Without its domain: one log has it, another has not."""
+    return host if host.replace(".", "").isdigit() else host.split(".", maxsplit=1)[0].lower()
+
+
+def _numbered(streams: Sequence[Stream]) -> list[Stream]:
+    """Pods of which each runs one process: their numbers are ranks where no rank is known and they count from 0 on.
+
+    Kubeflow's master is rank 0, its workers count from 1 on.
+    """
+    if any(s.rank is not None or s.local is not None for s in streams):
+        return list(streams)
+    numbers = {n: found for n, s in enumerate(streams) if (found := _POD.fullmatch(s.host))}
+    stems = {found["stem"] for found in numbers.values()}
+    if {stem.rpartition("-")[2] for stem in stems} == {"master", "worker"} and len(stems) == _PAIR:
+        ranks = {n: int(found["n"]) + found["stem"].endswith("worker") for n, found in numbers.items()}
+    elif len(stems) == 1:
+        ranks = {n: int(found["n"]) for n, found in numbers.items()}
+    else:
+        return list(streams)
+    if len(ranks) < _PODS or not counts(sorted(ranks.values())):
+        return list(streams)
+    return [msgspec.structs.replace(s, rank=ranks.get(n)) for n, s in enumerate(streams)]
 
 
 def _bases(streams: Sequence[Stream]) -> dict[str, int]:
@@ -105,10 +161,10 @@ def clocks(streams: Sequence[Stream]) -> dict[str, float]:
 
     Hosts whose own steps disagree, and those that print none, are left out: nothing is known of their clocks.
     """
-    by_step: dict[int, dict[str, list[float]]] = defaultdict(lambda: defaultdict(list))
+    by_step: dict[tuple[int, int], dict[str, list[float]]] = defaultdict(lambda: defaultdict(list))
     for s in streams:
         for step, time in s.marks:
-            by_step[step][clock(s)].append(time)
+            by_step[s.attempt, step][clock(s)].append(time)
     off: dict[str, list[float]] = defaultdict(list)
     for times in by_step.values():
         own = {who: median(values) for who, values in times.items()}
@@ -117,11 +173,60 @@ def clocks(streams: Sequence[Stream]) -> dict[str, float]:
         middle = median(own.values())
         for who, time in own.items():
             off[who].append(time - middle)
-    return {
+    by_steps = {
         who: round(median(rows), 3)
         for who, rows in off.items()
         if abs(median(rows)) >= _LEAST and max(rows) - min(rows) <= _AGREE
     }
+    return _by_ends([s for s in streams if clock(s) not in off]) | by_steps
+
+
+def _by_ends(streams: Sequence[Stream]) -> dict[str, float]:
+    """Host -> seconds that its clock is ahead, where all of it began and ended as much before or after the others."""
+    spans: dict[str, list[tuple[float, float]]] = defaultdict(list)
+    for s in streams:
+        if s.began is not None and s.last is not None and s.last - s.began >= _STEADY:
+            spans[clock(s)].append((s.began, s.last))
+    if len(spans) < _HOSTS:
+        return {}
+    begins, ends = ({who: median(row[n] for row in rows) for who, rows in spans.items()} for n in (0, 1))
+    begin, end = median(begins.values()), median(ends.values())
+    together = [who for who in spans if max(abs(begins[who] - begin), abs(ends[who] - end)) < _STEADY]
+    if len(together) * 2 < len(spans):
+        return {}
+    return {
+        who: round((begins[who] - begin + ends[who] - end) / 2, 3)
+        for who in spans
+        if abs(begins[who] - begin) >= _STEADY and abs((begins[who] - begin) - (ends[who] - end)) <= _AGREE
+    }
+
+
+def in_year(part: Part) -> Part:
+    """With all times in one year: a form of time without a year takes that of the file, which may be a later copy."""
+    known = [s.last for s in part.streams if s.last is not None]
+    if not known:
+        return part
+    middle = median(known)
+    return msgspec.structs.replace(
+        part,
+        streams=[_set(s, _years(s.last, middle)) for s in part.streams],
+        hardware=[
+            msgspec.structs.replace(e, time=e.time - _years(e.time, middle)) if e.time is not None else e
+            for e in part.hardware
+        ],
+    )
+
+
+def _years(time: float | None, middle: float) -> float:
+    """Seconds by which a time is away from the others, if those are whole years but for some days."""
+    if time is None or abs(time - middle) < _NEAR:
+        return 0.0
+    own = datetime.fromtimestamp(time, UTC)
+    try:
+        moved = own.replace(year=datetime.fromtimestamp(middle, UTC).year).timestamp()
+    except ValueError:  # the 29th of February
+        return 0.0
+    return time - moved if abs(moved - middle) < _NEAR else 0.0
 
 
 def clock(s: Stream) -> str:
@@ -133,13 +238,13 @@ def in_time(part: Part, off: dict[str, float]) -> Part:
     """The part with all times by one clock."""
     if not off:
         return part
-    short = {name.split(".")[0]: seconds for name, seconds in off.items()}
+    ahead = {short(name): seconds for name, seconds in off.items()}
     return msgspec.structs.replace(
         part,
         streams=[_set(s, off.get(clock(s), 0.0)) for s in part.streams],
         hardware=[
-            msgspec.structs.replace(e, time=e.time - short[e.host.split(".")[0]])
-            if e.time is not None and e.host.split(".")[0] in short
+            msgspec.structs.replace(e, time=e.time - ahead[short(e.host)])
+            if e.time is not None and short(e.host) in ahead
             else e
             for e in part.hardware
         ],

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import re
 from collections import deque
 from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime
+
+from msgspec.structs import replace
 
 from dtdebug.clean import clean
 from dtdebug.logs import reader
@@ -15,12 +18,14 @@ from dtdebug.triage import streams
 from dtdebug.triage.clock import when
 from dtdebug.triage.judge import Judge
 from dtdebug.triage.names import Whose
-from dtdebug.triage.part import Part
+from dtdebug.triage.part import Node, Part
 from dtdebug.triage.streams import SHARED_TAIL, TAIL
 from dtdebug_taxonomy.failure import grammar
 from dtdebug_taxonomy.hardware import Event, parse
 
 _CHUNK = 1 << 20
+_TABLE_HOST = re.compile(r" {1,4}host {1,10}: ([\w.-]{1,100})$")
+_TABLE_RANK = re.compile(r" {1,4}rank {1,10}: (\d{1,7}) \(local_rank: (\d{1,5})\)")
 _MOST = 256 << 10
 """Bytes of lines that are kept of one log."""
 
@@ -118,6 +123,7 @@ def add(part: Part, judge: Judge, log: Log, source: Source, whose: Whose) -> Non
     judge.learn(kept)
     telling = [row for row in kept if judge.tells(row.raw)]
     part.hardware += _events(telling, source, whose, year)
+    part.nodes += _nodes(kept, source.name)
     if log.shapes.dropped:
         part.unread.append(f"{source.name}: {log.shapes.dropped} lines of unlike shapes that name no failure")
     if whose.machine:
@@ -126,14 +132,27 @@ def add(part: Part, judge: Judge, log: Log, source: Source, whose: Whose) -> Non
     part.streams += streams.of_log(judge, text)
 
 
+def _nodes(rows: Iterable[Kept], name: str) -> Iterable[Node]:
+    """What torchrun's report of a failure says of a node: host, rank and local rank of a process."""
+    host, begin = "", 0
+    for row in rows:
+        if b"host  " not in row.raw and b"(local_rank: " not in row.raw:
+            continue
+        body = clean(grammar.told(row.raw[:1_000].decode("utf-8", "replace")).body)
+        if found := _TABLE_HOST.match(body):
+            host, begin = found[1], row.number
+        elif (found := _TABLE_RANK.match(body)) and row.number == begin + 1 and int(found[1]) >= int(found[2]):
+            yield Node(name, host, int(found[1]) - int(found[2]))
+
+
 def _events(rows: Iterable[Kept], source: Source, whose: Whose, year: int) -> Iterable[Event]:
     for row in rows:
         text = clean(row.raw.decode("utf-8", "replace"))
         event = parse(text)
         if event is not None:
             told = grammar.told(text)
-            yield event.placed(
-                host=told.host or whose.host,
+            yield replace(event, rank=told.rank if told.rank is not None else whose.rank).placed(
+                host=event.host or told.host or whose.host,
                 time=when(row.raw, year),
                 file=source.name,
                 line=row.number,

@@ -28,11 +28,16 @@ def text(job: Job, diagnosis: Diagnosis, seconds: float, advice: int = 2) -> str
 
 def _lines(job: Job, d: Diagnosis, seconds: float, advice: int) -> Iterator[str]:
     happened = bool(job.first or job.cascade or job.silent or job.hardware or d.recognised)
-    if job.went_on is not None:
+    if job.ended is not None and job.verdict is not None:
+        yield f"dtdebug: {job.verdict.summary}"
+    elif job.went_on is not None:
         yield f"dtdebug: no rank failed: training went on to the end of the logs, step {job.went_on}."
     else:
         yield f"dtdebug: {first_line(d) if happened else 'no failure is recognised in these logs.'}"
     yield f"  {_covered(job, seconds)}"
+    if job.ended is not None:
+        e = job.ended
+        yield _row("ended", f"{plain(e.text, _WORDS)} ({e.file}:{e.line}); do: {e.action}")
     for row in job.first[:_ROWS]:
         yield _row("first", f"{_who(row)}{_at(row.time)}  {plain(row.text, _WORDS)}")
     if len(job.first) > _ROWS:
@@ -141,6 +146,7 @@ def data(job: Job, diagnosis: Diagnosis) -> dict[str, Any]:
         ],
         "new": None if job.new is None else [n._asdict() for n in job.new],
         "went_on": job.went_on,
+        "ended": None if job.ended is None else _event(job.ended),
         "clocks": [{"host": host, "ahead": seconds} for host, seconds in job.clocks],
         "absent": ranges(job.absent) if job.absent else "",
         "behind": [{"rank": r, "step": n, "most": m} for r, n, m in job.behind],

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import re
+from bisect import bisect_right
 from collections.abc import Callable, Iterable, Sequence
 from typing import NamedTuple
 
@@ -12,7 +13,7 @@ import msgspec
 from dtdebug.clean import clean
 from dtdebug.logs.opened import Source, opened
 from dtdebug.logs.shapes import Kept
-from dtdebug.triage.clock import when, zone_of
+from dtdebug.triage.clock import when, year_of, zone_of
 from dtdebug.triage.judge import Judge, shape
 from dtdebug.triage.names import Whose
 from dtdebug.triage.part import Stream, Told
@@ -30,8 +31,9 @@ _AGAIN = 400_000
 _SAYS = re.compile(r"\[(?:PG (?:ID )?0 (?:PG GUID 0)?(?:\(default_pg\) )?)?Rank (\d{1,7})\] ")
 _STEP = re.compile(rb"(?i)(?:\b(?:step|iter(?:ation)?|batch)s?\b['\"]?[ _:=#\[(]{0,4}|\bit[=:] ?)(\d{1,9})\b")
 _PACE = re.compile(
-    rb"(?i)(?:(?:step|iter(?:ation)?|batch|elapsed)[ _-]?time[^0-9:=]{0,40}[:=] {0,3}"
-    rb"(\d{1,6}(?:\.\d{1,9})?) {0,2}(ms|s)?\b"
+    rb"(?i)(?:(?:(?:step|iter(?:ation)?|batch|elapsed)[ _-]?tim(?:e|ing)[^0-9:=]{0,40}"
+    rb"|\b(?:time|seconds)(?: \(s(?:ec)?\))?)[:=] {0,3}(\d{1,6}(?:\.\d{1,9})?) {0,2}(ms|s)?\b"
+    rb"|\btime (\d{1,5}\.\d{1,9}) ?(ms|s)\b"
     rb"|\b(\d{1,5}\.\d{1,6}) ?(ms|s)/(?:it|step|batch))"
 )
 _PACES = 24
@@ -42,6 +44,10 @@ _LAST_WORDS = 60
 """Lines of the end among which what it tells is how it ended."""
 _ABOVE = 50
 """Lines above one without a time in which there is one."""
+_PODS = 3
+"""Pods from which on it shows that each runs one rank."""
+BELOW = 64
+"""Lines of others that may stand below a traceback in a log of several."""
 _MARKS, _STATES, _SHORT = 6, 3, 200
 _FAR = 1 << 62
 _NCCL = re.compile(
@@ -81,7 +87,23 @@ def of_log(judge: Judge, text: Text) -> list[Stream]:
 def _read(kept: Sequence[Kept]) -> list[Line]:
     text = "\n".join(row.raw.decode("utf-8", "replace").replace("\n", " ") for row in kept)
     world = _device([row.raw for row in kept]).world
-    return [_named(line, world) for line in lines.read(text)]
+    return _one_each([_named(line, world) for line in lines.read(text, whole=False)])
+
+
+def _one_each(rows: list[Line]) -> list[Line]:
+    """Where each pod is seen to run one rank, all of its lines are that rank's."""
+    known: dict[str, set[int]] = {}
+    for line in rows:
+        if line.host and line.local is not None:
+            return rows
+        if line.host and line.rank is not None:
+            known.setdefault(line.host, set()).add(line.rank)
+    ranks = set().union(*known.values())
+    if len(known) < _PODS or len(ranks) != len(known) or any(len(of) > 1 for of in known.values()):
+        return rows
+    return [
+        line._replace(rank=min(known[line.host])) if line.rank is None and line.host in known else line for line in rows
+    ]
 
 
 def _named(line: Line, world: int) -> Line:
@@ -124,6 +146,7 @@ def _alone(judge: Judge, text: Text, rows: Sequence[Line]) -> Stream:
             world=device.world,
             line=text.lines,
         ),
+        alone=True,
     )
 
 
@@ -154,7 +177,7 @@ def _shared(judge: Judge, text: Text) -> Iterable[Stream]:
             mine,
             Stream(
                 file=source.name,
-                rank=first.rank,
+                rank=device.rank if first.rank is None else first.rank,
                 local=first.local,
                 host=clean(device.host or next((line.host for line, _ in rows if line.host), "") or whose.host)[:100],
                 attempt=whose.attempt,
@@ -166,16 +189,19 @@ def _shared(judge: Judge, text: Text) -> Iterable[Stream]:
         )
 
 
-def _stream(judge: Judge, text: Text, lined: Sequence[Kept], telling: Sequence[Kept], who: Stream) -> Stream:
+def _stream(
+    judge: Judge, text: Text, lined: Sequence[Kept], telling: Sequence[Kept], who: Stream, *, alone: bool = False
+) -> Stream:
     """Who prints, with when, how far it came and what it tells, from its lines as far as they are at hand."""
     zone = zone_of(row.raw for row in lined[:_BEGIN])
+    year = year_of(row.raw for row in lined[:_BEGIN]) or text.year
 
     def at(raw: bytes) -> float | None:
-        return when(raw, text.year, zone)
+        return when(raw, year, zone)
 
     ending = lined[-_ENDING:]
     steps = [row.raw for row in ending]
-    went_on = _went_on(lined, telling)
+    went_on = _went_on(lined, telling, alone=alone)
     rows = sorted({*telling, *went_on})
     told = _told(rows, _times(lined, rows, at))
     first = next((t.time for t in told if t.time is not None), None)
@@ -191,7 +217,7 @@ def _stream(judge: Judge, text: Text, lined: Sequence[Kept], telling: Sequence[K
         told=told if judge.is_example(kind, first) else (),
         progress=_progress(ending, at),
         marks=_marks(lined[:_BEGIN], at),
-        paces=_paces(steps),
+        paces=_paces(steps) or _clocked(ending, at),
     )
 
 
@@ -208,7 +234,7 @@ def _end(judge: Judge, lined: Sequence[Kept], telling: Sequence[Kept], went_on: 
     return _kind(found, ()) if any(judge.says(row.raw) for row in found) else ""
 
 
-def _went_on(lined: Sequence[Kept], telling: Sequence[Kept]) -> list[Kept]:
+def _went_on(lined: Sequence[Kept], telling: Sequence[Kept], *, alone: bool) -> list[Kept]:
     """After each traceback the first line that shows progress, if one comes before the next: it ended nothing."""
     begins = [row.number for row in telling if b"Traceback (most" in row.raw]
     if not begins:
@@ -218,6 +244,9 @@ def _went_on(lined: Sequence[Kept], telling: Sequence[Kept]) -> list[Kept]:
     for begin, until in zip(begins, [*begins[1:], _FAR], strict=True):
         while place < len(lined) and lined[place].number <= begin:
             place += 1
+        if (says := _handled(begin, until, telling, lined, alone=alone)) is not None:
+            found.append(says)
+            continue
         inside = True
         for row in lined[place:]:
             if row.number >= until:
@@ -227,6 +256,17 @@ def _went_on(lined: Sequence[Kept], telling: Sequence[Kept]) -> list[Kept]:
                 found.append(row)
                 break
     return found
+
+
+def _handled(begin: int, until: int, telling: Sequence[Kept], lined: Sequence[Kept], *, alone: bool) -> Kept | None:
+    """The line below a traceback, if it says that the program goes on."""
+    inside = (row for row in telling if begin < row.number < until)
+    last = next((r for r in inside if not grammar.told(_words(r.raw[:_SHORT])).body.startswith((" ", "\t"))), None)
+    if last is None:
+        return None
+    below = bisect_right(lined, last.number, key=lambda row: row.number)
+    near = below < len(lined) and lined[below].number <= min(until - 1, last.number + (1 if alone else BELOW))
+    return lined[below] if near and events.goes_on(_words(lined[below].raw[:_SHORT])) else None
 
 
 def _words(raw: bytes) -> str:
@@ -381,6 +421,18 @@ def _paces(raws: Sequence[bytes]) -> tuple[float, ...]:
     found = []
     for raw in raws[-2 * _PACES :]:
         if hit := _PACE.search(raw[:600]):
-            value, unit = (hit[1], hit[2]) if hit[1] else (hit[3], hit[4])
+            value, unit = next((hit[n], hit[n + 1]) for n in (1, 3, 5) if hit[n])
             found.append(round(float(value) / (1000 if unit == b"ms" else 1), 6))
+    return tuple(found[-_PACES:])
+
+
+def _clocked(rows: Sequence[Kept], at: When) -> tuple[float, ...]:
+    """Seconds of the last steps, by the times of their lines."""
+    found: list[float] = []
+    before: tuple[int, float] | None = None
+    for row in rows[-2 * _PACES :]:
+        if (step := _STEP.search(row.raw[:400])) and (time := at(row.raw)) is not None:
+            if before is not None and int(step[1]) > before[0] and time > before[1]:
+                found.append(round((time - before[1]) / (int(step[1]) - before[0]), 3))
+            before = int(step[1]), time
     return tuple(found[-_PACES:])

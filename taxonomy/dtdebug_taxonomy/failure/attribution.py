@@ -43,22 +43,27 @@ class Outcome(msgspec.Struct, frozen=True, kw_only=True):
     """The ranks of `own` lost a peer later, and nothing else explains that: they may have gone on until then."""
 
 
-def outcome(log: Reading) -> Outcome:
-    """What ended the ranks of a log, as far as it says so."""
+def outcome(log: Reading, outlived: Callable[[Raised], bool] = lambda raised: bool(raised.handled)) -> Outcome:
+    """What ended the ranks of a log, as far as it says so.
+
+    `outlived` says of an exception that its program or the job went on after it; where times are known, by these too.
+    """
     raised = [primary(r) for r in log.events.raised if not r.unheeded]
     by_role = {id(r): role(r) for r in raised}
     own = [r for r in raised if by_role[id(r)] == "own"]
     echoes = [r for r in raised if by_role[id(r)] == "peer"]
     launched = bool(log.said.exits) or any(by_role[id(r)] == "launcher" for r in raised)
-    followed = {id(r) for r in raised if _goes_on(log, r)}
+    past = {id(r) for r in own if outlived(r)}
+    followed = past | {id(r) for r in raised if _goes_on(log, r)}
     handled = {_key(r) for r in own if id(r) in followed}
     survived = _survived([r for r in raised if by_role[id(r)] in ("peer", "launcher")])
     spoken: dict[int | None, int] = {
         line.rank: index for index, line in enumerate(log.lines) if line.rank is not None and "Watchdog c" in line.body
     }
-    ended = [r for r in own if not survived(r)]
-    doubtful = bool(own) and not ended and not _exits(log, echoes)
-    ended = own if doubtful else ended
+    alive = [r for r in own if id(r) not in past]
+    ended = [r for r in alive if not survived(r)]
+    doubtful = bool(alive) and not ended and not _exits(log, echoes)
+    ended = alive if doubtful else ended
     standing = [r for r in ended if id(r) not in followed]
     # a watchdog may speak after the exception that ended its rank, for it is a thread: such exceptions yield to others
     lasting = [r for r in standing if _key(r) not in handled]
@@ -85,16 +90,19 @@ def outcome(log: Reading) -> Outcome:
 
 
 def verdict(
-    snapshot: Snapshot, exclusive: Callable[[str, int, int], bool | None] = lambda file, one, other: None
+    snapshot: Snapshot,
+    exclusive: Callable[[str, int, int], bool | None] = lambda file, one, other: None,
+    outlived: Callable[[Raised], bool] = lambda raised: bool(raised.handled),
 ) -> Verdict | None:
     """The verdict that a printed log allows, or None.
 
     `exclusive` says of two lines of a file that no rank comes to both: it needs the source, which is not ours to read.
+    `outlived` is as in `outcome`.
     """
     if not snapshot.output:
         return None
     log = read(snapshot)
-    found = outcome(log)
+    found = outcome(log, outlived)
     compared = mismatch.verdict(log, found.own, exclusive)
     if compared is not None:
         return compared

@@ -52,6 +52,15 @@ PROGRESS = re.compile(
     r"|\d(?:it/s|s/it)\b|\bit[=:] ?\d|\bloss['\"]?[ :=]{1,4}-?\d)"
 )
 """What shows that training goes on."""
+_HANDLED = re.compile(
+    r"(?i)(?:\b(?:will (?:be )?retr(?:y|ied)|retrying|re-trying|trying again|retry (?:no\.? ?|number |#)?\d{1,6}\b"
+    r"|attempt (?:no\.? ?|#)?\d{1,6} ?(?:of|/) ?\d{1,6}|skipp(?:ing|ed)|ignor(?:ing|ed)|fall(?:ing|s)? ?back"
+    r"|continuing|will continue)\b|\(non-fatal\))"
+)
+_GIVES_UP = re.compile(
+    r"(?i)exceeded|exhausted|giv(?:ing|en) up|gave up|no more|abort|fatal\b(?<!non-fatal)|attempts? left|restart"
+    r"|fail(?:ed|ing) after"
+)
 _JOB = 1 << 14
 """Events that are kept of each kind."""
 _FRAMES = 200
@@ -86,6 +95,8 @@ class Raised(msgspec.Struct, frozen=True, kw_only=True):
     """Python itself says that it went on: `Exception ignored in`."""
     level: str = ""
     """Level of the logger that printed it."""
+    handled: int = 0
+    """Line directly below which says that the program goes on: `retry 1 of 5`, `skipping`; 0 for none."""
 
     @property
     def text(self) -> str:
@@ -123,6 +134,11 @@ def last_exception(text: str) -> Raised | None:
     return msgspec.structs.replace(raised[-1], rank=None) if raised else None
 
 
+def goes_on(text: str) -> bool:
+    """Whether a line below a traceback says that the program goes on: `retry 1 of 5`, `skipping`."""
+    return bool(_HANDLED.search(text[:300])) and not _GIVES_UP.search(text[:300])
+
+
 class _Open:
     """A traceback of which the last line has not come."""
 
@@ -149,6 +165,8 @@ class _Stream:
         """Place of its last exception in the list."""
         self.heading = -99
         self.fatal: Raised | None = None
+        self.fresh = False
+        """An exception has ended in the line above."""
 
 
 class _Reader:
@@ -181,6 +199,7 @@ class _Reader:
                 s.open = _Open(line.number, 0)  # the end of a traceback, cut out of a log
                 self._raise(s, index, line, bare)
                 return
+            self._handled(s, line, body)
             self._outside(s, index, line, body)
 
     def events(self) -> Events:
@@ -200,6 +219,12 @@ class _Reader:
             s.open.kind = "ipython"
         s.chained = s.chained or "Original" in before or "Remote" in before
         s.heading = index
+
+    def _handled(self, s: _Stream, line: Line, body: str) -> None:
+        """Whether the line below a traceback says that the program goes on."""
+        if s.fresh and s.last is not None and goes_on(body):
+            self._raised[s.last] = msgspec.structs.replace(self._raised[s.last], handled=line.number)
+        s.fresh = False
 
     def _inside(self, s: _Stream, index: int, line: Line, body: str) -> None:
         block = s.open
@@ -279,6 +304,7 @@ class _Reader:
         )
         s.open, s.chained, s.thread, s.unheeded = None, False, "", False
         self._keep(s, raised)
+        s.fresh = True
         if (
             "ray::" in raised.message and "RayTaskError" in raised.type
         ):  # the worker's traceback follows, without a head

@@ -240,8 +240,8 @@ def _is_pair(value: Any) -> bool:
 def _split(texts: list[tuple[Mapping[str, Any], str, str]]) -> Iterator[Told]:
     for fields, time, text in texts:
         rank, local = _first(fields, _RANKS), _first(fields, _LOCALS)
-        for part in text.rstrip("\n").split("\n"):
-            inner = told(part)
+        inside = records(text) if text.startswith("{") else None  # a collector's record of a logger's record
+        for inner in inside if inside is not None else map(told, text.rstrip("\n").split("\n")):
             yield inner._replace(
                 rank=int(rank) if inner.rank is None and rank.isdecimal() and len(rank) < 8 else inner.rank,
                 local=int(local) if inner.local is None and local.isdecimal() and len(local) < 6 else inner.local,

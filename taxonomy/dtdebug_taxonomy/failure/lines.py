@@ -68,8 +68,13 @@ def rank_of(line: str) -> int | None:
     return found.task if found.rank is None and found.local is None else found.rank
 
 
-def read(text: str, true_line: Callable[[int], int] = lambda line: line, source: str = "") -> list[Line]:
-    """The lines of an output, bounded. `true_line` translates numbers of an excerpt's lines; `source` is its path."""
+def read(
+    text: str, true_line: Callable[[int], int] = lambda line: line, source: str = "", *, whole: bool = True
+) -> list[Line]:
+    """The lines of an output, bounded. `true_line` translates numbers of an excerpt's lines; `source` is its path.
+
+    Not `whole`: other nodes of the job may print elsewhere, so that a local rank is no rank even if one node is seen.
+    """
     learnt = grammar.learn(text)
     rows: list[tuple[int, Told]] = []
     local = _local_of(source)
@@ -86,7 +91,7 @@ def read(text: str, true_line: Callable[[int], int] = lambda line: line, source:
         if local is not None and row.local is None:
             row = row._replace(local=local)
         rows.append((number, row))
-    names = _Names(rows, text)
+    names = _Names(rows, text, whole=whole)
     return [names.line(number, row, true_line(number)) for number, row in rows]
 
 
@@ -98,7 +103,7 @@ def _local_of(path: str) -> int | None:
 class _Names:
     """Which ranks the numbers in prefixes are: found from all lines, for one line alone can't tell."""
 
-    def __init__(self, rows: Iterable[tuple[int, Told]], text: str) -> None:
+    def __init__(self, rows: Iterable[tuple[int, Told]], text: str, *, whole: bool) -> None:
         self._pairs: dict[tuple[str, int], set[int]] = {}
         """(node, local rank) -> ranks that lines with both name."""
         self._by_pid = {int(m["pid"]): int(m["rank"]) for m in _RAY.finditer(text)} if "rank=" in text else {}
@@ -120,7 +125,8 @@ class _Names:
         )
         locals_ |= {int(n) for n in _SPAWNED.findall(text)} if "-- Process" in text else set()
         self._one_node = (
-            same
+            whole
+            and same
             and bool(locals_)
             and len(nodes) <= 1
             and not any(int(n) > 1 for n in _NODES.findall(text))

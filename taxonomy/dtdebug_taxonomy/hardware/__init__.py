@@ -10,10 +10,11 @@ from typing import Any, Literal, NamedTuple
 
 import msgspec
 
-Owner = Literal["application", "device", "link", "driver", "host", "storage"]
+Owner = Literal["application", "device", "link", "driver", "host", "storage", "scheduler"]
 """Who has to act: the program, or whoever keeps that part of the machine."""
-Role = Literal["root", "cascade", "note"]
-"""root: may be what failed first; cascade: follows another error; note: no reason to act by itself."""
+Role = Literal["root", "cascade", "note", "end"]
+"""root: may be what failed first; cascade: follows another error; note: no reason to act by itself; end: the job was
+ended from outside."""
 
 _XID = re.compile(
     r"NVRM: Xid \((?:PCI:)?(?P<pci>[0-9a-fA-F:.]{5,20})[^)\n]{0,60}\): "
@@ -79,6 +80,7 @@ class _Catalogue(NamedTuple):
 def catalogue() -> _Catalogue:
     """All that is known, read once."""
     xid, sxid, kernel = (_read(f"{name}.toml") for name in ("xid", "sxid", "kernel"))
+    rows = [row for part in (kernel, _read("accelerators.toml"), _read("scheduler.toml")) for row in part["line"]]
     actions = kernel["action"]
     return _Catalogue(
         xid={int(code): row for code, row in xid["code"].items()},
@@ -94,7 +96,7 @@ def catalogue() -> _Catalogue:
                     actions[row["action"]], row["url"],
                 ),
             )
-            for row in kernel["line"]
+            for row in rows
         ),
     )  # fmt: skip
 
@@ -120,6 +122,7 @@ def parse(line: str) -> Event | None:
                 url=known.url,
                 pci=bus(fields.get("pci") or ""),
                 pid=int(fields.get("pid") or 0),
+                host=fields.get("host") or fields.get("host2") or "",
             )
     return None
 

@@ -1,0 +1,57 @@
+"""Jobs that were ended from outside: by the scheduler, for another job, by hand. No rank is guilty of that."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+
+from dtdebug.triage import pace
+from dtdebug.triage.part import Stream
+from dtdebug_taxonomy.failure.attribution import Outcome
+from dtdebug_taxonomy.hardware import Event
+
+_BY_HAND = "cancelled"
+"""What the launcher says as well where it ends the others after one has failed."""
+_STILL = 300.0
+"""Seconds without progress before the end from which on the job hung: the end is then no cause."""
+_BEFORE = 30.0
+"""Seconds before the end from which on a failure came first."""
+
+
+def candidate(events: Sequence[Event]) -> Event | None:
+    """The end that may have ended the job: one that says why comes before one by hand."""
+    ends = [e for e in events if e.role == "end"]
+    return min(ends, key=lambda e: (e.code == _BY_HAND, e.time is None, e.time or 0.0), default=None)
+
+
+def follows(end: Event | None, time: float | None) -> bool:
+    """Whether what was printed at a time follows an end that says why it came."""
+    return end is not None and end.code != _BY_HAND and None not in (end.time, time) and time >= end.time  # type: ignore[operator]
+
+
+def over(
+    end: Event | None,
+    found: Outcome,
+    ranks: Mapping[int, Stream],
+    streams: Sequence[Stream],
+    place: Callable[[int], tuple[str, int]],
+) -> bool:
+    """Whether the job was well until that end: no rank failed before, and training went on."""
+    if end is None or found.own:
+        return False
+    if end.time is not None:
+        ends = [s.last for s in ranks.values() if s.end and s.last is not None]
+        if sum(last < end.time - _BEFORE for last in ends) * 2 > len(ends):
+            return False
+        last = pace.last(streams)
+        if last is not None and end.time - last > _STILL:
+            return False
+    return end.code != _BY_HAND or all(_after(place(e.line), end) for e in found.exits)
+
+
+def _after(place: tuple[str, int], end: Event) -> bool:
+    return place[0] == end.file and place[1] > end.line
+
+
+def summary(end: Event) -> str:
+    """One sentence."""
+    return f"{end.means[:1].upper()}{end.means[1:]}; no rank failed before."

@@ -1,0 +1,112 @@
+"""Which exceptions ended nothing, who ended a job from outside, and whose host a kernel's log is of."""
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from dtdebug.triage.command import read
+from dtdebug.triage.job import Job, view
+from dtdebug_taxonomy.hardware import catalogue, parse
+
+RANKS = 8
+TRACE = ("Traceback (most recent call last):", '  File "/work/data.py", line 8, in get', "    return self.open(url)")
+OWN = "FileNotFoundError: [Errno 2] No such file or directory: '/data/7.tar'"
+LOST = "torch.distributed.DistBackendError: NCCL error in: ProcessGroupNCCL.cpp:1970, remote process exited"
+Rows = Callable[[int], list[str]]
+
+
+def job(folder: Path, rows: Rows, names: str = "rank_{rank}.log", **others: str) -> Job:
+    folder.mkdir()
+    for rank in range(RANKS):
+        steps = [f"2026-03-01 10:00:{s:02d} step {s} loss 2.1" for s in range(30)]
+        file = folder / names.format(rank=rank)
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text("\n".join((*steps, *rows(rank))) + "\n")
+    for name, text in others.items():
+        (folder / f"{name}.log").write_text(text + "\n")
+    return view(read([str(folder)], 1))
+
+
+def firsts(found: Job) -> list[int | None]:
+    return [row.rank for row in found.first]
+
+
+def test_an_exception_that_is_retried_ended_nothing(tmp_path):
+    found = job(tmp_path / "a", lambda r: [*TRACE, OWN, "fetch failed, retry 1 of 5"] if r == 3 else [])
+    assert firsts(found) == []
+    given_up = job(tmp_path / "b", lambda r: [*TRACE, OWN, "giving up, no more retries"] if r == 3 else [*TRACE, LOST])
+    assert firsts(given_up) == [3]
+
+
+def test_a_warning_above_a_traceback_is_of_something_else(tmp_path):
+    warned = ["Retrying connection (attempt 1/5): timed out", *TRACE, OWN]
+    found = job(tmp_path / "a", lambda r: warned if r == 5 else [*TRACE, LOST])
+    assert firsts(found) == [5]
+
+
+END = "slurmstepd: error: *** STEP 7.0 ON node01 CANCELLED AT 2026-03-01T10:00:31"
+
+
+@pytest.mark.parametrize(
+    ("line", "code"),
+    [
+        (f"{END} DUE TO TIME LIMIT ***", "time limit"),
+        (f"{END} DUE TO PREEMPTION ***", "preempted"),
+        (f"{END} ***", "cancelled"),
+    ],
+)
+def test_no_rank_is_guilty_of_an_end_from_outside(tmp_path, line, code):
+    found = job(
+        tmp_path / "a", lambda r: [*TRACE, LOST] if r == 2 else ["Terminated"] if r % 3 == 0 else [], slurm=line
+    )
+    assert found.ended is not None
+    assert found.ended.code == code
+    assert firsts(found) == []
+    assert found.silent == ()
+
+
+def test_a_step_that_is_cancelled_after_a_rank_failed_ended_nothing(tmp_path):
+    said = f"srun: error: node01: task 3: Exited with exit code 1\n{END} ***"
+    found = job(tmp_path / "a", lambda r: [*TRACE, OWN] if r == 3 else [*TRACE, LOST], slurm=said)
+    assert found.ended is None
+    assert firsts(found) == [3]
+
+
+def test_the_kernels_report_is_joined_to_the_rank_that_failed_on_its_host(tmp_path):
+    killed = "[Sun Mar  1 10:00:29 2026] Memory cgroup out of memory: Killed process 99 (python) total-vm:9kB"
+    folder = tmp_path / "a"
+    folder.mkdir()
+    (folder / "dmesg-r02n05.txt").write_text(killed + "\n")
+    for rank in range(RANKS):
+        steps = [f"2026-03-01 10:00:{s:02d} step {s} loss 2.1" for s in range(20)]
+        rows = [] if rank == 5 else [f"2026-03-01 10:10:3{rank} lost", *TRACE, LOST]
+        (folder / f"train_r0{rank // 4 + 1}n0{rank % 4 + (5 if rank > 3 else 1) - 1}_{rank}.log").write_text(
+            "\n".join((*steps, *rows)) + "\n"
+        )
+    found = view(read([str(folder)], 1))
+    assert [(e.code, e.host, e.rank) for e in found.hardware] == [("OOM killer", "r02n05", 5)]
+    assert firsts(found) == [5]
+
+
+@pytest.mark.parametrize(
+    ("line", "code", "role"),
+    [
+        ("amdgpu 0000:28:00.0: ring gfx_0.0.0 timeout, signaled seq=5, emitted seq=7", "amdgpu ring timeout", "root"),
+        ("amdgpu 0000:dd:00.0: amdgpu: GPU reset begin!", "amdgpu reset", "cascade"),
+        ("EI0002: [PID: 7] The wait execution of the Notify register times out.", "HCCL EI0002", "cascade"),
+        (
+            "infiniband efa_0: Failed to process command ALLOC_PD (opcode 14) comp_status 1 err -12",
+            "EFA command",
+            "root",
+        ),
+        ("INTERNAL: Core halted unexpectedly: INTERNAL: Accelerator device halted", "TPU core halted", "root"),
+        ("CPU2: Package temperature above threshold, cpu clock throttled", "CPU too hot", "note"),
+    ],
+)
+def test_other_accelerators_are_in_the_catalogue(line, code, role):
+    event = parse(line)
+    assert event is not None
+    assert (event.code, event.role) == (code, role)
+    assert parse("[drm] Initialized amdgpu 3.64.0 for 0000:12:00.0 on minor 0") is None
+    assert all(known.url.startswith("https://") for _, known in catalogue().lines)

@@ -1,0 +1,92 @@
+"""`dtdebug triage --engine`: on clusters the same findings as here, with workers that die and parts that are lost."""
+
+import os
+import signal
+from collections.abc import Iterator, Sequence
+from functools import partial
+from pathlib import Path
+
+import pytest
+
+from dtdebug.errors import UsageError
+from dtdebug.logs.opened import Source, find
+from dtdebug.triage.engine import parts, work
+from dtdebug.triage.job import view
+from dtdebug.triage.names import Whose, of_paths
+from dtdebug.triage.part import Part, merge
+
+RANKS, CULPRIT, LOST = 6, 4, 2
+LATE = "torch.distributed.DistBackendError: NCCL error in: ProcessGroupNCCL.cpp:1970, remote process exited"
+
+
+@pytest.fixture(scope="module")
+def logs(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("logs")
+    for rank in range(RANKS):
+        rows = [f"2026-01-05 10:00:{s:02d} step {s} loss 2.1" for s in range(20)]
+        rows += [
+            "Traceback (most recent call last):",
+            '  File "/work/train.py", line 9, in <module>',
+            "    step(batch)",
+        ]
+        rows += [f"KeyError: 'label {rank}'" if rank == CULPRIT else LATE]
+        (folder / f"rank_{rank}.log").write_text("\n".join(rows) + "\n")
+    return folder
+
+
+def read(logs: Path, engine: str, task=work) -> Part:
+    sources, _ = find([str(logs)])
+    return merge(parts(sources, of_paths([s.name for s in sources]), engine, task=task))
+
+
+def dies_once(marker: str, logs: Sequence[Source], whose: Sequence[Whose]) -> bytes:
+    """The task on a worker that is killed in the first one."""
+    try:
+        os.close(os.open(marker, os.O_CREAT | os.O_EXCL))
+    except FileExistsError:
+        return work(logs, whose)
+    os.kill(os.getpid(), signal.SIGKILL)
+    return b""
+
+
+def dies_over(name: str, logs: Sequence[Source], whose: Sequence[Whose]) -> bytes:
+    """The task on workers that are killed each time that they read one of the logs."""
+    if any(s.name.endswith(name) for s in logs):
+        os.kill(os.getpid(), signal.SIGKILL)
+    return work(logs, whose)
+
+
+@pytest.fixture(scope="module")
+def dask() -> Iterator[str]:
+    distributed = pytest.importorskip("distributed")
+    from dask import config
+
+    with (
+        config.set({"distributed.scheduler.allowed-failures": 1}),
+        distributed.LocalCluster(
+            n_workers=2, threads_per_worker=1, dashboard_address=None, host="127.0.0.1", silence_logs=50
+        ) as cluster,
+    ):
+        yield cluster.scheduler_address.replace("tcp://", "dask://")
+
+
+def test_a_worker_that_dies_counts_nothing_twice_and_a_lost_part_is_named(dask, logs, tmp_path):
+    here = view(read(logs, "processes"))
+    whole = read(logs, dask, partial(dies_once, str(tmp_path / "died")))
+    assert (tmp_path / "died").exists()
+    assert whole.unread == []
+    job = view(whole)
+    assert [row.rank for row in job.first] == [row.rank for row in here.first] == [CULPRIT]
+    assert (job.ranks, job.files, job.size, job.cascade) == (here.ranks, here.files, here.size, here.cascade)
+
+    part = read(logs, dask, partial(dies_over, f"rank_{LOST}.log"))
+    assert len(part.unread) == 1
+    assert f"rank_{LOST}.log: its part was lost on the cluster" in part.unread[0]
+    assert view(part).absent == (LOST,)
+    assert view(part).first[0].rank == CULPRIT
+
+
+@pytest.mark.parametrize("engine", ["spark://x", "dask", "dask://", "ray://", "processes://x"])
+def test_an_engine_that_is_none_gets_one_clear_line(engine, logs):
+    with pytest.raises(UsageError, match="--engine"):
+        read(logs, engine)
