@@ -62,7 +62,7 @@ def main() -> None:
         (place / "train.py").write_text(PROGRAM)
         launch = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2", "train.py"]
         for kind in ("ddp", "fsdp2"):
-            for what, options in (("fingerprints", ["--data", "0"]), ("and data, 256 MiB", [])):
+            for what, options in (("fingerprints", ["--data", "0"]), ("and data, 64 MiB", [])):
                 shares = []
                 for number in range(pairs):
                     folder = f"{kind}-{len(options)}-{number}"

@@ -6,12 +6,15 @@ import math
 import os
 import subprocess
 import sys
+import time
 import types
 from pathlib import Path
 
 import msgspec
 import pytest
 
+from dtdebug.notebook import watching
+from dtdebug.watch.announce import Announcer
 from dtdebug.watch.inside import values
 from dtdebug.watch.inside.clipping import Clipping
 from dtdebug.watch.inside.models import Models
@@ -423,6 +426,58 @@ def test_looks_get_rarer_as_they_cost_and_stay_common_to_all_ranks(tmp_path):
     assert set(range(1, 9)) <= seldom < often
     assert len(seldom) < 40
     dear.dead = cheap.dead = True  # nothing is written at the end
+
+
+def test_a_notebook_shows_a_row_for_each_and_no_markup_of_others():
+    """As text and as static HTML; a job that is only named in an earlier cell is not started again without `--yes`."""
+    row = {
+        "invariant": "summed",
+        "ranks": [0, 1],
+        "step": 3,
+        "file": "/x/t<b>.py",
+        "line": 7,
+        "means": "<i>twice\x1b[2J",
+    }
+    said = {"watch": [row], "late": [], "notes": ["watch: ranks 0-1"], "verdict": {"summary": "It ended."}}
+    assert "summed  ranks 0-1  step 3  t<b>.py:7  <i>twice" in watching.plain(said)
+    card = watching.html(said)
+    assert "t&lt;b&gt;.py:7" in card
+    assert "<i>" not in card
+    assert "\x1b" not in card + watching.plain(said)
+    assert "Nothing that must hold was violated" in watching.plain({**said, "watch": []})
+    history = types.SimpleNamespace(input_hist_raw=["!torchrun t.py"])
+    extension = types.SimpleNamespace(shell=types.SimpleNamespace(history_manager=history))
+    watching.tell(extension, [])
+    with pytest.raises(ValueError, match="no option --no"):
+        watching.tell(extension, ["--no", "--", "torchrun", "t.py"])
+
+
+def test_what_may_be_meant_is_said_later_and_nothing_twice(tmp_path):
+    """Only what two looks have shown; gradients that are not averaged may be followed by an exchange of weights."""
+    said = []
+    announcer = Announcer(tmp_path, said.append)
+    (tmp_path / "watch").mkdir()
+    encode = msgspec.json.Encoder().encode
+
+    def write(steps):
+        for r in (0, 1):
+            rows = [
+                Process(r + 5, rank=r, world=2),
+                Begun(True, r, 2),
+                Model(0, "ddp", [0, 1]),
+                Dropped("all_reduce", 0, 2),
+            ]
+            rows += [step(s, [part(g=f"{r}", gs=[r + 1.0], p1="w")]) for s in range(1, steps + 1)]
+            (tmp_path / "watch" / f"{r}.jsonl").write_bytes(b"\n".join(map(encode, rows)))
+
+    write(3)
+    for later in (100, 200, 300):
+        announcer.tick(time.monotonic() + later)
+    assert [text.split(":")[1] for text in said] == [" work-dropped"]
+    write(40)
+    for later in (400, 500, 600):
+        announcer.tick(time.monotonic() + later)
+    assert [text.split(":")[1] for text in said] == [" work-dropped", " gradients-differ so far"]
 
 
 # --- what it means

@@ -160,20 +160,25 @@ class Watch:
             if root and not torch.compiler.is_compiling() and torch.is_grad_enabled():
                 frame = sys._getframe(1)  # noqa: SLF001 - documented
                 if self.models.find(model) is None:
-                    self.models.made(model, "fully_shard", _mesh_ranks(state), frame)
+                    self.models.made(model, "fully_shard", _mesh_ranks(model), frame)
                 self.models.forward(model, (args, kwargs), self.steps.now, frame, synced=True)
             return before(state, model, args, kwargs)
 
         kind._root_pre_forward = _root_pre_forward  # noqa: SLF001 - see above
 
 
-def _mesh_ranks(state: Any) -> list[int]:
-    """The ranks that a sharded module divides its data between; empty where they can't be told."""
-    groups = getattr(state, "_fsdp_param_groups", None) or [getattr(state, "_fsdp_param_group", None)]
-    info = getattr(groups[0], "mesh_info", None) if groups else None
-    group = getattr(info, "shard_process_group", None)
-    c10d: Any = sys.modules["torch.distributed.distributed_c10d"]
-    return c10d.get_process_group_ranks(group) if group is not None else []
+def _mesh_ranks(model: Any) -> list[int]:
+    """The ranks that divide the data of a sharded model between them; empty where they can't be told.
+
+    The root may hold no parameters of its own; then what is sharded within it tells.
+    """
+    for module in model.modules():
+        state = module._get_fsdp_state() if hasattr(module, "_get_fsdp_state") else None  # noqa: SLF001 - no public name
+        groups = getattr(state, "_fsdp_param_groups", None) or [getattr(state, "_fsdp_param_group", None)]
+        mesh = getattr(getattr(groups[0], "mesh_info", None), "mesh", None)
+        if mesh is not None:
+            return list(mesh.mesh.flatten().tolist())
+    return []
 
 
 class _After:

@@ -242,7 +242,7 @@ class Steps:
                 if held:
                     found.append((model, held, "ddp"))
                     mine = [p for p in mine if id(p) not in theirs]
-        graded = [p for p in mine if p.grad is not None]
+        graded = [p for p in mine if p.grad is not None and values.plain(p.grad)]
         reduced = [p for p in graded if self._reduction(p.grad)]
         rest = [p for p in graded if not self._reduction(p.grad)]
         if reduced and rest and not found:
@@ -282,10 +282,10 @@ class Steps:
             row["ratio"] = _ratio(self._after.get(model.number), values.sample(grads))
         elif own:
             row["group"], row["op"] = own[0][0], own[0][1]
-            if all(value is not None for _, _, value, _ in own):
+            if all(value for _, _, value, _ in own):
                 mine = [g for g in grads if self._reduction(g)]
                 now = [values.sample([g])[0] for g in mine]
-                row["ratio"] = _ratio([value[0] for _, _, value, _ in own if value], now)
+                row["ratio"] = _ratio([value[0] for _, _, value, _ in own], now)
             row["unchanged"] = [value for _, _, value, _ in own[:4]] == [values.sample([g]) for g in grads[:4]]
         elif grads and (flat := self.sizes.get(sum(g.numel() for g in grads))) and flat[2] == self.backwards:
             row["group"], row["op"], row["own"] = flat[0], flat[1], len(grads)

@@ -117,7 +117,8 @@ def unlike(hyper: Mapping[int, Hyper], step: int, place: tuple[str, int], whose:
     values = "; ".join(f"rank {r}: {h[0].get(names[0])}" for r, h in list(hyper.items())[:4] if h and names)
     return violation(
         "hyperparameters-differ", "D.2.4", odd(hyper), step, place,
-        f"{', '.join(names) or 'The settings'} of the optimizer differ between {whose} ({values}): {follows}.",
+        f"{', '.join(names) or 'The settings'} of the optimizer differ{'s' * (len(names) == 1)} "
+        f"between {whose} ({values}): {follows}.",
     )  # fmt: skip
 
 
