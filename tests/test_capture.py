@@ -108,6 +108,8 @@ def test_a_text_that_ends_the_program_when_it_is_asked_for_costs_the_message_onl
     """`SystemExit` from `__str__`, from an attribute, from the methods of a class of text."""
 
     class Text(str):
+        __slots__ = ()
+
         def __getitem__(self, _):
             raise SystemExit
 
