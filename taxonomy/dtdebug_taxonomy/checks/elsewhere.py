@@ -39,11 +39,16 @@ def diverging_elsewhere(code: Code) -> Iterator[Diverging]:
 def reached(project: Project, defined: Defined, left: int) -> str | None:
     """The collective of the default group that a function surely makes, by itself or through others."""
     code, node = defined
-    known: dict[tuple[ast.AST, int], str | None] = code.__dict__.setdefault("_reached", {})
+    known: dict[tuple[ast.AST, int], tuple[str | None, set[str]]] = code.__dict__.setdefault("_reached", {})
     if (node, left) not in known:
-        known[node, left] = None  # a function that calls itself ends here
-        known[node, left] = _reached(project, code, node, left) if not isinstance(node, ast.ClassDef) else None
-    return known[node, left]
+        known[node, left] = None, set()  # a function that calls itself ends here
+        before, project.consulted = project.consulted, set()
+        origin = _reached(project, code, node, left) if not isinstance(node, ast.ClassDef) else None
+        known[node, left] = origin, project.consulted
+        project.consulted = before
+    origin, consulted = known[node, left]
+    project.consulted |= consulted
+    return origin
 
 
 def _reached(project: Project, code: Code, function: Function, left: int) -> str | None:

@@ -13,6 +13,7 @@ from dtdebug_taxonomy.source.ranks import is_size, rank
 
 _RANK = re.compile(r"_*(global_|world_)?rank")
 _SIZE = re.compile(r"_*world_?size")
+_READS = {"int", "os.getenv", "os.environ.get"}
 _LOCAL_SIZE = re.compile(r"local|device_count|per_node", re.IGNORECASE)
 
 
@@ -41,4 +42,6 @@ def check(code: Code) -> Iterator[Hit]:
 def _is_local(code: Code, value: ast.expr) -> bool:
     if isinstance(value, ast.Attribute):
         return value.attr == "local_process_index"
+    if isinstance(value, ast.Call) and code.name(value.func) not in _READS:
+        return False  # the rank within one dimension of a device mesh
     return not isinstance(value, ast.Name | ast.IfExp | ast.BoolOp) and rank(code, value) == "local"
