@@ -289,7 +289,9 @@ def _one_advice(knowledge: Knowledge, findings: tuple[Finding, ...], code: str, 
         diff_of="yours" if yours else "example" if example else "",
         in_python=in_python(yours or example),
         because=tuple(
-            _reason(knowledge, f, w) for w, f in weighed if w >= _TELLING or engine.is_named(knowledge, cause, f)
+            _reason(knowledge, f, max(w, 0.0) if named else w)
+            for w, f in weighed
+            if (named := engine.is_named(knowledge, cause, f)) or w >= _TELLING
         )[:3],
     )
 

@@ -41,7 +41,7 @@ class Record(msgspec.Struct, frozen=True, forbid_unknown_fields=True, eq=False):
 
 
 class Cure(Record, frozen=True, kw_only=True):
-    """What one message says of a cause: the library, version or setting that it names, and what to do about that one."""
+    """What one message says of a cause: the library, version or setting that it names, and what to do about that."""
 
     cause: str
     """Id of the cause that the message names in this way."""

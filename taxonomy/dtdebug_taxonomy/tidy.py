@@ -119,27 +119,31 @@ def _one_evidence(knowledge: Knowledge, e: Evidence, used: bool) -> Iterator[str
         yield "means: one sentence, ending in '.'"
     if not (e.text or e.exception or e.says or e.verdict or e.stack or e.check or e.watch or e.own or e.order or e.all):
         yield "no way to see it"
-    if unknown := {name for pair in e.order for name in pair} - set(knowledge.evidence):
-        yield f"order: no evidence {sorted(unknown)}"
-    if unknown := {name for names in e.all for name in names if not _known(knowledge, name)}:
-        yield f"all: no evidence {sorted(unknown)}"
+    yield from _references(knowledge, e)
     for words in e.verdict:
         kind, _, more = words.partition(" ")
         if kind not in get_args(Kind) or not re.fullmatch("(SIG[A-Z]+|uneven)?", more):
             yield f"verdict {words!r}: one of {', '.join(get_args(Kind))}, or one with a signal's name or `uneven`"
     if not (e.symptoms or used or e.role != "root"):
         yield "names no symptom and no cause uses it"
-    if unknown := set(e.symptoms) - set(knowledge.symptoms):
-        yield f"unknown symptoms {sorted(unknown)}"
     if e.text and e.symptoms and not e.cite:
         yield "cite where the message is printed"
     causes = frozenset(c.id for code in e.symptoms or knowledge.symptoms for c in knowledge.symptoms[code].cause)
     yield from cures.problems(e, causes)
-    if unknown := set(e.check) - set(load_checks()):
-        yield f"unknown checks {sorted(unknown)}"
     for pattern in (*e.text, *e.says, *e.stack):
         if problem := problem_of(pattern):
             yield f"pattern {pattern!r}: {problem}"
+
+
+def _references(knowledge: Knowledge, e: Evidence) -> Iterator[str]:
+    if unknown := {name for pair in e.order for name in pair} - set(knowledge.evidence):
+        yield f"order: no evidence {sorted(unknown)}"
+    if unknown := {name for names in e.all for name in names if not _known(knowledge, name)}:
+        yield f"all: no evidence {sorted(unknown)}"
+    if unknown := set(e.symptoms) - set(knowledge.symptoms):
+        yield f"unknown symptoms {sorted(unknown)}"
+    if unknown := set(e.check) - set(load_checks()):
+        yield f"unknown checks {sorted(unknown)}"
 
 
 def _observations(knowledge: Knowledge) -> Iterator[str]:
