@@ -13,13 +13,13 @@ from dtdebug_taxonomy.findings import plain
 from dtdebug_taxonomy.matching import clip_lines
 
 _WORKS = (
-    r"(?:works?|worked|runs? (?:fine|through|well)|trains? (?:fine|well|normally)|is fine|are fine|was fine|goes well"
+    r"(?:works?|worked|pass|runs? (?:fine|through|well)|trains? (?:fine|well|normally)|is fine|are fine|was fine|goes well"
     r"|does ?n.t (?:happen|hang|fail|crash|occur)|do ?n.t (?:hang|fail|crash)|never (?:happens|hangs|fails|crashes)"
     r"|passes|succeeds|disappears|goes away|is gone|is right|are right|has no (?:problem|issue)s?)\b"
 )
 _THING = r"(?P<thing>[^\n,.;:!?()]{3,60}?)"
 _IT = (
-    r"(?:it|this|that|everything|all|the same(?: \w{2,12})?|training"
+    r"(?:it|this|that|they(?: all)?|these|both|everything|all|the same(?: \w{2,12})?|training"
     r"|the (?:problem|error|issue|hang|run|job|training|crash))"
 )
 _DONE = "after (?:disabling|removing|setting|enabling)"
