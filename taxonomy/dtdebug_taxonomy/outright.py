@@ -98,7 +98,7 @@ def _of_contrast(pair: Contrast, symptom: str) -> Advice:
     return Advice(
         symptom=symptom,
         cause="what-makes-the-difference",
-        title=f"What makes the difference: it works {pair.words}",
+        title=f"The cause is not known yet, but what makes the difference: it works {pair.words}",
         pattern="fix behavior logic",
         probability=_ADVISED,
         band=band(_ADVISED),
