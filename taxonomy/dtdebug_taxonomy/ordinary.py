@@ -42,7 +42,8 @@ _SIGNS = re.compile(
     | distributedsampler | \bsharded\b | torch\.multiprocessing | mp\.spawn | notebook_launcher | estimator
     | (?<!used\ by\ )\b(?!1\b)(?!0\b)
       (?:\d{1,5}|two|three|four|eight|several|multiple|many|all|both|other|second|different|more)
-      (?:\ ?x)?(?:,?[ -](?:(?![gmt]i?b\b)\w{1,12}\ )?)?(?:gpu|node|machine|host|card|process(?:e|\b)|server|computer|device)s?
+      (?:\ ?x)?(?:,?[ -](?:(?![gmt]i?b\b)\w{1,12}\ )?)?
+      (?:gpu|node|machine|host|card|process(?:e|\b)|server|computer|device)s?
     | \b(?:[2-9]|\d\d\d?|two|three|four|eight|sixteen)\ ?[x*]?\ ?(?:nvidia\ |amd\ )?
       (?:[abhv]\d\d0|a[3-6]000|gb?[2-3]00|mi\d{3}|l40s?|rtx|\d0[5-9]0|tesla|titan)s?\b
     | \b(?:per|each|every)[ -](?:gpu|device|card|node|host|machine)\b | \bpipeline\ stages? | \bdistribution\ strateg
