@@ -16,6 +16,11 @@ from dtdebug_taxonomy.snapshot import Snapshot
         ("If I set NCCL_P2P_DISABLE=1, it works.", "if you set NCCL_P2P_DISABLE=1"),
         ("Everything is fine without pin_memory", "without pin_memory"),
         ("After disabling the profiler the hang disappears", "after disabling the profiler"),
+        (
+            "FSDP hangs on 8 GPUs, but without activation checkpointing training runs normally.",
+            "without activation checkpointing",
+        ),
+        ("If I add drop_last=True, the script completes", "if you add drop_last=True"),
     ],
 )
 def test_what_makes_the_difference_is_read(said, words):
@@ -54,3 +59,13 @@ def test_it_is_said_where_no_cause_is_pointed_at_only():
     assert [a.cause for a in bare.advice] == ["what-makes-the-difference"]
     assert bare.advice[0].band == "possible"
     assert known.advice[0].cause == "processes-see-wrong-devices"
+
+
+def test_it_comes_before_a_mere_resemblance():
+    """A cause that words only resemble is worth less than what the user has tried; the title says what is not known."""
+    words = "Training with DDP on 4 GPUs hangs after some steps. Without gradient checkpointing it runs fine."
+
+    advice = diagnose(load(), Snapshot(situation=words)).advice
+
+    assert advice[0].cause == "what-makes-the-difference"
+    assert advice[0].title.startswith("The cause is not known yet")

@@ -35,7 +35,8 @@ _FAULT = re.compile(
     r"(?i)\b(?:must|should|needs? to|has to|have to) (?:not )?(?:be|have|match|equal|divide|contain|fit)\b"
     r"|\b(?:is|are) (?:not supported|incompatible|only supported|mutually exclusive|not compatible|not divisible)\b"
     r"|\b(?:does|do) not support\b|\bcan ?not be (?:used|combined) (?:with|together)|\brequires? .{1,60}\bto be\b"
-    r"|\bhas been (?:removed|renamed|replaced)\b|\bis larger than the max(?:imum)?\b|\bcan ?not be (?:larger|greater|smaller|less|more) than\b|\b(?:exceeds|greater than) the\b"
+    r"|\bhas been (?:removed|renamed|replaced)\b|\bis larger than the max(?:imum)?\b|\b(?:exceeds|greater than) the\b"
+    r"|\bcan ?not be (?:larger|greater|smaller|less|more) than\b"
 )
 _EVERYWHERE = re.compile(
     r"(?i)CUDA_LAUNCH_BLOCKING|TORCH_USE_CUDA_DSA|DEVICE_SIDE_ASSERT|NCCL_DEBUG|TORCHDYNAMO_VERBOSE|TORCH_LOGS"

@@ -13,31 +13,39 @@ from dtdebug_taxonomy.findings import plain
 from dtdebug_taxonomy.matching import clip_lines
 
 _WORKS = (
-    r"(?:works?|worked|runs? (?:fine|through|well)|trains? (?:fine|well|normally)|is fine|are fine|was fine|goes well"
+    r"(?:works?|worked|pass"
+    r"|runs? (?:fine|through|well|normally|without (?:error|problem)s?|\d[\d,]* (?:steps|epochs|iterations|hours))"
+    r"|trains? (?:fine|well|normally|as expected|without (?:error|problem)s?)|is fine|are fine|was fine|goes well"
+    r"|(?:exits?|ends?|finish(?:es)?|completes?|starts?) (?:cleanly|normally|fine|well|without (?:error|problem)s?)"
+    r"|converges"
     r"|does ?n.t (?:happen|hang|fail|crash|occur)|do ?n.t (?:hang|fail|crash)|never (?:happens|hangs|fails|crashes)"
-    r"|passes|succeeds|disappears|goes away|is gone|is right|are right|has no (?:problem|issue)s?)\b"
+    r"|passes|succeeds|completes|disappears|goes away|is gone|is right|are right|is correct|are correct|is stable"
+    r"|has no (?:problem|issue)s?)\b"
 )
 _THING = r"(?P<thing>[^\n,.;:!?()]{3,60}?)"
 _IT = (
-    r"(?:it|this|that|everything|all|the same(?: \w{2,12})?|training"
-    r"|the (?:problem|error|issue|hang|run|job|training|crash))"
+    r"(?:it|this|that|they(?: all)?|these|both|everything|all|the same(?: \w{2,12})?|training"
+    r"|(?:the |this )?(?:problem|error|issue|hang|run|job|training|crash|model|loss|result|script|server|program|code))"
 )
-_DONE = "after (?:disabling|removing|setting|enabling)"
+_DONE = "after (?:disabling|removing|setting|enabling|adding|replacing)"
 _PAIRS = (
-    re.compile(rf"(?i)\b(?P<how>with|without|using|{_DONE}) {_THING},? {_IT} {_WORKS}"),
+    re.compile(rf"(?i)\b(?P<how>with|without|using|{_DONE}) {_THING},? {_IT} (?:\w{{2,10}} )?{_WORKS}"),
     re.compile(rf"(?i)\b{_IT} {_WORKS} (?:\w{{2,10}} )?(?P<how>with|without|when using|{_DONE}) {_THING}$"),
     re.compile(
-        rf"(?i)\bif i (?P<how>use|remove|disable|set|enable|switch off|turn off|leave out) {_THING},? {_IT} {_WORKS}"
+        r"(?i)\bif i (?P<how>use|remove|disable|set|enable|switch off|turn off|leave out|add|replace)"
+        rf" {_THING},? {_IT} {_WORKS}"
     ),
     re.compile(rf"(?i)\b(?P<how>with|without) {_THING} (?:the same )?{_WORKS}$"),
 )
-_SENTENCE = re.compile(r"[.!?;](?=\s|$)|\n")
+_SENTENCE = re.compile(r"[.!?;](?=\s|$)|\n|, (?:but|and|while|whereas|without|with) (?=\w)")
 _OBSERVED = re.compile(
-    r"(?i)(?<![=_])\b(?:one|single|1|two|2|fewer|other|another|different|small\w{0,3}|large\w{0,1}|older|newer|some|any|all)\b"
-    r"|\bgloo\b|\bv?\d{1,2}\.\d|\bcpu\b|^(?:it|this|that|them|my|the (?:same|code|model|data))\b|\bproblem|error\b"
+    r"(?i)(?<![=_-])\b(?:one|single|1|two|2|fewer|other|another|different"
+    r"|small\w{0,3}|large\w{0,1}|older|newer|some|any|all)\b"
+    r"(?![-=])|\bgloo\b|\bv?\d{1,2}\.\d|\bcpu\b"
+    r"|^(?:it|this|that|them|my|the (?:same|code|model|data))\b|\bproblem|\berror"
 )
 """Things that observations or other indicators hold, and words that name nothing."""
-_DEEDS = ("use", "remove", "disable", "set", "enable", "switch off", "turn off", "leave out")
+_DEEDS = ("use", "remove", "disable", "set", "enable", "switch off", "turn off", "leave out", "add", "replace")
 _MOST = 8
 """Words of a thing."""
 

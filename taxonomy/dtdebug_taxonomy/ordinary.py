@@ -40,8 +40,10 @@ _SIGNS = re.compile(
     | \bpods?\b | (?:tensor|pipeline|expert|context|sequence|model)[-_ ]parallel | dtensor | device_?mesh | nvlink
     | infiniband | \brdma | \bcollectives?\b | \bcross-?replica | \breplica | \bxla\b | \btpu\b | jax\.distributed
     | distributedsampler | \bsharded\b | torch\.multiprocessing | mp\.spawn | notebook_launcher | estimator
-    | \b(?!1\b)(?!0\b)(?:\d{1,5}|two|three|four|eight|several|multiple|many|all|both|other|second|different|more)
-      (?:\ ?x)?(?:,?[ -](?:\w{1,12}\ )?)?(?:gpu|node|machine|host|card|process(?:e|\b)|server|computer|device)s?
+    | (?<!used\ by\ )\b(?!1\b)(?!0\b)
+      (?:\d{1,5}|two|three|four|eight|several|multiple|many|all|both|other|second|different|more)
+      (?:\ ?x)?(?:,?[ -](?:(?![gmt]i?b\b)\w{1,12}\ )?)?
+      (?:gpu|node|machine|host|card|process(?:e|\b)|server|computer|device)s?
     | \b(?:[2-9]|\d\d\d?|two|three|four|eight|sixteen|several|multiple)\ ?[x*]?\ ?(?:nvidia\ |amd\ )?
       (?:[abhv]\d\d0|a[3-6]000|gb?[2-3]00|mi\d{3}|l40s?|rtx|\d0[5-9]0|tesla|titan)s?\b
     | \b(?:per|each|every)[ -](?:gpu|device|card|node|host|machine)\b | \bpipeline\ stages? | \bdistribution\ strateg
@@ -80,6 +82,8 @@ _ERROR = re.compile(
     r"(?i)^\W{0,8}(?:\S{1,60}:\ ?){0,2}(?:fatal|error|critical)\b.{0,300}"
     r"|^.{0,80}\b(?:command not found|No such file or directory)"
 )
+_GIT = re.compile(r"(?i)git@|\b(?:github|gitlab|bitbucket)\.(?:com|org)\b|Could not read from remote repository")
+"""A remote shell that git opens is not that of a launcher."""
 _LINES, _SHOWN = 4_000, 120
 """Lines that are looked at from the end, characters of a message that are shown."""
 
@@ -94,6 +98,8 @@ def is_foreign(knowledge: Knowledge, snapshot: Snapshot, findings: Sequence[Find
 def _is_bare(knowledge: Knowledge, snapshot: Snapshot, findings: Sequence[Finding]) -> bool:
     if (snapshot.verdict is not None and snapshot.verdict.names_ranks) or snapshot.ranks or is_distributed(snapshot):
         return False
+    if _GIT.search(snapshot.output):
+        findings = [f for f in findings if not f.evidence.startswith("ssh-")]
     return not (any(_is_sign(knowledge, f) for f in findings) or _signs(snapshot))
 
 

@@ -21,13 +21,17 @@ _SENTENCE = 160
 def outright(
     knowledge: Knowledge, snapshot: Snapshot, ranking: Ranking, found: tuple[Advice, ...]
 ) -> tuple[Advice, ...]:
-    """What is known of the releases comes first, then what a message names, then what the message itself says to do."""
+    """What is known of the releases comes first, then what a message names, then what the message itself says to do.
+
+    What the user has found to make the difference comes before a mere resemblance.
+    """
     facts = tuple(_of_release(knowledge, row) for row in known(knowledge, snapshot))
     named = bool(found) and any(r.evidence in _naming(knowledge, found[0].cause) for r in found[0].because)
     own = None if facts or named else advised(snapshot)
     if own is not None:
         facts = (_of_message(own, next(iter(ranking.symptoms))),)
-    if not facts and not found and (pair := contrast(snapshot.situation)) is not None:
+    sure = named or (bool(found) and found[0].band == "likely")
+    if not facts and not sure and (pair := contrast(snapshot.situation)) is not None:
         facts = (_of_contrast(pair, next(iter(ranking.symptoms))),)
     return (*facts, *found)[:MOST]
 
@@ -94,7 +98,7 @@ def _of_contrast(pair: Contrast, symptom: str) -> Advice:
     return Advice(
         symptom=symptom,
         cause="what-makes-the-difference",
-        title=f"What makes the difference: it works {pair.words}",
+        title=f"The cause is not known yet, but what makes the difference: it works {pair.words}",
         pattern="fix behavior logic",
         probability=_ADVISED,
         band=band(_ADVISED),

@@ -99,7 +99,8 @@ export class LeftBehind {
     if (sure) {
       this.#told.textContent = trans.__("Ending …");
       const answer = await endOutside(kernel, pids, this.server, trans);
-      this.#told.textContent = "line" in answer ? answer.line : sentence(answer.text);
+      const failed = !("line" in answer);
+      this.#told.textContent = failed ? sentence(answer.text) : answer.line;
       this.#plan(0);
     }
   }
