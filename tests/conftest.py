@@ -146,3 +146,40 @@ def pytest_collection_modifyitems(items):
         if marks & _RERUN:
             item.add_marker(pytest.mark.flaky(reruns=1))
     items.sort(key=lambda item: weight[item.path])  # stable: the order within a file stays
+
+
+@pytest.fixture
+def own_group():
+    """Runs a script in a process group of its own, which is ended with all that it has started."""
+    started = []
+
+    def run(script, timeout=120):
+        process = subprocess.Popen(
+            [sys.executable, "-c", script],
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+            start_new_session=True,
+            env={**os.environ, "RAY_USAGE_STATS_ENABLED": "0"},
+        )
+        started.append(process)
+        family = []
+        try:
+            out, err = process.communicate(timeout=timeout)
+        except subprocess.TimeoutExpired:
+            import psutil
+
+            family = psutil.Process(process.pid).children(recursive=True)
+            pytest.fail(f"the cluster did not answer within {timeout} s")
+        finally:
+            with suppress(OSError):
+                os.killpg(process.pid, signal.SIGKILL)
+            for each in family:  # those that left the group
+                with suppress(Exception):  # gone already
+                    each.kill()
+        assert 0 == process.returncode, err[-3000:]
+        return [line for line in out.splitlines() if line.startswith("* ")]
+
+    yield run
+    for process in started:
+        process.communicate()

@@ -1,6 +1,5 @@
 """Ranks on an engine that the user has already: one worker is stuck, and both say or show where they are."""
 
-import contextlib
 import os
 import signal
 import socket
@@ -8,7 +7,6 @@ import subprocess
 import sys
 import time
 
-import psutil
 import pytest
 
 from dtdebug.notebook import jupyter_distributed
@@ -17,41 +15,6 @@ from dtdebug.probe.adapters import mpi
 from dtdebug_taxonomy.ranks import RankState
 
 needs_py_spy = pytest.mark.skipif(outside._program() is None, reason="py-spy is not installed")
-
-
-@pytest.fixture
-def own_group():
-    """Runs a script in a process group of its own, which is ended with all that it has started."""
-    started = []
-
-    def run(script, timeout=120):
-        process = subprocess.Popen(
-            [sys.executable, "-c", script],
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            text=True,
-            start_new_session=True,
-            env={**os.environ, "RAY_USAGE_STATS_ENABLED": "0"},
-        )
-        started.append(process)
-        family = []
-        try:
-            out, err = process.communicate(timeout=timeout)
-        except subprocess.TimeoutExpired:
-            family = psutil.Process(process.pid).children(recursive=True)
-            pytest.fail(f"the cluster did not answer within {timeout} s")
-        finally:
-            with contextlib.suppress(OSError):
-                os.killpg(process.pid, signal.SIGKILL)
-            for each in family:  # those that left the group
-                with contextlib.suppress(psutil.Error):
-                    each.kill()
-        assert 0 == process.returncode, err[-3000:]
-        return [line for line in out.splitlines() if line.startswith("* ")]
-
-    yield run
-    for process in started:
-        process.communicate()
 
 
 SHOW = """

@@ -86,6 +86,38 @@ def test_a_worker_that_dies_counts_nothing_twice_and_a_lost_part_is_named(dask, 
     assert view(part).first[0].rank == CULPRIT
 
 
+RAY = """
+import os, ray
+from functools import partial
+from pathlib import Path
+import test_triage_engines as cases
+from dtdebug.triage.job import view
+
+try:
+    ray.init(
+        num_cpus=2, include_dashboard=False, log_to_driver=False, _system_config={"enable_metrics_collection": False}
+    )
+except Exception as error:
+    print("* Ray does not start here:", str(error).splitlines()[0], flush=True)
+    os._exit(0)
+logs, died = Path(LOGS), DIED
+whole = cases.read(logs, "ray://auto", partial(cases.dies_once, died))
+job = view(whole)
+print("*", Path(died).exists(), whole.unread, [row.rank for row in job.first], job.ranks, job.files, flush=True)
+ray.shutdown()
+"""
+
+
+@pytest.mark.engines
+def test_ray_does_the_task_of_a_worker_that_died_again(own_group, logs, tmp_path, monkeypatch):
+    pytest.importorskip("ray")
+    monkeypatch.setenv("PYTHONPATH", str(Path(__file__).parent))
+    (line,) = own_group(RAY.replace("LOGS", repr(str(logs))).replace("DIED", repr(str(tmp_path / "died"))))
+    if line.startswith("* Ray does not start"):  # it gives itself 30 s, which a loaded machine may not have
+        pytest.skip(line)
+    assert line == f"* True [] [{CULPRIT}] {RANKS} {RANKS}"
+
+
 @pytest.mark.parametrize("engine", ["spark://x", "dask", "dask://", "ray://", "processes://x"])
 def test_an_engine_that_is_none_gets_one_clear_line(engine, logs):
     with pytest.raises(UsageError, match="--engine"):

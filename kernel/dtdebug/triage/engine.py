@@ -107,6 +107,10 @@ def _dask(address: str, task: Work, batches: Batches) -> Done:
                 yield error
 
 
+def _call(task: Work, logs: Sequence[Source], whose: Sequence[Whose]) -> bytes:
+    return task(logs, whose)
+
+
 def _ray(address: str, task: Work, batches: Batches) -> Done:
     """On the cluster that Ray reaches at that address; `ray://auto` is the one of this host.
 
@@ -127,8 +131,8 @@ def _ray(address: str, task: Work, batches: Batches) -> Done:
     except (ConnectionError, OSError, ValueError) as error:
         raise UsageError(f"--engine ray://{clean(address)[:80]}: {clean(str(error))[:120]}") from None
     try:
-        remote = ray.remote(max_retries=_RETRIES)(task)
-        refs = [remote.remote(*batch) for batch in batches]
+        remote = ray.remote(max_retries=_RETRIES)(_call)
+        refs = [remote.remote(task, *batch) for batch in batches]
         for ref in refs:
             try:
                 yield ray.get(ref)
