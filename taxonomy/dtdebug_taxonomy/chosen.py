@@ -1,0 +1,157 @@
+"""Which causes are shown, in which order, and what points to each."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from dtdebug_taxonomy import engine
+from dtdebug_taxonomy.advice import LIKELY, MOST, POSSIBLE, Advice, Reason, band, in_python
+from dtdebug_taxonomy.conditions import contradiction, sentence
+from dtdebug_taxonomy.cures import cure_of
+from dtdebug_taxonomy.findings import Finding
+from dtdebug_taxonomy.knowledge import Knowledge
+from dtdebug_taxonomy.labs import cause_diff
+from dtdebug_taxonomy.model import MINUTES, Cause
+
+TELLING = 0.4
+"""Log likelihood ratio from which a finding is worth showing."""
+_UNSHOWN, _UNSHOWN_POINTED = 0.003, 0.05
+"""Probabilities below which a cause is not shown although a message names it, or points at it."""
+_SAID_ONLY = 0.23
+"""Probability from which a cause is shown first that only words of the user and circumstances point at: of such guesses
+below it most are wrong."""
+_NOT_LIKELY, _FEW_CAUSES = 0.5, 2
+"""Most that a cause gets at which only messages point that say little; causes of a symptom that one may point at."""
+_TURNING = 5.0
+"""Minutes that turning to another cause takes, whatever its fix."""
+_MOST_RULED_OUT = 10
+
+
+def reason(knowledge: Knowledge, f: Finding, weight: float) -> Reason:
+    """A finding with the weight that it has for a symptom or cause, in words."""
+    name, means = f.evidence, ""
+    if f.values:
+        name = f"{f.evidence}={'|'.join(f.values)}"
+        labels = {v.value: v.means for v in knowledge.observations[f.evidence].value}
+        means = f"{knowledge.observations[f.evidence].ask} {' or '.join(labels[v] for v in f.values)}"
+    elif f.scores:
+        means = f"The text is {'like' if weight > 0 else 'unlike'} other descriptions of this symptom."
+    else:
+        means = knowledge.evidence[f.evidence].means
+    return Reason(
+        evidence=name,
+        means=means,
+        source=f.source,
+        weight=round(weight, 2),
+        line=f.line,
+        words="" if f.scores else f.words,  # a likeness is of stems, which nobody reads
+        rank=f.rank,
+        file=f.file,
+    )
+
+
+def advice_of(knowledge: Knowledge, ranking: engine.Ranking, findings: tuple[Finding, ...]) -> tuple[Advice, ...]:
+    """The causes that an indicator points at and that are not unlikely, by probability over minutes.
+
+    First comes what a message or the source itself names, then what messages make likely, then what the user names.
+    Circumstances alone are enough for the first place only.
+    """
+    rows, founded = [], False
+    for code, share in ranking.symptoms.items():
+        for cause, q in ranking.causes[code]:
+            if cause is None:
+                continue
+            weighed = _weighed(knowledge, cause, findings)
+            naming = [f for _, f in weighed if engine.is_named(knowledge, cause, f)]
+            named, said_so = bool(naming), any(f.source != "checked" for f in naming)
+            seen_so = any(f.source != "said" for f in naming)
+            always = any(cause.id in knowledge.evidence[f.evidence].names or f.source == "checked" for f in naming)
+            if contradiction(cause.needs, findings) or (not said_so and share * q < _UNSHOWN):
+                continue
+            pointing = [f for w, f in weighed if engine.points_at(knowledge, cause, f, w)]
+            printed = any(f.source in engine.PRINTED and not f.values for f in pointing)
+            looked_up = any(f.source in ("answered", "checked") for f in pointing)
+            if (
+                named
+                or (printed and share * q >= _UNSHOWN_POINTED)
+                or (share * q >= POSSIBLE and engine.is_shown(knowledge, cause, weighed))
+            ):
+                p = max(share * q, POSSIBLE) if said_so else share * q  # at least possible, for somebody says so
+                if not named and pointing and all(_says_little(knowledge, cause, f) for f in pointing):
+                    p = min(p, _NOT_LIKELY)
+                tier = (
+                    0
+                    if seen_so
+                    else 1
+                    if printed and p >= LIKELY
+                    else 2
+                    if always or (named and share >= POSSIBLE)
+                    else 3
+                )
+                rows.append((tier, p, code, cause, bool(pointing) or named))
+                founded = founded or named or printed or looked_up or p >= _SAID_ONLY
+    if not founded:
+        return ()
+    rows.sort(key=lambda row: (row[0], -row[1] / (MINUTES[row[3].effort] + _TURNING)))
+    shown = [row for place, row in enumerate(rows) if place == 0 or row[4]]
+    return tuple(_one_advice(knowledge, findings, code, cause, p) for _, p, code, cause, _ in shown[:MOST])
+
+
+def _says_little(knowledge: Knowledge, cause: Cause, finding: Finding) -> bool:
+    """What many programs print whatever is wrong, or what so many causes of the symptom show that it tells none."""
+    if finding.source in ("answered", "measured", "checked"):
+        return False
+    generic = not finding.values and knowledge.evidence[finding.evidence].generic
+    return generic or engine.shared_by(knowledge, cause, finding) > _FEW_CAUSES
+
+
+def _weighed(knowledge: Knowledge, cause: Cause, findings: tuple[Finding, ...]) -> list[tuple[float, Finding]]:
+    """What each finding does to a cause that names it: what is named outright first, then the strongest."""
+    rows = [(engine.cause_ratio(knowledge, cause, f), f) for f in findings if _names(cause.evidence, f)]
+    return sorted(rows, key=lambda row: (not engine.is_named(knowledge, cause, row[1]), -row[0]))
+
+
+def _one_advice(knowledge: Knowledge, findings: tuple[Finding, ...], code: str, cause: Cause, p: float) -> Advice:
+    weighed = _weighed(knowledge, cause, findings)
+    telling = ((knowledge.evidence[f.evidence], f.words) for _, f in weighed if not (f.values or f.scores))
+    told = (cure_of(e, cause.id, words) for e, words in sorted(telling, key=lambda row: row[0].generic))
+    own = next((c for c in told if c is not None), None)
+    yours = next((f.diff for _, f in weighed if f.diff and f.near != "file"), "")
+    general = "" if contradiction(cause.example_for, findings) else cause_diff(cause)
+    example = "" if yours else own.diff if own else general
+    return Advice(
+        symptom=code,
+        cause=cause.id,
+        title=own.title if own else cause.title,
+        pattern=knowledge.patterns[cause.pattern].name,
+        probability=round(p, 4),
+        band=band(p),
+        why=(own and own.why) or cause.why,
+        fix=own.fix if own else cause.fix,
+        effort=cause.effort,
+        minutes=MINUTES[cause.effort],
+        diff=yours or example,
+        diff_of="yours" if yours else "example" if example else "",
+        in_python=in_python(yours or example),
+        because=tuple(
+            reason(knowledge, f, max(w, 0.0) if named else w)
+            for w, f in weighed
+            if (named := engine.is_named(knowledge, cause, f)) or w >= TELLING
+        )[:3],
+    )
+
+
+def ruled_out(knowledge: Knowledge, ranking: engine.Ranking, findings: tuple[Finding, ...]) -> tuple[str, ...]:
+    """Causes of the likeliest symptoms that some indicator points at, but a known fact contradicts."""
+    found = []
+    for code in list(ranking.symptoms)[:2]:
+        for cause in knowledge.symptoms[code].cause:
+            against = contradiction(cause.needs, findings)
+            weighed = _weighed(knowledge, cause, findings) if against is not None else []
+            if against is not None and any(engine.points_at(knowledge, cause, f, w) for w, f in weighed):
+                found.append(sentence(knowledge, cause.title, cause.needs, against))
+    return tuple(found[:_MOST_RULED_OUT])
+
+
+def _names(evidence: Mapping[str, str], f: Finding) -> bool:
+    return f.evidence in evidence or any(name.startswith(f.evidence + "=") for name in evidence)
