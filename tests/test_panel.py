@@ -360,11 +360,11 @@ def test_nothing_is_asked_while_nobody_looks(opened):
     """A hidden panel sends nothing and holds no timer; a folded part neither."""
     page = opened("lab", nb.notebook(LOAD, RAISES))
     sent = []
-    page.on("request", lambda request: "/dtdebug/" in request.url and sent.append(request.url))
     nb.run(page, 0)
     open_panel(page)
     wizard(page).get_by_text("What do you see?").wait_for()
     page.evaluate("() => window.jupyterapp.shell.collapseRight()")
+    page.on("request", lambda request: "/dtdebug/" in request.url and sent.append(request.url))
     nb.run(page, 1)
     page.wait_for_timeout(1_500)
     assert [] == sent

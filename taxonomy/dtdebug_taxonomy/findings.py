@@ -111,7 +111,7 @@ def collect(knowledge: Knowledge, snapshot: Snapshot, answers: Mapping[str, str]
 
     for found in (*_watched(knowledge, snapshot), *_in_source(knowledge, snapshot), *_ranks(knowledge, snapshot)):
         note(found)
-    for found in _checked(knowledge, snapshot.cell):
+    for found in _checked(knowledge, snapshot):
         note(found)
     for found in (*_in_sequence(knowledge, evidence), *_own(knowledge, snapshot, evidence)):
         note(found)
@@ -266,20 +266,22 @@ def _in_source(knowledge: Knowledge, snapshot: Snapshot) -> Iterator[Finding]:
             )
 
 
-def _checked(knowledge: Knowledge, cell: str) -> Iterator[Finding]:
-    """Findings by what the checks see in the source of the failed cell."""
+def _checked(knowledge: Knowledge, snapshot: Snapshot) -> Iterator[Finding]:
+    """Findings by what the checks see in the source of the failed cell; at its line, if the exception went through."""
     by_check = {number: e.id for e in knowledge.evidence.values() for number in e.check}
-    if not cell.strip() or not by_check:
+    if not snapshot.cell.strip() or not by_check:
         return
     from dtdebug_taxonomy.checks.examine import examine
     from dtdebug_taxonomy.checks.settings import Settings
     from dtdebug_taxonomy.source.notebook import Notebook
 
-    code = Notebook([("code", cell)]).code
+    code = Notebook([("code", snapshot.cell)]).code
+    raised = {(f.line, f.code.strip()) for info in walk(snapshot.exception) for f in info.frames if f.code.strip()}
     for hit in examine(code, Settings(select=tuple(by_check)), failed=lambda check, error: None):
         line = code.text.place(hit.span.start).line
-        words = plain(code.text.line(line).strip())
-        yield Finding(evidence=by_check[hit.check.id], source="checked", line=line, words=words)
+        text = code.text.line(line).strip()
+        near: Near = "line" if (line, text) in raised else "file"
+        yield Finding(evidence=by_check[hit.check.id], source="checked", line=line, words=plain(text), near=near)
 
 
 def _in_sequence(knowledge: Knowledge, seen: Mapping[str, Finding]) -> Iterator[Finding]:

@@ -57,6 +57,9 @@ export class LeftBehind {
   }
 
   async #ask(): Promise<void> {
+    if (!this.isSeen()) {
+      return;
+    }
     const found: Found[] = [];
     for (const { path, kernel } of [...this.sessions.running()]) {
       if (kernel) {

@@ -96,8 +96,8 @@ def _most(text: str) -> tuple[float, int, int]:
     """Of the segments that stand side by side and are least like written ones: their bits, size and longest one."""
     best, here = (0.0, 0, 0), (0.0, 0, 0)
     for segment in _SEGMENT.findall(text):
-        if _HEX.match(segment) or len(set(segment)) <= 3:
-            continue  # a number, a hash, or a line of one character
+        if _HEX.match(segment) or len(set(segment)) <= max(3, min(len(segment), 64) // 4):
+            continue  # a number, a hash, or one character again and again
         size = len(segment)
         here = here[0] + bits(segment), here[1] + size, max(here[2], size)
         here = here if here[0] > 0 else (0.0, 0, 0)
