@@ -45,7 +45,7 @@ EVIDENCE = {
     ),
     "memory-and-nan": (
         "Device, host or shared memory runs out (D.1.2)",
-        "cause, likely: Several ranks put their model or buffers on GPU 0",
+        "cause, likely: Several processes have put their model or buffers on the same GPU",
         "Training does not learn, diverges, or ends with low accuracy (D.2.5)",
         "Half precision overflows in the larger or summed gradients",
         "step 3: rank 0 has loss 0.2100",

@@ -66,7 +66,7 @@ export function lessonsWidget(app: JupyterFrontEnd, { trans, server }: Means): M
       list(trans.__("Lessons"), rows(answer["lessons"]), trans.__("Open"), open),
       make("p", "dtd-soft", trans.__("A lesson is a notebook; it is copied into the folder %1.", FOLDER)),
       list(trans.__("Labs: small trainings with one fault each"), rows(answer["labs"]), trans.__("Start"), start),
-      make("p", "dtd-soft", trans.__("A lab runs in a terminal: it fails, you mend the file, and “dtdebug lab check” runs it.")),
+      make("p", "dtd-soft", trans.__("A lab runs in a terminal: it fails, you fix the file, and “dtdebug lab check” runs it.")),
     );
   });
 
