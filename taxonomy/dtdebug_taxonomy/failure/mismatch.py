@@ -11,10 +11,10 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import NamedTuple
 
-from dtdebug_taxonomy.claims import Claim, Record, texts
+from dtdebug_taxonomy.claims import Claim, texts
 from dtdebug_taxonomy.failure.events import Raised
 from dtdebug_taxonomy.failure.lines import Line
-from dtdebug_taxonomy.failure.missing import missing, name, sites
+from dtdebug_taxonomy.failure.missing import called, missing, name, sites
 from dtdebug_taxonomy.failure.reading import Reading
 from dtdebug_taxonomy.ranks import Alternative, CallSite, CollectiveRef, Kind, Verdict, say, spell
 
@@ -172,17 +172,7 @@ def _opposed(kind: Kind, calls: Mapping[int, _Call], where: Mapping[int, CallSit
 
 
 def _claim(rank: int, call: _Call, site: CallSite | None) -> Claim:
-    return Claim(
-        what="called",
-        ranks=(rank,),
-        op=name(call.op),
-        seq=call.seq,
-        words=call.arguments,
-        file=site.file if site else "",
-        line=site.line if site else 0,
-        function=site.function if site else "",
-        record=Record(source="output", line=call.line, rank=rank, words=str(call)),
-    )
+    return called(rank, (call.op, call.seq, call.arguments), call.line, site)
 
 
 _WORDS: dict[Kind, str] = {

@@ -63,6 +63,23 @@ def printed(line: Line, words: str, ranks: Iterable[int] = ()) -> Claim:
     )
 
 
+def called(rank: int, call: tuple[str, int | None, str], line: int, site: CallSite | None) -> Claim:
+    """What a rank was in, as a line says: (operation as PyTorch spells it, its number, arguments)."""
+    op, seq, words = name(call[0]), call[1], call[2]
+    told = f"{op}{'' if seq is None else f' #{seq}'}{f' of {words}' if words else ''}"
+    return Claim(
+        what="called",
+        ranks=(rank,),
+        op=op,
+        seq=seq,
+        words=words,
+        file=site.file if site else "",
+        line=site.line if site else 0,
+        function=site.function if site else "",
+        record=Record(source="output", line=line, rank=rank, words=told),
+    )
+
+
 def missing(log: Reading, own: Sequence[Raised], where: Mapping[int, CallSite]) -> Verdict | None:
     """The verdict of a monitored barrier or of a desync report, or None. `own` are errors that ended ranks."""
     return _not_passed(log, own, where) or _did_not_join(log.lines) or _silent_first(log)

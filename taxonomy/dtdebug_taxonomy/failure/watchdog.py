@@ -15,7 +15,7 @@ from typing import NamedTuple
 
 from dtdebug_taxonomy.claims import Claim, Record, texts
 from dtdebug_taxonomy.failure.lines import Line
-from dtdebug_taxonomy.failure.missing import name
+from dtdebug_taxonomy.failure.missing import called, name
 from dtdebug_taxonomy.failure.reading import Reading
 from dtdebug_taxonomy.frames import own_frame
 from dtdebug_taxonomy.ranks import Alternative, CallSite, CollectiveRef, Frame, Kind, Verdict, say, spell
@@ -272,21 +272,8 @@ def _verdict(
 
 
 def _waiting(watched: Watched, ranks: Iterable[int]) -> tuple[Claim, ...]:
-    rows = [(rank, watched.waits[rank], watched.sites.get(rank)) for rank in ranks]
-    return tuple(
-        Claim(
-            what="called",
-            ranks=(rank,),
-            op=name(w.op),
-            seq=w.seq,
-            words=w.sizes,
-            file=site.file if site else "",
-            line=site.line if site else 0,
-            function=site.function if site else "",
-            record=Record(source="output", line=w.line, rank=rank, words=str(w)),
-        )
-        for rank, w, site in rows[:_SHOWN]
-    )
+    rows = [(rank, watched.waits[rank]) for rank in ranks]
+    return tuple(called(rank, (w.op, w.seq, w.sizes), w.line, watched.sites.get(rank)) for rank, w in rows[:_SHOWN])
 
 
 def _reached(rank: int, status: Status) -> Claim:
