@@ -1,0 +1,113 @@
+"""What the first answer to a log must not do: repeat itself, ask what it was told, show what is somebody else's."""
+
+import pytest
+
+from dtdebug.clean import clean
+from dtdebug_taxonomy.diagnosis import diagnose
+from dtdebug_taxonomy.failure import attribution
+from dtdebug_taxonomy.knowledge import load
+from dtdebug_taxonomy.render import to_text
+from dtdebug_taxonomy.snapshot import Snapshot
+
+KNOWLEDGE = load()
+DOCKER0 = "node1:12:45 [0] NCCL INFO NET/Socket : Using [0]docker0:172.17.0.1<0>\n"
+REFUSED = "torch.distributed.DistBackendError: NCCL error in: ProcessGroupNCCL.cpp:1333, unhandled system error\n"
+UNPRINTED = """\
+torch.distributed.elastic.multiprocessing.errors.ChildFailedError:
+train.py FAILED
+Root Cause (first observed failure):
+[0]:
+  time      : 2026-11-21_10:42:10
+  host      : gpu-node-3
+  rank      : 1 (local_rank: 1)
+  exitcode  : 1 (pid: 1233)
+  error_file: <N/A>
+  traceback : To enable traceback see: https://pytorch.org/docs/stable/elastic/errors.html
+"""
+TIMED_OUT = (
+    "[rank0]:[E ProcessGroupNCCL.cpp:632] [Rank 0] Watchdog caught collective operation timeout: WorkNCCL(SeqNum=7, "
+    "OpType=ALLREDUCE, NumelIn=1, NumelOut=1, Timeout(ms)=600000) ran for 600029 milliseconds before timing out.\n"
+)
+
+
+def of(output, situation=""):
+    """The diagnosis of a log."""
+    output = clean(output)
+    return diagnose(
+        KNOWLEDGE,
+        Snapshot(output=output, situation=situation, verdict=attribution.verdict(Snapshot(output=output))),
+    )
+
+
+@pytest.mark.parametrize(("launched", "shown"), [("", False), ("mpirun -np 16 -H a:8,b:8 python train.py\n", True)])
+def test_an_example_for_a_launcher_needs_a_sign_of_it(launched, shown):
+    found = of(launched + DOCKER0 + REFUSED)
+
+    assert "wrong-network-interface" == found.advice[0].cause
+    assert shown == ("mpirun" in found.advice[0].diff)
+
+
+def test_words_that_only_hold_another_one_are_no_sign():
+    """`supported` is no `orte`."""
+    assert (
+        "mpirun"
+        not in of(DOCKER0 + REFUSED + "peer access is not supported between these two devices\n").advice[0].diff
+    )
+
+
+def test_how_it_shows_is_not_asked_of_an_error_that_was_pasted():
+    found = of(
+        "torch.distributed.DistNetworkError: The client socket has timed out after 60s while trying to connect to (a)"
+    )
+
+    assert found.question is None or found.question.key != "manifestation"
+
+
+def test_what_a_message_says_is_told_once():
+    said = "The tensor parallel degree must be a multiple of the number of frobs on each rank"
+    text = to_text(of(f"[rank0]: ValueError: {said}"))
+
+    assert "The message says what is wrong" in text
+    (cause,) = (line for line in text.splitlines() if "cause, " in line)
+    assert said in cause
+    assert said not in text.partition(cause)[2]
+
+
+def test_processes_of_a_job_that_has_ended_are_not_to_be_looked_at():
+    found = of(TIMED_OUT)
+
+    assert found.next is not None
+    assert "attach" not in found.next.command
+    assert "attach" in of("", "the job hangs in training on 2 GPUs").next.command
+
+
+def test_a_message_that_any_program_prints_makes_no_cause_likely():
+    found = of(
+        "[rank2]: RuntimeError: The size of tensor a (4096) must match the size of tensor b (2048) at dimension 1"
+    )
+
+    assert found.advice
+    assert "likely" not in {a.band for a in found.advice}
+
+
+def test_an_exit_code_alone_is_no_end_without_an_exception():
+    """Its traceback is printed elsewhere; nothing is guessed from how common things are."""
+    found = of(UNPRINTED)
+
+    assert "Rank 1 ended: exit code 1; no exception that would say why is printed here." == found.happened
+    assert ("unknown", ()) == (found.verdict, found.advice)
+    assert found.next.command.startswith("dtdebug run ")
+    assert "symptom" not in to_text(found)
+
+
+def test_slurm_says_that_memory_ran_out():
+    found = of("srun: error: gpu-17: task 9: Out Of Memory\n")
+
+    assert found.happened.startswith("Rank 9 ended: killed for memory")
+
+
+def test_a_likeness_of_words_is_no_reason_beside_one_that_can_be_looked_up():
+    found = of(DOCKER0 + REFUSED)
+
+    assert found.symptoms[0].why
+    assert {"similar"}.isdisjoint(r.source for r in found.symptoms[0].why)
