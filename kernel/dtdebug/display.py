@@ -27,7 +27,10 @@ LIMIT = 4_000
 """Bytes of JSON that may be saved in a notebook."""
 _SEEN = 4
 """Claims that are shown."""
-_SIZES = ((5, 3, 3, 1_200, 2), (3, 3, 2, 600, 2), (2, 2, 1, 1_200, 1), (2, 3, 1, 0, 2), (2, 0, 0, 0, 0))
+_SIZES = (
+    (5, 3, 3, 1_200, 2), (3, 3, 2, 600, 2), (2, 2, 1, 1_200, 1), (2, 3, 1, 0, 2), (2, 1, 1, 0, 0), (1, 1, 1, 0, 0),
+    (2, 0, 0, 0, 0),
+)  # fmt: skip
 """How many symptoms, reasons, pieces of advice, characters of a diff and notes to try, until it is small enough: the
 first fix as a diff is worth more than a third piece of advice."""
 
@@ -98,7 +101,7 @@ def to_html(d: Diagnosis) -> str:
     parts += [_advice(a, is_open=i == 0) for i, a in enumerate(d.advice[:3])]
     if not d.advice and not d.ordinary:
         parts.append(f"<div>{escape(NOT_KNOWN)}</div>")
-    if d.next is not None and (d.next.kind == "measure" or not d.advice):
+    if d.next is not None and d.next.kind == "measure":
         command = f"<pre>{escape(d.next.command)}</pre>" if d.next.command else ""
         parts.append(f"<div><b>Next</b>: {escape(d.next.text)}{command}<small>{escape(d.next.why)}</small></div>")
     if d.question:

@@ -111,9 +111,9 @@ def reading(d: Diagnosis, advice: int = 2, *, following: bool = True) -> Iterato
         yield from _advice_text(a)
     if not d.advice:
         yield f"  {NOT_KNOWN}"
-    if following and d.next is not None and (d.next.kind == "measure" or not d.advice):
+    if following and d.next is not None and d.next.kind == "measure":
         yield from _next_text(d.next)
-    if following and d.question is not None and (d.next is None or d.next.text != d.question.ask):
+    if following and d.question is not None:
         choices = " / ".join(value for value, _ in d.question.values)
         yield f"  next question: {d.question.ask} ({choices})"
     for note in d.notes:
@@ -204,7 +204,7 @@ def _head_markdown(d: Diagnosis) -> Iterator[str]:
 def _next_markdown(d: Diagnosis) -> Iterator[str]:
     if not d.advice:
         yield from (NOT_KNOWN, "")
-    if d.next is not None and (d.next.kind == "measure" or not d.advice):
+    if d.next is not None and d.next.kind == "measure":
         yield from (f"**Next**: {_escape(d.next.text)} {_escape(d.next.why)}", "")
         if d.next.command:
             fence = _fence(d.next.command)

@@ -105,7 +105,7 @@ function* body(
   const causes = d.advice.slice(0, 3).map((a, i) => cause(a, i === 0, host));
   yield causes.length || d.ordinary ? null : make("p", "dtd-told", notPointedAt());
   const advice = part("dtd-causes", trans.__("What may cause it"), ...causes);
-  yield d.next && (d.next.kind === "measure" || !causes.length) ? nextStep(d.next) : null;
+  yield d.next?.kind === "measure" ? nextStep(d.next) : null;
   yield* d.verdict === "apart" ? [question, advice] : [advice, question]; // where an answer tells more, it comes first
   for (const note of d.notes) {
     yield make("p", "dtd-soft", trans.__("Note: %1", note));
