@@ -95,7 +95,9 @@ export function addPanel({ app, tracker, means, state, palette, launcher, lab, r
   addCommands(app, tracker, palette, launcher, means, {
     openPanel: () => {
       open();
-      setTimeout(() => panel.takeFocus(), DRAWN); // it can't take the keyboard before it is drawn
+      const at = document.activeElement;
+      // it can't take the keyboard before it is drawn, and must not from one who has gone on by then
+      setTimeout(() => document.activeElement === at && panel.takeFocus(), DRAWN);
     },
     learn,
     guide: (cell) => guide(placed(current(), cell)),
