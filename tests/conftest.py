@@ -151,6 +151,8 @@ def pytest_collection_modifyitems(items):
 @pytest.fixture
 def own_group():
     """Runs a script in a process group of its own, which is ended with all that it has started."""
+    import psutil
+
     started = []
 
     def run(script, timeout=120):
@@ -167,15 +169,13 @@ def own_group():
         try:
             out, err = process.communicate(timeout=timeout)
         except subprocess.TimeoutExpired:
-            import psutil
-
             family = psutil.Process(process.pid).children(recursive=True)
             pytest.fail(f"the cluster did not answer within {timeout} s")
         finally:
             with suppress(OSError):
                 os.killpg(process.pid, signal.SIGKILL)
             for each in family:  # those that left the group
-                with suppress(Exception):  # gone already
+                with suppress(psutil.Error):
                     each.kill()
         assert 0 == process.returncode, err[-3000:]
         return [line for line in out.splitlines() if line.startswith("* ")]

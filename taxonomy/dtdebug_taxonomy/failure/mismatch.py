@@ -163,10 +163,10 @@ def _opposed(kind: Kind, calls: Mapping[int, _Call], where: Mapping[int, CallSit
             Alternative(
                 kind=kind,
                 culprits=tuple(ranks),
-                because=f"{say(ranks, 'are')} in {_placed(calls[ranks[0]], where.get(ranks[0]))}",
+                because=row,
                 refute="the source says what all of them should call here",
             )
-            for ranks in sides[:2]
+            for ranks, row in list(zip(sides, rows, strict=True))[:2]
         ),
     )
 

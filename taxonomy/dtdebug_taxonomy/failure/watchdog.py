@@ -17,7 +17,7 @@ from dtdebug_taxonomy.claims import Claim, Record, texts
 from dtdebug_taxonomy.failure.lines import Line
 from dtdebug_taxonomy.failure.missing import called, name
 from dtdebug_taxonomy.failure.reading import Reading
-from dtdebug_taxonomy.frames import own_frame
+from dtdebug_taxonomy.frames import call_site, own_frames
 from dtdebug_taxonomy.ranks import Alternative, CallSite, CollectiveRef, Frame, Kind, Verdict, say, spell
 
 _GROUP = r"\[(?:PG (?:ID )?(?P<id>\w{1,20}) (?:(?:PG GUID )?(?P<name>[^\]\s]{1,80}) )?)?Rank (?P<rank>\d{1,6})\] {1,2}"
@@ -84,7 +84,7 @@ def read(log: Reading) -> Watched | None:
             status.setdefault((group, rank), Status(int(found["enqueued"]), int(found["completed"]), line.number))
             if at := _AT.search(line.body):
                 group_of.setdefault((rank, int(at[1])), group)
-        elif _STACK in line.body and line.rank is not None and (site := _site(log.lines[index + 1 :][:_FRAMES], line)):
+        elif _STACK in line.body and line.rank is not None and (site := _site(log.lines, index)):
             sites.setdefault(line.rank, site)
     named: dict[str, dict[int, list[Wait]]] = {}
     for (group, rank), rows in waits.items():
@@ -118,17 +118,15 @@ def _wait(found: re.Match[str], line: int) -> Wait:
     return Wait(int(found["seq"]), found["op"], sizes, line)
 
 
-def _site(lines: Iterable[Line], header: Line) -> CallSite | None:
-    """The program's own line in the stack that is printed below a header, the innermost frame first."""
+def _site(lines: Sequence[Line], header: int) -> CallSite | None:
+    """The program's own line in the stack that is printed below the header, the innermost frame first."""
     frames: list[Frame] = []
-    for line in lines:
+    for line in lines[header + 1 : header + 1 + _FRAMES]:
         found = _FRAME.match(line.body.strip())
         if found is None or int(found[1]) != len(frames):
             break
         frames.append(Frame(found[3], int(found[4]), found[2]))
-    frame = own_frame(frames[::-1])
-    rank = -1 if header.rank is None else header.rank
-    return None if frame is None else CallSite(rank, frame.file, frame.line, frame.function)
+    return call_site(lines[header].rank, own_frames(frames[::-1]))
 
 
 def verdict(log: Reading) -> Verdict | None:
