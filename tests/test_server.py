@@ -611,7 +611,9 @@ async def test_python_lsp_server_shows_what_the_plugin_sees(editor, tmp_path):
         plugin.mkdir()
         (plugin / "METADATA").write_text("Metadata-Version: 2.1\nName: plugin\nVersion: 0\n")
         (plugin / "entry_points.txt").write_text("[pylsp]\ndtdebug = dtdebug_lsp.pylsp_plugin\n")
-    e = await editor(JUPYTERLAB, module="pylsp", environment={"PYTHONPATH": str(tmp_path)})
+    # jedi reads what other processes write to the user's cache, while they write it
+    own = {"PYTHONPATH": str(tmp_path), "XDG_CACHE_HOME": str(tmp_path / "cache")}
+    e = await editor(JUPYTERLAB, module="pylsp", environment=own)
     text = GATHER + 'x = "😀"; import os; os.getenv("NCCL_DEBUG")\n'
     uri = e.open("gather.py", text)
 

@@ -84,7 +84,8 @@ def pylsp_hover(config: Any, document: Any, position: dict[str, int]) -> Generat
         log.exception("nothing can be told in %s", document.uri)
         return
     if ours is not None and isinstance(ours.contents, types.MarkupContent):
-        theirs = _text((outcome.get_result() or {}).get("contents"))
+        # What another plugin raises is its own: the server shows it where we have nothing to say.
+        theirs = "" if outcome.exception else _text((outcome.get_result() or {}).get("contents"))
         text = "\n\n---\n\n".join(t for t in (ours.contents.value, theirs) if t)
         outcome.force_result({"contents": {"kind": "markdown", "value": text}})
 

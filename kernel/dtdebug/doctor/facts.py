@@ -213,7 +213,7 @@ class Bulk(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, array_
     sent: int = 0
     """Segments, by the kernel's count (TCP_INFO)."""
     again: int = 0
-    """Segments that had to be sent again."""
+    """Segments that were lost, and so had to be sent again."""
 
 
 class Meeting(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):

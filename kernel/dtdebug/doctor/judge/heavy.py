@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from statistics import median
 
-from dtdebug.doctor.facts import Came, Finding
+from dtdebug.doctor.facts import Bulk, Came, Finding
 from dtdebug.doctor.judge.findings import finding, labels
 from dtdebug.doctor.judge.matrix import Hosts
 
@@ -13,6 +13,8 @@ _SLOW = 4.0
 """Times slower than the pairs without it."""
 _LOSS, _LEAST = 0.003, 20
 """Share of segments that are sent again, and how many at least: below, TCP's own probing for bandwidth does so too."""
+_LOUDER = 4.0
+"""Times the loss of the quieter pairs: where all hosts lose a little, none of them is it."""
 _FIGURES = (
     ("disk_rate", "writes", "to disk"),
     ("shm_rate", "writes", "to shared memory"),
@@ -29,10 +31,11 @@ def judge(came: Hosts) -> Iterator[Finding]:
     if len(came) < 3 or not rows:
         return
     yield from _slow(called, [(i, j, r) for i, j, r, _ in rows if r])
-    lossy = [(i, j, b) for i, j, _, b in rows if b.again >= _LEAST and b.again > _LOSS * max(1, b.sent)]
+    usual = sorted(_loss(b) for *_, b in rows)[len(rows) // 4]
+    lossy = [(i, j, b) for i, j, _, b in rows if b.again >= _LEAST and _loss(b) > max(_LOSS, _LOUDER * usual)]
     left = list(lossy)
     while left:
-        host = max(range(len(called)), key=lambda h: sum(h in (i, j) for i, j, _ in left))
+        host = max(range(len(called)), key=lambda h: sum(_loss(b) for i, j, b in left if h in (i, j)))
         rows_ = [(i, j, b) for i, j, b in left if host in (i, j)]
         mine_ = [b for _, _, b in rows_]
         left = [(i, j, b) for i, j, b in left if host not in (i, j)]
@@ -49,6 +52,10 @@ def judge(came: Hosts) -> Iterator[Finding]:
             measured=f"{again} of {sent} segments",
             expected="less than 0.3 %",
         )
+
+
+def _loss(bulk: Bulk) -> float:
+    return bulk.again / max(1, bulk.sent)
 
 
 def _slow(called: list[str], rows: list[tuple[int, int, float]]) -> Iterator[Finding]:
