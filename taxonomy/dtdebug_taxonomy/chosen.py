@@ -64,7 +64,7 @@ def advice_of(knowledge: Knowledge, ranking: engine.Ranking, findings: tuple[Fin
             weighed = _weighed(knowledge, cause, findings)
             naming = [f for _, f in weighed if engine.is_named(knowledge, cause, f)]
             named, said_so = bool(naming), any(f.source != "checked" for f in naming)
-            seen_so = any(f.source != "said" for f in naming)
+            seen_so = any(f.source != "said" and not knowledge.evidence[f.evidence].catch_all for f in naming)
             always = any(cause.id in knowledge.evidence[f.evidence].names or f.source == "checked" for f in naming)
             if contradiction(cause.needs, findings) or (not said_so and share * q < _UNSHOWN):
                 continue

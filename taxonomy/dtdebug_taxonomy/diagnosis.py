@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Literal
 
 import msgspec
@@ -119,7 +119,7 @@ def diagnose(
     symptoms = tuple(_symptom(knowledge, ranking, code, p) for code, p in ranking.symptoms.items())
     roots = [f for f in findings if _tells_failure(knowledge, f)]
     foreign = is_foreign(knowledge, snapshot, findings)
-    verdict = "unknown" if foreign else _verdict(knowledge, snapshot, symptoms, findings, roots)
+    verdict = "unknown" if foreign else _verdict(knowledge, snapshot, ranking, findings, roots)
     plainly = ordinary(knowledge, snapshot, findings) if foreign else ""
     skip = {*(answers or {}), *unknown}
     only_ended = verdict == "unknown" and snapshot.verdict is not None  # no answer says what the rank has not printed
@@ -193,11 +193,12 @@ def _next(
 def _verdict(
     knowledge: Knowledge,
     snapshot: Snapshot,
-    symptoms: tuple[RankedSymptom, ...],
+    ranking: engine.Ranking,
     findings: tuple[Finding, ...],
     roots: list[Finding],
 ) -> Literal["settled", "leaning", "apart", "echo", "unknown"]:
-    first, second = symptoms[0].probability, symptoms[1].probability
+    codes = list(ranking.symptoms)[:2]
+    first, second = (ranking.symptoms[code] for code in codes)
     # A healthy program prints its framework, backend and steps too: without a word of the user they tell nothing.
     telling = roots or [f for f in findings if not f.scores and (snapshot.situation or f.source != "printed")]
     kinds = [knowledge.evidence[f.evidence] for f in roots]
@@ -206,9 +207,16 @@ def _verdict(
         return "unknown"
     if roots and all(knowledge.evidence[f.evidence].role == "cascade" for f in roots):
         return "echo"
-    if first < _CLOSE * second:
+    by_root = [_by_root(knowledge, ranking.contributions[code]) for code in codes]
+    if first < _CLOSE * second and by_root != [True, False]:
         return "apart"
     return "settled" if first >= LIKELY else "leaning"
+
+
+def _by_root(knowledge: Knowledge, rows: Sequence[engine.Contribution]) -> bool:
+    """Something else than echoes, circumstances and counts speaks for a symptom."""
+    own = (c.finding for c in rows if c.weight >= TELLING and not (c.finding.values or c.finding.scores))
+    return any(knowledge.evidence[f.evidence].role == "root" for f in own)
 
 
 def _culprits(knowledge: Knowledge, snapshot: Snapshot, roots: list[Finding]) -> tuple[int, ...]:

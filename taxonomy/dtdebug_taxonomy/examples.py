@@ -25,6 +25,11 @@ _OF = (
 )
 """What an example is written for, and by what one sees that the user has it."""
 _TABLE = [(re.compile(mark), re.compile(sign, re.IGNORECASE)) for mark, sign in _OF]
+_TORCHRUN = re.compile(r"\btorchrun\b|torch\.distributed\.(?:run|launch)")
+_NOT_TORCHRUN = re.compile(
+    r"(?i)deepspeed[./]launcher|\baccelerate[ /](?:launch|commands)|\b(?:mpirun|mpiexec|horovodrun)\b"
+)
+"""A start by torchrun is for those who start by it, or of whose launcher nothing is seen."""
 _MOST = 200_000
 
 
@@ -38,6 +43,8 @@ def fitting(snapshot: Snapshot, advice: Iterable[Advice]) -> tuple[Advice, ...]:
 
 
 def _foreign(diff: str, said: str) -> bool:
+    if _TORCHRUN.search(diff) and _NOT_TORCHRUN.search(said) and not _TORCHRUN.search(said):
+        return True
     return any(mark.search(diff) and not sign.search(said) for mark, sign in _TABLE)
 
 

@@ -18,6 +18,7 @@ from dtdebug_taxonomy.kept import kept
 from dtdebug_taxonomy.knowledge import Knowledge, load
 from dtdebug_taxonomy.matching import Hit, Matcher, Needs, clip_lines, needs
 from dtdebug_taxonomy.model import STRENGTHS, Evidence
+from dtdebug_taxonomy.signs import speaks_of_several
 from dtdebug_taxonomy.snapshot import ExceptionInfo, Near, Snapshot, walk
 from dtdebug_taxonomy.wording import said
 
@@ -296,11 +297,11 @@ def _in_sequence(knowledge: Knowledge, seen: Mapping[str, Finding]) -> Iterator[
 def _own(knowledge: Knowledge, snapshot: Snapshot, seen: Mapping[str, Finding]) -> Iterator[Finding]:
     """What a rank's own code raised first, unless that rank printed a message that names the failure.
 
-    Without the name of a rank, a launcher must have spoken: a program of one process is not ours to explain.
+    Without the name of a rank something must speak of several: a program of one process is not ours to explain.
     """
     known = [(f, knowledge.evidence[name]) for name, f in seen.items() if f.source in ("printed", "exception")]
     roots = {f.rank for f, e in known if e.role == "root" and e.symptoms and not e.catch_all}
-    launched = any(e.role == "cascade" and not e.generic for _, e in known)
+    launched = any(e.role == "cascade" and not e.generic for _, e in known) or speaks_of_several(snapshot)
     errors = [e for e in own_errors(snapshot) if e.rank not in roots and (launched or e.rank is not None)]
     first = next((e for e in errors if not e.library), None) or next(iter(errors), None)
     if first is None or None in roots:

@@ -8,10 +8,13 @@ from __future__ import annotations
 import msgspec
 
 from dtdebug_taxonomy.claims import cited
+from dtdebug_taxonomy.failure.attribution import outcome
+from dtdebug_taxonomy.failure.events import Raised
+from dtdebug_taxonomy.failure.reading import read
 from dtdebug_taxonomy.findings import plain
 from dtdebug_taxonomy.frames import own_frame
 from dtdebug_taxonomy.ranks import Verdict
-from dtdebug_taxonomy.snapshot import Snapshot, walk
+from dtdebug_taxonomy.snapshot import ExceptionInfo, Snapshot, walk
 
 _SENTENCE, _MOST = 400, 12
 
@@ -29,7 +32,9 @@ def happened(snapshot: Snapshot) -> str:
     verdict = snapshot.verdict
     if verdict is not None and verdict.kind != "none" and verdict.summary:
         return plain(verdict.summary, _SENTENCE)
-    raised = next(iter(walk(snapshot.exception)), None)
+    raised: ExceptionInfo | Raised | None = next(iter(walk(snapshot.exception)), None)
+    if raised is None and "Traceback" in snapshot.output:
+        raised = next((r for r in outcome(read(snapshot)).own if r.frames), None)
     if raised is None:
         return ""
     name, message = raised.type.rpartition(".")[2], raised.message.strip().split("\n", 1)[0]

@@ -90,6 +90,7 @@ def _tells(m: Measure, snapshot: Snapshot, symptoms: Mapping[str, float], findin
     """Probability that a measurement names the cause."""
     verdict = snapshot.verdict
     placed = verdict is not None and any(site.rank in verdict.culprits for site in verdict.sites)
+    placed = placed or any(f.terminal for f in findings)  # an exception with its line
     spent = {
         "": False,
         "ranks": placed or (verdict is not None and bool(snapshot.ranks)),  # the rank and its line are known

@@ -15,64 +15,13 @@ from dtdebug_taxonomy.frames import own_frame, short
 from dtdebug_taxonomy.knowledge import Knowledge
 from dtdebug_taxonomy.matching import clip_lines
 from dtdebug_taxonomy.recognise import is_distributed
+from dtdebug_taxonomy.signs import speaks_of_several
 from dtdebug_taxonomy.snapshot import ExceptionInfo, Snapshot, walk
 
-_SIGNS = re.compile(
-    r"""(?ix)
-      (?-i:['"](?:LOCAL_|WORLD_)?(?:RANK|SIZE)['"])
-    | torchrun | torch\.distributed | torch[ _-]?elastic | \[\d,\d{1,5}\]<std | \bstage[ _-]?3 | \bds_
-    | (?<!\bbe\ )\bbroadcast | \bmore\ than\ one\b
-    | \b(?:on|with)\ (?:two|three|four|eight|several|many|\d{1,3})\b(?=[,.;]|$)
-    | \b(?:two|three|four|eight|several|both|all)\ of\ them | \bin\ the\ cluster\b
-    | \b(?:main|head|worker|master|compute|far)[ -](?:node|machine|host|side)\b | \bremote\ (?:node|machine|side)\b
-    | \bthe\ others\ (?:wait|hang|stay)
-    | \bexecutors\b | \b(?:pp|tp|vp|dp|ep|cp)\ ?[=>]\ ?\d
-    | \bdistributed(?!\ (?:under|in\ the\ hope)) | \bddp | \bfsdp
-    | nccl | rccl | hccl | oneccl | \bgloo | \bmpi(?:\b|run|exec|4py|ch|_) | open-?mpi | horovod | \bhvd\b
-    | deep-?\ ?speed | \bzero-?[123]\b | \bzero[ -]stage | megatron | colossal | \baccelerate\ (?:launch|config)
-    | \baccelerator(?:\.|\() | world[_ ]?size | (?:local|node|global|my)[_ ]rank | master_(?:addr|port)
-    | \[(?:rank|default)\d | (?<!of\ )(?<!expected\ )(?<!equal\ )(?<!be\ )(?<!has\ )\brank[ :=#-]?\d
-    | \b(?:each|every|one|other|all|per|which|this|same|both)\ ranks?\b | \branks\b | \brank\ (?:zero|one|two)
-    | nproc | num_processes | data-?\ ?parallel | mirrored | parameter[- _]?servers? | TF_CONFIG | tf\.distribute
-    | multi[-_ ]?(?:gpu|node|worker|process|host|machine)s? | all[-_]?(?:reduce|gather|to[-_]all) | reduce[-_]?scatter
-    | \bray(?:\.|\b) | slurm | \bsrun | \bsbatch | rendezvous | c10d | process[ _-]group
-    | elastic\ (?:training|agent|launch)
-    | \bpods?\b | (?:tensor|pipeline|expert|context|sequence|model)[-_ ]parallel | dtensor | device_?mesh | nvlink
-    | infiniband | \brdma | \bcollectives?\b | \bcross-?replica | \breplica | \bxla\b | \btpu\b | jax\.distributed
-    | distributedsampler | \bsharded\b | torch\.multiprocessing | mp\.spawn | notebook_launcher | estimator
-    | (?<!used\ by\ )\b(?!1\b)(?!0\b)
-      (?:\d{1,5}|two|three|four|eight|several|multiple|many|all|both|other|second|different|more)
-      (?:\ ?x)?(?:,?[ -](?:(?![gmt]i?b\b)\w{1,12}\ )?)?
-      (?:gpu|node|machine|host|card|process(?:e|\b)|server|computer|device)s?
-    | \b(?:[2-9]|\d\d\d?|two|three|four|eight|sixteen|several|multiple)\ ?[x*]?\ ?(?:nvidia\ |amd\ )?
-      (?:[abhv]\d\d0|a[3-6]000|gb?[2-3]00|mi\d{3}|l40s?|rtx|\d0[5-9]0|tesla|titan)s?\b
-    | \b(?:per|each|every)[ -](?:gpu|device|card|node|host|machine)\b | \bpipeline\ stages? | \bdistribution\ strateg
-    | \b(?:cuda|gpu):[1-9]\b
-    | \b(?:nodes|gpus|machines|hosts|cards)\b | byteps | fairscale | fairseq | peer[- ]to[- ]peer | \bp2p\b
-    | \bhang|\bhung\b|\bstuck\b|\bdeadlock|\bfreez|\bfroze | verl\b | openrlhf | torchtitan | \bwatchdog
-    """
-)
 _TRAINING = re.compile(
     r"(?i)\b(?:train|fine-?tun|epoch|loss\b|workers?\b|chief|check-?point|optimi[sz]er|gradient|gpu|cuda|backward|rank)"
 )
 """Whoever asks about training asks about distributed training, if nothing speaks against it."""
-_PACKAGES = re.compile(
-    r"torch[/\\](?:distributed|nn[/\\]parallel|multiprocessing[/\\]spawn)|torch[/\\]csrc[/\\]distributed"
-    r"|(?:-packages[/\\]|(?<![\w/\\]))(?:deepspeed|horovod|colossalai|megatron|apex|fairscale|byteps)[/\\]"
-    r"|tensorflow[/\\]python[/\\]distribute|accelerate[/\\]commands[/\\]launch"
-)
-"""Libraries below an installation whose frames are a sign."""
-_PATH = re.compile(r"(?:~|\.{1,2})?[\w.@+-]{0,100}/[^\s\"',:;)]{0,300}")
-_DEVICE = r"\w{1,12}(?::\d{1,3})?"
-_BESIDE_CPU = re.compile(
-    rf"at least two devices, (?:(?:cpu|meta)(?:,? and |, ){_DEVICE}|{_DEVICE}(?:,? and |, )(?:cpu|meta)\b)"
-)
-"""A tensor that was left on the CPU needs one device only."""
-_SIZE = (
-    r"(?i)\b(?:world_?size|(?:tensor|pipeline|data)_parallel_size|num_processes|nproc[_-]per[_-]node)['\"]?[=: ]{1,2}"
-)
-_ONE, _MORE = re.compile(rf"{_SIZE}1\b"), re.compile(rf"{_SIZE}(?:[2-9]|\d\d)")
-"""A server on one device prints words of distribution all the same."""
 _ALONE = re.compile(
     r"(?i)\b(?:on|with|using|have) (?:just |only )?(?:my |a |the |one of my )?(?:one|single|1|own) (?:\w{2,12} )?"
     r"(?:gpu|card|device|laptop|computer)\b|\bon my laptop\b|\bsingle (?:RTX|GPU)\b"
@@ -100,7 +49,7 @@ def _is_bare(knowledge: Knowledge, snapshot: Snapshot, findings: Sequence[Findin
         return False
     if _GIT.search(snapshot.output):
         findings = [f for f in findings if not f.evidence.startswith("ssh-")]
-    return not (any(_is_sign(knowledge, f) for f in findings) or _signs(snapshot))
+    return not (any(_is_sign(knowledge, f) for f in findings) or speaks_of_several(snapshot))
 
 
 def ordinary(knowledge: Knowledge, snapshot: Snapshot, findings: Sequence[Finding]) -> str:
@@ -120,21 +69,6 @@ def _is_sign(knowledge: Knowledge, f: Finding) -> bool:
     if found.generic or found.catch_all or (f.source == "said" and not found.text):
         return False
     return bool(found.names or found.symptoms or found.role == "cascade")  # a launcher speaks of its processes
-
-
-def _signs(snapshot: Snapshot) -> bool:
-    """Whether anything speaks of several processes, hosts or devices."""
-    raised = [*walk(snapshot.exception)]
-    if any(i.rank is not None or i.exit_code is not None or i.signal for i in raised):
-        return True
-    frames = "\n".join(f.file for info in raised for f in info.frames)
-    said = [f"{info.type}: {info.message[:8_000]}" for info in raised]
-    texts = [clip_lines(text) for text in (snapshot.situation, snapshot.output, snapshot.cell, *said)]
-    if _PACKAGES.search(frames) or any(_PACKAGES.search(text) for text in texts):
-        return True
-    if any(_ONE.search(text) for text in texts) and not any(_MORE.search(text) for text in texts):
-        return bool(_SIGNS.search(snapshot.situation))
-    return any(_SIGNS.search(_PATH.sub(" ", _BESIDE_CPU.sub(" ", text))) for text in texts)
 
 
 def _raised(exception: ExceptionInfo | None) -> str:

@@ -23,6 +23,8 @@ _ASKING = 0.25
 """Minutes to read and answer a question; finding out costs the observation's effort once more in part."""
 _SHOWS = "manifestation"
 """How it shows is not asked of somebody who has pasted the error."""
+_DOING = "activity"
+"""What was running is not asked where the exception that ended it is known: its stack says it better."""
 _WORTH = 3.0
 """Minutes that a question must save beyond its cost: patience is short, and the estimate is rough."""
 FEW = 4
@@ -56,6 +58,8 @@ def worthwhile(
     settled = {key for key, f in known.items() if f.source in told and len(f.values) == 1} | set(skip)
     if any(f.source in PRINTED and not f.values and knowledge.evidence[f.evidence].role == "root" for f in findings):
         settled.add(_SHOWS)
+    if any(f.terminal for f in findings):
+        settled.add(_DOING)
     now = _minutes(_walk(ranking.symptoms, ranking.causes))
     found = []
     unheard = _without(knowledge, ranking.symptoms, None)

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from dtdebug_taxonomy.findings import Finding
 from dtdebug_taxonomy.knowledge import Knowledge
+from dtdebug_taxonomy.signs import speaks_of_several
 from dtdebug_taxonomy.snapshot import Snapshot, walk
 
 _STARTS_RANKS = {"torchrun", "mpirun", "horovodrun", "deepspeed", "spawn"}
@@ -25,7 +26,9 @@ def is_recognised(
     if any(not knowledge.evidence[f.evidence].generic for f in roots):
         return True
     launchers = {v for f in findings if f.evidence == "launcher" for v in f.values}
-    return is_distributed(snapshot) or bool(launchers & _STARTS_RANKS) or any(f.rank is not None for f in roots)
+    if is_distributed(snapshot) or launchers & _STARTS_RANKS or any(f.rank is not None for f in roots):
+        return True
+    return any(knowledge.evidence[f.evidence].own for f in roots) and speaks_of_several(snapshot)
 
 
 def is_distributed(snapshot: Snapshot) -> bool:

@@ -13,6 +13,7 @@ from dtdebug_taxonomy.findings import plain
 from dtdebug_taxonomy.frames import short
 from dtdebug_taxonomy.happened import Seen
 from dtdebug_taxonomy.next_step import Next
+from dtdebug_taxonomy.questions import FEW
 from dtdebug_taxonomy.ranks import Verdict, spell
 from dtdebug_taxonomy.snapshot import Snapshot
 
@@ -114,7 +115,8 @@ def reading(d: Diagnosis, advice: int = 2, *, following: bool = True) -> Iterato
     if following and d.next is not None and d.next.kind == "measure":
         yield from _next_text(d.next)
     if following and d.question is not None:
-        choices = " / ".join(value for value, _ in d.question.values)
+        values = [value for value, _ in d.question.values]  # they come with the likeliest first
+        choices = " / ".join(values if len(values) <= FEW else [*values[: FEW - 1], "or another"])
         yield f"  next question: {d.question.ask} ({choices})"
     for note in d.notes:
         yield f"  note: {note}"
