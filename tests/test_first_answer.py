@@ -111,3 +111,65 @@ def test_a_likeness_of_words_is_no_reason_beside_one_that_can_be_looked_up():
 
     assert found.symptoms[0].why
     assert {"similar"}.isdisjoint(r.source for r in found.symptoms[0].why)
+
+
+TORN = """Traceback (most recent call last):
+  File "/w/train.py", line 60, in main
+    stages = build(cfg)
+  File "/w/pipe.py", line 31, in build
+    raise ValueError(message)
+ValueError: Cannot split 30 blocks over 4 pipeline stages evenly
+"""
+
+
+def test_a_traceback_of_nobody_knows_which_rank_is_told_where_several_are_spoken_of():
+    """Its exception and place come first; nothing is asked that the traceback has answered."""
+    d = diagnose(KNOWLEDGE, Snapshot(output=f"+ torchrun --nproc_per_node=8 train.py --pp 4\n{TORN}"))
+
+    assert d.recognised
+    assert d.happened == "ValueError: Cannot split 30 blocks over 4 pipeline stages evenly at /w/pipe.py:31 in build"
+    assert d.advice[0].cause == "program-fails-by-itself"
+    assert d.question is None or d.question.key != "activity"
+    assert d.next is None or d.next.kind != "measure"
+    alone = diagnose(KNOWLEDGE, Snapshot(output=TORN.replace("30 blocks over 4 pipeline stages", "it")))
+    assert not alone.recognised
+
+
+@pytest.mark.parametrize(
+    ("line", "title"),
+    [
+        (
+            "n1:7:9 [0] NCCL WARN Mismatched NCCL version detected : rank 0 version 22203 rank 9 version 21805\n"
+            "RuntimeError: NCCL Error 5: invalid usage (run with NCCL_DEBUG=WARN for details)",
+            "22203 on rank 0, 21805 on rank 9",
+        ),
+        (
+            "[rank2]: RuntimeError: mat1 and mat2 must have the same dtype, but got Float and BFloat16",
+            "Float and BFloat16",
+        ),
+        ("[rank1]: OSError: [Errno 28] No space left on device: '/scratch/ckpt/step_300.pt'", "is full"),
+        ("[rank1]: RuntimeError: unable to write to file </torch_77_1>: No space left on device (28) /dev/shm", "shm"),
+        (
+            "Message: The node was low on resource: memory. Threshold quantity: 100Mi, available: 80Mi. "
+            "Container worker was using 610Gi, request is 500Gi",
+            "container worker was using 610Gi",
+        ),
+        (
+            "W torch/distributed/elastic/rendezvous/dynamic_rendezvous.py:1340] The node 'n7_31_0' has failed to send a "
+            "keep-alive heartbeat to the rendezvous 'a1' due to an error of type RendezvousConnectionError.",
+            "store of the rendezvous was lost",
+        ),
+    ],
+)
+def test_the_first_cause_is_what_the_line_says(line, title):
+    """With the numbers, types and names that stand there, not the class that the line belongs to."""
+    assert title in diagnose(KNOWLEDGE, Snapshot(output=line)).advice[0].title
+
+
+def test_three_likely_answers_and_no_list_of_eleven():
+    """All of them are accepted; the rest is for those who look for it."""
+    d = diagnose(KNOWLEDGE, Snapshot(output="RuntimeError: NCCL error in: x.cpp:9, unhandled system error"))
+
+    assert d.question is not None
+    asked = next(line for line in to_text(d).split("\n") if "next question" in line)
+    assert len(d.question.values) <= 4 or asked.endswith(" / or another)")

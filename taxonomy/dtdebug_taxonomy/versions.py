@@ -136,7 +136,7 @@ def _fitting(fact: Release, seen: tuple[Hit, str], releases: Mapping[str, Sequen
     inside = next((row for row in rows if within(row.release, fact.range)), None)
     if inside is None and (rows or not fact.alone):
         return None
-    return Known(fact, seen, inside)
+    return Known(fact, seen, inside if fact.range else None)  # what holds for all is no fact about this release
 
 
 @lru_cache(maxsize=4)
