@@ -139,8 +139,10 @@ def test_a_traceback_of_nobody_knows_which_rank_is_told_where_several_are_spoken
     ("line", "title"),
     [
         (
-            "n1:7:9 [0] NCCL WARN Mismatched NCCL version detected : rank 0 version 22203 rank 9 version 21805\n"
-            "RuntimeError: NCCL Error 5: invalid usage (run with NCCL_DEBUG=WARN for details)",
+            (
+                "n1:7:9 [0] NCCL WARN Mismatched NCCL version detected : rank 0 version 22203 rank 9 version 21805\n"
+                "RuntimeError: NCCL Error 5: invalid usage (run with NCCL_DEBUG=WARN for details)"
+            ),
             "22203 on rank 0, 21805 on rank 9",
         ),
         (
@@ -150,13 +152,17 @@ def test_a_traceback_of_nobody_knows_which_rank_is_told_where_several_are_spoken
         ("[rank1]: OSError: [Errno 28] No space left on device: '/scratch/ckpt/step_300.pt'", "is full"),
         ("[rank1]: RuntimeError: unable to write to file </torch_77_1>: No space left on device (28) /dev/shm", "shm"),
         (
-            "Message: The node was low on resource: memory. Threshold quantity: 100Mi, available: 80Mi. "
-            "Container worker was using 610Gi, request is 500Gi",
+            (
+                "Message: The node was low on resource: memory. Threshold quantity: 100Mi, available: 80Mi. "
+                "Container worker was using 610Gi, request is 500Gi"
+            ),
             "container worker was using 610Gi",
         ),
         (
-            "W torch/distributed/elastic/rendezvous/dynamic_rendezvous.py:1340] The node 'n7_31_0' has failed to send a "
-            "keep-alive heartbeat to the rendezvous 'a1' due to an error of type RendezvousConnectionError.",
+            (
+                "W elastic/rendezvous/dynamic_rendezvous.py:1340] The node 'n7_31_0' has failed to send a "
+                "keep-alive heartbeat to the rendezvous 'a1' due to an error of type RendezvousConnectionError."
+            ),
             "store of the rendezvous was lost",
         ),
     ],
