@@ -87,7 +87,7 @@ class Watcher:
             finally:
                 self._inside.release()
         before = self._leaving
-        if before is None or leaving.frames or leaving.handled is not None or before.code != leaving.code:
+        if before is None or not leaving.library or leaving.handled is not None or before.code != leaving.code:
             self._leaving = leaving
         if leaving.call.startswith("os._exit"):  # nothing runs after it
             self.finish(last=True)

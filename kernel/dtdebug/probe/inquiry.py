@@ -154,6 +154,8 @@ class Inquiry:
     ) -> Operation | None:
         """The operation that the frames show; of two ranks, the other one is the peer."""
         found = operation(stack, native) if self._pid is not None else None
+        if found is not None and self._seen.in_world:
+            found = msgspec.structs.replace(found, group="")
         if found is None or found.op not in outside.PAIRS:
             return found
         if self._seen.peer is not None:
@@ -242,7 +244,7 @@ class Inquiry:
             if look.lock_idle and self._record is None:  # once may be chance
                 time.sleep(_PAUSE)
                 look = outside.spy(pid, self._request.deadline, local=unnamed)
-            if not unnamed and self._waits_in_pair(look):
+            if not unnamed and self._names_others(look):
                 with suppress(outside.OutsideError):
                     again = outside.spy(pid, self._request.deadline, local=True)
                     look = again if again.stack == look.stack else look
@@ -253,9 +255,10 @@ class Inquiry:
         return bool(self._seen.stack)
 
     @staticmethod
-    def _waits_in_pair(look: outside.Look) -> bool:
+    def _names_others(look: outside.Look) -> bool:
+        """Local variables tell with whom it waits."""
         found = operation(look.stack)
-        return found is not None and found.op in outside.PAIRS
+        return found is not None and bool(found.op in outside.PAIRS or found.group)
 
     def _explain(self, pid: int) -> None:
         """What the process waits in, with its other threads and children."""
