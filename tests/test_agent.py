@@ -307,7 +307,11 @@ def cleans():
         ("coded", 7, "", "os._exit(7)", "os._exit(7)"),
         ("quits", 4, "", "exit(4)", "exit(4)"),
         pytest.param(
-            "raises", 5, "", "raise SystemExit(5)", "raise SystemExit(5)",
+            "raises",
+            5,
+            "",
+            "raise SystemExit(5)",
+            "raise SystemExit(5)",
             marks=pytest.mark.skipif(sys.version_info < (3, 12), reason="nothing tells of it there"),
         ),
         ("parses", 2, "", "sys.exit(2) in argparse", 'argparse.ArgumentParser().parse_args(["--lr"])'),

@@ -185,6 +185,8 @@ def _bears(knowledge: Knowledge, bearing: Bearing, name: str, line: int) -> bool
     found = knowledge.evidence.get(name)
     if found is None or not found.symptoms:
         return True
+    if found.role == "cascade" and bearing.is_echo(line):
+        return False
     starting = all(code[:2] in _BEFORE_TRAINING for code in found.symptoms)
     return not (bearing.is_overtaken(line) or (starting and bearing.is_trained_after(line)))
 
@@ -299,7 +301,7 @@ def _own(knowledge: Knowledge, snapshot: Snapshot, seen: Mapping[str, Finding]) 
     Without the name of a rank, a launcher must have spoken: a program of one process is not ours to explain.
     """
     known = [(f, knowledge.evidence[name]) for name, f in seen.items() if f.source in ("printed", "exception")]
-    roots = {f.rank for f, e in known if e.role == "root" and e.symptoms and not e.catch_all}
+    roots = {f.rank for f, e in known if e.role == "root" and e.symptoms and not (e.catch_all or e.generic)}
     launched = any(e.role == "cascade" and not e.generic for _, e in known)
     errors = [e for e in own_errors(snapshot) if e.rank not in roots and (launched or e.rank is not None)]
     first = next((e for e in errors if not e.library), None) or next(iter(errors), None)

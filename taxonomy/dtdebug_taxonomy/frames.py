@@ -18,6 +18,7 @@ _LIBRARY = re.compile(
     r"|^<frozen "
     r"|[/\\]torch[/\\](?:_\w+|autograd|cuda|distributed|multiprocessing|nn|optim|utils)[/\\.]"  # a source tree
     r"|[/\\]kernel[/\\]dtdebug[/\\](?:agent|bootstrap|course|flight|isolate|job|notebook|probe|records|watch)[/\\]"
+    r"|[/\\]dtdebug_taxonomy[/\\]"  # what a rank's agent was in when a signal ended the rank
 )
 
 
