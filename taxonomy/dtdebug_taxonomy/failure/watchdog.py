@@ -2,7 +2,9 @@
 
 A watchdog numbers the collectives of its group from 0 or 1 up, in the order in which its rank called them, so that one
 number means the same call on every rank. A rank whose last call has a lower number never made the one that the others
-wait in. The words are those of `ProcessGroupNCCL.cpp`:
+wait in. Numbers of two groups are never compared: a rank that is behind in one and waits in another is no end of the
+chain, and a name under which two ranks have one place is of several groups. The words are those of
+`ProcessGroupNCCL.cpp`:
 https://github.com/pytorch/pytorch/blob/main/torch/csrc/distributed/c10d/ProcessGroupNCCL.cpp
 """
 
@@ -14,6 +16,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
 from dtdebug_taxonomy.claims import Claim, Record, texts
+from dtdebug_taxonomy.failure.disagreement import Side, disagreement
 from dtdebug_taxonomy.failure.lines import Line
 from dtdebug_taxonomy.failure.missing import called, name
 from dtdebug_taxonomy.failure.reading import Reading
@@ -25,7 +28,9 @@ _CAUGHT = re.compile(
     _GROUP + r"Watchdog caught collective operation timeout: "
     r"WorkNCCL\(SeqNum=(?P<seq>\d{1,18}), OpType=(?P<op>\w{1,40})"
     r"(?:, NumelIn=(?P<into>\d{1,18}), NumelOut=(?P<out>\d{1,18}))?"
+    r"(?:[^\n)]{0,100}(?:\(ms\)=\d{1,12})?\) ran for (?P<ran>\d{1,18}) )?"
 )
+_ENDS = re.compile(_GROUP + "Process group watchdog thread terminated with exception: ")
 _STATUS = re.compile(
     _GROUP + r"[^\n]{0,300}?[Ll]ast enqueued (?:NCCL )?work: (?P<enqueued>-?\d{1,18}), "
     r"last completed (?:NCCL )?work: (?P<completed>-?\d{1,18})"
@@ -35,9 +40,10 @@ _STACK = "Stack trace of the failed collective:"
 _FRAME = re.compile(r"#(\d{1,3}) (\S{1,200}) from ([^\n]{1,500}):(\d{1,9})$")
 _EQUAL_SIZES = frozenset({"ALLREDUCE", "BROADCAST", "REDUCE", "_ALLGATHER_BASE", "_REDUCE_SCATTER_BASE"})
 """Collectives whose sizes NCCL wants the same on every rank."""
-_DEFAULT = ("0(default_pg)", "(default_pg)", "0")
-"""How releases call the group of all ranks."""
-_SHOWN, _FRAMES = 8, 60
+_DEFAULT = "default_pg"
+_SPELLED = frozenset(("0(default_pg)", "(default_pg)", "0"))
+"""How releases spell the group of all ranks."""
+_SHOWN, _FRAMES, _GROUPS = 8, 60, 4
 
 
 class Wait(NamedTuple):
@@ -47,9 +53,12 @@ class Wait(NamedTuple):
     op: str
     sizes: str
     line: int
+    group: str = ""
+    """Its name, where others spoke too."""
 
     def __str__(self) -> str:
-        return f"{name(self.op)} #{self.seq}" + (f" of {self.sizes}" if self.sizes else "")
+        where = f" in group {self.group}" if self.group else ""
+        return f"{name(self.op)} #{self.seq}" + (f" of {self.sizes}" if self.sizes else "") + where
 
 
 class Status(NamedTuple):
@@ -68,46 +77,77 @@ class Watched(NamedTuple):
     sites: Mapping[int, CallSite]
 
 
-def read(log: Reading) -> Watched | None:
-    """What is said of one group: the only one, else the default group; None where no rank timed out in it."""
-    waits: dict[tuple[str, int], list[Wait]] = {}
-    status: dict[tuple[str, int], Status] = {}
-    group_of: dict[tuple[int, int], str] = {}
-    sites: dict[int, CallSite] = {}
+class _Heard:
+    """What was printed, by group and rank."""
+
+    def __init__(self) -> None:
+        self.waits: dict[str, dict[int, list[Wait]]] = {}
+        self.status: dict[str, dict[int, Status]] = {}
+        self.groups_of: dict[tuple[int, int], set[str]] = {}
+        """Of a rank and a number the groups in which its watchdog names it."""
+        self.places: dict[str, dict[str, set[int]]] = {}
+        """Group -> place in it -> the ranks of the job that have it; without any names, how long they waited."""
+        self.sites: dict[int, CallSite] = {}
+
+    def rank(self, found: re.Match[str], line: Line) -> int | None:
+        """The rank of the job; without a prefix the place in the group, which is another number but in that of all."""
+        group = _group(found)
+        if line.rank is not None:
+            self.places.setdefault(group, {}).setdefault(found["rank"], set()).add(line.rank)
+            return line.rank
+        if not group and (ran := found.groupdict().get("ran")):  # each process has waited for another time
+            self.places.setdefault("", {}).setdefault(f"{found['rank']} #{found['seq']}", set()).add(int(ran))
+        return int(found["rank"]) if group in ("", _DEFAULT) else None
+
+    def settled(self) -> dict[str, Watched]:
+        """The groups whose numbers can be compared: each rank has one wait there, and one place."""
+        named: dict[str, dict[int, list[Wait]]] = {}
+        for group, rows in self.waits.items():
+            for rank, waits in rows.items():
+                for wait in waits:
+                    told = self.groups_of.get((rank, wait.seq), {""})
+                    known = group or (min(told) if len(told) == 1 else "")
+                    named.setdefault(known, {}).setdefault(rank, []).append(wait)
+        if len(named) == 2 and "" in named:  # some ranks only say which group it was
+            (chosen,) = named.keys() - {""}
+            for rank, waits in named.pop("").items():
+                named[chosen].setdefault(rank, []).extend(waits)
+        found: dict[str, Watched] = {}
+        for group, rows in named.items():
+            apart = any(len({(w.seq, w.op) for w in waits}) > 1 for waits in rows.values())
+            shared = any(len(ranks) > 1 for ranks in self.places.get(group, {}).values())
+            if apart or shared or (not group and len(named) > 1):
+                continue
+            label = group if len(named) > 1 else ""
+            waits_in = {rank: waits[0]._replace(group=label) for rank, waits in rows.items()}
+            found[group] = Watched(waits_in, self.status.get(group, {}), self.sites)
+        return found
+
+
+def read(log: Reading) -> dict[str, Watched]:
+    """Group -> what is said of it, where a rank timed out in it and its numbers can be told from other groups'."""
+    heard = _Heard()
     for index, line in enumerate(log.lines):
         if "Watchdog caught" in line.body and (found := _CAUGHT.search(line.body)):
-            rank = int(found["rank"]) if line.rank is None else line.rank
-            waits.setdefault((_group(found), rank), []).append(_wait(found, line.number))
+            if (rank := heard.rank(found, line)) is not None:
+                wait = _wait(found, line.number)
+                outer = _ENDS.search(line.body[: found.start()])  # it repeats what it caught, without the group
+                heard.waits.setdefault(_group(outer or found), {}).setdefault(rank, []).append(wait)
         elif "ast enqueued" in line.body and (found := _STATUS.search(line.body)):
-            rank = int(found["rank"]) if line.rank is None else line.rank
-            group = _group(found)
-            status.setdefault((group, rank), Status(int(found["enqueued"]), int(found["completed"]), line.number))
-            if at := _AT.search(line.body):
-                group_of.setdefault((rank, int(at[1])), group)
+            if (rank := heard.rank(found, line)) is not None:
+                status = Status(int(found["enqueued"]), int(found["completed"]), line.number)
+                heard.status.setdefault(_group(found), {}).setdefault(rank, status)
+                if at := _AT.search(line.body):
+                    heard.groups_of.setdefault((rank, int(at[1])), set()).add(_group(found))
         elif _STACK in line.body and line.rank is not None and (site := _site(log.lines, index)):
-            sites.setdefault(line.rank, site)
-    named: dict[str, dict[int, list[Wait]]] = {}
-    for (group, rank), rows in waits.items():
-        known = group or group_of.get((rank, rows[0].seq), "")
-        named.setdefault(known, {}).setdefault(rank, []).extend(rows)
-    if len(named) == 2 and "" in named:  # some ranks only say which group it was
-        (chosen,) = named.keys() - {""}
-        for rank, rows in named.pop("").items():
-            named[chosen].setdefault(rank, []).extend(rows)
-    mine = next(iter(named.values())) if len(named) == 1 else next((named[g] for g in _DEFAULT if g in named), None)
-    if mine is None or any(len({(w.seq, w.op) for w in rows}) > 1 for rows in mine.values()):
-        return None  # several groups, whose numbers can't be told apart
-    group = next(g for g, rows in named.items() if rows is mine)
-    return Watched(
-        {rank: rows[0] for rank, rows in mine.items()},
-        {rank: s for (g, rank), s in status.items() if g == group},
-        sites,
-    )
+            heard.sites.setdefault(line.rank, site)
+    return heard.settled()
 
 
 def _group(found: re.Match[str]) -> str:
     """The name that all members print: PG ID counts on each rank for itself."""
-    return found["name"] or found["id"] or ""
+    group = found["name"] or found["id"] or ""
+    return _DEFAULT if group in _SPELLED else group
 
 
 def _wait(found: re.Match[str], line: int) -> Wait:
@@ -131,10 +171,49 @@ def _site(lines: Sequence[Line], header: int) -> CallSite | None:
 
 def verdict(log: Reading) -> Verdict | None:
     """The verdict that the watchdogs of all ranks allow; None without them."""
-    watched = read(log)
+    groups = read(log)
+    if len(groups) > 1 or any(w.group for watched in groups.values() for w in watched.waits.values()):
+        return _of_several(groups)
+    watched = next(iter(groups.values()), None)
     if watched is None:
         return None
     return _behind(watched) or _apart(watched) or _alike(watched, {x.rank for x in log.lines if x.rank is not None})
+
+
+def _of_several(groups: Mapping[str, Watched]) -> Verdict | None:
+    """Each group by its own numbers; a rank that waits in another group itself is held up there."""
+    waiting = sorted({rank for watched in groups.values() for rank in watched.waits})
+    found = []
+    for watched in groups.values():
+        elsewhere = {rank for other in groups.values() if other is not watched for rank in other.waits}
+        behind = _behind(watched)
+        if behind is not None and elsewhere.isdisjoint(behind.waiting if behind.kind == "extra" else behind.culprits):
+            found.append(behind)
+        elif len({w.seq for w in watched.waits.values()}) == 1 and (apart := _apart(watched)) is not None:
+            found.append(apart)
+    return found[0] if len({v.culprits for v in found}) == 1 else _listed(groups, waiting)
+
+
+def _listed(groups: Mapping[str, Watched], waiting: Sequence[int]) -> Verdict:
+    """Who waited in which group: all that is known."""
+    rows: dict[tuple[str, str], tuple[Wait, list[int], Watched]] = {}
+    for group, watched in groups.items():
+        for rank, wait in sorted(watched.waits.items()):
+            rows.setdefault((group, str(wait)), (wait, [], watched))[1].append(rank)
+    said = [f"{spell(ranks, 8)} waited in {wait}{_at(watched, ranks)}" for wait, ranks, watched in rows.values()]
+    claims = tuple(claim for watched in groups.values() for claim in _waiting(watched, sorted(watched.waits)))[:_SHOWN]
+    first = next(iter(groups.values()))  # the places are those of all
+    more = f" and {len(said) - _GROUPS} more" if len(said) > _GROUPS else ""
+    return Verdict(
+        kind="not_understood",
+        waiting=tuple(waiting),
+        sites=tuple(first.sites[rank] for rank in waiting if rank in first.sites),
+        confidence=0.5,
+        summary=f"Ranks of several groups waited until the time was up: {', '.join(said[:_GROUPS])}{more}; "
+        "which of them holds up the others is not printed.",
+        claims=claims,
+        evidence=texts(claims),
+    )
 
 
 def _behind(watched: Watched) -> Verdict | None:
@@ -188,29 +267,16 @@ def _apart(watched: Watched) -> Verdict | None:
     ordered = sorted(parts.values(), key=len)
     most = ordered[-1]
     odd = tuple(sorted(rank for ranks in ordered[:-1] for rank in ranks))
-    clear = len(most) > len(odd)
-    rows = [f"{spell(ranks, 8)} waited in {watched.waits[ranks[0]]}{_at(watched, ranks)}" for ranks in ordered]
+    sides = [
+        Side(tuple(ranks), f"{spell(ranks, 8)} waited in {watched.waits[ranks[0]]}{_at(watched, ranks)}")
+        for ranks in ordered
+    ]
     ops = {op for _, op, _ in parts}
     kind: Kind = "replaced" if len(ops) > 1 or len({seq for seq, _, _ in parts}) > 1 else "wrong_size"
-    unknown = "" if clear else "; which of them is wrong is not known"
-    return _verdict(
-        kind,
-        watched,
-        _waiting(watched, (*odd, *most)),
-        culprits=odd if clear else (),
-        waiting=tuple(sorted(most)) if clear else tuple(sorted(calls)),
-        confidence=0.7 if clear else 0.5,
-        summary=f"The ranks were not in the same call: {', '.join(rows[:4])}{unknown}.",
-        alternatives=tuple(
-            Alternative(
-                kind=kind,
-                culprits=tuple(ranks),
-                because=f"{spell(ranks, 8)} called {watched.waits[ranks[0]]}",
-                refute="the source says what all of them should call here",
-            )
-            for ranks in ordered[:2]
-        ),
-    )
+    (seq, op), _ = Counter((w.seq, w.op) for w in watched.waits.values()).most_common(1)[0]
+    claims = _waiting(watched, (*odd, *most))
+    culprits = odd if len(most) > len(odd) else ()
+    return disagreement(kind, sides, CollectiveRef(name(op), seq), watched.sites, claims, culprits=culprits)
 
 
 def _alike(watched: Watched, heard: set[int]) -> Verdict:
