@@ -12,7 +12,7 @@ from typing import Literal
 import msgspec
 
 from dtdebug_taxonomy import rank_signals, signals, similarity
-from dtdebug_taxonomy.failure.bearing import Bearing
+from dtdebug_taxonomy.failure.bearing import Bearing, is_explained
 from dtdebug_taxonomy.failure.own import own_errors
 from dtdebug_taxonomy.kept import kept
 from dtdebug_taxonomy.knowledge import Knowledge, load
@@ -37,6 +37,8 @@ TRUST: dict[Source, float] = {
 SIMILAR, SIMILAR_FIX = "similar", "similar-fix"
 """Names of the findings that likeness gives, for symptoms and for fix patterns."""
 
+_COMMUNICATION = frozenset(("B.1", "B.2", "D.1.1"))
+"""Symptoms of communication among ranks."""
 _BEFORE_TRAINING = ("A.", "B.")
 """Symptoms of building, importing and setting up: over once training makes progress."""
 
@@ -187,6 +189,8 @@ def _bears(knowledge: Knowledge, bearing: Bearing, name: str, line: int) -> bool
         return True
     if found.role == "cascade" and bearing.is_echo(line):
         return False
+    if found.generic and _COMMUNICATION.issuperset(found.symptoms) and bearing.is_own(line):
+        return False  # any library may say so
     starting = all(code[:2] in _BEFORE_TRAINING for code in found.symptoms)
     return not (bearing.is_overtaken(line) or (starting and bearing.is_trained_after(line)))
 
@@ -235,9 +239,12 @@ def _ranks(knowledge: Knowledge, snapshot: Snapshot) -> Iterator[Finding]:
     for r in states:
         if r.exception:
             raised.setdefault(r.exception, r.rank)
+    explained = is_explained(verdict)
     for text, rank in islice(raised.items(), _RAISED):
         for hit in _in_order(_matchers(knowledge).printed.hits(text)):
-            yield _from_hit(hit, "exception", rank)
+            known = knowledge.evidence.get(hit.key)
+            if not (explained and rank not in culprits and known is not None and known.role == "cascade"):
+                yield _from_hit(hit, "exception", rank)
 
 
 def _watched(knowledge: Knowledge, snapshot: Snapshot) -> Iterator[Finding]:

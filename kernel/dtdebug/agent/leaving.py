@@ -12,7 +12,8 @@ import functools
 import os
 import sys
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
 from types import CodeType, FrameType, MethodType
 from typing import Any, NamedTuple, NoReturn
 
@@ -122,20 +123,24 @@ def primary(value: BaseException) -> tuple[str, tuple[Frame, ...]]:
     A peer that is lost while the program cleans up after its own error only hides that.
     """
     chain = list(_chain(value))
-    try:
-        from dtdebug_taxonomy.failure.events import Raised
-        from dtdebug_taxonomy.failure.reading import primary as first
+    chosen = chain[0]
+    if len(chain) > 1:  # else there is nothing to choose, and the reader need not be imported
+        with suppress(Exception):
+            chosen = chain[_first(chain)]
+    return stack.raised(chosen), _from_the_start(chosen)
 
-        rows = []
-        for one in chain:
-            kind, _, message = stack.raised(one).partition(": ")
-            rows.append(Raised(type=kind, message=message, frames=stack.raised_at(one.__traceback__)))
-        last = msgspec.structs.replace(rows[0], before=tuple(reversed(rows[1:])))
-        chosen = first(last)
-        number = next((n for n, row in enumerate(rows) if row is chosen), 0)
-    except Exception:
-        number = 0
-    return stack.raised(chain[number]), _from_the_start(chain[number])
+
+def _first(chain: Sequence[BaseException]) -> int:
+    from dtdebug_taxonomy.failure.events import Raised
+    from dtdebug_taxonomy.failure.reading import primary as first
+
+    rows = []
+    for one in chain:
+        kind, _, message = stack.raised(one).partition(": ")
+        rows.append(Raised(type=kind, message=message, frames=stack.raised_at(one.__traceback__)))
+    last = msgspec.structs.replace(rows[0], before=tuple(reversed(rows[1:])))
+    chosen = first(last)
+    return next((n for n, row in enumerate(rows) if row is chosen), 0)
 
 
 def _from_the_start(value: BaseException) -> tuple[Frame, ...]:

@@ -22,6 +22,7 @@ from dtdebug.watch.result import Watched, watched
 from dtdebug_taxonomy.case import Case
 from dtdebug_taxonomy.claims import Claim, Record, texts
 from dtdebug_taxonomy.diagnosis import Diagnosis
+from dtdebug_taxonomy.frames import before_agent
 from dtdebug_taxonomy.hosts import Host
 from dtdebug_taxonomy.ranks import RankState, Verdict
 from dtdebug_taxonomy.snapshot import Snapshot
@@ -169,7 +170,8 @@ def _placed(folder: RunFolder | None, states: Iterable[RankState]) -> list[RankS
         file = folder.announced_stack(state) if folder is not None else None
         if file is not None and state.alive is False and not state.exception:
             with suppress(OSError, ValueError):  # later than what any look has seen
-                stack = parse_traceback(files.read(file, _STACK_LIMIT).decode(errors="replace")) or state.stack
+                written = parse_traceback(files.read(file, _STACK_LIMIT).decode(errors="replace"))
+                stack = before_agent(written) or state.stack
                 state = msgspec.structs.replace(state, stack=stack)  # noqa: PLW2901 - the same rank, completed
         result.append(state)
     return result
