@@ -73,7 +73,7 @@ def aborted(records: Records) -> Verdict | None:
             kind: Kind = "wrong_dtype" if wanted and got / wanted in _RATIOS else "wrong_size"
             return _verdict(records, rank, None, (kind, _sizes(got, wanted)), doubtful=True)
         # It may have expected what all expect: then the peer that sent the other size differs, whichever that is.
-        doubtful = _fits(due.symbol, wanted, due.members) and not _fits(due.symbol, got, due.members)
+        doubtful = _fits(due.symbol, wanted, due.members)
         return _verdict(records, rank, due, _kind(records, state.stack, due, got, wanted), doubtful=doubtful)
     return None
 
