@@ -189,10 +189,15 @@ def _bears(knowledge: Knowledge, bearing: Bearing, name: str, line: int) -> bool
         return True
     if found.role == "cascade" and bearing.is_echo(line):
         return False
-    if found.generic and _COMMUNICATION.issuperset(found.symptoms) and bearing.is_own(line):
-        return False  # any library may say so
+    if _is_of_any_library(found) and bearing.is_own(line):
+        return False
     starting = all(code[:2] in _BEFORE_TRAINING for code in found.symptoms)
     return not (bearing.is_overtaken(line) or (starting and bearing.is_trained_after(line)))
+
+
+def _is_of_any_library(found: Evidence) -> bool:
+    """Words of communication that any library may print: of ranks only where ranks communicate."""
+    return found.generic and bool(found.symptoms) and _COMMUNICATION.issuperset(found.symptoms)
 
 
 def _in_own_path(text: str, hit: Hit) -> bool:
@@ -243,7 +248,11 @@ def _ranks(knowledge: Knowledge, snapshot: Snapshot) -> Iterator[Finding]:
     for text, rank in islice(raised.items(), _RAISED):
         for hit in _in_order(_matchers(knowledge).printed.hits(text)):
             known = knowledge.evidence.get(hit.key)
-            if not (explained and rank not in culprits and known is not None and known.role == "cascade"):
+            if explained and known is not None:
+                adds = not (_is_of_any_library(known) if rank in culprits else known.role == "cascade")
+            else:
+                adds = True
+            if adds:
                 yield _from_hit(hit, "exception", rank)
 
 

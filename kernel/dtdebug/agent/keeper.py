@@ -217,6 +217,8 @@ class Watcher:
 
     def _farewell(self) -> None:
         """The last record and dump."""
+        if self._record is None:  # it may have become a rank since the last look, and have ended at once
+            self._read()
         before = self._record
         if before is None:
             return
