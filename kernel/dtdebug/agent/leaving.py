@@ -131,7 +131,7 @@ def primary(value: BaseException) -> tuple[str, tuple[Frame, ...]]:
 
 
 def _first(chain: Sequence[BaseException]) -> int:
-    from dtdebug_taxonomy.failure.events import Raised
+    from dtdebug_taxonomy.failure.raised import Raised
     from dtdebug_taxonomy.failure.reading import primary as first
 
     rows = []

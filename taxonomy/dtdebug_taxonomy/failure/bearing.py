@@ -5,7 +5,7 @@ from __future__ import annotations
 from bisect import bisect_left
 
 from dtdebug_taxonomy.failure.attribution import outcome
-from dtdebug_taxonomy.failure.events import Raised
+from dtdebug_taxonomy.failure.raised import Raised
 from dtdebug_taxonomy.failure.reading import read
 from dtdebug_taxonomy.ranks import Verdict
 from dtdebug_taxonomy.snapshot import Snapshot

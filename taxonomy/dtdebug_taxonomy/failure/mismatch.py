@@ -13,9 +13,9 @@ from typing import NamedTuple
 
 from dtdebug_taxonomy.claims import Claim, texts
 from dtdebug_taxonomy.failure.disagreement import Side, disagreement
-from dtdebug_taxonomy.failure.events import Raised
 from dtdebug_taxonomy.failure.lines import Line
 from dtdebug_taxonomy.failure.missing import called, missing, name, sites
+from dtdebug_taxonomy.failure.raised import Raised
 from dtdebug_taxonomy.failure.reading import Reading
 from dtdebug_taxonomy.ranks import Alternative, CallSite, CollectiveRef, Kind, Verdict, say, spell
 
