@@ -20,6 +20,7 @@ from dtdebug import arm
 from dtdebug.agent import arming, endpoint, fatal_signals, frames, loaders, membership, pending, recorder
 from dtdebug.probe import transports
 from dtdebug.records.folder import RunFolder
+from dtdebug_taxonomy.frames import own_frame
 from dtdebug_taxonomy.ranks import EXITED, FINISHED, Frame
 
 SECONDS = 40
@@ -276,6 +277,13 @@ def left():
     sys.exit(0)
 def coded():
     os._exit(7)
+def quits():
+    exit(4)
+def raises():
+    raise SystemExit(5)
+def parses():
+    import argparse
+    argparse.ArgumentParser().parse_args(["--lr"])
 def said():
     sys.exit("budget used up")
 def handled():
@@ -297,6 +305,16 @@ def cleans():
     [
         ("left", 0, "", "sys.exit(0)", "sys.exit(0)"),
         ("coded", 7, "", "os._exit(7)", "os._exit(7)"),
+        ("quits", 4, "", "exit(4)", "exit(4)"),
+        pytest.param(
+            "raises",
+            5,
+            "",
+            "raise SystemExit(5)",
+            "raise SystemExit(5)",
+            marks=pytest.mark.skipif(sys.version_info < (3, 12), reason="nothing tells of it there"),
+        ),
+        ("parses", 2, "", "sys.exit(2) in argparse", 'argparse.ArgumentParser().parse_args(["--lr"])'),
         ("said", 1, "SystemExit: budget used up", None, 'sys.exit("budget used up")'),
         ("handled", 2, "Empty: no vocabulary", None, 'raise Empty("no vocabulary")'),
         ("cleans", 1, "Empty: no vocabulary", None, 'raise Empty("no vocabulary")'),
@@ -312,7 +330,7 @@ def test_the_record_says_where_the_program_ended_itself(job, tmp_path, how, code
 
     assert (code, False) == (process.returncode, state.alive)
     assert (code, said, call) == (state.exit_code, state.exception, state.facts.get(EXITED))
-    assert last == script.read_text().splitlines()[state.stack[-1].line - 1].strip()
+    assert last == script.read_text().splitlines()[own_frame(state.stack).line - 1].strip()
     assert (FINISHED in state.facts) == (code == 0)
 
 

@@ -7,7 +7,7 @@ from dtdebug_taxonomy.advice import in_python
 from dtdebug_taxonomy.batch import run_case
 from dtdebug_taxonomy.diagnosis import diagnose
 from dtdebug_taxonomy.knowledge import load
-from dtdebug_taxonomy.ranks import CallSite, CollectiveRef, Frame, GroupRef, RankState, Verdict
+from dtdebug_taxonomy.ranks import Alternative, CallSite, CollectiveRef, Frame, GroupRef, RankState, Verdict
 from dtdebug_taxonomy.render import to_text
 from dtdebug_taxonomy.snapshot import ExceptionInfo, Snapshot, SourceFinding
 
@@ -256,6 +256,24 @@ def test_a_finding_on_the_line_where_a_rank_waits_names_the_cause(tmp_path):
     if found.diff:
         assert "yours" == d.advice[0].diff_of
         assert "-    if dist.get_rank() == 0:" in d.advice[0].diff
+
+
+@pytest.mark.parametrize(("guard", "culprits"), [("if dist.get_rank() == 0:", (0,)), ("if step % 2 == 0:", ())])
+def test_the_source_decides_between_two_ranks_that_disagree(tmp_path, guard, culprits):
+    """Only one of them can come to the line where it is; without such a line nobody is named."""
+    file = tmp_path / "train.py"
+    file.write_text(
+        "import torch.distributed as dist\n\n\ndef train(t, step):\n    dist.all_reduce(t)\n"
+        f"    {guard}\n        dist.broadcast(t, 0)\n    dist.barrier()\n"
+    )
+    sides = [Alternative(kind="replaced", culprits=(r,), because=f"rank {r} called x") for r in (0, 1)]
+    verdict = Verdict(kind="replaced", waiting=(0, 1), summary="They disagree.", alternatives=tuple(sides))
+    places = [RankState(rank=r, alive=True, stack=(Frame(str(file), 7 + r, "train"),)) for r in (0, 1)]
+
+    found = sourced_snapshot(Snapshot(ranks=tuple(places), verdict=verdict)).verdict
+
+    assert culprits == found.culprits
+    assert ("train.py:7, a line that no other rank comes to" in found.summary) == bool(culprits)
 
 
 def test_sources_that_are_not_here_are_left_out(tmp_path):

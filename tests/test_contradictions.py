@@ -7,8 +7,9 @@ import pytest
 
 from dtdebug import cli
 from dtdebug.flight import analyse
-from dtdebug.job.collect import Look, conclude, merged
+from dtdebug.job.collect import conclude
 from dtdebug.job.ends import ends
+from dtdebug.job.looking import Look, merged
 from dtdebug.job.outcome import Seen, judged
 from dtdebug.records.folder import RunFolder
 from dtdebug_taxonomy.case import Case

@@ -9,7 +9,8 @@ import pytest
 
 from dtdebug import display
 from dtdebug.job import report
-from dtdebug.job.collect import Look, conclude
+from dtdebug.job.collect import conclude
+from dtdebug.job.looking import Look
 from dtdebug.notebook import show, view
 from dtdebug.notebook.look import Seen
 from dtdebug.wizard import widgets

@@ -187,3 +187,27 @@ def test_a_restart_that_finds_old_addresses_is_told_from_a_start_that_fails():
     assert "B.1" == start.symptoms[0].code
     assert "restart-finds-old-addresses" != start.advice[0].cause
     assert "wrong-network-interface" in [a.cause for a in start.advice]
+
+
+ECHO = "RuntimeError: [/p/gloo/gloo/transport/tcp/pair.cc:553] Connection closed by peer [127.0.0.1]:2"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "requests.exceptions.ConnectionError: HTTPConnectionPool(host='metrics', port=80): Max retries exceeded",
+        "ConnectionRefusedError: [Errno 111] Connection refused",
+        "TimeoutError",
+    ],
+)
+def test_the_exception_is_named_first_and_not_that_one_rank_failed_first(text):
+    """Whatever its words are like; what the other rank raised for that is no evidence of a cause."""
+    of_library = (f"{SITE}/urllib3/connection.py", "raise NewConnectionError(self, why) from e")
+    output = printed(text, ("train.py", "send(loss)"), of_library)
+    lost = printed(ECHO, ("train.py", "loss.backward()")).replace("[rank1]: ", "[rank0]: ")
+    d = diagnose(load(), Snapshot(output=f"{lost}\n{output}"))
+
+    assert (1,) == d.culprits
+    assert "program-fails-by-itself" == d.advice[0].cause
+    assert text.split(":")[0].rsplit(".", 1)[-1] in d.advice[0].because[0].words
+    assert "peer-ended-first" not in {a.cause for a in d.advice}

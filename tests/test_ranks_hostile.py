@@ -17,9 +17,10 @@ import pytest
 from dtdebug import flight, state
 from dtdebug.agent import arming, fatal_signals
 from dtdebug.hosts.presence import Presence
-from dtdebug.job import collect, ends, output, relay, report, runs
-from dtdebug.job.monitor import Options, Speaker, Vigil
+from dtdebug.job import collect, ends, looking, output, relay, report, runs
+from dtdebug.job.monitor import Vigil
 from dtdebug.job.relay import Relay
+from dtdebug.job.speaker import Options, Speaker
 from dtdebug.probe import gather, watch
 from dtdebug.probe.adapters import mpi
 from dtdebug.records import folder
@@ -67,7 +68,7 @@ def test_pipes_and_links_in_place_of_files_are_never_read(run, tmp_path):
     assert 0 == run.requested()
     assert run.load_run() is None
     assert b"" == output.kept(run.output)
-    assert collect.conclude(run, collect.last(run)).verdict.kind == "not_understood"
+    assert collect.conclude(run, looking.last(run)).verdict.kind == "not_understood"
     for name in ("3-x.txt", "4-x.txt"):
         assert fatal_signals.offer(run.stacks / name) is None
     assert foreign.read_bytes().endswith(b"}")
@@ -86,7 +87,7 @@ def test_numbers_that_can_not_be_are_not_counted_up_to(run, absurd):
     (name,) = absurd
     assert all(getattr(record, name) != absurd[name] for record in run.records())
     assert 4 > len(gather.gather(run, timeout=0.2, dumps=False))
-    found = collect.conclude(run, collect.last(run))
+    found = collect.conclude(run, looking.last(run))
     assert 3 > len(found.missing_dumps)
 
 
@@ -133,7 +134,7 @@ def test_what_a_record_says_reaches_no_terminal_as_it_is(run):
         facts={ESCAPES: ESCAPES, "faulthandler": "/etc/passwd"},
     )
     (run.ranks / "1-x.json").write_bytes(msgspec.json.encode(msgspec.structs.replace(hostile, stack=())))
-    seen = collect.Look(states=(tidy(hostile), *collect.last(run).states), notes=(ESCAPES,))
+    seen = looking.Look(states=(tidy(hostile), *looking.last(run).states), notes=(ESCAPES,))
     text = report.to_text(collect.conclude(run, seen), ESCAPES, run)
 
     assert not set("\x1b\x07\x9b\u202e") & set(text)

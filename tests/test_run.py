@@ -16,7 +16,7 @@ import pytest
 
 from dtdebug.job import output, report, runs
 from dtdebug.job.attempts import attempts
-from dtdebug.job.collect import merged
+from dtdebug.job.looking import merged
 from dtdebug.probe.watch import Progress, waits
 from dtdebug.records.folder import Run, RunFolder
 from dtdebug_taxonomy.case import Case

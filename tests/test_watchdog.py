@@ -124,6 +124,60 @@ def test_numbers_of_several_groups_are_not_compared():
     assert of(caught(0, 7), caught(0, 96), caught(1, 8), caught(1, 97)) is None
 
 
+def inside(group, rank, place, seq, last):
+    """The time-out of one rank in a group of some ranks, where it has another number."""
+    head = f"{PREFIX.format(rank)}[PG ID 3 PG GUID {group} Rank {place}] "
+    return (
+        f"{caught(rank, seq)}\n{head}failure detected by watchdog at work sequence id: {seq} PG status: last enqueued "
+        f"work: {last}, last completed work: {seq - 1}"
+    )
+
+
+def test_a_rank_that_waits_in_its_own_group_holds_up_no_other():
+    """Ranks 2-3 have not come to the call of all, for they wait themselves; nobody is blamed."""
+    rows = [row for r in (0, 1) for row in (caught(r, 40), status(r, 40, 40))]
+    rows += [row for r in (2, 3) for row in (inside("9(tp)", r, r - 2, 7, 7), asked(r, 39))]
+    found = of(*rows)
+
+    assert ("not_understood", (), (0, 1, 2, 3)) == (found.kind, found.culprits, found.waiting)
+    assert "ranks 0-1 waited in all_reduce #40 of 100 elements in group default_pg" in found.summary
+    assert "ranks 2-3 waited in all_reduce #7 of 100 elements in group 9(tp)" in found.summary
+
+
+def test_a_rank_that_waits_nowhere_is_named_though_others_wait_in_other_groups():
+    """Rank 3 never made the call of all that ranks 0-1 wait in; rank 2 waits for it in their pair."""
+    rows = [row for r in (0, 1) for row in (caught(r, 40), status(r, 40, 40))]
+    found = of(*rows, inside("9(tp)", 2, 0, 7, 7), asked(2, 39), asked(3, 39))
+    alone = of(*rows, inside("9(tp)", 2, 0, 7, 7), asked(2, 40), asked(3, 39))
+
+    assert ((), "not_understood") == (found.culprits, found.kind)
+    assert ((3,), "not_arrived") == (alone.culprits, alone.kind)
+
+
+def test_a_name_that_two_ranks_have_one_place_in_is_of_several_groups():
+    """Both are rank 0 of it, so that their numbers say nothing of each other."""
+    rows = [inside("9(tp)", r, r % 2, 7 + r // 2, 9) for r in range(4)]
+    nameless = [
+        f"[E ProcessGroupNCCL.cpp:474] [Rank {r % 2}] Watchdog caught collective operation timeout: WorkNCCL(SeqNum=1, "
+        f"OpType=ALLREDUCE, NumelIn=1, NumelOut=1, Timeout(ms)=120000) ran for {120600 + r} milliseconds"
+        for r in range(4)
+    ]
+
+    assert of(*rows) is None
+    assert of(*nameless) is None
+    assert (0, 1) == of(*nameless[:2]).waiting
+
+
+def test_what_ends_a_watchdog_names_the_group_of_what_it_repeats():
+    """In some logs that line is all there is; the place in the group is no rank of the job."""
+    end = "{0}[PG ID 6 PG GUID 90(PIPELINE) Rank {1}] Process group watchdog thread terminated with exception: {2}"
+    rows = [end.format(PREFIX.format(r), r // 8, caught(r, 1).split("] ", 1)[1]) for r in (2, 10)]
+    found = of(*rows, caught(3, 5), status(3, 5, 5))
+
+    assert (2, 3, 10) == found.waiting
+    assert "ranks 2,10 waited in all_reduce #1 of 100 elements in group 90(PIPELINE)" in found.summary
+
+
 @given(st.integers(2, 12), st.integers(0, 11), st.permutations(range(12)))
 def test_the_order_of_the_lines_changes_nothing(ranks, odd, order):
     """Ranks print as they come."""

@@ -18,7 +18,7 @@ from dtdebug.errors import FOUND, NOTHING, UsageError
 if TYPE_CHECKING:
     import psutil
 
-    from dtdebug.job.collect import Look
+    from dtdebug.job.looking import Look
     from dtdebug.probe.remote import Command
     from dtdebug.records.folder import RunFolder
     from dtdebug_taxonomy.case import Case
@@ -61,7 +61,7 @@ def _attach(options: argparse.Namespace) -> int:
     import msgspec
 
     from dtdebug.hosts import presence
-    from dtdebug.job import collect, meeting, runs
+    from dtdebug.job import collect, looking, meeting, runs
     from dtdebug.probe import other_hosts
     from dtdebug_taxonomy.ranks import spell
 
@@ -70,7 +70,7 @@ def _attach(options: argparse.Namespace) -> int:
         return asked
     place = _place(options.store) if options.store else None
     folder, pids, what, notes = _target(options.target)
-    lives = folder is None or runs.lives(folder) or collect.alive(folder)
+    lives = folder is None or runs.lives(folder) or looking.alive(folder)
     if folder is not None and not (lives or place or options.go or options.host):
         ended = collect.concluded(folder)
         if ended is not None:
@@ -82,12 +82,12 @@ def _attach(options: argparse.Namespace) -> int:
     if folder is None or lives or place:
         addresses, said = _addresses(place, folder, pids) if place else ({}, ())
         notes += said
-        seen = collect.look(folder, pids, native=options.native, addresses=where)
+        seen = looking.look(folder, pids, native=options.native, addresses=where)
         if any(s.alive and s.stack and s.pending is None and s.waiting is None for s in seen.states):
             # It may compute, or wait in C code: reading its native frames can take longer than a first look may.
-            seen = collect.look(folder, pids, native=options.native, timeout=_AGAIN, addresses=where)
+            seen = looking.look(folder, pids, native=options.native, timeout=_AGAIN, addresses=where)
     else:
-        seen = collect.last(folder)
+        seen = looking.last(folder)
     seen = msgspec.structs.replace(seen, notes=(*notes, *seen.notes))
     asking = bool(lives or options.host or options.go or place)
     commands = _commands(options, seen, folder) if asking else []
@@ -104,7 +104,7 @@ def _attach(options: argparse.Namespace) -> int:
     hosts = presence.read(folder) if folder is not None else ()
     found = collect.conclude(folder, seen, hosts=hosts)
     if found.verdict.kind == "none" and found.verdict.stragglers and asking and not (options.go or _is_timed(seen)):
-        later = collect.look(folder, pids, native=options.native, pause=_WAITED, addresses=where)
+        later = looking.look(folder, pids, native=options.native, pause=_WAITED, addresses=where)
         seen = msgspec.structs.replace(later, seconds=_WAITED, notes=seen.notes)
         found = collect.conclude(folder, seen, hosts=hosts)
     return _show(options, msgspec.structs.replace(found, unanswered=lacking, commands=shown), what, folder)

@@ -100,10 +100,10 @@ def _run(options: argparse.Namespace) -> int:
 
         if not before_run(command):
             return FOUND
-    from dtdebug.job import launch, monitor
+    from dtdebug.job import launch, speaker
 
     variables, after = course.recording(options, command) if options.record else ({}, lambda: None)
-    chosen = monitor.Options(
+    chosen = speaker.Options(
         hang_after=options.hang_after,
         stop_on_hang=options.stop_on_hang,
         stop_unexplained=options.stop_on_not_understood,

@@ -54,7 +54,8 @@ def advice_of(knowledge: Knowledge, ranking: engine.Ranking, findings: tuple[Fin
     """The causes that an indicator points at and that are not unlikely, by probability over minutes.
 
     First comes what a message or the source itself names, then what messages make likely, then what the user names.
-    Circumstances alone are enough for the first place only.
+    What a check sees elsewhere in the function names no cause that is unlikely. Circumstances alone are enough for the
+    first place only.
     """
     rows, founded = [], False
     for code, share in ranking.symptoms.items():
@@ -62,7 +63,12 @@ def advice_of(knowledge: Knowledge, ranking: engine.Ranking, findings: tuple[Fin
             if cause is None:
                 continue
             weighed = _weighed(knowledge, cause, findings)
-            naming = [f for _, f in weighed if engine.is_named(knowledge, cause, f)]
+            beside = share * q < POSSIBLE  # then a check of the same function has seen something else
+            naming = [
+                f
+                for _, f in weighed
+                if engine.is_named(knowledge, cause, f) and not (beside and f.source == "checked" and f.near != "line")
+            ]
             named, said_so = bool(naming), any(f.source != "checked" for f in naming)
             seen_so = any(f.source != "said" and not knowledge.evidence[f.evidence].catch_all for f in naming)
             always = any(cause.id in knowledge.evidence[f.evidence].names or f.source == "checked" for f in naming)

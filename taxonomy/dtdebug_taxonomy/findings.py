@@ -12,7 +12,7 @@ from typing import Literal
 import msgspec
 
 from dtdebug_taxonomy import rank_signals, signals, similarity
-from dtdebug_taxonomy.failure.bearing import Bearing
+from dtdebug_taxonomy.failure.bearing import Bearing, is_explained
 from dtdebug_taxonomy.failure.own import own_errors
 from dtdebug_taxonomy.kept import kept
 from dtdebug_taxonomy.knowledge import Knowledge, load
@@ -38,6 +38,8 @@ TRUST: dict[Source, float] = {
 SIMILAR, SIMILAR_FIX = "similar", "similar-fix"
 """Names of the findings that likeness gives, for symptoms and for fix patterns."""
 
+_COMMUNICATION = frozenset(("B.1", "B.2", "D.1.1"))
+"""Symptoms of communication among ranks."""
 _BEFORE_TRAINING = ("A.", "B.")
 """Symptoms of building, importing and setting up: over once training makes progress."""
 
@@ -186,8 +188,17 @@ def _bears(knowledge: Knowledge, bearing: Bearing, name: str, line: int) -> bool
     found = knowledge.evidence.get(name)
     if found is None or not found.symptoms:
         return True
+    if found.role == "cascade" and bearing.is_echo(line):
+        return False
+    if _is_of_any_library(found) and bearing.is_own(line):
+        return False
     starting = all(code[:2] in _BEFORE_TRAINING for code in found.symptoms)
     return not (bearing.is_overtaken(line) or (starting and bearing.is_trained_after(line)))
+
+
+def _is_of_any_library(found: Evidence) -> bool:
+    """Words of communication that any library may print: of ranks only where ranks communicate."""
+    return found.generic and bool(found.symptoms) and _COMMUNICATION.issuperset(found.symptoms)
 
 
 def _in_own_path(text: str, hit: Hit) -> bool:
@@ -234,9 +245,16 @@ def _ranks(knowledge: Knowledge, snapshot: Snapshot) -> Iterator[Finding]:
     for r in states:
         if r.exception:
             raised.setdefault(r.exception, r.rank)
+    explained = is_explained(verdict)
     for text, rank in islice(raised.items(), _RAISED):
         for hit in _in_order(_matchers(knowledge).printed.hits(text)):
-            yield _from_hit(hit, "exception", rank)
+            known = knowledge.evidence.get(hit.key)
+            if explained and known is not None:
+                adds = not (_is_of_any_library(known) if rank in culprits else known.role == "cascade")
+            else:
+                adds = True
+            if adds:
+                yield _from_hit(hit, "exception", rank)
 
 
 def _watched(knowledge: Knowledge, snapshot: Snapshot) -> Iterator[Finding]:
@@ -300,7 +318,7 @@ def _own(knowledge: Knowledge, snapshot: Snapshot, seen: Mapping[str, Finding]) 
     Without the name of a rank something must speak of several: a program of one process is not ours to explain.
     """
     known = [(f, knowledge.evidence[name]) for name, f in seen.items() if f.source in ("printed", "exception")]
-    roots = {f.rank for f, e in known if e.role == "root" and e.symptoms and not e.catch_all}
+    roots = {f.rank for f, e in known if e.role == "root" and e.symptoms and not (e.catch_all or e.generic)}
     launched = any(e.role == "cascade" and not e.generic for _, e in known) or speaks_of_several(snapshot)
     errors = [e for e in own_errors(snapshot) if e.rank not in roots and (launched or e.rank is not None)]
     first = next((e for e in errors if not e.library), None) or next(iter(errors), None)

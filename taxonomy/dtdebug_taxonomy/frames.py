@@ -18,9 +18,11 @@ _LIBRARY = re.compile(
     r"|^<frozen "
     r"|[/\\]torch[/\\](?:_\w+|autograd|cuda|distributed|multiprocessing|nn|optim|utils)[/\\.]"  # a source tree
     r"|[/\\]kernel[/\\]dtdebug[/\\](?:agent|bootstrap|course|flight|isolate|job|notebook|probe|records|watch)[/\\]"
+    r"|[/\\]dtdebug_taxonomy[/\\]"  # what a rank's agent was in when a signal ended the rank
 )
 
 
+_AGENT = re.compile(r"[/\\]dtdebug[/\\]agent[/\\]")
 _FRAMEWORK = re.compile(
     r"[/\\](?:torch\w{0,20}|tensorflow|keras|horovod|deepspeed|megatron|colossalai|(?:pytorch_)?lightning|accelerate"
     r"|transformers|datasets|ray|jax|mpi4py)[/\\]"
@@ -40,6 +42,12 @@ def is_framework(file: str) -> bool:
 def is_library(file: str) -> bool:
     """Installed packages, the standard library and PyTorch wherever it lies; a notebook's cell is the user's."""
     return _LIBRARY.search(file) is not None
+
+
+def before_agent(stack: Sequence[Frame]) -> tuple[Frame, ...]:
+    """The part of a stack that the rank's agent has not added: where the program called or raised."""
+    first = next((n for n, frame in enumerate(stack) if _AGENT.search(frame.file)), len(stack))
+    return tuple(stack[:first])
 
 
 def own_frame(stack: Sequence[Frame]) -> Frame | None:

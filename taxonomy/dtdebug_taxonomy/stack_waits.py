@@ -22,6 +22,9 @@ _OPERATION = re.compile(
     r"|all_to_all\w{0,30}|(?:send|recv)_object_list)\Z"
 )
 """The functions of torch.distributed that begin an operation and may wait for it."""
+_NAMED_GROUP = re.compile(r"\b(?:process_)?group ?= ?([\w.\[\]]{1,60})")
+_DISTRIBUTED = "/torch/distributed/"
+_WORLD = frozenset(("None", "group.WORLD", "dist.group.WORLD", "GroupMember.WORLD"))
 
 _BY_FUNCTION: tuple[tuple[str, str, str], ...] = (
     ("torch/distributed/_functional_collectives.py", "all_reduce", "all_reduce"),
@@ -155,7 +158,7 @@ def operation(stack: Sequence[Frame], native: Sequence[str] = ()) -> Operation |
     for frame in reversed(stack):
         file = frame.file.replace("\\", "/")
         if file.endswith(_C10D) and _OPERATION.match(frame.function):
-            return Operation(op=_outer(stack, frame))
+            return Operation(op=_outer(stack, frame), group=_group(stack))
         for path, functions, op in _BY_FUNCTION:
             if file.endswith(path) and frame.function in functions.split():
                 return Operation(op=op)
@@ -174,6 +177,18 @@ def _outer(stack: Sequence[Frame], frame: Frame) -> str:
         if other is frame:
             break
     return name
+
+
+def _group(stack: Sequence[Frame]) -> str:
+    inner = next((n for n in range(len(stack) - 1, -1, -1) if _DISTRIBUTED in stack[n].file.replace("\\", "/")), -1)
+    caller = next((f for f in reversed(stack[: inner + 1]) if _DISTRIBUTED not in f.file.replace("\\", "/")), None)
+    return named_group(caller.code) if caller is not None else ""
+
+
+def named_group(code: str) -> str:
+    """The group that a call names, as it is called there; empty where it names none: that of all ranks."""
+    found = _NAMED_GROUP.search(code)
+    return "" if found is None or found[1] in _WORLD else found[1]
 
 
 def _native(stack: Sequence[Frame], native: Sequence[str]) -> Waiting | None:

@@ -87,7 +87,7 @@ class Watcher:
             finally:
                 self._inside.release()
         before = self._leaving
-        if before is None or leaving.frames or leaving.handled is not None or before.code != leaving.code:
+        if before is None or not leaving.library or leaving.handled is not None or before.code != leaving.code:
             self._leaving = leaving
         if leaving.call.startswith("os._exit"):  # nothing runs after it
             self.finish(last=True)
@@ -217,6 +217,8 @@ class Watcher:
 
     def _farewell(self) -> None:
         """The last record and dump."""
+        if self._record is None:  # it may have become a rank since the last look, and have ended at once
+            self._read()
         before = self._record
         if before is None:
             return

@@ -1,27 +1,33 @@
-"""How a program ends: which line calls `sys.exit` or `os._exit`, and which exception it was that ended it.
+"""How a program ends: which line calls `sys.exit`, `exit` or `os._exit`, or raises `SystemExit` itself.
 
-Python keeps nothing of such calls: `SystemExit` reaches no hook, and `os._exit` runs nothing at all. So both names lead
-through here; the real ones are called in any case, at once.
+Python keeps nothing of such ends: `SystemExit` reaches no hook, and `os._exit` runs nothing at all. So the names lead
+through here; the real ones are called in any case, at once. A `raise SystemExit` is seen from Python 3.12 on, by
+https://docs.python.org/3/library/sys.monitoring.html, which costs nothing but where an exception is raised.
 """
 
 from __future__ import annotations
 
+import builtins
 import functools
 import os
 import sys
 import threading
-from collections.abc import Callable, Iterator
-from types import FrameType, MethodType
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
+from types import CodeType, FrameType, MethodType
 from typing import Any, NamedTuple, NoReturn
 
 import msgspec
 
 from dtdebug.agent import frames as stack
 from dtdebug.clean import clean
+from dtdebug_taxonomy.frames import is_library
 from dtdebug_taxonomy.ranks import Frame
 
 _WORDS = 200
 _DEEPEST = 16
+_TOOLS = (4, 3)
+"""Numbers of `sys.monitoring` that no kind of tool has by custom."""
 
 
 class Leaving(NamedTuple):
@@ -33,38 +39,74 @@ class Leaving(NamedTuple):
     message: str
     """What `sys.exit` prints instead of a number."""
     frames: tuple[Frame, ...]
-    """Where, innermost last; empty where a library called: that says nothing of the program."""
+    """Where, innermost last; empty where nothing of the program is on the stack."""
     handled: BaseException | None
     """The exception that was being handled: command-line frameworks print it and exit."""
+    library: bool = False
+    """A library called it, below a line of the program or not."""
 
 
 def notice(tell: Callable[[Leaving], None]) -> None:
     """Calls `tell` before the main thread of this process, or of a forked one, ends the program."""
     sys.exit = _told(sys.exit, "sys.exit", tell)
     os._exit = _told(os._exit, "os._exit", tell)
+    quitter: Any = type(getattr(builtins, "exit", None))
+    if quitter.__module__ == "_sitebuiltins":  # of `exit` and `quit`; the REPL's and IPython's own are others
+        quitter.__call__ = _told(quitter.__call__, "exit", tell, bound=1)
+    if sys.version_info >= (3, 12):
+        _hear(tell)
 
 
-def _told(call: Callable[..., NoReturn], name: str, tell: Callable[[Leaving], None]) -> Callable[..., NoReturn]:
+def _told(
+    call: Callable[..., NoReturn], name: str, tell: Callable[[Leaving], None], *, bound: int = 0
+) -> Callable[..., NoReturn]:
+    """The call, told of first; `bound`: how many of its arguments are not the program's."""
+
     @functools.wraps(call)
     def leave(*arguments: Any, **named: Any) -> NoReturn:
-        try:
-            if threading.current_thread() is threading.main_thread():
-                status = arguments[0] if arguments else next(iter(named.values()), None)
-                tell(_leaving(name, status, sys._getframe(1), sys.exc_info()[1]))  # noqa: SLF001 - documented
-        except Exception:  # noqa: S110 - the program ends as it wanted to
-            pass
+        status = next(iter((*arguments[bound:], *named.values())), None)
+        _tell(tell, name, status, sys._getframe(1))  # noqa: SLF001 - documented
         call(*arguments, **named)
 
     return leave
 
 
+def _hear(tell: Callable[[Leaving], None]) -> None:
+    """Hears of each `SystemExit` where it is raised; not at all where other tools have all numbers."""
+    monitoring: Any = sys.monitoring  # type: ignore[attr-defined,unused-ignore]
+    tool = next((number for number in _TOOLS if monitoring.get_tool(number) is None), None)
+    if tool is None:
+        return
+
+    def heard(code: CodeType, offset: int, exception: BaseException) -> None:
+        trace = exception.__traceback__
+        if isinstance(exception, SystemExit) and code.co_filename != __file__ and (trace is None or not trace.tb_next):
+            _tell(tell, "raise SystemExit", exception.code, sys._getframe(1))  # noqa: SLF001 - documented
+
+    monitoring.use_tool_id(tool, "dtdebug")
+    monitoring.register_callback(tool, monitoring.events.RAISE, heard)
+    monitoring.set_events(tool, monitoring.events.RAISE)
+
+
+def _tell(tell: Callable[[Leaving], None], name: str, status: object, caller: FrameType) -> None:
+    """Whatever comes of it, the program ends as it wanted to."""
+    try:
+        if threading.current_thread() is threading.main_thread():
+            tell(_leaving(name, status, caller, sys.exc_info()[1]))
+    except Exception:  # noqa: S110 - as said above
+        pass
+
+
 def _leaving(name: str, status: object, caller: FrameType, handled: BaseException | None) -> Leaving:
     code = status if isinstance(status, int) else 0 if status is None else 1
     message = "" if status is None or isinstance(status, int) else clean(stack.first_line(status))[:_WORDS]
-    frames = stack.described(stack.main_thread(), code=True) if stack.is_user(caller) else ()
+    library = not stack.is_user(caller)
+    above = stack.main_thread()
+    frames = stack.described(above, code=True) if any(map(stack.is_user, above)) else ()
     shown = f'"{message}"' if message else "" if status is None else str(code)
+    where = f" in {caller.f_globals.get('__name__', 'a library')}" if library else ""
     found = (handled or _kept(caller)) if code else None
-    return Leaving(f"{name}({shown})", code & 0xFF, message, frames, found)
+    return Leaving(f"{name}({shown}){where}", code & 0xFF, message, frames, found, library)
 
 
 def _kept(caller: FrameType) -> BaseException | None:
@@ -81,20 +123,37 @@ def primary(value: BaseException) -> tuple[str, tuple[Frame, ...]]:
     A peer that is lost while the program cleans up after its own error only hides that.
     """
     chain = list(_chain(value))
-    try:
-        from dtdebug_taxonomy.failure.events import Raised
-        from dtdebug_taxonomy.failure.reading import primary as first
+    chosen = chain[0]
+    if len(chain) > 1:  # else there is nothing to choose, and the reader need not be imported
+        with suppress(Exception):
+            chosen = chain[_first(chain)]
+    return stack.raised(chosen), _from_the_start(chosen)
 
-        rows = []
-        for one in chain:
-            kind, _, message = stack.raised(one).partition(": ")
-            rows.append(Raised(type=kind, message=message, frames=stack.raised_at(one.__traceback__)))
-        last = msgspec.structs.replace(rows[0], before=tuple(reversed(rows[1:])))
-        chosen = first(last)
-        number = next((n for n, row in enumerate(rows) if row is chosen), 0)
-    except Exception:
-        number = 0
-    return stack.raised(chain[number]), stack.raised_at(chain[number].__traceback__)
+
+def _first(chain: Sequence[BaseException]) -> int:
+    from dtdebug_taxonomy.failure.raised import Raised
+    from dtdebug_taxonomy.failure.reading import primary as first
+
+    rows = []
+    for one in chain:
+        kind, _, message = stack.raised(one).partition(": ")
+        rows.append(Raised(type=kind, message=message, frames=stack.raised_at(one.__traceback__)))
+    last = msgspec.structs.replace(rows[0], before=tuple(reversed(rows[1:])))
+    chosen = first(last)
+    return next((n for n, row in enumerate(rows) if row is chosen), 0)
+
+
+def _from_the_start(value: BaseException) -> tuple[Frame, ...]:
+    """Where it was raised, with what called the function that has caught it: argparse ends the program in a library."""
+    trace = value.__traceback__
+    frames, before = stack.raised_at(trace), trace.tb_frame.f_back if trace is not None else None
+    if any(not is_library(frame.file) for frame in frames):
+        return frames
+    outer = []
+    while before is not None:
+        outer.append(before)
+        before = before.f_back
+    return (*stack.described(outer[::-1][-_DEEPEST:], code=True), *frames)
 
 
 def _chain(value: BaseException | None) -> Iterator[BaseException]:

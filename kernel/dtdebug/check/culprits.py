@@ -11,14 +11,18 @@ from dtdebug.check.files import UnreadableError, read
 from dtdebug.clean import clean
 from dtdebug_taxonomy import sourced
 from dtdebug_taxonomy.failure import reading
-from dtdebug_taxonomy.frames import is_library
+from dtdebug_taxonomy.frames import is_library, short
 from dtdebug_taxonomy.knowledge import load
-from dtdebug_taxonomy.ranks import Frame
+from dtdebug_taxonomy.ranks import Frame, Verdict, say
 from dtdebug_taxonomy.snapshot import Snapshot, SourceFinding, walk
 from dtdebug_taxonomy.source.python import Code
 
 MOST_FILES, MOST_BYTES = 12, 400_000
 """Files that are read for one failure, and how large one may be: a program, not what was generated."""
+_GUARDED = "source-collective-on-some-ranks"
+"""The evidence whose checks see that."""
+_BY_SOURCE = 0.75
+"""Confidence in what the source decides."""
 
 
 def sourced_snapshot(snapshot: Snapshot) -> Snapshot:
@@ -31,6 +35,8 @@ def sourced_snapshot(snapshot: Snapshot) -> Snapshot:
         return snapshot
     found = sourced.findings_in(load(), sources, stacks, culprits)
     found = tuple(_cleaned(f) for f in found)
+    if verdict is not None:
+        verdict = _decided(verdict, found)
     if verdict is not None and verdict.kind != "none" and (more := sourced.claims(found)):
         texts = tuple(claim.text for claim in more)
         new = (claim for claim in more if claim not in verdict.claims)  # a verdict that was kept has them already
@@ -38,6 +44,32 @@ def sourced_snapshot(snapshot: Snapshot) -> Snapshot:
             verdict, claims=(*verdict.claims, *new), evidence=tuple(dict.fromkeys((*verdict.evidence, *texts)))
         )
     return msgspec.structs.replace(snapshot, source_findings=found, verdict=verdict)
+
+
+def _decided(verdict: Verdict, found: Sequence[SourceFinding]) -> Verdict:
+    """Of ranks that disagree, the one that is in a call which, by the source, only it comes to."""
+    if verdict.culprits or verdict.kind not in ("replaced", "skipped"):
+        return verdict
+    guards = load().evidence[_GUARDED].check
+    lines = {f.rank: f for f in found if f.near == "line" and f.check in guards and f.rank is not None}
+    sides = [a for a in verdict.alternatives if a.culprits and lines.keys() >= set(a.culprits)]
+    if len(sides) != 1:
+        return verdict
+    (side,) = sides
+    f = lines[side.culprits[0]]
+    rest = tuple(rank for rank in verdict.waiting if rank not in side.culprits)
+    others = next((a.because for a in verdict.alternatives if a is not side), f"{say(rest, 'are')} elsewhere")
+    because = f"{side.because[:1].upper()}{side.because[1:]}"
+    return msgspec.structs.replace(
+        verdict,
+        kind="extra",
+        culprits=side.culprits,
+        waiting=rest,
+        sites=tuple(sorted(verdict.sites, key=lambda site: site.rank not in side.culprits)),
+        confidence=_BY_SOURCE,
+        summary=f"{because} at {short(f.file)}:{f.line}, a line that no other rank comes to; {others}.",
+        alternatives=tuple(a for a in verdict.alternatives if a is not side),
+    )
 
 
 def _stacks(snapshot: Snapshot) -> dict[int | None, tuple[Frame, ...]]:

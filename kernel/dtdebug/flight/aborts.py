@@ -73,7 +73,7 @@ def aborted(records: Records) -> Verdict | None:
             kind: Kind = "wrong_dtype" if wanted and got / wanted in _RATIOS else "wrong_size"
             return _verdict(records, rank, None, (kind, _sizes(got, wanted)), doubtful=True)
         # It may have expected what all expect: then the peer that sent the other size differs, whichever that is.
-        doubtful = _fits(due.symbol, wanted, due.members) and not _fits(due.symbol, got, due.members)
+        doubtful = _fits(due.symbol, wanted, due.members)
         return _verdict(records, rank, due, _kind(records, state.stack, due, got, wanted), doubtful=doubtful)
     return None
 
@@ -180,11 +180,15 @@ def _verdict(
     doubtful: bool,
     aborted_rank: int | None = None,
 ) -> Verdict:
-    """The verdict on a rank; it is the one that gloo aborted unless another one is named."""
+    """The verdict on a rank; it is the one that gloo aborted unless another one is named.
+
+    `doubtful`: its own call may be right and that of the rank that sent wrong; then nobody is named.
+    """
     kind, because = what
     call = call_of(records, due.symbol.op, due.seq, due.group) if due else "a collective"
     members = records.layout.members.get(due.group, ()) if due else records.expected
     did = _DID[kind].format(call=call)
+    culprits = () if doubtful else (rank,)
     waiting = standing_still(records, (rank,))
     sites = sites_of(records, (rank,), waiting)
     if (site := call_site(rank, records.states[rank].stack)) is not None:
@@ -196,8 +200,14 @@ def _verdict(
         because="a rank is aborted too where its peer sent the wrong size",
         refute="its own call has the size that the others' calls have",
     )
+    own = Alternative(
+        kind=kind,
+        culprits=(rank,),
+        because="gloo aborts the rank whose own call is for another size than what it was sent",
+        refute="its own call has the size that the others' calls have",
+    )
     alternatives = [
-        *([sender] if doubtful else []),
+        *([own, sender] if doubtful else []),
         Alternative(
             kind="replaced" if kind == "extra" else "extra",
             culprits=(rank,),
@@ -224,14 +234,23 @@ def _verdict(
         )
     return Verdict(
         kind=kind,
-        culprits=(rank,),
+        culprits=culprits,
         waiting=waiting,
         group=group_ref(records, due.group) if due else None,
         collective=CollectiveRef(due.symbol.op, due.seq) if due else None,
         sites=ordered(sites, (rank,)),
         confidence=0.4 if doubtful else 0.7,
-        summary=f"{spell((rank,)).capitalize()} {did}.",
+        summary=f"{spell((rank,)).capitalize()} {did}." if culprits else _undecided(rank, call, kind, because),
         claims=tuple(claims),
         evidence=texts(claims),
         alternatives=tuple(alternatives),
+    )
+
+
+def _undecided(rank: int, call: str, kind: Kind, because: str) -> str:
+    what = "type of elements" if kind == "wrong_dtype" else "size"
+    why = because.partition(";")[0]
+    return (
+        f"Rank {rank} was aborted by gloo in {call}: {why}. Its call or that of the rank that sent has another "
+        f"{what} than the others; which of them is not known."
     )

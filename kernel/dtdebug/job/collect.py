@@ -1,149 +1,36 @@
-"""From a run's folder to what is found: the ranks are asked, their ends joined, the verdict and the diagnosis made."""
+"""From a look at a run's ranks to what is found: the verdict, the diagnosis, and what was not read."""
 
 from __future__ import annotations
 
 import io
-import socket
-import time
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from contextlib import suppress
 
 import msgspec
 
 from dtdebug import state as files
 from dtdebug.clean import clean
-from dtdebug.job import ends, movement, outcome, partial
+from dtdebug.job import ends, partial
 from dtdebug.job.attempts import attempts
 from dtdebug.job.coverage import coverage, following
+from dtdebug.job.judgement import Basis, judge
+from dtdebug.job.looking import Look, last
 from dtdebug.job.output import kept
-from dtdebug.probe.watch import Death, living
+from dtdebug.probe.watch import Death
 from dtdebug.records.folder import RunFolder
-from dtdebug.records.untrusted import tidy
 from dtdebug.watch.result import Watched, watched
 from dtdebug_taxonomy.case import Case
 from dtdebug_taxonomy.claims import Claim, Record, texts
 from dtdebug_taxonomy.diagnosis import Diagnosis
+from dtdebug_taxonomy.frames import before_agent
 from dtdebug_taxonomy.hosts import Host
-from dtdebug_taxonomy.ranks import EXITED, RankState, Verdict
+from dtdebug_taxonomy.ranks import RankState, Verdict
 from dtdebug_taxonomy.snapshot import Snapshot
-from dtdebug_taxonomy.waiting import Waiting
 
 _STACK_LIMIT = 1 << 20
 _FOUND_LIMIT = 256 << 20
 """Bytes of a verdict with its ranks that are still read."""
 _SUCCESS = Record(source="exit", words="exit status 0 of the job")
-PAUSE = 1.0
-"""Seconds between two looks at a rank that seems to hang."""
-
-
-class Look(msgspec.Struct, frozen=True, kw_only=True):
-    """The living ranks, seen twice."""
-
-    states: tuple[RankState, ...] = ()
-    progress: dict[int, str] = {}
-    notes: tuple[str, ...] = ()
-    verdict: Verdict | None = None
-    """What the records said while the ranks still were where they are seen here."""
-    measured: bool = False
-    """That verdict was found while no rank made progress for as long as the user's limit."""
-    seconds: float = 0.0
-    """For how long no rank has made progress, as far as somebody watched."""
-    printed: str | None = None
-    """What the job had printed until its user ended it: what comes then is the noise of ending."""
-
-
-def look(
-    folder: RunFolder | None,
-    pids: Sequence[int] = (),
-    *,
-    twice: bool = True,
-    native: bool = False,
-    timeout: float = 3.0,
-    pause: float = PAUSE,
-    addresses: Callable[[], dict[int, str]] | None = None,
-) -> Look:
-    """Asks the living ranks; a second time after a moment, to tell what moves from what stands."""
-    from dtdebug.probe.gather import gather
-
-    here = socket.gethostname()
-    first = _fresh(gather(folder, pids, timeout, native=native, addresses=addresses))
-    if not twice or not any(state.alive for state in first):
-        return Look(states=tuple(first))
-    begun = movement.sample(first, here)
-    time.sleep(pause)
-    works, rests = movement.workers(begun, movement.sample(first, here))  # before they are asked, for that is work
-    second = _fresh(gather(folder, pids, timeout, dumps=False, addresses=addresses))
-    return Look(states=merged(first, second), progress={**movement.progress(first, second, works, rests)})
-
-
-def _fresh(states: Iterable[RankState]) -> list[RankState]:
-    return [gone(state) if state.alive is False else _answered(state) for state in states]
-
-
-def _answered(state: RankState) -> RankState:
-    """A rank of another host without an answer: where it was when it wrote its record it may have left long ago."""
-    silent = state.host != socket.gethostname() and state.roads.get("files", "ok") != "ok"
-    if not silent or state.roads.get("endpoint") == "ok":
-        return state
-    return msgspec.structs.replace(state, stack=(), native=(), pending=None)
-
-
-def alive(folder: RunFolder) -> bool:
-    """Some rank of the run still runs on this host."""
-    here = socket.gethostname()
-    return bool(living(r.pid for r in folder.records() if r.host == here))
-
-
-def last(folder: RunFolder) -> Look:
-    """What the ranks left behind; those of this host have ended."""
-    here = socket.gethostname()
-    return Look(states=tuple(gone(r) if r.host == here else r for r in map(tidy, folder.records())))
-
-
-def gone(record: RankState) -> RankState:
-    """A rank without last words: where it was when it wrote its record says nothing of where it ended."""
-    if record.alive is False and (record.exception or EXITED in record.facts):
-        return record
-    return msgspec.structs.replace(record, alive=False, stack=(), native=(), pending=None, waiting=None, beside=())
-
-
-def merged(before: Iterable[RankState], after: Iterable[RankState]) -> tuple[RankState, ...]:
-    """The later states; what the rank said earlier of its place stays where it says nothing of it now."""
-    early = {(s.host, s.pid): s for s in before if s.pid}
-    result = []
-    for state in after:
-        old = early.pop((state.host, state.pid or 0), None)
-        if old is not None:
-            if state.stack and state.stack != old.stack:  # it is elsewhere now: what it was in is over
-                old = msgspec.structs.replace(old, native=(), pending=None, waiting=None, beside=(), system={})
-            state = msgspec.structs.replace(  # noqa: PLW2901 - the same rank, completed
-                state,
-                stack=state.stack or old.stack,
-                native=state.native or old.native,
-                pending=state.pending or old.pending,
-                waiting=_fuller(state.waiting, old.waiting),
-                beside=state.beside or old.beside,
-                system=state.system or old.system,
-                groups=state.groups or old.groups,
-                gil_held=state.gil_held or (old.gil_held and not state.stack),
-                exception=state.exception or old.exception,
-                versions=state.versions or old.versions,
-                environment=state.environment or old.environment,
-                facts={**old.facts, **state.facts},
-                roads={**old.roads, **state.roads},
-            )
-        result.append(state)
-    known = {s.rank for s in result if s.rank is not None}
-    return (*result, *(s for s in early.values() if s.rank is None or s.rank not in known))
-
-
-def _fuller(now: Waiting | None, before: Waiting | None) -> Waiting | None:
-    """What a rank is in now; of two looks at the same, the one that had the time to name it."""
-    if now is None or before is None or now.kind != before.kind:
-        return now or before
-    return (
-        before if (before.op and not now.op) or (before.pid and not now.pid) or (before.line and not now.line) else now
-    )
 
 
 def conclude(
@@ -168,16 +55,19 @@ def conclude(
     ended_before = {s.pid for s in tried.earlier}
     deaths = [death for death in deaths if death.pid not in ended_before]
     silent = [s.pid for s in seen.states if s.pid and s.alive is False and _is_silent(folder, s)]
-    ended = ends.ends(
-        output, _placed(folder, seen.states), deaths, starved=starved, starvations=starvations, silent=silent
+    basis = Basis(
+        output=output,
+        earlier=seen.verdict,
+        measured=seen.measured,
+        moving=moving,
+        progress=seen.progress,
+        seconds=seen.seconds,
+        deaths=deaths,
+        starved=starved,
+        starvations=starvations,
+        silent=silent,
     )
-    verdict, missing, more = analysis(folder, ended.states, moving=moving)
-    settled = ends.settle(verdict, ended, seen.verdict, measured=seen.measured)
-    if settled is not None and settled is seen.verdict:
-        verdict = settled  # it was judged by what was seen then
-    else:
-        before = [ends.uninterrupted(state) for state in ended.states]
-        verdict = outcome.judged(settled, outcome.Seen(before, seen.progress, moving, seen.seconds))
+    verdict, ended, missing, more, _ = judge(folder, _placed(folder, seen.states), basis)
     verdict = partial.limited(verdict, ended.states, partial.unread(ended.states, hosts))
     verdict = partial.bereft(verdict, ended.states, hosts)
     said = [*seen.notes, *ended.notes, *ends.correction(ended.named, verdict.culprits, ended.states)]
@@ -280,7 +170,8 @@ def _placed(folder: RunFolder | None, states: Iterable[RankState]) -> list[RankS
         file = folder.announced_stack(state) if folder is not None else None
         if file is not None and state.alive is False and not state.exception:
             with suppress(OSError, ValueError):  # later than what any look has seen
-                stack = parse_traceback(files.read(file, _STACK_LIMIT).decode(errors="replace")) or state.stack
+                written = parse_traceback(files.read(file, _STACK_LIMIT).decode(errors="replace"))
+                stack = before_agent(written) or state.stack
                 state = msgspec.structs.replace(state, stack=stack)  # noqa: PLW2901 - the same rank, completed
         result.append(state)
     return result
@@ -302,29 +193,6 @@ def _output(folder: RunFolder | None) -> tuple[str, tuple[tuple[int, int], ...],
     except reader.LogError as error:
         return "", (), [str(error)]
     return excerpt.text, excerpt.first_lines, []
-
-
-def analysis(
-    folder: RunFolder | None, states: Sequence[RankState], *, moving: bool | None = None
-) -> tuple[Verdict | None, tuple[int, ...], tuple[str, ...]]:
-    """The verdict of the records; a defect in their analysis leaves that of the ends."""
-    import tempfile
-    from pathlib import Path
-
-    from dtdebug.flight import FlightError, analyse
-
-    seen = [ends.uninterrupted(state) for state in states]
-    try:
-        if folder is not None and folder.flight.is_dir():
-            found = analyse(folder.flight, states=seen, moving=moving)
-        else:
-            with tempfile.TemporaryDirectory() as empty:
-                found = analyse(Path(empty), states=seen, moving=moving)
-    except FlightError:  # neither dumps nor records: there is nothing to analyse
-        return None, (), ()
-    except Exception as error:
-        return None, (), (f"the flight records could not be analysed ({type(error).__name__}: {error})",)
-    return found.verdict, found.missing_dumps, found.notes
 
 
 def _diagnosis(snapshot: Snapshot, folder: RunFolder | None) -> Diagnosis | None:

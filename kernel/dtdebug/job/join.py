@@ -16,7 +16,8 @@ from dtdebug import state as files
 from dtdebug.clean import clean, one_line
 from dtdebug.hosts import presence, rendezvous
 from dtdebug.hosts.unpack import UnpackError, unpack
-from dtdebug.job.collect import Look, conclude, last, merged
+from dtdebug.job.collect import conclude
+from dtdebug.job.looking import Look, last, merged
 from dtdebug.probe.gather import world_size
 from dtdebug.records.folder import RunFolder
 from dtdebug.records.untrusted import believed

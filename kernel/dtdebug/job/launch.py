@@ -30,9 +30,10 @@ from dtdebug.course.inside.start import VARIABLE as COURSE
 from dtdebug.hosts.presence import Presence
 from dtdebug.job import runs
 from dtdebug.job.collect import succeeded
-from dtdebug.job.monitor import Options, Speaker, Vigil
+from dtdebug.job.monitor import Vigil
 from dtdebug.job.output import ended, fork
 from dtdebug.job.relay import Channel, Relay, channels
+from dtdebug.job.speaker import Options, Speaker
 from dtdebug.records.folder import Run, RunFolder
 
 STOPPED = 124

@@ -6,7 +6,8 @@ import socket
 from collections.abc import Sequence
 
 from dtdebug.hosts import launchers, presence, rendezvous
-from dtdebug.job.collect import Look, conclude
+from dtdebug.job.collect import conclude
+from dtdebug.job.looking import Look
 from dtdebug.records.folder import RunFolder
 from dtdebug_taxonomy.case import Case
 from dtdebug_taxonomy.hosts import Host

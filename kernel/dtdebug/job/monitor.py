@@ -3,13 +3,9 @@
 from __future__ import annotations
 
 import socket
-import sys
 import threading
 import time
-from collections.abc import Callable, Mapping
 from contextlib import suppress
-from pathlib import Path
-from typing import NamedTuple
 
 import msgspec
 
@@ -18,15 +14,18 @@ from dtdebug.hosts import rendezvous
 from dtdebug.hosts.launchers import waiting
 from dtdebug.hosts.presence import Presence, Seen
 from dtdebug.job import movement
-from dtdebug.job.collect import Look, alive, analysis, conclude, last, look, merged, printed
+from dtdebug.job.collect import conclude, printed
+from dtdebug.job.judgement import recorded
+from dtdebug.job.looking import Look, alive, last, look, merged
 from dtdebug.job.outcome import is_certain
 from dtdebug.job.pool import shared
 from dtdebug.job.relay import Relay
+from dtdebug.job.speaker import Options, Speaker
 from dtdebug.probe.memory import Memory
 from dtdebug.probe.watch import Deaths, Progress, end, living
 from dtdebug.records.folder import VARIABLE, RunFolder
 from dtdebug.watch.announce import Announcer
-from dtdebug_taxonomy.case import Case, contract
+from dtdebug_taxonomy.case import Case
 from dtdebug_taxonomy.ranks import RankState, Verdict
 
 _TICK, _LOOK, _SHARE = 0.2, 1.0, 0.05
@@ -39,71 +38,6 @@ _MAY_COME = 0.4
 """Confidence up to which a rank may only be slow: that it is not is news."""
 _PATIENCE, _UNFINISHED = 5.0, 15.0
 """Seconds: from SIGTERM to SIGKILL, and for a look that was begun before the end of the job."""
-
-
-class Options(NamedTuple):
-    """What the user chose."""
-
-    hang_after: float = 120.0
-    stop_on_hang: bool = False
-    stop_unexplained: bool = False
-    """Ends also what makes no progress for a reason that is not understood, or may still go on."""
-    folder: Path | None = None
-    quiet: bool = False
-    format: str = "text"
-    output: Path | None = None
-    watch: bool = False
-    """Looks at invariants of the training while it runs."""
-    environment: Mapping[str, str] = {}
-    """Variables that the job gets besides: what its ranks do with their collectives (see `course`)."""
-    after: Callable[[], None] = lambda: None
-    """Called when the job has ended."""
-    foreseen: Callable[[Case], str] = lambda _: ""
-    """A note on what would have told of the failure before the run."""
-
-
-class Speaker:
-    """Our words, on standard error on a line of their own, or in the file that the user named."""
-
-    def __init__(
-        self, relay: Relay | None = None, options: Options | None = None, run: RunFolder | None = None
-    ) -> None:
-        self._relay, self._options, self._run = relay, options or Options(), run
-
-    def say(self, text: str, prefix: str = "dtdebug: ") -> None:
-        """A line, or several."""
-        begin = "\n" if self._relay is not None and self._relay.in_line() else ""
-        with suppress(OSError, AttributeError):  # it may be closed
-            sys.stderr.write(begin + prefix + text.rstrip("\n") + "\n")
-            sys.stderr.flush()
-
-    def report(self, found: Case, what: str, *, brief: bool = False) -> None:
-        """What was found; nothing if the user wants none."""
-        from dtdebug.job.report import to_text
-
-        if self._options.output:
-            self.write(found, what)
-        elif not self._options.quiet:
-            self.say(to_text(found, what, self._run, brief=brief), prefix="")
-
-    def write(self, found: Case, what: str) -> None:
-        """What was found, into the file that the user named."""
-        from dtdebug import state
-        from dtdebug.job.report import to_text
-
-        if self._options.output is None:
-            return
-        as_json = self._options.format == "json"
-        text = msgspec.json.encode(contract(found)) if as_json else to_text(found, what, self._run).encode()
-        try:
-            state.write(self._options.output, text)
-        except OSError as error:
-            self.say(f"{self._options.output}: can't be written: {error.strerror}")
-
-    def remark(self, text: str) -> None:
-        """A line that only those who read reports want."""
-        if not self._options.quiet and not self._options.output:
-            self.say(text)
 
 
 class Vigil:
@@ -245,7 +179,8 @@ class Vigil:
     def _glance(self) -> None:
         """Sees the ranks as they stand, before the launcher ends them."""
         seen = look(self._folder, twice=False)
-        verdict, _, _ = analysis(self._folder, seen.states, moving=self._moving or None)
+        found, _ = recorded(self._folder, seen.states, moving=self._moving or None)
+        verdict = found.verdict if found is not None else None
         stands = verdict is not None and verdict.kind not in ("none", "not_understood", "dead")
         self._seen = msgspec.structs.replace(
             seen,
@@ -253,8 +188,8 @@ class Vigil:
             progress=movement.still(self._seen.progress, self._seen.states, seen.states),
             verdict=verdict if stands else None,
         )
-        if not self._seen.states and self.interrupted and (found := waiting(self._job)):
-            self._hosts.meets(*found)
+        if not self._seen.states and self.interrupted and (met := waiting(self._job)):
+            self._hosts.meets(*met)
             self._hang = rendezvous.verdict(self._hosts.all())
         self._hosts.contribute(Seen(states=self._seen.states, deaths=tuple(self._deaths.seen())))
 

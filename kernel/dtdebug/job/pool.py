@@ -8,7 +8,7 @@ from typing import NamedTuple
 import msgspec
 
 from dtdebug.hosts.presence import Presence, Seen
-from dtdebug.job.collect import Look, merged
+from dtdebug.job.looking import Look, merged
 from dtdebug.probe.watch import Death
 
 _AT_END, _AT_HANG = 8.0, 10.0

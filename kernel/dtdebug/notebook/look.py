@@ -147,22 +147,14 @@ def conclude(
     `earlier` was measured while no rank made progress; `moving`: they were seen to go on; `progress` of each rank
     between two looks.
     """
-    from dtdebug.flight import analyse
-    from dtdebug.job import ends, outcome
+    from dtdebug.job.judgement import Basis, judge
 
     known = [s for s in states if s.rank is not None]
     if run is None or not known:
         return Conclusion()
-    ended = ends.ends(output, known)
-    try:
-        analysis = analyse(run.flight, states=ended.states, moving=moving, timeline=True)
-    except Exception as error:  # a defect there leaves what the ends of the ranks tell
-        why = f"the records can't be compared: {type(error).__name__}: {error}"
-        return Conclusion(ends.settle(None, ended, earlier, measured=earlier is not None), (*ended.notes, why))
-    verdict = ends.settle(analysis.verdict, ended, earlier, measured=earlier is not None)
-    if verdict is None or verdict is not earlier:
-        verdict = outcome.judged(verdict, outcome.Seen(ended.states, progress or {}, moving))
-    return Conclusion(verdict, (*ended.notes, *analysis.notes), analysis.timeline)
+    basis = Basis(output=output, earlier=earlier, measured=earlier is not None, moving=moving, progress=progress or {})
+    found = judge(run, known, basis, timeline=True)
+    return Conclusion(found.verdict, (*found.ended.notes, *found.notes), found.timeline)
 
 
 def moved(before: Iterable[RankState], after: Iterable[RankState]) -> bool | None:

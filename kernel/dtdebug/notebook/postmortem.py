@@ -28,8 +28,8 @@ def completed(live: Live, snapshot: Snapshot) -> Snapshot:
     told = {info.rank: info for info in [*walk(snapshot.exception)][::-1] if info.rank is not None}
     if live.run is None or not (told or live.has_ranks):
         return snapshot
-    from dtdebug.job.collect import merged
     from dtdebug.job.ends import standing
+    from dtdebug.job.looking import merged
     from dtdebug.notebook.look import conclude
 
     states = _states(live.run, live.since, told, launched=_is_of_launcher(snapshot.exception))
@@ -72,7 +72,7 @@ def _went_on(before: Iterable[RankState], after: Iterable[RankState]) -> bool:
 
 def _states(run: RunFolder, since: float, told: Mapping[int, ExceptionInfo], *, launched: bool) -> list[RankState]:
     """The ranks of the cell's job by their records and by what the launcher's exception tells of them."""
-    from dtdebug.job.collect import gone
+    from dtdebug.job.looking import gone
     from dtdebug.notebook import jobs
     from dtdebug.probe.gather import one_each
     from dtdebug.probe.processes import liveness

@@ -16,8 +16,9 @@ import msgspec
 
 from dtdebug.probe.arrival import TWICE
 from dtdebug.probe.in_parallel import begin, until
-from dtdebug.probe.inquiry import Inquiry, Request
+from dtdebug.probe.inquiry import Inquiry
 from dtdebug.probe.processes import Found, describe, find_ranks
+from dtdebug.probe.request import Request
 from dtdebug.records.folder import RunFolder
 from dtdebug.records.untrusted import tidy
 from dtdebug_taxonomy.ranks import MOST_RANKS, RankState

@@ -15,14 +15,13 @@ from dtdebug import state
 from dtdebug.probe import outside, transports, written_stack
 from dtdebug.probe.explain import Explained, Subject, explain
 from dtdebug.probe.processes import Found, liveness, variables
-from dtdebug.records.folder import RunFolder, read_record
+from dtdebug.probe.request import Request, stamp
+from dtdebug.records.folder import read_record
 from dtdebug_taxonomy.ranks import Frame, Operation, RankState
 from dtdebug_taxonomy.stack_waits import operation
 
 TOKEN = "DTDEBUG_TOKEN"  # noqa: S105 - the name of the variable
 """Environment variable with what endpoints want to see."""
-_INTERPRETER = 0.4
-"""Share of the time that the roads through the interpreter have; the rest is for those that do without."""
 _PAUSE, _MOMENT = 0.05, 0.1
 _RESERVE = 0.3
 """Seconds that are kept for fetching a trace where no dump comes."""
@@ -30,38 +29,6 @@ _POLL = 0.01
 _AGENT = "dtdebug-"
 """Names of the agent's own threads, which may keep the lock for a moment to write what they are asked for."""
 _LOOPBACK = ("127.", "localhost:", "[::1]:")
-
-
-class Request:
-    """One request to a whole job: what the inquiries to its ranks share."""
-
-    def __init__(self, folder: RunFolder | None, timeout: float, *, dumps: bool = True, native: bool = False) -> None:
-        began = time.monotonic()
-        self.folder = folder
-        self.dumps, self.native = dumps, native
-        self.deadline = began + timeout
-        self.interpreter_deadline = began + _INTERPRETER * timeout
-        self.number: int | None = None
-        self.refused = "there is no folder of the run"
-        self._dumps: dict[str, tuple[int, int]] = {}
-        if folder is not None:
-            with suppress(OSError):
-                self._dumps = {path.name: _stamp(path) for path in folder.flight.iterdir()}
-            try:
-                self.number = folder.request()
-            except OSError as error:
-                self.refused = f"can't be asked: {error}"
-
-    def left(self) -> float:
-        """Seconds until the deadline."""
-        return max(0.0, self.deadline - time.monotonic())
-
-    def has_dump(self, rank: int) -> bool:
-        """A dump of that rank has come since the request was made."""
-        path = self.folder.flight / f"rank_{rank}" if self.folder else Path()
-        with suppress(OSError):
-            return _stamp(path) != self._dumps.get(path.name)
-        return False
 
 
 class Inquiry:
@@ -154,6 +121,8 @@ class Inquiry:
     ) -> Operation | None:
         """The operation that the frames show; of two ranks, the other one is the peer."""
         found = operation(stack, native) if self._pid is not None else None
+        if found is not None and self._seen.in_world:
+            found = msgspec.structs.replace(found, group="")
         if found is None or found.op not in outside.PAIRS:
             return found
         if self._seen.peer is not None:
@@ -209,7 +178,7 @@ class Inquiry:
             path, last = folder.record_path(record.pid, record.host), (0, 0)
             while path is not None:
                 with suppress(OSError):
-                    if (now := _stamp(path)) != last:
+                    if (now := stamp(path)) != last:
                         last, new = now, read_record(path)
                         if new is not None and self._is_fresh(new, record):
                             self._answer = new
@@ -242,7 +211,7 @@ class Inquiry:
             if look.lock_idle and self._record is None:  # once may be chance
                 time.sleep(_PAUSE)
                 look = outside.spy(pid, self._request.deadline, local=unnamed)
-            if not unnamed and self._waits_in_pair(look):
+            if not unnamed and self._names_others(look):
                 with suppress(outside.OutsideError):
                     again = outside.spy(pid, self._request.deadline, local=True)
                     look = again if again.stack == look.stack else look
@@ -253,9 +222,10 @@ class Inquiry:
         return bool(self._seen.stack)
 
     @staticmethod
-    def _waits_in_pair(look: outside.Look) -> bool:
+    def _names_others(look: outside.Look) -> bool:
+        """Local variables tell with whom it waits."""
         found = operation(look.stack)
-        return found is not None and found.op in outside.PAIRS
+        return found is not None and bool(found.op in outside.PAIRS or found.group)
 
     def _explain(self, pid: int) -> None:
         """What the process waits in, with its other threads and children."""
@@ -348,8 +318,3 @@ class Inquiry:
         except Exception as error:
             why = str(error) or type(error).__name__
             self._roads[name] = f"{why} ({time.monotonic() - began:.2f} s)"
-
-
-def _stamp(path: Path) -> tuple[int, int]:
-    status = path.stat()
-    return status.st_ino, status.st_mtime_ns

@@ -21,7 +21,7 @@ import msgspec
 
 from dtdebug.probe.processes import Found, describe, liveness
 from dtdebug_taxonomy.ranks import Frame, RankState
-from dtdebug_taxonomy.stack_waits import operation
+from dtdebug_taxonomy.stack_waits import named_group, operation
 
 FRAMES = 200
 """Frames of a stack that are kept, the innermost ones."""
@@ -63,6 +63,8 @@ class Look(msgspec.Struct, frozen=True, kw_only=True):
     """Local variables of the frames that spawn a rank or try to take a lock, as py-spy prints them."""
     peer: int | None = None
     """The rank that its send or recv names, where local variables were asked for."""
+    in_world: bool = False
+    """The group that its line names is None, where local variables were asked for: that of all ranks."""
     others: tuple[ThreadLook, ...] = ()
     """Its other threads."""
 
@@ -245,6 +247,7 @@ def _look(threads: Sequence[_SpyThread], pid: int, name: str) -> Look:
             if "name" in entry and "repr" in entry
         },
         peer=_peer(main),
+        in_world=_in_world(main),
         others=tuple(
             ThreadLook(
                 name=(t.thread_name or "")[:80], tid=t.os_thread_id, stack=_stack(t), native=_native(t), active=t.active
@@ -265,6 +268,17 @@ def _peer(thread: _SpyThread) -> int | None:
                 value = str(msgspec.json.decode(entry["repr"]))
                 return int(value) if value.isdecimal() and len(value) < 8 else None
     return None
+
+
+def _in_world(thread: _SpyThread) -> bool:
+    """The group that the program's own line names is None: a function's `group=None`, which means all ranks."""
+    frames = [f for f in thread.frames if not f.module]
+    inner = next((n for n, f in enumerate(frames) if f.filename.endswith("torch/distributed/distributed_c10d.py")), 0)
+    caller = next((f for f in frames[inner:] if "/torch/distributed/" not in f.filename), None)
+    if caller is None or not (name := named_group(_code(caller.filename, caller.line))):
+        return False
+    told = (e for e in caller.locals or () if "repr" in e and msgspec.json.decode(e.get("name", b'""')) == name)
+    return any(str(msgspec.json.decode(e["repr"])) == "None" for e in told)
 
 
 def _stack(thread: _SpyThread) -> tuple[Frame, ...]:

@@ -19,7 +19,7 @@ from dtdebug.triage.part import Part, Stream
 from dtdebug_taxonomy.claims import Claim, texts
 from dtdebug_taxonomy.failure import attribution
 from dtdebug_taxonomy.failure.attribution import Outcome
-from dtdebug_taxonomy.failure.events import Raised
+from dtdebug_taxonomy.failure.raised import Raised
 from dtdebug_taxonomy.failure.reading import read
 from dtdebug_taxonomy.frames import short, shown_frame
 from dtdebug_taxonomy.hardware import Event

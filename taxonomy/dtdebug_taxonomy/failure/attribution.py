@@ -13,8 +13,8 @@ import msgspec
 
 from dtdebug_taxonomy.claims import Claim, Record, texts
 from dtdebug_taxonomy.failure import mismatch, watchdog
-from dtdebug_taxonomy.failure.events import Raised
 from dtdebug_taxonomy.failure.exits import LAUNCHER, Exit
+from dtdebug_taxonomy.failure.raised import Raised
 from dtdebug_taxonomy.failure.reading import Reading, primary, read, role
 from dtdebug_taxonomy.frames import own_frame
 from dtdebug_taxonomy.ranks import Alternative, CallSite, Verdict, say, spell

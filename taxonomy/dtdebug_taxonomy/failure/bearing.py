@@ -5,8 +5,9 @@ from __future__ import annotations
 from bisect import bisect_left
 
 from dtdebug_taxonomy.failure.attribution import outcome
-from dtdebug_taxonomy.failure.events import Raised
+from dtdebug_taxonomy.failure.raised import Raised
 from dtdebug_taxonomy.failure.reading import read
+from dtdebug_taxonomy.ranks import Verdict
 from dtdebug_taxonomy.snapshot import Snapshot
 
 _TRAINS = 2
@@ -21,8 +22,11 @@ class Bearing:
         found = outcome(log)
         self._rank = {line.number: line.rank for line in reversed(log.lines) if line.rank is not None}
         self._ends = {r.line: r.text for r in found.own}
+        self._own = {one.line for r in found.own for one in (*r.before, r)}
         self._last = max((r.line for r in found.own), default=0)
         self._final = [(r.begin, r.line) for r in (*found.own, *found.echoes)]
+        explained = is_explained(snapshot.verdict) or (not found.doubtful and {r.rank for r in found.own} - {None})
+        self._echoes = sorted((_begin(r), r.line) for r in found.echoes) if explained else []
         self._handled = sorted((_begin(r), r.line) for r in found.handled)
         self._warned = sorted(log.events.warnings)
         steps = sorted(log.lines[i].number for rows in log.events.steps.values() for i in rows)
@@ -45,11 +49,26 @@ class Bearing:
             return True
         return line < self._last and _within(self._warned, line)
 
+    def is_own(self, line: int) -> bool:
+        """The line of an exception that a rank's own code met, or that it came from: not one of communication."""
+        return line in self._own
+
+    def is_echo(self, line: int) -> bool:
+        """Part of what a rank raised because another was lost, whose own exception is here too: it adds nothing."""
+        return _within(self._echoes, line)
+
     def is_trained_after(self, line: int) -> bool:
         """Training made progress after it."""
         if self._restarted or any(begin <= line <= end for begin, end in self._final):
             return False
         return len(self._steps) - bisect_left(self._steps, line + 1) >= _TRAINS
+
+
+def is_explained(verdict: Verdict | None) -> bool:
+    """The ranks were compared, and what the culprits raised is known: what others raised for that adds nothing."""
+    if verdict is None or verdict.kind != "dead":
+        return False
+    return any(claim.what == "raised" and set(claim.ranks) & set(verdict.culprits) for claim in verdict.claims)
 
 
 def _begin(raised: Raised) -> int:

@@ -11,8 +11,8 @@ from collections.abc import Iterable, Iterator
 from itertools import islice
 from typing import NamedTuple
 
-from dtdebug_taxonomy.failure.events import Events
 from dtdebug_taxonomy.failure.lines import Line
+from dtdebug_taxonomy.failure.raised import Events
 from dtdebug_taxonomy.ranks import Frame
 
 _RANK = 9_999_999

@@ -12,9 +12,10 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import NamedTuple
 
 from dtdebug_taxonomy.claims import Claim, texts
-from dtdebug_taxonomy.failure.events import Raised
+from dtdebug_taxonomy.failure.disagreement import Side, disagreement
 from dtdebug_taxonomy.failure.lines import Line
 from dtdebug_taxonomy.failure.missing import called, missing, name, sites
+from dtdebug_taxonomy.failure.raised import Raised
 from dtdebug_taxonomy.failure.reading import Reading
 from dtdebug_taxonomy.ranks import Alternative, CallSite, CollectiveRef, Kind, Verdict, say, spell
 
@@ -146,29 +147,13 @@ def _opposed(kind: Kind, calls: Mapping[int, _Call], where: Mapping[int, CallSit
     parts: dict[tuple[int | None, str, str, str], list[int]] = {}
     for rank, call in sorted(calls.items()):
         parts.setdefault(call[:4], []).append(rank)
-    sides = sorted(parts.values())
-    rows = [f"{say(ranks, 'are')} in {_placed(calls[ranks[0]], where.get(ranks[0]))}" for ranks in sides]
+    sides = [
+        Side(tuple(ranks), f"{say(ranks, 'are')} in {_placed(calls[ranks[0]], where.get(ranks[0]))}")
+        for ranks in sorted(parts.values())
+    ]
     claims = tuple(_claim(rank, calls[rank], where.get(rank)) for rank in sorted(calls)[:_EVIDENCE])
-    first = calls[sides[0][0]]
-    return Verdict(
-        kind=kind,
-        waiting=tuple(sorted(calls)),
-        collective=CollectiveRef(name(first.op), first.seq),
-        sites=tuple(where[rank] for rank in sorted(calls) if rank in where),
-        confidence=0.5,
-        summary=f"The ranks disagree: {', '.join(rows[:4])}; which of them is wrong is not known.",
-        claims=claims,
-        evidence=texts(claims),
-        alternatives=tuple(
-            Alternative(
-                kind=kind,
-                culprits=tuple(ranks),
-                because=row,
-                refute="the source says what all of them should call here",
-            )
-            for ranks, row in list(zip(sides, rows, strict=True))[:2]
-        ),
-    )
+    first = calls[sides[0].ranks[0]]
+    return disagreement(kind, sides, CollectiveRef(name(first.op), first.seq), where, claims)
 
 
 def _claim(rank: int, call: _Call, site: CallSite | None) -> Claim:

@@ -6,8 +6,8 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 
 from dtdebug_taxonomy.claims import Claim, Record, texts
-from dtdebug_taxonomy.failure.events import Raised
 from dtdebug_taxonomy.failure.lines import Line
+from dtdebug_taxonomy.failure.raised import Raised
 from dtdebug_taxonomy.failure.reading import Reading
 from dtdebug_taxonomy.frames import own_frame
 from dtdebug_taxonomy.ranks import CallSite, CollectiveRef, Verdict, spell

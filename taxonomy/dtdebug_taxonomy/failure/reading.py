@@ -8,9 +8,9 @@ from typing import NamedTuple
 import msgspec
 
 from dtdebug_taxonomy.failure import events, exits, lines
-from dtdebug_taxonomy.failure.events import Events, Raised
 from dtdebug_taxonomy.failure.exits import Said
 from dtdebug_taxonomy.failure.lines import Line
+from dtdebug_taxonomy.failure.raised import Events, Raised
 from dtdebug_taxonomy.failure.roles import Role, raised_by_user, role_of
 from dtdebug_taxonomy.frames import is_library, own_frame
 from dtdebug_taxonomy.ranks import Frame

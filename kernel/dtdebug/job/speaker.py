@@ -1,0 +1,80 @@
+"""What the user of `dtdebug run` chose, and how what is found reaches them."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from pathlib import Path
+from typing import NamedTuple
+
+import msgspec
+
+from dtdebug.job.relay import Relay
+from dtdebug.records.folder import RunFolder
+from dtdebug_taxonomy.case import Case, contract
+
+
+class Options(NamedTuple):
+    """What the user chose."""
+
+    hang_after: float = 120.0
+    stop_on_hang: bool = False
+    stop_unexplained: bool = False
+    """Ends also what makes no progress for a reason that is not understood, or may still go on."""
+    folder: Path | None = None
+    quiet: bool = False
+    format: str = "text"
+    output: Path | None = None
+    watch: bool = False
+    """Looks at invariants of the training while it runs."""
+    environment: Mapping[str, str] = {}
+    """Variables that the job gets besides: what its ranks do with their collectives (see `course`)."""
+    after: Callable[[], None] = lambda: None
+    """Called when the job has ended."""
+    foreseen: Callable[[Case], str] = lambda _: ""
+    """A note on what would have told of the failure before the run."""
+
+
+class Speaker:
+    """Our words, on standard error on a line of their own, or in the file that the user named."""
+
+    def __init__(
+        self, relay: Relay | None = None, options: Options | None = None, run: RunFolder | None = None
+    ) -> None:
+        self._relay, self._options, self._run = relay, options or Options(), run
+
+    def say(self, text: str, prefix: str = "dtdebug: ") -> None:
+        """A line, or several."""
+        begin = "\n" if self._relay is not None and self._relay.in_line() else ""
+        with suppress(OSError, AttributeError):  # it may be closed
+            sys.stderr.write(begin + prefix + text.rstrip("\n") + "\n")
+            sys.stderr.flush()
+
+    def report(self, found: Case, what: str, *, brief: bool = False) -> None:
+        """What was found; nothing if the user wants none."""
+        from dtdebug.job.report import to_text
+
+        if self._options.output:
+            self.write(found, what)
+        elif not self._options.quiet:
+            self.say(to_text(found, what, self._run, brief=brief), prefix="")
+
+    def write(self, found: Case, what: str) -> None:
+        """What was found, into the file that the user named."""
+        from dtdebug import state
+        from dtdebug.job.report import to_text
+
+        if self._options.output is None:
+            return
+        as_json = self._options.format == "json"
+        text = msgspec.json.encode(contract(found)) if as_json else to_text(found, what, self._run).encode()
+        try:
+            state.write(self._options.output, text)
+        except OSError as error:
+            self.say(f"{self._options.output}: can't be written: {error.strerror}")
+
+    def remark(self, text: str) -> None:
+        """A line that only those who read reports want."""
+        if not self._options.quiet and not self._options.output:
+            self.say(text)

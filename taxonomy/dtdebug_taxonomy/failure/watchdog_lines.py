@@ -1,0 +1,165 @@
+"""What NCCL's watchdogs print, by group and rank: the collective that timed out, and how far the rank is.
+
+A watchdog numbers the collectives of its group from 0 or 1 up, in the order in which its rank called them, so that one
+number means the same call on every rank. Numbers of two groups are never compared, and a name under which two ranks
+have one place is of several groups. The words are those of `ProcessGroupNCCL.cpp`:
+https://github.com/pytorch/pytorch/blob/main/torch/csrc/distributed/c10d/ProcessGroupNCCL.cpp
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple
+
+from dtdebug_taxonomy.failure.lines import Line
+from dtdebug_taxonomy.failure.missing import name
+from dtdebug_taxonomy.failure.reading import Reading
+from dtdebug_taxonomy.frames import call_site, own_frames
+from dtdebug_taxonomy.ranks import CallSite, Frame
+
+_GROUP = r"\[(?:PG (?:ID )?(?P<id>\w{1,20}) (?:(?:PG GUID )?(?P<name>[^\]\s]{1,80}) )?)?Rank (?P<rank>\d{1,6})\] {1,2}"
+_CAUGHT = re.compile(
+    _GROUP + r"Watchdog caught collective operation timeout: "
+    r"WorkNCCL\(SeqNum=(?P<seq>\d{1,18}), OpType=(?P<op>\w{1,40})"
+    r"(?:, NumelIn=(?P<into>\d{1,18}), NumelOut=(?P<out>\d{1,18}))?"
+    r"(?:[^\n)]{0,100}(?:\(ms\)=\d{1,12})?\) ran for (?P<ran>\d{1,18}) )?"
+)
+_ENDS = re.compile(_GROUP + "Process group watchdog thread terminated with exception: ")
+_STATUS = re.compile(
+    _GROUP + r"[^\n]{0,300}?[Ll]ast enqueued (?:NCCL )?work: (?P<enqueued>-?\d{1,18}), "
+    r"last completed (?:NCCL )?work: (?P<completed>-?\d{1,18})"
+)
+_AT = re.compile(r"detected by watchdog at work(?: sequence id)?: (\d{1,18})")
+_STACK = "Stack trace of the failed collective:"
+_FRAME = re.compile(r"#(\d{1,3}) (\S{1,200}) from ([^\n]{1,500}):(\d{1,9})$")
+_EQUAL_SIZES = frozenset({"ALLREDUCE", "BROADCAST", "REDUCE", "_ALLGATHER_BASE", "_REDUCE_SCATTER_BASE"})
+"""Collectives whose sizes NCCL wants the same on every rank."""
+_DEFAULT = "default_pg"
+_SPELLED = frozenset(("0(default_pg)", "(default_pg)", "0"))
+"""How releases spell the group of all ranks."""
+_FRAMES = 60
+"""Frames of a stack that are read."""
+
+
+class Wait(NamedTuple):
+    """The collective that timed out on a rank."""
+
+    seq: int
+    op: str
+    sizes: str
+    line: int
+    group: str = ""
+    """Its name, where others spoke too."""
+
+    def __str__(self) -> str:
+        where = f" in group {self.group}" if self.group else ""
+        return f"{name(self.op)} #{self.seq}" + (f" of {self.sizes}" if self.sizes else "") + where
+
+
+class Status(NamedTuple):
+    """How far a rank is in its group."""
+
+    enqueued: int
+    completed: int
+    line: int
+
+
+class Watched(NamedTuple):
+    """What the watchdogs of one group say."""
+
+    waits: Mapping[int, Wait]
+    status: Mapping[int, Status]
+    sites: Mapping[int, CallSite]
+
+
+class _Heard:
+    """What was printed, by group and rank."""
+
+    def __init__(self) -> None:
+        self.waits: dict[str, dict[int, list[Wait]]] = {}
+        self.status: dict[str, dict[int, Status]] = {}
+        self.groups_of: dict[tuple[int, int], set[str]] = {}
+        """Of a rank and a number the groups in which its watchdog names it."""
+        self.places: dict[str, dict[str, set[int]]] = {}
+        """Group -> place in it -> the ranks of the job that have it; without any names, how long they waited."""
+        self.sites: dict[int, CallSite] = {}
+
+    def rank(self, found: re.Match[str], line: Line) -> int | None:
+        """The rank of the job; without a prefix the place in the group, which is another number but in that of all."""
+        group = _group(found)
+        if line.rank is not None:
+            self.places.setdefault(group, {}).setdefault(found["rank"], set()).add(line.rank)
+            return line.rank
+        if not group and (ran := found.groupdict().get("ran")):  # each process has waited for another time
+            self.places.setdefault("", {}).setdefault(f"{found['rank']} #{found['seq']}", set()).add(int(ran))
+        return int(found["rank"]) if group in ("", _DEFAULT) else None
+
+    def settled(self) -> dict[str, Watched]:
+        """The groups whose numbers can be compared: each rank has one wait there, and one place."""
+        named: dict[str, dict[int, list[Wait]]] = {}
+        for group, rows in self.waits.items():
+            for rank, waits in rows.items():
+                for wait in waits:
+                    told = self.groups_of.get((rank, wait.seq), {""})
+                    known = group or (min(told) if len(told) == 1 else "")
+                    named.setdefault(known, {}).setdefault(rank, []).append(wait)
+        if len(named) == 2 and "" in named:  # some ranks only say which group it was
+            (chosen,) = named.keys() - {""}
+            for rank, waits in named.pop("").items():
+                named[chosen].setdefault(rank, []).extend(waits)
+        found: dict[str, Watched] = {}
+        for group, rows in named.items():
+            apart = any(len({(w.seq, w.op) for w in waits}) > 1 for waits in rows.values())
+            shared = any(len(ranks) > 1 for ranks in self.places.get(group, {}).values())
+            if apart or shared or (not group and len(named) > 1):
+                continue
+            label = group if len(named) > 1 else ""
+            waits_in = {rank: waits[0]._replace(group=label) for rank, waits in rows.items()}
+            found[group] = Watched(waits_in, self.status.get(group, {}), self.sites)
+        return found
+
+
+def read(log: Reading) -> dict[str, Watched]:
+    """Group -> what is said of it, where a rank timed out in it and its numbers can be told from other groups'."""
+    heard = _Heard()
+    for index, line in enumerate(log.lines):
+        if "Watchdog caught" in line.body and (found := _CAUGHT.search(line.body)):
+            if (rank := heard.rank(found, line)) is not None:
+                wait = _wait(found, line.number)
+                outer = _ENDS.search(line.body[: found.start()])  # it repeats what it caught, without the group
+                heard.waits.setdefault(_group(outer or found), {}).setdefault(rank, []).append(wait)
+        elif "ast enqueued" in line.body and (found := _STATUS.search(line.body)):
+            if (rank := heard.rank(found, line)) is not None:
+                status = Status(int(found["enqueued"]), int(found["completed"]), line.number)
+                heard.status.setdefault(_group(found), {}).setdefault(rank, status)
+                if at := _AT.search(line.body):
+                    heard.groups_of.setdefault((rank, int(at[1])), set()).add(_group(found))
+        elif _STACK in line.body and line.rank is not None and (site := _site(log.lines, index)):
+            heard.sites.setdefault(line.rank, site)
+    return heard.settled()
+
+
+def _group(found: re.Match[str]) -> str:
+    """The name that all members print: PG ID counts on each rank for itself."""
+    group = found["name"] or found["id"] or ""
+    return _DEFAULT if group in _SPELLED else group
+
+
+def _wait(found: re.Match[str], line: int) -> Wait:
+    known = found["into"] is not None and found["op"] in _EQUAL_SIZES
+    into, out = (int(found["into"]), int(found["out"])) if known else (0, 0)
+    size = f"{into:,}" if into == out else f"{into:,} -> {out:,}"
+    sizes = "" if not known else f"{size} element" if into == out == 1 else f"{size} elements"
+    return Wait(int(found["seq"]), found["op"], sizes, line)
+
+
+def _site(lines: Sequence[Line], header: int) -> CallSite | None:
+    """The program's own line in the stack that is printed below the header, the innermost frame first."""
+    frames: list[Frame] = []
+    for line in lines[header + 1 : header + 1 + _FRAMES]:
+        found = _FRAME.match(line.body.strip())
+        if found is None or int(found[1]) != len(frames):
+            break
+        frames.append(Frame(found[3], int(found[4]), found[2]))
+    return call_site(lines[header].rank, own_frames(frames[::-1]))
