@@ -12,12 +12,13 @@ from typing import NamedTuple
 
 from dtdebug_taxonomy.endings import Ending
 from dtdebug_taxonomy.findings import plain
+from dtdebug_taxonomy.frames import is_library
 
 _SENTENCE = re.compile(r"(?<=[.!?;])\s+(?=[A-Z`'\"(])|\n")
 _DO = (
     r"set|use|using|install|upgrade|downgrade|update|increase|raise|decrease|reduce|lower|add|remove|pass|specify"
     r"|provide|enable|disable|call|rename|replace|switch|change|choose|select|delete|reinstall|rebuild|export|define"
-    r"|make sure|ensure"
+    r"|make sure|ensure|configure|correct the|launch|start|restart"
 )
 _DOING = (
     "setting|installing|upgrading|increasing|reducing|adding|passing|enabling|disabling|calling|switching|running|run"
@@ -26,7 +27,7 @@ _ORDERS = re.compile(
     r"(?i)(?:^|[,:;.(] ?|\bor )"
     r"(?:please |try |instead,? |consider |you (?:can|must|should|need to|have to|may want to) )"
     rf"(?:also |either |to |try |first )?(?:{_DO}|{_DOING})\b"
-    rf"|^(?:{_DO})\b.{{3}}|\bplease (?:{_DO})\b|\bdid you (?:mean|forget)\b"
+    rf"|^(?!call \w{{1,60}} fail)(?:{_DO})\b.{{3}}|\bplease (?:{_DO})\b|\bdid you (?:mean|forget)\b"
 )
 _FAULT = re.compile(
     r"(?i)\b(?:must|should|needs? to|has to|have to) (?:not )?(?:be|have|match|equal|divide|contain|fit)\b"
@@ -59,6 +60,8 @@ _SETTING = re.compile(
 _NO_SETTING = re.compile(r"\.py$|^(?:self|torch|dist|cls)$|^[a-z]+$|^e\.g$|^i\.e$")
 """Files, objects and single words, which are no names of settings."""
 _ASSERT = re.compile(r"assert (?P<held>.{5,200}[^(,\\\s])$")
+_CHECKS = frozenset({"ValueError", "AssertionError", "NotImplementedError", "ValidationError", "ConfigKeyError"})
+"""What checks of settings raise: naming a setting, or in a library, the message speaks of what was set."""
 _NAMES = 3
 _LONGEST = 300
 _LEAST = 12
@@ -86,6 +89,8 @@ def advised(endings: Iterable[Ending]) -> Advised | None:
     """
     fault = refused = None
     for ending in endings:
+        checks = ending.type.rpartition(".")[2] in _CHECKS
+        below = bool(ending.frames) and is_library(ending.frames[-1].file)
         for words in _sentences(ending):
             if _ORDERS.search(words):
                 return _row(ending, words, orders=True)
@@ -93,7 +98,7 @@ def advised(endings: Iterable[Ending]) -> Advised | None:
                 continue
             if fault is None and _FAULT.search(words):
                 fault = _row(ending, words)
-            if refused is None and _REFUSED.search(words):
+            if refused is None and (_REFUSED.search(words) or (checks and (settings(words) or below))):
                 refused = _row(ending, words, refused=True)
         if refused is None and (held := _asserted(ending)):
             refused = _row(ending, held, refused=True)

@@ -54,6 +54,8 @@ class Amounts(NamedTuple):
     fix: str
     words: str
     """The words of the message with the figures."""
+    worked_out: bool = True
+    """It names figures that would do, which no other text about the failure does."""
 
 
 def amounts(message: str) -> Amounts | None:
@@ -72,6 +74,7 @@ def amounts(message: str) -> Amounts | None:
             f"Set {more['what']} to at most {more['b']}, or give this process more: if the rest is on other hosts, they"
             " are not seen from here, and what joins them (the launcher, Ray, the number of nodes) is not told.",
             more[0][:_LONGEST],
+            worked_out=False,
         )
     return None
 

@@ -42,13 +42,13 @@ def outright(
     pair = regression(snapshot.situation)
     if not facts and not named and pair is not None and pair.good:
         facts = (_of_regression(pair, symptom),)
-    figures = None if facts else _of_figures(ended, symptom)
-    if figures is not None and named and found[0].because[0].line == figures.because[0].line:
+    figures = None if facts else _of_figures(ended, symptom, worked_out=named)
+    if figures is not None and named and _of_same_line(found[0], figures):
         found = (msgspec.structs.replace(found[0], title=figures.title, fix=figures.fix), *found[1:])
-    elif figures is not None:
+    elif figures is not None and not named:
         facts = (figures,)
     own = None if facts or named else advised(ended)
-    if own is not None and not (own.refused and found):
+    if own is not None and (not own.refused or not found or _is_general(knowledge, found[0])):
         facts = (_of_message(own, symptom),)
     if not facts and not named:
         facts = tuple(filter(None, (_of_unfit(ended, symptom),)))
@@ -62,8 +62,18 @@ def outright(
     return (*facts, *found)[:MOST]
 
 
+def _is_general(knowledge: Knowledge, advice: Advice) -> bool:
+    """It rests on the class of the exception alone."""
+    return all(r.evidence in knowledge.evidence and bool(knowledge.evidence[r.evidence].own) for r in advice.because)
+
+
+def _of_same_line(one: Advice, other: Advice) -> bool:
+    return (one.because[0].source, one.because[0].line) == (other.because[0].source, other.because[0].line)
+
+
 def _naming(knowledge: Knowledge, cause: str) -> set[str]:
-    return {e.id for e in knowledge.evidence.values() if cause in e.names or any(c.cause == cause for c in e.cure)}
+    naming = (e for e in knowledge.evidence.values() if cause in e.names or any(c.cause == cause for c in e.cure))
+    return {e.id for e in naming if not e.own}
 
 
 def _of_release(knowledge: Knowledge, row: Known) -> Advice:
@@ -118,10 +128,11 @@ def _of_message(own: Advised, symptom: str) -> Advice:
     )
 
 
-def _of_figures(ended: Sequence[Ending], symptom: str) -> Advice | None:
+def _of_figures(ended: Sequence[Ending], symptom: str, *, worked_out: bool) -> Advice | None:
+    """`worked_out`: only figures that would do count, for the cause is known."""
     for ending in ended:
         told = amounts("\n".join((ending.message, *ending.below)))
-        if told is not None:
+        if told is not None and (told.worked_out or not worked_out):
             return _advice(
                 "figures-do-not-go-together",
                 symptom,
@@ -170,8 +181,8 @@ def _of_regression(pair: Regression, symptom: str) -> Advice:
         "release-changed",
         symptom,
         f"What changed in {pair.package} {pair.bad} does it: with {works} it works",
-        "Nothing else differs between the two runs, as far as is told: a defect of the newer release, or something in it"
-        " that wants another setting.",
+        "Nothing else differs between the two runs, as far as is told: a defect of the newer release, or something in"
+        " it that wants another setting.",
         f"Go back to {works}, so that you can go on. Then read the release notes of {pair.package} from there to"
         f" {pair.bad}, and its issues for your message: a later release may have mended it.",
         _ADVISED,

@@ -18,12 +18,13 @@ _CLAUSE = re.compile(
 _GOOD = re.compile(
     r"(?i)\b(?:works?|worked|working|fine|okay|ok|(?:learns?|learned|trains?|trained|runs?|ran|converges?) "
     r"(?:\w{2,8} )?(?:well|fine|as expected|normally|without)|is right|was right|are right"
-    r"|stable|correct|succeeds?|succeeded|passes|no (?:problem|error|issue|hang)s?|as expected|normal|(?:does|did)(?: not|n.t) (?:happen|hang|fail|crash|occur))\b"
+    r"|stable|correct|succeeds?|succeeded|passes|no (?:problem|error|issue|hang)s?|as expected|normal"
+    r"|(?:does|did)(?: not|n.t) (?:happen|hang|fail|crash|occur))\b"
 )
 _BAD = re.compile(
     r"(?i)\b(?:fail(?:s|ed|ing)?|broken|broke|breaks|hangs?|hung|stuck|crash(?:es|ed)?|errors?|wrong|worse"
-    r"|slow(?:er)?|(?:does|do|did)(?: not|n.t) (?:work|run|train|learn|start|converge)|no longer|not work\w{0,3}|nan|incorrect|dies"
-    r"|diverges?|leaks?|regress\w{0,5})\b"
+    r"|slow(?:er)?|(?:does|do|did)(?: not|n.t) (?:work|run|train|learn|start|converge)|no longer|not work\w{0,3}"
+    r"|nan|incorrect|dies|diverges?|leaks?|regress\w{0,5})\b"
 )
 _NOT_GOOD = re.compile(
     r"(?i)\b(?:not|n.t|never|no longer|hardly|nothing)\b.{0,12}\b(?:works?|worked|fine|right|stable|correct)"
