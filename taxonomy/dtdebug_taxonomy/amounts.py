@@ -32,7 +32,7 @@ _PRODUCT = (
     re.compile(rf"(?<![\w.-])(?P<a>{_N}) ?!= ?(?P<rest>{_N}(?: ?[*x] ?{_N}){{1,4}})(?![\w.])"),
     re.compile(
         rf"(?P<what>[A-Za-z_]\w{{2,50}}) ?\(?(?P<a>{_N})\)? (?:is not equal to|must be equal to|does not match|!=) "
-        rf"(?P<rest>\w{{3,50}} ?\({_N}\)(?: ?[*x] ?\w{{3,50}} ?\({_N}\)){{1,4}})"
+        rf"(?P<rest>\w{{2,50}} ?\({_N}\)(?: ?[*x] ?\w{{2,50}} ?\({_N}\)){{1,4}})"
     ),
 )
 _MORE = re.compile(

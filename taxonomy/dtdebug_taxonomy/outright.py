@@ -40,7 +40,7 @@ def outright(
     facts = tuple(_of_release(knowledge, row) for row in known(knowledge, snapshot))
     named = bool(found) and any(r.evidence in _naming(knowledge, found[0].cause) for r in found[0].because)
     pair = regression(snapshot.situation)
-    if not facts and not named and pair is not None and pair.good:
+    if not facts and not (named and _says_it_alone(knowledge, found[0])) and pair is not None and pair.good:
         facts = (_of_regression(pair, symptom),)
     figures = None if facts else _of_figures(ended, symptom, worked_out=named)
     if figures is not None and named and _of_same_line(found[0], figures):
@@ -60,6 +60,15 @@ def outright(
     if own is not None and not facts:
         return (*found[:1], _of_message(own, symptom), *found[1:])[:MOST]
     return (*facts, *found)[:MOST]
+
+
+def _says_it_alone(knowledge: Knowledge, advice: Advice) -> bool:
+    """What was seen and names it is printed by no program of one process."""
+    naming = _naming(knowledge, advice.cause)
+    return any(
+        r.evidence in naming and r.source != "said" and not knowledge.evidence[r.evidence].generic
+        for r in advice.because
+    )
 
 
 def _is_general(knowledge: Knowledge, advice: Advice) -> bool:

@@ -43,13 +43,15 @@ _NOISE = frozenset({
     "before", "after", "accuracy", "score", "reward", "rate", "step", "epoch",
 })  # fmt: skip
 """Words before a number that name no package."""
-_ANY = re.compile(r"(?<![\w.])\d{1,4}\.\d")
+_ANY = re.compile(r"(?<![\d.])\d{1,4}\.\d")
 
 
 class _Mention(NamedTuple):
     package: str
     release: str
     at: int
+    before: str = ""
+    """The release from which it was upgraded, if it is named."""
 
 
 class Regression(NamedTuple):
@@ -71,6 +73,8 @@ def regression(situation: str) -> Regression | None:
         return None
     upgrade = _upgraded(text)
     good, bad, unsaid = _by_outcome(text, upgrade.release if upgrade else "")
+    if upgrade is not None and upgrade.before:
+        good = _Mention(upgrade.package, upgrade.before, upgrade.at)
     bad = upgrade or bad
     if bad is None and good is not None and unsaid is not None and unsaid.package == good.package:
         bad = unsaid
@@ -87,7 +91,7 @@ def _upgraded(text: str) -> _Mention | None:
     """The release since which it fails."""
     found = _UPGRADE.search(text)
     if found is not None and _BAD.search(text[found.end() :]) is not None:
-        return _Mention(_package(found), found["release"], found.start())
+        return _Mention(_package(found), found["release"], found.start(), (found["old"] or "").rstrip("."))
     found = _BEFORE.search(text)
     return _Mention(_package(found), found["release"], found.start()) if found is not None else None
 
