@@ -4,6 +4,7 @@ import pytest
 
 from dtdebug_taxonomy.advised import advised
 from dtdebug_taxonomy.diagnosis import diagnose
+from dtdebug_taxonomy.endings import endings
 from dtdebug_taxonomy.knowledge import load
 from dtdebug_taxonomy.snapshot import ExceptionInfo, Snapshot
 
@@ -36,7 +37,7 @@ def raised(message, kind="ValueError"):
 )
 def test_the_sentence_that_says_so_is_found(message, words, orders):
     """An order comes before a mere statement of what is wrong."""
-    found = advised(Snapshot(output=raised(message)))
+    found = advised(endings(Snapshot(output=raised(message))))
 
     assert found is not None
     assert (found.words, found.orders, found.rank, found.line) == (words, orders, 0, 4)
@@ -54,20 +55,20 @@ def test_the_sentence_that_says_so_is_found(message, words, orders):
 )
 def test_hints_under_every_error_are_no_advice(message):
     """What frameworks print anyway is not about this failure."""
-    assert advised(Snapshot(output=raised(message, "RuntimeError"))) is None
+    assert advised(endings(Snapshot(output=raised(message, "RuntimeError")))) is None
 
 
 def test_a_warning_beside_the_failure_is_no_advice():
     """Only the exception that ended the rank counts."""
     output = "UserWarning: please use torchrun in place of it.\n" + raised("list index out of range", "IndexError")
 
-    assert advised(Snapshot(output=output)) is None
+    assert advised(endings(Snapshot(output=output))) is None
 
 
 def test_the_exception_of_a_cell_counts_too():
     """Notebooks give the exception itself; it has no line."""
     info = ExceptionInfo(type="ValueError", message="Install apex to use this. You must install it first.")
-    found = advised(Snapshot(exception=info))
+    found = advised(endings(Snapshot(exception=info)))
 
     assert found is not None
     assert found.orders

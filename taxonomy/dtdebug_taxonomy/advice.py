@@ -54,6 +54,9 @@ class Advice(msgspec.Struct, frozen=True, kw_only=True):
     in_python: bool = False
     """What the diff leaves is Python that parses, so that a cell may take it."""
     because: tuple[Reason, ...] = ()
+    named: bool = False
+    """The output, the exception, a check of the source or the user's own pair of runs names it: what to do next is the
+    fix, not another run."""
 
 
 _SHOWN = ("cause", "title", "why", "fix", "diff", "diff_of", "pattern", "band", "because")

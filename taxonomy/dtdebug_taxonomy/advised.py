@@ -7,20 +7,18 @@ under every error are left out.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
-from dtdebug_taxonomy.failure.attribution import outcome
-from dtdebug_taxonomy.failure.events import last_exception
-from dtdebug_taxonomy.failure.reading import read
+from dtdebug_taxonomy.endings import Ending
 from dtdebug_taxonomy.findings import plain
-from dtdebug_taxonomy.snapshot import Snapshot, walk
+from dtdebug_taxonomy.frames import is_library
 
 _SENTENCE = re.compile(r"(?<=[.!?;])\s+(?=[A-Z`'\"(])|\n")
 _DO = (
     r"set|use|using|install|upgrade|downgrade|update|increase|raise|decrease|reduce|lower|add|remove|pass|specify"
     r"|provide|enable|disable|call|rename|replace|switch|change|choose|select|delete|reinstall|rebuild|export|define"
-    r"|make sure|ensure"
+    r"|make sure|ensure|configure|correct the|launch|start|restart"
 )
 _DOING = (
     "setting|installing|upgrading|increasing|reducing|adding|passing|enabling|disabling|calling|switching|running|run"
@@ -29,7 +27,7 @@ _ORDERS = re.compile(
     r"(?i)(?:^|[,:;.(] ?|\bor )"
     r"(?:please |try |instead,? |consider |you (?:can|must|should|need to|have to|may want to) )"
     rf"(?:also |either |to |try |first )?(?:{_DO}|{_DOING})\b"
-    rf"|^(?:{_DO})\b.{{3}}|\bplease (?:{_DO})\b|\bdid you (?:mean|forget)\b"
+    rf"|^(?!call \w{{1,60}} fail)(?:{_DO})\b.{{3}}|\bplease (?:{_DO})\b|\bdid you (?:mean|forget)\b"
 )
 _FAULT = re.compile(
     r"(?i)\b(?:must|should|needs? to|has to|have to) (?:not )?(?:be|have|match|equal|divide|contain|fit)\b"
@@ -38,6 +36,14 @@ _FAULT = re.compile(
     r"|\bhas been (?:removed|renamed|replaced)\b|\bis larger than the max(?:imum)?\b|\b(?:exceeds|greater than) the\b"
     r"|\bcan ?not be (?:larger|greater|smaller|less|more) than\b"
 )
+_REFUSED = re.compile(
+    r"(?i)\bis not equal to\b|\bis required (?:for|by|when|to)\b|\brequires? .{1,40}(?:[<>]=|at least)"
+    r"|\bnot in struct\b"
+    r"|\bnot (?:yet |currently )?(?:supported|available|enabled|implemented|compatible|permitted|allowed)\b"
+    r"|\bonly (?:supports?|works? (?:with|for)|available|implemented|compatible|allowed)\b|\bgot multiple values for\b"
+    r"|\bunrecognized arguments?\b|\binvalid choice\b|\bis not a valid\b"
+)
+"""What refuses something without saying what should be: causes that are known come before it."""
 _EVERYWHERE = re.compile(
     r"(?i)CUDA_LAUNCH_BLOCKING|TORCH_USE_CUDA_DSA|DEVICE_SIDE_ASSERT|NCCL_DEBUG|TORCHDYNAMO_VERBOSE|TORCH_LOGS"
     r"|suppress_errors|HYDRA_FULL_ERROR|SHOW_CPP_STACK|TORCH_DISTRIBUTED_DEBUG|TORCH_CPP_LOG|PYTORCH_(?:CUDA_|HIP_)?ALLOC_CONF"
@@ -47,6 +53,16 @@ _EVERYWHERE = re.compile(
 )
 _SHAPES = re.compile(r"(?i)\bsizes? of tensor|\bshapes? (?:cannot|can't|do not|mismatch)|at non-singleton dimension")
 """What says that something does not fit, and neither why nor what to change."""
+_SETTING = re.compile(
+    r"(?<![\w/'-])(?:--[a-z][\w-]{2,60}|[a-z][a-z0-9]{0,40}(?:[._][a-z0-9]{1,40}){1,6}|[A-Z][A-Z0-9]{1,30}(?:_[A-Z0-9]{1,30}){1,6})"
+    r"(?![\w(/])"
+)
+_NO_SETTING = re.compile(r"\.py$|^(?:self|torch|dist|cls)$|^[a-z]+$|^e\.g$|^i\.e$")
+"""Files, objects and single words, which are no names of settings."""
+_ASSERT = re.compile(r"assert (?P<held>.{5,200}[^(,\\\s])$")
+_CHECKS = frozenset({"ValueError", "AssertionError", "NotImplementedError", "ValidationError", "ConfigKeyError"})
+"""What checks of settings raise: naming a setting, or in a library, the message speaks of what was set."""
+_NAMES = 3
 _LONGEST = 300
 _LEAST = 12
 
@@ -60,33 +76,56 @@ class Advised(NamedTuple):
     line: int
     """Line of the output; 0 where there is none."""
     rank: int | None
+    refused: bool = False
+    """It only says that something is refused, or which assertion failed."""
+    settings: tuple[str, ...] = ()
+    """Names in it that are written as settings are: `context_parallel_size`, `--tp-size`."""
 
 
-def advised(snapshot: Snapshot) -> Advised | None:
-    """The first sentence of the failure's message that says what to do, else one that says what is wrong."""
-    fault: Advised | None = None
-    for message, line, rank in _messages(snapshot):
-        for sentence in _SENTENCE.split(message[:4_000]):
-            words = " ".join(plain(sentence, _LONGEST).split())
-            if len(words) < _LEAST or _EVERYWHERE.search(words):
-                continue
+def advised(endings: Iterable[Ending]) -> Advised | None:
+    """The first sentence of the failure's message that says what to do, else one that says what is wrong.
+
+    An assertion without a message says by its line of code what should have held.
+    """
+    fault = refused = None
+    for ending in endings:
+        checks = ending.type.rpartition(".")[2] in _CHECKS
+        below = bool(ending.frames) and is_library(ending.frames[-1].file)
+        for words in _sentences(ending):
             if _ORDERS.search(words):
-                return Advised(words, True, line, rank)
-            if fault is None and _FAULT.search(words) and not _SHAPES.search(words):
-                fault = Advised(words, False, line, rank)
-    return fault
+                return _row(ending, words, orders=True)
+            if _SHAPES.search(words):
+                continue
+            if fault is None and _FAULT.search(words):
+                fault = _row(ending, words)
+            if refused is None and (_REFUSED.search(words) or (checks and (settings(words) or below))):
+                refused = _row(ending, words, refused=True)
+        if refused is None and (held := _asserted(ending)):
+            refused = _row(ending, held, refused=True)
+    return fault or refused
 
 
-def _messages(snapshot: Snapshot) -> Iterator[tuple[str, int, int | None]]:
-    for info in walk(snapshot.exception):
-        yield info.message, 0, info.rank
-    if not snapshot.output:
-        return
-    ended = outcome(read(snapshot)).own
-    rows = snapshot.output.split("\n") if not snapshot.first_lines else []
-    for raised in ended[:4]:
-        yield raised.message, raised.line, raised.rank
-        for following in rows[raised.line : raised.line + 6]:  # a message may go on below its first line
-            yield following, raised.line, raised.rank
-    if not ended and (last := last_exception(snapshot.output)) is not None:
-        yield last.message, snapshot.true_line(last.line), None
+def _sentences(ending: Ending) -> Iterator[str]:
+    for text in (ending.message, *ending.below):
+        for sentence in _SENTENCE.split(text[:4_000]):
+            words = " ".join(plain(sentence, _LONGEST).split())
+            if len(words) >= _LEAST and not _EVERYWHERE.search(words):
+                yield words
+
+
+def _row(ending: Ending, words: str, *, orders: bool = False, refused: bool = False) -> Advised:
+    return Advised(words, orders, ending.line, ending.rank, refused, settings(words))
+
+
+def settings(words: str) -> tuple[str, ...]:
+    """Names that are written as settings are, each once, the last part of those with dots."""
+    found = (m[0].rpartition(".")[2] for m in _SETTING.finditer(words))
+    return tuple(dict.fromkeys(name for name in found if not _NO_SETTING.search(name)))[:_NAMES]
+
+
+def _asserted(ending: Ending) -> str:
+    """What should have held: `self.context_parallel_size == 1`."""
+    if ending.type != "AssertionError" or ending.message.strip():
+        return ""
+    found = _ASSERT.match(ending.code)
+    return f"this does not hold: {plain(found['held'], _LONGEST).strip()}" if found is not None else ""

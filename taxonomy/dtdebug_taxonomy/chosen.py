@@ -100,7 +100,9 @@ def advice_of(knowledge: Knowledge, ranking: engine.Ranking, findings: tuple[Fin
         return ()
     rows.sort(key=lambda row: (row[0], -row[1] / (MINUTES[row[3].effort] + _TURNING)))
     shown = [row for place, row in enumerate(rows) if place == 0 or row[4]]
-    return tuple(_one_advice(knowledge, findings, code, cause, p) for _, p, code, cause, _ in shown[:MOST])
+    return tuple(
+        _one_advice(knowledge, findings, code, cause, p, outright=tier == 0) for tier, p, code, cause, _ in shown[:MOST]
+    )
 
 
 def _says_little(knowledge: Knowledge, cause: Cause, finding: Finding) -> bool:
@@ -117,7 +119,9 @@ def _weighed(knowledge: Knowledge, cause: Cause, findings: tuple[Finding, ...]) 
     return sorted(rows, key=lambda row: (not engine.is_named(knowledge, cause, row[1]), -row[0]))
 
 
-def _one_advice(knowledge: Knowledge, findings: tuple[Finding, ...], code: str, cause: Cause, p: float) -> Advice:
+def _one_advice(
+    knowledge: Knowledge, findings: tuple[Finding, ...], code: str, cause: Cause, p: float, *, outright: bool
+) -> Advice:
     weighed = _weighed(knowledge, cause, findings)
     telling = ((knowledge.evidence[f.evidence], f.words) for _, f in weighed if not (f.values or f.scores))
     told = (cure_of(e, cause.id, words) for e, words in sorted(telling, key=lambda row: row[0].generic))
@@ -139,6 +143,7 @@ def _one_advice(knowledge: Knowledge, findings: tuple[Finding, ...], code: str, 
         diff=yours or example,
         diff_of="yours" if yours else "example" if example else "",
         in_python=in_python(yours or example),
+        named=outright,
         because=tuple(
             reason(knowledge, f, max(w, 0.0) if named else w)
             for w, f in weighed

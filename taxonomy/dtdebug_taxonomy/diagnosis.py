@@ -179,7 +179,13 @@ def _next(
     """The cheapest of the first advice, the measurements and the question."""
     advice, question = todo
     repair = (
-        Repair(title=advice[0].title, fix=advice[0].fix, probability=advice[0].probability, minutes=advice[0].minutes)
+        Repair(
+            title=advice[0].title,
+            fix=advice[0].fix,
+            probability=advice[0].probability,
+            minutes=advice[0].minutes,
+            named=advice[0].named,
+        )
         if advice
         else None
     )

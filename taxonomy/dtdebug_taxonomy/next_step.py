@@ -44,6 +44,8 @@ class Repair(msgspec.Struct, frozen=True, kw_only=True):
     fix: str
     probability: float
     minutes: float
+    named: bool = False
+    """The output names it: another run would tell nothing new."""
 
 
 class Ask(msgspec.Struct, frozen=True, kw_only=True):
@@ -66,6 +68,8 @@ def next_step(
 ) -> Next | None:
     """The cheapest of the repair, the measurements and the question; None where there is none of them.
 
+    Where the output names the cause, only a look at the job that is still there comes before its repair.
+
     `known`: probabilities of the symptoms, and the findings.
     """
     symptoms, findings = known
@@ -74,13 +78,14 @@ def next_step(
     if repair is not None:
         otherwise = repair.minutes + (1 - repair.probability) * _SEARCH
         rows.append((otherwise, Next(kind="fix", text=repair.fix, minutes=repair.minutes, why=repair.title)))
+    named = repair is not None and repair.named
     for m in knowledge.measures:
-        if (told := _tells(m, snapshot, symptoms, findings)) > 0:
+        if (m.alive or not named) and (told := _tells(m, snapshot, symptoms, findings)) > 0:
             expected = m.minutes + told * _MENDING + (1 - told) * otherwise
             rows.append(
                 (expected, Next(kind="measure", text=m.text, command=m.command, minutes=m.minutes, why=m.means))
             )
-    if ask is not None:
+    if ask is not None and not named:
         expected = otherwise - min(ask.saves, otherwise / 2)
         rows.append((expected, Next(kind="ask", text=ask.ask, command=ask.command, minutes=ask.minutes, why=ask.why)))
     return min(rows, key=lambda row: row[0])[1] if rows else None

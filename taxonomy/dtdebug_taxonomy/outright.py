@@ -2,18 +2,28 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
+import msgspec
+
 from dtdebug_taxonomy.advice import MOST, Advice, Reason, band
 from dtdebug_taxonomy.advised import Advised, advised
+from dtdebug_taxonomy.amounts import amounts
 from dtdebug_taxonomy.contrasts import Contrast, contrast
+from dtdebug_taxonomy.endings import Ending, endings
 from dtdebug_taxonomy.engine import Ranking
 from dtdebug_taxonomy.findings import plain
 from dtdebug_taxonomy.knowledge import Knowledge
-from dtdebug_taxonomy.model import MINUTES
+from dtdebug_taxonomy.model import MINUTES, Effort
+from dtdebug_taxonomy.regressions import Regression, regression
 from dtdebug_taxonomy.snapshot import Snapshot
+from dtdebug_taxonomy.unfit import unfit
 from dtdebug_taxonomy.versions import Known, known
 
 _NAMED_RELEASE, _ANY_RELEASE, _ADVISED = 0.8, 0.4, 0.5
 """Probabilities of a fault that is known of a release which is named, of one that is not, and of the message's word."""
+_FIGURES, _UNFIT = 0.5, 0.4
+"""The same of figures that do not go together, and of packages that do not."""
 _SENTENCE = 160
 """Characters of a message that a title shows."""
 
@@ -25,19 +35,54 @@ def outright(
 
     What the user has found to make the difference comes before a mere resemblance.
     """
+    symptom = next(iter(ranking.symptoms))
+    ended = tuple(endings(snapshot))
     facts = tuple(_of_release(knowledge, row) for row in known(knowledge, snapshot))
     named = bool(found) and any(r.evidence in _naming(knowledge, found[0].cause) for r in found[0].because)
-    own = None if facts or named else advised(snapshot)
-    if own is not None:
-        facts = (_of_message(own, next(iter(ranking.symptoms))),)
+    pair = regression(snapshot.situation)
+    if not facts and not (named and _says_it_alone(knowledge, found[0])) and pair is not None and pair.good:
+        facts = (_of_regression(pair, symptom),)
+    figures = None if facts else _of_figures(ended, symptom, worked_out=named)
+    if figures is not None and named and _of_same_line(found[0], figures):
+        found = (msgspec.structs.replace(found[0], title=figures.title, fix=figures.fix), *found[1:])
+    elif figures is not None and not named:
+        facts = (figures,)
+    own = None if facts or named else advised(ended)
+    if own is not None and (not own.refused or not found or _is_general(knowledge, found[0])):
+        facts = (_of_message(own, symptom),)
+    if not facts and not named:
+        facts = tuple(filter(None, (_of_unfit(ended, symptom),)))
     sure = named or (bool(found) and found[0].band == "likely")
-    if not facts and not sure and (pair := contrast(snapshot.situation)) is not None:
-        facts = (_of_contrast(pair, next(iter(ranking.symptoms))),)
+    if not facts and not sure and pair is not None:
+        facts = (_of_regression(pair, symptom),)
+    if not facts and not sure and (difference := contrast(snapshot.situation)) is not None:
+        facts = (_of_contrast(difference, symptom),)
+    if own is not None and not facts:
+        return (*found[:1], _of_message(own, symptom), *found[1:])[:MOST]
     return (*facts, *found)[:MOST]
 
 
+def _says_it_alone(knowledge: Knowledge, advice: Advice) -> bool:
+    """What was seen and names it is printed by no program of one process."""
+    naming = _naming(knowledge, advice.cause)
+    return any(
+        r.evidence in naming and r.source != "said" and not knowledge.evidence[r.evidence].generic
+        for r in advice.because
+    )
+
+
+def _is_general(knowledge: Knowledge, advice: Advice) -> bool:
+    """It rests on the class of the exception alone."""
+    return all(r.evidence in knowledge.evidence and bool(knowledge.evidence[r.evidence].own) for r in advice.because)
+
+
+def _of_same_line(one: Advice, other: Advice) -> bool:
+    return (one.because[0].source, one.because[0].line) == (other.because[0].source, other.because[0].line)
+
+
 def _naming(knowledge: Knowledge, cause: str) -> set[str]:
-    return {e.id for e in knowledge.evidence.values() if cause in e.names or any(c.cause == cause for c in e.cure)}
+    naming = (e for e in knowledge.evidence.values() if cause in e.names or any(c.cause == cause for c in e.cure))
+    return {e.id for e in naming if not e.own}
 
 
 def _of_release(knowledge: Knowledge, row: Known) -> Advice:
@@ -64,57 +109,152 @@ def _of_release(knowledge: Knowledge, row: Known) -> Advice:
         effort=fact.effort,
         minutes=MINUTES[fact.effort],
         because=tuple(because),
+        named=True,
     )
 
 
 def _of_message(own: Advised, symptom: str) -> Advice:
     shown = own.words if len(own.words) <= _SENTENCE else f"{own.words[: _SENTENCE - 3]}..."
-    return Advice(
-        symptom=symptom,
-        cause="message-says-so",
-        title=f"The message says {'what to do' if own.orders else 'what is wrong'}: {shown}",
-        pattern="fix behavior logic",
-        probability=_ADVISED,
-        band=band(_ADVISED),
-        why="The error that ended the process says so itself, which tells more than a resemblance to other failures.",
-        fix="Do what it says." if own.orders else "Change what was asked, or how it is called, so that this holds.",
-        effort="edit",
-        minutes=MINUTES["edit"],
-        because=(
-            Reason(
-                evidence="message-says-so",
-                means="The message of the failure itself.",
-                source="printed" if own.line else "exception",
-                weight=1.5,
-                line=own.line,
-                words=own.words[:200],
-                rank=own.rank,
-            ),
+    fix = "Do what it says." if own.orders else "Change what was asked, or how it is called, so that this holds."
+    if own.settings and not own.orders:
+        fix = f"Look where {' and '.join(own.settings)} is set or comes from, and change it so that this holds."
+    return _advice(
+        "message-says-so",
+        symptom,
+        f"The message says {'what to do' if own.orders else 'what is wrong'}: {shown}",
+        "The error that ended the process says so itself, which tells more than a resemblance to other failures.",
+        fix,
+        _ADVISED,
+        Reason(
+            evidence="message-says-so",
+            means="The message of the failure itself.",
+            source="printed" if own.line else "exception",
+            weight=1.5,
+            line=own.line,
+            words=own.words[:200],
+            rank=own.rank,
         ),
     )
 
 
+def _of_figures(ended: Sequence[Ending], symptom: str, *, worked_out: bool) -> Advice | None:
+    """`worked_out`: only figures that would do count, for the cause is known."""
+    for ending in ended:
+        told = amounts("\n".join((ending.message, *ending.below)))
+        if told is not None and (told.worked_out or not worked_out):
+            return _advice(
+                "figures-do-not-go-together",
+                symptom,
+                told.title,
+                "Worked out from the figures that the message prints.",
+                told.fix,
+                _FIGURES,
+                _printed(ending, "figures-do-not-go-together", "The figures of the message.", told.words),
+            )
+    return None
+
+
+def _of_unfit(ended: Sequence[Ending], symptom: str) -> Advice | None:
+    for ending in ended:
+        told = unfit(ending)
+        if told is not None:
+            return _advice(
+                "releases-do-not-fit",
+                symptom,
+                told.title,
+                "Names and arguments of a package change between its releases; who calls it was written for another.",
+                told.fix,
+                _UNFIT,
+                _printed(ending, "releases-do-not-fit", "Where it was raised, and for what.", ending.message),
+                pattern="fix framework version",
+                effort="reinstall",
+            )
+    return None
+
+
+def _printed(ending: Ending, evidence: str, means: str, words: str) -> Reason:
+    return Reason(
+        evidence=evidence,
+        means=means,
+        source="printed" if ending.line else "exception",
+        weight=1.5,
+        line=ending.line,
+        words=plain(words)[:200],
+        rank=ending.rank,
+    )
+
+
+def _of_regression(pair: Regression, symptom: str) -> Advice:
+    works = f"{pair.package} {pair.good}" if pair.good else f"the {pair.package} from before"
+    return _advice(
+        "release-changed",
+        symptom,
+        f"What changed in {pair.package} {pair.bad} does it: with {works} it works",
+        "Nothing else differs between the two runs, as far as is told: a defect of the newer release, or something in"
+        " it that wants another setting.",
+        f"Go back to {works}, so that you can go on. Then read the release notes of {pair.package} from there to"
+        f" {pair.bad}, and its issues for your message: a later release may have mended it.",
+        _ADVISED,
+        Reason(
+            evidence="release-changed",
+            means="The user names a release that works and one that does not.",
+            source="said",
+            weight=1.5,
+            line=pair.line,
+            words=pair.words,
+        ),
+        pattern="fix framework version",
+        effort="reinstall",
+        named=bool(pair.good),
+    )
+
+
 def _of_contrast(pair: Contrast, symptom: str) -> Advice:
+    return _advice(
+        "what-makes-the-difference",
+        symptom,
+        f"The cause is not known yet, but what makes the difference: it works {pair.words}",
+        "Two runs that differ in one thing, one of which works, tell where the fault is.",
+        f"Go on like that for now ({pair.words}). Then look at what exactly that changes: release notes, options,"
+        " the code behind it. `dtdebug isolate` can try such changes; the pair of runs belongs into a report.",
+        _ADVISED,
+        Reason(
+            evidence="what-makes-the-difference",
+            means="The user says with what it works.",
+            source="said",
+            weight=1.5,
+            line=pair.line,
+            words=pair.words,
+        ),
+        effort="rerun",
+        named=False,
+    )
+
+
+def _advice(  # noqa: PLR0917
+    cause: str,
+    symptom: str,
+    title: str,
+    why: str,
+    fix: str,
+    probability: float,
+    because: Reason,
+    *,
+    pattern: str = "fix behavior logic",
+    effort: Effort = "edit",
+    named: bool = True,
+) -> Advice:
     return Advice(
         symptom=symptom,
-        cause="what-makes-the-difference",
-        title=f"The cause is not known yet, but what makes the difference: it works {pair.words}",
-        pattern="fix behavior logic",
-        probability=_ADVISED,
-        band=band(_ADVISED),
-        why="Two runs that differ in one thing, one of which works, tell where the fault is.",
-        fix=f"Go on like that for now ({pair.words}). Then look at what exactly that changes: release notes, options,"
-        " the code behind it. `dtdebug isolate` can try such changes; the pair of runs belongs into a report.",
-        effort="rerun",
-        minutes=MINUTES["rerun"],
-        because=(
-            Reason(
-                evidence="what-makes-the-difference",
-                means="The user says with what it works.",
-                source="said",
-                weight=1.5,
-                line=pair.line,
-                words=pair.words,
-            ),
-        ),
+        cause=cause,
+        title=title,
+        pattern=pattern,
+        probability=probability,
+        band=band(probability),
+        why=why,
+        fix=fix,
+        effort=effort,
+        minutes=MINUTES[effort],
+        because=(because,),
+        named=named,
     )

@@ -57,6 +57,7 @@ export interface Advice {
   readonly diff_of?: "" | "example" | "yours";
   readonly in_python?: boolean;
   readonly because?: readonly Reason[];
+  readonly named?: boolean;
 }
 
 /** The one thing to do next. */

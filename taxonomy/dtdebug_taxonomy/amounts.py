@@ -1,0 +1,123 @@
+"""Figures in a message that do not go together, and what would.
+
+The one does not divide the other, a product is not met, or more is asked than there is.
+"""
+
+from __future__ import annotations
+
+import re
+from math import prod
+from typing import NamedTuple
+
+_N = r"\d{1,9}"
+_NAME = r"[`'\"(]?(?P<{0}>[A-Za-z_][\w./-]{{2,50}}(?: [A-Za-z][\w-]{{1,20}}){{0,3}})[`'\"]?"
+_VALUE = r"(?: ?[(\[=:]{{1,2}} ?| (?:is|of|was) | )[`'\"]?(?P<{0}>\d{{1,9}})\b[)`'\"\]]{{0,3}}"
+_ONE = _NAME.format("what") + _VALUE.format("a")
+_OTHER = r"(?:the )?" + _NAME.format("by") + _VALUE.format("b")
+_NOT = (
+    r"(?:is not|must be|should be|has to be|needs to be|isn't|not) (?:evenly )?"
+    r"(?:divisible by|a multiple of|multiple of)"
+)
+_DIVIDES = (
+    re.compile(rf"{_ONE},? {_NOT} {_OTHER}(?: (?:times|[*x]) {_NAME.format('by2')}{_VALUE.format('b2')})?"),
+    re.compile(rf"{_ONE},? {_NOT} (?P<b>{_N})\b"),
+    re.compile(rf"(?<![\w.])(?P<a>{_N}) {_NOT} (?P<b>{_N})\b"),
+    re.compile(
+        rf"(?i)(?:chunk|split)\S{{0,3}} .{{0,30}}\bsize of (?P<what>\w{{2,40}}) (?P<a>{_N})"
+        rf" and (?P<by>chunks?|splits?) (?P<b>{_N})\b"
+    ),
+    re.compile(rf"(?<![\w.%-])(?P<a>{_N}) ?% ?(?P<b>{_N}) ?!= ?0\b"),
+)
+_PRODUCT = (
+    re.compile(rf"(?<![\w.-])(?P<a>{_N}) ?!= ?(?P<rest>{_N}(?: ?[*x] ?{_N}){{1,4}})(?![\w.])"),
+    re.compile(
+        rf"(?P<what>[A-Za-z_]\w{{2,50}}) ?\(?(?P<a>{_N})\)? (?:is not equal to|must be equal to|does not match|!=) "
+        rf"(?P<rest>\w{{2,50}} ?\({_N}\)(?: ?[*x] ?\w{{2,50}} ?\({_N}\)){{1,4}})"
+    ),
+)
+_MORE = re.compile(
+    rf"{_ONE},? (?:is |was )?(?:must not be |should not be |can ?not be )?"
+    rf"(?:larger than|greater than|more than|exceeds|exceeding|bigger than) (?:the )?(?:available |maximum )?"
+    rf"{_NAME.format('by')}{_VALUE.format('b')}"
+)
+_PARALLEL = re.compile(r"(?i)world_?size|parallel|n_gpus|num_gpus|nnodes|nproc|replica")
+"""Names of what is set by the number of processes: the other figure is the one to change."""
+_OF_MODEL = re.compile(r"(?i)head|layer|hidden|vocab|expert|dim|channel|size of the model|embed|world_?size|gpus?\b")
+"""Names of what the model or the machines set."""
+_LONGEST = 400
+
+
+class Amounts(NamedTuple):
+    """What figures say."""
+
+    title: str
+    fix: str
+    words: str
+    """The words of the message with the figures."""
+    worked_out: bool = True
+    """It names figures that would do, which no other text about the failure does."""
+
+
+def amounts(message: str) -> Amounts | None:
+    """What the figures of a message say, None where they say nothing or go together."""
+    text = " ".join(message[:4_000].split())
+    for found in filter(None, (p.search(text) for p in _DIVIDES)):
+        if (told := _division(found)) is not None:
+            return told
+    for found in filter(None, (p.search(text) for p in _PRODUCT)):
+        if (told := _product(found)) is not None:
+            return told
+    more = _MORE.search(text)
+    if more is not None and int(more["a"]) > int(more["b"]):
+        return Amounts(
+            f"{more['what']} is {more['a']}, but {more['by']} is {more['b']}",
+            f"Set {more['what']} to at most {more['b']}, or give this process more: if the rest is on other hosts, they"
+            " are not seen from here, and what joins them (the launcher, Ray, the number of nodes) is not told.",
+            more[0][:_LONGEST],
+            worked_out=False,
+        )
+    return None
+
+
+def _division(found: re.Match[str]) -> Amounts | None:
+    seen = found.groupdict()
+    a, b = int(found["a"]), int(found["b"]) * int(seen.get("b2") or 1)
+    if b < 2 or a % b == 0:
+        return None
+    what, by = seen.get("what") or "", seen.get("by") or ""
+    if seen.get("by2"):
+        by = f"{by} x {seen['by2']} ="
+    below, above = a // b * b, (a // b + 1) * b
+    whole = f"{below} or {above}" if below else f"{above}"
+    one = f"{what} {a}" if what else f"{a}"
+    other = f"{by} {b}" if by else f"{b}"
+    larger = f"make {what or f'the {a}'} a multiple of {b} ({whole})"
+    smaller = f"choose {by.rstrip(' =') or f'the {b}'} so that it divides {a} ({_divisors(a)})"
+    first, second = (smaller, larger) if _OF_MODEL.search(what) else (larger, smaller)
+    fix = f"{first[0].upper()}{first[1:]}; or {second}."
+    return Amounts(f"{one} is no multiple of {other}", fix, found[0][:_LONGEST])
+
+
+def _divisors(number: int) -> str:
+    small = [n for n in range(1, min(number, 1_024) + 1) if number % n == 0]
+    return ", ".join(str(n) for n in small[-6:]) if len(small) > 6 else ", ".join(str(n) for n in small)
+
+
+def _product(found: re.Match[str]) -> Amounts | None:
+    a = int(found["a"])
+    factors = [int(n) for n in re.findall(rf"(?<![\w.]){_N}(?!\w)", found["rest"])]
+    whole = prod(factors)
+    if len(factors) < 2 or whole == a or not whole:
+        return None
+    what = found.groupdict().get("what") or "what is asked"
+    product = " x ".join(str(n) for n in factors)
+    last = factors[-1]
+    fix = f"Make it {whole}, or change one factor of {product} (= {whole}) so that the product is {a}"
+    if a % last:
+        fix = (
+            f"{a} is no multiple of {last}: make it {whole}, or another multiple of {last}, and the other factors to"
+            " match"
+        )
+    if _PARALLEL.search(what):
+        fix = f"Start {whole} processes, or set the sizes so that their product is {a}"
+    return Amounts(f"{what} is {a}, but {product} is {whole}", f"{fix}.", found[0][:_LONGEST])

@@ -1,0 +1,122 @@
+"""Two releases, of which the user says that one works and the other does not."""
+
+from __future__ import annotations
+
+import re
+from typing import NamedTuple
+
+from dtdebug_taxonomy.findings import plain
+from dtdebug_taxonomy.matching import clip_lines
+
+_NAME = r"(?<![\w/.-])(?P<name>[A-Za-z][\w-]{1,30})"
+_RELEASE = r"v?(?P<release>\d{1,4}\.\d{1,4}(?:\.\d{1,5})?(?:\.?(?:post|rc|dev)\d{0,8})?)(?![\w%]|\.\d)"
+_OF = re.compile(rf"(?:{_NAME}(?:[ =:-]{{1,3}}|\s(?:version|release) ))?{_RELEASE}")
+_CLAUSE = re.compile(
+    r"[.:;!?](?=\s|$)|\n|,\s|\s(?:but|while|whereas|whilst)\s"
+    r"|\sand\s(?=(?:with|in|on|then|it|not|works?|fails|hangs|crashes|breaks|is|does)\b)"
+)
+_GOOD = re.compile(
+    r"(?i)\b(?:works?|worked|working|fine|okay|ok|(?:learns?|learned|trains?|trained|runs?|ran|converges?) "
+    r"(?:\w{2,8} )?(?:well|fine|as expected|normally|without)|is right|was right|are right"
+    r"|stable|correct|succeeds?|succeeded|passes|no (?:problem|error|issue|hang)s?|as expected|normal"
+    r"|(?:does|did)(?: not|n.t) (?:happen|hang|fail|crash|occur))\b"
+)
+_BAD = re.compile(
+    r"(?i)\b(?:fail(?:s|ed|ing)?|broken|broke|breaks|hangs?|hung|stuck|crash(?:es|ed)?|errors?|wrong|worse"
+    r"|slow(?:er)?|(?:does|do|did)(?: not|n.t) (?:work|run|train|learn|start|converge)|no longer|not work\w{0,3}"
+    r"|nan|incorrect|dies|diverges?|leaks?|regress\w{0,5})\b"
+)
+_NOT_GOOD = re.compile(
+    r"(?i)\b(?:not|n.t|never|no longer|hardly|nothing)\b.{0,12}\b(?:works?|worked|fine|right|stable|correct)"
+)
+_UPGRADE = re.compile(
+    rf"(?i)\b(?:after|since|once|when) (?:i |we )?(?:have )?(?:upgrad|updat|mov|switch|go|went|bump)\w{{0,5}} "
+    rf"(?:of |the )?(?:{_NAME} )?(?:from v?(?P<old>\d[\w.]{{1,15}}) )?to (?:[A-Za-z][\w-]{{1,30}} )?{_RELEASE}"
+)
+_BEFORE = re.compile(
+    rf"(?i)\b(?:works?|worked|fine|ran|run|okay|no problem)\b.{{0,24}}\b(?:before|prior to|until) (?:{_NAME} )?"
+    rf"{_RELEASE}"
+)
+_NOISE = frozenset({
+    "with", "in", "on", "of", "version", "release", "from", "to", "is", "and", "at", "using", "was", "by", "for",
+    "the", "gpu", "loss", "lr", "about", "than", "only", "grad", "norm", "it", "or", "under", "since", "until",
+    "before", "after", "accuracy", "score", "reward", "rate", "step", "epoch",
+})  # fmt: skip
+"""Words before a number that name no package."""
+_ANY = re.compile(r"(?<![\d.])\d{1,4}\.\d")
+
+
+class _Mention(NamedTuple):
+    package: str
+    release: str
+    at: int
+    before: str = ""
+    """The release from which it was upgraded, if it is named."""
+
+
+class Regression(NamedTuple):
+    """A package of which one release works."""
+
+    package: str
+    """Empty where the user names it nowhere near."""
+    good: str
+    """Empty where only the release that fails is named."""
+    bad: str
+    words: str
+    line: int
+
+
+def regression(situation: str) -> Regression | None:
+    """The pair that the user names, None where there is none."""
+    text = clip_lines(situation)
+    if not _ANY.search(text):
+        return None
+    upgrade = _upgraded(text)
+    good, bad, unsaid = _by_outcome(text, upgrade.release if upgrade else "")
+    if upgrade is not None and upgrade.before:
+        good = _Mention(upgrade.package, upgrade.before, upgrade.at)
+    bad = upgrade or bad
+    if bad is None and good is not None and unsaid is not None and unsaid.package == good.package:
+        bad = unsaid
+    if bad is None or (good is None and upgrade is None) or (good is not None and good.release == bad.release):
+        return None
+    package = bad.package or (good.package if good else "")
+    if not package or (good is not None and good.package not in ("", package)):
+        return None
+    words = plain(" ".join(text[max(bad.at - 30, 0) : bad.at + 60].split()))
+    return Regression(package, good.release if good else "", bad.release, words, text.count("\n", 0, bad.at) + 1)
+
+
+def _upgraded(text: str) -> _Mention | None:
+    """The release since which it fails."""
+    found = _UPGRADE.search(text)
+    if found is not None and _BAD.search(text[found.end() :]) is not None:
+        return _Mention(_package(found), found["release"], found.start(), (found["old"] or "").rstrip("."))
+    found = _BEFORE.search(text)
+    return _Mention(_package(found), found["release"], found.start()) if found is not None else None
+
+
+def _by_outcome(text: str, known: str) -> tuple[_Mention | None, _Mention | None, _Mention | None]:
+    """The first release named beside a good outcome, beside a bad one, beside none."""
+    good = bad = unsaid = None
+    start = 0
+    for end in (*(m.start() for m in _CLAUSE.finditer(text)), len(text)):
+        clause, at, start = text[start:end], start, end
+        fails = _BAD.search(clause) is not None or _NOT_GOOD.search(clause) is not None
+        works = not fails and _GOOD.search(clause) is not None
+        for found in _OF.finditer(clause):
+            row = _Mention(_package(found), found["release"], at + found.start())
+            if row.release == known:
+                continue
+            if works:
+                good = good or row
+            elif fails:
+                bad = bad or row
+            elif row.package:
+                unsaid = unsaid or row
+    return good, bad, unsaid
+
+
+def _package(found: re.Match[str]) -> str:
+    name = (found["name"] or "").lower()
+    return "" if name in _NOISE else name

@@ -1,0 +1,95 @@
+"""Two packages whose releases do not fit: one asks the other for a name or an argument that it does not have here."""
+
+from __future__ import annotations
+
+import re
+from typing import NamedTuple
+
+from dtdebug_taxonomy.endings import Ending
+from dtdebug_taxonomy.frames import is_library, short
+from dtdebug_taxonomy.ranks import Frame
+
+_ARGUMENT = re.compile(
+    r"(?P<call>[\w.]{2,120})\(\) (?:got an unexpected keyword argument ['\"]?(?P<name>\w{1,80})"
+    r"|missing \d{1,2} required (?:positional|keyword-only) arguments?: ['\"]?(?P<lacks>\w{1,80}))"
+)
+_ATTRIBUTE = re.compile(r"module ['\"](?P<owner>[\w.]{1,120})['\"] has no attribute ['\"](?P<name>\w{1,80})")
+_OBJECT = re.compile(r"['\"](?P<owner>[A-Z]\w{3,80})['\"] object has no attribute ['\"](?P<name>\w{1,80})")
+_IMPORT = re.compile(r"cannot import name ['\"]?(?P<name>\w{1,80})['\"]? from ['\"](?P<owner>[\w.]{1,120})['\"]")
+_PACKAGE = re.compile(r"(?:site|dist)-packages[/\\](?P<name>[A-Za-z]\w{1,60})[/\\.]")
+_PLUMBING = frozenset({"torch", "_pytest", "pluggy", "click", "typer", "fire", "hydra", "omegaconf"})
+"""Packages whose frames stand between others: they call what they were given."""
+_WRAPPERS = re.compile(r"(?i)parallel$|engine$|^compiled|^optimized")
+"""Objects that wrap a model: what is asked of them is asked of the wrapper, whatever the release."""
+_NEAR = 8
+"""Innermost frames that are looked at."""
+
+
+class Unfit(NamedTuple):
+    """What does not fit."""
+
+    title: str
+    fix: str
+
+
+def unfit(ending: Ending) -> Unfit | None:
+    """The two that do not fit, None where the exception does not say so."""
+    kind = ending.type.rsplit(".", 1)[-1]
+    frames = [f for f in ending.frames if not f.file.startswith("<")]
+    if not frames:
+        return None
+    at = frames[-1]
+    asking = _package(at)
+    place = f"{short(at.file)}:{at.line}"
+    if kind == "TypeError" and (found := _ARGUMENT.search(ending.message)) is not None:
+        return _argument(found, asking, place, at)
+    if kind in ("ImportError", "AttributeError"):
+        found = _IMPORT.search(ending.message) or _ATTRIBUTE.search(ending.message)
+        if found is not None and asking and found["owner"].partition(".")[0] not in (asking, "torch_npu"):
+            owner = found["owner"].partition(".")[0]
+            return Unfit(
+                f"{asking} and {owner} are of releases that do not fit: {asking} wants {found['name']} of"
+                f" {found['owner']}, which the installed {owner} does not have",
+                _fix(asking, owner),
+            )
+        found = _OBJECT.search(ending.message)
+        others = [p for p in (_package(f) for f in frames[-_NEAR:]) if p and p != asking and p not in _PLUMBING]
+        if found and asking and others and asking not in _PLUMBING and not _WRAPPERS.search(found["owner"]):
+            other = others[-1]
+            return Unfit(
+                f"{asking} and {other} may be of releases that do not fit: at {place} a {found['owner']} is asked for"
+                f" {found['name']}, which it does not have",
+                _fix(asking, other),
+            )
+    return None
+
+
+def _argument(found: re.Match[str], asking: str, place: str, at: Frame) -> Unfit:
+    call, name = found["call"], found["name"] or found["lacks"]
+    does = "does not take" if found["name"] else "needs"
+    if asking and asking not in _PLUMBING:
+        return Unfit(
+            f"{asking} is of another release than what it calls: {call}() {does} {name} here",
+            f"{place} of {asking} was written for another release of the package that {call} is from: see `pip show"
+            f" {asking}` for what it requires, `pip check` for what is broken, and install the two as one of their"
+            " releases names them (an upgrade of both is the usual cure).",
+        )
+    if is_library(at.file):
+        return Unfit(f"{call}() {does} {name} here", f"See who calls it in {place}, and upgrade that package.")
+    return Unfit(
+        f"{call}() of the installed release {does} {name}",
+        f'{place} was written for another release: `python -c "help(...)"` of {call}, or its release notes, say what'
+        f" {name} is called now; or install the release that the script names.",
+    )
+
+
+def _fix(asking: str, other: str) -> str:
+    return (
+        f"`pip show {asking} {other}` shows the two releases and `pip check` what is required. Install those that one"
+        f" release of {asking} names in its requirements; usually the older of the two is upgraded."
+    )
+
+
+def _package(frame: Frame) -> str:
+    found = list(_PACKAGE.finditer(frame.file))
+    return found[-1]["name"] if found else ""
