@@ -115,14 +115,15 @@ def view(part: Part) -> Job:
     on_until = pace.on_until(now)
 
     def outlived(raised: Raised) -> bool:
-        time = _time(laid, raised.line)
-        early = time is not None and on_until is not None and time < on_until
-        return early or ended.follows(end, time) or laid.below(raised.handled, raised.line)
+        latest = laid.until[raised.line - 1] if 0 < raised.line <= len(laid.until) else None
+        early = latest is not None and on_until is not None and latest < on_until
+        follows = ended.follows(end, _time(laid, raised.line))
+        return early or follows or laid.below(raised.handled, raised.line)
 
     found = attribution.outcome(read(snapshot), outlived)
     verdict = attribution.verdict(snapshot, _exclusive, outlived)
     over = ended.over(end, found, by_rank, now, lambda line: _place(laid, line))
-    silent = () if over else pace.silent(by_rank, verdict, found)
+    silent = () if over else pace.silent(by_rank, found, on_until)
     world = max((s.world for s in streams), default=0)
     absent = tuple(sorted(set(range(_size(set(by_rank), world))) - set(by_rank)))[:MOST_RANKS]
     if over and end is not None:
@@ -145,7 +146,7 @@ def view(part: Part) -> Job:
     first = _first(found, verdict, laid, by_rank, hardware)
     cascade, words, time = _cascade(found, verdict, by_rank, laid)
     return Job(
-        ranks=len(by_rank) or len(now),
+        ranks=placing.count(now),
         hosts=len({s.host for s in streams if s.host}),
         expected=world,
         files=part.files,

@@ -18,11 +18,11 @@ class Laid:
     """The telling lines as one output."""
 
     def __init__(self, streams: Sequence[Stream], events: Sequence[Event]) -> None:
-        rows: list[tuple[float, int, int, str, str, int]] = []
+        rows: list[tuple[float, int, int, str, str, int, float | None]] = []
         for e in events:
             if e.role == "root" and e.owner != "application":
                 who = f"[rank{e.rank}]: " if e.rank is not None else ""
-                rows.append((_END if e.time is None else e.time, -1, e.line, f"{who}{e.text}", e.file, e.line))
+                rows.append((_END if e.time is None else e.time, -1, e.line, f"{who}{e.text}", e.file, e.line, e.time))
         self._shared = {file for file, count in Counter(s.file for s in streams).items() if count > 1}
         files = Counter(s.rank for s in streams if s.rank is not None)
         several = {rank for rank, count in files.items() if count > 1}
@@ -31,15 +31,17 @@ class Laid:
             prefix = _prefix(stream, place)
             for told in stream.told:  # a stream's own lines keep their order, whatever their clocks say
                 time = max(time, told.time or time) if time != _END else told.time or time
-                rows.append((time, place, told.line, f"{prefix}{told.text}", stream.file, told.line))
+                rows.append((time, place, told.line, f"{prefix}{told.text}", stream.file, told.line, told.until))
             shown = stream.progress
             if shown is not None and shown.time and stream.rank in several:  # else nothing says that it came later
-                rows.append((shown.time, place, shown.line, f"{prefix}{shown.text}", stream.file, shown.line))
+                rows.append((shown.time, place, shown.line, f"{prefix}{shown.text}", stream.file, shown.line, shown.time))
         rows.sort(key=lambda row: row[:3])
         rows = rows[:LINES]
         self.text = "\n".join(row[3] for row in rows)
         self.places = tuple((row[4], row[5]) for row in rows)
         self.times = tuple(None if row[0] == _END else row[0] for row in rows)
+        self.until = tuple(row[6] for row in rows)
+        """When each line was printed at the latest."""
 
     def below(self, line: int, end: int) -> bool:
         """Whether a line stands directly below the last one of a traceback in its log; others' may be between."""

@@ -129,6 +129,14 @@ def _node(s: Stream) -> str:
     return before if found else s.host or s.file.rpartition("/")[0]
 
 
+def count(streams: Sequence[Stream]) -> int:
+    """Processes that print: by rank, else by node and local rank; where nothing is known of any, logs."""
+    ranks = {s.rank for s in streams if s.rank is not None}
+    known = {(_node(s), s.local) for s in streams if s.rank is not None}
+    others = {(_node(s), s.local) for s in streams if s.rank is None and s.local is not None} - known
+    return len(ranks) + len(others) or len(streams)
+
+
 def by_rank(streams: Sequence[Stream]) -> dict[int, Stream]:
     """Rank -> its streams as one: standard output and standard error are two files of one rank."""
     found: dict[int, Stream] = {}
@@ -265,7 +273,7 @@ def _set(s: Stream, ahead: float) -> Stream:
 
 
 def _moved(told: Told, ahead: float) -> Told:
-    return msgspec.structs.replace(told, time=_less(told.time, ahead))
+    return msgspec.structs.replace(told, time=_less(told.time, ahead), until=_less(told.until, ahead))
 
 
 def _less(time: float | None, ahead: float) -> float | None:

@@ -80,7 +80,8 @@ def of_log(judge: Judge, text: Text) -> list[Stream]:
     """Those who print in a log: the prefixes of its lines know better than its name."""
     rows = _read(text.kept)
     if len({line.who for line in rows if line.who != ("", None, 0)}) > 1:
-        return _on_one_host(list(_shared(judge, text)), text.whose)
+        whose = text.whose._replace(host=text.whose.node or text.whose.host)
+        return _on_one_host(list(_shared(judge, text._replace(whose=whose))), whose)
     return [_alone(judge, text, rows)]
 
 
@@ -273,13 +274,17 @@ def _words(raw: bytes) -> str:
     return raw.decode("utf-8", "replace")
 
 
-def _times(lined: Sequence[Kept], rows: Sequence[Kept], at: When) -> list[float | None]:
-    """The time of each row: its own, else that of a line shortly above it."""
+_Times = Sequence[tuple[float | None, float | None]]
+
+
+def _times(lined: Sequence[Kept], rows: Sequence[Kept], at: When) -> _Times:
+    """The time of each row: its own, else that of a line shortly above it; and when it was printed at the latest."""
     wanted = {row.number for row in rows}
     found: dict[int, float | None] = {}
     time: float | None = None
     seen = 0
-    for row in sorted({*lined, *rows}):
+    both = sorted({*lined, *rows})
+    for row in both:
         if row.number in wanted or row.number + _ABOVE > min(wanted, default=0):
             own = at(row.raw)
             if own is not None:
@@ -287,7 +292,15 @@ def _times(lined: Sequence[Kept], rows: Sequence[Kept], at: When) -> list[float 
             if row.number in wanted:
                 found[row.number] = time if row.number - seen <= _ABOVE else None
                 seen = row.number if row.number - seen <= _ABOVE else seen
-    return [found[row.number] for row in rows]
+    until: dict[int, float | None] = {}
+    time = None
+    for row in reversed(both):
+        if row.number < min(wanted, default=0):
+            break
+        own = at(row.raw)
+        time = own if own is not None else time
+        until[row.number] = time
+    return [(found[row.number], until[row.number]) for row in rows]
 
 
 def _ending(tail: bytes, count: int) -> list[Kept]:
@@ -380,12 +393,12 @@ def _all_of(source: Source, shapes: set[bytes]) -> list[Kept]:
     return found
 
 
-def _told(rows: Sequence[Kept], times: Sequence[float | None]) -> tuple[Told, ...]:
+def _told(rows: Sequence[Kept], times: _Times) -> tuple[Told, ...]:
     """Telling lines: the first ones and the last ones where there are many."""
     both = list(zip(rows, times, strict=True))
     if len(both) > _TOLD:
         both = [*both[: _TOLD // 2], *both[-_TOLD // 2 :]]
-    return tuple(Told(row.number, text, time) for row, time in both for text in _texts(row.raw))
+    return tuple(Told(row.number, text, *time) for row, time in both for text in _texts(row.raw))
 
 
 def _texts(raw: bytes) -> list[str]:
