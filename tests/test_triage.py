@@ -417,7 +417,8 @@ def test_clocks_of_hosts_are_set_right_by_steps(tmp_path):
         for local in range(4):
             rank = 4 * node + local
             mine = steps(30, ahead=0 if node != 2 else 45)
-            (folder / f"rank_{rank}.log").write_text("\n".join(mine if rank != 3 else mine[:5]) + "\n")
+            end = [late(rank)] if rank != 3 else []
+            (folder / f"rank_{rank}.log").write_text("\n".join([*(mine if end else mine[:5]), *end]) + "\n")
     found = view(command.read([str(tmp_path)], 1))
 
     assert found.clocks == (("node-02", 45.0),)

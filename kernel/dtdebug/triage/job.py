@@ -27,8 +27,8 @@ from dtdebug_taxonomy.ranks import MOST_RANKS, Verdict, say, spell
 from dtdebug_taxonomy.snapshot import Snapshot
 
 _FIRST, _EVENTS = 64, 256
-_MANY = 2
-"""Ranks that lose a peer where no other evidence says that one was lost."""
+_MANY, _FEW = 2, 4
+"""Ranks, and part of all ranks, that lose a peer where no other evidence says that one was lost."""
 
 
 class First(msgspec.Struct, frozen=True, kw_only=True):
@@ -267,6 +267,7 @@ def _first(
         s = by_rank.get(rank)
         end, event = ends.get(rank), told.get(rank)
         file, line = _place(laid, end.line) if end is not None else (s.file, s.line) if s is not None else ("", 0)
+        file, line = (s and _last_words(s)) or (file, line)
         time = _time(laid, end.line) if end is not None else event.time if event is not None else s.last if s else None
         words = verdict.summary if event is None else f"{event.code}: {event.means}"
         rows.insert(0, First(
@@ -274,6 +275,11 @@ def _first(
             exception="" if end is None else end.signal or f"exit code {end.code}", text=words,
         ))  # fmt: skip
     return tuple(sorted(rows, key=lambda row: row.rank not in accused)[:_FIRST])
+
+
+def _last_words(s: Stream) -> tuple[str, int] | None:
+    """Where the rank itself says that a signal ends it."""
+    return next(((s.file, told.line) for told in s.told if "Fatal Python error: " in told.text), None)
 
 
 def _row(raised: Raised, laid: Laid, by_rank: dict[int, Stream]) -> First:
@@ -312,7 +318,7 @@ def _cascade(
     ranks -= accused
     ranks -= {r.rank for r in found.own if r.rank is not None} - (set(verdict.waiting) if verdict else set())
     words = Counter(r.text[:160] for r in found.echoes if r.rank in ranks or r.rank is None)
-    if not accused and not found.echoes and len(ranks) < _MANY:
+    if not accused and not found.echoes and len(ranks) < max(_MANY, len(by_rank) / _FEW):
         ranks = set()
     times = [s.first for rank, s in by_rank.items() if rank in ranks and s.first is not None]
     text = words.most_common(1)[0][0] if words else ""

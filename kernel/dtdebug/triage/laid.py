@@ -10,6 +10,7 @@ from dtdebug.triage.streams import BELOW
 from dtdebug_taxonomy.hardware import Event
 
 LINES = 60_000
+_SEVERAL = 2
 _END = float("inf")
 """Time of a line that has none."""
 
@@ -25,10 +26,12 @@ class Laid:
                 rows.append((_END if e.time is None else e.time, -1, e.line, f"{who}{e.text}", e.file, e.line, e.time))
         self._shared = {file for file, count in Counter(s.file for s in streams).items() if count > 1}
         files = Counter(s.rank for s in streams if s.rank is not None)
-        several = {rank for rank, count in files.items() if count > 1}
+        spoken = {s.rank for s in streams if s.told}
+        several = {rank for rank, count in files.items() if count > 1 and rank in spoken}
+        nameless = sum(s.rank is None and bool(s.told) for s in streams)
         for place, stream in enumerate(streams):
             time = stream.first if stream.first is not None else _END
-            prefix = _prefix(stream, place)
+            prefix = _prefix(stream, place, alone=nameless < _SEVERAL)
             for told in stream.told:  # a stream's own lines keep their order, whatever their clocks say
                 time = max(time, told.time or time) if time != _END else told.time or time
                 rows.append((time, place, told.line, f"{prefix}{told.text}", stream.file, told.line, told.until))
@@ -51,10 +54,10 @@ class Laid:
         return file == other and 0 < number - last <= (BELOW if file in self._shared else 1)
 
 
-def _prefix(stream: Stream, place: int) -> str:
+def _prefix(stream: Stream, place: int, *, alone: bool) -> str:
     """Who prints: as torch writes a rank; one whose rank is not known is kept apart from the others."""
     if stream.rank is not None:
         return f"[rank{stream.rank}]: "
-    if stream.local is not None or stream.pid:
+    if stream.local is not None or stream.pid or not alone:
         return f"(log pid={stream.pid or place + 1}, ip=stream-{place}) "
     return ""
