@@ -154,7 +154,11 @@ RAISES = (
 
 def traceback(name: str, words: str, r: random.Random) -> list[str]:
     """As Python prints one."""
-    rows = ["Traceback (most recent call last):", '  File "/workspace/src/run.py", line 412, in <module>', "    main(cfg)"]
+    rows = [
+        "Traceback (most recent call last):",
+        '  File "/workspace/src/run.py", line 412, in <module>',
+        "    main(cfg)",
+    ]
     for function in r.sample(("fit", "training_step", "_next_data", "collate", "forward", "encode"), 3):
         rows += [
             f'  File "/workspace/src/{r.choice(("engine", "data/ds", "model"))}.py", line {r.randrange(20, 900)}, in {function}',
@@ -223,7 +227,11 @@ def _logged(job: Job, rank: int, time: float, text: str, level: str = "INFO") ->
     if job.manner == "json":
         row = {"ts": day(time, "%Y-%m-%dT%H:%M:%S.%3Z"), "level": level.lower(), "rank": rank, "msg": text}
         return Say(time, json.dumps(row))
-    return Say(time, err=True, text=f"{day(time, '%Y-%m-%d %H:%M:%S,%3')} {level} [train.py:{level == 'INFO' and 40 or 52}] {text}")
+    return Say(
+        time,
+        err=True,
+        text=f"{day(time, '%Y-%m-%d %H:%M:%S,%3')} {level} [train.py:{level == 'INFO' and 40 or 52}] {text}",
+    )
 
 
 def _begin(job: Job, rank: int, nccl: bool, r: random.Random) -> list[Say]:
@@ -246,7 +254,9 @@ def _begin(job: Job, rank: int, nccl: bool, r: random.Random) -> list[Say]:
     return rows
 
 
-def _error(job: Job, rank: int, time: float, name: str, words: str, r: random.Random, *, mark: bool = True) -> list[Say]:
+def _error(
+    job: Job, rank: int, time: float, name: str, words: str, r: random.Random, *, mark: bool = True
+) -> list[Say]:
     rows = traceback(name, words, r)
     if job.manner == "json":
         text = "\n".join(rows)
@@ -298,7 +308,9 @@ def _report(job: Job, host: str, time: float, rank: int, code: str, words: str) 
     if host in job.agents:
         return
     if job.layout in _TASKS:
-        job.agents[host] = [Say(time, _TASKS[job.layout](job, host, rank, int(code.split(":")[1])), err=True, bare=True)]
+        job.agents[host] = [
+            Say(time, _TASKS[job.layout](job, host, rank, int(code.split(":")[1])), err=True, bare=True)
+        ]
         return
     local, pid = rank % PER_NODE, 5000 + rank % PER_NODE
     stamp = day(time, "%m%d %H:%M:%S.%f")
@@ -511,7 +523,9 @@ def _fine_retried(job: Job, at: float, r: random.Random) -> None:
         when = job.start + 40
         rows = traceback("botocore.exceptions.EndpointConnectionError", "Could not connect to the endpoint URL", r)
         job.says[rank] += [Say(when + n / 1e4, row, err=True, bare=True) for n, row in enumerate(rows)]
-        job.says[rank].append(_logged(job, rank, when + 0.1, "reading failed, retrying in 5 s (attempt 1/3)", "WARNING"))
+        job.says[rank].append(
+            _logged(job, rank, when + 0.1, "reading failed, retrying in 5 s (attempt 1/3)", "WARNING")
+        )
     _goodbye(job, at, set(range(job.ranks)))
 
 
@@ -700,7 +714,7 @@ def judge(job: Job, folder: Path) -> list[str]:
     check("others", all(rank == job.culprit for rank in first), first[:4])
     if job.marker and first and first[0] == job.culprit:
         row = data["first"][0]
-        lines = Path(row["file"]).read_text().split("\n")
+        lines = Path(row["file"]).read_bytes().decode().split("\n")
         text = "".join(lines[max(row["line"] - 1, 0) : row["line"]])
         words = json.dumps(job.marker[:24])[1:-1]
         check("line", words in text or job.marker[:24] in text, (row["file"], row["line"], text[:60]))
@@ -743,7 +757,9 @@ def main() -> None:
                 shutil.rmtree(folder)
         if faults:
             wrong += 1
-            print(f"{number:3d} {job.layout:12} {job.manner:10} {job.who:5} {job.fault:14} {job.ranks:4} culprit {job.culprit}")
+            print(
+                f"{number:3d} {job.layout:12} {job.manner:10} {job.who:5} {job.fault:14} {job.ranks:4} culprit {job.culprit}"
+            )
             for fault in faults:
                 print(f"      {fault}", flush=True)
             bad.update({fault.partition(":")[0] for fault in faults})

@@ -228,7 +228,8 @@ def _widened(verdict: Verdict, by_rank: dict[int, Stream], laid: Laid) -> Verdic
         summary = summary.replace(f"{fewer[:1].upper()}{fewer[1:]}", f"{more[:1].upper()}{more[1:]}", 1)
     before, after = verdict.waiting, tuple(sorted(waiting - culprits))
     if after != before and before:
-        summary = summary.replace(say(before, "fail"), say(after, "fail"), 1)
+        for one, other in ((say(before, "fail"), say(after, "fail")), (spell(before, 8), spell(after, 8))):
+            summary = summary.replace(one, other, 1).replace(one.capitalize(), other.capitalize(), 1)
     return msgspec.structs.replace(
         verdict,
         culprits=tuple(sorted(culprits)),
@@ -320,7 +321,12 @@ def _cascade(
     words = Counter(r.text[:160] for r in found.echoes if r.rank in ranks or r.rank is None)
     if not accused and not found.echoes and len(ranks) < max(_MANY, len(by_rank) / _FEW):
         ranks = set()
-    times = [s.first for rank, s in by_rank.items() if rank in ranks and s.first is not None]
+    begin = min((t for r in found.own if (t := _time(laid, r.line)) is not None), default=0.0)
+    times = [
+        time
+        for rank, s in by_rank.items()
+        if rank in ranks and (time := s.first if s.first is not None and s.first >= begin - 1 else s.last) is not None
+    ]
     text = words.most_common(1)[0][0] if words else ""
     if not text and ranks:
         text = next((line for line in _spoken(laid) if line), "")

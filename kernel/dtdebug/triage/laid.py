@@ -37,7 +37,9 @@ class Laid:
                 rows.append((time, place, told.line, f"{prefix}{told.text}", stream.file, told.line, told.until))
             shown = stream.progress
             if shown is not None and shown.time and stream.rank in several:  # else nothing says that it came later
-                rows.append((shown.time, place, shown.line, f"{prefix}{shown.text}", stream.file, shown.line, shown.time))
+                rows.append(
+                    (shown.time, place, shown.line, f"{prefix}{shown.text}", stream.file, shown.line, shown.time)
+                )
         rows.sort(key=lambda row: row[:3])
         rows = rows[:LINES]
         self.text = "\n".join(row[3] for row in rows)

@@ -75,14 +75,19 @@ def _twins(streams: Sequence[Stream]) -> list[Stream]:
     often = Counter(s.file for s in streams)
     for s in streams:
         if s.rank is not None and often[s.file] == 1:
-            ranks[_OUT_ERR.sub("", s.file)].add(s.rank)
+            ranks[twin(s.file)].add(s.rank)
     own = {name: min(known) for name, known in ranks.items() if len(known) == 1}
     return [
-        msgspec.structs.replace(s, rank=own.get(_OUT_ERR.sub("", s.file)))
+        msgspec.structs.replace(s, rank=own.get(twin(s.file)))
         if s.rank is None and not s.pid and often[s.file] == 1
         else s
         for s in streams
     ]
+
+
+def twin(file: str) -> str:
+    """The same for the two files of a process that are named alike but for `out` and `err`."""
+    return _OUT_ERR.sub("", file)
 
 
 def _whole(streams: Sequence[Stream], world: int) -> bool:
