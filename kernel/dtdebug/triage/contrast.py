@@ -1,4 +1,4 @@
-"""What a healthy run did not print, as evidence: of the ranks that are accused already, else of the one that printed it."""
+"""What a healthy run did not print, as evidence: of those accused already, else of the one that printed it."""
 
 from __future__ import annotations
 
@@ -40,8 +40,8 @@ def weighed(job: Job, rows: Sequence[New]) -> Job:
             culprits=tuple(who),
             waiting=others,
             confidence=_CONFIDENCE,
-            summary=f"{name[:1].upper()}{name[1:]} alone printed what the healthy run did not, and no rank says that it "
-            f"failed itself: {claims[0].words[:200]}",
+            summary=f"{name[:1].upper()}{name[1:]} alone printed what the healthy run did not, and no rank says "
+            f"that it failed itself: {claims[0].words[:200]}",
             claims=tuple(claims[:_CLAIMS]),
             evidence=texts(claims[:_CLAIMS]),
         )

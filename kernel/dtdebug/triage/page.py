@@ -56,8 +56,15 @@ def card(job: Job, text: str) -> str:
     picture = "".join(_columns(job.spans[:_CARD_RANKS]))
     return (
         f'<div class="dtdebug-job"><strong>{escape(head)}</strong>{picture}'
-        f'<details open><summary>What the logs say</summary><pre style="white-space:pre-wrap">{escape(rest)}</pre>'
+        f'<details open><summary>What the logs say</summary><pre style="white-space:pre-wrap">{_hanging(rest)}</pre>'
         "</details></div>"
+    )
+
+
+def _hanging(text: str) -> str:
+    """Lines of text that are indented further where they are broken."""
+    return "".join(
+        f'<div style="padding-left:12ch;text-indent:-12ch">{escape(line)}</div>' for line in text.split("\n")
     )
 
 
@@ -89,7 +96,7 @@ def _lines(job: Job, text: str) -> Iterator[str]:
     yield f"<title>dtdebug: {job.ranks:,} ranks</title>\n<style>{_STYLE}</style>\n</head>\n<body>"
     head, _, rest = text.partition("\n")
     yield f"<h1>{escape(head)}</h1>"
-    yield f"<pre>{escape(rest)}</pre>"
+    yield f"<pre>{_hanging(rest)}</pre>"
     if job.spans:
         yield from _ranks(job.spans)
     if job.hardware:

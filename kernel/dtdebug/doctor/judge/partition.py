@@ -85,8 +85,8 @@ def _titan(s: Sizes, world: int | None) -> Iterator[Problem]:
         if sparse % (s.number("ep") or 1):
             yield Problem(
                 id="DR702",
-                text=f"the experts' degree of {s.number('ep')} does not divide the {sparse} ranks of one copy and stage "
-                f"({s.places('ep', 'replicate', 'pp')}; {world} ranks are started)",
+                text=f"the experts' degree of {s.number('ep')} does not divide the {sparse} ranks of one copy "
+                f"and stage ({s.places('ep', 'replicate', 'pp')}; {world} ranks are started)",
                 measured=f"{sparse} / {s.number('ep')}",
                 expected=f"a divisor of {sparse}",
             )
