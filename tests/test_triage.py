@@ -417,7 +417,8 @@ def test_clocks_of_hosts_are_set_right_by_steps(tmp_path):
         for local in range(4):
             rank = 4 * node + local
             mine = steps(30, ahead=0 if node != 2 else 45)
-            (folder / f"rank_{rank}.log").write_text("\n".join(mine if rank != 3 else mine[:5]) + "\n")
+            end = [late(rank)] if rank != 3 else []
+            (folder / f"rank_{rank}.log").write_text("\n".join([*(mine if end else mine[:5]), *end]) + "\n")
     found = view(command.read([str(tmp_path)], 1))
 
     assert found.clocks == (("node-02", 45.0),)
@@ -451,6 +452,27 @@ def test_what_a_healthy_run_did_not_print(tmp_path, capsys):
     main(["triage", str(healthy), "--against", str(healthy)])
     assert "nothing that the healthy run did not print" in capsys.readouterr().out
     assert main(["triage", str(bad), "--against", str(healthy), "--part"]) == USAGE
+
+
+def test_what_is_new_is_evidence_where_the_job_failed(tmp_path, capsys):
+    """Of the rank that is accused; else of the only one that printed it, while the others merely lost a peer."""
+    healthy = logs(tmp_path / "healthy", 8, lambda rank: steps(20))
+    odd = "fetcher: queue depth is 0, sleeping"
+    lost = "RuntimeError: [/pytorch/third_party/gloo/gloo/transport/tcp/pair.cc:547] Connection closed by peer [10.0.0.1]"
+    trace = ["Traceback (most recent call last):", '  File "/w/a.py", line 5, in main', "    step(batch)"]
+
+    for own, culprits in (("KeyError: 'x'", [5]), (lost, [])):
+        bad = logs(
+            tmp_path / own[:3],
+            8,
+            lambda r, own=own: [*steps(20), *([odd] if r == 5 else []), *trace, own if r == 5 else lost],
+        )
+        main(["triage", str(bad), "--format", "json"])
+        assert told(capsys)["verdict"]["culprits"] == culprits
+        main(["triage", str(bad), "--against", str(healthy), "--format", "json"])
+        found = told(capsys)
+        assert found["verdict"]["culprits"] == [5]
+        assert [c["record"]["line"] for c in found["claims"] if c["what"] == "new"] == [21]
 
 
 def test_the_page_shows_all_ranks_and_runs_nothing_of_the_logs(tmp_path, capsys):

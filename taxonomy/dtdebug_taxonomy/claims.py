@@ -28,7 +28,7 @@ something changed.
 What = Literal[
     "waits", "absent", "at", "raised", "ended", "left", "called", "counted", "system", "moved", "unmoved", "printed",
     "source", "came", "missing", "disagree", "last", "entered", "finished", "unfinished", "silent", "compared",
-    "varied",
+    "varied", "new",
 ]  # fmt: skip
 """What a claim says of its ranks; `sentence` has the words."""
 
@@ -170,6 +170,7 @@ _SAID: dict[What, Callable[[Claim, str], str]] = {
     "silent": lambda c, who: f"{_said(c.ranks, 'have')} left {c.words or 'no record'}",
     "compared": _plain,
     "varied": lambda c, who: c.words,
+    "new": lambda c, who: f"{who} printed what no log of the healthy run holds: {c.words}",
     "system": _plain,
     "printed": _plain,
     "source": _plain,

@@ -77,10 +77,10 @@ def _compared(job: Job, options: argparse.Namespace) -> Job:
         return job
     from msgspec.structs import replace
 
-    from dtdebug.triage import against
+    from dtdebug.triage import against, contrast
 
     rows, unread = against.new(options.paths, [options.against])
-    return replace(job, new=tuple(rows), unread=(*job.unread, *unread))
+    return contrast.weighed(replace(job, unread=(*job.unread, *unread)), rows)
 
 
 def job_of(part: Part, situation: str = "") -> Job:

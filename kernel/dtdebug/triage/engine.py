@@ -45,11 +45,11 @@ def parts(
 
     """
     kind, _, address = engine.partition("://")
-    if kind not in _ENGINES or (kind == HERE) != (engine == HERE):
+    if engine != HERE and kind not in _ENGINES:
         raise UsageError(f"--engine {clean(engine)[:80]}: processes, dask://HOST:PORT or ray://HOST:PORT")
     if not logs:
         return []
-    if kind == HERE:
+    if engine == HERE:
         return _here(logs, whose, processes)
     size = max(1, min(_BATCH, -(-len(logs) // _TASKS)))
     cuts = [slice(i, i + size) for i in range(0, len(logs), size)]
@@ -143,4 +143,4 @@ def _ray(address: str, task: Work, batches: Batches) -> Done:
             ray.shutdown()
 
 
-_ENGINES: dict[str, Callable[[str, Any, Batches], Done]] = {HERE: lambda *_: iter(()), "dask": _dask, "ray": _ray}
+_ENGINES: dict[str, Callable[[str, Any, Batches], Done]] = {"dask": _dask, "ray": _ray}

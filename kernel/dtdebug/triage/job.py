@@ -27,8 +27,8 @@ from dtdebug_taxonomy.ranks import MOST_RANKS, Verdict, say, spell
 from dtdebug_taxonomy.snapshot import Snapshot
 
 _FIRST, _EVENTS = 64, 256
-_MANY = 2
-"""Ranks that lose a peer where no other evidence says that one was lost."""
+_MANY, _FEW = 2, 4
+"""Ranks, and part of all ranks, that lose a peer where no other evidence says that one was lost."""
 
 
 class First(msgspec.Struct, frozen=True, kw_only=True):
@@ -115,14 +115,15 @@ def view(part: Part) -> Job:
     on_until = pace.on_until(now)
 
     def outlived(raised: Raised) -> bool:
-        time = _time(laid, raised.line)
-        early = time is not None and on_until is not None and time < on_until
-        return early or ended.follows(end, time) or laid.below(raised.handled, raised.line)
+        latest = laid.until[raised.line - 1] if 0 < raised.line <= len(laid.until) else None
+        early = latest is not None and on_until is not None and latest < on_until
+        follows = ended.follows(end, _time(laid, raised.line))
+        return early or follows or laid.below(raised.handled, raised.line)
 
     found = attribution.outcome(read(snapshot), outlived)
     verdict = attribution.verdict(snapshot, _exclusive, outlived)
     over = ended.over(end, found, by_rank, now, lambda line: _place(laid, line))
-    silent = () if over else pace.silent(by_rank, verdict, found)
+    silent = () if over else pace.silent(by_rank, found, on_until)
     world = max((s.world for s in streams), default=0)
     absent = tuple(sorted(set(range(_size(set(by_rank), world))) - set(by_rank)))[:MOST_RANKS]
     if over and end is not None:
@@ -145,7 +146,7 @@ def view(part: Part) -> Job:
     first = _first(found, verdict, laid, by_rank, hardware)
     cascade, words, time = _cascade(found, verdict, by_rank, laid)
     return Job(
-        ranks=len(by_rank) or len(now),
+        ranks=placing.count(now),
         hosts=len({s.host for s in streams if s.host}),
         expected=world,
         files=part.files,
@@ -227,7 +228,8 @@ def _widened(verdict: Verdict, by_rank: dict[int, Stream], laid: Laid) -> Verdic
         summary = summary.replace(f"{fewer[:1].upper()}{fewer[1:]}", f"{more[:1].upper()}{more[1:]}", 1)
     before, after = verdict.waiting, tuple(sorted(waiting - culprits))
     if after != before and before:
-        summary = summary.replace(say(before, "fail"), say(after, "fail"), 1)
+        for one, other in ((say(before, "fail"), say(after, "fail")), (spell(before, 8), spell(after, 8))):
+            summary = summary.replace(one, other, 1).replace(one.capitalize(), other.capitalize(), 1)
     return msgspec.structs.replace(
         verdict,
         culprits=tuple(sorted(culprits)),
@@ -266,6 +268,7 @@ def _first(
         s = by_rank.get(rank)
         end, event = ends.get(rank), told.get(rank)
         file, line = _place(laid, end.line) if end is not None else (s.file, s.line) if s is not None else ("", 0)
+        file, line = (s and _last_words(s)) or (file, line)
         time = _time(laid, end.line) if end is not None else event.time if event is not None else s.last if s else None
         words = verdict.summary if event is None else f"{event.code}: {event.means}"
         rows.insert(0, First(
@@ -273,6 +276,11 @@ def _first(
             exception="" if end is None else end.signal or f"exit code {end.code}", text=words,
         ))  # fmt: skip
     return tuple(sorted(rows, key=lambda row: row.rank not in accused)[:_FIRST])
+
+
+def _last_words(s: Stream) -> tuple[str, int] | None:
+    """Where the rank itself says that a signal ends it."""
+    return next(((s.file, told.line) for told in s.told if "Fatal Python error: " in told.text), None)
 
 
 def _row(raised: Raised, laid: Laid, by_rank: dict[int, Stream]) -> First:
@@ -311,9 +319,14 @@ def _cascade(
     ranks -= accused
     ranks -= {r.rank for r in found.own if r.rank is not None} - (set(verdict.waiting) if verdict else set())
     words = Counter(r.text[:160] for r in found.echoes if r.rank in ranks or r.rank is None)
-    if not accused and not found.echoes and len(ranks) < _MANY:
+    if not accused and not found.echoes and len(ranks) < max(_MANY, len(by_rank) / _FEW):
         ranks = set()
-    times = [s.first for rank, s in by_rank.items() if rank in ranks and s.first is not None]
+    begin = min((t for r in found.own if (t := _time(laid, r.line)) is not None), default=0.0)
+    times = [
+        time
+        for rank, s in by_rank.items()
+        if rank in ranks and (time := s.first if s.first is not None and s.first >= begin - 1 else s.last) is not None
+    ]
     text = words.most_common(1)[0][0] if words else ""
     if not text and ranks:
         text = next((line for line in _spoken(laid) if line), "")

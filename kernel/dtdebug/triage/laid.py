@@ -10,6 +10,7 @@ from dtdebug.triage.streams import BELOW
 from dtdebug_taxonomy.hardware import Event
 
 LINES = 60_000
+_SEVERAL = 2
 _END = float("inf")
 """Time of a line that has none."""
 
@@ -18,28 +19,34 @@ class Laid:
     """The telling lines as one output."""
 
     def __init__(self, streams: Sequence[Stream], events: Sequence[Event]) -> None:
-        rows: list[tuple[float, int, int, str, str, int]] = []
+        rows: list[tuple[float, int, int, str, str, int, float | None]] = []
         for e in events:
             if e.role == "root" and e.owner != "application":
                 who = f"[rank{e.rank}]: " if e.rank is not None else ""
-                rows.append((_END if e.time is None else e.time, -1, e.line, f"{who}{e.text}", e.file, e.line))
+                rows.append((_END if e.time is None else e.time, -1, e.line, f"{who}{e.text}", e.file, e.line, e.time))
         self._shared = {file for file, count in Counter(s.file for s in streams).items() if count > 1}
         files = Counter(s.rank for s in streams if s.rank is not None)
-        several = {rank for rank, count in files.items() if count > 1}
+        spoken = {s.rank for s in streams if s.told}
+        several = {rank for rank, count in files.items() if count > 1 and rank in spoken}
+        nameless = sum(s.rank is None and bool(s.told) for s in streams)
         for place, stream in enumerate(streams):
             time = stream.first if stream.first is not None else _END
-            prefix = _prefix(stream, place)
+            prefix = _prefix(stream, place, alone=nameless < _SEVERAL)
             for told in stream.told:  # a stream's own lines keep their order, whatever their clocks say
                 time = max(time, told.time or time) if time != _END else told.time or time
-                rows.append((time, place, told.line, f"{prefix}{told.text}", stream.file, told.line))
+                rows.append((time, place, told.line, f"{prefix}{told.text}", stream.file, told.line, told.until))
             shown = stream.progress
             if shown is not None and shown.time and stream.rank in several:  # else nothing says that it came later
-                rows.append((shown.time, place, shown.line, f"{prefix}{shown.text}", stream.file, shown.line))
+                rows.append(
+                    (shown.time, place, shown.line, f"{prefix}{shown.text}", stream.file, shown.line, shown.time)
+                )
         rows.sort(key=lambda row: row[:3])
         rows = rows[:LINES]
         self.text = "\n".join(row[3] for row in rows)
         self.places = tuple((row[4], row[5]) for row in rows)
         self.times = tuple(None if row[0] == _END else row[0] for row in rows)
+        self.until = tuple(row[6] for row in rows)
+        """When each line was printed at the latest."""
 
     def below(self, line: int, end: int) -> bool:
         """Whether a line stands directly below the last one of a traceback in its log; others' may be between."""
@@ -49,10 +56,10 @@ class Laid:
         return file == other and 0 < number - last <= (BELOW if file in self._shared else 1)
 
 
-def _prefix(stream: Stream, place: int) -> str:
+def _prefix(stream: Stream, place: int, *, alone: bool) -> str:
     """Who prints: as torch writes a rank; one whose rank is not known is kept apart from the others."""
     if stream.rank is not None:
         return f"[rank{stream.rank}]: "
-    if stream.local is not None or stream.pid:
+    if stream.local is not None or stream.pid or not alone:
         return f"(log pid={stream.pid or place + 1}, ip=stream-{place}) "
     return ""

@@ -39,6 +39,8 @@ class Whose(NamedTuple):
     host: str = ""
     machine: bool = False
     """It is a machine's log, not a rank's."""
+    node: str = ""
+    """The host, if several print in the file: what would number its rank may number its host then."""
 
 
 class _Numbers(NamedTuple):
@@ -61,7 +63,7 @@ def of_paths(names: Sequence[str]) -> list[Whose]:
         and len(found) > 1
         and all(min(hosts) in n.rpartition("/")[2] for n in names if not _is_machine(n))
     ):
-        return [w if w.machine else w._replace(host="") for w in found]  # the name of the job
+        return [w if w.machine else w._replace(host="", node="") for w in found]  # the name of the job
     return found
 
 
@@ -100,6 +102,7 @@ def _of(name: str, numbers: _Numbers) -> Whose:
         rank=rank,
         local=int(local[1]) if local else None,
         host=numbers.host or _word(_RANK.sub("_", numbers.rest or rest)),
+        node=_word(name) if not named and numbers.task is not None else "",
     )
 
 

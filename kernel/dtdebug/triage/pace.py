@@ -36,8 +36,15 @@ class Silent(msgspec.Struct, frozen=True, kw_only=True):
     step: int | None = None
 
 
-def silent(by_rank: dict[int, Stream], verdict: Verdict | None, found: Outcome) -> tuple[Silent, ...]:
-    """Ranks whose last line is well before the others' and who did not fail themselves."""
+def silent(by_rank: dict[int, Stream], found: Outcome, on_until: float | None) -> tuple[Silent, ...]:
+    """Ranks whose last line is well before the others' and who did not fail themselves.
+
+    Ranks take their steps together: one that printed nothing while training still went on only prints little, unless
+    the others end in a failure of which it says nothing, and none says that it failed itself.
+    """
+    ends_badly = any(s.end for s in by_rank.values()) or bool(found.exits or found.own)
+    if not ends_badly and on_until is None:
+        return ()
     failed = {r.rank for r in found.own} | {e.rank for e in found.exits}
     timed = {rank: s for rank, s in by_rank.items() if s.last is not None}
     if len(timed) < _ENOUGH:
@@ -50,7 +57,8 @@ def silent(by_rank: dict[int, Stream], verdict: Verdict | None, found: Outcome) 
         Silent(rank=rank, host=s.host, since=s.last, before=round(middle - s.last, 3), step=s.step)
         for rank, s in timed.items()
         if s.last is not None and middle - s.last > bound and rank not in failed and not s.end
-    ]
+        and (on_until is None or s.last >= on_until or (ends_badly and not found.own))
+    ]  # fmt: skip
     if len(early) > _MOST_SILENT * len(timed):
         return ()
     return tuple(sorted(early, key=lambda s: (s.since or 0.0, s.rank)))

@@ -6,6 +6,7 @@ import hashlib
 from base64 import b64encode
 from collections.abc import Iterator, Sequence
 from html import escape
+from posixpath import commonprefix
 
 from dtdebug.triage.clock import shown, stamp
 from dtdebug.triage.job import Job, Span
@@ -14,6 +15,7 @@ _WIDTH, _BAR, _LEAST = 640, 9, 2
 """Pixels of the time line, of a rank in it, and of the shortest bar."""
 _ORDER = {"first": 0, "stopped": 1, "then": 2}
 _COLOURS = {"first": "#d4380d", "then": "#d48806", "stopped": "#722ed1", "": "#5b8ff9"}
+_LEGEND = "Red failed first, amber as a consequence, violet fell silent."
 _CARD_RANKS, _CARD_WIDTH = 1024, 640
 _STYLE = """
 :root { color-scheme: light dark; --line: #8884; --ok: #5b8ff9; --first: #d4380d; --then: #d48806; --stopped: #722ed1 }
@@ -54,8 +56,15 @@ def card(job: Job, text: str) -> str:
     picture = "".join(_columns(job.spans[:_CARD_RANKS]))
     return (
         f'<div class="dtdebug-job"><strong>{escape(head)}</strong>{picture}'
-        f'<details open><summary>What the logs say</summary><pre style="white-space:pre-wrap">{escape(rest)}</pre>'
+        f'<details open><summary>What the logs say</summary><pre style="white-space:pre-wrap">{_hanging(rest)}</pre>'
         "</details></div>"
+    )
+
+
+def _hanging(text: str) -> str:
+    """Lines of text that are indented further where they are broken."""
+    return "".join(
+        f'<div style="padding-left:12ch;text-indent:-12ch">{escape(line)}</div>' for line in text.split("\n")
     )
 
 
@@ -65,14 +74,17 @@ def _columns(spans: Sequence[Span]) -> Iterator[str]:
     width = _CARD_WIDTH / len(spans)
     first = ", ".join(str(s.rank) for s in spans if s.role == "first")
     said = f"{len(spans)} ranks" + (f"; failed first: {first}" if first else "")
-    yield f'<svg width="{_CARD_WIDTH}" height="24" role="img" aria-label="{said}" style="display:block;margin:6px 0">'
+    yield (
+        f'<svg viewBox="0 0 {_CARD_WIDTH} 24" height="24" preserveAspectRatio="none" role="img" aria-label="{said}" '
+        f'style="display:block;margin:6px 0 0;width:{_CARD_WIDTH}px;max-width:100%">'
+    )
     for n, s in enumerate(spans):
         title = f"rank {s.rank}{f' on {s.host}' if s.host else ''}: {s.role or 'nothing that tells of a failure'}"
         yield (
             f'<rect x="{n * width:.2f}" width="{max(width - 0.5, 0.6):.2f}" height="24" fill="{_COLOURS[s.role]}">'
             f"<title>{escape(title)}</title></rect>"
         )
-    yield "</svg>"
+    yield f'</svg><small style="display:block;margin-bottom:6px">A column for each rank. {_LEGEND}</small>'
 
 
 def _lines(job: Job, text: str) -> Iterator[str]:
@@ -82,8 +94,9 @@ def _lines(job: Job, text: str) -> Iterator[str]:
     yield f'<meta http-equiv="Content-Security-Policy" content="{policy}">'
     yield '<meta name="viewport" content="width=device-width">'
     yield f"<title>dtdebug: {job.ranks:,} ranks</title>\n<style>{_STYLE}</style>\n</head>\n<body>"
-    yield f"<h1>{escape(text.partition(chr(10))[0])}</h1>"
-    yield f"<pre>{escape(text)}</pre>"
+    head, _, rest = text.partition("\n")
+    yield f"<h1>{escape(head)}</h1>"
+    yield f"<pre>{_hanging(rest)}</pre>"
     if job.spans:
         yield from _ranks(job.spans)
     if job.hardware:
@@ -110,8 +123,11 @@ def _lines(job: Job, text: str) -> Iterator[str]:
 def _ranks(spans: Sequence[Span]) -> Iterator[str]:
     times = [t for s in spans for t in (s.began, s.last) if t is not None]
     begin, end = (min(times), max(times)) if times else (0.0, 0.0)
-    yield f"<h2>Ranks, {shown(begin)} to {shown(end)}</h2>" if times else "<h2>Ranks</h2>"
-    yield "<p>Red failed first, amber as a consequence, violet fell silent. The mark is the first line that tells.</p>"
+    yield f"<h2>Ranks, {stamp(begin)} to {stamp(end)}</h2>" if times else "<h2>Ranks</h2>"
+    yield f"<p>{_LEGEND} The mark is the first line that tells.</p>"
+    folder = _folder([s.file for s in spans])
+    if folder:
+        yield f"<p>Files below <code>{escape(folder)}</code></p>"
     yield (
         '<p><input id="search" type="search" placeholder="rank, host, word" aria-label="Search ranks"> '
         f'<span id="count" role="status">{len(spans)} of {len(spans)}</span></p>'
@@ -124,9 +140,15 @@ def _ranks(spans: Sequence[Span]) -> Iterator[str]:
         yield (
             f'<tr class="{escape(s.role)}"><td>{s.rank}</td><td>{escape(s.host)}</td><td>{escape(s.role)}</td>'
             f"<td>{'' if s.step is None else s.step}</td><td>{shown(s.last)}</td>"
-            f'<td>{_bar(s, begin, end)}</td><td class="file">{escape(s.file)}:{s.line}</td></tr>'
+            f'<td>{_bar(s, begin, end)}</td><td class="file">{escape(s.file[len(folder) :])}:{s.line}</td></tr>'
         )
     yield "</tbody></table>"
+
+
+def _folder(files: Sequence[str]) -> str:
+    """The folder that holds all of several files, with its last slash; empty where there is none."""
+    common = commonprefix(files) if len(set(files)) > 1 else ""
+    return common[: common.rfind("/") + 1]
 
 
 def _bar(s: Span, begin: float, end: float) -> str:

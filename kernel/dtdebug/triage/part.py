@@ -9,7 +9,7 @@ import msgspec
 from dtdebug.logs.reader import LogError
 from dtdebug_taxonomy.hardware import Event
 
-VERSION = 3
+VERSION = 4
 EXAMPLES = 8
 """Streams with the same telling lines that are kept with their text; of the others who they are and when."""
 _STREAMS, _EVENTS, _NOTES = 1 << 18, 1 << 14, 200
@@ -21,6 +21,9 @@ class Told(msgspec.Struct, frozen=True, array_like=True):
     line: int
     text: str
     time: float | None = None
+    """Its own, else that of a line shortly above it."""
+    until: float | None = None
+    """When it was printed at the latest: its own time, else that of the next line below; None where there is none."""
 
 
 class Stream(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime
 from statistics import median
@@ -12,6 +12,7 @@ import msgspec
 
 from dtdebug.triage.names import counts
 from dtdebug.triage.part import Node, Part, Stream, Told
+from dtdebug_taxonomy.ranks import MOST_RANKS
 
 _LEAST = 1.0
 """Seconds by which a clock has to differ to be set right."""
@@ -34,7 +35,7 @@ def placed(streams: Sequence[Stream], nodes: Sequence[Node] = ()) -> list[Stream
     streams = _numbered(_twins(streams))
     nameless = [s for s in streams if s.rank is None and s.local is not None]
     if not nameless:
-        return list(streams)
+        return _processes(list(streams))
     bases = _bases(streams) | _reported(nameless, nodes)
     here = {_node(s) for s in streams if s.local is not None}
     if len(here) == 1 and not bases and _whole(nameless, max((s.world for s in streams), default=0)):
@@ -49,17 +50,44 @@ def placed(streams: Sequence[Stream], nodes: Sequence[Node] = ()) -> list[Stream
     return found
 
 
+def _processes(streams: list[Stream]) -> list[Stream]:
+    """With the rank of a process that other lines of it name; the one rank that is left is that of the one left."""
+    ranks = _agreed((f"{s.host} {s.pid}", s.rank) for s in streams if s.rank is not None and s.pid)
+    unknown = {f"{s.host} {s.pid}" for s in streams if s.rank is None and s.pid and s.local is None} - ranks.keys()
+    known = {s.rank for s in streams if s.rank is not None}
+    size = max(max(known, default=-1) + 1, *(s.world for s in streams), 0)
+    missing = set(range(min(size, MOST_RANKS))) - known
+    if len(unknown) == 1 and len(missing) == 1:
+        ranks[min(unknown)] = min(missing)
+    if not ranks:
+        return streams
+    return [
+        msgspec.structs.replace(s, rank=ranks.get(f"{s.host} {s.pid}"))
+        if s.rank is None and s.pid and s.local is None
+        else s
+        for s in streams
+    ]
+
+
 def _twins(streams: Sequence[Stream]) -> list[Stream]:
     """With the rank of the other of two files that are named alike but for `out` and `err`."""
     ranks: dict[str, set[int]] = defaultdict(set)
+    often = Counter(s.file for s in streams)
     for s in streams:
-        if s.rank is not None:
-            ranks[_OUT_ERR.sub("", s.file)].add(s.rank)
+        if s.rank is not None and often[s.file] == 1:
+            ranks[twin(s.file)].add(s.rank)
     own = {name: min(known) for name, known in ranks.items() if len(known) == 1}
     return [
-        msgspec.structs.replace(s, rank=own.get(_OUT_ERR.sub("", s.file))) if s.rank is None and not s.pid else s
+        msgspec.structs.replace(s, rank=own.get(twin(s.file)))
+        if s.rank is None and not s.pid and often[s.file] == 1
+        else s
         for s in streams
     ]
+
+
+def twin(file: str) -> str:
+    """The same for the two files of a process that are named alike but for `out` and `err`."""
+    return _OUT_ERR.sub("", file)
 
 
 def _whole(streams: Sequence[Stream], world: int) -> bool:
@@ -127,6 +155,14 @@ def _node(s: Stream) -> str:
     """What tells the nodes apart: the folder of a launcher's logs, else the host."""
     before, found, _ = s.file.rpartition("attempt_")
     return before if found else s.host or s.file.rpartition("/")[0]
+
+
+def count(streams: Sequence[Stream]) -> int:
+    """Processes that print: by rank, else by node and local rank; where nothing is known of any, logs."""
+    ranks = {s.rank for s in streams if s.rank is not None}
+    known = {(_node(s), s.local) for s in streams if s.rank is not None}
+    others = {(_node(s), s.local) for s in streams if s.rank is None and s.local is not None} - known
+    return len(ranks) + len(others) or len({(s.host, s.pid) for s in streams if s.pid}) or len(streams)
 
 
 def by_rank(streams: Sequence[Stream]) -> dict[int, Stream]:
@@ -265,7 +301,7 @@ def _set(s: Stream, ahead: float) -> Stream:
 
 
 def _moved(told: Told, ahead: float) -> Told:
-    return msgspec.structs.replace(told, time=_less(told.time, ahead))
+    return msgspec.structs.replace(told, time=_less(told.time, ahead), until=_less(told.until, ahead))
 
 
 def _less(time: float | None, ahead: float) -> float | None:

@@ -171,6 +171,8 @@ def _exits(log: Reading, echoes: Sequence[Raised]) -> tuple[Exit, ...]:
     spoken = {r.rank for r in echoes}
     last = {e.rank: e for e in log.said.exits if e.rank is not None and e.rank not in spoken}
     aborted = log.said.enforced or (set(last) if log.said.enforce else set())
+    if any("Watchdog c" in line.body for line in log.lines):  # it aborts the process that waited too long
+        aborted = set(last)
     signalled = [e for e in last.values() if e.signal and e.signal not in LAUNCHER]
     violent = [e for e in signalled if e.signal != "SIGABRT" or e.rank not in aborted]
     coded = [e for e in last.values() if e.code]

@@ -147,15 +147,18 @@ def _named(prefix: str, known: dict[str, Any]) -> None:
         if prefix[: number.start()].strip():
             known["host"] = prefix[: number.start()].strip()
     elif local is None:
-        known["host"] = prefix.strip(" \t|:>-[]()")[:100]
+        known["host"] = prefix.strip(" \t|:>-[]()").split(" ")[0][:100]
 
 
 _TRACEBACK = re.compile(r'(?P<start>Traceback \(most recent call last\))|  File "[^"\n]{1,500}", line \d')
 _NO_PREFIX = re.compile(
     r"(?:Original|Exception Group|traceback {0,8}:|Remote|[╭│─|+ ]{1,200})\s{0,3}$|.*\w(?:Error|Exception)\b"
 )
-_LABEL = re.compile(r"(?m)^([A-Za-z][\w.-]{0,80}(?:: ?| {1,20}\| ?))\[(?:rank|default)\d{1,7}\]:")
-"""A host's name before the prefix of torch."""
+_LABEL = re.compile(
+    r"(?m)^([A-Za-z][\w.-]{0,80}(?:: ?| {1,20}\| ?)|[a-z0-9][a-z0-9.]{0,60}-[a-z0-9.-]{1,60} [a-z][a-z0-9-]{0,60} )"
+    r"\[(?:rank|default)\d{1,7}\]:"
+)
+"""A host's name before the prefix of torch, or a pod's and its container's, as stern prints them."""
 _BEGINS = re.compile(r"[\[(]|\b\d")
 _SHAPES = 32
 _ANCHORS = 4_000

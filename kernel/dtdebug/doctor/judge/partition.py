@@ -22,14 +22,22 @@ def judge(launch: Launch) -> tuple[list[Problem], bool]:
 
 
 def _megatron(s: Sizes, world: int | None) -> Iterator[Problem]:
-    """As Megatron-LM checks its arguments: world, batch, layers, heads, query groups, experts."""
+    """As Megatron-LM checks its arguments: world, batch, layers, heads, query groups, sequence, experts.
+
+    `validate_args` of
+    https://github.com/NVIDIA/Megatron-LM/blob/d98e8a64ddf34856e74b24714e3bedb2f5a39553/megatron/training/arguments.py,
+    and in the same commit `initialize_model_parallel` of `megatron/core/parallel_state.py` (the ranks of experts),
+    `megatron/core/transformer/transformer_config.py` (heads and query groups) and
+    `megatron/core/num_microbatches_calculator.py` (the batch).
+    """
     product = prod(s.number(n) or 1 for n in ("tp", "pp", "cp"))
     if world and world % product:
         yield _indivisible(s, world, product, "tp", "pp", "cp")
         return
-    experts = (s.number("ep") or 1) * (s.number("pp") or 1)
-    if world and world % experts:
-        yield _indivisible(s, world, experts, "ep", "pp")
+    tensor = "etp" if s.number("etp") else "tp"  # experts are cut as the rest is, unless it is said
+    experts = prod(s.number(n) or 1 for n in ("ep", tensor, "pp"))
+    if world and s.number("ep") and world % experts:
+        yield _indivisible(s, world, experts, "ep", tensor, "pp")
     if world and "batch" not in s.open and s.number("micro"):
         yield from _batch(s, world, world // product)
     yield from _cut(s, "heads", "tp", "attention heads")
@@ -39,6 +47,8 @@ def _megatron(s: Sizes, world: int | None) -> Iterator[Problem]:
     groups, ways = s.number("groups"), s.number("tp")
     if "groups" not in s.open and groups and ways and ways % groups:  # newer releases copy groups to more ranks
         yield from _cut(s, "groups", "tp", "query groups")
+    if (s.number("cp") or 1) > 1:
+        yield from _cut(s, "length", "cp", "tokens of a sequence", times=2)
 
 
 def _deepspeed(s: Sizes, world: int | None) -> Iterator[Problem]:
@@ -49,7 +59,11 @@ def _deepspeed(s: Sizes, world: int | None) -> Iterator[Problem]:
 
 
 def _titan(s: Sizes, world: int | None) -> Iterator[Problem]:
-    """As torchtitan's ParallelDims: all degrees multiply to the world; a shard degree of -1 takes what is left."""
+    """As torchtitan's ParallelDims: all degrees multiply to the world; a shard degree of -1 takes what is left.
+
+    `_validate` of
+    https://github.com/pytorch/torchtitan/blob/b5bcd76c66d0acb1a08b176d9639425bc55e0b2a/torchtitan/distributed/parallel_dims.py
+    """
     if not world:
         return
     product = prod(s.number(n) or 1 for n in ("replicate", "shard", "tp", "pp", "cp"))
@@ -67,6 +81,15 @@ def _titan(s: Sizes, world: int | None) -> Iterator[Problem]:
         parts = prod(s.number(n) or 1 for n in ("tp", "pp", "cp"))
         if s.number("micro"):
             yield from _batch(s, world, world // parts)
+        sparse = world // ((s.number("replicate") or 1) * (s.number("pp") or 1))
+        if sparse % (s.number("ep") or 1):
+            yield Problem(
+                id="DR702",
+                text=f"the experts' degree of {s.number('ep')} does not divide the {sparse} ranks of one copy "
+                f"and stage ({s.places('ep', 'replicate', 'pp')}; {world} ranks are started)",
+                measured=f"{sparse} / {s.number('ep')}",
+                expected=f"a divisor of {sparse}",
+            )
 
 
 def _indivisible(s: Sizes, world: int, product: int, *names: str) -> Problem:
@@ -78,8 +101,8 @@ def _indivisible(s: Sizes, world: int, product: int, *names: str) -> Problem:
     )
 
 
-def _cut(s: Sizes, one: str, other: str, words: str) -> Iterator[Problem]:
-    many, ways = s.number(one), s.number(other)
+def _cut(s: Sizes, one: str, other: str, words: str, times: int = 1) -> Iterator[Problem]:
+    many, ways = s.number(one), (s.number(other) or 0) * times
     if many and ways and many % ways:
         yield Problem(
             id="DR703",

@@ -26,6 +26,8 @@ _MEGATRON = {
     "pipeline_model_parallel_size": "pp",
     "context_parallel_size": "cp",
     "expert_model_parallel_size": "ep",
+    "expert_tensor_parallel_size": "etp",
+    "seq_length": "length",
     "num_attention_heads": "heads",
     "num_query_groups": "groups",
     "num_layers": "layers",
@@ -40,6 +42,7 @@ _TITAN = {
     "tensor_parallel_degree": "tp",
     "pipeline_parallel_degree": "pp",
     "context_parallel_degree": "cp",
+    "expert_parallel_degree": "ep",
     "data_parallel_replicate_degree": "replicate",
     "data_parallel_shard_degree": "shard",
     "data_parallel_degree": "shard",
@@ -54,7 +57,9 @@ _DEEPSPEED = {
     "gradient_accumulation_steps": "steps",
 }
 _HARMLESS = re.compile(r"norm|^recompute|^checkpoint_num_layers|^distribute_")
-_LAYERS = re.compile(r"layer|pipeline|embedding_stage")
+_LAYERS = re.compile(r"layer|pipeline|embedding_stage|hybrid")
+_BATCH = re.compile(r"rampup_batch|decrease_batch|step_batch|sequence_parallel_size|num_weight_shards|weight_remat")
+"""Options of Megatron that decide the batch, or the ranks that share one, as well."""
 _PARTED = re.compile(r"parallel|pipe|stages|ulysses|ring_attn")
 _PARTED_PROGRAM = re.compile(rb"\bPipelineModule\b|\bmpu\s*=|\bsequence_parallel_size\b|\bUlysses")
 
@@ -139,11 +144,9 @@ def _megatron(options: list[_Option]) -> Sizes | None:
     known = {"num_layers", "pipeline_model_parallel_size"}
     names = {o.name for o in options}
     doubts = set()
-    if any(
-        re.search(r"layer|pipeline|embedding_stage", n) and n not in known and not _HARMLESS.search(n) for n in names
-    ):
+    if any(_LAYERS.search(n) and n not in known and not _HARMLESS.search(n) for n in names):
         doubts.add("layers")
-    if "rampup_batch_size" in names or any("sequence_parallel_size" in n for n in names):
+    if any(_BATCH.search(n) for n in names):
         doubts.add("batch")
     if "group_query_attention" not in names:  # without it the number of groups is not used
         doubts.add("groups")

@@ -1,0 +1,87 @@
+"""Who prints a line of a log of several, where its prefixes or its message say so; and which device a rank has."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from dtdebug.logs.shapes import Kept
+from dtdebug_taxonomy.failure import lines
+from dtdebug_taxonomy.failure.lines import Line
+from dtdebug_taxonomy.hardware import bus
+
+_SAYS = re.compile(r"\[(?:PG (?:ID )?0 (?:PG GUID 0)?(?:\(default_pg\) )?)?Rank (\d{1,7})\] ")
+NCCL = re.compile(
+    rb"(?P<host>[\w.-]{1,100}):(?P<pid>\d{1,9}):\d{1,9} \[\d{1,3}\] NCCL INFO .{0,200}"
+    rb"\brank (?P<rank>\d{1,7}) nranks (?P<world>\d{1,7}) cudaDev \d{1,3} (?:nvmlDev \d{1,3} )?"
+    rb"busId (?P<bus>[0-9a-f]{3,12})"
+)
+"""What NCCL says of a rank when it makes a communicator, with `NCCL_DEBUG=INFO`."""
+_JOINS = re.compile(rb"process group for: .{0,40}\[rank=(\d{1,7}), world_size=\d{1,7}\]")
+"""What a worker of Ray Train says when it joins."""
+_PODS = 3
+"""Pods from which on it shows that each runs one rank."""
+
+
+def read(kept: Sequence[Kept]) -> list[Line]:
+    """The lines that were kept of a log, each with who prints it."""
+    text = "\n".join(row.raw.decode("utf-8", "replace").replace("\n", " ") for row in kept)
+    world = device([row.raw for row in kept]).world
+    return _one_each([_named(line, world) for line in lines.read(text, whole=False)])
+
+
+def _one_each(rows: list[Line]) -> list[Line]:
+    """Where each pod is seen to run one rank, all of its lines are that rank's."""
+    known: dict[str, set[int]] = {}
+    for line in rows:
+        if line.host and line.local is not None:
+            return rows
+        if line.host and line.rank is not None:
+            known.setdefault(line.host, set()).add(line.rank)
+    ranks = set().union(*known.values())
+    if len(known) < _PODS or len(ranks) != len(known) or any(len(of) > 1 for of in known.values()):
+        return rows
+    return [
+        line._replace(rank=min(known[line.host])) if line.rank is None and line.host in known else line for line in rows
+    ]
+
+
+def _named(line: Line, world: int) -> Line:
+    """With the rank that the message alone says: NCCL of the largest group, Ray, an older torch of the job's group."""
+    if line.rank is not None:
+        return line
+    if world and "busId" in line.body and (made := NCCL.search(line.body[:800].encode())):
+        return line._replace(rank=int(made["rank"])) if int(made["world"]) == world else line
+    if "world_size=" in line.body and (made := _JOINS.search(line.body[:800].encode())):
+        return line._replace(rank=int(made[1]))
+    if not line.body.startswith(("[Rank ", "[PG ")):
+        return line
+    found = _SAYS.match(line.body)
+    return line._replace(rank=int(found[1])) if found else line
+
+
+class Device(NamedTuple):
+    """What NCCL says of a rank."""
+
+    rank: int | None = None
+    host: str = ""
+    pid: int = 0
+    pci: str = ""
+    world: int = 0
+
+
+def device(raws: Sequence[bytes]) -> Device:
+    """Of the largest communicator that is named; its ranks are those of the job."""
+    best = Device()
+    for raw in raws:
+        found = NCCL.search(raw[:800]) if b"busId" in raw else None
+        if found is not None and int(found["world"]) > best.world:
+            best = Device(
+                int(found["rank"]),
+                found["host"].decode(),
+                int(found["pid"]),
+                bus(found["bus"].decode()),
+                int(found["world"]),
+            )
+    return best
