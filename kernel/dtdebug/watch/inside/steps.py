@@ -38,6 +38,11 @@ class _Optimizer:
             return False
         return bool(values.sample([parameter.grad]) == self.left[1])
 
+    def emptied(self) -> bool:
+        """The gradient that the last step used was cleared, whatever was added to it before that."""
+        parameter = self.left[0]() if self.left is not None else None
+        return parameter is None or parameter.grad is None or not any(values.sample([parameter.grad]))
+
 
 class Steps:
     """The optimizers of this process."""
@@ -62,7 +67,9 @@ class Steps:
         """Elements of the largest tensor that the program itself has exchanged, and of those that were no gradients."""
         self.calls: set[str] = set()
         """Names of the functions by which it did."""
-        self._scaled = False
+        self.clipped: dict[int, tuple[Any, int]] = {}
+        """Data pointer of a gradient that was clipped since the last step -> a weak reference to its storage, place."""
+        self._told_early = self._scaled = False
         self._after: dict[int, list[float | str]] = {}
 
     @property
@@ -76,8 +83,8 @@ class Steps:
         self.backwards += 1
         for known in self._known.values():
             known.backwards += 1
-            if known.cleared is None and not known.holds():
-                known.cleared = True
+            if (known.cleared is None and not known.holds()) or (known.cleared is False and known.emptied()):
+                known.cleared = True  # also where another backward pass went through its parameters, as in a GAN
         model = self._models.last
         looked = model.looked if model is not None else self.notes.looks(self.backwards)
         loss = tensors[0] if isinstance(tensors, (list, tuple)) and tensors else tensors
@@ -107,6 +114,15 @@ class Steps:
             if model.kind == "ddp" and model.since["synced"] and model.forwards <= _CLOSE_LOOKS:
                 found = [p.grad for p in model.parameters().values() if p.grad is not None]
                 self._after[model.number] = values.sample(found)
+                if model.given:
+                    self._exchanged(model)
+
+    def _exchanged(self, model: Model) -> None:
+        """What a hook of the program's own was given, and what the gradients are now, at the same places."""
+        given, model.given = model.given, []
+        pairs = [(before, p.grad) for p, before in given if p.grad is not None and values.plain(p.grad)]
+        before, after = [number(b) for b, _ in pairs], [v for _, g in pairs for v in values.sample([g])]
+        self.notes.put("hooked", m=model.number, n=model.forwards, s=self.now, given=before, after=after)
 
     def scaled(self) -> None:
         """A loss was scaled for half precision: it may be infinite on purpose, once in a while."""
@@ -119,6 +135,8 @@ class Steps:
             if not values.plain(tensor) or not tensor.numel() or not tensor.is_floating_point():
                 continue
             self.largest = max(self.largest, tensor.numel())
+            if len(group) > 1 and op in ("SUM", "AVG"):
+                self._was_clipped(tensor)
             again = self._reduction(tensor) is not None  # as within hosts, then between them
             value = values.sample([tensor]) if ended and self.done < _CLOSE_LOOKS and not again else None
             weak = sys.modules["torch.multiprocessing.reductions"].StorageWeakRef(tensor.untyped_storage())
@@ -127,6 +145,12 @@ class Steps:
             self.sizes_at[tensor.data_ptr()] = tensor.numel()
         if len(self._reduced) > 100_000:
             self._reduced.clear()
+
+    def _was_clipped(self, tensor: Any) -> None:
+        weak, site = self.clipped.get(tensor.data_ptr(), (None, 0))
+        if weak is not None and not weak.expired() and not self._told_early:
+            self._told_early = True
+            self.notes.put("clip", how="early", call="clip_grad_norm_", s=self.now, site=site)
 
     def _reduction(self, tensor: Any) -> tuple[list[int], str, Any, Any] | None:
         """How the program reduced that tensor since the last step."""
@@ -228,6 +252,7 @@ class Steps:
             model.since = {"forward": 0, "synced": 0}
             self._after.pop(model.number, None)
         self._reduced.clear()
+        self.clipped.clear()
         self.sizes.clear()
         self.sizes_at.clear()
 
