@@ -51,13 +51,14 @@ class Hook(Row, frozen=True, tag="hook"):
 
 
 class Hooked(Row, frozen=True, tag="hooked"):
-    """What a communication hook was given, and what the gradients were after it."""
+    """Values that a communication hook was given, or a reduction by hand (`m` is -1), and what was made of them."""
 
     m: int
     n: int
     s: int
     given: list[Value]
     after: list[Value]
+    group: list[int] = []
 
 
 class Shape(Row, frozen=True, tag="shape"):
@@ -124,7 +125,6 @@ class Set(msgspec.Struct, frozen=True):
     twice: bool = False
     ratio: float | None = None
     op: str = ""
-    unchanged: bool = False
     other: int = 0
     """Elements of the largest tensor that the program reduced beside the gradients."""
     shaped: bool = False

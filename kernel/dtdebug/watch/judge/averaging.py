@@ -43,9 +43,6 @@ _SCALED = {
     "reduced-twice": "The program reduces gradients that DistributedDataParallel has averaged already: a sum makes "
     "them as many "
     "times too large as there are ranks, and the time for it is lost.",
-    "summed": "The gradients of {world} ranks are summed and not divided, though each loss is a mean: the step is "
-    "{world} times as "
-    "large as on one device.",
 }
 
 
@@ -55,13 +52,7 @@ def _is_scaled(what: str, s: Seen, world: int, *, wrapped: bool) -> bool:
             return False
         averaged = wrapped or s.part.op == "AVG"
         return (averaged or s.part.op == "SUM") and abs(s.part.ratio * world ** (1 if averaged else 2) - 1) < 1e-4
-    if what == "reduced-twice":
-        return wrapped and s.part.twice
-    return not wrapped and s.part.op == "SUM" and s.part.unchanged and _mean_loss(s)
-
-
-def _mean_loss(s: Seen) -> bool:
-    return any(b.mean for b in s.rank.of(Backward)[:8])
+    return wrapped and s.part.twice
 
 
 _CLEARING: tuple[tuple[str, Callable[[Step], bool], str], ...] = (
@@ -99,28 +90,34 @@ def clearing(ranks: Sequence[Rank]) -> Iterator[Violation]:
             yield violation(invariant, "D.2.5", hits, step.s, rank.place(step.site), means)
 
 
-def hooks(ranks: Sequence[Rank]) -> Iterator[Violation]:
-    """A communication hook gives the mean of what the ranks gave it, as far as it keeps values at all."""
-    models = {(r.rank, m.m): m for r in ranks for m in r.of(Model) if len(m.group) > 1}
+def exchanged(ranks: Sequence[Rank]) -> Iterator[Violation]:
+    """A communication hook, or the program itself, makes the mean of what the ranks had, as far as it keeps values."""
+    models = {(r.rank, m.m): m for r in ranks for m in r.of(Model)}
     rows: dict[tuple[tuple[int, ...], int, int], dict[int, Hooked]] = {}
     for rank in ranks:
         for row in rank.of(Hooked):
-            if (rank.rank, row.m) in models:
-                rows.setdefault((tuple(models[rank.rank, row.m].group), row.m, row.n), {})[rank.rank] = row
+            model = models.get((rank.rank, row.m))
+            members = tuple(model.group if model is not None else row.group)
+            rows.setdefault((members, row.m, row.n), {})[rank.rank] = row
     hits: dict[tuple[str, tuple[int, ...], int], list[Hooked]] = {}
     for (group, m, _), found in sorted(rows.items(), key=lambda item: item[0][2]):
-        what = _made_of(list(found.values()), len(group)) if len(found) == len(group) else ""
+        what = _made_of(list(found.values()), len(group)) if len(found) == len(group) > 1 else ""
         if what:
             hits.setdefault((what, group, m), []).append(found[min(found)])
     for (what, group, m), seen in hits.items():
-        if len(seen) >= _TIMES:
-            one = next(r for r in ranks if r.rank == group[0])
-            yield violation(
-                what, "D.2.4", group, seen[0].s, one.place(models[one.rank, m].site),
-                _OF_HOOK[what].format(world=len(group)),
-            )  # fmt: skip
+        one = next(r for r in ranks if r.rank == group[0])
+        by_hand = m < 0
+        if len(seen) < _TIMES or (by_hand and (what != "summed" or not any(b.mean for b in one.of(Backward)[:8]))):
+            continue  # losses may be sums, and gradients divided by the number of their backward passes
+        site = one.of(Step)[0].site if by_hand else models[one.rank, m].site
+        means = _BY_HAND if by_hand else _OF_HOOK[what]
+        yield violation(what, "D.2.4", group, seen[0].s, one.place(site), means.format(world=len(group)))
 
 
+_BY_HAND = (
+    "The gradients of {world} ranks are summed and not divided, though each loss is a mean: the step is {world} times "
+    "as large as on one device."
+)
 _OF_HOOK = {
     "summed": "The communication hook gives the sum of the gradients of {world} ranks, and DistributedDataParallel "
     "divides nothing where a hook is registered: steps are {world} times as large. Divide in the hook.",
@@ -144,4 +141,4 @@ def _made_of(found: Sequence[Hooked], world: int) -> str:
     return ""
 
 
-LOOKS: tuple[Callable[[Sequence[Rank]], Iterator[Violation]], ...] = (scaling, hooks, clearing)
+LOOKS: tuple[Callable[[Sequence[Rank]], Iterator[Violation]], ...] = (scaling, exchanged, clearing)
