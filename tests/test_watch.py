@@ -22,22 +22,22 @@ from dtdebug.watch.inside.notes import Notes
 from dtdebug.watch.judge import judge
 from dtdebug.watch.judge.common import differ, odd
 from dtdebug.watch.judge.pace import late, paces
-from dtdebug.watch.notes import (
+from dtdebug.watch.notes import Rank, read
+from dtdebug.watch.result import watched
+from dtdebug.watch.rows import (
     Any_,
     Begun,
     Dropped,
     Epoch,
+    Hooked,
     Model,
     Order,
     Phases,
     Process,
-    Rank,
     Replicated,
     Set,
     Step,
-    read,
 )
-from dtdebug.watch.result import watched
 from dtdebug_taxonomy.diagnosis import diagnose
 from dtdebug_taxonomy.knowledge import load
 from dtdebug_taxonomy.snapshot import Snapshot
@@ -190,6 +190,28 @@ def test_weights_that_one_rank_changed_are_its_own():
     ]
     found = judge(rows)
     assert [(v.invariant, v.ranks, v.step) for v in found] == [("weights-changed-on-some-ranks", (0,), 2)]
+
+
+@pytest.mark.parametrize(("times", "said"), [(1, []), (2, ["summed"]), (0.5, ["averaged-twice"]), (0.7, [])])
+def test_what_a_communication_hook_makes_of_gradients_is_compared_with_their_mean(times, said):
+    """A sum, the mean, the mean divided again; what keeps no values, as a hook of low rank, proves nothing."""
+    given = {0: [1.0, -2.0, 8.0, 0.5], 1: [3.0, -1.0, 2.0, 1.5]}
+    after = [times * v for v in (2.0, -1.5, 5.02, 1.0)]
+    rows = {r: [Hooked(0, n, n, given[r], after) for n in (1, 2, 3)] for r in (0, 1)}
+    assert names(*(rank(r, [*rows[r], step(1, [part()])]) for r in (0, 1))) == said
+
+
+def test_weights_that_were_loaded_after_wrapping_are_of_the_rank_that_loaded_them():
+    """Wrapping has made them equal; at the first step one rank has others."""
+
+    def started(r, weights):
+        found = Rank(r, "host", 2)
+        rows = [step(s, [part(p0=weights[0], p0s=weights[1:])]) for s in (1, 2, 3)]
+        found.add([Begun(True, r, 2), Model(0, "ddp", [0, 1], p="w", ps=[1.0]), *rows])
+        return found
+
+    seen = judge([started(0, ("x", 9.0)), started(1, ("w", 1.0))])
+    assert [(v.invariant, v.ranks, v.step) for v in seen] == [("weights-changed-on-some-ranks", (0,), 1)]
 
 
 def test_the_rank_that_is_unlike_most_is_named():
@@ -347,7 +369,8 @@ def test_a_clip_that_can_not_do_what_it_says_is_named():
             raise error
 
     class Stepping:
-        now = 1
+        now, done = 1, 0
+        clipped: dict = {}
 
         def scaled(self):
             pass

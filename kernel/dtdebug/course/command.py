@@ -246,7 +246,8 @@ def _show(found: Any) -> None:
         for rank, op in d.calls.items():
             print(f"  rank {rank}: {op}")
     else:
-        print("All of them call the same collectives in the same order.")
+        whole = "All of them" if not found.failed else "As far as they came, all of them"
+        print(f"{whole} call the same collectives in the same order.")
     for place in found.value_dependent[:16]:
         print(f"  not known: {place['file']}:{place['line']} depends on values, which are not real here")
     for rank, why in list(found.failed.items())[:8]:

@@ -7,7 +7,6 @@ import subprocess
 import tempfile
 import time
 from collections.abc import Sequence
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -60,17 +59,7 @@ def rehearse(
     begun = time.monotonic()
     with tempfile.TemporaryDirectory(prefix="dtdebug-rehearse-") as place:
         folder = Path(place)
-        variables = settings.environment(folder, ["rehearse"], {})
-        path = os.pathsep.join([BOOTSTRAP, *filter(None, [os.environ.get("PYTHONPATH")])])
-        base = {"OMP_NUM_THREADS": "1", **os.environ, **variables, "PYTHONPATH": path}
-
-        def one(rank: int) -> str:
-            env = {**base, **environment(rank, world, max(1, per_host))}
-            return _run(words, env, folder / f"said-{rank}.txt", timeout)
-
-        ends = dict(zip(chosen[:1], map(one, chosen[:1]), strict=True))  # what it broadcasts is then known to others
-        with ThreadPoolExecutor(max_workers=max(1, min(4, os.cpu_count() or 1))) as pool:
-            ends.update(zip(chosen[1:], pool.map(one, chosen[1:]), strict=True))
+        ends = _run(words, chosen, world, folder, per_host=max(1, per_host), timeout=timeout)
         calls = {rank: _calls(folder / f"calls-{rank}.jsonl") for rank in chosen}
         told = {rank: _told(folder / f"end-{rank}.json") for rank in chosen}
         failed = {rank: why for rank, why in ends.items() if why}
@@ -103,25 +92,48 @@ def choose(script: Path | None, world: int, per_host: int) -> tuple[int, ...]:
     return tuple(sorted(kept))
 
 
-def _run(words: Sequence[str], env: dict[str, str], said: Path, timeout: float) -> str:
-    """Why the program did not come to its end; empty if it did."""
-    with said.open("wb") as out:
+def _run(
+    words: Sequence[str], ranks: Sequence[int], world: int, folder: Path, *, per_host: int, timeout: float
+) -> dict[int, str]:
+    """Rank -> why its program did not come to its end; empty if it did."""
+    variables = settings.environment(folder, ["rehearse"], {})
+    plan = {
+        "command": words, "folder": str(folder), "timeout": timeout,
+        "at_once": max(1, min(4, os.cpu_count() or 1)), "environment": variables,
+        "ranks": [(rank, environment(rank, world, per_host)) for rank in ranks],
+    }  # fmt: skip
+    (folder / "plan.json").write_bytes(msgspec.json.encode(plan))
+    path = os.pathsep.join([BOOTSTRAP, *filter(None, [os.environ.get("PYTHONPATH")])])
+    env = {"OMP_NUM_THREADS": "1", **os.environ, "PYTHONPATH": path}
+    command = [words[0], "-m", "dtdebug.course.inside.warm", str(folder / "plan.json")]
+    with (folder / "said.txt").open("wb") as out:
         try:
-            process = subprocess.Popen(words, env=env, stdin=subprocess.DEVNULL, stdout=out, stderr=out)
+            process = subprocess.Popen(command, env=env, stdin=subprocess.DEVNULL, stdout=out, stderr=out)
         except OSError as error:
             raise UsageError(f"rehearse: {words[0]}: can't be started: {error.strerror}") from None
         try:
-            status = process.wait(timeout)
-        except subprocess.TimeoutExpired:
-            return f"did not end within {timeout:g} s (--timeout)"
+            process.wait()
         finally:
             if process.poll() is None:
-                process.kill()
+                process.terminate()  # it ends its ranks
                 process.wait()
-    if status == 0:
-        return ""
-    lines = said.read_bytes()[-4096:].decode(errors="replace").strip().splitlines()
-    return one_line(lines[-1], 300) if lines else f"ended with {status}"
+    ends = _told(folder / "ends.json")
+    if not ends:
+        raise UsageError(f"rehearse: {words[0]}: {_last(folder / 'said.txt') or f'ended with {process.returncode}'}")
+    return {rank: _why(ends.get(str(rank)), folder / f"said-{rank}.txt", timeout) for rank in ranks}
+
+
+def _why(status: int | None, said: Path, timeout: float) -> str:
+    if status is None:
+        return f"did not end within {timeout:g} s (--timeout)"
+    return (_last(said) or f"ended with {status}") if status else ""
+
+
+def _last(said: Path) -> str:
+    with suppress(OSError):
+        lines = said.read_bytes()[-4096:].decode(errors="replace").strip().splitlines()
+        return one_line(lines[-1], 300) if lines else ""
+    return ""
 
 
 def _calls(path: Path) -> list[matching.Called]:

@@ -6,8 +6,9 @@ import time
 from collections.abc import Callable
 from pathlib import Path, PurePath
 
-from dtdebug.watch.notes import Step, read
+from dtdebug.watch.notes import read
 from dtdebug.watch.result import FOLDER, found_in
+from dtdebug.watch.rows import Step
 from dtdebug_taxonomy.spelling import spell
 from dtdebug_taxonomy.watched import Violation
 

@@ -10,7 +10,8 @@ import msgspec
 from dtdebug.clean import clean, one_line
 from dtdebug.watch.judge import judge
 from dtdebug.watch.judge.pace import late, paces
-from dtdebug.watch.notes import Backward, End, Full, Off, Rank, Step, read
+from dtdebug.watch.notes import Rank, read
+from dtdebug.watch.rows import Backward, End, Full, Off, Step
 from dtdebug_taxonomy.spelling import spell
 from dtdebug_taxonomy.watched import Late, Pace, Violation
 

@@ -6,6 +6,7 @@ import atexit
 import os
 import sys
 from pathlib import Path
+from types import FrameType
 from typing import Any, NoReturn
 
 import msgspec
@@ -134,9 +135,20 @@ class Player:
                 tensor.detach().copy_(value)
 
     def _stop_here(self, where: str) -> None:
-        """Opens the debugger in the program's frame."""
+        """Opens the debugger in the program's frame, and goes on as it says; it never steps into torch or into us."""
+        import bdb
         import pdb  # noqa: T100 - that is asked for
 
         print(f"dtdebug replay: stopped at {where}", file=sys.stderr)
-        debugger = pdb.Pdb(nosigint=True)
-        debugger.set_trace(lines.user_frame())
+        debugger = pdb.Pdb(nosigint=True, skip=["dtdebug.*", "torch", "torch.*"])
+        debugger.reset()
+        here = lines.user_frame()
+        frame: FrameType | None = here
+        while frame is not None:  # as Pdb.set_trace, which would stop in our next line, not in the program's
+            frame.f_trace = debugger.trace_dispatch
+            debugger.botframe, frame = frame, frame.f_back
+        debugger.interaction(here, None)
+        if debugger.quitting:
+            raise bdb.BdbQuit
+        if debugger.stoplineno != -1 or debugger.breaks:  # anything but "continue" to the end
+            sys.settrace(debugger.trace_dispatch)

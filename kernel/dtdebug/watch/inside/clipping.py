@@ -8,12 +8,15 @@ import weakref
 from types import ModuleType
 from typing import Any
 
+from dtdebug.watch.inside import values
 from dtdebug.watch.inside.models import Models
 from dtdebug.watch.inside.notes import Notes, guarded
 from dtdebug.watch.inside.steps import Steps
 from dtdebug_taxonomy.frames import is_library
 
 _CLIPS = ("clip_grad_norm_", "clip_grad_value_")
+_STEPS = 8
+"""Steps in which it is seen whether gradients are reduced after they were clipped."""
 
 
 class Clipping:
@@ -85,11 +88,21 @@ class Clipping:
         scaler = self._scaler() if self._scaler is not None else None
         if scaler is not None and "scaled" not in self._said and self._scale(scaler) != 1.0:
             self._tell("scaled", name, frame)
+        self._remember(name, parameters, frame)
         if "own" in self._said or name != "clip_grad_norm_" or "/fsdp/" in frame.f_code.co_filename.replace("\\", "/"):
             return
         rows = parameters if isinstance(parameters, list) else [parameters]
         if any(hasattr(p, "_fsdp_flattened") for p in rows) and self._sharded():
             self._tell("own", name, frame)
+
+    def _remember(self, name: str, parameters: Any, frame: Any) -> None:
+        """Gradients that the program may still reduce: then each rank has clipped its own."""
+        if name != "clip_grad_norm_" or self._steps.done >= _STEPS:
+            return
+        weak = sys.modules["torch.multiprocessing.reductions"].StorageWeakRef
+        grads = [p.grad for p in parameters if p.grad is not None] if isinstance(parameters, list) else []
+        site = self.notes.site(frame)
+        self._steps.clipped = {g.data_ptr(): (weak(g.untyped_storage()), site) for g in grads if values.plain(g)}
 
     def _sharded(self) -> bool:
         """Each rank holds a part of a model only, which FSDP has made."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import sys
 import weakref
 import zlib
@@ -9,6 +10,9 @@ from typing import Any
 
 from dtdebug.watch.inside import values
 from dtdebug.watch.inside.notes import Notes, guarded
+
+_HOOKED, _VALUES = 8, 12
+"""Forward passes, and values of each, of which it is noted what a communication hook makes of them."""
 
 
 class Model:
@@ -21,6 +25,8 @@ class Model:
         self.since: dict[str, int] = {"forward": 0, "synced": 0}
         """Forward passes with gradients since the last step of an optimizer that holds its parameters."""
         self.hook = ""
+        self.given: list[tuple[Any, float]] = []
+        """Parameters, and a value of the gradient that a communication hook of the program's own was given for each."""
         self.looked = False
         self.noted = False
         self.varies = False
@@ -72,7 +78,8 @@ class Models:
         """A wrapper was made."""
         known = Model(len(self.all), module, kind, group)
         self.all.append(known)
-        self.notes.put("model", m=known.number, kind=kind, group=group, site=self.notes.site(frame))
+        p, ps = values.hashes(list(known.parameters().values())) if kind == "ddp" else ("", [])
+        self.notes.put("model", m=known.number, kind=kind, group=group, p=p, ps=ps, site=self.notes.site(frame))
 
     @guarded
     def hooked(self, module: Any, hook: Any) -> None:
@@ -81,6 +88,26 @@ class Models:
         if known is not None:
             known.hook = getattr(hook, "__name__", type(hook).__name__)
             self.notes.put("hook", m=known.number, name=known.hook)
+
+    def listened(self, module: Any, hook: Any) -> Any:
+        """That hook, with a note of what it is given; what the step gets from it is noted after the backward pass."""
+
+        @functools.wraps(hook)
+        def given(state: Any, bucket: Any) -> Any:
+            self._given(module, bucket)
+            return hook(state, bucket)
+
+        return given
+
+    @guarded
+    def _given(self, module: Any, bucket: Any) -> None:
+        known = self.find(module)
+        if known is None or known.forwards > _HOOKED or len(known.given) >= _VALUES:
+            return
+        for parameter, gradient in zip(bucket.parameters(), bucket.gradients(), strict=False):
+            value = values.sample([gradient]) if values.plain(gradient) and gradient.numel() else []
+            if value and isinstance(value[0], float) and len(known.given) < _VALUES:
+                known.given.append((parameter, value[0]))
 
     @guarded
     def forward(self, module: Any, given: Any, step: int, frame: Any, *, synced: bool) -> None:

@@ -124,7 +124,7 @@ class Watch:
         @functools.wraps(hook)
         def register_comm_hook(model: Any, state: object, hook_: Any) -> Any:
             self.models.hooked(model, hook_)
-            return hook(model, state, hook_)
+            return hook(model, state, self.models.listened(model, hook_))
 
         kind.__init__, kind._pre_forward, kind.register_comm_hook = making, _pre_forward, register_comm_hook  # noqa: SLF001
 

@@ -28,6 +28,8 @@ class _Optimizer:
         """Whether that gradient was cleared before another one was added to it; None until that is known."""
         self.backwards = 0
         self.pending: dict[str, Any] | None = None
+        self.local: list[float | str] = []
+        """Some of the gradients as the last backward pass left them, where no wrapper averages them."""
         self.models: list[Model] = []
         """Whose parameters it holds, as of the last step that was looked at."""
 
@@ -37,6 +39,11 @@ class _Optimizer:
         if parameter is None or parameter.grad is None:
             return False
         return bool(values.sample([parameter.grad]) == self.left[1])
+
+    def emptied(self) -> bool:
+        """The gradient that the last step used was cleared, whatever was added to it before that."""
+        parameter = self.left[0]() if self.left is not None else None
+        return parameter is None or parameter.grad is None or not any(values.sample([parameter.grad]))
 
 
 class Steps:
@@ -62,7 +69,9 @@ class Steps:
         """Elements of the largest tensor that the program itself has exchanged, and of those that were no gradients."""
         self.calls: set[str] = set()
         """Names of the functions by which it did."""
-        self._scaled = False
+        self.clipped: dict[int, tuple[Any, int]] = {}
+        """Data pointer of a gradient that was clipped since the last step -> a weak reference to its storage, place."""
+        self._told_early = self._scaled = False
         self._after: dict[int, list[float | str]] = {}
 
     @property
@@ -76,8 +85,8 @@ class Steps:
         self.backwards += 1
         for known in self._known.values():
             known.backwards += 1
-            if known.cleared is None and not known.holds():
-                known.cleared = True
+            if (known.cleared is None and not known.holds()) or (known.cleared is False and known.emptied()):
+                known.cleared = True  # also where another backward pass went through its parameters, as in a GAN
         model = self._models.last
         looked = model.looked if model is not None else self.notes.looks(self.backwards)
         loss = tensors[0] if isinstance(tensors, (list, tuple)) and tensors else tensors
@@ -103,10 +112,27 @@ class Steps:
         for known in self._known.values():
             if known.cleared is None and not known.holds():
                 known.cleared = False
+        for optimizer, known in self._known.items():
+            if known.steps < _CLOSE_LOOKS and not known.models:
+                known.local = values.sample(_gradients(optimizer))
         for model in self._models.all:
             if model.kind == "ddp" and model.since["synced"] and model.forwards <= _CLOSE_LOOKS:
                 found = [p.grad for p in model.parameters().values() if p.grad is not None]
                 self._after[model.number] = values.sample(found)
+                if model.given:
+                    self._exchanged(model)
+
+    def _exchanged(self, model: Model) -> None:
+        """What a hook of the program's own was given, and what the gradients are now, at the same places."""
+        given, model.given = model.given, []
+        pairs = [(before, p.grad) for p, before in given if p.grad is not None and values.plain(p.grad)]
+        before, after = [number(b) for b, _ in pairs], [v for _, g in pairs for v in values.sample([g])]
+        self.notes.put("hooked", m=model.number, n=model.forwards, s=self.now, given=before, after=after)
+
+    def _summed(self, optimizer: Any, known: _Optimizer, group: list[int]) -> None:
+        """What the program itself has made of the gradients."""
+        now, known.local, before = values.sample(_gradients(optimizer)), [], known.local
+        self.notes.put("hooked", m=-1, n=known.steps + 1, s=known.steps + 1, group=group, given=before, after=now)
 
     def scaled(self) -> None:
         """A loss was scaled for half precision: it may be infinite on purpose, once in a while."""
@@ -119,6 +145,8 @@ class Steps:
             if not values.plain(tensor) or not tensor.numel() or not tensor.is_floating_point():
                 continue
             self.largest = max(self.largest, tensor.numel())
+            if len(group) > 1 and op in ("SUM", "AVG"):
+                self._was_clipped(tensor)
             again = self._reduction(tensor) is not None  # as within hosts, then between them
             value = values.sample([tensor]) if ended and self.done < _CLOSE_LOOKS and not again else None
             weak = sys.modules["torch.multiprocessing.reductions"].StorageWeakRef(tensor.untyped_storage())
@@ -127,6 +155,12 @@ class Steps:
             self.sizes_at[tensor.data_ptr()] = tensor.numel()
         if len(self._reduced) > 100_000:
             self._reduced.clear()
+
+    def _was_clipped(self, tensor: Any) -> None:
+        weak, site = self.clipped.get(tensor.data_ptr(), (None, 0))
+        if weak is not None and not weak.expired() and not self._told_early:
+            self._told_early = True
+            self.notes.put("clip", how="early", call="clip_grad_norm_", s=self.now, site=site)
 
     def _reduction(self, tensor: Any) -> tuple[list[int], str, Any, Any] | None:
         """How the program reduced that tensor since the last step."""
@@ -175,6 +209,8 @@ class Steps:
         known.models = [m for m in self._models.all if held & (m.parameters().keys() | m.synced_ids())]
         self._others(optimizer)
         sets = [self._set(*one) for one in self._sets(optimizer)]
+        if known.local and sets and sets[0]["own"] == sets[0]["of"]:
+            self._summed(optimizer, known, sets[0]["group"])
         with_gradient = [p for p in _parameters(optimizer) if p.grad is not None]
         known.pending = {
             "o": known.index,
@@ -228,6 +264,7 @@ class Steps:
             model.since = {"forward": 0, "synced": 0}
             self._after.pop(model.number, None)
         self._reduced.clear()
+        self.clipped.clear()
         self.sizes.clear()
         self.sizes_at.clear()
 
@@ -242,6 +279,11 @@ class Steps:
                 if held:
                     found.append((model, held, "ddp"))
                     mine = [p for p in mine if id(p) not in theirs]
+        for model in self._models.all:
+            if model.kind == "ddp" and model.ref() is None and model.synced_ids() <= {id(p) for p in mine}:
+                held = [p for p in mine if id(p) in model.synced_ids()]  # the wrapper is gone, its module is not
+                found.append((model, held, "ddp"))
+                mine = [p for p in mine if id(p) not in model.synced_ids()]
         graded = [p for p in mine if p.grad is not None and values.plain(p.grad)]
         reduced = [p for p in graded if self._reduction(p.grad)]
         rest = [p for p in graded if not self._reduction(p.grad)]
@@ -286,7 +328,6 @@ class Steps:
                 mine = [g for g in grads if self._reduction(g)]
                 now = [values.sample([g])[0] for g in mine]
                 row["ratio"] = _ratio([value[0] for _, _, value, _ in own], now)
-            row["unchanged"] = [value for _, _, value, _ in own[:4]] == [values.sample([g]) for g in grads[:4]]
         elif grads and (flat := self.sizes.get(sum(g.numel() for g in grads))) and flat[2] == self.backwards:
             row["group"], row["op"], row["own"] = flat[0], flat[1], len(grads)
         return row
@@ -295,7 +336,9 @@ class Steps:
 def _membership() -> dict[str, Any]:
     """Whether the ranks can exchange anything."""
     module: Any = sys.modules.get("torch.distributed.distributed_c10d")
-    other = any(name in sys.modules for name in ("horovod", "mpi4py", "deepspeed", "bagua", "byteps"))
+    other = any(name in sys.modules for name in ("horovod", "mpi4py", "bagua", "byteps"))
+    speed = getattr(sys.modules.get("deepspeed.comm.comm"), "cdb", None)  # others import it to see whether it is there
+    other = other or speed is not None
     if module is None or not module.is_initialized():
         return {"initialized": False, "other": other}
     return {"initialized": True, "rank": module.get_rank(), "world": module.get_world_size(), "other": other}
@@ -303,6 +346,10 @@ def _membership() -> dict[str, Any]:
 
 def _parameters(optimizer: Any) -> list[Any]:
     return [p for group in optimizer.param_groups for p in group.get("params", ())]
+
+
+def _gradients(optimizer: Any) -> list[Any]:
+    return [p.grad for p in _parameters(optimizer) if p.grad is not None and values.plain(p) and values.plain(p.grad)]
 
 
 def _hyper(group: dict[str, Any]) -> dict[str, Any]:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from dtdebug.watch.judge import apart, calls, data, running, shards, weights
+from dtdebug.watch.judge import apart, averaging, calls, data, running, shards, weights
 from dtdebug.watch.notes import Rank
 from dtdebug_taxonomy.watched import Violation
 
@@ -18,7 +18,15 @@ _MOST = 64
 def judge(ranks: Sequence[Rank]) -> tuple[Violation, ...]:
     """The violations, the earliest first, each invariant once for each place."""
     found: dict[tuple[str, tuple[int, ...], int], Violation] = {}
-    for look in (*weights.LOOKS, *apart.LOOKS, *data.LOOKS, *shards.LOOKS, *calls.LOOKS, *running.LOOKS):
+    for look in (
+        *weights.LOOKS,
+        *averaging.LOOKS,
+        *apart.LOOKS,
+        *data.LOOKS,
+        *shards.LOOKS,
+        *calls.LOOKS,
+        *running.LOOKS,
+    ):
         for violation in look(ranks):
             found.setdefault((violation.invariant, violation.ranks, violation.line), violation)
     rows = _causes(sorted(found.values(), key=lambda v: v.step))
@@ -32,6 +40,7 @@ _FOLLOWS = {
     "groups-differ": ("mesh-differs",),
     "gradients-differ": ("not-reduced", "read-before-wait"),
     "gradient-not-finite": ("loss-not-finite",),
+    "parameters-outside-plan": ("replicated-differs",),
     "never-reduced": (
         "work-dropped",
         "read-before-wait",

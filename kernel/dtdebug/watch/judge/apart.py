@@ -6,7 +6,8 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import pairwise
 
 from dtdebug.watch.judge.common import differ, made, violation, who
-from dtdebug.watch.notes import Begun, Hook, Model, Rank, Set, Step
+from dtdebug.watch.notes import Rank
+from dtdebug.watch.rows import Begun, Hook, Model, Set, Step
 from dtdebug_taxonomy.watched import Violation
 
 _TIMES = 3
@@ -24,6 +25,8 @@ def alone(ranks: Sequence[Rank]) -> Iterator[Violation]:
     lasts = {r.rank: r.of(Step)[-1] for r in ranks if r.rank in firsts}
     if len(firsts) < len(ranks) or any(step.s < 3 or _PARTS.intersection(step.calls) for step in lasts.values()):
         return
+    if any(part.kind == "plan" for step in firsts.values() for part in step.sets):
+        return  # they exchange within the parts that a plan shards
     parts = {rank: step.sets[0] for rank, step in firsts.items()}
     ends = {rank: step.sets[0] for rank, step in lasts.items() if step.sets}
     if len({(p.shapes, p.n, p.kind) for p in parts.values()}) > 1 or len(ends) < len(parts):

@@ -6,7 +6,8 @@ from collections.abc import Callable, Iterator, Sequence
 from itertools import combinations
 
 from dtdebug.watch.judge.common import violation, who
-from dtdebug.watch.notes import Begun, Dropped, Early, Group, Joined, Mesh, Outside, Rank, Step
+from dtdebug.watch.notes import Rank
+from dtdebug.watch.rows import Begun, Dropped, Early, Group, Joined, Mesh, Outside, Step
 from dtdebug_taxonomy.watched import Violation
 
 _SAID: tuple[tuple[type[Dropped | Early | Outside | Joined], str, str], ...] = (

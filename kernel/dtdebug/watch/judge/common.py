@@ -6,7 +6,8 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, TypeVar
 
-from dtdebug.watch.notes import Model, Rank, Value
+from dtdebug.watch.notes import Rank
+from dtdebug.watch.rows import Model, Value
 from dtdebug_taxonomy.spelling import spell
 from dtdebug_taxonomy.watched import Violation
 

@@ -6,7 +6,8 @@ from collections.abc import Callable, Iterator, Sequence
 from itertools import combinations, pairwise
 
 from dtdebug.watch.judge.common import violation, who
-from dtdebug.watch.notes import Batch, Epoch, Fetch, Forward, Join, Model, Order, Rank, Step
+from dtdebug.watch.notes import Rank
+from dtdebug.watch.rows import Batch, Epoch, Fetch, Forward, Join, Model, Order, Step
 from dtdebug_taxonomy.watched import Violation
 
 _TWICE = 2

@@ -11,7 +11,8 @@ from collections.abc import Sequence
 from statistics import median
 
 from dtdebug.watch.judge.common import who
-from dtdebug.watch.notes import Phases, Rank
+from dtdebug.watch.notes import Rank
+from dtdebug.watch.rows import Phases
 from dtdebug_taxonomy.watched import Late, Pace
 
 WAITING = frozenset(("backward", "communication"))

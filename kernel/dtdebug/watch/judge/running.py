@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 
 from dtdebug.watch.judge.common import odd, violation, who
-from dtdebug.watch.notes import Backward, Forward, Model, Rank, Shape, Step
+from dtdebug.watch.notes import Rank
+from dtdebug.watch.rows import Backward, Forward, Model, Shape, Step
 from dtdebug_taxonomy.watched import Violation
 
 _TWICE, _IN_A_ROW = 2, 3

@@ -7,7 +7,8 @@ from collections.abc import Callable, Iterator, Sequence
 
 from dtdebug.watch.judge.common import differ, odd, violation, who
 from dtdebug.watch.judge.weights import unlike
-from dtdebug.watch.notes import Clip, Model, Rank, Replicated, Set, Step, Value
+from dtdebug.watch.notes import Rank
+from dtdebug.watch.rows import Clip, Model, Replicated, Set, Step, Value
 from dtdebug_taxonomy.watched import Violation
 
 _SMALL = 16
@@ -131,6 +132,13 @@ _CLIPPED = {
         (
             "{who} clipped the shards of an FSDP model by the norm of each rank's own part: the ranks scale parts of "
             "one gradient differently. Call clip_grad_norm_() of the wrapped model."
+        ),
+    ),
+    "early": (
+        "clipped-before-reduced",
+        (
+            "{who} clipped gradients and reduced them after that: each rank's are scaled by its own norm, so that "
+            "ranks with large gradients count less. Clip after the gradients are averaged."
         ),
     ),
 }

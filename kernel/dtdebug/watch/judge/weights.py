@@ -1,14 +1,14 @@
-"""Weights, gradients and optimizers of the ranks that train one model."""
+"""Replicas of one model: their weights, gradients, settings and steps are equal."""
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from itertools import pairwise
 from typing import NamedTuple
 
 from dtdebug.watch.judge.common import differ, made, odd, violation, who
-from dtdebug.watch.notes import Backward, Forward, Rank, Set, Step, Value
+from dtdebug.watch.notes import Rank
+from dtdebug.watch.rows import Forward, Model, Set, Step, Value
 from dtdebug_taxonomy.watched import Violation
 
 _KEEPS_EQUAL = ("allreduce", "compress", "powersgd", "wrapper", "quantization")
@@ -33,7 +33,7 @@ Table = dict[tuple[int, int], dict[int, Seen]]
 and steps since the last of these."""
 
 
-def _tables(ranks: Sequence[Rank]) -> Iterator[tuple[tuple[int, ...], Table, bool]]:
+def tables(ranks: Sequence[Rank]) -> Iterator[tuple[tuple[int, ...], Table, bool]]:
     """The steps of each group of ranks that hold replicas: by DDP, or because the program reduces their gradients."""
     found: dict[tuple[int, ...], tuple[Table, bool]] = {}
     for rank in ranks:
@@ -60,7 +60,7 @@ def _stays_equal(hook: str) -> bool:
 
 def replicas(ranks: Sequence[Rank]) -> Iterator[Violation]:
     """Replicas hold equal weights before and after each step; where they part, what came first."""
-    for group, table, wrapped in _tables(ranks):
+    for group, table, wrapped in tables(ranks):
         if len(group) > 1:
             before: dict[int, Seen] = {}
             for row in table.values():
@@ -70,8 +70,15 @@ def replicas(ranks: Sequence[Rank]) -> Iterator[Violation]:
                 if what is not None:
                     yield what
                     break
+                if not before and _apart(row):
+                    break  # they were never equal, so that what follows says nothing
                 before = row
             yield from _skipped(group, table, ranks)
+
+
+def _apart(row: dict[int, Seen]) -> bool:
+    one, *others = (s.part for s in row.values())
+    return any(differ((one.p0, one.p0s), (part.p0, part.p0s)) for part in others)
 
 
 def _parted(row: dict[int, Seen], before: dict[int, Seen], *, wrapped: bool) -> Violation | None:
@@ -84,7 +91,7 @@ def _parted(row: dict[int, Seen], before: dict[int, Seen], *, wrapped: bool) -> 
         if before:
             return _between(row, before, step, place)
         if wrapped:
-            return None  # as when the watch began later, or with weights that the wrapper was told to ignore
+            return _since_wrapped(row, step, place)
         return violation(
             "initial-weights-differ", "D.2.5", who_, step, place,
             f"{who(row)} begin with different weights and average their gradients: each trains another model. "
@@ -141,6 +148,21 @@ def _between(row: dict[int, Seen], before: dict[int, Seen], step: int, place: tu
     )  # fmt: skip
 
 
+def _since_wrapped(row: dict[int, Seen], step: int, place: tuple[str, int]) -> Violation | None:
+    """Weights differ at the first step, though wrapping has made them equal: some ranks changed them between."""
+    begun = {r: next((m for m in s.rank.of(Model) if m.m == s.part.m and m.p), None) for r, s in row.items()}
+    known = {r: model for r, model in begun.items() if model is not None}
+    one = next(iter(known.values()), None)
+    if one is None or len(known) < len(row) or any(differ((one.p, one.ps), (m.p, m.ps)) for m in known.values()):
+        return None  # the wrapper was told not to make them equal
+    changed = [r for r, s in row.items() if s.part.p0 != known[r].p]
+    return violation(
+        "weights-changed-on-some-ranks", "D.2.4", changed, step, place,
+        f"{who(changed)} changed the weights between wrapping the model, which made them equal, and the first step, so "
+        "that the replicas differ. Load weights on all ranks alike, or before the model is wrapped.",
+    )  # fmt: skip
+
+
 def _unreduced(row: dict[int, Seen], step: int, place: tuple[str, int]) -> Violation | None:
     seen = list(row.values())
     n = max(s.part.n for s in seen)
@@ -182,7 +204,7 @@ def _forward_place(row: dict[int, Seen], place: tuple[str, int]) -> tuple[str, i
 
 def buffers(ranks: Sequence[Rank]) -> Iterator[Violation]:
     """Buffers of replicas, which wrapping has made equal, stay so where nobody broadcasts them."""
-    for group, table, wrapped in _tables(ranks):
+    for group, table, wrapped in tables(ranks):
         rows = [row for row in table.values() if wrapped and len(row) == len(group) > 1]
         far = [
             any(differ((s.part.b, s.part.bs), (one.part.b, one.part.bs)) for s in row.values())
@@ -222,92 +244,4 @@ def _skipped(group: Sequence[int], table: Table, ranks: Sequence[Rank]) -> Itera
             )  # fmt: skip
 
 
-def scaling(ranks: Sequence[Rank]) -> Iterator[Violation]:
-    """Gradients are averaged once between the backward pass and the step."""
-    for group, table, wrapped in _tables(ranks):
-        world = len(group)
-        for what, said in _SCALED.items():
-            seen = [s for row in table.values() for s in row.values()] if world > 1 else []
-            rows = [s for s in seen if _is_scaled(what, s, world, wrapped=wrapped)]
-            if len({(s.step.o, s.step.s) for s in rows}) < 2:
-                continue
-            one = rows[0]
-            yield violation(
-                what,
-                "D.2.4",
-                {s.rank.rank for s in rows},
-                one.step.s,
-                one.rank.place(one.step.site),
-                said.format(world=world),
-            )
-
-
-_SCALED = {
-    "averaged-twice": "The gradients are divided by {world} once more after they have been averaged: steps "
-    "are {world} times "
-    "too small.",
-    "reduced-twice": "The program reduces gradients that DistributedDataParallel has averaged already: a sum makes "
-    "them as many "
-    "times too large as there are ranks, and the time for it is lost.",
-    "summed": "The gradients of {world} ranks are summed and not divided, though each loss is a mean: the step is "
-    "{world} times as "
-    "large as on one device.",
-}
-
-
-def _is_scaled(what: str, s: Seen, world: int, *, wrapped: bool) -> bool:
-    if what == "averaged-twice":
-        if s.part.ratio is None or s.step.backwards != 1:  # several are divided by their number
-            return False
-        averaged = wrapped or s.part.op == "AVG"
-        return (averaged or s.part.op == "SUM") and abs(s.part.ratio * world ** (1 if averaged else 2) - 1) < 1e-4
-    if what == "reduced-twice":
-        return wrapped and s.part.twice
-    return not wrapped and s.part.op == "SUM" and s.part.unchanged and _mean_loss(s)
-
-
-def _mean_loss(s: Seen) -> bool:
-    return any(b.mean for b in s.rank.of(Backward)[:8])
-
-
-_CLEARING: tuple[tuple[str, Callable[[Step], bool], str], ...] = (
-    (
-        "gradients-not-cleared",
-        lambda s: not s.cleared and s.backwards > 0,
-        "The gradients of the step before were still there when those of this step were added: zero_grad() is missing.",
-    ),
-    (
-        "step-without-gradients",
-        lambda s: not s.grads and s.backwards > 0 and s.trainable > 0,
-        (
-            "There was a backward pass, and no parameter of this optimizer got a gradient from it: the optimizer holds "
-            "other parameters than the model that is trained, and its steps change nothing."
-        ),
-    ),
-)
-
-
-def clearing(ranks: Sequence[Rank]) -> Iterator[Violation]:
-    """Gradients are cleared between two steps, and a step has gradients."""
-    for invariant, bad, means in _CLEARING:
-        hits: dict[int, tuple[Step, Rank]] = {}
-        for rank in ranks:
-            by_optimizer: dict[int, list[Step]] = {}
-            for step in rank.of(Step):
-                by_optimizer.setdefault(step.o, []).append(step)
-            for steps in by_optimizer.values():
-                for a, b in pairwise(steps):
-                    if bad(a) and bad(b) and a.s + 1 == b.s:
-                        hits.setdefault(rank.rank, (a, rank))
-                        break
-        if hits:
-            step, rank = min(hits.values(), key=lambda h: h[0].s)
-            yield violation(invariant, "D.2.5", hits, step.s, rank.place(step.site), means)
-
-
-LOOKS: tuple[Callable[[Sequence[Rank]], Iterator[Violation]], ...] = (
-    replicas,
-    buffers,
-    scaling,
-    clearing,
-)
+LOOKS: tuple[Callable[[Sequence[Rank]], Iterator[Violation]], ...] = (replicas, buffers)
