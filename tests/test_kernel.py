@@ -229,6 +229,64 @@ def test_the_answer_comes_after_the_error_which_is_as_without_the_extension(kern
     assert "unhandled system error" in the_answer(ran)["text/plain"]
 
 
+MODES = {
+    **{name: f"%xmode {name}" for name in ("Context", "Plain", "Minimal", "Verbose", "Docs")},
+    "custom handler": (
+        "get_ipython().set_custom_exc((RuntimeError, ExceptionGroup), "
+        "lambda shell, kind, error, trace, tb_offset=None: print('mine:', kind.__name__))"
+    ),
+    "showtraceback": (
+        "shell = get_ipython(); shell.set_custom_exc((), None); theirs = shell.showtraceback\n"
+        "def mine(*args, **words):\n    print('before'); theirs(*args, **words); print('after')\n"
+        "shell.showtraceback = mine"
+    ),
+    "rich": "from rich.traceback import install; _ = install(width=100)",
+}
+"""How a notebook shows errors, each on top of those before it."""
+RAISED = {
+    "plain": NCCL,
+    "chain": f"try:\n    1/0\nexcept ZeroDivisionError as e:\n    {NCCL} from e",
+    "circle": f"a, b = ValueError('NCCL a'), RuntimeError('{MESSAGE}')\na.__cause__, b.__cause__ = b, a\nraise a",
+    "group": f"raise ExceptionGroup('ranks', [ValueError('x'), ExceptionGroup('more', [{NCCL[6:]}])])",
+    "str": "class S(RuntimeError):\n    def __str__(self):\n        raise SystemExit(3)\nraise S('NCCL')",
+    "repr": "class R(RuntimeError):\n    def __repr__(self):\n        raise KeyboardInterrupt\nraise R('NCCL')",
+    "both": (
+        "class B(RuntimeError):\n    def __str__(self):\n        raise KeyboardInterrupt\n    __repr__ = __str__\n"
+        f"try:\n    raise B('NCCL')\nexcept B as e:\n    {NCCL} from e"
+    ),
+    "nested": f"_ = get_ipython().run_cell({NCCL!r})",
+    "run": "%run script.py",
+    "syntax": "def :",
+    "exit": "import sys; sys.exit(3)",
+}
+
+
+def test_tracebacks_are_byte_for_byte_as_without_the_extension(start):
+    """All kinds of errors in all modes; both kernels have counted the same cells."""
+    without, ours = start("pass"), start("%load_ext dtdebug")
+    for kernel in (without, ours):
+        (kernel.home / "script.py").write_text(NCCL)
+    differ = []
+    for mode, setting in MODES.items():
+        kinds = RAISED if setting.startswith("%xmode") else {k: RAISED[k] for k in ("plain", "group", "both", "nested")}
+        for kind, source in {"set": setting, **kinds}.items():
+            expected, got = (_as_drawn(kernel, source) for kernel in (without, ours))
+            if expected != got:
+                differ.append((mode, kind, expected, got))
+
+    assert [] == differ
+
+
+def _as_drawn(kernel, source):
+    """Status, messages and streams of a cell, without what is ours and what names the process."""
+    ran = kernel.cell(source)
+    told = [(m["msg_type"], m["content"]) for m in ran.messages if MIME not in m["content"].get("data", {})]
+    drawn = [f"{kind}: {content}" for kind, content in told if kind not in ("status", "execute_input", "stream")]
+    for stream in ("stdout", "stderr"):  # in how many pieces one comes, and which comes first, is chance
+        drawn.append("".join(c["text"] for c in ran.of("stream") if c["name"] == stream))
+    return ran.status, re.sub(r"ipykernel_\d+/", "", "\n".join(drawn).replace(str(kernel.home), "HOME"))
+
+
 @pytest.mark.parametrize("source", ["def :", "%no_such_magic", "import sys; sys.exit(3)", "{}['x']"])
 def test_what_is_no_fault_of_distributed_training_looks_as_without_the_extension(kernel, bare, source):
     """A syntax error, an unknown magic, an exit and a KeyError get nothing of ours."""

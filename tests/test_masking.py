@@ -8,12 +8,21 @@ import subprocess
 import sys
 import time
 
+import msgspec
 import pytest
 from secrets_data import HARMLESS, HARMLESS_TOO, LETTERS, VENDORS, WRITTEN, kinds, places, word
 
+from dtdebug import border
 from dtdebug.clean import MASK, arguments, clean
+from dtdebug.display import bundle
+from dtdebug.last import Last
 from dtdebug.masking import environ
 from dtdebug.masking.names import secret
+from dtdebug.wizard.session import Session, to_json
+from dtdebug_taxonomy.case import contract, of_text
+from dtdebug_taxonomy.knowledge import load
+from dtdebug_taxonomy.render import to_markdown, to_text
+from dtdebug_taxonomy.snapshot import ExceptionInfo, Snapshot
 
 SEEDS = (7, 11)
 
@@ -81,6 +90,62 @@ def test_many_links_and_long_words_cost_no_more_than_their_length():
         took.append(time.process_time() - began)
 
     assert took[1] < 30 * took[0] + 1
+
+
+LIKE_SECRETS = (
+    ("passwd: torch.distributed.DistNetworkError: The server socket has failed to listen", "B.1"),
+    ('{"error": "x", "auth_token": "NCCL error: unhandled system error, NCCL version 2.18"}', "D.1.1"),
+    ("password='CUDA out of memory. Tried to allocate 2.00 GiB'", "D.1.2"),
+)
+"""Messages in places where secrets stand, and the symptoms that they show."""
+
+
+@pytest.mark.parametrize(("line", "symptom"), LIKE_SECRETS)
+def test_a_message_that_looks_like_a_secret_is_read_and_is_not_shown(line, symptom):
+    snapshot = Snapshot(output=border.plain(line))
+
+    found = border.diagnose(load(), snapshot)
+
+    hidden = line[clean(line).index(MASK) :][:12]
+    assert MASK in clean(line) != line
+    assert symptom == found.symptoms[0].code
+    damaged = border.diagnose(load(), Snapshot(output=clean(line)))
+    assert (found.verdict, symptom) != (damaged.verdict, damaged.symptoms[0].code)
+    assert hidden not in "".join(shown(snapshot))
+
+
+def shown(snapshot):
+    """All that is shown and kept of a failure: terminal, report, JSON, card, HTML, saved states."""
+    found, kept = border.diagnose(load(), snapshot), border.masked(snapshot)
+    yield to_text(found)
+    yield to_markdown(found, kept)
+    yield json.dumps(bundle(found))
+    for made in (contract(of_text(kept, found)), Last(snapshot=snapshot, diagnosis=found)):
+        yield msgspec.json.encode(made).decode()
+    yield to_json(Session(snapshot=snapshot).describe(snapshot.situation)).decode()
+
+
+def test_no_secret_leaves_with_what_was_read_as_it_is():
+    """Also where a cause quotes a piece of the line without the name that told it."""
+    line = (
+        "[rank3]: RuntimeError: connect to @@ failed\n"
+        "[rank1]: DistBackendError: NCCL error in @@ unhandled system error\n"
+        "FileNotFoundError: No such file or directory: '@@'\nModuleNotFoundError: No module named '@@'\n"
+    )
+    passed = []
+    for kind, text, value in [*kinds(13)][::9]:
+        output = border.plain(line.replace("@@", text))
+        snapshot = Snapshot(output=output, situation=text, exception=ExceptionInfo(type="RuntimeError", message=text))
+        passed += [(kind, told) for told in shown(snapshot) if any(part in told for part in parts(value))]
+
+    assert [] == passed
+
+
+def test_a_piece_of_a_secret_is_known_where_a_text_was_cut():
+    output = "password=Zk3x9Qw1Lm5nRt7y\nKeyError: 'Zk3x9Qw1Lm5nRt7y'"
+    snapshot = Snapshot(output=output, notes=("the value is Zk3x9Qw1Lm...", "ends in Zk3x9Qw1Lm5nRt7y"))
+
+    assert ("the value is ***", "ends in ***") == border.masked(snapshot).notes
 
 
 def test_masking_twice_changes_nothing_more():

@@ -40,13 +40,13 @@ def diagnose(
         KnowledgeError: a knowledge file is broken.
 
     """
-    from dtdebug.clean import clean
-    from dtdebug_taxonomy import diagnosis, knowledge
+    from dtdebug import border
+    from dtdebug_taxonomy import knowledge
     from dtdebug_taxonomy.snapshot import Snapshot
 
     if snapshot is None:
-        snapshot = Snapshot(situation=clean(situation), output=clean(output))
-    return diagnosis.diagnose(knowledge.load(), snapshot, answers)
+        snapshot = Snapshot(situation=border.plain(situation), output=border.plain(output))
+    return border.diagnose(knowledge.load(), snapshot, answers)
 
 
 def __getattr__(name: str) -> Any:

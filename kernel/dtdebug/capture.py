@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator
 from typing import Any, TypeVar
 
 from dtdebug import foreign
-from dtdebug.clean import clean, environment
+from dtdebug.clean import environment, plain
 from dtdebug.probes import process
 from dtdebug_taxonomy.ranks import Frame, RankState
 from dtdebug_taxonomy.snapshot import ExceptionInfo, Gpu, Snapshot
@@ -57,11 +57,11 @@ def capture(
         found, note = probe("devices", lambda: gpus.gpus(), (found, ""))  # noqa: PLW0108 - it has optional parameters
         notes += [note] if note else []
     return Snapshot(
-        situation=clean(situation),
-        output=clean(output),
+        situation=plain(situation),
+        output=plain(output),
         source="cell output" if output else "",
         exception=info,
-        cell=clean(cell),
+        cell=plain(cell),
         ranks=(rank,) if rank else (),
         gpus=found,
         versions=probe("versions", process.versions, {}),
@@ -115,7 +115,7 @@ def _told(value: object, most: int = _MESSAGE_LIMIT) -> str:
         text = foreign.text(value, 2 * most)
     except foreign.RAISES as error:
         text = f"<its text could not be had: {type(error).__name__}>"
-    return clean(text)[:most]
+    return plain(text)[:most]
 
 
 def _integer(owner: object, name: str) -> int | None:
@@ -185,7 +185,7 @@ def from_traceback(text: str, rank: int | None) -> ExceptionInfo:
     """An exception read back from a printed traceback."""
     from dtdebug_taxonomy.failure.events import last_exception
 
-    text = clean(text[-2 * _MESSAGE_LIMIT :])[-_MESSAGE_LIMIT:]
+    text = plain(text[-2 * _MESSAGE_LIMIT :])[-_MESSAGE_LIMIT:]
     found = last_exception(text)
     if found is None:
         return ExceptionInfo(type="unknown", message=text.strip(), rank=rank)

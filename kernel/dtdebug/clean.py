@@ -8,7 +8,7 @@ from functools import lru_cache
 
 from dtdebug.masking import MASK, arguments, mask
 
-__all__ = ["KEPT_VARIABLES", "MASK", "arguments", "clean", "environment", "mask", "one_line"]
+__all__ = ["KEPT_VARIABLES", "MASK", "arguments", "clean", "environment", "mask", "one_line", "plain"]
 
 _ESCAPE = re.compile(
     r"\x1b\[[0-?]{0,32}[ -/]{0,8}[@-~]"  # CSI
@@ -34,14 +34,19 @@ KEPT_VARIABLES = re.compile(
 
 
 def clean(text: str) -> str:
-    """The text without escapes, control characters, overwritten progress bars and secrets."""
+    """The text without escapes, control characters, overwritten progress bars and secrets: to be kept and shown."""
+    return mask(plain(text))
+
+
+def plain(text: str) -> str:
+    """The same with its secrets: to be read in this process, for what looks like one may say what failed."""
     if "\r" in text:
         text = "\n".join(line.rstrip("\r").rpartition("\r")[2] for line in text.split("\n"))
     if "\x1b" in text or "\x9b" in text:
         text = _ESCAPE.sub("", text)
     if text.isascii():
-        return mask(text.translate(_ASCII_CONTROL))
-    return mask(_SURROGATE.sub("\ufffd", _CONTROL.sub("", text)))
+        return text.translate(_ASCII_CONTROL)
+    return _SURROGATE.sub("\ufffd", _CONTROL.sub("", text))
 
 
 @lru_cache(maxsize=8192)  # ranks say the same things

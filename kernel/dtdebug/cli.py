@@ -160,7 +160,7 @@ def _snapshot(log: str | None, situation: str, *, tee: bool = False) -> tuple[An
     """A snapshot of a log and a description, and the bytes of the whole log."""
     import msgspec
 
-    from dtdebug.clean import clean
+    from dtdebug.clean import plain
     from dtdebug.flight.source import exclusive
     from dtdebug.logs import reader
     from dtdebug_taxonomy.failure import attribution
@@ -177,7 +177,7 @@ def _snapshot(log: str | None, situation: str, *, tee: bool = False) -> tuple[An
         name = "standard input" if log == "-" else log
         raise UsageError(f"{name}: is empty; describe what you see with --situation, or run `dtdebug wizard`")
     snapshot = Snapshot(
-        situation=clean(situation), output=clean(excerpt.text), source=log or "", first_lines=excerpt.first_lines
+        situation=plain(situation), output=plain(excerpt.text), source=log or "", first_lines=excerpt.first_lines
     )
     from dtdebug.check.culprits import sourced_snapshot
 
@@ -223,8 +223,8 @@ def _diagnose(options: argparse.Namespace) -> int:
         began, form = time.perf_counter(), "json" if options.format == "json" else "text"
         job = triage.job_of(triage.read([options.log]), options.situation)
         return triage.say(job, began, form, *_answers(options.answer))
+    from dtdebug.border import diagnose, masked
     from dtdebug.last import Last
-    from dtdebug_taxonomy.diagnosis import diagnose
     from dtdebug_taxonomy.knowledge import load
     from dtdebug_taxonomy.render import to_markdown, to_text
 
@@ -244,11 +244,11 @@ def _diagnose(options: argparse.Namespace) -> int:
         from dtdebug_taxonomy.case import contract, of_text
 
         asked = [{"key": k, "answer": v} for k, v in (*answers.items(), *((k, None) for k in unknown))]
-        case = contract(of_text(snapshot, d, name=options.log or "", size=size))
+        case = contract(of_text(masked(snapshot), d, name=options.log or "", size=size))
         record = {"id": options.log or "", **case, "questions": asked, "milliseconds": round(spent, 3)}
         print(msgspec.json.encode(record).decode())
     elif options.format == "markdown":
-        print(to_markdown(d, snapshot), end="")
+        print(to_markdown(d, masked(snapshot)), end="")
     elif d.ordinary:
         print(f"dtdebug: {d.ordinary}")
     elif not found:
@@ -373,8 +373,8 @@ def _mcp(_options: argparse.Namespace) -> int:
 def _report(options: argparse.Namespace) -> int:
     import msgspec
 
+    from dtdebug.border import diagnose
     from dtdebug.last import Last
-    from dtdebug_taxonomy.diagnosis import diagnose
     from dtdebug_taxonomy.knowledge import load
     from dtdebug_taxonomy.render import to_markdown
 

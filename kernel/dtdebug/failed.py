@@ -35,9 +35,9 @@ def look(
     if not (live is not None and live.has_ranks) and not _worth_a_look(exception, output, cell):
         return None
     from dtdebug import handoff
+    from dtdebug.border import diagnose
     from dtdebug.capture import capture
     from dtdebug.last import Last
-    from dtdebug_taxonomy.diagnosis import diagnose
     from dtdebug_taxonomy.knowledge import load
 
     snapshot = capture(exception, output=output, cell=cell)

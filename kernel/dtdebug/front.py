@@ -17,7 +17,7 @@ from dtdebug.told import told
 if TYPE_CHECKING:
     from dtdebug.extension import Extension
     from dtdebug.wizard.session import Session
-    from dtdebug_taxonomy.snapshot import ExceptionInfo
+    from dtdebug_taxonomy.snapshot import ExceptionInfo, Snapshot
 
 _lock = threading.RLock()
 _SPAWNED = re.compile(r"-- Process (\d{1,5}) (?:terminated|exited)")
@@ -100,33 +100,40 @@ def _go_on(extension: Extension, session: Session) -> None:
 
 def _known(extension: Extension | None, asked: Asked) -> Session | None:
     """The session about this failure, if the extension saw the cell fail."""
-    from dtdebug.clean import clean
+    from dtdebug.clean import clean, mask
     from dtdebug.wizard.session import Session
 
     if extension is None or extension.snapshot is None:
         return None
     open_one: Session | None = extension.wizard.session if extension.wizard is not None else extension.session
-    if asked.cell and clean(asked.cell) != extension.snapshot.cell:
+    if asked.cell and clean(asked.cell) != mask(extension.snapshot.cell):
         return None
     if not asked.cell and (asked.output or asked.ename):  # a text that was pasted
         given = _from_text(asked).snapshot
-        if (given.output, given.cell) != (extension.snapshot.output, extension.snapshot.cell):
+        if _told(given) != _told(extension.snapshot):
             return None
     return open_one or Session(snapshot=extension.snapshot)
 
 
+def _told(snapshot: Snapshot) -> tuple[str, str]:
+    """What a failure is known again by, whether or not it was kept in between."""
+    from dtdebug.clean import mask
+
+    return mask(snapshot.output), mask(snapshot.cell)
+
+
 def _from_text(asked: Asked) -> Session:
-    from dtdebug.clean import clean
+    from dtdebug.clean import plain
     from dtdebug.wizard.session import Session
     from dtdebug_taxonomy.snapshot import Snapshot
 
-    output = clean(asked.output)
+    output = plain(asked.output)
     return Session(
         snapshot=Snapshot(
             output=output,
             source="cell output" if output else "",
-            exception=_exception(clean(asked.ename), clean(asked.evalue)) if asked.ename else None,
-            cell=clean(asked.cell),
+            exception=_exception(plain(asked.ename), plain(asked.evalue)) if asked.ename else None,
+            cell=plain(asked.cell),
         )
     )
 

@@ -9,6 +9,7 @@ from pathlib import Path
 import msgspec
 
 from dtdebug import state
+from dtdebug.border import masked
 from dtdebug.records.folder import VARIABLE
 from dtdebug_taxonomy.diagnosis import Diagnosis
 from dtdebug_taxonomy.snapshot import Snapshot
@@ -25,6 +26,10 @@ class Last(msgspec.Struct, frozen=True, kw_only=True):
     """Who has kept it."""
     run: str = ""
     """The run that its environment named: that of the notebook which has started it, if one has."""
+
+    def __post_init__(self) -> None:
+        """Whoever makes it, it holds no secret."""
+        msgspec.structs.force_setattr(self, "snapshot", masked(self.snapshot))
 
     def save(self) -> bool:
         """Keeps it; False if the state directory can't be written."""

@@ -180,8 +180,8 @@ def _watch(extension: Extension, rest: list[str]) -> None:
 def _triage(extension: Extension, rest: list[str]) -> None:
     import time
 
+    from dtdebug.border import diagnose
     from dtdebug.triage import command, page, show
-    from dtdebug_taxonomy.diagnosis import diagnose
     from dtdebug_taxonomy.knowledge import load
 
     if not rest:
@@ -210,10 +210,11 @@ def _learn(extension: Extension, rest: list[str]) -> None:
 
 
 def _report(extension: Extension, rest: list[str]) -> None:
+    from dtdebug.border import masked
     from dtdebug_taxonomy.render import to_markdown
 
     session = _session(extension)
-    text = to_markdown(session.diagnosis(), session.snapshot)
+    text = to_markdown(session.diagnosis(), masked(session.snapshot))
     if rest:
         Path(rest[0]).write_text(text, encoding="utf-8")
         print(f"dtdebug: wrote {rest[0]}")

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from dtdebug.clean import clean
+from dtdebug.clean import mask, plain
 
 if TYPE_CHECKING:
     from dtdebug.front import Asked
@@ -31,7 +31,7 @@ def told(session: Session, now: Asked, before: Asked | None) -> Session:
     old_answers, old_unknown = (before.answers, before.unknown) if before else ({}, ())
     if before is not None:
         session = _without(session, lambda step, text: _taken_back(step, text, now, before))
-    if words and words != old_words and f"\n{words}\n" not in f"\n{session.snapshot.situation}\n":
+    if words and words != old_words and not _holds(session.snapshot.situation, words):
         session = session.describe(words)
     for key, value in now.answers.items():
         session = _after(session, session.answer(key, value), key, new=old_answers.get(key) != value)
@@ -41,8 +41,13 @@ def told(session: Session, now: Asked, before: Asked | None) -> Session:
     return session
 
 
+def _holds(situation: str, words: str) -> bool:
+    """The words stand there as lines of their own, maybe without the secrets, as a session is kept."""
+    return any(f"\n{told}\n" in f"\n{situation}\n" for told in (words, mask(words)))
+
+
 def _words(asked: Asked) -> str:
-    return clean(asked.situation[:_WORDS].encode("utf-8", "replace").decode()).strip()
+    return plain(asked.situation[:_WORDS].encode("utf-8", "replace").decode()).strip()
 
 
 def _after(session: Session, stepped: Session, key: str, *, new: bool) -> Session:

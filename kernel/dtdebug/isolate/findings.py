@@ -7,12 +7,13 @@ from pathlib import PurePath
 
 import msgspec
 
+from dtdebug.border import diagnose
 from dtdebug.isolate.found import Found
 from dtdebug.isolate.runner import ENVIRONMENT, RANKS, snapshot_of
 from dtdebug.isolate.told import Told
 from dtdebug_taxonomy import factors
 from dtdebug_taxonomy.claims import Claim, Record, texts
-from dtdebug_taxonomy.diagnosis import Diagnosis, diagnose
+from dtdebug_taxonomy.diagnosis import Diagnosis
 from dtdebug_taxonomy.knowledge import Knowledge, load
 from dtdebug_taxonomy.snapshot import Snapshot
 

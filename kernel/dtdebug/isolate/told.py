@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from dtdebug.clean import clean
+from dtdebug.clean import plain
 from dtdebug.errors import UsageError
 from dtdebug.isolate.runner import RANKS, Outcome
 from dtdebug_taxonomy import factors
@@ -56,7 +56,7 @@ def read(pairs: Sequence[str], situation: str) -> Told:
             results[key] = _WENT[value]
         else:
             answers[key] = value
-    situation = clean(situation)
+    situation = plain(situation)
     said = {f.evidence: f.values for f in collect(knowledge, Snapshot(situation=situation), answers) if f.values}
     sure = {key: values[0] for key, values in said.items() if len(values) == 1}
     for key, factor in _OBSERVED.items():

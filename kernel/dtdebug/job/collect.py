@@ -9,7 +9,7 @@ from contextlib import suppress
 import msgspec
 
 from dtdebug import state as files
-from dtdebug.clean import clean
+from dtdebug.clean import plain
 from dtdebug.job import ends, partial
 from dtdebug.job.attempts import attempts
 from dtdebug.job.coverage import coverage, following
@@ -76,7 +76,7 @@ def conclude(
         ranks = [ends.standing(state) for state in ranks]  # their ends are the user's doing
     watch = _seen(folder)
     snapshot = Snapshot(
-        output=clean(output if seen.printed is None else seen.printed),
+        output=plain(output if seen.printed is None else seen.printed),
         source=str(folder.output) if folder else "",
         first_lines=first_lines if seen.printed is None else (),
         ranks=tuple(ranks),
@@ -197,8 +197,8 @@ def _output(folder: RunFolder | None) -> tuple[str, tuple[tuple[int, int], ...],
 
 def _diagnosis(snapshot: Snapshot, folder: RunFolder | None) -> Diagnosis | None:
     from dtdebug import examined, handoff
+    from dtdebug.border import diagnose
     from dtdebug.last import Last
-    from dtdebug_taxonomy.diagnosis import diagnose
     from dtdebug_taxonomy.knowledge import load
 
     run = folder.load_run() if folder is not None else None

@@ -16,7 +16,7 @@ from pathlib import Path
 import msgspec
 import psutil
 
-from dtdebug.clean import clean
+from dtdebug.clean import plain
 from dtdebug.job import collect, runs
 from dtdebug.probe.processes import variables
 from dtdebug.records.folder import VARIABLE, RunFolder
@@ -52,7 +52,7 @@ class Ran(msgspec.Struct, frozen=True, kw_only=True):
         found = self.found
         return Snapshot(
             situation=lab.says,
-            output=clean(self.output),
+            output=plain(self.output),
             ranks=found.ranks if found else (),
             verdict=found.verdict if found else None,
         )

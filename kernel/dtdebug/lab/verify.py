@@ -8,8 +8,9 @@ from pathlib import Path
 
 import msgspec
 
+from dtdebug.border import diagnose
 from dtdebug.lab.execute import Ran, execute
-from dtdebug_taxonomy.diagnosis import Diagnosis, diagnose
+from dtdebug_taxonomy.diagnosis import Diagnosis
 from dtdebug_taxonomy.knowledge import load
 from dtdebug_taxonomy.labs import AFTER, BEFORE, FILE, Lab
 

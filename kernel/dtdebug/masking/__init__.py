@@ -10,22 +10,30 @@ from collections.abc import Sequence
 
 from dtdebug.masking import commands, environ, looks, names, places
 
-__all__ = ["MASK", "arguments", "mask"]
+__all__ = ["MASK", "arguments", "found", "mask"]
 
 MASK = "***"
 
 
 def mask(text: str) -> str:
     """The text with secrets replaced by `***`; line breaks stay where they are."""
-    for found in (environ.spans, looks.keys, places.spans, names.spans, commands.spans, looks.spans):
-        text = _without(text, found(text))
-    return text
+    return found(text)[0]
+
+
+def found(text: str) -> tuple[str, frozenset[str]]:
+    """The same, and the secrets."""
+    secrets: set[str] = set()
+    for spans in (environ.spans, looks.keys, places.spans, names.spans, commands.spans, looks.spans):
+        hidden = spans(text)
+        secrets |= {text[begin:end] for begin, end in hidden}
+        text = _without(text, hidden)
+    return text, frozenset(secrets - {MASK})
 
 
 def arguments(words: Sequence[str]) -> list[str]:
     """The words of a command line without secrets: only they say where a value ends and what is its name."""
     hidden = commands.hidden(words)
-    return [_without(mask(word), ()) if n not in hidden else hidden[n] for n, word in enumerate(words)]
+    return [mask(word) if n not in hidden else hidden[n] for n, word in enumerate(words)]
 
 
 def _without(text: str, spans: Sequence[tuple[int, int]]) -> str:

@@ -32,6 +32,9 @@ _HOOKS = {
     "-us": re.compile(r"(?<![A-Za-z0-9])(?P<s>[a-f0-9]{32}-us\d{1,2})(?!\w)"),
     "|": re.compile(r"(?<!\d)(?P<s>\d{15,16}\|[A-Za-z0-9_-]{27,40})(?![\w|-])"),
     ".xox": re.compile(r"(?<!\w)(?P<s>xoxe\.xox[bp]-\d-[A-Za-z0-9]{100,200})"),
+    "NRAL": re.compile(r"(?<![A-Za-z0-9])(?P<s>[a-z0-9]{6}[A-Fa-f0-9]{30}(?:FFFF)?NRAL)(?!\w)"),
+    "-NRMA": re.compile(r"(?<!\w)(?P<s>[A-Za-z0-9]{6}[a-f0-9]{20,40}-NRMA)(?!\w)"),
+    "1000.": re.compile(r"(?<![\w.])1000\.(?P<s>[a-f0-9]{32}\.[a-f0-9]{32})(?!\w)"),
     ".atlasv1.": re.compile(r"(?<!\w)(?P<s>[A-Za-z0-9]{14}\.atlasv1\.[A-Za-z0-9_=-]{60,70})"),
 }
 """What stands in its middle, and the whole."""

@@ -61,7 +61,9 @@ _STRONG = frozenset(
     ]
 )
 """Last words of names whose value is a secret whatever it looks like; `token` and keys of a kind come below."""
-_KEYS = frozenset(["api", "access", "secret", "private", "auth", "signing", "encryption", "jwt", "hmac", "ssh"])
+_KEYS = frozenset(
+    ["api", "access", "account", "secret", "private", "auth", "signing", "encryption", "jwt", "hmac", "ssh"]
+)
 """Words before `key` that make it a secret whatever it looks like."""
 _NO_KEY = frozenset(
     """

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from dtdebug import state
-from dtdebug.clean import clean
+from dtdebug.clean import plain
 from dtdebug.notebook import show
 from dtdebug.notebook.jobs import ranks_below
 from dtdebug.notebook.look import TIMEOUT, Kind, Seen, conclude, look
@@ -104,7 +104,7 @@ def after_death(extension: Extension) -> Snapshot | None:
         crash = state.read(next(run.stacks.glob(f"{entry.pid}-*.txt")), _CRASH_LIMIT)
     return Snapshot(
         situation=f"{told}.",
-        output=clean(crash.decode(errors="replace")),
+        output=plain(crash.decode(errors="replace")),
         source="what the kernel wrote when it crashed",
         cell=entry.source,
         ranks=ranks,

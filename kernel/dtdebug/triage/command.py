@@ -92,12 +92,12 @@ def job_of(part: Part, situation: str = "") -> Job:
     """
     from msgspec.structs import replace
 
-    from dtdebug.clean import clean
+    from dtdebug.clean import plain
 
     if not part.files and not part.streams:
         raise UsageError(f"nothing could be read: {'; '.join(part.unread[:3]) or 'no log'}")
     job = view(part)
-    return replace(job, snapshot=replace(job.snapshot, situation=clean(situation)))
+    return replace(job, snapshot=replace(job.snapshot, situation=plain(situation)))
 
 
 def say(
@@ -106,10 +106,10 @@ def say(
     """Prints a job with its diagnosis; the exit status. `began` is a time of `perf_counter`."""
     import msgspec
 
+    from dtdebug.border import diagnose
     from dtdebug.check.culprits import sourced_snapshot
     from dtdebug.last import Last
     from dtdebug.triage import show
-    from dtdebug_taxonomy.diagnosis import diagnose
     from dtdebug_taxonomy.knowledge import load
 
     snapshot = sourced_snapshot(job.snapshot)

@@ -13,8 +13,9 @@ from typing import Literal
 
 import msgspec
 
-from dtdebug.clean import clean
-from dtdebug_taxonomy.diagnosis import Asked, Diagnosis, Known, diagnose
+from dtdebug.border import diagnose, masked
+from dtdebug.clean import clean, mask, plain
+from dtdebug_taxonomy.diagnosis import Asked, Diagnosis, Known
 from dtdebug_taxonomy.knowledge import Knowledge, load
 from dtdebug_taxonomy.snapshot import Snapshot
 
@@ -104,7 +105,7 @@ class Session(msgspec.Struct, frozen=True, kw_only=True):
 
     def describe(self, text: str) -> Session:
         """Adds to what the user tells in plain words; what exceeds the limit is left out."""
-        text = clean(text.encode("utf-8", "replace").decode()).strip()
+        text = plain(text.encode("utf-8", "replace").decode()).strip()
         if not text:
             return self
         before = self.snapshot.situation
@@ -157,8 +158,9 @@ def known_line(known: Known) -> str:
 
 
 def to_json(session: Session) -> bytes:
-    """The saved form."""
-    return msgspec.json.encode(session)
+    """The saved form, without secrets."""
+    steps = tuple(msgspec.structs.replace(step, value=mask(step.value)) for step in session.steps)
+    return msgspec.json.encode(msgspec.structs.replace(session, snapshot=masked(session.snapshot), steps=steps))
 
 
 def from_json(data: bytes) -> Session | None:

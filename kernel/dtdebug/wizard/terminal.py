@@ -12,6 +12,7 @@ from rich.console import Console
 from rich.syntax import Syntax
 from rich.text import Text
 
+from dtdebug.border import masked
 from dtdebug.clean import clean
 from dtdebug.wizard import keep
 from dtdebug.wizard.session import Session, default, heard, known_line
@@ -253,7 +254,7 @@ class _Talk:
             self._say("")
 
     def _write(self, path: Path, mode: str) -> bool:
-        text = to_markdown(self.session.diagnosis(self._knowledge), self.session.snapshot)
+        text = to_markdown(self.session.diagnosis(self._knowledge), masked(self.session.snapshot))
         try:
             with path.expanduser().open(mode, encoding="utf-8", errors="replace") as file:
                 file.write(text)

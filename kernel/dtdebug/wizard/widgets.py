@@ -15,6 +15,7 @@ from typing import Any
 
 import msgspec
 
+from dtdebug.border import masked
 from dtdebug.clean import clean
 from dtdebug.display import to_html
 from dtdebug.notebook.switch_interval import brisk
@@ -190,7 +191,7 @@ class Wizard:
         self._ask(diagnosis, question)
         self.back.disabled = not self.session.steps
         self.advice.value = to_html(_without_question(diagnosis)) if done else ""
-        self.report.value = to_markdown(diagnosis, self.session.snapshot) if done else ""
+        self.report.value = to_markdown(diagnosis, masked(self.session.snapshot)) if done else ""
         for widget in (self.question, self.choices, self.dont_know, self.how, self.why):
             _show_if(question is not None, widget)
         for widget in (self.next, self.stop):

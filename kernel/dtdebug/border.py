@@ -1,0 +1,116 @@
+"""Secrets are masked where a text is kept or shown, never before it is read: what looks like one may say what failed.
+
+`plain` is for what is read in this process; `diagnose` and `masked` make of it what may be stored and shown. A cause
+may quote a piece of a line without the name that told a secret there, so that what was masked in the whole is also
+masked, by its value, in all that was made of it.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from functools import lru_cache
+from typing import TypeVar
+
+import msgspec
+
+from dtdebug import masking
+from dtdebug.clean import plain
+from dtdebug_taxonomy import diagnosis
+from dtdebug_taxonomy.diagnosis import Diagnosis
+from dtdebug_taxonomy.knowledge import Knowledge
+from dtdebug_taxonomy.snapshot import Snapshot
+
+__all__ = ["diagnose", "masked", "plain"]
+
+_READ = ("situation", "output", "cell", "exception", "verdict", "notes")
+"""Parts of a snapshot that hold what was read as it is; its other parts come from records, which hold no secret."""
+_SHORT, _LONG, _CUT = 4, 8, 6
+"""Characters of a value that is masked as a word of its own, anywhere, and of a piece that is left where a text is cut.
+"""
+_COMMON = re.compile(r"[\d.]{1,64}\Z|[a-z]{1,12}\Z|(?i:true|false|none)\Z")
+
+T = TypeVar("T")
+
+
+def diagnose(
+    knowledge: Knowledge,
+    snapshot: Snapshot,
+    answers: Mapping[str, str] | None = None,
+    unknown: tuple[str, ...] = (),
+) -> Diagnosis:
+    """The diagnosis of what was read as it is; itself without secrets."""
+    found = diagnosis.diagnose(knowledge, snapshot, answers, unknown)
+    values = _values(snapshot)
+    return _without(found, values) if values else found
+
+
+def masked(snapshot: Snapshot) -> Snapshot:
+    """The snapshot without secrets; itself if it holds none."""
+    values = _values(snapshot)
+    if not values:
+        return snapshot
+    return msgspec.structs.replace(
+        snapshot, **{name: _without(part, values) for name in _READ if (part := getattr(snapshot, name))}
+    )
+
+
+def _values(snapshot: Snapshot) -> tuple[str, ...]:
+    """What is masked in the texts of a snapshot, longest first."""
+    found: set[str] = set()
+    for name in _READ:
+        for text in _texts(msgspec.to_builtins(getattr(snapshot, name))):
+            found |= _secrets(text)[1]
+    return tuple(sorted(found, key=lambda value: (-len(value), value)))
+
+
+def _texts(value: object) -> Sequence[str]:
+    if isinstance(value, str):
+        return (value,)
+    inner = value.values() if isinstance(value, dict) else value if isinstance(value, list | tuple) else ()
+    return [text for part in inner for text in _texts(part)]
+
+
+@lru_cache(maxsize=4)  # an output is looked at when it is diagnosed, and when it is kept
+def _of_long(text: str) -> tuple[str, frozenset[str]]:
+    return masking.found(text)
+
+
+def _secrets(text: str) -> tuple[str, frozenset[str]]:
+    return _of_long(text) if len(text) > 1_000 else masking.found(text)
+
+
+def _without(value: T, values: Sequence[str]) -> T:
+    """The same without secrets, in all its texts."""
+    made = _walked(msgspec.to_builtins(value), _by_value(values), values)
+    return msgspec.convert(made, type(value))
+
+
+def _walked(value: object, known: re.Pattern[str] | None, values: Sequence[str]) -> object:
+    if isinstance(value, str):
+        text = _secrets(value)[0]
+        text = known.sub(masking.MASK, text) if known is not None else text
+        return _without_rest(text, values)
+    if isinstance(value, dict):
+        return {key: _walked(inner, known, values) for key, inner in value.items()}
+    return [_walked(inner, known, values) for inner in value] if isinstance(value, list | tuple) else value
+
+
+def _by_value(values: Sequence[str]) -> re.Pattern[str] | None:
+    """Finds secrets that nothing names; a short or common one only as a word of its own."""
+    pieces = {piece for value in values for piece in value.split() if len(piece) >= _SHORT}
+    shapes = [
+        re.escape(p) if len(p) >= _LONG and not _COMMON.match(p) else rf"(?<![\w.]){re.escape(p)}(?![\w.])"
+        for p in sorted(pieces, key=lambda piece: (-len(piece), piece))
+    ]
+    return re.compile("|".join(shapes)) if shapes else None
+
+
+def _without_rest(text: str, values: Sequence[str]) -> str:
+    """Without a piece of a secret at the end of a text that was cut there."""
+    body = text.rstrip(".")
+    for value in values:
+        for size in range(min(len(value), len(body), 512) - 1, _CUT - 1, -1):
+            if body.endswith(value[:size]):
+                return body[: len(body) - size] + masking.MASK
+    return text
