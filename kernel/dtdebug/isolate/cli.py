@@ -185,11 +185,12 @@ class _Session:
         tries = Tries(
             self._run, known, budget=budget, patience=self._patience, told=dict(told.results), tell=self._tell
         )
-        search = Search(tries, sometimes=told.sometimes)
+        ranks = self._job.ranks if self._job.at >= 0 else _alone(self._job)
+        search = Search(tries, factors.load(), variables, ranks, sometimes=told.sometimes)
         self._runs = list(known)
         before = {name: signal.signal(name, _interrupt) for name in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)}
         try:
-            return search.run(self._job.ranks if self._job.at >= 0 else _alone(self._job), factors.load(), variables)
+            return search.run()
         except KeyboardInterrupt:
             self.interrupted = True
             return search.interrupted()
