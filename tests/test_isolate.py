@@ -16,11 +16,11 @@ import psutil
 import pytest
 
 from dtdebug.errors import UsageError
-from dtdebug.isolate import workspace
+from dtdebug.isolate import runner, workspace
 from dtdebug.isolate.command import moved, one_host, parse
 from dtdebug.isolate.findings import claims
 from dtdebug.isolate.identity import Failure, of_case, same
-from dtdebug.isolate.inside import parts, sharding
+from dtdebug.isolate.inside import chance, parts, sharding
 from dtdebug.isolate.inside.notes import Notes
 from dtdebug.isolate.inside.notes import read as read_notes
 from dtdebug.isolate.runner import RANKS, Run
@@ -92,6 +92,22 @@ def test_words_and_answers_say_what_need_not_be_run():
     told = read_told(["compile=fails", "reproducible=sometimes"], "It works on one GPU. It works with gloo.")
     assert {"compile": "same", RANKS: "ok", "gloo-backend": "ok"} == dict(told.results)
     assert (True, (("reproducible", "sometimes"),)) == (told.sometimes, told.answers)
+
+
+@pytest.mark.parametrize(
+    ("words", "expected"),
+    [
+        ("It works without torch.compile.", {"compile": "ok"}),
+        ("With num_workers=0 it runs fine", {"loader-workers": "ok"}),
+        ("It fails only with DataLoader workers", {"loader-workers": "ok"}),
+        ("With find_unused_parameters=True it works.", {"ddp-unused-parameters": "ok"}),
+        ("I use mixed precision and torch.compile.", {}),
+        ("It does not work without torch.compile.", {}),
+    ],
+)
+def test_plain_words_name_the_part_that_makes_the_difference(words, expected):
+    """Only what is said to work counts; that something is used is no contrast."""
+    assert expected == dict(read_told([], words).results)
 
 
 def test_paths_into_the_working_directory_lead_into_its_copy(tmp_path):
@@ -198,6 +214,26 @@ def test_options_of_fsdp_are_changed_only_where_they_are_used(tmp_path):
     } == rows
 
 
+def test_seeds_that_differ_between_ranks_are_seen_and_made_alike(tmp_path, monkeypatch):
+    """The first seed of each rank is compared; where that is wanted, all get the one of rank 0; workers keep theirs."""
+    rows = []
+    for rank in "01":
+        folder = tmp_path / rank
+        folder.mkdir()
+        monkeypatch.setenv("RANK", rank)
+        module = types.SimpleNamespace(seed=lambda a=None: a)
+        chance.seeds("python", "seed")(module, Notes(str(folder), {}, {}))
+        assert [7 + int(rank), 5] == [module.seed(7 + int(rank)), module.seed(a=5)]
+        rows += read_notes(folder)
+    assert "7" == runner._seeds(rows)
+    assert runner._seeds([row for row in rows if row["rank"] == "0"]) is None
+    module = types.SimpleNamespace(seed=lambda a=None: a)
+    chance.seeds("python", "seed")(module, Notes(str(tmp_path), {"seeds": "7"}, {}))
+    assert [7, 7] == [module.seed(9), module.seed()]
+    monkeypatch.setattr(os, "getpid", lambda: 1)
+    assert 9 == module.seed(9)
+
+
 # --- the search
 
 
@@ -235,6 +271,17 @@ def test_one_responsible_part_is_found_by_halving(part):
     assert found.confirmed
     assert world.count <= 12
     assert next(f.same for f in factors.load() if f.id == part) not in found.ruled_out
+
+
+def test_what_is_only_a_part_of_a_part_is_named_where_it_is_enough():
+    """Without loader workers nothing persists either: that they persist is the answer, and it costs one more run."""
+    world = World(lambda s, r: None if {"loader-workers", "persistent-workers"} & set(s) else BOOM)
+    world.saw["loader.persistent"] = "1"
+    found = world.search()
+    assert ["persistent-workers"] == [r.factor for r in found.responsible]
+    world = World(lambda s, r: None if "loader-workers" in s else BOOM)
+    world.saw["loader.persistent"] = "1"
+    assert ["loader-workers"] == [r.factor for r in world.search().responsible]
 
 
 def test_ranks_and_a_part_together_are_named_together():
@@ -305,7 +352,7 @@ FLAKY = [(0.5, "amp", False), (0.66, "", True)]
 
 @pytest.mark.parametrize(("often", "part", "needs_ranks"), FLAKY)
 def test_a_flaky_failure_is_followed_by_a_sequential_test(often, part, needs_ranks):
-    """What comes only sometimes gets a rate, and in most orders of luck the right part, a wrong one seldom: few runs."""
+    """What comes only sometimes gets a rate, and in most orders of luck the right part, by few runs."""
     right = wrong = 0
     runs = []
 
@@ -428,6 +475,9 @@ def test_it_is_proposed_where_a_watched_run_has_not_told_the_cause():
         return step is not None and step.command.startswith("dtdebug isolate")
 
     assert proposed(seen)
+    told = Finding(evidence="works_with_one_process", values=("yes",), source="answered")
+    step = next_step(knowledge, seen, (symptoms, (told,)), None, None)
+    assert step.command.startswith("dtdebug isolate --answer works_with_one_process=yes -- torchrun")
     assert not proposed(Snapshot())  # a watched run comes first
     assert not proposed(seen, multiple)
     assert not proposed(msgspec.structs.replace(seen, contrasts={"reproducible": ("always", "3 runs")}))

@@ -60,8 +60,10 @@ def add(commands: Any) -> None:
         usage="dtdebug isolate [options] -- COMMAND ...",
         description="Runs the job as it is until it fails, then with one thing after another changed from outside: "
         "number of ranks, backend, data-loader workers, torch.compile, mixed precision, options of DDP, the last "
-        "batch, variables of the environment. Each run works in a copy of the working directory, and nothing is "
-        "uploaded. Says which change makes the failure go away, and what is ruled out.",
+        "batch, seeds, variables of the environment. Each run works in a copy of the working directory, and nothing is "
+        "uploaded. Says which change makes the failure go away, and what is ruled out. It does not follow a job that "
+        "is only slow (dtdebug slow) or gives other numbers (dtdebug run --record, then dtdebug diff), and changes no "
+        "package version, no device and nothing between hosts.",
         epilog="Exit status: 0 it does not fail, 1 it fails, 2 it can't be run, 130 interrupted.",
     )
     isolate.add_argument("--budget", default="10m", metavar="TIME", help="for all runs: 90s, 10m, 2h (default 10m)")
@@ -205,6 +207,8 @@ class _Session:
                 f"isolate: the program writes to {run.denied[0]}, which is outside of its folder and was there before; "
                 "let it write elsewhere, or allow it with --may-write"
             )
+        if reference is None and run.failure is not None and run.failure.message.startswith("EOF when reading a line"):
+            raise UsageError("isolate: the program asks for input, which no run gets; let it take that from an option")
         if self._hang and reference is None and run.failure is not None and not run.failure.hung:
             raise UsageError(f"isolate --hang: the job does not hang: {run.failure.text}")
         return run

@@ -20,7 +20,7 @@ from dtdebug_taxonomy.factors import Factor
 
 _FIRST, _SOMETIMES = 3, 8
 """Runs of a command that does not fail at once, and of one that fails only sometimes, as the user says."""
-_RELIABLE, _UNLIKELY = 5, 7
+_RELIABLE, _UNLIKELY = 4, 6
 """Failures without exception after which it is taken to fail each time; more where several parts are named, for luck
 names such sets more often than there are any."""
 _ROUNDS = 2
@@ -216,6 +216,8 @@ class Search:
             minimal = self._sifted(list(changes), changes)
         if any(f.stage == "communication" for f in chosen if f.id in minimal):
             self.found.distributed = True  # one rank is enough for it, but not without a backend
+        if minimal:  # a part says more than that the ranks communicate
+            self.found.responsible = [r for r in self.found.responsible if r.factor == RANKS]
         for name in minimal:
             narrow = self._narrower(name, {other: changes[other] for other in minimal if other != name})
             self._rows.blame(*((narrow.id, narrow.to) if narrow else (name, changes[name])))
