@@ -37,7 +37,7 @@ from dtdebug_taxonomy.next_step import next_step
 from dtdebug_taxonomy.ranks import CallSite, CollectiveRef, RankState, Verdict
 from dtdebug_taxonomy.snapshot import Snapshot
 
-LIMIT = 300
+LIMIT = 600
 """Seconds that nothing here may take."""
 BOOM = Failure(
     how="raised", type="ValueError", message="bad value 3", file="train.py", line=7, function="step", text="x"
@@ -630,6 +630,8 @@ def test_bad_input_is_one_line(tmp_path, home):
     assert 0 == status
     assert "with fewer ranks: 1 first" in out
     assert not (tmp_path / "state" / "isolate").exists()
+    status, _, err = ended(isolate(tmp_path, "--", sys.executable, "-c", "input()"))
+    assert (2, 1, True) == (status, err.count("\n"), "asks for input" in err), err
 
 
 def test_a_budget_too_small_for_one_run_is_said(tmp_path, home):

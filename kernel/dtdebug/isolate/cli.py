@@ -11,7 +11,7 @@ import signal
 import sys
 import tempfile
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -180,6 +180,7 @@ class _Session:
         self._patience = choices.hang_after + _LOOKING
         self._runner = Runner(job, home, folder, choices)
         self._runs: list[Run] = []
+        self._left: Callable[[], float] = lambda: 0.0
 
     def search(self, known: tuple[Run, ...], budget: float, variables: list[str], told: Told) -> Found:
         from dtdebug_taxonomy import factors
@@ -188,6 +189,7 @@ class _Session:
             self._run, known, budget=budget, patience=self._patience, told=dict(told.results), tell=self._tell
         )
         ranks = self._job.ranks if self._job.at >= 0 else _alone(self._job)
+        self._left = tries.left
         search = Search(tries, factors.load(), variables, ranks, sometimes=told.sometimes)
         self._runs = list(known)
         before = {name: signal.signal(name, _interrupt) for name in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)}
@@ -214,14 +216,15 @@ class _Session:
         return run
 
     def _tell(self, run: Run) -> None:
-        from dtdebug.isolate.table import progress
+        from dtdebug.isolate.table import lasted, progress
 
         self._runs.append(run)
         with suppress(OSError):
             saved = Saved(command=_cleaned(self._job), home=str(self._home), runs=tuple(self._runs))
             state.write(self._folder / "search.json", msgspec.json.encode(saved))
         with suppress(OSError):
-            print(f"dtdebug isolate: {progress(run, len(self._runs))}", file=sys.stderr, flush=True)
+            line = f"{progress(run, len(self._runs))}; {lasted(self._left())} of the budget are left"
+            print(f"dtdebug isolate: {line}", file=sys.stderr, flush=True)
 
 
 def _cleaned(job: Job) -> tuple[str, ...]:

@@ -129,7 +129,7 @@ class Search:
             return True
         several = sum(r.factor not in (RANKS, "program") for r in self.found.responsible) > 1
         while sum(run.outcome == "same" for run in self.found.runs) < (_UNLIKELY if several else _RELIABLE):
-            run = self._tries.once({}, self.found.failure)
+            run = self._tries.once(self._base, self.found.failure)
             self._check()
             if run.outcome != "same":
                 return True
@@ -207,8 +207,9 @@ class Search:
     def _take_away(self) -> list[str]:
         """The smallest set of parts without which it does not fail; empty if there is none."""
         chosen = self._applying("part")
-        if self.found.distributed is False:  # a backend may refuse one rank what it is asked for, too
-            chosen += self._applying("communication")[:1]
+        if self.found.distributed is False:
+            chosen = [f for f in chosen if "group" not in f.uses]  # one rank differs from none
+            chosen += self._applying("communication")[:1]  # a backend may refuse one rank what it is asked for, too
         changes = {f.id: f.to for f in chosen} | self._variables
         minimal = self._told(changes)
         changes = {name: to for name, to in changes.items() if self._tries.told(self._with({name: to})) != "same"}
@@ -302,7 +303,7 @@ class Search:
         outcome, unproven = self._tries.outcome(setting, self.found.failure)
         self.found.unproven += [name for name in unproven if name not in {*self.found.unproven, *self._base}]
         if outcome == "ok" and self._tries.told(setting) is None:
-            self._again({}, 2)  # it may be luck
+            self._again(self._base, 2)  # it may be luck
         return None if setting and set(setting) - set(self._base) <= set(unproven) else outcome
 
 

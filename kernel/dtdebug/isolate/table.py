@@ -41,7 +41,7 @@ def _lines(found: Found, diagnosis: Diagnosis | None) -> Iterator[str]:
     others = {one_line(run.failure.text, _TEXT) for run in found.runs if run.outcome == "other" and run.failure}
     yield from (f"  another failure on the way, not followed: {line}" for line in sorted(others)[:3])
     if not found.rows and not found.unfinished:
-        yield "  nothing to change: the command does not say how many ranks it starts, and no part that isolate can change"
+        yield "  nothing to change: the command does not say how many ranks it starts, and no part that can be changed"
         yield "  was seen in the program"
     if found.unfinished:
         yield f"  the search ended early: {found.unfinished}; --resume goes on"
