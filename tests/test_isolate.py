@@ -20,7 +20,7 @@ from dtdebug.isolate import runner, workspace
 from dtdebug.isolate.command import moved, one_host, parse
 from dtdebug.isolate.findings import claims
 from dtdebug.isolate.identity import Failure, of_case, same
-from dtdebug.isolate.inside import chance, parts, sharding
+from dtdebug.isolate.inside import chance, loaders, parts, sharding
 from dtdebug.isolate.inside.notes import Notes
 from dtdebug.isolate.inside.notes import read as read_notes
 from dtdebug.isolate.runner import RANKS, Run
@@ -232,6 +232,29 @@ def test_seeds_that_differ_between_ranks_are_seen_and_made_alike(tmp_path, monke
     assert [7, 7] == [module.seed(9), module.seed()]
     monkeypatch.setattr(os, "getpid", lambda: 1)
     assert 9 == module.seed(9)
+
+
+def test_workers_that_are_started_anew_are_forked_and_threads_are_one(tmp_path, monkeypatch):
+    """Both only where the program has them, and each is noted."""
+    notes = Notes(str(tmp_path), {"loader.start": "", "threads": ""}, {})
+    spawned, forked = {"multiprocessing_context": "spawn"}, {"multiprocessing_context": "fork"}
+    loaders._start(spawned, notes)
+    loaders._start(forked, notes)
+    assert ["fork", "fork"] == [spawned["multiprocessing_context"], forked["multiprocessing_context"]]
+    monkeypatch.setenv("RANK", "0")
+    monkeypatch.setenv("OMP_NUM_THREADS", "1")
+    numbers = []
+    module = types.SimpleNamespace(set_num_threads=numbers.append)
+    chance.threads(module, notes)
+    module.set_num_threads(8)
+    assert [1, 1] == numbers
+    rows = [(row["kind"], row["name"], row["value"]) for row in read_notes(tmp_path)]
+    assert [
+        ("saw", "loader.spawned", ""),
+        ("set", "loader.start", "fork"),
+        ("set", "threads", ""),
+        ("saw", "threads", "8"),
+    ] == rows
 
 
 # --- the search
