@@ -241,6 +241,8 @@ class Measure(Record, frozen=True, kw_only=True):
     spent_by: Literal["", "ranks", "output", "source", "contrasts"] = ""
     """What the snapshot must not hold already: a verdict on ranks, output, findings in the source, runs with something
     changed."""
+    takes: tuple[str, ...] = ()
+    """Observations that its command takes as `--answer KEY=VALUE`, so that it does not look for what is known."""
 
 
 class Release(Record, frozen=True, kw_only=True):

@@ -82,13 +82,20 @@ def next_step(
     for m in knowledge.measures:
         if (m.alive or not named) and (told := _tells(m, snapshot, symptoms, findings)) > 0:
             expected = m.minutes + told * _MENDING + (1 - told) * otherwise
-            rows.append(
-                (expected, Next(kind="measure", text=m.text, command=m.command, minutes=m.minutes, why=m.means))
-            )
+            command = _with_answers(m, findings)
+            rows.append((expected, Next(kind="measure", text=m.text, command=command, minutes=m.minutes, why=m.means)))
     if ask is not None and not named:
         expected = otherwise - min(ask.saves, otherwise / 2)
         rows.append((expected, Next(kind="ask", text=ask.ask, command=ask.command, minutes=ask.minutes, why=ask.why)))
     return min(rows, key=lambda row: row[0])[1] if rows else None
+
+
+def _with_answers(m: Measure, findings: Sequence[Finding]) -> str:
+    """Its command, with what is known of that which it would look for."""
+    known = {f.evidence: f.values[0] for f in findings if f.evidence in m.takes and len(f.values) == 1}
+    words = [f"--answer {key}={known[key]}" for key in m.takes if key in known]
+    head, dashes, job = m.command.partition(" -- ")
+    return f"{' '.join((head, *words))}{dashes}{job}"
 
 
 def _tells(m: Measure, snapshot: Snapshot, symptoms: Mapping[str, float], findings: Sequence[Finding]) -> float:

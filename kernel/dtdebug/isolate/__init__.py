@@ -2,5 +2,5 @@
 
 `command` knows the launcher, `workspace` gives each run a copy of the working directory, `inside` is what observes and
 changes things in the ranks, `runner` runs, `identity` says whether two failures are the same, `search` decides what to
-run next, `findings` and `table` say what was found.
+run next, of a job that fails only sometimes `sometimes` by `odds`; `rows`, `findings` and `table` say what was found.
 """

@@ -11,7 +11,7 @@ import signal
 import sys
 import tempfile
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -60,8 +60,10 @@ def add(commands: Any) -> None:
         usage="dtdebug isolate [options] -- COMMAND ...",
         description="Runs the job as it is until it fails, then with one thing after another changed from outside: "
         "number of ranks, backend, data-loader workers, torch.compile, mixed precision, options of DDP, the last "
-        "batch, variables of the environment. Each run works in a copy of the working directory, and nothing is "
-        "uploaded. Says which change makes the failure go away, and what is ruled out.",
+        "batch, seeds, variables of the environment. Each run works in a copy of the working directory, and nothing is "
+        "uploaded. Says which change makes the failure go away, and what is ruled out. It does not follow a job that "
+        "is only slow (dtdebug slow) or gives other numbers (dtdebug run --record, then dtdebug diff), and changes no "
+        "package version, no device and nothing between hosts.",
         epilog="Exit status: 0 it does not fail, 1 it fails, 2 it can't be run, 130 interrupted.",
     )
     isolate.add_argument("--budget", default="10m", metavar="TIME", help="for all runs: 90s, 10m, 2h (default 10m)")
@@ -178,6 +180,7 @@ class _Session:
         self._patience = choices.hang_after + _LOOKING
         self._runner = Runner(job, home, folder, choices)
         self._runs: list[Run] = []
+        self._left: Callable[[], float] = lambda: 0.0
 
     def search(self, known: tuple[Run, ...], budget: float, variables: list[str], told: Told) -> Found:
         from dtdebug_taxonomy import factors
@@ -185,11 +188,13 @@ class _Session:
         tries = Tries(
             self._run, known, budget=budget, patience=self._patience, told=dict(told.results), tell=self._tell
         )
-        search = Search(tries, sometimes=told.sometimes)
+        ranks = self._job.ranks if self._job.at >= 0 else _alone(self._job)
+        self._left = tries.left
+        search = Search(tries, factors.load(), variables, ranks, sometimes=told.sometimes)
         self._runs = list(known)
         before = {name: signal.signal(name, _interrupt) for name in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)}
         try:
-            return search.run(self._job.ranks if self._job.at >= 0 else _alone(self._job), factors.load(), variables)
+            return search.run()
         except KeyboardInterrupt:
             self.interrupted = True
             return search.interrupted()
@@ -204,19 +209,22 @@ class _Session:
                 f"isolate: the program writes to {run.denied[0]}, which is outside of its folder and was there before; "
                 "let it write elsewhere, or allow it with --may-write"
             )
+        if reference is None and run.failure is not None and run.failure.message.startswith("EOF when reading a line"):
+            raise UsageError("isolate: the program asks for input, which no run gets; let it take that from an option")
         if self._hang and reference is None and run.failure is not None and not run.failure.hung:
             raise UsageError(f"isolate --hang: the job does not hang: {run.failure.text}")
         return run
 
     def _tell(self, run: Run) -> None:
-        from dtdebug.isolate.table import progress
+        from dtdebug.isolate.table import lasted, progress
 
         self._runs.append(run)
         with suppress(OSError):
             saved = Saved(command=_cleaned(self._job), home=str(self._home), runs=tuple(self._runs))
             state.write(self._folder / "search.json", msgspec.json.encode(saved))
         with suppress(OSError):
-            print(f"dtdebug isolate: {progress(run, len(self._runs))}", file=sys.stderr, flush=True)
+            line = f"{progress(run, len(self._runs))}; {lasted(self._left())} of the budget are left"
+            print(f"dtdebug isolate: {line}", file=sys.stderr, flush=True)
 
 
 def _cleaned(job: Job) -> tuple[str, ...]:

@@ -78,6 +78,8 @@ class Runner:
         self._begun = time.time()
         self._count = len(list(folder.glob("run-*")))
         self._factors = {f.id: f for f in factors.load()}
+        self._seed = "0"
+        """That of rank 0 in the last run that changed none."""
 
     def run(self, setting: Mapping[str, str], reference: Failure | None, limit: float) -> Run:
         """Runs the job with these changes, for at most so many seconds.
@@ -145,7 +147,7 @@ class Runner:
         (place / "notes").mkdir(mode=0o700)
         told = {
             "notes": str(place / "notes"),
-            "change": {knob: f.value for f in chosen if (knob := _knob(f))},
+            "change": {knob: self._seed if knob == "seeds" else f.value for f in chosen if (knob := _knob(f))},
             "environment": {**added, **dict.fromkeys(taken)},
             "ours": [] if self._choices.in_place else [str(copy), str(place), *self._choices.may_write],
             "begun": self._begun,
@@ -173,6 +175,9 @@ class Runner:
         status, seconds = ended
         rows = list(notes.read(folder.path.parent / "notes"))
         saw = {row["name"]: row.get("value", "") for row in rows if row["kind"] == "saw"}
+        if (seed := _seeds(rows)) is not None:
+            saw["seeds"] = seed
+            self._seed = seed if seed.isdecimal() and "equal-seeds" not in setting else self._seed
         failure: Failure | None = None
         if status is None:
             outcome: Outcome = "timeout"
@@ -246,6 +251,16 @@ def _records(folder: RunFolder) -> int:
     """Ranks that have left a record, by the size that they all give; 0 where they gave none."""
     sizes = {record.world_size for record in folder.records() if record.world_size}
     return sizes.pop() if len(sizes) == 1 else 0
+
+
+def _seeds(rows: list[dict[str, str]]) -> str | None:
+    """The seed of rank 0, or what else it gave, where ranks have set unequal seeds; None where they have not."""
+    first: dict[str, dict[str, str]] = {}
+    for row in rows:
+        if row["kind"] == "saw" and row["name"].startswith("seed.") and row.get("rank"):
+            first.setdefault(row["name"], {}).setdefault(row["rank"], row.get("value", ""))
+    unequal = [ranks for ranks in first.values() if len(set(ranks.values())) > 1]
+    return next((ranks.get("0", "") for ranks in unequal), None)
 
 
 def _paths(rows: list[dict[str, str]], kind: str) -> tuple[str, ...]:

@@ -35,11 +35,14 @@ def _lines(found: Found, diagnosis: Diagnosis | None) -> Iterator[str]:
     text = one_line(found.failure.text, _TEXT)
     yield f"dtdebug isolate: fails in {lasted(found.first.seconds)}: {text}"
     if found.rate is not None:
-        yield f"  does not fail reliably ({found.rate[0]} of {found.rate[1]}): each change was run several times"
+        yield f"  does not fail reliably ({found.rate[0]} of {found.rate[1]}): judged by the odds of all runs"
     yield from _table(found)
     yield from (f"  {named(name)}: could not be changed, or it was not seen to be" for name in found.unproven)
     others = {one_line(run.failure.text, _TEXT) for run in found.runs if run.outcome == "other" and run.failure}
     yield from (f"  another failure on the way, not followed: {line}" for line in sorted(others)[:3])
+    if not found.rows and not found.unfinished:
+        yield "  nothing to change: the command does not say how many ranks it starts, and no part that can be changed"
+        yield "  was seen in the program"
     if found.unfinished:
         yield f"  the search ended early: {found.unfinished}; --resume goes on"
     yield f"{_responsible(found)}      {cost}"
@@ -116,12 +119,14 @@ def plan(job: Job, factors: tuple[Factor, ...], variables: list[str], first: Run
     known = [f for f in known if first is None or not any(use in first.saw for use in f.unless)]
     if_used = " (each where the first run shows that it is used)" if first is None else ""
     alone = [f for f in known if f.stage == "communication"]
-    parts = [f for f in known if f.stage == "part"]
+    parts = [f for f in known if f.stage == "part" and not f.within]
     data = [f for f in known if f.stage == "workload"]
     lines += [f"  {f.title} {f.to}: 1 run{if_used}" for f in alone]
     if parts or variables:
         names = [f"{f.title} {f.to}" for f in parts] + [f"{name} not set" for name in variables]
         lines.append(f"  all at once, then by halves if it then does not fail{if_used}: {', '.join(names)}")
+    narrow = [f for f in known if f.within]
+    lines += [f"  {f.title} {f.to}: 1 run, if it is {named(f.within)}{if_used}" for f in narrow]
     lines += [f"  {f.title} {f.to}: 1 run, if none of these is it{if_used}" for f in data]
     cost = f"; the first took {lasted(first.seconds)}" if first is not None else ""
     lines.append(

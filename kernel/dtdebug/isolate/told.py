@@ -2,19 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import re
+from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 from dtdebug.clean import plain
 from dtdebug.errors import UsageError
 from dtdebug.isolate.runner import RANKS, Outcome
 from dtdebug_taxonomy import factors
+from dtdebug_taxonomy.contrasts import contrast
 from dtdebug_taxonomy.findings import collect
 from dtdebug_taxonomy.knowledge import load
 from dtdebug_taxonomy.snapshot import Snapshot
 
 _OBSERVED = {"works_with_one_process": RANKS, "works_with_other_backend": "gloo-backend"}
 """Questions whose answer is the result of a run."""
+_ONLY = re.compile(
+    r"(?i)\bonly (?:fails?|hangs?|crash(?:es)?|happens?|occurs?) (?:with|when using) (?P<thing>[\w ]{3,40})"
+    r"|\b(?:fails?|hangs?|crash(?:es)?|happens?|occurs?) only (?:with|when using) (?P<other>[\w ]{3,40})"
+)
 _WENT: dict[str, Outcome] = {"yes": "ok", "no": "same", "works": "ok", "fails": "same"}
 
 
@@ -59,6 +65,8 @@ def read(pairs: Sequence[str], situation: str) -> Told:
     situation = plain(situation)
     said = {f.evidence: f.values for f in collect(knowledge, Snapshot(situation=situation), answers) if f.values}
     sure = {key: values[0] for key, values in said.items() if len(values) == 1}
+    for name in _worded(situation):
+        results.setdefault(name, "ok")
     for key, factor in _OBSERVED.items():
         if sure.get(key) in ("yes", "no"):
             results.setdefault(factor, _WENT[sure[key]])
@@ -69,3 +77,14 @@ def read(pairs: Sequence[str], situation: str) -> Told:
         sure.get("works_on_one_node", ""),
         sure.get("reproducible") in ("sometimes", "after_long_time"),
     )
+
+
+def _worded(situation: str) -> Iterator[str]:
+    """Factors with which it works, as the user's own words say: "works without mixed precision", "fails only with"."""
+    text = situation.replace("torch.compile", "compile")
+    works = contrast(text)
+    words = [works.words.lower()] if works is not None else []
+    words += [f"without {(m['thing'] or m['other']).lower()}" for m in _ONLY.finditer(text[:10_000])]
+    for f in factors.load():
+        if f.said and any(re.match(f.said, said) for said in words):
+            yield f.id

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import time
 from collections.abc import Callable, Iterable, Mapping
 
@@ -15,10 +14,6 @@ _MOST = 100
 _LONGER, _MORE = 3.0, 20.0
 """A run may take this many times as long as the failing one, and these seconds more."""
 _SHORTEST = 2.0
-LIKELY, SURE = 0.1, 0.03
-"""Chance of taking luck for an effect, in a job that does not always fail: on the way, and in what is named."""
-_MOST_REPEATS = 12
-"""Runs of one setting at most."""
 
 
 class OutOfBudgetError(Exception):
@@ -45,10 +40,6 @@ class Tries:
     ) -> None:
         self.runs: list[Run] = []
         self.of: dict[frozenset[tuple[str, str]], list[Run]] = {}
-        self.flaky = False
-        """The job does not always fail: one run without failure says little."""
-        self.world = 1
-        """Ranks of the unchanged job."""
         self._execute, self._tell, self._clock = execute, tell, clock
         self._until, self._patience = clock() + budget, patience
         self._known, self._told = list(known), dict(told or {})
@@ -68,35 +59,23 @@ class Tries:
         tried = [run.outcome for runs in failing for run in runs]
         return tried.count("same"), len(tried)
 
-    def needed(self, setting: Mapping[str, str], error: float) -> int:
-        """Runs without failure after which luck is as unlikely as `error`.
-
-        A job that fails now and then may do so on each of its ranks: fewer of them then have fewer chances to fail.
-        """
-        if not self.flaky:
-            return 1
-        failed, tried = self.rate()
-        chance = min(0.95, (failed + 0.5) / (tried + 1))
-        share = min(1.0, int(setting.get(RANKS, self.world)) / self.world)
-        return max(2, min(_MOST_REPEATS, math.ceil(math.log(error) / (share * math.log(1 - chance)))))
-
-    def outcome(
-        self, setting: Mapping[str, str], failure: Failure | None, error: float = LIKELY
-    ) -> tuple[Outcome, tuple[str, ...]]:
-        """How the job goes with a setting, by as many runs as that needs, and what was not seen to be set."""
+    def outcome(self, setting: Mapping[str, str], failure: Failure | None) -> tuple[Outcome, tuple[str, ...]]:
+        """How the job goes with a setting, and what was not seen to be set."""
         if (said := self.told(setting)) is not None:
             return said, ()
-        while True:
-            runs = self.of.get(frozenset(setting.items()), [])
-            unproven = tuple(dict.fromkeys(name for run in runs for name in run.unproven))
-            if any(run.outcome == "same" for run in runs):
-                return "same", unproven
-            good = [run for run in runs if run.outcome in ("ok", "timeout")]
-            if len(good) >= self.needed(setting, error) or (good and unproven):
-                return good[0].outcome, unproven
-            if any(run.outcome == "other" for run in runs):
-                return "other", unproven
-            self.once(setting, failure)
+        runs = self.of.get(frozenset(setting.items())) or [self.once(setting, failure)]
+        unproven = tuple(dict.fromkeys(name for run in runs for name in run.unproven))
+        outcomes: list[Outcome] = [run.outcome for run in runs]
+        return "same" if "same" in outcomes else outcomes[0], unproven
+
+    def varies(self) -> bool:
+        """The job was seen to fail and not to fail with one and the same setting."""
+        seen = [{run.outcome for run in runs if run.outcome in ("same", "ok")} for runs in self.of.values()]
+        return any(len(outcomes) > 1 for outcomes in seen)
+
+    def left(self) -> float:
+        """Seconds of the budget that are left."""
+        return max(0.0, self._until - self._clock())
 
     def once(self, setting: Mapping[str, str], failure: Failure | None) -> Run:
         """One run; an earlier one that is not counted yet, if there is one.
@@ -120,7 +99,7 @@ class Tries:
 
     def _limit(self) -> float:
         """Seconds that the next run may take."""
-        left = self._until - self._clock()
+        left = self.left()
         if left < max(_SHORTEST, min((run.seconds for run in self.runs), default=0.0)):
             raise OutOfBudgetError("the budget is spent")
         if len(self.runs) >= _MOST:

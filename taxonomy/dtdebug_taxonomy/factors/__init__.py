@@ -36,8 +36,12 @@ class Factor(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     """What an argument is set to: a number, or `half`."""
     uses: tuple[str, ...]
     """What the first run must have shown of the program, all of it: else the factor does not apply."""
+    within: str = ""
+    """The part of which this is only a part: tried where that part was seen to be responsible, and not before."""
     unless: tuple[str, ...] = ()
     """What it must not have shown."""
+    said: str = ""
+    """How users say that it works with this change, in the words of `contrasts.contrast`: a pattern, of lower case."""
     order: int
     """Lower is tried first: what is likelier and says more."""
     same: str

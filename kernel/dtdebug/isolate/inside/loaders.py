@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import functools
 import inspect
+import sys
 from collections.abc import Callable, Iterator
 from types import ModuleType
 from typing import Any
@@ -47,6 +48,7 @@ def _change(given: dict[str, Any], notes: Notes) -> None:
         notes.note("saw", "loader.workers", given["num_workers"])
         if given.get("persistent_workers"):
             notes.note("saw", "loader.persistent")
+        _start(given, notes)
         if notes.wants("loader.workers"):
             given["num_workers"] = 0
             for name in ("persistent_workers", "prefetch_factor", "timeout", "multiprocessing_context"):
@@ -59,6 +61,17 @@ def _change(given: dict[str, Any], notes: Notes) -> None:
         if notes.wants("loader.pin"):
             given["pin_memory"] = False
             notes.note("set", "loader.pin")
+
+
+def _start(given: dict[str, Any], notes: Notes) -> None:
+    """How the workers are started: anew, where all they get is pickled, or as copies of the rank."""
+    context: Any = given.get("multiprocessing_context")
+    method = context or sys.modules["multiprocessing"].get_start_method(allow_none=True)
+    if (method if isinstance(method, str) else method and method.get_start_method()) in ("spawn", "forkserver"):
+        notes.note("saw", "loader.spawned")
+        if notes.wants("loader.start"):
+            given["multiprocessing_context"] = "fork"
+            notes.note("set", "loader.start", "fork")
 
 
 def _last_batch(loader: Any, given: dict[str, Any], notes: Notes) -> None:

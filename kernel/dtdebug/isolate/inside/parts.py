@@ -14,6 +14,7 @@ from collections.abc import Callable
 from types import ModuleType
 from typing import Any
 
+from dtdebug.isolate.inside import chance
 from dtdebug.isolate.inside.notes import Notes
 
 ACCUMULATION = (
@@ -86,7 +87,7 @@ def _is_launcher() -> bool:
 
 
 def torch(module: ModuleType, notes: Notes) -> None:
-    """`torch.compile`, and deterministic algorithms."""
+    """`torch.compile`, threads, and deterministic algorithms."""
     compiled = module.compile
 
     @functools.wraps(compiled)
@@ -98,6 +99,7 @@ def torch(module: ModuleType, notes: Notes) -> None:
         return model if model is not None else (lambda function: function)
 
     module.compile = compile  # type: ignore[attr-defined]
+    chance.threads(module, notes)
     if notes.wants("deterministic"):
         module.use_deterministic_algorithms(True, warn_only=True)
         notes.note("set", "deterministic")

@@ -10,12 +10,14 @@ from contextlib import suppress
 from types import ModuleType
 from typing import Any
 
-from dtdebug.isolate.inside import guard, loaders, parts, sharding
+from dtdebug.isolate.inside import chance, guard, loaders, parts, sharding
 from dtdebug.isolate.inside.notes import VARIABLE, Notes
 
 Patch = Callable[[ModuleType, Notes], None]
 PATCHES: dict[str, Patch] = {
     "argparse": parts.arguments,
+    "numpy.random": chance.seeds("numpy", "seed"),
+    "random": chance.seeds("python", "seed"),
     "torch": parts.torch,
     "torch.amp.autocast_mode": parts.autocast,
     "torch.amp.grad_scaler": parts.scaler,
@@ -24,6 +26,7 @@ PATCHES: dict[str, Patch] = {
     "torch.distributed.fsdp._fully_shard._fully_shard": sharding.function,
     "torch.distributed.fsdp.fully_sharded_data_parallel": sharding.wrapper,
     "torch.nn.parallel.distributed": parts.ddp,
+    "torch.random": chance.seeds("torch", "manual_seed"),
     "torch.serialization": guard.saving,
     "torch.utils.checkpoint": parts.checkpointing,
     "torch.utils.data.dataloader": loaders.patch,
@@ -67,6 +70,8 @@ def begin() -> None:
         told = json.load(file)
     notes = Notes(told["notes"], told["change"], told["environment"])
     notes.note("saw", "process", " ".join(sys.orig_argv[:8]))
+    if os.environ.get("PYTHONHASHSEED", "random") != "random":
+        notes.note("saw", "hash-seed")
     notes.check_environment()
     guard.begin(notes, told["ours"], float(told["begun"]))
     for name in [name for name in PATCHES if name in sys.modules]:

@@ -1,0 +1,55 @@
+"""Seeds that a rank sets for itself, and threads: what makes ranks, or runs, differ without a word in the program.
+
+Nothing here imports torch or NumPy: each function is given the module that the program has just imported.
+"""
+
+from __future__ import annotations
+
+import functools
+import os
+import sys
+from types import ModuleType
+from typing import Any
+
+from dtdebug.isolate.inside.notes import Notes
+
+
+def seeds(name: str, function: str) -> Any:
+    """A patch of a module's function that sets the seed: `random.seed`, `torch.manual_seed`, `numpy.random.seed`."""
+
+    def patch(module: ModuleType, notes: Notes) -> None:
+        original, process = getattr(module, function), os.getpid()
+
+        @functools.wraps(original)
+        def seed(*args: Any, **kwargs: Any) -> Any:
+            if os.getpid() != process or "--multiprocessing-fork" in sys.orig_argv:  # a loader worker has its own
+                return original(*args, **kwargs)
+            given: Any = (*args, *kwargs.values(), None)[0]
+            notes.note("saw", f"seed.{name}", given if given is not None else f"of the system {process}")
+            if (wanted := notes.change.get("seeds")) is None:
+                return original(*args, **kwargs)
+            notes.note("set", "seeds", wanted)
+            return original(int(wanted))
+
+        setattr(module, function, seed)
+
+    return patch
+
+
+def threads(module: ModuleType, notes: Notes) -> None:
+    """PyTorch's threads within an operation."""
+    original = module.set_num_threads
+
+    @functools.wraps(original)
+    def set_num_threads(number: int) -> None:
+        if number > 1:
+            notes.note("saw", "threads", number)
+        original(1 if notes.wants("threads") else number)
+
+    module.set_num_threads = set_num_threads  # type: ignore[attr-defined]
+    number = os.environ.get("OMP_NUM_THREADS", "all")
+    if number != "1" and "RANK" in os.environ:  # launchers set it for the ranks, not for themselves
+        notes.note("saw", "threads", number)
+    if notes.wants("threads"):
+        original(1)
+        notes.note("set", "threads")
