@@ -485,7 +485,7 @@ def test_a_process_that_is_gone_has_no_ranks():
         ({"CapEff": "ffffffffff", "Seccomp": "0"}, {}, "", "another user namespace"),
     ],
 )
-def test_a_refused_look_names_the_permission_that_lacks(monkeypatch, own, theirs, scope, said):
+def test_a_refused_look_names_the_permission_that_is_missing(monkeypatch, own, theirs, scope, said):
     monkeypatch.setattr(outside, "status_of", lambda process: own if process == "self" else theirs)
     monkeypatch.setattr(outside, "_text", lambda path: scope)
     text = outside.refusal(77, "Permission Denied: Try running again with elevated permissions\nError: ...")

@@ -63,7 +63,7 @@ def dask() -> Iterator[str]:
 
     settings = {
         "distributed.scheduler.allowed-failures": 1,
-        "distributed.scheduler.worker-saturation": 1.0,  # who waits on a worker that dies is not blamed with the one at work
+        "distributed.scheduler.worker-saturation": 1.0,  # one task a worker: none is blamed for the death of another
         "distributed.comm.timeouts.connect": "120s",  # a loaded machine
     }
     with (
