@@ -41,13 +41,13 @@ def figures(cases: list[dict[str, Any]], results: list[dict[str, Any]]) -> dict[
     symptom = [[s["code"] for s in r["symptoms"]] for r in results]
     fix = [[spelling(f["pattern"]) for f in r["fix_patterns"]] for r in results]
     good = [set(c["accept"]) for c in cases]
-    mended = [{spelling(f) for f in c["accept_fixes"]} for c in cases]
+    accepted = [{spelling(f) for f in c["accept_fixes"]} for c in cases]
     return {
         "first": sum(hits(s, g, 1) for s, g in zip(symptom, good, strict=True)) / n,
         "among_three": sum(hits(s, g, 3) for s, g in zip(symptom, good, strict=True)) / n,
         "kappa": kappa([(c["code"], s[0]) for c, s in zip(cases, symptom, strict=True)]),
-        "fix_first": sum(hits(f, g, 1) for f, g in zip(fix, mended, strict=True)) / n,
-        "fix_among_three": sum(hits(f, g, 3) for f, g in zip(fix, mended, strict=True)) / n,
+        "fix_first": sum(hits(f, g, 1) for f, g in zip(fix, accepted, strict=True)) / n,
+        "fix_among_three": sum(hits(f, g, 3) for f, g in zip(fix, accepted, strict=True)) / n,
         "questions": sum(len(r["questions"]) for r in results) / n,
         "milliseconds": sum(r["milliseconds"] for r in results) / n,
     }

@@ -14,7 +14,7 @@ import sys
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
-from dtdebug.lab.needs import lacks
+from dtdebug.lab.needs import what_is_missing
 from dtdebug.lab.verify import Held, verify
 from dtdebug_taxonomy.knowledge import load, sort_key
 from dtdebug_taxonomy.labs import Lab, load_labs
@@ -54,7 +54,7 @@ def row(lab: Lab) -> str:
     """One line of the table."""
     symptom, begin = load().symptom(lab.symptom), f"| `{lab.id}` | {lab.symptom}"
     cause = next(c.title for c in symptom.cause if c.id == lab.cause)
-    if missing := lacks(lab):
+    if missing := what_is_missing(lab):
         return f"{begin} | {cause} | {lab.ranks} | | not run: {missing} |"
     before, after = verify(lab)
     for half in (before, after):

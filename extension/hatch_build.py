@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import shutil
 import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -18,8 +19,8 @@ class Build(BuildHookInterface[Any]):
     """Never leaves it out in silence: without Node the build fails with what to do, unless the user wants none."""
 
     def dependencies(self) -> list[str]:
-        """What the build itself needs."""
-        return [] if self._is_built() else ["jupyter_builder"]
+        """What the build itself needs: the builder, and what reads the knowledge."""
+        return [] if self._is_built() else ["jupyter_builder", "msgspec>=0.19", "platformdirs>=4"]
 
     def initialize(self, version: str, build_data: dict[str, Any]) -> None:
         """Raises RuntimeError where the extension is missing and can't be built."""
@@ -31,6 +32,8 @@ class Build(BuildHookInterface[Any]):
                 "the JupyterLab extension of dtdebug is not built, and npm is not there to build it: install Node 20, "
                 f"or set {_WITHOUT}=1 to install without it"
             )
+        environment = {**os.environ, "PYTHONPATH": str(Path(self.root) / "taxonomy")}
+        subprocess.run([sys.executable, "generate.py"], cwd=self._folder(), env=environment, check=True)
         for words in (["ci", "--no-audit", "--no-fund", "--loglevel=error"], ["run", "--silent", "build"]):
             subprocess.run([npm, *words], cwd=self._folder(), check=True)
 

@@ -77,7 +77,7 @@ def test_json_has_lines_and_columns_from_1_in_code_points(capsys):
     } == {k: v for k, v in found.items() if k != "message"}
 
 
-def test_a_fix_in_json_leads_to_the_mended_text(capsys):
+def test_a_fix_in_json_leads_to_the_fixed_text(capsys):
     Path("t.py").write_text(MENDABLE)
 
     _, out, _ = checked(capsys, "t.py", "--format", "json", "--select", "DT401")

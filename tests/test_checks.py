@@ -62,12 +62,12 @@ def test_a_fix_parses_silences_its_check_and_changes_nothing_else(check, file):
     if not fixes:
         return
 
-    mended = apply(source.text, fixes)
+    fixed = apply(source.text, fixes)
 
-    assert expected.read_text(encoding="utf-8") == mended
-    assert [] == [f for f in _found(check, mended, file.name)[1] if f.fix]
+    assert expected.read_text(encoding="utf-8") == fixed
+    assert [] == [f for f in _found(check, fixed, file.name)[1] if f.fix]
     if file.suffix == ".py":
-        ast.parse(mended)
+        ast.parse(fixed)
 
 
 @pytest.mark.parametrize("check", CHECKS, ids=lambda c: c.folder.name)

@@ -65,7 +65,7 @@ def test_the_one_rank_with_another_library_version_is_named():
     )
 
 
-def test_a_variable_that_one_host_lacks_is_tied_to_the_host():
+def test_a_variable_that_one_host_has_not_is_tied_to_the_host():
     """Half and half has no majority: no rank is called odd, but the host is said."""
     states = [with_environment(s, NCCL_IB_DISABLE="1") if s.host == "b" else s for s in job()]
     found = by_key(states)["NCCL_IB_DISABLE"]

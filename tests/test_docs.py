@@ -132,7 +132,7 @@ def reader(tmp_path):
     reader.end()
 
 
-def lacking(shown: list[str], printed: str) -> str | None:
+def first_missing(shown: list[str], printed: str) -> str | None:
     """The first shown line that was not printed after those before it."""
     lines = iter(" ".join(line.split()) for line in printed.splitlines())
     for line in shown:
@@ -183,11 +183,11 @@ def check_console(block: Block, reader: Reader) -> None:
         if hangs:
             command = command.replace(PID, str(reader.hanging()))
         printed = reader.run(command)
-        while lacking(shown, printed) and time.monotonic() < deadline:  # the ranks may not hang yet
+        while first_missing(shown, printed) and time.monotonic() < deadline:  # the ranks may not hang yet
             time.sleep(1)
             printed = reader.run(command)
 
-        assert lacking(shown, printed) is None, f"{lacking(shown, printed)!r} is not in:\n{printed}"
+        assert first_missing(shown, printed) is None, f"{first_missing(shown, printed)!r} is not in:\n{printed}"
 
 
 def check_python(block: Block, reader: Reader) -> None:
@@ -216,7 +216,7 @@ def check_text(block: Block, reader: Reader) -> None:
     if command := block.marks.get("output of"):
         printed = reader.run(command, TOP)
 
-        assert lacking(block.text.splitlines(), printed) is None, printed
+        assert first_missing(block.text.splitlines(), printed) is None, printed
 
 
 def check_ipython(block: Block, reader: Reader) -> None:
@@ -298,9 +298,9 @@ def test_shown_output_that_differs_is_seen():
     """The comparison can fail: by a word, by order, by a line that was never printed."""
     printed = "rank 1 waits (pid 4711)\nsecond ... line\n"
 
-    assert lacking(["rank 1 waits (pid 12345)", "...", "second ..."], printed) is None
-    assert "rank 2 waits ..." == lacking(["rank 2 waits ..."], printed)
-    assert "rank 1 ..." == lacking(["second ...", "rank 1 ..."], printed)
+    assert first_missing(["rank 1 waits (pid 12345)", "...", "second ..."], printed) is None
+    assert "rank 2 waits ..." == first_missing(["rank 2 waits ..."], printed)
+    assert "rank 1 ..." == first_missing(["second ...", "rank 1 ..."], printed)
 
 
 def test_calls_in_scripts_are_found():

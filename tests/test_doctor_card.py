@@ -14,7 +14,7 @@ import dtdebug.magic as m, dtdebug.extension as e
 print({k.key: (k.values, k.source) for k in m._session(e.installed()).diagnosis().known})
 """
 playwright = pytest.importorskip("playwright.sync_api")
-LACKS = nb.lacks()
+MISSING = nb.what_is_missing()
 
 
 def test_pairs_are_a_heat_map_and_texts_are_escaped():
@@ -41,7 +41,7 @@ def test_pairs_are_a_heat_map_and_texts_are_escaped():
 
 
 @pytest.mark.browser
-@pytest.mark.skipif(LACKS is not None, reason=str(LACKS))
+@pytest.mark.skipif(MISSING is not None, reason=str(MISSING))
 def test_the_card_stands_in_jupyterlab_and_answers_questions(tmp_path):
     """Areas as rows under the cell; what was measured is then no question of the wizard any more."""
     server = nb.Jupyter("lab", tmp_path / "lab", extension=False)

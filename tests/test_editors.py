@@ -57,7 +57,7 @@ def run(command, tmp_path):
 
 
 @pytest.mark.skipif(shutil.which("nvim") is None, reason="Neovim is not installed")
-def test_neovim_shows_hovers_and_mends(tmp_path):
+def test_neovim_shows_hovers_and_fixes(tmp_path):
     """Columns are bytes in Neovim, though the protocol told it UTF-16."""
     seen = run(["nvim", "--headless", "-u", "NONE", "-n", "-c", f"luafile {HERE / 'neovim.lua'}"], tmp_path)
     expected = [
@@ -77,7 +77,7 @@ def test_neovim_shows_hovers_and_mends(tmp_path):
     shutil.which("emacs") is None or not list(Path("/usr/share/emacs/site-lisp/elpa").glob("eglot*")),
     reason="Emacs with Eglot is not installed",
 )
-def test_emacs_shows_hovers_and_mends(tmp_path):
+def test_emacs_shows_hovers_and_fixes(tmp_path):
     seen = run(["emacs", "--batch", "-Q", "-l", str(HERE / "emacs.el")], tmp_path)
 
     assert [GUARDED[0], ALIASED[0]] == [row["line"] for row in seen["opened"]]

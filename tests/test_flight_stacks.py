@@ -47,5 +47,5 @@ def test_two_ranks_in_two_collectives_disagree(tmp_path):
 
 
 def test_all_in_one_collective_is_no_fault_of_a_rank(tmp_path):
-    """Nobody lacks."""
+    """No rank is missing."""
     assert "fabric" == verdict(tmp_path, "all_reduce", "all_reduce", "all_reduce").kind

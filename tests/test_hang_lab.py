@@ -11,11 +11,11 @@ import pytest
 from dtdebug.display import MIME
 
 playwright = pytest.importorskip("playwright.sync_api")
-LACKS = nb.lacks() or (None if find_spec("torch") else "torch is not installed")
+MISSING = nb.what_is_missing() or (None if find_spec("torch") else "torch is not installed")
 pytestmark = [
     pytest.mark.browser,
     pytest.mark.ranks,
-    pytest.mark.skipif(LACKS is not None, reason=str(LACKS)),
+    pytest.mark.skipif(MISSING is not None, reason=str(MISSING)),
 ]
 
 LOAD = "%load_ext dtdebug"
@@ -28,7 +28,7 @@ def train(rank, size, store):
     x = torch.ones(4)
     dist.all_reduce(x)
     print(f"begun {rank}", flush=True)
-    if rank == 1 and not torch.os.path.exists(store + "-mended"):
+    if rank == 1 and not torch.os.path.exists(store + "-fixed"):
         time.sleep(90)
     dist.all_reduce(x)  # rank 1 is elsewhere
 """.strip()
@@ -178,7 +178,7 @@ def test_a_hang_is_told_and_its_ranks_are_ended_while_the_kernel_keeps_its_varia
     item(page).wait_for(state="hidden")
     assert not is_running(page, 2)
     (tmp_path / "store").unlink(missing_ok=True)
-    (tmp_path / "store-mended").touch()
+    (tmp_path / "store-fixed").touch()
     press(page, "Run the cell again")
     page.wait_for_function("() => window.jupyterapp.shell.currentWidget.content.widgets[2].model.executionCount === 4")
     assert "Error" not in nb.cell(page, 2).inner_text()

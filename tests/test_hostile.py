@@ -359,7 +359,7 @@ def test_a_denial_is_heard_after_a_line_that_was_cut():
 
 
 @pytest.mark.parametrize("path", sorted(HOSTILE.glob("*")), ids=lambda path: path.name)
-def test_what_was_found_before_stays_mended(path):
+def test_what_was_found_before_stays_fixed(path):
     """Inputs that once failed, as output, as words, as traceback and as saved session."""
     data = path.read_bytes()
     text = data.decode("utf-8", "surrogatepass")

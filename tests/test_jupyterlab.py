@@ -7,11 +7,11 @@ import notebooks as nb
 import pytest
 
 playwright = pytest.importorskip("playwright.sync_api")
-LACKS = nb.lacks()
+MISSING = nb.what_is_missing()
 pytestmark = [
     pytest.mark.browser,
     pytest.mark.ranks,
-    pytest.mark.skipif(LACKS is not None, reason=str(LACKS)),
+    pytest.mark.skipif(MISSING is not None, reason=str(MISSING)),
     pytest.mark.skipif(find_spec("torch") is None, reason="torch is not installed"),
 ]
 

@@ -8,11 +8,11 @@ import pytest
 for module in ("jupyter_lsp", "pylsp", "pygls"):
     pytest.importorskip(module)
 playwright = pytest.importorskip("playwright.sync_api")
-LACKS = nb.lacks()
+MISSING = nb.what_is_missing()
 pytestmark = [
     pytest.mark.browser,
     pytest.mark.editors,
-    pytest.mark.skipif(LACKS is not None, reason=str(LACKS)),
+    pytest.mark.skipif(MISSING is not None, reason=str(MISSING)),
 ]
 
 CELLS = (

@@ -10,8 +10,8 @@ import pytest
 from dtdebug.display import MIME
 
 playwright = pytest.importorskip("playwright.sync_api")
-LACKS = nb.lacks()
-pytestmark = [pytest.mark.browser, pytest.mark.skipif(LACKS is not None, reason=str(LACKS))]
+MISSING = nb.what_is_missing()
+pytestmark = [pytest.mark.browser, pytest.mark.skipif(MISSING is not None, reason=str(MISSING))]
 
 SAVED = Path(__file__).parents[1] / "extension" / "shared" / "test" / "samples" / "settled.json"
 NCCL = "NCCL error in: ProcessGroupNCCL.cpp:1970, unhandled system error, NCCL version 2.19.3"

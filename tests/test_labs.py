@@ -135,12 +135,12 @@ def test_page_names_all_labs():
         ({"needs": labs.Needs(modules=(), tools=("no-such-tool",))}, "needs no-such-tool"),
     ],
 )
-def test_what_lacks_is_named(change, missing):
+def test_what_is_missing_is_named(change, missing):
     """One phrase for the user."""
-    assert missing == needs.lacks(msgspec.structs.replace(FAILS, **change))
+    assert missing == needs.what_is_missing(msgspec.structs.replace(FAILS, **change))
 
 
-def test_lab_that_lacks_something_ends_with_2_and_one_line(tmp_path):
+def test_lab_that_misses_something_ends_with_2_and_one_line(tmp_path):
     """Without the compiler, say, there is one line and status 2, not a traceback."""
     ran = dtdebug("lab", "verify", "header-in-another-place", env={**os.environ, "PATH": str(tmp_path)})
     assert (2, "", "dtdebug: lab header-in-another-place: needs cc\n") == (ran.returncode, ran.stdout, ran.stderr)
@@ -203,7 +203,7 @@ def test_lab_fails_is_diagnosed_and_works(name, request):
     if name not in QUICK and "labs" not in request.config.option.markexpr:
         pytest.skip("takes minutes for all labs: pytest -m labs")
     lab = LABS[name]
-    if missing := needs.lacks(lab):
+    if missing := needs.what_is_missing(lab):
         pytest.skip(missing)
     halves = verify.verify(lab)
     assert [] == [f"{half.file}: {half.text}\n{half.output}" for half in halves if not half.ok]

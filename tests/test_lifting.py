@@ -14,13 +14,13 @@ def _lifted(text):
     fix = lifted(code, code.calls("engine.save")[0], "Call it on every rank")
     if fix is None:
         return None
-    mended = apply(code.text, [fix])
-    ast.parse(mended)
-    return mended, fix.safe
+    fixed = apply(code.text, [fix])
+    ast.parse(fixed)
+    return fixed, fix.safe
 
 
 @pytest.mark.parametrize(
-    ("text", "mended"),
+    ("text", "fixed"),
     [
         ("if rank == 0:\n    engine.save(1)\n", "engine.save(1)\n"),
         ("if (rank == 0):\n    engine.save(1)", "engine.save(1)"),
@@ -32,12 +32,12 @@ def _lifted(text):
         ("if rank == 0:\n    p = f'{a}/b'\n    engine.save(p)\n", "p = f'{a}/b'\nengine.save(p)\n"),
     ],
 )
-def test_a_call_that_is_all_that_the_condition_is_for_stays_in_its_place(text, mended):
-    assert (mended, None) == _lifted(text)
+def test_a_call_that_is_all_that_the_condition_is_for_stays_in_its_place(text, fixed):
+    assert (fixed, None) == _lifted(text)
 
 
 @pytest.mark.parametrize(
-    ("text", "mended"),
+    ("text", "fixed"),
     [
         ("if rank == 0:\n    engine.save(1)\n    log()\n", "engine.save(1)\nif rank == 0:\n    log()\n"),
         ("if rank == 0:\n    log()\n    engine.save(1)\n", "if rank == 0:\n    log()\nengine.save(1)\n"),
@@ -49,8 +49,8 @@ def test_a_call_that_is_all_that_the_condition_is_for_stays_in_its_place(text, m
         ("if rank == 0 and i:\n    engine.save(1)\n", "if i:\n    engine.save(1)\n"),
     ],
 )
-def test_a_call_that_moves_or_keeps_another_condition_is_for_the_author_to_confirm(text, mended):
-    assert (mended, False) == _lifted(text)
+def test_a_call_that_moves_or_keeps_another_condition_is_for_the_author_to_confirm(text, fixed):
+    assert (fixed, False) == _lifted(text)
 
 
 @pytest.mark.parametrize(

@@ -241,7 +241,7 @@ async def test_while_a_statement_is_typed_what_was_found_elsewhere_stays(editor)
 
 
 async def test_a_notebook_is_checked_as_one_program_and_its_cells_are_pushed(editor):
-    """An import in one cell, the mistake in another; a cell that is mended gets an empty list."""
+    """An import in one cell, the mistake in another; a cell that is fixed gets an empty list."""
     e = await editor(VSCODE)
     first, second, text = (f"vscode-notebook-cell:/job/train.ipynb#{n}" for n in ("a", "b", "c"))
     cells = [t.NotebookCell(t.NotebookCellKind.Code, first), t.NotebookCell(t.NotebookCellKind.Code, second)]
@@ -307,11 +307,11 @@ async def test_a_quick_fix_mends_and_a_comment_silences(editor):
 
     offered = {a.title: a for a in await e.actions(uri, found.range, [t.CodeActionKind.QuickFix])}
     fix = offered[found.data["fix"]["title"]]
-    mended = applied(e, GATHER, fix.edit)
+    fixed = applied(e, GATHER, fix.edit)
     silenced = applied(e, GATHER, offered["dtdebug: ignore DT401 on this line"].edit)
 
     assert ["DT401"] == [d.code for d in fix.diagnostics]
-    for version, text in enumerate((mended, silenced), 2):
+    for version, text in enumerate((fixed, silenced), 2):
         assert GATHER != text
         e.replace(uri, version, text)
         assert [] == [d.code for d in await e.diagnostics(uri) if d.code == "DT401"]

@@ -57,7 +57,8 @@ class Page(HTMLParser):
 def site(tmp_path_factory):
     """The built site; every warning of Sphinx is an error."""
     folder = tmp_path_factory.mktemp("site")
-    command = [sys.executable, "-m", "sphinx", "-q", "-b", "dirhtml", "-n", "-W", "--keep-going", "-j", "auto"]
+    # one process: the tests beside it want the other cores, and two take a third more of processor time
+    command = [sys.executable, "-m", "sphinx", "-q", "-b", "dirhtml", "-n", "-W", "--keep-going"]
     command += ["-d", str(folder / "doctrees"), str(TOP / "docs"), str(folder / "html")]
     done = subprocess.run(command, check=False, capture_output=True, text=True, timeout=600)
 

@@ -7,8 +7,8 @@ import pytest
 
 playwright = pytest.importorskip("playwright.sync_api")
 pytest.importorskip("jupyter_server_ydoc", reason="jupyter-collaboration is not installed")
-LACKS = nb.lacks()
-pytestmark = [pytest.mark.browser, pytest.mark.skipif(LACKS is not None, reason=str(LACKS))]
+MISSING = nb.what_is_missing()
+pytestmark = [pytest.mark.browser, pytest.mark.skipif(MISSING is not None, reason=str(MISSING))]
 
 REDUCER = (
     "Expected to have finished reduction in the prior iteration before starting a new one. You can enable unused "

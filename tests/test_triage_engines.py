@@ -61,8 +61,13 @@ def dask() -> Iterator[str]:
     distributed = pytest.importorskip("distributed")
     from dask import config
 
+    settings = {
+        "distributed.scheduler.allowed-failures": 1,
+        "distributed.scheduler.worker-saturation": 1.0,  # one task a worker: none is blamed for the death of another
+        "distributed.comm.timeouts.connect": "120s",  # a loaded machine
+    }
     with (
-        config.set({"distributed.scheduler.allowed-failures": 1}),
+        config.set(settings),
         distributed.LocalCluster(
             n_workers=2, threads_per_worker=1, dashboard_address=None, host="127.0.0.1", silence_logs=50
         ) as cluster,
@@ -70,6 +75,7 @@ def dask() -> Iterator[str]:
         yield cluster.scheduler_address.replace("tcp://", "dask://")
 
 
+@pytest.mark.engines
 def test_a_worker_that_dies_counts_nothing_twice_and_a_lost_part_is_named(dask, logs, tmp_path):
     here = view(read(logs, "processes"))
     whole = read(logs, dask, partial(dies_once, str(tmp_path / "died")))

@@ -15,8 +15,8 @@ import pytest
 import vscode
 
 playwright = pytest.importorskip("playwright.sync_api")
-LACKS = vscode.lacks()
-pytestmark = [pytest.mark.editors, pytest.mark.skipif(LACKS is not None, reason=str(LACKS))]
+MISSING = vscode.what_is_missing()
+pytestmark = [pytest.mark.editors, pytest.mark.skipif(MISSING is not None, reason=str(MISSING))]
 
 
 BAD = """\
@@ -90,7 +90,7 @@ def accept(w: vscode.Window, proposed: Path) -> None:
     w.until(proposed.is_dir)
 
 
-def test_a_wrong_line_is_underlined_explained_listed_and_mended(tmp_path, window):
+def test_a_wrong_line_is_underlined_explained_listed_and_fixed(tmp_path, window):
     """Squiggle, hover with the code, entry in Problems, quick fix that changes the text, explanation of the symptom."""
     (tmp_path / "bad.py").write_text(BAD)
     w = window(tmp_path, "bad.py")

@@ -1,8 +1,8 @@
 """Writes `src/known.json`: by what the front end tells, without a kernel, whether dtdebug knows an error.
 
-Run it after a change of the knowledge; a test says when that was forgotten. Under the word stand the patterns that
-can only match where it occurs, so that most of them need not be tried. The patterns are packed (deflate, in base64),
-because everyone who opens JupyterLab loads them; `--show` prints them.
+The build runs it (`make lab`, a wheel). Under the word stand the patterns that can only match where it occurs, so that
+most of them need not be tried. The patterns are packed (deflate, in base64), because everyone who opens JupyterLab
+loads them; `--show` prints them.
 """
 
 from __future__ import annotations

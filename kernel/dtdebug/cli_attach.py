@@ -97,9 +97,9 @@ def _attach(options: argparse.Namespace) -> int:
     shown = tuple(clean(str(command)) for command in commands)
     if not any(s.rank is not None or s.stack or s.pending for s in seen.states):
         raise _nobody(what, seen, shown if options.format == "text" else ())
-    lacking = other_hosts.unanswered(seen.states) if asking else ()
-    if lacking and not place and (known := other_hosts.store_of(seen.states)):
-        hint = f"the job's store may know where {spell(lacking)} can be reached: --store {known} asks it"
+    silent = other_hosts.unanswered(seen.states) if asking else ()
+    if silent and not place and (known := other_hosts.store_of(seen.states)):
+        hint = f"the job's store may know where {spell(silent)} can be reached: --store {known} asks it"
         seen = msgspec.structs.replace(seen, notes=(*seen.notes, hint))
     hosts = presence.read(folder) if folder is not None else ()
     found = collect.conclude(folder, seen, hosts=hosts)
@@ -107,7 +107,7 @@ def _attach(options: argparse.Namespace) -> int:
         later = looking.look(folder, pids, native=options.native, pause=_WAITED, addresses=where)
         seen = msgspec.structs.replace(later, seconds=_WAITED, notes=seen.notes)
         found = collect.conclude(folder, seen, hosts=hosts)
-    return _show(options, msgspec.structs.replace(found, unanswered=lacking, commands=shown), what, folder)
+    return _show(options, msgspec.structs.replace(found, unanswered=silent, commands=shown), what, folder)
 
 
 def _is_timed(seen: Look) -> bool:

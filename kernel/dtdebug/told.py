@@ -51,7 +51,7 @@ def _words(asked: Asked) -> str:
 
 
 def _after(session: Session, stepped: Session, key: str, *, new: bool) -> Session:
-    """The session after a step that is new, or that it lacks; one that changes nothing leaves no trace."""
+    """The session after a step that is new, or missing from it; one that changes nothing leaves no trace."""
     if not new and (key in dict(session.answers) or key in session.unknown):
         return session
     same = dict(stepped.answers) == dict(session.answers) and set(stepped.unknown) == set(session.unknown)

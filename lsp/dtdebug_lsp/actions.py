@@ -107,13 +107,13 @@ def _in_cell(document: Document, settings: Settings) -> list[Change]:
     return taken
 
 
-def _difference(document: Document, mended: str) -> Change:
+def _difference(document: Document, fixed: str) -> Change:
     """The smallest single edit that makes the new text: the cursor and folds elsewhere stay."""
     text = str(document.text)
-    start = next((i for i, (a, b) in enumerate(zip(text, mended, strict=False)) if a != b), min(len(text), len(mended)))
-    most = min(len(text), len(mended)) - start
-    same = next((i for i in range(most) if text[-1 - i] != mended[-1 - i]), most)
-    return Change(document, Span(start, len(text) - same), mended[start : len(mended) - same])
+    start = next((i for i, (a, b) in enumerate(zip(text, fixed, strict=False)) if a != b), min(len(text), len(fixed)))
+    most = min(len(text), len(fixed)) - start
+    same = next((i for i in range(most) if text[-1 - i] != fixed[-1 - i]), most)
+    return Change(document, Span(start, len(text) - same), fixed[start : len(fixed) - same])
 
 
 def _explanations(here: list[Problem]) -> Iterator[types.CodeAction]:

@@ -83,7 +83,7 @@ class _Model(msgspec.Struct, frozen=True, array_like=True):
     rarity: dict[str, float]
     outside: dict[str, float]
     mine: dict[str, dict[str, float]]
-    """How much rarer a term is outside a class than overall: 0 where the class lacks it."""
+    """How much rarer a term is outside a class than overall: 0 where it is not in the class."""
 
     @classmethod
     def of(cls, texts: Iterable[tuple[str, str]], smoothing: float = 0.3) -> _Model:

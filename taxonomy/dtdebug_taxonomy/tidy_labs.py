@@ -22,9 +22,9 @@ def lab_problems(knowledge: Knowledge) -> Iterator[str]:
 
 
 def _files(folder: Path) -> Iterator[str]:
-    lacking = [name for name in (BEFORE, AFTER, FILE) if not (folder / name).is_file()]
-    if lacking:
-        yield f"missing: {', '.join(lacking)}"
+    missing = [name for name in (BEFORE, AFTER, FILE) if not (folder / name).is_file()]
+    if missing:
+        yield f"missing: {', '.join(missing)}"
         return
     changed = [line for line in lab_diff(folder.name).splitlines()[2:] if line[:1] in ("+", "-")]
     if not 0 < len(changed) <= LINES:

@@ -85,7 +85,7 @@ class Lane(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     count: int
     culprit: bool = False
     calls: tuple[Call, ...] = ()
-    """By sequence number; one that lacks was not called, or has dropped out of the record."""
+    """By sequence number; a missing one was not called, or has dropped out of the record."""
 
 
 class Timeline(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):

@@ -62,7 +62,7 @@ _RUN = f"async index => {{ {_SELECT} await Promise.race([{_EXECUTE}, {_LATE}]); 
 _START = f"index => {{ {_SELECT} void {_EXECUTE}; }}"
 
 
-def lacks() -> str | None:
+def what_is_missing() -> str | None:
     """Why such tests can't run here."""
     if CHROMIUM is None:
         return "chromium is not installed"

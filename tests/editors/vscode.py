@@ -44,7 +44,7 @@ def packaged() -> Path | None:
     return next(iter(sorted((ROOT / "extension" / "vscode" / "build").glob("dtdebug-*.vsix"))), None)
 
 
-def lacks() -> str | None:
+def what_is_missing() -> str | None:
     """What must be made before VS Code can be driven."""
     if not ENTRY.exists():
         return "code-server is not installed: make code-server"

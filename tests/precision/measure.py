@@ -1,7 +1,7 @@
 """How often the checks are right on code that others wrote: compares their Warnings with labels given by hand.
 
 python tests/precision/measure.py FOLDER        # of unpacked packages: wheels or source distributions
-python tests/precision/measure.py FOLDER --new  # prints the lines that the baseline lacks
+python tests/precision/measure.py FOLDER --new  # prints the lines that are not in the baseline
 """
 
 from __future__ import annotations

@@ -69,7 +69,7 @@ class Examined(NamedTuple):
     problems: tuple[str, ...] = ()
     """What of it or of its settings could not be read, a line each."""
     lines: int = 0
-    mended: int = 0
+    fixed: int = 0
     """Findings that safe fixes have removed."""
     unread: tuple[str, ...] = ()
     """The parts of it that no check has seen, a line each: where, and why."""
@@ -109,16 +109,16 @@ def examine_file(path: Path, choice: Choice, around: Project | None = None) -> E
             notebook = Notebook(parse(text), path=str(path))
             found = tuple(_in_notebook(notebook, str(path), settings))
             return Examined(found, problems, text.count("\n") + 1, unread=tuple(_unread_cells(notebook, path)))
-        mended = 0
+        fixed = 0
         if choice.mend:
             before = text
-            text, mended = _mended(path, before, settings, around)
+            text, fixed = _fixed(path, before, settings, around)
             if text != before:
                 path.write_text(text, encoding=encoding, newline="")
         hits, source = _examined(text, str(path), settings, around)
         found = tuple(_finding(f, str(path), source.text, f.span) for f in hits) if source is not None else ()
         lines, unread = text.count("\n") + 1, tuple(_unread(source, path))
-        return Examined(found, problems, lines, mended, unread, tuple(sorted(around.consulted)))
+        return Examined(found, problems, lines, fixed, unread, tuple(sorted(around.consulted)))
     except UnreadableError as error:
         return Examined((), (*problems, str(error)))
     except NotebookError as error:
@@ -170,7 +170,7 @@ def _lines(text: Text, span: Span) -> str:
     return f"line {first}" if first == last else f"lines {first}-{last}"
 
 
-def _mended(path: Path, text: str, settings: Settings, around: Project) -> tuple[str, int]:
+def _fixed(path: Path, text: str, settings: Settings, around: Project) -> tuple[str, int]:
     """The text with all safe fixes that are proven, and how many they were."""
     count = 0
     for _ in range(_PASSES):

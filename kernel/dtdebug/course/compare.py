@@ -112,9 +112,9 @@ def pair(a: Course, b: Course, *, values: bool) -> tuple[Difference | None, int]
         if kind is not None:
             if kind == "shape" and x.key.same_call(y.key):
                 return _difference(a.header.rank, x, kind, tensor, y), index
-            lacks = _shifted(left[index:], right[index:])
-            shown = y if lacks == "left" else x
-            return _difference(a.header.rank, shown, "missing" if lacks else kind, tensor, y), index
+            shorter = _shifted(left[index:], right[index:])
+            shown = y if shorter == "left" else x
+            return _difference(a.header.rank, shown, "missing" if shorter else kind, tensor, y), index
     compared = min(len(left), len(right))
     if len(left) != len(right):
         longer = left if len(left) > len(right) else right
@@ -151,7 +151,7 @@ def _differs(x: Record, y: Record, *, values: bool) -> tuple[What | None, int | 
 
 
 def _shifted(left: Sequence[Record], right: Sequence[Record]) -> str:
-    """The run that lacks one collective from here on; empty where neither does."""
+    """The run in which one collective is missing from here on; empty where neither does."""
     if _alike(left[0], right[0]):
         return ""
     if len(right) > 1 and _follow(left, right[1:]):

@@ -99,7 +99,7 @@ def _parted(calls: dict[int, list[Called]], complete: frozenset[int]) -> Deadloc
 
 
 def _shift(calls: dict[int, list[Called]], at: int) -> int:
-    """Where one rank makes a call that another lacks, at or before the place where their kinds differ."""
+    """Where one rank makes a call that another does not make, at or before the place where their kinds differ."""
     lines = {rank: [_place(call) for call in theirs] for rank, theirs in calls.items()}
     for index in range(at):
         for one in lines.values():

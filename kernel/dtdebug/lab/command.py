@@ -153,7 +153,7 @@ def _check(options: argparse.Namespace) -> int:
 
 
 def _verify(options: argparse.Namespace) -> int:
-    from dtdebug.lab.needs import lacks
+    from dtdebug.lab.needs import what_is_missing
     from dtdebug.lab.verify import verify
     from dtdebug_taxonomy.labs import load_lab, load_labs
 
@@ -161,7 +161,7 @@ def _verify(options: argparse.Namespace) -> int:
     status = 0
     halves: list[tuple[str, Held]] = []
     for lab in labs:
-        if missing := lacks(lab):
+        if missing := what_is_missing(lab):
             print(f"dtdebug: lab {lab.id}: {missing}", file=sys.stderr)
             status = max(status, 2 if options.labs else 0)
             continue
@@ -188,11 +188,11 @@ def _show(name: str, half: Held) -> None:
 
 def _named(name: str) -> Lab:
     """A lab that this machine can run."""
-    from dtdebug.lab.needs import lacks
+    from dtdebug.lab.needs import what_is_missing
     from dtdebug_taxonomy.labs import load_lab
 
     lab = load_lab(name)
-    if missing := lacks(lab):
+    if missing := what_is_missing(lab):
         raise UsageError(f"lab {lab.id}: {missing}")
     return lab
 

@@ -13,7 +13,7 @@ from dtdebug_taxonomy.labs import Lab
 _SECONDS = 10
 
 
-def lacks(lab: Lab) -> str:
+def what_is_missing(lab: Lab) -> str:
     """What is missing, in a few words; empty if nothing is."""
     if not sys.platform.startswith("linux"):
         return "labs run on Linux only"

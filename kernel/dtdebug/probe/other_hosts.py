@@ -111,11 +111,11 @@ def _hosts(states: Sequence[RankState]) -> Iterator[str]:
     """Hosts of silent ranks, and those of the Slurm job from which nobody answered."""
     from dtdebug.probe.adapters import mpi
 
-    lacking = set(unanswered(states))
-    if not lacking:
+    missing = set(unanswered(states))
+    if not missing:
         return
     lists = {name: text for name in _LISTS if (text := _variable(states, name)) and len(text) < _WHOLE}
-    silent = [state.host for state in states if state.rank in lacking and state.host]
+    silent = [state.host for state in states if state.rank in missing and state.host]
     heard = {_short(state.host) for state in states if state.alive is not None}
     seen = {_short(socket.gethostname())}
     for host in (*silent, *(listed for listed in mpi.hosts(lists) if _short(listed) not in heard)):

@@ -1,6 +1,6 @@
 """The wizard in a notebook: a few core widgets, filled anew from the session after every step.
 
-The session is the truth; the widgets are reused and hold nothing that it lacks.
+The session is the truth; the widgets are reused and hold nothing that it does not.
 """
 
 from __future__ import annotations

@@ -65,12 +65,12 @@ class _Proof:
         after = apply(self.source.text, fixes)
         if after == self.source.text:
             return None
-        mended = self._read(after)
-        if not self._reads_as_well(mended):
+        result = self._read(after)
+        if not self._reads_as_well(result):
             return None
         fixed = {f.check.id for f in hits}
         try:
-            left = [f for f in examine(mended, self.settings) if f.check.id in fixed or f.severity in _GRAVE]
+            left = [f for f in examine(result, self.settings) if f.check.id in fixed or f.severity in _GRAVE]
         except Exception:  # a check that fails on the new text proves nothing
             return None
         most = self.before - Counter(f.check.id for f in hits)
@@ -85,7 +85,7 @@ class _Proof:
             return Document(text, path=self.source.path, language=self.source.language)
         return type(self.source)(text, path=self.source.path)
 
-    def _reads_as_well(self, mended: Source) -> bool:
-        if isinstance(mended, Code) and isinstance(self.source, Code):
-            return mended.whole or not self.source.whole
-        return len(mended.unread) <= len(self.source.unread)
+    def _reads_as_well(self, result: Source) -> bool:
+        if isinstance(result, Code) and isinstance(self.source, Code):
+            return result.whole or not self.source.whole
+        return len(result.unread) <= len(self.source.unread)

@@ -52,11 +52,11 @@ def parse(text: str) -> Parsed:
     whole = _try(text)
     if whole is not None:
         return Parsed(whole, whole=True)
-    lines = _Mender(text).mended()
-    mended = _try("\n".join(lines))
-    if mended is None:
+    lines = _Repair(text).lines_that_parse()
+    repaired = _try("\n".join(lines))
+    if repaired is None:
         return Parsed(ast.Module(body=[], type_ignores=[]), whole=False, gaps=everything)
-    return Parsed(mended, whole=False, gaps=tuple(_gaps(text.split("\n"), lines)))
+    return Parsed(repaired, whole=False, gaps=tuple(_gaps(text.split("\n"), lines)))
 
 
 def _gaps(before: Sequence[str], after: Sequence[str]) -> Iterator[tuple[int, int]]:
@@ -81,7 +81,7 @@ def _try(text: str) -> ast.Module | None:
         return None
 
 
-class _Mender:
+class _Repair:
     """Replaces the statements of one text that can't be parsed."""
 
     def __init__(self, text: str) -> None:
@@ -99,7 +99,7 @@ class _Mender:
         self.widths = [-1 if inside[i] else _indent(line) for i, line in enumerate(self.lines)]
         """Indentation of the lines that can begin a statement; -1 for all others."""
 
-    def mended(self) -> list[str]:
+    def lines_that_parse(self) -> list[str]:
         """The same number of lines, of which each statement can be parsed."""
         self._block(0, len(self.lines), 0, 0)
         return self.lines

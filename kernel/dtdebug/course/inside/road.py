@@ -50,7 +50,7 @@ _NEEDS = ("_C._dispatch_get_all_op_names", "_C.DispatchKey.BackendSelect", "_C.D
 
 
 class NotOnThisReleaseError(RuntimeError):
-    """The release of PyTorch lacks something that is needed."""
+    """Something that is needed is missing from the release of PyTorch."""
 
 
 class Listener(Protocol):
