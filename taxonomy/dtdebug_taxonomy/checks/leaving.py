@@ -1,4 +1,7 @@
-"""Leaves under a condition on the rank that are taken in some runs only: `if rank == 0: if done: return`."""
+"""Leaves under a condition on the rank that are taken in some runs only.
+
+`if rank == 0: if done: return`, or `if rank == 0 and done: return`.
+"""
 
 from __future__ import annotations
 
@@ -47,6 +50,11 @@ def leaving(code: Code, calls: Sequence[ast.Call]) -> Iterator[Leave]:
         if found is None:
             continue
         guard, condition = found
+        if condition is guard.node:
+            neither = _beside_the_rank(code, condition)
+            if (call := _missed(code, node, guard, waits)) is not None and not _asked_for(code, call, neither):
+                yield Leave(node, guard, call)
+            continue
         call = _missed(code, node, guard, waits)
         if call is None or any(_TELLS.search(last_name(code, c)) for c in code.inside(guard.node, ast.Call)):
             continue
@@ -67,6 +75,8 @@ def _condition(code: Code, node: ast.stmt) -> tuple[Guard, ast.If] | None:
     nested: ast.If | None = None
     for up in code.ancestors(node):
         if up is around[0].node:
+            if nested is None and isinstance(up, ast.If) and node in up.body and _beside_the_rank(code, up):
+                nested = up
             return (around[0], nested) if nested is not None else None
         if isinstance(up, ast.If):
             if several(code, up.test) is not None:
@@ -77,6 +87,27 @@ def _condition(code: Code, node: ast.stmt) -> tuple[Guard, ast.If] | None:
         elif isinstance(up, ast.ExceptHandler):
             return None
     return None
+
+
+def _beside_the_rank(code: Code, condition: ast.If) -> set[str]:
+    """The names in what `if rank != 0 and more:` asks besides the rank; empty where it asks for nothing else."""
+    parts, found = [condition.test], set[str]()
+    while parts:
+        part = parts.pop()
+        if isinstance(part, ast.BoolOp) and isinstance(part.op, ast.And):
+            parts += part.values
+        elif guards(code).test(part) is None and several(code, part) is None:
+            found |= {dotted(n) for n in code.inside(part, ast.Name, ast.Attribute)} - {"", "self", "args"}
+    return found
+
+
+def _asked_for(code: Code, call: ast.Call, names: set[str]) -> bool:
+    """Whether some of these names decide about a call too, in a condition around it."""
+    return any(
+        isinstance(up, ast.If)
+        and names & ({dotted(n) for n in code.inside(up.test, ast.Name, ast.Attribute)} - {"", "self", "args"})
+        for up in code.ancestors(call)
+    )
 
 
 def _branch(code: Code, node: ast.AST, condition: ast.AST) -> str | None:

@@ -39,6 +39,9 @@ _MAIN = re.compile(
 _PROCESSES = re.compile(r"(?i)^_?(dist|distributed|comm|env|world|mpi)$")
 """Who owns `is_root()` where that is of processes, not of a tree."""
 _ASKS = re.compile(r"_*(is|am|i_am|on|at)_?", re.IGNORECASE)
+_ARGUMENTS = re.compile(r"(\w+\.)*_?(\w+_)?args\.should_(save|log)")
+"""What `transformers.TrainingArguments` calls the main process
+(https://huggingface.co/docs/transformers/main_classes/trainer#transformers.TrainingArguments)."""
 _MANY = re.compile(
     r"_*(is_|use_|using_|has_|in_|with_|run_|enable_)*"
     r"(dist|distributed|ddp|fsdp|parallel|multi_?gpus?|multi_?process(ing)?|multiprocessing_distributed|initialized|"
@@ -141,6 +144,8 @@ def is_main(name: str, *, called_with: int = 0) -> str:
     """Whether a name says "I am the main process": `global`, `local` (of its node), or empty."""
     owner, _, last = name.rpartition(".")
     if last == "is_root" and _PROCESSES.search(owner.rpartition(".")[2]):
+        return "global"
+    if _ARGUMENTS.fullmatch(name):
         return "global"
     if not _MAIN.fullmatch(last.lower()) or (called_with and not _ASKS.match(last)):
         return ""

@@ -12,6 +12,7 @@ from dtdebug_taxonomy.checks.mending import environment
 from dtdebug_taxonomy.checks.values import returned
 from dtdebug_taxonomy.source.names import dotted
 from dtdebug_taxonomy.source.python import Code
+from dtdebug_taxonomy.source.ranks import several
 
 _GLOBAL = {"RANK", "SLURM_PROCID", "OMPI_COMM_WORLD_RANK", "PMI_RANK", "MV2_COMM_WORLD_RANK"}
 _LOCAL = {"RANK": "LOCAL_RANK", "SLURM_PROCID": "SLURM_LOCALID", "OMPI_COMM_WORLD_RANK": "OMPI_COMM_WORLD_LOCAL_RANK"}
@@ -21,6 +22,7 @@ _RANK_CALLS = {
     "deepspeed.get_rank",
     "torch.distributed.group.rank",
 }
+_STATES = ("accelerate.Accelerator", "accelerate.PartialState", "accelerate.state.PartialState")
 _ONE_HOST = {"localhost", "127.0.0.1", "0.0.0.0"}  # noqa: S104
 
 
@@ -56,6 +58,9 @@ def _places(code: Code) -> Iterator[ast.expr]:
             yield from _in_text(text)
     for call in code.methods("cuda", "to"):
         yield from _index(code, code.argument(call, "device", 0))
+    for table in code.nodes(ast.Dict):
+        if len(table.keys) == 1 and code.constant(table.keys[0]) == "" and isinstance(table.keys[0], ast.Constant):
+            yield from _index(code, table.values[0])  # device_map={"": rank}
     for keyword in code.nodes(ast.keyword):
         if keyword.arg == "device_ids" and isinstance(keyword.value, ast.List) and len(keyword.value.elts) == 1:
             yield keyword.value.elts[0]
@@ -107,12 +112,35 @@ def _global_rank(code: Code, node: ast.expr | None, depth: int = 4) -> tuple[str
     if isinstance(node, ast.Call) and (function := code.called(node)) is not None:
         found = [_global_rank(code, v, depth - 1) for v in returned(code, function) if code.constant(v) != 0]
         return (found[0][0], node) if found and all(found) and found[0] else None
+    if isinstance(node, ast.Attribute) and node.attr == "process_index" and _is_state(code, node.value):
+        return "process_index", node
     if not dotted(node):
         return None
-    found = [_global_rank(code, v, depth - 1) for v in code.values(node) if v is not node]
+    found = [_global_rank(code, v, depth - 1) for v in _values(code, node) if v is not node]
     if not found or not all(found) or found[0] is None:
         return None
     return found[0][0], node
+
+
+def _is_state(code: Code, owner: ast.expr) -> bool:
+    """Whether something is an Accelerator, or a PartialState, whose `process_index` counts over all machines."""
+    return code.is_made_by(owner, *_STATES)
+
+
+def _values(code: Code, name: ast.expr) -> list[ast.expr | None]:
+    """The values that a name can have where there are several processes."""
+    found = [b for b in code.bound(name) if not (b.how == "assign" and _for_one_process(code, b.node))]
+    return [b.value if b.how == "assign" else None for b in found]
+
+
+def _for_one_process(code: Code, node: ast.AST) -> bool:
+    """Whether a statement is the branch of a condition for the runs of one process: that number is no rank."""
+    inner = node
+    for up in code.ancestors(node):
+        if isinstance(up, ast.If) and inner is not up.test and (many := several(code, up.test)) is not None:
+            return many is not (inner in up.body)
+        inner = up
+    return False
 
 
 def _one_host(code: Code) -> bool:
@@ -135,5 +163,7 @@ def _fix(code: Code, place: ast.expr, variable: str, source: ast.expr) -> Fix | 
         return None  # quotes inside quotes
     if isinstance(place, ast.Call) and code.name(place.func) == "str":
         place = place.args[0]
+    if isinstance(place, ast.Attribute) and variable == "process_index":
+        return Fix(title, (Edit(code.span(place), f"{code.source_of(place.value)}.local_process_index"),))
     text, edits = environment(code, _LOCAL.get(variable, "LOCAL_RANK"))
     return Fix(title, (Edit(code.span(place), text), *edits))

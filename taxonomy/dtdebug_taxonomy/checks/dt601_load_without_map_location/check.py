@@ -25,13 +25,14 @@ _STARTS = (
     *("deepspeed.initialize", "deepspeed.init_distributed", "accelerate.Accelerator"),
 )
 _ASKS = (DIST + "get_rank", DIST + "get_world_size")
+_PARALLEL = "torch.nn.parallel"
 _GPUS = ("cuda", "nccl", ".to(", "gpu", "device")
 
 
 def check(code: Code) -> Iterator[Hit]:
     """Reports the call."""
     calls = code.calls("torch.load")
-    if not calls or code.role == "test" or not any(w in code.text for w in _GPUS):
+    if not calls or code.role == "test" or not (any(w in code.text for w in _GPUS) or code.imports_any(_PARALLEL)):
         return
     starts = [*code.calls(*_STARTS), *horovod.calls(code, "init")]
     for call in calls:
@@ -56,7 +57,10 @@ def _is_parallel(code: Code, call: ast.Call, starts: list[ast.Call]) -> bool:
     """
     if starts and code.role == "program":
         return True
-    home = code.class_of(call) or code.function(call)
+    function = code.function(call)
+    if function is not None and any(code.name(n) in DDPS for n in code.inside(function, ast.Name, ast.Attribute)):
+        return True  # `isinstance(model, DistributedDataParallel)`
+    home = code.class_of(call) or function
     asks = code.calls(*COLLECTIVES, *_ASKS) if code.role == "program" else []
     return home is not None and any(home in code.ancestors(c) for c in (*starts, *asks))
 

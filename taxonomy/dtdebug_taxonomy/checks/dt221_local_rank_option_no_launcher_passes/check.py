@@ -1,0 +1,61 @@
+"""An option `--local_rank` as the only source of the local rank."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterator
+
+from dtdebug_taxonomy.checks import Edit, Fix, Hit
+from dtdebug_taxonomy.checks.mending import environment
+from dtdebug_taxonomy.checks.names import DIST
+from dtdebug_taxonomy.source.python import Code
+from dtdebug_taxonomy.source.text import Span
+
+_OTHER_LAUNCHERS = re.compile(
+    r"LOCAL_RANK|--local-rank|parse_known_args|(?i:deepspeed|horovod|accelerate|use.env)|spawn\(|SLURM|OMPI|HfArgumentParser"
+)
+"""What tells of a launcher that passes this very option, or of another source of the rank."""
+
+
+def check(code: Code) -> Iterator[Hit]:
+    """Reports the option."""
+    if code.role == "test" or not any(name.startswith("torch") for name in code.imports.values()):
+        return
+    for call in code.methods("add_argument"):
+        option = next((a for a in call.args if isinstance(a, ast.Constant) and a.value == "--local_rank"), None)
+        if option is None:
+            continue
+        if _OTHER_LAUNCHERS.search(code.text.replace("--local_rank", "")) or not _is_used(code):
+            return
+        yield Hit(
+            code.span(call),
+            "torchrun passes no option, so that this keeps its default on every rank; torch.distributed.launch of "
+            "PyTorch 2 passes --local-rank, which this parser refuses.",
+            _fix(code, call, option),
+        )
+
+
+def _is_used(code: Code) -> bool:
+    """Whether `args.local_rank` decides about a device or the group, and nothing else gives it a value."""
+    found = [n for n in code.nodes(ast.Attribute) if n.attr == "local_rank"]
+    if not found or any(isinstance(n.ctx, ast.Store) for n in found):
+        return False
+    return bool(code.calls(DIST + "init_process_group", "torch.cuda.set_device", "torch.device"))
+
+
+def _fix(code: Code, call: ast.Call, option: ast.Constant) -> Fix | None:
+    """Takes both spellings, and what torchrun sets."""
+    default = next((k.value for k in call.keywords if k.arg == "default"), None)
+    if not isinstance(default, ast.Constant | ast.UnaryOp):
+        return None
+    _, imports = environment(code, "LOCAL_RANK")
+    end = code.span(option).end
+    return Fix(
+        "Take what the launchers give",
+        (
+            *imports,
+            Edit(Span(end, end), ', "--local-rank"'),
+            Edit(code.span(default), f'int(os.environ.get("LOCAL_RANK", {code.source_of(default)}))'),
+        ),
+    )

@@ -1,0 +1,69 @@
+"""Collectives of one of several like groups whose `src` or `dst` is the constant 0, or the rank in the group."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterator
+
+from dtdebug_taxonomy.checks import Edit, Fix, Hit
+from dtdebug_taxonomy.checks.names import DIST
+from dtdebug_taxonomy.source.names import dotted
+from dtdebug_taxonomy.source.python import Code
+from dtdebug_taxonomy.source.ranks import rank
+
+_ROOTS = {
+    "broadcast": ("src", 1, 2),
+    "broadcast_object_list": ("src", 1, 2),
+    "reduce": ("dst", 1, 3),
+    "gather": ("dst", 2, 3),
+    "gather_object": ("dst", 2, 3),
+    "scatter": ("src", 2, 3),
+    "scatter_object_list": ("src", 2, 3),
+}
+"""Collective -> the argument that names the root, its place, and that of the group."""
+_ONE_OF_SEVERAL = re.compile(
+    r"(get_)?(tp|pp|cp|ep|sp|mp|ulysses|ring|(tensor|pipeline|context|expert|sequence)(_model)?_parallel|model_parallel)"
+    r"_?(process_)?group"
+)
+"""Names of groups of which there are several as soon as there is another dimension, so that most lack rank 0."""
+
+
+def check(code: Code) -> Iterator[Hit]:
+    """Reports the root."""
+    if code.role == "test":
+        return
+    for name, (argument, place, group_place) in _ROOTS.items():
+        for call in code.calls(DIST + name):
+            group, root = code.argument(call, "group", group_place), code.argument(call, argument, place)
+            if group is None or root is None or not _is_one_of_several(code, group):
+                continue
+            if not (isinstance(root, ast.Constant) and root.value == 0) and not _is_rank_in_group(code, root):
+                continue
+            yield Hit(
+                code.span(root),
+                f"{argument}= of {name}() counts over all ranks, whatever the group: the groups without "
+                "that rank end with an error or wait.",
+                _fix(code, call, root, argument),
+            )
+
+
+def _is_one_of_several(code: Code, group: ast.expr) -> bool:
+    """Whether a group is surely one of several: by its usual name, or because a loop makes such groups."""
+    called = group.func if isinstance(group, ast.Call) else group
+    last = called.attr if isinstance(called, ast.Attribute) else dotted(called)
+    return bool(_ONE_OF_SEVERAL.fullmatch(last.lower().strip("_")))
+
+
+def _is_rank_in_group(code: Code, root: ast.expr) -> bool:
+    return isinstance(root, ast.Call) and rank(code, root) == "group"
+
+
+def _fix(code: Code, call: ast.Call, root: ast.expr, argument: str) -> Fix | None:
+    """Names the root by its place in the group, which PyTorch takes since 2.6."""
+    keyword = next((k for k in call.keywords if k.value is root), None)
+    if keyword is None:
+        return None
+    return Fix(
+        "Count within the group (PyTorch 2.6)", (Edit(code.span(keyword), f"group_{argument}={code.source_of(root)}"),)
+    )
