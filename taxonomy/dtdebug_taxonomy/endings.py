@@ -6,7 +6,8 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from dtdebug_taxonomy.failure.attribution import outcome
-from dtdebug_taxonomy.failure.events import Raised, last_exception
+from dtdebug_taxonomy.failure.events import last_exception
+from dtdebug_taxonomy.failure.raised import Raised
 from dtdebug_taxonomy.failure.reading import read
 from dtdebug_taxonomy.ranks import Frame
 from dtdebug_taxonomy.snapshot import Snapshot, walk

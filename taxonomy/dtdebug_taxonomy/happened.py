@@ -9,7 +9,7 @@ import msgspec
 
 from dtdebug_taxonomy.claims import cited
 from dtdebug_taxonomy.failure.attribution import outcome
-from dtdebug_taxonomy.failure.events import Raised
+from dtdebug_taxonomy.failure.raised import Raised
 from dtdebug_taxonomy.failure.reading import read
 from dtdebug_taxonomy.findings import plain
 from dtdebug_taxonomy.frames import own_frame
