@@ -63,7 +63,7 @@ class Watcher:
         self._raised_at: tuple[Frame, ...] = ()
         self._leaving: Leaving | None = None
         self._left_at: object = None
-        """The counters then: a rank that calls another operation after it has caught its `SystemExit`."""
+        """The counters then, if it was known as a rank: it may catch its `SystemExit` and call another operation."""
         self._next = self._written = 0.0
 
     def start(self) -> None:
@@ -83,7 +83,7 @@ class Watcher:
         """The main thread calls what ends the program; of a call and the library's own that follows it, the first."""
         if self._inside.acquire(timeout=1.0):
             try:
-                self._left_at = self._counters()
+                self._left_at = self._counters() if self._record is not None else None
             finally:
                 self._inside.release()
         before = self._leaving
@@ -225,7 +225,7 @@ class Watcher:
         with self._inside:
             state = observe(False, before) or before
             groups = state.groups or counted(before.groups)
-            again = self._leaving is not None and self._counters() != self._left_at
+            again = None not in (self._leaving, self._left_at) and self._counters() != self._left_at
         facts = before.facts | self._last_words(again=again)
         self.folder.save_record(
             msgspec.structs.replace(

@@ -65,21 +65,21 @@ def aborted(records: Records) -> Verdict | None:
             continue
         got, wanted = int(match["got"]), int(match["wanted"])
         stack = own_frames(state.stack)
-        apart = _apart(records, rank)
-        if apart is not None:  # the aborted rank is where all others are: another one sent what does not fit
+        apart = _apart(records) if stack else None
+        if apart not in (None, rank):  # the aborted rank is where all others are: another one sent what does not fit
             return _sender(records, rank, apart, _sizes(got, wanted))
         due = _at(records, rank, stack, got) or _due(records, rank)
         if due is None:
             kind: Kind = "wrong_dtype" if wanted and got / wanted in _RATIOS else "wrong_size"
-            return _verdict(records, rank, None, (kind, _sizes(got, wanted)), doubtful=True)
+            return _verdict(records, rank, None, (kind, _sizes(got, wanted)), doubtful=apart != rank)
         # It may have expected what all expect: then the peer that sent the other size differs, whichever that is.
-        doubtful = _fits(due.symbol, wanted, due.members)
+        doubtful = apart != rank and _fits(due.symbol, wanted, due.members)
         return _verdict(records, rank, due, _kind(records, state.stack, due, got, wanted), doubtful=doubtful)
     return None
 
 
-def _apart(records: Records, rank: int) -> int | None:
-    """The only rank that stands elsewhere than all others, if that is not the aborted one."""
+def _apart(records: Records) -> int | None:
+    """The only rank that stands elsewhere than all others."""
     places: dict[tuple[tuple[str, int], ...], list[int]] = {}
     for other, state in records.states.items():
         stack = own_frames(state.stack)
@@ -88,7 +88,7 @@ def _apart(records: Records, rank: int) -> int | None:
     ordered_places = sorted(places.values(), key=len)
     if len(ordered_places) != 2 or len(ordered_places[0]) != 1 or len(ordered_places[1]) < 2:
         return None
-    return ordered_places[0][0] if rank in ordered_places[1] else None
+    return ordered_places[0][0]
 
 
 def _sender(records: Records, aborted_rank: int, rank: int, sizes: str) -> Verdict:
