@@ -193,7 +193,7 @@ def _of_regression(pair: Regression, symptom: str) -> Advice:
         "Nothing else differs between the two runs, as far as is told: a defect of the newer release, or something in"
         " it that wants another setting.",
         f"Go back to {works}, so that you can go on. Then read the release notes of {pair.package} from there to"
-        f" {pair.bad}, and its issues for your message: a later release may have mended it.",
+        f" {pair.bad}, and its issues for your message: a later release may have the fix.",
         _ADVISED,
         Reason(
             evidence="release-changed",
