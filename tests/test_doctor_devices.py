@@ -87,6 +87,9 @@ def test_connections_between_devices_are_read(tmp_path, driver, monkeypatch):
     monkeypatch.setenv("PATH", f"{tmp_path}{os.pathsep}{os.environ['PATH']}")
     assert devices.topology() == "X NV18\nNV18 X"
     assert devices.matrix("garbage") == ""
+    old = "GPU0 GPU1 mlx4_0 CPU Affinity\nGPU0  X  SOC PHB 0-9,20-29\nGPU1 SOC  X  SOC 10-19\nmlx4_0 PHB SOC  X \n"
+    assert devices.matrix(f"# nvidia-smi topo -m\n{old}") == "X SOC\nSOC X"
+    assert devices.matrix("\tGPU0\tCPU Affinity\tNUMA Affinity\tGPU NUMA ID\nGPU0\t X \t0-31\t0\t\tN/A\n") == "X"
 
 
 def tree(home, **ports):

@@ -458,7 +458,7 @@ def test_what_is_new_is_evidence_where_the_job_failed(tmp_path, capsys):
     """Of the rank that is accused; else of the only one that printed it, while the others merely lost a peer."""
     healthy = logs(tmp_path / "healthy", 8, lambda rank: steps(20))
     odd = "fetcher: queue depth is 0, sleeping"
-    lost = "RuntimeError: [/pytorch/third_party/gloo/gloo/transport/tcp/pair.cc:547] Connection closed by peer [10.0.0.1]"
+    lost = "RuntimeError: [/src/third_party/gloo/gloo/transport/tcp/pair.cc:547] Connection closed by peer [10.0.0.1]"
     trace = ["Traceback (most recent call last):", '  File "/w/a.py", line 5, in main', "    step(batch)"]
 
     for own, culprits in (("KeyError: 'x'", [5]), (lost, [])):

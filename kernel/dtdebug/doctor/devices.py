@@ -55,7 +55,8 @@ print(json.dumps({'driver': text(said('nvmlSystemGetDriverVersion') or ''), 'boa
 _SLOW = {0x8: "hardware slowdown", 0x40: "heat", 0x80: "the power supply brakes"}
 """Bits of nvmlClocksEventReasons that are no ordinary saving of power."""
 _USED = 2 << 30
-_PAIR = re.compile(r"X|SYS|NODE|PHB|PXB|PIX|NV\d{1,3}")
+_PAIR = re.compile(r"X|SYS|SOC|NODE|PHB|PXB|PIX|NV\d{1,3}")
+"""How two devices are connected; older drivers say SOC for SYS."""
 
 
 class Seen(NamedTuple):

@@ -40,8 +40,8 @@ def weighed(job: Job, rows: Sequence[New]) -> Job:
             culprits=tuple(who),
             waiting=others,
             confidence=_CONFIDENCE,
-            summary=f"{name[:1].upper()}{name[1:]} alone printed what the healthy run did not, and no rank says "
-            f"that it failed itself: {claims[0].words[:200]}",
+            summary=f"{name[:1].upper()}{name[1:]} alone printed what the healthy run did not, and no rank reports "
+            f"a failure of its own: {claims[0].words[:200]}",
             claims=tuple(claims[:_CLAIMS]),
             evidence=texts(claims[:_CLAIMS]),
         )

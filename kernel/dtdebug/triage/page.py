@@ -16,6 +16,8 @@ _WIDTH, _BAR, _LEAST = 640, 9, 2
 _ORDER = {"first": 0, "stopped": 1, "then": 2}
 _COLOURS = {"first": "#d4380d", "then": "#d48806", "stopped": "#722ed1", "": "#5b8ff9"}
 _LEGEND = "Red failed first, amber as a consequence, violet fell silent."
+_WRAPPED = "white-space:pre-wrap;word-break:normal;overflow-wrap:anywhere"
+"""JupyterLab breaks the lines of an output within words otherwise."""
 _CARD_RANKS, _CARD_WIDTH = 1024, 640
 _STYLE = """
 :root { color-scheme: light dark; --line: #8884; --ok: #5b8ff9; --first: #d4380d; --then: #d48806; --stopped: #722ed1 }
@@ -56,16 +58,19 @@ def card(job: Job, text: str) -> str:
     picture = "".join(_columns(job.spans[:_CARD_RANKS]))
     return (
         f'<div class="dtdebug-job"><strong>{escape(head)}</strong>{picture}'
-        f'<details open><summary>What the logs say</summary><pre style="white-space:pre-wrap">{_hanging(rest)}</pre>'
+        f'<details open><summary>What the logs say</summary><pre style="{_WRAPPED}">{_hanging(rest)}</pre>'
         "</details></div>"
     )
 
 
 def _hanging(text: str) -> str:
-    """Lines of text that are indented further where they are broken."""
-    return "".join(
-        f'<div style="padding-left:12ch;text-indent:-12ch">{escape(line)}</div>' for line in text.split("\n")
-    )
+    """Lines of text that are indented further where they are broken; rows up to the column of their words."""
+    rows = []
+    for line in text.split("\n"):
+        begin = len(line) - len(line.lstrip())
+        by = begin + 4 if ":" in line[:12] or begin != 2 else 12
+        rows.append(f'<div style="padding-left:{by}ch;text-indent:-{by}ch">{escape(line)}</div>')
+    return "".join(rows)
 
 
 def _columns(spans: Sequence[Span]) -> Iterator[str]:

@@ -162,7 +162,8 @@ def count(streams: Sequence[Stream]) -> int:
     ranks = {s.rank for s in streams if s.rank is not None}
     known = {(_node(s), s.local) for s in streams if s.rank is not None}
     others = {(_node(s), s.local) for s in streams if s.rank is None and s.local is not None} - known
-    return len(ranks) + len(others) or len({(s.host, s.pid) for s in streams if s.pid}) or len(streams)
+    named, processes = len(ranks) + len(others), len({(s.host, s.pid) for s in streams if s.pid})
+    return processes if named * 2 < processes else named or len(streams)
 
 
 def by_rank(streams: Sequence[Stream]) -> dict[int, Stream]:
