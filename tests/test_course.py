@@ -69,10 +69,12 @@ def line(marker):
     return next(n for n, text in enumerate(PROGRAM.splitlines(), 1) if f"# {marker}" in text)
 
 
-def dtdebug(*arguments, cwd, **variables):
+def dtdebug(*arguments, cwd, typed="", **variables):
     command = [sys.executable, "-m", "dtdebug", *arguments]
     env = {**os.environ, "DTDEBUG_STATE": str(cwd / "state"), **variables}
-    return subprocess.run(command, cwd=cwd, env=env, capture_output=True, text=True, timeout=SECONDS, check=False)
+    return subprocess.run(
+        command, cwd=cwd, env=env, input=typed, capture_output=True, text=True, timeout=SECONDS, check=False
+    )
 
 
 @pytest.fixture(scope="module")
@@ -111,14 +113,17 @@ def test_two_runs_are_the_same_or_part_at_one_place(runs):
 @ranks
 @needs_torch
 def test_a_rank_is_replayed_alone(runs):
-    """Bit by bit; another program than the recorded one is told, without a traceback of ours."""
+    """Bit by bit; another program than the recorded one stops in pdb in its own frame, and is told."""
     place, _ = runs
     done = dtdebug("replay", "a", "--rank", "1", "--format", "json", cwd=place)
-    other = dtdebug("replay", "a", "--rank", "1", "--format", "json", "--command", "train.py", cwd=place, MOVED="1")
-    told, moved = json.loads(done.stdout), json.loads(other.stdout)
+    given = ("--format", "json", "--pdb", "--command", "train.py")
+    other = dtdebug("replay", "a", "--rank", "1", *given, cwd=place, typed="p 'here', type(model)\nc\n", MOVED="1")
+    told, moved = json.loads(done.stdout), json.loads(other.stdout[other.stdout.index('{"v"') :])
 
     assert (0, 1, None, "") == (done.returncode, told["rank"], told["first_difference"], told["why"])
     assert told["inputs"] == told["identical"] >= 20
+    assert f"train.py({line('backward')})" in other.stdout
+    assert "('here', <class '" in other.stdout
     assert (1, "value", line("backward")) == (
         other.returncode, moved["first_difference"]["what"], moved["first_difference"]["line"],
     )  # fmt: skip

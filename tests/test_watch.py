@@ -19,6 +19,7 @@ from dtdebug.watch.inside import values
 from dtdebug.watch.inside.clipping import Clipping
 from dtdebug.watch.inside.models import Models
 from dtdebug.watch.inside.notes import Notes
+from dtdebug.watch.inside.steps import Steps
 from dtdebug.watch.judge import judge
 from dtdebug.watch.judge.common import differ, odd
 from dtdebug.watch.judge.pace import late, paces
@@ -349,6 +350,30 @@ def test_sums_of_bits_differ_where_a_bit_does():
             assert values.hashes([one])[0] == values.hashes([longer[1:]])[0] != values.hashes([other])[0]
     assert values.finite([torch.full((9,), 3e38)])  # though their sum is not
     assert not values.finite([torch.ones(3), torch.tensor([1.0, math.inf, -math.inf])])
+
+
+def test_gradients_that_another_backward_pass_went_through_are_cleared_before_the_step(tmp_path):
+    """The discriminator of a GAN gets gradients from the generator's pass too, and clears them before its own."""
+    torch = pytest.importorskip("torch")
+    kept = Notes(str(tmp_path))
+    for clears, expected in ((True, True), (False, False)):
+        steps = Steps(kept, Models(kept))
+        weight = torch.ones(4, requires_grad=True)
+        optimizer = torch.optim.SGD([weight], 0.1)
+        for _ in range(2):
+            if clears:
+                optimizer.zero_grad()
+            for clearing in (False, True):  # its own pass and step, then the other's
+                loss = (weight * weight).sum()
+                steps.backward(loss, None)
+                loss.backward()
+                steps.after_backward()
+                if not clearing:
+                    steps.before_step(optimizer, (optimizer,), {})
+                    seen = steps._known[optimizer].cleared
+                    optimizer.step()
+                    steps.after_step(optimizer)
+        assert (seen is not False) is expected
 
 
 def test_a_clip_that_can_not_do_what_it_says_is_named():

@@ -243,8 +243,11 @@ def _show(found: Any) -> None:
     if found.deadlock is not None:
         d = found.deadlock
         print(f"Deadlock at collective #{d.index}, {d.file}:{d.line}: ranks {_group(d.ranks)} part from the others")
+        alike: dict[tuple[bool, str], list[int]] = {}
         for rank, op in d.calls.items():
-            print(f"  rank {rank}: {op}")
+            alike.setdefault((rank in d.ranks, op), []).append(int(rank))
+        for (_, op), ranks in alike.items():
+            print(f"  ranks {_group(ranks)}: {op}")
     else:
         whole = "All of them" if not found.failed else "As far as they came, all of them"
         print(f"{whole} call the same collectives in the same order.")

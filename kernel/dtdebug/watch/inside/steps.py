@@ -9,41 +9,10 @@ from typing import Any
 from dtdebug.watch.inside import values
 from dtdebug.watch.inside.models import Model, Models, random_state
 from dtdebug.watch.inside.notes import Notes, guarded, number
+from dtdebug.watch.inside.optimizers import Known, gradients_of, is_mean, membership, parameters_of, ratio, settings_of
 
 _CLOSE_LOOKS = 8
 """Steps at whose gradients also the way from the reduction to the step is looked at."""
-_HYPER = ("lr", "weight_decay", "momentum", "betas", "eps", "nesterov", "amsgrad", "alpha", "maximize")
-_MEANS = ("MeanBackward", "NllLossBackward", "MseLossBackward", "BinaryCrossEntropy", "SmoothL1Loss", "HuberLoss")
-
-
-class _Optimizer:
-    """What is remembered of one optimizer."""
-
-    def __init__(self, index: int) -> None:
-        self.index = index
-        self.steps = 0
-        self.left: Any = None
-        """A gradient that the last step used, and its value then."""
-        self.cleared: bool | None = None
-        """Whether that gradient was cleared before another one was added to it; None until that is known."""
-        self.backwards = 0
-        self.pending: dict[str, Any] | None = None
-        self.local: list[float | str] = []
-        """Some of the gradients as the last backward pass left them, where no wrapper averages them."""
-        self.models: list[Model] = []
-        """Whose parameters it holds, as of the last step that was looked at."""
-
-    def holds(self) -> bool:
-        """The gradient that the last step used is still there as it was."""
-        parameter = self.left[0]() if self.left is not None else None
-        if parameter is None or parameter.grad is None:
-            return False
-        return bool(values.sample([parameter.grad]) == self.left[1])
-
-    def emptied(self) -> bool:
-        """The gradient that the last step used was cleared, whatever was added to it before that."""
-        parameter = self.left[0]() if self.left is not None else None
-        return parameter is None or parameter.grad is None or not any(values.sample([parameter.grad]))
 
 
 class Steps:
@@ -51,7 +20,7 @@ class Steps:
 
     def __init__(self, notes: Notes, models: Models) -> None:
         self.notes, self._models = notes, models
-        self._known: weakref.WeakKeyDictionary[Any, _Optimizer] = weakref.WeakKeyDictionary()
+        self._known: weakref.WeakKeyDictionary[Any, Known] = weakref.WeakKeyDictionary()
         self._stack: list[int] = []
         self._most = 0
         self.done = 0
@@ -100,7 +69,7 @@ class Steps:
             loss=number(float(value.real)),
             scaled="torch.amp.grad_scaler" in sys.modules and self._scaled,
             rng=random_state(model) if model is not None else "",
-            mean=_is_mean(loss.grad_fn),
+            mean=is_mean(loss.grad_fn),
             m=model.number if model is not None else -1,
             f=model.forwards if model is not None else 0,
             site=self.notes.site(frame),
@@ -114,7 +83,7 @@ class Steps:
                 known.cleared = False
         for optimizer, known in self._known.items():
             if known.steps < _CLOSE_LOOKS and not known.models:
-                known.local = values.sample(_gradients(optimizer))
+                known.local = values.sample(gradients_of(optimizer))
         for model in self._models.all:
             if model.kind == "ddp" and model.since["synced"] and model.forwards <= _CLOSE_LOOKS:
                 found = [p.grad for p in model.parameters().values() if p.grad is not None]
@@ -129,9 +98,9 @@ class Steps:
         before, after = [number(b) for b, _ in pairs], [v for _, g in pairs for v in values.sample([g])]
         self.notes.put("hooked", m=model.number, n=model.forwards, s=self.now, given=before, after=after)
 
-    def _summed(self, optimizer: Any, known: _Optimizer, group: list[int]) -> None:
+    def _summed(self, optimizer: Any, known: Known, group: list[int]) -> None:
         """What the program itself has made of the gradients."""
-        now, known.local, before = values.sample(_gradients(optimizer)), [], known.local
+        now, known.local, before = values.sample(gradients_of(optimizer)), [], known.local
         self.notes.put("hooked", m=-1, n=known.steps + 1, s=known.steps + 1, group=group, given=before, after=now)
 
     def scaled(self) -> None:
@@ -191,7 +160,7 @@ class Steps:
             del self._stack[self._stack.index(id(optimizer)) :]
         self._stack.append(id(optimizer))
         if optimizer not in self._known:
-            self._known[optimizer] = _Optimizer(len(self._known))
+            self._known[optimizer] = Known(len(self._known))
             self._known[optimizer].backwards = self.backwards
         self._known[optimizer].pending = None
 
@@ -201,25 +170,25 @@ class Steps:
             return
         known = self._known[optimizer]
         if self.done == 0:
-            self.notes.put("begun", **_membership())
+            self.notes.put("begun", **membership())
         clock = next((m.forwards for m in known.models if m.kind == "ddp" and m.forwards), known.steps + 1)
         if not self.notes.looks(clock):
             return
-        held = {id(p) for p in _parameters(optimizer)}
+        held = {id(p) for p in parameters_of(optimizer)}
         known.models = [m for m in self._models.all if held & (m.parameters().keys() | m.synced_ids())]
         self._others(optimizer)
         sets = [self._set(*one) for one in self._sets(optimizer)]
         if known.local and sets and sets[0]["own"] == sets[0]["of"]:
             self._summed(optimizer, known, sets[0]["group"])
-        with_gradient = [p for p in _parameters(optimizer) if p.grad is not None]
+        with_gradient = [p for p in parameters_of(optimizer) if p.grad is not None]
         known.pending = {
             "o": known.index,
             "s": known.steps + 1,
             "f": {str(m.number): m.forwards for m in self._models.all},
-            "hyper": [_hyper(group) for group in optimizer.param_groups[:16]],
+            "hyper": [settings_of(group) for group in optimizer.param_groups[:16]],
             "sets": sets,
             "grads": len(with_gradient),
-            "trainable": sum(p.requires_grad for p in _parameters(optimizer)),
+            "trainable": sum(p.requires_grad for p in parameters_of(optimizer)),
             "backwards": known.backwards,
             "cleared": known.cleared is not False,
             "site": self.notes.site(frame),
@@ -233,8 +202,8 @@ class Steps:
 
     def _others(self, optimizer: Any) -> None:
         """What was reduced since the last step beside the gradients of this one."""
-        grads = {p.grad.data_ptr() for p in _parameters(optimizer) if p.grad is not None and values.plain(p.grad)}
-        whole = sum(p.numel() for p in _parameters(optimizer))
+        grads = {p.grad.data_ptr() for p in parameters_of(optimizer) if p.grad is not None and values.plain(p.grad)}
+        whole = sum(p.numel() for p in parameters_of(optimizer))
         for at, size in self.sizes_at.items():
             if at not in grads and size != whole:
                 self.other = max(self.other, size)
@@ -270,7 +239,7 @@ class Steps:
 
     def _sets(self, optimizer: Any) -> list[tuple[Model | None, list[Any], str]]:
         """Its whole parameters: those of each replicated model, those beside them."""
-        mine = [p for p in _parameters(optimizer) if values.plain(p)]
+        mine = [p for p in parameters_of(optimizer) if values.plain(p)]
         found: list[tuple[Model | None, list[Any], str]] = []
         for model in self._models.all:
             if model.kind == "ddp":
@@ -289,7 +258,7 @@ class Steps:
         rest = [p for p in graded if not self._reduction(p.grad)]
         if reduced and rest and not found:
             return [(None, reduced, "own"), (None, rest, "rest")]
-        if mine and any(hasattr(p, "device_mesh") for p in _parameters(optimizer)):
+        if mine and any(hasattr(p, "device_mesh") for p in parameters_of(optimizer)):
             return [*found, (None, mine, "plan")]
         if mine:
             found.append((None, mine, "beside" if found else "own"))
@@ -321,63 +290,13 @@ class Steps:
             row["unknown"] = sum(id(p) not in known and p.grad is not None for p in parameters) if known else 0
             if own and all(group == model.group for group, *_ in own):
                 row["twice"] = len(own) == len(grads)
-            row["ratio"] = _ratio(self._after.get(model.number), values.sample(grads))
+            row["ratio"] = ratio(self._after.get(model.number), values.sample(grads))
         elif own:
             row["group"], row["op"] = own[0][0], own[0][1]
             if all(value for _, _, value, _ in own):
                 mine = [g for g in grads if self._reduction(g)]
                 now = [values.sample([g])[0] for g in mine]
-                row["ratio"] = _ratio([value[0] for _, _, value, _ in own], now)
+                row["ratio"] = ratio([value[0] for _, _, value, _ in own], now)
         elif grads and (flat := self.sizes.get(sum(g.numel() for g in grads))) and flat[2] == self.backwards:
             row["group"], row["op"], row["own"] = flat[0], flat[1], len(grads)
         return row
-
-
-def _membership() -> dict[str, Any]:
-    """Whether the ranks can exchange anything."""
-    module: Any = sys.modules.get("torch.distributed.distributed_c10d")
-    other = any(name in sys.modules for name in ("horovod", "mpi4py", "bagua", "byteps"))
-    speed = getattr(sys.modules.get("deepspeed.comm.comm"), "cdb", None)  # others import it to see whether it is there
-    other = other or speed is not None
-    if module is None or not module.is_initialized():
-        return {"initialized": False, "other": other}
-    return {"initialized": True, "rank": module.get_rank(), "world": module.get_world_size(), "other": other}
-
-
-def _parameters(optimizer: Any) -> list[Any]:
-    return [p for group in optimizer.param_groups for p in group.get("params", ())]
-
-
-def _gradients(optimizer: Any) -> list[Any]:
-    return [p.grad for p in _parameters(optimizer) if p.grad is not None and values.plain(p) and values.plain(p.grad)]
-
-
-def _hyper(group: dict[str, Any]) -> dict[str, Any]:
-    """The settings of a group as plain numbers; a learning rate may be a tensor."""
-    found: dict[str, Any] = {}
-    for name in _HYPER:
-        value = group.get(name)
-        if value is None:
-            continue
-        rows = list(value) if isinstance(value, (tuple, list)) else [value]
-        found[name] = [number(float(v)) for v in rows[:4]]
-    return found
-
-
-def _ratio(before: list[float | str] | None, now: list[float | str]) -> float | None:
-    """By how much gradients were multiplied between their reduction and the step, if all were by the same."""
-    if not before or len(before) != len(now):
-        return None
-    pairs = [(b, n) for b, n in zip(before, now, strict=True) if isinstance(b, float) and isinstance(n, float) and b]
-    ratios = [n / b for b, n in pairs]
-    if len(ratios) < 2 or max(ratios) - min(ratios) > 1e-5 * abs(ratios[0]):
-        return None
-    return round(ratios[0], 7)
-
-
-def _is_mean(node: Any) -> bool:
-    """The loss is a mean over the samples of the rank, as far as its last operation tells."""
-    name = type(node).__name__
-    if not name.startswith(_MEANS):
-        return False
-    return getattr(node, "_saved_reduction", 1) == 1

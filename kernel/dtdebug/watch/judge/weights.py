@@ -156,6 +156,12 @@ def _since_wrapped(row: dict[int, Seen], step: int, place: tuple[str, int]) -> V
     if one is None or len(known) < len(row) or any(differ((one.p, one.ps), (m.p, m.ps)) for m in known.values()):
         return None  # the wrapper was told not to make them equal
     changed = [r for r, s in row.items() if s.part.p0 != known[r].p]
+    if len(changed) == len(row):  # or the optimizer holds only some of the parameters
+        return violation(
+            "replicas-differ", "D.2.4", odd({r: s.part.p0 for r, s in row.items()}), step, place,
+            f"The weights of {who(row).lower()} were equal when the model was wrapped and are not at the first step: "
+            "they were changed between.",
+        )  # fmt: skip
     return violation(
         "weights-changed-on-some-ranks", "D.2.4", changed, step, place,
         f"{who(changed)} changed the weights between wrapping the model, which made them equal, and the first step, so "

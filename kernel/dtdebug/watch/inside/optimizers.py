@@ -1,0 +1,95 @@
+"""What is remembered of one optimizer, and what is read from it, its gradients and its losses."""
+
+from __future__ import annotations
+
+import sys
+from typing import Any
+
+from dtdebug.watch.inside import values
+from dtdebug.watch.inside.models import Model
+from dtdebug.watch.inside.notes import number
+
+_HYPER = ("lr", "weight_decay", "momentum", "betas", "eps", "nesterov", "amsgrad", "alpha", "maximize")
+_MEANS = ("MeanBackward", "NllLossBackward", "MseLossBackward", "BinaryCrossEntropy", "SmoothL1Loss", "HuberLoss")
+
+
+class Known:
+    """What is remembered of one optimizer."""
+
+    def __init__(self, index: int) -> None:
+        self.index = index
+        self.steps = 0
+        self.left: Any = None
+        """A gradient that the last step used, and its value then."""
+        self.cleared: bool | None = None
+        """Whether that gradient was cleared before another one was added to it; None until that is known."""
+        self.backwards = 0
+        self.pending: dict[str, Any] | None = None
+        self.local: list[float | str] = []
+        """Some of the gradients as the last backward pass left them, where no wrapper averages them."""
+        self.models: list[Model] = []
+        """Whose parameters it holds, as of the last step that was looked at."""
+
+    def holds(self) -> bool:
+        """The gradient that the last step used is still there as it was."""
+        parameter = self.left[0]() if self.left is not None else None
+        if parameter is None or parameter.grad is None:
+            return False
+        return bool(values.sample([parameter.grad]) == self.left[1])
+
+    def emptied(self) -> bool:
+        """The gradient that the last step used was cleared, whatever was added to it before that."""
+        parameter = self.left[0]() if self.left is not None else None
+        return parameter is None or parameter.grad is None or not any(values.sample([parameter.grad]))
+
+
+def membership() -> dict[str, Any]:
+    """Whether the ranks can exchange anything."""
+    module: Any = sys.modules.get("torch.distributed.distributed_c10d")
+    other = any(name in sys.modules for name in ("horovod", "mpi4py", "bagua", "byteps"))
+    speed = getattr(sys.modules.get("deepspeed.comm.comm"), "cdb", None)  # others import it to see whether it is there
+    other = other or speed is not None
+    if module is None or not module.is_initialized():
+        return {"initialized": False, "other": other}
+    return {"initialized": True, "rank": module.get_rank(), "world": module.get_world_size(), "other": other}
+
+
+def parameters_of(optimizer: Any) -> list[Any]:
+    """All that it holds."""
+    return [p for group in optimizer.param_groups for p in group.get("params", ())]
+
+
+def gradients_of(optimizer: Any) -> list[Any]:
+    """Those of its whole parameters, none of shards."""
+    return [p.grad for p in parameters_of(optimizer) if p.grad is not None and values.plain(p) and values.plain(p.grad)]
+
+
+def settings_of(group: dict[str, Any]) -> dict[str, Any]:
+    """The settings of a group as plain numbers; a learning rate may be a tensor."""
+    found: dict[str, Any] = {}
+    for name in _HYPER:
+        value = group.get(name)
+        if value is None:
+            continue
+        rows = list(value) if isinstance(value, (tuple, list)) else [value]
+        found[name] = [number(float(v)) for v in rows[:4]]
+    return found
+
+
+def ratio(before: list[float | str] | None, now: list[float | str]) -> float | None:
+    """By how much gradients were multiplied between their reduction and the step, if all were by the same."""
+    if not before or len(before) != len(now):
+        return None
+    pairs = [(b, n) for b, n in zip(before, now, strict=True) if isinstance(b, float) and isinstance(n, float) and b]
+    ratios = [n / b for b, n in pairs]
+    if len(ratios) < 2 or max(ratios) - min(ratios) > 1e-5 * abs(ratios[0]):
+        return None
+    return round(ratios[0], 7)
+
+
+def is_mean(node: Any) -> bool:
+    """The loss is a mean over the samples of the rank, as far as its last operation tells."""
+    name = type(node).__name__
+    if not name.startswith(_MEANS):
+        return False
+    return getattr(node, "_saved_reduction", 1) == 1
