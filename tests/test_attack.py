@@ -230,6 +230,15 @@ def test_what_never_ends_is_refused_in_one_line(tmp_path, what):
     assert b"can't be read: is" in done.stderr or b"permitted" in done.stderr
 
 
+@pytest.mark.parametrize("words", [["doctor", "--read"], ["diagnose", "--batch"], ["check"], ["doctor", "--", "bash"]])
+def test_no_command_waits_for_a_pipe_that_nobody_writes_to(tmp_path, words):
+    os.mkfifo(tmp_path / "pipe.py")
+    done = run(*words, tmp_path / "pipe.py")
+
+    assert done.returncode == 2, done.stderr
+    assert b"pipe.py: can't be read: is a pipe" in done.stderr or b"pipe.py: is no regular file" in done.stderr
+
+
 def test_a_configuration_can_not_hold_up_a_check(tmp_path):
     laugh = "a0: &a0 {train_batch_size: 3}\n" + "".join(
         f"a{i}: &a{i} {{{', '.join(f'k{j}: *a{i - 1}' for j in range(9))}}}\n" for i in range(1, 30)

@@ -282,8 +282,8 @@ def _as_drawn(kernel, source):
     ran = kernel.cell(source)
     told = [(m["msg_type"], m["content"]) for m in ran.messages if MIME not in m["content"].get("data", {})]
     drawn = [f"{kind}: {content}" for kind, content in told if kind not in ("status", "execute_input", "stream")]
-    for stream in ("stdout", "stderr"):  # in how many pieces one comes, and which comes first, is chance
-        drawn.append("".join(c["text"] for c in ran.of("stream") if c["name"] == stream))
+    streams = ("stdout", "stderr")  # in how many pieces one comes, and which comes first, is chance
+    drawn += ("".join(c["text"] for c in ran.of("stream") if c["name"] == stream) for stream in streams)
     return ran.status, re.sub(r"ipykernel_\d+/", "", "\n".join(drawn).replace(str(kernel.home), "HOME"))
 
 

@@ -260,15 +260,18 @@ def _diagnose(options: argparse.Namespace) -> int:
 
 
 def _batch(path: str, questions: int) -> int:
+    import io
+
     import msgspec
 
+    from dtdebug.logs import careful
     from dtdebug_taxonomy.batch import run_case
     from dtdebug_taxonomy.knowledge import load
 
     if questions < 0:
         raise UsageError(f"--questions {questions}: 0 or more")
     try:
-        lines = sys.stdin.buffer if path == "-" else Path(path).open("rb")  # noqa: SIM115 - closed below
+        lines = sys.stdin.buffer if path == "-" else io.BufferedReader(careful.log(path, pipes=True))
     except OSError as error:
         raise UsageError(f"{path}: can't be read: {error.strerror}") from None
     knowledge, bad = load(), 0

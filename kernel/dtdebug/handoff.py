@@ -25,9 +25,10 @@ _WORDS = 200
 
 def failed(snapshot: Snapshot, diagnosis: Diagnosis, job: str) -> bool:
     """Keeps a failure if it is recognised and points at the user's own lines; says whether it did."""
+    from dtdebug.border import masked
     from dtdebug_taxonomy.failures import FILE, failure_of
 
-    found = failure_of(snapshot, diagnosis, job=job, time=time.time())
+    found = failure_of(masked(snapshot), diagnosis, job=job, time=time.time())
     if found is None:
         return False
     found = msgspec.structs.replace(found, marks=tuple(_placed(mark) for mark in found.marks))

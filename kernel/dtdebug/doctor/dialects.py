@@ -13,6 +13,7 @@ from dtdebug.doctor import hostfile, mpi
 from dtdebug.doctor.facts import Launch
 from dtdebug.errors import UsageError
 from dtdebug.hosts.plan import plan
+from dtdebug.logs import careful
 
 PORT, _DEEPSPEED_PORT = 29500, 29500
 _RAY_PORT = 6379
@@ -207,8 +208,7 @@ def started(job: Job) -> Job:
 
 def _yaml(path: Path) -> dict[str, object]:
     try:
-        with path.open(encoding="utf-8", errors="replace") as file:
-            found = yaml.safe_load(file.read(_CONFIG))
+        found = yaml.safe_load(careful.text(path, _CONFIG))
     except OSError as error:
         raise UsageError(f"{path}: can't be read: {error.strerror}") from None
     except yaml.YAMLError as error:

@@ -6,6 +6,7 @@ import re
 from pathlib import Path
 
 from dtdebug.errors import UsageError
+from dtdebug.logs import careful
 
 _SIZE = 1 << 20
 _MOST = 4096
@@ -22,8 +23,7 @@ def read(path: Path) -> list[tuple[str, int | None]]:
 
     """
     try:
-        with path.open(encoding="utf-8", errors="replace") as file:
-            text = file.read(_SIZE)
+        text = careful.text(path, _SIZE)
     except OSError as error:
         raise UsageError(f"{path}: can't be read: {error.strerror}") from None
     found: list[tuple[str, int | None]] = []

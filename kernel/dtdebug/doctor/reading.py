@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 from pathlib import Path
 
 import msgspec
@@ -10,6 +11,7 @@ from dtdebug.doctor.facts import MOST_HOSTS, Came, Look, Meeting, Report
 from dtdebug.doctor.judge import coming, verdict
 from dtdebug.doctor.untrusted import tidied
 from dtdebug.errors import UsageError
+from dtdebug.logs import careful
 
 _PREFIX = b"dtdebug-doctor "
 _LINE, _SIZE = 1 << 20, 256 << 20
@@ -29,7 +31,7 @@ def joined(path: Path) -> Report:
     """
     said: dict[tuple[str, int | None], _Said] = {}
     try:
-        with path.open("rb") as file:
+        with io.BufferedReader(careful.log(path, pipes=True)) as file:
             read = 0
             while (line := file.readline(_LINE)) and read < _SIZE and len(said) < MOST_HOSTS:
                 read += len(line)

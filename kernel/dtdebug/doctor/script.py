@@ -10,6 +10,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path, PurePath
 
 from dtdebug.errors import UsageError
+from dtdebug.logs import careful
 from dtdebug_taxonomy.source import launch as launches
 from dtdebug_taxonomy.source.shell import Script
 
@@ -32,8 +33,7 @@ def within(command: Sequence[str], variables: Mapping[str, str]) -> tuple[list[s
         return None
     path = Path(command[place])
     try:
-        with path.open(encoding="utf-8", errors="replace") as file:
-            script = Script(file.read(_SIZE), path=str(path))
+        script = Script(careful.text(path, _SIZE), path=str(path))
     except OSError as error:
         raise UsageError(f"{path}: can't be read: {error.strerror}") from None
     given = {str(n): word for n, word in enumerate(command[place + 1 :][:9], 1)}

@@ -35,6 +35,17 @@ def log(path: str | Path, *, pipes: bool = False) -> io.FileIO:
     return io.FileIO(handle, "rb")
 
 
+def text(path: str | Path, most: int) -> str:
+    """At most so many characters of a file that the user names, or of a pipe.
+
+    Raises:
+        OSError: as by `log`.
+
+    """
+    with io.TextIOWrapper(io.BufferedReader(log(path, pipes=True)), encoding="utf-8", errors="replace") as file:
+        return file.read(most)
+
+
 def _refused(handle: int, *, pipes: bool) -> str:
     there = os.fstat(handle)
     if stat.S_ISDIR(there.st_mode):

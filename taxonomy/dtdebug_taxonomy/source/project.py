@@ -132,7 +132,7 @@ class Project:
 
 def _at_top(code: Code, name: str) -> Definition | None:
     """What a module defines under a name at its top level; None where it does so more than once."""
-    found = [n for n in code.tree.body if isinstance(n, (ast.ClassDef, *FUNCTIONS)) and n.name == name]
+    found = code.at_top.get(name, ())
     return found[0] if len(found) == 1 else None
 
 

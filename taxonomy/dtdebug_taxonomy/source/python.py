@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Literal, NamedTuple
 
 from dtdebug_taxonomy.source.names import canonical, dotted
 from dtdebug_taxonomy.source.source import Variable
-from dtdebug_taxonomy.source.syntax import Function, Syntax
+from dtdebug_taxonomy.source.syntax import FUNCTIONS, Function, Syntax
 
 if TYPE_CHECKING:
     from dtdebug_taxonomy.source.project import Project
@@ -111,6 +111,15 @@ class Code(Syntax):
         found: dict[str, list[Function]] = defaultdict(list)
         for node in self.all_functions:
             found[node.name].append(node)
+        return found
+
+    @cached_property
+    def at_top(self) -> dict[str, list[ast.ClassDef | Function]]:
+        """Classes and functions at the top level of this file by name."""
+        found: dict[str, list[ast.ClassDef | Function]] = defaultdict(list)
+        for node in self.tree.body:
+            if isinstance(node, (ast.ClassDef, *FUNCTIONS)):
+                found[node.name].append(node)
         return found
 
     def called(self, call: ast.Call) -> Function | None:
