@@ -11,7 +11,7 @@ from dtdebug.clean import clean, one_line
 from dtdebug.isolate.command import Job
 from dtdebug.isolate.findings import claims, named, spelled
 from dtdebug.isolate.found import Found
-from dtdebug.isolate.runner import RANKS, Run
+from dtdebug.isolate.runner import ENVIRONMENT, RANKS, Run
 from dtdebug_taxonomy.diagnosis import Diagnosis
 from dtdebug_taxonomy.factors import Factor
 from dtdebug_taxonomy.render import reading
@@ -67,6 +67,7 @@ def _responsible(found: Found) -> str:
         return "responsible: not known"
     names = " x ".join(r.text for r in found.responsible)
     changed = [r for r in found.responsible if r.factor not in (RANKS, "program")]
+    changed = [r for r in changed if not r.factor.startswith(ENVIRONMENT)]  # a variable that matters if it is set
     without = f" (not with {', '.join(f'{named(r.factor)} {r.value}' for r in changed)})" if changed else ""
     place = next((f" at {r.value}" for r in found.responsible if r.factor == "program" and r.value), "")
     doubt = "" if found.confirmed or found.rate is not None or found.unfinished == "" else " (seen once)"
