@@ -103,6 +103,7 @@ def test_words_and_answers_say_what_need_not_be_run():
         ("With find_unused_parameters=True it works.", {"ddp-unused-parameters": "ok"}),
         ("I use mixed precision and torch.compile.", {}),
         ("It does not work without torch.compile.", {}),
+        ("It does not only fail with workers.", {}),
     ],
 )
 def test_plain_words_name_the_part_that_makes_the_difference(words, expected):

@@ -126,6 +126,7 @@ class Search:
     def _confirm(self) -> bool:
         """What made the failure go away does so again; False if a run refutes what was told."""
         if not self.found.responsible:
+            self._again({}, 2)
             return True
         several = sum(r.factor not in (RANKS, "program") for r in self.found.responsible) > 1
         while sum(run.outcome == "same" for run in self.found.runs) < (_UNLIKELY if several else _RELIABLE):

@@ -122,7 +122,11 @@ class Sometimes:
     def _spelled(self, cause: Cause) -> str:
         part = {PROGRAM: "the program", SEVERAL: "several parts together"}.get(cause.part)
         part = part or self._rows.title(cause.part)
-        return part if self._world < 2 else f"{part} {'with other ranks' if cause.needs_ranks else 'alone'}"
+        return (
+            part
+            if self._world < 2
+            else f"{part} {'only with several ranks' if cause.needs_ranks else 'also with one rank'}"
+        )
 
     # --- what is said
 

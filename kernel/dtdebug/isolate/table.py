@@ -11,7 +11,7 @@ from dtdebug.clean import clean, one_line
 from dtdebug.isolate.command import Job
 from dtdebug.isolate.findings import claims, named, spelled
 from dtdebug.isolate.found import Found
-from dtdebug.isolate.runner import RANKS, Run
+from dtdebug.isolate.runner import ENVIRONMENT, RANKS, Run
 from dtdebug_taxonomy.diagnosis import Diagnosis
 from dtdebug_taxonomy.factors import Factor
 from dtdebug_taxonomy.render import reading
@@ -40,9 +40,6 @@ def _lines(found: Found, diagnosis: Diagnosis | None) -> Iterator[str]:
     yield from (f"  {named(name)}: could not be changed, or it was not seen to be" for name in found.unproven)
     others = {one_line(run.failure.text, _TEXT) for run in found.runs if run.outcome == "other" and run.failure}
     yield from (f"  another failure on the way, not followed: {line}" for line in sorted(others)[:3])
-    if not found.rows and not found.unfinished:
-        yield "  nothing to change: the command does not say how many ranks it starts, and no part that can be changed"
-        yield "  was seen in the program"
     if found.unfinished:
         yield f"  the search ended early: {found.unfinished}; --resume goes on"
     yield f"{_responsible(found)}      {cost}"
@@ -64,10 +61,13 @@ def _table(found: Found) -> Iterator[str]:
 
 
 def _responsible(found: Found) -> str:
+    if not found.responsible and not found.rows and not found.unfinished:
+        return "responsible: not known: no number of ranks is in the command, and no part that can be changed was seen"
     if not found.responsible:
         return "responsible: not known"
     names = " x ".join(r.text for r in found.responsible)
     changed = [r for r in found.responsible if r.factor not in (RANKS, "program")]
+    changed = [r for r in changed if not r.factor.startswith(ENVIRONMENT)]  # a variable that matters if it is set
     without = f" (not with {', '.join(f'{named(r.factor)} {r.value}' for r in changed)})" if changed else ""
     place = next((f" at {r.value}" for r in found.responsible if r.factor == "program" and r.value), "")
     doubt = "" if found.confirmed or found.rate is not None or found.unfinished == "" else " (seen once)"

@@ -18,8 +18,8 @@ from dtdebug_taxonomy.snapshot import Snapshot
 _OBSERVED = {"works_with_one_process": RANKS, "works_with_other_backend": "gloo-backend"}
 """Questions whose answer is the result of a run."""
 _ONLY = re.compile(
-    r"(?i)\bonly (?:fails?|hangs?|crash(?:es)?|happens?|occurs?) (?:with|when using) (?P<thing>[\w ]{3,40})"
-    r"|\b(?:fails?|hangs?|crash(?:es)?|happens?|occurs?) only (?:with|when using) (?P<other>[\w ]{3,40})"
+    r"(?i)(?<!not )\bonly (?:fails?|hangs?|crash(?:es)?|happens?|occurs?) (?:with|when using) (?P<thing>[\w ]{3,40})"
+    r"|(?<!not )\b(?:fails?|hangs?|crash(?:es)?|happens?|occurs?) only (?:with|when using) (?P<other>[\w ]{3,40})"
 )
 _WENT: dict[str, Outcome] = {"yes": "ok", "no": "same", "works": "ok", "fails": "same"}
 

@@ -91,7 +91,7 @@ def html(said: dict[str, Any]) -> str:
         f'<div class="dtdebug" style="{_STYLE}"><b>dtdebug isolate</b>: {_safe(_head(said))}',
         f"<table>{table}</table>" if table else "",
         *(f"<div>{_safe(line)}</div>" for line in _early(said)),
-        f"<div><b>{_safe(said['answer'])}</b></div>",
+        f"<div><b>{_safe(said['answer'].replace('      ', ' · '))}</b></div>",
     ]
     return "".join(parts) + "</div>"
 
