@@ -2,7 +2,7 @@
 
 import os
 import signal
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
 
@@ -56,15 +56,14 @@ def dies_over(name: str, logs: Sequence[Source], whose: Sequence[Whose]) -> byte
     return work(logs, whose)
 
 
-@pytest.fixture(scope="module")
-def dask() -> Iterator[str]:
-    distributed = pytest.importorskip("distributed")
+def on_dask(logs: Path, died: Path) -> None:
+    """All of it on a real cluster, in a process of its own, which ends in time or is ended."""
+    import distributed
     from dask import config
 
     settings = {
         "distributed.scheduler.allowed-failures": 1,
         "distributed.scheduler.worker-saturation": 1.0,  # one task a worker: none is blamed for the death of another
-        "distributed.comm.timeouts.connect": "120s",  # a loaded machine
     }
     with (
         config.set(settings),
@@ -72,24 +71,29 @@ def dask() -> Iterator[str]:
             n_workers=2, threads_per_worker=1, dashboard_address=None, host="127.0.0.1", silence_logs=50
         ) as cluster,
     ):
-        yield cluster.scheduler_address.replace("tcp://", "dask://")
+        dask = cluster.scheduler_address.replace("tcp://", "dask://")
+        here = view(read(logs, "processes"))
+        whole = read(logs, dask, partial(dies_once, str(died)))
+        assert died.exists()
+        assert whole.unread == []
+        job = view(whole)
+        assert [row.rank for row in job.first] == [row.rank for row in here.first] == [CULPRIT]
+        assert (job.ranks, job.files, job.size, job.cascade) == (here.ranks, here.files, here.size, here.cascade)
+
+        part = read(logs, dask, partial(dies_over, f"rank_{LOST}.log"))
+        assert len(part.unread) == 1, part.unread
+        assert f"rank_{LOST}.log: its part was lost on the cluster" in part.unread[0]
+        assert view(part).absent == (LOST,)
+        assert view(part).first[0].rank == CULPRIT
+        print("* all held", flush=True)
 
 
 @pytest.mark.engines
-def test_a_worker_that_dies_counts_nothing_twice_and_a_lost_part_is_named(dask, logs, tmp_path):
-    here = view(read(logs, "processes"))
-    whole = read(logs, dask, partial(dies_once, str(tmp_path / "died")))
-    assert (tmp_path / "died").exists()
-    assert whole.unread == []
-    job = view(whole)
-    assert [row.rank for row in job.first] == [row.rank for row in here.first] == [CULPRIT]
-    assert (job.ranks, job.files, job.size, job.cascade) == (here.ranks, here.files, here.size, here.cascade)
-
-    part = read(logs, dask, partial(dies_over, f"rank_{LOST}.log"))
-    assert len(part.unread) == 1
-    assert f"rank_{LOST}.log: its part was lost on the cluster" in part.unread[0]
-    assert view(part).absent == (LOST,)
-    assert view(part).first[0].rank == CULPRIT
+def test_a_worker_that_dies_counts_nothing_twice_and_a_lost_part_is_named(own_group, logs, tmp_path, monkeypatch):
+    pytest.importorskip("distributed")
+    monkeypatch.setenv("PYTHONPATH", str(Path(__file__).parent))
+    call = f"cases.on_dask(cases.Path({str(logs)!r}), cases.Path({str(tmp_path / 'died')!r}))"
+    assert own_group(f"import test_triage_engines as cases\n{call}", 240) == ["* all held"]
 
 
 RAY = """
