@@ -50,16 +50,17 @@ def leaving(code: Code, calls: Sequence[ast.Call]) -> Iterator[Leave]:
         if found is None:
             continue
         guard, condition = found
-        if condition is guard.node:
-            neither = _beside_the_rank(code, condition)
-            if (call := _missed(code, node, guard, waits)) is not None and not _asked_for(code, call, neither):
-                yield Leave(node, guard, call)
-            continue
         call = _missed(code, node, guard, waits)
         if call is None or any(_TELLS.search(last_name(code, c)) for c in code.inside(guard.node, ast.Call)):
             continue
         if asked is None:
             asked = _asked(code)
+        if condition is guard.node:
+            names = _beside_the_rank(code, condition)
+            others_too = any(o is not condition and names & taken for o, taken in asked.get(code.function(node), ()))
+            if not others_too and not _asked_for(code, call, names):
+                yield Leave(node, guard, call)
+            continue
         names = _names(code, condition)
         others = asked.get(code.function(node), ())
         mine = _branch(code, node, guard.node)

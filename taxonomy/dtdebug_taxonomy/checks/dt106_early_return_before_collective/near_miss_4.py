@@ -16,3 +16,11 @@ class Trainer:
         if dist.get_rank() != 0 and dist.get_world_size() == 1:
             return
         dist.barrier()
+
+    def stop(self, done):
+        if dist.get_rank() == 0 and done:
+            self.write()
+            return
+        if done:
+            return
+        dist.barrier()

@@ -49,7 +49,7 @@ def check(code: Code) -> Iterator[Hit]:
 
 
 def _is_one_of_several(code: Code, group: ast.expr) -> bool:
-    """Whether a group is surely one of several: by its usual name, or because a loop makes such groups."""
+    """Whether a group is one of several, by its usual name."""
     called = group.func if isinstance(group, ast.Call) else group
     last = called.attr if isinstance(called, ast.Attribute) else dotted(called)
     return bool(_ONE_OF_SEVERAL.fullmatch(last.lower().strip("_")))
