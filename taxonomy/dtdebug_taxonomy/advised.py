@@ -12,7 +12,6 @@ from typing import NamedTuple
 
 from dtdebug_taxonomy.endings import Ending
 from dtdebug_taxonomy.findings import plain
-from dtdebug_taxonomy.frames import is_library
 
 _SENTENCE = re.compile(r"(?<=[.!?;])\s+(?=[A-Z`'\"(])|\n")
 _DO = (
@@ -61,7 +60,7 @@ _NO_SETTING = re.compile(r"\.py$|^(?:self|torch|dist|cls)$|^[a-z]+$|^e\.g$|^i\.e
 """Files, objects and single words, which are no names of settings."""
 _ASSERT = re.compile(r"assert (?P<held>.{5,200}[^(,\\\s])$")
 _CHECKS = frozenset({"ValueError", "AssertionError", "NotImplementedError", "ValidationError", "ConfigKeyError"})
-"""What checks of settings raise: naming a setting, or in a library, the message speaks of what was set."""
+"""What checks of settings raise: if it names one, the message speaks of what was set."""
 _NAMES = 3
 _LONGEST = 300
 _LEAST = 12
@@ -90,7 +89,6 @@ def advised(endings: Iterable[Ending]) -> Advised | None:
     fault = refused = None
     for ending in endings:
         checks = ending.type.rpartition(".")[2] in _CHECKS
-        below = bool(ending.frames) and is_library(ending.frames[-1].file)
         for words in _sentences(ending):
             if _ORDERS.search(words):
                 return _row(ending, words, orders=True)
@@ -98,7 +96,7 @@ def advised(endings: Iterable[Ending]) -> Advised | None:
                 continue
             if fault is None and _FAULT.search(words):
                 fault = _row(ending, words)
-            if refused is None and (_REFUSED.search(words) or (checks and (settings(words) or below))):
+            if refused is None and (_REFUSED.search(words) or (checks and settings(words))):
                 refused = _row(ending, words, refused=True)
         if refused is None and (held := _asserted(ending)):
             refused = _row(ending, held, refused=True)
