@@ -72,7 +72,7 @@ export interface CallSite {
 
 /** One thing that is said of some ranks. What is not known stays at its default and is not said. */
 export interface Claim {
-  readonly what: "absent" | "at" | "called" | "came" | "compared" | "counted" | "disagree" | "ended" | "entered" | "finished" | "last" | "left" | "missing" | "moved" | "printed" | "raised" | "silent" | "source" | "system" | "unfinished" | "unmoved" | "varied" | "waits";
+  readonly what: "absent" | "at" | "called" | "came" | "compared" | "counted" | "disagree" | "ended" | "entered" | "finished" | "last" | "left" | "missing" | "moved" | "new" | "printed" | "raised" | "silent" | "source" | "system" | "unfinished" | "unmoved" | "varied" | "waits";
   readonly ranks: readonly number[];
   readonly record: Record;
   readonly hosts?: readonly string[];

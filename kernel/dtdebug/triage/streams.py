@@ -222,12 +222,13 @@ _Times = Sequence[tuple[float | None, float | None]]
 def _times(lined: Sequence[Kept], rows: Sequence[Kept], at: When) -> _Times:
     """The time of each row: its own, else that of a line shortly above it; and when it was printed at the latest."""
     wanted = {row.number for row in rows}
+    least = min(wanted, default=0)
     found: dict[int, float | None] = {}
     time: float | None = None
     seen = 0
     both = sorted({*lined, *rows})
     for row in both:
-        if row.number in wanted or row.number + _ABOVE > min(wanted, default=0):
+        if row.number in wanted or row.number + _ABOVE > least:
             own = at(row.raw)
             if own is not None:
                 time, seen = own, row.number
@@ -237,7 +238,7 @@ def _times(lined: Sequence[Kept], rows: Sequence[Kept], at: When) -> _Times:
     until: dict[int, float | None] = {}
     time = None
     for row in reversed(both):
-        if row.number < min(wanted, default=0):
+        if row.number < least:
             break
         own = at(row.raw)
         time = own if own is not None else time
