@@ -41,14 +41,22 @@ def prepare(torch: Any, rank: int, world: int) -> None:
         chosen = group or c10d._get_default_group()  # noqa: SLF001 - as the original, which is for gloo's name alone
         chosen.monitored_barrier(timeout or c10d.default_pg_timeout, wait_all_ranks=wait_all_ranks)
 
-    c10d.monitored_barrier = torch.distributed.monitored_barrier = monitored_barrier
-    c10d.init_process_group = torch.distributed.init_process_group = init_process_group
-    c10d.new_group = torch.distributed.new_group = new_group
+    _replace(c10d.monitored_barrier, monitored_barrier)
+    _replace(begin, init_process_group)
+    _replace(further, new_group)
     torch.distributed.get_backend = lambda group=None: told[-1].rpartition(":")[2] if told else "gloo"
     for name in ("torch.multiprocessing", "torch.multiprocessing.spawn"):
         module: Any = importlib.import_module(name)
         if callable(getattr(module, "spawn", None)):
             module.spawn = functools.partial(_spawned, rank)
+
+
+def _replace(old: Any, new: Any) -> None:
+    """In all modules of torch.distributed that have it by its name, as `device_mesh` has `init_process_group`."""
+    called = str(old.__name__)
+    for name, module in list(sys.modules.items()):
+        if name.startswith("torch.distributed") and vars(module).get(called) is old:
+            setattr(module, called, new)
 
 
 def _spawned(rank: int, fn: Any, args: tuple[Any, ...] = (), *rest: Any, **options: Any) -> None:
