@@ -28,7 +28,8 @@ _READ = ("situation", "output", "cell", "exception", "verdict", "notes")
 _SHORT, _LONG, _CUT = 4, 8, 6
 """Characters of a value that is masked as a word of its own, anywhere, and of a piece that is left where a text is cut.
 """
-_COMMON = re.compile(r"[\d.]{1,64}\Z|[a-z]{1,12}\Z|(?i:true|false|none)\Z")
+_COMMON = re.compile(r"[\d.]{1,64}\Z|[A-Za-z]{1,12}\Z")
+"""Values that stand in texts by chance, ours too: they are masked only where something tells what they are."""
 
 T = TypeVar("T")
 
@@ -97,11 +98,12 @@ def _walked(value: object, known: re.Pattern[str] | None, values: Sequence[str])
 
 
 def _by_value(values: Sequence[str]) -> re.Pattern[str] | None:
-    """Finds secrets that nothing names; a short or common one only as a word of its own."""
-    pieces = {piece for value in values for piece in value.split() if len(piece) >= _SHORT}
+    """Finds secrets that nothing names, also in lines of their own or in one; a short one only as a word of its own."""
+    pieces = {piece.strip() for value in values for piece in (*value.split("\n"), " ".join(value.split()))}
     shapes = [
-        re.escape(p) if len(p) >= _LONG and not _COMMON.match(p) else rf"(?<![\w.]){re.escape(p)}(?![\w.])"
+        re.escape(p) if len(p) >= _LONG else rf"(?<![\w.]){re.escape(p)}(?![\w.])"
         for p in sorted(pieces, key=lambda piece: (-len(piece), piece))
+        if len(p) >= _SHORT and not _COMMON.match(p)
     ]
     return re.compile("|".join(shapes)) if shapes else None
 

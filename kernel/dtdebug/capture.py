@@ -37,7 +37,10 @@ def capture(
     situation: str = "",
     devices: bool = True,
 ) -> Snapshot:
-    """A snapshot of this process now. Probes that fail become notes; none raises."""
+    """A snapshot of this process now, its texts as they are: `dtdebug.border.masked` goes before keeping or sending it.
+
+    Probes that fail become notes; none raises.
+    """
     notes: list[str] = []
 
     def probe(name: str, read: Callable[[], T], otherwise: T) -> T:
