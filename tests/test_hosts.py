@@ -32,7 +32,9 @@ sys.path.insert(0, str(Path(__file__).parent))
 
 from hosts_lab import Hosts, can_be_made, dtdebug, end, said, torchrun
 
-LIMIT = 90
+LIMIT = 150
+APART = "12"
+"""Seconds after which a job hangs: the hosts of one job start so far apart on a loaded machine, and wait meanwhile."""
 PROGRAM = """
 import sys, time, torch, torch.distributed as dist
 fault = sys.argv[1]
@@ -102,7 +104,7 @@ def together(jobs):
 def test_one_host_reports_for_all_that_share_a_folder(lab, script, tmp_path, fault, kind, line):
     """One verdict, printed once, with the rank of another host; the other hosts say who reports."""
     folder = tmp_path / "shared"
-    options = ["--folder", folder, "--hang-after", "5", *(["--stop-on-hang"] if fault == "hangs" else [])]
+    options = ["--folder", folder, "--hang-after", APART, *(["--stop-on-hang"] if fault == "hangs" else [])]
     jobs = [lab.start(i, *dtdebug(*options), *torchrun(script, i, 2, 29731), fault) for i in range(2)]
     texts, statuses = together(jobs)
 
@@ -134,7 +136,7 @@ def test_hosts_without_a_folder_in_common_accuse_nobody_elsewhere_and_are_joined
     folders = [tmp_path / "first", tmp_path / "second"]
     jobs = [
         lab.start(
-            i, *dtdebug("--folder", folders[i], "--hang-after", "5"), *torchrun(script, i, 2, 29733),
+            i, *dtdebug("--folder", folders[i], "--hang-after", APART), *torchrun(script, i, 2, 29733),
             "hangs",
         )
         for i in range(2)
@@ -158,7 +160,7 @@ def test_hosts_without_a_folder_in_common_accuse_nobody_elsewhere_and_are_joined
 @pytest.mark.ranks
 def test_launchers_that_do_not_meet_are_reported_within_the_limit(lab, script, tmp_path):
     """Who has come and who has not: here node 2 looks at another port."""
-    options = ["--folder", tmp_path / "shared", "--hang-after", "5", "--stop-on-hang"]
+    options = ["--folder", tmp_path / "shared", "--hang-after", APART, "--stop-on-hang"]
     jobs = [
         lab.start(i, *dtdebug(*options), *torchrun(script, i, 3, 29735 if i == 2 else 29734, static=True), "no")
         for i in range(3)
