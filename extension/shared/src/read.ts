@@ -144,6 +144,7 @@ function advice(data: unknown): Filled<Advice> | null {
     diff_of: oneOf(field("diff_of"), DIFFS),
     in_python: field("in_python") === true,
     because: list(field("because"), MOST.reasons, reason),
+    named: field("named") === true,
   };
 }
 
