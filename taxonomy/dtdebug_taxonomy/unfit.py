@@ -19,8 +19,9 @@ _IMPORT = re.compile(r"cannot import name ['\"]?(?P<name>\w{1,80})['\"]? from ['
 _PACKAGE = re.compile(r"(?:site|dist)-packages[/\\](?P<name>[A-Za-z]\w{1,60})[/\\.]")
 _PLUMBING = frozenset({"torch", "_pytest", "pluggy", "click", "typer", "fire", "hydra", "omegaconf"})
 """Packages whose frames stand between others: they call what they were given."""
-_WRAPPERS = re.compile(r"(?i)parallel$|engine$|^compiled|^optimized")
-"""Objects that wrap a model: what is asked of them is asked of the wrapper, whatever the release."""
+_ANY_RELEASE = re.compile(r"(?i)parallel$|engine$|^compiled|^optimized|^NoneType$|tensor$|^parameter$|namespace$")
+"""Objects that wrap a model, so that what is asked of them is asked of the wrapper, and those of the program's own data:
+neither tells of releases."""
 _NEAR = 8
 """Innermost frames that are looked at."""
 
@@ -54,7 +55,7 @@ def unfit(ending: Ending) -> Unfit | None:
             )
         found = _OBJECT.search(ending.message)
         others = [p for p in (_package(f) for f in frames[-_NEAR:]) if p and p != asking and p not in _PLUMBING]
-        if found and asking and others and asking not in _PLUMBING and not _WRAPPERS.search(found["owner"]):
+        if found and asking and others and asking not in _PLUMBING and not _ANY_RELEASE.search(found["owner"]):
             other = others[-1]
             return Unfit(
                 f"{asking} and {other} may be of releases that do not fit: at {place} a {found['owner']} is asked for"
