@@ -20,8 +20,8 @@ _PACKAGE = re.compile(r"(?:site|dist)-packages[/\\](?P<name>[A-Za-z]\w{1,60})[/\
 _PLUMBING = frozenset({"torch", "_pytest", "pluggy", "click", "typer", "fire", "hydra", "omegaconf"})
 """Packages whose frames stand between others: they call what they were given."""
 _ANY_RELEASE = re.compile(r"(?i)parallel$|engine$|^compiled|^optimized|^NoneType$|tensor$|^parameter$|namespace$")
-"""Objects that wrap a model, so that what is asked of them is asked of the wrapper, and those of the program's own data:
-neither tells of releases."""
+"""Objects that wrap a model, so that what is asked of them is asked of the wrapper, and the program's own data: neither
+tells of releases."""
 _NEAR = 8
 """Innermost frames that are looked at."""
 

@@ -170,11 +170,14 @@ def _exits(log: Reading, echoes: Sequence[Raised]) -> tuple[Exit, ...]:
     """Ends of ranks that raised nothing: by their program (`os._exit`, `sys.exit`) or by a signal of nobody's."""
     spoken = {r.rank for r in echoes}
     last = {e.rank: e for e in log.said.exits if e.rank is not None and e.rank not in spoken}
-    aborted = log.said.enforced or (set(last) if log.said.enforce else set())
-    if any("Watchdog c" in line.body for line in log.lines):  # it aborts the process that waited too long
-        aborted = set(last)
+    aborted: set[int | None] = {*log.said.enforced} or ({*last} if log.said.enforce else set())
+    # A watchdog aborts its own process, which waited too long; one of nobody knows which process may be any's.
+    timed_out = {line.rank for line in log.lines if "Watchdog c" in line.body}
+    aborted |= {*last} if None in timed_out else timed_out
     signalled = [e for e in last.values() if e.signal and e.signal not in LAUNCHER]
     violent = [e for e in signalled if e.signal != "SIGABRT" or e.rank not in aborted]
+    if timed_out:  # of a killed rank and those that abort, the killed one is what the watchdogs waited for
+        violent = [e for e in violent if e.signal != "SIGABRT"] or violent
     coded = [e for e in last.values() if e.code]
     outside = [e for e in last.values() if e.rank in log.said.signalled_from_outside]
     return tuple(sorted(violent or coded or outside, key=lambda e: e.rank or 0))
