@@ -73,7 +73,7 @@ vsix: node ## the VS Code extension: extension/vscode/build/dtdebug-VERSION.vsix
 LAB := extension/jupyterlab
 lab: $(LAB)/labextension/package.json ## JupyterLab's extension, which the wheel holds
 
-$(LAB)/labextension/package.json: $(VENV)/.core $(wildcard $(LAB)/*.py $(LAB)/src/*.ts $(LAB)/schema/* $(LAB)/package*.json extension/shared/src/* extension/shared/src/ranks/* taxonomy/dtdebug_taxonomy/messages/*) | node
+$(LAB)/labextension/package.json: $(VENV)/.core $(wildcard $(LAB)/*.py $(LAB)/src/*.ts $(LAB)/schema/* $(LAB)/package*.json extension/shared/src/* extension/shared/src/ranks/* taxonomy/dtdebug_taxonomy/messages/* taxonomy/dtdebug_taxonomy/symptoms/*) | node
 	$(BIN)/python $(LAB)/generate.py
 	cd $(LAB) && export PATH="$(abspath $(BIN)):$$PATH" && $(NPM_CI) && npm test --silent && npm run --silent build
 	@touch $@ && $(BIN)/python -m pip install --quiet --no-deps --editable .

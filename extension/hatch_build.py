@@ -32,7 +32,9 @@ class Build(BuildHookInterface[Any]):
                 "the JupyterLab extension of dtdebug is not built, and npm is not there to build it: install Node 20, "
                 f"or set {_WITHOUT}=1 to install without it"
             )
-        environment = {**os.environ, "PYTHONPATH": str(Path(self.root) / "taxonomy")}
+        # what is there already leads to the packages that the build has been given
+        paths = [str(Path(self.root) / "taxonomy"), *filter(None, [os.environ.get("PYTHONPATH")])]
+        environment = {**os.environ, "PYTHONPATH": os.pathsep.join(paths)}
         subprocess.run([sys.executable, "generate.py"], cwd=self._folder(), env=environment, check=True)
         for words in (["ci", "--no-audit", "--no-fund", "--loglevel=error"], ["run", "--silent", "build"]):
             subprocess.run([npm, *words], cwd=self._folder(), check=True)

@@ -186,9 +186,16 @@ def points_at(knowledge: Knowledge, cause: Cause, finding: Finding, weight: floa
 
 @lru_cache(maxsize=1024)
 def _listing(knowledge: Knowledge, cause: Cause) -> Counter[str]:
-    """How many causes of a cause's symptom name each evidence."""
+    """How many causes of a cause's symptom name each evidence, beside those that only some of its words name."""
     causes = next(s.cause for s in knowledge.symptoms.values() if cause in s.cause)
-    return Counter(name for c in causes for name in c.evidence)
+    return Counter(name for c in causes for name in c.evidence if not _by_words(knowledge, c, name))
+
+
+def _by_words(knowledge: Knowledge, cause: Cause, evidence: str) -> bool:
+    found = knowledge.evidence.get(evidence)
+    if found is None or cause.id in found.names:
+        return False
+    return any(c.cause == cause.id and c.when for c in found.cure)
 
 
 def shared_by(knowledge: Knowledge, cause: Cause, finding: Finding) -> int:

@@ -318,7 +318,10 @@ def _own(knowledge: Knowledge, snapshot: Snapshot, seen: Mapping[str, Finding]) 
     Without the name of a rank something must speak of several: a program of one process is not ours to explain.
     """
     known = [(f, knowledge.evidence[name]) for name, f in seen.items() if f.source in ("printed", "exception")]
-    roots = {f.rank for f, e in known if e.role == "root" and e.symptoms and not (e.catch_all or e.generic)}
+    naming = [(f, e) for f, e in known if e.role == "root" and e.symptoms and not e.catch_all]
+    # The exception's own words name nothing if any program may print them and they name no cause.
+    vague = {e.id for f, e in naming if e.generic and not e.names and (f.terminal or _is_of_any_library(e))}
+    roots = {f.rank for f, e in naming if e.id not in vague}
     launched = any(e.role == "cascade" and not e.generic for _, e in known) or speaks_of_several(snapshot)
     errors = [e for e in own_errors(snapshot) if e.rank not in roots and (launched or e.rank is not None)]
     first = next((e for e in errors if not e.library), None) or next(iter(errors), None)
