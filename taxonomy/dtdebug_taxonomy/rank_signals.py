@@ -10,8 +10,9 @@ from collections.abc import Callable, Sequence
 from typing import Literal
 
 from dtdebug_taxonomy.activity import Activity, doing
+from dtdebug_taxonomy.failure.reading import read
 from dtdebug_taxonomy.frames import own_frame
-from dtdebug_taxonomy.ranks import Frame, RankState, spell
+from dtdebug_taxonomy.ranks import Frame, RankState, Verdict, spell
 from dtdebug_taxonomy.snapshot import Snapshot
 
 Answer = tuple[str, str] | None
@@ -39,6 +40,8 @@ def failing_ranks(s: Snapshot) -> Answer:
     if v is not None and v.kind == "fabric":
         return "all", "every rank has arrived in the collective, and it does not end"
     if v is not None and v.culprits:
+        if v.kind == "dead" and not _others_are_known(s, v):
+            return None
         if v.kind == "dead":
             return ("one" if len(v.culprits) == 1 else "some"), f"{spell(v.culprits, _FEW)} ended first"
         return "some", f"{spell(v.culprits, _FEW)} parted from the others"
@@ -46,6 +49,12 @@ def failing_ranks(s: Snapshot) -> Answer:
     if len(ranks) > 1 and len(raised) == 1 and "" not in raised and _complete(ranks):
         return "all", f"{spell([r.rank or 0 for r in ranks], _FEW)} raised the same"
     return None
+
+
+def _others_are_known(s: Snapshot, v: Verdict) -> bool:
+    """Who ended first is told only beside others: often a log holds what one rank has printed."""
+    others = {r.rank for r in s.ranks} | ({line.rank for line in read(s).lines} if s.output else set())
+    return bool(v.waiting) or bool(others - {None, *v.culprits})
 
 
 def equal_work_per_rank(s: Snapshot) -> Answer:
