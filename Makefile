@@ -38,7 +38,7 @@ accuracy: $(VENV)/.ready ## figures on rated cases: make accuracy CASES=FILE.jso
 	$(BIN)/python benchmarks/accuracy.py $(CASES)
 
 attack: $(VENV)/.ready debian-editors ## hostile input, broken disks and kills at full length (half an hour)
-	DTDEBUG_ATTACK=1 $(BIN)/python -m pytest -p no:xdist --durations=10 -s tests/test_attack.py tests/test_masking.py tests/test_flight_bounds.py tests/test_output.py tests/test_ranks_hostile.py
+	DTDEBUG_ATTACK=1 $(BIN)/python -m pytest -p no:xdist --timeout=0 --durations=10 -s tests/test_attack.py tests/test_masking.py tests/test_flight_bounds.py tests/test_output.py tests/test_ranks_hostile.py
 
 bench: $(VENV)/.ready debian-browser card lab ## time and memory, printed
 	$(BIN)/python benchmarks/cost.py

@@ -435,6 +435,11 @@ MARK = """() => {
 }"""
 
 
+WITHIN = """(doing) => Promise.race([
+    doing(), new Promise((_, reject) => setTimeout(() => reject(new Error('it takes more than a minute')), 60_000)),
+])"""
+
+
 def test_nothing_of_ours_stays_when_a_notebook_closes(opened):
     """Counted in the browser's heap: each of our outputs, and each button in them, goes with its notebook."""
     page = opened("lab", nb.notebook(FAILED, ("train()", [nb.display({MIME: SAMPLE})])), kernel=False)
@@ -447,7 +452,8 @@ def test_nothing_of_ours_stays_when_a_notebook_closes(opened):
     path = page.evaluate("() => window.jupyterapp.shell.currentWidget.context.path")
     for number in range(3):
         page.evaluate(
-            """async ([path, name]) => {
+            f"([path, name]) => ({WITHIN})"
+            """(async () => {
                 const app = window.jupyterapp, contents = app.serviceManager.contents;
                 await contents.save(name, await contents.get(path));
                 const kernel = app.shell.currentWidget.sessionContext.session?.kernel?.model;
@@ -455,7 +461,7 @@ def test_nothing_of_ours_stays_when_a_notebook_closes(opened):
                 await opened.context.ready;
                 await opened.revealed;
                 app.shell.activateById(opened.id);
-            }""",
+            })""",
             [path, f"other-{number}.ipynb"],
         )
         shown.get_by_role("button", name="Diagnose").wait_for()
@@ -463,14 +469,15 @@ def test_nothing_of_ours_stays_when_a_notebook_closes(opened):
         assert (2, 2) == (count(heap, failed), count(heap, card))
         assert page.evaluate(MARK) > 1
         page.evaluate(
-            """async () => {
+            f"() => ({WITHIN})"
+            """(async () => {
                 const widget = window.jupyterapp.shell.currentWidget;
                 widget.context.model.dirty = false;
                 await Promise.race([widget.sessionContext.ready, new Promise(resolve => setTimeout(resolve, 5_000))]);
                 const ended = new Promise(resolve => widget.disposed.connect(resolve));
                 widget.close();
                 await ended;
-            }"""
+            })"""
         )
         assert (1, 1) == (count(heap, failed), count(heap, card))
         assert 0 == marked(heap, page)
