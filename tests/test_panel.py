@@ -472,9 +472,9 @@ def test_nothing_of_ours_stays_when_a_notebook_closes(opened):
             f"() => ({WITHIN})"
             """(async () => {
                 const widget = window.jupyterapp.shell.currentWidget;
-                widget.context.model.dirty = false;
                 await Promise.race([widget.sessionContext.ready, new Promise(resolve => setTimeout(resolve, 5_000))]);
                 const ended = new Promise(resolve => widget.disposed.connect(resolve));
+                widget.context.model.dirty = false; // else a dialog asks: a kernel writes its language
                 widget.close();
                 await ended;
             })"""
