@@ -476,7 +476,9 @@ def test_nothing_of_ours_stays_when_a_notebook_closes(opened):
                 const ended = new Promise(resolve => widget.disposed.connect(resolve));
                 widget.context.model.dirty = false; // else a dialog asks: a kernel writes its language
                 widget.close();
+                const asked = setInterval(() => document.querySelector('.jp-Dialog .jp-mod-warn')?.click(), 500);
                 await ended;
+                clearInterval(asked);
             })"""
         )
         assert (1, 1) == (count(heap, failed), count(heap, card))
