@@ -322,8 +322,11 @@ def _own(knowledge: Knowledge, snapshot: Snapshot, seen: Mapping[str, Finding]) 
     # The exception's own words name nothing if any program may print them and they name no cause.
     vague = {e.id for f, e in naming if e.generic and not e.names and (f.terminal or _is_of_any_library(e))}
     roots = {f.rank for f, e in naming if e.id not in vague}
-    launched = any(e.role == "cascade" and not e.generic for _, e in known) or speaks_of_several(snapshot)
-    errors = [e for e in own_errors(snapshot) if e.rank not in roots and (launched or e.rank is not None)]
+    errors = [e for e in own_errors(snapshot) if e.rank not in roots]
+    if any(e.rank is None for e in errors):
+        launched = any(e.role == "cascade" and not e.generic for _, e in known)
+        if not (launched or speaks_of_several(snapshot)):
+            errors = [e for e in errors if e.rank is not None]
     first = next((e for e in errors if not e.library), None) or next(iter(errors), None)
     if first is None or None in roots:
         return

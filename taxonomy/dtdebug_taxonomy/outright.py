@@ -119,7 +119,6 @@ def _of_message(own: Advised, symptom: str) -> Advice:
     if own.settings and not own.orders:
         fix = f"Look where {' and '.join(own.settings)} is set or comes from, and change it so that this holds."
     return _advice(
-        "message-says-so",
         symptom,
         f"The message says {'what to do' if own.orders else 'what is wrong'}: {shown}",
         "The error that ended the process says so itself, which tells more than a resemblance to other failures.",
@@ -143,7 +142,6 @@ def _of_figures(ended: Sequence[Ending], symptom: str, *, worked_out: bool) -> A
         told = amounts("\n".join((ending.message, *ending.below)))
         if told is not None and (told.worked_out or not worked_out):
             return _advice(
-                "figures-do-not-go-together",
                 symptom,
                 told.title,
                 "Worked out from the figures that the message prints.",
@@ -159,7 +157,6 @@ def _of_unfit(ended: Sequence[Ending], symptom: str) -> Advice | None:
         told = unfit(ending)
         if told is not None:
             return _advice(
-                "releases-do-not-fit",
                 symptom,
                 told.title,
                 "Names and arguments of a package change between its releases; who calls it was written for another.",
@@ -184,10 +181,13 @@ def _printed(ending: Ending, evidence: str, means: str, words: str) -> Reason:
     )
 
 
+def _said(evidence: str, means: str, pair: Regression | Contrast) -> Reason:
+    return Reason(evidence=evidence, means=means, source="said", weight=1.5, line=pair.line, words=pair.words)
+
+
 def _of_regression(pair: Regression, symptom: str) -> Advice:
     works = f"{pair.package} {pair.good}" if pair.good else f"the {pair.package} from before"
     return _advice(
-        "release-changed",
         symptom,
         f"What changed in {pair.package} {pair.bad} does it: with {works} it works",
         "Nothing else differs between the two runs, as far as is told: a defect of the newer release, or something in"
@@ -195,14 +195,7 @@ def _of_regression(pair: Regression, symptom: str) -> Advice:
         f"Go back to {works}, so that you can go on. Then read the release notes of {pair.package} from there to"
         f" {pair.bad}, and its issues for your message: a later release may have the fix.",
         _ADVISED,
-        Reason(
-            evidence="release-changed",
-            means="The user names a release that works and one that does not.",
-            source="said",
-            weight=1.5,
-            line=pair.line,
-            words=pair.words,
-        ),
+        _said("release-changed", "The user names a release that works and one that does not.", pair),
         pattern="fix framework version",
         effort="reinstall",
         named=bool(pair.good),
@@ -211,28 +204,19 @@ def _of_regression(pair: Regression, symptom: str) -> Advice:
 
 def _of_contrast(pair: Contrast, symptom: str) -> Advice:
     return _advice(
-        "what-makes-the-difference",
         symptom,
         f"The cause is not known yet, but what makes the difference: it works {pair.words}",
         "Two runs that differ in one thing, one of which works, tell where the fault is.",
         f"Go on like that for now ({pair.words}). Then look at what exactly that changes: release notes, options,"
         " the code behind it. `dtdebug isolate` can try such changes; the pair of runs belongs into a report.",
         _ADVISED,
-        Reason(
-            evidence="what-makes-the-difference",
-            means="The user says with what it works.",
-            source="said",
-            weight=1.5,
-            line=pair.line,
-            words=pair.words,
-        ),
+        _said("what-makes-the-difference", "The user says with what it works.", pair),
         effort="rerun",
         named=False,
     )
 
 
 def _advice(  # noqa: PLR0917
-    cause: str,
     symptom: str,
     title: str,
     why: str,
@@ -244,9 +228,10 @@ def _advice(  # noqa: PLR0917
     effort: Effort = "edit",
     named: bool = True,
 ) -> Advice:
+    """Its cause is called as its reason."""
     return Advice(
         symptom=symptom,
-        cause=cause,
+        cause=because.evidence,
         title=title,
         pattern=pattern,
         probability=probability,
