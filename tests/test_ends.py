@@ -82,7 +82,8 @@ def test_torchruns_summary_is_read():
         ("ProcessExitedException: process 0 terminated with exit code 3", [(0, 3, "")]),
         ("train.sh: line 3:  1653 Killed                  python train.py", [(None, None, "SIGKILL")]),
         ("Process 2 exit with status code 5.", [(2, 5, "")]),
-        ("['python', '-u', 'train.py', '--local_rank=1'] exits with return code = -9", [(1, None, "SIGKILL")]),
+        ("['python', '-u', 'train.py', '--local_rank=1'] exits with return code = -9", [(None, None, "SIGKILL")]),
+        ("['python', '-u', 'train.py', '--local_rank=0'] exits with return code = 1", [(0, 1, "")]),
         ("step 1 loss 0.3\nrank 1 is fine\nexit code 0", []),
     ],
 )

@@ -17,6 +17,7 @@ from dtdebug_taxonomy.render import (
     because,
     first_line,
     reason_line,
+    reasons,
     seen_line,
     subtitle,
     to_text,
@@ -49,11 +50,11 @@ def bundle(d: Diagnosis) -> dict[str, Any]:
 
 def small(d: Diagnosis) -> dict[str, Any]:
     """The JSON that a notebook saves: the head of each ranking, below `LIMIT` bytes."""
-    for symptoms, reasons, advice, diff, notes in _SIZES:
+    for symptoms, whys, advice, diff, notes in _SIZES:
         short = msgspec.structs.replace(
             d,
             symptoms=tuple(
-                msgspec.structs.replace(s, why=tuple(_shorter(r) for r in s.why[:reasons]) if i < 2 else ())
+                msgspec.structs.replace(s, why=tuple(_shorter(r) for r in s.why[:whys]) if i < 2 else ())
                 for i, s in enumerate(d.symptoms[:symptoms])
             ),
             advice=tuple(
@@ -69,7 +70,7 @@ def small(d: Diagnosis) -> dict[str, Any]:
             happened=d.happened[:300],
             seen=tuple(
                 msgspec.structs.replace(s, text=s.text[:200], record=s.record[:80])
-                for s in d.seen[: min(_SEEN, reasons + 1)]
+                for s in d.seen[: min(_SEEN, whys + 1)]
             ),
             question=msgspec.structs.replace(d.question, why="", how="", command="") if d.question and advice else None,
         )
@@ -94,7 +95,7 @@ def to_html(d: Diagnosis) -> str:
     if d.verdict == "echo" and not d.happened:
         parts.append(f"<div>{escape(ECHO)}</div>")
     shown = d.symptoms[: 2 if d.verdict == "apart" else 1] if d.verdict != "unknown" else ()
-    parts += [_why(s, f"Why {s.code}" if len(shown) > 1 else "Why") for s in shown]
+    parts += [_why(d, s, f"Why {s.code}" if len(shown) > 1 else "Why") for s in shown]
     parts.append(_others(d, shown))
     if d.culprits and not d.happened:
         parts.append(f"<div>First seen on rank {', '.join(map(str, d.culprits))}.</div>")
@@ -111,11 +112,9 @@ def to_html(d: Diagnosis) -> str:
     return "".join(parts)
 
 
-def _why(s: RankedSymptom, label: str) -> str:
-    if not s.why:
-        return ""
-    reasons = "".join(f"<li>{escape(reason_line(r))}</li>" for r in s.why[:3])
-    return f'<div>{escape(label)} ({escape(s.band)}):</div><ul style="{_LIST}">{reasons}</ul>'
+def _why(d: Diagnosis, s: RankedSymptom, label: str) -> str:
+    rows = "".join(f"<li>{escape(reason_line(r))}</li>" for r in reasons(d, s))
+    return f'<div>{escape(label)} ({escape(s.band)}):</div><ul style="{_LIST}">{rows}</ul>' if rows else ""
 
 
 def _others(d: Diagnosis, shown: tuple[RankedSymptom, ...]) -> str:

@@ -15,7 +15,7 @@ from dtdebug_taxonomy.advice import LIKELY, POSSIBLE, Advice, Band, Reason, band
 from dtdebug_taxonomy.chosen import TELLING, advice_of, reason, ruled_out
 from dtdebug_taxonomy.examples import fitting
 from dtdebug_taxonomy.findings import Finding, collect, plain
-from dtdebug_taxonomy.happened import Seen, happened, seen
+from dtdebug_taxonomy.happened import Seen, happened, printed, seen
 from dtdebug_taxonomy.knowledge import Knowledge
 from dtdebug_taxonomy.next_step import Ask, Next, Repair, next_step
 from dtdebug_taxonomy.ordinary import is_foreign, ordinary
@@ -125,9 +125,13 @@ def diagnose(
     only_ended = verdict == "unknown" and snapshot.verdict is not None  # no answer says what the rank has not printed
     question = None if plainly or only_ended else _question(knowledge, ranking, findings, verdict, skip)
     advice = () if foreign else outright(knowledge, snapshot, ranking, advice_of(knowledge, ranking, findings))
-    advice = fitting(snapshot, advice)
+    advice = _below_first(fitting(snapshot, advice))
     if only_ended:  # which is no cause of its end
         advice = tuple(a for a in advice if a.band != "unlikely")
+    told, supports = happened(snapshot), seen(snapshot.verdict)
+    if not told and verdict in ("settled", "leaning", "apart"):
+        telling = (r for r in symptoms[0].why if not _is_vague(knowledge, r))
+        told, supports = printed(telling)
     return Diagnosis(
         recognised=not foreign and is_recognised(knowledge, snapshot, findings, roots),
         verdict=verdict,
@@ -146,9 +150,22 @@ def diagnose(
         ),
         culprits=_culprits(knowledge, snapshot, roots),
         notes=tuple(plain(note) for note in snapshot.notes[:_NOTES]),
-        happened=happened(snapshot),
-        seen=seen(snapshot.verdict),
+        happened=told,
+        seen=supports,
     )
+
+
+def _below_first(advice: tuple[Advice, ...]) -> tuple[Advice, ...]:
+    """None is called more likely than the one that the output names, and that stands above it for that."""
+    if not advice or not advice[0].named or advice[0].band == "likely":
+        return advice
+    return tuple(msgspec.structs.replace(a, band=advice[0].band) if a.band == "likely" else a for a in advice)
+
+
+def _is_vague(knowledge: Knowledge, reason: Reason) -> bool:
+    """An echo, the bare class of an error, a circumstance: nothing that says what happened."""
+    found = knowledge.evidence.get(reason.evidence)
+    return found is None or found.catch_all or found.role != "root"
 
 
 def _tells_failure(knowledge: Knowledge, finding: Finding) -> bool:

@@ -5,8 +5,11 @@ Front ends show these words and no others, so that all of them give one reading 
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 import msgspec
 
+from dtdebug_taxonomy.advice import Reason
 from dtdebug_taxonomy.claims import cited
 from dtdebug_taxonomy.failure.attribution import outcome
 from dtdebug_taxonomy.failure.raised import Raised
@@ -52,3 +55,13 @@ def seen(verdict: Verdict | None) -> tuple[Seen, ...]:
     said = {row.text for row in claimed}
     rest = [Seen(text=plain(line, _SENTENCE)) for line in verdict.evidence]
     return (*claimed, *(row for row in rest if row.text not in said))[:_MOST]
+
+
+def printed(reasons: Iterable[Reason]) -> tuple[str, tuple[Seen, ...]]:
+    """What the output says where no rank's exception is known: what the line means that tells most, and the line."""
+    for r in reasons:
+        if r.weight > 0 and r.source == "printed" and "=" not in r.evidence and r.words:
+            rank = f"rank {r.rank}, " if r.rank is not None else ""
+            words = plain(" ".join(r.words.split()), 200)
+            return plain(r.means, _SENTENCE), (Seen(text=f'"{words}"', record=f"{rank}line {r.line} of the output"),)
+    return "", ()

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from msgspec import structs
 
 from dtdebug_taxonomy.advice import Advice, Reason
-from dtdebug_taxonomy.diagnosis import Diagnosis
+from dtdebug_taxonomy.diagnosis import Diagnosis, RankedSymptom
 from dtdebug_taxonomy.findings import plain
 from dtdebug_taxonomy.frames import short
 from dtdebug_taxonomy.happened import Seen
@@ -85,6 +85,11 @@ def to_text(d: Diagnosis, advice: int = 2) -> str:
     )
 
 
+def reasons(d: Diagnosis, s: RankedSymptom) -> list[Reason]:
+    """What speaks for or against a symptom, without what the first line says already."""
+    return [r for r in s.why if r.means != d.happened][:3]
+
+
 def seen_line(s: Seen) -> str:
     """A claim with its record."""
     return f"{s.text} [{s.record}]" if s.record else s.text
@@ -103,7 +108,7 @@ def reading(d: Diagnosis, advice: int = 2, *, following: bool = True) -> Iterato
     for s in shown:
         if len(shown) > 1:
             yield f"  {s.code} {s.title}: {s.band}"
-        for r in s.why[:3]:
+        for r in reasons(d, s):
             yield f"  why: {reason_line(r)}"
     yield from (f"  why: {line}" for line in d.ruled_out[:2])
     if d.culprits and not d.happened:

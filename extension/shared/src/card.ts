@@ -97,7 +97,8 @@ function* body(
   yield told && !(d.happened && d.verdict === "echo") ? make("p", "dtd-told", told) : null;
   yield d.culprits.length && !d.happened ? culprits(d.culprits) : null;
   for (const s of named) {
-    yield part("dtd-because", named.length > 1 ? whyOf(s) : trans.__("Why"), s.why.length ? reasons(s.why) : null);
+    const why = s.why.filter((r) => r.means !== d.happened); // which the first line says
+    yield part("dtd-because", named.length > 1 ? whyOf(s) : trans.__("Why"), why.length ? reasons(why) : null);
   }
   const others = d.ordinary ? [] : d.symptoms.filter((s) => !named.includes(s) && (!named.length || s.band !== "unlikely")).slice(0, 3);
   yield others.length ? alternatives(others, named.length > 0) : null;

@@ -107,9 +107,10 @@ def verdict(
     if compared is not None:
         return compared
     own = found.own
-    if own and (found.launched or any(r.rank is not None for r in own) or found.echoes):
-        return _raised(found)
-    return _ended(found) if found.exits else watchdog.verdict(log)
+    waited = watchdog.verdict(log)
+    if own and (found.launched or any(r.rank is not None for r in own) or found.echoes or waited):
+        return _raised(found, () if waited is None else waited.claims)
+    return _ended(found) if found.exits else waited
 
 
 def _goes_on(log: Reading, raised: Raised) -> bool:
@@ -183,8 +184,8 @@ def _exits(log: Reading, echoes: Sequence[Raised]) -> tuple[Exit, ...]:
     return tuple(sorted(violent or coded or outside, key=lambda e: e.rank or 0))
 
 
-def _raised(found: Outcome) -> Verdict:
-    """The verdict on ranks that raised on their own."""
+def _raised(found: Outcome, waited: tuple[Claim, ...]) -> Verdict:
+    """The verdict on ranks that raised on their own; `waited` is what watchdogs say of others."""
     first = found.own[0]
     alike = [r for r in found.own if _key(r) == _key(first)]
     others = [r for r in found.own if _key(r) != _key(first)]
@@ -203,6 +204,7 @@ def _raised(found: Outcome) -> Verdict:
         *(_claim(r) for r in alike[:_SHOWN]),
         *(_claim(r) for r in others[:_SHOWN]),
         *(_claim(r) for r in found.echoes[:_SHOWN]),
+        *waited[:_SHOWN],
     )
     single = not others and not found.doubtful
     return Verdict(

@@ -16,6 +16,7 @@ from dtdebug_taxonomy.ranks import Frame
 
 _START = "Traceback (most recent call last)"
 _FRAME = re.compile(r'\s{1,12}File "([^"\n]{1,500})", line (\d{1,9})(?:, in ([^\n]{1,200}))?')
+_HEADLESS = re.compile(r'\s{1,4}File "[^"\n]{1,500}", line \d{1,9}, in \S')
 _RICH_FRAME = re.compile(r"\s{0,4}│ (\S[^\n│]{0,300}?):(\d{1,9}) in (\S{1,120})\s")
 _CELL = re.compile(
     r"\s{0,4}(?:Cell In\s?\[\d{1,6}\]|<ipython-input-\S{1,40}>|File (\S{1,300}?))(?:, line |:)(\d{1,9})"
@@ -121,6 +122,8 @@ class _Stream:
         self.fatal: Raised | None = None
         self.fresh = False
         """An exception has ended in the line above."""
+        self.listing = False
+        """Within the frames of a dump, or of a stack that was logged: no traceback's."""
 
 
 class _Reader:
@@ -149,6 +152,12 @@ class _Reader:
             self._inside(s, index, line, body)
             return
         if body and not body.isspace():
+            s.listing = "most recent call" in body or (s.listing and body.startswith("  "))
+            if not s.listing and _HEADLESS.match(body):  # the head was cut off
+                s.open = _Open(line.number, 0, line.level)
+                s.open.kind = "headless"
+                self._frame(s.open, body)
+                return
             if s.last is None and line.rank is not None and (bare := _BARE.match(body)):
                 s.open = _Open(line.number, 0)  # the end of a traceback, cut out of a log
                 self._raise(s, index, line, bare)
@@ -204,6 +213,9 @@ class _Reader:
                 block.frames[-1] = Frame(f.file, f.line, f.function, words[:200])
             return
         last = _LAST.match(words)
+        if block.kind == "headless" and (last is None or not _NAMED.search(last[1])):
+            s.open = None
+            return
         if last is None:
             return
         logged = line.level and line.level != block.level  # of another thread, as the watchdog of NCCL, in between

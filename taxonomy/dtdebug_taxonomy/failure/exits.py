@@ -90,6 +90,8 @@ _SHELL = re.compile(
 )
 _HOROVOD = re.compile(r"Process (?P<rank>\d{1,7}) exit with status code (?P<code>\d{1,9})")
 _DEEPSPEED = re.compile(r"--local_rank=(?P<rank>\d{1,7})\b.{0,2000} exits with return code = (?P<code>-?\d{1,9})")
+"""Whichever process ended, the launcher prints the command of the last that it started: that one's rank says only
+how many there were. https://github.com/deepspeedai/DeepSpeed/blob/master/deepspeed/launcher/launch.py"""
 _SIZES = re.compile(r"\b\d{1,12} vs\.? \d{1,12}\b")
 
 
@@ -127,7 +129,7 @@ def of_lines(printed: Iterable[Line], happened: Events) -> Said:
             exits.append(Exit(rank=mpi, code=int(found["code"]), line=line.number))
             mpi = None
         found_here: Iterable[Exit] = islice(_line(words, line.number), max(0, _MOST - len(exits)))
-        if line.host and "--local_rank=" in words:  # of several hosts: whose rank that is, is not said
+        if line.host and "--local_rank=" in words:  # of several hosts: even the only one there may have any rank
             found_here = (e._replace(rank=None) for e in found_here)
         exits += found_here
         if "closing signal" in words and len(closed) < _MOST and (found := _CLOSED.search(words)):
@@ -181,7 +183,7 @@ def _line(words: str, line: int) -> Iterator[Exit]:
     elif "exit with status code" in words and (found := _HOROVOD.search(words)):
         yield Exit(int(found["rank"]), None, int(found["code"]), "", line)
     elif "exits with return code" in words and (found := _DEEPSPEED.search(words)):
-        yield _exit(int(found["rank"]), None, int(found["code"]), line)
+        yield _exit(None if int(found["rank"]) else 0, None, int(found["code"]), line)
 
 
 def _ranks(text: str) -> Iterator[int]:
