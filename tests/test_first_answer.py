@@ -179,3 +179,73 @@ def test_three_likely_answers_and_no_list_of_eleven():
     assert d.question is not None
     asked = next(line for line in to_text(d).split("\n") if "next question" in line)
     assert len(d.question.values) <= 4 or asked.endswith(" / or another)")
+
+
+@pytest.mark.parametrize(
+    ("output", "first"),
+    [
+        (
+            "slurmstepd: error: *** STEP 7.0 ON gpu017 CANCELLED AT 2026-04-02T09:10:11 DUE TO TIME LIMIT ***\n",
+            "Slurm ended the job at its time limit.",
+        ),
+        (
+            "n4:22:71 [4] NCCL INFO up\nn4:22:71 [4] include/alloc.h:125 NCCL WARN Cuda failure 2 'out of memory'\n",
+            "A CUDA call of NCCL found no free GPU memory.",
+        ),
+    ],
+)
+def test_without_a_rank_the_first_line_is_what_the_line_says_that_tells_most(output, first):
+    """The class of the symptom is the line below, and the reason is not told twice."""
+    found = of(output)
+    text = to_text(found)
+
+    assert first == found.happened
+    assert text.startswith(f"dtdebug: {first}\n")
+    assert f"why: {first}" not in text
+    assert found.seen[0].text.strip('"') in output
+    assert found.seen[0].record.startswith("line ")
+    assert f"symptom: {found.symptoms[0].title}" in text
+
+
+def test_the_traceback_without_its_head_is_read():
+    found = of(
+        '  File "/w/multiprocessing/spawn.py", line 126, in _main\n    self = load(parent)\n'
+        "AttributeError: Can't get attribute 'train' on <module '__main__' (built-in)>\n"
+        "torch.multiprocessing.spawn.ProcessExitedException: process 0 terminated with exit code 1\n"
+    )
+
+    assert found.happened.startswith("Rank 0 raised AttributeError: Can't get attribute 'train'")
+
+
+def test_a_stack_that_was_logged_is_no_traceback():
+    logged = 'Stack (most recent call last):\n  File "/w/a.py", line 3, in main\n    log.info("x")\nKeyError: told\n'
+
+    assert "KeyError" not in of(f"{logged}[rank0]: step 1\n").happened
+
+
+def test_the_deepspeed_launcher_names_the_rank_that_it_started_last():
+    found = of(
+        'Traceback (most recent call last):\n  File "/w/train.py", line 8, in main\n    load()\n'
+        "RuntimeError: shard 3 is torn\n"
+        "[launch.py:322:sigkill_handler] ['python', '-u', 'train.py', '--local_rank=7'] exits with return code = 1\n"
+    )
+
+    assert "A rank raised RuntimeError: shard 3 is torn" == found.happened[:43]
+    assert () == found.culprits
+
+
+def test_one_process_in_a_memory_report_is_the_program_itself():
+    report = (
+        "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2 GiB. Process 41 has 78.08 GiB memory in use."
+    )
+    other = " Including non-PyTorch memory, this process has 1.2 GiB memory in use."
+
+    assert "ranks-share-first-gpu" not in [a.cause for a in of(f"[rank0]: {report}\n").advice]
+    assert "ranks-share-first-gpu" == of(f"[rank0]: {report}{other}\n").advice[0].cause
+
+
+def test_no_cause_below_one_that_the_output_names_is_called_more_likely():
+    found = of("n1:1:2 [3] NCCL WARN NET/IB : Got completion from peer 10.3.0.11<44121> with status=12 opcode=0\n")
+
+    assert ("possible", True) == (found.advice[0].band, found.advice[0].named)
+    assert "likely" not in [a.band for a in found.advice]

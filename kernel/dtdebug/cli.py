@@ -164,6 +164,7 @@ def _snapshot(log: str | None, situation: str, *, tee: bool = False) -> tuple[An
     from dtdebug.flight.source import exclusive
     from dtdebug.logs import reader
     from dtdebug_taxonomy.failure import attribution
+    from dtdebug_taxonomy.pasted import parted
     from dtdebug_taxonomy.snapshot import Snapshot
 
     if log is None:
@@ -176,9 +177,10 @@ def _snapshot(log: str | None, situation: str, *, tee: bool = False) -> tuple[An
     if log is not None and not excerpt.text.strip() and not situation:
         name = "standard input" if log == "-" else log
         raise UsageError(f"{name}: is empty; describe what you see with --situation, or run `dtdebug wizard`")
-    snapshot = Snapshot(
-        situation=plain(situation), output=plain(excerpt.text), source=log or "", first_lines=excerpt.first_lines
-    )
+    output = plain(excerpt.text)
+    if not situation:  # somebody's thread with a log in it is read for both
+        situation, output = parted(output)
+    snapshot = Snapshot(situation=plain(situation), output=output, source=log or "", first_lines=excerpt.first_lines)
     from dtdebug.check.culprits import sourced_snapshot
 
     verdict = attribution.verdict(snapshot, exclusive)
@@ -223,9 +225,12 @@ def _diagnose(options: argparse.Namespace) -> int:
         began, form = time.perf_counter(), "json" if options.format == "json" else "text"
         job = triage.job_of(triage.read([options.log]), options.situation)
         return triage.say(job, began, form, *_answers(options.answer))
+    import msgspec
+
     from dtdebug.border import diagnose, masked
     from dtdebug.last import Last
     from dtdebug_taxonomy.knowledge import load
+    from dtdebug_taxonomy.pasted import only_words
     from dtdebug_taxonomy.render import to_markdown, to_text
 
     answers, unknown = _answers(options.answer)
@@ -234,13 +239,15 @@ def _diagnose(options: argparse.Namespace) -> int:
     snapshot, size = _snapshot(options.log, options.situation, tee=options.tee)
     snapshot = _with_doctor(snapshot) if options.doctor else snapshot
     d = diagnose(knowledge, snapshot, answers, unknown)
+    if not (d.recognised or d.ordinary or snapshot.situation) and (words := only_words(snapshot.output)):
+        described = msgspec.structs.replace(snapshot, situation=words)
+        again = diagnose(knowledge, described, answers, unknown)
+        snapshot, d = (described, again) if again.recognised else (snapshot, d)
     spent = (time.perf_counter() - begin) * 1000
     found = d.recognised or d.verdict != "unknown"
     if found:  # for `dtdebug report`, and for the notebook whose cell has run this
         Last(snapshot=snapshot, diagnosis=d).save()
     if options.format == "json":
-        import msgspec
-
         from dtdebug_taxonomy.case import contract, of_text
 
         asked = [{"key": k, "answer": v} for k, v in (*answers.items(), *((k, None) for k in unknown))]

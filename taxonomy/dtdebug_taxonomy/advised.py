@@ -17,7 +17,7 @@ _SENTENCE = re.compile(r"(?<=[.!?;])\s+(?=[A-Z`'\"(])|\n")
 _DO = (
     r"set|use|using|install|upgrade|downgrade|update|increase|raise|decrease|reduce|lower|add|remove|pass|specify"
     r"|provide|enable|disable|call|rename|replace|switch|change|choose|select|delete|reinstall|rebuild|export|define"
-    r"|make sure|ensure|configure|correct the|launch|start|restart"
+    r"|make sure|ensure|configure|correct the|launch|start|restart|run (?:your|the|it|this)"
 )
 _DOING = (
     "setting|installing|upgrading|increasing|reducing|adding|passing|enabling|disabling|calling|switching|running|run"

@@ -130,8 +130,8 @@ def diagnose(
         advice = tuple(a for a in advice if a.band != "unlikely")
     told, supports = happened(snapshot), seen(snapshot.verdict)
     if not told and verdict in ("settled", "leaning", "apart"):
-        telling = (r for r in symptoms[0].why if not _is_vague(knowledge, r))
-        told, supports = printed(telling)
+        named = advice[0].because if advice and advice[0].named else ()
+        told, supports = printed(r for r in (*named, *symptoms[0].why) if not _is_vague(knowledge, r))
     return Diagnosis(
         recognised=not foreign and is_recognised(knowledge, snapshot, findings, roots),
         verdict=verdict,

@@ -1,0 +1,74 @@
+"""Tells what a person wrote from what a program printed, in a text that holds both: an issue, a mail, a chat."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from itertools import groupby
+
+from dtdebug_taxonomy.failure.grammar import told
+
+_LONGEST = 200_000
+"""Characters of a text that may be somebody's; a longer one is a log."""
+_FEW_LINES = 15
+"""Lines that a description without any sign of its writer has at most."""
+_FENCE = re.compile(r"\s{0,3}(?:`{3,}|~{3,})")
+_PERSON = re.compile(
+    r"\bI\b(?![/:.\d\]])|\bI'(?:m|ve|d|ll)\b|\b[Mm]y\b|\b[Oo]ur\b|\b[Aa]ny(?:one|body)?\b.{0,40}\?"
+    r"|^\W{0,3}(?:[Hh](?:i|ello|ey)|[Tt]hanks?|[Dd]ear)\b|\?\s*$|[\u3040-\u30ff\u4e00-\u9fff\uac00-\ud7a3]{4}"
+)
+"""What only a person writes; in Chinese, Japanese and Korean also few programs."""
+_MACHINE = re.compile(
+    r"""(?x)
+      Traceback\ \(most | ^\s{0,12}File\ " | ^\s{4} | ^[\s#>|*.+=_-]{0,200}$
+    | ^\s{0,3}(?:\w{1,40}\.){0,8}\w{0,60}(?:Error|Exception|Warning|Interrupt)\b\W{0,3}(?::|$)
+    | ^\S{1,200}\.(?:py|cc|cpp|cu|cuh|h):\d | ^(?:\$|>>>|%|!|<!--|-->)\ ? | \d%\|
+    | \b(?:NCCL|INFO|WARN|WARNING|ERROR|DEBUG|CRITICAL|FATAL)\b[\s:|\]-]
+    """
+)
+_SENTENCE = re.compile(r"(?:\b[A-Za-z][a-z']{0,20}[ ,;.]{1,2}){3}")
+
+
+def parted(text: str) -> tuple[str, str]:
+    """(what a person wrote, what a program printed); in the second the lines of the first are blank.
+
+    Of a text without fences (```) a paragraph is a person's only if it speaks as one: I, my, a greeting, a question.
+    """
+    if len(text) > _LONGEST or not (_PERSON.search(text) or "```" in text):
+        return "", text
+    rows = text.split("\n")
+    fenced, inside = "```" in text, False
+    kinds = []
+    for row in rows:
+        if _FENCE.match(row):
+            inside = not inside
+            kinds.append("fence")
+        else:
+            kinds.append("machine" if inside or not row.strip() or _is_machine(row) else "open")
+    words, left = [], list(rows)
+    for start, end in _runs(kinds):
+        paragraph = rows[start:end]
+        if any(map(_PERSON.search, paragraph)) or (fenced and any(map(_SENTENCE.search, paragraph))):
+            words += [*paragraph, ""]
+            left[start:end] = [""] * (end - start)
+    return "\n".join(words).strip(), "\n".join(left) if words else text
+
+
+def only_words(text: str) -> str:
+    """A text of a few sentences, as it is where nothing of it is known from a program; else empty."""
+    rows = [row for row in text.split("\n") if row.strip()]
+    own = [row for row in rows if not _is_machine(row)]
+    return "\n".join(own) if len(rows) <= _FEW_LINES and any(map(_SENTENCE.search, own)) else ""
+
+
+def _is_machine(row: str) -> bool:
+    return bool(_MACHINE.search(row[:2_000])) or told(row[:500]).body != row[:500]
+
+
+def _runs(kinds: list[str]) -> Iterator[tuple[int, int]]:
+    at = 0
+    for kind, run in groupby(kinds):
+        end = at + len(list(run))
+        if kind == "open":
+            yield at, end
+        at = end

@@ -1,0 +1,71 @@
+"""What a person wrote and what a program printed, in one text."""
+
+import json
+
+import pytest
+
+from dtdebug.cli import main
+from dtdebug_taxonomy.pasted import only_words, parted
+
+ISSUE = """\
+Hi, my job dies on 4 nodes.
+
+```
+[rank3]: ValueError: x
+step 1 loss 0.2
+```
+It works on a single node.
+torch==2.6.0
+"""
+
+
+def test_outside_of_fences_a_person_speaks_and_lines_stay_where_they_are():
+    words, output = parted(ISSUE)
+
+    assert words.splitlines() == [
+        "Hi, my job dies on 4 nodes.",
+        "",
+        "It works on a single node.",
+        "torch==2.6.0",
+    ]
+    assert "[rank3]: ValueError: x" == output.splitlines()[3]
+
+
+@pytest.mark.parametrize(
+    "log",
+    [
+        "step 1 loss 0.2\nstep 2 loss 0.1\n",
+        "INFO: we wait for my peers\n[rank0]: I am here\n",
+        "Traceback (most recent call last):\n    I = my(x)\nValueError: can I go on?\n",
+        "I0101 10:00:00.1 12 a.cc:3] ready\n",
+    ],
+)
+def test_of_a_log_nothing_is_taken_away(log):
+    assert ("", log) == parted(log)
+
+
+@pytest.mark.parametrize(
+    ("text", "kept"),
+    [
+        ("Job hangs at the first batch on all ranks, forever.", True),
+        ("step 1 loss 0.2", False),
+        ("the job waits for the other ranks\n" * 20, False),
+    ],
+)
+def test_a_description_is_short_and_speaks_in_sentences(text, kept):
+    assert kept == bool(only_words(text))
+
+
+@pytest.mark.parametrize(
+    ("text", "symptom"),
+    [
+        ("Job hangs at the end of the first epoch on all ranks, no error.", "D.2.1"),
+        ("训练在第一个 epoch 结束时卡住了, 8 张卡, 其中 rank 3 的 GPU 利用率是 0%, 其它都是 100%", "D.2.1"),
+    ],
+)
+def test_a_file_with_a_description_is_read_as_one(text, symptom, tmp_path, capsys):
+    """As a maintainer pastes it: not only as the output of a program."""
+    (tmp_path / "issue.txt").write_text(text)
+    main(["diagnose", str(tmp_path / "issue.txt"), "--format", "json"])
+
+    assert symptom == json.loads(capsys.readouterr().out)["diagnosis"]["symptoms"][0]["code"]
