@@ -10,11 +10,11 @@ from dtdebug_taxonomy.failure.grammar import told
 
 _LONGEST = 200_000
 """Characters of a text that may be somebody's; a longer one is a log."""
-_FEW_LINES = 15
-"""Lines that a description without any sign of its writer has at most."""
+_FEW_LINES, _LETTERS = 8, 0.75
+"""Lines that a description without any sign of its writer has at most, and the least share of letters and blanks."""
 _FENCE = re.compile(r"\s{0,3}(?:`{3,}|~{3,})")
 _PERSON = re.compile(
-    r"\bI\b(?![/:.\d\]])|\bI'(?:m|ve|d|ll)\b|\b[Mm]y\b|\b[Oo]ur\b|\b[Aa]ny(?:one|body)?\b.{0,40}\?"
+    r"(?<!\[)\bI\b(?! ?[/:.\d\]])|\bI'(?:m|ve|d|ll)\b|\b[Mm]y\b|\b[Oo]ur\b|\b[Aa]ny(?:one|body)?\b.{0,40}\?"
     r"|^\W{0,3}(?:[Hh](?:i|ello|ey)|[Tt]hanks?|[Dd]ear)\b|\?\s*$|[\u3040-\u30ff\u4e00-\u9fff\uac00-\ud7a3]{4}"
 )
 """What only a person writes; in Chinese, Japanese and Korean also few programs."""
@@ -58,7 +58,12 @@ def only_words(text: str) -> str:
     """A text of a few sentences, as it is where nothing of it is known from a program; else empty."""
     rows = [row for row in text.split("\n") if row.strip()]
     own = [row for row in rows if not _is_machine(row)]
-    return "\n".join(own) if len(rows) <= _FEW_LINES and any(map(_SENTENCE.search, own)) else ""
+    return "\n".join(own) if len(rows) <= _FEW_LINES and own and all(map(_is_sentence, own)) else ""
+
+
+def _is_sentence(row: str) -> bool:
+    plain = sum(c.isalpha() or c == " " for c in row)
+    return bool(_SENTENCE.search(row)) and plain >= _LETTERS * len(row)
 
 
 def _is_machine(row: str) -> bool:
