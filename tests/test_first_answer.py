@@ -249,3 +249,10 @@ def test_no_cause_below_one_that_the_output_names_is_called_more_likely():
 
     assert ("possible", True) == (found.advice[0].band, found.advice[0].named)
     assert "likely" not in [a.band for a in found.advice]
+
+
+def test_what_the_output_spells_out_is_likely():
+    """With the names and figures of the very case; the same message without them is not."""
+    found = of("usage: torchrun [-h]\ntorchrun: error: unrecognized arguments: --nproc-per-nodes=4\n").advice[0]
+
+    assert ("torchrun has no option --nproc-per-nodes", "likely") == (found.title, found.band)

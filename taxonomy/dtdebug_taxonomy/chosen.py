@@ -83,6 +83,8 @@ def advice_of(knowledge: Knowledge, ranking: engine.Ranking, findings: tuple[Fin
                 or (share * q >= POSSIBLE and engine.is_shown(knowledge, cause, weighed))
             ):
                 p = max(share * q, POSSIBLE) if said_so else share * q  # at least possible, for somebody says so
+                if any(_is_spelt_out(knowledge, cause, f) for f in naming):
+                    p = max(p, LIKELY)
                 if not named and pointing and all(_says_little(knowledge, cause, f) for f in pointing):
                     p = min(p, _NOT_LIKELY)
                 tier = (
@@ -103,6 +105,13 @@ def advice_of(knowledge: Knowledge, ranking: engine.Ranking, findings: tuple[Fin
     return tuple(
         _one_advice(knowledge, findings, code, cause, p, outright=tier == 0) for tier, p, code, cause, _ in shown[:MOST]
     )
+
+
+def _is_spelt_out(knowledge: Knowledge, cause: Cause, finding: Finding) -> bool:
+    """The output tells the very case, with its names and figures, in words of programs of several processes."""
+    found = knowledge.evidence[finding.evidence]
+    cure = cure_of(found, cause.id, finding.words)
+    return finding.source in engine.PRINTED and not found.generic and cure is not None and bool(cure.when)
 
 
 def _says_little(knowledge: Knowledge, cause: Cause, finding: Finding) -> bool:
