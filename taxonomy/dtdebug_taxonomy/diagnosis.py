@@ -15,7 +15,7 @@ from dtdebug_taxonomy.advice import LIKELY, POSSIBLE, Advice, Band, Reason, band
 from dtdebug_taxonomy.chosen import TELLING, advice_of, reason, ruled_out
 from dtdebug_taxonomy.examples import fitting
 from dtdebug_taxonomy.findings import Finding, collect, plain
-from dtdebug_taxonomy.happened import Seen, happened, seen
+from dtdebug_taxonomy.happened import Seen, happened, seen, stands_alone
 from dtdebug_taxonomy.knowledge import Knowledge
 from dtdebug_taxonomy.next_step import Ask, Next, Repair, next_step
 from dtdebug_taxonomy.ordinary import is_foreign, ordinary
@@ -105,6 +105,11 @@ class Diagnosis(msgspec.Struct, frozen=True, kw_only=True):
     seen: tuple[Seen, ...] = ()
     """What supports it, each with its record."""
 
+    @property
+    def names_it(self) -> bool:
+        """The output itself names the first cause: no answer of the user would change it, so texts ask nothing."""
+        return _names(self.advice)
+
 
 def diagnose(
     knowledge: Knowledge,
@@ -129,7 +134,8 @@ def diagnose(
     if only_ended:  # which is no cause of its end
         advice = tuple(a for a in advice if a.band != "unlikely")
     return Diagnosis(
-        recognised=not foreign and is_recognised(knowledge, snapshot, findings, roots),
+        recognised=not foreign
+        and (is_recognised(knowledge, snapshot, findings, roots) or (_names(advice) and stands_alone(snapshot))),
         verdict=verdict,
         ordinary=plainly,
         symptoms=symptoms,
@@ -149,6 +155,11 @@ def diagnose(
         happened=happened(snapshot),
         seen=seen(snapshot.verdict),
     )
+
+
+def _names(advice: Sequence[Advice]) -> bool:
+    """The output itself names the first cause."""
+    return bool(advice) and advice[0].named and advice[0].because[0].source in ("printed", "exception")
 
 
 def _tells_failure(knowledge: Knowledge, finding: Finding) -> bool:

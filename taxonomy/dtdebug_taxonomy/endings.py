@@ -47,10 +47,11 @@ def endings(snapshot: Snapshot) -> Iterator[Ending]:
     for raised in own[:_MOST]:
         above = log.lines[raised.index - 1].body if 0 < raised.index <= len(log.lines) else ""
         yield _printed(raised, tuple(rows[raised.line : raised.line + _BELOW]), above, raised.line)
-    if not own and (last := last_exception(snapshot.output)) is not None:
-        every = snapshot.output.split("\n")
-        above = every[last.line - 2] if last.line > 1 else ""
-        yield _printed(last, (), above, snapshot.true_line(last.line))
+    if not own:
+        bodies = [line.body for line in log.lines]  # without what launchers and loggers set before a line
+        if (last := last_exception("\n".join(bodies))) is not None:
+            above = bodies[last.line - 2] if last.line > 1 else ""
+            yield _printed(last, (), above, log.lines[last.line - 1].number)
 
 
 def _printed(raised: Raised, below: tuple[str, ...], above: str, line: int) -> Ending:

@@ -20,6 +20,7 @@ from dtdebug_taxonomy.matching import Hit, Matcher, Needs, clip_lines, needs
 from dtdebug_taxonomy.model import STRENGTHS, Evidence
 from dtdebug_taxonomy.signs import speaks_of_several
 from dtdebug_taxonomy.snapshot import ExceptionInfo, Near, Snapshot, walk
+from dtdebug_taxonomy.tongues import spoken
 from dtdebug_taxonomy.wording import said
 
 Source = Literal["answered", "measured", "exception", "printed", "said", "checked", "similar"]
@@ -111,6 +112,9 @@ def collect(knowledge: Knowledge, snapshot: Snapshot, answers: Mapping[str, str]
         note(found)
     for hit in _in_order(said(matchers.said, snapshot.situation)):
         note(_from_hit(hit, "said", None))
+    for row in spoken(snapshot.situation):
+        for hit in _in_order(said(matchers.said, row.english)):
+            note(Finding(evidence=hit.key, source="said", line=row.line, words=plain(row.words)))
 
     for found in (*_watched(knowledge, snapshot), *_in_source(knowledge, snapshot), *_ranks(knowledge, snapshot)):
         note(found)

@@ -8,12 +8,14 @@ from __future__ import annotations
 import msgspec
 
 from dtdebug_taxonomy.claims import cited
+from dtdebug_taxonomy.endings import endings
 from dtdebug_taxonomy.failure.attribution import outcome
 from dtdebug_taxonomy.failure.raised import Raised
 from dtdebug_taxonomy.failure.reading import read
 from dtdebug_taxonomy.findings import plain
 from dtdebug_taxonomy.frames import own_frame
 from dtdebug_taxonomy.ranks import Verdict
+from dtdebug_taxonomy.signs import speaks_of_several
 from dtdebug_taxonomy.snapshot import ExceptionInfo, Snapshot, walk
 
 _SENTENCE, _MOST = 400, 12
@@ -35,6 +37,9 @@ def happened(snapshot: Snapshot) -> str:
     raised: ExceptionInfo | Raised | None = next(iter(walk(snapshot.exception)), None)
     if raised is None and "Traceback" in snapshot.output:
         raised = next((r for r in outcome(read(snapshot)).own if r.frames), None)
+    if raised is None and stands_alone(snapshot):
+        last = next(endings(snapshot), None)
+        return plain(f"{last.type.rpartition('.')[2]}: {last.message}", _SENTENCE) if last is not None else ""
     if raised is None:
         return ""
     name, message = raised.type.rpartition(".")[2], raised.message.strip().split("\n", 1)[0]
@@ -42,6 +47,14 @@ def happened(snapshot: Snapshot) -> str:
     rank = f"Rank {raised.rank} raised " if raised.rank is not None else ""
     place = f" at {frame.file}:{frame.line} in {frame.function}" if frame is not None else ""
     return plain(f"{rank}{name}{f': {message}' if message else ''}{place}", _SENTENCE)
+
+
+def stands_alone(snapshot: Snapshot) -> bool:
+    """The output has an exception's last line and nothing of its traceback, in a text that speaks of several."""
+    if snapshot.exception is not None or snapshot.verdict is not None or "Traceback" in snapshot.output:
+        return False
+    last = next(endings(snapshot), None)
+    return last is not None and bool(last.message) and speaks_of_several(snapshot)
 
 
 def seen(verdict: Verdict | None) -> tuple[Seen, ...]:
