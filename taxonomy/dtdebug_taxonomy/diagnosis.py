@@ -31,6 +31,10 @@ _CLOSE = 2.0
 """Two symptoms whose probabilities differ by less than this factor can't be told apart."""
 _ENDS_ONLY = 0.4
 """Probability below which the end of a rank alone, without a word why, names no symptom."""
+_ANY_PROGRAM = frozenset(("accelerator", "backend", "container", "framework", "launcher", "mixed_precision", "nodes"))
+"""Circumstances: with an output that names no failure they speak for none."""
+_ANY_ERROR = (("exception",), ("yes",))
+"""That there is an error, and no more."""
 _NOTES = 10
 _CULPRITS = 64
 
@@ -218,6 +222,8 @@ def _verdict(
     first, second = (ranking.symptoms[code] for code in codes)
     # A healthy program prints its framework, backend and steps too: without a word of the user they tell nothing.
     telling = roots or [f for f in findings if not f.scores and (snapshot.situation or f.source != "printed")]
+    if snapshot.output and not roots:
+        telling = [f for f in telling if not (f.evidence in _ANY_PROGRAM or f.values in _ANY_ERROR)]
     kinds = [knowledge.evidence[f.evidence] for f in roots]
     ends_only = any(e.verdict for e in kinds) and all(e.verdict or e.role == "cascade" for e in kinds)
     if not telling or first < (_ENDS_ONLY if ends_only else 0.25):
