@@ -71,7 +71,9 @@ def small(d: Diagnosis) -> dict[str, Any]:
                 msgspec.structs.replace(s, text=s.text[:200], record=s.record[:80])
                 for s in d.seen[: min(_SEEN, reasons + 1)]
             ),
-            question=msgspec.structs.replace(d.question, why="", how="", command="") if d.question and advice and not d.names_it else None,
+            question=msgspec.structs.replace(d.question, why="", how="", command="")
+            if d.question and advice and not d.names_it
+            else None,
         )
         data = msgspec.json.encode(short)
         if len(data) < LIMIT:

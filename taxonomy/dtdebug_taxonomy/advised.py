@@ -50,7 +50,9 @@ _EVERYWHERE = re.compile(
     r"|find_unused_parameters|set_detect_anomaly|for (?:more|further) (?:info|detail)|stack ?trace|OMP_NUM_THREADS"
     r"|for debugging|be aware|see the (?:doc|log)|check the log|weights_only|error_file|FI_LOG|add the following flag"
 )
-_ALLOWS = re.compile(r"(?i)\b(?:must|should) be (?:either|one of|in|among)\b(?P<allowed>.{3,200}?)\b(?:got|but|not)\b(?P<got>.{2,80})")
+_ALLOWS = re.compile(
+    r"(?i)\b(?:must|should) be (?:either|one of|in|among)\b(?P<allowed>.{3,200}?)\b(?:got|but|not)\b(?P<got>.{2,80})"
+)
 """A check that names what it allows, and what it got."""
 _QUOTED = re.compile(r"[`'\"]([^`'\"]{1,40})[`'\"]")
 _CALLED = re.compile(r"\b([A-Za-z_]\w{3,60})\(\)")

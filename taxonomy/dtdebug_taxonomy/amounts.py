@@ -99,8 +99,8 @@ def _arrivals(found: re.Match[str]) -> Amounts | None:
     if came > world:
         return Amounts(
             f"{came} came where {world} ranks are expected: two jobs, or two attempts, share one store",
-            "Give each job its own port (`--rdzv-endpoint=localhost:0`, another MASTER_PORT) and end what is left of the"
-            " run before.",
+            "Give each job its own port (`--rdzv-endpoint=localhost:0`, another MASTER_PORT) and end what is left of"
+            " the run before.",
             found[0],
         )
     return None

@@ -45,7 +45,9 @@ _OBSERVED = re.compile(
     r"|^(?:it|this|that|them|my|the (?:same|code|model|data))\b|\bproblem|\berror"
 )
 """Things that observations or other indicators hold, and words that name nothing."""
-_SMALLER = re.compile(r"(?i)\b(?:1|one|a single|single|just one|only one)[- ](?:\w{2,8} )?(?:node|machine|host|server|gpu|card|process|rank)\b")
+_SMALLER = re.compile(
+    r"(?i)\b(?:1|one|single|only one)[- ](?:\w{2,8} )?(?:node|machine|host|server|gpu|card|process|rank)\b"
+)
 """Where one host or device is named beside it, that is what makes the difference."""
 _DEEDS = ("use", "remove", "disable", "set", "enable", "switch off", "turn off", "leave out", "add", "replace")
 _MOST = 8

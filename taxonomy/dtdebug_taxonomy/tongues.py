@@ -45,7 +45,8 @@ def spoken(situation: str) -> tuple[Spoken, ...]:
     if not _OTHER.search(situation):
         return ()
     text = clip_lines(situation)
-    rows, end = [], 0
+    rows: list[Spoken] = []
+    end = 0
     hits = [(m.start(), -len(m[0]), m[0], english) for pattern, english in _table() for m in pattern.finditer(text)]
     for start, _, words, english in sorted(hits):
         if start >= end and len(rows) < _MOST:  # the longest that begins first, as `没有报错` before `报错`

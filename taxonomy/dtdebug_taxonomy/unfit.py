@@ -49,8 +49,8 @@ def unfit(ending: Ending) -> Unfit | None:
     if value := refuses_what_it_allows(ending.message):
         return Unfit(
             f"The check in {place} is wrong: it refuses {value!r}, which it names as allowed",
-            f"A defect{f' of this release of {asking}' if asking else ''}: look at the branches above that line (one that"
-            " only the main process takes falls through on the others), and take a release, or a line of your own,"
+            f"A defect{f' of this release of {asking}' if asking else ''}: look at the branches above that line (one"
+            " that only the main process takes falls through on the others), and take a release, or a line of your own,"
             " without it.",
         )
     if kind == "TypeError" and (found := _ARGUMENT.search(ending.message)) is not None:
