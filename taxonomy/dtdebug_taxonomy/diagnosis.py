@@ -15,7 +15,7 @@ from dtdebug_taxonomy.advice import LIKELY, POSSIBLE, Advice, Band, Reason, band
 from dtdebug_taxonomy.chosen import TELLING, advice_of, reason, ruled_out
 from dtdebug_taxonomy.examples import fitting
 from dtdebug_taxonomy.findings import Finding, collect, plain
-from dtdebug_taxonomy.happened import Seen, happened, seen, stands_alone
+from dtdebug_taxonomy.happened import Seen, alone, happened, seen
 from dtdebug_taxonomy.knowledge import Knowledge
 from dtdebug_taxonomy.next_step import Ask, Next, Repair, next_step
 from dtdebug_taxonomy.ordinary import is_foreign, ordinary
@@ -139,7 +139,7 @@ def diagnose(
         advice = tuple(a for a in advice if a.band != "unlikely")
     return Diagnosis(
         recognised=not foreign
-        and (is_recognised(knowledge, snapshot, findings, roots) or (_names(advice) and stands_alone(snapshot))),
+        and (is_recognised(knowledge, snapshot, findings, roots) or (_names(advice) and alone(snapshot) is not None)),
         verdict=verdict,
         ordinary=plainly,
         symptoms=symptoms,

@@ -8,7 +8,7 @@ from __future__ import annotations
 import msgspec
 
 from dtdebug_taxonomy.claims import cited
-from dtdebug_taxonomy.endings import endings
+from dtdebug_taxonomy.endings import Ending, endings
 from dtdebug_taxonomy.failure.attribution import outcome
 from dtdebug_taxonomy.failure.raised import Raised
 from dtdebug_taxonomy.failure.reading import read
@@ -37,9 +37,8 @@ def happened(snapshot: Snapshot) -> str:
     raised: ExceptionInfo | Raised | None = next(iter(walk(snapshot.exception)), None)
     if raised is None and "Traceback" in snapshot.output:
         raised = next((r for r in outcome(read(snapshot)).own if r.frames), None)
-    if raised is None and stands_alone(snapshot):
-        last = next(endings(snapshot), None)
-        return plain(f"{last.type.rpartition('.')[2]}: {last.message}", _SENTENCE) if last is not None else ""
+    if raised is None and (last := alone(snapshot)) is not None:
+        return plain(f"{last.type.rpartition('.')[2]}: {last.message}", _SENTENCE)
     if raised is None:
         return ""
     name, message = raised.type.rpartition(".")[2], raised.message.strip().split("\n", 1)[0]
@@ -49,12 +48,12 @@ def happened(snapshot: Snapshot) -> str:
     return plain(f"{rank}{name}{f': {message}' if message else ''}{place}", _SENTENCE)
 
 
-def stands_alone(snapshot: Snapshot) -> bool:
-    """The output has an exception's last line and nothing of its traceback, in a text that speaks of several."""
+def alone(snapshot: Snapshot) -> Ending | None:
+    """The exception of which the output has the last line and no traceback, in a text that speaks of several."""
     if snapshot.exception is not None or snapshot.verdict is not None or "Traceback" in snapshot.output:
-        return False
+        return None
     last = next(endings(snapshot), None)
-    return last is not None and bool(last.message) and speaks_of_several(snapshot)
+    return last if last is not None and last.message and speaks_of_several(snapshot) else None
 
 
 def seen(verdict: Verdict | None) -> tuple[Seen, ...]:
