@@ -37,7 +37,7 @@ _FAULT = re.compile(
 )
 _REFUSED = re.compile(
     r"(?i)\bis not equal to\b|\bis required (?:for|by|when|to)\b|\brequires? .{1,40}(?:[<>]=|at least)"
-    r"|\bnot in struct\b"
+    r"|\bnot in struct\b|\b(?:is|are) (?:invalid|out of range)\b|\brequires? .{1,60}\binstalled\b"
     r"|\bnot (?:yet |currently )?(?:supported|available|enabled|implemented|compatible|permitted|allowed)\b"
     r"|\bonly (?:supports?|works? (?:with|for)|available|implemented|compatible|allowed)\b|\bgot multiple values for\b"
     r"|\bunrecognized arguments?\b|\binvalid choice\b|\bis not a valid\b"
@@ -50,6 +50,12 @@ _EVERYWHERE = re.compile(
     r"|find_unused_parameters|set_detect_anomaly|for (?:more|further) (?:info|detail)|stack ?trace|OMP_NUM_THREADS"
     r"|for debugging|be aware|see the (?:doc|log)|check the log|weights_only|error_file|FI_LOG|add the following flag"
 )
+_ALLOWS = re.compile(
+    r"(?i)\b(?:must|should) be (?:either|one of|in|among)\b(?P<allowed>.{3,200}?)\b(?:got|but|not)\b(?P<got>.{2,80})"
+)
+"""A check that names what it allows, and what it got."""
+_QUOTED = re.compile(r"[`'\"]([^`'\"]{1,40})[`'\"]")
+_CALLED = re.compile(r"\b([A-Za-z_]\w{3,60})\(\)")
 _SHAPES = re.compile(r"(?i)\bsizes? of tensor|\bshapes? (?:cannot|can't|do not|mismatch)|at non-singleton dimension")
 """What says that something does not fit, and neither why nor what to change."""
 _SETTING = re.compile(
@@ -81,18 +87,21 @@ class Advised(NamedTuple):
     """Names in it that are written as settings are: `context_parallel_size`, `--tp-size`."""
 
 
-def advised(endings: Iterable[Ending]) -> Advised | None:
+def advised(endings: Iterable[Ending], told: str = "") -> Advised | None:
     """The first sentence of the failure's message that says what to do, else one that says what is wrong.
 
-    An assertion without a message says by its line of code what should have held.
+    An assertion without a message says by its line of code what should have held. What the user says to do already
+    (`told`), and a check that refuses what it allows, are no advice.
     """
     fault = refused = None
     for ending in endings:
         checks = ending.type.rpartition(".")[2] in _CHECKS
         for words in _sentences(ending):
             if _ORDERS.search(words):
+                if any(f"{name[1]}(" in told for name in _CALLED.finditer(words)):
+                    continue
                 return _row(ending, words, orders=True)
-            if _SHAPES.search(words):
+            if _SHAPES.search(words) or refuses_what_it_allows(words):
                 continue
             if fault is None and _FAULT.search(words):
                 fault = _row(ending, words)
@@ -101,6 +110,15 @@ def advised(endings: Iterable[Ending]) -> Advised | None:
         if refused is None and (held := _asserted(ending)):
             refused = _row(ending, held, refused=True)
     return fault or refused
+
+
+def refuses_what_it_allows(words: str) -> str:
+    """The value that a check names as allowed and refuses all the same; empty for any other sentence."""
+    found = _ALLOWS.search(words)
+    if found is None:
+        return ""
+    got, allowed = _QUOTED.search(found["got"]), _QUOTED.findall(found["allowed"])
+    return got[1] if got is not None and got[1] in allowed else ""
 
 
 def _sentences(ending: Ending) -> Iterator[str]:

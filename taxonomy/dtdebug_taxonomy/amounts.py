@@ -1,6 +1,6 @@
 """Figures in a message that do not go together, and what would.
 
-The one does not divide the other, a product is not met, or more is asked than there is.
+The one does not divide the other, a product is not met, more is asked than there is, or fewer came.
 """
 
 from __future__ import annotations
@@ -40,6 +40,11 @@ _MORE = re.compile(
     rf"(?:larger than|greater than|more than|exceeds|exceeding|bigger than) (?:the )?(?:available |maximum )?"
     rf"{_NAME.format('by')}{_VALUE.format('b')}"
 )
+_CAME = re.compile(
+    rf"world_size=(?P<b>{_N}), (?:worker_count|num_workers_joined)=(?P<a>{_N})"
+    rf"|(?P<came>{_N})/(?P<of>{_N}) (?:clients|workers|processes) joined"
+)
+"""How many ranks had come to a barrier of a store."""
 _PARALLEL = re.compile(r"(?i)world_?size|parallel|n_gpus|num_gpus|nnodes|nproc|replica")
 """Names of what is set by the number of processes: the other figure is the one to change."""
 _OF_MODEL = re.compile(r"(?i)head|layer|hidden|vocab|expert|dim|channel|size of the model|embed|world_?size|gpus?\b")
@@ -67,6 +72,8 @@ def amounts(message: str) -> Amounts | None:
     for found in filter(None, (p.search(text) for p in _PRODUCT)):
         if (told := _product(found)) is not None:
             return told
+    if (came := _CAME.search(text)) is not None:
+        return _arrivals(came)
     more = _MORE.search(text)
     if more is not None and int(more["a"]) > int(more["b"]):
         return Amounts(
@@ -75,6 +82,26 @@ def amounts(message: str) -> Amounts | None:
             " are not seen from here, and what joins them (the launcher, Ray, the number of nodes) is not told.",
             more[0][:_LONGEST],
             worked_out=False,
+        )
+    return None
+
+
+def _arrivals(found: re.Match[str]) -> Amounts | None:
+    came, world = int(found["a"] or found["came"]), int(found["b"] or found["of"])
+    if came < world:
+        return Amounts(
+            f"Only {came} of {world} ranks came: the rest was not started, has ended, or cannot reach the master",
+            f"Count the processes that were started on all hosts: the world size is {world}. Start the launcher on each"
+            " host with its own node rank and the same master address; where all of them run, look at the output of"
+            " those that wait for nobody.",
+            found[0],
+        )
+    if came > world:
+        return Amounts(
+            f"{came} came where {world} ranks are expected: two jobs, or two attempts, share one store",
+            "Give each job its own port (`--rdzv-endpoint=localhost:0`, another MASTER_PORT) and end what is left of"
+            " the run before.",
+            found[0],
         )
     return None
 

@@ -45,6 +45,10 @@ _OBSERVED = re.compile(
     r"|^(?:it|this|that|them|my|the (?:same|code|model|data))\b|\bproblem|\berror"
 )
 """Things that observations or other indicators hold, and words that name nothing."""
+_SMALLER = re.compile(
+    r"(?i)\b(?:1|one|single|only one)[- ](?:\w{2,8} )?(?:node|machine|host|server|gpu|card|process|rank)\b"
+)
+"""Where one host or device is named beside it, that is what makes the difference."""
 _DEEDS = ("use", "remove", "disable", "set", "enable", "switch off", "turn off", "leave out", "add", "replace")
 _MOST = 8
 """Words of a thing."""
@@ -65,7 +69,7 @@ def contrast(situation: str) -> Contrast | None:
     for end in (*(m.start() for m in _SENTENCE.finditer(text)), len(text)):
         start, begin = begin, end + 1
         found = next((m for p in _PAIRS if (m := p.search(text[start:end].strip()))), None)
-        if found is None:
+        if found is None or _SMALLER.search(text[start:end]):
             continue
         thing = " ".join(plain(found["thing"]).split())
         if thing and len(thing.split()) <= _MOST and not _OBSERVED.search(thing):

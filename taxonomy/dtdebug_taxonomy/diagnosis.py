@@ -15,7 +15,7 @@ from dtdebug_taxonomy.advice import LIKELY, POSSIBLE, Advice, Band, Reason, band
 from dtdebug_taxonomy.chosen import TELLING, advice_of, reason, ruled_out
 from dtdebug_taxonomy.examples import fitting
 from dtdebug_taxonomy.findings import Finding, collect, plain
-from dtdebug_taxonomy.happened import Seen, happened, printed, seen
+from dtdebug_taxonomy.happened import Seen, alone, happened, printed, seen
 from dtdebug_taxonomy.knowledge import Knowledge
 from dtdebug_taxonomy.next_step import Ask, Next, Repair, next_step
 from dtdebug_taxonomy.ordinary import is_foreign, ordinary
@@ -31,6 +31,10 @@ _CLOSE = 2.0
 """Two symptoms whose probabilities differ by less than this factor can't be told apart."""
 _ENDS_ONLY = 0.4
 """Probability below which the end of a rank alone, without a word why, names no symptom."""
+_ANY_PROGRAM = frozenset(("accelerator", "backend", "container", "framework", "launcher", "mixed_precision", "nodes"))
+"""Circumstances: with an output that names no failure they speak for none."""
+_ANY_ERROR = (("exception",), ("yes",))
+"""That there is an error, and no more."""
 _NOTES = 10
 _CULPRITS = 64
 
@@ -105,6 +109,11 @@ class Diagnosis(msgspec.Struct, frozen=True, kw_only=True):
     seen: tuple[Seen, ...] = ()
     """What supports it, each with its record."""
 
+    @property
+    def names_it(self) -> bool:
+        """The output itself names the first cause: no answer of the user would change it, so texts ask nothing."""
+        return _names(self.advice)
+
 
 def diagnose(
     knowledge: Knowledge,
@@ -133,7 +142,8 @@ def diagnose(
         named = advice[0].because if advice and advice[0].named else ()
         told, supports = printed(r for r in (*named, *symptoms[0].why) if not _is_vague(knowledge, r))
     return Diagnosis(
-        recognised=not foreign and is_recognised(knowledge, snapshot, findings, roots),
+        recognised=not foreign
+        and (is_recognised(knowledge, snapshot, findings, roots) or (_names(advice) and alone(snapshot) is not None)),
         verdict=verdict,
         ordinary=plainly,
         symptoms=symptoms,
@@ -166,6 +176,11 @@ def _is_vague(knowledge: Knowledge, reason: Reason) -> bool:
     """An echo, the bare class of an error, a circumstance: nothing that says what happened."""
     found = knowledge.evidence.get(reason.evidence)
     return found is None or found.catch_all or found.role != "root"
+
+
+def _names(advice: Sequence[Advice]) -> bool:
+    """The output itself names the first cause."""
+    return bool(advice) and advice[0].named and advice[0].because[0].source in ("printed", "exception")
 
 
 def _tells_failure(knowledge: Knowledge, finding: Finding) -> bool:
@@ -224,6 +239,8 @@ def _verdict(
     first, second = (ranking.symptoms[code] for code in codes)
     # A healthy program prints its framework, backend and steps too: without a word of the user they tell nothing.
     telling = roots or [f for f in findings if not f.scores and (snapshot.situation or f.source != "printed")]
+    if snapshot.output and not roots:
+        telling = [f for f in telling if not (f.evidence in _ANY_PROGRAM or f.values in _ANY_ERROR)]
     kinds = [knowledge.evidence[f.evidence] for f in roots]
     ends_only = any(e.verdict for e in kinds) and all(e.verdict or e.role == "cascade" for e in kinds)
     if not telling or first < (_ENDS_ONLY if ends_only else 0.25):

@@ -15,6 +15,8 @@ from dtdebug_taxonomy.snapshot import Snapshot, walk
 _BELOW = 6
 """Lines in which a message may go on."""
 _MOST = 4
+_LAST = 20_000
+"""Lines from the end in which an exception of nobody is looked for."""
 
 
 class Ending(NamedTuple):
@@ -47,10 +49,12 @@ def endings(snapshot: Snapshot) -> Iterator[Ending]:
     for raised in own[:_MOST]:
         above = log.lines[raised.index - 1].body if 0 < raised.index <= len(log.lines) else ""
         yield _printed(raised, tuple(rows[raised.line : raised.line + _BELOW]), above, raised.line)
-    if not own and (last := last_exception(snapshot.output)) is not None:
-        every = snapshot.output.split("\n")
-        above = every[last.line - 2] if last.line > 1 else ""
-        yield _printed(last, (), above, snapshot.true_line(last.line))
+    if not own:
+        lines = log.lines[-_LAST:]
+        bodies = [line.body for line in lines]  # without what launchers and loggers set before a line
+        if (last := last_exception("\n".join(bodies))) is not None:
+            above = bodies[last.line - 2] if last.line > 1 else ""
+            yield _printed(last, (), above, lines[last.line - 1].number)
 
 
 def _printed(raised: Raised, below: tuple[str, ...], above: str, line: int) -> Ending:

@@ -20,6 +20,7 @@ from dtdebug_taxonomy.matching import Hit, Matcher, Needs, clip_lines, needs
 from dtdebug_taxonomy.model import STRENGTHS, Evidence
 from dtdebug_taxonomy.signs import speaks_of_several
 from dtdebug_taxonomy.snapshot import ExceptionInfo, Near, Snapshot, walk
+from dtdebug_taxonomy.tongues import spoken
 from dtdebug_taxonomy.wording import said
 
 Source = Literal["answered", "measured", "exception", "printed", "said", "checked", "similar"]
@@ -109,8 +110,8 @@ def collect(knowledge: Knowledge, snapshot: Snapshot, answers: Mapping[str, str]
         note(found)
     for found in _printed(knowledge, snapshot):
         note(found)
-    for hit in _in_order(said(matchers.said, snapshot.situation)):
-        note(_from_hit(hit, "said", None))
+    for found in _said(matchers, snapshot.situation):
+        note(found)
 
     for found in (*_watched(knowledge, snapshot), *_in_source(knowledge, snapshot), *_ranks(knowledge, snapshot)):
         note(found)
@@ -170,6 +171,15 @@ def _printed(knowledge: Knowledge, snapshot: Snapshot) -> Iterator[Finding]:
         found = _from_hit(hit._replace(line=line), "printed", bearing.rank(line))
         raised = bearing.ended_by(line)
         yield msgspec.structs.replace(found, words=plain(raised), terminal=True) if raised else found
+
+
+def _said(matchers: _Matchers, situation: str) -> Iterator[Finding]:
+    """Findings by the user's words; those in another language are read in English and quoted as they stand."""
+    for hit in _in_order(said(matchers.said, situation)):
+        yield _from_hit(hit, "said", None)
+    for row in spoken(situation):
+        for hit in _in_order(said(matchers.said, row.english)):
+            yield Finding(evidence=hit.key, source="said", line=row.line, words=plain(row.words))
 
 
 def _is_source(output: str, hit: Hit) -> bool:

@@ -11,12 +11,14 @@ import msgspec
 
 from dtdebug_taxonomy.advice import Reason
 from dtdebug_taxonomy.claims import cited
+from dtdebug_taxonomy.endings import Ending, endings
 from dtdebug_taxonomy.failure.attribution import outcome
 from dtdebug_taxonomy.failure.raised import Raised
 from dtdebug_taxonomy.failure.reading import read
 from dtdebug_taxonomy.findings import plain
 from dtdebug_taxonomy.frames import own_frame
 from dtdebug_taxonomy.ranks import Verdict
+from dtdebug_taxonomy.signs import speaks_of_several
 from dtdebug_taxonomy.snapshot import ExceptionInfo, Snapshot, walk
 
 _SENTENCE, _MOST = 400, 12
@@ -38,6 +40,8 @@ def happened(snapshot: Snapshot) -> str:
     raised: ExceptionInfo | Raised | None = next(iter(walk(snapshot.exception)), None)
     if raised is None and "Traceback" in snapshot.output:
         raised = next((r for r in outcome(read(snapshot)).own if r.frames), None)
+    if raised is None and (last := alone(snapshot)) is not None:
+        return plain(f"{last.type.rpartition('.')[2]}: {last.message}", _SENTENCE)
     if raised is None:
         return ""
     name, message = raised.type.rpartition(".")[2], raised.message.strip().split("\n", 1)[0]
@@ -45,6 +49,14 @@ def happened(snapshot: Snapshot) -> str:
     rank = f"Rank {raised.rank} raised " if raised.rank is not None else ""
     place = f" at {frame.file}:{frame.line} in {frame.function}" if frame is not None else ""
     return plain(f"{rank}{name}{f': {message}' if message else ''}{place}", _SENTENCE)
+
+
+def alone(snapshot: Snapshot) -> Ending | None:
+    """The exception of which the output has the last line and no traceback, in a text that speaks of several."""
+    if snapshot.exception is not None or snapshot.verdict is not None or "Traceback" in snapshot.output:
+        return None
+    last = next(endings(snapshot), None)
+    return last if last is not None and last.message and speaks_of_several(snapshot) else None
 
 
 def seen(verdict: Verdict | None) -> tuple[Seen, ...]:

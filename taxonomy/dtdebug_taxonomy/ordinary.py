@@ -17,6 +17,7 @@ from dtdebug_taxonomy.matching import clip_lines
 from dtdebug_taxonomy.recognise import is_distributed
 from dtdebug_taxonomy.signs import speaks_of_several
 from dtdebug_taxonomy.snapshot import ExceptionInfo, Snapshot, walk
+from dtdebug_taxonomy.tongues import in_english
 
 _TRAINING = re.compile(
     r"(?i)\b(?:train|fine-?tun|epoch|loss\b|workers?\b|chief|check-?point|optimi[sz]er|gradient|gpu|cuda|backward|rank)"
@@ -39,7 +40,8 @@ _LINES, _SHOWN = 4_000, 120
 
 def is_foreign(knowledge: Knowledge, snapshot: Snapshot, findings: Sequence[Finding]) -> bool:
     """Nothing speaks of several processes, hosts or devices, nor does the user speak of training."""
-    if _TRAINING.search(snapshot.situation) and not _ALONE.search(snapshot.situation):
+    situation = f"{snapshot.situation}\n{in_english(snapshot.situation)}"
+    if _TRAINING.search(situation) and not _ALONE.search(situation):
         return bool(ordinary(knowledge, snapshot, findings)) and _is_bare(knowledge, snapshot, findings)
     return _is_bare(knowledge, snapshot, findings)
 

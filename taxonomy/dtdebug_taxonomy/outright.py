@@ -47,7 +47,7 @@ def outright(
         found = (msgspec.structs.replace(found[0], title=figures.title, fix=figures.fix), *found[1:])
     elif figures is not None and not named:
         facts = (figures,)
-    own = None if facts or named else advised(ended)
+    own = None if facts or named else advised(ended, f"{snapshot.situation}\n{snapshot.cell}")
     if own is not None and (not own.refused or not found or _is_general(knowledge, found[0])):
         facts = (_of_message(own, symptom),)
     if not facts and not named:

@@ -6,6 +6,7 @@ import re
 
 from dtdebug_taxonomy.matching import clip_lines
 from dtdebug_taxonomy.snapshot import Snapshot, walk
+from dtdebug_taxonomy.tongues import in_english
 
 _SIGNS = re.compile(
     r"""(?ix)
@@ -70,9 +71,10 @@ def speaks_of_several(snapshot: Snapshot) -> bool:
         return True
     frames = "\n".join(f.file for info in raised for f in info.frames)
     said = [f"{info.type}: {info.message[:8_000]}" for info in raised]
-    texts = [clip_lines(text) for text in (snapshot.situation, snapshot.output, snapshot.cell, *said)]
+    situation = f"{snapshot.situation}\n{in_english(snapshot.situation)}"
+    texts = [clip_lines(text) for text in (situation, snapshot.output, snapshot.cell, *said)]
     if _PACKAGES.search(frames) or any(_PACKAGES.search(text) for text in texts):
         return True
     if any(_ONE.search(text) for text in texts) and not any(_MORE.search(text) for text in texts):
-        return bool(_SIGNS.search(snapshot.situation))
+        return bool(_SIGNS.search(situation))
     return any(_SIGNS.search(_PATH.sub(" ", _BESIDE_CPU.sub(" ", text))) for text in texts)

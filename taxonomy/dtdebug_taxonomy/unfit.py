@@ -1,10 +1,14 @@
-"""Two packages whose releases do not fit: one asks the other for a name or an argument that it does not have here."""
+"""Two packages whose releases do not fit: one asks the other for a name or an argument that it does not have here.
+
+Or one that contradicts itself: a check that refuses what it allows.
+"""
 
 from __future__ import annotations
 
 import re
 from typing import NamedTuple
 
+from dtdebug_taxonomy.advised import refuses_what_it_allows
 from dtdebug_taxonomy.endings import Ending
 from dtdebug_taxonomy.frames import is_library, short
 from dtdebug_taxonomy.ranks import Frame
@@ -42,6 +46,13 @@ def unfit(ending: Ending) -> Unfit | None:
     at = frames[-1]
     asking = _package(at)
     place = f"{short(at.file)}:{at.line}"
+    if value := refuses_what_it_allows(ending.message):
+        return Unfit(
+            f"The check in {place} is wrong: it refuses {value!r}, which it names as allowed",
+            f"A defect{f' of this release of {asking}' if asking else ''}: look at the branches above that line (one"
+            " that only the main process takes falls through on the others), and take a release, or a line of your own,"
+            " without it.",
+        )
     if kind == "TypeError" and (found := _ARGUMENT.search(ending.message)) is not None:
         return _argument(found, asking, place, at)
     if kind in ("ImportError", "AttributeError"):

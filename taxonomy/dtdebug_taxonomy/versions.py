@@ -20,6 +20,7 @@ NAMES = {
     "megatron-core": "megatron[-_ ](?:core|lm)",
     "nccl": r"(?:nvidia[-_])?nccl(?:[-_]cu\d\d)?",
     "numpy": "numpy",
+    "nvidia-cublas": r"nvidia[-_]cublas(?:[-_]cu\d\d)?",
     "ray": "ray",
     "torch": "(?:py)?torch",
     "transformer-engine": "transformer[-_ ]?engine",

@@ -1,0 +1,71 @@
+"""What users say in other languages, in the English that the patterns read. A table, no translation.
+
+Descriptions in Chinese and Japanese stand around English logs; what they say of a hang, of one card or several hosts
+counts as much as in English. What is quoted is always the user's own words.
+"""
+
+from __future__ import annotations
+
+import re
+import tomllib
+from functools import lru_cache
+from importlib.resources import files
+from typing import NamedTuple
+
+import msgspec
+
+from dtdebug_taxonomy.matching import clip_lines
+
+_OTHER = re.compile("[\u3040-\u30ff\u3400-\u9fff]")
+"""Kana and Han: without them nothing is looked for."""
+_MOST = 200
+"""Phrases of a description that are looked at."""
+
+
+class Phrase(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """One row of the table."""
+
+    text: str
+    english: str
+
+
+class Spoken(NamedTuple):
+    """A phrase of the user."""
+
+    words: str
+    """As the user wrote it."""
+    english: str
+    line: int
+    """1-based line of the description."""
+
+
+@lru_cache(maxsize=8)
+def spoken(situation: str) -> tuple[Spoken, ...]:
+    """The phrases of a description that the table knows, in order; none of a text in English."""
+    if not _OTHER.search(situation):
+        return ()
+    text = clip_lines(situation)
+    rows: list[Spoken] = []
+    end = 0
+    hits = [(m.start(), -len(m[0]), m[0], english) for pattern, english in _table() for m in pattern.finditer(text)]
+    for start, _, words, english in sorted(hits):
+        if start >= end and len(rows) < _MOST:  # the longest that begins first, as `没有报错` before `报错`
+            rows.append(Spoken(words, english, text.count("\n", 0, start) + 1))
+            end = start + len(words)
+    return tuple(rows)
+
+
+def in_english(situation: str) -> str:
+    """The same as sentences, one a line; empty for a text in English."""
+    return "\n".join(f"{row.english}." for row in spoken(situation))
+
+
+def phrases() -> tuple[Phrase, ...]:
+    """The table as it stands in `tongues.toml`."""
+    data = tomllib.loads((files("dtdebug_taxonomy") / "tongues.toml").read_text("utf-8"))
+    return tuple(msgspec.convert(data["phrase"], tuple[Phrase, ...]))
+
+
+@lru_cache(maxsize=1)
+def _table() -> tuple[tuple[re.Pattern[str], str], ...]:
+    return tuple((re.compile(p.text, re.IGNORECASE), p.english) for p in phrases())
