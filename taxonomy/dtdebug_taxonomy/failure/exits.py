@@ -11,8 +11,9 @@ from collections.abc import Iterable, Iterator
 from itertools import islice
 from typing import NamedTuple
 
+from dtdebug_taxonomy.failure.children import child_of
 from dtdebug_taxonomy.failure.lines import Line
-from dtdebug_taxonomy.failure.raised import Events
+from dtdebug_taxonomy.failure.raised import Events, Raised
 from dtdebug_taxonomy.ranks import Frame
 
 _RANK = 9_999_999
@@ -49,6 +50,8 @@ class Said(NamedTuple):
     """The two numbers of bytes of the first such abort, as `396 vs 388`: what came, and what there was room for."""
     stacks: dict[int, tuple[Frame, ...]] = {}
     """Rank -> where its exception was raised, innermost last."""
+    children: dict[int, Raised] = {}
+    """Rank -> what a child process of it raised, of which its own exception is the echo."""
     closed: frozenset[int] = frozenset()
     """Processes that still lived when the launcher ended them."""
 
@@ -138,6 +141,7 @@ def of_lines(printed: Iterable[Line], happened: Events) -> Said:
         if enforce and not sizes and (found := _SIZES.search(words)):
             sizes = found[0]
     raised = {r.rank: r for r in happened.raised if r.rank is not None and not r.unheeded}
+    children = {rank: child for rank, r in raised.items() if (child := child_of(r)) is not None}
     return Said(
         tuple(exits),
         {rank: r.text[:500] for rank, r in raised.items()},
@@ -146,6 +150,7 @@ def of_lines(printed: Iterable[Line], happened: Events) -> Said:
         enforce,
         sizes,
         {rank: r.frames for rank, r in raised.items()},
+        children,
         frozenset(closed),
     )
 
