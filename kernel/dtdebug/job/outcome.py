@@ -15,7 +15,7 @@ from dtdebug.flight.deaths import ending, finished
 from dtdebug.job.broken import with_broken_threads
 from dtdebug.job.unexplained import claim_on, lasted, not_understood
 from dtdebug.probe.arrival import arrival
-from dtdebug.probe.elsewhere import elsewhere
+from dtdebug.probe.elsewhere import elsewhere, thread_communicates
 from dtdebug_taxonomy.activity import SLOW, doing, is_compiler
 from dtdebug_taxonomy.claims import texts
 from dtdebug_taxonomy.frames import call_sites, is_library
@@ -64,7 +64,7 @@ def _judged(verdict: Verdict | None, seen: Seen) -> Verdict:
     if verdict is None or verdict.kind in ("none", "not_arrived", "fabric", "not_understood"):
         verdict = arrival(states) or verdict
     verdict = _held_up(verdict, states, seen)
-    if verdict is None or verdict.kind in ("none", "not_understood"):
+    if verdict is None or verdict.kind in ("none", "not_understood") or _by_threads(verdict, states):
         return _unaccused(verdict, states, seen)
     if verdict.kind in _FACTS:
         return verdict
@@ -75,6 +75,12 @@ def _judged(verdict: Verdict | None, seen: Seen) -> Verdict:
     if verdict.kind == "not_arrived" and slow:
         return _may_come(verdict, states, f"is {slow}; no progress was seen, but it may still come", "at")
     return verdict
+
+
+def _by_threads(verdict: Verdict, states: Sequence[RankState]) -> bool:
+    """Those that it names wait for threads of theirs which are in communication: they are held up as the others are."""
+    named = [s for s in states if s.rank in verdict.culprits]
+    return verdict.kind == "not_arrived" and bool(named) and all(map(thread_communicates, named))
 
 
 def _held_up(verdict: Verdict | None, states: Sequence[RankState], seen: Seen) -> Verdict | None:

@@ -34,6 +34,8 @@ def of_children(raised: Iterable[Raised]) -> list[Raised]:
     parents = [r for r in rows if not r.process and says_child_has_gone(r.text, r.frames)]
     found = {id(parent): child for parent in parents if (child := _child_of(parent, rows, len(parents))) is not None}
     used = {id(child) for child in found.values()}
+    if any(parent.rank is not None for parent in parents):  # of several children the parent's rank is what is known
+        used |= {id(r) for r in rows if r.process and r.rank is None}
     return [
         msgspec.structs.replace(r, before=(*r.before, found[id(r)])[-_CHAIN:]) if id(r) in found else r
         for r in rows

@@ -25,6 +25,7 @@ _TAGGED = (
 _BRACKET = (
     r"\[rank ?(?P<rank>\d{1,7})\]:? ?",
     r"\[(?:default|[A-Za-z]\w{0,40}?(?=\d{1,5}\]:))(?P<local>\d{1,7})\]: ?|\[default(?P<local2>\d{1,7})\] ?",
+    r"\[\d{1,9}\] (?=\[(?:rank|default) ?\d{1,7}\]:)",
     _TAGGED,
     r"\[(?P<rank>\d{1,7})\]\s?:(?= \S|\S| {2,12}File) ?",
     rf"\[(?P<level>[IWEFC])(?:\d{{4}} {_CLOCK})?(?: \d{{1,9}})? ?[\w./-]{{1,100}}:\d{{1,6}}\] ?",
