@@ -14,8 +14,24 @@ from dtdebug_taxonomy.spelling import ranges, say, spell
 from dtdebug_taxonomy.waiting import Waiting
 
 __all__ = [
-    "EXITED", "FINISHED", "MOST_RANKS", "Alternative", "Broken", "CallSite", "CollectiveRef", "Frame", "Group",
-    "GroupRef", "Kind", "Operation", "RankState", "Verdict", "ranges", "say", "spell",
+    "EXITED",
+    "FINISHED",
+    "MOST_RANKS",
+    "PROCESS",
+    "Alternative",
+    "Broken",
+    "CallSite",
+    "CollectiveRef",
+    "Frame",
+    "Group",
+    "GroupRef",
+    "Kind",
+    "Operation",
+    "RankState",
+    "Verdict",
+    "ranges",
+    "say",
+    "spell",
 ]  # fmt: skip
 
 MOST_RANKS = 1 << 18
@@ -23,6 +39,8 @@ MOST_RANKS = 1 << 18
 
 FINISHED = "finished"
 """Fact of a state: the last words of the rank's agent know of no failure."""
+PROCESS = "name of the process"
+"""Fact of a rank that multiprocessing started: the name above the traceback that it prints."""
 EXITED = "ended by the call"
 """Fact of an ended rank whose stack is where its program called this to end itself: `sys.exit(2)`."""
 

@@ -21,7 +21,7 @@ from dtdebug.agent.leaving import Leaving, primary
 from dtdebug.agent.own_state import counted, observe
 from dtdebug.clean import clean
 from dtdebug.records.folder import RunFolder
-from dtdebug_taxonomy.ranks import EXITED, FINISHED, Broken, Frame, RankState
+from dtdebug_taxonomy.ranks import EXITED, FINISHED, PROCESS, Broken, Frame, RankState
 
 _TICK = 0.5
 """Seconds between looks for a request."""
@@ -185,6 +185,10 @@ class Watcher:
         return membership.joining(main) is not None
 
     def _become_rank(self) -> None:
+        loaded = sys.modules.get("multiprocessing.process")
+        name = loaded.current_process().name if loaded is not None else "MainProcess"
+        if name != "MainProcess":
+            self._roads[PROCESS] = clean(name)[:100]
         path = self.folder.stack(os.getpid())
         self._take_back = fatal_signals.offer(path)
         if self._take_back is not None:

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 import msgspec
 
+from dtdebug.probe.elsewhere import in_communication, thread_communicates
 from dtdebug_taxonomy.claims import Claim, Record, distinct, texts
 from dtdebug_taxonomy.frames import call_site, own_frame, placed
 from dtdebug_taxonomy.ranks import Broken, RankState, Verdict
@@ -30,14 +31,19 @@ def with_broken_threads(verdict: Verdict, states: Sequence[RankState]) -> Verdic
     if not named or verdict.kind not in _EXPLAINED:
         return msgspec.structs.replace(verdict, **told)
     first = named[0]
+    rest_waits = [s for s in states if s.rank in verdict.culprits and not s.broken]
+    culprits = verdict.culprits or (first.rank or 0,)
+    if all(in_communication(s) or thread_communicates(s) for s in rest_waits):  # as they do in a circle
+        culprits = tuple(rank for rank in culprits if rank not in {s.rank for s in rest_waits})
+    waiting = tuple(sorted({*verdict.waiting, *verdict.culprits} - {*culprits}))
     site = call_site(first.rank, first.broken[0].stack)
     sites = (*([site] if site is not None else []), *(s for s in verdict.sites if s.rank != first.rank))
     rest = verdict.summary[:1].lower() + verdict.summary[1:]
     return msgspec.structs.replace(
         verdict,
         kind="not_arrived",
-        culprits=verdict.culprits or (first.rank or 0,),
-        waiting=tuple(rank for rank in verdict.waiting if rank != first.rank),
+        culprits=culprits,
+        waiting=waiting,
         sites=sites,
         confidence=verdict.confidence if verdict.culprits else _ALONE,
         summary=f"{_claim(first, first.broken[0]).text.rstrip('.')}, which ended that thread; {rest}",

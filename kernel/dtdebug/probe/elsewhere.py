@@ -17,7 +17,7 @@ from dtdebug_taxonomy.ranks import CollectiveRef, Kind, RankState, Verdict, say,
 from dtdebug_taxonomy.waiting import WaitKind
 
 _OUTSIDE: frozenset[WaitKind] = frozenset(
-    ("lock", "pipe", "socket", "child", "subprocess", "loader", "sleep", "disk", "stopped")
+    ("lock", "pipe", "socket", "child", "subprocess", "loader", "sleep", "events", "disk", "stopped")
 )
 """`thread` too, unless the thread that it waits for may be in a collective, as in the backward pass."""
 _AMONG: frozenset[WaitKind] = frozenset(("collective", "store", "rendezvous"))

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import re
 import signal
+from collections import Counter
 from collections.abc import Iterable, Iterator
 from itertools import islice
 from typing import NamedTuple
@@ -52,6 +53,8 @@ class Said(NamedTuple):
     """Rank -> where its exception was raised, innermost last."""
     children: dict[int, Raised] = {}
     """Rank -> what a child process of it raised, of which its own exception is the echo."""
+    processes: dict[str, Raised] = {}
+    """Name of a process of multiprocessing -> what it raised, where one process alone has it."""
     closed: frozenset[int] = frozenset()
     """Processes that still lived when the launcher ended them."""
 
@@ -151,8 +154,15 @@ def of_lines(printed: Iterable[Line], happened: Events) -> Said:
         sizes,
         {rank: r.frames for rank, r in raised.items()},
         children,
+        _processes(happened),
         frozenset(closed),
     )
+
+
+def _processes(happened: Events) -> dict[str, Raised]:
+    rows = [r for r in happened.raised if r.process]
+    names = Counter(r.process for r in rows)
+    return {r.process: r for r in rows if names[r.process] == 1}
 
 
 def signal_name(number: int) -> str:
