@@ -105,6 +105,16 @@ def test_what_a_child_process_raised_is_the_cause_of_its_parents_lost_connection
     assert "raised EOFError" in verdict(child, other, GONE, of(trace(LOST), 0)).summary
 
 
+def test_code_that_a_library_made_of_a_text_is_not_the_programs_line():
+    """A proxy's method is in `<string>`; that of `python -c` is all there is."""
+    made = '  File "<string>", line 2, in __setitem__\n'
+    text = trace("ConnectionResetError: reset").replace(
+        "    raise Problem(words)\n", f"    raise Problem(words)\n{made}"
+    )
+    assert " at /job/train.py:7 in step" in verdict(of(text), of(trace(LOST), 0)).summary
+    assert " at <string>:7 in step" in verdict(of(trace("KeyError: 1", file="<string>")), of(trace(LOST), 0)).summary
+
+
 def test_an_own_exception_before_a_lost_peer_is_the_first_failure_where_nothing_else_is():
     """It was printed by the program, which then lost its peers at the next call; Python links the two by nothing."""
     own = of(trace("ValueError: bad label", line=5))
