@@ -127,7 +127,8 @@ def test_a_rank_held_up_outside_of_the_job_is_the_culprit_where_all_others_wait_
 def test_a_thread_that_an_exception_ended_is_why_its_rank_never_comes():
     """It is named with its place; of a rank that called something else it explains nothing."""
     stack = (Frame("/usr/lib/python3.11/threading.py", 982, "run"), Frame("/job/data.py", 31, "fill"))
-    lost = rank(1, broken=(Broken("prefetch", "KeyError: 'x'", stack),))
+    waits = Waiting(kind="thread", record=Record(source="stack"), op="get")
+    lost = rank(1, broken=(Broken("prefetch", "KeyError: 'x'", stack),), waiting=waits)
     states, stuck = [rank(0, op="all_reduce"), lost], {0: "stuck", 1: "stuck"}
     found = judged(absent(1), Seen(states, stuck, moving=False))
 
@@ -136,6 +137,10 @@ def test_a_thread_that_an_exception_ended_is_why_its_rank_never_comes():
     assert ("/job/data.py", 31) == (found.sites[0].file, found.sites[0].line)
     nobody = judged(None, Seen(states, stuck, moving=False))
     assert ("not_arrived", (1,), (0,)) == (nobody.kind, nobody.culprits, nobody.waiting)
+    sleeps = msgspec.structs.replace(lost, waiting=Waiting(kind="sleep", record=Record(source="stack")))
+    besides = judged(absent(1), Seen([states[0], sleeps], stuck, moving=False))
+    assert besides.summary == absent(1).summary
+    assert any("in its thread prefetch" in row for row in besides.evidence)
     skipped = msgspec.structs.replace(absent(1), kind="skipped")
     assert skipped.summary == judged(skipped, Seen(states, stuck, moving=False)).summary
 

@@ -23,9 +23,9 @@ def with_broken_threads(verdict: Verdict, states: Sequence[RankState]) -> Verdic
     living = [s for s in states if s.broken and s.alive is not False and s.rank is not None]
     if not living or verdict.kind in ("none", "dead", "left"):
         return verdict
-    named = [s for s in living if s.rank in verdict.culprits]
+    named = [s for s in living if s.rank in verdict.culprits and _may_wait_for_it(s)]
     if not named and not verdict.culprits and len(living) == 1:
-        named = living
+        named = [s for s in living if _may_wait_for_it(s)]
     claims = distinct((*(_claim(s, b) for s in living for b in s.broken[:1]), *verdict.claims))
     told = {"claims": claims, "evidence": texts(claims)}
     if not named or verdict.kind not in _EXPLAINED:
@@ -49,6 +49,12 @@ def with_broken_threads(verdict: Verdict, states: Sequence[RankState]) -> Verdic
         summary=f"{_claim(first, first.broken[0]).text.rstrip('.')}, which ended that thread; {rest}",
         **told,
     )
+
+
+def _may_wait_for_it(state: RankState) -> bool:
+    """Its main thread waits for a thread, or for other ranks; a sleep or a lock holds it up whatever a thread did."""
+    w = state.waiting
+    return in_communication(state) or (w is not None and w.kind in ("thread", "events"))
 
 
 def _claim(state: RankState, broken: Broken) -> Claim:
