@@ -257,7 +257,9 @@ def test_a_held_interpreter_lock_leaves_the_roads_that_do_without(job):
 @pytest.mark.parametrize("hook", ["", "import sys; sys.excepthook = lambda *_: print('another hook')"])
 def test_the_record_says_what_ended_the_main_thread_and_where(job, hook):
     """After the traceback has been printed as always, also where another hook was put in the place of ours."""
-    process = job.rank(f"{GROUP}{hook}\nclass Broken(Exception): pass\ndef step():\n    raise Broken('a\\nb')\nstep()")
+    thread = "import threading\nt = threading.Thread(target=lambda: {}['x'], name='feed')\nt.start()\nt.join()"
+    failing = "class Broken(Exception): pass\ndef step():\n    raise Broken('a\\nb')\nstep()"
+    process = job.rank(f"{GROUP}{hook}\n{thread}\n{failing}")
     out, err = process.communicate(timeout=SECONDS)
     (state,) = job.folder.records()
 
@@ -265,6 +267,9 @@ def test_the_record_says_what_ended_the_main_thread_and_where(job, hook):
     assert "another hook" in out if hook else "[rank0]: Broken: a" in err
     assert ("Broken: a", 1, False) == (state.exception, state.exit_code, state.alive)
     assert ["<module>", "step"] == [frame.function for frame in state.stack]
+    assert [("feed", "KeyError: 'x'", "<lambda>")] == [
+        (b.thread, b.exception, b.stack[-1].function) for b in state.broken
+    ]
     assert (job.folder.flight / "rank_0").exists()
 
 

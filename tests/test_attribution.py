@@ -84,6 +84,37 @@ def test_a_handled_exception_is_not_what_ended_the_rank():
     assert "OSError" not in found.summary
 
 
+RECEIVES = '  File "/job/train.py", line 9, in step\n    conn.recv()\n'
+GONE = of(
+    trace("EOFError", "raise EOFError", file="/usr/lib/python3.11/multiprocessing/connection.py").replace(
+        "last):\n", f"last):\n{RECEIVES}"
+    )
+)
+HEAD = "Process ForkProcess-1:\n"
+
+
+def test_what_a_child_process_raised_is_the_cause_of_its_parents_lost_connection():
+    """The child's traceback has no prefix; where two differ, which of them it was is not said."""
+    child = HEAD + trace("KeyError: 'height'", file="/job/reader.py", line=11)
+    found = verdict(child, GONE, of(trace(LOST), 0))
+
+    assert ("dead", (1,), (0,)) == (found.kind, found.culprits, found.waiting)
+    assert found.summary.startswith("Rank 1 raised KeyError: 'height' (in its process ForkProcess-1) at /job/reader.py")
+    assert (found.sites[0].file, found.claims[0].record.line) == ("/job/reader.py", 5)
+    other = HEAD + trace("IndexError", file="/job/other.py")
+    assert "raised EOFError" in verdict(child, other, GONE, of(trace(LOST), 0)).summary
+
+
+def test_code_that_a_library_made_of_a_text_is_not_the_programs_line():
+    """A proxy's method is in `<string>`; that of `python -c` is all there is."""
+    made = '  File "<string>", line 2, in __setitem__\n'
+    text = trace("ConnectionResetError: reset").replace(
+        "    raise Problem(words)\n", f"    raise Problem(words)\n{made}"
+    )
+    assert " at /job/train.py:7 in step" in verdict(of(text), of(trace(LOST), 0)).summary
+    assert " at <string>:7 in step" in verdict(of(trace("KeyError: 1", file="<string>")), of(trace(LOST), 0)).summary
+
+
 def test_an_own_exception_before_a_lost_peer_is_the_first_failure_where_nothing_else_is():
     """It was printed by the program, which then lost its peers at the next call; Python links the two by nothing."""
     own = of(trace("ValueError: bad label", line=5))

@@ -14,7 +14,7 @@ from dtdebug_taxonomy.case import Case, contract
 from dtdebug_taxonomy.claims import Claim, Record, distinct
 from dtdebug_taxonomy.failure import exits
 from dtdebug_taxonomy.frames import call_site
-from dtdebug_taxonomy.ranks import CallSite, CollectiveRef, Frame, RankState, Verdict
+from dtdebug_taxonomy.ranks import PROCESS, CallSite, CollectiveRef, Frame, RankState, Verdict
 from dtdebug_taxonomy.spelling import shortened
 
 LOST = "RuntimeError: [pair.cc:553] Connection closed by peer [127.0.0.1]:1"
@@ -364,3 +364,23 @@ def test_the_place_of_a_rank_that_left_is_that_of_the_call_it_left_out():
     assert 88 == contract(Case(verdict=left))["verdict"]["where"]["line"]
     dead = msgspec.structs.replace(left, kind="dead")
     assert contract(Case(verdict=dead))["verdict"]["where"] is None
+
+
+@pytest.mark.parametrize("known", ["rank", "parent"])
+def test_what_multiprocessing_prints_of_a_process_is_known_of_its_rank(known):
+    """The rank itself, by the name of its process; or the child of one, whose own exception says no more than that."""
+    trace = 'Process Worker-2:\nTraceback (most recent call last):\n  File "/job/a.py", line 7, in scale\n    x\n'
+    output = f"{trace}ValueError: lr 0.0\n"
+    failed = RankState(rank=1, pid=11, exit_code=1, alive=False)
+    if known == "rank":
+        failed = msgspec.structs.replace(failed, facts={PROCESS: "Worker-2"})
+    else:
+        frame = '[rank1]:   File "/usr/lib/python3.11/multiprocessing/connection.py", line 9, in recv\n'
+        output += f"[rank1]: Traceback (most recent call last):\n{frame}[rank1]: EOFError\n"
+        stack = (Frame("/usr/lib/python3.11/multiprocessing/connection.py", 9, "recv"),)
+        failed = msgspec.structs.replace(failed, exception="EOFError", stack=stack)
+    found = ends(output, [RankState(rank=0, pid=10, exception=LOST, alive=False), failed])
+
+    assert (1,) == found.roots
+    assert found.states[1].exception.startswith("ValueError: lr 0.0")
+    assert ("/job/a.py", 7) == (found.states[1].stack[-1].file, found.states[1].stack[-1].line)

@@ -92,14 +92,19 @@ def test_the_rank_that_failed_is_found_behind_every_mix_of_prefixes(naming, arou
     assert is_found(verdict(text))
 
 
-@pytest.mark.parametrize("form", ["docker", "structured", "loki", "records"])
+@pytest.mark.parametrize("form", ["docker", "structured", "loki", "records", "cri", "logfmt", "pods"])
 def test_the_rank_that_failed_is_found_in_json(form):
-    """Lines as docker, a logger, Loki and a collector write them; a record may hold a whole traceback."""
+    """Lines as docker, a logger, Loki and a collector write them; some have a prefix, or hold a traceback."""
     rows = [(rank, f"[rank{rank}]: {line}") for rank, line in FAILURE]
     if form == "docker":
         text = "\n".join(json.dumps({"log": f"{line}\n", "stream": "stderr", "time": "t"}) for _, line in rows)
     elif form == "structured":
         text = "\n".join(json.dumps({"level": "error", "rank": rank, "message": line}) for rank, line in FAILURE)
+    elif form in ("cri", "pods"):
+        before = "2026-11-22T03:36:40.123456789Z stderr F " if form == "cri" else "llm-worker-0 trainer "
+        text = "\n".join(before + json.dumps({"log": line, "stream": "stderr"}) for _, line in rows)
+    elif form == "logfmt":
+        text = "\n".join(f"ts=2026-11-22T03:36:40Z level=info msg={json.dumps(line)}" for _, line in rows)
     elif form == "loki":
         text = json.dumps({"data": {"result": [{"stream": {"pod": "a"}, "values": [["1", line] for _, line in rows]}]}})
     else:

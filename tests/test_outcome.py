@@ -3,6 +3,7 @@
 import socket
 import time
 
+import msgspec
 import pytest
 
 from dtdebug.job import movement
@@ -12,7 +13,7 @@ from dtdebug.job.partial import following as next_step
 from dtdebug.probe.arrival import TWICE, arrival
 from dtdebug.probe.gather import one_each
 from dtdebug_taxonomy.claims import Record
-from dtdebug_taxonomy.ranks import FINISHED, Frame, Group, Operation, RankState, Verdict
+from dtdebug_taxonomy.ranks import FINISHED, Broken, Frame, Group, Operation, RankState, Verdict
 from dtdebug_taxonomy.waiting import Waiting
 
 NOW = 1_760_000_000.0
@@ -121,6 +122,48 @@ def test_a_rank_held_up_outside_of_the_job_is_the_culprit_where_all_others_wait_
     assert found.summary.startswith("Rank 2 ")
     assert found.evidence == tuple(claim.text for claim in found.claims)
     assert "" == next_step(found, states, ())
+
+
+def test_a_thread_that_an_exception_ended_is_why_its_rank_never_comes():
+    """It is named with its place; of a rank that called something else it explains nothing."""
+    stack = (Frame("/usr/lib/python3.11/threading.py", 982, "run"), Frame("/job/data.py", 31, "fill"))
+    waits = Waiting(kind="thread", record=Record(source="stack"), op="get")
+    lost = rank(1, broken=(Broken("prefetch", "KeyError: 'x'", stack),), waiting=waits)
+    states, stuck = [rank(0, op="all_reduce"), lost], {0: "stuck", 1: "stuck"}
+    found = judged(absent(1), Seen(states, stuck, moving=False))
+
+    assert ("not_arrived", (1,)) == (found.kind, found.culprits)
+    assert found.summary.startswith("Rank 1 raised KeyError: 'x' (in its thread prefetch) at /job/data.py:31 in fill")
+    assert ("/job/data.py", 31) == (found.sites[0].file, found.sites[0].line)
+    nobody = judged(None, Seen(states, stuck, moving=False))
+    assert ("not_arrived", (1,), (0,)) == (nobody.kind, nobody.culprits, nobody.waiting)
+    sleeps = msgspec.structs.replace(lost, waiting=Waiting(kind="sleep", record=Record(source="stack")))
+    besides = judged(absent(1), Seen([states[0], sleeps], stuck, moving=False))
+    assert besides.summary == absent(1).summary
+    assert any("in its thread prefetch" in row for row in besides.evidence)
+    skipped = msgspec.structs.replace(absent(1), kind="skipped")
+    assert skipped.summary == judged(skipped, Seen(states, stuck, moving=False)).summary
+
+
+def test_a_rank_that_waits_for_its_own_thread_in_a_collective_is_not_accused():
+    """It is held up as all others are."""
+    record = Record(source="stack")
+    inside = Waiting(kind="collective", record=record, op="all_gather", thread="metrics")
+    joins = rank(1, waiting=Waiting(kind="thread", record=record, op="join"), beside=(inside,))
+    found = judged(absent(1), Seen([rank(0, op="barrier"), joins], {0: "stuck", 1: "stuck"}, moving=False))
+
+    assert ("not_understood", ()) == (found.kind, found.culprits)
+
+
+def test_a_compiler_at_work_is_no_hang():
+    """Whoever started it; a program of another kind may run for ever."""
+    record = Record(source="system")
+    for command, kind in (("/usr/bin/g++-12 -O3 k.cpp", "none"), ("./compress ninja", "not_arrived")):
+        waits = Waiting(kind="subprocess", record=record, pid=9, command=command)
+        states = [rank(0, op="barrier", age=60.0), rank(1, waiting=waits)]
+        found = judged(absent(1), Seen(states, {0: "stuck", 1: "busy"}, moving=False, seconds=60.0))
+        assert kind == found.kind, command
+        assert "child process" in found.evidence[0]
 
 
 def test_nobody_is_accused_of_waiting_outside_while_another_rank_computes_or_counters_move():

@@ -93,6 +93,16 @@ def library(path, function, line=9):
         ),
         ((MINE, Frame("/usr/lib/python3.11/subprocess.py", 1, "communicate")), (), "subprocess", ""),
         ((MINE, Frame("/usr/lib/python3.11/threading.py", 1, "join")), (), "thread", "join"),
+        (
+            (
+                MINE,
+                Frame("/usr/lib/python3.11/asyncio/base_events.py", 1, "run_forever"),
+                Frame("/usr/lib/python3.11/selectors.py", 1, "select"),
+            ),
+            (),
+            "events",
+            "run_forever",
+        ),
         ((Frame("/home/me/a.py", 3, "f", "time.sleep(5)"),), (), "sleep", ""),
         ((MINE,), ("lock_PyThread_acquire_lock", "pthread_cond_wait"), "thread", "threading.Lock.acquire"),
         ((Frame("/home/me/a.py", 3, "f", "x = x * 2"),), (), None, None),

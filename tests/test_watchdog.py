@@ -94,6 +94,15 @@ def test_ranks_in_different_calls_are_told_and_none_is_blamed_without_a_majority
     assert "rank 0 waited in broadcast #1522 of 8 elements, rank 3 waited in all_reduce #1523" in found.summary
 
 
+def test_a_rank_held_up_in_a_call_that_the_others_have_finished_called_nothing_else():
+    """All called the same; of a broadcast it says nothing, for its root need not wait for anybody."""
+    rows = [caught(1, 1579), *(row for r in (0, 2, 4) for row in (caught(r, 1580), status(r, 1580, 1582)))]
+    found = of(*rows)
+
+    assert ("not_arrived", (1,), (0, 2, 4)) == (found.kind, found.culprits, found.waiting)
+    assert "which ranks 0,2,4 have finished" in found.summary
+
+
 def test_ranks_in_one_call_are_not_understood():
     """All are there, or the rank that is not has printed nothing: the output does not say which."""
     found = of(*timed_out(range(8)))

@@ -66,6 +66,18 @@ _CALLED: tuple[tuple[str, Activity], ...] = (
 """(name of a function of the user's, what runs there)."""
 
 
+_COMPILERS = re.compile(
+    r"(?:\S{0,300}/)?(?:(?:[\w.-]{0,60}-)?(?:g\+\+|gcc|c\+\+|cc|clang|clang\+\+)(?:-\d{1,3})?|cc1|cc1plus|nvcc|cicc"
+    r"|cudafe\+\+|fatbinary|ptxas|hipcc|icpx?|ninja|make|cmake|rustc|cargo|ld(?:\.\w{1,10})?|bazel)(?:\s|$)"
+)
+"""Programs that build others, as they stand at the beginning of a command line."""
+
+
+def is_compiler(command: str) -> bool:
+    """The command line is that of a compiler, a linker, or what runs these."""
+    return _COMPILERS.match(command) is not None
+
+
 def activity(state: RankState) -> Activity | Literal[""]:
     """What the rank is busy with; empty where its stack does not show it."""
     return doing(state.stack)

@@ -29,6 +29,7 @@ _FRAMEWORK = re.compile(
 )
 
 
+_MADE = re.compile(r"<(?!ipython|stdin|cell|frozen)[^>]{1,200}>$")
 _SITES = 64
 
 
@@ -51,8 +52,14 @@ def before_agent(stack: Sequence[Frame]) -> tuple[Frame, ...]:
 
 
 def own_frame(stack: Sequence[Frame]) -> Frame | None:
-    """The innermost frame in the user's own code."""
-    return next((frame for frame in reversed(stack) if not is_library(frame.file)), None)
+    """The innermost frame in the user's own code, before code that a library has made of a text there."""
+    own = [frame for frame in reversed(stack) if not is_library(frame.file)]
+    return next((frame for frame in own if not is_made(frame.file)), own[0] if own else None)
+
+
+def is_made(file: str) -> bool:
+    """Code that was made of a text: by a dataclass, a proxy of multiprocessing, or `python -c`."""
+    return _MADE.match(file) is not None
 
 
 def own_frames(stack: Sequence[Frame]) -> tuple[Frame, ...]:

@@ -21,6 +21,10 @@ from dtdebug_taxonomy.snapshot import Snapshot
 
 _SEARCH = 120.0
 """Minutes of searching where neither a repair nor a measurement has told the cause."""
+_WORTH = 0.02
+"""Probability of naming the cause below which a measurement is no next step, though nothing else is known."""
+_LIKELY = 0.5
+"""Probability of a cause from which the line of an exception is looked at before anything is asked."""
 _MENDING = 15.0
 """Minutes to fix what a measurement has named."""
 
@@ -80,11 +84,12 @@ def next_step(
         rows.append((otherwise, Next(kind="fix", text=repair.fix, minutes=repair.minutes, why=repair.title)))
     named = repair is not None and repair.named
     for m in knowledge.measures:
-        if (m.alive or not named) and (told := _tells(m, snapshot, symptoms, findings)) > 0:
+        if (m.alive or not named) and (told := _tells(m, snapshot, symptoms, findings)) >= _WORTH:
             expected = m.minutes + told * _MENDING + (1 - told) * otherwise
             command = _with_answers(m, findings)
             rows.append((expected, Next(kind="measure", text=m.text, command=command, minutes=m.minutes, why=m.means)))
-    if ask is not None and not named:
+    placed = repair is not None and repair.probability >= _LIKELY and any(f.terminal for f in findings)
+    if ask is not None and not named and not placed:
         expected = otherwise - min(ask.saves, otherwise / 2)
         rows.append((expected, Next(kind="ask", text=ask.ask, command=ask.command, minutes=ask.minutes, why=ask.why)))
     return min(rows, key=lambda row: row[0])[1] if rows else None

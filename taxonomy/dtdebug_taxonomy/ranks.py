@@ -14,8 +14,24 @@ from dtdebug_taxonomy.spelling import ranges, say, spell
 from dtdebug_taxonomy.waiting import Waiting
 
 __all__ = [
-    "EXITED", "FINISHED", "MOST_RANKS", "Alternative", "CallSite", "CollectiveRef", "Frame", "Group", "GroupRef",
-    "Kind", "Operation", "RankState", "Verdict", "ranges", "say", "spell",
+    "EXITED",
+    "FINISHED",
+    "MOST_RANKS",
+    "PROCESS",
+    "Alternative",
+    "Broken",
+    "CallSite",
+    "CollectiveRef",
+    "Frame",
+    "Group",
+    "GroupRef",
+    "Kind",
+    "Operation",
+    "RankState",
+    "Verdict",
+    "ranges",
+    "say",
+    "spell",
 ]  # fmt: skip
 
 MOST_RANKS = 1 << 18
@@ -23,6 +39,8 @@ MOST_RANKS = 1 << 18
 
 FINISHED = "finished"
 """Fact of a state: the last words of the rank's agent know of no failure."""
+PROCESS = "name of the process"
+"""Fact of a rank that multiprocessing started: the name above the traceback that it prints."""
 EXITED = "ended by the call"
 """Fact of an ended rank whose stack is where its program called this to end itself: `sys.exit(2)`."""
 
@@ -83,6 +101,16 @@ class Operation(msgspec.Struct, frozen=True, kw_only=True):
     """Seconds since the epoch."""
 
 
+class Broken(msgspec.Struct, frozen=True):
+    """A thread of a rank that an exception has ended, while the rank goes on without it."""
+
+    thread: str
+    exception: str
+    """Its first line."""
+    stack: tuple[Frame, ...] = ()
+    """Where it was raised, innermost last."""
+
+
 class RankState(msgspec.Struct, frozen=True, kw_only=True):
     """What is known of one rank at one moment."""
 
@@ -104,6 +132,8 @@ class RankState(msgspec.Struct, frozen=True, kw_only=True):
     """What the main thread is in, at every level: a file lock, a child process, a collective, the GIL."""
     beside: tuple[Waiting, ...] = ()
     """What other threads and child processes of the rank are in, where that tells something."""
+    broken: tuple[Broken, ...] = ()
+    """Threads that have ended by an exception, the first ones."""
     stack: tuple[Frame, ...] = ()
     """Main thread, innermost last."""
     native: tuple[str, ...] = ()

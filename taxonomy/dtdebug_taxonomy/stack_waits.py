@@ -108,6 +108,7 @@ _PYTHON: tuple[tuple[str, str, WaitKind], ...] = (
     ("ssl.py", "read recv recv_into do_handshake", "socket"),
     ("socket.py", "readinto accept create_connection getaddrinfo", "socket"),
     ("urllib3/util/connection.py", "create_connection", "socket"),
+    ("asyncio/base_events.py", "run_forever run_until_complete _run_once", "events"),
     ("selectors.py", "select", "socket"),
 )  # fmt: skip
 """(part of the path, functions, what a thread waits in there); of the innermost library frames, the outermost."""

@@ -11,15 +11,16 @@ from dtdebug_taxonomy.claims import Record
 
 WaitKind = Literal[
     "collective", "store", "rendezvous", "lock", "pipe", "socket", "child", "subprocess", "loader", "thread", "sleep",
-    "gil", "disk", "cpu", "stopped",
+    "events", "gil", "disk", "cpu", "stopped",
 ]  # fmt: skip
 """What a thread is in.
 
 collective: an operation among ranks, the point-to-point ones too; store: a key of the job's store; rendezvous: the
 other processes of the job; lock: a lock of a file; pipe: a pipe or FIFO; socket: a network or local connection; child:
 a process that multiprocessing made; subprocess: another program; loader: a worker of a data loader; thread: another
-thread of its own; sleep: a timer. These wait; the others do not: gil: it is holding the GIL; disk: the kernel reads or
-writes for it; cpu: it is computing; stopped: a signal or a debugger has stopped its process.
+thread of its own; sleep: a timer; events: what lets a task of asyncio's event loop go on. These wait; the others do
+not: gil: it is holding the GIL; disk: the kernel reads or writes for it; cpu: it is computing; stopped: a signal or a
+debugger has stopped its process.
 """
 
 
@@ -107,6 +108,7 @@ _PHRASES: dict[WaitKind, Callable[[Waiting], str]] = {
     "loader": _process("a worker of its data loader"),
     "thread": lambda w: f"for another of its threads{f' in {w.op}' if w.op else ''}{_place(w)}",
     "sleep": lambda w: f"in {w.op or 'a sleep'}",
+    "events": lambda w: "in its event loop, where no task can go on",
     "gil": lambda w: f"holding the GIL{f' in {w.op}' if w.op else ''}",
     "disk": lambda w: f"in the kernel, reading or writing{f' {w.path}' if w.path else ''}",
     "cpu": lambda w: f"computing{f' in {w.op}' if w.op else ''}",

@@ -126,6 +126,7 @@ def _watch(folder: RunFolder) -> None:
         os.register_at_fork(after_in_child=_forked)
         atexit.register(_ended)  # registered early, so it runs late: what others do at the end can still be watched
         sys.excepthook = _chained(sys.excepthook)
+        threading.excepthook = _chained_for_threads(threading.excepthook)
         notice(_leaves)
 
 
@@ -147,6 +148,19 @@ def _chained(previous: Hook) -> Hook:
         finally:
             if _watcher is not None and threading.current_thread() is threading.main_thread():
                 _watcher.fails(value)
+
+    return hook
+
+
+def _chained_for_threads(previous: Callable[[threading.ExceptHookArgs], object]) -> Callable[..., None]:
+    """The same for other threads: the rank goes on without them."""
+
+    def hook(args: threading.ExceptHookArgs) -> None:
+        try:
+            previous(args)
+        finally:
+            if _watcher is not None and args.exc_value is not None and not isinstance(args.exc_value, SystemExit):
+                _watcher.loses(args.thread.name if args.thread is not None else "", args.exc_value)
 
     return hook
 

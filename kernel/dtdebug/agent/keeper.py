@@ -19,8 +19,9 @@ from dtdebug.agent import fatal_signals, membership, recorder
 from dtdebug.agent.endpoint import Endpoint, WorkerServer, announce, token
 from dtdebug.agent.leaving import Leaving, primary
 from dtdebug.agent.own_state import counted, observe
+from dtdebug.clean import clean
 from dtdebug.records.folder import RunFolder
-from dtdebug_taxonomy.ranks import EXITED, FINISHED, Frame, RankState
+from dtdebug_taxonomy.ranks import EXITED, FINISHED, PROCESS, Broken, Frame, RankState
 
 _TICK = 0.5
 """Seconds between looks for a request."""
@@ -32,6 +33,8 @@ _MOVING, _HEARTBEAT = 2.0, 5.0
 """Seconds after which a record is written while operations go on, and while nothing changes."""
 _HOLD = 3.0
 """Seconds for which the full record that was asked for is not replaced by a plain one."""
+_BROKEN = 4
+"""Threads that ended by an exception of which is told."""
 _FAREWELL = 3.0
 """Seconds that the last record and dump may delay the end of the process."""
 
@@ -61,6 +64,7 @@ class Watcher:
         self._exception = ""
         self._code: int | None = None
         self._raised_at: tuple[Frame, ...] = ()
+        self._broken: tuple[Broken, ...] = ()
         self._leaving: Leaving | None = None
         self._left_at: object = None
         """The counters then, if it was known as a rank: it may catch its `SystemExit` and call another operation."""
@@ -78,6 +82,12 @@ class Watcher:
             self._code = 1 if isinstance(value, Exception) else None
             self._leaving = None
             self._exception, self._raised_at = primary(value)
+
+    def loses(self, name: str, value: BaseException) -> None:
+        """Another thread has ended by that exception."""
+        with suppress(Exception):
+            if len(self._broken) < _BROKEN:
+                self._broken = (*self._broken, Broken(clean(name)[:100], *primary(value)))
 
     def leaves(self, leaving: Leaving) -> None:
         """The main thread calls what ends the program; of a call and the library's own that follows it, the first."""
@@ -160,9 +170,10 @@ class Watcher:
             device_memory=state.device_memory or (before.device_memory if before else None),
             facts={**_known(before), **state.facts, **self._roads, **answered},
             exception=self._exception,
+            broken=self._broken,
         )
         now = time.monotonic()
-        news = before is None or detail or _makeup(state) != _makeup(before) or self._exception
+        news = before is None or detail or _makeup(self._record) != _makeup(before) or self._exception
         if news or now - self._written >= max(self._pace(), _MOVING if self._moves else _HEARTBEAT):
             self._written = now
             self.folder.save_record(self._record)
@@ -174,6 +185,10 @@ class Watcher:
         return membership.joining(main) is not None
 
     def _become_rank(self) -> None:
+        loaded = sys.modules.get("multiprocessing.process")
+        name = loaded.current_process().name if loaded is not None else "MainProcess"
+        if name != "MainProcess":
+            self._roads[PROCESS] = clean(name)[:100]
         path = self.folder.stack(os.getpid())
         self._take_back = fatal_signals.offer(path)
         if self._take_back is not None:
@@ -235,6 +250,7 @@ class Watcher:
                 device_memory=before.device_memory,
                 facts=facts,
                 exception=self._exception,
+                broken=self._broken,
                 exit_code=self._code,
                 alive=False,
             )
@@ -273,7 +289,9 @@ class Watcher:
         if state is None:
             raise LookupError
         return msgspec.json.encode(
-            msgspec.structs.replace(state, exception=self._exception, facts={**state.facts, **self._roads})
+            msgspec.structs.replace(
+                state, exception=self._exception, broken=self._broken, facts={**state.facts, **self._roads}
+            )
         )
 
     def _flight(self) -> bytes:
@@ -296,4 +314,4 @@ def _counters(state: RankState) -> object:
 
 
 def _makeup(state: RankState) -> object:
-    return state.initialized, [group.name for group in state.groups]
+    return state.initialized, len(state.broken), [group.name for group in state.groups]

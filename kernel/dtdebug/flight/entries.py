@@ -22,6 +22,8 @@ _FIELDS = itemgetter(
     "output_dtypes", "retired", "state",
 )  # fmt: skip
 _PLACE = itemgetter("line", "filename")
+_TORCH = "pt_"
+"""How the names of torch's own threads begin: `pt_autograd_0`."""
 _FRAMES = 256
 """Frames of a stack that are looked at."""
 _PATH = 4_096
@@ -92,6 +94,7 @@ class Reader:
                 del made.created[len(made.order) :]
         if entries and isinstance(entries[0], dict):
             made.whole = not thinned and entries[0].get("record_id", entries[0].get("id", 0)) == 0
+        made.parted = _parted(entries)
         self._close_batches()
         made.active_only = thinned or (bool(entries) and len(made.open) == len(made.seqs) and not made.whole)
 
@@ -241,6 +244,29 @@ def _without_ended_parts(entries: list[Any]) -> list[Any]:
         for e in read
         if e["record_id"] > gap or not P2P_NAME.search(text(e.get("profiling_name"))) or _batch(e) in batches
     ]
+
+
+def _parted(entries: list[Any]) -> bool:
+    """Threads called operations on groups of which none has one in common with another: each is a program of its own.
+
+    Torch's own, as that of the backward pass on a device, run while the main thread waits for them.
+    """
+    try:
+        if len({e.get("thread_id") for e in entries}) < 2:
+            return False
+        pairs = {
+            ("" if text(e.get("thread_name")).startswith(_TORCH) else e["thread_id"], text(e["process_group"][0]))
+            for e in entries
+        }
+        pairs |= {("", group) for thread, group in pairs if thread == entries[0]["thread_id"]}
+    except (AttributeError, KeyError, TypeError, IndexError):
+        return False
+    parts: list[set[Any]] = []
+    for thread, group in pairs:
+        mine = {("thread", thread), ("group", group)}
+        apart = [part for part in parts if not part & mine]
+        parts = [*apart, mine.union(*(part for part in parts if part & mine))]
+    return len(parts) > 1
 
 
 def _batch(e: dict[str, Any]) -> tuple[str, str]:

@@ -102,6 +102,8 @@ class Program:
         """Operations on all groups that its counters say it has begun, where the dump has counters."""
         self.path = ""
         """The file of the dump."""
+        self.parted = False
+        """Its threads use groups of their own: the order of their calls among each other means nothing."""
         self.bad = 0
         """Entries that could not be read."""
         self.active_only = False

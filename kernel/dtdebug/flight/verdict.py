@@ -72,8 +72,8 @@ def deviations(tables: Tables, records: Records) -> list[Deviation]:
     """Rule A by role, then by group for what roles can't see; the earliest first."""
     found: dict[int, Deviation] = {}
     for role in records.layout.roles(records.programs):
-        if any(records.programs[r].active_only for r in role):
-            continue  # what has ended is not there, so only the numbers within a group say what belongs together
+        if any(records.programs[r].active_only or records.programs[r].parted for r in role):
+            continue  # what has ended is not there, or two threads called: only numbers within a group can be compared
         aligned = tables.of_role(role)
         for ranks in on_purpose(tables, aligned):
             shared = common({r: aligned.tokens[r] for r in ranks}, records.waits.pull)

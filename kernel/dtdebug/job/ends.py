@@ -16,8 +16,9 @@ from dtdebug.flight.deaths import ending, lost_peer
 from dtdebug.probe.watch import Death
 from dtdebug_taxonomy.claims import Claim, Record, distinct, texts
 from dtdebug_taxonomy.failure import exits
+from dtdebug_taxonomy.failure.children import in_process, says_child_has_gone
 from dtdebug_taxonomy.frames import call_sites
-from dtdebug_taxonomy.ranks import EXITED, MOST_RANKS, RankState, Verdict, spell
+from dtdebug_taxonomy.ranks import EXITED, MOST_RANKS, PROCESS, RankState, Verdict, spell
 from dtdebug_taxonomy.spelling import shortened
 
 _END = "end"
@@ -172,6 +173,11 @@ def _refine(state: RankState, said: exits.Said, told: _Told, deaths: Sequence[De
     if not exception and state.rank is not None:
         exception = clean(said.exceptions.get(state.rank, ""))
         stack = said.stacks.get(state.rank) or stack
+    if not exception and (printed := said.processes.get(state.facts.get(PROCESS, ""))) is not None:
+        exception, stack = clean(printed.text[:500]), printed.frames  # multiprocessing prints it and keeps no exception
+    child = said.children.get(-1 if state.rank is None else state.rank)
+    if child is not None and says_child_has_gone(exception, stack):
+        exception, stack = clean(in_process(child)), child.frames
     ended = death is not None or code is not None or bool(signal)
     return msgspec.structs.replace(
         state,

@@ -12,14 +12,15 @@ from typing import NamedTuple
 import msgspec
 
 from dtdebug.flight.deaths import ending, finished
+from dtdebug.job.broken import with_broken_threads
 from dtdebug.job.unexplained import claim_on, lasted, not_understood
 from dtdebug.probe.arrival import arrival
-from dtdebug.probe.elsewhere import elsewhere
-from dtdebug_taxonomy.activity import SLOW, doing
+from dtdebug.probe.elsewhere import elsewhere, thread_communicates
+from dtdebug_taxonomy.activity import SLOW, doing, is_compiler
 from dtdebug_taxonomy.claims import texts
 from dtdebug_taxonomy.frames import call_sites, is_library
 from dtdebug_taxonomy.rank_claims import claims_of
-from dtdebug_taxonomy.ranks import Frame, RankState, Verdict, say, spell
+from dtdebug_taxonomy.ranks import RankState, Verdict, say, spell
 from dtdebug_taxonomy.waiting import ACTIVE, phrase
 
 _FACTS = frozenset(("skipped", "extra", "replaced", "wrong_size", "wrong_dtype", "wrong_root", "dead", "left"))
@@ -30,6 +31,7 @@ _CIRCLE = 0.8
 _DOUBTFUL, _PARTLY = 0.4, 0.3
 """Confidence that a rank which still works hangs, and that all is well where some ranks gave no answer."""
 _CHANGED = "counters or stacks changed between two looks"
+_PROCESSES = ("subprocess", "child")
 _LONG = 10.0
 """Seconds for which a rank may be waited for, where nobody gave a limit, before it is said to be late."""
 _ENTIRELY = frozenset(("saving_checkpoint", "loading_checkpoint", "preparing_data", "downloading"))
@@ -54,11 +56,15 @@ class Seen(NamedTuple):
 
 def judged(verdict: Verdict | None, seen: Seen) -> Verdict:
     """The verdict, held against what was seen of the ranks."""
+    return with_broken_threads(_judged(verdict, seen), seen.states)
+
+
+def _judged(verdict: Verdict | None, seen: Seen) -> Verdict:
     states = [s for s in seen.states if s.rank is not None]
     if verdict is None or verdict.kind in ("none", "not_arrived", "fabric", "not_understood"):
         verdict = arrival(states) or verdict
     verdict = _held_up(verdict, states, seen)
-    if verdict is None or verdict.kind in ("none", "not_understood"):
+    if verdict is None or verdict.kind in ("none", "not_understood") or _by_threads(verdict, states):
         return _unaccused(verdict, states, seen)
     if verdict.kind in _FACTS:
         return verdict
@@ -69,6 +75,12 @@ def judged(verdict: Verdict | None, seen: Seen) -> Verdict:
     if verdict.kind == "not_arrived" and slow:
         return _may_come(verdict, states, f"is {slow}; no progress was seen, but it may still come", "at")
     return verdict
+
+
+def _by_threads(verdict: Verdict, states: Sequence[RankState]) -> bool:
+    """Those that it names wait for threads of theirs which are in communication: they are held up as the others are."""
+    named = [s for s in states if s.rank in verdict.culprits]
+    return verdict.kind == "not_arrived" and bool(named) and all(map(thread_communicates, named))
 
 
 def _held_up(verdict: Verdict | None, states: Sequence[RankState], seen: Seen) -> Verdict | None:
@@ -102,11 +114,14 @@ def is_certain(verdict: Verdict, progress: Mapping[int, str], states: Sequence[R
 def healthy(ranks: Iterable[int], states: Sequence[RankState]) -> str:
     """What all of these ranks are busy with, if libraries' frames show that it is slow work that ends; else empty."""
     by_rank = {s.rank: s for s in states}
-    found = {_activity(by_rank[r].stack) if r in by_rank else "" for r in ranks}
+    found = {_activity(by_rank[r]) if r in by_rank else "" for r in ranks}
     return _WORDS.get(found.pop(), "") if len(found) == 1 else ""
 
 
-def _activity(stack: Sequence[Frame]) -> str:
+def _activity(state: RankState) -> str:
+    stack, waits = state.stack, state.waiting
+    if waits is not None and waits.kind in _PROCESSES and is_compiler(waits.command):
+        return "compiling"
     own = max((n for n, frame in enumerate(stack) if not is_library(frame.file)), default=-1)
     what = doing(stack[own + 1 :])
     if what in SLOW:
@@ -220,7 +235,7 @@ def _slow(verdict: Verdict, states: Sequence[RankState], seen: Seen, what: str) 
     if (what and verdict.kind == "not_arrived") or young:
         now = what or _at_rest(culprits)
         doing_now = now or "computing"
-        claims = (claim_on("moved", culprits, words=_CHANGED if now else doing_now), *verdict.claims)
+        claims = (claim_on("moved", culprits, words=_used(culprits) if now else doing_now), *verdict.claims)
         return msgspec.structs.replace(
             verdict,
             kind="none",
@@ -233,7 +248,9 @@ def _slow(verdict: Verdict, states: Sequence[RankState], seen: Seen, what: str) 
             evidence=(texts(claims[:1])[0], *verdict.evidence),
             alternatives=(),
         )
-    now = "moves from place to place" if _at_rest(culprits) else "is still computing"
+    children = culprits and all(s.waiting is not None and s.waiting.kind in _PROCESSES for s in culprits)
+    moves = "waits for a child process that works" if children else "moves from place to place"
+    now = moves if _at_rest(culprits) else "is still computing"
     return _may_come(verdict, states, f"{now}: slow, or in a loop that does not end", "moved")
 
 
@@ -244,9 +261,16 @@ def _at_rest(states: Sequence[RankState]) -> str:
     return words and f"waiting {words}"
 
 
+def _used(states: Sequence[RankState]) -> str:
+    """What has shown that ranks are at work."""
+    if states and all(s.waiting is not None and s.waiting.kind in _PROCESSES for s in states):
+        return "its child processes use the CPU, or its stack changed between two looks"
+    return _CHANGED if _at_rest(states) else "it uses the CPU"
+
+
 def _may_come(verdict: Verdict, states: Sequence[RankState], words: str, what: str) -> Verdict:
     culprits = [s for s in states if s.rank in verdict.culprits]
-    used = _CHANGED if _at_rest(culprits) else "it uses the CPU"
+    used = _used(culprits)
     claim = claim_on("moved", culprits, words=used) if what == "moved" else None
     claims = (*([claim] if claim else []), *verdict.claims)
     return msgspec.structs.replace(

@@ -17,7 +17,7 @@ from dtdebug_taxonomy.ranks import CollectiveRef, Kind, RankState, Verdict, say,
 from dtdebug_taxonomy.waiting import WaitKind
 
 _OUTSIDE: frozenset[WaitKind] = frozenset(
-    ("lock", "pipe", "socket", "child", "subprocess", "loader", "sleep", "disk", "stopped")
+    ("lock", "pipe", "socket", "child", "subprocess", "loader", "sleep", "events", "disk", "stopped")
 )
 """`thread` too, unless the thread that it waits for may be in a collective, as in the backward pass."""
 _AMONG: frozenset[WaitKind] = frozenset(("collective", "store", "rendezvous"))
@@ -74,6 +74,12 @@ def in_communication(state: RankState) -> bool:
     return state.pending is not None or (state.waiting is not None and state.waiting.kind in _AMONG)
 
 
+def thread_communicates(state: RankState) -> bool:
+    """Its main thread waits for its threads, one of which waits for other ranks."""
+    waits = state.waiting is not None and state.waiting.kind == "thread"
+    return waits and any(other.kind in _AMONG for other in state.beside)
+
+
 def _split(states: Sequence[RankState]) -> Split | None:
     """The parts, if nobody is left over and both those who wait and those who are waited for exist."""
     living = [s for s in states if s.rank is not None and s.alive is not False]
@@ -93,7 +99,7 @@ def _split(states: Sequence[RankState]) -> Split | None:
 def _is_outside(state: RankState) -> bool:
     w = state.waiting
     if w is not None and w.kind == "thread":  # the frames of its own that wait, and no other thread that communicates
-        return bool(w.op) and not any(other.kind in _AMONG for other in state.beside)
+        return bool(w.op) and not thread_communicates(state)
     return w is not None and w.kind in _OUTSIDE
 
 

@@ -20,7 +20,7 @@ def chosen(inside: Waiting | None, system: Waiting | None, stack: Sequence[Frame
     if system is None or inside is None:
         found = inside or system
         return _named(found, stack)
-    if inside.kind in AMONG_RANKS or inside.kind in {"loader", "thread"}:
+    if inside.kind in AMONG_RANKS or inside.kind in {"loader", "thread", "events"}:
         return replace(inside, path=system.path if system.kind == "socket" and inside.kind != "loader" else "")
     if inside.kind in OF_PROCESSES:
         if system.kind in OF_PROCESSES:

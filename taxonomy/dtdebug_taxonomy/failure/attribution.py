@@ -13,13 +13,13 @@ import msgspec
 
 from dtdebug_taxonomy.claims import Claim, Record, texts
 from dtdebug_taxonomy.failure import mismatch, watchdog
+from dtdebug_taxonomy.failure.children import in_process
 from dtdebug_taxonomy.failure.exits import LAUNCHER, Exit
 from dtdebug_taxonomy.failure.raised import Raised
 from dtdebug_taxonomy.failure.reading import Reading, primary, read, role
 from dtdebug_taxonomy.frames import own_frame
 from dtdebug_taxonomy.ranks import Alternative, CallSite, Verdict, say, spell
 from dtdebug_taxonomy.snapshot import Snapshot
-from dtdebug_taxonomy.spelling import shortened
 
 _CERTAIN, _LIKELY, _NAMELESS = 0.95, 0.8, 0.6
 _WORDS = 300
@@ -198,7 +198,7 @@ def _raised(found: Outcome, waited: tuple[Claim, ...]) -> Verdict:
     if victims and not culprits:  # one of them may be it
         later = f"; which one is not printed, and {say(victims, 'fail')} in communication after it"
         victims = ()
-    text = shortened(first.text)
+    text = in_process(first)
     summary = f"{who[:1].upper()}{who[1:]} raised {text}{where}{later}."
     claims = (
         *(_claim(r) for r in alike[:_SHOWN]),
@@ -295,6 +295,6 @@ def _claim(raised: Raised) -> Claim:
         file=place.file,
         line=place.line,
         function=place.function,
-        words=shortened(raised.text),
+        words=in_process(raised),
         record=Record(source="output", line=raised.line, rank=raised.rank, words=raised.text[:_WORDS]),
     )

@@ -10,6 +10,7 @@ from collections.abc import Sequence
 
 import msgspec
 
+from dtdebug_taxonomy.failure.children import of_children
 from dtdebug_taxonomy.failure.lines import Line
 from dtdebug_taxonomy.failure.raised import Events, Raised
 from dtdebug_taxonomy.ranks import Frame
@@ -33,6 +34,8 @@ _NAMED = re.compile(
 _SPAWNED = re.compile(r"-- Process (\d{1,7}) terminated with the following error:")
 _SNIPPET = re.compile(r"\[Rank (\d{1,7}) Error Snippet\]:|Error on Rank (\d{1,7})\b|Worker \(rank (\d{1,7})[,)]")
 _THREAD = re.compile(r"Exception in thread ([^\n:]{1,200})")
+_PROCESS = re.compile(r"Process ([A-Za-z]\w{0,60}-\d{1,7}(?::\d{1,7}){0,4}):$")
+"""What multiprocessing prints above the traceback of a child."""
 _UNHEEDED = re.compile(
     r"Exception ignored (?:in|on)|Error in atexit\._run_exitfuncs|Exception in callback|"
     r"Task exception was never retrieved|--- Logging error ---|Exception in Tkinter|Exception raised during shutdown"
@@ -114,6 +117,7 @@ class _Stream:
         """Named by a heading: the process of spawn, a row of torchrun's table."""
         self.local: int | None = None
         self.thread = ""
+        self.process = ""
         self.unheeded = False
         self.chained = False
         self.last: int | None = None
@@ -170,8 +174,9 @@ class _Reader:
         for s in self._streams.values():
             if s.fatal is not None:
                 self._keep(s, s.fatal)
-        kept = tuple(r for place, r in enumerate(self._raised) if place not in self._dropped)
-        return Events(raised=kept, warnings=tuple(self._warnings), restarts=tuple(self._restarts), steps=self._steps)
+        kept = of_children(r for place, r in enumerate(self._raised) if place not in self._dropped)
+        warned, begun = tuple(self._warnings), tuple(self._restarts)
+        return Events(raised=tuple(kept), warnings=warned, restarts=begun, steps=self._steps)
 
     def _start(self, s: _Stream, index: int, line: Line, before: str) -> None:
         margin = len(before) - len(before.lstrip(" |+")) if "Exception Group" in before else len(before)
@@ -265,10 +270,11 @@ class _Reader:
             line=line.number,
             index=index,
             thread=s.thread,
+            process=s.process,
             unheeded=s.unheeded,
             level=line.level,
         )
-        s.open, s.chained, s.thread, s.unheeded = None, False, "", False
+        s.open, s.chained, s.thread, s.process, s.unheeded = None, False, "", "", False
         self._keep(s, raised)
         s.fresh = True
         if (
@@ -282,7 +288,7 @@ class _Reader:
             s.last = len(self._raised) - 1
 
     def _outside(self, s: _Stream, index: int, line: Line, body: str) -> None:
-        if "rror" in body or "xception" in body or "-- Process" in body or "rank " in body or "orker" in body:
+        if "rror" in body or "xception" in body or "Process" in body or "rank " in body or "orker" in body:
             self._heading(s, index, line, body)
         if "arning" in body and _WARNED.search(body):
             self._warnings.append((line.number, line.number + 1))
@@ -306,6 +312,8 @@ class _Reader:
             s.rank, s.local = int(found[1]), int(found[2])
         elif found := _THREAD.search(body):
             s.thread = found[1].strip()
+        elif found := _PROCESS.match(body):
+            s.process = found[1]
         elif _UNHEEDED.search(body):
             s.unheeded = True
         elif _AND_THEN.match(_unmargined(body).strip()):

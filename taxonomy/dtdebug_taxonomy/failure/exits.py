@@ -7,12 +7,14 @@ from __future__ import annotations
 
 import re
 import signal
+from collections import Counter
 from collections.abc import Iterable, Iterator
 from itertools import islice
 from typing import NamedTuple
 
+from dtdebug_taxonomy.failure.children import child_of
 from dtdebug_taxonomy.failure.lines import Line
-from dtdebug_taxonomy.failure.raised import Events
+from dtdebug_taxonomy.failure.raised import Events, Raised
 from dtdebug_taxonomy.ranks import Frame
 
 _RANK = 9_999_999
@@ -49,6 +51,10 @@ class Said(NamedTuple):
     """The two numbers of bytes of the first such abort, as `396 vs 388`: what came, and what there was room for."""
     stacks: dict[int, tuple[Frame, ...]] = {}
     """Rank -> where its exception was raised, innermost last."""
+    children: dict[int, Raised] = {}
+    """Rank -> what a child process of it raised, of which its own exception is the echo."""
+    processes: dict[str, Raised] = {}
+    """Name of a process of multiprocessing -> what it raised, where one process alone has it."""
     closed: frozenset[int] = frozenset()
     """Processes that still lived when the launcher ended them."""
 
@@ -140,6 +146,7 @@ def of_lines(printed: Iterable[Line], happened: Events) -> Said:
         if enforce and not sizes and (found := _SIZES.search(words)):
             sizes = found[0]
     raised = {r.rank: r for r in happened.raised if r.rank is not None and not r.unheeded}
+    children = {rank: child for rank, r in raised.items() if (child := child_of(r)) is not None}
     return Said(
         tuple(exits),
         {rank: r.text[:500] for rank, r in raised.items()},
@@ -148,8 +155,16 @@ def of_lines(printed: Iterable[Line], happened: Events) -> Said:
         enforce,
         sizes,
         {rank: r.frames for rank, r in raised.items()},
+        children,
+        _processes(happened),
         frozenset(closed),
     )
+
+
+def _processes(happened: Events) -> dict[str, Raised]:
+    rows = [r for r in happened.raised if r.process]
+    names = Counter(r.process for r in rows)
+    return {r.process: r for r in rows if names[r.process] == 1}
 
 
 def signal_name(number: int) -> str:

@@ -25,6 +25,7 @@ _TAGGED = (
 _BRACKET = (
     r"\[rank ?(?P<rank>\d{1,7})\]:? ?",
     r"\[(?:default|[A-Za-z]\w{0,40}?(?=\d{1,5}\]:))(?P<local>\d{1,7})\]: ?|\[default(?P<local2>\d{1,7})\] ?",
+    r"\[\d{1,9}\] (?=\[(?:rank|default) ?\d{1,7}\]:)",
     _TAGGED,
     r"\[(?P<rank>\d{1,7})\]\s?:(?= \S|\S| {2,12}File) ?",
     rf"\[(?P<level>[IWEFC])(?:\d{{4}} {_CLOCK})?(?: \d{{1,9}})? ?[\w./-]{{1,100}}:\d{{1,6}}\] ?",
@@ -70,6 +71,11 @@ _BY_START: dict[str, tuple[re.Pattern[str], ...]] = {
     **dict.fromkeys("0123456789", _compiled((*_DIGIT, _LETTER[3]))),
     **dict.fromkeys("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz_", _compiled(_LETTER)),
 }
+_LOGFMT = re.compile(
+    r"(?:[A-Za-z_][\w.]{0,60}=(?:\"(?:[^\"\\]|\\.){0,200}\"|[^\s\"]{0,200}) ){0,12}"
+    r"msg=(\"(?:[^\"\\]|\\.){0,4000}\")"
+)
+"""`ts=... level=info msg="..."`: https://brandur.org/logfmt."""
 _RANK_WORD = re.compile(r"(?i)(?:global[ _-]?)?rank[ _=:#-]{0,3}(\d{1,7})")
 _LOCAL_WORD = re.compile(r"(?i)(?:local[ _-]?rank[ _=:#-]{0,3}|\b(?:gpu|cuda|device)[ :#=])(\d{1,5})")
 _NUMBER = re.compile(r"(?:^\W{0,3}|[<\[({#])(\d{1,7})\W{1,4}$")
@@ -159,6 +165,12 @@ _LABEL = re.compile(
     r"\[(?:rank|default)\d{1,7}\]:"
 )
 """A host's name before the prefix of torch, or a pod's and its container's, as stern prints them."""
+_LABEL_OF_JSON = re.compile(
+    r"(?m)^((?:[a-z][a-z0-9.-]{0,60}\d(?:: ?| {1,20}\| ?)"
+    r"|[a-z0-9][a-z0-9.]{0,60}-[a-z0-9.-]{1,60} [a-z][a-z0-9-]{0,60} ))"
+    r'\{"[\w@.]{1,60}":'
+)
+"""The same before a record of JSON; a name with a number in it, for `ValueError: {"code": 5}` is no record."""
 _BEGINS = re.compile(r"[\[(]|\b\d")
 _SHAPES = 32
 _ANCHORS = 4_000
@@ -172,6 +184,7 @@ def learn(text: str) -> re.Pattern[str] | None:
     """
     before: tuple[set[str], set[str]] = (set(), set())
     labels = {_shape(m[1]) for m in islice(_LABEL.finditer(text), _ANCHORS)} if "]:" in text else set()
+    labels |= {_shape(m[1]) for m in islice(_LABEL_OF_JSON.finditer(text), _ANCHORS)} if ' {"' in text else set()
     if "Traceback" not in text and not labels:
         return None
     for number, found in enumerate(_TRACEBACK.finditer(text)):
@@ -209,6 +222,25 @@ def records(line: str) -> Iterator[Told] | None:
     except (ValueError, RecursionError):
         return None
     return _lines_of(data) if isinstance(data, dict) else None
+
+
+def wrapped(line: str, row: Told) -> Iterator[Told] | None:
+    """The lines in a record of JSON or logfmt that has prefixes of its own; None if it is no such record."""
+    inside = records(line[line.find("{") :]) if row.body.startswith("{") else None
+    if inside is None and (found := _LOGFMT.match(row.body)):
+        try:
+            inside = map(told, json.loads(found[1]).rstrip("\n").split("\n"))
+        except ValueError:
+            return None
+    return None if inside is None else (_within(each, row) for each in inside)
+
+
+def _within(inner: Told, outer: Told) -> Told:
+    """What the inner prefixes say goes before what those around them say."""
+    known = {name: value for name, value in inner._asdict().items() if value not in (None, "", 0) and name != "body"}
+    if inner.rank == 0:
+        known["rank"] = 0
+    return outer._replace(**known, body=inner.body)
 
 
 def _lines_of(data: Mapping[str, Any]) -> Iterator[Told] | None:

@@ -86,6 +86,10 @@ def read(
             rows += ((number, row) for row in found)
             continue
         row = grammar.told(line[:_LINE], learnt)
+        inside = grammar.wrapped(line, row) if row.body[:1] == "{" or 'msg="' in row.body else None
+        if inside is not None:
+            rows += ((number, each) for each in inside)
+            continue
         if row.body.startswith("==> ") and (header := _HEADER.match(row.body[:600])):
             local = _local_of(header["path"])
         if local is not None and row.local is None:

@@ -14,7 +14,7 @@ from dtdebug_taxonomy.failure import events, lines
 from dtdebug_taxonomy.failure.attribution import outcome
 from dtdebug_taxonomy.failure.reading import primary, read, role
 from dtdebug_taxonomy.failure.roles import raised_by_user, role_of
-from dtdebug_taxonomy.frames import is_framework, is_library, short
+from dtdebug_taxonomy.frames import is_framework, is_library, is_made, own_frame, short
 from dtdebug_taxonomy.ranks import Frame
 from dtdebug_taxonomy.snapshot import Snapshot, walk
 
@@ -80,9 +80,11 @@ def _own(kind: str, message: str, stack: Sequence[Frame], rank: int | None) -> I
     """The exception, if it is the program's own."""
     if role_of(f"{kind}: {message}", stack) != "own":
         return
+    own = own_frame(stack)
     below = next((frame for frame in reversed(stack) if is_framework(frame.file)), None)
     for frame in reversed(stack):
-        if _PYTHON.search(frame.file) and not is_library(frame.file) and not is_framework(frame.file):
+        made = is_made(frame.file) and own is not None and not is_made(own.file)
+        if _PYTHON.search(frame.file) and not (made or is_library(frame.file) or is_framework(frame.file)):
             break
         if frame is below and _LAUNCHES.search(frame.file):
             return

@@ -29,6 +29,8 @@ class Raised(msgspec.Struct, frozen=True, kw_only=True):
     """Place of that line among the lines that were read."""
     thread: str = ""
     """Name of the thread, if it was not the main one."""
+    process: str = ""
+    """Name of the child process, as multiprocessing prints it: `ForkProcess-1`."""
     unheeded: bool = False
     """Python itself says that it went on: `Exception ignored in`."""
     level: str = ""

@@ -8,6 +8,7 @@ from typing import NamedTuple
 import msgspec
 
 from dtdebug_taxonomy.failure import events, exits, lines
+from dtdebug_taxonomy.failure.children import child_of
 from dtdebug_taxonomy.failure.exits import Said
 from dtdebug_taxonomy.failure.lines import Line
 from dtdebug_taxonomy.failure.raised import Events, Raised
@@ -78,10 +79,13 @@ def primary(raised: Raised) -> Raised:
     What the program itself raised last goes first, then what its lines called; a lost peer met while cleaning up,
     and the wrapper of a framework, only hide it.
     """
-    chain = (*raised.before, raised)
+    child = child_of(raised)
+    chain = (*child.before, child) if child is not None else (*raised.before, raised)
     own = [r for r in chain if role(r) == "own"]
     by_program = [r for r in own if r.frames and not is_library(r.frames[-1].file)]
     through = [r for r in own if own_frame(r.frames) is not None]
-    best = next((rows[-1] for rows in (by_program, through, own) if rows), raised)
+    best = next((rows[-1] for rows in (by_program, through, own) if rows), child or raised)
     rank = raised.rank if best.rank is None else best.rank
+    if child is not None:  # its parent is who prints, and whose end it is
+        return msgspec.structs.replace(best, rank=rank, process=child.process, who=raised.who, index=raised.index)
     return best if best.rank == rank else msgspec.structs.replace(best, rank=rank)

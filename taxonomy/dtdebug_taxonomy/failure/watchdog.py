@@ -16,6 +16,8 @@ from dtdebug_taxonomy.failure.reading import Reading
 from dtdebug_taxonomy.failure.watchdog_lines import Status, Wait, Watched, read
 from dtdebug_taxonomy.ranks import Alternative, CollectiveRef, Kind, Verdict, say, spell
 
+_OF_ALL = frozenset({"ALLREDUCE", "ALLGATHER", "_ALLGATHER_BASE", "REDUCE_SCATTER", "_REDUCE_SCATTER_BASE"})
+"""Collectives that no rank finishes before all have called them."""
 _SHOWN, _GROUPS = 8, 4
 """Claims, and groups, that are shown."""
 
@@ -28,7 +30,8 @@ def verdict(log: Reading) -> Verdict | None:
     watched = next(iter(groups.values()), None)
     if watched is None:
         return None
-    return _behind(watched) or _apart(watched) or _alike(watched, {x.rank for x in log.lines if x.rank is not None})
+    heard = {line.rank for line in log.lines if line.rank is not None}
+    return _behind(watched) or _left_in(watched) or _apart(watched) or _alike(watched, heard)
 
 
 def _of_several(groups: Mapping[str, Watched]) -> Verdict | None:
@@ -105,6 +108,28 @@ def _behind(watched: Watched) -> Verdict | None:
             ),
         ),
     )
+
+
+def _left_in(watched: Watched) -> Verdict | None:
+    """Ranks that wait in a call which the others have finished: they called the same, and are held up there."""
+    first = min(w.seq for w in watched.waits.values())
+    late = tuple(sorted(rank for rank, w in watched.waits.items() if w.seq == first))
+    ahead = tuple(sorted(watched.waits.keys() - {*late}))
+    past = tuple(rank for rank in ahead if rank in watched.status and watched.status[rank].completed >= first)
+    call = watched.waits[late[0]]
+    if not past or len(late) >= len(ahead) or any(watched.waits[rank].op not in _OF_ALL for rank in late):
+        return None
+    return _verdict(
+        "not_arrived",
+        watched,
+        (*_waiting(watched, late), *(_reached(rank, watched.status[rank]) for rank in past[:_SHOWN]),
+         *_waiting(watched, ahead)),
+        culprits=late,
+        waiting=ahead,
+        confidence=0.7,
+        summary=f"{spell(late, 8).capitalize()} waited in {call}{_at(watched, late)} until the time was up, which "
+        f"{say(past, 'have')} finished; {spell(ahead, 8)} waited in {watched.waits[ahead[0]]}.",
+    )  # fmt: skip
 
 
 def _apart(watched: Watched) -> Verdict | None:

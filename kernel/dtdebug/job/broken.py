@@ -1,0 +1,64 @@
+"""Ranks that go on without a thread which an exception has ended: why they never do what that thread was to do."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import msgspec
+
+from dtdebug.probe.elsewhere import in_communication, thread_communicates
+from dtdebug_taxonomy.claims import Claim, Record, distinct, texts
+from dtdebug_taxonomy.frames import call_site, own_frame, placed
+from dtdebug_taxonomy.ranks import Broken, RankState, Verdict
+from dtdebug_taxonomy.spelling import shortened
+
+_EXPLAINED = frozenset(("not_arrived", "not_understood"))
+"""Kinds that say where ranks are and not why; a rank that called something else did so by its program."""
+_ALONE = 0.6
+"""Confidence that the only thread that failed is what everybody waits for, where nothing else says so."""
+
+
+def with_broken_threads(verdict: Verdict, states: Sequence[RankState]) -> Verdict:
+    """The verdict with what ended threads of the ranks that are waited for."""
+    living = [s for s in states if s.broken and s.alive is not False and s.rank is not None]
+    if not living or verdict.kind in ("none", "dead", "left"):
+        return verdict
+    named = [s for s in living if s.rank in verdict.culprits and _may_wait_for_it(s)]
+    if not named and not verdict.culprits and len(living) == 1:
+        named = [s for s in living if _may_wait_for_it(s)]
+    claims = distinct((*(_claim(s, b) for s in living for b in s.broken[:1]), *verdict.claims))
+    told = {"claims": claims, "evidence": texts(claims)}
+    if not named or verdict.kind not in _EXPLAINED:
+        return msgspec.structs.replace(verdict, **told)
+    first = named[0]
+    rest_waits = [s for s in states if s.rank in verdict.culprits and not s.broken]
+    culprits = verdict.culprits or (first.rank or 0,)
+    if all(in_communication(s) or thread_communicates(s) for s in rest_waits):  # as they do in a circle
+        culprits = tuple(rank for rank in culprits if rank not in {s.rank for s in rest_waits})
+    waiting = tuple(sorted({*verdict.waiting, *verdict.culprits} - {*culprits}))
+    site = call_site(first.rank, first.broken[0].stack)
+    sites = (*([site] if site is not None else []), *(s for s in verdict.sites if s.rank != first.rank))
+    rest = verdict.summary[:1].lower() + verdict.summary[1:]
+    return msgspec.structs.replace(
+        verdict,
+        kind="not_arrived",
+        culprits=culprits,
+        waiting=waiting,
+        sites=sites,
+        confidence=verdict.confidence if verdict.culprits else _ALONE,
+        summary=f"{_claim(first, first.broken[0]).text.rstrip('.')}, which ended that thread; {rest}",
+        **told,
+    )
+
+
+def _may_wait_for_it(state: RankState) -> bool:
+    """Its main thread waits for a thread, or for other ranks; a sleep or a lock holds it up whatever a thread did."""
+    w = state.waiting
+    return in_communication(state) or (w is not None and w.kind in ("thread", "events"))
+
+
+def _claim(state: RankState, broken: Broken) -> Claim:
+    words = f"{shortened(broken.exception)} (in its thread {broken.thread or 'without a name'})"
+    record = Record(source="agent", rank=state.rank, words=broken.exception)
+    own = own_frame(broken.stack) or (broken.stack[-1] if broken.stack else None)
+    return placed(Claim(what="raised", ranks=(state.rank or 0,), record=record, words=words), own)
