@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterator
 
 from dtdebug_taxonomy.checks import Edit, Fix, Hit
-from dtdebug_taxonomy.checks.mending import environment
+from dtdebug_taxonomy.checks.fixing import environment
 from dtdebug_taxonomy.checks.names import DIST
 from dtdebug_taxonomy.source.python import Code
 from dtdebug_taxonomy.source.text import Span

@@ -7,8 +7,9 @@ import re
 from collections.abc import Iterator
 
 from dtdebug_taxonomy.checks import Edit, Fix, Hit
-from dtdebug_taxonomy.checks.mending import indent_of
+from dtdebug_taxonomy.checks.fixing import deeper, indent_of
 from dtdebug_taxonomy.checks.names import LOADER, SAMPLER
+from dtdebug_taxonomy.source.guards import guards
 from dtdebug_taxonomy.source.names import dotted
 from dtdebug_taxonomy.source.python import Code
 from dtdebug_taxonomy.source.syntax import SCOPES
@@ -155,18 +156,38 @@ def _fix(code: Code, call: ast.Call, target: str, loader: str, loop: ast.For | a
         ),
         "",
     )
-    if not receiver:
-        return None
     first = loop.body[0]
+    if not receiver:
+        return _by_its_loader(code, call, loop, epoch)
     start = code.text.starts[code.text.place(code.span(first).start).line - 1]
     indent = indent_of(code, first)
     line = f"{indent}{receiver}.set_epoch({epoch})\n"
     if receiver == target and _can_be_none(code, call, target):
-        inner = indent + ("\t" if "\t" in indent else "    ")
-        line = f"{indent}if {target} is not None:\n{inner}{target}.set_epoch({epoch})\n"
+        line = f"{indent}if {target} is not None:\n{deeper(indent)}{target}.set_epoch({epoch})\n"
     elif receiver != target and _can_be_none(code, call, target):
         return None
     return Fix("Tell the sampler the epoch", (Edit(Span(start, start), line),))
+
+
+def _by_its_loader(code: Code, call: ast.Call, loop: ast.For, epoch: str) -> Fix | None:
+    """Asks the loader that the epochs go through, where the function that made the sampler has given it."""
+    maker, written = code.function(call), code.source_of(call.func)
+    if maker is None or ("." not in written and written not in code.imports):
+        return None
+    for inner in code.inside(loop, ast.For):
+        through = inner.iter
+        while isinstance(through, ast.Call) and through.args and dotted(through.func).rpartition(".")[2] in _HARMLESS:
+            through = through.args[0]
+        if inner is loop or not isinstance(through, ast.Name):
+            continue
+        bound = code.bound(through)
+        made = [b.node.value for b in bound if isinstance(b.node, ast.Assign) and isinstance(b.node.value, ast.Call)]
+        if len(bound) == 1 and made and code.called(made[0]) is maker and not guards(code).around(loop):
+            sampler = f"{through.id}.sampler"
+            start, indent = code.text.starts[loop.body[0].lineno - 1], indent_of(code, loop.body[0])
+            line = f"{indent}if isinstance({sampler}, {written}):\n{deeper(indent)}{sampler}.set_epoch({epoch})\n"
+            return Fix("Tell the sampler the epoch", (Edit(Span(start, start), line),))
+    return None
 
 
 def _visible(code: Code, name: str, call: ast.Call, loop: ast.AST) -> bool:
