@@ -196,7 +196,8 @@ def _show(one: Fixed, *, written: bool) -> None:
         how = "written" if written else "safe" if change.safe else "look"
         print(clean(f"# {change.check} {one.name}:{change.line}: {change.title} ({how})"))
     patch = unified(one.name.replace("\\", "/").lstrip("/"), one.before, one.after)
-    print(patch if clean(patch) == patch else "# the diff holds what looks like a secret: it is not shown\n", end="")
+    plain = patch.replace("\r\n", "\n")
+    print(patch if clean(plain) == plain else "# the diff holds what looks like a secret: it is not shown\n", end="")
     for line in one.rest:
         print(clean(f"# no diff: {line}"))
 

@@ -34,6 +34,13 @@ def named(code: Code, qualified: str) -> tuple[str, tuple[Edit, ...]]:
     return last, _import(code, f"from {module} import {last}")
 
 
+def both_named(code: Code, one: str, other: str) -> tuple[str, str, tuple[Edit, ...]]:
+    """How the program can write two qualified names, and what it has to import for them."""
+    (first, edits), (second, more) = named(code, one), named(code, other)
+    texts = "".join(dict.fromkeys(e.text for e in (*edits, *more)))
+    return first, second, tuple(e._replace(text=texts) for e in (edits or more))
+
+
 def environment(code: Code, variable: str) -> tuple[str, tuple[Edit, ...]]:
     """An expression for a variable of the environment as a number, and the import that it needs."""
     if code.imports.get("os") == "os":
@@ -100,13 +107,13 @@ def main_process(code: Code, guard: Guard | None, node: ast.AST) -> tuple[str, t
     """
     if guard is not None and isinstance(guard.node, ast.If) and _means_the_same(code, guard.node.test, node):
         return code.source_of(guard.node.test), ()
-    if "torch.distributed" not in code.imports.values():
+    if "torch.distributed" not in code.imports.values() and not code.calls(INIT):
         return "", ()
-    get_rank, imports = named(code, DIST + "get_rank")
     if _group_is_there(code, node):
+        get_rank, imports = named(code, DIST + "get_rank")
         return f"{get_rank}() == 0", imports
-    asked, others = named(code, DIST + "is_initialized")
-    return f"not {asked}() or {get_rank}() == 0", imports or others
+    asked, get_rank, imports = both_named(code, DIST + "is_initialized", DIST + "get_rank")
+    return f"not {asked}() or {get_rank}() == 0", imports
 
 
 def negated(test: str) -> str:

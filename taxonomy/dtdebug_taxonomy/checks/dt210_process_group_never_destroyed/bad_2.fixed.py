@@ -1,4 +1,5 @@
-from torch.distributed import destroy_process_group, is_initialized
+from torch.distributed import is_initialized
+from torch.distributed import destroy_process_group
 import os
 
 import torch

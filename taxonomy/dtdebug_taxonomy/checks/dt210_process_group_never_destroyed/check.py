@@ -7,8 +7,8 @@ import re
 from collections.abc import Iterator
 
 from dtdebug_taxonomy.checks import Edit, Fix, Hit
-from dtdebug_taxonomy.checks.fixing import deeper, indent_of, is_main, named
-from dtdebug_taxonomy.checks.names import INIT
+from dtdebug_taxonomy.checks.fixing import both_named, deeper, indent_of, is_main, named
+from dtdebug_taxonomy.checks.names import DIST, INIT
 from dtdebug_taxonomy.source.names import dotted
 from dtdebug_taxonomy.source.python import Code
 from dtdebug_taxonomy.source.syntax import Function
@@ -50,15 +50,13 @@ def _fix(code: Code, call: ast.Call) -> Fix | None:
         return None
     last, indent = block[-1], indent_of(code, block[-1])
     line = code.text.place(code.span(last).end).line
-    if code.text.line(code.text.place(code.span(last).start).line)[: len(indent) + 1].isspace():
-        return None
-    asked, imports = named(code, "torch.distributed.is_initialized")
-    destroy, _ = named(code, "torch.distributed.destroy_process_group")
     end = code.text.end_of_line(line)
-    sure = code.parent[code.statement(call)] is code.tree and isinstance(code.parent[call], ast.Expr)
-    text = f"\n{indent}{destroy}()" if sure else f"\n{indent}if {asked}():\n{deeper(indent)}{destroy}()"
-    if destroy == "destroy_process_group":  # two names from one module are imported by one line
-        imports = tuple(e._replace(text=e.text.replace(asked, f"{destroy}, {asked}")) for e in imports)
+    if code.parent[code.statement(call)] is code.tree and isinstance(code.parent[call], ast.Expr):
+        destroy, imports = named(code, DIST + "destroy_process_group")
+        text = f"\n{indent}{destroy}()"
+    else:
+        asked, destroy, imports = both_named(code, DIST + "is_initialized", DIST + "destroy_process_group")
+        text = f"\n{indent}if {asked}():\n{deeper(indent)}{destroy}()"
     return Fix("Destroy the group at the end", (*imports, Edit(Span(end, end), text)), safe=False)
 
 

@@ -12,7 +12,7 @@ from dtdebug_taxonomy.checks.names import LOADER, SAMPLER
 from dtdebug_taxonomy.source.guards import guards
 from dtdebug_taxonomy.source.names import dotted
 from dtdebug_taxonomy.source.python import Code
-from dtdebug_taxonomy.source.syntax import SCOPES
+from dtdebug_taxonomy.source.syntax import SCOPES, Function
 from dtdebug_taxonomy.source.text import Span
 
 _EPOCH = re.compile(r"epoch|\bep\b", re.IGNORECASE)
@@ -36,6 +36,8 @@ def check(code: Code) -> Iterator[Hit]:
         if _TEST.search(target.rsplit(".", 1)[-1]) or _TEST.search(loader.rsplit(".", 1)[-1]):
             continue
         data = dotted(code.argument(call, "dataset", 0)).rsplit(".", 1)[-1]
+        if _is_given_out(code, call, {target, loader} - {""}, loop):
+            continue
         if _TEST.search(data) or _used_once(code, call, loop) or _goes_elsewhere(code, {target, loader} - {""}):
             continue
         yield Hit(
@@ -136,6 +138,20 @@ def _goes_elsewhere(code: Code, names: set[str]) -> bool:
         if called.rsplit(".", 1)[-1] not in _HARMLESS and called not in _KNOWN and called not in _local_classes(code):
             return True
     return False
+
+
+def _is_given_out(code: Code, call: ast.Call, names: set[str], loop: ast.AST) -> bool:
+    """Whether the sampler or the loader is returned, and not to where the epochs are counted here: others tell it."""
+    function = code.function(call)
+    if function is None:
+        return False
+    returned = [r.value for r in code.inside(function, ast.Return) if r.value is not None]
+    if not any(dotted(n) in names for value in returned for n in code.inside(value, ast.Name, ast.Attribute)):
+        return False
+    to: list[Function | None] = [function]
+    for home in to:
+        to += [f for c in code.callers.get(home, ()) if home and (f := code.function(c)) not in to]
+    return code.function(loop) not in to
 
 
 def _local_classes(code: Code) -> set[str]:
