@@ -21,7 +21,7 @@ TABLES = sorted(p.stem for p in facts.HOME.glob("*.json"))
 LOADERS = [
     *(facts.nccl, facts.nccl_meanings, facts.torch_env, facts.launchers, facts.deepspeed_config),
     *(facts.accelerate_config, facts.lightning_trainer, facts.transformers_arguments, facts.replacements),
-    *(facts.nn_module, facts.torch_distributed),
+    *(facts.nn_module, facts.torch_distributed, facts.public_names),
 ]
 
 

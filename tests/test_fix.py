@@ -59,8 +59,10 @@ def test_write_writes_once_and_keeps_line_ends(tmp_path, capsys):
     file.write_bytes(PROGRAM.replace("\n", "\r\n").encode())
     _, out, _ = _fix(capsys, "--write", file)
     assert "(written)" in out
+    assert "+    sampler.set_epoch(epoch)" in out
     once = file.read_bytes()
-    assert b"sampler.set_epoch(epoch)" in once
+    assert b"    sampler.set_epoch(epoch)\r\n" in once
+    assert b"\n" not in once.replace(b"\r\n", b"")
     assert _fix(capsys, "--write", file)[0] == 0
     assert file.read_bytes() == once
 
@@ -91,6 +93,22 @@ def test_a_cell_of_a_notebook_has_a_diff_of_its_own(tmp_path, capsys):
     assert '+os.environ["NCCL_DEBUG"] = "INFO"' in out
     _fix(capsys, "--write", "--all", file)
     assert file.read_text() == before
+
+
+def test_what_every_rank_writes_gets_the_condition_that_the_function_has(tmp_path, capsys):
+    """Where the group may be missing, the fix asks for it; a call into another module is followed as `check` does."""
+    (tmp_path / "helpers.py").write_text("import torch.distributed as dist\n\n\ndef sync():\n    dist.barrier()\n")
+    file = tmp_path / "train.py"
+    file.write_text(
+        "import torch\nimport torch.distributed as dist\nfrom helpers import sync\n"
+        "from torch.nn.parallel import DistributedDataParallel as DDP\n\n\n"
+        "def main(args, model):\n    if args.distributed:\n        dist.init_process_group('gloo')\n"
+        "        model = DDP(model)\n    torch.save(\n        model.state_dict(),\n        'last.pt',\n    )\n"
+        "    if dist.get_rank() == 0:\n        sync()\n\n\nif __name__ == '__main__':\n    main(None, None)\n"
+    )
+    _, out, _ = _fix(capsys, "--select", "DT602,DT101", file)
+    assert "+    if not dist.is_initialized() or dist.get_rank() == 0:\n+        torch.save(\n" in out
+    assert "sync(), which calls barrier() in helpers.py," in out
 
 
 @pytest.mark.parametrize("group", ["dt2", "dt4", "dt5", "dt9"])

@@ -95,6 +95,23 @@ def test_a_call_that_all_ranks_make_or_that_waits_for_nobody_is_left_alone(tree,
     assert found(tree, text) == []
 
 
+def test_an_option_that_another_module_reads_otherwise_is_left_alone(tree, capsys):
+    """`args` goes to a function that takes the rank from the environment; to another function it does not matter."""
+    (tree / "setup.py").write_text(
+        "import os\n\ndef start(args):\n    args.gpu = int(os.environ['LOCAL_RANK'])\n\n"
+        "def show(args):\n    print(args)\n"
+    )
+    program = (
+        "import argparse\nimport torch\nfrom setup import {0}\n\nparser = argparse.ArgumentParser()\n"
+        "parser.add_argument('--local_rank', type=int, default=0)\nargs = parser.parse_args()\n{0}(args)\n"
+        "torch.cuda.set_device(args.local_rank)\n"
+    )
+    for name, expected in (("start", []), ("show", ["DT221"])):
+        (tree / "train.py").write_text(program.format(name))
+        main(["check", "--format", "json", "--select", "DT221", "train.py"])
+        assert expected == [row["id"] for row in json.loads(capsys.readouterr().out)]
+
+
 def test_modules_that_import_each_other_come_to_an_end(tree):
     (tree / "a.py").write_text("from b import g\ndef f():\n    g()\n")
     (tree / "b.py").write_text("from a import f\ndef g():\n    f()\n")

@@ -227,6 +227,24 @@ async def test_a_closed_text_has_no_diagnostics_left(editor):
     assert [] == list(await e.pushed(uri))
 
 
+async def test_a_call_is_followed_into_another_module_as_the_editor_has_it(editor, tmp_path):
+    """From disk while it is closed; once it is open and saved, what stands there counts, without an edit here."""
+    e = await editor(JUPYTERLAB)
+    module = "import torch.distributed as dist\n\ndef sync():\n    dist.barrier()\n"
+    (tmp_path / "work" / "helpers.py").write_text(module)
+    text = "import torch.distributed as dist\nfrom helpers import sync\n\nif dist.get_rank() == 0:\n    sync()\n"
+    uri = e.open("train.py", text)
+    (found,) = await e.pushed(uri)
+    assert "sync(), which calls barrier() in helpers.py," in found.message
+
+    other = e.open("helpers.py", module)
+    e.client.diagnostics.pop(uri)
+    e.replace(other, 2, module.replace("dist.barrier()", "pass"))
+    e.client.text_document_did_save(t.DidSaveTextDocumentParams(t.TextDocumentIdentifier(other)))
+
+    assert [] == list(await e.pushed(uri))
+
+
 async def test_while_a_statement_is_typed_what_was_found_elsewhere_stays(editor):
     e = await editor(JUPYTERLAB)
     uri = e.open("train.py", HANG + "y = 1\n")

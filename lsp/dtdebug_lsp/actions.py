@@ -10,7 +10,7 @@ from lsprotocol import types
 
 from dtdebug_lsp.checking import Change, Problem, holds, problems, touching
 from dtdebug_lsp.diagnostics import diagnostic
-from dtdebug_lsp.documents import Document, read_text
+from dtdebug_lsp.documents import Document
 from dtdebug_lsp.positions import Positions
 from dtdebug_lsp.suppress import suppression
 from dtdebug_taxonomy.checks import Severity
@@ -87,7 +87,7 @@ def fix_all(document: Document, settings: Settings) -> Change:
     """One edit for all safe fixes, made again and again until none is left."""
     text: str = document.text
     for _ in range(_ROUNDS):
-        source = read_text(document.path, document.language, text)
+        source = document.read(text)
         found = examine(source, settings, failed=lambda *_: None) if source is not None else []
         done = proven(source, found, [f for f in found if f.safe], settings) if source is not None else None
         if done is None or not done.hits:

@@ -21,6 +21,7 @@ from pygls.exceptions import JsonRpcException
 
 from dtdebug_lsp import workspace
 from dtdebug_lsp.documents import same
+from dtdebug_lsp.modules import Modules
 from dtdebug_lsp.session import Server
 from dtdebug_taxonomy import __version__
 from dtdebug_taxonomy.checks import load as checks
@@ -75,14 +76,14 @@ async def check_workspace(ls: Server) -> dict[str, int]:
     """Checks all files of the workspace and publishes what is wrong in those that are not open."""
     paths = await asyncio.to_thread(workspace.files, ls.folders())
     token = await _begin(ls, len(paths))
-    wrong, done = 0, 0
+    wrong, done, modules = 0, 0, Modules()
     before, ls.scanned = ls.scanned, {}
     shown: dict[str, str] = dict.fromkeys(before, "")
     try:
         for done, path in enumerate(paths, 1):
             if token is not None and ls.work_done_progress.tokens[token].cancelled():
                 break
-            wrong += await _check_file(ls, path, shown)
+            wrong += await _check_file(ls, path, shown, modules)
             if token is not None and done % 20 == 0:
                 report = types.WorkDoneProgressReport(
                     message=f"{done} of {len(paths)} files", percentage=done * 100 // len(paths)
@@ -98,9 +99,9 @@ async def check_workspace(ls: Server) -> dict[str, int]:
     return {"files": done, "problems": wrong}
 
 
-async def _check_file(ls: Server, path: Path, shown: dict[str, str]) -> int:
+async def _check_file(ls: Server, path: Path, shown: dict[str, str], modules: Modules) -> int:
     try:
-        uri, found = await asyncio.to_thread(workspace.check, path, ls.configuration, ls.documents.positions)
+        uri, found = await asyncio.to_thread(workspace.check, path, ls.configuration, ls.documents.positions, modules)
     except Exception:
         log.exception("%s could not be checked", path)
         return 0

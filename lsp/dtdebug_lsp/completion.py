@@ -71,7 +71,8 @@ def variables() -> dict[str, str]:
     means = facts.nccl_meanings()
     found = {n: means[n].means if n in means else "" for n, row in facts.nccl().variables.items() if not row.until}
     torch = facts.torch_env()
-    found |= {n: "" for n in torch.variables if n not in torch.renamed and n not in found}
+    others = [*torch.variables, *facts.public_names().variables]
+    found |= {n: "" for n in others if n not in torch.renamed and n not in found}
     return dict(sorted(found.items()))
 
 

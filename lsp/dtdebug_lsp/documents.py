@@ -16,6 +16,7 @@ from lsprotocol import types
 from pygls.uris import to_fs_path
 
 from dtdebug_lsp.memory import Memory
+from dtdebug_lsp.modules import Modules
 from dtdebug_lsp.positions import Positions
 from dtdebug_taxonomy.source.kinds import read
 from dtdebug_taxonomy.source.notebook import Notebook
@@ -61,7 +62,9 @@ def same(uri: str) -> str:
 class Document:
     """One text, or one cell of a notebook."""
 
-    def __init__(self, item: types.TextDocumentItem, notebook: NotebookDocument | None = None) -> None:
+    def __init__(
+        self, item: types.TextDocumentItem, notebook: NotebookDocument | None = None, modules: Modules | None = None
+    ) -> None:
         self.uri = item.uri
         self.language = str(getattr(item.language_id, "value", item.language_id)).lower()
         self.version: int | None = item.version
@@ -69,6 +72,7 @@ class Document:
         self.text = Text(item.text)
         self.path = path_of(item.uri)
         self.memory = Memory()
+        self.modules = modules
         self.seen: tuple[Settings, list[Problem]] | None = None
         """What was found in this version, under which settings."""
 
@@ -82,6 +86,8 @@ class Document:
             else:
                 self.text = Text(change.text)
                 self.memory = Memory()
+        if self.modules is not None:
+            self.modules.refresh()
         self.forget()
 
     def forget(self) -> None:
@@ -99,7 +105,14 @@ class Document:
             return None
         if self.notebook is not None:
             return None  # read with the other cells
-        return read_text(self.path, self.language, self.text)
+        return self.read(self.text)
+
+    def read(self, text: str) -> Source | None:
+        """A text in the place of this one."""
+        source = read_text(self.path, self.language, text)
+        if isinstance(source, Code) and self.modules is not None:
+            source.project = self.modules.project
+        return source
 
     @property
     def code(self) -> Code | None:
@@ -136,6 +149,7 @@ class NotebookDocument:
         self.documents = documents
         self.uri = uri
         self.path = path_of(uri)
+        self.modules = documents.modules(self.path)
         self.cells = [_cell(c) for c in cells]
         self.seen: tuple[Settings, dict[str, list[Problem]]] | None = None
         """What was found in each cell, under which settings."""
@@ -162,7 +176,11 @@ class NotebookDocument:
         if sum(len(text) for _, text in rows) > LONGEST:
             _tell_once(self.uri)
             rows = [("markdown", "")] * len(rows)
-        return Notebook(rows, path=self.path)
+        notebook = Notebook(rows, path=self.path)
+        if self.modules is not None:
+            self.modules.refresh()
+            notebook.code.project = self.modules.project
+        return notebook
 
 
 def _cell(cell: types.NotebookCell) -> Cell:
@@ -190,8 +208,16 @@ class Documents:
 
     def open(self, item: types.TextDocumentItem) -> Document:
         """A text was opened; opened again, it is replaced."""
-        document = self._texts[same(item.uri)] = Document(item)
+        document = self._texts[same(item.uri)] = Document(item, modules=self.modules(path_of(item.uri)))
         return document
+
+    def modules(self, path: str) -> Modules | None:
+        """The modules around a file; none around a buffer that was never saved."""
+        return Modules(path, self._opened) if path else None
+
+    def _opened(self, path: str) -> str | None:
+        """What the editor holds of a file."""
+        return next((d.text for d in self._texts.values() if d.path == path), None)
 
     def change(self, params: types.DidChangeTextDocumentParams) -> Document | None:
         """A text was edited."""

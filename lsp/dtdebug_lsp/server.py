@@ -148,9 +148,13 @@ def did_change(ls: Server, params: types.DidChangeTextDocumentParams) -> None:
 
 
 def did_save(ls: Server, params: types.DidSaveTextDocumentParams) -> None:
-    """Clients that can't watch files still tell when one of them was saved."""
+    """Settings, or a module that other open texts lead to: clients that can't watch files tell that it was saved."""
     if params.text_document.uri.endswith("/pyproject.toml"):
         ls.recheck()
+    for document in ls.documents:
+        if document.modules is not None and document.modules.refresh():
+            document.forget()
+            ls.schedule(document)
 
 
 def did_close(ls: Server, params: types.DidCloseTextDocumentParams) -> None:

@@ -13,6 +13,7 @@ from dtdebug_lsp.checking import problems
 from dtdebug_lsp.configuration import Configuration
 from dtdebug_lsp.diagnostics import diagnostic
 from dtdebug_lsp.documents import LONGEST, Document
+from dtdebug_lsp.modules import Modules
 from dtdebug_lsp.positions import Positions
 
 _SKIPPED = frozenset(
@@ -41,7 +42,9 @@ def _is_ours(name: str) -> bool:
     return low.endswith(_NAMES) or low.startswith("dockerfile") or low.endswith("dockerfile")
 
 
-def check(path: Path, configuration: Configuration, positions: Positions) -> tuple[str, list[types.Diagnostic]]:
+def check(
+    path: Path, configuration: Configuration, positions: Positions, modules: Modules
+) -> tuple[str, list[types.Diagnostic]]:
     """The URI of a file and what is wrong in it; nothing where it can't be read."""
     uri = from_fs_path(str(path)) or ""
     try:
@@ -50,7 +53,7 @@ def check(path: Path, configuration: Configuration, positions: Positions) -> tup
         text = path.read_bytes().decode("utf-8", "replace")
     except OSError:
         return uri, []
-    document = Document(types.TextDocumentItem(uri, "", 0, text))
+    document = Document(types.TextDocumentItem(uri, "", 0, text), modules=modules)
     found = list(_shown(document, configuration, positions))
     document.forget()
     return uri, found

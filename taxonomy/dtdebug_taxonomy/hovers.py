@@ -12,6 +12,7 @@ import msgspec
 from dtdebug_taxonomy import facts
 from dtdebug_taxonomy.knowledge import STUDY, Knowledge, read
 from dtdebug_taxonomy.model import Record
+from dtdebug_taxonomy.source.names import canonical
 
 HOME = Path(__file__).parent / "hovers"
 
@@ -26,6 +27,33 @@ _FILES: dict[Kind, tuple[str, ...]] = {
 _NCCL_DOCS = "https://docs.nvidia.com/deeplearning/nccl/user-guide/docs/env.html"
 _TORCH_NCCL_DOCS = "https://docs.pytorch.org/docs/stable/torch_nccl_environment_variables.html"
 _DEEPSPEED_DOCS = "https://www.deepspeed.ai/docs/config-json/"
+_TORCH_PAGES = "https://docs.pytorch.org/docs/stable"
+_PAGES = {
+    "torch.distributed.fsdp": f"{_TORCH_PAGES}/distributed.fsdp.fully_shard.html",
+    "torch.distributed.tensor.parallel": f"{_TORCH_PAGES}/distributed.tensor.parallel.html",
+    "torch.distributed.tensor": f"{_TORCH_PAGES}/distributed.tensor.html",
+    "torch.distributed.pipelining": f"{_TORCH_PAGES}/distributed.pipelining.html",
+    "torch.distributed.checkpoint": f"{_TORCH_PAGES}/distributed.checkpoint.html",
+    "torch.distributed.elastic": f"{_TORCH_PAGES}/distributed.elastic.html",
+    "torch.distributed.optim": f"{_TORCH_PAGES}/distributed.optim.html",
+    "torch.distributed.rpc": f"{_TORCH_PAGES}/rpc.html",
+    "torch.distributed._symmetric_memory": f"{_TORCH_PAGES}/symmetric_memory.html",
+    "torch.nn": f"{_TORCH_PAGES}/nn.html",
+    "torch.utils.data": f"{_TORCH_PAGES}/data.html",
+    "torch.": f"{_TORCH_PAGES}/distributed.html",
+    "accelerate": "https://huggingface.co/docs/accelerate/package_reference/accelerator",
+    "deepspeed": "https://deepspeed.readthedocs.io/en/latest/",
+    "lightning": "https://lightning.ai/docs/pytorch/stable/",
+    "ray": "https://docs.ray.io/en/latest/train/api/api.html",
+}
+"""Where names are documented, by how they begin; the first that fits."""
+_TOGETHER = {
+    "collective": "All ranks of the group must call it, in the same order and with sizes that fit; else they wait.",
+    "object": "All ranks of the group must call it; objects are pickled, and over NCCL go through the current GPU.",
+    "point-to-point": "Each send needs the receive of the other rank, in the same order.",
+    "group": "All ranks must call it, in the same order, also those that are not in the group.",
+}
+"""What holds for a function of torch.distributed by its kind."""
 _COMMANDS = {
     "#SBATCH": "sbatch",
     "accelerate": "accelerate launch",
@@ -113,6 +141,9 @@ def names(kind: Kind) -> tuple[str, ...]:
     if kind == "environment":
         known |= {alias for e in entries(kind).values() for alias in e.aliases}
         known |= {*facts.nccl_meanings(), *facts.torch_env().variables, *facts.torch_env().strings}
+        known |= set(facts.public_names().variables)
+    elif kind == "python":
+        known |= set(_exported())
     elif kind == "deepspeed":
         known |= set(facts.deepspeed_config().keys)
     elif kind == "option":
@@ -132,7 +163,30 @@ def _python(name: str) -> Hover | None:
     rest = name
     while rest and rest not in known:
         rest = rest.partition(".")[2]
-    return Hover(title=name, entry=known[rest], url=known[rest].page) if rest else None
+    if rest:
+        return Hover(title=name, entry=known[rest], url=known[rest].page)
+    exported = _exported().get(canonical(name))
+    return Hover(title=name, facts=tuple(_name_facts(*exported)), url=_page(exported[0])) if exported else None
+
+
+@lru_cache(maxsize=1)
+def _exported() -> dict[str, tuple[str, facts.PublicName]]:
+    """What frameworks export, by the one name that each thing has here."""
+    return {canonical(name): (name, row) for name, row in facts.public_names().names.items()}
+
+
+def _name_facts(name: str, row: facts.PublicName) -> Iterator[str]:
+    package, _, rest = name.partition(".")
+    yield f"A {row.kind} of {facts.public_names().version(package)}" + (
+        f": `{rest.rpartition('.')[2]}{row.takes}`." if row.takes else "."
+    )
+    known = facts.torch_distributed().functions.get(rest.removeprefix("distributed."))
+    if known is not None and package in {"torch", "deepspeed"}:
+        yield _TOGETHER[known.kind]
+
+
+def _page(name: str) -> str:
+    return next(page for start, page in _PAGES.items() if name.startswith(start))
 
 
 def _environment(name: str) -> Hover | None:
@@ -165,6 +219,10 @@ def _environment_facts(name: str, meaning: facts.Meaning | None) -> Iterator[str
         yield f"torch calls it `{new.new}`" + (f" since {new.since}." if new.since else ".")
     elif place := torch.variables.get(name) or torch.strings.get(name):
         yield f"{torch.source.partition('+')[0]} reads it (`torch/{place.where}`)."
+    elif read_there := facts.public_names().variables.get(name):
+        package = read_there.where.partition("/")[0]
+        default = f", default `{read_there.default}`" if read_there.default else ""
+        yield f"{facts.public_names().version(package)} reads it (`{read_there.where}`){default}."
 
 
 def _deepspeed(name: str) -> Hover | None:

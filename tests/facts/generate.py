@@ -19,11 +19,12 @@ from deepspeed_keys import deepspeed_config
 from frameworks import accelerate_config, lightning_trainer, transformers_arguments
 from nccl import nccl
 from options import launchers, torchrun
+from public_names import public_names
 from torch_tables import nn_module, torch_distributed, torch_env
 
 FACTS = Path(__file__).parents[2] / "taxonomy" / "dtdebug_taxonomy" / "facts"
-INSTALLED = {f.__name__: f for f in (nn_module, torch_distributed, torch_env, torchrun)}
-"""Tables that are read from the installed torch."""
+INSTALLED = {f.__name__: f for f in (nn_module, public_names, torch_distributed, torch_env, torchrun)}
+"""Tables that are read from what is installed."""
 DOWNLOADED = {
     f.__name__: f
     for f in (accelerate_config, deepspeed_config, launchers, lightning_trainer, nccl, transformers_arguments)

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any, NamedTuple, get_args
 
 from dtdebug.check.files import UnreadableError, find, read, settings_of
+from dtdebug.check.results import project
 from dtdebug.clean import clean
 from dtdebug.errors import FOUND, NOTHING, USAGE, UsageError
 from dtdebug_taxonomy.checks import Severity
@@ -17,6 +18,8 @@ from dtdebug_taxonomy.checks.proving import proven, unified
 from dtdebug_taxonomy.checks.settings import Settings
 from dtdebug_taxonomy.source import kinds
 from dtdebug_taxonomy.source.notebook import Notebook, NotebookError, parse
+from dtdebug_taxonomy.source.project import Project
+from dtdebug_taxonomy.source.python import Code
 from dtdebug_taxonomy.source.source import Source
 from dtdebug_taxonomy.source.text import Span
 
@@ -107,7 +110,7 @@ def fixed(path: Path, select: Sequence[str] = (), *, safe_only: bool = False) ->
     text = read(path).text
     if path.suffix == ".ipynb":
         return _cells(path, parse(text), settings, safe_only=safe_only)
-    source = kinds.read(str(path), text)
+    source = _read(str(path), text, project())
     if source is None:
         return []
     done = _passes(source, settings, safe_only=safe_only)
@@ -123,12 +126,19 @@ def _passes(source: Source, settings: Settings, *, safe_only: bool) -> Fixed:
         if not done.hits:
             break
         changes += [_change(source, hit) for hit in done.hits]
-        again = kinds.read(source.path, done.text)
+        again = _read(source.path, done.text, source.project if isinstance(source, Code) else None)
         if again is None:
             break
         source = again
     rest = tuple(f"{source.path}:{_lines(source, f.span)}: {f.check.id} {f.message}" for f in examine(source, settings))
     return Fixed(source.path, before, str(source.text), tuple(changes), rest)
+
+
+def _read(path: str, text: str, around: Project | None) -> Source | None:
+    source = kinds.read(path, text)
+    if isinstance(source, Code):
+        source.project = around
+    return source
 
 
 def _change(source: Source, hit: Found) -> Change:
@@ -144,6 +154,7 @@ def _lines(source: Source, span: Span) -> str:
 def _cells(path: Path, cells: list[tuple[str, str]], settings: Settings, *, safe_only: bool) -> list[Fixed]:
     """Cell by cell: a fix that reaches over cells is no diff of one, so that its finding is left as it is."""
     notebook = Notebook(cells, path=str(path))
+    notebook.code.project = project()
     rows: dict[int, Fixed] = {}
     for source in notebook.sources:
         found = examine(source, settings)
@@ -185,7 +196,8 @@ def _show(one: Fixed, *, written: bool) -> None:
         how = "written" if written else "safe" if change.safe else "look"
         print(clean(f"# {change.check} {one.name}:{change.line}: {change.title} ({how})"))
     patch = unified(one.name.replace("\\", "/").lstrip("/"), one.before, one.after)
-    print(patch if clean(patch) == patch else "# the diff holds what looks like a secret: it is not shown\n", end="")
+    plain = patch.replace("\r\n", "\n")
+    print(patch if clean(plain) == plain else "# the diff holds what looks like a secret: it is not shown\n", end="")
     for line in one.rest:
         print(clean(f"# no diff: {line}"))
 

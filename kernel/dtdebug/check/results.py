@@ -107,8 +107,10 @@ def examine_file(path: Path, choice: Choice, around: Project | None = None) -> E
         text, encoding = read(path)
         if path.suffix == ".ipynb":
             notebook = Notebook(parse(text), path=str(path))
+            notebook.code.project = around
             found = tuple(_in_notebook(notebook, str(path), settings))
-            return Examined(found, problems, text.count("\n") + 1, unread=tuple(_unread_cells(notebook, path)))
+            unread = tuple(_unread_cells(notebook, path))
+            return Examined(found, problems, text.count("\n") + 1, 0, unread, tuple(sorted(around.consulted)))
         fixed = 0
         if choice.mend:
             before = text

@@ -12,6 +12,7 @@ from dtdebug_taxonomy.checks import horovod
 from dtdebug_taxonomy.checks.names import COLLECTIVES, DIST
 from dtdebug_taxonomy.facts import torch_distributed
 from dtdebug_taxonomy.source.guards import Guard, guards
+from dtdebug_taxonomy.source.names import dotted
 from dtdebug_taxonomy.source.python import Code
 from dtdebug_taxonomy.source.ranks import several
 from dtdebug_taxonomy.source.syntax import FUNCTIONS, Function
@@ -83,12 +84,18 @@ def helpers(code: Code, calls: Iterable[ast.Call]) -> dict[Function, ast.Call]:
     while todo:
         call, origin = todo.pop()
         function = code.function(call)
-        if function is None or function in found:
+        if function is None or function in found or any(map(_keeps_results, function.decorator_list)):
             continue
         if is_sure(code, call) and not guards(code).around(call):
             found[function] = origin
             todo += [(c, origin) for c in code.callers.get(function, ())]
     return found
+
+
+def _keeps_results(decorator: ast.expr) -> bool:
+    """Whether a decorator answers later calls without making them, as `functools.cache` does."""
+    called = decorator.func if isinstance(decorator, ast.Call) else decorator
+    return dotted(called).rpartition(".")[2] in {"cache", "lru_cache", "cached", "memoize"}
 
 
 def is_sure(code: Code, call: ast.Call) -> bool:

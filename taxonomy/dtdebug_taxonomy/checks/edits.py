@@ -2,20 +2,27 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 
 from dtdebug_taxonomy.checks import Edit, Fix
 
+_ENDS = re.compile("\r?\n")
+
 
 def apply(text: str, fixes: Iterable[Fix]) -> str:
-    """The text with all fixes that do not overlap an earlier one; each is applied whole or not at all."""
+    """The text with all fixes that do not overlap an earlier one; each is applied whole or not at all.
+
+    Lines that are added end as the others do.
+    """
     taken: list[Edit] = []
     for fix in fixes:
         new = [e for e in fix.edits if e not in taken]
         if not any(_overlap(e, t) for e in new for t in taken):
             taken += new
+    ends = "\r\n" if "\r\n" in text else "\n"
     for edit in sorted(taken, key=lambda e: e.span, reverse=True):
-        text = text[: edit.span.start] + edit.text + text[edit.span.end :]
+        text = text[: edit.span.start] + _ENDS.sub(ends, edit.text) + text[edit.span.end :]
     return text
 
 

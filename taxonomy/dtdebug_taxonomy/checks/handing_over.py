@@ -7,7 +7,7 @@ import re
 from bisect import bisect_right
 
 from dtdebug_taxonomy.checks import Edit, Fix
-from dtdebug_taxonomy.checks.mending import indent_of, named
+from dtdebug_taxonomy.checks.fixing import indent_of, is_main, named
 from dtdebug_taxonomy.checks.names import INIT
 from dtdebug_taxonomy.source.bindings import leaves
 from dtdebug_taxonomy.source.guards import Guard, guards
@@ -95,11 +95,7 @@ def wait_after(code: Code, guard: Guard) -> Fix | None:
     last = code.text.place(code.span(node).end).line
     end = code.text.end_of_line(last)
     initialised = any(
-        not any(isinstance(a, ast.If) for a in code.ancestors(c) if not _is_main(a)) for c in code.calls(INIT)
+        not any(isinstance(a, ast.If) for a in code.ancestors(c) if not is_main(a)) for c in code.calls(INIT)
     )
     edit = Edit(Span(end, end), f"\n{indent_of(code, node)}{barrier}()")
     return Fix("Let all ranks wait for the one that writes", (*imports, edit), safe=initialised)
-
-
-def _is_main(node: ast.AST) -> bool:
-    return isinstance(node, ast.If) and isinstance(node.test, ast.Compare) and dotted(node.test.left) == "__name__"

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import ast
 import re
+from collections.abc import Iterator
 
 from dtdebug_taxonomy.checks import Edit, Fix
+from dtdebug_taxonomy.checks.fixing import own_lines
 from dtdebug_taxonomy.source.guards import guards
 from dtdebug_taxonomy.source.names import dotted
 from dtdebug_taxonomy.source.python import Code
@@ -44,6 +46,61 @@ def lifted(code: Code, call: ast.Call, title: str) -> Fix | None:
         return Fix(title, edits, safe=False) if edits else None
     edits = _moved(code, node, statement, needed) if _is_plain(code, node.test) else ()
     return Fix(title, edits, safe=False) if edits else None
+
+
+def hoisted(code: Code, call: ast.Call, name: str, title: str) -> Fix | None:
+    """Makes the value of a call before the `if` on the rank that it is used in, under a name of its own."""
+    around = guards(code).around(call)
+    if len(around) != 1 or around[0].early or not isinstance(node := around[0].node, ast.If):
+        return None
+    if (
+        code.statement(call) not in node.body
+        or not code.source_of(node).startswith("if")
+        or not _is_plain(code, node.test)
+    ):
+        return None
+    if any(isinstance(a, ast.Lambda | ast.comprehension | ast.IfExp | ast.BoolOp) for a in _up_to(code, call, node)):
+        return None
+    if _bound_in(code, node, call) or "\n" in code.source_of(call):
+        return None
+    while any(n.id == name for n in code.nodes(ast.Name)):
+        name += "_"
+    start, indent = code.span(node).start, code.text.place(code.span(node).start).column - 1
+    before = f"{name} = {code.source_of(call)}\n{code.text[start - indent : start]}"
+    return Fix(title, (Edit(Span(start, start), before), Edit(code.span(call), name)), safe=False)
+
+
+def _up_to(code: Code, node: ast.AST, end: ast.AST) -> Iterator[ast.AST]:
+    for up in code.ancestors(node):
+        if up is end:
+            return
+        yield up
+
+
+def swapped(code: Code, call: ast.Call, title: str) -> Fix | None:
+    """Moves the statement of a call before the `if` after which some ranks have left."""
+    around = guards(code).around(call)
+    statement = code.statement(call)
+    if len(around) != 1 or not around[0].early or not isinstance(node := around[0].node, ast.If):
+        return None
+    block = code.block(statement)
+    lines = own_lines(code, statement)
+    if lines is None or node not in block or getattr(statement, "value", None) is not call:
+        return None
+    if not code.source_of(node).startswith("if") or not _is_plain(code, node.test):
+        return None
+    between = block[block.index(node) + 1 : block.index(statement)]
+    used = {n.id for n in code.inside(statement, ast.Name)}
+    if any(n.id in used and isinstance(n.ctx, ast.Store) for s in (node, *between) for n in code.inside(s, ast.Name)):
+        return None
+    if any(not isinstance(s, ast.Assign) and next(code.inside(s, ast.Call), None) for s in between):
+        return None  # what is called there can change what the collective sends
+    start = code.text.starts[code.text.place(code.span(node).start).line - 1]
+    whole = Span(code.text.starts[lines[0] - 1], code.text.end_of_line(lines[-1]))
+    if code.text[whole.end : whole.end + 1] != "\n":
+        return None
+    whole = Span(whole.start, whole.end + 1)
+    return Fix(title, (Edit(Span(start, start), code.text[whole.start : whole.end]), Edit(whole, "")), safe=False)
 
 
 def _only_names(code: Code, statement: ast.stmt) -> bool:
@@ -130,7 +187,7 @@ def _moved(code: Code, node: ast.If, statement: ast.stmt, first: bool) -> tuple[
     return (Edit(Span(start, text.end_of_line(last)), head + moved),)
 
 
-def _bound_in(code: Code, node: ast.If, statement: ast.stmt) -> bool:
+def _bound_in(code: Code, node: ast.If, statement: ast.AST) -> bool:
     """Whether a statement uses a name that the rest of its `if` gives a value."""
     used = {n.id for n in code.inside(statement, ast.Name)}
     others = [s for s in node.body if s is not statement]

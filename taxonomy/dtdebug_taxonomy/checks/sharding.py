@@ -22,8 +22,15 @@ def is_fsdp(code: Code, node: ast.expr) -> bool:
     return bool(written) and any(
         dotted(code.argument(c, "module" if "summon" in code.name(c.func) else "model", 0)) == written
         and code.function(c) is code.function(node)
+        and _same_model(code, node, code.argument(c, "module" if "summon" in code.name(c.func) else "model", 0))
         for c in code.calls(*_TAKE_FSDP)
     )
+
+
+def _same_model(code: Code, one: ast.expr, other: ast.expr | None) -> bool:
+    """Whether a name can mean the same at two places: a model that is wrapped in between is another one."""
+    here, there = ({id(b.node) for b in code.bound(n)} if n is not None else set() for n in (one, other))
+    return not here or not there or bool(here & there)
 
 
 def is_fully_sharded(code: Code, node: ast.expr) -> bool:

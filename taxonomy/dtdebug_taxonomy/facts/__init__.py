@@ -180,6 +180,33 @@ class TorchDistributed(Table, frozen=True, kw_only=True):
     functions: dict[str, Function]
 
 
+class PublicName(Fact, frozen=True, kw_only=True):
+    """A function or class of a framework."""
+
+    kind: Literal["class", "function"]
+    takes: str
+    """Its arguments with their defaults, in parentheses; empty where its sources do not say."""
+
+
+class ReadVariable(Fact, frozen=True, kw_only=True):
+    """A variable of the environment that a package reads."""
+
+    where: str
+    """The file, from the package's own folder."""
+    default: str = ""
+
+
+class PublicNames(Table, frozen=True, kw_only=True):
+    """What frameworks export, and what they read from the environment."""
+
+    names: dict[str, PublicName]
+    variables: dict[str, ReadVariable]
+
+    def version(self, package: str) -> str:
+        """The package with the version whose sources were read."""
+        return next(part for part in self.source.split(", ") if part.startswith(f"{package} ")).partition("+")[0]
+
+
 T = TypeVar("T")
 
 
@@ -256,3 +283,9 @@ def nn_module() -> NnModule:
 def torch_distributed() -> TorchDistributed:
     """The functions of torch.distributed."""
     return _json("torch_distributed", TorchDistributed)
+
+
+@lru_cache(maxsize=1)
+def public_names() -> PublicNames:
+    """The names that frameworks export, and the variables that they read."""
+    return _json("public_names", PublicNames)

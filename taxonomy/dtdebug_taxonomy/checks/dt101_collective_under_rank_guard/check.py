@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import ast
 from collections.abc import Iterator
 
-from dtdebug_taxonomy.checks import Hit
-from dtdebug_taxonomy.checks.diverging import collectives, diverging
+from dtdebug_taxonomy.checks import Fix, Hit
+from dtdebug_taxonomy.checks.diverging import collectives, diverging, last_name
 from dtdebug_taxonomy.checks.elsewhere import diverging_elsewhere
+from dtdebug_taxonomy.checks.lifting import lifted
 from dtdebug_taxonomy.source.python import Code
 
 
@@ -14,10 +16,17 @@ def check(code: Code) -> Iterator[Hit]:
     """Reports the call under the condition: the collective itself, or a local function that makes it."""
     if code.role == "test":
         return  # they diverge on purpose
-    for call, what, guard in (*diverging(code, collectives(code)), *diverging_elsewhere(code)):
+    calls = collectives(code)
+    for call, what, guard in (*diverging(code, calls), *diverging_elsewhere(code)):
         if not guard.early:
             yield Hit(
                 code.span(call),
                 f"{what} runs {guard.test.words}: the other ranks never call it, so these wait for them "
                 "until the timeout.",
+                _fix(code, call) if call in calls else None,  # what else a function does may be for one rank
             )
+
+
+def _fix(code: Code, call: ast.Call) -> Fix | None:
+    fix = lifted(code, call, f"Call {last_name(code, call)}() on every rank")
+    return fix._replace(safe=False) if fix else None

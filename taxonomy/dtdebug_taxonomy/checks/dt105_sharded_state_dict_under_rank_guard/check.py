@@ -6,8 +6,9 @@ import ast
 import re
 from collections.abc import Iterator
 
-from dtdebug_taxonomy.checks import Hit
-from dtdebug_taxonomy.checks.diverging import diverging
+from dtdebug_taxonomy.checks import Fix, Hit
+from dtdebug_taxonomy.checks.diverging import diverging, last_name
+from dtdebug_taxonomy.checks.lifting import hoisted, lifted, swapped
 from dtdebug_taxonomy.checks.names import DIST, FSDP
 from dtdebug_taxonomy.checks.sharding import is_fsdp
 from dtdebug_taxonomy.source.names import dotted
@@ -44,7 +45,17 @@ def check(code: Code) -> Iterator[Hit]:
             code.span(call),
             f"{what} runs {guard.test.words}, but each rank holds a part only and all must take part: "
             "the run hangs. Gather on every rank, write on one.",
+            _fix(code, call) if call in calls else None,
         )
+
+
+def _fix(code: Code, call: ast.Call) -> Fix | None:
+    """Gathers on every rank; what is done with the state stays where it is."""
+    title = f"Call {last_name(code, call)}() on every rank"
+    if getattr(code.statement(call), "value", None) is call:
+        fix = lifted(code, call, title) or swapped(code, call, title)
+        return fix._replace(safe=False) if fix else None
+    return hoisted(code, call, "state_dict", title) if last_name(code, call).endswith("state_dict") else None
 
 
 def _is_alone(code: Code, call: ast.Call) -> bool:

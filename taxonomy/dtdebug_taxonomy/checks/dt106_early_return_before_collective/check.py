@@ -9,6 +9,7 @@ from dtdebug_taxonomy.checks import Hit
 from dtdebug_taxonomy.checks.diverging import collectives, diverging, last_name
 from dtdebug_taxonomy.checks.elsewhere import diverging_elsewhere
 from dtdebug_taxonomy.checks.leaving import leaving
+from dtdebug_taxonomy.checks.lifting import swapped
 from dtdebug_taxonomy.checks.names import INIT
 from dtdebug_taxonomy.checks.wrapping import DDPS
 from dtdebug_taxonomy.source.python import Code
@@ -26,6 +27,7 @@ def check(code: Code) -> Iterator[Hit]:
                 code.span(call),
                 f"{what} runs {guard.test.words}, for the others have left at line {line}: "
                 "they never call it, so these wait for them until the timeout.",
+                swapped(code, call, f"Call {last_name(code, call)}() before they leave") if call in calls else None,
             )
     waits = sorted({*calls, *code.calls(*DDPS)}, key=code.order.__getitem__)
     for node, guard, call in leaving(code, waits):

@@ -6,14 +6,16 @@ import ast
 import re
 from collections.abc import Iterator
 
-from dtdebug_taxonomy.checks import Hit
+from dtdebug_taxonomy.checks import Edit, Fix, Hit
 from dtdebug_taxonomy.checks.diverging import collectives, helpers, last_name
 from dtdebug_taxonomy.checks.elsewhere import reached
+from dtdebug_taxonomy.checks.fixing import indent_of, own_lines
 from dtdebug_taxonomy.checks.handing_over import meets
 from dtdebug_taxonomy.source.guards import guards
 from dtdebug_taxonomy.source.names import dotted
 from dtdebug_taxonomy.source.python import Code
 from dtdebug_taxonomy.source.syntax import SCOPES
+from dtdebug_taxonomy.source.text import Span
 
 _LOOKS = re.compile(r"(^|\.)(exists|isfile|isdir|is_file|is_dir|lexists)$")
 _MAKES = re.compile(
@@ -45,7 +47,22 @@ def check(code: Code) -> Iterator[Hit]:
             code.span(call),
             f"A rank that looks at line {line} after rank 0 has made the file leaves {last_name(code, call)}() out: "
             "the others wait for it until the timeout. Call it whether the file is there or not.",
+            _fix(code, condition, call),
         )
+
+
+def _fix(code: Code, condition: ast.If, call: ast.Call) -> Fix | None:
+    """The last statement of the `if` comes behind it."""
+    statement = condition.body[-1]
+    lines = own_lines(code, statement)
+    if condition.orelse or not isinstance(statement, ast.Expr) or statement.value is not call:
+        return None
+    if lines is None or len(lines) != 1 or len(condition.body) == 1:
+        return None
+    start = code.text.starts[lines[0] - 1]
+    outer, inner = indent_of(code, condition), indent_of(code, statement)
+    edit = Edit(Span(start, start + len(inner)), outer)
+    return Fix("Wait whether the file is there or not", (edit,), safe=False)
 
 
 def _waits(code: Code) -> list[ast.Call]:

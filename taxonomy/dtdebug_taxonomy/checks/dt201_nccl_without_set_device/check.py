@@ -5,12 +5,11 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
-from dtdebug_taxonomy.checks import Edit, Fix, Hit
+from dtdebug_taxonomy.checks import Hit
 from dtdebug_taxonomy.checks.environment import settings
-from dtdebug_taxonomy.checks.mending import environment, indent_of
+from dtdebug_taxonomy.checks.fixing import choose_device
 from dtdebug_taxonomy.checks.names import INIT
 from dtdebug_taxonomy.source.python import Code
-from dtdebug_taxonomy.source.text import Span
 
 _CHOOSES = (
     "set_device",
@@ -37,7 +36,7 @@ def check(code: Code) -> Iterator[Hit]:
             code.span(call),
             "No rank is told its device before NCCL is used: tensors on 'cuda' of all ranks land on device 0, and NCCL "
             "hangs or reports a duplicate GPU.",
-            _fix(code, call),
+            choose_device(code, call),
         )
 
 
@@ -50,14 +49,3 @@ def _current_device(code: Code) -> bool:
     given += [k.value for k in code.nodes(ast.keyword) if k.arg == "device"]
     given += [b for node in given if isinstance(node, ast.IfExp) for b in (node.body, node.orelse)]
     return any(isinstance(node, ast.Constant) and node.value == "cuda" for node in given)
-
-
-def _fix(code: Code, call: ast.Call) -> Fix | None:
-    statement = code.parent[call]
-    torch = next((local for local, full in code.imports.items() if full == "torch"), "")
-    if not isinstance(statement, ast.Expr) or not torch:
-        return None
-    rank, edits = environment(code, "LOCAL_RANK")
-    start = code.span(statement).start
-    text = f"{torch}.cuda.set_device({rank})\n{indent_of(code, statement)}"
-    return Fix("Choose the device by LOCAL_RANK", (Edit(Span(start, start), text), *edits))

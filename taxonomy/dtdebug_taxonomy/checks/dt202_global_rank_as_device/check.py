@@ -8,7 +8,7 @@ from collections.abc import Iterator
 
 from dtdebug_taxonomy.checks import Edit, Fix, Hit
 from dtdebug_taxonomy.checks.environment import reading, settings
-from dtdebug_taxonomy.checks.mending import environment
+from dtdebug_taxonomy.checks.fixing import environment
 from dtdebug_taxonomy.checks.values import returned
 from dtdebug_taxonomy.source.names import dotted
 from dtdebug_taxonomy.source.python import Code

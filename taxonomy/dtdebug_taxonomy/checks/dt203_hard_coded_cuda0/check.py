@@ -6,7 +6,8 @@ import ast
 import re
 from collections.abc import Iterator
 
-from dtdebug_taxonomy.checks import Hit
+from dtdebug_taxonomy.checks import Edit, Fix, Hit
+from dtdebug_taxonomy.checks.fixing import environment
 from dtdebug_taxonomy.checks.names import DDP, INIT
 from dtdebug_taxonomy.source.guards import guards
 from dtdebug_taxonomy.source.names import dotted
@@ -30,6 +31,7 @@ def check(code: Code) -> Iterator[Hit]:
             code.span(device),
             "This device is fixed in a program with several processes: all ranks of a machine share it, the other "
             "devices are idle. Take the local rank.",
+            _fix(code, device),
         )
 
 
@@ -96,3 +98,10 @@ def _otherwise(code: Code, device: ast.expr) -> bool:
                 return True
         inner = up
     return False
+
+
+def _fix(code: Code, device: ast.expr) -> Fix:
+    """The local rank as torchrun gives it."""
+    rank, imports = environment(code, "LOCAL_RANK")
+    text = rank if _number(device) else "f\"cuda:{os.environ['LOCAL_RANK']}\""
+    return Fix("Take the device of LOCAL_RANK", (*imports, Edit(code.span(device), text)), safe=False)

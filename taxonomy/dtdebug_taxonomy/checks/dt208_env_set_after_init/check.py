@@ -8,7 +8,7 @@ from collections.abc import Iterator
 
 from dtdebug_taxonomy.checks import Edit, Fix, Hit
 from dtdebug_taxonomy.checks.environment import RENDEZVOUS, Setting, settings
-from dtdebug_taxonomy.checks.mending import indent_of, statement_lines
+from dtdebug_taxonomy.checks.fixing import indent_of, statement_lines
 from dtdebug_taxonomy.checks.names import INIT
 from dtdebug_taxonomy.source.bindings import surely_before
 from dtdebug_taxonomy.source.python import Code

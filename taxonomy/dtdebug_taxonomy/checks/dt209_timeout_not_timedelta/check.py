@@ -6,7 +6,7 @@ import ast
 from collections.abc import Iterator
 
 from dtdebug_taxonomy.checks import Edit, Fix, Hit
-from dtdebug_taxonomy.checks.mending import named
+from dtdebug_taxonomy.checks.fixing import named
 from dtdebug_taxonomy.checks.names import DIST, INIT
 from dtdebug_taxonomy.checks.values import is_number
 from dtdebug_taxonomy.source.python import Code

@@ -6,11 +6,18 @@ import ast
 import re
 from collections.abc import Iterator
 
-from dtdebug_taxonomy.checks import Hit
-from dtdebug_taxonomy.checks.names import INIT
+from dtdebug_taxonomy.checks import Edit, Fix, Hit
+from dtdebug_taxonomy.checks.fixing import both_named, deeper, indent_of, is_main, named
+from dtdebug_taxonomy.checks.names import DIST, INIT
+from dtdebug_taxonomy.source.names import dotted
 from dtdebug_taxonomy.source.python import Code
+from dtdebug_taxonomy.source.syntax import Function
+from dtdebug_taxonomy.source.text import Span
 
 _ENDS = re.compile(r"destroy|clean_?up|tear_?down|shut_?down|finali[sz]e|end_training")
+_STARTS = re.compile(r"\bspawn\(|Process\(|Popen|subprocess\.|start_processes|elastic_launch|submitit")
+"""The group is then made in another process than the one that ends last."""
+_LEAVES = re.compile(r"\b(sys\.|os\._)?exit\(|\bquit\(")
 
 
 def check(code: Code) -> Iterator[Hit]:
@@ -27,9 +34,49 @@ def check(code: Code) -> Iterator[Hit]:
         code.span(calls[0].func),
         "The process group is never destroyed: NCCL warns at the end of each run, and a rank that ends earlier than "
         "others can make these hang or fail in their last communication.",
+        _fix(code, calls[0]),
     )
 
 
 def _ends(code: Code) -> bool:
     names = {n.attr for n in code.nodes(ast.Attribute)} | {n.id for n in code.nodes(ast.Name)}
     return any(_ENDS.search(n.lower()) for n in names)
+
+
+def _fix(code: Code, call: ast.Call) -> Fix | None:
+    """Ends the group after the last statement of the process that made it, where that can be told."""
+    block = _last_block(code, call)
+    if not block or isinstance(block[-1], ast.Return | ast.Raise) or _LEAVES.search(code.source_of(block[-1])):
+        return None
+    last, indent = block[-1], indent_of(code, block[-1])
+    line = code.text.place(code.span(last).end).line
+    end = code.text.end_of_line(line)
+    if code.parent[code.statement(call)] is code.tree and isinstance(code.parent[call], ast.Expr):
+        destroy, imports = named(code, DIST + "destroy_process_group")
+        text = f"\n{indent}{destroy}()"
+    else:
+        asked, destroy, imports = both_named(code, DIST + "is_initialized", DIST + "destroy_process_group")
+        text = f"\n{indent}if {asked}():\n{deeper(indent)}{destroy}()"
+    return Fix("Destroy the group at the end", (*imports, Edit(Span(end, end), text)), safe=False)
+
+
+def _last_block(code: Code, call: ast.Call) -> list[ast.stmt]:
+    """The statements that a rank's process ends with; none where that can't be told."""
+    if _STARTS.search(code.text):
+        worker = _worker(code, call)
+        left = worker is None or any(code.function(r) is worker for r in code.inside(worker, ast.Return))
+        return [] if worker is None or left else worker.body
+    main = next((s for s in reversed(code.tree.body) if is_main(s)), None)
+    if isinstance(main, ast.If):
+        return main.body if not main.orelse and main.body[0].lineno > main.lineno else []
+    return code.tree.body if code.function(call) is None else []
+
+
+def _worker(code: Code, call: ast.Call) -> Function | None:
+    """The function that mp.spawn runs, if it makes the group itself, or by a function that it calls."""
+    spawned = [dotted(code.argument(c, "fn", 0)) for c in code.calls("torch.multiprocessing.spawn")]
+    if len(spawned) != 1 or len(found := code.functions.get(spawned[0], [])) != 1:
+        return None
+    maker = code.function(call)
+    callers = code.callers.get(maker, ()) if maker is not None else ()
+    return found[0] if found[0] in {maker, *map(code.function, callers)} else None

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 from dtdebug_taxonomy.checks import Edit, Fix, Hit
 from dtdebug_taxonomy.checks.environment import Setting, settings
-from dtdebug_taxonomy.checks.mending import statement_lines
+from dtdebug_taxonomy.checks.fixing import statement_lines
 from dtdebug_taxonomy.source.bindings import surely_before
 from dtdebug_taxonomy.source.python import Code
 from dtdebug_taxonomy.source.syntax import FUNCTIONS

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 from dtdebug_taxonomy.checks import Edit, Fix, Hit
 from dtdebug_taxonomy.checks.environment import reading
-from dtdebug_taxonomy.checks.mending import environment
+from dtdebug_taxonomy.checks.fixing import environment
 from dtdebug_taxonomy.checks.names import INIT
 from dtdebug_taxonomy.source.names import dotted
 from dtdebug_taxonomy.source.python import Code

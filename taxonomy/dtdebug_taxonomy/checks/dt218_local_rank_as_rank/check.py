@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from dtdebug_taxonomy.checks import Edit, Fix, Hit
 from dtdebug_taxonomy.checks.counting import of_one_machine, starts_its_ranks
 from dtdebug_taxonomy.checks.environment import reading
-from dtdebug_taxonomy.checks.mending import environment, named
+from dtdebug_taxonomy.checks.fixing import environment, named
 from dtdebug_taxonomy.checks.names import DIST, INIT, SAMPLER
 from dtdebug_taxonomy.source.names import dotted
 from dtdebug_taxonomy.source.python import Code

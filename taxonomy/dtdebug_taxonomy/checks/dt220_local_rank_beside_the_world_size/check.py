@@ -6,7 +6,7 @@ import ast
 import re
 from collections.abc import Iterator
 
-from dtdebug_taxonomy.checks import Hit
+from dtdebug_taxonomy.checks import Edit, Fix, Hit
 from dtdebug_taxonomy.source.names import dotted
 from dtdebug_taxonomy.source.python import Code
 from dtdebug_taxonomy.source.ranks import is_size, rank
@@ -14,6 +14,7 @@ from dtdebug_taxonomy.source.ranks import is_size, rank
 _RANK = re.compile(r"_*(global_|world_)?rank")
 _SIZE = re.compile(r"_*world_?size")
 _READS = {"int", "os.getenv", "os.environ.get"}
+_LOCAL_NAME = re.compile(r"(?<=[\"'])LOCAL_RANK(?=[\"'])|\.local_process_index$")
 _LOCAL_SIZE = re.compile(r"local|device_count|per_node", re.IGNORECASE)
 
 
@@ -36,7 +37,16 @@ def check(code: Code) -> Iterator[Hit]:
                 code.span(value),
                 f"{name} is the local rank, the world size beside it counts all machines: on two of them two processes "
                 "are the same rank, and the upper ranks are nobody.",
+                _fix(code, value),
             )
+
+
+def _fix(code: Code, value: ast.expr) -> Fix | None:
+    """The same expression of the rank among all."""
+    written = code.source_of(value)
+    text = _LOCAL_NAME.sub(lambda m: m[0].replace("LOCAL_", "").replace("local_", ""), written)
+    edits = (Edit(code.span(value), text),)
+    return Fix("Take the rank among all processes", edits, safe=False) if text != written else None
 
 
 def _is_local(code: Code, value: ast.expr) -> bool:

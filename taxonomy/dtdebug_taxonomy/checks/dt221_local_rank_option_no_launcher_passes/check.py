@@ -7,8 +7,9 @@ import re
 from collections.abc import Iterator
 
 from dtdebug_taxonomy.checks import Edit, Fix, Hit
-from dtdebug_taxonomy.checks.mending import environment
+from dtdebug_taxonomy.checks.fixing import environment
 from dtdebug_taxonomy.checks.names import DIST
+from dtdebug_taxonomy.source.names import dotted
 from dtdebug_taxonomy.source.python import Code
 from dtdebug_taxonomy.source.text import Span
 
@@ -26,7 +27,7 @@ def check(code: Code) -> Iterator[Hit]:
         option = next((a for a in call.args if isinstance(a, ast.Constant) and a.value == "--local_rank"), None)
         if option is None:
             continue
-        if _OTHER_LAUNCHERS.search(code.text.replace("--local_rank", "")) or not _is_used(code):
+        if _OTHER_LAUNCHERS.search(code.text.replace("--local_rank", "")) or not _is_used(code) or _handed_on(code):
             return
         yield Hit(
             code.span(call),
@@ -42,6 +43,22 @@ def _is_used(code: Code) -> bool:
     if not found or any(isinstance(n.ctx, ast.Store) for n in found):
         return False
     return bool(code.calls(DIST + "init_process_group", "torch.cuda.set_device", "torch.device"))
+
+
+def _handed_on(code: Code) -> bool:
+    """Whether a function of another module gets it, or all arguments, that has another source of the rank itself."""
+    owners = {dotted(n.value) for n in code.nodes(ast.Attribute) if n.attr == "local_rank"} - {""}
+    handed = {*owners, *(f"{owner}.local_rank" for owner in owners)}
+    for call in code.nodes(ast.Call):
+        given = (*call.args, *(k.value for k in call.keywords))
+        if code.project is None or not any(dotted(a) in handed for a in given):
+            continue
+        defined = code.project.called(code, call)
+        if defined is not None and defined.code is not code:
+            there = defined.code.source_of(defined.node)
+            if _OTHER_LAUNCHERS.search(there.replace("--local_rank", "")):
+                return True
+    return False
 
 
 def _fix(code: Code, call: ast.Call, option: ast.Constant) -> Fix | None:

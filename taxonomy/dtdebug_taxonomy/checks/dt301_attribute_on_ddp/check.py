@@ -36,7 +36,11 @@ def _hit(code: Code, node: ast.Attribute, wrap: Wrap) -> Hit:
     inner = code.span(node.value)
     name = code.name(wrap.call.func).rsplit(".", 1)[-1]
     model = dotted(node.value) or "The model"
-    fix = Fix("Ask the model inside", (Edit(Span(inner.end, inner.end), ".module"),)) if wrap.always else None
+    edits = [Edit(Span(inner.end, inner.end), ".module")]
+    if not wrap.always:
+        written = code.source_of(node.value)
+        edits = [Edit(inner, f'getattr({written}, "module", {written})')] if dotted(node.value) else []
+    fix = Fix("Ask the model inside", tuple(edits)) if edits else None
     return Hit(
         Span(inner.end, span.end),
         f"{model} is {'' if wrap.always else 'in some runs '}wrapped by {name}, which has no {node.attr}: "

@@ -5,11 +5,12 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
-from dtdebug_taxonomy.checks import Hit
+from dtdebug_taxonomy.checks import Edit, Fix, Hit
 from dtdebug_taxonomy.checks.wrapping import DDPS, Wrap, asked, wrap_of
 from dtdebug_taxonomy.source.bindings import surely_before
 from dtdebug_taxonomy.source.names import dotted
 from dtdebug_taxonomy.source.python import Code
+from dtdebug_taxonomy.source.text import Span
 
 _TYPES = {"half", "bfloat16", "double"}
 _TORCH_TYPES = {f"torch.{t}" for t in ("half", "float16", "bfloat16", "double", "float64")}
@@ -41,6 +42,7 @@ def check(code: Code) -> Iterator[Hit]:
             code.span(call),
             f"The model is already wrapped by DistributedDataParallel when this {what}: the wrapper's hooks stay with "
             "the old parameters, so gradients are no longer averaged and the ranks drift apart.",
+            _fix(code, call),
         )
 
 
@@ -110,3 +112,14 @@ def _on_device(code: Code, wrap: Wrap, move: ast.Call) -> bool:
         for c in code.methods("to", "cuda")
         if c is not move
     )
+
+
+def _fix(code: Code, move: ast.Call) -> Fix | None:
+    """`DDP(model).cuda()` becomes `DDP(model.cuda())`."""
+    wrap = move.func.value if isinstance(move.func, ast.Attribute) else None
+    inner = code.argument(wrap, "module", 0) if isinstance(wrap, ast.Call) else None
+    if wrap is None or inner is None or not isinstance(inner, ast.Call | ast.Name | ast.Attribute):
+        return None
+    moved, end = Span(code.span(wrap).end, code.span(move).end), code.span(inner).end
+    edits = (Edit(Span(end, end), code.text[moved.start : moved.end]), Edit(moved, ""))
+    return Fix("Move it before it is wrapped", edits)

@@ -6,7 +6,7 @@ import ast
 from collections.abc import Iterator
 
 from dtdebug_taxonomy.checks import Edit, Fix, Hit
-from dtdebug_taxonomy.checks.mending import statement_lines
+from dtdebug_taxonomy.checks.fixing import statement_lines
 from dtdebug_taxonomy.checks.wrapping import DDPS, FSDP1, Wrap, asked, bare_before, wrap_of
 from dtdebug_taxonomy.source.names import dotted
 from dtdebug_taxonomy.source.python import Code

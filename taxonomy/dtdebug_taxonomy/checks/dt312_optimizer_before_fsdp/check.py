@@ -7,7 +7,7 @@ from collections import defaultdict
 from collections.abc import Iterator
 
 from dtdebug_taxonomy.checks import Edit, Fix, Hit
-from dtdebug_taxonomy.checks.mending import indent_of, statement_lines
+from dtdebug_taxonomy.checks.fixing import indent_of, statement_lines
 from dtdebug_taxonomy.checks.names import FULLY_SHARD, OPTIMIZERS
 from dtdebug_taxonomy.checks.wrapping import FSDP1, wrap_of
 from dtdebug_taxonomy.source.bindings import surely_before

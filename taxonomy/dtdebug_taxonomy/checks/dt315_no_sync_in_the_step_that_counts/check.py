@@ -6,7 +6,7 @@ import ast
 import operator
 from collections.abc import Callable, Iterator
 
-from dtdebug_taxonomy.checks import Hit
+from dtdebug_taxonomy.checks import Edit, Fix, Hit
 from dtdebug_taxonomy.source.names import dotted
 from dtdebug_taxonomy.source.python import Code
 
@@ -37,7 +37,17 @@ def check(code: Code) -> Iterator[Hit]:
                 code.span(quiet[0]),
                 "no_sync() is on in the micro-step after which the optimizer steps: its gradients are never averaged, "
                 "so each rank steps by its own. Both conditions have to count alike.",
+                _fix(code, quiet, steps[0]),
             )
+
+
+def _fix(code: Code, quiet: tuple[ast.expr, bool], step: tuple[ast.expr, bool]) -> Fix | None:
+    """Asks before the backward pass what is asked before the optimizer's step."""
+    if any(isinstance(n, ast.Call) and dotted(n.func) != "len" for n in ast.walk(step[0])):
+        return None
+    asked = code.source_of(step[0])
+    text = f"not ({asked})" if quiet[1] is step[1] else asked
+    return Fix("Count as the optimizer's step does", (Edit(code.span(quiet[0]), text),), safe=False)
 
 
 def _condition(code: Code, node: ast.AST, loop: ast.For | None) -> tuple[ast.expr, bool] | None:

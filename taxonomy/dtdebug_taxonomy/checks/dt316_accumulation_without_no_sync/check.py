@@ -5,39 +5,87 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
-from dtdebug_taxonomy.checks import Hit
-from dtdebug_taxonomy.checks.wrapping import DDPS
+from dtdebug_taxonomy.checks import Edit, Fix, Hit
+from dtdebug_taxonomy.checks.fixing import indent_of, statement_lines
+from dtdebug_taxonomy.checks.names import DDP
+from dtdebug_taxonomy.checks.wrapping import wrap_of
 from dtdebug_taxonomy.source.names import dotted
 from dtdebug_taxonomy.source.python import Code
+from dtdebug_taxonomy.source.text import Span
 
 
 def check(code: Code) -> Iterator[Hit]:
     """Reports the backward pass."""
-    if not code.calls(*DDPS) or any(w in code.text for w in ("no_sync", "require_backward_grad_sync", "accumulate(")):
+    if not code.calls(DDP) or any(w in code.text for w in ("no_sync", "require_backward_grad_sync", "accumulate(")):
         return
     for call in code.methods("backward"):
         loop = next((a for a in code.ancestors(call) if isinstance(a, ast.For | ast.While)), None)
-        if loop is None or not _steps_rarely(code, loop) or _conditional(code, call, loop):
+        if loop is None or not _steps_rarely(code, loop, call) or _conditional(code, call, loop):
             continue
         yield Hit(
             code.span(call),
             "The optimizer steps once in several backward passes, yet each of them averages the gradients over all "
             "ranks: all but the last can run in no_sync().",
+            _fix(code, loop),
         )
 
 
-def _steps_rarely(code: Code, loop: ast.AST) -> bool:
-    """Whether the optimizer steps only in some rounds of this loop, by counting them."""
+def _fix(code: Code, loop: ast.For | ast.While) -> Fix | None:
+    """Tells the wrapper before the forward pass whether this round is one that counts.
+
+    It is what no_sync() sets (https://github.com/pytorch/pytorch/blob/main/torch/nn/parallel/distributed.py).
+    """
+    tests = {code.source_of(up.test): up.test for up in _conditions(code, loop)}
+    models = {
+        dotted(c.func)
+        for s in loop.body
+        for c in code.inside(s, ast.Call)
+        if dotted(c.func) and wrap_of(code, c.func, {DDP})
+    }
+    first = loop.body[0]
+    if len(tests) != 1 or len(models) != 1 or statement_lines(code, first) is None:
+        return None
+    (written, test), model = tests.popitem(), models.pop()
+    used = {n.id for n in code.inside(test, ast.Name)}
+    changed = {n.id for s in loop.body for n in code.inside(s, ast.Name) if isinstance(n.ctx, ast.Store)}
+    if used & changed or "\n" in written or model.split(".")[0] in changed:
+        return None
+    start = code.text.starts[code.text.place(code.span(first).start).line - 1]
+    text = f"{indent_of(code, first)}{model}.require_backward_grad_sync = {written}\n"
+    return Fix("Average only in the round that steps", (Edit(Span(start, start), text),), safe=False)
+
+
+def _conditions(code: Code, loop: ast.AST) -> Iterator[ast.If]:
+    """The conditions on the round around the optimizer's steps in a loop."""
+    for step in code.methods("step"):
+        if "opt" in dotted(step.func).lower() or "scaler" in dotted(step.func).lower():
+            around = list(code.ancestors(step))
+            if loop in around:
+                yield from (a for a in around[: around.index(loop)] if isinstance(a, ast.If))
+
+
+def _steps_rarely(code: Code, loop: ast.AST, backward: ast.Call) -> bool:
+    """Whether the optimizer steps only in some of the rounds of this loop that come to the backward pass."""
+    here = set(code.ancestors(backward))
     for step in code.methods("step"):
         if "opt" not in dotted(step.func).lower() and "scaler" not in dotted(step.func).lower():
             continue
         if next((a for a in code.ancestors(step) if isinstance(a, ast.For | ast.While)), None) is not loop:
             continue
+        inner: ast.AST = step
+        counted = False
         for up in code.ancestors(step):
             if up is loop:
                 break
-            if isinstance(up, ast.If) and _counts(code, up.test):
-                return True
+            if isinstance(up, ast.If) and up in here:
+                if (inner in up.body) is not any(s in here for s in up.body):
+                    counted = False  # in the other branch: not in the rounds of this backward pass
+                    break
+            elif isinstance(up, ast.If) and _counts(code, up.test):
+                counted = True
+            inner = up
+        if counted:
+            return True
     return False
 
 

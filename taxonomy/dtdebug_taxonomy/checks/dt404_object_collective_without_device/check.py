@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from dtdebug_taxonomy.checks import Hit
+from dtdebug_taxonomy.checks.fixing import choose_device
 from dtdebug_taxonomy.checks.names import DIST, INIT
 from dtdebug_taxonomy.source.python import Code
 
@@ -33,6 +34,7 @@ def check(code: Code) -> Iterator[Hit]:
         code.span(calls[0]),
         f"{name}() over NCCL sends through the current GPU, and nothing here sets it: all processes of a machine "
         "take GPU 0, which hangs or fills its memory.",
+        choose_device(code, starts[0]) if len(starts) == 1 else None,
     )
 
 

@@ -7,11 +7,13 @@ import re
 from collections.abc import Iterator
 from functools import cached_property
 
-from dtdebug_taxonomy.checks import Hit
+from dtdebug_taxonomy.checks import Edit, Fix, Hit
+from dtdebug_taxonomy.checks.fixing import indent_of, named, own_lines
 from dtdebug_taxonomy.checks.names import DIST
 from dtdebug_taxonomy.source.names import dotted
 from dtdebug_taxonomy.source.python import Code
 from dtdebug_taxonomy.source.syntax import Function
+from dtdebug_taxonomy.source.text import Span
 
 _GATHERS = {DIST + "all_gather": ("tensor_list", 0), DIST + "all_gather_into_tensor": ("output_tensor", 0)}
 _LOSS = re.compile(r"(loss|criterion|cross_entropy|cosine_similarity|mse|nll|kl_div|triplet|^logits$)", re.IGNORECASE)
@@ -44,7 +46,21 @@ def check(code: Code) -> Iterator[Hit]:
                 code.span(call),
                 f"{name.removeprefix(DIST)}() gives tensors without gradient, and they go into a loss: "
                 "no rank learns from its own features there.",
+                _fix(code, call, output) if name == DIST + "all_gather" else None,
             )
+
+
+def _fix(code: Code, call: ast.Call, output: str) -> Fix | None:
+    """Puts the rank's own tensor, which has its gradient, back into the list."""
+    own, statement = dotted(code.argument(call, "tensor", 1)), code.statement(call)
+    grouped = code.argument(call, "group", 2) is not None or code.has_unpacking(call)
+    lines = own_lines(code, statement) if isinstance(statement, ast.Expr) else None
+    if not own or grouped or lines is None:
+        return None
+    get_rank, imports = named(code, DIST + "get_rank")
+    end = code.text.end_of_line(lines[-1])
+    text = f"\n{indent_of(code, statement)}{output}[{get_rank}()] = {own}"
+    return Fix("Put the own part back, with its gradient", (*imports, Edit(Span(end, end), text)), safe=False)
 
 
 class _Home:

@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterator
 
 from dtdebug_taxonomy.checks import Edit, Fix, Hit
-from dtdebug_taxonomy.checks.mending import indent_of, named, statement_lines
+from dtdebug_taxonomy.checks.fixing import indent_of, named, statement_lines
 from dtdebug_taxonomy.checks.names import DIST
 from dtdebug_taxonomy.source.names import dotted
 from dtdebug_taxonomy.source.python import Code

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 from dtdebug_taxonomy.checks import Edit, Fix, Hit
 from dtdebug_taxonomy.checks.counting import of_one_machine, starts_its_ranks
-from dtdebug_taxonomy.checks.mending import named
+from dtdebug_taxonomy.checks.fixing import named
 from dtdebug_taxonomy.checks.names import DIST
 from dtdebug_taxonomy.source.names import dotted
 from dtdebug_taxonomy.source.python import Code

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from dtdebug_taxonomy.checks import Edit, Fix, Hit
 from dtdebug_taxonomy.checks.arguments import keyword
-from dtdebug_taxonomy.checks.mending import named
+from dtdebug_taxonomy.checks.fixing import named
 from dtdebug_taxonomy.checks.names import DDP, FSDP, LOADER
 from dtdebug_taxonomy.checks.ranks_seen import depends_on_rank, is_started_here
 from dtdebug_taxonomy.source.guards import guards

@@ -7,11 +7,12 @@ import re
 from collections.abc import Iterator
 
 from dtdebug_taxonomy.checks import Edit, Fix, Hit
-from dtdebug_taxonomy.checks.mending import indent_of
+from dtdebug_taxonomy.checks.fixing import deeper, indent_of
 from dtdebug_taxonomy.checks.names import LOADER, SAMPLER
+from dtdebug_taxonomy.source.guards import guards
 from dtdebug_taxonomy.source.names import dotted
 from dtdebug_taxonomy.source.python import Code
-from dtdebug_taxonomy.source.syntax import SCOPES
+from dtdebug_taxonomy.source.syntax import SCOPES, Function
 from dtdebug_taxonomy.source.text import Span
 
 _EPOCH = re.compile(r"epoch|\bep\b", re.IGNORECASE)
@@ -35,6 +36,8 @@ def check(code: Code) -> Iterator[Hit]:
         if _TEST.search(target.rsplit(".", 1)[-1]) or _TEST.search(loader.rsplit(".", 1)[-1]):
             continue
         data = dotted(code.argument(call, "dataset", 0)).rsplit(".", 1)[-1]
+        if _is_given_out(code, call, {target, loader} - {""}, loop):
+            continue
         if _TEST.search(data) or _used_once(code, call, loop) or _goes_elsewhere(code, {target, loader} - {""}):
             continue
         yield Hit(
@@ -137,6 +140,20 @@ def _goes_elsewhere(code: Code, names: set[str]) -> bool:
     return False
 
 
+def _is_given_out(code: Code, call: ast.Call, names: set[str], loop: ast.AST) -> bool:
+    """Whether the sampler or the loader is returned, and not to where the epochs are counted here: others tell it."""
+    function = code.function(call)
+    if function is None:
+        return False
+    returned = [r.value for r in code.inside(function, ast.Return) if r.value is not None]
+    if not any(dotted(n) in names for value in returned for n in code.inside(value, ast.Name, ast.Attribute)):
+        return False
+    to: list[Function | None] = [function]
+    for home in to:
+        to += [f for c in code.callers.get(home, ()) if home and (f := code.function(c)) not in to]
+    return code.function(loop) not in to
+
+
 def _local_classes(code: Code) -> set[str]:
     return {c.name for c in code.nodes(ast.ClassDef)}
 
@@ -155,18 +172,38 @@ def _fix(code: Code, call: ast.Call, target: str, loader: str, loop: ast.For | a
         ),
         "",
     )
-    if not receiver:
-        return None
     first = loop.body[0]
+    if not receiver:
+        return _by_its_loader(code, call, loop, epoch)
     start = code.text.starts[code.text.place(code.span(first).start).line - 1]
     indent = indent_of(code, first)
     line = f"{indent}{receiver}.set_epoch({epoch})\n"
     if receiver == target and _can_be_none(code, call, target):
-        inner = indent + ("\t" if "\t" in indent else "    ")
-        line = f"{indent}if {target} is not None:\n{inner}{target}.set_epoch({epoch})\n"
+        line = f"{indent}if {target} is not None:\n{deeper(indent)}{target}.set_epoch({epoch})\n"
     elif receiver != target and _can_be_none(code, call, target):
         return None
     return Fix("Tell the sampler the epoch", (Edit(Span(start, start), line),))
+
+
+def _by_its_loader(code: Code, call: ast.Call, loop: ast.For, epoch: str) -> Fix | None:
+    """Asks the loader that the epochs go through, where the function that made the sampler has given it."""
+    maker, written = code.function(call), code.source_of(call.func)
+    if maker is None or ("." not in written and written not in code.imports):
+        return None
+    for inner in code.inside(loop, ast.For):
+        through = inner.iter
+        while isinstance(through, ast.Call) and through.args and dotted(through.func).rpartition(".")[2] in _HARMLESS:
+            through = through.args[0]
+        if inner is loop or not isinstance(through, ast.Name):
+            continue
+        bound = code.bound(through)
+        made = [b.node.value for b in bound if isinstance(b.node, ast.Assign) and isinstance(b.node.value, ast.Call)]
+        if len(bound) == 1 and made and code.called(made[0]) is maker and not guards(code).around(loop):
+            sampler = f"{through.id}.sampler"
+            start, indent = code.text.starts[loop.body[0].lineno - 1], indent_of(code, loop.body[0])
+            line = f"{indent}if isinstance({sampler}, {written}):\n{deeper(indent)}{sampler}.set_epoch({epoch})\n"
+            return Fix("Tell the sampler the epoch", (Edit(Span(start, start), line),))
+    return None
 
 
 def _visible(code: Code, name: str, call: ast.Call, loop: ast.AST) -> bool:

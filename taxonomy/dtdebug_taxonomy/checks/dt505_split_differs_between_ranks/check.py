@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 from dtdebug_taxonomy.checks import Fix, Hit
 from dtdebug_taxonomy.checks.arguments import add
-from dtdebug_taxonomy.checks.mending import named
+from dtdebug_taxonomy.checks.fixing import named
 from dtdebug_taxonomy.checks.names import SAMPLER
 from dtdebug_taxonomy.checks.ranks_seen import depends_on_rank, seeded_alike, starts_ranks
 from dtdebug_taxonomy.source.guards import guards

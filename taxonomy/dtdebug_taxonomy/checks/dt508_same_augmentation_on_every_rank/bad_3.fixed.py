@@ -1,4 +1,4 @@
-import torch.distributed
+from torch.distributed import get_rank
 import random as rnd
 
 from torch.distributed import init_process_group
@@ -16,6 +16,6 @@ class Flip:
 
 if __name__ == "__main__":
     init_process_group("gloo")
-    rnd.seed(42 + torch.distributed.get_rank())  # dt: DT508
+    rnd.seed(42 + get_rank())  # dt: DT508
     model = DistributedDataParallel(None)
     data = Flip([[1, 2], [3, 4]])

@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterator
 
 from dtdebug_taxonomy.checks import Edit, Fix, Hit
-from dtdebug_taxonomy.checks.mending import named
+from dtdebug_taxonomy.checks.fixing import named
 from dtdebug_taxonomy.checks.names import DDP, FSDP, LOADER, SAMPLER
 from dtdebug_taxonomy.checks.ranks_seen import starts_ranks
 from dtdebug_taxonomy.source.names import dotted

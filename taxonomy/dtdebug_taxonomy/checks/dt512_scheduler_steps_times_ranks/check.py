@@ -6,7 +6,7 @@ import ast
 import re
 from collections.abc import Iterator
 
-from dtdebug_taxonomy.checks import Hit
+from dtdebug_taxonomy.checks import Edit, Fix, Hit
 from dtdebug_taxonomy.checks.ranks_seen import starts_ranks
 from dtdebug_taxonomy.source.names import dotted
 from dtdebug_taxonomy.source.python import Code
@@ -30,17 +30,27 @@ def check(code: Code) -> Iterator[Hit]:
                     code.span(keyword.value),
                     f"Each rank steps its own scheduler once a step, so {keyword.arg} must not grow with the number of "
                     "ranks: the warm-up and the decay come that much too late.",
+                    _fix(code, keyword.value),
                 )
 
 
 def _times_ranks(code: Code, node: ast.expr) -> bool:
     values = [v for v in code.values(node) if v is not None]
     return any(
-        isinstance(v, ast.BinOp)
-        and isinstance(v.op, ast.Mult)
-        and any(_SIZE.search(dotted(s.func) if isinstance(s, ast.Call) else dotted(s)) for s in (v.left, v.right))
+        isinstance(v, ast.BinOp) and isinstance(v.op, ast.Mult) and any(map(_is_size, (v.left, v.right)))
         for v in values
     )
+
+
+def _is_size(node: ast.expr) -> bool:
+    return bool(_SIZE.search(dotted(node.func) if isinstance(node, ast.Call) else dotted(node)))
+
+
+def _fix(code: Code, node: ast.expr) -> Fix | None:
+    if not isinstance(node, ast.BinOp):
+        return None  # other code may use the product too
+    kept = node.left if _is_size(node.right) else node.right
+    return Fix("Count the steps of one rank", (Edit(code.span(node), code.source_of(kept)),), safe=False)
 
 
 def _knows_ranks(code: Code) -> bool:

@@ -5,7 +5,8 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
-from dtdebug_taxonomy.checks import Hit
+from dtdebug_taxonomy.checks import Edit, Fix, Hit
+from dtdebug_taxonomy.checks.arguments import add, keyword
 from dtdebug_taxonomy.checks.names import LOADER, SAMPLER
 from dtdebug_taxonomy.source.bindings import home
 from dtdebug_taxonomy.source.names import dotted
@@ -31,9 +32,11 @@ def check(code: Code) -> Iterator[Hit]:
             yield Hit(
                 code.span(call),
                 f"No loader is given {name}: each rank goes through all of the data, and set_epoch() changes nothing.",
+                _fix(code, call, name),
             )
         elif not uses and not _is_global(code, name) and code.calls(LOADER):
-            yield Hit(code.span(call), f"Nothing uses {name}: each rank goes through all of the data.")
+            message = f"Nothing uses {name}: each rank goes through all of the data."
+            yield Hit(code.span(call), message, _fix(code, call, name))
 
 
 def _is_global(code: Code, name: str) -> bool:
@@ -43,3 +46,25 @@ def _is_global(code: Code, name: str) -> bool:
 def _tells_epoch(code: Code, node: ast.Name) -> bool:
     up = code.parent.get(node)
     return isinstance(up, ast.Attribute) and up.attr == "set_epoch"
+
+
+def _fix(code: Code, sampler: ast.Call, name: str) -> Fix | None:
+    """Gives it to the one loader of the same data in the same function, which then must not shuffle itself."""
+    data = code.argument(sampler, "dataset", 0)
+    loaders = [
+        c
+        for c in code.calls(LOADER)
+        if data is not None
+        and (given := code.argument(c, "dataset", 0)) is not None
+        and code.source_of(given) == code.source_of(data)
+        and code.scope(c) is code.scope(sampler)
+        and code.order[c] > code.order[sampler]
+    ]
+    if len(loaders) != 1 or code.has_unpacking(loaders[0]) or len(loaders[0].args) > 2:
+        return None
+    if any(keyword(loaders[0], k) for k in ("sampler", "batch_sampler")):
+        return None
+    shuffle = keyword(loaders[0], "shuffle")
+    text = f"sampler={name}"
+    edit = Edit(code.span(shuffle), text) if shuffle else add(code, loaders[0], text)
+    return Fix("Give it to the loader", (edit,), safe=False)

@@ -7,7 +7,7 @@ from torch.nn.parallel import DistributedDataParallel
 
 def save_checkpoint(model, epoch, folder):
     state = {"epoch": epoch, "model": model.state_dict()}
-    if dist.get_rank() == 0:
+    if not dist.is_initialized() or dist.get_rank() == 0:
         torch.save(state, os.path.join(folder, f"epoch{epoch}.pth"))  # dt: DT602
 
 

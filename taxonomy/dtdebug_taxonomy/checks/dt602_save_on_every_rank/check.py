@@ -6,16 +6,15 @@ import ast
 import re
 from collections.abc import Iterator
 
-from dtdebug_taxonomy.checks import Edit, Fix, Hit
+from dtdebug_taxonomy.checks import Fix, Hit
 from dtdebug_taxonomy.checks.diverging import last_name
 from dtdebug_taxonomy.checks.everyone import all_in, for_all, is_shared
-from dtdebug_taxonomy.checks.mending import named
+from dtdebug_taxonomy.checks.fixing import conditional, main_process
 from dtdebug_taxonomy.checks.names import FULLY_SHARD, INIT
 from dtdebug_taxonomy.checks.wrapping import DDPS, FSDP1
 from dtdebug_taxonomy.source.guards import guards
 from dtdebug_taxonomy.source.names import dotted
 from dtdebug_taxonomy.source.python import Code
-from dtdebug_taxonomy.source.text import Span
 
 _SAVES = re.compile(r"(^|_)(save|dump|write)")
 _SHARDED = ("deepspeed", "torch.distributed.checkpoint", "megatron")
@@ -59,14 +58,8 @@ def _is_one_file(code: Code, path: ast.expr) -> bool:
 
 
 def _fix(code: Code, call: ast.Call) -> Fix | None:
-    """Puts a statement of one line under a condition on the rank."""
-    statement, span = code.statement(call), code.span(code.statement(call))
-    place = code.text.place(span.start)
-    indent = code.text.line(place.line)[: place.column - 1]
-    if not isinstance(statement, ast.Expr) or indent.strip() or "torch.distributed" not in code.imports.values():
-        return None
-    if code.text.place(span.end).line != place.line:
-        return None
-    get_rank, imports = named(code, "torch.distributed.get_rank")
-    head = f"if {get_rank}() == 0:\n{indent}    "
-    return Fix("Save on rank 0 only", (*imports, Edit(Span(span.start, span.start), head)))
+    """Puts the statement under a condition on the rank."""
+    statement = code.statement(call)
+    test, imports = main_process(code, None, statement)
+    edits = conditional(code, statement, test) if test and isinstance(statement, ast.Expr) else ()
+    return Fix("Save on rank 0 only", (*imports, *edits)) if edits else None

@@ -5,9 +5,11 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
-from dtdebug_taxonomy.checks import Hit
+from dtdebug_taxonomy.checks import Fix, Hit
 from dtdebug_taxonomy.checks.everyone import beside_a_guard, for_all, is_shared
+from dtdebug_taxonomy.checks.fixing import conditional, main_process
 from dtdebug_taxonomy.checks.ranks_seen import is_started_here, starts_ranks
+from dtdebug_taxonomy.source.guards import Guard
 from dtdebug_taxonomy.source.python import Code
 
 _WRITES = {
@@ -49,6 +51,7 @@ def check(code: Code) -> Iterator[Hit]:
             code.span(call),
             f"Every rank does this to the same file, unlike what line {line} leaves to rank 0: they overwrite each "
             "other, and what one removes another still needs.",
+            _fix(code, call, guard),
         )
 
 
@@ -64,3 +67,16 @@ def _written(code: Code) -> Iterator[tuple[ast.Call, ast.expr | None]]:
 def _opens_to_write(code: Code, call: ast.Call) -> bool:
     mode = code.constant(code.argument(call, "mode", 1))
     return isinstance(mode, str) and mode[:1] in {"w", "x"}
+
+
+def _fix(code: Code, call: ast.Call, guard: Guard) -> Fix | None:
+    """The condition of the guard around the statement, where nothing that it binds is used after it."""
+    statement = code.statement(call)
+    test, imports = main_process(code, guard, statement)
+    if not test or not isinstance(statement, ast.Expr | ast.With):
+        return None
+    bound = {n.id for n in code.inside(statement, ast.Name) if isinstance(n.ctx, ast.Store)}
+    inside = set(code.inside(statement, ast.Name))
+    used = any(n.id in bound and n not in inside for n in code.nodes(ast.Name) if isinstance(n.ctx, ast.Load))
+    edits = () if used else conditional(code, statement, test)
+    return Fix("Do it on rank 0 only", (*imports, *edits)) if edits else None

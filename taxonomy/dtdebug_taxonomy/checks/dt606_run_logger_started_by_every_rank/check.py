@@ -6,10 +6,13 @@ import ast
 import re
 from collections.abc import Iterator
 
-from dtdebug_taxonomy.checks import Hit
+from dtdebug_taxonomy.checks import Fix, Hit
+from dtdebug_taxonomy.checks.arguments import add
 from dtdebug_taxonomy.checks.everyone import beside_a_guard, for_all
+from dtdebug_taxonomy.checks.fixing import main_process
 from dtdebug_taxonomy.checks.ranks_seen import depends_on_rank, starts_ranks
 from dtdebug_taxonomy.checks.wrapping import DDPS, FSDP1
+from dtdebug_taxonomy.source.guards import Guard
 from dtdebug_taxonomy.source.python import Code
 
 _STARTS = (
@@ -30,12 +33,14 @@ def check(code: Code) -> Iterator[Hit]:
     for call in code.calls(*_STARTS):
         if code.argument(call, "group") is not None or _of_this_rank(code, call):
             continue
-        if beside_a_guard(code, call) is not None or (several and code.role == "program" and for_all(code, call)):
+        guard = beside_a_guard(code, call)
+        if guard is not None or (several and code.role == "program" and for_all(code, call)):
             what = code.name(call.func).partition(".")[0]
             yield Hit(
                 code.span(call),
                 f"Every rank starts this run of {'TensorBoard' if 'Writer' in code.name(call.func) else what}: one "
                 "job shows up as many runs, or the ranks write into one another's files.",
+                _fix(code, call, guard),
             )
 
 
@@ -44,3 +49,15 @@ def _of_this_rank(code: Code, call: ast.Call) -> bool:
     given = [*call.args, *(k.value for k in call.keywords)]
     values = [v for a in given for v in (a, *code.values(a)) if v is not None]
     return any(depends_on_rank(code, a) for a in given) or any(_PER_RANK.search(code.source_of(v)) for v in values)
+
+
+def _fix(code: Code, call: ast.Call, guard: Guard | None) -> Fix | None:
+    """Of wandb: what other ranks start and log does nothing, so that the rest of the program stays as it is.
+
+    `mode` is documented at https://docs.wandb.ai/ref/python/init/.
+    """
+    test, imports = main_process(code, guard, call)
+    if code.name(call.func) != "wandb.init" or code.argument(call, "mode", 12) or code.has_unpacking(call) or not test:
+        return None
+    mode = add(code, call, f'mode=None if {test} else "disabled"')
+    return Fix("Start it on rank 0 only", (*imports, mode))

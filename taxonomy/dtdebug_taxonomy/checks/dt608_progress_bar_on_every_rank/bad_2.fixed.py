@@ -5,7 +5,7 @@ from mine import is_main_process
 
 class Trainer:
     def train(self, loader):
-        bar = tqdm(loader, desc="train", disable=not (is_main_process()))  # dt: DT608
+        bar = tqdm(loader, desc="train", disable=not is_main_process())  # dt: DT608
         for batch in bar:
             self.step(batch)
         if is_main_process():

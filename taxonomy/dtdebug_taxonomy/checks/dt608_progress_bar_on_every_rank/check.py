@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from dtdebug_taxonomy.checks import Fix, Hit
 from dtdebug_taxonomy.checks.arguments import add
 from dtdebug_taxonomy.checks.everyone import beside_a_guard
+from dtdebug_taxonomy.checks.fixing import main_process, negated
 from dtdebug_taxonomy.checks.ranks_seen import depends_on_rank
 from dtdebug_taxonomy.source.guards import Guard
 from dtdebug_taxonomy.source.python import Code
@@ -26,6 +27,8 @@ def check(code: Code) -> Iterator[Hit]:
             continue
         if code.has_unpacking(call) or any(depends_on_rank(code, k.value) for k in call.keywords):
             continue  # `desc=f"rank {rank}"`: one for each is meant
+        if any(b.how != "import" for b in code.bound(call.func)):
+            continue  # `tqdm = lambda x: x` on the other ranks
         if (guard := beside_a_guard(code, call)) is None:
             continue
         line = code.text.place(code.span(guard.node).start).line
@@ -37,14 +40,5 @@ def check(code: Code) -> Iterator[Hit]:
 
 
 def _fix(code: Code, call: ast.Call, guard: Guard) -> Fix | None:
-    """Takes the condition that the function has already, where its names mean the same before the bar."""
-    if not isinstance(guard.node, ast.If):
-        return None
-    test = guard.node.test
-    if isinstance(test, ast.BoolOp) or code.function(guard.node) is not code.function(call):
-        return None
-    for name in code.inside(test, ast.Name):
-        before = [b for b in code.bound(name) if b.how == "assign"]
-        if any(code.order[b.node] > code.order[call] for b in before):
-            return None
-    return Fix("Draw it on rank 0 only", (add(code, call, f"disable=not ({code.source_of(test)})"),))
+    test, imports = main_process(code, guard, call)
+    return Fix("Draw it on rank 0 only", (*imports, add(code, call, f"disable={negated(test)}"))) if test else None

@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterator
 
 from dtdebug_taxonomy.checks import Edit, Fix, Hit, horovod
-from dtdebug_taxonomy.checks.mending import indent_of
+from dtdebug_taxonomy.checks.fixing import indent_of
 from dtdebug_taxonomy.checks.ranks_seen import is_reached
 from dtdebug_taxonomy.source.bindings import surely_before
 from dtdebug_taxonomy.source.python import Code

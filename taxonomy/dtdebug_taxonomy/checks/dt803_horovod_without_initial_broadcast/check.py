@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterator
 
 from dtdebug_taxonomy.checks import Edit, Fix, Hit, horovod
-from dtdebug_taxonomy.checks.mending import indent_of, statement_lines
+from dtdebug_taxonomy.checks.fixing import indent_of, statement_lines
 from dtdebug_taxonomy.checks.ranks_seen import is_started_here, seeded_alike
 from dtdebug_taxonomy.source.names import dotted
 from dtdebug_taxonomy.source.python import Code

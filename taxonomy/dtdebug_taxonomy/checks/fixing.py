@@ -1,0 +1,176 @@
+"""Edits that several fixes need."""
+
+from __future__ import annotations
+
+import ast
+
+from dtdebug_taxonomy.checks import Edit, Fix
+from dtdebug_taxonomy.checks.names import DIST, INIT
+from dtdebug_taxonomy.source.guards import Guard
+from dtdebug_taxonomy.source.names import dotted
+from dtdebug_taxonomy.source.python import Code
+from dtdebug_taxonomy.source.text import Span
+
+_PERHAPS = (ast.If, ast.IfExp, ast.Try, ast.While, ast.BoolOp, ast.Lambda)
+
+
+def named(code: Code, qualified: str) -> tuple[str, tuple[Edit, ...]]:
+    """How the program can write a qualified name, and the import that it needs first, if any."""
+    for local, full in code.imports.items():
+        if full == qualified:
+            return local, ()
+    module, _, last = qualified.rpartition(".")
+    for local, full in code.imports.items():
+        if full == module and _at_module_level(code, local):
+            return f"{local}.{last}", ()
+    if not module or "." in module:
+        by_name = any(
+            full.rpartition(".")[0] == module and _at_module_level(code, n) for n, full in code.imports.items()
+        )
+        if by_name and last not in code.functions:
+            return last, _import(code, f"from {module} import {last}")
+        written = any(code.source_of(node) == module for node in code.nodes(ast.Attribute))
+        return qualified, () if written else _import(code, f"import {module}")
+    return last, _import(code, f"from {module} import {last}")
+
+
+def both_named(code: Code, one: str, other: str) -> tuple[str, str, tuple[Edit, ...]]:
+    """How the program can write two qualified names, and what it has to import for them."""
+    (first, edits), (second, more) = named(code, one), named(code, other)
+    texts = "".join(dict.fromkeys(e.text for e in (*edits, *more)))
+    return first, second, tuple(e._replace(text=texts) for e in (edits or more))
+
+
+def environment(code: Code, variable: str) -> tuple[str, tuple[Edit, ...]]:
+    """An expression for a variable of the environment as a number, and the import that it needs."""
+    if code.imports.get("os") == "os":
+        return f'int(os.environ["{variable}"])', ()
+    return f'int(os.environ["{variable}"])', _import(code, "import os")
+
+
+def choose_device(code: Code, call: ast.Call) -> Fix | None:
+    """Sets the current device before a call that starts the process group."""
+    torch = next((local for local, full in code.imports.items() if full == "torch"), "")
+    if not isinstance(statement := code.parent[call], ast.Expr) or not torch:
+        return None
+    rank, imports = environment(code, "LOCAL_RANK")
+    start = code.span(statement).start
+    text = f"{torch}.cuda.set_device({rank})\n{indent_of(code, statement)}"
+    return Fix("Choose the device by LOCAL_RANK", (Edit(Span(start, start), text), *imports))
+
+
+def statement_lines(code: Code, statement: ast.stmt) -> Span | None:
+    """All lines of a statement with their line breaks; None where it shares a line with another."""
+    span = code.span(statement)
+    first, last = code.text.place(span.start).line, code.text.place(span.end).line
+    start = code.text.starts[first - 1]
+    rest = code.text[span.end : code.text.end_of_line(last)].strip()
+    if code.text[start : span.start].strip() or (rest and not rest.startswith("#")):
+        return None
+    end = code.text.starts[last] if last < len(code.text.starts) else len(code.text)
+    return Span(start, end)
+
+
+def own_lines(code: Code, statement: ast.stmt) -> range | None:
+    """The numbers of a statement's lines; None where it shares one, or where a string in it goes over several."""
+    strings = code.inside(statement, ast.Constant, ast.JoinedStr)
+    if statement_lines(code, statement) is None or any(s.end_lineno != s.lineno for s in strings):
+        return None
+    first, last = (code.text.place(o).line for o in code.span(statement))
+    return range(first, last + 1)
+
+
+def deeper(indent: str) -> str:
+    """One step of indentation more, by the same characters."""
+    return indent + ("\t" if "\t" in indent else "    ")
+
+
+def conditional(code: Code, statement: ast.stmt, test: str) -> tuple[Edit, ...]:
+    """Puts a statement under `if test:`; none where that would break other lines."""
+    lines = own_lines(code, statement)
+    if lines is None:
+        return ()
+    indent = indent_of(code, statement)
+    step = deeper(indent)[len(indent) :]
+    starts = [code.text.starts[n - 1] for n in lines if code.text.line(n).strip()]
+    return (
+        Edit(Span(starts[0], starts[0]), f"{indent}if {test}:\n{step}"),
+        *(Edit(Span(start, start), step) for start in starts[1:]),
+    )
+
+
+def main_process(code: Code, guard: Guard | None, node: ast.AST) -> tuple[str, tuple[Edit, ...]]:
+    """A condition that holds on rank 0 alone, as it can be asked where a node is, and the import that it needs.
+
+    That of the guard, where its names mean the same there; else that of torch.distributed, where the program
+    imports it. Empty where neither is so.
+    """
+    if guard is not None and isinstance(guard.node, ast.If) and _means_the_same(code, guard.node.test, node):
+        return code.source_of(guard.node.test), ()
+    if "torch.distributed" not in code.imports.values() and not code.calls(INIT):
+        return "", ()
+    if _group_is_there(code, node):
+        get_rank, imports = named(code, DIST + "get_rank")
+        return f"{get_rank}() == 0", imports
+    asked, get_rank, imports = both_named(code, DIST + "is_initialized", DIST + "get_rank")
+    return f"not {asked}() or {get_rank}() == 0", imports
+
+
+def negated(test: str) -> str:
+    """The opposite of such a condition."""
+    asked, _, rank = test.removeprefix("not ").partition(" or ")
+    if rank:
+        return f"{asked} and {rank.replace(' == ', ' != ')}"
+    node = ast.parse(test, mode="eval").body
+    if isinstance(node, ast.Compare) and len(node.ops) == 1 and isinstance(node.ops[0], ast.Eq):
+        return test.replace(" == ", " != ")
+    return f"not {test}" if dotted(node) or isinstance(node, ast.Call) else f"not ({test})"
+
+
+def _group_is_there(code: Code, node: ast.AST) -> bool:
+    """Whether every run that comes to a place has a process group, as far as this file tells."""
+    asked = code.calls(INIT, *(DIST + name for name in ("get_rank", "get_world_size", "barrier")))
+    return any(
+        code.function(call) in {None, code.function(node)}
+        and code.order[call] < code.order[node]
+        and not any(isinstance(a, _PERHAPS) and not is_main(a) for a in code.ancestors(call))
+        for call in asked
+    )
+
+
+def is_main(node: ast.AST) -> bool:
+    """Whether a statement is `if __name__ == "__main__":`."""
+    return isinstance(node, ast.If) and isinstance(node.test, ast.Compare) and dotted(node.test.left) == "__name__"
+
+
+def _means_the_same(code: Code, test: ast.expr, node: ast.AST) -> bool:
+    """Whether a condition can be asked at a place of its function, above it too."""
+    if isinstance(test, ast.BoolOp) or code.function(test) is not code.function(node) or "\n" in code.source_of(test):
+        return False
+    bound = [b for n in code.inside(test, ast.Name, ast.Attribute) for b in code.bound(n) if b.how == "assign"]
+    return all(code.order[b.node] < code.order[node] for b in bound if code.function(b.node) is code.function(node))
+
+
+def indent_of(code: Code, node: ast.AST) -> str:
+    """The white space before the line on which a node begins."""
+    line = code.text.line(code.text.place(code.span(node).start).line)
+    return line[: len(line) - len(line.lstrip())]
+
+
+def _at_module_level(code: Code, local: str) -> bool:
+    nodes: list[ast.Import | ast.ImportFrom] = [*code.nodes(ast.Import), *code.nodes(ast.ImportFrom)]
+    return any(
+        (alias.asname or alias.name.split(".", 1)[0]) == local
+        for node in nodes
+        if code.parent[node] is code.tree
+        for alias in node.names
+    )
+
+
+def _import(code: Code, statement: str) -> tuple[Edit, ...]:
+    """Puts an import before the first one of the program that is no future import."""
+    for node in code.tree.body:
+        if isinstance(node, ast.Import) or (isinstance(node, ast.ImportFrom) and node.module != "__future__"):
+            start = code.span(node).start
+            return (Edit(Span(start, start), statement + "\n"),)
+    return ()
