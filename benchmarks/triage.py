@@ -166,7 +166,7 @@ TRIAGE = (DTDEBUG, "triage", "--format", "json")
 
 
 def _made(folder: Path, ranks: int, lines: int, layout: str = "rank-files") -> tuple[int, str]:
-    """Writes the logs of a job in a child: what a process has used before counts for those that it starts. The culprit."""
+    """Writes the logs of a job, in a child: the memory of a process counts for those that it starts. The culprit."""
     code = (
         "import sys; from pathlib import Path; import triage_jobs as jobs; "
         f"made = jobs.make(Path(sys.argv[1]), 77, {ranks}, {layout!r}, 'raises', lines={lines}); "
@@ -189,8 +189,8 @@ def _timed(what: str, size: int, argv: list[str]) -> bytes:
         child.returncode = os.waitstatus_to_exitcode(status)
     spent = used.ru_utime + used.ru_stime
     print(
-        f"  {what}: {spent:.1f} s of processor, {time.perf_counter() - began:.1f} s, {size / 1e9 / spent:.2f} GB/s a core, "
-        f"{used.ru_maxrss / 1e3:.0f} MB; exit status {child.returncode}",
+        f"  {what}: {spent:.1f} s of processor, {time.perf_counter() - began:.1f} s, "
+        f"{size / 1e9 / spent:.2f} GB/s a core, {used.ru_maxrss / 1e3:.0f} MB; exit status {child.returncode}",
         flush=True,
     )
     return text

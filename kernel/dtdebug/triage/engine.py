@@ -11,7 +11,7 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from importlib import import_module
-from typing import Any
+from typing import Any, cast
 
 from dtdebug.clean import clean
 from dtdebug.errors import UsageError
@@ -175,7 +175,7 @@ def _ray(address: str, task: Work, batches: Batches) -> Done:
     try:
         remote = ray.remote(max_retries=_RETRIES)(_call)
         refs = [remote.remote(task, *batch) for batch in batches]
-        alone = _Alone(lambda: int(ray.cluster_resources().get("CPU", 0)))
+        alone = _Alone(lambda: int(cast("Any", ray).cluster_resources().get("CPU", 0)))
 
         def take(ref: Any) -> bytes | None:
             ready, _ = ray.wait([ref], timeout=_LOOK)
