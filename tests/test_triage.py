@@ -203,6 +203,14 @@ def test_whose_log_a_file_is(names, whose):
     assert [w[2] for w in whose if w[2]] == [f.host for f, w in zip(of_paths(names), whose, strict=True) if w[2]]
 
 
+def test_a_file_that_several_print_in_keeps_the_node_of_its_name():
+    """Whatever the folder is called."""
+    for folder in ("logs", "tmp8"):
+        assert [w.node for w in of_paths([f"{folder}/worker-a-{n}.log" for n in range(4)])] == [
+            f"worker-a-{n}" for n in range(4)
+        ]
+
+
 @pytest.mark.parametrize(
     ("line", "seconds"),
     [
@@ -210,6 +218,7 @@ def test_whose_log_a_file_is(names, whose):
         (b"[rank3]:[E301 00:00:10.500000 ProcessGroupNCCL.cpp:616] x", 10.5),
         (b"Mar  1 00:00:10 gpu-1 kernel: x", 10.0),
         (b"2026-03-01T01:00:10+01:00 x", 10.0),
+        (b"[Mar 01 2026 00:00:10] [ERROR] [tid 7] x", 10.0),
         (b"elapsed 12:34:56 of 99:00:00", None),
         (b"step 2026 13:00:00", None),
     ],
@@ -235,6 +244,12 @@ def test_a_time_is_one_only_with_its_date(line, seconds):
         ("INFO: task pt_main_thread:812 blocked for more than 120 seconds.", "hung task", "host", "root", "", 812),
         ("Out of memory: Killed process 4242 (python3) total-vm:1kB", "OOM killer", "host", "root", "", 4242),
         ("0000:40:01.1: AER: PCIe Bus Error: severity=Corrected", "AER corrected", "device", "note", "0000:40:01", 0),
+        (
+            "detected NVSwitch fatal error 20034 on fid 0 on NVSwitch pci bus id 00000000:86:00.0 physical id 3 port 33",
+            "SXid 20034", "link", "root", "0000:86:00", 0,
+        ),
+        ("nvidia-fabricmanager.service: Failed with result 'exit-code'.", "Fabric Manager ended", "driver", "root", "", 0),
+        ("Fabric Manager detected GPU NVL Fatal error on :", "Fabric Manager: NVLink", "link", "root", "", 0),
         ("nfs: server fs1 not responding, still trying", "NFS", "storage", "root", "", 0),
     ],
 )  # fmt: skip
@@ -255,7 +270,14 @@ def test_a_line_of_the_kernel_is_parsed(line, code, owner, role, pci, pid):
 
 def test_ordinary_lines_are_no_reports():
     """Words of the catalogue in other sentences."""
-    for line in ("Xid (errors) are documented", "task done: blocked for more than we like", "link down the page", ""):
+    started = "nvidia-fabricmanager.service: Deactivated successfully."
+    for line in (
+        started,
+        "Xid (errors) are documented",
+        "task done: blocked for more than we like",
+        "link down the page",
+        "",
+    ):
         assert parse(line) is None
 
 

@@ -16,7 +16,7 @@ _NO_HOST = re.compile(
     r"-?\d{1,18}"
 )
 """Words with a number that name no host, unless the number shows it."""
-_KERNEL = re.compile(r"(?i)dmesg|syslog|kern(?:el)?[._-]?log|journal|messages|kmsg")
+_KERNEL = re.compile(r"(?i)dmesg|syslog|kern(?:el)?[._-]?log|journal|messages|kmsg|fabric[._-]?manager")
 _JOB_ID = re.compile(r"\d{5,}-")
 _LABEL = re.compile(r"(?i)^(?:(?:pre)?train(?:ing)?-|slurm-|logs?-|job-|run-|out-|err-){1,4}(?=[A-Za-z])")
 _ENDING = re.compile(r"(?i)(?:\.(?:log|txt|out|gz|zst|xz|bz2|\d{1,3})){1,4}$")
@@ -60,6 +60,7 @@ def of_paths(names: Sequence[str]) -> list[Whose]:
     hosts = {w.host for w in found if not w.machine}
     if (
         len(hosts) == 1
+        and hosts != {""}
         and len(found) > 1
         and all(min(hosts) in n.rpartition("/")[2] for n in names if not _is_machine(n))
     ):
