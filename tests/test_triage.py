@@ -245,10 +245,10 @@ def test_a_time_is_one_only_with_its_date(line, seconds):
         ("Out of memory: Killed process 4242 (python3) total-vm:1kB", "OOM killer", "host", "root", "", 4242),
         ("0000:40:01.1: AER: PCIe Bus Error: severity=Corrected", "AER corrected", "device", "note", "0000:40:01", 0),
         (
-            "detected NVSwitch fatal error 20034 on fid 0 on NVSwitch pci bus id 00000000:86:00.0 physical id 3 port 33",
+            "detected NVSwitch fatal error 20034 on fid 0 on NVSwitch pci bus id 00000000:86:00.0 port 33",
             "SXid 20034", "link", "root", "0000:86:00", 0,
         ),
-        ("nvidia-fabricmanager.service: Failed with result 'exit-code'.", "Fabric Manager ended", "driver", "root", "", 0),
+        ("nvidia-fabricmanager.service: Failed with result", "Fabric Manager ended", "driver", "root", "", 0),
         ("Fabric Manager detected GPU NVL Fatal error on :", "Fabric Manager: NVLink", "link", "root", "", 0),
         ("nfs: server fs1 not responding, still trying", "NFS", "storage", "root", "", 0),
     ],
