@@ -83,8 +83,8 @@ LIST = '$(scontrol show hostnames "$SLURM_JOB_NODELIST"'
     [
         (
             "export MASTER=`scontrol show hostname $SLURM_NODELIST | head -n1`\nW=$(({N} * SLURM_NNODES))\n"
-            "export CMD='accelerate launch --num_machines $SLURM_NNODES --num_processes $W --machine_rank $SLURM_NODEID "
-            "--main_process_ip $MASTER --main_process_port 7'\nsrun $CMD train.py"
+            "export CMD='accelerate launch --num_machines $SLURM_NNODES --num_processes $W "
+            "--machine_rank $SLURM_NODEID --main_process_ip $MASTER --main_process_port 7'\nsrun $CMD train.py"
         ),
         (
             f"nodes=( {LIST} ) )\nall=($nodes)\nhead=${{all[0]}}\n"
@@ -116,6 +116,13 @@ def test_the_folder_of_a_script_and_its_arguments_are_put_in(tmp_path):
     found = launch.read(["bash", str(path), "8", "--last"], {})
     assert (found.ranks, found.program) == (12, f"{tmp_path}/train.py")
     assert found.arguments == ("--here", str(tmp_path), "--last")
+
+
+def test_what_torchrun_would_refuse_is_said():
+    """A value that is none; no program."""
+    assert read("torchrun --nnodes two t.py").problems == ("--nnodes two: torchrun takes a number, or MIN:MAX",)
+    assert read("torchrun --nproc_per_node 2").problems == ("the command names no program to run",)
+    assert read("torchrun --nnodes 1:4 --nproc_per_node gpu t.py").problems == ()
 
 
 def test_launchers_that_are_told_by_variables():
