@@ -20,7 +20,8 @@ import triage_jobs as jobs
 
 from dtdebug.cli import main
 from dtdebug.errors import FOUND, NOTHING, USAGE
-from dtdebug.triage import command, show
+from dtdebug.logs.whole import CHUNK, Whole
+from dtdebug.triage import command, show, streams
 from dtdebug.triage.clock import when
 from dtdebug.triage.job import view
 from dtdebug.triage.names import of_paths
@@ -556,3 +557,39 @@ def test_the_wizard_takes_the_logs_of_a_job(job, monkeypatch):
 
     assert main(["wizard", str(job.folder)]) == 0
     assert begun[0].snapshot.verdict.culprits == (job.culprit,)
+
+
+def test_what_rays_driver_prints_itself_is_no_ranks(tmp_path):
+    """A worker's line names its rank twice; the exception below has no prefix."""
+    log = tmp_path / "driver.log"
+    log.write_text(
+        "(Worker[rank=3] pid=71, ip=10.0.0.7) step 4 loss 2.1\n"
+        "Traceback (most recent call last):\n"
+        '  File "/w/main.py", line 8, in <module>\n    group.fit()\n'
+        "RuntimeError: no GPUs left for the validation workers\n"
+    )
+    found = view(command.read([str(log)], 1))
+    assert [(row.rank, row.exception) for row in found.first] == [(None, "RuntimeError")]
+    assert {span.rank for span in found.spans} == {3}
+
+
+def test_a_line_of_any_length_takes_bounded_memory():
+    """It is cut while it comes, to its begin or, of a progress bar, its end; the lines after it are whole."""
+    for piece, kept in ((b"loss 1.5 ", b"[rank1]: loss"), (b"\r 12%|# ", b"\r 12%|# ")):
+        whole = Whole()
+        assert whole.add(b"[rank1]: ") == b""
+        for _ in range(8):
+            assert whole.add(piece * (CHUNK // 16)) == b""
+        last = whole.add(b"\nnext\nand")
+        assert len(last) < 2 * CHUNK
+        assert kept in last[:100]
+        assert last.endswith(b"\nnext\n")
+        assert whole.end() == b"and"
+
+
+def test_the_first_line_of_a_logs_end_is_nobodys():
+    """It was cut, and what is left of a name would be another host."""
+    row = b"node-a-12 pytorch [default1]: step\n"
+    tail = (row * 4)[11:]
+    assert [(kept.number, kept.raw) for kept in streams._ending(tail, 9)] == [(n, row[:-1]) for n in (7, 8, 9)]
+    assert [kept.number for kept in streams._ending(row * 2, 2)] == [1, 2]

@@ -31,6 +31,8 @@ _TOLD, _WORDS = 240, 1_000
 _AGAIN = 400_000
 """Lines of many ranks in one file that are looked at once more for who else printed them."""
 _CALL = re.compile(rb"SeqNum=\d{1,18}, OpType=\w{1,40}, NumelIn=\d{1,18}, NumelOut=\d{1,18}")
+_RAY = re.compile(rb"\(\w{1,60}(?:\[rank=\d{1,7}\])? pid=\d{1,9}[,)]")
+"""What Ray's driver puts before lines of its workers, beside its own lines without a prefix."""
 _BEGIN, _ENDING = 400, 200
 """Lines at the beginning and at the end of a stream in which times and steps are looked for."""
 _LAST_WORDS = 60
@@ -58,7 +60,7 @@ class Text(NamedTuple):
 def of_log(judge: Judge, text: Text) -> list[Stream]:
     """Those who print in a log: the prefixes of its lines know better than its name."""
     rows = who.read(text.kept)
-    if len({line.who for line in rows if line.who != ("", None, 0)}) > 1:
+    if len({line.who for line in rows if line.who != ("", None, 0)}) > 1 or any(_RAY.match(r.raw) for r in text.kept):
         whose = text.whose._replace(host=text.whose.node or text.whose.host)
         return _on_one_host(list(_shared(judge, text._replace(whose=whose))), whose)
     return [_alone(judge, text, rows)]
@@ -254,6 +256,8 @@ def _ending(tail: bytes, count: int) -> list[Kept]:
     if raws and not raws[-1]:
         raws.pop()
     base = count - len(raws) + 1
+    if base > 1 and len(raws) > 1:  # the first may have lost its begin, and with it who prints it
+        raws, base = raws[1:], base + 1
     return [
         Kept(base + n, state)
         for n, raw in enumerate(raws)
