@@ -2,7 +2,8 @@
 
     .venv/bin/python benchmarks/triage.py loss                  # samples amid healthy logs of other styles
     .venv/bin/python benchmarks/triage.py jobs --ranks 64 --seed 9000
-    .venv/bin/python benchmarks/triage.py speed --ranks 1024 --megabytes 1
+    .venv/bin/python benchmarks/triage.py speed --ranks 1024 --megabytes 1   # many logs, beside ripgrep and logsage
+    .venv/bin/python benchmarks/triage.py long --megabytes 2000 [--shared]    # one log, plain, .gz and .zst
     .venv/bin/python benchmarks/triage.py merge --ranks 16384    # parts of hosts with 8 ranks each
 
 A seed is a set of jobs; take one that nobody has looked at.
@@ -14,9 +15,12 @@ from __future__ import annotations
 
 import argparse
 import io
+import json
+import os
 import random
 import re
 import resource
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -31,7 +35,6 @@ import triage_jobs as jobs
 
 from dtdebug.clean import clean
 from dtdebug.logs import reader
-from dtdebug.logs.shapes import Shapes
 from dtdebug.triage import command
 from dtdebug.triage.job import view
 from dtdebug.triage.part import Part, Stream, Told, decode, encode, merge
@@ -116,40 +119,102 @@ def first(ranks: int, seed: int, lines: int) -> None:
     print(f"{ranks} ranks, seed {seed}: " + ", ".join(f"{n} {right[n]} of {total[n]}" for n in total))
 
 
-def speed(ranks: int, megabytes: float) -> None:
-    """Processor time and memory for a job's logs, the reduction alone, and ripgrep with a few words if it is there."""
-    with tempfile.TemporaryDirectory() as folder:
-        planted = jobs.make(Path(folder), 77, ranks, "rank-files", "raises", lines=int(megabytes * 10_500))
-        size = sum(f.stat().st_size for f in planted.files)
-        began, spent = time.perf_counter(), time.process_time()
-        part = command.read([folder], 1)
-        middle = time.process_time()
-        found = view(part)
-        end = time.process_time()
-        rate, peak = size / 1e9 / (middle - spent), resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1e3
-        right = "right" if found.first and found.first[0].rank == planted.culprit else "wrong"
-        print(
-            f"{ranks} files, {size / 1e9:.2f} GB: {middle - spent:.1f} s to read, {rate:.2f} GB/s a core, {peak:.0f} MB"
-        )
-        print(f"{end - middle:.2f} s to judge, {time.perf_counter() - began:.1f} s in all; first rank {right}")
-        log = b"".join(f.read_bytes() for f in planted.files[: max(1, int(200 / megabytes))])
-        spent = time.process_time()
-        shapes = Shapes()
-        for at in range(0, len(log), 1 << 20):
-            shapes.take(log[at : at + (1 << 20)])
-        spent = time.process_time() - spent
-        print(f"shapes alone: {len(log) / 1e9 / spent:.2f} GB/s a core, {len(shapes.kept)} lines kept")
-        spent = time.process_time()
-        excerpt = reader.read(io.BytesIO(log), "log")
-        spent = time.process_time() - spent
-        print(f"one log of {len(log) / 1e6:.0f} MB: {len(log) / 1e9 / spent:.2f} GB/s, {len(excerpt.text)} kept")
-        words = ("Traceback", "Error", "NCCL WARN", "Xid", "killed", "timeout")
-        try:
-            began = time.perf_counter()
-            subprocess.run(["rg", "-c", "|".join(words), folder], capture_output=True, check=False, timeout=600)
-            print(f"ripgrep, {len(words)} words only: {size / 1e9 / (time.perf_counter() - began):.2f} GB/s")
-        except FileNotFoundError:
-            print("ripgrep is not here")
+def speed(ranks: int, megabytes: float, folder: Path) -> None:
+    """Processor time and memory of the command as a user starts it: many logs, one long one, packed ones, and peers.
+
+    All that is written is made by a child, for what it needs is not what reading needs.
+    """
+    logs = folder / "logs"
+    culprit, _ = _made(logs, ranks, int(megabytes * 7_700))
+    size = sum(f.stat().st_size for f in logs.iterdir())
+    print(f"load {os.getloadavg()[0]:.1f}; {ranks} files of {size / ranks / 1e6:.2f} MB, {size / 1e9:.2f} GB")
+    found = _timed("dtdebug triage, 1 process", size, [*TRIAGE, "--processes", "1", str(logs)])
+    first = json.loads(found)["first"]
+    print(f"    first rank {'right' if first and first[0]['rank'] == culprit else f'wrong: {first}'}")
+    _peers(logs, size)
+    shutil.rmtree(logs)
+
+
+def long(megabytes: float, folder: Path, shared: bool) -> None:
+    """The same of one log of that size, plain and packed: of one rank, or of 64 with their labels."""
+    folder.mkdir(exist_ok=True)
+    log = folder / "job.log"
+    made = folder / "made"
+    culprit, exception = _made(made, 64, 400 if shared else 7_000, "srun-labels" if shared else "rank-files")
+    piece = next(f for f in made.iterdir() if shared or f.name.endswith(f"{culprit:04d}.log")).read_bytes()
+    healthy = piece[: piece.rfind(b"\n", 0, len(piece) // 2) + 1]
+    with log.open("wb") as out:
+        while out.tell() < megabytes * 1e6 - len(piece):
+            out.write(healthy)
+        out.write(piece)
+    shutil.rmtree(made)
+    size = log.stat().st_size
+    print(f"load {os.getloadavg()[0]:.1f}; one log of {size / 1e9:.2f} GB, {'64 ranks' if shared else '1 rank'}")
+    found = json.loads(_timed("dtdebug triage", size, [*TRIAGE, str(log)]))["first"]
+    print(f"    first: {[(row['rank'], row['exception']) for row in found][:2]}, planted {culprit} {exception}")
+    _timed("dtdebug diagnose", size, [DTDEBUG, "diagnose", str(log), "--format", "json"])
+    for packer in (["gzip", "-1", "-k"], ["zstd", "-q", "-k"]):
+        packed = log.with_name(log.name + (".gz" if packer[0] == "gzip" else ".zst"))
+        subprocess.run([*packer, str(log)], check=True)
+        _timed(f"dtdebug triage, {packed.suffix}", size, [*TRIAGE, str(packed)])
+        packed.unlink()
+    log.unlink()
+
+
+DTDEBUG = str(Path(sys.executable).with_name("dtdebug"))
+TRIAGE = (DTDEBUG, "triage", "--format", "json")
+
+
+def _made(folder: Path, ranks: int, lines: int, layout: str = "rank-files") -> tuple[int, str]:
+    """Writes the logs of a job, in a child: the memory of a process counts for those that it starts. The culprit."""
+    code = (
+        "import sys; from pathlib import Path; import triage_jobs as jobs; "
+        f"made = jobs.make(Path(sys.argv[1]), 77, {ranks}, {layout!r}, 'raises', lines={lines}); "
+        "print(made.culprit, made.exception)"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code, str(folder)], cwd=ROOT / "tests", capture_output=True, text=True, check=True
+    )
+    rank, exception = done.stdout.split()
+    return int(rank), exception
+
+
+def _timed(what: str, size: int, argv: list[str]) -> bytes:
+    """Runs a command and prints its seconds, its rate and its memory; what it printed."""
+    began = time.perf_counter()
+    with subprocess.Popen(argv, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL) as child:
+        assert child.stdout is not None
+        text = child.stdout.read()
+        _, status, used = os.wait4(child.pid, 0)
+        child.returncode = os.waitstatus_to_exitcode(status)
+    spent = used.ru_utime + used.ru_stime
+    print(
+        f"  {what}: {spent:.1f} s of processor, {time.perf_counter() - began:.1f} s, "
+        f"{size / 1e9 / spent:.2f} GB/s a core, {used.ru_maxrss / 1e3:.0f} MB; exit status {child.returncode}",
+        flush=True,
+    )
+    return text
+
+
+def _peers(folder: Path, size: int) -> None:
+    """What others need for the same files: ripgrep for some words; NVIDIA's logsage for each log's errors."""
+    words = "Traceback|Error|NCCL WARN|Xid|killed|timeout"
+    if shutil.which("rg"):
+        _timed("ripgrep -c, 6 words, 1 thread", size, ["rg", "-j1", "-c", words, str(folder)])
+    else:
+        print("  ripgrep is not here")
+    python = os.environ.get("LOGSAGE_PYTHON")
+    if python is None:
+        print("  logsage is not here: name the Python of an environment that has it in LOGSAGE_PYTHON")
+        return
+    some = sorted(folder.iterdir())[:8]
+    code = (  # a model that says No at once stands for the one that it would ask over the network
+        "import sys; from langchain_core.language_models.fake_chat_models import FakeListChatModel as Model\n"
+        "from logsage.auto_resume_policy.attribution_classes import LRUCache\n"
+        "from logsage.auto_resume_policy.error_extraction import return_application_errors as errors\n"
+        "for f in sys.argv[1:]: errors(Model(responses=['No']), open(f).readlines(), LRUCache(1000))"
+    )
+    _timed(f"logsage, {len(some)} files", sum(f.stat().st_size for f in some), [python, "-c", code, *map(str, some)])
 
 
 def joined(ranks: int) -> None:
@@ -181,11 +246,12 @@ def joined(ranks: int) -> None:
 def main() -> None:
     """Runs one measurement."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("what", choices=("loss", "jobs", "speed", "merge"))
+    parser.add_argument("what", choices=("loss", "jobs", "speed", "long", "merge"))
     parser.add_argument("--ranks", type=int, default=64)
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--lines", type=int, default=200)
     parser.add_argument("--megabytes", type=float, default=1.0)
+    parser.add_argument("--shared", action="store_true", help="one log of 64 ranks")
     options = parser.parse_args()
     if options.what == "loss":
         loss(int(options.megabytes * 1.5e6), options.seed)
@@ -194,7 +260,11 @@ def main() -> None:
     elif options.what == "merge":
         joined(options.ranks)
     else:
-        speed(options.ranks, options.megabytes)
+        with tempfile.TemporaryDirectory(prefix="dtdebug-") as folder:
+            if options.what == "speed":
+                speed(options.ranks, options.megabytes, Path(folder))
+            else:
+                long(options.megabytes, Path(folder), shared=options.shared)
 
 
 if __name__ == "__main__":

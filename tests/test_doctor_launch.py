@@ -44,6 +44,14 @@ def problems(arguments, ranks=8, **more):
         ("horovodrun -np 4 -H localhost:4 python t.py --lr 1", 1, 4, "t.py", ""),
         ("tune run --nproc_per_node 4 lora --config c", 1, 4, "lora", "127.0.0.1:29500"),
         ("composer -n 8 t.py", 1, 8, "t.py", "127.0.0.1:29500"),
+        ("composer -n 8 --world_size 16 --node_rank 1 --master_addr b t.py", 2, 16, "t.py", "b:29500"),
+        (
+            "fabric run --num-nodes=2 --devices=4 --node-rank=1 --main-address=b --accelerator=cuda t.py --devices 9",
+            2,
+            8,
+            "t.py",
+            "b:29500",
+        ),
     ],
 )
 def test_dialects(text, nodes, ranks, program, endpoint):
@@ -64,6 +72,66 @@ def test_a_script_is_read_with_what_is_set_on_this_host(tmp_path):
     assert found.arguments == ("--micro-batch-size", "1", "--global-batch-size", "128", "--last")
     assert launch.read(["bash", str(path)], {"NODES": "3", "HEAD": "h", "RANK_OF": "0"}).nodes == 3
     assert "HEAD" in launch.read(["bash", str(path)], {"RANK_OF": "0"}).problems[0]
+
+
+SLURM = {"SLURM_JOB_NODELIST": "n[07-08]", "SLURM_NNODES": "2", "SLURM_NODEID": "1"}
+LIST = '$(scontrol show hostnames "$SLURM_JOB_NODELIST"'
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        (
+            "export MASTER=`scontrol show hostname $SLURM_NODELIST | head -n1`\nW=$(({N} * SLURM_NNODES))\n"
+            "export CMD='accelerate launch --num_machines $SLURM_NNODES --num_processes $W "
+            "--machine_rank $SLURM_NODEID --main_process_ip $MASTER --main_process_port 7'\nsrun $CMD train.py"
+        ),
+        (
+            f"nodes=( {LIST} ) )\nall=($nodes)\nhead=${{all[0]}}\n"
+            'ip=$(srun --nodes=1 -w "$head" hostname --ip-address)\n: "${PORT:=7}"\n'
+            "srun torchrun --nnodes 2 --nproc_per_node {N} --rdzv_backend c10d --rdzv_endpoint $ip:$PORT train.py"
+        ),
+        f"srun bash -c \"torchrun --nnodes=2 --nproc_per_node={{N}} --rdzv_endpoint='{LIST} | head -1)':7 train.py\"",
+        (
+            'M=${M:-"train.py"}\nsrun torchrun --nnodes 2 --nproc-per-node ${MINE:="{N}"} --master-addr $(hostname) '
+            "--master-port 7 ${M}"
+        ),
+    ],
+)
+def test_hosts_and_sums_of_a_batch_script_are_worked_out(text, tmp_path):
+    """As scripts of Slurm write them: the first host in four ways, counts in three."""
+    path = tmp_path / "run.sbatch"
+    path.write_text(text.replace("{N}", "4") + "\n")
+    found = launch.read(["bash", str(path)], SLURM)
+    assert (found.nodes, found.ranks, found.endpoint, found.program) == (2, 8, "n07:7", "train.py")
+
+
+def test_the_folder_of_a_script_and_its_arguments_are_put_in(tmp_path):
+    """`here` in two ways; what is left of the arguments after `shift`."""
+    path = tmp_path / "run.sh"
+    path.write_text(
+        'root=$(cd -- "$(dirname -- "${BASH_SOURCE[0]}")" &> /dev/null && pwd -P)\nme=$(realpath $0)\n'
+        'N=$1\nshift\ntorchrun --nproc_per_node=$((N/2*3)) $root/train.py --here $(dirname $me) "$@"\n'
+    )
+    found = launch.read(["bash", str(path), "8", "--last"], {})
+    assert (found.ranks, found.program) == (12, f"{tmp_path}/train.py")
+    assert found.arguments == ("--here", str(tmp_path), "--last")
+
+
+def test_what_torchrun_would_refuse_is_said():
+    """A value that is none; no program."""
+    assert read("torchrun --nnodes two t.py").problems == ("--nnodes two: torchrun takes a number, or MIN:MAX",)
+    assert read("torchrun --nproc_per_node 2").problems == ("the command names no program to run",)
+    assert read("torchrun --nnodes 1:4 --nproc_per_node gpu t.py").problems == ()
+
+
+def test_launchers_that_are_told_by_variables():
+    """They start torchrun themselves."""
+    said = {"NNODES": "2", "NODE_RANK": "1", "NPROC_PER_NODE": "4", "MASTER_ADDR": "b", "MASTER_PORT": "7"}
+    for text in ("llamafactory-cli train a.yaml", "swift sft --model q"):
+        found = read(text, **said)
+        assert (found.nodes, found.ranks, found.node, found.endpoint) == (2, 8, 1, "b:7")
+    assert read("llamafactory-cli train a.yaml").launcher == ""
 
 
 @pytest.mark.parametrize(

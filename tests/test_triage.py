@@ -20,7 +20,8 @@ import triage_jobs as jobs
 
 from dtdebug.cli import main
 from dtdebug.errors import FOUND, NOTHING, USAGE
-from dtdebug.triage import command, show
+from dtdebug.logs.whole import CHUNK, Whole
+from dtdebug.triage import command, show, streams
 from dtdebug.triage.clock import when
 from dtdebug.triage.job import view
 from dtdebug.triage.names import of_paths
@@ -203,6 +204,14 @@ def test_whose_log_a_file_is(names, whose):
     assert [w[2] for w in whose if w[2]] == [f.host for f, w in zip(of_paths(names), whose, strict=True) if w[2]]
 
 
+def test_a_file_that_several_print_in_keeps_the_node_of_its_name():
+    """Whatever the folder is called."""
+    for folder in ("logs", "tmp8"):
+        assert [w.node for w in of_paths([f"{folder}/worker-a-{n}.log" for n in range(4)])] == [
+            f"worker-a-{n}" for n in range(4)
+        ]
+
+
 @pytest.mark.parametrize(
     ("line", "seconds"),
     [
@@ -210,6 +219,7 @@ def test_whose_log_a_file_is(names, whose):
         (b"[rank3]:[E301 00:00:10.500000 ProcessGroupNCCL.cpp:616] x", 10.5),
         (b"Mar  1 00:00:10 gpu-1 kernel: x", 10.0),
         (b"2026-03-01T01:00:10+01:00 x", 10.0),
+        (b"[Mar 01 2026 00:00:10] [ERROR] [tid 7] x", 10.0),
         (b"elapsed 12:34:56 of 99:00:00", None),
         (b"step 2026 13:00:00", None),
     ],
@@ -235,6 +245,12 @@ def test_a_time_is_one_only_with_its_date(line, seconds):
         ("INFO: task pt_main_thread:812 blocked for more than 120 seconds.", "hung task", "host", "root", "", 812),
         ("Out of memory: Killed process 4242 (python3) total-vm:1kB", "OOM killer", "host", "root", "", 4242),
         ("0000:40:01.1: AER: PCIe Bus Error: severity=Corrected", "AER corrected", "device", "note", "0000:40:01", 0),
+        (
+            "detected NVSwitch fatal error 20034 on fid 0 on NVSwitch pci bus id 00000000:86:00.0 port 33",
+            "SXid 20034", "link", "root", "0000:86:00", 0,
+        ),
+        ("nvidia-fabricmanager.service: Failed with result", "Fabric Manager ended", "driver", "root", "", 0),
+        ("Fabric Manager detected GPU NVL Fatal error on :", "Fabric Manager: NVLink", "link", "root", "", 0),
         ("nfs: server fs1 not responding, still trying", "NFS", "storage", "root", "", 0),
     ],
 )  # fmt: skip
@@ -255,7 +271,14 @@ def test_a_line_of_the_kernel_is_parsed(line, code, owner, role, pci, pid):
 
 def test_ordinary_lines_are_no_reports():
     """Words of the catalogue in other sentences."""
-    for line in ("Xid (errors) are documented", "task done: blocked for more than we like", "link down the page", ""):
+    started = "nvidia-fabricmanager.service: Deactivated successfully."
+    for line in (
+        started,
+        "Xid (errors) are documented",
+        "task done: blocked for more than we like",
+        "link down the page",
+        "",
+    ):
         assert parse(line) is None
 
 
@@ -534,3 +557,39 @@ def test_the_wizard_takes_the_logs_of_a_job(job, monkeypatch):
 
     assert main(["wizard", str(job.folder)]) == 0
     assert begun[0].snapshot.verdict.culprits == (job.culprit,)
+
+
+def test_what_rays_driver_prints_itself_is_no_ranks(tmp_path):
+    """A worker's line names its rank twice; the exception below has no prefix."""
+    log = tmp_path / "driver.log"
+    log.write_text(
+        "(Worker[rank=3] pid=71, ip=10.0.0.7) step 4 loss 2.1\n"
+        "Traceback (most recent call last):\n"
+        '  File "/w/main.py", line 8, in <module>\n    group.fit()\n'
+        "RuntimeError: no GPUs left for the validation workers\n"
+    )
+    found = view(command.read([str(log)], 1))
+    assert [(row.rank, row.exception) for row in found.first] == [(None, "RuntimeError")]
+    assert {span.rank for span in found.spans} == {3}
+
+
+def test_a_line_of_any_length_takes_bounded_memory():
+    """It is cut while it comes, to its begin or, of a progress bar, its end; the lines after it are whole."""
+    for piece, kept in ((b"loss 1.5 ", b"[rank1]: loss"), (b"\r 12%|# ", b"\r 12%|# ")):
+        whole = Whole()
+        assert whole.add(b"[rank1]: ") == b""
+        for _ in range(8):
+            assert whole.add(piece * (CHUNK // 16)) == b""
+        last = whole.add(b"\nnext\nand")
+        assert len(last) < 2 * CHUNK
+        assert kept in last[:100]
+        assert last.endswith(b"\nnext\n")
+        assert whole.end() == b"and"
+
+
+def test_the_first_line_of_a_logs_end_is_nobodys():
+    """It was cut, and what is left of a name would be another host."""
+    row = b"node-a-12 pytorch [default1]: step\n"
+    tail = (row * 4)[11:]
+    assert [(kept.number, kept.raw) for kept in streams._ending(tail, 9)] == [(n, row[:-1]) for n in (7, 8, 9)]
+    assert [kept.number for kept in streams._ending(row * 2, 2)] == [1, 2]

@@ -10,6 +10,7 @@ import pytest
 
 from dtdebug.errors import UsageError
 from dtdebug.logs.opened import Source, find
+from dtdebug.triage import engine
 from dtdebug.triage.engine import parts, work
 from dtdebug.triage.job import view
 from dtdebug.triage.names import Whose, of_paths
@@ -34,9 +35,9 @@ def logs(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-def read(logs: Path, engine: str, task=work) -> Part:
+def read(logs: Path, where: str, task=work) -> Part:
     sources, _ = find([str(logs)])
-    return merge(parts(sources, of_paths([s.name for s in sources]), engine, task=task))
+    return merge(parts(sources, of_paths([s.name for s in sources]), where, task=task))
 
 
 def dies_once(marker: str, logs: Sequence[Source], whose: Sequence[Whose]) -> bytes:
@@ -85,6 +86,12 @@ def on_dask(logs: Path, died: Path) -> None:
         assert f"rank_{LOST}.log: its part was lost on the cluster" in part.unread[0]
         assert view(part).absent == (LOST,)
         assert view(part).first[0].rank == CULPRIT
+
+        cluster.scale(0)
+        engine._ALONE = 1.0
+        part = read(logs, dask)
+        assert len(part.unread) == RANKS, part.unread
+        assert "its part was lost on the cluster (ConnectionError: no worker for 1 s)" in part.unread[0]
         print("* all held", flush=True)
 
 
@@ -128,7 +135,7 @@ def test_ray_does_the_task_of_a_worker_that_died_again(own_group, logs, tmp_path
     assert line == f"* True [] [{CULPRIT}] {RANKS} {RANKS}"
 
 
-@pytest.mark.parametrize("engine", ["spark://x", "dask", "dask://", "ray://", "processes://x"])
-def test_an_engine_that_is_none_gets_one_clear_line(engine, logs):
+@pytest.mark.parametrize("where", ["spark://x", "dask", "dask://", "ray://", "processes://x"])
+def test_an_engine_that_is_none_gets_one_clear_line(where, logs):
     with pytest.raises(UsageError, match="--engine"):
-        read(logs, engine)
+        read(logs, where)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import socket
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -20,6 +21,15 @@ _RAY_PORT = 6379
 _DEEPSPEED_HOSTS = Path("/job/hostfile")
 """Where DeepSpeed looks if no file is named."""
 _CONFIG = 1 << 20
+
+
+_TORCHRUN_TAKES = {
+    "nnodes": (re.compile(r"\d{1,6}(?::\d{1,6})?"), "a number, or MIN:MAX"),
+    "nproc-per-node": (re.compile(r"\d{1,6}|auto|gpu|cpu|[a-z]{2,10}"), "a number, auto, gpu or cpu"),
+    "node-rank": (re.compile(r"\d{1,6}"), "a number"),
+    "master-port": (re.compile(r"\d{1,5}"), "a number"),
+}
+"""Options whose values torchrun itself would refuse: https://docs.pytorch.org/docs/stable/elastic/run.html"""
 
 
 class Job(NamedTuple):
@@ -57,6 +67,11 @@ def torchrun(command: Sequence[str], options: dict[str, str], job: Job, variable
     """Torchrun, static or with a rendezvous."""
     said = plan(command, variables)
     many = options.get("nproc-per-node", variables.get("PET_NPROC_PER_NODE", "1"))
+    refused = [
+        f"--{name} {options[name][:60]}: torchrun takes {words}"
+        for name, (form, words) in _TORCHRUN_TAKES.items()
+        if name in options and "$" not in options[name] and not form.fullmatch(options[name])
+    ]
     alone = "standalone" in options
     node = said.node
     if node is None and said.most > 1 and said.backend == "static":
@@ -73,6 +88,7 @@ def torchrun(command: Sequence[str], options: dict[str, str], job: Job, variable
         run_id=said.run_id,
         program=job.program,
         arguments=job.arguments,
+        problems=(*refused, *(() if job.program else ("the command names no program to run",))),
     )
 
 

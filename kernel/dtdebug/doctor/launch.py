@@ -76,7 +76,7 @@ def _of_command(command: Sequence[str], variables: Mapping[str, str]) -> Launch 
             return _of_mpi(mpi.read(words[index + 1 :]), variables)
         if PurePath(word).name == "ray" and (of_ray := dialects.ray(words[index + 1 :], variables)) is not None:
             return of_ray
-    words = _as_torchrun(words)
+    words = _as_torchrun(words, variables)
     text = words[-1] if len(words) == 3 and words[1] in ("-c", "-lc") else shlex.join(words)
     given = next(iter(launches.launches(Script(text[:100_000]))), None)
     if given is None:
@@ -96,18 +96,51 @@ def _of_command(command: Sequence[str], variables: Mapping[str, str]) -> Launch 
     return _with(found, starts=above) if above and found.nodes > 1 else found
 
 
-_LIKE_TORCHRUN = {"tune": ("run",), "composer": ()}
-_COMPOSER = {"-n": "--nproc-per-node", "--nproc": "--nproc-per-node", "--node_rank": "--node-rank"}
+_FABRIC = {
+    "--num-nodes": "--nnodes", "--devices": "--nproc-per-node",
+    "--main-address": "--master-addr", "--main-port": "--master-port",
+}  # fmt: skip
+_TORCHRUN_BY = {
+    "NNODES": "--nnodes", "NODE_RANK": "--node-rank", "NPROC_PER_NODE": "--nproc-per-node",
+    "MASTER_ADDR": "--master-addr", "MASTER_PORT": "--master-port",
+}  # fmt: skip
+_LIKE_TORCHRUN: dict[str, tuple[tuple[str, ...], dict[str, str]]] = {
+    "tune": (("run",), {}),
+    "composer": ((), {"-n": "--nproc-per-node", "--nproc": "--nproc-per-node"}),
+    "fabric": (("run",), _FABRIC),
+    "lightning": (("run", "model"), _FABRIC),
+}
+"""Program -> its words before the options, and those of its options that have other names."""
+_BY_VARIABLES = {"llamafactory-cli": ("train",), "swift": ("sft", "pt", "rlhf")}
+"""They start torchrun on this host with what variables say."""
 
 
-def _as_torchrun(words: list[str]) -> list[str]:
-    """Torchtune's and Composer's launchers take torchrun's options, some under names of their own."""
+def _as_torchrun(words: list[str], variables: Mapping[str, str]) -> list[str]:
+    """The command of launchers that are torchrun below, in its words."""
     for index, word in enumerate(words[:8]):
-        more = _LIKE_TORCHRUN.get(PurePath(word).name)
-        if more is not None and tuple(words[index + 1 : index + 1 + len(more)]) == more:
+        name = PurePath(word).name
+        more, names = _LIKE_TORCHRUN.get(name, ((), {}))
+        if name in _LIKE_TORCHRUN and tuple(words[index + 1 : index + 1 + len(more)]) == more:
             rest = words[index + 1 + len(more) :]
-            return [*words[:index], "torchrun", *(_COMPOSER.get(w, w) for w in rest)] if rest else words
+            renamed = [
+                names.get(w.partition("=")[0], w.partition("=")[0]) + "".join(w.partition("=")[1:]) for w in rest
+            ]
+            return [*words[:index], "torchrun", *_without_world(renamed)] if rest else words
+        if name in _BY_VARIABLES and words[index + 1 : index + 2] and words[index + 1] in _BY_VARIABLES[name]:
+            said = [f"{option}={variables[of]}" for of, option in _TORCHRUN_BY.items() if variables.get(of)]
+            return [*words[:index], "torchrun", *said, word, *words[index + 1 :]] if said else words
     return words
+
+
+def _without_world(words: list[str]) -> list[str]:
+    """Composer is told how many ranks there are on all hosts, torchrun how many hosts."""
+    said = {w: words[i + 1] for i, w in enumerate(words[:-1]) if w in ("--world_size", "--nproc-per-node")}
+    world, each = (dialects.number(said.get(name, "")) for name in ("--world_size", "--nproc-per-node"))
+    if world is None:
+        return words
+    at = words.index("--world_size")
+    hosts = [f"--nnodes={world // each}"] if each and world % each == 0 else []
+    return [*words[:at], *hosts, *words[at + 2 :]]
 
 
 def _of_mpi(given: mpi.Given, variables: Mapping[str, str]) -> Launch:

@@ -12,8 +12,8 @@ from typing import BinaryIO, NamedTuple, cast
 
 from dtdebug.logs import careful
 from dtdebug.logs.shapes import LINE, Kept, Shapes, cut, runs
+from dtdebug.logs.whole import CHUNK, Whole
 
-CHUNK = 1 << 20
 WHOLE = 512 << 10
 """Bytes of a log that is kept as it is."""
 TAIL = 384 << 10
@@ -111,7 +111,7 @@ class _Parts:
         self._tail: deque[tuple[int, bytes]] = deque()
         self._tail_size = 0
         self._line = 1
-        self._rest = b""
+        self._lines = Whole()
 
     def add(self, chunk: bytes, name: str) -> None:
         if self.size == 0:
@@ -119,13 +119,8 @@ class _Parts:
         self.size += len(chunk)
         if self.size <= WHOLE:
             self._whole += chunk
-        data = self._rest + chunk
-        cut_at = data.rfind(b"\n") + 1
-        whole, self._rest = data[:cut_at], data[cut_at:]
-        if len(self._rest) > CHUNK:
-            self._rest = _clipped(self._rest)
-        if whole:
-            self._take(whole)
+        if run := self._lines.add(chunk):
+            self._take(run)
 
     def _take(self, whole: bytes) -> None:
         """A run of whole lines: those unlike the others, and it may be the tail."""
@@ -137,8 +132,8 @@ class _Parts:
         self._line += whole.count(b"\n")
 
     def excerpt(self) -> Excerpt:
-        if self._rest:
-            self._take(self._rest)
+        if rest := self._lines.end():
+            self._take(rest)
         if self.size <= WHOLE:
             return Excerpt(_text(_clipped(bytes(self._whole))), (), self.size)
         first = self._tail[0][0]

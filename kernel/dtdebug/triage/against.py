@@ -10,9 +10,9 @@ from dtdebug.clean import clean
 from dtdebug.logs.opened import Source, find, opened
 from dtdebug.logs.reader import LogError
 from dtdebug.logs.shapes import Kept, Shapes
+from dtdebug.logs.whole import lines_of
 from dtdebug.triage.judge import shape
 
-_CHUNK = 1 << 20
 _MOST = 256 << 10
 _SHOWN, _WORDS = 200, 300
 
@@ -57,16 +57,10 @@ def new(paths: Sequence[str], healthy: Sequence[str]) -> tuple[list[New], list[s
 def _kept(source: Source) -> tuple[list[Kept], str]:
     """The first lines of each shape of a log, and why it could not be read."""
     shapes = Shapes(keep=1, most=_MOST)
-    rest = b""
     try:
         with opened(source) as file:
-            while chunk := file.read(_CHUNK):
-                data = rest + chunk
-                at = data.rfind(b"\n") + 1
-                rest = data[at:][-_MOST:]
-                shapes.take(data[:at])
-        if rest:
-            shapes.take(rest)
+            for run in lines_of(file):
+                shapes.take(run)
     except (OSError, EOFError, ValueError) as error:
         return [], str(error) if isinstance(error, LogError) else f"{source.name}: {error}"
     return shapes.kept, ""

@@ -12,7 +12,7 @@ _MONTHS = {m: n for n, m in enumerate(b"Jan Feb Mar Apr May Jun Jul Aug Sep Oct 
 _CLOCK = rb"(\d\d):(\d\d):(\d\d)(?:[.,](\d{1,9}))?"
 _ISO = re.compile(rb"\b(\d{4})[-/](\d\d)[-/](\d\d)[T _]" + _CLOCK + rb"(Z|[+-]\d\d:?\d\d)?")
 _GLOG = re.compile(rb"\[?[IWEF](\d{1,2})(\d\d) " + _CLOCK + rb"(?=[ \d])")
-_NAMED = re.compile(rb"\b(" + b"|".join(_MONTHS) + rb") {1,2}(\d{1,2}) " + _CLOCK + rb"(?: (\d{4}))?")
+_NAMED = re.compile(rb"\b(" + b"|".join(_MONTHS) + rb") {1,2}(\d{1,2}) (?:(\d{4}) )?" + _CLOCK + rb"(?: (\d{4}))?")
 
 _SLASHED = re.compile(rb"\b(\d\d)/(\d\d)/(\d{4})[ ,]{1,2}" + _CLOCK + rb"(?: ([AaPp][Mm])\b)?")
 _EPOCH = re.compile(rb"\[?(1\d{9}\.\d{1,9})\b")
@@ -34,7 +34,8 @@ def when(line: bytes, year: int, zone: float = 0.0) -> float | None:
             ahead = zone if found[8] is None else _ahead(found[8])
             return _seconds((int(found[1]), int(found[2]), int(found[3])), found.groups()[3:7]) - ahead
         if found := _NAMED.search(head):
-            return _seconds((int(found[7] or year), _MONTHS[found[1]], int(found[2])), found.groups()[2:6]) - zone
+            day = (int(found[3] or found[8] or year), _MONTHS[found[1]], int(found[2]))
+            return _seconds(day, found.groups()[3:7]) - zone
         if found := _GLOG.search(head):
             return _seconds((year, int(found[1]), int(found[2])), found.groups()[2:6]) - zone
         if found := _SLASHED.search(head):

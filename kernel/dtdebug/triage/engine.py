@@ -7,10 +7,11 @@ What a task gives is a part as text, and a log that two parts hold counts once.
 from __future__ import annotations
 
 import os
+import time
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from importlib import import_module
-from typing import Any
+from typing import Any, cast
 
 from dtdebug.clean import clean
 from dtdebug.errors import UsageError
@@ -21,6 +22,8 @@ from dtdebug.triage.part import Part, decode, encode
 HERE = "processes"
 _BATCH, _FEW = 64, 8 << 20
 """Logs that one task takes at once, and bytes below which one process is enough."""
+_LOOK, _ALONE = 2.0, 60.0
+"""Seconds between two looks whether a cluster has workers at all, and without any until its tasks are given up."""
 _TASKS, _RETRIES = 128, 2
 """Tasks that a cluster is given at most, and how often one that failed is done again."""
 
@@ -82,6 +85,37 @@ Batches = Sequence[tuple[Sequence[Source], Sequence[Whose]]]
 Done = Iterator[bytes | Exception]
 
 
+class _Alone:
+    """Whether a cluster has been without a worker for so long that none will come: it would wait for ever."""
+
+    def __init__(self, workers: Callable[[], int]) -> None:
+        self._workers = workers
+        self._since: float | None = None
+        self.lost = False
+
+    def look(self) -> None:
+        """One look; raises ConnectionError where it is so."""
+        try:
+            there = self._workers()
+        except Exception:  # a scheduler that is gone fails in ways of its own
+            there = 0
+        now = time.monotonic()
+        self._since = None if there else self._since if self._since is not None else now
+        self.lost = self.lost or (self._since is not None and now - self._since > _ALONE)
+        if self.lost:
+            raise ConnectionError(f"no worker for {_ALONE:.0f} s")
+
+
+def _waited(take: Callable[[Any], bytes | None], task: Any, alone: _Alone) -> bytes | Exception:
+    """What a task gives, or why it gives nothing. `take` waits a little and gives None while it is not done."""
+    try:
+        while (done := take(task)) is None:
+            alone.look()
+    except Exception as error:  # whatever a worker meets: what it would have read is named
+        return error
+    return done
+
+
 def _dask(address: str, task: Work, batches: Batches) -> Done:
     """On the cluster of a scheduler at that address.
 
@@ -100,11 +134,19 @@ def _dask(address: str, task: Work, batches: Batches) -> Done:
         raise UsageError(f"--engine dask://{clean(address)[:80]}: {clean(str(error))[:120]}") from None
     with client:
         futures = [client.submit(task, *batch, pure=False, retries=_RETRIES) for batch in batches]
-        for future in futures:
+        alone = _Alone(lambda: len(client.nthreads()))
+
+        def take(future: Any) -> bytes | None:
             try:
-                yield future.result()
-            except Exception as error:  # whatever a worker meets: what it would have read is named
-                yield error
+                done: bytes = future.result(timeout=_LOOK)
+            except (distributed.TimeoutError, TimeoutError):
+                if future.status != "pending":  # the task's own
+                    raise
+                return None
+            return done
+
+        for future in futures:
+            yield _waited(take, future, alone)
 
 
 def _call(task: Work, logs: Sequence[Source], whose: Sequence[Whose]) -> bytes:
@@ -133,11 +175,15 @@ def _ray(address: str, task: Work, batches: Batches) -> Done:
     try:
         remote = ray.remote(max_retries=_RETRIES)(_call)
         refs = [remote.remote(task, *batch) for batch in batches]
+        alone = _Alone(lambda: int(cast("Any", ray).cluster_resources().get("CPU", 0)))
+
+        def take(ref: Any) -> bytes | None:
+            ready, _ = ray.wait([ref], timeout=_LOOK)
+            done: bytes | None = ray.get(ref) if ready else None
+            return done
+
         for ref in refs:
-            try:
-                yield ray.get(ref)
-            except Exception as error:  # whatever a worker meets: what it would have read is named
-                yield error
+            yield _waited(take, ref, alone)
     finally:
         if mine:
             ray.shutdown()

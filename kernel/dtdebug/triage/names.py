@@ -16,7 +16,9 @@ _NO_HOST = re.compile(
     r"-?\d{1,18}"
 )
 """Words with a number that name no host, unless the number shows it."""
-_KERNEL = re.compile(r"(?i)dmesg|syslog|kern(?:el)?[._-]?log|journal|messages|kmsg")
+_ONE_HOST = re.compile(r"-|[A-Za-z]{4}|[A-Za-z]\d{1,4}[A-Za-z]")
+"""What the name of a host has, where there is no other log to compare its own with."""
+_KERNEL = re.compile(r"(?i)dmesg|syslog|kern(?:el)?[._-]?log|journal|messages|kmsg|fabric[._-]?manager")
 _JOB_ID = re.compile(r"\d{5,}-")
 _LABEL = re.compile(r"(?i)^(?:(?:pre)?train(?:ing)?-|slurm-|logs?-|job-|run-|out-|err-){1,4}(?=[A-Za-z])")
 _ENDING = re.compile(r"(?i)(?:\.(?:log|txt|out|gz|zst|xz|bz2|\d{1,3})){1,4}$")
@@ -57,9 +59,12 @@ def of_paths(names: Sequence[str]) -> list[Whose]:
     """For each path whose log it is; numbers are compared over all of them."""
     numbers = _after_master(_compared([name for name in names if not _is_machine(name)]))
     found = [_of(name, numbers.get(name, _Numbers())) for name in names]
+    if len(found) == 1 and not found[0].machine and not _ONE_HOST.search(found[0].host):
+        return [found[0]._replace(host="", node="")]  # a name with a number, as many have
     hosts = {w.host for w in found if not w.machine}
     if (
         len(hosts) == 1
+        and hosts != {""}
         and len(found) > 1
         and all(min(hosts) in n.rpartition("/")[2] for n in names if not _is_machine(n))
     ):

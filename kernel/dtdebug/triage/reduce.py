@@ -14,16 +14,16 @@ from dtdebug.logs import reader
 from dtdebug.logs.opened import Source, opened
 from dtdebug.logs.reader import LogError
 from dtdebug.logs.shapes import Kept, Shapes
+from dtdebug.logs.whole import CHUNK, Whole
 from dtdebug.triage import streams
 from dtdebug.triage.clock import when
 from dtdebug.triage.judge import Judge
 from dtdebug.triage.names import Whose
 from dtdebug.triage.part import Node, Part
-from dtdebug.triage.streams import SHARED_TAIL, TAIL
+from dtdebug.triage.streams import SHARED_TAIL
 from dtdebug_taxonomy.failure import grammar
 from dtdebug_taxonomy.hardware import Event, parse
 
-_CHUNK = 1 << 20
 _TABLE_HOST = re.compile(r" {1,4}host {1,10}: ([\w.-]{1,100})$")
 _TABLE_RANK = re.compile(r" {1,4}rank {1,10}: (\d{1,7}) \(local_rank: (\d{1,5})\)")
 _MOST = 256 << 10
@@ -55,7 +55,7 @@ def one(part: Part, judge: Judge, source: Source, whose: Whose) -> None:
     cut_off = None
     with opened(source) as file:
         try:
-            while chunk := file.read(_CHUNK):
+            while chunk := file.read(CHUNK):
                 log.add(chunk, source.name)
         except (OSError, EOFError) as error:
             if not log.size:
@@ -76,7 +76,7 @@ class Log:
         self._runs: deque[bytes] = deque()
         self._kept = 0
         """Bytes of those runs."""
-        self._rest = b""
+        self._whole = Whole()
 
     @property
     def tail(self) -> bytes:
@@ -93,19 +93,13 @@ class Log:
         if not self.size:
             reader.refuse_binary(chunk[:8192], name)
         self.size += len(chunk)
-        data = self._rest + chunk if self._rest else chunk
-        at = data.rfind(b"\n") + 1
-        whole, self._rest = (data, b"") if at == len(data) else (data[:at], data[at:])
-        if len(self._rest) > _CHUNK:
-            self._rest = self._rest[-TAIL:]
-        if whole:
-            self._take(whole)
+        if run := self._whole.add(chunk):
+            self._take(run)
 
     def end(self) -> None:
         """Nothing comes any more: the last line may have no end."""
-        if self._rest:
-            self._take(self._rest)
-            self._rest = b""
+        if rest := self._whole.end():
+            self._take(rest)
 
     def _take(self, run: bytes) -> None:
         self.shapes.take(run)

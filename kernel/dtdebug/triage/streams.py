@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import hashlib
 import re
-from bisect import bisect_right
+from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Sequence
+from itertools import islice, takewhile
 from typing import NamedTuple
 
 import msgspec
@@ -13,6 +14,7 @@ import msgspec
 from dtdebug.clean import clean
 from dtdebug.logs.opened import Source, opened
 from dtdebug.logs.shapes import Kept
+from dtdebug.logs.whole import lines_of
 from dtdebug.triage import steps, who
 from dtdebug.triage.clock import when, year_of, zone_of
 from dtdebug.triage.judge import Judge, shape
@@ -22,7 +24,6 @@ from dtdebug.triage.steps import When
 from dtdebug_taxonomy.failure import events, grammar
 from dtdebug_taxonomy.failure.lines import Line
 
-_CHUNK = 1 << 20
 TAIL, SHARED_TAIL = 32 << 10, 4 << 20
 """Bytes of the end in which the last line of one who prints is looked for: alone in a file, or one of many."""
 _TOLD, _WORDS = 240, 1_000
@@ -30,6 +31,8 @@ _TOLD, _WORDS = 240, 1_000
 _AGAIN = 400_000
 """Lines of many ranks in one file that are looked at once more for who else printed them."""
 _CALL = re.compile(rb"SeqNum=\d{1,18}, OpType=\w{1,40}, NumelIn=\d{1,18}, NumelOut=\d{1,18}")
+_RAY = re.compile(rb"\(\w{1,60}(?:\[rank=\d{1,7}\])? pid=\d{1,9}[,)]")
+"""What Ray's driver puts before lines of its workers, beside its own lines without a prefix."""
 _BEGIN, _ENDING = 400, 200
 """Lines at the beginning and at the end of a stream in which times and steps are looked for."""
 _LAST_WORDS = 60
@@ -57,7 +60,7 @@ class Text(NamedTuple):
 def of_log(judge: Judge, text: Text) -> list[Stream]:
     """Those who print in a log: the prefixes of its lines know better than its name."""
     rows = who.read(text.kept)
-    if len({line.who for line in rows if line.who != ("", None, 0)}) > 1:
+    if len({line.who for line in rows if line.who != ("", None, 0)}) > 1 or any(_RAY.match(r.raw) for r in text.kept):
         whose = text.whose._replace(host=text.whose.node or text.whose.host)
         return _on_one_host(list(_shared(judge, text._replace(whose=whose))), whose)
     return [_alone(judge, text, rows)]
@@ -145,7 +148,7 @@ def _stream(
     ending = lined[-_ENDING:]
     raws = [row.raw for row in ending]
     went_on = _went_on(lined, telling, alone=alone)
-    rows = sorted({*telling, *went_on})
+    rows = _ends(sorted({*telling, *went_on}))
     told = _told(rows, _times(lined, rows, at))
     first = next((t.time for t in told if t.time is not None), None)
     kind = _kind(telling, went_on)
@@ -203,7 +206,8 @@ def _went_on(lined: Sequence[Kept], telling: Sequence[Kept], *, alone: bool) -> 
 
 def _handled(begin: int, until: int, telling: Sequence[Kept], lined: Sequence[Kept], *, alone: bool) -> Kept | None:
     """The line below a traceback, if it says that the program goes on."""
-    inside = (row for row in telling if begin < row.number < until)
+    above = bisect_right(telling, begin, key=lambda row: row.number)
+    inside = takewhile(lambda row: row.number < until, islice(telling, above, None))
     last = next((r for r in inside if not grammar.told(_words(r.raw[:_SHORT])).body.startswith((" ", "\t"))), None)
     if last is None:
         return None
@@ -221,29 +225,29 @@ _Times = Sequence[tuple[float | None, float | None]]
 
 def _times(lined: Sequence[Kept], rows: Sequence[Kept], at: When) -> _Times:
     """The time of each row: its own, else that of a line shortly above it; and when it was printed at the latest."""
-    wanted = {row.number for row in rows}
-    least = min(wanted, default=0)
-    found: dict[int, float | None] = {}
+    both = sorted({*lined, *rows})
+    places = [bisect_left(both, row) for row in rows]
+    found: list[float | None] = []
     time: float | None = None
     seen = 0
-    both = sorted({*lined, *rows})
-    for row in both:
-        if row.number in wanted or row.number + _ABOVE > least:
-            own = at(row.raw)
-            if own is not None:
-                time, seen = own, row.number
-            if row.number in wanted:
-                found[row.number] = time if row.number - seen <= _ABOVE else None
-                seen = row.number if row.number - seen <= _ABOVE else seen
-    until: dict[int, float | None] = {}
-    time = None
-    for row in reversed(both):
-        if row.number < least:
-            break
-        own = at(row.raw)
-        time = own if own is not None else time
-        until[row.number] = time
-    return [(found[row.number], until[row.number]) for row in rows]
+    for row, place in zip(rows, places, strict=True):
+        least = max(seen, row.number - _ABOVE - 1)
+        for above in reversed(range(place + 1)):
+            if both[above].number <= least:
+                break
+            if (own := at(both[above].raw)) is not None:
+                time, seen = own, both[above].number
+                break
+        near = row.number - seen <= _ABOVE
+        found.append(time if near else None)
+        seen = row.number if near else seen
+    until: list[float | None] = []
+    later, end = None, len(both)
+    for place in reversed(places):
+        own = next((t for n in range(place, end) if (t := at(both[n].raw)) is not None), None)
+        later, end = own if own is not None else later, place
+        until.append(later)
+    return list(zip(found, reversed(until), strict=True))
 
 
 def _ending(tail: bytes, count: int) -> list[Kept]:
@@ -252,6 +256,8 @@ def _ending(tail: bytes, count: int) -> list[Kept]:
     if raws and not raws[-1]:
         raws.pop()
     base = count - len(raws) + 1
+    if base > 1 and len(raws) > 1:  # the first may have lost its begin, and with it who prints it
+        raws, base = raws[1:], base + 1
     return [
         Kept(base + n, state)
         for n, raw in enumerate(raws)
@@ -272,17 +278,14 @@ def _on_one_host(streams: list[Stream], whose: Whose) -> list[Stream]:
 def _all_of(source: Source, shapes: set[bytes]) -> list[Kept]:
     """All lines of these shapes in a log, bounded."""
     found: list[Kept] = []
-    number, rest = 1, b""
+    number = 1
     with opened(source) as file:
-        while (chunk := file.read(_CHUNK)) or rest:
-            data = rest + chunk
-            at = data.rfind(b"\n") + 1 if chunk else len(data)
-            whole, rest = data[:at], data[at:] if chunk else b""
-            raws = whole.split(b"\n")
-            if whole.endswith(b"\n"):
+        for run in lines_of(file):
+            raws = run.split(b"\n")
+            if run.endswith(b"\n"):
                 raws.pop()
-            cut = whole.translate(None, b"0123456789abcdefABCDEF").split(b"\n")
-            for i, key in enumerate(cut[: len(raws)]):
+            keys = run.translate(None, b"0123456789abcdefABCDEF").split(b"\n")
+            for i, key in enumerate(keys[: len(raws)]):
                 if key in shapes or (len(key) > 200 and shape(raws[i]) in shapes):
                     found.append(Kept(number + i, raws[i][: 2 * _WORDS]))
             number += len(raws)
@@ -292,11 +295,14 @@ def _all_of(source: Source, shapes: set[bytes]) -> list[Kept]:
 
 
 def _told(rows: Sequence[Kept], times: _Times) -> tuple[Told, ...]:
-    """Telling lines: the first ones and the last ones where there are many."""
-    both = list(zip(rows, times, strict=True))
-    if len(both) > _TOLD:
-        both = [*both[: _TOLD // 2], *both[-_TOLD // 2 :]]
-    return tuple(Told(row.number, text, *time) for row, time in both for text in _texts(row.raw))
+    return tuple(
+        Told(row.number, text, *time) for row, time in zip(rows, times, strict=True) for text in _texts(row.raw)
+    )
+
+
+def _ends(rows: list[Kept]) -> list[Kept]:
+    """The first ones and the last ones where there are many."""
+    return [*rows[: _TOLD // 2], *rows[-_TOLD // 2 :]] if len(rows) > _TOLD else rows
 
 
 def _texts(raw: bytes) -> list[str]:

@@ -21,6 +21,11 @@ _XID = re.compile(
     r"(?P<code>\d{1,4})(?!\d)(?:, pid='?(?P<pid>\d{1,9}))?"
 )
 _SXID = re.compile(r"SXid \(PCI:(?P<pci>[0-9a-fA-F:.]{5,20})\): (?P<code>\d{1,6})(?!\d), ?(?P<fatal>Non-fatal|Fatal)?")
+_SWITCH = re.compile(
+    r"detected NVSwitch (?P<fatal>fatal|non-fatal) error (?P<code>\d{1,6}) on (?:fid|NodeId) \d{1,4} "
+    r"on NVSwitch pci bus id (?P<pci>[0-9a-fA-F:.]{5,20})"
+)
+"""An SXid in the words of the Fabric Manager's own log."""
 _LINK = re.compile(r"\bLink (?P<link>-?\d{1,3})\b")
 _LONGEST = 1_000
 
@@ -110,6 +115,8 @@ def parse(line: str) -> Event | None:
     line = line[:_LONGEST]
     if "Xid (" in line:
         return _xid(line)
+    if "detected NVSwitch" in line and (found := _SWITCH.search(line)):
+        return _of_switch(found, fatal=found["fatal"] == "fatal")
     for literal, known in catalogue().lines:
         if literal in line and (found := known.pattern.search(line)):
             fields = found.groupdict()
@@ -127,22 +134,28 @@ def parse(line: str) -> Event | None:
     return None
 
 
+def _of_switch(found: re.Match[str], *, fatal: bool) -> Event:
+    """A code of an NVSwitch."""
+    known = catalogue()
+    row = known.sxid.get(int(found["code"]))
+    return Event(
+        code=f"SXid {found['code']}",
+        means=f"{row['name'] if row else 'a code that is not in the catalogue'} on an NVSwitch",
+        owner="link",
+        role="root" if fatal else "note",
+        action=known.actions["fabric" if fatal else "none"],
+        url=known.urls[1],
+        pci=bus(found["pci"]),
+    )
+
+
 def _xid(line: str) -> Event | None:
     """Of an SXid, or of an Xid with or without `PCI:`."""
     known = catalogue()
     if found := _SXID.search(line):
         row = known.sxid.get(int(found["code"]))
         fatal = found["fatal"] == "Fatal" or (not found["fatal"] and row is not None and row["fatal"] == "always")
-        return Event(
-            code=f"SXid {found['code']}",
-            means=f"{row['name'] if row else 'a code that is not in the catalogue'} on an NVSwitch",
-            owner="link",
-            role="root" if fatal else "note",
-            action=known.actions["fabric" if fatal else "none"],
-            url=known.urls[1],
-            pci=bus(found["pci"]),
-            link=_link(line),
-        )
+        return msgspec.structs.replace(_of_switch(found, fatal=fatal), link=_link(line))
     found = _XID.search(line)
     if found is None:
         return None

@@ -60,7 +60,9 @@ def _launch(report: Report, look: Look) -> str:
     if not launch.launcher:
         return "no launch command; this host alone"
     came = sum(r.came for r in report.hosts)
-    ranks = f"; {launch.ranks} ranks" if launch.ranks else "; the number of ranks is not known"
+    ranks = (
+        f"; {launch.ranks} rank{'s' * (launch.ranks != 1)}" if launch.ranks else "; the number of ranks is not known"
+    )
     if launch.nodes < 2:
         return f"{launch.launcher}, one host{ranks}"
     return f"{came} of {launch.nodes} hosts came to {launch.endpoint}{ranks}"
