@@ -42,6 +42,23 @@ class Model:
         inner = getattr(module, "module", module)
         return {id(p): p for name, p in inner.named_parameters() if name not in ignored and values.plain(p)}
 
+    def shards(self) -> tuple[list[Any], list[Any]]:
+        """What this rank holds of the parameters of a sharded model, and of their gradients."""
+        module = self.ref()
+        rows = list(module.parameters()) if module is not None else []
+        parts = [_part(p) for p in rows], [_part(p.grad) for p in rows if p.grad is not None]
+        return [p for p in parts[0] if p is not None], [g for g in parts[1] if g is not None]
+
+    def divisor(self) -> str:
+        """That the program chose by what a sharded model divides the sums of its gradients; empty where it did not."""
+        module = self.ref()
+        for inner in module.modules() if module is not None and self.kind == "fully_shard" else ():
+            state = inner._get_fsdp_state() if hasattr(inner, "_get_fsdp_state") else None  # noqa: SLF001 - no public name
+            groups = getattr(state, "_fsdp_param_groups", None) or [getattr(state, "_fsdp_param_group", None)]
+            if any(getattr(group, "gradient_divide_factor", None) is not None for group in groups):
+                return "own divisor"
+        return ""
+
     def buffers(self) -> list[Any]:
         """Buffers of its replicas that nobody makes equal, but those of layers that keep statistics on purpose."""
         module = self.ref()
@@ -149,6 +166,14 @@ class Models:
             rng=random_state(known, module),
             site=self.notes.site(frame),
         )
+
+
+def _part(tensor: Any) -> Any:
+    """What this rank holds of a tensor; None where that is nothing."""
+    torch: Any = sys.modules["torch"]
+    local = getattr(tensor, "_local_tensor", tensor).detach()
+    known = type(local) is torch.Tensor and local.layout is torch.strided and local.device.type != "meta"
+    return local if known and local.numel() and local.untyped_storage().size() else None
 
 
 def _varies(module: Any) -> bool:
