@@ -97,7 +97,7 @@ def divisors(node: Any) -> list[float]:
         other = getattr(node, "_saved_other", None)
         if not name.startswith(("DivBackward", "MulBackward")) or other is None or other.device.type != "cpu":
             break
-        value = float(other) if other.numel() == 1 and not other.is_complex() else 0.0
+        value = float(other.detach()) if other.numel() == 1 and not other.is_complex() else 0.0
         if value:
             found.append(value if name.startswith("Div") else 1 / value)
         node = node.next_functions[0][0]

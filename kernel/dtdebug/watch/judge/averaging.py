@@ -12,6 +12,7 @@ from dtdebug.watch.rows import Backward, Hooked, Model, Step
 from dtdebug_taxonomy.watched import Violation
 
 _TIMES = 3
+_NO_MEAN = frozenset(("MAX", "MIN", "PRODUCT", "BAND", "BOR", "BXOR"))
 _SAME, _COARSE = 1e-4, 0.05
 """Relative errors of a factor, and of gradients that were sent in half precision."""
 
@@ -44,6 +45,22 @@ _SCALED = {
     "them as many "
     "times too large as there are ranks, and the time for it is lost.",
 }
+
+
+def by_mean(ranks: Sequence[Rank]) -> Iterator[Violation]:
+    """Gradients are reduced by a sum or a mean."""
+    found: dict[int, tuple[Step, Rank]] = {}
+    op = ""
+    for rank in ranks:
+        rows = [(s, p.op) for s in rank.of(Step) for p in s.sets if p.own and p.op in _NO_MEAN]
+        if len(rows) > 1:
+            found[rank.rank], op = (rows[0][0], rank), rows[0][1]
+    if found:
+        step, rank = found[min(found)]
+        yield violation(
+            "not-averaged", "D.2.4", found, step.s, rank.place(step.site),
+            f"The program reduces gradients by {op}: what it steps with is no mean over the ranks.",
+        )  # fmt: skip
 
 
 def sharded(ranks: Sequence[Rank]) -> Iterator[Violation]:
@@ -159,4 +176,4 @@ def _made_of(found: Sequence[Hooked], world: int) -> str:
     return ""
 
 
-LOOKS: tuple[Callable[[Sequence[Rank]], Iterator[Violation]], ...] = (scaling, sharded, exchanged, clearing)
+LOOKS: tuple[Callable[[Sequence[Rank]], Iterator[Violation]], ...] = (scaling, by_mean, sharded, exchanged, clearing)

@@ -28,8 +28,11 @@ def divided(ranks: Sequence[Rank]) -> Iterator[Violation]:
         if rank.of(Hook):
             continue
         sizes = {m.m: len(m.group) for m in rank.of(Model)}
-        once = {s.s for s in rank.of(Step) if s.backwards == 1 and all(p.hook != "own divisor" for p in s.sets)}
-        rows = [b for b in rank.of(Backward) if sizes.get(b.m, 0) > 1 and b.s in once and sizes[b.m] in b.divided]
+        passes = {s.s: s.backwards for s in rank.of(Step) if all(p.hook != "own divisor" for p in s.sets)}
+        rows = [
+            b for b in rank.of(Backward)
+            if sizes.get(b.m, 0) > 1 and b.s in passes and _by_ranks(b.divided, sizes[b.m], passes[b.s])
+        ]  # fmt: skip
         if len({b.s for b in rows}) < _TIMES:
             continue
         line = _division(*rank.place(rows[0].site))
@@ -42,6 +45,11 @@ def divided(ranks: Sequence[Rank]) -> Iterator[Violation]:
             f"{who(found)} divided the loss by {world}, the number of ranks, and the wrapper averages the gradients "
             f"over the ranks: steps are {world} times too small. Leave out the division.",
         )  # fmt: skip
+
+
+def _by_ranks(numbers: Sequence[float], world: int, passes: int) -> bool:
+    """Among them is the number of ranks, beside the number of backward passes before the step."""
+    return numbers.count(world) > (passes == world) and (passes == 1 or passes in numbers)
 
 
 def _division(file: str, line: int) -> int:
@@ -57,22 +65,31 @@ def _division(file: str, line: int) -> int:
         for target in n.targets if isinstance(target, ast.Name)
     }  # fmt: skip
     for node in ast.walk(tree):
-        at = getattr(node, "lineno", 0)
         if isinstance(node, ast.AugAssign) and isinstance(node.op, ast.Div) and _is_world(node.value, worlds):
             if isinstance(node.target, ast.Name) and node.target.id in names:
+                return node.lineno
+        elif isinstance(node, ast.Assign) and names & {t.id for t in node.targets if isinstance(t, ast.Name)}:
+            if at := _divides(node.value, worlds) or _returned(tree, node.value, worlds):
                 return at
-        elif isinstance(node, ast.Assign) and _divides(node.value, worlds):
-            if names & {t.id for t in node.targets if isinstance(t, ast.Name)}:
-                return at
-        elif isinstance(node, ast.Call) and node in called and _divides(node, worlds):
+        elif isinstance(node, ast.Call) and node in called and (at := _divides(node, worlds)):
             return at
     return 0
 
 
-def _divides(node: ast.AST, worlds: set[str]) -> bool:
-    return any(
-        isinstance(n, ast.BinOp) and isinstance(n.op, ast.Div) and _is_world(n.right, worlds) for n in ast.walk(node)
-    )
+def _divides(node: ast.AST, worlds: set[str]) -> int:
+    """The line; 0 if it does not."""
+    for n in ast.walk(node):
+        if isinstance(n, ast.BinOp) and isinstance(n.op, ast.Div) and _is_world(n.right, worlds):
+            return n.lineno
+    return 0
+
+
+def _returned(tree: ast.Module, value: ast.expr, worlds: set[str]) -> int:
+    """The same of what a function of the file returns that gives the value."""
+    name = value.func.id if isinstance(value, ast.Call) and isinstance(value.func, ast.Name) else ""
+    inner = [n for n in ast.walk(tree) if isinstance(n, ast.FunctionDef) and n.name == name]
+    returns = [n.value for f in inner for n in ast.walk(f) if isinstance(n, ast.Return) and n.value is not None]
+    return next((at for one in returns if (at := _divides(one, worlds))), 0)
 
 
 def _is_world(node: ast.AST, worlds: set[str]) -> bool:
