@@ -6,6 +6,7 @@ import functools
 import sys
 import weakref
 import zlib
+from collections.abc import Iterator
 from typing import Any
 
 from dtdebug.watch.inside import values
@@ -52,12 +53,8 @@ class Model:
     def divisor(self) -> str:
         """That the program chose by what a sharded model divides the sums of its gradients; empty where it did not."""
         module = self.ref()
-        for inner in module.modules() if module is not None and self.kind == "fully_shard" else ():
-            state = inner._get_fsdp_state() if hasattr(inner, "_get_fsdp_state") else None  # noqa: SLF001 - no public name
-            groups = getattr(state, "_fsdp_param_groups", None) or [getattr(state, "_fsdp_param_group", None)]
-            if any(getattr(group, "gradient_divide_factor", None) is not None for group in groups):
-                return "own divisor"
-        return ""
+        groups = sharded_by(module) if module is not None and self.kind == "fully_shard" else ()
+        return "own divisor" if any(getattr(g, "gradient_divide_factor", None) is not None for g in groups) else ""
 
     def buffers(self) -> list[Any]:
         """Buffers of its replicas that nobody makes equal, but those of layers that keep statistics on purpose."""
@@ -165,6 +162,15 @@ class Models:
             cast=_cast(),
             rng=random_state(known, module),
             site=self.notes.site(frame),
+        )
+
+
+def sharded_by(model: Any) -> Iterator[Any]:
+    """What FSDP2 keeps of each part of a model that it shards."""
+    for module in model.modules():
+        state = module._get_fsdp_state() if hasattr(module, "_get_fsdp_state") else None  # noqa: SLF001 - no public name
+        yield from getattr(state, "_fsdp_param_groups", None) or filter(
+            None, [getattr(state, "_fsdp_param_group", None)]
         )
 
 
