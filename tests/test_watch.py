@@ -19,6 +19,7 @@ from dtdebug.watch.inside import values
 from dtdebug.watch.inside.clipping import Clipping
 from dtdebug.watch.inside.models import Models
 from dtdebug.watch.inside.notes import Notes
+from dtdebug.watch.inside.optimizers import divisors
 from dtdebug.watch.inside.steps import Steps
 from dtdebug.watch.judge import judge
 from dtdebug.watch.judge.common import differ, odd
@@ -27,9 +28,12 @@ from dtdebug.watch.notes import Rank, read
 from dtdebug.watch.result import watched
 from dtdebug.watch.rows import (
     Any_,
+    Backward,
+    Batch,
     Begun,
     Dropped,
     Epoch,
+    Fetch,
     Hooked,
     Model,
     Order,
@@ -37,6 +41,7 @@ from dtdebug.watch.rows import (
     Process,
     Replicated,
     Set,
+    Site,
     Step,
 )
 from dtdebug_taxonomy.diagnosis import diagnose
@@ -322,16 +327,151 @@ def test_what_is_reduced_and_not_stepped_with_is_named():
     assert not ends(equal=True)
 
 
+@pytest.mark.parametrize(
+    ("text", "backwards", "said"),
+    [
+        ("loss = f(x)\nloss = loss / dist.get_world_size()\nloss.backward()", 1, 2),
+        ("n = int(os.environ['WORLD_SIZE'])\nloss = f(x)\nloss /= n\nscaler.scale(loss).backward()", 1, 3),
+        ("loss = f(x)\nmean = total / world_size\n(loss / 2).backward()", 1, 0),
+        ("loss = f(x)\nloss = loss / world_size\nloss.backward()", 2, 0),
+        ("def scaled(x):\n    return f(x) / world_size\nloss = scaled(x)\nloss.backward()", 1, 2),
+    ],
+)
+def test_a_loss_is_divided_by_the_ranks_where_the_number_and_the_text_say_so(tmp_path, text, backwards, said):
+    """Half of a loss on two ranks may be meant; so is a part of what is accumulated."""
+    program = tmp_path / "t.py"
+    program.write_text(text)
+    last = len(text.splitlines())
+
+    def rows(r):
+        backs = [Backward(n, n, 1.0, False, "", False, 0, n, site=1, divided=[2.0]) for n in (1, 2, 3)]
+        steps = [step(n, [part()], backwards=backwards) for n in (1, 2, 3)]
+        return rank(r, [Site(1, str(program), last), *backs, *steps])
+
+    found = judge([rows(0), rows(1)])
+    assert [(v.invariant, v.line) for v in found] == ([("loss-divided", said)] if said else [])
+
+
+def test_numbers_that_divide_a_loss_are_read_from_its_last_operations():
+    """Also where it was multiplied with their inverse; weights below 1 divide nothing."""
+    torch = pytest.importorskip("torch")
+    mean = torch.ones(3, requires_grad=True).mean()
+    assert divisors((mean / 4).grad_fn) == [4.0]
+    assert divisors((mean * 0.25 / 3).grad_fn) == [3.0, 4.0]
+    assert divisors((mean * 2.0).grad_fn) == divisors(mean.grad_fn) == []
+    assert divisors((mean / mean).grad_fn) == []
+
+
+@pytest.mark.parametrize(
+    ("more", "rate", "text"),
+    [
+        ({"p1": "w"}, 0.1, "lost in rounding"),
+        ({"p1": "w", "gs": [0.0]}, 0.1, "gradients of 0"),
+        ({}, 0.0, "learning rate of 0"),
+        ({}, 0.1, ""),
+    ],
+)
+def test_steps_that_change_no_weight_are_named_with_why(more, rate, text):
+    """All of them: one that begins with a rate of 0, to warm up, changes weights later."""
+
+    def steps(count, late):
+        return [step(n, [part(**more)], 0.1 if late and n > count - 1 else rate) for n in range(1, count + 1)]
+
+    found = judge([rank(r, steps(8, late=False)) for r in (0, 1)])
+    assert [v.invariant for v in found] == ["weights-unchanged"] * bool(text)
+    assert not text or text in found[0].means
+    assert not names(*(rank(r, steps(7, late=False)) for r in (0, 1)))
+    assert rate or not names(*(rank(r, steps(8, late=True)) for r in (0, 1)))
+
+
+@pytest.mark.parametrize(
+    ("sampler", "said"),
+    [
+        ({}, []),
+        ({"seed": lambda r: r}, ["order-differs"]),
+        ({"epoch": lambda r: 3 * r}, ["order-differs"]),
+        ({"replicas": lambda r: 4}, ["samples-left-out"]),
+    ],
+)
+def test_samplers_divide_one_order_and_leave_nothing_out(sampler, said):
+    """Another seed or epoch on one rank; more parts than ranks read."""
+
+    def rows(r):
+        own = {name: value(r) for name, value in sampler.items()}
+        values = {"epoch": 0, "replicas": 2, **own}
+        return rank(r, [Order(i=0, n=1, shuffle=True, rank=r, s=1, loader=0, **values), Epoch(0, 1, 8, 8, 1)])
+
+    assert names(rows(0), rows(1)) == said
+
+
+def test_a_loader_that_is_seeded_anew_repeats_its_order():
+    """Only one that draws it; trained on in both epochs."""
+
+    def rows(r, shuffles, second):
+        return rank(r, [
+            Batch(0, e, n, f"{r}{n + e * second}", n, n + 10 * e, shuffles=shuffles) for e in (1, 2) for n in (1, 2, 3)
+        ])  # fmt: skip
+
+    assert names(*(rows(r, True, 0) for r in (0, 1))) == ["order-repeats"]
+    assert not names(*(rows(r, False, 0) for r in (0, 1)))
+    assert not names(*(rows(r, True, 7) for r in (0, 1)))
+
+
+@pytest.mark.parametrize(("calls", "apart", "said"), [(["send"], 1, True), (["send"], 0, False), ([], 1, False)])
+def test_stages_of_one_pipeline_read_the_same_samples(calls, apart, said):
+    """Ranks that send nothing to each other may hold copies, which read other samples."""
+
+    def stage(r):
+        found = Rank(r, "host", 2)
+        reads = [Fetch(-1, 1, n, n + 100 * r * apart, {}, n, file="t.py", line=4, size=8) for n in (1, 2, 3)]
+        own = [step(n, [part(kind="own", m=-1, group=[], p0=f"{r}")], calls=calls) for n in (1, 2)]
+        found.add([Begun(True, r, 2), *reads, *own])
+        return found
+
+    assert ("stages-read-apart" in names(stage(0), stage(1))) is said
+
+
+@pytest.mark.parametrize(("ratio", "hook", "said"), [(0.5, "", True), (0.5, "own divisor", False), (1.0, "", False)])
+def test_shards_of_gradients_are_not_divided_once_more(ratio, hook, said):
+    """Unless the program has chosen by what their sums are divided."""
+
+    def sharded(r):
+        found = Rank(r, "host", 2)
+        sets = [part(kind="shards", ratio=ratio, hook=hook, p0=str(r), p1=f"{r}v")]
+        found.add([Begun(True, r, 2), Model(0, "fully_shard", [0, 1]), *(step(n, sets, models=[0]) for n in (1, 2))])
+        return found
+
+    assert names(sharded(0), sharded(1)) == ["averaged-twice"] * said
+
+
+def test_ranks_that_step_with_parts_of_the_weights_are_no_copies():
+    """Reduced by hand, as ZeRO does; what was equal at the first step did not begin otherwise."""
+
+    def ends(own=2, op="SUM", start="w", **more):
+        rows = {}
+        for r in (0, 1):
+            values = {"kind": "own", "m": -1, "own": own, "op": op, "p0": f"w{r}", "p0s": [1.0 + r], **more}
+            begun = part(**{**values, "own": 0, "p0": start or f"w{r}", "p0s": [1.0] if start else [1.0 + r]})
+            rows[r] = rank(r, [step(1, [begun]), *(step(s, [part(**values)]) for s in (2, 3))])
+        return names(*rows.values())
+
+    assert ends(start="") == ["initial-weights-differ"]
+    assert ends() == ["gradients-differ"]
+    assert not ends(start="", other=128)
+    assert ends(op="MAX", p0="w", p0s=[1.0]) == ["not-averaged"]
+
+
 def test_a_batch_that_was_only_looked_at_is_no_epoch():
     """The sampler begins once for it and once for the epoch; only what is trained on counts."""
 
     def orders(*epochs):
-        rows = []
-        for n, epoch in enumerate(epochs, 1):
-            rows.append(Order(0, n, epoch, True, 2, 0, n, loader=0))
-            if n % 2 == 0:
-                rows.append(Epoch(0, n, 8, 8, n))
-        return names(rank(0, rows), rank(1, rows))
+        def rows(r):
+            for n, epoch in enumerate(epochs, 1):
+                yield Order(0, n, epoch, True, 2, r, n, loader=0)
+                if n % 2 == 0:
+                    yield Epoch(0, n, 8, 8, n)
+
+        return names(*(rank(r, list(rows(r))) for r in (0, 1)))
 
     assert orders(0, 0, 0, 0) == ["order-repeats"]
     assert not orders(0, 0, 0, 1)
@@ -515,7 +655,7 @@ def test_what_may_be_meant_is_said_later_and_nothing_twice(tmp_path):
                 Model(0, "ddp", [0, 1]),
                 Dropped("all_reduce", 0, 2),
             ]
-            rows += [step(s, [part(g=f"{r}", gs=[r + 1.0], p1="w")]) for s in range(1, steps + 1)]
+            rows += [step(s, [part(g=f"{r}", gs=[r + 1.0], p0=f"{s}", p1=f"{s + 1}")]) for s in range(1, steps + 1)]
             (tmp_path / "watch" / f"{r}.jsonl").write_bytes(b"\n".join(map(encode, rows)))
 
     write(3)

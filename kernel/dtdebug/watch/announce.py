@@ -17,7 +17,7 @@ _PAUSE, _SHARE = 1.0, 0.02
 _REVOCABLE = frozenset((
     "not-reduced", "never-reduced", "gradients-differ", "groups-train-apart", "parameters-outside-ddp",
     "parameters-unknown-to-ddp", "parameters-outside-plan", "partly-reduced", "replicas-differ", "buffers-differ",
-    "batches-differ",
+    "batches-differ", "weights-unchanged",
 ))  # fmt: skip
 """What a later exchange of weights may show to be meant, as in local SGD."""
 _LATER = 32

@@ -99,6 +99,8 @@ class Backward(Row, frozen=True, tag="backward"):
     m: int
     f: int
     site: int = 0
+    divided: list[float] = []
+    """Numbers above 1 by which the program divided the loss."""
 
 
 class Set(msgspec.Struct, frozen=True):
@@ -189,6 +191,8 @@ class Batch(Row, frozen=True, tag="batch"):
     b: int
     site: int = 0
     made: int = 0
+    shuffles: bool = False
+    """It draws the order of its samples."""
 
 
 class Epoch(Row, frozen=True, tag="epoch"):
@@ -214,6 +218,8 @@ class Fetch(Row, frozen=True, tag="fetch"):
     site: int = 0
     file: str = ""
     line: int = 0
+    size: int = 0
+    """Samples; 0 where the data set numbers none."""
 
 
 class Mesh(Row, frozen=True, tag="mesh"):

@@ -32,6 +32,7 @@ _FLAGS = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC | getattr(os, "O_NO
 
 def begin(told: dict[str, Any], torch: Any) -> None:
     """Records from now on."""
+    road.install(torch)
     recorder = Recorder(told, torch)
     road.add(recorder)
     atexit.register(recorder.finish)

@@ -28,6 +28,7 @@ _encode = msgspec.json.Encoder().encode
 
 def begin(told: dict[str, Any], torch: Any) -> None:
     """Rehearses from now on."""
+    road.install(torch)
     rank, world = alone.my_environment()
     alone.prepare(torch, rank, world)
     actor = Actor(Path(str(told["folder"])), rank, torch)

@@ -22,6 +22,7 @@ class EndOfRecordingError(RuntimeError):
 
 def begin(told: dict[str, Any], torch: Any) -> None:
     """Replays from now on."""
+    road.install(torch)
     course = recording.load(Path(told["recording"]), str(told["name"]))
     alone.prepare(torch, course.header.rank, course.header.world)
     if course.header.seed is not None:

@@ -200,7 +200,9 @@ def install(torch: ModuleType) -> None:
         if space == "c10d" and name not in _SKIPPED and "." not in name:
             op = Op(name, getattr(t.ops.c10d, name).default)
             if "process_group" in op.at:
-                library.impl(name, _kernel(op, below), "BackendSelect", with_keyset=True)
+                kernel = _kernel(op, below)
+                _apart(t, kernel.__code__)  # the same code for all
+                library.impl(name, kernel, "BackendSelect", with_keyset=True)
     _no_grad, _library = t.no_grad, library
     os.register_at_fork(after_in_child=_forked)
 
@@ -212,6 +214,17 @@ def _reached(torch: Any, name: str) -> Any:
         if found is None:
             raise NotOnThisReleaseError(f"not on this release: PyTorch {torch.__version__} has no torch.{name}")
     return found
+
+
+def _apart(torch: Any, code: Any) -> None:
+    """Keeps torch.compile from compiling our own functions, which a compiled program calls by its collectives.
+
+    A release without this compiles them for nothing, which takes seconds.
+    """
+    frames = torch._C._dynamo.eval_frame  # noqa: SLF001 - `torch.compiler.disable` would import all of TorchDynamo
+    if hasattr(frames, "set_code_exec_strategy"):
+        skip = frames._FrameAction.SKIP  # noqa: SLF001
+        frames.set_code_exec_strategy(code, frames._FrameExecStrategy(skip, skip))  # noqa: SLF001
 
 
 def _kernel(op: Op, ours: Any) -> Callable[..., Any]:

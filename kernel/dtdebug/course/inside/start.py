@@ -1,8 +1,9 @@
 """How following the collectives gets into a process: when the program has imported torch.
 
 `DTDEBUG_COURSE` names a file of JSON: `{"folder": DIR, "do": ["record", ...], ...options}`. Each name in `do` is a
-module of this package with `begin(told, torch)`, where `told` is that JSON; it adds its listener to the road (see
-`road`).
+module of this package with `begin(told, torch)`, where `told` is that JSON; one that follows the collectives sets up
+the road and adds its listener to it (see `road`). The watch needs none: no call of a job that is only watched passes
+through Python for us.
 """
 
 from __future__ import annotations
@@ -50,9 +51,6 @@ def ready(torch: ModuleType) -> None:
     try:
         with open(os.environ[VARIABLE], encoding="utf-8") as file:  # noqa: PTH123 - pathlib takes milliseconds
             told: dict[str, Any] = json.load(file)
-        from dtdebug.course.inside import road
-
-        road.install(torch)
     except Exception as error:
         complain(f"the collectives are not followed ({type(error).__name__}: {error})")
         return

@@ -25,6 +25,7 @@ class _Loader:
         self.epochs = 0
         self.batches = 0
         self.backwards = 0
+        self.shuffles = False
 
 
 class Loaders:
@@ -118,6 +119,7 @@ class Loaders:
         if known is None:
             known = self._loaders[loader] = _Loader(len(self._loaders), 0, 0, ("", 0))
         known.site = known.site or self.notes.site(frame)
+        known.shuffles = type(getattr(loader, "sampler", None)).__name__ == "RandomSampler"
         known.epochs += 1
         known.batches = 0
         known.backwards = self._steps.backwards
@@ -141,6 +143,7 @@ class Loaders:
             self.notes.put(
                 "batch", i=known.index, e=known.epochs, n=known.batches, h=values.digest(batch),
                 site=known.site, made=known.made, s=self._steps.now, b=self._steps.backwards,
+                shuffles=known.shuffles,
             )  # fmt: skip
 
     @guarded
@@ -183,6 +186,7 @@ class Loaders:
             e=self._epochs,
             n=self._fetches,
             index=zlib.crc32(repr(index).encode()),
+            size=len(index) if isinstance(index, list) and index[:1] != [None] else 0,
             before={name: state for name, state in before.items() if after.get(name) != state},
             file=self._current.place[0] if self._current is not None else "",
             line=self._current.place[1] if self._current is not None else 0,

@@ -6,6 +6,7 @@ import functools
 import sys
 import weakref
 import zlib
+from collections.abc import Iterator
 from typing import Any
 
 from dtdebug.watch.inside import values
@@ -41,6 +42,19 @@ class Model:
         ignored = set(getattr(module, "parameters_to_ignore", ()))
         inner = getattr(module, "module", module)
         return {id(p): p for name, p in inner.named_parameters() if name not in ignored and values.plain(p)}
+
+    def shards(self) -> tuple[list[Any], list[Any]]:
+        """What this rank holds of the parameters of a sharded model, and of their gradients."""
+        module = self.ref()
+        rows = list(module.parameters()) if module is not None else []
+        parts = [_part(p) for p in rows], [_part(p.grad) for p in rows if p.grad is not None]
+        return [p for p in parts[0] if p is not None], [g for g in parts[1] if g is not None]
+
+    def divisor(self) -> str:
+        """That the program chose by what a sharded model divides the sums of its gradients; empty where it did not."""
+        module = self.ref()
+        groups = sharded_by(module) if module is not None and self.kind == "fully_shard" else ()
+        return "own divisor" if any(getattr(g, "gradient_divide_factor", None) is not None for g in groups) else ""
 
     def buffers(self) -> list[Any]:
         """Buffers of its replicas that nobody makes equal, but those of layers that keep statistics on purpose."""
@@ -149,6 +163,23 @@ class Models:
             rng=random_state(known, module),
             site=self.notes.site(frame),
         )
+
+
+def sharded_by(model: Any) -> Iterator[Any]:
+    """What FSDP2 keeps of each part of a model that it shards."""
+    for module in model.modules():
+        state = module._get_fsdp_state() if hasattr(module, "_get_fsdp_state") else None  # noqa: SLF001 - no public name
+        yield from getattr(state, "_fsdp_param_groups", None) or filter(
+            None, [getattr(state, "_fsdp_param_group", None)]
+        )
+
+
+def _part(tensor: Any) -> Any:
+    """What this rank holds of a tensor; None where that is nothing."""
+    torch: Any = sys.modules["torch"]
+    local = getattr(tensor, "_local_tensor", tensor).detach()
+    known = type(local) is torch.Tensor and local.layout is torch.strided and local.device.type != "meta"
+    return local if known and local.numel() and local.untyped_storage().size() else None
 
 
 def _varies(module: Any) -> bool:

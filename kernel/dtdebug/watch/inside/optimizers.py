@@ -11,6 +11,8 @@ from dtdebug.watch.inside.notes import number
 
 _HYPER = ("lr", "weight_decay", "momentum", "betas", "eps", "nesterov", "amsgrad", "alpha", "maximize")
 _MEANS = ("MeanBackward", "NllLossBackward", "MseLossBackward", "BinaryCrossEntropy", "SmoothL1Loss", "HuberLoss")
+_OPERATIONS = 6
+"""Last operations of a loss that are read."""
 
 
 class Known:
@@ -85,6 +87,21 @@ def ratio(before: list[float | str] | None, now: list[float | str]) -> float | N
     if len(ratios) < 2 or max(ratios) - min(ratios) > 1e-5 * abs(ratios[0]):
         return None
     return round(ratios[0], 7)
+
+
+def divisors(node: Any) -> list[float]:
+    """The numbers by which a loss was divided, or multiplied with their inverse, from the last operation back."""
+    found: list[float] = []
+    for _ in range(_OPERATIONS):
+        name = type(node).__name__
+        other = getattr(node, "_saved_other", None)
+        if not name.startswith(("DivBackward", "MulBackward")) or other is None or other.device.type != "cpu":
+            break
+        value = float(other.detach()) if other.numel() == 1 and not other.is_complex() else 0.0
+        if value:
+            found.append(value if name.startswith("Div") else 1 / value)
+        node = node.next_functions[0][0]
+    return [value for value in found if value > 1]
 
 
 def is_mean(node: Any) -> bool:

@@ -13,7 +13,7 @@ from typing import Any
 from dtdebug.watch.inside.calls import Calls
 from dtdebug.watch.inside.clipping import Clipping
 from dtdebug.watch.inside.loaders import Loaders
-from dtdebug.watch.inside.models import Models
+from dtdebug.watch.inside.models import Models, sharded_by
 from dtdebug.watch.inside.notes import Notes
 from dtdebug.watch.inside.phases import Phases
 from dtdebug.watch.inside.replicated import Replicated
@@ -161,7 +161,8 @@ class Watch:
                 frame = sys._getframe(1)  # noqa: SLF001 - documented
                 if self.models.find(model) is None:
                     self.models.made(model, "fully_shard", _mesh_ranks(model), frame)
-                self.models.forward(model, (args, kwargs), self.steps.now, frame, synced=True)
+                synced = all(getattr(group, "reduce_grads", True) for group in sharded_by(model))
+                self.models.forward(model, (args, kwargs), self.steps.now, frame, synced=synced)
             return before(state, model, args, kwargs)
 
         kind._root_pre_forward = _root_pre_forward  # noqa: SLF001 - see above
@@ -172,10 +173,8 @@ def _mesh_ranks(model: Any) -> list[int]:
 
     The root may hold no parameters of its own; then what is sharded within it tells.
     """
-    for module in model.modules():
-        state = module._get_fsdp_state() if hasattr(module, "_get_fsdp_state") else None  # noqa: SLF001 - no public name
-        groups = getattr(state, "_fsdp_param_groups", None) or [getattr(state, "_fsdp_param_group", None)]
-        mesh = getattr(getattr(groups[0], "mesh_info", None), "mesh", None)
+    for group in sharded_by(model):
+        mesh = getattr(getattr(group, "mesh_info", None), "mesh", None)
         if mesh is not None:
             return list(mesh.mesh.flatten().tolist())
     return []

@@ -9,7 +9,16 @@ from typing import Any
 from dtdebug.watch.inside import values
 from dtdebug.watch.inside.models import Model, Models, random_state
 from dtdebug.watch.inside.notes import Notes, guarded, number
-from dtdebug.watch.inside.optimizers import Known, gradients_of, is_mean, membership, parameters_of, ratio, settings_of
+from dtdebug.watch.inside.optimizers import (
+    Known,
+    divisors,
+    gradients_of,
+    is_mean,
+    membership,
+    parameters_of,
+    ratio,
+    settings_of,
+)
 
 _CLOSE_LOOKS = 8
 """Steps at whose gradients also the way from the reduction to the step is looked at."""
@@ -70,6 +79,7 @@ class Steps:
             scaled="torch.amp.grad_scaler" in sys.modules and self._scaled,
             rng=random_state(model) if model is not None else "",
             mean=is_mean(loss.grad_fn),
+            divided=divisors(loss.grad_fn),
             m=model.number if model is not None else -1,
             f=model.forwards if model is not None else 0,
             site=self.notes.site(frame),
@@ -85,7 +95,9 @@ class Steps:
             if known.steps < _CLOSE_LOOKS and not known.models:
                 known.local = values.sample(gradients_of(optimizer))
         for model in self._models.all:
-            if model.kind == "ddp" and model.since["synced"] and model.forwards <= _CLOSE_LOOKS:
+            if model.kind != "ddp" and model.forwards <= _CLOSE_LOOKS:
+                self._after[model.number] = values.sample(model.shards()[1])
+            elif model.since["synced"] and model.forwards <= _CLOSE_LOOKS:
                 found = [p.grad for p in model.parameters().values() if p.grad is not None]
                 self._after[model.number] = values.sample(found)
                 if model.given:
@@ -178,6 +190,7 @@ class Steps:
         known.models = [m for m in self._models.all if held & (m.parameters().keys() | m.synced_ids())]
         self._others(optimizer)
         sets = [self._set(*one) for one in self._sets(optimizer)]
+        sets += [self._sharded(model) for model in known.models if model.kind != "ddp"]
         if known.local and sets and sets[0]["own"] == sets[0]["of"]:
             self._summed(optimizer, known, sets[0]["group"])
         with_gradient = [p for p in parameters_of(optimizer) if p.grad is not None]
@@ -224,7 +237,9 @@ class Steps:
         self.done += 1
         record, known.pending = known.pending, None
         if record is not None:
-            for row, (_, parameters, _) in zip(record["sets"], self._sets(optimizer), strict=False):
+            held = [parameters for _, parameters, _ in self._sets(optimizer)]
+            held += [model.shards()[0] for model in known.models if model.kind != "ddp"]
+            for row, parameters in zip(record["sets"], held, strict=False):
                 row["p1"], row["p1s"] = values.hashes(parameters)
             self.notes.put("step", **record)
             self.notes.flush()
@@ -263,6 +278,17 @@ class Steps:
         if mine:
             found.append((None, mine, "beside" if found else "own"))
         return found
+
+    def _sharded(self, model: Model) -> dict[str, Any]:
+        """What this rank holds of a sharded model."""
+        weights, grads = model.shards()
+        p0, p0s = values.hashes(weights)
+        return {
+            "kind": "shards", "m": model.number, "n": sum(p.numel() for p in weights), "shapes": "",
+            "group": model.group, "g": "", "gs": values.sample(grads), "p0": p0, "p0s": p0s,
+            "finite": values.finite(grads), "own": 0, "of": len(grads), "largest": self.largest,
+            "hook": model.divisor(), "ratio": ratio(self._after.get(model.number), values.sample(grads)),
+        }  # fmt: skip
 
     def _set(self, model: Model | None, parameters: list[Any], kind: str) -> dict[str, Any]:
         grads = [p.grad for p in parameters if p.grad is not None and values.plain(p.grad)]

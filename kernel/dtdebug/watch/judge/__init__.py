@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from dtdebug.watch.judge import apart, averaging, calls, data, running, shards, weights
+from dtdebug.watch.judge import apart, averaging, calls, data, effect, running, shards, stages, weights
 from dtdebug.watch.notes import Rank
 from dtdebug_taxonomy.watched import Violation
 
@@ -21,8 +21,10 @@ def judge(ranks: Sequence[Rank]) -> tuple[Violation, ...]:
     for look in (
         *weights.LOOKS,
         *averaging.LOOKS,
+        *effect.LOOKS,
         *apart.LOOKS,
         *data.LOOKS,
+        *stages.LOOKS,
         *shards.LOOKS,
         *calls.LOOKS,
         *running.LOOKS,
@@ -36,6 +38,10 @@ def judge(ranks: Sequence[Rank]) -> tuple[Violation, ...]:
 _FOLLOWS = {
     "replicas-differ": ("steps-differ", "hyperparameters-differ", "not-reduced", "weights-not-finite"),
     "randomness-alike": ("inputs-alike",),
+    "order-differs": ("order-repeats", "inputs-alike"),
+    "samples-left-out": ("inputs-alike",),
+    "step-without-gradients": ("not-reduced",),
+    "weights-unchanged": ("step-without-gradients", "not-reduced"),
     "augmentation-alike": ("inputs-alike", "workers-alike"),
     "groups-differ": ("mesh-differs",),
     "gradients-differ": ("not-reduced", "read-before-wait"),

@@ -12,8 +12,9 @@ from dtdebug.watch.rows import Backward, Hooked, Model, Step
 from dtdebug_taxonomy.watched import Violation
 
 _TIMES = 3
-_COARSE = 0.05
-"""Relative error of gradients that were sent in half precision."""
+_NO_MEAN = frozenset(("MAX", "MIN", "PRODUCT", "BAND", "BOR", "BXOR"))
+_SAME, _COARSE = 1e-4, 0.05
+"""Relative errors of a factor, and of gradients that were sent in half precision."""
 
 
 def scaling(ranks: Sequence[Rank]) -> Iterator[Violation]:
@@ -46,12 +47,46 @@ _SCALED = {
 }
 
 
+def by_mean(ranks: Sequence[Rank]) -> Iterator[Violation]:
+    """Gradients are reduced by a sum or a mean."""
+    found: dict[int, tuple[Step, Rank]] = {}
+    op = ""
+    for rank in ranks:
+        rows = [(s, p.op) for s in rank.of(Step) for p in s.sets if p.own and p.op in _NO_MEAN]
+        if len(rows) > 1:
+            found[rank.rank], op = (rows[0][0], rank), rows[0][1]
+    if found:
+        step, rank = found[min(found)]
+        yield violation(
+            "not-averaged", "D.2.4", found, step.s, rank.place(step.site),
+            f"The program reduces gradients by {op}: what it steps with is no mean over the ranks.",
+        )  # fmt: skip
+
+
+def sharded(ranks: Sequence[Rank]) -> Iterator[Violation]:
+    """The shards of a gradient, which are averaged, are not divided by the ranks once more."""
+    found: dict[int, tuple[Step, Rank]] = {}
+    world = 0
+    for rank in ranks:
+        rows = [
+            (s, p) for s in rank.of(Step) for p in s.sets
+            if p.kind == "shards" and not p.hook and s.backwards == 1 and p.ratio is not None and len(p.group) > 1
+            and abs(p.ratio * len(p.group) - 1) < _SAME
+        ]  # fmt: skip
+        if len(rows) > 1:
+            found[rank.rank], world = (rows[0][0], rank), len(rows[0][1].group)
+    if found:
+        step, rank = found[min(found)]
+        text = _SCALED["averaged-twice"].format(world=world)
+        yield violation("averaged-twice", "D.2.4", found, step.s, rank.place(step.site), text)
+
+
 def _is_scaled(what: str, s: Seen, world: int, *, wrapped: bool) -> bool:
     if what == "averaged-twice":
         if s.part.ratio is None or s.step.backwards != 1:  # several are divided by their number
             return False
         averaged = wrapped or s.part.op == "AVG"
-        return (averaged or s.part.op == "SUM") and abs(s.part.ratio * world ** (1 if averaged else 2) - 1) < 1e-4
+        return (averaged or s.part.op == "SUM") and abs(s.part.ratio * world ** (1 if averaged else 2) - 1) < _SAME
     return wrapped and s.part.twice
 
 
@@ -141,4 +176,4 @@ def _made_of(found: Sequence[Hooked], world: int) -> str:
     return ""
 
 
-LOOKS: tuple[Callable[[Sequence[Rank]], Iterator[Violation]], ...] = (scaling, exchanged, clearing)
+LOOKS: tuple[Callable[[Sequence[Rank]], Iterator[Violation]], ...] = (scaling, by_mean, sharded, exchanged, clearing)

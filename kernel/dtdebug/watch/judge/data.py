@@ -106,6 +106,61 @@ def order(ranks: Sequence[Rank]) -> Iterator[Violation]:
         )  # fmt: skip
 
 
+def reseeded(ranks: Sequence[Rank]) -> Iterator[Violation]:
+    """A loader that draws the order of its samples draws another in the next epoch."""
+    hits: dict[int, tuple[Batch, Rank]] = {}
+    for rank in ranks:
+        epochs: dict[int, dict[int, dict[int, Batch]]] = {}
+        for b in rank.of(Batch):
+            if b.shuffles and b.h:
+                epochs.setdefault(b.i, {}).setdefault(b.e, {})[b.n] = b
+        for one, *others in (list(rows.values()) for rows in epochs.values()):
+            for other in others[:1]:
+                both = one.keys() & other.keys()
+                trained = (
+                    other[max(both)].b > other[min(both)].b > one[max(both)].b > one[min(both)].b if both else False
+                )
+                alike = trained and all(one[n].h == other[n].h for n in both)
+                if alike and len({one[n].h for n in both}) > _TWICE:
+                    hits.setdefault(rank.rank, (other[min(both)], rank))
+    if hits:
+        row, rank = next(iter(hits.values()))
+        yield violation(
+            "order-repeats", "D.2.4", hits, row.s, rank.place(row.made or row.site),
+            "The loader shuffles, and gave the same samples in the same order in each epoch: its generator is seeded "
+            "anew each time. Seed once, before the first epoch.",
+        )  # fmt: skip
+
+
+def divided(ranks: Sequence[Rank]) -> Iterator[Violation]:
+    """The samplers of all ranks divide one order between them, and leave no part of it out."""
+    begun = {r.rank: [o for o in r.of(Order) if _trained(r, o.loader, o.n)] for r in ranks}
+    for a, b in combinations([r for r in ranks if begun[r.rank]], 2):
+        for one, other in zip(begun[a.rank], begun[b.rank], strict=False):
+            same = one.shuffle and other.shuffle and (one.replicas, one.i) == (other.replicas, other.i)
+            if same and one.rank != other.rank and (one.seed, one.epoch) != (other.seed, other.epoch):
+                what = "seed" if one.seed != other.seed else "epoch"
+                yield violation(
+                    "order-differs", "D.2.4", (a.rank, b.rank), other.s, b.place(other.site),
+                    f"The samplers of ranks {a.rank} and {b.rank} shuffle with another {what} "
+                    f"({getattr(one, what)} and {getattr(other, what)}): they divide different orders, so that some "
+                    "samples are given twice and others never. Give all ranks the same.",
+                )  # fmt: skip
+                return
+    firsts = [rows[0] for rows in begun.values() if rows]
+    replicas, parts = {o.replicas for o in firsts}, {o.rank for o in firsts}
+    if len(ranks) < max((r.world for r in ranks), default=0) or len(replicas) != 1:
+        return
+    if len(parts) < (of := replicas.pop()):
+        rank = next(r for r in ranks if begun[r.rank])
+        yield violation(
+            "samples-left-out", "D.2.4", [r for r, rows in begun.items() if rows], firsts[0].s,
+            rank.place(firsts[0].site),
+            f"The samplers divide the data into {of} parts, and the ranks of this job read {len(parts)} of them: the "
+            "other samples are never trained on. num_replicas is the number of ranks that share the data.",
+        )  # fmt: skip
+
+
 def _pairs(rank: Rank) -> Iterator[tuple[Order, Order]]:
     """Orders that were trained on, one after the other; a program may take a first batch only to look at it."""
     last: dict[int, Order] = {}
@@ -183,4 +238,6 @@ def numbers(ranks: Sequence[Rank]) -> Iterator[Violation]:
             return
 
 
-LOOKS: tuple[Callable[[Sequence[Rank]], Iterator[Violation]], ...] = (inputs, order, drawn, numbers)
+LOOKS: tuple[Callable[[Sequence[Rank]], Iterator[Violation]], ...] = (
+    inputs, order, reseeded, divided, drawn, numbers,
+)  # fmt: skip

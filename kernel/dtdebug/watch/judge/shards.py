@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dtdebug.watch.judge.common import differ, odd, violation, who
 from dtdebug.watch.judge.weights import unlike
 from dtdebug.watch.notes import Rank
-from dtdebug.watch.rows import Clip, Model, Replicated, Set, Step, Value
+from dtdebug.watch.rows import Clip, Forward, Model, Replicated, Set, Step, Value
 from dtdebug_taxonomy.watched import Violation
 
 _SMALL = 16
@@ -32,6 +32,23 @@ def settings(ranks: Sequence[Rank]) -> Iterator[Violation]:
             follows = "parts of one model are trained differently"
             yield unlike(hyper, number, rank.place(step.site), "the ranks of one sharded model", follows)
             return
+
+
+def unsynced(ranks: Sequence[Rank]) -> Iterator[Violation]:
+    """Backward passes of a sharded model are reduced before the step."""
+    found: dict[int, tuple[Step, Forward, Rank]] = {}
+    for rank in ranks:
+        rows = {m.m: [f for f in rank.of(Forward) if f.m == m.m] for m in rank.of(Model) if m.kind == "fully_shard"}
+        idle = [s for s in rank.of(Step) if s.backwards and not s.grads and any(rows.get(m) for m in s.models)]
+        if len(idle) >= _TWICE and not any(f.synced for passes in rows.values() for f in passes):
+            found[rank.rank] = idle[0], next(f for passes in rows.values() for f in passes), rank
+    if found:
+        step, forward, rank = found[min(found)]
+        yield violation(
+            "not-reduced", "D.2.5", found, step.s, rank.place(forward.site),
+            f"{who(found)}: all backward passes were without set_requires_gradient_sync(True): no gradient was "
+            "reduced, and the steps change nothing.",
+        )  # fmt: skip
 
 
 _LEFT = {
@@ -154,4 +171,4 @@ def clips(ranks: Sequence[Rank]) -> Iterator[Violation]:
             yield violation(invariant, "D.2.4", found, row.s, rank.place(row.site), text)
 
 
-LOOKS: tuple[Callable[[Sequence[Rank]], Iterator[Violation]], ...] = (settings, left, replicated, clips)
+LOOKS: tuple[Callable[[Sequence[Rank]], Iterator[Violation]], ...] = (settings, unsynced, left, replicated, clips)

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
-from dtdebug.watch.judge.common import differ, made, odd, violation, who
+from dtdebug.watch.judge.common import differ, first, made, odd, violation, who
 from dtdebug.watch.notes import Rank
 from dtdebug.watch.rows import Forward, Model, Set, Step, Value
 from dtdebug_taxonomy.watched import Violation
@@ -15,7 +15,7 @@ _KEEPS_EQUAL = ("allreduce", "compress", "powersgd", "wrapper", "quantization")
 """Parts of the names of communication hooks after which all ranks hold the same gradients."""
 
 
-_TIMES, _MOST = 3, 1000
+_TIMES, _MOST, _SMALL = 3, 1000, 16
 
 
 class Seen(NamedTuple):
@@ -92,6 +92,16 @@ def _parted(row: dict[int, Seen], before: dict[int, Seen], *, wrapped: bool) -> 
             return _between(row, before, step, place)
         if wrapped:
             return _since_wrapped(row, step, place)
+        if len({(s.part.n, s.part.shapes) for s in seen}) > 1 or any(s.part.other > _SMALL for s in seen):
+            return None  # each steps with a part of the weights, and gradients of the others are reduced too
+        starts = {s.rank.rank: first(s.rank.of(Step)[0].sets) for s in seen}
+        if all(p is not None and p.p0 == starts[one.rank.rank].p0 != apart[one.rank.rank][0] for p in starts.values()):
+            return violation(
+                "gradients-differ", "D.2.5", who_, step, place,
+                f"The weights of {who(row).lower()} were equal at the first step and are not now, though the program "
+                "reduces the gradients: not all that is stepped with is averaged, as where they are reduced before the "
+                "backward pass.",
+            )  # fmt: skip
         return violation(
             "initial-weights-differ", "D.2.5", who_, step, place,
             f"{who(row)} begin with different weights and average their gradients: each trains another model. "

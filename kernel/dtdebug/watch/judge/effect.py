@@ -1,0 +1,132 @@
+"""Steps that have less effect than they should: of a loss that was divided by the ranks, or none at all."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+
+from dtdebug.watch.judge.common import violation, who
+from dtdebug.watch.notes import Rank
+from dtdebug.watch.rows import Backward, Hook, Model, Step
+from dtdebug_taxonomy.watched import Violation
+
+_TIMES, _LOOKS = 2, 8
+_MOST = 4 << 20
+_RANKS = re.compile(r"world|num_?gpus|n_?gpus|nprocs|num_?processes|num_?replicas|dp_size", re.IGNORECASE)
+"""Names by which programs call the number of ranks."""
+
+
+def divided(ranks: Sequence[Rank]) -> Iterator[Violation]:
+    """A loss whose gradients a wrapper averages is not divided by the number of ranks as well.
+
+    That number may be chance, as a weight of 1/2 on two ranks: the program's own text must divide by it too.
+    """
+    found: dict[int, tuple[Backward, Rank, int, int]] = {}
+    for rank in ranks:
+        if rank.of(Hook):
+            continue
+        sizes = {m.m: len(m.group) for m in rank.of(Model)}
+        passes = {s.s: s.backwards for s in rank.of(Step) if all(p.hook != "own divisor" for p in s.sets)}
+        rows = [
+            b for b in rank.of(Backward)
+            if sizes.get(b.m, 0) > 1 and b.s in passes and _by_ranks(b.divided, sizes[b.m], passes[b.s])
+        ]  # fmt: skip
+        if len({b.s for b in rows}) < _TIMES:
+            continue
+        line = _division(*rank.place(rows[0].site))
+        if line:
+            found[rank.rank] = (rows[0], rank, line, sizes[rows[0].m])
+    if found:
+        row, rank, line, world = found[min(found)]
+        yield violation(
+            "loss-divided", "D.2.4", found, row.s, (rank.place(row.site)[0], line),
+            f"{who(found)} divided the loss by {world}, the number of ranks, and the wrapper averages the gradients "
+            f"over the ranks: steps are {world} times too small. Leave out the division.",
+        )  # fmt: skip
+
+
+def _by_ranks(numbers: Sequence[float], world: int, passes: int) -> bool:
+    """Among them is the number of ranks, beside the number of backward passes before the step."""
+    return numbers.count(world) > (passes == world) and (passes == 1 or passes in numbers)
+
+
+def _division(file: str, line: int) -> int:
+    """The line that divides the loss of that backward pass by the number of ranks; 0 if none does."""
+    try:
+        tree = ast.parse(Path(file).read_bytes()[:_MOST])
+    except (OSError, SyntaxError, ValueError, RecursionError, MemoryError):
+        return 0
+    called = [n for n in ast.walk(tree) if isinstance(n, ast.Call) and n.lineno <= line <= (n.end_lineno or n.lineno)]
+    names = {n.id for call in called for n in ast.walk(call) if isinstance(n, ast.Name)}
+    worlds = {
+        target.id for n in ast.walk(tree) if isinstance(n, ast.Assign) and _is_world(n.value, set())
+        for target in n.targets if isinstance(target, ast.Name)
+    }  # fmt: skip
+    for node in ast.walk(tree):
+        if isinstance(node, ast.AugAssign) and isinstance(node.op, ast.Div) and _is_world(node.value, worlds):
+            if isinstance(node.target, ast.Name) and node.target.id in names:
+                return node.lineno
+        elif isinstance(node, ast.Assign) and names & {t.id for t in node.targets if isinstance(t, ast.Name)}:
+            if at := _divides(node.value, worlds) or _returned(tree, node.value, worlds):
+                return at
+        elif isinstance(node, ast.Call) and node in called and (at := _divides(node, worlds)):
+            return at
+    return 0
+
+
+def _divides(node: ast.AST, worlds: set[str]) -> int:
+    """The line; 0 if it does not."""
+    for n in ast.walk(node):
+        if isinstance(n, ast.BinOp) and isinstance(n.op, ast.Div) and _is_world(n.right, worlds):
+            return n.lineno
+    return 0
+
+
+def _returned(tree: ast.Module, value: ast.expr, worlds: set[str]) -> int:
+    """The same of what a function of the file returns that gives the value."""
+    name = value.func.id if isinstance(value, ast.Call) and isinstance(value.func, ast.Name) else ""
+    inner = [n for n in ast.walk(tree) if isinstance(n, ast.FunctionDef) and n.name == name]
+    returns = [n.value for f in inner for n in ast.walk(f) if isinstance(n, ast.Return) and n.value is not None]
+    return next((at for one in returns if (at := _divides(one, worlds))), 0)
+
+
+def _is_world(node: ast.AST, worlds: set[str]) -> bool:
+    return (isinstance(node, ast.Name) and node.id in worlds) or _RANKS.search(ast.unparse(node)) is not None
+
+
+def unchanged(ranks: Sequence[Rank]) -> Iterator[Violation]:
+    """A step with gradients changes the weights."""
+    hits: dict[str, dict[int, tuple[Step, Rank]]] = {}
+    for rank in ranks:
+        by_optimizer: dict[int, list[Step]] = {}
+        for step in rank.of(Step):
+            by_optimizer.setdefault(step.o, []).append(step)
+        for steps in by_optimizer.values():
+            reasons = {_idle(step) for step in steps}
+            if len(steps) >= _LOOKS and len(reasons) == 1 and (one := reasons.pop()):
+                hits.setdefault(one, {}).setdefault(rank.rank, (steps[0], rank))
+    for why, found in hits.items():
+        step, rank = found[min(found)]
+        yield violation(
+            "weights-unchanged", "D.2.5", found, step.s, rank.place(step.site),
+            f"{who(found)} made each step that was looked at {why}",
+        )  # fmt: skip
+
+
+def _idle(step: Step) -> str:
+    """Why it changed nothing; empty where it did, or where nothing was to be expected."""
+    if not step.grads or any(not p.finite for p in step.sets):
+        return ""
+    rates = [rate for group in step.hyper for rate in group.get("lr", ())]
+    if rates and not any(rates):
+        return "with a learning rate of 0: its part of the weights stays as it was."
+    if not step.sets or any(not p.p1 or p.p0 != p.p1 for p in step.sets):
+        return ""
+    if not any(value for p in step.sets for value in p.gs):
+        return "with gradients of 0, as where zero_grad() stands between backward() and step(): no weight changes."
+    return "without a change of any weight, though there are gradients: each step is lost in rounding."
+
+
+LOOKS: tuple[Callable[[Sequence[Rank]], Iterator[Violation]], ...] = (divided, unchanged)
