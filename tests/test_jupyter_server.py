@@ -406,8 +406,10 @@ def test_a_kernel_that_keeps_the_interpreter_lock_is_told_of(server):
 def test_a_kernel_without_the_extension_is_looked_at_and_the_line_to_type_is_told(server, tmp_path):
     """By stacks alone, and as two of them may be alike by chance, no hang is told that nobody has asked for."""
     store = str(tmp_path / "store")
+    late = JOB.replace("    if rank != 1:\n    ", "    if rank == 1:\n        __import__('time').sleep(100)\n")
+    (server.work / "late.py").write_text(late)
     with server.kernel() as kernel:
-        kernel.hang(f"import torch.multiprocessing as mp, job\nmp.spawn(job.train, args=({store!r},), nprocs=2)",
+        kernel.hang(f"import torch.multiprocessing as mp, late\nmp.spawn(late.train, args=({store!r},), nprocs=2)",
                     "begun 0", "begun 1")  # fmt: skip
         hang = wait_for(lambda: (seen := server.look(kernel.id))["view"].get("verdict", {}).get("culprits") and seen)
         glance = server.look(kernel.id, "glance")
