@@ -401,14 +401,24 @@ def test_a_kernel_that_keeps_the_interpreter_lock_is_told_of(server):
 
 
 @KERNEL
-def test_a_kernel_without_the_extension_is_looked_at_and_the_line_to_type_is_told(server):
-    """Its stack is seen; which number the cell has is not known."""
+@pytest.mark.ranks
+@pytest.mark.skipif(find_spec("torch") is None, reason="torch is not installed")
+def test_a_kernel_without_the_extension_is_looked_at_and_the_line_to_type_is_told(server, tmp_path):
+    """By stacks alone, and as two of them may be alike by chance, no hang is told that nobody has asked for."""
+    store = str(tmp_path / "store")
+    late = JOB.replace("    if rank != 1:\n    ", "    if rank == 1:\n        __import__('time').sleep(100)\n")
+    (server.work / "late.py").write_text(late)
     with server.kernel() as kernel:
-        kernel.hang("import time\ndef wait():\n    time.sleep(60)\nprint('begun', flush=True)\nwait()")
-        hang, glance = server.look(kernel.id), server.look(kernel.id, "glance")
+        kernel.hang(f"import torch.multiprocessing as mp, late\nmp.spawn(late.train, args=({store!r},), nprocs=2)",
+                    "begun 0", "begun 1")  # fmt: skip
+        hang = wait_for(lambda: (seen := server.look(kernel.id))["view"].get("verdict", {}).get("culprits") and seen)
+        glance = server.look(kernel.id, "glance")
 
-        assert "cell In[?], line 5" in hang["text"]
-        assert all("%load_ext dtdebug" in " ".join(reply["view"]["notes"]) for reply in (hang, glance))
+    assert [1] == hang["view"]["verdict"]["culprits"]
+    assert "cell In[?], line 2" in hang["text"]
+    assert "found twice in the same places" in hang["text"]
+    assert all("%load_ext dtdebug" in " ".join(reply["view"]["notes"]) for reply in (hang, glance))
+    assert (None, None) == (glance["view"].get("hangs"), hang["view"].get("hangs"))
 
 
 @KERNEL
@@ -459,18 +469,26 @@ def test_ranks_of_an_earlier_cell_are_told_and_ended_whatever_has_become_of_the_
             wait_for(lambda: not psutil.pid_exists(kernel.pid))
             after = wait_for(lambda: server.ask(ask, {})[1].get("left"))
             pids = after[0]["pids"]
-            status, ended = server.ask(f"dtdebug/api/kernels/{kernel.id}/end", {"pids": [os.getpid(), *pids]})
+            first = started[0]
+            status, ended = server.ask(f"dtdebug/api/kernels/{kernel.id}/end", {"pids": [os.getpid(), first]})
 
             line = r"ranks 0-1 of cell \[3\] are still running and hold ports [\d,-]+ and 0.\d GB of memory"
             assert re.fullmatch(line, left[0]["line"])
             assert any(left[0]["line"][:30] in each.get("text/plain", "") for each in shown)
             assert (left[0]["line"][:24], sorted(left[0]["pids"])) == (after[0]["line"][:24], sorted(pids))
-            assert (200, sorted(pids)) == (status, sorted(ended["ended"]))
+            assert (200, [first]) == (status, ended["ended"])
             assert f"left process {os.getpid()} alone" in ended["text"]
-            assert {"left": []} == server.ask(ask, {})[1]
             assert [400, 400] == [
                 server.ask(f"dtdebug/api/kernels/{kernel.id}/end", body)[0] for body in ({}, {"pids": [0]})
             ]
+            assert {"left": []} == server.ask("dtdebug/api/abandoned", {})[1]  # the server still has that kernel
+
+        (gone,) = server.ask("dtdebug/api/abandoned", {})[1]["left"]
+        _, ended = server.ask("dtdebug/api/abandoned", {"pids": [os.getpid(), *gone["pids"]]})
+
+        assert gone["line"].startswith("rank 1 of cell [3] of a notebook, whose kernel has ended, is still running and")
+        assert f"ended process {started[1]}; left process {os.getpid()} alone: no rank of this kernel" == ended["text"]
+        assert {"left": []} == server.ask("dtdebug/api/abandoned", {})[1]
     finally:
         for pid in started:
             with suppress(psutil.Error):

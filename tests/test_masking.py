@@ -54,6 +54,30 @@ def test_lines_as_people_write_them_keep_no_secret():
     assert [] == [line for line, value in filled if value in clean(line.replace("@@", value))]
 
 
+@pytest.mark.parametrize(
+    "line",
+    [
+        'if password == "@@":', "if api_key !== '@@' {", 'if ("@@" == client_secret) {', "api_key: '@@ and @@ and'",
+        'db_password_prod = "@@"', "- passphrase: \"@@ @@\"", "<Pass>@@</Pass>", "eyJhbGciOiJIUzI1NiJ9.eyJzdWIi@@",
+    ],
+)  # fmt: skip
+def test_secrets_in_programs_and_configurations_are_masked(line):
+    """Compared with, in names of several words, as several words, and where a signed token is cut."""
+    secret = word(random.Random(line), 24)
+    assert secret not in clean(f"x = 1\n    {line.replace('@@', secret)}\ny = 2")
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        'if token == "<|endoftext|>_1":', 'if key == "module.layers.0.weight":', 'elif secret == "none":', '"pass" == mode',
+        'forgot_password_url = "/accounts/reset"', 'assert password != ""', "token: 'two or three words'",
+    ],
+)  # fmt: skip
+def test_comparisons_with_what_is_no_secret_stay(line):
+    assert line == clean(line)
+
+
 def test_what_only_resembles_a_secret_stays_as_it_is():
     """Tokens of a text, keys of a dictionary, hashes, names of kernels and models, prose."""
     texts = [*HARMLESS, *HARMLESS_TOO]

@@ -2,7 +2,10 @@
 
 import json
 import os
+import re
+import signal
 import socket
+import subprocess
 import sys
 import time
 from pathlib import Path
@@ -429,3 +432,28 @@ def test_a_glance_asks_nobody(run, monkeypatch):
     glancing.glance(run, entry(), os.getpid())
 
     assert before == {path: path.stat().st_mtime_ns for path in Path(run.path).rglob("*")}
+
+
+@pytest.mark.parametrize(("each", "said"), [("time.sleep(60)", True), ("sum(range(3_000_000)); time.sleep(.1)", None)])
+def test_ranks_without_records_rest_where_none_uses_a_processor(each, said, monkeypatch):
+    """Longer than a limit; ranks that take a little for each step do not rest."""
+    monkeypatch.setattr(glancing, "_RESTS", 2.0)
+    rank = f"import time\nwhile True: {each}"
+    code = (
+        "import os, subprocess, sys\nranks = [subprocess.Popen([sys.executable, '-c', sys.argv[1]],"
+        " env={**os.environ, 'RANK': str(n), 'WORLD_SIZE': '2'}) for n in range(2)]\nfor each in ranks: each.wait()"
+    )
+    kernel = subprocess.Popen([sys.executable, "-c", code, rank], start_new_session=True)
+    try:
+        end = time.monotonic() + 60
+        while len((seen := glancing.glance(None, None, kernel.pid)).rows) < 2 and time.monotonic() < end:
+            time.sleep(0.1)
+        end = time.monotonic() + (60 if said else 4)
+        while not (seen := glancing.glance(None, None, kernel.pid)).hangs and time.monotonic() < end:
+            time.sleep(0.5)
+    finally:
+        os.killpg(kernel.pid, signal.SIGKILL)
+        kernel.wait()
+
+    assert said is seen.hangs
+    assert bool(said) is bool(re.fullmatch(r"ranks 0-1 used no processor for \d+ s", seen.line))

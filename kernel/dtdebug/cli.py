@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import argparse
 import os
+import signal
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -21,7 +22,11 @@ if TYPE_CHECKING:
 
 def run() -> NoReturn:
     """Entry point of the command: ends the process with its status."""
-    sys.exit(main())
+    try:
+        status = main()
+    except KeyboardInterrupt:
+        status = INTERRUPTED
+    sys.exit(status)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -30,7 +35,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     try:
         options = parser(only=words[0] if words else "").parse_args(words)
     except KeyboardInterrupt:
-        return 130
+        return INTERRUPTED
     from dtdebug.logs.reader import LogError
     from dtdebug_taxonomy.knowledge import KnowledgeError
 
@@ -41,7 +46,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         print(f"dtdebug: {error}", file=sys.stderr)
         return USAGE
     except KeyboardInterrupt:
-        return 130
+        return INTERRUPTED
     except BrokenPipeError:  # the reader has gone, as with `| head`
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return NOTHING
@@ -55,6 +60,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     return status
 
 
+INTERRUPTED = 128 + signal.SIGINT
+"""Exit status after Ctrl-C, as a shell has it."""
 _DOCTOR = "what `dtdebug doctor` measured within the last hour answers questions"
 _LIGHT = ("diagnose", "explain", "wizard")
 """Commands that need none of the modules that the others are made of."""
@@ -376,6 +383,8 @@ def _mcp(_options: argparse.Namespace) -> int:
         raise UsageError('mcp: needs the SDK, version 2: pip install "dtdebug[mcp]"')
     from dtdebug.mcp.server import build
 
+    # The server would wait for its thread that reads standard input.
+    signal.signal(signal.SIGINT, lambda *_: os._exit(INTERRUPTED))
     build().run("stdio")
     return NOTHING
 

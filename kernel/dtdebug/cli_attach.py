@@ -83,7 +83,8 @@ def _attach(options: argparse.Namespace) -> int:
         addresses, said = _addresses(place, folder, pids) if place else ({}, ())
         notes += said
         seen = looking.look(folder, pids, native=options.native, addresses=where)
-        if any(s.alive and s.stack and s.pending is None and s.waiting is None for s in seen.states):
+        open_ = any(s.alive and s.stack and s.pending is None and s.waiting is None for s in seen.states)
+        if open_ and not seen.interrupted:
             # It may compute, or wait in C code: reading its native frames can take longer than a first look may.
             seen = looking.look(folder, pids, native=options.native, timeout=_AGAIN, addresses=where)
     else:
@@ -103,7 +104,8 @@ def _attach(options: argparse.Namespace) -> int:
         seen = msgspec.structs.replace(seen, notes=(*seen.notes, hint))
     hosts = presence.read(folder) if folder is not None else ()
     found = collect.conclude(folder, seen, hosts=hosts)
-    if found.verdict.kind == "none" and found.verdict.stragglers and asking and not (options.go or _is_timed(seen)):
+    timed = options.go or _is_timed(seen) or seen.interrupted
+    if found.verdict.kind == "none" and found.verdict.stragglers and asking and not timed:
         later = looking.look(folder, pids, native=options.native, pause=_WAITED, addresses=where)
         seen = msgspec.structs.replace(later, seconds=_WAITED, notes=seen.notes)
         found = collect.conclude(folder, seen, hosts=hosts)

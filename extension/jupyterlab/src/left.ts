@@ -12,8 +12,9 @@ const SOON = 700;
 const AGAIN = 10_000;
 
 interface Found extends Left {
-  readonly kernel: string;
-  readonly path: string;
+  /** Null: of a kernel that has ended. */
+  readonly kernel: string | null;
+  readonly path: string | null;
 }
 
 /** Asks only while it is seen: `look` says that something may have changed. */
@@ -60,7 +61,8 @@ export class LeftBehind {
     if (!this.isSeen()) {
       return;
     }
-    const found: Found[] = [];
+    const ended = await leftBehind(null, this.server);
+    const found: Found[] = ended.map((left) => ({ ...left, path: null, kernel: null }));
     for (const { path, kernel } of [...this.sessions.running()]) {
       if (kernel) {
         found.push(...(await leftBehind(kernel.id, this.server)).map((left) => ({ ...left, path, kernel: kernel.id })));
@@ -82,7 +84,7 @@ export class LeftBehind {
   #row(found: Found): HTMLElement {
     const { trans } = this;
     const line = sentence(found.line);
-    const said = found.path === this.current() ? line : trans.__("%1: %2", found.path, line);
+    const said = found.path === null || found.path === this.current() ? line : trans.__("%1: %2", found.path, line);
     const end = button(trans.__("End them …"), () => void this.#end(found), trans.__("End them: %1", said));
     return make("div", "dtdp-row", make("span", "", said), end);
   }
@@ -92,7 +94,9 @@ export class LeftBehind {
     const sure = await confirmed(
       trans.__("End these ranks?"),
       trans.__(
-        "%1 These processes get SIGTERM, and SIGKILL after three seconds: %2. What they have not saved is lost. The kernel stays and keeps its variables.",
+        kernel === null
+          ? "%1 These processes get SIGTERM, and SIGKILL after three seconds: %2. What they have not saved is lost."
+          : "%1 These processes get SIGTERM, and SIGKILL after three seconds: %2. What they have not saved is lost. The kernel stays and keeps its variables.",
         sentence(line),
         pids.join(", "),
       ),

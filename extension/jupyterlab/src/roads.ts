@@ -115,14 +115,15 @@ export async function endRanks(
   return reply["status"] === "ok" && Array.isArray(reply["ended"]) ? ended(reply) : failure(reply, trans);
 }
 
-/** The same by the server, which knows the ranks of a kernel also after its restart. */
+/** The same by the server, which knows the ranks of a kernel also after its restart, or its end (null). */
 export async function endOutside(
-  kernel: string,
+  kernel: string | null,
   pids: readonly number[],
   server: ServerConnection.ISettings,
   trans: TranslationBundle,
 ): Promise<Ended | Line> {
-  const answer = await post(server, `kernels/${encodeURIComponent(kernel)}/end`, { pids }, LIMIT.end);
+  const path = kernel === null ? "abandoned" : `kernels/${encodeURIComponent(kernel)}/end`;
+  const answer = await post(server, path, { pids }, LIMIT.end);
   return isRefusal(answer) ? { line: why(answer, trans) } : ended(answer);
 }
 
@@ -132,9 +133,10 @@ export interface Left {
   readonly pids: readonly number[];
 }
 
-/** Those of a kernel; none where the server can't tell. */
-export async function leftBehind(kernel: string, server: ServerConnection.ISettings): Promise<readonly Left[]> {
-  const answer = await post(server, `kernels/${encodeURIComponent(kernel)}/left`, {}, LIMIT.glance);
+/** Those of a kernel, or of kernels that have ended (null); none where the server can't tell. */
+export async function leftBehind(kernel: string | null, server: ServerConnection.ISettings): Promise<readonly Left[]> {
+  const path = kernel === null ? "abandoned" : `kernels/${encodeURIComponent(kernel)}/left`;
+  const answer = await post(server, path, {}, LIMIT.glance);
   const left = isRefusal(answer) ? null : answer["left"];
   return (Array.isArray(left) ? left : []).map((each: unknown) => {
     const { line, pids } = Object(each) as { line?: unknown; pids?: unknown };

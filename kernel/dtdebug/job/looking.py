@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import socket
+import threading
 import time
 from collections.abc import Callable, Iterable, Sequence
 
@@ -15,6 +16,7 @@ from dtdebug.records.untrusted import tidy
 from dtdebug_taxonomy.ranks import EXITED, RankState, Verdict
 from dtdebug_taxonomy.waiting import Waiting
 
+_INTERRUPTED = "interrupted: what had come by then"
 PAUSE = 1.0
 """Seconds between two looks at a rank that seems to hang."""
 
@@ -31,6 +33,8 @@ class Look(msgspec.Struct, frozen=True, kw_only=True):
     """That verdict was found while no rank made progress for as long as the user's limit."""
     seconds: float = 0.0
     """For how long no rank has made progress, as far as somebody watched."""
+    interrupted: bool = False
+    """The user has ended it (Ctrl-C); what had come by then is in it."""
     printed: str | None = None
     """What the job had printed until its user ended it: what comes then is the noise of ending."""
 
@@ -48,15 +52,22 @@ def look(
     """Asks the living ranks; a second time after a moment, to tell what moves from what stands."""
     from dtdebug.probe.gather import gather
 
-    here = socket.gethostname()
-    first = _fresh(gather(folder, pids, timeout, native=native, addresses=addresses))
+    here, stop = socket.gethostname(), threading.Event()
+    first = _fresh(gather(folder, pids, timeout, native=native, addresses=addresses, stop=stop))
+    if stop.is_set():
+        return Look(states=tuple(first), interrupted=True, notes=(_INTERRUPTED,))
     if not twice or not any(state.alive for state in first):
         return Look(states=tuple(first))
     begun = movement.sample(first, here)
     time.sleep(pause)
     works, rests = movement.workers(begun, movement.sample(first, here))  # before they are asked, for that is work
-    second = _fresh(gather(folder, pids, timeout, dumps=False, addresses=addresses))
-    return Look(states=merged(first, second), progress={**movement.progress(first, second, works, rests)})
+    second = _fresh(gather(folder, pids, timeout, dumps=False, addresses=addresses, stop=stop))
+    return Look(
+        states=merged(first, second),
+        progress={} if stop.is_set() else {**movement.progress(first, second, works, rests)},
+        interrupted=stop.is_set(),
+        notes=(_INTERRUPTED,) if stop.is_set() else (),
+    )
 
 
 def _fresh(states: Iterable[RankState]) -> list[RankState]:

@@ -18,7 +18,8 @@ _KEY_BLOCK = re.compile(
     r"|(?:(?:\s|\\[nr])*+[A-Za-z0-9+/=]{16,}+)++)"
 )
 _SIGNED = re.compile(
-    r"eyJ(?<![A-Za-z0-9]eyJ)[A-Za-z0-9_-]{10,}+\.[A-Za-z0-9_-]{10,}+\.[A-Za-z0-9_-]{0,8192}+(?:\.[A-Za-z0-9_-]{0,8192}+){0,2}"
+    r"eyJ(?<![A-Za-z0-9]eyJ)[A-Za-z0-9_-]{10,}+\.(?:eyJ[A-Za-z0-9_-]{10,}+|[A-Za-z0-9_-]{10,}+(?=\.))"
+    r"(?:\.[A-Za-z0-9_-]{0,8192}+){0,3}"
 )
 _HOOKS = {
     "hooks.slack.com/": re.compile(

@@ -19,11 +19,14 @@ _LONGEST = 64
 _REST = re.compile(rf"[A-Za-z0-9_.-]{{0,{_LONGEST}}}")
 _WORDS = re.compile(r"[A-Z]{2,40}(?![a-z])|[A-Z]?[a-z]{1,40}|[A-Z]")
 _ASSIGNS = re.compile(
-    r"\]?(?P<close>\\{0,3}[\"'])?\]?(?P<sep>[ \t]{0,3}(?:=>|:=|=(?!=)|:"
+    r"\]?(?P<close>\\{0,3}[\"'])?\]?(?P<sep>[ \t]{0,3}(?:=>|:=|[=!]={1,2}(?=[ \t]{0,3}[brfu]{0,2}\\{0,3}[\"'])|=(?!=)|:"
     r"(?![:/]))[ \t]{0,3}|\\{0,3}[\"'],[ \t]{0,3}(?=\\{0,3}[\"']))"
     r"(?P<kind>[brfu]{1,2}(?=[\"']))?(?P<quote>\\{0,3}[\"'`])?"
 )
 """From a name to its value. With a comma alone only where both are quoted: items of a list or of a tuple."""
+_COMPARES = ("==", "!=", "===", "!==")
+_COMPARED = re.compile(r"\\{0,3}(?P<q>[\"'])(?P<s>[^\"'\\\n]{4,256})\\{0,3}(?P=q)[ \t]{0,3}[=!]={1,2}[ \t]{0,3}\Z")
+"""`"..." == password`: the value stands before the name."""
 _STRONG = frozenset(
     [
         "password",
@@ -144,6 +147,11 @@ _AFTER = frozenset(
 )
 """Words that may follow the one that counts."""
 _NO_SECRET_AFTER = frozenset(["file", "id"])
+_NAMED = frozenset(["password", "passwd", "passphrase"])
+_ABOUT = frozenset(
+    ["hash", "digest", "file", "id", "path", "url", "uri", "name", "manager", "store", "policy", "field"]
+)
+"""A password, unless the last word says that it is about one: `db_password_prod`, not `password_hash`."""
 _WEAK = re.compile(
     r"(?i)(?:sig|signature|x-amz-(?:signature|credential|security-token)|x-goog-"
     r"(?:signature|credential)|awsaccesskeyid"
@@ -192,7 +200,7 @@ def spans(text: str) -> list[tuple[int, int]]:
         end = trigger.end() + len(_REST.findall(text, trigger.end(), trigger.end() + _LONGEST)[0])
         behind = end
         name = text[begin:end].rstrip(".-")
-        span = value(text, begin, begin + len(name), name)
+        span = value(text, begin, begin + len(name), name) or _compared(text, begin, name)
         if span is not None:
             found.append(span)
             behind = max(behind, span[1])
@@ -207,6 +215,8 @@ def value(text: str, begin: int, end: int, name: str) -> tuple[int, int] | None:
     assigns = _ASSIGNS.match(text, end)
     if assigns is None or ("," in assigns["sep"] and not name.startswith("--")):
         return None
+    if assigns["sep"].strip() in _COMPARES and kind != "strong":
+        return None
     if assigns[0][0] == "]" and not assigns["close"] and assigns["sep"] != "=":
         return None  # the index of a variable
     quote = assigns["quote"] or ""
@@ -216,7 +226,8 @@ def value(text: str, begin: int, end: int, name: str) -> tuple[int, int] | None:
     if _harmless(said, text, start) or ("{" in said and "f" in (assigns["kind"] or "")):
         return None
     if quote:
-        if kind == "strong" and (" " not in said or _NUMBER.match(said) or assigns["close"] or "=" in assigns["sep"]):
+        plain = " " not in said or _NUMBER.match(said) or assigns["close"] or "=" in assigns["sep"]
+        if kind == "strong" and (plain or _begins_line(text, begin)):
             return start, stop
         return (start, stop) if _credible(said, kind) else None
     if _code(said, name, assigns["sep"]):
@@ -227,6 +238,20 @@ def value(text: str, begin: int, end: int, name: str) -> tuple[int, int] | None:
     if kind == "token" and "=" in assigns["sep"] and len(said) >= 6 and said.isalnum() and not said.isdigit():
         return start, stop
     return (start, stop) if _credible(said, kind) else None
+
+
+def _begins_line(text: str, begin: int) -> bool:
+    """As in YAML: else a colon and words may be prose."""
+    before = text[max(0, begin - 64) : begin]
+    return before.rstrip(" \t-")[-1:] in ("", "\n") and (begin < 64 or "\n" in before)
+
+
+def _compared(text: str, begin: int, name: str) -> tuple[int, int] | None:
+    """Where the value stands that a name of a secret is compared with, in front of it."""
+    if text[max(0, begin - 3) : begin].rstrip(" \t")[-1:] != "=" or secret(name) != "strong":
+        return None
+    found = _COMPARED.search(text, max(0, begin - 300), begin)
+    return found.span("s") if found and not _harmless(found["s"], text, found.start("s")) else None
 
 
 def _harmless(said: str, text: str, start: int) -> bool:
@@ -322,4 +347,6 @@ def secret(name: str) -> str:
         return "" if plural or before in _NO_TOKEN else "token"
     if joined in ("connectionstring", "sessiontoken"):
         return "strong"
+    if not _NAMED.isdisjoint(words) and last not in _ABOUT:
+        return "key"
     return "weak" if _WEAK.match(name) else ""

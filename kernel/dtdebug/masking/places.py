@@ -38,7 +38,9 @@ _SPOKEN = re.compile(
     r"(?P<s>[A-Za-z0-9+/=_.~-]{10,4096}+)"
 )
 _LOGS_IN = re.compile(r"\blogin\([\"'](?P<s>[^\"'\s]{10,512})[\"']")
-_ELEMENT = re.compile(r"(?i)<(?:\w{0,24}password|\w{0,24}secret|\w{0,24}token|api-?key)>(?P<s>[^<\s]{4,512})<")
+_ELEMENT = re.compile(
+    r"(?i)<(?:\w{0,24}password|pass|\w{0,24}secret|\w{0,24}token|api-?key)(?:[ \t][^<>\n]{1,64})?>(?P<s>[^<\s]{4,512})<"
+)
 _ADDED = re.compile(
     r"(?i)<add[ \t]{1,8}key=[\"'][^\"'<>]{0,64}(?:password|secret|token)[\"'][ \t]{1,24}"
     r"value=[\"'](?P<s>[^\"'<>]{4,512})"

@@ -170,6 +170,7 @@ def _reply(client: Any, request: str, timeout: float) -> dict[str, Any] | None:
 
 def from_outside(pid: int, folder: RunFolder | None, entry: Entry | None, kind: Kind, timeout: float) -> Seen:
     """What can be seen of a kernel without asking it: its stack, its ranks, who waits for whom."""
+    from dtdebug.job import looking
     from dtdebug.notebook.jobs import forget_earlier, ranks_below
     from dtdebug.probe import gather
 
@@ -186,10 +187,14 @@ def from_outside(pid: int, folder: RunFolder | None, entry: Entry | None, kind: 
     def follows(seen: Sequence[RankState], *, moving: bool | None = None) -> Conclusion:
         return conclude(folder, seen, "", moving=moving)
 
-    states = look(begin + timeout - time.monotonic())
-    watched = Watched(states, Conclusion(), moved(before, states))
-    if kind == "hang":
-        watched = watch(watched, look, follows, begin + timeout)
+    if kind == "hang" and not before:  # no record says what moves
+        twice = looking.look(folder, pids, timeout=timeout / 2) if pids else looking.Look()
+        watched = Watched(twice.states, conclude(folder, twice.states, "", progress=twice.progress), None)
+    else:
+        states = look(begin + timeout - time.monotonic())
+        watched = Watched(states, Conclusion(), moved(before, states))
+        if kind == "hang":
+            watched = watch(watched, look, follows, begin + timeout)
     found = watched.found
     cells = _cells(stack, entry)
     return Seen(

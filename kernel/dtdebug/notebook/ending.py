@@ -17,7 +17,7 @@ _PATIENCE, _KILLED = 3.0, 2.0
 _TICK = 0.05
 
 
-def end_ranks(pids: Sequence[int], allowed: Collection[int]) -> tuple[list[int], str]:
+def end_ranks(pids: Sequence[int], allowed: Collection[int], *, kernel: bool = True) -> tuple[list[int], str]:
     """The processes that have ended, and that in words; what is not among the allowed ones is left alone."""
     chosen: dict[int, psutil.Process] = {}
     for pid in dict.fromkeys(pids):
@@ -29,7 +29,7 @@ def end_ranks(pids: Sequence[int], allowed: Collection[int]) -> tuple[list[int],
     _signal(left, signal.SIGKILL)
     left = _wait(left, _KILLED)
     ended = [pid for pid in chosen if pid not in left]
-    return ended, _told(ended, list(left), [pid for pid in dict.fromkeys(pids) if pid not in chosen])
+    return ended, _told(ended, list(left), [pid for pid in dict.fromkeys(pids) if pid not in chosen], kernel=kernel)
 
 
 def _signal(processes: dict[int, psutil.Process], number: signal.Signals) -> None:
@@ -48,12 +48,14 @@ def _wait(processes: dict[int, psutil.Process], seconds: float) -> dict[int, psu
         time.sleep(_TICK)
 
 
-def _told(ended: Sequence[int], left: Sequence[int], others: Sequence[int]) -> str:
+def _told(ended: Sequence[int], left: Sequence[int], others: Sequence[int], *, kernel: bool) -> str:
+    stays = "; the kernel and its variables are as they were" if kernel else ""
+
     def processes(pids: Sequence[int]) -> str:
         return f"process{'es' if len(pids) > 1 else ''} {ranges(pids, 16)}"
 
     rows: tuple[tuple[Sequence[int], Callable[[str], str]], ...] = (
-        (ended, lambda them: f"ended {them}; the kernel and its variables are as they were"),
+        (ended, lambda them: f"ended {them}{stays}"),
         (left, lambda them: f"{them} can't be ended: they wait in the operating system, as for a device"),
         (others, lambda them: f"left {them} alone: no rank of this kernel"),
     )

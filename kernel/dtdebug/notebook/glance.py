@@ -14,6 +14,7 @@ from collections.abc import Sequence
 import msgspec
 import psutil
 
+from dtdebug.job import movement
 from dtdebug.notebook.journal import Entry
 from dtdebug.notebook.look import Seen
 from dtdebug.notebook.running_cell import Here
@@ -27,6 +28,12 @@ from dtdebug_taxonomy.view import View
 
 _STANDS = 4.0
 """Seconds that counters may rest in a job that moves: records are written every two."""
+_RESTS = 20.0
+"""Seconds without use of a processor from which ranks that have no records are said to rest."""
+_WAKES, _TICK = 0.005, 0.01
+"""Part of a CPU that a main thread takes to poll, and seconds in which its time is counted."""
+_APART = 60.0
+"""Seconds between two glances from which it is not known what the ranks did meanwhile."""
 _KERNELS = 64
 """Kernels of which it is remembered how far they were."""
 
@@ -40,6 +47,10 @@ class _Watched:
         self.progress: Progress | None = None
         self.cpu: tuple[float, float] | None = None
         """(when, CPU seconds of the thread that runs cells)."""
+        self.used: dict[int, movement.Work] = {}
+        """What the kernel and its ranks had used at the last look."""
+        self.rests: float | None = None
+        """Since when none of them has used a processor."""
 
 
 _watched: OrderedDict[int, _Watched] = OrderedDict()
@@ -56,8 +67,16 @@ def glance(folder: RunFolder | None, entry: Entry | None, pid: int) -> View:
         watched = _remembered(pid, running.begun if running else 0.0)
         moved = _moved(watched, records, begin) if running else None
         busy = _busy(watched, pid, begin) if running else None
-    seen = Seen(kind="state", here=Here(busy=busy), ranks=states, moved=moved, seconds=time.monotonic() - begin)
+        rested = 0.0 if records else _rested(watched, states, pid)
+    here, spent = Here(busy=busy), time.monotonic() - begin
+    seen = Seen(kind="state", here=here, ranks=states, moved=moved, resting=rested, seconds=spent)
     return view(seen, road="outside", entry=running, taken=now)
+
+
+def resting(states: Sequence[RankState], entry: Entry | None, pid: int) -> float:
+    """Seconds for which the kernel and its ranks have used no processor, as far as glances tell; 0 below a limit."""
+    with _lock:
+        return _rested(_remembered(pid, entry.begun if entry is not None and entry.running else 0.0), states, pid)
 
 
 def _records(folder: RunFolder, since: float) -> tuple[RankState, ...]:
@@ -117,6 +136,27 @@ def _moved(watched: _Watched, records: Sequence[RankState], now: float) -> bool 
         return True
     stands = any(map(waits, records)) and watched.progress.standing(records) >= _STANDS
     return False if stands else None
+
+
+def _rested(watched: _Watched, states: Sequence[RankState], pid: int) -> float:
+    """As `resting`. The kernel counts: while it computes, its ranks may be those of an earlier cell."""
+    kernel = RankState(pid=pid, alive=True)
+    now, before = movement.sample((kernel, *states), socket.gethostname()), watched.used
+    last = min((work.time for work in before.values()), default=0.0)
+    works, _ = movement.workers(before, now)
+    works |= {each for each in now.keys() & before.keys() if each != pid and _trains(before[each], now[each])}
+    if len(now) < 2 or now.keys() != before.keys() or works or time.monotonic() - last > _APART:
+        watched.rests = None
+    elif watched.rests is None:
+        watched.rests = last
+    watched.used = now
+    rested = time.monotonic() - watched.rests if watched.rests is not None else 0.0
+    return rested if rested >= _RESTS else 0.0
+
+
+def _trains(before: movement.Work, now: movement.Work) -> bool:
+    """The main thread has done something: one that hangs wakes at most to look whether it still has to wait."""
+    return now.main - before.main > _WAKES * (now.time - before.time) + _TICK
 
 
 def _busy(watched: _Watched, pid: int, now: float) -> float | None:

@@ -8,13 +8,14 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from contextlib import suppress
 from pathlib import Path
 
 import msgspec
 import psutil
 
+from dtdebug.clean import clean
 from dtdebug.notebook import journal
 from dtdebug.probe import processes
 from dtdebug.records.folder import VARIABLE, RunFolder
@@ -41,6 +42,8 @@ class Left(msgspec.Struct, frozen=True, kw_only=True):
     """TCP ports at which they listen: that of their store where they do, else all."""
     memory: int
     """Bytes of the machine's memory that they hold; what they share counts for each."""
+    notebook: str = ""
+    """Of a kernel that has ended without a successor: the notebook that it belonged to, or what is known of that."""
 
     @property
     def line(self) -> str:
@@ -48,6 +51,7 @@ class Left(msgspec.Struct, frozen=True, kw_only=True):
         one = self.count == 1
         who = f"rank{'' if one else 's'} {self.ranks}" if self.ranks else f"{self.count} rank{'' if one else 's'}"
         where = f" of cell [{self.cell}]" if self.cell is not None else " of an earlier cell"
+        where += f" of {self.notebook}, whose kernel has ended," if self.notebook else ""
         ports = f"port{'s' if len(self.ports) > 1 else ''} {ranges(self.ports, _PORTS)} and " if self.ports else ""
         verbs = ("is", "holds") if one else ("are", "hold")
         return f"{who}{where} {verbs[0]} still running and {verbs[1]} {ports}{self.memory / 1e9:.1f} GB of memory"
@@ -55,11 +59,26 @@ class Left(msgspec.Struct, frozen=True, kw_only=True):
 
 def left(kernel: str) -> list[Left]:
     """What cells of the kernel with that connection file have left behind on this host, the latest cell first."""
-    found: dict[int | None, list[_Member]] = {}
+    return _of(row for row in journal.entries() if row[1].kernel == kernel)
+
+
+def abandoned(kernels: Collection[str]) -> list[Left]:
+    """The same of kernels that have ended and are none of these, as after a restart of their server."""
+    found: list[Left] = []
     for path, entry in journal.entries():
-        if entry.kernel == kernel:
-            for member in _members(path, entry):
-                found.setdefault(member.cell, []).append(member)
+        if entry.kernel not in kernels and not journal.lives(entry.pid):
+            for each in _of([(path, entry)]):
+                named = processes.variables(each.pids[0]).get("JPY_SESSION_NAME", "")
+                notebook = clean(Path(named).name) or "a notebook"
+                found.append(msgspec.structs.replace(each, notebook=notebook))
+    return found
+
+
+def _of(entries: Iterable[tuple[Path, journal.Entry]]) -> list[Left]:
+    found: dict[int | None, list[_Member]] = {}
+    for path, entry in entries:
+        for member in _members(path, entry):
+            found.setdefault(member.cell, []).append(member)
     return [_told(cell, found[cell]) for cell in sorted(found, key=lambda cell: cell or 0, reverse=True)]
 
 
@@ -150,3 +169,11 @@ def end(kernel: str, pids: Sequence[int], pid: int) -> tuple[list[int], str]:
 
     allowed = {*ranks_below(pid), *(each for found in left(kernel) for each in found.pids)} - {pid, os.getpid()}
     return end_ranks(pids, allowed)
+
+
+def end_abandoned(kernels: Collection[str], pids: Sequence[int]) -> tuple[list[int], str]:
+    """Ends those of the processes that `abandoned` names."""
+    from dtdebug.notebook.ending import end_ranks
+
+    allowed = {pid for found in abandoned(kernels) for pid in found.pids} - {os.getpid()}
+    return end_ranks(pids, allowed, kernel=False)

@@ -48,6 +48,8 @@ class Seen(msgspec.Struct, frozen=True, kw_only=True):
     """How long it took to find out."""
     moved: bool | None = None
     """Something moved between two looks at the ranks; None where they were not compared."""
+    resting: float = 0.0
+    """Seconds for which no rank has used a processor, where nothing else tells of progress."""
     timeline: Timeline | None = None
 
 
@@ -150,7 +152,7 @@ def conclude(
     from dtdebug.job.judgement import Basis, judge
 
     known = [s for s in states if s.rank is not None]
-    if run is None or not known:
+    if not known:
         return Conclusion()
     basis = Basis(output=output, earlier=earlier, measured=earlier is not None, moving=moving, progress=progress or {})
     found = judge(run, known, basis, timeline=True)

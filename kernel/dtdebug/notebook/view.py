@@ -49,12 +49,12 @@ def view(
     rows = _rows(seen.ranks, accused, taken)
     left_out = len(seen.ranks) - len(rows)
     notes = (*([f"{left_out} more ranks are not shown"] if left_out else []), *seen.notes[:_NOTES])
-    hangs = _hangs(rows, accused, moved=seen.moved)
+    hangs = True if seen.resting else _hangs(rows, accused, moved=seen.moved)
     made = View(
         road=road,
         taken=taken,
         seconds=seen.seconds,
-        line=said(rows, accused, taken) if hangs else "",
+        line=(said(rows, accused, taken) or _rests(rows, seen.resting)) if hangs else "",
         hangs=hangs,
         cell=cell(seen, entry, taken),
         verdict=verdict,
@@ -142,6 +142,13 @@ def said(rows: Sequence[Row], verdict: Verdict | None, taken: float) -> str:
     words += [f"in {op or 'collective'}{'' if seq is None else f' #{seq}'}"] if op or seq is not None else []
     words += [f"for {_ranks(verdict.culprits)}"] if verdict and verdict.culprits else []
     return _short(" ".join(words), _TEXT)
+
+
+def _rests(rows: Sequence[Row], seconds: float) -> str:
+    """All that is known of ranks that have no records."""
+    who = _ranks([row.rank for row in rows if row.rank is not None]) if rows and rows[0].rank is not None else ""
+    who = who or f"{len(rows)} rank{'s' if len(rows) > 1 else ''}"
+    return f"{who} used no processor for {_duration(seconds)}" if rows and seconds else ""
 
 
 def _ranks(ranks: Collection[int]) -> str:

@@ -8,6 +8,7 @@ last faulthandler, whose signal can end a system call. One slow rank delays no o
 from __future__ import annotations
 
 import socket
+import threading
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import Future
@@ -37,6 +38,7 @@ def gather(
     dumps: bool = True,
     native: bool = False,
     addresses: Callable[[], dict[int, str]] | None = None,
+    stop: threading.Event | None = None,
 ) -> list[RankState]:
     """The states of all ranks, by rank; those that the job should have and nobody found are in it with `alive=None`.
 
@@ -44,12 +46,14 @@ def gather(
     agents write on demand are waited for; where none comes, the worker server's trace is written in its place.
     `native` asks py-spy for native frames too. `addresses` gives more endpoints by rank, such as those of the job's
     store, and runs beside the rest. An interrupt (Ctrl-C) ends the waiting: what has come by then is returned, and
-    what was written stays in the folder.
+    what was written stays in the folder, and `stop` is set.
     """
     request = Request(target, timeout, dumps=dumps, native=native)
     more = begin([addresses], request.deadline)[0] if addresses else None
     inquiries = [Inquiry(request, found, record) for found, record in _known(target, pids)]
     interrupted = _ask(inquiries, request.deadline)
+    if interrupted and stop is not None:
+        stop.set()
     states = [state for inquiry in inquiries if (state := inquiry.state()) is not None]
     roads = {"files" if target else "processes": f"nothing of it was there after {timeout:g} s"}
     if more is not None and not interrupted:

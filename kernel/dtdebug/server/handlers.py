@@ -35,6 +35,7 @@ def handlers(base: str) -> list[tuple[str, type[web.RequestHandler], dict[str, A
         r"kernels/([^/]+)/look": LookHandler,
         r"kernels/([^/]+)/left": LeftHandler,
         r"kernels/([^/]+)/end": EndHandler,
+        r"abandoned": AbandonedHandler,
         r"diagnosis": DiagnosisHandler,
         r"lessons": LessonsHandler,
         r"lessons/([^/]+)": LessonHandler,
@@ -187,6 +188,27 @@ class EndHandler(_KernelHandler):
             return looks.end(process, asked.pids)
 
         await self.reply((kernel_id, "end"), tuple(asked.pids), work)
+
+
+class AbandonedHandler(_KernelHandler):
+    """Ranks of kernels that have ended and that no kernel of this server succeeds, as after a restart of the server."""
+
+    @web.authenticated
+    @authorized(action="execute")  # type: ignore[untyped-decorator]
+    async def post(self) -> None:
+        """As `LeftHandler`; with `{"pids": [...]}` as `EndHandler`."""
+        from dtdebug.server import kernels
+
+        manager = self.kernel_manager
+        mine = [kernels.file_of(manager.get_kernel(each)) for each in manager.list_kernel_ids()]
+        asked = self.asked(kernels.to_end) if self.request.body not in (b"", b"{}") else None
+
+        def work() -> bytes:
+            from dtdebug.server import looks
+
+            return looks.end_abandoned(mine, asked.pids) if asked else looks.abandoned(mine)
+
+        await self.reply("abandoned", tuple(asked.pids) if asked else "", work)
 
 
 class DiagnosisHandler(_Handler):

@@ -56,6 +56,11 @@ def to_end(body: bytes) -> ToEnd:
         raise ValueError(f'ask with {{"pids": [process ids]}}: {error}') from error
 
 
+def file_of(kernel: Any) -> str:
+    """Name of the connection file of a kernel manager's kernel."""
+    return Path(kernel.connection_file).name
+
+
 async def process_of(kernel: Any) -> Process | None:
     """The process of a kernel manager's kernel, or None where it has none on this machine."""
     from jupyter_client.provisioning.local_provisioner import LocalProvisioner
@@ -65,4 +70,4 @@ async def process_of(kernel: Any) -> Process | None:
     if not isinstance(provisioner, LocalProvisioner) or provisioner.pid is None:
         return None
     alive = bool(await ensure_async(kernel.is_alive()))
-    return Process(provisioner.pid, Path(kernel.connection_file).name, alive)
+    return Process(provisioner.pid, file_of(kernel), alive)

@@ -10,7 +10,7 @@ import msgspec
 
 from dtdebug.notebook import journal, left, show
 from dtdebug.notebook.ask import from_outside
-from dtdebug.notebook.glance import glance
+from dtdebug.notebook.glance import glance, resting
 from dtdebug.notebook.view import view
 from dtdebug.records.folder import RunFolder
 from dtdebug.server.kernels import Asked, Process
@@ -18,7 +18,8 @@ from dtdebug.server.report import markdown
 from dtdebug_taxonomy.ranks import RankState
 from dtdebug_taxonomy.view import View
 
-_UNARMED = "dtdebug is not loaded in this kernel, so its ranks can't be compared: %load_ext dtdebug before the next run"
+_UNARMED = "dtdebug is not loaded in this kernel, so only stacks tell: %load_ext dtdebug before the next run"
+_CHANCE = "a job that moves may be found twice in the same places: look again"
 _ENDED = "the kernel's process has ended; after a restart, %load_ext dtdebug and %dtdebug tell what it was doing"
 _KERNELS = 64
 _folders: dict[Process, Path] = {}
@@ -45,7 +46,11 @@ def look(process: Process, asked: Asked) -> bytes:
         text = f"dtdebug: {shown.line or 'no hang is seen'}"
     else:
         seen = from_outside(pid, folder, entry, asked.kind, asked.timeout)
+        rested = resting(seen.ranks, entry, pid) if entry is None else 0.0
+        seen = msgspec.structs.replace(seen, resting=rested)
         shown, text, ranks = view(seen, road="outside", entry=entry), show.text(seen), seen.ranks
+        if entry is None and shown.hangs and not rested:
+            shown, notes = msgspec.structs.replace(shown, hangs=None, line=""), (*notes, _CHANCE)
     shown = msgspec.structs.replace(shown, notes=(*shown.notes, *notes))
     text = "\n".join((text, *(f"note: {note}" for note in notes)))
     return msgspec.json.encode(Looked(shown, text, markdown(shown, text, ranks)))
@@ -74,6 +79,16 @@ class Ended(msgspec.Struct, frozen=True):
 def left_behind(process: Process) -> bytes:
     """The JSON of the ranks that still run of earlier cells, also of a kernel that was restarted since."""
     return msgspec.json.encode(LeftBehind([Row(each.line, each.pids) for each in left.left(process.file)]))
+
+
+def abandoned(kernels: Sequence[str]) -> bytes:
+    """The JSON of the ranks of kernels that have ended and are none of these."""
+    return msgspec.json.encode(LeftBehind([Row(each.line, each.pids) for each in left.abandoned(kernels)]))
+
+
+def end_abandoned(kernels: Sequence[str], pids: Sequence[int]) -> bytes:
+    """Ends those of them that `abandoned` names; the JSON of what came of it."""
+    return msgspec.json.encode(Ended(*left.end_abandoned(kernels, pids)))
 
 
 def end(process: Process, pids: Sequence[int]) -> bytes:
