@@ -278,7 +278,7 @@ class World:
 
     def search(self, ranks=4, budget=600.0, known=(), variables=(), told=None, *, sometimes=False):
         tries = Tries(self.run, known, budget=budget, told=told, clock=lambda: self.now)
-        return Search(tries, factors.load(), variables, ranks, sometimes=sometimes).run()
+        return Search(tries, factors.load(), dict.fromkeys(variables, "not set"), ranks, sometimes=sometimes).run()
 
 
 def ranks(setting):

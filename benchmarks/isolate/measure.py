@@ -18,7 +18,7 @@ import tomllib
 from pathlib import Path
 from typing import Any
 
-HERE = Path(__file__).parent
+HERE = Path(os.environ.get("PROGRAMS") or Path(__file__).parent)
 BUDGET = os.environ.get("BUDGET", "10m")
 TORCHRUN = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node"]
 
