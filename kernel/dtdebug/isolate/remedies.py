@@ -91,9 +91,11 @@ def _went(found: Found) -> str:
     told = [f"As it is, it {'is slow' if as_before == 'slow' else as_before} in {failing} of {len(as_it_is)} runs."]
     changed = [run for run in found.runs if named and named <= set(run.factors) and run.outcome != "other"]
     fewer = [run for run in found.runs if set(run.factors) == {RANKS} and run.factors[RANKS] == "1"]
-    by_ranks = any(r.factor == RANKS for r in found.responsible)
-    for how, runs in (("this changed", changed), ("one rank", fewer if by_ranks else [])):
+    hosts = [run for run in found.runs if set(run.factors) == {NODES}]
+    blamed = {r.factor for r in found.responsible}
+    rows = (("this changed", changed, True), ("one rank", fewer, RANKS in blamed), ("one host", hosts, NODES in blamed))
+    for how, runs, tells in rows:
         good = sum(run.outcome in ("ok", "timeout") for run in runs)
-        if runs:
+        if runs and tells:
             told.append(f"With {how} it {not_so} in {good} of {len(runs)}.")
     return " ".join(told)
