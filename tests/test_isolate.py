@@ -16,6 +16,7 @@ import msgspec
 import psutil
 import pytest
 
+from dtdebug.cli import main
 from dtdebug.errors import UsageError
 from dtdebug.isolate import differs, pace, releases, runner, workspace
 from dtdebug.isolate.command import moved, one_host, parse, spread
@@ -775,10 +776,9 @@ def test_an_interrupt_keeps_what_was_found_and_leaves_nothing_behind(tmp_path, h
     assert said["runs"][0] == json.loads(out)["runs"][0]
 
 
-def test_bad_input_is_one_line(tmp_path, home):
-    """What can't be run is refused with one line and exit status 2; a dry run starts nothing."""
-    path = os.environ["PATH"] + os.pathsep + str(Path(sys.executable).parent)
-    for words, said in (
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
         ((), "name the job"),
         (("--", "no-such-command"), "command not found"),
         (("--budget", "soon", "--", "true"), "a time such as"),
@@ -789,14 +789,28 @@ def test_bad_input_is_one_line(tmp_path, home):
         (("--differs", ".", "--", "true"), "no recording"),
         (("--version", "numpy>1", "--", "true"), "one version of it"),
         (("--answer", "works_on_one_node=yes", "--", "torchrun", "--nnodes", "2", "t.py"), "between the hosts"),
-    ):
-        status, _, err = ended(isolate(tmp_path, *words, PATH=path))
-        assert (2, 1) == (status, err.count("\n")), err
-        assert said in err
+    ],
+)
+def test_bad_input_is_one_line(tmp_path, home, monkeypatch, capsys, words, said):
+    """What can't be run is refused with one line and exit status 2, before anything is kept."""
+    monkeypatch.chdir(home)
+    monkeypatch.setenv("DTDEBUG_STATE", str(tmp_path / "state"))
+    monkeypatch.setenv("PATH", os.environ["PATH"] + os.pathsep + str(Path(sys.executable).parent))
+    assert 2 == main(["isolate", *words])
+    err = capsys.readouterr().err
+    assert (1, True) == (err.count("\n"), said in err), err
+    assert not (tmp_path / "state" / "isolate").exists()
+
+
+def test_a_dry_run_starts_nothing_and_a_program_that_asks_is_refused(tmp_path, home, monkeypatch, capsys):
+    """The runs are listed, in the words of what is followed; a run has no input."""
+    monkeypatch.chdir(home)
+    monkeypatch.setenv("DTDEBUG_STATE", str(tmp_path / "state"))
     launcher = [sys.executable, "-m", "torch.distributed.run", "--nproc-per-node", "4"]
-    status, out, _ = ended(isolate(tmp_path, "--dry-run", "--", *launcher, "t.py"))
-    assert 0 == status
-    assert "with fewer ranks: 1 first" in out
+    assert 0 == main(["isolate", "--dry-run", "--slow", "--version", "a==1", "--", *launcher, "--nnodes", "2", "t.py"])
+    out = capsys.readouterr().out
+    for said in ("if it is not slow", "under one agent of torchrun, not under 2", "with fewer ranks: 1 first", "a 1"):
+        assert said in out
     assert not (tmp_path / "state" / "isolate").exists()
     status, _, err = ended(isolate(tmp_path, "--", sys.executable, "-c", "input()"))
     assert (2, 1, True) == (status, err.count("\n"), "asks for input" in err), err
@@ -819,7 +833,7 @@ def test_the_fault_of_a_lab_is_found_with_the_patch_that_mends_it(tmp_path, home
     said = json.loads(out)
     assert ["last-batch"] == [r["factor"] for r in said["responsible"]], said
     assert said["distributed"] is False
-    assert ("RuntimeError", "train.py", 19) == (
+    assert ("RuntimeError", "train.py", 17) == (
         said["failure"]["type"],
         said["failure"]["file"],
         said["failure"]["line"],

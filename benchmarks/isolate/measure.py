@@ -37,6 +37,8 @@ def measured(name: str, truth: dict[str, Any], scratch: Path) -> dict[str, Any]:
     (home / "last.pt").write_bytes(b"an old checkpoint")
     before, begun = digests(home), time.monotonic()
     launcher = [*TORCHRUN, str(truth["ranks"])] if truth["ranks"] else [sys.executable]
+    if truth.get("hosts"):
+        launcher[3:4] = ["--nnodes", str(truth["hosts"])]
     isolate = [sys.executable, "-m", "dtdebug", "isolate", "--format", "json", "--budget", BUDGET]
     done = subprocess.run(
         [*isolate, *truth.get("options", []), "--", *launcher, f"{name}.py"],

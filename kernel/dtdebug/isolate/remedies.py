@@ -84,16 +84,18 @@ def _ruled_out(found: Found) -> tuple[list[str], list[str]]:
 
 def _went(found: Found) -> str:
     """How many runs with what is responsible changed did not fail, and how many without that did."""
-    named = {r.factor for r in found.responsible} - {RANKS, NODES, "program", "several"}
+    blamed = {r.factor for r in found.responsible}
+    named = blamed - {RANKS, NODES, "program", "several"}
+    counts = blamed & {RANKS, NODES}  # fewer of them are no run of the same kind
     as_before, _, _, not_so = found.words
-    as_it_is = [run for run in found.runs if not run.factors]
-    failing = sum(run.outcome == "same" for run in as_it_is)
-    told = [f"As it is, it {'is slow' if as_before == 'slow' else as_before} in {failing} of {len(as_it_is)} runs."]
+    without = [run for run in found.runs if run.outcome != "other" and not (named | counts) & set(run.factors)]
+    failing = sum(run.outcome == "same" for run in without)
+    how = "Without that change" if named else "As it is"
+    told = [f"{how} it {'is slow' if as_before == 'slow' else as_before} in {failing} of {len(without)} runs."]
     changed = [run for run in found.runs if named and named <= set(run.factors) and run.outcome != "other"]
     fewer = [run for run in found.runs if set(run.factors) == {RANKS} and run.factors[RANKS] == "1"]
     hosts = [run for run in found.runs if set(run.factors) == {NODES}]
-    blamed = {r.factor for r in found.responsible}
-    rows = (("this changed", changed, True), ("one rank", fewer, RANKS in blamed), ("one host", hosts, NODES in blamed))
+    rows = (("the change", changed, True), ("one rank", fewer, RANKS in blamed), ("one host", hosts, NODES in blamed))
     for how, runs, tells in rows:
         good = sum(run.outcome in ("ok", "timeout") for run in runs)
         if runs and tells:
