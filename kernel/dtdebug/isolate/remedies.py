@@ -26,7 +26,7 @@ def remedy(found: Found, name: str, factor: Factor | None, value: str) -> tuple[
         what = f"Take {variable} out of the environment" if value == "not set" else f"Set {variable}={value}"
         return f"{what}, in the shell, its profile, the job's script or image.", ""
     if name.startswith(VERSION):
-        return f"`pip install '{name.removeprefix(VERSION)}=={value}'`, until a later release mends it.", ""
+        return f"`pip install '{name.removeprefix(VERSION)}=={value}'`, until a later release has the fix.", ""
     if name == NODES:
         return (
             "Look at what uses LOCAL_RANK, LOCAL_WORLD_SIZE or a path of the host where the rank of all is meant.",
