@@ -9,29 +9,35 @@ import signal
 import subprocess
 import sys
 import types
+import zipfile
 from pathlib import Path
 
 import msgspec
 import psutil
 import pytest
 
+from dtdebug.cli import main
 from dtdebug.errors import UsageError
-from dtdebug.isolate import runner, workspace
-from dtdebug.isolate.command import moved, one_host, parse
+from dtdebug.isolate import differs, pace, releases, runner, workspace
+from dtdebug.isolate.command import moved, one_host, parse, spread
 from dtdebug.isolate.findings import claims
 from dtdebug.isolate.identity import Failure, of_case, same
 from dtdebug.isolate.inside import chance, loaders, parts, sharding
 from dtdebug.isolate.inside.notes import Notes
 from dtdebug.isolate.inside.notes import read as read_notes
+from dtdebug.isolate.patches import patch
 from dtdebug.isolate.runner import RANKS, Run
 from dtdebug.isolate.search import Search
 from dtdebug.isolate.told import read as read_told
 from dtdebug.isolate.tries import Tries
 from dtdebug.notebook import isolating
-from dtdebug_taxonomy import factors
+from dtdebug_taxonomy import factors, labs
 from dtdebug_taxonomy.case import Case
+from dtdebug_taxonomy.checks.proving import unified
 from dtdebug_taxonomy.claims import Claim, Record
+from dtdebug_taxonomy.diagnosis import diagnose
 from dtdebug_taxonomy.findings import Finding
+from dtdebug_taxonomy.isolated import Isolated, Part
 from dtdebug_taxonomy.knowledge import load
 from dtdebug_taxonomy.next_step import next_step
 from dtdebug_taxonomy.ranks import CallSite, CollectiveRef, RankState, Verdict
@@ -43,6 +49,7 @@ BOOM = Failure(
     how="raised", type="ValueError", message="bad value 3", file="train.py", line=7, function="step", text="x"
 )
 OTHER = msgspec.structs.replace(BOOM, type="KeyError", message="'lr'", line=9)
+ALIAS = "from u import DataLoader as DL\n"
 PARTS = ("last-batch", "loader-workers", "compile", "amp", "activation-checkpointing", "ddp-unused-parameters")
 
 
@@ -258,6 +265,96 @@ def test_workers_that_are_started_anew_are_forked_and_threads_are_one(tmp_path, 
     ] == rows
 
 
+@pytest.mark.parametrize(
+    ("text", "line", "expected"),
+    [
+        ("x = DataLoader(data, batch_size=4)\n", 1, "x = DataLoader(data, batch_size=4, drop_last=True)\n"),
+        ("x = DataLoader(\n    data, drop_last=a or b,\n)\n", 1, "x = DataLoader(\n    data, drop_last=True,\n)\n"),
+        (f"{ALIAS}y = DL(ä)\n", 2, f"{ALIAS}y = DL(ä, drop_last=True)\n"),
+        ("x = DataLoader(data, **options)\n", 1, ""),
+        ("x = DataLoader(a), DataLoader(b)\n", 1, ""),
+        ("x = Loader(a)\n", 1, ""),
+        ("def (:\n", 1, ""),
+    ],
+)  # fmt: skip
+def test_the_change_becomes_a_patch_only_where_one_call_is_meant(tmp_path, text, line, expected):
+    """Keywords are replaced or added, aliases count; several calls, ** or broken files give no patch."""
+    file = tmp_path / "t.py"
+    file.write_text(text)
+    assert unified("t.py", text, expected) * bool(expected) == patch(file, line, ["DataLoader"], {"drop_last": "True"})
+
+
+def test_a_loader_without_workers_loses_what_it_refuses(tmp_path):
+    """The options of workers go with them."""
+    file = tmp_path / "t.py"
+    file.write_text("x = DataLoader(d, num_workers=4, persistent_workers=True, pin_memory=True)\n")
+    assert "+x = DataLoader(d, num_workers=0, pin_memory=True)" in patch(file, 1, ["DataLoader"], {"num_workers": "0"})
+
+
+def test_a_slow_run_is_one_that_takes_as_long_a_step(tmp_path):
+    """The slowest rank counts, without its first window; faster is two thirds of that, or what the user accepts."""
+    notes = tmp_path / "watch"
+    notes.mkdir()
+    for rank, seconds in enumerate((3.0, 6.0)):
+        windows = [(30.0, 1), (seconds, 10), (seconds, 10)]
+        rows = [{"k": "process", "pid": rank + 1, "host": "h"}, {"k": "begun", "initialized": True, "rank": rank}] + [
+            {"k": "phases", "t": 1.0, "seconds": s, "steps": n, "counts": {"other": 10}, "lines": []}
+            for s, n in windows
+        ]
+        (notes / f"{rank}.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    found = pace.pace(tmp_path, None)
+    assert (0.6, "step", False) == found
+    first = pace.failure(found, tmp_path)
+    assert first.text.startswith("A step takes 0.6 s.")
+    assert [True, False] == [pace.is_slow(found._replace(seconds=s), first, None) for s in (0.5, 0.3)]
+    assert not pace.is_slow(found, None, above=0.7)
+    assert (9.0, "run", False) == pace.pace(tmp_path / "none", 9.0)
+    assert pace.pace(tmp_path / "none", None) is None
+
+
+def test_a_package_in_another_version_is_beside_that_of_the_user(tmp_path, monkeypatch):
+    """pip installs from a folder into an environment of its own, gone afterwards; what can't be had is said."""
+    monkeypatch.setenv("PIP_NO_INDEX", "1")
+    monkeypatch.setenv("PIP_FIND_LINKS", str(tmp_path))
+    with zipfile.ZipFile(tmp_path / "alike-1.5-py3-none-any.whl", "w") as wheel:
+        wheel.writestr("alike.py", "")
+        info = "alike-1.5.dist-info"
+        wheel.writestr(f"{info}/METADATA", "Metadata-Version: 2.1\nName: alike\nVersion: 1.5\n")
+        wheel.writestr(f"{info}/WHEEL", "Wheel-Version: 1.0\nGenerator: t\nRoot-Is-Purelib: true\nTag: py3-none-any\n")
+        wheel.writestr(f"{info}/RECORD", "alike.py,,\n")
+    made = releases.Releases(tmp_path, sys.executable)
+    assert (Path(made.path({"alike": "1.5"}, 120)) / "alike.py").exists()
+    with pytest.raises(UsageError, match=r"alike==2\.0: can't be had: .*No matching distribution"):
+        made.path({"alike": "2.0"}, 120)
+    made.close()
+    assert not (tmp_path / "versions").exists()
+    assert {"a-b": "1.0+cpu"} == releases.asked(["A_b==1.0+cpu"])
+    for words in (["a"], ["a==1", "A==2"], ["-e .==1"]):
+        with pytest.raises(UsageError, match="isolate --version"):
+            releases.asked(words)
+
+
+def test_what_the_recorded_run_was_told_is_what_can_be_changed(tmp_path):
+    """Variables that differ get their old value, not those of the launcher; versions and arguments are told."""
+    for name, environment, torch in (
+        ("a", {"NCCL_ALGO": "Ring", "RANK": "0"}, "2.4"),
+        ("b", {"RANK": "1", "X": "1"}, "2.5"),
+    ):
+        head = {"v": 1, "rank": 0, "world": 2, "command": ["python", f"/{name}/t.py", "1" if name == "a" else "2"],
+                "environment": environment, "versions": {"torch": torch}, "seed": 7}  # fmt: skip
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "rank-0.0.head.jsonl").write_text(json.dumps(head) + "\n")
+    then, now = (differs.Recorded(tmp_path / name) for name in "ab")
+    assert {"NCCL_ALGO": "Ring", "X": "not set"} == then.variables(now)
+    assert [
+        "torch: 2.4 then, 2.5 now (--version torch==2.4)",
+        "arguments: python /a/t.py 1 then, python /a/t.py 2 now",
+    ] == (then.told_differently(now, Path("/b"), Path("/a")))
+    assert '{"0": 7}' == then.seeds()
+    with pytest.raises(UsageError, match="recorded with 2 ranks"):
+        differs.checked(tmp_path / "a", 4)
+
+
 # --- the search
 
 
@@ -276,9 +373,11 @@ class World:
         outcome = "ok" if failure is None else "same" if reference is None or same(reference, failure) else "other"
         return Run(factors=dict(setting), outcome=outcome, seconds=10.0, failure=failure, saw=self.saw)
 
-    def search(self, ranks=4, budget=600.0, known=(), variables=(), told=None, *, sometimes=False):
+    def search(self, ranks=4, budget=600.0, known=(), variables=(), told=None, *, agents=1, sometimes=False):
         tries = Tries(self.run, known, budget=budget, told=told, clock=lambda: self.now)
-        return Search(tries, factors.load(), variables, ranks, sometimes=sometimes).run()
+        return Search(
+            tries, factors.load(), dict.fromkeys(variables, "not set"), ranks, agents=agents, sometimes=sometimes
+        ).run()
 
 
 def ranks(setting):
@@ -316,6 +415,45 @@ def test_ranks_and_a_part_together_are_named_together():
     said = {claim.text for claim in claims(found)}
     assert "With 1 rank the job does not fail." in said
     assert any(text.startswith("With 3 ranks, last batch dropped the job does not fail") for text in said)
+
+
+def test_a_job_of_several_hosts_needs_them_or_not():
+    """Agents of torchrun stand for hosts: what fails only with several is told, else one serves for the rest."""
+    found = World(lambda s, r: None if "nodes" in s else BOOM).search(ranks=2, agents=2)
+    assert (["nodes", "program"], True) == ([r.factor for r in found.responsible], found.distributed)
+    assert "LOCAL_RANK" in found.responsible[0].fix
+    found = World(lambda s, r: None if "amp" in s else BOOM).search(ranks=2, agents=2)
+    assert (["amp"], False) == ([r.factor for r in found.responsible], found.distributed)
+    assert {"nodes": "1", RANKS: "1", "amp": "off"} in [run.factors for run in found.runs]
+    job = spread(parse(["torchrun", "--nnodes", "2", "--master-addr", "h", "--nproc-per-node", "4", "t.py"]))
+    assert "torchrun --standalone --nproc-per-node 8 t.py" == " ".join(job.made(1, None))
+    assert "2 1 torchrun --nproc-per-node 3 t.py" == " ".join(job.made(None, 3)[4:])
+
+
+def test_a_slow_job_is_told_in_its_own_words():
+    """What is as slow is not said to fail, and the remedy is that of slowness."""
+    slow = Failure(how="slow", type="step", pace=1.0, text="A step takes 1 s.")
+    world = World(lambda s, r: None if "one-batch" in s else slow)
+    world.saw["data"] = "9"
+    found = world.search()
+    assert [("one-batch", True)] == [(r.factor, "num_workers" in r.fix) for r in found.responsible]
+    assert ["fails" in went for row in found.rows for _, went in row.tried].count(True) == 0
+    assert any("is faster" in claim.text for claim in claims(found))
+
+
+def test_what_was_measured_is_the_first_advice():
+    """Before what is only likely; that of the program itself after a cause that is named; nothing without a search."""
+    part = Part(factor="last-batch", title="the smaller last batch", fix="Drop it.", diff="--- a/t.py")
+    traceback = 'Traceback (most recent call last):\n  File "/x/t.py", line 3, in go\n    go(1)\nKeyError: 1\n'
+    one = Snapshot(
+        output=traceback, isolated=Isolated(parts=(part,), means="Twice.", sure=True, ruled_out=("Not it.",))
+    )
+    found = diagnose(load(), one)
+    assert ("isolated-last-batch", "likely", "yours") == (
+        found.advice[0].cause, found.advice[0].band, found.advice[0].diff_of,
+    )  # fmt: skip
+    assert ("", ("Not it.",)) == (found.ordinary, found.ruled_out[:1])
+    assert diagnose(load(), Snapshot(output=traceback)).ordinary
 
 
 def test_two_parts_that_are_only_together_enough_are_both_named():
@@ -485,6 +623,9 @@ def test_a_cell_names_the_job():
     ]
     assert ["torchrun", "--nproc-per-node", "4", "t t.py"] == isolating.last_command(cells)
     assert [] == isolating.last_command(["torchrun = 1", "!pip list"])
+    names = {"sys": sys, "n": 2, "f": print}
+    cell = ["!{sys.executable} -m torch.distributed.run --nproc-per-node $n t.py {f} {n.real}"]
+    assert [sys.executable, "2", "{f}", "{n.real}"] == [isolating.last_command(cell, names)[i] for i in (0, 4, 6, 7)]
 
 
 def test_it_is_proposed_where_a_watched_run_has_not_told_the_cause():
@@ -635,24 +776,41 @@ def test_an_interrupt_keeps_what_was_found_and_leaves_nothing_behind(tmp_path, h
     assert said["runs"][0] == json.loads(out)["runs"][0]
 
 
-def test_bad_input_is_one_line(tmp_path, home):
-    """What can't be run is refused with one line and exit status 2; a dry run starts nothing."""
-    path = os.environ["PATH"] + os.pathsep + str(Path(sys.executable).parent)
-    for words, said in (
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
         ((), "name the job"),
         (("--", "no-such-command"), "command not found"),
         (("--budget", "soon", "--", "true"), "a time such as"),
         (("--resume", "--", "true"), "no search of this command"),
         (("--answer", "compile=maybe", "--", "true"), "one of works, fails"),
+        (("--slow", "--hang", "--", "true"), "name one"),
+        (("--slow-above", "0", "--", "true"), "more than 0 seconds a step"),
+        (("--differs", ".", "--", "true"), "no recording"),
+        (("--version", "numpy>1", "--", "true"), "one version of it"),
         (("--answer", "works_on_one_node=yes", "--", "torchrun", "--nnodes", "2", "t.py"), "between the hosts"),
-    ):
-        status, _, err = ended(isolate(tmp_path, *words, PATH=path))
-        assert (2, 1) == (status, err.count("\n")), err
-        assert said in err
+    ],
+)
+def test_bad_input_is_one_line(tmp_path, home, monkeypatch, capsys, words, said):
+    """What can't be run is refused with one line and exit status 2, before anything is kept."""
+    monkeypatch.chdir(home)
+    monkeypatch.setenv("DTDEBUG_STATE", str(tmp_path / "state"))
+    monkeypatch.setenv("PATH", os.environ["PATH"] + os.pathsep + str(Path(sys.executable).parent))
+    assert 2 == main(["isolate", *words])
+    err = capsys.readouterr().err
+    assert (1, True) == (err.count("\n"), said in err), err
+    assert not (tmp_path / "state" / "isolate").exists()
+
+
+def test_a_dry_run_starts_nothing_and_a_program_that_asks_is_refused(tmp_path, home, monkeypatch, capsys):
+    """The runs are listed, in the words of what is followed; a run has no input."""
+    monkeypatch.chdir(home)
+    monkeypatch.setenv("DTDEBUG_STATE", str(tmp_path / "state"))
     launcher = [sys.executable, "-m", "torch.distributed.run", "--nproc-per-node", "4"]
-    status, out, _ = ended(isolate(tmp_path, "--dry-run", "--", *launcher, "t.py"))
-    assert 0 == status
-    assert "with fewer ranks: 1 first" in out
+    assert 0 == main(["isolate", "--dry-run", "--slow", "--version", "a==1", "--", *launcher, "--nnodes", "2", "t.py"])
+    out = capsys.readouterr().out
+    for said in ("if it is not slow", "under one agent of torchrun, not under 2", "with fewer ranks: 1 first", "a 1"):
+        assert said in out
     assert not (tmp_path / "state" / "isolate").exists()
     status, _, err = ended(isolate(tmp_path, "--", sys.executable, "-c", "input()"))
     assert (2, 1, True) == (status, err.count("\n"), "asks for input" in err), err
@@ -664,32 +822,25 @@ def test_a_budget_too_small_for_one_run_is_said(tmp_path, home):
     assert (2, True) == (status, "the budget is spent: 0 runs" in out)
 
 
-JOB = """
-import torch, torch.distributed as dist
-from torch.utils.data import DataLoader
-
-dist.init_process_group("gloo")
-table = torch.zeros(4, 2)
-for rows in DataLoader(torch.ones(10, 2), batch_size=4, num_workers=0):
-    table.copy_(rows)
-    dist.all_reduce(table)
-dist.destroy_process_group()
-"""
-
-
 @pytest.mark.ranks
-def test_the_last_batch_of_a_real_job_is_found(tmp_path, home):
-    """Two real ranks fail at a smaller last batch: one rank does, too, and with the last batch dropped it does not."""
-    (home / "train.py").write_text(JOB)
+def test_the_fault_of_a_lab_is_found_with_the_patch_that_mends_it(tmp_path, home):
+    """Two real ranks fail at a smaller last batch, and so does one; the measured change is the lab's own solution."""
+    before, after = ((labs.LABS / "last-batch-smaller" / name).read_text() for name in ("before.py", "after.py"))
+    (home / "train.py").write_text(before)
     launcher = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2"]
     status, out, err = ended(isolate(tmp_path, "--format", "json", "--", *launcher, "train.py"))
     assert 1 == status, err
     said = json.loads(out)
     assert ["last-batch"] == [r["factor"] for r in said["responsible"]], said
     assert said["distributed"] is False
-    assert ("RuntimeError", "train.py", 8) == (
+    assert ("RuntimeError", "train.py", 17) == (
         said["failure"]["type"],
         said["failure"]["file"],
         said["failure"]["line"],
     )
-    assert {"works_with_one_process", "batch_divisible"} <= {k["key"] for k in said["diagnosis"]["known"]}
+    diagnosis = said["diagnosis"]
+    assert {"works_with_one_process", "batch_divisible"} <= {k["key"] for k in diagnosis["known"]}
+    first = diagnosis["advice"][0]
+    assert ("isolated-last-batch", "yours", "likely") == (first["cause"], first["diff_of"], first["band"])
+    assert unified("train.py", before, after).splitlines() == first["diff"].splitlines()
+    assert diagnosis["ruled_out"][0] == "Measured: one rank fails too: distribution is not it."

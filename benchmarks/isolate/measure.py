@@ -18,7 +18,7 @@ import tomllib
 from pathlib import Path
 from typing import Any
 
-HERE = Path(__file__).parent
+HERE = Path(os.environ.get("PROGRAMS") or Path(__file__).parent)
 BUDGET = os.environ.get("BUDGET", "10m")
 TORCHRUN = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node"]
 
@@ -37,6 +37,8 @@ def measured(name: str, truth: dict[str, Any], scratch: Path) -> dict[str, Any]:
     (home / "last.pt").write_bytes(b"an old checkpoint")
     before, begun = digests(home), time.monotonic()
     launcher = [*TORCHRUN, str(truth["ranks"])] if truth["ranks"] else [sys.executable]
+    if truth.get("hosts"):
+        launcher[3:4] = ["--nnodes", str(truth["hosts"])]
     isolate = [sys.executable, "-m", "dtdebug", "isolate", "--format", "json", "--budget", BUDGET]
     done = subprocess.run(
         [*isolate, *truth.get("options", []), "--", *launcher, f"{name}.py"],

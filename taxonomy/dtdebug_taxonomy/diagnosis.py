@@ -17,6 +17,7 @@ from dtdebug_taxonomy.examples import fitting
 from dtdebug_taxonomy.findings import Finding, collect, plain
 from dtdebug_taxonomy.happened import Seen, alone, happened, printed, seen
 from dtdebug_taxonomy.knowledge import Knowledge
+from dtdebug_taxonomy.measured import measured, with_measured
 from dtdebug_taxonomy.next_step import Ask, Next, Repair, next_step
 from dtdebug_taxonomy.ordinary import is_foreign, ordinary
 from dtdebug_taxonomy.outright import outright
@@ -129,7 +130,8 @@ def diagnose(
     roots = [f for f in findings if _tells_failure(knowledge, f)]
     foreign = is_foreign(knowledge, snapshot, findings)
     verdict = "unknown" if foreign else _verdict(knowledge, snapshot, ranking, findings, roots)
-    plainly = ordinary(knowledge, snapshot, findings) if foreign else ""
+    shown = measured(snapshot, next(iter(ranking.symptoms)))
+    plainly = ordinary(knowledge, snapshot, findings) if foreign and shown is None else ""
     skip = {*(answers or {}), *unknown}
     only_ended = verdict == "unknown" and snapshot.verdict is not None  # no answer says what the rank has not printed
     question = None if plainly or only_ended else _question(knowledge, ranking, findings, verdict, skip)
@@ -137,6 +139,7 @@ def diagnose(
     advice = _below_first(fitting(snapshot, advice))
     if only_ended:  # which is no cause of its end
         advice = tuple(a for a in advice if a.band != "unlikely")
+    advice = advice if shown is None else with_measured(advice, shown)
     told, supports = happened(snapshot), seen(snapshot.verdict)
     if not told and verdict in ("settled", "leaning", "apart"):
         named = advice[0].because if advice and advice[0].named else ()
@@ -149,7 +152,7 @@ def diagnose(
         symptoms=symptoms,
         advice=advice,
         next=None if plainly else _next(knowledge, snapshot, ranking, findings, (advice, question)),
-        ruled_out=() if plainly else ruled_out(knowledge, ranking, findings),
+        ruled_out=_ruled_out(snapshot, () if plainly else ruled_out(knowledge, ranking, findings)),
         fix_patterns=tuple(
             RankedPattern(pattern=name, probability=round(p, 4))
             for name, p in engine.fix_patterns(knowledge, ranking).items()
@@ -181,6 +184,11 @@ def _is_vague(knowledge: Knowledge, reason: Reason) -> bool:
 def _names(advice: Sequence[Advice]) -> bool:
     """The output itself names the first cause."""
     return bool(advice) and advice[0].named and advice[0].because[0].source in ("printed", "exception")
+
+
+def _ruled_out(snapshot: Snapshot, reasoned: tuple[str, ...]) -> tuple[str, ...]:
+    """What runs have shown comes before what facts contradict."""
+    return (*(snapshot.isolated.ruled_out if snapshot.isolated is not None else ()), *reasoned)
 
 
 def _tells_failure(knowledge: Knowledge, finding: Finding) -> bool:

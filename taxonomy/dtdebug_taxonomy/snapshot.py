@@ -11,6 +11,7 @@ from typing import Literal
 
 import msgspec
 
+from dtdebug_taxonomy.isolated import Isolated
 from dtdebug_taxonomy.ranks import Frame, RankState, Verdict
 from dtdebug_taxonomy.watched import Late, Violation
 
@@ -99,6 +100,8 @@ class Snapshot(msgspec.Struct, frozen=True, kw_only=True):
     """Which rank the others wait for, where the state of several ranks was compared."""
     contrasts: dict[str, tuple[str, str]] = {}
     """What runs of the job with something changed have answered: observation -> (value, how it is known)."""
+    isolated: Isolated | None = None
+    """What those runs have shown to be responsible."""
     examined: dict[str, tuple[str, str]] = {}
     """What `dtdebug doctor` measured before the run: observation -> (value, how it is known)."""
     watched: tuple[Violation, ...] = ()

@@ -7,32 +7,22 @@ import json
 import os
 import re
 import shutil
-import signal
 import sys
 import tempfile
-import time
-from collections.abc import Callable, Mapping
-from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-import msgspec
-
-from dtdebug import state
-from dtdebug.clean import arguments, clean
 from dtdebug.errors import FOUND, NOTHING, USAGE, UsageError
-from dtdebug.isolate.command import Job, one_host, parse
+from dtdebug.isolate import differs, releases
+from dtdebug.isolate.command import Job, one_host, parse, spread
+from dtdebug.isolate.differs import NOT_SET, Recorded
 from dtdebug.isolate.found import Found
-from dtdebug.isolate.identity import Failure
-from dtdebug.isolate.runner import Choices, Run, Runner
-from dtdebug.isolate.search import Search
+from dtdebug.isolate.runner import Choices
+from dtdebug.isolate.session import Asked, Session, last, new_folder
 from dtdebug.isolate.told import Told
 from dtdebug.isolate.told import read as told_of
-from dtdebug.isolate.tries import Tries
+from dtdebug_taxonomy.factors import Factor
 
-_KEPT = 10
-"""Searches that are kept for --resume."""
-_LIMIT = 16 << 20
 _VARIABLES = re.compile(
     r"(?:NCCL|TORCH|TORCHDYNAMO|TORCHINDUCTOR|PYTORCH|GLOO|CUDA|CUBLAS|UCX|FI|TOKENIZERS|KMP|MKL)_\w{1,60}\Z"
 )
@@ -40,16 +30,6 @@ _PLACES = re.compile(r"\w{0,60}(?:_HOME|_DIR|_PATH|_FILE|_ROOT|VISIBLE_DEVICES)\
 """Variables that may be what matters, and those that only say where things are."""
 _SPAN = re.compile(r"(\d{1,6}(?:\.\d{1,3})?)([smh]?)\Z")
 _INTERRUPTED = 130
-_LOOKING = 20.0
-"""Seconds for which the ranks of a hang are looked at and ended."""
-
-
-class Saved(msgspec.Struct, frozen=True, kw_only=True):
-    """A search that can be resumed."""
-
-    command: tuple[str, ...]
-    home: str
-    runs: tuple[Run, ...] = ()
 
 
 def add(commands: Any) -> None:
@@ -61,9 +41,8 @@ def add(commands: Any) -> None:
         description="Runs the job as it is until it fails, then with one thing after another changed from outside: "
         "number of ranks, backend, data-loader workers, torch.compile, mixed precision, options of DDP, the last "
         "batch, seeds, variables of the environment. Each run works in a copy of the working directory, and nothing is "
-        "uploaded. Says which change makes the failure go away, and what is ruled out. It does not follow a job that "
-        "is only slow (dtdebug slow) or gives other numbers (dtdebug run --record, then dtdebug diff), and changes no "
-        "package version, no device and nothing between hosts.",
+        "uploaded. Says which change makes the failure go away, and what is ruled out. Several hosts are agents of "
+        "torchrun on this one: what is between hosts is not changed (dtdebug doctor).",
         epilog="Exit status: 0 it does not fail, 1 it fails, 2 it can't be run, 130 interrupted.",
     )
     isolate.add_argument("--budget", default="10m", metavar="TIME", help="for all runs: 90s, 10m, 2h (default 10m)")
@@ -72,6 +51,23 @@ def add(commands: Any) -> None:
     )
     isolate.add_argument(
         "--hang-after", type=float, metavar="SECONDS", help="without movement (default 30, with --hang 20)"
+    )
+    isolate.add_argument("--slow", action="store_true", help="the failure is that it is slow: what makes it faster?")
+    isolate.add_argument(
+        "--slow-above", type=float, metavar="SECONDS", help="of a step (default: as slow as it is at first)"
+    )
+    isolate.add_argument(
+        "--differs",
+        type=Path,
+        metavar="DIR",
+        help="the failure is that it gives other numbers than the run recorded there by `dtdebug run --record DIR`",
+    )
+    isolate.add_argument(
+        "--version",
+        action="append",
+        default=[],
+        metavar="PKG==X",
+        help="try this version of a package, too: pip installs it in a throw-away environment (repeatable)",
     )
     isolate.add_argument(
         "--answer",
@@ -101,23 +97,28 @@ def _isolate(options: argparse.Namespace) -> int:
         raise UsageError("isolate: works on Linux only")
     if shutil.which(words[0]) is None:
         raise UsageError(f"isolate: {words[0]}: command not found")
-    hang_after = options.hang_after if options.hang_after is not None else 20.0 if options.hang else 30.0
-    if not 0 < hang_after < float("inf"):
-        raise UsageError(f"isolate --hang-after {hang_after:g}: more than 0 seconds")
     told = told_of(options.answer, options.situation)
-    budget, job = _seconds(options.budget), _on_one_host(parse(words), told)
+    job, not_varied = _here(parse(words), told)
+    choices, recorded = _choices(options, job)
+    asked = Asked(
+        budget=_seconds(options.budget),
+        factors=_factors(choices),
+        variables=_variables() if recorded is None else {},  # what differs is known after the first run
+        versions=releases.asked(options.version),
+        told=told,
+        hang=options.hang,
+        not_varied=not_varied,
+    )
     home = Path.cwd()
-    saved = _last(job, home) if options.resume else None
+    saved = last(job, home, choices.kind) if options.resume else None
     if options.resume and saved is None:
         raise UsageError("isolate --resume: there is no search of this command in this folder")
     known = saved[1].runs if saved else ()
-    variables = sorted(name for name in os.environ if _VARIABLES.match(name) and not _PLACES.match(name))
     if options.dry_run or (not options.yes and sys.stdin.isatty() and sys.stderr.isatty()):
-        from dtdebug.isolate import table
-        from dtdebug_taxonomy import factors
+        from dtdebug.isolate.plan import plan
 
         first = next((run for run in known if not run.factors and run.failure), None)
-        text = table.plan(job, factors.load(), variables, first)
+        text = plan(job, asked, choices, first)
         if options.dry_run:
             print(text, end="")
             return NOTHING
@@ -125,18 +126,50 @@ def _isolate(options: argparse.Namespace) -> int:
         sys.stderr.flush()
         if sys.stdin.readline().strip().lower() not in ("y", "yes"):
             return NOTHING
-    folder = saved[0] if saved else _folder()
-    may_write = tuple(str(Path(path).absolute()) for path in options.may_write)
-    choices = Choices(hang_after=hang_after, in_place=options.in_place, may_write=may_write)
-    session = _Session(job, home, folder, choices, hang=options.hang)
-    found = session.search(known, budget, variables, told)
-    return _answer(found, session, told, as_json=options.format == "json")
+    session = Session(job, home, saved[0] if saved else new_folder(), choices, asked)
+    return _answer(session.search(known), session, told, as_json=options.format == "json")
 
 
-def _on_one_host(job: Job, told: Told) -> Job:
-    """The same job on this host alone."""
+def _choices(options: argparse.Namespace, job: Job) -> tuple[Choices, Recorded | None]:
+    """What the user chose, and the recorded run that is compared."""
+    hang_after = options.hang_after if options.hang_after is not None else 20.0 if options.hang else 30.0
+    if not 0 < hang_after < float("inf"):
+        raise UsageError(f"isolate --hang-after {hang_after:g}: more than 0 seconds")
+    above = options.slow_above
+    if above is not None and not 0 < above < float("inf"):
+        raise UsageError(f"isolate --slow-above {above:g}: more than 0 seconds a step")
+    if sum((options.hang, options.slow or above is not None, options.differs is not None)) > 1:
+        raise UsageError("isolate: --hang, --slow and --differs are three kinds of failure; name one")
+    recorded = differs.checked(options.differs.absolute(), job.ranks) if options.differs is not None else None
+    choices = Choices(
+        hang_after=hang_after,
+        in_place=options.in_place,
+        may_write=tuple(str(Path(path).absolute()) for path in options.may_write),
+        kind="slow" if options.slow or above is not None else "differs" if recorded is not None else "fails",
+        slow_above=above,
+        recorded=recorded.folder if recorded is not None else None,
+        seeds=recorded.seeds() if recorded is not None else "",
+    )
+    return choices, recorded
+
+
+def _factors(choices: Choices) -> tuple[Factor, ...]:
+    """What may be changed: to compare numbers nothing that changes them by right."""
+    from dtdebug_taxonomy import factors
+
+    if choices.kind != "differs":
+        return factors.load()
+    return tuple(f for f in factors.load() if not f.alters)
+
+
+def _variables() -> dict[str, str]:
+    return {name: NOT_SET for name in sorted(os.environ) if _VARIABLES.match(name) and not _PLACES.match(name)}
+
+
+def _here(job: Job, told: Told) -> tuple[Job, tuple[str, ...]]:
+    """The same job on this host alone, and what that leaves out."""
     if job.hosts < 2:
-        return job
+        return job, ()
     if told.one_host == "yes":
         raise UsageError(
             "isolate: it works on one host, as you say, so what is between the hosts is responsible; "
@@ -144,11 +177,18 @@ def _on_one_host(job: Job, told: Told) -> Job:
         )
     if job.launcher != "torchrun":
         raise UsageError("isolate: the command is for several hosts; name one that fails on one host")
-    print(f"dtdebug isolate: {job.hosts} hosts are asked for; all runs are on this one alone", file=sys.stderr)
-    return one_host(job)
+    here = spread(job)
+    if here is None:
+        print(f"dtdebug isolate: {job.hosts} hosts are asked for; all runs are on this one alone", file=sys.stderr)
+        return one_host(job), (f"the number of hosts: {job.hosts} are asked for, and all runs are on this one",)
+    print(
+        f"dtdebug isolate: {job.hosts} hosts are asked for; {job.hosts} agents of torchrun on this one stand for them",
+        file=sys.stderr,
+    )
+    return here, ("what is between the hosts, and what differs between them: all agents are on this one",)
 
 
-def _answer(found: Found, session: _Session, told: Told, *, as_json: bool) -> int:
+def _answer(found: Found, session: Session, told: Told, *, as_json: bool) -> int:
     from dtdebug.isolate import table
     from dtdebug.isolate.findings import explained
     from dtdebug.last import Last
@@ -171,76 +211,6 @@ def _answer(found: Found, session: _Session, told: Told, *, as_json: bool) -> in
     return FOUND
 
 
-class _Session:
-    """A search as it is kept on disk after each run."""
-
-    def __init__(self, job: Job, home: Path, folder: Path, choices: Choices, *, hang: bool) -> None:
-        self.interrupted = False
-        self._job, self._home, self._folder, self._hang = job, home, folder, hang
-        self._patience = choices.hang_after + _LOOKING
-        self._runner = Runner(job, home, folder, choices)
-        self._runs: list[Run] = []
-        self._left: Callable[[], float] = lambda: 0.0
-
-    def search(self, known: tuple[Run, ...], budget: float, variables: list[str], told: Told) -> Found:
-        from dtdebug_taxonomy import factors
-
-        tries = Tries(
-            self._run, known, budget=budget, patience=self._patience, told=dict(told.results), tell=self._tell
-        )
-        ranks = self._job.ranks if self._job.at >= 0 else _alone(self._job)
-        self._left = tries.left
-        search = Search(tries, factors.load(), variables, ranks, sometimes=told.sometimes)
-        self._runs = list(known)
-        before = {name: signal.signal(name, _interrupt) for name in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)}
-        try:
-            return search.run()
-        except KeyboardInterrupt:
-            self.interrupted = True
-            return search.interrupted()
-        finally:
-            for name, handler in before.items():
-                signal.signal(name, handler)
-
-    def _run(self, setting: Mapping[str, str], reference: Failure | None, limit: float) -> Run:
-        run = self._runner.run(setting, reference, limit)
-        if run.denied and reference is None:
-            raise UsageError(
-                f"isolate: the program writes to {run.denied[0]}, which is outside of its folder and was there before; "
-                "let it write elsewhere, or allow it with --may-write"
-            )
-        if reference is None and run.failure is not None and run.failure.message.startswith("EOF when reading a line"):
-            raise UsageError("isolate: the program asks for input, which no run gets; let it take that from an option")
-        if self._hang and reference is None and run.failure is not None and not run.failure.hung:
-            raise UsageError(f"isolate --hang: the job does not hang: {run.failure.text}")
-        return run
-
-    def _tell(self, run: Run) -> None:
-        from dtdebug.isolate.table import lasted, progress
-
-        self._runs.append(run)
-        with suppress(OSError):
-            saved = Saved(command=_cleaned(self._job), home=str(self._home), runs=tuple(self._runs))
-            state.write(self._folder / "search.json", msgspec.json.encode(saved))
-        with suppress(OSError):
-            line = f"{progress(run, len(self._runs))}; {lasted(self._left())} of the budget are left"
-            print(f"dtdebug isolate: {line}", file=sys.stderr, flush=True)
-
-
-def _cleaned(job: Job) -> tuple[str, ...]:
-    """The command as it is kept: without secrets."""
-    return tuple(clean(word) for word in arguments(job.words))
-
-
-def _alone(job: Job) -> int | None:
-    """One rank, which torchrun starts where no number is given."""
-    return 1 if job.launcher == "torchrun" else None
-
-
-def _interrupt(number: int, frame: object) -> None:
-    raise KeyboardInterrupt
-
-
 def _is_temporary(path: str) -> bool:
     return path.startswith(tempfile.gettempdir())
 
@@ -251,31 +221,3 @@ def _seconds(text: str) -> float:
     if seconds <= 0:
         raise UsageError(f"isolate --budget {text}: a time such as 90s, 10m or 2h")
     return seconds
-
-
-def _folder() -> Path:
-    parent = state.folder() / "isolate"
-    try:
-        state.home()
-        parent.mkdir(mode=0o700, exist_ok=True)
-        for old in _searches()[_KEPT - 1 :]:
-            shutil.rmtree(old, ignore_errors=True)
-        return Path(tempfile.mkdtemp(dir=parent, prefix=time.strftime("%Y%m%d-%H%M%S-")))
-    except OSError as error:
-        raise UsageError(f"isolate: {error.filename or parent}: {error.strerror}") from None
-
-
-def _searches() -> list[Path]:
-    """The folders of searches, newest first."""
-    with suppress(OSError):
-        return sorted((p for p in (state.folder() / "isolate").iterdir() if p.is_dir()), reverse=True)
-    return []
-
-
-def _last(job: Job, home: Path) -> tuple[Path, Saved] | None:
-    for folder in _searches():
-        with suppress(OSError, ValueError):
-            saved = msgspec.json.decode(state.read(folder / "search.json", _LIMIT), type=Saved)
-            if saved.command == _cleaned(job) and saved.home == str(home):
-                return folder, saved
-    return None

@@ -8,13 +8,14 @@ from pathlib import Path, PurePath
 from typing import NamedTuple
 
 from dtdebug.hosts import plan as plans
+from dtdebug.isolate import agents
 
 _OPTIONS = {
     "torchrun": ("nproc-per-node",),
     "accelerate": ("num-processes",),
     "mpirun": ("np", "n"),
 }
-_MOST = 1 << 12
+_MOST, _AGENTS = 1 << 12, 8
 _BETWEEN_HOSTS = frozenset(
     ("standalone", "nnodes", "node-rank", "master-addr", "master-port", "rdzv-backend", "rdzv-endpoint", "rdzv-id",
      "rdzv-conf", "local-addr")
@@ -32,6 +33,20 @@ class Job(NamedTuple):
     ranks: int | None = None
     """Ranks that are asked for; None where nobody says (`gpu`, `auto`, a configuration)."""
     hosts: int = 1
+    agents: int = 1
+    """Of torchrun, each with so many ranks, that stand for hosts here."""
+
+    def made(self, nodes: int | None, ranks: int | None) -> tuple[str, ...]:
+        """The command with so many agents, and ranks of each; None: as it is, in sum where the agents are fewer."""
+        if ranks is None and nodes is not None and self.ranks is not None:
+            ranks = self.ranks * self.agents // nodes
+        words = self.with_ranks(ranks) if ranks is not None else self.words
+        nodes = nodes or self.agents
+        if nodes == 1:
+            return words
+        begin = next(i for i, word in enumerate(words) if _launcher(word, ())) + 1
+        rest = [word for i, word in enumerate(words[begin:]) if i or word != "--standalone"]
+        return tuple(agents.command(words[:begin], rest, nodes))
 
     def with_ranks(self, number: int) -> tuple[str, ...]:
         """The command with another number of ranks; raises ValueError where that can't be set."""
@@ -94,6 +109,17 @@ def one_host(job: Job) -> Job:
             kept += job.words[index : index + step]
         index += step
     return parse([*job.words[:begin], *kept, *job.words[index:]])
+
+
+def spread(job: Job) -> Job | None:
+    """The same job with an agent of torchrun on this host for each of its hosts; None where they do not fit."""
+    here = one_host(job)
+    if here.at < 0:  # torchrun starts one rank on each
+        begin = next(i for i, word in enumerate(here.words) if _launcher(word, ())) + 1
+        here = parse((*here.words[:begin], "--nproc-per-node", "1", *here.words[begin:]))
+    if here.ranks is None or not 1 < job.hosts <= _AGENTS or not agents.fits(job.hosts, here.ranks):
+        return None
+    return here._replace(agents=job.hosts, hosts=job.hosts)
 
 
 def moved(words: Sequence[str], home: Path, copy: Path) -> tuple[str, ...]:

@@ -9,7 +9,8 @@ import msgspec
 
 from dtdebug.border import diagnose
 from dtdebug.isolate.found import Found
-from dtdebug.isolate.runner import ENVIRONMENT, RANKS, snapshot_of
+from dtdebug.isolate.remedies import isolated
+from dtdebug.isolate.runner import ENVIRONMENT, NODES, RANKS, VERSION, snapshot_of
 from dtdebug.isolate.told import Told
 from dtdebug_taxonomy import factors
 from dtdebug_taxonomy.claims import Claim, Record, texts
@@ -18,7 +19,7 @@ from dtdebug_taxonomy.knowledge import Knowledge, load
 from dtdebug_taxonomy.snapshot import Snapshot
 
 _CLAIMS = 40
-_WENT = {"ok": "does not fail", "timeout": "did not fail for longer than it takes to fail"}
+_LONGER = "did not fail for longer than it takes to fail"
 
 
 def claims(found: Found) -> tuple[Claim, ...]:
@@ -28,7 +29,7 @@ def claims(found: Found) -> tuple[Claim, ...]:
         changed = {name: to for name, to in run.factors.items() if name not in run.unproven}
         if not changed or len(changed) < len(run.factors) or run.outcome == "other":
             continue
-        went = _WENT.get(run.outcome, "fails in the same way")
+        went = _LONGER if run.outcome == "timeout" else found.words[2 if run.outcome == "same" else 3]
         words = f"With {spelled(changed)} the job {went}"
         name = f"{PurePath(run.folder).parent.name} of isolate"
         record = Record(source="run", path=name, words=f"{run.outcome}, {run.seconds:.0f} s")
@@ -38,30 +39,35 @@ def claims(found: Found) -> tuple[Claim, ...]:
 
 def spelled(changed: Mapping[str, str]) -> str:
     """Changes in words: `2 ranks, loader workers 0, NCCL_DEBUG not set`."""
-    parts = [
-        f"{to} rank{'s' * (to != '1')}" if name == RANKS else f"{named(name)} {to}" for name, to in changed.items()
-    ]
-    return ", ".join(parts)
+    counted = {RANKS: "rank", NODES: "host"}
+    return ", ".join(
+        f"{to} {counted[name]}{'s' * (to != '1')}" if name in counted else f"{named(name)} {to}"
+        for name, to in changed.items()
+    )
 
 
 def named(name: str) -> str:
     """How a factor or a variable is called."""
     title = next((f.title for f in factors.load() if f.id == name), "")
-    return title or name.removeprefix(ENVIRONMENT)
+    return title or name.removeprefix(ENVIRONMENT).removeprefix(VERSION)
 
 
 def contrasts(found: Found, knowledge: Knowledge) -> dict[str, tuple[str, str]]:
     """What the runs answer of the questions that the knowledge asks, and which runs."""
     said: dict[str, tuple[str, str]] = {}
     if found.works_with_one is not None:
-        went = "does not fail" if found.works_with_one else "fails in the same way"
+        went = found.words[3 if found.works_with_one else 2]
         said["works_with_one_process"] = ("yes" if found.works_with_one else "no", f"run with one rank: {went}")
     failing = sum(run.outcome == "same" for run in found.runs)
     if found.rate is not None:
         said["reproducible"] = ("sometimes", f"it failed in {found.rate[0]} of {found.rate[1]} runs")
     elif failing > 1:
         said["reproducible"] = ("always", f"it failed in {failing} runs")
-    alone = {next(iter(run.factors)): run.outcome for run in found.runs if len(set(run.factors) - {RANKS}) == 1}
+    alone = {
+        next(iter(set(run.factors) - {RANKS, NODES})): run.outcome
+        for run in found.runs
+        if len(set(run.factors) - {RANKS, NODES}) == 1
+    }
     if alone.get("gloo-backend") in ("ok", "same"):
         value = "yes" if alone["gloo-backend"] == "ok" else "no"
         said["works_with_other_backend"] = (value, "run with gloo in place of nccl")
@@ -86,7 +92,12 @@ def explained(found: Found, told: Told) -> tuple[Snapshot, Diagnosis] | None:
     knowledge = load()
     shown = contrasts(found, knowledge)
     answers = {key: value for key, value in told.answers if key not in shown}
-    snapshot = msgspec.structs.replace(snapshot, contrasts=shown, situation=told.situation or snapshot.situation)
+    snapshot = msgspec.structs.replace(
+        snapshot,
+        contrasts=shown,
+        situation=told.situation or snapshot.situation,
+        isolated=isolated(found, {f.id: f for f in factors.load()}),
+    )
     if snapshot.verdict is not None:
         all_claims = (*snapshot.verdict.claims, *claims(found))
         rest = [line for line in snapshot.verdict.evidence if line not in texts(snapshot.verdict.claims)]

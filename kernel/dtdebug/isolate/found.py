@@ -7,6 +7,13 @@ import msgspec
 from dtdebug.isolate.identity import Failure
 from dtdebug.isolate.runner import Run
 
+WORDS = {
+    "slow": ("slow", "faster", "is as slow", "is faster"),
+    "differs": ("differs", "agrees", "differs in the same way", "gives what was recorded"),
+}
+FAILS = ("fails", "ok", "fails in the same way", "does not fail")
+"""What is said of a run that goes as before and of one that does not: in a table, and in a sentence."""
+
 
 class Row(msgspec.Struct, frozen=True, kw_only=True):
     """One line of the answer: what was changed, how the job then went, what that says."""
@@ -24,10 +31,19 @@ class Responsible(msgspec.Struct, frozen=True, kw_only=True):
     value: str
     """With which change of it the job does not fail; for `program`, its place."""
     text: str
+    fix: str = ""
+    """What to do, as an order; empty where the runs do not tell."""
+    diff: str = ""
+    """The change that was measured, as a patch of the user's file."""
 
 
 class Found(msgspec.Struct, kw_only=True):
     """What is known so far."""
+
+    @property
+    def words(self) -> tuple[str, str, str, str]:
+        """How runs are told."""
+        return WORDS.get(self.failure.how, FAILS) if self.failure is not None else FAILS
 
     failure: Failure | None = None
     first: Run | None = None
@@ -42,6 +58,8 @@ class Found(msgspec.Struct, kw_only=True):
     """What could not be changed."""
     rate: tuple[int, int] | None = None
     """(failures, runs) of the settings with which it fails, where it does not always."""
+    not_varied: list[str] = []
+    """What might matter and was not changed, and why."""
     unfinished: str = ""
     """Why the search ended early."""
     works_with_one: bool | None = None

@@ -30,8 +30,9 @@ _TYPED = re.compile(r"((?:[A-Za-z_]\w{0,100}\.){0,12}[A-Za-z_]\w{0,100})(?:: ?|$
 class Failure(msgspec.Struct, frozen=True, kw_only=True):
     """A failure by what stays the same when it comes again."""
 
-    how: Literal["raised", "ended", "ranks"]
-    """An exception; an end by signal or exit status; what ranks did to each other, which may end in either or hang."""
+    how: Literal["raised", "ended", "ranks", "slow", "differs"]
+    """An exception; an end by signal or exit status; what ranks did to each other, which may end in either or hang; no
+    failure, but slow, or not what a recorded run gave."""
     hung: bool = False
     """The ranks made no progress until they were ended."""
     type: str = ""
@@ -45,6 +46,8 @@ class Failure(msgspec.Struct, frozen=True, kw_only=True):
     """Collective in which the others wait, or that hangs."""
     role: str = ""
     """Which ranks: `all ranks`, `rank 0`, `the last rank`, `rank 2`; empty where nobody knows."""
+    pace: float = 0.0
+    """Seconds of a step, of a job that is slow."""
     text: str = ""
     """One sentence: what happened, on which rank, where."""
 
@@ -67,6 +70,8 @@ def same(a: Failure, b: Failure) -> bool:
     """Both are one failure."""
     if a.how != b.how:
         return False
+    if a.how in ("slow", "differs"):
+        return (a.type, a.op) == (b.type, b.op) and (a.how == "slow" or _same_place(a, b) or not a.file)
     if a.how == "ranks":
         return _same_place(a, b) or (bool(a.op) and a.op == b.op and a.type == b.type)
     if a.type.rpartition(".")[2] != b.type.rpartition(".")[2]:

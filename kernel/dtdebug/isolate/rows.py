@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from dtdebug.isolate.found import Found, Responsible, Row
-from dtdebug.isolate.runner import ENVIRONMENT, RANKS, Outcome
+from dtdebug.isolate.remedies import remedy
+from dtdebug.isolate.runner import ENVIRONMENT, NODES, RANKS, VERSION, Outcome
 from dtdebug_taxonomy.factors import Factor
 
-_WENT: dict[Outcome, str] = {"same": "fails", "ok": "ok", "other": "another failure", "timeout": "no failure in time"}
+_WENT: dict[Outcome, str] = {"other": "another failure", "timeout": "no failure in time"}
 
 
 class Rows:
@@ -23,7 +24,9 @@ class Rows:
 
     def blame(self, factor: str, value: str, text: str = "") -> None:
         """Names what is responsible."""
-        self._found.responsible.append(Responsible(factor=factor, value=value, text=text or self._gone(factor)))
+        fix, diff = remedy(self._found, factor, self._named.get(factor), value)
+        text = text or self._gone(factor)
+        self._found.responsible.append(Responsible(factor=factor, value=value, text=text, fix=fix, diff=diff))
 
     def add(self, title: str, tried: Sequence[tuple[str, str]], says: str) -> None:
         """A row of its own."""
@@ -39,7 +42,7 @@ class Rows:
         elif outcome == "other":
             says = "says nothing"
             self._found.unclear.append(self.title(name))
-        self.add(self.title(name), [(to, went(outcome, said=said) + together)], says)
+        self.add(self.title(name), [(to, self.went(outcome, said=said) + together)], says)
 
     def rule_out(self, name: str) -> str:
         """What is not it, in words."""
@@ -48,19 +51,35 @@ class Rows:
         self._found.ruled_out.append(says)
         return says
 
+    def note(self, says: str) -> None:
+        """What is not it, in these words."""
+        self._found.ruled_out.append(says)
+
+    def went(self, outcome: Outcome | None, *, said: bool = False) -> str:
+        """How the job went, in words; None: with nothing changed, for it could not be."""
+        if outcome is None:
+            return "could not be changed"
+        as_before, not_so, *_ = self._found.words
+        words = {**_WENT, "same": as_before, "ok": not_so}[outcome]
+        return f"{words}{', as you say' * said}"
+
     def title(self, name: str) -> str:
         """How a factor or a variable is called."""
         f = self._named.get(name)
-        return f.title if f else name.removeprefix(ENVIRONMENT)
+        return f.title if f else name.removeprefix(ENVIRONMENT).removeprefix(VERSION)
 
     def _gone(self, name: str) -> str:
         f = self._named.get(name)
-        return f.gone if f else f"the variable {name.removeprefix(ENVIRONMENT)}"
+        if f is not None:
+            return f.gone
+        if name.startswith(VERSION):
+            return f"the version of {name.removeprefix(VERSION)}"
+        return f"the variable {name.removeprefix(ENVIRONMENT)}"
 
     def remainder(self) -> None:
         """What is left where no change but the number of ranks makes the failure go away: the program itself."""
         found = self._found
-        named = [r for r in found.responsible if r.factor != RANKS]
+        named = [r for r in found.responsible if r.factor not in (RANKS, NODES)]
         failure = found.failure
         if named or failure is None or (found.distributed is None and not found.ruled_out):
             return
@@ -69,11 +88,8 @@ class Rows:
         text = "the program itself" if found.distributed is False else f"the program: {who} there"
         if found.distributed is not False and not place:
             text = "the program, or communication"
+        if failure.how == "differs":
+            text = "the program, its arguments or its data"
         if found.unclear:
             text += f", unless it is {' or '.join(found.unclear)}, without which the job fails in another way"
         self.blame("program", place, text)
-
-
-def went(outcome: Outcome | None, *, said: bool) -> str:
-    """How the job went, in words; None: with nothing changed, for it could not be."""
-    return f"{_WENT[outcome]}{', as you say' * said}" if outcome else "could not be changed"

@@ -19,10 +19,12 @@ from dtdebug import state
 from dtdebug.agent.arming import BOOTSTRAP
 from dtdebug.clean import clean
 from dtdebug.errors import UsageError
-from dtdebug.isolate import workspace
+from dtdebug.isolate import differs, pace, workspace
 from dtdebug.isolate.command import Job, moved, searched
+from dtdebug.isolate.differs import NOT_SET
 from dtdebug.isolate.identity import Failure, of_case, same
 from dtdebug.isolate.inside import notes
+from dtdebug.isolate.releases import Releases
 from dtdebug.job.collect import printed
 from dtdebug.last import Last
 from dtdebug.probe.watch import end
@@ -33,11 +35,13 @@ from dtdebug_taxonomy.ranks import Verdict
 from dtdebug_taxonomy.snapshot import Snapshot
 
 Outcome = Literal["same", "ok", "other", "timeout"]
-RANKS, ENVIRONMENT = "ranks", "environment."
-"""Names of what is no factor of a file: the number of ranks, and a variable that is taken away."""
+RANKS, NODES, ENVIRONMENT, VERSION = "ranks", "nodes", "environment.", "version."
+"""Names of what is no factor of a file: the number of ranks, that of torchrun's agents, a variable of the environment,
+a package in another version."""
 _OFFLINE = {"WANDB_MODE": "offline", "MLFLOW_TRACKING_URI": "file:mlruns", "COMET_MODE": "OFFLINE"}
 """Nothing that a run measures is sent anywhere."""
-_PATIENCE = 5.0
+_MORE: dict[str, tuple[str, ...]] = {"fails": (), "slow": ("--watch",), "differs": ("--data", "0")}
+_PATIENCE, _LOOK = 5.0, 2.0
 _ROUNDS, _QUIET = 8, 2
 """How often it is looked for what is left, and how often nothing must be found: a process that begins has no
 environment for a moment."""
@@ -55,6 +59,8 @@ class Run(msgspec.Struct, frozen=True, kw_only=True):
     """What was to be changed, and was not seen to be."""
     saw: dict[str, str] = {}
     """What the program uses: part -> value."""
+    at: dict[str, tuple[str, ...]] = {}
+    """Where: part -> `FILE:LINE` of the user's own."""
     denied: tuple[str, ...] = ()
     wrote: tuple[str, ...] = ()
     """Files outside of the copy that were there before, and that are new."""
@@ -68,6 +74,14 @@ class Choices(msgspec.Struct, frozen=True, kw_only=True):
     in_place: bool = False
     may_write: tuple[str, ...] = ()
     """Folders and files elsewhere that the runs may change."""
+    kind: Literal["fails", "slow", "differs"] = "fails"
+    """What is followed."""
+    slow_above: float | None = None
+    """Seconds of a step above which it is slow; else as slow as it is at first."""
+    recorded: Path | None = None
+    """The run that was recorded, of a job that differs from it."""
+    seeds: str = ""
+    """Those of its ranks."""
 
 
 class Runner:
@@ -80,6 +94,7 @@ class Runner:
         self._factors = {f.id: f for f in factors.load()}
         self._seed = "0"
         """That of rank 0 in the last run that changed none."""
+        self._releases: Releases | None = None
 
     def run(self, setting: Mapping[str, str], reference: Failure | None, limit: float) -> Run:
         """Runs the job with these changes, for at most so many seconds.
@@ -95,10 +110,37 @@ class Runner:
         try:
             if not self._choices.in_place:
                 self._copy(copy)
-            return self._watched(setting, reference, limit, (place, copy))
+            try:
+                overlay = self._overlay(setting, limit)
+            except UsageError as error:  # alone each of them could be had
+                print(f"dtdebug {error}", file=sys.stderr)
+                gone = tuple(name for name in setting if name.startswith(VERSION))
+                return Run(factors=dict(setting), outcome="other", seconds=0.0, unproven=gone)
+            return self._watched(setting, reference, limit, (place, copy, overlay))
         finally:
             if not self._choices.in_place:
                 shutil.rmtree(copy, ignore_errors=True)
+
+    def available(self, wanted: Mapping[str, str], interpreter: str, limit: float) -> tuple[dict[str, str], list[str]]:
+        """Those of these versions that can be had, each alone, and why the others can't be."""
+        self._releases = Releases(self._folder, interpreter)
+        found, not_had = dict[str, str](), list[str]()
+        for name, version in wanted.items():
+            try:
+                self._releases.path({name: version}, limit)
+                found[name] = version
+            except UsageError as error:
+                not_had.append(str(error).removeprefix("isolate --version "))
+        return found, not_had
+
+    def close(self) -> None:
+        """Deletes what the search needed and the user does not."""
+        if self._releases is not None:
+            self._releases.close()
+
+    def _overlay(self, setting: Mapping[str, str], limit: float) -> str:
+        wanted = {name.removeprefix(VERSION): to for name, to in setting.items() if name.startswith(VERSION)}
+        return self._releases.path(wanted, limit) if wanted and self._releases is not None else ""
 
     def _copy(self, target: Path) -> None:
         try:
@@ -107,14 +149,17 @@ class Runner:
             raise UsageError(f"isolate: {error.filename or self._home}: can't be copied: {error.strerror}") from None
 
     def _watched(
-        self, setting: Mapping[str, str], reference: Failure | None, limit: float, paths: tuple[Path, Path]
+        self, setting: Mapping[str, str], reference: Failure | None, limit: float, paths: tuple[Path, Path, str]
     ) -> Run:
-        place, copy = paths
-        job = self._job.with_ranks(int(setting[RANKS])) if RANKS in setting else self._job.words
+        place, copy, overlay = paths
+        nodes, ranks = (int(setting[name]) if name in setting else None for name in (NODES, RANKS))
+        job = self._job.made(nodes, ranks)
         folder = RunFolder(place / "run")
         command = [
             *(sys.executable, "-P", "-m", "dtdebug", "run", "--quiet", "--stop-on-hang", "--stop-on-not-understood"),
             *("--hang-after", f"{self._choices.hang_after:g}", "--folder", str(folder.path)),
+            *_MORE[self._choices.kind],
+            *(("--record", str(place / "record")) if self._choices.kind == "differs" else ()),
             *("--", *moved(job, self._home, copy)),
         ]
         begun, process = time.monotonic(), None
@@ -122,13 +167,13 @@ class Runner:
             process = subprocess.Popen(
                 command,
                 cwd=copy,
-                env=self._environment(setting, place, copy),
+                env=self._environment(setting, place, copy, overlay),
                 stdin=subprocess.DEVNULL,
                 stdout=subprocess.DEVNULL,
                 stderr=subprocess.DEVNULL,
                 start_new_session=True,
             )
-            status = process.wait(limit)
+            status = self._wait(process, limit, folder)
         except subprocess.TimeoutExpired:
             status = None
         finally:
@@ -140,21 +185,43 @@ class Runner:
             self._mapped(folder, place, copy)
         return self._judged(setting, reference, (status, round(seconds, 2)), folder)
 
-    def _environment(self, setting: Mapping[str, str], place: Path, copy: Path) -> dict[str, str]:
-        taken = {name.removeprefix(ENVIRONMENT) for name in setting if name.startswith(ENVIRONMENT)}
+    def _wait(self, process: subprocess.Popen[bytes], limit: float, folder: RunFolder) -> int | None:
+        """The exit status; of a job that is slow None as soon as enough of it was measured.
+
+        Raises:
+            subprocess.TimeoutExpired: it has not ended in time.
+
+        """
+        if self._choices.kind != "slow":
+            return process.wait(limit)
+        until = time.monotonic() + limit
+        while time.monotonic() < until:
+            with suppress(subprocess.TimeoutExpired):
+                return process.wait(min(_LOOK, max(0.1, until - time.monotonic())))
+            found = pace.pace(folder.path, None)
+            if found is not None and found.enough:
+                return None
+        raise subprocess.TimeoutExpired(process.args, limit)
+
+    def _environment(self, setting: Mapping[str, str], place: Path, copy: Path, overlay: str) -> dict[str, str]:
+        told_of = {n.removeprefix(ENVIRONMENT): to for n, to in setting.items() if n.startswith(ENVIRONMENT)}
+        taken = {name for name, to in told_of.items() if to == NOT_SET}
         chosen = [self._factors[name] for name in setting if name in self._factors]
         added = {name: value for f in chosen for name, value in f.environment.items()}
+        added |= {name: to for name, to in told_of.items() if to != NOT_SET}
+        own = {"seeds": self._seed, "recorded-seed": self._choices.seeds}
         (place / "notes").mkdir(mode=0o700)
         told = {
             "notes": str(place / "notes"),
-            "change": {knob: self._seed if knob == "seeds" else f.value for f in chosen if (knob := _knob(f))},
+            "change": {knob: own.get(knob, f.value) for f in chosen if (knob := _knob(f))},
+            "versions": {n.removeprefix(VERSION): to for n, to in setting.items() if n.startswith(VERSION)},
             "environment": {**added, **dict.fromkeys(taken)},
             "ours": [] if self._choices.in_place else [str(copy), str(place), *self._choices.may_write],
             "begun": self._begun,
         }
         (place / "change.json").write_text(json.dumps(told), encoding="utf-8")
         kept = {name: value for name, value in os.environ.items() if name not in taken and name != "DTDEBUG_RUN"}
-        path = [BOOTSTRAP, *filter(None, [searched(kept, self._home, copy)])]
+        path = [BOOTSTRAP, *filter(None, [overlay, searched(kept, self._home, copy)])]
         return {
             **kept,
             **_OFFLINE,
@@ -172,33 +239,55 @@ class Runner:
         ended: tuple[int | None, float],
         folder: RunFolder,
     ) -> Run:
-        status, seconds = ended
         rows = list(notes.read(folder.path.parent / "notes"))
         saw = {row["name"]: row.get("value", "") for row in rows if row["kind"] == "saw"}
         if (seed := _seeds(rows)) is not None:
             saw["seeds"] = seed
             if seed.isdecimal() and len(seed) < 10 and "equal-seeds" not in setting:  # NumPy takes 32 bits
                 self._seed = seed
-        failure: Failure | None = None
-        if status is None:
-            outcome: Outcome = "timeout"
-        elif status == 0:
-            outcome = "ok"
-        else:
-            world = int(saw.get("world", "0") or 0) or _records(folder)
-            failure = of_case(case_of(folder), printed(folder), status, world)
-            outcome = "same" if reference is None or same(reference, failure) else "other"
+        if self._choices.kind == "differs":
+            saw["recorded"] = str(self._choices.recorded)
+        outcome, failure = self._outcome(reference, ended, saw, folder)
         return Run(
             factors=dict(setting),
             outcome=outcome,
-            seconds=seconds,
+            seconds=ended[1],
             failure=failure,
-            unproven=tuple(name for name in setting if not self._is_proven(name, setting[name], rows, saw, folder)),
+            unproven=tuple(name for name in setting if not self._is_proven(name, setting, rows, saw, folder)),
             saw=saw,
+            at=self._places(rows, folder.path.parent),
             denied=_paths(rows, "denied"),
             wrote=_paths(rows, "wrote"),
             folder=str(folder.path),
         )
+
+    def _outcome(
+        self, reference: Failure | None, ended: tuple[int | None, float], saw: Mapping[str, str], folder: RunFolder
+    ) -> tuple[Outcome, Failure | None]:
+        status, seconds = ended
+        if self._choices.kind == "slow" and not status:
+            found = pace.pace(folder.path, seconds if status == 0 else None)
+            if found is None or (reference is not None and reference.type != found.of):
+                return "timeout" if status is None else "other", None
+            slow = pace.is_slow(found, reference, self._choices.slow_above)
+            return ("same", pace.failure(found, folder.path)) if slow else ("ok", None)
+        if status is None:
+            return "timeout", None
+        if status == 0 and self._choices.recorded is not None:
+            try:
+                failure = differs.difference(self._choices.recorded, folder.path.parent / "record")
+            except UsageError:  # nothing was recorded
+                if reference is None:
+                    raise
+                return "other", None
+        elif status == 0:
+            failure = None
+        else:
+            world = int(saw.get("world", "0") or 0) or _records(folder)
+            failure = of_case(case_of(folder), printed(folder), status, world)
+        if failure is None:
+            return "ok", None
+        return "same" if reference is None or same(reference, failure) else "other", failure
 
     def _mapped(self, folder: RunFolder, place: Path, copy: Path) -> None:
         """Lets what was found name the user's files, not those of the copy, which is gone soon."""
@@ -211,15 +300,35 @@ class Runner:
                     data = data.replace(name.encode(), str(self._home).encode())
                 state.write(path, data)
 
+    def _places(self, rows: list[dict[str, str]], place: Path) -> dict[str, tuple[str, ...]]:
+        """Lines of the user's files, not of the copy."""
+        found: dict[str, dict[str, None]] = {}
+        for row in rows:
+            if at := row.get("at", ""):
+                for copy in {str(place / "work"), os.path.realpath(place / "work")}:
+                    at = at.replace(f"{copy}/", f"{self._home}/")
+                found.setdefault(row["name"], {})[clean(at)] = None
+        return {name: tuple(places)[:8] for name, places in found.items()}
+
     def _is_proven(
-        self, name: str, value: str, rows: list[dict[str, str]], saw: Mapping[str, str], folder: RunFolder
+        self,
+        name: str,
+        setting: Mapping[str, str],
+        rows: list[dict[str, str]],
+        saw: Mapping[str, str],
+        folder: RunFolder,
     ) -> bool:
         """The change was seen in the processes."""
         made = {row["name"] for row in rows if row["kind"] == "set"}
         lost = {row["name"] for row in rows if row["kind"] == "lost"}
-        if name == RANKS:
+        if name in (RANKS, NODES):
+            nodes = int(setting.get(NODES, self._job.agents))
+            of_all = (self._job.ranks or 1) * self._job.agents
+            wanted_world = str(nodes * int(setting[RANKS]) if RANKS in setting else of_all)
             told = saw.get("world", "") or str(_records(folder) or "")
-            return told == value or (value == "1" and not told and "process" in saw)  # alone it may need no group
+            return told == wanted_world or (wanted_world == "1" and not told and "process" in saw)  # needs no group
+        if name.startswith(VERSION):
+            return name in made and name not in lost
         if name.startswith(ENVIRONMENT):
             return name in made and name not in lost
         factor = self._factors[name]
@@ -245,7 +354,7 @@ def snapshot_of(run: Run) -> Snapshot | None:
         data = state.read(Path(run.folder).parent / "state" / state.LAST, _FOUND_LIMIT)
         return msgspec.json.decode(data, type=Last).snapshot
     except (OSError, ValueError):
-        return None
+        return pace.snapshot(Path(run.folder)) if run.failure is not None and run.failure.how == "slow" else None
 
 
 def _records(folder: RunFolder) -> int:

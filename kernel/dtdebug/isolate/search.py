@@ -8,12 +8,12 @@ A job that is seen to fail only sometimes is searched by `sometimes`.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 from dtdebug.isolate.findings import spelled
 from dtdebug.isolate.found import Found
-from dtdebug.isolate.rows import Rows, went
-from dtdebug.isolate.runner import ENVIRONMENT, RANKS, Outcome
+from dtdebug.isolate.rows import Rows
+from dtdebug.isolate.runner import ENVIRONMENT, NODES, RANKS, Outcome, Run
 from dtdebug.isolate.sometimes import Sometimes, Suspects
 from dtdebug.isolate.tries import OutOfBudgetError, Tries
 from dtdebug_taxonomy.factors import Factor
@@ -38,16 +38,23 @@ class Search:
         self,
         tries: Tries,
         factors: Sequence[Factor],
-        variables: Sequence[str],
+        variables: Mapping[str, str],
         ranks: int | None,
         *,
+        agents: int = 1,
+        suspects: Callable[[Run], Mapping[str, str]] = lambda run: {},
         sometimes: bool = False,
     ) -> None:
-        """`ranks`: how many the command starts, None if that can't be changed; `variables`: those that may matter."""
+        """A search among these factors.
+
+        `ranks`: how many each agent starts, None if that can't be changed; `variables`: those that may matter, and what
+        they are set to; `suspects`: given the first run, what else can be changed, and to what.
+        """
         self.found = Found(runs=tries.runs)
         self._rows = Rows(self.found, {f.id: f for f in factors})
         self._tries, self._sometimes, self._factors, self._ranks = tries, sometimes, factors, ranks
-        self._variables = {f"{ENVIRONMENT}{name}": "not set" for name in variables}
+        self._agents, self._suspects = agents, suspects
+        self._variables = {f"{ENVIRONMENT}{name}": to for name, to in variables.items()}
         self._base: dict[str, str] = {}
 
     def run(self) -> Found:
@@ -77,16 +84,17 @@ class Search:
     def _narrowed(self) -> str:
         """With which fewest changes it was seen not to fail, where the search could not end."""
         good = [dict(key) for key, runs in self._tries.of.items() if {run.outcome for run in runs} == {"ok"}]
-        good = [{name: to for name, to in setting.items() if name != RANKS} for setting in good]
+        good = [{name: to for name, to in setting.items() if name not in (RANKS, NODES)} for setting in good]
         fewest = min((setting for setting in good if setting), key=len, default=None)
-        if self.found.failure is None or fewest is None or {r.factor for r in self.found.responsible} - {RANKS}:
+        if self.found.failure is None or fewest is None or {r.factor for r in self.found.responsible} - {RANKS, NODES}:
             return ""
         return f"; it did not fail with {spelled(fewest)}"
 
     def _stages(self) -> None:
         self._rows.clear()
         self._base = {}
-        self._fewer_ranks()
+        if not self._needs_hosts():
+            self._fewer_ranks()
         talking = self.found.distributed is not False and self._communication()
         if not self._take_away() and not talking:
             self._workload()
@@ -109,6 +117,7 @@ class Search:
                 return False
             if run.failure is not None:
                 self.found.failure, self.found.first = run.failure, run
+                self._variables |= self._suspects(run)
                 return True
         return False
 
@@ -128,7 +137,7 @@ class Search:
         if not self.found.responsible:
             self._again({}, 2)
             return True
-        several = sum(r.factor not in (RANKS, "program") for r in self.found.responsible) > 1
+        several = sum(r.factor not in (RANKS, NODES, "program") for r in self.found.responsible) > 1
         while sum(run.outcome == "same" for run in self.found.runs) < (_UNLIKELY if several else _RELIABLE):
             run = self._tries.once(self._base, self.found.failure)
             self._check()
@@ -139,35 +148,54 @@ class Search:
             if self._tries.told(setting) is not None:
                 refuted |= self._tries.once(setting, self.found.failure).outcome == "same"
             else:
-                self._again(setting, 3 if several or set(setting) == {RANKS} else 2)
+                self._again(setting, 3 if several or set(setting) <= {RANKS, NODES} else 2)
         self.found.confirmed = not refuted
         return not refuted
 
     def _telling(self) -> list[dict[str, str]]:
         """The settings without failure that the answer rests on: too few ranks, and what is responsible changed."""
-        named = {r.factor for r in self.found.responsible} - {RANKS}
+        named = {r.factor for r in self.found.responsible} - {RANKS, NODES}
         good = [dict(key) for key, runs in self._tries.of.items() if runs[-1].outcome == "ok"]
         said = [self._with({r.factor: r.value}) for r in self.found.responsible if r.factor in named]
-        said += [{RANKS: "1"}] if any(r.factor == RANKS for r in self.found.responsible) else []
+        said += [self._with({RANKS: "1"})] if any(r.factor == RANKS for r in self.found.responsible) else []
         good += [s for s in said if self._tries.told(s) == "ok"]
-        fewer = max((s for s in good if set(s) == {RANKS}), key=lambda s: int(s[RANKS]), default=None)
+        counts = [s for s in good if s and set(s) <= {RANKS, NODES}]
+        fewer = max(counts, key=lambda s: int(s.get(RANKS, "0")), default=None)
         changed = min((s for s in good if named and named <= set(s)), key=len, default=None)
         return [s for s in (fewer, changed) if s is not None]
 
     # --- stages
 
+    def _needs_hosts(self) -> bool:
+        """Whether it does not fail with the ranks of all agents under one."""
+        if self._agents < 2:
+            return False
+        outcome = self._try({NODES: "1"})
+        says = {"same": "several hosts are not it", "other": "says nothing", None: "says nothing"}
+        of_all = f"1 with all {(self._ranks or 1) * self._agents} ranks"
+        tried = [(f"{self._agents}", self._rows.went("same")), (of_all, self._rows.went(outcome))]
+        self._rows.add("hosts, as agents here", tried, says.get(outcome, "needs more than 1 host"))
+        if outcome == "same":
+            self._base = {NODES: "1"}
+            self._rows.note("several hosts are not it")
+        elif outcome in ("ok", "timeout"):
+            self.found.distributed = True
+            self._rows.blame(NODES, ">1", "more than 1 host: what is counted for each host, such as LOCAL_RANK")
+        return outcome in ("ok", "timeout")
+
     def _fewer_ranks(self) -> None:
         """The smallest number of ranks with which it fails: one first, then by halves."""
-        world, low = self._ranks or 0, 0
+        base, low = dict(self._base), 0
+        world = (self._ranks or 0) * (self._agents if base else 1)
         if world < 2:
             self.found.distributed = False if self._ranks == 1 else None
             return
-        tried, high, number = [(_count(world), "fails")], world, 1
+        tried, high, number = [(_count(world), self._rows.went("same"))], world, 1
         while low < number < high:
-            outcome = self._try({RANKS: str(number)})
-            said = self._tries.told({RANKS: str(number)}) is not None
-            tried.append((_count(number), went(outcome, said=said)))
-            if number == 1 and outcome in ("same", "ok") and self._tries.of.get(frozenset({(RANKS, "1")})):
+            setting = {**base, RANKS: str(number)}
+            outcome, said = self._try(setting), self._tries.told(setting) is not None
+            tried.append((_count(number), self._rows.went(outcome, said=said)))
+            if number == 1 and outcome in ("same", "ok") and self._tries.of.get(frozenset(setting.items())):
                 self.found.works_with_one = outcome == "ok"
             if outcome == "same":
                 high = number
@@ -188,7 +216,7 @@ class Search:
             says = "fewer ranks say nothing"
         self._rows.add("ranks", tried, says)
         if high < world:
-            self._base = {RANKS: str(high)}
+            self._base = {**base, RANKS: str(high)}
 
     def _communication(self) -> bool:
         """Whether communication is it: other backends. True if one without it makes the failure go away."""
@@ -219,7 +247,7 @@ class Search:
         if any(f.stage == "communication" for f in chosen if f.id in minimal):
             self.found.distributed = True  # one rank is enough for it, but not without a backend
         if minimal:  # a part says more than that the ranks communicate
-            self.found.responsible = [r for r in self.found.responsible if r.factor == RANKS]
+            self.found.responsible = [r for r in self.found.responsible if r.factor in (RANKS, NODES)]
         for name in minimal:
             narrow = self._narrower(name, {other: changes[other] for other in minimal if other != name})
             self._rows.blame(*((narrow.id, narrow.to) if narrow else (name, changes[name])))

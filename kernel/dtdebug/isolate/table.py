@@ -8,12 +8,11 @@ from typing import Any
 import msgspec
 
 from dtdebug.clean import clean, one_line
-from dtdebug.isolate.command import Job
+from dtdebug.isolate.differs import NOT_SET
 from dtdebug.isolate.findings import claims, named, spelled
-from dtdebug.isolate.found import Found
-from dtdebug.isolate.runner import ENVIRONMENT, RANKS, Run
+from dtdebug.isolate.found import FAILS, WORDS, Found
+from dtdebug.isolate.runner import ENVIRONMENT, NODES, RANKS, Run
 from dtdebug_taxonomy.diagnosis import Diagnosis
-from dtdebug_taxonomy.factors import Factor
 from dtdebug_taxonomy.render import reading
 
 VERSION = 1
@@ -29,15 +28,18 @@ def _lines(found: Found, diagnosis: Diagnosis | None) -> Iterator[str]:
     cost = _cost(found)
     if found.failure is None or found.first is None:
         yield f"dtdebug isolate: {found.unfinished or 'does not fail'}: {cost}"
+        yield from (f"  not varied: {one_line(line, _TEXT)}" for line in found.not_varied)
         if not found.unfinished:
             yield "  if it fails only sometimes, say so: --answer reproducible=sometimes"
         return
     text = one_line(found.failure.text, _TEXT)
-    yield f"dtdebug isolate: fails in {lasted(found.first.seconds)}: {text}"
+    how = {"slow": "is slow", "differs": "differs"}.get(found.failure.how, f"fails in {lasted(found.first.seconds)}")
+    yield f"dtdebug isolate: {how}: {text}"
     if found.rate is not None:
         yield f"  does not fail reliably ({found.rate[0]} of {found.rate[1]}): judged by the odds of all runs"
     yield from _table(found)
     yield from (f"  {named(name)}: could not be changed, or it was not seen to be" for name in found.unproven)
+    yield from (f"  not varied: {one_line(line, _TEXT)}" for line in found.not_varied)
     others = {one_line(run.failure.text, _TEXT) for run in found.runs if run.outcome == "other" and run.failure}
     yield from (f"  another failure on the way, not followed: {line}" for line in sorted(others)[:3])
     if found.unfinished:
@@ -50,7 +52,7 @@ def _lines(found: Found, diagnosis: Diagnosis | None) -> Iterator[str]:
 
 
 def _cost(found: Found) -> str:
-    return f"{_runs(len(found.runs))}, {lasted(sum(run.seconds for run in found.runs))}"
+    return f"{counted(len(found.runs))}, {lasted(sum(run.seconds for run in found.runs))}"
 
 
 def _table(found: Found) -> Iterator[str]:
@@ -66,8 +68,9 @@ def _responsible(found: Found) -> str:
     if not found.responsible:
         return "responsible: not known"
     names = " x ".join(r.text for r in found.responsible)
-    changed = [r for r in found.responsible if r.factor not in (RANKS, "program")]
-    changed = [r for r in changed if not r.factor.startswith(ENVIRONMENT)]  # a variable that matters if it is set
+    changed = [r for r in found.responsible if r.factor not in (RANKS, NODES, "program")]
+    # a variable that matters if it is set
+    changed = [r for r in changed if not (r.factor.startswith(ENVIRONMENT) and r.value == NOT_SET)]
     without = f" (not with {', '.join(f'{named(r.factor)} {r.value}' for r in changed)})" if changed else ""
     place = next((f" at {r.value}" for r in found.responsible if r.factor == "program" and r.value), "")
     doubt = "" if found.confirmed or found.rate is not None or found.unfinished == "" else " (seen once)"
@@ -99,6 +102,7 @@ def to_json(found: Found, diagnosis: Diagnosis | None, *, written: tuple[str, ..
         "confirmed": found.confirmed,
         "ruled_out": found.ruled_out,
         "could_not_be_changed": found.unproven,
+        "not_varied": found.not_varied,
         "unfinished": found.unfinished,
         "claims": [{**msgspec.to_builtins(c), "text": c.text} for c in claims(found)],
         "written": list(written),
@@ -106,39 +110,11 @@ def to_json(found: Found, diagnosis: Diagnosis | None, *, written: tuple[str, ..
     }
 
 
-def plan(job: Job, factors: tuple[Factor, ...], variables: list[str], first: Run | None) -> str:
-    """What would be run, cheapest first, and what it costs."""
-    lines = ["dtdebug isolate: would run, in copies of the working directory, one after another:"]
-    lines.append("  the job as it is; again, up to 3 times, if it does not fail")
-    if job.at >= 0 and job.ranks is not None and job.ranks > 1:
-        most = max(1, (job.ranks - 1).bit_length())
-        lines.append(f"  with fewer ranks: 1 first, then by halves; up to {_runs(most)}")
-    else:
-        lines.append("  not with fewer ranks: the command does not say how many it starts")
-    known = [f for f in factors if first is None or all(use in first.saw for use in f.uses)]
-    known = [f for f in known if first is None or not any(use in first.saw for use in f.unless)]
-    if_used = " (each where the first run shows that it is used)" if first is None else ""
-    alone = [f for f in known if f.stage == "communication"]
-    parts = [f for f in known if f.stage == "part" and not f.within]
-    data = [f for f in known if f.stage == "workload"]
-    lines += [f"  {f.title} {f.to}: 1 run{if_used}" for f in alone]
-    if parts or variables:
-        names = [f"{f.title} {f.to}" for f in parts] + [f"{name} not set" for name in variables]
-        lines.append(f"  all at once, then by halves if it then does not fail{if_used}: {', '.join(names)}")
-    narrow = [f for f in known if f.within]
-    lines += [f"  {f.title} {f.to}: 1 run, if it is {named(f.within)}{if_used}" for f in narrow]
-    lines += [f"  {f.title} {f.to}: 1 run, if none of these is it{if_used}" for f in data]
-    cost = f"; the first took {lasted(first.seconds)}" if first is not None else ""
-    lines.append(
-        f"  each run takes 3 times as long as the failing one at most, and 20 s{cost}; all stay within --budget"
-    )
-    return "\n".join(lines) + "\n"
-
-
 def progress(run: Run, number: int) -> str:
     """A run that has ended, in one line."""
     changed = spelled(run.factors) or "as it is"
-    words = {"same": "fails", "ok": "ok", "other": "fails in another way", "timeout": "no end in time"}[run.outcome]
+    as_before, _, _, _ = WORDS.get(run.failure.how, FAILS) if run.failure is not None else FAILS
+    words = {"same": as_before, "ok": "ok", "other": "fails in another way", "timeout": "no end in time"}[run.outcome]
     return one_line(f"run {number}, {changed}: {words}, {lasted(run.seconds)}", 400)
 
 
@@ -146,7 +122,8 @@ def _seconds(run: Run | None) -> float:
     return run.seconds if run is not None else 0.0
 
 
-def _runs(number: int) -> str:
+def counted(number: int) -> str:
+    """A number of runs: `1 run`."""
     return f"{number} run{'s' * (number != 1)}"
 
 

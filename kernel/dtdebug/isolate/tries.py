@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable, Iterable, Mapping
 
 from dtdebug.isolate.identity import Failure
-from dtdebug.isolate.runner import RANKS, Outcome, Run
+from dtdebug.isolate.runner import NODES, RANKS, Outcome, Run
 
 Execute = Callable[[Mapping[str, str], Failure | None, float], Run]
 _MOST = 100
@@ -49,7 +49,7 @@ class Tries:
 
         One change is told of, whatever the number of ranks; and that of one rank.
         """
-        changed = [name for name in setting if name != RANKS]
+        changed = [name for name in setting if name not in (RANKS, NODES)]
         name = changed[0] if len(changed) == 1 else RANKS if not changed and setting.get(RANKS) == "1" else ""
         return None if self.of.get(frozenset(setting.items())) else self._told.get(name)
 

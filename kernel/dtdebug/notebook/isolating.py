@@ -9,10 +9,11 @@ import shlex
 import subprocess
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from html import escape
 from pathlib import PurePath
+from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 from dtdebug.clean import clean
@@ -26,6 +27,8 @@ _CELL = "text-align:left;padding:1px 10px 1px 0;vertical-align:top"
 _PROGRAMS = ("torchrun", "accelerate", "python")
 _SHELL = re.compile(r"\d?[<>|;&]")
 """Where the job ends in a line: pipes, redirections, further commands."""
+_NAMED = re.compile(r"\{([A-Za-z_][\w.]{0,100})\}|\$([A-Za-z_]\w{0,100})")
+_HOW = {"slow": "is slow", "differs": "differs"}
 _ENDING = 60.0
 """Seconds in which an interrupted search ends its run and answers."""
 
@@ -41,7 +44,7 @@ def tell(extension: Extension, words: Sequence[str]) -> None:
     """
     options, command = split(words)
     if not command:
-        command = last_command(extension.shell.history_manager.input_hist_raw)
+        command = last_command(extension.shell.history_manager.input_hist_raw, extension.shell.user_ns)
         if not command:
             raise ValueError("isolate: name the job, as in `%dtdebug isolate -- torchrun --nproc-per-node 2 train.py`")
         print(f"dtdebug: isolate takes the last job that a cell started: {clean(shlex.join(command))}")
@@ -63,18 +66,31 @@ def tell(extension: Extension, words: Sequence[str]) -> None:
     go_on(extension, said, begun)
 
 
-def last_command(cells: Sequence[str]) -> list[str]:
-    """The command of the last line `!torchrun ...` among the cells; empty if there is none."""
+def last_command(cells: Sequence[str], names: Mapping[str, Any] | None = None) -> list[str]:
+    """The command of the last line `!torchrun ...` among the cells; empty if there is none.
+
+    `{sys.executable}` and `$script` in it are looked up among these names; nothing is called.
+    """
     for cell in reversed(cells):
         for line in reversed(cell.splitlines()):
             if not line.lstrip().startswith("!"):
                 continue
             with suppress(ValueError):
+                line = _NAMED.sub(lambda m: _value(m[1] or m[2], names or {}), line)  # noqa: PLW2901
                 words = shlex.split(line.lstrip()[1:], comments=True)
                 words = words[: next((i for i, word in enumerate(words) if _SHELL.match(word)), len(words))]
                 if words and PurePath(words[0]).name.startswith(_PROGRAMS) and plan.is_launcher(words):
                     return words
     return []
+
+
+def _value(name: str, names: Mapping[str, Any]) -> str:
+    """A text or number that the notebook calls so, or that is in a module of it; else as it stands."""
+    first, *rest = name.split(".")
+    value = names.get(first)
+    for attribute in rest:
+        value = vars(value).get(attribute) if isinstance(value, ModuleType) else None
+    return shlex.quote(str(value)) if isinstance(value, (str, int, PurePath)) else f"{{{name}}}"
 
 
 def plain(said: dict[str, Any]) -> str:
@@ -142,11 +158,14 @@ def go_on(extension: Extension, said: dict[str, Any], begun: float) -> None:
 
 def _head(said: dict[str, Any]) -> str:
     failure = said["failure"]
-    return f"fails: {failure['text']}" if failure else said["unfinished"] or "does not fail"
+    if not failure:
+        return said["unfinished"] or "does not fail"
+    return f"{_HOW.get(failure.get('how', ''), 'fails')}: {failure['text']}"
 
 
 def _early(said: dict[str, Any]) -> list[str]:
-    return [f"the search ended early: {said['unfinished']}"] if said["failure"] and said["unfinished"] else []
+    early = [f"the search ended early: {said['unfinished']}"] if said["failure"] and said["unfinished"] else []
+    return [*(f"not varied: {line}" for line in said.get("not_varied", ())), *early]
 
 
 def _rows(said: dict[str, Any]) -> list[tuple[str, str, str]]:

@@ -48,6 +48,18 @@ class Factor(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     """What is known if the job still fails in the same way."""
     gone: str
     """What is responsible if it then does not."""
+    fix: str = ""
+    """What to do where it is responsible, as an order; empty where that does not follow."""
+    slow: str = ""
+    """The same where the job is only slow."""
+    pattern: str = "fix behavior logic"
+    """Published name of the kind of fix."""
+    calls: tuple[str, ...] = ()
+    """What the program calls with that option, by its own name: the change as a patch of the user's file."""
+    alters: bool = False
+    """A healthy program, too, computes other numbers or makes other calls with it."""
+    set: dict[str, str] = {}
+    """Keyword arguments of that call, as Python."""
     because: str
     """Why it may matter, and where that is documented."""
 

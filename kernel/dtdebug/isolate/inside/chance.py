@@ -6,6 +6,7 @@ Nothing here imports torch or NumPy: each function is given the module that the 
 from __future__ import annotations
 
 import functools
+import json
 import os
 import sys
 from types import ModuleType
@@ -34,6 +35,15 @@ def seeds(name: str, function: str) -> Any:
         setattr(module, function, seed)
 
     return patch
+
+
+def recorded(torch: ModuleType, notes: Notes) -> None:
+    """The seed with which torch's generator began in a recorded run, which each process has another of."""
+    wanted = notes.change.get("recorded-seed")
+    seed = json.loads(wanted or "{}").get(os.environ.get("RANK", ""))
+    if seed is not None:
+        torch.random.default_generator.manual_seed(seed)
+        notes.note("set", "recorded-seed", seed)
 
 
 def threads(module: ModuleType, notes: Notes) -> None:

@@ -1,6 +1,6 @@
 """What a process of a run notes: one line of JSON each, in a file of its own, so that a killed process has said it all.
 
-saw      the program uses this part: `loader.workers`, with a value
+saw      the program uses this part: `loader.workers`, with a value, and at which of its own lines
 set      this change was made, and where
 lost     a variable that was set is no longer so: the program has changed it
 denied   a file that may not be overwritten
@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import json
 import os
+import sys
 import threading
 from collections.abc import Iterator
 from pathlib import Path
@@ -18,6 +19,8 @@ from pathlib import Path
 VARIABLE = "DTDEBUG_ISOLATE"
 """Environment variable: the file with what the processes of this run are to do."""
 _MOST, _BYTES = 500, 4 << 20
+_FOREIGN = ("<", f"{os.path.dirname(os.__file__)}/", f"{__file__.rpartition('/isolate/')[0]}/")  # noqa: PTH120
+"""What is not the user's own file; so is what pip has installed."""
 
 
 class Notes:
@@ -46,7 +49,8 @@ class Notes:
         try:
             self._said.add(row)
             rank = os.environ.get("RANK", "")
-            line = json.dumps({"kind": kind, "name": name, "value": row[2], "rank": rank}) + "\n"
+            told = {"kind": kind, "name": name, "value": row[2], "rank": rank}
+            line = json.dumps({**told, "at": _place()} if kind == "saw" else told) + "\n"
             path = f"{self._folder}/{os.getpid()}.jsonl"
             handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)
             try:
@@ -57,6 +61,17 @@ class Notes:
             pass
         finally:
             self._busy.now = False
+
+
+def _place() -> str:
+    """`FILE:LINE` of the user's own code that is under way; empty if none is."""
+    frame = sys._getframe(2)  # noqa: SLF001
+    while frame is not None:
+        name = frame.f_code.co_filename
+        if not name.startswith(_FOREIGN) and "-packages/" not in name:
+            return f"{name}:{frame.f_lineno}"
+        frame = frame.f_back  # type: ignore[assignment]
+    return ""
 
 
 def read(folder: Path) -> Iterator[dict[str, str]]:

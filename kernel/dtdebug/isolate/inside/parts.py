@@ -100,6 +100,7 @@ def torch(module: ModuleType, notes: Notes) -> None:
 
     module.compile = compile  # type: ignore[attr-defined]
     chance.threads(module, notes)
+    chance.recorded(module, notes)
     if notes.wants("deterministic"):
         module.use_deterministic_algorithms(True, warn_only=True)
         notes.note("set", "deterministic")
@@ -117,29 +118,45 @@ def cuda(module: ModuleType, notes: Notes) -> None:
     module._lazy_init = _lazy_init  # type: ignore[attr-defined]  # noqa: SLF001
 
 
+def anomaly(module: ModuleType, notes: Notes) -> None:
+    """Anomaly detection of autograd: both of its classes switch it on by this function."""
+    switch: Any = sys.modules["torch"]
+    original = switch.set_anomaly_enabled
+
+    @functools.wraps(original)
+    def set_anomaly_enabled(enabled: bool, *args: Any, **kwargs: Any) -> None:
+        if enabled:
+            notes.note("saw", "anomaly")
+            if notes.wants("anomaly"):
+                notes.note("set", "anomaly")
+        original(enabled and not notes.wants("anomaly"), *args, **kwargs)
+
+    switch.set_anomaly_enabled = set_anomaly_enabled
+
+
 def autocast(module: ModuleType, notes: Notes) -> None:
     """Mixed precision."""
-    _off(module.autocast, "enabled", "amp", notes)
+    _off(module.autocast, "amp", "autocast", notes)
 
 
 def scaler(module: ModuleType, notes: Notes) -> None:
     """The scaler of gradients, which belongs to mixed precision."""
-    _off(module.GradScaler, "enabled", "amp", notes)
+    _off(module.GradScaler, "amp", "scaler", notes)
 
 
-def _off(kind: Any, argument: str, knob: str, notes: Notes) -> None:
-    """Notes where a class is made with an argument that is true by default; makes it false where that is wanted."""
+def _off(kind: Any, knob: str, what: str, notes: Notes) -> None:
+    """Notes where a class is made that is enabled by default; disables it where that is wanted."""
     original = kind.__init__
 
     @functools.wraps(original)
     def __init__(self: Any, *args: Any, **kwargs: Any) -> None:  # noqa: N807 - takes its place
         given = _bound(original, (self, *args), kwargs)
-        if given is None or not given.arguments.get(argument, True):
+        if given is None or not given.arguments.get("enabled", True):
             original(self, *args, **kwargs)
             return
-        notes.note("saw", knob)
+        notes.note("saw", knob, what)
         if notes.wants(knob):
-            given.arguments[argument] = False
+            given.arguments["enabled"] = False
             notes.note("set", knob)
         original(*given.args, **given.kwargs)
 
@@ -177,6 +194,7 @@ def ddp(module: ModuleType, notes: Notes) -> None:
     original = kind.__init__
     options = (
         ("ddp.unused", "find_unused_parameters", False, True),
+        ("ddp.used", "find_unused_parameters", False, False),
         ("ddp.static", "static_graph", False, False),
         ("ddp.bucket-view", "gradient_as_bucket_view", False, False),
     )
@@ -189,7 +207,7 @@ def ddp(module: ModuleType, notes: Notes) -> None:
             return
         notes.note("saw", "ddp")
         for knob, name, usual, wanted in options:
-            if given.arguments.get(name, usual):
+            if knob != "ddp.used" and given.arguments.get(name, usual):
                 notes.note("saw", knob)
             if notes.wants(knob) and bool(given.arguments.get(name, usual)) != wanted:
                 given.arguments[name] = wanted

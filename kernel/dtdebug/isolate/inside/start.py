@@ -19,6 +19,7 @@ PATCHES: dict[str, Patch] = {
     "numpy.random": chance.seeds("numpy", "seed"),
     "random": chance.seeds("python", "seed"),
     "torch": parts.torch,
+    "torch.autograd.anomaly_mode": parts.anomaly,
     "torch.amp.autocast_mode": parts.autocast,
     "torch.amp.grad_scaler": parts.scaler,
     "torch.cuda": parts.cuda,
@@ -64,12 +65,24 @@ def _wrap(loader: Any, patch: Patch, notes: Notes) -> None:
     loader.exec_module = exec_module
 
 
+def _version(name: str) -> str:
+    from importlib import metadata
+
+    try:
+        return metadata.version(name)
+    except metadata.PackageNotFoundError:
+        return ""
+
+
 def begin() -> None:
     """Reads what is to be done, and begins."""
     with open(os.environ[VARIABLE], encoding="utf-8") as file:  # noqa: PTH123 - pathlib takes milliseconds to import
         told = json.load(file)
     notes = Notes(told["notes"], told["change"], told["environment"])
     notes.note("saw", "process", " ".join(sys.orig_argv[:8]))
+    notes.note("saw", "python", sys.executable)
+    for name, version in told["versions"].items():
+        notes.note("set" if _version(name) == version else "lost", f"version.{name}", version)
     if os.environ.get("PYTHONHASHSEED", "random") != "random":
         notes.note("saw", "hash-seed")
     notes.check_environment()

@@ -85,6 +85,17 @@ dist.destroy_process_group()
 # %dtdebug why
 
 # %% [markdown]
+# ## Is it the program, or that there are two ranks?
+#
+# From the error alone nobody can tell. Run it again with one thing changed: with one rank it works, so what ranks do
+# together is part of the fault. `%dtdebug isolate` does such runs for you, each in a copy of this folder: one rank, no
+# loader workers, no compiler, and so on. This box only lists them; with `--yes` they are started, which takes a minute or
+# two, and the answer is a table and what is left: `responsible: more than 1 rank x real communication`.
+
+# %%
+# %dtdebug isolate
+
+# %% [markdown]
 # ## Fix it
 #
 # The largest `float16` is 65504. Each rank's gradient is 49152 here and fits; the sum of two does not. In `float32` it does,

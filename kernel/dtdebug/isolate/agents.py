@@ -1,0 +1,97 @@
+"""Starts a job of several hosts on this one, an agent of torchrun for each: `python -m dtdebug.isolate.agents N ...`.
+
+The first agent that ends badly decides the exit status; the others are ended then, as a cluster does it.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from types import FrameType
+from typing import NoReturn
+
+_LOOK, _PATIENCE = 0.2, 30.0
+"""Seconds between two looks, and for which the others may end by themselves."""
+_GPUS = Path("/proc/driver/nvidia/gpus")
+
+
+def command(launch: Sequence[str], options: Sequence[str], agents: int) -> list[str]:
+    """The command that starts them: `launch` up to torchrun, and what comes after it."""
+    return [sys.executable, "-P", "-m", "dtdebug.isolate.agents", str(agents), str(len(launch)), *launch, *options]
+
+
+def fits(agents: int, ranks: int) -> bool:
+    """Whether all ranks have a device of their own here, if there are any."""
+    found = devices()
+    return not found or found >= agents * ranks
+
+
+def devices() -> int:
+    """GPUs of NVIDIA on this host."""
+    try:
+        return len(list(_GPUS.iterdir()))
+    except OSError:
+        return 0
+
+
+def main(words: Sequence[str]) -> int:
+    """Runs the agents; the exit status is that of the first which failed."""
+    number, split = int(words[0]), int(words[1])
+    launch, options = words[2 : 2 + split], words[2 + split :]
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    agents = []
+    signal.signal(signal.SIGTERM, _end)
+    try:
+        for rank in range(number):
+            given = ["--nnodes", str(number), "--node-rank", str(rank), "--master-addr", "127.0.0.1"]
+            place = [*launch, *given, "--master-port", str(port), *options]
+            agents.append(subprocess.Popen(place, env=_environment(rank, number)))
+        return _wait(agents)
+    finally:
+        for agent in agents:
+            if agent.poll() is None:
+                agent.terminate()
+        for agent in agents:
+            try:
+                agent.wait(_PATIENCE)
+            except subprocess.TimeoutExpired:
+                agent.kill()
+
+
+def _wait(agents: Sequence[subprocess.Popen[bytes]]) -> int:
+    failed, until = 0, 0.0
+    while any(agent.poll() is None for agent in agents):
+        failed = failed or next((agent.returncode for agent in agents if agent.returncode), 0)
+        if failed:
+            until = until or time.monotonic() + _PATIENCE
+            if time.monotonic() > until:
+                break
+        time.sleep(_LOOK)
+    failed = failed or next((agent.returncode for agent in agents if agent.returncode), 0)
+    return 128 - failed if failed < 0 else failed
+
+
+def _environment(rank: int, number: int) -> dict[str, str]:
+    """Each agent sees its own share of the devices, as a host of its own would."""
+    found = devices()
+    if not found:
+        return dict(os.environ)
+    each = found // number
+    mine = range(rank * each, (rank + 1) * each)
+    return os.environ | {"CUDA_VISIBLE_DEVICES": ",".join(map(str, mine))}
+
+
+def _end(number: int, frame: FrameType | None) -> NoReturn:
+    sys.exit(128 + number)
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,89 @@
+"""Whether a run gives what a recorded one gave, and what the two were told differently."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+
+from dtdebug.clean import clean
+from dtdebug.course import compare, recording
+from dtdebug.errors import UsageError
+from dtdebug.isolate.identity import Failure
+
+_MOST = 64
+NOT_SET = "not set"
+_OF_RUN = re.compile(r"(?:LOCAL_|GROUP_|ROLE_)?(?:RANK|WORLD_SIZE|NAME)\Z|MASTER_|TORCHELASTIC|TORCH_FR|DTDEBUG|PWD\Z")
+"""Variables that launcher and dtdebug set for each run."""
+
+
+def difference(recorded: Path, run: Path) -> Failure | None:
+    """The first collective at which a run parts from the recorded one; None where they agree.
+
+    Raises:
+        UsageError: the recorded one can't be read, or has another number of ranks.
+
+    """
+    found = compare.runs(recorded, run)
+    first = found.first
+    if first is None:
+        return None
+    where = f"{clean(first.file)}:{first.line}" if first.line else "a line that is not known"
+    tensor = f" of tensor {first.tensor}" if first.tensor is not None else ""
+    return Failure(
+        how="differs",
+        type=first.what,
+        op=first.op,
+        file=Path(clean(first.file)).name,
+        line=first.line,
+        text=f"Rank {first.rank} is the first to differ, at its collective #{first.index}: {first.what}{tensor} of "
+        f"{first.op} at {where}.",
+    )
+
+
+class Recorded:
+    """What the recorded run was told."""
+
+    def __init__(self, folder: Path) -> None:
+        """Reads its headers; raises UsageError where it is no recording."""
+        self.folder = folder
+        names = recording.ranks(folder)
+        self._headers = {rank: recording.load(folder, name).header for rank, name in list(names.items())[:_MOST]}
+        self._first = next(iter(self._headers.values()))
+        self.world = self._first.world
+
+    def seeds(self) -> str:
+        """The generator's seed of each rank as it was when torch was imported, for the ranks to read."""
+        return json.dumps({str(rank): h.seed for rank, h in self._headers.items() if h.seed is not None})
+
+    def variables(self, now: Recorded) -> dict[str, str]:
+        """Variables that differ in another recorded run, and what they were; `not set` for one that was not."""
+        then, other = self._first.environment, now._first.environment
+        names = (n for n in then.keys() | other.keys() if then.get(n) != other.get(n) and not _OF_RUN.match(n))
+        return {name: then.get(name, NOT_SET) for name in sorted(names)}
+
+    def told_differently(self, now: Recorded, copy: Path, home: Path) -> list[str]:
+        """Versions and arguments that differ in another recorded run, which no run changes unasked.
+
+        `copy`: where that run worked, in place of `home`.
+        """
+        then, other = self._first, now._first
+        rows = ((name, then.versions.get(name), other.versions.get(name)) for name in sorted(then.versions))
+        found = [f"{name}: {a} then, {b} now (--version {name}=={a})" for name, a, b in rows if b and a != b]
+        called = tuple(word.replace(str(copy), str(home)) for word in other.command)
+        if then.command != called:
+            found.append(f"arguments: {' '.join(then.command)} then, {' '.join(called)} now")
+        return [clean(line) for line in found]
+
+
+def checked(folder: Path, ranks: int | None) -> Recorded:
+    """The recorded run.
+
+    Raises:
+        UsageError: it is no recording, or of a job with another number of ranks.
+
+    """
+    found = Recorded(folder)
+    if ranks is not None and found.world != ranks:
+        raise UsageError(f"isolate --differs {folder}: recorded with {found.world} ranks, the command asks for {ranks}")
+    return found

@@ -1,0 +1,184 @@
+"""A search as a session: its runs are kept on disk after each of them, so that it can be resumed."""
+
+from __future__ import annotations
+
+import shutil
+import signal
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from pathlib import Path
+
+import msgspec
+
+from dtdebug import state
+from dtdebug.clean import arguments, clean
+from dtdebug.errors import UsageError
+from dtdebug.isolate import differs
+from dtdebug.isolate.command import Job
+from dtdebug.isolate.found import Found
+from dtdebug.isolate.identity import Failure
+from dtdebug.isolate.runner import ENVIRONMENT, VERSION, Choices, Run, Runner
+from dtdebug.isolate.search import Search
+from dtdebug.isolate.table import lasted, progress
+from dtdebug.isolate.told import Told
+from dtdebug.isolate.tries import Tries
+from dtdebug_taxonomy.factors import Factor
+
+_KEPT = 10
+"""Searches that are kept for --resume."""
+_LIMIT = 16 << 20
+_LOOKING = 20.0
+"""Seconds for which the ranks of a hang are looked at and ended."""
+
+
+class Saved(msgspec.Struct, frozen=True, kw_only=True):
+    """A search that can be resumed."""
+
+    command: tuple[str, ...]
+    home: str
+    kind: str = "fails"
+    runs: tuple[Run, ...] = ()
+
+
+class Asked(msgspec.Struct, frozen=True, kw_only=True):
+    """What is searched."""
+
+    budget: float
+    factors: tuple[Factor, ...]
+    variables: Mapping[str, str]
+    """Variables that may matter, and what they are set to."""
+    versions: Mapping[str, str] = {}
+    """Packages in another version."""
+    told: Told = Told()
+    hang: bool = False
+    not_varied: tuple[str, ...] = ()
+
+
+class Session:
+    """A search as it is kept on disk after each run."""
+
+    def __init__(self, job: Job, home: Path, folder: Path, choices: Choices, asked: Asked) -> None:
+        self.interrupted = False
+        self._job, self._home, self._folder, self._asked = job, home, folder, asked
+        self._choices, self._patience = choices, choices.hang_after + _LOOKING
+        self._runner = Runner(job, home, folder, choices)
+        self._runs: list[Run] = []
+        self._left: Callable[[], float] = lambda: 0.0
+
+    def search(self, known: tuple[Run, ...]) -> Found:
+        """Searches, beginning with what is known."""
+        asked, told = self._asked, self._asked.told
+        tries = Tries(
+            self._run, known, budget=asked.budget, patience=self._patience, told=dict(told.results), tell=self._tell
+        )
+        ranks = self._job.ranks if self._job.at >= 0 else _alone(self._job)
+        self._left = tries.left
+        search = Search(
+            tries,
+            asked.factors,
+            asked.variables,
+            None if self._choices.kind == "differs" else ranks,  # other ranks have other values
+            agents=1 if self._choices.kind == "differs" else self._job.agents,
+            suspects=lambda run: self._suspects(search.found, run),
+            sometimes=told.sometimes,
+        )
+        search.found.not_varied += asked.not_varied
+        self._runs = list(known)
+        before = {name: signal.signal(name, _interrupt) for name in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)}
+        try:
+            return search.run()
+        except KeyboardInterrupt:
+            self.interrupted = True
+            return search.interrupted()
+        finally:
+            for name, handler in before.items():
+                signal.signal(name, handler)
+            self._runner.close()
+
+    def _suspects(self, found: Found, run: Run) -> dict[str, str]:
+        """What the recorded run was told and this one not, and packages that can be had in another version."""
+        suspects: dict[str, str] = {}
+        if self._choices.recorded is not None:
+            then = differs.Recorded(self._choices.recorded)
+            now = differs.Recorded(Path(run.folder).parent / "record")
+            suspects = {f"{ENVIRONMENT}{name}": to for name, to in then.variables(now).items()}
+            found.not_varied += then.told_differently(now, Path(run.folder).parent / "work", self._home)
+        if self._asked.versions:
+            interpreter = run.saw.get("python", sys.executable)
+            had, not_had = self._runner.available(self._asked.versions, interpreter, self._left())
+            suspects |= {f"{VERSION}{name}": to for name, to in had.items()}
+            found.not_varied += not_had
+        return suspects
+
+    def _run(self, setting: Mapping[str, str], reference: Failure | None, limit: float) -> Run:
+        run = self._runner.run(setting, reference, limit)
+        if run.denied and reference is None:
+            raise UsageError(
+                f"isolate: the program writes to {run.denied[0]}, which is outside of its folder and was there before; "
+                "let it write elsewhere, or allow it with --may-write"
+            )
+        if reference is None and run.failure is not None and run.failure.message.startswith("EOF when reading a line"):
+            raise UsageError("isolate: the program asks for input, which no run gets; let it take that from an option")
+        if reference is None and run.failure is not None and self._choices.kind not in ("fails", run.failure.how):
+            raise UsageError(f"isolate --{self._choices.kind}: the job fails: {run.failure.text}")
+        if self._asked.hang and reference is None and run.failure is not None and not run.failure.hung:
+            raise UsageError(f"isolate --hang: the job does not hang: {run.failure.text}")
+        return run
+
+    def _tell(self, run: Run) -> None:
+        self._runs.append(run)
+        with suppress(OSError):
+            saved = Saved(
+                command=_cleaned(self._job), home=str(self._home), kind=self._choices.kind, runs=tuple(self._runs)
+            )
+            state.write(self._folder / "search.json", msgspec.json.encode(saved))
+        with suppress(OSError):
+            line = f"{progress(run, len(self._runs))}; {lasted(self._left())} of the budget are left"
+            print(f"dtdebug isolate: {line}", file=sys.stderr, flush=True)
+
+
+def _cleaned(job: Job) -> tuple[str, ...]:
+    """The command as it is kept: without secrets."""
+    return tuple(clean(word) for word in arguments(job.words))
+
+
+def _alone(job: Job) -> int | None:
+    """One rank, which torchrun starts where no number is given."""
+    return 1 if job.launcher == "torchrun" else None
+
+
+def _interrupt(number: int, frame: object) -> None:
+    raise KeyboardInterrupt
+
+
+def new_folder() -> Path:
+    """A folder for a search; raises UsageError where none can be made."""
+    parent = state.folder() / "isolate"
+    try:
+        state.home()
+        parent.mkdir(mode=0o700, exist_ok=True)
+        for old in _searches()[_KEPT - 1 :]:
+            shutil.rmtree(old, ignore_errors=True)
+        return Path(tempfile.mkdtemp(dir=parent, prefix=time.strftime("%Y%m%d-%H%M%S-")))
+    except OSError as error:
+        raise UsageError(f"isolate: {error.filename or parent}: {error.strerror}") from None
+
+
+def _searches() -> list[Path]:
+    """The folders of searches, newest first."""
+    with suppress(OSError):
+        return sorted((p for p in (state.folder() / "isolate").iterdir() if p.is_dir()), reverse=True)
+    return []
+
+
+def last(job: Job, home: Path, kind: str) -> tuple[Path, Saved] | None:
+    """The last search of that command in that folder."""
+    for folder in _searches():
+        with suppress(OSError, ValueError):
+            saved = msgspec.json.decode(state.read(folder / "search.json", _LIMIT), type=Saved)
+            if (saved.command, saved.home, saved.kind) == (_cleaned(job), str(home), kind):
+                return folder, saved
+    return None
