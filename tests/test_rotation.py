@@ -20,6 +20,16 @@ def test_every_test_of_a_group_is_there_and_has_its_turn(group):
     assert dict.fromkeys(range(50), rotation.TURNS // group.of) == met
 
 
+def test_the_table_of_parts_names_files_that_are_there_and_what_rotates():
+    """Once each."""
+    rows = [line.split("|")[2] for line in (HERE / "README.md").read_text(encoding="utf-8").splitlines() if "|" in line]
+    named = [name.strip() for row in rows[2:] for name in row.split(",")]
+    files = Counter(f"test_{name.strip('*')}.py" for name in named)
+    assert {1} == set(files.values())
+    assert [] == [file for file in files if not (HERE / file).is_file()]
+    assert {group.file for group in rotation.GROUPS} == {f"test_{n.strip('*')}.py" for n in named if n.startswith("**")}
+
+
 def test_the_turn_is_that_of_the_commit_and_can_be_asked_for(tmp_path):
     """The same commit makes the same proofs; without git it is the day's."""
     assert rotation.turn_of("all", HERE) is None
