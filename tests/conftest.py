@@ -12,6 +12,7 @@ from contextlib import ExitStack, suppress
 from pathlib import Path
 
 import pytest
+import rotation
 from hypothesis import HealthCheck, settings
 
 # Started by nohup, cron or a script's `&`, we ignore these signals, and what we start would do so, too: a handler that
@@ -131,13 +132,29 @@ def opened(servers, browser, request):
     assert [] == [error for error in thrown if not any(theirs in error for theirs in not_ours)]
 
 
+def pytest_addoption(parser):
+    """`--share`: which of the long proofs are made."""
+    rotation.add_option(parser)
+
+
+def pytest_configure(config):
+    """Before any worker starts."""
+    rotation.configure(config)
+
+
+def pytest_report_header():
+    """So that a failure can be repeated."""
+    return rotation.header()
+
+
 _LONG = ("editors", "browser", "labs", "ranks", "engines", "kernel", "terminal")
 _RERUN = set(_LONG)
 """Processes that are not ours, on a machine that may be busy: once more, and the summary names what was."""
 
 
-def pytest_collection_modifyitems(items):
+def pytest_collection_modifyitems(config, items):
     """Files with long tests come first: with several workers a long one that begins last is waited for alone."""
+    rotation.choose(config, items)
     weight = {}
     for item in items:
         marks = {mark.name for mark in item.iter_markers()}

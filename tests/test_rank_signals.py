@@ -3,6 +3,7 @@
 import msgspec
 import pytest
 
+from dtdebug_taxonomy.claims import LOOP_ENDED, Claim, Record
 from dtdebug_taxonomy.diagnosis import diagnose
 from dtdebug_taxonomy.knowledge import load
 from dtdebug_taxonomy.ranks import Alternative, CallSite, CollectiveRef, Frame, Group, Operation, RankState, Verdict
@@ -87,6 +88,18 @@ def test_an_unequal_number_of_batches_is_no_conditional_code():
 
     assert "no" == found["equal_work_per_rank"]
     assert "rank_conditional_code" not in found
+
+
+def test_a_loop_that_came_to_its_end_is_no_conditional_code():
+    """The source shows that nothing else ends it: the rank had less to go through."""
+    words = f"{LOOP_ENDED} all_reduce"
+    compared = Claim(what="compared", ranks=(3,), of=(0,), record=Record(source="dump"), words=words)
+    snapshot = Snapshot(ranks=job(), verdict=verdict("skipped", claims=(compared,)))
+    found = {key: value for key, (value, _) in measure(snapshot).items()}
+
+    assert "no" == found["equal_work_per_rank"]
+    assert "rank_conditional_code" not in found
+    assert "uneven-batches" == diagnose(load(), snapshot).advice[0].cause
 
 
 def test_the_loader_of_an_evaluation_is_not_compared_with_that_of_the_training():

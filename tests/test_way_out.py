@@ -2,7 +2,7 @@
 
 import pytest
 
-from dtdebug.flight.way_out import ways_of
+from dtdebug.flight.way_out import runs_out, ways_of
 from dtdebug_taxonomy.ranks import Frame
 
 SOURCE = """\
@@ -57,22 +57,28 @@ def nested():
         def later():
             return 1
         reduce()
+
+def plain(loader):
+    for epoch in range(3):
+        for batch in loader:
+            reduce()
 """
 
 
 @pytest.mark.parametrize(
-    ("function", "statements", "certain"),
+    ("function", "statements", "certain", "data"),
     [
-        ("fit", ["return"], True),
-        ("epochs", ["break"], False),  # its data may have ended
-        ("two", ["sys.exit(0)"], True),
-        ("several", ["return", "break"], True),
-        ("skips", ["return"], False),  # a pass may go by without the call
-        ("guarded", ["break"], False),  # so may an exception end it
-        ("nested", [], True),
+        ("fit", ["return"], True, False),
+        ("epochs", ["break"], False, False),  # its data may have ended
+        ("two", ["sys.exit(0)"], True, False),
+        ("several", ["return", "break"], True, False),
+        ("skips", ["return"], False, False),  # a pass may go by without the call
+        ("guarded", ["break"], False, False),  # so may an exception end it
+        ("nested", [], True, False),
+        ("plain", [], False, True),  # by nothing but the end of its data
     ],
 )
-def test_what_leaves_the_loops_of_a_call_is_read_from_the_source(tmp_path, function, statements, certain):
+def test_what_leaves_the_loops_of_a_call_is_read_from_the_source(tmp_path, function, statements, certain, data):
     """And whether anything else can."""
     path = tmp_path / "train.py"
     path.write_text(SOURCE)
@@ -80,11 +86,14 @@ def test_what_leaves_the_loops_of_a_call_is_read_from_the_source(tmp_path, funct
     begin = rows.index(next(row for row in rows if row.startswith(f"def {function}(")))
     line = next(n for n in range(begin, len(rows)) if rows[n].strip() == "reduce()") + 1
 
-    found = ways_of(Frame(str(path), line, function))
+    frame = Frame(str(path), line, function)
+    found = ways_of(frame)
 
     assert (statements, certain) == ([frame.code for frame in found.statements], found.certain)
+    assert data == runs_out(frame)
 
 
 def test_without_the_source_nothing_is_said(tmp_path):
     """It is on another machine."""
-    assert ways_of(Frame(str(tmp_path / "gone.py"), 3, "fit")) is None
+    gone = Frame(str(tmp_path / "gone.py"), 3, "fit")
+    assert (None, False) == (ways_of(gone), runs_out(gone))

@@ -33,6 +33,11 @@ What = Literal[
 """What a claim says of its ranks; `sentence` has the words."""
 
 
+LOOP_ENDED = "it has come to the end of the loop in which the others call"
+"""How the words of `compared` begin where the source shows that a rank made fewer rounds than its peers, and that no
+`break` or `return` cut them short."""
+
+
 class Record(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """What a claim rests on, so that anyone can look it up."""
 

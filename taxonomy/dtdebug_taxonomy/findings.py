@@ -239,7 +239,9 @@ def _ranks(knowledge: Knowledge, snapshot: Snapshot) -> Iterator[Finding]:
     states = sorted((r for r in snapshot.ranks if r.rank is not None), key=lambda r: r.rank not in culprits)
     if verdict is not None:
         accused = [r for r in states if r.rank in culprits]
-        more = {*(r.signal for r in accused), "uneven" if rank_signals.uneven(states) else ""} - {""}
+        counted = "uneven" if rank_signals.uneven(states) else ""
+        rounds = "loop_ended" if rank_signals.loop_ended(verdict) else ""
+        more = {*(r.signal for r in accused), counted, rounds} - {""}
         said = any(c.what == "raised" for c in verdict.claims) or any(r.exception for r in accused)
         kind = "" if verdict.kind == "dead" and said else verdict.kind  # what it raised says more than that it ended
         words = {kind, *(f"{verdict.kind} {word}" for word in more)}

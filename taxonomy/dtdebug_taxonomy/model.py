@@ -78,7 +78,8 @@ class Evidence(Record, frozen=True, kw_only=True):
     """Patterns on the user's own words, within one clause."""
     verdict: tuple[str, ...] = ()
     """Kinds of a verdict on the ranks that show it: `skipped`; `dead SIGKILL` where a culprit ended by that signal;
-    `skipped uneven` where the ranks count different numbers of batches."""
+    `skipped uneven` where the ranks count different numbers of batches; `skipped loop_ended` where the source shows
+    that a culprit had fewer rounds to make."""
     stack: tuple[str, ...] = ()
     """Patterns on `file function` of a frame in which a culprit of that verdict stands; all verdicts if it has none."""
     check: tuple[str, ...] = ()

@@ -10,6 +10,7 @@ from collections.abc import Callable, Sequence
 from typing import Literal
 
 from dtdebug_taxonomy.activity import Activity, doing
+from dtdebug_taxonomy.claims import LOOP_ENDED
 from dtdebug_taxonomy.failure.reading import read
 from dtdebug_taxonomy.frames import own_frame
 from dtdebug_taxonomy.ranks import Frame, RankState, Verdict, spell
@@ -62,6 +63,8 @@ def equal_work_per_rank(s: Snapshot) -> Answer:
     v = s.verdict
     if words := uneven(s.ranks):
         return "no", words
+    if v is not None and loop_ended(v):
+        return "no", f"{spell(v.culprits, _FEW)} came to the end of the loop that the others are in"
     if v is not None and v.kind in _PARTED and v.culprits:
         did = "called one that the others do not" if v.kind == "extra" else "did not call those that the others call"
         return "no", f"collectives: {spell(v.culprits, _FEW)} {did}"
@@ -71,9 +74,9 @@ def equal_work_per_rank(s: Snapshot) -> Answer:
 
 
 def rank_conditional_code(s: Snapshot) -> Answer:
-    """Ranks that ran different calls although they have the same amount of data took different branches."""
+    """Ranks that ran different calls took different branches; fewer rounds of a loop are mostly less data."""
     v = s.verdict
-    if v is None or v.kind not in _PARTED or not v.culprits or uneven(s.ranks):
+    if v is None or v.kind not in _PARTED or not v.culprits or uneven(s.ranks) or loop_ended(v):
         return None
     where = next((f" ({site.function}, line {site.line})" for site in v.sites if site.rank in v.culprits), "")
     return "yes", f"{spell(v.culprits, _FEW)} ran other calls than the rest{where}"
@@ -212,6 +215,11 @@ def _complete(states: Sequence[RankState]) -> bool:
     """Every rank of the run is among the states."""
     world = max((r.world_size or 0 for r in states), default=0)
     return world > 0 and {r.rank for r in states} >= set(range(world))
+
+
+def loop_ended(v: Verdict) -> bool:
+    """The source shows that the culprit had fewer rounds to make than those who wait."""
+    return any(claim.what == "compared" and claim.words.startswith(LOOP_ENDED) for claim in v.claims)
 
 
 def uneven(states: Sequence[RankState]) -> str:

@@ -10,6 +10,8 @@ from dtdebug.flight.align import Common, Parting, expected, first_difference
 from dtdebug.flight.differences import arguments
 from dtdebug.flight.program import Symbol
 from dtdebug.flight.tables import Aligned, Tables
+from dtdebug.flight.way_out import runs_out
+from dtdebug_taxonomy.claims import LOOP_ENDED
 from dtdebug_taxonomy.ranks import Frame, Kind
 
 _SHIFTS = 32
@@ -207,7 +209,8 @@ def _by_source(
         if apart:
             return "replaced", True, f"a condition lets only one of {here} and {there} run"
         if source.left_loop(one.file, other.line, one.line):
-            return "skipped", True, f"it has left the loop in which the others call {there}"
+            left = LOOP_ENDED if runs_out(other) else "it has left the loop in which the others call"
+            return "skipped", True, f"{left} {there}"
         if read.strange and apart is False and not came_by and one.line > other.line:
             return "skipped", True, f"it is at {here}, behind {there} in the source, and was never there"
         if read.strange and apart is False:

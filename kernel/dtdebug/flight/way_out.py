@@ -70,6 +70,15 @@ def ways_of(frame: Frame) -> Ways | None:
     return Ways(found, certain and not _is_guarded(function, frame.line))
 
 
+def runs_out(frame: Frame) -> bool:
+    """The loops around a line end only where what they go through ends: no `while`, and nothing leaves them early."""
+    tree, ways = source.tree(frame.file), ways_of(frame)
+    if tree is None or ways is None or ways.statements:
+        return False
+    loops = _loops(_function(tree, frame.line), frame.line)
+    return bool(loops) and not any(isinstance(loop, ast.While) for loop in loops)
+
+
 def _function(tree: ast.Module, line: int) -> ast.AST:
     """The innermost function, or the module, that the line is in."""
     inside: ast.AST = tree

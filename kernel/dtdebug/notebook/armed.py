@@ -47,7 +47,7 @@ class Live:
         self.since = time.time()
         """When the last cell began that was not a question to us."""
         self.seen: Seen | None = None
-        """What the last look for a hang found since then."""
+        """What the last look for a hang found since then, or before of ranks that still run."""
         self.request: Any = None
         """The front end's request whose cell runs in the thread that runs cells."""
         self.note = ""
@@ -135,7 +135,9 @@ class Live:
         source = getattr(info, "raw_cell", None) or ""
         if "%dtdebug" in source:
             return
-        self.since, self.seen = time.time(), None
+        self.since = time.time()
+        if self.seen is not None and not _some_run(self.seen):
+            self.seen = None
         if self._journal is not None:
             number = self._number()
             self._journal.begins(number, source)
@@ -194,3 +196,10 @@ class Live:
 def _used(run: RunFolder) -> bool:
     """Ranks have left records or dumps in the folder."""
     return any(any(part.glob("*")) for part in (run.ranks, run.flight, run.errors))
+
+
+def _some_run(seen: Seen) -> bool:
+    """A job in the background outlives the cell that began it: what was seen of it still holds."""
+    from dtdebug.probe.processes import liveness
+
+    return any(s.pid and s.alive is not False and liveness(s.pid, s.time) != "ended" for s in seen.ranks)

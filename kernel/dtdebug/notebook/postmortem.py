@@ -48,7 +48,8 @@ def completed(live: Live, snapshot: Snapshot) -> Snapshot:
     first = told.get(verdict.culprits[0]) if verdict.culprits else None
     ended = _ENDING.sub("", snapshot.output)
     if verdict is measured and verdict.kind not in ("dead", "left"):  # how it ended says nothing of why it hung
-        states, ended, first = [*map(standing, states)], "", None
+        stood = {s.rank: s for s in seen.ranks} if seen is not None else {}
+        states, ended, first = [standing(stood.get(s.rank, s)) for s in states], "", None
         snapshot = msgspec.structs.replace(snapshot, exception=None)
     return msgspec.structs.replace(
         snapshot,

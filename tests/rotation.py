@@ -1,0 +1,163 @@
+"""Long proofs of which one whole run makes a share, another one with each commit: `make proofs` makes all of them.
+
+What rotates is named here, with the number of turns of which one meets a test.
+"""
+
+import os
+import subprocess
+import time
+import zlib
+from pathlib import Path
+from typing import NamedTuple
+
+import pytest
+
+TURNS = 12
+"""What the number of every group divides, so that a turn is one small number."""
+
+
+class Group(NamedTuple):
+    """Tests of which one turn makes every `of`-th, in the order in which they are collected."""
+
+    of: int
+    file: str
+    names: tuple[str, ...]
+
+    def is_due(self, place: int, turn: int) -> bool:
+        """Whether the test at this place is met in a turn; groups do not all begin at their first test."""
+        return (place + turn + zlib.crc32(" ".join(self.names).encode())) % self.of == 0
+
+
+def _group(of: int, file: str, *names: str) -> Group:
+    return Group(of, f"test_{file}.py", tuple(f"test_{name}" for name in names))
+
+
+GROUPS = (
+    # jobs of torch, each another example of what its neighbours prove
+    _group(6, "checks", "a_run_shows_what_the_page_claims"),
+    _group(4, "labs", "lab_fails_is_diagnosed_and_works"),
+    _group(4, "learn", "program_of_a_guide_runs_as_its_first_line_says"),
+    _group(3, "notebooks", "a_notebook_shows_what_it_tells_and_leaves_no_process"),
+    _group(2, "faults", "a_job_with_a_fault_under_dtdebug_run_gets_the_right_verdict"),
+    _group(4, "verdicts", "a_hang_that_was_measured_is_the_verdict_however_the_job_ends"),
+    _group(2, "verdicts", "a_rank_that_finished_while_others_need_it_has_left"),
+    _group(2, "verdicts", "a_rank_that_hangs_before_any_group_exists_is_seen_though_it_computed_at_the_first_look",
+           "what_nothing_explains_is_not_understood_and_ended_only_if_asked_for_by_name"),
+    _group(2, "watch", "a_silent_fault_is_named_with_step_ranks_and_line"),
+    _group(2, "hosts", "one_host_reports_for_all_that_share_a_folder"),
+    _group(2, "hosts", "hosts_without_a_folder_in_common_accuse_nobody_elsewhere_and_are_joined",
+           "launchers_that_do_not_meet_are_reported_within_the_limit"),
+    _group(2, "isolate", "a_variable_of_the_environment_is_found_and_no_file_is_touched",
+           "a_file_outside_of_the_folder_is_not_overwritten",
+           "an_interrupt_keeps_what_was_found_and_leaves_nothing_behind", "the_last_batch_of_a_real_job_is_found"),
+    _group(2, "doctor_hosts", "healthy_hosts_get_no_fault", "a_fault_is_named_with_its_host_and_cause",
+           "the_forecast_is_what_real_gloo_does"),
+    # clusters, each of another maker
+    _group(3, "adapters", "dask_workers_answer_beside_a_stuck_task_and_their_nanny_where_they_can_not",
+           "ray_workers_are_looked_at_on_this_node_and_by_a_task_on_others",
+           "a_stuck_engine_of_ipyparallel_is_looked_at_from_outside"),
+    _group(2, "triage_engines", "a_worker_that_dies_counts_nothing_twice_and_a_lost_part_is_named",
+           "ray_does_the_task_of_a_worker_that_died_again"),
+    _group(2, "doctor_ways", "srun_and_kubectl_start_doctors_that_meet",
+           "hosts_that_cannot_meet_are_heard_in_the_shared_folder", "much_data_names_the_host_where_it_is_lost",
+           "nodes_of_a_ray_cluster_are_examined_by_tasks_on_them"),
+    _group(3, "binder", "repo2docker_makes_a_recipe_of_our_files", "the_packages_can_be_had",
+           "post_build_installs_dtdebug_and_lays_out_the_notebooks"),
+    # front ends: what is the same in JupyterLab and Notebook 7, in both themes, in windows of any width
+    _group(2, "panel", "from_two_failed_ranks_to_a_green_run",
+           "it_goes_on_after_a_reload_of_the_page_and_a_restart_of_the_kernel", "a_corrupted_memory_is_one_line",
+           "the_keyboard_alone_is_enough"),
+    _group(3, "panel", "a_kernel_that_can_not_answer", "without_the_server_s_part_an_idle_kernel_answers",
+           "two_browsers_on_one_kernel", "nothing_is_asked_while_nobody_looks", "the_history_of_a_notebook",
+           "an_answer_beside_a_running_cell_is_known_to_the_magic", "a_saved_notebook_that_nobody_trusts",
+           "the_panel_opens_by_itself_where_its_user_wants_it", "nothing_of_ours_stays_when_a_notebook_closes"),
+    _group(2, "labextension", "the_card_stands_under_two_failed_ranks_and_an_answer_is_a_cell_below",
+           "one_click_diagnoses_in_a_kernel_that_has_not_loaded_dtdebug", "the_keyboard_alone_is_enough",
+           "a_saved_notebook_that_nobody_trusts_shows_its_card_and_its_button", "other_errors_look_as_they_did",
+           "the_palette_diagnoses_the_last_failed_cell", "nothing_is_cut_off_in_a_narrow_window"),
+    _group(3, "labextension", "the_card_can_be_read_in_every_theme"),
+    _group(2, "hang_lab", "a_page_that_has_not_started_the_cell_is_told_too",
+           "eight_ranks_a_quiet_user_and_a_page_that_is_loaded_again",
+           "a_kernel_that_holds_the_interpreter_lock_is_seen_by_the_server", "a_cell_that_only_takes_long_is_no_hang",
+           "the_wizard_in_a_subshell_answers_while_the_cell_runs",
+           "notebook_7_without_the_servers_part_asks_the_kernel_and_tells_it_in_a_notification"),
+    _group(6, "ranks_view", "it_fits_in_a_panel_of_any_width"),
+    _group(2, "ranks_view", "axe_finds_nothing_serious"),
+    _group(2, "site", "pages_fit_a_phone_and_ask_nobody_else"),
+    _group(2, "vscode", "cells_of_a_notebook_are_checked_together",
+           "a_lab_is_chosen_and_fails_in_a_terminal_beside_its_script", "an_interpreter_without_dtdebug_is_named_once",
+           "a_folder_that_is_not_trusted_names_no_program"),
+    # hostile input, generated
+    _group(6, "flight_loader", "any_value_in_any_field_of_an_entry"),
+    _group(3, "flight_loader", "damage_to_one_dump_is_told_in_a_line"),
+    _group(3, "ranks_hostile", "whatever_a_rank_does_its_end_is_its_own"),
+)  # fmt: skip
+"""What comes first in a user's day never rotates: the demo, one failure and one hang in each front end."""
+
+
+def add_option(parser: pytest.Parser) -> None:
+    """`--share`: nothing or `all` runs what is named; `commit`, or a turn, a share of what rotates."""
+    parser.addoption(
+        "--share",
+        default="all",
+        metavar="TURN",
+        help=f"share of the long proofs: 'all', 'commit', or a turn from 0 to {TURNS - 1}",
+    )
+
+
+def turn_of(wanted: str, root: Path) -> int | None:
+    """The turn of a run, none if it makes all proofs; that of the commit, or of the day where git knows of none."""
+    if wanted == "all":
+        return None
+    if wanted != "commit":
+        try:
+            turn = int(wanted)
+        except ValueError:
+            turn = -1
+        if turn not in range(TURNS):
+            raise pytest.UsageError(f"--share {wanted}: 'all', 'commit', or a number from 0 to {TURNS - 1}")
+        return turn
+    asked = subprocess.run(["git", "rev-parse", "HEAD"], cwd=root, capture_output=True, text=True, check=False)
+    try:
+        return int(asked.stdout, 16) % TURNS
+    except ValueError:
+        return int(time.time() // 86_400) % TURNS
+
+
+def configure(config: pytest.Config) -> None:
+    """The turn is settled once and handed to all workers, which may begin before midnight and after it."""
+    if not hasattr(config, "workerinput"):
+        turn = turn_of(config.getoption("--share"), config.rootpath)
+        os.environ["DTDEBUG_TURN"] = "" if turn is None else str(turn)
+
+
+def header() -> str | None:
+    """The line at the start of a run by which a failure can be repeated."""
+    if turn := os.environ["DTDEBUG_TURN"]:
+        return f"long proofs: turn {turn} of {TURNS}; the same again: make test SHARE={turn}; all: make proofs"
+    return None
+
+
+_OF = {(group.file, name): group for group in GROUPS for name in group.names}
+
+
+def group_of(item: pytest.Item) -> Group | None:
+    """The group of a test; labs that are too many for any turn have none (`pytest -m labs`)."""
+    return None if item.get_closest_marker("labs") else _OF.get((item.path.name, getattr(item, "originalname", "")))
+
+
+def choose(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Marks what rotates, and leaves out what this turn does not meet."""
+    turn = os.environ["DTDEBUG_TURN"]
+    places: dict[Group, int] = {}
+    left_out = []
+    for item in items:
+        if group := group_of(item):
+            item.add_marker("rotating")
+            places[group] = place = places.get(group, -1) + 1
+            if turn and not group.is_due(place, int(turn)):
+                left_out.append(item)
+    if left_out:
+        config.hook.pytest_deselected(items=left_out)
+        gone = {id(item) for item in left_out}
+        items[:] = [item for item in items if id(item) not in gone]
