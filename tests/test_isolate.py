@@ -31,7 +31,7 @@ from dtdebug.notebook import isolating
 from dtdebug_taxonomy import factors
 from dtdebug_taxonomy.case import Case
 from dtdebug_taxonomy.claims import Claim, Record
-from dtdebug_taxonomy.findings import Finding
+from dtdebug_taxonomy.finding import Finding
 from dtdebug_taxonomy.knowledge import load
 from dtdebug_taxonomy.next_step import next_step
 from dtdebug_taxonomy.ranks import CallSite, CollectiveRef, RankState, Verdict
