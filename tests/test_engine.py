@@ -8,7 +8,8 @@ from hypothesis import strategies as st
 
 from dtdebug_taxonomy import engine, questions
 from dtdebug_taxonomy.diagnosis import diagnose
-from dtdebug_taxonomy.findings import Finding, collect, likelihood_ratios
+from dtdebug_taxonomy.finding import Finding, likelihood_ratios
+from dtdebug_taxonomy.findings import collect
 from dtdebug_taxonomy.knowledge import load
 from dtdebug_taxonomy.snapshot import ExceptionInfo, Snapshot
 from dtdebug_taxonomy.tree import tree

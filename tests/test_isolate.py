@@ -36,7 +36,7 @@ from dtdebug_taxonomy.case import Case
 from dtdebug_taxonomy.checks.proving import unified
 from dtdebug_taxonomy.claims import Claim, Record
 from dtdebug_taxonomy.diagnosis import diagnose
-from dtdebug_taxonomy.findings import Finding
+from dtdebug_taxonomy.finding import Finding
 from dtdebug_taxonomy.isolated import Isolated, Part
 from dtdebug_taxonomy.knowledge import load
 from dtdebug_taxonomy.next_step import next_step

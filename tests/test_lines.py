@@ -114,6 +114,13 @@ def test_the_rank_that_failed_is_found_in_json(form):
     assert is_found(verdict(text))
 
 
+def test_what_a_record_says_goes_before_what_stands_around_it():
+    """Also a number that is 0."""
+    (line,) = read('node-2: {"log": "[default0]:[rank4]: lost", "pid": 7}')
+
+    assert ("lost", 4, 0) == (line.body, line.rank, line.local)
+
+
 def test_a_progress_bar_before_a_line_is_none_of_it():
     """A bar comes before the text in the same line."""
     text = "\n".join(f"\r 10%|#   |\r 20%|##  |\r[rank{rank}]: {line}" for rank, line in FAILURE)

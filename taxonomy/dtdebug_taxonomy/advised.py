@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
 from dtdebug_taxonomy.endings import Ending
-from dtdebug_taxonomy.findings import plain
+from dtdebug_taxonomy.finding import plain
 
 _SENTENCE = re.compile(r"(?<=[.!?;])\s+(?=[A-Z`'\"(])|\n")
 _DO = (

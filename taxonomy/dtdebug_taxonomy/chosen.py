@@ -8,7 +8,7 @@ from dtdebug_taxonomy import engine
 from dtdebug_taxonomy.advice import LIKELY, MOST, POSSIBLE, Advice, Reason, band, in_python
 from dtdebug_taxonomy.conditions import contradiction, sentence
 from dtdebug_taxonomy.cures import cure_of
-from dtdebug_taxonomy.findings import Finding
+from dtdebug_taxonomy.finding import Finding
 from dtdebug_taxonomy.knowledge import Knowledge
 from dtdebug_taxonomy.labs import cause_diff
 from dtdebug_taxonomy.model import MINUTES, Cause

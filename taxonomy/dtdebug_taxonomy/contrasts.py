@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from typing import NamedTuple
 
-from dtdebug_taxonomy.findings import plain
+from dtdebug_taxonomy.finding import plain
 from dtdebug_taxonomy.matching import clip_lines
 
 _WORKS = (

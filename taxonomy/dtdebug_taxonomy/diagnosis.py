@@ -14,7 +14,8 @@ from dtdebug_taxonomy import engine, questions
 from dtdebug_taxonomy.advice import LIKELY, POSSIBLE, Advice, Band, Reason, band
 from dtdebug_taxonomy.chosen import TELLING, advice_of, reason, ruled_out
 from dtdebug_taxonomy.examples import fitting
-from dtdebug_taxonomy.findings import Finding, collect, plain
+from dtdebug_taxonomy.finding import Finding, plain
+from dtdebug_taxonomy.findings import collect
 from dtdebug_taxonomy.happened import Seen, alone, happened, printed, seen
 from dtdebug_taxonomy.knowledge import Knowledge
 from dtdebug_taxonomy.measured import measured, with_measured

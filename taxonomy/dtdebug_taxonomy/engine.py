@@ -16,7 +16,7 @@ import msgspec
 
 from dtdebug_taxonomy.conditions import contradiction
 from dtdebug_taxonomy.cures import cure_of
-from dtdebug_taxonomy.findings import SIMILAR_FIX, Finding, likelihood_ratios, shares
+from dtdebug_taxonomy.finding import SIMILAR_FIX, Finding, likelihood_ratios, shares
 from dtdebug_taxonomy.knowledge import STUDY, Knowledge, spread
 from dtdebug_taxonomy.model import STRENGTHS, Cause, Symptom
 

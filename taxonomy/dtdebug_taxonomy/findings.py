@@ -2,42 +2,25 @@
 
 from __future__ import annotations
 
-import math
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from functools import lru_cache
 from itertools import islice
-from typing import Literal
 
 import msgspec
 
 from dtdebug_taxonomy import rank_signals, signals, similarity
 from dtdebug_taxonomy.failure.bearing import Bearing, is_explained
 from dtdebug_taxonomy.failure.own import own_errors
+from dtdebug_taxonomy.finding import SIMILAR, SIMILAR_FIX, Finding, Source, plain
 from dtdebug_taxonomy.kept import kept
 from dtdebug_taxonomy.knowledge import Knowledge, load
 from dtdebug_taxonomy.matching import Hit, Matcher, Needs, clip_lines, needs
-from dtdebug_taxonomy.model import STRENGTHS, Evidence
+from dtdebug_taxonomy.model import Evidence
 from dtdebug_taxonomy.signs import speaks_of_several
 from dtdebug_taxonomy.snapshot import ExceptionInfo, Near, Snapshot, walk
 from dtdebug_taxonomy.tongues import spoken
 from dtdebug_taxonomy.wording import said
-
-Source = Literal["answered", "measured", "exception", "printed", "said", "checked", "similar"]
-
-TRUST: dict[Source, float] = {
-    "answered": 0.95,
-    "measured": 0.95,
-    "exception": 0.95,
-    "printed": 0.9,
-    "said": 0.8,
-    "checked": 0.8,
-    "similar": 0.6,
-}
-"""How often a finding seen in this way is really so; the rest is as if it had not been seen."""
-
-SIMILAR, SIMILAR_FIX = "similar", "similar-fix"
-"""Names of the findings that likeness gives, for symptoms and for fix patterns."""
 
 _COMMUNICATION = frozenset(("B.1", "B.2", "D.1.1"))
 """Symptoms of communication among ranks."""
@@ -49,44 +32,6 @@ _HOME = re.compile(r"(?:~|/(?:home|Users|root|workspace|data|mnt|scratch|work)\b
 _FRAME = re.compile(r'File "[^"\n]{1,500}", line \d{1,9}')
 _RAISED = 32
 """Different exceptions of ranks that are looked at."""
-_TRUST_OF_LINES = 0.97
-"""For what a check sees on the very line, or in the function, where a rank fails or waits."""
-_TRUST_OF_CUES = 0.7
-"""For observations that are only read out of words or output: a cue is less than an answer."""
-
-
-class Finding(msgspec.Struct, frozen=True, kw_only=True):
-    """An indicator known to be so, or an observation with its possible values."""
-
-    evidence: str
-    """Evidence id, observation key, `SIMILAR` or `SIMILAR_FIX`."""
-    values: tuple[str, ...] = ()
-    """For an observation: one of these holds."""
-    source: Source
-    line: int = 0
-    """1-based line of the output, of the user's words or of the cell; 0 where there is none."""
-    words: str = ""
-    """The words it was read from."""
-    rank: int | None = None
-    terminal: bool = False
-    """It is on the line of the exception that ended a rank."""
-    file: str = ""
-    """File in which a check sees it; empty for the failed cell."""
-    near: Near = "file"
-    """How near to a rank's own line that is."""
-    diff: str = ""
-    """Its fix as a diff of that file."""
-    scores: dict[str, float] = {}
-    """Of a likeness: symptom code or fix pattern id -> log likelihood ratio."""
-
-    @property
-    def trust(self) -> float:
-        """Probability that the finding is so."""
-        if self.values and self.source not in ("answered", "measured"):
-            return _TRUST_OF_CUES
-        if self.near != "file":
-            return _TRUST_OF_LINES
-        return TRUST[self.source]
 
 
 def collect(knowledge: Knowledge, snapshot: Snapshot, answers: Mapping[str, str] | None = None) -> tuple[Finding, ...]:
@@ -143,11 +88,6 @@ def collect(knowledge: Knowledge, snapshot: Snapshot, answers: Mapping[str, str]
 def _is_value(knowledge: Knowledge, key: str, value: str) -> bool:
     found = knowledge.observations.get(key)
     return found is not None and any(v.value == value for v in found.value)
-
-
-def plain(text: str, most: int = 200) -> str:
-    """The beginning of a text without what steers a terminal, reorders or hides text."""
-    return "".join(c if c.isprintable() else " " for c in text[:most])
 
 
 def _in_order(hits: Iterable[Hit]) -> list[Hit]:
@@ -389,35 +329,3 @@ def _by_class(knowledge: Knowledge) -> dict[str, list[str]]:
         for name in e.exception:
             found.setdefault(name, []).append(e.id)
     return found
-
-
-def likelihood_ratios(knowledge: Knowledge, finding: Finding) -> dict[str, float]:
-    """For each symptom the log of P(finding | symptom) / P(finding), trust taken into account."""
-    if finding.scores:
-        return finding.scores if finding.evidence == SIMILAR else {}
-    prior, trust = knowledge.prior, finding.trust
-    if finding.values:
-        rows = [knowledge.likelihood(finding.evidence, v) for v in finding.values]
-        inside = {code: math.fsum(row[code] for row in rows) for code in prior}
-        outside = math.fsum(prior[code] * p for code, p in inside.items())
-        return {code: math.log(trust * p / outside + 1 - trust) for code, p in inside.items()}
-    if knowledge.evidence[finding.evidence].role == "advice":
-        return {}
-    share = shares(knowledge, finding.evidence)
-    return {code: math.log(trust * share[code] / prior[code] + 1 - trust) for code in prior} if share else {}
-
-
-@lru_cache(maxsize=4096)
-def shares(knowledge: Knowledge, evidence: str) -> dict[str, float]:
-    """P(symptom | evidence seen first) as its author worded it; empty if it names no symptom."""
-    named = knowledge.evidence[evidence].symptoms
-    if not named:
-        return {}
-    given = {code: STRENGTHS[w] for code, w in named.items()}
-    total = math.fsum(given.values())
-    left = max(1 - total, 0.03)
-    rest = {code: p for code, p in knowledge.prior.items() if code not in given}
-    scale = math.fsum(rest.values()) or 1.0
-    weight = {**given, **{code: left * p / scale for code, p in rest.items()}}
-    norm = math.fsum(weight.values())
-    return {code: weight[code] / norm for code in knowledge.prior}

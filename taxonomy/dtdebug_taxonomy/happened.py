@@ -15,7 +15,7 @@ from dtdebug_taxonomy.endings import Ending, endings
 from dtdebug_taxonomy.failure.attribution import outcome
 from dtdebug_taxonomy.failure.raised import Raised
 from dtdebug_taxonomy.failure.reading import read
-from dtdebug_taxonomy.findings import plain
+from dtdebug_taxonomy.finding import plain
 from dtdebug_taxonomy.frames import own_frame
 from dtdebug_taxonomy.ranks import Verdict
 from dtdebug_taxonomy.signs import speaks_of_several

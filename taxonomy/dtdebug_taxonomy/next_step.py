@@ -14,7 +14,7 @@ import msgspec
 
 from dtdebug_taxonomy.conditions import contradiction, holds
 from dtdebug_taxonomy.failure.reading import has_ended
-from dtdebug_taxonomy.findings import Finding
+from dtdebug_taxonomy.finding import Finding
 from dtdebug_taxonomy.knowledge import Knowledge
 from dtdebug_taxonomy.model import STRENGTHS, Measure
 from dtdebug_taxonomy.snapshot import Snapshot

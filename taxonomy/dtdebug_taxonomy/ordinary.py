@@ -10,7 +10,7 @@ import re
 from collections.abc import Sequence
 
 from dtdebug_taxonomy.failure.events import last_exception
-from dtdebug_taxonomy.findings import Finding, plain
+from dtdebug_taxonomy.finding import Finding, plain
 from dtdebug_taxonomy.frames import own_frame, short
 from dtdebug_taxonomy.knowledge import Knowledge
 from dtdebug_taxonomy.matching import clip_lines

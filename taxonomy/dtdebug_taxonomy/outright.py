@@ -12,7 +12,7 @@ from dtdebug_taxonomy.amounts import amounts
 from dtdebug_taxonomy.contrasts import Contrast, contrast
 from dtdebug_taxonomy.endings import Ending, endings
 from dtdebug_taxonomy.engine import Ranking
-from dtdebug_taxonomy.findings import plain
+from dtdebug_taxonomy.finding import plain
 from dtdebug_taxonomy.knowledge import Knowledge
 from dtdebug_taxonomy.model import MINUTES, Effort
 from dtdebug_taxonomy.regressions import Regression, regression

@@ -13,7 +13,7 @@ from collections.abc import Iterable, Mapping, Sequence
 import msgspec
 
 from dtdebug_taxonomy.engine import PRINTED, Ranking, cause_ratio, named_by_causes, normalised
-from dtdebug_taxonomy.findings import Finding, likelihood_ratios
+from dtdebug_taxonomy.finding import Finding, likelihood_ratios
 from dtdebug_taxonomy.knowledge import Knowledge
 from dtdebug_taxonomy.model import MINUTES, STRENGTHS, Observation, Value
 

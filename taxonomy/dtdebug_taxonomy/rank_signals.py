@@ -66,8 +66,9 @@ def equal_work_per_rank(s: Snapshot) -> Answer:
     if v is not None and loop_ended(v):
         return "no", f"{spell(v.culprits, _FEW)} came to the end of the loop that the others are in"
     if v is not None and v.kind in _PARTED and v.culprits:
-        did = "called one that the others do not" if v.kind == "extra" else "did not call those that the others call"
-        return "no", f"collectives: {spell(v.culprits, _FEW)} {did}"
+        others = "did not call the collectives that the others call"
+        did = "called a collective that the others do not" if v.kind == "extra" else others
+        return "no", f"{spell(v.culprits, _FEW)} {did}"
     if v is not None and v.kind == "fabric":
         return "yes", "every rank is in the same collective"
     return None

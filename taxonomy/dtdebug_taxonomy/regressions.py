@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import NamedTuple
 
-from dtdebug_taxonomy.findings import plain
+from dtdebug_taxonomy.finding import plain
 from dtdebug_taxonomy.matching import clip_lines
 
 _NAME = r"(?<![\w/.-])(?P<name>[A-Za-z][\w-]{1,30})"

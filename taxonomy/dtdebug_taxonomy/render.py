@@ -9,7 +9,7 @@ from msgspec import structs
 
 from dtdebug_taxonomy.advice import Advice, Reason
 from dtdebug_taxonomy.diagnosis import Diagnosis, RankedSymptom
-from dtdebug_taxonomy.findings import plain
+from dtdebug_taxonomy.finding import plain
 from dtdebug_taxonomy.frames import short
 from dtdebug_taxonomy.happened import Seen
 from dtdebug_taxonomy.next_step import Next

@@ -7,7 +7,7 @@ from functools import lru_cache
 
 import msgspec
 
-from dtdebug_taxonomy.findings import Finding
+from dtdebug_taxonomy.finding import Finding
 from dtdebug_taxonomy.knowledge import Knowledge
 from dtdebug_taxonomy.model import Evidence
 

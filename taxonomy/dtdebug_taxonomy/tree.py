@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from dtdebug_taxonomy import engine, questions
-from dtdebug_taxonomy.findings import Finding
+from dtdebug_taxonomy.finding import Finding
 from dtdebug_taxonomy.knowledge import Knowledge
 
 _SURE = 0.8

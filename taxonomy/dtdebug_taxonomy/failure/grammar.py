@@ -76,7 +76,7 @@ _LOGFMT = re.compile(
     r"(?:[A-Za-z_][\w.]{0,60}=(?:\"(?:[^\"\\]|\\.){0,200}\"|[^\s\"]{0,200}) ){0,12}"
     r"msg=(\"(?:[^\"\\]|\\.){0,4000}\")"
 )
-"""`ts=... level=info msg="..."`: https://brandur.org/logfmt."""
+"""`ts=... level=info msg="..."`."""
 _RANK_WORD = re.compile(r"(?i)(?:global[ _-]?)?rank[ _=:#-]{0,3}(\d{1,7})")
 _LOCAL_WORD = re.compile(r"(?i)(?:local[ _-]?rank[ _=:#-]{0,3}|\b(?:gpu|cuda|device)[ :#=])(\d{1,5})")
 _NUMBER = re.compile(r"(?:^\W{0,3}|[<\[({#])(\d{1,7})\W{1,4}$")
@@ -238,10 +238,8 @@ def wrapped(line: str, row: Told) -> Iterator[Told] | None:
 
 def _within(inner: Told, outer: Told) -> Told:
     """What the inner prefixes say goes before what those around them say."""
-    known = {name: value for name, value in inner._asdict().items() if value not in (None, "", 0) and name != "body"}
-    if inner.rank == 0:
-        known["rank"] = 0
-    return outer._replace(**known, body=inner.body)
+    known = {name: value for name, value in inner._asdict().items() if value not in (None, "")}
+    return outer._replace(**{**known, "pid": inner.pid or outer.pid, "body": inner.body})
 
 
 def _lines_of(data: Mapping[str, Any]) -> Iterator[Told] | None:
