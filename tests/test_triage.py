@@ -195,6 +195,7 @@ def diagnosis_of(found):
         (["slurm-881.out"], [(None, None, "")]),
         (["log_local_rank_2.txt"], [(None, 2, "")]),
         (["ip-10-0-3-17/stdout.0", "ip-10-0-3-18/stdout.1"], [(0, None, "ip-10-0-3-17"), (1, None, "ip-10-0-3-18")]),
+        (["j_48213_a3mega-50.out", "j_48213_a3mega-51.out"], [(None, None, "a3mega-50"), (None, None, "a3mega-51")]),
         (["w-a1b2-0100-2321.out", "w-a1b3-0100-9322.out"], [(None, None, ""), (None, None, "")]),
     ],
 )

@@ -25,7 +25,7 @@ _ENDING = re.compile(r"(?i)(?:\.(?:log|txt|out|gz|zst|xz|bz2|\d{1,3})){1,4}$")
 _NAME = re.compile(r"[A-Za-z](?:[A-Za-z0-9.-]{0,200}[A-Za-z0-9])?")
 _NUMBER = re.compile(r"\d{1,18}")
 _STEM = re.compile(
-    r"(?<![A-Za-z0-9])[A-Za-z]{1,30}(?:(?:-[A-Za-z]{1,30}){0,4}-?|-(?:\d{1,3}-){1,4}|\d{1,4}-|\d{1,4}[A-Za-z]{1,3})$"
+    r"(?<![A-Za-z0-9])[A-Za-z]{1,30}(?:(?:-[A-Za-z]{1,30}){0,4}-?|-(?:\d{1,3}-){1,4}|\d{1,4}-|\d{1,4}[A-Za-z]{1,30}-?)$"
 )
 """What may stand before the number of a host: words, or an address."""
 _MASTER, _WORKER = re.compile(r"(?<=-)master-0(?!\d)"), re.compile(r"(?<=-)worker-(\d{1,6})(?!\d)")
