@@ -58,7 +58,7 @@ def test_lines_as_people_write_them_keep_no_secret():
     "line",
     [
         'if password == "@@":', "if api_key !== '@@' {", 'if ("@@" == client_secret) {', "api_key: '@@ and @@ and'",
-        'db_password_prod = "@@"', "- passphrase: \"@@ @@\"", "<Pass>@@</Pass>", "eyJhbGciOiJIUzI1NiJ9.eyJzdWIi@@",
+        'db_password_prod = "@@"', '- passphrase: "@@ @@"', "<Pass>@@</Pass>", "eyJhbGciOiJIUzI1NiJ9.eyJzdWIi@@",
     ],
 )  # fmt: skip
 def test_secrets_in_programs_and_configurations_are_masked(line):
@@ -70,7 +70,8 @@ def test_secrets_in_programs_and_configurations_are_masked(line):
 @pytest.mark.parametrize(
     "line",
     [
-        'if token == "<|endoftext|>_1":', 'if key == "module.layers.0.weight":', 'elif secret == "none":', '"pass" == mode',
+        'if token == "<|endoftext|>_1":',
+        'if key == "module.layers.0.weight":', 'elif secret == "none":', '"pass" == mode',
         'forgot_password_url = "/accounts/reset"', 'assert password != ""', "token: 'two or three words'",
     ],
 )  # fmt: skip

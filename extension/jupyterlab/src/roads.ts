@@ -54,17 +54,18 @@ export async function glance(
   return isRefusal(answer) ? (answer.refused === "off" ? null : { line: why(answer, trans) }) : seen(answer, trans);
 }
 
-/** Looks at all ranks: by the kernel's control channel, else from outside by the server. */
+/** Looks at all ranks: by the kernel's control channel, unless it has not loaded dtdebug, else from outside by the server. */
 export async function look(
   kernel: Connection,
   kind: "state" | "hang",
   server: ServerConnection.ISettings,
   trans: TranslationBundle,
+  isForeign = false,
 ): Promise<Look | Line> {
   if (!kernel || kernel.isDisposed) {
     return { line: unfit(kernel, trans) };
   }
-  const reply = await request(kernel, { kind, timeout: SECONDS.kernel }, LIMIT.kernel);
+  const reply = isForeign ? "unloaded" : await request(kernel, { kind, timeout: SECONDS.kernel }, LIMIT.kernel);
   const found = typeof reply === "string" ? silence(reply, trans) : seen(reply, trans);
   if ("view" in found) {
     return found;

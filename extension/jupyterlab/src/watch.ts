@@ -21,7 +21,8 @@ export interface Cells {
 /** Whom it asks; a glance is null where the server has no part of ours. */
 export interface Asks {
   glance(): Promise<Look | Line | null>;
-  look(kind: "state" | "hang"): Promise<Look | Line>;
+  /** From outside alone where the kernel has not loaded dtdebug: to be asked would make it seem to rest. */
+  look(kind: "state" | "hang", isForeign: boolean): Promise<Look | Line>;
 }
 
 export interface Options {
@@ -57,6 +58,8 @@ export class Watch {
   readonly #asked = new Map<boolean | null, number>();
   /** The server has no part of ours. */
   #isOff = false;
+  /** The server sees that the kernel has not loaded dtdebug: it knows of no cell. */
+  #isForeign = false;
   #patientUntil = 0;
   #ran = false;
   #isDisposed = false;
@@ -195,6 +198,7 @@ export class Watch {
     }
     this.#isOff = answer === null;
     const glance = answer && "view" in answer ? answer : null;
+    this.#isForeign = glance !== null && !glance.view.cell;
     this.#pause = glance ? Math.min(LATEST, 1.5 * this.#pause) : Math.min(RAREST, 2 * this.#pause);
     const said = glance?.view.hangs ?? null;
     const hasRanks = Boolean(glance?.view.rows?.length);
@@ -236,7 +240,7 @@ export class Watch {
   async #look(kind: "state" | "hang", isOver: () => boolean): Promise<void> {
     await null; // so that it is known to be asking
     this.changed.emit();
-    const answer = await this.asks.look(kind);
+    const answer = await this.asks.look(kind, this.#isForeign && this.runs);
     this.#asking = null;
     if ("line" in answer) {
       this.#trouble = answer;

@@ -62,7 +62,7 @@ export class Watches {
       runs,
       {
         glance: () => glance(kernel()?.id ?? "", server, trans),
-        look: (kind) => look(kernel(), kind, server, trans),
+        look: (kind, isForeign) => look(kernel(), kind, server, trans, isForeign),
       },
       () => ({ hangAfter: this.means.showsCards ? this.means.hangAfter : 0 }),
     );

@@ -55,6 +55,15 @@ test("a kernel that can't answer is looked at by the server, with the reason bes
   assert.deepEqual(outside.asked, [{ path: "/dtdebug/api/kernels/k1/look", body: { kind: "hang", timeout: 5 } }]);
 });
 
+test("a kernel that has not loaded dtdebug is not asked, for that makes it seem to rest", async () => {
+  const asked = kernel(loaded(SEEN));
+  const found = await look(asked, "hang", server(() => [200, OUTSIDE]), trans, true);
+
+  assert.ok("view" in found);
+  assert.match(found.note?.line ?? "", /has not loaded dtdebug/);
+  assert.deepEqual(asked.sent, []);
+});
+
 test("where neither can look, one line says why and what helps", async (context) => {
   const pass = clock(context);
   const lines = [OFF, () => null, () => [404, { message: "this server has no kernel k1" }] as [number, object]].map(
@@ -149,6 +158,9 @@ test("where the kernel does not answer its server ends the ranks, and says what 
   assert.deepEqual(await ending, { ended: [7], text: "ended process 7" });
   assert.deepEqual(await leftBehind("k1", replies), [{ line: "rank 0 is …", pids: [7] }]);
   assert.deepEqual(await leftBehind("k1", server(OFF)), []);
+  const ended = server(() => [200, told.left]);
+  assert.deepEqual(await leftBehind(null, ended), [{ line: "rank 0 is …", pids: [7] }]);
+  assert.deepEqual(ended.asked, [{ path: "/dtdebug/api/abandoned", body: {} }]);
   assert.deepEqual(replies.asked, [
     { path: "/dtdebug/api/kernels/k1/end", body: { pids: [7] } },
     { path: "/dtdebug/api/kernels/k1/left", body: {} },
