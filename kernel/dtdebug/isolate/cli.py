@@ -158,7 +158,7 @@ def _factors(choices: Choices) -> tuple[Factor, ...]:
     from dtdebug_taxonomy import factors
 
     if choices.kind != "differs":
-        return factors.load()
+        return tuple(f for f in factors.load() if "recorded" not in f.uses)
     return tuple(f for f in factors.load() if not f.alters)
 
 

@@ -43,4 +43,4 @@ def plan(job: Job, asked: Asked, choices: Choices, first: Run | None) -> str:
     lines.append(
         f"  each run takes 3 times as long as the failing one at most, and 20 s{cost}; all stay within --budget"
     )
-    return "\n".join(lines) + "\n"
+    return "\n".join(dict.fromkeys(lines)) + "\n"

@@ -45,7 +45,11 @@ def _lines(found: Found, diagnosis: Diagnosis | None) -> Iterator[str]:
     if found.unfinished:
         yield f"  the search ended early: {found.unfinished}; --resume goes on"
     yield f"{_responsible(found)}      {cost}"
-    if diagnosis is not None:
+    if diagnosis is None:  # it ended well: there is nothing else to be diagnosed
+        for r in found.responsible:
+            yield from (f"  fix: {r.fix}",) if r.fix else ()
+            yield from (f"      {line}" for line in r.diff.splitlines())
+    else:
         yield from (clean(line) for line in reading(diagnosis))
         if diagnosis.ordinary:
             yield f"  {one_line(diagnosis.ordinary, _TEXT)}"

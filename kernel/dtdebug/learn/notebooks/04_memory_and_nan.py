@@ -80,19 +80,14 @@ dist.destroy_process_group()
 #
 # One step is good, and in the next the loss is `inf`. The line that raises is only the guard that noticed it: look at
 # what was done between the two prints. dtdebug's box names a cause that fits.
+#
+# Is it the program, or that there are two ranks? From the error alone nobody can tell. Run it again with one thing changed:
+# with one rank it works, so what ranks do together is part of the fault. `%dtdebug isolate` does such runs for you, each in
+# a copy of this folder: one rank, no loader workers, no compiler, and so on. Here it only lists them; with `--yes` they are
+# started, which takes a minute or two, and the answer is a table and what is left.
 
 # %%
 # %dtdebug why
-
-# %% [markdown]
-# ## Is it the program, or that there are two ranks?
-#
-# From the error alone nobody can tell. Run it again with one thing changed: with one rank it works, so what ranks do
-# together is part of the fault. `%dtdebug isolate` does such runs for you, each in a copy of this folder: one rank, no
-# loader workers, no compiler, and so on. This box only lists them; with `--yes` they are started, which takes a minute or
-# two, and the answer is a table and what is left: `responsible: more than 1 rank x real communication`.
-
-# %%
 # %dtdebug isolate
 
 # %% [markdown]
