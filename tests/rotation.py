@@ -117,10 +117,10 @@ def turn_of(wanted: str, root: Path) -> int | None:
         if turn not in range(TURNS):
             raise pytest.UsageError(f"--share {wanted}: 'all', 'commit', or a number from 0 to {TURNS - 1}")
         return turn
-    asked = subprocess.run(["git", "rev-parse", "HEAD"], cwd=root, capture_output=True, text=True, check=False)
     try:
+        asked = subprocess.run(["git", "rev-parse", "HEAD"], cwd=root, capture_output=True, text=True, check=False)
         return int(asked.stdout, 16) % TURNS
-    except ValueError:
+    except (OSError, ValueError):
         return int(time.time() // 86_400) % TURNS
 
 
