@@ -16,7 +16,7 @@ from dtdebug_taxonomy.chosen import TELLING, advice_of, reason, ruled_out
 from dtdebug_taxonomy.examples import fitting
 from dtdebug_taxonomy.finding import Finding, plain
 from dtdebug_taxonomy.findings import collect
-from dtdebug_taxonomy.happened import Seen, alone, happened, printed, seen
+from dtdebug_taxonomy.happened import Seen, alone, happened, printed
 from dtdebug_taxonomy.knowledge import Knowledge
 from dtdebug_taxonomy.measured import measured, with_measured
 from dtdebug_taxonomy.next_step import Ask, Next, Repair, next_step
@@ -141,7 +141,7 @@ def diagnose(
     if only_ended:  # which is no cause of its end
         advice = tuple(a for a in advice if a.band != "unlikely")
     advice = advice if shown is None else with_measured(advice, shown)
-    told, supports = happened(snapshot), seen(snapshot.verdict)
+    told, supports = happened(snapshot)
     if not told and verdict in ("settled", "leaning", "apart"):
         named = advice[0].because if advice and advice[0].named else ()
         told, supports = printed(r for r in (*named, *symptoms[0].why) if not _is_vague(knowledge, r))

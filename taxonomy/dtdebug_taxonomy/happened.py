@@ -32,23 +32,31 @@ class Seen(msgspec.Struct, frozen=True, kw_only=True):
     """Where it can be looked up: `line 12 of the output`."""
 
 
-def happened(snapshot: Snapshot) -> str:
-    """One sentence; empty where neither ranks nor an exception say anything."""
+def happened(snapshot: Snapshot) -> tuple[str, tuple[Seen, ...]]:
+    """One sentence and what supports it; empty where neither ranks nor an exception say anything."""
     verdict = snapshot.verdict
     if verdict is not None and verdict.kind != "none" and verdict.summary:
-        return plain(verdict.summary, _SENTENCE)
+        return plain(verdict.summary, _SENTENCE), seen(verdict)
     raised: ExceptionInfo | Raised | None = next(iter(walk(snapshot.exception)), None)
     if raised is None and "Traceback" in snapshot.output:
         raised = next((r for r in outcome(read(snapshot)).own if r.frames), None)
     if raised is None and (last := alone(snapshot)) is not None:
-        return plain(f"{last.type.rpartition('.')[2]}: {last.message}", _SENTENCE)
+        text = plain(f"{last.type.rpartition('.')[2]}: {last.message}", _SENTENCE)
+        return text, (_quoted(text, last.line),)
     if raised is None:
-        return ""
+        return "", ()
     name, message = raised.type.rpartition(".")[2], raised.message.strip().split("\n", 1)[0]
     frame = own_frame(raised.frames)
     rank = f"Rank {raised.rank} raised " if raised.rank is not None else ""
     place = f" at {frame.file}:{frame.line} in {frame.function}" if frame is not None else ""
-    return plain(f"{rank}{name}{f': {message}' if message else ''}{place}", _SENTENCE)
+    text = f"{name}{f': {message}' if message else ''}"
+    supports = (_quoted(text, raised.line),) if isinstance(raised, Raised) else ()
+    return plain(f"{rank}{text}{place}", _SENTENCE), supports
+
+
+def _quoted(words: str, line: int, rank: int | None = None) -> Seen:
+    where = f"rank {rank}, " if rank is not None else ""
+    return Seen(text=f'"{plain(" ".join(words.split()), 200)}"', record=f"{where}line {line} of the output")
 
 
 def alone(snapshot: Snapshot) -> Ending | None:
@@ -73,7 +81,5 @@ def printed(reasons: Iterable[Reason]) -> tuple[str, tuple[Seen, ...]]:
     """What the output says where no rank's exception is known: what the line means that tells most, and the line."""
     for r in reasons:
         if r.weight > 0 and r.source == "printed" and "=" not in r.evidence and r.words:
-            rank = f"rank {r.rank}, " if r.rank is not None else ""
-            words = plain(" ".join(r.words.split()), 200)
-            return plain(r.means, _SENTENCE), (Seen(text=f'"{words}"', record=f"{rank}line {r.line} of the output"),)
+            return plain(r.means, _SENTENCE), (_quoted(r.words, r.line, r.rank),)
     return "", ()
