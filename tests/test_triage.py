@@ -564,7 +564,7 @@ def test_what_rays_driver_prints_itself_is_no_ranks(tmp_path):
     """A worker's line names its rank twice; the exception below has no prefix."""
     log = tmp_path / "driver.log"
     log.write_text(
-        "(Worker[rank=3] pid=71, ip=10.0.0.7) step 4 loss 2.1\n"
+        "\x1b[36m(Worker[rank=3] pid=71, ip=10.0.0.7)\x1b[0m step 4 loss 2.1\n"
         "Traceback (most recent call last):\n"
         '  File "/w/main.py", line 8, in <module>\n    group.fit()\n'
         "RuntimeError: no GPUs left for the validation workers\n"

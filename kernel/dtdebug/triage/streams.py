@@ -31,7 +31,7 @@ _TOLD, _WORDS = 240, 1_000
 _AGAIN = 400_000
 """Lines of many ranks in one file that are looked at once more for who else printed them."""
 _CALL = re.compile(rb"SeqNum=\d{1,18}, OpType=\w{1,40}, NumelIn=\d{1,18}, NumelOut=\d{1,18}")
-_RAY = re.compile(rb"\(\w{1,60}(?:\[rank=\d{1,7}\])? pid=\d{1,9}[,)]")
+_RAY = re.compile(rb"(?:\x1b\[[0-9;]{1,8}m)?\(\w{1,60}(?:\[rank=\d{1,7}\])? pid=\d{1,9}[,)]")
 """What Ray's driver puts before lines of its workers, beside its own lines without a prefix."""
 _BEGIN, _ENDING = 400, 200
 """Lines at the beginning and at the end of a stream in which times and steps are looked for."""
