@@ -220,7 +220,7 @@ def test_the_traceback_without_its_head_is_read():
 def test_a_stack_that_was_logged_is_no_traceback():
     logged = 'Stack (most recent call last):\n  File "/w/a.py", line 3, in main\n    log.info("x")\nKeyError: told\n'
 
-    assert "KeyError" not in of(f"{logged}[rank0]: step 1\n").happened
+    assert "a.py" not in of(f"{logged}[rank0]: step 1\n").happened
 
 
 def test_the_deepspeed_launcher_names_the_rank_that_it_started_last():

@@ -165,7 +165,7 @@ def diagnose(
         culprits=_culprits(knowledge, snapshot, roots),
         notes=tuple(plain(note) for note in snapshot.notes[:_NOTES]),
         happened=told,
-        seen=supports,
+        seen=() if plainly else supports,
     )
 
 
