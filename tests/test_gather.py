@@ -256,8 +256,11 @@ def test_an_interrupt_returns_what_has_come(folder, monkeypatch):
 
     record(folder, 2**22 + 5)
     monkeypatch.setattr(gather, "until", interrupted)
-    (state,) = gather.gather(folder)
+    stop = threading.Event()
+    (state,) = gather.gather(folder, stop=stop)
+
     assert 0 == state.rank
+    assert stop.is_set()
 
 
 def test_a_folder_that_can_not_be_written_is_noted(folder, start, monkeypatch):

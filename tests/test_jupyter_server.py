@@ -188,6 +188,7 @@ def test_only_who_has_the_token_may_ask(server):
     asked = [
         ("dtdebug/api/status", None),
         ("dtdebug/api/kernels/x/look", {}),
+        ("dtdebug/api/abandoned", {"pids": [1 << 30]}),
         ("dtdebug/api/kernels/x/left", {}),
         ("dtdebug/api/kernels/x/end", {"pids": [2]}),
         ("dtdebug/api/diagnosis", {"output": "boo"}),
@@ -235,6 +236,7 @@ def test_who_may_not_run_code_may_not_look_at_it(tmp_path):
 
         assert (403, ["message"]) == (status, list(reply))
         assert "execute on resource: kernels" in reply["message"]
+        assert 403 == server.ask("dtdebug/api/abandoned", {})[0]
         assert 200 == server.ask("dtdebug/api/status")[0]
         assert 200 == server.ask("dtdebug/api/diagnosis", {})[0]
 

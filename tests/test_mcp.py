@@ -1,7 +1,10 @@
 """The tools for coding agents, asked by the SDK's own client over the standard streams of a real server."""
 
 import asyncio
+import json
 import os
+import signal
+import subprocess
 import sys
 from pathlib import Path
 
@@ -89,3 +92,22 @@ def test_what_can_not_be_read_is_one_line_that_says_so(tmp_path):
         strict=True,
     ):
         assert part in line
+
+
+def test_an_interrupt_ends_it_though_its_client_stays():
+    """Its reader goes on waiting for standard input."""
+    about = {"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": {"name": "t", "version": "1"}}
+    hello = json.dumps({"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": about}).encode() + b"\n"
+    command = [sys.executable, "-m", "dtdebug", "mcp"]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as server:
+        try:
+            server.stdin.write(hello)
+            server.stdin.flush()
+            answer = server.stdout.readline()
+            server.send_signal(signal.SIGINT)
+            status = server.wait(120)
+        finally:
+            server.kill()
+
+    assert b'"serverInfo"' in answer
+    assert 130 == status

@@ -67,7 +67,8 @@ def glance(folder: RunFolder | None, entry: Entry | None, pid: int) -> View:
         watched = _remembered(pid, running.begun if running else 0.0)
         moved = _moved(watched, records, begin) if running else None
         busy = _busy(watched, pid, begin) if running else None
-        rested = 0.0 if records else _rested(watched, states, pid)
+        rests = not records and (entry is None or running is not None)
+        rested = _rested(watched, states, pid) if rests else 0.0
     here, spent = Here(busy=busy), time.monotonic() - begin
     seen = Seen(kind="state", here=here, ranks=states, moved=moved, resting=rested, seconds=spent)
     return view(seen, road="outside", entry=running, taken=now)
