@@ -20,7 +20,7 @@ PYTEST = $(BIN)/python -m compileall -qq -x '(labs|notebooks)/|/(bad|good|near_m
 .PHONY: demo test proofs attack check tidy lint types layers accuracy bench doctor-lab docs images symptom check-rule extension card vsix lab node code-server
 .PHONY: debian-base debian-network debian-browser debian-editors clean
 
-demo: $(VENV)/.ready ## the main job on a real failing multi-process run
+demo: $(VENV)/.torch ## the main job on a real failing multi-process run
 	$(BIN)/python docs/demo.py
 
 test: $(VENV)/.ready debian-network debian-browser debian-editors check extension code-server ## everything that CI checks
@@ -107,9 +107,13 @@ $(VENV)/.core: pyproject.toml | debian-base
 	$(BIN)/python -m pip install --quiet --editable ".[all]" --group core
 	@touch $@
 
-$(VENV)/.ready: $(VENV)/.core
-	@echo "== $(TORCH), and what the tests and the demo use"
+$(VENV)/.torch: $(VENV)/.core
+	@echo "== $(TORCH)"
 	$(BIN)/python -m pip install --quiet "$(TORCH)" numpy
+	@touch $@
+
+$(VENV)/.ready: $(VENV)/.torch
+	@echo "== what the tests use"
 	$(BIN)/python -m pip install --quiet --group dev
 	@touch $@
 
