@@ -2,8 +2,11 @@
 
 import { type Cell, CodeCell, type ICodeCellModel } from "@jupyterlab/cells";
 import { type Notebook, NotebookActions, NotebookPanel } from "@jupyterlab/notebook";
+import type { TranslationBundle } from "@jupyterlab/translation";
 import type { Widget } from "@lumino/widgets";
 
+import type { Fit } from "../../shared/src/actions.js";
+import { patched } from "../../shared/src/diff.js";
 import type { Question } from "./ask.js";
 import { plain } from "./matcher.js";
 
@@ -97,6 +100,25 @@ export function cellById(notebook: Notebook, id: string): Cell | null {
 
 function outputs(model: ICodeCellModel) {
   return Array.from({ length: model.outputs.length }, (_, i) => model.outputs.get(i));
+}
+
+/** The cell that a diff of the user's code fits, the failed one first; the change can be undone in it. */
+export function fitOf({ panel, cell }: Place, diff: string, trans: TranslationBundle): Fit | null {
+  if (panel.context.model.readOnly || cell.isDisposed) {
+    return null;
+  }
+  for (const each of [cell, ...panel.content.widgets]) {
+    const source = each.model.sharedModel.getSource();
+    const text = each instanceof CodeCell ? patched(diff, source) : null;
+    if (text !== null && each instanceof CodeCell) {
+      const apply = () => {
+        each.model.sharedModel.updateSource(0, source.length, text);
+        panel.content.activeCellIndex = panel.content.widgets.indexOf(each);
+      };
+      return { where: trans.__("cell %1", numberOf(each)), apply };
+    }
+  }
+  return null;
 }
 
 /** Puts a cell with this source below and selects it; does not run it. */

@@ -8,7 +8,7 @@ import { button, make } from "../../shared/src/dom.js";
 import { answerLine } from "../../shared/src/words.js";
 import { LOAD, ask } from "./ask.js";
 import type { Means } from "./means.js";
-import { failureOf, insertBelow, placeOf, runBelow } from "./place.js";
+import { failureOf, fitOf, insertBelow, placeOf, runBelow } from "./place.js";
 
 /**
  * Shows a diagnosis in an element of an output. An answer is a cell below that runs, so that the notebook tells how the
@@ -21,7 +21,14 @@ export function show(output: Widget, into: HTMLElement, diagnosis: unknown, mean
 
   function card(data: unknown): HTMLElement {
     const place = placeOf(output);
-    const inNotebook: Actions = place ? { insertCell: (source) => insertBelow(place, source), answer, guide: () => means.guided.emit(place) } : {};
+    const inNotebook: Actions = place
+      ? {
+          insertCell: (source) => insertBelow(place, source),
+          fits: (diff) => fitOf(place, diff, trans),
+          answer,
+          guide: () => means.guided.emit(place),
+        }
+      : {};
     const element = render(data, means.keep ? { ...inNotebook, feedback: means.keep } : inNotebook);
     keepKeys(element);
     return element;

@@ -4,6 +4,8 @@ export interface Actions {
   copy?(text: string): void | Promise<void>;
   /** Puts a cell with this source below the failed one; must not run it. */
   insertCell?(source: string): void | Promise<void>;
+  /** Where a diff of the user's own code can be applied now, and the way to do it; null if it fits nowhere. */
+  fits?(diff: string): Fit | null;
   /** Answers the question `key` by one of its values; may return what to tell the reader. */
   answer?(key: string, value: string): void | string | Promise<void | string>;
   /** Puts the question `key` aside: the reader can't answer it. */
@@ -14,6 +16,14 @@ export interface Actions {
   guide?(): void;
   /** The reader's word: this cause was it, or (without a cause) nothing helped. */
   feedback?(about: Feedback): void | Promise<void>;
+}
+
+/** A place that a diff fits. */
+export interface Fit {
+  /** As its reader knows it: `cell [4]`. */
+  readonly where: string;
+  /** Makes the change; must run nothing. */
+  readonly apply: () => void | Promise<void>;
 }
 
 export interface Feedback {

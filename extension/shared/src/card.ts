@@ -168,7 +168,7 @@ function cause(a: Filled<Advice>, isFirst: boolean, host: Actions): HTMLElement 
     because.length ? make("ul", "dtd-reasons", ...because) : null,
     a.fix ? make("p", "dtd-fix", make("strong", "", trans.__("Fix:")), " ", ...prose(a.fix)) : null,
     a.diff && a.diff_of ? make("p", "dtd-soft", whose(a.diff_of)) : null,
-    diffView(a.diff, a.title, host, a.in_python),
+    diffView(a.diff, a.title, host, { inPython: a.in_python, isYours: a.diff_of === "yours" }),
     feedback(
       trans.__("This was it"),
       trans.__("This was the cause: %1", a.title),

@@ -45,8 +45,56 @@ export function after(diff: string): string {
     .join("\n");
 }
 
-/** The diff with its buttons; null if there is none. Only Python that parses can become a cell. */
-export function diffView(diff: string, title: string, host: Actions, inPython: boolean): HTMLElement | null {
+/**
+ * The source with a unified diff applied, as `patch` without fuzz: each line that is kept or taken away stands where the
+ * diff says, or all of them one line lower, below the `%%writefile` of a cell. Null if one does not.
+ */
+export function patched(diff: string, source: string): string | null {
+  return [0, 1].map((shift) => shifted(diff, source.split("\n"), shift)).find((text) => text !== null) ?? null;
+}
+
+function shifted(diff: string, source: readonly string[], shift: number): string | null {
+  if (shift && !source[0]?.startsWith("%%writefile ")) {
+    return null;
+  }
+  const out: string[] = [];
+  let [at, isWithin, changes] = [0, false, 0];
+  for (const { kind, text } of lines(diff)) {
+    if (kind === "gap") {
+      const [, line, count] = /^@@ -(\d{1,9})(?:,(\d{1,9}))? /.exec(text) ?? [];
+      const begin = Number(line) + (count === "0" ? 0 : -1) + shift; // of an empty side the line before is given
+      if (!(begin >= at && begin <= source.length)) {
+        return null;
+      }
+      out.push(...source.slice(at, begin));
+      [at, isWithin] = [begin, true];
+    } else if (kind === "added" && isWithin) {
+      out.push(text.slice(1));
+      changes++;
+    } else if (kind === "removed" || (kind === "kept" && !text.startsWith("\\"))) {
+      if (!isWithin || source[at] !== text.slice(1)) {
+        return null;
+      }
+      if (kind === "kept") {
+        out.push(text.slice(1));
+      }
+      changes += Number(kind === "removed");
+      at++;
+    }
+  }
+  return changes ? [...out, ...source.slice(at)].join("\n") : null;
+}
+
+/**
+ * The diff with its buttons; null if there is none. Only Python that parses can become a cell, and only a diff of the
+ * user's own code can be applied.
+ */
+export function diffView(
+  diff: string,
+  title: string,
+  host: Actions,
+  { inPython, isYours }: { inPython: boolean; isYours: boolean },
+): HTMLElement | null {
   if (diff.trim() === "") {
     return null;
   }
@@ -60,7 +108,7 @@ export function diffView(diff: string, title: string, host: Actions, inPython: b
     const more = trans._n("… %1 more line", "… %1 more lines", all.length - MOST_LINES);
     box.append(make("div", "dtd-line dtd-gap", more));
   }
-  return make("div", "dtd-change", box, tools(diff, title, host, inPython));
+  return make("div", "dtd-change", box, isYours ? yours(diff, title, host) : example(diff, title, host, inPython));
 }
 
 function row(line: Line): HTMLElement {
@@ -68,20 +116,33 @@ function row(line: Line): HTMLElement {
   return make(tag, `dtd-line dtd-${line.kind}`, line.kind === "gap" ? "⋯" : line.text || " ", "\n");
 }
 
-function tools(diff: string, title: string, host: Actions, inPython: boolean): HTMLElement {
+/** Puts the change into the code that it is of. */
+function yours(diff: string, title: string, host: Actions): HTMLElement {
+  const told = status();
+  const fit = host.fits?.(diff);
+  const apply =
+    fit &&
+    button(
+      trans.__("Apply to %1", fit.where),
+      () =>
+        void attempt(
+          () => (host.fits?.(diff) ?? refuse()).apply(), // the code may have changed since
+          told,
+          trans.__("Applied to %1: run it again.", fit.where),
+          trans.__("The code has changed since: make the change by hand."),
+        ),
+      trans.__("Apply to %1: %2", fit.where, title),
+    );
+  return make("div", "dtd-tools", apply || null, copyButton(after(diff), title, host, told), told);
+}
+
+function refuse(): never {
+  throw new Error("it fits nowhere any more");
+}
+
+function example(diff: string, title: string, host: Actions, inPython: boolean): HTMLElement {
   const told = status();
   const source = after(diff);
-  const copy = button(
-    trans.__("Copy"),
-    () =>
-      void attempt(
-        () => copyText(source, host),
-        told,
-        trans.__("Copied."),
-        trans.__("Copying is not allowed here: select the text."),
-      ),
-    trans.__("Copy the code with the fix: %1", title),
-  );
   const insert = inPython && host.insertCell?.bind(host);
   const below =
     insert &&
@@ -96,5 +157,19 @@ function tools(diff: string, title: string, host: Actions, inPython: boolean): H
         ),
       trans.__("Insert the code with the fix as a new cell below: %1", title),
     );
-  return make("div", "dtd-tools", copy, below || null, told);
+  return make("div", "dtd-tools", copyButton(source, title, host, told), below || null, told);
+}
+
+function copyButton(source: string, title: string, host: Actions, told: HTMLElement): HTMLElement {
+  return button(
+    trans.__("Copy"),
+    () =>
+      void attempt(
+        () => copyText(source, host),
+        told,
+        trans.__("Copied."),
+        trans.__("Copying is not allowed here: select the text."),
+      ),
+    trans.__("Copy the code with the fix: %1", title),
+  );
 }

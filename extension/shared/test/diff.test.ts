@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 
 import { named, sample, settle } from "./dom.js";
-import { after, lines } from "../src/diff.js";
+import { after, lines, patched } from "../src/diff.js";
 import { render } from "../src/index.js";
 
 const UNIFIED =
@@ -72,3 +72,52 @@ test("what is no Python is not offered as a cell", () => {
   assert.equal(true, labels.includes("Copy"));
   assert.equal(false, labels.includes("Insert as new cell below"));
 });
+
+const SOURCE = "import torch\nmodel = DDP(model)\nprint(1)";
+
+test("a diff is applied where every line stands as it says", () => {
+  assert.equal("import torch\nmodel = DDP(model, find_unused_parameters=True)\nprint(1)", patched(UNIFIED, SOURCE));
+  assert.equal(`%%writefile a.py\n${patched(UNIFIED, SOURCE)}`, patched(UNIFIED, `%%writefile a.py\n${SOURCE}`));
+  assert.equal("a\nnew\nb", patched("@@ -1,0 +2 @@\n+new\n", "a\nb"));
+  assert.equal("b\nc\nE", patched("@@ -1,2 +1 @@\n-a\n b\n@@ -4 +3 @@\n-d\n+E\n\\ No newline at end of file\n", "a\nb\nc\nd"));
+});
+
+test("a diff that does not fit is not applied", () => {
+  for (const other of ["", "x = 1", `# one line more\n${SOURCE}`, SOURCE.replace("DDP(model)", "DDP(net)"), "import torch"]) {
+    assert.equal(null, patched(UNIFIED, other));
+  }
+  assert.equal(null, patched("-a\n+b\n", "a"), "a short form says no lines");
+  assert.equal(null, patched("@@ -9 +9 @@\n-a\n+b\n", "a"));
+});
+
+test("only a diff of the user's own code is applied, where it fits still", async () => {
+  let source = SOURCE;
+  const host = {
+    insertCell: () => undefined,
+    fits: (diff: string) => {
+      const text = patched(diff, source);
+      return text === null ? null : { where: "cell [4]", apply: () => void (source = text) };
+    },
+  };
+  const advice = { title: "x", diff: UNIFIED, in_python: true };
+  const example = render({ ...sample("settled"), advice: [{ ...advice, diff_of: "example" }] }, host);
+  const yours = render({ ...sample("settled"), advice: [{ ...advice, diff_of: "yours" }] }, host);
+
+  assert.deepEqual(["Copy", "Insert as new cell below"], labels(example));
+  assert.deepEqual(["Apply to cell [4]", "Copy"], labels(yours));
+  named(yours, "Apply to cell [4]").click();
+  await settle();
+  assert.match(source, /find_unused_parameters=True/);
+  assert.equal("Applied to cell [4]: run it again.", told(yours));
+  named(yours, "Apply to cell [4]").click();
+  await settle();
+  assert.match(told(yours), /has changed since/);
+});
+
+function labels(card: HTMLElement): (string | null)[] {
+  return [...card.querySelectorAll(".dtd-tools button")].map((each) => each.textContent);
+}
+
+function told(card: HTMLElement): string {
+  return card.querySelector(".dtd-tools .dtd-status")?.textContent ?? "";
+}

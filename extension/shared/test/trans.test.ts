@@ -62,6 +62,7 @@ function card(name: string): Record<string, unknown> {
 const ACCEPTS: Required<Actions> = {
   copy: () => undefined,
   insertCell: () => undefined,
+  fits: () => ({ where: "7", apply: () => undefined }),
   answer: () => undefined,
   skip: () => undefined,
   back: () => undefined,
@@ -69,7 +70,7 @@ const ACCEPTS: Required<Actions> = {
   feedback: () => undefined,
 };
 const refuses = () => Promise.reject(new Error("no"));
-const REFUSES: Actions = { ...ACCEPTS, copy: refuses, insertCell: refuses, answer: refuses, skip: refuses, feedback: refuses };
+const REFUSES: Actions = { ...ACCEPTS, copy: refuses, insertCell: refuses, fits: () => ({ where: "7", apply: refuses }), answer: refuses, skip: refuses, feedback: refuses };
 const HOSTS: Record<string, Actions> = {
   "nobody": {},
   "one who copies": { copy: () => undefined },
