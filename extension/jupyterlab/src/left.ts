@@ -91,15 +91,12 @@ export class LeftBehind {
 
   async #end({ kernel, pids, line }: Found): Promise<void> {
     const { trans } = this;
+    const told = [sentence(line), pids.join(", ")];
     const sure = await confirmed(
       trans.__("End these ranks?"),
-      trans.__(
-        kernel === null
-          ? "%1 These processes get SIGTERM, and SIGKILL after three seconds: %2. What they have not saved is lost."
-          : "%1 These processes get SIGTERM, and SIGKILL after three seconds: %2. What they have not saved is lost. The kernel stays and keeps its variables.",
-        sentence(line),
-        pids.join(", "),
-      ),
+      kernel === null
+        ? trans.__("%1 These processes get SIGTERM, and SIGKILL after three seconds: %2. What they have not saved is lost.", ...told)
+        : trans.__("%1 These processes get SIGTERM, and SIGKILL after three seconds: %2. What they have not saved is lost. The kernel stays and keeps its variables.", ...told),
       trans.__("End the ranks"),
       trans,
     );
