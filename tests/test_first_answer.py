@@ -6,8 +6,9 @@ from dtdebug.clean import clean
 from dtdebug_taxonomy.diagnosis import diagnose
 from dtdebug_taxonomy.failure import attribution
 from dtdebug_taxonomy.knowledge import load
+from dtdebug_taxonomy.ranks import Frame
 from dtdebug_taxonomy.render import to_text
-from dtdebug_taxonomy.snapshot import Snapshot
+from dtdebug_taxonomy.snapshot import ExceptionInfo, Snapshot
 
 KNOWLEDGE = load()
 DOCKER0 = "node1:12:45 [0] NCCL INFO NET/Socket : Using [0]docker0:172.17.0.1<0>\n"
@@ -256,3 +257,28 @@ def test_what_the_output_spells_out_is_likely():
     found = of("usage: torchrun [-h]\ntorchrun: error: unrecognized arguments: --nproc-per-nodes=4\n").advice[0]
 
     assert ("torchrun has no option --nproc-per-nodes", "likely") == (found.title, found.band)
+
+
+def test_what_a_check_sees_on_the_line_that_raised_is_the_first_cause_with_its_fix():
+    """The check's own words, and the diff of the cell; not the general cause that the check is an indicator of."""
+    cell = 'import torch.distributed as dist\ndist.init_process_group("gloo", timeout=3)'
+    frame = Frame("cell In[2]", 2, "<module>", cell.split("\n")[1])
+    raised = ExceptionInfo(type="TypeError", message="Expected timeout argument", frames=(frame,))
+    found = diagnose(KNOWLEDGE, Snapshot(cell=cell, exception=raised))
+    first = found.advice[0]
+
+    assert "TypeError: Expected timeout argument at cell In[2], line 2" == found.happened
+    assert ("likely", "yours", True) == (first.band, first.diff_of, found.recognised)
+    assert first.title.endswith("(DT209)")
+    assert "+from datetime import timedelta\n" in first.diff
+    assert '+dist.init_process_group("gloo", timeout=timedelta(seconds=3))\n' in first.diff
+    assert "No newline" not in first.diff
+
+
+def test_what_a_check_sees_on_another_line_is_no_first_cause():
+    cell = 'import torch.distributed as dist\ndist.init_process_group("gloo", timeout=3)\nint("x")'
+    frame = Frame("cell In[2]", 3, "<module>", 'int("x")')
+    raised = ExceptionInfo(type="ValueError", message="invalid literal", frames=(frame,))
+    found = diagnose(KNOWLEDGE, Snapshot(cell=cell, exception=raised))
+
+    assert [] == [a.title for a in found.advice if "DT209" in a.title]

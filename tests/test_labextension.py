@@ -29,6 +29,8 @@ def work(rank):
         torch.ones(2, 3) @ torch.ones(2, 3)
     dist.barrier()
 """
+SECONDS = """import torch.distributed as dist
+dist.init_process_group("gloo", init_method="tcp://localhost:29517", rank=0, world_size=2, timeout=3)"""
 SPAWN = "import ranks, torch.multiprocessing as mp\nmp.spawn(ranks.work, nprocs=2)"
 
 
@@ -110,6 +112,24 @@ def test_one_click_diagnoses_in_a_kernel_that_has_not_loaded_dtdebug(opened, app
 
     failed.get_by_role("button", name=f"Insert {LOAD} as a cell").click()
     assert [RAISES, LOAD, LOADED] == nb.sources(page)
+
+
+def test_the_fix_of_the_users_own_line_is_applied_to_its_cell(opened):
+    """A real failure on a line of which a check knows the fix: one click changes the cell, and runs nothing."""
+    pytest.importorskip("torch")
+    page = opened("lab", nb.notebook(LOAD, SECONDS))
+    nb.run(page, 0)
+    failed = nb.run(page, 1)
+    card(failed).wait_for()
+    nb.shoot(page, "lab-apply", card(failed))
+    assert "datetime.timedelta, got 3 at cell In[2], line 2" in card(failed).inner_text()
+    card(failed).get_by_role("button", name="Apply to this cell").click()
+    failed.get_by_text("Applied to this cell: run it again.").wait_for()
+
+    assert [LOAD, "from datetime import timedelta\n" + SECONDS.replace("=3)", "=timedelta(seconds=3))")] == nb.sources(
+        page
+    )
+    assert "TypeError" in failed.inner_text()  # the output of the run before: nothing has run since
 
 
 def test_what_is_inserted_does_not_run(opened):

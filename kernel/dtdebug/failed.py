@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import sys
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from dtdebug import foreign
 
@@ -26,11 +26,18 @@ _SHELL = re.compile(r"(?m)^\s*%?%(?:sx|system|bash|sh|script)\b|!")
 
 
 def look(
-    exception: BaseException | None, *, output: str, cell: str, job: str = "", live: Live | None = None
+    exception: BaseException | None,
+    *,
+    output: str,
+    cell: str,
+    job: str = "",
+    live: Live | None = None,
+    shell: Any = None,
 ) -> tuple[Snapshot, Diagnosis, bool] | None:
     """The snapshot and diagnosis of a failed cell, or None where a quick look shows nothing of distributed training.
 
     The third is whether editors are told of it; `job` names the cell there. `live` knows the ranks of the cell.
+    `shell` names its cells.
     """
     if not (live is not None and live.has_ranks) and not _worth_a_look(exception, output, cell):
         return None
@@ -41,6 +48,12 @@ def look(
     from dtdebug_taxonomy.knowledge import load
 
     snapshot = capture(exception, output=output, cell=cell)
+    if shell is not None and snapshot.exception is not None:
+        import msgspec
+
+        from dtdebug.notebook.cells import Cells
+
+        snapshot = msgspec.structs.replace(snapshot, exception=Cells(shell).translated(snapshot.exception))
     if live is not None and not isinstance(exception, KeyboardInterrupt):
         snapshot = _with_ranks(live, snapshot)
     from dtdebug.check.culprits import sourced_snapshot

@@ -34,6 +34,8 @@ def reason(knowledge: Knowledge, f: Finding, weight: float) -> Reason:
         name = f"{f.evidence}={'|'.join(f.values)}"
         labels = {v.value: v.means for v in knowledge.observations[f.evidence].value}
         means = f"{knowledge.observations[f.evidence].ask} {' or '.join(labels[v] for v in f.values)}"
+    elif f.told:
+        means = "A check sees it on the very line that raised."
     elif f.scores:
         means = f"The text is {'like' if weight > 0 else 'unlike'} other descriptions of this symptom."
     else:
@@ -102,13 +104,14 @@ def advice_of(knowledge: Knowledge, ranking: engine.Ranking, findings: tuple[Fin
         return ()
     rows.sort(key=lambda row: (row[0], -row[1] / (MINUTES[row[3].effort] + _TURNING)))
     shown = [row for place, row in enumerate(rows) if place == 0 or row[4]]
-    return tuple(
-        _one_advice(knowledge, findings, code, cause, p, outright=tier == 0) for tier, p, code, cause, _ in shown[:MOST]
-    )
+    advice = (_one_advice(knowledge, findings, code, cause, p, outright=tier == 0) for tier, p, code, cause, _ in shown)
+    return tuple({a.title: a for a in reversed([*advice][:MOST])}.values())[::-1]  # of one title the first
 
 
 def _is_spelt_out(knowledge: Knowledge, cause: Cause, finding: Finding) -> bool:
-    """The output tells the very case, with its names and figures, in words of programs of several processes."""
+    """A check sees it on the line that raised; or the output tells the very case, with its names and figures."""
+    if finding.told:
+        return True
     found = knowledge.evidence[finding.evidence]
     cure = cure_of(found, cause.id, finding.words)
     return finding.source in engine.PRINTED and not found.generic and cure is not None and bool(cure.when)
@@ -136,17 +139,22 @@ def _one_advice(
     told = (cure_of(e, cause.id, words) for e, words in sorted(telling, key=lambda row: row[0].generic))
     own = next((c for c in told if c is not None), None)
     yours = next((f.diff for _, f in weighed if f.diff and f.near != "file"), "")
+    checked = next((f for _, f in weighed if f.told), None)
     general = "" if contradiction(cause.example_for, findings) else cause_diff(cause)
     example = "" if yours else own.diff if own else general
     return Advice(
         symptom=code,
         cause=cause.id,
-        title=own.title if own else cause.title,
+        title=own.title
+        if own
+        else f"{' '.join(checked.told.split()).rstrip('.')} ({checked.check})"
+        if checked
+        else cause.title,
         pattern=knowledge.patterns[cause.pattern].name,
         probability=round(p, 4),
         band=band(p),
-        why=(own and own.why) or cause.why,
-        fix=own.fix if own else cause.fix,
+        why=(own and own.why) or (f"`dtdebug explain {checked.check}` tells more." if checked else cause.why),
+        fix=own.fix if own else f"{checked.way}." if checked and checked.way else cause.fix,
         effort=cause.effort,
         minutes=MINUTES[cause.effort],
         diff=yours or example,

@@ -183,8 +183,8 @@ def _is_vague(knowledge: Knowledge, reason: Reason) -> bool:
 
 
 def _names(advice: Sequence[Advice]) -> bool:
-    """The output itself names the first cause."""
-    return bool(advice) and advice[0].named and advice[0].because[0].source in ("printed", "exception")
+    """The output itself, or the source at the line that failed, names the first cause."""
+    return bool(advice) and advice[0].named and advice[0].because[0].source in ("printed", "exception", "checked")
 
 
 def _ruled_out(snapshot: Snapshot, reasoned: tuple[str, ...]) -> tuple[str, ...]:

@@ -54,7 +54,13 @@ class Finding(msgspec.Struct, frozen=True, kw_only=True):
     near: Near = "file"
     """How near to a rank's own line that is."""
     diff: str = ""
-    """Its fix as a diff of that file."""
+    """Its fix as a diff of that file, or of the failed cell."""
+    check: str = ""
+    """Id of the check."""
+    told: str = ""
+    """What the check says of the very line on which an exception was raised; else empty."""
+    way: str = ""
+    """What its fix does, as an order."""
     scores: dict[str, float] = {}
     """Of a likeness: symptom code or fix pattern id -> log likelihood ratio."""
 

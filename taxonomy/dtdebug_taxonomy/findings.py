@@ -18,7 +18,7 @@ from dtdebug_taxonomy.knowledge import Knowledge, load
 from dtdebug_taxonomy.matching import Hit, Matcher, Needs, clip_lines, needs
 from dtdebug_taxonomy.model import Evidence
 from dtdebug_taxonomy.signs import speaks_of_several
-from dtdebug_taxonomy.snapshot import ExceptionInfo, Near, Snapshot, walk
+from dtdebug_taxonomy.snapshot import ExceptionInfo, Snapshot, walk
 from dtdebug_taxonomy.tongues import spoken
 from dtdebug_taxonomy.wording import said
 
@@ -223,6 +223,8 @@ def _watched(knowledge: Knowledge, snapshot: Snapshot) -> Iterator[Finding]:
 def _in_source(knowledge: Knowledge, snapshot: Snapshot) -> Iterator[Finding]:
     """Findings by what the checks see in the files that stacks name, the nearest first."""
     by_check = {number: e.id for e in knowledge.evidence.values() for number in e.check}
+    verdict = snapshot.verdict
+    raised = verdict.culprits if verdict is not None and verdict.kind == "dead" else ()
     for f in snapshot.source_findings:
         if f.check in by_check:
             yield Finding(
@@ -234,6 +236,9 @@ def _in_source(knowledge: Knowledge, snapshot: Snapshot) -> Iterator[Finding]:
                 rank=f.rank if f.near != "file" else None,
                 near=f.near,
                 diff=f.diff,
+                check=f.check,
+                told=f.message if f.near == "line" and f.rank in raised else "",
+                way=f.fix,
             )
 
 
@@ -243,16 +248,29 @@ def _checked(knowledge: Knowledge, snapshot: Snapshot) -> Iterator[Finding]:
     if not snapshot.cell.strip() or not by_check:
         return
     from dtdebug_taxonomy.checks.examine import examine
+    from dtdebug_taxonomy.checks.proving import proven, unified
     from dtdebug_taxonomy.checks.settings import Settings
     from dtdebug_taxonomy.source.notebook import Notebook
 
     code = Notebook([("code", snapshot.cell)]).code
     raised = {(f.line, f.code.strip()) for info in walk(snapshot.exception) for f in info.frames if f.code.strip()}
-    for hit in examine(code, Settings(select=tuple(by_check)), failed=lambda check, error: None):
+    settings = Settings(select=tuple(by_check))
+    hits = examine(code, settings, failed=lambda check, error: None)
+    for hit in hits:
         line = code.text.place(hit.span.start).line
         text = code.text.line(line).strip()
-        near: Near = "line" if (line, text) in raised else "file"
-        yield Finding(evidence=by_check[hit.check.id], source="checked", line=line, words=plain(text), near=near)
+        found = Finding(evidence=by_check[hit.check.id], source="checked", line=line, words=plain(text))
+        if (line, text) in raised:
+            after = proven(code, hits, [hit], settings).text
+            found = msgspec.structs.replace(
+                found,
+                near="line",
+                diff=unified("cell", f"{code.text}\n", f"{after}\n"),
+                check=hit.check.id,
+                told=hit.message if hit.severity != "hint" else "",
+                way=hit.fix.title if hit.fix is not None else "",
+            )
+        yield found
 
 
 def _in_sequence(knowledge: Knowledge, seen: Mapping[str, Finding]) -> Iterator[Finding]:

@@ -17,7 +17,7 @@ from dtdebug_taxonomy.failure.raised import Raised
 from dtdebug_taxonomy.failure.reading import read
 from dtdebug_taxonomy.finding import plain
 from dtdebug_taxonomy.frames import own_frame
-from dtdebug_taxonomy.ranks import Verdict
+from dtdebug_taxonomy.ranks import Frame, Verdict
 from dtdebug_taxonomy.signs import speaks_of_several
 from dtdebug_taxonomy.snapshot import ExceptionInfo, Snapshot, walk
 
@@ -48,10 +48,17 @@ def happened(snapshot: Snapshot) -> tuple[str, tuple[Seen, ...]]:
     name, message = raised.type.rpartition(".")[2], raised.message.strip().split("\n", 1)[0]
     frame = own_frame(raised.frames)
     rank = f"Rank {raised.rank} raised " if raised.rank is not None else ""
-    place = f" at {frame.file}:{frame.line} in {frame.function}" if frame is not None else ""
+    place = f" at {_place(frame)}" if frame is not None else ""
     text = f"{name}{f': {message}' if message else ''}"
     supports = (_quoted(text, raised.line),) if isinstance(raised, Raised) else ()
     return plain(f"{rank}{text}{place}", _SENTENCE), supports
+
+
+def _place(frame: Frame) -> str:
+    """`train.py:12 in main`; `cell In[4], line 2` in a notebook."""
+    if not frame.file.startswith("cell "):
+        return f"{frame.file}:{frame.line} in {frame.function}"
+    return f"{frame.file}, line {frame.line}{'' if frame.function == '<module>' else f', in {frame.function}'}"
 
 
 def _quoted(words: str, line: int, rank: int | None = None) -> Seen:

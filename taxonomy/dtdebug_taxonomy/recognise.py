@@ -21,6 +21,8 @@ def is_recognised(
     verdict = snapshot.verdict
     if verdict is not None and (verdict.names_ranks or (verdict.kind != "none" and snapshot.ranks)):
         return True
+    if any(f.told for f in findings):  # a check of distributed programs sees it on the line that raised
+        return True
     if not roots:
         return False
     if any(not knowledge.evidence[f.evidence].generic for f in roots):

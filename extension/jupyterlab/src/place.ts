@@ -115,7 +115,7 @@ export function fitOf({ panel, cell }: Place, diff: string, trans: TranslationBu
         each.model.sharedModel.updateSource(0, source.length, text);
         panel.content.activeCellIndex = panel.content.widgets.indexOf(each);
       };
-      return { where: trans.__("cell %1", numberOf(each)), apply };
+      return { where: each === cell ? trans.__("this cell") : trans.__("cell %1", numberOf(each)), apply };
     }
   }
   return null;
