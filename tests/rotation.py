@@ -49,7 +49,8 @@ GROUPS = (
            "launchers_that_do_not_meet_are_reported_within_the_limit"),
     _group(2, "isolate", "a_variable_of_the_environment_is_found_and_no_file_is_touched",
            "a_file_outside_of_the_folder_is_not_overwritten",
-           "an_interrupt_keeps_what_was_found_and_leaves_nothing_behind", "the_last_batch_of_a_real_job_is_found"),
+           "an_interrupt_keeps_what_was_found_and_leaves_nothing_behind",
+           "the_fault_of_a_lab_is_found_with_the_patch_that_mends_it"),
     _group(2, "doctor_hosts", "healthy_hosts_get_no_fault", "a_fault_is_named_with_its_host_and_cause",
            "the_forecast_is_what_real_gloo_does"),
     # clusters, each of another maker

@@ -516,8 +516,9 @@ def test_kernels_that_are_ranks_of_one_group_know_of_each_other(tmp_path):
         for rank in range(2):
             kernels.append(Kernel(tmp_path, RANK=str(rank), **group))
             kernels[rank].run("import job")
-        for rank, kernel in enumerate(kernels):
-            kernel.client.execute(f"job.stalls({rank}, {kernel.store!r})", allow_stdin=False)
+        store = kernels[0].store
+        kernels[0].client.execute(f"job.stalls(0, {store!r})", allow_stdin=False)
+        kernels[1].hang(f"job.stalls(1, {store!r})", ("begun 1",))  # the group is complete: both run their cells
         reply = kernels[0].verdict()
     finally:
         for kernel in kernels:
