@@ -12,7 +12,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dtdebug.clean import clean
-from dtdebug.cli import FOUND, main
+from dtdebug.cli import main
+from dtdebug.errors import FOUND
 from dtdebug.flight.source import exclusive
 from dtdebug_taxonomy.failure import attribution
 from dtdebug_taxonomy.ranks import CallSite, CollectiveRef

@@ -5,7 +5,8 @@ from pathlib import Path
 import pytest
 
 from dtdebug.clean import clean
-from dtdebug.cli import NOTHING, main
+from dtdebug.cli import main
+from dtdebug.errors import NOTHING
 from dtdebug.logs import reader
 from dtdebug_taxonomy.diagnosis import diagnose
 from dtdebug_taxonomy.knowledge import load

@@ -191,7 +191,7 @@ def _variables() -> Iterator[tuple[str, dict[str, str]]]:
         for file in sorted(p for f in folders for p in ((init.parent / f).rglob("*.py") if init else ())):
             assert init is not None
             where = file.relative_to(init.parent.parent)
-            if {"tests", "test", "examples", "testing"} & set(where.parts):
+            if {"tests", "test", "examples", "testing", "thirdparty_files"} & set(where.parts) or "benchmark" in file.name:
                 continue
             for name, default in _read_in(ast.parse(file.read_bytes())):
                 if name not in seen:

@@ -1,0 +1,181 @@
+"""`dtdebug diagnose`: a log, a pasted error or a description; and many of them at once.
+
+What it imports for that is loaded when it is called: an answer comes within a second of the command.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, BinaryIO
+
+from dtdebug.errors import FOUND, NOTHING, USAGE, UsageError
+
+if TYPE_CHECKING:
+    from dtdebug_taxonomy.snapshot import Snapshot
+
+
+class _Tee:
+    """A stream that shows what is read from it."""
+
+    def __init__(self, stream: BinaryIO, out: BinaryIO) -> None:
+        self._stream, self._out = stream, out
+
+    def read(self, size: int) -> bytes:
+        chunk = self._stream.read1(size) if hasattr(self._stream, "read1") else self._stream.read(size)
+        self._out.write(chunk)
+        self._out.flush()
+        return chunk
+
+
+def snapshot_of(log: str | None, situation: str, *, tee: bool = False) -> tuple[Any, int]:
+    """A snapshot of a log and a description, and the bytes of the whole log."""
+    import msgspec
+
+    from dtdebug.clean import plain
+    from dtdebug.flight.source import exclusive
+    from dtdebug.logs import reader
+    from dtdebug_taxonomy.failure import attribution
+    from dtdebug_taxonomy.pasted import parted
+    from dtdebug_taxonomy.snapshot import Snapshot
+
+    if log is None:
+        excerpt = reader.Excerpt("", (), 0)
+    elif log == "-":
+        stream: Any = _Tee(sys.stdin.buffer, sys.stdout.buffer) if tee else sys.stdin.buffer
+        excerpt = reader.read(stream, "standard input")
+    else:
+        excerpt = reader.read_path(Path(log))
+    if log is not None and not excerpt.text.strip() and not situation:
+        name = "standard input" if log == "-" else log
+        raise UsageError(f"{name}: is empty; describe what you see with --situation, or run `dtdebug wizard`")
+    output = plain(excerpt.text)
+    if not situation:  # somebody's thread with a log in it is read for both
+        situation, output = parted(output)
+    snapshot = Snapshot(situation=plain(situation), output=output, source=log or "", first_lines=excerpt.first_lines)
+    from dtdebug.check.culprits import sourced_snapshot
+
+    verdict = attribution.verdict(snapshot, exclusive)
+    return sourced_snapshot(msgspec.structs.replace(snapshot, verdict=verdict)), excerpt.size
+
+
+def is_job(log: str) -> bool:
+    """A folder or an archive: the logs of a job, not one log."""
+    return log != "-" and (Path(log).is_dir() or log.endswith((".gz", ".zst", ".xz", ".bz2", ".tar", ".tgz")))
+
+
+def _answers(pairs: Sequence[str]) -> tuple[dict[str, str], tuple[str, ...]]:
+    """What was answered, and the questions to which the answer is not known."""
+    from dtdebug_taxonomy.knowledge import load
+
+    observations = load().observations
+    result, unknown = dict[str, str](), list[str]()
+    for pair in pairs:
+        key, _, value = pair.partition("=")
+        if key not in observations:
+            raise UsageError(f"--answer {pair}: no observation {key!r}; `dtdebug explain` lists what there is")
+        values = [v.value for v in observations[key].value]
+        if value == "unknown":
+            unknown.append(key)
+        elif value not in values:
+            raise UsageError(f"--answer {pair}: {key} is one of {', '.join(values)}, unknown")
+        else:
+            result[key] = value
+    return result, tuple(unknown)
+
+
+def diagnose(options: argparse.Namespace) -> int:
+    """Says what the failure is; 1 if something is found."""
+    if options.batch:
+        return _batch(options.batch, options.questions)
+    if options.log is None and not options.situation:
+        raise UsageError("diagnose: name a log file, or - for standard input, or describe it with --situation")
+    import time
+
+    if options.log is not None and is_job(options.log):
+        from dtdebug.triage import command as triage
+
+        began, form = time.perf_counter(), "json" if options.format == "json" else "text"
+        job = triage.job_of(triage.read([options.log]), options.situation)
+        return triage.say(job, began, form, *_answers(options.answer))
+    import msgspec
+
+    from dtdebug.border import diagnose as diagnosis_of
+    from dtdebug.border import masked
+    from dtdebug.last import Last
+    from dtdebug_taxonomy.knowledge import load
+    from dtdebug_taxonomy.pasted import only_words
+    from dtdebug_taxonomy.render import to_markdown, to_text
+
+    answers, unknown = _answers(options.answer)
+    knowledge = load()
+    begin = time.perf_counter()
+    snapshot, size = snapshot_of(options.log, options.situation, tee=options.tee)
+    snapshot = with_doctor(snapshot) if options.doctor else snapshot
+    d = diagnosis_of(knowledge, snapshot, answers, unknown)
+    if not (d.recognised or d.ordinary or snapshot.situation) and (words := only_words(snapshot.output)):
+        described = msgspec.structs.replace(snapshot, situation=words)
+        again = diagnosis_of(knowledge, described, answers, unknown)
+        snapshot, d = (described, again) if again.recognised else (snapshot, d)
+    spent = (time.perf_counter() - begin) * 1000
+    found = d.recognised or d.verdict != "unknown"
+    if found:  # for `dtdebug report`, and for the notebook whose cell has run this
+        Last(snapshot=snapshot, diagnosis=d).save()
+    if options.format == "json":
+        from dtdebug_taxonomy.case import contract, of_text
+
+        asked = [{"key": k, "answer": v} for k, v in (*answers.items(), *((k, None) for k in unknown))]
+        case = contract(of_text(masked(snapshot), d, name=options.log or "", size=size))
+        record = {"id": options.log or "", **case, "questions": asked, "milliseconds": round(spent, 3)}
+        print(msgspec.json.encode(record).decode())
+    elif options.format == "markdown":
+        print(to_markdown(d, masked(snapshot)), end="")
+    elif d.ordinary:
+        print(f"dtdebug: {d.ordinary}")
+    elif not found:
+        print("dtdebug: nothing here is recognised as a fault of distributed training.")
+        print("  Describe what you see (--situation TEXT), or let `dtdebug wizard` ask.")
+    else:
+        print(to_text(d))
+    return FOUND if found else NOTHING
+
+
+def _batch(path: str, questions: int) -> int:
+    import io
+
+    import msgspec
+
+    from dtdebug.logs import careful
+    from dtdebug_taxonomy.batch import run_case
+    from dtdebug_taxonomy.knowledge import load
+
+    if questions < 0:
+        raise UsageError(f"--questions {questions}: 0 or more")
+    try:
+        lines = sys.stdin.buffer if path == "-" else io.BufferedReader(careful.log(path, pipes=True))
+    except OSError as error:
+        raise UsageError(f"{path}: can't be read: {error.strerror}") from None
+    knowledge, bad = load(), 0
+    with lines:
+        for number, line in enumerate(lines, 1):
+            if not line.strip():
+                continue
+            try:
+                result = run_case(knowledge, msgspec.json.decode(line, type=dict[str, Any]), questions)
+            except ValueError as error:
+                bad += 1
+                print(f"dtdebug: {path}:{number}: {error}; case left out", file=sys.stderr)
+                continue
+            sys.stdout.write(msgspec.json.encode(result).decode() + "\n")
+    return USAGE if bad else NOTHING
+
+
+def with_doctor(snapshot: Snapshot) -> Snapshot:
+    """A snapshot with what `dtdebug doctor` measured within the last hour."""
+    import msgspec
+
+    from dtdebug import examined
+
+    return msgspec.structs.replace(snapshot, examined=examined.last())
