@@ -45,6 +45,10 @@ _MOST = 160
 """Characters of a signature."""
 
 
+_OTHERS = {"tests", "test", "examples", "testing", "thirdparty_files"}
+"""Folders of a package whose variables are nobody's who trains."""
+
+
 def public_names() -> dict[str, object]:
     """The table: qualified name -> what it takes; variable -> where it is read, with its default."""
     packages = sorted({m.partition(".")[0] for m in MODULES})
@@ -191,7 +195,7 @@ def _variables() -> Iterator[tuple[str, dict[str, str]]]:
         for file in sorted(p for f in folders for p in ((init.parent / f).rglob("*.py") if init else ())):
             assert init is not None
             where = file.relative_to(init.parent.parent)
-            if {"tests", "test", "examples", "testing", "thirdparty_files"} & set(where.parts) or "benchmark" in file.name:
+            if _OTHERS & set(where.parts) or "benchmark" in file.name:
                 continue
             for name, default in _read_in(ast.parse(file.read_bytes())):
                 if name not in seen:
