@@ -282,3 +282,21 @@ def test_what_a_check_sees_on_another_line_is_no_first_cause():
     found = diagnose(KNOWLEDGE, Snapshot(cell=cell, exception=raised))
 
     assert [] == [a.title for a in found.advice if "DT209" in a.title]
+
+
+def test_a_text_does_not_ask_what_the_user_has_said():
+    """The wizard may, to be sure; a text that asks for the machines below "4 nodes" has not listened."""
+    found = of(
+        "[rank17]: torch.distributed.DistStoreError: Timed out after 1801 seconds waiting for clients. 31/32 joined.",
+        "Training on 4 nodes x 8 H100. After exactly 30 min every time it dies.",
+    )
+
+    assert "nodes" == found.question.key
+    assert "next question" not in to_text(found)
+
+
+def test_a_run_that_is_somewhat_faster_has_divided_its_data():
+    found = of("", "Why is my 8 GPU run only 1.3x faster than 1 GPU? ResNet50, batch 32 per gpu.")
+
+    assert "every-rank-does-all-data" not in [a.cause for a in found.advice]
+    assert any("data is not divided" in line for line in found.ruled_out)

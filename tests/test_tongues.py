@@ -93,7 +93,7 @@ def test_an_exception_without_its_traceback_is_told_and_says_what_is_wrong(line,
 def test_nothing_is_asked_below_a_cause_that_the_output_names():
     d = of("starting 8 workers\nValueError: Number of devices 16 must be equal to the product of mesh_shape\n")
     assert d.question is not None  # the wizard may go on
-    assert d.names_it
+    assert d.asks_nothing
     assert "next question" not in to_text(d)
     assert d.question.ask not in to_html(d)
 

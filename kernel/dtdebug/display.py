@@ -73,7 +73,7 @@ def small(d: Diagnosis) -> dict[str, Any]:
                 for s in d.seen[: min(_SEEN, whys + 1)]
             ),
             question=msgspec.structs.replace(d.question, why="", how="", command="")
-            if d.question and advice and not d.names_it
+            if d.question and advice and not d.asks_nothing
             else None,
         )
         data = msgspec.json.encode(short)
@@ -107,7 +107,7 @@ def to_html(d: Diagnosis) -> str:
     if d.next is not None and d.next.kind == "measure":
         command = f"<pre>{escape(d.next.command)}</pre>" if d.next.command else ""
         parts.append(f"<div><b>Next</b>: {escape(d.next.text)}{command}<small>{escape(d.next.why)}</small></div>")
-    if d.question and not d.names_it:
+    if d.question and not d.asks_nothing:
         parts.append(_question(d.question))
     parts += [f"<div><small>note: {escape(n)}</small></div>" for n in d.notes]
     parts.append(f"<div><small>{_FOOTER}</small></div></div>")

@@ -112,9 +112,10 @@ class Diagnosis(msgspec.Struct, frozen=True, kw_only=True):
     """What supports it, each with its record."""
 
     @property
-    def names_it(self) -> bool:
-        """The output itself names the first cause: no answer of the user would change it, so texts ask nothing."""
-        return _names(self.advice)
+    def asks_nothing(self) -> bool:
+        """The output names the first cause, or the user's words have answered the question: a text does not ask it."""
+        heard = {k.key for k in self.known if k.source == "said" and len(k.values) == 1}
+        return _names(self.advice) or (self.question is not None and self.question.key in heard)
 
 
 def diagnose(

@@ -119,7 +119,7 @@ def reading(d: Diagnosis, advice: int = 2, *, following: bool = True) -> Iterato
         yield f"  {NOT_KNOWN}"
     if following and d.next is not None and d.next.kind == "measure":
         yield from _next_text(d.next)
-    if following and d.question is not None and not d.names_it:
+    if following and d.question is not None and not d.asks_nothing:
         values = [value for value, _ in d.question.values]  # they come with the likeliest first
         choices = " / ".join(values if len(values) <= FEW else [*values[: FEW - 1], "or another"])
         yield f"  next question: {d.question.ask} ({choices})"
@@ -188,7 +188,7 @@ def _markdown(d: Diagnosis, snapshot: Snapshot | None) -> Iterator[str]:
             yield from ("", f"   {DIFF_OF[a.diff_of]}", "", f"   {fence}diff", *lines, f"   {fence}")
         yield ""
     yield from _next_markdown(d)
-    if d.question is not None and not d.names_it:
+    if d.question is not None and not d.asks_nothing:
         yield from (f"**Next question**: {_escape(d.question.ask)}", "")
     answers = [k for k in d.known if k.source in ("answered", "measured")]
     if answers:
