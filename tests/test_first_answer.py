@@ -286,8 +286,9 @@ def test_what_a_check_sees_on_another_line_is_no_first_cause():
 
 def test_a_text_does_not_ask_what_the_user_has_said():
     """The wizard may, to be sure; a text that asks for the machines below "4 nodes" has not listened."""
+    late = "Timed out after 1801 seconds waiting for clients. 31/32 clients joined."
     found = of(
-        "[rank17]: torch.distributed.DistStoreError: Timed out after 1801 seconds waiting for clients. 31/32 joined.",
+        f"[rank17]: torch.distributed.DistStoreError: {late}\n",
         "Training on 4 nodes x 8 H100. After exactly 30 min every time it dies.",
     )
 
