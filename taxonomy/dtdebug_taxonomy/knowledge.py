@@ -24,6 +24,7 @@ from dtdebug_taxonomy.model import (
     Strength,
     Symptom,
 )
+from dtdebug_taxonomy.word_classes import expanded
 
 HOME = Path(__file__).parent
 STUDY = "tosem23"
@@ -148,7 +149,7 @@ def read(path: Path, kind: type[R]) -> R:
 
     """
     try:
-        return msgspec.toml.decode(path.read_bytes(), type=kind)
+        return msgspec.convert(expanded(msgspec.toml.decode(path.read_bytes())), kind)
     except (msgspec.ValidationError, msgspec.DecodeError, UnicodeDecodeError) as error:
         raise KnowledgeError(f"{path}: {error}") from error
 

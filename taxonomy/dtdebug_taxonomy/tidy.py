@@ -20,6 +20,7 @@ from dtdebug_taxonomy.model import Evidence, Symptom
 from dtdebug_taxonomy.ranks import Kind
 from dtdebug_taxonomy.tidy_labs import lab_problems
 from dtdebug_taxonomy.tidy_topics import topic_problems
+from dtdebug_taxonomy.tidy_words import word_problems
 
 MANY_FAULTS = 10
 """A symptom with more faults than this in the study needs three causes."""
@@ -30,6 +31,7 @@ SUMMARY, SENTENCES, SAMPLES = 80, 8, 3
 def problems(knowledge: Knowledge, samples: Path, only: frozenset[str] = frozenset()) -> list[str]:
     """Every broken rule, as `file: what to do`. `only` limits symptom rules to some codes."""
     found = [*_evidence(knowledge), *_observations(knowledge), *lab_problems(knowledge), *topic_problems(knowledge)]
+    found += word_problems()
     for symptom in knowledge.symptoms.values():
         if not only or symptom.code in only:
             found += [f"symptoms/{symptom.id}.toml: {p}" for p in _symptom(knowledge, symptom, samples)]

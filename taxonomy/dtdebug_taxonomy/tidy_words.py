@@ -1,0 +1,56 @@
+"""Rules of patterns as they are written: word classes that exist and are used, and no pattern that nobody can read."""
+
+from __future__ import annotations
+
+import re
+import tomllib
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from dtdebug_taxonomy.word_classes import FILE, classes
+
+LONGEST = 200
+"""Characters of a pattern as it is written."""
+OLDER = 472
+"""Patterns from before that are longer: the number only falls. Write alternatives as patterns of their own."""
+_CLASS = re.compile(r"\{([a-z_]{2,30})\}")
+_USES = 3
+"""Patterns that use a word class, at the least."""
+
+
+def word_problems(home: Path = FILE.parent) -> Iterator[str]:
+    """What is wrong with the patterns of a folder of knowledge."""
+    uses: Counter[str] = Counter()
+    longer = 0
+    for folder in ("symptoms", "messages", "observations"):
+        for file in sorted((home / folder).glob("*.toml")):
+            data = tomllib.loads(file.read_text("utf-8"))
+            # what a symptom itself `says` are sentences of users
+            for pattern in _patterns(data.get("evidence", []) if folder == "symptoms" else data):
+                longer += len(pattern) > LONGEST
+                names = _CLASS.findall(pattern)
+                uses.update(names)
+                for name in sorted({*names} - {*classes()}):
+                    yield f"{folder}/{file.name}: pattern {pattern!r}: no word class {name!r} in {FILE.name}"
+    for text in tomllib.loads(FILE.read_text("utf-8"))["word"].values():
+        uses.update(_CLASS.findall(text) * _USES)
+    for name in classes():
+        if uses[name] < _USES:
+            yield f"{FILE.name}: {name}: used in fewer than {_USES} patterns; write it out"
+    if longer != OLDER:
+        todo = "write the new ones as several" if longer > OLDER else "lower `OLDER`"
+        yield f"{longer} patterns are longer than {LONGEST} characters, {OLDER} were: {todo}"
+
+
+def _patterns(data: Any) -> Iterator[str]:
+    if isinstance(data, dict):
+        for key, value in data.items():
+            if key in ("says", "text") and isinstance(value, list):
+                yield from (text for text in value if isinstance(text, str))
+            else:
+                yield from _patterns(value)
+    elif isinstance(data, list):
+        for value in data:
+            yield from _patterns(value)

@@ -1,0 +1,37 @@
+"""Word classes in patterns: `{machine}` stands for the alternatives that `word_classes.toml` lists once for all."""
+
+from __future__ import annotations
+
+import re
+import tomllib
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+FILE = Path(__file__).with_name("word_classes.toml")
+_CLASS = re.compile(r"\{([a-z_]{2,30})\}")
+
+
+@lru_cache(maxsize=1)
+def classes() -> dict[str, str]:
+    """Name -> pattern, in which no class stands any more."""
+    found: dict[str, str] = tomllib.loads(FILE.read_text("utf-8"))["word"]
+    for _ in found:
+        deeper = {name: _in(text, found) for name, text in found.items()}
+        if deeper == found:
+            break
+        found = deeper
+    return found
+
+
+def expanded(data: Any) -> Any:
+    """What a file says, with each class in its texts written out; other words in braces stay as they are."""
+    if isinstance(data, str):
+        return _in(data, classes()) if "{" in data else data
+    if isinstance(data, dict):
+        return {key: expanded(value) for key, value in data.items()}
+    return [expanded(value) for value in data] if isinstance(data, list) else data
+
+
+def _in(text: str, known: dict[str, str]) -> str:
+    return _CLASS.sub(lambda found: known.get(found[1], found[0]), text)
