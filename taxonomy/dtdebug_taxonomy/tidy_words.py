@@ -2,20 +2,18 @@
 
 from __future__ import annotations
 
-import re
 import tomllib
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from dtdebug_taxonomy.word_classes import FILE, classes
+from dtdebug_taxonomy.word_classes import CLASS, FILE, classes
 
 LONGEST = 200
 """Characters of a pattern as it is written."""
 OLDER = 472
 """Patterns from before that are longer: the number only falls. Write alternatives as patterns of their own."""
-_CLASS = re.compile(r"\{([a-z_]{2,30})\}")
 _USES = 3
 """Patterns that use a word class, at the least."""
 
@@ -30,12 +28,12 @@ def word_problems(home: Path = FILE.parent) -> Iterator[str]:
             # what a symptom itself `says` are sentences of users
             for pattern in _patterns(data.get("evidence", []) if folder == "symptoms" else data):
                 longer += len(pattern) > LONGEST
-                names = _CLASS.findall(pattern)
+                names = CLASS.findall(pattern)
                 uses.update(names)
                 for name in sorted({*names} - {*classes()}):
                     yield f"{folder}/{file.name}: pattern {pattern!r}: no word class {name!r} in {FILE.name}"
     for text in tomllib.loads(FILE.read_text("utf-8"))["word"].values():
-        uses.update(_CLASS.findall(text) * _USES)
+        uses.update(CLASS.findall(text) * _USES)
     for name in classes():
         if uses[name] < _USES:
             yield f"{FILE.name}: {name}: used in fewer than {_USES} patterns; write it out"

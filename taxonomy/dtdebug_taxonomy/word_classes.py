@@ -9,7 +9,8 @@ from pathlib import Path
 from typing import Any
 
 FILE = Path(__file__).with_name("word_classes.toml")
-_CLASS = re.compile(r"\{([a-z_]{2,30})\}")
+CLASS = re.compile(r"\{([a-z_]{2,30})\}")
+"""A class where a pattern uses it."""
 
 
 @lru_cache(maxsize=1)
@@ -34,4 +35,4 @@ def expanded(data: Any) -> Any:
 
 
 def _in(text: str, known: dict[str, str]) -> str:
-    return _CLASS.sub(lambda found: known.get(found[1], found[0]), text)
+    return CLASS.sub(lambda found: known.get(found[1], found[0]), text)

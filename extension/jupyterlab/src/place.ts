@@ -107,10 +107,10 @@ export function fitOf({ panel, cell }: Place, diff: string, trans: TranslationBu
   if (panel.context.model.readOnly || cell.isDisposed) {
     return null;
   }
-  for (const each of [cell, ...panel.content.widgets]) {
+  for (const each of [cell, ...panel.content.widgets.filter((other) => other instanceof CodeCell)]) {
     const source = each.model.sharedModel.getSource();
-    const text = each instanceof CodeCell ? patched(diff, source) : null;
-    if (text !== null && each instanceof CodeCell) {
+    const text = patched(diff, source);
+    if (text !== null) {
       const apply = () => {
         each.model.sharedModel.updateSource(0, source.length, text);
         panel.content.activeCellIndex = panel.content.widgets.indexOf(each);

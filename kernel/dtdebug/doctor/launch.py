@@ -123,7 +123,7 @@ def _as_torchrun(words: list[str], variables: Mapping[str, str]) -> list[str]:
         if name in _LIKE_TORCHRUN and tuple(words[index + 1 : index + 1 + len(more)]) == more:
             rest = words[index + 1 + len(more) :]
             renamed = [
-                names.get(w.partition("=")[0], w.partition("=")[0]) + "".join(w.partition("=")[1:]) for w in rest
+                f"{names.get(name, name)}{sign}{value}" for name, sign, value in (w.partition("=") for w in rest)
             ]
             return [*words[:index], "torchrun", *_without_world(renamed)] if rest else words
         if name in _BY_VARIABLES and words[index + 1 : index + 2] and words[index + 1] in _BY_VARIABLES[name]:

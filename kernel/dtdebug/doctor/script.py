@@ -5,6 +5,7 @@ The script is read, never run.
 
 from __future__ import annotations
 
+import operator
 import re
 import socket
 from collections.abc import Mapping, Sequence
@@ -21,6 +22,7 @@ _SIZE = 400_000
 _DEPTH = 6
 _USE = re.compile(r"\$\{(?P<name>\w+(?:\[0\])?)(?::?[-=](?P<default>[^{}$]{0,200}))?\}|\$(?P<bare>[A-Za-z_]\w*|[1-9])")
 _SUM = re.compile(r"\$\(\(([\w \t*/+-]{1,120})\)\)")
+_SIGNS = {"*": operator.mul, "+": operator.add, "-": operator.sub, "/": operator.floordiv}
 _NAME, _TERMS = re.compile(r"\b[A-Za-z_]\w*"), re.compile(r"\d{1,6}(?: ?[*/] ?\d{1,6}){0,4}| ?\d{1,6} ?[+-] ?\d{1,6}")
 _FIRST = re.compile(
     r"(?:\$\(|`) {0,4}scontrol show hostnames? {1,4}\"?([^\s\"|)`$]{1,4000})\"? {0,4}\| {0,4}"
@@ -160,5 +162,5 @@ def _sum(text: str) -> str:
     for sign, number in zip(rest[::2], map(int, rest[1::2]), strict=True):
         if sign == "/" and not number:
             return ""
-        value = {"*": value * number, "+": value + number, "-": value - number, "/": value // (number or 1)}[sign]
+        value = _SIGNS[sign](value, number)
     return str(value)

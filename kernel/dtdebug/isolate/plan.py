@@ -17,15 +17,14 @@ def plan(job: Job, asked: Asked, choices: Choices, first: Run | None) -> str:
     factors, variables = asked.factors, {**asked.variables, **asked.versions}
     if choices.kind == "differs":
         lines.append("  not with fewer ranks, which have other values")
-    elif job.agents > 1:
-        lines.append(f"  with all ranks under one agent of torchrun, not under {job.agents}: 1 run")
-    if choices.kind == "differs":
-        pass
-    elif job.at >= 0 and job.ranks is not None and job.ranks > 1:
-        most = max(1, (job.ranks - 1).bit_length())
-        lines.append(f"  with fewer ranks: 1 first, then by halves; up to {counted(most)}")
     else:
-        lines.append("  not with fewer ranks: the command does not say how many it starts")
+        if job.agents > 1:
+            lines.append(f"  with all ranks under one agent of torchrun, not under {job.agents}: 1 run")
+        if job.at >= 0 and job.ranks is not None and job.ranks > 1:
+            most = max(1, (job.ranks - 1).bit_length())
+            lines.append(f"  with fewer ranks: 1 first, then by halves; up to {counted(most)}")
+        else:
+            lines.append("  not with fewer ranks: the command does not say how many it starts")
     known = [f for f in factors if first is None or all(use in first.saw for use in f.uses)]
     known = [f for f in known if first is None or not any(use in first.saw for use in f.unless)]
     if_used = " (each where the first run shows that it is used)" if first is None else ""

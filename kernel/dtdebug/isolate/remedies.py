@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from dtdebug.clean import clean
+from dtdebug.isolate.differs import NOT_SET
 from dtdebug.isolate.found import Found, Responsible
 from dtdebug.isolate.patches import patch
 from dtdebug.isolate.runner import ENVIRONMENT, NODES, RANKS, VERSION
@@ -18,12 +19,11 @@ _PLACES = 8
 def remedy(found: Found, name: str, factor: Factor | None, value: str) -> tuple[str, str]:
     """(what to do, patch), both empty where they do not follow."""
     if factor is not None:
-        if found.failure is not None and found.failure.how == "slow":
-            return factor.slow or factor.fix, _patch(found, factor)
-        return factor.fix, _patch(found, factor)
+        is_slow = found.failure is not None and found.failure.how == "slow"
+        return (is_slow and factor.slow) or factor.fix, _patch(found, factor)
     if name.startswith(ENVIRONMENT):
         variable = name.removeprefix(ENVIRONMENT)
-        what = f"Take {variable} out of the environment" if value == "not set" else f"Set {variable}={value}"
+        what = f"Take {variable} out of the environment" if value == NOT_SET else f"Set {variable}={value}"
         return f"{what}, in the shell, its profile, the job's script or image.", ""
     if name.startswith(VERSION):
         return f"`pip install '{name.removeprefix(VERSION)}=={value}'`, until a later release has the fix.", ""

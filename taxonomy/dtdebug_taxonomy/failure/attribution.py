@@ -107,10 +107,12 @@ def verdict(
     if compared is not None:
         return compared
     own = found.own
+    if found.exits:
+        return _ended(found)
     waited = watchdog.verdict(log)
     if own and (found.launched or any(r.rank is not None for r in own) or found.echoes or waited):
         return _raised(found, () if waited is None else waited.claims)
-    return _ended(found) if found.exits else waited
+    return waited
 
 
 def _goes_on(log: Reading, raised: Raised) -> bool:
