@@ -39,7 +39,7 @@ def main() -> int:
         backend="static",
         node=0,
     )
-    real = look.look(launch, os.environ)
+    real = look.examine_host(launch, os.environ)
     looks = [_host(real, i) for i in range(count)]
     record = len(msgspec.json.encode(looks[1]))
     began = time.monotonic()

@@ -83,7 +83,7 @@ def seconds(action: Callable[[str], object], text: str) -> float:
 
 def read(text: str) -> object:
     """The excerpt of a log."""
-    return reader.read(io.BytesIO(text.encode("utf-8", "replace")), "log")
+    return reader.read_excerpt(io.BytesIO(text.encode("utf-8", "replace")), "log")
 
 
 def main() -> int:

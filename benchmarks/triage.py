@@ -84,7 +84,7 @@ def loss(size: int, seed: int) -> None:
         text = f.read_bytes().rstrip(b"\n") + b"\n"
         wanted = seen(text.decode(errors="replace"))
         began = time.process_time()
-        excerpt = reader.read(io.BytesIO(before + text + after), "log")
+        excerpt = reader.read_excerpt(io.BytesIO(before + text + after), "log")
         spent += time.process_time() - began
         lost = wanted - seen(excerpt.text)
         total += len(wanted)
@@ -104,7 +104,7 @@ def first(ranks: int, seed: int, lines: int) -> None:
         for j, fault in enumerate(jobs.FAULTS):
             with tempfile.TemporaryDirectory() as folder:
                 planted = jobs.make(Path(folder), seed + 100 * i + j, ranks, layout, fault, lines)
-                found = view(command.read([folder], 1))
+                found = view(command.read_part([folder], 1))
                 rank = found.first[0].rank if found.first else None
                 checks = {"first": rank == planted.culprit, "ranks": found.ranks == ranks}
                 if planted.silent or fault == "bus":

@@ -685,7 +685,7 @@ def write(job: Job, folder: Path) -> None:
 
 def judge(job: Job, folder: Path) -> list[str]:
     """What is wrong in the form for programs."""
-    part = command.read([str(folder)], 1)
+    part = command.read_part([str(folder)], 1)
     found = command.job_of(decode(encode(part), "part"))
     data = json.loads(json.dumps(show.data(found, diagnose(load(), found.snapshot)), default=str))
     wrong = []

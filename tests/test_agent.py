@@ -517,7 +517,7 @@ def test_looking_at_variables_keeps_nothing_alive():
     def holds():
         i = 5
         mine = locals()
-        frames.read(sys._getframe(), len)
+        frames.from_locals(sys._getframe(), len)
         return i, mine["i"]
 
     assert (7, 7, None) == trains()

@@ -47,7 +47,10 @@ def diagnosed(*parts):
 
 def raised(*parts):
     """The exceptions of an output: class, line of the user's file."""
-    return [(r.type, r.frames[-1].line if r.frames else 0) for r in events.read(lines.read("\n".join(parts))).raised]
+    return [
+        (r.type, r.frames[-1].line if r.frames else 0)
+        for r in events.find_events(lines.split_lines("\n".join(parts))).raised
+    ]
 
 
 def test_a_warning_does_not_explain_the_exception_that_came_later():

@@ -231,7 +231,7 @@ class FakeNvml:
 
 def test_devices_are_read_as_nvml_reports_them():
     """Memory, utilisation and processes; what a slice does not support stays unknown."""
-    first, second = gpus.read(FakeNvml())
+    first, second = gpus.read_devices(FakeNvml())
 
     assert (first.name, first.utilization, first.processes) == ("NVIDIA A100-SXM4-80GB", 97, ((4242, 0),))
     assert second.utilization is None

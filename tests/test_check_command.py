@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from dtdebug.check.cells import report
-from dtdebug.check.files import UnreadableError, find, settings_of
+from dtdebug.check.files import UnreadableError, files_to_check, settings_of
 from dtdebug.check.results import Choice, examine_file
 from dtdebug.check.run import examine_all
 from dtdebug.cli import main
@@ -235,10 +235,10 @@ def test_links_that_lead_in_a_circle_and_pipes_are_left_out(capsys):
     Path("a/loop").symlink_to("..")
     os.mkfifo("a/pipe.py")
 
-    assert [Path("a/t.py")] == list(find([Path("a")]))
+    assert [Path("a/t.py")] == list(files_to_check([Path("a")]))
     assert "is no regular file" in examine_file(Path("a/pipe.py"), Choice()).problems[0]
     with pytest.raises(UnreadableError):
-        list(find([Path("a/none")]))
+        list(files_to_check([Path("a/none")]))
 
 
 def test_many_files_are_examined_in_order_by_several_processes(tmp_path):

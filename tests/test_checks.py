@@ -10,7 +10,7 @@ from dtdebug_taxonomy.checks.edits import apply
 from dtdebug_taxonomy.checks.examine import examine
 from dtdebug_taxonomy.checks.settings import Settings
 from dtdebug_taxonomy.knowledge import load as knowledge
-from dtdebug_taxonomy.source.kinds import read
+from dtdebug_taxonomy.source.kinds import parse_file
 
 CHECKS = list(load().values())
 SECTIONS = ("What it does", "Why is this bad", "Example", "Use instead", "Fix safety", "Known false positives")
@@ -26,7 +26,7 @@ def _examples(kind):
 
 
 def _found(check, text, path):
-    source = read(path, text)
+    source = parse_file(path, text)
     assert source is not None, f"{path}: no kind of file that is read"
     return source, [f for f in examine(source, Settings(select=(check.id,))) if f.check is check]
 

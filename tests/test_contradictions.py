@@ -10,7 +10,7 @@ from dtdebug.flight import analyse
 from dtdebug.job.collect import conclude
 from dtdebug.job.ends import ends
 from dtdebug.job.looking import Look, merged
-from dtdebug.job.outcome import Seen, judged
+from dtdebug.job.outcome import TwoLooks, judged
 from dtdebug.records.folder import RunFolder
 from dtdebug_taxonomy.case import Case
 from dtdebug_taxonomy.claims import Record
@@ -52,7 +52,7 @@ def test_a_rank_that_moved_and_sleeps_now_is_not_said_to_compute():
     late = Verdict(kind="not_arrived", culprits=(1,), waiting=(0,), confidence=0.9, summary="Rank 1 never arrived.")
 
     for moving in (None, False):
-        found = judged(late, Seen(states, {0: "stuck", 1: "slow"}, moving))
+        found = judged(late, TwoLooks(states, {0: "stuck", 1: "slow"}, moving))
         said = " ".join((found.summary, *found.evidence))
         assert "comput" not in said
         assert "uses the CPU" not in said
@@ -222,7 +222,7 @@ def test_classes_of_functions_and_groups_of_the_program_are_its_own_errors():
     head = '[rank1]:   File "/job/train.py", line 20, in main\n[rank1]:     raise {0}\n[rank1]: '
     for last in ("main.<locals>.Odd: <exception str() failed>", "ExceptionGroup: two shards failed (2 sub-exceptions)"):
         text = f"[rank1]: Traceback (most recent call last):\n{head.format('it')}{last}\n"
-        (raised,) = reading.read(Snapshot(output=text)).events.raised
+        (raised,) = reading.read_output(Snapshot(output=text)).events.raised
         assert (raised.text, raised.rank, reading.role(raised)) == (last, 1, "own")
 
 
@@ -242,6 +242,6 @@ def test_a_rank_in_an_empty_queue_holds_up_those_that_communicate():
     states = [rank(0, 2, op="all_gather", stack=place(101)), rank(1, 2, stack=place(51), waiting=empty)]
     seen = {0: "stuck", 1: "stuck"}
 
-    assert judged(None, Seen(states, seen, moving=False)).culprits == (1,)
+    assert judged(None, TwoLooks(states, seen, moving=False)).culprits == (1,)
     states[1] = rank(1, 2, stack=place(51), waiting=empty, beside=(reduce,))
-    assert judged(None, Seen(states, seen, moving=False)).culprits == ()
+    assert judged(None, TwoLooks(states, seen, moving=False)).culprits == ()

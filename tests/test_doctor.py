@@ -26,7 +26,7 @@ from dtdebug_taxonomy.preflight import load as preflight
 
 
 def read(text, **variables):
-    return launch.read(text.split(), variables)
+    return launch.read_launch(text.split(), variables)
 
 
 @pytest.mark.parametrize(
@@ -121,7 +121,7 @@ def test_files_that_a_command_names_are_read_or_refused_by_line(tmp_path):
     for line, word in (("worker-1 slots=x", "slots=N"), ("worker-2", "twice"), ("-oProxyCommand=x", "no name")):
         path.write_text(f"worker-2 slots=4\n\n{line}\n")
         with pytest.raises(UsageError, match=rf"hostfile:3: .*{word}"):
-            hostfile.read(path)
+            hostfile.read_hostfile(path)
     with pytest.raises(UsageError, match="can't be read"):
         read(f"deepspeed --hostfile {tmp_path}/none t.py")
     config = tmp_path / "a.yaml"
@@ -337,7 +337,7 @@ def test_what_hangs_or_fails_is_not_looked_at(monkeypatch):
     monkeypatch.setattr(look, "_LIMIT", 0.5)
     monkeypatch.setattr(software, "files", lambda *_: hang.wait(30))
     monkeypatch.setattr(software, "versions", lambda: 1 / 0)
-    seen = look.look(Launch(program="t.py"), {})
+    seen = look.examine_host(Launch(program="t.py"), {})
     hang.set()
     assert "hangs" in seen.unread["code"]
     assert "ZeroDivisionError" in seen.unread["versions"]

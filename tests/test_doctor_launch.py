@@ -21,7 +21,7 @@ from dtdebug_taxonomy.snapshot import Snapshot
 
 
 def read(text, **variables):
-    return launch.read(text.split(), variables)
+    return launch.read_launch(text.split(), variables)
 
 
 def problems(arguments, ranks=8, **more):
@@ -67,11 +67,11 @@ def test_a_script_is_read_with_what_is_set_on_this_host(tmp_path):
         'GPUS=4\nDIST="--nproc_per_node $GPUS --nnodes ${NODES:-2} --node_rank $RANK_OF --master_addr ${HEAD}"\n'
         'ARGS=(\n  --micro-batch-size 1\n  --global-batch-size $((16*8))\n)\ntorchrun $DIST train.py "${ARGS[@]}" $1\n'
     )
-    found = launch.read(["bash", str(path), "--last"], {"RANK_OF": "1", "HEAD": "10.0.0.9"})
+    found = launch.read_launch(["bash", str(path), "--last"], {"RANK_OF": "1", "HEAD": "10.0.0.9"})
     assert (found.nodes, found.ranks, found.node, found.endpoint) == (2, 8, 1, "10.0.0.9:29500")
     assert found.arguments == ("--micro-batch-size", "1", "--global-batch-size", "128", "--last")
-    assert launch.read(["bash", str(path)], {"NODES": "3", "HEAD": "h", "RANK_OF": "0"}).nodes == 3
-    assert "HEAD" in launch.read(["bash", str(path)], {"RANK_OF": "0"}).problems[0]
+    assert launch.read_launch(["bash", str(path)], {"NODES": "3", "HEAD": "h", "RANK_OF": "0"}).nodes == 3
+    assert "HEAD" in launch.read_launch(["bash", str(path)], {"RANK_OF": "0"}).problems[0]
 
 
 SLURM = {"SLURM_JOB_NODELIST": "n[07-08]", "SLURM_NNODES": "2", "SLURM_NODEID": "1"}
@@ -102,7 +102,7 @@ def test_hosts_and_sums_of_a_batch_script_are_worked_out(text, tmp_path):
     """As scripts of Slurm write them: the first host in four ways, counts in three."""
     path = tmp_path / "run.sbatch"
     path.write_text(text.replace("{N}", "4") + "\n")
-    found = launch.read(["bash", str(path)], SLURM)
+    found = launch.read_launch(["bash", str(path)], SLURM)
     assert (found.nodes, found.ranks, found.endpoint, found.program) == (2, 8, "n07:7", "train.py")
 
 
@@ -113,7 +113,7 @@ def test_the_folder_of_a_script_and_its_arguments_are_put_in(tmp_path):
         'root=$(cd -- "$(dirname -- "${BASH_SOURCE[0]}")" &> /dev/null && pwd -P)\nme=$(realpath $0)\n'
         'N=$1\nshift\ntorchrun --nproc_per_node=$((N/2*3)) $root/train.py --here $(dirname $me) "$@"\n'
     )
-    found = launch.read(["bash", str(path), "8", "--last"], {})
+    found = launch.read_launch(["bash", str(path), "8", "--last"], {})
     assert (found.ranks, found.program) == (12, f"{tmp_path}/train.py")
     assert found.arguments == ("--here", str(tmp_path), "--last")
 
@@ -150,7 +150,7 @@ def test_hosts_that_the_command_itself_starts_are_not_missed(text, tmp_path):
     report = verdict.alone(Look(host="h9", launch=found), Meeting(result="timeout", words="x", tries=3))
     assert not [f for f in report.findings if f.area == "launch"]
     assert "starts the other hosts" in next(u.why for u in report.not_examined if u.id == "launch")
-    numbered = launch.read(text.format(tmp_path / "hosts").split(), {}, node=1)
+    numbered = launch.read_launch(text.format(tmp_path / "hosts").split(), {}, node=1)
     report = verdict.alone(Look(host="h1", launch=numbered), Meeting(result="timeout", words="x", tries=3))
     assert [f.id for f in report.findings if f.area == "launch"] == ["DR204"]
 

@@ -142,7 +142,7 @@ def test_a_defect_of_ours_is_one_line_and_leaves_the_traceback(shell, monkeypatc
     def broken(*_args, **_kwargs):
         raise ZeroDivisionError("ours")
 
-    monkeypatch.setattr(dtdebug.failed, "look", broken)
+    monkeypatch.setattr(dtdebug.failed, "diagnose_failed_cell", broken)
     result, printed, bundles = run(shell, NCCL)
 
     assert isinstance(result.error_in_exec, RuntimeError)

@@ -13,7 +13,7 @@ from dtdebug import cli
 from dtdebug_taxonomy.checks import load
 from dtdebug_taxonomy.checks.examine import examine
 from dtdebug_taxonomy.checks.proving import proven
-from dtdebug_taxonomy.source.kinds import read
+from dtdebug_taxonomy.source.kinds import parse_file
 from dtdebug_taxonomy.source.python import Code
 
 PROGRAM = """\
@@ -119,14 +119,14 @@ def test_what_is_proven_parses_and_silences_its_finding(group):
         if not check.id.lower().startswith(group):
             continue
         for file in sorted(check.folder.glob("bad_*")):
-            source = None if ".fixed." in file.name else read(file.name, file.read_text(encoding="utf-8"))
+            source = None if ".fixed." in file.name else parse_file(file.name, file.read_text(encoding="utf-8"))
             found = examine(source) if source is not None else []
             for hit in found:
                 done = proven(source, found, [hit]) if source is not None and hit.check is check and hit.fix else None
                 if done is None or not done.hits:
                     continue
                 seen += 1
-                after = read(file.name, done.text)
+                after = parse_file(file.name, done.text)
                 assert after is not None
                 left = [f for f in examine(after) if f.check is check]
                 assert len(left) < len([f for f in found if f.check is check])

@@ -51,7 +51,7 @@ def within(seconds: float, action: Callable[[], T]) -> T:
 def refusal(path: Path) -> str:
     """Why a file is refused."""
     with pytest.raises(loader.DumpError) as raised:
-        within(PATIENCE, lambda: loader.read(path))
+        within(PATIENCE, lambda: loader.read_dump(path))
     return str(raised.value)
 
 
@@ -81,19 +81,19 @@ class TestForms:
     def test_every_form_that_torch_has_written_is_read(self, form: str, tmp_path: Path) -> None:
         dumps, _ = fr.make(jobs.one_group(4, 2), form=form)
         fr.write(tmp_path, dumps, form)
-        read = loader.read(tmp_path / "rank_2")
+        read = loader.read_dump(tmp_path / "rank_2")
         assert len(fr.records_of(dumps[2])) == len(read.get("entries", []))
 
     @pytest.mark.parametrize("protocol", range(pickle.HIGHEST_PROTOCOL + 1))
     def test_every_pickle_protocol_is_read(self, protocol: int, path: Path, dump: dict[str, Any]) -> None:
         path.write_bytes(pickle.dumps(dump, protocol))
-        assert dump == loader.read(path)
+        assert dump == loader.read_dump(path)
 
     def test_indented_json_is_read(self, path: Path) -> None:
         dumps, _ = fr.make(jobs.one_group(4, 2), form="json")
         path.write_text("\n  " + json.dumps(dumps[1], indent=2))
         assert dumps[1]["entries"] == [
-            {**entry, "process_group": tuple(entry["process_group"])} for entry in loader.read(path)["entries"]
+            {**entry, "process_group": tuple(entry["process_group"])} for entry in loader.read_dump(path)["entries"]
         ]
 
 
@@ -151,7 +151,7 @@ class TestHostilePickles:
     def test_lists_a_million_deep_end_in_a_dump_or_a_refusal(self, path: Path) -> None:
         path.write_bytes(b"\x80\x02" + b"]" * 10**6 + b"a" * (10**6 - 1) + b".")
         with contextlib.suppress(loader.DumpError):
-            within(PATIENCE, lambda: loader.read(path))
+            within(PATIENCE, lambda: loader.read_dump(path))
 
     @pytest.mark.parametrize("content", [1, "text", None, {}, {"a": 1}, {1: 2}, (), b"bytes", {"entries"}])
     def test_a_pickle_of_something_else_is_no_dump(self, path: Path, content: Any) -> None:
@@ -175,7 +175,7 @@ class TestBrokenFiles:
     def test_87_bytes_without_entries_are_read_as_a_rank_that_called_nothing(self, path: Path) -> None:
         """Such files are left by ranks whose recorder was empty when they ended."""
         path.write_bytes(pickle.dumps({"version": "2.10", "pg_config": {}, "entries": []}, 2))
-        assert [] == loader.read(path)["entries"]
+        assert [] == loader.read_dump(path)["entries"]
 
     def test_a_compressed_dump_is_named_as_such(self, path: Path, dump: dict[str, Any]) -> None:
         path.write_bytes(gzip.compress(pickle.dumps(dump, 2)))
@@ -197,7 +197,7 @@ class TestBrokenFiles:
     def test_numbers_that_are_none_end_in_a_dump_or_a_refusal(self, path: Path, number: str) -> None:
         path.write_text(f'{{"version": "2.10", "entries": [{{"record_id": {number}, "duration_ms": {number}}}]}}')
         with contextlib.suppress(loader.DumpError):
-            assert 1 == len(loader.read(path)["entries"])
+            assert 1 == len(loader.read_dump(path)["entries"])
 
 
 class TestNotFiles:
@@ -237,7 +237,7 @@ class TestNotFiles:
 class TestNames:
     def found(self, folder: Path, prefix: str | None = None) -> tuple[dict[int, str], list[str]]:
         """The dumps that are taken, by rank, and the notes."""
-        found, notes = loader.find(folder, prefix)
+        found, notes = loader.find_dumps(folder, prefix)
         return {one.rank: one.path.name for one in found}, notes
 
     @pytest.mark.parametrize(
@@ -297,7 +297,7 @@ class TestNames:
     def test_a_folder_that_is_none_is_refused_with_its_name(self, tmp_path: Path, name: str) -> None:
         (tmp_path / "file").touch()
         with pytest.raises(loader.FlightError, match=name):
-            loader.find(tmp_path / name)
+            loader.find_dumps(tmp_path / name)
 
 
 def job(folder: Path, kind: str = "skipped", form: str = "2.10", prefix: str = "rank_", **more: Any) -> Path:

@@ -97,7 +97,7 @@ def shown(d: Diagnosis, snapshot: Snapshot) -> list[str]:
 def test_any_text_is_diagnosed_and_shown_safely(output, situation):
     """Read, cleaned, diagnosed and shown in every form."""
     try:
-        excerpt = reader.read(io.BytesIO(output.encode("utf-8", "surrogatepass")), "log")
+        excerpt = reader.read_excerpt(io.BytesIO(output.encode("utf-8", "surrogatepass")), "log")
     except reader.LogError:  # too many zero bytes: read from elsewhere, then
         excerpt = reader.Excerpt(output, (), len(output))
     snapshot = Snapshot(situation=clean(situation), output=clean(excerpt.text), first_lines=excerpt.first_lines)
@@ -294,7 +294,7 @@ def test_memory_is_bounded_whatever_the_size(piece, size):
     """A log is never held as a whole, and its excerpt is bounded."""
     tracemalloc.start()
     try:
-        excerpt = reader.read(Stream(piece, size), "log")
+        excerpt = reader.read_excerpt(Stream(piece, size), "log")
         peak = tracemalloc.get_traced_memory()[1]
     finally:
         tracemalloc.stop()
@@ -314,7 +314,7 @@ def test_a_stream_that_gives_single_bytes_is_gathered(monkeypatch):
         def read(self, size: int | None = -1) -> bytes:
             return super().read(1)
 
-    reader.read(Drop(b"50%\r" * 20_000), "log")
+    reader.read_excerpt(Drop(b"50%\r" * 20_000), "log")
 
     assert [1] == looked
 

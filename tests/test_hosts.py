@@ -15,7 +15,7 @@ import pytest
 from dtdebug.cli import main
 from dtdebug.hosts import entry, presence, rendezvous
 from dtdebug.hosts.plan import plan, program
-from dtdebug.hosts.presence import Presence, Seen
+from dtdebug.hosts.presence import HostView, Presence
 from dtdebug.hosts.sockets import _rows
 from dtdebug.hosts.unpack import UnpackError, unpack
 from dtdebug.job import partial, runs
@@ -281,7 +281,7 @@ def test_processes_of_two_hosts_with_one_number_are_two():
     mine, theirs = state(0, "a"), msgspec.structs.replace(state(1, "b"), pid=100)
     ended = msgspec.structs.replace(theirs, alive=False, exit_code=3)
     pool = pooled(
-        Look(states=(mine, theirs)), [], (), [Seen(states=(ended,), deaths=(Death(pid=100, time=1.0, host="b"),))]
+        Look(states=(mine, theirs)), [], (), [HostView(states=(ended,), deaths=(Death(pid=100, time=1.0, host="b"),))]
     )
 
     assert [(s.rank, s.alive, s.exit_code) for s in pool.look.states] == [(0, True, None), (1, False, 3)]
@@ -313,7 +313,7 @@ def test_a_folder_of_the_same_job_is_joined_and_any_other_is_refused(tmp_path):
     """By its program and its age, whatever port each host was given."""
     path = tmp_path / "run"
     first = runs.take(path, COMMAND)
-    (first.hosts / f"{presence.place()}.json").unlink()
+    (first.hosts / f"{presence.own_file_name()}.json").unlink()
     another(first, "far")
     other = ["torchrun", "--nnodes", "2", "--node-rank", "0", "--master-port", "7", "t.py"]
 

@@ -23,12 +23,11 @@ from dtdebug.isolate.command import moved, one_host, parse, spread
 from dtdebug.isolate.findings import claims
 from dtdebug.isolate.identity import Failure, of_case, same
 from dtdebug.isolate.inside import chance, loaders, parts, sharding
-from dtdebug.isolate.inside.notes import Notes
-from dtdebug.isolate.inside.notes import read as read_notes
+from dtdebug.isolate.inside.notes import Notes, read_notes
 from dtdebug.isolate.patches import patch
 from dtdebug.isolate.runner import RANKS, Run
 from dtdebug.isolate.search import Search
-from dtdebug.isolate.told import read as read_told
+from dtdebug.isolate.told import parse_answers
 from dtdebug.isolate.tries import Tries
 from dtdebug.notebook import isolating
 from dtdebug_taxonomy import factors, labs
@@ -96,7 +95,7 @@ def test_a_job_of_several_hosts_is_put_on_one():
 
 def test_words_and_answers_say_what_need_not_be_run():
     """Both name results of runs; what is said both ways is not taken."""
-    told = read_told(["compile=fails", "reproducible=sometimes"], "It works on one GPU. It works with gloo.")
+    told = parse_answers(["compile=fails", "reproducible=sometimes"], "It works on one GPU. It works with gloo.")
     assert {"compile": "same", RANKS: "ok", "gloo-backend": "ok"} == dict(told.results)
     assert (True, (("reproducible", "sometimes"),)) == (told.sometimes, told.answers)
 
@@ -115,7 +114,7 @@ def test_words_and_answers_say_what_need_not_be_run():
 )
 def test_plain_words_name_the_part_that_makes_the_difference(words, expected):
     """Only what is said to work counts; that something is used is no contrast."""
-    assert expected == dict(read_told([], words).results)
+    assert expected == dict(parse_answers([], words).results)
 
 
 def test_paths_into_the_working_directory_lead_into_its_copy(tmp_path):

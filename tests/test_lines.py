@@ -130,7 +130,7 @@ def test_a_progress_bar_before_a_line_is_none_of_it():
 
 def read(*printed):
     """The lines of an output."""
-    return lines.read("\n".join(printed))
+    return lines.split_lines("\n".join(printed))
 
 
 def test_a_local_rank_is_no_rank_of_the_job():
@@ -189,7 +189,7 @@ def test_what_a_watchdog_logs_within_a_traceback_does_not_end_it():
     rows = [f"[rank1]: {line}" for line in OWN]
     rows[2:2] = ["[rank1]:[E1130 10:22:33.123456789 ProcessGroupNCCL.cpp:607] flushed"]
 
-    (raised,) = events.read(read(*rows)).raised
+    (raised,) = events.find_events(read(*rows)).raised
     assert (raised.text, raised.frames[-1].line) == (OWN[-1], 17)
 
 
@@ -211,8 +211,8 @@ def test_plain_lines_have_no_prefix(text):
 )
 def test_any_line_is_read(bad):
     """A log may hold anything; every line is kept."""
-    assert 2 == len(lines.read(f"{bad}\nb"))
-    assert events.read(lines.read(f"Traceback (most recent call last):\n{bad}\n  File {bad}")) is not None
+    assert 2 == len(lines.split_lines(f"{bad}\nb"))
+    assert events.find_events(lines.split_lines(f"Traceback (most recent call last):\n{bad}\n  File {bad}")) is not None
 
 
 def test_every_claim_cites_the_line_that_says_it():

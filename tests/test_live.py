@@ -14,7 +14,7 @@ from dtdebug.notebook.control import answer
 from dtdebug.notebook.environment import Variables
 from dtdebug.notebook.imports import Watch
 from dtdebug.notebook.jobs import forget_earlier
-from dtdebug.notebook.look import Seen
+from dtdebug.notebook.look import RanksSeen
 from dtdebug.notebook.running_cell import Here
 from dtdebug.records.folder import RunFolder
 from dtdebug_taxonomy.ranks import CallSite, Frame, Group, Operation, RankState, Verdict
@@ -64,9 +64,9 @@ def test_the_journal_tells_what_ran(tmp_path):
     """The number, the text and whether it ended; a long cell is cut, a short one does not keep the end of a long."""
     noted = journal.Journal(tmp_path, "kernel-1.json")
     noted.begins(7, "x" * 10_000)
-    long = journal.read(tmp_path)
+    long = journal.read_journal(tmp_path)
     noted.begins(8, "a = 1\nb = 2")
-    running = journal.read(tmp_path)
+    running = journal.read_journal(tmp_path)
     noted.ends()
 
     assert (7, True) == (long.number, long.running)
@@ -77,7 +77,7 @@ def test_the_journal_tells_what_ran(tmp_path):
         running.number,
         running.source,
     )
-    assert not journal.read(tmp_path).running
+    assert not journal.read_journal(tmp_path).running
 
 
 def test_the_journal_tells_the_files_of_earlier_cells(tmp_path):
@@ -89,8 +89,10 @@ def test_the_journal_tells_the_files_of_earlier_cells(tmp_path):
     noted.compiled(499, "/tmp/ipykernel_7/480.py")
     noted.compiled(498, "/tmp/ipykernel_7/" + "1" * 40 + ".py")
 
-    assert {f"{number}.py": number for number in range(372, 499)} | {"480.py": 499} == journal.read(tmp_path).files
-    assert "train()" == journal.read(tmp_path).source
+    assert {f"{number}.py": number for number in range(372, 499)} | {"480.py": 499} == journal.read_journal(
+        tmp_path
+    ).files
+    assert "train()" == journal.read_journal(tmp_path).source
 
 
 @pytest.mark.parametrize("data", [b"", b"\0" * 4096, b"1\nx\ny\nz\n1\n", b"1\n2\n3", b"\xff" * 5000])
@@ -98,8 +100,8 @@ def test_a_journal_of_no_use_is_none(tmp_path, data):
     """Whoever wrote it."""
     (tmp_path / journal.NAME).write_bytes(data)
 
-    assert journal.read(tmp_path) is None
-    assert journal.read(tmp_path / "nowhere") is None
+    assert journal.read_journal(tmp_path) is None
+    assert journal.read_journal(tmp_path / "nowhere") is None
 
 
 def test_only_a_death_within_a_cell_is_told(tmp_path, monkeypatch):
@@ -169,7 +171,7 @@ def seen(**more):
         step=4,
         roads={"endpoint": HOSTILE},
     )
-    return Seen(kind="hang", ranks=(state,), notes=(HOSTILE,), **more)
+    return RanksSeen(kind="hang", ranks=(state,), notes=(HOSTILE,), **more)
 
 
 def test_nothing_that_ranks_say_is_markup():
@@ -231,11 +233,11 @@ def test_a_request_of_no_known_kind_gets_an_error(content):
 
 def test_the_interval_of_the_interpreter_comes_back_when_the_last_one_leaves():
     """Two looks at once, as by message and by subshell."""
-    from dtdebug.notebook.switch_interval import brisk
+    from dtdebug.notebook.switch_interval import short_switch_interval
 
     before = sys.getswitchinterval()
-    with brisk():
-        with brisk():
+    with short_switch_interval():
+        with short_switch_interval():
             inner = sys.getswitchinterval()
         outer = sys.getswitchinterval()
 

@@ -12,7 +12,7 @@ from dtdebug.job import report
 from dtdebug.job.collect import conclude
 from dtdebug.job.looking import Look
 from dtdebug.notebook import show, view
-from dtdebug.notebook.look import Seen
+from dtdebug.notebook.look import RanksSeen
 from dtdebug.wizard import widgets
 from dtdebug.wizard.session import Session
 from dtdebug_taxonomy.case import contract
@@ -72,7 +72,7 @@ def words(text):
 def test_all_surfaces_say_the_same_of_one_job(case):
     """The first line and what supports it: terminal, JSON, card, saved card, hang, panel, wizard, report, editor."""
     snapshot = Snapshot(ranks=case.ranks, verdict=case.verdict)
-    asked = Seen(kind="hang", ranks=case.ranks, verdict=case.verdict, moved=False)
+    asked = RanksSeen(kind="hang", ranks=case.ranks, verdict=case.verdict, moved=False)
     first, rows = case.verdict.summary, [row.text for row in seen(case.verdict)]
     form = contract(case)
     saved = display.small(case.diagnosis)

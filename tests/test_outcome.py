@@ -8,7 +8,7 @@ import pytest
 
 from dtdebug.job import movement
 from dtdebug.job.coverage import coverage, following
-from dtdebug.job.outcome import Seen, is_certain, judged
+from dtdebug.job.outcome import TwoLooks, is_certain, judged
 from dtdebug.job.partial import following as next_step
 from dtdebug.probe.arrival import TWICE, arrival
 from dtdebug.probe.gather import one_each
@@ -52,7 +52,7 @@ def absent(*culprits):
 )
 def test_none_needs_every_rank_to_have_made_progress(progress, kind):
     """Neither a rank that was read once nor one that did not move is well."""
-    found = judged(Verdict(kind="none"), Seen([rank(0), rank(1)], progress))
+    found = judged(Verdict(kind="none"), TwoLooks([rank(0), rank(1)], progress))
 
     assert kind == found.kind
     assert found.evidence == tuple(claim.text for claim in found.claims)
@@ -62,7 +62,7 @@ def test_what_is_not_understood_says_who_is_where_since_when():
     """Ranks in one place together, how counters differ, and where they came from."""
     place = (Frame("/job/train.py", 20, "step"),)
     states = [rank(0, op="all_gather", age=40, stack=place, counts=(7, 5)), rank(1, counts=(6, 6))]
-    found = judged(None, Seen(states, {0: "stuck", 1: "stuck"}, moving=False, seconds=44.0))
+    found = judged(None, TwoLooks(states, {0: "stuck", 1: "stuck"}, moving=False, seconds=44.0))
 
     assert ("not_understood", (), (0, 1), 0.0) == (found.kind, found.culprits, found.waiting, found.confidence)
     assert "Rank 0 waits in all_gather #6 of world, at /job/train.py:20 in step for 40 s." in found.evidence
@@ -77,8 +77,8 @@ def test_cpu_time_is_no_progress_of_a_rank_with_an_operation_under_way_for_the_w
     states = [rank(0, counts=(7, 6)), rank(1, counts=(7, 6))]
     busy = {0: "busy", 1: "busy"}
 
-    assert "not_understood" == judged(None, Seen(states, busy, moving=False)).kind
-    assert "none" == judged(None, Seen(states, busy)).kind
+    assert "not_understood" == judged(None, TwoLooks(states, busy, moving=False)).kind
+    assert "none" == judged(None, TwoLooks(states, busy)).kind
 
 
 @pytest.mark.parametrize(
@@ -97,7 +97,7 @@ def test_a_rank_that_works_is_slow_and_never_ended(stack, now, moving, kind, sto
     """Only one that was seen to rest, outside of what takes long in healthy jobs, is."""
     states = [rank(0, op="barrier", age=5), rank(1, stack=stack)]
     progress = {0: "stuck", 1: now}
-    found = judged(absent(1), Seen(states, progress, moving=moving))
+    found = judged(absent(1), TwoLooks(states, progress, moving=moving))
 
     assert (kind, stops) == (found.kind, is_certain(found, progress, states))
     assert (found.kind == "none") == (found.stragglers == (1,))
@@ -116,7 +116,7 @@ STORE = Waiting(kind="store", op="TCPStore.wait", record=Record(source="stack"))
 def test_a_rank_held_up_outside_of_the_job_is_the_culprit_where_all_others_wait_in_communication(there, kind, before):
     """Whatever operations are known, and though those that wait seem to wait for each other."""
     states = [rank(0, op="recv", world_size=3), rank(1, waiting=STORE, world_size=3), rank(2, waiting=there)]
-    found = judged(before, Seen(states, dict.fromkeys(range(3), "stuck")))
+    found = judged(before, TwoLooks(states, dict.fromkeys(range(3), "stuck")))
 
     assert (kind, (2,), (0, 1)) == (found.kind, found.culprits, found.waiting)
     assert found.summary.startswith("Rank 2 ")
@@ -130,19 +130,19 @@ def test_a_thread_that_an_exception_ended_is_why_its_rank_never_comes():
     waits = Waiting(kind="thread", record=Record(source="stack"), op="get")
     lost = rank(1, broken=(Broken("prefetch", "KeyError: 'x'", stack),), waiting=waits)
     states, stuck = [rank(0, op="all_reduce"), lost], {0: "stuck", 1: "stuck"}
-    found = judged(absent(1), Seen(states, stuck, moving=False))
+    found = judged(absent(1), TwoLooks(states, stuck, moving=False))
 
     assert ("not_arrived", (1,)) == (found.kind, found.culprits)
     assert found.summary.startswith("Rank 1 raised KeyError: 'x' (in its thread prefetch) at /job/data.py:31 in fill")
     assert ("/job/data.py", 31) == (found.sites[0].file, found.sites[0].line)
-    nobody = judged(None, Seen(states, stuck, moving=False))
+    nobody = judged(None, TwoLooks(states, stuck, moving=False))
     assert ("not_arrived", (1,), (0,)) == (nobody.kind, nobody.culprits, nobody.waiting)
     sleeps = msgspec.structs.replace(lost, waiting=Waiting(kind="sleep", record=Record(source="stack")))
-    besides = judged(absent(1), Seen([states[0], sleeps], stuck, moving=False))
+    besides = judged(absent(1), TwoLooks([states[0], sleeps], stuck, moving=False))
     assert besides.summary == absent(1).summary
     assert any("in its thread prefetch" in row for row in besides.evidence)
     skipped = msgspec.structs.replace(absent(1), kind="skipped")
-    assert skipped.summary == judged(skipped, Seen(states, stuck, moving=False)).summary
+    assert skipped.summary == judged(skipped, TwoLooks(states, stuck, moving=False)).summary
 
 
 def test_a_rank_that_waits_for_its_own_thread_in_a_collective_is_not_accused():
@@ -150,7 +150,7 @@ def test_a_rank_that_waits_for_its_own_thread_in_a_collective_is_not_accused():
     record = Record(source="stack")
     inside = Waiting(kind="collective", record=record, op="all_gather", thread="metrics")
     joins = rank(1, waiting=Waiting(kind="thread", record=record, op="join"), beside=(inside,))
-    found = judged(absent(1), Seen([rank(0, op="barrier"), joins], {0: "stuck", 1: "stuck"}, moving=False))
+    found = judged(absent(1), TwoLooks([rank(0, op="barrier"), joins], {0: "stuck", 1: "stuck"}, moving=False))
 
     assert ("not_understood", ()) == (found.kind, found.culprits)
 
@@ -161,7 +161,7 @@ def test_a_compiler_at_work_is_no_hang():
     for command, kind in (("/usr/bin/g++-12 -O3 k.cpp", "none"), ("./compress ninja", "not_arrived")):
         waits = Waiting(kind="subprocess", record=record, pid=9, command=command)
         states = [rank(0, op="barrier", age=60.0), rank(1, waiting=waits)]
-        found = judged(absent(1), Seen(states, {0: "stuck", 1: "busy"}, moving=False, seconds=60.0))
+        found = judged(absent(1), TwoLooks(states, {0: "stuck", 1: "busy"}, moving=False, seconds=60.0))
         assert kind == found.kind, command
         assert "child process" in found.evidence[0]
 
@@ -171,16 +171,16 @@ def test_nobody_is_accused_of_waiting_outside_while_another_rank_computes_or_cou
     states = [rank(0, op="recv"), rank(1, waiting=LOCK)]
     computes = [rank(0), rank(1, waiting=LOCK)]
 
-    assert "not_understood" == judged(None, Seen(computes, {0: "stuck", 1: "stuck"})).kind
-    assert not judged(None, Seen(states, {0: "slow", 1: "stuck"})).culprits
-    assert not judged(None, Seen(states, {})).culprits
+    assert "not_understood" == judged(None, TwoLooks(computes, {0: "stuck", 1: "stuck"})).kind
+    assert not judged(None, TwoLooks(states, {0: "slow", 1: "stuck"})).culprits
+    assert not judged(None, TwoLooks(states, {})).culprits
 
 
 def test_a_rank_that_holds_the_gil_is_never_said_to_be_well():
     """Though it uses the CPU; nor is one that others have waited for longer than a moment."""
     held = [rank(0, op="recv"), rank(1, waiting=GIL)]
     computes = [rank(0, op="recv", age=25), rank(1)]
-    gil, late = (judged(None, Seen(states, {0: "stuck", 1: "busy"})) for states in (held, computes))
+    gil, late = (judged(None, TwoLooks(states, {0: "stuck", 1: "busy"})) for states in (held, computes))
 
     assert ("gil_held", (1,)) == (gil.kind, gil.culprits)
     assert ("not_arrived", (1,), (0,)) == (late.kind, late.culprits, late.waiting)
@@ -199,8 +199,8 @@ def test_ranks_that_gave_no_answer_are_not_well_unless_the_others_ended_operatio
     """A collective that has ended shows that all came."""
     dark = RankState(rank=1, alive=None)
 
-    assert "not_understood" == judged(None, Seen([rank(0), dark], {0: "busy"})).kind
-    found = judged(None, Seen([rank(0), dark], {0: "slow"}))
+    assert "not_understood" == judged(None, TwoLooks([rank(0), dark], {0: "busy"})).kind
+    found = judged(None, TwoLooks([rank(0), dark], {0: "slow"}))
     assert ("none", True) == (found.kind, found.confidence < 0.5)
     assert "Rank 1 gave no answer" in found.summary
 
@@ -210,8 +210,8 @@ def test_all_that_have_ended_well_have_finished():
     good = [RankState(rank=0, alive=False, exit_code=0), RankState(rank=1, alive=False, facts={FINISHED: "no failure"})]
     lost = [RankState(rank=n, alive=False, exception="RuntimeError: Connection closed by peer") for n in (0, 1)]
 
-    assert "none" == judged(None, Seen(good, {})).kind
-    found = judged(Verdict(kind="none"), Seen(lost, {}))
+    assert "none" == judged(None, TwoLooks(good, {})).kind
+    found = judged(Verdict(kind="none"), TwoLooks(lost, {}))
     assert "not_understood" == found.kind
     assert {"raised"} == {claim.what for claim in found.claims}
 

@@ -13,7 +13,7 @@ from dtdebug.tail import EARLIER, LIMIT, Tail
 
 
 def read(data: bytes) -> reader.Excerpt:
-    return reader.read(io.BytesIO(data), "log")
+    return reader.read_excerpt(io.BytesIO(data), "log")
 
 
 def test_a_small_log_is_kept_whole():

@@ -8,7 +8,7 @@ from dtdebug_taxonomy.checks.examine import examine
 from dtdebug_taxonomy.checks.settings import Settings
 from dtdebug_taxonomy.source.deepspeed import configurations
 from dtdebug_taxonomy.source.document import Document
-from dtdebug_taxonomy.source.kinds import read
+from dtdebug_taxonomy.source.kinds import parse_file
 from dtdebug_taxonomy.source.launch import launches
 from dtdebug_taxonomy.source.packages import Dockerfile, Requirements, installed
 from dtdebug_taxonomy.source.python import Code
@@ -48,14 +48,14 @@ def _variables(source):
     ],
 )
 def test_a_file_is_read_by_its_name_or_first_line(path, text, kind):
-    assert kind == read(path, text).kind
+    assert kind == parse_file(path, text).kind
 
 
 @pytest.mark.parametrize(
     ("path", "text"), [("notes.txt", "torch"), ("package.json", '{"name": 1}'), ("x", "text"), ("a.md", "")]
 )
 def test_other_files_are_left_alone(path, text):
-    assert read(path, text) is None
+    assert parse_file(path, text) is None
 
 
 # -- shell ----------------------------------------------------------------------------------------
@@ -141,7 +141,7 @@ def test_a_variable_that_depends_on_a_condition_is_not_known():
     ],
 )
 def test_the_number_of_processes_is_found_however_they_are_started(path, text):
-    script = script_of(read(path, text))
+    script = script_of(parse_file(path, text))
 
     (launch,) = launches(script)
 
@@ -188,7 +188,7 @@ def test_yaml_gives_places_variables_and_commands():
     text = (
         "env:\n  - name: A\n    value: '1'\nrun: |\n  export B=2\n  torchrun --nnodes 1 t.py\nenvironment: {C: true}\n"
     )
-    document = read("job.yaml", text)
+    document = parse_file("job.yaml", text)
 
     assert {"A": "1", "B": "2", "C": "true"} == _variables(document)
     assert ["A", "B", "C"] == sorted(document.cut(v.span) for v in document.variables)
@@ -198,20 +198,20 @@ def test_yaml_gives_places_variables_and_commands():
 def test_yaml_aliases_are_not_multiplied():
     """What they would make of a bomb is counted, and the file is said not to be read."""
     lines = ["a0: &a0 [x, x]"] + [f"a{i}: &a{i} [*a{i - 1}, *a{i - 1}, *a{i - 1}]" for i in range(1, 40)]
-    document = read("bomb.yaml", "\n".join(lines))
-    small = read("small.yaml", "\n".join(lines[:5]))
+    document = parse_file("bomb.yaml", "\n".join(lines))
+    small = parse_file("small.yaml", "\n".join(lines[:5]))
 
     assert "aliases stand for more than" in str(document.unread)
     assert 5 == len(small.roots[0].entries)
 
 
 def test_a_mapping_that_holds_itself_ends():
-    assert read("loop.yaml", "a: &a {b: *a, env: {NCCL_DEBUG: INFO}}").entries
+    assert parse_file("loop.yaml", "a: &a {b: *a, env: {NCCL_DEBUG: INFO}}").entries
 
 
 @pytest.mark.parametrize("text", ["a: [1", "a: 'x", "\t a: b", "a: b: c", "*x", "a: \x01"])
 def test_broken_yaml_is_a_problem_not_an_error(text):
-    assert read("a.yaml", text).problem is not None
+    assert parse_file("a.yaml", text).problem is not None
 
 
 @pytest.mark.parametrize(
@@ -230,7 +230,7 @@ def test_broken_yaml_is_a_problem_not_an_error(text):
     ],
 )
 def test_a_deepspeed_configuration_is_found_wherever_it_stands(path, text):
-    source = read(path, text)
+    source = parse_file(path, text)
 
     (root,) = configurations(source)
 
@@ -337,7 +337,7 @@ def test_commands_are_found_in_a_program(text):
     ],
 )
 def test_a_program_that_hides_a_package_by_its_name_is_told_by_its_path(path, text, expected):
-    found = examine(read(path, text), Settings(select=("DT912",)))
+    found = examine(parse_file(path, text), Settings(select=("DT912",)))
 
     assert expected == [f.check.id for f in found]
 
@@ -400,7 +400,7 @@ PATHS = ("a.sh", "Dockerfile", "requirements.txt", "ds_config.json", "a.yaml", "
 @settings(max_examples=300, deadline=None)
 @given(path=st.sampled_from(PATHS), text=PIECES | st.text(max_size=200))
 def test_any_text_is_read_and_every_place_lies_in_it(path, text):
-    source = read(path, text)
+    source = parse_file(path, text)
     spans = [v.span for v in source.variables] + [v.value_span for v in source.variables if v.value_span]
     script = script_of(source)
     for command in script.commands if script else ():
@@ -438,7 +438,7 @@ def test_any_text_is_read_and_every_place_lies_in_it(path, text):
     ],
 )
 def test_hostile_text_ends(path, text):
-    source = read(path, text)
+    source = parse_file(path, text)
     script = script_of(source) if source else None
 
     for command in script.commands if script else ():

@@ -47,7 +47,7 @@ def test_the_rank_that_failed_first_is_named(tmp_path, layout, fault):
     """In each layout of logs and for each fault; the machine's report is joined to it where the logs allow."""
     seed = 50_000 + 10 * jobs.LAYOUTS.index(layout) + jobs.FAULTS.index(fault)
     planted = jobs.make(tmp_path / "logs", seed, RANKS, layout, fault, lines=60)
-    found = view(command.read([str(tmp_path / "logs")], 1))
+    found = view(command.read_part([str(tmp_path / "logs")], 1))
 
     assert planted.culprit == found.first[0].rank
     assert found.first[0].exception == planted.exception
@@ -110,7 +110,7 @@ def test_parts_of_hosts_make_the_same_job(job, tmp_path, capsys):
 
 def test_a_part_survives_its_form(job):
     """What is written is what was read."""
-    part = command.read([str(job.folder)], 1)
+    part = command.read_part([str(job.folder)], 1)
 
     assert encode(decode(encode(part), "x")) == encode(part)
     assert merge([part]).streams == part.streams
@@ -118,7 +118,7 @@ def test_a_part_survives_its_form(job):
 
 def test_processes_beside_each_other_find_the_same(job):
     """Only who keeps an example may differ."""
-    one, two = (view(command.read([str(job.folder)], n)) for n in (1, 2))
+    one, two = (view(command.read_part([str(job.folder)], n)) for n in (1, 2))
 
     assert (one.first, one.cascade, one.silent) == (two.first, two.cascade, two.silent)
 
@@ -171,7 +171,7 @@ def test_a_slow_rank_is_named_from_printed_step_times(tmp_path):
         own = 310.0 if rank == 5 else 200.0
         lines = [f"2026-03-01 10:{n // 60:02d}:{n % 60:02d} step {n} step_time: {own + n % 7} ms" for n in range(300)]
         (tmp_path / f"rank_{rank}.log").write_text("\n".join(lines) + "\n")
-    found = view(command.read([str(tmp_path)], 1))
+    found = view(command.read_part([str(tmp_path)], 1))
 
     assert [row[0] for row in found.slow] == [5]
     assert "rank 5" in show.text(found, diagnosis_of(found), 0.0)
@@ -330,7 +330,7 @@ def test_ranks_that_only_the_messages_name(tmp_path):
     lines = [f"2024-05-07 15:51:{n:02d},140 - root - INFO - Starting training step on epoch {n}" for n in range(5)]
     lines += [f"[E ProcessGroupNCCL.cpp:457] [Rank {rank}] {late} ran for 1800035 milliseconds" for rank in (3, 2, 1)]
     (tmp_path / "job.log").write_text("\n".join(lines) + "\n")
-    found = view(command.read([str(tmp_path)], 1))
+    found = view(command.read_part([str(tmp_path)], 1))
 
     assert found.ranks == 3
     assert found.first == ()
@@ -383,7 +383,7 @@ def test_an_exception_that_a_rank_went_on_after_is_no_failure(tmp_path):
         mine = [*steps(5), *(RETRIED if rank % 3 == 0 else []), *steps(30)[5:]]
         return [*mine, *(raised if rank == 5 else [late(rank)])]
 
-    found = view(command.read([str(logs(tmp_path / "logs", 12, write))], 1))
+    found = view(command.read_part([str(logs(tmp_path / "logs", 12, write))], 1))
 
     assert [(row.rank, row.exception) for row in found.first] == [(5, "KeyError")]
 
@@ -397,7 +397,7 @@ def test_files_without_times_say_nothing_of_each_others_order(tmp_path):
         (folder / "stderr.log").write_text("".join(f"[rank{rank}]: {line}\n" for line in (*trace, last)))
         (folder / "stdout.log").write_text("".join(f"step {n} loss 1.{n}\n" for n in range(20)))
 
-    found = view(command.read([str(tmp_path / "logs")], 1))
+    found = view(command.read_part([str(tmp_path / "logs")], 1))
 
     assert [(0, "UnsupportedOperation")] == [(row.rank, row.exception) for row in found.first]
     assert ((0,), (1,)) == (found.verdict.culprits, found.verdict.waiting)
@@ -410,7 +410,7 @@ def test_the_one_who_says_nothing_where_all_others_do(tmp_path):
         mine = [f"step {n} loss 1.{n}" for n in range(20)]
         return mine if rank == 7 else [*mine, late(rank)]
 
-    found = view(command.read([str(logs(tmp_path / "logs", 16, write))], 1))
+    found = view(command.read_part([str(logs(tmp_path / "logs", 16, write))], 1))
 
     assert [row.rank for row in found.first] == [7]
     assert [row.rank for row in found.silent] == [7]
@@ -428,7 +428,7 @@ def test_the_one_in_another_collective_is_found_among_many_retries(tmp_path):
             late(rank, "ALLGATHER" if rank == 9 else "ALLREDUCE"),
         ]
 
-    found = view(command.read([str(logs(tmp_path / "logs", 16, write))], 1))
+    found = view(command.read_part([str(logs(tmp_path / "logs", 16, write))], 1))
 
     assert found.verdict.culprits == (9,)
 
@@ -443,7 +443,7 @@ def test_clocks_of_hosts_are_set_right_by_steps(tmp_path):
             mine = steps(30, ahead=0 if node != 2 else 45)
             end = [late(rank)] if rank != 3 else []
             (folder / f"rank_{rank}.log").write_text("\n".join([*(mine if end else mine[:5]), *end]) + "\n")
-    found = view(command.read([str(tmp_path)], 1))
+    found = view(command.read_part([str(tmp_path)], 1))
 
     assert found.clocks == (("node-02", 45.0),)
     assert [row.rank for row in found.silent] == [3]
@@ -459,7 +459,7 @@ def test_a_local_rank_is_one_of_the_job_where_its_node_shows_it(tmp_path):
             rank = 4 * node + local
             said = "Fatal Python error: Segmentation fault\n\n" if rank == 6 else late(rank) + "\n"
             (folder / "stderr.log").write_text(said)
-    found = view(command.read([str(tmp_path)], 1))
+    found = view(command.read_part([str(tmp_path)], 1))
 
     assert [row.rank for row in found.first] == [6]
     assert found.ranks == 8
@@ -523,7 +523,7 @@ def test_the_card_of_a_notebook(tmp_path):
 
     raised = ["Traceback (most recent call last):", '  File "/w/a.py", line 5, in main', "ValueError: <b>"]
     folder = logs(tmp_path / "logs", 4, lambda rank: [*steps(9), *(raised if rank == 2 else [late(rank)])])
-    found = view(command.read([str(folder)], 1))
+    found = view(command.read_part([str(folder)], 1))
     card = page.card(found, show.text(found, diagnosis_of(found), 0.0))
 
     assert card.count("<rect") == 4
@@ -569,7 +569,7 @@ def test_what_rays_driver_prints_itself_is_no_ranks(tmp_path):
         '  File "/w/main.py", line 8, in <module>\n    group.fit()\n'
         "RuntimeError: no GPUs left for the validation workers\n"
     )
-    found = view(command.read([str(log)], 1))
+    found = view(command.read_part([str(log)], 1))
     assert [(row.rank, row.exception) for row in found.first] == [(None, "RuntimeError")]
     assert {span.rank for span in found.spans} == {3}
 

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from dtdebug.triage.command import read
+from dtdebug.triage.command import read_part
 from dtdebug.triage.job import Job, view
 from dtdebug_taxonomy.hardware import catalogue, parse
 
@@ -25,7 +25,7 @@ def job(folder: Path, rows: Rows, names: str = "rank_{rank}.log", **others: str)
         file.write_text("\n".join((*steps, *rows(rank))) + "\n")
     for name, text in others.items():
         (folder / f"{name}.log").write_text(text + "\n")
-    return view(read([str(folder)], 1))
+    return view(read_part([str(folder)], 1))
 
 
 def firsts(found: Job) -> list[int | None]:
@@ -84,7 +84,7 @@ def test_the_kernels_report_is_joined_to_the_rank_that_failed_on_its_host(tmp_pa
         (folder / f"train_r0{rank // 4 + 1}n0{rank % 4 + (5 if rank > 3 else 1) - 1}_{rank}.log").write_text(
             "\n".join((*steps, *rows)) + "\n"
         )
-    found = view(read([str(folder)], 1))
+    found = view(read_part([str(folder)], 1))
     assert [(e.code, e.host, e.rank) for e in found.hardware] == [("OOM killer", "r02n05", 5)]
     assert firsts(found) == [5]
 

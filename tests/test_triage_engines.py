@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from dtdebug.errors import UsageError
-from dtdebug.logs.opened import Source, find
+from dtdebug.logs.opened import Source, find_logs
 from dtdebug.triage import engine
 from dtdebug.triage.engine import parts, work
 from dtdebug.triage.job import view
@@ -36,7 +36,7 @@ def logs(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def read(logs: Path, where: str, task=work) -> Part:
-    sources, _ = find([str(logs)])
+    sources, _ = find_logs([str(logs)])
     return merge(parts(sources, of_paths([s.name for s in sources]), where, task=task))
 
 

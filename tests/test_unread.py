@@ -10,7 +10,7 @@ import pytest
 from dtdebug import cli
 from dtdebug_taxonomy.checks.examine import examine
 from dtdebug_taxonomy.checks.settings import Settings
-from dtdebug_taxonomy.source.kinds import read
+from dtdebug_taxonomy.source.kinds import parse_file
 from dtdebug_taxonomy.source.shell import Script
 from dtdebug_taxonomy.source.tolerant import parse
 
@@ -85,7 +85,7 @@ def test_lines_that_are_no_python_are_the_ones_that_are_reported():
 
 def test_yaml_behind_a_fault_is_reported():
     """The document with the fault is lost, and those after it."""
-    source = read("a.yaml", "a: 1\n---\nb: [1\n---\nc: 3\n")
+    source = parse_file("a.yaml", "a: 1\n---\nb: [1\n---\nc: 3\n")
     assert source is not None
     (part,) = source.unread
     assert "no YAML" in part.why

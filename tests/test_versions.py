@@ -48,7 +48,7 @@ def test_what_is_no_range_is_refused():
 )
 def test_releases_are_read_as_people_and_programs_write_them(text, package, release):
     """Lists of pip, reports of environments, banners, sentences."""
-    assert [n.release for n in versions.named(Snapshot(output=text))[package]] == [release]
+    assert [n.release for n in versions.releases_in(Snapshot(output=text))[package]] == [release]
 
 
 @pytest.mark.parametrize(
@@ -56,7 +56,7 @@ def test_releases_are_read_as_people_and_programs_write_them(text, package, rele
 )
 def test_a_requirement_a_path_or_another_package_is_no_release(text):
     """They say nothing of what is installed."""
-    assert "torch" not in versions.named(Snapshot(output=text))
+    assert "torch" not in versions.releases_in(Snapshot(output=text))
 
 
 def test_every_fact_is_well_formed():

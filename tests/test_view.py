@@ -24,7 +24,7 @@ import flight_jobs
 from dtdebug.flight import analyse
 from dtdebug.notebook import glance as glancing
 from dtdebug.notebook import journal
-from dtdebug.notebook.look import Seen, moved
+from dtdebug.notebook.look import RanksSeen, moved
 from dtdebug.notebook.running_cell import Here
 from dtdebug.notebook.view import view
 from dtdebug.records.folder import RunFolder
@@ -66,7 +66,7 @@ def verdict(culprits=(3,), waiting=(0, 1, 2), **more):
 
 
 def drawn(*ranks, **more):
-    return view(Seen(kind="hang", ranks=ranks, **more), taken=NOW)
+    return view(RanksSeen(kind="hang", ranks=ranks, **more), taken=NOW)
 
 
 def test_a_hang_is_told_in_one_line():
@@ -153,17 +153,17 @@ def test_two_looks_tell_what_moves():
 
 def test_the_cell_is_told_with_its_line_and_how_long_it_runs():
     """The stack tells the line, the journal when it began; an entry of a cell that has ended tells nothing."""
-    entry = journal.Entry(running=True, pid=1, kernel="k", number=3, begun=NOW - 30, source="x")
+    entry = journal.LastCell(running=True, pid=1, kernel="k", number=3, begun=NOW - 30, source="x")
     ended = msgspec.structs.replace(entry, running=False)
     stack = (Frame("cell In[3]", 2, "<module>", "train()"), Frame("/job/train.py", 4, "train", "loss.backward()"))
-    seen = Seen(kind="hang", here=Here(stack=stack, busy=0.25))
+    seen = RanksSeen(kind="hang", here=Here(stack=stack, busy=0.25))
     cell = view(seen, entry=entry, taken=NOW).cell
 
     assert (3, 2, "train()", 30.0, 0.25) == (cell.number, cell.line, cell.code, cell.seconds, cell.busy)
     assert ["cell In[3], line 2", "train.py:4 train"] == [frame.at for frame in cell.frames]
     assert view(seen, entry=ended, taken=NOW).cell.seconds is None
-    assert (3, None) == ((only := view(Seen(kind="hang"), entry=entry, taken=NOW).cell).number, only.line)
-    assert view(Seen(kind="hang"), entry=ended).cell is None
+    assert (3, None) == ((only := view(RanksSeen(kind="hang"), entry=entry, taken=NOW).cell).number, only.line)
+    assert view(RanksSeen(kind="hang"), entry=ended).cell is None
 
 
 def test_the_tree_parts_where_the_ranks_do():
@@ -265,7 +265,7 @@ verdicts = st.builds(
 @given(st.lists(states, max_size=6), st.none() | verdicts, st.none() | st.booleans(), st.lists(frames, max_size=3))
 def test_whatever_was_seen_becomes_a_view(ranks, found, moves, stack):
     """That another program reads back alike."""
-    seen = Seen(kind="hang", ranks=tuple(ranks), verdict=found, moved=moves, here=Here(stack=tuple(stack)))
+    seen = RanksSeen(kind="hang", ranks=tuple(ranks), verdict=found, moved=moves, here=Here(stack=tuple(stack)))
     made = view(seen, taken=NOW)
     data = msgspec.json.encode(made)
 
@@ -367,7 +367,7 @@ def run(tmp_path):
 
 def entry(**more):
     known = {"running": True, "pid": os.getpid(), "kernel": "k", "number": 3, "begun": time.time() - 60, "source": ""}
-    return journal.Entry(**{**known, **more})
+    return journal.LastCell(**{**known, **more})
 
 
 def record(run, number, pid, completed=4, **more):

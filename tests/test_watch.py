@@ -24,7 +24,7 @@ from dtdebug.watch.inside.steps import Steps
 from dtdebug.watch.judge import judge
 from dtdebug.watch.judge.common import differ, odd
 from dtdebug.watch.judge.pace import late, paces
-from dtdebug.watch.notes import Rank, read
+from dtdebug.watch.notes import Rank, read_ranks
 from dtdebug.watch.result import watched
 from dtdebug.watch.rows import (
     Any_,
@@ -575,7 +575,7 @@ def test_notes_of_another_form_are_left_out(tmp_path):
     (tmp_path / "watch" / "3.jsonl").write_bytes(
         b'{"k":"process","pid":1,"rank":99999999999}\n{"k":"begun","initialized":true}'
     )
-    assert [r.rank for r in read(tmp_path / "watch")] == [0]
+    assert [r.rank for r in read_ranks(tmp_path / "watch")] == [0]
     found = watched(tmp_path)
     assert [(v.invariant, v.ranks, v.step) for v in found.violations] == [("work-dropped", (0,), 3)]
     assert watched(tmp_path / "elsewhere") is None

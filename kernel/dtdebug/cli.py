@@ -167,7 +167,7 @@ def _wizard(options: argparse.Namespace) -> int:
         from dtdebug.check.culprits import sourced_snapshot
         from dtdebug.triage import command as triage
 
-        job = triage.job_of(triage.read([options.log]), options.situation)
+        job = triage.job_of(triage.read_part([options.log]), options.situation)
         session = Session(snapshot=sourced_snapshot(job.snapshot))
     if session is None:
         session = Session(snapshot=snapshot_of(options.log, options.situation)[0])

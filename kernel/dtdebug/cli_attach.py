@@ -82,11 +82,11 @@ def _attach(options: argparse.Namespace) -> int:
     if folder is None or lives or place:
         addresses, said = _addresses(place, folder, pids) if place else ({}, ())
         notes += said
-        seen = looking.look(folder, pids, native=options.native, addresses=where)
+        seen = looking.ask_ranks(folder, pids, native=options.native, addresses=where)
         open_ = any(s.alive and s.stack and s.pending is None and s.waiting is None for s in seen.states)
         if open_ and not seen.interrupted:
             # It may compute, or wait in C code: reading its native frames can take longer than a first look may.
-            seen = looking.look(folder, pids, native=options.native, timeout=_AGAIN, addresses=where)
+            seen = looking.ask_ranks(folder, pids, native=options.native, timeout=_AGAIN, addresses=where)
     else:
         seen = looking.last(folder)
     seen = msgspec.structs.replace(seen, notes=(*notes, *seen.notes))
@@ -102,11 +102,11 @@ def _attach(options: argparse.Namespace) -> int:
     if silent and not place and (known := other_hosts.store_of(seen.states)):
         hint = f"the job's store may know where {spell(silent)} can be reached: --store {known} asks it"
         seen = msgspec.structs.replace(seen, notes=(*seen.notes, hint))
-    hosts = presence.read(folder) if folder is not None else ()
+    hosts = presence.read_hosts(folder) if folder is not None else ()
     found = collect.conclude(folder, seen, hosts=hosts)
     timed = options.go or _is_timed(seen) or seen.interrupted
     if found.verdict.kind == "none" and found.verdict.stragglers and asking and not timed:
-        later = looking.look(folder, pids, native=options.native, pause=_WAITED, addresses=where)
+        later = looking.ask_ranks(folder, pids, native=options.native, pause=_WAITED, addresses=where)
         seen = msgspec.structs.replace(later, seconds=_WAITED, notes=seen.notes)
         found = collect.conclude(folder, seen, hosts=hosts)
     return _show(options, msgspec.structs.replace(found, unanswered=silent, commands=shown), what, folder)

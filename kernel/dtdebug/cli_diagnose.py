@@ -45,7 +45,7 @@ def snapshot_of(log: str | None, situation: str, *, tee: bool = False) -> tuple[
         excerpt = reader.Excerpt("", (), 0)
     elif log == "-":
         stream: Any = _Tee(sys.stdin.buffer, sys.stdout.buffer) if tee else sys.stdin.buffer
-        excerpt = reader.read(stream, "standard input")
+        excerpt = reader.read_excerpt(stream, "standard input")
     else:
         excerpt = reader.read_path(Path(log))
     if log is not None and not excerpt.text.strip() and not situation:
@@ -98,7 +98,7 @@ def diagnose(options: argparse.Namespace) -> int:
         from dtdebug.triage import command as triage
 
         began, form = time.perf_counter(), "json" if options.format == "json" else "text"
-        job = triage.job_of(triage.read([options.log]), options.situation)
+        job = triage.job_of(triage.read_part([options.log]), options.situation)
         return triage.say(job, began, form, *_answers(options.answer))
     import msgspec
 

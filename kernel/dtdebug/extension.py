@@ -170,7 +170,9 @@ class Extension:
                 self.snapshot, self.session, self.wizard = last.snapshot, None, None
             return
         job = _job(result)
-        found = failed.look(exception, output=self.tail.text(), cell=cell, job=job, live=self.live, shell=self.shell)
+        found = failed.diagnose_failed_cell(
+            exception, output=self.tail.text(), cell=cell, job=job, live=self.live, shell=self.shell
+        )
         if found is None:
             return
         self.snapshot, diagnosis, handed_on = found

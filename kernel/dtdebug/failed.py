@@ -25,7 +25,7 @@ _ROUNDED = 1.0
 _SHELL = re.compile(r"(?m)^\s*%?%(?:sx|system|bash|sh|script)\b|!")
 
 
-def look(
+def diagnose_failed_cell(
     exception: BaseException | None,
     *,
     output: str,

@@ -188,7 +188,7 @@ def _triage(extension: Extension, rest: list[str]) -> None:
         print("dtdebug: name logs, or a folder of them: %dtdebug triage logs/")
         return
     began = time.perf_counter()
-    job = command.job_of(command.read(rest, 1))
+    job = command.job_of(command.read_part(rest, 1))
     diagnosis = show.relocated(diagnose(load(), job.snapshot), job.places)
     text = show.text(job, diagnosis, time.perf_counter() - began)
     extension.publish({"text/plain": text, "text/html": page.card(job, text)})

@@ -20,11 +20,11 @@ import msgspec
 
 from dtdebug_taxonomy.state import folder, write
 
-__all__ = ["LAST", "append", "folder", "home", "load", "read", "save", "sweep", "write", "written"]
+__all__ = ["LAST", "append", "folder", "home", "load", "read_start", "save", "sweep", "write", "written"]
 
 LAST = "last.json"
-DOCTOR = "doctor.json"
 """The last failure that was diagnosed."""
+DOCTOR = "doctor.json"
 
 T = TypeVar("T")
 
@@ -68,7 +68,7 @@ def sweep(path: Path, age: float) -> None:
                         Path(entry.path).unlink()
 
 
-def read(path: Path, limit: int) -> bytes:
+def read_start(path: Path, limit: int) -> bytes:
     """The beginning of a regular file: in a folder that others can write, a link leads astray and a pipe blocks.
 
     Raises:

@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from dtdebug_lsp.documents import Document, NotebookDocument
 from dtdebug_taxonomy.checks import Check, Severity, load
-from dtdebug_taxonomy.checks.examine import Found, examine
+from dtdebug_taxonomy.checks.examine import CheckedHit, examine
 from dtdebug_taxonomy.checks.proving import proven
 from dtdebug_taxonomy.checks.settings import Settings
 from dtdebug_taxonomy.source.python import Code
@@ -36,7 +36,7 @@ class Problem(NamedTuple):
     """What the fix does; empty if there is none."""
     safe: bool = False
     edits: tuple[Change, ...] = ()
-    hit: Found | None = None
+    hit: CheckedHit | None = None
     """As the check gave it."""
 
 
@@ -94,7 +94,7 @@ def _by_cell(notebook: NotebookDocument, settings: Settings) -> dict[str, list[P
     return result
 
 
-def _problem(found: Found, span: Span, edits: tuple[Change, ...]) -> Problem:
+def _problem(found: CheckedHit, span: Span, edits: tuple[Change, ...]) -> Problem:
     title = found.fix.title if found.fix and edits else ""
     return Problem(found.check, span, found.message, found.severity, title, found.safe, edits, found)
 

@@ -18,7 +18,7 @@ from pygls.uris import to_fs_path
 from dtdebug_lsp.memory import Memory
 from dtdebug_lsp.modules import Modules
 from dtdebug_lsp.positions import Positions
-from dtdebug_taxonomy.source.kinds import read
+from dtdebug_taxonomy.source.kinds import parse_file
 from dtdebug_taxonomy.source.notebook import Notebook
 from dtdebug_taxonomy.source.python import Code
 from dtdebug_taxonomy.source.source import Source
@@ -130,9 +130,9 @@ def read_text(path: str, language: str, text: str) -> Source | None:
     """A text by its language, else by its name."""
     if language == "python":
         return Code(text, path=path, notebook=path.endswith(".ipynb"))
-    if path and (source := read(path, text)) is not None:
+    if path and (source := parse_file(path, text)) is not None:
         return source
-    return read(_NAMES[language], text) if language in _NAMES and not path else None
+    return parse_file(_NAMES[language], text) if language in _NAMES and not path else None
 
 
 class Cell(NamedTuple):

@@ -8,7 +8,7 @@ from typing import NamedTuple
 from dtdebug_taxonomy.failure.attribution import outcome
 from dtdebug_taxonomy.failure.events import last_exception
 from dtdebug_taxonomy.failure.raised import Raised
-from dtdebug_taxonomy.failure.reading import read
+from dtdebug_taxonomy.failure.reading import read_output
 from dtdebug_taxonomy.ranks import Frame
 from dtdebug_taxonomy.snapshot import Snapshot, walk
 
@@ -43,7 +43,7 @@ def endings(snapshot: Snapshot) -> Iterator[Ending]:
         yield Ending(info.type, info.message, (), tuple(info.frames), code, 0, info.rank)
     if not snapshot.output:
         return
-    log = read(snapshot)
+    log = read_output(snapshot)
     own = outcome(log).own
     rows = snapshot.output.split("\n") if not snapshot.first_lines else []
     for raised in own[:_MOST]:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from dtdebug_taxonomy.failure.attribution import outcome
-from dtdebug_taxonomy.failure.reading import read
+from dtdebug_taxonomy.failure.reading import read_output
 from dtdebug_taxonomy.frames import is_library, own_frames
 from dtdebug_taxonomy.ranks import Frame, Verdict, say
 from dtdebug_taxonomy.snapshot import Snapshot, walk
@@ -141,6 +141,6 @@ def _frames(frames: Sequence[Frame], what: str, cell: str = "") -> Iterator[Mark
 
 def _printed(snapshot: Snapshot) -> Iterator[Mark]:
     """The user's own frames of the exception that ended a rank first, else of the first that was printed."""
-    log = read(snapshot)
+    log = read_output(snapshot)
     for raised in (*outcome(log).own, *log.events.raised)[:1]:
         yield from _frames(own_frames(raised.frames), "raised")

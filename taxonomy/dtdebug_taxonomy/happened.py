@@ -14,7 +14,7 @@ from dtdebug_taxonomy.claims import cited
 from dtdebug_taxonomy.endings import Ending, endings
 from dtdebug_taxonomy.failure.attribution import outcome
 from dtdebug_taxonomy.failure.raised import Raised
-from dtdebug_taxonomy.failure.reading import read
+from dtdebug_taxonomy.failure.reading import read_output
 from dtdebug_taxonomy.finding import plain
 from dtdebug_taxonomy.frames import own_frame
 from dtdebug_taxonomy.ranks import Frame, Verdict
@@ -39,7 +39,7 @@ def happened(snapshot: Snapshot) -> tuple[str, tuple[Seen, ...]]:
         return plain(verdict.summary, _SENTENCE), seen(verdict)
     raised: ExceptionInfo | Raised | None = next(iter(walk(snapshot.exception)), None)
     if raised is None and "Traceback" in snapshot.output:
-        raised = next((r for r in outcome(read(snapshot)).own if r.frames), None)
+        raised = next((r for r in outcome(read_output(snapshot)).own if r.frames), None)
     if raised is None and (last := alone(snapshot)) is not None:
         text = plain(f"{last.type.rpartition('.')[2]}: {last.message}", _SENTENCE)
         return text, (_quoted(text, last.line),)

@@ -10,7 +10,7 @@ from typing import Literal
 import msgspec
 
 from dtdebug_taxonomy import facts
-from dtdebug_taxonomy.knowledge import STUDY, Knowledge, read
+from dtdebug_taxonomy.knowledge import STUDY, Knowledge, read_record
 from dtdebug_taxonomy.model import Record
 from dtdebug_taxonomy.source.names import canonical
 
@@ -99,7 +99,7 @@ def entries(kind: Kind) -> dict[str, Entry]:
     """All texts of a kind by each of their names."""
     found: dict[str, Entry] = {}
     for file in _FILES[kind]:
-        read_file = read(HOME / f"{file}.toml", _File)
+        read_file = read_record(HOME / f"{file}.toml", _File)
         for e in read_file.entry:
             entry = msgspec.structs.replace(e, page=read_file.pages[e.page])
             found.update((spelt, entry) for name in (e.name, *e.aliases) for spelt in _spellings(name, entry, kind))

@@ -141,7 +141,7 @@ def sort_key(code: str) -> tuple[str | int, ...]:
     return tuple(int(part) if part.isdigit() else 999 if part == "other" else ord(part[0]) for part in code.split("."))
 
 
-def read(path: Path, kind: type[R]) -> R:
+def read_record(path: Path, kind: type[R]) -> R:
     """One TOML file as a record.
 
     Raises:
@@ -189,14 +189,16 @@ def _load(home: Path) -> Knowledge:
 def _files(home: Path) -> _Files:
     replace = msgspec.structs.replace
     files = sorted((home / "symptoms").glob("*.toml"))
-    symptoms = tuple(replace(read(f, Symptom), id=f.stem) for f in files)
+    symptoms = tuple(replace(read_record(f, Symptom), id=f.stem) for f in files)
     observations = tuple(
-        replace(read(f, Observation), key=f.stem) for f in sorted((home / "observations").glob("*.toml"))
+        replace(read_record(f, Observation), key=f.stem) for f in sorted((home / "observations").glob("*.toml"))
     )
-    messages = {f.stem: read(f, MessageFile) for f in sorted((home / "messages").glob("*.toml"))}
-    patterns = read(home / "patterns.toml", _PatternFile).pattern
-    measures = read(home / "measures.toml", _MeasureFile).measure if (home / "measures.toml").is_file() else ()
-    releases = tuple(r for f in sorted((home / "versions").glob("*.toml")) for r in read(f, _ReleaseFile).release)
+    messages = {f.stem: read_record(f, MessageFile) for f in sorted((home / "messages").glob("*.toml"))}
+    patterns = read_record(home / "patterns.toml", _PatternFile).pattern
+    measures = read_record(home / "measures.toml", _MeasureFile).measure if (home / "measures.toml").is_file() else ()
+    releases = tuple(
+        r for f in sorted((home / "versions").glob("*.toml")) for r in read_record(f, _ReleaseFile).release
+    )
     return _Files(_with_named(symptoms, messages), messages, observations, patterns, measures, releases)
 
 

@@ -9,7 +9,7 @@ from typing import Literal
 
 import msgspec
 
-from dtdebug_taxonomy.knowledge import KnowledgeError, read
+from dtdebug_taxonomy.knowledge import KnowledgeError, read_record
 from dtdebug_taxonomy.model import Cause, Record
 
 LABS = Path(__file__).parent / "labs"
@@ -84,7 +84,7 @@ def load_labs(home: Path = LABS) -> dict[str, Lab]:
 
     """
     replace = msgspec.structs.replace
-    return {f.parent.name: replace(read(f, Lab), id=f.parent.name) for f in sorted(home.glob(f"*/{FILE}"))}
+    return {f.parent.name: replace(read_record(f, Lab), id=f.parent.name) for f in sorted(home.glob(f"*/{FILE}"))}
 
 
 def load_lab(name: str) -> Lab:

@@ -18,7 +18,7 @@ from dtdebug_taxonomy.model import MINUTES, Effort
 from dtdebug_taxonomy.regressions import Regression, regression
 from dtdebug_taxonomy.snapshot import Snapshot
 from dtdebug_taxonomy.unfit import unfit
-from dtdebug_taxonomy.versions import Known, known
+from dtdebug_taxonomy.versions import FittingRelease, known
 
 _NAMED_RELEASE, _ANY_RELEASE, _ADVISED = 0.8, 0.4, 0.5
 """Probabilities of a fault that is known of a release which is named, of one that is not, and of the message's word."""
@@ -85,7 +85,7 @@ def _naming(knowledge: Knowledge, cause: str) -> set[str]:
     return {e.id for e in naming if not e.own}
 
 
-def _of_release(knowledge: Knowledge, row: Known) -> Advice:
+def _of_release(knowledge: Knowledge, row: FittingRelease) -> Advice:
     fact, (hit, source) = row.fact, row.seen
     p = _NAMED_RELEASE if row.named else _ANY_RELEASE
     because = [

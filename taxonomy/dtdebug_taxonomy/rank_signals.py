@@ -11,7 +11,7 @@ from typing import Literal
 
 from dtdebug_taxonomy.activity import Activity, doing
 from dtdebug_taxonomy.claims import LOOP_ENDED
-from dtdebug_taxonomy.failure.reading import read
+from dtdebug_taxonomy.failure.reading import read_output
 from dtdebug_taxonomy.frames import own_frame
 from dtdebug_taxonomy.ranks import Frame, RankState, Verdict, spell
 from dtdebug_taxonomy.snapshot import Snapshot
@@ -54,7 +54,7 @@ def failing_ranks(s: Snapshot) -> Answer:
 
 def _others_are_known(s: Snapshot, v: Verdict) -> bool:
     """Who ended first is told only beside others: often a log holds what one rank has printed."""
-    others = {r.rank for r in s.ranks} | ({line.rank for line in read(s).lines} if s.output else set())
+    others = {r.rank for r in s.ranks} | ({line.rank for line in read_output(s).lines} if s.output else set())
     return bool(v.waiting) or bool(others - {None, *v.culprits})
 
 

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from string import Template
 
-from dtdebug_taxonomy.knowledge import HOME, KnowledgeError, read
+from dtdebug_taxonomy.knowledge import HOME, KnowledgeError, read_record
 from dtdebug_taxonomy.model import Symptom
 
 SAMPLES = Path("tests/samples")
@@ -137,7 +137,7 @@ def scaffold(name: str, home: Path = HOME, samples: Path = SAMPLES) -> tuple[Pat
 
 
 def _free_code(home: Path) -> str:
-    codes = [read(f, Symptom).code for f in (home / "symptoms").glob("*.toml")]
+    codes = [read_record(f, Symptom).code for f in (home / "symptoms").glob("*.toml")]
     taken = [int(code[len(OWN) :]) for code in codes if re.fullmatch(re.escape(OWN) + r"\d+", code)]
     return f"{OWN}{max(taken, default=0) + 1}"
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator, Mapping, Sequence
 
-from dtdebug_taxonomy.checks.examine import Found, examine
+from dtdebug_taxonomy.checks.examine import CheckedHit, examine
 from dtdebug_taxonomy.checks.proving import proven, unified
 from dtdebug_taxonomy.checks.settings import Settings
 from dtdebug_taxonomy.claims import Claim, Record
@@ -57,14 +57,16 @@ def claims(findings: Sequence[SourceFinding]) -> tuple[Claim, ...]:
     )
 
 
-def _diff(file: str, code: Code, hits: Sequence[Found], hit: Found, settings: Settings) -> str:
+def _diff(file: str, code: Code, hits: Sequence[CheckedHit], hit: CheckedHit, settings: Settings) -> str:
     """The fix of a finding as a patch of the user's file, if it is proven; else ''."""
     if hit.fix is None or code.notebook:
         return ""
     return unified(short(file), str(code.text), proven(code, hits, [hit], settings).text)
 
 
-def _placed(file: str, code: Code, hit: Found, places: Sequence[tuple[int | None, int]], diff: str) -> SourceFinding:
+def _placed(
+    file: str, code: Code, hit: CheckedHit, places: Sequence[tuple[int | None, int]], diff: str
+) -> SourceFinding:
     first, last = (code.text.place(offset).line for offset in hit.span)
     near: Near = "file"
     whose: int | None = None

@@ -49,7 +49,7 @@ class Named(NamedTuple):
     words: str
 
 
-class Known(NamedTuple):
+class FittingRelease(NamedTuple):
     """A fact that fits."""
 
     fact: Release
@@ -83,7 +83,7 @@ def _parts(release: str) -> tuple[int, ...]:
     return (*numbers, *[0] * (4 - len(numbers)))
 
 
-def named(snapshot: Snapshot) -> dict[str, list[Named]]:
+def releases_in(snapshot: Snapshot) -> dict[str, list[Named]]:
     """The releases that were measured, else those that texts name."""
     found: dict[str, list[Named]] = {}
     for source, text in _texts(snapshot):
@@ -106,7 +106,7 @@ def _texts(snapshot: Snapshot) -> Iterator[tuple[Literal["printed", "said", "exc
     yield "exception", "\n".join(f"{i.type}: {i.message}" for i in walk(snapshot.exception))
 
 
-def known(knowledge: Knowledge, snapshot: Snapshot) -> tuple[Known, ...]:
+def known(knowledge: Knowledge, snapshot: Snapshot) -> tuple[FittingRelease, ...]:
     """The facts that fit: those first whose message tells alone, then those whose release is named."""
     if not knowledge.releases:
         return ()
@@ -122,13 +122,13 @@ def known(knowledge: Knowledge, snapshot: Snapshot) -> tuple[Known, ...]:
         seen.setdefault(hit.key, (hit, "said"))
     if not seen:
         return ()
-    releases = named(snapshot)
+    releases = releases_in(snapshot)
     fits = (f for f in knowledge.releases if f.id in seen and (not f.where or f.id in somewhere))
     found = [row for f in fits if (row := _fitting(f, seen[f.id], releases))]
     return tuple(sorted(found, key=lambda row: (not row.fact.alone, row.named is None)))
 
 
-def _fitting(fact: Release, seen: tuple[Hit, str], releases: Mapping[str, Sequence[Named]]) -> Known | None:
+def _fitting(fact: Release, seen: tuple[Hit, str], releases: Mapping[str, Sequence[Named]]) -> FittingRelease | None:
     for package, bounds in fact.beside.items():
         rows = releases.get(package, ())
         if rows and not any(within(row.release, bounds) for row in rows):
@@ -137,7 +137,9 @@ def _fitting(fact: Release, seen: tuple[Hit, str], releases: Mapping[str, Sequen
     inside = next((row for row in rows if within(row.release, fact.range)), None)
     if inside is None and (rows or not fact.alone):
         return None
-    return Known(fact, seen, inside if fact.range else None)  # what holds for all is no fact about this release
+    return FittingRelease(
+        fact, seen, inside if fact.range else None
+    )  # what holds for all is no fact about this release
 
 
 @lru_cache(maxsize=4)

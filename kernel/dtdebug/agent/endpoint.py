@@ -63,7 +63,7 @@ def token(folder: Path) -> str:
 
 
 def _kept(path: Path) -> str:
-    return state.read(path, 200).decode("latin-1").strip()
+    return state.read_start(path, 200).decode("latin-1").strip()
 
 
 class Endpoint:

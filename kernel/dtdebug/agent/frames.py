@@ -87,7 +87,7 @@ def is_user(frame: FrameType) -> bool:
     return not is_library(frame.f_code.co_filename)
 
 
-def read(frame: FrameType, choose: Callable[[Mapping[str, object]], T]) -> T:
+def from_locals(frame: FrameType, choose: Callable[[Mapping[str, object]], T]) -> T:
     """What `choose` takes from a frame's local variables, which are not kept alive by that.
 
     Before Python 3.13 a function's `f_locals` is a copy that stays with the frame, so that a tensor which the user's
@@ -115,5 +115,5 @@ def step(frames: list[FrameType]) -> int | None:
         values = (local.get(name) for name in _STEPS)
         return next((v for v in values if type(v) is int), None)  # bool is no step
 
-    found = (read(f, choose) for f in innermost_users(frames))
+    found = (from_locals(f, choose) for f in innermost_users(frames))
     return next((number for number in found if number is not None), None)

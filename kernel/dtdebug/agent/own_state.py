@@ -192,7 +192,7 @@ def _facts(frames: list[FrameType]) -> dict[str, str]:
     if torch:
         facts["torch"] = str(torch)
     for frame in stack.innermost_users(frames):
-        data = stack.read(frame, loader_facts)
+        data = stack.from_locals(frame, loader_facts)
         if data:
             return facts | data
     return facts

@@ -43,14 +43,14 @@ def pending(frames: list[FrameType], entries: Sequence[Entry]) -> Operation | No
     for frame in reversed(frames):
         code = frame.f_code
         if code.co_name in _OPERATIONS and code.co_filename.endswith("torch/distributed/distributed_c10d.py"):
-            return stack.read(frame, partial(_called, code.co_name, entries))
+            return stack.from_locals(frame, partial(_called, code.co_name, entries))
     if frames and (_in_torch(frames) or _WAITS.match(called(frames[-1]))):
         # The oldest one: those after it can't end before it does.
         opened = [e for e in entries if e.open]
         oldest = next((e for e in opened if not e.is_p2p), None)
         if oldest is not None:
             return _recorded(oldest)
-        return stack.read(frames[-1], _batch) or next(map(_recorded, opened), None)
+        return stack.from_locals(frames[-1], _batch) or next(map(_recorded, opened), None)
     return None
 
 

@@ -38,7 +38,7 @@ def add(commands: Any) -> None:
 
 def _check(options: argparse.Namespace) -> int:
     from dtdebug.check import formats
-    from dtdebug.check.files import UnreadableError, find
+    from dtdebug.check.files import UnreadableError, files_to_check
     from dtdebug.check.results import Choice, Finding
     from dtdebug.check.run import examine_all
     from dtdebug.clean import clean
@@ -50,7 +50,7 @@ def _check(options: argparse.Namespace) -> int:
         return _list()
     named = options.paths or [Path()]
     try:
-        paths = list(find(named))
+        paths = list(files_to_check(named))
     except UnreadableError as error:
         raise UsageError(f"check: {error}") from None
     findings: list[Finding] = []

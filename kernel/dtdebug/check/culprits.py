@@ -7,7 +7,7 @@ from pathlib import Path
 
 import msgspec
 
-from dtdebug.check.files import UnreadableError, read
+from dtdebug.check.files import UnreadableError, read_source
 from dtdebug.clean import clean
 from dtdebug_taxonomy import sourced
 from dtdebug_taxonomy.failure import reading
@@ -86,7 +86,7 @@ def _stacks(snapshot: Snapshot) -> dict[int | None, tuple[Frame, ...]]:
         note(site.rank, (Frame(site.file, site.line, site.function),))
     for info in walk(snapshot.exception):
         note(info.rank, info.frames)
-    for raised in reading.read(snapshot).events.raised:
+    for raised in reading.read_output(snapshot).events.raised:
         note(raised.rank, raised.frames)
     return stacks
 
@@ -104,7 +104,7 @@ def _sources(stacks: Mapping[int | None, Sequence[Frame]], culprits: Sequence[in
             continue
         try:
             if path.stat().st_size <= MOST_BYTES:
-                sources[file] = Code(read(path).text, path=file)
+                sources[file] = Code(read_source(path).text, path=file)
         except (OSError, ValueError, UnreadableError):  # of another machine, gone, or no text
             continue
     return sources

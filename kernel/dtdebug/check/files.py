@@ -28,7 +28,7 @@ class UnreadableError(ValueError):
     """A file that can't be read: the text says which and why."""
 
 
-def find(paths: Sequence[Path]) -> Iterator[Path]:
+def files_to_check(paths: Sequence[Path]) -> Iterator[Path]:
     """The files to check: those that are named, and of folders those of a kind that is read, in a steady order.
 
     Raises:
@@ -65,7 +65,7 @@ class File(NamedTuple):
     encoding: str
 
 
-def read(path: Path) -> File:
+def read_source(path: Path) -> File:
     """A file by the encoding that a Python file declares, else UTF-8.
 
     Raises:

@@ -8,12 +8,12 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, NamedTuple, get_args
 
-from dtdebug.check.files import UnreadableError, find, read, settings_of
+from dtdebug.check.files import UnreadableError, files_to_check, read_source, settings_of
 from dtdebug.check.results import project
 from dtdebug.clean import clean
 from dtdebug.errors import FOUND, NOTHING, USAGE, UsageError
 from dtdebug_taxonomy.checks import Severity
-from dtdebug_taxonomy.checks.examine import Found, examine
+from dtdebug_taxonomy.checks.examine import CheckedHit, examine
 from dtdebug_taxonomy.checks.proving import proven, unified
 from dtdebug_taxonomy.checks.settings import Settings
 from dtdebug_taxonomy.source import kinds
@@ -72,7 +72,7 @@ def _fix(options: argparse.Namespace) -> int:
 
     select = chosen(options.select, "fix --select")
     try:
-        paths = list(find(options.paths or [Path()]))
+        paths = list(files_to_check(options.paths or [Path()]))
     except UnreadableError as error:
         raise UsageError(f"fix: {error}") from None
     shown = written = rest = 0
@@ -107,7 +107,7 @@ def fixed(path: Path, select: Sequence[str] = (), *, safe_only: bool = False) ->
     settings, _ = settings_of(path.absolute().parent)
     if select:
         settings = settings._replace(select=tuple(select), ignore=())
-    text = read(path).text
+    text = read_source(path).text
     if path.suffix == ".ipynb":
         return _cells(path, parse(text), settings, safe_only=safe_only)
     source = _read(str(path), text, project())
@@ -135,13 +135,13 @@ def _passes(source: Source, settings: Settings, *, safe_only: bool) -> Fixed:
 
 
 def _read(path: str, text: str, around: Project | None) -> Source | None:
-    source = kinds.read(path, text)
+    source = kinds.parse_file(path, text)
     if isinstance(source, Code):
         source.project = around
     return source
 
 
-def _change(source: Source, hit: Found) -> Change:
+def _change(source: Source, hit: CheckedHit) -> Change:
     title = hit.fix.title if hit.fix is not None else ""
     return Change(source.text.place(hit.span.start).line, hit.check.id, title, hit.safe)
 
@@ -171,7 +171,9 @@ def _cells(path: Path, cells: list[tuple[str, str]], settings: Settings, *, safe
     return [rows[number] for number in sorted(rows)]
 
 
-def _in_cell(notebook: Notebook, source: Source, found: Sequence[Found], hit: Found, settings: Settings) -> str | None:
+def _in_cell(
+    notebook: Notebook, source: Source, found: Sequence[CheckedHit], hit: CheckedHit, settings: Settings
+) -> str | None:
     """The text of the cell with a proven fix; None if there is none within the cell."""
     if hit.fix is None or not proven(source, found, [hit], settings).hits:
         return None
@@ -188,7 +190,7 @@ def _in_cell(notebook: Notebook, source: Source, found: Sequence[Found], hit: Fo
 def _write(path: Path, done: Sequence[Fixed]) -> None:
     for one in done:
         if one.after != one.before:
-            path.write_text(one.after, encoding=read(path).encoding, newline="")
+            path.write_text(one.after, encoding=read_source(path).encoding, newline="")
 
 
 def _show(one: Fixed, *, written: bool) -> None:

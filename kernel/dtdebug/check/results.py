@@ -8,9 +8,9 @@ from typing import NamedTuple
 
 import msgspec
 
-from dtdebug.check.files import UnreadableError, read, settings_of
+from dtdebug.check.files import UnreadableError, read_source, settings_of
 from dtdebug_taxonomy.checks import Check, Severity
-from dtdebug_taxonomy.checks.examine import Found, examine
+from dtdebug_taxonomy.checks.examine import CheckedHit, examine
 from dtdebug_taxonomy.checks.proving import proven
 from dtdebug_taxonomy.checks.settings import Settings
 from dtdebug_taxonomy.source import kinds
@@ -93,7 +93,7 @@ def project() -> Project:
 
 def _text(path: str) -> str | None:
     try:
-        return read(Path(path)).text
+        return read_source(Path(path)).text
     except UnreadableError:
         return None
 
@@ -104,7 +104,7 @@ def examine_file(path: Path, choice: Choice, around: Project | None = None) -> E
     around.consulted.clear()
     settings, problems = _settings(path, choice)
     try:
-        text, encoding = read(path)
+        text, encoding = read_source(path)
         if path.suffix == ".ipynb":
             notebook = Notebook(parse(text), path=str(path))
             notebook.code.project = around
@@ -144,8 +144,8 @@ def of_text(text: str, path: str, settings: Settings) -> list[Finding]:
     return [_finding(f, path, source.text, f.span) for f in found] if source else []
 
 
-def _examined(text: str, path: str, settings: Settings, around: Project) -> tuple[list[Found], Source | None]:
-    source = kinds.read(path, text)
+def _examined(text: str, path: str, settings: Settings, around: Project) -> tuple[list[CheckedHit], Source | None]:
+    source = kinds.parse_file(path, text)
     if isinstance(source, Code):
         source.project = around
     return (examine(source, settings) if source is not None else []), source
@@ -207,7 +207,7 @@ def _in_notebook(notebook: Notebook, path: str, settings: Settings) -> list[Find
     return sorted(result, key=lambda f: (f.cell, f.line, f.column, f.id))
 
 
-def _finding(found: Found, path: str, text: Text, span: Span, cell: int = 0) -> Finding:
+def _finding(found: CheckedHit, path: str, text: Text, span: Span, cell: int = 0) -> Finding:
     start, end = text.place(span.start), text.place(span.end)
     return Finding(
         id=found.check.id,
@@ -232,7 +232,7 @@ def _pattern(check: Check) -> str:
     return load().patterns[check.pattern].name
 
 
-def _fix(found: Found, text: Text) -> Fix | None:
+def _fix(found: CheckedHit, text: Text) -> Fix | None:
     if found.fix is None:
         return None
     edits = tuple(Edit(text.place(e.span.start), text.place(e.span.end), e.text) for e in found.fix.edits)

@@ -176,7 +176,7 @@ def _segment(path: Path, course: Course) -> None:
 def _lines(path: Path) -> Iterator[bytes]:
     """The whole lines of a file, of bounded length."""
     try:
-        data = state.read(path, 4 * SEGMENT)
+        data = state.read_start(path, 4 * SEGMENT)
     except OSError as error:
         raise UsageError(f"{path}: can't be read: {error.strerror}") from None
     for line in data.split(b"\n")[:-1]:  # what has no end was not finished

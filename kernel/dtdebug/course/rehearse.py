@@ -140,7 +140,7 @@ def _calls(path: Path) -> list[matching.Called]:
     decoder = msgspec.json.Decoder(list[Any])
     found = []
     with suppress(OSError, ValueError, TypeError):
-        for line in state.read(path, _LIMIT).split(b"\n")[:-1]:
+        for line in state.read_start(path, _LIMIT).split(b"\n")[:-1]:
             number, op, group, ordinal, shapes, dtypes, peer, tag, waits, file, at = decoder.decode(line)
             key = Key(
                 k=0, op=clean(op), group=tuple(group), ordinal=ordinal, shapes=tuple(map(tuple, shapes)),
@@ -152,6 +152,6 @@ def _calls(path: Path) -> list[matching.Called]:
 
 def _told(path: Path) -> dict[str, Any]:
     with suppress(OSError, ValueError):
-        found: dict[str, Any] = msgspec.json.decode(state.read(path, 1 << 22), type=dict[str, Any])
+        found: dict[str, Any] = msgspec.json.decode(state.read_start(path, 1 << 22), type=dict[str, Any])
         return found
     return {}

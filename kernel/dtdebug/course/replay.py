@@ -61,7 +61,7 @@ def replay(
         kept = {k: v for k, v in header.environment.items() if "***" not in v}
         status = _run(words, header, {**os.environ, **kept, **variables, "PYTHONPATH": path}, pdb=pdb, timeout=timeout)
         try:
-            data = state.read(Path(place) / "result.json", 1 << 20)
+            data = state.read_start(Path(place) / "result.json", 1 << 20)
             found = msgspec.json.decode(data, type=Replayed)
         except (OSError, ValueError):
             return Replayed(rank=rank, why=f"the program ended ({status}) before its first collective")
@@ -73,7 +73,7 @@ def _recorded(folder: Path, header: recording.Header) -> list[str]:
     words = list(header.command)
     if any("multiprocessing" in word for word in words) or not words:  # a child: its parent's command starts it
         try:
-            told: dict[str, Any] = msgspec.json.decode(state.read(folder / settings.FILE, 1 << 20))
+            told: dict[str, Any] = msgspec.json.decode(state.read_start(folder / settings.FILE, 1 << 20))
             words = program.of([str(word) for word in told["command"]])
         except (OSError, ValueError, KeyError):
             raise UsageError(f"{folder}: does not say what started rank {header.rank}; add --command") from None

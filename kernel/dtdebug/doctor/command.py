@@ -87,12 +87,12 @@ def _doctor(options: argparse.Namespace) -> int:
         report = joined(options.read)
         return _shown(options, report, ())
     from dtdebug.doctor.examine import TOKEN, Chosen, examine, record
-    from dtdebug.doctor.launch import is_spare, read
+    from dtdebug.doctor.launch import is_spare, read_launch
 
     variables = dict(os.environ)
     if options.token_stdin:
         variables[TOKEN] = sys.stdin.readline(200).strip()
-    if is_spare(read(command, variables), variables):
+    if is_spare(read_launch(command, variables), variables):
         return NOTHING
     answer = examine(
         command,

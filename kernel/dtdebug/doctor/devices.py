@@ -59,7 +59,7 @@ _PAIR = re.compile(r"X|SYS|SOC|NODE|PHB|PXB|PIX|NV\d{1,3}")
 """How two devices are connected; older drivers say SOC for SYS."""
 
 
-class Seen(NamedTuple):
+class DriverAnswer(NamedTuple):
     """What the driver said, or why it did not."""
 
     boards: tuple[Board, ...] | None = None
@@ -77,24 +77,24 @@ def has_some() -> bool:
     return any(path.exists() for path in (*_NVIDIA, *_AMD))
 
 
-def devices() -> Seen:
+def devices() -> DriverAnswer:
     """All devices, with what NVML or, where it is not installed, nvidia-smi says of them."""
     if not any(path.exists() for path in _NVIDIA):
         why = "devices of AMD are not known to doctor" if has_some() else "no driver of devices on this host"
-        return Seen(why=why)
+        return DriverAnswer(why=why)
     by_library = find_spec("pynvml") is not None
     words = [sys.executable, "-c", _ASK] if by_library else ["nvidia-smi", "--query-gpu=name", "--format=csv,noheader"]
     text, why = _asked(words)
     if why:
-        return Seen(why=why)
+        return DriverAnswer(why=why)
     if not by_library:
         names = [line.strip()[:100] for line in text.splitlines() if line.strip()]
-        return Seen(boards=tuple(Board(name=name) for name in names[:_MOST]))
+        return DriverAnswer(boards=tuple(Board(name=name) for name in names[:_MOST]))
     try:
         said = msgspec.json.decode(text.strip().rpartition("\n")[2], type=_Answer)
     except msgspec.MsgspecError:
-        return Seen(why="NVML gave an answer that could not be read")
-    return Seen(boards=tuple(said.boards[:_MOST]), driver=said.driver[:40])
+        return DriverAnswer(why="NVML gave an answer that could not be read")
+    return DriverAnswer(boards=tuple(said.boards[:_MOST]), driver=said.driver[:40])
 
 
 def topology() -> str:

@@ -148,7 +148,7 @@ def deepspeed(options: dict[str, str], job: Job, variables: Mapping[str, str]) -
     path = options.get("hostfile")
     if path is None and _DEEPSPEED_HOSTS.is_file():
         path = str(_DEEPSPEED_HOSTS)
-    rows = hostfile.read(Path(path)) if path else []
+    rows = hostfile.read_hostfile(Path(path)) if path else []
     if options.get("include"):
         rows = hostfile.included(options["include"], rows)
     nodes = number(options.get("num-nodes", "")) or len(rows) or 1
@@ -179,7 +179,7 @@ def deepspeed(options: dict[str, str], job: Job, variables: Mapping[str, str]) -
 def horovod(options: dict[str, str], job: Job, variables: Mapping[str, str]) -> Launch:
     """Horovodrun; raises UsageError."""
     rows = (
-        hostfile.read(Path(options["hostfile"]))
+        hostfile.read_hostfile(Path(options["hostfile"]))
         if options.get("hostfile")
         else hostfile.inline(options.get("hosts", ""))
     )
@@ -224,7 +224,7 @@ def started(job: Job) -> Job:
 
 def _yaml(path: Path) -> dict[str, object]:
     try:
-        found = yaml.safe_load(careful.text(path, _CONFIG))
+        found = yaml.safe_load(careful.read_text(path, _CONFIG))
     except OSError as error:
         raise UsageError(f"{path}: can't be read: {error.strerror}") from None
     except yaml.YAMLError as error:

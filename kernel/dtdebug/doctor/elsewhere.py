@@ -47,7 +47,7 @@ def examine(path: Path, via: str, command: Sequence[str], wait: float) -> Report
         raise UsageError(
             "doctor --hosts: name the launch command, as in `doctor --hosts FILE --via ssh -- torchrun ...`"
         )
-    names = [name for name, _ in hostfile.read(path)]
+    names = [name for name, _ in hostfile.read_hostfile(path)]
     token, jobs = secrets.token_hex(16), []
     for node, name in enumerate(names):
         jobs.append(_begin(via, name, ["--wait", f"{wait:g}", "--node", str(node), "--", *command], token))

@@ -14,8 +14,8 @@ import msgspec
 from dtdebug.doctor import meet
 from dtdebug.doctor.facts import Look, Meeting, Report
 from dtdebug.doctor.judge import verdict
-from dtdebug.doctor.launch import read
-from dtdebug.doctor.look import Extra, look
+from dtdebug.doctor.launch import read_launch
+from dtdebug.doctor.look import Extra, examine_host
 from dtdebug.doctor.shared import Shared
 from dtdebug.doctor.wire import WireError
 
@@ -59,10 +59,10 @@ def examine(command: Sequence[str], variables: Mapping[str, str], chosen: Chosen
 
     """
     began = time.monotonic()
-    launch = read(command, variables, node=chosen.node, nodes=chosen.nodes)
+    launch = read_launch(command, variables, node=chosen.node, nodes=chosen.nodes)
     # hosts are not equally fast at what costs more
     wait = chosen.wait + (_IMPORTING if chosen.torch else 0.0) + (_WRITING if chosen.heavy else 0.0)
-    seen = look(launch, variables, Extra(chosen.heavy, chosen.torch, tuple(command)))
+    seen = examine_host(launch, variables, Extra(chosen.heavy, chosen.torch, tuple(command)))
     meeting, report = Meeting(result="none"), None
     if launch.nodes > 1 and launch.endpoint and not chosen.here and not (chosen.once and launch.starts):
         token = variables.get(TOKEN) or f"job {variables.get('SLURM_JOB_ID', '')}"

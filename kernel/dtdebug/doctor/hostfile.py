@@ -15,7 +15,7 @@ _SLOTS = re.compile(r"(?:slots|max[_-]slots|procs)\s{0,3}=\s{0,3}(\d{1,6})\Z")
 _PIECE = re.compile(r"([A-Za-z0-9_.-]{1,200})\[([0-9,-]{1,2000})\]([A-Za-z0-9_.-]{0,200})\Z|([A-Za-z0-9_.-]{1,253})\Z")
 
 
-def read(path: Path) -> list[tuple[str, int | None]]:
+def read_hostfile(path: Path) -> list[tuple[str, int | None]]:
     """(host, slots) by line.
 
     Raises:
@@ -23,7 +23,7 @@ def read(path: Path) -> list[tuple[str, int | None]]:
 
     """
     try:
-        text = careful.text(path, _SIZE)
+        text = careful.read_text(path, _SIZE)
     except OSError as error:
         raise UsageError(f"{path}: can't be read: {error.strerror}") from None
     found: list[tuple[str, int | None]] = []

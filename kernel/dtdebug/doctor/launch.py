@@ -15,7 +15,7 @@ _STARTED = ("SLURM_PROCID", "OMPI_COMM_WORLD_RANK", "PMI_RANK", "PMIX_RANK")
 """Who has one of these was itself started by a batch system or MPI."""
 
 
-def read(
+def read_launch(
     command: Sequence[str], variables: Mapping[str, str], *, node: int | None = None, nodes: int | None = None
 ) -> Launch:
     """What the command says, or the one in a script that it starts; variables where it is silent.
@@ -73,7 +73,7 @@ def _of_command(command: Sequence[str], variables: Mapping[str, str]) -> Launch 
     words = list(command)
     for index, word in enumerate(words[:64]):
         if PurePath(word).name in mpi.PROGRAMS:
-            return _of_mpi(mpi.read(words[index + 1 :]), variables)
+            return _of_mpi(mpi.parse_mpirun(words[index + 1 :]), variables)
         if PurePath(word).name == "ray" and (of_ray := dialects.ray(words[index + 1 :], variables)) is not None:
             return of_ray
     words = _as_torchrun(words, variables)

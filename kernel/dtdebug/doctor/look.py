@@ -31,7 +31,7 @@ _LIMIT = 6.0
 """Seconds for one part of a look."""
 
 
-def look(launch: Launch, variables: Mapping[str, str], more: Extra = _NOTHING) -> Look:
+def examine_host(launch: Launch, variables: Mapping[str, str], more: Extra = _NOTHING) -> Look:
     """One look: a fraction of a second; a probe that fails itself becomes a problem of its own."""
     began = time.monotonic()
     unread: dict[str, str] = {}
@@ -49,7 +49,7 @@ def look(launch: Launch, variables: Mapping[str, str], more: Extra = _NOTHING) -
     cards = tried("interfaces", names.interfaces) or ()
     own = names.resolve(socket.gethostname())
     endpoint = names.resolve(launch.address)
-    resources_seen = tried("hosts", lambda: resources.look(launch, variables))
+    resources_seen = tried("hosts", lambda: resources.resource_problems(launch, variables))
     problems, figures, why = resources_seen or ([], {}, {})
     unread |= why
     files, reason = tried("code", lambda: software.files(launch.program, launch.arguments)) or ({}, "")
@@ -75,7 +75,7 @@ def look(launch: Launch, variables: Mapping[str, str], more: Extra = _NOTHING) -
     if more.torch:
         wrong, loaded = tried("torch", lambda: imports.torch(more.command, variables), 200.0) or ([], {})
         problems += wrong
-    seen = tried("devices", devices.devices) or devices.Seen()
+    seen = tried("devices", devices.devices) or devices.DriverAnswer()
     if seen.why:
         unread["devices"] = seen.why
     fabric_seen = tried("fabric", fabric.ports) or ()

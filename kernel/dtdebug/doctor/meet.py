@@ -238,7 +238,7 @@ async def come(look: Look, token: str, wait: float) -> tuple[Meeting, Report | N
                     address, look.launch.port or 0, min(pairs.CONNECTING, left), segment=wire.SEGMENT
                 )
             except (OSError, TimeoutError) as error:
-                word = pairs.named(error)
+                word = pairs.error_word(error)
                 if not (word == "timeout" and left < 1 and last.words):
                     last = Meeting(
                         result=word, words=f"{address}: {getattr(error, 'strerror', '') or 'no answer'}", tries=tries

@@ -35,7 +35,7 @@ class Given(NamedTuple):
     """What it starts."""
 
 
-def read(words: Sequence[str]) -> Given:
+def parse_mpirun(words: Sequence[str]) -> Given:
     """The words after `mpirun`; Open MPI takes long options with one dash too, MPICH has its own.
 
     Raises:
@@ -57,7 +57,7 @@ def read(words: Sequence[str]) -> Given:
         elif name in _HOSTS:
             rows = hostfile.inline(value)
         elif name in _FILES:
-            rows = hostfile.read(Path(value))
+            rows = hostfile.read_hostfile(Path(value))
         elif name == "x" and "=" in value:
             exported[value.partition("=")[0]] = value.partition("=")[2]
         elif name == "genv" and len(following) == 2:

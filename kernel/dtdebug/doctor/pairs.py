@@ -104,7 +104,7 @@ async def _one(index: int, address: str, port: int, key: str) -> Try:
     try:
         reader, writer = await wire.connect(address, port, CONNECTING)
     except (OSError, TimeoutError) as error:
-        return Try(node=index, address=address, result=named(error))
+        return Try(node=index, address=address, result=error_word(error))
     try:
         await wire.call(reader, writer, key, str(index))
         least = await _small(reader, writer)
@@ -156,7 +156,7 @@ async def _segment(index: int, address: str, port: int, key: str) -> int:
     return 0
 
 
-def named(error: BaseException) -> str:
+def error_word(error: BaseException) -> str:
     """An error of a connection as one word."""
     if isinstance(error, TimeoutError):
         return "timeout"

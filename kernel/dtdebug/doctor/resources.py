@@ -41,7 +41,9 @@ except OSError as error:
 """
 
 
-def look(launch: Launch, variables: Mapping[str, str]) -> tuple[list[Problem], dict[str, float], dict[str, str]]:
+def resource_problems(
+    launch: Launch, variables: Mapping[str, str]
+) -> tuple[list[Problem], dict[str, float], dict[str, str]]:
     """(problems, figures, what was not looked at)."""
     problems: list[Problem] = []
     figures: dict[str, float] = {}

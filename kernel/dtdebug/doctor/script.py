@@ -58,7 +58,7 @@ def within(command: Sequence[str], variables: Mapping[str, str]) -> tuple[list[s
         return None
     path = Path(command[place])
     try:
-        script = Script(careful.text(path, _SIZE), path=str(path))
+        script = Script(careful.read_text(path, _SIZE), path=str(path))
     except OSError as error:
         raise UsageError(f"{path}: can't be read: {error.strerror}") from None
     given = {str(n): word for n, word in enumerate(command[place + 1 :][:9], 1)}

@@ -23,7 +23,7 @@ from pathlib import Path
 
 from dtdebug.clean import clean
 from dtdebug.flight import loader
-from dtdebug.flight.loader import DumpError, Found
+from dtdebug.flight.loader import DumpError, DumpFile
 from dtdebug.flight.program import Program
 from dtdebug.flight.told import program
 
@@ -44,11 +44,11 @@ Made = Program | str
 """A dump reduced, or why it can't be read."""
 
 
-def one(found: Found) -> Made:
+def one(found: DumpFile) -> Made:
     """Reads one dump, without limits."""
     name = clean(found.path.name)
     try:
-        made = program(loader.read(found.path), found.rank)
+        made = program(loader.read_dump(found.path), found.rank)
     except DumpError as error:
         return str(error)
     except MemoryError:
@@ -59,7 +59,7 @@ def one(found: Found) -> Made:
     return made
 
 
-def every(found: Sequence[Found]) -> list[Made]:
+def every(found: Sequence[DumpFile]) -> list[Made]:
     """Reads all dumps in children; in the order of `found`."""
     workers = max(1, min(os.cpu_count() or 1, len(found) // _MANY + 1))
     share = -(-len(found) // workers) or 1
@@ -97,7 +97,7 @@ def _seconds(size: int, strikes: int) -> float:
 class _Child:
     """A process that reads some of the dumps and sends what it makes of each."""
 
-    def __init__(self, found: Sequence[Found], begin: int, end: int, strikes: int) -> None:
+    def __init__(self, found: Sequence[DumpFile], begin: int, end: int, strikes: int) -> None:
         self._found, self.next, self.end, self._strikes = found, begin, end, strikes
         self.results, sender = Pipe(duplex=False)
         self._late = False
@@ -179,13 +179,13 @@ def _size(path: Path) -> int:
         return 0
 
 
-def _hand_over(process: subprocess.Popen[bytes], todo: Sequence[Found]) -> None:
+def _hand_over(process: subprocess.Popen[bytes], todo: Sequence[DumpFile]) -> None:
     rows = [(item.rank, os.fsencode(item.path).decode("latin-1"), item.prefix) for item in todo]
     with suppress(OSError, ValueError):
         process.communicate(json.dumps(rows).encode())
 
 
-def _be_child(results: Connection, sender: Connection, todo: Sequence[Found], strikes: int) -> None:
+def _be_child(results: Connection, sender: Connection, todo: Sequence[DumpFile], strikes: int) -> None:
     """The child of a fork: does nothing but this, and never returns."""
     try:
         results.close()
@@ -200,14 +200,14 @@ def main() -> None:
     """The child of a program with threads: `FD STRIKES`, the dumps on standard input."""
     sender = Connection(int(sys.argv[1]), readable=False)
     rows = json.load(sys.stdin)
-    todo = [Found(rank, Path(os.fsdecode(path.encode("latin-1"))), prefix) for rank, path, prefix in rows]
+    todo = [DumpFile(rank, Path(os.fsdecode(path.encode("latin-1"))), prefix) for rank, path, prefix in rows]
     try:
         _send(sender, todo, int(sys.argv[2]))
     finally:
         os._exit(0)
 
 
-def _send(sender: Connection, todo: Sequence[Found], strikes: int) -> None:
+def _send(sender: Connection, todo: Sequence[DumpFile], strikes: int) -> None:
     gc.disable()  # walking through millions of new containers again and again takes longer than to read them
     signal.signal(signal.SIGPROF, signal.SIG_DFL)
     for item in todo:

@@ -11,7 +11,7 @@ from dtdebug.flight.program import Program
 
 def programs(folder: Path, prefix: str | None = None) -> tuple[dict[int, Program], set[int], list[str]]:
     """The programs by rank, the ranks whose dump can't be read, and what is to say. Raises FlightError."""
-    found, notes = loader.find(folder, prefix)
+    found, notes = loader.find_dumps(folder, prefix)
     result: dict[int, Program] = {}
     unread = set()
     for item, made in zip(found, bounded.every(found), strict=True):

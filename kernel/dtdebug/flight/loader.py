@@ -38,7 +38,7 @@ class DumpError(ValueError):
     """One dump can't be read; the others can."""
 
 
-class Found(NamedTuple):
+class DumpFile(NamedTuple):
     """A file that looks like a dump."""
 
     rank: int
@@ -46,7 +46,7 @@ class Found(NamedTuple):
     prefix: str
 
 
-def find(folder: Path, prefix: str | None = None) -> tuple[list[Found], list[str]]:
+def find_dumps(folder: Path, prefix: str | None = None) -> tuple[list[DumpFile], list[str]]:
     """The dumps of one run in a folder, by rank, and what is to say of the rest.
 
     Raises:
@@ -59,24 +59,24 @@ def find(folder: Path, prefix: str | None = None) -> tuple[list[Found], list[str
         raise FlightError(f"{folder}: is a file; give the folder that holds the dumps of all ranks") from None
     except OSError as error:
         raise FlightError(f"{folder}: can't be listed: {error.strerror}") from None
-    by_prefix: dict[str, dict[int, Found]] = defaultdict(dict)
+    by_prefix: dict[str, dict[int, DumpFile]] = defaultdict(dict)
     for name in names:
         match = _NAME.match(name)
         if match is None or name.startswith(".") or (prefix is not None and not name.startswith(prefix)):
             continue
         if int(match["rank"]) >= MOST_RANKS:  # no job has so many: all ranks up to it would be missing
             continue
-        found = Found(int(match["rank"]), folder / name, match["prefix"])
+        found = DumpFile(int(match["rank"]), folder / name, match["prefix"])
         known = by_prefix[found.prefix].get(found.rank)
         if known is None or known.path.suffix == ".json":  # the pickle has the stacks, the JSON has not
             by_prefix[found.prefix][found.rank] = found
     return _one_run(by_prefix)
 
 
-def _one_run(by_prefix: dict[str, dict[int, Found]]) -> tuple[list[Found], list[str]]:
+def _one_run(by_prefix: dict[str, dict[int, DumpFile]]) -> tuple[list[DumpFile], list[str]]:
     """Prefixes that share no rank are hosts of one run; of those that do, the largest and newest set is taken."""
     ordered = sorted(by_prefix.items(), key=lambda row: (-len(row[1]), -_newest(row[1])))
-    taken: dict[int, Found] = {}
+    taken: dict[int, DumpFile] = {}
     notes = []
     for name, ranks in ordered:
         twice = taken.keys() & ranks.keys()
@@ -90,7 +90,7 @@ def _one_run(by_prefix: dict[str, dict[int, Found]]) -> tuple[list[Found], list[
     return [taken[rank] for rank in sorted(taken)], notes
 
 
-def _newest(ranks: dict[int, Found]) -> float:
+def _newest(ranks: dict[int, DumpFile]) -> float:
     return max((modified(found.path) or 0.0 for found in ranks.values()), default=0.0)
 
 
@@ -102,7 +102,7 @@ def modified(path: Path) -> float | None:
         return None
 
 
-def read(path: Path) -> dict[str, Any]:
+def read_dump(path: Path) -> dict[str, Any]:
     """One dump as a dictionary; a bare list of entries, as torch before 2.3 wrote it, becomes one.
 
     It takes the time and the memory that the file asks for: `bounded` sets limits.

@@ -12,7 +12,7 @@ import msgspec
 
 from dtdebug.clean import one_line
 from dtdebug.hosts.plan import plan, program
-from dtdebug.hosts.presence import GONE, cleaned, itself, make, place, read, save
+from dtdebug.hosts.presence import GONE, cleaned, itself, make, own_file_name, read_hosts, save
 from dtdebug.probe.watch import living
 from dtdebug.records.folder import Run, RunFolder
 from dtdebug_taxonomy.hosts import Host
@@ -38,7 +38,7 @@ def refusal(path: Path, command: Sequence[str]) -> str:
     if run is None:
         foreign = [p.name for p in path.iterdir() if p.name not in _OURS and not p.name.startswith(".run.json")]
         return "is no empty folder; name a new one" if foreign else ""
-    known = read(folder)
+    known = read_hosts(folder)
     when = time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(run.started))
     if program(run.command) != program(cleaned(command)):
         return f"holds another job ({one_line(' '.join(run.command), 200)}), started {when}; name a new folder"
@@ -67,7 +67,7 @@ def enter(path: Path, command: Sequence[str]) -> RunFolder:
     run = Run(command=words, started=time.time(), host=socket.gethostname(), pid=os.getpid())
     save(folder, itself(command))
     first = make(path / "run.json", msgspec.json.encode(run))
-    return folder if first else RunFolder(path, output=folder.hosts / f"{place()}.log")
+    return folder if first else RunFolder(path, output=folder.hosts / f"{own_file_name()}.log")
 
 
 def _has_ended(host: Host) -> bool:

@@ -41,7 +41,7 @@ _REPORTERS = 64
 _JOB = ("SLURM_JOB_ID", "SLURM_STEP_ID", "TORCHELASTIC_RUN_ID", "KUBERNETES_JOB_NAME")
 
 
-class Seen(msgspec.Struct, frozen=True, kw_only=True):
+class HostView(msgspec.Struct, frozen=True, kw_only=True):
     """What a host saw of its own ranks."""
 
     final: bool = False
@@ -52,18 +52,18 @@ class Seen(msgspec.Struct, frozen=True, kw_only=True):
     progress: dict[int, str] = {}
 
 
-def place() -> str:
+def own_file_name() -> str:
     """What the files of this run on this host are called."""
     return f"{re.sub(r'[^A-Za-z0-9_.]', '_', socket.gethostname())[:100]}-{os.getpid()}"
 
 
-def read(folder: RunFolder) -> list[Host]:
+def read_hosts(folder: RunFolder) -> list[Host]:
     """What the hosts of a run said of themselves, by name; `silent` is how long each has not."""
     now = _now(folder)
     found = []
     for path in sorted(folder.hosts.glob("*.json"))[:_MOST]:
         with suppress(OSError, ValueError):
-            host = msgspec.json.decode(files.read(path, _LIMIT), type=Host)
+            host = msgspec.json.decode(files.read_start(path, _LIMIT), type=Host)
             silent = max(0.0, now - path.stat().st_mtime)
             found.append(msgspec.structs.replace(host, place=path.stem, silent=silent))
     return sorted(found, key=lambda h: (h.plan.node is None, h.plan.node or 0, h.name, h.place))
@@ -139,12 +139,12 @@ class Presence:
             self._say()
             time.sleep(0.2)
 
-    def contribute(self, seen: Seen) -> None:
+    def contribute(self, seen: HostView) -> None:
         """Leaves for the host that reports what was seen here."""
         here = socket.gethostname()
         own = [s for s in seen.states if s.host == here]
         with suppress(OSError):
-            path = self._folder.hosts / f"{place()}.seen"
+            path = self._folder.hosts / f"{own_file_name()}.seen"
             files.write(path, msgspec.json.encode(msgspec.structs.replace(seen, states=tuple(own))))
 
     def reporter(self) -> str:
@@ -153,14 +153,14 @@ class Presence:
         for number in range(1, _REPORTERS):
             path = self._folder.hosts / f"reporter-{number}"
             with suppress(OSError):
-                if make(path, place().encode()):
+                if make(path, own_file_name().encode()):
                     self._say(reports=True)
                     return ""
             try:
-                named = files.read(path, 400).decode(errors="replace")
+                named = files.read_start(path, 400).decode(errors="replace")
             except OSError:  # no file can be made there: rather two reports than none
                 return ""
-            if named == place():
+            if named == own_file_name():
                 return ""
             host = next((h for h in self._others if h.place == named), None)
             if host is not None and not _lost(host):
@@ -172,7 +172,7 @@ class Presence:
         if self._own.reports:
             self._say(reports=False)
 
-    def gather(self, patience: float, *, final: bool) -> dict[str, Seen]:
+    def gather(self, patience: float, *, final: bool) -> dict[str, HostView]:
         """What the other hosts saw, waited for so long at most; after the end of the job, until they have ended too."""
         until = time.monotonic() + patience
         while True:
@@ -185,12 +185,12 @@ class Presence:
                 return found
             time.sleep(0.2)
 
-    def _seen(self, host: Host, *, final: bool) -> Seen | None:
+    def _seen(self, host: Host, *, final: bool) -> HostView | None:
         path = self._folder.hosts / f"{host.place}.seen"
         try:
             if not final and _now(self._folder) - path.stat().st_mtime > 2 * GONE:
                 return None
-            seen = msgspec.json.decode(files.read(path, _SEEN_LIMIT), type=Seen)
+            seen = msgspec.json.decode(files.read_start(path, _SEEN_LIMIT), type=HostView)
         except (OSError, ValueError):
             return None
         return None if final and host.finished is not None and not seen.final else seen
@@ -210,14 +210,14 @@ class Presence:
         own = f"{self._own.place}.json"
         if not self._others and all(path.name == own for path in self._folder.hosts.glob("*.json")):
             return
-        self._others = [h for h in read(self._folder) if h.place != self._own.place]
+        self._others = [h for h in read_hosts(self._folder) if h.place != self._own.place]
 
 
 def itself(command: Sequence[str]) -> Host:
     """The own host as it enters the job."""
     return Host(
         name=socket.gethostname(),
-        place=place(),
+        place=own_file_name(),
         command=cleaned(command),
         started=time.time(),
         plan=plan(command, os.environ),

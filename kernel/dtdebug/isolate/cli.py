@@ -16,11 +16,11 @@ from dtdebug.errors import FOUND, NOTHING, USAGE, UsageError
 from dtdebug.isolate import differs, releases
 from dtdebug.isolate.command import Job, one_host, parse, spread
 from dtdebug.isolate.differs import NOT_SET, Recorded
-from dtdebug.isolate.found import Found
+from dtdebug.isolate.found import SearchState
 from dtdebug.isolate.runner import Choices
 from dtdebug.isolate.session import Asked, Session, last, new_folder
 from dtdebug.isolate.told import Told
-from dtdebug.isolate.told import read as told_of
+from dtdebug.isolate.told import parse_answers
 from dtdebug_taxonomy.factors import Factor
 
 _VARIABLES = re.compile(
@@ -97,7 +97,7 @@ def _isolate(options: argparse.Namespace) -> int:
         raise UsageError("isolate: works on Linux only")
     if shutil.which(words[0]) is None:
         raise UsageError(f"isolate: {words[0]}: command not found")
-    told = told_of(options.answer, options.situation)
+    told = parse_answers(options.answer, options.situation)
     job, not_varied = _here(parse(words), told)
     choices, recorded = _choices(options, job)
     asked = Asked(
@@ -188,7 +188,7 @@ def _here(job: Job, told: Told) -> tuple[Job, tuple[str, ...]]:
     return here, ("what is between the hosts, and what differs between them: all agents are on this one",)
 
 
-def _answer(found: Found, session: Session, told: Told, *, as_json: bool) -> int:
+def _answer(found: SearchState, session: Session, told: Told, *, as_json: bool) -> int:
     from dtdebug.isolate import table
     from dtdebug.isolate.findings import explained
     from dtdebug.last import Last

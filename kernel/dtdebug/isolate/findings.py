@@ -8,7 +8,7 @@ from pathlib import PurePath
 import msgspec
 
 from dtdebug.border import diagnose
-from dtdebug.isolate.found import Found
+from dtdebug.isolate.found import SearchState
 from dtdebug.isolate.remedies import isolated
 from dtdebug.isolate.runner import ENVIRONMENT, NODES, RANKS, VERSION, snapshot_of
 from dtdebug.isolate.told import Told
@@ -22,7 +22,7 @@ _CLAIMS = 40
 _LONGER = "did not fail for longer than it takes to fail"
 
 
-def claims(found: Found) -> tuple[Claim, ...]:
+def claims(found: SearchState) -> tuple[Claim, ...]:
     """One claim a run that tells: what was changed, and whether the job then failed in the same way."""
     rows: dict[str, Claim] = {}
     for run in found.runs:
@@ -41,18 +41,18 @@ def spelled(changed: Mapping[str, str]) -> str:
     """Changes in words: `2 ranks, loader workers 0, NCCL_DEBUG not set`."""
     counted = {RANKS: "rank", NODES: "host"}
     return ", ".join(
-        f"{to} {counted[name]}{'s' * (to != '1')}" if name in counted else f"{named(name)} {to}"
+        f"{to} {counted[name]}{'s' * (to != '1')}" if name in counted else f"{factor_name(name)} {to}"
         for name, to in changed.items()
     )
 
 
-def named(name: str) -> str:
+def factor_name(name: str) -> str:
     """How a factor or a variable is called."""
     title = next((f.title for f in factors.load() if f.id == name), "")
     return title or name.removeprefix(ENVIRONMENT).removeprefix(VERSION)
 
 
-def contrasts(found: Found, knowledge: Knowledge) -> dict[str, tuple[str, str]]:
+def contrasts(found: SearchState, knowledge: Knowledge) -> dict[str, tuple[str, str]]:
     """What the runs answer of the questions that the knowledge asks, and which runs."""
     said: dict[str, tuple[str, str]] = {}
     if found.works_with_one is not None:
@@ -81,7 +81,7 @@ def contrasts(found: Found, knowledge: Knowledge) -> dict[str, tuple[str, str]]:
     return {key: row for key, row in said.items() if row[0] in values.get(key, ())}
 
 
-def explained(found: Found, told: Told) -> tuple[Snapshot, Diagnosis] | None:
+def explained(found: SearchState, told: Told) -> tuple[Snapshot, Diagnosis] | None:
     """The failure with these contrasts as measured indicators, and its diagnosis; None where nothing was captured.
 
     What the user has told is an answer, unless a run has shown it.

@@ -37,7 +37,7 @@ class Responsible(msgspec.Struct, frozen=True, kw_only=True):
     """The change that was measured, as a patch of the user's file."""
 
 
-class Found(msgspec.Struct, kw_only=True):
+class SearchState(msgspec.Struct, kw_only=True):
     """What is known so far."""
 
     @property

@@ -137,7 +137,7 @@ def _of_claim(c: Claim, role: str, text: str) -> Failure:
 
 def _printed(output: str) -> Failure | None:
     """The exception that a program without ranks printed last."""
-    raised = [r for r in reading.read(Snapshot(output=output)).events.raised if reading.role(r) != "launcher"]
+    raised = [r for r in reading.read_output(Snapshot(output=output)).events.raised if reading.role(r) != "launcher"]
     if not raised:
         return None
     last = reading.primary(raised[-1])

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from dtdebug.isolate.identity import Failure
-from dtdebug.watch.notes import read
+from dtdebug.watch.notes import read_ranks
 from dtdebug.watch.result import FOLDER, watched
 from dtdebug.watch.rows import Phases
 from dtdebug_taxonomy.snapshot import Snapshot
@@ -39,7 +39,7 @@ def pace(run: Path, whole: float | None) -> Pace | None:
     compiled.
     """
     found, enough = [], True
-    for rank in read(run / FOLDER) if (run / FOLDER).is_dir() else ():
+    for rank in read_ranks(run / FOLDER) if (run / FOLDER).is_dir() else ():
         rows = rank.of(Phases)
         begun = next((n for n, row in enumerate(rows) if row.steps), len(rows))
         rows = rows[begun + 1 :] if len(rows) > begun + 1 else rows[begun:]

@@ -21,7 +21,7 @@ def patch(path: Path, line: int, calls: Sequence[str], given: Mapping[str, str])
     `calls`: names of what is called; another name by which the file imports it counts, too.
     """
     try:
-        before = state.read(path, _LIMIT).decode()
+        before = state.read_start(path, _LIMIT).decode()
         tree = ast.parse(before)
     except (OSError, ValueError, SyntaxError, RecursionError, MemoryError):
         return ""

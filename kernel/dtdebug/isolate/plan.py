@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dtdebug.isolate.command import Job
-from dtdebug.isolate.findings import named
+from dtdebug.isolate.findings import factor_name
 from dtdebug.isolate.runner import Choices, Run
 from dtdebug.isolate.session import Asked
 from dtdebug.isolate.table import counted, lasted
@@ -36,7 +36,7 @@ def plan(job: Job, asked: Asked, choices: Choices, first: Run | None) -> str:
         names = [f"{f.title} {f.to}" for f in parts] + [f"{name} {to}" for name, to in variables.items()]
         lines.append(f"  all at once, then by halves if it then does not fail{if_used}: {', '.join(names)}")
     narrow = [f for f in known if f.within]
-    lines += [f"  {f.title} {f.to}: 1 run, if it is {named(f.within)}{if_used}" for f in narrow]
+    lines += [f"  {f.title} {f.to}: 1 run, if it is {factor_name(f.within)}{if_used}" for f in narrow]
     lines += [f"  {f.title} {f.to}: 1 run, if none of these is it{if_used}" for f in data]
     cost = f"; the first took {lasted(first.seconds)}" if first is not None else ""
     lines.append(

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from dtdebug.clean import clean
 from dtdebug.isolate.differs import NOT_SET
-from dtdebug.isolate.found import Found, Responsible
+from dtdebug.isolate.found import Responsible, SearchState
 from dtdebug.isolate.patches import patch
 from dtdebug.isolate.runner import ENVIRONMENT, NODES, RANKS, VERSION
 from dtdebug_taxonomy.factors import Factor
@@ -16,7 +16,7 @@ from dtdebug_taxonomy.model import Effort
 _PLACES = 8
 
 
-def remedy(found: Found, name: str, factor: Factor | None, value: str) -> tuple[str, str]:
+def remedy(found: SearchState, name: str, factor: Factor | None, value: str) -> tuple[str, str]:
     """(what to do, patch), both empty where they do not follow."""
     if factor is not None:
         is_slow = found.failure is not None and found.failure.how == "slow"
@@ -37,7 +37,7 @@ def remedy(found: Found, name: str, factor: Factor | None, value: str) -> tuple[
     return "", ""
 
 
-def _of_program(found: Found, place: str) -> str:
+def _of_program(found: SearchState, place: str) -> str:
     at = f" at {place}" if place else ""
     if found.failure is not None and found.failure.how == "slow":
         return ""
@@ -48,7 +48,7 @@ def _of_program(found: Found, place: str) -> str:
     return ""
 
 
-def _patch(found: Found, factor: Factor) -> str:
+def _patch(found: SearchState, factor: Factor) -> str:
     places = found.first.at.get(factor.uses[-1], ()) if found.first is not None and factor.calls else ()
     for place in places[:_PLACES]:
         file, _, line = place.rpartition(":")
@@ -57,7 +57,7 @@ def _patch(found: Found, factor: Factor) -> str:
     return ""
 
 
-def isolated(found: Found, factors: dict[str, Factor]) -> Isolated:
+def isolated(found: SearchState, factors: dict[str, Factor]) -> Isolated:
     """What was found, as a diagnosis takes it."""
     return Isolated(
         parts=tuple(_part(r, factors.get(r.factor)) for r in found.responsible),
@@ -77,12 +77,12 @@ def _part(r: Responsible, factor: Factor | None) -> Part:
     return Part(factor=r.factor, title=clean(r.text), fix=clean(r.fix), effort=effort, pattern=pattern, diff=r.diff)
 
 
-def _ruled_out(found: Found) -> tuple[list[str], list[str]]:
+def _ruled_out(found: SearchState) -> tuple[list[str], list[str]]:
     ranks = ["one rank fails too: distribution is not it"] if found.distributed is False else []
     return ranks, list(dict.fromkeys(found.ruled_out))
 
 
-def _went(found: Found) -> str:
+def _went(found: SearchState) -> str:
     """How many runs with what is responsible changed did not fail, and how many without that did."""
     blamed = {r.factor for r in found.responsible}
     named = blamed - {RANKS, NODES, "program", "several"}

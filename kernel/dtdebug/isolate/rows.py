@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from dtdebug.isolate.found import Found, Responsible, Row
+from dtdebug.isolate.found import Responsible, Row, SearchState
 from dtdebug.isolate.remedies import remedy
 from dtdebug.isolate.runner import ENVIRONMENT, NODES, RANKS, VERSION, Outcome
 from dtdebug_taxonomy.factors import Factor
@@ -15,7 +15,7 @@ _WENT: dict[Outcome, str] = {"other": "another failure", "timeout": "no failure 
 class Rows:
     """Writes rows into what is found; `named` are the factors by their names."""
 
-    def __init__(self, found: Found, named: Mapping[str, Factor]) -> None:
+    def __init__(self, found: SearchState, named: Mapping[str, Factor]) -> None:
         self._found, self._named = found, named
 
     def clear(self) -> None:

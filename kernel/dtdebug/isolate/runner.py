@@ -239,7 +239,7 @@ class Runner:
         ended: tuple[int | None, float],
         folder: RunFolder,
     ) -> Run:
-        rows = list(notes.read(folder.path.parent / "notes"))
+        rows = list(notes.read_notes(folder.path.parent / "notes"))
         saw = {row["name"]: row.get("value", "") for row in rows if row["kind"] == "saw"}
         if (seed := _seeds(rows)) is not None:
             saw["seeds"] = seed
@@ -295,7 +295,7 @@ class Runner:
             return
         for path in (folder.verdict, folder.output, place / "state" / state.LAST):
             with suppress(OSError):
-                data = state.read(path, _FOUND_LIMIT)
+                data = state.read_start(path, _FOUND_LIMIT)
                 for name in {str(copy), os.path.realpath(copy)}:
                     data = data.replace(name.encode(), str(self._home).encode())
                 state.write(path, data)
@@ -343,7 +343,7 @@ def _knob(factor: factors.Factor) -> str:
 def case_of(folder: RunFolder) -> Case:
     """What was found of a run; where nothing was, a case that says so."""
     try:
-        return msgspec.json.decode(state.read(folder.verdict, _FOUND_LIMIT), type=Case)
+        return msgspec.json.decode(state.read_start(folder.verdict, _FOUND_LIMIT), type=Case)
     except (OSError, ValueError):
         return Case(verdict=Verdict(kind="not_understood", summary="No rank was seen."))
 
@@ -351,7 +351,7 @@ def case_of(folder: RunFolder) -> Case:
 def snapshot_of(run: Run) -> Snapshot | None:
     """What was captured of a run that failed."""
     try:
-        data = state.read(Path(run.folder).parent / "state" / state.LAST, _FOUND_LIMIT)
+        data = state.read_start(Path(run.folder).parent / "state" / state.LAST, _FOUND_LIMIT)
         return msgspec.json.decode(data, type=Last).snapshot
     except (OSError, ValueError):
         return pace.snapshot(Path(run.folder)) if run.failure is not None and run.failure.how == "slow" else None

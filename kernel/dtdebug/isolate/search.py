@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 
 from dtdebug.isolate.findings import spelled
-from dtdebug.isolate.found import Found
+from dtdebug.isolate.found import SearchState
 from dtdebug.isolate.rows import Rows
 from dtdebug.isolate.runner import ENVIRONMENT, NODES, RANKS, Outcome, Run
 from dtdebug.isolate.sometimes import Sometimes, Suspects
@@ -50,14 +50,14 @@ class Search:
         `ranks`: how many each agent starts, None if that can't be changed; `variables`: those that may matter, and what
         they are set to; `suspects`: given the first run, what else can be changed, and to what.
         """
-        self.found = Found(runs=tries.runs)
+        self.found = SearchState(runs=tries.runs)
         self._rows = Rows(self.found, {f.id: f for f in factors})
         self._tries, self._sometimes, self._factors, self._ranks = tries, sometimes, factors, ranks
         self._agents, self._suspects = agents, suspects
         self._variables = {f"{ENVIRONMENT}{name}": to for name, to in variables.items()}
         self._base: dict[str, str] = {}
 
-    def run(self) -> Found:
+    def run(self) -> SearchState:
         """Searches until it is decided or the budget is spent."""
         try:
             if not self._reproduce():
@@ -73,7 +73,7 @@ class Search:
             self.found.unfinished = f"{error}{self._narrowed()}"
         return self.found
 
-    def interrupted(self) -> Found:
+    def interrupted(self) -> SearchState:
         """What is known where the user has ended the search."""
         if self.found.failure is None:
             self.found.first = next((run for run in self.found.runs if run.outcome == "same"), None)

@@ -18,7 +18,7 @@ from dtdebug.clean import arguments, clean
 from dtdebug.errors import UsageError
 from dtdebug.isolate import differs
 from dtdebug.isolate.command import Job
-from dtdebug.isolate.found import Found
+from dtdebug.isolate.found import SearchState
 from dtdebug.isolate.identity import Failure
 from dtdebug.isolate.runner import ENVIRONMENT, VERSION, Choices, Run, Runner
 from dtdebug.isolate.search import Search
@@ -68,7 +68,7 @@ class Session:
         self._runs: list[Run] = []
         self._left: Callable[[], float] = lambda: 0.0
 
-    def search(self, known: tuple[Run, ...]) -> Found:
+    def search(self, known: tuple[Run, ...]) -> SearchState:
         """Searches, beginning with what is known."""
         asked, told = self._asked, self._asked.told
         tries = Tries(
@@ -98,7 +98,7 @@ class Session:
                 signal.signal(name, handler)
             self._runner.close()
 
-    def _suspects(self, found: Found, run: Run) -> dict[str, str]:
+    def _suspects(self, found: SearchState, run: Run) -> dict[str, str]:
         """What the recorded run was told and this one not, and packages that can be had in another version."""
         suspects: dict[str, str] = {}
         if self._choices.recorded is not None:
@@ -178,7 +178,7 @@ def last(job: Job, home: Path, kind: str) -> tuple[Path, Saved] | None:
     """The last search of that command in that folder."""
     for folder in _searches():
         with suppress(OSError, ValueError):
-            saved = msgspec.json.decode(state.read(folder / "search.json", _LIMIT), type=Saved)
+            saved = msgspec.json.decode(state.read_start(folder / "search.json", _LIMIT), type=Saved)
             if (saved.command, saved.home, saved.kind) == (_cleaned(job), str(home), kind):
                 return folder, saved
     return None

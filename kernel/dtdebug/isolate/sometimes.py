@@ -9,7 +9,7 @@ import math
 from collections.abc import Mapping
 from typing import NamedTuple
 
-from dtdebug.isolate.found import Found
+from dtdebug.isolate.found import SearchState
 from dtdebug.isolate.odds import PROGRAM, SEVERAL, Cause, Odds, Trial
 from dtdebug.isolate.rows import Rows
 from dtdebug.isolate.runner import RANKS, Run
@@ -40,7 +40,7 @@ class Suspects(NamedTuple):
 class Sometimes:
     """The search over these suspects."""
 
-    def __init__(self, tries: Tries, found: Found, rows: Rows, suspects: Suspects) -> None:
+    def __init__(self, tries: Tries, found: SearchState, rows: Rows, suspects: Suspects) -> None:
         parts, alone, ranks = suspects
         self._tries, self._found, self._rows = tries, found, rows
         self._parts, self._changes, self._world = parts, {**parts, **alone}, ranks

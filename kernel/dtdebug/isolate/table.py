@@ -9,8 +9,8 @@ import msgspec
 
 from dtdebug.clean import clean, one_line
 from dtdebug.isolate.differs import NOT_SET
-from dtdebug.isolate.findings import claims, named, spelled
-from dtdebug.isolate.found import FAILS, WORDS, Found
+from dtdebug.isolate.findings import claims, factor_name, spelled
+from dtdebug.isolate.found import FAILS, WORDS, SearchState
 from dtdebug.isolate.runner import ENVIRONMENT, NODES, RANKS, Run
 from dtdebug_taxonomy.diagnosis import Diagnosis
 from dtdebug_taxonomy.render import reading
@@ -19,12 +19,12 @@ VERSION = 1
 _RUNS, _TEXT = 200, 240
 
 
-def to_text(found: Found, diagnosis: Diagnosis | None) -> str:
+def to_text(found: SearchState, diagnosis: Diagnosis | None) -> str:
     """What fails, what was changed, what is responsible, and what follows from it."""
     return "\n".join(_lines(found, diagnosis)) + "\n"
 
 
-def _lines(found: Found, diagnosis: Diagnosis | None) -> Iterator[str]:
+def _lines(found: SearchState, diagnosis: Diagnosis | None) -> Iterator[str]:
     cost = _cost(found)
     if found.failure is None or found.first is None:
         yield f"dtdebug isolate: {found.unfinished or 'does not fail'}: {cost}"
@@ -38,7 +38,7 @@ def _lines(found: Found, diagnosis: Diagnosis | None) -> Iterator[str]:
     if found.rate is not None:
         yield f"  does not fail reliably ({found.rate[0]} of {found.rate[1]}): judged by the odds of all runs"
     yield from _table(found)
-    yield from (f"  {named(name)}: could not be changed, or it was not seen to be" for name in found.unproven)
+    yield from (f"  {factor_name(name)}: could not be changed, or it was not seen to be" for name in found.unproven)
     yield from (f"  not varied: {one_line(line, _TEXT)}" for line in found.not_varied)
     others = {one_line(run.failure.text, _TEXT) for run in found.runs if run.outcome == "other" and run.failure}
     yield from (f"  another failure on the way, not followed: {line}" for line in sorted(others)[:3])
@@ -55,18 +55,18 @@ def _lines(found: Found, diagnosis: Diagnosis | None) -> Iterator[str]:
             yield f"  {one_line(diagnosis.ordinary, _TEXT)}"
 
 
-def _cost(found: Found) -> str:
+def _cost(found: SearchState) -> str:
     return f"{counted(len(found.runs))}, {lasted(sum(run.seconds for run in found.runs))}"
 
 
-def _table(found: Found) -> Iterator[str]:
+def _table(found: SearchState) -> Iterator[str]:
     rows = [(row.title, "   ".join(f"{to} {went}" for to, went in row.tried), row.says) for row in found.rows]
     first = max((len(row[0]) for row in rows), default=0)
     second = min(60, max((len(row[1]) for row in rows), default=0))
     yield from (clean(f"  {title:{first}}  {tried:{second}}  {says}".rstrip()) for title, tried, says in rows)
 
 
-def _responsible(found: Found) -> str:
+def _responsible(found: SearchState) -> str:
     if not found.responsible and not found.rows and not found.unfinished:
         return "responsible: not known: no number of ranks is in the command, and no part that can be changed was seen"
     if not found.responsible:
@@ -75,14 +75,14 @@ def _responsible(found: Found) -> str:
     changed = [r for r in found.responsible if r.factor not in (RANKS, NODES, "program")]
     # a variable that matters if it is set
     changed = [r for r in changed if not (r.factor.startswith(ENVIRONMENT) and r.value == NOT_SET)]
-    without = f" (not with {', '.join(f'{named(r.factor)} {r.value}' for r in changed)})" if changed else ""
+    without = f" (not with {', '.join(f'{factor_name(r.factor)} {r.value}' for r in changed)})" if changed else ""
     place = next((f" at {r.value}" for r in found.responsible if r.factor == "program" and r.value), "")
     doubt = "" if found.confirmed or found.rate is not None or found.unfinished == "" else " (seen once)"
     whole = "; distribution is not it" if found.distributed is False else ""
     return clean(f"responsible: {names}{place}{without}{whole}{doubt}")
 
 
-def to_json(found: Found, diagnosis: Diagnosis | None, *, written: tuple[str, ...] = ()) -> dict[str, Any]:
+def to_json(found: SearchState, diagnosis: Diagnosis | None, *, written: tuple[str, ...] = ()) -> dict[str, Any]:
     """The answer for programs."""
     failure = found.failure
     return {

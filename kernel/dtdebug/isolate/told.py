@@ -38,7 +38,7 @@ class Told(NamedTuple):
     """It does not fail each time."""
 
 
-def read(pairs: Sequence[str], situation: str) -> Told:
+def parse_answers(pairs: Sequence[str], situation: str) -> Told:
     """What `--answer KEY=VALUE` and `--situation TEXT` say; of the words only what is said without doubt.
 
     Raises:

@@ -170,7 +170,7 @@ def _placed(folder: RunFolder | None, states: Iterable[RankState]) -> list[RankS
         file = folder.announced_stack(state) if folder is not None else None
         if file is not None and state.alive is False and not state.exception:
             with suppress(OSError, ValueError):  # later than what any look has seen
-                written = parse_traceback(files.read(file, _STACK_LIMIT).decode(errors="replace"))
+                written = parse_traceback(files.read_start(file, _STACK_LIMIT).decode(errors="replace"))
                 stack = before_agent(written) or state.stack
                 state = msgspec.structs.replace(state, stack=stack)  # noqa: PLW2901 - the same rank, completed
         result.append(state)
@@ -189,7 +189,7 @@ def _output(folder: RunFolder | None) -> tuple[str, tuple[tuple[int, int], ...],
     if not raw:
         return "", (), []
     try:
-        excerpt = reader.read(io.BytesIO(raw), "the job's output")
+        excerpt = reader.read_excerpt(io.BytesIO(raw), "the job's output")
     except reader.LogError as error:
         return "", (), [str(error)]
     return excerpt.text, excerpt.first_lines, []
@@ -224,7 +224,7 @@ def concluded(folder: RunFolder) -> Case | None:
     if run is None or run.finished is None or not run.status:
         return None
     try:
-        return msgspec.json.decode(files.read(folder.verdict, _FOUND_LIMIT), type=Case)
+        return msgspec.json.decode(files.read_start(folder.verdict, _FOUND_LIMIT), type=Case)
     except (OSError, ValueError):
         return None
 

@@ -53,7 +53,7 @@ def join(paths: Sequence[Path]) -> Case:
 
     """
     with tempfile.TemporaryDirectory(prefix="dtdebug-join-") as scratch:
-        parts = [read(path, Path(scratch) / f"part-{number}") for number, path in enumerate(paths)]
+        parts = [read_report(path, Path(scratch) / f"part-{number}") for number, path in enumerate(paths)]
         _same_job(parts)
         folder = _gathered(parts, Path(scratch) / "all")
         states, progress = _states(parts)
@@ -73,7 +73,7 @@ def join(paths: Sequence[Path]) -> Case:
     )
 
 
-def read(path: Path, scratch: Path) -> Part:
+def read_report(path: Path, scratch: Path) -> Part:
     """One report: a folder, an archive, or JSON of either form; raises JoinError."""
     name = clean(str(path))
     try:
@@ -105,7 +105,7 @@ def _of_folder(name: str, folder: RunFolder) -> Part:
     case = None
     if folder.verdict.is_file():
         with suppress(OSError, JoinError):
-            case = _case(name, files.read(folder.verdict, _REPORT))
+            case = _case(name, files.read_start(folder.verdict, _REPORT))
     return Part(name, case=case, folder=folder)
 
 
@@ -192,7 +192,7 @@ def _hosts(parts: Sequence[Part], states: Sequence[RankState]) -> list[Host]:
         told = [*(part.case.hosts if part.case is not None else ())]
         if part.folder is not None:
             seen = {(h.name, h.place) for h in told if h.meeting is not None}
-            told += [h for h in presence.read(part.folder) if (h.name, h.place) not in seen]
+            told += [h for h in presence.read_hosts(part.folder) if (h.name, h.place) not in seen]
         for host in told:
             found[host.name, host.place] = msgspec.structs.replace(host, silent=0.0)
     named = {h.name for h in found.values()}

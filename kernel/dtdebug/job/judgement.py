@@ -69,7 +69,7 @@ def judge(folder: RunFolder | None, states: Sequence[RankState], basis: Basis, *
     verdict = ends.settle(found.verdict if found else None, ended, basis.earlier, measured=basis.measured)
     if verdict is None or verdict is not basis.earlier:  # else it was judged by what was seen then
         before = [ends.uninterrupted(state) for state in ended.states]
-        verdict = outcome.judged(verdict, outcome.Seen(before, basis.progress, basis.moving, basis.seconds))
+        verdict = outcome.judged(verdict, outcome.TwoLooks(before, basis.progress, basis.moving, basis.seconds))
     return Judgement(
         verdict, ended, found.missing_dumps if found else (), notes, found.timeline if found is not None else None
     )

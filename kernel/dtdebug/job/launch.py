@@ -122,7 +122,7 @@ def _watching(folder: RunFolder, options: Options) -> tuple[Path, list[str], dic
     """What the ranks are told: to watch, besides what the user's options let them do already."""
     told: dict[str, Any] = {}
     if named := options.environment.get(COURSE):
-        told = msgspec.json.decode(state.read(Path(named), 1 << 20), type=dict[str, Any])
+        told = msgspec.json.decode(state.read_start(Path(named), 1 << 20), type=dict[str, Any])
     to, do = Path(told.pop("folder", folder.path)), [*told.pop("do", ()), "watch"]
     return to, do, {**told, "watched": str(folder.path.absolute())}
 

@@ -39,7 +39,7 @@ class Look(msgspec.Struct, frozen=True, kw_only=True):
     """What the job had printed until its user ended it: what comes then is the noise of ending."""
 
 
-def look(
+def ask_ranks(
     folder: RunFolder | None,
     pids: Sequence[int] = (),
     *,

@@ -16,7 +16,7 @@ from dtdebug_taxonomy.hosts import Host
 def unmet(folder: RunFolder | None, pids: Sequence[int]) -> Case | None:
     """The case of a launcher of several hosts that has started no rank; None where there is none."""
     here = socket.gethostname()
-    known = presence.read(folder) if folder is not None else []
+    known = presence.read_hosts(folder) if folder is not None else []
     run = folder.load_run() if folder is not None else None
     tops = [*pids, *(h.pid for h in known if h.name == here and h.pid and h.finished is None)]
     if run is not None and run.pid and run.host == here and run.finished is None:

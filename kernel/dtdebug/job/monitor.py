@@ -12,11 +12,11 @@ import msgspec
 from dtdebug.clean import clean
 from dtdebug.hosts import rendezvous
 from dtdebug.hosts.launchers import waiting
-from dtdebug.hosts.presence import Presence, Seen
+from dtdebug.hosts.presence import HostView, Presence
 from dtdebug.job import movement
 from dtdebug.job.collect import conclude, printed
 from dtdebug.job.judgement import recorded
-from dtdebug.job.looking import Look, alive, last, look, merged
+from dtdebug.job.looking import Look, alive, ask_ranks, last, merged
 from dtdebug.job.outcome import is_certain
 from dtdebug.job.pool import shared
 from dtdebug.job.relay import Relay
@@ -97,7 +97,7 @@ class Vigil:
     def conclude(self, what: str) -> None:
         """Says what is found after the end."""
         self._thread.join(_UNFINISHED)  # a look that was begun before the end saw more than can be seen now
-        after = look(self._folder, twice=False).states if alive(self._folder) else last(self._folder).states
+        after = ask_ranks(self._folder, twice=False).states if alive(self._folder) else last(self._folder).states
         count, starved = self._memory.killed()
         states = merged(self._seen.states, after)
         seen = msgspec.structs.replace(
@@ -178,7 +178,7 @@ class Vigil:
 
     def _glance(self) -> None:
         """Sees the ranks as they stand, before the launcher ends them."""
-        seen = look(self._folder, twice=False)
+        seen = ask_ranks(self._folder, twice=False)
         found, _ = recorded(self._folder, seen.states, moving=self._moving or None)
         verdict = found.verdict if found is not None else None
         stands = verdict is not None and verdict.kind not in ("none", "not_understood", "dead")
@@ -191,7 +191,7 @@ class Vigil:
         if not self._seen.states and self.interrupted and (met := waiting(self._job)):
             self._hosts.meets(*met)
             self._hang = rendezvous.verdict(self._hosts.all())
-        self._hosts.contribute(Seen(states=self._seen.states, deaths=tuple(self._deaths.seen())))
+        self._hosts.contribute(HostView(states=self._seen.states, deaths=tuple(self._deaths.seen())))
 
     def _defer(self) -> None:
         """Another host reports; said once."""
@@ -239,7 +239,7 @@ class Vigil:
     def _examine(self) -> None:
         """Looks closely at ranks whose counters rest, and says so if they make no progress."""
         standing = self._progress.standing(self._records)
-        seen = msgspec.structs.replace(look(self._folder), seconds=standing)
+        seen = msgspec.structs.replace(ask_ranks(self._folder), seconds=standing)
         pool = shared(self._hosts, seen, self._deaths.seen(), final=False)
         self._seen, deaths = (pool.look, pool.deaths) if pool else (seen, self._deaths.seen())
         hosts, keep = self._hosts.all(), pool is not None

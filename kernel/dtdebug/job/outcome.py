@@ -43,7 +43,7 @@ _WORDS = {
 }  # fmt: skip
 
 
-class Seen(NamedTuple):
+class TwoLooks(NamedTuple):
     """What two looks at the ranks have shown."""
 
     states: Sequence[RankState]
@@ -54,12 +54,12 @@ class Seen(NamedTuple):
     """For how long they have rested."""
 
 
-def judged(verdict: Verdict | None, seen: Seen) -> Verdict:
+def judged(verdict: Verdict | None, seen: TwoLooks) -> Verdict:
     """The verdict, held against what was seen of the ranks."""
     return with_broken_threads(_judged(verdict, seen), seen.states)
 
 
-def _judged(verdict: Verdict | None, seen: Seen) -> Verdict:
+def _judged(verdict: Verdict | None, seen: TwoLooks) -> Verdict:
     states = [s for s in seen.states if s.rank is not None]
     if verdict is None or verdict.kind in ("none", "not_arrived", "fabric", "not_understood"):
         verdict = arrival(states) or verdict
@@ -83,7 +83,7 @@ def _by_threads(verdict: Verdict, states: Sequence[RankState]) -> bool:
     return verdict.kind == "not_arrived" and bool(named) and all(map(thread_communicates, named))
 
 
-def _held_up(verdict: Verdict | None, states: Sequence[RankState], seen: Seen) -> Verdict | None:
+def _held_up(verdict: Verdict | None, states: Sequence[RankState], seen: TwoLooks) -> Verdict | None:
     """The verdict, or, where it does not name them, the ranks that can't come while all others wait for them."""
     found = None if seen.moving or (verdict is not None and verdict.kind in ("dead", "left")) else elsewhere(states)
     if found is None or any(seen.progress.get(rank) == "slow" for rank in (*found.culprits, *found.waiting)):
@@ -130,11 +130,11 @@ def _activity(state: RankState) -> str:
     return what if what in _ENTIRELY else ""
 
 
-def _moved(rank: int, seen: Seen) -> bool:
+def _moved(rank: int, seen: TwoLooks) -> bool:
     return seen.progress.get(rank) in ("slow", "busy")
 
 
-def _unaccused(verdict: Verdict | None, states: Sequence[RankState], seen: Seen) -> Verdict:
+def _unaccused(verdict: Verdict | None, states: Sequence[RankState], seen: TwoLooks) -> Verdict:
     """Nobody is accused by the records: all is well, or it is not understood."""
     if not states:
         return Verdict(kind="not_understood", summary="No rank was seen.")
@@ -176,14 +176,14 @@ def _unaccused(verdict: Verdict | None, states: Sequence[RankState], seen: Seen)
     return not_understood(states, still, seen.progress, seen.seconds)
 
 
-def _has_moved(state: RankState, seen: Seen) -> bool:
+def _has_moved(state: RankState, seen: TwoLooks) -> bool:
     """CPU time is no progress of a rank that has been in an operation for as long as the counters have rested."""
     now = seen.progress.get(-1 if state.rank is None else state.rank)
     inside = any(g.enqueued and g.completed is not None and g.enqueued > g.completed for g in state.groups)
     return now == "slow" or (now == "busy" and not (seen.moving is False and inside))
 
 
-def _all_came(moved: Sequence[RankState], seen: Seen, dark: set[int]) -> bool:
+def _all_came(moved: Sequence[RankState], seen: TwoLooks, dark: set[int]) -> bool:
     """Ranks that gave no answer have ended operations together with one whose counters moved."""
     counted = [s for s in moved if seen.progress.get(s.rank or 0) == "slow"]
     return any(dark <= set(g.ranks) and g.completed for s in counted for g in s.groups)
@@ -226,7 +226,7 @@ def _ended(verdict: Verdict | None, states: Sequence[RankState]) -> Verdict:
     )
 
 
-def _slow(verdict: Verdict, states: Sequence[RankState], seen: Seen, what: str) -> Verdict:
+def _slow(verdict: Verdict, states: Sequence[RankState], seen: TwoLooks, what: str) -> Verdict:
     """Others wait for a rank that works: slow, and a hang only if it never ends."""
     rest = all(seen.progress.get(rank) == "stuck" for rank in verdict.waiting)
     waited = max((seen.seconds * rest, *(lasted(s) for s in states if s.rank in verdict.waiting)))

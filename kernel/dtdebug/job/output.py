@@ -264,6 +264,6 @@ def _remark(count: int) -> bytes:
 def kept(path: Path) -> bytes:
     """The copy without its marks; empty if there is none."""
     try:
-        return _MARK.sub(b"", state.read(path, HEAD + 3 * TAIL))
+        return _MARK.sub(b"", state.read_start(path, HEAD + 3 * TAIL))
     except OSError:
         return b""

@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 import msgspec
 
-from dtdebug.hosts.presence import Presence, Seen
+from dtdebug.hosts.presence import HostView, Presence
 from dtdebug.job.looking import Look, merged
 from dtdebug.probe.watch import Death
 
@@ -28,7 +28,7 @@ def shared(
 ) -> Pool | None:
     """What all hosts saw, where this one reports; None where another one does, for which this one's is left."""
     presence.contribute(
-        Seen(
+        HostView(
             final=final, states=look.states, deaths=tuple(deaths), starved=tuple(starved), progress=dict(look.progress)
         )
     )
@@ -38,7 +38,7 @@ def shared(
     return pooled(look, deaths, starved, others.values())
 
 
-def pooled(look: Look, deaths: Sequence[Death], starved: Collection[int], others: Iterable[Seen]) -> Pool:
+def pooled(look: Look, deaths: Sequence[Death], starved: Collection[int], others: Iterable[HostView]) -> Pool:
     """A look completed by what other hosts saw of their ranks: each knows its own best."""
     states, progress, ended, killed = look.states, dict(look.progress), list(deaths), set(starved)
     for seen in others:

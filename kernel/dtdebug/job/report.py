@@ -236,7 +236,7 @@ def archive(folder: RunFolder, members: Sequence[Member], target: Path | None = 
 
 def _prepared(path: Path, *, dump: bool) -> tuple[bytes, int]:
     """What is sent of a file, and how many secrets were masked in it; raises OSError."""
-    raw = files.read(path, _MEMBER_LIMIT + 1)
+    raw = files.read_start(path, _MEMBER_LIMIT + 1)
     if dump or len(raw) > _MEMBER_LIMIT:
         return raw, 0
     sent = _cleaned(raw, is_json=path.suffix == ".json")

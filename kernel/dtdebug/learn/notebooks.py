@@ -36,7 +36,7 @@ def listed() -> tuple[Notebook, ...]:
     return tuple(found)
 
 
-def read(id: str) -> tuple[str, bytes]:  # noqa: A002 - it is what users call it
+def notebook_file(id: str) -> tuple[str, bytes]:  # noqa: A002 - it is what users call it
     """The name of a notebook's file and what is in it; raises KeyError if there is no such notebook."""
     notebook = next((n for n in listed() if id in (n.id, str(n.number), n.file, n.stem)), None)
     if notebook is None:
@@ -54,7 +54,7 @@ def copy(id: str, folder: Path) -> Path:  # noqa: A002 - it is what users call i
         OSError: it can't be written there.
 
     """
-    name, data = read(id)
+    name, data = notebook_file(id)
     folder.mkdir(parents=True, exist_ok=True)
     for number in count(1):
         path = folder / (name if number == 1 else f"{Path(name).stem}-{number}.ipynb")

@@ -35,7 +35,7 @@ def log(path: str | Path, *, pipes: bool = False) -> io.FileIO:
     return io.FileIO(handle, "rb")
 
 
-def text(path: str | Path, most: int) -> str:
+def read_text(path: str | Path, most: int) -> str:
     """At most so many characters of a file that the user names, or of a pipe.
 
     Raises:

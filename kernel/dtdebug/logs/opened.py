@@ -58,7 +58,7 @@ class Source(NamedTuple):
     """Where the member begins in its archive."""
 
 
-def find(paths: list[str]) -> tuple[list[Source], list[str]]:
+def find_logs(paths: list[str]) -> tuple[list[Source], list[str]]:
     """The logs that paths, folders and patterns name, sorted, each once; and what could not be read, with the reason.
 
     Raises:
@@ -72,7 +72,9 @@ def find(paths: list[str]) -> tuple[list[Source], list[str]]:
             found["-", ""] = Source("standard input", "-")
             continue
         if remote.is_address(given):
-            found.update({(name, ""): Source(name, name, "", size, time) for name, size, time in remote.find(given)})
+            found.update(
+                {(name, ""): Source(name, name, "", size, time) for name, size, time in remote.list_objects(given)}
+            )
             continue
         names = [given] if os.path.lexists(given) else _matching(given)
         if not names:

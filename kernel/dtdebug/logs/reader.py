@@ -49,14 +49,14 @@ def read_path(path: Path) -> Excerpt:
         raise LogError(f"{path}: is a folder; name one log file in it, or `dtdebug triage` reads all")
     try:
         with careful.log(path, pipes=True) as file:
-            return read(cast("BinaryIO", file), str(path))
+            return read_excerpt(cast("BinaryIO", file), str(path))
     except FileNotFoundError:
         raise LogError(f"{path}: no such file") from None
     except OSError as error:
         raise LogError(f"{path}: can't be read: {error.strerror}") from None
 
 
-def read(stream: BinaryIO, name: str) -> Excerpt:
+def read_excerpt(stream: BinaryIO, name: str) -> Excerpt:
     """The excerpt of a stream, read to its end.
 
     Raises:

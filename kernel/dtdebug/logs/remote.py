@@ -20,7 +20,7 @@ def is_address(path: str) -> bool:
     return _ADDRESS.match(path) is not None
 
 
-def find(address: str) -> Iterator[tuple[str, int, float]]:
+def list_objects(address: str) -> Iterator[tuple[str, int, float]]:
     """The objects that an address, a folder or a pattern names: address, bytes, time of its last change or 0.
 
     Raises:

@@ -25,7 +25,7 @@ from dtdebug.notebook.journal import FILES, Journal, folders, prune
 from dtdebug.records.folder import Run, RunFolder
 
 if TYPE_CHECKING:
-    from dtdebug.notebook.look import Seen
+    from dtdebug.notebook.look import RanksSeen
 
 
 _AFTER = 0.2
@@ -46,7 +46,7 @@ class Live:
         self.run: RunFolder | None = None
         self.since = time.time()
         """When the last cell began that was not a question to us."""
-        self.seen: Seen | None = None
+        self.seen: RanksSeen | None = None
         """What the last look for a hang found since then, or before of ranks that still run."""
         self.request: Any = None
         """The front end's request whose cell runs in the thread that runs cells."""
@@ -198,7 +198,7 @@ def _used(run: RunFolder) -> bool:
     return any(any(part.glob("*")) for part in (run.ranks, run.flight, run.errors))
 
 
-def _some_run(seen: Seen) -> bool:
+def _some_run(seen: RanksSeen) -> bool:
     """A job in the background outlives the cell that began it: what was seen of it still holds."""
     from dtdebug.probe.processes import liveness
 

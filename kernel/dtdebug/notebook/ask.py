@@ -13,8 +13,8 @@ import msgspec
 
 from dtdebug.notebook import control, journal, show
 from dtdebug.notebook.cells import INVENTED, Cells
-from dtdebug.notebook.journal import Entry
-from dtdebug.notebook.look import TIMEOUT, Conclusion, Kind, Seen, conclude, moved
+from dtdebug.notebook.journal import LastCell
+from dtdebug.notebook.look import TIMEOUT, Conclusion, Kind, RanksSeen, conclude, moved
 from dtdebug.notebook.patience import Watched, watch
 from dtdebug.notebook.running_cell import Here
 from dtdebug.records.folder import RunFolder
@@ -120,7 +120,7 @@ def kernel_pid(file: Path) -> int | None:
     return found
 
 
-def _armed(file: Path, pid: int | None) -> tuple[RunFolder | None, Entry | None]:
+def _armed(file: Path, pid: int | None) -> tuple[RunFolder | None, LastCell | None]:
     """The folder that an armed kernel has made, and the cell that it runs."""
     for path, entry in journal.entries():
         if entry.kernel == file.name and pid in (None, entry.pid):
@@ -168,7 +168,7 @@ def _reply(client: Any, request: str, timeout: float) -> dict[str, Any] | None:
             return content
 
 
-def from_outside(pid: int, folder: RunFolder | None, entry: Entry | None, kind: Kind, timeout: float) -> Seen:
+def from_outside(pid: int, folder: RunFolder | None, entry: LastCell | None, kind: Kind, timeout: float) -> RanksSeen:
     """What can be seen of a kernel without asking it: its stack, its ranks, who waits for whom."""
     from dtdebug.job import looking
     from dtdebug.notebook.jobs import forget_earlier, ranks_below
@@ -188,7 +188,7 @@ def from_outside(pid: int, folder: RunFolder | None, entry: Entry | None, kind: 
         return conclude(folder, seen, "", moving=moving)
 
     if kind == "hang" and not before:  # no record says what moves
-        twice = looking.look(folder, pids, timeout=timeout / 2) if pids else looking.Look()
+        twice = looking.ask_ranks(folder, pids, timeout=timeout / 2) if pids else looking.Look()
         watched = Watched(twice.states, conclude(folder, twice.states, "", progress=twice.progress), None)
     else:
         states = look(begin + timeout - time.monotonic())
@@ -197,7 +197,7 @@ def from_outside(pid: int, folder: RunFolder | None, entry: Entry | None, kind: 
             watched = watch(watched, look, follows, begin + timeout)
     found = watched.found
     cells = _cells(stack, entry)
-    return Seen(
+    return RanksSeen(
         kind=kind,
         here=Here(stack=_from_cell(stack, cells, entry)),
         ranks=tuple(map(cells.translated, watched.states)),
@@ -232,7 +232,7 @@ def _stack(pid: int, folder: RunFolder | None, deadline: float) -> tuple[tuple[F
     return (), "; ".join(reasons)
 
 
-def _cells(stack: tuple[Frame, ...], entry: Entry | None) -> Cells:
+def _cells(stack: tuple[Frame, ...], entry: LastCell | None) -> Cells:
     """Cells by the numbers that the journal has of them."""
     running = next((frame.file for frame in stack if INVENTED.fullmatch(frame.file)), "")
 
@@ -245,7 +245,7 @@ def _cells(stack: tuple[Frame, ...], entry: Entry | None) -> Cells:
     return Cells(SimpleNamespace(compile=SimpleNamespace(format_code_name=label)))
 
 
-def _from_cell(stack: tuple[Frame, ...], cells: Cells, entry: Entry | None) -> tuple[Frame, ...]:
+def _from_cell(stack: tuple[Frame, ...], cells: Cells, entry: LastCell | None) -> tuple[Frame, ...]:
     """The stack from the running cell on, with the text that the journal has of it; empty while no cell runs."""
     begin = next((i for i, frame in enumerate(stack) if INVENTED.fullmatch(frame.file)), len(stack))
     lines = entry.source.splitlines() if entry else []

@@ -23,8 +23,8 @@ import msgspec
 
 from dtdebug.clean import clean
 from dtdebug.notebook import look, show
-from dtdebug.notebook.journal import read
-from dtdebug.notebook.switch_interval import brisk
+from dtdebug.notebook.journal import read_journal
+from dtdebug.notebook.switch_interval import short_switch_interval
 
 if TYPE_CHECKING:
     from dtdebug.notebook.armed import Live
@@ -108,8 +108,8 @@ def _look(live: Live, asked: dict[str, Any]) -> dict[str, Any]:
     timeout = asked.get("timeout", look.TIMEOUT)
     if not isinstance(timeout, (int, float)) or not 0 < timeout <= LONGEST:
         timeout = look.TIMEOUT
-    seen = look.look(live, kind, timeout)
-    drawn = view(seen, entry=read(live.run.path) if live.run else None)
+    seen = look.look_at_ranks(live, kind, timeout)
+    drawn = view(seen, entry=read_journal(live.run.path) if live.run else None)
     rest = msgspec.to_builtins(msgspec.structs.replace(seen, timeline=None))
     return {"text": show.text(seen), "html": show.html(seen), **rest, "view": msgspec.to_builtins(drawn)}
 
@@ -117,7 +117,7 @@ def _look(live: Live, asked: dict[str, Any]) -> dict[str, Any]:
 def _diagnose(_live: Live, asked: dict[str, Any]) -> dict[str, Any]:
     from dtdebug import front
 
-    with brisk():
+    with short_switch_interval():
         return front.diagnose(msgspec.convert(asked.get("asked"), front.Asked))
 
 

@@ -15,8 +15,8 @@ import msgspec
 import psutil
 
 from dtdebug.job import movement
-from dtdebug.notebook.journal import Entry
-from dtdebug.notebook.look import Seen
+from dtdebug.notebook.journal import LastCell
+from dtdebug.notebook.look import RanksSeen
 from dtdebug.notebook.running_cell import Here
 from dtdebug.notebook.view import view
 from dtdebug.probe.processes import liveness
@@ -57,7 +57,7 @@ _watched: OrderedDict[int, _Watched] = OrderedDict()
 _lock = threading.Lock()
 
 
-def glance(folder: RunFolder | None, entry: Entry | None, pid: int) -> View:
+def glance(folder: RunFolder | None, entry: LastCell | None, pid: int) -> View:
     """What is known of a kernel without asking it; that something hangs shows from the second glance on."""
     begin, now = time.monotonic(), time.time()
     running = entry if entry is not None and entry.running else None
@@ -70,11 +70,11 @@ def glance(folder: RunFolder | None, entry: Entry | None, pid: int) -> View:
         rests = not records and (entry is None or running is not None)
         rested = _rested(watched, states, pid) if rests else 0.0
     here, spent = Here(busy=busy), time.monotonic() - begin
-    seen = Seen(kind="state", here=here, ranks=states, moved=moved, resting=rested, seconds=spent)
+    seen = RanksSeen(kind="state", here=here, ranks=states, moved=moved, resting=rested, seconds=spent)
     return view(seen, road="outside", entry=running, taken=now)
 
 
-def resting(states: Sequence[RankState], entry: Entry | None, pid: int) -> float:
+def resting(states: Sequence[RankState], entry: LastCell | None, pid: int) -> float:
     """Seconds for which the kernel and its ranks have used no processor, as far as glances tell; 0 below a limit."""
     with _lock:
         return _rested(_remembered(pid, entry.begun if entry is not None and entry.running else 0.0), states, pid)

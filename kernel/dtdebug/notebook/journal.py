@@ -28,7 +28,7 @@ _KEPT = 7 * 24 * 3600.0
 """Seconds for which the folder of a kernel that has died is kept."""
 
 
-class Entry(msgspec.Struct, frozen=True, kw_only=True):
+class LastCell(msgspec.Struct, frozen=True, kw_only=True):
     """The cell that a kernel ran last."""
 
     running: bool
@@ -89,13 +89,13 @@ class Journal:
         self._map[:1] = b"0"
 
 
-def read(folder: Path) -> Entry | None:
+def read_journal(folder: Path) -> LastCell | None:
     """What the journal of a folder says, or None where there is none."""
     try:
-        data = state.read(folder / NAME, 3 * _SIZE)
+        data = state.read_start(folder / NAME, 3 * _SIZE)
         text = data[:_SIZE].partition(b"\0")[0].decode(errors="replace")
         running, pid, kernel, number, begun, source = text.split("\n", 5)
-        return Entry(
+        return LastCell(
             running=running == "1",
             pid=int(pid),
             kernel=clean(kernel),
@@ -126,13 +126,13 @@ def folders() -> Path:
     return state.folder() / "kernels"
 
 
-def entries() -> Iterator[tuple[Path, Entry]]:
+def entries() -> Iterator[tuple[Path, LastCell]]:
     """The folders of kernels with what their journals say, the newest first."""
-    found = [(path.parent, entry) for path in folders().glob(f"*/{NAME}") if (entry := read(path.parent))]
+    found = [(path.parent, entry) for path in folders().glob(f"*/{NAME}") if (entry := read_journal(path.parent))]
     yield from sorted(found, key=lambda row: row[1].begun, reverse=True)
 
 
-def died(kernel: str) -> tuple[Path, Entry] | None:
+def died(kernel: str) -> tuple[Path, LastCell] | None:
     """The folder and the cell of the kernel of that name that died while it ran a cell, or None."""
     for path, entry in entries():
         if entry.kernel == kernel and entry.pid != os.getpid() and not lives(entry.pid):

@@ -74,7 +74,7 @@ def abandoned(kernels: Collection[str]) -> list[Left]:
     return found
 
 
-def _of(entries: Iterable[tuple[Path, journal.Entry]]) -> list[Left]:
+def _of(entries: Iterable[tuple[Path, journal.LastCell]]) -> list[Left]:
     found: dict[int | None, list[_Member]] = {}
     for path, entry in entries:
         for member in _members(path, entry):
@@ -89,7 +89,7 @@ class _Member(msgspec.Struct, frozen=True):
     cell: int | None
 
 
-def _members(path: Path, entry: journal.Entry) -> Iterator[_Member]:
+def _members(path: Path, entry: journal.LastCell) -> Iterator[_Member]:
     """The ranks of a kernel's folder that live and that its running cell has not started."""
     run = RunFolder(path)
     records = {r.pid: r.rank for r in run.records() if r.pid and r.alive is not False}

@@ -14,7 +14,7 @@ import msgspec
 from dtdebug.job import movement
 from dtdebug.notebook.patience import Watched, watch
 from dtdebug.notebook.running_cell import Here, here
-from dtdebug.notebook.switch_interval import brisk
+from dtdebug.notebook.switch_interval import short_switch_interval
 from dtdebug.records.folder import RunFolder
 from dtdebug_taxonomy.ranks import Frame, RankState, Verdict
 from dtdebug_taxonomy.snapshot import Gpu
@@ -35,7 +35,7 @@ _APART = 3.0
 T = TypeVar("T")
 
 
-class Seen(msgspec.Struct, frozen=True, kw_only=True):
+class RanksSeen(msgspec.Struct, frozen=True, kw_only=True):
     """What was found of the ranks of a kernel at one moment."""
 
     kind: Kind
@@ -62,16 +62,16 @@ class Conclusion(NamedTuple):
     """The latest collectives, where ranks have left dumps."""
 
 
-def look(live: Live, kind: Kind, timeout: float = TIMEOUT) -> Seen:
+def look_at_ranks(live: Live, kind: Kind, timeout: float = TIMEOUT) -> RanksSeen:
     """The state of all ranks, and for `hang` who waits for whom; from any thread, and it never raises."""
-    with brisk():
+    with short_switch_interval():
         seen = _look(live, kind, timeout)
     if kind == "hang":
         live.seen = seen
     return seen
 
 
-def _look(live: Live, kind: Kind, timeout: float) -> Seen:
+def _look(live: Live, kind: Kind, timeout: float) -> RanksSeen:
     begin, notes = time.monotonic(), []
 
     def part(name: str, read: Callable[[], T], otherwise: T) -> T:
@@ -117,7 +117,7 @@ def _look(live: Live, kind: Kind, timeout: float) -> Seen:
         devices, note = part("devices", gpus.gpus, (devices, ""))
         notes += [note] if note else []
     found = watched.found
-    return Seen(
+    return RanksSeen(
         kind=kind,
         here=now,
         ranks=tuple(part("names of cells", lambda s=s: live.cells.translated(s), s) for s in watched.states),  # type: ignore[misc]

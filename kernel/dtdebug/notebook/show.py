@@ -13,7 +13,7 @@ import msgspec
 
 from dtdebug.clean import clean
 from dtdebug.notebook.cells import said
-from dtdebug.notebook.look import Seen
+from dtdebug.notebook.look import RanksSeen
 from dtdebug_taxonomy.frames import is_library
 from dtdebug_taxonomy.ranks import Frame, Operation, RankState, Verdict
 from dtdebug_taxonomy.snapshot import Gpu
@@ -29,12 +29,12 @@ _WRAPPED = ("groups (begun/completed)", "in")
 """Columns whose values are long: the others, and all heads, would else be broken within words."""
 
 
-def bundle(seen: Seen) -> dict[str, Any]:
+def bundle(seen: RanksSeen) -> dict[str, Any]:
     """What is published in a notebook."""
     return {"text/plain": text(seen), "text/html": html(seen)}
 
 
-def text(seen: Seen) -> str:
+def text(seen: RanksSeen) -> str:
     """The answer in plain words: the verdict first, then where each rank is."""
     head, *lines = _lines(seen)
     rows = _table(seen.ranks)
@@ -43,7 +43,7 @@ def text(seen: Seen) -> str:
     return _short("\n".join([f"dtdebug: {head}", *(f"  {line}" for line in lines), *table, *_remarks(seen)]))
 
 
-def html(seen: Seen) -> str:
+def html(seen: RanksSeen) -> str:
     """The same as static HTML: no script, nothing from outside, every text escaped."""
     head, *lines = _lines(seen)
     parts = [f'<div class="dtdebug" style="{_STYLE}"><b>dtdebug</b>: <b>{_safe(head)}</b>']
@@ -73,7 +73,7 @@ def _short(value: str) -> str:
     return clean(value)
 
 
-def _lines(seen: Seen) -> list[str]:
+def _lines(seen: RanksSeen) -> list[str]:
     """The head and what belongs to it."""
     cell, verdict = _cell(seen), seen.verdict
     if verdict is None or verdict.kind == "none":
@@ -99,7 +99,7 @@ def _details(verdict: Verdict) -> Iterable[str]:
         yield f"how sure: {verdict.confidence:.0%}"
 
 
-def _cell(seen: Seen) -> list[str]:
+def _cell(seen: RanksSeen) -> list[str]:
     """Where the running cell of this kernel is."""
     stack = seen.here.stack
     if not stack:
@@ -181,7 +181,7 @@ _COLUMNS: tuple[tuple[str, Callable[[RankState], str]], ...] = (
 )
 
 
-def _remarks(seen: Seen) -> list[str]:
+def _remarks(seen: RanksSeen) -> list[str]:
     """Devices and who is on them, ranks that did not answer, notes."""
     ranks = {s.pid: s.rank for s in seen.ranks}
     lines = [_device(gpu, ranks) for gpu in seen.gpus]

@@ -15,7 +15,7 @@ _before = 0.0
 
 
 @contextmanager
-def brisk() -> Iterator[None]:
+def short_switch_interval() -> Iterator[None]:
     """Shortens the interval for as long as anybody is inside; the user's own value comes back."""
     global _depth, _before
     with _lock:

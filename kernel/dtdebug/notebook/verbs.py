@@ -12,7 +12,7 @@ from dtdebug import state
 from dtdebug.clean import plain
 from dtdebug.notebook import show
 from dtdebug.notebook.jobs import ranks_below
-from dtdebug.notebook.look import TIMEOUT, Kind, Seen, conclude, look
+from dtdebug.notebook.look import TIMEOUT, Kind, RanksSeen, conclude, look_at_ranks
 from dtdebug_taxonomy.snapshot import Snapshot
 
 if TYPE_CHECKING:
@@ -25,7 +25,7 @@ _INTERRUPT_TIMEOUT = 1.5
 
 def tell(extension: Extension, kind: Kind) -> None:
     """Looks at all ranks and shows what was seen; works from a subshell while a cell hangs."""
-    seen = look(extension.armed(), kind, TIMEOUT)
+    seen = look_at_ranks(extension.armed(), kind, TIMEOUT)
     extension.publish(show.bundle(seen))
     _keep(extension, seen)
 
@@ -34,7 +34,7 @@ def interrupted(extension: Extension) -> None:
     """Shows under an interrupted cell which rank the others wait for, if any do."""
     if not ranks_below(os.getpid()) and not _initialized():
         return
-    seen = look(extension.armed(), "hang", _INTERRUPT_TIMEOUT)
+    seen = look_at_ranks(extension.armed(), "hang", _INTERRUPT_TIMEOUT)
     if seen.verdict is not None and seen.verdict.kind != "none":
         extension.publish(show.bundle(seen))
         _keep(extension, seen)
@@ -74,7 +74,7 @@ def _initialized() -> bool:
     return own is not None and own.initialized
 
 
-def _keep(extension: Extension, seen: Seen) -> None:
+def _keep(extension: Extension, seen: RanksSeen) -> None:
     """Lets `%dtdebug` go on from what was seen, where a rank hangs."""
     if seen.verdict is None or seen.verdict.kind == "none":
         return
@@ -101,7 +101,7 @@ def after_death(extension: Extension) -> Snapshot | None:
     print(f"dtdebug: {told[0].lower()}{told[1:]}{f'; {len(ranks)} ranks had left records' if ranks else ''}")
     crash = b""
     with suppress(OSError, StopIteration):
-        crash = state.read(next(run.stacks.glob(f"{entry.pid}-*.txt")), _CRASH_LIMIT)
+        crash = state.read_start(next(run.stacks.glob(f"{entry.pid}-*.txt")), _CRASH_LIMIT)
     return Snapshot(
         situation=f"{told}.",
         output=plain(crash.decode(errors="replace")),

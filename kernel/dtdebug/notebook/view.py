@@ -13,8 +13,8 @@ import msgspec
 
 from dtdebug.clean import one_line
 from dtdebug.notebook.branches import branch, frame_row, place
-from dtdebug.notebook.journal import Entry
-from dtdebug.notebook.look import Seen
+from dtdebug.notebook.journal import LastCell
+from dtdebug.notebook.look import RanksSeen
 from dtdebug_taxonomy.frames import own_frame
 from dtdebug_taxonomy.ranks import Alternative, CallSite, RankState, Verdict, ranges
 from dtdebug_taxonomy.snapshot import Gpu
@@ -36,10 +36,10 @@ _CELL = re.compile(r"cell In\[(\d{1,9})\]\Z")
 
 
 def view(
-    seen: Seen,
+    seen: RanksSeen,
     *,
     road: Literal["kernel", "outside"] = "kernel",
-    entry: Entry | None = None,
+    entry: LastCell | None = None,
     taken: float | None = None,
 ) -> View:
     """What is drawn of a look: `entry` is the kernel's journal, `taken` when it was, in seconds since the epoch."""
@@ -159,7 +159,7 @@ def _duration(seconds: float) -> str:
     return f"{seconds:.0f} s" if seconds < _LONG else f"{seconds / 60:.0f} min"
 
 
-def cell(seen: Seen, entry: Entry | None, taken: float) -> Cell | None:
+def cell(seen: RanksSeen, entry: LastCell | None, taken: float) -> Cell | None:
     """The running cell: its line by the stack, its begin by the journal; None while none runs."""
     stack, running = seen.here.stack, entry if entry is not None and entry.running else None
     if not stack and running is None:

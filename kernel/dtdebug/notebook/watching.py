@@ -55,7 +55,7 @@ def tell(extension: Extension, words: Sequence[str]) -> None:
         _run([*(sys.executable, "-P", "-m", "dtdebug", "run", "--watch", "--format", "json"),
               *("--output", str(report), "--", *command)])  # fmt: skip
         with suppress(OSError, ValueError):
-            said = json.loads(state.read(report, _LIMIT))
+            said = json.loads(state.read_start(report, _LIMIT))
             extension.publish({"text/plain": plain(said), "text/html": html(said)})
             if said["watch"] or said["late"]:
                 go_on(extension, said, begun)

@@ -18,7 +18,7 @@ import msgspec
 from dtdebug.probe.arrival import TWICE
 from dtdebug.probe.in_parallel import begin, until
 from dtdebug.probe.inquiry import Inquiry
-from dtdebug.probe.processes import Found, describe, find_ranks
+from dtdebug.probe.processes import RankProcess, describe, find_ranks
 from dtdebug.probe.request import Request
 from dtdebug.records.folder import RunFolder
 from dtdebug.records.untrusted import tidy
@@ -67,15 +67,15 @@ def gather(
     return sorted(states, key=lambda state: (state.rank is None, state.rank or 0, state.pid or 0))
 
 
-def _known(target: RunFolder | None, pids: Sequence[int]) -> list[tuple[Found, RankState | None]]:
+def _known(target: RunFolder | None, pids: Sequence[int]) -> list[tuple[RankProcess, RankState | None]]:
     """The processes to ask, with the records that they had before they were asked."""
     here = socket.gethostname()
     records = [record for record in target.records() if record.pid] if target else []
     recorded = {record.pid for record in records if record.host in ("", here)}
-    known: list[tuple[Found, RankState | None]] = [
-        (Found(pid=r.pid or 0, parent=r.parent, rank=r.rank, world_size=r.world_size), r) for r in records
+    known: list[tuple[RankProcess, RankState | None]] = [
+        (RankProcess(pid=r.pid or 0, parent=r.parent, rank=r.rank, world_size=r.world_size), r) for r in records
     ]
-    found: dict[int, Found] = {}
+    found: dict[int, RankProcess] = {}
     tops = list(pids)
     run = target.load_run() if target and not pids else None
     if run and run.pid and run.host == here and run.status is None:

@@ -14,7 +14,7 @@ import msgspec
 from dtdebug import state
 from dtdebug.probe import outside, transports, written_stack
 from dtdebug.probe.explain import Explained, Subject, explain
-from dtdebug.probe.processes import Found, liveness, variables
+from dtdebug.probe.processes import RankProcess, liveness, variables
 from dtdebug.probe.request import Request, stamp
 from dtdebug.records.folder import read_record
 from dtdebug_taxonomy.ranks import Frame, Operation, RankState
@@ -34,7 +34,7 @@ _LOOPBACK = ("127.", "localhost:", "[::1]:")
 class Inquiry:
     """What is asked of one rank, and what has come of it so far: its state can be read at any moment."""
 
-    def __init__(self, request: Request, found: Found | None, record: RankState | None) -> None:
+    def __init__(self, request: Request, found: RankProcess | None, record: RankState | None) -> None:
         self._request = request
         self._found = found
         self._record = record
@@ -164,7 +164,7 @@ class Inquiry:
         given = variables(self._pid).get(TOKEN, "") if self._pid is not None else ""
         if not given and self._request.folder is not None:
             with suppress(OSError):
-                given = state.read(self._request.folder.path / "token", 200).decode("latin-1").strip()
+                given = state.read_start(self._request.folder.path / "token", 200).decode("latin-1").strip()
         return given or os.environ.get(TOKEN, "")
 
     def _files(self) -> bool:

@@ -19,7 +19,7 @@ from pathlib import Path
 
 import msgspec
 
-from dtdebug.probe.processes import Found, describe, liveness
+from dtdebug.probe.processes import RankProcess, describe, liveness
 from dtdebug_taxonomy.ranks import Frame, RankState
 from dtdebug_taxonomy.stack_waits import named_group, operation
 
@@ -87,7 +87,7 @@ class _SpyThread(msgspec.Struct):
 
 
 def observe(
-    found: Found, timeout: float = 2.0, *, native: bool = False, thread: str = "MainThread"
+    found: RankProcess, timeout: float = 2.0, *, native: bool = False, thread: str = "MainThread"
 ) -> RankState | None:
     """A rank as it looks from outside, or None if its stack shows that it is a helper (a worker of a data loader)."""
     roads, look, rank = {}, None, found.rank

@@ -29,7 +29,7 @@ HELPER = re.compile(r"multiprocessing\.(?:resource_tracker|forkserver|managers)|
 """What multiprocessing starts for itself: nobody waits for one of these."""
 
 
-class Found(msgspec.Struct, frozen=True, kw_only=True):
+class RankProcess(msgspec.Struct, frozen=True, kw_only=True):
     """A process that is a rank."""
 
     pid: int
@@ -52,7 +52,7 @@ class _Process(msgspec.Struct, frozen=True, kw_only=True):
     variables: Mapping[str, str]
 
 
-def find_ranks(pid: int) -> list[Found]:
+def find_ranks(pid: int) -> list[RankProcess]:
     """The ranks among a process and its descendants, by rank; empty if it has ended or belongs to another user."""
     try:
         top = psutil.Process(pid)
@@ -62,16 +62,16 @@ def find_ranks(pid: int) -> list[Found]:
     return ranks_among([seen for process in family if (seen := _look(process)) is not None])
 
 
-def ranks_of_job(job: Mapping[str, str]) -> list[Found]:
+def ranks_of_job(job: Mapping[str, str]) -> list[RankProcess]:
     """The ranks on this host that have all these variables in their environment, by rank."""
     named = (process for process in psutil.process_iter() if job.items() <= variables(process.pid).items())
     return ranks_among([seen for process in named if (seen := _look(process)) is not None])
 
 
-def ranks_among(family: Sequence[_Process]) -> list[Found]:
+def ranks_among(family: Sequence[_Process]) -> list[RankProcess]:
     """The ranks among a process and its descendants, parents first."""
     by_pid = {process.pid: process for process in family}
-    ranks: dict[int, Found] = {}
+    ranks: dict[int, RankProcess] = {}
     for process in family:
         if process.pid in ranks:
             continue
@@ -87,13 +87,13 @@ def ranks_among(family: Sequence[_Process]) -> list[Found]:
     return sorted(ranks.values(), key=lambda found: (found.rank is None, found.rank or 0, found.pid))
 
 
-def describe(pid: int) -> Found:
+def describe(pid: int) -> RankProcess:
     """A process taken for a rank, with what its environment says of it."""
     with suppress(psutil.Error):
         seen = _look(psutil.Process(pid))
         if seen is not None:
             return _found(seen, _number(seen.variables, _RANK))
-    return Found(pid=pid)
+    return RankProcess(pid=pid)
 
 
 def variables(pid: int) -> dict[str, str]:
@@ -147,7 +147,7 @@ def _is_spawned(process: _Process, parent: _Process | None) -> bool:
     return parent is not None and len(process.command) > 1 and process.command == parent.command
 
 
-def _led(process: _Process, family: Sequence[_Process]) -> dict[int, Found]:
+def _led(process: _Process, family: Sequence[_Process]) -> dict[int, RankProcess]:
     """A program that started itself anew for all ranks of its host but the first, which it is; empty if it did not.
 
     Lightning does so, and gives them their number on the host alone.
@@ -178,8 +178,8 @@ def _ancestors(process: _Process, by_pid: Mapping[int, _Process]) -> Iterator[in
         process = by_pid[parent]
 
 
-def _found(process: _Process, rank: int | None) -> Found:
-    return Found(
+def _found(process: _Process, rank: int | None) -> RankProcess:
+    return RankProcess(
         pid=process.pid,
         parent=process.parent,
         rank=rank,

@@ -166,7 +166,7 @@ class Deaths:
         """Copies torchelastic's error files: its launcher removes them with its log folder."""
         for rank, path in list(self._errors.items()):
             with suppress(OSError, msgspec.MsgspecError):
-                data = state.read(path, _ERROR_LIMIT)
+                data = state.read_start(path, _ERROR_LIMIT)
                 msgspec.json.decode(data, type=_Error)  # a record may name any file, and the folder may be sent
                 state.write(self._folder.errors / f"{rank}.json", data)
 

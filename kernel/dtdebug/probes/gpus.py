@@ -39,7 +39,7 @@ def gpus(command: Sequence[str] | None = None, timeout: float = TIMEOUT) -> tupl
         return (), f"NVML could not be read: {error}"
 
 
-def read(nvml: Any) -> tuple[Gpu, ...]:
+def read_devices(nvml: Any) -> tuple[Gpu, ...]:
     """All devices through the module `pynvml` (from nvidia-ml-py).
 
     Raises:
@@ -84,4 +84,4 @@ def _text(value: str | bytes) -> str:
 if __name__ == "__main__":
     import pynvml
 
-    sys.stdout.buffer.write(msgspec.json.encode(read(pynvml)))
+    sys.stdout.buffer.write(msgspec.json.encode(read_devices(pynvml)))

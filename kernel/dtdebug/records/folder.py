@@ -145,7 +145,7 @@ class RunFolder:
     def requested(self) -> int:
         """How often dumps and stacks have been asked for."""
         try:
-            return int(state.read(self.ask, 18))
+            return int(state.read_start(self.ask, 18))
         except (OSError, ValueError):
             return 0
 
@@ -177,6 +177,6 @@ def read_record(path: Path) -> RankState | None:
 
 def _read(path: Path, kind: type[T]) -> T | None:
     try:
-        return msgspec.json.decode(state.read(path, _RECORD_LIMIT), type=kind)
+        return msgspec.json.decode(state.read_start(path, _RECORD_LIMIT), type=kind)
     except (OSError, ValueError):  # also of a number of thousands of digits
         return None

@@ -147,7 +147,7 @@ class LookHandler(_KernelHandler):
         def work() -> bytes:
             from dtdebug.server import looks
 
-            return looks.look(process, asked)
+            return looks.look_at_kernel(process, asked)
 
         # A glance asks nothing of the kernel and need not wait for a look that does.
         await self.reply((kernel_id, asked.kind == "glance"), asked.kind, work)

@@ -35,7 +35,7 @@ class Looked(msgspec.Struct, frozen=True):
     """All of it as Markdown, for a file."""
 
 
-def look(process: Process, asked: Asked) -> bytes:
+def look_at_kernel(process: Process, asked: Asked) -> bytes:
     """The JSON of what is seen of a kernel and its ranks."""
     folder, entry = _armed(process)
     pid = entry.pid if entry else process.pid
@@ -97,10 +97,10 @@ def end(process: Process, pids: Sequence[int]) -> bytes:
     return msgspec.json.encode(Ended(*left.end(process.file, pids, entry.pid if entry else process.pid)))
 
 
-def _armed(process: Process) -> tuple[RunFolder | None, journal.Entry | None]:
+def _armed(process: Process) -> tuple[RunFolder | None, journal.LastCell | None]:
     """The folder of a kernel that is armed, and what its journal says."""
     known = _folders.get(process)
-    entry = journal.read(known) if known else None
+    entry = journal.read_journal(known) if known else None
     if entry is None or not entry.running:  # unloaded and loaded again, it has another
         known, entry = _found(process)
     if known is None:
@@ -111,7 +111,7 @@ def _armed(process: Process) -> tuple[RunFolder | None, journal.Entry | None]:
     return RunFolder(known), entry
 
 
-def _found(process: Process) -> tuple[Path | None, journal.Entry | None]:
+def _found(process: Process) -> tuple[Path | None, journal.LastCell | None]:
     """The folder among those of all kernels.
 
     The kernel may be below the process that the server has started: a wrapper such as `conda run` stays above it.

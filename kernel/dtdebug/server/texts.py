@@ -58,7 +58,7 @@ def lesson(name: str) -> bytes:
     from dtdebug.learn import notebooks
 
     try:
-        file, content = notebooks.read(name)
+        file, content = notebooks.notebook_file(name)
     except KeyError as error:
         raise ValueError(str(error.args[0])) from None
     return msgspec.json.encode(Lesson(file, msgspec.Raw(content)))

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from dtdebug.clean import clean
-from dtdebug.logs.opened import Source, find, opened
+from dtdebug.logs.opened import Source, find_logs, opened
 from dtdebug.logs.reader import LogError
 from dtdebug.logs.shapes import Kept, Shapes
 from dtdebug.logs.whole import lines_of
@@ -31,14 +31,14 @@ class New(NamedTuple):
 def new(paths: Sequence[str], healthy: Sequence[str]) -> tuple[list[New], list[str]]:
     """The new shapes, those of few files first; and what could not be read of the healthy run."""
     known: set[bytes] = set()
-    sources, unread = find(list(healthy))
+    sources, unread = find_logs(list(healthy))
     for source in sources:
         rows, why = _kept(source)
         unread += [why] if why else []
         known.update(shape(row.raw) for row in rows)
     found: dict[bytes, tuple[str, Kept]] = {}
     count: dict[bytes, int] = defaultdict(int)
-    for source in find(list(paths))[0]:
+    for source in find_logs(list(paths))[0]:
         mine: set[bytes] = set()
         for row in _kept(source)[0]:
             key = shape(row.raw)

@@ -10,7 +10,7 @@ from typing import Any
 
 from dtdebug.errors import FOUND, NOTHING, UsageError
 from dtdebug.logs import careful
-from dtdebug.logs.opened import Source, find
+from dtdebug.logs.opened import Source, find_logs
 from dtdebug.triage import engine as engines
 from dtdebug.triage.job import Job, view
 from dtdebug.triage.names import of_paths
@@ -64,7 +64,7 @@ def run(options: argparse.Namespace) -> int:
 
         return follow.run(options.paths, options.format)
     began = time.perf_counter()
-    part = read(options.paths, options.processes, options.engine)
+    part = read_part(options.paths, options.processes, options.engine)
     if options.part:
         sys.stdout.write(encode(part).decode() + "\n")
         return NOTHING
@@ -134,9 +134,9 @@ def _reported(job: Job) -> bool:
     return any(e.role == "root" for e in job.hardware)
 
 
-def read(paths: Sequence[str], processes: int = 0, engine: str = engines.HERE) -> Part:
+def read_part(paths: Sequence[str], processes: int = 0, engine: str = engines.HERE) -> Part:
     """The part that holds all that the paths name: logs are read, parts are taken as they are."""
-    sources, unread = find(list(paths))
+    sources, unread = find_logs(list(paths))
     parts, logs = [], []
     for source in sources:
         known = _as_part(source)

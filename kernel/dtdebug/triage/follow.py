@@ -8,7 +8,7 @@ from collections.abc import Sequence
 
 from dtdebug.errors import NOTHING
 from dtdebug.logs import careful
-from dtdebug.logs.opened import Source, find
+from dtdebug.logs.opened import Source, find_logs
 from dtdebug.logs.reader import LogError
 from dtdebug.triage import reduce
 from dtdebug.triage.job import Job, view
@@ -103,7 +103,7 @@ class Follower:
 
     def _find(self) -> None:
         try:
-            sources, _ = find(self._paths)
+            sources, _ = find_logs(self._paths)
         except LogError:  # the job has not written yet
             return
         for source in sources:

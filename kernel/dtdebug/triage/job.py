@@ -20,7 +20,7 @@ from dtdebug_taxonomy.claims import Claim, texts
 from dtdebug_taxonomy.failure import attribution
 from dtdebug_taxonomy.failure.attribution import Outcome
 from dtdebug_taxonomy.failure.raised import Raised
-from dtdebug_taxonomy.failure.reading import read
+from dtdebug_taxonomy.failure.reading import read_output
 from dtdebug_taxonomy.frames import short, shown_frame
 from dtdebug_taxonomy.hardware import Event
 from dtdebug_taxonomy.ranks import MOST_RANKS, Verdict, say, spell
@@ -120,7 +120,7 @@ def view(part: Part) -> Job:
         follows = ended.follows(end, _time(laid, raised.line))
         return early or follows or laid.below(raised.handled, raised.line)
 
-    found = attribution.outcome(read(snapshot), outlived)
+    found = attribution.outcome(read_output(snapshot), outlived)
     verdict = attribution.verdict(snapshot, _exclusive, outlived)
     over = ended.over(end, found, by_rank, now, lambda line: _place(laid, line))
     silent = () if over else pace.silent(by_rank, found, on_until)

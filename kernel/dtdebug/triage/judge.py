@@ -81,8 +81,8 @@ class Judge:
         hits = set(wanted)
         self._worded |= {shape(rows[i].raw) for i in wanted}
         wanted |= {once[n] for n, text in enumerate(fresh) if parse(text) is not None}
-        printed = lines.read("\n".join(_text(row.raw) for row in rows))
-        happened = events.read(printed)
+        printed = lines.split_lines("\n".join(_text(row.raw) for row in rows))
+        happened = events.find_events(printed)
         for raised in happened.raised:
             wanted.update(range(raised.begin - 1, raised.line))
             wanted.update({raised.handled - 1} if raised.handled else ())

@@ -59,7 +59,7 @@ class Text(NamedTuple):
 
 def of_log(judge: Judge, text: Text) -> list[Stream]:
     """Those who print in a log: the prefixes of its lines know better than its name."""
-    rows = who.read(text.kept)
+    rows = who.lines_by_printer(text.kept)
     if len({line.who for line in rows if line.who != ("", None, 0)}) > 1 or any(_RAY.match(r.raw) for r in text.kept):
         whose = text.whose._replace(host=text.whose.node or text.whose.host)
         return _on_one_host(list(_shared(judge, text._replace(whose=whose))), whose)
@@ -104,7 +104,7 @@ def _shared(judge: Judge, text: Text) -> Iterable[Stream]:
     telling = _all_of(source, common) if source.path != "-" else [row for row in kept if judge.tells(row.raw)]
     ends = _ending(text.tail, text.lines)
     both = sorted({row.number: row for row in (*kept, *telling, *ends)}.values())
-    found = who.read(both)
+    found = who.lines_by_printer(both)
     by_who: dict[tuple[object, ...], list[tuple[Line, Kept]]] = {}
     for line in found:
         by_who.setdefault(line.who, []).append((line, both[line.number - 1]))

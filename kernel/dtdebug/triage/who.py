@@ -24,11 +24,11 @@ _PODS = 3
 """Pods from which on it shows that each runs one rank."""
 
 
-def read(kept: Sequence[Kept]) -> list[Line]:
+def lines_by_printer(kept: Sequence[Kept]) -> list[Line]:
     """The lines that were kept of a log, each with who prints it."""
     text = "\n".join(row.raw.decode("utf-8", "replace").replace("\n", " ") for row in kept)
     world = device([row.raw for row in kept]).world
-    return _one_each([_named(line, world) for line in lines.read(text, whole=False)])
+    return _one_each([_named(line, world) for line in lines.split_lines(text, whole=False)])
 
 
 def _one_each(rows: list[Line]) -> list[Line]:

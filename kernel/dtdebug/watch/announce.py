@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable
 from pathlib import Path, PurePath
 
-from dtdebug.watch.notes import read
+from dtdebug.watch.notes import read_ranks
 from dtdebug.watch.result import FOLDER, found_in
 from dtdebug.watch.rows import Step
 from dtdebug_taxonomy.spelling import spell
@@ -45,7 +45,7 @@ class Announcer:
         self._next = now + max(_PAUSE, (time.monotonic() - now) / _SHARE)
 
     def _look(self) -> None:
-        ranks = read(self._folder)
+        ranks = read_ranks(self._folder)
         steps = max((row.s for rank in ranks for row in rank.of(Step)[-1:]), default=0)
         seen = [v for v in found_in(ranks) if v.invariant not in _REVOCABLE or steps >= v.step + _LATER]
         for violation in seen:

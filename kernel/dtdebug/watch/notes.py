@@ -58,13 +58,13 @@ class Rank:
         return (found.file, found.line) if found is not None else ("", 0)
 
 
-def read(folder: Path) -> list[Rank]:
+def read_ranks(folder: Path) -> list[Rank]:
     """The ranks that have noted something, by number; of a rank that was started again the longest life."""
     processes: list[tuple[Process, list[Any_]]] = []
     total = 0
     for path in sorted(folder.glob("*.jsonl"))[:_FILES]:
         try:
-            raw = state.read(path, _BYTES)
+            raw = state.read_start(path, _BYTES)
         except OSError:
             continue
         total += len(raw)

@@ -10,7 +10,7 @@ import msgspec
 from dtdebug.clean import clean, one_line
 from dtdebug.watch.judge import judge
 from dtdebug.watch.judge.pace import late, paces
-from dtdebug.watch.notes import Rank, read
+from dtdebug.watch.notes import Rank, read_ranks
 from dtdebug.watch.rows import Backward, End, Full, Off, Step
 from dtdebug_taxonomy.spelling import spell
 from dtdebug_taxonomy.watched import Late, Pace, Violation
@@ -34,7 +34,7 @@ def watched(run: Path) -> Watched | None:
     """What was found in the folder of a run; None if nobody has watched it."""
     if not (run / FOLDER).is_dir():
         return None
-    ranks = read(run / FOLDER)
+    ranks = read_ranks(run / FOLDER)
     return Watched(
         violations=found_in(ranks),
         pace=paces(ranks),

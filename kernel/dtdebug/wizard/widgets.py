@@ -18,7 +18,7 @@ import msgspec
 from dtdebug.border import masked
 from dtdebug.clean import clean
 from dtdebug.display import to_html
-from dtdebug.notebook.switch_interval import brisk
+from dtdebug.notebook.switch_interval import short_switch_interval
 from dtdebug.wizard import keep
 from dtdebug.wizard.session import Session, default, heard, known_line
 from dtdebug_taxonomy.diagnosis import Asked, Diagnosis
@@ -122,7 +122,7 @@ class Wizard:
 
     def _clicked(self, action: Callable[[], Session | None], _button: Any) -> None:
         """Runs a transition; without one only the line below the buttons changes, and no choice is lost."""
-        with self._lock, brisk():
+        with self._lock, short_switch_interval():
             self._detail = ""
             try:
                 session = action()

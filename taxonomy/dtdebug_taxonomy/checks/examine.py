@@ -17,7 +17,7 @@ _IGNORE = re.compile(r"(?:#|//)\s*dtdebug:\s*ignore(?P<file>-file)?(?:\[(?P<ids>
 """`# dtdebug: ignore[DT101] reason`; without ids all of them; `ignore-file` for the whole file."""
 
 
-class Found(NamedTuple):
+class CheckedHit(NamedTuple):
     """A hit of one check, as it is to be shown."""
 
     check: Check
@@ -51,14 +51,14 @@ def examine(
     *,
     failed: Callable[[Check, Exception], None] | None = None,
     cancelled: Callable[[], bool] = lambda: False,
-) -> list[Found]:
+) -> list[CheckedHit]:
     """All findings in a source, by place.
 
     A check that fails itself is reported to `failed` and counts as silent; without `failed`
     its exception goes through. `cancelled` is asked between checks.
     """
     settings = settings or Settings()
-    found: list[Found] = []
+    found: list[CheckedHit] = []
     for check in applicable(source, settings):
         if cancelled():
             break
@@ -66,7 +66,7 @@ def examine(
             continue
         severity = settings.severity.get(check.id, check.severity)
         try:
-            found += [Found(check, h.span, h.message, severity, h.fix) for h in check.function(source)]
+            found += [CheckedHit(check, h.span, h.message, severity, h.fix) for h in check.function(source)]
         except Exception as error:
             if failed is None:
                 raise
@@ -84,7 +84,7 @@ def _concerns(check: Check, code: Code) -> bool:
     return check.severity != "hint" or code.role == "program" or not (code.role == "test" or code.in_package)
 
 
-def _ignored(source: Source) -> Callable[[Found], bool]:
+def _ignored(source: Source) -> Callable[[CheckedHit], bool]:
     """Tells what the user's comments switch off."""
     by_line: dict[int, frozenset[str]] = {}
     everywhere: set[str] = set()
@@ -95,7 +95,7 @@ def _ignored(source: Source) -> Callable[[Found], bool]:
         else:
             by_line[source.text.place(found.start()).line] = ids
 
-    def ignored(hit: Found) -> bool:
+    def ignored(hit: CheckedHit) -> bool:
         first, last = (source.text.place(o).line for o in hit.span)
         if isinstance(source, Code):
             last = max(last, _last_line(source, first))

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from dtdebug_taxonomy.checks.edits import apply
-from dtdebug_taxonomy.checks.examine import Found, examine
+from dtdebug_taxonomy.checks.examine import CheckedHit, examine
 from dtdebug_taxonomy.checks.settings import Settings
 from dtdebug_taxonomy.source.document import Document
 from dtdebug_taxonomy.source.python import Code
@@ -22,10 +22,12 @@ class Proven(NamedTuple):
     """A text with fixes, and whose they are."""
 
     text: str
-    hits: tuple[Found, ...] = ()
+    hits: tuple[CheckedHit, ...] = ()
 
 
-def proven(source: Source, found: Sequence[Found], wanted: Sequence[Found], settings: Settings | None = None) -> Proven:
+def proven(
+    source: Source, found: Sequence[CheckedHit], wanted: Sequence[CheckedHit], settings: Settings | None = None
+) -> Proven:
     """The text with as many of the wanted fixes as hold together.
 
     `found` are all findings of the source under these settings, the wanted ones among them. Fixes that touch each
@@ -37,7 +39,7 @@ def proven(source: Source, found: Sequence[Found], wanted: Sequence[Found], sett
     proof = _Proof(source, found, settings or Settings())
     if (text := proof.text(with_fix)) is not None:
         return Proven(text, tuple(with_fix))
-    kept: list[Found] = []
+    kept: list[CheckedHit] = []
     for hit in with_fix:
         if proof.text([*kept, hit]) is not None:
             kept.append(hit)
@@ -55,11 +57,11 @@ def unified(name: str, before: str, after: str) -> str:
 class _Proof:
     """What a text with fixes is compared with."""
 
-    def __init__(self, source: Source, found: Sequence[Found], settings: Settings) -> None:
+    def __init__(self, source: Source, found: Sequence[CheckedHit], settings: Settings) -> None:
         self.source, self.settings = source, settings
         self.before = Counter(f.check.id for f in found)
 
-    def text(self, hits: Sequence[Found]) -> str | None:
+    def text(self, hits: Sequence[CheckedHit]) -> str | None:
         """The text with these fixes; None if that is not proven."""
         fixes = [f.fix for f in hits if f.fix is not None]
         after = apply(self.source.text, fixes)

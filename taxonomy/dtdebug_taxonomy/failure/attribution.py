@@ -16,7 +16,7 @@ from dtdebug_taxonomy.failure import mismatch, watchdog
 from dtdebug_taxonomy.failure.children import in_process
 from dtdebug_taxonomy.failure.exits import LAUNCHER, Exit
 from dtdebug_taxonomy.failure.raised import Raised
-from dtdebug_taxonomy.failure.reading import Reading, primary, read, role
+from dtdebug_taxonomy.failure.reading import Reading, primary, read_output, role
 from dtdebug_taxonomy.frames import own_frame
 from dtdebug_taxonomy.ranks import Alternative, CallSite, Verdict, say, spell
 from dtdebug_taxonomy.snapshot import Snapshot
@@ -101,7 +101,7 @@ def verdict(
     """
     if not snapshot.output:
         return None
-    log = read(snapshot)
+    log = read_output(snapshot)
     found = outcome(log, outlived)
     compared = mismatch.verdict(log, found.own, exclusive)
     if compared is not None:

@@ -6,7 +6,7 @@ from bisect import bisect_left
 
 from dtdebug_taxonomy.failure.attribution import outcome
 from dtdebug_taxonomy.failure.raised import Raised
-from dtdebug_taxonomy.failure.reading import read
+from dtdebug_taxonomy.failure.reading import read_output
 from dtdebug_taxonomy.ranks import Verdict
 from dtdebug_taxonomy.snapshot import Snapshot
 
@@ -18,7 +18,7 @@ class Bearing:
     """What the output's lines mean for its failure."""
 
     def __init__(self, snapshot: Snapshot) -> None:
-        log = read(snapshot)
+        log = read_output(snapshot)
         found = outcome(log)
         self._rank = {line.number: line.rank for line in reversed(log.lines) if line.rank is not None}
         self._ends = {r.line: r.text for r in found.own}

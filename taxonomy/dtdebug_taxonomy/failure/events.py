@@ -74,7 +74,7 @@ _OPEN = 4_000
 """Lines that a traceback may take."""
 
 
-def read(lines: Sequence[Line]) -> Events:
+def find_events(lines: Sequence[Line]) -> Events:
     """The events of an output."""
     reader = _Reader()
     for index, line in enumerate(lines):

@@ -105,8 +105,8 @@ def said(output: str) -> Said:
     """What the output tells."""
     from dtdebug_taxonomy.failure import events, lines
 
-    printed = lines.read(output)
-    return of_lines(printed, events.read(printed))
+    printed = lines.split_lines(output)
+    return of_lines(printed, events.find_events(printed))
 
 
 def of_lines(printed: Iterable[Line], happened: Events) -> Said:

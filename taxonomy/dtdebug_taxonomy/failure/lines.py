@@ -68,7 +68,7 @@ def rank_of(line: str) -> int | None:
     return found.task if found.rank is None and found.local is None else found.rank
 
 
-def read(
+def split_lines(
     text: str, true_line: Callable[[int], int] = lambda line: line, source: str = "", *, whole: bool = True
 ) -> list[Line]:
     """The lines of an output, bounded. `true_line` translates numbers of an excerpt's lines; `source` is its path.

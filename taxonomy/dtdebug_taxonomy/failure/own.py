@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 from dtdebug_taxonomy.failure import events, lines
 from dtdebug_taxonomy.failure.attribution import outcome
-from dtdebug_taxonomy.failure.reading import primary, read, role
+from dtdebug_taxonomy.failure.reading import primary, read_output, role
 from dtdebug_taxonomy.failure.roles import raised_by_user, role_of
 from dtdebug_taxonomy.frames import is_framework, is_library, is_made, own_frame, short
 from dtdebug_taxonomy.ranks import Frame
@@ -57,7 +57,7 @@ def _carried(snapshot: Snapshot) -> Iterator[OwnError]:
             continue
         yield from _own(info.type, info.message, info.frames, info.rank)
         if "Traceback" in info.message:
-            raised = events.read(lines.read(info.message)).raised
+            raised = events.find_events(lines.split_lines(info.message)).raised
             for r in (primary(r) for r in raised if role(r) == "own"):
                 yield from _own(r.type, r.message, r.frames, r.rank)
 
@@ -72,7 +72,7 @@ def _recorded(snapshot: Snapshot) -> Iterator[OwnError]:
 def _printed(snapshot: Snapshot) -> Iterator[OwnError]:
     if "Traceback" not in snapshot.output:
         return
-    for r in outcome(read(snapshot)).own:
+    for r in outcome(read_output(snapshot)).own:
         yield from (error._replace(line=r.line) for error in _own(r.type, r.message, r.frames, r.rank))
 
 

@@ -39,15 +39,15 @@ class Reading(NamedTuple):
     """Place of the first line of each attempt but the first."""
 
 
-def read(snapshot: Snapshot) -> Reading:
+def read_output(snapshot: Snapshot) -> Reading:
     """The reading of a snapshot's output; numbers of lines are those of the whole log."""
     return _read(snapshot.output, snapshot.first_lines, snapshot.source)
 
 
 @lru_cache(maxsize=2)
 def _read(output: str, first_lines: tuple[tuple[int, int], ...], source: str) -> Reading:
-    printed = lines.read(output, Snapshot(first_lines=first_lines).true_line, source)
-    happened = events.read(printed)
+    printed = lines.split_lines(output, Snapshot(first_lines=first_lines).true_line, source)
+    happened = events.find_events(printed)
     return Reading(tuple(printed), happened, exits.of_lines(printed, happened), happened.restarts)
 
 
@@ -57,7 +57,7 @@ _WATCHDOG_ENDS = "Watchdog caught collective operation timeout"
 
 def has_ended(snapshot: Snapshot) -> bool:
     """Whether the output says that processes of the job have ended."""
-    return bool(snapshot.output) and (_WATCHDOG_ENDS in snapshot.output or bool(read(snapshot).said.exits))
+    return bool(snapshot.output) and (_WATCHDOG_ENDS in snapshot.output or bool(read_output(snapshot).said.exits))
 
 
 def role(raised: Raised) -> Role:

@@ -13,7 +13,7 @@ from dtdebug_taxonomy.claims import Claim, Record, texts
 from dtdebug_taxonomy.failure.disagreement import Side, disagreement
 from dtdebug_taxonomy.failure.missing import called, name
 from dtdebug_taxonomy.failure.reading import Reading
-from dtdebug_taxonomy.failure.watchdog_lines import Status, Wait, Watched, read
+from dtdebug_taxonomy.failure.watchdog_lines import Status, Wait, Watched, watchdogs_by_group
 from dtdebug_taxonomy.ranks import Alternative, CollectiveRef, Kind, Verdict, say, spell
 
 _OF_ALL = frozenset({"ALLREDUCE", "ALLGATHER", "_ALLGATHER_BASE", "REDUCE_SCATTER", "_REDUCE_SCATTER_BASE"})
@@ -24,7 +24,7 @@ _SHOWN, _GROUPS = 8, 4
 
 def verdict(log: Reading) -> Verdict | None:
     """The verdict that the watchdogs of all ranks allow; None without them."""
-    groups = read(log)
+    groups = watchdogs_by_group(log)
     if len(groups) > 1 or any(w.group for watched in groups.values() for w in watched.waits.values()):
         return _of_several(groups)
     watched = next(iter(groups.values()), None)

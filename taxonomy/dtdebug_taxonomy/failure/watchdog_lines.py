@@ -120,7 +120,7 @@ class _Heard:
         return found
 
 
-def read(log: Reading) -> dict[str, Watched]:
+def watchdogs_by_group(log: Reading) -> dict[str, Watched]:
     """Group -> what is said of it, where a rank timed out in it and its numbers can be told from other groups'."""
     heard = _Heard()
     for index, line in enumerate(log.lines):

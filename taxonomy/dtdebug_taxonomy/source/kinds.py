@@ -22,7 +22,7 @@ _DEEPSPEED = re.compile(
 _JSON_WITH_VARIABLES = re.compile(r"\"(env|environment|containerEnv|remoteEnv|env_vars)\"\s*:")
 
 
-def read(path: str, text: str) -> Source | None:
+def parse_file(path: str, text: str) -> Source | None:
     """The file, read; None if it is of no kind that the checks are about."""
     name = path.replace("\\", "/").rpartition("/")[2].lower()
     if name.endswith(_PYTHON):
@@ -42,7 +42,7 @@ def read(path: str, text: str) -> Source | None:
 
 
 def is_known(name: str) -> bool:
-    """Whether a file's name says that `read` may be for it; what it holds decides."""
+    """Whether a file's name says that `parse_file` may be for it; what it holds decides."""
     low = name.lower()
     names = (_SHELL, _DOCKERFILE, _REQUIREMENTS)
     return low.endswith((*_PYTHON, *_YAML, *_JSON)) or any(n.search(low) for n in names)

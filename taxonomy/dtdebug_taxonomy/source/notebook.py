@@ -12,7 +12,7 @@ from bisect import bisect_right
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
-from dtdebug_taxonomy.source.kinds import read as read_as
+from dtdebug_taxonomy.source.kinds import parse_file
 from dtdebug_taxonomy.source.python import Code
 from dtdebug_taxonomy.source.source import Source
 from dtdebug_taxonomy.source.text import Span
@@ -88,7 +88,7 @@ class Notebook:
         name = magic["rest"].split()[-1] if magic["name"] in {"writefile", "file"} and magic["rest"].strip() else ""
         if magic["name"] in _SHELL_MAGICS:
             name = "cell.sh"
-        if name and (source := read_as(name, text[body:])) is not None:
+        if name and (source := parse_file(name, text[body:])) is not None:
             self._add(source, [Piece(0, number, body)])
         return "", body
 
@@ -100,7 +100,7 @@ class Notebook:
                 script, offset = f"{found['variable']}={found['value']}", found.start("variable")
                 if text[offset : offset + len(script)] != script:  # `%env X 1`: other columns
                     continue
-            if (source := read_as("cell.sh", script)) is not None:
+            if (source := parse_file("cell.sh", script)) is not None:
                 self._add(source, [Piece(0, number, offset)])
 
     def place(self, source: Source, span: Span) -> CellPlace:

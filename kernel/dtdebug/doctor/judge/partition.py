@@ -16,7 +16,7 @@ from dtdebug.doctor.judge.sizes import Sizes
 
 def judge(launch: Launch) -> tuple[list[Problem], bool]:
     """(problems, whether there was anything to look at)."""
-    found = sizes.read(launch)
+    found = sizes.sizes_of(launch)
     rules = {"megatron": _megatron, "deepspeed": _deepspeed, "torchtitan": _titan}
     return [p for spoken in found for p in rules[spoken.dialect](spoken, launch.ranks)], bool(found)
 

@@ -99,7 +99,7 @@ class _Option(msgspec.Struct, frozen=True):
     """As it is written."""
 
 
-def read(launch: Launch) -> list[Sizes]:
+def sizes_of(launch: Launch) -> list[Sizes]:
     """All dialects that are spoken."""
     options = list(_options(launch.arguments[:_WORDS]))
     found = [_megatron(options), _titan(options)]

@@ -74,7 +74,7 @@ def _place() -> str:
     return ""
 
 
-def read(folder: Path) -> Iterator[dict[str, str]]:
+def read_notes(folder: Path) -> Iterator[dict[str, str]]:
     """The notes of all processes; lines that are cut or foreign are left out."""
     for path in sorted(folder.glob("*.jsonl"))[:4096]:
         try:

@@ -20,7 +20,7 @@ import psutil
 from dtdebug.probe.adapters import Reach
 from dtdebug.probe.in_parallel import begin, until
 from dtdebug.probe.outside import observe
-from dtdebug.probe.processes import Found, find_ranks, ranks_of_job, variables
+from dtdebug.probe.processes import RankProcess, find_ranks, ranks_of_job, variables
 from dtdebug.records.untrusted import tidy
 from dtdebug_taxonomy.ranks import RankState
 
@@ -48,7 +48,7 @@ def reach(comm: Any = None, *, like: int | None = None) -> Reach:
     return look
 
 
-def ranks_here(like: int | None = None) -> list[Found]:
+def ranks_here(like: int | None = None) -> list[RankProcess]:
     """The ranks on this host whose job is that of a process: by its name, else by the launcher's process above them."""
     own = variables(like if like is not None else os.getpid())
     job = {name: own[name] for name in (*_JOB, "SLURM_JOB_ID") if name in own}
@@ -92,5 +92,5 @@ def _numbers(part: str) -> Iterator[str]:
             yield str(number).zfill(len(first))
 
 
-def _silent(found: Found) -> RankState:
+def _silent(found: RankProcess) -> RankState:
     return RankState(rank=found.rank, pid=found.pid, roads={"py-spy": "no answer until the deadline"})

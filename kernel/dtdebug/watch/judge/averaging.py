@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Sequence
 from itertools import pairwise
 
 from dtdebug.watch.judge.common import violation
-from dtdebug.watch.judge.weights import Seen, tables
+from dtdebug.watch.judge.weights import StepPart, tables
 from dtdebug.watch.notes import Rank
 from dtdebug.watch.rows import Backward, Hooked, Model, Step
 from dtdebug_taxonomy.watched import Violation
@@ -81,7 +81,7 @@ def sharded(ranks: Sequence[Rank]) -> Iterator[Violation]:
         yield violation("averaged-twice", "D.2.4", found, step.s, rank.place(step.site), text)
 
 
-def _is_scaled(what: str, s: Seen, world: int, *, wrapped: bool) -> bool:
+def _is_scaled(what: str, s: StepPart, world: int, *, wrapped: bool) -> bool:
     if what == "averaged-twice":
         if s.part.ratio is None or s.step.backwards != 1:  # several are divided by their number
             return False

@@ -18,7 +18,7 @@ _KEEPS_EQUAL = ("allreduce", "compress", "powersgd", "wrapper", "quantization")
 _TIMES, _MOST, _SMALL = 3, 1000, 16
 
 
-class Seen(NamedTuple):
+class StepPart(NamedTuple):
     """A step of one rank, and the part of it that is compared."""
 
     rank: Rank
@@ -28,7 +28,7 @@ class Seen(NamedTuple):
 
 Hyper = list[dict[str, list[Value]]]
 """The settings of an optimizer's groups."""
-Table = dict[tuple[int, int], dict[int, Seen]]
+Table = dict[tuple[int, int], dict[int, StepPart]]
 """(optimizer, clock) -> rank -> what it did then. The clock counts forward passes of a replicated model, else steps;
 and steps since the last of these."""
 
@@ -49,7 +49,7 @@ def tables(ranks: Sequence[Rank]) -> Iterator[tuple[tuple[int, ...], Table, bool
                 times[step.o, part.m, clock] += 1  # without a pass through the wrapper the clock stays as it was
                 clock = clock * _MOST + min(_MOST, times[step.o, part.m, clock]) - 1
                 table, _ = found.setdefault((*part.group, -1 - part.m), ({}, wrapped))
-                table.setdefault((step.o, clock), {}).setdefault(rank.rank, Seen(rank, step, part))
+                table.setdefault((step.o, clock), {}).setdefault(rank.rank, StepPart(rank, step, part))
     for key, (table, wrapped) in found.items():
         yield key[:-1], dict(sorted(table.items(), key=lambda row: row[0][1])), wrapped
 
@@ -62,7 +62,7 @@ def replicas(ranks: Sequence[Rank]) -> Iterator[Violation]:
     """Replicas hold equal weights before and after each step; where they part, what came first."""
     for group, table, wrapped in tables(ranks):
         if len(group) > 1:
-            before: dict[int, Seen] = {}
+            before: dict[int, StepPart] = {}
             for row in table.values():
                 if len(row) < 2:
                     continue
@@ -76,12 +76,12 @@ def replicas(ranks: Sequence[Rank]) -> Iterator[Violation]:
             yield from _skipped(group, table, ranks)
 
 
-def _apart(row: dict[int, Seen]) -> bool:
+def _apart(row: dict[int, StepPart]) -> bool:
     one, *others = (s.part for s in row.values())
     return any(differ((one.p0, one.p0s), (part.p0, part.p0s)) for part in others)
 
 
-def _parted(row: dict[int, Seen], before: dict[int, Seen], *, wrapped: bool) -> Violation | None:
+def _parted(row: dict[int, StepPart], before: dict[int, StepPart], *, wrapped: bool) -> Violation | None:
     seen = list(row.values())
     one = seen[0]
     step, place = min(s.step.s for s in seen), one.rank.place(one.step.site)
@@ -139,7 +139,7 @@ def unlike(hyper: Mapping[int, Hyper], step: int, place: tuple[str, int], whose:
     )  # fmt: skip
 
 
-def _between(row: dict[int, Seen], before: dict[int, Seen], step: int, place: tuple[str, int]) -> Violation:
+def _between(row: dict[int, StepPart], before: dict[int, StepPart], step: int, place: tuple[str, int]) -> Violation:
     """Weights were changed since the last step, which left them equal."""
     changed = [
         r for r, s in row.items()
@@ -158,7 +158,7 @@ def _between(row: dict[int, Seen], before: dict[int, Seen], step: int, place: tu
     )  # fmt: skip
 
 
-def _since_wrapped(row: dict[int, Seen], step: int, place: tuple[str, int]) -> Violation | None:
+def _since_wrapped(row: dict[int, StepPart], step: int, place: tuple[str, int]) -> Violation | None:
     """Weights differ at the first step, though wrapping has made them equal: some ranks changed them between."""
     begun = {r: next((m for m in s.rank.of(Model) if m.m == s.part.m and m.p), None) for r, s in row.items()}
     known = {r: model for r, model in begun.items() if model is not None}
@@ -179,7 +179,7 @@ def _since_wrapped(row: dict[int, Seen], step: int, place: tuple[str, int]) -> V
     )  # fmt: skip
 
 
-def _unreduced(row: dict[int, Seen], step: int, place: tuple[str, int]) -> Violation | None:
+def _unreduced(row: dict[int, StepPart], step: int, place: tuple[str, int]) -> Violation | None:
     seen = list(row.values())
     n = max(s.part.n for s in seen)
     if any(s.part.largest * 2 >= n and s.part.kind == "ddp" and not s.part.own for s in seen):
@@ -210,7 +210,7 @@ def _unreduced(row: dict[int, Seen], step: int, place: tuple[str, int]) -> Viola
     )  # fmt: skip
 
 
-def _forward_place(row: dict[int, Seen], place: tuple[str, int]) -> tuple[str, int]:
+def _forward_place(row: dict[int, StepPart], place: tuple[str, int]) -> tuple[str, int]:
     for s in row.values():
         for forward in s.rank.of(Forward):
             if forward.m == s.part.m and not forward.synced:
