@@ -37,7 +37,7 @@ from dtdebug.clean import clean
 from dtdebug.logs import reader
 from dtdebug.triage import command
 from dtdebug.triage.job import view
-from dtdebug.triage.part import Part, Stream, Told, decode, encode, merge
+from dtdebug.triage.part import Part, Stream, TellingLine, decode, encode, merge
 from dtdebug_taxonomy.findings import lexicon
 from dtdebug_taxonomy.knowledge import load
 
@@ -226,7 +226,9 @@ def joined(ranks: int) -> None:
         streams = []
         for rank in range(first_of, min(first_of + 8, ranks)):
             own, at = rank == culprit, end if rank == culprit else end + 600
-            told = [Told(900 + n, words, at) for n, words in enumerate((*head, "KeyError: 'x'" if own else lost))]
+            told = [
+                TellingLine(900 + n, words, at) for n, words in enumerate((*head, "KeyError: 'x'" if own else lost))
+            ]
             streams.append(Stream(
                 file=f"/logs/rank_{rank}.log", rank=rank, host=f"gpu-{rank // 8:05d}", began=end - 5000, last=at,
                 line=903, step=400, first=at, kind="own" if own else "lost", end="own" if own else "lost",

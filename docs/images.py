@@ -51,7 +51,7 @@ def train(rank, size, find_unused=False):
     dist.destroy_process_group()
 """
 FAILS = "import torch.multiprocessing as mp\nfrom train import train\n\nmp.spawn(train, args=(2,), nprocs=2)"
-MENDED = "mp.spawn(train, args=(2, True), nprocs=2)"
+FIXED = "mp.spawn(train, args=(2, True), nprocs=2)"
 FIT = "model = DistributedDataParallel(model, device_ids=[local_rank])"
 NCCL = """NCCL error in: torch/csrc/distributed/c10d/NCCLUtils.cpp:77, unhandled system error \
 (run with NCCL_DEBUG=INFO for details), NCCL version 2.26.2
@@ -138,7 +138,7 @@ def failure(studio: Studio) -> None:
         wizard = page.locator(".dtdp-wizard")
         wizard.get_by_role("button", name="Insert the code with the fix").first.click()
         wizard.get_by_text("Inserted below.").wait_for()
-        page.evaluate(SET, [1, MENDED])
+        page.evaluate(SET, [1, FIXED])
         nb.run(page, 1)
         wizard.get_by_text("has run without an error since").wait_for()
         studio.shoot(page, "green")

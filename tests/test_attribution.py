@@ -37,7 +37,7 @@ def of(text, rank=1):
 
 def verdict(*parts):
     """The verdict on parts of an output."""
-    return attribution.verdict(Snapshot(output="\n".join(parts)))
+    return attribution.verdict_of_log(Snapshot(output="\n".join(parts)))
 
 
 def diagnosed(*parts):

@@ -1,4 +1,4 @@
-"""Every check reports what its bad examples mark, stays silent on the others, and its fix mends them."""
+"""Every check reports what its bad examples mark, stays silent on the others, and its fix makes them good."""
 
 import ast
 import re

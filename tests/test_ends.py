@@ -53,12 +53,12 @@ def ranks(*exceptions, **more):
 
 def told(text):
     """What a launcher's text says of each rank: (rank, code, signal)."""
-    return [(e.rank, e.code, e.signal) for e in exits.said(text).exits]
+    return [(e.rank, e.code, e.signal) for e in exits.exits_in(text).exits]
 
 
 def test_torchruns_summary_is_read():
     """Rank, code or signal, and which rank it calls the root cause."""
-    said = exits.said(TORCHRUN)
+    said = exits.exits_in(TORCHRUN)
 
     assert [(None, 1, ""), (0, None, "SIGTERM"), (1, 1, "")] == told(TORCHRUN)
     assert 1 == said.named
@@ -102,14 +102,14 @@ def test_the_traceback_of_a_rank_is_found_by_its_prefix(prefix):
         for line in ("Traceback (most recent call last):", '  File "a.py", line 1', "ValueError: boom")
     )
 
-    assert {3: "ValueError: boom"} == exits.said("3: not a traceback: ValueError: x\n" + text).exceptions
+    assert {3: "ValueError: boom"} == exits.exits_in("3: not a traceback: ValueError: x\n" + text).exceptions
 
 
 def test_the_traceback_that_spawn_reports_is_its_ranks():
     """It has no prefix: the line above names the process."""
     text = "-- Process 1 terminated with the following error:\nTraceback (most recent call last):\nKeyError: 'loss'\n"
 
-    assert {1: "KeyError: 'loss'"} == exits.said(text).exceptions
+    assert {1: "KeyError: 'loss'"} == exits.exits_in(text).exceptions
 
 
 def test_a_rank_that_ended_without_last_words_comes_before_its_victims():

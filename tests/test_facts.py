@@ -145,7 +145,7 @@ def test_deepspeed_keys_know_auto_replacements_and_removals():
 
 
 def test_replacements_are_for_arguments_that_are_gone():
-    """Every replacement belongs to an argument of the table that newer versions lack."""
+    """Every replacement belongs to an argument of the table that newer versions have no more."""
     tables = {"lightning_trainer": facts.lightning_trainer(), "transformers_arguments": facts.transformers_arguments()}
     for name, replaced in facts.replacements().items():
         assert [] == [a for a in replaced if not tables[name].arguments[a].until]

@@ -36,7 +36,7 @@ def of(output, situation=""):
     output = clean(output)
     return diagnose(
         KNOWLEDGE,
-        Snapshot(output=output, situation=situation, verdict=attribution.verdict(Snapshot(output=output))),
+        Snapshot(output=output, situation=situation, verdict=attribution.verdict_of_log(Snapshot(output=output))),
     )
 
 

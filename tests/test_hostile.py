@@ -24,7 +24,7 @@ from dtdebug_taxonomy.matching import Matcher
 from dtdebug_taxonomy.ranks import Frame, RankState
 from dtdebug_taxonomy.render import to_markdown, to_text
 from dtdebug_taxonomy.snapshot import ExceptionInfo, Snapshot
-from dtdebug_taxonomy.wording import said
+from dtdebug_taxonomy.wording import hits_in_words
 
 HOSTILE = Path(__file__).parent / "samples" / "hostile"
 FORBIDDEN = re.compile(
@@ -355,7 +355,7 @@ def test_a_denial_is_heard_after_a_line_that_was_cut():
     """The words before a hit are those that stand before it."""
     matcher = Matcher([("oom", "out of memory")])
 
-    assert [] == list(said(matcher, "y " * 5_000 + "\nit is not out of memory"))
+    assert [] == list(hits_in_words(matcher, "y " * 5_000 + "\nit is not out of memory"))
 
 
 @pytest.mark.parametrize("path", sorted(HOSTILE.glob("*")), ids=lambda path: path.name)

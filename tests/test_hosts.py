@@ -231,7 +231,7 @@ MEETINGS = [
 @pytest.mark.parametrize(("hosts", "kind", "ranks", "words"), MEETINGS)
 def test_who_has_come_to_a_rendezvous_is_told_from_who_has_not(hosts, kind, ranks, words):
     """By what the hosts themselves show; ranks are named where each host starts as many."""
-    found = rendezvous.verdict(hosts)
+    found = rendezvous.rendezvous_verdict(hosts)
 
     assert (found.kind, tuple(sorted(set(found.culprits)))) == (kind, ranks)
     assert words in found.summary

@@ -170,7 +170,7 @@ def test_the_list_names_notebooks_and_topics_with_their_counts():
 @pytest.mark.parametrize("name", TOPICS)
 def test_a_guide_names_its_source_and_where_to_go_on(name):
     """Count with citation, what `explain` and `lab` have on it, references."""
-    topic, text = TOPICS[name], pages.said([name], "%dtdebug")
+    topic, text = TOPICS[name], pages.answer_page([name], "%dtdebug")
     assert text.startswith(f"# {topic.title}\n\nAsked in {topic.asked} of 494 how-to questions in TOSEM'23 (https://")
     wanted = [*(f"`%dtdebug explain {code}`" for code in (*topic.symptoms, *topic.checks))]
     wanted += [*(f"`dtdebug lab start {lab}`" for lab in topic.labs), *(reference.url for reference in topic.reference)]

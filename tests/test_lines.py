@@ -71,7 +71,7 @@ FAILURE = log((3, OWN), (0, ECHO), (1, ECHO), (2, ECHO))
 
 def verdict(text):
     """The verdict of a text."""
-    return attribution.verdict(Snapshot(output=text))
+    return attribution.verdict_of_log(Snapshot(output=text))
 
 
 def is_found(found):

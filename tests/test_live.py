@@ -180,9 +180,9 @@ def test_nothing_that_ranks_say_is_markup():
     record = seen(verdict=verdict, here=Here(stack=(Frame("cell In[1]", 1, "<module>", HOSTILE),), busy=0.0))
 
     assert "<script" not in show.html(record)
-    assert "\x1b" not in show.text(record) + show.html(record)
-    assert "all_reduce #2 of 0" in show.text(record)
-    assert "1.0 GiB (2.0 GiB)" in show.text(record)
+    assert "\x1b" not in show.plain_text(record) + show.html(record)
+    assert "all_reduce #2 of 0" in show.plain_text(record)
+    assert "1.0 GiB (2.0 GiB)" in show.plain_text(record)
 
 
 def test_heads_and_short_columns_are_not_broken_within_words():
@@ -199,7 +199,7 @@ def test_heads_and_short_columns_are_not_broken_within_words():
 def test_a_stranger_on_a_device_is_named():
     """A process that is none of the ranks holds memory."""
     gpu = Gpu(index=0, name="H200", memory_total=2**37, memory_used=2**36, processes=((7, 2**35), (99, 2**35)))
-    text = show.text(seen(gpus=(gpu,)))
+    text = show.plain_text(seen(gpus=(gpu,)))
 
     assert "rank 1 32.0 GiB" in text
     assert "pid 99, none of these ranks 32.0 GiB" in text

@@ -28,7 +28,7 @@ SIDE = (
 
 def of(text, **more):
     """The verdict on a text."""
-    return attribution.verdict(Snapshot(output=clean(text), **more), exclusive)
+    return attribution.verdict_of_log(Snapshot(output=clean(text), **more), exclusive)
 
 
 def printed(name):

@@ -82,7 +82,7 @@ def test_all_surfaces_say_the_same_of_one_job(case):
         "card as text": display.bundle(case.diagnosis)["text/plain"],
         "card as HTML": display.to_html(case.diagnosis),
         "saved card": json.dumps([saved["happened"], saved["seen"]]),
-        "hang": show.text(asked),
+        "hang": show.plain_text(asked),
         "wizard": widgets.story(Session(snapshot=snapshot))["text/plain"],
         "report": to_markdown(case.diagnosis, snapshot),
         "panel": msgspec.json.encode(view.view(asked).verdict).decode(),

@@ -7,7 +7,7 @@ import pytest
 from dtdebug import front
 from dtdebug.clean import clean
 from dtdebug_taxonomy.diagnosis import diagnose
-from dtdebug_taxonomy.failure.grammar import told
+from dtdebug_taxonomy.failure.grammar import without_prefixes
 from dtdebug_taxonomy.failure.lines import rank_of
 from dtdebug_taxonomy.failure.own import own_errors
 from dtdebug_taxonomy.knowledge import load
@@ -25,7 +25,7 @@ OWN = [
         "division by zero in evaluate.py:13",
     ),
     ("other-program-failure", "horovod-own-index", "program-fails-by-itself", "out of range in report.py:18"),
-    ("attribute-not-found", "torch-own-object", "own-object-lacks-the-name", "attribute 'average' in train.py:14"),
+    ("attribute-not-found", "torch-own-object", "own-object-without-the-name", "attribute 'average' in train.py:14"),
 ]
 SITE = "/opt/env/lib/python3.11/site-packages"
 
@@ -62,7 +62,9 @@ def test_the_launchers_exception_in_a_notebook_is_enough():
     """A notebook may keep no output besides it."""
     text = (SAMPLES / "other-program-failure" / "torch-spawn-zero-division.txt").read_text()
     evalue = "\n\n" + text[text.index("-- Process 1") :]
-    d = front.diagnose(front.Asked(cell="mp.spawn(work)", ename="ProcessRaisedException", evalue=evalue))["diagnosis"]
+    d = front.diagnose(front.FailedCell(cell="mp.spawn(work)", ename="ProcessRaisedException", evalue=evalue))[
+        "diagnosis"
+    ]
 
     assert "program-fails-by-itself" == d["advice"][0]["cause"]
     assert (1,) == tuple(d["culprits"])
@@ -135,7 +137,7 @@ def test_other_classes_count_only_where_the_users_line_raises():
 )
 def test_the_rank_that_printed_a_line_is_told_by_its_prefix(line, rank):
     """Those of torch, mpirun, horovodrun, srun and Ray; a clock is none, and a local rank is not the rank."""
-    assert (rank, "words") == (rank_of(line), told(line).body)
+    assert (rank, "words") == (rank_of(line), without_prefixes(line).body)
 
 
 def test_ranks_that_print_at_the_same_time_are_told_apart():
@@ -171,7 +173,7 @@ def test_where_ranks_were_compared_only_the_culprits_count():
 def test_a_column_of_a_table_is_not_the_variable_of_a_launcher(name, recognised):
     """Variables are written in capitals."""
     output = f"---> 3 value = source[\"{name}\"]\nKeyError: '{name}'"
-    d = front.diagnose(front.Asked(cell="x", ename="KeyError", evalue=f"'{name}'", output=output))["diagnosis"]
+    d = front.diagnose(front.FailedCell(cell="x", ename="KeyError", evalue=f"'{name}'", output=output))["diagnosis"]
 
     assert recognised == d["recognised"]
 

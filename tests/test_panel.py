@@ -31,7 +31,7 @@ def train(rank, width):
     dist.barrier()
 """
 SPAWN = "import ranks, torch.multiprocessing as mp\nmp.spawn(ranks.train, args=(2,), nprocs=2)"
-MENDED = "mp.spawn(ranks.train, args=(3,), nprocs=2)"
+FIXED = "mp.spawn(ranks.train, args=(3,), nprocs=2)"
 OLD = """
 def old(stream, ident, parent):
     session = get_ipython().kernel.session
@@ -144,7 +144,7 @@ def test_from_two_failed_ranks_to_a_green_run(servers, opened, app, tmp_path):
     assert "adapt it before you run it" in nb.sources(page)[1]
 
     page.evaluate(
-        "source => window.jupyterapp.shell.currentWidget.content.widgets[1].model.sharedModel.setSource(source)", MENDED
+        "source => window.jupyterapp.shell.currentWidget.content.widgets[1].model.sharedModel.setSource(source)", FIXED
     )
     nb.run(page, 1)
     wizard(page).get_by_text("has run without an error since").wait_for()

@@ -13,7 +13,7 @@ from dtdebug.flight.program import Program
 from dtdebug.flight.waits import Wait
 from dtdebug.notebook import patience
 from dtdebug.notebook.look import Conclusion
-from dtdebug.notebook.patience import Watched, watch
+from dtdebug.notebook.patience import LastSeen, watch
 from dtdebug_taxonomy.ranks import Operation, RankState, Verdict
 
 NOW = 1_760_000_000.0
@@ -43,7 +43,7 @@ def looked(first, *later, found=lambda states, moving: NOTHING, seconds=60):
     def follows(states, *, moving=None):
         return found(states, moving)
 
-    seen = watch(Watched(first, Conclusion(), None), again, follows, time.monotonic() + seconds)
+    seen = watch(LastSeen(first, Conclusion(), None), again, follows, time.monotonic() + seconds)
     return seen, len(count)
 
 

@@ -18,7 +18,7 @@ from dtdebug import flight, state
 from dtdebug.agent import arming, fatal_signals
 from dtdebug.hosts.presence import Presence
 from dtdebug.job import collect, ends, looking, output, relay, report, runs
-from dtdebug.job.monitor import Vigil
+from dtdebug.job.monitor import Monitor
 from dtdebug.job.relay import Relay
 from dtdebug.job.speaker import Options, Speaker
 from dtdebug.probe import gather, watch
@@ -192,7 +192,7 @@ def test_an_error_file_that_a_record_names_is_kept_only_if_it_is_one(run, tmp_pa
 def test_what_a_record_says_ends_no_process(run):
     """Only a process that was started with this folder is ended with a job that hangs."""
     through = relay.channels()
-    vigil = Vigil(run, Relay(through, run.output), Speaker(), Options(), Presence(run, []))
+    monitor = Monitor(run, Relay(through, run.output), Speaker(), Options(), Presence(run, []))
     for channel in through:
         os.close(channel.ours)
         os.close(channel.theirs)
@@ -204,9 +204,9 @@ def test_what_a_record_says_ends_no_process(run):
     ):
         for process in (foreign, own):
             process.stdout.readline()
-        vigil._records = [RankState(pid=p.pid, host=HERE, alive=True) for p in (foreign, own)]
+        monitor._records = [RankState(pid=p.pid, host=HERE, alive=True) for p in (foreign, own)]
         try:
-            assert [own.pid] == vigil._ours()
+            assert [own.pid] == monitor._ours()
         finally:
             foreign.kill()
             own.kill()
@@ -256,7 +256,7 @@ def test_printed_text_can_not_make_the_reader_grow(line):
     output = line * (500_000 // len(line))
     found = ends.ends(output, [RankState(rank=0, pid=1)])
 
-    assert exits._MOST >= len(exits.said(output).exits)
+    assert exits._MOST >= len(exits.exits_in(output).exits)
     assert MOST_RANKS > max(s.rank for s in found.states)
 
 

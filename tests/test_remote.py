@@ -151,8 +151,8 @@ def test_a_python_without_torch_or_without_a_file_is_said(tmp_path):
 
 
 def test_the_place_of_the_store_is_in_the_environment():
-    assert ("node-0", 29500) == store.place({"MASTER_ADDR": "node-0", "MASTER_PORT": "29500"})
-    assert None is store.place({"MASTER_ADDR": "node-0", "MASTER_PORT": "http"})
+    assert ("node-0", 29500) == store.store_address({"MASTER_ADDR": "node-0", "MASTER_PORT": "29500"})
+    assert None is store.store_address({"MASTER_ADDR": "node-0", "MASTER_PORT": "http"})
     assert "/opt/python3.12" == store.python_of(("/opt/python3.12", "a.py"), {})
     assert sys.executable == store.python_of(("torchrun",), {"VIRTUAL_ENV": "/nowhere"})
 

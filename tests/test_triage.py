@@ -174,7 +174,7 @@ def test_a_slow_rank_is_named_from_printed_step_times(tmp_path):
     found = view(command.read_part([str(tmp_path)], 1))
 
     assert [row[0] for row in found.slow] == [5]
-    assert "rank 5" in show.text(found, diagnosis_of(found), 0.0)
+    assert "rank 5" in show.to_text(found, diagnosis_of(found), 0.0)
 
 
 def diagnosis_of(found):
@@ -524,7 +524,7 @@ def test_the_card_of_a_notebook(tmp_path):
     raised = ["Traceback (most recent call last):", '  File "/w/a.py", line 5, in main', "ValueError: <b>"]
     folder = logs(tmp_path / "logs", 4, lambda rank: [*steps(9), *(raised if rank == 2 else [late(rank)])])
     found = view(command.read_part([str(folder)], 1))
-    card = page.card(found, show.text(found, diagnosis_of(found), 0.0))
+    card = page.card(found, show.to_text(found, diagnosis_of(found), 0.0))
 
     assert card.count("<rect") == 4
     assert "rank 2: first" in card

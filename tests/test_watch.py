@@ -635,9 +635,9 @@ def test_a_notebook_shows_a_row_for_each_and_no_markup_of_others():
     assert "Nothing that must hold was violated" in watching.plain({**said, "watch": []})
     history = types.SimpleNamespace(input_hist_raw=["!torchrun t.py"])
     extension = types.SimpleNamespace(shell=types.SimpleNamespace(history_manager=history))
-    watching.tell(extension, [])
+    watching.show_watch(extension, [])
     with pytest.raises(ValueError, match="no option --no"):
-        watching.tell(extension, ["--no", "--", "torchrun", "t.py"])
+        watching.show_watch(extension, ["--no", "--", "torchrun", "t.py"])
 
 
 def test_what_may_be_meant_is_said_later_and_nothing_twice(tmp_path):

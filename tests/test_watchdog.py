@@ -60,7 +60,7 @@ def stack(rank, line):
 
 def of(*rows):
     """The verdict on lines."""
-    return attribution.verdict(Snapshot(output=clean("\n".join(rows))))
+    return attribution.verdict_of_log(Snapshot(output=clean("\n".join(rows))))
 
 
 def timed_out(ranks, seq=1580, release="2.7"):

@@ -9,7 +9,7 @@ from dtdebug_taxonomy.findings import collect
 from dtdebug_taxonomy.knowledge import load
 from dtdebug_taxonomy.matching import Matcher
 from dtdebug_taxonomy.snapshot import Snapshot
-from dtdebug_taxonomy.wording import said
+from dtdebug_taxonomy.wording import hits_in_words
 
 HANGS = Matcher(
     [("hang", r"hang(s|ing)?\b"), ("silent", r"no output"), ("error", r"error"), ("late", r"after the third")]
@@ -35,7 +35,7 @@ HANGS = Matcher(
 )
 def test_what_is_denied_or_only_wondered_about_does_not_count(text, expected):
     """A negation reaches a few words, within its clause; a match that contains it stands."""
-    assert expected == {h.key for h in said(HANGS, text)}
+    assert expected == {h.key for h in hits_in_words(HANGS, text)}
 
 
 def _lines():

@@ -115,7 +115,7 @@ def _attribute(owner: object, name: str, otherwise: Any = None) -> Any:
 def _told(value: object, most: int = _MESSAGE_LIMIT) -> str:
     """A foreign object as text."""
     try:
-        text = foreign.text(value, 2 * most)
+        text = foreign.bounded_text(value, 2 * most)
     except foreign.RAISES as error:
         text = f"<its text could not be had: {type(error).__name__}>"
     return plain(text)[:most]

@@ -57,7 +57,7 @@ def snapshot_of(log: str | None, situation: str, *, tee: bool = False) -> tuple[
     snapshot = Snapshot(situation=plain(situation), output=output, source=log or "", first_lines=excerpt.first_lines)
     from dtdebug.check.culprits import sourced_snapshot
 
-    verdict = attribution.verdict(snapshot, exclusive)
+    verdict = attribution.verdict_of_log(snapshot, exclusive)
     return sourced_snapshot(msgspec.structs.replace(snapshot, verdict=verdict)), excerpt.size
 
 
@@ -178,4 +178,4 @@ def with_doctor(snapshot: Snapshot) -> Snapshot:
 
     from dtdebug import examined
 
-    return msgspec.structs.replace(snapshot, examined=examined.last())
+    return msgspec.structs.replace(snapshot, examined=examined.last_measured())

@@ -35,7 +35,7 @@ def of_run(command: Sequence[str]) -> dict[str, tuple[str, str]]:
     return kept.observations if kept is not None and known else {}
 
 
-def last() -> dict[str, tuple[str, str]]:
+def last_measured() -> dict[str, tuple[str, str]]:
     """What was measured last, whatever the command.
 
     Raises:

@@ -15,7 +15,7 @@ from dtdebug import failed
 from dtdebug.tail import Tail
 
 if TYPE_CHECKING:  # what they are made of is loaded when a cell has failed
-    from dtdebug.front import Asked
+    from dtdebug.front import FailedCell
     from dtdebug.notebook.armed import Live
     from dtdebug.wizard.session import Session
     from dtdebug.wizard.widgets import Wizard
@@ -40,7 +40,7 @@ class Extension:
         """Snapshot of the last failed cell, or None."""
         self.session: Session | None = None
         """The wizard's session about it, once something was answered."""
-        self.given: Asked | None = None
+        self.given: FailedCell | None = None
         """What a front end has told about it, all of it, when it last asked."""
         self.wizard: Wizard | None = None
         """The wizard's widgets that are on the screen, or None."""

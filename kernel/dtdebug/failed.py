@@ -100,7 +100,7 @@ def _worth_a_look(exception: BaseException | None, output: str, cell: str) -> bo
     if any(name in sys.modules for name in _FRAMEWORKS):
         return True
     try:
-        message = foreign.text(exception, 4_000)
+        message = foreign.bounded_text(exception, 4_000)
     except foreign.RAISES:
         message = ""
     return any(_WORTH_A_LOOK.search(text) for text in (message, cell, output))

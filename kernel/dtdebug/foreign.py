@@ -13,7 +13,7 @@ class NoTextError(Exception):
     """The class of an object interrupts whoever asks for its text."""
 
 
-def text(value: object, most: int) -> str:
+def bounded_text(value: object, most: int) -> str:
     """At most so many characters of `str(value)`, as a plain `str`; raises one of `RAISES`."""
     try:
         return str.__getitem__(str(value), slice(most))  # an own class of text may do anything in its methods

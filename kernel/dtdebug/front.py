@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from dtdebug.told import told
+from dtdebug.told import session_after
 
 if TYPE_CHECKING:
     from dtdebug.extension import Extension
@@ -24,7 +24,7 @@ _SPAWNED = re.compile(r"-- Process (\d{1,5}) (?:terminated|exited)")
 """How `torch.multiprocessing.spawn` names the rank that failed."""
 
 
-class Asked(msgspec.Struct, frozen=True, kw_only=True):
+class FailedCell(msgspec.Struct, frozen=True, kw_only=True):
     """A failed cell, and all that the user has told about it so far."""
 
     cell: str = ""
@@ -58,10 +58,10 @@ def look(request: str) -> Reply:
         ValueError: no such question or answer.
 
     """
-    return Reply(diagnose(msgspec.json.decode(request, type=Asked)))
+    return Reply(diagnose(msgspec.json.decode(request, type=FailedCell)))
 
 
-def diagnose(asked: Asked) -> dict[str, Any]:
+def diagnose(asked: FailedCell) -> dict[str, Any]:
     """The same for a request that is decoded, from any thread; an answer that is told no more is taken back.
 
     Raises:
@@ -73,7 +73,7 @@ def diagnose(asked: Asked) -> dict[str, Any]:
     with _lock:
         extension = installed()
         known = _known(extension, asked)
-        session = told(known or _from_text(asked), asked, extension.given if extension and known else None)
+        session = session_after(known or _from_text(asked), asked, extension.given if extension and known else None)
         if extension is not None and session.told:
             if known is None:
                 extension.snapshot, extension.session, extension.wizard = session.snapshot, None, None
@@ -98,7 +98,7 @@ def _go_on(extension: Extension, session: Session) -> None:
         keep(session)
 
 
-def _known(extension: Extension | None, asked: Asked) -> Session | None:
+def _known(extension: Extension | None, asked: FailedCell) -> Session | None:
     """The session about this failure, if the extension saw the cell fail."""
     from dtdebug.clean import clean, mask
     from dtdebug.wizard.session import Session
@@ -122,7 +122,7 @@ def _told(snapshot: Snapshot) -> tuple[str, str]:
     return mask(snapshot.output), mask(snapshot.cell)
 
 
-def _from_text(asked: Asked) -> Session:
+def _from_text(asked: FailedCell) -> Session:
     from dtdebug.clean import plain
     from dtdebug.wizard.session import Session
     from dtdebug_taxonomy.snapshot import Snapshot

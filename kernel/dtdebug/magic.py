@@ -160,21 +160,21 @@ def _check(extension: Extension, rest: list[str]) -> None:
 
 
 def _doctor(extension: Extension, rest: list[str]) -> None:
-    from dtdebug.notebook.doctoring import tell
+    from dtdebug.notebook.doctoring import show_doctor
 
-    tell(extension, rest)
+    show_doctor(extension, rest)
 
 
 def _isolate(extension: Extension, rest: list[str]) -> None:
-    from dtdebug.notebook.isolating import tell
+    from dtdebug.notebook.isolating import show_isolate
 
-    tell(extension, rest)
+    show_isolate(extension, rest)
 
 
 def _watch(extension: Extension, rest: list[str]) -> None:
-    from dtdebug.notebook.watching import tell
+    from dtdebug.notebook.watching import show_watch
 
-    tell(extension, rest)
+    show_watch(extension, rest)
 
 
 def _triage(extension: Extension, rest: list[str]) -> None:
@@ -190,7 +190,7 @@ def _triage(extension: Extension, rest: list[str]) -> None:
     began = time.perf_counter()
     job = command.job_of(command.read_part(rest, 1))
     diagnosis = show.relocated(diagnose(load(), job.snapshot), job.places)
-    text = show.text(job, diagnosis, time.perf_counter() - began)
+    text = show.to_text(job, diagnosis, time.perf_counter() - began)
     extension.publish({"text/plain": text, "text/html": page.card(job, text)})
 
 
@@ -203,9 +203,9 @@ def _explain(extension: Extension, rest: list[str]) -> None:
 
 
 def _learn(extension: Extension, rest: list[str]) -> None:
-    from dtdebug.learn.pages import said
+    from dtdebug.learn.pages import answer_page
 
-    text = said(rest, "%dtdebug")
+    text = answer_page(rest, "%dtdebug")
     extension.publish({"text/plain": text, "text/markdown": text})
 
 
@@ -223,9 +223,9 @@ def _report(extension: Extension, rest: list[str]) -> None:
 
 
 def _state(extension: Extension, rest: list[str]) -> None:
-    from dtdebug.notebook.verbs import tell
+    from dtdebug.notebook.verbs import show_ranks
 
-    tell(extension, "state")
+    show_ranks(extension, "state")
 
 
 def _end(extension: Extension, _words: list[str]) -> None:
@@ -235,9 +235,9 @@ def _end(extension: Extension, _words: list[str]) -> None:
 
 
 def _hang(extension: Extension, rest: list[str]) -> None:
-    from dtdebug.notebook.verbs import tell
+    from dtdebug.notebook.verbs import show_ranks
 
-    tell(extension, "hang")
+    show_ranks(extension, "hang")
 
 
 def _off(extension: Extension, rest: list[str]) -> None:

@@ -1,4 +1,4 @@
-"""Brings a session up to what a front end tells: it sends all answers each time, and may lack some that it sent before.
+"""Brings a session up to what a front end tells: it sends all answers each time, maybe fewer than before.
 
 What was answered elsewhere, as by `%dtdebug answer`, stays; of two answers to one question the later one counts.
 """
@@ -13,14 +13,14 @@ import msgspec
 from dtdebug.clean import mask, plain
 
 if TYPE_CHECKING:
-    from dtdebug.front import Asked
+    from dtdebug.front import FailedCell
     from dtdebug.wizard.session import Session, Step
 
 _WORDS = 4096
 """Characters of the user's words that are taken."""
 
 
-def told(session: Session, now: Asked, before: Asked | None) -> Session:
+def session_after(session: Session, now: FailedCell, before: FailedCell | None) -> Session:
     """The session after what is told now; `before` is what the same front end told the last time.
 
     Raises:
@@ -46,7 +46,7 @@ def _holds(situation: str, words: str) -> bool:
     return any(f"\n{told}\n" in f"\n{situation}\n" for told in (words, mask(words)))
 
 
-def _words(asked: Asked) -> str:
+def _words(asked: FailedCell) -> str:
     return plain(asked.situation[:_WORDS].encode("utf-8", "replace").decode()).strip()
 
 
@@ -58,7 +58,7 @@ def _after(session: Session, stepped: Session, key: str, *, new: bool) -> Sessio
     return session if same else stepped
 
 
-def _taken_back(step: Step, text: str, now: Asked, before: Asked) -> bool:
+def _taken_back(step: Step, text: str, now: FailedCell, before: FailedCell) -> bool:
     """The front end told this before and tells it no more."""
     if step.kind == "described":
         return text == _words(before) != _words(now)

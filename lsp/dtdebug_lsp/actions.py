@@ -1,4 +1,4 @@
-"""What the user can do about a problem: mend it, mend all, say that it is meant so, read more."""
+"""What the user can do about a problem: fix it, fix all, say that it is meant so, read more."""
 
 from __future__ import annotations
 

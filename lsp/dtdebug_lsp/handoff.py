@@ -115,7 +115,7 @@ def diagnostics(failures: list[Failure], documents: Documents, *, related: bool)
     """By URI: one diagnostic for each failure, at the first of its marks that can be found."""
     found: Shown = defaultdict(list)
     for failure in failures:
-        placed = [(m, p) for m in failure.marks if (p := place(m, documents)) is not None]
+        placed = [(m, p) for m in failure.marks if (p := place_now(m, documents)) is not None]
         if not placed:
             continue
         (first, at), *others = placed
@@ -141,7 +141,7 @@ def _diagnostic(failure: Failure, first: Mark, at: Place, others: list[tuple[Mar
     )
 
 
-def place(mark: Mark, documents: Documents) -> Place | None:
+def place_now(mark: Mark, documents: Documents) -> Place | None:
     """Where the line of a mark is now: in an open text, in a cell, in a file; None where that is gone."""
     if mark.cell:
         return next((p for d in documents if (p := _in_cell(mark, d, documents.positions))), None)

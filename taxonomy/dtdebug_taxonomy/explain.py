@@ -10,7 +10,7 @@ from dtdebug_taxonomy.checks import load as checks
 from dtdebug_taxonomy.knowledge import STUDY, Knowledge
 from dtdebug_taxonomy.labs import cause_diff
 from dtdebug_taxonomy.model import MINUTES, Evidence, Observation, Pattern, Symptom
-from dtdebug_taxonomy.preflight import Known
+from dtdebug_taxonomy.preflight import KnownFile
 from dtdebug_taxonomy.preflight import load as preflight
 
 _STUDY_NAME = "TOSEM'23 (arXiv 2112.06222)"
@@ -166,7 +166,7 @@ def _check(knowledge: Knowledge, c: Check) -> Iterator[str]:
     yield f"- This page: {page_address(c)}"
 
 
-def _preflight(knowledge: Knowledge, known: Known) -> Iterator[str]:
+def _preflight(knowledge: Knowledge, known: KnownFile) -> Iterator[str]:
     """What `dtdebug doctor` finds before a run."""
     yield f"# {known.id} {known.title}"
     yield ""

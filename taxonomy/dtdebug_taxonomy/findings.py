@@ -20,7 +20,7 @@ from dtdebug_taxonomy.model import Evidence
 from dtdebug_taxonomy.signs import speaks_of_several
 from dtdebug_taxonomy.snapshot import ExceptionInfo, Snapshot, walk
 from dtdebug_taxonomy.tongues import spoken
-from dtdebug_taxonomy.wording import said
+from dtdebug_taxonomy.wording import hits_in_words
 
 _COMMUNICATION = frozenset(("B.1", "B.2", "D.1.1"))
 """Symptoms of communication among ranks."""
@@ -115,10 +115,10 @@ def _printed(knowledge: Knowledge, snapshot: Snapshot) -> Iterator[Finding]:
 
 def _said(matchers: _Matchers, situation: str) -> Iterator[Finding]:
     """Findings by the user's words; those in another language are read in English and quoted as they stand."""
-    for hit in _in_order(said(matchers.said, situation)):
+    for hit in _in_order(hits_in_words(matchers.said, situation)):
         yield _from_hit(hit, "said", None)
     for row in spoken(situation):
-        for hit in _in_order(said(matchers.said, row.english)):
+        for hit in _in_order(hits_in_words(matchers.said, row.english)):
             yield Finding(evidence=hit.key, source="said", line=row.line, words=plain(row.words))
 
 

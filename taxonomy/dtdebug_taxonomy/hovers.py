@@ -64,7 +64,7 @@ _COMMANDS = {
 """Other ways to call a launcher."""
 
 
-class Entry(Record, frozen=True, kw_only=True, rename={"is_": "is"}):
+class HoverEntry(Record, frozen=True, kw_only=True, rename={"is_": "is"}):
     """One thing that can be pointed at."""
 
     name: str
@@ -82,22 +82,22 @@ class Entry(Record, frozen=True, kw_only=True, rename={"is_": "is"}):
 
 class _File(Record, frozen=True, kw_only=True):
     pages: dict[str, str]
-    entry: tuple[Entry, ...]
+    entry: tuple[HoverEntry, ...]
 
 
 class Hover(msgspec.Struct, frozen=True, kw_only=True):
     """What is known about a name: a text, facts of versions, or both."""
 
     title: str
-    entry: Entry | None = None
+    entry: HoverEntry | None = None
     facts: tuple[str, ...] = ()
     url: str = ""
 
 
 @lru_cache(maxsize=4)
-def entries(kind: Kind) -> dict[str, Entry]:
+def entries(kind: Kind) -> dict[str, HoverEntry]:
     """All texts of a kind by each of their names."""
-    found: dict[str, Entry] = {}
+    found: dict[str, HoverEntry] = {}
     for file in _FILES[kind]:
         read_file = read_record(HOME / f"{file}.toml", _File)
         for e in read_file.entry:
@@ -106,7 +106,7 @@ def entries(kind: Kind) -> dict[str, Entry]:
     return found
 
 
-def _spellings(name: str, entry: Entry, kind: Kind) -> Iterator[str]:
+def _spellings(name: str, entry: HoverEntry, kind: Kind) -> Iterator[str]:
     yield _dashed(name) if kind == "option" else name
     last = name.rpartition(".")[2]
     distinct = last[:1].isupper() or name.startswith("torch.distributed.")

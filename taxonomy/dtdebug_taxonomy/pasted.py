@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator
 from itertools import groupby
 
-from dtdebug_taxonomy.failure.grammar import told
+from dtdebug_taxonomy.failure.grammar import without_prefixes
 
 _LONGEST = 200_000
 """Characters of a text that may be somebody's; a longer one is a log."""
@@ -67,7 +67,7 @@ def _is_sentence(row: str) -> bool:
 
 
 def _is_machine(row: str) -> bool:
-    return bool(_MACHINE.search(row[:2_000])) or told(row[:500]).body != row[:500]
+    return bool(_MACHINE.search(row[:2_000])) or without_prefixes(row[:500]).body != row[:500]
 
 
 def _runs(kinds: list[str]) -> Iterator[tuple[int, int]]:

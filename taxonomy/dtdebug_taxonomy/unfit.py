@@ -15,7 +15,7 @@ from dtdebug_taxonomy.ranks import Frame
 
 _ARGUMENT = re.compile(
     r"(?P<call>[\w.]{2,120})\(\) (?:got an unexpected keyword argument ['\"]?(?P<name>\w{1,80})"
-    r"|missing \d{1,2} required (?:positional|keyword-only) arguments?: ['\"]?(?P<lacks>\w{1,80}))"
+    r"|missing \d{1,2} required (?:positional|keyword-only) arguments?: ['\"]?(?P<missing>\w{1,80}))"
 )
 _ATTRIBUTE = re.compile(r"module ['\"](?P<owner>[\w.]{1,120})['\"] has no attribute ['\"](?P<name>\w{1,80})")
 _OBJECT = re.compile(r"['\"](?P<owner>[A-Z]\w{3,80})['\"] object has no attribute ['\"](?P<name>\w{1,80})")
@@ -77,7 +77,7 @@ def unfit(ending: Ending) -> Unfit | None:
 
 
 def _argument(found: re.Match[str], asking: str, place: str, at: Frame) -> Unfit:
-    call, name = found["call"], found["name"] or found["lacks"]
+    call, name = found["call"], found["name"] or found["missing"]
     does = "does not take" if found["name"] else "needs"
     if asking and asking not in _PLUMBING:
         return Unfit(

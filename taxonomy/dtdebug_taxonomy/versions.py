@@ -11,7 +11,7 @@ from dtdebug_taxonomy.knowledge import Knowledge
 from dtdebug_taxonomy.matching import Hit, Matcher, clip_lines
 from dtdebug_taxonomy.model import Release
 from dtdebug_taxonomy.snapshot import Snapshot, walk
-from dtdebug_taxonomy.wording import said
+from dtdebug_taxonomy.wording import hits_in_words
 
 NAMES = {
     "accelerate": "accelerate",
@@ -118,7 +118,7 @@ def known(knowledge: Knowledge, snapshot: Snapshot) -> tuple[FittingRelease, ...
             line = snapshot.true_line(hit.line) if source == "printed" else hit.line
             seen.setdefault(hit.key, (hit._replace(line=line), source))
         somewhere.update(hit.key for hit in places.hits(text))
-    for hit in said(spoken, snapshot.situation):
+    for hit in hits_in_words(spoken, snapshot.situation):
         seen.setdefault(hit.key, (hit, "said"))
     if not seen:
         return ()

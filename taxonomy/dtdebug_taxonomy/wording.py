@@ -47,7 +47,7 @@ def clauses(text: str) -> Iterator[tuple[int, str]]:
         yield start, text[start:]
 
 
-def said(matcher: Matcher, text: str) -> Iterator[Hit]:
+def hits_in_words(matcher: Matcher, text: str) -> Iterator[Hit]:
     """Hits of a matcher in a user's words that the user does not deny or only wonder about."""
     text = clip_lines(text)
     starts = [0, *(start for start, _ in clauses(text))]

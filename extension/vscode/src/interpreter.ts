@@ -40,7 +40,7 @@ interface PythonExtension {
   };
 }
 
-/** The first that somebody named; it is not passed over for lack of dtdebug, so that the user can tell why. */
+/** The first that somebody named; it is not passed over where dtdebug is missing, so that the user can tell why. */
 export async function findInterpreter(): Promise<Interpreter> {
   const folder = vscode.workspace.workspaceFolders?.[0]?.uri;
   const own = vscode.workspace.getConfiguration("dtdebug", folder).get<string>("interpreter")?.trim();

@@ -61,7 +61,7 @@ def raised(value: BaseException) -> str:
 def first_line(value: object) -> str:
     """The first line of what the object says of itself."""
     try:
-        return next(iter(foreign.text(value, 100_000).strip().splitlines()), "")
+        return next(iter(foreign.bounded_text(value, 100_000).strip().splitlines()), "")
     except foreign.RAISES:
         return "<exception str() failed>"  # as Python prints it
 

@@ -82,7 +82,7 @@ class Choice(NamedTuple):
 
     select: tuple[str, ...] = ()
     ignore: tuple[str, ...] = ()
-    mend: bool = False
+    fix: bool = False
     """Safe fixes are written into the files."""
 
 
@@ -112,7 +112,7 @@ def examine_file(path: Path, choice: Choice, around: Project | None = None) -> E
             unread = tuple(_unread_cells(notebook, path))
             return Examined(found, problems, text.count("\n") + 1, 0, unread, tuple(sorted(around.consulted)))
         fixed = 0
-        if choice.mend:
+        if choice.fix:
             before = text
             text, fixed = _fixed(path, before, settings, around)
             if text != before:

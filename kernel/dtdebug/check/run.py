@@ -36,7 +36,7 @@ def examine_all(
     unchanged files from former runs is taken from the state folder, and new results are put there.
     """
     listed = list(paths)
-    if not keep or choice.mend or len(listed) <= _FEW:
+    if not keep or choice.fix or len(listed) <= _FEW:
         yield from _examine(listed, choice, jobs, progress)
         return
     from dtdebug.check.kept import Kept

@@ -9,7 +9,7 @@ from statistics import median
 from dtdebug.clean import clean
 from dtdebug.doctor.facts import Area, Finding, Matrix, Report
 from dtdebug.doctor.judge.findings import folded
-from dtdebug.doctor.show import last
+from dtdebug.doctor.show import closing_line
 
 _STYLE = (
     "border-left:4px solid #c77700;padding:4px 12px;margin:4px 0;max-width:72em;line-height:1.5;overflow-wrap:anywhere"
@@ -37,7 +37,7 @@ def html(report: Report) -> str:
         f'<div class="dtdebug dtdebug-doctor" style="{_STYLE}"><b>dtdebug doctor</b>: {_safe(head)}',
         f"<table>{rows}</table>",
         *_matrix(report.matrix),
-        f"<div><b>{_safe(last(report))}</b></div>",
+        f"<div><b>{_safe(closing_line(report))}</b></div>",
     ]
     return "".join(parts) + "</div>"
 

@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from dtdebug.doctor.facts import Launch
 from dtdebug_taxonomy.case import Case
-from dtdebug_taxonomy.preflight import Known, load
+from dtdebug_taxonomy.preflight import KnownFile, load
 
 _AT_ENDPOINT = frozenset(("DR101", "DR201", "DR202", "DR203", "DR204", "DR206"))
 _LOOPBACK = "127."
@@ -60,7 +60,7 @@ def _printed(found: Case, output: Sequence[str]) -> Iterator[tuple[str, str]]:
                 yield reason.evidence, whole if reason.words.strip()[:8] in whole else reason.words
 
 
-def _by_words(known: Known, words: str, launch: Launch) -> bool:
+def _by_words(known: KnownFile, words: str, launch: Launch) -> bool:
     if known.id == "DR202":
         return bool(launch.port) and str(launch.port) in words
     if launch.nodes < 2:

@@ -35,7 +35,7 @@ def _lines(report: Report, notes: tuple[str, ...]) -> Iterator[str]:
         yield f"  {report.hidden} more that follow from these, or are of less weight, are not shown"
     for note in notes:
         yield f"  --  {note}"
-    yield last(report)
+    yield closing_line(report)
 
 
 def _area(area: Area) -> str:
@@ -67,7 +67,7 @@ def _row(name: str, text: str) -> str:
     return "\n".join([f"      {name:<12}  {lines[0]}", *(f"{'':20}{line}" for line in lines[1:])])
 
 
-def last(report: Report) -> str:
+def closing_line(report: Report) -> str:
     """How it stands, in one line."""
     faults = sum(f.severity == "fault" for f in report.findings)
     if faults:

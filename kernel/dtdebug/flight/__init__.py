@@ -65,7 +65,11 @@ def analyse(
     alone = not states and moving is None
     known = [*states, *(RankState(rank=r) for r in unread - {s.rank for s in states})]
     layout = groups.Layout(programs, known)
-    found = dumps.verdict(programs, known, layout) if alone else verdict.verdict(programs, known, layout, moving=moving)
+    found = (
+        dumps.verdict_on_dumps(programs, known, layout)
+        if alone
+        else verdict.verdict(programs, known, layout, moving=moving)
+    )
     drawn, more = latest.timeline(programs, layout, found) if timeline else (None, ())
     missing = tuple(r for r in range(layout.world_size) if r not in programs) if programs else ()
     return Analysis(

@@ -18,9 +18,9 @@ from dtdebug.flight.program import Program, Symbol
 from dtdebug.flight.records import (
     Records,
     call_of,
+    frame_in_words,
     group_ref,
     ordered,
-    place,
     seen_at,
     sites_of,
     standing_still,
@@ -161,10 +161,10 @@ def _kind(records: Records, stack: Sequence[Frame], due: _Due, got: int, wanted:
         return ("wrong_dtype" if wanted and got / wanted in _RATIOS else "wrong_size"), f"{sizes} at the same place"
     known = {site[-1] for p in records.programs.values() for site in p.site_table if site}
     if any((here.file, here.line) == (f.file, f.line) for f in known):
-        return "skipped", f"{sizes}; it is at {place(here)}, where the others come from time to time"
+        return "skipped", f"{sizes}; it is at {frame_in_words(here)}, where the others come from time to time"
     if here.file == there.file and source.exclusive(here.file, here.line, there.line):
-        return "replaced", f"{sizes}; a condition lets only one of {place(here)} and line {there.line} run"
-    return "extra", f"{sizes}; it is at {place(here)}, where no other rank calls anything"
+        return "replaced", f"{sizes}; a condition lets only one of {frame_in_words(here)} and line {there.line} run"
+    return "extra", f"{sizes}; it is at {frame_in_words(here)}, where no other rank calls anything"
 
 
 def _sizes(got: int, wanted: int) -> str:

@@ -29,7 +29,7 @@ from dtdebug_taxonomy.claims import Claim, texts
 from dtdebug_taxonomy.ranks import Alternative, CollectiveRef, RankState, Verdict, say, spell
 
 
-def verdict(programs: Mapping[int, Program], unread: Sequence[RankState], layout: Layout) -> Verdict:
+def verdict_on_dumps(programs: Mapping[int, Program], unread: Sequence[RankState], layout: Layout) -> Verdict:
     """The verdict, with its claims; `unread` are ranks that left a dump which can't be read."""
     waits = Waits(programs, layout, unread)
     records = Records(

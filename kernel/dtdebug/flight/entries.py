@@ -147,7 +147,7 @@ class Reader:
         """An entry of an older version, or of another shape: what else tells group and number."""
         get = e.get
         group = get("process_group")
-        name = group[0] if group else self._local.get(get("pg_id", 0)) or text(get("pg_id", 0))
+        name = group[0] if group else self._local.get(get("pg_id", 0)) or as_text(get("pg_id", 0))
         told = (
             get("profiling_name"), get("input_sizes"), get("output_sizes"), get("input_dtypes"), get("output_dtypes")
         )  # fmt: skip
@@ -178,12 +178,12 @@ class Reader:
         return self._known_sites[()]
 
     def _site(self, frames: Iterable[dict[str, Any]]) -> int:
-        user = [f for f in frames if not is_library(text(f.get("filename", "")))]
+        user = [f for f in frames if not is_library(as_text(f.get("filename", "")))]
         site = tuple(
             Frame(
-                clean(text(f.get("filename", ""))[:_PATH])[:500],
+                clean(as_text(f.get("filename", ""))[:_PATH])[:500],
                 int(f["line"]) & 0xFFFFFF,
-                clean(text(f.get("name", ""))[:_PATH])[:200],
+                clean(as_text(f.get("name", ""))[:_PATH])[:200],
             )
             for f in reversed(user)  # the recorder has the innermost first
         )
@@ -195,7 +195,7 @@ class Reader:
         if keep:
             self.made.created.append(created)
         if not done:
-            match = P2P_NAME.search(text(e.get("profiling_name")))
+            match = P2P_NAME.search(as_text(e.get("profiling_name")))
             peer = int(match["there"]) if match else None
             started = e.get("state") == "started"
             position = len(self.made.seqs) - 1
@@ -205,7 +205,7 @@ class Reader:
             self._batches.add((name, int(e.get("p2p_seq_id") or 0)))
 
 
-def text(value: Any) -> str:
+def as_text(value: Any) -> str:
     """Text and numbers as text, else the name of the type: a small list may be endless when it is written out."""
     if isinstance(value, str):
         return value
@@ -222,8 +222,8 @@ def _sizes(value: Any) -> Sizes:
 
 def _word(value: Any) -> str:
     if isinstance(value, list):
-        return ",".join(sorted({clean(text(v))[:30] for v in value[:64]}))
-    return clean(text(value))[:30] if value else ""
+        return ",".join(sorted({clean(as_text(v))[:30] for v in value[:64]}))
+    return clean(as_text(value))[:30] if value else ""
 
 
 def _thinned(entries: list[Any]) -> bool:
@@ -237,12 +237,12 @@ def _thinned(entries: list[Any]) -> bool:
 def _without_ended_parts(entries: list[Any]) -> list[Any]:
     """The sends and receives of an ended batch look open for ever: they stand before a gap, where its entry was."""
     read = [e for e in entries if isinstance(e, dict) and isinstance(e.get("record_id"), int)]
-    batches = {_batch(e) for e in read if BATCH in text(e.get("profiling_name"))}
+    batches = {_batch(e) for e in read if BATCH in as_text(e.get("profiling_name"))}
     gap = max((e["record_id"] for e, after in pairwise(read) if after["record_id"] > e["record_id"] + 1), default=-1)
     return [
         e
         for e in read
-        if e["record_id"] > gap or not P2P_NAME.search(text(e.get("profiling_name"))) or _batch(e) in batches
+        if e["record_id"] > gap or not P2P_NAME.search(as_text(e.get("profiling_name"))) or _batch(e) in batches
     ]
 
 
@@ -255,7 +255,7 @@ def _parted(entries: list[Any]) -> bool:
         if len({e.get("thread_id") for e in entries}) < 2:
             return False
         pairs = {
-            ("" if text(e.get("thread_name")).startswith(_TORCH) else e["thread_id"], text(e["process_group"][0]))
+            ("" if as_text(e.get("thread_name")).startswith(_TORCH) else e["thread_id"], as_text(e["process_group"][0]))
             for e in entries
         }
         pairs |= {("", group) for thread, group in pairs if thread == entries[0]["thread_id"]}
@@ -271,4 +271,4 @@ def _parted(entries: list[Any]) -> bool:
 
 def _batch(e: dict[str, Any]) -> tuple[str, str]:
     """What the entries of one batch have in common."""
-    return text(e.get("pg_id")), text(e.get("p2p_seq_id"))
+    return as_text(e.get("pg_id")), as_text(e.get("p2p_seq_id"))

@@ -46,7 +46,7 @@ class Symbol(NamedTuple):
         return self.op in _ROOTED and (self.outputs if self.op == "gather" else self.inputs) not in _NONE
 
 
-class Told(NamedTuple):
+class DumpedGroup(NamedTuple):
     """A group as one dump tells of it."""
 
     name: str
@@ -80,7 +80,7 @@ class Program:
 
     def __init__(self, rank: int) -> None:
         self.rank = rank
-        self.groups: dict[str, Told] = {}
+        self.groups: dict[str, DumpedGroup] = {}
         self.names: list[str] = []
         """Group names in order of first use; `order` counts in it."""
         self.order = array("H")

@@ -99,7 +99,7 @@ def group_ref(records: Records, name: str) -> GroupRef:
     return GroupRef(records.layout.name(name) if name else "", records.layout.members.get(name, ()))
 
 
-def place(frame: Frame) -> str:
+def frame_in_words(frame: Frame) -> str:
     """A frame in a sentence."""
     return f"{frame.file}:{frame.line} in {frame.function}"
 
@@ -110,13 +110,13 @@ def where_now(records: Records, rank: int) -> str:
     if state is None or not state.stack:
         return ""
     if state.waiting is not None and state.waiting.kind == "stopped":
-        return f"{place(shown_frame(state.stack) or state.stack[-1])}, {phrase(state.waiting)}"
+        return f"{frame_in_words(shown_frame(state.stack) or state.stack[-1])}, {phrase(state.waiting)}"
     inner, user = state.stack[-1], own_frame(state.stack)
     if user is None or user == inner:
-        return place(inner)
+        return frame_in_words(inner)
     if (waiting := state.waiting) is not None and waiting.kind not in (*ACTIVE, "collective"):
-        return f"{place(user)}: it waits {phrase(waiting)}"
-    return f"{inner.function}, called from {place(user)}"
+        return f"{frame_in_words(user)}: it waits {phrase(waiting)}"
+    return f"{inner.function}, called from {frame_in_words(user)}"
 
 
 def seen_at(records: Records, rank: int) -> list[Claim]:

@@ -7,8 +7,8 @@ from itertools import islice
 from typing import Any
 
 from dtdebug.clean import clean
-from dtdebug.flight.entries import Reader, text
-from dtdebug.flight.program import P2P, Program, Told
+from dtdebug.flight.entries import Reader, as_text
+from dtdebug.flight.program import P2P, DumpedGroup, Program
 from dtdebug_taxonomy.ranks import MOST_RANKS, ranges
 
 _MOST_GROUPS = 1024
@@ -35,16 +35,16 @@ def _groups(made: Program, raw: dict[str, Any]) -> None:
     local = _by_members(config)
     told: dict[str, tuple[str, tuple[int, ...]]] = {local[k]: ("", _ranks((config or {})[k])) for k in local}
     told |= {
-        text(name): (clean(text(about.get("desc", "")))[:100], _ranks(about.get("ranks")))
+        as_text(name): (clean(as_text(about.get("desc", "")))[:100], _ranks(about.get("ranks")))
         for name, about in islice((config or {}).items(), _MOST_GROUPS)
         if isinstance(about, dict) and name != ""  # gloo's only entry: the latest group, without a name
     }
     reached = _reached(made)
     _sizes_shown(made)
     by_id = {} if local else _by_order(config or {}, made.ids)
-    by_id |= {text(number): name for name, number in made.ids.items()}
-    by_id |= {text(number): name for number, name in local.items()}
-    counted = {text(k): v for k, v in (status or {}).items() if isinstance(v, dict)}
+    by_id |= {as_text(number): name for name, number in made.ids.items()}
+    by_id |= {as_text(number): name for number, name in local.items()}
+    counted = {as_text(k): v for k, v in (status or {}).items() if isinstance(v, dict)}
     progress = {by_id[number]: row for number, row in counted.items() if number in by_id}
     made.begun = sum(_number(row, "enqueued") for row in counted.values())
     # Parts of a batch look open for ever, and where only active entries are kept, the batch that has ended is missing.
@@ -65,7 +65,7 @@ def _groups(made: Program, raw: dict[str, Any]) -> None:
         # gloo's counters count point-to-point operations, of which there is no entry
         enqueued = seq if made.backend == "gloo" or passing else max(seq, enqueued)
         ended = pending[name] - 1 if name in pending else enqueued if seq else completed
-        made.groups[name] = Told(name, desc, ranks, enqueued, min(ended, enqueued), name in progress)
+        made.groups[name] = DumpedGroup(name, desc, ranks, enqueued, min(ended, enqueued), name in progress)
 
 
 def _reached(made: Program) -> dict[str, int]:

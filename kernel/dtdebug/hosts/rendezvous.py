@@ -25,10 +25,12 @@ def is_waiting(hosts: Sequence[Host]) -> bool:
 
 def all_came(hosts: Sequence[Host]) -> bool:
     """Each host that the job waits for has come, and none has trouble: nothing is known to be missing."""
-    return verdict(hosts).kind == "not_understood" and len(hosts) >= max((h.plan.least for h in hosts), default=1)
+    return rendezvous_verdict(hosts).kind == "not_understood" and len(hosts) >= max(
+        (h.plan.least for h in hosts), default=1
+    )
 
 
-def verdict(hosts: Sequence[Host]) -> Verdict:
+def rendezvous_verdict(hosts: Sequence[Host]) -> Verdict:
     """What keeps the launchers from meeting; `not_understood` where nothing shows it."""
     waiting = [(h, h.meeting) for h in hosts if h.meeting is not None and h.finished is None]
     claims = [*(_state(h, m) for h, m in waiting), *(c for h, m in waiting for c in _way(h, m))]

@@ -18,9 +18,8 @@ from dtdebug.isolate.command import Job, one_host, parse, spread
 from dtdebug.isolate.differs import NOT_SET, Recorded
 from dtdebug.isolate.found import SearchState
 from dtdebug.isolate.runner import Choices
-from dtdebug.isolate.session import Asked, Session, last, new_folder
-from dtdebug.isolate.told import Told
-from dtdebug.isolate.told import parse_answers
+from dtdebug.isolate.session import SearchRequest, Session, last_search, new_folder
+from dtdebug.isolate.told import Told, parse_answers
 from dtdebug_taxonomy.factors import Factor
 
 _VARIABLES = re.compile(
@@ -100,7 +99,7 @@ def _isolate(options: argparse.Namespace) -> int:
     told = parse_answers(options.answer, options.situation)
     job, not_varied = _here(parse(words), told)
     choices, recorded = _choices(options, job)
-    asked = Asked(
+    asked = SearchRequest(
         budget=_seconds(options.budget),
         factors=_factors(choices),
         variables=_variables() if recorded is None else {},  # what differs is known after the first run
@@ -110,7 +109,7 @@ def _isolate(options: argparse.Namespace) -> int:
         not_varied=not_varied,
     )
     home = Path.cwd()
-    saved = last(job, home, choices.kind) if options.resume else None
+    saved = last_search(job, home, choices.kind) if options.resume else None
     if options.resume and saved is None:
         raise UsageError("isolate --resume: there is no search of this command in this folder")
     known = saved[1].runs if saved else ()

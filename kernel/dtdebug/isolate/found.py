@@ -15,7 +15,7 @@ FAILS = ("fails", "ok", "fails in the same way", "does not fail")
 """What is said of a run that goes as before and of one that does not: in a table, and in a sentence."""
 
 
-class Row(msgspec.Struct, frozen=True, kw_only=True):
+class RunRow(msgspec.Struct, frozen=True, kw_only=True):
     """One line of the answer: what was changed, how the job then went, what that says."""
 
     title: str
@@ -48,7 +48,7 @@ class SearchState(msgspec.Struct, kw_only=True):
     failure: Failure | None = None
     first: Run | None = None
     runs: list[Run] = []
-    rows: list[Row] = []
+    rows: list[RunRow] = []
     responsible: list[Responsible] = []
     distributed: bool | None = None
     ruled_out: list[str] = []

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from dtdebug.isolate.found import Responsible, Row, SearchState
+from dtdebug.isolate.found import Responsible, RunRow, SearchState
 from dtdebug.isolate.remedies import remedy
 from dtdebug.isolate.runner import ENVIRONMENT, NODES, RANKS, VERSION, Outcome
 from dtdebug_taxonomy.factors import Factor
@@ -30,7 +30,7 @@ class Rows:
 
     def add(self, title: str, tried: Sequence[tuple[str, str]], says: str) -> None:
         """A row of its own."""
-        self._found.rows.append(Row(title=title, tried=tuple(tried), says=says))
+        self._found.rows.append(RunRow(title=title, tried=tuple(tried), says=says))
 
     def changed(self, name: str, to: str, outcome: Outcome | None, *, said: bool = False, together: str = "") -> None:
         """One change: how the job went, and what that says; `said` by the user, or tried `together` with others."""

@@ -43,7 +43,7 @@ class Saved(msgspec.Struct, frozen=True, kw_only=True):
     runs: tuple[Run, ...] = ()
 
 
-class Asked(msgspec.Struct, frozen=True, kw_only=True):
+class SearchRequest(msgspec.Struct, frozen=True, kw_only=True):
     """What is searched."""
 
     budget: float
@@ -60,7 +60,7 @@ class Asked(msgspec.Struct, frozen=True, kw_only=True):
 class Session:
     """A search as it is kept on disk after each run."""
 
-    def __init__(self, job: Job, home: Path, folder: Path, choices: Choices, asked: Asked) -> None:
+    def __init__(self, job: Job, home: Path, folder: Path, choices: Choices, asked: SearchRequest) -> None:
         self.interrupted = False
         self._job, self._home, self._folder, self._asked = job, home, folder, asked
         self._choices, self._patience = choices, choices.hang_after + _LOOKING
@@ -174,7 +174,7 @@ def _searches() -> list[Path]:
     return []
 
 
-def last(job: Job, home: Path, kind: str) -> tuple[Path, Saved] | None:
+def last_search(job: Job, home: Path, kind: str) -> tuple[Path, Saved] | None:
     """The last search of that command in that folder."""
     for folder in _searches():
         with suppress(OSError, ValueError):

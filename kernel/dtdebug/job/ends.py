@@ -57,7 +57,7 @@ def ends(
     `silent` are processes that ended without the last words of their agent: no interpreter ended them. `starved` are
     processes that the kernel killed for memory, `starvations` how many of our control group.
     """
-    said = exits.said(output)
+    said = exits.exits_in(output)
     told = _Told(said.exits)
     refined = [_refine(state, said, told, deaths) for state in _with_unseen(states, said)]
     refined = _enforced(refined, said)
@@ -129,7 +129,7 @@ def standing(state: RankState) -> RankState:
     return msgspec.structs.replace(state, alive=True, exception="", exit_code=None, signal="")
 
 
-def _with_unseen(states: Sequence[RankState], said: exits.Said) -> list[RankState]:
+def _with_unseen(states: Sequence[RankState], said: exits.Exits) -> list[RankState]:
     """The states, and an empty one for each rank that only the output knows."""
     known = {s.rank for s in states}
     told = {*said.exceptions, *(e.rank for e in said.exits if e.rank is not None)}
@@ -162,7 +162,7 @@ class _Told:
         return told.code, told.signal
 
 
-def _refine(state: RankState, said: exits.Said, told: _Told, deaths: Sequence[Death]) -> RankState:
+def _refine(state: RankState, said: exits.Exits, told: _Told, deaths: Sequence[Death]) -> RankState:
     code, signal = state.exit_code, state.signal
     death = next((d for d in deaths if d.of(state)), None)
     if death is not None and death.status is not None:
@@ -189,7 +189,7 @@ def _refine(state: RankState, said: exits.Said, told: _Told, deaths: Sequence[De
     )
 
 
-def _enforced(states: list[RankState], said: exits.Said) -> list[RankState]:
+def _enforced(states: list[RankState], said: exits.Exits) -> list[RankState]:
     """Gives the rank that gloo aborted, if it is only one, the message that its process printed."""
     aborted = [s for s in states if s.signal == "SIGABRT" and not s.exception]
     if len(aborted) != 1 or not said.sizes:
@@ -205,7 +205,7 @@ def _silenced(state: RankState) -> RankState:
     return msgspec.structs.replace(state, facts={**state.facts, _END: "without last words: killed, or os._exit"})
 
 
-def _roots(states: Sequence[RankState], said: exits.Said, deaths: Sequence[Death]) -> tuple[int, ...]:
+def _roots(states: Sequence[RankState], said: exits.Exits, deaths: Sequence[Death]) -> tuple[int, ...]:
     """Ranks whose end the others' can't explain: own exceptions, then violent ends, then a launcher's signals."""
     ranked = [s for s in states if s.rank is not None]
     order = {d.pid: d.time for d in deaths}
@@ -248,7 +248,7 @@ def _interrupted(state: RankState) -> bool:
     return state.exception.startswith("KeyboardInterrupt") or (state.signal == "SIGINT" and not state.exception)
 
 
-def _aborted_by_gloo(state: RankState, said: exits.Said) -> bool:
+def _aborted_by_gloo(state: RankState, said: exits.Exits) -> bool:
     """Whether gloo ended it: it aborts ranks whose peers sent another size: which of them is wrong the records tell."""
     return state.signal == "SIGABRT" and said.enforce and (not said.enforced or state.rank in said.enforced)
 

@@ -205,7 +205,7 @@ def _meeting(known: Sequence[Host], states: Sequence[RankState]) -> Verdict | No
     if states or not rendezvous.is_waiting(known):
         return None
     # They were ended by those who waited for them in vain: that is no cause.
-    return rendezvous.verdict([msgspec.structs.replace(h, finished=None, status=None) for h in known])
+    return rendezvous.rendezvous_verdict([msgspec.structs.replace(h, finished=None, status=None) for h in known])
 
 
 def _gathered(parts: Sequence[Part], target: Path) -> RunFolder:

@@ -30,7 +30,7 @@ from dtdebug.course.inside.start import VARIABLE as COURSE
 from dtdebug.hosts.presence import Presence
 from dtdebug.job import runs
 from dtdebug.job.collect import succeeded
-from dtdebug.job.monitor import Vigil
+from dtdebug.job.monitor import Monitor
 from dtdebug.job.output import ended, fork
 from dtdebug.job.relay import Channel, Relay, channels
 from dtdebug.job.speaker import Options, Speaker
@@ -136,7 +136,7 @@ class _Job:
         self._relay = Relay(through, folder.output)
         self._speaker = Speaker(self._relay, options, folder)
         self._hosts = Presence(folder, command)
-        self._vigil = Vigil(folder, self._relay, self._speaker, options, self._hosts)
+        self._monitor = Monitor(folder, self._relay, self._speaker, options, self._hosts)
         self._saving = threading.Thread(target=self._started, name="dtdebug-begun", daemon=True)
         self._pid = 0
         self._impatient = {name for name in _IMPATIENT if signal.getsignal(name) != signal.SIG_IGN}
@@ -159,16 +159,16 @@ class _Job:
             raise
         self._relay.start(self._pid)
         self._saving.start()  # a slow disk must not keep a signal from the job
-        self._vigil.start(self._pid)
+        self._monitor.start(self._pid)
         status = self._follow(signals)
         with suppress(Exception):
-            self._vigil.stop()
+            self._monitor.stop()
             self._relay.wait(_LAST_WORDS)
             self._finish(status, signals)
         while signal.sigtimedwait(signals, 0):  # of an impatient user: nothing is left that they could end
             pass
         signal.pthread_sigmask(signal.SIG_SETMASK, before)
-        return STOPPED if self._vigil.stopped else status
+        return STOPPED if self._monitor.stopped else status
 
     def _spawn(self, variables: Mapping[str, str], mask: Iterable[int]) -> int:
         def begin(*command: str) -> int:
@@ -226,9 +226,9 @@ class _Job:
             with suppress(OSError):
                 os.kill(self._pid, name)
         if name == signal.SIGINT and not _ignores(self._pid, name):
-            self._vigil.interrupt()
+            self._monitor.interrupt()
         elif name == signal.SIGCONT:
-            self._vigil.resume()
+            self._monitor.resume()
 
     def _ended(self) -> int | None:
         pid, status = os.waitpid(self._pid, os.WNOHANG | os.WUNTRACED)
@@ -275,10 +275,10 @@ class _Job:
                     handoff.succeeded(handoff.job_of(self._command))
             if status in (0, -signal.SIGPIPE):  # SIGPIPE: the reader has gone, as with `| head`
                 self._hosts.silent()
-                if not self._vigil.stopped and not self._hosts.failed():
+                if not self._monitor.stopped and not self._hosts.failed():
                     self._succeed()
-            elif not self._vigil.stopped:  # else it was reported already
-                self._vigil.conclude(_how(status, interrupted=self._vigil.interrupted))
+            elif not self._monitor.stopped:  # else it was reported already
+                self._monitor.conclude(_how(status, interrupted=self._monitor.interrupted))
         except Exception as error:
             self._speaker.say(f"collecting failed ({type(error).__name__}: {error}); see {self._folder.path}")
         finally:

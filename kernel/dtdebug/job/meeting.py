@@ -30,4 +30,4 @@ def unmet(folder: RunFolder | None, pids: Sequence[int]) -> Case | None:
     together = [own, *others]
     if not rendezvous.is_waiting(together):
         return None
-    return conclude(None, Look(verdict=rendezvous.verdict(together)), hosts=together)
+    return conclude(None, Look(verdict=rendezvous.rendezvous_verdict(together)), hosts=together)

@@ -40,7 +40,7 @@ _PATIENCE, _UNFINISHED = 5.0, 15.0
 """Seconds: from SIGTERM to SIGKILL, and for a look that was begun before the end of the job."""
 
 
-class Vigil:
+class Monitor:
     """Watches from a thread: whatever a file system or a rank makes it wait for, the job is not kept from its end."""
 
     def __init__(self, folder: RunFolder, relay: Relay, speaker: Speaker, options: Options, hosts: Presence) -> None:
@@ -69,7 +69,7 @@ class Vigil:
         self._job = 0
         self._watch = Announcer(folder.path, speaker.say) if options.watch and not options.quiet else None
         self._stop = threading.Event()
-        self._thread = threading.Thread(target=self._run, name="dtdebug-vigil", daemon=True)
+        self._thread = threading.Thread(target=self._run, name="dtdebug-monitor", daemon=True)
 
     def start(self, job: int) -> None:
         """Begins to watch the job of that process."""
@@ -190,7 +190,7 @@ class Vigil:
         )
         if not self._seen.states and self.interrupted and (met := waiting(self._job)):
             self._hosts.meets(*met)
-            self._hang = rendezvous.verdict(self._hosts.all())
+            self._hang = rendezvous.rendezvous_verdict(self._hosts.all())
         self._hosts.contribute(HostView(states=self._seen.states, deaths=tuple(self._deaths.seen())))
 
     def _defer(self) -> None:
@@ -226,7 +226,7 @@ class Vigil:
             self._hosts.await_report()
         else:
             self._hosts.gather_meetings()
-            verdict = rendezvous.verdict(self._hosts.all())
+            verdict = rendezvous.rendezvous_verdict(self._hosts.all())
             self._hang = verdict
             if self._reported is None or verdict.summary != self._reported.summary:
                 self._reported = verdict

@@ -100,10 +100,10 @@ def _start(options: argparse.Namespace) -> int:
         return 2
     print(_account(lab, ran.status))
     if lab.says:
-        from dtdebug.lab.verify import told
+        from dtdebug.lab.verify import diagnosis_of_run
         from dtdebug_taxonomy import render
 
-        print(f"What its user says: {lab.says}\n{render.to_text(told(lab, ran))}")
+        print(f"What its user says: {lab.says}\n{render.to_text(diagnosis_of_run(lab, ran))}")
     print(f"Now fix {script}, then `dtdebug lab check`; `dtdebug lab hint` gives a hint.")
     return 0
 

@@ -56,7 +56,7 @@ def lay_out(lab: Lab, script: str, folder: Path) -> Path:
     return folder / lab.script
 
 
-def told(lab: Lab, ran: Ran) -> Diagnosis:
+def diagnosis_of_run(lab: Lab, ran: Ran) -> Diagnosis:
     """The diagnosis of a run, with what a user would say where the output alone does not show it."""
     if ran.found is not None and ran.found.diagnosis is not None and not lab.says:
         return ran.found.diagnosis
@@ -73,7 +73,7 @@ def _before(lab: Lab, ran: Ran) -> Held:
         return _held(BEFORE, ran, "works, although it should fail")
     if ran.status is None:
         return _held(BEFORE, ran, f"did not end within {lab.limit_s:g} s")
-    diagnosis = told(lab, ran)
+    diagnosis = diagnosis_of_run(lab, ran)
     first = diagnosis.symptoms[0]
     causes = [f"{a.cause} ({a.symptom})" for a in diagnosis.advice[:_AMONG]]
     wrong = []

@@ -22,14 +22,14 @@ def add(commands: Any) -> None:
 
 
 def _learn(options: argparse.Namespace) -> int:
-    from dtdebug.learn.pages import record, said
+    from dtdebug.learn.pages import answer_page, record
 
     if options.format == "json":
         import msgspec
 
         print(msgspec.json.encode(record(options.words)).decode())
     else:
-        _show(said(options.words, "dtdebug"), rendered=options.format == "text" and sys.stdout.isatty())
+        _show(answer_page(options.words, "dtdebug"), rendered=options.format == "text" and sys.stdout.isatty())
     return 0
 
 

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from dtdebug_taxonomy.topics import Group, Topic
 
 
-def said(words: Sequence[str], call: str) -> str:
+def answer_page(words: Sequence[str], call: str) -> str:
     """The answer as Markdown; `call` is how the user calls us: `dtdebug`, or `%dtdebug` in a notebook.
 
     Raises:

@@ -15,7 +15,7 @@ from dtdebug.notebook import control, journal, show
 from dtdebug.notebook.cells import INVENTED, Cells
 from dtdebug.notebook.journal import LastCell
 from dtdebug.notebook.look import TIMEOUT, Conclusion, Kind, RanksSeen, conclude, moved
-from dtdebug.notebook.patience import Watched, watch
+from dtdebug.notebook.patience import LastSeen, watch
 from dtdebug.notebook.running_cell import Here
 from dtdebug.records.folder import RunFolder
 from dtdebug_taxonomy.ranks import Frame, RankState, Verdict
@@ -65,7 +65,7 @@ def ask_kernel(target: str, kind: Kind = "hang", timeout: float = TIMEOUT) -> An
         return Answer(text=f"dtdebug: the kernel of {file.name} does not answer, and its process was not found here")
     seen = from_outside(pid, folder, entry, kind, timeout)
     seen = msgspec.structs.replace(seen, notes=(_SILENT.format(pid=pid), *seen.notes))
-    return Answer(ranks=seen.ranks, verdict=seen.verdict, text=show.text(seen), road="outside")
+    return Answer(ranks=seen.ranks, verdict=seen.verdict, text=show.plain_text(seen), road="outside")
 
 
 def connection_file(target: str) -> Path | None:
@@ -189,10 +189,10 @@ def from_outside(pid: int, folder: RunFolder | None, entry: LastCell | None, kin
 
     if kind == "hang" and not before:  # no record says what moves
         twice = looking.ask_ranks(folder, pids, timeout=timeout / 2) if pids else looking.Look()
-        watched = Watched(twice.states, conclude(folder, twice.states, "", progress=twice.progress), None)
+        watched = LastSeen(twice.states, conclude(folder, twice.states, "", progress=twice.progress), None)
     else:
         states = look(begin + timeout - time.monotonic())
-        watched = Watched(states, Conclusion(), moved(before, states))
+        watched = LastSeen(states, Conclusion(), moved(before, states))
         if kind == "hang":
             watched = watch(watched, look, follows, begin + timeout)
     found = watched.found

@@ -6,7 +6,7 @@ from collections.abc import Collection, Iterable, Sequence
 from functools import lru_cache
 
 from dtdebug.clean import clean, one_line
-from dtdebug.notebook.cells import said
+from dtdebug.notebook.cells import frame_words
 from dtdebug.probe import stacks
 from dtdebug.probe.stacks import Node
 from dtdebug_taxonomy.frames import is_library
@@ -80,13 +80,13 @@ def _frames(frames: Sequence[Frame]) -> Iterable[FrameRow]:
 def frame_row(frame: Frame) -> FrameRow:
     """A frame as it is drawn."""
     own = not is_library(frame.file)
-    at = place(frame.file, frame.line, frame.function)
+    at = cell_or_file(frame.file, frame.line, frame.function)
     return FrameRow(at=at, code=one_line(frame.code, _CODE) if own else "", own=own)
 
 
 @lru_cache(maxsize=8192)  # ranks are in the same places
-def place(file: str, line: int, function: str) -> str:
+def cell_or_file(file: str, line: int, function: str) -> str:
     """`cell In[3], line 6, in train`, or `train.py:6 train`."""
     frame = Frame(file[-1000:] if file.startswith(("/", "\\")) else file[:1000], line, function[:200])
-    text = clean(said(frame)) if file.startswith("cell ") else stacks.place(frame)
+    text = clean(frame_words(frame)) if file.startswith("cell ") else stacks.short_frame(frame)
     return " ".join(text.split())[:_AT]

@@ -64,7 +64,7 @@ class Cells:
         return value
 
 
-def said(frame: Frame) -> str:
+def frame_words(frame: Frame) -> str:
     """A frame in words: `cell In[12], line 3, in <module>: dist.barrier()`."""
     where = f"{frame.file}, line {frame.line}" if frame.file.startswith("cell ") else f"{frame.file}:{frame.line}"
     inside = "" if frame.function == "<module>" else f", in {frame.function}"

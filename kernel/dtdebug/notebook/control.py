@@ -111,14 +111,14 @@ def _look(live: Live, asked: dict[str, Any]) -> dict[str, Any]:
     seen = look.look_at_ranks(live, kind, timeout)
     drawn = view(seen, entry=read_journal(live.run.path) if live.run else None)
     rest = msgspec.to_builtins(msgspec.structs.replace(seen, timeline=None))
-    return {"text": show.text(seen), "html": show.html(seen), **rest, "view": msgspec.to_builtins(drawn)}
+    return {"text": show.plain_text(seen), "html": show.html(seen), **rest, "view": msgspec.to_builtins(drawn)}
 
 
 def _diagnose(_live: Live, asked: dict[str, Any]) -> dict[str, Any]:
     from dtdebug import front
 
     with short_switch_interval():
-        return front.diagnose(msgspec.convert(asked.get("asked"), front.Asked))
+        return front.diagnose(msgspec.convert(asked.get("asked"), front.FailedCell))
 
 
 def _end_ranks(live: Live, asked: dict[str, Any]) -> dict[str, Any]:

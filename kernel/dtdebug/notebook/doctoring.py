@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 _LIMIT = 300.0
 
 
-def tell(extension: Extension, words: Sequence[str]) -> None:
+def show_doctor(extension: Extension, words: Sequence[str]) -> None:
     """Examines, shows the card, and lets what was measured answer the wizard's questions."""
     from dtdebug.doctor import card, show
     from dtdebug.doctor.facts import Report

@@ -33,7 +33,7 @@ _ENDING = 60.0
 """Seconds in which an interrupted search ends its run and answers."""
 
 
-def tell(extension: Extension, words: Sequence[str]) -> None:
+def show_isolate(extension: Extension, words: Sequence[str]) -> None:
     """Lists the runs; with `--yes` starts them, and shows what is responsible.
 
     Without a command it is that of the last cell which started a launcher.

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Literal, NamedTuple, TypeVar
 import msgspec
 
 from dtdebug.job import movement
-from dtdebug.notebook.patience import Watched, watch
+from dtdebug.notebook.patience import LastSeen, watch
 from dtdebug.notebook.running_cell import Here, here
 from dtdebug.notebook.switch_interval import short_switch_interval
 from dtdebug.records.folder import RunFolder
@@ -86,7 +86,7 @@ def _look(live: Live, kind: Kind, timeout: float) -> RanksSeen:
     none: tuple[RankState, ...] = ()
     before = part("records", lambda: tuple(live.run.records()) if live.run else none, none)
     states = part("ranks", lambda: _ranks(live, timeout), none)
-    watched = Watched(states, Conclusion(), part("movement", lambda: moved(before, states), None))
+    watched = LastSeen(states, Conclusion(), part("movement", lambda: moved(before, states), None))
     devices: tuple[Gpu, ...] = ()
     if kind == "hang" and states:
 
@@ -101,13 +101,13 @@ def _look(live: Live, kind: Kind, timeout: float) -> RanksSeen:
             progress = {} if seen is states else movement.progress(states, seen, *worked)
             return conclude(live.run, seen, live.output(), moving=moving, progress=progress)
 
-        def twice() -> Watched:
+        def twice() -> LastSeen:
             found = watch(watched, again, follows, begin + timeout)
             if found.states is not states or not _is_open(found.found):
                 return found
             time.sleep(max(0.0, begin + _BETWEEN - time.monotonic()))
             later = again(max(1.0, begin + timeout - time.monotonic()))
-            return Watched(later, follows(later), found.moved)
+            return LastSeen(later, follows(later), found.moved)
 
         watched = part("verdict", twice, watched)
         notes += watched.found.notes

@@ -26,7 +26,7 @@ _BUSY = 0.5
 """Part of a CPU from which a rank is believed to compute: looking at it takes some, too."""
 
 
-class Watched(NamedTuple):
+class LastSeen(NamedTuple):
     """The ranks as they were seen last, what follows from that, and whether they moved until then."""
 
     states: tuple[RankState, ...]
@@ -35,8 +35,8 @@ class Watched(NamedTuple):
 
 
 def watch(
-    seen: Watched, again: Callable[[float], tuple[RankState, ...]], follows: Callable[..., Conclusion], until: float
-) -> Watched:
+    seen: LastSeen, again: Callable[[float], tuple[RankState, ...]], follows: Callable[..., Conclusion], until: float
+) -> LastSeen:
     """Concludes; where all waits are young, looks again until one is not, or they are over.
 
     A rank for which others wait and which computes meanwhile is not waited for: it may come at any time.
@@ -50,7 +50,7 @@ def watch(
         states, moves, found = later, None if lasts else True, follows(later, moving=None if lasts else True)
         if not lasts or work.goes_on():
             break
-    return Watched(states, found, moves)
+    return LastSeen(states, found, moves)
 
 
 def _is_open(found: Conclusion, states: Iterable[RankState], *, lasts: bool) -> bool:

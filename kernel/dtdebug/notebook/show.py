@@ -12,7 +12,7 @@ from typing import Any
 import msgspec
 
 from dtdebug.clean import clean
-from dtdebug.notebook.cells import said
+from dtdebug.notebook.cells import frame_words
 from dtdebug.notebook.look import RanksSeen
 from dtdebug_taxonomy.frames import is_library
 from dtdebug_taxonomy.ranks import Frame, Operation, RankState, Verdict
@@ -31,10 +31,10 @@ _WRAPPED = ("groups (begun/completed)", "in")
 
 def bundle(seen: RanksSeen) -> dict[str, Any]:
     """What is published in a notebook."""
-    return {"text/plain": text(seen), "text/html": html(seen)}
+    return {"text/plain": plain_text(seen), "text/html": html(seen)}
 
 
-def text(seen: RanksSeen) -> str:
+def plain_text(seen: RanksSeen) -> str:
     """The answer in plain words: the verdict first, then where each rank is."""
     head, *lines = _lines(seen)
     rows = _table(seen.ranks)
@@ -91,7 +91,7 @@ def _details(verdict: Verdict) -> Iterable[str]:
 
     for site in verdict.sites[:8]:
         what = "waits in" if site.rank in verdict.waiting and site.rank not in verdict.culprits else "is in"
-        yield f"rank {site.rank} {what} {said(Frame(site.file, site.line, site.function))}"
+        yield f"rank {site.rank} {what} {frame_words(Frame(site.file, site.line, site.function))}"
     yield from (f"seen: {seen_line(row)}" for row in seen(verdict)[:5])
     for other in verdict.alternatives[:2]:
         yield f"or: {other.kind} by {_numbers(other.culprits)}, because {other.because}"
@@ -110,7 +110,7 @@ def _cell(seen: RanksSeen) -> list[str]:
     last = own[-1] if own else stack[0]
     lines = [f"{_place(stack[0])} {doing}: {stack[0].code}".rstrip(": ")]
     if last is not stack[0]:
-        lines.append(f"it is at {said(last)}")
+        lines.append(f"it is at {frame_words(last)}")
     if stack[-1] is not last:
         lines.append(f"within {stack[-1].function} ({Path(stack[-1].file).name}:{stack[-1].line})")
     return lines
@@ -158,7 +158,7 @@ def _at(state: RankState) -> str:
     frame = (
         own[-1] if own[-1].file.startswith("cell ") else msgspec.structs.replace(own[-1], file=Path(own[-1].file).name)
     )
-    return said(frame)[:100]
+    return frame_words(frame)[:100]
 
 
 def _memory(state: RankState) -> str:

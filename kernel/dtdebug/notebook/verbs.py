@@ -23,7 +23,7 @@ _INTERRUPT_TIMEOUT = 1.5
 """Seconds that ranks have to answer when the user has pressed stop."""
 
 
-def tell(extension: Extension, kind: Kind) -> None:
+def show_ranks(extension: Extension, kind: Kind) -> None:
     """Looks at all ranks and shows what was seen; works from a subshell while a cell hangs."""
     seen = look_at_ranks(extension.armed(), kind, TIMEOUT)
     extension.publish(show.bundle(seen))

@@ -12,7 +12,7 @@ from typing import Literal
 import msgspec
 
 from dtdebug.clean import one_line
-from dtdebug.notebook.branches import branch, frame_row, place
+from dtdebug.notebook.branches import branch, cell_or_file, frame_row
 from dtdebug.notebook.journal import LastCell
 from dtdebug.notebook.look import RanksSeen
 from dtdebug_taxonomy.frames import own_frame
@@ -54,7 +54,7 @@ def view(
         road=road,
         taken=taken,
         seconds=seen.seconds,
-        line=(said(rows, accused, taken) or _rests(rows, seen.resting)) if hangs else "",
+        line=(waiting_sentence(rows, accused, taken) or _rests(rows, seen.resting)) if hangs else "",
         hangs=hangs,
         cell=cell(seen, entry, taken),
         verdict=verdict,
@@ -98,7 +98,7 @@ def _row(s: RankState, culprits: Collection[int], waiting: Collection[int], take
         seq=_number(inside.seq) if inside else None,
         group=_short(inside.group, _WORD) if inside else "",
         since=_moment(inside.since, s.clock_offset, taken) if inside else None,
-        at=place(own.file, own.line, own.function) if own else "",
+        at=cell_or_file(own.file, own.line, own.function) if own else "",
         memory=_memory(s.device_memory),
         host=_short(s.host, _WORD),
         pid=s.pid,
@@ -124,7 +124,7 @@ def _hangs(rows: Sequence[Row], verdict: Verdict | None, *, moved: bool | None) 
     return False if moved else any(row.state == "waits" for row in rows) or None
 
 
-def said(rows: Sequence[Row], verdict: Verdict | None, taken: float) -> str:
+def waiting_sentence(rows: Sequence[Row], verdict: Verdict | None, taken: float) -> str:
     """`ranks 0-2 wait 74 s in all_reduce #41 for rank 3`; a verdict on nobody who waits is its own sentence."""
     found = verdict.waiting if verdict else ()
     waiting = sorted(set(found)) or sorted({r.rank for r in rows if r.state == "waits" and r.rank is not None})

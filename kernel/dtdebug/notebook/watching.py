@@ -31,7 +31,7 @@ _ENDING = 60.0
 _LIMIT = 64 << 20
 
 
-def tell(extension: Extension, words: Sequence[str]) -> None:
+def show_watch(extension: Extension, words: Sequence[str]) -> None:
     """Runs the job and shows what did not hold while it trained; without a command that of the last cell, if `--yes`.
 
     Raises:

@@ -101,7 +101,7 @@ def reachable(addresses: Mapping[int, str], host: str) -> tuple[dict[int, str], 
 def store_of(states: Sequence[RankState]) -> str:
     """`HOST:PORT` of the job's store, if the ranks have put addresses there that other hosts can reach."""
     for state in states:
-        address, place = state.facts.get("endpoint", ""), store.place(state.environment)
+        address, place = state.facts.get("endpoint", ""), store.store_address(state.environment)
         if state.alive and place and address and not address.startswith(_LOOPBACK):
             return f"{place[0]}:{place[1]}"
     return ""

@@ -146,10 +146,10 @@ def _frames(node: Node, own: int) -> Iterator[str]:
             yield f"  ({_count(skipped, 'frame')})"
         skipped = 0
         code = f"  {clean(frame.code).strip()}" if frame.code and not is_library(frame.file) else ""
-        yield f"{' ' if is_library(frame.file) else '>'} {place(frame)}{code}"
+        yield f"{' ' if is_library(frame.file) else '>'} {short_frame(frame)}{code}"
 
 
-def place(frame: Frame) -> str:
+def short_frame(frame: Frame) -> str:
     """A frame in few words: file, line, function."""
     return clean(f"{short(frame.file)}:{frame.line} {frame.function}")
 

@@ -79,7 +79,7 @@ def addresses(
     return {rank: text for rank, text in found.items() if 0 <= rank < MOST_RANKS}
 
 
-def place(variables: Mapping[str, str]) -> tuple[str, int] | None:
+def store_address(variables: Mapping[str, str]) -> tuple[str, int] | None:
     """Host and port of the store in the environment of a rank."""
     host, port = variables.get("MASTER_ADDR", ""), variables.get("MASTER_PORT", "")
     return (host, int(port)) if host and port.isdecimal() and int(port) < 65536 else None

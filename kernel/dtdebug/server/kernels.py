@@ -13,7 +13,7 @@ ELSEWHERE = (
 )
 
 
-class Asked(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+class LookRequest(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """The body of a request to look."""
 
     kind: Literal["hang", "state", "glance"] = "hang"
@@ -39,10 +39,10 @@ class Process(msgspec.Struct, frozen=True):
     alive: bool
 
 
-def decoded(body: bytes) -> Asked:
+def decoded(body: bytes) -> LookRequest:
     """The request in a body; raises ValueError that says what a request looks like."""
     try:
-        return msgspec.json.decode(body or b"{}", type=Asked)
+        return msgspec.json.decode(body or b"{}", type=LookRequest)
     except ValueError as error:
         form = 'ask with {"kind": "hang", "state" or "glance", "timeout": seconds up to 10}'
         raise ValueError(f"{form}: {error}") from error

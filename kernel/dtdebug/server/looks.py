@@ -13,7 +13,7 @@ from dtdebug.notebook.ask import from_outside
 from dtdebug.notebook.glance import glance, resting
 from dtdebug.notebook.view import view
 from dtdebug.records.folder import RunFolder
-from dtdebug.server.kernels import Asked, Process
+from dtdebug.server.kernels import LookRequest, Process
 from dtdebug.server.report import markdown
 from dtdebug_taxonomy.ranks import RankState
 from dtdebug_taxonomy.view import View
@@ -35,7 +35,7 @@ class Looked(msgspec.Struct, frozen=True):
     """All of it as Markdown, for a file."""
 
 
-def look_at_kernel(process: Process, asked: Asked) -> bytes:
+def look_at_kernel(process: Process, asked: LookRequest) -> bytes:
     """The JSON of what is seen of a kernel and its ranks."""
     folder, entry = _armed(process)
     pid = entry.pid if entry else process.pid
@@ -48,7 +48,7 @@ def look_at_kernel(process: Process, asked: Asked) -> bytes:
         seen = from_outside(pid, folder, entry, asked.kind, asked.timeout)
         rested = resting(seen.ranks, entry, pid) if entry is None else 0.0
         seen = msgspec.structs.replace(seen, resting=rested)
-        shown, text, ranks = view(seen, road="outside", entry=entry), show.text(seen), seen.ranks
+        shown, text, ranks = view(seen, road="outside", entry=entry), show.plain_text(seen), seen.ranks
         if entry is None and shown.hangs and not rested:
             shown, notes = msgspec.structs.replace(shown, hangs=None, line=""), (*notes, _CHANCE)
     shown = msgspec.structs.replace(shown, notes=(*shown.notes, *notes))
@@ -59,10 +59,10 @@ def look_at_kernel(process: Process, asked: Asked) -> bytes:
 class LeftBehind(msgspec.Struct, frozen=True):
     """The reply about what still runs of earlier cells."""
 
-    left: list[Row]
+    left: list[CellRanks]
 
 
-class Row(msgspec.Struct, frozen=True):
+class CellRanks(msgspec.Struct, frozen=True):
     """The ranks of one cell."""
 
     line: str
@@ -78,12 +78,12 @@ class Ended(msgspec.Struct, frozen=True):
 
 def left_behind(process: Process) -> bytes:
     """The JSON of the ranks that still run of earlier cells, also of a kernel that was restarted since."""
-    return msgspec.json.encode(LeftBehind([Row(each.line, each.pids) for each in left.left(process.file)]))
+    return msgspec.json.encode(LeftBehind([CellRanks(each.line, each.pids) for each in left.left(process.file)]))
 
 
 def abandoned(kernels: Sequence[str]) -> bytes:
     """The JSON of the ranks of kernels that have ended and are none of these."""
-    return msgspec.json.encode(LeftBehind([Row(each.line, each.pids) for each in left.abandoned(kernels)]))
+    return msgspec.json.encode(LeftBehind([CellRanks(each.line, each.pids) for each in left.abandoned(kernels)]))
 
 
 def end_abandoned(kernels: Sequence[str], pids: Sequence[int]) -> bytes:

@@ -7,20 +7,20 @@ import msgspec
 from dtdebug import front
 
 
-class Asked(front.Asked, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class DiagnoseRequest(front.FailedCell, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """The body of a request to diagnose: what is misspelt is refused."""
 
 
 def diagnosis(body: bytes) -> bytes:
     """The JSON of the diagnosis of what a body holds; raises ValueError where that is no request."""
     try:
-        asked = msgspec.json.decode(body or b"{}", type=Asked)
+        asked = msgspec.json.decode(body or b"{}", type=DiagnoseRequest)
     except ValueError as error:
-        raise ValueError(f"ask with an object of {', '.join(Asked.__struct_fields__)}: {error}") from error
+        raise ValueError(f"ask with an object of {', '.join(DiagnoseRequest.__struct_fields__)}: {error}") from error
     return msgspec.json.encode(front.diagnose(asked))
 
 
-class Row(msgspec.Struct, frozen=True):
+class Listed(msgspec.Struct, frozen=True):
     """A lesson or a lab, as it is listed."""
 
     id: str
@@ -31,8 +31,8 @@ class Row(msgspec.Struct, frozen=True):
 class Lessons(msgspec.Struct, frozen=True):
     """All that can be learnt from on a machine without GPUs."""
 
-    lessons: list[Row]
-    labs: list[Row]
+    lessons: list[Listed]
+    labs: list[Listed]
 
 
 class Lesson(msgspec.Struct, frozen=True):
@@ -47,9 +47,9 @@ def lessons() -> bytes:
     from dtdebug.learn import notebooks
     from dtdebug_taxonomy.labs import load_labs
 
-    found = [Row(each.id, each.title, each.summary) for each in notebooks.listed()]
+    found = [Listed(each.id, each.title, each.summary) for each in notebooks.listed()]
     here = [lab for lab in load_labs().values() if lab.runs == "cpu"]
-    labs = [Row(lab.id, lab.title, f"{lab.framework}, {lab.difficulty}") for lab in here]
+    labs = [Listed(lab.id, lab.title, f"{lab.framework}, {lab.difficulty}") for lab in here]
     return msgspec.json.encode(Lessons(found, labs))
 
 

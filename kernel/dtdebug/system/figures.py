@@ -6,7 +6,7 @@ import os
 import re
 from pathlib import Path
 
-from dtdebug.system.procfs import DENIED, ThreadNow, text
+from dtdebug.system.procfs import DENIED, ThreadNow, file_start
 
 _TICK = os.sysconf("SC_CLK_TCK") if hasattr(os, "sysconf") else 100
 _GROUP = re.compile(r"(?m)^(?:0:|\d{1,6}:(?:[\w,=]{0,60},)?memory(?:,[\w,=]{0,60})?):(?P<path>/[^\n]{0,1000})$")
@@ -29,9 +29,11 @@ def figures(pid: int, first: ThreadNow, last: ThreadNow, seconds: float) -> dict
         found["pages read from disk"] = str(last.faults - first.faults)
     for group in _groups(pid):
         for name in ("memory.events", "memory.oom_control"):
-            found |= {f"memory events: {m['name']}": m["count"] for m in _OOM.finditer(text(f"{group}/{name}", 4096))}
+            found |= {
+                f"memory events: {m['name']}": m["count"] for m in _OOM.finditer(file_start(f"{group}/{name}", 4096))
+            }
     for what in ("memory", "io"):
-        stalled = _PRESSURE.search(text(f"/proc/pressure/{what}", 1024))
+        stalled = _PRESSURE.search(file_start(f"/proc/pressure/{what}", 1024))
         if stalled and float(stalled["share"]) >= _LEAST_PRESSURE:
             found[f"stalled for {what}"] = f"{stalled['share']} % of the last 10 s"
     return {name: value for name, value in found.items() if value and value != "0"}
@@ -45,7 +47,7 @@ def cpu(first: ThreadNow, last: ThreadNow, seconds: float) -> float:
 def _groups(pid: int) -> list[str]:
     """The control groups that count the process's memory, in both versions of the hierarchy."""
     found = []
-    for m in _GROUP.finditer(text(f"/proc/{pid}/cgroup", 1 << 16)):
+    for m in _GROUP.finditer(file_start(f"/proc/{pid}/cgroup", 1 << 16)):
         for root in ("/sys/fs/cgroup", "/sys/fs/cgroup/memory", "/sys/fs/cgroup/unified"):
             path = f"{root}{m['path'].rstrip('/')}"
             if Path(path).is_dir():

@@ -15,12 +15,12 @@ from dtdebug.system.procfs import (
     children,
     command,
     file_of,
+    file_start,
     files,
     is_fifo,
     opening,
     polled,
     processes,
-    text,
     watched,
     writes,
 )
@@ -101,7 +101,7 @@ def rank_namer(pid: int, variables: Callable[[int], dict[str, str]]) -> RankOf:
 def lock_of(path: str, pid: int, rank_of: RankOf) -> Waiting | None:
     """The lock of a file that a process tries again and again, with who is holding it; None if nobody visible is."""
     file = locks.identity(absolute(pid, path))
-    known = locks.parse_locks(text("/proc/locks"))
+    known = locks.parse_locks(file_start("/proc/locks"))
     held = next((k for k in known if file is not None and not k.waits and k.file == file and k.pid != pid), None)
     if held is None:
         return None
@@ -112,7 +112,7 @@ def lock_of(path: str, pid: int, rank_of: RankOf) -> Waiting | None:
 
 def contended(pid: int, rank_of: RankOf) -> Waiting | None:
     """A file that the process has open and of which another process is holding a lock."""
-    known = locks.parse_locks(text("/proc/locks"))
+    known = locks.parse_locks(file_start("/proc/locks"))
     held = {k.file: k for k in known if not k.waits and k.pid != pid}
     if not held:
         return None
@@ -129,7 +129,7 @@ def contended(pid: int, rank_of: RankOf) -> Waiting | None:
 def _lock(pid: int, now: ThreadNow, rank_of: RankOf | None) -> Waiting | None:
     if now.call not in ("flock", "fcntl", "") and not re.search(r"lock", now.where):
         return None
-    known = locks.parse_locks(text("/proc/locks"))
+    known = locks.parse_locks(file_start("/proc/locks"))
     lock = locks.wanted(known, pid)
     if lock is None:
         return None
@@ -182,7 +182,7 @@ def _of_file(pid: int, number: int, now: ThreadNow, record: Record, rank_of: Ran
 
 def _socket(pid: int, inode: int, record: Record, rank_of: RankOf | None) -> Waiting | None:
     for table in ("tcp", "tcp6"):
-        listed = text(f"/proc/{pid}/net/{table}")
+        listed = file_start(f"/proc/{pid}/net/{table}")
         found = sockets.parse_tcp(listed, frozenset((inode,))).get(inode)
         if found is None:
             continue
@@ -197,7 +197,7 @@ def _socket(pid: int, inode: int, record: Record, rank_of: RankOf | None) -> Wai
         }.get(found.state, found.state)
         reached = Waiting(kind="socket", path=found.remote, record=record, words=words)
         return _with_process(reached, _process_with(f"socket:[{other}]", pid) if other and rank_of else None, rank_of)
-    path = sockets.parse_unix(text(f"/proc/{pid}/net/unix"), frozenset((inode,))).get(inode)
+    path = sockets.parse_unix(file_start(f"/proc/{pid}/net/unix"), frozenset((inode,))).get(inode)
     return Waiting(kind="socket", path=clean(path), record=record) if path is not None else None
 
 

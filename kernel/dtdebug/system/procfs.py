@@ -68,8 +68,8 @@ class ThreadNow(msgspec.Struct, frozen=True, kw_only=True):
 
 def thread(pid: int, tid: int) -> ThreadNow:
     """A thread now; with defaults where it has ended."""
-    fields = text(f"/proc/{pid}/task/{tid}/stat").rpartition(")")[2].split()
-    where = text(f"/proc/{pid}/task/{tid}/wchan").strip()
+    fields = file_start(f"/proc/{pid}/task/{tid}/stat").rpartition(")")[2].split()
+    where = file_start(f"/proc/{pid}/task/{tid}/wchan").strip()
     denied, line = False, ""
     try:
         line = Path(f"/proc/{pid}/task/{tid}/syscall").read_text()[:300].strip()
@@ -130,7 +130,7 @@ def watched(pid: int, now: ThreadNow) -> list[int]:
     """The files that a thread waits for in epoll."""
     if now.call not in ("epoll_wait", "epoll_pwait") or not now.arguments:
         return []
-    return [int(n) for n in re.findall(r"tfd:\s{1,12}(\d{1,9})", text(f"/proc/{pid}/fdinfo/{now.arguments[0]}"))]
+    return [int(n) for n in re.findall(r"tfd:\s{1,12}(\d{1,9})", file_start(f"/proc/{pid}/fdinfo/{now.arguments[0]}"))]
 
 
 def absolute(pid: int, path: str) -> str:
@@ -168,13 +168,13 @@ def is_fifo(pid: int, number: int) -> bool:
 
 def writes(pid: int, number: int) -> bool | None:
     """The file is open for writing; None if that may not be read."""
-    flags = re.search(r"flags:\s{1,8}(\d{1,12})", text(f"/proc/{pid}/fdinfo/{number}"))
+    flags = re.search(r"flags:\s{1,8}(\d{1,12})", file_start(f"/proc/{pid}/fdinfo/{number}"))
     return bool(int(flags[1], 8) & os.O_ACCMODE) if flags else None
 
 
 def command(pid: int) -> str:
     """A process's command line in one line, clean; empty if it has ended."""
-    return one_line(text(f"/proc/{pid}/cmdline", 4096).replace("\0", " "), 160)
+    return one_line(file_start(f"/proc/{pid}/cmdline", 4096).replace("\0", " "), 160)
 
 
 def processes() -> list[int]:
@@ -186,7 +186,7 @@ def processes() -> list[int]:
 
 def parent(pid: int) -> int | None:
     """The parent of a process."""
-    fields = text(f"/proc/{pid}/stat").rpartition(")")[2].split()
+    fields = file_start(f"/proc/{pid}/stat").rpartition(")")[2].split()
     return int(fields[1]) if len(fields) > 1 else None
 
 
@@ -195,14 +195,14 @@ def children(pid: int) -> list[int]:
     found: list[int] = []
     with suppress(OSError):
         for tid in os.listdir(f"/proc/{pid}/task")[:_FILES]:  # noqa: PTH208
-            found += [int(word) for word in text(f"/proc/{pid}/task/{tid}/children").split()]
+            found += [int(word) for word in file_start(f"/proc/{pid}/task/{tid}/children").split()]
     if not found:  # a kernel without that file
         with suppress(psutil.Error):
             found = [child.pid for child in psutil.Process(pid).children()]
     return found
 
 
-def text(path: str, limit: int = _LIMIT) -> str:
+def file_start(path: str, limit: int = _LIMIT) -> str:
     """The beginning of a file; empty if it can't be read."""
     with suppress(OSError), Path(path).open("rb") as file:
         return file.read(limit).decode(errors="replace")

@@ -124,9 +124,9 @@ def say(
     elif form == "html":
         from dtdebug.triage import page
 
-        print(page.html(job, show.text(job, diagnosis, time.perf_counter() - began)))
+        print(page.html(job, show.to_text(job, diagnosis, time.perf_counter() - began)))
     else:
-        print(show.text(job, diagnosis, time.perf_counter() - began))
+        print(show.to_text(job, diagnosis, time.perf_counter() - began))
     return FOUND if found else NOTHING
 
 

@@ -42,7 +42,7 @@ def over(
         ends = [s.last for s in ranks.values() if s.end and s.last is not None]
         if sum(last < end.time - _BEFORE for last in ends) * 2 > len(ends):
             return False
-        last = pace.last(streams)
+        last = pace.last_step_time(streams)
         if last is not None and end.time - last > _STILL:
             return False
     return end.code != _BY_HAND or all(_after(place(e.line), end) for e in found.exits)

@@ -121,7 +121,7 @@ def view(part: Part) -> Job:
         return early or follows or laid.below(raised.handled, raised.line)
 
     found = attribution.outcome(read_output(snapshot), outlived)
-    verdict = attribution.verdict(snapshot, _exclusive, outlived)
+    verdict = attribution.verdict_of_log(snapshot, _exclusive, outlived)
     over = ended.over(end, found, by_rank, now, lambda line: _place(laid, line))
     silent = () if over else pace.silent(by_rank, found, on_until)
     world = max((s.world for s in streams), default=0)
@@ -130,7 +130,7 @@ def view(part: Part) -> Job:
         verdict = Verdict(kind="none", summary=ended.summary(end))
     elif verdict is None or not verdict.culprits:
         verdict = (
-            machine.verdict(hardware, by_rank)
+            machine.machine_verdict(hardware, by_rank)
             or pace.of_silent(silent, by_rank)
             or (None if found.own else unlike.quiet(by_rank, absent, found) or unlike.alone(by_rank))
             or verdict
@@ -138,7 +138,7 @@ def view(part: Part) -> Job:
     elif unlike.as_all(verdict.culprits, by_rank) and len(verdict.culprits) * 2 < len(by_rank):
         verdict = pace.of_silent(silent, by_rank) or unlike.quiet(by_rank, absent, found) or verdict
     elif set(verdict.culprits) <= set(verdict.waiting):
-        verdict = machine.verdict(hardware, by_rank) or verdict
+        verdict = machine.machine_verdict(hardware, by_rank) or verdict
     if verdict is not None and verdict.kind == "not_arrived":
         silent = silent or pace.quiet(verdict.culprits, by_rank)
     verdict = _widened(verdict, by_rank, laid) if verdict is not None else None

@@ -99,7 +99,7 @@ def of_culprits(events: Sequence[Event], verdict: Verdict | None, ranks: Mapping
     return tuple(of(event) for event in events)
 
 
-def verdict(events: Sequence[Event], ranks: Mapping[int, Stream]) -> Verdict | None:
+def machine_verdict(events: Sequence[Event], ranks: Mapping[int, Stream]) -> Verdict | None:
     """Where no rank says that it failed: the ranks on the part of the machine that failed first, if it is one's."""
     roots = [e for e in events if e.role == "root" and e.rank is not None]
     starts = [s.first for s in ranks.values() if s.first is not None]

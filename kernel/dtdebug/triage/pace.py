@@ -107,7 +107,7 @@ def of_silent(rows: Sequence[Silent], by_rank: dict[int, Stream]) -> Verdict | N
     )
 
 
-def last(streams: Sequence[Stream]) -> float | None:
+def last_step_time(streams: Sequence[Stream]) -> float | None:
     """Time of the last step that anybody printed."""
     ends = [s.progress.time for s in streams if s.progress is not None and s.progress.time is not None]
     return max(ends, default=None)
@@ -118,7 +118,7 @@ def on_until(streams: Sequence[Stream]) -> float | None:
 
     All ranks take their steps together: who failed before that did not end the job.
     """
-    end = last(streams)
+    end = last_step_time(streams)
     if end is None:
         return None
     steps = [

@@ -15,7 +15,7 @@ EXAMPLES = 8
 _STREAMS, _EVENTS, _NOTES = 1 << 18, 1 << 14, 200
 
 
-class Told(msgspec.Struct, frozen=True, array_like=True):
+class TellingLine(msgspec.Struct, frozen=True, array_like=True):
     """A line that tells something."""
 
     line: int
@@ -53,9 +53,9 @@ class Stream(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """The same for all whose telling lines have the same shapes; empty where it printed none."""
     end: str = ""
     """The same for all that end in telling lines of the same shapes; empty where it ends otherwise."""
-    told: tuple[Told, ...] = ()
+    told: tuple[TellingLine, ...] = ()
     """Its telling lines, and progress after them; empty where enough others of its kind are kept."""
-    progress: Told | None = None
+    progress: TellingLine | None = None
     """Its last line with a number of a step."""
     marks: tuple[tuple[int, float], ...] = ()
     """(step, time) of the first steps that it printed: others print them at the same moment."""

@@ -11,7 +11,7 @@ from statistics import median
 import msgspec
 
 from dtdebug.triage.names import counts
-from dtdebug.triage.part import Node, Part, Stream, Told
+from dtdebug.triage.part import Node, Part, Stream, TellingLine
 from dtdebug_taxonomy.ranks import MOST_RANKS
 
 _LEAST = 1.0
@@ -301,7 +301,7 @@ def _set(s: Stream, ahead: float) -> Stream:
     )
 
 
-def _moved(told: Told, ahead: float) -> Told:
+def _moved(told: TellingLine, ahead: float) -> TellingLine:
     return msgspec.structs.replace(told, time=_less(told.time, ahead), until=_less(told.until, ahead))
 
 

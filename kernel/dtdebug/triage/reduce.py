@@ -132,7 +132,7 @@ def _nodes(rows: Iterable[Kept], name: str) -> Iterable[Node]:
     for row in rows:
         if b"host  " not in row.raw and b"(local_rank: " not in row.raw:
             continue
-        body = clean(grammar.told(row.raw[:1_000].decode("utf-8", "replace")).body)
+        body = clean(grammar.without_prefixes(row.raw[:1_000].decode("utf-8", "replace")).body)
         if found := _TABLE_HOST.match(body):
             host, begin = found[1], row.number
         elif (found := _TABLE_RANK.match(body)) and row.number == begin + 1 and int(found[1]) >= int(found[2]):
@@ -144,7 +144,7 @@ def _events(rows: Iterable[Kept], source: Source, whose: Whose, year: int) -> It
         text = clean(row.raw.decode("utf-8", "replace"))
         event = parse(text)
         if event is not None:
-            told = grammar.told(text)
+            told = grammar.without_prefixes(text)
             yield replace(event, rank=told.rank if told.rank is not None else whose.rank).placed(
                 host=event.host or told.host or whose.host,
                 time=when(row.raw, year),

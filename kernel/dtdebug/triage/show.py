@@ -21,7 +21,7 @@ VERSION = 1
 _ROWS, _WORDS, _NEW = 4, 160, 8
 
 
-def text(job: Job, diagnosis: Diagnosis, seconds: float, advice: int = 2) -> str:
+def to_text(job: Job, diagnosis: Diagnosis, seconds: float, advice: int = 2) -> str:
     """Lines: what happened, the job, the first failure, who followed, who stopped, the machine; then the diagnosis."""
     return "\n".join(_lines(job, diagnosis, seconds, advice))
 

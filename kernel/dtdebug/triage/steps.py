@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 
 from dtdebug.clean import clean
 from dtdebug.logs.shapes import Kept
-from dtdebug.triage.part import Told
+from dtdebug.triage.part import TellingLine
 
 When = Callable[[bytes], float | None]
 """The time of a line."""
@@ -22,11 +22,13 @@ _PACES = 24
 _MARKS, _SHORT = 6, 200
 
 
-def progress(rows: Sequence[Kept], at: When) -> Told | None:
+def progress(rows: Sequence[Kept], at: When) -> TellingLine | None:
     """The last line with a number of a step."""
     for row in reversed(rows):
         if _STEP.search(row.raw[:400]):
-            return Told(row.number, clean(row.raw[:_SHORT].decode("utf-8", "replace")).replace("\n", " "), at(row.raw))
+            return TellingLine(
+                row.number, clean(row.raw[:_SHORT].decode("utf-8", "replace")).replace("\n", " "), at(row.raw)
+            )
     return None
 
 
@@ -41,7 +43,7 @@ def marks(rows: Sequence[Kept], at: When) -> tuple[tuple[int, float], ...]:
     return tuple(found.items())
 
 
-def last(raws: Sequence[bytes]) -> int | None:
+def last_step(raws: Sequence[bytes]) -> int | None:
     """The number of the last step."""
     for raw in reversed(raws):
         if found := _STEP.search(raw[:400]):

@@ -19,7 +19,7 @@ from dtdebug.triage import steps, who
 from dtdebug.triage.clock import when, year_of, zone_of
 from dtdebug.triage.judge import Judge, shape
 from dtdebug.triage.names import Whose
-from dtdebug.triage.part import Stream, Told
+from dtdebug.triage.part import Stream, TellingLine
 from dtdebug.triage.steps import When
 from dtdebug_taxonomy.failure import events, grammar
 from dtdebug_taxonomy.failure.lines import Line
@@ -156,7 +156,7 @@ def _stream(
         base,
         began=next((t for row in lined[:_BEGIN] if (t := at(row.raw)) is not None), None),
         last=next((t for row in reversed(ending) if (t := at(row.raw)) is not None), None),
-        step=steps.last(raws),
+        step=steps.last_step(raws),
         first=first,
         kind=kind,
         end=_end(judge, lined, telling, went_on),
@@ -208,7 +208,9 @@ def _handled(begin: int, until: int, telling: Sequence[Kept], lined: Sequence[Ke
     """The line below a traceback, if it says that the program goes on."""
     above = bisect_right(telling, begin, key=lambda row: row.number)
     inside = takewhile(lambda row: row.number < until, islice(telling, above, None))
-    last = next((r for r in inside if not grammar.told(_words(r.raw[:_SHORT])).body.startswith((" ", "\t"))), None)
+    last = next(
+        (r for r in inside if not grammar.without_prefixes(_words(r.raw[:_SHORT])).body.startswith((" ", "\t"))), None
+    )
     if last is None:
         return None
     below = bisect_right(lined, last.number, key=lambda row: row.number)
@@ -294,9 +296,9 @@ def _all_of(source: Source, shapes: set[bytes]) -> list[Kept]:
     return found
 
 
-def _told(rows: Sequence[Kept], times: _Times) -> tuple[Told, ...]:
+def _told(rows: Sequence[Kept], times: _Times) -> tuple[TellingLine, ...]:
     return tuple(
-        Told(row.number, text, *time) for row, time in zip(rows, times, strict=True) for text in _texts(row.raw)
+        TellingLine(row.number, text, *time) for row, time in zip(rows, times, strict=True) for text in _texts(row.raw)
     )
 
 

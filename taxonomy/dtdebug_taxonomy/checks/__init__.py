@@ -33,7 +33,7 @@ class Edit(NamedTuple):
 
 
 class Fix(NamedTuple):
-    """Edits that mend one hit; they do not overlap."""
+    """Edits that fix one hit; they do not overlap."""
 
     title: str
     """What it does, as an order: "Call it on every rank"."""

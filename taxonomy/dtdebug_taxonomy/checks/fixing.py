@@ -14,7 +14,7 @@ from dtdebug_taxonomy.source.text import Span
 _PERHAPS = (ast.If, ast.IfExp, ast.Try, ast.While, ast.BoolOp, ast.Lambda)
 
 
-def named(code: Code, qualified: str) -> tuple[str, tuple[Edit, ...]]:
+def written_name(code: Code, qualified: str) -> tuple[str, tuple[Edit, ...]]:
     """How the program can write a qualified name, and the import that it needs first, if any."""
     for local, full in code.imports.items():
         if full == qualified:
@@ -36,7 +36,7 @@ def named(code: Code, qualified: str) -> tuple[str, tuple[Edit, ...]]:
 
 def both_named(code: Code, one: str, other: str) -> tuple[str, str, tuple[Edit, ...]]:
     """How the program can write two qualified names, and what it has to import for them."""
-    (first, edits), (second, more) = named(code, one), named(code, other)
+    (first, edits), (second, more) = written_name(code, one), written_name(code, other)
     texts = "".join(dict.fromkeys(e.text for e in (*edits, *more)))
     return first, second, tuple(e._replace(text=texts) for e in (edits or more))
 
@@ -110,7 +110,7 @@ def main_process(code: Code, guard: Guard | None, node: ast.AST) -> tuple[str, t
     if "torch.distributed" not in code.imports.values() and not code.calls(INIT):
         return "", ()
     if _group_is_there(code, node):
-        get_rank, imports = named(code, DIST + "get_rank")
+        get_rank, imports = written_name(code, DIST + "get_rank")
         return f"{get_rank}() == 0", imports
     asked, get_rank, imports = both_named(code, DIST + "is_initialized", DIST + "get_rank")
     return f"not {asked}() or {get_rank}() == 0", imports

@@ -7,7 +7,7 @@ import re
 from bisect import bisect_right
 
 from dtdebug_taxonomy.checks import Edit, Fix
-from dtdebug_taxonomy.checks.fixing import indent_of, is_main, named
+from dtdebug_taxonomy.checks.fixing import indent_of, is_main, written_name
 from dtdebug_taxonomy.checks.names import INIT
 from dtdebug_taxonomy.source.bindings import leaves
 from dtdebug_taxonomy.source.guards import Guard, guards
@@ -91,7 +91,7 @@ def wait_after(code: Code, guard: Guard) -> Fix | None:
         return None
     if not code.source_of(node).startswith("if") or "torch.distributed" not in code.imports.values():
         return None
-    barrier, imports = named(code, "torch.distributed.barrier")
+    barrier, imports = written_name(code, "torch.distributed.barrier")
     last = code.text.place(code.span(node).end).line
     end = code.text.end_of_line(last)
     initialised = any(

@@ -89,7 +89,7 @@ def outcome(log: Reading, outlived: Callable[[Raised], bool] = lambda raised: bo
     )
 
 
-def verdict(
+def verdict_of_log(
     snapshot: Snapshot,
     exclusive: Callable[[str, int, int], bool | None] = lambda file, one, other: None,
     outlived: Callable[[Raised], bool] = lambda raised: bool(raised.handled),
@@ -103,13 +103,13 @@ def verdict(
         return None
     log = read_output(snapshot)
     found = outcome(log, outlived)
-    compared = mismatch.verdict(log, found.own, exclusive)
+    compared = mismatch.mismatch_verdict(log, found.own, exclusive)
     if compared is not None:
         return compared
     own = found.own
     if found.exits:
         return _ended(found)
-    waited = watchdog.verdict(log)
+    waited = watchdog.watchdog_verdict(log)
     if own and (found.launched or any(r.rank is not None for r in own) or found.echoes or waited):
         return _raised(found, () if waited is None else waited.claims)
     return waited

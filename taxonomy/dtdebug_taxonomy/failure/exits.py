@@ -35,7 +35,7 @@ class Exit(NamedTuple):
     """It says that memory ran out."""
 
 
-class Said(NamedTuple):
+class Exits(NamedTuple):
     """All that the output tells of ends."""
 
     exits: tuple[Exit, ...]
@@ -101,7 +101,7 @@ how many there were. https://github.com/deepspeedai/DeepSpeed/blob/master/deepsp
 _SIZES = re.compile(r"\b\d{1,12} vs\.? \d{1,12}\b")
 
 
-def said(output: str) -> Said:
+def exits_in(output: str) -> Exits:
     """What the output tells."""
     from dtdebug_taxonomy.failure import events, lines
 
@@ -109,7 +109,7 @@ def said(output: str) -> Said:
     return of_lines(printed, events.find_events(printed))
 
 
-def of_lines(printed: Iterable[Line], happened: Events) -> Said:
+def of_lines(printed: Iterable[Line], happened: Events) -> Exits:
     """What lines and the exceptions in them tell."""
     exits: list[Exit] = []
     enforced: set[int] = set()
@@ -147,7 +147,7 @@ def of_lines(printed: Iterable[Line], happened: Events) -> Said:
             sizes = found[0]
     raised = {r.rank: r for r in happened.raised if r.rank is not None and not r.unheeded}
     children = {rank: child for rank, r in raised.items() if (child := child_of(r)) is not None}
-    return Said(
+    return Exits(
         tuple(exits),
         {rank: r.text[:500] for rank, r in raised.items()},
         named,

@@ -94,7 +94,7 @@ _JSON = 200_000
 _NUMBERS = ("rank", "local", "task", "pid")
 
 
-class Told(NamedTuple):
+class Unprefixed(NamedTuple):
     """What the prefixes of one line say, and the line without them."""
 
     body: str
@@ -109,7 +109,7 @@ class Told(NamedTuple):
     level: str = ""
 
 
-def told(line: str, learnt: re.Pattern[str] | None = None) -> Told:
+def without_prefixes(line: str, learnt: re.Pattern[str] | None = None) -> Unprefixed:
     """Takes off all prefixes; `learnt` are those that a file was seen to use."""
     line = line.rstrip("\r")
     if "\r" in line:  # a progress bar: what a terminal shows in the end
@@ -131,7 +131,7 @@ def told(line: str, learnt: re.Pattern[str] | None = None) -> Told:
                     known[name.rstrip("2")] = value
         at = found.end()
     fields: dict[str, Any] = {k: int(v) if k in _NUMBERS else v for k, v in known.items()}
-    return Told(line[at:], **fields)
+    return Unprefixed(line[at:], **fields)
 
 
 def _next(head: str, at: int) -> re.Match[str] | None:
@@ -194,7 +194,7 @@ def learn(text: str) -> re.Pattern[str] | None:
         begin = text.rfind("\n", 0, found.start()) + 1
         if found.start() - begin > _LONGEST or found.start() == begin:
             continue
-        left = _unknown(told(text[begin : found.start()]).body)
+        left = _unknown(without_prefixes(text[begin : found.start()]).body)
         if left.strip() and len(left) <= 120 and not _NO_PREFIX.match(left):
             before[0 if found["start"] else 1].add(_shape(left))
     shapes = sorted((before[0] & before[1]) | labels, key=lambda s: (-len(s), s))[:_SHAPES]
@@ -204,7 +204,7 @@ def learn(text: str) -> re.Pattern[str] | None:
 def _unknown(prefix: str) -> str:
     """The part of a prefix before those that are known."""
     for found in _BEGINS.finditer(prefix[:120]):
-        if not told(prefix[found.start() :]).body:
+        if not without_prefixes(prefix[found.start() :]).body:
             return prefix[: found.start()]
     return prefix
 
@@ -214,7 +214,7 @@ def _shape(prefix: str) -> str:
     return "".join(r"\d{1,20}" if part.isdigit() else re.escape(part) for part in re.split(r"(\d{1,20})", prefix))
 
 
-def records(line: str) -> Iterator[Told] | None:
+def records(line: str) -> Iterator[Unprefixed] | None:
     """The lines that a line of JSON holds, each with what its fields say; None if it is no record of a log."""
     if not line.startswith("{") or not line.rstrip().endswith("}") or len(line) > _JSON:
         return None
@@ -225,24 +225,24 @@ def records(line: str) -> Iterator[Told] | None:
     return _lines_of(data) if isinstance(data, dict) else None
 
 
-def wrapped(line: str, row: Told) -> Iterator[Told] | None:
+def wrapped(line: str, row: Unprefixed) -> Iterator[Unprefixed] | None:
     """The lines in a record of JSON or logfmt that has prefixes of its own; None if it is no such record."""
     inside = records(line[line.find("{") :]) if row.body.startswith("{") else None
     if inside is None and (found := _LOGFMT.match(row.body)):
         try:
-            inside = map(told, json.loads(found[1]).rstrip("\n").split("\n"))
+            inside = map(without_prefixes, json.loads(found[1]).rstrip("\n").split("\n"))
         except ValueError:
             return None
     return None if inside is None else (_within(each, row) for each in inside)
 
 
-def _within(inner: Told, outer: Told) -> Told:
+def _within(inner: Unprefixed, outer: Unprefixed) -> Unprefixed:
     """What the inner prefixes say goes before what those around them say."""
     known = {name: value for name, value in inner._asdict().items() if value not in (None, "")}
     return outer._replace(**{**known, "pid": inner.pid or outer.pid, "body": inner.body})
 
 
-def _lines_of(data: Mapping[str, Any]) -> Iterator[Told] | None:
+def _lines_of(data: Mapping[str, Any]) -> Iterator[Unprefixed] | None:
     inner = data.get("data")
     rows = data.get("streams") or (inner.get("result") if isinstance(inner, dict) else None) or [data]
     if not isinstance(rows, list):
@@ -271,11 +271,11 @@ def _is_pair(value: Any) -> bool:
     return isinstance(value, list) and len(value) == 2 and isinstance(value[1], str)
 
 
-def _split(texts: list[tuple[Mapping[str, Any], str, str]]) -> Iterator[Told]:
+def _split(texts: list[tuple[Mapping[str, Any], str, str]]) -> Iterator[Unprefixed]:
     for fields, time, text in texts:
         rank, local = _first(fields, _RANKS), _first(fields, _LOCALS)
         inside = records(text) if text.startswith("{") else None  # a collector's record of a logger's record
-        for inner in inside if inside is not None else map(told, text.rstrip("\n").split("\n")):
+        for inner in inside if inside is not None else map(without_prefixes, text.rstrip("\n").split("\n")):
             yield inner._replace(
                 rank=int(rank) if inner.rank is None and rank.isdecimal() and len(rank) < 8 else inner.rank,
                 local=int(local) if inner.local is None and local.isdecimal() and len(local) < 6 else inner.local,

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable
 from typing import NamedTuple
 
 from dtdebug_taxonomy.failure import grammar
-from dtdebug_taxonomy.failure.grammar import Told
+from dtdebug_taxonomy.failure.grammar import Unprefixed
 from dtdebug_taxonomy.ranks import MOST_RANKS
 
 _MOST = 1 << 18
@@ -64,7 +64,7 @@ class Line(NamedTuple):
 
 def rank_of(line: str) -> int | None:
     """The global rank that a single line's prefixes name; a bare number counts, a local rank does not."""
-    found = grammar.told(line)
+    found = grammar.without_prefixes(line)
     return found.task if found.rank is None and found.local is None else found.rank
 
 
@@ -76,7 +76,7 @@ def split_lines(
     Not `whole`: other nodes of the job may print elsewhere, so that a local rank is no rank even if one node is seen.
     """
     learnt = grammar.learn(text)
-    rows: list[tuple[int, Told]] = []
+    rows: list[tuple[int, Unprefixed]] = []
     local = _local_of(source)
     for number, line in enumerate(text.split("\n"), 1):
         if len(rows) >= _MOST:
@@ -85,7 +85,7 @@ def split_lines(
         if found is not None:
             rows += ((number, row) for row in found)
             continue
-        row = grammar.told(line[:_LINE], learnt)
+        row = grammar.without_prefixes(line[:_LINE], learnt)
         inside = grammar.wrapped(line, row) if row.body[:1] == "{" or 'msg="' in row.body else None
         if inside is not None:
             rows += ((number, each) for each in inside)
@@ -107,7 +107,7 @@ def _local_of(path: str) -> int | None:
 class _Names:
     """Which ranks the numbers in prefixes are: found from all lines, for one line alone can't tell."""
 
-    def __init__(self, rows: Iterable[tuple[int, Told]], text: str, *, whole: bool) -> None:
+    def __init__(self, rows: Iterable[tuple[int, Unprefixed]], text: str, *, whole: bool) -> None:
         self._pairs: dict[tuple[str, int], set[int]] = {}
         """(node, local rank) -> ranks that lines with both name."""
         self._by_pid = {int(m["pid"]): int(m["rank"]) for m in _RAY.finditer(text)} if "rank=" in text else {}
@@ -138,7 +138,7 @@ class _Names:
         )
         self._nodes = len(nodes)
 
-    def line(self, number: int, row: Told, true: int) -> Line:
+    def line(self, number: int, row: Unprefixed, true: int) -> Line:
         """The line with what is known of all of them."""
         rank = row.rank
         node = ""
@@ -175,5 +175,5 @@ class _Names:
         return self._table.get(local) if self._nodes <= 1 else None
 
 
-def _node(row: Told) -> str:
+def _node(row: Unprefixed) -> str:
     return row.host or ("" if row.task is None else str(row.task))

@@ -48,7 +48,9 @@ class _Call(NamedTuple):
         return " ".join(filter(None, (f"[{self.sizes}]" if self.sizes else "", self.dtypes)))
 
 
-def verdict(log: Reading, own: Sequence[Raised], exclusive: Callable[[str, int, int], bool | None]) -> Verdict | None:
+def mismatch_verdict(
+    log: Reading, own: Sequence[Raised], exclusive: Callable[[str, int, int], bool | None]
+) -> Verdict | None:
     """The verdict that the messages of all ranks allow; None without them, or where they have no majority.
 
     `own` are errors that ended ranks: they come before what others say of those who are gone. `exclusive` says of two

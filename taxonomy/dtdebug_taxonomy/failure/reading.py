@@ -9,7 +9,7 @@ import msgspec
 
 from dtdebug_taxonomy.failure import events, exits, lines
 from dtdebug_taxonomy.failure.children import child_of
-from dtdebug_taxonomy.failure.exits import Said
+from dtdebug_taxonomy.failure.exits import Exits
 from dtdebug_taxonomy.failure.lines import Line
 from dtdebug_taxonomy.failure.raised import Events, Raised
 from dtdebug_taxonomy.failure.roles import Role, raised_by_user, role_of
@@ -34,7 +34,7 @@ class Reading(NamedTuple):
 
     lines: tuple[Line, ...]
     events: Events
-    said: Said
+    said: Exits
     first: tuple[int, ...]
     """Place of the first line of each attempt but the first."""
 

@@ -13,7 +13,7 @@ from dtdebug_taxonomy.claims import Claim, Record, texts
 from dtdebug_taxonomy.failure.disagreement import Side, disagreement
 from dtdebug_taxonomy.failure.missing import called, name
 from dtdebug_taxonomy.failure.reading import Reading
-from dtdebug_taxonomy.failure.watchdog_lines import Status, Wait, Watched, watchdogs_by_group
+from dtdebug_taxonomy.failure.watchdog_lines import Status, Wait, WatchedGroup, watchdogs_by_group
 from dtdebug_taxonomy.ranks import Alternative, CollectiveRef, Kind, Verdict, say, spell
 
 _OF_ALL = frozenset({"ALLREDUCE", "ALLGATHER", "_ALLGATHER_BASE", "REDUCE_SCATTER", "_REDUCE_SCATTER_BASE"})
@@ -22,7 +22,7 @@ _SHOWN, _GROUPS = 8, 4
 """Claims, and groups, that are shown."""
 
 
-def verdict(log: Reading) -> Verdict | None:
+def watchdog_verdict(log: Reading) -> Verdict | None:
     """The verdict that the watchdogs of all ranks allow; None without them."""
     groups = watchdogs_by_group(log)
     if len(groups) > 1 or any(w.group for watched in groups.values() for w in watched.waits.values()):
@@ -34,7 +34,7 @@ def verdict(log: Reading) -> Verdict | None:
     return _behind(watched) or _left_in(watched) or _apart(watched) or _alike(watched, heard)
 
 
-def _of_several(groups: Mapping[str, Watched]) -> Verdict | None:
+def _of_several(groups: Mapping[str, WatchedGroup]) -> Verdict | None:
     """Each group by its own numbers; a rank that waits in another group itself is held up there."""
     waiting = sorted({rank for watched in groups.values() for rank in watched.waits})
     found = []
@@ -48,9 +48,9 @@ def _of_several(groups: Mapping[str, Watched]) -> Verdict | None:
     return found[0] if len({v.culprits for v in found}) == 1 else _listed(groups, waiting)
 
 
-def _listed(groups: Mapping[str, Watched], waiting: Sequence[int]) -> Verdict:
+def _listed(groups: Mapping[str, WatchedGroup], waiting: Sequence[int]) -> Verdict:
     """Who waited in which group: all that is known."""
-    rows: dict[tuple[str, str], tuple[Wait, list[int], Watched]] = {}
+    rows: dict[tuple[str, str], tuple[Wait, list[int], WatchedGroup]] = {}
     for group, watched in groups.items():
         for rank, wait in sorted(watched.waits.items()):
             rows.setdefault((group, str(wait)), (wait, [], watched))[1].append(rank)
@@ -70,7 +70,7 @@ def _listed(groups: Mapping[str, Watched], waiting: Sequence[int]) -> Verdict:
     )
 
 
-def _behind(watched: Watched) -> Verdict | None:
+def _behind(watched: WatchedGroup) -> Verdict | None:
     """Ranks that never made the call that others wait in."""
     first = min(w.seq for w in watched.waits.values())
     late = {rank: s for rank, s in watched.status.items() if rank not in watched.waits and 0 <= s.enqueued < first}
@@ -110,7 +110,7 @@ def _behind(watched: Watched) -> Verdict | None:
     )
 
 
-def _left_in(watched: Watched) -> Verdict | None:
+def _left_in(watched: WatchedGroup) -> Verdict | None:
     """Ranks that wait in a call which the others have finished: they called the same, and are held up there."""
     first = min(w.seq for w in watched.waits.values())
     late = tuple(sorted(rank for rank, w in watched.waits.items() if w.seq == first))
@@ -132,7 +132,7 @@ def _left_in(watched: Watched) -> Verdict | None:
     )  # fmt: skip
 
 
-def _apart(watched: Watched) -> Verdict | None:
+def _apart(watched: WatchedGroup) -> Verdict | None:
     """Ranks that wait in different calls."""
     calls = {rank: (w.seq, w.op, w.sizes) for rank, w in watched.waits.items()}
     parts: dict[tuple[int, str, str], list[int]] = {}
@@ -155,7 +155,7 @@ def _apart(watched: Watched) -> Verdict | None:
     return disagreement(kind, sides, CollectiveRef(name(op), seq), watched.sites, claims, culprits=culprits)
 
 
-def _alike(watched: Watched, heard: set[int]) -> Verdict:
+def _alike(watched: WatchedGroup, heard: set[int]) -> Verdict:
     """All who timed out were in one call: a rank that is heard of elsewhere only is the one to look at."""
     waiting = tuple(sorted(watched.waits))
     call = watched.waits[waiting[0]]
@@ -187,7 +187,7 @@ def _alike(watched: Watched, heard: set[int]) -> Verdict:
 
 def _verdict(
     kind: Kind,
-    watched: Watched,
+    watched: WatchedGroup,
     claims: Sequence[Claim],
     *,
     waiting: tuple[int, ...],
@@ -211,7 +211,7 @@ def _verdict(
     )
 
 
-def _waiting(watched: Watched, ranks: Iterable[int]) -> tuple[Claim, ...]:
+def _waiting(watched: WatchedGroup, ranks: Iterable[int]) -> tuple[Claim, ...]:
     rows = [(rank, watched.waits[rank]) for rank in ranks]
     return tuple(called(rank, (w.op, w.seq, w.sizes), w.line, watched.sites.get(rank)) for rank, w in rows[:_SHOWN])
 
@@ -222,6 +222,6 @@ def _reached(rank: int, status: Status) -> Claim:
     return Claim(what="printed", ranks=(rank,), words=words, record=record)
 
 
-def _at(watched: Watched, ranks: Iterable[int]) -> str:
+def _at(watched: WatchedGroup, ranks: Iterable[int]) -> str:
     site = next((watched.sites[rank] for rank in ranks if rank in watched.sites), None)
     return f" at {site.file.rsplit('/', 1)[-1]}:{site.line}" if site else ""

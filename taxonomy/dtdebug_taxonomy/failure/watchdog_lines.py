@@ -65,7 +65,7 @@ class Status(NamedTuple):
     line: int
 
 
-class Watched(NamedTuple):
+class WatchedGroup(NamedTuple):
     """What the watchdogs of one group say."""
 
     waits: Mapping[int, Wait]
@@ -95,7 +95,7 @@ class _Heard:
             self.places.setdefault("", {}).setdefault(f"{found['rank']} #{found['seq']}", set()).add(int(ran))
         return int(found["rank"]) if group in ("", _DEFAULT) else None
 
-    def settled(self) -> dict[str, Watched]:
+    def settled(self) -> dict[str, WatchedGroup]:
         """The groups whose numbers can be compared: each rank has one wait there, and one place."""
         named: dict[str, dict[int, list[Wait]]] = {}
         for group, rows in self.waits.items():
@@ -108,7 +108,7 @@ class _Heard:
             (chosen,) = named.keys() - {""}
             for rank, waits in named.pop("").items():
                 named[chosen].setdefault(rank, []).extend(waits)
-        found: dict[str, Watched] = {}
+        found: dict[str, WatchedGroup] = {}
         for group, rows in named.items():
             apart = any(len({(w.seq, w.op) for w in waits}) > 1 for waits in rows.values())
             shared = any(len(ranks) > 1 for ranks in self.places.get(group, {}).values())
@@ -116,11 +116,11 @@ class _Heard:
                 continue
             label = group if len(named) > 1 else ""
             waits_in = {rank: waits[0]._replace(group=label) for rank, waits in rows.items()}
-            found[group] = Watched(waits_in, self.status.get(group, {}), self.sites)
+            found[group] = WatchedGroup(waits_in, self.status.get(group, {}), self.sites)
         return found
 
 
-def watchdogs_by_group(log: Reading) -> dict[str, Watched]:
+def watchdogs_by_group(log: Reading) -> dict[str, WatchedGroup]:
     """Group -> what is said of it, where a rank timed out in it and its numbers can be told from other groups'."""
     heard = _Heard()
     for index, line in enumerate(log.lines):

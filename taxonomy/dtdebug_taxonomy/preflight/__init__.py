@@ -19,7 +19,7 @@ HOME = Path(__file__).parent
 Severity = Literal["fault", "warning", "hint"]
 
 
-class Known(Record, frozen=True, kw_only=True):
+class KnownFile(Record, frozen=True, kw_only=True):
     """One file."""
 
     title: str
@@ -46,17 +46,17 @@ class Known(Record, frozen=True, kw_only=True):
 
 
 @lru_cache(maxsize=1)
-def load() -> dict[str, Known]:
+def load() -> dict[str, KnownFile]:
     """All by id.
 
     Raises:
         ValueError: a file is broken; says which and what.
 
     """
-    found: dict[str, Known] = {}
+    found: dict[str, KnownFile] = {}
     for file in sorted(HOME.glob("dr*.toml")):
         try:
-            known = msgspec.convert(tomllib.loads(file.read_text(encoding="utf-8")), Known)
+            known = msgspec.convert(tomllib.loads(file.read_text(encoding="utf-8")), KnownFile)
         except (msgspec.ValidationError, tomllib.TOMLDecodeError) as error:
             raise ValueError(f"{file.name}: {error}") from None
         found[file.stem.upper()] = msgspec.structs.replace(known, id=file.stem.upper())

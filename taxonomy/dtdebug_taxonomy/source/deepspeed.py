@@ -14,7 +14,7 @@ from dtdebug_taxonomy.source.python import Code
 from dtdebug_taxonomy.source.shell import Script
 from dtdebug_taxonomy.source.source import Source
 from dtdebug_taxonomy.source.text import Span
-from dtdebug_taxonomy.source.tree import UNKNOWN, Entry, Node, Unknown
+from dtdebug_taxonomy.source.tree import UNKNOWN, KeyValue, Node, Unknown
 
 NAME = re.compile(r"deepspeed|(^|[._-])(ds|zero)([._-]|\d|config)", re.IGNORECASE)
 """Names of files that hold such a configuration."""
@@ -129,7 +129,7 @@ def _without(node: Node, path: list[str]) -> Node:
     if entry is None:
         key_span = node.span
         return node._replace(
-            value={**node.entries, path[0]: Entry(str(path[0]), key_span, Node(key_span, UNKNOWN, key_span))}
+            value={**node.entries, path[0]: KeyValue(str(path[0]), key_span, Node(key_span, UNKNOWN, key_span))}
         )
     child = _without(entry.node, path[1:]) if len(path) > 1 else entry.node._replace(value=UNKNOWN)
     return node._replace(value={**node.entries, path[0]: entry._replace(node=child)})
@@ -149,7 +149,7 @@ def _tree(code: Code, node: ast.expr, depth: int) -> Node:
         entries = {}
         for key, value in zip(node.keys, node.values, strict=True):
             if isinstance(key, ast.Constant) and isinstance(key.value, str):
-                entries[key.value] = Entry(key.value, inner(code, key), _tree(code, value, depth - 1))
+                entries[key.value] = KeyValue(key.value, inner(code, key), _tree(code, value, depth - 1))
         return Node(span, entries, span)
     if isinstance(node, ast.Call) and code.name(node.func) == "dict" and not node.args and depth:
         entries = {}
@@ -157,7 +157,7 @@ def _tree(code: Code, node: ast.expr, depth: int) -> Node:
             if keyword.arg:
                 start = code.span(keyword).start
                 key_span = Span(start, start + len(keyword.arg))
-                entries[keyword.arg] = Entry(keyword.arg, key_span, _tree(code, keyword.value, depth - 1))
+                entries[keyword.arg] = KeyValue(keyword.arg, key_span, _tree(code, keyword.value, depth - 1))
         return Node(span, entries, span)
     if isinstance(node, ast.List | ast.Tuple) and depth:
         return Node(span, [_tree(code, element, depth - 1) for element in node.elts], span)

@@ -12,7 +12,7 @@ from dtdebug_taxonomy.source.json_reader import JsonReader
 from dtdebug_taxonomy.source.shell import Holder, Script
 from dtdebug_taxonomy.source.source import Unread, Variable
 from dtdebug_taxonomy.source.text import Span
-from dtdebug_taxonomy.source.tree import UNKNOWN, Entry, Node
+from dtdebug_taxonomy.source.tree import UNKNOWN, KeyValue, Node
 from dtdebug_taxonomy.source.yaml_reader import read_yaml
 
 _ENVIRONMENTS = re.compile(r"(container|remote|extra)?_?env(s|ironment)?(_?var(iable)?s)?|variables", re.IGNORECASE)
@@ -77,7 +77,7 @@ class Document(Holder):
         return (*parts, Unread(Span(start, len(self.text)), why))
 
     @cached_property
-    def entries(self) -> tuple[tuple[str, Entry], ...]:
+    def entries(self) -> tuple[tuple[str, KeyValue], ...]:
         """All entries with their dotted keys; lists are passed through."""
         return tuple(row for root in self.roots for row in root.walk())
 

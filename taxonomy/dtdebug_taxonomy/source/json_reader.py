@@ -6,7 +6,7 @@ import json
 import re
 
 from dtdebug_taxonomy.source.text import Span
-from dtdebug_taxonomy.source.tree import UNKNOWN, Entry, Node
+from dtdebug_taxonomy.source.tree import UNKNOWN, KeyValue, Node
 
 _TOKEN = re.compile(
     r"(?P<skip>\s+|//[^\r\n]*|/\*.*?(?:\*/|\Z)|#[^\r\n]*|\{%.*?%\})"
@@ -96,7 +96,7 @@ class JsonReader:
         return _as_number(text), span
 
     def _mapping(self, depth: int) -> Node:
-        start, entries = self._token.start, dict[str, Entry]()
+        start, entries = self._token.start, dict[str, KeyValue]()
         self._next()
         while self._kind and self._kind not in {"}", "]"}:
             if self._kind == ",":
@@ -114,7 +114,7 @@ class JsonReader:
                 self._fault("':' is missing after a key")
                 continue
             self._next()
-            entries[key] = Entry(key, key_span, self._value(depth - 1))
+            entries[key] = KeyValue(key, key_span, self._value(depth - 1))
             if self._kind in {"text", "word"}:
                 self._fault("',' is missing")
         return self._closed(start, "}", entries)

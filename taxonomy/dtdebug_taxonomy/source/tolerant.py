@@ -157,7 +157,7 @@ class _Repair:
                 self._body(body, stop, indent, depth)
 
     def _clause(self, head: int, body: int, end: int, indent: int, before: str) -> str:
-        """Mends the head of a clause, or a simple statement; returns the word that an `else` could belong to."""
+        """Repairs the head of a clause, or a simple statement; returns the word that an `else` could belong to."""
         words, lead = self.lines[head:body], " " * indent
         first = self.lines[head].lstrip()
         if first.startswith("@"):
@@ -182,7 +182,7 @@ class _Repair:
         return bool(_DECORATED.match(following))
 
     def _body(self, low: int, high: int, indent: int, depth: int) -> None:
-        """Mends what is under a head, which needs a statement in any case."""
+        """Repairs what is under a head, which needs a statement in any case."""
         inner = next((w for w in self.widths[low:high] if w > indent), -1)
         if inner < 0:
             self.lines[low - 1] += " pass"

@@ -28,7 +28,7 @@ class Node(NamedTuple):
     """Of a text: without its quotes."""
 
     @property
-    def entries(self) -> dict[str, Entry]:
+    def entries(self) -> dict[str, KeyValue]:
         """The entries of a mapping; none for anything else."""
         return self.value if isinstance(self.value, dict) else {}
 
@@ -42,18 +42,18 @@ class Node(NamedTuple):
         entry = self.entry(path)
         return entry.node if entry else None
 
-    def entry(self, path: str) -> Entry | None:
+    def entry(self, path: str) -> KeyValue | None:
         """The entry at dotted keys."""
         node: Node | None = self
-        entry: Entry | None = None
+        entry: KeyValue | None = None
         for key in path.split("."):
             entry = node.entries.get(key) if node else None
             node = entry.node if entry else None
         return entry
 
-    def walk(self) -> Iterator[tuple[str, Entry]]:
+    def walk(self) -> Iterator[tuple[str, KeyValue]]:
         """All entries below, with their dotted keys; lists are passed through, and what aliases share is seen once."""
-        todo: list[tuple[str, Entry | None, Node]] = [("", None, self)]
+        todo: list[tuple[str, KeyValue | None, Node]] = [("", None, self)]
         seen: set[int] = set()
         while todo:
             path, entry, node = todo.pop()
@@ -67,7 +67,7 @@ class Node(NamedTuple):
                 todo.append((f"{path}.{key}" if path else key, below, below.node))
 
 
-class Entry(NamedTuple):
+class KeyValue(NamedTuple):
     """A key and its value."""
 
     key: str

@@ -8,7 +8,7 @@ import yaml
 from yaml.nodes import MappingNode, ScalarNode, SequenceNode
 
 from dtdebug_taxonomy.source.text import Span, Text
-from dtdebug_taxonomy.source.tree import UNKNOWN, Entry, Node
+from dtdebug_taxonomy.source.tree import UNKNOWN, KeyValue, Node
 
 _LONGEST = 100_000
 """Characters beyond which a text is data, no configuration: PyYAML is slow."""
@@ -58,7 +58,7 @@ class _Converter:
 
     def _made(self, node: yaml.Node, span: Span, depth: int) -> Node:
         if isinstance(node, MappingNode):
-            entries: dict[str, Entry] = {}
+            entries: dict[str, KeyValue] = {}
             for key, value in node.value if depth else ():
                 if not isinstance(key, ScalarNode):
                     continue
@@ -68,7 +68,7 @@ class _Converter:
                     for source in (merged, *merged.items):
                         entries = {**source.entries, **entries}
                     continue
-                entries[key.value] = Entry(key.value, inner, self.node(value, depth - 1))
+                entries[key.value] = KeyValue(key.value, inner, self.node(value, depth - 1))
             return Node(span, entries, span)
         if isinstance(node, SequenceNode):
             return Node(span, [self.node(item, depth - 1) for item in node.value] if depth else [], span)

@@ -26,8 +26,8 @@ export function columns(timeline: ShownTimeline): Column[] {
   }
   const seqs = [...new Set([...ops.keys(), ...apart])].sort((a, b) => a - b);
   for (const seq of seqs) {
-    const lacks = timeline.lanes.some((lane) => ["missing", "later"].includes(markAt(lane.calls, seq)));
-    if (lacks || (ops.get(seq)?.size ?? 0) > 1) {
+    const isAbsent = timeline.lanes.some((lane) => ["missing", "later"].includes(markAt(lane.calls, seq)));
+    if (isAbsent || (ops.get(seq)?.size ?? 0) > 1) {
       apart.add(seq);
     }
   }

@@ -68,7 +68,7 @@ const KINDS = [
 
 type Reader<T> = (data: unknown) => T;
 
-/** Reads an object field by field; null for what is none, or lacks what it can't be shown without. */
+/** Reads an object field by field; null for what is none, or is without what it can't be shown without. */
 function object<T>(readers: { readonly [K in keyof T]: Reader<T[K] | null> }, needed?: keyof T): Reader<T | null> {
   const each = Object.entries(readers) as [keyof T & string, Reader<unknown>][];
   return (data) => {

@@ -1,4 +1,4 @@
-/** What linkedom's document lacks of a browser: nothing has a size, no theme changes, no canvas draws. */
+/** What linkedom's document has not of a browser: nothing has a size, no theme changes, no canvas draws. */
 
 import "../dom.js";
 

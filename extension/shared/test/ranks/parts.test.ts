@@ -75,7 +75,7 @@ test("another operation, or none, sets a column apart even where nobody said so"
   );
 });
 
-test("a call from before a lane's record is not taken for one that lacks", () => {
+test("a call from before a lane's record is not taken for a missing one", () => {
   const [lane] = timeline(null, ["a", 5, 6]).lanes;
   assert.ok(lane);
 

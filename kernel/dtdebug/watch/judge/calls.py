@@ -45,7 +45,7 @@ _SAID: tuple[tuple[type[Dropped | Early | Outside | Joined], str, str], ...] = (
 )  # fmt: skip
 
 
-def told(ranks: Sequence[Rank]) -> Iterator[Violation]:
+def wrong_calls(ranks: Sequence[Rank]) -> Iterator[Violation]:
     """Calls that are wrong by themselves."""
     for kind, invariant, means in _SAID:
         found: dict[tuple[tuple[str, int], str], list[tuple[Rank, int]]] = {}
@@ -116,4 +116,4 @@ def launched(ranks: Sequence[Rank]) -> Iterator[Violation]:
         )  # fmt: skip
 
 
-LOOKS: tuple[Callable[[Sequence[Rank]], Iterator[Violation]], ...] = (told, meshes, launched)
+LOOKS: tuple[Callable[[Sequence[Rank]], Iterator[Violation]], ...] = (wrong_calls, meshes, launched)

@@ -6,7 +6,7 @@ import ast
 from collections.abc import Iterator
 
 from dtdebug_taxonomy.checks import Edit, Fix, Hit
-from dtdebug_taxonomy.checks.fixing import named
+from dtdebug_taxonomy.checks.fixing import written_name
 from dtdebug_taxonomy.checks.names import DIST, INIT
 from dtdebug_taxonomy.checks.values import is_number
 from dtdebug_taxonomy.source.python import Code
@@ -38,7 +38,7 @@ def check(code: Code) -> Iterator[Hit]:
             continue
         if name.endswith("monitored_barrier") and type(code.constant(timeout)) is not int:
             continue  # it takes a float for seconds
-        written, edits = named(code, "datetime.timedelta")
+        written, edits = written_name(code, "datetime.timedelta")
         text = f"{written}(seconds={code.source_of(timeout)})"
         yield Hit(
             code.span(timeout),

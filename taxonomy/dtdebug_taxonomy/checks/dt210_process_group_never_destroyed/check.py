@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterator
 
 from dtdebug_taxonomy.checks import Edit, Fix, Hit
-from dtdebug_taxonomy.checks.fixing import both_named, deeper, indent_of, is_main, named
+from dtdebug_taxonomy.checks.fixing import both_named, deeper, indent_of, is_main, written_name
 from dtdebug_taxonomy.checks.names import DIST, INIT
 from dtdebug_taxonomy.source.names import dotted
 from dtdebug_taxonomy.source.python import Code
@@ -52,7 +52,7 @@ def _fix(code: Code, call: ast.Call) -> Fix | None:
     line = code.text.place(code.span(last).end).line
     end = code.text.end_of_line(line)
     if code.parent[code.statement(call)] is code.tree and isinstance(code.parent[call], ast.Expr):
-        destroy, imports = named(code, DIST + "destroy_process_group")
+        destroy, imports = written_name(code, DIST + "destroy_process_group")
         text = f"\n{indent}{destroy}()"
     else:
         asked, destroy, imports = both_named(code, DIST + "is_initialized", DIST + "destroy_process_group")

@@ -6,7 +6,7 @@ import ast
 from collections.abc import Iterator
 
 from dtdebug_taxonomy.checks import Edit, Fix, Hit
-from dtdebug_taxonomy.checks.fixing import named
+from dtdebug_taxonomy.checks.fixing import written_name
 from dtdebug_taxonomy.checks.names import DIST
 from dtdebug_taxonomy.source.names import dotted
 from dtdebug_taxonomy.source.python import Code
@@ -130,7 +130,7 @@ def _separate(code: Code, value: ast.expr) -> Fix | None:
         return None
     text, edits = code.source_of(made), tuple[Edit, ...]()
     if not _is_new(code, made):
-        like, edits = named(code, "torch.empty_like")
+        like, edits = written_name(code, "torch.empty_like")
         text = f"{like}({text})"
     edit = Edit(code.span(value), f"[{text} for _ in range({code.source_of(count)})]")
     return Fix("Make a tensor of its own for every rank", (*edits, edit))

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from functools import cached_property
 
 from dtdebug_taxonomy.checks import Edit, Fix, Hit
-from dtdebug_taxonomy.checks.fixing import indent_of, named, own_lines
+from dtdebug_taxonomy.checks.fixing import indent_of, own_lines, written_name
 from dtdebug_taxonomy.checks.names import DIST
 from dtdebug_taxonomy.source.names import dotted
 from dtdebug_taxonomy.source.python import Code
@@ -57,7 +57,7 @@ def _fix(code: Code, call: ast.Call, output: str) -> Fix | None:
     lines = own_lines(code, statement) if isinstance(statement, ast.Expr) else None
     if not own or grouped or lines is None:
         return None
-    get_rank, imports = named(code, DIST + "get_rank")
+    get_rank, imports = written_name(code, DIST + "get_rank")
     end = code.text.end_of_line(lines[-1])
     text = f"\n{indent_of(code, statement)}{output}[{get_rank}()] = {own}"
     return Fix("Put the own part back, with its gradient", (*imports, Edit(Span(end, end), text)), safe=False)

@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterator
 
 from dtdebug_taxonomy.checks import Edit, Fix, Hit
-from dtdebug_taxonomy.checks.fixing import indent_of, named, statement_lines
+from dtdebug_taxonomy.checks.fixing import indent_of, statement_lines, written_name
 from dtdebug_taxonomy.checks.names import DIST
 from dtdebug_taxonomy.source.names import dotted
 from dtdebug_taxonomy.source.python import Code
@@ -102,6 +102,6 @@ def _divide(code: Code, call: ast.Call, name: str) -> Fix | None:
     lines = statement_lines(code, statement)
     if lines is None or not code.text[: lines.end].endswith("\n") or code.name(call.func) != DIST + "all_reduce":
         return None
-    world, edits = named(code, DIST + "get_world_size")
+    world, edits = written_name(code, DIST + "get_world_size")
     line = f"{indent_of(code, statement)}{name} /= {world}()\n"
     return Fix("Divide it by the number of ranks", (*edits, Edit(Span(lines.end, lines.end), line)))

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 from dtdebug_taxonomy.checks import Edit, Fix, Hit
 from dtdebug_taxonomy.checks.counting import of_one_machine, starts_its_ranks
-from dtdebug_taxonomy.checks.fixing import named
+from dtdebug_taxonomy.checks.fixing import written_name
 from dtdebug_taxonomy.checks.names import DIST
 from dtdebug_taxonomy.source.names import dotted
 from dtdebug_taxonomy.source.python import Code
@@ -33,7 +33,7 @@ def check(code: Code) -> Iterator[Hit]:
                 length = _length(code, value)
                 if length is None or not of_one_machine(code, length):
                     continue
-                text, edits = named(code, DIST + "get_world_size")
+                text, edits = written_name(code, DIST + "get_world_size")
                 last = name.rsplit(".", 1)[-1]
                 yield Hit(
                     code.span(length),

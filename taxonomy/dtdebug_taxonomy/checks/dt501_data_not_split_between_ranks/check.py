@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from dtdebug_taxonomy.checks import Edit, Fix, Hit
 from dtdebug_taxonomy.checks.arguments import keyword
-from dtdebug_taxonomy.checks.fixing import named
+from dtdebug_taxonomy.checks.fixing import written_name
 from dtdebug_taxonomy.checks.names import DDP, FSDP, LOADER
 from dtdebug_taxonomy.checks.ranks_seen import depends_on_rank, is_started_here
 from dtdebug_taxonomy.source.guards import guards
@@ -36,7 +36,7 @@ def check(code: Code) -> Iterator[Hit]:
         fix = None
         given = keyword(call, "shuffle")
         if given is not None:
-            sampler, edits = named(code, "torch.utils.data.DistributedSampler")
+            sampler, edits = written_name(code, "torch.utils.data.DistributedSampler")
             edit = Edit(code.span(given), f"sampler={sampler}({code.source_of(data)})")
             fix = Fix("Give each rank its part", (*edits, edit))
         yield Hit(

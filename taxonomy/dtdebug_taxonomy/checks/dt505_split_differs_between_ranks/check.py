@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 from dtdebug_taxonomy.checks import Fix, Hit
 from dtdebug_taxonomy.checks.arguments import add
-from dtdebug_taxonomy.checks.fixing import named
+from dtdebug_taxonomy.checks.fixing import written_name
 from dtdebug_taxonomy.checks.names import SAMPLER
 from dtdebug_taxonomy.checks.ranks_seen import depends_on_rank, seeded_alike, starts_ranks
 from dtdebug_taxonomy.source.guards import guards
@@ -33,7 +33,7 @@ def check(code: Code) -> Iterator[Hit]:
             if _is_of_rank(code, given):
                 yield Hit(code.span(call), _MESSAGE)
             continue
-        torch_generator, edits = named(code, "torch.Generator")
+        torch_generator, edits = written_name(code, "torch.Generator")
         fix = Fix(
             "Split by a seed of its own", (*edits, add(code, call, f"generator={torch_generator}().manual_seed(0)"))
         )

@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterator
 
 from dtdebug_taxonomy.checks import Edit, Fix, Hit
-from dtdebug_taxonomy.checks.fixing import named
+from dtdebug_taxonomy.checks.fixing import written_name
 from dtdebug_taxonomy.checks.names import DDP, FSDP, INIT
 from dtdebug_taxonomy.checks.ranks_seen import depends_on_rank
 from dtdebug_taxonomy.source.guards import guards
@@ -58,6 +58,6 @@ def _in_what(code: Code) -> str:
 def _fix(code: Code, call: ast.Call, start: ast.Call) -> Fix | None:
     if code.function(call) is not code.function(start) or code.order[call] < code.order[start]:
         return None
-    rank, edits = named(code, "torch.distributed.get_rank")
+    rank, edits = written_name(code, "torch.distributed.get_rank")
     end = code.span(call.args[0]).end
     return Fix("Add the rank to the seed", (*edits, Edit(Span(end, end), f" + {rank}()")))

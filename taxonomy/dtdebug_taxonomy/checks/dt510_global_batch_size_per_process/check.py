@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterator
 
 from dtdebug_taxonomy.checks import Edit, Fix, Hit
-from dtdebug_taxonomy.checks.fixing import named
+from dtdebug_taxonomy.checks.fixing import written_name
 from dtdebug_taxonomy.checks.names import DDP, FSDP, LOADER, SAMPLER
 from dtdebug_taxonomy.checks.ranks_seen import starts_ranks
 from dtdebug_taxonomy.source.names import dotted
@@ -30,7 +30,7 @@ def check(code: Code) -> Iterator[Hit]:
         name = dotted(size)
         if size is None or not _GLOBAL.search(name.rsplit(".", 1)[-1]) or _divided(code, size, name):
             continue
-        world, edits = named(code, "torch.distributed.get_world_size")
+        world, edits = written_name(code, "torch.distributed.get_world_size")
         end = code.span(size).end
         yield Hit(
             code.span(size),

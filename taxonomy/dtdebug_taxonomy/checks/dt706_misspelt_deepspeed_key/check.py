@@ -10,7 +10,7 @@ from dtdebug_taxonomy.checks import Edit, Fix, Hit
 from dtdebug_taxonomy.checks.spelling import nearest
 from dtdebug_taxonomy.source.deepspeed import configurations
 from dtdebug_taxonomy.source.source import Source
-from dtdebug_taxonomy.source.tree import Entry, Node
+from dtdebug_taxonomy.source.tree import KeyValue, Node
 
 _OLDER = frozenset({"cpu_offload_params", "cpu_offload_use_pin_memory", "offload_params_config"})
 _ELSEWHERE = frozenset({"zero_optimization"})
@@ -48,7 +48,7 @@ def _plain(key: str) -> str:
     return key.replace("-", "_").lower()
 
 
-def _misspelt(path: str, entry: Entry, meant: str) -> Hit:
+def _misspelt(path: str, entry: KeyValue, meant: str) -> Hit:
     then = (
         "DeepSpeed ignores keys that it does not know, so the default holds."
         if not path

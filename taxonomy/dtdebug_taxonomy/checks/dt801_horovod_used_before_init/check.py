@@ -30,26 +30,26 @@ def check(code: Code) -> Iterator[Hit]:
     if not starts:
         here = [c for c in uses if _is_run_here(code, c)]
         if here and not _started_elsewhere(code):
-            yield _hit(code, here[0], "nothing here calls init()", mend=True)
+            yield _hit(code, here[0], "nothing here calls init()", fix=True)
         return
     for use in uses:
         if code.scope(use) is code.tree and all(_comes_later(code, s, use) for s in starts):
-            yield _hit(code, use, "init() is called further down", mend=False)
+            yield _hit(code, use, "init() is called further down", fix=False)
             return
         if all(code.scope(s) is code.scope(use) and surely_before(code, use, s) for s in starts) and all(
             code.order[s] > code.order[use] for s in starts
         ):
-            yield _hit(code, use, "init() is called further down", mend=False)
+            yield _hit(code, use, "init() is called further down", fix=False)
             return
 
 
-def _hit(code: Code, use: ast.Call, why: str, *, mend: bool) -> Hit:
+def _hit(code: Code, use: ast.Call, why: str, *, fix: bool) -> Hit:
     name = code.name(use.func).rsplit(".", 1)[-1]
     return Hit(
         code.span(use),
         f"{name}() needs Horovod to be initialized and {why}: it ends with "
         '"Horovod has not been initialized; use hvd.init()".',
-        _fix(code, use) if mend else None,
+        _fix(code, use) if fix else None,
     )
 
 
