@@ -11,7 +11,7 @@ import { button, make, status } from "../../shared/src/dom.js";
 import type { Row } from "../../shared/src/view.js";
 import type { Line } from "./ask.js";
 import type { Means } from "./means.js";
-import { type Look, endRanks } from "./roads.js";
+import { type Look, endRanks } from "./requests.js";
 import type { Watch } from "./watch.js";
 
 /** What the choices are about. */

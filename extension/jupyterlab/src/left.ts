@@ -5,7 +5,7 @@ import type { TranslationBundle } from "@jupyterlab/translation";
 
 import { button, make, status } from "../../shared/src/dom.js";
 import { confirmed } from "./choices.js";
-import { type Left, endOutside, leftBehind } from "./roads.js";
+import { type Left, endOutside, leftBehind } from "./requests.js";
 
 /** Milliseconds: soon after something has happened, and while ranks are known that may end by themselves. */
 const SOON = 700;

@@ -1,6 +1,6 @@
 /** The way through the wizard as data: what failed, and what its reader has said since. All else follows from it. */
 
-import type { Asked } from "./roads.js";
+import type { Asked } from "./requests.js";
 
 /** A failed cell as it was when the wizard began. */
 export interface Subject {

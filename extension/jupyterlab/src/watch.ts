@@ -3,7 +3,7 @@
 import { type ISignal, Signal } from "@lumino/signaling";
 
 import type { Line } from "./ask.js";
-import type { Look } from "./roads.js";
+import type { Look } from "./requests.js";
 
 /** perhaps: the kernel is at something that this page has not sent. */
 export type Running = "yes" | "perhaps" | "no";

@@ -4,7 +4,7 @@ import type { INotebookTracker, NotebookPanel } from "@jupyterlab/notebook";
 import { Signal } from "@lumino/signaling";
 
 import type { Means } from "./means.js";
-import { glance, look } from "./roads.js";
+import { glance, look } from "./requests.js";
 import { Runs } from "./runs.js";
 import { Watch } from "./watch.js";
 

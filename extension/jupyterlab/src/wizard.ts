@@ -10,7 +10,7 @@ import type { Line } from "./ask.js";
 import { Corrupted, type Kept } from "./kept.js";
 import type { Ended, Means } from "./means.js";
 import { type Place, cellById, failureOf, insertBelow, numberOf } from "./place.js";
-import { type Answer, type Connection, diagnose } from "./roads.js";
+import { type Answer, type Connection, diagnose } from "./requests.js";
 import { type Course, type Step, after, asked, back, begin } from "./steps.js";
 import { type Act, type Seen, courseView, startView } from "./wizardview.js";
 

@@ -14,7 +14,7 @@ import type { Line } from "./ask.js";
 import { readable } from "./entries.js";
 import type { Means } from "./means.js";
 import { lastFailed, numberOf } from "./place.js";
-import type { Answer } from "./roads.js";
+import type { Answer } from "./requests.js";
 import type { Course } from "./steps.js";
 
 /** All that the view goes by. */

@@ -4,7 +4,7 @@ import { type TestContext, test } from "node:test";
 import { Signal } from "@lumino/signaling";
 
 import type { Line } from "../src/ask.js";
-import type { Look } from "../src/roads.js";
+import type { Look } from "../src/requests.js";
 import { type Cells, type Running, Watch, counted } from "../src/watch.js";
 import { clock } from "./fakes.js";
 

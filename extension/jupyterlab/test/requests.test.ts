@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 
-import { type Asked, diagnose, endRanks, glance, leftBehind, look } from "../src/roads.js";
+import { type Asked, diagnose, endRanks, glance, leftBehind, look } from "../src/requests.js";
 import { type Behaviour, OFF, clock, kernel, server, trans } from "./fakes.js";
 
 const VIEW = { v: 1, hangs: true, line: "rank 0 waits 74 s in all_reduce #41" };
