@@ -85,7 +85,7 @@ GROUPS = (
     _group(6, "ranks_view", "it_fits_in_a_panel_of_any_width"),
     _group(2, "ranks_view", "axe_finds_nothing_serious"),
     _group(2, "site", "pages_fit_a_phone_and_ask_nobody_else"),
-    _group(2, "vscode", "cells_of_a_notebook_are_checked_together",
+    _group(2, "vscode", "cells_are_checked_together_and_the_buttons_of_a_card_act",
            "a_lab_is_chosen_and_fails_in_a_terminal_beside_its_script", "an_interpreter_without_dtdebug_is_named_once",
            "a_folder_that_is_not_trusted_names_no_program"),
     # hostile input, generated

@@ -31,6 +31,14 @@ if dist.get_rank() == 0:
 """
 CELLS = ("import torch.distributed as dist\nrank = dist.get_rank()", "if rank == 0:\n    dist.barrier()")
 CHOOSE = "A lab to fix"
+DIFF = """\
+--- a/cell
++++ b/cell
+@@ -1,2 +1 @@
+-if rank == 0:
+-    dist.barrier()
++dist.barrier()  # on every rank
+"""
 MIME = "application/vnd.dtdebug.diagnosis+json"
 
 
@@ -108,10 +116,13 @@ def test_a_wrong_line_is_underlined_explained_listed_and_fixed(tmp_path, window)
     assert "D.2.1" in w.inside("Training hangs")
 
 
-def test_cells_of_a_notebook_are_checked_together(tmp_path, window):
-    """The name `rank` is bound in one cell and used in another; what a failed cell said is shown as a card."""
-    sample = vscode.ROOT / "extension" / "shared" / "test" / "samples" / "settled"
-    shown = {MIME: json.loads(sample.with_suffix(".json").read_text()), "text/html": "html", "text/plain": "plain"}
+def test_cells_are_checked_together_and_the_buttons_of_a_card_act(tmp_path, window):
+    """The name `rank` is bound in one cell and used in another; a fix is an edit of the cell, an answer a new cell."""
+    sample = vscode.ROOT / "extension" / "shared" / "test" / "samples" / "leaning.json"
+    diagnosis = json.loads(sample.read_text())
+    yours, example = diagnosis["advice"]
+    diagnosis["advice"] = [yours | {"diff": DIFF, "diff_of": "yours"}, example]
+    shown = {MIME: diagnosis, "text/html": "html", "text/plain": "plain"}
     output = {"output_type": "display_data", "metadata": {}, "data": shown}
     (tmp_path / "bad.py").write_text(BAD)
     (tmp_path / "train.ipynb").write_text(notebook(output))
@@ -119,7 +130,18 @@ def test_cells_of_a_notebook_are_checked_together(tmp_path, window):
     w.squiggle()  # before extensions have started, a notebook would be opened as text
     w.open("train.ipynb")
     assert "DT101" in w.hover(w.squiggle(".cell"), "DT101")
-    assert shown[MIME]["symptoms"][0]["title"] in w.inside(shown[MIME]["symptoms"][0]["title"])
+    card = w.frame(diagnosis["symptoms"][0]["title"])
+    w.shoot("card")
+    assert card.evaluate("document.documentElement.scrollWidth <= innerWidth"), "the card is cut off"
+    apply = card.get_by_role("button", name="Apply to your code")
+    apply.click()
+    card.get_by_text("Applied to your code: run it again.").wait_for()
+    w.line("on every rank").wait_for()
+    apply.click()
+    card.get_by_text("The code has changed since: make the change by hand.").wait_for()
+    card.get_by_role("button", name="installing or compiling").click()
+    w.line("%dtdebug answer activity installing").wait_for()
+    w.shoot("card-applied")
 
 
 @pytest.mark.ranks

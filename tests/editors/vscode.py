@@ -252,14 +252,23 @@ class Window:
 
     def inside(self, wanted: str) -> str:
         """The text of a page within the page (a preview, an output of a notebook) that has the wanted part."""
-        found: list[str] = []
+        return _body(self.frame(wanted))
+
+    def frame(self, wanted: str) -> Frame:
+        """The page within the page that has the wanted part."""
+        found: list[Frame] = []
 
         def look() -> bool:
-            found[:] = [text for text in map(_body, self.page.frames[1:]) if wanted in text]
+            found[:] = [frame for frame in self.page.frames[1:] if wanted in _body(frame)]
             return bool(found)
 
         self.until(look)
         return found[0]
+
+    def shoot(self, name: str) -> None:
+        """A picture of the window, in the folder that DTDEBUG_SHOTS names, for people to look at."""
+        if folder := os.environ.get("DTDEBUG_SHOTS"):
+            self.page.screenshot(path=Path(folder) / f"vscode-{name}.png")
 
     def close(self) -> None:
         """Closes the window without asking about unsaved text; its last picture helps to see why a test failed."""

@@ -1,21 +1,31 @@
 /** The entry of a VS Code notebook renderer: output items in, cards out, buttons to the extension as messages. */
 
-import type { Actions, Feedback } from "./actions.js";
+import type { Actions, Feedback, Fit } from "./actions.js";
 import { render } from "./card.js";
 import { trans } from "./trans.js";
 
 /**
  * What a card posts to the extension; only a renderer with `requiresMessaging` can. To `answer` and to `insertCell` the
- * extension puts a cell below that it does not run: `%dtdebug answer KEY VALUE` or the source.
+ * extension puts a cell below that it does not run: `%dtdebug answer KEY VALUE` or the source. To `apply` it changes the
+ * code that the diff fits, and replies with `Applied`.
  */
 export type Message =
   | { readonly type: "answer"; readonly key: string; readonly value: string }
   | { readonly type: "insertCell"; readonly source: string }
+  | { readonly type: "apply"; readonly diff: string; readonly id: string }
   | ({ readonly type: "feedback" } & Feedback);
+
+/** What the extension replies to `apply`: whether the diff fitted anything. */
+export interface Applied {
+  readonly type: "applied";
+  readonly id: string;
+  readonly done: boolean;
+}
 
 /** The part of VS Code's renderer API that is used. */
 interface Context {
   postMessage?(message: unknown): void;
+  onDidReceiveMessage?(listener: (message: unknown) => void): { dispose(): void };
 }
 
 interface OutputItem {
@@ -26,7 +36,7 @@ export interface Renderer {
   renderOutputItem(item: OutputItem, element: HTMLElement): void;
 }
 
-const ALL = ["answer", "insertCell", "feedback"] as const;
+const ALL = ["answer", "insertCell", "apply", "feedback"] as const;
 
 /** `handled` are the messages that the extension acts upon: only for these are there buttons. */
 export function activate(context: Context, handled: readonly Message["type"][] = ALL): Renderer {
@@ -50,13 +60,33 @@ function actions(context: Context, handled: readonly Message["type"][]): Actions
   if (!post) {
     return {};
   }
-  const all: Required<Pick<Actions, Message["type"]>> = {
-    answer: (key, value) => {
-      post({ type: "answer", key, value });
-      return trans.__("Run the new cell below to answer.");
+  const all: Record<Message["type"], Actions> = {
+    answer: {
+      answer: (key, value) => {
+        post({ type: "answer", key, value });
+        return trans.__("Run the new cell below to answer.");
+      },
     },
-    insertCell: (source) => post({ type: "insertCell", source }),
-    feedback: (about) => post({ type: "feedback", ...about }),
+    insertCell: { insertCell: (source) => post({ type: "insertCell", source }) },
+    // The card is apart from the notebook's cells: what the diff fits is known when it is asked for.
+    apply: context.onDidReceiveMessage ? { fits: (diff) => fitOf(diff, context, post) } : {},
+    feedback: { feedback: (about) => post({ type: "feedback", ...about }) },
   };
-  return Object.fromEntries(handled.map((type) => [type, all[type]]));
+  return Object.assign({}, ...handled.map((type) => all[type])) as Actions;
+}
+
+function fitOf(diff: string, context: Context, post: (message: Message) => void): Fit {
+  const apply = () =>
+    new Promise<void>((resolve, reject) => {
+      const id = crypto.randomUUID();
+      const listening = context.onDidReceiveMessage?.((message) => {
+        const reply = message as Partial<Applied>;
+        if (reply.type === "applied" && reply.id === id) {
+          listening?.dispose();
+          reply.done ? resolve() : reject(new Error("it fits nowhere any more"));
+        }
+      });
+      post({ type: "apply", diff, id });
+    });
+  return { where: trans.__("your code"), apply };
 }

@@ -1,17 +1,26 @@
 /** Does what the buttons of a diagnosis in a notebook ask for. */
 
 import * as vscode from "vscode";
-import type { Message } from "../../shared/src/notebook.js";
+import { lines, patched } from "../../shared/src/diff.js";
+import type { Applied, Message } from "../../shared/src/notebook.js";
 
 const RENDERER = "dtdebug-diagnosis";
 /** Answers are words of the knowledge; anything else in a magic line would be somebody else's code. */
 const WORD = /^[\w.-]+$/;
 
 export function answerRenderer(): vscode.Disposable {
-  return vscode.notebooks.createRendererMessaging(RENDERER).onDidReceiveMessage(({ editor, message }) => {
-    const source = cellFor(message as Message);
+  const messaging = vscode.notebooks.createRendererMessaging(RENDERER);
+  return messaging.onDidReceiveMessage(async ({ editor, message }) => {
+    const asked = message as Message;
+    if (asked.type === "apply") {
+      const done = await apply(String(asked.diff), editor).catch(() => false);
+      const reply: Applied = { type: "applied", id: asked.id, done };
+      await messaging.postMessage(reply, editor);
+      return;
+    }
+    const source = cellFor(asked);
     if (source !== undefined) {
-      void insertBelow(editor, source);
+      await insertBelow(editor, source);
     }
   });
 }
@@ -36,4 +45,53 @@ async function insertBelow(editor: vscode.NotebookEditor, source: string): Promi
   const edit = new vscode.WorkspaceEdit();
   edit.set(editor.notebook.uri, [vscode.NotebookEdit.insertCells(editor.selection.end, [cell])]);
   await vscode.workspace.applyEdit(edit);
+}
+
+/** Makes the change in the cell that the diff fits, else in the file that it names; nothing is run, and Undo takes it back. */
+async function apply(diff: string, editor: vscode.NotebookEditor): Promise<boolean> {
+  const cells = editor.notebook.getCells().filter((cell) => cell.kind === vscode.NotebookCellKind.Code);
+  const cell = cells.find(({ document }) => patched(diff, document.getText()) !== null);
+  if (cell && (await replace(cell.document, diff))) {
+    const range = new vscode.NotebookRange(cell.index, cell.index + 1);
+    editor.selections = [range];
+    editor.revealRange(range, vscode.NotebookEditorRevealType.InCenterIfOutsideViewport);
+    return true;
+  }
+  for (const file of filesOf(diff, editor.notebook.uri)) {
+    const document = await vscode.workspace.openTextDocument(file).then(undefined, () => undefined);
+    if (document && (await replace(document, diff))) {
+      await vscode.window.showTextDocument(document, { preserveFocus: true, viewColumn: vscode.ViewColumn.Beside });
+      return true;
+    }
+  }
+  return false;
+}
+
+async function replace(document: vscode.TextDocument, diff: string): Promise<boolean> {
+  const [before, edit] = [document.getText(), new vscode.WorkspaceEdit()];
+  const after = patched(diff, before);
+  if (after === null) {
+    return false;
+  }
+  edit.replace(document.uri, new vscode.Range(document.positionAt(0), document.positionAt(before.length)), after);
+  return vscode.workspace.applyEdit(edit);
+}
+
+/** Where the file that a diff names can be: beside the notebook and in the folders that are open, and nowhere else. */
+function filesOf(diff: string, notebook: vscode.Uri): vscode.Uri[] {
+  const name = fileOf(diff);
+  if (name === undefined) {
+    return [];
+  }
+  const folders = (vscode.workspace.workspaceFolders ?? []).map(({ uri }) => uri);
+  const beside = vscode.Uri.joinPath(notebook, "..");
+  const isOpen = folders.some(({ path }) => beside.path === path || beside.path.startsWith(`${path}/`));
+  return [...(isOpen ? [beside] : []), ...folders].map((folder) => vscode.Uri.joinPath(folder, name));
+}
+
+/** The file that a diff names; none if its path leads out of the folder in which it is looked for. */
+export function fileOf(diff: string): string | undefined {
+  const head = lines(diff).find(({ kind, text }) => kind === "head" && text.startsWith("+++ "));
+  const name = head?.text.slice(4).replace(/\t.*$/, "").replace(/^b\//, "");
+  return !name || name.startsWith("/") || name.split("/").includes("..") ? undefined : name;
 }
