@@ -5,6 +5,7 @@ Front ends show these words and no others, so that all of them give one reading 
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 
 import msgspec
@@ -22,6 +23,8 @@ from dtdebug_taxonomy.signs import speaks_of_several
 from dtdebug_taxonomy.snapshot import ExceptionInfo, Snapshot, walk
 
 _SENTENCE, _MOST = 400, 12
+_CODE_ONLY = re.compile(r"NCCL error in: \S{1,200} (?:unhandled|internal|invalid|remote) ")
+"""NCCL's code of an error, whose reason stands below it (`Last error:`)."""
 
 
 class Seen(msgspec.Struct, frozen=True, kw_only=True):
@@ -40,7 +43,7 @@ def happened(snapshot: Snapshot) -> tuple[str, tuple[Seen, ...]]:
     raised: ExceptionInfo | Raised | None = next(iter(walk(snapshot.exception)), None)
     if raised is None and "Traceback" in snapshot.output:
         raised = next((r for r in outcome(read(snapshot)).own if r.frames), None)
-    if raised is None and (last := alone(snapshot)) is not None:
+    if raised is None and (last := alone(snapshot)) is not None and not _CODE_ONLY.match(last.message):
         text = plain(f"{last.type.rpartition('.')[2]}: {last.message}", _SENTENCE)
         return text, (_quoted(text, last.line),)
     if raised is None:
