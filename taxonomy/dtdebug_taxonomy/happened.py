@@ -16,6 +16,7 @@ from dtdebug_taxonomy.endings import Ending, endings
 from dtdebug_taxonomy.failure.attribution import outcome
 from dtdebug_taxonomy.failure.raised import Raised
 from dtdebug_taxonomy.failure.reading import read
+from dtdebug_taxonomy.failure.roles import role_of
 from dtdebug_taxonomy.finding import plain
 from dtdebug_taxonomy.frames import own_frame
 from dtdebug_taxonomy.ranks import Frame, Verdict
@@ -50,9 +51,10 @@ def happened(snapshot: Snapshot) -> tuple[str, tuple[Seen, ...]]:
         return "", ()
     name, message = raised.type.rpartition(".")[2], raised.message.strip().split("\n", 1)[0]
     frame = own_frame(raised.frames)
-    rank = f"Rank {raised.rank} raised " if raised.rank is not None else ""
+    ended = role_of(raised.type) == "launcher"  # its parent raised it
+    rank = f"Rank {raised.rank} {'failed:' if ended else 'raised'} " if raised.rank is not None else ""
     place = f" at {_place(frame)}" if frame is not None else ""
-    text = f"{name}{f': {message}' if message else ''}"
+    text = message if ended and message else f"{name}{f': {message}' if message else ''}"
     supports = (_quoted(text, raised.line),) if isinstance(raised, Raised) else ()
     return plain(f"{rank}{text}{place}", _SENTENCE), supports
 
