@@ -395,6 +395,15 @@ def test_a_script_arms_itself_and_its_children(job, tmp_path):
     assert 0o700 == folder.path.stat().st_mode & 0o777
 
 
+def test_the_resource_tracker_is_no_rank_whatever_its_environment_says(job):
+    """It outlives what was spawned, with the variables of who spawned it."""
+    name = "multiprocessing.resource_tracker"
+    out, _ = job.start("-c", f"print('{name}')", RANK="0", WORLD_SIZE="1").communicate(timeout=SECONDS)
+
+    assert name == out.strip()
+    assert [] == list(job.folder.records())
+
+
 def test_a_process_that_is_no_rank_imports_nothing_of_ours(job):
     """No thread, no module, no record; the search path is as it would have been."""
     ours = "[m for m in sys.modules if 'dtdebug' in m or m == 'threading']"

@@ -182,6 +182,12 @@ def test_three_likely_answers_and_no_list_of_eleven():
     assert len(d.question.values) <= 4 or asked.endswith(" / or another)")
 
 
+WAITED = (
+    "[rank0]:[E ProcessGroupNCCL.cpp:616] [Rank 0] Watchdog caught collective operation timeout: WorkNCCL(SeqNum=9, "
+    "OpType=ALLREDUCE, NumelIn=1, NumelOut=1, Timeout(ms)=1800000) ran for 1800023 milliseconds before timing out.\n"
+)
+
+
 @pytest.mark.parametrize(
     ("output", "first"),
     [
@@ -191,6 +197,14 @@ def test_three_likely_answers_and_no_list_of_eleven():
         ),
         (
             "n4:22:71 [4] NCCL INFO up\nn4:22:71 [4] include/alloc.h:125 NCCL WARN Cuda failure 2 'out of memory'\n",
+            "A CUDA call of NCCL found no free GPU memory.",
+        ),
+        (
+            f"container exited with code 137 (OOMKilled), pod worker-3\n{WAITED}",
+            "The Linux kernel or the container runtime killed a process because memory ran out.",
+        ),
+        (
+            "DistBackendError: NCCL error in: a.cpp:7, unhandled cuda error (run)\nCuda failure 'out of memory'\n",
             "A CUDA call of NCCL found no free GPU memory.",
         ),
     ],
@@ -206,6 +220,19 @@ def test_without_a_rank_the_first_line_is_what_the_line_says_that_tells_most(out
     assert found.seen[0].text.strip('"') in output
     assert found.seen[0].record.startswith("line ")
     assert f"symptom: {found.symptoms[0].title}" in text
+
+
+def test_where_only_a_launcher_speaks_that_is_what_is_said():
+    found = of(
+        '  File "/opt/site-packages/accelerate/commands/launch.py", line 769, in simple_launcher\n'
+        "    raise subprocess.CalledProcessError(returncode=process.returncode, cmd=cmd)\n"
+        "subprocess.CalledProcessError: Command '['python3', 'train.py']' returned non-zero exit status 1.\n"
+    )
+    text = to_text(found)
+
+    assert ("echo", ()) == (found.verdict, found.advice)
+    assert text.startswith("dtdebug: A launcher reports that the program which it started ended with an error;")
+    assert "symptom" not in text  # the likeness of words is none
 
 
 def test_the_traceback_without_its_head_is_read():

@@ -104,6 +104,11 @@ def test_figures_sharpen_the_cause_that_the_same_line_names():
             (),
             "make_loader() of the installed release does not take prefetch",
         ),
+        (
+            "TypeError: init_process_group() got an unexpected keyword argument 'worldsize'",
+            (),
+            "init_process_group() has no argument worldsize: it takes world_size",
+        ),
     ],
 )
 def test_packages_that_do_not_fit_are_told_by_frame_and_message(last, frames, words):

@@ -187,6 +187,13 @@ def test_a_port_in_use_is_the_ranks_own():
     assert "own" == role_of(f"{words} port: 29500, useIpv6: false, code: -98, name: EADDRINUSE")
 
 
+def test_a_parent_that_says_where_the_failure_of_its_child_stands_is_no_culprit():
+    words = "RuntimeError: Engine core initialization failed. See root cause above. Failed core proc(s): {}"
+
+    assert "launcher" == role_of(words, (USER, LIBRARY))
+    assert "own" == role_of(words, (RAISE,))
+
+
 @pytest.mark.parametrize("kind", ["KeyboardInterrupt", "torch.distributed.elastic.multiprocessing.api.SignalException"])
 def test_who_was_ended_is_no_culprit(kind):
     """By a user's interrupt or by the launcher's signal."""

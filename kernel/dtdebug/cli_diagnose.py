@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, BinaryIO
 from dtdebug.errors import FOUND, NOTHING, USAGE, UsageError
 
 if TYPE_CHECKING:
+    from dtdebug_taxonomy.diagnosis import Diagnosis
     from dtdebug_taxonomy.snapshot import Snapshot
 
 
@@ -115,12 +116,13 @@ def diagnose(options: argparse.Namespace) -> int:
     snapshot, size = snapshot_of(options.log, options.situation, tee=options.tee)
     snapshot = with_doctor(snapshot) if options.doctor else snapshot
     d = diagnosis_of(knowledge, snapshot, answers, unknown)
-    if not (d.recognised or d.ordinary or snapshot.situation) and (words := only_words(snapshot.output)):
-        described = msgspec.structs.replace(snapshot, situation=words)
+    words, left = only_words(snapshot.output)
+    if words and not (d.recognised or d.ordinary or snapshot.situation):
+        described = msgspec.structs.replace(snapshot, situation=words, output=left)
         again = diagnosis_of(knowledge, described, answers, unknown)
-        snapshot, d = (described, again) if again.recognised else (snapshot, d)
+        snapshot, d = (described, again) if _tells(again) else (snapshot, d)
     spent = (time.perf_counter() - begin) * 1000
-    found = d.recognised or d.verdict != "unknown"
+    found = _tells(d)
     if found:  # for `dtdebug report`, and for the notebook whose cell has run this
         Last(snapshot=snapshot, diagnosis=d).save()
     if options.format == "json":
@@ -140,6 +142,10 @@ def diagnose(options: argparse.Namespace) -> int:
     else:
         print(to_text(d))
     return FOUND if found else NOTHING
+
+
+def _tells(d: Diagnosis) -> bool:
+    return d.recognised or d.verdict != "unknown"
 
 
 def _batch(path: str, questions: int) -> int:

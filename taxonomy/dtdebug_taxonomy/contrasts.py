@@ -15,6 +15,7 @@ from dtdebug_taxonomy.matching import clip_lines
 _WORKS = (
     r"(?:works?|worked|pass"
     r"|runs? (?:fine|through|well|normally|without (?:error|problem)s?|\d[\d,]* (?:steps|epochs|iterations|hours))"
+    r"|(?:trains?|runs?) (?:ok(?:ay)?|perfectly|properly|correctly|smoothly)"
     r"|trains? (?:fine|well|normally|as expected|without (?:error|problem)s?)|is fine|are fine|was fine|goes well"
     r"|(?:exits?|ends?|finish(?:es)?|completes?|starts?) (?:cleanly|normally|fine|well|without (?:error|problem)s?)"
     r"|converges"

@@ -143,9 +143,16 @@ def diagnose(
         advice = tuple(a for a in advice if a.band != "unlikely")
     advice = advice if shown is None else with_measured(advice, shown)
     told, supports = happened(snapshot)
-    if not told and verdict in ("settled", "leaning", "apart"):
-        named = advice[0].because if advice and advice[0].named else ()
-        told, supports = printed(r for r in (*named, *symptoms[0].why) if not _is_vague(knowledge, r))
+    named = tuple(r for r in (advice[0].because if advice and advice[0].named else ()) if not _is_vague(knowledge, r))
+    if verdict == "echo" and snapshot.verdict is None:
+        words = printed(reason(knowledge, f, 1.0) for f in findings if _is_echo(knowledge, f))
+        told, supports = words if words[0] else (told, supports)
+    elif not told and verdict in ("settled", "leaning", "apart"):
+        told, supports = printed((*named, *(r for r in symptoms[0].why if not _is_vague(knowledge, r))))
+    elif snapshot.verdict is not None and snapshot.verdict.kind == "not_understood" and not snapshot.ranks:
+        # which ranks wait is known, and the output names what may have kept another one from coming
+        first, quoted = printed(named)
+        told, supports = first or told, (*quoted, *supports)
     return Diagnosis(
         recognised=not foreign
         and (is_recognised(knowledge, snapshot, findings, roots) or (_names(advice) and alone(snapshot) is not None)),
@@ -175,6 +182,10 @@ def _below_first(advice: tuple[Advice, ...]) -> tuple[Advice, ...]:
     if not advice or not advice[0].named or advice[0].band == "likely":
         return advice
     return tuple(msgspec.structs.replace(a, band=advice[0].band) if a.band == "likely" else a for a in advice)
+
+
+def _is_echo(knowledge: Knowledge, f: Finding) -> bool:
+    return not (f.values or f.scores or f.told) and knowledge.evidence[f.evidence].role == "cascade"
 
 
 def _is_vague(knowledge: Knowledge, reason: Reason) -> bool:
@@ -253,10 +264,10 @@ def _verdict(
         telling = [f for f in telling if not (f.evidence in _ANY_PROGRAM or f.values in _ANY_ERROR)]
     kinds = [knowledge.evidence[f.evidence] for f in roots]
     ends_only = any(e.verdict for e in kinds) and all(e.verdict or e.role == "cascade" for e in kinds)
+    if roots and all(e.role == "cascade" for e in kinds) and not ends_only:
+        return "echo"
     if not telling or first < (_ENDS_ONLY if ends_only else 0.25):
         return "unknown"
-    if roots and all(knowledge.evidence[f.evidence].role == "cascade" for f in roots):
-        return "echo"
     by_root = [_by_root(knowledge, ranking.contributions[code]) for code in codes]
     if first < _CLOSE * second and by_root != [True, False]:
         return "apart"

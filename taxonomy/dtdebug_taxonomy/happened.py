@@ -5,6 +5,7 @@ Front ends show these words and no others, so that all of them give one reading 
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 
 import msgspec
@@ -15,6 +16,7 @@ from dtdebug_taxonomy.endings import Ending, endings
 from dtdebug_taxonomy.failure.attribution import outcome
 from dtdebug_taxonomy.failure.raised import Raised
 from dtdebug_taxonomy.failure.reading import read_output
+from dtdebug_taxonomy.failure.roles import role_of
 from dtdebug_taxonomy.finding import plain
 from dtdebug_taxonomy.frames import own_frame
 from dtdebug_taxonomy.ranks import Frame, Verdict
@@ -22,6 +24,8 @@ from dtdebug_taxonomy.signs import speaks_of_several
 from dtdebug_taxonomy.snapshot import ExceptionInfo, Snapshot, walk
 
 _SENTENCE, _MOST = 400, 12
+_CODE_ONLY = re.compile(r"NCCL error in: \S{1,200} (?:unhandled|internal|invalid|remote) ")
+"""NCCL's code of an error, whose reason stands below it (`Last error:`)."""
 
 
 class Seen(msgspec.Struct, frozen=True, kw_only=True):
@@ -40,16 +44,17 @@ def happened(snapshot: Snapshot) -> tuple[str, tuple[Seen, ...]]:
     raised: ExceptionInfo | Raised | None = next(iter(walk(snapshot.exception)), None)
     if raised is None and "Traceback" in snapshot.output:
         raised = next((r for r in outcome(read_output(snapshot)).own if r.frames), None)
-    if raised is None and (last := alone(snapshot)) is not None:
+    if raised is None and (last := alone(snapshot)) is not None and not _CODE_ONLY.match(last.message):
         text = plain(f"{last.type.rpartition('.')[2]}: {last.message}", _SENTENCE)
         return text, (_quoted(text, last.line),)
     if raised is None:
         return "", ()
     name, message = raised.type.rpartition(".")[2], raised.message.strip().split("\n", 1)[0]
     frame = own_frame(raised.frames)
-    rank = f"Rank {raised.rank} raised " if raised.rank is not None else ""
+    ended = role_of(raised.type) == "launcher"  # its parent raised it
+    rank = f"Rank {raised.rank} {'failed:' if ended else 'raised'} " if raised.rank is not None else ""
     place = f" at {_place(frame)}" if frame is not None else ""
-    text = f"{name}{f': {message}' if message else ''}"
+    text = message if ended and message else f"{name}{f': {message}' if message else ''}"
     supports = (_quoted(text, raised.line),) if isinstance(raised, Raised) else ()
     return plain(f"{rank}{text}{place}", _SENTENCE), supports
 

@@ -159,12 +159,12 @@ def _of_unfit(ended: Sequence[Ending], symptom: str) -> Advice | None:
             return _advice(
                 symptom,
                 told.title,
-                "Names and arguments of a package change between its releases; who calls it was written for another.",
+                told.why,
                 told.fix,
                 _UNFIT,
                 _printed(ending, "releases-do-not-fit", "Where it was raised, and for what.", ending.message),
-                pattern="fix framework version",
-                effort="reinstall",
+                pattern=told.pattern,
+                effort=told.effort,
             )
     return None
 

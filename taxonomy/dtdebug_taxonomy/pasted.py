@@ -23,7 +23,7 @@ _MACHINE = re.compile(
       Traceback\ \(most | ^\s{0,12}File\ " | ^\s{4} | ^[\s#>|*.+=_-]{0,200}$
     | ^\s{0,3}(?:\w{1,40}\.){0,8}\w{0,60}(?:Error|Exception|Warning|Interrupt)\b\W{0,3}(?::|$)
     | ^\S{1,200}\.(?:py|cc|cpp|cu|cuh|h):\d | ^(?:\$|>>>|%|!|<!--|-->)\ ? | \d%\|
-    | \b(?:NCCL|INFO|WARN|WARNING|ERROR|DEBUG|CRITICAL|FATAL)\b[\s:|\]-]
+    | (?<![=\w])(?:NCCL|INFO|WARN|WARNING|ERROR|DEBUG|CRITICAL|FATAL)\b[\s:|\]-]
     """
 )
 _SENTENCE = re.compile(r"(?:\b[A-Za-z][a-z']{0,20}[ ,;.]{1,2}){3}")
@@ -54,11 +54,13 @@ def parted(text: str) -> tuple[str, str]:
     return "\n".join(words).strip(), "\n".join(left) if words else text
 
 
-def only_words(text: str) -> str:
-    """A text of a few sentences, as it is where nothing of it is known from a program; else empty."""
-    rows = [row for row in text.split("\n") if row.strip()]
-    own = [row for row in rows if not _is_machine(row)]
-    return "\n".join(own) if len(rows) <= _FEW_LINES and own and all(map(_is_sentence, own)) else ""
+def only_words(text: str) -> tuple[str, str]:
+    """As `parted`, of a few sentences: nothing shows them to be a person's, but no program is known to print them."""
+    rows = text.split("\n")
+    own = [row for row in rows if row.strip() and not _is_machine(row)]
+    if not own or len(list(filter(str.strip, rows))) > _FEW_LINES or not all(map(_is_sentence, own)):
+        return "", text
+    return "\n".join(own), "\n".join("" if row in own else row for row in rows)
 
 
 def _is_sentence(row: str) -> bool:

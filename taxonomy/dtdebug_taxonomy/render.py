@@ -36,7 +36,8 @@ def first_line(d: Diagnosis) -> str:
 
 def subtitle(d: Diagnosis) -> str:
     """The class of the symptom, where it is not the first line already and something is known."""
-    return headline(d) if d.happened and d.verdict != "unknown" and not d.ordinary else ""
+    guessed = d.verdict == "echo" and all(r.source == "similar" for r in d.symptoms[0].why)
+    return headline(d) if d.happened and d.verdict != "unknown" and not d.ordinary and not guessed else ""
 
 
 def headline(d: Diagnosis) -> str:
@@ -87,7 +88,8 @@ def to_text(d: Diagnosis, advice: int = 2) -> str:
 
 def reasons(d: Diagnosis, s: RankedSymptom) -> list[Reason]:
     """What speaks for or against a symptom, without what the first line says already."""
-    return [r for r in s.why if r.means != d.happened][:3]
+    guessed = d.verdict == "echo" and d.happened
+    return [r for r in s.why if r.means != d.happened and not (guessed and r.source == "similar")][:3]
 
 
 def seen_line(s: Seen) -> str:

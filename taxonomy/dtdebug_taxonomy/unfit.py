@@ -6,11 +6,14 @@ Or one that contradicts itself: a check that refuses what it allows.
 from __future__ import annotations
 
 import re
+from difflib import get_close_matches
 from typing import NamedTuple
 
+from dtdebug_taxonomy import facts
 from dtdebug_taxonomy.advised import refuses_what_it_allows
 from dtdebug_taxonomy.endings import Ending
 from dtdebug_taxonomy.frames import is_library, short
+from dtdebug_taxonomy.model import Effort
 from dtdebug_taxonomy.ranks import Frame
 
 _ARGUMENT = re.compile(
@@ -26,6 +29,9 @@ _PLUMBING = frozenset({"torch", "_pytest", "pluggy", "click", "typer", "fire", "
 _ANY_RELEASE = re.compile(r"(?i)parallel$|engine$|^compiled|^optimized|^NoneType$|tensor$|^parameter$|namespace$")
 """Objects that wrap a model, so that what is asked of them is asked of the wrapper, and the program's own data: neither
 tells of releases."""
+_PARAMETER = re.compile(r"[(,] ?\*{0,2}(?P<name>[A-Za-z]\w{0,80})(?=[=,)])")
+_LIKE = 0.8
+"""Share of letters from which a name is taken for a misspelt one."""
 _NEAR = 8
 """Innermost frames that are looked at."""
 
@@ -35,11 +41,16 @@ class Unfit(NamedTuple):
 
     title: str
     fix: str
+    why: str = "Names and arguments of a package change between its releases; who calls it was written for another."
+    pattern: str = "fix framework version"
+    effort: Effort = "reinstall"
 
 
 def unfit(ending: Ending) -> Unfit | None:
     """The two that do not fit, None where the exception does not say so."""
     kind = ending.type.rsplit(".", 1)[-1]
+    if misspelt := _misspelt(ending):
+        return misspelt
     frames = [f for f in ending.frames if not f.file.startswith("<")]
     if not frames:
         return None
@@ -72,6 +83,27 @@ def unfit(ending: Ending) -> Unfit | None:
                 f"{asking} and {other} may be of releases that do not fit: at {place} a {found['owner']} is asked for"
                 f" {found['name']}, which it does not have",
                 _fix(asking, other),
+            )
+    return None
+
+
+def _misspelt(ending: Ending) -> Unfit | None:
+    """An argument of a public name that is written a little otherwise there."""
+    found = _ARGUMENT.search(ending.message)
+    if found is None or not found["name"] or (ending.frames and _package(ending.frames[-1]) not in ("", "torch")):
+        return None
+    call = found["call"].removesuffix(".__init__").rpartition(".")[2]
+    for name, row in facts.public_names().names.items():
+        takes = _PARAMETER.findall(row.takes) if name.rpartition(".")[2] == call else []
+        if found["name"] not in takes and (near := get_close_matches(found["name"], takes, 1, _LIKE)):
+            release = facts.public_names().version(name.partition(".")[0])
+            return Unfit(
+                f"{call}() has no argument {found['name']}: it takes {near[0]}",
+                f"Write {near[0]} in place of {found['name']}, as {release} has it; "
+                f'`python -c "help(...)"` of {name} shows what the installed release takes.',
+                "The name differs in a few letters from one that it takes.",
+                "fix distributed api usage",
+                "edit",
             )
     return None
 

@@ -26,6 +26,8 @@ from dtdebug.records.folder import VARIABLE, Run, RunFolder
 
 BOOTSTRAP = str(Path(__file__).parents[1] / "bootstrap")
 """The folder that leads PYTHONPATH of a job's processes: its `sitecustomize` starts what their environment asks for."""
+_TRACKER = "multiprocessing.resource_tracker"
+"""What multiprocessing starts for itself, with the environment of who spawns: no rank, whatever that names."""
 _watcher: Watcher | None = None
 _hooked = False
 
@@ -68,7 +70,7 @@ def arm(folder: RunFolder | Path | str | None = None) -> Path | None:
 def arm_child() -> None:
     """Watches this process if the environment says where; for the bootstrap."""
     folder = RunFolder.of_environment()
-    if folder is not None and _watcher is None:
+    if folder is not None and _watcher is None and not any(_TRACKER in word for word in sys.orig_argv):
         _watch(folder)
 
 

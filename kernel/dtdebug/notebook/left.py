@@ -87,12 +87,15 @@ class _Member(msgspec.Struct, frozen=True):
     rank: int | None
     launchers: tuple[int, ...]
     cell: int | None
+    endpoint: str = ""
+    """Where dtdebug itself listens there."""
 
 
 def _members(path: Path, entry: journal.LastCell) -> Iterator[_Member]:
     """The ranks of a kernel's folder that live and that its running cell has not started."""
     run = RunFolder(path)
-    records = {r.pid: r.rank for r in run.records() if r.pid and r.alive is not False}
+    written = {r.pid: r for r in run.records() if r.pid and r.alive is not False}
+    records = {pid: r.rank for pid, r in written.items()}
     armed = processes.ranks_of_job({VARIABLE: str(path)})
     ranks = {found.pid: found.rank for found in (*processes.find_ranks(entry.pid), *armed)}
     began = time.time() if not entry.running or not journal.lives(entry.pid) else entry.begun
@@ -108,7 +111,13 @@ def _members(path: Path, entry: journal.LastCell) -> Iterator[_Member]:
                 continue
             launchers = tuple(up.pid for up in process.parents() if _belongs(up, path) and up.pid != entry.pid)
             rank = records.get(pid)
-            yield _Member(pid, ranks.get(pid) if rank is None else rank, launchers, entry.cell_at(since + _TICK))
+            yield _Member(
+                pid,
+                ranks.get(pid) if rank is None else rank,
+                launchers,
+                entry.cell_at(since + _TICK),
+                written[pid].facts.get("endpoint", "") if pid in written else "",
+            )
 
 
 def _shift() -> float:
@@ -143,6 +152,7 @@ def _told(cell: int | None, members: Sequence[_Member]) -> Left:
             memory += process.memory_info().rss
             store.add(processes.variables(pid).get("MASTER_PORT", ""))
             ports |= {c.laddr.port for c in process.net_connections("tcp") if c.status == psutil.CONN_LISTEN}
+    ports = {port for port in ports if not any(m.endpoint.endswith(f":{port}") for m in members)}
     numbers = [m.rank for m in members if m.rank is not None]
     return Left(
         pids=tuple(pids),

@@ -88,14 +88,8 @@ def _device_memory() -> tuple[int, int] | None:
 
 
 def child_ranks() -> int:
-    """Living child processes that carry a rank in their environment or were spawned by multiprocessing."""
-    import psutil
+    """Ranks among the living child processes."""
+    from dtdebug.probe.processes import find_ranks
 
-    count = 0
-    for child in psutil.Process().children(recursive=True):
-        try:
-            spawned = any("multiprocessing.spawn" in word for word in child.cmdline())
-            count += bool(spawned or "RANK" in child.environ())
-        except psutil.Error:
-            continue
-    return count
+    own = os.getpid()
+    return sum(found.pid != own for found in find_ranks(own))

@@ -20,7 +20,8 @@ the launcher or by its user, or the launcher's summary of other processes' failu
 _MOST = 2_000
 _TYPE = re.compile(r"(?:(?:[A-Za-z_]\w{0,100}|<locals>)(?:\.|::)){0,10}[A-Za-z_]\w{0,100}")
 _LAUNCHER = frozenset({
-    "ChildFailedError", "KeyboardInterrupt", "ProcessExitedException", "ProcessRaisedException", "SignalException",
+    "ChildFailedError", "EngineDeadError", "KeyboardInterrupt", "ProcessExitedException", "ProcessRaisedException",
+    "SignalException",
 })  # fmt: skip
 _PEER = frozenset({
     "DistBackendError", "DistError", "DistNetworkError", "DistQueueEmptyError", "DistStoreError",
@@ -29,6 +30,12 @@ _PEER = frozenset({
 })  # fmt: skip
 _PEER_HOME = re.compile(r"(?:torch|c10d?|gloo|horovod)(?:\.|::)|$")
 """Modules that these classes are of; a program may have a class of the same name. A notebook gives no module."""
+_ELSEWHERE = re.compile(
+    r"(?:Engine core|WorkerProc) initialization failed|Worker failed with error .{0,300}, please check"
+    r"|.{0,200}\b[Ss]ee (?:the )?(?:root cause|stack trace)\b.{0,10}\babove"
+)
+"""Messages of a parent that say only where the failure of its child stands.
+Source: https://github.com/vllm-project/vllm/blob/main/vllm/v1/executor/multiproc_executor.py"""
 _TENSORFLOW = re.compile(
     r"tensorflow\.\S{0,100}errors_impl\.(?:Aborted|Cancelled|DeadlineExceeded|Unavailable)Error$"
     r"|jax\w{0,10}\.\S{0,100}XlaRuntimeError: (?:ABORTED|DEADLINE_EXCEEDED|UNAVAILABLE):"
@@ -85,6 +92,8 @@ def role_of(exception: str, frames: Sequence[Frame] = ()) -> Role:
         return "launcher"
     if raised_by_user(frames):
         return "own"
+    if _ELSEWHERE.match(message):
+        return "launcher"
     if name in _PEER and _PEER_HOME.match(home):
         return "own" if _OWN_START.match(message) else "peer"
     if _TENSORFLOW.match(found[0]) or _TENSORFLOW.match(text):
