@@ -148,7 +148,7 @@ def diagnose(
         told, supports = printed(r for r in (*named, *symptoms[0].why) if not _is_vague(knowledge, r))
     return Diagnosis(
         recognised=not foreign
-        and (is_recognised(knowledge, snapshot, findings, roots) or (_names(advice) and alone(snapshot) is not None)),
+        and (is_recognised(knowledge, snapshot, findings, roots) or alone(snapshot) is not None),
         verdict=verdict,
         ordinary=plainly,
         symptoms=symptoms,
