@@ -89,8 +89,10 @@ def _own(kind: str, message: str, stack: Sequence[Frame], rank: int | None) -> I
         if frame is below and _LAUNCHES.search(frame.file):
             return
     else:
-        return
-    library = below is not None and stack.index(below) > stack.index(frame)
+        if below is None or _LAUNCHES.search(below.file):
+            return
+        frame = below  # a traceback of which only the library's part was pasted
+    library = below is not None and stack.index(below) >= stack.index(frame)
     if not _OF_FRAMEWORKS.match(kind) or raised_by_user(stack):
         name = kind.rsplit(".", 1)[-1]
         said = " ".join(message.split())
