@@ -63,7 +63,7 @@ def endings(snapshot: Snapshot) -> Iterator[Ending]:
         bodies = [line.body for line in lines]  # without what launchers and loggers set before a line
         if (last := last_exception("\n".join(bodies))) is not None:
             above = bodies[last.line - 2] if last.line > 1 else ""
-            yield _printed(last, (), above, lines[last.line - 1].number)
+            yield _printed(last, tuple(bodies[last.line : last.line + _BELOW]), above, lines[last.line - 1].number)
         elif (warned := _warned(lines)) is not None and not Bearing(snapshot).is_trained_after(warned.line):
             yield warned
 
