@@ -84,6 +84,7 @@ _RANK_WORD = re.compile(r"(?i)(?:global[ _-]?)?rank[ _=:#-]{0,3}(\d{1,7})")
 _LOCAL_WORD = re.compile(r"(?i)(?:local[ _-]?rank[ _=:#-]{0,3}|\b(?:gpu|cuda|device)[ :#=])(\d{1,5})")
 _NUMBER = re.compile(r"(?:^\W{0,3}|[<\[({#])(\d{1,7})\W{1,4}$")
 _COLOUR = re.compile(r"\x1b\[[0-9;?]{0,20}[A-Za-z]")
+_REPEATED = re.compile(r" \[repeated \d{1,7}x across cluster\]$")
 _MESSAGE = ("log", "line", "message", "MESSAGE", "msg", "text", "body", "textPayload", "@message", "content", "event")
 _RANKS = ("rank", "global_rank", "RANK", "world_rank")
 _LOCALS = ("local_rank", "LOCAL_RANK")
@@ -115,6 +116,8 @@ class Told(NamedTuple):
 def told(line: str, learnt: re.Pattern[str] | None = None) -> Told:
     """Takes off all prefixes; `learnt` are those that a file was seen to use."""
     line = line.rstrip("\r")
+    if line.endswith(" across cluster]") and (repeated := _REPEATED.search(line[-_LONGEST:])):  # Ray counts what is alike
+        line = line[: len(line) - len(repeated[0])]
     if "\r" in line:  # a progress bar: what a terminal shows in the end
         line = line[line.rfind("\r") + 1 :]
     if "\x1b" in line:
