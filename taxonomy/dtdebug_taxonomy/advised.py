@@ -34,6 +34,8 @@ _FAULT = re.compile(
     r"|\b(?:does|do) not support\b|\bcan ?not be (?:used|combined) (?:with|together)|\brequires? .{1,60}\bto be\b"
     r"|\bhas been (?:removed|renamed|replaced)\b|\bis larger than the max(?:imum)?\b|\b(?:exceeds|greater than) the\b"
     r"|\bcan ?not be (?:larger|greater|smaller|less|more) than\b"
+    r"|\b(?:can ?not|must not|should not) be (?:empty|negative|none|zero|called)\b|\b(?:is|are) supported only\b"
+    r"|\bonly (?:one|\w{1,20}(?: or \w{1,20})?) (?:is|are|can be) (?:supported|allowed|used)\b|\bare required\b"
 )
 _REFUSED = re.compile(
     r"(?i)\bis not equal to\b|\bis required (?:for|by|when|to)\b|\brequires? .{1,40}(?:[<>]=|at least)"
@@ -41,6 +43,8 @@ _REFUSED = re.compile(
     r"|\bnot (?:yet |currently )?(?:supported|available|enabled|implemented|compatible|permitted|allowed)\b"
     r"|\bonly (?:supports?|works? (?:with|for)|available|implemented|compatible|allowed)\b|\bgot multiple values for\b"
     r"|\bunrecognized arguments?\b|\binvalid choice\b|\bis not a valid\b"
+    r"|\brequires? (?!grad\b)[\w`'\" -]{3,60}|\b(?:has|have|is|are) (?:already|not) (?:been )?(?:initiali[sz]ed|set|called|found|detected)\b"
+    r"|^(?:\w{1,30}: )?(?:unsupported|invalid|unknown|unexpected) \w{2,30}\b"
 )
 """What refuses something without saying what should be: causes that are known come before it."""
 _EVERYWHERE = re.compile(

@@ -43,7 +43,10 @@ _MORE = re.compile(
 _CAME = re.compile(
     rf"world_size=(?P<b>{_N}), (?:worker_count|num_workers_joined)=(?P<a>{_N})"
     rf"|(?P<came>{_N})/(?P<of>{_N}) (?:clients|workers|processes) joined"
+    rf"|tasks that reached the barrier: (?P<came2>{_N})/(?P<of2>{_N})\b"
 )
+_ABSENT = re.compile(r"(?i)timed out task names: (?P<names>(?:/job:[\w/:.-]{1,80},? ?){1,8})")
+"""Those that a coordinator has missed, by name."""
 """How many ranks had come to a barrier of a store."""
 _PARALLEL = re.compile(r"(?i)world_?size|parallel|n_gpus|num_gpus|nnodes|nproc|replica")
 """Names of what is set by the number of processes: the other figure is the one to change."""
@@ -87,10 +90,12 @@ def amounts(message: str) -> Amounts | None:
 
 
 def _arrivals(found: re.Match[str]) -> Amounts | None:
-    came, world = int(found["a"] or found["came"]), int(found["b"] or found["of"])
+    came, world = int(found["a"] or found["came"] or found["came2"]), int(found["b"] or found["of"] or found["of2"])
+    absent = _ABSENT.search(found.string)
     if came < world:
+        rest = f"{absent['names'].strip(' ,')} was" if absent is not None else "the rest was"
         return Amounts(
-            f"Only {came} of {world} ranks came: the rest was not started, has ended, or cannot reach the master",
+            f"Only {came} of {world} ranks came: {rest} not started, has ended, or cannot reach the master",
             f"Count the processes that were started on all hosts: the world size is {world}. Start the launcher on each"
             " host with its own node rank and the same master address; where all of them run, look at the output of"
             " those that wait for nobody.",

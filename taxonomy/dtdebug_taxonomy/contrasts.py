@@ -37,8 +37,11 @@ _PAIRS = (
         rf" {_THING},? {_IT} {_WORKS}"
     ),
     re.compile(rf"(?i)\b(?P<how>with|without) {_THING} (?:the same )?{_WORKS}$"),
+    re.compile(rf"(?i)^(?:but )?(?P<thing>torchrun|mpirun|srun|accelerate launch|deepspeed|python -m \S{{3,40}}) {_WORKS}$"),
 )
-_SENTENCE = re.compile(r"[.!?;](?=\s|$)|\n|, (?:but|and|while|whereas|without|with) (?=\w)")
+_SENTENCE = re.compile(
+    r"[.!?;](?=\s|$)|\n|, (?:but|and|while|whereas|without|with) (?=\w)|(?<!,) (?:but|whereas) (?=\w)(?!only\b|not\b)"
+)
 _OBSERVED = re.compile(
     r"(?i)(?<![=_-])\b(?:one|single|1|two|2|fewer|other|another|different"
     r"|small\w{0,3}|large\w{0,1}|older|newer|some|any|all)\b"
@@ -74,7 +77,7 @@ def contrast(situation: str) -> Contrast | None:
             continue
         thing = " ".join(plain(found["thing"]).split())
         if thing and len(thing.split()) <= _MOST and not _OBSERVED.search(thing):
-            how = found["how"].lower()
+            how = found["how"].lower() if "how" in found.re.groupindex else "with"
             return Contrast(
                 f"if you {how} {thing}" if how in _DEEDS else f"{how} {thing}", text.count("\n", 0, end) + 1
             )

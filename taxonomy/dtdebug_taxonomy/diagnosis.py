@@ -155,7 +155,7 @@ def diagnose(
         told, supports = first or told, (*quoted, *supports)
     return Diagnosis(
         recognised=not foreign
-        and (is_recognised(knowledge, snapshot, findings, roots) or (_names(advice) and alone(snapshot) is not None)),
+        and (is_recognised(knowledge, snapshot, findings, roots) or alone(snapshot) is not None),
         verdict=verdict,
         ordinary=plainly,
         symptoms=symptoms,

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import re
+from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 from dtdebug_taxonomy.failure.attribution import outcome
+from dtdebug_taxonomy.failure.bearing import Bearing
 from dtdebug_taxonomy.failure.events import last_exception
+from dtdebug_taxonomy.failure.lines import Line
 from dtdebug_taxonomy.failure.raised import Raised
 from dtdebug_taxonomy.failure.reading import read_output
 from dtdebug_taxonomy.ranks import Frame
@@ -15,6 +18,12 @@ from dtdebug_taxonomy.snapshot import Snapshot, walk
 _BELOW = 6
 """Lines in which a message may go on."""
 _MOST = 4
+_WARNING = re.compile(r"NCCL WARN (?P<message>.{8,600})")
+_DISLIKED = re.compile(
+    r"(?i)\bcan lead to\b|\bignor(?:ing|ed)\b|\bdefaulting to\b|\bfall(?:ing|s)? back\b|\bdeprecated\b|kernel command line"
+    r"|NUMA auto|\bperformance\b|\bcould not find: |\bno plugin\b|\bnon-fatal\b|\btable changed\b|\bhas been set to\b"
+)
+"""What NCCL warns of and goes on."""
 _LAST = 20_000
 """Lines from the end in which an exception of nobody is looked for."""
 
@@ -54,7 +63,18 @@ def endings(snapshot: Snapshot) -> Iterator[Ending]:
         bodies = [line.body for line in lines]  # without what launchers and loggers set before a line
         if (last := last_exception("\n".join(bodies))) is not None:
             above = bodies[last.line - 2] if last.line > 1 else ""
-            yield _printed(last, (), above, lines[last.line - 1].number)
+            yield _printed(last, tuple(bodies[last.line : last.line + _BELOW]), above, lines[last.line - 1].number)
+        elif (warned := _warned(lines)) is not None and not Bearing(snapshot).is_trained_after(warned.line):
+            yield warned
+
+
+def _warned(lines: Sequence[Line]) -> Ending | None:
+    """The first failure that NCCL or RCCL reports itself; what it only dislikes is none."""
+    for line in lines:
+        found = _WARNING.search(line.body) if "NCCL WARN" in line.body else None
+        if found is not None and not _DISLIKED.search(found["message"]):
+            return Ending("NCCL WARN", found["message"], (), (), "", line.number, line.rank)
+    return None
 
 
 def _printed(raised: Raised, below: tuple[str, ...], above: str, line: int) -> Ending:

@@ -297,11 +297,11 @@ def _own(knowledge: Knowledge, snapshot: Snapshot, seen: Mapping[str, Finding]) 
         launched = any(e.role == "cascade" and not e.generic for _, e in known)
         if not (launched or speaks_of_several(snapshot)):
             errors = [e for e in errors if e.rank is not None]
-    first = next((e for e in errors if not e.library), None) or next(iter(errors), None)
+    first = next((e for e in errors if not (e.library or e.inside)), None) or next(iter(errors), None)
     if first is None or None in roots:
         return
-    named = [e.id for e in knowledge.evidence.values() if first.type in e.own and not first.library]
-    anything = "<library>" if first.library else "*"
+    anything = "<inside>" if first.inside else "<library>" if first.library else "*"
+    named = [e.id for e in knowledge.evidence.values() if first.type in e.own and anything == "*"]
     for name in named or [e.id for e in knowledge.evidence.values() if anything in e.own]:
         source: Source = "printed" if first.line else "exception"
         yield Finding(

@@ -25,7 +25,7 @@ _LIBRARY = re.compile(
 _AGENT = re.compile(r"[/\\]dtdebug[/\\]agent[/\\]")
 _FRAMEWORK = re.compile(
     r"[/\\](?:torch\w{0,20}|tensorflow|keras|horovod|deepspeed|megatron|colossalai|(?:pytorch_)?lightning|accelerate"
-    r"|transformers|datasets|ray|jax|mpi4py)[/\\]"
+    r"|transformers|datasets|ray|jax|mpi4py|vllm|sglang)[/\\]"
 )
 
 

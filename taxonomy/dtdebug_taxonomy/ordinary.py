@@ -32,6 +32,21 @@ _ERROR = re.compile(
     r"(?i)^\W{0,8}(?:\S{1,60}:\ ?){0,2}(?:fatal|error|critical)\b.{0,300}"
     r"|^.{0,80}\b(?:command not found|No such file or directory)"
 )
+_PLAINLY = (
+    (
+        re.compile(r"(?im)^(?:[\w./-]{1,60}: )?(?:(?:line )?\d{1,6}:? {1,4}){0,3}?(?:\[\d{1,3}\][ +-]{1,4})?\d{0,9} {0,4}Killed\b"),
+        "killed from outside (SIGKILL), most often because memory ran out: `dmesg -T | grep -i kill` names it",
+    ),
+    (
+        re.compile(r"Too many open files"),
+        "more files and sockets are open than allowed: see `ulimit -n`, and raise it (`ulimit -n 65536`) or close them",
+    ),
+    (
+        re.compile(r"ssh: connect to host .{1,80} timed out"),
+        "the host does not answer at that port: a wrong address, or a firewall that drops the connection",
+    ),
+)
+"""Lines that say nothing of their cause to who does not know them."""
 _GIT = re.compile(r"(?i)git@|\b(?:github|gitlab|bitbucket)\.(?:com|org)\b|Could not read from remote repository")
 """A remote shell that git opens is not that of a launcher."""
 _LINES, _SHOWN = 4_000, 120
@@ -60,6 +75,10 @@ def ordinary(knowledge: Knowledge, snapshot: Snapshot, findings: Sequence[Findin
         return "What is described is a program of one process on one device; nothing of distribution is seen in it."
     error = _raised(snapshot.exception) or _last_error(snapshot.output) or _last_error(snapshot.situation)
     error = error or _matched(knowledge, snapshot, findings)
+    for pattern, means in _PLAINLY:
+        if not snapshot.exception and (found := pattern.search(snapshot.output)):
+            line = snapshot.output[: found.end()].rpartition("\n")[2] + snapshot.output[found.end() :].partition("\n")[0]
+            return f"{_short(line.strip(), '')}: {means}. Nothing of distribution is seen in it."
     return f"An ordinary error of the program: {error}; nothing of distribution is seen in it." if error else ""
 
 

@@ -23,7 +23,8 @@ _MACHINE = re.compile(
       Traceback\ \(most | ^\s{0,12}File\ " | ^\s{4} | ^[\s#>|*.+=_-]{0,200}$
     | ^\s{0,3}(?:\w{1,40}\.){0,8}\w{0,60}(?:Error|Exception|Warning|Interrupt)\b\W{0,3}(?::|$)
     | ^\S{1,200}\.(?:py|cc|cpp|cu|cuh|h):\d | ^(?:\$|>>>|%|!|<!--|-->)\ ? | \d%\|
-    | (?<![=\w])(?:NCCL|INFO|WARN|WARNING|ERROR|DEBUG|CRITICAL|FATAL)\b[\s:|\]-]
+    | \bNCCL\ (?:INFO|WARN|TRACE)\b | \b(?:INFO|WARN|WARNING|ERROR|DEBUG|CRITICAL|FATAL)\b[:|\]-]
+    | ^(?:[\[\d(].{0,120}|\S{0,40}\ ?)\b(?:INFO|WARN|WARNING|ERROR|DEBUG|CRITICAL|FATAL)\b\s
     """
 )
 _SENTENCE = re.compile(r"(?:\b[A-Za-z][a-z']{0,20}[ ,;.]{1,2}){3}")

@@ -29,7 +29,8 @@ _SIGNS = re.compile(
     | \bray(?:\.|\b) | slurm | \bsrun | \bsbatch | rendezvous | c10d | process[ _-]group
     | elastic\ (?:training|agent|launch)
     | \bpods?\b | (?:tensor|pipeline|expert|context|sequence|model)[-_ ]parallel | dtensor | nvlink
-    | device_?mesh | \bmesh[_ ]?(?:shape|dim)
+    | device_?mesh | \bmesh[_ ]?(?:shape|dim) | \b(?:tp|pp|dp|cp|ep|etp|vpp)_(?:size|group|rank|mesh|degree)\b
+    | FullySharded | \bcontext_parallel | \b(?:hccl|nccl)_ | _parallel_size\b | \bworker_group
     | \bnumber\ of\ (?:gpus|devices|nodes|processes|hosts|replicas|ranks)\b
     | infiniband | \brdma | \bcollectives?\b | \bcross-?replica | \breplica | \bxla\b | \btpu\b | jax\.distributed
     | distributedsampler | \bsharded\b | torch\.multiprocessing | mp\.spawn | notebook_launcher | estimator
@@ -47,7 +48,9 @@ _SIGNS = re.compile(
 )
 _PACKAGES = re.compile(
     r"torch[/\\](?:distributed|nn[/\\]parallel|multiprocessing[/\\]spawn)|torch[/\\]csrc[/\\]distributed"
-    r"|(?:-packages[/\\]|(?<![\w/\\]))(?:deepspeed|horovod|colossalai|megatron|apex|fairscale|byteps)[/\\]"
+    r"|(?:-packages[/\\]|Megatron-LM[/\\]|(?<![\w/\\]))(?:deepspeed|horovod|colossalai|megatron|apex|fairscale|byteps"
+    r"|torchtitan|verl|openrlhf|nemo_rl|ray[/\\]train|(?:vllm|sglang[/\\]srt)[/\\]distributed)[/\\]"
+    r"|vllm[/\\](?:v1[/\\])?executor[/\\]multiproc"
     r"|tensorflow[/\\]python[/\\]distribute|accelerate[/\\]commands[/\\]launch"
 )
 """Libraries below an installation whose frames are a sign."""

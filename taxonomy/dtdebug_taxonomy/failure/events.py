@@ -13,6 +13,7 @@ import msgspec
 from dtdebug_taxonomy.failure.children import of_children
 from dtdebug_taxonomy.failure.lines import Line
 from dtdebug_taxonomy.failure.raised import Events, Raised
+from dtdebug_taxonomy.failure.roles import is_summary
 from dtdebug_taxonomy.ranks import Frame
 
 _START = "Traceback (most recent call last)"
@@ -89,7 +90,8 @@ def last_exception(text: str) -> Raised | None:
     for index, words in enumerate(rows):
         reader.take(index, Line(index + 1, words, rank=0))  # one stream, whose lines may be the end of a traceback
     raised = reader.events().raised
-    return msgspec.structs.replace(raised[-1], rank=None) if raised else None
+    telling = [r for r in raised if not is_summary(f"{r.type}: {r.message}")] or raised
+    return msgspec.structs.replace(telling[-1], rank=None) if telling else None
 
 
 def goes_on(text: str) -> bool:

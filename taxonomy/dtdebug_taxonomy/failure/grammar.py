@@ -29,7 +29,7 @@ _BRACKET = (
     _TAGGED,
     r"\[(?P<rank>\d{1,7})\]\s?:(?= \S|\S| {2,12}File) ?",
     rf"\[(?P<level>[IWEFC])(?:\d{{4}} {_CLOCK})?(?: \d{{1,9}})? ?[\w./-]{{1,100}}:\d{{1,6}}\] ?",
-    rf"\[(?P<time>{_DATE}|{_CLOCK}|[ \d]{{1,10}}\.\d{{1,9}})\](?: - |: | )?",
+    rf"\[(?P<time>{_DATE}|{_CLOCK}|[ \d]{{1,10}}\.\d{{1,9}})(?: TP(?P<rank>\d{{1,5}}))?\](?: - |: | )?",
     rf"\[(?P<level>{_LEVELS}) {{0,4}}(?:\|[\w./-]{{1,80}}:\d{{1,6}})?\](?: - | )?",
     r"\[pod/(?P<host>[\w.-]{1,250})/[\w.-]{1,100}\] ",
     r"\[[\w./-]{1,80}\.py:\d{1,6}(?::\w{1,60})?\] ?(?:\[Rank (?P<rank>-?\d{1,7})\] ?)?",
@@ -37,13 +37,15 @@ _BRACKET = (
 )
 _DIGIT = (
     rf"(?P<time>{_DATE}){_AFTER}",
+    rf"(?P<time>\d\d-\d\d {_CLOCK})(?: (?=\[?[\w./-]{{1,80}}\.py:\d)|$)",
     rf"(?P<time>{_CLOCK})(?: - |: | )",
     r"(?P<time>\d{10}\.\d{1,9})(?::? )",
     r"(?P<host>\d{1,3}(?:\.\d{1,3}){3}): ",
     r"(?P<task>\d{1,7}): ",
 )
 _ROUND = re.compile(
-    r"\((?:[\w.:<>-]{1,80}(?:\[rank=(?P<rank2>\d{1,7})\])? )?pid=(?P<pid>\d{1,9})"
+    r"\((?:(?:Worker_TP(?P<rank3>\d{1,5})|[\w.:<>-]{1,80}(?:\[rank=(?P<rank2>\d{1,7})\]| rank=(?P<rank4>\d{1,7}))?) )?"
+    r"pid=(?P<pid>\d{1,9})"
     r"(?:, ip=(?P<host>[\w.:-]{1,80}))?(?:, rank=(?P<rank>\d{1,7}))?"
     r"[^()\n]{0,60}\) ?"
 )
@@ -57,6 +59,7 @@ _LETTER = (
     rf"(?P<level>{_LEVELS}) {{0,8}}(?:- [\w.]{{1,80}} - |{_LOGURU}|:[\w.]{{1,80}}:|: | )",
     r"(?P<host>[\w.-]{1,100}[-_]\d{1,5}) {0,30}\| ?",
     r"(?P<stream>stdout|stderr) [FP] ",
+    r"[\w./-]{1,80}\.py:\d{1,6}\](?: |$)",
 )
 _BLANK = (r" {1,6}(?P<task>\d{1,7}): ", r" {1,12}(?=\[(?:rank|default) ?\d{1,7}\]:)", r"[|] (?=\S)")
 
@@ -81,6 +84,7 @@ _RANK_WORD = re.compile(r"(?i)(?:global[ _-]?)?rank[ _=:#-]{0,3}(\d{1,7})")
 _LOCAL_WORD = re.compile(r"(?i)(?:local[ _-]?rank[ _=:#-]{0,3}|\b(?:gpu|cuda|device)[ :#=])(\d{1,5})")
 _NUMBER = re.compile(r"(?:^\W{0,3}|[<\[({#])(\d{1,7})\W{1,4}$")
 _COLOUR = re.compile(r"\x1b\[[0-9;?]{0,20}[A-Za-z]")
+_REPEATED = re.compile(r" \[repeated \d{1,7}x across cluster\]$")
 _MESSAGE = ("log", "line", "message", "MESSAGE", "msg", "text", "body", "textPayload", "@message", "content", "event")
 _RANKS = ("rank", "global_rank", "RANK", "world_rank")
 _LOCALS = ("local_rank", "LOCAL_RANK")
@@ -112,6 +116,8 @@ class Unprefixed(NamedTuple):
 def without_prefixes(line: str, learnt: re.Pattern[str] | None = None) -> Unprefixed:
     """Takes off all prefixes; `learnt` are those that a file was seen to use."""
     line = line.rstrip("\r")
+    if line.endswith(" across cluster]") and (repeated := _REPEATED.search(line[-_LONGEST:])):  # Ray counts what is alike
+        line = line[: len(line) - len(repeated[0])]
     if "\r" in line:  # a progress bar: what a terminal shows in the end
         line = line[line.rfind("\r") + 1 :]
     if "\x1b" in line:
@@ -128,7 +134,7 @@ def without_prefixes(line: str, learnt: re.Pattern[str] | None = None) -> Unpref
                 break
             for name, value in found.groupdict().items():
                 if value is not None:
-                    known[name.rstrip("2")] = value
+                    known[name.rstrip("234")] = value
         at = found.end()
     fields: dict[str, Any] = {k: int(v) if k in _NUMBERS else v for k, v in known.items()}
     return Unprefixed(line[at:], **fields)

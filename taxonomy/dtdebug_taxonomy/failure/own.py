@@ -39,6 +39,8 @@ class OwnError(NamedTuple):
     """Line of the output; 0 where it was not printed."""
     library: bool = False
     """A training library raised it, below the user's own line."""
+    inside: bool = False
+    """A training library raised it, and no line of the user's own is in the traceback."""
 
 
 def own_errors(snapshot: Snapshot) -> Iterator[OwnError]:
@@ -89,11 +91,14 @@ def _own(kind: str, message: str, stack: Sequence[Frame], rank: int | None) -> I
         if frame is below and _LAUNCHES.search(frame.file):
             return
     else:
-        return
+        if below is None or _LAUNCHES.search(below.file):
+            return
+        frame = below  # a worker of a library's own, or a traceback of which only that part was pasted
+    inside = frame is below
     library = below is not None and stack.index(below) > stack.index(frame)
     if not _OF_FRAMEWORKS.match(kind) or raised_by_user(stack):
         name = kind.rsplit(".", 1)[-1]
         said = " ".join(message.split())
         said = said if len(said) <= _WORDS else f"{said[:_WORDS]}..."
         words = f"{name}{': ' if said else ''}{said} in {short(frame.file)}:{frame.line}"
-        yield OwnError(name, words, rank, library=library)
+        yield OwnError(name, words, rank, library=library, inside=inside)

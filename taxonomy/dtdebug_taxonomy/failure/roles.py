@@ -28,6 +28,11 @@ _PEER = frozenset({
     "EnforceNotMet", "HorovodInternalError", "HostsUpdatedInterrupt", "IoException", "RendezvousClosedError",
     "RendezvousConnectionError", "RendezvousGracefulExitError", "RendezvousTimeoutError",
 })  # fmt: skip
+_SUMMARY = re.compile(
+    r"(?:RuntimeError|Exception): (?:Engine core (?:initiali[sz]ation|proc\S{0,40}) |Engine process failed to start"
+    r"|WorkerProc initiali[sz]ation failed due to an exception|EngineCore encountered an issue)|\S{0,60}EngineDeadError\b"
+)
+"""What the parent of an inference engine's processes raises: one of them has failed, and says why itself."""
 _PEER_HOME = re.compile(r"(?:torch|c10d?|gloo|horovod)(?:\.|::)|$")
 """Modules that these classes are of; a program may have a class of the same name. A notebook gives no module."""
 _ELSEWHERE = re.compile(
@@ -88,7 +93,7 @@ def role_of(exception: str, frames: Sequence[Frame] = ()) -> Role:
         return "own"
     home, name = _parted(found[0])
     message = text[found.end() :].removeprefix(":").strip()
-    if name in _LAUNCHER:
+    if name in _LAUNCHER or is_summary(text):
         return "launcher"
     if raised_by_user(frames):
         return "own"
@@ -101,6 +106,11 @@ def role_of(exception: str, frames: Sequence[Frame] = ()) -> Role:
     if name == "RuntimeError" and _SAID.match(message):
         return "own" if _OWN_ARGUMENT.match(message) else "peer"
     return "peer" if name in _CONNECTION and _LOST.match(message) and _in_communication(frames) else "own"
+
+
+def is_summary(exception: str) -> bool:
+    """It only says that a process of an inference engine has failed, in place of what that process raised."""
+    return _SUMMARY.match(exception) is not None
 
 
 def loses_peer(exception: str, frames: Sequence[Frame] = ()) -> bool:
