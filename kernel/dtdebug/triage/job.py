@@ -16,9 +16,11 @@ from dtdebug.triage import ended, machine, pace, placing, unlike
 from dtdebug.triage.against import New
 from dtdebug.triage.laid import Laid
 from dtdebug.triage.part import Part, Stream
+from dtdebug.triage.streams import BELOW
 from dtdebug_taxonomy.claims import Claim, texts
 from dtdebug_taxonomy.failure import attribution
 from dtdebug_taxonomy.failure.attribution import Outcome
+from dtdebug_taxonomy.failure.exits import Exit
 from dtdebug_taxonomy.failure.raised import Raised
 from dtdebug_taxonomy.failure.reading import read
 from dtdebug_taxonomy.frames import short, shown_frame
@@ -120,12 +122,18 @@ def view(part: Part) -> Job:
         follows = ended.follows(end, _time(laid, raised.line))
         return early or follows or laid.below(raised.handled, raised.line)
 
-    found = attribution.outcome(read(snapshot), outlived)
-    verdict = attribution.verdict(snapshot, _exclusive, outlived)
+    def later(end: Exit) -> bool:
+        (file, line), own = _place(laid, end.line), by_rank.get(end.rank) if end.rank is not None else None
+        trained = max((s.progress.line for s in now if s.file == file and s.progress is not None), default=0)
+        return own is not None and own.file == file and min(own.line, trained) > line + BELOW
+
+    found = attribution.outcome(read(snapshot), outlived, later)
+    verdict = attribution.verdict(snapshot, _exclusive, outlived, later)
     over = ended.over(end, found, by_rank, now, lambda line: _place(laid, line))
     silent = () if over else pace.silent(by_rank, found, on_until)
     world = max((s.world for s in streams), default=0)
     absent = tuple(sorted(set(range(_size(set(by_rank), world))) - set(by_rank)))[:MOST_RANKS]
+    absent = absent if len(by_rank) > 1 else ()  # of one rank's log nobody expects that it holds the others
     if over and end is not None:
         verdict = Verdict(kind="none", summary=ended.summary(end))
     elif verdict is None or not verdict.culprits:
@@ -191,9 +199,16 @@ def _went_on(
 ) -> int | None:
     named = verdict is not None and verdict.names_ranks
     steps = [s.step for s in streams if s.step is not None]
-    if first or silent or named or not steps or any(s.end for s in streams):
+    # a launcher that spoke of a failure before its ranks trained in the same log spoke of an earlier program
+    trained = {s.file: s.progress.line for s in sorted(streams, key=_progress) if s.progress is not None}
+    ends = [s for s in streams if s.end and (s.rank is not None or trained.get(s.file, 0) <= s.line + BELOW)]
+    if first or silent or named or not steps or ends:
         return None
     return max(steps)
+
+
+def _progress(s: Stream) -> int:
+    return 0 if s.progress is None else s.progress.line
 
 
 def _exclusive(file: str, one: int, other: int) -> bool | None:

@@ -69,10 +69,10 @@ class Judge:
         return self.telling.get(shape(raw), False)
 
     def says(self, raw: bytes) -> bool:
-        """Whether a line that tells something does so with its own digits: `skipped: 10` may, `skipped: 0` not."""
+        """Whether a line that tells something speaks of a failure with its own digits: `skipped: 0` does not."""
         if shape(raw) not in self._worded:
             return True
-        return any(self._is_message(hit) for hit in self._matcher.hits(_text(raw)))
+        return any(self._is_message(hit) and self._of_failure(hit) for hit in self._matcher.hits(_text(raw)))
 
     def _tells(self, rows: Sequence[Kept], new: Sequence[int]) -> set[int]:
         once = list({shape(rows[i].raw): i for i in reversed(new)}.values())[::-1]
@@ -95,6 +95,11 @@ class Judge:
     def _is_message(self, hit: Hit) -> bool:
         found = self._knowledge.evidence.get(hit.key)
         return found is not None and found.role in _ROLES
+
+    def _of_failure(self, hit: Hit) -> bool:
+        """Messages without a symptom only say how far a program is."""
+        found = self._knowledge.evidence.get(hit.key)
+        return found is not None and bool(found.symptoms or found.names)
 
 
 def _text(raw: bytes) -> str:

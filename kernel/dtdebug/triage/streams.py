@@ -168,8 +168,8 @@ def _stream(
 
 
 def _end(judge: Judge, lined: Sequence[Kept], telling: Sequence[Kept], went_on: Sequence[Kept]) -> str:
-    """The kind of the telling lines that end a stream: of the last ones without another line between them."""
-    begin = max((row.number for row in went_on), default=0)
+    """The kind of the telling lines that end a stream: of the last ones without another line or steps after them."""
+    begin = max(steps.until(lined), *(row.number for row in went_on), 0)
     begin = max(begin, lined[-_LAST_WORDS].number if len(lined) >= _LAST_WORDS else 0)
     numbers = {row.number: place for place, row in enumerate(lined)}
     found: list[Kept] = []
@@ -193,12 +193,15 @@ def _went_on(lined: Sequence[Kept], telling: Sequence[Kept], *, alone: bool) -> 
         if (says := _handled(begin, until, telling, lined, alone=alone)) is not None:
             found.append(says)
             continue
-        inside = True
+        inside, bar = True, events.Barred()
         for row in lined[place:]:
             if row.number >= until:
                 break
             inside = inside and row.number in known
-            if not inside and row.number not in known and events.PROGRESS.search(_words(row.raw[:300])):
+            if inside or row.number in known:
+                continue
+            words = _words(row.raw[:300])
+            if events.PROGRESS.search(words) and events.advanced(bar, words):
                 found.append(row)
                 break
     return found

@@ -58,7 +58,12 @@ _LETTER = (
     r"(?P<host>[\w.-]{1,100}[-_]\d{1,5}) {0,30}\| ?",
     r"(?P<stream>stdout|stderr) [FP] ",
 )
-_BLANK = (r" {1,6}(?P<task>\d{1,7}): ", r" {1,12}(?=\[(?:rank|default) ?\d{1,7}\]:)", r"[|] (?=\S)")
+_BLANK = (
+    r"(?=[ \d]{2,4}: ) {1,3}(?P<task>\d{1,3}): ",
+    r" {1,12}(?=\[(?:rank|default) ?\d{1,7}\]:)",
+    r"[|] (?=\S)",
+)
+"""srun pads its tasks to the width of the greatest; a number further in is that of a list."""
 
 
 def _compiled(patterns: Iterable[str]) -> tuple[re.Pattern[str], ...]:
