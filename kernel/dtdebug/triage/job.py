@@ -201,7 +201,7 @@ def _went_on(
     steps = [s.step for s in streams if s.step is not None]
     # a launcher that spoke of a failure before its ranks trained in the same log spoke of an earlier program
     trained = {s.file: s.progress.line for s in sorted(streams, key=_progress) if s.progress is not None}
-    ends = [s for s in streams if s.end and (s.rank is not None or trained.get(s.file, 0) <= s.line + BELOW)]
+    ends = [s for s in streams if s.end and (s.rank is not None or trained.get(s.file, 0) <= _spoke(s) + BELOW)]
     if first or silent or named or not steps or ends:
         return None
     return max(steps)
@@ -209,6 +209,11 @@ def _went_on(
 
 def _progress(s: Stream) -> int:
     return 0 if s.progress is None else s.progress.line
+
+
+def _spoke(s: Stream) -> int:
+    """Its last line that tells something."""
+    return s.told[-1].line if s.told else s.line
 
 
 def _exclusive(file: str, one: int, other: int) -> bool | None:
