@@ -12,12 +12,12 @@ from typing import NamedTuple
 import msgspec
 
 from dtdebug.clean import clean
-from dtdebug.logs.opened import Source, opened
+from dtdebug.logs.opened import Source
 from dtdebug.logs.shapes import Kept
-from dtdebug.logs.whole import lines_of
 from dtdebug.triage import steps, who
 from dtdebug.triage.clock import when, year_of, zone_of
 from dtdebug.triage.judge import Judge, shape
+from dtdebug.triage.again import lines_of_shapes
 from dtdebug.triage.names import Whose
 from dtdebug.triage.part import Stream, Told
 from dtdebug.triage.steps import When
@@ -28,8 +28,6 @@ TAIL, SHARED_TAIL = 32 << 10, 4 << 20
 """Bytes of the end in which the last line of one who prints is looked for: alone in a file, or one of many."""
 _TOLD, _WORDS = 240, 1_000
 """Telling lines of a stream, and characters of each."""
-_AGAIN = 400_000
-"""Lines of many ranks in one file that are looked at once more for who else printed them."""
 _CALL = re.compile(rb"SeqNum=\d{1,18}, OpType=\w{1,40}, NumelIn=\d{1,18}, NumelOut=\d{1,18}")
 _RAY = re.compile(rb"(?:\x1b\[[0-9;]{1,8}m)?\(\w{1,60}(?:\[rank=\d{1,7}\])? pid=\d{1,9}[,)]")
 """What Ray's driver puts before lines of its workers, beside its own lines without a prefix."""
@@ -101,7 +99,7 @@ def _shared(judge: Judge, text: Text) -> Iterable[Stream]:
     source, whose, kept = text.source, text.whose, text.kept
     common = {key for key in map(shape, (row.raw for row in kept)) if judge.telling.get(key)}
     common |= {shape(row.raw) for row in kept if b"busId" in row.raw and who.NCCL.search(row.raw[:800])}
-    telling = _all_of(source, common) if source.path != "-" else [row for row in kept if judge.tells(row.raw)]
+    telling = lines_of_shapes(source, common) if source.path != "-" else [row for row in kept if judge.tells(row.raw)]
     ends = _ending(text.tail, text.lines)
     both = sorted({row.number: row for row in (*kept, *telling, *ends)}.values())
     found = who.read(both)
@@ -276,25 +274,6 @@ def _on_one_host(streams: list[Stream], whose: Whose) -> list[Stream]:
         return streams
     name = min(names)
     return [msgspec.structs.replace(s, host=name) for s in streams]
-
-
-def _all_of(source: Source, shapes: set[bytes]) -> list[Kept]:
-    """All lines of these shapes in a log, bounded."""
-    found: list[Kept] = []
-    number = 1
-    with opened(source) as file:
-        for run in lines_of(file):
-            raws = run.split(b"\n")
-            if run.endswith(b"\n"):
-                raws.pop()
-            keys = run.translate(None, b"0123456789abcdefABCDEF").split(b"\n")
-            for i, key in enumerate(keys[: len(raws)]):
-                if key in shapes or (len(key) > 200 and shape(raws[i]) in shapes):
-                    found.append(Kept(number + i, raws[i][: 2 * _WORDS]))
-            number += len(raws)
-            if len(found) > _AGAIN:
-                break
-    return found
 
 
 def _told(rows: Sequence[Kept], times: _Times) -> tuple[Told, ...]:
