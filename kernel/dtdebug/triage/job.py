@@ -129,6 +129,7 @@ def view(part: Part) -> Job:
 
     found = attribution.outcome(read(snapshot), outlived, later)
     verdict = attribution.verdict(snapshot, _exclusive, outlived, later)
+    by_rank = _hosted(by_rank, found)
     over = ended.over(end, found, by_rank, now, lambda line: _place(laid, line))
     silent = () if over else pace.silent(by_rank, found, on_until)
     world = max((s.world for s in streams), default=0)
@@ -178,6 +179,15 @@ def view(part: Part) -> Job:
         spans=_spans(by_rank, first, cascade, silent),
         places=laid.places,
     )
+
+
+def _hosted(by_rank: dict[int, Stream], found: Outcome) -> dict[int, Stream]:
+    """With the hosts that the launcher names of ranks that ended, where their own logs name none."""
+    hosts = {e.rank: e.host for e in found.exits if e.host and e.rank is not None}
+    return {
+        rank: msgspec.structs.replace(s, host=hosts[rank]) if rank in hosts and not s.host else s
+        for rank, s in by_rank.items()
+    }
 
 
 def _spans(

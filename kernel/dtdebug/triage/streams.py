@@ -15,9 +15,9 @@ from dtdebug.clean import clean
 from dtdebug.logs.opened import Source
 from dtdebug.logs.shapes import Kept
 from dtdebug.triage import steps, who
+from dtdebug.triage.again import lines_of_shapes
 from dtdebug.triage.clock import when, year_of, zone_of
 from dtdebug.triage.judge import Judge, shape
-from dtdebug.triage.again import lines_of_shapes
 from dtdebug.triage.names import Whose
 from dtdebug.triage.part import Stream, Told
 from dtdebug.triage.steps import When
@@ -111,7 +111,7 @@ def _shared(judge: Judge, text: Text) -> Iterable[Stream]:
         lined = [row for _, row in rows]
         mine = [row for row in lined if row.number in wanted]
         first = rows[0][0]
-        if first.rank is None and first.local is None and not first.pid and not mine:
+        if first.who == ("", None, 0) and not mine:
             continue  # lines of nobody that tell nothing
         device = who.device([row.raw for row in lined])
         yield _stream(
