@@ -78,7 +78,7 @@ class Judge:
         once = list({shape(rows[i].raw): i for i in reversed(new)}.values())[::-1]
         fresh = [_text(rows[i].raw) for i in once]
         wanted = {once[hit.line - 1] for hit in self._matcher.hits("\n".join(fresh)) if self._is_message(hit)}
-        hits = set(wanted)
+        hits, near = set(wanted), set()
         self._worded |= {shape(rows[i].raw) for i in wanted}
         wanted |= {once[n] for n, text in enumerate(fresh) if parse(text) is not None}
         printed = lines.read("\n".join(_text(row.raw) for row in rows))
@@ -87,10 +87,11 @@ class Judge:
             wanted.update(range(raised.begin - 1, raised.line))
             wanted.update({raised.handled - 1} if raised.handled else ())
         for end in exits.of_lines(printed, happened).exits:
-            wanted.update(range(max(end.line - 3, 0), end.line + 4) if end.line else ())
+            wanted.update((end.line - 1,) if end.line else ())
+            near.update(range(max(end.line - 3, 0), end.line + 4) if end.line else ())
         wanted.update(happened.restarts)
         self._worded -= {shape(rows[i].raw) for i in wanted - hits if i < len(rows)}
-        return wanted
+        return wanted | near
 
     def _is_message(self, hit: Hit) -> bool:
         found = self._knowledge.evidence.get(hit.key)

@@ -199,9 +199,10 @@ def _went_on(lined: Sequence[Kept], telling: Sequence[Kept], *, alone: bool) -> 
             if inside or row.number in known:
                 continue
             words = _words(row.raw[:300])
-            if events.PROGRESS.search(words) and events.advanced(bar, words):
-                found.append(row)
-                break
+            if events.PROGRESS.search(words):
+                found.append(row)  # of a bar its state before, too: by that alone the next one shows progress
+                if events.advanced(bar, words):
+                    break
     return found
 
 
