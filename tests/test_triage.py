@@ -246,6 +246,17 @@ def test_a_time_is_one_only_with_its_date(line, seconds):
         ("INFO: task pt_main_thread:812 blocked for more than 120 seconds.", "hung task", "host", "root", "", 812),
         ("Out of memory: Killed process 4242 (python3) total-vm:1kB", "OOM killer", "host", "root", "", 4242),
         ("0000:40:01.1: AER: PCIe Bus Error: severity=Corrected", "AER corrected", "device", "note", "0000:40:01", 0),
+        ("mce: [Hardware Error]: Machine check events logged", "MCE logged", "host", "note", "", 0),
+        (
+            "Memory failure: 0x3710: Sending SIGBUS to python3:361 due to hardware memory corruption",
+            "memory failure", "host", "root", "", 361,
+        ),
+        ("NVRM: GPU6 _kgspIsHeartbeatTimedOut: Heartbeat timed out, diff 6070", "GSP", "device", "root", "", 0),
+        ("[9.1] nvme nvme0: controller is down; will reset: CSTS=0xffffffff", "NVMe", "storage", "root", "", 0),
+        (
+            "[31.2] amdgpu 0000:28:00.0: ring gfx_0.0.0 timeout, signaled seq=5, emitted seq=7",
+            "amdgpu ring timeout", "device", "root", "0000:28:00", 0,
+        ),
         (
             "detected NVSwitch fatal error 20034 on fid 0 on NVSwitch pci bus id 00000000:86:00.0 port 33",
             "SXid 20034", "link", "root", "0000:86:00", 0,

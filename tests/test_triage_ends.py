@@ -1,12 +1,16 @@
 """Which exceptions ended nothing, who ended a job from outside, and whose host a kernel's log is of."""
 
+from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
-from dtdebug.triage.command import read_part
+from dtdebug.logs.opened import Source
+from dtdebug.triage import again
+from dtdebug.triage.command import read
 from dtdebug.triage.job import Job, view
+from dtdebug.triage.judge import shape
 from dtdebug_taxonomy.hardware import catalogue, parse
 
 RANKS = 8
@@ -110,3 +114,61 @@ def test_other_accelerators_are_in_the_catalogue(line, code, role):
     assert (event.code, event.role) == (code, role)
     assert parse("[drm] Initialized amdgpu 3.64.0 for 0000:12:00.0 on minor 0") is None
     assert all(known.url.startswith("https://") for _, known in catalogue().lines)
+
+
+def shared(folder: Path, lines: list[str]) -> Job:
+    folder.mkdir()
+    (folder / "slurm-7.out").write_text("\n".join(lines) + "\n")
+    return view(read([str(folder)], 1))
+
+
+def test_a_bar_that_is_closed_is_no_progress(tmp_path):
+    """tqdm prints its bar once more when an exception ends the loop; where the loop goes on, the bar does."""
+    closed = [*TRACE, OWN, "", "  4%|▍    | 40/1000 [00:29<11:40,  1.37it/s]"]
+    found = job(tmp_path / "a", lambda r: closed if r == 3 else [*TRACE, LOST])
+    assert firsts(found) == [3]
+    went_on = [*closed, "  5%|▌    | 50/1000 [00:39<11:40,  1.37it/s]"]
+    assert firsts(job(tmp_path / "b", lambda r: went_on if r == 3 else [])) == []
+
+
+def test_an_earlier_program_of_the_batch_script_ended_nothing(tmp_path):
+    script = ["+ srun --ntasks=1 prepare", "srun: error: node01: task 0: Exited with exit code 1"]
+    begin = [f"{r}: Initializing distributed: GLOBAL_RANK: {r}, MEMBER: {r + 1}/{RANKS}" for r in range(RANKS)]
+    steps = [f"{r}: step {s} loss 2.1" for s in range(40) for r in range(1, RANKS)]
+    done = [f"{r}: all results are written" for r in range(RANKS)]
+    found = shared(tmp_path / "a", [*script, *begin, *steps, *done])
+    assert (found.ranks, firsts(found), found.cascade, found.went_on) == (RANKS, [], (), 39)
+    late = shared(tmp_path / "b", [*begin, *steps, *done, script[1]])
+    assert firsts(late) == [0]
+    assert late.spans[0].host == "node01"  # the launcher alone names it
+
+
+def test_the_rank_of_a_pod_that_only_its_name_tells(tmp_path):
+    pods = [f"[pod/train-worker-{r}/pytorch] " for r in range(RANKS)]
+    lines = [f"{pod}step {s} loss 2.1" for s in range(9) for pod in pods]
+    lines += [f"{pods[5]}{line}" for line in (*TRACE, OWN)]
+    lines += [f"{pods[r]}[rank{r}]: {line}" for r in range(RANKS) if r != 5 for line in (*TRACE, LOST)]
+    found = shared(tmp_path / "a", lines)
+    assert (found.ranks, firsts(found)) == (RANKS, [5])
+    healthy = shared(tmp_path / "b", lines[: 9 * RANKS])
+    assert (healthy.ranks, healthy.went_on) == (RANKS, 8)
+
+
+def test_a_list_is_not_of_ranks(tmp_path):
+    layers = [f"    {n:2}: ParallelLayer" for n in range(70)]
+    found = shared(tmp_path / "a", [f"{n:2}: step {s} loss 2.1" for s in range(9) for n in range(16)] + layers)
+    assert found.ranks == 16
+
+
+def test_many_telling_lines_are_bounded_and_none_who_prints_is_lost(tmp_path):
+    """Of those of which each prints the same the first and the last lines are kept; the one who printed once, too."""
+    lines = [f"2026-03-01 10:00:00 [rank{n % 8}]: ValueError: shard {n} is truncated" for n in range(40_000)]
+    lines.insert(20_000, "2026-03-01 10:00:00 [rank9]: ValueError: shard 1 is truncated")
+    log = tmp_path / "job.log"
+    log.write_text("\n".join(lines) + "\n")
+    kept = again.lines_of_shapes(Source(log.name, str(log)), {shape(lines[0].encode())})
+    ranks = Counter(row.raw[25:26] for row in kept)
+    assert len(ranks) == 9
+    assert ranks[b"9"] == 1
+    assert len(kept) < 5_000
+    assert (kept[0].number, kept[-1].number) == (1, 40_001)

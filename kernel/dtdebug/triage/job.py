@@ -16,9 +16,11 @@ from dtdebug.triage import ended, machine, pace, placing, unlike
 from dtdebug.triage.against import New
 from dtdebug.triage.laid import Laid
 from dtdebug.triage.part import Part, Stream
+from dtdebug.triage.streams import BELOW
 from dtdebug_taxonomy.claims import Claim, texts
 from dtdebug_taxonomy.failure import attribution
 from dtdebug_taxonomy.failure.attribution import Outcome
+from dtdebug_taxonomy.failure.exits import Exit
 from dtdebug_taxonomy.failure.raised import Raised
 from dtdebug_taxonomy.failure.reading import read_output
 from dtdebug_taxonomy.frames import short, shown_frame
@@ -120,12 +122,19 @@ def view(part: Part) -> Job:
         follows = ended.follows(end, _time(laid, raised.line))
         return early or follows or laid.below(raised.handled, raised.line)
 
-    found = attribution.outcome(read_output(snapshot), outlived)
-    verdict = attribution.verdict_of_log(snapshot, _exclusive, outlived)
+    def later(end: Exit) -> bool:
+        (file, line), own = _place(laid, end.line), by_rank.get(end.rank) if end.rank is not None else None
+        trained = max((s.progress.line for s in now if s.file == file and s.progress is not None), default=0)
+        return own is not None and own.file == file and min(own.line, trained) > line + BELOW
+
+    found = attribution.outcome(read(snapshot), outlived, later)
+    verdict = attribution.verdict(snapshot, _exclusive, outlived, later)
+    by_rank = _hosted(by_rank, found)
     over = ended.over(end, found, by_rank, now, lambda line: _place(laid, line))
     silent = () if over else pace.silent(by_rank, found, on_until)
     world = max((s.world for s in streams), default=0)
     absent = tuple(sorted(set(range(_size(set(by_rank), world))) - set(by_rank)))[:MOST_RANKS]
+    absent = absent if len(by_rank) > 1 else ()  # of one rank's log nobody expects that it holds the others
     if over and end is not None:
         verdict = Verdict(kind="none", summary=ended.summary(end))
     elif verdict is None or not verdict.culprits:
@@ -172,6 +181,15 @@ def view(part: Part) -> Job:
     )
 
 
+def _hosted(by_rank: dict[int, Stream], found: Outcome) -> dict[int, Stream]:
+    """With the hosts that the launcher names of ranks that ended, where their own logs name none."""
+    hosts = {e.rank: e.host for e in found.exits if e.host and e.rank is not None}
+    return {
+        rank: msgspec.structs.replace(s, host=hosts[rank]) if rank in hosts and not s.host else s
+        for rank, s in by_rank.items()
+    }
+
+
 def _spans(
     by_rank: dict[int, Stream], first: Sequence[First], cascade: Sequence[int], silent: Sequence[pace.Silent]
 ) -> tuple[Span, ...]:
@@ -191,9 +209,21 @@ def _went_on(
 ) -> int | None:
     named = verdict is not None and verdict.names_ranks
     steps = [s.step for s in streams if s.step is not None]
-    if first or silent or named or not steps or any(s.end for s in streams):
+    # a launcher that spoke of a failure before its ranks trained in the same log spoke of an earlier program
+    trained = {s.file: s.progress.line for s in sorted(streams, key=_progress) if s.progress is not None}
+    ends = [s for s in streams if s.end and (s.rank is not None or trained.get(s.file, 0) <= _spoke(s) + BELOW)]
+    if first or silent or named or not steps or ends:
         return None
     return max(steps)
+
+
+def _progress(s: Stream) -> int:
+    return 0 if s.progress is None else s.progress.line
+
+
+def _spoke(s: Stream) -> int:
+    """Its last line that tells something."""
+    return s.told[-1].line if s.told else s.line
 
 
 def _exclusive(file: str, one: int, other: int) -> bool | None:

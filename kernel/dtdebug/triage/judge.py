@@ -69,16 +69,16 @@ class Judge:
         return self.telling.get(shape(raw), False)
 
     def says(self, raw: bytes) -> bool:
-        """Whether a line that tells something does so with its own digits: `skipped: 10` may, `skipped: 0` not."""
+        """Whether a line that tells something speaks of a failure with its own digits: `skipped: 0` does not."""
         if shape(raw) not in self._worded:
             return True
-        return any(self._is_message(hit) for hit in self._matcher.hits(_text(raw)))
+        return any(self._is_message(hit) and self._of_failure(hit) for hit in self._matcher.hits(_text(raw)))
 
     def _tells(self, rows: Sequence[Kept], new: Sequence[int]) -> set[int]:
         once = list({shape(rows[i].raw): i for i in reversed(new)}.values())[::-1]
         fresh = [_text(rows[i].raw) for i in once]
         wanted = {once[hit.line - 1] for hit in self._matcher.hits("\n".join(fresh)) if self._is_message(hit)}
-        hits = set(wanted)
+        hits, near = set(wanted), set()
         self._worded |= {shape(rows[i].raw) for i in wanted}
         wanted |= {once[n] for n, text in enumerate(fresh) if parse(text) is not None}
         printed = lines.split_lines("\n".join(_text(row.raw) for row in rows))
@@ -87,14 +87,20 @@ class Judge:
             wanted.update(range(raised.begin - 1, raised.line))
             wanted.update({raised.handled - 1} if raised.handled else ())
         for end in exits.of_lines(printed, happened).exits:
-            wanted.update(range(max(end.line - 3, 0), end.line + 4) if end.line else ())
+            wanted.update((end.line - 1,) if end.line else ())
+            near.update(range(max(end.line - 3, 0), end.line + 4) if end.line else ())
         wanted.update(happened.restarts)
         self._worded -= {shape(rows[i].raw) for i in wanted - hits if i < len(rows)}
-        return wanted
+        return wanted | near
 
     def _is_message(self, hit: Hit) -> bool:
         found = self._knowledge.evidence.get(hit.key)
         return found is not None and found.role in _ROLES
+
+    def _of_failure(self, hit: Hit) -> bool:
+        """Messages without a symptom only say how far a program is."""
+        found = self._knowledge.evidence.get(hit.key)
+        return found is not None and bool(found.symptoms or found.names)
 
 
 def _text(raw: bytes) -> str:

@@ -30,6 +30,9 @@ def _lines(job: Job, d: Diagnosis, seconds: float, advice: int) -> Iterator[str]
     happened = bool(job.first or job.cascade or job.silent or job.hardware or d.recognised)
     if job.ended is not None and job.verdict is not None:
         yield f"dtdebug: {job.verdict.summary}"
+    elif not job.ranks and job.hardware:
+        worst = job.hardware[0]
+        yield f"dtdebug: {_machine(worst)}" if worst.role == "root" else "dtdebug: the machine reports no failure."
     elif job.went_on is not None:
         yield f"dtdebug: no rank failed: training went on to the end of the logs, step {job.went_on}."
     else:
@@ -53,7 +56,8 @@ def _lines(job: Job, d: Diagnosis, seconds: float, advice: int) -> Iterator[str]
         more = f"{len(job.new) - _NEW} more kinds of lines are new; --format json has all"
         if not job.new or len(job.new) > _NEW:
             yield _row("" if job.new else "new", more if job.new else "nothing that the healthy run did not print")
-    if happened and job.went_on is None:
+    machine_only = not job.ranks and bool(job.hardware)
+    if happened and job.went_on is None and job.ended is None and not (machine_only and not d.recognised):
         yield from reading(d, advice)
 
 

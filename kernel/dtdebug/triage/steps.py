@@ -43,7 +43,21 @@ def marks(rows: Sequence[Kept], at: When) -> tuple[tuple[int, float], ...]:
     return tuple(found.items())
 
 
-def last_step(raws: Sequence[bytes]) -> int | None:
+def until(rows: Sequence[Kept]) -> int:
+    """The line of the last step but one: training went on beyond what was printed before it. 0 where there is none."""
+    least, latest = 0, None
+    for row in reversed(rows):
+        if (step := _STEP.search(row.raw[:400])) is None:
+            continue
+        number = int(step[1])
+        if latest is not None and number < latest:
+            least = row.number
+            break
+        latest = number
+    return least
+
+
+def last(raws: Sequence[bytes]) -> int | None:
     """The number of the last step."""
     for raw in reversed(raws):
         if found := _STEP.search(raw[:400]):

@@ -12,10 +12,10 @@ from typing import NamedTuple
 import msgspec
 
 from dtdebug.clean import clean
-from dtdebug.logs.opened import Source, opened
+from dtdebug.logs.opened import Source
 from dtdebug.logs.shapes import Kept
-from dtdebug.logs.whole import lines_of
 from dtdebug.triage import steps, who
+from dtdebug.triage.again import lines_of_shapes
 from dtdebug.triage.clock import when, year_of, zone_of
 from dtdebug.triage.judge import Judge, shape
 from dtdebug.triage.names import Whose
@@ -28,8 +28,6 @@ TAIL, SHARED_TAIL = 32 << 10, 4 << 20
 """Bytes of the end in which the last line of one who prints is looked for: alone in a file, or one of many."""
 _TOLD, _WORDS = 240, 1_000
 """Telling lines of a stream, and characters of each."""
-_AGAIN = 400_000
-"""Lines of many ranks in one file that are looked at once more for who else printed them."""
 _CALL = re.compile(rb"SeqNum=\d{1,18}, OpType=\w{1,40}, NumelIn=\d{1,18}, NumelOut=\d{1,18}")
 _RAY = re.compile(rb"(?:\x1b\[[0-9;]{1,8}m)?\(\w{1,60}(?:\[rank=\d{1,7}\])? pid=\d{1,9}[,)]")
 """What Ray's driver puts before lines of its workers, beside its own lines without a prefix."""
@@ -101,7 +99,7 @@ def _shared(judge: Judge, text: Text) -> Iterable[Stream]:
     source, whose, kept = text.source, text.whose, text.kept
     common = {key for key in map(shape, (row.raw for row in kept)) if judge.telling.get(key)}
     common |= {shape(row.raw) for row in kept if b"busId" in row.raw and who.NCCL.search(row.raw[:800])}
-    telling = _all_of(source, common) if source.path != "-" else [row for row in kept if judge.tells(row.raw)]
+    telling = lines_of_shapes(source, common) if source.path != "-" else [row for row in kept if judge.tells(row.raw)]
     ends = _ending(text.tail, text.lines)
     both = sorted({row.number: row for row in (*kept, *telling, *ends)}.values())
     found = who.lines_by_printer(both)
@@ -113,7 +111,7 @@ def _shared(judge: Judge, text: Text) -> Iterable[Stream]:
         lined = [row for _, row in rows]
         mine = [row for row in lined if row.number in wanted]
         first = rows[0][0]
-        if first.rank is None and first.local is None and not first.pid and not mine:
+        if first.who == ("", None, 0) and not mine:
             continue  # lines of nobody that tell nothing
         device = who.device([row.raw for row in lined])
         yield _stream(
@@ -168,8 +166,8 @@ def _stream(
 
 
 def _end(judge: Judge, lined: Sequence[Kept], telling: Sequence[Kept], went_on: Sequence[Kept]) -> str:
-    """The kind of the telling lines that end a stream: of the last ones without another line between them."""
-    begin = max((row.number for row in went_on), default=0)
+    """The kind of the telling lines that end a stream: of the last ones without another line or steps after them."""
+    begin = max(steps.until(lined), *(row.number for row in went_on), 0)
     begin = max(begin, lined[-_LAST_WORDS].number if len(lined) >= _LAST_WORDS else 0)
     numbers = {row.number: place for place, row in enumerate(lined)}
     found: list[Kept] = []
@@ -193,14 +191,18 @@ def _went_on(lined: Sequence[Kept], telling: Sequence[Kept], *, alone: bool) -> 
         if (says := _handled(begin, until, telling, lined, alone=alone)) is not None:
             found.append(says)
             continue
-        inside = True
+        inside, bar = True, events.Barred()
         for row in lined[place:]:
             if row.number >= until:
                 break
             inside = inside and row.number in known
-            if not inside and row.number not in known and events.PROGRESS.search(_words(row.raw[:300])):
-                found.append(row)
-                break
+            if inside or row.number in known:
+                continue
+            words = _words(row.raw[:300])
+            if events.PROGRESS.search(words):
+                found.append(row)  # of a bar its state before, too: by that alone the next one shows progress
+                if events.advanced(bar, words):
+                    break
     return found
 
 
@@ -277,26 +279,7 @@ def _on_one_host(streams: list[Stream], whose: Whose) -> list[Stream]:
     return [msgspec.structs.replace(s, host=name) for s in streams]
 
 
-def _all_of(source: Source, shapes: set[bytes]) -> list[Kept]:
-    """All lines of these shapes in a log, bounded."""
-    found: list[Kept] = []
-    number = 1
-    with opened(source) as file:
-        for run in lines_of(file):
-            raws = run.split(b"\n")
-            if run.endswith(b"\n"):
-                raws.pop()
-            keys = run.translate(None, b"0123456789abcdefABCDEF").split(b"\n")
-            for i, key in enumerate(keys[: len(raws)]):
-                if key in shapes or (len(key) > 200 and shape(raws[i]) in shapes):
-                    found.append(Kept(number + i, raws[i][: 2 * _WORDS]))
-            number += len(raws)
-            if len(found) > _AGAIN:
-                break
-    return found
-
-
-def _told(rows: Sequence[Kept], times: _Times) -> tuple[TellingLine, ...]:
+def _told(rows: Sequence[Kept], times: _Times) -> tuple[Told, ...]:
     return tuple(
         TellingLine(row.number, text, *time) for row, time in zip(rows, times, strict=True) for text in _texts(row.raw)
     )

@@ -20,6 +20,7 @@ NCCL = re.compile(
 """What NCCL says of a rank when it makes a communicator, with `NCCL_DEBUG=INFO`."""
 _JOINS = re.compile(rb"process group for: .{0,40}\[rank=(\d{1,7}), world_size=\d{1,7}\]")
 """What a worker of Ray Train says when it joins."""
+_NUMBER = re.compile(r"\d{1,6}$")
 _PODS = 3
 """Pods from which on it shows that each runs one rank."""
 
@@ -42,9 +43,22 @@ def _one_each(rows: list[Line]) -> list[Line]:
     ranks = set().union(*known.values())
     if len(known) < _PODS or len(ranks) != len(known) or any(len(of) > 1 for of in known.values()):
         return rows
-    return [
-        line._replace(rank=min(known[line.host])) if line.rank is None and line.host in known else line for line in rows
-    ]
+    own = {host: min(of) for host, of in known.items()}
+    own |= _counted(own, {line.host for line in rows} - own.keys())
+    return [line._replace(rank=own[line.host]) if line.rank is None and line.host in own else line for line in rows]
+
+
+def _counted(known: dict[str, int], others: set[str]) -> dict[str, int]:
+    """The ranks of pods that name none, where the numbers of all others' names are their ranks but for a constant."""
+    numbers = {host: (host[: found.start()], int(found[0])) for host in known if (found := _NUMBER.search(host))}
+    forms = {(stem, known[host] - number) for host, (stem, number) in numbers.items()}
+    if len(forms) != 1 or len(numbers) < len(known):
+        return {}
+    stem, base = min(forms)
+    rest = {
+        host: int(m[0]) + base for host in others if host.startswith(stem) and (m := _NUMBER.fullmatch(host, len(stem)))
+    }
+    return {host: rank for host, rank in rest.items() if rank >= 0 and rank not in known.values()}
 
 
 def _named(line: Line, world: int) -> Line:

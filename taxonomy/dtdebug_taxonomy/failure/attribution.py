@@ -43,10 +43,15 @@ class Outcome(msgspec.Struct, frozen=True, kw_only=True):
     """The ranks of `own` lost a peer later, and nothing else explains that: they may have gone on until then."""
 
 
-def outcome(log: Reading, outlived: Callable[[Raised], bool] = lambda raised: bool(raised.handled)) -> Outcome:
+def outcome(
+    log: Reading,
+    outlived: Callable[[Raised], bool] = lambda raised: bool(raised.handled),
+    later: Callable[[Exit], bool] = lambda end: False,
+) -> Outcome:
     """What ended the ranks of a log, as far as it says so.
 
     `outlived` says of an exception that its program or the job went on after it; where times are known, by these too.
+    `later` says of an end that its rank trained later: it was that of an earlier program, as of a step of Slurm's job.
     """
     raised = [primary(r) for r in log.events.raised if not r.unheeded]
     by_role = {id(r): role(r) for r in raised}
@@ -62,7 +67,7 @@ def outcome(log: Reading, outlived: Callable[[Raised], bool] = lambda raised: bo
     }
     alive = [r for r in own if id(r) not in past]
     ended = [r for r in alive if not survived(r)]
-    doubtful = bool(alive) and not ended and not _exits(log, echoes)
+    doubtful = bool(alive) and not ended and not _exits(log, echoes, later)
     ended = alive if doubtful else ended
     standing = [r for r in ended if id(r) not in followed]
     # a watchdog may speak after the exception that ended its rank, for it is a thread: such exceptions yield to others
@@ -83,7 +88,7 @@ def outcome(log: Reading, outlived: Callable[[Raised], bool] = lambda raised: bo
         own=tuple(mine),
         echoes=tuple(_one_each(echoes)),
         handled=(*(r for r in own if id(r) in gone_on), *unheeded),
-        exits=() if mine else _exits(log, echoes),
+        exits=() if mine else _exits(log, echoes, later),
         launched=launched,
         doubtful=doubtful,
     )
@@ -93,17 +98,18 @@ def verdict_of_log(
     snapshot: Snapshot,
     exclusive: Callable[[str, int, int], bool | None] = lambda file, one, other: None,
     outlived: Callable[[Raised], bool] = lambda raised: bool(raised.handled),
+    later: Callable[[Exit], bool] = lambda end: False,
 ) -> Verdict | None:
     """The verdict that a printed log allows, or None.
 
     `exclusive` says of two lines of a file that no rank comes to both: it needs the source, which is not ours to read.
-    `outlived` is as in `outcome`.
+    `outlived` and `later` are as in `outcome`.
     """
     if not snapshot.output:
         return None
-    log = read_output(snapshot)
-    found = outcome(log, outlived)
-    compared = mismatch.mismatch_verdict(log, found.own, exclusive)
+    log = read(snapshot)
+    found = outcome(log, outlived, later)
+    compared = mismatch.verdict(log, found.own, exclusive)
     if compared is not None:
         return compared
     own = found.own
@@ -169,10 +175,10 @@ def _ranked(log: Reading, own: list[Raised], echoes: Sequence[Raised]) -> list[R
     return [msgspec.structs.replace(own[0], rank=min(failed))]
 
 
-def _exits(log: Reading, echoes: Sequence[Raised]) -> tuple[Exit, ...]:
+def _exits(log: Reading, echoes: Sequence[Raised], later: Callable[[Exit], bool]) -> tuple[Exit, ...]:
     """Ends of ranks that raised nothing: by their program (`os._exit`, `sys.exit`) or by a signal of nobody's."""
     spoken = {r.rank for r in echoes}
-    last = {e.rank: e for e in log.said.exits if e.rank is not None and e.rank not in spoken}
+    last = {e.rank: e for e in log.said.exits if e.rank is not None and e.rank not in spoken and not later(e)}
     aborted: set[int | None] = {*log.said.enforced} or ({*last} if log.said.enforce else set())
     # A watchdog aborts its own process, which waited too long; one of nobody knows which process may be any's.
     timed_out = {line.rank for line in log.lines if "Watchdog c" in line.body}

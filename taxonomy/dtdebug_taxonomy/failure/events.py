@@ -58,6 +58,8 @@ PROGRESS = re.compile(
     r"|\d(?:it/s|s/it)\b|\bit[=:] ?\d|\bloss['\"]?[ :=]{1,4}-?\d)"
 )
 """What shows that training goes on."""
+_BAR = re.compile(r"\d%\|.{0,200}?\| {0,3}(\d{1,12}/\d{1,12}) \[|\b(\d{1,12})it \[")
+"""How far a progress bar is: one that is closed after an exception is printed once more as it was."""
 _HANDLED = re.compile(
     r"(?i)(?:\b(?:will (?:be )?retr(?:y|ied)|retrying|re-trying|trying again|retry (?:no\.? ?|number |#)?\d{1,6}\b"
     r"|attempt (?:no\.? ?|#)?\d{1,6} ?(?:of|/) ?\d{1,6}|skipp(?:ing|ed)|ignor(?:ing|ed)|fall(?:ing|s)? ?back"
@@ -110,10 +112,19 @@ class _Open:
         self.kind = "python"
 
 
-class _Stream:
+class Barred:
+    """Who may print a progress bar."""
+
+    def __init__(self) -> None:
+        self.bar = ""
+        """How far it was, since the last exception."""
+
+
+class _Stream(Barred):
     """What is known of one who prints."""
 
     def __init__(self) -> None:
+        super().__init__()
         self.open: _Open | None = None
         self.rank: int | None = None
         """Named by a heading: the process of spawn, a row of torchrun's table."""
@@ -130,6 +141,15 @@ class _Stream:
         """An exception has ended in the line above."""
         self.listing = False
         """Within the frames of a dump, or of a stack that was logged: no traceback's."""
+
+
+def advanced(s: Barred, text: str) -> bool:
+    """Whether a line that shows progress is more than a bar as it stood when the last exception came."""
+    found = _BAR.search(text[:400])
+    if found is None:
+        return True
+    before, s.bar = s.bar, found[1] or found[2]
+    return before not in ("", s.bar)
 
 
 class _Reader:
@@ -277,6 +297,7 @@ class _Reader:
             level=line.level,
         )
         s.open, s.chained, s.thread, s.process, s.unheeded = None, False, "", "", False
+        s.bar = ""
         self._keep(s, raised)
         s.fresh = True
         if (
@@ -301,6 +322,7 @@ class _Reader:
             any(c.isdigit() for c in body[:200])
             and PROGRESS.search(body[:300])
             and not line.level.startswith(("E", "C", "F"))
+            and advanced(s, body)
         ):
             self._steps.setdefault(line.who, []).append(index)
 

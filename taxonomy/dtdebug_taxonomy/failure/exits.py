@@ -33,6 +33,8 @@ class Exit(NamedTuple):
     """Line of the output that says so."""
     memory: bool = False
     """It says that memory ran out."""
+    host: str = ""
+    """The host of the rank, where the launcher names it."""
 
 
 class Exits(NamedTuple):
@@ -80,7 +82,7 @@ _MPI_SIGNAL = re.compile(
 _MPI_NAME = re.compile(r"Process name: \[[^\s,@]{1,200}[,@]\d{1,9}\]?,(?P<rank>\d{1,7})\]")
 _MPI_CODE = re.compile(r"Exit code: *(?P<code>\d{1,9})")
 _SRUN = re.compile(
-    r"srun: error: [^\s:]{1,255}: tasks? (?P<ranks>[\d,-]{1,500}): (?:\[[^\]]{1,100}\] )?"
+    r"srun: error: (?P<host>[^\s:]{1,255}): tasks? (?P<ranks>[\d,-]{1,500}): (?:\[[^\]]{1,100}\] )?"
     r"(?:Exited with exit code (?P<code>\d{1,9})|(?P<words>Killed|Terminated|Aborted|Segmentation fault|Bus error"
     r"|Out Of Memory))"
 )
@@ -189,8 +191,9 @@ def _line(words: str, line: int) -> Iterator[Exit]:
         yield Exit(int(found["rank"]), int(found["pid"]) or None, None, signal_name(int(found["signal"])), line)
     elif "srun: error: " in words and (found := _SRUN.search(words)):
         code = int(found["code"]) if found["code"] else None
+        name, memory = _WORDS.get(found["words"] or "", ""), found["words"] == "Out Of Memory"
         for rank in _ranks(found["ranks"]):
-            yield Exit(rank, None, code, _WORDS.get(found["words"] or "", ""), line, found["words"] == "Out Of Memory")
+            yield Exit(rank, None, code, name, line, memory, found["host"])
     elif "line " in words and (found := _SHELL.search(words)):
         yield Exit(None, int(found["pid"]), None, _WORDS[found["words"]], line)
     elif "terminated with" in words and (found := _SPAWN.search(words)):

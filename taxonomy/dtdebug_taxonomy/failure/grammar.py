@@ -23,7 +23,7 @@ _TAGGED = (
     r"(?:\[(?P<host>[\w.-]{1,100}):\d{1,9}\])?<(?P<stream>std\w{3,4})>:? ?"
 )
 _BRACKET = (
-    r"\[rank ?(?P<rank>\d{1,7})\]:? ?",
+    r"\[(?:rank|RANK) ?(?P<rank>\d{1,7})\]:? ?",
     r"\[(?:default|[A-Za-z]\w{0,40}?(?=\d{1,5}\]:))(?P<local>\d{1,7})\]: ?|\[default(?P<local2>\d{1,7})\] ?",
     r"\[\d{1,9}\] (?=\[(?:rank|default) ?\d{1,7}\]:)",
     _TAGGED,
@@ -61,7 +61,12 @@ _LETTER = (
     r"(?P<stream>stdout|stderr) [FP] ",
     r"[\w./-]{1,80}\.py:\d{1,6}\](?: |$)",
 )
-_BLANK = (r" {1,6}(?P<task>\d{1,7}): ", r" {1,12}(?=\[(?:rank|default) ?\d{1,7}\]:)", r"[|] (?=\S)")
+_BLANK = (
+    r"(?=[ \d]{2,4}: ) {1,3}(?P<task>\d{1,3}): ",
+    r" {1,12}(?=\[(?:rank|default) ?\d{1,7}\]:)",
+    r"[|] (?=\S)",
+)
+"""srun pads its tasks to the width of the greatest; a number further in is that of a list."""
 
 
 def _compiled(patterns: Iterable[str]) -> tuple[re.Pattern[str], ...]:

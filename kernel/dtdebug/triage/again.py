@@ -1,0 +1,61 @@
+"""A log of many ranks, read once more: of the lines that tell something those of every rank, not the first eight."""
+
+from __future__ import annotations
+
+import re
+from collections import deque
+from collections.abc import Iterator
+
+from dtdebug.logs.opened import Source, opened
+from dtdebug.logs.shapes import Kept
+from dtdebug.logs.whole import lines_of
+from dtdebug.triage.judge import shape
+
+_AGAIN = 400_000
+"""Lines that are kept."""
+_SHAPE, _EACH = 4_096, 240
+"""Lines of a shape, and of each who prints it, of which the first and the last are kept where there are more."""
+_WORDS, _LONG = 2_000, 200
+_CLOCK = re.compile(rb"\d{4}[-/]\d\d[-/]\d\d[T _]?|[IWE]\d{4} |\d\d:\d\d:\d\d(?:[.,]\d{1,9})?")
+_HEAD, _NAME = 80, 24
+"""Bytes of a line in which a time stands, and of the rest those that say who prints, in most forms of logs."""
+
+
+class _Some:
+    """The first and the last lines of a shape, as many for each who prints them."""
+
+    def __init__(self) -> None:
+        self._by_name: dict[bytes, tuple[list[Kept], deque[Kept]]] = {}
+        self._half = _SHAPE // 2
+        """Lines at either end that each may have; the more of them print, the fewer."""
+
+    def take(self, number: int, raw: bytes) -> None:
+        name = _CLOCK.sub(b"", raw[:_HEAD])[:_NAME]
+        mine = self._by_name.get(name)
+        if mine is None:
+            mine = self._by_name[name] = [], deque(maxlen=self._half)
+            self._half = max(_EACH, _SHAPE // len(self._by_name)) // 2
+        first, last = mine
+        (first if len(first) < self._half else last).append(Kept(number, raw[:_WORDS]))
+
+    def kept(self) -> Iterator[Kept]:
+        for first, last in self._by_name.values():
+            both = [*first, *last]
+            yield from both if len(both) <= 2 * self._half else (*both[: self._half], *both[-self._half :])
+
+
+def lines_of_shapes(source: Source, shapes: set[bytes]) -> list[Kept]:
+    """The lines of these shapes in a log, bounded."""
+    found: dict[bytes, _Some] = {}
+    number = 1
+    with opened(source) as file:
+        for run in lines_of(file):
+            raws = run.split(b"\n")
+            if run.endswith(b"\n"):
+                raws.pop()
+            keys = run.translate(None, b"0123456789abcdefABCDEF").split(b"\n")
+            for i, key in enumerate(keys[: len(raws)]):
+                if key in shapes or (len(key) > _LONG and (key := shape(raws[i])) in shapes):
+                    found.setdefault(key, _Some()).take(number + i, raws[i])
+            number += len(raws)
+    return sorted(row for some in found.values() for row in some.kept())[:_AGAIN]
