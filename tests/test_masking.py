@@ -17,7 +17,7 @@ from dtdebug.clean import MASK, arguments, clean
 from dtdebug.display import bundle
 from dtdebug.last import Last
 from dtdebug.masking import environ
-from dtdebug.masking.names import secret
+from dtdebug.masking.kinds import secret
 from dtdebug.wizard.session import Session, to_json
 from dtdebug_taxonomy.case import contract, of_text
 from dtdebug_taxonomy.knowledge import load

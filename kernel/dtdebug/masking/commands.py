@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-from dtdebug.masking.names import secret
+from dtdebug.masking.kinds import secret
 from dtdebug.masking.noise import flat, is_hash, is_opaque
 
 MASK = "***"

@@ -8,7 +8,7 @@ import tomllib
 from functools import lru_cache
 from pathlib import Path
 
-from dtdebug.masking.names import secret
+from dtdebug.masking.kinds import secret
 from dtdebug.masking.noise import is_hash, is_opaque, is_random
 
 # Up to its end or, where that is cut off, as far as it looks like a key.
@@ -36,6 +36,11 @@ _HOOKS = {
     "NRAL": re.compile(r"(?<![A-Za-z0-9])(?P<s>[a-z0-9]{6}[A-Fa-f0-9]{30}(?:FFFF)?NRAL)(?!\w)"),
     "-NRMA": re.compile(r"(?<!\w)(?P<s>[A-Za-z0-9]{6}[a-f0-9]{20,40}-NRMA)(?!\w)"),
     "1000.": re.compile(r"(?<![\w.])1000\.(?P<s>[a-f0-9]{32}\.[a-f0-9]{32})(?!\w)"),
+    "AZDO": re.compile(r"(?<![A-Za-z0-9])(?P<s>[A-Za-z0-9]{76}AZDO[A-Za-z0-9]{4})(?![A-Za-z0-9])"),
+    "$": re.compile(
+        r"(?<![\w$])(?P<s>\$(?:[\w-]{1,16}\$(?:[\w=,]{1,40}\$){0,2}[^$\s\"']{1,64}\$[A-Za-z0-9./+]{22,128}"
+        r"|2[abxy]\$\d\d\$[A-Za-z0-9./]{53}|krb5\w{2,8}\$\d\d\$[\w@.:*$/-]{64,8192}))(?![\w.])"
+    ),
     ".atlasv1.": re.compile(r"(?<!\w)(?P<s>[A-Za-z0-9]{14}\.atlasv1\.[A-Za-z0-9_=-]{60,70})"),
 }
 """What stands in its middle, and the whole."""

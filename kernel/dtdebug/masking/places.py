@@ -37,13 +37,23 @@ _SPOKEN = re.compile(
     r"(?:[ \t]{1,3}(?:is|was))?:?(?:[ \t]{1,3}|%20)[\"'`]?"
     r"(?P<s>[A-Za-z0-9+/=_.~-]{10,4096}+)"
 )
+_QUOTED = re.compile(
+    r"(?i)(?<![A-Za-z])(?:password|passwd|passphrase|passcode)[ \t]{1,3}"
+    r"(?:(?:(?:for|of)\b[^.\n]{1,60}[ \t])?(?:is|was)[ \t]{1,3})?(?P<q>\\{0,3}[\"'])(?P<s>[^\s\"'\\]{4,256})(?P=q)"
+)
+"""`PASSWORD '...'`, `the password for user "x" is "..."`."""
+_GIVEN = re.compile(
+    r"(?i)(?:auth|credentials?)[ \t]{0,3}=?[ \t]{0,3}\([ \t]{0,3}\\{0,3}[\"'][^\"'\\\n]{1,128}\\{0,3}[\"'][ \t]{0,3},"
+    r"[ \t]{0,3}\\{0,3}[\"'](?P<s>[^\"'\\\n]{1,256})\\{0,3}[\"'][ \t]{0,3}[,)]"
+)
+"""A user and a password: `auth=("...", "...")`."""
 _LOGS_IN = re.compile(r"\blogin\([\"'](?P<s>[^\"'\s]{10,512})[\"']")
 _ELEMENT = re.compile(
     r"(?i)<(?:\w{0,24}password|pass|\w{0,24}secret|\w{0,24}token|api-?key)(?:[ \t][^<>\n]{1,64})?>(?P<s>[^<\s]{4,512})<"
 )
 _ADDED = re.compile(
-    r"(?i)<add[ \t]{1,8}key=[\"'][^\"'<>]{0,64}(?:password|secret|token)[\"'][ \t]{1,24}"
-    r"value=[\"'](?P<s>[^\"'<>]{4,512})"
+    r"(?i)<add[ \t]{1,8}key=\\{0,3}[\"'][^\"'<>]{0,64}(?:password|secret|token)\\{0,3}[\"'][ \t]{1,24}"
+    r"value=\\{0,3}[\"'](?P<s>[^\"'<>\\]{4,512})"
 )
 _CONDA = re.compile(r"/t/(?P<s>[A-Za-z0-9-]{10,80})/")
 _PASSED = re.compile(r"(?i)\bidentified by[ \t]{1,3}[\"'](?P<s>[^\"'\n]{1,256})")
@@ -76,6 +86,8 @@ def spans(text: str) -> list[tuple[int, int]]:
     look("login", _NETRC)
     look("auth", _DOCKER)
     look("identified by", _PASSED)
+    look("pass", _QUOTED)
+    look("(", _GIVEN)
     look(">", _ELEMENT)
     look("<add", _ADDED)
     look("conda", _CONDA)
