@@ -34,16 +34,20 @@ def secret(name: str) -> str:
     known = _table()
     words = [word.lower() for word in _WORDS.findall(name)]
     while len(words) > 1 and words[-1] in known["after"]:
-        if words[-1] in ("file", "id") and words[-2] != "secret":
-            return _weak(name)
+        if words[-1] in ("file", "id"):
+            return "key" if words[-2] == "secret" else _weak(name)
         words.pop()
     if not words:
         return ""
     last, before = words[-1], words[-2] if len(words) > 1 else ""
+    if last in known["no_secret"]:
+        return ""
     if not known["secret"].isdisjoint((last, before + last)) or last.endswith(tuple(known["ends"])):
         return "" if before in known["passes"] else "strong"
     if last == "key" and before:
         return "strong" if before in known["keys"] else "" if before in known["no_key"] else "key"
+    if last.endswith("key") and len(last) > 6 and last[:-3] not in known["no_key"]:
+        return "key"
     if last == "secrets" or (before and last in known["opaque"]):
         return "key"
     if last in ("token", "tokens"):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import bisect
+import itertools
 import re
 import tomllib
 from functools import lru_cache
@@ -44,7 +45,11 @@ _HOOKS = {
     ".atlasv1.": re.compile(r"(?<!\w)(?P<s>[A-Za-z0-9]{14}\.atlasv1\.[A-Za-z0-9_=-]{60,70})"),
 }
 """What stands in its middle, and the whole."""
-_RUN = re.compile(r"[A-Za-z0-9+/_-]{20,4096}+={0,2}")
+_RUN = re.compile(r"[A-Za-z0-9+/_-]{20,}+={0,2}")
+_FILE, _LINE = 2_000, 60
+"""Characters in a row, and in one of several lines of the same length, that are a file's and no secret's."""
+_PEER = re.compile(r"(?:Qm[1-9A-HJ-NP-Za-km-z]{44}|12D3KooW[1-9A-HJ-NP-Za-km-z]{44}|baf[a-z2-7]{56,62})\Z")
+"""Names of nodes and of content in peer-to-peer networks."""
 
 
 _WORD = re.compile(r"(?<![A-Za-z0-9_-])[A-Za-z][A-Za-z0-9_-]{18,600}+")
@@ -75,16 +80,39 @@ def keys(text: str) -> list[tuple[int, int]]:
 
 def spans(text: str) -> list[tuple[int, int]]:
     """All other secrets that can be known by their look."""
-    found = [m.span() for begin, shape in _vendors() if begin in text for m in shape.finditer(text)]
+    found = [
+        m.span()
+        for begin, shape in _vendors()
+        if begin in text
+        for m in shape.finditer(text)
+        if len(set(m[0][len(begin) :])) > 2
+    ]
     if "eyJ" in text:
         found += (m.span() for m in _SIGNED.finditer(text))
     found += (m.span("s") for middle, whole in _HOOKS.items() if middle in text for m in whole.finditer(text))
     if len(text) >= 20:
         found += filter(None, map(_said, _WORD.finditer(text)))
         addresses = [m.span() for m in _ADDRESS.finditer(text)] if "//" in text or "\\/" in text else []
-        found += (m.span() for m in _RUN.finditer(text) if is_random(m[0]) and not _known(text, m, addresses))
+        runs = [m for m in _RUN.finditer(text) if len(m[0]) <= _FILE]
+        wrapped = _wrapped(text, runs)
+        found += (
+            m.span()
+            for n, m in enumerate(runs)
+            if n not in wrapped and is_random(m[0]) and not _known(text, m, addresses)
+        )
         found += _of_hooks(text, addresses)
     return found
+
+
+def _wrapped(text: str, runs: list[re.Match[str]]) -> set[int]:
+    """Which of the runs are lines of one file: at least three of the same length, one below the other."""
+    below = [
+        n
+        for n, (one, two) in enumerate(itertools.pairwise(runs))
+        if len(one[0]) == len(two[0]) >= _LINE and text[one.end() : two.start()][:24].count("\n") == 1
+    ]
+    inner = {n for n, m in itertools.pairwise(below) if m == n + 1}
+    return {n + k for n in inner for k in range(3)}
 
 
 def _said(word: re.Match[str]) -> tuple[int, int] | None:
@@ -103,7 +131,9 @@ def _known(text: str, run: re.Match[str], addresses: list[tuple[int, int]]) -> b
     begin = run.start()
     before = text[max(0, begin - 64) : begin]
     content = run[0].startswith(_CONTENT) or "bcdefghijk" in run[0].lower() or before.endswith("base64,")
-    if content or _SORTED.match(run[0]) or _DIGEST.match(run[0]) or _DIGEST.search(before) or _NUMBERED.search(before):
+    if content or any(shape.match(run[0]) for shape in (_PEER, _SORTED, _DIGEST)):
+        return True
+    if _DIGEST.search(before) or _NUMBERED.search(before):
         return True
     last = bisect.bisect_right(addresses, (begin, len(text))) - 1
     if last >= 0 and begin < addresses[last][1]:

@@ -23,14 +23,23 @@ _ASSIGNS = re.compile(
 _SETS = re.compile(r"(?i)(?:setdefault|(?:set|put)_?env)\([ \t]{0,3}\\{0,3}[\"']\Z")
 _PAIR = re.compile(r"[(\[][ \t]{0,3}\\{0,3}[\"']\Z")
 """What stands before a quoted name that a comma parts from its value."""
+_ITEMS = re.compile(r"\[(?P<s>\s{0,64}\\{0,3}[\"'][^\[\]]{4,4096})\]")
+"""Several values."""
 _COMPARES = ("==", "!=", "===", "!==")
 _COMPARED = re.compile(r"\\{0,3}(?P<q>[\"'])(?P<s>[^\"'\\\n]{4,256})\\{0,3}(?P=q)[ \t]{0,3}[=!]={1,2}[ \t]{0,3}\Z")
 """`"..." == password`: the value stands before the name."""
+_TOLD = re.compile(
+    r"(?i)(?<![a-z])(?:name|key)(?:\\{0,3}[\"'])?[ \t]{0,3}[:=>][ \t]{0,5}(?:\\{0,3}[\"'])?(?P<name>[a-z][\w.-]{1,64})"
+    r"(?:\\{0,3}[\"']|</(?:name|key)>)?(?:\s|,|\\[nrt]){1,64}[\"'<\\]{0,4}value(?:\\{0,3}[\"'])?[ \t]{0,3}[:=>]"
+    r"[ \t]{0,5}(?:\\{0,3}[\"'])?(?P<s>[^\s\"'<\\]{4,4096})"
+)
+"""`- name: DB_PASSWORD`, and in the next line `value: ...`: the environment in Kubernetes, JSON, XML."""
 
 
 def spans(text: str) -> list[tuple[int, int]]:
     """Where values of secrets stand."""
-    found, behind = [], 0
+    found = [m.span("s") for m in _TOLD.finditer(text) if _is_told(m)] if "alue" in text else []
+    behind = 0
     for trigger in _TRIGGERS.finditer(text):
         if trigger.start() < behind:
             continue
@@ -62,6 +71,8 @@ def value(text: str, begin: int, end: int, name: str) -> tuple[int, int] | None:
         return None  # the index of a variable
     quote = assigns["quote"] or ""
     start = assigns.end()
+    if kind == "strong" and not quote and (items := _ITEMS.match(text, start)):
+        return items.span("s")
     stop = values.closing(text, start, quote) if quote else values.open_end(text, start)
     said = text[start:stop]
     if values.is_harmless(said, text, start) or ("{" in said and "f" in (assigns["kind"] or "")):
@@ -77,6 +88,14 @@ def value(text: str, begin: int, end: int, name: str) -> tuple[int, int] | None:
     else:
         certain = kind == "token" and "=" in assigns["sep"] and values.is_made_up(said)
     return (start, stop) if certain or values.credible(said, kind) else None
+
+
+def _is_told(pair: re.Match[str]) -> bool:
+    """A name's value, where both are values of their own."""
+    kind = secret(pair["name"])
+    if not kind or values.is_harmless(pair["s"], pair.string, pair.start("s")):
+        return False
+    return kind == "strong" or values.credible(pair["s"], kind)
 
 
 def _listed(before: str, kind: str) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 
 from dtdebug.masking.noise import flat, is_hash, is_opaque
+from dtdebug.masking.values import is_harmless
 
 _SLASHES = r":\\?/\\?/"
 _PASSWORD = re.compile(rf"{_SLASHES}[^/\s:@\"']{{0,256}}+:(?P<s>[^/\s\"'<>]{{1,512}})@")
@@ -26,6 +27,7 @@ _COOKIE = re.compile(
     r"(?i)\bcookie(?:\\{0,3}[\"'])?[ \t]{0,3}[:=][ \t]{0,5}(?:b?\\{0,3}[\"'])?"
     r"(?P<s>[\w.-]{1,64}=[^\n\"'\\]{1,4096}+)"
 )
+_NO_PASSWORD = ("pass", "password", "x-oauth-basic")
 _VARIABLE = re.compile(r"[$<{%]|EMPTY\b")
 _NETRC = re.compile(r"\blogin\s{1,8}\S{1,128}\s{1,8}password\s{1,8}(?P<s>\S{1,256})")
 _DOCKER = re.compile(
@@ -67,11 +69,11 @@ def spans(text: str) -> list[tuple[int, int]]:
 
     def look(literal: str, pattern: re.Pattern[str]) -> None:
         if literal in lower:
-            found.extend(m.span("s") for m in pattern.finditer(text))
+            found.extend(m.span("s") for m in pattern.finditer(text) if not is_harmless(m["s"], text, m.start("s")))
 
     if "@" in text and ("//" in text or "\\/\\/" in text):
-        found += (m.span("s") for m in _PASSWORD.finditer(text) if m["s"] not in ("pass", "password"))
-        found += (m.span("s") for m in _SLASHED.finditer(text) if m["s"] not in ("pass", "password"))
+        found += (m.span("s") for m in _PASSWORD.finditer(text) if m["s"] not in _NO_PASSWORD)
+        found += (m.span("s") for m in _SLASHED.finditer(text) if m["s"] not in _NO_PASSWORD)
         found += (m.span("s") for m in _USER.finditer(text) if not _PLAIN_USER.match(m["s"]))
     if "authorization" in lower:
         found += (
@@ -90,7 +92,8 @@ def spans(text: str) -> list[tuple[int, int]]:
     look("(", _GIVEN)
     look(">", _ELEMENT)
     look("<add", _ADDED)
-    look("conda", _CONDA)
+    if "conda" in lower:
+        found += (m.span("s") for m in _CONDA.finditer(text) if is_opaque(m["s"]))
     look("login(", _LOGS_IN)
     if any(literal in lower for literal in ("token", "passw", "secret", "key")):
         found += (m.span("s") for m in _SPOKEN.finditer(text) if is_opaque(m["s"]) or is_hash(m["s"]))

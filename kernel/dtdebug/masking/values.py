@@ -15,22 +15,26 @@ _BROKEN = re.compile(r"(?:\\[nrt]){1,8}(?![A-Za-z0-9\\]).*")
 """The end of a line within a string, and what stands behind it."""
 _HARMLESS = re.compile(
     r"(?i)(?:[+-]?\d{0,4}[.,]\d{1,9}"
-    r"(?:e[+-]?\d{1,3})?|\d{1,3}|true|false|none|null|nil|yes|no|on|off|str|int|bytes|float|bool|empty|dummy|inherit|![A-Z][a-z]{1,16}|\*{2,64}"
-    r"|(?:your|replace)[ _-][\w -]{1,64}|[\w-]{0,16}x{3,64}|(?:sk-)?\.{3})\Z"
+    r"(?:e[+-]?\d{1,3})?|\d{1,3}|true|false|none|null|nil|yes|no|on|off|str|int|bytes|float|bool|empty|dummy|inherit|await|redacted|placeholder|password|#[\da-f]{3,8}|![A-Z][a-z]{1,16}|\*{2,64}"
+    r"|(?:[\w-]{0,16}[_-])?(?:your|replace|placeholder)[ _-][\w -]{1,64}|[\w-]{0,16}x{3,64}|(?:sk-)?\.{3})\Z"
 )
 _NUMBER = re.compile(r"[\[(]{0,4}[\d.,e+-]{1,64}[\])]{0,4}\Z")
 _PLACEHOLDER = re.compile(
-    r"(?:\$\{{0,2}[ ]?[A-Za-z_(]|\$\(|%\(|%[sdr]\b"
+    r"(?:\${1,2}\{{0,2}[ ]?[A-Za-z_(]|\$\d\b|\.\*|\[\^|\{[A-Za-z_][\w.]{0,64}\(|\$\("
+    r"|%\(|%[sdr]\b|<%|!(?:Ref|Sub|GetAtt|ImportValue|vault)\b"
+    r"|\{{1,2}[ ]{0,2}[A-Za-z_][\w.]{0,64}[ ]{0,2}\}"
     r"|\{(?:[A-Za-z_][\w.]{0,64}(?:(?:\[[\w\"']{0,32}\]){1,4}|\()?|\d{0,2})[})'\"]"
     r"|<[A-Za-z_][\w .-]{0,64}>|\*{3}|\.{3}"
     r"|x{4,64}\b|\[[A-Z]{1,20}\])"
 )
 _CODE = re.compile(
-    r"[A-Za-z_]\w{0,64}(?:\.[A-Za-z_]\w{0,64}){0,8}[\[(]|"
+    r"\(?[A-Za-z_]\w{0,64}(?:\.[A-Za-z_]\w{0,64}){0,8}[\[(]|"
     r"[{(\[][ ]?[A-Za-z_]\w{0,64}[ ]?:|(?:self|args|cfg|config|os|opts?|settings|kwargs)\."
 )
-_PATH = re.compile(r"(?:~|\.{1,2}|[A-Z]:)?[/\\][A-Za-z_.][\w.@-]{1,64}[/\\]")
+_PATH = re.compile(r"(?:file://|~|\.{1,2}|[A-Z]:)?[/\\][A-Za-z_.][\w.@-]{1,64}[/\\]")
 _VARIABLE = re.compile(r"[a-z]{0,24}(?:_[a-z\d]{1,24}){1,6}\Z|[A-Z]{1,24}(?:_[A-Z\d]{1,24}){1,6}\Z")
+_HEADER = re.compile(r"[A-Za-z]{1,24}(?:-[A-Za-z\d]{1,24}){1,6}\Z")
+_HOST = re.compile(r"[a-z][a-z\d-]{0,62}(?:\.[a-z][a-z\d-]{0,62}){1,6}(?:/[\w.-]{1,64}){0,4}\Z")
 _ATTRIBUTE = re.compile(r"[A-Za-z_]\w{0,64}(?:\.[A-Za-z_]\w{0,64}){1,8}\Z")
 _WRITTEN = re.compile(r"<?\|?[A-Za-z_]{1,64}\|?>?[.,!?]?\Z|[A-Za-z_]\w{0,64}(?:\.[A-Za-z_]\w{0,64}){1,8}\Z")
 _PLAIN = re.compile(r"[a-z]{1,32}[.,;:!?]?\Z|[A-Z][a-z]{1,32}[.,;:!?]?\Z")
@@ -45,15 +49,16 @@ def is_harmless(said: str, text: str, start: int) -> bool:
         or _PLACEHOLDER.match(text, start) is not None
         or _HARMLESS.match(bare) is not None
         or (_PATH.match(bare) is not None and not is_opaque(bare))
-        or (_VARIABLE.match(bare) is not None and secret(bare) != "")
+        or ((_VARIABLE.match(bare) or _HEADER.match(bare)) is not None and secret(bare) != "" and not is_opaque(bare))
     )
 
 
 def is_code(said: str, name: str, sep: str) -> bool:
     """What stands there without quotes is an expression of a program."""
     bare = said.rstrip(",):")
-    if _CODE.match(said) or bare in (name, name.rpartition(".")[2], name.rpartition("_")[2]):
-        return True
+    joined, called = bare.replace("_", "").lower(), name.replace("_", "").lower()
+    if _CODE.match(said) or joined in (called, called.rpartition(".")[2], name.rpartition("_")[2].lower()):
+        return True  # `token=token`, `access_token: AccessToken`
     if _ATTRIBUTE.match(bare) and secret(bare.rpartition(".")[2]):
         return True
     return sep == " = " and not is_opaque(bare) and (_VARIABLE.match(bare) or _ATTRIBUTE.match(bare)) is not None
@@ -82,7 +87,7 @@ def credible(said: str, kind: str) -> bool:
         return is_opaque(said) or is_hash(said)
     if " " in said or len(said) < 6 or is_number(said):
         return False
-    if _WRITTEN.match(said):
+    if _WRITTEN.match(said) or _HOST.match(said):
         return is_opaque(said) or any(map(is_hash, said.split(".")))
     return any(c.isalnum() for c in said)
 
