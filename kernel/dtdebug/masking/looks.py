@@ -57,7 +57,7 @@ _MARKS = frozenset(["sk", "rk", "pat", "cfpat", "tok"])
 _ADDRESS = re.compile(r"[A-Za-z][A-Za-z0-9+.-]{1,20}:\\?/\\?/[^\s\"'<>)\]]{4,4096}")
 _CAPABLE = re.compile(r"(?i)hook|token(?!i)|secret|key|auth|invite|rpc|/bot|/v\d{1,2}/[A-Za-z0-9_-]{16,}")
 """Addresses that hold a secret in their path."""
-_OF_CONTENT = re.compile(r"(?i)[?&;](?:\w{0,16}id|v|version|hash|sha\d{0,3}|etag|rev|ref|file|name|usp|tab|list)=\Z")
+_OF_CONTENT = re.compile(r"(?i)[?&;](?:\w{0,16}id|version|hash|sha\d{0,3}|etag|rev|ref|file|name|usp|tab|list)=\Z")
 _IN_PATH = re.compile(r"(?:~|\.{1,2}|[A-Z]:)?[/\\]+[A-Za-z_.][\w.-]{1,64}[/\\]")
 _DIGEST = re.compile(r"(?i)(?:sha\d{1,3}|md5|blake\d\w?)(?:-|[:=]\Z)")
 _PART = re.compile(r"(?<=/)[A-Za-z0-9_@-]{8,256}")
@@ -151,7 +151,7 @@ def _in_path(text: str, begin: int) -> bool:
     before = text[max(0, begin - 256) : begin + 64]
     inside = begin - max(0, begin - 256)
     start = max((m.end() for m in _WORD_BEGINS.finditer(before, 0, inside)), default=0)
-    path = _IN_PATH.match(before, start)
+    path = None if before.endswith("=") else _IN_PATH.match(before, start)
     return path is not None and not is_opaque(path[0])
 
 
