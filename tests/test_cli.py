@@ -51,6 +51,26 @@ def test_a_pipe_is_diagnosed_and_passed_on():
     assert "(D.1.2)" in out
 
 
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["diagnose", "no@file"], ["flight", "no@folder"], ["diff", "no@", "no"], ["run", "--", "no@command"],
+        ["attach", "no@"], ["explain", "no@"], ["triage", "--for@mat", "x"], ["report", "no@"], ["slow", "no@"],
+        ["doctor", "--", "mpirun", "--hostfile", "no@", "python"], ["doctor", "--", "torchrun", "--nnodes=@2", "t@.py"],
+    ],
+)  # fmt: skip
+def test_no_escape_of_a_name_reaches_the_terminal(words, capsys):
+    hostile = "\x1b[2J\x9b31m\u202e"
+    try:
+        status = main([word.replace("@", hostile) for word in words])
+    except SystemExit as error:
+        status = error.code
+    shown = "".join(capsys.readouterr())
+
+    assert status
+    assert not set(hostile[:1] + "\x9b\u202e") & set(shown)
+
+
 def test_json_has_the_fields_of_the_batch_and_the_explanation(tmp_path, capsys):
     """All symptoms and all patterns are ranked; the first is explained."""
     log = tmp_path / "train.log"

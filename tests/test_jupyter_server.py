@@ -419,6 +419,8 @@ def test_a_kernel_without_the_extension_is_looked_at_and_the_line_to_type_is_tol
     assert [1] == hang["view"]["verdict"]["culprits"]
     assert "cell In[?], line 2" in hang["text"]
     assert "found twice in the same places" in hang["text"]
+    assert hang["view"]["verdict"]["confidence"] <= 0.6
+    assert "may also wait for its GPU" in " ".join(hang["view"]["notes"])
     assert all("%load_ext dtdebug" in " ".join(reply["view"]["notes"]) for reply in (hang, glance))
     assert (None, None) == (glance["view"].get("hangs"), hang["view"].get("hangs"))
 

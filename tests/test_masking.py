@@ -1,5 +1,6 @@
 """Secrets are masked wherever they stand and whatever they look like; nothing of a job is taken for one."""
 
+import base64
 import json
 import os
 import random
@@ -17,7 +18,7 @@ from dtdebug.clean import MASK, arguments, clean
 from dtdebug.display import bundle
 from dtdebug.last import Last
 from dtdebug.masking import environ
-from dtdebug.masking.names import secret
+from dtdebug.masking.kinds import secret
 from dtdebug.wizard.session import Session, to_json
 from dtdebug_taxonomy.case import contract, of_text
 from dtdebug_taxonomy.knowledge import load
@@ -59,6 +60,10 @@ def test_lines_as_people_write_them_keep_no_secret():
     [
         'if password == "@@":', "if api_key !== '@@' {", 'if ("@@" == client_secret) {', "api_key: '@@ and @@ and'",
         'db_password_prod = "@@"', '- passphrase: "@@ @@"', "<Pass>@@</Pass>", "eyJhbGciOiJIUzI1NiJ9.eyJzdWIi@@",
+        "- name: HF_TOKEN\n      value: @@", "<key>DB_PASSWORD</key>\n  <value>@@</value>", "passwords: ['x', '@@']",
+        "WITH PASSWORD '@@'", "the password for user 'me' is '@@'.", 'os.environ.setdefault("WANDB_API_KEY", "@@")',
+        "auth=('me', '@@')", "jwtsecret: @@", ":password       => '@@'", "$6$rounds=5000$Zk3x9Q$@@", "GITHUBKEY=@@",
+        "curl -k \\\n  --proxy-user me:@@ \\\n  https://h.example", '[("password", "@@")]',
     ],
 )  # fmt: skip
 def test_secrets_in_programs_and_configurations_are_masked(line):
@@ -72,11 +77,27 @@ def test_secrets_in_programs_and_configurations_are_masked(line):
     [
         'if token == "<|endoftext|>_1":',
         'if key == "module.layers.0.weight":', 'elif secret == "none":', '"pass" == mode',
+        "def f(access_token: AccessToken) -> bool:", "self.token = await self.get_token()", 'db_secret="$1"',
+        "password: {{ vault_password }}", "MasterUserPassword: !Ref Other", "docker login -u me -p <NGC_API_KEY>",
+        "--secret-string file:///tmp/batch_key", "%{group} ALL=(ALL:ALL) NOPASSWD:ALL", 'PASS: "#d4edda"',
+        "pull_secret: ngc-registry  # of the registry", "HF_TOKEN=hf_" + "x" * 34, "token: gpud.example.ai/token",
+        'secret "hf-token" not found', "Pass :obj:`None` for no", '"smallnorb-5x46789x9x18x6x2x96x96-training.mat"',
+        'P2P id "12D3KooWPA6ax6t3jqTyGq73Zm1RmwppYqxaXzrtarfcTWGp5Wzx"', 'f"PASSWORD={quote(me.password)} run"',
         'forgot_password_url = "/accounts/reset"', 'assert password != ""', "token: 'two or three words'",
     ],
 )  # fmt: skip
 def test_comparisons_with_what_is_no_secret_stay(line):
     assert line == clean(line)
+
+
+def test_files_in_base64_stay():
+    """Whole or in lines; a line of its own may be a key."""
+    made = base64.b64encode(random.Random(5).randbytes(9_000)).decode()
+    lines = "\n".join(f'    b"{made[at : at + 76]}"' for at in range(0, 760, 76))
+
+    assert clean(f'"data": "{made}"') == f'"data": "{made}"'
+    assert clean(lines) == lines
+    assert MASK in clean(lines.splitlines()[3])
 
 
 def test_what_only_resembles_a_secret_stays_as_it_is():

@@ -137,6 +137,39 @@ def test_a_signal_that_was_ignored_reaches_a_job_that_has_come_to_handle_it(name
     assert (3, b"1\n") == (job.returncode, out)
 
 
+def test_a_job_of_cron_is_explained(tmp_path):
+    """No home, no terminal, hardly any environment, another folder."""
+    job = subprocess.run(
+        [sys.executable, "-m", "dtdebug", "run", "--", sys.executable, "-c", "raise ValueError('planted')"],
+        env={"PATH": "/usr/bin:/bin", "DTDEBUG_STATE": str(tmp_path)}, cwd="/", start_new_session=True,
+        stdin=subprocess.DEVNULL, capture_output=True, timeout=LIMIT, check=False,
+    )  # fmt: skip
+
+    assert (1, b"") == (job.returncode, job.stdout)
+    assert f"all that was collected: {tmp_path}/runs/".encode() in job.stderr
+
+
+def test_what_a_scheduler_sends_to_all_processes_of_a_step_comes_once():
+    """SIGUSR1 to save a checkpoint, then SIGTERM, which the job answers with an end of its own."""
+    code = (
+        "import signal, sys, time\ngot = []\n"
+        "for name in (signal.SIGUSR1, signal.SIGTERM):\n    signal.signal(name, lambda s, _: got.append(s))\n"
+        "print('ready', flush=True)\nuntil = time.monotonic() + 60\n"
+        "def wait(name):\n    while name not in got and time.monotonic() < until: time.sleep(.02)\n    time.sleep(.5)\n"
+        "wait(signal.SIGUSR1); print('saved', flush=True)\n"
+        "wait(signal.SIGTERM); print(*map(int, got), flush=True); sys.exit(7)"
+    )
+    command = [sys.executable, "-m", "dtdebug", "run", "--", sys.executable, "-c", code]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, start_new_session=True) as job:
+        assert b"ready\n" == job.stdout.readline()
+        os.killpg(job.pid, signal.SIGUSR1)
+        assert b"saved\n" == job.stdout.readline()
+        os.killpg(job.pid, signal.SIGTERM)
+        out, _ = job.communicate(timeout=LIMIT)
+
+    assert (7, f"{signal.SIGUSR1:d} {signal.SIGTERM:d}\n".encode()) == (job.returncode, out)
+
+
 def test_a_signal_that_the_job_ignores_interrupts_nothing():
     """Neither the job nor what is said of its end."""
     code = "import os; print(os.getppid(), flush=True); input(); os._exit(3)"

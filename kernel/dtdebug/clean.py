@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import re
+import sys
 from collections.abc import Mapping
 from functools import lru_cache
 
 from dtdebug.masking import MASK, arguments, mask
 
-__all__ = ["KEPT_VARIABLES", "MASK", "arguments", "clean", "environment", "mask", "one_line", "plain"]
+__all__ = ["KEPT_VARIABLES", "MASK", "arguments", "clean", "complain", "environment", "mask", "one_line", "plain"]
 
 _ESCAPE = re.compile(
     r"\x1b\[[0-?]{0,32}[ -/]{0,8}[@-~]"  # CSI
@@ -53,6 +54,11 @@ def plain(text: str) -> str:
 def one_line(text: str, most: int) -> str:
     """The text, clean and in one line of at most so many characters; of a long one only the beginning is read."""
     return " ".join(clean(text[: 4 * most]).split())[:most]
+
+
+def complain(text: str) -> None:
+    """Says it on standard error as a line of ours, clean: a name in it may hold anything."""
+    print(f"dtdebug: {clean(text)}", file=sys.stderr)
 
 
 _SECRET = re.compile(r"(?i)key|token|secret|passw|credential|auth|cookie|session")

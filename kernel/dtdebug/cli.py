@@ -40,7 +40,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         status: int = options.run(options)
         sys.stdout.flush()
     except (UsageError, LogError, KnowledgeError) as error:
-        print(f"dtdebug: {error}", file=sys.stderr)
+        _complain(str(error))
         return USAGE
     except KeyboardInterrupt:
         return INTERRUPTED
@@ -50,11 +50,15 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except Exception as error:
         if options.debug:
             raise
-        from dtdebug.clean import clean
-
-        print(clean(f"dtdebug: internal error ({type(error).__name__}: {error}); --debug shows more"), file=sys.stderr)
+        _complain(f"internal error ({type(error).__name__}: {error}); --debug shows more")
         return USAGE
     return status
+
+
+def _complain(text: str) -> None:
+    from dtdebug.clean import complain
+
+    complain(text)
 
 
 INTERRUPTED = 128 + signal.SIGINT
@@ -64,9 +68,18 @@ _LIGHT = ("diagnose", "explain", "wizard")
 """Commands that need none of the modules that the others are made of."""
 
 
+class _Parser(argparse.ArgumentParser):
+    """Shows what it does not understand without the terminal's escapes in it."""
+
+    def error(self, message: str) -> NoReturn:
+        from dtdebug.clean import clean
+
+        super().error(clean(message))
+
+
 def parser(only: str = "") -> argparse.ArgumentParser:
     """The command line, all of it; where `only` is a light command, what is imported for others is left out."""
-    top = argparse.ArgumentParser(prog="dtdebug", description="Why did my distributed training fail?")
+    top = _Parser(prog="dtdebug", description="Why did my distributed training fail?")
     top.add_argument("--version", action="version", version=f"dtdebug {__version__}")
     top.add_argument("--debug", action="store_true", help="show tracebacks of dtdebug's own failures")
     commands = top.add_subparsers(required=True, metavar="COMMAND")

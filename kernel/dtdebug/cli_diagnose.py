@@ -171,8 +171,10 @@ def _batch(path: str, questions: int) -> int:
             try:
                 result = run_case(knowledge, msgspec.json.decode(line, type=dict[str, Any]), questions)
             except ValueError as error:
+                from dtdebug.clean import complain
+
                 bad += 1
-                print(f"dtdebug: {path}:{number}: {error}; case left out", file=sys.stderr)
+                complain(f"{path}:{number}: {error}; case left out")
                 continue
             sys.stdout.write(msgspec.json.encode(result).decode() + "\n")
     return USAGE if bad else NOTHING

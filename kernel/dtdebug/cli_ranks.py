@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from dtdebug import cli_attach, cli_join
+from dtdebug.clean import complain
 from dtdebug.course import command as course
 from dtdebug.errors import FOUND, NOTHING, UsageError
 
@@ -119,10 +120,10 @@ def _run(options: argparse.Namespace) -> int:
     try:
         return launch.launch(command, chosen)
     except FileNotFoundError:
-        print(f"dtdebug: {command[0]}: command not found", file=sys.stderr)
+        complain(f"{command[0]}: command not found")
         return launch.NOT_FOUND
     except OSError as error:
-        print(f"dtdebug: {command[0]}: can't be started: {error.strerror}", file=sys.stderr)
+        complain(f"{command[0]}: can't be started: {error.strerror}")
         return launch.NOT_EXECUTABLE
 
 

@@ -10,7 +10,6 @@ import errno
 import os
 import re
 import stat
-import sys
 import time
 from contextlib import suppress
 from pathlib import Path
@@ -53,7 +52,9 @@ def home() -> Path:
             why = "is open to others and holds more than dtdebug's files; DTDEBUG_STATE names a folder of its own"
             raise PermissionError(errno.EPERM, why, str(path))
         path.chmod(0o700)
-        print(f"dtdebug: {path}: was open to others ({stat.S_IMODE(there.st_mode):o}); is 700 now", file=sys.stderr)
+        from dtdebug.clean import complain
+
+        complain(f"{path}: was open to others ({stat.S_IMODE(there.st_mode):o}); is 700 now")
     sweep(path, _LEFT)
     return path
 

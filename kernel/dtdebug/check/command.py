@@ -9,6 +9,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+from dtdebug.clean import complain
 from dtdebug.errors import FOUND, NOTHING, USAGE, UsageError
 
 _MOST_UNREAD = 40
@@ -41,7 +42,6 @@ def _check(options: argparse.Namespace) -> int:
     from dtdebug.check.files import UnreadableError, files_to_check
     from dtdebug.check.results import Choice, Finding
     from dtdebug.check.run import examine_all
-    from dtdebug.clean import clean
 
     choice = Choice(chosen(options.select, "check --select"), chosen(options.ignore, "check --ignore"), options.fix)
     if options.jobs < 0:
@@ -70,7 +70,7 @@ def _check(options: argparse.Namespace) -> int:
     else:
         print(formats.FORMATS[options.format](findings), end="")
     for problem in (*problems, *unread[:_MOST_UNREAD]):
-        print(f"dtdebug: {clean(problem)}", file=sys.stderr)
+        complain(problem)
     if len(unread) > _MOST_UNREAD:
         more = len(unread) - _MOST_UNREAD
         print(f"dtdebug: and {more} more parts not understood; name a file to see its own", file=sys.stderr)

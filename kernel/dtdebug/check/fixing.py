@@ -10,7 +10,7 @@ from typing import Any, NamedTuple, get_args
 
 from dtdebug.check.files import UnreadableError, files_to_check, read_source, settings_of
 from dtdebug.check.results import project
-from dtdebug.clean import clean
+from dtdebug.clean import clean, complain
 from dtdebug.errors import FOUND, NOTHING, USAGE, UsageError
 from dtdebug_taxonomy.checks import Severity
 from dtdebug_taxonomy.checks.examine import CheckedHit, examine
@@ -83,7 +83,7 @@ def _fix(options: argparse.Namespace) -> int:
             if options.write and path.suffix != ".ipynb":
                 _write(path, done)
         except (UnreadableError, NotebookError, OSError) as error:
-            print(f"dtdebug: {clean(f'{path}: {error}')}", file=sys.stderr)
+            complain(f"{path}: {error}")
             status = USAGE if path in options.paths else status
             continue
         for one in done:

@@ -123,12 +123,13 @@ def _doctor(options: argparse.Namespace) -> int:
 
 def before_run(command: Sequence[str]) -> bool:
     """Examines a job that is about to start, says what is found on standard error; whether the job may start."""
+    from dtdebug.clean import clean
     from dtdebug.doctor import show
     from dtdebug.doctor.examine import Chosen, examine
 
     answer = examine(command, os.environ, Chosen(once=True))
     _keep(command, answer.report)
-    print(show.to_text(answer.report), end="", file=sys.stderr)
+    print(clean(show.to_text(answer.report)), end="", file=sys.stderr)
     ready = _status(answer.report, strict=False) == NOTHING
     if not ready:
         print("dtdebug: the job was not started; without --doctor it will be", file=sys.stderr)
@@ -147,6 +148,7 @@ def _keep(command: Sequence[str], report: Report) -> None:
 def _shown(options: argparse.Namespace, report: Report, notes: tuple[str, ...]) -> int:
     import msgspec
 
+    from dtdebug.clean import clean
     from dtdebug.doctor import forms, show
 
     status = _status(report, strict=options.strict)
@@ -155,12 +157,12 @@ def _shown(options: argparse.Namespace, report: Report, notes: tuple[str, ...]) 
     elif options.format == "json":
         print(msgspec.json.encode(report).decode())
     elif options.format == "junit":
-        print(forms.to_junit(report), end="")
+        print(clean(forms.to_junit(report)), end="")
     elif options.format == "nagios":
         line, status = forms.to_nagios(report, status)
-        print(line)
+        print(clean(line))
     else:
-        print(show.to_text(report, notes=notes), end="")
+        print(clean(show.to_text(report, notes=notes)), end="")
     return status
 
 

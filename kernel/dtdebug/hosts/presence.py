@@ -28,6 +28,7 @@ from dtdebug.hosts import launchers
 from dtdebug.hosts.plan import plan
 from dtdebug.probe.watch import Death
 from dtdebug.records.folder import RunFolder
+from dtdebug.records.untrusted import tidied
 from dtdebug_taxonomy.hosts import Host, Meeting, Plan
 from dtdebug_taxonomy.ranks import MOST_RANKS, RankState
 
@@ -63,7 +64,7 @@ def read_hosts(folder: RunFolder) -> list[Host]:
     found = []
     for path in sorted(folder.hosts.glob("*.json"))[:_MOST]:
         with suppress(OSError, ValueError):
-            host = msgspec.json.decode(files.read_start(path, _LIMIT), type=Host)
+            host = tidied(msgspec.json.decode(files.read(path, _LIMIT), type=Host))
             silent = max(0.0, now - path.stat().st_mtime)
             found.append(msgspec.structs.replace(host, place=path.stem, silent=silent))
     return sorted(found, key=lambda h: (h.plan.node is None, h.plan.node or 0, h.name, h.place))

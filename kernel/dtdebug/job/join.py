@@ -20,7 +20,7 @@ from dtdebug.job.collect import conclude
 from dtdebug.job.looking import Look, last, merged
 from dtdebug.probe.gather import world_size
 from dtdebug.records.folder import RunFolder
-from dtdebug.records.untrusted import believed
+from dtdebug.records.untrusted import believed, tidied
 from dtdebug_taxonomy.case import Case
 from dtdebug_taxonomy.hosts import Host
 from dtdebug_taxonomy.ranks import RankState, Verdict, say
@@ -194,7 +194,7 @@ def _hosts(parts: Sequence[Part], states: Sequence[RankState]) -> list[Host]:
             seen = {(h.name, h.place) for h in told if h.meeting is not None}
             told += [h for h in presence.read_hosts(part.folder) if (h.name, h.place) not in seen]
         for host in told:
-            found[host.name, host.place] = msgspec.structs.replace(host, silent=0.0)
+            found[host.name, host.place] = tidied(msgspec.structs.replace(host, silent=0.0))
     named = {h.name for h in found.values()}
     found |= {(s.host, ""): Host(name=s.host) for s in states if s.host and s.host not in named}
     return sorted(found.values(), key=lambda h: (h.plan.node is None, h.plan.node or 0, h.name, h.place))

@@ -5,8 +5,9 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-from dtdebug.masking.names import secret
+from dtdebug.masking.kinds import secret
 from dtdebug.masking.noise import flat, is_hash, is_opaque
+from dtdebug.masking.values import is_harmless
 
 MASK = "***"
 _GLUED = ("mysql", "mysqldump", "mysqladmin", "mariadb", "sshpass", "7z", "unzip", "zip")
@@ -21,8 +22,8 @@ _FLAG = re.compile(
     r"(?!-)[^\s\"']{1,1024}+)"
 )
 _USER = re.compile(
-    r"\b(?:curl|wget|https?)\b[^\n]{0,400}?(?<![\w-])(?:-u|--user|--proxy-user|-U)(?:[ \t=]{1,5})?[\"']?[\w.@+-]{1,99}:"
-    r"(?P<s>[^\s\"':/]{1,512})"
+    r"\b(?:curl|wget|https?)\b(?:[^\n]|\\\n){0,400}?(?<![\w-])(?:-u|--user|--proxy-user|-U)(?:[ \t=]{1,5})?[\"']?"
+    r"[\w.@+-]{1,99}:(?P<s>[^\s\"':/]{1,512})"
 )
 _SHORT = re.compile(
     r"\b(?P<program>mysql|mysqldump|mysqladmin|mariadb"
@@ -59,7 +60,7 @@ def spans(text: str) -> list[tuple[int, int]]:
             found += (m.span("s") for m in pattern.finditer(text))
     if "login" in text:
         found += (m.span("s") for m in _LOGIN.finditer(text) if "." not in m["s"] and not secret(m["s"]))
-    return found
+    return [(start, end) for start, end in found if not is_harmless(text[start:end], text, start)]
 
 
 def _hides(name: str, value: str) -> bool:

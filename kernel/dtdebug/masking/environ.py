@@ -7,7 +7,7 @@ import re
 from collections.abc import Mapping
 from functools import lru_cache
 
-from dtdebug.masking.names import secret
+from dtdebug.masking.kinds import secret
 
 _LEAST = 8
 _KNOWN_WORD = re.compile(r"[\d.]{1,64}\Z|[a-z]{1,12}\Z|/|(?i:true|false|none)\Z")

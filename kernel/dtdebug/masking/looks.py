@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import bisect
+import itertools
 import re
 import tomllib
 from functools import lru_cache
 from pathlib import Path
 
-from dtdebug.masking.names import secret
+from dtdebug.masking.kinds import secret
 from dtdebug.masking.noise import is_hash, is_opaque, is_random
 
 # Up to its end or, where that is cut off, as far as it looks like a key.
@@ -36,10 +37,19 @@ _HOOKS = {
     "NRAL": re.compile(r"(?<![A-Za-z0-9])(?P<s>[a-z0-9]{6}[A-Fa-f0-9]{30}(?:FFFF)?NRAL)(?!\w)"),
     "-NRMA": re.compile(r"(?<!\w)(?P<s>[A-Za-z0-9]{6}[a-f0-9]{20,40}-NRMA)(?!\w)"),
     "1000.": re.compile(r"(?<![\w.])1000\.(?P<s>[a-f0-9]{32}\.[a-f0-9]{32})(?!\w)"),
+    "AZDO": re.compile(r"(?<![A-Za-z0-9])(?P<s>[A-Za-z0-9]{76}AZDO[A-Za-z0-9]{4})(?![A-Za-z0-9])"),
+    "$": re.compile(
+        r"(?<![\w$])(?P<s>\$(?:[\w-]{1,16}\$(?:[\w=,]{1,40}\$){0,2}[^$\s\"']{1,64}\$[A-Za-z0-9./+]{22,128}"
+        r"|2[abxy]\$\d\d\$[A-Za-z0-9./]{53}|krb5\w{2,8}\$\d\d\$[\w@.:*$/-]{64,8192}))(?![\w.])"
+    ),
     ".atlasv1.": re.compile(r"(?<!\w)(?P<s>[A-Za-z0-9]{14}\.atlasv1\.[A-Za-z0-9_=-]{60,70})"),
 }
 """What stands in its middle, and the whole."""
-_RUN = re.compile(r"[A-Za-z0-9+/_-]{20,4096}+={0,2}")
+_RUN = re.compile(r"[A-Za-z0-9+/_-]{20,}+={0,2}")
+_FILE, _LINE = 2_000, 60
+"""Characters in a row, and in one of several lines of the same length, that are a file's and no secret's."""
+_PEER = re.compile(r"(?:Qm[1-9A-HJ-NP-Za-km-z]{44}|12D3KooW[1-9A-HJ-NP-Za-km-z]{44}|baf[a-z2-7]{56,62})\Z")
+"""Names of nodes and of content in peer-to-peer networks."""
 
 
 _WORD = re.compile(r"(?<![A-Za-z0-9_-])[A-Za-z][A-Za-z0-9_-]{18,600}+")
@@ -47,7 +57,7 @@ _MARKS = frozenset(["sk", "rk", "pat", "cfpat", "tok"])
 _ADDRESS = re.compile(r"[A-Za-z][A-Za-z0-9+.-]{1,20}:\\?/\\?/[^\s\"'<>)\]]{4,4096}")
 _CAPABLE = re.compile(r"(?i)hook|token(?!i)|secret|key|auth|invite|rpc|/bot|/v\d{1,2}/[A-Za-z0-9_-]{16,}")
 """Addresses that hold a secret in their path."""
-_OF_CONTENT = re.compile(r"(?i)[?&;](?:\w{0,16}id|v|version|hash|sha\d{0,3}|etag|rev|ref|file|name|usp|tab|list)=\Z")
+_OF_CONTENT = re.compile(r"(?i)[?&;](?:\w{0,16}id|version|hash|sha\d{0,3}|etag|rev|ref|file|name|usp|tab|list)=\Z")
 _IN_PATH = re.compile(r"(?:~|\.{1,2}|[A-Z]:)?[/\\]+[A-Za-z_.][\w.-]{1,64}[/\\]")
 _DIGEST = re.compile(r"(?i)(?:sha\d{1,3}|md5|blake\d\w?)(?:-|[:=]\Z)")
 _PART = re.compile(r"(?<=/)[A-Za-z0-9_@-]{8,256}")
@@ -70,16 +80,39 @@ def keys(text: str) -> list[tuple[int, int]]:
 
 def spans(text: str) -> list[tuple[int, int]]:
     """All other secrets that can be known by their look."""
-    found = [m.span() for begin, shape in _vendors() if begin in text for m in shape.finditer(text)]
+    found = [
+        m.span()
+        for begin, shape in _vendors()
+        if begin in text
+        for m in shape.finditer(text)
+        if len(set(m[0][len(begin) :])) > 2
+    ]
     if "eyJ" in text:
         found += (m.span() for m in _SIGNED.finditer(text))
     found += (m.span("s") for middle, whole in _HOOKS.items() if middle in text for m in whole.finditer(text))
     if len(text) >= 20:
         found += filter(None, map(_said, _WORD.finditer(text)))
         addresses = [m.span() for m in _ADDRESS.finditer(text)] if "//" in text or "\\/" in text else []
-        found += (m.span() for m in _RUN.finditer(text) if is_random(m[0]) and not _known(text, m, addresses))
+        runs = [m for m in _RUN.finditer(text) if len(m[0]) <= _FILE]
+        wrapped = _wrapped(text, runs)
+        found += (
+            m.span()
+            for n, m in enumerate(runs)
+            if n not in wrapped and is_random(m[0]) and not _known(text, m, addresses)
+        )
         found += _of_hooks(text, addresses)
     return found
+
+
+def _wrapped(text: str, runs: list[re.Match[str]]) -> set[int]:
+    """Which of the runs are lines of one file: at least three of the same length, one below the other."""
+    below = [
+        n
+        for n, (one, two) in enumerate(itertools.pairwise(runs))
+        if len(one[0]) == len(two[0]) >= _LINE and text[one.end() : two.start()][:24].count("\n") == 1
+    ]
+    inner = {n for n, m in itertools.pairwise(below) if m == n + 1}
+    return {n + k for n in inner for k in range(3)}
 
 
 def _said(word: re.Match[str]) -> tuple[int, int] | None:
@@ -98,7 +131,9 @@ def _known(text: str, run: re.Match[str], addresses: list[tuple[int, int]]) -> b
     begin = run.start()
     before = text[max(0, begin - 64) : begin]
     content = run[0].startswith(_CONTENT) or "bcdefghijk" in run[0].lower() or before.endswith("base64,")
-    if content or _SORTED.match(run[0]) or _DIGEST.match(run[0]) or _DIGEST.search(before) or _NUMBERED.search(before):
+    if content or any(shape.match(run[0]) for shape in (_PEER, _SORTED, _DIGEST)):
+        return True
+    if _DIGEST.search(before) or _NUMBERED.search(before):
         return True
     last = bisect.bisect_right(addresses, (begin, len(text))) - 1
     if last >= 0 and begin < addresses[last][1]:
@@ -116,7 +151,7 @@ def _in_path(text: str, begin: int) -> bool:
     before = text[max(0, begin - 256) : begin + 64]
     inside = begin - max(0, begin - 256)
     start = max((m.end() for m in _WORD_BEGINS.finditer(before, 0, inside)), default=0)
-    path = _IN_PATH.match(before, start)
+    path = None if before.endswith("=") else _IN_PATH.match(before, start)
     return path is not None and not is_opaque(path[0])
 
 

@@ -54,6 +54,8 @@ _HEX = re.compile(r"(?:0x)?(?:[0-9a-f]{6,4096}|[0-9A-F]{6,4096}|\d{1,4096})\Z")
 _HASH = re.compile(
     r"(?=[^\d]{0,64}\d)(?:[0-9a-f]{12,512}|[0-9A-F]{12,512}|(?i:[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}))\Z"
 )
+_SIZES = re.compile(r"[A-Za-z]?\d{0,9}(?:x\d{1,9}){2,64}\Z")
+"""`64x64x3`."""
 _GRAPH = re.compile(r"[cf][a-z2-7]{51}\Z")
 """How torch/_inductor/codecache.py names graphs and code: `c` or `f` and 51 characters of a SHA-256 in base 32."""
 _BETWEEN = re.compile("[\"'], [\"']")
@@ -98,7 +100,12 @@ def _most(text: str) -> tuple[float, int, int]:
     """Of the segments that stand side by side and are least like written ones: their bits, size and longest one."""
     best, here = (0.0, 0, 0), (0.0, 0, 0)
     for segment in _SEGMENT.findall(text):
-        if _HEX.match(segment) or _GRAPH.match(segment) or len(set(segment)) <= max(3, min(len(segment), 64) // 4):
+        if (
+            _HEX.match(segment)
+            or _SIZES.match(segment)
+            or _GRAPH.match(segment)
+            or len(set(segment)) <= max(3, min(len(segment), 64) // 4)
+        ):
             continue  # a number, a hash, or one character again and again
         size = len(segment)
         here = here[0] + bits(segment), here[1] + size, max(here[2], size)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 
 from dtdebug.masking.noise import flat, is_hash, is_opaque
+from dtdebug.masking.values import is_harmless
 
 _SLASHES = r":\\?/\\?/"
 _PASSWORD = re.compile(rf"{_SLASHES}[^/\s:@\"']{{0,256}}+:(?P<s>[^/\s\"'<>]{{1,512}})@")
@@ -26,6 +27,7 @@ _COOKIE = re.compile(
     r"(?i)\bcookie(?:\\{0,3}[\"'])?[ \t]{0,3}[:=][ \t]{0,5}(?:b?\\{0,3}[\"'])?"
     r"(?P<s>[\w.-]{1,64}=[^\n\"'\\]{1,4096}+)"
 )
+_NO_PASSWORD = ("pass", "password", "x-oauth-basic")
 _VARIABLE = re.compile(r"[$<{%]|EMPTY\b")
 _NETRC = re.compile(r"\blogin\s{1,8}\S{1,128}\s{1,8}password\s{1,8}(?P<s>\S{1,256})")
 _DOCKER = re.compile(
@@ -37,13 +39,23 @@ _SPOKEN = re.compile(
     r"(?:[ \t]{1,3}(?:is|was))?:?(?:[ \t]{1,3}|%20)[\"'`]?"
     r"(?P<s>[A-Za-z0-9+/=_.~-]{10,4096}+)"
 )
+_QUOTED = re.compile(
+    r"(?i)(?<![A-Za-z])(?:password|passwd|passphrase|passcode)[ \t]{1,3}"
+    r"(?:(?:(?:for|of)\b[^.\n]{1,60}[ \t])?(?:is|was)[ \t]{1,3})?(?P<q>\\{0,3}[\"'])(?P<s>[^\s\"'\\]{4,256})(?P=q)"
+)
+"""`PASSWORD '...'`, `the password for user "x" is "..."`."""
+_GIVEN = re.compile(
+    r"(?i)(?:auth|credentials?)[ \t]{0,3}=?[ \t]{0,3}\([ \t]{0,3}\\{0,3}[\"'][^\"'\\\n]{1,128}\\{0,3}[\"'][ \t]{0,3},"
+    r"[ \t]{0,3}\\{0,3}[\"'](?P<s>[^\"'\\\n]{1,256})\\{0,3}[\"'][ \t]{0,3}[,)]"
+)
+"""A user and a password: `auth=("...", "...")`."""
 _LOGS_IN = re.compile(r"\blogin\([\"'](?P<s>[^\"'\s]{10,512})[\"']")
 _ELEMENT = re.compile(
     r"(?i)<(?:\w{0,24}password|pass|\w{0,24}secret|\w{0,24}token|api-?key)(?:[ \t][^<>\n]{1,64})?>(?P<s>[^<\s]{4,512})<"
 )
 _ADDED = re.compile(
-    r"(?i)<add[ \t]{1,8}key=[\"'][^\"'<>]{0,64}(?:password|secret|token)[\"'][ \t]{1,24}"
-    r"value=[\"'](?P<s>[^\"'<>]{4,512})"
+    r"(?i)<add[ \t]{1,8}key=\\{0,3}[\"'][^\"'<>]{0,64}(?:password|secret|token)\\{0,3}[\"'][ \t]{1,24}"
+    r"value=\\{0,3}[\"'](?P<s>[^\"'<>\\]{4,512})"
 )
 _CONDA = re.compile(r"/t/(?P<s>[A-Za-z0-9-]{10,80})/")
 _PASSED = re.compile(r"(?i)\bidentified by[ \t]{1,3}[\"'](?P<s>[^\"'\n]{1,256})")
@@ -57,11 +69,11 @@ def spans(text: str) -> list[tuple[int, int]]:
 
     def look(literal: str, pattern: re.Pattern[str]) -> None:
         if literal in lower:
-            found.extend(m.span("s") for m in pattern.finditer(text))
+            found.extend(m.span("s") for m in pattern.finditer(text) if not is_harmless(m["s"], text, m.start("s")))
 
     if "@" in text and ("//" in text or "\\/\\/" in text):
-        found += (m.span("s") for m in _PASSWORD.finditer(text) if m["s"] not in ("pass", "password"))
-        found += (m.span("s") for m in _SLASHED.finditer(text) if m["s"] not in ("pass", "password"))
+        found += (m.span("s") for m in _PASSWORD.finditer(text) if m["s"] not in _NO_PASSWORD)
+        found += (m.span("s") for m in _SLASHED.finditer(text) if m["s"] not in _NO_PASSWORD)
         found += (m.span("s") for m in _USER.finditer(text) if not _PLAIN_USER.match(m["s"]))
     if "authorization" in lower:
         found += (
@@ -76,9 +88,12 @@ def spans(text: str) -> list[tuple[int, int]]:
     look("login", _NETRC)
     look("auth", _DOCKER)
     look("identified by", _PASSED)
+    look("pass", _QUOTED)
+    look("(", _GIVEN)
     look(">", _ELEMENT)
     look("<add", _ADDED)
-    look("conda", _CONDA)
+    if "conda" in lower:
+        found += (m.span("s") for m in _CONDA.finditer(text) if is_opaque(m["s"]))
     look("login(", _LOGS_IN)
     if any(literal in lower for literal in ("token", "passw", "secret", "key")):
         found += (m.span("s") for m in _SPOKEN.finditer(text) if is_opaque(m["s"]) or is_hash(m["s"]))

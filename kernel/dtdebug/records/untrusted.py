@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from functools import lru_cache
-from typing import Any
+from typing import Any, TypeVar
 
 import msgspec
 
 from dtdebug.clean import clean
 from dtdebug_taxonomy.ranks import MOST_RANKS, RankState
 
+T = TypeVar("T")
 _MOST_PIDS = 1 << 31
 _TEXT, _ITEMS = 2000, 4096
 """Characters of a text and items of a list or mapping that are kept; of numbers, one for each rank."""
@@ -27,7 +28,12 @@ def believed(state: RankState) -> RankState:
 
 def tidy(state: RankState) -> RankState:
     """The state with every text cleaned and bounded, and every list bounded."""
-    return msgspec.convert(_tidied(msgspec.to_builtins(believed(state))), RankState)
+    return tidied(believed(state))
+
+
+def tidied(value: T) -> T:
+    """A struct of texts, numbers and lists with every text cleaned and bounded, and every list bounded."""
+    return msgspec.convert(_tidied(msgspec.to_builtins(value)), type(value))
 
 
 def _tidied(value: Any) -> Any:

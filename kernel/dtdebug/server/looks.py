@@ -19,6 +19,11 @@ from dtdebug_taxonomy.ranks import RankState
 from dtdebug_taxonomy.view import View
 
 _UNARMED = "dtdebug is not loaded in this kernel, so only stacks tell: %load_ext dtdebug before the next run"
+_RESTING = (
+    "a rank that uses no processor may also wait for its GPU, the network or a disk: without records stacks alone tell"
+)
+_BY_STACKS = 0.6
+"""How sure a verdict can be where no rank keeps records: where ranks stand, not which collective they have begun."""
 _CHANCE = "a job that moves may be found twice in the same places: look again"
 _ENDED = "the kernel's process has ended; after a restart, %load_ext dtdebug and %dtdebug tell what it was doing"
 _KERNELS = 64
@@ -48,7 +53,10 @@ def look_at_kernel(process: Process, asked: LookRequest) -> bytes:
         seen = from_outside(pid, folder, entry, asked.kind, asked.timeout)
         rested = resting(seen.ranks, entry, pid) if entry is None else 0.0
         seen = msgspec.structs.replace(seen, resting=rested)
-        shown, text, ranks = view(seen, road="outside", entry=entry), show.plain_text(seen), seen.ranks
+        if entry is None and (verdict := seen.verdict) is not None and verdict.kind not in ("none", "dead"):
+            verdict = msgspec.structs.replace(verdict, confidence=min(verdict.confidence, _BY_STACKS))
+            seen, notes = msgspec.structs.replace(seen, verdict=verdict), (*notes, _RESTING)
+        shown, text, ranks = view(seen, road="outside", entry=entry), show.text(seen), seen.ranks
         if entry is None and shown.hangs and not rested:
             shown, notes = msgspec.structs.replace(shown, hangs=None, line=""), (*notes, _CHANCE)
     shown = msgspec.structs.replace(shown, notes=(*shown.notes, *notes))

@@ -1,0 +1,120 @@
+"""What stands behind a name: where it ends, and whether it is a value or a word, a number, a path, an expression."""
+
+from __future__ import annotations
+
+import re
+
+from dtdebug.masking.kinds import secret
+from dtdebug.masking.noise import is_hash, is_opaque
+
+_VALUE = re.compile(r"[^\s\"'`]{1,4096}+")
+_LOOSE = re.compile(r"\S{1,4096}+")
+_NEXT = re.compile(r"(?:[;&,]|\\[nrt])[ ]?(?=[A-Za-z][\w .-]{0,40}[=:])")
+"""Where another assignment begins in what has no space."""
+_BROKEN = re.compile(r"(?:\\[nrt]){1,8}(?![A-Za-z0-9\\]).*")
+"""The end of a line within a string, and what stands behind it."""
+_HARMLESS = re.compile(
+    r"(?i)(?:[+-]?\d{0,4}[.,]\d{1,9}"
+    r"(?:e[+-]?\d{1,3})?|\d{1,3}|true|false|none|null|nil|yes|no|on|off|str|int|bytes|float|bool|empty|dummy|inherit|await|redacted|placeholder|password|#[\da-f]{3,8}|![A-Z][a-z]{1,16}|\*{2,64}"
+    r"|(?:[\w-]{0,16}[_-])?(?:your|replace|placeholder)[ _-][\w -]{1,64}|[\w-]{0,16}x{3,64}|(?:sk-)?\.{3})\Z"
+)
+_NUMBER = re.compile(r"[\[(]{0,4}[\d.,e+-]{1,64}[\])]{0,4}\Z")
+_PLACEHOLDER = re.compile(
+    r"(?:\${1,2}\{{0,2}[ ]?[A-Za-z_(]|\$\d\b|\.\*|\[\^|\{[A-Za-z_][\w.]{0,64}\(|\$\("
+    r"|%\(|%[sdr]\b|<%|!(?:Ref|Sub|GetAtt|ImportValue|vault)\b"
+    r"|\{{1,2}[ ]{0,2}[A-Za-z_][\w.]{0,64}[ ]{0,2}\}"
+    r"|\{(?:[A-Za-z_][\w.]{0,64}(?:(?:\[[\w\"']{0,32}\]){1,4}|\()?|\d{0,2})[})'\"]"
+    r"|<[A-Za-z_][\w .-]{0,64}>|\*{3}|\.{3}"
+    r"|x{4,64}\b|\[[A-Z]{1,20}\])"
+)
+_CODE = re.compile(
+    r"\(?[A-Za-z_]\w{0,64}(?:\.[A-Za-z_]\w{0,64}){0,8}[\[(]|"
+    r"[{(\[][ ]?[A-Za-z_]\w{0,64}[ ]?:|(?:self|args|cfg|config|os|opts?|settings|kwargs)\."
+)
+_PATH = re.compile(r"(?:file://|~|\.{1,2}|[A-Z]:)?[/\\][A-Za-z_.][\w.@-]{1,64}[/\\]")
+_VARIABLE = re.compile(r"[a-z]{0,24}(?:_[a-z\d]{1,24}){1,6}\Z|[A-Z]{1,24}(?:_[A-Z\d]{1,24}){1,6}\Z")
+_HEADER = re.compile(r"[A-Za-z]{1,24}(?:-[A-Za-z\d]{1,24}){1,6}\Z")
+_HOST = re.compile(r"[a-z][a-z\d-]{0,62}(?:\.[a-z][a-z\d-]{0,62}){1,6}(?:/[\w.-]{1,64}){0,4}\Z")
+_ATTRIBUTE = re.compile(r"[A-Za-z_]\w{0,64}(?:\.[A-Za-z_]\w{0,64}){1,8}\Z")
+_WRITTEN = re.compile(r"<?\|?[A-Za-z_]{1,64}\|?>?[.,!?]?\Z|[A-Za-z_]\w{0,64}(?:\.[A-Za-z_]\w{0,64}){1,8}\Z")
+_PLAIN = re.compile(r"[a-z]{1,32}[.,;:!?]?\Z|[A-Z][a-z]{1,32}[.,;:!?]?\Z")
+_WORD_FOLLOWS = re.compile(r"[ \t]{1,3}[A-Za-z(*]")
+
+
+def is_harmless(said: str, text: str, start: int) -> bool:
+    """Nothing, a number, a word of a language, a path, the name of another secret or a place for one."""
+    bare = said.rstrip("):,;]}")
+    return (
+        not any(map(str.isalnum, said))
+        or _PLACEHOLDER.match(text, start) is not None
+        or _HARMLESS.match(bare) is not None
+        or (_PATH.match(bare) is not None and not is_opaque(bare))
+        or ((_VARIABLE.match(bare) or _HEADER.match(bare)) is not None and secret(bare) != "" and not is_opaque(bare))
+    )
+
+
+def is_code(said: str, name: str, sep: str) -> bool:
+    """What stands there without quotes is an expression of a program."""
+    bare = said.rstrip(",):")
+    joined, called = bare.replace("_", "").lower(), name.replace("_", "").lower()
+    if _CODE.match(said) or joined in (called, called.rpartition(".")[2], name.rpartition("_")[2].lower()):
+        return True  # `token=token`, `access_token: AccessToken`
+    if _ATTRIBUTE.match(bare) and secret(bare.rpartition(".")[2]):
+        return True
+    return sep == " = " and not is_opaque(bare) and (_VARIABLE.match(bare) or _ATTRIBUTE.match(bare)) is not None
+
+
+def is_number(said: str) -> bool:
+    """A number, or a list of them begins."""
+    return _NUMBER.match(said) is not None
+
+
+def is_prose(text: str, start: int, stop: int) -> bool:
+    """A word, and another behind it."""
+    return _PLAIN.match(text[start:stop]) is not None and _WORD_FOLLOWS.match(text, stop) is not None
+
+
+def is_made_up(said: str) -> bool:
+    """Letters and digits in one, and no number."""
+    return len(said) >= 6 and said.isalnum() and not said.isdigit()
+
+
+def credible(said: str, kind: str) -> bool:
+    """A value that is no word, no number and no identifier of a program."""
+    if kind == "weak":
+        return len(said) >= 16 and is_opaque(said)
+    if kind == "key":
+        return is_opaque(said) or is_hash(said)
+    if " " in said or len(said) < 6 or is_number(said):
+        return False
+    if _WRITTEN.match(said) or _HOST.match(said):
+        return is_opaque(said) or any(map(is_hash, said.split(".")))
+    return any(c.isalnum() for c in said)
+
+
+def closing(text: str, start: int, quote: str) -> int:
+    """Where a quoted value ends: at the same quotes, or with the line."""
+    line = text.find("\n", start, start + 8192)
+    line = line if line >= 0 else min(len(text), start + 8192)
+    place = start
+    while (place := text.find(quote, place, line)) >= 0:
+        if len(quote) > 1 or text[place - 1] != "\\":
+            return place
+        place += 1
+    return line
+
+
+def open_end(text: str, start: int) -> int:
+    """Where a value without quotes ends; a quote inside belongs to it where something follows."""
+    loose = _LOOSE.match(text, start)
+    if loose is None:
+        return start
+    said = loose.group()
+    if following := _NEXT.search(said):
+        said = said[: following.start()]
+    plain = _VALUE.match(said)
+    inside = said[plain.end() :] if plain else said
+    if plain and inside and not any(c.isalnum() for c in inside):
+        said = plain.group()
+    said = _BROKEN.sub("", said)
+    return start + len(said.rstrip(",;)}]>\"'`" if said[-1:] != "=" else ""))
