@@ -10,7 +10,10 @@ from dtdebug.flight.program import P2P
 from dtdebug.flight.records import Records, call_of, group_ref, ordered, sites_of, standing_still, waits_of
 from dtdebug.flight.waits import Wait
 from dtdebug_taxonomy.claims import Claim, Record, texts
-from dtdebug_taxonomy.ranks import Alternative, CollectiveRef, Kind, Verdict, say, spell
+from dtdebug_taxonomy.ranks import Alternative, CollectiveRef, Kind, Verdict, ranges, say, spell
+
+_LINKS = 6
+"""Ranks of a circle of which the summary says who waits for whom."""
 
 
 def each_other(records: Records, circle: Sequence[int]) -> Verdict:
@@ -38,7 +41,8 @@ def each_other(records: Records, circle: Sequence[int]) -> Verdict:
     else:
         group, op, seq = mine[0].group, mine[0].op, mine[0].seq
         culprits, kind = tuple(circle), "not_arrived"
-        summary = f"{say(culprits, 'wait').capitalize()} for each other in a circle: none can go on."
+        links = _links(mine, circle)
+        summary = f"{say(culprits, 'wait').capitalize()} for each other in a circle{links}: none can go on."
     waiting = standing_still(records, culprits)
     return Verdict(
         kind=kind,
@@ -52,6 +56,16 @@ def each_other(records: Records, circle: Sequence[int]) -> Verdict:
         claims=tuple(claims),
         evidence=texts(claims),
     )
+
+
+def _links(waits: Sequence[Wait], circle: Sequence[int]) -> str:
+    """Who of a small circle waits for whom, and in what."""
+    if len(circle) > _LINKS:
+        return ""
+    ops = {w.op for w in waits}
+    each = f", each in {min(ops)}" if len(ops) == 1 else ""
+    rows = [f"{w.rank}{'' if each else f' in {w.op}'} for {ranges(sorted(w.awaited & {*circle}))}" for w in waits]
+    return f" ({', '.join(rows)}{each})"
 
 
 def _not_there_yet(records: Records, waits: Sequence[Wait], rank: int, op: str) -> tuple[Wait, Wait] | None:
