@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from dtdebug.flight import source
 from dtdebug.flight.program import P2P
-from dtdebug.flight.records import Records, call_of, group_ref, ordered, sites_of, standing_still, waits_of
+from dtdebug.flight.records import Records, by_backward, call_of, group_ref, ordered, sites_of, standing_still, waits_of
 from dtdebug.flight.waits import Wait
 from dtdebug_taxonomy.claims import Claim, Record, texts
 from dtdebug_taxonomy.ranks import Alternative, CollectiveRef, Kind, Verdict, ranges, say, spell
@@ -35,7 +35,8 @@ def each_other(records: Records, circle: Sequence[int]) -> Verdict:
         kind = "replaced"
         theirs = sorted({w.op for w in mine if w.rank in culprits})
         call = call_of(records, op, seq, group)
-        summary = f"{say(culprits, 'are').capitalize()} in {' and '.join(theirs)} where the others are in {call}."
+        summary = f"{say(culprits, 'are').capitalize()} in {' and '.join(theirs)} where the others are in {call}"
+        summary += f"{by_backward(records, culprits, op, seq)}."
     elif apart := _disagreement(mine):
         return _disagree(records, apart, claims)
     else:
