@@ -128,7 +128,7 @@ def _one_evidence(knowledge: Knowledge, e: Evidence, used: bool) -> Iterator[str
             "(SIG[A-Z]+|uneven|loop_ended|circle|set_up|shared_rank|own_exit)?", more
         ):
             kinds = ", ".join(get_args(Kind))
-            yield f"verdict {words!r}: one of {kinds}, or one with a signal's name or an aspect (see `verdict` in model.py)"
+            yield f"verdict {words!r}: one of {kinds}, or one with a signal's name or an aspect, as in model.py"
     if not (e.symptoms or used or e.role != "root"):
         yield "names no symptom and no cause uses it"
     if e.text and e.symptoms and not e.cite:
