@@ -67,6 +67,10 @@ def contradictions(verdict: Verdict, dumps: Dumps) -> list[str]:
             found.append(f"{verdict.group.ranks} are no members of {verdict.group.name}")
         if verdict.kind not in ("fabric", "none") and not set(verdict.culprits) <= members:
             found.append(f"culprits {verdict.culprits} are not in {verdict.group.name}")
+        call, uid = verdict.collective, dumps.names[verdict.group.name]
+        numbered = call is not None and call.seq is not None and call.op not in P2P
+        if numbered and not any(dumps.of(rank, uid, call.op, call.seq) for rank in dumps.dumps):
+            found.append(f"nobody called {call.op} #{call.seq} of {verdict.group.name}")
     for rank in verdict.waiting:
         if rank in dumps.dumps and all(map(done, dumps.entries(rank))):
             found.append(f"rank {rank} waits in nothing that is open")

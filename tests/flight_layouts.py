@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 import flight_data as fr
 from flight_jobs import Call, Job, collective
 
+PAIR = 2
 SIZES = (1, 1, 2, 2, 4)
 FORMS = ("active", "active", "active", "2.10", "2.9", "json")
 KINDS = (
@@ -109,8 +110,8 @@ def megatron(tp: int, cp: int, dp: int, pp: int, ep: int, *, steps: int, layers:
     return Job(groups, programs)
 
 
-def drawn(seed: int) -> Drawn:
-    """One job."""
+def drawn(seed: int, *, pair: bool = False) -> Drawn:
+    """One job; `pair`: what goes wrong does so in a group of two, where no majority says who is right."""
     draw = random.Random(seed)
     while True:
         tp, cp, dp, pp = (draw.choice(SIZES) for _ in range(4))
@@ -119,7 +120,7 @@ def drawn(seed: int) -> Drawn:
     ep = draw.choice([n for n in (1, 2, 4) if dp % n == 0])
     job = megatron(tp, cp, dp, pp, ep, steps=draw.randrange(2, 5), layers=draw.randrange(1, 4), draw=draw)
     kind, form = draw.choice(KINDS), draw.choice(FORMS)
-    fault = _fault(job, kind, draw)
+    fault = _fault(job, kind, draw, pair=pair)
     timing = form != "active" and draw.random() < 0.3
     dumps, truth = fr.make(job, fault, form, seed=seed, ahead=draw.choice((0, 1, 4)), timing=timing)
     if form == "active" and kind == "skipped":  # the last call of a program, left out, is one that was never reached
@@ -133,19 +134,21 @@ def of(op: str, group: str) -> Callable[[Call], bool]:
     return lambda call: (call.op, call.group) == (op, group)
 
 
-def _fault(job: Job, kind: str, draw: random.Random) -> fr.Fault:
+def _fault(job: Job, kind: str, draw: random.Random, *, pair: bool) -> fr.Fault:
     """A fault that strikes a collective: in a group of three or more where a majority has to say who is wrong."""
     if kind == "none":
         return fr.Fault("none")
     world = len(job.programs)
     after = draw.uniform(0.2, 0.8)
-    least = 2 if kind in ("device", "fabric", "not_arrived", "dead") else 3
+    least = 2 if pair or kind in ("device", "fabric", "not_arrived", "dead") else 3
     for _ in range(100):
         rank = draw.randrange(world)
         calls = job.programs[rank]
         chosen = [c for c in calls[int(len(calls) * after) :] if not c.batch and len(job.groups[c.group][1]) >= least]
         if kind in ("skipped", "replaced", "wrong_size", "wrong_dtype"):
             chosen = [c for c in chosen if c.op in ("all_reduce", "_all_gather_base")]
+        if pair:
+            chosen = [c for c in chosen if len(job.groups[c.group][1]) == PAIR]
         if not chosen:
             continue
         call = draw.choice(chosen)

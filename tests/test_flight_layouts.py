@@ -46,6 +46,21 @@ def test_no_statement_contradicts_a_dump(tmp_path, begin):
     assert right >= 0.9 * tried
 
 
+def test_of_two_that_disagree_neither_is_accused_without_a_reason(tmp_path):
+    """A verdict on a group of two names the right rank, or nobody; what it says of the call stands in the dumps.
+
+    Where a rank skipped a call and only open entries are kept, ranks that changed an order look alike.
+    """
+    accused = []
+    for seed in range(FIRST, FIRST + 24):
+        job = flight_layouts.drawn(seed, pair=True)
+        verdict = analyse(fr.write(tmp_path / str(seed), job.dumps, job.form)).verdict
+        assert [] == flight_claims.contradictions(verdict, flight_claims.Dumps(job.dumps)), job.name
+        if job.truth["fault"] != "skipped" and verdict.culprits not in ((), tuple(job.truth["culprits"])):
+            accused.append(job.name)
+    assert [] == accused
+
+
 def test_the_check_finds_what_is_made_up(tmp_path):
     """Another rank, number, place or argument in any claim is a contradiction."""
     job = next(job for job in map(flight_layouts.drawn, range(100)) if "wrong_dtype 2" in job.name)

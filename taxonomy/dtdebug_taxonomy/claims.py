@@ -36,6 +36,8 @@ What = Literal[
 LOOP_ENDED = "it has come to the end of the loop in which the others call"
 """How the words of `compared` begin where the source shows that a rank made fewer rounds than its peers, and that no
 `break` or `return` cut them short."""
+SHARED_RANK = "more than one process has it"
+"""How the words of `system` begin where two living processes have one rank."""
 
 
 class Record(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -177,7 +179,7 @@ _SAID: dict[What, Callable[[Claim, str], str]] = {
     "varied": lambda c, who: c.words,
     "new": lambda c, who: f"{who} printed what no log of the healthy run holds: {c.words}",
     "system": _plain,
-    "printed": _plain,
+    "printed": lambda c, who: _plain(c, who if c.ranks or c.hosts else ""),
     "source": _plain,
 }
 

@@ -183,8 +183,10 @@ def _ranks(knowledge: Knowledge, snapshot: Snapshot) -> Iterator[Finding]:
         rounds = "loop_ended" if rank_signals.loop_ended(verdict) else ""
         more = {*(r.signal for r in accused), counted, rounds} - {""}
         said = any(c.what == "raised" for c in verdict.claims) or any(r.exception for r in accused)
-        kind = "" if verdict.kind == "dead" and said else verdict.kind  # what it raised says more than that it ended
-        words = {kind, *(f"{verdict.kind} {word}" for word in more)}
+        aspect = rank_signals.aspect(verdict)
+        more |= {aspect} - {""}
+        said = said and verdict.kind == "dead"  # what it raised says more than that it ended
+        words = {"" if said or aspect else verdict.kind, *(f"{verdict.kind} {word}" for word in more)}
         places = {f"{f.file.replace(chr(92), '/')} {f.function}": r.rank for r in accused for f in r.stack}
         for e in knowledge.evidence.values():
             if not (e.verdict or e.stack) or (e.verdict and words.isdisjoint(e.verdict)):

@@ -10,8 +10,8 @@ from collections.abc import Callable, Sequence
 from typing import Literal
 
 from dtdebug_taxonomy.activity import Activity, doing
-from dtdebug_taxonomy.claims import LOOP_ENDED
-from dtdebug_taxonomy.failure.reading import read_output
+from dtdebug_taxonomy.claims import LOOP_ENDED, SHARED_RANK
+from dtdebug_taxonomy.failure.reading import read
 from dtdebug_taxonomy.frames import own_frame
 from dtdebug_taxonomy.ranks import Frame, RankState, Verdict, spell
 from dtdebug_taxonomy.snapshot import Snapshot
@@ -23,6 +23,7 @@ _PARTED = ("skipped", "extra", "replaced")
 """Verdicts by which the ranks ran different calls."""
 _WAITED_FOR = ("not_arrived", "gil_held", "fabric")
 """Verdicts that are given only where ranks hang, or hung until the time was up."""
+_SET_UP = ("init_process_group", "new_group", "rendezvous")
 _FEW = 6
 
 
@@ -50,6 +51,26 @@ def failing_ranks(s: Snapshot) -> Answer:
     if len(ranks) > 1 and len(raised) == 1 and "" not in raised and _complete(ranks):
         return "all", f"{spell([r.rank or 0 for r in ranks], _FEW)} raised the same"
     return None
+
+
+def aspect(v: Verdict) -> str:
+    """What tells more than the kind of the verdict, and is said in its place; empty where nothing does."""
+    if v.kind == "dead" and any(c.what == "ended" and c.op and set(c.ranks) & set(v.culprits) for c in v.claims):
+        return "own_exit"
+    if v.kind != "not_arrived":
+        return ""
+    if any(c.what == "system" and c.words.startswith(SHARED_RANK) for c in v.claims):
+        return "shared_rank"
+    if any(c.what == "missing" for c in v.claims) or (v.collective is not None and v.collective.op in _SET_UP):
+        return "set_up"
+    return "circle" if in_circle(v) else ""
+
+
+def in_circle(v: Verdict) -> bool:
+    """Each of the ranks that the verdict names waits for another one of them."""
+    named = set(v.culprits)
+    bound = {rank for c in v.claims if c.what == "waits" and named & set(c.of) for rank in c.ranks}
+    return len(named) > 1 and named <= bound
 
 
 def _others_are_known(s: Snapshot, v: Verdict) -> bool:

@@ -94,6 +94,8 @@ class Operation(msgspec.Struct, frozen=True, kw_only=True):
     """Sequence number of collectives in the group, 1 for the first."""
     peer: int | None = None
     """Global rank of the root (`src` or `dst`) or of the other side."""
+    peers: tuple[int, ...] = ()
+    """Global ranks of the other sides of a batch of sends and receives."""
     input_sizes: tuple[tuple[int, ...], ...] = ()
     output_sizes: tuple[tuple[int, ...], ...] = ()
     dtypes: tuple[str, ...] = ()

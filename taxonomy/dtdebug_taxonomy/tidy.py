@@ -124,9 +124,11 @@ def _one_evidence(knowledge: Knowledge, e: Evidence, used: bool) -> Iterator[str
     yield from _references(knowledge, e)
     for words in e.verdict:
         kind, _, more = words.partition(" ")
-        if kind not in get_args(Kind) or not re.fullmatch("(SIG[A-Z]+|uneven|loop_ended)?", more):
+        if kind not in get_args(Kind) or not re.fullmatch(
+            "(SIG[A-Z]+|uneven|loop_ended|circle|set_up|shared_rank|own_exit)?", more
+        ):
             kinds = ", ".join(get_args(Kind))
-            yield f"verdict {words!r}: one of {kinds}, or one with a signal's name, `uneven` or `loop_ended`"
+            yield f"verdict {words!r}: one of {kinds}, or one with a signal's name or an aspect, as in model.py"
     if not (e.symptoms or used or e.role != "root"):
         yield "names no symptom and no cause uses it"
     if e.text and e.symptoms and not e.cite:

@@ -271,7 +271,7 @@ class Watcher:
             if not self._exception:
                 left = {EXITED: leaving.call} if leaving.frames else {}
                 return left if self._code else {**left, FINISHED: "no failure"}
-        return {} if self._exception else {FINISHED: "no failure"}
+        return {} if self._exception or not _has_begun() else {FINISHED: "no failure"}
 
     def _counters(self) -> object:
         """How many operations were begun until now, by the recorder, which outlives the groups."""
@@ -302,6 +302,13 @@ class Watcher:
             return recorder.json() or b"{}"
         finally:
             self._inside.release()
+
+
+def _has_begun() -> bool:
+    """Python has found the program: of a script that is not there `__main__` has neither file nor specification."""
+    main: object = sys.modules.get("__main__")
+    named = getattr(main, "__file__", None) or getattr(main, "__spec__", None)
+    return bool(named) or sys.argv[:1] in (["-c"], ["-"], [""])
 
 
 def _known(before: RankState | None) -> dict[str, str]:

@@ -19,6 +19,7 @@ from typing import Any, NamedTuple, NoReturn
 
 import msgspec
 
+from dtdebug import foreign
 from dtdebug.agent import frames as stack
 from dtdebug.clean import clean
 from dtdebug_taxonomy.frames import is_library
@@ -26,6 +27,7 @@ from dtdebug_taxonomy.ranks import Frame
 
 _WORDS = 200
 _DEEPEST = 16
+_MESSAGE, _TRACEBACK = 100_000, "Traceback (most recent call last)"
 _TOOLS = (4, 3)
 """Numbers of `sys.monitoring` that no kind of tool has by custom."""
 
@@ -91,7 +93,8 @@ def _hear(tell: Callable[[Leaving], None]) -> None:
 def _tell(tell: Callable[[Leaving], None], name: str, status: object, caller: FrameType) -> None:
     """Whatever comes of it, the program ends as it wanted to."""
     try:
-        if threading.current_thread() is threading.main_thread():
+        by_multiprocessing = caller.f_globals.get("__name__") == "multiprocessing.spawn"  # after any end of a child
+        if threading.current_thread() is threading.main_thread() and not by_multiprocessing:
             tell(_leaving(name, status, caller, sys.exc_info()[1]))
     except Exception:  # noqa: S110 - as said above
         pass
@@ -127,7 +130,20 @@ def primary(value: BaseException) -> tuple[str, tuple[Frame, ...]]:
     if len(chain) > 1:  # else there is nothing to choose, and the reader need not be imported
         with suppress(Exception):
             chosen = chain[_first(chain)]
-    return stack.raised(chosen), _from_the_start(chosen)
+    return _inside(chosen) or (stack.raised(chosen), _from_the_start(chosen))
+
+
+def _inside(value: BaseException) -> tuple[str, tuple[Frame, ...]] | None:
+    """What a worker process raised, where the message holds its traceback: `Caught KeyError in DataLoader worker`."""
+    with suppress(Exception):
+        message = foreign.text(value, _MESSAGE)
+        if _TRACEBACK in message:
+            from dtdebug_taxonomy.failure.events import last_exception
+
+            inner = last_exception(message)
+            if inner is not None and inner.frames:
+                return clean(inner.text)[:500], inner.frames
+    return None
 
 
 def _first(chain: Sequence[BaseException]) -> int:

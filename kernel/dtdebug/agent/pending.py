@@ -93,8 +93,9 @@ def _batch(local: Mapping[str, Any]) -> Operation | None:
             peers = {op.peer for op in value[:_BATCH]}
             names = {getattr(op.op, "__name__", "") for op in value[:_BATCH]}
             name = names.pop() if len(names) == 1 else "batch_isend_irecv"
-            peer = peers.pop() if len(peers) == 1 else None
-            return Operation(op=name if name in _POINT_TO_POINT else "batch_isend_irecv", peer=peer)
+            peer = next(iter(peers)) if len(peers) == 1 else None
+            op = name if name in _POINT_TO_POINT else "batch_isend_irecv"
+            return Operation(op=op, peer=peer, peers=tuple(sorted(peers)) if peer is None else ())
     return None
 
 

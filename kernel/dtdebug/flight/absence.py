@@ -89,7 +89,8 @@ def _absent(records: Records, sinks: Sequence[int]) -> Verdict:
         told = "is holding the GIL: its recorder answers and its Python does not"
     else:
         now = where_now(records, culprits[0])
-        told = f"never arrived at {call}" + (f", it is in {now}" if now else "")
+        they = "it is" if len(culprits) == 1 else "they are"
+        told = f"never arrived at {call}" + (f", {they} in {now}" if now else "")
         young = in_flight(records, wait)
         if young:
             return nothing(

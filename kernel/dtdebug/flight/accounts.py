@@ -9,6 +9,7 @@ from dtdebug.flight.claimed import entry, latecomers, of_deviation
 from dtdebug.flight.deviation import Deviation
 from dtdebug.flight.records import (
     Records,
+    by_backward,
     call_of,
     called_last,
     confidence,
@@ -65,6 +66,8 @@ def of_deviations(records: Records, found: Sequence[Deviation], others: Sequence
     came = p.symbol(first.position).op
     came = f"{came} #{p.seqs[first.position]} of {records.layout.name(p.group(first.position))}"
     did = _DID[first.kind].format(call=call, came=came)
+    if first.kind == "skipped":
+        did += by_backward(records, culprits, first.op, first.seq)
     claims = tuple(of_deviation(records, first))
     alternatives = [
         Alternative(

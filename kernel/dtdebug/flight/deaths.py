@@ -55,4 +55,5 @@ def ending(state: RankState) -> Claim:
     words = f"was ended by {state.signal}" if state.signal else f"ended with {code}" if code else ""
     if call and not state.signal:
         words = f"{words}: it called {call}"
-    return placed(Claim(what="ended", ranks=ranks, record=record, words=words), None if state.signal else frame)
+    claim = Claim(what="ended", ranks=ranks, record=record, op="" if state.signal else call, words=words)
+    return placed(claim, None if state.signal else frame)

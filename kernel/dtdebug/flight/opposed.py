@@ -7,10 +7,13 @@ from collections.abc import Sequence
 
 from dtdebug.flight import source
 from dtdebug.flight.program import P2P
-from dtdebug.flight.records import Records, call_of, group_ref, ordered, sites_of, standing_still, waits_of
+from dtdebug.flight.records import Records, by_backward, call_of, group_ref, ordered, sites_of, standing_still, waits_of
 from dtdebug.flight.waits import Wait
 from dtdebug_taxonomy.claims import Claim, Record, texts
-from dtdebug_taxonomy.ranks import Alternative, CollectiveRef, Kind, Verdict, say, spell
+from dtdebug_taxonomy.ranks import Alternative, CollectiveRef, Kind, Verdict, ranges, say, spell
+
+_LINKS = 6
+"""Ranks of a circle of which the summary says who waits for whom."""
 
 
 def each_other(records: Records, circle: Sequence[int]) -> Verdict:
@@ -32,13 +35,15 @@ def each_other(records: Records, circle: Sequence[int]) -> Verdict:
         kind = "replaced"
         theirs = sorted({w.op for w in mine if w.rank in culprits})
         call = call_of(records, op, seq, group)
-        summary = f"{say(culprits, 'are').capitalize()} in {' and '.join(theirs)} where the others are in {call}."
+        summary = f"{say(culprits, 'are').capitalize()} in {' and '.join(theirs)} where the others are in {call}"
+        summary += f"{by_backward(records, culprits, op, seq)}."
     elif apart := _disagreement(mine):
         return _disagree(records, apart, claims)
     else:
         group, op, seq = mine[0].group, mine[0].op, mine[0].seq
         culprits, kind = tuple(circle), "not_arrived"
-        summary = f"{say(culprits, 'wait').capitalize()} for each other in a circle: none can go on."
+        links = _links(mine, circle)
+        summary = f"{say(culprits, 'wait').capitalize()} for each other in a circle{links}: none can go on."
     waiting = standing_still(records, culprits)
     return Verdict(
         kind=kind,
@@ -52,6 +57,16 @@ def each_other(records: Records, circle: Sequence[int]) -> Verdict:
         claims=tuple(claims),
         evidence=texts(claims),
     )
+
+
+def _links(waits: Sequence[Wait], circle: Sequence[int]) -> str:
+    """Who of a small circle waits for whom, and in what."""
+    if len(circle) > _LINKS:
+        return ""
+    ops = {w.op for w in waits}
+    each = f", each in {min(ops)}" if len(ops) == 1 else ""
+    rows = [f"{w.rank}{'' if each else f' in {w.op}'} for {ranges(sorted(w.awaited & {*circle}))}" for w in waits]
+    return f" ({', '.join(rows)}{each})"
 
 
 def _not_there_yet(records: Records, waits: Sequence[Wait], rank: int, op: str) -> tuple[Wait, Wait] | None:

@@ -13,10 +13,12 @@ from dtdebug.flight.waits import Wait, Waits
 from dtdebug_taxonomy.claims import Claim, Record
 from dtdebug_taxonomy.frames import call_site, own_frame, placed, shown_frame
 from dtdebug_taxonomy.rank_claims import claims_of
-from dtdebug_taxonomy.ranks import CallSite, Frame, GroupRef, RankState
+from dtdebug_taxonomy.ranks import CallSite, Frame, GroupRef, RankState, say
 from dtdebug_taxonomy.waiting import ACTIVE, phrase
 
 _SITES = 64
+_BACKWARD = "_engine_run_backward"
+"""Function of torch/autograd/graph.py in which a rank is during its backward pass."""
 """Ranks whose call site is listed."""
 _CLAIMED = 16
 """Claims of one kind that a verdict makes."""
@@ -209,6 +211,15 @@ def sites_of(records: Records, culprits: Sequence[int], waiting: Sequence[int]) 
         if (site := call_site(rank, stack)) is not None:
             found[rank] = site
     return found
+
+
+def by_backward(records: Records, culprits: Sequence[int], op: str, seq: int | None) -> str:
+    """Words for a call that ranks wait in inside of the backward pass, where the culprits are not in theirs."""
+    inside = {rank for rank, s in records.states.items() if any(f.function == _BACKWARD for f in s.stack)}
+    there = sorted({w.rank for w in records.waits.waits if (w.op, w.seq) == (op, seq)} & inside)
+    if not there or inside & set(culprits):
+        return ""
+    return f", which {say(there, 'wait')} in inside of the backward pass"
 
 
 def ordered(sites: dict[int, CallSite], culprits: Sequence[int]) -> tuple[CallSite, ...]:

@@ -73,6 +73,7 @@ class Tables:
     def of_group(self, group: str) -> Aligned:
         """The collectives of a group's members, by sequence number."""
         columns = {}
+        high = self.layout.axes.get(group, 0) * _AXIS
         for rank in self.layout.members[group]:
             p = self.programs.get(rank)
             if p is not None and group in p.names:
@@ -89,7 +90,7 @@ class Tables:
         for rank, places in columns.items():
             seqs, calls = self.programs[rank].seqs, self._translated[rank]
             kept = places if seqs[places[0]] >= begin else [i for i in places if seqs[i] >= begin]
-            aligned.add(rank, array("Q", [calls[i] for i in kept]), kept)
+            aligned.add(rank, array("Q", [high + calls[i] for i in kept]), kept)
         return aligned
 
     def of_role(self, ranks: Sequence[int]) -> Aligned:

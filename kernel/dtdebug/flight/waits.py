@@ -86,6 +86,9 @@ class Waits:
             met = other is not None and other.op in _PAIRS and other.peer == rank and other.op[-4:] != pending.op[-4:]
             awaited = frozenset() if met else frozenset({pending.peer})
             self.waits.append(Wait(rank, group, pending.op, pending.seq, None, awaited))
+        elif pending.peers:  # which of them are done is not known; those in the same batch have come
+            there_too = {s.rank for s in self._states.values() if s.pending is not None and rank in s.pending.peers}
+            self.waits.append(Wait(rank, group, pending.op, None, None, frozenset(pending.peers) - there_too))
         elif not recorded and pending.op not in _PAIRS:
             members = self._layout.members.get(group, ())
             others = {m: s.pending for m in members if (s := self._states.get(m)) is not None and s.pending is not None}

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 
 from dtdebug_taxonomy.claims import Claim, Record, texts
 from dtdebug_taxonomy.hosts import Host, Meeting
-from dtdebug_taxonomy.ranks import MOST_RANKS, Verdict, spell
+from dtdebug_taxonomy.ranks import MOST_RANKS, CollectiveRef, Verdict, spell
 
 _SEEN, _ALONE = 0.9, 0.6
 """Confidence: where the hosts themselves say it, and where one host sees only its own side."""
@@ -169,6 +169,7 @@ def _verdict(
     return Verdict(
         kind="not_arrived",
         culprits=tuple(sorted(set(known))),
+        collective=CollectiveRef("rendezvous", None),
         confidence=confidence,
         summary=f"The rendezvous does not complete: {words}.",
         claims=tuple(claims),

@@ -16,6 +16,7 @@ from dtdebug.job.coverage import coverage, following
 from dtdebug.job.judgement import Basis, judge
 from dtdebug.job.looking import Look, last
 from dtdebug.job.output import kept
+from dtdebug.job.unstarted import unstarted
 from dtdebug.probe.watch import Death
 from dtdebug.records.folder import RunFolder
 from dtdebug.watch.result import Watched, watched
@@ -87,7 +88,9 @@ def conclude(
         late=watch.late if watch is not None else (),
         notes=tuple(said),
     )
-    snapshot = _sourced(snapshot)
+    run = folder.load_run() if folder is not None else None
+    verdict = unstarted(verdict, ended.states, snapshot, run)
+    snapshot = _sourced(msgspec.structs.replace(snapshot, verdict=verdict))
     found = Case(
         verdict=snapshot.verdict or verdict,
         diagnosis=_diagnosis(snapshot, folder),

@@ -21,7 +21,7 @@ from dtdebug_taxonomy.frames import call_sites
 from dtdebug_taxonomy.ranks import EXITED, MOST_RANKS, PROCESS, RankState, Verdict, spell
 from dtdebug_taxonomy.spelling import shortened
 
-_END = "end"
+_END, _SAID = "end", "said at its end"
 _STARVED = "was killed by the kernel: the memory ran out"
 _MOST_VICTIMS = 64
 _CERTAIN, _LIKELY = 0.95, 0.8
@@ -178,12 +178,16 @@ def _refine(state: RankState, said: exits.Exits, told: _Told, deaths: Sequence[D
     child = said.children.get(-1 if state.rank is None else state.rank)
     if child is not None and says_child_has_gone(exception, stack):
         exception, stack = clean(in_process(child)), child.frames
+    facts = state.facts
+    if said.unopened and code == exits.UNOPENED and not exception and EXITED not in facts:
+        facts = {**facts, _SAID: clean(said.unopened)}
     ended = death is not None or code is not None or bool(signal)
     return msgspec.structs.replace(
         state,
         exit_code=code,
         signal=signal,
         exception=exception,
+        facts=facts,
         stack=stack,
         alive=False if ended else state.alive,
     )
@@ -291,6 +295,8 @@ def _claim(state: RankState, ended: Ends) -> Claim:
     if state.rank in ended.starved:
         record = Record(source="kernel", rank=state.rank, words="oom_kill")
         return msgspec.structs.replace(claim, what="ended", words=_STARVED, record=record)
+    if claim.what == "ended" and _SAID in state.facts:
+        return msgspec.structs.replace(claim, words=f"{claim.words}: {state.facts[_SAID]}")
     if claim.what == "ended" and _END in state.facts:
         return msgspec.structs.replace(claim, words=f"ended {state.facts[_END]}")
     return claim

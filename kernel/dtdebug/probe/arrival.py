@@ -10,7 +10,7 @@ from collections import Counter, defaultdict
 from collections.abc import Sequence
 
 from dtdebug.flight.deaths import ending, finished
-from dtdebug_taxonomy.claims import Claim, Record, texts
+from dtdebug_taxonomy.claims import SHARED_RANK, Claim, Record, texts
 from dtdebug_taxonomy.frames import call_sites, placed, shown_frame
 from dtdebug_taxonomy.rank_claims import claims_of
 from dtdebug_taxonomy.ranks import CollectiveRef, Kind, RankState, Verdict, say, spell
@@ -133,7 +133,7 @@ def _apart(states: Sequence[RankState]) -> tuple[list[Claim], tuple[int, ...]]:
 
 
 def _twice(state: RankState) -> Claim:
-    words = f"more than one process has it: {state.pid}, {state.facts[TWICE]}"
+    words = f"{SHARED_RANK}: {state.pid}, {state.facts[TWICE]}"
     record = Record(source="system", rank=state.rank, words=state.facts[TWICE])
     return Claim(what="system", ranks=(state.rank or 0,), record=record, words=words)
 

@@ -86,7 +86,7 @@ def explain(subject: Subject, deadline: float) -> Explained:
     if waiting is not None and waiting.kind in OF_PROCESSES:
         waiting = _with_child(waiting, subject, rank_of, deadline)
     beside = _beside(subject, rank_of)
-    if waiting is not None and waiting.kind == "thread" and len(beside) == 1:
+    if waiting is not None and waiting.kind == "thread" and len(beside) == len(_own_threads(subject)) == 1:
         other = beside[0]
         verb = "is" if other.kind in ACTIVE else "waits"
         words = f"thread {other.thread} {verb} {phrase(replace(other, file=''))}"
@@ -195,6 +195,11 @@ def _child_stack(pid: int, deadline: float) -> tuple[Frame, ...]:
         return ()
     starts = (i for i in range(len(stack) - 1, -1, -1) if stack[i].function in ("_worker_loop", "_bootstrap"))
     return stack[next(starts, -1) + 1 :]
+
+
+def _own_threads(subject: Subject) -> list[str]:
+    """The other threads that stand in the user's code: any of them may be the one that is waited for."""
+    return [t.name for t in subject.others if own_frame(t.stack) is not None and not t.name.startswith(_AGENT)]
 
 
 def _beside(subject: Subject, rank_of: RankOf) -> tuple[Waiting, ...]:

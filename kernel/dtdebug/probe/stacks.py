@@ -12,6 +12,7 @@ from typing import Literal
 import msgspec
 
 from dtdebug.clean import clean
+from dtdebug.probe.arrival import TWICE
 from dtdebug_taxonomy.frames import is_library, own_frame, own_frames, short
 from dtdebug_taxonomy.ranks import Frame, RankState, ranges
 
@@ -173,6 +174,8 @@ def _progress(a: RankState | None, b: RankState | None) -> Progress:
         return "gone"
     if a is None or b is None:
         return "unknown"
+    if a.pid != b.pid and b.facts.get(TWICE):
+        return "unknown"  # two processes have the rank, and each look has read another one
     if a.pid != b.pid or _moved(a, b):
         return "slow"
     if not (a.stack and b.stack):

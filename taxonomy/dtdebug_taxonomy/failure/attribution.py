@@ -14,7 +14,7 @@ import msgspec
 from dtdebug_taxonomy.claims import Claim, Record, texts
 from dtdebug_taxonomy.failure import mismatch, watchdog
 from dtdebug_taxonomy.failure.children import in_process
-from dtdebug_taxonomy.failure.exits import LAUNCHER, Exit
+from dtdebug_taxonomy.failure.exits import LAUNCHER, UNOPENED, Exit
 from dtdebug_taxonomy.failure.raised import Raised
 from dtdebug_taxonomy.failure.reading import Reading, primary, read_output, role
 from dtdebug_taxonomy.frames import own_frame
@@ -114,8 +114,8 @@ def verdict_of_log(
         return compared
     own = found.own
     if found.exits:
-        return _ended(found)
-    waited = watchdog.watchdog_verdict(log)
+        return _ended(found, log.said.unopened)
+    waited = watchdog.verdict(log)
     if own and (found.launched or any(r.rank is not None for r in own) or found.echoes or waited):
         return _raised(found, () if waited is None else waited.claims)
     return waited
@@ -237,8 +237,8 @@ def _raised(found: Outcome, waited: tuple[Claim, ...]) -> Verdict:
     )
 
 
-def _ended(found: Outcome) -> Verdict:
-    """The verdict on ranks that ended without an exception."""
+def _ended(found: Outcome, unopened: str) -> Verdict:
+    """The verdict on ranks that ended without an exception; `unopened` as in `Said`."""
     culprits = tuple(sorted({e.rank for e in found.exits if e.rank is not None}))
     victims = tuple(sorted({r.rank for r in found.echoes if r.rank is not None} - set(culprits)))
     how = list(dict.fromkeys(_how(e) for e in found.exits))
@@ -247,6 +247,8 @@ def _ended(found: Outcome) -> Verdict:
     # a program ends with a code by an exception as well, which is printed elsewhere then
     signalled = all(e.signal for e in found.exits)
     unsaid = ", without an exception" if signalled else "; no exception that would say why is printed here"
+    if unopened and all(e.code == UNOPENED for e in found.exits):
+        unsaid = f": {unopened}"
     ends = tuple(
         Claim(
             what="ended",

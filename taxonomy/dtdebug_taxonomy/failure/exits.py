@@ -59,6 +59,8 @@ class Exits(NamedTuple):
     """Name of a process of multiprocessing -> what it raised, where one process alone has it."""
     closed: frozenset[int] = frozenset()
     """Processes that still lived when the launcher ended them."""
+    unopened: str = ""
+    """What Python says, with exit status 2, of a program that is not there: `can't open file '/job/train.py': ...`."""
 
     @property
     def signalled_from_outside(self) -> frozenset[int]:
@@ -100,6 +102,9 @@ _HOROVOD = re.compile(r"Process (?P<rank>\d{1,7}) exit with status code (?P<code
 _DEEPSPEED = re.compile(r"--local_rank=(?P<rank>\d{1,7})\b.{0,2000} exits with return code = (?P<code>-?\d{1,9})")
 """Whichever process ended, the launcher prints the command of the last that it started: that one's rank says only
 how many there were. https://github.com/deepspeedai/DeepSpeed/blob/master/deepspeed/launcher/launch.py"""
+UNOPENED = 2
+"""Exit status of a Python that can't open its program: https://github.com/python/cpython/blob/main/Modules/main.c"""
+_UNOPENED = re.compile(r"python[\d.]{0,6}(?:\.exe)?: (can't open file .{1,300})")
 _SIZES = re.compile(r"\b\d{1,12} vs\.? \d{1,12}\b")
 
 
@@ -118,6 +123,7 @@ def of_lines(printed: Iterable[Line], happened: Events) -> Exits:
     named, block, summary, enforce = None, None, False, False
     mpi: int | None = None
     sizes = ""
+    unopened = ""
     closed: set[int] = set()
     for line in printed:
         words = line.body
@@ -145,6 +151,8 @@ def of_lines(printed: Iterable[Line], happened: Events) -> Exits:
         if "gloo::EnforceNotMet" in words:
             enforce = True
             enforced |= {line.rank} if line.rank is not None else set()
+        if not unopened and "can't open file" in words and (found := _UNOPENED.search(words)):
+            unopened = found[1].rstrip()
         if enforce and not sizes and (found := _SIZES.search(words)):
             sizes = found[0]
     raised = {r.rank: r for r in happened.raised if r.rank is not None and not r.unheeded}
@@ -160,6 +168,7 @@ def of_lines(printed: Iterable[Line], happened: Events) -> Exits:
         children,
         _processes(happened),
         frozenset(closed),
+        unopened,
     )
 
 

@@ -20,7 +20,7 @@ from dtdebug_taxonomy.failure.reading import Reading
 from dtdebug_taxonomy.ranks import Alternative, CallSite, CollectiveRef, Kind, Verdict, say, spell
 
 _DETECTED = "Detected mismatch between collectives on ranks"
-_MARKS = (_DETECTED, "onitoredBarrier", "didn't join collective")
+_MARKS = (_DETECTED, "onitoredBarrier", "didn't join collective", "didn't finish collective")
 _SIDE = re.compile(
     r"Rank (\d{1,6}) is running (?:inconsistent )?collective: CollectiveFingerPrint\("
     r"(?:SequenceNumber=(\d{1,18})[ ,]{0,2})?OpType=(\w{1,40})"

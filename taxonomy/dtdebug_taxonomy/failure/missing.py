@@ -10,7 +10,7 @@ from dtdebug_taxonomy.failure.lines import Line
 from dtdebug_taxonomy.failure.raised import Raised
 from dtdebug_taxonomy.failure.reading import Reading
 from dtdebug_taxonomy.frames import own_frame
-from dtdebug_taxonomy.ranks import CallSite, CollectiveRef, Verdict, spell
+from dtdebug_taxonomy.ranks import CallSite, CollectiveRef, Verdict, say, spell
 
 _NOT_PASSED = re.compile(
     r"\[Rank (\d{1,6})\]: Ranks? (\d{1,6}(?:, ?\d{1,6}){0,2000}) failed to pass monitoredBarrier in (\d{1,12}) ms"
@@ -25,6 +25,8 @@ _DID_NOT_JOIN = re.compile(
 _JOINED = re.compile(
     r"\[(\d{1,6}(?:, ?\d{1,6}){0,2000})\] (?:started|joined but didn.t finish) (?:collective #\d|(\w{1,40}))"
 )
+_UNFINISHED = re.compile(r"\[(\d{1,6}(?:, ?\d{1,6}){0,2000})\] joined but didn.t finish collective #(\d{1,18})")
+_STARTED_AT = re.compile(r"#(\d{1,18}) started ranks:")
 _OF_VICTIMS = ("", "SIGTERM", "SIGABRT")
 """How a rank also ends that only waited: its own error, or the launcher."""
 _NAMES = {
@@ -82,7 +84,7 @@ def called(rank: int, call: tuple[str, int | None, str], line: int, site: CallSi
 
 def missing(log: Reading, own: Sequence[Raised], where: Mapping[int, CallSite]) -> Verdict | None:
     """The verdict of a monitored barrier or of a desync report, or None. `own` are errors that ended ranks."""
-    return _not_passed(log, own, where) or _did_not_join(log.lines) or _silent_first(log)
+    return _not_passed(log, own, where) or _did_not_join(log.lines) or _did_not_finish(log.lines) or _silent_first(log)
 
 
 def _not_passed(log: Reading, own: Sequence[Raised], where: Mapping[int, CallSite]) -> Verdict | None:
@@ -170,6 +172,41 @@ def _did_not_join(rows: Sequence[Line]) -> Verdict | None:
         confidence=0.8,
         summary=f"{spell(absent, 8).capitalize()} did not join {what} #{seq}"
         + (f", in which {spell(waiting, 8)} {'wait' if len(waiting) > 1 else 'waits'}." if waiting else "."),
+        claims=tuple(said[:8]),
+        evidence=texts(said[:8]),
+    )
+
+
+def _did_not_finish(rows: Sequence[Line]) -> Verdict | None:
+    """Ranks that are in a collective which the others have finished: these are in a later one, by the same report."""
+    late: set[int] = set()
+    ahead: set[int] = set()
+    said: list[Claim] = []
+    seq = at = 0
+    op = ""
+    for line in rows:
+        if found := _UNFINISHED.search(line.body):
+            late |= _numbers(found[1])
+            seq = int(found[2])
+            said.append(printed(line, found[0]))
+        elif found := _STARTED_AT.search(line.body):
+            at = int(found[1])
+        elif late and at > seq and (found := _JOINED.search(line.body)):
+            ahead |= _numbers(found[1]) - late
+            op = op or found[2] or ""
+            said.append(printed(line, f"#{at} {found[0]}"))
+    if not late or len(ahead) <= len(late):
+        return None
+    culprits, waiting = tuple(sorted(late)), tuple(sorted(ahead))
+    return Verdict(
+        kind="not_arrived",
+        culprits=culprits,
+        waiting=waiting,
+        collective=CollectiveRef(name(op) if op else "collective", at),
+        confidence=0.6,
+        summary=f"{spell(culprits, 8).capitalize()} joined collective #{seq} and did not finish it, while "
+        f"{say(waiting, 'are')} in #{at}: {say(culprits, 'have')} called another one there, or "
+        f"{'its device is' if len(culprits) == 1 else 'their devices are'} behind.",
         claims=tuple(said[:8]),
         evidence=texts(said[:8]),
     )

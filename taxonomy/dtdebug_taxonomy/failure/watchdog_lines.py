@@ -30,6 +30,10 @@ _STATUS = re.compile(
     _GROUP + r"[^\n]{0,300}?[Ll]ast enqueued (?:NCCL )?work: (?P<enqueued>-?\d{1,18}), "
     r"last completed (?:NCCL )?work: (?P<completed>-?\d{1,18})"
 )
+_BEGINS = re.compile(r"\bRank \d{1,6}\] {1,2}|ast enqueued")
+"""What is in the first part of a line that was broken."""
+_BROKEN = 3
+"""Lines in which the rest of one may stand."""
 _AT = re.compile(r"detected by watchdog at work(?: sequence id)?: (\d{1,18})")
 _STACK = "Stack trace of the failed collective:"
 _FRAME = re.compile(r"#(\d{1,3}) (\S{1,200}) from ([^\n]{1,500}):(\d{1,9})$")
@@ -124,20 +128,37 @@ def watchdogs_by_group(log: Reading) -> dict[str, WatchedGroup]:
     """Group -> what is said of it, where a rank timed out in it and its numbers can be told from other groups'."""
     heard = _Heard()
     for index, line in enumerate(log.lines):
-        if "Watchdog caught" in line.body and (found := _CAUGHT.search(line.body)):
+        text = _whole(log.lines, index) if _BEGINS.search(line.body) else ""
+        if "Watchdog caught" in text and (found := _CAUGHT.search(text)):
             if (rank := heard.rank(found, line)) is not None:
                 wait = _wait(found, line.number)
-                outer = _ENDS.search(line.body[: found.start()])  # it repeats what it caught, without the group
+                outer = _ENDS.search(text[: found.start()])  # it repeats what it caught, without the group
                 heard.waits.setdefault(_group(outer or found), {}).setdefault(rank, []).append(wait)
-        elif "ast enqueued" in line.body and (found := _STATUS.search(line.body)):
+        elif "ast enqueued" in text and (found := _STATUS.search(text)):
             if (rank := heard.rank(found, line)) is not None:
                 status = Status(int(found["enqueued"]), int(found["completed"]), line.number)
                 heard.status.setdefault(_group(found), {}).setdefault(rank, status)
-                if at := _AT.search(line.body):
+                if at := _AT.search(text):
                     heard.groups_of.setdefault((rank, int(at[1])), set()).add(_group(found))
         elif _STACK in line.body and line.rank is not None and (site := _site(log.lines, index)):
             heard.sites.setdefault(line.rank, site)
     return heard.settled()
+
+
+def _whole(lines: Sequence[Line], index: int) -> str:
+    """The line with the rest that a terminal or a column of a table has broken off, between words or within one."""
+    line = lines[index].body
+    if _CAUGHT.search(line) or _STATUS.search(line):
+        return line
+    for glue in ("", " "):
+        text = line
+        for rest in lines[index + 1 : index + 1 + _BROKEN]:
+            if rest.rank is not None or _BEGINS.search(rest.body):
+                break
+            text = f"{text}{glue}{rest.body}"
+            if _CAUGHT.search(text) or _STATUS.search(text):
+                return text
+    return line
 
 
 def _group(found: re.Match[str]) -> str:
