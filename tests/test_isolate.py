@@ -18,7 +18,7 @@ import pytest
 
 from dtdebug.cli import main
 from dtdebug.errors import UsageError
-from dtdebug.isolate import differs, pace, releases, runner, workspace
+from dtdebug.isolate import differs, outcome, pace, releases, workspace
 from dtdebug.isolate.command import moved, one_host, parse, spread
 from dtdebug.isolate.findings import claims
 from dtdebug.isolate.identity import Failure, of_case, same
@@ -26,7 +26,7 @@ from dtdebug.isolate.inside import chance, loaders, parts, sharding
 from dtdebug.isolate.inside.notes import Notes
 from dtdebug.isolate.inside.notes import read as read_notes
 from dtdebug.isolate.patches import patch
-from dtdebug.isolate.runner import RANKS, Run
+from dtdebug.isolate.run import RANKS, Run
 from dtdebug.isolate.search import Search
 from dtdebug.isolate.told import read as read_told
 from dtdebug.isolate.tries import Tries
@@ -233,8 +233,8 @@ def test_seeds_that_differ_between_ranks_are_seen_and_made_alike(tmp_path, monke
         chance.seeds("python", "seed")(module, Notes(str(folder), {}, {}))
         assert [7 + int(rank), 5] == [module.seed(7 + int(rank)), module.seed(a=5)]
         rows += read_notes(folder)
-    assert "7" == runner._seeds(rows)
-    assert runner._seeds([row for row in rows if row["rank"] == "0"]) is None
+    assert "7" == outcome.seeds(rows)
+    assert outcome.seeds([row for row in rows if row["rank"] == "0"]) is None
     module = types.SimpleNamespace(seed=lambda a=None: a)
     chance.seeds("python", "seed")(module, Notes(str(tmp_path), {"seeds": "7"}, {}))
     assert [7, 7] == [module.seed(9), module.seed()]

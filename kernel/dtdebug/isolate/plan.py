@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dtdebug.isolate.command import Job
 from dtdebug.isolate.findings import named
-from dtdebug.isolate.runner import Choices, Run
+from dtdebug.isolate.run import Choices, Run
 from dtdebug.isolate.session import Asked
 from dtdebug.isolate.table import counted, lasted
 

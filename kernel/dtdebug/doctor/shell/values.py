@@ -216,9 +216,10 @@ def _cut(held: str, rest: str, expand: Callable[[str], str]) -> str | None:
     """`${A%.*}`, `${A##*/}`, `${A//x/y}`, `${A:0:3}`, `${A,,}`."""
     if rest in (",,", "^^"):
         return held.lower() if rest == ",," else held.upper()
-    if rest[0] == ":" and (piece := re.fullmatch(r":(\d{1,4})(?::(\d{1,4}))?", rest)):
-        start = int(piece[1])
-        return held[start : start + int(piece[2])] if piece[2] else held[start:]
+    if rest[0] == ":":
+        start, length = ([sums.value(expand(p), lambda name: None) for p in rest[1:].split(":", 1)] + [len(held)])[:2]
+        known_ = start is not None and length is not None and start >= 0 <= length
+        return held[start : start + length] if known_ else None  # type: ignore[operator]
     if rest[0] in "#%":
         longest = rest[:2] in ("##", "%%")
         pattern = expand(rest[1 + longest :])
