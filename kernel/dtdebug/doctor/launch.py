@@ -62,7 +62,7 @@ def _kind(words: Sequence[str]) -> int:
             python = any(PurePath(w).name.startswith("python") or w.endswith(".py") for w in after[:6])
             return 3 if python or _kind(after) else 0
         if name == "colossalai":
-            return 3 if words[index + 1 : index + 2] == ["run"] else 0
+            return 3 if names[index + 1 : index + 2] == ["run"] else 0
         if name == "ray":
             return {"start": 1, "job": 2}.get(words[index + 1] if index + 1 < len(words) else "", 0)
     if _as_torchrun(list(words), {"NPROC_PER_NODE": "1"}) != list(words):
