@@ -298,12 +298,13 @@ def test_a_slow_run_is_one_that_takes_as_long_a_step(tmp_path):
     for rank, seconds in enumerate((3.0, 6.0)):
         windows = [(30.0, 1), (seconds, 10), (seconds, 10)]
         rows = [{"k": "process", "pid": rank + 1, "host": "h"}, {"k": "begun", "initialized": True, "rank": rank}] + [
-            {"k": "phases", "t": 1.0, "seconds": s, "steps": n, "counts": {"other": 10}, "lines": []}
+            {"k": "phases", "t": 1.0, "seconds": s, "steps": n, "counts": {"other": 10}, "lines": [], "waited": s / 2}
             for s, n in windows
         ]
         (notes / f"{rank}.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
     found = pace.pace(tmp_path, None)
     assert (0.6, "step", False) == found
+    assert pytest.approx(0.45) == pace.pace(tmp_path, None, others=0.5).seconds  # half of its waiting was for others
     first = pace.failure(found, tmp_path)
     assert first.text.startswith("A step takes 0.6 s.")
     assert [True, False] == [pace.is_slow(found._replace(seconds=s), first, None) for s in (0.5, 0.3)]
@@ -578,6 +579,9 @@ def test_what_one_rank_asks_of_its_backend_is_of_distribution():
     del world.saw["ddp"], world.saw["ddp.buffers"]
     found = world.search()
     assert (["fake-backend"], True) == ([r.factor for r in found.responsible], found.distributed)
+    world.fails = lambda s, r: None if {"fake-backend", "environment.GLOO_SOCKET_IFNAME"} & set(s) else BOOM
+    found = world.search(variables=["GLOO_SOCKET_IFNAME"])  # either would do: what changes less is named
+    assert ["environment.GLOO_SOCKET_IFNAME"] == [r.factor for r in found.responsible]
 
 
 def test_a_job_that_does_not_fail_is_run_three_times():
