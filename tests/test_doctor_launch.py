@@ -191,6 +191,21 @@ def test_a_script_is_followed_as_a_shell_would(text, tmp_path, monkeypatch):
     assert "REST" not in text or found.arguments == ("--last",)
 
 
+def test_files_are_found_where_the_script_goes(tmp_path, monkeypatch):
+    """The program and what it and the launcher are given; another program of this folder is not meant."""
+    (tmp_path / "sub").mkdir()
+    (tmp_path / "t.py").touch()
+    (tmp_path / "sub" / "t.py").touch()
+    (tmp_path / "sub" / "c.yaml").write_text("num_machines: 2\nnum_processes: 8\n")
+    (tmp_path / "run.sh").write_text(
+        'cd "$(dirname "$0")/sub" && accelerate launch --config_file=c.yaml t.py c.yaml x\n'
+    )
+    monkeypatch.chdir(tmp_path)
+    found = launch_of("run.sh")
+    assert (found.nodes, found.ranks) == (2, 8)
+    assert (found.program, found.arguments) == ("sub/t.py", ("sub/c.yaml", "x"))
+
+
 def test_what_a_script_does_not_tell_stays_open(tmp_path):
     """Both parts of what can't be decided; values that would have to be run; loops without end; doubled texts."""
     path = tmp_path / "run.sh"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Mapping, Sequence
-from pathlib import PurePath
+from pathlib import Path, PurePath
 
 from dtdebug.doctor import dialects, hostfile, mpi, script
 from dtdebug.doctor.facts import Launch
@@ -29,7 +29,7 @@ def read(
     within = script.within(command, variables, _kind)
     many, shown = 0, command
     if within is not None:
-        command, many = within.words, within.many
+        command, many = [_from(within.folder, word) for word in within.words], within.many
         variables = {**variables, **within.exported}
     found = _of_command(command, variables)
     if found is not None and (open_ := [w for w in _before(command, found) if "$" in w]):
@@ -40,7 +40,7 @@ def read(
         found = _of_variables(command, variables)
         if shown and not found.launcher:
             found = _with(found, problems=(f"`{shlex.join(shown)[:120]}`: no launcher is known in it",))
-    if within is not None and within.folder != "." and found.program.endswith(".py"):
+    if within is not None and found.program.endswith(".py") and found.program in within.words:  # not there, or unknown
         found = _with(found, program=str(PurePath(within.folder, found.program)))
     if not found.hosts and found.nodes > 1 and (names := hostfile.slurm(variables.get("SLURM_JOB_NODELIST", ""))):
         found = _with(found, hosts=names, hosts_from="SLURM_JOB_NODELIST")
@@ -51,6 +51,14 @@ def read(
     if node is not None or any(variables.get(name) for name in _STARTED):
         found = _with(found, starts="")
     return found
+
+
+def _from(folder: str, word: str) -> str:
+    """A file as it is called from here that a script calls from a folder to which it goes."""
+    name, equals, value = word.partition("=") if word.startswith("-") else ("", "", word)
+    if folder == "." or not value or value.startswith(("/", "$", "-")) or len(value) > 250:
+        return word
+    return f"{name}{equals}{PurePath(folder, value)}" if Path(folder, value).is_file() else word
 
 
 def _kind(words: Sequence[str]) -> int:

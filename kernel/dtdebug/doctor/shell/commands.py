@@ -119,12 +119,14 @@ class Commands:
 
     def _script(self, before: tuple[str, ...], rest: list[str], arguments: list[str]) -> bool:
         """Goes through a script that is there."""
-        path = Path(self._values.folder, rest[0]) if rest and known(rest[0]) else None
-        if path is None or not path.is_file() or self._depth >= DEEPEST:
+        if not rest or not known(rest[0]) or self._depth >= DEEPEST:
             return False
+        path = Path(self._values.folder, rest[0])
         try:
-            text = careful.text(path, _SIZE)
-        except OSError:
+            text = careful.text(path, _SIZE) if path.is_file() else None
+        except (OSError, ValueError):
+            text = None
+        if text is None:
             return False
         self._within(before, text, str(path), arguments)
         return True
