@@ -1,6 +1,6 @@
 """Faults of several hosts drawn at random, with random hosts: which are named, and what healthy ones are blamed for.
 
-python benchmarks/doctor_random.py [--seed N] [--count N]; needs root, iproute2 and nft.
+python benchmarks/doctor_random.py [--seed N] [--count N] [--two] [--gloo]; needs root, iproute2 and nft.
 """
 
 from __future__ import annotations
@@ -228,39 +228,70 @@ def harmless_route(lab: Lab, r: random.Random) -> Any:
     return "", set(), {}
 
 
+def _second(
+    first: Callable[..., Any], lab: Lab, r: random.Random, launch: dict[str, Any]
+) -> tuple[str, set[str], str] | None:
+    """Another fault beside the first: (ids, hosts, name); its launches are added to those of the first."""
+    others = [m for m in MAKERS if m is not first and not m.__name__.startswith(("harmless", "first_host"))]
+    make = r.choice(others)
+    ids, named, more = make(lab, r)
+    for host, change in more.pop("launches", {}).items():
+        launch.setdefault("launches", {}).setdefault(host, {}).update(change)
+    launch["leave"] = (*launch.get("leave", ()), *more.pop("leave", ()))
+    launch.update(more)
+    return ids, named, make.__name__
+
+
 def main() -> int:
     """Draws and runs; prints a line each, then the sums."""
     parser = argparse.ArgumentParser()
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--count", type=int, default=len(MAKERS))
+    parser.add_argument("--two", action="store_true", help="two faults in each")
+    parser.add_argument("--gloo", action="store_true", help="run the job too where it can, and compare the forecast")
+    parser.add_argument("--most", type=int, default=5, help="hosts")
     options = parser.parse_args()
     if why := hosts_lab.can_be_made() or doctor_lab.can_filter():
         print(why)
         return 2
     r = random.Random(options.seed)
     order = MAKERS * (options.count // len(MAKERS)) + r.sample(MAKERS, options.count % len(MAKERS))
-    hosts, causes, clean = [], [], []
+    hosts, causes, clean, forecasts = [], [], [], []
     for make in order:
-        size = r.choice([3, 4, 5])
+        size = r.choice(range(3, options.most + 1))
         with (
             tempfile.TemporaryDirectory() as folder,
             Lab(folder, count=size, net=r.choice([doctor_lab.NET, "192.168.77"])) as lab,
         ):
             ids, named, launch = make(lab, r)
+            second = _second(make, lab, r, launch) if options.two and ids else None
             began = time.monotonic()
             found = lab.doctors(**launch)
             seconds = time.monotonic() - began
+            forecast = found[min(found)][0].get("forecast", {}).get("gloo", "")
+            truth = ""
+            if options.gloo and forecast and not ({"leave", "launches"} & set(launch)):
+                truth = "connects" if lab.gloo(seconds=60) else "fails"
+                forecasts.append(forecast == truth)
         every = [f for report, _ in found.values() for f in report["findings"]]
         faults = [f for f in every if f["severity"] == "fault"]
         if not ids:
             clean.append(not faults)
             mark = "ok " if clean[-1] else "BAD"
         else:
-            said = {h for f in every for h in f["hosts"]}
-            hosts.append(bool(named & said))
+            shown = {h for f in every for h in f["hosts"]}
+            hosts.append(bool(named & shown))
             causes.append(any(f["id"] in ids.split() for f in every))
+            if second is not None:
+                hosts.append(bool(second[1] & shown))
+                causes.append(any(f["id"] in second[0].split() for f in every))
+                hosts[-2:], causes[-2:] = [hosts[-2] and hosts[-1]], [causes[-2] and causes[-1]]
+                named, ids = named | second[1], f"{ids} + {second[2]}: {second[0]}"
             mark = "ok " if hosts[-1] and causes[-1] else "BAD"
-        print(f"{mark} {make.__name__:24} {size} hosts {seconds:5.1f} s  meant {sorted(named)} {ids}", flush=True)
+        said = f"{forecast} {truth}" if truth else ""
+        print(
+            f"{mark} {make.__name__:24} {size} hosts {seconds:5.1f} s  meant {sorted(named)} {ids} {said}", flush=True
+        )
         for row in sorted({(f["id"], f["severity"], f["text"][:170]) for f in every}):
             print("       ", *row, flush=True)
         for report, _ in found.values():
@@ -268,6 +299,7 @@ def main() -> int:
                 print("        PRINTED", report["printed"][-500:], flush=True)
     print(
         f"host {sum(hosts)}/{len(hosts)}  cause {sum(causes)}/{len(causes)}  without a fault {sum(clean)}/{len(clean)}"
+        f"  forecast {sum(forecasts)}/{len(forecasts)}"
     )
     return 0 if all((*hosts, *causes, *clean)) else 1
 

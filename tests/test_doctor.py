@@ -229,6 +229,8 @@ def test_rows_and_columns_name_the_host_the_pair_or_all():
     assert named(verdict.together(hosts(*four, tries=of_h3), (), 1)) == {("DR301", ("h3",))}
     pair = {(1, 2): bad, (2, 1): bad}
     assert named(verdict.together(hosts(*four, tries=pair), (), 1)) == {("DR301", ("h1", "h2"))}
+    to_h2 = {(i, 2): bad for i in (0, 1, 3)}
+    assert named(verdict.together(hosts(*four, tries=to_h2), (), 1)) == {("DR302", ("h2",))}
     every = {(i, j): bad for i in range(4) for j in range(4)}
     assert {n for n, _ in named(verdict.together(hosts(*four, tries=every), (), 1))} == {"DR305"}
     lost = {p: {"large": False, "passes": 1348} for i in range(3) for p in ((i, 3), (3, i))}
@@ -239,6 +241,17 @@ def test_rows_and_columns_name_the_host_the_pair_or_all():
     assert named(verdict.together(hosts(*four, tries=slow), (), 1), "warning") == {("DR304", ("h3",))}
     uneven = {p: {"milliseconds": 3.0} for i in range(3) for p in ((i, 3), (3, i))}
     assert not verdict.together(hosts(*four, tries=uneven), (), 1).findings
+
+
+def test_a_pair_that_fails_hides_only_what_follows_for_that_pair():
+    """All hosts will take the loopback, and besides one way is shut: both are said."""
+    came = hosts(*["127.0.0.1"] * 4, tries={(1, 2): {"result": "timeout"}})
+    for c in came:
+        c.look = msgspec.structs.replace(
+            c.look, gloo=Choice(address="127.0.0.1", interface="lo", why="GLOO_SOCKET_IFNAME")
+        )
+    said = {f.id for f in verdict.together(came, (), 1).findings}
+    assert {"DR111", "DR302"} <= said
 
 
 def test_what_differs_is_named_beside_what_the_others_have():

@@ -1,5 +1,6 @@
 """Devices and ports of InfiniBand, from what drivers and the kernel were recorded to say; the ways there are real."""
 
+import json
 import os
 import subprocess
 import sys
@@ -7,7 +8,7 @@ import textwrap
 
 import pytest
 
-from dtdebug.doctor import devices, fabric
+from dtdebug.doctor import dcgm, devices, fabric
 from dtdebug.doctor.facts import Board, Came, Choice, Launch, Look
 from dtdebug.doctor.judge import verdict
 
@@ -90,6 +91,31 @@ def test_connections_between_devices_are_read(tmp_path, driver, monkeypatch):
     old = "GPU0 GPU1 mlx4_0 CPU Affinity\nGPU0  X  SOC PHB 0-9,20-29\nGPU1 SOC  X  SOC 10-19\nmlx4_0 PHB SOC  X \n"
     assert devices.matrix(f"# nvidia-smi topo -m\n{old}") == "X SOC\nSOC X"
     assert devices.matrix("\tGPU0\tCPU Affinity\tNUMA Affinity\tGPU NUMA ID\nGPU0\t X \t0-31\t0\t\tN/A\n") == "X"
+
+
+@pytest.mark.parametrize(
+    ("head", "device"),
+    [("DCGM GPU Diagnostic", {"gpu_ids": "1"}), ("DCGM Diagnostic", {"entity_group": "GPU", "entity_id": 1})],
+)
+def test_what_dcgm_says_against_a_device_is_a_fault(head, device, tmp_path, monkeypatch):
+    """By dcgmi itself, which fails where a test does; in the forms of DCGM 3 and 4; an answer in words is quoted."""
+    told = {"warning": "Pending page retirements for GPU 1", "error_id": 20, "error_severity": 6}
+    tests = [
+        {"name": "Denylist", "results": [{"gpu_id": "0", "status": "Pass"}]},
+        {"name": "Page Retirement/Row Remap", "results": [{**device, "status": "Fail", "warnings": [told]}]},
+        {"name": "PCIe", "results": [{"gpu_id": "0", "status": "Skip"}]},
+    ]
+    answer = {head: {"version": "3.3.1", "test_categories": [{"category": "Deployment", "tests": tests}]}}
+    command = tmp_path / "dcgmi"
+    command.write_text(f"#!{sys.executable}\nimport sys\nprint({json.dumps(answer)!r})\nsys.exit(226)\n")
+    command.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{tmp_path}{os.pathsep}{os.environ['PATH']}")
+    found, why = dcgm.diagnosed()
+    assert [(p.id, p.severity, why) for p in found] == [("DR610", "fault", "")]
+    assert found[0].text == "device 1: Page Retirement/Row Remap: Pending page retirements for GPU 1"
+    refused = "Error: Unable to connect to host engine. Host engine connection invalid/disconnected."
+    assert ([], refused) == dcgm.read(f"{refused}\n")
+    assert ([], "dcgmi named no test") == dcgm.read(json.dumps({head: {"version": "4.2.3"}}))
 
 
 def tree(home, **ports):

@@ -24,6 +24,10 @@ def read(text, **variables):
     return launch.read_launch(text.split(), variables)
 
 
+def launch_of(path, *arguments):
+    return launch.read(["bash", str(path), *arguments], {})
+
+
 def problems(arguments, ranks=8, **more):
     return [p.id for p in partition.judge(Launch(per_node=ranks, arguments=tuple(arguments.split()), **more))[0]]
 
@@ -131,7 +135,89 @@ def test_launchers_that_are_told_by_variables():
     for text in ("llamafactory-cli train a.yaml", "swift sft --model q"):
         found = read(text, **said)
         assert (found.nodes, found.ranks, found.node, found.endpoint) == (2, 8, 1, "b:7")
-    assert read("llamafactory-cli train a.yaml").launcher == ""
+    alone = read("llamafactory-cli train a.yaml")
+    assert (alone.launcher, alone.nodes, alone.ranks) == ("torchrun", 1, None)  # as many as there are devices
+
+
+@pytest.mark.parametrize(
+    ("text", "launcher", "ranks", "program"),
+    [
+        ("python prepare.py\nray job submit --address x -- python3 -m v trainer.nnodes=2 trainer.n_gpus_per_node=8\n",
+         "ray", 16, "v"),
+        ("python3 -m verl.trainer trainer.nnodes=2 trainer.n_gpus_per_node=4\n", "ray", 8, "verl.trainer"),
+        ("colossalai run --nproc_per_node $((2*2)) --host a,b t.py --x 1\n", "colossalai run", 8, "t.py"),
+        ("NNODES=2 NPROC_PER_NODE=4 MASTER_ADDR=b llamafactory-cli train a.yaml\n", "torchrun", 8, "llamafactory-cli"),
+        ("lightning run model --devices 2 --num-nodes 2 t.py\n", "torchrun", 4, "t.py"),
+        ("mpirun -np 2 echo\nmpirun -np 4 -H a:2,b:2 python t.py\n", "mpirun", 4, "t.py"),
+        ("#SBATCH --nodes=2 --x\n#SBATCH --ntasks-per-node=4\npython get.py\nMASTER_ADDR=b srun python -u t.py\n",
+         "variables", 8, "t.py"),
+    ],
+)  # fmt: skip
+def test_a_script_is_searched_for_each_launcher(text, launcher, ranks, program, tmp_path):
+    """What surely starts ranks counts, not what comes before it."""
+    (tmp_path / "run.sh").write_text(text)
+    found = launch_of(tmp_path / "run.sh", "cfg.py")
+    assert (found.launcher, found.ranks, found.program) == (launcher, ranks, program)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        """if [ -z "$N" ]; then N=4; fi
+           if [[ "$HOSTS" == 1 ]]; then MORE="$MORE --standalone"; else MORE="--nnodes 2"; fi
+           torchrun --nproc_per_node $N $MORE t.py""",
+        """N=1
+           while [[ $# -gt 0 ]]; do case $1 in --n) N="$2"; shift 2;; *) REST+=("$1"); shift;; esac; done
+           torchrun --nnodes=2 --nproc_per_node=$N t.py "${REST[@]}" """,
+        """case "$HOSTS" in "") HOSTS=2;; *) HOSTS=9;; esac
+           L=(--nnodes ${HOSTS}); L+=(--nproc_per_node 4)
+           CMD="torchrun ${L[@]} t.py"
+           [ -n "$CMD" ] && eval $CMD""",
+        r"""source ./more.env; G=0,1,2,3
+           for K in 4 8; do
+             torchrun --nnodes ${PAIR:-1} --nproc_per_node $(echo $G | tr ',' '\n' | wc -l) t.py $K
+           done""",
+        "if false_or_not; then N=9; fi\nbash inner.sh 4",
+    ],
+)
+def test_a_script_is_followed_as_a_shell_would(text, tmp_path, monkeypatch):
+    """Conditions, arguments, cases, arrays, loops, other files; the values are those of this host."""
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "run.sh").write_text(text + "\n")
+    (tmp_path / "more.env").write_text("PAIR=2\n")
+    (tmp_path / "inner.sh").write_text("torchrun --nnodes 2 --nproc_per_node $1 t.py\n")
+    found = launch_of(tmp_path / "run.sh", "--n", "4", "--last")
+    assert (found.nodes, found.per_node, found.program, found.problems) == (2, 4, "t.py", ())
+    assert "REST" not in text or found.arguments == ("--last",)
+
+
+def test_files_are_found_where_the_script_goes(tmp_path, monkeypatch):
+    """The program and what it and the launcher are given; another program of this folder is not meant."""
+    (tmp_path / "sub").mkdir()
+    (tmp_path / "t.py").touch()
+    (tmp_path / "sub" / "t.py").touch()
+    (tmp_path / "sub" / "c.yaml").write_text("num_machines: 2\nnum_processes: 8\n")
+    (tmp_path / "run.sh").write_text(
+        'cd "$(dirname "$0")/sub" && accelerate launch --config_file=c.yaml t.py c.yaml x\n'
+    )
+    monkeypatch.chdir(tmp_path)
+    found = launch_of("run.sh")
+    assert (found.nodes, found.ranks) == (2, 8)
+    assert (found.program, found.arguments) == ("sub/t.py", ("sub/c.yaml", "x"))
+
+
+def test_what_a_script_does_not_tell_stays_open(tmp_path):
+    """Both parts of what can't be decided; values that would have to be run; loops without end; doubled texts."""
+    path = tmp_path / "run.sh"
+    for text in (
+        "if some_program; then N=2; else N=4; fi\ntorchrun --nproc_per_node $N t.py",
+        "N=$(some_program)\ntorchrun --nproc_per_node $N t.py",
+        "N=x\nfor a in 1 2 3; do " + "N=$N$N; " * 40 + "done\nwhile true; do N=$N$N; torchrun --nnodes $N t.py; done",
+    ):
+        path.write_text(text + "\n")
+        found = launch_of(path)
+        assert found.per_node in (None, 1)
+        assert "is not known on this host" in found.problems[0]
 
 
 @pytest.mark.parametrize(

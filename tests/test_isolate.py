@@ -18,14 +18,14 @@ import pytest
 
 from dtdebug.cli import main
 from dtdebug.errors import UsageError
-from dtdebug.isolate import differs, pace, releases, runner, workspace
+from dtdebug.isolate import differs, outcome, pace, releases, workspace
 from dtdebug.isolate.command import moved, one_host, parse, spread
 from dtdebug.isolate.findings import claims
 from dtdebug.isolate.identity import Failure, of_case, same
 from dtdebug.isolate.inside import chance, loaders, parts, sharding
 from dtdebug.isolate.inside.notes import Notes, read_notes
 from dtdebug.isolate.patches import patch
-from dtdebug.isolate.runner import RANKS, Run
+from dtdebug.isolate.run import RANKS, Run
 from dtdebug.isolate.search import Search
 from dtdebug.isolate.told import parse_answers
 from dtdebug.isolate.tries import Tries
@@ -232,8 +232,8 @@ def test_seeds_that_differ_between_ranks_are_seen_and_made_alike(tmp_path, monke
         chance.seeds("python", "seed")(module, Notes(str(folder), {}, {}))
         assert [7 + int(rank), 5] == [module.seed(7 + int(rank)), module.seed(a=5)]
         rows += read_notes(folder)
-    assert "7" == runner._seeds(rows)
-    assert runner._seeds([row for row in rows if row["rank"] == "0"]) is None
+    assert "7" == outcome.seeds(rows)
+    assert outcome.seeds([row for row in rows if row["rank"] == "0"]) is None
     module = types.SimpleNamespace(seed=lambda a=None: a)
     chance.seeds("python", "seed")(module, Notes(str(tmp_path), {"seeds": "7"}, {}))
     assert [7, 7] == [module.seed(9), module.seed()]
@@ -297,12 +297,13 @@ def test_a_slow_run_is_one_that_takes_as_long_a_step(tmp_path):
     for rank, seconds in enumerate((3.0, 6.0)):
         windows = [(30.0, 1), (seconds, 10), (seconds, 10)]
         rows = [{"k": "process", "pid": rank + 1, "host": "h"}, {"k": "begun", "initialized": True, "rank": rank}] + [
-            {"k": "phases", "t": 1.0, "seconds": s, "steps": n, "counts": {"other": 10}, "lines": []}
+            {"k": "phases", "t": 1.0, "seconds": s, "steps": n, "counts": {"other": 10}, "lines": [], "waited": s / 2}
             for s, n in windows
         ]
         (notes / f"{rank}.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
     found = pace.pace(tmp_path, None)
     assert (0.6, "step", False) == found
+    assert pytest.approx(0.45) == pace.pace(tmp_path, None, others=0.5).seconds  # half of its waiting was for others
     first = pace.failure(found, tmp_path)
     assert first.text.startswith("A step takes 0.6 s.")
     assert [True, False] == [pace.is_slow(found._replace(seconds=s), first, None) for s in (0.5, 0.3)]
@@ -577,6 +578,9 @@ def test_what_one_rank_asks_of_its_backend_is_of_distribution():
     del world.saw["ddp"], world.saw["ddp.buffers"]
     found = world.search()
     assert (["fake-backend"], True) == ([r.factor for r in found.responsible], found.distributed)
+    world.fails = lambda s, r: None if {"fake-backend", "environment.GLOO_SOCKET_IFNAME"} & set(s) else BOOM
+    found = world.search(variables=["GLOO_SOCKET_IFNAME"])  # either would do: what changes less is named
+    assert ["environment.GLOO_SOCKET_IFNAME"] == [r.factor for r in found.responsible]
 
 
 def test_a_job_that_does_not_fail_is_run_three_times():

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import subprocess
 import sys
 from collections.abc import Sequence
 from importlib.util import find_spec
@@ -12,6 +11,7 @@ from typing import NamedTuple
 
 import msgspec
 
+from dtdebug.doctor.asking import asked
 from dtdebug.doctor.facts import Board, Problem
 
 _NVIDIA = (Path("/proc/driver/nvidia"), Path("/dev/nvidiactl"))
@@ -84,7 +84,7 @@ def devices() -> DriverAnswer:
         return DriverAnswer(why=why)
     by_library = find_spec("pynvml") is not None
     words = [sys.executable, "-c", _ASK] if by_library else ["nvidia-smi", "--query-gpu=name", "--format=csv,noheader"]
-    text, why = _asked(words)
+    text, why = asked(words, _ASKING, "the driver")
     if why:
         return DriverAnswer(why=why)
     if not by_library:
@@ -101,7 +101,7 @@ def topology() -> str:
     """How devices are connected to each other, a row a device; empty if that can't be told."""
     if not any(path.exists() for path in _NVIDIA):
         return ""
-    text, _ = _asked(["nvidia-smi", "topo", "-m"])
+    text, _ = asked(["nvidia-smi", "topo", "-m"], _ASKING, "the driver")
     return matrix(text)
 
 
@@ -152,18 +152,3 @@ def judge(boards: Sequence[Board]) -> list[Problem]:
     who = f" (processes {', '.join(map(str, pids))})" if pids else ""
     add("DR609", list(busy), f"more than 2 GiB of its memory is in use before the run{who}", "an idle device")
     return found
-
-
-def _asked(words: Sequence[str]) -> tuple[str, str]:
-    """(output, why there is none)."""
-    try:
-        done = subprocess.run(words, capture_output=True, timeout=_ASKING, check=False, start_new_session=True)
-    except subprocess.TimeoutExpired:
-        return "", f"the driver gave no answer in {_ASKING:g} s"
-    except OSError as error:
-        return "", f"{words[0]}: {error.strerror}"
-    text = done.stdout.decode(errors="replace")
-    if done.returncode:
-        why = (done.stderr.decode(errors="replace") or text).strip().splitlines()
-        return "", (why[-1] if why else "the driver refuses")[:200]
-    return text, ""

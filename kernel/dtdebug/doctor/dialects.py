@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
+import msgspec
 import yaml
 
 from dtdebug.doctor import hostfile, mpi
@@ -43,8 +44,7 @@ def ray(words: list[str], variables: Mapping[str, str]) -> Launch | None:
     """`ray start`: the hosts of a cluster meet at its head; `ray job submit -- COMMAND`: what it starts."""
     if words[:2] == ["job", "submit"]:
         after = words[words.index("--") + 1 :] if "--" in words else []
-        program, arguments = mpi.program(after)
-        return Launch(launcher="ray", program=program, arguments=arguments)
+        return of_ray(Job(*mpi.program(after))) or Launch(launcher="ray", program=after[0] if after else "")
     if words[:1] != ["start"]:
         return None
     options = dict(zip(words, [*words[1:], ""], strict=True)) | dict(w.split("=", 1) for w in words if "=" in w)
@@ -60,6 +60,56 @@ def ray(words: list[str], variables: Mapping[str, str]) -> Launch | None:
         address=host,
         port=number(port) or _RAY_PORT,
         backend="ray",
+    )
+
+
+def of_ray(job: Job, *, sure: bool = True) -> Launch | None:
+    """A program that starts its ranks on a cluster of Ray; None if it is not `sure` and does not say how many.
+
+    verl and what is made of it: https://verl.readthedocs.io/en/latest/examples/config.html
+    """
+    said = dict(word.lstrip("+-").split("=", 1) for word in job.arguments if "=" in word)
+    nodes, each = (number(said.get(name, "")) for name in ("trainer.nnodes", "trainer.n_gpus_per_node"))
+    if not job.program or not (sure or (nodes and each)):
+        return None
+    return Launch(
+        launcher="ray",
+        nodes=nodes or 1,
+        least=nodes or 1,
+        per_node=each,
+        starts="ray" if (nodes or 1) > 1 else "",
+        program=job.program,
+        arguments=job.arguments,
+    )
+
+
+def colossalai(words: list[str], variables: Mapping[str, str]) -> Launch:
+    """`colossalai run`, which starts torchrun on each host by ssh; raises UsageError.
+
+    Options: https://colossalai.org/docs/basics/launch_colossalai
+    """
+    options, at = dict[str, str](), 0
+    while at < len(words) and words[at].startswith("-"):
+        name, equals, value = words[at].lstrip("-").replace("-", "_").partition("=")
+        options[name] = value if equals else "".join(words[at + 1 : at + 2])
+        at += 1 if equals else 2
+        if name == "m":
+            at -= 0 if equals else 1
+            break
+    rows = (
+        hostfile.read(Path(options["hostfile"]))
+        if options.get("hostfile")
+        else hostfile.inline(options.get("host", options.get("H", "")))
+    )
+    rows = rows[: number(options.get("num_nodes", "")) or len(rows)]
+    given = {
+        "MASTER_ADDR": options.get("master_addr", ""),
+        "MASTER_PORT": options.get("master_port", ""),
+    }
+    found = on_hosts("colossalai run", [(n, None) for n, _ in rows], None, Job("", ()), given)
+    each = number(options.get("nproc_per_node", ""))
+    return msgspec.structs.replace(
+        found, per_node=each, backend="static", program="".join(words[at : at + 1]), arguments=tuple(words[at + 1 :])
     )
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Mapping, Sequence
-from pathlib import PurePath
+from pathlib import Path, PurePath
 
 from dtdebug.doctor import dialects, hostfile, mpi, script
 from dtdebug.doctor.facts import Launch
@@ -26,11 +26,11 @@ def read_launch(
         UsageError: a hostfile or configuration that it names can't be read.
 
     """
-    within = script.within(command, variables)
-    many = 0
+    within = script.within(command, variables, _kind)
+    many, shown = 0, command
     if within is not None:
-        command, exported, many = within
-        variables = {**variables, **exported}
+        command, many = [_from(within.folder, word) for word in within.words], within.many
+        variables = {**variables, **within.exported}
     found = _of_command(command, variables)
     if found is not None and (open_ := [w for w in _before(command, found) if "$" in w]):
         found = _with(found, problems=(*found.problems, f"{open_[0][:60]} is not known on this host"))
@@ -38,8 +38,10 @@ def read_launch(
         found = _with(found, problems=(*found.problems, f"the script starts {many} jobs; the first is examined"))
     if found is None:
         found = _of_variables(command, variables)
-        if command and not found.launcher:
-            found = _with(found, problems=(f"`{shlex.join(command)[:120]}`: no launcher is known in it",))
+        if shown and not found.launcher:
+            found = _with(found, problems=(f"`{shlex.join(shown)[:120]}`: no launcher is known in it",))
+    if within is not None and found.program.endswith(".py") and found.program in within.words:  # not there, or unknown
+        found = _with(found, program=str(PurePath(within.folder, found.program)))
     if not found.hosts and found.nodes > 1 and (names := hostfile.slurm(variables.get("SLURM_JOB_NODELIST", ""))):
         found = _with(found, hosts=names, hosts_from="SLURM_JOB_NODELIST")
     if node is not None:
@@ -49,6 +51,33 @@ def read_launch(
     if node is not None or any(variables.get(name) for name in _STARTED):
         found = _with(found, starts="")
     return found
+
+
+def _from(folder: str, word: str) -> str:
+    """A file as it is called from here that a script calls from a folder to which it goes."""
+    name, equals, value = word.partition("=") if word.startswith("-") else ("", "", word)
+    if folder == "." or not value or value.startswith(("/", "$", "-")) or len(value) > 250:
+        return word
+    return f"{name}{equals}{PurePath(folder, value)}" if Path(folder, value).is_file() else word
+
+
+def _kind(words: Sequence[str]) -> int:
+    """How surely words start ranks: 3 by a launcher, 2 what Ray is to run, 1 a node of Ray, 0 not by these."""
+    names = [PurePath(word).name for word in words[:64]]
+    for index, name in enumerate(names):
+        if name in mpi.PROGRAMS:
+            after = mpi.started(words[index + 1 :])
+            python = any(PurePath(w).name.startswith("python") or w.endswith(".py") for w in after[:6])
+            return 3 if python or _kind(after) else 0
+        if name == "colossalai":
+            return 3 if names[index + 1 : index + 2] == ["run"] else 0
+        if name == "ray":
+            return {"start": 1, "job": 2}.get(words[index + 1] if index + 1 < len(words) else "", 0)
+    if _as_torchrun(list(words), {"NPROC_PER_NODE": "1"}) != list(words):
+        return 3
+    if not any(word in text for text in words[:64] for word in launches.WORDS):
+        return 0
+    return 3 if next(iter(launches.launches(Script(shlex.join(words)[:100_000]))), None) else 0
 
 
 def is_spare(launch: Launch, variables: Mapping[str, str]) -> bool:
@@ -73,7 +102,9 @@ def _of_command(command: Sequence[str], variables: Mapping[str, str]) -> Launch 
     words = list(command)
     for index, word in enumerate(words[:64]):
         if PurePath(word).name in mpi.PROGRAMS:
-            return _of_mpi(mpi.parse_mpirun(words[index + 1 :]), variables)
+            return _of_mpi(mpi.read(words[index + 1 :]), variables)
+        if PurePath(word).name == "colossalai" and words[index + 1 : index + 2] == ["run"]:
+            return dialects.colossalai(words[index + 2 :], variables)
         if PurePath(word).name == "ray" and (of_ray := dialects.ray(words[index + 1 :], variables)) is not None:
             return of_ray
     words = _as_torchrun(words, variables)
@@ -128,6 +159,8 @@ def _as_torchrun(words: list[str], variables: Mapping[str, str]) -> list[str]:
             return [*words[:index], "torchrun", *_without_world(renamed)] if rest else words
         if name in _BY_VARIABLES and words[index + 1 : index + 2] and words[index + 1] in _BY_VARIABLES[name]:
             said = [f"{option}={variables[of]}" for of, option in _TORCHRUN_BY.items() if variables.get(of)]
+            if name == "llamafactory-cli" and "NPROC_PER_NODE" not in variables:
+                said.append("--nproc-per-node=gpu")  # on all devices
             return [*words[:index], "torchrun", *said, word, *words[index + 1 :]] if said else words
     return words
 
@@ -172,10 +205,13 @@ def _of_variables(command: Sequence[str], variables: Mapping[str, str]) -> Launc
     node = first("SLURM_NODEID", "GROUP_RANK")
     if node is None and rank is not None and local:
         node = rank // local
-    words = [word for word in command if not word.startswith("-")]
-    program = next((word for word in words if word.endswith(".py")), "")
-    after = list(command)[list(command).index(program) + 1 :] if program else []
+    start = next((i for i, word in enumerate(command[:64]) if PurePath(word).name.startswith("python")), len(command))
+    program, after = mpi.program(command[start:])
+    if not program and (at := next((i for i, word in enumerate(command) if word.endswith(".py")), -1)) >= 0:
+        program, after = command[at], tuple(command[at + 1 :])  # its own interpreter starts it
     known = bool(address or (world and rank is not None))
+    if not known and (by_ray := dialects.of_ray(dialects.Job(program, after), sure=False)) is not None:
+        return by_ray
     return Launch(
         launcher="variables" if known else "",
         nodes=max(1, nodes),
@@ -187,5 +223,5 @@ def _of_variables(command: Sequence[str], variables: Mapping[str, str]) -> Launc
         port=port or (dialects.PORT if address else None),
         backend="env" if known else "",
         program=program,
-        arguments=tuple(after),
+        arguments=after,
     )

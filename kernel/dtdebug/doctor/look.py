@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import NamedTuple, TypeVar
 
 from dtdebug.clean import one_line
-from dtdebug.doctor import choose, devices, fabric, imports, names, rates, resources, software
+from dtdebug.doctor import choose, dcgm, devices, fabric, imports, names, rates, resources, software
 from dtdebug.doctor.facts import Launch, Look, Problem
 from dtdebug.probe.in_parallel import begin
 from dtdebug_taxonomy import __version__
@@ -79,6 +79,11 @@ def examine_host(launch: Launch, variables: Mapping[str, str], more: Extra = _NO
     if seen.why:
         unread["devices"] = seen.why
     fabric_seen = tried("fabric", fabric.ports) or ()
+    if more.heavy and seen.boards:
+        wrong, why_not = tried("diagnostics", dcgm.diagnosed, dcgm.LIMIT + 5.0) or ([], "")
+        problems += wrong
+        if why_not:
+            unread["diagnostics"] = f"DCGM: {why_not}"
     problems += [*devices.judge(seen.boards or ()), *fabric.judge(fabric_seen, variables)]
     return Look(
         host=socket.gethostname(),

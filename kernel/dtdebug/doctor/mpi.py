@@ -43,13 +43,9 @@ def parse_mpirun(words: Sequence[str]) -> Given:
 
     """
     rows: list[tuple[str, int | None]] = []
-    count, per_node, exported, index = None, None, dict[str, str](), 0
-    while index < len(words) and words[index].startswith("-"):
-        name, equals, value = words[index].lstrip("-").partition("=")
-        takes = 2 if name in _TWO else 1 if name in _COUNT | _HOSTS | _FILES | _PER_HOST | _ONE else 0
-        following = list(words[index + 1 : index + 3])
-        if not equals:
-            value = following[0] if following else ""
+    count, per_node, exported = None, None, dict[str, str]()
+    options, rest = _options(words)
+    for name, value, following in options:
         if name in _COUNT:
             count = _number(value)
         elif name in _PER_HOST:
@@ -64,8 +60,26 @@ def parse_mpirun(words: Sequence[str]) -> Given:
             exported[following[0]] = following[1]
         elif name == "map-by" and value.startswith("ppr:") and value.endswith(":node"):
             per_node = _number(value.split(":")[1])
+    return Given(rows, count, per_node, exported, rest)
+
+
+def started(words: Sequence[str]) -> list[str]:
+    """What the words after `mpirun` start."""
+    return _options(words)[1]
+
+
+def _options(words: Sequence[str]) -> tuple[list[tuple[str, str, list[str]]], list[str]]:
+    """(name, value, words after it) of each option, and what is left."""
+    found, index = list[tuple[str, str, list[str]]](), 0
+    while index < len(words) and words[index].startswith("-"):
+        name, equals, value = words[index].lstrip("-").partition("=")
+        takes = 2 if name in _TWO else 1 if name in _COUNT | _HOSTS | _FILES | _PER_HOST | _ONE else 0
+        following = list(words[index + 1 : index + 3])
+        if not equals:
+            value = following[0] if following else ""
+        found.append((name, value, following))
         index += 1 if equals else 1 + takes
-    return Given(rows, count, per_node, exported, list(words[index:]))
+    return found, list(words[index:])
 
 
 def program(words: Sequence[str]) -> tuple[str, tuple[str, ...]]:

@@ -8,9 +8,10 @@ from pathlib import PurePath
 import msgspec
 
 from dtdebug.border import diagnose
-from dtdebug.isolate.found import SearchState
+from dtdebug.isolate.found import Found
+from dtdebug.isolate.outcome import snapshot_of
 from dtdebug.isolate.remedies import isolated
-from dtdebug.isolate.runner import ENVIRONMENT, NODES, RANKS, VERSION, snapshot_of
+from dtdebug.isolate.run import ENVIRONMENT, NODES, RANKS, VERSION
 from dtdebug.isolate.told import Told
 from dtdebug_taxonomy import factors
 from dtdebug_taxonomy.claims import Claim, Record, texts

@@ -5,7 +5,7 @@ from __future__ import annotations
 import msgspec
 
 from dtdebug.isolate.identity import Failure
-from dtdebug.isolate.runner import Run
+from dtdebug.isolate.run import Run
 
 WORDS = {
     "slow": ("slow", "faster", "is as slow", "is faster"),

@@ -15,6 +15,8 @@ FASTER = 0.67
 """Share of the seconds of a step up to which a run is called faster; hosts with other work vary by less."""
 _SECONDS, _STEPS = 12.0, 8
 """What is measured of a run before it is ended, after its first windows."""
+_LEAST = 0.1
+"""Share of a step that counts at least, however busy the host is."""
 
 
 class Pace(NamedTuple):
@@ -32,14 +34,15 @@ class Pace(NamedTuple):
         return f"{'a step' if self.of == 'step' else 'the whole run'} takes {self.seconds:.3g} s"
 
 
-def pace(run: Path, whole: float | None) -> Pace | None:
+def pace(run: Path, whole: float | None, others: float = 0.0) -> Pace | None:
     """The pace of a run by the folder that watches it; `whole`: the seconds that it took, if it has ended well.
 
     The first window in which a rank counts steps is left out where others follow: there workers start, and code is
-    compiled.
+    compiled. `others`: the share of the processors' work that was not the run's; as much of the time for which the
+    ranks waited for a processor does not count.
     """
-    found, enough = [], True
-    for rank in read_ranks(run / FOLDER) if (run / FOLDER).is_dir() else ():
+    found, enough, waited = [], True, [0.0]
+    for rank in read(run / FOLDER) if (run / FOLDER).is_dir() else ():
         rows = rank.of(Phases)
         begun = next((n for n, row in enumerate(rows) if row.steps), len(rows))
         rows = rows[begun + 1 :] if len(rows) > begun + 1 else rows[begun:]
@@ -47,8 +50,10 @@ def pace(run: Path, whole: float | None) -> Pace | None:
         enough = enough and seconds >= _SECONDS and steps >= _STEPS
         if steps:
             found.append(seconds / steps)
+            waited.append(sum(row.waited for row in rows) / steps)
     if found:
-        return Pace(max(found), "step", enough)
+        slowest = max(found)
+        return Pace(max(slowest - others * max(waited), _LEAST * slowest), "step", enough)
     return Pace(whole, "run") if whole is not None else None
 
 

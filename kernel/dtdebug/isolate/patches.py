@@ -9,6 +9,7 @@ from pathlib import Path
 from dtdebug import state
 from dtdebug.clean import clean
 from dtdebug_taxonomy.checks.proving import unified
+from dtdebug_taxonomy.source.text import Text
 
 _LIMIT, _SHOWN = 1 << 20, 4_000
 _REFUSED = {"num_workers": ("persistent_workers", "prefetch_factor", "timeout", "multiprocessing_context")}
@@ -49,34 +50,31 @@ def _is_at(node: ast.Call, line: int, names: set[str]) -> bool:
 
 def _changed(text: str, call: ast.Call, given: Mapping[str, str]) -> str:
     """The text with these keyword arguments in that call: those that stand there replaced, others added at its end."""
-    data = text.encode()
-    starts = [0]
-    for row in data.splitlines(keepends=True):
-        starts.append(starts[-1] + len(row))
+    places = Text(text)
 
-    def offset(line: int | None, column: int | None) -> int:
-        return starts[(line or 1) - 1] + (column or 0)
+    def begin(node: ast.expr | ast.keyword) -> int:
+        return places.offset_of_byte(node.lineno, node.col_offset)
+
+    def end(node: ast.expr | ast.keyword) -> int:
+        return places.offset_of_byte(node.end_lineno or node.lineno, node.end_col_offset or 0)
 
     edits = []
     present = {keyword.arg: keyword for keyword in call.keywords}
     for name, value in given.items():
         if name in present:
             old = present[name].value
-            edits.append((offset(old.lineno, old.col_offset), offset(old.end_lineno, old.end_col_offset), value))
+            edits.append((begin(old), end(old), value))
         for refused in _REFUSED.get(name, ()):
             if refused in present:
-                at = present[refused]
-                begin, end = offset(at.lineno, at.col_offset), offset(at.end_lineno, at.end_col_offset)
-                begin = len(data[:begin].rstrip().removesuffix(b","))
-                edits.append((begin, end, ""))
+                start = len(text[: begin(present[refused])].rstrip().removesuffix(","))
+                edits.append((start, end(present[refused]), ""))
     last: list[ast.expr | ast.keyword] = [*call.args, *call.keywords]
-    end = max((offset(node.end_lineno, node.end_col_offset) for node in last), default=-1)
+    after = max(map(end, last), default=-1)
     new = ", ".join(f"{name}={value}" for name, value in given.items() if name not in present)
-    if new and end < 0:
-        end = offset(call.end_lineno, call.end_col_offset) - 1
-        edits.append((end, end, new))
+    if new and after < 0:
+        edits.append((end(call) - 1, end(call) - 1, new))
     elif new:
-        edits.append((end, end, f", {new}"))
-    for begin, stop, value in sorted(edits, reverse=True):
-        data = data[:begin] + value.encode() + data[stop:]
-    return data.decode()
+        edits.append((after, after, f", {new}"))
+    for start, stop, value in sorted(edits, reverse=True):
+        text = text[:start] + value + text[stop:]
+    return text

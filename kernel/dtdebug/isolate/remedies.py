@@ -8,7 +8,7 @@ from dtdebug.clean import clean
 from dtdebug.isolate.differs import NOT_SET
 from dtdebug.isolate.found import Responsible, SearchState
 from dtdebug.isolate.patches import patch
-from dtdebug.isolate.runner import ENVIRONMENT, NODES, RANKS, VERSION
+from dtdebug.isolate.run import ENVIRONMENT, NODES, RANKS, VERSION
 from dtdebug_taxonomy.factors import Factor
 from dtdebug_taxonomy.isolated import Isolated, Part
 from dtdebug_taxonomy.model import Effort

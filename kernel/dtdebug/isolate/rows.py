@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 
 from dtdebug.isolate.found import Responsible, RunRow, SearchState
 from dtdebug.isolate.remedies import remedy
-from dtdebug.isolate.runner import ENVIRONMENT, NODES, RANKS, VERSION, Outcome
+from dtdebug.isolate.run import ENVIRONMENT, NODES, RANKS, VERSION, Outcome
 from dtdebug_taxonomy.factors import Factor
 
 _WENT: dict[Outcome, str] = {"other": "another failure", "timeout": "no failure in time"}

@@ -13,7 +13,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dtdebug.isolate.findings import spelled
 from dtdebug.isolate.found import SearchState
 from dtdebug.isolate.rows import Rows
-from dtdebug.isolate.runner import ENVIRONMENT, NODES, RANKS, Outcome, Run
+from dtdebug.isolate.run import ENVIRONMENT, NODES, RANKS, Outcome, Run
 from dtdebug.isolate.sometimes import Sometimes, Suspects
 from dtdebug.isolate.tries import OutOfBudgetError, Tries
 from dtdebug_taxonomy.factors import Factor
@@ -238,8 +238,10 @@ class Search:
         chosen = self._applying("part")
         if self.found.distributed is False:
             chosen = [f for f in chosen if "group" not in f.uses]  # one rank differs from none
-            chosen += self._applying("communication")[:1]  # a backend may refuse one rank what it is asked for, too
         changes = {f.id: f.to for f in chosen} | self._variables
+        if self.found.distributed is False:  # a backend may refuse one rank what it is asked for, too
+            last = self._applying("communication")[:1]  # the most sweeping change comes last: others say more
+            chosen, changes = [*chosen, *last], changes | {f.id: f.to for f in last}
         minimal = self._told(changes)
         changes = {name: to for name, to in changes.items() if self._tries.told(self._with({name: to})) != "same"}
         if not minimal and changes:

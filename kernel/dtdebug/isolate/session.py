@@ -20,7 +20,8 @@ from dtdebug.isolate import differs
 from dtdebug.isolate.command import Job
 from dtdebug.isolate.found import SearchState
 from dtdebug.isolate.identity import Failure
-from dtdebug.isolate.runner import ENVIRONMENT, VERSION, Choices, Run, Runner
+from dtdebug.isolate.run import ENVIRONMENT, VERSION, Choices, Run
+from dtdebug.isolate.runner import Runner
 from dtdebug.isolate.search import Search
 from dtdebug.isolate.table import lasted, progress
 from dtdebug.isolate.told import Told
@@ -124,7 +125,7 @@ class Session:
             raise UsageError("isolate: the program asks for input, which no run gets; let it take that from an option")
         if reference is None and run.failure is not None and self._choices.kind not in ("fails", run.failure.how):
             raise UsageError(f"isolate --{self._choices.kind}: the job fails: {run.failure.text}")
-        if self._asked.hang and reference is None and run.failure is not None and not run.failure.hung:
+        if self._asked.hang and reference is None and run.failure is not None and not _may_hang(run.failure):
             raise UsageError(f"isolate --hang: the job does not hang: {run.failure.text}")
         return run
 
@@ -138,6 +139,11 @@ class Session:
         with suppress(OSError):
             line = f"{progress(run, len(self._runs))}; {lasted(self._left())} of the budget are left"
             print(f"dtdebug isolate: {line}", file=sys.stderr, flush=True)
+
+
+def _may_hang(failure: Failure) -> bool:
+    """It hangs, or is what ranks did to each other: that ends in an exception in one run and hangs in the next."""
+    return failure.hung or failure.how == "ranks"
 
 
 def _cleaned(job: Job) -> tuple[str, ...]:

@@ -12,7 +12,7 @@ from typing import NamedTuple
 from dtdebug.isolate.found import SearchState
 from dtdebug.isolate.odds import PROGRAM, SEVERAL, Cause, Odds, Trial
 from dtdebug.isolate.rows import Rows
-from dtdebug.isolate.runner import RANKS, Run
+from dtdebug.isolate.run import RANKS, Run
 from dtdebug.isolate.tries import OutOfBudgetError, Tries
 
 _SURE = 0.93

@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from dtdebug.clean import plain
 from dtdebug.errors import UsageError
-from dtdebug.isolate.runner import RANKS, Outcome
+from dtdebug.isolate.run import RANKS, Outcome
 from dtdebug_taxonomy import factors
 from dtdebug_taxonomy.contrasts import contrast
 from dtdebug_taxonomy.findings import collect

@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable, Iterable, Mapping
 
 from dtdebug.isolate.identity import Failure
-from dtdebug.isolate.runner import NODES, RANKS, Outcome, Run
+from dtdebug.isolate.run import NODES, RANKS, Outcome, Run
 
 Execute = Callable[[Mapping[str, str], Failure | None, float], Run]
 _MOST = 100

@@ -302,6 +302,8 @@ class Phases(Row, frozen=True, tag="phases"):
     steps: int
     counts: dict[str, int]
     lines: list[tuple[str, str, int, int]]
+    waited: float = 0.0
+    """Seconds for which the main thread could have run and had no processor; 0 where the kernel does not say."""
 
 
 class Off(Row, frozen=True, tag="off"):

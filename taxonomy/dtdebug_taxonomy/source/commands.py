@@ -41,6 +41,19 @@ class Assignment(NamedTuple):
     """`NAME+=value`."""
 
 
+class Arm(NamedTuple):
+    """A part of something with parts that stands around a command: `then` of an `if`, a pattern of a `case`."""
+
+    block: int
+    """Another number for each `if`, `case`, loop and bracket of a text."""
+    word: str
+    """What it begins with: `if`, `for`, `while`, `until`, `select`, `case`, `{`, `(`."""
+    part: str = ""
+    """`then`, `elif`, `else`, `do`; of a `case` its pattern."""
+    number: int = 0
+    """Of the part, by place."""
+
+
 class Command(NamedTuple):
     """A simple command: what stands between two separators."""
 
@@ -52,10 +65,15 @@ class Command(NamedTuple):
     """What joins it to the command before it: `|`, `||`, `&&`."""
     depth: int = 0
     """How deep in `$(...)` it stands."""
-    branch: int = 0
-    """How many `if`, `case`, loops and functions are open around it."""
+    arms: tuple[Arm, ...] = ()
+    """The parts of `if`, `case`, loops and functions around it, the outermost first."""
     is_list: bool = False
     """A list of words in a program, no shell text."""
+
+    @property
+    def branch(self) -> int:
+        """How many `if`, `case`, loops and functions are open around it."""
+        return len(self.arms)
 
     @property
     def name(self) -> str:

@@ -20,7 +20,8 @@ _MODULES = {
     "accelerate.commands.launch": "accelerate launch",
     "deepspeed.launcher.runner": "deepspeed",
 }
-_PROGRAMS = {"torchrun": "torchrun", "deepspeed": "deepspeed", "horovodrun": "horovodrun"}
+PROGRAMS = {"torchrun": "torchrun", "deepspeed": "deepspeed", "horovodrun": "horovodrun"}
+"""Name of a program -> the launcher that it is."""
 _PYTHON = re.compile(r"^(python[\d.]*|\$\{?PYTHON\w*\}?|\{sys\.executable\})$", re.IGNORECASE)
 _WRAPPERS = re.compile(
     r"srun|mpirun|mpiexec|nohup|env|exec|sudo|time|timeout|numactl|taskset|p?d?ssh|docker|podman|singularity|apptainer|"
@@ -82,15 +83,15 @@ def launches(script: Script) -> Iterator[Launch]:
 
 def _launch(script: Script, command: Command) -> Launch | None:
     first = command.words[0].text
-    may = command.name in _PROGRAMS or command.name == "accelerate" or _WRAPPERS.fullmatch(command.name)
+    may = command.name in PROGRAMS or command.name == "accelerate" or _WRAPPERS.fullmatch(command.name)
     if not (may or _PYTHON.match(command.name) or first.startswith(("$", "{"))):
         return None
     words = script.expanded(command)
     for at, word in enumerate(words):
         name = word.text.rsplit("/", 1)[-1]
         following = [w.text for w in words[at + 1 : at + 2]]
-        if name in _PROGRAMS:
-            return _parsed(command, _PROGRAMS[name], words, at, at + 1)
+        if name in PROGRAMS:
+            return _parsed(command, PROGRAMS[name], words, at, at + 1)
         if name == "accelerate" and following == ["launch"]:
             return _parsed(command, "accelerate launch", words, at, at + 2)
         rest = at + 1

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from dtdebug_taxonomy.source.commands import Command, Heredoc, Word
+from dtdebug_taxonomy.source.commands import Arm, Command, Heredoc, Word
 from dtdebug_taxonomy.source.source import Unread
 from dtdebug_taxonomy.source.text import Span
 from dtdebug_taxonomy.source.words import BLANK, DEEPEST, Words
@@ -15,6 +15,7 @@ _LEADS = frozenset({"if", "then", "else", "elif", "while", "until", "do", "!", "
 _OPENS = {"if": "fi", "while": "done", "until": "done", "for": "done", "select": "done", "case": "esac", "{": "}"}
 """Word that begins something -> the word that ends it."""
 _CLOSES = frozenset(_OPENS.values())
+_PARTS = frozenset({"then", "elif", "else", "do"})
 _MOST_OPEN = 200
 """Levels of `if`, loops and brackets that are told apart; no script has as many."""
 _NO_ARGUMENTS = re.compile(r"\([ \t]*\)")
@@ -33,6 +34,8 @@ class Lexer(Words):
         self._joined = ""
         self._open: list[str] = []
         """What is open, by the word that ends it."""
+        self._arms: list[Arm] = []
+        """The same, by the part that is being read."""
         self._in_pattern = False
         """Of a `case`: what comes is a pattern, up to its bracket."""
 
@@ -128,7 +131,7 @@ class Lexer(Words):
                     tuple(w for w, _ in rest),
                     self._joined,
                     self.depth,
-                    len(self._open),
+                    tuple(self._arms),
                 )
             )
         if words or joined:
@@ -136,15 +139,26 @@ class Lexer(Words):
 
     def _nest(self, word: str) -> None:
         if word in _OPENS:
-            self._enter(_OPENS[word])
+            self._enter(word, _OPENS[word])
+        elif word in _PARTS:
+            self._part(word)
         elif word in _CLOSES and word in self._open:
-            while self._open.pop() != word:
-                pass
+            self._leave(word)
             self._in_pattern = False
 
-    def _enter(self, end: str) -> None:
+    def _enter(self, word: str, end: str) -> None:
         if len(self._open) < _MOST_OPEN:
+            self._arms.append(Arm(self.at * _MOST_OPEN + len(self._open), word))
             self._open.append(end)
+
+    def _part(self, name: str) -> None:
+        if self._arms:
+            self._arms[-1] = self._arms[-1]._replace(part=name, number=self._arms[-1].number + 1)
+
+    def _leave(self, end: str) -> None:
+        while self._open.pop() != end:
+            pass
+        del self._arms[len(self._open) :]
 
     def _opening(self) -> None:
         """`(`: of a pattern, of a function, of a sum, of a subshell."""
@@ -158,7 +172,7 @@ class Lexer(Words):
             return
         else:
             self._close("")
-            self._enter(")")
+            self._enter("(", ")")
             self.at += 1
 
     def _sums(self) -> bool:
@@ -176,21 +190,18 @@ class Lexer(Words):
         if [w.text for w, _ in self._words] == ["esac"]:
             self._close("")
         if self._in_pattern:
+            self._part("|".join(word.text for word, _ in self._words))
             self._words.clear()
             self._in_pattern = False
         elif ")" in self._open:
             self._close("")
-            self._nest_bracket()
+            self._leave(")")
         elif until == ")":
             return True
         else:
             self._close("")
         self.at += 1
         return False
-
-    def _nest_bracket(self) -> None:
-        while self._open.pop() != ")":
-            pass
 
     def _separator(self) -> None:
         char = self.text[self.at]

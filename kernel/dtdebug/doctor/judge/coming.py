@@ -16,6 +16,8 @@ def starts_elsewhere(launch: Launch) -> str:
         return ""
     if launch.starts == "srun":
         return "srun starts the other hosts: put it before, `srun dtdebug doctor -- COMMAND`"
+    if launch.starts == "ray":
+        return "Ray starts the ranks: `dtdebug doctor --via ray -- COMMAND` has all nodes of its cluster meet"
     where = launch.hosts_from if "/" in launch.hosts_from or "." in launch.hosts_from else "HOSTFILE"
     return f"{launch.starts} starts the other hosts: `dtdebug doctor --hosts {where} --via ssh -- COMMAND`"
 

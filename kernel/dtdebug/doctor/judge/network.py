@@ -112,7 +112,24 @@ def _broken(
             expected="a connection, as between the other hosts",
             severity=severity(rest),
         )
-    for i, j in sorted(p for p in failed if frozenset(p) not in both)[:_SHOWN]:
+    one_way = {p for p in failed if frozenset(p) not in both}
+    for j in sorted({j for _, j in one_way}):
+        callers = {i for i, k in one_way if k == j}
+        if len(callers) < 2 or callers != {i for i, k in tried if k == j and frozenset((i, k)) not in both}:
+            continue
+        calls = {(i, j) for i in callers}
+        one_way -= calls
+        words = ", ".join(sorted({_worded(tried[p]) for p in calls}))
+        yield finding(
+            "DR302",
+            f"no other host can connect to {names[j]} ({words}), while {names[j]} reaches them",
+            hosts=[names[j]],
+            pairs=[(names[i], names[j]) for i in sorted(callers)],
+            measured=words,
+            expected="connections in both directions",
+            severity=severity({frozenset(p) for p in calls}),
+        )
+    for i, j in sorted(one_way)[:_SHOWN]:
         yield finding(
             "DR302",
             f"{names[i]} cannot connect to {names[j]} ({_worded(tried[i, j])}), while {names[j]} reaches {names[i]}",

@@ -223,11 +223,19 @@ def _causes(found: Sequence[Finding]) -> list[Finding]:
         above = [
             g for g in found if g is not f and f.id in known[g.id].hides and _ORDER[g.severity] <= _ORDER[f.severity]
         ]
-        if any(not f.hosts or not g.hosts or set(f.hosts) & set(g.hosts) or f.id in ("DR201", "DR111") for g in above):
+        if any(_follows(f, g) for g in above):
             continue
         if all((f.id, f.text) != (k.id, k.text) for k in kept):
             kept.append(f)
     return kept
+
+
+def _follows(f: Finding, cause: Finding) -> bool:
+    """One finding is explained by another of a kind that may: of pairs only where the other has them all."""
+    if f.pairs and cause.pairs:
+        return {frozenset(p) for p in f.pairs} <= {frozenset(p) for p in cause.pairs}
+    either = not f.hosts or not cause.hosts or f.id in ("DR201", "DR111")
+    return either or bool(set(f.hosts) & set(cause.hosts))
 
 
 def _state(area: str, found: Sequence[Finding], unread: dict[str, str], *, several: bool) -> State:

@@ -40,6 +40,7 @@ class Phases:
         self._main = threading.main_thread().ident or 0
         self._pid = os.getpid()
         self._kinds: dict[str, str] = {}
+        self._waited = _waited()
 
     def start(self) -> None:
         """Begins to look."""
@@ -71,9 +72,11 @@ class Phases:
 
     def _note(self, counts: Counter[str], lines: Counter[tuple[str, str, int]], seconds: float, steps: int) -> None:
         rows = [[phase, file[:300], line, number] for (phase, file, line), number in lines.most_common(_LINES)]
+        waited, self._waited = _waited() - self._waited, _waited()
         self._notes.put(
-            "phases", t=round(time.time(), 2), seconds=round(seconds, 3), steps=steps, counts=dict(counts), lines=rows
-        )
+            "phases", t=round(time.time(), 2), seconds=round(seconds, 3), steps=steps, counts=dict(counts), lines=rows,
+            waited=round(waited, 3),
+        )  # fmt: skip
 
     def _look(self) -> tuple[str, tuple[str, int] | None]:
         frame: FrameType | None = sys._current_frames().get(self._main)  # noqa: SLF001 - documented, for debuggers
@@ -95,3 +98,15 @@ class Phases:
             path = file.replace("\\", "/")
             found = self._kinds[file] = next((phase for part, phase in _TELLS if part in path), "")
         return found
+
+
+def _waited() -> float:
+    """Seconds for which the main thread was ready and had no processor; 0 where the kernel does not count it.
+
+    The second number of schedstat: https://docs.kernel.org/scheduler/sched-stats.html
+    """
+    try:
+        with open("/proc/self/schedstat", encoding="ascii") as file:  # noqa: PTH123 - a rank imports little
+            return int(file.read(200).split()[1]) / 1e9
+    except (OSError, ValueError, IndexError):
+        return 0.0

@@ -1,0 +1,82 @@
+"""NVIDIA's own quick diagnostics (`--heavy`): `dcgmi diag --run 1 --json`, as DCGM 2 to 4 write it.
+
+The JSON has no schema that is promised, says NVIDIA's manual: what is not understood is said, never taken for well.
+"""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Iterator
+from typing import Any
+
+import msgspec
+
+from dtdebug.clean import one_line
+from dtdebug.doctor.asking import asked
+from dtdebug.doctor.facts import Problem, Severity
+
+LIMIT = 60.0
+"""Seconds; the quick tests normally take some."""
+_SAYS: dict[str, Severity] = {"fail": "fault", "warn": "warning"}
+_MOST = 8
+
+
+def diagnosed() -> tuple[list[Problem], str]:
+    """(what a test says against a device of this host, why nothing is known)."""
+    if shutil.which("dcgmi") is None:
+        return [], "dcgmi is not installed"
+    text, why = asked(["dcgmi", "diag", "--run", "1", "--json"], LIMIT, "DCGM", failing=True)
+    if why:
+        return [], why
+    return read(text)
+
+
+def read(text: str) -> tuple[list[Problem], str]:
+    """The same of what dcgmi has printed."""
+    start = text.find("{")
+    try:
+        said = msgspec.json.Decoder(dict[str, Any]).decode(text[start:] if start >= 0 else text)
+    except msgspec.MsgspecError:
+        return [], one_line(text.strip().rpartition("\n")[2], 160) or "dcgmi gave no answer"
+    body = next((v for k, v in said.items() if k.startswith("DCGM") and isinstance(v, dict)), {})
+    rows = list(_results(body))
+    if not rows:
+        return [], "dcgmi named no test"
+    found = [
+        Problem(
+            id="DR610",
+            text=f"{where}: {test}: {words or 'fails'}",
+            measured=f"{test}: {status}",
+            expected=f"{test}: Pass",
+            severity=_SAYS[status.lower()],
+        )
+        for test, where, status, words in rows
+        if status.lower() in _SAYS
+    ]
+    return found[:_MOST], ""
+
+
+def _results(body: dict[str, Any]) -> Iterator[tuple[str, str, str, str]]:
+    """(test, device, status, words) of each result."""
+    for category in _rows(body.get("test_categories")):
+        for test in _rows(category.get("tests")):
+            for result in _rows(test.get("results")):
+                device = result.get("gpu_id", result.get("gpu_ids", result.get("entity_id")))
+                kind = "device" if result.get("entity_group", "GPU") == "GPU" else str(result["entity_group"])
+                where = "this host" if device is None else f"{kind} {device}"
+                told = result.get("warnings") or result.get("warning") or []
+                words = [w.get("warning", "") if isinstance(w, dict) else w for w in _listed(told)]
+                yield (
+                    one_line(str(test.get("name", "a test")), 60),
+                    one_line(where, 60),
+                    str(result.get("status", "")).strip()[:20],
+                    one_line("; ".join(map(str, words)), 300),
+                )
+
+
+def _rows(value: object) -> list[dict[str, Any]]:
+    return [row for row in value if isinstance(row, dict)] if isinstance(value, list) else []
+
+
+def _listed(value: object) -> list[Any]:
+    return value if isinstance(value, list) else [value]

@@ -1,0 +1,1 @@
+"""What a shell script would start on this host: read and worked out, never run."""

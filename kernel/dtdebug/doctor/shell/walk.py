@@ -1,0 +1,201 @@
+"""Goes through a script as a shell on this host would, to the commands that are wanted.
+
+`if`, `case` and loops are followed where what decides is known. Where it is not, all their parts are looked at, and
+what they set is not known afterwards.
+"""
+
+from __future__ import annotations
+
+import re
+import shutil
+from collections.abc import Callable, Mapping, Sequence
+from fnmatch import fnmatchcase
+from itertools import groupby
+
+from dtdebug.doctor.shell import sums
+from dtdebug.doctor.shell.commands import DEEPEST, Commands, Found
+from dtdebug.doctor.shell.values import Values, known
+from dtdebug_taxonomy.source.commands import Command
+from dtdebug_taxonomy.source.shell import Script
+
+_TURNS, _STEPS = 64, 20_000
+"""Of one loop; commands in all."""
+_AND_OR = re.compile(r"(&&|\|\|)")
+_RANGE = re.compile(r"\{(\d{1,6})\.\.(\d{1,6})\}")
+
+
+class Walk(Commands):
+    """Goes through one script and those that it starts."""
+
+    def go(self, text: str) -> None:
+        """All commands of a text of the shell."""
+        if self._depth >= DEEPEST:
+            return
+        self._steps += len(text) // 100
+        outer, self._text = self._text, text
+        self._depth += 1
+        self._block([c for c in Script(text).commands if not c.depth], 0)
+        self._depth -= 1
+        self._text = outer
+
+    # -- what decides ------------------------------------------------------------------------------
+
+    def _block(self, commands: Sequence[Command], level: int) -> None:
+        for block, rows in groupby(commands, lambda c: c.arms[level].block if len(c.arms) > level else -1):
+            if block < 0:
+                for command in rows:
+                    self._one(command)
+            else:
+                self._compound(list(rows), level)
+
+    def _compound(self, commands: list[Command], level: int) -> None:
+        kind = commands[0].arms[level].word
+        parts = [
+            (arm.part, list(rows)) for arm, rows in groupby(commands, lambda c: c.arms[level]) if self._steps < _STEPS
+        ]
+        if not parts:
+            return
+        if kind == "if":
+            self._if(parts, level)
+        elif kind == "case":
+            self._case(parts, level)
+        elif kind in ("for", "select"):
+            self._for(parts, level)
+        elif kind in ("while", "until"):
+            self._while(parts, level, until=kind == "until")
+        else:
+            for _, rows in parts:
+                self._block(rows, level + 1)
+
+    def _if(self, parts: list[tuple[str, list[Command]]], level: int) -> None:
+        open_: bool | None = True
+        """Whether what comes is reached."""
+        holds: bool | None = None
+        for part, rows in parts:
+            if open_ is False:
+                return
+            if part in ("", "elif"):
+                holds = self._condition(rows, level)
+            elif part == "then":
+                self._if_so(holds if open_ else None if holds is not False else False, rows, level)
+                open_ = False if holds and open_ else open_ if holds is False else None
+            else:
+                self._if_so(open_, rows, level)
+
+    def _if_so(self, so: bool | None, rows: list[Command], level: int) -> None:
+        if so is None:
+            self._maybe += 1
+            self._block(rows, level + 1)
+            self._maybe -= 1
+        elif so:
+            self._block(rows, level + 1)
+
+    def _case(self, parts: list[tuple[str, list[Command]]], level: int) -> None:
+        head = parts[0][1][0].words
+        subject = self._looked(head[1].text) if len(head) > 1 else "$"
+        for pattern, rows in parts[1:]:
+            choices = [self._looked(p) for p in pattern.strip("()").split("|")]
+            if not known(subject) or not all(map(known, choices)):
+                self._if_so(None, rows, level)
+            elif any(fnmatchcase(subject, c) for c in choices):
+                self._if_so(True, rows, level)
+                return
+
+    def _for(self, parts: list[tuple[str, list[Command]]], level: int) -> None:
+        head = parts[0][1][0]
+        words = [w.text for w in head.words]
+        body = [c for part, rows in parts if part == "do" for c in rows]
+        if len(words) < 3 or words[2] != "in":
+            self._if_so(None, body, level)
+            return
+        items = [text for word in head.words[3:] for text in self._values.words(word, self._raw(word.span))]
+        between = _RANGE.fullmatch(words[3]) if len(words) == 4 else None
+        if between:  # {1..4}
+            items = list(map(str, range(int(between[1]), min(int(between[2]), int(between[1]) + _TURNS) + 1)))
+        for item in items[:_TURNS]:
+            self._put(words[1], item)
+            self._block(body, level + 1)
+
+    def _while(self, parts: list[tuple[str, list[Command]]], level: int, *, until: bool) -> None:
+        head = [c for part, rows in parts if part != "do" for c in rows]
+        body = [c for part, rows in parts if part == "do" for c in rows]
+        for _ in range(_TURNS):
+            holds = self._condition(head, level)
+            if holds is None:
+                self._if_so(None, body, level)
+                return
+            if holds is until or self._steps > _STEPS:
+                return
+            before = len(self._values.arguments), dict(self._values.variables)
+            self._block(body, level + 1)
+            if before == (len(self._values.arguments), self._values.variables):
+                return
+
+    def _condition(self, rows: list[Command], level: int) -> bool | None:
+        """Whether the last of these commands ends well; only of tests that is known."""
+        self._status = None
+        for command in rows:
+            if len(command.arms) == level + 1:
+                self._one(command, condition=True)
+        return self._status
+
+    def _looked(self, text: str) -> str:
+        """As a shell of this host puts it in: what is set nowhere is empty."""
+        self._values.empty = True
+        found = self._values.expand(text)
+        self._values.empty = False
+        return found
+
+    def _tested(self, command: Command) -> bool | None:
+        """Whether `[ ... ]`, `[[ ... ]]`, `test ...` or `((...))` holds."""
+        first = command.words[0].text
+        if first.startswith("(("):
+            found = sums.value(self._looked(first[2:-2]), self._values.get)
+            return None if found is None else bool(found)
+        raw = self._raw(command.span)
+        if first == "[[" and len(pieces := _AND_OR.split(raw.removeprefix("[[").rstrip("] \t"))) > 1:
+            sides = [self._tested(c) for p in pieces[::2] for c in Script(f"test {p}").commands if not c.depth]
+            if None in sides or len(set(pieces[1::2])) > 1:
+                return None
+            return all(sides) if pieces[1] == "&&" else any(sides)
+        words = [self._looked(w.text) for w in command.words[1:] if w.text not in ("]", "]]")]
+        return sums.holds(words)
+
+    def _is_there(self, command: Command) -> bool | None:
+        """Of `command -v PROGRAM` and its like whether this host has it."""
+        words = [self._looked(w.text) for w in command.words if not w.text.startswith("-")]
+        if len(words) == 2 and words[0] in ("command", "which", "type", "hash") and known(words[1]):
+            return shutil.which(words[1]) is not None
+        return None
+
+    # -- commands ----------------------------------------------------------------------------------
+
+    def _one(self, command: Command, *, condition: bool = False) -> None:
+        self._steps += 1
+        if self._steps > _STEPS:
+            return
+        sure = True
+        if command.joined in ("&&", "||"):
+            if self._status is (command.joined == "||"):
+                return
+            sure = self._status is not None
+        first = command.words[0].text if command.words else ""
+        if first in ("[", "[[", "test") or first.startswith("(("):
+            holds = self._tested(command)
+            turned = self._text[: command.span.start].rstrip(" \t").endswith("!")
+            self._status = holds if holds is None or not turned else not holds
+            return
+        self._maybe += not sure
+        self._do(command, first)
+        self._maybe -= not sure
+        self._status = self._is_there(command) if condition else True
+
+
+def found(
+    text: str, path: str, given: tuple[Mapping[str, str], Sequence[str], str], wanted: Callable[[Sequence[str]], bool]
+) -> list[Found]:
+    """The wanted commands of a script by place; `given`: variables, arguments, this host's name."""
+    variables, arguments, here = given
+    walk = Walk(Values(variables, arguments, path, here), wanted)
+    walk.go(text)
+    return walk.found

@@ -1,0 +1,173 @@
+"""What a run has shown: how it went beside the first, what the program uses, which changes were seen in its ranks."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from pathlib import Path
+from typing import NamedTuple
+
+import msgspec
+
+from dtdebug import state
+from dtdebug.clean import clean
+from dtdebug.errors import UsageError
+from dtdebug.isolate import differs, pace
+from dtdebug.isolate.command import Job
+from dtdebug.isolate.identity import Failure, of_case, same
+from dtdebug.isolate.inside import notes
+from dtdebug.isolate.run import ENVIRONMENT, NODES, RANKS, VERSION, Choices, Outcome, Run
+from dtdebug.isolate.surroundings import knob
+from dtdebug.job.collect import printed
+from dtdebug.last import Last
+from dtdebug.records.folder import RunFolder
+from dtdebug_taxonomy.case import Case
+from dtdebug_taxonomy.factors import Factor
+from dtdebug_taxonomy.ranks import Verdict
+from dtdebug_taxonomy.snapshot import Snapshot
+
+FOUND_LIMIT = 64 << 20
+
+
+class Ended(NamedTuple):
+    """How the command of a run has ended."""
+
+    status: int | None
+    """None if we have ended it."""
+    seconds: float
+    others: float = 0.0
+    """Share of what the processors did meanwhile that was not this run's; only of a job that is slow."""
+
+
+class Reader:
+    """Reads runs of one job."""
+
+    def __init__(self, job: Job, home: Path, choices: Choices, factors: Mapping[str, Factor]) -> None:
+        self._job, self._home, self._choices, self._factors = job, home, choices, factors
+
+    def read(
+        self, setting: Mapping[str, str], reference: Failure | None, ended: Ended, folder: RunFolder
+    ) -> tuple[Run, str]:
+        """(what the run has shown, the seed that its rank 0 gave by itself, if it can be given again)."""
+        rows = list(notes.read(folder.path.parent / "notes"))
+        saw = {row["name"]: row.get("value", "") for row in rows if row["kind"] == "saw"}
+        own = ""
+        if (seed := seeds(rows)) is not None:
+            saw["seeds"] = seed
+            if seed.isdecimal() and len(seed) < 10 and "equal-seeds" not in setting:  # NumPy takes 32 bits
+                own = seed
+        if self._choices.kind == "differs":
+            saw["recorded"] = str(self._choices.recorded)
+        outcome, failure = self._outcome(reference, ended, saw, folder)
+        return Run(
+            factors=dict(setting),
+            outcome=outcome,
+            seconds=ended.seconds,
+            failure=failure,
+            unproven=tuple(name for name in setting if not self._is_proven(name, setting, rows, saw, folder)),
+            saw=saw,
+            at=self._places(rows, folder.path.parent),
+            denied=_paths(rows, "denied"),
+            wrote=_paths(rows, "wrote"),
+            folder=str(folder.path),
+        ), own
+
+    def _outcome(
+        self, reference: Failure | None, ended: Ended, saw: Mapping[str, str], folder: RunFolder
+    ) -> tuple[Outcome, Failure | None]:
+        status, seconds = ended.status, ended.seconds
+        if self._choices.kind == "slow" and not status:
+            found = pace.pace(folder.path, seconds if status == 0 else None, ended.others)
+            if found is None or (reference is not None and reference.type != found.of):
+                return "timeout" if status is None else "other", None
+            slow = pace.is_slow(found, reference, self._choices.slow_above)
+            return ("same", pace.failure(found, folder.path)) if slow else ("ok", None)
+        if status is None:
+            return "timeout", None
+        if status == 0 and self._choices.recorded is not None:
+            try:
+                failure = differs.difference(self._choices.recorded, folder.path.parent / "record")
+            except UsageError:  # nothing was recorded
+                if reference is None:
+                    raise
+                return "other", None
+        elif status == 0:
+            failure = None
+        else:
+            world = int(saw.get("world", "0") or 0) or _records(folder)
+            failure = of_case(case_of(folder), printed(folder), status, world)
+        if failure is None:
+            return "ok", None
+        return "same" if reference is None or same(reference, failure) else "other", failure
+
+    def _places(self, rows: list[dict[str, str]], place: Path) -> dict[str, tuple[str, ...]]:
+        """Lines of the user's files, not of the copy."""
+        found: dict[str, dict[str, None]] = {}
+        for row in rows:
+            if at := row.get("at", ""):
+                for copy in {str(place / "work"), os.path.realpath(place / "work")}:
+                    at = at.replace(f"{copy}/", f"{self._home}/")
+                found.setdefault(row["name"], {})[clean(at)] = None
+        return {name: tuple(places)[:8] for name, places in found.items()}
+
+    def _is_proven(
+        self,
+        name: str,
+        setting: Mapping[str, str],
+        rows: list[dict[str, str]],
+        saw: Mapping[str, str],
+        folder: RunFolder,
+    ) -> bool:
+        """The change was seen in the processes."""
+        made = {row["name"] for row in rows if row["kind"] == "set"}
+        lost = {row["name"] for row in rows if row["kind"] == "lost"}
+        if name in (RANKS, NODES):
+            nodes = int(setting.get(NODES, self._job.agents))
+            of_all = (self._job.ranks or 1) * self._job.agents
+            wanted_world = str(nodes * int(setting[RANKS]) if RANKS in setting else of_all)
+            told = saw.get("world", "") or str(_records(folder) or "")
+            return told == wanted_world or (wanted_world == "1" and not told and "process" in saw)  # needs no group
+        if name.startswith(VERSION):
+            return name in made and name not in lost
+        if name.startswith(ENVIRONMENT):
+            return name in made and name not in lost
+        factor = self._factors[name]
+        wanted = {f"environment.{n}" for n in factor.environment} | ({knob(factor)} - {""})
+        return wanted <= made and not wanted & lost
+
+
+def case_of(folder: RunFolder) -> Case:
+    """What was found of a run; where nothing was, a case that says so."""
+    try:
+        return msgspec.json.decode(state.read(folder.verdict, FOUND_LIMIT), type=Case)
+    except (OSError, ValueError):
+        return Case(verdict=Verdict(kind="not_understood", summary="No rank was seen."))
+
+
+def snapshot_of(run: Run) -> Snapshot | None:
+    """What was captured of a run that failed."""
+    try:
+        data = state.read(Path(run.folder).parent / "state" / state.LAST, FOUND_LIMIT)
+        return msgspec.json.decode(data, type=Last).snapshot
+    except (OSError, ValueError):
+        return pace.snapshot(Path(run.folder)) if run.failure is not None and run.failure.how == "slow" else None
+
+
+def _records(folder: RunFolder) -> int:
+    """Ranks that have left a record, by the size that they all give; 0 where they gave none."""
+    sizes = {record.world_size for record in folder.records() if record.world_size}
+    return sizes.pop() if len(sizes) == 1 else 0
+
+
+def seeds(rows: list[dict[str, str]]) -> str | None:
+    """The seed of rank 0, or what else it gave, where ranks have set unequal seeds; None where they have not."""
+    first: dict[str, dict[str, str]] = {}
+    for row in rows:
+        if row["kind"] == "saw" and row["name"].startswith("seed.") and row.get("rank"):
+            first.setdefault(row["name"], {}).setdefault(row["rank"], row.get("value", ""))
+    unequal = [ranks for ranks in first.values() if len(set(ranks.values())) > 1]
+    return next((ranks.get("0", "") for ranks in unequal), None)
+
+
+def _paths(rows: list[dict[str, str]], kind: str) -> tuple[str, ...]:
+    return tuple(dict.fromkeys(clean(row["name"]) for row in rows if row["kind"] == kind))[:100]
