@@ -60,7 +60,7 @@ class Lab(Record, frozen=True, kw_only=True):
     works: str
     """Text that a run prints when its work is done."""
     violates: str = ""
-    """What does not hold while it trains, where nothing is printed: `dtdebug run --watch` runs it and must name that."""
+    """What does not hold while it trains, where nothing fails: `dtdebug run --watch` runs it, and names that."""
     mark: str = ""
     """Text of the line of `before.py` that is named then."""
     says: str = ""
