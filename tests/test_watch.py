@@ -384,6 +384,28 @@ def test_steps_that_change_no_weight_are_named_with_why(more, rate, text):
     assert rate or not names(*(rank(r, steps(8, late=True)) for r in (0, 1)))
 
 
+@pytest.mark.parametrize(("divided", "said"), [(1, ["weights-summed"]), (2, [])])
+def test_weights_that_are_averaged_and_not_divided_are_named(divided, said):
+    """Each rank has the sum of what all had after the step before."""
+    after = [[1.0, 2.0, -3.0], [1.5, 1.0, -2.0]]
+    begin = [sum(pair) / divided for pair in zip(*after, strict=True)]
+    rows = [
+        rank(r, [step(1, [part(kind="own", m=-1, group=[], p1s=after[r], p1=f"v{r}")]),
+                 step(2, [part(kind="own", m=-1, group=[], p0s=begin, p0="x")])]) for r in (0, 1)
+    ]  # fmt: skip
+    assert names(*rows) == said
+
+
+@pytest.mark.parametrize(
+    ("since", "said"),
+    [({"synced": 1, "last": 0}, ["not-reduced"]), ({"synced": 1, "last": 1}, []), ({"synced": 1}, [])],
+)
+def test_the_last_pass_of_a_sharded_model_is_reduced(since, said):
+    """Of several before a step; a release that does not tell is not judged."""
+    sets = [part(kind="shards", since={"forward": 2, **since})]
+    assert names(*(rank(r, [step(n, sets, backwards=2) for n in (1, 2, 3)]) for r in (0, 1))) == said
+
+
 @pytest.mark.parametrize(
     ("text", "rate_beside", "said"),
     [

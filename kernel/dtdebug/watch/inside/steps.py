@@ -287,7 +287,8 @@ class Steps:
             "kind": "shards", "m": model.number, "n": sum(p.numel() for p in weights), "shapes": "",
             "group": model.group, "g": "", "gs": values.sample(grads), "p0": p0, "p0s": p0s,
             "finite": values.finite(grads), "own": 0, "of": len(grads), "largest": self.largest,
-            "hook": model.divisor(), "ratio": ratio(self._after.get(model.number), values.sample(grads)),
+            "hook": model.divisor(), "since": dict(model.since),
+            "ratio": ratio(self._after.get(model.number), values.sample(grads)),
         }  # fmt: skip
 
     def _set(self, model: Model | None, parameters: list[Any], kind: str) -> dict[str, Any]:

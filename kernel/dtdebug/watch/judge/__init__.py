@@ -38,6 +38,7 @@ def judge(ranks: Sequence[Rank]) -> tuple[Violation, ...]:
 
 _FOLLOWS = {
     "replicas-differ": ("steps-differ", "hyperparameters-differ", "not-reduced", "weights-not-finite"),
+    "weights-changed-on-some-ranks": ("steps-differ",),
     "randomness-alike": ("inputs-alike",),
     "order-differs": ("order-repeats", "inputs-alike"),
     "samples-shared": ("inputs-alike", "order-differs", "workers-repeat", "batch-repeats"),

@@ -6,7 +6,7 @@ import torch.distributed as dist
 
 def train() -> None:
     torch.manual_seed(0)
-    model = torch.nn.Linear(4, 4)
+    model = torch.nn.Sequential(torch.nn.Linear(4, 8), torch.nn.Tanh(), torch.nn.Linear(8, 4))
     torch.manual_seed(dist.get_rank() + 1)  # each rank draws samples of its own
     optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
     for _ in range(12):
