@@ -39,7 +39,8 @@ Your file is never overwritten, each run is bounded, and nothing is left behind.
 The table is made by `python docs/labs.py`, which runs all labs. A lab is *found* where the symptom comes first, its
 cause is among the first two pieces of advice, and the rank is right where one rank comes first; and where the fixed
 program ends well and dtdebug keeps silent. Where the output alone does not show what is wrong, the diagnosis also has
-the sentence of a user (*told*).
+the sentence of a user (*told*). Where nothing fails the lab runs [under the watch](watch.md), which must name what did
+not hold, with its line, and nothing in the fixed program (*watched*).
 
 | Lab | Symptom | Cause | Ranks | Before, after | Verdict |
 | --- | --- | --- | --- | --- | --- |
@@ -68,7 +69,7 @@ def _verdict(lab: Lab, before: Held, after: Held) -> str:
     if wrong:
         return "; ".join(wrong)
     rank = f", rank {lab.culprit}" if lab.culprit is not None else ""
-    return f"found{rank}{', told' if lab.says else ''}"
+    return f"found{rank}{', told' if lab.says else ''}{', watched' if lab.violates else ''}"
 
 
 def main() -> int:

@@ -18,6 +18,7 @@ import pytest
 from dtdebug.lab import execute, needs, verify
 from dtdebug_taxonomy import labs, tidy_labs
 from dtdebug_taxonomy.knowledge import KnowledgeError, load
+from dtdebug_taxonomy.watched import Violation
 
 DTDEBUG = [sys.executable, "-m", "dtdebug"]
 LIMIT = 300
@@ -87,6 +88,8 @@ def test_shipped_labs_are_tidy():
         ({"culprit": 3}, "culprit 3 is none of 3 ranks"),
         ({"works": " "}, "works: the text that tells that the work is done"),
         ({"command": ("true",)}, "command: names neither {script} nor {folder}"),
+        ({"violates": "luck", "mark": "import"}, "violates: nothing is known by the name 'luck'"),
+        ({"mark": "import"}, "mark: the text of a line of before.py, where something is violated"),
         ({"recorded": True}, "recorded = true, but before.txt is missing"),
         ({"why": "because"}, "ends in neither '.' nor '?': 'because'"),
     ],
@@ -221,6 +224,20 @@ def test_lab_with_another_diagnosis_is_told(script):
     held = verify._before(lab, execute.execute(lab, script("import no_such_module_here")))
     assert not held.ok
     assert re.search(r"symptom A\.2 \(.*\), expected D\.2\.1; .*expected uneven-batches", held.text)
+
+
+def test_lab_that_is_watched_is_named_at_its_line_and_works_only_when_nothing_is_violated(script):
+    """What the watch names is compared with the lab: its name, and the line."""
+    lab = LABS["every-pass-without-sync"]
+    at = next(n for n, text in enumerate(lab.source("before.py").splitlines(), 1) if lab.mark in text)
+    seen = Violation(invariant=lab.violates, ranks=(0, 1), step=1, line=at, symptom=lab.symptom, means="m")
+    elsewhere = msgspec.structs.replace(seen, line=1)
+    other = msgspec.structs.replace(seen, invariant="summed")
+    ran = execute.Ran(status=0, seconds=1, output=lab.works)
+    assert verify._before(lab, msgspec.structs.replace(ran, violated=(seen,))).ok
+    for violated, said in (((), "works, although"), ((other,), "names summed, not"), ((elsewhere,), "is placed at")):
+        assert said in verify._before(lab, msgspec.structs.replace(ran, violated=violated)).text
+    assert "the watch names not-reduced" in verify._after(lab, msgspec.structs.replace(ran, violated=(seen,))).text
 
 
 # What a user does

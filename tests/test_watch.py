@@ -384,6 +384,98 @@ def test_steps_that_change_no_weight_are_named_with_why(more, rate, text):
     assert rate or not names(*(rank(r, steps(8, late=True)) for r in (0, 1)))
 
 
+@pytest.mark.parametrize(("divided", "said"), [(1, ["weights-summed"]), (2, [])])
+def test_weights_that_are_averaged_and_not_divided_are_named(divided, said):
+    """Each rank has the sum of what all had after the step before."""
+    after = [[1.0, 2.0, -3.0], [1.5, 1.0, -2.0]]
+    begin = [sum(pair) / divided for pair in zip(*after, strict=True)]
+    rows = [
+        rank(r, [step(1, [part(kind="own", m=-1, group=[], p1s=after[r], p1=f"v{r}")]),
+                 step(2, [part(kind="own", m=-1, group=[], p0s=begin, p0="x")])]) for r in (0, 1)
+    ]  # fmt: skip
+    assert names(*rows) == said
+
+
+@pytest.mark.parametrize(
+    ("since", "said"),
+    [({"synced": 1, "last": 0}, ["not-reduced"]), ({"synced": 1, "last": 1}, []), ({"synced": 1}, [])],
+)
+def test_the_last_pass_of_a_sharded_model_is_reduced(since, said):
+    """Of several before a step; a release that does not tell is not judged."""
+    sets = [part(kind="shards", since={"forward": 2, **since})]
+    assert names(*(rank(r, [step(n, sets, backwards=2) for n in (1, 2, 3)]) for r in (0, 1))) == said
+
+
+@pytest.mark.parametrize(
+    ("text", "rate_beside", "said"),
+    [
+        ("optimizer = SGD(model.parameters(), lr=rate // 500)", None, True),
+        ("plan = LambdaLR(optimizer, lambda s: s // 500)", 0.0, True),
+        ("optimizer = SGD(model.parameters(), lr=0.0)", None, False),
+        ("optimizer = SGD(model.parameters(), 0)", None, False),
+        ("groups = [{'params': p, 'lr': 0.0}]", None, False),
+        ("group['lr'] = 0.0", None, False),
+        ("plan = LambdaLR(optimizer, lambda s: s // 500)", 0.1, False),
+    ],
+)
+def test_a_rate_of_0_that_is_meant_is_not_named(tmp_path, text, rate_beside, said):
+    """The program's text gives it, or another optimizer of the rank steps, as where a part rests for a while."""
+    program = tmp_path / "t.py"
+    program.write_text(text)
+
+    def rows(r):
+        steps = [step(n, [part()], 0.0, site=1) for n in range(1, 9)]
+        if rate_beside is not None:
+            steps += [step(n, [part(m=1)], rate_beside, o=1, site=1) for n in range(1, 9)]
+        return rank(r, [Site(1, str(program), 1), Model(1, "ddp", [0, 1]), *steps])
+
+    assert set(names(rows(0), rows(1))) == ({"weights-unchanged"} if said else set())
+
+
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        (lambda r, n: [100 * r + 8 * n + k for k in range(8)], []),
+        (lambda r, n: [(40 * r + 8 * n + k) % 48 for k in range(8)], ["samples-shared"]),
+        (lambda r, n: [100 * r + 8 * n + k for k in range(7)] + [0], []),  # one sample of padding in each batch
+        (lambda r, n: [k % 3 for k in range(8)], []),  # a data set that holds the same ones again and again
+    ],
+)
+def test_samples_that_two_ranks_share_in_an_epoch_are_named(given, said):
+    """Beyond padding, and beyond what comes twice on one rank."""
+    rows = [rank(r, [Batch(0, 1, n, f"{r}{n}", n, n, rows=given(r, n)) for n in range(1, 6)]
+                 + [step(1, [part()])]) for r in (0, 1)]  # fmt: skip
+    assert names(*rows) == said
+
+
+def test_a_loader_whose_workers_or_steps_begin_anew_is_named():
+    """Each worker gives the same batch; each step takes the first one. Not an epoch of one batch, or one that ends."""
+
+    def of(hashes, **more):
+        return [rank(r, [Batch(0, 1, n, f"{r}{h}", n, n, **more) for n, h in enumerate(hashes, 1)]) for r in (0, 1)]
+
+    def begun(hashes, *ends, **more):
+        rows = [Batch(0, e, 1, h, e, e, **more) for e, h in enumerate(hashes, 1)]
+        return [rank(r, [*(msgspec.structs.replace(row, h=f"{r}{row.h}") for row in rows), *ends]) for r in (0, 1)]
+
+    assert names(*of("aabbcc", workers=2)) == ["workers-repeat"]
+    assert not names(*of("abcdef", workers=2)) + names(*of("aabbcc")) + names(*of("aaaaaa", workers=2))
+    assert names(*begun("aaaa")) == ["batch-repeats"]
+    assert not names(*begun("aaaa", of=1)) + names(*begun("abcd")) + names(*begun("aaa"))
+    assert not names(*begun("aaaa", *(Epoch(0, e, 1, 1, e) for e in (1, 2, 3, 4))))
+
+
+def test_samples_are_told_apart_by_what_they_hold():
+    """By their own hashes, in whatever the batch is; numbers alone, or a place on the disk, tell nothing."""
+    torch = pytest.importorskip("torch")
+    data = torch.arange(48.0).reshape(6, 8)
+    assert values.rows((data, torch.arange(6))) == values.rows({"x": data})
+    assert len(set(values.rows({"mask": torch.ones(6, 8, dtype=torch.bool), "x": data}))) == 6
+    assert len(set(values.rows(data))) == 6
+    assert values.rows(data[2:4]) == values.rows(data)[2:4]
+    assert values.rows(torch.arange(6)) == values.rows([data[:, :2]]) == values.rows("file.bin") == []
+
+
 @pytest.mark.parametrize(
     ("sampler", "said"),
     [

@@ -59,6 +59,10 @@ class Lab(Record, frozen=True, kw_only=True):
     """Seconds without movement after which a run counts as one that hangs."""
     works: str
     """Text that a run prints when its work is done."""
+    violates: str = ""
+    """What does not hold while it trains, where nothing fails: `dtdebug run --watch` runs it, and names that."""
+    mark: str = ""
+    """Text of the line of `before.py` that is named then."""
     says: str = ""
     """What a user would say, where the output alone does not show what is wrong."""
     hints: tuple[str, str, str]
@@ -73,6 +77,10 @@ class Lab(Record, frozen=True, kw_only=True):
     def folder(self) -> Path:
         """Where its files are."""
         return LABS / self.id
+
+    def source(self, name: str) -> str:
+        """The text of one of its programs."""
+        return (self.folder / name).read_text(encoding="utf-8")
 
 
 @lru_cache(maxsize=2)

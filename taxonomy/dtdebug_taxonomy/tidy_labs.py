@@ -51,6 +51,10 @@ def _record(knowledge: Knowledge, lab: Lab) -> Iterator[str]:
         yield "command: names neither {script} nor {folder}"
     if lab.recorded != (lab.folder / _RECORDED).is_file():
         yield f"recorded = {str(lab.recorded).lower()}, but {_RECORDED} is {'missing' if lab.recorded else 'there'}"
+    if lab.violates and lab.violates not in {name for e in knowledge.evidence.values() for name in e.watch}:
+        yield f"violates: nothing is known by the name {lab.violates!r}"
+    if bool(lab.violates) != bool(lab.mark) or lab.mark not in lab.source(BEFORE):
+        yield "mark: the text of a line of before.py, where something is violated"
     if lab.title.endswith("."):
         yield "title: without '.'"
     yield from (

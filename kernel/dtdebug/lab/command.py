@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from dtdebug.errors import FOUND, NOTHING, UsageError
 
 if TYPE_CHECKING:
+    from dtdebug.lab.execute import Ran
     from dtdebug.lab.progress import Begun, Progress
     from dtdebug.lab.verify import Held
     from dtdebug_taxonomy.labs import Lab
@@ -98,7 +99,7 @@ def _start(options: argparse.Namespace) -> int:
     if ran.works(lab):
         print("It works here, although it should fail.")
         return 2
-    print(_account(lab, ran.status))
+    print(_account(lab, ran))
     if lab.says:
         from dtdebug.lab.verify import diagnosis_of_run
         from dtdebug_taxonomy import render
@@ -108,13 +109,16 @@ def _start(options: argparse.Namespace) -> int:
     return 0
 
 
-def _account(lab: Lab, status: int | None) -> str:
+def _account(lab: Lab, ran: Ran) -> str:
     from dtdebug.job.launch import STOPPED
 
+    status = ran.status
     if status is None:
         return f"It was ended after {lab.limit_s:g} s."
     if status == STOPPED:
         return "It hung and was ended."
+    if ran.violated:
+        return f"It ended without an error, and did not train as it should: {ran.violated[0].means}"
     if status == 0:
         return f"It ended without an error, but did not print {lab.works!r}."
     return f"It failed (exit status {status})."
@@ -147,7 +151,7 @@ def _check(options: argparse.Namespace) -> int:
         begun.solved = True
         print(f"Solved: {lab.title}.\n{lab.why}")
     else:
-        print(f"Not yet. {_account(lab, ran.status)} `dtdebug lab hint` gives a hint.")
+        print(f"Not yet. {_account(lab, ran)} `dtdebug lab hint` gives a hint.")
     progress.save()
     return NOTHING if ran.works(lab) else FOUND
 

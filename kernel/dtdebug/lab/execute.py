@@ -20,9 +20,11 @@ from dtdebug.clean import plain
 from dtdebug.job import collect, runs
 from dtdebug.probe.processes import variables
 from dtdebug.records.folder import VARIABLE, RunFolder
+from dtdebug.watch.result import watched
 from dtdebug_taxonomy.case import Case
 from dtdebug_taxonomy.labs import Lab
 from dtdebug_taxonomy.snapshot import Snapshot
+from dtdebug_taxonomy.watched import Violation
 
 _PATIENCE = 15.0
 """Seconds in which a job that was told to end may do so."""
@@ -40,12 +42,14 @@ class Ran(msgspec.Struct, frozen=True, kw_only=True):
     """What the job printed."""
     found: Case | None = None
     """What `dtdebug run` found; None where it had nothing to say."""
+    violated: tuple[Violation, ...] = ()
+    """What did not hold while it trained, if the lab is watched."""
     said: str = ""
     """What `dtdebug run` itself said, where it was not shown at once."""
 
     def works(self, lab: Lab) -> bool:
-        """The work was done and the job has ended well."""
-        return self.status == 0 and lab.works in self.output
+        """The work was done, the job has ended well, and what must hold while it trains has held."""
+        return self.status == 0 and lab.works in self.output and not self.violated
 
     def snapshot(self, lab: Lab) -> Snapshot:
         """All that is known, with what a user would say."""
@@ -55,6 +59,7 @@ class Ran(msgspec.Struct, frozen=True, kw_only=True):
             output=plain(self.output),
             ranks=found.ranks if found else (),
             verdict=found.verdict if found else None,
+            watched=self.violated,
         )
 
 
@@ -83,7 +88,11 @@ def execute(lab: Lab, script: Path, *, show: bool = False) -> Ran:
             said.seek(0)
             words = "\n".join(line for line in said.read().splitlines() if line.startswith("dtdebug:"))
         seconds = time.monotonic() - begun
-        return Ran(status=status, seconds=seconds, output=collect.printed(run), found=_found(run), said=words)
+        seen = watched(run.path)
+        return Ran(
+            status=status, seconds=seconds, output=collect.printed(run), found=_found(run), said=words,
+            violated=seen.violations if seen is not None else (),
+        )  # fmt: skip
 
 
 def command(lab: Lab, script: Path, python: str = sys.executable) -> list[str]:
@@ -94,6 +103,7 @@ def command(lab: Lab, script: Path, python: str = sys.executable) -> list[str]:
 
 def _command(lab: Lab, script: Path, run: RunFolder) -> list[str]:
     options = ["--folder", str(run.path), "--hang-after", f"{lab.hang_after_s:g}", "--stop-on-hang"]
+    options += ["--watch"] if lab.violates else []
     return [sys.executable, "-m", "dtdebug", "run", *options, "--", *command(lab, script)]
 
 

@@ -88,16 +88,31 @@ def _before(lab: Lab, ran: Ran) -> Held:
     is_open = lab.open and not causes and diagnosis.next is not None
     if f"{lab.cause} ({lab.symptom})" not in causes and not is_open:
         wrong.append(f"causes {', '.join(causes) or 'none'}; expected {lab.cause}")
+    if lab.violates:
+        wrong += _unnamed(lab, ran)
     if lab.culprit is not None and diagnosis.culprits != (lab.culprit,):
         wrong.append(f"culprits {diagnosis.culprits}, expected {lab.culprit}")
     return _held(BEFORE, ran, "; ".join(wrong)) if wrong else _good(BEFORE, ran, _diagnosed(lab, diagnosis))
+
+
+def _unnamed(lab: Lab, ran: Ran) -> list[str]:
+    """The watch names what the lab says, and its line."""
+    lines = lab.source(BEFORE).splitlines()
+    named = [v for v in ran.violated if v.invariant == lab.violates]
+    if not named:
+        return [f"the watch names {', '.join(v.invariant for v in ran.violated) or 'nothing'}, not {lab.violates}"]
+    places = [lines[v.line - 1].strip() for v in named if 0 < v.line <= len(lines)]
+    if any(lab.mark in place for place in places):
+        return []
+    return [f"{lab.violates} is placed at {places or 'no line'}, not at {lab.mark!r}"]
 
 
 def _diagnosed(lab: Lab, diagnosis: Diagnosis) -> str:
     place = next((n for n, a in enumerate(diagnosis.advice, 1) if a.cause == lab.cause), None)
     cause = "the cause openly not known" if place is None else f"{lab.cause} as advice {place}"
     culprit = f", rank {lab.culprit}" if lab.culprit is not None else ""
-    return f"fails; {lab.symptom} ({diagnosis.symptoms[0].probability:.0%}), {cause}{culprit}"
+    how = f"{lab.violates} is named with its line" if lab.violates else "fails"
+    return f"{how}; {lab.symptom} ({diagnosis.symptoms[0].probability:.0%}), {cause}{culprit}"
 
 
 def _after(lab: Lab, ran: Ran) -> Held:
@@ -107,8 +122,12 @@ def _after(lab: Lab, ran: Ran) -> Held:
         return _held(AFTER, ran, f"ended with {ran.status}")
     if lab.works not in ran.output:
         return _held(AFTER, ran, f"did not print {lab.works!r}")
+    if ran.violated:
+        return _held(AFTER, ran, f"works, but the watch names {', '.join(v.invariant for v in ran.violated)}")
     verdict = ran.found.verdict if ran.found is not None else None
-    if ran.said or (verdict is not None and verdict.kind != "none"):  # "none": it looked once and kept silent
+    if (ran.said and not lab.violates) or (
+        verdict is not None and verdict.kind != "none"
+    ):  # "none": it looked once and kept silent
         return _held(AFTER, ran, f"works, but dtdebug says: {ran.said or (verdict and verdict.summary)}")
     said = diagnose(load(), ran.snapshot(msgspec.structs.replace(lab, says="")))
     if said.recognised:

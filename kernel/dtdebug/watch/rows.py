@@ -193,6 +193,12 @@ class Batch(Row, frozen=True, tag="batch"):
     made: int = 0
     shuffles: bool = False
     """It draws the order of its samples."""
+    workers: int = 0
+    """Workers that each read the data set as a stream."""
+    of: int = 0
+    """Batches of an epoch; 0 where nobody knows."""
+    rows: list[int] = []
+    """Hashes of some of its samples, where none comes twice in an epoch."""
 
 
 class Epoch(Row, frozen=True, tag="epoch"):

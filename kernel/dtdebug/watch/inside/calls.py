@@ -142,7 +142,7 @@ class Calls:
         if group is None:  # by place it stands among others
             group = next((a for a in args if isinstance(a, module.ProcessGroup) or a is _outside(module)), None)
         tensors = _tensors((*args, *kwargs.values()))
-        self._steps.calls.add(name)
+        self._steps.reductions.calls.add(name)
         if group is not None and (group is _outside(module) or not module._world.pg_map.get(group)):  # noqa: SLF001
             if own:
                 self._once("outside", name, frame)
@@ -152,7 +152,8 @@ class Calls:
             self._steps.reduces(tensors, ranks, _operation(args, kwargs), ended=result is None)
         else:
             sizes = [t.numel() for t in tensors if t.is_floating_point()]  # states of generators are bytes
-            self._steps.largest = max([self._steps.largest, *sizes])
+            reductions = self._steps.reductions
+            reductions.largest = max([reductions.largest, *sizes])
         if not own:
             return
         if self._joins and self._joins[-1] and name not in _PAIRS:

@@ -102,7 +102,9 @@ class Clipping:
         weak = sys.modules["torch.multiprocessing.reductions"].StorageWeakRef
         grads = [p.grad for p in parameters if p.grad is not None] if isinstance(parameters, list) else []
         site = self.notes.site(frame)
-        self._steps.clipped = {g.data_ptr(): (weak(g.untyped_storage()), site) for g in grads if values.plain(g)}
+        self._steps.reductions.clipped = {
+            g.data_ptr(): (weak(g.untyped_storage()), site) for g in grads if values.plain(g)
+        }
 
     def _sharded(self) -> bool:
         """Each rank holds a part of a model only, which FSDP has made."""

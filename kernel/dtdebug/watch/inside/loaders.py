@@ -15,8 +15,10 @@ from dtdebug.watch.inside.notes import Notes, guarded
 from dtdebug.watch.inside.steps import Steps
 from dtdebug_taxonomy.frames import is_library
 
-_EPOCHS, _FETCHES = 2, 4
-"""Epochs, and batches of each, whose random state is looked at."""
+_EPOCHS, _FETCHES, _BEGUN = 2, 4, 16
+"""Epochs, and batches of each, whose random state is looked at; epochs whose first batch is."""
+_ONCE = ("RandomSampler", "SequentialSampler", "DistributedSampler")
+"""Samplers that give each sample once."""
 
 
 class _Loader:
@@ -25,7 +27,8 @@ class _Loader:
         self.epochs = 0
         self.batches = 0
         self.backwards = 0
-        self.shuffles = False
+        self.shuffles = self.whole = False
+        self.of = self.workers = 0
 
 
 class Loaders:
@@ -120,6 +123,9 @@ class Loaders:
             known = self._loaders[loader] = _Loader(len(self._loaders), 0, 0, ("", 0))
         known.site = known.site or self.notes.site(frame)
         known.shuffles = type(getattr(loader, "sampler", None)).__name__ == "RandomSampler"
+        known.whole, streams = _gives_once(loader), _streams(loader)
+        known.workers = loader.num_workers if streams else 0
+        known.of = _number(loader)
         known.epochs += 1
         known.batches = 0
         known.backwards = self._steps.backwards
@@ -139,11 +145,13 @@ class Loaders:
         if known is None:
             return
         known.batches += 1
-        if known.epochs <= _EPOCHS and self.notes.looks(known.batches):
+        wanted = known.epochs <= (_BEGUN if known.batches == 1 else _EPOCHS)
+        if wanted and self.notes.looks(known.batches):
             self.notes.put(
                 "batch", i=known.index, e=known.epochs, n=known.batches, h=values.digest(batch),
                 site=known.site, made=known.made, s=self._steps.now, b=self._steps.backwards,
-                shuffles=known.shuffles,
+                shuffles=known.shuffles, workers=known.workers, of=known.of,
+                rows=values.rows(batch) if known.whole and known.epochs <= _EPOCHS else [],
             )  # fmt: skip
 
     @guarded
@@ -207,3 +215,28 @@ class Loaders:
             _, keys, place, *_ = numpy.random.get_state()
             found["numpy"] = f"{zlib.crc32(keys.tobytes(), place):08x}"
         return found
+
+
+def _streams(loader: Any) -> bool:
+    return isinstance(loader.dataset, sys.modules["torch"].utils.data.IterableDataset)
+
+
+def _number(loader: Any) -> int:
+    """Batches of an epoch; 0 where a stream or a sampler of the user's own does not tell."""
+    try:
+        return len(loader)
+    except Exception:  # whatever the user's code raises
+        return 0
+
+
+def _gives_once(loader: Any) -> bool:
+    """No sample comes twice in an epoch, as far as its sampler tells."""
+    if _streams(loader):
+        return True
+    batches = type(loader.batch_sampler).__name__
+    sampler = loader.sampler
+    return (
+        batches in ("BatchSampler", "BatchSamplerShard", "NoneType")
+        and any(kind.__name__ in _ONCE for kind in type(sampler).__mro__)
+        and not getattr(sampler, "replacement", False)
+    )

@@ -24,7 +24,8 @@ class Model:
         self.ref = weakref.ref(module)
         self.forwards = 0
         self.since: dict[str, int] = {"forward": 0, "synced": 0}
-        """Forward passes with gradients since the last step of an optimizer that holds its parameters."""
+        """Forward passes with gradients since the last step of an optimizer that holds its parameters; of these, how
+        many that are reduced, and whether the last one is."""
         self.hook = ""
         self.given: list[tuple[Any, float]] = []
         """Parameters, and a value of the gradient that a communication hook of the program's own was given for each."""
@@ -132,6 +133,7 @@ class Models:
         known.forwards += 1
         known.since["forward"] += 1
         known.since["synced"] += synced
+        known.since["last"] = int(synced)
         self.last = known
         if not known.noted:
             known.noted = True

@@ -19,6 +19,7 @@ from dtdebug.watch.inside.optimizers import (
     ratio,
     settings_of,
 )
+from dtdebug.watch.inside.reductions import Reductions
 
 _CLOSE_LOOKS = 8
 """Steps at whose gradients also the way from the reduction to the step is looked at."""
@@ -35,21 +36,8 @@ class Steps:
         self.done = 0
         """Steps of all optimizers."""
         self.backwards = 0
-        self._reduced: dict[int, tuple[list[int], str, Any, Any]] = {}
-        """Data pointer of a tensor that the program reduced since the last step -> group, operation, value then, and a
-        weak reference to its storage: where that is gone another tensor may be at the same place."""
-        self.sizes: dict[int, tuple[list[int], str, int]] = {}
-        """Number of elements -> group, operation and backward passes until then, for gradients that are copied into one
-        tensor; what was reduced before the last backward pass are weights."""
-        self.sizes_at: dict[int, int] = {}
-        """Data pointer -> number of elements of what was reduced."""
-        self.largest = self.other = 0
-        """Elements of the largest tensor that the program itself has exchanged, and of those that were no gradients."""
-        self.calls: set[str] = set()
-        """Names of the functions by which it did."""
-        self.clipped: dict[int, tuple[Any, int]] = {}
-        """Data pointer of a gradient that was clipped since the last step -> a weak reference to its storage, place."""
-        self._told_early = self._scaled = False
+        self.reductions = Reductions(notes)
+        self._scaled = False
         self._after: dict[int, list[float | str]] = {}
 
     @property
@@ -122,31 +110,8 @@ class Steps:
     @guarded
     def reduces(self, tensors: list[Any], group: list[int], op: str, *, ended: bool) -> None:
         """The program itself has reduced tensors."""
-        for tensor in tensors:
-            if not values.plain(tensor) or not tensor.numel() or not tensor.is_floating_point():
-                continue
-            self.largest = max(self.largest, tensor.numel())
-            if len(group) > 1 and op in ("SUM", "AVG"):
-                self._was_clipped(tensor)
-            again = self._reduction(tensor) is not None  # as within hosts, then between them
-            value = values.sample([tensor]) if ended and self.done < _CLOSE_LOOKS and not again else None
-            weak = sys.modules["torch.multiprocessing.reductions"].StorageWeakRef(tensor.untyped_storage())
-            self._reduced[tensor.data_ptr()] = (group, op, value, weak)
-            self.sizes[tensor.numel()] = (group, op, self.backwards)
-            self.sizes_at[tensor.data_ptr()] = tensor.numel()
-        if len(self._reduced) > 100_000:
-            self._reduced.clear()
-
-    def _was_clipped(self, tensor: Any) -> None:
-        weak, site = self.clipped.get(tensor.data_ptr(), (None, 0))
-        if weak is not None and not weak.expired() and not self._told_early:
-            self._told_early = True
-            self.notes.put("clip", how="early", call="clip_grad_norm_", s=self.now, site=site)
-
-    def _reduction(self, tensor: Any) -> tuple[list[int], str, Any, Any] | None:
-        """How the program reduced that tensor since the last step."""
-        found = self._reduced.get(tensor.data_ptr())
-        return found if found is not None and not found[3].expired() else None
+        close = ended and self.done < _CLOSE_LOOKS
+        self.reductions.add(tensors, group, op, now=self.now, backwards=self.backwards, close=close)
 
     def before_step(self, optimizer: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """A step begins; where it is given a closure, gradients are there only after that."""
@@ -188,7 +153,7 @@ class Steps:
             return
         held = {id(p) for p in parameters_of(optimizer)}
         known.models = [m for m in self._models.all if held & (m.parameters().keys() | m.synced_ids())]
-        self._others(optimizer)
+        self.reductions.beside(parameters_of(optimizer))
         sets = [self._set(*one) for one in self._sets(optimizer)]
         sets += [self._sharded(model) for model in known.models if model.kind != "ddp"]
         if known.local and sets and sets[0]["own"] == sets[0]["of"]:
@@ -205,21 +170,13 @@ class Steps:
             "backwards": known.backwards,
             "cleared": known.cleared is not False,
             "site": self.notes.site(frame),
-            "calls": sorted(self.calls),
+            "calls": sorted(self.reductions.calls),
             "models": [m.number for m in known.models],
         }
         plain = [p for p in with_gradient if values.plain(p) and values.plain(p.grad)][:1]
         known.left = (weakref.ref(plain[0]), values.sample([plain[0].grad])) if plain else None
         if known.left is not None and not any(isinstance(v, str) or v for v in known.left[1]):
             known.left = None  # a gradient of zero can't be told from one that was cleared
-
-    def _others(self, optimizer: Any) -> None:
-        """What was reduced since the last step beside the gradients of this one."""
-        grads = {p.grad.data_ptr() for p in parameters_of(optimizer) if p.grad is not None and values.plain(p.grad)}
-        whole = sum(p.numel() for p in parameters_of(optimizer))
-        for at, size in self.sizes_at.items():
-            if at not in grads and size != whole:
-                self.other = max(self.other, size)
 
     @guarded
     def after_step(self, optimizer: Any) -> None:
@@ -247,10 +204,7 @@ class Steps:
         for model in known.models:
             model.since = {"forward": 0, "synced": 0}
             self._after.pop(model.number, None)
-        self._reduced.clear()
-        self.clipped.clear()
-        self.sizes.clear()
-        self.sizes_at.clear()
+        self.reductions.clear()
 
     def _sets(self, optimizer: Any) -> list[tuple[Model | None, list[Any], str]]:
         """Its whole parameters: those of each replicated model, those beside them."""
@@ -269,8 +223,8 @@ class Steps:
                 found.append((model, held, "ddp"))
                 mine = [p for p in mine if id(p) not in model.synced_ids()]
         graded = [p for p in mine if p.grad is not None and values.plain(p.grad)]
-        reduced = [p for p in graded if self._reduction(p.grad)]
-        rest = [p for p in graded if not self._reduction(p.grad)]
+        reduced = [p for p in graded if self.reductions.of(p.grad)]
+        rest = [p for p in graded if not self.reductions.of(p.grad)]
         if reduced and rest and not found:
             return [(None, reduced, "own"), (None, rest, "rest")]
         if mine and any(hasattr(p, "device_mesh") for p in parameters_of(optimizer)):
@@ -286,13 +240,14 @@ class Steps:
         return {
             "kind": "shards", "m": model.number, "n": sum(p.numel() for p in weights), "shapes": "",
             "group": model.group, "g": "", "gs": values.sample(grads), "p0": p0, "p0s": p0s,
-            "finite": values.finite(grads), "own": 0, "of": len(grads), "largest": self.largest,
-            "hook": model.divisor(), "ratio": ratio(self._after.get(model.number), values.sample(grads)),
+            "finite": values.finite(grads), "own": 0, "of": len(grads), "largest": self.reductions.largest,
+            "hook": model.divisor(), "since": dict(model.since),
+            "ratio": ratio(self._after.get(model.number), values.sample(grads)),
         }  # fmt: skip
 
     def _set(self, model: Model | None, parameters: list[Any], kind: str) -> dict[str, Any]:
         grads = [p.grad for p in parameters if p.grad is not None and values.plain(p.grad)]
-        own = [found for g in grads if (found := self._reduction(g))]
+        own = [found for g in grads if (found := self.reductions.of(g))]
         shapes = hash(tuple(tuple(p.shape) for p in parameters))
         row: dict[str, Any] = {
             "kind": kind,
@@ -306,8 +261,8 @@ class Steps:
         row["finite"] = values.finite(grads)
         row["own"] = len(own)
         row["of"] = len(grads)
-        row["largest"], row["other"] = self.largest, self.other
-        row["shaped"] = bool(grads) and model is None and all(g.numel() in self.sizes for g in grads)
+        row["largest"], row["other"] = self.reductions.largest, self.reductions.other
+        row["shaped"] = bool(grads) and model is None and all(g.numel() in self.reductions.sizes for g in grads)
         if model is not None:
             row["since"] = dict(model.since)
             row["hook"] = model.hook
@@ -320,9 +275,9 @@ class Steps:
         elif own:
             row["group"], row["op"] = own[0][0], own[0][1]
             if all(value for _, _, value, _ in own):
-                mine = [g for g in grads if self._reduction(g)]
+                mine = [g for g in grads if self.reductions.of(g)]
                 now = [values.sample([g])[0] for g in mine]
                 row["ratio"] = ratio([value[0] for _, _, value, _ in own], now)
-        elif grads and (flat := self.sizes.get(sum(g.numel() for g in grads))) and flat[2] == self.backwards:
+        elif grads and (flat := self.reductions.sizes.get(sum(g.numel() for g in grads))) and flat[2] == self.backwards:
             row["group"], row["op"], row["own"] = flat[0], flat[1], len(grads)
         return row

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from dtdebug.watch.judge import apart, averaging, calls, data, effect, running, shards, stages, weights
+from dtdebug.watch.judge import apart, averaging, calls, data, effect, running, samples, shards, stages, weights
 from dtdebug.watch.notes import Rank
 from dtdebug_taxonomy.watched import Violation
 
@@ -24,6 +24,7 @@ def judge(ranks: Sequence[Rank]) -> tuple[Violation, ...]:
         *effect.LOOKS,
         *apart.LOOKS,
         *data.LOOKS,
+        *samples.LOOKS,
         *stages.LOOKS,
         *shards.LOOKS,
         *calls.LOOKS,
@@ -37,8 +38,11 @@ def judge(ranks: Sequence[Rank]) -> tuple[Violation, ...]:
 
 _FOLLOWS = {
     "replicas-differ": ("steps-differ", "hyperparameters-differ", "not-reduced", "weights-not-finite"),
+    "weights-changed-on-some-ranks": ("steps-differ",),
     "randomness-alike": ("inputs-alike",),
     "order-differs": ("order-repeats", "inputs-alike"),
+    "samples-shared": ("inputs-alike", "order-differs", "workers-repeat", "batch-repeats"),
+    "order-repeats": ("batch-repeats",),
     "samples-left-out": ("inputs-alike",),
     "step-without-gradients": ("not-reduced",),
     "weights-unchanged": ("step-without-gradients", "not-reduced"),

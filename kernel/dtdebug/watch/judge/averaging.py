@@ -8,7 +8,7 @@ from itertools import pairwise
 from dtdebug.watch.judge.common import violation
 from dtdebug.watch.judge.weights import StepPart, tables
 from dtdebug.watch.notes import Rank
-from dtdebug.watch.rows import Backward, Hooked, Model, Step
+from dtdebug.watch.rows import Backward, Hooked, Model, Set, Step, Value
 from dtdebug_taxonomy.watched import Violation
 
 _TIMES = 3
@@ -61,6 +61,39 @@ def by_mean(ranks: Sequence[Rank]) -> Iterator[Violation]:
             "not-averaged", "D.2.4", found, step.s, rank.place(step.site),
             f"The program reduces gradients by {op}: what it steps with is no mean over the ranks.",
         )  # fmt: skip
+
+
+def weights(ranks: Sequence[Rank]) -> Iterator[Violation]:
+    """Weights that the program averages between two steps are divided by the number of ranks."""
+    rows: dict[tuple[int, int], dict[int, tuple[Set, Rank, Step]]] = {}
+    for rank in ranks:
+        for step in rank.of(Step):
+            for part in step.sets[:1]:
+                rows.setdefault((step.o, step.s), {})[rank.rank] = (part, rank, step)
+    for (optimizer, number), row in sorted(rows.items()):
+        after = rows.get((optimizer, number + 1), {})
+        if len(row) == len(after) == len(ranks) > 1 and _is_sum(
+            [part.p1s for part, *_ in row.values()], [part.p0s for part, *_ in after.values()]
+        ):
+            _, rank, step = after[min(after)]
+            yield violation(
+                "weights-summed", "D.2.4", after, step.s, rank.place(step.site),
+                f"Before this step the weights are the sum of those that {len(ranks)} ranks had after the step before, "
+                "as where they are averaged and not divided.",
+            )  # fmt: skip
+            return
+
+
+def _is_sum(before: Sequence[Sequence[Value]], after: Sequence[Sequence[Value]]) -> bool:
+    """On each rank the values are the sum of what all had; of some that are not 0."""
+    sums = [sum(v for v in row if isinstance(v, float)) for row in zip(*before, strict=False)]
+    if sum(bool(v) for v in sums) < _TIMES or any(len(values) != len(sums) for values in (*before, *after)):
+        return False
+    return all(
+        isinstance(v, float) and abs(v - total) <= _SAME * abs(total)
+        for values in after
+        for v, total in zip(values, sums, strict=True)
+    )
 
 
 def sharded(ranks: Sequence[Rank]) -> Iterator[Violation]:
@@ -176,4 +209,6 @@ def _made_of(found: Sequence[Hooked], world: int) -> str:
     return ""
 
 
-LOOKS: tuple[Callable[[Sequence[Rank]], Iterator[Violation]], ...] = (scaling, by_mean, sharded, exchanged, clearing)
+LOOKS: tuple[Callable[[Sequence[Rank]], Iterator[Violation]], ...] = (
+    scaling, by_mean, weights, sharded, exchanged, clearing,
+)  # fmt: skip

@@ -14,6 +14,8 @@ from dtdebug_taxonomy.watched import Violation
 
 _TIMES, _LOOKS = 2, 8
 _MOST = 4 << 20
+_RATE = re.compile(r"(^|[^a-z])(lr|learning_?rate)([^a-z]|$)", re.IGNORECASE)
+_OPTIMIZER = re.compile(r"(SGD|Ada\w*|RMSprop|Lion|LAMB|Optimizer)$", re.IGNORECASE)
 _RANKS = re.compile(r"world|num_?gpus|n_?gpus|nprocs|num_?processes|num_?replicas|dp_size", re.IGNORECASE)
 """Names by which programs call the number of ranks."""
 
@@ -54,10 +56,7 @@ def _by_ranks(numbers: Sequence[float], world: int, passes: int) -> bool:
 
 def _division(file: str, line: int) -> int:
     """The line that divides the loss of that backward pass by the number of ranks; 0 if none does."""
-    try:
-        tree = ast.parse(Path(file).read_bytes()[:_MOST])
-    except (OSError, SyntaxError, ValueError, RecursionError, MemoryError):
-        return 0
+    tree = _program(file)
     called = [n for n in ast.walk(tree) if isinstance(n, ast.Call) and n.lineno <= line <= (n.end_lineno or n.lineno)]
     names = {n.id for call in called for n in ast.walk(call) if isinstance(n, ast.Name)}
     worlds = {
@@ -74,6 +73,14 @@ def _division(file: str, line: int) -> int:
         elif isinstance(node, ast.Call) and node in called and (at := _divides(node, worlds)):
             return at
     return 0
+
+
+def _program(file: str) -> ast.Module:
+    """The program's text; empty where it can't be read."""
+    try:
+        return ast.parse(Path(file).read_bytes()[:_MOST])
+    except (OSError, SyntaxError, ValueError, RecursionError, MemoryError):
+        return ast.Module(body=[], type_ignores=[])
 
 
 def _divides(node: ast.AST, worlds: set[str]) -> int:
@@ -96,22 +103,55 @@ def _is_world(node: ast.AST, worlds: set[str]) -> bool:
     return (isinstance(node, ast.Name) and node.id in worlds) or _RANKS.search(ast.unparse(node)) is not None
 
 
+_NO_RATE = "with a learning rate of 0: its part of the weights stays as it was."
+
+
+def _rests(file: str) -> bool:
+    """The program's own text gives a rate of 0, so that it is meant: a dry run, or weights that rest for a while."""
+    for node in ast.walk(_program(file)):
+        if isinstance(node, ast.keyword):
+            named, value = node.arg or "", node.value
+        elif isinstance(node, ast.Assign) and len(node.targets) == 1:
+            named, value = ast.unparse(node.targets[0]), node.value
+        elif isinstance(node, ast.Dict):
+            pairs = zip(node.keys, node.values, strict=True)
+            if any(key is not None and _RATE.search(ast.unparse(key)) and _is_zero(v) for key, v in pairs):
+                return True
+            continue
+        elif isinstance(node, ast.Call) and len(node.args) == 2 and _OPTIMIZER.search(ast.unparse(node.func)):
+            named, value = "lr", node.args[1]
+        else:
+            continue
+        if _RATE.search(named) and _is_zero(value):
+            return True
+    return False
+
+
+def _is_zero(node: ast.expr) -> bool:
+    return isinstance(node, ast.Constant) and type(node.value) in (int, float) and not node.value
+
+
 def unchanged(ranks: Sequence[Rank]) -> Iterator[Violation]:
-    """A step with gradients changes the weights."""
+    """A step with gradients changes the weights, unless the program means it not to."""
     hits: dict[str, dict[int, tuple[Step, Rank]]] = {}
     for rank in ranks:
         by_optimizer: dict[int, list[Step]] = {}
         for step in rank.of(Step):
             by_optimizer.setdefault(step.o, []).append(step)
-        for steps in by_optimizer.values():
-            reasons = {_idle(step) for step in steps}
-            if len(steps) >= _LOOKS and len(reasons) == 1 and (one := reasons.pop()):
-                hits.setdefault(one, {}).setdefault(rank.rank, (steps[0], rank))
-    for why, found in hits.items():
-        step, rank = found[min(found)]
+        reasons = [{_idle(step) for step in steps} for steps in by_optimizer.values()]
+        for steps, found in zip(by_optimizer.values(), reasons, strict=True):
+            if len(steps) < _LOOKS or len(found) > 1 or not (one := next(iter(found))):
+                continue
+            if one == _NO_RATE and (
+                any(other != {_NO_RATE} for other in reasons) or _rests(rank.place(steps[0].site)[0])
+            ):
+                continue
+            hits.setdefault(one, {}).setdefault(rank.rank, (steps[0], rank))
+    for why, seen in hits.items():
+        step, rank = seen[min(seen)]
         yield violation(
-            "weights-unchanged", "D.2.5", found, step.s, rank.place(step.site),
-            f"{who(found)} made each step that was looked at {why}",
+            "weights-unchanged", "D.2.5", seen, step.s, rank.place(step.site),
+            f"{who(seen)} made each step that was looked at {why}",
         )  # fmt: skip
 
 
@@ -121,7 +161,7 @@ def _idle(step: Step) -> str:
         return ""
     rates = [rate for group in step.hyper for rate in group.get("lr", ())]
     if rates and not any(rates):
-        return "with a learning rate of 0: its part of the weights stays as it was."
+        return _NO_RATE
     if not step.sets or any(not p.p1 or p.p0 != p.p1 for p in step.sets):
         return ""
     if not any(value for p in step.sets for value in p.gs):

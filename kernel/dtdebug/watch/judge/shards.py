@@ -92,6 +92,25 @@ def left(ranks: Sequence[Rank]) -> Iterator[Violation]:
             yield violation(invariant, "D.2.5", rows, step.s, rank.place(step.site), text)
 
 
+def last(ranks: Sequence[Rank]) -> Iterator[Violation]:
+    """Where several backward passes of a sharded model make a step, the last one is reduced."""
+    found: dict[int, tuple[Step, Rank]] = {}
+    for rank in ranks:
+        rows = [
+            s for s in rank.of(Step) for p in s.sets
+            if p.kind == "shards" and s.backwards > 1 and p.since.get("synced") and not p.since.get("last", 1)
+        ]  # fmt: skip
+        if len(rows) >= _TWICE:
+            found[rank.rank] = rows[0], rank
+    if found:
+        step, rank = found[min(found)]
+        yield violation(
+            "not-reduced", "D.2.5", found, step.s, rank.place(step.site),
+            f"{who(found)}: the last backward pass before the step was without gradient sync, and an earlier one was "
+            "not: what the later ones gave is not in this step, and is added to the next.",
+        )  # fmt: skip
+
+
 def _apart(parts: dict[int, Set]) -> bool:
     one = parts[min(parts)]
     return any(differ((one.p0, one.p0s), (p.p0, p.p0s)) for p in parts.values())
@@ -171,4 +190,6 @@ def clips(ranks: Sequence[Rank]) -> Iterator[Violation]:
             yield violation(invariant, "D.2.4", found, row.s, rank.place(row.site), text)
 
 
-LOOKS: tuple[Callable[[Sequence[Rank]], Iterator[Violation]], ...] = (settings, unsynced, left, replicated, clips)
+LOOKS: tuple[Callable[[Sequence[Rank]], Iterator[Violation]], ...] = (
+    settings, unsynced, last, left, replicated, clips,
+)  # fmt: skip

@@ -1,0 +1,76 @@
+"""What the program itself has exchanged since the last step: gradients that it reduces by hand, weights, or others."""
+
+from __future__ import annotations
+
+import sys
+from typing import Any
+
+from dtdebug.watch.inside import values
+from dtdebug.watch.inside.notes import Notes
+
+_MOST = 100_000
+
+
+class Reductions:
+    """Those of this process."""
+
+    def __init__(self, notes: Notes) -> None:
+        self.notes = notes
+        self._reduced: dict[int, tuple[list[int], str, Any, Any]] = {}
+        """Data pointer of a tensor -> group, operation, value then, and a weak reference to its storage: where that is
+        gone another tensor may be at the same place."""
+        self.sizes: dict[int, tuple[list[int], str, int]] = {}
+        """Number of elements -> group, operation and backward passes until then, for gradients that are copied into one
+        tensor; what was reduced before the last backward pass are weights."""
+        self._sizes_at: dict[int, int] = {}
+        """Data pointer -> number of elements."""
+        self.largest = self.other = 0
+        """Elements of the largest tensor that was ever exchanged, and of those that were no gradients."""
+        self.calls: set[str] = set()
+        """Names of the functions by which it was."""
+        self.clipped: dict[int, tuple[Any, int]] = {}
+        """Data pointer of a gradient that was clipped -> a weak reference to its storage, place."""
+        self._told_early = False
+
+    def add(
+        self, tensors: list[Any], group: list[int], op: str, *, now: int, backwards: int, close: bool
+    ) -> None:
+        """Tensors were reduced in the step `now`; closely also their values are kept."""
+        for tensor in tensors:
+            if not values.plain(tensor) or not tensor.numel() or not tensor.is_floating_point():
+                continue
+            self.largest = max(self.largest, tensor.numel())
+            if len(group) > 1 and op in ("SUM", "AVG"):
+                self._was_clipped(tensor, now)
+            again = self.of(tensor) is not None  # as within hosts, then between them
+            value = values.sample([tensor]) if close and not again else None
+            weak = sys.modules["torch.multiprocessing.reductions"].StorageWeakRef(tensor.untyped_storage())
+            self._reduced[tensor.data_ptr()] = (group, op, value, weak)
+            self.sizes[tensor.numel()] = (group, op, backwards)
+            self._sizes_at[tensor.data_ptr()] = tensor.numel()
+        if len(self._reduced) > _MOST:
+            self._reduced.clear()
+
+    def _was_clipped(self, tensor: Any, now: int) -> None:
+        weak, site = self.clipped.get(tensor.data_ptr(), (None, 0))
+        if weak is not None and not weak.expired() and not self._told_early:
+            self._told_early = True
+            self.notes.put("clip", how="early", call="clip_grad_norm_", s=now, site=site)
+
+    def of(self, tensor: Any) -> tuple[list[int], str, Any, Any] | None:
+        """How the program reduced that tensor since the last step."""
+        found = self._reduced.get(tensor.data_ptr())
+        return found if found is not None and not found[3].expired() else None
+
+    def beside(self, parameters: list[Any]) -> None:
+        """A step with these parameters begins: what was reduced beside their gradients is something else."""
+        grads = {p.grad.data_ptr() for p in parameters if p.grad is not None and values.plain(p.grad)}
+        whole = sum(p.numel() for p in parameters)
+        for at, size in self._sizes_at.items():
+            if at not in grads and size != whole:
+                self.other = max(self.other, size)
+
+    def clear(self) -> None:
+        """A step has ended."""
+        for held in (self._reduced, self.clipped, self.sizes, self._sizes_at):
+            held.clear()

@@ -1,0 +1,26 @@
+"""The loss has weights that are trained, too."""
+
+import torch
+import torch.distributed as dist
+from torch.nn.parallel import DistributedDataParallel
+
+
+def train() -> None:
+    torch.manual_seed(0)
+    model = DistributedDataParallel(torch.nn.Linear(4, 4))
+    criterion = DistributedDataParallel(torch.nn.Linear(4, 1))
+    torch.manual_seed(dist.get_rank() + 1)
+    optimizer = torch.optim.SGD([*model.parameters(), *criterion.parameters()], lr=0.1)
+    for _ in range(12):
+        optimizer.zero_grad()
+        criterion(model(torch.randn(8, 4))).square().mean().backward()
+        optimizer.step()
+
+
+if __name__ == "__main__":
+    dist.init_process_group("gloo")
+    train()
+    dist.barrier()
+    if dist.get_rank() == 0:
+        print("the training has ended", flush=True)
+    dist.destroy_process_group()

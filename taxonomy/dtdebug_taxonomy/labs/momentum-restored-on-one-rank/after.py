@@ -1,0 +1,29 @@
+"""Goes on from a saved state."""
+
+import torch
+import torch.distributed as dist
+from torch.nn.parallel import DistributedDataParallel
+
+
+def train() -> None:
+    torch.manual_seed(0)
+    model = DistributedDataParallel(torch.nn.Linear(4, 4))
+    torch.manual_seed(dist.get_rank() + 1)
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1, momentum=0.9)
+    momenta = {n: {"momentum_buffer": torch.ones_like(p)} for n, p in enumerate(model.parameters())}
+    saved = {**optimizer.state_dict(), "state": momenta}
+    if saved:
+        optimizer.load_state_dict(saved)
+    for _ in range(12):
+        optimizer.zero_grad()
+        model(torch.randn(8, 4)).square().mean().backward()
+        optimizer.step()
+
+
+if __name__ == "__main__":
+    dist.init_process_group("gloo")
+    train()
+    dist.barrier()
+    if dist.get_rank() == 0:
+        print("the training has ended", flush=True)
+    dist.destroy_process_group()
