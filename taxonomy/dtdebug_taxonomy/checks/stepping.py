@@ -34,7 +34,7 @@ def backwards(code: Code) -> list[ast.Call]:
 
 def agreed(code: Code, expressions: list[ast.expr], before: ast.AST | None = None) -> bool:
     """Whether the values in some expressions come from all ranks, or were sent to them, on the way to a place."""
-    if any(_is_agreement(code, c) for e in expressions for c in code.inside(e, ast.Call)):
+    if any(agrees(code, c) for e in expressions for c in code.inside(e, ast.Call)):
         return True
     names = {n.id for e in expressions for n in code.inside(e, ast.Name)}
     function = code.function(expressions[0]) if expressions else None
@@ -64,7 +64,8 @@ def _passed(code: Code, call: ast.Call) -> set[str]:
     return {n.id for n in (*names, *(n for v in values for n in code.inside(v, ast.Name)))}
 
 
-def _is_agreement(code: Code, call: ast.Call) -> bool:
+def agrees(code: Code, call: ast.Call) -> bool:
+    """Whether ranks may agree by a call: it communicates, or a function of this file that it calls does."""
     if _AGREES.search(_last(call)) and not code.name(call.func).startswith("torch.cuda."):
         return True
     function = code.called(call)
