@@ -58,4 +58,6 @@ def _is_local(code: Code, node: ast.expr, depth: int = 3) -> bool:
     values = code.values(node)
     if None not in values:
         return all(v is not node and _is_local(code, v, depth - 1) for v in values if v is not None)
+    if any(b.how == "argument" for b in code.bound(node)):
+        return False  # what another module gives for it may be any rank, whatever its name
     return dotted(node).rsplit(".", 1)[-1] == "local_rank" and rank(code, node) == "local"

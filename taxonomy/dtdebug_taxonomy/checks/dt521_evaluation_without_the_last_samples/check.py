@@ -17,7 +17,7 @@ _TRAINED = re.compile(r"train", re.IGNORECASE)
 
 def check(code: Code) -> Iterator[Hit]:
     """Reports the argument."""
-    if code.role == "test" or not code.calls(SAMPLER):
+    if code.role == "test" or not code.calls(SAMPLER) or code.calls("torch.utils.data.Subset"):
         return
     for call in code.calls(SAMPLER, LOADER):
         last = code.argument(call, "drop_last", 5 if code.name(call.func) == SAMPLER else None)
