@@ -21,7 +21,7 @@ _ENTRY = re.compile(r"_*(main|train|run|worker|fit|demo|start|launch|entry)\w*",
 _MAY_BE_ONE = re.compile(r"rank|main|master|primary|chief|leader|zero|root|should|do_save|proc", re.IGNORECASE)
 _QUOTED = re.compile(r"""(["'])[a-z0-9_./-]{0,80}\1""")
 """Small words in quotes: parts of a path rather than what is asked."""
-_AWARE = re.compile(r"_*(init|setup|set_up|prepare|train|fit|run|main|build|configure|start)\w*", re.IGNORECASE)
+_AWARE = re.compile(r"_*(init|save|setup|set_up|prepare|train|fit|run|main|build|configure|start)\w*", re.IGNORECASE)
 
 
 def for_all(code: Code, node: ast.AST, depth: int = 4) -> bool:

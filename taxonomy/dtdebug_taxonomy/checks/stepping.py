@@ -6,8 +6,11 @@ import ast
 import re
 
 from dtdebug_taxonomy.checks import horovod
+from dtdebug_taxonomy.checks.diverging import collectives
 from dtdebug_taxonomy.checks.names import FULLY_SHARD
 from dtdebug_taxonomy.checks.wrapping import DDPS, FSDP1
+from dtdebug_taxonomy.source.guards import guards
+from dtdebug_taxonomy.source.names import dotted
 from dtdebug_taxonomy.source.python import Code
 from dtdebug_taxonomy.source.syntax import Function
 
@@ -15,6 +18,7 @@ _AGREES = re.compile(
     r"reduce|gather|sync|broadcast|all_?ranks|any_?rank|across|consensus|agree|(^|_)(global|dist|distributed)_|barrier",
     re.IGNORECASE,
 )
+_TRAINS = re.compile(r"(^|_)train|(run|do|one)_epoch|train_step|(^|_)fit(_|$)", re.IGNORECASE)
 
 
 def in_step(code: Code) -> bool:
@@ -30,6 +34,17 @@ def backwards(code: Code) -> list[ast.Call]:
     found = [c for c in code.methods("backward", "manual_backward") if not code.name(c.func).startswith("torch.")]
     functions = dict.fromkeys(f for c in found if (f := code.function(c)))
     return [*found, *(c for f in functions for c in code.callers.get(f, ()))]
+
+
+def together(code: Code) -> list[ast.AST]:
+    """Calls in which the ranks wait for each other: collectives, backward passes, functions that train a wrapped model."""
+    found: list[ast.AST] = [*collectives(code), *(backwards(code) if in_step(code) else ())]
+    wraps = [code.statement(c) for c in code.calls(*DDPS, *FSDP1)]
+    models = {dotted(t) for s in wraps if isinstance(s, ast.Assign) for t in s.targets} - {""}
+    for call in code.nodes(ast.Call) if models else ():
+        if _TRAINS.search(_last(call)) and models & {dotted(a) for a in call.args} and not guards(code).around(call):
+            found.append(call)
+    return found
 
 
 def agreed(code: Code, expressions: list[ast.expr], before: ast.AST | None = None) -> bool:

@@ -6,8 +6,7 @@ import ast
 from collections.abc import Iterator
 
 from dtdebug_taxonomy.checks import Hit
-from dtdebug_taxonomy.checks.diverging import collectives
-from dtdebug_taxonomy.checks.stepping import agrees, backwards, in_step
+from dtdebug_taxonomy.checks.stepping import agrees, together
 from dtdebug_taxonomy.source.guards import Guard, guards
 from dtdebug_taxonomy.source.python import Code
 
@@ -17,11 +16,11 @@ def check(code: Code) -> Iterator[Hit]:
     leaves = [b for b in code.nodes(ast.Break) if code.role != "test" and guards(code).around(b, early=False)]
     if not leaves:
         return
-    together: list[ast.AST] = [*collectives(code), *(backwards(code) if in_step(code) else ())]
+    waiting = together(code)
     for leave in leaves:
         loop = next(a for a in code.ancestors(leave) if isinstance(a, ast.For | ast.AsyncFor | ast.While))
         guard = _guard(code, leave, loop)
-        if guard is None or not any(loop in set(code.ancestors(t)) for t in together):
+        if guard is None or not any(loop in set(code.ancestors(t)) for t in waiting):
             continue
         if guards(code).paired(leave, leaves) or any(agrees(code, c) for c in code.inside(guard.node, ast.Call)):
             continue

@@ -6,8 +6,7 @@ import ast
 from collections.abc import Iterator
 
 from dtdebug_taxonomy.checks import Hit
-from dtdebug_taxonomy.checks.diverging import collectives
-from dtdebug_taxonomy.checks.stepping import agreed, agrees, backwards, in_step
+from dtdebug_taxonomy.checks.stepping import agreed, agrees, together
 from dtdebug_taxonomy.source.guards import Guard, guards
 from dtdebug_taxonomy.source.python import Code
 from dtdebug_taxonomy.source.syntax import FUNCTIONS
@@ -21,8 +20,7 @@ def check(code: Code) -> Iterator[Hit]:
     if code.role == "test":
         return
     yield from _flags(code)
-    together: list[ast.AST] = [*collectives(code), *(backwards(code) if in_step(code) else ())]
-    loops = dict.fromkeys(a for t in together for a in code.ancestors(t) if isinstance(a, ast.For | ast.While))
+    loops = dict.fromkeys(a for t in together(code) for a in code.ancestors(t) if isinstance(a, ast.For | ast.While))
     for condition in code.nodes(ast.If) if loops else ():
         if not isinstance(condition.body[-1], ast.Break) or guards(code).around(condition, early=False):
             continue

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 from dtdebug_taxonomy.checks import Hit
 from dtdebug_taxonomy.checks.diverging import collectives, helpers, last_name
-from dtdebug_taxonomy.checks.stepping import backwards, in_step
+from dtdebug_taxonomy.checks.stepping import together
 from dtdebug_taxonomy.source.python import Code
 
 
@@ -16,11 +16,11 @@ def check(code: Code) -> Iterator[Hit]:
     calls = collectives(code)
     if not calls or code.role == "test":
         return
-    through = helpers(code, calls)
+    through, steps = helpers(code, calls), together(code)
     for started in code.nodes(ast.Call):
         function = _run(code, started)
         found = next((origin for f, origin in through.items() if f.name == function and function), None)
-        if found is None or not any(_is_beside(code, c, function) for c in (*calls, *_steps(code))):
+        if found is None or not any(_is_beside(code, c, function) for c in steps):
             continue
         yield Hit(
             code.span(started),
@@ -29,11 +29,7 @@ def check(code: Code) -> Iterator[Hit]:
         )
 
 
-def _steps(code: Code) -> list[ast.Call]:
-    return backwards(code) if in_step(code) else []
-
-
-def _is_beside(code: Code, call: ast.Call, function: str) -> bool:
+def _is_beside(code: Code, call: ast.AST, function: str) -> bool:
     home = code.function(call)
     return home is None or home.name != function
 

@@ -8,7 +8,6 @@ from collections.abc import Iterator
 from dtdebug_taxonomy.checks import Hit
 from dtdebug_taxonomy.checks.flow import reaches_backward, without_grad
 from dtdebug_taxonomy.checks.ranks_seen import depends_on_rank, seeded_alike, starts_ranks
-from dtdebug_taxonomy.checks.stepping import in_step
 from dtdebug_taxonomy.source.python import Code
 
 _DRAWS = tuple(f"torch.{name}" for name in ("randn", "randn_like", "rand", "rand_like", "randint"))
@@ -17,7 +16,7 @@ _DRAWS = tuple(f"torch.{name}" for name in ("randn", "randn_like", "rand", "rand
 def check(code: Code) -> Iterator[Hit]:
     """Reports the first draw of each function."""
     draws = code.calls(*_DRAWS)
-    if not draws or code.role == "test" or not in_step(code) or not starts_ranks(code) or not seeded_alike(code):
+    if not draws or code.role == "test" or not starts_ranks(code) or not seeded_alike(code):
         return
     seen: set[ast.AST | None] = set()
     for call in draws:

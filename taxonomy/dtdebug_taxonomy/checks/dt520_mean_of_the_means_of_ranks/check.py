@@ -37,6 +37,9 @@ def check(code: Code) -> Iterator[Hit]:
 
 def _summed(code: Code, node: ast.expr) -> str:
     """The name of the mask whose sum an expression is, perhaps with a bound or a small number added."""
+    if isinstance(node, ast.Name):
+        values = code.values(node)
+        return _summed(code, values[0]) if len(values) == 1 and isinstance(values[0], ast.BinOp | ast.Call) else ""
     for call in code.inside(node, ast.Call):
         if isinstance(call.func, ast.Attribute) and call.func.attr == "sum" and not call.args and not call.keywords:
             name = dotted(call.func.value)

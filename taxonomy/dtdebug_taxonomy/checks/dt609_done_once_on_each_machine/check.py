@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterator
 
 from dtdebug_taxonomy.checks import Edit, Fix, Hit
-from dtdebug_taxonomy.checks.everyone import is_shared
+from dtdebug_taxonomy.checks.ranks_seen import depends_on_rank
 from dtdebug_taxonomy.source.guards import Guard, guards
 from dtdebug_taxonomy.source.names import dotted
 from dtdebug_taxonomy.source.python import Code
@@ -35,7 +35,7 @@ def check(code: Code) -> Iterator[Hit]:
         for call in code.calls(name):
             path = code.argument(call, argument, place)
             guard = _local(code, call)
-            if guard is None or path is None or not is_shared(code, path) or _OWN.search(code.source_of(path)):
+            if guard is None or path is None or depends_on_rank(code, path) or _OWN.search(code.source_of(path)):
                 continue
             yield _hit(code, call, guard, "on shared storage the machines write or remove the same file at once.")
 
