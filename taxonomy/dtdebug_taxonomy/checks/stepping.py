@@ -37,13 +37,15 @@ def backwards(code: Code) -> list[ast.Call]:
 
 
 def together(code: Code) -> list[ast.AST]:
-    """Calls in which the ranks wait for each other: collectives, backward passes, functions that train a wrapped model."""
+    """Calls in which the ranks wait for each other: collectives, backward passes, functions that train a model."""
     found: list[ast.AST] = [*collectives(code), *(backwards(code) if in_step(code) else ())]
     wraps = [code.statement(c) for c in code.calls(*DDPS, *FSDP1)]
     models = {dotted(t) for s in wraps if isinstance(s, ast.Assign) for t in s.targets} - {""}
-    for call in code.nodes(ast.Call) if models else ():
-        if _TRAINS.search(_last(call)) and models & {dotted(a) for a in call.args} and not guards(code).around(call):
-            found.append(call)
+    found += (
+        call
+        for call in (code.nodes(ast.Call) if models else ())
+        if _TRAINS.search(_last(call)) and models & {dotted(a) for a in call.args} and not guards(code).around(call)
+    )
     return found
 
 

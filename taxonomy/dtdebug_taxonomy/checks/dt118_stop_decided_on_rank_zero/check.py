@@ -58,7 +58,11 @@ def _flags(code: Code) -> Iterator[Hit]:
     """`trainer.should_stop = True` by rank 0 in a callback."""
     for assign in code.nodes(ast.Assign):
         target = assign.targets[0]
-        if not isinstance(target, ast.Attribute) or target.attr not in _FLAGS or code.constant(assign.value) is not True:
+        if (
+            not isinstance(target, ast.Attribute)
+            or target.attr not in _FLAGS
+            or code.constant(assign.value) is not True
+        ):
             continue
         guard = next((g for g in guards(code).around(assign) if _is_main(g)), None)
         home = code.function(assign)

@@ -20,7 +20,8 @@ def check(code: Code) -> Iterator[Hit]:
             continue
         yield Hit(
             code.span(call),
-            "This only makes a context and nothing enters it: the rank stays on the device that it had, GPU 0 as a rule.",
+            "This only makes a context and nothing enters it: the rank stays on the device that it "
+            "had, GPU 0 as a rule.",
             _fix(code, call),
         )
 

@@ -13,7 +13,8 @@ from dtdebug_taxonomy.source.ranks import several
 
 _NEEDS = {*COLLECTIVES, DIST + "get_rank", DIST + "get_world_size"}
 _ASKS = re.compile(
-    r"dist|initiali[sz]ed|world|rank|ddp|parallel|gpu|device|multi|main|master|launch|fsdp|nproc|num_processes", re.IGNORECASE
+    r"dist|initiali[sz]ed|world|rank|ddp|parallel|gpu|device|multi|main|master|launch|fsdp|nproc|num_processes",
+    re.IGNORECASE,
 )
 _PLAIN = {"args", "self", "config", "cfg", "opt", "not", "is", "None", "and", "or", "int", "os", "environ", "getenv"}
 
@@ -34,7 +35,8 @@ def check(code: Code) -> Iterator[Hit]:
         last = code.name(found.func).rpartition(".")[2]
         yield Hit(
             code.span(found.func),
-            f"The process group is made under a condition (line {line}), and this {last}() is asked in any case: a run of "
+            f"The process group is made under a condition (line {line}), and this {last}() is asked "
+            "in any case: a run of "
             "one process fails here.",
         )
 

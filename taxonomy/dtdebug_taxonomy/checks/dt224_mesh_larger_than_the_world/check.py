@@ -29,7 +29,8 @@ def check(code: Code) -> Iterator[Hit]:
         divisor = f"({taken})" if "*" in taken else taken
         yield Hit(
             code.span(whole[0]),
-            f"One dimension has all ranks already, and another one {code.constant(more[0])}: the mesh asks for more ranks "
+            f"One dimension has all ranks already, and another one {code.constant(more[0])}: the mesh "
+            "asks for more ranks "
             "than there are.",
             Fix("Divide it by the other dimensions", (Edit(Span(end, end), f" // {divisor}"),)),
         )

@@ -26,6 +26,7 @@ def check(code: Code) -> Iterator[Hit]:
         what = "the number of the machine" if isinstance(node.op, ast.FloorDiv) else "the local rank"
         yield Hit(
             code.span(node),
-            f"Launchers number the ranks machine by machine, so {what} comes from the number of ranks on one machine, not "
+            f"Launchers number the ranks machine by machine, so {what} comes from the number of ranks "
+            "on one machine, not "
             "from the number of machines.",
         )

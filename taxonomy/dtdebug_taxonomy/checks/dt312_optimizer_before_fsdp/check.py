@@ -64,7 +64,7 @@ def _optimizers(code: Code) -> Iterator[ast.Call]:
 
 
 def _parameters(code: Code, optimizer: ast.Call) -> ast.expr | None:
-    """What an optimizer is made of; a model that makes its own in the manner of nanoGPT, `model.configure_optimizers()`."""
+    """What an optimizer is made of; also where the model makes its own, as `model.configure_optimizers()`."""
     if isinstance(optimizer.func, ast.Attribute) and optimizer.func.attr == _OWN:
         return ast.Call(ast.Attribute(optimizer.func.value, "parameters", ast.Load()), [], [])
     return code.argument(optimizer, "params", 0)

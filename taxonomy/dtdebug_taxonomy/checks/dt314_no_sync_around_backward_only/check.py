@@ -16,7 +16,7 @@ _QUIET = {"backward", "scale", "step", "update", "item", "zero_grad", "detach", 
 
 
 def check(code: Code) -> Iterator[Hit]:
-    """Reports the context of which only the backward pass is inside, or the switch that is set after the forward pass."""
+    """Reports the context that holds only the backward pass, or the switch that is set after the forward pass."""
     yield from _switched(code)
     for block in code.nodes(ast.With):
         context = next((c for i in block.items if (c := _no_sync(code, i.context_expr)) is not None), None)
@@ -48,7 +48,8 @@ def _switched(code: Code) -> Iterator[Hit]:
         if any(code.order[s] > here for s in backwards - forwards):
             yield Hit(
                 code.span(target),
-                f"{_SWITCH} takes effect in the forward pass, which ran above: this backward pass averages the gradients, "
+                f"{_SWITCH} takes effect in the forward pass, which ran above: this backward pass "
+                "averages the gradients, "
                 "or leaves it, by what was set in the step before.",
             )
 

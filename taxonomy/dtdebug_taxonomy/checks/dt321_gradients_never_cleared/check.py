@@ -27,7 +27,8 @@ def check(code: Code) -> Iterator[Hit]:
             continue
         yield Hit(
             code.span(call),
-            "Nothing in this program clears the gradients, so each step takes those of all steps before it once more. Call "
+            "Nothing in this program clears the gradients, so each step takes those of all steps "
+            "before it once more. Call "
             "zero_grad() in every step.",
         )
         return

@@ -26,7 +26,8 @@ def check(code: Code) -> Iterator[Hit]:
             continue
         yield Hit(
             code.span(call),
-            f"all_reduce() changes {given.id} in place and autograd does not see it: the backward pass leaves out what the "
+            f"all_reduce() changes {given.id} in place and autograd does not see it: the backward "
+            "pass leaves out what the "
             "other ranks' losses say about these features.",
         )
 
@@ -36,11 +37,13 @@ def _is_product(code: Code, name: ast.Name) -> bool:
     function = code.function(name)
     values = [b.value for b in code.bindings.get((code.scope(name), name.id), ()) if b.value is not None]
     return any(
-        isinstance(n, ast.BinOp) and isinstance(n.op, ast.MatMult) or _multiplies(code, n)
+        (isinstance(n, ast.BinOp) and isinstance(n.op, ast.MatMult)) or _multiplies(code, n)
         for v in values
         for n in code.inside(v, ast.BinOp, ast.Call)
         if code.function(n) is function
-    ) and not any(isinstance(n.func, ast.Attribute) and n.func.attr == "detach" for v in values for n in code.inside(v, ast.Call))
+    ) and not any(
+        isinstance(n.func, ast.Attribute) and n.func.attr == "detach" for v in values for n in code.inside(v, ast.Call)
+    )
 
 
 def _multiplies(code: Code, node: ast.AST) -> bool:

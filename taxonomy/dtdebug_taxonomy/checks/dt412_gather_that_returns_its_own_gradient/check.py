@@ -28,6 +28,7 @@ def check(code: Code) -> Iterator[Hit]:
         if own is not None:
             yield Hit(
                 code.span(own),
-                "Each rank's loss has a gradient for these features, and this takes that of the rank itself: what the others' "
+                "Each rank's loss has a gradient for these features, and this takes that of the rank "
+                "itself: what the others' "
                 "losses say is lost. Sum the gradients over the ranks first.",
             )

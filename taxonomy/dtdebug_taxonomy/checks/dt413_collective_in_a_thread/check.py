@@ -24,8 +24,10 @@ def check(code: Code) -> Iterator[Hit]:
             continue
         yield Hit(
             code.span(started),
-            f"This thread calls {last_name(code, found)}() on the group that the training uses too: on each rank the two get "
-            "in between each other in another order, and the ranks wait for different calls. Give it a group of its own.",
+            f"This thread calls {last_name(code, found)}() on the group that the training uses too: "
+            "on each rank the two get "
+            "in between each other in another order, and the ranks wait for different calls. Give it "
+            "a group of its own.",
         )
 
 

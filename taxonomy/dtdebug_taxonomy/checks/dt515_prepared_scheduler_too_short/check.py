@@ -59,7 +59,7 @@ def _is_divided(code: Code, node: ast.expr, left: int) -> bool:
             bound = code.bound(call.args[0])
             if bound and all(_is_prepared(b.node) for b in bound):
                 return True
-    names = [n for n in code.inside(node, ast.Name)] if left else []
+    names = list(code.inside(node, ast.Name)) if left else []
     return any(_is_divided(code, v, left - 1) for n in names for v in code.values(n) if v is not None and v is not node)
 
 

@@ -30,7 +30,8 @@ def check(code: Code) -> Iterator[Hit]:
         seen.add(function)
         yield Hit(
             code.span(call),
-            "All ranks were seeded alike, so each draws the same numbers for its samples: the batch of all ranks is less "
+            "All ranks were seeded alike, so each draws the same numbers for its samples: the batch "
+            "of all ranks is less "
             "varied than it looks. Add the rank to the seed.",
         )
 

@@ -36,8 +36,4 @@ def check(code: Code) -> Iterator[Hit]:
 def _trains_on_many(code: Code) -> bool:
     """Whether a trainer of Lightning is told to use several devices."""
     trainers = code.calls("lightning.pytorch.Trainer", "pytorch_lightning.Trainer", "lightning.Trainer")
-    return any(
-        code.constant(d) not in _ONE
-        for c in trainers
-        if (d := code.argument(c, "devices")) is not None
-    )
+    return any(code.constant(d) not in _ONE for c in trainers if (d := code.argument(c, "devices")) is not None)

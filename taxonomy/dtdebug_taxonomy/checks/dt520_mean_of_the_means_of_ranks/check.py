@@ -13,7 +13,9 @@ from dtdebug_taxonomy.source.names import dotted
 from dtdebug_taxonomy.source.python import Code
 
 _MASK = re.compile(r"(^|_)(loss_?|token_?|label_?|attention_?|response_?|action_?)?(mask|masks|valid)$", re.IGNORECASE)
-_AWARE = re.compile(r"num_items_in_batch|global_(valid_)?(tokens|count)|total_tokens|average_tokens_across_devices|num_tokens")
+_AWARE = re.compile(
+    r"num_items_in_batch|global_(valid_)?(tokens|count)|total_tokens|average_tokens_across_devices|num_tokens"
+)
 
 
 def check(code: Code) -> Iterator[Hit]:
@@ -30,7 +32,8 @@ def check(code: Code) -> Iterator[Hit]:
             continue
         yield Hit(
             code.span(quotient),
-            f"Each rank divides by its own {mask}.sum(), and then the gradients of the ranks are averaged: where the ranks "
+            f"Each rank divides by its own {mask}.sum(), and then the gradients of the ranks are "
+            "averaged: where the ranks "
             "have different numbers of tokens, those of the rank with fewer count more.",
         )
 
@@ -53,7 +56,9 @@ def _masks(code: Code, node: ast.expr, mask: str) -> bool:
     return any(
         isinstance(c.func, ast.Attribute)
         and c.func.attr == "sum"
-        and any(isinstance(b.op, ast.Mult) and mask in {dotted(b.left), dotted(b.right)} for b in code.inside(c, ast.BinOp))
+        and any(
+            isinstance(b.op, ast.Mult) and mask in {dotted(b.left), dotted(b.right)} for b in code.inside(c, ast.BinOp)
+        )
         for c in code.inside(node, ast.Call)
     )
 

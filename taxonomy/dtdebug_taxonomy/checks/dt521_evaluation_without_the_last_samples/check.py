@@ -31,7 +31,8 @@ def check(code: Code) -> Iterator[Hit]:
         if any(_MEASURED.search(n) for n in names) and not any(_TRAINED.search(n) for n in names):
             yield Hit(
                 code.span(last),
-                "This leaves out the samples that don't fill a batch on every rank: the metric is that of fewer samples, "
+                "This leaves out the samples that don't fill a batch on every rank: the metric is "
+                "that of fewer samples, "
                 "others for each number of ranks.",
                 Fix("Keep them", (Edit(code.span(last), "False"),)),
             )

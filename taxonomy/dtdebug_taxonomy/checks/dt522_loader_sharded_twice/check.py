@@ -22,7 +22,8 @@ def check(code: Code) -> Iterator[Hit]:
             if (line := _divided(code, given)) is not None:
                 yield Hit(
                     code.span(given),
-                    f"The sampler of this loader (line {line}) divides the data between the ranks, and prepare() does so once "
+                    f"The sampler of this loader (line {line}) divides the data between the ranks, "
+                    "and prepare() does so once "
                     "more: with N ranks only 1/N of the samples are seen. Leave the sampler out.",
                 )
 

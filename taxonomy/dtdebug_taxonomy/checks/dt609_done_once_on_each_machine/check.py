@@ -62,7 +62,8 @@ def _fix(code: Code, guard: Guard) -> Fix | None:
     if not isinstance(guard.node, ast.If) or guard.early:
         return None
     asked = next(
-        (a for a in code.inside(guard.node.test, ast.Attribute) if a.attr == "is_local_main_process" and dotted(a)), None
+        (a for a in code.inside(guard.node.test, ast.Attribute) if a.attr == "is_local_main_process" and dotted(a)),
+        None,
     )
     if asked is None:
         return None

@@ -27,7 +27,8 @@ def check(code: Code) -> Iterator[Hit]:
             seen.add(function)
             yield Hit(
                 code.span(call),
-                "Only rank 0 saves this, and every rank goes on with it after a restart: all draw the same numbers from "
+                "Only rank 0 saves this, and every rank goes on with it after a restart: all draw "
+                "the same numbers from "
                 "then on. Save one state for each rank.",
             )
 

@@ -21,9 +21,7 @@ def check(code: Code) -> Iterator[Hit]:
         home = code.class_of(call)
         if home is None or not any(code.name(b).endswith(_MODULES) for b in home.bases):
             continue
-        if guards(code).around(call) or any(
-            isinstance(a, ast.If) and asks(code, a.test) for a in code.ancestors(call)
-        ):
+        if guards(code).around(call) or any(isinstance(a, ast.If) and asks(code, a.test) for a in code.ancestors(call)):
             continue
         yield Hit(
             code.span(call.func),

@@ -10,7 +10,9 @@ from dtdebug_taxonomy.checks import Edit, Fix, Hit
 from dtdebug_taxonomy.source.names import dotted
 from dtdebug_taxonomy.source.python import Code
 
-_ASKS = re.compile(r"isinstance|hasattr|getattr|num_processes|distributed|use_ddp|multi_gpu|world_size|except AttributeError")
+_ASKS = re.compile(
+    r"isinstance|hasattr|getattr|num_processes|distributed|use_ddp|multi_gpu|world_size|except AttributeError"
+)
 
 
 def check(code: Code) -> Iterator[Hit]:
@@ -27,7 +29,10 @@ def check(code: Code) -> Iterator[Hit]:
         yield Hit(
             code.span(node),
             f"With one process prepare() gives {model.id} back as it was, without .module: this raises AttributeError.",
-            Fix("Ask Accelerate for the model itself", (Edit(code.span(node), f"{owners[-1]}.unwrap_model({model.id})"),)),
+            Fix(
+                "Ask Accelerate for the model itself",
+                (Edit(code.span(node), f"{owners[-1]}.unwrap_model({model.id})"),),
+            ),
         )
 
 
