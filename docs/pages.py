@@ -209,8 +209,8 @@ def _cause(s: Symptom, c: Cause) -> Iterator[str]:
     labs = [lab for lab in LABS.values() if (lab.symptom, lab.cause) == (s.code, c.id)]
     yield from _section("Break it yourself", _items(_to_lab(lab, up) for lab in labs))
     seen = {name for e in c.evidence if e in KNOWN.evidence for name in KNOWN.evidence[e].check}
-    near = {n for n, check in CHECKS.items() if s.code in check.symptom and check.pattern == c.pattern}
-    rows = [_to_check(CHECKS[name], up) for name in sorted(seen) or sorted(near)]
+    seen |= {n for n, check in CHECKS.items() if check.cause == c.id}
+    rows = [_to_check(CHECKS[name], up) for name in sorted(seen)]
     yield from _section("Found before it runs", _items(rows))
     yield from _section("Other causes of this symptom", _items(_to_cause(s, o, up) for o in s.cause if o is not c))
 

@@ -72,7 +72,7 @@ def test_json_has_lines_and_columns_from_1_in_code_points(capsys):
         "end_column": 26,
         "severity": "warning",
         "symptom": ["D.2.1"],
-        "fix_pattern": "fix distributed api usage",
+        "fix_pattern": "fix behavior logic",
         "fix": None,
     } == {k: v for k, v in found.items() if k != "message"}
 

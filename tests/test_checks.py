@@ -73,13 +73,14 @@ def test_a_fix_parses_silences_its_check_and_changes_nothing_else(check, file):
 @pytest.mark.parametrize("check", CHECKS, ids=lambda c: c.folder.name)
 def test_a_check_is_complete(check):
     files = {f.name for f in check.folder.iterdir()}
-    codes, patterns = knowledge().symptoms, knowledge().patterns
+    codes, causes = knowledge().symptoms, knowledge().causes
 
     assert 3 <= sum(f.startswith("bad_") and ".fixed." not in f for f in files)
     assert 3 <= sum(f.startswith("good_") for f in files)
     assert 1 <= sum(f.startswith("near_miss_") for f in files)
     assert all(code in codes for code in check.symptom)
-    assert check.pattern in patterns
+    assert check.symptom[0] == causes[check.cause][0].code
+    assert check.pattern == causes[check.cause][1].pattern
     assert check.reference
     assert all(r.url.startswith("https://") for r in check.reference)
     assert list(SECTIONS) == re.findall(r"^## (.*)$", check.page, re.MULTILINE)

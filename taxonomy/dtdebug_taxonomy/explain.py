@@ -158,7 +158,9 @@ def _check(knowledge: Knowledge, c: Check) -> Iterator[str]:
     yield f"# {c.id} {c.title} (`{c.name}`)"
     yield ""
     seen = "; ".join(f"{knowledge.symptoms[code].title} ({code})" for code in c.symptom)
+    symptom, cause = knowledge.causes[c.cause]
     yield f"What is seen when such a program runs: {seen}."
+    yield f"The cause of {symptom.code} that it sees: {cause.title} (fix: {knowledge.patterns[cause.pattern].name})."
     yield ""
     yield c.page.strip()
     yield from ("", "## References", "")

@@ -14,6 +14,7 @@ import msgspec
 from dtdebug_taxonomy.kept import kept
 from dtdebug_taxonomy.model import (
     STRENGTHS,
+    Cause,
     Evidence,
     Measure,
     MessageFile,
@@ -73,6 +74,11 @@ class Knowledge:
         found = {e.id: e for m in self.messages.values() for e in m.evidence}
         found.update((e.id, e) for s in self.symptoms.values() for e in s.evidence)
         return found
+
+    @cached_property
+    def causes(self) -> dict[str, tuple[Symptom, Cause]]:
+        """Every cause by id, with its symptom."""
+        return {c.id: (s, c) for s in self.symptoms.values() for c in s.cause}
 
     @cached_property
     def prior(self) -> dict[str, float]:

@@ -17,8 +17,9 @@ _NAME = re.compile(r"[a-z][a-z0-9]*(-[a-z0-9]+)+")
 _FILES = {
     "check.toml": """\
 title = "What is wrong, without a full stop"
+# the cause that it sees, by its id in symptoms/*.toml; its symptom comes first in `symptom`
+cause = "collective-under-rank-guard"
 symptom = ["D.2.1"]
-pattern = "fix-distributed-api-usage"
 # warning: contradicts one API's contract; hint: a heuristic, off in tests
 severity = "hint"
 # certain, high, medium or low

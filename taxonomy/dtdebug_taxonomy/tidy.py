@@ -31,7 +31,7 @@ SUMMARY, SENTENCES, SAMPLES = 80, 8, 3
 def problems(knowledge: Knowledge, samples: Path, only: frozenset[str] = frozenset()) -> list[str]:
     """Every broken rule, as `file: what to do`. `only` limits symptom rules to some codes."""
     found = [*_evidence(knowledge), *_observations(knowledge), *lab_problems(knowledge), *topic_problems(knowledge)]
-    found += word_problems()
+    found += [*word_problems(), *_checks(knowledge)]
     for symptom in knowledge.symptoms.values():
         if not only or symptom.code in only:
             found += [f"symptoms/{symptom.id}.toml: {p}" for p in _symptom(knowledge, symptom, samples)]
@@ -138,6 +138,16 @@ def _one_evidence(knowledge: Knowledge, e: Evidence, used: bool) -> Iterator[str
     for pattern in (*e.text, *e.says, *e.stack):
         if problem := problem_of(pattern):
             yield f"pattern {pattern!r}: {problem}"
+
+
+def _checks(knowledge: Knowledge) -> Iterator[str]:
+    """A check names its cause, and its symptoms begin with that of the cause."""
+    for check in load_checks().values():
+        place = f"checks/{check.folder.name}/check.toml"
+        if check.cause not in knowledge.causes:
+            yield f"{place}: no cause {check.cause!r}"
+        elif (code := knowledge.causes[check.cause][0].code) != check.symptom[0]:
+            yield f"{place}: begin `symptom` with {code}, that of its cause"
 
 
 def _references(knowledge: Knowledge, e: Evidence) -> Iterator[str]:

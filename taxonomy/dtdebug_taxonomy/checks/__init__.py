@@ -68,10 +68,10 @@ class Check(Record, frozen=True, kw_only=True):
 
     title: str
     """What is wrong, in a few words."""
+    cause: str
+    """Id of the cause that it sees in the source (`symptoms/*.toml`): the fix pattern is that of the cause."""
     symptom: tuple[str, ...]
-    """Codes of what is seen when such a program runs, the most usual first."""
-    pattern: str
-    """Id of the fix pattern (`patterns.toml`)."""
+    """Codes of what is seen when such a program runs, that of the cause first."""
     severity: Severity
     """`warning` only for what contradicts one API's contract; heuristics are `hint`."""
     precision: Literal["certain", "high", "medium", "low"]
@@ -95,6 +95,13 @@ class Check(Record, frozen=True, kw_only=True):
     def folder(self) -> Path:
         """Where its files are."""
         return HOME / f"{self.id.lower()}_{self.name.replace('-', '_')}"
+
+    @property
+    def pattern(self) -> str:
+        """Id of the fix pattern, which is that of its cause (`patterns.toml`)."""
+        from dtdebug_taxonomy.knowledge import load as knowledge
+
+        return knowledge().causes[self.cause][1].pattern
 
     @property
     def page(self) -> str:

@@ -19,7 +19,9 @@ _OWN = re.compile(
 )
 _ENTRY = re.compile(r"_*(main|train|run|worker|fit|demo|start|launch|entry)\w*", re.IGNORECASE)
 _MAY_BE_ONE = re.compile(r"rank|main|master|primary|chief|leader|zero|root|should|do_save|proc", re.IGNORECASE)
-_AWARE = re.compile(r"_*(init|setup|set_up|prepare|train|fit|run|main|build|configure|start)\w*", re.IGNORECASE)
+_QUOTED = re.compile(r"""(["'])[a-z0-9_./-]{0,80}\1""")
+"""Small words in quotes: parts of a path rather than what is asked."""
+_AWARE = re.compile(r"_*(init|save|setup|set_up|prepare|train|fit|run|main|build|configure|start)\w*", re.IGNORECASE)
 
 
 def for_all(code: Code, node: ast.AST, depth: int = 4) -> bool:
@@ -74,7 +76,7 @@ def all_in(code: Code, node: ast.AST, function: Function, depth: int) -> bool:
         return False
     inner: ast.AST = node
     for up in code.ancestors(node):
-        if isinstance(up, ast.If | ast.IfExp) and inner is not up.test and _MAY_BE_ONE.search(code.source_of(up.test)):
+        if isinstance(up, ast.If | ast.IfExp) and inner is not up.test and _may_be_one(code, up.test):
             return False
         if isinstance(inner, ast.stmt) and any(_leaves_by_rank(code, s, inner) for s in code.block(inner)):
             return False
@@ -85,6 +87,10 @@ def all_in(code: Code, node: ast.AST, function: Function, depth: int) -> bool:
     callers = code.callers.get(function) or (code.methods(function.name) if is_method else [])
     others = [c for c in callers if code.function(c) is not function]
     return all(for_all(code, c, 2) or beside_a_guard(code, c, depth) is not None for c in others)
+
+
+def _may_be_one(code: Code, test: ast.expr) -> bool:
+    return bool(_MAY_BE_ONE.search(_QUOTED.sub("", code.source_of(test))))
 
 
 def asks(code: Code, test: ast.expr) -> bool:

@@ -6,8 +6,11 @@ import ast
 import re
 
 from dtdebug_taxonomy.checks import horovod
+from dtdebug_taxonomy.checks.diverging import collectives
 from dtdebug_taxonomy.checks.names import FULLY_SHARD
 from dtdebug_taxonomy.checks.wrapping import DDPS, FSDP1
+from dtdebug_taxonomy.source.guards import guards
+from dtdebug_taxonomy.source.names import dotted
 from dtdebug_taxonomy.source.python import Code
 from dtdebug_taxonomy.source.syntax import Function
 
@@ -15,6 +18,7 @@ _AGREES = re.compile(
     r"reduce|gather|sync|broadcast|all_?ranks|any_?rank|across|consensus|agree|(^|_)(global|dist|distributed)_|barrier",
     re.IGNORECASE,
 )
+_TRAINS = re.compile(r"(^|_)train|(run|do|one)_epoch|train_step|(^|_)fit(_|$)", re.IGNORECASE)
 
 
 def in_step(code: Code) -> bool:
@@ -32,9 +36,22 @@ def backwards(code: Code) -> list[ast.Call]:
     return [*found, *(c for f in functions for c in code.callers.get(f, ()))]
 
 
+def together(code: Code) -> list[ast.AST]:
+    """Calls in which the ranks wait for each other: collectives, backward passes, functions that train a model."""
+    found: list[ast.AST] = [*collectives(code), *(backwards(code) if in_step(code) else ())]
+    wraps = [code.statement(c) for c in code.calls(*DDPS, *FSDP1)]
+    models = {dotted(t) for s in wraps if isinstance(s, ast.Assign) for t in s.targets} - {""}
+    found += (
+        call
+        for call in (code.nodes(ast.Call) if models else ())
+        if _TRAINS.search(_last(call)) and models & {dotted(a) for a in call.args} and not guards(code).around(call)
+    )
+    return found
+
+
 def agreed(code: Code, expressions: list[ast.expr], before: ast.AST | None = None) -> bool:
     """Whether the values in some expressions come from all ranks, or were sent to them, on the way to a place."""
-    if any(_is_agreement(code, c) for e in expressions for c in code.inside(e, ast.Call)):
+    if any(agrees(code, c) for e in expressions for c in code.inside(e, ast.Call)):
         return True
     names = {n.id for e in expressions for n in code.inside(e, ast.Name)}
     function = code.function(expressions[0]) if expressions else None
@@ -64,7 +81,8 @@ def _passed(code: Code, call: ast.Call) -> set[str]:
     return {n.id for n in (*names, *(n for v in values for n in code.inside(v, ast.Name)))}
 
 
-def _is_agreement(code: Code, call: ast.Call) -> bool:
+def agrees(code: Code, call: ast.Call) -> bool:
+    """Whether ranks may agree by a call: it communicates, or a function of this file that it calls does."""
     if _AGREES.search(_last(call)) and not code.name(call.func).startswith("torch.cuda."):
         return True
     function = code.called(call)

@@ -26,7 +26,7 @@ def check(code: Code) -> Iterator[Hit]:
     if code.role == "test" or starts_its_ranks(code):
         return
     for name, (argument, place, size, size_place) in _PLACES.items():
-        for call in code.calls(name):
+        for call in (*code.calls(name), *(_samplers(code) if name == SAMPLER else ())):
             given = code.argument(call, argument, place)
             if given is None or not _is_local(code, given) or code.has_unpacking(call):
                 continue
@@ -38,6 +38,15 @@ def check(code: Code) -> Iterator[Hit]:
                 f"This is the rank on this machine, where the rank among all processes is wanted: {_WHY[name]}",
                 Fix("Take the rank among all processes", (Edit(code.span(given), text), *edits)),
             )
+
+
+def _samplers(code: Code) -> Iterator[ast.Call]:
+    """Samplers of the program's own with the arguments of torch's."""
+    for call in code.nodes(ast.Call):
+        name = code.name(call.func)
+        given = {k.arg for k in call.keywords}
+        if name != SAMPLER and "Sampler" in name.rpartition(".")[2] and {"rank", "num_replicas"} <= given:
+            yield call
 
 
 def _instead(code: Code, name: str) -> tuple[str, tuple[Edit, ...]]:
@@ -58,4 +67,6 @@ def _is_local(code: Code, node: ast.expr, depth: int = 3) -> bool:
     values = code.values(node)
     if None not in values:
         return all(v is not node and _is_local(code, v, depth - 1) for v in values if v is not None)
+    if any(b.how == "argument" for b in code.bound(node)):
+        return False  # what another module gives for it may be any rank, whatever its name
     return dotted(node).rsplit(".", 1)[-1] == "local_rank" and rank(code, node) == "local"

@@ -16,6 +16,7 @@ from dtdebug_taxonomy.source.python import Code
 from dtdebug_taxonomy.source.text import Span
 
 _WRAPS = FSDP1 | FULLY_SHARD
+_OWN = "configure_optimizers"
 
 
 def check(code: Code) -> Iterator[Hit]:
@@ -32,7 +33,7 @@ def check(code: Code) -> Iterator[Hit]:
     for optimizer in _optimizers(code):
         made[_target(code, optimizer)] = max(code.order[optimizer], made.get(_target(code, optimizer), -1))
     for optimizer in _optimizers(code):
-        model = _model(code, code.argument(optimizer, "params", 0))
+        model = _model(code, _parameters(code, optimizer))
         if model is None or not (same := by_model.get(_of(code, optimizer, model))) or wrap_of(code, model, FSDP1):
             continue
         wrap = next((w for w in same if _wraps_after(code, w, optimizer)), None)
@@ -57,8 +58,16 @@ def _of(code: Code, call: ast.Call, model: ast.expr) -> tuple[object, ...]:
 
 def _optimizers(code: Code) -> Iterator[ast.Call]:
     yield from code.calls(*OPTIMIZERS)
+    yield from (c for c in code.methods(_OWN) if dotted(c.func) not in {f"self.{_OWN}", f"super.{_OWN}"})
     for name, last in (("optim", "AdamW"), ("optim", "Adam"), ("optimizers", "FusedAdam")):
         yield from (c for c in code.methods(last) if dotted(c.func).endswith(f"{name}.{last}") and not _known(code, c))
+
+
+def _parameters(code: Code, optimizer: ast.Call) -> ast.expr | None:
+    """What an optimizer is made of; also where the model makes its own, as `model.configure_optimizers()`."""
+    if isinstance(optimizer.func, ast.Attribute) and optimizer.func.attr == _OWN:
+        return ast.Call(ast.Attribute(optimizer.func.value, "parameters", ast.Load()), [], [])
+    return code.argument(optimizer, "params", 0)
 
 
 def _known(code: Code, call: ast.Call) -> bool:

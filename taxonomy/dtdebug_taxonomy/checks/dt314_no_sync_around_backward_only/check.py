@@ -11,11 +11,13 @@ from dtdebug_taxonomy.checks.wrapping import DDPS, FSDP1, wrap_of
 from dtdebug_taxonomy.source.names import dotted
 from dtdebug_taxonomy.source.python import Binding, Code
 
+_SWITCH = "require_backward_grad_sync"
 _QUIET = {"backward", "scale", "step", "update", "item", "zero_grad", "detach", "print", "append", "mean", "sum"}
 
 
 def check(code: Code) -> Iterator[Hit]:
-    """Reports the context of which only the backward pass is inside."""
+    """Reports the context that holds only the backward pass, or the switch that is set after the forward pass."""
+    yield from _switched(code)
     for block in code.nodes(ast.With):
         context = next((c for i in block.items if (c := _no_sync(code, i.context_expr)) is not None), None)
         if context is None or _sharded(code, context) or _around(code, block):
@@ -28,6 +30,27 @@ def check(code: Code) -> Iterator[Hit]:
                 code.span(block.items[0].context_expr),
                 "no_sync() takes effect in the forward pass, which ran before it was entered: "
                 "this backward pass still averages the gradients, in every accumulation step.",
+            )
+
+
+def _switched(code: Code) -> Iterator[Hit]:
+    """`model.require_backward_grad_sync = ...` between the call of the model and the backward pass."""
+    for assign in code.nodes(ast.Assign):
+        target = assign.targets[0]
+        if not isinstance(target, ast.Attribute) or target.attr != _SWITCH:
+            continue
+        model, block = dotted(target.value), code.block(assign)
+        forwards = {s for s in block for c in code.inside(s, ast.Call) if dotted(c.func) == model}
+        backwards = {s for s in block for c in code.inside(s, ast.Call) if getattr(c.func, "attr", "") == "backward"}
+        here = code.order[assign]
+        if any(code.order[s] > here for s in forwards) or not any(code.order[s] < here for s in forwards):
+            continue
+        if any(code.order[s] > here for s in backwards - forwards):
+            yield Hit(
+                code.span(target),
+                f"{_SWITCH} takes effect in the forward pass, which ran above: this backward pass "
+                "averages the gradients, "
+                "or leaves it, by what was set in the step before.",
             )
 
 

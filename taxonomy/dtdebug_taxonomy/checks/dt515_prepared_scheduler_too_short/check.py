@@ -11,6 +11,13 @@ from dtdebug_taxonomy.source.names import dotted
 from dtdebug_taxonomy.source.python import Code
 
 _MAKER = re.compile(r"get_(scheduler|\w+_schedule\w*|\w*lr_scheduler)")
+_SCHEDULERS = "torch.optim.lr_scheduler."
+_LENGTHS = {
+    "LinearLR": "total_iters",
+    "PolynomialLR": "total_iters",
+    "CosineAnnealingLR": "T_max",
+    "OneCycleLR": "total_steps",
+}
 _COUNTS = re.compile(r"num_processes|world_size|split_batches|step_scheduler_with_optimizer|epoch", re.IGNORECASE)
 
 
@@ -21,17 +28,44 @@ def check(code: Code) -> Iterator[Hit]:
         return
     prepared = {dotted(a) for c in code.methods("prepare", "prepare_scheduler") for a in c.args} - {""}
     for call in code.nodes(ast.Call):
-        steps = code.argument(call, "num_training_steps")
-        if steps is None or not _MAKER.fullmatch(dotted(call.func).rpartition(".")[2]):
+        steps = _steps(code, call)
+        if steps is None:
             continue
         assign = code.parent.get(call)
         names = {dotted(t) for t in assign.targets} if isinstance(assign, ast.Assign) else set()
-        if names & prepared and not _counts(code, steps, 3):
+        if names & prepared and (_is_divided(code, steps, 3) or not _counts(code, steps, 3)):
             yield Hit(
                 code.span(steps),
                 "A prepared scheduler is stepped once for each process: with N processes it is through after 1/N of "
                 "these steps. Multiply by accelerator.num_processes.",
             )
+
+
+def _steps(code: Code, call: ast.Call) -> ast.expr | None:
+    """The number of steps that a schedule is made for, if a call makes one."""
+    name = code.name(call.func)
+    if name.startswith(_SCHEDULERS):
+        keyword = _LENGTHS.get(name.removeprefix(_SCHEDULERS))
+        return code.argument(call, keyword) if keyword else None
+    return code.argument(call, "num_training_steps") if _MAKER.fullmatch(name.rpartition(".")[2]) else None
+
+
+def _is_divided(code: Code, node: ast.expr, left: int) -> bool:
+    """Whether a number of steps is counted by a loader that has been prepared, so that it is that of one process."""
+    if "num_processes" in code.source_of(node):
+        return False
+    for call in code.inside(node, ast.Call):
+        if code.name(call.func) == "len" and call.args and isinstance(call.args[0], ast.Name):
+            bound = code.bound(call.args[0])
+            if bound and all(_is_prepared(b.node) for b in bound):
+                return True
+    names = list(code.inside(node, ast.Name)) if left else []
+    return any(_is_divided(code, v, left - 1) for n in names for v in code.values(n) if v is not None and v is not node)
+
+
+def _is_prepared(node: ast.AST) -> bool:
+    made = node.value if isinstance(node, ast.Assign) else None
+    return isinstance(made, ast.Call) and getattr(made.func, "attr", "") in {"prepare", "prepare_data_loader"}
 
 
 def _counts(code: Code, node: ast.expr, left: int) -> bool:

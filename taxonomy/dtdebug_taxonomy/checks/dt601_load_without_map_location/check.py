@@ -6,7 +6,7 @@ import ast
 import re
 from collections.abc import Iterator
 
-from dtdebug_taxonomy.checks import Fix, Hit, horovod
+from dtdebug_taxonomy.checks import Edit, Fix, Hit, horovod
 from dtdebug_taxonomy.checks.arguments import add
 from dtdebug_taxonomy.checks.names import COLLECTIVES, DIST, FULLY_SHARD, INIT
 from dtdebug_taxonomy.checks.ranks_seen import depends_on_rank
@@ -36,11 +36,19 @@ def check(code: Code) -> Iterator[Hit]:
         return
     starts = [*code.calls(*_STARTS), *horovod.calls(code, "init")]
     for call in calls:
-        if code.argument(call, "map_location", 1) is not None or code.has_unpacking(call):
+        given = code.argument(call, "map_location", 1)
+        if code.has_unpacking(call) or (given is not None and code.constant(given) != "cuda:0"):
             continue
         if not _is_parallel(code, call, starts):
             continue
         if not _is_checkpoint(code, call) or _is_for_one(code, call) or _is_mapped_otherwise(code, call):
+            continue
+        if given is not None:
+            yield Hit(
+                code.span(given),
+                "Every rank loads this to GPU 0, which then holds a copy, and a CUDA context, for each of them.",
+                Fix("Load it to the CPU", (Edit(code.span(given), '"cpu"'),)),
+            )
             continue
         yield Hit(
             code.span(call),
@@ -62,7 +70,11 @@ def _is_parallel(code: Code, call: ast.Call, starts: list[ast.Call]) -> bool:
         return True  # `isinstance(model, DistributedDataParallel)`
     home = code.class_of(call) or function
     asks = code.calls(*COLLECTIVES, *_ASKS) if code.role == "program" else []
-    return home is not None and any(home in code.ancestors(c) for c in (*starts, *asks))
+    if home is not None and any(home in code.ancestors(c) for c in (*starts, *asks)):
+        return True
+    callers = code.callers.get(home, ()) if isinstance(home, FUNCTIONS) else ()
+    functions = {code.function(c) for c in callers} - {None}
+    return any(code.function(s) in functions for s in starts)
 
 
 def _is_for_one(code: Code, call: ast.Call) -> bool:

@@ -1,0 +1,33 @@
+"""`torch.cuda.device(n)` as a statement of its own: a context that nothing enters."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+
+from dtdebug_taxonomy.checks import Edit, Fix, Hit
+from dtdebug_taxonomy.checks.ranks_seen import depends_on_rank, starts_ranks
+from dtdebug_taxonomy.source.python import Code
+from dtdebug_taxonomy.source.text import Span
+
+
+def check(code: Code) -> Iterator[Hit]:
+    """Reports the call."""
+    for call in code.calls("torch.cuda.device"):
+        if not isinstance(code.parent[call], ast.Expr) or not call.args:
+            continue
+        if not (starts_ranks(code) or depends_on_rank(code, call.args[0])):
+            continue
+        yield Hit(
+            code.span(call),
+            "This only makes a context and nothing enters it: the rank stays on the device that it "
+            "had, GPU 0 as a rule.",
+            _fix(code, call),
+        )
+
+
+def _fix(code: Code, call: ast.Call) -> Fix | None:
+    if not isinstance(call.func, ast.Attribute):
+        return None
+    end = code.span(call.func).end
+    return Fix("Choose the device: set_device", (Edit(Span(end - len("device"), end), "set_device"),))

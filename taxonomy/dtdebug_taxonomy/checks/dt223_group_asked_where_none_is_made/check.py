@@ -1,0 +1,106 @@
+"""Calls that need the process group, where a run of one process has none."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterator
+
+from dtdebug_taxonomy.checks import Hit
+from dtdebug_taxonomy.checks.names import COLLECTIVES, DIST, INIT
+from dtdebug_taxonomy.source.python import Code
+from dtdebug_taxonomy.source.ranks import several
+
+_NEEDS = {*COLLECTIVES, DIST + "get_rank", DIST + "get_world_size"}
+_ASKS = re.compile(
+    r"dist|initiali[sz]ed|world|rank|ddp|parallel|gpu|device|multi|main|master|launch|fsdp|nproc|num_processes",
+    re.IGNORECASE,
+)
+_PLAIN = {"args", "self", "config", "cfg", "opt", "not", "is", "None", "and", "or", "int", "os", "environ", "getenv"}
+
+
+def check(code: Code) -> Iterator[Hit]:
+    """Reports the first call in each function that makes the group only sometimes."""
+    if code.role == "test" or "WORLD_SIZE'] =" in code.text:
+        return
+    reported: set[ast.AST] = set()
+    for condition in _conditions(code):
+        home = code.function(condition)
+        later = [c for c in code.calls(*_NEEDS) if code.function(c) is home and code.order[c] > _end(code, condition)]
+        found = next((c for c in later if _is_reached(code, c, condition)), None)
+        if found is None or found in reported or any(_is_reached(code, c, None) for c in _before(code, condition)):
+            continue
+        reported.add(found)
+        line = code.text.place(code.span(condition).start).line
+        last = code.name(found.func).rpartition(".")[2]
+        yield Hit(
+            code.span(found.func),
+            f"The process group is made under a condition (line {line}), and this {last}() is asked "
+            "in any case: a run of "
+            "one process fails here.",
+        )
+
+
+def _conditions(code: Code) -> Iterator[ast.If]:
+    """The `if`s that make the group where there are several processes, and do nothing else about it."""
+    inits = code.calls(INIT)
+    if len(inits) != 1:
+        return
+    places: list[ast.AST] = [inits[0]]
+    function = code.function(inits[0])
+    if function is not None and not any(isinstance(a, ast.If) for a in _within(code, inits[0])):
+        places = list(code.callers.get(function, ()))
+    if len(places) == 1:
+        for up in _within(code, places[0]):
+            if isinstance(up, ast.If) and several(code, up.test) and not up.orelse:
+                yield up
+
+
+def _within(code: Code, node: ast.AST) -> Iterator[ast.AST]:
+    """What is around a node in its function."""
+    for up in code.ancestors(node):
+        if isinstance(up, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda | ast.ClassDef):
+            return
+        yield up
+
+
+def _end(code: Code, condition: ast.If) -> int:
+    return max(code.order[n] for n in ast.walk(condition) if n in code.order)
+
+
+def _before(code: Code, condition: ast.If) -> list[ast.Call]:
+    """Calls above the condition: what asks there has a group from elsewhere."""
+    home = code.function(condition)
+    return [c for c in code.calls(*_NEEDS) if code.function(c) is home and code.order[c] < code.order[condition]]
+
+
+def _is_reached(code: Code, call: ast.Call, condition: ast.If | None) -> bool:
+    """Whether a run of one process comes to a call, as far as the conditions around and before it tell."""
+    words = set(re.findall(r"\w+", code.source_of(condition.test))) - _PLAIN if condition else set()
+    inner: ast.AST = call
+    for up in _within(code, call):
+        test = up.test if isinstance(up, ast.If | ast.IfExp | ast.While) and inner is not up.test else None
+        if isinstance(up, ast.BoolOp):
+            test = up
+        if isinstance(up, ast.Try):
+            return False
+        if test is not None and _is_about(code, test, words):
+            return False
+        inner = up
+    around = (a for a in (call, *_within(code, call)) if isinstance(a, ast.stmt))
+    return not any(_leaves(code, s, words) for a in around for s in _above(code, a))
+
+
+def _above(code: Code, statement: ast.stmt) -> list[ast.stmt]:
+    return [s for s in code.block(statement) if code.order[s] < code.order[statement]]
+
+
+def _leaves(code: Code, statement: ast.stmt, words: set[str]) -> bool:
+    if not isinstance(statement, ast.If) or not isinstance(statement.body[-1], ast.Return | ast.Raise | ast.Continue):
+        return False
+    return _is_about(code, statement.test, words)
+
+
+def _is_about(code: Code, test: ast.expr, words: set[str]) -> bool:
+    text = code.source_of(test)
+    return bool(_ASKS.search(text) or words & set(re.findall(r"\w+", text)))

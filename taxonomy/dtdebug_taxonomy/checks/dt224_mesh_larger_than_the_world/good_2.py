@@ -1,0 +1,5 @@
+import torch.distributed as dist
+from torch.distributed.device_mesh import init_device_mesh
+
+mesh = init_device_mesh("cuda", (dist.get_world_size(),))
+flat = init_device_mesh("cuda", (1, dist.get_world_size()), mesh_dim_names=("dp", "tp"))

@@ -1,0 +1,3 @@
+import torch.distributed as dist
+
+node_rank = dist.get_rank() // gpus_per_node

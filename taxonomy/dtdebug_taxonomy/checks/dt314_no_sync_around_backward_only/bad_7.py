@@ -1,0 +1,8 @@
+from torch.nn.parallel import DistributedDataParallel as DDP
+
+model = DDP(net)
+for micro_step in range(4):
+    logits, loss = model(x, y)
+    loss = loss / 4
+    model.require_backward_grad_sync = micro_step == 3  # dt: DT314
+    loss.backward()

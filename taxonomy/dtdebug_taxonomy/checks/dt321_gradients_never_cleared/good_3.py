@@ -1,0 +1,6 @@
+from accelerate import Accelerator
+
+accelerator = Accelerator()
+for batch in loader:
+    accelerator.backward(model(batch))
+    optimizer.step()

@@ -1,0 +1,47 @@
+"""Collectives of the default group in functions that a thread runs, while the program has others of its own."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+
+from dtdebug_taxonomy.checks import Hit
+from dtdebug_taxonomy.checks.diverging import collectives, helpers, last_name
+from dtdebug_taxonomy.checks.stepping import together
+from dtdebug_taxonomy.source.python import Code
+
+
+def check(code: Code) -> Iterator[Hit]:
+    """Reports the function where the thread gets it."""
+    calls = collectives(code)
+    if not calls or code.role == "test":
+        return
+    through, steps = helpers(code, calls), together(code)
+    for started in code.nodes(ast.Call):
+        function = _run(code, started)
+        found = next((origin for f, origin in through.items() if f.name == function and function), None)
+        if found is None or not any(_is_beside(code, c, function) for c in steps):
+            continue
+        yield Hit(
+            code.span(started),
+            f"This thread calls {last_name(code, found)}() on the group that the training uses too: "
+            "on each rank the two get "
+            "in between each other in another order, and the ranks wait for different calls. Give it "
+            "a group of its own.",
+        )
+
+
+def _is_beside(code: Code, call: ast.AST, function: str) -> bool:
+    home = code.function(call)
+    return home is None or home.name != function
+
+
+def _run(code: Code, call: ast.Call) -> str:
+    """The name of the function that a call hands to a thread."""
+    given: ast.expr | None = None
+    if code.name(call.func) == "threading.Thread":
+        given = code.argument(call, "target", 1)
+    elif getattr(call.func, "attr", "") == "submit" and isinstance(call.func, ast.Attribute) and call.args:
+        made = code.made_by(call.func.value)
+        given = call.args[0] if made == {"concurrent.futures.ThreadPoolExecutor"} else None
+    return getattr(given, "attr", "") or getattr(given, "id", "")

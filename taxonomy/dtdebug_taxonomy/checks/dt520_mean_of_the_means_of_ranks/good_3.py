@@ -1,0 +1,6 @@
+def masked_loss(losses, mask):
+    return (losses * mask).sum() / mask.sum()
+
+
+for batch in loader:
+    masked_loss(*batch).backward()

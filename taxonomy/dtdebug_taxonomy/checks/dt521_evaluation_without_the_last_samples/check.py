@@ -1,0 +1,38 @@
+"""`drop_last=True` in samplers and loaders of data that a model is measured on, in programs of several ranks."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterator
+
+from dtdebug_taxonomy.checks import Edit, Fix, Hit
+from dtdebug_taxonomy.checks.names import LOADER, SAMPLER
+from dtdebug_taxonomy.source.names import dotted
+from dtdebug_taxonomy.source.python import Code
+
+_MEASURED = re.compile(r"(^|_|\.)(val|valid|validation|test|eval|evaluation|dev)(_|set|$)", re.IGNORECASE)
+_TRAINED = re.compile(r"train", re.IGNORECASE)
+
+
+def check(code: Code) -> Iterator[Hit]:
+    """Reports the argument."""
+    if code.role == "test" or not code.calls(SAMPLER) or code.calls("torch.utils.data.Subset"):
+        return
+    for call in code.calls(SAMPLER, LOADER):
+        last = code.argument(call, "drop_last", 5 if code.name(call.func) == SAMPLER else None)
+        dataset = code.argument(call, "dataset", 0)
+        if last is None or not isinstance(last, ast.Constant) or last.value is not True or dataset is None:
+            continue
+        target = code.parent[call]
+        names = [dotted(dataset)]
+        if isinstance(target, ast.Assign):
+            names += [dotted(t) for t in target.targets]
+        if any(_MEASURED.search(n) for n in names) and not any(_TRAINED.search(n) for n in names):
+            yield Hit(
+                code.span(last),
+                "This leaves out the samples that don't fill a batch on every rank: the metric is "
+                "that of fewer samples, "
+                "others for each number of ranks.",
+                Fix("Keep them", (Edit(code.span(last), "False"),)),
+            )

@@ -1,0 +1,42 @@
+"""Data loaders that a sampler divides between the ranks, and `accelerator.prepare()` once more."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+
+from dtdebug_taxonomy.checks import Hit
+from dtdebug_taxonomy.checks.names import LOADER, SAMPLER
+from dtdebug_taxonomy.source.names import dotted
+from dtdebug_taxonomy.source.python import Code
+
+
+def check(code: Code) -> Iterator[Hit]:
+    """Reports the loader where it is given to `prepare`."""
+    if not code.calls(SAMPLER) or not code.calls("accelerate.Accelerator"):
+        return
+    for call in code.methods("prepare", "prepare_data_loader"):
+        if not isinstance(call.func, ast.Attribute) or "accelerator" not in dotted(call.func.value).lower():
+            continue
+        for given in call.args:
+            if (line := _divided(code, given)) is not None:
+                yield Hit(
+                    code.span(given),
+                    f"The sampler of this loader (line {line}) divides the data between the ranks, "
+                    "and prepare() does so once "
+                    "more: with N ranks only 1/N of the samples are seen. Leave the sampler out.",
+                )
+
+
+def _divided(code: Code, loader: ast.expr) -> int | None:
+    """The line of the distributed sampler that every value of a loader has; None where that is not sure."""
+    lines: list[int] = []
+    for value in code.values(loader):
+        if not isinstance(value, ast.Call) or code.name(value.func) != LOADER:
+            return None
+        sampler = code.argument(value, "sampler", 3)
+        made = code.values(sampler)[0] if sampler is not None else None
+        if sampler is None or made is None or not code.is_made_by(sampler, SAMPLER):
+            return None
+        lines.append(code.text.place(code.span(made).start).line)
+    return lines[0] if lines else None
