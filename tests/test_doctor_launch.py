@@ -25,7 +25,7 @@ def read(text, **variables):
 
 
 def launch_of(path, *arguments):
-    return launch.read(["bash", str(path), *arguments], {})
+    return launch.read_launch(["bash", str(path), *arguments], {})
 
 
 def problems(arguments, ranks=8, **more):

@@ -8,7 +8,7 @@ import pytest
 
 from dtdebug.logs.opened import Source
 from dtdebug.triage import again
-from dtdebug.triage.command import read
+from dtdebug.triage.command import read_part
 from dtdebug.triage.job import Job, view
 from dtdebug.triage.judge import shape
 from dtdebug_taxonomy.hardware import catalogue, parse
@@ -119,7 +119,7 @@ def test_other_accelerators_are_in_the_catalogue(line, code, role):
 def shared(folder: Path, lines: list[str]) -> Job:
     folder.mkdir()
     (folder / "slurm-7.out").write_text("\n".join(lines) + "\n")
-    return view(read([str(folder)], 1))
+    return view(read_part([str(folder)], 1))
 
 
 def test_a_bar_that_is_closed_is_no_progress(tmp_path):

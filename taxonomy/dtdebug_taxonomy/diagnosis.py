@@ -154,8 +154,7 @@ def diagnose(
         first, quoted = printed(named)
         told, supports = first or told, (*quoted, *supports)
     return Diagnosis(
-        recognised=not foreign
-        and (is_recognised(knowledge, snapshot, findings, roots) or alone(snapshot) is not None),
+        recognised=not foreign and (is_recognised(knowledge, snapshot, findings, roots) or alone(snapshot) is not None),
         verdict=verdict,
         ordinary=plainly,
         symptoms=symptoms,

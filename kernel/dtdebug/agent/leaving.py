@@ -136,7 +136,7 @@ def primary(value: BaseException) -> tuple[str, tuple[Frame, ...]]:
 def _inside(value: BaseException) -> tuple[str, tuple[Frame, ...]] | None:
     """What a worker process raised, where the message holds its traceback: `Caught KeyError in DataLoader worker`."""
     with suppress(Exception):
-        message = foreign.text(value, _MESSAGE)
+        message = foreign.bounded_text(value, _MESSAGE)
         if _TRACEBACK in message:
             from dtdebug_taxonomy.failure.events import last_exception
 

@@ -97,7 +97,7 @@ def colossalai(words: list[str], variables: Mapping[str, str]) -> Launch:
             at -= 0 if equals else 1
             break
     rows = (
-        hostfile.read(Path(options["hostfile"]))
+        hostfile.read_hostfile(Path(options["hostfile"]))
         if options.get("hostfile")
         else hostfile.inline(options.get("host", options.get("H", "")))
     )

@@ -102,7 +102,7 @@ def _of_command(command: Sequence[str], variables: Mapping[str, str]) -> Launch 
     words = list(command)
     for index, word in enumerate(words[:64]):
         if PurePath(word).name in mpi.PROGRAMS:
-            return _of_mpi(mpi.read(words[index + 1 :]), variables)
+            return _of_mpi(mpi.parse_mpirun(words[index + 1 :]), variables)
         if PurePath(word).name == "colossalai" and words[index + 1 : index + 2] == ["run"]:
             return dialects.colossalai(words[index + 2 :], variables)
         if PurePath(word).name == "ray" and (of_ray := dialects.ray(words[index + 1 :], variables)) is not None:

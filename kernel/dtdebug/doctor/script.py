@@ -55,7 +55,7 @@ def within(command: Sequence[str], variables: Mapping[str, str], kind: Callable[
         return None
     path = Path(command[place])
     try:
-        text = careful.text(path, _SIZE)
+        text = careful.read_text(path, _SIZE)
     except OSError as error:
         raise UsageError(f"{path}: can't be read: {error.strerror}") from None
     said = _directives(text) if not variables.get("SLURM_JOB_ID") else {}

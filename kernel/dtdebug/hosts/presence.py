@@ -64,7 +64,7 @@ def read_hosts(folder: RunFolder) -> list[Host]:
     found = []
     for path in sorted(folder.hosts.glob("*.json"))[:_MOST]:
         with suppress(OSError, ValueError):
-            host = tidied(msgspec.json.decode(files.read(path, _LIMIT), type=Host))
+            host = tidied(msgspec.json.decode(files.read_start(path, _LIMIT), type=Host))
             silent = max(0.0, now - path.stat().st_mtime)
             found.append(msgspec.structs.replace(host, place=path.stem, silent=silent))
     return sorted(found, key=lambda h: (h.plan.node is None, h.plan.node or 0, h.name, h.place))

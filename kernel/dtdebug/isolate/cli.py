@@ -16,11 +16,10 @@ from dtdebug.errors import FOUND, NOTHING, USAGE, UsageError
 from dtdebug.isolate import differs, releases
 from dtdebug.isolate.command import Job, one_host, parse, spread
 from dtdebug.isolate.differs import NOT_SET, Recorded
-from dtdebug.isolate.found import Found
+from dtdebug.isolate.found import SearchState
 from dtdebug.isolate.run import Choices
-from dtdebug.isolate.session import Asked, Session, last, new_folder
-from dtdebug.isolate.told import Told
-from dtdebug.isolate.told import read as told_of
+from dtdebug.isolate.session import SearchRequest, Session, last_search, new_folder
+from dtdebug.isolate.told import Told, parse_answers
 from dtdebug_taxonomy.factors import Factor
 
 _VARIABLES = re.compile(

@@ -8,7 +8,7 @@ from pathlib import PurePath
 import msgspec
 
 from dtdebug.border import diagnose
-from dtdebug.isolate.found import Found
+from dtdebug.isolate.found import SearchState
 from dtdebug.isolate.outcome import snapshot_of
 from dtdebug.isolate.remedies import isolated
 from dtdebug.isolate.run import ENVIRONMENT, NODES, RANKS, VERSION

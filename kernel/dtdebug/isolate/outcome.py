@@ -49,7 +49,7 @@ class Reader:
         self, setting: Mapping[str, str], reference: Failure | None, ended: Ended, folder: RunFolder
     ) -> tuple[Run, str]:
         """(what the run has shown, the seed that its rank 0 gave by itself, if it can be given again)."""
-        rows = list(notes.read(folder.path.parent / "notes"))
+        rows = list(notes.read_notes(folder.path.parent / "notes"))
         saw = {row["name"]: row.get("value", "") for row in rows if row["kind"] == "saw"}
         own = ""
         if (seed := seeds(rows)) is not None:
@@ -139,7 +139,7 @@ class Reader:
 def case_of(folder: RunFolder) -> Case:
     """What was found of a run; where nothing was, a case that says so."""
     try:
-        return msgspec.json.decode(state.read(folder.verdict, FOUND_LIMIT), type=Case)
+        return msgspec.json.decode(state.read_start(folder.verdict, FOUND_LIMIT), type=Case)
     except (OSError, ValueError):
         return Case(verdict=Verdict(kind="not_understood", summary="No rank was seen."))
 
@@ -147,7 +147,7 @@ def case_of(folder: RunFolder) -> Case:
 def snapshot_of(run: Run) -> Snapshot | None:
     """What was captured of a run that failed."""
     try:
-        data = state.read(Path(run.folder).parent / "state" / state.LAST, FOUND_LIMIT)
+        data = state.read_start(Path(run.folder).parent / "state" / state.LAST, FOUND_LIMIT)
         return msgspec.json.decode(data, type=Last).snapshot
     except (OSError, ValueError):
         return pace.snapshot(Path(run.folder)) if run.failure is not None and run.failure.how == "slow" else None

@@ -42,7 +42,7 @@ def pace(run: Path, whole: float | None, others: float = 0.0) -> Pace | None:
     ranks waited for a processor does not count.
     """
     found, enough, waited = [], True, [0.0]
-    for rank in read(run / FOLDER) if (run / FOLDER).is_dir() else ():
+    for rank in read_ranks(run / FOLDER) if (run / FOLDER).is_dir() else ():
         rows = rank.of(Phases)
         begun = next((n for n, row in enumerate(rows) if row.steps), len(rows))
         rows = rows[begun + 1 :] if len(rows) > begun + 1 else rows[begun:]

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from dtdebug.isolate.command import Job
-from dtdebug.isolate.findings import named
+from dtdebug.isolate.findings import factor_name
 from dtdebug.isolate.run import Choices, Run
-from dtdebug.isolate.session import Asked
+from dtdebug.isolate.session import SearchRequest
 from dtdebug.isolate.table import counted, lasted
 
 

@@ -158,7 +158,7 @@ class Runner:
             return
         for path in (folder.verdict, folder.output, place / "state" / state.LAST):
             with suppress(OSError):
-                data = state.read(path, FOUND_LIMIT)
+                data = state.read_start(path, FOUND_LIMIT)
                 for name in {str(copy), os.path.realpath(copy)}:
                     data = data.replace(name.encode(), str(self._home).encode())
                 state.write(path, data)

@@ -9,8 +9,8 @@ import msgspec
 
 from dtdebug.clean import clean, one_line
 from dtdebug.isolate.differs import NOT_SET
-from dtdebug.isolate.findings import claims, named, spelled
-from dtdebug.isolate.found import FAILS, WORDS, Found
+from dtdebug.isolate.findings import claims, factor_name, spelled
+from dtdebug.isolate.found import FAILS, WORDS, SearchState
 from dtdebug.isolate.run import ENVIRONMENT, NODES, RANKS, Run
 from dtdebug_taxonomy.diagnosis import Diagnosis
 from dtdebug_taxonomy.render import reading

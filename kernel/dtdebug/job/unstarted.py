@@ -10,7 +10,7 @@ import msgspec
 from dtdebug.records.folder import Run
 from dtdebug_taxonomy.claims import Claim, Record, texts
 from dtdebug_taxonomy.endings import endings
-from dtdebug_taxonomy.failure.reading import read
+from dtdebug_taxonomy.failure.reading import read_output
 from dtdebug_taxonomy.finding import plain
 from dtdebug_taxonomy.frames import own_frame
 from dtdebug_taxonomy.ranks import RankState, Verdict
@@ -55,7 +55,7 @@ def _raised(snapshot: Snapshot) -> Claim | None:
 
 def _said(snapshot: Snapshot) -> Claim | None:
     """The last line that speaks of a failure, else the last line."""
-    lines = [line for line in read(snapshot).lines if line.body.strip()][-_LAST:]
+    lines = [line for line in read_output(snapshot).lines if line.body.strip()][-_LAST:]
     told = next((line for line in reversed(lines) if _FAILS.search(line.body)), lines[-1] if lines else None)
     if told is None:
         return None

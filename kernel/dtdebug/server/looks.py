@@ -56,7 +56,7 @@ def look_at_kernel(process: Process, asked: LookRequest) -> bytes:
         if entry is None and (verdict := seen.verdict) is not None and verdict.kind not in ("none", "dead"):
             verdict = msgspec.structs.replace(verdict, confidence=min(verdict.confidence, _BY_STACKS))
             seen, notes = msgspec.structs.replace(seen, verdict=verdict), (*notes, _RESTING)
-        shown, text, ranks = view(seen, road="outside", entry=entry), show.text(seen), seen.ranks
+        shown, text, ranks = view(seen, road="outside", entry=entry), show.plain_text(seen), seen.ranks
         if entry is None and shown.hangs and not rested:
             shown, notes = msgspec.structs.replace(shown, hangs=None, line=""), (*notes, _CHANCE)
     shown = msgspec.structs.replace(shown, notes=(*shown.notes, *notes))

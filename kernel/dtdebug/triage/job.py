@@ -127,8 +127,8 @@ def view(part: Part) -> Job:
         trained = max((s.progress.line for s in now if s.file == file and s.progress is not None), default=0)
         return own is not None and own.file == file and min(own.line, trained) > line + BELOW
 
-    found = attribution.outcome(read(snapshot), outlived, later)
-    verdict = attribution.verdict(snapshot, _exclusive, outlived, later)
+    found = attribution.outcome(read_output(snapshot), outlived, later)
+    verdict = attribution.verdict_of_log(snapshot, _exclusive, outlived, later)
     by_rank = _hosted(by_rank, found)
     over = ended.over(end, found, by_rank, now, lambda line: _place(laid, line))
     silent = () if over else pace.silent(by_rank, found, on_until)

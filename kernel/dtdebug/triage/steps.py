@@ -57,7 +57,7 @@ def until(rows: Sequence[Kept]) -> int:
     return least
 
 
-def last(raws: Sequence[bytes]) -> int | None:
+def last_step(raws: Sequence[bytes]) -> int | None:
     """The number of the last step."""
     for raw in reversed(raws):
         if found := _STEP.search(raw[:400]):

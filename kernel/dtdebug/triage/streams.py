@@ -279,7 +279,7 @@ def _on_one_host(streams: list[Stream], whose: Whose) -> list[Stream]:
     return [msgspec.structs.replace(s, host=name) for s in streams]
 
 
-def _told(rows: Sequence[Kept], times: _Times) -> tuple[Told, ...]:
+def _told(rows: Sequence[Kept], times: _Times) -> tuple[TellingLine, ...]:
     return tuple(
         TellingLine(row.number, text, *time) for row, time in zip(rows, times, strict=True) for text in _texts(row.raw)
     )

@@ -107,15 +107,15 @@ def verdict_of_log(
     """
     if not snapshot.output:
         return None
-    log = read(snapshot)
+    log = read_output(snapshot)
     found = outcome(log, outlived, later)
-    compared = mismatch.verdict(log, found.own, exclusive)
+    compared = mismatch.mismatch_verdict(log, found.own, exclusive)
     if compared is not None:
         return compared
     own = found.own
     if found.exits:
         return _ended(found, log.said.unopened)
-    waited = watchdog.verdict(log)
+    waited = watchdog.watchdog_verdict(log)
     if own and (found.launched or any(r.rank is not None for r in own) or found.echoes or waited):
         return _raised(found, () if waited is None else waited.claims)
     return waited

@@ -20,7 +20,7 @@ the launcher or by its user, or the launcher's summary of other processes' failu
 _MOST = 2_000
 _TYPE = re.compile(r"(?:(?:[A-Za-z_]\w{0,100}|<locals>)(?:\.|::)){0,10}[A-Za-z_]\w{0,100}")
 _LAUNCHER = frozenset({
-    "ChildFailedError", "EngineDeadError", "KeyboardInterrupt", "ProcessExitedException", "ProcessRaisedException",
+    "ChildFailedError", "KeyboardInterrupt", "ProcessExitedException", "ProcessRaisedException",
     "SignalException",
 })  # fmt: skip
 _PEER = frozenset({
@@ -28,18 +28,15 @@ _PEER = frozenset({
     "EnforceNotMet", "HorovodInternalError", "HostsUpdatedInterrupt", "IoException", "RendezvousClosedError",
     "RendezvousConnectionError", "RendezvousGracefulExitError", "RendezvousTimeoutError",
 })  # fmt: skip
-_SUMMARY = re.compile(
-    r"(?:RuntimeError|Exception): (?:Engine core (?:initiali[sz]ation|proc\S{0,40}) |Engine process failed to start"
-    r"|WorkerProc initiali[sz]ation failed due to an exception|EngineCore encountered an issue)|\S{0,60}EngineDeadError\b"
-)
-"""What the parent of an inference engine's processes raises: one of them has failed, and says why itself."""
 _PEER_HOME = re.compile(r"(?:torch|c10d?|gloo|horovod)(?:\.|::)|$")
 """Modules that these classes are of; a program may have a class of the same name. A notebook gives no module."""
-_ELSEWHERE = re.compile(
-    r"(?:Engine core|WorkerProc) initialization failed|Worker failed with error .{0,300}, please check"
-    r"|.{0,200}\b[Ss]ee (?:the )?(?:root cause|stack trace)\b.{0,10}\babove"
+_SUMMARY = re.compile(
+    r"(?:RuntimeError|Exception): (?:Engine core (?:initiali[sz]ation|proc\S{0,40}) |Engine process failed to start"
+    r"|WorkerProc initiali[sz]ation failed due to an exception|EngineCore encountered an issue"
+    r"|Worker failed with error .{0,300}, please check|.{0,200}\b[Ss]ee (?:the )?(?:root cause|stack trace)\b.{0,10}above)"
+    r"|\S{0,60}EngineDeadError\b"
 )
-"""Messages of a parent that say only where the failure of its child stands.
+"""What a parent raises that says only where the failure of its child stands; most of an inference engine.
 Source: https://github.com/vllm-project/vllm/blob/main/vllm/v1/executor/multiproc_executor.py"""
 _TENSORFLOW = re.compile(
     r"tensorflow\.\S{0,100}errors_impl\.(?:Aborted|Cancelled|DeadlineExceeded|Unavailable)Error$"
@@ -97,7 +94,7 @@ def role_of(exception: str, frames: Sequence[Frame] = ()) -> Role:
         return "launcher"
     if raised_by_user(frames):
         return "own"
-    if _ELSEWHERE.match(message):
+    if _SUMMARY.match(text):
         return "launcher"
     if name in _PEER and _PEER_HOME.match(home):
         return "own" if _OWN_START.match(message) else "peer"

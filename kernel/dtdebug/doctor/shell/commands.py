@@ -123,7 +123,7 @@ class Commands:
             return False
         path = Path(self._values.folder, rest[0])
         try:
-            text = careful.text(path, _SIZE) if path.is_file() else None
+            text = careful.read_text(path, _SIZE) if path.is_file() else None
         except (OSError, ValueError):
             text = None
         if text is None:
