@@ -32,9 +32,7 @@ class Reductions:
         """Data pointer of a gradient that was clipped -> a weak reference to its storage, place."""
         self._told_early = False
 
-    def add(
-        self, tensors: list[Any], group: list[int], op: str, *, now: int, backwards: int, close: bool
-    ) -> None:
+    def add(self, tensors: list[Any], group: list[int], op: str, *, now: int, backwards: int, close: bool) -> None:
         """Tensors were reduced in the step `now`; closely also their values are kept."""
         for tensor in tensors:
             if not values.plain(tensor) or not tensor.numel() or not tensor.is_floating_point():
