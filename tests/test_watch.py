@@ -627,7 +627,7 @@ def test_a_clip_that_can_not_do_what_it_says_is_named():
 
     class Stepping:
         now, done = 1, 0
-        clipped: dict = {}
+        reductions = types.SimpleNamespace(clipped={})
 
         def scaled(self):
             pass

@@ -125,7 +125,7 @@ class Loaders:
         known.shuffles = type(getattr(loader, "sampler", None)).__name__ == "RandomSampler"
         known.whole, streams = _gives_once(loader), _streams(loader)
         known.workers = loader.num_workers if streams else 0
-        known.of = _number(loader)
+        known.of = 0 if streams else _number(loader)  # torch warns where it has told the length of a stream
         known.epochs += 1
         known.batches = 0
         known.backwards = self._steps.backwards
@@ -222,7 +222,7 @@ def _streams(loader: Any) -> bool:
 
 
 def _number(loader: Any) -> int:
-    """Batches of an epoch; 0 where a stream or a sampler of the user's own does not tell."""
+    """Batches of an epoch; 0 where a sampler of the user's own does not tell."""
     try:
         return len(loader)
     except Exception:  # whatever the user's code raises

@@ -12,12 +12,7 @@ def train() -> None:
     for _ in range(12):
         optimizer.zero_grad()
         model(torch.randn(8, 4)).square().mean().backward()
-        works = [
-            dist.all_reduce(
-                p.grad, op=dist.ReduceOp.AVG if dist.get_backend() == "nccl" else dist.ReduceOp.SUM, async_op=True
-            )
-            for p in model.parameters()
-        ]
+        works = [dist.all_reduce(p.grad, async_op=True) for p in model.parameters()]
         for work in works:
             work.wait()
         for p in model.parameters():
