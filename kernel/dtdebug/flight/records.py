@@ -114,9 +114,13 @@ def where_now(records: Records, rank: int) -> str:
     if state.waiting is not None and state.waiting.kind == "stopped":
         return f"{place(shown_frame(state.stack) or state.stack[-1])}, {phrase(state.waiting)}"
     inner, user = state.stack[-1], own_frame(state.stack)
-    if user is None or user == inner:
+    waiting = state.waiting
+    locked = (
+        waiting is not None and waiting.kind == "lock" and bool(waiting.path)
+    )  # whose lock tells more than the line
+    if user is None or (user == inner and not locked):
         return place(inner)
-    if (waiting := state.waiting) is not None and waiting.kind not in (*ACTIVE, "collective"):
+    if waiting is not None and waiting.kind not in (*ACTIVE, "collective"):
         return f"{place(user)}: it waits {phrase(waiting)}"
     return f"{inner.function}, called from {place(user)}"
 
