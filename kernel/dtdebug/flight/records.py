@@ -115,9 +115,8 @@ def where_now(records: Records, rank: int) -> str:
         return f"{place(shown_frame(state.stack) or state.stack[-1])}, {phrase(state.waiting)}"
     inner, user = state.stack[-1], own_frame(state.stack)
     waiting = state.waiting
-    locked = (
-        waiting is not None and waiting.kind == "lock" and bool(waiting.path)
-    )  # whose lock tells more than the line
+    # whose lock it is tells more than the line
+    locked = waiting is not None and waiting.kind == "lock" and bool(waiting.path)
     if user is None or (user == inner and not locked):
         return place(inner)
     if waiting is not None and waiting.kind not in (*ACTIVE, "collective"):

@@ -31,7 +31,8 @@ _STATUS = re.compile(
     _GROUP + r"[^\n]{0,300}?[Ll]ast enqueued (?:NCCL )?work: (?P<enqueued>-?\d{1,18}), "
     r"last completed (?:NCCL )?work: (?P<completed>-?\d{1,18})"
 )
-_BEGINS = re.compile(r"\bRank \d{1,6}\] {1,2}")
+_RANK = re.compile(r"\bRank \d{1,6}\]")
+_BEGINS = re.compile(r"\bRank \d{1,6}\] {1,2}(?:Watchdog|Exception|failure|Timeout|Process group watchdog)")
 """What is in the first part of a line that was broken."""
 _CAUGHT_WHOLE = " milliseconds before timing out"
 _BROKEN = 3
@@ -130,7 +131,7 @@ def read(log: Reading) -> dict[str, Watched]:
     """Group -> what is said of it, where a rank timed out in it and its numbers can be told from other groups'."""
     heard = _Heard()
     for index, line in enumerate(log.lines):
-        text = _whole(log.lines, index) if _BEGINS.search(line.body) else ""
+        text = _whole(log.lines, index) if _BEGINS.search(line.body) else line.body
         if "Watchdog caught" in text and (found := _CAUGHT.search(text)):
             if (rank := heard.rank(found, line)) is not None:
                 wait = _wait(found, line.number)
@@ -168,7 +169,7 @@ def _whole(lines: Sequence[Line], index: int) -> str:
 
 def _goes_on(line: Line) -> bool:
     """It may be the rest of the line above."""
-    return line.rank is None and not _BEGINS.search(line.body)
+    return line.rank is None and not _RANK.search(line.body)
 
 
 def _group(found: re.Match[str]) -> str:
