@@ -7,14 +7,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from dtdebug.agent.leaving import primary
 from dtdebug.job.ends import Ends, ends, settle
 from dtdebug.probe import memory
 from dtdebug.probe.watch import Death, Deaths, end, living, zombie_status
 from dtdebug_taxonomy.case import Case, contract
 from dtdebug_taxonomy.claims import Claim, Record, distinct
-from dtdebug_taxonomy.failure import exits
+from dtdebug_taxonomy.failure import attribution, exits
 from dtdebug_taxonomy.frames import call_site
 from dtdebug_taxonomy.ranks import PROCESS, CallSite, CollectiveRef, Frame, RankState, Verdict
+from dtdebug_taxonomy.snapshot import Snapshot
 from dtdebug_taxonomy.spelling import shortened
 
 LOST = "RuntimeError: [pair.cc:553] Connection closed by peer [127.0.0.1]:1"
@@ -176,6 +178,33 @@ def test_an_exit_code_without_an_exception_is_a_cause():
 
     assert (1,) == ended.roots
     assert "Rank 1 ended with exit status 7" in settle(None, ended).summary
+
+
+def test_a_program_that_is_not_there_is_said_with_its_name():
+    """Python says so itself, on each rank, and raises nothing."""
+    words = "can't open file '/job/trian.py': [Errno 2] No such file or directory"
+    told = TORCHRUN.replace("exitcode  : 1 (pid: 11)", "exitcode  : 2 (pid: 11)").replace(
+        "exitcode: 1)", "exitcode: 2)"
+    )
+    found = settle(None, ends(f"/env/bin/python3.11: {words}\n{told}", ranks("", "")))
+    read = attribution.verdict(Snapshot(output=f"python: {words}\n{told}"))
+
+    assert f"Rank 1 ended with exit status 2: {words}" in found.summary
+    assert f"Rank 1 ended: exit code 2: {words}." == read.summary
+
+
+def test_what_a_worker_raised_is_said_and_not_that_its_parent_raises_it_again():
+    """As torch's loader does: the message holds the worker's traceback."""
+    message = """Caught KeyError in DataLoader worker process 0.
+Original Traceback (most recent call last):
+  File "/job/data.py", line 26, in __getitem__
+    return self.boxes[i]
+KeyError: 37
+"""
+    text, frames = primary(RuntimeError(message))
+
+    assert ("KeyError: 37", "/job/data.py", 26) == (text, frames[-1].file, frames[-1].line)
+    assert "RuntimeError: no Traceback here" == primary(RuntimeError("no Traceback here"))[0]
 
 
 def test_ranks_that_only_waited_have_no_root_among_them():

@@ -136,6 +136,26 @@ def test_a_desync_report_names_the_laggard():
     assert CollectiveRef("all_reduce", 2412) == found.collective
 
 
+def test_a_desync_report_names_those_who_did_not_finish_what_the_others_have():
+    """All that is in the report are in one collective, or some are one behind."""
+    head = "  - To our best knowledge, the lagging/dead/mismatched ranks that caused the desync are:\n"
+    behind = f"""{head}    - [1] joined but didn't finish collective #2411 (count from 1)
+    #2411 started ranks:
+      [1] started ALLREDUCE
+    #2412 started ranks:
+      [0, 2, 3] started ALLREDUCE
+"""
+    alike = f"""{head}    - [0, 1, 2, 3] joined but didn't finish collective #2411 (count from 1)
+    #2411 started ranks:
+      [0, 1, 2, 3] started ALLREDUCE
+"""
+    found = of(behind)
+
+    assert ("not_arrived", (1,), (0, 2, 3)) == (found.kind, found.culprits, found.waiting)
+    assert CollectiveRef("all_reduce", 2412) == found.collective
+    assert of(alike) is None or not of(alike).culprits
+
+
 def watchdog(rank, op, seq=41, group="0"):
     """What NCCL's watchdog prints on a time-out."""
     return (

@@ -8,12 +8,18 @@ import pytest
 
 from dtdebug.job import movement
 from dtdebug.job.coverage import coverage, following
-from dtdebug.job.outcome import TwoLooks, is_certain, judged
+from dtdebug.job.judgement import recorded
+from dtdebug.job.outcome import Seen, is_certain, judged
 from dtdebug.job.partial import following as next_step
+from dtdebug.job.unstarted import unstarted
 from dtdebug.probe.arrival import TWICE, arrival
 from dtdebug.probe.gather import one_each
+from dtdebug.records.folder import Run
 from dtdebug_taxonomy.claims import Record
+from dtdebug_taxonomy.diagnosis import diagnose
+from dtdebug_taxonomy.knowledge import load
 from dtdebug_taxonomy.ranks import FINISHED, Broken, Frame, Group, Operation, RankState, Verdict
+from dtdebug_taxonomy.snapshot import Snapshot
 from dtdebug_taxonomy.waiting import Waiting
 
 NOW = 1_760_000_000.0
@@ -295,3 +301,74 @@ def test_coverage_says_what_was_read_and_what_was_not():
     assert ("rank 1: files: nothing", "no flight-recorder dump of rank 1") == found.unread
     assert following(Verdict(kind="not_understood"), states, None).startswith("dtdebug attach --native")
     assert "" == following(Verdict(kind="none"), states, None)
+
+
+TYPO = """Traceback (most recent call last):
+  File "/env/bin/torchrun", line 6, in <module>
+    sys.exit(main())
+  File "/env/lib/python3.11/site-packages/torch/distributed/run.py", line 755, in determine_local_world_size
+    raise ValueError(f"Unsupported nproc_per_node value: {nproc_per_node}")
+ValueError: Unsupported nproc_per_node value: two
+"""
+OWN = """Traceback (most recent call last):
+  File "/job/launch.py", line 3, in <module>
+    import trainr
+ModuleNotFoundError: No module named 'trainr'
+"""
+
+
+@pytest.mark.parametrize(
+    ("printed", "said"),
+    [
+        (TYPO, "ValueError: Unsupported nproc_per_node value: two; no rank was seen."),
+        (OWN, "ModuleNotFoundError: No module named 'trainr' at /job/launch.py:3 in <module>; no rank was seen."),
+        ("go\nlaunch: error: unrecognized arguments: --nodes\n", "launch: error: unrecognized arguments: --nodes; no"),
+        ("", "The command ended with exit status 2 and printed nothing; no rank was seen."),
+    ],
+)
+def test_a_command_that_failed_before_any_rank_says_itself_why(printed, said):
+    """The first line is what was printed, with its line of the output; of a job that runs nothing is said so."""
+    unseen = judged(None, Seen((), {}))
+    found = unstarted(unseen, (), Snapshot(output=printed), Run(status=2))
+
+    assert found.summary.startswith(said)
+    assert [bool(printed)] == [bool(found.claims and found.claims[0].record.line)]
+    assert unseen == unstarted(unseen, (), Snapshot(output=printed), Run(status=None))
+
+
+def test_two_looks_at_two_processes_of_one_rank_show_no_progress():
+    """Each look read another one of the two."""
+    twice = {"facts": {TWICE: "101 on a"}}
+    first, second = rank(0, pid=100, **twice), rank(0, pid=101, **twice)
+
+    assert "unknown" == movement.progress([first], [second])[0]
+
+
+def receiving(*sources):
+    """Each rank waits for a message of another one, or for some of a batch."""
+    return [
+        rank(
+            n, world_size=len(sources),
+            groups=(Group(name="0", ranks=tuple(range(len(sources))), enqueued=0, completed=0),),
+        )
+        for n, _ in enumerate(sources)
+    ]  # fmt: skip
+
+
+def test_a_circle_of_receives_says_who_waits_for_whom(tmp_path):
+    """Of a batch only those it is with are waited for, and its cause is the order of sends and receives."""
+    (tmp_path / "flight").mkdir()
+    waits = [{"op": "recv", "peer": 2}, {"op": "batch_isend_irecv", "peers": (0, 2)}, {"op": "recv", "peer": 1},
+             {"op": "recv", "peer": 2}]  # fmt: skip
+    states = [
+        msgspec.structs.replace(state, pending=Operation(group="0", **wait))
+        for state, wait in zip(receiving(*waits), waits, strict=True)
+    ]
+    found = recorded(None, states, moving=False)[0].verdict
+    told = diagnose(load(), Snapshot(ranks=tuple(states), verdict=found))
+
+    assert ("not_arrived", (0, 1, 2), (3,)) == (found.kind, found.culprits, found.waiting)
+    assert "(0 in recv for 2, 1 in batch_isend_irecv for 0,2, 2 in recv for 1)" in found.summary
+    assert "ranks-wait-in-a-circle" in {r.evidence for s in told.symptoms for r in s.why}
+    assert "rank-did-not-come" not in {r.evidence for s in told.symptoms for r in s.why}
+    assert "nobody-sends-first" == told.advice[0].cause

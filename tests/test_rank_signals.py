@@ -3,7 +3,7 @@
 import msgspec
 import pytest
 
-from dtdebug_taxonomy.claims import LOOP_ENDED, Claim, Record
+from dtdebug_taxonomy.claims import LOOP_ENDED, SHARED_RANK, Claim, Record
 from dtdebug_taxonomy.diagnosis import diagnose
 from dtdebug_taxonomy.knowledge import load
 from dtdebug_taxonomy.ranks import Alternative, CallSite, CollectiveRef, Frame, Group, Operation, RankState, Verdict
@@ -292,3 +292,23 @@ def test_a_report_says_the_verdict_first():
     assert "rank 3 \\*finished\\* 40" in report
     assert to_text(d).startswith("dtdebug: Rank 3: skipped.\n  seen: rank 3 *finished* 40")
     assert "\n  symptom: Training hangs" in to_text(d)
+
+
+@pytest.mark.parametrize(
+    ("found", "cause"),
+    [
+        ({"kind": "not_arrived", "collective": CollectiveRef("init_process_group", None)}, "not-all-processes-started"),
+        ({"kind": "not_arrived", "claims": (
+            Claim(what="system", ranks=(3,), words=f"{SHARED_RANK}: 7, 8", record=Record(source="system")),
+        )}, "not-all-processes-started"),
+        ({"kind": "dead", "claims": (
+            Claim(what="ended", ranks=(3,), op="os._exit(3)", words="ended", record=Record(source="exit")),
+        )}, "program-fails-by-itself"),
+    ],
+)  # fmt: skip
+def test_what_a_verdict_shows_besides_its_kind_leads_to_the_cause(found, cause):
+    """Of a rank that is awaited when the group is made, or whose own line ended it, the kind alone says too little."""
+    told = diagnose(load(), Snapshot(verdict=verdict(**found)))
+
+    assert cause == told.advice[0].cause
+    assert not {"rank-did-not-come", "rank-ended-first"} & {r.evidence for s in told.symptoms for r in s.why}

@@ -196,3 +196,18 @@ def test_the_order_of_the_lines_changes_nothing(ranks, odd, order):
 
     assert (odd,) == found.culprits
     assert set(range(ranks)) - {odd} == set(found.waiting)
+
+
+@pytest.mark.parametrize("width", [120, 150, 190])
+def test_lines_that_a_terminal_has_broken_are_read_as_one(width):
+    """Within a word too, as in logs that were copied out of a window."""
+    rows = [line for rank in range(4) for line in (caught(rank, 12 - (rank == 3)), status(rank, 12 - (rank == 3), 13))]
+    broken = [row[i : i + width] for row in rows for i in range(0, len(row), width)]
+
+    def read(lines):
+        return attribution.verdict(Snapshot(output="\n".join(lines)))
+
+    whole, found = read(rows), read(broken)
+    assert (whole.kind, whole.culprits, whole.waiting, whole.summary) == (
+        found.kind, found.culprits, found.waiting, found.summary,
+    )  # fmt: skip

@@ -21,6 +21,8 @@ _OPERATIONS = frozenset(
      "reduce_scatter_tensor", "reduce_scatter_single", "_reduce_scatter_base", "all_to_all", "all_to_all_single",
      "barrier", "monitored_barrier", "send", "recv", "isend", "irecv", "batch_isend_irecv")
 )  # fmt: skip
+_COMPREHENSIONS = frozenset(("<listcomp>", "<genexpr>", "<setcomp>", "<dictcomp>"))
+"""Frames that have the variables of the function around them only from Python 3.12 on, if at all."""
 _POINT_TO_POINT = frozenset(("send", "recv", "isend", "irecv", "batch_isend_irecv"))
 _WAITING = re.compile(r"/torch/(?:distributed|nn/parallel)/|/torch/autograd/graph\.py\Z")
 _BETWEEN = re.compile(r"/torch/(?:_ops|_compile|_library/\w+|autograd/\w+|utils/_contextlib)\.py\Z")
@@ -50,7 +52,8 @@ def pending(frames: list[FrameType], entries: Sequence[Entry]) -> Operation | No
         oldest = next((e for e in opened if not e.is_p2p), None)
         if oldest is not None:
             return _recorded(oldest)
-        return stack.from_locals(frames[-1], _batch) or next(map(_recorded, opened), None)
+        inner = next((f for f in reversed(frames) if f.f_code.co_name not in _COMPREHENSIONS), frames[-1])
+        return stack.read(inner, _batch) or next(map(_recorded, opened), None)
     return None
 
 

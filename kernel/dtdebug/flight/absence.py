@@ -89,8 +89,9 @@ def _absent(records: Records, sinks: Sequence[int]) -> Verdict:
         told = "is holding the GIL: its recorder answers and its Python does not"
     else:
         now = where_now(records, culprits[0])
-        they = "it is" if len(culprits) == 1 else "they are"
-        told = f"never arrived at {call}" + (f", {they} in {now}" if now else "")
+        one = len(culprits) == 1
+        now = now if one else now.replace(": it waits ", ": they wait ")
+        told = f"never arrived at {call}" + (f", {'it is' if one else 'they are'} in {now}" if now else "")
         young = in_flight(records, wait)
         if young:
             return nothing(

@@ -17,7 +17,7 @@ from dtdebug_taxonomy.ranks import RankState, Verdict
 from dtdebug_taxonomy.snapshot import Snapshot
 
 _FAILS = re.compile(r"(?i)\b(?:error|fatal|failed|no such|not found|cannot|can't|could not|unable|denied|refused)\b")
-_PROGRAM = re.compile(r"[/\\\\](?:bin|Scripts)[/\\\\][^/\\\\.]{1,100}\Z")
+_PROGRAM = re.compile(r"[/\\](?:bin|Scripts)[/\\][^/\\.]{1,100}\Z")
 """The few lines with which an installed command begins."""
 _LAST = 200
 """Lines from the end in which the one that tells of the failure is looked for."""

@@ -86,8 +86,8 @@ def refuse_binary(begin: bytes, name: str) -> None:
 
 def telling(rows: list[Kept]) -> list[Kept]:
     """Of too many lines those that the knowledge names, those around them, and tracebacks."""
-    from dtdebug_taxonomy.findings import lexicon
     from dtdebug_taxonomy.knowledge import load
+    from dtdebug_taxonomy.lexicon import lexicon
 
     text = "\n".join(row.raw.decode("utf-8", "replace").replace("\n", " ") for row in rows)
     wanted: set[int] = set()

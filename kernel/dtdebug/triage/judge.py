@@ -10,9 +10,9 @@ from collections.abc import Sequence
 from dtdebug.logs.shapes import Kept
 from dtdebug.triage.part import EXAMPLES
 from dtdebug_taxonomy.failure import events, exits, lines
-from dtdebug_taxonomy.findings import lexicon
 from dtdebug_taxonomy.hardware import parse
 from dtdebug_taxonomy.knowledge import Knowledge, load
+from dtdebug_taxonomy.lexicon import lexicon
 from dtdebug_taxonomy.matching import Hit
 
 _DIGITS = b"0123456789abcdefABCDEF"

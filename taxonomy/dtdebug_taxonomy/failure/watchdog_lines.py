@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
+from itertools import takewhile
 from typing import NamedTuple
 
 from dtdebug_taxonomy.failure.lines import Line
@@ -30,8 +31,10 @@ _STATUS = re.compile(
     _GROUP + r"[^\n]{0,300}?[Ll]ast enqueued (?:NCCL )?work: (?P<enqueued>-?\d{1,18}), "
     r"last completed (?:NCCL )?work: (?P<completed>-?\d{1,18})"
 )
-_BEGINS = re.compile(r"\bRank \d{1,6}\] {1,2}|ast enqueued")
+_RANK = re.compile(r"\bRank \d{1,6}\]")
+_BEGINS = re.compile(r"\bRank \d{1,6}\] {1,2}(?:Watchdog|Exception|failure|Timeout|Process group watchdog)")
 """What is in the first part of a line that was broken."""
+_CAUGHT_WHOLE = " milliseconds before timing out"
 _BROKEN = 3
 """Lines in which the rest of one may stand."""
 _AT = re.compile(r"detected by watchdog at work(?: sequence id)?: (\d{1,18})")
@@ -128,7 +131,7 @@ def watchdogs_by_group(log: Reading) -> dict[str, WatchedGroup]:
     """Group -> what is said of it, where a rank timed out in it and its numbers can be told from other groups'."""
     heard = _Heard()
     for index, line in enumerate(log.lines):
-        text = _whole(log.lines, index) if _BEGINS.search(line.body) else ""
+        text = _whole(log.lines, index) if _BEGINS.search(line.body) else line.body
         if "Watchdog caught" in text and (found := _CAUGHT.search(text)):
             if (rank := heard.rank(found, line)) is not None:
                 wait = _wait(found, line.number)
@@ -148,17 +151,25 @@ def watchdogs_by_group(log: Reading) -> dict[str, WatchedGroup]:
 def _whole(lines: Sequence[Line], index: int) -> str:
     """The line with the rest that a terminal or a column of a table has broken off, between words or within one."""
     line = lines[index].body
-    if _CAUGHT.search(line) or _STATUS.search(line):
+    rest = [*takewhile(_goes_on, lines[index + 1 : index + 1 + _BROKEN])]
+    status = _STATUS.search(line)
+    if status is not None:
+        last = rest[0].body if rest and status.end() == len(line) and rest[0].body.isdecimal() else ""
+        return f"{line}{last}"
+    if not rest or _CAUGHT_WHOLE in line:
         return line
     for glue in ("", " "):
         text = line
-        for rest in lines[index + 1 : index + 1 + _BROKEN]:
-            if rest.rank is not None or _BEGINS.search(rest.body):
-                break
-            text = f"{text}{glue}{rest.body}"
-            if _CAUGHT.search(text) or _STATUS.search(text):
+        for part in rest:
+            text = f"{text}{glue}{part.body}"
+            if _CAUGHT_WHOLE in text or _STATUS.search(text):
                 return text
     return line
+
+
+def _goes_on(line: Line) -> bool:
+    """It may be the rest of the line above."""
+    return line.rank is None and not _RANK.search(line.body)
 
 
 def _group(found: re.Match[str]) -> str:

@@ -1,0 +1,130 @@
+"""Findings by what was measured: the verdict on the ranks, what the watch has seen, what checks see in the source."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from itertools import islice
+
+import msgspec
+
+from dtdebug_taxonomy import rank_signals
+from dtdebug_taxonomy.failure.bearing import is_explained
+from dtdebug_taxonomy.finding import Finding, plain
+from dtdebug_taxonomy.knowledge import Knowledge
+from dtdebug_taxonomy.lexicon import from_hit, in_order, matchers_of
+from dtdebug_taxonomy.model import Evidence
+from dtdebug_taxonomy.snapshot import Snapshot, walk
+
+_COMMUNICATION = frozenset(("B.1", "B.2", "D.1.1"))
+"""Symptoms of communication among ranks."""
+_RAISED = 32
+"""Different exceptions of ranks that are looked at."""
+
+
+def of_ranks(knowledge: Knowledge, snapshot: Snapshot) -> Iterator[Finding]:
+    """Findings by the verdict on the ranks, by where its culprits stand, and by what ranks raised, culprits first."""
+    verdict = snapshot.verdict
+    culprits = set(verdict.culprits) if verdict else set()
+    states = sorted((r for r in snapshot.ranks if r.rank is not None), key=lambda r: r.rank not in culprits)
+    if verdict is not None:
+        accused = [r for r in states if r.rank in culprits]
+        counted = "uneven" if rank_signals.uneven(states) else ""
+        rounds = "loop_ended" if rank_signals.loop_ended(verdict) else ""
+        more = {*(r.signal for r in accused), counted, rounds} - {""}
+        said = any(c.what == "raised" for c in verdict.claims) or any(r.exception for r in accused)
+        aspect = rank_signals.aspect(verdict)
+        more |= {aspect} - {""}
+        said = said and verdict.kind == "dead"  # what it raised says more than that it ended
+        words = {"" if said or aspect else verdict.kind, *(f"{verdict.kind} {word}" for word in more)}
+        places = {f"{f.file.replace(chr(92), '/')} {f.function}": r.rank for r in accused for f in r.stack}
+        for e in knowledge.evidence.values():
+            if not (e.verdict or e.stack) or (e.verdict and words.isdisjoint(e.verdict)):
+                continue
+            where = [place for place in places if any(re.search(p, place) for p in e.stack)]
+            if where or not e.stack:
+                rank = places[where[0]] if where else min(culprits, default=None)
+                yield Finding(evidence=e.id, source="measured", words=plain(verdict.summary), rank=rank)
+    raised: dict[str, int | None] = {}
+    for r in states:
+        if r.exception:
+            raised.setdefault(r.exception, r.rank)
+    explained = is_explained(verdict)
+    for text, rank in islice(raised.items(), _RAISED):
+        for hit in in_order(matchers_of(knowledge).printed.hits(text)):
+            known = knowledge.evidence.get(hit.key)
+            if explained and known is not None:
+                adds = not (is_of_any_library(known) if rank in culprits else known.role == "cascade")
+            else:
+                adds = True
+            if adds:
+                yield from_hit(hit, "exception", rank)
+
+
+def of_watch(knowledge: Knowledge, snapshot: Snapshot) -> Iterator[Finding]:
+    """Findings by the invariants that did not hold while it trained, and by the ranks that were late."""
+    by_name = {name: e.id for e in knowledge.evidence.values() for name in e.watch}
+    rows = [(v.invariant, v.ranks, v.means) for v in snapshot.watched]
+    rows += [(f"late {row.phase}", row.ranks, row.means) for row in snapshot.late]
+    for name, ranks, means in rows:
+        if name in by_name:
+            rank = ranks[0] if len(ranks) == 1 else None
+            yield Finding(evidence=by_name[name], source="measured", words=plain(means), rank=rank)
+
+
+def of_source(knowledge: Knowledge, snapshot: Snapshot) -> Iterator[Finding]:
+    """Findings by what the checks see in the files that stacks name, the nearest first."""
+    by_check = {number: e.id for e in knowledge.evidence.values() for number in e.check}
+    verdict = snapshot.verdict
+    raised = verdict.culprits if verdict is not None and verdict.kind == "dead" else ()
+    for f in snapshot.source_findings:
+        if f.check in by_check:
+            yield Finding(
+                evidence=by_check[f.check],
+                source="checked",
+                file=f.file,
+                line=f.line,
+                words=plain(f.words),
+                rank=f.rank if f.near != "file" else None,
+                near=f.near,
+                diff=f.diff,
+                check=f.check,
+                told=f.message if f.near == "line" and f.rank in raised else "",
+                way=f.fix,
+            )
+
+
+def of_cell(knowledge: Knowledge, snapshot: Snapshot) -> Iterator[Finding]:
+    """Findings by what the checks see in the source of the failed cell; at its line, if the exception went through."""
+    by_check = {number: e.id for e in knowledge.evidence.values() for number in e.check}
+    if not snapshot.cell.strip() or not by_check:
+        return
+    from dtdebug_taxonomy.checks.examine import examine
+    from dtdebug_taxonomy.checks.proving import proven, unified
+    from dtdebug_taxonomy.checks.settings import Settings
+    from dtdebug_taxonomy.source.notebook import Notebook
+
+    code = Notebook([("code", snapshot.cell)]).code
+    raised = {(f.line, f.code.strip()) for info in walk(snapshot.exception) for f in info.frames if f.code.strip()}
+    settings = Settings(select=tuple(by_check))
+    hits = examine(code, settings, failed=lambda check, error: None)
+    for hit in hits:
+        line = code.text.place(hit.span.start).line
+        text = code.text.line(line).strip()
+        found = Finding(evidence=by_check[hit.check.id], source="checked", line=line, words=plain(text))
+        if (line, text) in raised:
+            after = proven(code, hits, [hit], settings).text
+            found = msgspec.structs.replace(
+                found,
+                near="line",
+                diff=unified("cell", f"{code.text}\n", f"{after}\n"),
+                check=hit.check.id,
+                told=hit.message if hit.severity != "hint" else "",
+                way=hit.fix.title if hit.fix is not None else "",
+            )
+        yield found
+
+
+def is_of_any_library(found: Evidence) -> bool:
+    """Words of communication that any library may print: of ranks only where ranks communicate."""
+    return found.generic and bool(found.symptoms) and _COMMUNICATION.issuperset(found.symptoms)
