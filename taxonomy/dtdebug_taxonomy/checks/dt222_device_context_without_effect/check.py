@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from dtdebug_taxonomy.checks import Edit, Fix, Hit
 from dtdebug_taxonomy.checks.ranks_seen import depends_on_rank, starts_ranks
 from dtdebug_taxonomy.source.python import Code
+from dtdebug_taxonomy.source.ranks import rank
 from dtdebug_taxonomy.source.text import Span
 
 
@@ -27,7 +28,7 @@ def check(code: Code) -> Iterator[Hit]:
 
 
 def _fix(code: Code, call: ast.Call) -> Fix | None:
-    if not isinstance(call.func, ast.Attribute):
-        return None
+    if not isinstance(call.func, ast.Attribute) or rank(code, call.args[0]) == "global":
+        return None  # of all ranks only those of the first machine have such a device
     end = code.span(call.func).end
     return Fix("Choose the device: set_device", (Edit(Span(end - len("device"), end), "set_device"),))

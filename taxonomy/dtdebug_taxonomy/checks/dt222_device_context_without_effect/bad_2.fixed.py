@@ -1,6 +1,0 @@
-import torch
-
-
-def init_engine(parallel_config):
-    torch.cuda.set_device(parallel_config.rank)  # dt: DT222
-    return build(parallel_config)
