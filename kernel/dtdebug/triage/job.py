@@ -134,7 +134,8 @@ def view(part: Part) -> Job:
     silent = () if over else pace.silent(by_rank, found, on_until)
     world = max((s.world for s in streams), default=0)
     absent = tuple(sorted(set(range(_size(set(by_rank), world))) - set(by_rank)))[:MOST_RANKS]
-    absent = absent if len(by_rank) > 1 else ()  # of one rank's log nobody expects that it holds the others
+    if len(by_rank) < _MANY or len(absent) > _MANY * len(by_rank):
+        absent = ()  # nobody expects all ranks in one rank's log, or where only the first of each node print
     if over and end is not None:
         verdict = Verdict(kind="none", summary=ended.summary(end))
     elif verdict is None or not verdict.culprits:
