@@ -59,7 +59,7 @@ _LETTER = (
     r"(?P<stream>stdout|stderr) [FP] ",
 )
 _BLANK = (
-    r"(?=[ \d]{2,4}: ) {1,3}(?P<task>\d{1,3}): ",
+    r"(?=[ \d]{2,5}: ) {1,4}(?P<task>\d{1,4}): ",
     r" {1,12}(?=\[(?:rank|default) ?\d{1,7}\]:)",
     r"[|] (?=\S)",
 )
