@@ -172,3 +172,8 @@ def test_many_telling_lines_are_bounded_and_none_who_prints_is_lost(tmp_path):
     assert ranks[b"9"] == 1
     assert len(kept) < 5_000
     assert (kept[0].number, kept[-1].number) == (1, 40_001)
+
+
+def test_steps_of_megatron_are_padded(tmp_path):
+    rows = [f" iteration {s:8}/    1000 | elapsed time per iteration (ms): 3171.3 | lm loss: 2.1" for s in range(30)]
+    assert shared(tmp_path / "a", rows).went_on == 29

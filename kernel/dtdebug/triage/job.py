@@ -31,6 +31,8 @@ from dtdebug_taxonomy.snapshot import Snapshot
 _FIRST, _EVENTS = 64, 256
 _MANY, _FEW = 2, 4
 """Ranks, and part of all ranks, that lose a peer where no other evidence says that one was lost."""
+_ABSENT = 2
+"""Ranks without a line, for each that prints, from which on those who print are the exception."""
 
 
 class First(msgspec.Struct, frozen=True, kw_only=True):
@@ -134,7 +136,8 @@ def view(part: Part) -> Job:
     silent = () if over else pace.silent(by_rank, found, on_until)
     world = max((s.world for s in streams), default=0)
     absent = tuple(sorted(set(range(_size(set(by_rank), world))) - set(by_rank)))[:MOST_RANKS]
-    absent = absent if len(by_rank) > 1 else ()  # of one rank's log nobody expects that it holds the others
+    if len(by_rank) == 1 or len(absent) > _ABSENT * len(by_rank):
+        absent = ()  # nobody expects all ranks in one rank's log, or where only the first of each node print
     if over and end is not None:
         verdict = Verdict(kind="none", summary=ended.summary(end))
     elif verdict is None or not verdict.culprits:

@@ -78,7 +78,8 @@ class Judge:
         once = list({shape(rows[i].raw): i for i in reversed(new)}.values())[::-1]
         fresh = [_text(rows[i].raw) for i in once]
         wanted = {once[hit.line - 1] for hit in self._matcher.hits("\n".join(fresh)) if self._is_message(hit)}
-        hits, near = set(wanted), set[int]()
+        hits = set(wanted)
+        near: set[int] = set()
         self._worded |= {shape(rows[i].raw) for i in wanted}
         wanted |= {once[n] for n, text in enumerate(fresh) if parse(text) is not None}
         printed = lines.split_lines("\n".join(_text(row.raw) for row in rows))

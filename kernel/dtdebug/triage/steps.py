@@ -11,7 +11,7 @@ from dtdebug.triage.part import TellingLine
 
 When = Callable[[bytes], float | None]
 """The time of a line."""
-_STEP = re.compile(rb"(?i)(?:\b(?:step|iter(?:ation)?|batch)s?\b['\"]?[ _:=#\[(]{0,4}|\bit[=:] ?)(\d{1,9})\b")
+_STEP = re.compile(rb"(?i)(?:\b(?:step|iter(?:ation)?|batch)s?\b['\"]?[ _:=#\[(]{0,12}|\bit[=:] ?)(\d{1,9})\b")
 _PACE = re.compile(
     rb"(?i)(?:(?:(?:step|iter(?:ation)?|batch|elapsed)[ _-]?tim(?:e|ing)[^0-9:=]{0,40}"
     rb"|\b(?:time|seconds)(?: \(s(?:ec)?\))?)[:=] {0,3}(\d{1,6}(?:\.\d{1,9})?) {0,2}(ms|s)?\b"

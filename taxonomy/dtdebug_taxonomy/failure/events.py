@@ -54,7 +54,7 @@ _RESTART = re.compile(
     r"|Restarting worker group|Attempt \d{1,4}/\d{1,4} failed|restarting (?:all )?workers"
 )
 PROGRESS = re.compile(
-    r"(?i)(?:\b(?:step|iter(?:ation)?|epoch|batch|round|update)s?\b[ _:=#\[(]{0,4}\d{1,9}\b|\b\d{1,3}%\|"
+    r"(?i)(?:\b(?:step|iter(?:ation)?|epoch|batch|round|update)s?\b[ _:=#\[(]{0,12}\d{1,9}\b|\b\d{1,3}%\|"
     r"|\d(?:it/s|s/it)\b|\bit[=:] ?\d|\bloss['\"]?[ :=]{1,4}-?\d)"
 )
 """What shows that training goes on."""
