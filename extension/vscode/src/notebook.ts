@@ -39,12 +39,20 @@ export function cellFor(message: Message): string | undefined {
   }
 }
 
-/** As a new cell that is not run: the user reads it first. */
+/** As a new cell that is shown and not run: the user reads it first. */
 async function insertBelow(editor: vscode.NotebookEditor, source: string): Promise<void> {
+  const at = editor.selection.end;
   const cell = new vscode.NotebookCellData(vscode.NotebookCellKind.Code, source, "python");
   const edit = new vscode.WorkspaceEdit();
-  edit.set(editor.notebook.uri, [vscode.NotebookEdit.insertCells(editor.selection.end, [cell])]);
+  edit.set(editor.notebook.uri, [vscode.NotebookEdit.insertCells(at, [cell])]);
   await vscode.workspace.applyEdit(edit);
+  show(editor, at);
+}
+
+function show(editor: vscode.NotebookEditor, at: number): void {
+  const range = new vscode.NotebookRange(at, at + 1);
+  editor.selections = [range];
+  editor.revealRange(range, vscode.NotebookEditorRevealType.InCenterIfOutsideViewport);
 }
 
 /** Makes the change in the cell that the diff fits, else in the file that it names; nothing is run, and Undo takes it back. */
@@ -52,9 +60,7 @@ async function apply(diff: string, editor: vscode.NotebookEditor): Promise<boole
   const cells = editor.notebook.getCells().filter((cell) => cell.kind === vscode.NotebookCellKind.Code);
   const cell = cells.find(({ document }) => patched(diff, document.getText()) !== null);
   if (cell && (await replace(cell.document, diff))) {
-    const range = new vscode.NotebookRange(cell.index, cell.index + 1);
-    editor.selections = [range];
-    editor.revealRange(range, vscode.NotebookEditorRevealType.InCenterIfOutsideViewport);
+    show(editor, cell.index);
     return true;
   }
   for (const file of filesOf(diff, editor.notebook.uri)) {
