@@ -229,6 +229,8 @@ def test_the_answer_comes_after_the_error_which_is_as_without_the_extension(kern
     assert "unhandled system error" in the_answer(ran)["text/plain"]
 
 
+MODULE = f"def f():\n    {NCCL}\n"
+CHANGED = f"# another first line\n{MODULE}"
 MODES = {
     **{name: f"%xmode {name}" for name in ("Context", "Plain", "Minimal", "Verbose", "Docs")},
     "custom handler": (
@@ -239,6 +241,10 @@ MODES = {
         "shell = get_ipython(); shell.set_custom_exc((), None); theirs = shell.showtraceback\n"
         "def mine(*args, **words):\n    print('before'); theirs(*args, **words); print('after')\n"
         "shell.showtraceback = mine"
+    ),
+    "autoreload": (
+        "%load_ext autoreload\n%autoreload 2\nfrom pathlib import Path; import os\n"
+        f"_ = Path('changing.py').write_text({CHANGED!r}); os.utime('changing.py', (2e9, 2e9))"
     ),
     "rich": "from rich.traceback import install; _ = install(width=100)",
 }
@@ -256,6 +262,7 @@ RAISED = {
     ),
     "nested": f"_ = get_ipython().run_cell({NCCL!r})",
     "run": "%run script.py",
+    "module": "import changing; changing.f()",
     "syntax": "def :",
     "exit": "import sys; sys.exit(3)",
 }
@@ -266,9 +273,11 @@ def test_tracebacks_are_byte_for_byte_as_without_the_extension(start):
     without, ours = start("pass"), start("%load_ext dtdebug")
     for kernel in (without, ours):
         (kernel.home / "script.py").write_text(NCCL)
+        (kernel.home / "changing.py").write_text(MODULE)
     differ = []
     for mode, setting in MODES.items():
-        kinds = RAISED if setting.startswith("%xmode") else {k: RAISED[k] for k in ("plain", "group", "both", "nested")}
+        few = ("plain", "group", "both", "nested", *(["module"] if mode == "autoreload" else []))
+        kinds = RAISED if setting.startswith("%xmode") else {kind: RAISED[kind] for kind in few}
         for kind, source in {"set": setting, **kinds}.items():
             expected, got = (_as_drawn(kernel, source) for kernel in (without, ours))
             if expected != got:
