@@ -36,7 +36,9 @@ _PAIRS = (
         rf" {_THING},? {_IT} {_WORKS}"
     ),
     re.compile(rf"(?i)\b(?P<how>with|without) {_THING} (?:the same )?{_WORKS}$"),
-    re.compile(rf"(?i)^(?:but )?(?P<thing>torchrun|mpirun|srun|accelerate launch|deepspeed|python -m \S{{3,40}}) {_WORKS}$"),
+    re.compile(
+        rf"(?i)^(?:but )?(?P<thing>torchrun|mpirun|srun|accelerate launch|deepspeed|python -m \S{{3,40}}) {_WORKS}$"
+    ),
 )
 _SENTENCE = re.compile(
     r"[.!?;](?=\s|$)|\n|, (?:but|and|while|whereas|without|with) (?=\w)|(?<!,) (?:but|whereas) (?=\w)(?!only\b|not\b)"

@@ -147,8 +147,7 @@ def diagnose(
         named = advice[0].because if advice and advice[0].named else ()
         told, supports = printed(r for r in (*named, *symptoms[0].why) if not _is_vague(knowledge, r))
     return Diagnosis(
-        recognised=not foreign
-        and (is_recognised(knowledge, snapshot, findings, roots) or alone(snapshot) is not None),
+        recognised=not foreign and (is_recognised(knowledge, snapshot, findings, roots) or alone(snapshot) is not None),
         verdict=verdict,
         ordinary=plainly,
         symptoms=symptoms,

@@ -20,8 +20,8 @@ _BELOW = 6
 _MOST = 4
 _WARNING = re.compile(r"NCCL WARN (?P<message>.{8,600})")
 _DISLIKED = re.compile(
-    r"(?i)\bcan lead to\b|\bignor(?:ing|ed)\b|\bdefaulting to\b|\bfall(?:ing|s)? back\b|\bdeprecated\b|kernel command line"
-    r"|NUMA auto|\bperformance\b|\bcould not find: |\bno plugin\b|\bnon-fatal\b|\btable changed\b|\bhas been set to\b"
+    r"(?i)\bcan lead to\b|\bignor(?:ing|ed)\b|\bdefaulting to\b|\bfall(?:ing|s)? back\b|\bdeprecated\b"
+    r"|kernel command line|NUMA auto|\bperformance\b|\bcould not find: |\bno plugin\b|\bnon-fatal\b|\btable changed\b|\bhas been set to\b"
 )
 """What NCCL warns of and goes on."""
 _LAST = 20_000

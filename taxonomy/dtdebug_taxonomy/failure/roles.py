@@ -29,7 +29,8 @@ _PEER = frozenset({
 })  # fmt: skip
 _SUMMARY = re.compile(
     r"(?:RuntimeError|Exception): (?:Engine core (?:initiali[sz]ation|proc\S{0,40}) |Engine process failed to start"
-    r"|WorkerProc initiali[sz]ation failed due to an exception|EngineCore encountered an issue)|\S{0,60}EngineDeadError\b"
+    r"|WorkerProc initiali[sz]ation failed due to an exception|EngineCore encountered an issue)"
+    r"|\S{0,60}EngineDeadError\b"
 )
 """What the parent of an inference engine's processes raises: one of them has failed, and says why itself."""
 _PEER_HOME = re.compile(r"(?:torch|c10d?|gloo|horovod)(?:\.|::)|$")
