@@ -16,7 +16,7 @@ from dtdebug_taxonomy.chosen import TELLING, advice_of, reason, ruled_out
 from dtdebug_taxonomy.examples import fitting
 from dtdebug_taxonomy.finding import Finding, plain
 from dtdebug_taxonomy.findings import collect
-from dtdebug_taxonomy.happened import Seen, alone, happened, printed
+from dtdebug_taxonomy.happened import Seen, alone, happened, printed, warned
 from dtdebug_taxonomy.knowledge import Knowledge
 from dtdebug_taxonomy.measured import measured, with_measured
 from dtdebug_taxonomy.next_step import Ask, Next, Repair, next_step
@@ -146,8 +146,15 @@ def diagnose(
     if not told and verdict in ("settled", "leaning", "apart"):
         named = advice[0].because if advice and advice[0].named else ()
         told, supports = printed(r for r in (*named, *symptoms[0].why) if not _is_vague(knowledge, r))
+    if not told:
+        told, supports = warned(snapshot)
     return Diagnosis(
-        recognised=not foreign and (is_recognised(knowledge, snapshot, findings, roots) or alone(snapshot) is not None),
+        recognised=not foreign
+        and (
+            is_recognised(knowledge, snapshot, findings, roots)
+            or alone(snapshot) is not None
+            or bool(warned(snapshot)[0])
+        ),
         verdict=verdict,
         ordinary=plainly,
         symptoms=symptoms,
