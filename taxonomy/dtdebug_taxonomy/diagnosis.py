@@ -152,7 +152,7 @@ def diagnose(
         recognised=not foreign
         and (
             is_recognised(knowledge, snapshot, findings, roots)
-            or alone(snapshot) is not None
+            or (_names(advice) and alone(snapshot) is not None)
             or bool(warned(snapshot)[0])
         ),
         verdict=verdict,
