@@ -21,6 +21,7 @@ from dtdebug_taxonomy.snapshot import Snapshot
             "without activation checkpointing",
         ),
         ("If I add drop_last=True, the script completes", "if you add drop_last=True"),
+        ("Multi GPU setup got stuck with accelerate but torchrun works", "with torchrun"),
     ],
 )
 def test_what_makes_the_difference_is_read(said, words):

@@ -43,7 +43,7 @@ def printed(last, *frames, rank=1):
 
 def words(output):
     """What the program's own code raised, in words."""
-    return [error.words for error in own_errors(Snapshot(output=output)) if not error.library]
+    return [error.words for error in own_errors(Snapshot(output=output)) if not (error.library or error.inside)]
 
 
 @pytest.mark.parametrize(("folder", "name", "cause", "said"), OWN, ids=[row[1] for row in OWN])

@@ -19,6 +19,16 @@ torch==2.6.0
 """
 
 
+def test_a_sentence_that_speaks_of_nccl_or_an_error_is_somebodys():
+    """Only as NCCL or a logger prints them are such words a program's."""
+    text = "Unequal data causes an NCCL timeout, and I get an ERROR after it.\n```\nnode:1:2 NCCL INFO a\n```\n"
+
+    said, printed = parted(text)
+
+    assert said.startswith("Unequal data")
+    assert "NCCL INFO a" in printed
+
+
 def test_outside_of_fences_a_person_speaks_and_lines_stay_where_they_are():
     words, output = parted(ISSUE)
 

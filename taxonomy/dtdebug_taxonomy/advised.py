@@ -43,7 +43,8 @@ _REFUSED = re.compile(
     r"|\bnot (?:yet |currently )?(?:supported|available|enabled|implemented|compatible|permitted|allowed)\b"
     r"|\bonly (?:supports?|works? (?:with|for)|available|implemented|compatible|allowed)\b|\bgot multiple values for\b"
     r"|\bunrecognized arguments?\b|\binvalid choice\b|\bis not a valid\b"
-    r"|\brequires? (?!grad\b)[\w`'\" -]{3,60}|\b(?:has|have|is|are) (?:already|not) (?:been )?(?:initiali[sz]ed|set|called|found|detected)\b"
+    r"|\brequires? (?!grad\b)[\w`'\" -]{3,60}|\b(?:has|have|is|are) (?:already|not) (?:been )?"
+    r"(?:initiali[sz]ed|set|called|found|detected)\b"
     r"|^(?:\w{1,30}: )?(?:unsupported|invalid|unknown|unexpected) \w{2,30}\b"
 )
 """What refuses something without saying what should be: causes that are known come before it."""

@@ -18,9 +18,12 @@ from dtdebug_taxonomy.snapshot import Snapshot, walk
 _BELOW = 6
 """Lines in which a message may go on."""
 _MOST = 4
+WARNED = "NCCL WARN"
+"""What an ending is called that NCCL itself reports."""
 _WARNING = re.compile(r"NCCL WARN (?P<message>.{8,600})")
 _DISLIKED = re.compile(
-    r"(?i)\bcan lead to\b|\bignor(?:ing|ed)\b|\bdefaulting to\b|\bfall(?:ing|s)? back\b|\bdeprecated\b|kernel command line"
+    r"(?i)\bcan lead to\b|\bignor(?:ing|ed)\b|\bdefaulting to\b|\bfall(?:ing|s)? back\b|\bdeprecated\b"
+    r"|kernel command line"
     r"|NUMA auto|\bperformance\b|\bcould not find: |\bno plugin\b|\bnon-fatal\b|\btable changed\b|\bhas been set to\b"
 )
 """What NCCL warns of and goes on."""
@@ -73,7 +76,7 @@ def _warned(lines: Sequence[Line]) -> Ending | None:
     for line in lines:
         found = _WARNING.search(line.body) if "NCCL WARN" in line.body else None
         if found is not None and not _DISLIKED.search(found["message"]):
-            return Ending("NCCL WARN", found["message"], (), (), "", line.number, line.rank)
+            return Ending(WARNED, found["message"], (), (), "", line.number, line.rank)
     return None
 
 

@@ -131,7 +131,8 @@ def _bears(knowledge: Knowledge, bearing: Bearing, name: str, line: int) -> bool
     if is_of_any_library(found) and bearing.is_own(line):
         return False
     starting = all(code[:2] in _BEFORE_TRAINING for code in found.symptoms)
-    return not (bearing.is_overtaken(line) or (starting and bearing.is_trained_after(line)))
+    # what only says that something failed explains nothing either, if training went on
+    return not (bearing.is_overtaken(line) or ((starting or found.catch_all) and bearing.is_trained_after(line)))
 
 
 def _in_own_path(text: str, hit: Hit) -> bool:

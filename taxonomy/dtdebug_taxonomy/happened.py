@@ -12,7 +12,7 @@ import msgspec
 
 from dtdebug_taxonomy.advice import Reason
 from dtdebug_taxonomy.claims import cited
-from dtdebug_taxonomy.endings import Ending, endings
+from dtdebug_taxonomy.endings import WARNED, Ending, endings
 from dtdebug_taxonomy.failure.attribution import outcome
 from dtdebug_taxonomy.failure.raised import Raised
 from dtdebug_taxonomy.failure.reading import read_output
@@ -76,7 +76,18 @@ def alone(snapshot: Snapshot) -> Ending | None:
     if snapshot.exception is not None or snapshot.verdict is not None or "Traceback" in snapshot.output:
         return None
     last = next(endings(snapshot), None)
-    return last if last is not None and last.message and speaks_of_several(snapshot) else None
+    if last is None or last.type == WARNED:
+        return None
+    return last if last.message and speaks_of_several(snapshot) else None
+
+
+def warned(snapshot: Snapshot) -> tuple[str, tuple[Seen, ...]]:
+    """What NCCL itself reports as failed, where no exception is known; empty where it reports nothing."""
+    last = next(endings(snapshot), None) if snapshot.verdict is None else None
+    if last is None or last.type != WARNED:
+        return "", ()
+    text = plain(f"{last.type}: {last.message}", _SENTENCE)
+    return text, (_quoted(text, last.line, last.rank),)
 
 
 def seen(verdict: Verdict | None) -> tuple[Seen, ...]:

@@ -35,7 +35,8 @@ _ERROR = re.compile(
 _PLAINLY = (
     (
         re.compile(
-            r"(?im)^(?:[\w./-]{1,60}: )?(?:(?:line )?\d{1,6}:? {1,4}){0,3}?(?:\[\d{1,3}\][ +-]{1,4})?\d{0,9} {0,4}Killed\b"
+            r"(?im)^(?:[\w./-]{1,60}: )?(?:(?:line )?\d{1,6}:? {1,4}){0,3}?(?:\[\d{1,3}\][ +-]{1,4})?"
+            r"\d{0,9} {0,4}Killed\b"
         ),
         "killed from outside (SIGKILL), most often because memory ran out: `dmesg -T | grep -i kill` names it",
     ),
@@ -79,9 +80,8 @@ def ordinary(knowledge: Knowledge, snapshot: Snapshot, findings: Sequence[Findin
     error = error or _matched(knowledge, snapshot, findings)
     for pattern, means in _PLAINLY:
         if not snapshot.exception and (found := pattern.search(snapshot.output)):
-            line = (
-                snapshot.output[: found.end()].rpartition("\n")[2] + snapshot.output[found.end() :].partition("\n")[0]
-            )
+            before, after = snapshot.output[: found.end()], snapshot.output[found.end() :]
+            line = f"{before.rpartition(chr(10))[2]}{after.partition(chr(10))[0]}"
             return f"{_short(line.strip(), '')}: {means}. Nothing of distribution is seen in it."
     return f"An ordinary error of the program: {error}; nothing of distribution is seen in it." if error else ""
 

@@ -121,9 +121,7 @@ class Unprefixed(NamedTuple):
 def without_prefixes(line: str, learnt: re.Pattern[str] | None = None) -> Unprefixed:
     """Takes off all prefixes; `learnt` are those that a file was seen to use."""
     line = line.rstrip("\r")
-    if line.endswith(" across cluster]") and (
-        repeated := _REPEATED.search(line[-_LONGEST:])
-    ):  # Ray counts what is alike
+    if line.endswith(" across cluster]") and (repeated := _REPEATED.search(line[-_LONGEST:])):  # as Ray counts
         line = line[: len(line) - len(repeated[0])]
     if "\r" in line:  # a progress bar: what a terminal shows in the end
         line = line[line.rfind("\r") + 1 :]
