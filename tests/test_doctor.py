@@ -237,6 +237,8 @@ def test_rows_and_columns_name_the_host_the_pair_or_all():
     report = verdict.together(hosts(*four, tries=lost), (), 1)
     assert named(report) == {("DR303", ("h3",))}
     assert report.forecast["gloo"] == "fails"
+    absent = verdict.together(Hosts(hosts(*four)[:3]), (), 1)
+    assert absent.forecast["gloo"] == "fails"
     slow = {p: {"milliseconds": 20.5} for i in range(3) for p in ((i, 3), (3, i))}
     assert named(verdict.together(hosts(*four, tries=slow), (), 1), "warning") == {("DR304", ("h3",))}
     uneven = {p: {"milliseconds": 3.0} for i in range(3) for p in ((i, 3), (3, i))}

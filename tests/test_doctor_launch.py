@@ -178,6 +178,7 @@ def test_a_script_is_searched_for_each_launcher(text, launcher, ranks, program, 
              torchrun --nnodes ${PAIR:-1} --nproc_per_node $(echo $G | tr ',' '\n' | wc -l) t.py $K
            done""",
         "if false_or_not; then N=9; fi\nbash inner.sh 4",
+        "read -r -d '' REST <<EOF\n--nnodes 2 \\\n--nproc_per_node 4 t.py\nEOF\ntorchrun $REST",
     ],
 )
 def test_a_script_is_followed_as_a_shell_would(text, tmp_path, monkeypatch):
@@ -188,7 +189,7 @@ def test_a_script_is_followed_as_a_shell_would(text, tmp_path, monkeypatch):
     (tmp_path / "inner.sh").write_text("torchrun --nnodes 2 --nproc_per_node $1 t.py\n")
     found = launch_of(tmp_path / "run.sh", "--n", "4", "--last")
     assert (found.nodes, found.per_node, found.program, found.problems) == (2, 4, "t.py", ())
-    assert "REST" not in text or found.arguments == ("--last",)
+    assert "REST+=" not in text or found.arguments == ("--last",)
 
 
 def test_files_are_found_where_the_script_goes(tmp_path, monkeypatch):

@@ -302,13 +302,14 @@ def test_a_slow_run_is_one_that_takes_as_long_a_step(tmp_path):
         ]
         (notes / f"{rank}.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
     found = pace.pace(tmp_path, None)
-    assert (0.6, "step", False) == found
+    assert (0.6, "step", False, False) == found
     assert pytest.approx(0.45) == pace.pace(tmp_path, None, others=0.5).seconds  # half of its waiting was for others
+    assert not pace.pace(tmp_path, None, others=0.5).busy
     first = pace.failure(found, tmp_path)
     assert first.text.startswith("A step takes 0.6 s.")
     assert [True, False] == [pace.is_slow(found._replace(seconds=s), first, None) for s in (0.5, 0.3)]
     assert not pace.is_slow(found, None, above=0.7)
-    assert (9.0, "run", False) == pace.pace(tmp_path / "none", 9.0)
+    assert (9.0, "run", False, False) == pace.pace(tmp_path / "none", 9.0)
     assert pace.pace(tmp_path / "none", None) is None
 
 

@@ -40,7 +40,8 @@ def read_launch(
         found = _of_variables(command, variables)
         if shown and not found.launcher:
             found = _with(found, problems=(f"`{shlex.join(shown)[:120]}`: no launcher is known in it",))
-    if within is not None and found.program.endswith(".py") and found.program in within.words:  # not there, or unknown
+    gone = within is not None and within.folder != "." and found.program in within.words  # not there, or not known
+    if gone and within is not None and found.program.endswith(".py"):
         found = _with(found, program=str(PurePath(within.folder, found.program)))
     if not found.hosts and found.nodes > 1 and (names := hostfile.slurm(variables.get("SLURM_JOB_NODELIST", ""))):
         found = _with(found, hosts=names, hosts_from="SLURM_JOB_NODELIST")

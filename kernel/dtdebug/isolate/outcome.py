@@ -80,6 +80,13 @@ class Reader:
             found = pace.pace(folder.path, seconds if status == 0 else None, ended.others)
             if found is None or (reference is not None and reference.type != found.of):
                 return "timeout" if status is None else "other", None
+            if found.busy and reference is None:
+                raise UsageError(
+                    f"isolate --slow: other programs have {ended.others:.0%} of this host's work, and ranks wait for a "
+                    "processor most of the time; try it when the host is quiet"
+                )
+            if found.busy:
+                return "other", None
             slow = pace.is_slow(found, reference, self._choices.slow_above)
             return ("same", pace.failure(found, folder.path)) if slow else ("ok", None)
         if status is None:

@@ -27,6 +27,8 @@ class Pace(NamedTuple):
     """`step`, or `run` where no steps were counted."""
     enough: bool = False
     """No more need be measured."""
+    busy: bool = False
+    """Other programs took more than half of the time: what is left says nothing."""
 
     @property
     def text(self) -> str:
@@ -53,7 +55,8 @@ def pace(run: Path, whole: float | None, others: float = 0.0) -> Pace | None:
             waited.append(sum(row.waited for row in rows) / steps)
     if found:
         slowest = max(found)
-        return Pace(max(slowest - others * max(waited), _LEAST * slowest), "step", enough)
+        own = slowest - others * max(waited)
+        return Pace(max(own, _LEAST * slowest), "step", enough, busy=own < slowest / 2)
     return Pace(whole, "run") if whole is not None else None
 
 

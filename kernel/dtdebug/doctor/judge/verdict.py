@@ -55,6 +55,8 @@ def together(came: Sequence[Came], strangers: Sequence[str], waited: float, more
     said = {"gloo": gloo.verdict}
     if not is_gloo:
         said["nccl"] = nccl.verdict
+    if len(came) < looks[0].launch.least:  # what did not come can't be connected either, however well the others do
+        said = dict.fromkeys(said, "fails")
     if len(came) < 2:
         said = {}
     unread = _unread(looks, called)

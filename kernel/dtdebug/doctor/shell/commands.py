@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from dtdebug.doctor.shell.values import Values, known
 from dtdebug.logs import careful
-from dtdebug_taxonomy.source.commands import Assignment, Command
+from dtdebug_taxonomy.source.commands import Assignment, Command, Heredoc
 from dtdebug_taxonomy.source.text import Span
 
 SHELLS = frozenset(("sh", "bash", "dash", "zsh", "ksh", "sbatch"))
@@ -18,9 +18,9 @@ DEEPEST = 4
 _SETS = frozenset(("export", "declare", "typeset", "local", "readonly", "env"))
 _OTHER_TEXT = frozenset(("eval", "source", "."))
 _SIZE = 400_000
-_FOUND = 200
-_LONGEST, _MOST = 50_000, 5_000
-"""Characters of a value, elements of an array."""
+_FOUND, _LONGEST, _MOST = 200, 50_000, 5_000
+"""Commands that are wanted, characters of a value, elements of an array."""
+_HEREDOC = re.compile(r"-d *(?:''|\"\") .{0,200}<<-? *[\"'\\\\A-Za-z_]")
 _NAME = re.compile(r"[A-Za-z_]\w*")
 
 
@@ -51,6 +51,7 @@ class Commands:
         self._before: tuple[str, ...] = ()
         """Words before a shell that was given a text."""
         self._text = ""
+        self._heredocs: list[Heredoc] = []
 
     def go(self, text: str) -> None:
         """All commands of a text of the shell."""
@@ -79,7 +80,7 @@ class Commands:
             for name in words[1:]:
                 values.variables.pop(name, None)
         elif words[0] == "cd" and len(words) > 1:
-            values.go_to(words[1])
+            values.go_to("${PWD}" if self._maybe else words[1])
         elif words[0] in ("read", "mapfile", "readarray", "getopts"):
             self._lines(command)
         else:
@@ -141,12 +142,15 @@ class Commands:
     # -- what is set -------------------------------------------------------------------------------
 
     def _lines(self, command: Command) -> None:
-        """`mapfile -t A < <(scontrol show hostnames ...)`, `read -ra A <<< "$B"`: not known, but for hosts of Slurm."""
+        """`mapfile -t A < <(scontrol show hostnames ...)`, `read -d "" A <<EOF`; other lines are not known."""
         line = self._text[command.span.start :].partition("\n")[0]
         hosts = re.search(r"<\(( ?scontrol [^()]{1,200})\)", line)
         name = next((w.text for w in reversed(command.words[1:]) if _NAME.fullmatch(w.text)), "")
         said = self._values.expand(f"$({hosts[1]})") if hosts else "$"
-        if name and known(said) and not self._maybe:
+        text = next((self._raw(h.span) for h in self._heredocs if h.span.start > command.span.start), None)
+        if name and text is not None and _HEREDOC.search(line):
+            self._put(name, self._values.expand(text.replace("\\\n", "")))
+        elif name and known(said) and not self._maybe:
             self._values.arrays[name] = said.split()
         elif name:
             self._put(name, f"${{{name}}}")

@@ -32,11 +32,12 @@ class Walk(Commands):
         if self._depth >= DEEPEST:
             return
         self._steps += len(text) // 100
-        outer, self._text = self._text, text
+        script, outer = Script(text), (self._text, self._heredocs)
+        self._text, self._heredocs = text, script.heredocs
         self._depth += 1
-        self._block([c for c in Script(text).commands if not c.depth], 0)
+        self._block([c for c in script.commands if not c.depth], 0)
         self._depth -= 1
-        self._text = outer
+        self._text, self._heredocs = outer
 
     # -- what decides ------------------------------------------------------------------------------
 
