@@ -37,7 +37,7 @@ from dtdebug.clean import clean
 from dtdebug.logs import reader
 from dtdebug.triage import command
 from dtdebug.triage.job import view
-from dtdebug.triage.part import Part, Stream, Told, decode, encode, merge
+from dtdebug.triage.part import Part, Stream, TellingLine, decode, encode, merge
 from dtdebug_taxonomy.knowledge import load
 from dtdebug_taxonomy.lexicon import lexicon
 

@@ -187,7 +187,7 @@ def test_a_program_that_is_not_there_is_said_with_its_name():
         "exitcode: 1)", "exitcode: 2)"
     )
     found = settle(None, ends(f"/env/bin/python3.11: {words}\n{told}", ranks("", "")))
-    read = attribution.verdict(Snapshot(output=f"python: {words}\n{told}"))
+    read = attribution.verdict_of_log(Snapshot(output=f"python: {words}\n{told}"))
 
     assert f"Rank 1 ended with exit status 2: {words}" in found.summary
     assert f"Rank 1 ended: exit code 2: {words}." == read.summary

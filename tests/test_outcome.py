@@ -9,7 +9,7 @@ import pytest
 from dtdebug.job import movement
 from dtdebug.job.coverage import coverage, following
 from dtdebug.job.judgement import recorded
-from dtdebug.job.outcome import Seen, is_certain, judged
+from dtdebug.job.outcome import TwoLooks, is_certain, judged
 from dtdebug.job.partial import following as next_step
 from dtdebug.job.unstarted import unstarted
 from dtdebug.probe.arrival import TWICE, arrival
@@ -328,7 +328,7 @@ ModuleNotFoundError: No module named 'trainr'
 )
 def test_a_command_that_failed_before_any_rank_says_itself_why(printed, said):
     """The first line is what was printed, with its line of the output; of a job that runs nothing is said so."""
-    unseen = judged(None, Seen((), {}))
+    unseen = judged(None, TwoLooks((), {}))
     found = unstarted(unseen, (), Snapshot(output=printed), Run(status=2))
 
     assert found.summary.startswith(said)

@@ -205,7 +205,7 @@ def test_lines_that_a_terminal_has_broken_are_read_as_one(width):
     broken = [row[i : i + width] for row in rows for i in range(0, len(row), width)]
 
     def read(lines):
-        return attribution.verdict(Snapshot(output="\n".join(lines)))
+        return attribution.verdict_of_log(Snapshot(output="\n".join(lines)))
 
     whole, found = read(rows), read(broken)
     assert (whole.kind, whole.culprits, whole.waiting, whole.summary) == (

@@ -143,9 +143,16 @@ def diagnose(
         advice = tuple(a for a in advice if a.band != "unlikely")
     advice = advice if shown is None else with_measured(advice, shown)
     told, supports = happened(snapshot)
-    if not told and verdict in ("settled", "leaning", "apart"):
-        named = advice[0].because if advice and advice[0].named else ()
-        told, supports = printed(r for r in (*named, *symptoms[0].why) if not _is_vague(knowledge, r))
+    named = tuple(r for r in (advice[0].because if advice and advice[0].named else ()) if not _is_vague(knowledge, r))
+    if verdict == "echo" and snapshot.verdict is None:
+        words = printed(reason(knowledge, f, 1.0) for f in findings if _is_echo(knowledge, f))
+        told, supports = words if words[0] else (told, supports)
+    elif not told and verdict in ("settled", "leaning", "apart"):
+        told, supports = printed((*named, *(r for r in symptoms[0].why if not _is_vague(knowledge, r))))
+    elif snapshot.verdict is not None and snapshot.verdict.kind == "not_understood" and not snapshot.ranks:
+        # which ranks wait is known, and the output names what may have kept another one from coming
+        first, quoted = printed(named)
+        told, supports = first or told, (*quoted, *supports)
     if not told:
         told, supports = warned(snapshot)
     return Diagnosis(

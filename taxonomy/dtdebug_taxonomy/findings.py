@@ -103,10 +103,10 @@ def _printed(knowledge: Knowledge, snapshot: Snapshot) -> Iterator[Finding]:
 
 def _said(matchers: Matchers, situation: str) -> Iterator[Finding]:
     """Findings by the user's words; those in another language are read in English and quoted as they stand."""
-    for hit in in_order(said(matchers.said, situation)):
+    for hit in in_order(hits_in_words(matchers.said, situation)):
         yield from_hit(hit, "said", None)
     for row in spoken(situation):
-        for hit in in_order(said(matchers.said, row.english)):
+        for hit in in_order(hits_in_words(matchers.said, row.english)):
             yield Finding(evidence=hit.key, source="said", line=row.line, words=plain(row.words))
 
 

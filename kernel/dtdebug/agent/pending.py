@@ -53,7 +53,7 @@ def pending(frames: list[FrameType], entries: Sequence[Entry]) -> Operation | No
         if oldest is not None:
             return _recorded(oldest)
         inner = next((f for f in reversed(frames) if f.f_code.co_name not in _COMPREHENSIONS), frames[-1])
-        return stack.read(inner, _batch) or next(map(_recorded, opened), None)
+        return stack.from_locals(inner, _batch) or next(map(_recorded, opened), None)
     return None
 
 

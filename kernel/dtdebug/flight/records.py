@@ -118,10 +118,10 @@ def where_now(records: Records, rank: int) -> str:
     # whose lock it is tells more than the line
     locked = waiting is not None and waiting.kind == "lock" and bool(waiting.path)
     if user is None or (user == inner and not locked):
-        return place(inner)
+        return frame_in_words(inner)
     if waiting is not None and waiting.kind not in (*ACTIVE, "collective"):
-        return f"{place(user)}: it waits {phrase(waiting)}"
-    return f"{inner.function}, called from {place(user)}"
+        return f"{frame_in_words(user)}: it waits {phrase(waiting)}"
+    return f"{inner.function}, called from {frame_in_words(user)}"
 
 
 def seen_at(records: Records, rank: int) -> list[Claim]:

@@ -28,18 +28,13 @@ _PEER = frozenset({
     "EnforceNotMet", "HorovodInternalError", "HostsUpdatedInterrupt", "IoException", "RendezvousClosedError",
     "RendezvousConnectionError", "RendezvousGracefulExitError", "RendezvousTimeoutError",
 })  # fmt: skip
-_SUMMARY = re.compile(
-    r"(?:RuntimeError|Exception): (?:Engine core (?:initiali[sz]ation|proc\S{0,40}) |Engine process failed to start"
-    r"|WorkerProc initiali[sz]ation failed due to an exception|EngineCore encountered an issue)"
-    r"|\S{0,60}EngineDeadError\b"
-)
-"""What the parent of an inference engine's processes raises: one of them has failed, and says why itself."""
 _PEER_HOME = re.compile(r"(?:torch|c10d?|gloo|horovod)(?:\.|::)|$")
 """Modules that these classes are of; a program may have a class of the same name. A notebook gives no module."""
 _SUMMARY = re.compile(
     r"(?:RuntimeError|Exception): (?:Engine core (?:initiali[sz]ation|proc\S{0,40}) |Engine process failed to start"
     r"|WorkerProc initiali[sz]ation failed due to an exception|EngineCore encountered an issue"
-    r"|Worker failed with error .{0,300}, please check|.{0,200}\b[Ss]ee (?:the )?(?:root cause|stack trace)\b.{0,10}above)"
+    r"|Worker failed with error .{0,300}, please check"
+    r"|.{0,200}\b[Ss]ee (?:the )?(?:root cause|stack trace)\b.{0,9}above)"
     r"|\S{0,60}EngineDeadError\b"
 )
 """What a parent raises that says only where the failure of its child stands; most of an inference engine.
