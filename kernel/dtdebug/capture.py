@@ -69,9 +69,16 @@ def capture(
         gpus=found,
         versions=probe("versions", process.versions, {}),
         environment=environment(os.environ),
-        child_ranks=probe("children", process.child_ranks, 0),
+        child_ranks=probe("children", _child_ranks, 0),
         notes=tuple(notes),
     )
+
+
+def _child_ranks() -> int:
+    from dtdebug.probe.processes import find_ranks
+
+    own = os.getpid()
+    return sum(found.pid != own for found in find_ranks(own))
 
 
 def describe(exception: BaseException) -> ExceptionInfo:

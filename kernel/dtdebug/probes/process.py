@@ -85,11 +85,3 @@ def _device_memory() -> tuple[int, int] | None:
     if cuda is None or not cuda.is_initialized():
         return None
     return int(cuda.memory_allocated()), int(cuda.memory_reserved())
-
-
-def child_ranks() -> int:
-    """Ranks among the living child processes."""
-    from dtdebug.probe.processes import find_ranks
-
-    own = os.getpid()
-    return sum(found.pid != own for found in find_ranks(own))
