@@ -26,7 +26,7 @@ SAMPLES = Path(__file__).parent / "samples"
         ("setup-failure/nccl-topology-file", "nccl-topology-file-does-not-fit"),
         ("setup-failure/nccl-network-cards-differ", "network-cards-differ-among-hosts"),
         ("other-program-failure/fsdp-inner-module-first", "inner-module-used-before-root"),
-        ("checkpoint-nonfunctioning/fsdp-flat-shard-saved", "shards-not-gathered-at-save"),
+        ("model-loading-failure/fsdp-flat-shard-saved", "shards-not-gathered-at-save"),
     ],
 )
 def test_a_message_names_its_cause(sample, cause):
