@@ -251,6 +251,24 @@ def test_all_that_raise_the_same_are_named_together():
     assert [(0,)] == [a.culprits for a in other.alternatives]
 
 
+def test_a_rank_that_fails_after_more_training_is_no_consequence():
+    """As in a log to which the next run was appended: nothing connects the two but their order."""
+    output = (of(trace("KeyError: 'a'")), "[rank0]: step 7 loss 2.1", of(trace("TypeError: b"), 0))
+    found = verdict(*output)
+
+    assert ((1,), ()) == (found.culprits, found.waiting)
+    assert found.summary.endswith("later, after more training, rank 0 raised TypeError: b (line 9).")
+    assert "rank 0 fails as a consequence" in verdict(output[0], output[2]).summary
+
+
+def test_a_traceback_that_a_checkpoint_repeats_of_another_rank_is_of_that_rank():
+    repeated = trace("OSError: full").replace("last):", "last): (RANK 3)")
+    named = "torch.distributed.checkpoint.api.CheckpointException: CheckpointException ranks:dict_keys([3])"
+    found = verdict(of(f"{trace(named, file=f'{SITE}/torch/distributed/checkpoint/utils.py')}\n{repeated}", 0))
+
+    assert ((3,), "OSError") == (found.culprits, found.claims[0].words.partition(":")[0])
+
+
 def test_only_the_last_attempt_counts():
     """torchrun starts all ranks anew after a failure."""
     again = "[default] Worker group FAILED. 1/1 attempts left; will restart worker group"

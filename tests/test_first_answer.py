@@ -272,6 +272,18 @@ def test_one_process_in_a_memory_report_is_the_program_itself():
     assert "ranks-share-first-gpu" == of(f"[rank0]: {report}{other}\n").advice[0].cause
 
 
+def test_a_description_that_the_output_contradicts_is_told_and_asks_nothing_of_it():
+    trace = 'Traceback (most recent call last):\n  File "/w/a.py", line 3, in <module>\n    y = x[5]\nIndexError: x'
+    said = "My job hangs with no error on 16 GPUs."
+    output = "".join(f"[rank3]: {row}\n" for row in trace.split("\n"))
+    found = of(output, said)
+
+    assert found.happened.startswith("Rank 3 raised IndexError")
+    assert found.notes[0].startswith("You describe a hang; the output shows an exception.")
+    assert found.question is None or found.question.key != "error_text_on_some_rank"
+    assert () == of(output).notes
+
+
 def test_no_cause_below_one_that_the_output_names_is_called_more_likely():
     found = of("n1:1:2 [3] NCCL WARN NET/IB : Got completion from peer 10.3.0.11<44121> with status=12 opcode=0\n")
 

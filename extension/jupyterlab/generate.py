@@ -1,7 +1,7 @@
 """Writes `src/known.json`: by what the front end tells, without a kernel, whether dtdebug knows an error.
 
-The build runs it (`make lab`, a wheel). Under the word stand the patterns that can only match where it occurs, so that
-most of them need not be tried. The patterns are packed (deflate, in base64), because everyone who opens JupyterLab
+The build runs it (`make lab`, a wheel). Under words stand the patterns that can only match where one of them occurs, so
+that most of them need not be tried. The patterns are packed (deflate, in base64), because everyone who opens JupyterLab
 loads them; `--show` prints them.
 """
 
@@ -30,9 +30,9 @@ def known(knowledge: Knowledge) -> dict[str, Any]:
     classes = sorted({name.rpartition(".")[2].rpartition(":")[2] for e in own for name in e.exception})
     patterns: defaultdict[str, set[str]] = defaultdict(set)
     for pattern in (p for e in own for p in e.text if _CASED not in p):
-        for literal in literals(pattern):
-            patterns[max(re.findall("[a-z]+", literal), key=len, default="")].add(pattern)
-    return {"classes": classes, "patterns": {word: sorted(patterns[word]) for word in sorted(patterns)}}
+        words = {max(re.findall("[a-z]+", literal), key=len, default="") for literal in literals(pattern)}
+        patterns[" ".join(sorted(words))].add(pattern)
+    return {"classes": classes, "patterns": {words: sorted(patterns[words]) for words in sorted(patterns)}}
 
 
 def pack(content: dict[str, Any]) -> str:

@@ -16,7 +16,7 @@ from dtdebug_taxonomy.chosen import TELLING, advice_of, reason, ruled_out
 from dtdebug_taxonomy.examples import fitting
 from dtdebug_taxonomy.finding import Finding, plain
 from dtdebug_taxonomy.findings import collect
-from dtdebug_taxonomy.happened import Seen, alone, happened, printed, warned
+from dtdebug_taxonomy.happened import Seen, alone, contradicted, happened, printed, raised_in_output, warned
 from dtdebug_taxonomy.knowledge import Knowledge
 from dtdebug_taxonomy.measured import measured, with_measured
 from dtdebug_taxonomy.next_step import Ask, Next, Repair, next_step
@@ -134,7 +134,7 @@ def diagnose(
     verdict = "unknown" if foreign else _verdict(knowledge, snapshot, ranking, findings, roots)
     shown = measured(snapshot, next(iter(ranking.symptoms)))
     plainly = ordinary(knowledge, snapshot, findings) if foreign and shown is None else ""
-    skip = {*(answers or {}), *unknown}
+    skip = {*(answers or {}), *unknown, *(("error_text_on_some_rank",) if raised_in_output(snapshot) else ())}
     only_ended = verdict == "unknown" and snapshot.verdict is not None  # no answer says what the rank has not printed
     question = None if plainly or only_ended else _question(knowledge, ranking, findings, verdict, skip)
     advice = () if foreign else outright(knowledge, snapshot, ranking, advice_of(knowledge, ranking, findings))
@@ -177,7 +177,7 @@ def diagnose(
             Known(key=f.evidence, values=f.values, source=f.source, words=f.words) for f in findings if f.values
         ),
         culprits=_culprits(knowledge, snapshot, roots),
-        notes=tuple(plain(note) for note in snapshot.notes[:_NOTES]),
+        notes=(*contradicted(snapshot, findings), *(plain(note) for note in snapshot.notes[:_NOTES])),
         happened=told,
         seen=() if plainly else supports,
     )

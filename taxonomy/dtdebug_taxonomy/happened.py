@@ -17,7 +17,7 @@ from dtdebug_taxonomy.failure.attribution import outcome
 from dtdebug_taxonomy.failure.raised import Raised
 from dtdebug_taxonomy.failure.reading import read_output
 from dtdebug_taxonomy.failure.roles import role_of
-from dtdebug_taxonomy.finding import plain
+from dtdebug_taxonomy.finding import Finding, plain
 from dtdebug_taxonomy.frames import own_frame
 from dtdebug_taxonomy.ranks import Frame, Verdict
 from dtdebug_taxonomy.signs import speaks_of_several
@@ -57,6 +57,20 @@ def happened(snapshot: Snapshot) -> tuple[str, tuple[Seen, ...]]:
     text = message if ended and message else f"{name}{f': {message}' if message else ''}"
     supports = (_quoted(text, raised.line),) if isinstance(raised, Raised) else ()
     return plain(f"{rank}{text}{place}", _SENTENCE), supports
+
+
+def raised_in_output(snapshot: Snapshot) -> bool:
+    """The output shows an exception that ended a rank."""
+    verdict = snapshot.verdict
+    return verdict is not None and verdict.kind == "dead" and any(c.what == "raised" for c in verdict.claims)
+
+
+def contradicted(snapshot: Snapshot, findings: Iterable[Finding]) -> tuple[str, ...]:
+    """What the user says otherwise than the output shows: both are told, and the output counts."""
+    hangs = any(f.source == "said" and f.evidence.startswith("hang-said") for f in findings)
+    if not (hangs and raised_in_output(snapshot)):
+        return ()
+    return ("You describe a hang; the output shows an exception. The ranks that wait for that one hang since then.",)
 
 
 def _place(frame: Frame) -> str:

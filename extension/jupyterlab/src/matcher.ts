@@ -17,8 +17,8 @@ const PLACES = /[\\/](?:torch[\\/](?:distributed|multiprocessing|nn[\\/]parallel
 const MOST = 32_000;
 const LONGEST_LINE = 2_000;
 
-/** Below each word the patterns that can only match where it occurs. */
-type Patterns = readonly (readonly [word: string, patterns: readonly string[]])[];
+/** Below words, parted by blanks, the patterns that can only match where one of them occurs. */
+type Patterns = readonly (readonly [words: string, patterns: readonly string[]])[];
 let patterns: Promise<Patterns> | undefined;
 
 export async function isKnown(failure: Failure): Promise<boolean> {
@@ -29,7 +29,9 @@ export async function isKnown(failure: Failure): Promise<boolean> {
   const lower = text.toLowerCase();
   patterns ??= unpack(known.packed).catch(() => []); // a browser that can't unpack still knows the classes
   return (await patterns).some(
-    ([word, each]) => lower.includes(word) && each.some((pattern) => new RegExp(pattern, "im").test(text)),
+    ([words, each]) =>
+      words.split(" ").some((word) => lower.includes(word)) &&
+      each.some((pattern) => new RegExp(pattern, "im").test(text)),
   );
 }
 

@@ -117,7 +117,7 @@ def verdict_of_log(
         return _ended(found, log.said.unopened)
     waited = watchdog.watchdog_verdict(log)
     if own and (found.launched or any(r.rank is not None for r in own) or found.echoes or waited):
-        return _raised(found, () if waited is None else waited.claims)
+        return _raised(log, found, () if waited is None else waited.claims)
     return waited
 
 
@@ -192,13 +192,16 @@ def _exits(log: Reading, echoes: Sequence[Raised], later: Callable[[Exit], bool]
     return tuple(sorted(violent or coded or outside, key=lambda e: e.rank or 0))
 
 
-def _raised(found: Outcome, waited: tuple[Claim, ...]) -> Verdict:
+def _raised(log: Reading, found: Outcome, waited: tuple[Claim, ...]) -> Verdict:
     """The verdict on ranks that raised on their own; `waited` is what watchdogs say of others."""
     first = found.own[0]
     alike = [r for r in found.own if _key(r) == _key(first)]
     others = [r for r in found.own if _key(r) != _key(first)]
+    apart = [r for r in others if _trained_between(log, first, r)]
+    """Training went on before they failed: a failure of their own, or of another run."""
     culprits = tuple(sorted({r.rank for r in alike if r.rank is not None}))
-    victims = tuple(sorted({r.rank for r in (*found.echoes, *others) if r.rank is not None} - set(culprits)))
+    failed = (*found.echoes, *(r for r in others if r not in apart))
+    victims = tuple(sorted({r.rank for r in failed if r.rank is not None} - set(culprits)))
     place = _place(first)
     where = f" at {place.file}:{place.line} in {place.function}" if place.file else ""
     who = spell(culprits, 8) if culprits else "a rank"
@@ -206,6 +209,9 @@ def _raised(found: Outcome, waited: tuple[Claim, ...]) -> Verdict:
     if victims and not culprits:  # one of them may be it
         later = f"; which one is not printed, and {say(victims, 'fail')} in communication after it"
         victims = ()
+    if apart:
+        name = "a rank" if apart[0].rank is None else f"rank {apart[0].rank}"
+        later += f"; later, after more training, {name} raised {apart[0].text[:160]} (line {apart[0].line})"
     text = in_process(first)
     summary = f"{who[:1].upper()}{who[1:]} raised {text}{where}{later}."
     claims = (
@@ -234,6 +240,13 @@ def _raised(found: Outcome, waited: tuple[Claim, ...]) -> Verdict:
             for r in others[:3]
             if r.rank is not None
         ),
+    )
+
+
+def _trained_between(log: Reading, first: Raised, other: Raised) -> bool:
+    return any(
+        (place := bisect_right(steps, first.index)) < len(steps) and steps[place] < other.index
+        for steps in log.events.steps.values()
     )
 
 

@@ -60,6 +60,9 @@ PROGRESS = re.compile(
 """What shows that training goes on."""
 _BAR = re.compile(r"\d%\|.{0,200}?\| {0,3}(\d{1,12}/\d{1,12}) \[|\b(\d{1,12})it \[")
 """How far a progress bar is: one that is closed after an exception is printed once more as it was."""
+_OF_RANK = re.compile(r" ?:? ?\(RANK (\d{1,7})\)")
+"""Behind the head of a traceback that torch.distributed.checkpoint repeats of another rank.
+Source: torch 2.13, torch/distributed/checkpoint/api.py (CheckpointException.__str__)"""
 _HANDLED = re.compile(
     r"(?i)(?:\b(?:will (?:be )?retr(?:y|ied)|retrying|re-trying|trying again|retry (?:no\.? ?|number |#)?\d{1,6}\b"
     r"|attempt (?:no\.? ?|#)?\d{1,6} ?(?:of|/) ?\d{1,6}|skipp(?:ing|ed)|ignor(?:ing|ed)|fall(?:ing|s)? ?back"
@@ -106,6 +109,8 @@ class _Open:
 
     def __init__(self, begin: int, indent: int, level: str = "") -> None:
         self.begin, self.indent, self.level = begin, indent, level
+        self.rank: int | None = None
+        """Of another rank, whose traceback is repeated."""
         self.frames: list[Frame] = []
         self.frame_indent = -1
         self.lines = 0
@@ -169,7 +174,7 @@ class _Reader:
             s = self._streams.setdefault(line.who, _Stream()) if len(self._streams) < _JOB else _Stream()
         at = body.find(_START)
         if at >= 0:
-            self._start(s, index, line, body[:at])
+            self._start(s, index, line, body[:at], body[at + len(_START) :])
             return
         if s.fatal is not None:
             self._in_fatal(s, index, line, body)
@@ -200,9 +205,10 @@ class _Reader:
         warned, begun = tuple(self._warnings), tuple(self._restarts)
         return Events(raised=tuple(kept), warnings=warned, restarts=begun, steps=self._steps)
 
-    def _start(self, s: _Stream, index: int, line: Line, before: str) -> None:
+    def _start(self, s: _Stream, index: int, line: Line, before: str, behind: str) -> None:
         margin = len(before) - len(before.lstrip(" |+")) if "Exception Group" in before else len(before)
         s.open = _Open(line.number, margin if before.strip(" |") == "" else 0, line.level)
+        s.open.rank = int(found[1]) if (found := _OF_RANK.match(behind)) else None
         if "─" in before:
             s.open.kind = "rich"
         elif re.match(rf"{_TYPE}\s{{2,80}}$", before):
@@ -285,7 +291,7 @@ class _Reader:
             message=(last[2] or "").strip()[:500],
             frames=tuple(block.frames),
             before=before,
-            rank=s.rank if line.rank is None and s.rank is not None else line.rank,
+            rank=next((n for n in (block.rank, line.rank, s.rank) if n is not None), None),
             local=s.local if line.local is None else line.local,
             who=line.who,
             begin=block.begin,

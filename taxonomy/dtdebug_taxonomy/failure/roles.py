@@ -24,7 +24,7 @@ _LAUNCHER = frozenset({
     "SignalException",
 })  # fmt: skip
 _PEER = frozenset({
-    "DistBackendError", "DistError", "DistNetworkError", "DistQueueEmptyError", "DistStoreError",
+    "CheckpointException", "DistBackendError", "DistError", "DistNetworkError", "DistQueueEmptyError", "DistStoreError",
     "EnforceNotMet", "HorovodInternalError", "HostsUpdatedInterrupt", "IoException", "RendezvousClosedError",
     "RendezvousConnectionError", "RendezvousGracefulExitError", "RendezvousTimeoutError",
 })  # fmt: skip
