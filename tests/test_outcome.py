@@ -12,13 +12,13 @@ from dtdebug.job.judgement import recorded
 from dtdebug.job.outcome import TwoLooks, is_certain, judged
 from dtdebug.job.partial import following as next_step
 from dtdebug.job.unstarted import unstarted
-from dtdebug.probe.arrival import TWICE, arrival
+from dtdebug.probe.arrival import arrival
 from dtdebug.probe.gather import one_each
 from dtdebug.records.folder import Run
 from dtdebug_taxonomy.claims import Record
 from dtdebug_taxonomy.diagnosis import diagnose
 from dtdebug_taxonomy.knowledge import load
-from dtdebug_taxonomy.ranks import FINISHED, Broken, Frame, Group, Operation, RankState, Verdict
+from dtdebug_taxonomy.ranks import FINISHED, TWICE, Broken, Frame, Group, Operation, RankState, Verdict
 from dtdebug_taxonomy.snapshot import Snapshot
 from dtdebug_taxonomy.waiting import Waiting
 

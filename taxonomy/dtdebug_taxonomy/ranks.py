@@ -18,6 +18,7 @@ __all__ = [
     "FINISHED",
     "MOST_RANKS",
     "PROCESS",
+    "TWICE",
     "Alternative",
     "Broken",
     "CallSite",
@@ -41,6 +42,8 @@ FINISHED = "finished"
 """Fact of a state: the last words of the rank's agent know of no failure."""
 PROCESS = "name of the process"
 """Fact of a rank that multiprocessing started: the name above the traceback that it prints."""
+TWICE = "processes with this rank"
+"""Fact of a state: the other living processes that have its rank."""
 EXITED = "ended by the call"
 """Fact of an ended rank whose stack is where its program called this to end itself: `sys.exit(2)`."""
 

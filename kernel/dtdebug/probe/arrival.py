@@ -13,10 +13,8 @@ from dtdebug.flight.deaths import ending, finished
 from dtdebug_taxonomy.claims import SHARED_RANK, Claim, Record, texts
 from dtdebug_taxonomy.frames import call_sites, placed, shown_frame
 from dtdebug_taxonomy.rank_claims import claims_of
-from dtdebug_taxonomy.ranks import CollectiveRef, Kind, RankState, Verdict, say, spell
+from dtdebug_taxonomy.ranks import TWICE, CollectiveRef, Kind, RankState, Verdict, say, spell
 
-TWICE = "processes with this rank"
-"""Fact of a state: the other living processes that have its rank."""
 _SET_UP = "init_process_group"
 _MEETING = ("MASTER_ADDR", "MASTER_PORT", "WORLD_SIZE")
 """What all ranks must have alike to meet."""

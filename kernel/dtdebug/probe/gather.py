@@ -15,14 +15,13 @@ from concurrent.futures import Future
 
 import msgspec
 
-from dtdebug.probe.arrival import TWICE
 from dtdebug.probe.in_parallel import begin, until
 from dtdebug.probe.inquiry import Inquiry
 from dtdebug.probe.processes import RankProcess, describe, find_ranks
 from dtdebug.probe.request import Request
 from dtdebug.records.folder import RunFolder
 from dtdebug.records.untrusted import tidy
-from dtdebug_taxonomy.ranks import MOST_RANKS, RankState
+from dtdebug_taxonomy.ranks import MOST_RANKS, TWICE, RankState
 
 TIMEOUT = 3.0
 """Seconds that gathering takes at most."""

@@ -12,9 +12,8 @@ from typing import Literal
 import msgspec
 
 from dtdebug.clean import clean
-from dtdebug.probe.arrival import TWICE
 from dtdebug_taxonomy.frames import is_library, own_frame, own_frames, short
-from dtdebug_taxonomy.ranks import Frame, RankState, ranges
+from dtdebug_taxonomy.ranks import TWICE, Frame, RankState, ranges
 
 Progress = Literal["stuck", "slow", "busy", "gone", "unknown"]
 """stuck: same place, same counters; slow: counters moved; busy: moves in the user's code, but no counter does;
