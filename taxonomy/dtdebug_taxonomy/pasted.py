@@ -15,6 +15,7 @@ _FEW_LINES, _LETTERS = 8, 0.75
 _FENCE = re.compile(r"\s{0,3}(?:`{3,}|~{3,})")
 _PERSON = re.compile(
     r"(?<!\[)\bI\b(?! ?[/:.\d\]])|\bI'(?:m|ve|d|ll)\b|\b[Mm]y\b|\b[Oo]ur\b|\b[Aa]ny(?:one|body)?\b.{0,40}\?"
+    r"|\b[Ww]e (?:see|have|are|use|run|get|train|tried)\b"
     r"|^\W{0,3}(?:[Hh](?:i|ello|ey)|[Tt]hanks?|[Dd]ear)\b|\?\s*$|[\u3040-\u30ff\u4e00-\u9fff\uac00-\ud7a3]{4}"
 )
 """What only a person writes; in Chinese, Japanese and Korean also few programs."""
@@ -27,6 +28,7 @@ _MACHINE = re.compile(
     | ^(?:[\[\d(].{0,120}|\S{0,40}\ ?)\b(?:INFO|WARN|WARNING|ERROR|DEBUG|CRITICAL|FATAL)\b\s
     """
 )
+_QUOTED = re.compile(r"\"[^\"\n]{1,400}\"|`[^`\n]{1,400}`")
 _SENTENCE = re.compile(r"(?:\b[A-Za-z][a-z']{0,20}[ ,;.]{1,2}){3}")
 
 
@@ -70,7 +72,10 @@ def _is_sentence(row: str) -> bool:
 
 
 def _is_machine(row: str) -> bool:
-    return bool(_MACHINE.search(row[:2_000])) or without_prefixes(row[:500]).body != row[:500]
+    start = row[:2_000]
+    bare = _QUOTED.sub('""', start)  # a sentence may quote a message
+    said = bare if _SENTENCE.search(bare) else start
+    return bool(_MACHINE.search(said)) or without_prefixes(row[:500]).body != row[:500]
 
 
 def _runs(kinds: list[str]) -> Iterator[tuple[int, int]]:
