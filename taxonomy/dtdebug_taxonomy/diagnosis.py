@@ -14,6 +14,7 @@ from dtdebug_taxonomy import engine, questions
 from dtdebug_taxonomy.advice import LIKELY, POSSIBLE, Advice, Band, Reason, band
 from dtdebug_taxonomy.chosen import TELLING, advice_of, reason, ruled_out
 from dtdebug_taxonomy.examples import fitting
+from dtdebug_taxonomy.failure.roles import is_summary
 from dtdebug_taxonomy.finding import Finding, plain
 from dtdebug_taxonomy.findings import collect
 from dtdebug_taxonomy.happened import Seen, alone, contradicted, happened, printed, raised_in_output, warned
@@ -144,7 +145,8 @@ def diagnose(
     advice = advice if shown is None else with_measured(advice, shown)
     told, supports = happened(snapshot)
     named = tuple(r for r in (advice[0].because if advice and advice[0].named else ()) if not _is_vague(knowledge, r))
-    if verdict == "echo" and snapshot.verdict is None:
+    last = alone(snapshot) if verdict == "echo" else None
+    if verdict == "echo" and snapshot.verdict is None and (last is None or is_summary(f"{last.type}: {last.message}")):
         words = printed(reason(knowledge, f, 1.0) for f in findings if _is_echo(knowledge, f))
         told, supports = words if words[0] else (told, supports)
     elif not told and verdict in ("settled", "leaning", "apart"):

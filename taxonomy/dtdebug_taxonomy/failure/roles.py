@@ -36,8 +36,9 @@ _SUMMARY = re.compile(
     r"|Worker failed with error .{0,300}, please check"
     r"|.{0,200}\b[Ss]ee (?:the )?(?:root cause|stack trace)\b.{0,9}above)"
     r"|\S{0,60}EngineDeadError\b"
+    r"|(?:subprocess\.)?CalledProcessError: Command '\[.{0,200}\b(?:python[\d.]{0,5}|torchrun|accelerate|deepspeed)'"
 )
-"""What a parent raises that says only where the failure of its child stands; most of an inference engine.
+"""What a parent raises that says only that its child has failed, or where that stands; most of an inference engine.
 Source: https://github.com/vllm-project/vllm/blob/main/vllm/v1/executor/multiproc_executor.py"""
 _TENSORFLOW = re.compile(
     r"tensorflow\.\S{0,100}errors_impl\.(?:Aborted|Cancelled|DeadlineExceeded|Unavailable)Error$"
@@ -91,11 +92,11 @@ def role_of(exception: str, frames: Sequence[Frame] = ()) -> Role:
         return "own"
     home, name = _parted(found[0])
     message = text[found.end() :].removeprefix(":").strip()
-    if name in _LAUNCHER or is_summary(text):
+    if name in _LAUNCHER:
         return "launcher"
     if raised_by_user(frames):
         return "own"
-    if _SUMMARY.match(text):
+    if is_summary(text):
         return "launcher"
     if name in _PEER and _PEER_HOME.match(home):
         return "own" if _OWN_START.match(message) else "peer"
@@ -107,7 +108,7 @@ def role_of(exception: str, frames: Sequence[Frame] = ()) -> Role:
 
 
 def is_summary(exception: str) -> bool:
-    """It only says that a process of an inference engine has failed, in place of what that process raised."""
+    """It only says that another process has failed, in place of what that one raised."""
     return _SUMMARY.match(exception) is not None
 
 
