@@ -153,6 +153,7 @@ class _Job:
         try:
             self._pid = self._spawn(variables, before)
         except OSError:
+            signal.pthread_sigmask(signal.SIG_SETMASK, before)
             self._hosts.end(NOT_FOUND)
             if len(self._hosts.all()) == 1:
                 shutil.rmtree(self._folder.path, ignore_errors=True)  # nothing was begun
