@@ -13,13 +13,14 @@ from pathlib import Path
 import pytest
 
 from dtdebug_taxonomy import facts
+from dtdebug_taxonomy.hovers import entries
 
 ROOT = Path(__file__).parents[1]
 GENERATOR = ROOT / "tests" / "facts" / "generate.py"
 TORCH_TABLES = ("nn_module", "torch_distributed", "torch_env", "torchrun")
 TABLES = sorted(p.stem for p in facts.HOME.glob("*.json"))
 LOADERS = [
-    *(facts.nccl, facts.nccl_meanings, facts.torch_env, facts.launchers, facts.deepspeed_config),
+    *(facts.nccl, facts.nccl_meanings, facts.vendor_meanings, facts.torch_env, facts.launchers, facts.deepspeed_config),
     *(facts.accelerate_config, facts.lightning_trainer, facts.transformers_arguments, facts.replacements),
     *(facts.nn_module, facts.torch_distributed, facts.public_names),
 ]
@@ -102,6 +103,17 @@ def test_documented_variables_of_nccl_exist_or_are_known_to_be_gone():
 
     assert gone == set(facts.nccl_meanings()) - set(facts.nccl().variables)
     assert all(m.means.endswith(".") for m in facts.nccl_meanings().values())
+
+
+def test_variables_of_vendors_are_told_once_and_whole():
+    """Sentences end, the page is an address, and no variable has a second text."""
+    told = {n for e in entries("environment").values() for n in (e.name, *e.aliases)} | set(facts.nccl_meanings())
+
+    assert set() == told & set(facts.vendor_meanings())
+    for name, row in facts.vendor_meanings().items():
+        assert row.means.endswith("."), name
+        assert row.wrong[-1:] == ".", name
+        assert row.url.startswith("https://"), name
 
 
 def test_variables_of_torch_and_their_renamings():

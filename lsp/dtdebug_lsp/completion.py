@@ -18,8 +18,8 @@ TRIGGERS = ['"', "'"]
 _PYTHON = re.compile(
     r"""(?:environ(?:\.(?:get|setdefault|pop))?\s*[\[(]|getenv\s*\(|putenv\s*\()\s*["'](?P<word>\w*)$"""
 )
-_SHELL = re.compile(r"(?:^|[;&|]|\b(?:export|env|ENV|ARG|unset|-x|-e|--env)\s)\s*(?P<word>[A-Z][A-Z0-9_]*)$")
-_YAML = re.compile(r"^\s*(?:-\s+(?:name:\s*)?)?[\"']?(?P<word>[A-Z][A-Z0-9_]*)$")
+_SHELL = re.compile(r"(?:^|[;&|]|\b(?:export|env|ENV|ARG|unset|-x|-e|--env)\s)\s*(?P<word>[A-Z][A-Z0-9]*(?:_\w*)?)$")
+_YAML = re.compile(r"^\s*(?:-\s+(?:name:\s*)?)?[\"']?(?P<word>[A-Z][A-Z0-9]*(?:_\w*)?)$")
 _KEY = re.compile(r'"(?P<word>\w*)$')
 _ACCELERATE = re.compile(r"^(compute_environment|distributed_type)\s*:", re.MULTILINE)
 """Keys by which a YAML text shows that it is a configuration of Accelerate."""
@@ -70,6 +70,7 @@ def variables() -> dict[str, str]:
     """Environment variables that something still reads -> what they do, where that is written down."""
     means = facts.nccl_meanings()
     found = {n: means[n].means if n in means else "" for n, row in facts.nccl().variables.items() if not row.until}
+    found |= {n: row.means for n, row in facts.vendor_meanings().items()}
     torch = facts.torch_env()
     others = [*torch.variables, *facts.public_names().variables]
     found |= {n: "" for n in others if n not in torch.renamed and n not in found}

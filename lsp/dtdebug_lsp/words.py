@@ -11,7 +11,7 @@ CHECK = re.compile(r"\bDT\d{3}\b")
 SYMPTOM = re.compile(r"(?<![\w.])[A-D]\.\d(?:\.\d{1,2})?(?![\w.]*\w)")
 _NAME = re.compile(r"[^\W\d]\w*(?:\.[^\W\d]\w*)*")
 _OPTION = re.compile(r"(?<![\w-])--?[A-Za-z][\w-]*")
-_VARIABLE = re.compile(r"\b[A-Z][A-Z0-9]*(?:_[A-Z0-9]+)*\b")
+_VARIABLE = re.compile(r"\b[A-Z][A-Z0-9]*(?:_[A-Za-z0-9]+)*\b")
 _PART = re.compile(
     r"(?P<comment>#|//(?!/))"
     r"|(?P<string>\"\"\"(?:[^\"\\]|\\.|\"(?!\"\"))*(?:\"\"\"|$)|'''(?:[^'\\]|\\.|'(?!''))*(?:'''|$)"

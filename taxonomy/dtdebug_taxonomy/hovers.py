@@ -19,7 +19,7 @@ HOME = Path(__file__).parent / "hovers"
 Kind = Literal["python", "environment", "deepspeed", "option"]
 
 _FILES: dict[Kind, tuple[str, ...]] = {
-    "python": ("torch", "frameworks"),
+    "python": ("torch", "frameworks", "parallel"),
     "environment": ("environment",),
     "deepspeed": ("deepspeed_config",),
     "option": ("options",),
@@ -62,6 +62,10 @@ _COMMANDS = {
     "salloc": "sbatch",
 }
 """Other ways to call a launcher."""
+
+
+_MEGATRON = "megatron.core.parallel_state."
+"""Programs import this module as `mpu` or `parallel_state`."""
 
 
 class HoverEntry(Record, frozen=True, kw_only=True, rename={"is_": "is"}):
@@ -112,6 +116,8 @@ def _spellings(name: str, entry: HoverEntry, kind: Kind) -> Iterator[str]:
     distinct = last[:1].isupper() or name.startswith("torch.distributed.")
     if kind == "python" and distinct and not entry.generic:
         yield last
+    if name.startswith(_MEGATRON):
+        yield from (f"mpu.{last}", f"parallel_state.{last}")
 
 
 def hover(name: str, knowledge: Knowledge, kind: Kind | None = None) -> str | None:
@@ -140,7 +146,12 @@ def names(kind: Kind) -> tuple[str, ...]:
     known = {e.name for e in entries(kind).values()}
     if kind == "environment":
         known |= {alias for e in entries(kind).values() for alias in e.aliases}
-        known |= {*facts.nccl_meanings(), *facts.torch_env().variables, *facts.torch_env().strings}
+        known |= {
+            *facts.nccl_meanings(),
+            *facts.vendor_meanings(),
+            *facts.torch_env().variables,
+            *facts.torch_env().strings,
+        }
         known |= set(facts.public_names().variables)
     elif kind == "python":
         known |= set(_exported())
@@ -154,7 +165,9 @@ def names(kind: Kind) -> tuple[str, ...]:
 def _kinds(name: str) -> tuple[Kind, ...]:
     if name.startswith("-") or " -" in name:
         return ("option",)
-    return ("environment", "python") if name.isupper() and "." not in name else ("python", "deepspeed")
+    return (
+        ("environment", "python") if name.partition("_")[0].isupper() and "." not in name else ("python", "deepspeed")
+    )
 
 
 def _python(name: str) -> Hover | None:
@@ -191,13 +204,14 @@ def _page(name: str) -> str:
 
 def _environment(name: str) -> Hover | None:
     entry = entries("environment").get(name)
-    meaning = facts.nccl_meanings().get(name)
+    meaning = facts.nccl_meanings().get(name) or facts.vendor_meanings().get(name)
     told = tuple(_environment_facts(name, meaning))
     if entry is None:
         if not told:
             return None
         told = (meaning.means, *told) if meaning else told
-    url = entry.page if entry else _NCCL_DOCS if meaning else _TORCH_NCCL_DOCS if name.startswith("TORCH_NCCL_") else ""
+    torch_page = _TORCH_NCCL_DOCS if name.startswith("TORCH_NCCL_") else ""
+    url = entry.page if entry else meaning.url or _NCCL_DOCS if meaning else torch_page
     return Hover(title=name, entry=entry, facts=told, url=url)
 
 
@@ -207,11 +221,12 @@ def _environment_facts(name: str, meaning: facts.Meaning | None) -> Iterator[str
         yield from ([f"Values: {meaning.values}."] if meaning.values else [])
         yield from ([f"Default: {meaning.default}."] if meaning.default else [])
         yield from (["Meant for debugging: take it out of scripts again."] if meaning.debugging else [])
+        yield from ([f"**Often wrong:** {meaning.wrong}"] if meaning.wrong else [])
     if life := nccl.variables.get(name):
         first = life.since or f"{nccl.versions[0]} or before"
         last = life.until or f"{nccl.versions[-1]} at least"
         yield f"NCCL reads it from {first} to {last}."
-    elif meaning:
+    elif name in facts.nccl_meanings():
         yield f"NCCL {nccl.versions[0]} and later do not read it."
     torch = facts.torch_env()
     if name in torch.renamed:

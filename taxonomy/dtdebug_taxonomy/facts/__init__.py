@@ -52,6 +52,18 @@ class Meaning(Fact, frozen=True, kw_only=True):
     default: str = ""
     debugging: bool = False
     """Meant for looking for a fault, not to be left in scripts."""
+    wrong: str = ""
+    """What goes wrong with it."""
+    url: str = ""
+    """Where that is documented; empty where all of a table have one page."""
+
+
+class Vendor(Fact, frozen=True, kw_only=True):
+    """The variables of one project or vendor."""
+
+    url: str
+    """Where those are documented that have no address of their own."""
+    variables: dict[str, Meaning]
 
 
 class Read(Fact, frozen=True):
@@ -228,6 +240,17 @@ def nccl() -> Nccl:
 def nccl_meanings() -> dict[str, Meaning]:
     """What the documented variables of NCCL do."""
     return _toml("nccl_meanings", dict[str, Meaning])
+
+
+@lru_cache(maxsize=1)
+def vendor_meanings() -> dict[str, Meaning]:
+    """What variables of engines, runtimes, networks and devices do, each with the address of its documentation."""
+    vendors = _toml("vendor_meanings", dict[str, Vendor]).values()
+    return {
+        name: msgspec.structs.replace(row, url=row.url or vendor.url)
+        for vendor in vendors
+        for name, row in vendor.variables.items()
+    }
 
 
 @lru_cache(maxsize=1)
