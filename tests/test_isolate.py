@@ -789,7 +789,7 @@ def test_an_interrupt_keeps_what_was_found_and_leaves_nothing_behind(tmp_path, h
         (("--resume", "--", "true"), "no search of this command"),
         (("--answer", "compile=maybe", "--", "true"), "one of works, fails"),
         (("--slow", "--hang", "--", "true"), "name one"),
-        (("--slow-above", "0", "--", "true"), "more than 0 seconds a step"),
+        (("--slow-above", "0", "--", "true"), "must be more than 0 seconds a step"),
         (("--differs", ".", "--", "true"), "no recording"),
         (("--version", "numpy>1", "--", "true"), "one version of it"),
         (("--answer", "works_on_one_node=yes", "--", "torchrun", "--nnodes", "2", "t.py"), "between the hosts"),

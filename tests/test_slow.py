@@ -159,4 +159,4 @@ def test_the_command_says_by_its_status_whether_somebody_is_late(tmp_path, capsy
     assert dtdebug(["slow", str(tmp_path)]) == 1
     assert "Rank 1 is late" in capsys.readouterr().out
     assert dtdebug(["slow", str(Path(tmp_path) / "nothing")]) == 2
-    assert "is no file and no folder" in capsys.readouterr().err
+    assert "is neither a file nor a folder" in capsys.readouterr().err

@@ -175,7 +175,7 @@ def _wizard(options: argparse.Namespace) -> int:
 
     session = resume() if options.resume else None
     if options.resume and session is None:
-        raise UsageError("wizard --resume: no wizard was left open")
+        raise UsageError("wizard --resume: there is no unfinished wizard")
     if session is None and options.log is not None and is_job(options.log):
         from dtdebug.check.culprits import sourced_snapshot
         from dtdebug.triage import command as triage

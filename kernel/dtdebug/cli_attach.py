@@ -151,7 +151,7 @@ def _commands(options: argparse.Namespace, seen: Look, folder: RunFolder | None)
     except ValueError as error:
         raise UsageError(f"attach: {error}") from None
     if options.go and not found and other_hosts.unanswered(seen.states):
-        raise UsageError("attach --go: no other host is known; name those to ask with --host NAME")
+        raise UsageError("attach --go: no other host is known; name hosts to ask with --host NAME")
     return found
 
 
@@ -174,7 +174,7 @@ def _place(text: str) -> tuple[str, int]:
     """Host and port of a store."""
     host, _, port = text.rpartition(":")
     if not host or not (port.isascii() and port.isdecimal()) or not 0 < int(port[:9]) < 65536:
-        raise UsageError(f"attach --store {clean(text)}: is no HOST:PORT, such as node-0:29500")
+        raise UsageError(f"attach --store {clean(text)}: is not HOST:PORT, such as node-0:29500")
     return host.strip("[]"), int(port)
 
 
@@ -241,7 +241,7 @@ def _target(name: str | None) -> tuple[RunFolder | None, tuple[int, ...], str, t
         if not folder.path.is_dir():
             raise UsageError(f"attach {name}: is neither a process nor the folder of a run")
         if not folder.ranks.is_dir():
-            raise UsageError(f"attach {name}: is no folder of a run; `dtdebug flight {name}` reads dumps")
+            raise UsageError(f"attach {name}: is not a run's folder; `dtdebug flight {name}` reads dumps")
     return folder, (), f"run {folder.path.name}", _version(folder)
 
 

@@ -203,7 +203,7 @@ def send(path: Path, *, dumps: bool, only_list: bool = False) -> int:
 
     folder = RunFolder(path)
     if not folder.ranks.is_dir():
-        raise UsageError(f"report {path}: is no folder of a run")
+        raise UsageError(f"report {path}: is not a run's folder")
     members, left_out = report.survey(folder, dumps=dumps)
     for line in (*(member.line() for member in members), *(f"left out: {line}" for line in left_out)):
         print(f"  {line}", file=sys.stderr)
@@ -214,6 +214,6 @@ def send(path: Path, *, dumps: bool, only_list: bool = False) -> int:
     try:
         target = report.archive(folder, members)
     except FileExistsError as error:
-        raise UsageError(f"report: {error.filename}: exists already; move it away") from None
+        raise UsageError(f"report: {error.filename}: already exists; move it away") from None
     print(target)
     return 0

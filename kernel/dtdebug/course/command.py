@@ -50,7 +50,7 @@ def recording(options: argparse.Namespace, command: Sequence[str]) -> tuple[dict
     limit = int(size[1]) << {"": 0, "K": 10, "M": 20, "G": 30}[size[2]]
     several = options.folder is not None  # other hosts may have begun to write there
     if not several and folder.is_dir() and any(folder.glob("rank-*")):
-        raise UsageError(f"run --record {folder}: holds a recording already; name a new folder")
+        raise UsageError(f"run --record {folder}: already holds a recording; name a new folder")
     told = {"data": limit, "command": [clean(word) for word in arguments(command)]}
     try:
         variables = settings.environment(folder, ["record"], told)

@@ -67,7 +67,7 @@ def _doctor(options: argparse.Namespace) -> int:
     if options.nodes is not None and not 0 < options.nodes <= 4096:
         raise UsageError(f"doctor --nodes {options.nodes}: 1 to 4096")
     if (options.hosts is None) != (options.via in (None, "ray")):
-        raise UsageError("doctor: --hosts and --via belong together; --via ray knows the hosts of its cluster")
+        raise UsageError("doctor: --hosts needs --via and the reverse, except --via ray, which knows its hosts")
     if not sys.platform.startswith("linux"):
         raise UsageError("doctor: works on Linux only")
     if options.via is not None:
@@ -114,7 +114,7 @@ def _doctor(options: argparse.Namespace) -> int:
     notes = []
     met = answer.meeting.result in ("hub", "came")
     if met and not answer.authenticated:
-        notes.append("who came was not authenticated: give all hosts the same DTDEBUG_DOCTOR_TOKEN")
+        notes.append("the hosts were not authenticated: give all hosts the same DTDEBUG_DOCTOR_TOKEN")
     status = _shown(options, answer.report, tuple(notes))
     if options.format == "text" and options.export is None and not met and answer.meeting.result != "none":
         print(record(answer))  # for --read: this host could not say it to the others

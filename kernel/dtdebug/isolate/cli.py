@@ -111,7 +111,7 @@ def _isolate(options: argparse.Namespace) -> int:
     home = Path.cwd()
     saved = last_search(job, home, choices.kind) if options.resume else None
     if options.resume and saved is None:
-        raise UsageError("isolate --resume: there is no search of this command in this folder")
+        raise UsageError("isolate --resume: no earlier search of this command in this folder")
     known = saved[1].runs if saved else ()
     if options.dry_run or (not options.yes and sys.stdin.isatty() and sys.stderr.isatty()):
         from dtdebug.isolate.plan import plan
@@ -136,7 +136,7 @@ def _choices(options: argparse.Namespace, job: Job) -> tuple[Choices, Recorded |
         raise UsageError(f"isolate --hang-after {hang_after:g}: more than 0 seconds")
     above = options.slow_above
     if above is not None and not 0 < above < float("inf"):
-        raise UsageError(f"isolate --slow-above {above:g}: more than 0 seconds a step")
+        raise UsageError(f"isolate --slow-above {above:g}: must be more than 0 seconds a step")
     if sum((options.hang, options.slow or above is not None, options.differs is not None)) > 1:
         raise UsageError("isolate: --hang, --slow and --differs are three kinds of failure; name one")
     recorded = differs.checked(options.differs.absolute(), job.ranks) if options.differs is not None else None
@@ -171,15 +171,15 @@ def _here(job: Job, told: Told) -> tuple[Job, tuple[str, ...]]:
         return job, ()
     if told.one_host == "yes":
         raise UsageError(
-            "isolate: it works on one host, as you say, so what is between the hosts is responsible; "
+            "isolate: you say that it works on one host, so the cause lies between the hosts; "
             "`dtdebug doctor COMMAND` on each host looks at that"
         )
     if job.launcher != "torchrun":
         raise UsageError("isolate: the command is for several hosts; name one that fails on one host")
     here = spread(job)
     if here is None:
-        print(f"dtdebug isolate: {job.hosts} hosts are asked for; all runs are on this one alone", file=sys.stderr)
-        return one_host(job), (f"the number of hosts: {job.hosts} are asked for, and all runs are on this one",)
+        print(f"dtdebug isolate: {job.hosts} hosts are requested; all runs are on this host only", file=sys.stderr)
+        return one_host(job), (f"the number of hosts: {job.hosts} are requested, and all runs are on this host",)
     print(
         f"dtdebug isolate: {job.hosts} hosts are asked for; {job.hosts} agents of torchrun on this one stand for them",
         file=sys.stderr,

@@ -86,7 +86,7 @@ def _start(options: argparse.Namespace) -> int:
         script = lay_out(lab, BEFORE, folder.absolute())
     except FileExistsError as error:
         raise UsageError(
-            f"lab start: {error.filename}: exists already and stays as it is; `dtdebug lab check` runs it, "
+            f"lab start: {error.filename}: already exists and is left as it is; `dtdebug lab check` runs it, "
             "or name another folder"
         ) from None
     except OSError as error:
@@ -143,7 +143,7 @@ def _check(options: argparse.Namespace) -> int:
     lab, begun, progress = _begun(options.lab, "check")
     script = Path(begun.folder) / lab.script
     if not script.is_file():
-        raise UsageError(f"lab check: {script}: is not there; `dtdebug lab start {lab.id} DIR` copies it anew")
+        raise UsageError(f"lab check: {script}: does not exist; `dtdebug lab start {lab.id} DIR` copies it anew")
     print(f"$ {_command(lab, script)}", flush=True)
     ran = execute(lab, script, show=True)
     begun.tries += 1

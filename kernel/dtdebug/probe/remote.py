@@ -187,5 +187,5 @@ def _last_line(errors: IO[bytes]) -> str:
 
 def _name(text: str) -> str:
     if not _NAME.match(text):
-        raise ValueError(f"{clean(text)[:80]!r} is no name of a host, job or pod")
+        raise ValueError(f"{clean(text)[:80]!r} is not the name of a host, job or pod")
     return text

@@ -69,7 +69,7 @@ def trace(where: Path | str, deadline: float, token: str = "") -> bytes:
 def _place(address: str) -> tuple[str, int]:
     host, _, port = address.rpartition(":")
     if not port.isdecimal() or not 0 < int(port[:9]) < 65536:
-        raise RoadError(f"{address[:80]!r} is no address")
+        raise RoadError(f"{address[:80]!r} is not an address")
     return host.strip("[]"), int(port)
 
 

@@ -15,7 +15,7 @@ def starts_elsewhere(launch: Launch) -> str:
     if not launch.starts:
         return ""
     if launch.starts == "srun":
-        return "srun starts the other hosts: put it before, `srun dtdebug doctor -- COMMAND`"
+        return "srun starts the other hosts: put srun first: `srun dtdebug doctor -- COMMAND`"
     if launch.starts == "ray":
         return "Ray starts the ranks: `dtdebug doctor --via ray -- COMMAND` has all nodes of its cluster meet"
     where = launch.hosts_from if "/" in launch.hosts_from or "." in launch.hosts_from else "HOSTFILE"
@@ -86,7 +86,7 @@ def judge(came: Sequence[Came], strangers: Sequence[str], waited: float) -> Iter
     for stranger in strangers:
         yield finding(
             "DR210",
-            f"a host came from {stranger.partition(': ')[0]} with another token",
+            f"a host reported from {stranger.partition(': ')[0]} with a different token",
             hosts=[],
             measured=stranger,
             expected="the same DTDEBUG_DOCTOR_TOKEN on all hosts",
@@ -185,7 +185,7 @@ def outside(look: Look, meeting: Meeting) -> Iterator[Finding]:
     texts = {
         "refused": f"{where} refuses connections: nothing listens there, or a filter rejects",
         "timeout": f"{where} does not answer: a filter drops, the host is off, or the route is wrong",
-        "unreachable": f"there is no way from {look.host} to {where}",
+        "unreachable": f"there is no route from {look.host} to {where}",
         "error": f"{where} can't be reached",
         "token": f"{where} takes another token than {look.host} has",
         "version": f"{where} has a dtdebug that speaks otherwise",
