@@ -281,7 +281,9 @@ def test_a_file_that_is_there_stays_as_it_is(tmp_path):
     (tmp_path / "spawn.py").write_text("my work")
     status, _, error = dtdebug("learn", "configuration", str(tmp_path))
     assert (2, "my work", 1) == (status, (tmp_path / "spawn.py").read_text(), len(list(tmp_path.iterdir())))
-    assert error == f"dtdebug: learn: {tmp_path / 'spawn.py'}: already exists and is left as it is; name another folder\n"
+    assert (
+        error == f"dtdebug: learn: {tmp_path / 'spawn.py'}: already exists and is left as it is; name another folder\n"
+    )
 
 
 @pytest.mark.parametrize("name", ["backends", "first-failure"])

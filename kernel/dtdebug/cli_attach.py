@@ -33,14 +33,14 @@ _AGAIN = 15.0
 
 def add(commands: Any) -> None:
     """Adds the sub-command to the parser of the command line."""
-    attach = commands.add_parser("attach", help="say where a running job stands: which rank the others wait for")
+    attach = commands.add_parser("attach", help="look into a running job: which rank the others wait for")
     attach.add_argument(
         "target",
         nargs="?",
         metavar="PID|RUN|KERNEL",
         help="a rank, launcher or kernel, a run's folder, a kernel's id or connection file; else the newest run",
     )
-    attach.add_argument("--native", action="store_true", help="native frames too (py-spy; slower)")
+    attach.add_argument("--native", action="store_true", help="show native frames too (py-spy; slower)")
     attach.add_argument("--format", choices=("text", "json"), default="text")
     far = attach.add_argument_group("ranks on other hosts", "Commands that ask there are shown; --go runs them.")
     far.add_argument("--via", choices=("ssh", "srun", "kubectl"), help="default: srun in a Slurm job, else ssh")
@@ -52,7 +52,7 @@ def add(commands: Any) -> None:
         help="a host, node or pod to ask, and what to attach to there (repeatable); else those of silent ranks",
     )
     far.add_argument("--program", default="dtdebug", metavar="COMMAND", help="dtdebug there (default: dtdebug)")
-    far.add_argument("--go", action="store_true", help="run the commands and take in what they answer")
+    far.add_argument("--go", action="store_true", help="run the commands and use their answers")
     far.add_argument("--store", metavar="HOST:PORT", help="ask the job's own store where its ranks can be reached")
     attach.set_defaults(run=_attach)
 

@@ -77,9 +77,9 @@ def judge(came: Sequence[Came], strangers: Sequence[str], waited: float) -> Iter
             )
         yield finding(
             "DR201",
-            f"{who}{source} did not come to {launch.endpoint}{f' in {waited:.0f} s' if waited else ''}",
+            f"{who}{source} did not reach {launch.endpoint}{f' in {waited:.0f} s' if waited else ''}",
             hosts=known,
-            measured=f"{len(came)} of {launch.nodes} hosts came: {folded(called)}",
+            measured=f"{len(came)} of {launch.nodes} hosts reported: {folded(called)}",
             expected=f"{launch.nodes} hosts",
             severity="hint" if elastic else "fault",
         )
@@ -184,11 +184,11 @@ def outside(look: Look, meeting: Meeting) -> Iterator[Finding]:
     kind = {"refused": "DR203", "timeout": "DR204", "unreachable": "DR205", "error": "DR205", "token": "DR210"}
     texts = {
         "refused": f"{where} refuses connections: nothing listens there, or a filter rejects",
-        "timeout": f"{where} does not answer: a filter drops, the host is off, or the route is wrong",
+        "timeout": f"{where} does not answer: a filter drops packets, the host is down, or the route is wrong",
         "unreachable": f"there is no route from {look.host} to {where}",
         "error": f"{where} can't be reached",
-        "token": f"{where} takes another token than {look.host} has",
-        "version": f"{where} has a dtdebug that speaks otherwise",
+        "token": f"{where} has a different token than {look.host}",
+        "version": f"{where} has an incompatible version of dtdebug",
     }
     number = "DR213" if meeting.result == "version" else kind.get(meeting.result, "DR206")
     text = texts.get(meeting.result, f"{where} answers, but not as dtdebug doctor does")
