@@ -185,7 +185,7 @@ def test_addresses_that_mean_another_host_here_are_left_out():
     addresses = {0: "127.0.0.1:1", 1: "10.0.0.1:2"}
     kept, (note,) = other_hosts.reachable(addresses, "node-0")
     assert {1: "10.0.0.1:2"} == kept
-    assert "rank 0 can be asked on the own host only" in note
+    assert "rank 0 can be asked on its own host only" in note
     assert (addresses, ()) == other_hosts.reachable(addresses, "127.0.0.1")
 
 

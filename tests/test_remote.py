@@ -78,8 +78,8 @@ def test_states_come_back_from_several_hosts_and_a_lost_one_is_noted(ssh):
 @pytest.mark.parametrize(
     ("script", "note"),
     [
-        ("print('{]')", "is no JSON of ranks"),
-        ('print(\'[{"rank": "a"}]\')', "is no JSON of ranks"),
+        ("print('{]')", "something other than the JSON of ranks"),
+        ('print(\'[{"rank": "a"}]\')', "something other than the JSON of ranks"),
         ("import sys; sys.exit('no such run')", "exit status 1: no such run"),
         ("", "exit status 0: it said nothing"),
         ("while True: print('x' * 1000000)", "printed more than"),

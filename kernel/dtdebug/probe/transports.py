@@ -40,7 +40,7 @@ def endpoint(address: str, token: str, deadline: float) -> RankState:
     try:
         return msgspec.json.decode(body, type=RankState)
     except (msgspec.MsgspecError, UnicodeDecodeError) as error:
-        raise RoadError(f"answered something that is no record of a rank: {error}") from error
+        raise RoadError(f"answered something other than a rank's record: {error}") from error
 
 
 def ping(path: Path, deadline: float) -> None:
@@ -62,7 +62,7 @@ def trace(where: Path | str, deadline: float, token: str = "") -> bytes:
     try:
         msgspec.json.decode(body, type=dict[str, msgspec.Raw])
     except (msgspec.MsgspecError, UnicodeDecodeError) as error:
-        raise RoadError(f"answered something that is no trace: {error}") from error
+        raise RoadError(f"answered something other than a trace: {error}") from error
     return body
 
 
