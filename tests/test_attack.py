@@ -236,7 +236,7 @@ def test_no_command_waits_for_a_pipe_that_nobody_writes_to(tmp_path, words):
     done = run(*words, tmp_path / "pipe.py")
 
     assert done.returncode == 2, done.stderr
-    assert b"pipe.py: can't be read: is a pipe" in done.stderr or b"pipe.py: is no regular file" in done.stderr
+    assert b"pipe.py: can't be read: is a pipe" in done.stderr or b"pipe.py: is not a regular file" in done.stderr
 
 
 def test_a_configuration_can_not_hold_up_a_check(tmp_path):

@@ -273,7 +273,7 @@ def test_the_source_decides_between_two_ranks_that_disagree(tmp_path, guard, cul
     found = sourced_snapshot(Snapshot(ranks=tuple(places), verdict=verdict)).verdict
 
     assert culprits == found.culprits
-    assert ("train.py:7, a line that no other rank comes to" in found.summary) == bool(culprits)
+    assert ("train.py:7, a line that no other rank reaches" in found.summary) == bool(culprits)
 
 
 def test_sources_that_are_not_here_are_left_out(tmp_path):

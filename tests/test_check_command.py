@@ -217,7 +217,7 @@ def test_a_wrong_call_is_one_line_and_status_2(capsys, arguments, words):
         ("latin.py", b"x = '\xe9'\n", "is no utf-8 text"),
         ("strange.py", b"# coding: klingon\nx = 1\n", "encoding that is not known"),
         ("large.py", b"#" * 2_000_001, "larger than 2 MB"),
-        ("no.ipynb", b"{", "is no notebook"),
+        ("no.ipynb", b"{", "is not a notebook"),
     ],
 )
 def test_a_file_that_cant_be_read_is_told_and_the_others_are_checked(capsys, name, data, words):
@@ -236,7 +236,7 @@ def test_links_that_lead_in_a_circle_and_pipes_are_left_out(capsys):
     os.mkfifo("a/pipe.py")
 
     assert [Path("a/t.py")] == list(files_to_check([Path("a")]))
-    assert "is no regular file" in examine_file(Path("a/pipe.py"), Choice()).problems[0]
+    assert "is not a regular file" in examine_file(Path("a/pipe.py"), Choice()).problems[0]
     with pytest.raises(UnreadableError):
         list(files_to_check([Path("a/none")]))
 

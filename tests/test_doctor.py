@@ -118,7 +118,7 @@ def test_files_that_a_command_names_are_read_or_refused_by_line(tmp_path):
     path.write_text("# cluster\nworker-1 slots=4\nworker-2 slots=4\n")
     found = read(f"deepspeed --hostfile {path} t.py --deepspeed_config ds.json")
     assert (found.hosts, found.ranks, found.endpoint) == (("worker-1", "worker-2"), 8, "worker-1:29500")
-    for line, word in (("worker-1 slots=x", "slots=N"), ("worker-2", "twice"), ("-oProxyCommand=x", "no name")):
+    for line, word in (("worker-1 slots=x", "slots=N"), ("worker-2", "twice"), ("-oProxyCommand=x", "not a host name")):
         path.write_text(f"worker-2 slots=4\n\n{line}\n")
         with pytest.raises(UsageError, match=rf"hostfile:3: .*{word}"):
             hostfile.read_hostfile(path)

@@ -112,11 +112,11 @@ def test_what_another_job_answers_is_left_out(ranks, asked):
     [
         (["--via", "kubectl"], "--via kubectl: name the pods with --host POD"),
         (["--via", "srun", "--host", "a"], "--via srun: no rank that answered has SLURM_JOB_ID"),
-        (["--host", "-oProxyCommand=x"], "is no name of a host, job or pod"),
+        (["--host", "-oProxyCommand=x"], "is not the name of a host, job or pod"),
         (["--host", "a", "--program", "'"], "No closing quotation"),
         (["--go"], "attach --go: no other host is known"),
-        (["--store", "node"], "attach --store node: is no HOST:PORT"),
-        (["--store", ":70000"], "is no HOST:PORT"),
+        (["--store", "node"], "attach --store node: is not HOST:PORT"),
+        (["--store", ":70000"], "is not HOST:PORT"),
     ],
 )
 def test_wrong_use_is_one_line_and_runs_nothing(ranks, asked, options, words):
@@ -185,7 +185,7 @@ def test_addresses_that_mean_another_host_here_are_left_out():
     addresses = {0: "127.0.0.1:1", 1: "10.0.0.1:2"}
     kept, (note,) = other_hosts.reachable(addresses, "node-0")
     assert {1: "10.0.0.1:2"} == kept
-    assert "rank 0 can be asked on the own host only" in note
+    assert "rank 0 can be asked on its own host only" in note
     assert (addresses, ()) == other_hosts.reachable(addresses, "127.0.0.1")
 
 

@@ -164,7 +164,7 @@ def test_a_traceback_of_nobody_knows_which_rank_is_told_where_several_are_spoken
                 "W elastic/rendezvous/dynamic_rendezvous.py:1340] The node 'n7_31_0' has failed to send a "
                 "keep-alive heartbeat to the rendezvous 'a1' due to an error of type RendezvousConnectionError."
             ),
-            "store of the rendezvous was lost",
+            "rendezvous store was lost",
         ),
     ],
 )
@@ -231,7 +231,7 @@ def test_where_only_a_launcher_speaks_that_is_what_is_said():
     text = to_text(found)
 
     assert ("echo", ()) == (found.verdict, found.advice)
-    assert text.startswith("dtdebug: A launcher reports that the program which it started ended with an error;")
+    assert text.startswith("dtdebug: A launcher reports that the program it started ended with an error;")
     assert "symptom" not in text  # the likeness of words is none
 
 
@@ -339,4 +339,4 @@ def test_a_run_that_is_somewhat_faster_has_divided_its_data():
     found = of("", "Why is my 8 GPU run only 1.3x faster than 1 GPU? ResNet50, batch 32 per gpu.")
 
     assert "every-rank-does-all-data" not in [a.cause for a in found.advice]
-    assert any("data is not divided" in line for line in found.ruled_out)
+    assert any("data is not sharded" in line for line in found.ruled_out)

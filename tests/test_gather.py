@@ -177,8 +177,8 @@ def drip(client, request):
 @pytest.mark.parametrize(
     ("answer", "why"),
     [
-        (lambda client, request: reply(client, b"{]"), "is no record of a rank"),
-        (lambda client, request: reply(client, b'{"rank": "none"}'), "is no record of a rank"),
+        (lambda client, request: reply(client, b"{]"), "something other than a rank's record"),
+        (lambda client, request: reply(client, b'{"rank": "none"}'), "something other than a rank's record"),
         (lambda client, request: reply(client, b"{}", length=500), "IncompleteRead"),
         (lambda client, request: client.sendall(b"\x00\xff garbage\r\n\r\n"), "BadStatusLine"),
         (

@@ -327,7 +327,7 @@ def test_a_folder_of_the_same_job_is_joined_and_any_other_is_refused(tmp_path):
     assert "has ended" in entry.refusal(path, COMMAND)
     (tmp_path / "mine").mkdir()
     (tmp_path / "mine" / "thesis.txt").touch()
-    assert "no empty folder" in entry.refusal(tmp_path / "mine", COMMAND)
+    assert "not an empty folder" in entry.refusal(tmp_path / "mine", COMMAND)
 
 
 def test_the_one_that_reports_is_replaced_when_it_has_gone(tmp_path):

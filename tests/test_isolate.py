@@ -786,10 +786,10 @@ def test_an_interrupt_keeps_what_was_found_and_leaves_nothing_behind(tmp_path, h
         ((), "name the job"),
         (("--", "no-such-command"), "command not found"),
         (("--budget", "soon", "--", "true"), "a time such as"),
-        (("--resume", "--", "true"), "no search of this command"),
+        (("--resume", "--", "true"), "no earlier search of this command"),
         (("--answer", "compile=maybe", "--", "true"), "one of works, fails"),
         (("--slow", "--hang", "--", "true"), "name one"),
-        (("--slow-above", "0", "--", "true"), "more than 0 seconds a step"),
+        (("--slow-above", "0", "--", "true"), "must be more than 0 seconds a step"),
         (("--differs", ".", "--", "true"), "no recording"),
         (("--version", "numpy>1", "--", "true"), "one version of it"),
         (("--answer", "works_on_one_node=yes", "--", "torchrun", "--nnodes", "2", "t.py"), "between the hosts"),
@@ -817,7 +817,7 @@ def test_a_dry_run_starts_nothing_and_a_program_that_asks_is_refused(tmp_path, h
         assert said in out
     assert not (tmp_path / "state" / "isolate").exists()
     status, _, err = ended(isolate(tmp_path, "--", sys.executable, "-c", "input()"))
-    assert (2, 1, True) == (status, err.count("\n"), "asks for input" in err), err
+    assert (2, 1, True) == (status, err.count("\n"), "reads standard input" in err), err
 
 
 def test_a_budget_too_small_for_one_run_is_said(tmp_path, home):

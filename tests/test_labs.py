@@ -269,7 +269,7 @@ def test_start_never_overwrites_a_file(tmp_path):
     mine.write_text("my work")
     ran = dtdebug("lab", "start", "environment-not-passed-on", str(mine.parent))
     assert (2, "my work") == (ran.returncode, mine.read_text())
-    assert "exists already and stays as it is" in ran.stderr
+    assert "already exists and is left as it is" in ran.stderr
 
 
 @pytest.mark.terminal

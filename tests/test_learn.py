@@ -281,7 +281,9 @@ def test_a_file_that_is_there_stays_as_it_is(tmp_path):
     (tmp_path / "spawn.py").write_text("my work")
     status, _, error = dtdebug("learn", "configuration", str(tmp_path))
     assert (2, "my work", 1) == (status, (tmp_path / "spawn.py").read_text(), len(list(tmp_path.iterdir())))
-    assert error == f"dtdebug: learn: {tmp_path / 'spawn.py'}: exists already and stays as it is; name another folder\n"
+    assert (
+        error == f"dtdebug: learn: {tmp_path / 'spawn.py'}: already exists and is left as it is; name another folder\n"
+    )
 
 
 @pytest.mark.parametrize("name", ["backends", "first-failure"])
@@ -301,7 +303,7 @@ def test_a_notebook_is_copied_and_never_overwritten(tmp_path):
     _, again, _ = dtdebug("learn", str(first.number), str(tmp_path))
     assert (0, str(tmp_path / first.file) in out) == (status, True)
     assert (2, "my work") == (len(list(tmp_path.iterdir())), (tmp_path / first.file).read_text())
-    assert "is there already and stays as it is" in again
+    assert "already exists and is left as it is" in again
 
 
 # Every program runs

@@ -75,7 +75,7 @@ def test_cells_of_old_and_damaged_notebooks_keep_their_numbers():
 
 @pytest.mark.parametrize("text", ["", "{", "[]", "{}", '{"cells": 3}', "[" * 100_000])
 def test_a_file_that_is_no_notebook_says_so(text):
-    with pytest.raises(NotebookError, match="is no notebook"):
+    with pytest.raises(NotebookError, match="is not a notebook"):
         parse(text)
 
 

@@ -26,7 +26,7 @@ EVIDENCE = {
     "first-failure": (
         "Can't get attribute 'greet'",
         "The launch or the communication set-up ends with an error (B.1)",
-        "cause, likely: The function that the ranks shall run is defined in a notebook cell",
+        "cause, likely: The function that the ranks run is defined in a notebook cell",
         "rank 0 knows the sum: 3",
         "rank 1 knows the sum: 3",
     ),

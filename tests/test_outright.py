@@ -28,10 +28,10 @@ def raised(last, *frames, code="pass"):
     [
         (
             "num_query_groups (6) must be divisible by tensor_parallel (4)",
-            "num_query_groups 6 is no multiple of",
+            "num_query_groups 6 is not a multiple of",
             "4 or 8",
         ),
-        ("1000 % 48 != 0", "1000 is no multiple of 48", "960 or 1008"),
+        ("1000 % 48 != 0", "1000 is not a multiple of 48", "960 or 1008"),
         ("batches do not add up: 96 != 4 * 3 * 5", "is 96, but 4 x 3 x 5 is 60", "make it 60"),
         ("world_size (12) is not equal to tp (4) x pp (2)", "world_size is 12, but 4 x 2 is 8", "Start 8 processes"),
         (

@@ -57,7 +57,7 @@ def test_commands_are_shown_as_one_line_that_a_shell_would_read_alike():
 @pytest.mark.parametrize("name", ["-oProxyCommand=touch x", "", "a b", "a;b", "$(a)", "a\nb"])
 def test_what_is_no_name_is_refused(name):
     for build in (lambda: remote.over_ssh(name, ["x"]), lambda: remote.over_srun("1", name, ["x"])):
-        with pytest.raises(ValueError, match="is no name of a host, job or pod"):
+        with pytest.raises(ValueError, match="is not the name of a host, job or pod"):
             build()
 
 
@@ -78,8 +78,8 @@ def test_states_come_back_from_several_hosts_and_a_lost_one_is_noted(ssh):
 @pytest.mark.parametrize(
     ("script", "note"),
     [
-        ("print('{]')", "is no JSON of ranks"),
-        ('print(\'[{"rank": "a"}]\')', "is no JSON of ranks"),
+        ("print('{]')", "something other than the JSON of ranks"),
+        ('print(\'[{"rank": "a"}]\')', "something other than the JSON of ranks"),
         ("import sys; sys.exit('no such run')", "exit status 1: no such run"),
         ("", "exit status 0: it said nothing"),
         ("while True: print('x' * 1000000)", "printed more than"),

@@ -159,7 +159,7 @@ def test_a_job_that_can_not_be_started_is_one_line():
         (["run"], "name the job"),
         (["run", "--hang-after", "0", "--", "true"], "more than 0"),
         (["run", "--format", "json", "--", "true"], "name a file with --output"),
-        (["run", "--folder", "/proc", "--", "true"], "is no empty folder"),
+        (["run", "--folder", "/proc", "--", "true"], "is not an empty folder"),
         (["attach", "no-such-run"], "neither a process nor"),
         (["attach", "999999999"], "no such process"),
         (["attach"], "no run is known"),

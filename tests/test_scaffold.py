@@ -136,7 +136,7 @@ def test_it_says_what_to_do_next(home, recorded, capsys):
         ("../fans", "lower-case words"),
         ("fans-", "lower-case words"),
         ("f" * 61, "at most 60"),
-        ("hang", "is there already"),
+        ("hang", "already exists"),
     ],
 )
 def test_a_bad_name_is_one_line_and_writes_nothing(home, recorded, capsys, name, words):
@@ -157,7 +157,7 @@ def test_samples_of_that_name_are_left_alone(home, recorded, capsys):
     (recorded / NAME).mkdir()
 
     assert main([NAME], home, recorded) == 2
-    assert "is there already" in capsys.readouterr().err
+    assert "already exists" in capsys.readouterr().err
     assert not (home / "symptoms" / f"{NAME}.toml").exists()
 
 
@@ -195,7 +195,7 @@ def test_a_new_check_gets_the_next_free_id_of_its_group(tmp_path, capsys):
         ([], "name what is wrong"),
         (["Bad Name", "1"], "name what is wrong"),
         (["sampler-seed", "x"], "GROUP=x"),
-        (["collective-under-rank-guard", "1"], "is there already"),
+        (["collective-under-rank-guard", "1"], "already exists"),
     ],
 )
 def test_a_wrong_name_of_a_check_is_one_line(arguments, words, capsys):

@@ -480,7 +480,7 @@ async def test_commands_answer_with_data(editor):
     assert "D.2.1" in [s["code"] if isinstance(s, dict) else s.code for s in symptoms]
     assert (await e.command("dtdebug.explain", "D.2.1")).startswith("# D.2.1")
     assert (await e.command("dtdebug.explain", "DT101")).startswith("# DT101")
-    assert "is no symptom" in await e.command("dtdebug.explain", "nonsense")
+    assert "is not a symptom" in await e.command("dtdebug.explain", "nonsense")
     assert "Python" in await e.command("dtdebug.printDebugInformation")
     assert await e.command("dtdebug.dismissFailure") is False
 

@@ -108,12 +108,12 @@ def test_a_cut_trace_is_read_as_far_as_it_goes(tmp_path):
 @pytest.mark.parametrize(
     ("content", "words"),
     [
-        (b"", "is no trace"),
-        (b"[" * 100_000, "is no trace"),
-        (b'{"traceEvents": [1, null, {"ph": "X"}]}', "no event of it has a duration"),
+        (b"", "is not a trace"),
+        (b"[" * 100_000, "is not a trace"),
+        (b'{"traceEvents": [1, null, {"ph": "X"}]}', "no event with a duration"),
         (b'{"traceEvents": [{"name": "x", "ts": 1e300, "dur": 1e300}]}', "no event"),
         (b"\x1f\x8bnonsense", "damaged"),
-        (b'{"schemaVersion": 1}', "is no trace"),
+        (b'{"schemaVersion": 1}', "is not a trace"),
     ],
 )
 def test_what_is_no_trace_is_one_line(tmp_path, content, words):
@@ -159,4 +159,4 @@ def test_the_command_says_by_its_status_whether_somebody_is_late(tmp_path, capsy
     assert dtdebug(["slow", str(tmp_path)]) == 1
     assert "Rank 1 is late" in capsys.readouterr().out
     assert dtdebug(["slow", str(Path(tmp_path) / "nothing")]) == 2
-    assert "is no file and no folder" in capsys.readouterr().err
+    assert "is neither a file nor a folder" in capsys.readouterr().err

@@ -142,7 +142,7 @@ def test_a_shape_error_in_a_program_of_ddp_is_no_cut_layer():
         "RuntimeError: mat1 and mat2 shapes cannot be multiplied (4x356 and 344x512)\n"
     )
     d = of(log, "I run my DDP script on 2 GPUs")
-    assert not any("cut over devices" in a.title for a in d.advice)
+    assert not any("sharded over devices" in a.title for a in d.advice)
 
 
 def test_one_host_beside_a_setting_is_what_makes_the_difference():

@@ -374,7 +374,7 @@ def test_terminal_ends_with_advice_and_a_report(small, tmp_path):
     assert "\n    -x = [1]  # <b>\n    +y = 2\n" in shown
     assert "Name a file such as report.md" in shown
     assert taken.read_text() == "mine"
-    assert "is there already" in " ".join(shown.split())
+    assert "already exists" in " ".join(shown.split())
     assert "can't be written: No such file or directory" in " ".join(shown.split())
     assert session.stopped
     assert path.read_text().startswith("## ")

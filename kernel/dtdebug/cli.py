@@ -63,7 +63,7 @@ def _complain(text: str) -> None:
 
 INTERRUPTED = 128 + signal.SIGINT
 """Exit status after Ctrl-C, as a shell has it."""
-_DOCTOR = "what `dtdebug doctor` measured within the last hour answers questions"
+_DOCTOR = "answer questions from what `dtdebug doctor` measured in the last hour"
 _LIGHT = ("diagnose", "explain", "wizard")
 """Commands that need none of the modules that the others are made of."""
 
@@ -89,7 +89,7 @@ def parser(only: str = "") -> argparse.ArgumentParser:
         "log",
         nargs="?",
         metavar="FILE|FOLDER|-",
-        help="what the program printed; - reads standard input; of a folder all logs",
+        help="the program's output; - for standard input; for a folder, all logs in it",
     )
     diagnose.add_argument("--situation", default="", metavar="TEXT", help="what you see, in plain words")
     diagnose.add_argument(
@@ -97,7 +97,7 @@ def parser(only: str = "") -> argparse.ArgumentParser:
     )
     diagnose.add_argument("--doctor", action="store_true", help=_DOCTOR)
     diagnose.add_argument("--format", choices=("text", "json", "markdown"), default="text")
-    diagnose.add_argument("--tee", action="store_true", help="with -: pass the input on to standard output as it comes")
+    diagnose.add_argument("--tee", action="store_true", help="with -: also copy the input to standard output")
     diagnose.add_argument("--batch", metavar="CASES.jsonl", help="diagnose many cases; one JSON line each")
     diagnose.add_argument(
         "--questions", type=int, default=0, metavar="N", help="with --batch: ask at most N questions a case"
@@ -115,13 +115,13 @@ def parser(only: str = "") -> argparse.ArgumentParser:
     explain.add_argument("--format", choices=("text", "json", "markdown"), default="text")
     explain.set_defaults(run=_explain)
 
-    report = commands.add_parser("report", help="a Markdown report of the last failure that was diagnosed, or of a log")
+    report = commands.add_parser("report", help="a Markdown report of the last diagnosed failure, or of a log")
     report.add_argument(
-        "log", nargs="?", metavar="FILE|-|RUN", help="what the program printed; a run's folder becomes one archive"
+        "log", nargs="?", metavar="FILE|-|RUN", help="the program's output; a run's folder becomes one archive"
     )
-    report.add_argument("--dumps", action="store_true", help="with RUN: take in the flight-recorder dumps as they are")
+    report.add_argument("--dumps", action="store_true", help="with RUN: include the flight-recorder dumps as they are")
     report.add_argument(
-        "--list", action="store_true", help="with RUN: say what would be sent and masked; write nothing"
+        "--list", action="store_true", help="with RUN: list what would be packed and masked; write nothing"
     )
     report.add_argument("--situation", default="", metavar="TEXT", help="what you see, in plain words")
     report.add_argument("--format", choices=("markdown", "json"), default="markdown")
@@ -141,8 +141,8 @@ def parser(only: str = "") -> argparse.ArgumentParser:
     for verb in (check, fixing, lab, learn, cli_ranks, triage, isolate, doctor):
         verb.add(commands)
     lsp = commands.add_parser("lsp", help="the language server for editors")
-    lsp.add_argument("--stdio", action="store_true", help="on standard input and output (as without any option)")
-    lsp.add_argument("--tcp", action="store_true", help="on a socket of this machine")
+    lsp.add_argument("--stdio", action="store_true", help="use standard input and output (the default)")
+    lsp.add_argument("--tcp", action="store_true", help="listen on a loopback socket")
     lsp.add_argument("--port", type=int, default=0, metavar="N", help="with --tcp")
     lsp.set_defaults(run=_lsp)
     mcp = commands.add_parser("mcp", help="tools for coding agents, by the Model Context Protocol")
@@ -152,10 +152,10 @@ def parser(only: str = "") -> argparse.ArgumentParser:
 
 def _add_wizard(commands: Any) -> None:
     wizard = commands.add_parser("wizard", help="find the cause question by question")
-    wizard.add_argument("log", nargs="?", metavar="FILE", help="what the program printed; of a folder all logs")
+    wizard.add_argument("log", nargs="?", metavar="FILE", help="the program's output; for a folder, all logs in it")
     wizard.add_argument("--situation", default="", metavar="TEXT", help="what you see, in plain words")
     wizard.add_argument("--doctor", action="store_true", help=_DOCTOR)
-    wizard.add_argument("--resume", action="store_true", help="go on where the last wizard was left")
+    wizard.add_argument("--resume", action="store_true", help="continue the last unfinished wizard")
     wizard.add_argument("--report", metavar="FILE", help="write a Markdown report at the end")
     wizard.set_defaults(run=_wizard)
 
@@ -175,7 +175,7 @@ def _wizard(options: argparse.Namespace) -> int:
 
     session = resume() if options.resume else None
     if options.resume and session is None:
-        raise UsageError("wizard --resume: no wizard was left open")
+        raise UsageError("wizard --resume: there is no unfinished wizard")
     if session is None and options.log is not None and is_job(options.log):
         from dtdebug.check.culprits import sourced_snapshot
         from dtdebug.triage import command as triage

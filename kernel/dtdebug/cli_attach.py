@@ -33,14 +33,14 @@ _AGAIN = 15.0
 
 def add(commands: Any) -> None:
     """Adds the sub-command to the parser of the command line."""
-    attach = commands.add_parser("attach", help="say where a running job stands: which rank the others wait for")
+    attach = commands.add_parser("attach", help="look into a running job: which rank the others wait for")
     attach.add_argument(
         "target",
         nargs="?",
         metavar="PID|RUN|KERNEL",
         help="a rank, launcher or kernel, a run's folder, a kernel's id or connection file; else the newest run",
     )
-    attach.add_argument("--native", action="store_true", help="native frames too (py-spy; slower)")
+    attach.add_argument("--native", action="store_true", help="show native frames too (py-spy; slower)")
     attach.add_argument("--format", choices=("text", "json"), default="text")
     far = attach.add_argument_group("ranks on other hosts", "Commands that ask there are shown; --go runs them.")
     far.add_argument("--via", choices=("ssh", "srun", "kubectl"), help="default: srun in a Slurm job, else ssh")
@@ -52,7 +52,7 @@ def add(commands: Any) -> None:
         help="a host, node or pod to ask, and what to attach to there (repeatable); else those of silent ranks",
     )
     far.add_argument("--program", default="dtdebug", metavar="COMMAND", help="dtdebug there (default: dtdebug)")
-    far.add_argument("--go", action="store_true", help="run the commands and take in what they answer")
+    far.add_argument("--go", action="store_true", help="run the commands and use their answers")
     far.add_argument("--store", metavar="HOST:PORT", help="ask the job's own store where its ranks can be reached")
     attach.set_defaults(run=_attach)
 
@@ -151,7 +151,7 @@ def _commands(options: argparse.Namespace, seen: Look, folder: RunFolder | None)
     except ValueError as error:
         raise UsageError(f"attach: {error}") from None
     if options.go and not found and other_hosts.unanswered(seen.states):
-        raise UsageError("attach --go: no other host is known; name those to ask with --host NAME")
+        raise UsageError("attach --go: no other host is known; name hosts to ask with --host NAME")
     return found
 
 
@@ -174,7 +174,7 @@ def _place(text: str) -> tuple[str, int]:
     """Host and port of a store."""
     host, _, port = text.rpartition(":")
     if not host or not (port.isascii() and port.isdecimal()) or not 0 < int(port[:9]) < 65536:
-        raise UsageError(f"attach --store {clean(text)}: is no HOST:PORT, such as node-0:29500")
+        raise UsageError(f"attach --store {clean(text)}: is not HOST:PORT, such as node-0:29500")
     return host.strip("[]"), int(port)
 
 
@@ -241,7 +241,7 @@ def _target(name: str | None) -> tuple[RunFolder | None, tuple[int, ...], str, t
         if not folder.path.is_dir():
             raise UsageError(f"attach {name}: is neither a process nor the folder of a run")
         if not folder.ranks.is_dir():
-            raise UsageError(f"attach {name}: is no folder of a run; `dtdebug flight {name}` reads dumps")
+            raise UsageError(f"attach {name}: is not a run's folder; `dtdebug flight {name}` reads dumps")
     return folder, (), f"run {folder.path.name}", _version(folder)
 
 

@@ -13,8 +13,8 @@ def add(commands: Any) -> None:
     """Adds the sub-command to the parser of the command line."""
     join = commands.add_parser(
         "join",
-        help="one answer from the reports of several hosts",
-        description="Puts together what was collected on each host of a job that had no folder in common.",
+        help="join the reports of several hosts into one answer",
+        description="Joins what was collected on each host of a job without a shared folder.",
     )
     join.add_argument(
         "reports",

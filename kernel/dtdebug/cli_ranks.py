@@ -21,15 +21,15 @@ def add(commands: Any) -> None:
     """Adds the sub-commands to the parser of the command line."""
     run = commands.add_parser(
         "run",
-        help="run a job as before; say which rank and where if it fails or hangs",
+        help="run a job unchanged; if it fails or hangs, say which rank and where",
         usage="dtdebug run [options] -- COMMAND ...",
-        description="Runs the job as before: its output, its signals and its exit status are untouched. If it fails, "
-        "hangs or is interrupted, says on standard error which rank, what and where.",
-        epilog="The exit status is the job's, 124 after --stop-on-hang, 127 or 126 where it can't be started, 1 where "
+        description="Runs the job unchanged: output, signals and exit status stay its own. If it fails, "
+        "hangs or is interrupted, standard error says what happened, on which rank and where.",
+        epilog="The exit status is the job's, 124 after --stop-on-hang, 127 or 126 if it can't be started, 1 if "
         "--doctor finds a fault.",
     )
     run.add_argument(
-        "--hang-after", type=float, default=120.0, metavar="SECONDS", help="without movement (default 120)"
+        "--hang-after", type=float, default=120.0, metavar="SECONDS", help="without progress (default 120)"
     )
     run.add_argument(
         "--stop-on-hang",
@@ -41,12 +41,12 @@ def add(commands: Any) -> None:
         action="store_true",
         help="end also a job that makes no progress for a reason that is not understood, or that may still go on",
     )
-    run.add_argument("--folder", type=Path, metavar="DIR", help="where to collect: a new folder, one for all hosts")
-    run.add_argument("--quiet", action="store_true", help="only collect, print nothing")
+    run.add_argument("--folder", type=Path, metavar="DIR", help="folder for the records: new, and shared by all hosts")
+    run.add_argument("--quiet", action="store_true", help="collect only; print nothing")
     run.add_argument("--format", choices=("text", "json"), default="text", help="of the report; json needs --output")
-    run.add_argument("--output", type=Path, metavar="FILE", help="the report goes there, not to standard error")
+    run.add_argument("--output", type=Path, metavar="FILE", help="write the report there instead of to standard error")
     run.add_argument(
-        "--doctor", action="store_true", help="`dtdebug doctor` first; with a fault the job is not started"
+        "--doctor", action="store_true", help="run `dtdebug doctor` first; do not start the job if it finds a fault"
     )
     run.add_argument(
         "--watch",
@@ -62,15 +62,15 @@ def add(commands: Any) -> None:
     cli_attach.add(commands)
     cli_join.add(commands)
 
-    flight = commands.add_parser("flight", help="say from flight-recorder dumps which rank the others wait for")
-    flight.add_argument("folder", type=Path, metavar="DIR", help="holds one dump for each rank")
-    flight.add_argument("--prefix", metavar="P", help="what the names of the dumps begin with, before the rank")
+    flight = commands.add_parser("flight", help="find in flight-recorder dumps which rank the others wait for")
+    flight.add_argument("folder", type=Path, metavar="DIR", help="folder with one dump per rank")
+    flight.add_argument("--prefix", metavar="P", help="prefix of the dumps' names, before the rank")
     flight.add_argument("--format", choices=("text", "json"), default="text")
     flight.set_defaults(run=_flight)
 
-    slow = commands.add_parser("slow", help="say from traces of torch.profiler which rank is late, and in which phase")
+    slow = commands.add_parser("slow", help="find in torch.profiler traces which rank is late, and in which phase")
     slow.add_argument(
-        "traces", type=Path, nargs="+", metavar="TRACE", help="one for each rank (.json, .json.gz), or a folder"
+        "traces", type=Path, nargs="+", metavar="TRACE", help="one per rank (.json, .json.gz), or a folder"
     )
     slow.add_argument("--format", choices=("text", "json"), default="text")
     slow.set_defaults(run=_slow)
@@ -203,7 +203,7 @@ def send(path: Path, *, dumps: bool, only_list: bool = False) -> int:
 
     folder = RunFolder(path)
     if not folder.ranks.is_dir():
-        raise UsageError(f"report {path}: is no folder of a run")
+        raise UsageError(f"report {path}: is not a run's folder")
     members, left_out = report.survey(folder, dumps=dumps)
     for line in (*(member.line() for member in members), *(f"left out: {line}" for line in left_out)):
         print(f"  {line}", file=sys.stderr)
@@ -214,6 +214,6 @@ def send(path: Path, *, dumps: bool, only_list: bool = False) -> int:
     try:
         target = report.archive(folder, members)
     except FileExistsError as error:
-        raise UsageError(f"report: {error.filename}: exists already; move it away") from None
+        raise UsageError(f"report: {error.filename}: already exists; move it away") from None
     print(target)
     return 0

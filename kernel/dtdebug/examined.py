@@ -44,5 +44,5 @@ def last_measured() -> dict[str, tuple[str, str]]:
     """
     kept = state.load(state.DOCTOR, Examined)
     if kept is None or not 0 <= time.time() - kept.time < _LIFE:
-        raise UsageError("--doctor: `dtdebug doctor` has measured nothing within the last hour")
+        raise UsageError("--doctor: `dtdebug doctor` has not run within the last hour")
     return kept.observations

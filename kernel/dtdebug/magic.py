@@ -96,7 +96,7 @@ def _resume(extension: Extension, rest: list[str]) -> None:
 
     session = resume()
     if session is None:
-        print("dtdebug: no wizard was left open")
+        print("dtdebug: there is no unfinished wizard")
         return
     extension.snapshot = session.snapshot
     _show(extension, session)

@@ -79,7 +79,7 @@ def read_start(path: Path, limit: int) -> bytes:
     handle = os.open(path, os.O_RDONLY | os.O_CLOEXEC | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0))
     with os.fdopen(handle, "rb") as file:
         if not stat.S_ISREG(os.fstat(handle).st_mode):
-            raise OSError(errno.EINVAL, "is no regular file", str(path))
+            raise OSError(errno.EINVAL, "is not a regular file", str(path))
         return file.read(limit)
 
 
@@ -94,7 +94,7 @@ def append(path: Path) -> int:
     handle = os.open(path, flags, 0o600)
     if not stat.S_ISREG(os.fstat(handle).st_mode):
         os.close(handle)
-        raise OSError(errno.EINVAL, "is no regular file", str(path))
+        raise OSError(errno.EINVAL, "is not a regular file", str(path))
     return handle
 
 

@@ -81,7 +81,7 @@ def pylsp_hover(config: Any, document: Any, position: dict[str, int]) -> Generat
         place = types.Position(position["line"], position["character"])
         ours = hovers.hover(known, _settings(config, known), _POSITIONS, place)
     except Exception:
-        log.exception("nothing can be told in %s", document.uri)
+        log.exception("nothing can be said in %s", document.uri)
         return
     if ours is not None and isinstance(ours.contents, types.MarkupContent):
         # What another plugin raises is its own: the server shows it where we have nothing to say.

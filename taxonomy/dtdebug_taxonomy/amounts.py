@@ -127,7 +127,7 @@ def _division(found: re.Match[str]) -> Amounts | None:
     smaller = f"choose {by.rstrip(' =') or f'the {b}'} so that it divides {a} ({_divisors(a)})"
     first, second = (smaller, larger) if _OF_MODEL.search(what) else (larger, smaller)
     fix = f"{first[0].upper()}{first[1:]}; or {second}."
-    return Amounts(f"{one} is no multiple of {other}", fix, found[0][:_LONGEST])
+    return Amounts(f"{one} is not a multiple of {other}", fix, found[0][:_LONGEST])
 
 
 def _divisors(number: int) -> str:
@@ -147,7 +147,7 @@ def _product(found: re.Match[str]) -> Amounts | None:
     fix = f"Make it {whole}, or change one factor of {product} (= {whole}) so that the product is {a}"
     if a % last:
         fix = (
-            f"{a} is no multiple of {last}: make it {whole}, or another multiple of {last}, and the other factors to"
+            f"{a} is not a multiple of {last}: make it {whole}, or another multiple of {last}, and the other factors to"
             " match"
         )
     if _PARALLEL.search(what):

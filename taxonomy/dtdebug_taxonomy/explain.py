@@ -52,7 +52,7 @@ def explain(knowledge: Knowledge, name: str) -> str:
     names += [*checks(), *(c.name for c in checks().values())]
     near = get_close_matches(wanted, [*names, *knowledge.evidence, *knowledge.observations], n=3)
     hint = f"; near: {', '.join(near)}" if near else "; `dtdebug explain` lists all"
-    raise UnknownNameError(f"{name!r} is no symptom, fix pattern, evidence, observation or check{hint}")
+    raise UnknownNameError(f"{name!r} is not a symptom, fix pattern, indicator, observation or check{hint}")
 
 
 def index(knowledge: Knowledge) -> str:

@@ -127,7 +127,7 @@ def scaffold(name: str, home: Path = HOME, samples: Path = SAMPLES) -> tuple[Pat
     symptom, sample = home / "symptoms" / f"{name}.toml", samples / name / "torch-example.txt"
     for path in (symptom, sample.parent):
         if path.exists():
-            raise ScaffoldError(f"{_shown(path)}: is there already; choose another name")
+            raise ScaffoldError(f"{_shown(path)}: already exists; choose another name")
     words = name.replace("-", " ")
     text = _SYMPTOM.substitute(id=name, code=_free_code(home), words=words, title=words.capitalize())
     symptom.write_text(text, encoding="utf-8")

@@ -89,7 +89,7 @@ def scaffold(name: str, group: str, home: Path = HOME) -> Path:
             f"GROUP={group}: the first digit of its id, 1 to 9; `dtdebug check --list` shows the groups"
         )
     if any(home.glob(f"dt*_{name.replace('-', '_')}")):
-        raise ScaffoldError(f"{name}: is there already; choose another name")
+        raise ScaffoldError(f"{name}: already exists; choose another name")
     taken = {int(f.name[2:5]) for f in home.glob(f"dt{group}??_*")}
     number = next(n for n in range(int(group) * 100 + 1, int(group) * 100 + 100) if n not in taken)
     folder = home / f"dt{number}_{name.replace('-', '_')}"

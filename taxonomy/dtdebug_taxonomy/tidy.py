@@ -55,7 +55,7 @@ def _symptom(knowledge: Knowledge, s: Symptom, samples: Path) -> Iterator[str]:
             yield f"observed.{key}: unknown {sorted(unknown)}"
     for r in s.reference:
         if not r.url.startswith("https://"):
-            yield f"reference {r.url!r} is no https address"
+            yield f"reference {r.url!r} is not an https address"
     yield from _causes(knowledge, s)
     if not s.code.endswith("other"):
         yield from _complete(s, samples)

@@ -68,7 +68,9 @@ def _links(knowledge: Knowledge, topic: Topic) -> Iterator[str]:
         yield f"names {sorted(unlisted)}, which are neither in `symptoms` nor in `checks`"
     if len(topic.reference) < REFERENCES:
         yield f"at least {REFERENCES} references"
-    yield from (f"reference {r.url!r} is no https address" for r in topic.reference if not r.url.startswith("https://"))
+    yield from (
+        f"reference {r.url!r} is not an https address" for r in topic.reference if not r.url.startswith("https://")
+    )
 
 
 def _text(body: str) -> Iterator[str]:

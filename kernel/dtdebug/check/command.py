@@ -20,8 +20,8 @@ def add(commands: Any) -> None:
     """Adds it to the parser of the command line."""
     check = commands.add_parser(
         "check",
-        help="find what will fail in distributed runs before it runs",
-        description="Reads programs, notebooks, launch scripts and configuration; runs and imports nothing of them.",
+        help="find distributed mistakes in code and configuration before the run",
+        description="Reads programs, notebooks, launch scripts and configuration; never runs or imports them.",
         epilog="Exit status: 0 nothing found, 1 something found, 2 usage or unreadable input. "
         "A comment `# dtdebug: ignore[DT101] reason` switches a finding off; [tool.dtdebug] in pyproject.toml holds "
         "select, ignore, severity and per-file-ignores.",
@@ -31,9 +31,9 @@ def add(commands: Any) -> None:
     check.add_argument("--select", default="", metavar="IDS", help="only these: DT101,DT5,collective-under-rank-guard")
     check.add_argument("--ignore", default="", metavar="IDS", help="not these")
     check.add_argument("--fix", action="store_true", help="write the safe fixes into the files")
-    check.add_argument("--jobs", type=int, default=0, metavar="N", help="processes (default: one for each processor)")
-    check.add_argument("--no-cache", action="store_true", help="read unchanged files again too")
-    check.add_argument("--list", action="store_true", help="list the checks and end")
+    check.add_argument("--jobs", type=int, default=0, metavar="N", help="processes (default: one per processor)")
+    check.add_argument("--no-cache", action="store_true", help="also check unchanged files again")
+    check.add_argument("--list", action="store_true", help="list the checks and exit")
     check.set_defaults(run=_check)
 
 

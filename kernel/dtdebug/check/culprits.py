@@ -68,7 +68,7 @@ def _decided(verdict: Verdict, found: Sequence[SourceFinding]) -> Verdict:
         waiting=rest,
         sites=tuple(sorted(verdict.sites, key=lambda site: site.rank not in side.culprits)),
         confidence=_BY_SOURCE,
-        summary=f"{because} at {short(f.file)}:{f.line}, a line that no other rank comes to; {others}.",
+        summary=f"{because} at {short(f.file)}:{f.line}, a line that no other rank reaches; {others}.",
         alternatives=tuple(a for a in verdict.alternatives if a is not side),
     )
 

@@ -76,7 +76,7 @@ def read_source(path: Path) -> File:
         handle = os.open(path, os.O_RDONLY | os.O_CLOEXEC | getattr(os, "O_NONBLOCK", 0))
         with os.fdopen(handle, "rb") as file:
             if not stat.S_ISREG(os.fstat(handle).st_mode):
-                raise UnreadableError(f"{path}: is no regular file")
+                raise UnreadableError(f"{path}: is not a regular file")
             data = file.read(LARGEST + 1)
     except OSError as error:
         raise UnreadableError(f"{path}: can't be read: {error.strerror}") from None

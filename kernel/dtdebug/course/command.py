@@ -50,7 +50,7 @@ def recording(options: argparse.Namespace, command: Sequence[str]) -> tuple[dict
     limit = int(size[1]) << {"": 0, "K": 10, "M": 20, "G": 30}[size[2]]
     several = options.folder is not None  # other hosts may have begun to write there
     if not several and folder.is_dir() and any(folder.glob("rank-*")):
-        raise UsageError(f"run --record {folder}: holds a recording already; name a new folder")
+        raise UsageError(f"run --record {folder}: already holds a recording; name a new folder")
     told = {"data": limit, "command": [clean(word) for word in arguments(command)]}
     try:
         variables = settings.environment(folder, ["record"], told)
@@ -98,46 +98,54 @@ def add(commands: Any) -> None:
     """Adds the sub-commands to the parser of the command line."""
     diff = commands.add_parser(
         "diff",
-        help="say where two recorded runs part: collective, tensor, rank, line",
+        help="find where two recorded runs diverge: collective, tensor, rank, line",
         description="Compares two folders of `dtdebug run --record`, or two ranks of one.",
-        epilog="The exit status is 0 where they agree, 1 where they part, 2 where they can't be read.",
+        epilog="The exit status is 0 if they agree, 1 if they diverge, 2 if they can't be read.",
     )
     diff.add_argument("left", type=Path, metavar="DIR")
     diff.add_argument("right", type=Path, metavar="DIR", nargs="?")
-    diff.add_argument("--ranks", type=int, nargs=2, metavar=("R", "S"), help="of one recording: what these two call")
+    diff.add_argument("--ranks", type=int, nargs=2, metavar=("R", "S"), help="compare these two ranks of one recording")
     diff.add_argument("--format", choices=("text", "json"), default="text")
     diff.set_defaults(run=_diff)
 
     replay = commands.add_parser(
         "replay",
-        help="run one recorded rank alone, with what its collectives gave",
-        description="Runs one rank's program again in one process. Its collectives give what was recorded, and what it "
-        "gives to them is compared bit by bit.",
-        epilog="The exit status is 0 where all inputs are identical, 1 where one is not, 2 where it can't be replayed.",
+        help="run one recorded rank alone, with the recorded results of its collectives",
+        description="Runs one rank's program again in one process. Its collectives return what was recorded, and its "
+        "inputs to them are compared bit by bit.",
+        epilog="The exit status is 0 if all inputs are identical, 1 if one differs, 2 if it can't be replayed.",
     )
     replay.add_argument("folder", type=Path, metavar="DIR")
     replay.add_argument("--rank", type=int, required=True, metavar="R")
     replay.add_argument("--from", type=int, dest="begin", metavar="STEP", help="compare from this collective on")
     replay.add_argument("--pdb", action="store_true", help="stop in pdb at --from, or at the first difference")
-    replay.add_argument("--timeout", type=float, default=3600.0, metavar="SECONDS", help="end it then (default 3600)")
+    replay.add_argument(
+        "--timeout",
+        type=float,
+        default=3600.0,
+        metavar="SECONDS",
+        help="stop the program after this time (default 3600)",
+    )
     replay.add_argument("--format", choices=("text", "json"), default="text")
     replay.add_argument(
-        "--command", default="", metavar="'train.py ...'", help="the program, where it was not recorded"
+        "--command", default="", metavar="'train.py ...'", help="the program, if the recording does not name it"
     )
     replay.set_defaults(run=_replay)
 
     rehearse = commands.add_parser(
         "rehearse",
-        help="run the communication of a job with many ranks on this machine: do all ranks call the same?",
+        help="run the communication of a large job on this machine: do all ranks call the same collectives?",
         usage="dtdebug rehearse --world N [options] -- COMMAND ...",
         description="Runs chosen ranks of the program, each alone, with groups that send nothing, and compares what "
-        "they call. Values are not real: branches that depend on them are named as not known.",
-        epilog="The exit status is 0 where no deadlock was found, 1 where one was, 2 where nothing could be rehearsed.",
+        "they call. Tensor values are not real: branches that depend on them are reported as not known.",
+        epilog="The exit status is 0 if no deadlock was found, 1 if one was, 2 if nothing could be rehearsed.",
     )
-    rehearse.add_argument("--world", type=int, required=True, metavar="N", help="ranks of the job")
+    rehearse.add_argument("--world", type=int, required=True, metavar="N", help="number of ranks of the job")
     rehearse.add_argument("--ranks", metavar="R,S,...", help="ranks to rehearse (default: chosen)")
-    rehearse.add_argument("--per-host", type=int, default=8, metavar="N", help="ranks of a host (default 8)")
-    rehearse.add_argument("--timeout", type=float, default=300.0, metavar="SECONDS", help="for a rank (default 300)")
+    rehearse.add_argument("--per-host", type=int, default=8, metavar="N", help="ranks per host (default 8)")
+    rehearse.add_argument(
+        "--timeout", type=float, default=300.0, metavar="SECONDS", help="time limit per rank (default 300)"
+    )
     rehearse.add_argument("--format", choices=("text", "json"), default="text")
     rehearse.add_argument("command", nargs=argparse.REMAINDER, metavar="COMMAND ...")
     rehearse.set_defaults(run=_rehearse)

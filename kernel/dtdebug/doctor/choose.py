@@ -25,7 +25,7 @@ def gloo(interfaces: Sequence[Interface], own: Name, variables: Mapping[str, str
         name = wanted.split(",")[0]
         card = next((i for i in interfaces if i.name == name), None)
         if card is None or not card.addresses:
-            why = "has no address" if card else "is no interface of this host"
+            why = "has no address" if card else "is not an interface of this host"
             return Choice(interface=name, why="GLOO_SOCKET_IFNAME", error=f"{name} {why}")
         return Choice(address=bare(card.addresses[0]), interface=name, why="GLOO_SOCKET_IFNAME")
     for address in own.addresses:

@@ -22,40 +22,47 @@ def add(commands: Any) -> None:
     """Adds the sub-command to the parser of the command line."""
     doctor = commands.add_parser(
         "doctor",
-        help="know before the run: would this job come together, on this host and on all others?",
+        help="check before the run: can this job start, on this host and on all others?",
         usage="dtdebug doctor [options] [-- COMMAND ...]",
-        description="Takes the place of the job: started on each host with the very launch command, it has the hosts "
-        "meet where the job would, compares them, tries each pair, and names host, cause and fix. Without a command it "
-        "examines this host. The job itself is not started, nothing is installed or changed.",
-        epilog="As in: srun dtdebug doctor -- torchrun --nnodes 4 --node-rank $SLURM_NODEID ... train.py. "
-        "Exit status: 0 ready, 1 at least one fault, 2 usage, or the examination was not possible.",
+        description="Runs on each host with the job's own launch command: the hosts meet at the job's endpoint, are "
+        "compared, and each pair is tested; it names the host, the cause and the fix. Without a command it examines "
+        "this host. The job itself is not started, and nothing is installed or changed.",
+        epilog="Example: srun dtdebug doctor -- torchrun --nnodes 4 --node-rank $SLURM_NODEID ... train.py. "
+        "Exit status: 0 ready, 1 at least one fault, 2 usage error, or no examination possible.",
     )
-    doctor.add_argument("--format", choices=FORMS, default="text", help="jsonl: one line a host, for --read")
-    doctor.add_argument("--export", nargs="?", const="sh", choices=FILES, help="settings only")
+    doctor.add_argument("--format", choices=FORMS, default="text", help="jsonl: one line per host, for --read")
+    doctor.add_argument("--export", nargs="?", const="sh", choices=FILES, help="print only the settings to export")
     doctor.add_argument(
-        "--wait", type=float, default=8.0, metavar="SECONDS", help="for hosts that have not come (default 8)"
+        "--wait", type=float, default=8.0, metavar="SECONDS", help="wait for hosts that have not reported (default 8)"
+    )
+    doctor.add_argument("--node", type=int, metavar="N", help="node rank of this host, if the command does not say")
+    doctor.add_argument("--nodes", type=int, metavar="N", help="number of hosts, if the command does not say (Ray)")
+    doctor.add_argument(
+        "--host-only", action="store_true", help="check this host only, even if the command names several"
     )
     doctor.add_argument(
-        "--node", type=int, metavar="N", help="which of the hosts this one is, where the command does not say"
-    )
-    doctor.add_argument("--nodes", type=int, metavar="N", help="how many hosts, where the command does not say (Ray)")
-    doctor.add_argument("--host-only", action="store_true", help="this host alone, even if the command has several")
-    doctor.add_argument(
-        "--heavy", action="store_true", help="send much data between the hosts, write to disk and memory: some seconds"
+        "--heavy", action="store_true", help="also measure network, disk and memory throughput: takes some seconds"
     )
     doctor.add_argument(
         "--torch", action="store_true", help="import torch as the ranks would, and form a gloo group of two processes"
     )
     doctor.add_argument(
-        "--folder", type=Path, metavar="DIR", help="a folder that all hosts share: who does not meet is heard there"
+        "--folder",
+        type=Path,
+        metavar="DIR",
+        help="a folder that all hosts share: hosts that cannot connect report there",
     )
     doctor.add_argument("--strict", action="store_true", help="warnings count as faults")
-    doctor.add_argument("--read", type=Path, metavar="FILE", help="join the lines of --format jsonl in a job's output")
     doctor.add_argument(
-        "--hosts", type=Path, metavar="FILE", help="start it on the hosts of a file, one a line; needs --via"
+        "--read", type=Path, metavar="FILE", help="read the --format jsonl lines from a job's output and join them"
     )
-    doctor.add_argument("--via", choices=("ssh", "srun", "kubectl", "ray"), help="how; ray needs no --hosts")
-    doctor.add_argument("--token-stdin", action="store_true", help="the token of the hosts is on standard input")
+    doctor.add_argument(
+        "--hosts", type=Path, metavar="FILE", help="start doctor on the hosts listed in FILE, one per line; needs --via"
+    )
+    doctor.add_argument(
+        "--via", choices=("ssh", "srun", "kubectl", "ray"), help="how to start it there; ray needs no --hosts"
+    )
+    doctor.add_argument("--token-stdin", action="store_true", help="read the hosts' shared token from standard input")
     doctor.add_argument("command", nargs=argparse.REMAINDER, metavar="COMMAND ...")
     doctor.set_defaults(run=_doctor)
 
@@ -67,7 +74,7 @@ def _doctor(options: argparse.Namespace) -> int:
     if options.nodes is not None and not 0 < options.nodes <= 4096:
         raise UsageError(f"doctor --nodes {options.nodes}: 1 to 4096")
     if (options.hosts is None) != (options.via in (None, "ray")):
-        raise UsageError("doctor: --hosts and --via belong together; --via ray knows the hosts of its cluster")
+        raise UsageError("doctor: --hosts needs --via and the reverse, except --via ray, which knows its hosts")
     if not sys.platform.startswith("linux"):
         raise UsageError("doctor: works on Linux only")
     if options.via is not None:
@@ -114,7 +121,7 @@ def _doctor(options: argparse.Namespace) -> int:
     notes = []
     met = answer.meeting.result in ("hub", "came")
     if met and not answer.authenticated:
-        notes.append("who came was not authenticated: give all hosts the same DTDEBUG_DOCTOR_TOKEN")
+        notes.append("the hosts were not authenticated: give all hosts the same DTDEBUG_DOCTOR_TOKEN")
     status = _shown(options, answer.report, tuple(notes))
     if options.format == "text" and options.export is None and not met and answer.meeting.result != "none":
         print(record(answer))  # for --read: this host could not say it to the others

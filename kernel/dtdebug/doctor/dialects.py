@@ -167,7 +167,7 @@ def accelerate(options: dict[str, str], job: Job, variables: Mapping[str, str]) 
     nodes = number(str(value["num_machines"] or "")) or 1
     world = number(str(value["num_processes"] or ""))
     if world and world % nodes:
-        problems.append(f"num_processes {world} is no multiple of num_machines {nodes}")
+        problems.append(f"num_processes {world} is not a multiple of num_machines {nodes}")
     address = str(value["main_process_ip"] or "")
     return Launch(
         launcher="accelerate launch",
@@ -279,7 +279,7 @@ def _yaml(path: Path) -> dict[str, object]:
         raise UsageError(f"{path}: can't be read: {error.strerror}") from None
     except yaml.YAMLError as error:
         mark = getattr(error, "problem_mark", None)
-        raise UsageError(f"{path}:{mark.line + 1 if mark else 1}: is no YAML") from None
+        raise UsageError(f"{path}:{mark.line + 1 if mark else 1}: is not valid YAML") from None
     return found if isinstance(found, dict) else {}
 
 

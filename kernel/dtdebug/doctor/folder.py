@@ -50,7 +50,7 @@ class Folder:
             with suppress(FileExistsError):
                 self._home.mkdir(mode=0o700)
             if self._home.lstat().st_uid != os.getuid() or not stat.S_ISDIR(self._home.lstat().st_mode):
-                raise UsageError(f"doctor --folder {place}: {self._home.name} in it is somebody else's")
+                raise UsageError(f"doctor --folder {place}: {self._home.name} in it belongs to another user")
         except OSError as error:
             raise UsageError(f"doctor --folder {place}: can't be written: {error.strerror}") from None
 

@@ -44,12 +44,12 @@ def _line(words: list[str], place: str, known: set[str]) -> tuple[str, int | Non
     if words[0].count(":") > 1:  # an IPv6 address
         name, colon, count = words[0], "", ""
     if not _NAME.match(name):
-        raise UsageError(f"{place}: {name[:60]!r} is no name of a host")
+        raise UsageError(f"{place}: {name[:60]!r} is not a host name")
     if name in known:
-        raise UsageError(f"{place}: {name} stands there twice")
+        raise UsageError(f"{place}: {name} is listed twice")
     slots = int(count) if colon and count.isdecimal() and len(count) < 7 else None
     if colon and slots is None:
-        raise UsageError(f"{place}: {words[0][:60]!r}: a number of slots has to follow the colon")
+        raise UsageError(f"{place}: {words[0][:60]!r}: the colon must be followed by a number of slots")
     for word in words[1:]:
         given = _SLOTS.match(word)
         if given is None:

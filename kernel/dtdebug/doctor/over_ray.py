@@ -85,7 +85,7 @@ def answers(command: Sequence[str], token: str, wait: float, limit: float) -> li
         with suppress(ProcessLookupError):
             os.killpg(child.pid, signal.SIGKILL)
         child.communicate()
-        raise UsageError("doctor --via ray: the cluster gave no answer") from None
+        raise UsageError("doctor --via ray: the cluster did not answer") from None
     rows = [line.removeprefix(_MARK) for line in out.decode(errors="replace").splitlines() if line.startswith(_MARK)]
     if not rows:
         said = error.decode(errors="replace").strip().splitlines()

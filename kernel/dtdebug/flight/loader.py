@@ -108,7 +108,7 @@ def read_dump(path: Path) -> dict[str, Any]:
     It takes the time and the memory that the file asks for: `bounded` sets limits.
 
     Raises:
-        DumpError: it is no regular file, too large, truncated, hostile, or not a dump.
+        DumpError: it is not a regular file, too large, truncated, hostile, or not a dump.
 
     """
     data = _bytes(path)
@@ -139,7 +139,7 @@ def _bytes(path: Path) -> bytes:
         with os.fdopen(handle, "rb") as file:
             status = os.fstat(handle)
             if not stat.S_ISREG(status.st_mode):
-                raise DumpError(f"{name}: is no regular file")
+                raise DumpError(f"{name}: is not a regular file")
             if status.st_size > LARGEST:
                 raise DumpError(f"{name}: {status.st_size >> 20} MiB are more than a dump has")
             if not status.st_size:  # a file of /proc says so too, and may be endless

@@ -37,7 +37,7 @@ def refusal(path: Path, command: Sequence[str]) -> str:
     run = folder.load_run()
     if run is None:
         foreign = [p.name for p in path.iterdir() if p.name not in _OURS and not p.name.startswith(".run.json")]
-        return "is no empty folder; name a new one" if foreign else ""
+        return "is not an empty folder; name a new one" if foreign else ""
     known = read_hosts(folder)
     when = time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(run.started))
     if program(run.command) != program(cleaned(command)):

@@ -47,7 +47,7 @@ def unpack(archive: Path, target: Path) -> list[str]:
                 total += member.size
                 taken += 1
     except (OSError, tarfile.TarError, EOFError, zlib.error, ValueError) as error:
-        raise UnpackError(f"is no archive of `dtdebug report RUN` ({type(error).__name__})") from None
+        raise UnpackError(f"is not an archive of `dtdebug report RUN` ({type(error).__name__})") from None
     if not taken:
         raise UnpackError("holds no files of a run")
     return left_out

@@ -35,23 +35,25 @@ def add(commands: Any) -> None:
     """Adds the sub-command to the parser of the command line."""
     isolate = commands.add_parser(
         "isolate",
-        help="run a failing job again with things changed; say which component is responsible",
+        help="rerun a failing job with one change at a time; say which component is responsible",
         usage="dtdebug isolate [options] -- COMMAND ...",
-        description="Runs the job as it is until it fails, then with one thing after another changed from outside: "
-        "number of ranks, backend, data-loader workers, torch.compile, mixed precision, options of DDP, the last "
-        "batch, seeds, variables of the environment. Each run works in a copy of the working directory, and nothing is "
-        "uploaded. Says which change makes the failure go away, and what is ruled out. Several hosts are agents of "
-        "torchrun on this one: what is between hosts is not changed (dtdebug doctor).",
-        epilog="Exit status: 0 it does not fail, 1 it fails, 2 it can't be run, 130 interrupted.",
+        description="Runs the job unchanged until it fails, then reruns it with one change at a time, made from "
+        "outside: number of ranks, backend, data-loader workers, torch.compile, mixed precision, DDP options, the last "
+        "batch, seeds, environment variables. Each run works in a copy of the working directory, and nothing is "
+        "uploaded. Says which change makes the failure go away, and what is ruled out. For a job of several hosts, "
+        "torchrun agents on this host stand in for them: the network between hosts is not tested (see dtdebug doctor).",
+        epilog="Exit status: 0 the job does not fail, 1 it fails, 2 it can't be run, 130 interrupted.",
     )
-    isolate.add_argument("--budget", default="10m", metavar="TIME", help="for all runs: 90s, 10m, 2h (default 10m)")
     isolate.add_argument(
-        "--hang", action="store_true", help="the failure is a hang: see it sooner, follow nothing else"
+        "--budget", default="10m", metavar="TIME", help="for all runs together: 90s, 10m, 2h (default 10m)"
+    )
+    isolate.add_argument(
+        "--hang", action="store_true", help="the failure is a hang: detect it sooner, look for nothing else"
     )
     isolate.add_argument(
         "--hang-after", type=float, metavar="SECONDS", help="without movement (default 30, with --hang 20)"
     )
-    isolate.add_argument("--slow", action="store_true", help="the failure is that it is slow: what makes it faster?")
+    isolate.add_argument("--slow", action="store_true", help="the job is slow: find what makes it faster")
     isolate.add_argument(
         "--slow-above", type=float, metavar="SECONDS", help="of a step (default: as slow as it is at first)"
     )
@@ -73,14 +75,18 @@ def add(commands: Any) -> None:
         action="append",
         default=[],
         metavar="KEY=VALUE",
-        help="what you know already, and isolate need not run (repeatable): works_with_one_process=yes, compile=fails",
+        help="what you know, so isolate need not try it (repeatable): works_with_one_process=yes, compile=fails",
     )
-    isolate.add_argument("--situation", default="", metavar="TEXT", help="the same in plain words")
-    isolate.add_argument("--dry-run", action="store_true", help="list the runs, start none")
-    isolate.add_argument("--resume", action="store_true", help="go on with the last search of this command")
-    isolate.add_argument("--in-place", action="store_true", help="let the runs work here, not in copies")
+    isolate.add_argument("--situation", default="", metavar="TEXT", help="what you know, in plain words")
+    isolate.add_argument("--dry-run", action="store_true", help="list the runs without starting any")
+    isolate.add_argument("--resume", action="store_true", help="continue the last search of this command")
+    isolate.add_argument("--in-place", action="store_true", help="run in this folder, not in copies")
     isolate.add_argument(
-        "--may-write", action="append", default=[], metavar="PATH", help="what the runs may change elsewhere"
+        "--may-write",
+        action="append",
+        default=[],
+        metavar="PATH",
+        help="a path outside the folder that the runs may change",
     )
     isolate.add_argument("--yes", action="store_true", help="do not ask before the first run")
     isolate.add_argument("--format", choices=("text", "json"), default="text")
@@ -111,7 +117,7 @@ def _isolate(options: argparse.Namespace) -> int:
     home = Path.cwd()
     saved = last_search(job, home, choices.kind) if options.resume else None
     if options.resume and saved is None:
-        raise UsageError("isolate --resume: there is no search of this command in this folder")
+        raise UsageError("isolate --resume: no earlier search of this command in this folder")
     known = saved[1].runs if saved else ()
     if options.dry_run or (not options.yes and sys.stdin.isatty() and sys.stderr.isatty()):
         from dtdebug.isolate.plan import plan
@@ -136,7 +142,7 @@ def _choices(options: argparse.Namespace, job: Job) -> tuple[Choices, Recorded |
         raise UsageError(f"isolate --hang-after {hang_after:g}: more than 0 seconds")
     above = options.slow_above
     if above is not None and not 0 < above < float("inf"):
-        raise UsageError(f"isolate --slow-above {above:g}: more than 0 seconds a step")
+        raise UsageError(f"isolate --slow-above {above:g}: must be more than 0 seconds a step")
     if sum((options.hang, options.slow or above is not None, options.differs is not None)) > 1:
         raise UsageError("isolate: --hang, --slow and --differs are three kinds of failure; name one")
     recorded = differs.checked(options.differs.absolute(), job.ranks) if options.differs is not None else None
@@ -171,15 +177,15 @@ def _here(job: Job, told: Told) -> tuple[Job, tuple[str, ...]]:
         return job, ()
     if told.one_host == "yes":
         raise UsageError(
-            "isolate: it works on one host, as you say, so what is between the hosts is responsible; "
+            "isolate: you say that it works on one host, so the cause lies between the hosts; "
             "`dtdebug doctor COMMAND` on each host looks at that"
         )
     if job.launcher != "torchrun":
         raise UsageError("isolate: the command is for several hosts; name one that fails on one host")
     here = spread(job)
     if here is None:
-        print(f"dtdebug isolate: {job.hosts} hosts are asked for; all runs are on this one alone", file=sys.stderr)
-        return one_host(job), (f"the number of hosts: {job.hosts} are asked for, and all runs are on this one",)
+        print(f"dtdebug isolate: {job.hosts} hosts are requested; all runs are on this host only", file=sys.stderr)
+        return one_host(job), (f"the number of hosts: {job.hosts} are requested, and all runs are on this host",)
     print(
         f"dtdebug isolate: {job.hosts} hosts are asked for; {job.hosts} agents of torchrun on this one stand for them",
         file=sys.stderr,

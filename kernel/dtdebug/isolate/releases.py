@@ -36,7 +36,7 @@ def asked(words: Sequence[str]) -> dict[str, str]:
             raise UsageError(f"isolate --version {word}: a package and one version of it, as in numpy==1.26.4")
         name = re.sub(r"[-_.]+", "-", match[1]).lower()
         if name in found:
-            raise UsageError(f"isolate --version {word}: {name} is named twice; one version of each can be tried")
+            raise UsageError(f"isolate --version {word}: {name} is named twice; name one version of each package")
         found[name] = match[2]
     return found
 

@@ -122,7 +122,9 @@ class Session:
                 "let it write elsewhere, or allow it with --may-write"
             )
         if reference is None and run.failure is not None and run.failure.message.startswith("EOF when reading a line"):
-            raise UsageError("isolate: the program asks for input, which no run gets; let it take that from an option")
+            raise UsageError(
+                "isolate: the program reads standard input, which is empty here; pass the value as an option instead"
+            )
         if reference is None and run.failure is not None and self._choices.kind not in ("fails", run.failure.how):
             raise UsageError(f"isolate --{self._choices.kind}: the job fails: {run.failure.text}")
         if self._asked.hang and reference is None and run.failure is not None and not _may_hang(run.failure):

@@ -101,7 +101,7 @@ def read_report(path: Path, scratch: Path) -> Part:
 
 def _of_folder(name: str, folder: RunFolder) -> Part:
     if not folder.ranks.is_dir() and not folder.verdict.is_file() and not folder.hosts.is_dir():
-        raise JoinError(f"{name}: is no folder of a run")
+        raise JoinError(f"{name}: is not a run's folder")
     case = None
     if folder.verdict.is_file():
         with suppress(OSError, JoinError):
@@ -114,13 +114,13 @@ def _case(name: str, data: bytes) -> Case:
     try:
         form = msgspec.json.decode(data)
     except (ValueError, RecursionError):
-        raise JoinError(f"{name}: is no JSON report of dtdebug") from None
+        raise JoinError(f"{name}: is not a JSON report of dtdebug") from None
     if not isinstance(form, dict) or not isinstance(form.get("verdict"), dict):
-        raise JoinError(f"{name}: is no JSON report of dtdebug: it has no verdict")
+        raise JoinError(f"{name}: is not a JSON report of dtdebug: it has no verdict")
     try:
         found = msgspec.convert(_plain(form), Case, str_keys=True)
     except (ValueError, RecursionError) as error:
-        raise JoinError(f"{name}: is no JSON report of dtdebug: {one_line(clean(str(error)), 200)}") from None
+        raise JoinError(f"{name}: is not a JSON report of dtdebug: {one_line(clean(str(error)), 200)}") from None
     return msgspec.structs.replace(found, ranks=tuple(map(believed, found.ranks)))
 
 

@@ -113,7 +113,7 @@ def _arming(folder: RunFolder, options: Options) -> dict[str, str]:
 
             found |= settings.environment(*_watching(folder, options))
     except Exception as error:
-        Speaker().say(f"the ranks are not armed ({type(error).__name__}: {error}); the job runs all the same")
+        Speaker().say(f"the ranks are not armed ({type(error).__name__}: {error}); the job runs anyway")
         return {}
     return found
 

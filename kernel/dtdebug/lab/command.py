@@ -20,14 +20,14 @@ def add(commands: Any) -> None:
     """Adds it to the parser of the command line."""
     lab = commands.add_parser(
         "lab",
-        help="learn by breaking: runs that really fail, to be diagnosed and fixed",
-        description="Small distributed trainings with one fault each. `start` copies one to a folder of yours and "
-        "runs it; you fix the file; `check` runs your file.",
-        epilog="Exit status: 0 it works, 1 it does not, 2 usage, or this machine can't run it.",
+        help="learn by breaking: real failing runs to diagnose and fix",
+        description="Small distributed trainings with one fault each. `start` copies one to your folder and runs it; "
+        "you fix the file; `check` runs your file.",
+        epilog="Exit status: 0 it works, 1 it does not, 2 usage error, or this machine can't run it.",
     )
     verbs = lab.add_subparsers(required=True, metavar="VERB")
 
-    listing = verbs.add_parser("list", help="the labs, and which of them you have solved")
+    listing = verbs.add_parser("list", help="list the labs and which of them you have solved")
     listing.add_argument("--format", choices=("text", "json"), default="text")
     listing.set_defaults(run=_list)
 
@@ -36,15 +36,15 @@ def add(commands: Any) -> None:
     start.add_argument("folder", nargs="?", type=Path, metavar="DIR", help="default: a new folder named after the lab")
     start.set_defaults(run=_start)
 
-    hint = verbs.add_parser("hint", help="the next hint: from vague to exact, at last the fix")
+    hint = verbs.add_parser("hint", help="the next hint: from vague to exact, and finally the fix")
     hint.add_argument("lab", nargs="?", metavar="ID", help="default: the lab that was started last")
     hint.set_defaults(run=_hint)
 
-    check = verbs.add_parser("check", help="run your file: is the fault gone?")
+    check = verbs.add_parser("check", help="run your file and see whether the fault is gone")
     check.add_argument("lab", nargs="?", metavar="ID", help="default: the lab that was started last")
     check.set_defaults(run=_check)
 
-    verify = verbs.add_parser("verify", help="does a lab fail, get its diagnosis, and work after its fix, here?")
+    verify = verbs.add_parser("verify", help="does a lab fail here, get its diagnosis, and work once fixed?")
     verify.add_argument("labs", nargs="*", metavar="ID", help="default: all that this machine can run")
     verify.add_argument("--format", choices=("text", "json"), default="text")
     verify.set_defaults(run=_verify)
@@ -86,7 +86,7 @@ def _start(options: argparse.Namespace) -> int:
         script = lay_out(lab, BEFORE, folder.absolute())
     except FileExistsError as error:
         raise UsageError(
-            f"lab start: {error.filename}: exists already and stays as it is; `dtdebug lab check` runs it, "
+            f"lab start: {error.filename}: already exists and is left as it is; `dtdebug lab check` runs it, "
             "or name another folder"
         ) from None
     except OSError as error:
@@ -143,7 +143,7 @@ def _check(options: argparse.Namespace) -> int:
     lab, begun, progress = _begun(options.lab, "check")
     script = Path(begun.folder) / lab.script
     if not script.is_file():
-        raise UsageError(f"lab check: {script}: is not there; `dtdebug lab start {lab.id} DIR` copies it anew")
+        raise UsageError(f"lab check: {script}: does not exist; `dtdebug lab start {lab.id} DIR` copies it anew")
     print(f"$ {_command(lab, script)}", flush=True)
     ran = execute(lab, script, show=True)
     begun.tries += 1

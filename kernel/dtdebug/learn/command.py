@@ -11,10 +11,10 @@ def add(commands: Any) -> None:
     """Adds it to the parser of the command line."""
     learn = commands.add_parser(
         "learn",
-        help="notebooks to learn with, and guides to what developers ask most, with programs that run",
-        description="Without a name: what there is. A topic (backends, communication/backends, device-usage) prints a "
-        "guide; with DIR it writes the guide's programs there. A notebook is copied to DIR (default: here). No file "
-        "is ever overwritten.",
+        help="notebooks, and guides to what developers ask most, with runnable programs",
+        description="Without a name, lists what there is. A topic (backends, communication/backends, device-usage) "
+        "prints a guide; with DIR it writes the guide's programs there. A notebook is copied to DIR (default: here). "
+        "No file is ever overwritten.",
     )
     learn.add_argument("words", nargs="*", metavar="NAME [DIR]", help="a topic or a notebook; none lists all")
     learn.add_argument("--format", choices=("text", "json", "markdown"), default="text")

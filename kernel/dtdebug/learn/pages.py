@@ -110,7 +110,7 @@ def _written(found: Topic | Group, folder: Path) -> str:
     topics = (found,) if isinstance(found, Topic) else found.topics
     snippets = [snippet for topic in topics for snippet in topic.snippets]
     if there := [snippet.file for snippet in snippets if (folder / snippet.file).exists()]:
-        raise UsageError(f"learn: {folder / there[0]}: exists already and stays as it is; name another folder")
+        raise UsageError(f"learn: {folder / there[0]}: already exists and is left as it is; name another folder")
     try:
         folder.mkdir(parents=True, exist_ok=True)
         for snippet in snippets:
@@ -151,5 +151,5 @@ def _copied(notebook: Notebook, folder: Path) -> str:
         path = notebooks.copy(notebook.id, folder)
     except OSError as error:
         raise UsageError(f"learn: {folder}: can't be written: {error.strerror}") from None
-    other = "" if path.name == notebook.file else f" ({notebook.file} is there already and stays as it is)"
+    other = "" if path.name == notebook.file else f" ({notebook.file} already exists and is left as it is)"
     return f"{notebook.title}: {path}{other}. Open it in Jupyter, or in VS Code."

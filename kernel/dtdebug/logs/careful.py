@@ -53,7 +53,7 @@ def _refused(handle: int, *, pipes: bool) -> str:
     if stat.S_ISREG(there.st_mode):
         return "is a file of the kernel, not a log" if there.st_dev in _of_the_kernel() else ""
     if stat.S_ISFIFO(there.st_mode) and pipes:
-        return "" if _has_writer(handle) else f"is a pipe that nobody has written to for {_WAIT:g} s"
+        return "" if _has_writer(handle) else f"is a pipe without data for {_WAIT:g} s"
     if (
         stat.S_ISCHR(there.st_mode)
         and pipes

@@ -78,7 +78,7 @@ def arrival(states: Sequence[RankState]) -> Verdict | None:
             waiting=came,
             sites=call_sites(inside),
             collective=CollectiveRef(_SET_UP, None),
-            summary=f"{head} of {world} ranks, and all have come.",
+            summary=f"{head} of {world} ranks, and all have arrived.",
             claims=tuple(claims),
             evidence=texts(claims),
         )

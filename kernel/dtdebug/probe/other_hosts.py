@@ -95,7 +95,7 @@ def reachable(addresses: Mapping[int, str], host: str) -> tuple[dict[int, str], 
     kept = {rank: address for rank, address in addresses.items() if rank not in loopback}
     if not loopback:
         return kept, ()
-    return kept, (f"{spell(loopback)} can be asked on the own host only: the job was started without DTDEBUG_BIND",)
+    return kept, (f"{spell(loopback)} can be asked on its own host only: the job was started without DTDEBUG_BIND",)
 
 
 def store_of(states: Sequence[RankState]) -> str:

@@ -204,7 +204,7 @@ def refusal(pid: int, said: str) -> str:
     if scope in {"1", "2"} and not able:
         return f"no permission: yama ptrace_scope is {scope}; run with CAP_SYS_PTRACE or set kernel.yama.ptrace_scope=0"
     if scope == "3":
-        return "no permission: yama ptrace_scope is 3, nobody may look until the machine restarts"
+        return "no permission: yama ptrace_scope is 3, which forbids attaching until the machine reboots"
     if not able:
         return "no permission: CAP_SYS_PTRACE is missing; give it to the container (--cap-add SYS_PTRACE)"
     if own.get("Seccomp") == "2":

@@ -123,7 +123,7 @@ def parse(data: bytes, command: Command) -> list[RankState]:
         else:
             found = msgspec.json.decode(data[begin:], type=_Report).ranks
     except (msgspec.MsgspecError, UnicodeDecodeError) as error:
-        raise ValueError(f"printed something that is no JSON of ranks: {error}") from error
+        raise ValueError(f"printed something other than the JSON of ranks: {error}") from error
     return [tidy(msgspec.structs.replace(state, host=state.host or command.where)) for state in found]
 
 
@@ -187,5 +187,5 @@ def _last_line(errors: IO[bytes]) -> str:
 
 def _name(text: str) -> str:
     if not _NAME.match(text):
-        raise ValueError(f"{clean(text)[:80]!r} is no name of a host, job or pod")
+        raise ValueError(f"{clean(text)[:80]!r} is not the name of a host, job or pod")
     return text

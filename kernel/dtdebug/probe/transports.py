@@ -40,7 +40,7 @@ def endpoint(address: str, token: str, deadline: float) -> RankState:
     try:
         return msgspec.json.decode(body, type=RankState)
     except (msgspec.MsgspecError, UnicodeDecodeError) as error:
-        raise RoadError(f"answered something that is no record of a rank: {error}") from error
+        raise RoadError(f"answered something other than a rank's record: {error}") from error
 
 
 def ping(path: Path, deadline: float) -> None:
@@ -62,14 +62,14 @@ def trace(where: Path | str, deadline: float, token: str = "") -> bytes:
     try:
         msgspec.json.decode(body, type=dict[str, msgspec.Raw])
     except (msgspec.MsgspecError, UnicodeDecodeError) as error:
-        raise RoadError(f"answered something that is no trace: {error}") from error
+        raise RoadError(f"answered something other than a trace: {error}") from error
     return body
 
 
 def _place(address: str) -> tuple[str, int]:
     host, _, port = address.rpartition(":")
     if not port.isdecimal() or not 0 < int(port[:9]) < 65536:
-        raise RoadError(f"{address[:80]!r} is no address")
+        raise RoadError(f"{address[:80]!r} is not an address")
     return host.strip("[]"), int(port)
 
 

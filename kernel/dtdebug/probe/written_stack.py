@@ -31,7 +31,7 @@ def traceback(pid: int, file: Path, deadline: float) -> tuple[Frame, ...]:
     try:
         status = file.lstat()
         if not stat.S_ISREG(status.st_mode):
-            raise OutsideError("announced what is no regular file")
+            raise OutsideError("announced what is not a regular file")
         before = status.st_size
         os.kill(pid, _CAUGHT)
         text = _appended(file, before, deadline)

@@ -67,7 +67,7 @@ def paths(given: list[Path]) -> list[Path]:
         elif path.is_file():
             found.append(path)
         else:
-            raise UsageError(f"slow {path}: is no file and no folder")
+            raise UsageError(f"slow {path}: is neither a file nor a folder")
     if not found:
         raise UsageError(f"slow {given[0]}: holds no trace (*.json, *.json.gz)")
     if len(found) > _MOST_FILES:
@@ -108,7 +108,7 @@ def _one(path: Path) -> tuple[int | None, Trace]:
         rank = int(match[1]) if match else None
     events = sorted(_events(whole.traceEvents), key=lambda e: e.ts)
     if not events:
-        raise UsageError(f"slow {path}: no event of it has a duration; is it a trace of torch.profiler?")
+        raise UsageError(f"slow {path}: it has no event with a duration; is it a trace of torch.profiler?")
     return rank, Trace(rank=0, file=str(path), events=tuple(events), notes=tuple(notes))
 
 
@@ -158,4 +158,4 @@ def _salvaged(raw: bytes, path: Path) -> _Whole:
             except (ValueError, RecursionError):
                 continue
         end = raw.rfind(b"}", 0, end)
-    raise UsageError(f"slow {path}: is no trace: no JSON with traceEvents")
+    raise UsageError(f"slow {path}: is not a trace: it is not JSON with traceEvents")

@@ -25,8 +25,8 @@ def add(commands: Any) -> None:
     triage = commands.add_parser(
         "triage",
         help="read all logs of a job; say which rank failed first",
-        description="Reads all logs of a job: which rank failed first, who followed, who fell silent, and what the "
-        "machine below reports. Then the diagnosis.",
+        description="Reads all logs of a job: which rank failed first, which followed, which went silent, and what "
+        "the hosts and devices report. Then the diagnosis.",
         epilog="On many hosts: `srun -N64 --ntasks-per-node=1 dtdebug triage --part LOGS > part-$SLURM_NODEID.json`, "
         "then `dtdebug triage part-*.json`. The exit status is 0 if nothing was found, 1 if something was.",
     )
@@ -36,9 +36,13 @@ def add(commands: Any) -> None:
         metavar="PATH|-",
         help="logs, folders, patterns, archives (.gz .zst .xz .tar), parts; - reads standard input",
     )
-    triage.add_argument("--part", action="store_true", help="print what these logs hold as a part, to be joined later")
-    triage.add_argument("--follow", action="store_true", help="go on reading; say the first failure when it comes")
-    triage.add_argument("--processes", type=int, default=0, metavar="N", help="at once (default: one for each core)")
+    triage.add_argument("--part", action="store_true", help="print a summary of these logs, to be joined later")
+    triage.add_argument(
+        "--follow", action="store_true", help="keep reading; report the first failure as soon as it happens"
+    )
+    triage.add_argument(
+        "--processes", type=int, default=0, metavar="N", help="parallel processes (default: one per core)"
+    )
     triage.add_argument(
         "--engine", default=engines.HERE, metavar="WHERE", help="processes (here), dask://HOST:PORT or ray://HOST:PORT"
     )

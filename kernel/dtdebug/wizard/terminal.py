@@ -259,7 +259,7 @@ class _Talk:
             with path.expanduser().open(mode, encoding="utf-8", errors="replace") as file:
                 file.write(text)
         except FileExistsError:
-            self._say(f"{path} is there already; name another.", "red")
+            self._say(f"{path} already exists; name another.", "red")
             return False
         except (OSError, RuntimeError) as error:  # RuntimeError: no home for ~
             self._say(f"{path} can't be written: {getattr(error, 'strerror', None) or error}", "red")

@@ -64,7 +64,7 @@ def parse(table: Any) -> tuple[Settings, list[str]]:
     What is wrong is left out and the rest holds.
     """
     if not isinstance(table, dict):
-        return Settings(), ["is no table"]
+        return Settings(), ["is not a table"]
     problems = [f"unknown key {key!r}: one of {', '.join(KEYS)}" for key in table if key not in KEYS]
     select = _ids(table.get("select", ["DT"]), "select", problems)
     ignore = _ids(table.get("ignore", []), "ignore", problems)
@@ -85,13 +85,13 @@ def parse(table: Any) -> tuple[Settings, list[str]]:
 def _table(value: Any, key: str, problems: list[str]) -> dict[str, Any]:
     if isinstance(value, dict):
         return value
-    problems.append(f"{key}: is no table")
+    problems.append(f"{key}: is not a table")
     return {}
 
 
 def _ids(value: Any, key: str, problems: list[str]) -> tuple[str, ...]:
     if not isinstance(value, list) or not all(isinstance(v, str) for v in value):
-        problems.append(f"{key}: is no list of ids")
+        problems.append(f"{key}: is not a list of ids")
         return ()
     known = load().values()
     problems += [f"{key}: no check {v!r}" for v in value if not any(c.id.startswith(v) or c.name == v for c in known)]

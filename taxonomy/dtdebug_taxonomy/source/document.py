@@ -73,7 +73,7 @@ class Document(Holder):
         if found is None or self.language == "json":
             return parts
         start = max((root.span.end for root in self.roots), default=0)
-        why = f"it is no YAML ({found[0]})" if found[1] else found[0]
+        why = f"it is not valid YAML ({found[0]})" if found[1] else found[0]
         return (*parts, Unread(Span(start, len(self.text)), why))
 
     @cached_property

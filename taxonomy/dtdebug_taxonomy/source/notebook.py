@@ -129,7 +129,7 @@ def _comment(found: re.Match[str]) -> str:
 
 
 class NotebookError(ValueError):
-    """A file that is no notebook: the text says what is wrong."""
+    """A file that is not a notebook: the text says what is wrong."""
 
 
 def parse(text: str) -> list[tuple[str, str]]:
@@ -142,12 +142,12 @@ def parse(text: str) -> list[tuple[str, str]]:
     try:
         notebook = json.loads(text)
     except (ValueError, RecursionError) as error:
-        raise NotebookError(f"is no notebook: {error}") from None
+        raise NotebookError(f"is not a notebook: {error}") from None
     cells = notebook.get("cells") if isinstance(notebook, dict) else None
     if cells is None and isinstance(notebook, dict) and isinstance(notebook.get("worksheets"), list):
         cells = [c for sheet in notebook["worksheets"] if isinstance(sheet, dict) for c in sheet.get("cells") or []]
     if not isinstance(cells, list):
-        raise NotebookError("is no notebook: it has no list of cells")
+        raise NotebookError("is not a notebook: it has no list of cells")
     return [_source(cell) for cell in cells]
 
 

@@ -45,7 +45,7 @@ class Syntax(Source):
         """The lines that are not in the tree; none where the program was not parsed for any check."""
         if "_parsed" not in self.__dict__:
             return ()
-        why = f"it is no Python {sys.version_info.major}.{sys.version_info.minor}"
+        why = f"it is not valid Python {sys.version_info.major}.{sys.version_info.minor}"
         starts = self.text.starts
         return tuple(
             Unread(Span(starts[first - 1], self.text.end_of_line(min(last, len(starts)))), why)

@@ -29,9 +29,9 @@ def read_yaml(text: Text) -> tuple[list[Node], tuple[str, int] | None]:
             documents += [_Converter(text).node(node, _DEEPEST)] if node is not None else []
     except yaml.MarkedYAMLError as error:
         mark = error.problem_mark or error.context_mark
-        return documents, (error.problem or "is no YAML", min(mark.index, len(text)) if mark else 0)
+        return documents, (error.problem or "is not valid YAML", min(mark.index, len(text)) if mark else 0)
     except (yaml.YAMLError, ValueError, RecursionError) as error:
-        return documents, (str(error).split("\n", 1)[0] or "is no YAML", 0)
+        return documents, (str(error).split("\n", 1)[0] or "is not valid YAML", 0)
     return documents, None
 
 

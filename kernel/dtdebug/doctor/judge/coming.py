@@ -15,7 +15,7 @@ def starts_elsewhere(launch: Launch) -> str:
     if not launch.starts:
         return ""
     if launch.starts == "srun":
-        return "srun starts the other hosts: put it before, `srun dtdebug doctor -- COMMAND`"
+        return "srun starts the other hosts: put srun first: `srun dtdebug doctor -- COMMAND`"
     if launch.starts == "ray":
         return "Ray starts the ranks: `dtdebug doctor --via ray -- COMMAND` has all nodes of its cluster meet"
     where = launch.hosts_from if "/" in launch.hosts_from or "." in launch.hosts_from else "HOSTFILE"
@@ -77,16 +77,16 @@ def judge(came: Sequence[Came], strangers: Sequence[str], waited: float) -> Iter
             )
         yield finding(
             "DR201",
-            f"{who}{source} did not come to {launch.endpoint}{f' in {waited:.0f} s' if waited else ''}",
+            f"{who}{source} did not reach {launch.endpoint}{f' in {waited:.0f} s' if waited else ''}",
             hosts=known,
-            measured=f"{len(came)} of {launch.nodes} hosts came: {folded(called)}",
+            measured=f"{len(came)} of {launch.nodes} hosts reported: {folded(called)}",
             expected=f"{launch.nodes} hosts",
             severity="hint" if elastic else "fault",
         )
     for stranger in strangers:
         yield finding(
             "DR210",
-            f"a host came from {stranger.partition(': ')[0]} with another token",
+            f"a host reported from {stranger.partition(': ')[0]} with a different token",
             hosts=[],
             measured=stranger,
             expected="the same DTDEBUG_DOCTOR_TOKEN on all hosts",
@@ -184,11 +184,11 @@ def outside(look: Look, meeting: Meeting) -> Iterator[Finding]:
     kind = {"refused": "DR203", "timeout": "DR204", "unreachable": "DR205", "error": "DR205", "token": "DR210"}
     texts = {
         "refused": f"{where} refuses connections: nothing listens there, or a filter rejects",
-        "timeout": f"{where} does not answer: a filter drops, the host is off, or the route is wrong",
-        "unreachable": f"there is no way from {look.host} to {where}",
+        "timeout": f"{where} does not answer: a filter drops packets, the host is down, or the route is wrong",
+        "unreachable": f"there is no route from {look.host} to {where}",
         "error": f"{where} can't be reached",
-        "token": f"{where} takes another token than {look.host} has",
-        "version": f"{where} has a dtdebug that speaks otherwise",
+        "token": f"{where} has a different token than {look.host}",
+        "version": f"{where} has an incompatible version of dtdebug",
     }
     number = "DR213" if meeting.result == "version" else kind.get(meeting.result, "DR206")
     text = texts.get(meeting.result, f"{where} answers, but not as dtdebug doctor does")

@@ -34,12 +34,12 @@ def names(came: Hosts) -> Iterator[Finding]:
     if launch.backend == "c10d" and len(came) > 1:
         mine = [called[i] for i, look in enumerate(looks) if look.takes_itself]
         if len(mine) != 1:
-            who = f"{', '.join(mine)} each take themselves" if mine else "no host takes itself"
-            leads = "two stores, two worlds" if mine else "all wait for a store that nobody opens"
+            who = f"{', '.join(mine)} each recognise themselves" if mine else "no host recognises itself"
+            leads = "two stores, two worlds" if mine else "all wait for a store that no host opens"
             owner = next((called[i] for i, look in enumerate(looks) if look.owns), called[0])
             yield finding(
                 "DR105",
-                f"{who} for {launch.address}: {leads}",
+                f"{who} as {launch.address}: {leads}",
                 hosts=mine or [owner],
                 measured=f"{len(mine)} hosts",
                 expected="one host",
@@ -125,7 +125,7 @@ def _addresses(
         reason = f"{who}: peers cannot reach {first.gloo.address} ({first.gloo.interface}), which gloo will take"
     elif name == "DR106":
         leads = first.own.error or ", ".join(first.own.addresses)
-        reason = f"{who}: the own name does not lead to the host ({leads})"
+        reason = f"{who}: its own name does not resolve to it ({leads})"
     else:
         place = f" ({first.own.place})" if first.own.place else ""
         reason = f"{who}: own name resolves to {first.gloo.address}{place}"

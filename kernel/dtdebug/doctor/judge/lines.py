@@ -65,7 +65,7 @@ def _launch(report: Report, look: Look) -> str:
     )
     if launch.nodes < 2:
         return f"{launch.launcher}, one host{ranks}"
-    return f"{came} of {launch.nodes} hosts came to {launch.endpoint}{ranks}"
+    return f"{came} of {launch.nodes} hosts reached {launch.endpoint}{ranks}"
 
 
 def _interfaces(report: Report, look: Look) -> str:

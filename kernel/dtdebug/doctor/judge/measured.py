@@ -47,7 +47,7 @@ def observations(
         if one is not None:
             said[key] = (value, f"{one.id}: {one.text}"[:200])
     if several and all(row.came for row in rows) and len(rows) >= launch.nodes:
-        said["address_and_port_reachable"] = ("yes", f"all {len(rows)} hosts came to {launch.endpoint}")
+        said["address_and_port_reachable"] = ("yes", f"all {len(rows)} hosts reached {launch.endpoint}")
         said["port_in_use"] = ("no", f"{rows[0].host} listened at {launch.endpoint}")
     return said
 

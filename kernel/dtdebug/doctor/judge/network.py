@@ -38,7 +38,7 @@ def judge(came: Hosts, forecast: Forecast, *, is_gloo: bool) -> Iterator[Finding
         port = came[0].look.launch.port
         yield finding(
             "DR305",
-            f"all hosts came to port {port}, and none reaches another at a port of the kernel's choice ({words})",
+            f"all hosts reach port {port}, but none reaches another at an ephemeral port ({words})",
             hosts=names,
             measured=f"{len(failed)} of {len(tried)} connections fail: {words}",
             expected="connections at the ports of net.ipv4.ip_local_port_range",

@@ -63,7 +63,7 @@ def together(came: Sequence[Came], strangers: Sequence[str], waited: float, more
     if not was_sized:
         unread["partition"] = "the command and its configurations name no sizes"
     if several and len(came) < 2:
-        unread["network"] = "no other host came"
+        unread["network"] = "no other host reported"
     if elsewhere:
         unread["launch"] = elsewhere
     rows = sorted(coming.rows(came), key=lambda r: (r.node is None, r.node or 0))

@@ -106,7 +106,7 @@ def beside(ranks: Sequence[Rank]) -> Iterator[Violation]:
         yield violation(
             "parameters-outside-ddp", "D.2.5", rows, a[0].s, rank.place(a[0].site),
             f"The optimizer also trains {a[1].n} parameter values outside of DistributedDataParallel: they began equal "
-            "on all ranks, and nobody averages their gradients.",
+            "on all ranks, and nothing averages their gradients.",
         )  # fmt: skip
 
 

@@ -59,7 +59,7 @@ def by_mean(ranks: Sequence[Rank]) -> Iterator[Violation]:
         step, rank = found[min(found)]
         yield violation(
             "not-averaged", "D.2.4", found, step.s, rank.place(step.site),
-            f"The program reduces gradients by {op}: what it steps with is no mean over the ranks.",
+            f"The program reduces gradients by {op}: what it steps with is not a mean over the ranks.",
         )  # fmt: skip
 
 

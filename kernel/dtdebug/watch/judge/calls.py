@@ -22,7 +22,7 @@ _SAID: tuple[tuple[type[Dropped | Early | Outside | Joined], str, str], ...] = (
     (
         Early, "read-before-wait",
         (
-            "{who}: the optimizer read gradients while {call} was still writing them: nobody had waited for it. "
+            "{who}: the optimizer read gradients while {call} was still writing them: nothing had waited for it. "
             "Call wait() "
             "before step()."
         ),
@@ -30,7 +30,7 @@ _SAID: tuple[tuple[type[Dropped | Early | Outside | Joined], str, str], ...] = (
     (
         Outside, "not-a-member",
         (
-            "{who} called {call} of a group of which it is no member: nothing is exchanged there, and its tensor "
+            "{who} called {call} of a group it is not a member of: nothing is exchanged there, and its tensor "
             "stays as it was."
         ),
     ),

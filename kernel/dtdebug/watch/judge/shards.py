@@ -64,7 +64,7 @@ _LEFT = {
         "partly-reduced",
         (
             "The program reduces the gradients of some parameters; {n} other parameter values began equal on all "
-            "ranks, and nobody averages their gradients."
+            "ranks, and nothing averages their gradients."
         ),
     ),
 }

@@ -14,7 +14,7 @@ from dtdebug_taxonomy.source.python import Code
 
 _SENDS = (DIST + "send", DIST + "send_object_list")
 _RECEIVES = (DIST + "recv", DIST + "recv_object_list", DIST + "irecv")
-_WHY = "send() returns when the other rank has received, but that one is sending too: both wait for ever."
+_WHY = "send() returns when the other rank has received, but it is sending too: both wait forever."
 
 
 def check(code: Code) -> Iterator[Hit]:

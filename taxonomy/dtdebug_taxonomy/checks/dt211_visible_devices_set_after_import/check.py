@@ -38,7 +38,7 @@ def check(code: Code) -> Iterator[Hit]:
             continue
         if use is not None:
             line = code.text.place(code.span(use).start).line
-            why = f"after torch has looked at the devices (line {line}): it changes nothing any more."
+            why = f"after torch has looked at the devices (line {line}): it has no effect."
         else:
             why = "after torch was imported: once anything has touched a GPU, all devices stay visible."
         yield Hit(code.span(setting.node), f"CUDA_VISIBLE_DEVICES is set {why}", _fix(code, setting, load))

@@ -35,7 +35,7 @@ def check(code: Code) -> Iterator[Hit]:
             text, edits = _instead(code, name)
             yield Hit(
                 code.span(given),
-                f"This is the rank on this machine, where the rank among all processes is wanted: {_WHY[name]}",
+                f"This is the rank on this machine, where the global rank is needed: {_WHY[name]}",
                 Fix("Take the rank among all processes", (Edit(code.span(given), text), *edits)),
             )
 

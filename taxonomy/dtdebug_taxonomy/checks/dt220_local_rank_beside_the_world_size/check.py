@@ -36,7 +36,7 @@ def check(code: Code) -> Iterator[Hit]:
             yield Hit(
                 code.span(value),
                 f"{name} is the local rank, the world size beside it counts all machines: on two of them two processes "
-                "are the same rank, and the upper ranks are nobody.",
+                "are the same rank, and the upper ranks do not exist.",
                 _fix(code, value),
             )
 

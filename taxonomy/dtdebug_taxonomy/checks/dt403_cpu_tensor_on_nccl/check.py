@@ -49,7 +49,7 @@ def check(code: Code) -> Iterator[Hit]:
                 yield Hit(
                     code.span(given),
                     f"This tensor is in host memory and the group's backend is NCCL: {name.removeprefix(DIST)}() "
-                    "fails, for NCCL knows GPU memory only.",
+                    "fails, because NCCL only handles GPU memory.",
                     _fix(code, given),
                 )
 

@@ -28,7 +28,7 @@ def check(source: Source) -> Iterator[Hit]:
         if total % part:
             yield Hit(
                 entry.node.span,
-                f"train_batch_size {total} is no multiple of {written}, so it equals their product with no number of "
+                f"train_batch_size {total} is not a multiple of {written}, so it equals their product for no number of "
                 "processes: deepspeed.initialize() fails.",
             )
             continue

@@ -27,7 +27,7 @@ def check(code: Code) -> Iterator[Hit]:
         yield Hit(
             code.span(call),
             "These gradients are still those of the rank alone: Horovod averages them while this clips, and step() "
-            "then takes averages that nobody has clipped.",
+            "then uses averages that were never clipped.",
             _fix(code, call),
         )
 

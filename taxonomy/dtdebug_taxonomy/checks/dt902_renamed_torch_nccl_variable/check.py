@@ -23,6 +23,6 @@ def check(source: Source) -> Iterator[Hit]:
         yield Hit(
             variable.span,
             f"Since torch {row.since} this is {row.new}: the old name still works but warns on every "
-            "rank, and is no variable of NCCL.",
+            "rank, and is not an NCCL variable.",
             Fix(f"Write {row.new}", (Edit(variable.span, row.new),)),
         )
