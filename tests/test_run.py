@@ -465,7 +465,7 @@ def test_report_of_a_run_prints_the_name_of_its_archive(folder, tmp_path):
 
     assert (0, f"dtdebug-{folder.path.name}.tar.gz\n") == (first.returncode, first.stdout.decode())
     assert (2, b"") == (second.returncode, second.stdout)
-    assert b"exists already" in second.stderr
+    assert b"already exists" in second.stderr
 
 
 def test_old_runs_are_forgotten(tmp_path):
