@@ -88,7 +88,7 @@ def test_yaml_behind_a_fault_is_reported():
     source = parse_file("a.yaml", "a: 1\n---\nb: [1\n---\nc: 3\n")
     assert source is not None
     (part,) = source.unread
-    assert "no YAML" in part.why
+    assert "not valid YAML" in part.why
     assert source.text.place(part.span.start).line <= 3
 
 
