@@ -8,7 +8,7 @@ from types import SimpleNamespace
 import pytest
 
 from dtdebug.notebook import control, ending
-from dtdebug.notebook.jobs import ranks_below
+from dtdebug.probe.processes import ranks_below
 
 STUBBORN = "import signal; signal.signal(signal.SIGTERM, signal.SIG_IGN); "
 WAIT = "print('begun', flush=True); import time; time.sleep(60)"

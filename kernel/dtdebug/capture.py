@@ -75,10 +75,9 @@ def capture(
 
 
 def _child_ranks() -> int:
-    from dtdebug.probe.processes import find_ranks
+    from dtdebug.probe.processes import ranks_below
 
-    own = os.getpid()
-    return sum(found.pid != own for found in find_ranks(own))
+    return len(ranks_below(os.getpid()))
 
 
 def describe(exception: BaseException) -> ExceptionInfo:

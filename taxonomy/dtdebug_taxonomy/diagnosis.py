@@ -17,7 +17,16 @@ from dtdebug_taxonomy.examples import fitting
 from dtdebug_taxonomy.failure.roles import is_summary
 from dtdebug_taxonomy.finding import Finding, plain
 from dtdebug_taxonomy.findings import collect
-from dtdebug_taxonomy.happened import Seen, alone, contradicted, happened, printed, raised_in_output, warned
+from dtdebug_taxonomy.happened import (
+    Seen,
+    alone,
+    contradicted,
+    first_ending,
+    happened,
+    printed,
+    raised_in_output,
+    warned,
+)
 from dtdebug_taxonomy.knowledge import Knowledge
 from dtdebug_taxonomy.measured import measured, with_measured
 from dtdebug_taxonomy.next_step import Ask, Next, Repair, next_step
@@ -143,10 +152,11 @@ def diagnose(
     if only_ended:  # which is no cause of its end
         advice = tuple(a for a in advice if a.band != "unlikely")
     advice = advice if shown is None else with_measured(advice, shown)
-    told, supports = happened(snapshot)
+    ending = first_ending(snapshot)
+    lone, warning = alone(snapshot, ending), warned(ending)
+    told, supports = happened(snapshot, lone)
     named = tuple(r for r in (advice[0].because if advice and advice[0].named else ()) if not _is_vague(knowledge, r))
-    last = alone(snapshot) if verdict == "echo" else None
-    if verdict == "echo" and snapshot.verdict is None and (last is None or is_summary(f"{last.type}: {last.message}")):
+    if verdict == "echo" and snapshot.verdict is None and (lone is None or is_summary(f"{lone.type}: {lone.message}")):
         words = printed(reason(knowledge, f, 1.0) for f in findings if _is_echo(knowledge, f))
         told, supports = words if words[0] else (told, supports)
     elif not told and verdict in ("settled", "leaning", "apart"):
@@ -156,13 +166,13 @@ def diagnose(
         first, quoted = printed(named)
         told, supports = first or told, (*quoted, *supports)
     if not told:
-        told, supports = warned(snapshot)
+        told, supports = warning
     return Diagnosis(
         recognised=not foreign
         and (
             is_recognised(knowledge, snapshot, findings, roots)
-            or (_names(advice) and alone(snapshot) is not None)
-            or bool(warned(snapshot)[0])
+            or (_names(advice) and lone is not None)
+            or bool(warning[0])
         ),
         verdict=verdict,
         ordinary=plainly,

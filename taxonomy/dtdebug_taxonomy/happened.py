@@ -36,17 +36,17 @@ class Seen(msgspec.Struct, frozen=True, kw_only=True):
     """Where it can be looked up: `line 12 of the output`."""
 
 
-def happened(snapshot: Snapshot) -> tuple[str, tuple[Seen, ...]]:
-    """One sentence and what supports it; empty where neither ranks nor an exception say anything."""
+def happened(snapshot: Snapshot, lone: Ending | None) -> tuple[str, tuple[Seen, ...]]:
+    """One sentence and what supports it; empty where neither ranks nor an exception (at hand or `lone`) tell."""
     verdict = snapshot.verdict
     if verdict is not None and verdict.kind != "none" and verdict.summary:
         return plain(verdict.summary, _SENTENCE), seen(verdict)
     raised: ExceptionInfo | Raised | None = next(iter(walk(snapshot.exception)), None)
     if raised is None and "Traceback" in snapshot.output:
         raised = next((r for r in outcome(read_output(snapshot)).own if r.frames), None)
-    if raised is None and (last := alone(snapshot)) is not None and not _CODE_ONLY.match(last.message):
-        text = plain(f"{last.type.rpartition('.')[2]}: {last.message}", _SENTENCE)
-        return text, (_quoted(text, last.line),)
+    if raised is None and lone is not None and not _CODE_ONLY.match(lone.message):
+        text = plain(f"{lone.type.rpartition('.')[2]}: {lone.message}", _SENTENCE)
+        return text, (_quoted(text, lone.line),)
     if raised is None:
         return "", ()
     name, message = raised.type.rpartition(".")[2], raised.message.strip().split("\n", 1)[0]
@@ -85,23 +85,24 @@ def _quoted(words: str, line: int, rank: int | None = None) -> Seen:
     return Seen(text=f'"{plain(" ".join(words.split()), 200)}"', record=f"{where}line {line} of the output")
 
 
-def alone(snapshot: Snapshot) -> Ending | None:
-    """The exception of which the output has the last line and no traceback, in a text that speaks of several."""
-    if snapshot.exception is not None or snapshot.verdict is not None or "Traceback" in snapshot.output:
-        return None
-    last = next(endings(snapshot), None)
-    if last is None or last.type == WARNED:
-        return None
-    return last if last.message and speaks_of_several(snapshot) else None
+def first_ending(snapshot: Snapshot) -> Ending | None:
+    """What ended the program by its output, where neither the ranks nor an exception at hand say it."""
+    return None if snapshot.exception is not None or snapshot.verdict is not None else next(endings(snapshot), None)
 
 
-def warned(snapshot: Snapshot) -> tuple[str, tuple[Seen, ...]]:
-    """What NCCL itself reports as failed, where no exception is known; empty where it reports nothing."""
-    last = next(endings(snapshot), None) if snapshot.verdict is None else None
-    if last is None or last.type != WARNED:
+def alone(snapshot: Snapshot, ending: Ending | None) -> Ending | None:
+    """It, if it is the last line of an exception without its traceback, in a text that speaks of several."""
+    if ending is None or ending.type == WARNED or "Traceback" in snapshot.output:
+        return None
+    return ending if ending.message and speaks_of_several(snapshot) else None
+
+
+def warned(ending: Ending | None) -> tuple[str, tuple[Seen, ...]]:
+    """It in words, if NCCL itself reports it; else empty."""
+    if ending is None or ending.type != WARNED:
         return "", ()
-    text = plain(f"{last.type}: {last.message}", _SENTENCE)
-    return text, (_quoted(text, last.line, last.rank),)
+    text = plain(f"{ending.type}: {ending.message}", _SENTENCE)
+    return text, (_quoted(text, ending.line, ending.rank),)
 
 
 def seen(verdict: Verdict | None) -> tuple[Seen, ...]:

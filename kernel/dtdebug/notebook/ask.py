@@ -171,8 +171,9 @@ def _reply(client: Any, request: str, timeout: float) -> dict[str, Any] | None:
 def from_outside(pid: int, folder: RunFolder | None, entry: LastCell | None, kind: Kind, timeout: float) -> RanksSeen:
     """What can be seen of a kernel without asking it: its stack, its ranks, who waits for whom."""
     from dtdebug.job import looking
-    from dtdebug.notebook.jobs import forget_earlier, ranks_below
+    from dtdebug.notebook.jobs import forget_earlier
     from dtdebug.probe import gather
+    from dtdebug.probe.processes import ranks_below
 
     begin = time.monotonic()
     stack, why = _stack(pid, folder, begin + timeout / 2)

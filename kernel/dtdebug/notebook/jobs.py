@@ -16,11 +16,6 @@ _ROUNDED = 2.0
 """Seconds by which the system may tell wrongly when a process began."""
 
 
-def ranks_below(pid: int) -> list[int]:
-    """Process ids of the ranks that a process has started, directly or not."""
-    return [found.pid for found in processes.find_ranks(pid) if found.pid != pid]
-
-
 def forget_earlier(run: RunFolder, living: Iterable[int], since: float, kernel: int | None = None) -> None:
     """Removes what jobs before that of the living ranks have left; where none lives, what is older than `since`.
 

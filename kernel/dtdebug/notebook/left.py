@@ -175,9 +175,9 @@ def settled(kernel: str, seconds: float = 1.0) -> list[Left]:
 def end(kernel: str, pids: Sequence[int], pid: int) -> tuple[list[int], str]:
     """Ends those of the processes that cells of that kernel have left, or that are ranks below its process."""
     from dtdebug.notebook.ending import end_ranks
-    from dtdebug.notebook.jobs import ranks_below
 
-    allowed = {*ranks_below(pid), *(each for found in left(kernel) for each in found.pids)} - {pid, os.getpid()}
+    left_by_cells = {each for found in left(kernel) for each in found.pids}
+    allowed = {*processes.ranks_below(pid), *left_by_cells} - {pid, os.getpid()}
     return end_ranks(pids, allowed)
 
 

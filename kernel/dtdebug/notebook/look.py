@@ -184,9 +184,10 @@ def _ranks(live: Live, timeout: float) -> tuple[RankState, ...]:
     from dtdebug.notebook import jobs
     from dtdebug.notebook.engines import elsewhere
     from dtdebug.probe import gather
+    from dtdebug.probe.processes import ranks_below
 
     me = os.getpid()
-    pids = jobs.ranks_below(me)[:_MOST]
+    pids = ranks_below(me)[:_MOST]
     if live.run is not None:
         jobs.forget_earlier(live.run, pids, live.since)
     own = own_state.observe(detail=True)

@@ -76,10 +76,10 @@ def _states(run: RunFolder, since: float, told: Mapping[int, ExceptionInfo], *, 
     from dtdebug.job.looking import gone
     from dtdebug.notebook import jobs
     from dtdebug.probe.gather import one_each
-    from dtdebug.probe.processes import liveness
+    from dtdebug.probe.processes import liveness, ranks_below
     from dtdebug.records.untrusted import tidy
 
-    jobs.forget_earlier(run, jobs.ranks_below(os.getpid()), since)
+    jobs.forget_earlier(run, ranks_below(os.getpid()), since)
     records = one_each(map(tidy, run.records()))
     states = [gone(s) if s.pid and liveness(s.pid, s.time) == "ended" else s for s in records]
     known = {s.rank for s in states}

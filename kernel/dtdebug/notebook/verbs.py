@@ -11,8 +11,8 @@ import msgspec
 from dtdebug import state
 from dtdebug.clean import plain
 from dtdebug.notebook import show
-from dtdebug.notebook.jobs import ranks_below
 from dtdebug.notebook.look import TIMEOUT, Kind, RanksSeen, conclude, look_at_ranks
+from dtdebug.probe.processes import ranks_below
 from dtdebug_taxonomy.snapshot import Snapshot
 
 if TYPE_CHECKING:

@@ -62,6 +62,11 @@ def find_ranks(pid: int) -> list[RankProcess]:
     return ranks_among([seen for process in family if (seen := _look(process)) is not None])
 
 
+def ranks_below(pid: int) -> list[int]:
+    """Process ids of the ranks that a process has started, directly or not."""
+    return [found.pid for found in find_ranks(pid) if found.pid != pid]
+
+
 def ranks_of_job(job: Mapping[str, str]) -> list[RankProcess]:
     """The ranks on this host that have all these variables in their environment, by rank."""
     named = (process for process in psutil.process_iter() if job.items() <= variables(process.pid).items())

@@ -21,7 +21,7 @@ from dtdebug.triage.judge import Judge, shape
 from dtdebug.triage.names import Whose
 from dtdebug.triage.part import Stream, TellingLine
 from dtdebug.triage.steps import When
-from dtdebug_taxonomy.failure import events, grammar
+from dtdebug_taxonomy.failure import events, grammar, progress
 from dtdebug_taxonomy.failure.lines import Line
 
 TAIL, SHARED_TAIL = 32 << 10, 4 << 20
@@ -191,7 +191,7 @@ def _went_on(lined: Sequence[Kept], telling: Sequence[Kept], *, alone: bool) -> 
         if (says := _handled(begin, until, telling, lined, alone=alone)) is not None:
             found.append(says)
             continue
-        inside, bar = True, events.Barred()
+        inside, bar = True, progress.Barred()
         for row in lined[place:]:
             if row.number >= until:
                 break
@@ -199,9 +199,9 @@ def _went_on(lined: Sequence[Kept], telling: Sequence[Kept], *, alone: bool) -> 
             if inside or row.number in known:
                 continue
             words = _words(row.raw[:300])
-            if events.PROGRESS.search(words):
+            if progress.PROGRESS.search(words):
                 found.append(row)  # of a bar its state before, too: by that alone the next one shows progress
-                if events.advanced(bar, words):
+                if progress.advanced(bar, words):
                     break
     return found
 

@@ -12,6 +12,7 @@ import msgspec
 
 from dtdebug_taxonomy.failure.children import of_children
 from dtdebug_taxonomy.failure.lines import Line
+from dtdebug_taxonomy.failure.progress import PROGRESS, Barred, advanced
 from dtdebug_taxonomy.failure.raised import Events, Raised
 from dtdebug_taxonomy.failure.roles import is_summary
 from dtdebug_taxonomy.ranks import Frame
@@ -53,13 +54,6 @@ _RESTART = re.compile(
     r"(?:Worker group FAILED|\[\w{1,40}\] Worker group \S{1,40}).{0,40}attempts left|will restart worker group"
     r"|Restarting worker group|Attempt \d{1,4}/\d{1,4} failed|restarting (?:all )?workers"
 )
-PROGRESS = re.compile(
-    r"(?i)(?:\b(?:step|iter(?:ation)?|epoch|batch|round|update)s?\b[ _:=#\[(]{0,12}\d{1,9}\b|\b\d{1,3}%\|"
-    r"|\d(?:it/s|s/it)\b|\bit[=:] ?\d|\bloss['\"]?[ :=]{1,4}-?\d)"
-)
-"""What shows that training goes on."""
-_BAR = re.compile(r"\d%\|.{0,200}?\| {0,3}(\d{1,12}/\d{1,12}) \[|\b(\d{1,12})it \[")
-"""How far a progress bar is: one that is closed after an exception is printed once more as it was."""
 _OF_RANK = re.compile(r" ?:? ?\(RANK (\d{1,7})\)")
 """Behind the head of a traceback that torch.distributed.checkpoint repeats of another rank.
 Source: torch 2.13, torch/distributed/checkpoint/api.py (CheckpointException.__str__)"""
@@ -117,14 +111,6 @@ class _Open:
         self.kind = "python"
 
 
-class Barred:
-    """Who may print a progress bar."""
-
-    def __init__(self) -> None:
-        self.bar = ""
-        """How far it was, since the last exception."""
-
-
 class _Stream(Barred):
     """What is known of one who prints."""
 
@@ -146,15 +132,6 @@ class _Stream(Barred):
         """An exception has ended in the line above."""
         self.listing = False
         """Within the frames of a dump, or of a stack that was logged: no traceback's."""
-
-
-def advanced(s: Barred, text: str) -> bool:
-    """Whether a line that shows progress is more than a bar as it stood when the last exception came."""
-    found = _BAR.search(text[:400])
-    if found is None:
-        return True
-    before, s.bar = s.bar, found[1] or found[2]
-    return before not in ("", s.bar)
 
 
 class _Reader:

@@ -20,11 +20,10 @@ the launcher or by its user, or the launcher's summary of other processes' failu
 _MOST = 2_000
 _TYPE = re.compile(r"(?:(?:[A-Za-z_]\w{0,100}|<locals>)(?:\.|::)){0,10}[A-Za-z_]\w{0,100}")
 _LAUNCHER = frozenset({
-    "ChildFailedError", "KeyboardInterrupt", "ProcessExitedException", "ProcessRaisedException",
-    "SignalException",
+    "ChildFailedError", "KeyboardInterrupt", "ProcessExitedException", "ProcessRaisedException", "SignalException",
 })  # fmt: skip
 _PEER = frozenset({
-    "CheckpointException", "DistBackendError", "DistError", "DistNetworkError", "DistQueueEmptyError", "DistStoreError",
+    "DistBackendError", "DistError", "DistNetworkError", "DistQueueEmptyError", "DistStoreError",
     "EnforceNotMet", "HorovodInternalError", "HostsUpdatedInterrupt", "IoException", "RendezvousClosedError",
     "RendezvousConnectionError", "RendezvousGracefulExitError", "RendezvousTimeoutError",
 })  # fmt: skip
