@@ -137,7 +137,11 @@ def diagnose(options: argparse.Namespace) -> int:
     elif d.ordinary:
         print(f"dtdebug: {d.ordinary}")
     elif not found:
-        print("dtdebug: nothing here is recognised as a fault of distributed training.")
+        if d.happened:
+            print(f"dtdebug: {d.happened}")
+            print("  Not understood: no known fault of distributed training prints this; it may be the program's own.")
+        else:
+            print("dtdebug: nothing here is recognised as a fault of distributed training.")
         print("  Describe what you see (--situation TEXT), or let `dtdebug wizard` ask.")
     else:
         print(to_text(d))

@@ -31,5 +31,4 @@ def sentence(knowledge: Knowledge, title: str, needs: Needs, against: Finding) -
     labels = {v.value: v.means for v in knowledge.observations[against.evidence].value}
     wanted = " or ".join(labels[v] for v in needs[against.evidence])
     seen = " and ".join(labels[v] for v in against.values)
-    name = against.evidence.replace("_", " ")
-    return f"Ruled out: {title[:1].lower()}{title[1:]}. It needs {name} {wanted}; here it is {seen}."
+    return f"Ruled out: {title[:1].lower()}{title[1:]}. That goes with {wanted}; here: {seen}."

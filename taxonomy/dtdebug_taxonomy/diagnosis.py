@@ -29,6 +29,7 @@ from dtdebug_taxonomy.happened import (
 )
 from dtdebug_taxonomy.knowledge import Knowledge
 from dtdebug_taxonomy.measured import measured, with_measured
+from dtdebug_taxonomy.model import STRENGTHS
 from dtdebug_taxonomy.next_step import Ask, Next, Repair, next_step
 from dtdebug_taxonomy.ordinary import is_foreign, ordinary
 from dtdebug_taxonomy.outright import outright
@@ -157,7 +158,8 @@ def diagnose(
     told, supports = happened(snapshot, lone)
     named = tuple(r for r in (advice[0].because if advice and advice[0].named else ()) if not _is_vague(knowledge, r))
     if verdict == "echo" and snapshot.verdict is None and (lone is None or is_summary(f"{lone.type}: {lone.message}")):
-        words = printed(reason(knowledge, f, 1.0) for f in findings if _is_echo(knowledge, f))
+        echoes = sorted((f for f in findings if _is_echo(knowledge, f)), key=lambda f: -_telling(knowledge, f))
+        words = printed(reason(knowledge, f, 1.0) for f in echoes)
         told, supports = words if words[0] else (told, supports)
     elif not told and verdict in ("settled", "leaning", "apart"):
         told, supports = printed((*named, *(r for r in symptoms[0].why if not _is_vague(knowledge, r))))
@@ -204,6 +206,11 @@ def _below_first(advice: tuple[Advice, ...]) -> tuple[Advice, ...]:
 
 def _is_echo(knowledge: Knowledge, f: Finding) -> bool:
     return not (f.values or f.scores or f.told) and knowledge.evidence[f.evidence].role == "cascade"
+
+
+def _telling(knowledge: Knowledge, echo: Finding) -> float:
+    """How much it says of what failed: a connection that closed says more than the tear-down after it."""
+    return max((STRENGTHS[s] for s in knowledge.evidence[echo.evidence].symptoms.values()), default=0.0)
 
 
 def _is_vague(knowledge: Knowledge, reason: Reason) -> bool:

@@ -28,7 +28,7 @@ _MACHINE = re.compile(
     | ^(?:[\[\d(].{0,120}|\S{0,40}\ ?)\b(?:INFO|WARN|WARNING|ERROR|DEBUG|CRITICAL|FATAL)\b\s
     """
 )
-_QUOTED = re.compile(r"\"[^\"\n]{1,400}\"|`[^`\n]{1,400}`")
+_QUOTED = re.compile(r"\"[^\"\n]{1,400}\"|`[^`\n]{1,400}`|\u201c[^\u201d\n]{1,400}\u201d")
 _SENTENCE = re.compile(r"(?:\b[A-Za-z][a-z']{0,20}[ ,;.]{1,2}){3}")
 
 
@@ -39,13 +39,15 @@ def parted(text: str) -> tuple[str, str]:
     """
     if len(text) > _LONGEST or not (_PERSON.search(text) or "```" in text):
         return "", text
-    rows = text.split("\n")
+    rows, ticked = _without_ticks(text.split("\n"))
     fenced, inside = "```" in text, False
     kinds = []
-    for row in rows:
+    for row, is_code in zip(rows, ticked, strict=True):
         if _FENCE.match(row):
             inside = not inside
             kinds.append("fence")
+        elif is_code:
+            kinds.append("machine")
         else:
             kinds.append("machine" if inside or not row.strip() or _is_machine(row) else "open")
     words, left = [], list(rows)
@@ -64,6 +66,21 @@ def only_words(text: str) -> tuple[str, str]:
     if not own or len(list(filter(str.strip, rows))) > _FEW_LINES or not all(map(_is_sentence, own)):
         return "", text
     return "\n".join(own), "\n".join("" if row in own else row for row in rows)
+
+
+def _without_ticks(rows: list[str]) -> tuple[list[str], list[bool]]:
+    """The rows, and which of them stand between two single backticks (`), as if that were a fence; those lose these."""
+    result, ticked, begun = list(rows), [False] * len(rows), -1
+    for i, row in enumerate(rows):
+        if "```" in row or row.count("`") % 2 == 0:
+            continue
+        if begun < 0:
+            begun = i if row.lstrip().startswith("`") else -1
+            continue
+        for j in range(begun, i + 1):
+            result[j], ticked[j] = rows[j].strip().strip("`") if j in (begun, i) else rows[j], True
+        begun = -1
+    return result, ticked
 
 
 def _is_sentence(row: str) -> bool:

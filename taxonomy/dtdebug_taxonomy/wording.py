@@ -29,8 +29,10 @@ _WHERE = re.compile(
 """Words that begin a time or a place, which "no output after 50 steps" does not deny."""
 _NEGATES = re.compile(rf"\b{_NEGATOR}\b|n't\b|\bnothing\b|\bno\b", re.IGNORECASE)
 _DOUBTS = re.compile(
-    r"\b(?:(?<!as )if|whether|in case|to avoid|to prevent|to rule out)\s+(?:\w+\s+){0,3}$", re.IGNORECASE
+    r"\b(?:(?:(?<!as )if|whether|in case)\s+(?:\w+\s+){0,3}|(?:avoid|prevent|rule out)\s+(?:\w+\s+){0,5})$", re.IGNORECASE
 )
+_LISTED = re.compile(r"\b(?:possible|potential|common) (?:causes|reasons)\b[^.\n]{0,300}", re.IGNORECASE)
+"""What a message lists as possible, and a user repeats: nothing that was seen."""
 
 _BEFORE = 200
 """Characters before a hit in which it may be denied or doubted: a few words."""
@@ -51,7 +53,10 @@ def hits_in_words(matcher: Matcher, text: str) -> Iterator[Hit]:
     """Hits of a matcher in a user's words that the user does not deny or only wonder about."""
     text = clip_lines(text)
     starts = [0, *(start for start, _ in clauses(text))]
+    listed = [found.span() for found in _LISTED.finditer(text)]
     for hit in matcher.hits(text):
+        if any(start <= hit.start < end for start, end in listed):
+            continue
         begin = starts[bisect_right(starts, hit.start) - 1]
         before = text[max(begin, hit.start - _BEFORE) : hit.start]
         reach = _NEGATED_NEXT if _WHERE.match(hit.words) else _NEGATED
