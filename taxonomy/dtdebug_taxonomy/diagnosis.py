@@ -18,6 +18,7 @@ from dtdebug_taxonomy.failure.roles import is_summary
 from dtdebug_taxonomy.finding import Finding, plain
 from dtdebug_taxonomy.findings import collect
 from dtdebug_taxonomy.happened import (
+    ended,
     Seen,
     alone,
     contradicted,
@@ -168,7 +169,7 @@ def diagnose(
         first, quoted = printed(named)
         told, supports = first or told, (*quoted, *supports)
     if not told:
-        told, supports = warning
+        told, supports = warning if warning[0] else ended(ending)
     return Diagnosis(
         recognised=not foreign
         and (
@@ -214,9 +215,9 @@ def _telling(knowledge: Knowledge, echo: Finding) -> float:
 
 
 def _is_vague(knowledge: Knowledge, reason: Reason) -> bool:
-    """An echo, the bare class of an error, a circumstance: nothing that says what happened."""
+    """An echo that names no cause, the bare class of an error, a circumstance: nothing that says what happened."""
     found = knowledge.evidence.get(reason.evidence)
-    return found is None or found.catch_all or found.role != "root"
+    return found is None or found.catch_all or (found.role != "root" and not found.names)
 
 
 def _names(advice: Sequence[Advice]) -> bool:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
+from itertools import pairwise
 
 import msgspec
 
@@ -103,6 +104,19 @@ def warned(ending: Ending | None) -> tuple[str, tuple[Seen, ...]]:
         return "", ()
     text = plain(f"{ending.type}: {ending.message}", _SENTENCE)
     return text, (_quoted(text, ending.line, ending.rank),)
+
+
+def ended(ending: Ending | None) -> tuple[str, tuple[Seen, ...]]:
+    """The exception with its traceback, where it may be an echo and nothing else tells what happened."""
+    if ending is None or not ending.frames or not ending.message:
+        return "", ()
+    last = next((row for name, row in pairwise(ending.below) if name.startswith("Last error")), "")
+    message = last.strip() if last and _CODE_ONLY.match(ending.message) else ending.message
+    frame = own_frame(ending.frames)
+    place = f" at {_place(frame)}" if frame is not None else ""
+    name = ending.type.rpartition(".")[2]
+    quoted = _quoted(f"{name}: {ending.message}", ending.line, ending.rank)
+    return plain(f"{name}: {message}{place}", _SENTENCE), (quoted,)
 
 
 def seen(verdict: Verdict | None) -> tuple[Seen, ...]:
