@@ -98,6 +98,20 @@ def test_healthy_output_finds_nothing(tmp_path, capsys):
     assert "nothing here is recognised" in capsys.readouterr().out
 
 
+def test_an_exception_that_nothing_known_explains_is_named(tmp_path, capsys):
+    """And called not understood: several processes are spoken of, so it may be of the distribution."""
+    log = tmp_path / "train.log"
+    log.write_text(
+        'Traceback (most recent call last):\n  File "/w/multigpu.py", line 9, in start\n    pick()\n'
+        "RuntimeError: please name the rank in pick of 4 GPUs\n"
+    )
+
+    assert main(["diagnose", str(log)]) == 0
+    told = capsys.readouterr().out
+    assert told.startswith("dtdebug: RuntimeError: please name the rank in pick of 4 GPUs")
+    assert "Not understood" in told
+
+
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [

@@ -207,6 +207,11 @@ WAITED = (
             "DistBackendError: NCCL error in: a.cpp:7, unhandled cuda error (run)\nCuda failure 'out of memory'\n",
             "A CUDA call of NCCL found no free GPU memory.",
         ),
+        (
+            "raylet: /tmp/ray/session_1 is over 95% full, available space: 2.03779 GB; capacity: 69.9336 GB.\n",
+            "The disk with Ray's session folder is nearly full: Ray then creates no more objects "
+            "that would have to be spilled.",
+        ),
     ],
 )
 def test_without_a_rank_the_first_line_is_what_the_line_says_that_tells_most(output, first):
@@ -220,6 +225,83 @@ def test_without_a_rank_the_first_line_is_what_the_line_says_that_tells_most(out
     assert found.seen[0].text.strip('"') in output
     assert found.seen[0].record.startswith("line ")
     assert f"symptom: {found.symptoms[0].title}" in text
+
+
+def test_an_echo_says_what_it_says_and_where_and_the_tear_down_comes_last():
+    """NCCL's own last line in place of the code of its error; INFO lines of an abort tell least."""
+    found = of(
+        "n1: Traceback (most recent call last):\n"
+        'n1:   File "/w/cifar.py", line 164, in <module>\n'
+        "n1:     torch.distributed.barrier()\n"
+        "n1: torch.distributed.DistBackendError: NCCL error in: a.cpp:1333, remote process exited or there was a "
+        "network error, NCCL version 2.18.6\n"
+        "n1: ncclRemoteError: A call failed possibly due to a network error or a remote process exiting prematurely.\n"
+        "n1: Last error:\n"
+        "n1: socketProgress: Connection closed by remote peer 10.0.0.1<40134>\n",
+        "I run on two nodes and get an NCCL error.",
+    )
+    torn = of(
+        "g7:43:43 [0] NCCL INFO comm 0x55 rank 6 nranks 8 cudaDev 0 busId 31000 - Abort COMPLETE\n"
+        "g7:44:49 [1] misc/socket.cc:49 NCCL WARN socketProgress: Connection closed by remote peer g8<44122>\n"
+    )
+
+    assert found.happened == (
+        "DistBackendError: socketProgress: Connection closed by remote peer 10.0.0.1<40134> at /w/cifar.py:164 in "
+        "<module>"
+    )
+    assert found.seen[0].text.strip('"').startswith("DistBackendError: NCCL error in: a.cpp:1333, remote process")
+    assert torn.happened.startswith("The other end of a NCCL connection closed it")
+
+
+def test_ranks_had_succeeded_when_launchers_part_at_the_exit_barrier():
+    """torchrun enters it only then; the exception is logged and changes no exit status."""
+    found = of(
+        "[W1123 20:03:54.7 TCPStore.cpp:138] [c10d] recvValueWithTimeout failed on SocketImpl(fd=4): "
+        "Failed to recv, got 0 bytes. Connection was likely closed. Did the remote server shutdown or crash?\n"
+        "E1123 20:03:54.562000 23210 torch/distributed/elastic/agent/server/api.py:1008] "
+        "Error waiting on exit barrier. Elapsed: 0.906 seconds\n"
+    )
+
+    assert found.happened.startswith("All ranks that this torchrun started ended with success")
+    assert [a.cause for a in found.advice][:1] == ["launchers-part-at-the-end"]
+
+
+def test_a_count_of_zero_is_of_the_exchange_and_any_other_of_the_model():
+    """No rank has 0 parameters that DDP compares."""
+    line = (
+        "RuntimeError: DDP expects same model across all ranks, but Rank 0 has 9 params, while rank 1 has inconsistent"
+    )
+
+    assert [of(f"{line} {n} params.\n").advice[0].cause for n in (0, 12)] == [
+        "exchange-brings-zeros",
+        "ranks-hold-different-models",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("words", "pattern"),
+    [
+        ("It trains well on a single node, but hangs with two nodes.", "fix network setting"),
+        ("It trains well on a single node, but hangs with two nodes after 500 steps.", ""),
+        ("Training on 2 GPUs hangs. I set NCCL_P2P_DISABLE=1 but it still hangs.", ""),
+    ],
+)
+def test_a_path_that_is_known_to_carry_data_is_no_cause(words, pattern):
+    """Steps that were done across hosts, or a run without the path that fails too, speak against it.
+
+    Steps that were done on the one host that works do not.
+    """
+    of_paths = ("fix network setting", "fix communication configuration")
+
+    assert [a.pattern for a in of("", words).advice if a.pattern in of_paths] == [pattern] * bool(pattern)
+
+
+def test_what_is_ruled_out_says_with_which_fact():
+    d = of("", "It trains well on a single node, but hangs with two nodes after 500 steps.")
+
+    assert any(
+        row.endswith("That goes with no step finished; here: at least one step finished.") for row in d.ruled_out
+    )
 
 
 def test_where_only_a_launcher_speaks_that_is_what_is_said():

@@ -29,6 +29,22 @@ def test_a_sentence_that_speaks_of_nccl_or_an_error_is_somebodys():
     assert "NCCL INFO a" in printed
 
 
+def test_what_stands_between_two_ticks_over_several_lines_is_a_fence():
+    """Lines stay where they are, and a quotation of a message in a sentence makes no line a program's."""
+    text = (
+        "I get this:\n`[rank3]: ValueError: x\n[rank3]: exit`\nHow is it solved?\n"
+        "It says \u201cERROR: End of file.\u201d and my run ends.\n"
+    )
+
+    said, printed = parted(text)
+
+    assert said.splitlines() == [
+        "I get this:", "", "How is it solved?", "It says \u201cERROR: End of file.\u201d and my run ends.",
+    ]  # fmt: skip
+    assert printed.splitlines()[1:3] == ["[rank3]: ValueError: x", "[rank3]: exit"]
+    assert parted("Set `a and I see it.\n")[0] == "Set `a and I see it."
+
+
 def test_outside_of_fences_a_person_speaks_and_lines_stay_where_they_are():
     words, output = parted(ISSUE)
 

@@ -31,6 +31,8 @@ HANGS = Matcher(
         ("No error but it hangs", {"hang"}),
         ("It's not clear to me at all why it hangs", {"hang"}),
         ("without any error", set()),
+        ("I made the batch small to avoid the possibility of a second hang.", set()),
+        ("The message lists possible causes (a hang, no output), but none of it was seen.", set()),
     ],
 )
 def test_what_is_denied_or_only_wondered_about_does_not_count(text, expected):

@@ -18,10 +18,10 @@ from dtdebug_taxonomy.failure.roles import is_summary
 from dtdebug_taxonomy.finding import Finding, plain
 from dtdebug_taxonomy.findings import collect
 from dtdebug_taxonomy.happened import (
-    ended,
     Seen,
     alone,
     contradicted,
+    ended,
     first_ending,
     happened,
     printed,

@@ -20,11 +20,14 @@ from dtdebug_taxonomy.model import Evidence
 from dtdebug_taxonomy.signs import speaks_of_several
 from dtdebug_taxonomy.snapshot import ExceptionInfo, Snapshot, walk
 from dtdebug_taxonomy.tongues import spoken
-from dtdebug_taxonomy.wording import hits_in_words
+from dtdebug_taxonomy.wording import clauses, hits_in_words
 
 _BEFORE_TRAINING = ("A.", "B.")
 """Symptoms of building, importing and setting up: over once training makes progress."""
 
+_TRAINED = "any_step_completed=yes"
+_SMALLER_RUN = re.compile(r"(?i)\b(?:single|one|1)[ -](?:node|machine|server|host|gpu|card|device|process)\b")
+"""A clause on the run that works: the steps that were done there are none of the run that fails."""
 _HOME = re.compile(r"(?:~|/(?:home|Users|root|workspace|data|mnt|scratch|work)\b)")
 """How paths of users begin."""
 _FRAME = re.compile(r'File "[^"\n]{1,500}", line \d{1,9}')
@@ -103,8 +106,10 @@ def _printed(knowledge: Knowledge, snapshot: Snapshot) -> Iterator[Finding]:
 
 def _said(matchers: Matchers, situation: str) -> Iterator[Finding]:
     """Findings by the user's words; those in another language are read in English and quoted as they stand."""
+    smaller = [(at, at + len(c)) for at, c in clauses(clip_lines(situation)) if _SMALLER_RUN.search(c)]
     for hit in in_order(hits_in_words(matchers.said, situation)):
-        yield from_hit(hit, "said", None)
+        if hit.key != _TRAINED or not any(start <= hit.start < end for start, end in smaller):
+            yield from_hit(hit, "said", None)
     for row in spoken(situation):
         for hit in in_order(hits_in_words(matchers.said, row.english)):
             yield Finding(evidence=hit.key, source="said", line=row.line, words=plain(row.words))

@@ -29,7 +29,8 @@ _WHERE = re.compile(
 """Words that begin a time or a place, which "no output after 50 steps" does not deny."""
 _NEGATES = re.compile(rf"\b{_NEGATOR}\b|n't\b|\bnothing\b|\bno\b", re.IGNORECASE)
 _DOUBTS = re.compile(
-    r"\b(?:(?:(?<!as )if|whether|in case)\s+(?:\w+\s+){0,3}|(?:avoid|prevent|rule out)\s+(?:\w+\s+){0,5})$", re.IGNORECASE
+    r"\b(?:(?:(?<!as )if|whether|in case)\s+(?:\w+\s+){0,3}|(?:avoid|prevent|rule out)\s+(?:\w+\s+){0,5})$",
+    re.IGNORECASE,
 )
 _LISTED = re.compile(r"\b(?:possible|potential|common) (?:causes|reasons)\b[^.\n]{0,300}", re.IGNORECASE)
 """What a message lists as possible, and a user repeats: nothing that was seen."""
