@@ -120,6 +120,8 @@ class Diagnosis(msgspec.Struct, frozen=True, kw_only=True):
     """The first line of the answer: what happened, on which rank, where. Empty where only a description is known."""
     seen: tuple[Seen, ...] = ()
     """What supports it, each with its record."""
+    later: tuple[Diagnosis, ...] = ()
+    """Further failures of the same output, cases of their own: nothing connects them with this one but their order."""
 
     @property
     def asks_nothing(self) -> bool:
@@ -192,6 +194,7 @@ def diagnose(
         notes=(*contradicted(snapshot, findings), *(plain(note) for note in snapshot.notes[:_NOTES])),
         happened=told,
         seen=() if plainly else supports,
+        later=tuple(diagnose(knowledge, each) for each in snapshot.later),
     )
 
 
