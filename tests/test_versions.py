@@ -116,8 +116,8 @@ RECENT = [
     ("flash-attn-2.8-old-torch", "torch==2.6.0, flash_attn==2.8.0.post2",
      "ImportError: flash_attn_2_cuda.cpython-311-x86_64-linux-gnu.so: undefined symbol: _ZN3c105ErrorC2E"),
     ("deepspeed-old-torch-2.6-resume", "deepspeed 0.15.4 with torch 2.6.0, 8 GPUs",
-     'File "/x/deepspeed/runtime/checkpoint_engine/torch_checkpoint_engine.py", line 28, in load\n'
-     "_pickle.UnpicklingError: Weights only load failed."),
+     ('File "/x/deepspeed/runtime/checkpoint_engine/torch_checkpoint_engine.py", line 28, in load\n'
+     "_pickle.UnpicklingError: Weights only load failed.")),
     ("rccl-wants-no-scratch-reclaim", "", "[FATAL ERROR]: Please set HSA_NO_SCRATCH_RECLAIM=1 and rerun."),
     ("nccl-2.27-cumem-host-without-p2p", "",
      "n1:7:8 [0] transport/shm.cc:590 NCCL WARN Cuda failure 217 'peer access is not supported between these two'"),
@@ -135,3 +135,38 @@ def test_recent_releases_that_fail_are_the_first_cause(cause, said, printed):
 
     assert fact.title in f"{alone.ordinary}{[a.title for a in alone.advice[:1]]}"
     assert several.advice[0].cause == cause
+
+
+@pytest.mark.parametrize(
+    ("said", "told"),
+    [
+        ("My machine has two RTX 4090 GPUs. torchrun --nproc_per_node=4 train.py crashes at start", "4 processes"),
+        ("I have 2 GPUs and run torchrun --nproc_per_node 4 train.py: invalid device ordinal", "that has 2 GPUs"),
+        ("2 nodes with 4 GPUs each, torchrun --nproc_per_node=4 train.py hangs", ""),
+        ("We have 8 GPUs, deepspeed --num_gpus 8 train.py hangs after the first epoch", ""),
+        ("I have 1 GPU, torchrun --nproc_per_node 4 with gloo on the CPU fails", ""),
+    ],
+)
+def test_more_processes_than_gpus_by_what_is_told(said, told):
+    """The figures are compared, and the cause quotes the user's words."""
+    titles = [a.title for a in diagnose(load(), Snapshot(situation=said)).advice[:1]]
+
+    assert any("are started on a host that has" in title for title in titles) == bool(told)
+    assert not told or told in titles[0]
+
+
+@pytest.mark.parametrize(
+    "output",
+    [
+        "Last State:  Terminated\n  Reason:  OOMKilled\n  Exit Code:  137\nImage:  web:1",
+        "ssh: connect to host bastion.example port 22: Connection refused",
+        "ssh: connect to host 10.0.0.9 port 22: No route to host",
+    ],
+)
+def test_a_pod_or_a_remote_shell_alone_is_no_launcher(output):
+    """One line says what it means, and no story of ranks; beside a launcher's words it is one."""
+    alone = diagnose(load(), Snapshot(output=output))
+
+    assert not alone.recognised
+    assert alone.ordinary
+    assert diagnose(load(), Snapshot(output=f"[rank0]: step 1\n{output}\nmpirun: exit 1")).recognised
