@@ -31,7 +31,7 @@ class TooMany(NamedTuple):
 def too_many(situation: str, output: str) -> TooMany | None:
     """The figures, where a launcher starts more processes on a host than the user says that there are GPUs."""
     text = clip_lines(situation)
-    there = [m for m in _THERE.finditer(text)]
+    there = list(_THERE.finditer(text))
     started = _STARTED.search(text) or _STARTED.search(clip_lines(output))
     if not there or started is None or _CPU.search(text):
         return None
