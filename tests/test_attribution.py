@@ -1,11 +1,17 @@
 """The first failure in a printed log: what ended each rank, and what explains nothing."""
 
-import pytest
+import html
 
-from dtdebug_taxonomy.case import Case, contract
+import pytest
+from msgspec import structs
+
+from dtdebug import border, display
+from dtdebug_taxonomy.case import Case, contract, of_text
 from dtdebug_taxonomy.diagnosis import diagnose
 from dtdebug_taxonomy.failure import attribution, events, lines
+from dtdebug_taxonomy.failure.apart import apart
 from dtdebug_taxonomy.knowledge import load
+from dtdebug_taxonomy.render import LATER, to_markdown, to_text
 from dtdebug_taxonomy.snapshot import Snapshot
 
 SITE = "/opt/env/lib/python3.11/site-packages"
@@ -275,3 +281,70 @@ def test_only_the_last_attempt_counts():
     found = verdict(of(trace("KeyError: 'a'"), 1), again, of(trace("IndexError: b", line=9), 0))
 
     assert (0,) == found.culprits
+
+
+AGAIN = "[default] Worker group FAILED. 1/1 attempts left; will restart worker group"
+MISSING = "ModuleNotFoundError: No module named 'apex'"
+
+
+@pytest.mark.parametrize(
+    ("parts", "ends"),
+    [
+        ((of(trace("KeyError: 'a'")), AGAIN, of(trace("EOFError", line=9), 0)), [4, 9]),
+        ((of(trace("KeyError: 'a'")), AGAIN, of(trace("KeyError: 'a'"))), [9]),
+        ((of(trace("KeyError: 'a'")), of(trace("EOFError", line=9), 0)), [4]),
+        ((of(trace("KeyError: 'a'")), "[rank0]: step 7 loss 2.1", of(trace("TypeError: b", line=9), 0)), [4, 9]),
+        ((trace("KeyError: 'a'"), "step 7 loss 2.1", of(trace("TypeError: b", line=9), 0)), [9]),
+        (
+            (trace("KeyError: 'a'"), TABLE.format(rank=1, code=1), "step 7 loss 2.1", of(trace(MISSING, line=9))),
+            [4, 18],
+        ),
+        (
+            (
+                trace("KeyError: 'a'"),
+                trace(TABLE.format(rank=1, code=1), file=f"{SITE}/torch/distributed/run.py"),
+                "step 7 loss 2.1",
+                trace(MISSING, line=9),
+                trace(TABLE.format(rank=0, code=1), file=f"{SITE}/torch/distributed/run.py"),
+            ),
+            [4, 21],
+        ),
+    ],
+    ids=[
+        "another attempt",
+        "the same again",
+        "no training between",
+        "a rank went on",
+        "handled",
+        "a table of ends",
+        "appended",
+    ],
+)
+def test_failures_that_nothing_connects_are_cases_of_their_own(parts, ends):
+    """The first first; an attempt that fails as the one before, and what may be a consequence, stay part of it."""
+    whole = Snapshot(output="\n".join(parts))
+    found = [attribution.verdict_of_log(part) for part in apart(whole)]
+
+    assert ends == [v.claims[0].record.line for v in found]
+    assert whole.output == "\n".join(part.output for part in apart(whole))
+
+
+def test_a_second_failure_has_its_own_cause_in_all_forms():
+    """Text, Markdown, HTML, the card and the form for programs; secrets in it are masked too."""
+    oom = "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB."
+    secret = "ghp_" + "a1B2" * 9
+    output = "\n".join((of(trace(oom)), AGAIN, of(trace(f"{MISSING} {secret}", line=9), 0)))
+    first, other = (structs.replace(s, verdict=attribution.verdict_of_log(s)) for s in apart(Snapshot(output=output)))
+    snapshot = structs.replace(first, later=(other,))
+    found = border.diagnose(load(), snapshot)
+    made = contract(of_text(border.masked(snapshot), found))
+
+    assert "OutOfMemory" in found.happened
+    assert (0,) == made["cases"][0]["verdict"]["culprits"]
+    assert "No module named 'apex'" in made["cases"][0]["verdict"]["summary"]
+    assert made["cases"][0]["advice"][0]["cause"] != made["advice"][0]["cause"]
+    for shown in (to_text(found), to_markdown(found, border.masked(snapshot)), display.to_html(found)):
+        assert made["cases"][0]["advice"][0]["title"] in html.unescape(shown)
+        assert LATER in shown
+    assert "apex" in display.small(found)["later"][0]["happened"]
+    assert secret not in str(made) + to_markdown(found, border.masked(snapshot)) + str(display.small(found))

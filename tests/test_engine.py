@@ -1,6 +1,7 @@
 """Properties of the inference, whatever the knowledge holds."""
 
 import math
+from pathlib import Path
 
 import pytest
 from hypothesis import given, settings
@@ -15,6 +16,7 @@ from dtdebug_taxonomy.snapshot import ExceptionInfo, Snapshot
 from dtdebug_taxonomy.tree import tree
 
 KNOWLEDGE = load()
+SAMPLES = Path(__file__).parent / "samples"
 MESSAGES = sorted(e.id for e in KNOWLEDGE.evidence.values() if e.symptoms and e.role != "advice")
 ANSWERS = sorted((o.key, v.value) for o in KNOWLEDGE.observations.values() for v in o.value)
 
@@ -193,3 +195,30 @@ def test_the_source_that_a_traceback_shows_is_no_message():
 
     assert not {name for name in shown if "nccl" in name}
     assert {name for name in printed if "nccl" in name}
+
+
+def test_answers_leave_the_cause_that_the_output_names():
+    """Whatever is answered: it stays first, and after three questions there is a cause or the next step."""
+    for place, file in enumerate(sorted(SAMPLES.glob("*/*.txt"))):
+        text = file.read_text("utf-8")
+        snapshot = Snapshot(output=text) if ".said." not in file.name else Snapshot(situation=text)
+        answers: dict[str, str] = {}
+        first = found = diagnose(KNOWLEDGE, snapshot) if place % 9 == 0 or "unreachable" in file.name else None
+        while found is not None and found.question is not None and len(answers) < 3:
+            values = found.question.values
+            answers[found.question.key] = values[(place + len(answers)) % len(values)][0]
+            found = diagnose(KNOWLEDGE, snapshot, answers)
+        if found is not None and first is not None and not found.ordinary:
+            assert found.advice or found.next, (file.name, answers)
+            if first.advice and first.advice[0].named and first.advice[0].because[0].source == "printed":
+                assert first.advice[0].cause == found.advice[0].cause, (file.name, answers)
+
+
+def test_an_answer_does_not_rule_out_what_the_output_names():
+    """ "host=worker-1 was not reachable via ssh" counts for more than that there is one machine."""
+    output = (SAMPLES / "setup-failure" / "deepspeed-host-unreachable.txt").read_text("utf-8")
+
+    assert (
+        diagnose(KNOWLEDGE, Snapshot(output=output), {"nodes": "single"}).advice[0].cause
+        == diagnose(KNOWLEDGE, Snapshot(output=output)).advice[0].cause
+    )

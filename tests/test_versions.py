@@ -44,6 +44,9 @@ def test_what_is_no_range_is_refused():
         ("PyTorch version: 2.6.0+cu118 (GPU)", "torch", "2.6.0"),
         ("nvidia-nccl-cu12          2.21.5", "nccl", "2.21.5"),
         ("I use torch 2.3.0 and Accelerate is 1.2.1", "accelerate", "1.2.1"),
+        ("flash_attn==2.8.0.post2", "flash-attn", "2.8.0"),
+        ("torch_npu 2.7.1, CANN 9.0.0", "torch-npu", "2.7.1"),
+        ("ROCm version: 6.4.1", "rocm", "6.4.1"),
     ],
 )
 def test_releases_are_read_as_people_and_programs_write_them(text, package, release):
@@ -62,7 +65,7 @@ def test_a_requirement_a_path_or_another_package_is_no_release(text):
 def test_every_fact_is_well_formed():
     """Ranges can be read, patterns run in linear time, symptoms and fix patterns exist, sources are addresses."""
     knowledge = load()
-    assert len(knowledge.releases) >= 25
+    assert len(knowledge.releases) >= 90
     assert len({f.id for f in knowledge.releases}) == len(knowledge.releases)
     for f in knowledge.releases:
         assert f.package in versions.NAMES, f.id
@@ -107,3 +110,63 @@ def test_a_measured_release_beats_what_a_text_names():
     snapshot = Snapshot(situation="DeepSpeed 0.16.5 on 8 GPUs", output=MISSING, versions={"deepspeed": "0.16.9"})
 
     assert "deepspeed-0.16.5-grads-remaining" not in [a.cause for a in diagnose(load(), snapshot).advice]
+
+
+RECENT = [
+    ("flash-attn-2.8-old-torch", "torch==2.6.0, flash_attn==2.8.0.post2",
+     "ImportError: flash_attn_2_cuda.cpython-311-x86_64-linux-gnu.so: undefined symbol: _ZN3c105ErrorC2E"),
+    ("deepspeed-old-torch-2.6-resume", "deepspeed 0.15.4 with torch 2.6.0, 8 GPUs",
+     ('File "/x/deepspeed/runtime/checkpoint_engine/torch_checkpoint_engine.py", line 28, in load\n'
+     "_pickle.UnpicklingError: Weights only load failed.")),
+    ("rccl-wants-no-scratch-reclaim", "", "[FATAL ERROR]: Please set HSA_NO_SCRATCH_RECLAIM=1 and rerun."),
+    ("nccl-2.27-cumem-host-without-p2p", "",
+     "n1:7:8 [0] transport/shm.cc:590 NCCL WARN Cuda failure 217 'peer access is not supported between these two'"),
+    ("torch-npu-2.7.1-cann-9", "torch_npu 2.7.1 on 8 NPUs", "ImportError: undefined symbol: MsprofSysCycleTime"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("cause", "said", "printed"), RECENT, ids=[row[0] for row in RECENT])
+def test_recent_releases_that_fail_are_the_first_cause(cause, said, printed):
+    """What was printed, with the release where it is named; of one process it is told in the one line."""
+    fact = next(f for f in load().releases if f.id == cause)
+    alone, several = (
+        diagnose(load(), Snapshot(situation=said, output=f"{before}{printed}")) for before in ("", "[rank0]: step\n")
+    )
+
+    assert fact.title in f"{alone.ordinary}{[a.title for a in alone.advice[:1]]}"
+    assert several.advice[0].cause == cause
+
+
+@pytest.mark.parametrize(
+    ("said", "told"),
+    [
+        ("My machine has two RTX 4090 GPUs. torchrun --nproc_per_node=4 train.py crashes at start", "4 processes"),
+        ("I have 2 GPUs and run torchrun --nproc_per_node 4 train.py: invalid device ordinal", "that has 2 GPUs"),
+        ("2 nodes with 4 GPUs each, torchrun --nproc_per_node=4 train.py hangs", ""),
+        ("We have 8 GPUs, deepspeed --num_gpus 8 train.py hangs after the first epoch", ""),
+        ("I have 1 GPU, torchrun --nproc_per_node 4 with gloo on the CPU fails", ""),
+    ],
+)
+def test_more_processes_than_gpus_by_what_is_told(said, told):
+    """The figures are compared, and the cause quotes the user's words."""
+    titles = [a.title for a in diagnose(load(), Snapshot(situation=said)).advice[:1]]
+
+    assert any("are started on a host that has" in title for title in titles) == bool(told)
+    assert not told or told in titles[0]
+
+
+@pytest.mark.parametrize(
+    "output",
+    [
+        "Last State:  Terminated\n  Reason:  OOMKilled\n  Exit Code:  137\nImage:  web:1",
+        "ssh: connect to host bastion.example port 22: Connection refused",
+        "ssh: connect to host 10.0.0.9 port 22: No route to host",
+    ],
+)
+def test_a_pod_or_a_remote_shell_alone_is_no_launcher(output):
+    """One line says what it means, and no story of ranks; beside a launcher's words it is one."""
+    alone = diagnose(load(), Snapshot(output=output))
+
+    assert not alone.recognised
+    assert alone.ordinary
+    assert diagnose(load(), Snapshot(output=f"[rank0]: step 1\n{output}\nmpirun: exit 1")).recognised

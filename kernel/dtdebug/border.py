@@ -51,15 +51,14 @@ def masked(snapshot: Snapshot) -> Snapshot:
     values = _values(snapshot)
     if not values:
         return snapshot
-    return msgspec.structs.replace(
-        snapshot, **{name: _without(part, values) for name in _READ if (part := getattr(snapshot, name))}
-    )
+    parts = {name: _without(part, values) for name in _READ if (part := getattr(snapshot, name))}
+    return msgspec.structs.replace(snapshot, **parts, later=tuple(_without(each, values) for each in snapshot.later))
 
 
 def _values(snapshot: Snapshot) -> tuple[str, ...]:
     """What is masked in the texts of a snapshot, longest first."""
     found: set[str] = set()
-    for name in _READ:
+    for name in (*_READ, "later"):
         for text in _texts(msgspec.to_builtins(getattr(snapshot, name))):
             found |= _secrets(text)[1]
     return tuple(sorted(found, key=lambda value: (-len(value), value)))

@@ -38,7 +38,8 @@ def snapshot_of(log: str | None, situation: str, *, tee: bool = False) -> tuple[
     from dtdebug.clean import plain
     from dtdebug.flight.source import exclusive
     from dtdebug.logs import reader
-    from dtdebug_taxonomy.failure import attribution
+    from dtdebug_taxonomy.failure.apart import apart
+    from dtdebug_taxonomy.failure.attribution import verdict_of_log
     from dtdebug_taxonomy.pasted import parted
     from dtdebug_taxonomy.snapshot import Snapshot
 
@@ -58,8 +59,11 @@ def snapshot_of(log: str | None, situation: str, *, tee: bool = False) -> tuple[
     snapshot = Snapshot(situation=plain(situation), output=output, source=log or "", first_lines=excerpt.first_lines)
     from dtdebug.check.culprits import sourced_snapshot
 
-    verdict = attribution.verdict_of_log(snapshot, exclusive)
-    return sourced_snapshot(msgspec.structs.replace(snapshot, verdict=verdict)), excerpt.size
+    first, *later = (
+        sourced_snapshot(msgspec.structs.replace(part, verdict=verdict_of_log(part, exclusive)))
+        for part in apart(snapshot)
+    )
+    return msgspec.structs.replace(first, later=tuple(later)), excerpt.size
 
 
 def is_job(log: str) -> bool:
@@ -134,9 +138,7 @@ def diagnose(options: argparse.Namespace) -> int:
         print(msgspec.json.encode(record).decode())
     elif options.format == "markdown":
         print(to_markdown(d, masked(snapshot)), end="")
-    elif d.ordinary:
-        print(f"dtdebug: {d.ordinary}")
-    elif not found:
+    elif not (found or d.ordinary):
         if d.happened:
             print(f"dtdebug: {d.happened}")
             print("  Not understood: no known fault of distributed training prints this; it may be the program's own.")
@@ -149,7 +151,7 @@ def diagnose(options: argparse.Namespace) -> int:
 
 
 def _tells(d: Diagnosis) -> bool:
-    return d.recognised or d.verdict != "unknown"
+    return d.recognised or d.verdict != "unknown" or any(_tells(each) for each in d.later)
 
 
 def _batch(path: str, questions: int) -> int:

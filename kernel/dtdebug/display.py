@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from html import escape
+from itertools import product
 from typing import Any
 
 import msgspec
@@ -13,6 +14,7 @@ from dtdebug_taxonomy.diagnosis import Asked, Diagnosis, RankedSymptom
 from dtdebug_taxonomy.render import (
     DIFF_OF,
     ECHO,
+    LATER,
     NOT_KNOWN,
     because,
     first_line,
@@ -28,6 +30,8 @@ LIMIT = 4_000
 """Bytes of JSON that may be saved in a notebook."""
 _SEEN = 4
 """Claims that are shown."""
+_LATER = 2
+"""Further failures of the same output that a notebook keeps."""
 _SIZES = (
     (5, 3, 3, 1_200, 2), (3, 3, 2, 600, 2), (2, 2, 1, 1_200, 1), (2, 3, 1, 0, 2), (2, 1, 1, 0, 0), (1, 1, 1, 0, 0),
     (2, 0, 0, 0, 0),
@@ -50,8 +54,8 @@ def bundle(d: Diagnosis) -> dict[str, Any]:
 
 def small(d: Diagnosis) -> dict[str, Any]:
     """The JSON that a notebook saves: the head of each ranking, below `LIMIT` bytes."""
-    for symptoms, whys, advice, diff, notes in _SIZES:
-        short = msgspec.structs.replace(
+    for (symptoms, whys, advice, diff, notes), causes in product(_SIZES, (1, 0) if d.later else (0,)):
+        short: Diagnosis = msgspec.structs.replace(
             d,
             symptoms=tuple(
                 msgspec.structs.replace(s, why=tuple(_shorter(r) for r in s.why[:whys]) if i < 2 else ())
@@ -75,12 +79,31 @@ def small(d: Diagnosis) -> dict[str, Any]:
             question=msgspec.structs.replace(d.question, why="", how="", command="")
             if d.question and advice and not d.asks_nothing
             else None,
+            later=tuple(_first_alone(each, causes) for each in d.later[:_LATER]),
         )
         data = msgspec.json.encode(short)
         if len(data) < LIMIT:
             break
     decoded: dict[str, Any] = msgspec.json.decode(data)
     return decoded
+
+
+def _first_alone(d: Diagnosis, causes: int) -> Diagnosis:
+    """Of a further failure what it is, and its first causes where there is room for them."""
+    return msgspec.structs.replace(
+        d,
+        symptoms=tuple(msgspec.structs.replace(s, why=()) for s in d.symptoms[: 2 if d.verdict == "apart" else 1]),
+        advice=tuple(msgspec.structs.replace(a, why="", diff="", diff_of="", because=()) for a in d.advice[:causes]),
+        next=None,
+        ruled_out=(),
+        fix_patterns=(),
+        question=None,
+        known=(),
+        culprits=d.culprits[:16],
+        notes=(),
+        happened=d.happened[:300],
+        seen=(),
+    )
 
 
 def _shorter(reason: Any) -> Any:
@@ -110,8 +133,15 @@ def to_html(d: Diagnosis) -> str:
     if d.question and not d.asks_nothing:
         parts.append(_question(d.question))
     parts += [f"<div><small>note: {escape(n)}</small></div>" for n in d.notes]
+    parts += [_later(each) for each in d.later]
     parts.append(f"<div><small>{_FOOTER}</small></div></div>")
     return "".join(parts)
+
+
+def _later(d: Diagnosis) -> str:
+    """A further failure: what happened, and its first cause."""
+    head = f"<div>{escape(LATER)}</div><div><b>{escape(clean(first_line(d)))}</b></div>"
+    return head + "".join(_advice(a, is_open=False) for a in d.advice[:1])
 
 
 def _why(d: Diagnosis, s: RankedSymptom, label: str) -> str:

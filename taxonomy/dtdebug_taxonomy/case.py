@@ -63,6 +63,8 @@ class Case(msgspec.Struct, frozen=True, kw_only=True):
     """Ranks that the others wait for again and again, and phases that hold up all."""
     next: str = ""
     """The one thing to do next."""
+    cases: tuple[Case, ...] = ()
+    """Further failures of the same output, the first of them first; this one came before them."""
 
 
 def contract(case: Case) -> dict[str, Any]:
@@ -74,7 +76,8 @@ def contract(case: Case) -> dict[str, Any]:
         site = CallSite(-1, raised.file, raised.line, raised.function)
     elif site is None and v.sites and (not v.culprits or v.kind == "left"):
         site = v.sites[0]
-    known: dict[str, Any] = msgspec.to_builtins(case)
+    known: dict[str, Any] = msgspec.to_builtins(msgspec.structs.replace(case, cases=()))
+    known["cases"] = [contract(each) for each in case.cases]
     verdict = known.pop("verdict")
     claims = verdict.pop("claims")[:_CLAIMS]
     verdict["sites"] = verdict["sites"][:_SITES]
@@ -112,6 +115,7 @@ def of_text(snapshot: Snapshot, diagnosis: Diagnosis, *, name: str = "", size: i
             read=tuple(read),
             unread=(f"{size - kept} of {size} bytes in the middle of the log",) if skipped else (),
         ),
-        diagnosis=diagnosis,
+        diagnosis=msgspec.structs.replace(diagnosis, later=()),
         notes=snapshot.notes,
+        cases=tuple(of_text(*each, name=name) for each in zip(snapshot.later, diagnosis.later, strict=True)),
     )

@@ -74,7 +74,7 @@ def advice_of(knowledge: Knowledge, ranking: engine.Ranking, findings: tuple[Fin
             named, said_so = bool(naming), any(f.source != "checked" for f in naming)
             seen_so = any(f.source != "said" and not knowledge.evidence[f.evidence].catch_all for f in naming)
             always = any(cause.id in knowledge.evidence[f.evidence].names or f.source == "checked" for f in naming)
-            if contradiction(cause.needs, findings) or (not said_so and share * q < _UNSHOWN):
+            if engine.excluding(knowledge, cause, findings) or (not said_so and share * q < _UNSHOWN):
                 continue
             pointing = [f for w, f in weighed if engine.points_at(knowledge, cause, f, w)]
             printed = any(f.source in engine.PRINTED and not f.values for f in pointing)
@@ -174,7 +174,7 @@ def ruled_out(knowledge: Knowledge, ranking: engine.Ranking, findings: tuple[Fin
     found = []
     for code in list(ranking.symptoms)[:2]:
         for cause in knowledge.symptoms[code].cause:
-            against = contradiction(cause.needs, findings)
+            against = engine.excluding(knowledge, cause, findings)
             weighed = _weighed(knowledge, cause, findings) if against is not None else []
             if against is not None and any(engine.points_at(knowledge, cause, f, w) for w, f in weighed):
                 found.append(sentence(knowledge, cause.title, cause.needs, against))

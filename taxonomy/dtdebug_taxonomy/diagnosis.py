@@ -37,6 +37,7 @@ from dtdebug_taxonomy.outright import outright
 from dtdebug_taxonomy.recognise import is_recognised
 from dtdebug_taxonomy.snapshot import Snapshot, walk
 from dtdebug_taxonomy.together import together
+from dtdebug_taxonomy.versions import known
 
 VERSION = 1
 """Version of the JSON form; a change that breaks readers raises it."""
@@ -122,6 +123,8 @@ class Diagnosis(msgspec.Struct, frozen=True, kw_only=True):
     """The first line of the answer: what happened, on which rank, where. Empty where only a description is known."""
     seen: tuple[Seen, ...] = ()
     """What supports it, each with its record."""
+    later: tuple[Diagnosis, ...] = ()
+    """Further failures of the same output, cases of their own: nothing connects them with this one but their order."""
 
     @property
     def asks_nothing(self) -> bool:
@@ -146,6 +149,8 @@ def diagnose(
     verdict = "unknown" if foreign else _verdict(knowledge, snapshot, ranking, findings, roots)
     shown = measured(snapshot, next(iter(ranking.symptoms)))
     plainly = ordinary(knowledge, snapshot, findings) if foreign and shown is None else ""
+    if plainly and (fact := next(iter(known(knowledge, snapshot)), None)) is not None:
+        plainly = f"{plainly} {fact.fact.title}. {fact.fact.fix}"
     skip = {*(answers or {}), *unknown, *(("error_text_on_some_rank",) if raised_in_output(snapshot) else ())}
     only_ended = verdict == "unknown" and snapshot.verdict is not None  # no answer says what the rank has not printed
     question = None if plainly or only_ended else _question(knowledge, ranking, findings, verdict, skip)
@@ -195,6 +200,7 @@ def diagnose(
         notes=(*contradicted(snapshot, findings), *(plain(note) for note in snapshot.notes[:_NOTES])),
         happened=told,
         seen=() if plainly else supports,
+        later=tuple(diagnose(knowledge, each) for each in snapshot.later),
     )
 
 

@@ -130,7 +130,7 @@ def rank_hypotheses(
     rows = [_ratios(knowledge, symptom, f.evidence, f.values, f.trust) for f in relevant]
     score = {}
     for place, (hypothesis, p) in enumerate(hypothesis_priors(knowledge, symptom).items()):
-        if isinstance(hypothesis, Cause) and contradiction(hypothesis.needs, findings) is not None:
+        if isinstance(hypothesis, Cause) and excluding(knowledge, hypothesis, findings) is not None:
             continue
         ratios = [row[place] for row in rows]
         score[hypothesis] = math.log(p) + math.fsum((*ratios, alike.get(_pattern_id(knowledge, hypothesis), 0.0)))
@@ -144,6 +144,16 @@ def rank_hypotheses(
     rest = math.fsum(others.values())
     causes.append((None, rest / total))
     return tuple(sorted(causes, key=lambda row: -row[1])), {name: w / rest for name, w in others.items()}
+
+
+def excluding(knowledge: Knowledge, cause: Cause, findings: Sequence[Finding]) -> Finding | None:
+    """The finding that rules a cause out; where the output itself names it, only what was printed or measured can."""
+    against = contradiction(cause.needs, findings)
+    if against is None or against.source in PRINTED:
+        return against
+    if any(f.source in PRINTED and is_named(knowledge, cause, f) for f in findings):
+        return contradiction(cause.needs, [f for f in findings if f.source in PRINTED])
+    return against
 
 
 @lru_cache(maxsize=256)

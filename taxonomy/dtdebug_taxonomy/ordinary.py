@@ -45,13 +45,35 @@ _PLAINLY = (
         "more files and sockets are open than allowed: see `ulimit -n`, and raise it (`ulimit -n 65536`) or close them",
     ),
     (
+        re.compile(r"Reason: {1,20}OOMKilled"),
+        "the container used more memory than its limit: raise `resources.limits.memory`, or use less",
+    ),
+    (
+        re.compile(r"ssh: connect to host .{1,80} Connection refused"),
+        "no ssh server listens at that port of the host, or a firewall refuses the connection",
+    ),
+    (
+        re.compile(r"ssh: connect to host .{1,80} (?:No route to host|Network is unreachable)"),
+        "no network leads to the host: see its address, `ip route`, and whether it is up",
+    ),
+    (
         re.compile(r"ssh: connect to host .{1,80} timed out"),
         "the host does not answer at that port: a wrong address, or a firewall that drops the connection",
     ),
 )
 """Lines that say nothing of their cause to who does not know them."""
-_GIT = re.compile(r"(?i)git@|\b(?:github|gitlab|bitbucket)\.(?:com|org)\b|Could not read from remote repository")
-"""A remote shell that git opens is not that of a launcher."""
+_ANYBODYS = (
+    (
+        re.compile(
+            r"(?i)git@|\b(?:github|gitlab|bitbucket)\.(?:com|org)\b|Could not read from remote repository"
+            r"|^ssh: connect to host .{1,80}: (?:Connection refused|No route to host|Network is unreachable)\s*\Z"
+            r"|\brsync(?: error)?:"
+        ),
+        "ssh-",
+    ),
+    (re.compile(r"Last State: {1,20}Terminated|Reason: {1,20}OOMKilled"), "mem-"),
+)
+"""A remote shell that git or a person opens, the description of a pod: its indicators are no sign of a launcher."""
 _LINES, _SHOWN = 4_000, 120
 """Lines that are looked at from the end, characters of a message that are shown."""
 
@@ -67,8 +89,9 @@ def is_foreign(knowledge: Knowledge, snapshot: Snapshot, findings: Sequence[Find
 def _is_bare(knowledge: Knowledge, snapshot: Snapshot, findings: Sequence[Finding]) -> bool:
     if (snapshot.verdict is not None and snapshot.verdict.names_ranks) or snapshot.ranks or is_distributed(snapshot):
         return False
-    if _GIT.search(snapshot.output):
-        findings = [f for f in findings if not f.evidence.startswith("ssh-")]
+    for pattern, prefix in _ANYBODYS:
+        if pattern.search(snapshot.output):
+            findings = [f for f in findings if not f.evidence.startswith(prefix)]
     return not (any(_is_sign(knowledge, f) for f in findings) or speaks_of_several(snapshot))
 
 

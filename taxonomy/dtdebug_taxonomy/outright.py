@@ -17,6 +17,7 @@ from dtdebug_taxonomy.knowledge import Knowledge
 from dtdebug_taxonomy.model import MINUTES, Effort
 from dtdebug_taxonomy.regressions import Regression, regression
 from dtdebug_taxonomy.snapshot import Snapshot
+from dtdebug_taxonomy.too_many import TooMany, too_many
 from dtdebug_taxonomy.unfit import unfit
 from dtdebug_taxonomy.versions import FittingRelease, known
 
@@ -24,6 +25,8 @@ _NAMED_RELEASE, _ANY_RELEASE, _ADVISED = 0.8, 0.4, 0.5
 """Probabilities of a fault that is known of a release which is named, of one that is not, and of the message's word."""
 _FIGURES, _UNFIT = 0.5, 0.4
 """The same of figures that do not go together, and of packages that do not."""
+_TOO_MANY = "more-processes-than-gpus"
+"""The cause of the same name, with what was told."""
 _SENTENCE = 160
 """Characters of a message that a title shows."""
 
@@ -47,6 +50,10 @@ def outright(
         found = (msgspec.structs.replace(found[0], title=figures.title, fix=figures.fix), *found[1:])
     elif figures is not None and not named:
         facts = (figures,)
+    more = None if facts else too_many(snapshot.situation, snapshot.output)
+    if more is not None and (not named or found[0].cause == _TOO_MANY):
+        facts = (_of_too_many(more),)
+        found = tuple(a for a in found if a.cause != _TOO_MANY)
     own = None if facts or named else advised(ended, f"{snapshot.situation}\n{snapshot.cell}")
     if own is not None and (not own.refused or not found or _is_general(knowledge, found[0])):
         facts = (_of_message(own, symptom),)
@@ -178,6 +185,26 @@ def _printed(ending: Ending, evidence: str, means: str, words: str) -> Reason:
         line=ending.line,
         words=plain(words)[:200],
         rank=ending.rank,
+    )
+
+
+def _of_too_many(told: TooMany) -> Advice:
+    return _advice(
+        "C.5",
+        f"{told.processes} processes are started on a host that has {told.gpus} GPU{'s' if told.gpus > 1 else ''}",
+        "Each process wants a device of its own: the others get a number that does not exist, or share a device, which"
+        " NCCL refuses.",
+        f"Start {told.gpus} (`--nproc_per_node {told.gpus}`), or as many as there are: `--nproc_per_node gpu`.",
+        _FIGURES,
+        Reason(
+            evidence=_TOO_MANY,
+            means="The user says how many GPUs there are.",
+            source="said",
+            weight=1.5,
+            line=told.line,
+            words=told.words,
+        ),
+        pattern="fix device assignment",
     )
 
 

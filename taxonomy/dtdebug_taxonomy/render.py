@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from itertools import zip_longest
 
 from msgspec import structs
 
@@ -23,6 +24,7 @@ _SITUATION, _NOTES, _SITES, _SEEN = 8_000, 10, 8, 4
 NOT_KNOWN = "The cause is not known: nothing that was seen points to one."
 DIFF_OF = {"yours": "in your file:", "example": "an example, not your file:", "": ""}
 """What stands above a diff."""
+LATER = "Another failure, later in the same output; nothing connects it with the one above but their order:"
 ECHO = (
     "Only an echo is seen: what is printed here comes from ranks that waited or from the launcher. Another rank failed "
     "first or never came. Look for the earliest error of every rank, and for the rank that printed nothing."
@@ -81,9 +83,16 @@ def _one_line(text: str, most: int) -> str:
 
 def to_text(d: Diagnosis, advice: int = 2) -> str:
     """Plain lines: what happened, what supports it, symptom, why, the best advice, the next question."""
-    return "\n".join(
-        (f"dtdebug: {first_line(d)}", *(f"  seen: {seen_line(s)}" for s in d.seen[:_SEEN]), *reading(d, advice))
-    )
+    return "\n".join(_text(d, advice))
+
+
+def _text(d: Diagnosis, advice: int) -> Iterator[str]:
+    yield f"dtdebug: {first_line(d)}"
+    yield from (f"  seen: {seen_line(s)}" for s in d.seen[:_SEEN])
+    yield from reading(d, advice)
+    for other in d.later:
+        yield f"  {LATER}"
+        yield from (f"  {line.removeprefix('dtdebug: ')}" for line in _text(other, 1))
 
 
 def reasons(d: Diagnosis, s: RankedSymptom) -> list[Reason]:
@@ -159,15 +168,23 @@ def because(a: Advice) -> list[str]:
 
 def to_markdown(d: Diagnosis, snapshot: Snapshot | None = None) -> str:
     """A report that can be pasted into an issue."""
-    return "\n".join(_markdown(d, snapshot)) + "\n"
+    verdicts = (snapshot.verdict, *(each.verdict for each in snapshot.later)) if snapshot is not None else ()
+    return "\n".join((*_cases_markdown(d, verdicts), *(_context(snapshot) if snapshot is not None else ()))) + "\n"
 
 
-def _markdown(d: Diagnosis, snapshot: Snapshot | None) -> Iterator[str]:
+def _cases_markdown(d: Diagnosis, verdicts: Sequence[Verdict | None]) -> Iterator[str]:
+    """The first failure, then further ones of the same output."""
+    for each, verdict in zip_longest((d, *d.later), verdicts):
+        yield from (LATER, "") if each is not d else ()
+        yield from _markdown(each, verdict)
+
+
+def _markdown(d: Diagnosis, verdict: Verdict | None) -> Iterator[str]:
     yield from _head_markdown(d)
     if d.ordinary:
         return
-    if snapshot is not None and snapshot.verdict is not None and snapshot.verdict.kind != "none":
-        yield from _verdict(snapshot.verdict)
+    if verdict is not None and verdict.kind != "none":
+        yield from _verdict(verdict)
     if d.verdict == "echo" and not d.happened:
         yield from (ECHO, "")
     yield from ("| symptom | how likely |", "| --- | --- |")
@@ -197,8 +214,6 @@ def _markdown(d: Diagnosis, snapshot: Snapshot | None) -> Iterator[str]:
         yield from ("**Known**", "")
         yield from (f"- {k.key}: {', '.join(k.values)} ({k.source})" for k in answers)
         yield ""
-    if snapshot is not None:
-        yield from _context(snapshot)
 
 
 def _head_markdown(d: Diagnosis) -> Iterator[str]:

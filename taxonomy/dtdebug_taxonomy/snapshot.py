@@ -111,6 +111,8 @@ class Snapshot(msgspec.Struct, frozen=True, kw_only=True):
     child_ranks: int = 0
     """Child processes that look like ranks."""
     notes: tuple[str, ...] = ()
+    later: tuple[Snapshot, ...] = ()
+    """Further failures of the same output, each with its part of it: nothing connects them with this one but order."""
 
     def true_line(self, line: int) -> int:
         """The line of the whole output for a line of the excerpt."""

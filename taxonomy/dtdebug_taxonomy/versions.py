@@ -15,14 +15,18 @@ from dtdebug_taxonomy.wording import hits_in_words
 
 NAMES = {
     "accelerate": "accelerate",
+    "cann": "cann",
     "deepspeed": "deepspeed",
     "efa-installer": "efa[ _-]installer",
+    "flash-attn": "flash[-_](?:attn|attention)",
     "megatron-core": "megatron[-_ ](?:core|lm)",
     "nccl": r"(?:nvidia[-_])?nccl(?:[-_]cu\d\d)?",
     "numpy": "numpy",
     "nvidia-cublas": r"nvidia[-_]cublas(?:[-_]cu\d\d)?",
     "ray": "ray",
+    "rocm": "rocm",
     "torch": "(?:py)?torch",
+    "torch-npu": "torch[-_]npu",
     "transformer-engine": "transformer[-_ ]?engine",
     "transformers": "transformers",
     "trl": "trl",

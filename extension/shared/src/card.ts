@@ -8,7 +8,7 @@ import { questionView } from "./question.js";
 import { type Filled, type Shown, Unreadable, VERSION, read } from "./read.js";
 import { STYLE } from "./style.js";
 import { trans } from "./trans.js";
-import { bandWord, notKnown, notPointedAt, place, prose, sentence, verdictWord } from "./words.js";
+import { bandWord, later, notKnown, notPointedAt, place, prose, sentence, verdictWord } from "./words.js";
 
 /** What of a card stands elsewhere. */
 export interface Shape {
@@ -110,6 +110,9 @@ function* body(
   yield* d.verdict === "apart" ? [question, advice] : [advice, question]; // where an answer tells more, it comes first
   for (const note of d.notes) {
     yield make("p", "dtd-soft", trans.__("Note: %1", note));
+  }
+  for (const other of d.later) {
+    yield make("div", "dtd-later", make("p", "dtd-told", later()), headline(other), ...other.advice.slice(0, 1).map((a) => cause(a, false, host)));
   }
   yield shape.asksElsewhere ? null : foot(d, host);
 }

@@ -17,6 +17,7 @@ export interface Diagnosis {
   readonly notes?: readonly string[];
   readonly happened?: string;
   readonly seen?: readonly Seen[];
+  readonly later?: readonly Diagnosis[];
 }
 
 /** A symptom with its probability. */

@@ -15,12 +15,15 @@ export type Filled<T> = T extends string ? T | "" : T extends object ? { readonl
 export type Shown = Pick<
   Filled<Diagnosis>,
   "v" | "verdict" | "symptoms" | "advice" | "question" | "known" | "culprits" | "notes" | "happened" | "seen" | "ordinary" | "next"
->;
+> & {
+  /** Further failures of the same output. */
+  readonly later: readonly Shown[];
+};
 
 /** Thrown with one line for the reader where nothing can be shown. */
 export class Unreadable extends Error {}
 
-const MOST = { symptoms: 5, reasons: 5, advice: 5, values: 24, known: 60, culprits: 64, notes: 10, seen: 12 };
+const MOST = { symptoms: 5, reasons: 5, advice: 5, values: 24, known: 60, culprits: 64, notes: 10, seen: 12, later: 3 };
 const LONG = 600;
 const LONGEST_DIFF = 6_000;
 const BANDS = ["likely", "possible", "unlikely"] as const;
@@ -37,11 +40,30 @@ type Fields = (key: string) => unknown;
 
 /** The part of a diagnosis that is shown. */
 export function read(data: unknown): Shown {
-  const field = fields(data);
-  if (field === null) {
+  const shown = whatIsThere(data);
+  if (shown === null) {
     throw new Unreadable(trans.__("this output holds no diagnosis"));
   }
-  const shown: Shown = {
+  if (shown.symptoms.length === 0 && shown.ordinary === "" && shown.advice.length === 0 && shown.question === null) {
+    throw new Unreadable(
+      shown.v > VERSION
+        ? trans.__(
+            "a newer dtdebug wrote this output (form %1), and it holds no symptom, cause or question that can be shown",
+            shown.v,
+          )
+        : trans.__("this output holds no symptom, cause or question that can be shown"),
+    );
+  }
+  return shown;
+}
+
+/** All that can be read of a diagnosis; further failures of the same output are read in the first of them only. */
+function whatIsThere(data: unknown, isFirst = true): Shown | null {
+  const field = fields(data);
+  if (field === null) {
+    return null;
+  }
+  return {
     v: whole(field("v")) ?? VERSION,
     verdict: oneOf(field("verdict"), VERDICTS),
     symptoms: list(field("symptoms"), MOST.symptoms, symptom),
@@ -54,18 +76,8 @@ export function read(data: unknown): Shown {
     seen: list(field("seen"), MOST.seen, claim),
     ordinary: text(field("ordinary")),
     next: next(field("next")),
+    later: isFirst ? list(field("later"), MOST.later, (each) => whatIsThere(each, false)) : [],
   };
-  if (shown.symptoms.length === 0 && shown.ordinary === "" && shown.advice.length === 0 && shown.question === null) {
-    throw new Unreadable(
-      shown.v > VERSION
-        ? trans.__(
-            "a newer dtdebug wrote this output (form %1), and it holds no symptom, cause or question that can be shown",
-            shown.v,
-          )
-        : trans.__("this output holds no symptom, cause or question that can be shown"),
-    );
-  }
-  return shown;
 }
 
 function claim(data: unknown): Filled<Seen> | null {

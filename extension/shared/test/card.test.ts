@@ -70,6 +70,16 @@ test("where nothing points to a cause the card says so, and what to do next", ()
   assert.equal("dtdebug attach PID", card.querySelector(".dtd-command")?.textContent);
 });
 
+test("a further failure of the same output has its own headline and cause below", () => {
+  const first = sample("settled");
+  const other = { ...sample("leaning"), happened: "Rank 3 raised KeyError.", later: [sample("settled")] };
+  const below = [...render({ ...first, later: [other, 7, null] }).querySelectorAll(".dtd-later")];
+
+  assert.equal(below.length, 1);
+  assert.match(shown(below[0] as HTMLElement), /Another failure.*Rank 3 raised KeyError/s);
+  assert.equal(below[0]?.querySelectorAll(".dtd-cause").length, 1);
+});
+
 test("a card and its causes fold, the first cause is open", () => {
   const card = render(sample("settled"));
 

@@ -197,7 +197,7 @@ def _raised(log: Reading, found: Outcome, waited: tuple[Claim, ...]) -> Verdict:
     first = found.own[0]
     alike = [r for r in found.own if _key(r) == _key(first)]
     others = [r for r in found.own if _key(r) != _key(first)]
-    apart = [r for r in others if _trained_between(log, first, r)]
+    apart = [r for r in others if trained_between(log, first, r)]
     """Training went on before they failed: a failure of their own, or of another run."""
     culprits = tuple(sorted({r.rank for r in alike if r.rank is not None}))
     failed = (*found.echoes, *(r for r in others if r not in apart))
@@ -243,7 +243,8 @@ def _raised(log: Reading, found: Outcome, waited: tuple[Claim, ...]) -> Verdict:
     )
 
 
-def _trained_between(log: Reading, first: Raised, other: Raised) -> bool:
+def trained_between(log: Reading, first: Raised, other: Raised) -> bool:
+    """Whether somebody trained after the one was printed and before the other."""
     return any(
         (place := bisect_right(steps, first.index)) < len(steps) and steps[place] < other.index
         for steps in log.events.steps.values()

@@ -1,0 +1,46 @@
+"""More processes than devices, by the figures that a user tells or a command shows."""
+
+from __future__ import annotations
+
+import re
+from typing import NamedTuple
+
+from dtdebug_taxonomy.finding import plain
+from dtdebug_taxonomy.matching import clip_lines
+
+_WORDS = {"one": 1, "two": 2, "three": 3, "four": 4, "six": 6, "eight": 8}
+_COUNT = rf"(?P<gpus>\d{{1,3}}|{'|'.join(_WORDS)}|a single)"
+_THERE = re.compile(
+    rf"(?i)\b(?:have|has|got|with|there (?:is|are)|only|of|comes with)\b (?:only |just |exactly )?{_COUNT} "
+    r"(?:\w[\w.-]{0,14} ){0,3}?(?:gpus?|cards?)\b(?! (?:per|for each|on each|in each|each) process)"
+)
+_STARTED = re.compile(r"--(?:nproc[_-]per[_-]node|num_gpus|nproc)[ =](?P<count>\d{1,3})\b")
+"""What starts so many processes on each host."""
+_CPU = re.compile(r"(?i)\bgloo\b|\bon (?:the )?cpus?\b|--no[_-]cuda|\buse[_-]cpu\b")
+
+
+class TooMany(NamedTuple):
+    """What was told."""
+
+    processes: int
+    gpus: int
+    words: str
+    line: int
+
+
+def too_many(situation: str, output: str) -> TooMany | None:
+    """The figures, where a launcher starts more processes on a host than the user says that there are GPUs."""
+    text = clip_lines(situation)
+    there = list(_THERE.finditer(text))
+    started = _STARTED.search(text) or _STARTED.search(clip_lines(output))
+    if not there or started is None or _CPU.search(text):
+        return None
+    most = max(_number(m["gpus"]) for m in there)  # "4 GPUs, of which 2 are used": the larger one is what there is
+    count = int(started["count"])
+    if count <= most:
+        return None
+    return TooMany(count, most, plain(there[0][0]), text.count("\n", 0, there[0].start()) + 1)
+
+
+def _number(word: str) -> int:
+    return int(word) if word.isdigit() else _WORDS.get(word.lower(), 1)
