@@ -36,7 +36,7 @@ Shown = dict[str, list[tuple[Failure, types.Diagnostic]]]
 """By URI: what is shown of which failure."""
 
 
-class Place(NamedTuple):
+class MarkPlace(NamedTuple):
     """Where a mark is now."""
 
     uri: str
@@ -123,7 +123,7 @@ def diagnostics(failures: list[Failure], documents: Documents, *, related: bool)
     return found
 
 
-def _diagnostic(failure: Failure, first: Mark, at: Place, others: list[tuple[Mark, Place]]) -> types.Diagnostic:
+def _diagnostic(failure: Failure, first: Mark, at: MarkPlace, others: list[tuple[Mark, MarkPlace]]) -> types.Diagnostic:
     message = f"{failure.title}. {failure.message or first.says}".strip()
     return types.Diagnostic(
         range=at.where,
@@ -141,7 +141,7 @@ def _diagnostic(failure: Failure, first: Mark, at: Place, others: list[tuple[Mar
     )
 
 
-def place_now(mark: Mark, documents: Documents) -> Place | None:
+def place_now(mark: Mark, documents: Documents) -> MarkPlace | None:
     """Where the line of a mark is now: in an open text, in a cell, in a file; None where that is gone."""
     if mark.cell:
         return next((p for d in documents if (p := _in_cell(mark, d, documents.positions))), None)
@@ -163,13 +163,13 @@ def _file(path: str) -> Text | None:
     return None
 
 
-def _in_cell(mark: Mark, document: Document, positions: Positions) -> Place | None:
+def _in_cell(mark: Mark, document: Document, positions: Positions) -> MarkPlace | None:
     if document.notebook is None or document.text.strip() != mark.cell.strip():
         return None
     return _in_text(mark, document.text, document.uri, positions)
 
 
-def _in_text(mark: Mark, text: Text, uri: str, positions: Positions) -> Place | None:
+def _in_text(mark: Mark, text: Text, uri: str, positions: Positions) -> MarkPlace | None:
     line, is_stale = mark.line, False
     words = mark.words.strip()
     if words and text.line(line).strip() != words:
@@ -179,7 +179,7 @@ def _in_text(mark: Mark, text: Text, uri: str, positions: Positions) -> Place | 
         return None
     written = text.line(line)
     start = text.starts[line - 1] + len(written) - len(written.lstrip())
-    return Place(uri, positions.range(text, Span(start, max(start, text.end_of_line(line)))), is_stale)
+    return MarkPlace(uri, positions.range(text, Span(start, max(start, text.end_of_line(line)))), is_stale)
 
 
 def _outwards(line: int, last: int) -> Iterator[int]:

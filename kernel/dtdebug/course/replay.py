@@ -69,7 +69,7 @@ def replay(
     return msgspec.structs.replace(found, rank=rank, why=why)
 
 
-def _recorded(folder: Path, header: recording.Header) -> list[str]:
+def _recorded(folder: Path, header: recording.RecordingHeader) -> list[str]:
     words = list(header.command)
     if any("multiprocessing" in word for word in words) or not words:  # a child: its parent's command starts it
         try:
@@ -82,7 +82,9 @@ def _recorded(folder: Path, header: recording.Header) -> list[str]:
     return words
 
 
-def _run(words: Sequence[str], header: recording.Header, env: dict[str, str], *, pdb: bool, timeout: float) -> str:
+def _run(
+    words: Sequence[str], header: recording.RecordingHeader, env: dict[str, str], *, pdb: bool, timeout: float
+) -> str:
     where = header.folder if Path(header.folder).is_dir() else None
     try:
         done = subprocess.run(

@@ -33,7 +33,7 @@ _TORCHRUN_TAKES = {
 """Options whose values torchrun itself would refuse: https://docs.pytorch.org/docs/stable/elastic/run.html"""
 
 
-class Job(NamedTuple):
+class LaunchedProgram(NamedTuple):
     """What the launcher is to run."""
 
     program: str
@@ -44,7 +44,7 @@ def ray(words: list[str], variables: Mapping[str, str]) -> Launch | None:
     """`ray start`: the hosts of a cluster meet at its head; `ray job submit -- COMMAND`: what it starts."""
     if words[:2] == ["job", "submit"]:
         after = words[words.index("--") + 1 :] if "--" in words else []
-        return of_ray(Job(*mpi.program(after))) or Launch(launcher="ray", program=after[0] if after else "")
+        return of_ray(LaunchedProgram(*mpi.program(after))) or Launch(launcher="ray", program=after[0] if after else "")
     if words[:1] != ["start"]:
         return None
     options = dict(zip(words, [*words[1:], ""], strict=True)) | dict(w.split("=", 1) for w in words if "=" in w)
@@ -63,7 +63,7 @@ def ray(words: list[str], variables: Mapping[str, str]) -> Launch | None:
     )
 
 
-def of_ray(job: Job, *, sure: bool = True) -> Launch | None:
+def of_ray(job: LaunchedProgram, *, sure: bool = True) -> Launch | None:
     """A program that starts its ranks on a cluster of Ray; None if it is not `sure` and does not say how many.
 
     verl and what is made of it: https://verl.readthedocs.io/en/latest/examples/config.html
@@ -106,14 +106,16 @@ def colossalai(words: list[str], variables: Mapping[str, str]) -> Launch:
         "MASTER_ADDR": options.get("master_addr", ""),
         "MASTER_PORT": options.get("master_port", ""),
     }
-    found = on_hosts("colossalai run", [(n, None) for n, _ in rows], None, Job("", ()), given)
+    found = on_hosts("colossalai run", [(n, None) for n, _ in rows], None, LaunchedProgram("", ()), given)
     each = number(options.get("nproc_per_node", ""))
     return msgspec.structs.replace(
         found, per_node=each, backend="static", program="".join(words[at : at + 1]), arguments=tuple(words[at + 1 :])
     )
 
 
-def torchrun(command: Sequence[str], options: dict[str, str], job: Job, variables: Mapping[str, str]) -> Launch:
+def torchrun(
+    command: Sequence[str], options: dict[str, str], job: LaunchedProgram, variables: Mapping[str, str]
+) -> Launch:
     """Torchrun, static or with a rendezvous."""
     said = plan(command, variables)
     many = options.get("nproc-per-node", variables.get("PET_NPROC_PER_NODE", "1"))
@@ -142,7 +144,7 @@ def torchrun(command: Sequence[str], options: dict[str, str], job: Job, variable
     )
 
 
-def accelerate(options: dict[str, str], job: Job, variables: Mapping[str, str]) -> Launch:
+def accelerate(options: dict[str, str], job: LaunchedProgram, variables: Mapping[str, str]) -> Launch:
     """Accelerate launch, its configuration included; raises UsageError."""
     config: dict[str, object] = {}
     problems = []
@@ -193,7 +195,7 @@ def _deepspeed_file(options: Mapping[str, str], config: Mapping[str, object]) ->
     return str(options.get("deepspeed-config-file") or inside or "")
 
 
-def deepspeed(options: dict[str, str], job: Job, variables: Mapping[str, str]) -> Launch:
+def deepspeed(options: dict[str, str], job: LaunchedProgram, variables: Mapping[str, str]) -> Launch:
     """Deepspeed's own launcher, its hostfile included; raises UsageError."""
     path = options.get("hostfile")
     if path is None and _DEEPSPEED_HOSTS.is_file():
@@ -226,7 +228,7 @@ def deepspeed(options: dict[str, str], job: Job, variables: Mapping[str, str]) -
     )
 
 
-def horovod(options: dict[str, str], job: Job, variables: Mapping[str, str]) -> Launch:
+def horovod(options: dict[str, str], job: LaunchedProgram, variables: Mapping[str, str]) -> Launch:
     """Horovodrun; raises UsageError."""
     rows = (
         hostfile.read_hostfile(Path(options["hostfile"]))
@@ -240,7 +242,7 @@ def on_hosts(
     launcher: str,
     rows: list[tuple[str, int | None]],
     count: int | None,
-    job: Job,
+    job: LaunchedProgram,
     variables: Mapping[str, str],
 ) -> Launch:
     """Launchers that start ranks on the hosts of a list: they meet where the launcher or MASTER_ADDR says."""
@@ -267,9 +269,9 @@ def on_hosts(
     )
 
 
-def started(job: Job) -> Job:
+def started(job: LaunchedProgram) -> LaunchedProgram:
     """What `python -u train.py` starts."""
-    return Job(*mpi.program((job.program, *job.arguments)))
+    return LaunchedProgram(*mpi.program((job.program, *job.arguments)))
 
 
 def _yaml(path: Path) -> dict[str, object]:

@@ -116,7 +116,7 @@ def _of_command(command: Sequence[str], variables: Mapping[str, str]) -> Launch 
     options = {
         name.lstrip("-").replace("_", "-"): row.value.text if row.value else "" for name, row in given.options.items()
     }
-    job = dialects.Job(given.program.text if given.program else "", tuple(w.text for w in given.arguments))
+    job = dialects.LaunchedProgram(given.program.text if given.program else "", tuple(w.text for w in given.arguments))
     if given.launcher == "torchrun":
         found = dialects.torchrun(words, options, job, variables)
     elif given.launcher == "horovodrun":
@@ -177,13 +177,15 @@ def _without_world(words: list[str]) -> list[str]:
     return [*words[:at], *hosts, *words[at + 2 :]]
 
 
-def _of_mpi(given: mpi.Given, variables: Mapping[str, str]) -> Launch:
+def _of_mpi(given: mpi.MpiCommand, variables: Mapping[str, str]) -> Launch:
     variables = {**variables, **given.exported}
     below = _of_command(given.after, variables) if given.after else None
     if below is not None:  # it starts one launcher a host
         names = tuple(name for name, _ in given.rows)
         return _with(below, hosts=names, hosts_from="the command" if names else "", starts="mpirun")
-    found = dialects.on_hosts("mpirun", given.rows, given.ranks, dialects.Job(*mpi.program(given.after)), variables)
+    found = dialects.on_hosts(
+        "mpirun", given.rows, given.ranks, dialects.LaunchedProgram(*mpi.program(given.after)), variables
+    )
     return _with(found, per_node=found.per_node or given.per_node)
 
 
@@ -211,7 +213,7 @@ def _of_variables(command: Sequence[str], variables: Mapping[str, str]) -> Launc
     if not program and (at := next((i for i, word in enumerate(command) if word.endswith(".py")), -1)) >= 0:
         program, after = command[at], tuple(command[at + 1 :])  # its own interpreter starts it
     known = bool(address or (world and rank is not None))
-    if not known and (by_ray := dialects.of_ray(dialects.Job(program, after), sure=False)) is not None:
+    if not known and (by_ray := dialects.of_ray(dialects.LaunchedProgram(program, after), sure=False)) is not None:
         return by_ray
     return Launch(
         launcher="variables" if known else "",

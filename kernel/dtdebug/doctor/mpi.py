@@ -22,7 +22,7 @@ _ONE = frozenset(
 _TWO = frozenset(("mca", "gmca", "prtemca", "pmixmca", "genv"))
 
 
-class Given(NamedTuple):
+class MpiCommand(NamedTuple):
     """What the command says."""
 
     rows: list[tuple[str, int | None]]
@@ -35,7 +35,7 @@ class Given(NamedTuple):
     """What it starts."""
 
 
-def parse_mpirun(words: Sequence[str]) -> Given:
+def parse_mpirun(words: Sequence[str]) -> MpiCommand:
     """The words after `mpirun`; Open MPI takes long options with one dash too, MPICH has its own.
 
     Raises:
@@ -60,7 +60,7 @@ def parse_mpirun(words: Sequence[str]) -> Given:
             exported[following[0]] = following[1]
         elif name == "map-by" and value.startswith("ppr:") and value.endswith(":node"):
             per_node = _number(value.split(":")[1])
-    return Given(rows, count, per_node, exported, rest)
+    return MpiCommand(rows, count, per_node, exported, rest)
 
 
 def started(words: Sequence[str]) -> list[str]:

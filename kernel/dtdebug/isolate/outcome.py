@@ -13,8 +13,8 @@ from dtdebug import state
 from dtdebug.clean import clean
 from dtdebug.errors import UsageError
 from dtdebug.isolate import differs, pace
-from dtdebug.isolate.command import Job
-from dtdebug.isolate.identity import Failure, of_case, same
+from dtdebug.isolate.command import JobCommand
+from dtdebug.isolate.identity import FailureIdentity, of_case, same
 from dtdebug.isolate.inside import notes
 from dtdebug.isolate.run import ENVIRONMENT, NODES, RANKS, VERSION, Choices, Outcome, Run
 from dtdebug.isolate.surroundings import knob
@@ -29,7 +29,7 @@ from dtdebug_taxonomy.snapshot import Snapshot
 FOUND_LIMIT = 64 << 20
 
 
-class Ended(NamedTuple):
+class CommandEnd(NamedTuple):
     """How the command of a run has ended."""
 
     status: int | None
@@ -39,14 +39,14 @@ class Ended(NamedTuple):
     """Share of what the processors did meanwhile that was not this run's; only of a job that is slow."""
 
 
-class Reader:
+class RunReader:
     """Reads runs of one job."""
 
-    def __init__(self, job: Job, home: Path, choices: Choices, factors: Mapping[str, Factor]) -> None:
+    def __init__(self, job: JobCommand, home: Path, choices: Choices, factors: Mapping[str, Factor]) -> None:
         self._job, self._home, self._choices, self._factors = job, home, choices, factors
 
     def read(
-        self, setting: Mapping[str, str], reference: Failure | None, ended: Ended, folder: RunFolder
+        self, setting: Mapping[str, str], reference: FailureIdentity | None, ended: CommandEnd, folder: RunFolder
     ) -> tuple[Run, str]:
         """(what the run has shown, the seed that its rank 0 gave by itself, if it can be given again)."""
         rows = list(notes.read_notes(folder.path.parent / "notes"))
@@ -73,8 +73,8 @@ class Reader:
         ), own
 
     def _outcome(
-        self, reference: Failure | None, ended: Ended, saw: Mapping[str, str], folder: RunFolder
-    ) -> tuple[Outcome, Failure | None]:
+        self, reference: FailureIdentity | None, ended: CommandEnd, saw: Mapping[str, str], folder: RunFolder
+    ) -> tuple[Outcome, FailureIdentity | None]:
         status, seconds = ended.status, ended.seconds
         if self._choices.kind == "slow" and not status:
             found = pace.pace(folder.path, seconds if status == 0 else None, ended.others)

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from dtdebug.isolate.command import Job
+from dtdebug.isolate.command import JobCommand
 from dtdebug.isolate.findings import factor_name
 from dtdebug.isolate.run import Choices, Run
 from dtdebug.isolate.session import SearchRequest
 from dtdebug.isolate.table import counted, lasted
 
 
-def plan(job: Job, asked: SearchRequest, choices: Choices, first: Run | None) -> str:
+def plan(job: JobCommand, asked: SearchRequest, choices: Choices, first: Run | None) -> str:
     """What would be run, cheapest first, and what it costs."""
     lines = ["dtdebug isolate: would run, in copies of the working directory, one after another:"]
     kind = {"fails": "if it does not fail", "slow": "if it is not slow", "differs": "if it does not differ"}

@@ -13,7 +13,7 @@ from dtdebug_taxonomy.claims import Claim, Record, texts
 from dtdebug_taxonomy.failure.disagreement import Side, disagreement
 from dtdebug_taxonomy.failure.missing import called, name
 from dtdebug_taxonomy.failure.reading import Reading
-from dtdebug_taxonomy.failure.watchdog_lines import Status, Wait, WatchedGroup, watchdogs_by_group
+from dtdebug_taxonomy.failure.watchdog_lines import GroupStatus, TimedOutCollective, WatchedGroup, watchdogs_by_group
 from dtdebug_taxonomy.ranks import Alternative, CollectiveRef, Kind, Verdict, say, spell
 
 _OF_ALL = frozenset({"ALLREDUCE", "ALLGATHER", "_ALLGATHER_BASE", "REDUCE_SCATTER", "_REDUCE_SCATTER_BASE"})
@@ -50,7 +50,7 @@ def _of_several(groups: Mapping[str, WatchedGroup]) -> Verdict | None:
 
 def _listed(groups: Mapping[str, WatchedGroup], waiting: Sequence[int]) -> Verdict:
     """Who waited in which group: all that is known."""
-    rows: dict[tuple[str, str], tuple[Wait, list[int], WatchedGroup]] = {}
+    rows: dict[tuple[str, str], tuple[TimedOutCollective, list[int], WatchedGroup]] = {}
     for group, watched in groups.items():
         for rank, wait in sorted(watched.waits.items()):
             rows.setdefault((group, str(wait)), (wait, [], watched))[1].append(rank)
@@ -216,7 +216,7 @@ def _waiting(watched: WatchedGroup, ranks: Iterable[int]) -> tuple[Claim, ...]:
     return tuple(called(rank, (w.op, w.seq, w.sizes), w.line, watched.sites.get(rank)) for rank, w in rows[:_SHOWN])
 
 
-def _reached(rank: int, status: Status) -> Claim:
+def _reached(rank: int, status: GroupStatus) -> Claim:
     words = f"last enqueued work: {status.enqueued}, last completed work: {status.completed}"
     record = Record(source="output", line=status.line, rank=rank, words=words)
     return Claim(what="printed", ranks=(rank,), words=words, record=record)

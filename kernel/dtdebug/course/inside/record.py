@@ -22,7 +22,7 @@ from dtdebug.clean import arguments, clean, environment
 from dtdebug.course.inside import hashing, lines, road
 from dtdebug.course.inside.groups import my_rank
 from dtdebug.course.inside.start import complain
-from dtdebug.course.recording import KEPT, SEGMENT, VERSION, Header, Key
+from dtdebug.course.recording import KEPT, SEGMENT, VERSION, Key, RecordingHeader
 
 _PATIENCE = 10.0
 """Seconds for which an asynchronous collective is waited for, to keep what it gives."""
@@ -131,7 +131,7 @@ class Recorder:
             except FileExistsError:
                 if start > 999:
                     raise
-        header = Header(
+        header = RecordingHeader(
             v=VERSION,
             rank=rank,
             world=world,
