@@ -340,10 +340,10 @@ def test_local_modules_are_hashed_and_nothing_else(tmp_path):
         ("c.yaml", "a: 1"),
     ):
         (tmp_path / name).write_text(text)
-    found, why = software.files(str(tmp_path / "train.py"), (f"--config={tmp_path}/c.yaml",))
+    found, why = software.hashed_files(str(tmp_path / "train.py"), (f"--config={tmp_path}/c.yaml",))
     assert set(found) == {"train.py", "helper.py", "pkg/__init__.py", "pkg/part.py", "pkg/deep.py", "c.yaml"}
     assert not why
-    assert "not there" in software.files(str(tmp_path / "none.py"), ())[1]
+    assert "not there" in software.hashed_files(str(tmp_path / "none.py"), ())[1]
 
 
 def test_what_hangs_or_fails_is_not_looked_at(monkeypatch):

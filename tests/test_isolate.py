@@ -21,7 +21,7 @@ from dtdebug.errors import UsageError
 from dtdebug.isolate import differs, outcome, pace, releases, workspace
 from dtdebug.isolate.command import moved, one_host, parse_job, spread
 from dtdebug.isolate.findings import claims
-from dtdebug.isolate.identity import FailureIdentity, of_case, same
+from dtdebug.isolate.identity import FailureIdentity, of_case, same_failure
 from dtdebug.isolate.inside import chance, loaders, parts, sharding
 from dtdebug.isolate.inside.notes import Notes, read_notes
 from dtdebug.isolate.patches import patch
@@ -146,7 +146,7 @@ def test_paths_into_the_working_directory_lead_into_its_copy(tmp_path):
 )  # fmt: skip
 def test_type_and_place_make_a_failure_numbers_and_ranks_do_not(a, b, expected):
     """Numbers in messages and the rank may differ; type, place and what is said may not."""
-    assert expected == same(msgspec.structs.replace(BOOM, **a), msgspec.structs.replace(BOOM, **b))
+    assert expected == same_failure(msgspec.structs.replace(BOOM, **a), msgspec.structs.replace(BOOM, **b))
 
 
 def test_the_identity_is_what_the_case_says():
@@ -329,10 +329,10 @@ def test_a_package_in_another_version_is_beside_that_of_the_user(tmp_path, monke
         made.path({"alike": "2.0"}, 120)
     made.close()
     assert not (tmp_path / "versions").exists()
-    assert {"a-b": "1.0+cpu"} == releases.asked(["A_b==1.0+cpu"])
+    assert {"a-b": "1.0+cpu"} == releases.asked_releases(["A_b==1.0+cpu"])
     for words in (["a"], ["a==1", "A==2"], ["-e .==1"]):
         with pytest.raises(UsageError, match="isolate --version"):
-            releases.asked(words)
+            releases.asked_releases(words)
 
 
 def test_what_the_recorded_run_was_told_is_what_can_be_changed(tmp_path):
@@ -353,7 +353,7 @@ def test_what_the_recorded_run_was_told_is_what_can_be_changed(tmp_path):
     ] == (then.told_differently(now, Path("/b"), Path("/a")))
     assert '{"0": 7}' == then.seeds()
     with pytest.raises(UsageError, match="recorded with 2 ranks"):
-        differs.checked(tmp_path / "a", 4)
+        differs.checked_recording(tmp_path / "a", 4)
 
 
 # --- the search
@@ -371,7 +371,9 @@ class World:
     def run(self, setting, reference, limit):
         self.now, self.count = self.now + 10.0, self.count + 1
         failure = self.fails(setting, self.random)
-        outcome = "ok" if failure is None else "same" if reference is None or same(reference, failure) else "other"
+        outcome = (
+            "ok" if failure is None else "same" if reference is None or same_failure(reference, failure) else "other"
+        )
         return Run(factors=dict(setting), outcome=outcome, seconds=10.0, failure=failure, saw=self.saw)
 
     def search(self, ranks=4, budget=600.0, known=(), variables=(), told=None, *, agents=1, sometimes=False):

@@ -56,7 +56,7 @@ def replay(
     words = (list(command) and program.of(command)) or _recorded(folder, header)
     with tempfile.TemporaryDirectory(prefix="dtdebug-replay-") as place:
         told = {"recording": str(folder.absolute()), "name": names[rank], "begin": begin, "pdb": pdb}
-        variables = settings.environment(Path(place), ["replay"], told)
+        variables = settings.job_variables(Path(place), ["replay"], told)
         path = os.pathsep.join([BOOTSTRAP, *filter(None, [os.environ.get("PYTHONPATH")])])
         kept = {k: v for k, v in header.environment.items() if "***" not in v}
         status = _run(words, header, {**os.environ, **kept, **variables, "PYTHONPATH": path}, pdb=pdb, timeout=timeout)

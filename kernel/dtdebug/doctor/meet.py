@@ -59,7 +59,7 @@ async def collect(
     except OSError as error:
         if error.errno != errno.EADDRINUSE:
             return Meeting(result="error", words=error.strerror or str(error)), None
-        return Meeting(result="taken", holder=resources.holder(look.launch)), None
+        return Meeting(result="taken", holder=resources.port_holder(look.launch)), None
     try:
         return Meeting(result="hub"), await hub.run(wait, judge)
     finally:

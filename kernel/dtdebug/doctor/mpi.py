@@ -82,7 +82,7 @@ def _options(words: Sequence[str]) -> tuple[list[tuple[str, str, list[str]]], li
     return found, list(words[index:])
 
 
-def program(words: Sequence[str]) -> tuple[str, tuple[str, ...]]:
+def started_program(words: Sequence[str]) -> tuple[str, tuple[str, ...]]:
     """(program, its arguments) of what is started: `python -u train.py --lr 1`."""
     after = list(words)
     while after and ("=" in after[0] or after[0] == "env"):

@@ -18,7 +18,7 @@ _MOST_OPEN = 4096
 _MOST_CALLS = 1 << 48
 
 
-def program(raw: dict[str, Any], rank: int) -> Program:
+def reduced_program(raw: dict[str, Any], rank: int) -> Program:
     """Reduces a dump; entries that make no sense are counted and left out."""
     made = Program(rank)
     entries = raw.get("entries")

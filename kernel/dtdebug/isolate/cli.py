@@ -109,7 +109,7 @@ def _isolate(options: argparse.Namespace) -> int:
         budget=_seconds(options.budget),
         factors=_factors(choices),
         variables=_variables() if recorded is None else {},  # what differs is known after the first run
-        versions=releases.asked(options.version),
+        versions=releases.asked_releases(options.version),
         told=told,
         hang=options.hang,
         not_varied=not_varied,
@@ -145,7 +145,7 @@ def _choices(options: argparse.Namespace, job: JobCommand) -> tuple[Choices, Rec
         raise UsageError(f"isolate --slow-above {above:g}: must be more than 0 seconds a step")
     if sum((options.hang, options.slow or above is not None, options.differs is not None)) > 1:
         raise UsageError("isolate: --hang, --slow and --differs are three kinds of failure; name one")
-    recorded = differs.checked(options.differs.absolute(), job.ranks) if options.differs is not None else None
+    recorded = differs.checked_recording(options.differs.absolute(), job.ranks) if options.differs is not None else None
     choices = Choices(
         hang_after=hang_after,
         in_place=options.in_place,

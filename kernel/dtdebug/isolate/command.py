@@ -46,7 +46,7 @@ class JobCommand(NamedTuple):
             return words
         begin = next(i for i, word in enumerate(words) if _launcher(word, ())) + 1
         rest = [word for i, word in enumerate(words[begin:]) if i or word != "--standalone"]
-        return tuple(agents.command(words[:begin], rest, nodes))
+        return tuple(agents.agents_command(words[:begin], rest, nodes))
 
     def with_ranks(self, number: int) -> tuple[str, ...]:
         """The command with another number of ranks; raises ValueError where that can't be set."""

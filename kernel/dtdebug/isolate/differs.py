@@ -76,7 +76,7 @@ class Recorded:
         return [clean(line) for line in found]
 
 
-def checked(folder: Path, ranks: int | None) -> Recorded:
+def checked_recording(folder: Path, ranks: int | None) -> Recorded:
     """The recorded run.
 
     Raises:

@@ -66,7 +66,7 @@ def of_case(case: Case, output: str, status: int, world: int) -> FailureIdentity
     return _printed(output) or _ended(status)
 
 
-def same(a: FailureIdentity, b: FailureIdentity) -> bool:
+def same_failure(a: FailureIdentity, b: FailureIdentity) -> bool:
     """Both are one failure."""
     if a.how != b.how:
         return False

@@ -14,11 +14,11 @@ from dtdebug.clean import clean
 from dtdebug.errors import UsageError
 from dtdebug.isolate import differs, pace
 from dtdebug.isolate.command import JobCommand
-from dtdebug.isolate.identity import FailureIdentity, of_case, same
+from dtdebug.isolate.identity import FailureIdentity, of_case, same_failure
 from dtdebug.isolate.inside import notes
 from dtdebug.isolate.run import ENVIRONMENT, NODES, RANKS, VERSION, Choices, Outcome, Run
 from dtdebug.isolate.surroundings import knob
-from dtdebug.job.collect import printed
+from dtdebug.job.collect import printed_output
 from dtdebug.last import Last
 from dtdebug.records.folder import RunFolder
 from dtdebug_taxonomy.case import Case
@@ -102,10 +102,10 @@ class RunReader:
             failure = None
         else:
             world = int(saw.get("world", "0") or 0) or _records(folder)
-            failure = of_case(case_of(folder), printed(folder), status, world)
+            failure = of_case(case_of(folder), printed_output(folder), status, world)
         if failure is None:
             return "ok", None
-        return "same" if reference is None or same(reference, failure) else "other", failure
+        return "same" if reference is None or same_failure(reference, failure) else "other", failure
 
     def _places(self, rows: list[dict[str, str]], place: Path) -> dict[str, tuple[str, ...]]:
         """Lines of the user's files, not of the copy."""

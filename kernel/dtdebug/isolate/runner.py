@@ -21,7 +21,7 @@ from dtdebug.isolate.identity import FailureIdentity
 from dtdebug.isolate.outcome import FOUND_LIMIT, CommandEnd, RunReader
 from dtdebug.isolate.releases import Releases
 from dtdebug.isolate.run import NODES, RANKS, VERSION, Choices, Run
-from dtdebug.isolate.surroundings import Paths, Seeds, environment
+from dtdebug.isolate.surroundings import Paths, Seeds, run_variables
 from dtdebug.records.folder import RunFolder
 from dtdebug_taxonomy import factors
 
@@ -114,7 +114,7 @@ class Runner:
             process = subprocess.Popen(
                 command,
                 cwd=paths.copy,
-                env=environment(setting, chosen, paths, self._choices, seeds=self._seeds, begun=self._begun),
+                env=run_variables(setting, chosen, paths, self._choices, seeds=self._seeds, begun=self._begun),
                 stdin=subprocess.DEVNULL,
                 stdout=subprocess.DEVNULL,
                 stderr=subprocess.DEVNULL,

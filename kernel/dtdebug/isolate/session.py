@@ -23,7 +23,7 @@ from dtdebug.isolate.identity import FailureIdentity
 from dtdebug.isolate.run import ENVIRONMENT, VERSION, Choices, Run
 from dtdebug.isolate.runner import Runner
 from dtdebug.isolate.search import Search
-from dtdebug.isolate.table import lasted, progress
+from dtdebug.isolate.table import duration, progress
 from dtdebug.isolate.told import Told
 from dtdebug.isolate.tries import Tries
 from dtdebug_taxonomy.factors import Factor
@@ -139,7 +139,7 @@ class SavedSearch:
             )
             state.write(self._folder / "search.json", msgspec.json.encode(saved))
         with suppress(OSError):
-            line = f"{progress(run, len(self._runs))}; {lasted(self._left())} of the budget are left"
+            line = f"{progress(run, len(self._runs))}; {duration(self._left())} of the budget are left"
             print(f"dtdebug isolate: {line}", file=sys.stderr, flush=True)
 
 

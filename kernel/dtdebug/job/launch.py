@@ -105,13 +105,13 @@ def _replace(command: Sequence[str]) -> None:
 def _arming(folder: RunFolder, options: Options) -> dict[str, str]:
     """Variables that arm the ranks; none if that fails."""
     try:
-        from dtdebug.agent.arming import environment
+        from dtdebug.agent.arming import arming_variables
 
-        found = environment(folder)
+        found = arming_variables(folder)
         if options.watch:
             from dtdebug.course import settings
 
-            found |= settings.environment(*_watching(folder, options))
+            found |= settings.job_variables(*_watching(folder, options))
     except Exception as error:
         Speaker().say(f"the ranks are not armed ({type(error).__name__}: {error}); the job runs anyway")
         return {}

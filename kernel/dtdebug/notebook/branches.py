@@ -28,7 +28,7 @@ def branch(states: Iterable[RankState], culprits: Collection[int]) -> Branch | N
     rows = stacks.classes(states)
     if not rows:
         return None
-    root = stacks.tree(rows)
+    root = stacks.stack_tree(rows)
     shape = next((shape for shape in _SHAPES if _size(root, *shape, _MOST) <= _MOST), _SHAPES[-1])
     return _branch(root, frozenset(culprits), *shape)
 

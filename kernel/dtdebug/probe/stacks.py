@@ -57,7 +57,7 @@ def classes(states: Iterable[RankState]) -> tuple[StackClass, ...]:
     return tuple(sorted(rows, key=lambda row: (-len(row.ranks), row.ranks)))
 
 
-def tree(rows: Sequence[StackClass]) -> StackNode:
+def stack_tree(rows: Sequence[StackClass]) -> StackNode:
     """The prefix tree of classes, chains without a branch joined."""
     return _node(list(rows), 0)
 
@@ -91,7 +91,7 @@ def to_text(states: Iterable[RankState], culprits: Collection[int] = (), lines: 
     """The tree on one screen, however many ranks; `>` marks the user's own code."""
     known = _by_rank(states)
     rows = classes(known.values())
-    root = tree(rows)
+    root = stack_tree(rows)
     head = [f"{_count(len(root.ranks), 'rank')}, {_count(len(rows), 'different stack')}"]
     if dark := known.keys() - set(root.ranks):
         head.append(f"no stack of rank {ranges(dark, _RANGES)}")

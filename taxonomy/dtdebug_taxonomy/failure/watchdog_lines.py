@@ -14,7 +14,7 @@ from itertools import takewhile
 from typing import NamedTuple
 
 from dtdebug_taxonomy.failure.lines import Line
-from dtdebug_taxonomy.failure.missing import name
+from dtdebug_taxonomy.failure.missing import name_in_program
 from dtdebug_taxonomy.failure.reading import Reading
 from dtdebug_taxonomy.frames import call_site, own_frames
 from dtdebug_taxonomy.ranks import CallSite, Frame
@@ -61,7 +61,7 @@ class TimedOutCollective(NamedTuple):
 
     def __str__(self) -> str:
         where = f" in group {self.group}" if self.group else ""
-        return f"{name(self.op)} #{self.seq}" + (f" of {self.sizes}" if self.sizes else "") + where
+        return f"{name_in_program(self.op)} #{self.seq}" + (f" of {self.sizes}" if self.sizes else "") + where
 
 
 class GroupStatus(NamedTuple):

@@ -18,7 +18,7 @@ from typing import Any
 
 import msgspec
 
-from dtdebug.clean import arguments, clean, environment
+from dtdebug.clean import allowed_variables, arguments, clean
 from dtdebug.course.inside import hashing, lines, road
 from dtdebug.course.inside.groups import my_rank
 from dtdebug.course.inside.start import complain
@@ -137,7 +137,7 @@ class Recorder:
             world=world,
             command=tuple(clean(word) for word in arguments(sys.orig_argv)),
             folder=os.getcwd(),  # noqa: PTH109 - pathlib takes milliseconds to import
-            environment=environment(os.environ),
+            environment=allowed_variables(os.environ),
             versions={"torch": str(self._torch.__version__), "python": sys.version.split()[0]},
             host=socket.gethostname(),
             started=time.time(),
