@@ -350,7 +350,7 @@ def test_what_hangs_or_fails_is_not_looked_at(monkeypatch):
     """A file system without an answer and a probe that breaks cost their own part alone, and the reason is said."""
     hang = threading.Event()
     monkeypatch.setattr(look, "_LIMIT", 0.5)
-    monkeypatch.setattr(software, "files", lambda *_: hang.wait(30))
+    monkeypatch.setattr(software, "hashed_files", lambda *_: hang.wait(30))
     monkeypatch.setattr(software, "versions", lambda: 1 / 0)
     seen = look.examine_host(Launch(program="t.py"), {})
     hang.set()
