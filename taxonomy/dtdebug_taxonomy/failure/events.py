@@ -226,8 +226,8 @@ class _Reader:
         if block.kind == "headless" and (last is None or not _NAMED.search(last[1])):
             s.open = None
             return
-        if last is None:
-            return
+        if last is None or (block.frames and last[2] and last[2].strip()[:200] == block.frames[-1].code):
+            return  # another process of the same program prints its traceback in between: the message comes later
         logged = line.level and line.level != block.level  # of another thread, as the watchdog of NCCL, in between
         if _NAMED.search(last[1]) or (block.frames and not indent and not logged and _is_last(last)):
             self._raise(s, index, line, last)
