@@ -126,7 +126,6 @@ class _Stream(Barred):
         self.chained = False
         self.last: int | None = None
         """Place of its last exception in the list."""
-        self.heading = -99
         self.fatal: Raised | None = None
         self.fresh = False
         """An exception has ended in the line above."""
@@ -191,7 +190,6 @@ class _Reader:
         elif re.match(rf"{_TYPE}\s{{2,80}}$", before):
             s.open.kind = "ipython"
         s.chained = s.chained or "Original" in before or "Remote" in before
-        s.heading = index
 
     def _handled(self, s: _Stream, line: Line, body: str) -> None:
         """Whether the line below a traceback says that the program goes on."""
