@@ -4,6 +4,7 @@
 PYTHON ?= python3
 VENV ?= .venv
 TORCH ?= torch==2.13.0
+TENSORFLOW ?= tensorflow-cpu==2.21.0
 BIN := $(VENV)/bin
 CASES ?= tests/cases/fresh.jsonl
 # Tests of real jobs and editors mostly wait, so that more of them run than there are cores.
@@ -17,7 +18,7 @@ export PIP_DISABLE_PIP_VERSION_CHECK := 1
 PYTEST = $(BIN)/python -m compileall -qq -x '(labs|notebooks)/|/(bad|good|near_miss|run)[^/]*$$' kernel lsp taxonomy; \
 	$(BIN)/python -m pytest --numprocesses $(WORKERS) --dist loadfile --no-loadscope-reorder
 
-.PHONY: demo test proofs attack check tidy lint types layers accuracy bench doctor-lab docs images symptom check-rule extension card vsix lab node code-server
+.PHONY: demo test proofs attack check tidy lint types layers accuracy bench labs-tensorflow doctor-lab docs images symptom check-rule extension card vsix lab node code-server
 .PHONY: debian-base debian-network debian-browser debian-editors clean
 
 demo: $(VENV)/.torch ## the main job on a real failing multi-process run
@@ -56,6 +57,15 @@ bench: $(VENV)/.ready debian-browser card lab ## time and memory, printed
 	$(BIN)/python benchmarks/check.py
 	$(BIN)/python benchmarks/panel.py
 	$(BIN)/python benchmarks/lab.py
+
+labs-tensorflow: $(VENV)-tensorflow/.ready ## labs of TensorFlow and Keras, two workers each, in an environment of their own (2 GB, once)
+	for lab in $(notdir $(patsubst %/,%,$(dir $(shell grep -l '"tensorflow"' taxonomy/dtdebug_taxonomy/labs/*/lab.toml)))); do \
+		$(VENV)-tensorflow/bin/python -m dtdebug lab verify $$lab || exit 1; done
+
+$(VENV)-tensorflow/.ready: | debian-base
+	$(PYTHON) -m venv $(VENV)-tensorflow
+	$(VENV)-tensorflow/bin/python -m pip install --quiet --editable . "$(TENSORFLOW)"
+	@touch $@
 
 doctor-lab: $(VENV)/.ready ## all faults of several hosts, in network namespaces, beside real gloo: needs root, nft
 	$(BIN)/python benchmarks/doctor.py --gloo
@@ -138,4 +148,4 @@ apt:
 	$$S apt-get update --quiet --quiet && DEBIAN_FRONTEND=noninteractive $$S apt-get install --yes --quiet --quiet --no-install-recommends $(PACKAGES)
 
 clean:
-	rm -rf $(VENV) build dist .mypy_cache .pytest_cache .ruff_cache .hypothesis .import_linter_cache
+	rm -rf $(VENV) $(VENV)-tensorflow build dist .mypy_cache .pytest_cache .ruff_cache .hypothesis .import_linter_cache

@@ -118,7 +118,7 @@ def row(what: str, figure: str, target: str = "") -> None:
 def main() -> None:
     """Prints the table."""
     with tempfile.TemporaryDirectory() as parent:
-        armed = arming.environment(RunFolder.make(Path(parent)))
+        armed = arming.arming_variables(RunFolder.make(Path(parent)))
         pairs = [(run(JOB, {}, 2), run(JOB, armed, 2)) for _ in range(REPEATS)]
         without, with_agent = ([job["all_reduce"] for job in jobs] for jobs in zip(*pairs, strict=True))
         figures = {name: statistics.median(job[name] for _, job in pairs) for name in pairs[0][1]}

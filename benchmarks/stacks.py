@@ -29,7 +29,7 @@ def main() -> None:
     for ranks, kinds in ((512, 3), (16384, 3), (16384, 512), (16384, 16384)):
         given = states(ranks, kinds)
         begin = time.perf_counter()
-        found = stacks.tree(stacks.classes(given))
+        found = stacks.stack_tree(stacks.classes(given))
         merged = time.perf_counter()
         text = stacks.to_text(given)
         done = time.perf_counter()

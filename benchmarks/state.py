@@ -41,7 +41,9 @@ def main(ranks: int, script: str) -> None:
         folder = RunFolder.make(Path(parent))
         with socket.create_server(("127.0.0.1", 0)) as free:
             place = {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(free.getsockname()[1])}
-        common = os.environ | arming.environment(folder) | place | {"WORLD_SIZE": str(ranks), "OMP_NUM_THREADS": "1"}
+        common = (
+            os.environ | arming.arming_variables(folder) | place | {"WORLD_SIZE": str(ranks), "OMP_NUM_THREADS": "1"}
+        )
         processes = [
             subprocess.Popen(
                 [sys.executable, "-c", script],

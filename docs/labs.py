@@ -48,6 +48,11 @@ not hold, with its line, and nothing in the fixed program (*watched*).
 TAIL = """
 The times are those of the machine that made the table. What a lab needs beside PyTorch stands in its `lab.toml`; where
 that is missing, `dtdebug lab` says so in one line and ends with status 2.
+
+The labs of TensorFlow and Keras are two workers of MultiWorkerMirroredStrategy on this host. `make labs-tensorflow`
+installs `tensorflow-cpu` into an environment of its own and verifies them. There is no lab of Horovod: its build
+against a current PyTorch had neither succeeded nor failed after 47 minutes on two cores, so what dtdebug says of
+Horovod rests on its sources, documentation and public threads, not on runs of ours.
 """
 
 

@@ -54,6 +54,9 @@ def message(e: Evidence) -> Iterator[str]:
     rows = [(s, e.symptoms[s.code]) for s in KNOWN.symptoms.values() if s.code in e.symptoms]
     yield "## What it is a sign of"
     yield "\n".join(f"- {word}: [{s.code} {_prose(s.title)}](../symptoms/{s.code}.md)" for s, word in rows)
+    own = [cure for cure in e.cure if "(?P<" not in cure.when]  # else a run's own words belong in it
+    yield "## What the message itself says" if own else ""
+    yield "\n".join(f"- {_prose(c.title)}: {_prose(c.fix)}" for c in own)
     causes = list(_causes(e))
     yield "## Causes with their fixes" if causes else ""
     yield "\n".join(f"- [{_prose(c.title)}](../causes/{s.code}/{c.id}.md): {_prose(c.fix)}" for s, c in causes)

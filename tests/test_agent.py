@@ -91,7 +91,7 @@ class Job:
     def start(self, *command, **variables):
         """Starts a Python program with these arguments."""
         own = {k: v for k, v in os.environ.items() if k not in ("RANK", "WORLD_SIZE", "PYTHONPATH")}
-        given = {**own, **arming.environment(self.folder), "GO": str(self.go), "OMP_NUM_THREADS": "1", **variables}
+        given = {**own, **arming.arming_variables(self.folder), "GO": str(self.go), "OMP_NUM_THREADS": "1", **variables}
         process = subprocess.Popen(
             [sys.executable, *command],
             env=given,
@@ -471,9 +471,9 @@ def test_arming_twice_gives_the_same_folder_and_disarming_ends_it(job, monkeypat
 def test_the_environment_arms_children_and_leaves_the_users_choices(job, monkeypatch):
     """The token is 0600 beside the records; a dump file that the user named stays."""
     monkeypatch.setenv("PYTHONPATH", os.pathsep.join(["/mine", BOOTSTRAP]))
-    plain = arming.environment(job.folder)
+    plain = arming.arming_variables(job.folder)
     monkeypatch.setenv("TORCH_FR_DUMP_TEMP_FILE", "/my/dumps_")
-    chosen = arming.environment(job.folder)
+    chosen = arming.arming_variables(job.folder)
 
     assert os.pathsep.join([BOOTSTRAP, "/mine"]) == plain["PYTHONPATH"]
     assert str(job.folder.flight / "rank_") == plain["TORCH_FR_DUMP_TEMP_FILE"]

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dtdebug.clean import MASK, clean, environment
+from dtdebug.clean import MASK, allowed_variables, clean
 
 
 @pytest.mark.parametrize(
@@ -78,7 +78,7 @@ def test_a_private_key_is_masked_and_lines_keep_their_numbers():
 
 def test_only_allow_listed_variables_are_kept():
     """Ranks and communication yes; the rest of the environment no; secrets never."""
-    kept = environment(
+    kept = allowed_variables(
         {
             "RANK": "3",
             "NCCL_DEBUG": "INFO",

@@ -32,7 +32,7 @@ import yaml
 from markdown_it import MarkdownIt
 
 from dtdebug import cli, magic
-from dtdebug_taxonomy.checks.settings import parse
+from dtdebug_taxonomy.checks.settings import parse_settings
 
 TOP = Path(__file__).parents[1]
 MADE = set((TOP / "docs" / ".gitignore").read_text(encoding="utf-8").split())
@@ -205,7 +205,7 @@ def check_python(block: Block, reader: Reader) -> None:
 def check_toml(block: Block, reader: Reader) -> None:
     """Settings are such as dtdebug takes, without a complaint."""
     table = tomllib.loads(block.text).get("tool", {}).get("dtdebug", {})
-    _, complaints = parse(table)
+    _, complaints = parse_settings(table)
 
     assert [] == complaints
 

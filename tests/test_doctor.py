@@ -340,17 +340,17 @@ def test_local_modules_are_hashed_and_nothing_else(tmp_path):
         ("c.yaml", "a: 1"),
     ):
         (tmp_path / name).write_text(text)
-    found, why = software.files(str(tmp_path / "train.py"), (f"--config={tmp_path}/c.yaml",))
+    found, why = software.hashed_files(str(tmp_path / "train.py"), (f"--config={tmp_path}/c.yaml",))
     assert set(found) == {"train.py", "helper.py", "pkg/__init__.py", "pkg/part.py", "pkg/deep.py", "c.yaml"}
     assert not why
-    assert "not there" in software.files(str(tmp_path / "none.py"), ())[1]
+    assert "not there" in software.hashed_files(str(tmp_path / "none.py"), ())[1]
 
 
 def test_what_hangs_or_fails_is_not_looked_at(monkeypatch):
     """A file system without an answer and a probe that breaks cost their own part alone, and the reason is said."""
     hang = threading.Event()
     monkeypatch.setattr(look, "_LIMIT", 0.5)
-    monkeypatch.setattr(software, "files", lambda *_: hang.wait(30))
+    monkeypatch.setattr(software, "hashed_files", lambda *_: hang.wait(30))
     monkeypatch.setattr(software, "versions", lambda: 1 / 0)
     seen = look.examine_host(Launch(program="t.py"), {})
     hang.set()

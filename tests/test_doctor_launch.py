@@ -327,7 +327,7 @@ UNFIT = "AssertionError: world size (4) is not divisible by 3"
 )  # fmt: skip
 def test_the_check_that_would_have_told_is_named_only_where_the_failure_says_so(output, command, expected):
     """By this command's own endpoint, or measured again on this host; of other failures nothing is said."""
-    said = foreseen.line(diagnosed(output, output[:120]), command.split(), {}, output)
+    said = foreseen.foreseen_line(diagnosed(output, output[:120]), command.split(), {}, output)
     assert (expected in said) if expected else not said
 
 

@@ -90,7 +90,7 @@ def reply(client, body, length=None):
 
 
 def as_rank(folder, rank, world):
-    return arming.environment(folder) | {"RANK": str(rank), "WORLD_SIZE": str(world), "OMP_NUM_THREADS": "1"}
+    return arming.arming_variables(folder) | {"RANK": str(rank), "WORLD_SIZE": str(world), "OMP_NUM_THREADS": "1"}
 
 
 def recorded(folder, count):

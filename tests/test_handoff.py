@@ -86,7 +86,7 @@ def test_what_is_not_recognised_or_points_nowhere_is_not_handed_on():
 def test_a_success_of_the_same_job_removes_its_failure_alone(tmp_path):
     for job in ("one", "two"):
         snapshot = Snapshot(exception=RAISED)
-        assert handoff.failed(snapshot, diagnose(load(), snapshot), job)
+        assert handoff.keep_failure(snapshot, diagnose(load(), snapshot), job)
 
     handoff.succeeded("one")
     handoff.succeeded("never failed")
@@ -110,7 +110,7 @@ def test_another_version_of_the_file_is_left_behind():
     state.save(FILE, {"v": 99, "failures": []})
     snapshot = Snapshot(exception=RAISED)
 
-    assert handoff.failed(snapshot, diagnose(load(), snapshot), "job")
+    assert handoff.keep_failure(snapshot, diagnose(load(), snapshot), "job")
     assert 1 == len(kept())
 
 

@@ -14,7 +14,7 @@ import pytest
 
 from dtdebug.cli import main
 from dtdebug.hosts import entry, presence, rendezvous
-from dtdebug.hosts.plan import plan, program
+from dtdebug.hosts.plan import plan, ranks_command
 from dtdebug.hosts.presence import HostView, Presence
 from dtdebug.hosts.sockets import _rows
 from dtdebug.hosts.unpack import UnpackError, unpack
@@ -195,7 +195,7 @@ COMMANDS = [
 def test_a_command_says_how_many_hosts_there_are_and_where_they_meet(command, expected, rest):
     """Of torchrun and accelerate, in both spellings; the options of the program are its own."""
     assert plan(command.split(), {}) == expected
-    assert program(command.split()) == rest
+    assert ranks_command(command.split()) == rest
 
 
 def test_variables_speak_where_the_command_is_silent():

@@ -152,7 +152,7 @@ def test_facts_of_versions_are_told_with_or_without_a_text(name, told):
 @pytest.mark.parametrize("kind", KINDS)
 def test_every_name_has_more_to_show_than_itself(kind):
     """Below the name stands a text or a fact, not only a link."""
-    for name in hovers.names(kind):
+    for name in hovers.known_names(kind):
         title, *rest = (hovers.hover(name, KNOWLEDGE, kind) or "").splitlines()
         assert name in title
         assert [line for line in rest if line and not line.startswith("[Documentation]")], name
@@ -172,15 +172,15 @@ def test_figures_come_from_the_knowledge():
 def test_a_symptom_without_counts_has_no_figures():
     """Symptoms of our own show their title alone."""
     for code, symptom in KNOWLEDGE.symptoms.items():
-        assert (symptom.counts[STUDY].faults > 0) == (" faults" in hovers.figures(code, KNOWLEDGE))
+        assert (symptom.counts[STUDY].faults > 0) == (" faults" in hovers.published_figures(code, KNOWLEDGE))
 
 
 def test_names_for_completion_hold_texts_and_facts():
     """All names of a kind, sorted."""
-    environment = hovers.names("environment")
+    environment = hovers.known_names("environment")
 
     assert list(environment) == sorted(environment)
     assert {"NCCL_ALGO", "RANK", "GLOO_SOCKET_IFNAME", "TORCH_FR_BUFFER_SIZE"} <= set(environment)
-    assert "zero_optimization.stage" in hovers.names("deepspeed")
-    assert "sbatch --nodes" in hovers.names("option")
-    assert "deepspeed.initialize" in hovers.names("python")
+    assert "zero_optimization.stage" in hovers.known_names("deepspeed")
+    assert "sbatch --nodes" in hovers.known_names("option")
+    assert "deepspeed.initialize" in hovers.known_names("python")

@@ -19,9 +19,9 @@ import pytest
 from dtdebug.cli import main
 from dtdebug.errors import UsageError
 from dtdebug.isolate import differs, outcome, pace, releases, workspace
-from dtdebug.isolate.command import moved, one_host, parse, spread
+from dtdebug.isolate.command import moved, one_host, parse_job, spread
 from dtdebug.isolate.findings import claims
-from dtdebug.isolate.identity import Failure, of_case, same
+from dtdebug.isolate.identity import FailureIdentity, of_case, same_failure
 from dtdebug.isolate.inside import chance, loaders, parts, sharding
 from dtdebug.isolate.inside.notes import Notes, read_notes
 from dtdebug.isolate.patches import patch
@@ -36,7 +36,7 @@ from dtdebug_taxonomy.checks.proving import unified
 from dtdebug_taxonomy.claims import Claim, Record
 from dtdebug_taxonomy.diagnosis import diagnose
 from dtdebug_taxonomy.finding import Finding
-from dtdebug_taxonomy.isolated import Isolated, Part
+from dtdebug_taxonomy.isolated import Isolated, ResponsiblePart
 from dtdebug_taxonomy.knowledge import load
 from dtdebug_taxonomy.next_step import next_step
 from dtdebug_taxonomy.ranks import CallSite, CollectiveRef, RankState, Verdict
@@ -44,7 +44,7 @@ from dtdebug_taxonomy.snapshot import Snapshot
 
 LIMIT = 600
 """Seconds that nothing here may take."""
-BOOM = Failure(
+BOOM = FailureIdentity(
     how="raised", type="ValueError", message="bad value 3", file="train.py", line=7, function="step", text="x"
 )
 OTHER = msgspec.structs.replace(BOOM, type="KeyError", message="'lr'", line=9)
@@ -68,7 +68,7 @@ PARTS = ("last-batch", "loader-workers", "compile", "amp", "activation-checkpoin
 )  # fmt: skip
 def test_the_number_of_ranks_is_changed_where_the_launcher_has_it(command, ranks, changed):
     """The launcher's own option changes; options of the program with a like name do not."""
-    job = parse(command.split())
+    job = parse_job(command.split())
     assert ranks == job.ranks
     assert changed == " ".join(job.with_ranks(2))
 
@@ -76,11 +76,11 @@ def test_the_number_of_ranks_is_changed_where_the_launcher_has_it(command, ranks
 def test_an_unknown_launcher_has_no_ranks_to_change():
     """Without a number in the command nothing is invented."""
     for command in ("python train.py --nproc-per-node 4", "torchrun train.py --nproc-per-node 4"):
-        job = parse(command.split())
+        job = parse_job(command.split())
         assert job.ranks is None
         with pytest.raises(ValueError, match="does not say"):
             job.with_ranks(2)
-    assert 2 == parse(["torchrun", "--nnodes", "2", "--nproc-per-node", "4", "t.py"]).hosts
+    assert 2 == parse_job(["torchrun", "--nnodes", "2", "--nproc-per-node", "4", "t.py"]).hosts
 
 
 def test_a_job_of_several_hosts_is_put_on_one():
@@ -89,7 +89,7 @@ def test_a_job_of_several_hosts_is_put_on_one():
         "torchrun --nnodes 2 --node_rank=1 --rdzv-backend c10d --rdzv-endpoint a:1 --nproc-per-node 4 t.py --nnodes 2"
     )
     assert "torchrun --standalone --nproc-per-node 4 t.py --nnodes 2" == " ".join(
-        one_host(parse(command.split())).words
+        one_host(parse_job(command.split())).words
     )
 
 
@@ -146,7 +146,7 @@ def test_paths_into_the_working_directory_lead_into_its_copy(tmp_path):
 )  # fmt: skip
 def test_type_and_place_make_a_failure_numbers_and_ranks_do_not(a, b, expected):
     """Numbers in messages and the rank may differ; type, place and what is said may not."""
-    assert expected == same(msgspec.structs.replace(BOOM, **a), msgspec.structs.replace(BOOM, **b))
+    assert expected == same_failure(msgspec.structs.replace(BOOM, **a), msgspec.structs.replace(BOOM, **b))
 
 
 def test_the_identity_is_what_the_case_says():
@@ -329,10 +329,10 @@ def test_a_package_in_another_version_is_beside_that_of_the_user(tmp_path, monke
         made.path({"alike": "2.0"}, 120)
     made.close()
     assert not (tmp_path / "versions").exists()
-    assert {"a-b": "1.0+cpu"} == releases.asked(["A_b==1.0+cpu"])
+    assert {"a-b": "1.0+cpu"} == releases.asked_releases(["A_b==1.0+cpu"])
     for words in (["a"], ["a==1", "A==2"], ["-e .==1"]):
         with pytest.raises(UsageError, match="isolate --version"):
-            releases.asked(words)
+            releases.asked_releases(words)
 
 
 def test_what_the_recorded_run_was_told_is_what_can_be_changed(tmp_path):
@@ -353,7 +353,7 @@ def test_what_the_recorded_run_was_told_is_what_can_be_changed(tmp_path):
     ] == (then.told_differently(now, Path("/b"), Path("/a")))
     assert '{"0": 7}' == then.seeds()
     with pytest.raises(UsageError, match="recorded with 2 ranks"):
-        differs.checked(tmp_path / "a", 4)
+        differs.checked_recording(tmp_path / "a", 4)
 
 
 # --- the search
@@ -371,7 +371,9 @@ class World:
     def run(self, setting, reference, limit):
         self.now, self.count = self.now + 10.0, self.count + 1
         failure = self.fails(setting, self.random)
-        outcome = "ok" if failure is None else "same" if reference is None or same(reference, failure) else "other"
+        outcome = (
+            "ok" if failure is None else "same" if reference is None or same_failure(reference, failure) else "other"
+        )
         return Run(factors=dict(setting), outcome=outcome, seconds=10.0, failure=failure, saw=self.saw)
 
     def search(self, ranks=4, budget=600.0, known=(), variables=(), told=None, *, agents=1, sometimes=False):
@@ -426,14 +428,14 @@ def test_a_job_of_several_hosts_needs_them_or_not():
     found = World(lambda s, r: None if "amp" in s else BOOM).search(ranks=2, agents=2)
     assert (["amp"], False) == ([r.factor for r in found.responsible], found.distributed)
     assert {"nodes": "1", RANKS: "1", "amp": "off"} in [run.factors for run in found.runs]
-    job = spread(parse(["torchrun", "--nnodes", "2", "--master-addr", "h", "--nproc-per-node", "4", "t.py"]))
+    job = spread(parse_job(["torchrun", "--nnodes", "2", "--master-addr", "h", "--nproc-per-node", "4", "t.py"]))
     assert "torchrun --standalone --nproc-per-node 8 t.py" == " ".join(job.made(1, None))
     assert "2 1 torchrun --nproc-per-node 3 t.py" == " ".join(job.made(None, 3)[4:])
 
 
 def test_a_slow_job_is_told_in_its_own_words():
     """What is as slow is not said to fail, and the remedy is that of slowness."""
-    slow = Failure(how="slow", type="step", pace=1.0, text="A step takes 1 s.")
+    slow = FailureIdentity(how="slow", type="step", pace=1.0, text="A step takes 1 s.")
     world = World(lambda s, r: None if "one-batch" in s else slow)
     world.saw["data"] = "9"
     found = world.search()
@@ -444,7 +446,7 @@ def test_a_slow_job_is_told_in_its_own_words():
 
 def test_what_was_measured_is_the_first_advice():
     """Before what is only likely; that of the program itself after a cause that is named; nothing without a search."""
-    part = Part(factor="last-batch", title="the smaller last batch", fix="Drop it.", diff="--- a/t.py")
+    part = ResponsiblePart(factor="last-batch", title="the smaller last batch", fix="Drop it.", diff="--- a/t.py")
     traceback = 'Traceback (most recent call last):\n  File "/x/t.py", line 3, in go\n    go(1)\nKeyError: 1\n'
     one = Snapshot(
         output=traceback, isolated=Isolated(parts=(part,), means="Twice.", sure=True, ruled_out=("Not it.",))

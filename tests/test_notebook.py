@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dtdebug_taxonomy.checks.examine import examine
-from dtdebug_taxonomy.source.notebook import Notebook, NotebookError, parse
+from dtdebug_taxonomy.source.notebook import Notebook, NotebookError, notebook_cells
 from dtdebug_taxonomy.source.text import Text
 
 IMPORT = "import torch.distributed as dist\n"
@@ -69,14 +69,14 @@ def test_cells_of_old_and_damaged_notebooks_keep_their_numbers():
     old = {"nbformat": 3, "worksheets": [{"cells": [{"cell_type": "code", "input": ["a\n", "b"]}]}]}
     damaged = {"cells": [7, {"cell_type": "code", "source": [1, "x"]}, {"source": None}]}
 
-    assert [("code", "a\nb")] == parse(json.dumps(old))
-    assert [("markdown", ""), ("code", "x"), ("markdown", "")] == parse(json.dumps(damaged))
+    assert [("code", "a\nb")] == notebook_cells(json.dumps(old))
+    assert [("markdown", ""), ("code", "x"), ("markdown", "")] == notebook_cells(json.dumps(damaged))
 
 
 @pytest.mark.parametrize("text", ["", "{", "[]", "{}", '{"cells": 3}', "[" * 100_000])
 def test_a_file_that_is_no_notebook_says_so(text):
     with pytest.raises(NotebookError, match="is not a notebook"):
-        parse(text)
+        notebook_cells(text)
 
 
 @given(

@@ -7,6 +7,7 @@ import pytest
 from dtdebug import front
 from dtdebug.clean import clean
 from dtdebug_taxonomy.diagnosis import diagnose
+from dtdebug_taxonomy.failure.events import last_exception
 from dtdebug_taxonomy.failure.grammar import without_prefixes
 from dtdebug_taxonomy.failure.lines import rank_of
 from dtdebug_taxonomy.failure.own import own_errors
@@ -149,6 +150,14 @@ def test_ranks_that_print_at_the_same_time_are_told_apart():
     assert [(1, "KeyError: 'a' in one.py:7"), (2, "KeyError: 'b' in two.py:7")] == [
         (error.rank, error.words) for error in own_errors(Snapshot(output=mixed))
     ]
+
+
+def test_a_source_line_of_another_process_is_no_message():
+    """Two processes of one program print the same traceback into one log: a line of it is not what was raised."""
+    frame = ['  File "/app/train.py", line 7, in step', "    raise refused(shape)", "    ^^^^^^^^^^^^^^^^^^^^"]
+    said = "demo.ShapeError: the shape is [5], not [4]"
+    mixed = ["Traceback (most recent call last):", *frame, "demo.ShapeError:     raise refused(shape)", frame[2], said]
+    assert said.endswith(last_exception("\n".join(mixed)).message)
 
 
 def test_a_message_that_names_the_failure_on_the_same_rank_goes_first():

@@ -290,9 +290,9 @@ print(len(got))
 def test_empty_entries_of_the_path_stay(run, monkeypatch):
     """They stand for the working directory."""
     monkeypatch.setenv("PYTHONPATH", "/a:")
-    assert [arming.BOOTSTRAP, "/a", ""] == arming.environment(run)["PYTHONPATH"].split(":")
+    assert [arming.BOOTSTRAP, "/a", ""] == arming.arming_variables(run)["PYTHONPATH"].split(":")
     monkeypatch.setenv("PYTHONPATH", "")
-    assert arming.BOOTSTRAP == arming.environment(run)["PYTHONPATH"]
+    assert arming.BOOTSTRAP == arming.arming_variables(run)["PYTHONPATH"]
 
 
 @pytest.mark.parametrize("option", ["-S", "-I", "-E", "-sB"])
@@ -439,7 +439,7 @@ def test_files_are_private_whatever_the_mask(run):
         os.close(state.append(run.stack(1)))
         run.save_run(Run())
         run.save_record(RankState(rank=0, pid=1))
-        arming.environment(run)
+        arming.arming_variables(run)
     finally:
         os.umask(before)
 

@@ -248,7 +248,7 @@ def test_a_rank_in_another_network_is_found_through_the_jobs_store(hosts, tmp_pa
         for rank, (space, folder) in enumerate(zip(hosts, folders, strict=True)):
             environment = (
                 os.environ
-                | arming.environment(folder)
+                | arming.arming_variables(folder)
                 | {
                     "RANK": str(rank),
                     "WORLD_SIZE": "2",

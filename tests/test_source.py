@@ -12,7 +12,7 @@ from dtdebug_taxonomy.source.guards import guards
 from dtdebug_taxonomy.source.python import Code
 from dtdebug_taxonomy.source.ranks import rank, several
 from dtdebug_taxonomy.source.text import Place, Span, Text
-from dtdebug_taxonomy.source.tolerant import parse
+from dtdebug_taxonomy.source.tolerant import parse_program
 
 PROGRAM = '''\
 """A program with all kinds of statements."""
@@ -122,7 +122,7 @@ def test_the_span_of_a_call_is_its_own_text(before, end):
     ],
 )
 def test_what_stands_around_a_broken_statement_is_kept(text, calls):
-    tree, whole, _ = parse(text)
+    tree, whole, _ = parse_program(text)
 
     found = {n.func.id: n for n in ast.walk(tree) if isinstance(n, ast.Call) and isinstance(n.func, ast.Name)}
 
@@ -141,7 +141,7 @@ def test_a_call_stays_in_its_function_when_another_one_is_broken():
 
 
 def test_a_whole_program_is_parsed_as_python_parses_it():
-    tree, whole, _ = parse(PROGRAM)
+    tree, whole, _ = parse_program(PROGRAM)
 
     assert whole
     assert ast.dump(ast.parse(PROGRAM)) == ast.dump(tree)

@@ -80,7 +80,7 @@ def walked(node, prefix=()):
 def test_the_tree_holds_every_stack(states):
     """Following the branches gives each class back, whatever the stacks."""
     rows = stacks.classes(states)
-    found = dict(walked(stacks.tree(rows)))
+    found = dict(walked(stacks.stack_tree(rows)))
 
     assert {row.stack: set(row.ranks) for row in rows} == found
 

@@ -26,7 +26,7 @@ from dtdebug.triage.clock import when
 from dtdebug.triage.job import view
 from dtdebug.triage.names import of_paths
 from dtdebug.triage.part import decode, encode, merge
-from dtdebug_taxonomy.hardware import bus, catalogue, parse
+from dtdebug_taxonomy.hardware import bus, catalogue, parse_event
 
 RANKS = 24
 
@@ -274,7 +274,7 @@ def test_a_line_of_the_kernel_is_parsed(line, code, owner, role, pci, pid):
         "Mar  1 00:00:10 gpu-1 kernel: ",
         "kern  :err   : [Sun Mar  1 00:00:10 2026] ",
     ):
-        event = parse(before + line)
+        event = parse_event(before + line)
         assert event is not None
         assert (event.code, event.owner, event.role, event.pci, event.pid) == (code, owner, role, pci, pid)
         assert event.action
@@ -291,7 +291,7 @@ def test_ordinary_lines_are_no_reports():
         "link down the page",
         "",
     ):
-        assert parse(line) is None
+        assert parse_event(line) is None
 
 
 def test_the_catalogue_is_whole():

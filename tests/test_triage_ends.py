@@ -11,7 +11,7 @@ from dtdebug.triage import again
 from dtdebug.triage.command import read_part
 from dtdebug.triage.job import Job, view
 from dtdebug.triage.judge import shape
-from dtdebug_taxonomy.hardware import catalogue, parse
+from dtdebug_taxonomy.hardware import catalogue, parse_event
 
 RANKS = 8
 TRACE = ("Traceback (most recent call last):", '  File "/work/data.py", line 8, in get', "    return self.open(url)")
@@ -109,10 +109,10 @@ def test_the_kernels_report_is_joined_to_the_rank_that_failed_on_its_host(tmp_pa
     ],
 )
 def test_other_accelerators_are_in_the_catalogue(line, code, role):
-    event = parse(line)
+    event = parse_event(line)
     assert event is not None
     assert (event.code, event.role) == (code, role)
-    assert parse("[drm] Initialized amdgpu 3.64.0 for 0000:12:00.0 on minor 0") is None
+    assert parse_event("[drm] Initialized amdgpu 3.64.0 for 0000:12:00.0 on minor 0") is None
     assert all(known.url.startswith("https://") for _, known in catalogue().lines)
 
 

@@ -12,7 +12,7 @@ from dtdebug_taxonomy.checks.examine import examine
 from dtdebug_taxonomy.checks.settings import Settings
 from dtdebug_taxonomy.source.kinds import parse_file
 from dtdebug_taxonomy.source.shell import Script
-from dtdebug_taxonomy.source.tolerant import parse
+from dtdebug_taxonomy.source.tolerant import parse_program
 
 PLANT = "export NCCL_DEBGU=INFO"
 SCRIPTS = {
@@ -77,10 +77,10 @@ def test_what_a_script_leaves_open_is_reported_with_its_first_line(text, line, w
 
 def test_lines_that_are_no_python_are_the_ones_that_are_reported():
     """A statement is left out as a whole; what is before and after it is in the tree."""
-    parsed = parse('import a\n\nprint "x"\n\nif a:\n    b = = 1\n    c = 2\n')
+    parsed = parse_program('import a\n\nprint "x"\n\nif a:\n    b = = 1\n    c = 2\n')
     assert parsed.gaps == ((3, 3), (6, 6))
     assert not parsed.whole
-    assert parse("if a:\n").gaps == ()
+    assert parse_program("if a:\n").gaps == ()
 
 
 def test_yaml_behind_a_fault_is_reported():

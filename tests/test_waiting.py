@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from dtdebug.agent.pending import called
+from dtdebug.agent.pending import called_function
 from dtdebug.probe import gather, outside
 from dtdebug.system import locks, procfs, sockets
 from dtdebug.system.probe import by_system, contended
@@ -206,7 +206,7 @@ def test_the_called_function_is_found_in_calls_of_many_lines():
 
     class Chain:
         def note(self, *_):
-            seen.append(called(sys._getframe(1)))
+            seen.append(called_function(sys._getframe(1)))
             return self
 
         wait = total = backward = note

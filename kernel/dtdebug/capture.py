@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator
 from typing import Any, TypeVar
 
 from dtdebug import foreign
-from dtdebug.clean import environment, plain
+from dtdebug.clean import allowed_variables, plain
 from dtdebug.probes import process
 from dtdebug_taxonomy.ranks import Frame, RankState
 from dtdebug_taxonomy.snapshot import ExceptionInfo, Gpu, Snapshot
@@ -68,7 +68,7 @@ def capture(
         ranks=(rank,) if rank else (),
         gpus=found,
         versions=probe("versions", process.versions, {}),
-        environment=environment(os.environ),
+        environment=allowed_variables(os.environ),
         child_ranks=probe("children", _child_ranks, 0),
         notes=tuple(notes),
     )

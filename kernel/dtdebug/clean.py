@@ -9,7 +9,7 @@ from functools import lru_cache
 
 from dtdebug.masking import MASK, arguments, mask
 
-__all__ = ["KEPT_VARIABLES", "MASK", "arguments", "clean", "complain", "environment", "mask", "one_line", "plain"]
+__all__ = ["KEPT_VARIABLES", "MASK", "allowed_variables", "arguments", "clean", "complain", "mask", "one_line", "plain"]
 
 _ESCAPE = re.compile(
     r"\x1b\[[0-?]{0,32}[ -/]{0,8}[@-~]"  # CSI
@@ -64,7 +64,7 @@ def complain(text: str) -> None:
 _SECRET = re.compile(r"(?i)key|token|secret|passw|credential|auth|cookie|session")
 
 
-def environment(variables: Mapping[str, str]) -> dict[str, str]:
+def allowed_variables(variables: Mapping[str, str]) -> dict[str, str]:
     """The allow-listed variables; a value whose name sounds secret is masked."""
     kept = {k: v for k, v in variables.items() if KEPT_VARIABLES.match(k)}
     return {k: MASK if _SECRET.search(k) else _value(k, v) for k, v in sorted(kept.items())}

@@ -135,7 +135,7 @@ def _foreseen(found: Case, command: Sequence[str]) -> str:
 
     last = Last.load()  # what has just been diagnosed
     output = last.snapshot.output if last is not None and last.pid == os.getpid() else ""
-    return foreseen.line(found, command, os.environ, output)
+    return foreseen.foreseen_line(found, command, os.environ, output)
 
 
 def _refusal(path: Path, command: Sequence[str]) -> str:

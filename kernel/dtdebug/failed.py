@@ -63,7 +63,7 @@ def diagnose_failed_cell(
     told = False
     if diagnosis.recognised:
         Last(snapshot=snapshot, diagnosis=diagnosis).save()
-        told = bool(job) and handoff.failed(snapshot, diagnosis, job)
+        told = bool(job) and handoff.keep_failure(snapshot, diagnosis, job)
     return snapshot, diagnosis, told
 
 

@@ -23,7 +23,7 @@ _WORDS = 200
 """Characters of a line that are kept to know it again."""
 
 
-def failed(snapshot: Snapshot, diagnosis: Diagnosis, job: str) -> bool:
+def keep_failure(snapshot: Snapshot, diagnosis: Diagnosis, job: str) -> bool:
     """Keeps a failure if it is recognised and points at the user's own lines; says whether it did."""
     from dtdebug.border import masked
     from dtdebug_taxonomy.failures import FILE, failure_of

@@ -20,7 +20,7 @@ from lsprotocol import types
 from pygls.exceptions import JsonRpcException
 
 from dtdebug_lsp import workspace
-from dtdebug_lsp.documents import same
+from dtdebug_lsp.documents import one_uri
 from dtdebug_lsp.modules import Modules
 from dtdebug_lsp.session import Server
 from dtdebug_taxonomy import __version__
@@ -106,8 +106,8 @@ async def _check_file(ls: Server, path: Path, shown: dict[str, str], modules: Mo
         log.exception("%s could not be checked", path)
         return 0
     if found:
-        ls.scanned[same(uri)] = found
-        shown[same(uri)] = uri
+        ls.scanned[one_uri(uri)] = found
+        shown[one_uri(uri)] = uri
         if ls.documents.get(uri) is None:
             ls.publish(uri)
     return len(found)

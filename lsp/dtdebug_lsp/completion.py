@@ -45,7 +45,7 @@ def completions(document: Document, positions: Positions, position: types.Positi
             pattern = _PYTHON
         elif document.language == "yaml" or path.endswith((".yaml", ".yml")):
             pattern = _YAML
-        found, names = pattern.search(line), variables()
+        found, names = pattern.search(line), known_variables()
         if pattern is _YAML and found is None and _ACCELERATE.search(text):
             found, names = _ACCELERATE_KEY.search(line), _accelerate_keys(text[:offset], line)
     if found is None:
@@ -66,7 +66,7 @@ def completions(document: Document, positions: Positions, position: types.Positi
 
 
 @lru_cache(maxsize=1)
-def variables() -> dict[str, str]:
+def known_variables() -> dict[str, str]:
     """Environment variables that something still reads -> what they do, where that is written down."""
     means = facts.nccl_meanings()
     found = {n: means[n].means if n in means else "" for n, row in facts.nccl().variables.items() if not row.until}

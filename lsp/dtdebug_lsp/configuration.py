@@ -6,7 +6,7 @@ import logging
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from dtdebug_taxonomy.checks.settings import Settings, parse
+from dtdebug_taxonomy.checks.settings import Settings, parse_settings
 from dtdebug_taxonomy.source.toml import read_toml
 
 log = logging.getLogger(__name__)
@@ -49,7 +49,7 @@ class Configuration:
                 table[key] = [*mine, *value]
             elif isinstance(mine, dict) and isinstance(value, dict):
                 table[key] = mine | value
-        settings, wrong = parse(table)
+        settings, wrong = parse_settings(table)
         for problem in wrong:
             self._tell(f"{where or 'settings'}: {problem}")
         return settings

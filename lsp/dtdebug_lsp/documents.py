@@ -54,7 +54,7 @@ def path_of(uri: str) -> str:
         return ""
 
 
-def same(uri: str) -> str:
+def one_uri(uri: str) -> str:
     """One spelling for a URI: clients escape differently from message to message."""
     return unquote(uri)
 
@@ -197,18 +197,18 @@ class Documents:
 
     def get(self, uri: str) -> Document | None:
         """An open text; None for one that nobody opened."""
-        return self._texts.get(same(uri))
+        return self._texts.get(one_uri(uri))
 
     def notebook(self, uri: str) -> NotebookDocument | None:
         """An open notebook."""
-        return self._notebooks.get(same(uri))
+        return self._notebooks.get(one_uri(uri))
 
     def __iter__(self) -> Iterator[Document]:
         return iter(tuple(self._texts.values()))
 
     def open(self, item: types.TextDocumentItem) -> Document:
         """A text was opened; opened again, it is replaced."""
-        document = self._texts[same(item.uri)] = Document(item, modules=self.modules(path_of(item.uri)))
+        document = self._texts[one_uri(item.uri)] = Document(item, modules=self.modules(path_of(item.uri)))
         return document
 
     def modules(self, path: str) -> Modules | None:
@@ -233,14 +233,14 @@ class Documents:
 
     def close(self, uri: str) -> None:
         """A text was closed."""
-        self._texts.pop(same(uri), None)
+        self._texts.pop(one_uri(uri), None)
 
     def open_notebook(self, params: types.DidOpenNotebookDocumentParams) -> NotebookDocument:
         """A notebook was opened with the texts of its cells."""
         given = params.notebook_document
-        notebook = self._notebooks[same(given.uri)] = NotebookDocument(self, given.uri, given.cells)
+        notebook = self._notebooks[one_uri(given.uri)] = NotebookDocument(self, given.uri, given.cells)
         for item in params.cell_text_documents:
-            self._texts[same(item.uri)] = Document(item, notebook)
+            self._texts[one_uri(item.uri)] = Document(item, notebook)
         return notebook
 
     def change_notebook(
@@ -260,19 +260,19 @@ class Documents:
             start, count = structure.array.start, structure.array.delete_count
             notebook.cells[start : start + count] = [_cell(c) for c in structure.array.cells or ()]
             for item in structure.did_open or ():
-                self._texts[same(item.uri)] = Document(item, notebook)
+                self._texts[one_uri(item.uri)] = Document(item, notebook)
             for closed in structure.did_close or ():
                 self.close(closed.uri)
                 gone.append(closed.uri)
         for data in cells.data or ():  # a cell may turn from code to Markdown
-            notebook.cells = [_cell(data) if same(c.uri) == same(data.document) else c for c in notebook.cells]
+            notebook.cells = [_cell(data) if one_uri(c.uri) == one_uri(data.document) else c for c in notebook.cells]
         for content in cells.text_content or ():
             self.change(types.DidChangeTextDocumentParams(content.document, content.changes))
         return notebook, gone
 
     def close_notebook(self, uri: str) -> list[str]:
         """A notebook was closed; returns the URIs of its cells."""
-        notebook = self._notebooks.pop(same(uri), None)
+        notebook = self._notebooks.pop(one_uri(uri), None)
         if notebook is None:
             return []
         for cell in notebook.cells:

@@ -16,7 +16,7 @@ from lsprotocol import types
 from pygls.uris import from_fs_path
 
 from dtdebug_lsp.diagnostics import SOURCE
-from dtdebug_lsp.documents import Document, Documents, same
+from dtdebug_lsp.documents import Document, Documents, one_uri
 from dtdebug_lsp.hovers import symptom_address
 from dtdebug_lsp.positions import Positions
 from dtdebug_taxonomy.failures import DISMISSED, FILE, MOST, Failure, Failures, Mark
@@ -36,7 +36,7 @@ Shown = dict[str, list[tuple[Failure, types.Diagnostic]]]
 """By URI: what is shown of which failure."""
 
 
-class Place(NamedTuple):
+class MarkPlace(NamedTuple):
     """Where a mark is now."""
 
     uri: str
@@ -123,7 +123,7 @@ def diagnostics(failures: list[Failure], documents: Documents, *, related: bool)
     return found
 
 
-def _diagnostic(failure: Failure, first: Mark, at: Place, others: list[tuple[Mark, Place]]) -> types.Diagnostic:
+def _diagnostic(failure: Failure, first: Mark, at: MarkPlace, others: list[tuple[Mark, MarkPlace]]) -> types.Diagnostic:
     message = f"{failure.title}. {failure.message or first.says}".strip()
     return types.Diagnostic(
         range=at.where,
@@ -141,7 +141,7 @@ def _diagnostic(failure: Failure, first: Mark, at: Place, others: list[tuple[Mar
     )
 
 
-def place_now(mark: Mark, documents: Documents) -> Place | None:
+def place_now(mark: Mark, documents: Documents) -> MarkPlace | None:
     """Where the line of a mark is now: in an open text, in a cell, in a file; None where that is gone."""
     if mark.cell:
         return next((p for d in documents if (p := _in_cell(mark, d, documents.positions))), None)
@@ -163,13 +163,13 @@ def _file(path: str) -> Text | None:
     return None
 
 
-def _in_cell(mark: Mark, document: Document, positions: Positions) -> Place | None:
+def _in_cell(mark: Mark, document: Document, positions: Positions) -> MarkPlace | None:
     if document.notebook is None or document.text.strip() != mark.cell.strip():
         return None
     return _in_text(mark, document.text, document.uri, positions)
 
 
-def _in_text(mark: Mark, text: Text, uri: str, positions: Positions) -> Place | None:
+def _in_text(mark: Mark, text: Text, uri: str, positions: Positions) -> MarkPlace | None:
     line, is_stale = mark.line, False
     words = mark.words.strip()
     if words and text.line(line).strip() != words:
@@ -179,7 +179,7 @@ def _in_text(mark: Mark, text: Text, uri: str, positions: Positions) -> Place | 
         return None
     written = text.line(line)
     start = text.starts[line - 1] + len(written) - len(written.lstrip())
-    return Place(uri, positions.range(text, Span(start, max(start, text.end_of_line(line)))), is_stale)
+    return MarkPlace(uri, positions.range(text, Span(start, max(start, text.end_of_line(line)))), is_stale)
 
 
 def _outwards(line: int, last: int) -> Iterator[int]:
@@ -203,7 +203,7 @@ def actions(shown: Shown, params: types.CodeActionParams) -> list[types.CodeActi
             [d],
             command=types.Command("Dismiss this failure", "dtdebug.dismissFailure", arguments=[failure.id]),
         )
-        for failure, d in shown.get(same(params.text_document.uri), [])
+        for failure, d in shown.get(one_uri(params.text_document.uri), [])
         if first <= d.range.end.line and d.range.start.line <= last
     ]
 
@@ -211,7 +211,7 @@ def actions(shown: Shown, params: types.CodeActionParams) -> list[types.CodeActi
 def lenses(shown: Shown, uri: str) -> list[types.CodeLens]:
     """What can be done about the failures of a text, above their lines."""
     rows = []
-    for failure, at in shown.get(same(uri), []):
+    for failure, at in shown.get(one_uri(uri), []):
         explain = types.Command(f"Explain {failure.code}", "dtdebug.explain", arguments=[failure.code, True])
         dismiss = types.Command("Dismiss this failure", "dtdebug.dismissFailure", arguments=[failure.id])
         rows += [types.CodeLens(at.range, explain), types.CodeLens(at.range, dismiss)]

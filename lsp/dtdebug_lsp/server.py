@@ -11,7 +11,7 @@ from typing import Any, BinaryIO
 from lsprotocol import types
 
 from dtdebug_lsp import actions, checking, commands, completion, configuration, handoff, hints, hovers, links
-from dtdebug_lsp.documents import Document, path_of, same
+from dtdebug_lsp.documents import Document, one_uri, path_of
 from dtdebug_lsp.positions import Positions
 from dtdebug_lsp.session import Server
 
@@ -133,7 +133,7 @@ async def did_change_workspace_folders(ls: Server, params: types.DidChangeWorksp
 def did_open(ls: Server, params: types.DidOpenTextDocumentParams) -> None:
     """A text was opened."""
     document = ls.documents.open(params.text_document)
-    ls.scanned.pop(same(document.uri), None)
+    ls.scanned.pop(one_uri(document.uri), None)
     ls.schedule(document)
     ls.show_failures(force=bool(ls.handoff.failures))
 

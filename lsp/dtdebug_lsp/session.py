@@ -15,7 +15,7 @@ from pygls.protocol import LanguageServerProtocol
 from dtdebug_lsp import checking, handoff
 from dtdebug_lsp.configuration import Configuration
 from dtdebug_lsp.diagnostics import diagnostic
-from dtdebug_lsp.documents import Document, Documents, path_of, same
+from dtdebug_lsp.documents import Document, Documents, one_uri, path_of
 from dtdebug_lsp.handoff import Handoff, Shown
 from dtdebug_taxonomy import __version__, state
 from dtdebug_taxonomy.checks.settings import Settings
@@ -156,7 +156,7 @@ class Server(LanguageServer):
 
     def publish(self, uri: str) -> None:
         """Pushes what is known of a text: failed runs, and what the checks see unless the client asks for that."""
-        key = same(uri)
+        key = one_uri(uri)
         shown = [d for _, d in self.failed.get(key, [])]
         document = self.documents.get(uri)
         pushes = document is not None and (document.notebook is not None or not self.pulls)
@@ -194,9 +194,9 @@ class Server(LanguageServer):
             return
         related = bool(self.can("text_document.publish_diagnostics.related_information"))
         found = handoff.diagnostics(self.handoff.failures, self.documents, related=related)
-        now = {same(uri): rows for uri, rows in found.items() if self._shows(uri)}
+        now = {one_uri(uri): rows for uri, rows in found.items() if self._shows(uri)}
         before, self.failed = self.failed, now
-        uris = {same(uri): uri for uri in found}
+        uris = {one_uri(uri): uri for uri in found}
         for key in [k for k in {**before, **now} if before.get(k) != now.get(k)]:
             self.publish(uris.get(key, key))
         if before != now and self.can("workspace.code_lens.refresh_support"):
@@ -222,7 +222,7 @@ class Server(LanguageServer):
 
 def _key(document: Document) -> str:
     """What is checked as one: a text, or all cells of a notebook."""
-    return same((document.notebook or document).uri)
+    return one_uri((document.notebook or document).uri)
 
 
 def _path(document: Document) -> str:

@@ -141,7 +141,7 @@ def look_up(name: str, kind: Kind | None = None) -> Hover | None:
     return next((h for k in kinds if (h := finders[k](name.strip())) is not None), None)
 
 
-def names(kind: Kind) -> tuple[str, ...]:
+def known_names(kind: Kind) -> tuple[str, ...]:
     """All full names of a kind, those that only the facts know included, sorted."""
     known = {e.name for e in entries(kind).values()}
     if kind == "environment":
@@ -299,12 +299,12 @@ def _lines(found: Hover, knowledge: Knowledge) -> Iterator[str]:
         yield from ("", " ".join(found.facts))
     if entry:
         yield from ("", "**Seen as:**", "")
-        yield from (f"- {figures(code, knowledge)}" for code in entry.symptoms)
+        yield from (f"- {published_figures(code, knowledge)}" for code in entry.symptoms)
     if found.url:
         yield from ("", f"[Documentation]({found.url})")
 
 
-def figures(code: str, knowledge: Knowledge) -> str:
+def published_figures(code: str, knowledge: Knowledge) -> str:
     """A symptom with its published counts: how many faults, and what fixed most of them."""
     symptom = knowledge.symptoms[code]
     counts = symptom.counts[STUDY]

@@ -7,7 +7,7 @@ import msgspec
 from dtdebug_taxonomy.model import Effort
 
 
-class Part(msgspec.Struct, frozen=True, kw_only=True):
+class ResponsiblePart(msgspec.Struct, frozen=True, kw_only=True):
     """What is responsible, alone or with others."""
 
     factor: str
@@ -26,7 +26,7 @@ class Part(msgspec.Struct, frozen=True, kw_only=True):
 class Isolated(msgspec.Struct, frozen=True, kw_only=True):
     """The result of a search."""
 
-    parts: tuple[Part, ...] = ()
+    parts: tuple[ResponsiblePart, ...] = ()
     means: str = ""
     """How the runs went with and without what is responsible, as sentences."""
     sure: bool = False

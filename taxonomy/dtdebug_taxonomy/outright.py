@@ -19,7 +19,7 @@ from dtdebug_taxonomy.regressions import Regression, regression
 from dtdebug_taxonomy.snapshot import Snapshot
 from dtdebug_taxonomy.too_many import TooMany, too_many
 from dtdebug_taxonomy.unfit import unfit
-from dtdebug_taxonomy.versions import FittingRelease, known
+from dtdebug_taxonomy.versions import FittingRelease, fitting_releases
 
 _NAMED_RELEASE, _ANY_RELEASE, _ADVISED = 0.8, 0.4, 0.5
 """Probabilities of a fault that is known of a release which is named, of one that is not, and of the message's word."""
@@ -40,7 +40,7 @@ def outright(
     """
     symptom = next(iter(ranking.symptoms))
     ended = tuple(endings(snapshot))
-    facts = tuple(_of_release(knowledge, row) for row in known(knowledge, snapshot))
+    facts = tuple(_of_release(knowledge, row) for row in fitting_releases(knowledge, snapshot))
     named = bool(found) and any(r.evidence in _naming(knowledge, found[0].cause) for r in found[0].because)
     pair = regression(snapshot.situation)
     if not facts and not (named and _says_it_alone(knowledge, found[0])) and pair is not None and pair.good:

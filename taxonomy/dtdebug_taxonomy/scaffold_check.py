@@ -12,6 +12,7 @@ from pathlib import Path
 from string import Template
 
 from dtdebug_taxonomy.checks import HOME
+from dtdebug_taxonomy.scaffold import ScaffoldError
 
 _NAME = re.compile(r"[a-z][a-z0-9]*(-[a-z0-9]+)+")
 _FILES = {
@@ -67,10 +68,6 @@ def check(code: Code) -> Iterator[Hit]:
     "good_1.py": "import torch.distributed as dist\n\ndist.barrier()\n",
     "near_miss_1.py": "import mine as dist\n\ndist.replace_me()\n",
 }
-
-
-class ScaffoldError(ValueError):
-    """The folder can't be made: the text is the one line that the user sees."""
 
 
 def scaffold(name: str, group: str, home: Path = HOME) -> Path:

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from dtdebug_taxonomy.checks import load as checks
 from dtdebug_taxonomy.knowledge import Knowledge
 from dtdebug_taxonomy.labs import load_labs
-from dtdebug_taxonomy.topics import QUESTIONS, Group, Topic, groups
+from dtdebug_taxonomy.topics import QUESTIONS, Topic, TopicGroup, groups
 
 SOURCE = "TOSEM'23 (https://arxiv.org/abs/2112.06222)"
 
@@ -28,12 +28,12 @@ def _index(call: str) -> Iterator[str]:
             yield from (f"    - {topic.asked:>3} `{topic.name}`: {topic.title}" for topic in group.topics)
 
 
-def page(knowledge: Knowledge, found: Topic | Group, call: str) -> str:
+def page(knowledge: Knowledge, found: Topic | TopicGroup, call: str) -> str:
     """The page of a topic or of a group."""
     return "\n".join(_topic(knowledge, found, call) if isinstance(found, Topic) else _group(found, call))
 
 
-def _group(group: Group, call: str) -> Iterator[str]:
+def _group(group: TopicGroup, call: str) -> Iterator[str]:
     yield f"# {group.title}"
     yield ""
     yield f"{group.asked} of {QUESTIONS} how-to questions in {SOURCE} are about {group.name}:"

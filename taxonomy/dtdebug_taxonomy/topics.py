@@ -78,7 +78,7 @@ class Topic(Record, frozen=True, kw_only=True):
         return tuple(_snippet(found["code"]) for found in _PYTHON.finditer(self.body))
 
 
-class Group(NamedTuple):
+class TopicGroup(NamedTuple):
     """Topics that the study counts together."""
 
     name: str
@@ -121,13 +121,13 @@ def load_topics(home: Path = TOPICS) -> dict[str, Topic]:
     return {path.stem: _read(path) for path in sorted(home.glob("*.md"))}
 
 
-def groups() -> tuple[Group, ...]:
+def groups() -> tuple[TopicGroup, ...]:
     """The groups, the most asked first; in each the topics likewise."""
     topics = sorted(load_topics().values(), key=lambda topic: (-topic.asked, topic.name))
     found = []
     for name in dict.fromkeys(topic.group for topic in topics):
         members = tuple(topic for topic in topics if topic.group == name)
-        found.append(Group(name, TITLES.get(name, members[0].title), members))
+        found.append(TopicGroup(name, TITLES.get(name, members[0].title), members))
     return tuple(sorted(found, key=lambda group: (group.name == LAST, -group.asked)))
 
 
@@ -140,7 +140,7 @@ def names() -> Iterator[tuple[str, str]]:
             yield from ((name, topic.name) for name in (topic.name, *topic.also))
 
 
-def find(name: str, more: tuple[str, ...] = ()) -> Topic | Group:
+def find(name: str, more: tuple[str, ...] = ()) -> Topic | TopicGroup:
     """The topic, or the group of topics, of a name: `backends`, `communication/backends`, `Device usage`.
 
     Raises:

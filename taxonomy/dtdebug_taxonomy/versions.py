@@ -110,7 +110,7 @@ def _texts(snapshot: Snapshot) -> Iterator[tuple[Literal["printed", "said", "exc
     yield "exception", "\n".join(f"{i.type}: {i.message}" for i in walk(snapshot.exception))
 
 
-def known(knowledge: Knowledge, snapshot: Snapshot) -> tuple[FittingRelease, ...]:
+def fitting_releases(knowledge: Knowledge, snapshot: Snapshot) -> tuple[FittingRelease, ...]:
     """The facts that fit: those first whose message tells alone, then those whose release is named."""
     if not knowledge.releases:
         return ()

@@ -60,7 +60,7 @@ def phrase(w: Waiting) -> str:
     return _PHRASES[w.kind](w) + (f" ({w.words})" if w.words else "")
 
 
-def holder(w: Waiting) -> str:
+def holder_words(w: Waiting) -> str:
     """The other process in words: `rank 0 (process 12: python train.py)`; empty if none is known."""
     if w.pid is None and w.rank is None:
         return ""
@@ -76,24 +76,24 @@ def _place(w: Waiting) -> str:
 
 
 def _lock(w: Waiting) -> str:
-    who = holder(w)
+    who = holder_words(w)
     what = f"the lock of {w.path}" if w.path else "a lock"
     how = f" in {w.op}" if w.op else ""
     return f"for {what}{how}{f', which {who} is holding' if who else ''}"
 
 
 def _pipe(w: Waiting) -> str:
-    who = holder(w)
+    who = holder_words(w)
     return f"in {w.op or 'a read'} of {w.path or 'a pipe'}{f', whose other end {who} has' if who else ''}"
 
 
 def _socket(w: Waiting) -> str:
-    who = holder(w)
+    who = holder_words(w)
     return f"for {w.path or 'the other end of a connection'}{f', which is {who}' if who else ''}"
 
 
 def _process(what: str) -> Callable[[Waiting], str]:
-    return lambda w: f"for {what}{f', {holder(w)}' if holder(w) else ''}{_place(w)}"
+    return lambda w: f"for {what}{f', {holder_words(w)}' if holder_words(w) else ''}{_place(w)}"
 
 
 _PHRASES: dict[WaitKind, Callable[[Waiting], str]] = {

@@ -32,7 +32,7 @@ _watcher: Watcher | None = None
 _hooked = False
 
 
-def environment(folder: RunFolder) -> dict[str, str]:
+def arming_variables(folder: RunFolder) -> dict[str, str]:
     """The variables that arm all child processes of who sets them; they tell where, and what readers must show.
 
     Raises:
@@ -58,7 +58,7 @@ def arm(folder: RunFolder | Path | str | None = None) -> Path | None:
         return _watcher.folder.path
     try:
         chosen = _existing(folder) if folder is not None else RunFolder.of_environment() or _shared()
-        for name, value in environment(chosen).items():
+        for name, value in arming_variables(chosen).items():
             if name == "PYTHONPATH" or not os.environ.get(name):
                 os.environ[name] = value
         _watch(chosen)

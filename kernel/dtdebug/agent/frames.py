@@ -43,7 +43,7 @@ def described(frames: list[FrameType], *, code: bool) -> tuple[Frame, ...]:
             file=f.f_code.co_filename,
             line=f.f_lineno or 0,
             function=f.f_code.co_name,
-            code=line(f) if code and (f is frames[-1] or is_user(f)) else "",
+            code=current_line(f) if code and (f is frames[-1] or is_user(f)) else "",
         )
         for f in frames
     )
@@ -77,7 +77,7 @@ def raised_at(trace: TracebackType | None) -> tuple[Frame, ...]:
     return tuple(frames[-_INNER:])
 
 
-def line(frame: FrameType) -> str:
+def current_line(frame: FrameType) -> str:
     """The line that the frame is at."""
     return linecache.getline(frame.f_code.co_filename, frame.f_lineno or 0, frame.f_globals).strip()[:200]
 

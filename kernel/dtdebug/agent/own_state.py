@@ -21,7 +21,7 @@ from dtdebug.agent import frames as stack
 from dtdebug.agent import membership, recorder
 from dtdebug.agent.loaders import loader_facts
 from dtdebug.agent.pending import pending
-from dtdebug.clean import environment
+from dtdebug.clean import allowed_variables
 from dtdebug.probes.process import rank_state, versions
 from dtdebug.system import procfs
 from dtdebug.system.choose import chosen
@@ -62,7 +62,7 @@ def observe(detail: bool = True, known: RankState | None = None, *, memory: bool
         time=time.time(),
         alive=True,
         versions=_part(versions, nothing),
-        environment=same.environment if same else environment(os.environ),
+        environment=same.environment if same else allowed_variables(os.environ),
     )
     if detail:
         state = msgspec.structs.replace(

@@ -46,7 +46,7 @@ def pending(frames: list[FrameType], entries: Sequence[Entry]) -> Operation | No
         code = frame.f_code
         if code.co_name in _OPERATIONS and code.co_filename.endswith("torch/distributed/distributed_c10d.py"):
             return stack.from_locals(frame, partial(_called, code.co_name, entries))
-    if frames and (_in_torch(frames) or _WAITS.match(called(frames[-1]))):
+    if frames and (_in_torch(frames) or _WAITS.match(called_function(frames[-1]))):
         # The oldest one: those after it can't end before it does.
         opened = [e for e in entries if e.open]
         oldest = next((e for e in opened if not e.is_p2p), None)
@@ -57,7 +57,7 @@ def pending(frames: list[FrameType], entries: Sequence[Entry]) -> Operation | No
     return None
 
 
-def called(frame: FrameType) -> str:
+def called_function(frame: FrameType) -> str:
     """The name of the function that the frame has called, however many lines the call has; empty if it can't be told.
 
     An asynchronous operation that nobody waits for yet stays open, so that a call of something else must not count.

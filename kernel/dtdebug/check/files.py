@@ -109,6 +109,6 @@ def settings_of(folder: Path) -> tuple[Settings, tuple[str, ...]]:
             return Settings(), (f"{file}: {error}; the default settings hold",)
         tool = table.get("tool")
         if isinstance(tool, dict) and "dtdebug" in tool:
-            found, problems = rules.parse(tool["dtdebug"])
+            found, problems = rules.parse_settings(tool["dtdebug"])
             return found, tuple(f"{file}: [tool.dtdebug] {p}" for p in problems)
     return Settings(), ()

@@ -17,7 +17,7 @@ from dtdebug_taxonomy.checks.examine import CheckedHit, examine
 from dtdebug_taxonomy.checks.proving import proven, unified
 from dtdebug_taxonomy.checks.settings import Settings
 from dtdebug_taxonomy.source import kinds
-from dtdebug_taxonomy.source.notebook import Notebook, NotebookError, parse
+from dtdebug_taxonomy.source.notebook import Notebook, NotebookError, notebook_cells
 from dtdebug_taxonomy.source.project import Project
 from dtdebug_taxonomy.source.python import Code
 from dtdebug_taxonomy.source.source import Source
@@ -109,7 +109,7 @@ def fixed(path: Path, select: Sequence[str] = (), *, safe_only: bool = False) ->
         settings = settings._replace(select=tuple(select), ignore=())
     text = read_source(path).text
     if path.suffix == ".ipynb":
-        return _cells(path, parse(text), settings, safe_only=safe_only)
+        return _cells(path, notebook_cells(text), settings, safe_only=safe_only)
     source = _read(str(path), text, project())
     if source is None:
         return []

@@ -15,7 +15,7 @@ import msgspec
 import dtdebug_taxonomy
 from dtdebug import state
 from dtdebug.check.files import LARGEST, settings_of
-from dtdebug.check.results import Choice, Examined
+from dtdebug.check.results import Choice, ExaminedFile
 
 _MOST = 50_000
 """Files that are kept, those of the last run first."""
@@ -26,7 +26,7 @@ _LARGEST_STORE = 64_000_000
 class _Row(msgspec.Struct, frozen=True, array_like=True):
     """What is kept of a file."""
 
-    examined: Examined
+    examined: ExaminedFile
     around: bytes
     """Of the contents of the modules that were read for it."""
 
@@ -43,7 +43,7 @@ class Kept:
         self._modules: dict[str, bytes] = {}
         """Digests of the modules that files lead to."""
 
-    def find(self, path: Path) -> Examined | None:
+    def find(self, path: Path) -> ExaminedFile | None:
         """What was found in a file with this content; None if that is not known."""
         key = self._key(path)
         stored = self._former.get(key) if key else None
@@ -58,7 +58,7 @@ class Kept:
         self._used[key] = stored
         return found.examined
 
-    def add(self, path: Path, examined: Examined) -> None:
+    def add(self, path: Path, examined: ExaminedFile) -> None:
         """Keeps a result; not that of a file with problems, which can be gone the next time."""
         key = self._keys.get(path)
         if key is not None and not examined.problems:

@@ -14,7 +14,7 @@ from dtdebug_taxonomy.checks.examine import CheckedHit, examine
 from dtdebug_taxonomy.checks.proving import proven
 from dtdebug_taxonomy.checks.settings import Settings
 from dtdebug_taxonomy.source import kinds
-from dtdebug_taxonomy.source.notebook import Notebook, NotebookError, parse
+from dtdebug_taxonomy.source.notebook import Notebook, NotebookError, notebook_cells
 from dtdebug_taxonomy.source.project import Project
 from dtdebug_taxonomy.source.python import Code
 from dtdebug_taxonomy.source.source import Source
@@ -62,7 +62,7 @@ class Finding(msgspec.Struct, frozen=True, omit_defaults=True):
     """Of a notebook: its cell, from 1."""
 
 
-class Examined(NamedTuple):
+class ExaminedFile(NamedTuple):
     """One file after its examination."""
 
     findings: tuple[Finding, ...] = ()
@@ -98,7 +98,7 @@ def _text(path: str) -> str | None:
         return None
 
 
-def examine_file(path: Path, choice: Choice, around: Project | None = None) -> Examined:
+def examine_file(path: Path, choice: Choice, around: Project | None = None) -> ExaminedFile:
     """The findings in a file; what can't be read becomes a problem, not an error."""
     around = around or project()
     around.consulted.clear()
@@ -106,11 +106,11 @@ def examine_file(path: Path, choice: Choice, around: Project | None = None) -> E
     try:
         text, encoding = read_source(path)
         if path.suffix == ".ipynb":
-            notebook = Notebook(parse(text), path=str(path))
+            notebook = Notebook(notebook_cells(text), path=str(path))
             notebook.code.project = around
             found = tuple(_in_notebook(notebook, str(path), settings))
             unread = tuple(_unread_cells(notebook, path))
-            return Examined(found, problems, text.count("\n") + 1, 0, unread, tuple(sorted(around.consulted)))
+            return ExaminedFile(found, problems, text.count("\n") + 1, 0, unread, tuple(sorted(around.consulted)))
         fixed = 0
         if choice.fix:
             before = text
@@ -120,15 +120,15 @@ def examine_file(path: Path, choice: Choice, around: Project | None = None) -> E
         hits, source = _examined(text, str(path), settings, around)
         found = tuple(_finding(f, str(path), source.text, f.span) for f in hits) if source is not None else ()
         lines, unread = text.count("\n") + 1, tuple(_unread(source, path))
-        return Examined(found, problems, lines, fixed, unread, tuple(sorted(around.consulted)))
+        return ExaminedFile(found, problems, lines, fixed, unread, tuple(sorted(around.consulted)))
     except UnreadableError as error:
-        return Examined((), (*problems, str(error)))
+        return ExaminedFile((), (*problems, str(error)))
     except NotebookError as error:
-        return Examined((), (*problems, f"{path}: {error}"))
+        return ExaminedFile((), (*problems, f"{path}: {error}"))
     except OSError as error:
-        return Examined((), (*problems, f"{path}: can't be written: {error.strerror}"))
+        return ExaminedFile((), (*problems, f"{path}: can't be written: {error.strerror}"))
     except Exception as error:  # a defect of a check must not hide what the others find elsewhere
-        return Examined((), (*problems, f"{path}: internal error in a check ({type(error).__name__}: {error})"))
+        return ExaminedFile((), (*problems, f"{path}: internal error in a check ({type(error).__name__}: {error})"))
 
 
 def _settings(path: Path, choice: Choice) -> tuple[Settings, tuple[str, ...]]:

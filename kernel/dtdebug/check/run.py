@@ -11,7 +11,7 @@ from itertools import islice
 from multiprocessing import get_context
 from pathlib import Path
 
-from dtdebug.check.results import Choice, Examined, examine_file, project
+from dtdebug.check.results import Choice, ExaminedFile, examine_file, project
 from dtdebug_taxonomy.source.project import Project
 
 _FEW = 64
@@ -29,7 +29,7 @@ def examine_all(
     progress: Callable[[int], None] = lambda _: None,
     *,
     keep: bool = False,
-) -> Iterator[Examined]:
+) -> Iterator[ExaminedFile]:
     """The findings file by file, in the order of the paths; `progress` is told how many files are done.
 
     `jobs`: processes; 0 for as many as this process may use. With `keep`, what is known of
@@ -56,7 +56,9 @@ def examine_all(
     kept.write()
 
 
-def _examine(listed: Sequence[Path], choice: Choice, jobs: int, progress: Callable[[int], None]) -> Iterator[Examined]:
+def _examine(
+    listed: Sequence[Path], choice: Choice, jobs: int, progress: Callable[[int], None]
+) -> Iterator[ExaminedFile]:
     jobs = jobs or _processors()
     if len(listed) <= _FEW or jobs == 1:
         around = project()
@@ -105,7 +107,7 @@ def _begin() -> None:
     gc.freeze()
 
 
-def _examine_batch(paths: Sequence[Path], choice: Choice) -> list[Examined]:
+def _examine_batch(paths: Sequence[Path], choice: Choice) -> list[ExaminedFile]:
     global _batches_done
     _batches_done += 1
     if _batches_done % _COLLECT == 0:

@@ -9,7 +9,7 @@ from pathlib import Path
 _MOST = 4 << 20
 
 
-def tree(path: Path | str) -> ast.Module | None:
+def parsed_file(path: Path | str) -> ast.Module | None:
     """The parsed file; None where it can't be."""
     try:
         data = Path(path).read_bytes()[:_MOST]
@@ -44,7 +44,7 @@ def deciding(places: Iterable[tuple[str, int]]) -> list[tuple[str, int]]:
         if not file:
             continue
         if file not in trees:
-            trees[file] = tree(file)
+            trees[file] = parsed_file(file)
         module = trees[file]
         if module is None or _decides(module, line):
             found.append((file, line))

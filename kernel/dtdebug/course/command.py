@@ -53,7 +53,7 @@ def recording(options: argparse.Namespace, command: Sequence[str]) -> tuple[dict
         raise UsageError(f"run --record {folder}: already holds a recording; name a new folder")
     told = {"data": limit, "command": [clean(word) for word in arguments(command)]}
     try:
-        variables = settings.environment(folder, ["record"], told)
+        variables = settings.job_variables(folder, ["record"], told)
     except OSError as error:
         raise UsageError(f"run --record {folder}: {error.strerror}") from None
     if limit:

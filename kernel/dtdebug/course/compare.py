@@ -10,14 +10,14 @@ from typing import Literal
 import msgspec
 
 from dtdebug.course import recording
-from dtdebug.course.recording import Course, Record
+from dtdebug.course.recording import Course, RecordedCollective
 
 What = Literal["value", "shape", "dtype", "order", "missing"]
 _WINDOW = 3
 """Collectives after which a shift is believed."""
 
 
-class Difference(msgspec.Struct, frozen=True, kw_only=True):
+class FirstDifference(msgspec.Struct, frozen=True, kw_only=True):
     """The first collective at which two runs of a rank differ."""
 
     rank: int
@@ -37,10 +37,10 @@ class Difference(msgspec.Struct, frozen=True, kw_only=True):
 class Comparison(msgspec.Struct, frozen=True, kw_only=True):
     """What was compared, and with what result."""
 
-    first: Difference | None
+    first: FirstDifference | None
     compared: int
     """Collectives that both runs have, over all ranks."""
-    others: tuple[Difference, ...] = ()
+    others: tuple[FirstDifference, ...] = ()
     """Of other ranks, in the order in which it spread."""
     notes: tuple[str, ...] = ()
 
@@ -56,7 +56,7 @@ def runs(left: Path, right: Path) -> Comparison:
     notes: list[str] = []
     if a.keys() != b.keys():
         notes.append(f"ranks {_listed(a)} were recorded in {left}, ranks {_listed(b)} in {right}")
-    differences: list[tuple[Difference, Course]] = []
+    differences: list[tuple[FirstDifference, Course]] = []
     courses: dict[int, Course] = {}
     compared = 0
     for rank in sorted(a.keys() & b.keys()):
@@ -104,7 +104,7 @@ def _groups(course: Course) -> list[tuple[tuple[int, ...], int]]:
     return [(r.key.group, r.key.ordinal) for r in course.records]
 
 
-def pair(a: Course, b: Course, *, values: bool) -> tuple[Difference | None, int]:
+def pair(a: Course, b: Course, *, values: bool) -> tuple[FirstDifference | None, int]:
     """The first difference of two courses, and how many collectives were compared."""
     left, right = _aligned(a.records, b.records)
     for index, (x, y) in enumerate(zip(left, right, strict=False)):
@@ -122,7 +122,9 @@ def pair(a: Course, b: Course, *, values: bool) -> tuple[Difference | None, int]
     return None, compared
 
 
-def _aligned(left: list[Record], right: list[Record]) -> tuple[list[Record], list[Record]]:
+def _aligned(
+    left: list[RecordedCollective], right: list[RecordedCollective]
+) -> tuple[list[RecordedCollective], list[RecordedCollective]]:
     """Both from numbers that both have: of long runs the middle is not kept."""
     if left and right and (_gap(left) or _gap(right)):
         common = {r.number for r in left} & {r.number for r in right}
@@ -130,11 +132,11 @@ def _aligned(left: list[Record], right: list[Record]) -> tuple[list[Record], lis
     return left, right
 
 
-def _gap(records: list[Record]) -> bool:
+def _gap(records: list[RecordedCollective]) -> bool:
     return records[-1].number - records[0].number + 1 != len(records)
 
 
-def _differs(x: Record, y: Record, *, values: bool) -> tuple[What | None, int | None]:
+def _differs(x: RecordedCollective, y: RecordedCollective, *, values: bool) -> tuple[What | None, int | None]:
     if not x.key.same_call(y.key):
         return "order", None
     if x.key is not y.key:
@@ -150,7 +152,7 @@ def _differs(x: Record, y: Record, *, values: bool) -> tuple[What | None, int | 
     return None, None
 
 
-def _shifted(left: Sequence[Record], right: Sequence[Record]) -> str:
+def _shifted(left: Sequence[RecordedCollective], right: Sequence[RecordedCollective]) -> str:
     """The run in which one collective is missing from here on; empty where neither does."""
     if _alike(left[0], right[0]):
         return ""
@@ -161,20 +163,24 @@ def _shifted(left: Sequence[Record], right: Sequence[Record]) -> str:
     return ""
 
 
-def _follow(left: Sequence[Record], right: Sequence[Record]) -> bool:
+def _follow(left: Sequence[RecordedCollective], right: Sequence[RecordedCollective]) -> bool:
     pairs = list(zip(left[:_WINDOW], right[:_WINDOW], strict=False))
     return bool(pairs) and all(_alike(x, y) for x, y in pairs)
 
 
-def _alike(x: Record, y: Record) -> bool:
+def _alike(x: RecordedCollective, y: RecordedCollective) -> bool:
     """The same call from the same line."""
     same = x.key.same_call(y.key) and x.key.shapes == y.key.shapes and x.key.dtypes == y.key.dtypes
     return same and x.key.line == y.key.line
 
 
 def _difference(
-    rank: int, record: Record, what: What, tensor: int | None = None, other: Record | None = None
-) -> Difference:
+    rank: int,
+    record: RecordedCollective,
+    what: What,
+    tensor: int | None = None,
+    other: RecordedCollective | None = None,
+) -> FirstDifference:
     other_key = other.key if other is not None else record.key
     texts = {
         "shape": (str(list(record.key.shapes)), str(list(other_key.shapes))),
@@ -182,7 +188,7 @@ def _difference(
         "order": (f"{record.key.op} line {record.key.line}", f"{other_key.op} line {other_key.line}"),
     }
     before, after = texts.get(what, ("", ""))
-    return Difference(
+    return FirstDifference(
         rank=rank, index=record.number, op=record.key.op, group=record.key.group, what=what,
         file=record.key.file, line=record.key.line, tensor=tensor, before=before[:300], after=after[:300],
     )  # fmt: skip

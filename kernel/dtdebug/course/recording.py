@@ -28,7 +28,7 @@ _LINE = 1 << 20
 _MOST_FILES = 1 << 14
 
 
-class Header(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+class RecordingHeader(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """What was recorded, where and by what."""
 
     v: int
@@ -71,7 +71,7 @@ class Key(msgspec.Struct, frozen=True, kw_only=True):
         return mine == (other.op, other.group, other.ordinal, other.peer, other.tag)
 
 
-class Record(msgspec.Struct, frozen=True):
+class RecordedCollective(msgspec.Struct, frozen=True):
     """One collective."""
 
     number: int
@@ -84,8 +84,8 @@ class Record(msgspec.Struct, frozen=True):
 class Course(msgspec.Struct, kw_only=True):
     """All that is known of a rank's collectives."""
 
-    header: Header
-    records: list[Record]
+    header: RecordingHeader
+    records: list[RecordedCollective]
     checkpoints: dict[int, int]
     data: Path
     notes: list[str]
@@ -128,7 +128,7 @@ def load(folder: Path, name: str) -> Course:
     head = folder / f"{name}.head.jsonl"
     lines = _lines(head)
     try:
-        header = msgspec.json.decode(next(lines, b""), type=Header)
+        header = msgspec.json.decode(next(lines, b""), type=RecordingHeader)
     except ValueError:
         raise UsageError(f"{head}: no header of a recording; the rank ended before its first collective?") from None
     if header.v != VERSION:
@@ -166,7 +166,7 @@ def _segment(path: Path, course: Course) -> None:
                     course.records[places[at]] = msgspec.structs.replace(course.records[places[at]], data=data)
             elif len(course.records) < _MOST_RECORDS:
                 at, k, prints = _record.decode(line)
-                course.records.append(Record(at, keys[k], prints))
+                course.records.append(RecordedCollective(at, keys[k], prints))
                 places[at] = len(course.records) - 1
         except (ValueError, KeyError):
             course.notes.append(f"{path.name}:{number}: can't be read; what follows in this file is left out")

@@ -17,7 +17,7 @@ from dtdebug import state
 from dtdebug.agent.arming import BOOTSTRAP
 from dtdebug.clean import clean, one_line
 from dtdebug.course import branches, matching, program, settings
-from dtdebug.course.inside.alone import environment
+from dtdebug.course.inside.alone import launcher_variables
 from dtdebug.course.recording import Key
 from dtdebug.errors import UsageError
 
@@ -84,7 +84,7 @@ def choose(script: Path | None, world: int, per_host: int) -> tuple[int, ...]:
     """Ranks that programs treat in their own way: first, last, the bounds of hosts and halves, those it names."""
     if world <= _ALL:
         return tuple(range(world))
-    module = branches.tree(script) if script is not None else None
+    module = branches.parsed_file(script) if script is not None else None
     named = sorted(n for n in (branches.rank_numbers(module) if module else ()) if 0 <= n < world)
     wanted = [0, 1, world - 1, *named, world // 2, world // 2 - 1, per_host, per_host - 1, world - 2, 2]
     wanted += [near for n in named for near in (n + 1, n - 1, world - n)]
@@ -96,11 +96,11 @@ def _run(
     words: Sequence[str], ranks: Sequence[int], world: int, folder: Path, *, per_host: int, timeout: float
 ) -> dict[int, str]:
     """Rank -> why its program did not come to its end; empty if it did."""
-    variables = settings.environment(folder, ["rehearse"], {})
+    variables = settings.job_variables(folder, ["rehearse"], {})
     plan = {
         "command": words, "folder": str(folder), "timeout": timeout,
         "at_once": max(1, min(4, os.cpu_count() or 1)), "environment": variables,
-        "ranks": [(rank, environment(rank, world, per_host)) for rank in ranks],
+        "ranks": [(rank, launcher_variables(rank, world, per_host)) for rank in ranks],
     }  # fmt: skip
     (folder / "plan.json").write_bytes(msgspec.json.encode(plan))
     path = os.pathsep.join([BOOTSTRAP, *filter(None, [os.environ.get("PYTHONPATH")])])

@@ -56,7 +56,7 @@ def replay(
     words = (list(command) and program.of(command)) or _recorded(folder, header)
     with tempfile.TemporaryDirectory(prefix="dtdebug-replay-") as place:
         told = {"recording": str(folder.absolute()), "name": names[rank], "begin": begin, "pdb": pdb}
-        variables = settings.environment(Path(place), ["replay"], told)
+        variables = settings.job_variables(Path(place), ["replay"], told)
         path = os.pathsep.join([BOOTSTRAP, *filter(None, [os.environ.get("PYTHONPATH")])])
         kept = {k: v for k, v in header.environment.items() if "***" not in v}
         status = _run(words, header, {**os.environ, **kept, **variables, "PYTHONPATH": path}, pdb=pdb, timeout=timeout)
@@ -69,7 +69,7 @@ def replay(
     return msgspec.structs.replace(found, rank=rank, why=why)
 
 
-def _recorded(folder: Path, header: recording.Header) -> list[str]:
+def _recorded(folder: Path, header: recording.RecordingHeader) -> list[str]:
     words = list(header.command)
     if any("multiprocessing" in word for word in words) or not words:  # a child: its parent's command starts it
         try:
@@ -82,7 +82,9 @@ def _recorded(folder: Path, header: recording.Header) -> list[str]:
     return words
 
 
-def _run(words: Sequence[str], header: recording.Header, env: dict[str, str], *, pdb: bool, timeout: float) -> str:
+def _run(
+    words: Sequence[str], header: recording.RecordingHeader, env: dict[str, str], *, pdb: bool, timeout: float
+) -> str:
     where = header.folder if Path(header.folder).is_dir() else None
     try:
         done = subprocess.run(

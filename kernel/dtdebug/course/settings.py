@@ -14,7 +14,7 @@ from dtdebug.course.inside.start import VARIABLE
 FILE = "course.json"
 
 
-def environment(folder: Path, do: Sequence[str], options: Mapping[str, Any]) -> dict[str, str]:
+def job_variables(folder: Path, do: Sequence[str], options: Mapping[str, Any]) -> dict[str, str]:
     """The variables of a job whose ranks do this: `do` names modules of `inside`, `options` are what those read.
 
     The job's processes must also begin with the folder of dtdebug's `sitecustomize` on their path, as those of

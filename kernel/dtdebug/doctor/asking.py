@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from contextlib import suppress
 
 
-def asked(words: Sequence[str], limit: float, whom: str, *, failing: bool = False) -> tuple[str, str]:
+def answer_of(words: Sequence[str], limit: float, whom: str, *, failing: bool = False) -> tuple[str, str]:
     """(what it prints, why there is nothing); with `failing` what it prints counts whatever its exit status is."""
     try:
         job = subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, start_new_session=True)

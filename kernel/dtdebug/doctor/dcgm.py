@@ -12,7 +12,7 @@ from typing import Any
 import msgspec
 
 from dtdebug.clean import one_line
-from dtdebug.doctor.asking import asked
+from dtdebug.doctor.asking import answer_of
 from dtdebug.doctor.facts import Problem, Severity
 
 LIMIT = 60.0
@@ -25,7 +25,7 @@ def diagnosed() -> tuple[list[Problem], str]:
     """(what a test says against a device of this host, why nothing is known)."""
     if shutil.which("dcgmi") is None:
         return [], "dcgmi is not installed"
-    text, why = asked(["dcgmi", "diag", "--run", "1", "--json"], LIMIT, "DCGM", failing=True)
+    text, why = answer_of(["dcgmi", "diag", "--run", "1", "--json"], LIMIT, "DCGM", failing=True)
     if why:
         return [], why
     return read(text)

@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 import msgspec
 
-from dtdebug.doctor.asking import asked
+from dtdebug.doctor.asking import answer_of
 from dtdebug.doctor.facts import Board, Problem
 
 _NVIDIA = (Path("/proc/driver/nvidia"), Path("/dev/nvidiactl"))
@@ -84,7 +84,7 @@ def devices() -> DriverAnswer:
         return DriverAnswer(why=why)
     by_library = find_spec("pynvml") is not None
     words = [sys.executable, "-c", _ASK] if by_library else ["nvidia-smi", "--query-gpu=name", "--format=csv,noheader"]
-    text, why = asked(words, _ASKING, "the driver")
+    text, why = answer_of(words, _ASKING, "the driver")
     if why:
         return DriverAnswer(why=why)
     if not by_library:
@@ -101,7 +101,7 @@ def topology() -> str:
     """How devices are connected to each other, a row a device; empty if that can't be told."""
     if not any(path.exists() for path in _NVIDIA):
         return ""
-    text, _ = asked(["nvidia-smi", "topo", "-m"], _ASKING, "the driver")
+    text, _ = answer_of(["nvidia-smi", "topo", "-m"], _ASKING, "the driver")
     return matrix(text)
 
 

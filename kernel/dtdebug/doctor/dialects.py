@@ -33,7 +33,7 @@ _TORCHRUN_TAKES = {
 """Options whose values torchrun itself would refuse: https://docs.pytorch.org/docs/stable/elastic/run.html"""
 
 
-class Job(NamedTuple):
+class LaunchedProgram(NamedTuple):
     """What the launcher is to run."""
 
     program: str
@@ -44,32 +44,34 @@ def ray(words: list[str], variables: Mapping[str, str]) -> Launch | None:
     """`ray start`: the hosts of a cluster meet at its head; `ray job submit -- COMMAND`: what it starts."""
     if words[:2] == ["job", "submit"]:
         after = words[words.index("--") + 1 :] if "--" in words else []
-        return of_ray(Job(*mpi.program(after))) or Launch(launcher="ray", program=after[0] if after else "")
+        return of_ray(LaunchedProgram(*mpi.started_program(after))) or Launch(
+            launcher="ray", program=after[0] if after else ""
+        )
     if words[:1] != ["start"]:
         return None
     options = dict(zip(words, [*words[1:], ""], strict=True)) | dict(w.split("=", 1) for w in words if "=" in w)
     host, _, port = options.get("--address", "").rpartition(":")
     if "--head" in words:
         host, port = options.get("--node-ip-address", "") or socket.gethostname(), options.get("--port", "")
-    nodes = number(variables.get("SLURM_NNODES", "")) or 1
+    nodes = to_count(variables.get("SLURM_NNODES", "")) or 1
     return Launch(
         launcher="ray",
         nodes=nodes,
         least=nodes,
-        node=0 if "--head" in words else number(variables.get("SLURM_NODEID", "")),
+        node=0 if "--head" in words else to_count(variables.get("SLURM_NODEID", "")),
         address=host,
-        port=number(port) or _RAY_PORT,
+        port=to_count(port) or _RAY_PORT,
         backend="ray",
     )
 
 
-def of_ray(job: Job, *, sure: bool = True) -> Launch | None:
+def of_ray(job: LaunchedProgram, *, sure: bool = True) -> Launch | None:
     """A program that starts its ranks on a cluster of Ray; None if it is not `sure` and does not say how many.
 
     verl and what is made of it: https://verl.readthedocs.io/en/latest/examples/config.html
     """
     said = dict(word.lstrip("+-").split("=", 1) for word in job.arguments if "=" in word)
-    nodes, each = (number(said.get(name, "")) for name in ("trainer.nnodes", "trainer.n_gpus_per_node"))
+    nodes, each = (to_count(said.get(name, "")) for name in ("trainer.nnodes", "trainer.n_gpus_per_node"))
     if not job.program or not (sure or (nodes and each)):
         return None
     return Launch(
@@ -101,19 +103,21 @@ def colossalai(words: list[str], variables: Mapping[str, str]) -> Launch:
         if options.get("hostfile")
         else hostfile.inline(options.get("host", options.get("H", "")))
     )
-    rows = rows[: number(options.get("num_nodes", "")) or len(rows)]
+    rows = rows[: to_count(options.get("num_nodes", "")) or len(rows)]
     given = {
         "MASTER_ADDR": options.get("master_addr", ""),
         "MASTER_PORT": options.get("master_port", ""),
     }
-    found = on_hosts("colossalai run", [(n, None) for n, _ in rows], None, Job("", ()), given)
-    each = number(options.get("nproc_per_node", ""))
+    found = on_hosts("colossalai run", [(n, None) for n, _ in rows], None, LaunchedProgram("", ()), given)
+    each = to_count(options.get("nproc_per_node", ""))
     return msgspec.structs.replace(
         found, per_node=each, backend="static", program="".join(words[at : at + 1]), arguments=tuple(words[at + 1 :])
     )
 
 
-def torchrun(command: Sequence[str], options: dict[str, str], job: Job, variables: Mapping[str, str]) -> Launch:
+def torchrun(
+    command: Sequence[str], options: dict[str, str], job: LaunchedProgram, variables: Mapping[str, str]
+) -> Launch:
     """Torchrun, static or with a rendezvous."""
     said = plan(command, variables)
     many = options.get("nproc-per-node", variables.get("PET_NPROC_PER_NODE", "1"))
@@ -125,13 +129,13 @@ def torchrun(command: Sequence[str], options: dict[str, str], job: Job, variable
     alone = "standalone" in options
     node = said.node
     if node is None and said.most > 1 and said.backend == "static":
-        node = number(variables.get("SLURM_NODEID", ""))
+        node = to_count(variables.get("SLURM_NODEID", ""))
     return Launch(
         launcher="torchrun",
         nodes=said.most,
         least=said.least,
         node=node,
-        per_node=number(many),
+        per_node=to_count(many),
         address="" if alone else said.address,
         port=None if alone else said.port,
         backend=said.backend,
@@ -142,7 +146,7 @@ def torchrun(command: Sequence[str], options: dict[str, str], job: Job, variable
     )
 
 
-def accelerate(options: dict[str, str], job: Job, variables: Mapping[str, str]) -> Launch:
+def accelerate(options: dict[str, str], job: LaunchedProgram, variables: Mapping[str, str]) -> Launch:
     """Accelerate launch, its configuration included; raises UsageError."""
     config: dict[str, object] = {}
     problems = []
@@ -164,8 +168,8 @@ def accelerate(options: dict[str, str], job: Job, variables: Mapping[str, str]) 
             "rdzv_backend",
         )
     }
-    nodes = number(str(value["num_machines"] or "")) or 1
-    world = number(str(value["num_processes"] or ""))
+    nodes = to_count(str(value["num_machines"] or "")) or 1
+    world = to_count(str(value["num_processes"] or ""))
     if world and world % nodes:
         problems.append(f"num_processes {world} is not a multiple of num_machines {nodes}")
     address = str(value["main_process_ip"] or "")
@@ -173,11 +177,11 @@ def accelerate(options: dict[str, str], job: Job, variables: Mapping[str, str]) 
         launcher="accelerate launch",
         nodes=nodes,
         least=nodes,
-        node=number(str(value["machine_rank"] if value["machine_rank"] is not None else "")),
+        node=to_count(str(value["machine_rank"] if value["machine_rank"] is not None else "")),
         per_node=world // nodes if world and not problems else None,
         world=world,
         address=address,
-        port=number(str(value["main_process_port"] or "")) or (PORT if address else None),
+        port=to_count(str(value["main_process_port"] or "")) or (PORT if address else None),
         backend=str(value["rdzv_backend"] or "static"),
         problems=tuple(problems),
         program=job.program,
@@ -193,7 +197,7 @@ def _deepspeed_file(options: Mapping[str, str], config: Mapping[str, object]) ->
     return str(options.get("deepspeed-config-file") or inside or "")
 
 
-def deepspeed(options: dict[str, str], job: Job, variables: Mapping[str, str]) -> Launch:
+def deepspeed(options: dict[str, str], job: LaunchedProgram, variables: Mapping[str, str]) -> Launch:
     """Deepspeed's own launcher, its hostfile included; raises UsageError."""
     path = options.get("hostfile")
     if path is None and _DEEPSPEED_HOSTS.is_file():
@@ -201,9 +205,9 @@ def deepspeed(options: dict[str, str], job: Job, variables: Mapping[str, str]) -
     rows = hostfile.read_hostfile(Path(path)) if path else []
     if options.get("include"):
         rows = hostfile.included(options["include"], rows)
-    nodes = number(options.get("num-nodes", "")) or len(rows) or 1
+    nodes = to_count(options.get("num-nodes", "")) or len(rows) or 1
     rows = rows[:nodes]
-    per_node = number(options.get("num-gpus", "")) or (rows[0][1] if rows else None)
+    per_node = to_count(options.get("num-gpus", "")) or (rows[0][1] if rows else None)
     names = tuple(name for name, _ in rows)
     address = options.get("master-addr", "") or (names[0] if names else "")
     slots = [count for _, count in rows if count]
@@ -212,11 +216,11 @@ def deepspeed(options: dict[str, str], job: Job, variables: Mapping[str, str]) -
         launcher="deepspeed",
         nodes=nodes,
         least=nodes,
-        node=number(options.get("node-rank", "")),
+        node=to_count(options.get("node-rank", "")),
         per_node=per_node,
         world=world,
         address=address if nodes > 1 else "",
-        port=number(options.get("master-port", "")) or _DEEPSPEED_PORT,
+        port=to_count(options.get("master-port", "")) or _DEEPSPEED_PORT,
         backend="static",
         hosts=names,
         hosts_from=path or "",
@@ -226,21 +230,21 @@ def deepspeed(options: dict[str, str], job: Job, variables: Mapping[str, str]) -
     )
 
 
-def horovod(options: dict[str, str], job: Job, variables: Mapping[str, str]) -> Launch:
+def horovod(options: dict[str, str], job: LaunchedProgram, variables: Mapping[str, str]) -> Launch:
     """Horovodrun; raises UsageError."""
     rows = (
         hostfile.read_hostfile(Path(options["hostfile"]))
         if options.get("hostfile")
         else hostfile.inline(options.get("hosts", ""))
     )
-    return on_hosts("horovodrun", rows, number(options.get("num-proc", "")), job, variables)
+    return on_hosts("horovodrun", rows, to_count(options.get("num-proc", "")), job, variables)
 
 
 def on_hosts(
     launcher: str,
     rows: list[tuple[str, int | None]],
     count: int | None,
-    job: Job,
+    job: LaunchedProgram,
     variables: Mapping[str, str],
 ) -> Launch:
     """Launchers that start ranks on the hosts of a list: they meet where the launcher or MASTER_ADDR says."""
@@ -257,7 +261,7 @@ def on_hosts(
         per_node=per_node,
         world=count,
         address=address,
-        port=number(variables.get("MASTER_PORT", "")) or (PORT if address else None),
+        port=to_count(variables.get("MASTER_PORT", "")) or (PORT if address else None),
         backend="mpi",
         hosts=names,
         hosts_from="the command" if names else "",
@@ -267,9 +271,9 @@ def on_hosts(
     )
 
 
-def started(job: Job) -> Job:
+def started(job: LaunchedProgram) -> LaunchedProgram:
     """What `python -u train.py` starts."""
-    return Job(*mpi.program((job.program, *job.arguments)))
+    return LaunchedProgram(*mpi.started_program((job.program, *job.arguments)))
 
 
 def _yaml(path: Path) -> dict[str, object]:
@@ -283,7 +287,7 @@ def _yaml(path: Path) -> dict[str, object]:
     return found if isinstance(found, dict) else {}
 
 
-def number(text: str) -> int | None:
+def to_count(text: str) -> int | None:
     """A count or port; None if it is none."""
     text = text.strip()
     return int(text) if text.isascii() and text.isdecimal() and len(text) < 8 else None

@@ -24,7 +24,7 @@ WAIT = 8.0
 _IMPORTING, _WRITING = 60.0, 10.0
 
 
-class Answer(msgspec.Struct, frozen=True, kw_only=True):
+class HostAnswer(msgspec.Struct, frozen=True, kw_only=True):
     """What was found, and how this host fared."""
 
     report: Report
@@ -51,7 +51,7 @@ class Chosen(NamedTuple):
 _USUAL = Chosen()
 
 
-def examine(command: Sequence[str], variables: Mapping[str, str], chosen: Chosen = _USUAL) -> Answer:
+def examine(command: Sequence[str], variables: Mapping[str, str], chosen: Chosen = _USUAL) -> HostAnswer:
     """Examines the job of a launch command.
 
     Raises:
@@ -77,7 +77,7 @@ def examine(command: Sequence[str], variables: Mapping[str, str], chosen: Chosen
     if report is None:
         report = verdict.alone(seen, meeting)
     seconds = round(time.monotonic() - began, 2)
-    return Answer(
+    return HostAnswer(
         report=msgspec.structs.replace(report, seconds=seconds),
         look=seen,
         meeting=meeting,
@@ -96,7 +96,7 @@ async def _meet(
         return Meeting(result="lost", words=f"the first host was lost on the way ({error.why})"), None
 
 
-def record(answer: Answer) -> str:
+def record(answer: HostAnswer) -> str:
     """The line of this host for `--read`."""
     body = {"look": answer.look, "meeting": answer.meeting, "pid": os.getpid()}
     return "dtdebug-doctor " + msgspec.json.encode(body).decode()

@@ -242,7 +242,7 @@ class Came(msgspec.Struct, kw_only=True):
     """Hashes of lines of the files that differ."""
 
 
-class Fix(msgspec.Struct, frozen=True, kw_only=True):
+class Remedy(msgspec.Struct, frozen=True, kw_only=True):
     """What to do."""
 
     text: str = ""
@@ -262,7 +262,7 @@ class Finding(msgspec.Struct, frozen=True, kw_only=True):
     measured: str = ""
     expected: str = ""
     symptom: tuple[str, ...] = ()
-    fix: Fix = Fix()
+    fix: Remedy = Remedy()
 
 
 class HostRow(msgspec.Struct, frozen=True, kw_only=True):

@@ -20,7 +20,7 @@ _DIVIDES = re.compile(r"divisib|multiple of|not equal|batch related")
 """A framework refuses sizes; whether these are the ones is measured."""
 
 
-def line(found: Case, command: Sequence[str], variables: Mapping[str, str], output: str) -> str:
+def foreseen_line(found: Case, command: Sequence[str], variables: Mapping[str, str], output: str) -> str:
     """One line, or nothing: then no check would have, or it is not known whether one would."""
     printed = dict(_printed(found, output.splitlines()))
     possible = [known for known in load().values() if printed.keys() & set(known.seen_as)]

@@ -84,7 +84,7 @@ def _kind(words: Sequence[str]) -> int:
 def is_spare(launch: Launch, variables: Mapping[str, str]) -> bool:
     """A batch system or MPI has started this as a further task of a host, whose first task examines it."""
     local = (variables.get(name, "") for name in ("SLURM_LOCALID", "OMPI_COMM_WORLD_LOCAL_RANK", "LOCAL_RANK"))
-    return launch.launcher == "variables" and (dialects.number(next(filter(None, local), "")) or 0) > 0
+    return launch.launcher == "variables" and (dialects.to_count(next(filter(None, local), "")) or 0) > 0
 
 
 def _with(launch: Launch, **changes: object) -> Launch:
@@ -116,7 +116,7 @@ def _of_command(command: Sequence[str], variables: Mapping[str, str]) -> Launch 
     options = {
         name.lstrip("-").replace("_", "-"): row.value.text if row.value else "" for name, row in given.options.items()
     }
-    job = dialects.Job(given.program.text if given.program else "", tuple(w.text for w in given.arguments))
+    job = dialects.LaunchedProgram(given.program.text if given.program else "", tuple(w.text for w in given.arguments))
     if given.launcher == "torchrun":
         found = dialects.torchrun(words, options, job, variables)
     elif given.launcher == "horovodrun":
@@ -169,7 +169,7 @@ def _as_torchrun(words: list[str], variables: Mapping[str, str]) -> list[str]:
 def _without_world(words: list[str]) -> list[str]:
     """Composer is told how many ranks there are on all hosts, torchrun how many hosts."""
     said = {w: words[i + 1] for i, w in enumerate(words[:-1]) if w in ("--world_size", "--nproc-per-node")}
-    world, each = (dialects.number(said.get(name, "")) for name in ("--world_size", "--nproc-per-node"))
+    world, each = (dialects.to_count(said.get(name, "")) for name in ("--world_size", "--nproc-per-node"))
     if world is None:
         return words
     at = words.index("--world_size")
@@ -177,13 +177,15 @@ def _without_world(words: list[str]) -> list[str]:
     return [*words[:at], *hosts, *words[at + 2 :]]
 
 
-def _of_mpi(given: mpi.Given, variables: Mapping[str, str]) -> Launch:
+def _of_mpi(given: mpi.MpiCommand, variables: Mapping[str, str]) -> Launch:
     variables = {**variables, **given.exported}
     below = _of_command(given.after, variables) if given.after else None
     if below is not None:  # it starts one launcher a host
         names = tuple(name for name, _ in given.rows)
         return _with(below, hosts=names, hosts_from="the command" if names else "", starts="mpirun")
-    found = dialects.on_hosts("mpirun", given.rows, given.ranks, dialects.Job(*mpi.program(given.after)), variables)
+    found = dialects.on_hosts(
+        "mpirun", given.rows, given.ranks, dialects.LaunchedProgram(*mpi.started_program(given.after)), variables
+    )
     return _with(found, per_node=found.per_node or given.per_node)
 
 
@@ -191,7 +193,7 @@ def _of_variables(command: Sequence[str], variables: Mapping[str, str]) -> Launc
     """Ranks that a batch system or the user's own script starts: MASTER_*, Slurm's, Open MPI's and plain variables."""
 
     def first(*names: str) -> int | None:
-        return next((n for n in (dialects.number(variables.get(name, "")) for name in names) if n is not None), None)
+        return next((n for n in (dialects.to_count(variables.get(name, "")) for name in names) if n is not None), None)
 
     address, port = variables.get("MASTER_ADDR", ""), first("MASTER_PORT")
     nodes = first("SLURM_NNODES", "SLURM_JOB_NUM_NODES")
@@ -207,11 +209,11 @@ def _of_variables(command: Sequence[str], variables: Mapping[str, str]) -> Launc
     if node is None and rank is not None and local:
         node = rank // local
     start = next((i for i, word in enumerate(command[:64]) if PurePath(word).name.startswith("python")), len(command))
-    program, after = mpi.program(command[start:])
+    program, after = mpi.started_program(command[start:])
     if not program and (at := next((i for i, word in enumerate(command) if word.endswith(".py")), -1)) >= 0:
         program, after = command[at], tuple(command[at + 1 :])  # its own interpreter starts it
     known = bool(address or (world and rank is not None))
-    if not known and (by_ray := dialects.of_ray(dialects.Job(program, after), sure=False)) is not None:
+    if not known and (by_ray := dialects.of_ray(dialects.LaunchedProgram(program, after), sure=False)) is not None:
         return by_ray
     return Launch(
         launcher="variables" if known else "",

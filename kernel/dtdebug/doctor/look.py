@@ -52,7 +52,7 @@ def examine_host(launch: Launch, variables: Mapping[str, str], more: Extra = _NO
     resources_seen = tried("hosts", lambda: resources.resource_problems(launch, variables))
     problems, figures, why = resources_seen or ([], {}, {})
     unread |= why
-    files, reason = tried("code", lambda: software.files(launch.program, launch.arguments)) or ({}, "")
+    files, reason = tried("code", lambda: software.hashed_files(launch.program, launch.arguments)) or ({}, "")
     if reason:
         unread["code"] = reason
     if reason.endswith(software.MISSING) and "$" not in launch.program:
@@ -99,7 +99,7 @@ def examine_host(launch: Launch, variables: Mapping[str, str], more: Extra = _NO
         nccl=choose.nccl(cards, variables),
         versions=(tried("versions", software.versions) or {}) | loaded,
         files=files,
-        variables=tried("variables", lambda: software.variables(variables)) or {},
+        variables=tried("variables", lambda: software.variables_to_compare(variables)) or {},
         place=str(Path.cwd()),
         container=resources.container(variables),
         devices=tuple(b.name for b in seen.boards) if seen.boards is not None else None,

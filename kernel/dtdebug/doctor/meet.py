@@ -59,7 +59,7 @@ async def collect(
     except OSError as error:
         if error.errno != errno.EADDRINUSE:
             return Meeting(result="error", words=error.strerror or str(error)), None
-        return Meeting(result="taken", holder=resources.holder(look.launch)), None
+        return Meeting(result="taken", holder=resources.port_holder(look.launch)), None
     try:
         return Meeting(result="hub"), await hub.run(wait, judge)
     finally:
@@ -72,7 +72,7 @@ class _Hub:
     def __init__(self, look: Look, token: str, *, heavy: bool) -> None:
         self._look, self._token, self._heavy = look, token, heavy
         self._came: list[Came] = []
-        self._channels: list[wire.Channel | None] = []
+        self._channels: list[wire.ProvenConnection | None] = []
         self._strangers: dict[str, str] = {}
         self._full = asyncio.Event()
         self._servers: list[asyncio.Server] = []
@@ -183,7 +183,7 @@ class _Hub:
             came.bulk = [*came.bulk]
         await asyncio.gather(*(one(i) for i in range(count)))
 
-    async def _tell(self, channel: wire.Channel, report: Report) -> None:
+    async def _tell(self, channel: wire.ProvenConnection, report: Report) -> None:
         with suppress(wire.WireError):
             await channel.send(report, _SAYING)
 
@@ -264,7 +264,7 @@ async def come(look: Look, token: str, wait: float) -> tuple[Meeting, Report | N
 
 
 async def _inside(
-    look: Look, channel: wire.Channel, answering: pairs.Answering, wait: float
+    look: Look, channel: wire.ProvenConnection, answering: pairs.Answering, wait: float
 ) -> tuple[Meeting, Report | None]:
     try:
         body = await channel.receive(wait + _SAYING)

@@ -22,7 +22,7 @@ _ONE = frozenset(
 _TWO = frozenset(("mca", "gmca", "prtemca", "pmixmca", "genv"))
 
 
-class Given(NamedTuple):
+class MpiCommand(NamedTuple):
     """What the command says."""
 
     rows: list[tuple[str, int | None]]
@@ -35,7 +35,7 @@ class Given(NamedTuple):
     """What it starts."""
 
 
-def parse_mpirun(words: Sequence[str]) -> Given:
+def parse_mpirun(words: Sequence[str]) -> MpiCommand:
     """The words after `mpirun`; Open MPI takes long options with one dash too, MPICH has its own.
 
     Raises:
@@ -60,7 +60,7 @@ def parse_mpirun(words: Sequence[str]) -> Given:
             exported[following[0]] = following[1]
         elif name == "map-by" and value.startswith("ppr:") and value.endswith(":node"):
             per_node = _number(value.split(":")[1])
-    return Given(rows, count, per_node, exported, rest)
+    return MpiCommand(rows, count, per_node, exported, rest)
 
 
 def started(words: Sequence[str]) -> list[str]:
@@ -82,7 +82,7 @@ def _options(words: Sequence[str]) -> tuple[list[tuple[str, str, list[str]]], li
     return found, list(words[index:])
 
 
-def program(words: Sequence[str]) -> tuple[str, tuple[str, ...]]:
+def started_program(words: Sequence[str]) -> tuple[str, tuple[str, ...]]:
     """(program, its arguments) of what is started: `python -u train.py --lr 1`."""
     after = list(words)
     while after and ("=" in after[0] or after[0] == "env"):

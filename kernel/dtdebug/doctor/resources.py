@@ -68,19 +68,19 @@ def port(launch: Launch) -> list[Problem]:
         except OSError as error:
             if error.errno != errno.EADDRINUSE:
                 return []
-            held = holder(launch)
+            held = port_holder(launch)
             text = f"port {launch.port} is taken on this host{f': {held} holds it' if held else ''}"
             return [Problem(id="DR202", text=text, measured=held, expected="a free port")]
     return []
 
 
-def holder(launch: Launch) -> str:
+def port_holder(launch: Launch) -> str:
     """The process that listens at the job's port; empty if that can't be told."""
     try:
         inodes = {s.inode for s in sockets.sockets(os.getpid()) if s.state == "listening" and s.port == launch.port}
     except OSError:
         return ""
-    return one_line(launchers.holder(inodes), 200)
+    return one_line(launchers.socket_holder(inodes), 200)
 
 
 def container(variables: Mapping[str, str]) -> str:

@@ -61,7 +61,9 @@ def within(command: Sequence[str], variables: Mapping[str, str], kind: Callable[
     said = _directives(text) if not variables.get("SLURM_JOB_ID") else {}
     hosts, here = _slurm(text, variables)
     given = ({**said, **hosts, **variables}, command[place + 1 :], here)
-    rows = [(_kind(f.words, kind), f) for f in walk.found(text, str(path), given, lambda w: _kind(w, kind) > 0)]
+    rows = [
+        (_kind(f.words, kind), f) for f in walk.wanted_commands(text, str(path), given, lambda w: _kind(w, kind) > 0)
+    ]
     best = max((k for k, _ in rows), default=0)
     chosen = [f for k, f in rows if k == best]
     if not chosen:

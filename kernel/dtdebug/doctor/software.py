@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from importlib import metadata
 from pathlib import Path
 
-from dtdebug.clean import environment
+from dtdebug.clean import allowed_variables
 
 _PACKAGES = (
     "torch",
@@ -83,12 +83,12 @@ def versions() -> dict[str, str]:
     return {name: value for name, value in found.items() if value}
 
 
-def variables(environ: Mapping[str, str]) -> dict[str, str]:
+def variables_to_compare(environ: Mapping[str, str]) -> dict[str, str]:
     """The allow-listed variables that hosts have to have alike."""
-    return {k: v for k, v in environment(environ).items() if k.startswith(_SAME) and k not in _OF_HOST}
+    return {k: v for k, v in allowed_variables(environ).items() if k.startswith(_SAME) and k not in _OF_HOST}
 
 
-def files(program: str, arguments: Sequence[str]) -> tuple[dict[str, str], str]:
+def hashed_files(program: str, arguments: Sequence[str]) -> tuple[dict[str, str], str]:
     """(path -> hash, why not): the program, the local modules that it imports, and configurations that it is given."""
     start = Path(program)
     if start.suffix != ".py":

@@ -32,7 +32,7 @@ class WireError(Exception):
         self.why = why
 
 
-class Channel:
+class ProvenConnection:
     """A connection whose both ends have proved that they know the token."""
 
     def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, key: bytes, side: bytes) -> None:
@@ -70,7 +70,9 @@ class Channel:
             await asyncio.wait_for(self._writer.wait_closed(), 1.0)
 
 
-async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter, token: str, who: str = "") -> Channel:
+async def serve(
+    reader: asyncio.StreamReader, writer: asyncio.StreamWriter, token: str, who: str = ""
+) -> ProvenConnection:
     """The greeting from the side that was called; `who` is what it proves to be. Raises WireError."""
     nonce = secrets.token_hex(16).encode()
     writer.write(GREETING + nonce + b"\n")
@@ -85,10 +87,12 @@ async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter, toke
             await writer.drain()
         raise WireError("token")
     writer.write(_mac(key, b"called", b"", b"") + b"\n")
-    return Channel(reader, writer, key, b"s")
+    return ProvenConnection(reader, writer, key, b"s")
 
 
-async def call(reader: asyncio.StreamReader, writer: asyncio.StreamWriter, token: str, who: str = "") -> Channel:
+async def call(
+    reader: asyncio.StreamReader, writer: asyncio.StreamWriter, token: str, who: str = ""
+) -> ProvenConnection:
     """The greeting from the side that calls. Raises WireError."""
     try:
         line = await _line(reader, _GREETING_WAIT)
@@ -103,7 +107,7 @@ async def call(reader: asyncio.StreamReader, writer: asyncio.StreamWriter, token
     answer = (await _line(reader, _GREETING_WAIT)).rstrip(b"\n")
     if not hmac.compare_digest(answer, _mac(key, b"called", b"", b"")):
         raise WireError("token")
-    return Channel(reader, writer, key, b"c")
+    return ProvenConnection(reader, writer, key, b"c")
 
 
 async def connect(

@@ -138,7 +138,7 @@ def of_roots(records: Records, found: WrongRoots) -> Verdict:
 
 def ended(records: Records) -> bool:
     """Some rank has ended in a way that is a failure."""
-    return any(deaths.failed(s) for s in records.states.values())
+    return any(deaths.ended_in_failure(s) for s in records.states.values())
 
 
 def dead(records: Records) -> Verdict | None:
@@ -146,7 +146,7 @@ def dead(records: Records) -> Verdict | None:
     gone = [s for s in records.states.values() if s.alive is False]
     victims = [s for s in gone if deaths.is_victim(s) and s.rank is not None]
     roots = [s for s in gone if s not in victims]
-    failed = [s for s in roots if deaths.failed(s)]
+    failed = [s for s in roots if deaths.ended_in_failure(s)]
     awaited = [s for s in roots if s.rank in records.waits.awaited]
     chosen = [s for s in failed if s in awaited] or failed or awaited
     if not chosen:

@@ -25,7 +25,7 @@ from dtdebug.clean import clean
 from dtdebug.flight import loader
 from dtdebug.flight.loader import DumpError, DumpFile
 from dtdebug.flight.program import Program
-from dtdebug.flight.told import program
+from dtdebug.flight.told import reduced_program
 
 _MANY = 48
 """Dumps from which a second child pays."""
@@ -48,7 +48,7 @@ def one(found: DumpFile) -> Made:
     """Reads one dump, without limits."""
     name = clean(found.path.name)
     try:
-        made = program(loader.read_dump(found.path), found.rank)
+        made = reduced_program(loader.read_dump(found.path), found.rank)
     except DumpError as error:
         return str(error)
     except MemoryError:

@@ -14,7 +14,7 @@ _LAUNCHER = ("SIGTERM", "SIGINT", "SIGHUP")
 """What launchers send to those who survive."""
 
 
-def failed(state: RankState) -> bool:
+def ended_in_failure(state: RankState) -> bool:
     """It ended in a way that is a failure."""
     return state.alive is False and not finished(state) and bool(state.exit_code or state.signal or state.exception)
 

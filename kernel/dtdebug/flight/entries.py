@@ -30,7 +30,7 @@ _PATH = 4_096
 """Characters of a path that Linux opens, at most: to clean more costs time and shows nothing."""
 
 
-class Reader:
+class EntryReader:
     """Turns entries into the arrays of a program: the loop that counts for speed."""
 
     def __init__(self, made: Program, local: dict[Any, str]) -> None:

@@ -7,7 +7,7 @@ from itertools import islice
 from typing import Any
 
 from dtdebug.clean import clean
-from dtdebug.flight.entries import Reader, as_text
+from dtdebug.flight.entries import EntryReader, as_text
 from dtdebug.flight.program import P2P, DumpedGroup, Program
 from dtdebug_taxonomy.ranks import MOST_RANKS, ranges
 
@@ -18,12 +18,12 @@ _MOST_OPEN = 4096
 _MOST_CALLS = 1 << 48
 
 
-def program(raw: dict[str, Any], rank: int) -> Program:
+def reduced_program(raw: dict[str, Any], rank: int) -> Program:
     """Reduces a dump; entries that make no sense are counted and left out."""
     made = Program(rank)
     entries = raw.get("entries")
     entries = entries if isinstance(entries, list) else []
-    Reader(made, _by_members(raw.get("pg_config"))).read(entries)
+    EntryReader(made, _by_members(raw.get("pg_config"))).read(entries)
     _groups(made, raw)
     return made
 

@@ -11,8 +11,8 @@ from pathlib import Path
 import msgspec
 
 from dtdebug.clean import one_line
-from dtdebug.hosts.plan import plan, program
-from dtdebug.hosts.presence import GONE, cleaned, itself, make, own_file_name, read_hosts, save
+from dtdebug.hosts.plan import plan, ranks_command
+from dtdebug.hosts.presence import GONE, cleaned, itself, make, own_file_name, read_hosts, save_host
 from dtdebug.probe.watch import living
 from dtdebug.records.folder import Run, RunFolder
 from dtdebug_taxonomy.hosts import Host
@@ -40,7 +40,7 @@ def refusal(path: Path, command: Sequence[str]) -> str:
         return "is not an empty folder; name a new one" if foreign else ""
     known = read_hosts(folder)
     when = time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(run.started))
-    if program(run.command) != program(cleaned(command)):
+    if ranks_command(run.command) != ranks_command(cleaned(command)):
         return f"holds another job ({one_line(' '.join(run.command), 200)}), started {when}; name a new folder"
     job = itself(command).job
     other = next((h for h in known if any(h.job.get(k, v) != v for k, v in job.items())), None)
@@ -65,7 +65,7 @@ def enter(path: Path, command: Sequence[str]) -> RunFolder:
         part.mkdir(mode=0o700, exist_ok=True)
     words = cleaned(command)
     run = Run(command=words, started=time.time(), host=socket.gethostname(), pid=os.getpid())
-    save(folder, itself(command))
+    save_host(folder, itself(command))
     first = make(path / "run.json", msgspec.json.encode(run))
     return folder if first else RunFolder(path, output=folder.hosts / f"{own_file_name()}.log")
 

@@ -104,7 +104,7 @@ def _way(pid: int, planned: Plan) -> Meeting:
         s.state == "connected" and s.inode in own and s.far_port == planned.port and s.far in found for s in table
     )
     peers = dict.fromkeys(s.far for s in here if s.state == "connected" and s.far not in ours) if listens else {}
-    held = holder({s.inode for s in listening}) if local and listening and not listens else ""
+    held = socket_holder({s.inode for s in listening}) if local and listening and not listens else ""
     trouble = "" if listens or connected else _trouble(planned, found)
     return Meeting(
         pid=pid,
@@ -149,7 +149,7 @@ def _trouble(planned: Plan, found: tuple[str, ...]) -> str:
     return why
 
 
-def holder(inodes: set[int]) -> str:
+def socket_holder(inodes: set[int]) -> str:
     """The process that has one of these sockets; it may belong to a user whom we may not look at."""
     for entry in Path("/proc").iterdir():
         if entry.name.isdecimal() and sockets.owned(int(entry.name)) & inodes:

@@ -33,7 +33,7 @@ def is_launcher(command: Sequence[str]) -> bool:
     return _options(command[:4]) is not None
 
 
-def program(command: Sequence[str]) -> tuple[str, ...]:
+def ranks_command(command: Sequence[str]) -> tuple[str, ...]:
     """What a command runs, without the options of the launcher: these may differ between the hosts of a job."""
     found = _options(command)
     return tuple(found[1][_past(found[1]) :]) if found is not None else tuple(command)

@@ -204,7 +204,7 @@ class Presence:
         self._own = msgspec.structs.replace(self._own, **changes)
         self._beaten = time.monotonic()
         with suppress(OSError):
-            save(self._folder, self._own)
+            save_host(self._folder, self._own)
 
     def _look(self) -> None:
         self._looked = time.monotonic()
@@ -236,7 +236,7 @@ def cleaned(command: Sequence[str]) -> tuple[str, ...]:
     return tuple(clean(word) for word in command)
 
 
-def save(folder: RunFolder, host: Host) -> None:
+def save_host(folder: RunFolder, host: Host) -> None:
     """Writes the file of a host; raises OSError."""
     files.write(folder.hosts / f"{host.place}.json", msgspec.json.encode(host))
 

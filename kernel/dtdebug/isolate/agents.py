@@ -21,18 +21,18 @@ _LOOK, _PATIENCE = 0.2, 30.0
 _GPUS = Path("/proc/driver/nvidia/gpus")
 
 
-def command(launch: Sequence[str], options: Sequence[str], agents: int) -> list[str]:
+def agents_command(launch: Sequence[str], options: Sequence[str], agents: int) -> list[str]:
     """The command that starts them: `launch` up to torchrun, and what comes after it."""
     return [sys.executable, "-P", "-m", "dtdebug.isolate.agents", str(agents), str(len(launch)), *launch, *options]
 
 
 def fits(agents: int, ranks: int) -> bool:
     """Whether all ranks have a device of their own here, if there are any."""
-    found = devices()
+    found = gpu_count()
     return not found or found >= agents * ranks
 
 
-def devices() -> int:
+def gpu_count() -> int:
     """GPUs of NVIDIA on this host."""
     try:
         return len(list(_GPUS.iterdir()))
@@ -81,7 +81,7 @@ def _wait(agents: Sequence[subprocess.Popen[bytes]]) -> int:
 
 def _environment(rank: int, number: int) -> dict[str, str]:
     """Each agent sees its own share of the devices, as a host of its own would."""
-    found = devices()
+    found = gpu_count()
     if not found:
         return dict(os.environ)
     each = found // number

@@ -14,11 +14,11 @@ from typing import Any
 
 from dtdebug.errors import FOUND, NOTHING, USAGE, UsageError
 from dtdebug.isolate import differs, releases
-from dtdebug.isolate.command import Job, one_host, parse, spread
+from dtdebug.isolate.command import JobCommand, one_host, parse_job, spread
 from dtdebug.isolate.differs import NOT_SET, Recorded
 from dtdebug.isolate.found import SearchState
 from dtdebug.isolate.run import Choices
-from dtdebug.isolate.session import SearchRequest, Session, last_search, new_folder
+from dtdebug.isolate.session import SavedSearch, SearchRequest, last_search, new_folder
 from dtdebug.isolate.told import Told, parse_answers
 from dtdebug_taxonomy.factors import Factor
 
@@ -103,13 +103,13 @@ def _isolate(options: argparse.Namespace) -> int:
     if shutil.which(words[0]) is None:
         raise UsageError(f"isolate: {words[0]}: command not found")
     told = parse_answers(options.answer, options.situation)
-    job, not_varied = _here(parse(words), told)
+    job, not_varied = _here(parse_job(words), told)
     choices, recorded = _choices(options, job)
     asked = SearchRequest(
         budget=_seconds(options.budget),
         factors=_factors(choices),
         variables=_variables() if recorded is None else {},  # what differs is known after the first run
-        versions=releases.asked(options.version),
+        versions=releases.asked_releases(options.version),
         told=told,
         hang=options.hang,
         not_varied=not_varied,
@@ -131,11 +131,11 @@ def _isolate(options: argparse.Namespace) -> int:
         sys.stderr.flush()
         if sys.stdin.readline().strip().lower() not in ("y", "yes"):
             return NOTHING
-    session = Session(job, home, saved[0] if saved else new_folder(), choices, asked)
+    session = SavedSearch(job, home, saved[0] if saved else new_folder(), choices, asked)
     return _answer(session.search(known), session, told, as_json=options.format == "json")
 
 
-def _choices(options: argparse.Namespace, job: Job) -> tuple[Choices, Recorded | None]:
+def _choices(options: argparse.Namespace, job: JobCommand) -> tuple[Choices, Recorded | None]:
     """What the user chose, and the recorded run that is compared."""
     hang_after = options.hang_after if options.hang_after is not None else 20.0 if options.hang else 30.0
     if not 0 < hang_after < float("inf"):
@@ -145,7 +145,7 @@ def _choices(options: argparse.Namespace, job: Job) -> tuple[Choices, Recorded |
         raise UsageError(f"isolate --slow-above {above:g}: must be more than 0 seconds a step")
     if sum((options.hang, options.slow or above is not None, options.differs is not None)) > 1:
         raise UsageError("isolate: --hang, --slow and --differs are three kinds of failure; name one")
-    recorded = differs.checked(options.differs.absolute(), job.ranks) if options.differs is not None else None
+    recorded = differs.checked_recording(options.differs.absolute(), job.ranks) if options.differs is not None else None
     choices = Choices(
         hang_after=hang_after,
         in_place=options.in_place,
@@ -171,7 +171,7 @@ def _variables() -> dict[str, str]:
     return {name: NOT_SET for name in sorted(os.environ) if _VARIABLES.match(name) and not _PLACES.match(name)}
 
 
-def _here(job: Job, told: Told) -> tuple[Job, tuple[str, ...]]:
+def _here(job: JobCommand, told: Told) -> tuple[JobCommand, tuple[str, ...]]:
     """The same job on this host alone, and what that leaves out."""
     if job.hosts < 2:
         return job, ()
@@ -193,7 +193,7 @@ def _here(job: Job, told: Told) -> tuple[Job, tuple[str, ...]]:
     return here, ("what is between the hosts, and what differs between them: all agents are on this one",)
 
 
-def _answer(found: SearchState, session: Session, told: Told, *, as_json: bool) -> int:
+def _answer(found: SearchState, session: SavedSearch, told: Told, *, as_json: bool) -> int:
     from dtdebug.isolate import table
     from dtdebug.isolate.findings import explained
     from dtdebug.last import Last

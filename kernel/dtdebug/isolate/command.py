@@ -22,7 +22,7 @@ _BETWEEN_HOSTS = frozenset(
 )  # fmt: skip
 
 
-class Job(NamedTuple):
+class JobCommand(NamedTuple):
     """A command, and where its number of ranks stands."""
 
     words: tuple[str, ...]
@@ -46,7 +46,7 @@ class Job(NamedTuple):
             return words
         begin = next(i for i, word in enumerate(words) if _launcher(word, ())) + 1
         rest = [word for i, word in enumerate(words[begin:]) if i or word != "--standalone"]
-        return tuple(agents.command(words[:begin], rest, nodes))
+        return tuple(agents.agents_command(words[:begin], rest, nodes))
 
     def with_ranks(self, number: int) -> tuple[str, ...]:
         """The command with another number of ranks; raises ValueError where that can't be set."""
@@ -58,14 +58,14 @@ class Job(NamedTuple):
         return (*self.words[: self.at], changed, *self.words[self.at + 1 :])
 
 
-def parse(words: Sequence[str]) -> Job:
+def parse_job(words: Sequence[str]) -> JobCommand:
     """The job of a command."""
     words = tuple(words)
     for index, word in enumerate(words[:64]):
         launcher = _launcher(word, words[index + 1 : index + 2])
         if launcher:
             return _counted(words, launcher, index + 1)
-    return Job(words)
+    return JobCommand(words)
 
 
 def _launcher(word: str, after: Sequence[str]) -> str:
@@ -78,7 +78,7 @@ def _launcher(word: str, after: Sequence[str]) -> str:
     return "mpirun" if name in ("mpirun", "mpiexec") else ""
 
 
-def _counted(words: tuple[str, ...], launcher: str, begin: int) -> Job:
+def _counted(words: tuple[str, ...], launcher: str, begin: int) -> JobCommand:
     hosts = plans.plan(words, {}).most if launcher != "mpirun" else 1
     index = begin
     while index < len(words) and (words[index].startswith("-") or words[index] == "launch"):
@@ -89,15 +89,15 @@ def _counted(words: tuple[str, ...], launcher: str, begin: int) -> Job:
             text = value if equals else (words[at] if at < len(words) else "")
             number = int(text) if text.isascii() and text.isdecimal() and len(text) < 5 else None
             if number is None or not 0 < number <= _MOST:
-                return Job(words, launcher, at if at < len(words) else -1, hosts=hosts)
-            return Job(words, launcher, at, number, hosts)
+                return JobCommand(words, launcher, at if at < len(words) else -1, hosts=hosts)
+            return JobCommand(words, launcher, at, number, hosts)
         if words[index] == "-m":
             break
         index += 1 if equals or words[index] == "launch" or name in plans.FLAGS else 2
-    return Job(words, launcher, hosts=hosts)
+    return JobCommand(words, launcher, hosts=hosts)
 
 
-def one_host(job: Job) -> Job:
+def one_host(job: JobCommand) -> JobCommand:
     """The job of torchrun with what joins it to other hosts taken from its command."""
     begin = next(i for i, word in enumerate(job.words) if _launcher(word, ())) + 1
     kept, index = ["--standalone"], begin
@@ -108,15 +108,15 @@ def one_host(job: Job) -> Job:
         if name not in _BETWEEN_HOSTS:
             kept += job.words[index : index + step]
         index += step
-    return parse([*job.words[:begin], *kept, *job.words[index:]])
+    return parse_job([*job.words[:begin], *kept, *job.words[index:]])
 
 
-def spread(job: Job) -> Job | None:
+def spread(job: JobCommand) -> JobCommand | None:
     """The same job with an agent of torchrun on this host for each of its hosts; None where they do not fit."""
     here = one_host(job)
     if here.at < 0:  # torchrun starts one rank on each
         begin = next(i for i, word in enumerate(here.words) if _launcher(word, ())) + 1
-        here = parse((*here.words[:begin], "--nproc-per-node", "1", *here.words[begin:]))
+        here = parse_job((*here.words[:begin], "--nproc-per-node", "1", *here.words[begin:]))
     if here.ranks is None or not 1 < job.hosts <= _AGENTS or not agents.fits(job.hosts, here.ranks):
         return None
     return here._replace(agents=job.hosts, hosts=job.hosts)

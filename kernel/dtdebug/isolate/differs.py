@@ -9,7 +9,7 @@ from pathlib import Path
 from dtdebug.clean import clean
 from dtdebug.course import compare, recording
 from dtdebug.errors import UsageError
-from dtdebug.isolate.identity import Failure
+from dtdebug.isolate.identity import FailureIdentity
 
 _MOST = 64
 NOT_SET = "not set"
@@ -17,7 +17,7 @@ _OF_RUN = re.compile(r"(?:LOCAL_|GROUP_|ROLE_)?(?:RANK|WORLD_SIZE|NAME)\Z|MASTER
 """Variables that launcher and dtdebug set for each run."""
 
 
-def difference(recorded: Path, run: Path) -> Failure | None:
+def difference(recorded: Path, run: Path) -> FailureIdentity | None:
     """The first collective at which a run parts from the recorded one; None where they agree.
 
     Raises:
@@ -30,7 +30,7 @@ def difference(recorded: Path, run: Path) -> Failure | None:
         return None
     where = f"{clean(first.file)}:{first.line}" if first.line else "a line that is not known"
     tensor = f" of tensor {first.tensor}" if first.tensor is not None else ""
-    return Failure(
+    return FailureIdentity(
         how="differs",
         type=first.what,
         op=first.op,
@@ -76,7 +76,7 @@ class Recorded:
         return [clean(line) for line in found]
 
 
-def checked(folder: Path, ranks: int | None) -> Recorded:
+def checked_recording(folder: Path, ranks: int | None) -> Recorded:
     """The recorded run.
 
     Raises:

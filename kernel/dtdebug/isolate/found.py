@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import msgspec
 
-from dtdebug.isolate.identity import Failure
+from dtdebug.isolate.identity import FailureIdentity
 from dtdebug.isolate.run import Run
 
 WORDS = {
@@ -45,7 +45,7 @@ class SearchState(msgspec.Struct, kw_only=True):
         """How runs are told."""
         return WORDS.get(self.failure.how, FAILS) if self.failure is not None else FAILS
 
-    failure: Failure | None = None
+    failure: FailureIdentity | None = None
     first: Run | None = None
     runs: list[Run] = []
     rows: list[RunRow] = []

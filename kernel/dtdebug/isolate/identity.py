@@ -27,7 +27,7 @@ _VARYING = re.compile(r"0x[0-9a-fA-F]{1,16}|\d{1,20}(?:\.\d{1,20})?|/[^\s'\",]{1
 _TYPED = re.compile(r"((?:[A-Za-z_]\w{0,100}\.){0,12}[A-Za-z_]\w{0,100})(?:: ?|$)")
 
 
-class Failure(msgspec.Struct, frozen=True, kw_only=True):
+class FailureIdentity(msgspec.Struct, frozen=True, kw_only=True):
     """A failure by what stays the same when it comes again."""
 
     how: Literal["raised", "ended", "ranks", "slow", "differs"]
@@ -52,7 +52,7 @@ class Failure(msgspec.Struct, frozen=True, kw_only=True):
     """One sentence: what happened, on which rank, where."""
 
 
-def of_case(case: Case, output: str, status: int, world: int) -> Failure:
+def of_case(case: Case, output: str, status: int, world: int) -> FailureIdentity:
     """The failure of a run that failed; `status` is that of the job, `world` its number of ranks."""
     v = case.verdict
     role = _role(v.culprits, world)
@@ -66,7 +66,7 @@ def of_case(case: Case, output: str, status: int, world: int) -> Failure:
     return _printed(output) or _ended(status)
 
 
-def same(a: Failure, b: Failure) -> bool:
+def same_failure(a: FailureIdentity, b: FailureIdentity) -> bool:
     """Both are one failure."""
     if a.how != b.how:
         return False
@@ -81,7 +81,7 @@ def same(a: Failure, b: Failure) -> bool:
     return (alike and _same_place(a, b)) if placed else alike
 
 
-def _same_place(a: Failure, b: Failure) -> bool:
+def _same_place(a: FailureIdentity, b: FailureIdentity) -> bool:
     return bool(a.file) and (a.file, a.function, a.line) == (b.file, b.function, b.line)
 
 
@@ -102,10 +102,10 @@ def _role(ranks: tuple[int, ...], world: int) -> str:
     return "the last rank" if ranks[0] == world - 1 else f"rank {ranks[0]}"
 
 
-def _stuck(case: Case, role: str, status: int) -> Failure:
+def _stuck(case: Case, role: str, status: int) -> FailureIdentity:
     v = case.verdict
     site = next((s for s in v.sites if s.rank in v.culprits), next(iter(v.sites), None))
-    return Failure(
+    return FailureIdentity(
         how="ranks",
         hung=status == STOPPED,
         type=v.kind,
@@ -118,12 +118,12 @@ def _stuck(case: Case, role: str, status: int) -> Failure:
     )
 
 
-def _of_claim(c: Claim, role: str, text: str) -> Failure:
+def _of_claim(c: Claim, role: str, text: str) -> FailureIdentity:
     if c.what == "ended":
         words = c.words.removeprefix("was ended by ").removeprefix("ended with ")
-        return Failure(how="ended", type=words, role=role, text=text)
+        return FailureIdentity(how="ended", type=words, role=role, text=text)
     kind = _TYPED.match(c.words)
-    return Failure(
+    return FailureIdentity(
         how="raised",
         type=kind[1] if kind else "",
         message=c.words[kind.end() :] if kind else c.words,
@@ -135,7 +135,7 @@ def _of_claim(c: Claim, role: str, text: str) -> Failure:
     )
 
 
-def _printed(output: str) -> Failure | None:
+def _printed(output: str) -> FailureIdentity | None:
     """The exception that a program without ranks printed last."""
     raised = [r for r in reading.read_output(Snapshot(output=output)).events.raised if reading.role(r) != "launcher"]
     if not raised:
@@ -144,7 +144,7 @@ def _printed(output: str) -> Failure | None:
     frame = own_frame(last.frames)
     place = f" at {frame.file}:{frame.line} in {frame.function}" if frame else ""
     name = last.type.rpartition(".")[2]
-    return Failure(
+    return FailureIdentity(
         how="raised",
         type=last.type,
         message=last.message,
@@ -155,6 +155,6 @@ def _printed(output: str) -> Failure | None:
     )
 
 
-def _ended(status: int) -> Failure:
+def _ended(status: int) -> FailureIdentity:
     how = f"signal {signal_name(-status)}" if status < 0 else f"exit status {status}"
-    return Failure(how="ended", type=how, text=f"The job ended with {how}.")
+    return FailureIdentity(how="ended", type=how, text=f"The job ended with {how}.")

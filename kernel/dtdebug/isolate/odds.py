@@ -36,7 +36,7 @@ class Trial(NamedTuple):
     """With one rank."""
 
 
-class Cause(NamedTuple):
+class Explanation(NamedTuple):
     """An explanation, as it is told."""
 
     part: str
@@ -74,7 +74,7 @@ class Odds:
         for _ in range(1 if failed else 4):
             self.see(trial, failed=failed)
 
-    def causes(self) -> list[tuple[Cause, float]]:
+    def causes(self) -> list[tuple[Explanation, float]]:
         """The explanations with their probabilities, likeliest first."""
         return sorted(_causes(self._odds).items(), key=lambda row: -row[1])
 
@@ -104,8 +104,8 @@ class Odds:
 
     def _expected(self, trial: Trial) -> float:
         """Bits that are left to learn after that run, on average."""
-        failed: dict[Cause, float] = {}
-        went: dict[Cause, float] = {}
+        failed: dict[Explanation, float] = {}
+        went: dict[Explanation, float] = {}
         for key, p in self._odds.items():
             cause, chance = _cause(key), self._chance(key, trial)
             failed[cause] = failed.get(cause, 0.0) + p * chance
@@ -127,12 +127,12 @@ class Odds:
         self._odds = {key: p / total for key, p in self._odds.items()}
 
 
-def _cause(key: tuple[str, Ranks, float]) -> Cause:
-    return Cause(key[0], key[1] == "needed")
+def _cause(key: tuple[str, Ranks, float]) -> Explanation:
+    return Explanation(key[0], key[1] == "needed")
 
 
-def _causes(odds: dict[tuple[str, Ranks, float], float]) -> dict[Cause, float]:
-    found: dict[Cause, float] = {}
+def _causes(odds: dict[tuple[str, Ranks, float], float]) -> dict[Explanation, float]:
+    found: dict[Explanation, float] = {}
     for key, p in odds.items():
         cause = _cause(key)
         found[cause] = found.get(cause, 0.0) + p

@@ -13,12 +13,12 @@ from dtdebug import state
 from dtdebug.clean import clean
 from dtdebug.errors import UsageError
 from dtdebug.isolate import differs, pace
-from dtdebug.isolate.command import Job
-from dtdebug.isolate.identity import Failure, of_case, same
+from dtdebug.isolate.command import JobCommand
+from dtdebug.isolate.identity import FailureIdentity, of_case, same_failure
 from dtdebug.isolate.inside import notes
 from dtdebug.isolate.run import ENVIRONMENT, NODES, RANKS, VERSION, Choices, Outcome, Run
 from dtdebug.isolate.surroundings import knob
-from dtdebug.job.collect import printed
+from dtdebug.job.collect import printed_output
 from dtdebug.last import Last
 from dtdebug.records.folder import RunFolder
 from dtdebug_taxonomy.case import Case
@@ -29,7 +29,7 @@ from dtdebug_taxonomy.snapshot import Snapshot
 FOUND_LIMIT = 64 << 20
 
 
-class Ended(NamedTuple):
+class CommandEnd(NamedTuple):
     """How the command of a run has ended."""
 
     status: int | None
@@ -39,14 +39,14 @@ class Ended(NamedTuple):
     """Share of what the processors did meanwhile that was not this run's; only of a job that is slow."""
 
 
-class Reader:
+class RunReader:
     """Reads runs of one job."""
 
-    def __init__(self, job: Job, home: Path, choices: Choices, factors: Mapping[str, Factor]) -> None:
+    def __init__(self, job: JobCommand, home: Path, choices: Choices, factors: Mapping[str, Factor]) -> None:
         self._job, self._home, self._choices, self._factors = job, home, choices, factors
 
     def read(
-        self, setting: Mapping[str, str], reference: Failure | None, ended: Ended, folder: RunFolder
+        self, setting: Mapping[str, str], reference: FailureIdentity | None, ended: CommandEnd, folder: RunFolder
     ) -> tuple[Run, str]:
         """(what the run has shown, the seed that its rank 0 gave by itself, if it can be given again)."""
         rows = list(notes.read_notes(folder.path.parent / "notes"))
@@ -73,8 +73,8 @@ class Reader:
         ), own
 
     def _outcome(
-        self, reference: Failure | None, ended: Ended, saw: Mapping[str, str], folder: RunFolder
-    ) -> tuple[Outcome, Failure | None]:
+        self, reference: FailureIdentity | None, ended: CommandEnd, saw: Mapping[str, str], folder: RunFolder
+    ) -> tuple[Outcome, FailureIdentity | None]:
         status, seconds = ended.status, ended.seconds
         if self._choices.kind == "slow" and not status:
             found = pace.pace(folder.path, seconds if status == 0 else None, ended.others)
@@ -102,10 +102,10 @@ class Reader:
             failure = None
         else:
             world = int(saw.get("world", "0") or 0) or _records(folder)
-            failure = of_case(case_of(folder), printed(folder), status, world)
+            failure = of_case(case_of(folder), printed_output(folder), status, world)
         if failure is None:
             return "ok", None
-        return "same" if reference is None or same(reference, failure) else "other", failure
+        return "same" if reference is None or same_failure(reference, failure) else "other", failure
 
     def _places(self, rows: list[dict[str, str]], place: Path) -> dict[str, tuple[str, ...]]:
         """Lines of the user's files, not of the copy."""

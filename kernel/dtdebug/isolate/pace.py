@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import NamedTuple
 
-from dtdebug.isolate.identity import Failure
+from dtdebug.isolate.identity import FailureIdentity
 from dtdebug.watch.notes import read_ranks
 from dtdebug.watch.result import FOLDER, watched
 from dtdebug.watch.rows import Phases
@@ -60,12 +60,12 @@ def pace(run: Path, whole: float | None, others: float = 0.0) -> Pace | None:
     return Pace(whole, "run") if whole is not None else None
 
 
-def failure(found: Pace, run: Path) -> Failure:
+def failure(found: Pace, run: Path) -> FailureIdentity:
     """Slowness as a failure: who is late, if the ranks have told."""
     seen = watched(run)
     late = next(iter(seen.late), None) if seen is not None else None
     why = f" {late.means}" if late is not None else ""
-    return Failure(
+    return FailureIdentity(
         how="slow",
         type=found.of,
         pace=found.seconds,
@@ -75,7 +75,7 @@ def failure(found: Pace, run: Path) -> Failure:
     )
 
 
-def is_slow(found: Pace, reference: Failure | None, above: float | None) -> bool:
+def is_slow(found: Pace, reference: FailureIdentity | None, above: float | None) -> bool:
     """Whether it is as slow as before, or slower than the user accepts."""
     if above is not None:
         return found.seconds > above

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from dtdebug.isolate.command import Job
+from dtdebug.isolate.command import JobCommand
 from dtdebug.isolate.findings import factor_name
 from dtdebug.isolate.run import Choices, Run
 from dtdebug.isolate.session import SearchRequest
-from dtdebug.isolate.table import counted, lasted
+from dtdebug.isolate.table import count_of_runs, duration
 
 
-def plan(job: Job, asked: SearchRequest, choices: Choices, first: Run | None) -> str:
+def plan(job: JobCommand, asked: SearchRequest, choices: Choices, first: Run | None) -> str:
     """What would be run, cheapest first, and what it costs."""
     lines = ["dtdebug isolate: would run, in copies of the working directory, one after another:"]
     kind = {"fails": "if it does not fail", "slow": "if it is not slow", "differs": "if it does not differ"}
@@ -22,7 +22,7 @@ def plan(job: Job, asked: SearchRequest, choices: Choices, first: Run | None) ->
             lines.append(f"  with all ranks under one agent of torchrun, not under {job.agents}: 1 run")
         if job.at >= 0 and job.ranks is not None and job.ranks > 1:
             most = max(1, (job.ranks - 1).bit_length())
-            lines.append(f"  with fewer ranks: 1 first, then by halves; up to {counted(most)}")
+            lines.append(f"  with fewer ranks: 1 first, then by halves; up to {count_of_runs(most)}")
         else:
             lines.append("  not with fewer ranks: the command does not say how many it starts")
     known = [f for f in factors if first is None or all(use in first.saw for use in f.uses)]
@@ -38,7 +38,7 @@ def plan(job: Job, asked: SearchRequest, choices: Choices, first: Run | None) ->
     narrow = [f for f in known if f.within]
     lines += [f"  {f.title} {f.to}: 1 run, if it is {factor_name(f.within)}{if_used}" for f in narrow]
     lines += [f"  {f.title} {f.to}: 1 run, if none of these is it{if_used}" for f in data]
-    cost = f"; the first took {lasted(first.seconds)}" if first is not None else ""
+    cost = f"; the first took {duration(first.seconds)}" if first is not None else ""
     lines.append(
         f"  each run takes 3 times as long as the failing one at most, and 20 s{cost}; all stay within --budget"
     )

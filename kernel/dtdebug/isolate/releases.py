@@ -22,7 +22,7 @@ _LIMIT = 600.0
 _SHORT = 60.0
 
 
-def asked(words: Sequence[str]) -> dict[str, str]:
+def asked_releases(words: Sequence[str]) -> dict[str, str]:
     """Package -> version, of options such as `numpy==1.26.4`.
 
     Raises:

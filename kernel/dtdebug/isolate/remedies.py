@@ -10,7 +10,7 @@ from dtdebug.isolate.found import Responsible, SearchState
 from dtdebug.isolate.patches import patch
 from dtdebug.isolate.run import ENVIRONMENT, NODES, RANKS, VERSION
 from dtdebug_taxonomy.factors import Factor
-from dtdebug_taxonomy.isolated import Isolated, Part
+from dtdebug_taxonomy.isolated import Isolated, ResponsiblePart
 from dtdebug_taxonomy.model import Effort
 
 _PLACES = 8
@@ -67,14 +67,16 @@ def isolated(found: SearchState, factors: dict[str, Factor]) -> Isolated:
     )
 
 
-def _part(r: Responsible, factor: Factor | None) -> Part:
+def _part(r: Responsible, factor: Factor | None) -> ResponsiblePart:
     effort: Effort = "edit"
     pattern = factor.pattern if factor is not None else "fix behavior logic"
     if r.factor.startswith(ENVIRONMENT):
         pattern, effort = "fix communication configuration", "restart"
     elif r.factor.startswith(VERSION):
         pattern, effort = "fix dependency version", "reinstall"
-    return Part(factor=r.factor, title=clean(r.text), fix=clean(r.fix), effort=effort, pattern=pattern, diff=r.diff)
+    return ResponsiblePart(
+        factor=r.factor, title=clean(r.text), fix=clean(r.fix), effort=effort, pattern=pattern, diff=r.diff
+    )
 
 
 def _ruled_out(found: SearchState) -> tuple[list[str], list[str]]:

@@ -7,7 +7,7 @@ from typing import Literal
 
 import msgspec
 
-from dtdebug.isolate.identity import Failure
+from dtdebug.isolate.identity import FailureIdentity
 
 Outcome = Literal["same", "ok", "other", "timeout"]
 RANKS, NODES, ENVIRONMENT, VERSION = "ranks", "nodes", "environment.", "version."
@@ -21,7 +21,7 @@ class Run(msgspec.Struct, frozen=True, kw_only=True):
     factors: dict[str, str]
     outcome: Outcome
     seconds: float
-    failure: Failure | None = None
+    failure: FailureIdentity | None = None
     unproven: tuple[str, ...] = ()
     """What was to be changed, and was not seen to be."""
     saw: dict[str, str] = {}

@@ -14,14 +14,14 @@ from pathlib import Path
 from dtdebug import state
 from dtdebug.errors import UsageError
 from dtdebug.isolate import pace, workspace
-from dtdebug.isolate.command import Job, moved
+from dtdebug.isolate.command import JobCommand, moved
 from dtdebug.isolate.company import Company
 from dtdebug.isolate.ending import clear
-from dtdebug.isolate.identity import Failure
-from dtdebug.isolate.outcome import FOUND_LIMIT, Ended, Reader
+from dtdebug.isolate.identity import FailureIdentity
+from dtdebug.isolate.outcome import FOUND_LIMIT, CommandEnd, RunReader
 from dtdebug.isolate.releases import Releases
 from dtdebug.isolate.run import NODES, RANKS, VERSION, Choices, Run
-from dtdebug.isolate.surroundings import Paths, Seeds, environment
+from dtdebug.isolate.surroundings import Paths, Seeds, run_variables
 from dtdebug.records.folder import RunFolder
 from dtdebug_taxonomy import factors
 
@@ -33,16 +33,16 @@ _LOOK = 2.0
 class Runner:
     """Runs a job in folders below one of its own."""
 
-    def __init__(self, job: Job, home: Path, folder: Path, choices: Choices) -> None:
+    def __init__(self, job: JobCommand, home: Path, folder: Path, choices: Choices) -> None:
         self._job, self._home, self._folder, self._choices = job, home, folder, choices
         self._begun = time.time()
         self._count = len(list(folder.glob("run-*")))
         self._factors = {f.id: f for f in factors.load()}
-        self._reader = Reader(job, home, choices, self._factors)
+        self._reader = RunReader(job, home, choices, self._factors)
         self._seeds = Seeds(recorded=choices.seeds)
         self._releases: Releases | None = None
 
-    def run(self, setting: Mapping[str, str], reference: Failure | None, limit: float) -> Run:
+    def run(self, setting: Mapping[str, str], reference: FailureIdentity | None, limit: float) -> Run:
         """Runs the job with these changes, for at most so many seconds.
 
         Raises:
@@ -96,7 +96,9 @@ class Runner:
         except OSError as error:
             raise UsageError(f"isolate: {error.filename or self._home}: can't be copied: {error.strerror}") from None
 
-    def _watched(self, setting: Mapping[str, str], reference: Failure | None, limit: float, paths: Paths) -> Run:
+    def _watched(
+        self, setting: Mapping[str, str], reference: FailureIdentity | None, limit: float, paths: Paths
+    ) -> Run:
         nodes, ranks = (int(setting[name]) if name in setting else None for name in (NODES, RANKS))
         job, folder = self._job.made(nodes, ranks), RunFolder(paths.place / "run")
         command = [
@@ -112,7 +114,7 @@ class Runner:
             process = subprocess.Popen(
                 command,
                 cwd=paths.copy,
-                env=environment(setting, chosen, paths, self._choices, seeds=self._seeds, begun=self._begun),
+                env=run_variables(setting, chosen, paths, self._choices, seeds=self._seeds, begun=self._begun),
                 stdin=subprocess.DEVNULL,
                 stdout=subprocess.DEVNULL,
                 stderr=subprocess.DEVNULL,
@@ -128,7 +130,7 @@ class Runner:
             raise UsageError(f"isolate: {self._job.words[0]}: can't be started")
         if status:
             self._mapped(folder, paths.place, paths.copy)
-        run, seed = self._reader.read(setting, reference, Ended(status, round(seconds, 2), company.share), folder)
+        run, seed = self._reader.read(setting, reference, CommandEnd(status, round(seconds, 2), company.share), folder)
         if seed:
             self._seeds = Seeds(own=seed, recorded=self._choices.seeds)
         return run

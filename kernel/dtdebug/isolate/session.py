@@ -17,13 +17,13 @@ from dtdebug import state
 from dtdebug.clean import arguments, clean
 from dtdebug.errors import UsageError
 from dtdebug.isolate import differs
-from dtdebug.isolate.command import Job
+from dtdebug.isolate.command import JobCommand
 from dtdebug.isolate.found import SearchState
-from dtdebug.isolate.identity import Failure
+from dtdebug.isolate.identity import FailureIdentity
 from dtdebug.isolate.run import ENVIRONMENT, VERSION, Choices, Run
 from dtdebug.isolate.runner import Runner
 from dtdebug.isolate.search import Search
-from dtdebug.isolate.table import lasted, progress
+from dtdebug.isolate.table import duration, progress
 from dtdebug.isolate.told import Told
 from dtdebug.isolate.tries import Tries
 from dtdebug_taxonomy.factors import Factor
@@ -58,10 +58,10 @@ class SearchRequest(msgspec.Struct, frozen=True, kw_only=True):
     not_varied: tuple[str, ...] = ()
 
 
-class Session:
+class SavedSearch:
     """A search as it is kept on disk after each run."""
 
-    def __init__(self, job: Job, home: Path, folder: Path, choices: Choices, asked: SearchRequest) -> None:
+    def __init__(self, job: JobCommand, home: Path, folder: Path, choices: Choices, asked: SearchRequest) -> None:
         self.interrupted = False
         self._job, self._home, self._folder, self._asked = job, home, folder, asked
         self._choices, self._patience = choices, choices.hang_after + _LOOKING
@@ -114,7 +114,7 @@ class Session:
             found.not_varied += not_had
         return suspects
 
-    def _run(self, setting: Mapping[str, str], reference: Failure | None, limit: float) -> Run:
+    def _run(self, setting: Mapping[str, str], reference: FailureIdentity | None, limit: float) -> Run:
         run = self._runner.run(setting, reference, limit)
         if run.denied and reference is None:
             raise UsageError(
@@ -139,21 +139,21 @@ class Session:
             )
             state.write(self._folder / "search.json", msgspec.json.encode(saved))
         with suppress(OSError):
-            line = f"{progress(run, len(self._runs))}; {lasted(self._left())} of the budget are left"
+            line = f"{progress(run, len(self._runs))}; {duration(self._left())} of the budget are left"
             print(f"dtdebug isolate: {line}", file=sys.stderr, flush=True)
 
 
-def _may_hang(failure: Failure) -> bool:
+def _may_hang(failure: FailureIdentity) -> bool:
     """It hangs, or is what ranks did to each other: that ends in an exception in one run and hangs in the next."""
     return failure.hung or failure.how == "ranks"
 
 
-def _cleaned(job: Job) -> tuple[str, ...]:
+def _cleaned(job: JobCommand) -> tuple[str, ...]:
     """The command as it is kept: without secrets."""
     return tuple(clean(word) for word in arguments(job.words))
 
 
-def _alone(job: Job) -> int | None:
+def _alone(job: JobCommand) -> int | None:
     """One rank, which torchrun starts where no number is given."""
     return 1 if job.launcher == "torchrun" else None
 
@@ -182,7 +182,7 @@ def _searches() -> list[Path]:
     return []
 
 
-def last_search(job: Job, home: Path, kind: str) -> tuple[Path, Saved] | None:
+def last_search(job: JobCommand, home: Path, kind: str) -> tuple[Path, Saved] | None:
     """The last search of that command in that folder."""
     for folder in _searches():
         with suppress(OSError, ValueError):

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from typing import NamedTuple
 
 from dtdebug.isolate.found import SearchState
-from dtdebug.isolate.odds import PROGRAM, SEVERAL, Cause, Odds, Trial
+from dtdebug.isolate.odds import PROGRAM, SEVERAL, Explanation, Odds, Trial
 from dtdebug.isolate.rows import Rows
 from dtdebug.isolate.run import RANKS, Run
 from dtdebug.isolate.tries import OutOfBudgetError, Tries
@@ -119,7 +119,7 @@ class Sometimes:
         likely = [self._spelled(cause) for cause, p in self._odds.causes()[:3] if p > _UNLIKELY]
         return " or ".join(likely)
 
-    def _spelled(self, cause: Cause) -> str:
+    def _spelled(self, cause: Explanation) -> str:
         part = {PROGRAM: "the program", SEVERAL: "several parts together"}.get(cause.part)
         part = part or self._rows.title(cause.part)
         return (

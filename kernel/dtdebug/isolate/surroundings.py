@@ -41,7 +41,7 @@ class Seeds(msgspec.Struct, frozen=True, kw_only=True):
     recorded: str = ""
 
 
-def environment(
+def run_variables(
     setting: Mapping[str, str], chosen: Sequence[Factor], paths: Paths, choices: Choices, *, seeds: Seeds, begun: float
 ) -> dict[str, str]:
     """The variables of a run's processes; writes what the ranks are to change beside its notes.

@@ -33,7 +33,7 @@ def _lines(found: SearchState, diagnosis: Diagnosis | None) -> Iterator[str]:
             yield "  if it fails only sometimes, say so: --answer reproducible=sometimes"
         return
     text = one_line(found.failure.text, _TEXT)
-    how = {"slow": "is slow", "differs": "differs"}.get(found.failure.how, f"fails in {lasted(found.first.seconds)}")
+    how = {"slow": "is slow", "differs": "differs"}.get(found.failure.how, f"fails in {duration(found.first.seconds)}")
     yield f"dtdebug isolate: {how}: {text}"
     if found.rate is not None:
         yield f"  does not fail reliably ({found.rate[0]} of {found.rate[1]}): judged by the odds of all runs"
@@ -56,7 +56,7 @@ def _lines(found: SearchState, diagnosis: Diagnosis | None) -> Iterator[str]:
 
 
 def _cost(found: SearchState) -> str:
-    return f"{counted(len(found.runs))}, {lasted(sum(run.seconds for run in found.runs))}"
+    return f"{count_of_runs(len(found.runs))}, {duration(sum(run.seconds for run in found.runs))}"
 
 
 def _table(found: SearchState) -> Iterator[str]:
@@ -119,19 +119,19 @@ def progress(run: Run, number: int) -> str:
     changed = spelled(run.factors) or "as it is"
     as_before, _, _, _ = WORDS.get(run.failure.how, FAILS) if run.failure is not None else FAILS
     words = {"same": as_before, "ok": "ok", "other": "fails in another way", "timeout": "no end in time"}[run.outcome]
-    return one_line(f"run {number}, {changed}: {words}, {lasted(run.seconds)}", 400)
+    return one_line(f"run {number}, {changed}: {words}, {duration(run.seconds)}", 400)
 
 
 def _seconds(run: Run | None) -> float:
     return run.seconds if run is not None else 0.0
 
 
-def counted(number: int) -> str:
+def count_of_runs(number: int) -> str:
     """A number of runs: `1 run`."""
     return f"{number} run{'s' * (number != 1)}"
 
 
-def lasted(seconds: float) -> str:
+def duration(seconds: float) -> str:
     """A duration: `14 s`, `2 min 41 s`."""
     whole = round(seconds)
     return f"{whole} s" if whole < 60 else f"{whole // 60} min {whole % 60} s"

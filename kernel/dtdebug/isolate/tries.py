@@ -5,10 +5,10 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterable, Mapping
 
-from dtdebug.isolate.identity import Failure
+from dtdebug.isolate.identity import FailureIdentity
 from dtdebug.isolate.run import NODES, RANKS, Outcome, Run
 
-Execute = Callable[[Mapping[str, str], Failure | None, float], Run]
+Execute = Callable[[Mapping[str, str], FailureIdentity | None, float], Run]
 _MOST = 100
 """Runs of one search."""
 _LONGER, _MORE = 3.0, 20.0
@@ -59,7 +59,7 @@ class Tries:
         tried = [run.outcome for runs in failing for run in runs]
         return tried.count("same"), len(tried)
 
-    def outcome(self, setting: Mapping[str, str], failure: Failure | None) -> tuple[Outcome, tuple[str, ...]]:
+    def outcome(self, setting: Mapping[str, str], failure: FailureIdentity | None) -> tuple[Outcome, tuple[str, ...]]:
         """How the job goes with a setting, and what was not seen to be set."""
         if (said := self.told(setting)) is not None:
             return said, ()
@@ -77,7 +77,7 @@ class Tries:
         """Seconds of the budget that are left."""
         return max(0.0, self._until - self._clock())
 
-    def once(self, setting: Mapping[str, str], failure: Failure | None) -> Run:
+    def once(self, setting: Mapping[str, str], failure: FailureIdentity | None) -> Run:
         """One run; an earlier one that is not counted yet, if there is one.
 
         Raises:

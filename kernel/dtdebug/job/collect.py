@@ -121,7 +121,7 @@ def succeeded(folder: RunFolder) -> Case:
             f"The job has ended with success, and {number} thing{'s' * (number > 1)} did not hold while it trained."
         )
     verdict = Verdict(kind="none", confidence=1.0, summary=summary, claims=said, evidence=texts(said))
-    found = Case(verdict=verdict, coverage=coverage(states, printed(folder)), ranks=states)
+    found = Case(verdict=verdict, coverage=coverage(states, printed_output(folder)), ranks=states)
     if seen is None:
         return found
     found = _with(found, seen)
@@ -180,7 +180,7 @@ def _placed(folder: RunFolder | None, states: Iterable[RankState]) -> list[RankS
     return result
 
 
-def printed(folder: RunFolder) -> str:
+def printed_output(folder: RunFolder) -> str:
     """What the job has printed until now, or the part of it that was kept."""
     return _output(folder)[0]
 
@@ -210,7 +210,7 @@ def _diagnosis(snapshot: Snapshot, folder: RunFolder | None) -> Diagnosis | None
     diagnosis = diagnose(load(), _as_printed(snapshot))
     Last(snapshot=snapshot, diagnosis=diagnosis).save()
     if run is not None and run.command:
-        handoff.failed(snapshot, diagnosis, handoff.job_of(run.command))
+        handoff.keep_failure(snapshot, diagnosis, handoff.job_of(run.command))
     return diagnosis
 
 

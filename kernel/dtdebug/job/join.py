@@ -36,7 +36,7 @@ class JoinError(ValueError):
     """A report can't be used; the text is the one line that the user sees."""
 
 
-class Part(NamedTuple):
+class ReportPart(NamedTuple):
     """What one report holds."""
 
     name: str
@@ -73,7 +73,7 @@ def join(paths: Sequence[Path]) -> Case:
     )
 
 
-def read_report(path: Path, scratch: Path) -> Part:
+def read_report(path: Path, scratch: Path) -> ReportPart:
     """One report: a folder, an archive, or JSON of either form; raises JoinError."""
     name = clean(str(path))
     try:
@@ -96,17 +96,17 @@ def read_report(path: Path, scratch: Path) -> Part:
         raise JoinError(f"{name}: {error}") from None
     if len(data) > _REPORT:
         raise JoinError(f"{name}: larger than {_REPORT >> 20} MiB")
-    return Part(name, case=_case(name, data))
+    return ReportPart(name, case=_case(name, data))
 
 
-def _of_folder(name: str, folder: RunFolder) -> Part:
+def _of_folder(name: str, folder: RunFolder) -> ReportPart:
     if not folder.ranks.is_dir() and not folder.verdict.is_file() and not folder.hosts.is_dir():
         raise JoinError(f"{name}: is not a run's folder")
     case = None
     if folder.verdict.is_file():
         with suppress(OSError, JoinError):
             case = _case(name, files.read_start(folder.verdict, _REPORT))
-    return Part(name, case=case, folder=folder)
+    return ReportPart(name, case=case, folder=folder)
 
 
 def _case(name: str, data: bytes) -> Case:
@@ -131,7 +131,7 @@ def _plain(form: dict[str, Any]) -> dict[str, Any]:
     return {**kept, "verdict": verdict}
 
 
-def _same_job(parts: Sequence[Part]) -> None:
+def _same_job(parts: Sequence[ReportPart]) -> None:
     """Raises JoinError where two reports can't be of one job."""
     first: tuple[str, list[RankState]] | None = None
     for part in parts:
@@ -154,7 +154,7 @@ def _variable(states: Iterable[RankState], name: str) -> str:
     return next((clean(value)[:100] for s in states if (value := s.environment.get(name))), "")
 
 
-def _own_states(part: Part) -> list[RankState]:
+def _own_states(part: ReportPart) -> list[RankState]:
     """The ranks that were read for this report: later what its folder holds, completed by what was seen before."""
     seen = [s for s in part.case.ranks if _is_read(s)] if part.case is not None else []
     if part.folder is None:
@@ -168,7 +168,7 @@ def _is_read(state: RankState) -> bool:
     return state.pid is not None or bool(state.exception or state.signal) or state.exit_code is not None
 
 
-def _states(parts: Sequence[Part]) -> tuple[tuple[RankState, ...], dict[int, str]]:
+def _states(parts: Sequence[ReportPart]) -> tuple[tuple[RankState, ...], dict[int, str]]:
     """The states of all ranks, and whether they moved."""
     states: tuple[RankState, ...] = ()
     progress: dict[int, str] = {}
@@ -185,7 +185,7 @@ def _states(parts: Sequence[Part]) -> tuple[tuple[RankState, ...], dict[int, str
     return tuple(ordered), progress
 
 
-def _hosts(parts: Sequence[Part], states: Sequence[RankState]) -> list[Host]:
+def _hosts(parts: Sequence[ReportPart], states: Sequence[RankState]) -> list[Host]:
     """What the hosts said of themselves, each once."""
     found: dict[tuple[str, str], Host] = {}
     for part in parts:
@@ -208,7 +208,7 @@ def _meeting(known: Sequence[Host], states: Sequence[RankState]) -> Verdict | No
     return rendezvous.rendezvous_verdict([msgspec.structs.replace(h, finished=None, status=None) for h in known])
 
 
-def _gathered(parts: Sequence[Part], target: Path) -> RunFolder:
+def _gathered(parts: Sequence[ReportPart], target: Path) -> RunFolder:
     """One folder of what the folders hold that has a name of its own in each: dumps, output, announced stacks."""
     folder = RunFolder(target)
     for made in (target, folder.ranks, folder.flight, folder.stacks, folder.errors, folder.hosts):
@@ -234,6 +234,6 @@ def _copy(path: Path, target: Path) -> None:
             shutil.copy2(path, target)
 
 
-def _holds(part: Part) -> str:
+def _holds(part: ReportPart) -> str:
     ranks = sorted({s.rank for s in _own_states(part) if s.rank is not None})
     return say(ranks, "are").removesuffix(" is").removesuffix(" are") if ranks else "no rank"

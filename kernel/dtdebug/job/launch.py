@@ -32,7 +32,7 @@ from dtdebug.job import runs
 from dtdebug.job.collect import succeeded
 from dtdebug.job.monitor import Monitor
 from dtdebug.job.output import ended, fork
-from dtdebug.job.relay import Channel, Relay, channels
+from dtdebug.job.relay import Relay, RelayedStream, channels
 from dtdebug.job.speaker import Options, Speaker
 from dtdebug.records.folder import Run, RunFolder
 
@@ -105,13 +105,13 @@ def _replace(command: Sequence[str]) -> None:
 def _arming(folder: RunFolder, options: Options) -> dict[str, str]:
     """Variables that arm the ranks; none if that fails."""
     try:
-        from dtdebug.agent.arming import environment
+        from dtdebug.agent.arming import arming_variables
 
-        found = environment(folder)
+        found = arming_variables(folder)
         if options.watch:
             from dtdebug.course import settings
 
-            found |= settings.environment(*_watching(folder, options))
+            found |= settings.job_variables(*_watching(folder, options))
     except Exception as error:
         Speaker().say(f"the ranks are not armed ({type(error).__name__}: {error}); the job runs anyway")
         return {}
@@ -130,7 +130,9 @@ def _watching(folder: RunFolder, options: Options) -> tuple[Path, list[str], dic
 class _Job:
     """A job from its start to its end."""
 
-    def __init__(self, command: Sequence[str], folder: RunFolder, through: list[Channel], options: Options) -> None:
+    def __init__(
+        self, command: Sequence[str], folder: RunFolder, through: list[RelayedStream], options: Options
+    ) -> None:
         self._command, self._folder, self._options = tuple(command), folder, options
         self._through = through
         self._relay = Relay(through, folder.output)

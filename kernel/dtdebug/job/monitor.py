@@ -14,7 +14,7 @@ from dtdebug.hosts import rendezvous
 from dtdebug.hosts.launchers import waiting
 from dtdebug.hosts.presence import HostView, Presence
 from dtdebug.job import movement
-from dtdebug.job.collect import conclude, printed
+from dtdebug.job.collect import conclude, printed_output
 from dtdebug.job.judgement import recorded
 from dtdebug.job.looking import Look, alive, ask_ranks, last, merged
 from dtdebug.job.outcome import is_certain
@@ -82,7 +82,7 @@ class Monitor:
         if not self.interrupted:
             self._moving = self._progress.standing(self._records) < _MOVING
             with suppress(Exception):
-                self._printed = printed(self._folder)
+                self._printed = printed_output(self._folder)
             self.interrupted = True
 
     def resume(self) -> None:

@@ -31,7 +31,7 @@ _TOGETHER, _PATIENCE = 0.1, 0.05
 """Seconds between two receipts of what was sent to a group, and that the other one is waited for."""
 
 
-class Channel:
+class RelayedStream:
     """One stream between the job and us."""
 
     def __init__(self, targets: tuple[int, ...]) -> None:
@@ -47,7 +47,7 @@ class Channel:
             fcntl.ioctl(self.ours, termios.TIOCSWINSZ, fcntl.ioctl(self.targets[0], termios.TIOCGWINSZ, bytes(8)))
 
 
-def channels() -> list[Channel]:
+def channels() -> list[RelayedStream]:
     """A channel for each of our two streams; one for both where they are the same, so that their order stays."""
     one, two = os.fstat(1), os.fstat(2)
     try:
@@ -55,8 +55,8 @@ def channels() -> list[Channel]:
     except OSError:  # our pipes must not take its number; the job finds it closed as ever
         os.open(os.devnull, os.O_RDONLY)
     if (one.st_dev, one.st_ino) == (two.st_dev, two.st_ino):
-        return [Channel((1, 2))]
-    return [Channel((1,)), Channel((2,))]
+        return [RelayedStream((1, 2))]
+    return [RelayedStream((1,)), RelayedStream((2,))]
 
 
 def _pipe() -> tuple[int, int]:
@@ -86,7 +86,7 @@ def _terminal(like: int) -> tuple[int, int]:
 class Relay:
     """Passes the channels on until nobody can write to them any more."""
 
-    def __init__(self, through: list[Channel], log: Path) -> None:
+    def __init__(self, through: list[RelayedStream], log: Path) -> None:
         self._channels = through
         self._copy = Keeper(log)
         self._counters = mmap.mmap(-1, _COUNTER.size * len(through))
@@ -168,7 +168,7 @@ class Relay:
         for number, channel in enumerate(self._channels):
             threading.Thread(target=self._pump, args=(number, channel), daemon=True).start()
 
-    def _pump(self, number: int, channel: Channel) -> None:
+    def _pump(self, number: int, channel: RelayedStream) -> None:
         passed, chunk = 0, memoryview(bytearray(_CHUNK))
         _widen(channel.targets[0])  # our reader, too, is woken seldom
         try:

@@ -11,7 +11,7 @@ from dtdebug.errors import FOUND, NOTHING, UsageError
 
 if TYPE_CHECKING:
     from dtdebug.lab.execute import Ran
-    from dtdebug.lab.progress import Begun, Progress
+    from dtdebug.lab.progress import Begun, LabProgress
     from dtdebug.lab.verify import Held
     from dtdebug_taxonomy.labs import Lab
 
@@ -56,7 +56,7 @@ _LISTED = (
 
 
 def _list(options: argparse.Namespace) -> int:
-    from dtdebug.lab.progress import Progress
+    from dtdebug.lab.progress import LabProgress
     from dtdebug_taxonomy.labs import load_labs
 
     labs = load_labs().values()
@@ -67,7 +67,7 @@ def _list(options: argparse.Namespace) -> int:
         return 0
     from dtdebug_taxonomy.knowledge import sort_key
 
-    begun = Progress.load().labs
+    begun = LabProgress.load().labs
     for lab in sorted(labs, key=lambda lab: (sort_key(lab.symptom), lab.id)):
         mark = "solved" if lab.id in begun and begun[lab.id].solved else "begun" if lab.id in begun else ""
         print(f"{lab.symptom:<7} {lab.id:<33} {lab.difficulty:<7} {lab.runs:<4} {mark:<7} {lab.title}".rstrip())
@@ -76,7 +76,7 @@ def _list(options: argparse.Namespace) -> int:
 
 def _start(options: argparse.Namespace) -> int:
     from dtdebug.lab.execute import execute
-    from dtdebug.lab.progress import Progress
+    from dtdebug.lab.progress import LabProgress
     from dtdebug.lab.verify import lay_out
     from dtdebug_taxonomy.labs import BEFORE
 
@@ -91,7 +91,7 @@ def _start(options: argparse.Namespace) -> int:
         ) from None
     except OSError as error:
         raise UsageError(f"lab start: {folder}: can't be written: {error.strerror}") from None
-    progress = Progress.load()
+    progress = LabProgress.load()
     progress.begin(lab.id, folder)
     progress.save()
     print(f"{lab.title}: {script} ({lab.ranks} ranks)\n$ {_command(lab, script)}", flush=True)
@@ -201,11 +201,11 @@ def _named(name: str) -> Lab:
     return lab
 
 
-def _begun(name: str | None, verb: str) -> tuple[Lab, Begun, Progress]:
+def _begun(name: str | None, verb: str) -> tuple[Lab, Begun, LabProgress]:
     """A lab that was started, the last one where none is named."""
-    from dtdebug.lab.progress import Progress
+    from dtdebug.lab.progress import LabProgress
 
-    progress = Progress.load()
+    progress = LabProgress.load()
     name = name or progress.current
     if not name:
         raise UsageError(f"lab {verb}: no lab was started; `dtdebug lab start ID` does")

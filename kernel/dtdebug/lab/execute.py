@@ -90,7 +90,7 @@ def execute(lab: Lab, script: Path, *, show: bool = False) -> Ran:
         seconds = time.monotonic() - begun
         seen = watched(run.path)
         return Ran(
-            status=status, seconds=seconds, output=collect.printed(run), found=_found(run), said=words,
+            status=status, seconds=seconds, output=collect.printed_output(run), found=_found(run), said=words,
             violated=seen.violations if seen is not None else (),
         )  # fmt: skip
 

@@ -20,7 +20,7 @@ class Begun(msgspec.Struct, kw_only=True):
     solved: bool = False
 
 
-class Progress(msgspec.Struct, kw_only=True):
+class LabProgress(msgspec.Struct, kw_only=True):
     """All labs of the user, by id."""
 
     current: str = ""
@@ -28,9 +28,9 @@ class Progress(msgspec.Struct, kw_only=True):
     labs: dict[str, Begun] = {}
 
     @staticmethod
-    def load() -> Progress:
+    def load() -> LabProgress:
         """What was kept, or an empty record."""
-        return state.load(_FILE, Progress) or Progress()
+        return state.load(_FILE, LabProgress) or LabProgress()
 
     def save(self) -> bool:
         """Keeps it; False if the state directory can't be written."""

@@ -9,7 +9,7 @@ from pathlib import Path
 import msgspec
 
 
-class Question(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+class NotebookQuestion(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """One question of a notebook."""
 
     asks: str
@@ -51,7 +51,7 @@ def _words(text: str) -> list[str]:
 
 
 @lru_cache(maxsize=1)
-def questions() -> dict[str, Question]:
+def questions() -> dict[str, NotebookQuestion]:
     """The questions of all notebooks, by name."""
     data = Path(__file__).with_name("answers.toml").read_bytes()
-    return msgspec.toml.decode(data, type=dict[str, Question])
+    return msgspec.toml.decode(data, type=dict[str, NotebookQuestion])

@@ -11,7 +11,7 @@ from dtdebug.errors import UsageError
 
 if TYPE_CHECKING:
     from dtdebug.learn.notebooks import Notebook
-    from dtdebug_taxonomy.topics import Group, Topic
+    from dtdebug_taxonomy.topics import Topic, TopicGroup
 
 
 def answer_page(words: Sequence[str], call: str) -> str:
@@ -94,7 +94,7 @@ def _name_and_folder(words: Sequence[str]) -> tuple[str, Path | None]:
     return whole, None
 
 
-def _found(name: str) -> Topic | Group:
+def _found(name: str) -> Topic | TopicGroup:
     from dtdebug_taxonomy.topics import UnknownTopicError, find
 
     try:
@@ -103,7 +103,7 @@ def _found(name: str) -> Topic | Group:
         raise UsageError(f"learn: {error}") from None
 
 
-def _written(found: Topic | Group, folder: Path) -> str:
+def _written(found: Topic | TopicGroup, folder: Path) -> str:
     """Writes the programs of a topic or a group; all or, where one is there already, none."""
     from dtdebug_taxonomy.topics import Topic
 

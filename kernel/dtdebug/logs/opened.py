@@ -135,18 +135,18 @@ def _sources(file: str) -> Iterator[Source]:
         yield Source(_shown(file), file, "", there.st_size, there.st_mtime)
         return
     plain = file if file.endswith(".tar") else _unpacked(file)
-    with careful.log(plain) as tar, tarfile.open(fileobj=tar, mode="r:", tarinfo=Header) as archive:
+    with careful.log(plain) as tar, tarfile.open(fileobj=tar, mode="r:", tarinfo=BoundedHeader) as archive:
         for member in archive:
             if member.isreg() and not member.issparse() and not member.name.lower().endswith(NOT_LOGS):
                 name, time = _shown(f"{file}:{member.name}"), float(member.mtime)
                 yield Source(name, plain, member.name, member.size, time, member.offset_data)
 
 
-class Header(tarfile.TarInfo):
+class BoundedHeader(tarfile.TarInfo):
     """What an archive says of a member, refused where that alone is large: it would be held and searched as a whole."""
 
     @classmethod
-    def frombuf(cls, buf: Any, encoding: str | None, errors: str) -> Header:
+    def frombuf(cls, buf: Any, encoding: str | None, errors: str) -> BoundedHeader:
         """As its base class; raises ReadError."""
         found = super().frombuf(buf, encoding, errors)  # type: ignore[arg-type]
         if found.type in _OF_HEADERS and found.size > _HEADER:

@@ -92,7 +92,7 @@ class Live:
         self.run = run
         self._take_back = fatal_signals.offer(run.stack(self._pid))
         os.register_at_fork(after_in_child=self._forked)
-        self._variables.put(arming.environment(run), before)
+        self._variables.put(arming.arming_variables(run), before)
         watch = Watch(lambda: arming.arm(run))
         watch.begin()
         self._undo += [watch.end, arming.disarm, self._let_go]

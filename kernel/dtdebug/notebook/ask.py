@@ -30,7 +30,7 @@ _STRANGER = 1.5
 """Seconds to wait for a kernel of which no journal tells that it is armed."""
 
 
-class Answer(msgspec.Struct, frozen=True, kw_only=True):
+class KernelAnswer(msgspec.Struct, frozen=True, kw_only=True):
     """What a kernel, or a look at it from outside, says."""
 
     ranks: tuple[RankState, ...] = ()
@@ -49,7 +49,7 @@ class _Reply(msgspec.Struct, frozen=True, kw_only=True):
     verdict: Verdict | None = None
 
 
-def ask_kernel(target: str, kind: Kind = "hang", timeout: float = TIMEOUT) -> Answer | None:
+def ask_kernel(target: str, kind: Kind = "hang", timeout: float = TIMEOUT) -> KernelAnswer | None:
     """Asks the kernel of a connection file, a kernel id or a process id; None where the target is no kernel."""
     file = connection_file(target)
     if file is None:
@@ -60,12 +60,14 @@ def ask_kernel(target: str, kind: Kind = "hang", timeout: float = TIMEOUT) -> An
     folder, entry = _armed(file, pid)
     reply = _by_channel(file, kind, timeout, armed=folder is not None)
     if reply is not None and reply.status == "ok":
-        return Answer(ranks=reply.ranks, verdict=reply.verdict, text=reply.text, road="control channel")
+        return KernelAnswer(ranks=reply.ranks, verdict=reply.verdict, text=reply.text, road="control channel")
     if pid is None:
-        return Answer(text=f"dtdebug: the kernel of {file.name} does not answer, and its process was not found here")
+        return KernelAnswer(
+            text=f"dtdebug: the kernel of {file.name} does not answer, and its process was not found here"
+        )
     seen = from_outside(pid, folder, entry, kind, timeout)
     seen = msgspec.structs.replace(seen, notes=(_SILENT.format(pid=pid), *seen.notes))
-    return Answer(ranks=seen.ranks, verdict=seen.verdict, text=show.plain_text(seen), road="outside")
+    return KernelAnswer(ranks=seen.ranks, verdict=seen.verdict, text=show.plain_text(seen), road="outside")
 
 
 def connection_file(target: str) -> Path | None:

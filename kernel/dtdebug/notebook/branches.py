@@ -8,7 +8,7 @@ from functools import lru_cache
 from dtdebug.clean import clean, one_line
 from dtdebug.notebook.cells import frame_words
 from dtdebug.probe import stacks
-from dtdebug.probe.stacks import Node
+from dtdebug.probe.stacks import StackNode
 from dtdebug_taxonomy.frames import is_library
 from dtdebug_taxonomy.ranks import Frame, RankState, ranges
 from dtdebug_taxonomy.view import Branch, FrameRow
@@ -28,12 +28,12 @@ def branch(states: Iterable[RankState], culprits: Collection[int]) -> Branch | N
     rows = stacks.classes(states)
     if not rows:
         return None
-    root = stacks.tree(rows)
+    root = stacks.stack_tree(rows)
     shape = next((shape for shape in _SHAPES if _size(root, *shape, _MOST) <= _MOST), _SHAPES[-1])
     return _branch(root, frozenset(culprits), *shape)
 
 
-def _size(node: Node, most: int, levels: int, limit: int) -> int:
+def _size(node: StackNode, most: int, levels: int, limit: int) -> int:
     """How many branches there would be; counting ends above the limit."""
     if not levels:
         return 1 + bool(node.branches)
@@ -45,7 +45,7 @@ def _size(node: Node, most: int, levels: int, limit: int) -> int:
     return total
 
 
-def _branch(node: Node, culprits: frozenset[int], most: int, levels: int) -> Branch:
+def _branch(node: StackNode, culprits: frozenset[int], most: int, levels: int) -> Branch:
     kept = _chosen(node.branches, culprits, most if levels else 0)
     below = [_branch(part, culprits, most, levels - 1) for part in kept]
     if len(kept) < len(node.branches):
@@ -61,7 +61,7 @@ def _branch(node: Node, culprits: frozenset[int], most: int, levels: int) -> Bra
     )
 
 
-def _chosen(branches: Sequence[Node], culprits: frozenset[int], most: int) -> list[Node]:
+def _chosen(branches: Sequence[StackNode], culprits: frozenset[int], most: int) -> list[StackNode]:
     """The branches of culprits, the largest and the smallest, in their order."""
     if len(branches) <= most:
         return list(branches)

@@ -39,7 +39,7 @@ class Inquiry:
         self._found = found
         self._record = record
         self._answer: RankState | None = None
-        self._seen = outside.Look()
+        self._seen = outside.ProcessLook()
         self._explained = Explained()
         self._roads: dict[str, str] = {}
         self._status = "unknown"
@@ -222,7 +222,7 @@ class Inquiry:
         return bool(self._seen.stack)
 
     @staticmethod
-    def _names_others(look: outside.Look) -> bool:
+    def _names_others(look: outside.ProcessLook) -> bool:
         """Local variables tell with whom it waits."""
         found = operation(look.stack)
         return found is not None and bool(found.op in outside.PAIRS or found.group)
@@ -261,7 +261,7 @@ class Inquiry:
             file = folder.announced_stack(record)
             if file is None:
                 raise transports.RoadError("announced a file that is not of this process")
-            self._seen = outside.Look(stack=written_stack.traceback(pid, file, self._request.deadline))
+            self._seen = outside.ProcessLook(stack=written_stack.traceback(pid, file, self._request.deadline))
         return bool(self._seen.stack)
 
     def _dump(self) -> None:

@@ -47,7 +47,7 @@ class ThreadLook(msgspec.Struct, frozen=True, kw_only=True):
     active: bool = False
 
 
-class Look(msgspec.Struct, frozen=True, kw_only=True):
+class ProcessLook(msgspec.Struct, frozen=True, kw_only=True):
     """What was seen in a process."""
 
     stack: tuple[Frame, ...] = ()
@@ -126,7 +126,9 @@ def observe_pid(pid: int, timeout: float = 2.0, *, thread: str = "MainThread") -
     return observe(describe(pid), timeout, thread=thread) or RankState(pid=pid, host=socket.gethostname(), alive=True)
 
 
-def spy(pid: int, deadline: float, *, native: bool = False, local: bool = False, thread: str = "MainThread") -> Look:
+def spy(
+    pid: int, deadline: float, *, native: bool = False, local: bool = False, thread: str = "MainThread"
+) -> ProcessLook:
     """The stack of a thread (by a part of its name) through py-spy, first without stopping the process, then with.
 
     Raises:
@@ -174,18 +176,18 @@ def can_spy() -> bool:
     return _program() is not None
 
 
-def is_helper(look: Look) -> bool:
+def is_helper(look: ProcessLook) -> bool:
     """The process works for a rank: it is a worker of a data loader."""
     return any(frame.function == "_worker_loop" and "data" in frame.file for frame in look.stack)
 
 
-def spawned_rank(look: Look) -> int | None:
+def spawned_rank(look: ProcessLook) -> int | None:
     """The first argument that torch.multiprocessing gives to what it spawns."""
     value = look.variables.get("i", "")
     return int(value) if value.isdecimal() and len(value) < 10 else None
 
 
-def parse_spy(data: bytes, pid: int, thread: str = "MainThread") -> Look:
+def parse_spy(data: bytes, pid: int, thread: str = "MainThread") -> ProcessLook:
     """What `py-spy dump --json` printed of a process; raises msgspec.MsgspecError."""
     return _look(msgspec.json.decode(data, type=list[_SpyThread]), pid, thread)
 
@@ -228,12 +230,12 @@ def _program() -> str | None:
     return beside or shutil.which("py-spy")
 
 
-def _look(threads: Sequence[_SpyThread], pid: int, name: str) -> Look:
+def _look(threads: Sequence[_SpyThread], pid: int, name: str) -> ProcessLook:
     main = next((t for t in threads if name in (t.thread_name or "")), None)
     main = main or next((t for t in threads if t.os_thread_id == pid), None)
     main = main or (threads[-1] if threads else _SpyThread(frames=[]))
     owner = next((thread for thread in threads if thread.owns_gil), None)
-    return Look(
+    return ProcessLook(
         stack=_stack(main),
         native=_native(main),
         lock=_owner(owner) if owner else "",

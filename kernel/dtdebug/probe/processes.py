@@ -13,7 +13,7 @@ from pathlib import Path
 import msgspec
 import psutil
 
-from dtdebug.clean import environment
+from dtdebug.clean import allowed_variables
 
 _RANK = ("RANK", "OMPI_COMM_WORLD_RANK", "PMIX_RANK", "PMI_RANK", "MV2_COMM_WORLD_RANK", "SLURM_PROCID")
 """The nearest to the program first: torchrun's variable outranks that of the srun that started torchrun."""
@@ -191,7 +191,7 @@ def _found(process: _Process, rank: int | None) -> RankProcess:
         world_size=_number(process.variables, _WORLD),
         local_rank=_number(process.variables, _LOCAL),
         local_world_size=_number(process.variables, _LOCAL_WORLD),
-        environment=environment(process.variables),
+        environment=allowed_variables(process.variables),
     )
 
 

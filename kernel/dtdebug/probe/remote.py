@@ -101,7 +101,7 @@ def run(commands: Sequence[Command], timeout: float = TIMEOUT) -> tuple[list[Ran
     return [state for states, _ in answers for state in states], [note for _, note in answers if note]
 
 
-def parse(data: bytes, command: Command) -> list[RankState]:
+def read_states(data: bytes, command: Command) -> list[RankState]:
     """The records in what a command printed, cleaned.
 
     Raises:
@@ -139,7 +139,7 @@ def _one(command: Command, deadline: float) -> tuple[list[RankState], str]:
         try:
             data = _read(process, deadline)
             status = process.wait(max(0.0, deadline - time.monotonic()))
-            states = parse(data, command) if data.strip() else []
+            states = read_states(data, command) if data.strip() else []
         except (TimeoutError, subprocess.TimeoutExpired):
             return [], f"{where}: no answer in {time.monotonic() - began:.1f} s"
         except ValueError as error:

@@ -35,13 +35,13 @@ class StackClass(msgspec.Struct, frozen=True):
     stack: tuple[Frame, ...]
 
 
-class Node(msgspec.Struct, frozen=True):
+class StackNode(msgspec.Struct, frozen=True):
     """Frames that some ranks share, and the branches where they part."""
 
     frames: tuple[Frame, ...]
     """Outermost first; of the root empty where the ranks share nothing."""
     ranks: tuple[int, ...]
-    branches: tuple[Node, ...]
+    branches: tuple[StackNode, ...]
     """The largest first."""
 
 
@@ -57,12 +57,12 @@ def classes(states: Iterable[RankState]) -> tuple[StackClass, ...]:
     return tuple(sorted(rows, key=lambda row: (-len(row.ranks), row.ranks)))
 
 
-def tree(rows: Sequence[StackClass]) -> Node:
+def stack_tree(rows: Sequence[StackClass]) -> StackNode:
     """The prefix tree of classes, chains without a branch joined."""
     return _node(list(rows), 0)
 
 
-def _node(rows: list[StackClass], depth: int, level: int = 0) -> Node:
+def _node(rows: list[StackClass], depth: int, level: int = 0) -> StackNode:
     end = depth + _shared(rows, depth)
     parts: dict[Frame, list[StackClass]] = {}
     for row in rows:
@@ -71,10 +71,10 @@ def _node(rows: list[StackClass], depth: int, level: int = 0) -> Node:
     if level < _LEVELS:
         branches = [_node(part, end, level + 1) for part in parts.values()]
     else:
-        branches = [Node(row.stack[end:], row.ranks, ()) for part in parts.values() for row in part]
+        branches = [StackNode(row.stack[end:], row.ranks, ()) for part in parts.values() for row in part]
     ranks = tuple(sorted(rank for row in rows for rank in row.ranks))
     frames = rows[0].stack[depth:end] if rows else ()
-    return Node(frames, ranks, tuple(sorted(branches, key=lambda n: (-len(n.ranks), n.ranks))))
+    return StackNode(frames, ranks, tuple(sorted(branches, key=lambda n: (-len(n.ranks), n.ranks))))
 
 
 def _shared(rows: list[StackClass], depth: int) -> int:
@@ -91,7 +91,7 @@ def to_text(states: Iterable[RankState], culprits: Collection[int] = (), lines: 
     """The tree on one screen, however many ranks; `>` marks the user's own code."""
     known = _by_rank(states)
     rows = classes(known.values())
-    root = tree(rows)
+    root = stack_tree(rows)
     head = [f"{_count(len(root.ranks), 'rank')}, {_count(len(rows), 'different stack')}"]
     if dark := known.keys() - set(root.ranks):
         head.append(f"no stack of rank {ranges(dark, _RANGES)}")
@@ -106,7 +106,7 @@ def to_text(states: Iterable[RankState], culprits: Collection[int] = (), lines: 
     return "\n".join((*head, *(_clipped(line) for line in body)))
 
 
-def _lines(node: Node, most: int, levels: int, culprits: frozenset[int], indent: str) -> Iterator[str]:
+def _lines(node: StackNode, most: int, levels: int, culprits: frozenset[int], indent: str) -> Iterator[str]:
     if node.frames or not node.branches:
         mark = " <- culprit" if culprits.issuperset(node.ranks) and node.ranks else ""
         size = f" {len(node.ranks)} ranks" if len(node.ranks) > 1 else ""
@@ -133,7 +133,7 @@ def _split(branches: int, most: int) -> tuple[int, int]:
     return (branches, 0) if branches <= most else (most - most // 2, most // 2)
 
 
-def _frames(node: Node, own: int) -> Iterator[str]:
+def _frames(node: StackNode, own: int) -> Iterator[str]:
     """The innermost frames of the user's own, and the library's frame at the end; the rest is counted."""
     mine = [i for i, frame in enumerate(node.frames) if not is_library(frame.file)]
     kept = {*mine[-own:], len(node.frames) - 1} if node.frames else set()

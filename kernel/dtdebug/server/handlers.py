@@ -19,7 +19,7 @@ from dtdebug.server.turns import Turns
 if TYPE_CHECKING:
     from collections.abc import Callable, Hashable
 
-    from dtdebug.server.kernels import Process
+    from dtdebug.server.kernels import KernelProcess
 
 BODY_LIMIT, TEXT_LIMIT = 4_096, 256_000
 """Bytes of the body of a request to look, and of one that brings a text."""
@@ -100,7 +100,7 @@ class _KernelHandler(_Handler):
 
     auth_resource = "kernels"
 
-    async def process(self, kernel_id: str) -> Process:
+    async def process(self, kernel_id: str) -> KernelProcess:
         """The kernel's process on this machine.
 
         Raises:

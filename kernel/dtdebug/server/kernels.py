@@ -30,7 +30,7 @@ class ToEnd(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     pids: Pids
 
 
-class Process(msgspec.Struct, frozen=True):
+class KernelProcess(msgspec.Struct, frozen=True):
     """A kernel's process on this machine."""
 
     pid: int
@@ -61,7 +61,7 @@ def file_of(kernel: Any) -> str:
     return Path(kernel.connection_file).name
 
 
-async def process_of(kernel: Any) -> Process | None:
+async def process_of(kernel: Any) -> KernelProcess | None:
     """The process of a kernel manager's kernel, or None where it has none on this machine."""
     from jupyter_client.provisioning.local_provisioner import LocalProvisioner
     from jupyter_core.utils import ensure_async
@@ -70,4 +70,4 @@ async def process_of(kernel: Any) -> Process | None:
     if not isinstance(provisioner, LocalProvisioner) or provisioner.pid is None:
         return None
     alive = bool(await ensure_async(kernel.is_alive()))
-    return Process(provisioner.pid, file_of(kernel), alive)
+    return KernelProcess(provisioner.pid, file_of(kernel), alive)

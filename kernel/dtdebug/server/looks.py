@@ -13,7 +13,7 @@ from dtdebug.notebook.ask import from_outside
 from dtdebug.notebook.glance import glance, resting
 from dtdebug.notebook.view import view
 from dtdebug.records.folder import RunFolder
-from dtdebug.server.kernels import LookRequest, Process
+from dtdebug.server.kernels import KernelProcess, LookRequest
 from dtdebug.server.report import markdown
 from dtdebug_taxonomy.ranks import RankState
 from dtdebug_taxonomy.view import View
@@ -27,7 +27,7 @@ _BY_STACKS = 0.6
 _CHANCE = "a job that moves may be found twice in the same places: look again"
 _ENDED = "the kernel's process has ended; after a restart, %load_ext dtdebug and %dtdebug tell what it was doing"
 _KERNELS = 64
-_folders: dict[Process, Path] = {}
+_folders: dict[KernelProcess, Path] = {}
 """Folders of armed kernels that were found: to look for one reads the journals of all kernels."""
 
 
@@ -40,7 +40,7 @@ class Looked(msgspec.Struct, frozen=True):
     """All of it as Markdown, for a file."""
 
 
-def look_at_kernel(process: Process, asked: LookRequest) -> bytes:
+def look_at_kernel(process: KernelProcess, asked: LookRequest) -> bytes:
     """The JSON of what is seen of a kernel and its ranks."""
     folder, entry = _armed(process)
     pid = entry.pid if entry else process.pid
@@ -77,14 +77,14 @@ class CellRanks(msgspec.Struct, frozen=True):
     pids: tuple[int, ...]
 
 
-class Ended(msgspec.Struct, frozen=True):
+class EndReply(msgspec.Struct, frozen=True):
     """The reply to a request to end ranks."""
 
     ended: list[int]
     text: str
 
 
-def left_behind(process: Process) -> bytes:
+def left_behind(process: KernelProcess) -> bytes:
     """The JSON of the ranks that still run of earlier cells, also of a kernel that was restarted since."""
     return msgspec.json.encode(LeftBehind([CellRanks(each.line, each.pids) for each in left.left(process.file)]))
 
@@ -96,16 +96,16 @@ def abandoned(kernels: Sequence[str]) -> bytes:
 
 def end_abandoned(kernels: Sequence[str], pids: Sequence[int]) -> bytes:
     """Ends those of them that `abandoned` names; the JSON of what came of it."""
-    return msgspec.json.encode(Ended(*left.end_abandoned(kernels, pids)))
+    return msgspec.json.encode(EndReply(*left.end_abandoned(kernels, pids)))
 
 
-def end(process: Process, pids: Sequence[int]) -> bytes:
+def end(process: KernelProcess, pids: Sequence[int]) -> bytes:
     """Ends those of them that are ranks of this kernel, now or before its restart; the JSON of what came of it."""
     _, entry = _armed(process)
-    return msgspec.json.encode(Ended(*left.end(process.file, pids, entry.pid if entry else process.pid)))
+    return msgspec.json.encode(EndReply(*left.end(process.file, pids, entry.pid if entry else process.pid)))
 
 
-def _armed(process: Process) -> tuple[RunFolder | None, journal.LastCell | None]:
+def _armed(process: KernelProcess) -> tuple[RunFolder | None, journal.LastCell | None]:
     """The folder of a kernel that is armed, and what its journal says."""
     known = _folders.get(process)
     entry = journal.read_journal(known) if known else None
@@ -119,7 +119,7 @@ def _armed(process: Process) -> tuple[RunFolder | None, journal.LastCell | None]
     return RunFolder(known), entry
 
 
-def _found(process: Process) -> tuple[Path | None, journal.LastCell | None]:
+def _found(process: KernelProcess) -> tuple[Path | None, journal.LastCell | None]:
     """The folder among those of all kernels.
 
     The kernel may be below the process that the server has started: a wrapper such as `conda run` stays above it.

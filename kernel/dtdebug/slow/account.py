@@ -38,7 +38,7 @@ class Account(msgspec.Struct, frozen=True, kw_only=True):
     step_seconds: float | None
 
 
-class Timeline(msgspec.Struct, frozen=True, kw_only=True):
+class RankTimeline(msgspec.Struct, frozen=True, kw_only=True):
     """What is drawn of one rank: intervals in microseconds from the rank's own beginning."""
 
     rank: int
@@ -48,7 +48,7 @@ class Timeline(msgspec.Struct, frozen=True, kw_only=True):
     loader: tuple[Interval, ...]
 
 
-def account(trace: Trace) -> tuple[Account, Timeline]:
+def account(trace: Trace) -> tuple[Account, RankTimeline]:
     """The account of one rank."""
     steps = [e for e in trace.events if e.name.startswith(_STEP)]
     steps = list({(e.ts, e.dur): e for e in steps if e.cat != "gpu_user_annotation"}.values())
@@ -82,7 +82,7 @@ def account(trace: Trace) -> tuple[Account, Timeline]:
         steps=len(numbers),
         step_seconds=_seconds([(begin, end)]) / len(numbers) if numbers else None,
     )
-    line = Timeline(
+    line = RankTimeline(
         rank=trace.rank,
         span=end - begin,
         compute=_from(compute, begin),

@@ -10,7 +10,7 @@ from typing import Any
 import msgspec
 
 from dtdebug.clean import one_line
-from dtdebug.slow.account import Account, Interval, Timeline, account, late
+from dtdebug.slow.account import Account, Interval, RankTimeline, account, late
 from dtdebug.slow.traces import load, paths
 from dtdebug_taxonomy.watched import Late
 
@@ -42,7 +42,7 @@ def run(given: list[Path], *, as_json: bool) -> tuple[str, bool]:
     return "\n".join(_text(accounts, lines, found, notes)) + "\n", found is not None
 
 
-def _text(accounts: list[Account], lines: list[Timeline], found: Late | None, notes: list[str]) -> Iterator[str]:
+def _text(accounts: list[Account], lines: list[RankTimeline], found: Late | None, notes: list[str]) -> Iterator[str]:
     yield found.means if found is not None else "No rank is late, and no phase holds up all."
     if found is not None:
         yield f"  symptom: Training is slow: no speed-up, or slower than one device ({found.symptom})"
@@ -68,7 +68,7 @@ def _text(accounts: list[Account], lines: list[Timeline], found: Late | None, no
     yield from (f"note: {one_line(note, 200)}" for note in notes[:8])
 
 
-def picture(line: Timeline, longest: float, width: int) -> str:
+def picture(line: RankTimeline, longest: float, width: int) -> str:
     """One rank's time from its first step, to the end of the longest: each column shows what took most of it."""
     columns = []
     shares = [

@@ -34,11 +34,6 @@ class Event(msgspec.Struct, frozen=True):
     tid: int | str = 0
 
 
-class _Info(msgspec.Struct, frozen=True):
-    rank: int | None = None
-    world_size: int | None = None
-
-
 class _Whole(msgspec.Struct, frozen=True):
     traceEvents: list[msgspec.Raw]  # noqa: N815 - its name there
     distributedInfo: Any = None  # noqa: N815 - its name there

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from dtdebug.logs.shapes import Kept
 from dtdebug.triage.part import EXAMPLES
 from dtdebug_taxonomy.failure import events, exits, lines
-from dtdebug_taxonomy.hardware import parse
+from dtdebug_taxonomy.hardware import parse_event
 from dtdebug_taxonomy.knowledge import Knowledge, load
 from dtdebug_taxonomy.lexicon import lexicon
 from dtdebug_taxonomy.matching import Hit
@@ -81,7 +81,7 @@ class Judge:
         hits = set(wanted)
         near: set[int] = set()
         self._worded |= {shape(rows[i].raw) for i in wanted}
-        wanted |= {once[n] for n, text in enumerate(fresh) if parse(text) is not None}
+        wanted |= {once[n] for n, text in enumerate(fresh) if parse_event(text) is not None}
         printed = lines.split_lines("\n".join(_text(row.raw) for row in rows))
         happened = events.find_events(printed)
         for raised in happened.raised:

@@ -63,7 +63,7 @@ class Stream(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """Seconds of some of its steps, as printed."""
 
 
-class Node(msgspec.Struct, frozen=True, array_like=True):
+class LaunchedNode(msgspec.Struct, frozen=True, array_like=True):
     """What a launcher's report says of a node: the rank of its first process."""
 
     file: str
@@ -81,7 +81,7 @@ class Part(msgspec.Struct, kw_only=True, omit_defaults=True):
     streams: list[Stream] = []
     hardware: list[Event] = []
     unread: list[str] = []
-    nodes: list[Node] = []
+    nodes: list[LaunchedNode] = []
     read: list[str] = []
     """Names of the files, so that none is counted twice."""
 

@@ -11,7 +11,7 @@ from statistics import median
 import msgspec
 
 from dtdebug.triage.names import counts
-from dtdebug.triage.part import Node, Part, Stream, TellingLine
+from dtdebug.triage.part import LaunchedNode, Part, Stream, TellingLine
 from dtdebug_taxonomy.ranks import MOST_RANKS
 
 _LEAST = 1.0
@@ -30,7 +30,7 @@ _HOSTS = 3
 """Hosts from which on one's clock can be compared with the others'."""
 
 
-def placed(streams: Sequence[Stream], nodes: Sequence[Node] = ()) -> list[Stream]:
+def placed(streams: Sequence[Stream], nodes: Sequence[LaunchedNode] = ()) -> list[Stream]:
     """With the rank where only the local rank was known: as other logs of its node show, or where there is one node."""
     streams = _numbered(_twins(streams))
     nameless = [s for s in streams if s.rank is None and s.local is not None]
@@ -95,7 +95,7 @@ def _whole(streams: Sequence[Stream], world: int) -> bool:
     return min(s.local or 0 for s in streams) == 0 and world <= max(s.local or 0 for s in streams) + 1
 
 
-def _reported(streams: Sequence[Stream], nodes: Sequence[Node]) -> dict[str, int]:
+def _reported(streams: Sequence[Stream], nodes: Sequence[LaunchedNode]) -> dict[str, int]:
     """Node -> rank of its first process, as the launcher's report says: of the same log, else of the same host."""
     by_file, by_host = (
         _agreed((n.file, n.base) for n in nodes),

@@ -19,10 +19,10 @@ from dtdebug.triage import streams
 from dtdebug.triage.clock import when
 from dtdebug.triage.judge import Judge
 from dtdebug.triage.names import Whose
-from dtdebug.triage.part import Node, Part
+from dtdebug.triage.part import LaunchedNode, Part
 from dtdebug.triage.streams import SHARED_TAIL
 from dtdebug_taxonomy.failure import grammar
-from dtdebug_taxonomy.hardware import Event, parse
+from dtdebug_taxonomy.hardware import Event, parse_event
 
 _TABLE_HOST = re.compile(r" {1,4}host {1,10}: ([\w.-]{1,100})$")
 _TABLE_RANK = re.compile(r" {1,4}rank {1,10}: (\d{1,7}) \(local_rank: (\d{1,5})\)")
@@ -126,7 +126,7 @@ def add(part: Part, judge: Judge, log: Log, source: Source, whose: Whose) -> Non
     part.streams += streams.of_log(judge, text)
 
 
-def _nodes(rows: Iterable[Kept], name: str) -> Iterable[Node]:
+def _nodes(rows: Iterable[Kept], name: str) -> Iterable[LaunchedNode]:
     """What torchrun's report of a failure says of a node: host, rank and local rank of a process."""
     host, begin = "", 0
     for row in rows:
@@ -136,13 +136,13 @@ def _nodes(rows: Iterable[Kept], name: str) -> Iterable[Node]:
         if found := _TABLE_HOST.match(body):
             host, begin = found[1], row.number
         elif (found := _TABLE_RANK.match(body)) and row.number == begin + 1 and int(found[1]) >= int(found[2]):
-            yield Node(name, host, int(found[1]) - int(found[2]))
+            yield LaunchedNode(name, host, int(found[1]) - int(found[2]))
 
 
 def _events(rows: Iterable[Kept], source: Source, whose: Whose, year: int) -> Iterable[Event]:
     for row in rows:
         text = clean(row.raw.decode("utf-8", "replace"))
-        event = parse(text)
+        event = parse_event(text)
         if event is not None:
             told = grammar.without_prefixes(text)
             yield replace(event, rank=told.rank if told.rank is not None else whose.rank).placed(

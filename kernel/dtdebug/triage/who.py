@@ -75,7 +75,7 @@ def _named(line: Line, world: int) -> Line:
     return line._replace(rank=int(found[1])) if found else line
 
 
-class Device(NamedTuple):
+class NcclDevice(NamedTuple):
     """What NCCL says of a rank."""
 
     rank: int | None = None
@@ -85,13 +85,13 @@ class Device(NamedTuple):
     world: int = 0
 
 
-def device(raws: Sequence[bytes]) -> Device:
+def device(raws: Sequence[bytes]) -> NcclDevice:
     """Of the largest communicator that is named; its ranks are those of the job."""
-    best = Device()
+    best = NcclDevice()
     for raw in raws:
         found = NCCL.search(raw[:800]) if b"busId" in raw else None
         if found is not None and int(found["world"]) > best.world:
-            best = Device(
+            best = NcclDevice(
                 int(found["rank"]),
                 found["host"].decode(),
                 int(found["pid"]),

@@ -51,11 +51,11 @@ class Announcer:
         for violation in seen:
             if violation.invariant in self._before and violation.invariant not in self._said:
                 self._said.add(violation.invariant)
-                self._say(line(violation))
+                self._say(violation_line(violation))
         self._before = {v.invariant for v in seen}
 
 
-def line(violation: Violation) -> str:
+def violation_line(violation: Violation) -> str:
     """The violation in one line."""
     v = violation
     place = f", {PurePath(v.file).name}:{v.line}" if v.file else ""

@@ -29,7 +29,7 @@ class Setting(NamedTuple):
     only_if_unset: bool = False
 
 
-class Reading(NamedTuple):
+class VariableRead(NamedTuple):
     """An expression that is the value of a variable."""
 
     variable: str
@@ -85,18 +85,18 @@ def _entries(code: Code, table: ast.expr, call: ast.Call) -> Iterator[Setting]:
         yield from (Setting(k.arg, k.value, call) for k in table.keywords if k.arg)
 
 
-def reading(code: Code, node: ast.expr | None) -> Reading | None:
+def reading(code: Code, node: ast.expr | None) -> VariableRead | None:
     """What an expression reads; None if it reads no variable whose name can be seen."""
     if isinstance(node, ast.Subscript) and is_environment(code, node.value):
         name = _text(code, node.slice)
-        return Reading(name, must=True) if name else None
+        return VariableRead(name, must=True) if name else None
     if not isinstance(node, ast.Call) or not node.args:
         return None
     reads = _last(node) in {"get", "pop", "setdefault"} and _on_environment(code, node.func)
     if not reads and code.name(node.func) != "os.getenv":
         return None
     name = _text(code, node.args[0])
-    return Reading(name, code.argument(node, "default", 1)) if name else None
+    return VariableRead(name, code.argument(node, "default", 1)) if name else None
 
 
 def is_environment(code: Code, node: ast.expr) -> bool:

@@ -41,7 +41,7 @@ def both_named(code: Code, one: str, other: str) -> tuple[str, str, tuple[Edit, 
     return first, second, tuple(e._replace(text=texts) for e in (edits or more))
 
 
-def environment(code: Code, variable: str) -> tuple[str, tuple[Edit, ...]]:
+def environment_number(code: Code, variable: str) -> tuple[str, tuple[Edit, ...]]:
     """An expression for a variable of the environment as a number, and the import that it needs."""
     if code.imports.get("os") == "os":
         return f'int(os.environ["{variable}"])', ()
@@ -53,7 +53,7 @@ def choose_device(code: Code, call: ast.Call) -> Fix | None:
     torch = next((local for local, full in code.imports.items() if full == "torch"), "")
     if not isinstance(statement := code.parent[call], ast.Expr) or not torch:
         return None
-    rank, imports = environment(code, "LOCAL_RANK")
+    rank, imports = environment_number(code, "LOCAL_RANK")
     start = code.span(statement).start
     text = f"{torch}.cuda.set_device({rank})\n{indent_of(code, statement)}"
     return Fix("Choose the device by LOCAL_RANK", (Edit(Span(start, start), text), *imports))

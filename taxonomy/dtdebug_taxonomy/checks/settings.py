@@ -58,7 +58,7 @@ def _matches(glob: str, path: str) -> bool:
     return any(_glob(glob).match("/".join(parts[i:])) for i in range(len(parts)))
 
 
-def parse(table: Any) -> tuple[Settings, list[str]]:
+def parse_settings(table: Any) -> tuple[Settings, list[str]]:
     """Settings of a table as TOML or JSON gives it, and what is wrong with it, a line each.
 
     What is wrong is left out and the rest holds.

@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from dtdebug_taxonomy.checks.names import DDP, FSDP
 from dtdebug_taxonomy.checks.values import returned
-from dtdebug_taxonomy.source.bindings import home, surely_before
+from dtdebug_taxonomy.source.bindings import name_scope, surely_before
 from dtdebug_taxonomy.source.guards import guards
 from dtdebug_taxonomy.source.names import dotted
 from dtdebug_taxonomy.source.python import KEEPS, Binding, Code
@@ -97,7 +97,7 @@ def _of_name(code: Code, node: ast.expr, names: set[str], depth: int) -> Wrap | 
         if surely_before(code, bindings[last].node, later.node) is not None:
             return None
     name = dotted(node)
-    elsewhere = "." in name and len(bindings) < len(code.bindings.get((home(code, node, name), name), ()))
+    elsewhere = "." in name and len(bindings) < len(code.bindings.get((name_scope(code, node, name), name), ()))
     always = wrap.always and ((all(wraps) and not elsewhere) or not _conditional(code, bindings[last].node, node))
     return Wrap(wrap.call, always)
 
@@ -127,7 +127,7 @@ def _bindings(code: Code, node: ast.expr) -> list[Binding]:
     name = dotted(node)
     if not name.startswith(("self.", "cls.")):
         return code.bound(node)
-    here = code.bindings.get((home(code, node, name), name), [])
+    here = code.bindings.get((name_scope(code, node, name), name), [])
     mine = code.function(node)
     this = code.statement(node)
     if any(
@@ -175,7 +175,7 @@ def _conditional(code: Code, binding: ast.AST, use: ast.AST) -> bool:
     return False
 
 
-def asked(code: Code, node: ast.AST, wrap: Wrap) -> bool:
+def asks_wrap(code: Code, node: ast.AST, wrap: Wrap) -> bool:
     """Whether the code around a use asks first how, or if, the model is wrapped."""
     inner = node
     for up in code.ancestors(node):

@@ -126,7 +126,6 @@ class _Stream(Barred):
         self.chained = False
         self.last: int | None = None
         """Place of its last exception in the list."""
-        self.heading = -99
         self.fatal: Raised | None = None
         self.fresh = False
         """An exception has ended in the line above."""
@@ -191,7 +190,6 @@ class _Reader:
         elif re.match(rf"{_TYPE}\s{{2,80}}$", before):
             s.open.kind = "ipython"
         s.chained = s.chained or "Original" in before or "Remote" in before
-        s.heading = index
 
     def _handled(self, s: _Stream, line: Line, body: str) -> None:
         """Whether the line below a traceback says that the program goes on."""
@@ -226,8 +224,8 @@ class _Reader:
         if block.kind == "headless" and (last is None or not _NAMED.search(last[1])):
             s.open = None
             return
-        if last is None:
-            return
+        if last is None or (block.frames and last[2] and last[2].strip()[:200] == block.frames[-1].code):
+            return  # another process of the same program prints its traceback in between: the message comes later
         logged = line.level and line.level != block.level  # of another thread, as the watchdog of NCCL, in between
         if _NAMED.search(last[1]) or (block.frames and not indent and not logged and _is_last(last)):
             self._raise(s, index, line, last)

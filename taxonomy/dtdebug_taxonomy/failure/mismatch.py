@@ -14,7 +14,7 @@ from typing import NamedTuple
 from dtdebug_taxonomy.claims import Claim, texts
 from dtdebug_taxonomy.failure.disagreement import Side, disagreement
 from dtdebug_taxonomy.failure.lines import Line
-from dtdebug_taxonomy.failure.missing import called, missing, name, sites
+from dtdebug_taxonomy.failure.missing import call_claim, missing, name_in_program, sites
 from dtdebug_taxonomy.failure.raised import Raised
 from dtdebug_taxonomy.failure.reading import Reading
 from dtdebug_taxonomy.ranks import Alternative, CallSite, CollectiveRef, Kind, Verdict, say, spell
@@ -40,7 +40,7 @@ class _Call(NamedTuple):
 
     def __str__(self) -> str:
         number = "" if self.seq is None else f" #{self.seq}"
-        return f"{name(self.op)}{number}" + (f" of {self.arguments}" if self.arguments else "")
+        return f"{name_in_program(self.op)}{number}" + (f" of {self.arguments}" if self.arguments else "")
 
     @property
     def arguments(self) -> str:
@@ -131,7 +131,7 @@ def _verdict(
         kind=kind,
         culprits=culprits,
         waiting=most,
-        collective=CollectiveRef(name(crowd.op), crowd.seq),
+        collective=CollectiveRef(name_in_program(crowd.op), crowd.seq),
         sites=tuple(where[rank] for rank in (*culprits, *most) if rank in where),
         confidence=round((0.75 if others else 0.95) * (len(most) / len(calls)) ** 0.5, 2),
         summary=f"{spell(culprits, 8).capitalize()} {_are(culprits)} in {one} where {spell(most, 8)} "
@@ -155,11 +155,11 @@ def _opposed(kind: Kind, calls: Mapping[int, _Call], where: Mapping[int, CallSit
     ]
     claims = tuple(_claim(rank, calls[rank], where.get(rank)) for rank in sorted(calls)[:_EVIDENCE])
     first = calls[sides[0].ranks[0]]
-    return disagreement(kind, sides, CollectiveRef(name(first.op), first.seq), where, claims)
+    return disagreement(kind, sides, CollectiveRef(name_in_program(first.op), first.seq), where, claims)
 
 
 def _claim(rank: int, call: _Call, site: CallSite | None) -> Claim:
-    return called(rank, (call.op, call.seq, call.arguments), call.line, site)
+    return call_claim(rank, (call.op, call.seq, call.arguments), call.line, site)
 
 
 _WORDS: dict[Kind, str] = {

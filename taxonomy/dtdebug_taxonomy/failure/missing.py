@@ -39,7 +39,7 @@ _NAMES = {
 }
 
 
-def name(op: str) -> str:
+def name_in_program(op: str) -> str:
     """What a program calls the operation that PyTorch prints in its own spelling."""
     return _NAMES.get(op, op.strip("_").lower())
 
@@ -54,7 +54,7 @@ def sites(log: Reading) -> dict[int, CallSite]:
     return found
 
 
-def printed(line: Line, words: str, ranks: Iterable[int] = ()) -> Claim:
+def line_claim(line: Line, words: str, ranks: Iterable[int] = ()) -> Claim:
     """What a line says, as a claim."""
     words = words[:200]
     return Claim(
@@ -65,9 +65,9 @@ def printed(line: Line, words: str, ranks: Iterable[int] = ()) -> Claim:
     )
 
 
-def called(rank: int, call: tuple[str, int | None, str], line: int, site: CallSite | None) -> Claim:
+def call_claim(rank: int, call: tuple[str, int | None, str], line: int, site: CallSite | None) -> Claim:
     """What a rank was in, as a line says: (operation as PyTorch spells it, its number, arguments)."""
-    op, seq, words = name(call[0]), call[1], call[2]
+    op, seq, words = name_in_program(call[0]), call[1], call[2]
     told = f"{op}{'' if seq is None else f' #{seq}'}{f' of {words}' if words else ''}"
     return Claim(
         what="called",
@@ -98,7 +98,7 @@ def _not_passed(log: Reading, own: Sequence[Raised], where: Mapping[int, CallSit
         ranks = _numbers(found[2])
         if not ranks <= absent:
             absent |= ranks
-            said.append(printed(line, found[0]))
+            said.append(line_claim(line, found[0]))
         waited = int(found[3])
     if not absent:
         return None
@@ -156,14 +156,14 @@ def _did_not_join(rows: Sequence[Line]) -> Verdict | None:
         if found := _DID_NOT_JOIN.search(line.body):
             absent |= _numbers(found[1])
             seq = int(found[2])
-            said.append(printed(line, found[0]))
+            said.append(line_claim(line, found[0]))
         elif found := _JOINED.search(line.body):
             present |= _numbers(found[1])
             op = op or found[2]
     if not absent or seq is None:
         return None
     waiting = tuple(sorted(present - absent))
-    what = name(op) if op else "collective"
+    what = name_in_program(op) if op else "collective"
     return Verdict(
         kind="not_arrived",
         culprits=tuple(sorted(absent)),
@@ -188,13 +188,13 @@ def _did_not_finish(rows: Sequence[Line]) -> Verdict | None:
         if found := _UNFINISHED.search(line.body):
             late |= _numbers(found[1])
             seq = int(found[2])
-            said.append(printed(line, found[0]))
+            said.append(line_claim(line, found[0]))
         elif found := _STARTED_AT.search(line.body):
             at = int(found[1])
         elif late and at > seq and (found := _JOINED.search(line.body)):
             ahead |= _numbers(found[1]) - late
             op = op or found[2] or ""
-            said.append(printed(line, f"#{at} {found[0]}"))
+            said.append(line_claim(line, f"#{at} {found[0]}"))
     if not late or len(ahead) <= len(late):
         return None
     culprits, waiting = tuple(sorted(late)), tuple(sorted(ahead))
@@ -202,7 +202,7 @@ def _did_not_finish(rows: Sequence[Line]) -> Verdict | None:
         kind="not_arrived",
         culprits=culprits,
         waiting=waiting,
-        collective=CollectiveRef(name(op) if op else "collective", at),
+        collective=CollectiveRef(name_in_program(op) if op else "collective", at),
         confidence=0.6,
         summary=f"{spell(culprits, 8).capitalize()} joined collective #{seq} and did not finish it, while "
         f"{say(waiting, 'are')} in #{at}: {say(culprits, 'have')} called another one there, or "
@@ -223,7 +223,7 @@ def _silent_first(log: Reading) -> Verdict | None:
     if len(accused) != 1 or not whole or accused & {r.rank for r in log.events.raised}:
         return None
     rank = min(accused)
-    claims = tuple(printed(line, row[0]) for line, row in found[:8])
+    claims = tuple(line_claim(line, row[0]) for line, row in found[:8])
     return Verdict(
         kind="not_arrived",
         culprits=(rank,),

@@ -11,9 +11,9 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from dtdebug_taxonomy.claims import Claim, Record, texts
 from dtdebug_taxonomy.failure.disagreement import Side, disagreement
-from dtdebug_taxonomy.failure.missing import called, name
+from dtdebug_taxonomy.failure.missing import call_claim, name_in_program
 from dtdebug_taxonomy.failure.reading import Reading
-from dtdebug_taxonomy.failure.watchdog_lines import Status, Wait, WatchedGroup, watchdogs_by_group
+from dtdebug_taxonomy.failure.watchdog_lines import GroupStatus, TimedOutCollective, WatchedGroup, watchdogs_by_group
 from dtdebug_taxonomy.ranks import Alternative, CollectiveRef, Kind, Verdict, say, spell
 
 _OF_ALL = frozenset({"ALLREDUCE", "ALLGATHER", "_ALLGATHER_BASE", "REDUCE_SCATTER", "_REDUCE_SCATTER_BASE"})
@@ -50,7 +50,7 @@ def _of_several(groups: Mapping[str, WatchedGroup]) -> Verdict | None:
 
 def _listed(groups: Mapping[str, WatchedGroup], waiting: Sequence[int]) -> Verdict:
     """Who waited in which group: all that is known."""
-    rows: dict[tuple[str, str], tuple[Wait, list[int], WatchedGroup]] = {}
+    rows: dict[tuple[str, str], tuple[TimedOutCollective, list[int], WatchedGroup]] = {}
     for group, watched in groups.items():
         for rank, wait in sorted(watched.waits.items()):
             rows.setdefault((group, str(wait)), (wait, [], watched))[1].append(rank)
@@ -152,7 +152,7 @@ def _apart(watched: WatchedGroup) -> Verdict | None:
     (seq, op), _ = Counter((w.seq, w.op) for w in watched.waits.values()).most_common(1)[0]
     claims = _waiting(watched, (*odd, *most))
     culprits = odd if len(most) > len(odd) else ()
-    return disagreement(kind, sides, CollectiveRef(name(op), seq), watched.sites, claims, culprits=culprits)
+    return disagreement(kind, sides, CollectiveRef(name_in_program(op), seq), watched.sites, claims, culprits=culprits)
 
 
 def _alike(watched: WatchedGroup, heard: set[int]) -> Verdict:
@@ -201,7 +201,7 @@ def _verdict(
         kind=kind,
         culprits=culprits,
         waiting=waiting,
-        collective=CollectiveRef(name(op), seq),
+        collective=CollectiveRef(name_in_program(op), seq),
         sites=tuple(watched.sites[rank] for rank in (*culprits, *waiting) if rank in watched.sites),
         confidence=confidence,
         summary=summary,
@@ -213,10 +213,10 @@ def _verdict(
 
 def _waiting(watched: WatchedGroup, ranks: Iterable[int]) -> tuple[Claim, ...]:
     rows = [(rank, watched.waits[rank]) for rank in ranks]
-    return tuple(called(rank, (w.op, w.seq, w.sizes), w.line, watched.sites.get(rank)) for rank, w in rows[:_SHOWN])
+    return tuple(call_claim(rank, (w.op, w.seq, w.sizes), w.line, watched.sites.get(rank)) for rank, w in rows[:_SHOWN])
 
 
-def _reached(rank: int, status: Status) -> Claim:
+def _reached(rank: int, status: GroupStatus) -> Claim:
     words = f"last enqueued work: {status.enqueued}, last completed work: {status.completed}"
     record = Record(source="output", line=status.line, rank=rank, words=words)
     return Claim(what="printed", ranks=(rank,), words=words, record=record)

@@ -14,7 +14,7 @@ from itertools import takewhile
 from typing import NamedTuple
 
 from dtdebug_taxonomy.failure.lines import Line
-from dtdebug_taxonomy.failure.missing import name
+from dtdebug_taxonomy.failure.missing import name_in_program
 from dtdebug_taxonomy.failure.reading import Reading
 from dtdebug_taxonomy.frames import call_site, own_frames
 from dtdebug_taxonomy.ranks import CallSite, Frame
@@ -49,7 +49,7 @@ _FRAMES = 60
 """Frames of a stack that are read."""
 
 
-class Wait(NamedTuple):
+class TimedOutCollective(NamedTuple):
     """The collective that timed out on a rank."""
 
     seq: int
@@ -61,10 +61,10 @@ class Wait(NamedTuple):
 
     def __str__(self) -> str:
         where = f" in group {self.group}" if self.group else ""
-        return f"{name(self.op)} #{self.seq}" + (f" of {self.sizes}" if self.sizes else "") + where
+        return f"{name_in_program(self.op)} #{self.seq}" + (f" of {self.sizes}" if self.sizes else "") + where
 
 
-class Status(NamedTuple):
+class GroupStatus(NamedTuple):
     """How far a rank is in its group."""
 
     enqueued: int
@@ -75,8 +75,8 @@ class Status(NamedTuple):
 class WatchedGroup(NamedTuple):
     """What the watchdogs of one group say."""
 
-    waits: Mapping[int, Wait]
-    status: Mapping[int, Status]
+    waits: Mapping[int, TimedOutCollective]
+    status: Mapping[int, GroupStatus]
     sites: Mapping[int, CallSite]
 
 
@@ -84,8 +84,8 @@ class _Heard:
     """What was printed, by group and rank."""
 
     def __init__(self) -> None:
-        self.waits: dict[str, dict[int, list[Wait]]] = {}
-        self.status: dict[str, dict[int, Status]] = {}
+        self.waits: dict[str, dict[int, list[TimedOutCollective]]] = {}
+        self.status: dict[str, dict[int, GroupStatus]] = {}
         self.groups_of: dict[tuple[int, int], set[str]] = {}
         """Of a rank and a number the groups in which its watchdog names it."""
         self.places: dict[str, dict[str, set[int]]] = {}
@@ -104,7 +104,7 @@ class _Heard:
 
     def settled(self) -> dict[str, WatchedGroup]:
         """The groups whose numbers can be compared: each rank has one wait there, and one place."""
-        named: dict[str, dict[int, list[Wait]]] = {}
+        named: dict[str, dict[int, list[TimedOutCollective]]] = {}
         for group, rows in self.waits.items():
             for rank, waits in rows.items():
                 for wait in waits:
@@ -139,7 +139,7 @@ def watchdogs_by_group(log: Reading) -> dict[str, WatchedGroup]:
                 heard.waits.setdefault(_group(outer or found), {}).setdefault(rank, []).append(wait)
         elif "ast enqueued" in text and (found := _STATUS.search(text)):
             if (rank := heard.rank(found, line)) is not None:
-                status = Status(int(found["enqueued"]), int(found["completed"]), line.number)
+                status = GroupStatus(int(found["enqueued"]), int(found["completed"]), line.number)
                 heard.status.setdefault(_group(found), {}).setdefault(rank, status)
                 if at := _AT.search(text):
                     heard.groups_of.setdefault((rank, int(at[1])), set()).add(_group(found))
@@ -178,12 +178,12 @@ def _group(found: re.Match[str]) -> str:
     return _DEFAULT if group in _SPELLED else group
 
 
-def _wait(found: re.Match[str], line: int) -> Wait:
+def _wait(found: re.Match[str], line: int) -> TimedOutCollective:
     known = found["into"] is not None and found["op"] in _EQUAL_SIZES
     into, out = (int(found["into"]), int(found["out"])) if known else (0, 0)
     size = f"{into:,}" if into == out else f"{into:,} -> {out:,}"
     sizes = "" if not known else f"{size} element" if into == out == 1 else f"{size} elements"
-    return Wait(int(found["seq"]), found["op"], sizes, line)
+    return TimedOutCollective(int(found["seq"]), found["op"], sizes, line)
 
 
 def _site(lines: Sequence[Line], header: int) -> CallSite | None:

@@ -110,7 +110,7 @@ def _read(name: str) -> dict[str, Any]:
     return tomllib.loads(files(__package__).joinpath(name).read_text("utf-8"))
 
 
-def parse(line: str) -> Event | None:
+def parse_event(line: str) -> Event | None:
     """What a line of a kernel's log reports, whatever stands before it; None where it is no report that is known."""
     line = line[:_LONGEST]
     if "Xid (" in line:

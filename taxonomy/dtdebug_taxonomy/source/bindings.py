@@ -26,7 +26,7 @@ def bindings(code: Code) -> dict[tuple[ast.AST, str], list[Binding]]:
 
     for binding, target in _bound(code):
         for name, value in _targets(target, binding.value):
-            found[home(code, target, name), name].append(binding._replace(value=value))
+            found[name_scope(code, target, name), name].append(binding._replace(value=value))
     for function in code.all_functions:
         found[code.scope(function), function.name].append(Binding(function, None, "definition"))
         _arguments(function, found)
@@ -63,7 +63,7 @@ def _bound(code: Code) -> Iterator[tuple[Binding, ast.expr]]:
             yield Binding(code.parent[item], item.context_expr, "with"), item.optional_vars
 
 
-def home(code: Code, node: ast.AST, name: str) -> ast.AST:
+def name_scope(code: Code, node: ast.AST, name: str) -> ast.AST:
     """The scope that a name belongs to where it is bound."""
     if name.startswith(("self.", "cls.")):
         return code.class_of(node) or code.scope(node)
@@ -117,7 +117,7 @@ def reaching(code: Code, node: ast.expr) -> list[Binding]:
 
     name = dotted(node)
     if name.startswith(("self.", "cls.")):
-        here = code.bindings.get((home(code, node, name), name), [])
+        here = code.bindings.get((name_scope(code, node, name), name), [])
         mine = [b for b in here if code.function(b.node) is code.function(node)]
         return _before(code, mine, node) or here
     scopes = [s for s in (*code.ancestors(node), code.tree) if isinstance(s, SCOPES)]

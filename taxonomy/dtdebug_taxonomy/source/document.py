@@ -28,7 +28,7 @@ _VARIABLE = re.compile(r"[A-Z_][A-Z0-9_]*")
 _PAIR = re.compile(r"([A-Z_][A-Z0-9_]*)=(.*)", re.DOTALL)
 
 
-class Problem(NamedTuple):
+class Unreadable(NamedTuple):
     """Why a file can't be read wholly."""
 
     what: str
@@ -60,10 +60,10 @@ class Document(Holder):
         return self._read[0]
 
     @property
-    def problem(self) -> Problem | None:
+    def problem(self) -> Unreadable | None:
         """What makes it no valid JSON or YAML, and where; comments and placeholders are no problem."""
         found = self._read[1]
-        return Problem(found[0], Span(found[1], min(found[1] + 1, len(self.text)))) if found else None
+        return Unreadable(found[0], Span(found[1], min(found[1] + 1, len(self.text)))) if found else None
 
     @property
     def unread(self) -> tuple[Unread, ...]:

@@ -25,7 +25,7 @@ _STARTS = (
 )
 
 
-def variables(code: Code) -> tuple[Variable, ...]:
+def program_variables(code: Code) -> tuple[Variable, ...]:
     """The variables that a program sets for itself or for what it starts, and those it reads."""
     found = {v.span: v for v in _all(code)} if "env" in code.text else {}
     found |= {v.span: v for v in code.script.variables if v.is_set}
@@ -139,7 +139,7 @@ def inner(code: Code, node: ast.Constant) -> Span:
     return body if code.cut(body) == node.value else span
 
 
-def script(code: Code) -> Script:
+def started_commands(code: Code) -> Script:
     """The commands that a program starts: texts for a shell, and lists of words."""
     pieces: list[Span] = []
     commands: list[Command] = []

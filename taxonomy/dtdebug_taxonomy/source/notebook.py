@@ -16,7 +16,7 @@ from dtdebug_taxonomy.source.kinds import parse_file
 from dtdebug_taxonomy.source.python import Code
 from dtdebug_taxonomy.source.source import Source
 from dtdebug_taxonomy.source.text import Span
-from dtdebug_taxonomy.source.tolerant import parse as parse_python
+from dtdebug_taxonomy.source.tolerant import parse_program
 
 _LINE_MAGIC = re.compile(
     r"^(?P<indent>[ \t]*)(?P<mark>[%!?]|(?:[\w.,\[\] ]+=[ \t]*[%!]))"
@@ -114,7 +114,7 @@ class Notebook:
 
 def _plain(text: str) -> str:
     """The Python of a cell: every other line a comment of the same length."""
-    if not ("%" in text or "!" in text or "?" in text) or parse_python(text).whole:
+    if not ("%" in text or "!" in text or "?" in text) or parse_program(text).whole:
         return text
     text = _LINE_MAGIC.sub(_comment, text)
     return _HELP.sub(lambda m: "#" + m[0][1:], text)
@@ -132,7 +132,7 @@ class NotebookError(ValueError):
     """A file that is not a notebook: the text says what is wrong."""
 
 
-def parse(text: str) -> list[tuple[str, str]]:
+def notebook_cells(text: str) -> list[tuple[str, str]]:
     """The (kind, source) of all cells of a notebook file, versions 3 and 4.
 
     Raises:

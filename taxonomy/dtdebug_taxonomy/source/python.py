@@ -230,16 +230,16 @@ class Code(Syntax):
     @cached_property
     def variables(self) -> tuple[Variable, ...]:
         """The environment variables that the program sets, for itself or what it starts, and those it reads."""
-        from dtdebug_taxonomy.source.environment import variables
+        from dtdebug_taxonomy.source.environment import program_variables
 
-        return variables(self)
+        return program_variables(self)
 
     @cached_property
     def script(self) -> Script:
         """The commands that the program starts, as shell text or lists of words."""
-        from dtdebug_taxonomy.source.environment import script
+        from dtdebug_taxonomy.source.environment import started_commands
 
-        return script(self)
+        return started_commands(self)
 
     # -- what kind of file ------------------------------------------------------------------------
 

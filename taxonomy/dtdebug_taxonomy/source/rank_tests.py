@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 from dtdebug_taxonomy.source.names import dotted
 from dtdebug_taxonomy.source.python import Code
-from dtdebug_taxonomy.source.ranks import is_main, is_size, number, rank, several
+from dtdebug_taxonomy.source.ranks import is_main, is_size, rank, several, written_number
 from dtdebug_taxonomy.source.syntax import Function
 
 _SIZED = re.compile(r"[<%/]|in ")
@@ -205,7 +205,7 @@ class RankTests:
         return RankTest(which, f"{sign} {by} == {value}", equal=True)
 
     def _value(self, node: ast.expr) -> str:
-        return number(self.code, node) or " ".join(self.code.source_of(node).split())
+        return written_number(self.code, node) or " ".join(self.code.source_of(node).split())
 
 
 _TURNED: dict[type[ast.cmpop], type[ast.cmpop]] = {ast.Lt: ast.Gt, ast.Gt: ast.Lt, ast.LtE: ast.GtE, ast.GtE: ast.LtE}

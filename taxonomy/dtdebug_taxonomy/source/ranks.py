@@ -177,7 +177,7 @@ def _several_by_number(code: Code, left: ast.expr, op: ast.cmpop, right: ast.exp
     if isinstance(op, ast.In | ast.NotIn) and code.name(right) == "os.environ":
         variable = str(code.constant(left))
         return isinstance(op, ast.In) if variable in _VARIABLES or variable.endswith("WORLD_SIZE") else None
-    value = number(code, right)
+    value = written_number(code, right)
     if is_size(code, left):
         several_ones = {ast.Gt: "1", ast.GtE: "2", ast.NotEq: "1"}
         one = {ast.LtE: "1", ast.Lt: "2", ast.Eq: "1"}
@@ -208,7 +208,7 @@ def is_size(code: Code, node: ast.expr, depth: int = 2) -> bool:
     return bool(values) and all(isinstance(v, ast.Call) and is_size(code, v, depth - 1) for v in values)
 
 
-def number(code: Code, node: ast.expr) -> str:
+def written_number(code: Code, node: ast.expr) -> str:
     """A number as it is written, a simple assignment followed; empty for anything else."""
     if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.USub) and isinstance(node.operand, ast.Constant):
         return f"-{node.operand.value!r}"

@@ -12,7 +12,7 @@ from typing import TypeVar
 from dtdebug_taxonomy.source.names import imported
 from dtdebug_taxonomy.source.source import Source, Unread
 from dtdebug_taxonomy.source.text import Span
-from dtdebug_taxonomy.source.tolerant import Parsed, parse
+from dtdebug_taxonomy.source.tolerant import Parsed, parse_program
 
 N = TypeVar("N", bound=ast.AST)
 Scope = ast.Module | ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef | ast.Lambda
@@ -28,7 +28,7 @@ class Syntax(Source):
 
     @cached_property
     def _parsed(self) -> Parsed:
-        return parse(self.text)
+        return parse_program(self.text)
 
     @property
     def tree(self) -> ast.Module:

@@ -42,7 +42,7 @@ class Parsed(NamedTuple):
     """First and last line, from 1, of the parts that are not in the tree."""
 
 
-def parse(text: str) -> Parsed:
+def parse_program(text: str) -> Parsed:
     """The tree of a program, and what of it could not be parsed."""
     text = text.removeprefix("\ufeff").replace("\0", " ").replace("\f", " ")
     everything = ((1, text.count("\n") + 1),)

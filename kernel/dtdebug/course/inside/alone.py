@@ -64,7 +64,7 @@ def _spawned(rank: int, fn: Any, args: tuple[Any, ...] = (), *rest: Any, **optio
     fn(rank, *args)
 
 
-def environment(rank: int, world: int, per_host: int) -> dict[str, str]:
+def launcher_variables(rank: int, world: int, per_host: int) -> dict[str, str]:
     """The variables that a launcher would set."""
     hosts = -(-world // per_host)
     return {

@@ -6,7 +6,7 @@ import sys
 from typing import Any, NamedTuple
 
 
-class Group(NamedTuple):
+class OwnGroup(NamedTuple):
     """A process group, as this rank knows it."""
 
     name: str
@@ -19,10 +19,10 @@ class Group(NamedTuple):
     description: str = ""
 
 
-_known: dict[str, tuple[Any, Group]] = {}
+_known: dict[str, tuple[Any, OwnGroup]] = {}
 
 
-def group_of(boxed: Any) -> Group:
+def group_of(boxed: Any) -> OwnGroup:
     """The group of a call's argument."""
     distributed: Any = sys.modules["torch.distributed"]
     group = distributed.ProcessGroup.unbox(boxed)
@@ -36,11 +36,11 @@ def group_of(boxed: Any) -> Group:
     return known[1]
 
 
-def _described(group: Any, name: str, members: dict[int, int] | None, table: dict[Any, dict[int, int]]) -> Group:
+def _described(group: Any, name: str, members: dict[int, int] | None, table: dict[Any, dict[int, int]]) -> OwnGroup:
     ranks = tuple(sorted(members, key=members.__getitem__)) if members else ()
     alike = [other for other, theirs in table.items() if tuple(sorted(theirs, key=theirs.__getitem__)) == ranks]
     ordinal = next((n for n, other in enumerate(alike) if other is group), 0)
-    return Group(name, ranks, int(group.rank()), ordinal, str(getattr(group, "group_desc", "") or ""))
+    return OwnGroup(name, ranks, int(group.rank()), ordinal, str(getattr(group, "group_desc", "") or ""))
 
 
 def my_rank() -> tuple[int, int] | None:

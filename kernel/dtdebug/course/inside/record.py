@@ -18,11 +18,11 @@ from typing import Any
 
 import msgspec
 
-from dtdebug.clean import arguments, clean, environment
+from dtdebug.clean import allowed_variables, arguments, clean
 from dtdebug.course.inside import hashing, lines, road
 from dtdebug.course.inside.groups import my_rank
 from dtdebug.course.inside.start import complain
-from dtdebug.course.recording import KEPT, SEGMENT, VERSION, Header, Key
+from dtdebug.course.recording import KEPT, SEGMENT, VERSION, Key, RecordingHeader
 
 _PATIENCE = 10.0
 """Seconds for which an asynchronous collective is waited for, to keep what it gives."""
@@ -131,13 +131,13 @@ class Recorder:
             except FileExistsError:
                 if start > 999:
                     raise
-        header = Header(
+        header = RecordingHeader(
             v=VERSION,
             rank=rank,
             world=world,
             command=tuple(clean(word) for word in arguments(sys.orig_argv)),
             folder=os.getcwd(),  # noqa: PTH109 - pathlib takes milliseconds to import
-            environment=environment(os.environ),
+            environment=allowed_variables(os.environ),
             versions={"torch": str(self._torch.__version__), "python": sys.version.split()[0]},
             host=socket.gethostname(),
             started=time.time(),

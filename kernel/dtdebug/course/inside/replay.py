@@ -83,7 +83,7 @@ class Player:
         }
         self._result.write_bytes(msgspec.json.encode(found))
 
-    def _compare(self, call: road.Call, record: recording.Record) -> None:
+    def _compare(self, call: road.Call, record: recording.RecordedCollective) -> None:
         for index, (tensor, theirs) in enumerate(zip(call.inputs, record.prints, strict=False)):
             if theirs is None:
                 continue
@@ -111,7 +111,7 @@ class Player:
         print(f"dtdebug replay: {why}", file=sys.stderr)
         raise SystemExit(3)
 
-    def _give(self, call: road.Call, record: recording.Record) -> None:
+    def _give(self, call: road.Call, record: recording.RecordedCollective) -> None:
         outputs = call.outputs
         if not outputs:
             return

@@ -35,7 +35,7 @@ from types import ModuleType
 from typing import Any, Protocol
 
 from dtdebug.course.inside import lines
-from dtdebug.course.inside.groups import Group, group_of
+from dtdebug.course.inside.groups import OwnGroup, group_of
 from dtdebug.course.inside.start import complain
 
 _READS = frozenset(("input", "inputs", "input_tensor", "input_tensors", "input_list"))
@@ -86,7 +86,7 @@ class Call:
     def __init__(self, number: int, op: Op, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
         self.number, self._op, self.args, self.kwargs = number, op, args, kwargs
         self._site: tuple[str, int] | None = None
-        self._group: Group | None = None
+        self._group: OwnGroup | None = None
 
     @property
     def op(self) -> str:
@@ -106,7 +106,7 @@ class Call:
         return self.kwargs.get(name, default)
 
     @property
-    def group(self) -> Group:
+    def group(self) -> OwnGroup:
         """The process group."""
         if self._group is None:
             self._group = group_of(self.value("process_group"))

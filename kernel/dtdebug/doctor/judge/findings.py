@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Hashable, Mapping, Sequence
 
 from dtdebug.clean import one_line
-from dtdebug.doctor.facts import Came, Finding, Fix, Severity
+from dtdebug.doctor.facts import Came, Finding, Remedy, Severity
 from dtdebug_taxonomy.preflight import load
 
 _TEXT = 400
@@ -37,7 +37,7 @@ def finding(
         measured=one_line(measured, _TEXT),
         expected=one_line(expected, _TEXT),
         symptom=known.symptom,
-        fix=Fix(text=fix or known.fix, commands=tuple(commands), export=dict(export or {})),
+        fix=Remedy(text=fix or known.fix, commands=tuple(commands), export=dict(export or {})),
     )
 
 

@@ -98,7 +98,7 @@ def _rates(came: Sequence[Came], called: list[str]) -> Iterator[Finding]:
                 )
 
 
-def line(came: Hosts) -> str:
+def throughput_line(came: Hosts) -> str:
     """Of the report: from the slowest to the fastest pair."""
     rates = sorted(b.rate for c in came for b in c.bulk if b.rate)
     return f"; {rates[0]:.0f} to {rates[-1]:.0f} MB/s" if rates else ""

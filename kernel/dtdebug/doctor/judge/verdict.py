@@ -79,7 +79,7 @@ def together(came: Sequence[Came], strangers: Sequence[str], waited: float, more
         pinned=pinned,
         several=several,
         pairs=pairs,
-        rates=heavy.line(came),
+        rates=heavy.throughput_line(came),
         matrix=network.matrix(came),
     )
 

@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path, PurePath
 from typing import NamedTuple
 
-from dtdebug.doctor.shell.values import Values, known
+from dtdebug.doctor.shell.values import Values, is_known
 from dtdebug.logs import careful
 from dtdebug_taxonomy.source.commands import Assignment, Command, Heredoc
 from dtdebug_taxonomy.source.text import Span
@@ -103,8 +103,8 @@ class Commands:
         if len(self.found) >= _FOUND or not self._wanted((*before, *words)):
             return
         own = {a.name: self._values.expand(a.value.text) for a in command.assignments}
-        held = {n: v for n in self._set if (v := self._values.get(n)) is not None and known(v)}
-        variables = held | {n: v for n, v in own.items() if known(v)}
+        held = {n: v for n in self._set if (v := self._values.get(n)) is not None and is_known(v)}
+        variables = held | {n: v for n, v in own.items() if is_known(v)}
         place = (self._values.path, command.span.start + (self._depth << 24))
         if place not in [f.place for f in self.found]:
             self.found.append(Found((*before, *words), variables, self._values.folder, place))
@@ -120,7 +120,7 @@ class Commands:
 
     def _script(self, before: tuple[str, ...], rest: list[str], arguments: list[str]) -> bool:
         """Goes through a script that is there."""
-        if not rest or not known(rest[0]) or self._depth >= DEEPEST:
+        if not rest or not is_known(rest[0]) or self._depth >= DEEPEST:
             return False
         path = Path(self._values.folder, rest[0])
         try:
@@ -150,7 +150,7 @@ class Commands:
         text = next((self._raw(h.span) for h in self._heredocs if h.span.start > command.span.start), None)
         if name and text is not None and _HEREDOC.search(line):
             self._put(name, self._values.expand(text.replace("\\\n", "")))
-        elif name and known(said) and not self._maybe:
+        elif name and is_known(said) and not self._maybe:
             self._values.arrays[name] = said.split()
         elif name:
             self._put(name, f"${{{name}}}")

@@ -21,7 +21,7 @@ _NUMBERS = {
 _FILES: dict[str, Callable[[Path], bool]] = {"-f": Path.is_file, "-d": Path.is_dir, "-e": Path.exists}
 
 
-def value(text: str, variable: Callable[[str], str | None]) -> int | None:
+def sum_value(text: str, variable: Callable[[str], str | None]) -> int | None:
     """What a sum of whole numbers and variables gives; None where it holds anything else."""
     if len(text) > _LONGEST or "**" in text:
         return None
@@ -52,16 +52,16 @@ def _value(node: ast.expr, variable: Callable[[str], str | None]) -> int:
     return found
 
 
-def holds(words: Sequence[str]) -> bool | None:
+def test_holds(words: Sequence[str]) -> bool | None:
     """Whether `[ WORDS ]` holds; None where that can't be told. Unset variables have to be put in as empty."""
     words = list(words)
     if words[:1] == ["!"]:
-        of_rest = holds(words[1:])
+        of_rest = test_holds(words[1:])
         return None if of_rest is None else not of_rest
     for sign, both in (("-o", any), ("-a", all)):
         if sign in words[1:-1]:
             at = words.index(sign, 1)
-            sides = (holds(words[:at]), holds(words[at + 1 :]))
+            sides = (test_holds(words[:at]), test_holds(words[at + 1 :]))
             return None if None in sides else both(sides)
     if any("$" in word or "`" in word for word in words):
         return None

@@ -26,7 +26,7 @@ _MOST, _USES = 40, 4_000
 """Commands in `$(...)`; twice the uses in one text."""
 
 
-def known(text: str) -> bool:
+def is_known(text: str) -> bool:
     """Nothing in it is left to be put in."""
     return "$" not in text and "`" not in text
 
@@ -63,7 +63,7 @@ class Values:
 
     def expand(self, text: str, depth: int = 0) -> str:
         """A text with all put in that is known."""
-        if known(text) or depth > _DEPTH or len(text) > _LONGEST:
+        if is_known(text) or depth > _DEPTH or len(text) > _LONGEST:
             return text
         out, at, size = list[str](), 0, 0
         while (sign := _SIGN.search(text, at)) is not None:
@@ -137,7 +137,7 @@ class Values:
     def _put(self, text: str, depth: int) -> str:
         if text.startswith("$((") and text.endswith("))"):
             inner = self.expand(text[3:-2], depth + 1)
-            found = sums.value(inner, self.get)
+            found = sums.sum_value(inner, self.get)
             return text if found is None else str(found)
         if text.startswith(("$(", "`")):
             said = self._printed(text[2:-1] if text[0] == "$" else text[1:-1], depth)
@@ -159,7 +159,7 @@ class Values:
             many = len(self.arrays[name]) if index in ("@", "*") and name in self.arrays else len(held or "")
             return str(many) if held is not None or name in self.arrays else None
         if mark == "!":
-            return self.get(held) if held and known(held) else None
+            return self.get(held) if held and is_known(held) else None
         if not rest:
             return held
         return self._changed(name, held, rest, depth)
@@ -183,7 +183,7 @@ class Values:
             if sign == "=" and not has:
                 self.variables[name] = other
             return held if has else other if sign != "?" else None
-        if held is None or not known(held):
+        if held is None or not is_known(held):
             return held
         return _cut(held, rest, lambda text: self.expand(text, depth + 1))
 
@@ -217,7 +217,9 @@ def _cut(held: str, rest: str, expand: Callable[[str], str]) -> str | None:
     if rest in (",,", "^^"):
         return held.lower() if rest == ",," else held.upper()
     if rest[0] == ":":
-        start, length = ([sums.value(expand(p), lambda name: None) for p in rest[1:].split(":", 1)] + [len(held)])[:2]
+        start, length = ([sums.sum_value(expand(p), lambda name: None) for p in rest[1:].split(":", 1)] + [len(held)])[
+            :2
+        ]
         known_ = start is not None and length is not None and start >= 0 <= length
         return held[start : start + length] if known_ else None  # type: ignore[operator]
     if rest[0] in "#%":

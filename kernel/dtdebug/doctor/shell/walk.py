@@ -14,7 +14,7 @@ from itertools import groupby
 
 from dtdebug.doctor.shell import sums
 from dtdebug.doctor.shell.commands import DEEPEST, Commands, Found
-from dtdebug.doctor.shell.values import Values, known
+from dtdebug.doctor.shell.values import Values, is_known
 from dtdebug_taxonomy.source.commands import Command
 from dtdebug_taxonomy.source.shell import Script
 
@@ -96,7 +96,7 @@ class Walk(Commands):
         subject = self._looked(head[1].text) if len(head) > 1 else "$"
         for pattern, rows in parts[1:]:
             choices = [self._looked(p) for p in pattern.strip("()").split("|")]
-            if not known(subject) or not all(map(known, choices)):
+            if not is_known(subject) or not all(map(is_known, choices)):
                 self._if_so(None, rows, level)
             elif any(fnmatchcase(subject, c) for c in choices):
                 self._if_so(True, rows, level)
@@ -151,7 +151,7 @@ class Walk(Commands):
         """Whether `[ ... ]`, `[[ ... ]]`, `test ...` or `((...))` holds."""
         first = command.words[0].text
         if first.startswith("(("):
-            found = sums.value(self._looked(first[2:-2]), self._values.get)
+            found = sums.sum_value(self._looked(first[2:-2]), self._values.get)
             return None if found is None else bool(found)
         raw = self._raw(command.span)
         if first == "[[" and len(pieces := _AND_OR.split(raw.removeprefix("[[").rstrip("] \t"))) > 1:
@@ -160,12 +160,12 @@ class Walk(Commands):
                 return None
             return all(sides) if pieces[1] == "&&" else any(sides)
         words = [self._looked(w.text) for w in command.words[1:] if w.text not in ("]", "]]")]
-        return sums.holds(words)
+        return sums.test_holds(words)
 
     def _is_there(self, command: Command) -> bool | None:
         """Of `command -v PROGRAM` and its like whether this host has it."""
         words = [self._looked(w.text) for w in command.words if not w.text.startswith("-")]
-        if len(words) == 2 and words[0] in ("command", "which", "type", "hash") and known(words[1]):
+        if len(words) == 2 and words[0] in ("command", "which", "type", "hash") and is_known(words[1]):
             return shutil.which(words[1]) is not None
         return None
 
@@ -192,7 +192,7 @@ class Walk(Commands):
         self._status = self._is_there(command) if condition else True
 
 
-def found(
+def wanted_commands(
     text: str, path: str, given: tuple[Mapping[str, str], Sequence[str], str], wanted: Callable[[Sequence[str]], bool]
 ) -> list[Found]:
     """The wanted commands of a script by place; `given`: variables, arguments, this host's name."""

@@ -15,7 +15,7 @@ from types import FrameType
 import msgspec
 
 from dtdebug.agent.own_state import observe
-from dtdebug.clean import environment
+from dtdebug.clean import allowed_variables
 from dtdebug_taxonomy.ranks import Frame, RankState
 from dtdebug_taxonomy.stack_waits import operation
 
@@ -35,7 +35,7 @@ def inside(threads: Iterable[int] = ()) -> bytes:
             time=time.time(),
             stack=stack,
             pending=operation(stack),
-            environment=environment(os.environ),
+            environment=allowed_variables(os.environ),
         )
     )
 

@@ -103,7 +103,7 @@ class Clipping:
         grads = [p.grad for p in parameters if p.grad is not None] if isinstance(parameters, list) else []
         site = self.notes.site(frame)
         self._steps.reductions.clipped = {
-            g.data_ptr(): (weak(g.untyped_storage()), site) for g in grads if values.plain(g)
+            g.data_ptr(): (weak(g.untyped_storage()), site) for g in grads if values.is_whole(g)
         }
 
     def _sharded(self) -> bool:

@@ -42,7 +42,7 @@ class Model:
             return {}
         ignored = set(getattr(module, "parameters_to_ignore", ()))
         inner = getattr(module, "module", module)
-        return {id(p): p for name, p in inner.named_parameters() if name not in ignored and values.plain(p)}
+        return {id(p): p for name, p in inner.named_parameters() if name not in ignored and values.is_whole(p)}
 
     def shards(self) -> tuple[list[Any], list[Any]]:
         """What this rank holds of the parameters of a sharded model, and of their gradients."""
@@ -67,7 +67,7 @@ class Model:
             for inner in module.modules()
             if "norm" not in type(inner).__name__.lower()
             for name, buffer in inner.named_buffers(recurse=False)
-            if buffer.is_floating_point() and values.plain(buffer) and not name.startswith(("running", "_"))
+            if buffer.is_floating_point() and values.is_whole(buffer) and not name.startswith(("running", "_"))
         ]
 
     def synced_ids(self) -> set[int]:
@@ -120,7 +120,7 @@ class Models:
         if known is None or known.forwards > _HOOKED or len(known.given) >= _VALUES:
             return
         for parameter, gradient in zip(bucket.parameters(), bucket.gradients(), strict=False):
-            value = values.sample([gradient]) if values.plain(gradient) and gradient.numel() else []
+            value = values.sample([gradient]) if values.is_whole(gradient) and gradient.numel() else []
             if value and isinstance(value[0], float) and len(known.given) < _VALUES:
                 known.given.append((parameter, value[0]))
 

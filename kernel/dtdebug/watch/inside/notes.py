@@ -141,7 +141,7 @@ def guarded(function: Callable[..., None]) -> Callable[..., None]:
     return run
 
 
-def number(value: float) -> float | str:
+def json_number(value: float) -> float | str:
     """A float as JSON knows it."""
     return value if math.isfinite(value) else str(value)
 

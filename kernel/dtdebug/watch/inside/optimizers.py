@@ -7,7 +7,7 @@ from typing import Any
 
 from dtdebug.watch.inside import values
 from dtdebug.watch.inside.models import Model
-from dtdebug.watch.inside.notes import number
+from dtdebug.watch.inside.notes import json_number
 
 _HYPER = ("lr", "weight_decay", "momentum", "betas", "eps", "nesterov", "amsgrad", "alpha", "maximize")
 _MEANS = ("MeanBackward", "NllLossBackward", "MseLossBackward", "BinaryCrossEntropy", "SmoothL1Loss", "HuberLoss")
@@ -63,7 +63,11 @@ def parameters_of(optimizer: Any) -> list[Any]:
 
 def gradients_of(optimizer: Any) -> list[Any]:
     """Those of its whole parameters, none of shards."""
-    return [p.grad for p in parameters_of(optimizer) if p.grad is not None and values.plain(p) and values.plain(p.grad)]
+    return [
+        p.grad
+        for p in parameters_of(optimizer)
+        if p.grad is not None and values.is_whole(p) and values.is_whole(p.grad)
+    ]
 
 
 def settings_of(group: dict[str, Any]) -> dict[str, Any]:
@@ -74,7 +78,7 @@ def settings_of(group: dict[str, Any]) -> dict[str, Any]:
         if value is None:
             continue
         rows = list(value) if isinstance(value, (tuple, list)) else [value]
-        found[name] = [number(float(v)) for v in rows[:4]]
+        found[name] = [json_number(float(v)) for v in rows[:4]]
     return found
 
 

@@ -35,7 +35,7 @@ class Reductions:
     def add(self, tensors: list[Any], group: list[int], op: str, *, now: int, backwards: int, close: bool) -> None:
         """Tensors were reduced in the step `now`; closely also their values are kept."""
         for tensor in tensors:
-            if not values.plain(tensor) or not tensor.numel() or not tensor.is_floating_point():
+            if not values.is_whole(tensor) or not tensor.numel() or not tensor.is_floating_point():
                 continue
             self.largest = max(self.largest, tensor.numel())
             if len(group) > 1 and op in ("SUM", "AVG"):
@@ -62,7 +62,7 @@ class Reductions:
 
     def beside(self, parameters: list[Any]) -> None:
         """A step with these parameters begins: what was reduced beside their gradients is something else."""
-        grads = {p.grad.data_ptr() for p in parameters if p.grad is not None and values.plain(p.grad)}
+        grads = {p.grad.data_ptr() for p in parameters if p.grad is not None and values.is_whole(p.grad)}
         whole = sum(p.numel() for p in parameters)
         for at, size in self._sizes_at.items():
             if at not in grads and size != whole:

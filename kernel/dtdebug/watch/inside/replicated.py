@@ -41,7 +41,12 @@ class Replicated:
 
     @guarded
     def _made(self, tensor: Any, mesh: Any, placements: Any, frame: Any) -> None:
-        if self._steps.done >= _STEPS or not values.plain(tensor) or not tensor.numel() or mesh.ndim != len(placements):
+        if (
+            self._steps.done >= _STEPS
+            or not values.is_whole(tensor)
+            or not tensor.numel()
+            or mesh.ndim != len(placements)
+        ):
             return
         if not sys.modules["torch"].is_grad_enabled():
             return

@@ -8,7 +8,7 @@ from typing import Any
 
 from dtdebug.watch.inside import values
 from dtdebug.watch.inside.models import Model, Models, random_state
-from dtdebug.watch.inside.notes import Notes, guarded, number
+from dtdebug.watch.inside.notes import Notes, guarded, json_number
 from dtdebug.watch.inside.optimizers import (
     Known,
     divisors,
@@ -63,7 +63,7 @@ class Steps:
             "backward",
             s=self.now,
             n=self.backwards,
-            loss=number(float(value.real)),
+            loss=json_number(float(value.real)),
             scaled="torch.amp.grad_scaler" in sys.modules and self._scaled,
             rng=random_state(model) if model is not None else "",
             mean=is_mean(loss.grad_fn),
@@ -94,8 +94,8 @@ class Steps:
     def _exchanged(self, model: Model) -> None:
         """What a hook of the program's own was given, and what the gradients are now, at the same places."""
         given, model.given = model.given, []
-        pairs = [(before, p.grad) for p, before in given if p.grad is not None and values.plain(p.grad)]
-        before, after = [number(b) for b, _ in pairs], [v for _, g in pairs for v in values.sample([g])]
+        pairs = [(before, p.grad) for p, before in given if p.grad is not None and values.is_whole(p.grad)]
+        before, after = [json_number(b) for b, _ in pairs], [v for _, g in pairs for v in values.sample([g])]
         self.notes.put("hooked", m=model.number, n=model.forwards, s=self.now, given=before, after=after)
 
     def _summed(self, optimizer: Any, known: Known, group: list[int]) -> None:
@@ -173,7 +173,7 @@ class Steps:
             "calls": sorted(self.reductions.calls),
             "models": [m.number for m in known.models],
         }
-        plain = [p for p in with_gradient if values.plain(p) and values.plain(p.grad)][:1]
+        plain = [p for p in with_gradient if values.is_whole(p) and values.is_whole(p.grad)][:1]
         known.left = (weakref.ref(plain[0]), values.sample([plain[0].grad])) if plain else None
         if known.left is not None and not any(isinstance(v, str) or v for v in known.left[1]):
             known.left = None  # a gradient of zero can't be told from one that was cleared
@@ -208,7 +208,7 @@ class Steps:
 
     def _sets(self, optimizer: Any) -> list[tuple[Model | None, list[Any], str]]:
         """Its whole parameters: those of each replicated model, those beside them."""
-        mine = [p for p in parameters_of(optimizer) if values.plain(p)]
+        mine = [p for p in parameters_of(optimizer) if values.is_whole(p)]
         found: list[tuple[Model | None, list[Any], str]] = []
         for model in self._models.all:
             if model.kind == "ddp":
@@ -222,7 +222,7 @@ class Steps:
                 held = [p for p in mine if id(p) in model.synced_ids()]  # the wrapper is gone, its module is not
                 found.append((model, held, "ddp"))
                 mine = [p for p in mine if id(p) not in model.synced_ids()]
-        graded = [p for p in mine if p.grad is not None and values.plain(p.grad)]
+        graded = [p for p in mine if p.grad is not None and values.is_whole(p.grad)]
         reduced = [p for p in graded if self.reductions.of(p.grad)]
         rest = [p for p in graded if not self.reductions.of(p.grad)]
         if reduced and rest and not found:
@@ -246,7 +246,7 @@ class Steps:
         }  # fmt: skip
 
     def _set(self, model: Model | None, parameters: list[Any], kind: str) -> dict[str, Any]:
-        grads = [p.grad for p in parameters if p.grad is not None and values.plain(p.grad)]
+        grads = [p.grad for p in parameters if p.grad is not None and values.is_whole(p.grad)]
         own = [found for g in grads if (found := self.reductions.of(g))]
         shapes = hash(tuple(tuple(p.shape) for p in parameters))
         row: dict[str, Any] = {

@@ -8,7 +8,7 @@ import zlib
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
-from dtdebug.watch.inside.notes import number
+from dtdebug.watch.inside.notes import json_number
 
 _SAMPLES, _BYTES, _DEPTH, _TENSORS = 12, 1 << 16, 4, 16
 _ROWS, _ROW, _TELLS = 32, 256, 4
@@ -17,7 +17,7 @@ tell."""
 _BITS = {1: "int8", 2: "int16", 4: "int32", 8: "int64"}
 
 
-def plain(tensor: Any) -> bool:
+def is_whole(tensor: Any) -> bool:
     """A whole tensor of this rank: no shard, whose values differ by design, and none without data."""
     torch: Any = sys.modules["torch"]
     kind = type(tensor)
@@ -76,7 +76,7 @@ def sample(tensors: Sequence[Any], most: int = _SAMPLES) -> list[float | str]:
             for t in chosen
             if not t.is_complex()
         ]
-        return [number(v) for v in torch.stack(picked).tolist()] if picked else []
+        return [json_number(v) for v in torch.stack(picked).tolist()] if picked else []
 
 
 def spread(tensor: Any) -> list[float | str]:
@@ -85,7 +85,7 @@ def spread(tensor: Any) -> list[float | str]:
     with torch.no_grad():
         flat = tensor.detach().reshape(-1)
         picked = flat[:: max(1, -(-flat.numel() // _SAMPLES))]
-        return [] if picked.is_complex() else [number(v) for v in picked.to(torch.float64).tolist()]
+        return [] if picked.is_complex() else [json_number(v) for v in picked.to(torch.float64).tolist()]
 
 
 def finite(tensors: Sequence[Any]) -> bool:

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 from dtdebug_taxonomy.checks import Edit, Fix, Hit
 from dtdebug_taxonomy.checks.diverging import condition
-from dtdebug_taxonomy.checks.wrapping import DDPS, asked, wrap_of
+from dtdebug_taxonomy.checks.wrapping import DDPS, asks_wrap, wrap_of
 from dtdebug_taxonomy.source.names import dotted
 from dtdebug_taxonomy.source.python import Code
 from dtdebug_taxonomy.source.text import Span
@@ -74,7 +74,7 @@ def _calls(code: Code, function: ast.FunctionDef | ast.AsyncFunctionDef, name: s
 def _hit(code: Code, call: ast.Call, model: ast.expr, same: list[ast.AST]) -> Hit | None:
     guard = condition(code, call, same)
     wrap = wrap_of(code, model, DDPS) if guard else None
-    if guard is None or wrap is None or asked(code, call, wrap):
+    if guard is None or wrap is None or asks_wrap(code, call, wrap):
         return None
     if code.constant(code.argument(wrap.call, "broadcast_buffers")) is False:
         return None

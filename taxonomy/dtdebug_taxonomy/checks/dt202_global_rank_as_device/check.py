@@ -8,7 +8,7 @@ from collections.abc import Iterator
 
 from dtdebug_taxonomy.checks import Edit, Fix, Hit
 from dtdebug_taxonomy.checks.environment import reading, settings
-from dtdebug_taxonomy.checks.fixing import environment
+from dtdebug_taxonomy.checks.fixing import environment_number
 from dtdebug_taxonomy.checks.values import returned
 from dtdebug_taxonomy.source.names import dotted
 from dtdebug_taxonomy.source.python import Code
@@ -165,5 +165,5 @@ def _fix(code: Code, place: ast.expr, variable: str, source: ast.expr) -> Fix | 
         place = place.args[0]
     if isinstance(place, ast.Attribute) and variable == "process_index":
         return Fix(title, (Edit(code.span(place), f"{code.source_of(place.value)}.local_process_index"),))
-    text, edits = environment(code, _LOCAL.get(variable, "LOCAL_RANK"))
+    text, edits = environment_number(code, _LOCAL.get(variable, "LOCAL_RANK"))
     return Fix(title, (Edit(code.span(place), text), *edits))

@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterator
 
 from dtdebug_taxonomy.checks import Edit, Fix, Hit
-from dtdebug_taxonomy.checks.fixing import environment
+from dtdebug_taxonomy.checks.fixing import environment_number
 from dtdebug_taxonomy.checks.names import DDP, INIT
 from dtdebug_taxonomy.source.guards import guards
 from dtdebug_taxonomy.source.names import dotted
@@ -102,6 +102,6 @@ def _otherwise(code: Code, device: ast.expr) -> bool:
 
 def _fix(code: Code, device: ast.expr) -> Fix:
     """The local rank as torchrun gives it."""
-    rank, imports = environment(code, "LOCAL_RANK")
+    rank, imports = environment_number(code, "LOCAL_RANK")
     text = rank if _number(device) else "f\"cuda:{os.environ['LOCAL_RANK']}\""
     return Fix("Take the device of LOCAL_RANK", (*imports, Edit(code.span(device), text)), safe=False)

@@ -6,7 +6,7 @@ import ast
 from collections.abc import Iterator
 
 from dtdebug_taxonomy.checks import Edit, Fix, Hit
-from dtdebug_taxonomy.checks.environment import RANKS, SIZES, Reading, reading
+from dtdebug_taxonomy.checks.environment import RANKS, SIZES, VariableRead, reading
 from dtdebug_taxonomy.checks.values import is_number, returned
 from dtdebug_taxonomy.source.names import dotted
 from dtdebug_taxonomy.source.python import Code
@@ -30,7 +30,7 @@ def check(code: Code) -> Iterator[Hit]:
                     yield _hit(code, compare, text, op, found)
 
 
-def _read(code: Code, node: ast.expr) -> Reading | None:
+def _read(code: Code, node: ast.expr) -> VariableRead | None:
     values = code.values(node) if dotted(node) else [node]
     if isinstance(node, ast.Call) and (function := code.called(node)) is not None:
         values = returned(code, function)
@@ -49,7 +49,7 @@ def _number(code: Code, node: ast.expr, op: ast.cmpop) -> bool:
     return isinstance(op, _EQUAL + _ORDERED) and is_number(code, node)
 
 
-def _asks_if_set(code: Code, found: Reading, number: ast.expr, op: ast.cmpop) -> bool:
+def _asks_if_set(code: Code, found: VariableRead, number: ast.expr, op: ast.cmpop) -> bool:
     """`get("LOCAL_RANK", -1) != -1` is false only where the variable is not set, and right."""
     if found.default is None or not isinstance(op, _EQUAL):
         return False
@@ -57,7 +57,7 @@ def _asks_if_set(code: Code, found: Reading, number: ast.expr, op: ast.cmpop) ->
     return default == value and (default == "-1" or found.variable in SIZES)
 
 
-def _hit(code: Code, compare: ast.Compare, text: ast.expr, op: ast.cmpop, found: Reading) -> Hit:
+def _hit(code: Code, compare: ast.Compare, text: ast.expr, op: ast.cmpop, found: VariableRead) -> Hit:
     start = f"{found.variable} comes from the environment as text"
     if isinstance(op, _ORDERED):
         message = f"{start} and is compared with a number: this raises TypeError."

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 from dtdebug_taxonomy.checks import Edit, Fix, Hit
 from dtdebug_taxonomy.checks.environment import reading
-from dtdebug_taxonomy.checks.fixing import environment
+from dtdebug_taxonomy.checks.fixing import environment_number
 from dtdebug_taxonomy.checks.names import INIT
 from dtdebug_taxonomy.source.names import dotted
 from dtdebug_taxonomy.source.python import Code
@@ -29,7 +29,7 @@ def check(code: Code) -> Iterator[Hit]:
         size, rank = code.argument(call, "world_size", 3), code.argument(call, "rank", 4)
         if size is None or not code.is_made_by(size, "torch.cuda.device_count") or not _is_global(code, rank):
             continue
-        text, edits = environment(code, "WORLD_SIZE")
+        text, edits = environment_number(code, "WORLD_SIZE")
         yield Hit(
             code.span(size),
             "The number of ranks is taken from the devices of this machine, while the rank is counted over all "

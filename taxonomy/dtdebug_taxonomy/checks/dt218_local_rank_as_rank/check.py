@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from dtdebug_taxonomy.checks import Edit, Fix, Hit
 from dtdebug_taxonomy.checks.counting import of_one_machine, starts_its_ranks
 from dtdebug_taxonomy.checks.environment import reading
-from dtdebug_taxonomy.checks.fixing import environment, written_name
+from dtdebug_taxonomy.checks.fixing import environment_number, written_name
 from dtdebug_taxonomy.checks.names import DIST, INIT, SAMPLER
 from dtdebug_taxonomy.source.names import dotted
 from dtdebug_taxonomy.source.python import Code
@@ -51,7 +51,7 @@ def _samplers(code: Code) -> Iterator[ast.Call]:
 
 def _instead(code: Code, name: str) -> tuple[str, tuple[Edit, ...]]:
     if name == INIT:
-        return environment(code, "RANK")
+        return environment_number(code, "RANK")
     text, edits = written_name(code, DIST + "get_rank")
     return f"{text}()", edits
 

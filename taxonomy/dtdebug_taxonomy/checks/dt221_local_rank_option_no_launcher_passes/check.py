@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterator
 
 from dtdebug_taxonomy.checks import Edit, Fix, Hit
-from dtdebug_taxonomy.checks.fixing import environment
+from dtdebug_taxonomy.checks.fixing import environment_number
 from dtdebug_taxonomy.checks.names import DIST
 from dtdebug_taxonomy.source.names import dotted
 from dtdebug_taxonomy.source.python import Code
@@ -66,7 +66,7 @@ def _fix(code: Code, call: ast.Call, option: ast.Constant) -> Fix | None:
     default = next((k.value for k in call.keywords if k.arg == "default"), None)
     if not isinstance(default, ast.Constant | ast.UnaryOp):
         return None
-    _, imports = environment(code, "LOCAL_RANK")
+    _, imports = environment_number(code, "LOCAL_RANK")
     end = code.span(option).end
     return Fix(
         "Take what the launchers give",

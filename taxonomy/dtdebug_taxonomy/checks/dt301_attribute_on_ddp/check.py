@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from functools import lru_cache
 
 from dtdebug_taxonomy.checks import Edit, Fix, Hit
-from dtdebug_taxonomy.checks.wrapping import DATA_PARALLEL, DDPS, Wrap, asked, wrap_of
+from dtdebug_taxonomy.checks.wrapping import DATA_PARALLEL, DDPS, Wrap, asks_wrap, wrap_of
 from dtdebug_taxonomy.facts import nn_module
 from dtdebug_taxonomy.source.names import dotted
 from dtdebug_taxonomy.source.python import Code
@@ -26,7 +26,7 @@ def check(code: Code) -> Iterator[Hit]:
         if not direct and (not written or code.name(node.value) != written):
             continue
         wrap = wrap_of(code, node.value, DDPS | DATA_PARALLEL)
-        if wrap is None or asked(code, node, wrap) or _set_here(code, node):
+        if wrap is None or asks_wrap(code, node, wrap) or _set_here(code, node):
             continue
         yield _hit(code, node, wrap)
 

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 from dtdebug_taxonomy.checks import Edit, Fix, Hit
 from dtdebug_taxonomy.checks.flow import reaches_backward, without_grad
-from dtdebug_taxonomy.checks.wrapping import DDPS, asked, bare_before, wrap_of
+from dtdebug_taxonomy.checks.wrapping import DDPS, asks_wrap, bare_before, wrap_of
 from dtdebug_taxonomy.source.names import dotted
 from dtdebug_taxonomy.source.python import Code
 from dtdebug_taxonomy.source.text import Span
@@ -26,7 +26,7 @@ def check(code: Code) -> Iterator[Hit]:
         if not isinstance(inner, ast.Attribute) or inner.attr != "module":
             continue
         wrap = wrap_of(code, inner.value, DDPS)
-        if wrap is None or asked(code, call, wrap) or without_grad(code, call):
+        if wrap is None or asks_wrap(code, call, wrap) or without_grad(code, call):
             continue
         if _also_called(code, call, dotted(inner.value)) or not reaches_backward(code, call):
             continue

@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterator
 
 from dtdebug_taxonomy.checks import Edit, Fix, Hit
-from dtdebug_taxonomy.checks.wrapping import DATA_PARALLEL, DDPS, Wrap, asked, wrap_of
+from dtdebug_taxonomy.checks.wrapping import DATA_PARALLEL, DDPS, Wrap, asks_wrap, wrap_of
 from dtdebug_taxonomy.source.names import dotted
 from dtdebug_taxonomy.source.python import Code
 from dtdebug_taxonomy.source.text import Span
@@ -24,7 +24,7 @@ def check(code: Code) -> Iterator[Hit]:
     for call in saved:
         model = call.func.value if isinstance(call.func, ast.Attribute) else None
         wrap = wrap_of(code, model, names)
-        if model is None or wrap is None or asked(code, call, wrap) or _loaded_wrapped(code, names):
+        if model is None or wrap is None or asks_wrap(code, call, wrap) or _loaded_wrapped(code, names):
             continue
         yield _hit(code, call, model, wrap)
 

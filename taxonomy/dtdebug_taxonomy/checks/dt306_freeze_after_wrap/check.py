@@ -6,7 +6,7 @@ import ast
 from collections.abc import Iterator
 
 from dtdebug_taxonomy.checks import Hit
-from dtdebug_taxonomy.checks.wrapping import DDPS, Wrap, asked, bare_before, wrap_of
+from dtdebug_taxonomy.checks.wrapping import DDPS, Wrap, asks_wrap, bare_before, wrap_of
 from dtdebug_taxonomy.source.names import dotted
 from dtdebug_taxonomy.source.python import Code
 
@@ -22,7 +22,7 @@ def check(code: Code) -> Iterator[Hit]:
         if found is None:
             continue
         wrap, part = found
-        if not (part or partial) or asked(code, node, wrap) or _tolerates(code, wrap) or _thawed(code, owner, node):
+        if not (part or partial) or asks_wrap(code, node, wrap) or _tolerates(code, wrap) or _thawed(code, owner, node):
             continue
         if _wrapped_later(code, node, owner):
             continue

@@ -6,7 +6,7 @@ import ast
 from collections.abc import Iterator
 
 from dtdebug_taxonomy.checks import Edit, Fix, Hit
-from dtdebug_taxonomy.checks.wrapping import DDPS, Wrap, asked, wrap_of
+from dtdebug_taxonomy.checks.wrapping import DDPS, Wrap, asks_wrap, wrap_of
 from dtdebug_taxonomy.source.bindings import surely_before
 from dtdebug_taxonomy.source.names import dotted
 from dtdebug_taxonomy.source.python import Code
@@ -71,7 +71,7 @@ def _target(code: Code, call: ast.Call) -> tuple[ast.expr, str]:
 
 def _wrap(code: Code, call: ast.Call, owner: ast.expr) -> Wrap | None:
     wrap = wrap_of(code, owner, DDPS)
-    return None if wrap is None or asked(code, call, wrap) else wrap
+    return None if wrap is None or asks_wrap(code, call, wrap) else wrap
 
 
 def _follow(code: Code, first: ast.AST, then: ast.AST) -> bool:

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 from dtdebug_taxonomy.checks import Edit, Fix, Hit
 from dtdebug_taxonomy.checks.fixing import statement_lines
-from dtdebug_taxonomy.checks.wrapping import DDPS, FSDP1, Wrap, asked, bare_before, wrap_of
+from dtdebug_taxonomy.checks.wrapping import DDPS, FSDP1, Wrap, asks_wrap, bare_before, wrap_of
 from dtdebug_taxonomy.source.names import dotted
 from dtdebug_taxonomy.source.python import Code
 
@@ -27,7 +27,7 @@ def check(code: Code) -> Iterator[Hit]:
         if isinstance(model, ast.Attribute) and model.attr == "module":
             model = model.value
         wrap = wrap_of(code, model, DDPS | FSDP1) or bare_before(code, model, DDPS | FSDP1)
-        if wrap is None or asked(code, call, wrap):
+        if wrap is None or asks_wrap(code, call, wrap):
             continue
         yield Hit(
             code.span(call),

@@ -6,7 +6,7 @@ import ast
 from collections.abc import Iterator
 
 from dtdebug_taxonomy.checks import Edit, Fix, Hit
-from dtdebug_taxonomy.checks.wrapping import FSDP1, Wrap, asked, wrap_of
+from dtdebug_taxonomy.checks.wrapping import FSDP1, Wrap, asks_wrap, wrap_of
 from dtdebug_taxonomy.source.names import dotted
 from dtdebug_taxonomy.source.python import Code
 
@@ -25,7 +25,7 @@ def check(code: Code) -> Iterator[Hit]:
         if model is None:
             continue
         wrap = wrap_of(code, model, FSDP1)
-        if wrap is None or asked(code, call, wrap) or "NO_SHARD" in code.source_of(wrap.call):
+        if wrap is None or asks_wrap(code, call, wrap) or "NO_SHARD" in code.source_of(wrap.call):
             continue
         name = dotted(model) or "model"
         yield Hit(

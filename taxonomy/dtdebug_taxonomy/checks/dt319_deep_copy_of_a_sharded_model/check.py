@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from dtdebug_taxonomy.checks import Hit
 from dtdebug_taxonomy.checks.sharding import is_fully_sharded
-from dtdebug_taxonomy.checks.wrapping import FSDP1, asked, wrap_of
+from dtdebug_taxonomy.checks.wrapping import FSDP1, asks_wrap, wrap_of
 from dtdebug_taxonomy.source.python import Code
 
 
@@ -17,7 +17,7 @@ def check(code: Code) -> Iterator[Hit]:
         if model is None:
             continue
         wrap = wrap_of(code, model, FSDP1)
-        if (wrap is not None and wrap.always and not asked(code, call, wrap)) or is_fully_sharded(code, model):
+        if (wrap is not None and wrap.always and not asks_wrap(code, call, wrap)) or is_fully_sharded(code, model):
             yield Hit(
                 code.span(call),
                 "FSDP does not support deepcopy: this fails, or leaves a copy with shards of its own. Copy the model "

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from dtdebug_taxonomy.checks import Edit, Fix, Hit
 from dtdebug_taxonomy.checks.arguments import add, keyword
 from dtdebug_taxonomy.checks.names import LOADER, SAMPLER
-from dtdebug_taxonomy.source.bindings import home
+from dtdebug_taxonomy.source.bindings import name_scope
 from dtdebug_taxonomy.source.names import dotted
 from dtdebug_taxonomy.source.python import Code
 
@@ -24,7 +24,7 @@ def check(code: Code) -> Iterator[Hit]:
         name = dotted(statement.targets[0])
         if not name or name.startswith("_") or "." in name:
             continue
-        scope = home(code, call, name)
+        scope = name_scope(code, call, name)
         if scope is code.tree and code.role != "program":
             continue
         uses = [n for n in code.inside(scope, ast.Name) if n.id == name and isinstance(n.ctx, ast.Load)]

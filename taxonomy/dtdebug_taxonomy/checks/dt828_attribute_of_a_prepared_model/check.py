@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterator
 
 from dtdebug_taxonomy.checks import Hit
-from dtdebug_taxonomy.source.bindings import home
+from dtdebug_taxonomy.source.bindings import name_scope
 from dtdebug_taxonomy.source.names import dotted
 from dtdebug_taxonomy.source.python import Code
 
@@ -32,7 +32,7 @@ def check(code: Code) -> Iterator[Hit]:
         name = dotted(node.value)
         if node.attr not in _OF_MODELS or not name or not isinstance(node.ctx, ast.Load):
             continue
-        call = prepared.get((home(code, node, name), name))
+        call = prepared.get((name_scope(code, node, name), name))
         if call is None or not _comes_later(code, call, node, name) or _is_asked(code, node):
             continue
         yield Hit(
@@ -59,12 +59,14 @@ def _prepared(code: Code, call: ast.Call) -> Iterator[tuple[ast.AST, str]]:
     for element in targets:
         name = dotted(element)
         if name in given and _MODEL.search(name.rpartition(".")[2]):
-            yield home(code, element, name), name
+            yield name_scope(code, element, name), name
 
 
 def _comes_later(code: Code, call: ast.Call, node: ast.Attribute, name: str) -> bool:
     """Whether the name is still what `prepare()` gave."""
-    here = [b for b in code.bindings.get((home(code, node, name), name), ()) if code.order[b.node] > code.order[call]]
+    here = [
+        b for b in code.bindings.get((name_scope(code, node, name), name), ()) if code.order[b.node] > code.order[call]
+    ]
     if any(code.order[b.node] < code.order[node] and not isinstance(b.node, ast.arg) for b in here):
         return False
     if code.function(node) is code.function(call):
