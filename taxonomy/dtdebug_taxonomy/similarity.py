@@ -12,7 +12,7 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from functools import lru_cache
-from itertools import pairwise
+from itertools import groupby, pairwise
 from typing import NamedTuple
 
 import msgspec
@@ -129,14 +129,20 @@ class _Model(msgspec.Struct, frozen=True, array_like=True):
                 weight[term][name] = weight[term].get(name, 0.0) + v
                 size[name] += v
         everything = math.fsum(size.values()) + smoothing * len(seen)
-        drawers: dict[str, dict[str, _Term]] = {}
-        for term, by_class in weight.items():
-            total = smoothing + math.fsum(by_class.values())
-            mine = {name: math.log(total / (total - v)) for name, v in by_class.items()}
-            drawers.setdefault(term[:_DRAWER], {})[term] = _Term(rarity[term], mine)
+
+        def packed(terms: Iterable[str]) -> msgspec.Raw:
+            drawer = {}
+            for term in terms:
+                by_class = weight.pop(term)
+                total = smoothing + math.fsum(by_class.values())
+                mine = {name: math.log(total / (total - v)) for name, v in by_class.items()}
+                drawer[term] = _Term(rarity[term], mine)
+            return msgspec.Raw(msgspec.msgpack.encode(drawer))
+
+        groups = groupby(sorted(weight), key=lambda term: term[:_DRAWER])
         return cls(
             {name: math.log(everything - n) for name, n in size.items()},
-            {letters: msgspec.Raw(msgspec.msgpack.encode(terms)) for letters, terms in drawers.items()},
+            {letters: packed(terms) for letters, terms in groups},
         )
 
     def of_text(self, terms: Sequence[str]) -> _Compared:
