@@ -165,18 +165,6 @@ def test_a_healthy_job_has_no_failure(tmp_path, capsys):
     assert "training went on to the end of the logs, step 499" in capsys.readouterr().out
 
 
-def test_a_slow_rank_is_named_from_printed_step_times(tmp_path):
-    """Its steps take longer than those of the others."""
-    for rank in range(8):
-        own = 310.0 if rank == 5 else 200.0
-        lines = [f"2026-03-01 10:{n // 60:02d}:{n % 60:02d} step {n} step_time: {own + n % 7} ms" for n in range(300)]
-        (tmp_path / f"rank_{rank}.log").write_text("\n".join(lines) + "\n")
-    found = view(command.read_part([str(tmp_path)], 1))
-
-    assert [row[0] for row in found.slow] == [5]
-    assert "rank 5" in show.to_text(found, diagnosis_of(found), 0.0)
-
-
 def diagnosis_of(found):
     from dtdebug_taxonomy.diagnosis import diagnose
     from dtdebug_taxonomy.knowledge import load

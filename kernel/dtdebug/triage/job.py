@@ -12,10 +12,11 @@ from typing import NamedTuple
 
 import msgspec
 
-from dtdebug.triage import ended, machine, pace, placing, unlike
+from dtdebug.triage import ended, machine, pace, placing, slowness, unlike
 from dtdebug.triage.against import New
 from dtdebug.triage.laid import Laid
 from dtdebug.triage.part import Part, Stream
+from dtdebug.triage.slowness import Slowness
 from dtdebug.triage.streams import BELOW
 from dtdebug_taxonomy.claims import Claim, texts
 from dtdebug_taxonomy.failure import attribution
@@ -80,8 +81,7 @@ class Job(msgspec.Struct, frozen=True, kw_only=True):
     silent: tuple[pace.Silent, ...] = ()
     absent: tuple[int, ...] = ()
     """Ranks below the job's size of which there is no line."""
-    slow: tuple[tuple[int, float, float], ...] = ()
-    """(rank, seconds of its steps, seconds of the others'), the slowest first."""
+    slowness: Slowness = Slowness()
     behind: tuple[tuple[int, int, int], ...] = ()
     """(rank, its last step, the last step of most)."""
     hardware: tuple[Event, ...] = ()
@@ -156,6 +156,9 @@ def view(part: Part) -> Job:
     verdict = _widened(verdict, by_rank, laid) if verdict is not None else None
     hardware = machine.of_culprits(hardware, verdict, by_rank)
     first = _first(found, verdict, laid, by_rank, hardware)
+    slow = slowness.slowness(by_rank)
+    failed = first or silent or end or any(s.end for s in now)
+    snapshot = msgspec.structs.replace(snapshot, verdict=verdict, late=() if failed else slowness.late(slow))
     cascade, words, time = _cascade(found, verdict, by_rank, laid)
     return Job(
         ranks=placing.count(now),
@@ -170,7 +173,7 @@ def view(part: Part) -> Job:
         cascade_time=time,
         silent=silent,
         absent=absent,
-        slow=pace.slow(by_rank),
+        slowness=slow,
         behind=pace.behind(by_rank),
         hardware=hardware[:_EVENTS],
         clocks=tuple(sorted(off.items(), key=lambda row: -abs(row[1]))),
@@ -178,7 +181,7 @@ def view(part: Part) -> Job:
         ended=end if over else None,
         restarts=last,
         verdict=verdict,
-        snapshot=msgspec.structs.replace(snapshot, verdict=verdict),
+        snapshot=snapshot,
         spans=_spans(by_rank, first, cascade, silent),
         places=laid.places,
     )

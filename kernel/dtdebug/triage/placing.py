@@ -189,6 +189,8 @@ def by_rank(streams: Sequence[Stream]) -> dict[int, Stream]:
             end=later.end or earlier.end,
             told=later.told or earlier.told,
             paces=s.paces or other.paces,
+            first_paces=s.first_paces or other.first_paces,
+            stall=s.stall or other.stall,
         )
     return found
 
@@ -297,6 +299,7 @@ def _set(s: Stream, ahead: float) -> Stream:
         last=_less(s.last, ahead),
         first=_less(s.first, ahead),
         told=tuple(_moved(t, ahead) for t in s.told),
+        stall=msgspec.structs.replace(s.stall, time=s.stall.time - ahead) if s.stall is not None else None,
         progress=_moved(s.progress, ahead) if s.progress is not None else None,
     )
 

@@ -162,6 +162,8 @@ def _stream(
         progress=steps.progress(ending, at),
         marks=steps.marks(lined[:_BEGIN], at),
         paces=steps.paces(raws) or steps.clocked(ending, at),
+        first_paces=steps.first_paces([row.raw for row in lined[:_BEGIN]]),
+        stall=steps.longest(ending, at),
     )
 
 
