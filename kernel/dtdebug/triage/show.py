@@ -9,7 +9,8 @@ import msgspec
 
 from dtdebug.triage import slowness
 from dtdebug.triage.clock import shown, stamp
-from dtdebug.triage.job import First, Job
+from dtdebug.triage.firsts import First
+from dtdebug.triage.job import Job
 from dtdebug.triage.pace import Silent
 from dtdebug_taxonomy.case import Case, Coverage, contract
 from dtdebug_taxonomy.diagnosis import Diagnosis
