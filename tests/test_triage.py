@@ -234,6 +234,20 @@ def test_a_time_is_one_only_with_its_date(line, seconds):
         ("INFO: task pt_main_thread:812 blocked for more than 120 seconds.", "hung task", "host", "root", "", 812),
         ("Out of memory: Killed process 4242 (python3) total-vm:1kB", "OOM killer", "host", "root", "", 4242),
         ("0000:40:01.1: AER: PCIe Bus Error: severity=Corrected", "AER corrected", "device", "note", "0000:40:01", 0),
+        (
+            "pcieport 0000:00:01.0: AER: Uncorrected (Fatal) error received: 0000:01:00.0",
+            "AER uncorrected", "device", "root", "0000:01:00", 0,
+        ),
+        ("pcieport 0000:3a:00.0: pciehp: Slot(4): Link Down", "PCIe link down", "device", "root", "", 0),
+        (
+            "pcieport 0000:3a:00.0: DPC: containment event, status:0x1f01 source:0x0000",
+            "PCIe containment", "device", "root", "0000:3a:00", 0,
+        ),
+        ("NMI watchdog: Watchdog detected hard LOCKUP on cpu 17", "hard lockup", "host", "root", "", 0),
+        ("rcu: INFO: rcu_sched self-detected stall on CPU", "RCU stall", "host", "root", "", 0),
+        ("blk_update_request: I/O error, dev sdd, sector 1932 op 0x1:(WRITE)", "disk I/O", "storage", "root", "", 0),
+        ("EXT4-fs error (device sdf) in ext4_orphan_add:188", "file system error", "storage", "root", "", 0),
+        ("bnxt_en 0000:41:00.0 ens2: NIC Link is Down", "network link down", "link", "root", "0000:41:00", 0),
         ("mce: [Hardware Error]: Machine check events logged", "MCE logged", "host", "note", "", 0),
         (
             "Memory failure: 0x3710: Sending SIGBUS to python3:361 due to hardware memory corruption",
