@@ -18,7 +18,7 @@ from dtdebug.triage.laid import Laid
 from dtdebug.triage.part import Part, Stream
 from dtdebug.triage.slowness import Slowness
 from dtdebug.triage.telling import BELOW
-from dtdebug.triage.widened import widened
+from dtdebug.triage.widened import widened, without_followers
 from dtdebug_taxonomy.failure import attribution
 from dtdebug_taxonomy.failure.attribution import Outcome
 from dtdebug_taxonomy.failure.exits import Exit
@@ -116,6 +116,7 @@ def view(part: Part) -> Job:
 
     found = attribution.outcome(read_output(snapshot), outlived, later)
     verdict = attribution.verdict_of_log(snapshot, _exclusive, outlived, later)
+    verdict = without_followers(verdict, by_rank)
     by_rank = _hosted(by_rank, found)
     over = ended.over(end, found, by_rank, now, laid.place)
     silent = () if over else pace.silent(by_rank, found, on_until)

@@ -13,6 +13,27 @@ from dtdebug_taxonomy.claims import Claim, texts
 from dtdebug_taxonomy.ranks import Verdict, say, spell
 
 
+def without_followers(verdict: Verdict | None, by_rank: dict[int, Stream]) -> Verdict | None:
+    """The verdict without ranks that are accused for their end alone, though they told the same as ranks that are not.
+
+    Only some ranks of a kind are read; of the others their end is known, and a launcher's report names each of them.
+    """
+    if verdict is None:
+        return None
+    accused = set(verdict.culprits)
+    read = {s.kind for rank, s in by_rank.items() if s.told and rank not in accused}
+    read -= {s.kind for rank, s in by_rank.items() if s.told and rank in accused}
+    follow = {r for r in accused if r in by_rank and not by_rank[r].told and by_rank[r].kind in read}
+    if not follow:
+        return verdict
+    rest = tuple(rank for rank in verdict.culprits if rank not in follow)
+    before, after = spell(verdict.culprits, 8), spell(rest, 8)
+    summary = verdict.summary.replace(before[:1].upper() + before[1:], after[:1].upper() + after[1:], 1)
+    return msgspec.structs.replace(
+        verdict, culprits=rest, waiting=tuple(sorted(follow | set(verdict.waiting))), summary=summary
+    )
+
+
 def widened(verdict: Verdict, by_rank: dict[int, Stream], laid: Laid) -> Verdict:
     """With the ranks whose telling lines are like those of the ranks that were read, and with true places."""
     kinds: dict[str, set[str]] = defaultdict(set)
