@@ -11,7 +11,10 @@ from dtdebug.triage import again
 from dtdebug.triage.command import read_part
 from dtdebug.triage.job import Job, view
 from dtdebug.triage.judge import shape
+from dtdebug.triage.part import Stream, TellingLine
+from dtdebug.triage.widened import without_followers
 from dtdebug_taxonomy.hardware import catalogue, parse_event
+from dtdebug_taxonomy.ranks import Verdict
 
 RANKS = 8
 TRACE = ("Traceback (most recent call last):", '  File "/work/data.py", line 8, in get', "    return self.open(url)")
@@ -177,3 +180,15 @@ def test_many_telling_lines_are_bounded_and_none_who_prints_is_lost(tmp_path):
 def test_steps_of_megatron_are_padded(tmp_path):
     rows = [f" iteration {s:8}/    1000 | elapsed time per iteration (ms): 3171.3 | lm loss: 2.1" for s in range(30)]
     assert shared(tmp_path / "a", rows).went_on == 29
+
+
+def test_a_rank_whose_like_was_read_and_not_accused_is_not_accused_for_its_end():
+    """Of a kind only some ranks keep their text."""
+    told = (TellingLine(1, "Watchdog caught collective operation timeout"),)
+    ranks = {r: Stream(file="job.out", rank=r, kind="late", told=told if r < 2 else ()) for r in range(4)}
+    ranks[4] = Stream(file="job.out", rank=4, kind="own", told=(TellingLine(2, "KeyError: 'x'"),))
+    verdict = Verdict(kind="dead", culprits=(2, 3, 4), waiting=(0, 1), summary="Ranks 2-4 ended.")
+
+    found = without_followers(verdict, ranks)
+
+    assert (found.culprits, found.waiting, found.summary) == ((4,), (0, 1, 2, 3), "Rank 4 ended.")

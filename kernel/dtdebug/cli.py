@@ -129,6 +129,12 @@ def parser(only: str = "") -> argparse.ArgumentParser:
     if only in _LIGHT:
         return top
 
+    from dtdebug.triage import command as triage
+
+    triage.add(commands)
+    if only == "triage":  # which is kept small, for it runs beside the ranks
+        return top
+
     from dtdebug import cli_ranks
     from dtdebug.check import command as check
     from dtdebug.check import fixing
@@ -136,9 +142,8 @@ def parser(only: str = "") -> argparse.ArgumentParser:
     from dtdebug.isolate import cli as isolate
     from dtdebug.lab import command as lab
     from dtdebug.learn import command as learn
-    from dtdebug.triage import command as triage
 
-    for verb in (check, fixing, lab, learn, cli_ranks, triage, isolate, doctor):
+    for verb in (check, fixing, lab, learn, cli_ranks, isolate, doctor):
         verb.add(commands)
     lsp = commands.add_parser("lsp", help="the language server for editors")
     lsp.add_argument("--stdio", action="store_true", help="use standard input and output (the default)")

@@ -10,9 +10,9 @@ from __future__ import annotations
 import math
 import re
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from functools import lru_cache
-from itertools import pairwise
+from itertools import groupby, pairwise
 from typing import NamedTuple
 
 import msgspec
@@ -26,6 +26,8 @@ _LIMIT = 4_000
 """Characters of the user's words, and of the end of the output, that are compared."""
 _FEW = 3
 """A text of fewer words is like nothing."""
+_DRAWER = 5
+"""First letters of a term that tell where it is kept."""
 _SCALE = 5.0
 """From likeness to log likelihood ratio; chosen on rated cases that the texts were not written from."""
 _CEILING = 2.5
@@ -50,13 +52,12 @@ def likeness(knowledge: Knowledge, snapshot: Snapshot) -> Likeness:
     terms = _terms(f"{snapshot.situation[:_LIMIT]}\n{snapshot.output[-_LIMIT:]}")
     if len(terms) < _FEW:
         return Likeness({}, {}, "")
-    symptoms, patterns = _models(knowledge)
-    vector = symptoms.vector(terms)
-    ratios = _ratios(symptoms.scores(vector), knowledge.prior, _SCALE, _CEILING)
-    fixes = patterns.scores(patterns.vector(terms))
+    symptoms, patterns = (model.of_text(terms) for model in _models(knowledge))
+    ratios = _ratios(symptoms.scores(), knowledge.prior, _SCALE, _CEILING)
+    fixes = patterns.scores()
     even = dict.fromkeys(fixes, 1 / len(fixes))
     best = max(ratios, key=lambda code: ratios[code])
-    words = ", ".join(symptoms.telling(vector, best))
+    words = ", ".join(symptoms.telling(best))
     return Likeness(ratios, _ratios(fixes, even, _FIX_SCALE, _FIX_CEILING), words)
 
 
@@ -77,13 +78,43 @@ def _stem(word: str) -> str:
     return word
 
 
+class _Term(msgspec.Struct, frozen=True, array_like=True):
+    """A term of the texts that a model is made of."""
+
+    rarity: float
+    mine: dict[str, float]
+    """How much rarer the term is outside a class than overall: 0 where it is not in the class."""
+
+
+class _Compared(NamedTuple):
+    """The terms of a text that a model knows."""
+
+    vector: dict[str, float]
+    """Term -> weight; of length 1."""
+    terms: dict[str, _Term]
+    outside: dict[str, float]
+
+    def scores(self) -> dict[str, float]:
+        """Class -> how much less likely the text is outside it."""
+        total = math.fsum(self.vector.values())
+        result = {name: total * v for name, v in self.outside.items()}
+        for term, v in self.vector.items():
+            for name, mine in self.terms[term].mine.items():
+                result[name] += v * mine
+        return result
+
+    def telling(self, name: str) -> list[str]:
+        """The terms that speak most for a class."""
+        own = {t: v * self.terms[t].mine.get(name, 0.0) for t, v in self.vector.items()}
+        return [t for t in sorted(own, key=lambda t: (-own[t], t))[:4] if own[t] > 0]
+
+
 class _Model(msgspec.Struct, frozen=True, array_like=True):
     """Complement naive Bayes of (class, text) pairs."""
 
-    rarity: dict[str, float]
     outside: dict[str, float]
-    mine: dict[str, dict[str, float]]
-    """How much rarer a term is outside a class than overall: 0 where it is not in the class."""
+    drawers: dict[str, msgspec.Raw]
+    """First letters -> the terms that begin so, packed: a text has few of all, which would take 15 MB."""
 
     @classmethod
     def of(cls, texts: Iterable[tuple[str, str]], smoothing: float = 0.3) -> _Model:
@@ -98,30 +129,31 @@ class _Model(msgspec.Struct, frozen=True, array_like=True):
                 weight[term][name] = weight[term].get(name, 0.0) + v
                 size[name] += v
         everything = math.fsum(size.values()) + smoothing * len(seen)
-        outside = {name: math.log(everything - n) for name, n in size.items()}
-        mine = {}
-        for term, by_class in weight.items():
-            total = smoothing + math.fsum(by_class.values())
-            mine[term] = {name: math.log(total / (total - v)) for name, v in by_class.items()}
-        return cls(rarity, outside, mine)
 
-    def vector(self, terms: Iterable[str]) -> dict[str, float]:
-        """The known terms of a text by weight, of length 1."""
-        return _weighted(Counter(t for t in terms if t in self.rarity), self.rarity)
+        def packed(terms: Iterable[str]) -> msgspec.Raw:
+            drawer = {}
+            for term in terms:
+                by_class = weight.pop(term)
+                total = smoothing + math.fsum(by_class.values())
+                mine = {name: math.log(total / (total - v)) for name, v in by_class.items()}
+                drawer[term] = _Term(rarity[term], mine)
+            return msgspec.Raw(msgspec.msgpack.encode(drawer))
 
-    def scores(self, vector: dict[str, float]) -> dict[str, float]:
-        """Class -> how much less likely the text is outside it."""
-        total = math.fsum(vector.values())
-        result = {name: total * v for name, v in self.outside.items()}
-        for term, v in vector.items():
-            for name, mine in self.mine[term].items():
-                result[name] += v * mine
-        return result
+        groups = groupby(sorted(weight), key=lambda term: term[:_DRAWER])
+        return cls(
+            {name: math.log(everything - n) for name, n in size.items()},
+            {letters: packed(terms) for letters, terms in groups},
+        )
 
-    def telling(self, vector: dict[str, float], name: str) -> list[str]:
-        """The terms that speak most for a class."""
-        own = {t: v * self.mine[t].get(name, 0.0) for t, v in vector.items()}
-        return [t for t in sorted(own, key=lambda t: (-own[t], t))[:4] if own[t] > 0]
+    def of_text(self, terms: Sequence[str]) -> _Compared:
+        """What a text of these terms is compared by."""
+        wanted = set(terms)
+        known: dict[str, _Term] = {}
+        for letters in {term[:_DRAWER] for term in wanted} & self.drawers.keys():
+            drawer = msgspec.msgpack.decode(self.drawers[letters], type=dict[str, _Term])
+            known.update((term, drawer[term]) for term in wanted & drawer.keys())
+        counts = Counter(t for t in terms if t in known)
+        return _Compared(_weighted(counts, {t: known[t].rarity for t in counts}), known, self.outside)
 
 
 def _weighted(counts: Counter[str], rarity: dict[str, float]) -> dict[str, float]:

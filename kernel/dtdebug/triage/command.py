@@ -120,7 +120,8 @@ def say(
     diagnosis = show.relocated(diagnose(load(), snapshot, answers, unknown), job.places)
     named = job.verdict is not None and job.verdict.names_ranks
     wrong = diagnosis.recognised and job.went_on is None
-    found = bool(job.first or job.ended or job.silent or named or wrong or job.slow or job.behind or _reported(job))
+    slow = job.slowness.is_slow
+    found = bool(job.first or job.ended or job.silent or named or wrong or slow or job.behind or _reported(job))
     if found:
         Last(snapshot=snapshot, diagnosis=diagnosis).save()
     if form == "json":

@@ -6,45 +6,31 @@ reader of printed failures.
 
 from __future__ import annotations
 
-from collections import Counter, defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import msgspec
 
-from dtdebug.triage import ended, machine, pace, placing, unlike
+from dtdebug.triage import clocks, ended, machine, pace, placing, slowness, unlike
 from dtdebug.triage.against import New
+from dtdebug.triage.firsts import First, first_failures, followers
 from dtdebug.triage.laid import Laid
 from dtdebug.triage.part import Part, Stream
-from dtdebug.triage.streams import BELOW
-from dtdebug_taxonomy.claims import Claim, texts
+from dtdebug.triage.slowness import Slowness
+from dtdebug.triage.telling import BELOW
+from dtdebug.triage.widened import widened, without_followers
 from dtdebug_taxonomy.failure import attribution
 from dtdebug_taxonomy.failure.attribution import Outcome
 from dtdebug_taxonomy.failure.exits import Exit
 from dtdebug_taxonomy.failure.raised import Raised
 from dtdebug_taxonomy.failure.reading import read_output
-from dtdebug_taxonomy.frames import short, shown_frame
 from dtdebug_taxonomy.hardware import Event
-from dtdebug_taxonomy.ranks import MOST_RANKS, Verdict, say, spell
+from dtdebug_taxonomy.ranks import MOST_RANKS, Verdict
 from dtdebug_taxonomy.snapshot import Snapshot
 
-_FIRST, _EVENTS = 64, 256
-_MANY, _FEW = 2, 4
-"""Ranks, and part of all ranks, that lose a peer where no other evidence says that one was lost."""
+_EVENTS = 256
 _ABSENT = 2
 """Ranks without a line, for each that prints, from which on those who print are the exception."""
-
-
-class First(msgspec.Struct, frozen=True, kw_only=True):
-    """A rank that failed on its own."""
-
-    rank: int | None
-    host: str
-    time: float | None
-    line: int
-    file: str
-    exception: str
-    text: str
 
 
 class Span(NamedTuple):
@@ -80,8 +66,7 @@ class Job(msgspec.Struct, frozen=True, kw_only=True):
     silent: tuple[pace.Silent, ...] = ()
     absent: tuple[int, ...] = ()
     """Ranks below the job's size of which there is no line."""
-    slow: tuple[tuple[int, float, float], ...] = ()
-    """(rank, seconds of its steps, seconds of the others'), the slowest first."""
+    slowness: Slowness = Slowness()
     behind: tuple[tuple[int, int, int], ...] = ()
     """(rank, its last step, the last step of most)."""
     hardware: tuple[Event, ...] = ()
@@ -104,9 +89,9 @@ class Job(msgspec.Struct, frozen=True, kw_only=True):
 
 def view(part: Part) -> Job:
     """What a part that holds all of a job says of it."""
-    part = placing.in_year(part)
-    off = placing.clocks(part.streams)
-    part = placing.in_time(part, off)
+    part = clocks.in_year(part)
+    off = clocks.clocks(part.streams)
+    part = clocks.in_time(part, off)
     streams = placing.placed([s for s in part.streams if s.rank is None or 0 <= s.rank < MOST_RANKS], part.nodes)
     last = max((s.attempt for s in streams), default=0)
     now = [s for s in streams if s.attempt == last or s.rank is None]
@@ -121,18 +106,19 @@ def view(part: Part) -> Job:
     def outlived(raised: Raised) -> bool:
         latest = laid.until[raised.line - 1] if 0 < raised.line <= len(laid.until) else None
         early = latest is not None and on_until is not None and latest < on_until
-        follows = ended.follows(end, _time(laid, raised.line))
+        follows = ended.follows(end, laid.time(raised.line))
         return early or follows or laid.below(raised.handled, raised.line)
 
     def later(end: Exit) -> bool:
-        (file, line), own = _place(laid, end.line), by_rank.get(end.rank) if end.rank is not None else None
+        (file, line), own = laid.place(end.line), by_rank.get(end.rank) if end.rank is not None else None
         trained = max((s.progress.line for s in now if s.file == file and s.progress is not None), default=0)
         return own is not None and own.file == file and min(own.line, trained) > line + BELOW
 
     found = attribution.outcome(read_output(snapshot), outlived, later)
     verdict = attribution.verdict_of_log(snapshot, _exclusive, outlived, later)
+    verdict = without_followers(verdict, by_rank)
     by_rank = _hosted(by_rank, found)
-    over = ended.over(end, found, by_rank, now, lambda line: _place(laid, line))
+    over = ended.over(end, found, by_rank, now, laid.place)
     silent = () if over else pace.silent(by_rank, found, on_until)
     world = max((s.world for s in streams), default=0)
     absent = tuple(sorted(set(range(_size(set(by_rank), world))) - set(by_rank)))[:MOST_RANKS]
@@ -153,10 +139,13 @@ def view(part: Part) -> Job:
         verdict = machine.machine_verdict(hardware, by_rank) or verdict
     if verdict is not None and verdict.kind == "not_arrived":
         silent = silent or pace.quiet(verdict.culprits, by_rank)
-    verdict = _widened(verdict, by_rank, laid) if verdict is not None else None
+    verdict = widened(verdict, by_rank, laid) if verdict is not None else None
     hardware = machine.of_culprits(hardware, verdict, by_rank)
-    first = _first(found, verdict, laid, by_rank, hardware)
-    cascade, words, time = _cascade(found, verdict, by_rank, laid)
+    first = first_failures(found, verdict, laid, by_rank, hardware)
+    slow = slowness.slowness(by_rank)
+    failed = first or silent or end or any(s.end for s in now)
+    snapshot = msgspec.structs.replace(snapshot, verdict=verdict, late=() if failed else slowness.late(slow))
+    cascade, words, time = followers(found, verdict, by_rank, laid)
     return Job(
         ranks=placing.count(now),
         hosts=len({s.host for s in streams if s.host}),
@@ -170,7 +159,7 @@ def view(part: Part) -> Job:
         cascade_time=time,
         silent=silent,
         absent=absent,
-        slow=pace.slow(by_rank),
+        slowness=slow,
         behind=pace.behind(by_rank),
         hardware=hardware[:_EVENTS],
         clocks=tuple(sorted(off.items(), key=lambda row: -abs(row[1]))),
@@ -178,7 +167,7 @@ def view(part: Part) -> Job:
         ended=end if over else None,
         restarts=last,
         verdict=verdict,
-        snapshot=msgspec.structs.replace(snapshot, verdict=verdict),
+        snapshot=snapshot,
         spans=_spans(by_rank, first, cascade, silent),
         places=laid.places,
     )
@@ -236,139 +225,3 @@ def _exclusive(file: str, one: int, other: int) -> bool | None:
 def _size(ranks: set[int], world: int) -> int:
     """Ranks that the job must have: as NCCL says, else as many as the greatest number that was seen."""
     return min(max(world, max(ranks, default=-1) + 1), MOST_RANKS)
-
-
-def _widened(verdict: Verdict, by_rank: dict[int, Stream], laid: Laid) -> Verdict:
-    """With the ranks whose telling lines are like those of the ranks that were read, and with true places."""
-    kinds: dict[str, set[str]] = defaultdict(set)
-    for what, ranks in (("culprit", verdict.culprits), ("waits", verdict.waiting)):
-        for rank in ranks:
-            if rank in by_rank and by_rank[rank].kind:
-                kinds[by_rank[rank].kind].add(what)
-    culprits, waiting = set(verdict.culprits), set(verdict.waiting)
-    for rank, s in by_rank.items():
-        if rank in culprits or rank in waiting or s.told:
-            continue
-        of = kinds.get(s.kind, set())
-        if of == {"culprit"}:
-            culprits.add(rank)
-        elif "waits" in of:
-            waiting.add(rank)
-    claims = tuple(_moved(claim, laid.places) for claim in verdict.claims)
-    more, fewer = spell(tuple(sorted(culprits)), 8), spell(verdict.culprits, 8)
-    summary = verdict.summary
-    if culprits != set(verdict.culprits):
-        summary = summary.replace(f"{fewer[:1].upper()}{fewer[1:]}", f"{more[:1].upper()}{more[1:]}", 1)
-    before, after = verdict.waiting, tuple(sorted(waiting - culprits))
-    if after != before and before:
-        for one, other in ((say(before, "fail"), say(after, "fail")), (spell(before, 8), spell(after, 8))):
-            summary = summary.replace(one, other, 1).replace(one.capitalize(), other.capitalize(), 1)
-    return msgspec.structs.replace(
-        verdict,
-        culprits=tuple(sorted(culprits)),
-        waiting=after,
-        summary=summary,
-        claims=claims,
-        evidence=texts(claims) or verdict.evidence,
-    )
-
-
-def _moved(claim: Claim, places: Sequence[tuple[str, int]]) -> Claim:
-    record = claim.record
-    if record.source != "output" or record.path or not 0 < record.line <= len(places):
-        return claim
-    file, line = places[record.line - 1]
-    return msgspec.structs.replace(claim, record=msgspec.structs.replace(record, path=file, line=line))
-
-
-def _first(
-    found: Outcome,
-    verdict: Verdict | None,
-    laid: Laid,
-    by_rank: dict[int, Stream],
-    hardware: Sequence[Event],
-) -> tuple[First, ...]:
-    """The ranks that failed on their own, the earliest first; those that the verdict accuses before the others."""
-    accused = set(verdict.culprits) if verdict is not None else set()
-    rows = [_row(r, laid, by_rank) for r in found.own]
-    seen = {row.rank for row in rows}
-    rows.sort(key=lambda row: row.rank not in accused if accused else False)
-    if verdict is None or not accused or accused & seen:
-        return tuple(rows[:_FIRST])
-    ends = {e.rank: e for e in found.exits}
-    told = {e.rank: e for e in reversed(hardware) if e.rank is not None and e.role == "root"}
-    for rank in sorted(accused)[:_FIRST]:
-        s = by_rank.get(rank)
-        end, event = ends.get(rank), told.get(rank)
-        file, line = _place(laid, end.line) if end is not None else (s.file, s.line) if s is not None else ("", 0)
-        file, line = (s and _last_words(s)) or (file, line)
-        time = _time(laid, end.line) if end is not None else event.time if event is not None else s.last if s else None
-        words = verdict.summary if event is None else f"{event.code}: {event.means}"
-        rows.insert(0, First(
-            rank=rank, host=s.host if s else event.host if event else "", time=time, line=line, file=file,
-            exception="" if end is None else end.signal or f"exit code {end.code}", text=words,
-        ))  # fmt: skip
-    return tuple(sorted(rows, key=lambda row: row.rank not in accused)[:_FIRST])
-
-
-def _last_words(s: Stream) -> tuple[str, int] | None:
-    """Where the rank itself says that a signal ends it."""
-    return next(((s.file, told.line) for told in s.told if "Fatal Python error: " in told.text), None)
-
-
-def _row(raised: Raised, laid: Laid, by_rank: dict[int, Stream]) -> First:
-    file, line = _place(laid, raised.line)
-    frame = shown_frame(raised.frames)
-    where = f", {short(frame.file)}:{frame.line} in {frame.function}" if frame is not None else ""
-    s = by_rank.get(raised.rank) if raised.rank is not None else None
-    time = _time(laid, raised.line)
-    return First(
-        rank=raised.rank,
-        host=s.host if s is not None else "",
-        time=time if time is not None else s.last if s is not None else None,
-        line=line,
-        file=file,
-        exception=raised.type.rpartition(".")[2],
-        text=f"{raised.text[:300]}{where}",
-    )
-
-
-def _place(laid: Laid, line: int) -> tuple[str, int]:
-    return laid.places[line - 1] if 0 < line <= len(laid.places) else ("", 0)
-
-
-def _time(laid: Laid, line: int) -> float | None:
-    return laid.times[line - 1] if 0 < line <= len(laid.times) else None
-
-
-def _cascade(
-    found: Outcome, verdict: Verdict | None, by_rank: dict[int, Stream], laid: Laid
-) -> tuple[tuple[int, ...], str, float | None]:
-    """Ranks that failed as a consequence, in which words, and when that began."""
-    accused = set(verdict.culprits) if verdict is not None else set()
-    ranks = set(verdict.waiting) if verdict is not None else set()
-    if accused or found.echoes or not found.own:
-        ranks |= {rank for rank, s in by_rank.items() if (s.kind if accused else s.end)}
-    ranks -= accused
-    ranks -= {r.rank for r in found.own if r.rank is not None} - (set(verdict.waiting) if verdict else set())
-    words = Counter(r.text[:160] for r in found.echoes if r.rank in ranks or r.rank is None)
-    if not accused and not found.echoes and len(ranks) < max(_MANY, len(by_rank) / _FEW):
-        ranks = set()
-    begin = min((t for r in found.own if (t := _time(laid, r.line)) is not None), default=0.0)
-    times = [
-        time
-        for rank, s in by_rank.items()
-        if rank in ranks and (time := s.first if s.first is not None and s.first >= begin - 1 else s.last) is not None
-    ]
-    text = words.most_common(1)[0][0] if words else ""
-    if not text and ranks:
-        text = next((line for line in _spoken(laid) if line), "")
-    return tuple(sorted(ranks)), text, min(times, default=None)
-
-
-def _spoken(laid: Laid) -> Iterable[str]:
-    """Bodies of telling lines that name a time-out of a collective."""
-    for line in laid.text.split("\n"):
-        at = line.find("Watchdog caught collective")
-        if at >= 0:
-            yield line[at : at + 160]

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Sequence
 
 from dtdebug.triage.part import Stream
-from dtdebug.triage.streams import BELOW
+from dtdebug.triage.telling import BELOW
 from dtdebug_taxonomy.hardware import Event
 
 LINES = 60_000
@@ -47,6 +47,14 @@ class Laid:
         self.times = tuple(None if row[0] == _END else row[0] for row in rows)
         self.until = tuple(row[6] for row in rows)
         """When each line was printed at the latest."""
+
+    def place(self, line: int) -> tuple[str, int]:
+        """The file and line of a line of the output."""
+        return self.places[line - 1] if 0 < line <= len(self.places) else ("", 0)
+
+    def time(self, line: int) -> float | None:
+        """When a line of the output was printed."""
+        return self.times[line - 1] if 0 < line <= len(self.times) else None
 
     def below(self, line: int, end: int) -> bool:
         """Whether a line stands directly below the last one of a traceback in its log; others' may be between."""

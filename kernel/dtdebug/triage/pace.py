@@ -129,17 +129,6 @@ def on_until(streams: Sequence[Stream]) -> float | None:
     return end - max(_SURE, _SURE_STEPS * (median(steps) if steps else 0.0))
 
 
-def slow(by_rank: dict[int, Stream]) -> tuple[tuple[int, float, float], ...]:
-    """Ranks whose printed steps take at least a fifth longer than those of the others."""
-    own = {rank: median(s.paces) for rank, s in by_rank.items() if len(s.paces) >= _ENOUGH}
-    if len(own) < _ENOUGH:
-        return ()
-    middle = median(own.values())
-    spread = median(abs(p - middle) for p in own.values())
-    rows = [(r, p, middle) for r, p in own.items() if p > 1.2 * middle and p - middle > 5 * spread]
-    return tuple(sorted(rows, key=lambda row: -row[1])[:16]) if len(rows) * 4 <= len(own) else ()
-
-
 def behind(by_rank: dict[int, Stream]) -> tuple[tuple[int, int, int], ...]:
     """Ranks whose last step is before that of the others by many steps."""
     steps = {rank: s.step for rank, s in by_rank.items() if s.step is not None}

@@ -26,6 +26,15 @@ class TellingLine(msgspec.Struct, frozen=True, array_like=True):
     """When it was printed at the latest: its own time, else that of the next line below; None where there is none."""
 
 
+class Gap(msgspec.Struct, frozen=True, array_like=True):
+    """A step that took far longer than those around it."""
+
+    step: int
+    """The step before."""
+    time: float
+    seconds: float
+
+
 class Stream(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """One who prints, in one file."""
 
@@ -60,7 +69,11 @@ class Stream(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     marks: tuple[tuple[int, float], ...] = ()
     """(step, time) of the first steps that it printed: others print them at the same moment."""
     paces: tuple[float, ...] = ()
-    """Seconds of some of its steps, as printed."""
+    """Seconds of some of its last steps, as printed."""
+    first_paces: tuple[float, ...] = ()
+    """Seconds of some of its first steps."""
+    stall: Gap | None = None
+    """The step near its end that stalled."""
 
 
 class LaunchedNode(msgspec.Struct, frozen=True, array_like=True):

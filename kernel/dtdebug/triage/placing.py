@@ -1,33 +1,21 @@
-"""Which rank a stream is of, as all logs together show, and how far the clocks of the hosts differ."""
+"""Which rank a stream is of, as all logs together show."""
 
 from __future__ import annotations
 
 import re
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Sequence
-from datetime import UTC, datetime
-from statistics import median
 
 import msgspec
 
 from dtdebug.triage.names import counts
-from dtdebug.triage.part import LaunchedNode, Part, Stream, TellingLine
+from dtdebug.triage.part import LaunchedNode, Stream
 from dtdebug_taxonomy.ranks import MOST_RANKS
 
-_LEAST = 1.0
-"""Seconds by which a clock has to differ to be set right."""
-_AGREE = 2.0
-"""Seconds within which a host's own steps must agree on how far its clock is off."""
 _OUT_ERR = re.compile(r"(?i)(?:std)?(?:out|err)(?:\.(?:log|txt))?$")
 _POD = re.compile(r"(?P<stem>[A-Za-z][\w.-]{0,100})-(?P<n>\d{1,6})")
 _PODS, _PAIR = 3, 2
 """Pods from which on their numbers can be compared."""
-_STEADY = 5.0
-"""Seconds by which a clock has to differ at the begin and at the end, where no steps tell."""
-_NEAR = 3 * 86_400.0
-"""Seconds between the logs of one job."""
-_HOSTS = 3
-"""Hosts from which on one's clock can be compared with the others'."""
 
 
 def placed(streams: Sequence[Stream], nodes: Sequence[LaunchedNode] = ()) -> list[Stream]:
@@ -189,121 +177,7 @@ def by_rank(streams: Sequence[Stream]) -> dict[int, Stream]:
             end=later.end or earlier.end,
             told=later.told or earlier.told,
             paces=s.paces or other.paces,
+            first_paces=s.first_paces or other.first_paces,
+            stall=s.stall or other.stall,
         )
     return found
-
-
-def clocks(streams: Sequence[Stream]) -> dict[str, float]:
-    """Host -> seconds that its clock is ahead of the others', by the first steps: all ranks print them together.
-
-    Hosts whose own steps disagree, and those that print none, are left out: nothing is known of their clocks.
-    """
-    by_step: dict[tuple[int, int], dict[str, list[float]]] = defaultdict(lambda: defaultdict(list))
-    for s in streams:
-        for step, time in s.marks:
-            by_step[s.attempt, step][clock(s)].append(time)
-    off: dict[str, list[float]] = defaultdict(list)
-    for times in by_step.values():
-        own = {who: median(values) for who, values in times.items()}
-        if len(own) < _HOSTS:
-            continue
-        middle = median(own.values())
-        for who, time in own.items():
-            off[who].append(time - middle)
-    by_steps = {
-        who: round(median(rows), 3)
-        for who, rows in off.items()
-        if abs(median(rows)) >= _LEAST and max(rows) - min(rows) <= _AGREE
-    }
-    return _by_ends([s for s in streams if clock(s) not in off]) | by_steps
-
-
-def _by_ends(streams: Sequence[Stream]) -> dict[str, float]:
-    """Host -> seconds that its clock is ahead, where all of it began and ended as much before or after the others."""
-    spans: dict[str, list[tuple[float, float]]] = defaultdict(list)
-    for s in streams:
-        if s.began is not None and s.last is not None and s.last - s.began >= _STEADY:
-            spans[clock(s)].append((s.began, s.last))
-    if len(spans) < _HOSTS:
-        return {}
-    begins, ends = ({who: median(row[n] for row in rows) for who, rows in spans.items()} for n in (0, 1))
-    begin, end = median(begins.values()), median(ends.values())
-    together = [who for who in spans if max(abs(begins[who] - begin), abs(ends[who] - end)) < _STEADY]
-    if len(together) * 2 < len(spans):
-        return {}
-    return {
-        who: round((begins[who] - begin + ends[who] - end) / 2, 3)
-        for who in spans
-        if abs(begins[who] - begin) >= _STEADY and abs((begins[who] - begin) - (ends[who] - end)) <= _AGREE
-    }
-
-
-def in_year(part: Part) -> Part:
-    """With all times in one year: a form of time without a year takes that of the file, which may be a later copy."""
-    known = [s.last for s in part.streams if s.last is not None]
-    if not known:
-        return part
-    middle = median(known)
-    return msgspec.structs.replace(
-        part,
-        streams=[_set(s, _years(s.last, middle)) for s in part.streams],
-        hardware=[
-            msgspec.structs.replace(e, time=e.time - _years(e.time, middle)) if e.time is not None else e
-            for e in part.hardware
-        ],
-    )
-
-
-def _years(time: float | None, middle: float) -> float:
-    """Seconds by which a time is away from the others, if those are whole years but for some days."""
-    if time is None or abs(time - middle) < _NEAR:
-        return 0.0
-    own = datetime.fromtimestamp(time, UTC)
-    try:
-        moved = own.replace(year=datetime.fromtimestamp(middle, UTC).year).timestamp()
-    except ValueError:  # the 29th of February
-        return 0.0
-    return time - moved if abs(moved - middle) < _NEAR else 0.0
-
-
-def clock(s: Stream) -> str:
-    """Whose clock a stream has."""
-    return s.host or s.file
-
-
-def in_time(part: Part, off: dict[str, float]) -> Part:
-    """The part with all times by one clock."""
-    if not off:
-        return part
-    ahead = {short(name): seconds for name, seconds in off.items()}
-    return msgspec.structs.replace(
-        part,
-        streams=[_set(s, off.get(clock(s), 0.0)) for s in part.streams],
-        hardware=[
-            msgspec.structs.replace(e, time=e.time - ahead[short(e.host)])
-            if e.time is not None and short(e.host) in ahead
-            else e
-            for e in part.hardware
-        ],
-    )
-
-
-def _set(s: Stream, ahead: float) -> Stream:
-    if not ahead:
-        return s
-    return msgspec.structs.replace(
-        s,
-        began=_less(s.began, ahead),
-        last=_less(s.last, ahead),
-        first=_less(s.first, ahead),
-        told=tuple(_moved(t, ahead) for t in s.told),
-        progress=_moved(s.progress, ahead) if s.progress is not None else None,
-    )
-
-
-def _moved(told: TellingLine, ahead: float) -> TellingLine:
-    return msgspec.structs.replace(told, time=_less(told.time, ahead), until=_less(told.until, ahead))
-
-
-def _less(time: float | None, ahead: float) -> float | None:
-    return None if time is None else time - ahead

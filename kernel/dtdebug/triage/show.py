@@ -7,8 +7,10 @@ from typing import Any
 
 import msgspec
 
+from dtdebug.triage import slowness
 from dtdebug.triage.clock import shown, stamp
-from dtdebug.triage.job import First, Job
+from dtdebug.triage.firsts import First
+from dtdebug.triage.job import Job
 from dtdebug.triage.pace import Silent
 from dtdebug_taxonomy.case import Case, Coverage, contract
 from dtdebug_taxonomy.diagnosis import Diagnosis
@@ -34,7 +36,8 @@ def _lines(job: Job, d: Diagnosis, seconds: float, advice: int) -> Iterator[str]
         worst = job.hardware[0]
         yield f"dtdebug: {_machine(worst)}" if worst.role == "root" else "dtdebug: the machine reports no failure."
     elif job.went_on is not None:
-        yield f"dtdebug: no rank failed: training went on to the end of the logs, step {job.went_on}."
+        but = f" It is slow: {job.snapshot.late[0].means}" if job.snapshot.late else ""
+        yield f"dtdebug: no rank failed: training went on to the end of the logs, step {job.went_on}.{but}"
     else:
         yield f"dtdebug: {first_line(d) if happened else 'no failure is recognised in these logs.'}"
     yield f"  {_covered(job, seconds)}"
@@ -57,7 +60,8 @@ def _lines(job: Job, d: Diagnosis, seconds: float, advice: int) -> Iterator[str]
         if not job.new or len(job.new) > _NEW:
             yield _row("" if job.new else "new", more if job.new else "nothing that the healthy run did not print")
     machine_only = not job.ranks and bool(job.hardware)
-    if happened and job.went_on is None and job.ended is None and not (machine_only and not d.recognised):
+    tells = happened and (job.went_on is None or bool(job.snapshot.late))
+    if tells and job.ended is None and not (machine_only and not d.recognised):
         yield from reading(d, advice)
 
 
@@ -69,8 +73,9 @@ def _ranks(job: Job) -> Iterator[str]:
         yield _row("", f"{len(job.silent) - _ROWS} more ranks stopped early")
     for rank, step, most in job.behind[:_ROWS]:
         yield _row("behind", f"rank {rank} printed step {step} last, most ranks step {most}")
-    for rank, own, others in job.slow[:_ROWS]:
+    for rank, own, others in job.slowness.ranks[:_ROWS]:
         yield _row("slow", f"rank {rank}: {own:.3g} s a step, the others {others:.3g} s")
+    yield from (_row("slow", words) for words in slowness.sentences(job.slowness))
     if job.clocks:
         rows = ", ".join(f"{host} {abs(s):.0f} s {'ahead' if s > 0 else 'behind'}" for host, s in job.clocks[:_ROWS])
         more = f", {len(job.clocks) - _ROWS} more" if len(job.clocks) > _ROWS else ""
@@ -154,12 +159,22 @@ def data(job: Job, diagnosis: Diagnosis) -> dict[str, Any]:
         "clocks": [{"host": host, "ahead": seconds} for host, seconds in job.clocks],
         "absent": ranges(job.absent) if job.absent else "",
         "behind": [{"rank": r, "step": n, "most": m} for r, n, m in job.behind],
-        "slow": [{"rank": r, "seconds": own, "others": others} for r, own, others in job.slow],
+        "slow": [{"rank": r, "seconds": own, "others": others} for r, own, others in job.slowness.ranks],
+        "longer": job.slowness.longer,
+        "stall": _stall(job),
         "hardware": [_event(e) for e in job.hardware],
         "verdict": known["verdict"],
         "claims": known["claims"],
         "diagnosis": known["diagnosis"],
     }  # fmt: skip
+
+
+def _stall(job: Job) -> dict[str, Any] | None:
+    gap = job.slowness.stall
+    if gap is None:
+        return None
+    ranks = list(job.slowness.stalled)
+    return {"after": gap.step, "time": stamp(gap.time), "seconds": gap.seconds, "ranks": ranks}
 
 
 def _event(e: Event) -> dict[str, Any]:

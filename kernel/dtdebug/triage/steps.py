@@ -3,29 +3,45 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from itertools import islice
+from statistics import median
 
 from dtdebug.clean import clean
 from dtdebug.logs.shapes import Kept
-from dtdebug.triage.part import TellingLine
+from dtdebug.triage import rates
+from dtdebug.triage.part import Gap, TellingLine
 
 When = Callable[[bytes], float | None]
 """The time of a line."""
-_STEP = re.compile(rb"(?i)(?:\b(?:step|iter(?:ation)?|batch)s?\b['\"]?[ _:=#\[(]{0,12}|\bit[=:] ?)(\d{1,9})\b")
-_PACE = re.compile(
-    rb"(?i)(?:(?:(?:step|iter(?:ation)?|batch|elapsed)[ _-]?tim(?:e|ing)[^0-9:=]{0,40}"
-    rb"|\b(?:time|seconds)(?: \(s(?:ec)?\))?)[:=] {0,3}(\d{1,6}(?:\.\d{1,9})?) {0,2}(ms|s)?\b"
-    rb"|\btime (\d{1,5}\.\d{1,9}) ?(ms|s)\b"
-    rb"|\b(\d{1,5}\.\d{1,6}) ?(ms|s)/(?:it|step|batch))"
+_STEP = re.compile(
+    rb"(?i)(?:\b(?:(?:global|micro|optimizer)_)?(?:step|iter(?:ation)?|batch|num_update)s?\b['\"]?[ _:=#\[(]{0,12}"
+    rb"|\bit[=:] ?"
+    rb"|\bepoch ?(?:\(train\))?:? {0,3}\[?\d{1,6}\]?:? {0,8}\[ {0,8}|\btrain: \d{1,6} \[ {0,8}"
+    rb"|\d%\|[^|\r\n]{0,400}\| {0,8}|^ {0,8}(?=\d{1,9}/\d{1,9} \[[=>.]))(\d{1,9})\b(?!\.\d*[1-9])"
 )
+"""The number of a step: after its name, in a progress bar, or in the brackets of an epoch."""
+_NO_TRAINING = re.compile(
+    rb"(?i)[^|\r\n]{0,120}(?:load|map|filter|download|fetch|generat|token|sav|pack|shard|resolv|evaluat|valid|predict|test"
+    rb"|prepar|process|captur|compil|convert|warm)[^|\r\n]{0,80}\d%\|"
+)
+"""Bars of what comes before, between and after steps."""
 _PACES = 24
-_MARKS, _SHORT = 6, 200
+_FIRST, _MARKS, _SHORT = 6, 6, 200
+_STALL, _TIMES, _ENOUGH = 300.0, 10, 4
+"""Seconds, and times the usual ones, from which on a step stalls; steps by which one knows what is usual."""
+
+
+def _number(raw: bytes) -> int | None:
+    """The step that a line speaks of."""
+    found = _STEP.search(raw[:400])
+    return None if found is None or _NO_TRAINING.match(raw[:400]) else int(found[1])
 
 
 def progress(rows: Sequence[Kept], at: When) -> TellingLine | None:
     """The last line with a number of a step."""
     for row in reversed(rows):
-        if _STEP.search(row.raw[:400]):
+        if _number(row.raw) is not None:
             return TellingLine(
                 row.number, clean(row.raw[:_SHORT].decode("utf-8", "replace")).replace("\n", " "), at(row.raw)
             )
@@ -38,8 +54,8 @@ def marks(rows: Sequence[Kept], at: When) -> tuple[tuple[int, float], ...]:
     for row in rows:
         if len(found) >= _MARKS:
             break
-        if (step := _STEP.search(row.raw[:400])) and (time := at(row.raw)) is not None:
-            found.setdefault(int(step[1]), time)
+        if (step := _number(row.raw)) is not None and (time := at(row.raw)) is not None:
+            found.setdefault(step, time)
     return tuple(found.items())
 
 
@@ -47,9 +63,8 @@ def until(rows: Sequence[Kept]) -> int:
     """The line of the last step but one: training went on beyond what was printed before it. 0 where there is none."""
     least, latest = 0, None
     for row in reversed(rows):
-        if (step := _STEP.search(row.raw[:400])) is None:
+        if (number := _number(row.raw)) is None:
             continue
-        number = int(step[1])
         if latest is not None and number < latest:
             least = row.number
             break
@@ -60,19 +75,39 @@ def until(rows: Sequence[Kept]) -> int:
 def last_step(raws: Sequence[bytes]) -> int | None:
     """The number of the last step."""
     for raw in reversed(raws):
-        if found := _STEP.search(raw[:400]):
-            return int(found[1])
+        if (number := _number(raw)) is not None:
+            return number
     return None
 
 
 def paces(raws: Sequence[bytes]) -> tuple[float, ...]:
     """Seconds of the last steps, where they are printed."""
-    found = []
-    for raw in raws[-2 * _PACES :]:
-        if hit := _PACE.search(raw[:600]):
-            value, unit = next((hit[n], hit[n + 1]) for n in (1, 3, 5) if hit[n])
-            found.append(round(float(value) / (1000 if unit == b"ms" else 1), 6))
-    return tuple(found[-_PACES:])
+    return tuple(_seconds(raws[-2 * _PACES :]))[-_PACES:]
+
+
+def first_paces(raws: Sequence[bytes]) -> tuple[float, ...]:
+    """Seconds of the first steps, where they are printed, but for the very first: it warms up."""
+    return tuple(islice(_seconds(raws), 1, 1 + _FIRST))
+
+
+def _seconds(raws: Iterable[bytes]) -> Iterator[float]:
+    return (row for raw in raws if not _NO_TRAINING.match(raw[:400]) and (row := rates.seconds(raw)) is not None)
+
+
+def longest(rows: Sequence[Kept], at: When) -> Gap | None:
+    """The longest time between two steps that were printed one after the other, near the end; None without times."""
+    found: list[Gap] = []
+    before: tuple[int, float] | None = None
+    for row in rows:
+        if (step := _number(row.raw)) is None or (time := at(row.raw)) is None:
+            continue
+        if before is not None and step > before[0]:
+            found.append(Gap(before[0], before[1], round((time - before[1]) / (step - before[0]), 3)))
+        before = step, time
+    most = max(found, key=lambda gap: gap.seconds, default=None)
+    if most is None or len(found) < _ENOUGH or most.seconds < max(_STALL, _TIMES * median(g.seconds for g in found)):
+        return None
+    return most
 
 
 def clocked(rows: Sequence[Kept], at: When) -> tuple[float, ...]:
@@ -80,8 +115,8 @@ def clocked(rows: Sequence[Kept], at: When) -> tuple[float, ...]:
     found: list[float] = []
     before: tuple[int, float] | None = None
     for row in rows[-2 * _PACES :]:
-        if (step := _STEP.search(row.raw[:400])) and (time := at(row.raw)) is not None:
-            if before is not None and int(step[1]) > before[0] and time > before[1]:
-                found.append(round((time - before[1]) / (int(step[1]) - before[0]), 3))
-            before = int(step[1]), time
+        if (step := _number(row.raw)) is not None and (time := at(row.raw)) is not None:
+            if before is not None and step > before[0] and time > before[1]:
+                found.append(round((time - before[1]) / (step - before[0]), 3))
+            before = step, time
     return tuple(found[-_PACES:])

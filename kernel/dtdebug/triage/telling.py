@@ -1,0 +1,151 @@
+"""What one who prints tells: the lines, their times, what kind of failure they are, and whether training went on."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from bisect import bisect_left, bisect_right
+from collections.abc import Iterable, Sequence
+from itertools import islice, takewhile
+
+from dtdebug.clean import clean
+from dtdebug.logs.shapes import Kept
+from dtdebug.triage import steps
+from dtdebug.triage.judge import Judge, shape
+from dtdebug.triage.part import TellingLine
+from dtdebug.triage.steps import When
+from dtdebug_taxonomy.failure import events, grammar, progress
+
+_TOLD, _WORDS = 240, 1_000
+"""Telling lines of a stream, and characters of each."""
+_CALL = re.compile(rb"SeqNum=\d{1,18}, OpType=\w{1,40}, NumelIn=\d{1,18}, NumelOut=\d{1,18}")
+_LAST_WORDS = 60
+"""Lines of the end among which what it tells is how it ended."""
+_ABOVE = 50
+"""Lines above one without a time in which there is one."""
+BELOW = 64
+"""Lines of others that may stand below a traceback in a log of several."""
+_FAR = 1 << 62
+_SHORT = 200
+
+
+def how_it_ended(judge: Judge, lined: Sequence[Kept], telling: Sequence[Kept], went_on: Sequence[Kept]) -> str:
+    """The kind of the telling lines that end a stream: of the last ones without another line or steps after them."""
+    begin = max(steps.until(lined), *(row.number for row in went_on), 0)
+    begin = max(begin, lined[-_LAST_WORDS].number if len(lined) >= _LAST_WORDS else 0)
+    numbers = {row.number: place for place, row in enumerate(lined)}
+    found: list[Kept] = []
+    for row in reversed(telling):
+        if row.number <= begin or (found and numbers.get(row.number, 0) + 1 < numbers.get(found[-1].number, 0)):
+            break
+        found.append(row)
+    return kind_of(found, ()) if any(judge.says(row.raw) for row in found) else ""
+
+
+def went_on(lined: Sequence[Kept], telling: Sequence[Kept], *, alone: bool) -> list[Kept]:
+    """After each traceback the first line that shows progress, if one comes before the next: it ended nothing."""
+    begins = [row.number for row in telling if b"Traceback (most" in row.raw]
+    if not begins:
+        return []
+    known = {row.number for row in telling}
+    found, place = [], 0
+    for begin, until in zip(begins, [*begins[1:], _FAR], strict=True):
+        while place < len(lined) and lined[place].number <= begin:
+            place += 1
+        if (says := _handled(begin, until, telling, lined, alone=alone)) is not None:
+            found.append(says)
+            continue
+        inside, bar = True, progress.Barred()
+        for row in lined[place:]:
+            if row.number >= until:
+                break
+            inside = inside and row.number in known
+            if inside or row.number in known:
+                continue
+            words = _words(row.raw[:300])
+            if progress.PROGRESS.search(words):
+                found.append(row)  # of a bar its state before, too: by that alone the next one shows progress
+                if progress.advanced(bar, words):
+                    break
+    return found
+
+
+def _handled(begin: int, until: int, telling: Sequence[Kept], lined: Sequence[Kept], *, alone: bool) -> Kept | None:
+    """The line below a traceback, if it says that the program goes on."""
+    above = bisect_right(telling, begin, key=lambda row: row.number)
+    inside = takewhile(lambda row: row.number < until, islice(telling, above, None))
+    last = next(
+        (r for r in inside if not grammar.without_prefixes(_words(r.raw[:_SHORT])).body.startswith((" ", "\t"))), None
+    )
+    if last is None:
+        return None
+    below = bisect_right(lined, last.number, key=lambda row: row.number)
+    near = below < len(lined) and lined[below].number <= min(until - 1, last.number + (1 if alone else BELOW))
+    return lined[below] if near and events.goes_on(_words(lined[below].raw[:_SHORT])) else None
+
+
+def _words(raw: bytes) -> str:
+    return raw.decode("utf-8", "replace")
+
+
+_Times = Sequence[tuple[float | None, float | None]]
+
+
+def times_of(lined: Sequence[Kept], rows: Sequence[Kept], at: When) -> _Times:
+    """The time of each row: its own, else that of a line shortly above it; and when it was printed at the latest."""
+    both = sorted({*lined, *rows})
+    places = [bisect_left(both, row) for row in rows]
+    found: list[float | None] = []
+    time: float | None = None
+    seen = 0
+    for row, place in zip(rows, places, strict=True):
+        least = max(seen, row.number - _ABOVE - 1)
+        for above in reversed(range(place + 1)):
+            if both[above].number <= least:
+                break
+            if (own := at(both[above].raw)) is not None:
+                time, seen = own, both[above].number
+                break
+        near = row.number - seen <= _ABOVE
+        found.append(time if near else None)
+        seen = row.number if near else seen
+    until: list[float | None] = []
+    later, end = None, len(both)
+    for place in reversed(places):
+        own = next((t for n in range(place, end) if (t := at(both[n].raw)) is not None), None)
+        later, end = own if own is not None else later, place
+        until.append(later)
+    return list(zip(found, reversed(until), strict=True))
+
+
+def told_lines(rows: Sequence[Kept], times: _Times) -> tuple[TellingLine, ...]:
+    """The rows as text, each with its times."""
+    return tuple(
+        TellingLine(row.number, text, *time) for row, time in zip(rows, times, strict=True) for text in _texts(row.raw)
+    )
+
+
+def first_and_last(rows: list[Kept]) -> list[Kept]:
+    """The first ones and the last ones where there are many."""
+    return [*rows[: _TOLD // 2], *rows[-_TOLD // 2 :]] if len(rows) > _TOLD else rows
+
+
+def _texts(raw: bytes) -> list[str]:
+    """A line as text; of a record in JSON the lines of its message, for its own fields are known."""
+    text = clean(_words(raw)).replace("\n", " ")
+    rows = grammar.records(text) if text.startswith("{") else None
+    return [text[:_WORDS]] if rows is None else [row.body[:_WORDS] for row in rows]
+
+
+def kind_of(telling: Iterable[Kept], went_on: Iterable[Kept]) -> str:
+    """The same for streams whose telling lines have the same shapes, name the same collective and went on after."""
+    shapes = {
+        shape(text.encode()) if row.raw[:1] == b"{" else shape(row.raw)
+        for row in telling
+        for text in (_texts(row.raw) if row.raw[:1] == b"{" else ("",))
+    }
+    if not shapes:
+        return ""
+    calls = {found[0] for row in telling if b"Watchdog" in row.raw and (found := _CALL.search(row.raw))}
+    on = [b"went on"] * sum(1 for _ in went_on)
+    return hashlib.blake2b(b"\n".join([*sorted(shapes), *sorted(calls), *on]), digest_size=8).hexdigest()
