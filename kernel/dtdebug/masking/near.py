@@ -17,7 +17,7 @@ _ESCAPED = re.compile(r"%[0-9A-F]{2}|\\[nrt](?![\w/])")
 _RUN = re.compile(r"[A-Za-z0-9+/_.~][A-Za-z0-9+/=_.~-]*+")
 _APART = re.compile(r"\n[^\n]*\n|[.!?;][ \t\n]|\Z[\s\S]")
 """What lies between two things that have nothing to do with each other."""
-_BEFORE = re.compile(r"([A-Za-z][\w-]{0,31})[ ]\Z")
+_BEFORE = re.compile(r"([A-Za-z][\w-]{0,31})(?:[ ]|[\"'], [\"'])\Z")
 _LEAST = 10
 
 
@@ -43,7 +43,7 @@ def value(text: str, begin: int, end: int) -> tuple[int, int] | None:
 
 def _kind(text: str, begin: int, name: str) -> str:
     """As `secret`, of a name that may have a word before it: `API key`, `pad token`."""
-    before = _BEFORE.search(text, max(0, begin - 33), begin)
+    before = _BEFORE.search(text, max(0, begin - 36), begin)
     if before is None or name.lower() not in ("key", "token"):
         return secret(name)
     if before[1].lower() in words("about_nothing"):

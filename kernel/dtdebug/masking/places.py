@@ -31,7 +31,7 @@ _COOKIE = re.compile(
     r"(?i)\bcookie(?:\\{0,3}[\"'])?[ \t]{0,3}[:=][ \t]{0,5}(?:b?\\{0,3}[\"'])?"
     r"(?P<s>[\w.-]{1,64}=[^\n\"'\\]{1,4096}+)"
 )
-_NO_PASSWORD = ("pass", "password", "x-oauth-basic")
+_NO_PASSWORD = re.compile(r"(?:pass|password|x-oauth-basic|\$\{[^}]{1,64}\}|\$[A-Z_]{1,64}|\{[\w.]{1,64}\}|%s)\Z")
 _VARIABLE = re.compile(r"[$<{%\[]|EMPTY\b")
 _NETRC = re.compile(r"\blogin\s{1,8}\S{1,128}\s{1,8}password\s{1,8}(?P<s>\S{1,256})")
 _DOCKER = re.compile(
@@ -79,8 +79,7 @@ def spans(text: str) -> list[tuple[int, int]]:
     if "@" in text:
         found += (m.span("s") for m in _SCHEMELESS.finditer(text) if is_made(m["s"]))
     if "@" in text and ("//" in text or "\\/\\/" in text):
-        found += (m.span("s") for m in _PASSWORD.finditer(text) if m["s"] not in _NO_PASSWORD)
-        found += (m.span("s") for m in _SLASHED.finditer(text) if m["s"] not in _NO_PASSWORD)
+        found += (m.span("s") for p in (_PASSWORD, _SLASHED) for m in p.finditer(text) if not _NO_PASSWORD.match(m["s"]))
         found += (m.span("s") for m in _USER.finditer(text) if not _PLAIN_USER.match(m["s"]))
     if "authorization" in lower:
         found += (

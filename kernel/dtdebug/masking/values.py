@@ -29,7 +29,7 @@ _PLACEHOLDER = re.compile(
 )
 _CODE = re.compile(
     r"\(?[A-Za-z_]\w{0,64}(?:\.[A-Za-z_]\w{0,64}){0,8}[\[(]|"
-    r"[{(\[][ ]?[A-Za-z_]\w{0,64}[ ]?:|[{(\[]{1,3}[A-Za-z_][\w.]{0,64}[(\[]|(?:self|args|cfg|config|os|opts?|settings|kwargs)\."
+    r"[{(\[][ ]?[A-Za-z_]\w{0,64}[ ]?:|[{(\[]{1,3}[A-Za-z_][\w.]{0,64}(?:[(\[]|\Z)|(?:self|args|cfg|config|os|opts?|settings|kwargs)\."
 )
 _OPENS = re.compile(r".*[\[(]\Z")
 _CLOSES = re.compile(r"[^\n]{0,2000}?[\])]")
@@ -39,7 +39,10 @@ _VARIABLE = re.compile(r"[a-z]{0,24}(?:_[a-z\d]{1,24}){1,6}\Z|[A-Z]{1,24}(?:_[A-
 _HEADER = re.compile(r"[A-Za-z]{1,24}(?:-[A-Za-z\d]{1,24}){1,6}\Z")
 _HOST = re.compile(r"[a-z][a-z\d-]{0,62}(?:\.[a-z][a-z\d-]{0,62}){1,6}(?:/[\w.-]{1,64}){0,4}\Z")
 _ATTRIBUTE = re.compile(r"[A-Za-z_]\w{0,64}(?:\.[A-Za-z_]\w{0,64}){1,8}\Z")
-_WRITTEN = re.compile(r"<\|[^|]{1,64}\|>\Z|<?\|?[A-Za-z_]{1,64}\|?>?[.,:!?]?\Z|[A-Za-z_]\w{0,64}(?:\.[A-Za-z_]\w{0,64}){1,8}\Z")
+_WRITTEN = re.compile(
+    r"<\|[^|]{1,64}\|>\Z|[@_%#<\[{|]{1,3}[A-Za-z_/ -]{1,64}[@_%#>\]}|]{1,3}\Z|<?\|?[A-Za-z_]{1,64}\|?>?[.,:!?]?\Z"
+    r"|[A-Za-z_]\w{0,64}(?:\.[A-Za-z_]\w{0,64}){1,8}\Z"
+)
 _PLAIN = re.compile(r"[A-Z]{2,12}\Z|[a-z]{1,32}[.,;:!?]?\Z|[A-Z][a-z]{1,32}[.,;:!?]?\Z")
 _WORD_FOLLOWS = re.compile(r"[ \t]{1,3}[A-Za-z(*]")
 
@@ -59,9 +62,11 @@ def is_harmless(said: str, text: str, start: int) -> bool:
 def is_code(text: str, start: int, said: str, name: str, sep: str) -> bool:
     """What stands there without quotes is an expression of a program."""
     bare = said.rstrip(",):")
+    if "(" not in bare:
+        bare = bare.partition(")")[0]  # `get(url, token=token).size`
     joined, called = bare.replace("_", "").lower(), name.replace("_", "").lower()
     code = _CODE.match(said)
-    if code and not _OPENS.match(code[0]):
+    if code and not _OPENS.match(code[0]) and code[0][0] not in "[({":
         return True
     if code and (said.endswith(("(", "[")) or _CLOSES.match(text, start + code.end())):
         return True
@@ -84,7 +89,7 @@ def is_prose(text: str, start: int, stop: int) -> bool:
 
 def is_made_up(said: str) -> bool:
     """Letters and digits in one, and no number."""
-    return len(said) >= 6 and said.isalnum() and not said.isdigit()
+    return len(said) >= 6 and said.isalnum() and any(map(str.isdigit, said)) and not said.isdigit()
 
 
 def credible(said: str, kind: str) -> bool:
