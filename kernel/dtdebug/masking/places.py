@@ -9,14 +9,12 @@ from dtdebug.masking.noise import flat, is_made, is_opaque
 from dtdebug.masking.values import is_harmless
 
 _SLASHES = r":\\?/\\?/"
-_PASSWORD = re.compile(rf"{_SLASHES}[^/\s:@\"']{{0,256}}+:(?P<s>[^/\s\"'<>]{{1,512}})@")
+_PASSWORD = re.compile(rf"{_SLASHES}[^/\s:@\"'(]{{0,256}}+:(?P<s>[^/\s\"'<>]{{1,512}})@")
 _SLASHED = re.compile(
     rf"{_SLASHES}[^/\s:@\"']{{0,256}}+:(?P<s>[^\s\"'<>@]{{1,128}})@"
     rf"(?=[A-Za-z0-9.-]{{1,128}}[:/])"
 )
-_SCHEMELESS = re.compile(
-    r"(?<![\w.@:/-])[A-Za-z][\w.-]{0,63}:(?P<s>[^\s:@/\"'<>]{8,256}+)@(?=[A-Za-z\d][\w.-]{1,128})"
-)
+_SCHEMELESS = re.compile(r"(?<![\w.@:/-])[A-Za-z][\w.-]{0,63}:(?P<s>[^\s:@/\"'<>]{8,256}+)@(?=[A-Za-z\d][\w.-]{1,128})")
 _USER = re.compile(rf"https?{_SLASHES}(?P<s>[^/\s:@\"'<>]{{12,256}}+)@")
 _PLAIN_USER = re.compile(r"[a-z]{1,32}\Z|[a-z]{1,24}[._-][a-z]{1,24}\d{0,4}\Z")
 _HEADER = re.compile(
@@ -31,7 +29,7 @@ _COOKIE = re.compile(
     r"(?i)\bcookie(?:\\{0,3}[\"'])?[ \t]{0,3}[:=][ \t]{0,5}(?:b?\\{0,3}[\"'])?"
     r"(?P<s>[\w.-]{1,64}=[^\n\"'\\]{1,4096}+)"
 )
-_NO_PASSWORD = re.compile(r"(?:pass|password|x-oauth-basic|\$\{[^}]{1,64}\}|\$[A-Z_]{1,64}|\{[\w.]{1,64}\}|%s)\Z")
+_NO_PASSWORD = re.compile(r"(?:(?i:pass|password)|x-oauth-basic|\$\{[^}]{1,64}\}|\$[A-Z_]{1,64}|\{[\w.]{1,64}\}|%s)\Z")
 _VARIABLE = re.compile(r"[$<{%\[]|EMPTY\b")
 _NETRC = re.compile(r"\blogin\s{1,8}\S{1,128}\s{1,8}password\s{1,8}(?P<s>\S{1,256})")
 _DOCKER = re.compile(
@@ -79,7 +77,9 @@ def spans(text: str) -> list[tuple[int, int]]:
     if "@" in text:
         found += (m.span("s") for m in _SCHEMELESS.finditer(text) if is_made(m["s"]))
     if "@" in text and ("//" in text or "\\/\\/" in text):
-        found += (m.span("s") for p in (_PASSWORD, _SLASHED) for m in p.finditer(text) if not _NO_PASSWORD.match(m["s"]))
+        found += (
+            m.span("s") for p in (_PASSWORD, _SLASHED) for m in p.finditer(text) if not _NO_PASSWORD.match(m["s"])
+        )
         found += (m.span("s") for m in _USER.finditer(text) if not _PLAIN_USER.match(m["s"]))
     if "authorization" in lower:
         found += (

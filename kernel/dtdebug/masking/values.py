@@ -29,7 +29,8 @@ _PLACEHOLDER = re.compile(
 )
 _CODE = re.compile(
     r"\(?[A-Za-z_]\w{0,64}(?:\.[A-Za-z_]\w{0,64}){0,8}[\[(]|"
-    r"[{(\[][ ]?[A-Za-z_]\w{0,64}[ ]?:|[{(\[]{1,3}[A-Za-z_][\w.]{0,64}(?:[(\[]|\Z)|(?:self|args|cfg|config|os|opts?|settings|kwargs)\."
+    r"[{(\[][ ]?[A-Za-z_]\w{0,64}[ ]?:|[{(\[]{1,3}[A-Za-z_][\w.]{0,64}(?:[(\[]|\Z)"
+    r"|(?:self|args|cfg|config|os|opts?|settings|kwargs)\."
 )
 _OPENS = re.compile(r".*[\[(]\Z")
 _CLOSES = re.compile(r"[^\n]{0,2000}?[\])]")
@@ -51,7 +52,7 @@ def is_harmless(said: str, text: str, start: int) -> bool:
     """Nothing, a number, a word of a language, a path, the name of another secret or a place for one."""
     bare = said.rstrip("):,;]}")
     return (
-        not any(map(str.isalnum, said))
+        not any(c.isalnum() and c.isascii() for c in said)
         or _PLACEHOLDER.match(text, start) is not None
         or _HARMLESS.match(bare) is not None
         or (_PATH.match(bare) is not None and not is_opaque(bare))
