@@ -256,6 +256,9 @@ RAISED = {
     "group": f"raise ExceptionGroup('ranks', [ValueError('x'), ExceptionGroup('more', [{NCCL[6:]}])])",
     "str": "class S(RuntimeError):\n    def __str__(self):\n        raise SystemExit(3)\nraise S('NCCL')",
     "repr": "class R(RuntimeError):\n    def __repr__(self):\n        raise KeyboardInterrupt\nraise R('NCCL')",
+    "attribute": (
+        "class A(RuntimeError):\n    def __getattribute__(self, _):\n        raise KeyboardInterrupt\nraise A('NCCL')"
+    ),
     "both": (
         "class B(RuntimeError):\n    def __str__(self):\n        raise KeyboardInterrupt\n    __repr__ = __str__\n"
         f"try:\n    raise B('NCCL')\nexcept B as e:\n    {NCCL} from e"

@@ -89,14 +89,14 @@ def _described(exception: BaseException, depth: int, seen: set[int]) -> Exceptio
     """One exception with its causes: none twice, for chains may be circles and groups may share members."""
     seen.add(id(exception))
     kind = type(exception)
-    module, name = _attribute(kind, "__module__"), str(_attribute(kind, "__qualname__", "unknown"))
+    module, name = foreign.attribute(kind, "__module__"), str(foreign.attribute(kind, "__qualname__", "unknown"))
     causes = [*_children(exception)]
     causes += (
         _described(linked, depth - 1, seen)
         for linked in (_linked(exception) if depth else ())
         if len(seen) < _MOST and id(linked) not in seen
     )
-    notes = _attribute(exception, "__notes__", [])
+    notes = foreign.attribute(exception, "__notes__", [])
     return ExceptionInfo(
         type=_told(name if module == "builtins" else f"{module}.{name}", 200),
         message=_told(exception),
@@ -106,16 +106,8 @@ def _described(exception: BaseException, depth: int, seen: set[int]) -> Exceptio
         rank=_integer(exception, "error_index"),
         pid=_integer(exception, "error_pid"),
         exit_code=_integer(exception, "exit_code"),
-        signal=_told(_attribute(exception, "signal_name") or "", 40),
+        signal=_told(foreign.attribute(exception, "signal_name") or "", 40),
     )
-
-
-def _attribute(owner: object, name: str, otherwise: Any = None) -> Any:
-    """An attribute of a foreign object: reading one may run any code."""
-    try:
-        return getattr(owner, name, otherwise)
-    except foreign.RAISES:
-        return otherwise
 
 
 def _told(value: object, most: int = _MESSAGE_LIMIT) -> str:
@@ -128,24 +120,25 @@ def _told(value: object, most: int = _MESSAGE_LIMIT) -> str:
 
 
 def _integer(owner: object, name: str) -> int | None:
-    value = _attribute(owner, name)
+    value = foreign.attribute(owner, name)
     return int(value) if isinstance(value, int) and abs(value) < _INTEGERS else None
 
 
 def _linked(exception: BaseException) -> Iterator[BaseException]:
-    members = _attribute(exception, "exceptions") if issubclass(type(exception), BaseExceptionGroup) else ()
+    members = foreign.attribute(exception, "exceptions") if issubclass(type(exception), BaseExceptionGroup) else ()
     linked: list[Any] = [*members[:_MEMBERS]] if isinstance(members, tuple) else []
-    cause = _attribute(exception, "__cause__")
+    cause = foreign.attribute(exception, "__cause__")
     if cause is not None:
         linked.append(cause)
-    elif not _attribute(exception, "__suppress_context__"):
-        linked.append(_attribute(exception, "__context__"))
+    elif not foreign.attribute(exception, "__suppress_context__"):
+        linked.append(foreign.attribute(exception, "__context__"))
     yield from (e for e in linked if issubclass(type(e), BaseException))
 
 
 def _frames(exception: BaseException) -> tuple[Frame, ...]:
     try:
-        found = traceback.extract_tb(exception.__traceback__, limit=-_FRAMES) if exception.__traceback__ else ()
+        trace = foreign.attribute(exception, "__traceback__")
+        found = traceback.extract_tb(trace, limit=-_FRAMES) if trace else ()
     except Exception:  # the name of a source file may be no name of a file
         return ()
     return tuple(
@@ -159,25 +152,25 @@ def _children(exception: BaseException) -> Iterator[ExceptionInfo]:
     `torch.multiprocessing.ProcessRaisedException` carries the child's traceback as text,
     `torch.distributed.elastic.multiprocessing.errors.ChildFailedError` a record for each rank.
     """
-    name = _attribute(type(exception), "__name__")
+    name = foreign.attribute(type(exception), "__name__")
     if name == "ProcessRaisedException":
-        text = _attribute(exception, "msg") or _told(exception)
+        text = foreign.attribute(exception, "msg") or _told(exception)
         yield from_traceback(str(text) if isinstance(text, str) else "", _integer(exception, "error_index"))
     elif name == "ChildFailedError":
-        failures = _attribute(exception, "failures")
+        failures = foreign.attribute(exception, "failures")
         for rank, failure in list(failures.items())[:_MEMBERS] if isinstance(failures, dict) else []:
             yield _elastic(rank, failure)
 
 
 def _elastic(rank: Any, failure: Any) -> ExceptionInfo:
-    data = _attribute(failure, "error_file_data")
+    data = foreign.attribute(failure, "error_file_data")
     said = data.get("message", "") if isinstance(data, dict) else ""
     extra = said.get("extraInfo", {}) if isinstance(said, dict) else {}
     stack = _told(extra.get("py_callstack", "")) if isinstance(extra, dict) else ""
     text = _told(said.get("message", "")) if isinstance(said, dict) else _told(said)
-    found = from_traceback(stack or text or _told(_attribute(failure, "message", "")), None)
+    found = from_traceback(stack or text or _told(foreign.attribute(failure, "message", "")), None)
     code = _integer(failure, "exitcode")
-    signal_name = _attribute(failure, "signal_name")
+    signal_name = foreign.attribute(failure, "signal_name")
     return ExceptionInfo(
         type=found.type,
         message=found.message or text,

@@ -133,7 +133,7 @@ class Extension:
                 return
             from dtdebug.notebook import verbs
 
-            if isinstance(exception, KeyboardInterrupt):
+            if issubclass(type(exception), KeyboardInterrupt):
                 verbs.interrupted(self)
             verbs.left_behind(self)
         except BaseException as error:

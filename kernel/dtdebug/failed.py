@@ -54,7 +54,7 @@ def diagnose_failed_cell(
         from dtdebug.notebook.cells import Cells
 
         snapshot = msgspec.structs.replace(snapshot, exception=Cells(shell).translated(snapshot.exception))
-    if live is not None and not isinstance(exception, KeyboardInterrupt):
+    if live is not None and not issubclass(type(exception), KeyboardInterrupt):
         snapshot = _with_ranks(live, snapshot)
     from dtdebug.check.culprits import sourced_snapshot
 

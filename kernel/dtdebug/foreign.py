@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dis
+from typing import Any
 
 RAISES = (Exception, SystemExit, GeneratorExit)
 """What such a class may raise where it is only asked; the user's own interrupt goes through."""
@@ -21,6 +22,18 @@ def bounded_text(value: object, most: int) -> str:
         if not _is_raised(error):
             raise
         raise NoTextError from None
+
+
+def attribute(owner: object, name: str, otherwise: Any = None) -> Any:
+    """An attribute, or what stands for it where reading it raises: that may run any code."""
+    try:
+        return getattr(owner, name, otherwise)
+    except RAISES:
+        return otherwise
+    except KeyboardInterrupt as error:
+        if not _is_raised(error):
+            raise
+        return otherwise
 
 
 def _is_raised(error: BaseException) -> bool:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-from dtdebug.masking.kinds import secret
+from dtdebug.masking.kinds import secret, words
 from dtdebug.masking.noise import flat, is_hash, is_opaque
 from dtdebug.masking.values import is_harmless
 
@@ -65,7 +65,7 @@ def spans(text: str) -> list[tuple[int, int]]:
 
 def _hides(name: str, value: str) -> bool:
     kind, value = secret(name), value.removesuffix("\\n")
-    if value.startswith(("$", "<", "***")) or (secret(value) and "_" in value):
+    if value.startswith(("$", "<", "***")) or value in words("no_value") or (secret(value) and "_" in value):
         return False
     if kind == "token":
         return len(value) >= 6 and not _NUMBER.match(value) and not (value.isalpha() and value.islower())

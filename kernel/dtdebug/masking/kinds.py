@@ -11,6 +11,7 @@ from functools import lru_cache
 from pathlib import Path
 
 _WORDS = re.compile(r"[A-Z]{2,40}(?![a-z])|[A-Z]?[a-z]{1,40}|[A-Z]")
+_BETWEEN = re.compile(r"[-_. ]")
 _WEAK = re.compile(
     r"(?i)(?:sig|signature|x-amz-(?:signature|credential|security-token)|x-goog-"
     r"(?:signature|credential)|awsaccesskeyid"
@@ -24,6 +25,11 @@ _WEAK = re.compile(
 def _table() -> dict[str, frozenset[str]]:
     table = tomllib.loads((Path(__file__).parent / "names.toml").read_text(encoding="utf-8"))
     return {kind: frozenset(words.split()) for kind, words in table.items()}
+
+
+def words(kind: str) -> frozenset[str]:
+    """One of the lists of names.toml."""
+    return _table()[kind]
 
 
 @lru_cache(maxsize=4096)
@@ -42,7 +48,8 @@ def secret(name: str) -> str:
     last, before = words[-1], words[-2] if len(words) > 1 else ""
     if last in known["no_secret"]:
         return ""
-    if not known["secret"].isdisjoint((last, before + last)) or last.endswith(tuple(known["ends"])):
+    joined = before + last if before + last in _BETWEEN.sub("", name.lower()) else ""  # not those of `p4_w7`
+    if not known["secret"].isdisjoint((last, joined)) or last.endswith(tuple(known["ends"])):
         return "" if before in known["passes"] else "strong"
     if last == "key" and before:
         return "strong" if before in known["keys"] else "" if before in known["no_key"] else "key"

@@ -59,6 +59,8 @@ _CAPABLE = re.compile(r"(?i)hook|token(?!i)|secret|key|auth|invite|rpc|/bot|/v\d
 """Addresses that hold a secret in their path."""
 _OF_CONTENT = re.compile(r"(?i)[?&;](?:\w{0,16}id|version|hash|sha\d{0,3}|etag|rev|ref|file|name|usp|tab|list)=\Z")
 _IN_PATH = re.compile(r"(?:~|\.{1,2}|[A-Z]:)?[/\\]+[A-Za-z_.][\w.-]{1,64}[/\\]")
+_ENDS = re.compile(r"\.[a-z][a-z\d]{1,7}(?![\w.-])")
+"""How the name of a file ends."""
 _DIGEST = re.compile(r"(?i)(?:sha\d{1,3}|md5|blake\d\w?)(?:-|[:=]\Z)")
 _PART = re.compile(r"(?<=/)[A-Za-z0-9_@-]{8,256}")
 _WORD_BEGINS = re.compile(r"[\s\"'=,;:()\[\]{}<>|`]")
@@ -131,6 +133,8 @@ def _known(text: str, run: re.Match[str], addresses: list[tuple[int, int]]) -> b
     begin = run.start()
     before = text[max(0, begin - 64) : begin]
     content = run[0].startswith(_CONTENT) or "bcdefghijk" in run[0].lower() or before.endswith("base64,")
+    if "/" in run[0] and _ENDS.match(text, run.end()):
+        return True
     if content or any(shape.match(run[0]) for shape in (_PEER, _SORTED, _DIGEST)):
         return True
     if _DIGEST.search(before) or _NUMBERED.search(before):

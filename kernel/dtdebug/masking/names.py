@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from dtdebug.masking import values
+from dtdebug.masking import near, values
 from dtdebug.masking.kinds import secret
 
 _TRIGGERS = re.compile(
@@ -45,10 +45,10 @@ def spans(text: str) -> list[tuple[int, int]]:
             continue
         before = text[max(behind, trigger.start() - _LONGEST) : trigger.start()]
         begin = trigger.start() - (len(before) - len(before.rstrip(_IN_NAME)))
-        end = trigger.end() + len(_REST.findall(text, trigger.end(), trigger.end() + _LONGEST)[0])
-        behind = end
-        name = text[begin:end].rstrip(".-")
-        span = value(text, begin, begin + len(name), name) or _compared(text, begin, name)
+        behind = trigger.end() + len(_REST.findall(text, trigger.end(), trigger.end() + _LONGEST)[0])
+        name = text[begin:behind].rstrip(".-")
+        end = begin + len(name)
+        span = value(text, begin, end, name) or _compared(text, begin, name) or near.value(text, begin, end)
         if span is not None:
             found.append(span)
             behind = max(behind, span[1])
@@ -80,7 +80,7 @@ def value(text: str, begin: int, end: int, name: str) -> tuple[int, int] | None:
     if quote:
         plain = " " not in said or values.is_number(said) or assigns["close"] or "=" in assigns["sep"]
         certain = kind == "strong" and (plain or _begins_line(text, begin))
-    elif values.is_code(said, name, assigns["sep"]):
+    elif values.is_code(text, start, said, name, assigns["sep"]):
         return None
     elif kind == "strong":
         certain = not (":" in assigns["sep"] and values.is_prose(text, start, stop))

@@ -52,8 +52,9 @@ _CASES = {"ll": math.log2(0.93), "lu": math.log2(0.07), "ul": math.log2(0.45), "
 _SEGMENT = re.compile(r"[A-Za-z0-9]{1,4096}")
 _HEX = re.compile(r"(?:0x)?(?:[0-9a-f]{6,4096}|[0-9A-F]{6,4096}|\d{1,4096})\Z")
 _HASH = re.compile(
-    r"(?=[^\d]{0,64}\d)(?:[0-9a-f]{12,512}|[0-9A-F]{12,512}|(?i:[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}))\Z"
+    r"(?=[^\d]{0,64}\d)(?:[0-9a-f]{12,512}|[0-9A-F]{12,512}|[0-9A-Fa-f]{24,512}|(?i:[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}))\Z"
 )
+_PARTS = re.compile(r"[-_:.]")
 _SIZES = re.compile(r"[A-Za-z]?\d{0,9}(?:x\d{1,9}){2,64}\Z")
 """`64x64x3`."""
 _GRAPH = re.compile(r"[cf][a-z2-7]{51}\Z")
@@ -94,6 +95,11 @@ def is_opaque(word: str) -> bool:
 def is_hash(word: str) -> bool:
     """Hexadecimal digits in a row, or a UUID: as many keys look, and as many things that are none."""
     return _HASH.match(word) is not None
+
+
+def is_made(word: str) -> bool:
+    """Either, also behind a beginning that tells of what it is: `pri_0f71...`."""
+    return is_opaque(word) or is_hash(word) or is_hash(_PARTS.split(word)[-1])
 
 
 def _most(text: str) -> tuple[float, int, int]:

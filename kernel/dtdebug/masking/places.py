@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import re
 
-from dtdebug.masking.noise import flat, is_hash, is_opaque
+from dtdebug.masking.kinds import secret
+from dtdebug.masking.noise import flat, is_made, is_opaque
 from dtdebug.masking.values import is_harmless
 
 _SLASHES = r":\\?/\\?/"
-_PASSWORD = re.compile(rf"{_SLASHES}[^/\s:@\"']{{0,256}}+:(?P<s>[^/\s\"'<>]{{1,512}})@")
+_PASSWORD = re.compile(rf"{_SLASHES}[^/\s:@\"'(]{{0,256}}+:(?P<s>[^/\s\"'<>]{{1,512}})@")
 _SLASHED = re.compile(
-    rf"{_SLASHES}[^/\s:@\"']{{1,256}}+:(?P<s>[^\s\"'<>@]{{1,128}})@"
+    rf"{_SLASHES}[^/\s:@\"']{{0,256}}+:(?P<s>[^\s\"'<>@]{{1,128}})@"
     rf"(?=[A-Za-z0-9.-]{{1,128}}[:/])"
 )
+_SCHEMELESS = re.compile(r"(?<![\w.@:/-])[A-Za-z][\w.-]{0,63}:(?P<s>[^\s:@/\"'<>]{8,256}+)@(?=[A-Za-z\d][\w.-]{1,128})")
 _USER = re.compile(rf"https?{_SLASHES}(?P<s>[^/\s:@\"'<>]{{12,256}}+)@")
 _PLAIN_USER = re.compile(r"[a-z]{1,32}\Z|[a-z]{1,24}[._-][a-z]{1,24}\d{0,4}\Z")
 _HEADER = re.compile(
@@ -27,17 +29,12 @@ _COOKIE = re.compile(
     r"(?i)\bcookie(?:\\{0,3}[\"'])?[ \t]{0,3}[:=][ \t]{0,5}(?:b?\\{0,3}[\"'])?"
     r"(?P<s>[\w.-]{1,64}=[^\n\"'\\]{1,4096}+)"
 )
-_NO_PASSWORD = ("pass", "password", "x-oauth-basic")
-_VARIABLE = re.compile(r"[$<{%]|EMPTY\b")
+_NO_PASSWORD = re.compile(r"(?:(?i:pass|password)|x-oauth-basic|\$\{[^}]{1,64}\}|\$[A-Z_]{1,64}|\{[\w.]{1,64}\}|%s)\Z")
+_VARIABLE = re.compile(r"[$<{%\[]|EMPTY\b")
 _NETRC = re.compile(r"\blogin\s{1,8}\S{1,128}\s{1,8}password\s{1,8}(?P<s>\S{1,256})")
 _DOCKER = re.compile(
     r"(?:\"_?auth\\{0,3}\"\s{0,5}:[\s']{0,5}\\{0,3}\"|'_?auth'\s{0,5}:\s{0,5}'"
     r"|_auth\s{0,3}=\s{0,3}\"?)(?P<s>[A-Za-z0-9+/=]{8,4096}+)"
-)
-_SPOKEN = re.compile(
-    r"(?i)(?<![A-Za-z])(?:token|password|passwd|secret|(?:api|access|secret|private|auth)[ _-]?key)"
-    r"(?:[ \t]{1,3}(?:is|was))?:?(?:[ \t]{1,3}|%20)[\"'`]?"
-    r"(?P<s>[A-Za-z0-9+/=_.~-]{10,4096}+)"
 )
 _QUOTED = re.compile(
     r"(?i)(?<![A-Za-z])(?:password|passwd|passphrase|passcode)[ \t]{1,3}"
@@ -53,6 +50,12 @@ _LOGS_IN = re.compile(r"\blogin\([\"'](?P<s>[^\"'\s]{10,512})[\"']")
 _ELEMENT = re.compile(
     r"(?i)<(?:\w{0,24}password|pass|\w{0,24}secret|\w{0,24}token|api-?key)(?:[ \t][^<>\n]{1,64})?>(?P<s>[^<\s]{4,512})<"
 )
+_FILLED = re.compile(r"(?i)<(?:\w{0,24}(?:password|secret|token|api-?key))>(?P<s>[^<\n]{10,512})<")
+_RUN = re.compile(r"[A-Za-z0-9+/_=-]{10,512}+")
+_REFUSED = re.compile(
+    r"(?P<name>[A-Za-z_][\w.]{0,64})(?:\n|\\n)[ \t]{1,8}[^\n]{1,160}\[type=\w{1,64}, input_value='(?P<s>[^'\n]{4,4096})"
+)
+"""As pydantic prints what it does not take."""
 _ADDED = re.compile(
     r"(?i)<add[ \t]{1,8}key=\\{0,3}[\"'][^\"'<>]{0,64}(?:password|secret|token)\\{0,3}[\"'][ \t]{1,24}"
     r"value=\\{0,3}[\"'](?P<s>[^\"'<>\\]{4,512})"
@@ -71,9 +74,12 @@ def spans(text: str) -> list[tuple[int, int]]:
         if literal in lower:
             found.extend(m.span("s") for m in pattern.finditer(text) if not is_harmless(m["s"], text, m.start("s")))
 
+    if "@" in text:
+        found += (m.span("s") for m in _SCHEMELESS.finditer(text) if is_made(m["s"]))
     if "@" in text and ("//" in text or "\\/\\/" in text):
-        found += (m.span("s") for m in _PASSWORD.finditer(text) if m["s"] not in _NO_PASSWORD)
-        found += (m.span("s") for m in _SLASHED.finditer(text) if m["s"] not in _NO_PASSWORD)
+        found += (
+            m.span("s") for p in (_PASSWORD, _SLASHED) for m in p.finditer(text) if not _NO_PASSWORD.match(m["s"])
+        )
         found += (m.span("s") for m in _USER.finditer(text) if not _PLAIN_USER.match(m["s"]))
     if "authorization" in lower:
         found += (
@@ -92,11 +98,14 @@ def spans(text: str) -> list[tuple[int, int]]:
     look("(", _GIVEN)
     look(">", _ELEMENT)
     look("<add", _ADDED)
+    if "</" in text:
+        parts = (p for m in _FILLED.finditer(text) for p in _RUN.finditer(text, *m.span("s")))
+        found += (p.span() for p in parts if is_made(p[0]))
+    if "input_value='" in text:
+        found += (m.span("s") for m in _REFUSED.finditer(text) if secret(m["name"]) in ("strong", "token", "key"))
     if "conda" in lower:
         found += (m.span("s") for m in _CONDA.finditer(text) if is_opaque(m["s"]))
     look("login(", _LOGS_IN)
-    if any(literal in lower for literal in ("token", "passw", "secret", "key")):
-        found += (m.span("s") for m in _SPOKEN.finditer(text) if is_opaque(m["s"]) or is_hash(m["s"]))
     return found
 
 

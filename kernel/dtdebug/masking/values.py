@@ -15,7 +15,7 @@ _BROKEN = re.compile(r"(?:\\[nrt]){1,8}(?![A-Za-z0-9\\]).*")
 """The end of a line within a string, and what stands behind it."""
 _HARMLESS = re.compile(
     r"(?i)(?:[+-]?\d{0,4}[.,]\d{1,9}"
-    r"(?:e[+-]?\d{1,3})?|\d{1,3}|true|false|none|null|nil|yes|no|on|off|str|int|bytes|float|bool|empty|dummy|inherit|await|redacted|placeholder|password|#[\da-f]{3,8}|![A-Z][a-z]{1,16}|\*{2,64}"
+    r"(?:e[+-]?\d{1,3})?|\d{1,3}|true|false|none|null|nil|yes|no|on|off|str|int|bytes|float|bool|empty|dummy|inherit|await|new|key|token|api[_-]?key|(?:sk-)?placeholder|redacted|password|#[\da-f]{3,8}|![A-Z][a-z]{1,16}|\*{2,64}"
     r"|(?:[\w-]{0,16}[_-])?(?:your|replace|placeholder)[ _-][\w -]{1,64}|[\w-]{0,16}x{3,64}|(?:sk-)?\.{3})\Z"
 )
 _NUMBER = re.compile(r"[\[(]{0,4}[\d.,e+-]{1,64}[\])]{0,4}\Z")
@@ -24,20 +24,27 @@ _PLACEHOLDER = re.compile(
     r"|%\(|%[sdr]\b|<%|!(?:Ref|Sub|GetAtt|ImportValue|vault)\b"
     r"|\{{1,2}[ ]{0,2}[A-Za-z_][\w.]{0,64}[ ]{0,2}\}"
     r"|\{(?:[A-Za-z_][\w.]{0,64}(?:(?:\[[\w\"']{0,32}\]){1,4}|\()?|\d{0,2})[})'\"]"
-    r"|<[A-Za-z_][\w .-]{0,64}>|\*{3}|\.{3}"
+    r"|\{[A-Za-z_][\w.]{0,64}[!:]|<[A-Za-z_][\w .-]{0,64}>|\*{3}|\.{3}"
     r"|x{4,64}\b|\[[A-Z]{1,20}\])"
 )
 _CODE = re.compile(
     r"\(?[A-Za-z_]\w{0,64}(?:\.[A-Za-z_]\w{0,64}){0,8}[\[(]|"
-    r"[{(\[][ ]?[A-Za-z_]\w{0,64}[ ]?:|(?:self|args|cfg|config|os|opts?|settings|kwargs)\."
+    r"[{(\[][ ]?[A-Za-z_]\w{0,64}[ ]?:|[{(\[]{1,3}[A-Za-z_][\w.]{0,64}(?:[(\[]|\Z)"
+    r"|(?:self|args|cfg|config|os|opts?|settings|kwargs)\."
 )
+_OPENS = re.compile(r".*[\[(]\Z")
+_CLOSES = re.compile(r"[^\n]{0,2000}?[\])]")
+"""A call or an index has an end in its line, or its line ends where it begins: else it is a part of a password."""
 _PATH = re.compile(r"(?:file://|~|\.{1,2}|[A-Z]:)?[/\\][A-Za-z_.][\w.@-]{1,64}[/\\]")
 _VARIABLE = re.compile(r"[a-z]{0,24}(?:_[a-z\d]{1,24}){1,6}\Z|[A-Z]{1,24}(?:_[A-Z\d]{1,24}){1,6}\Z")
 _HEADER = re.compile(r"[A-Za-z]{1,24}(?:-[A-Za-z\d]{1,24}){1,6}\Z")
 _HOST = re.compile(r"[a-z][a-z\d-]{0,62}(?:\.[a-z][a-z\d-]{0,62}){1,6}(?:/[\w.-]{1,64}){0,4}\Z")
 _ATTRIBUTE = re.compile(r"[A-Za-z_]\w{0,64}(?:\.[A-Za-z_]\w{0,64}){1,8}\Z")
-_WRITTEN = re.compile(r"<?\|?[A-Za-z_]{1,64}\|?>?[.,!?]?\Z|[A-Za-z_]\w{0,64}(?:\.[A-Za-z_]\w{0,64}){1,8}\Z")
-_PLAIN = re.compile(r"[a-z]{1,32}[.,;:!?]?\Z|[A-Z][a-z]{1,32}[.,;:!?]?\Z")
+_WRITTEN = re.compile(
+    r"<\|[^|]{1,64}\|>\Z|[@_%#<\[{|]{1,3}[A-Za-z_/ -]{1,64}[@_%#>\]}|]{1,3}\Z|<?\|?[A-Za-z_]{1,64}\|?>?[.,:!?]?\Z"
+    r"|[A-Za-z_]\w{0,64}(?:\.[A-Za-z_]\w{0,64}){1,8}\Z"
+)
+_PLAIN = re.compile(r"[A-Z]{2,12}\Z|[a-z]{1,32}[.,;:!?]?\Z|[A-Z][a-z]{1,32}[.,;:!?]?\Z")
 _WORD_FOLLOWS = re.compile(r"[ \t]{1,3}[A-Za-z(*]")
 
 
@@ -45,7 +52,7 @@ def is_harmless(said: str, text: str, start: int) -> bool:
     """Nothing, a number, a word of a language, a path, the name of another secret or a place for one."""
     bare = said.rstrip("):,;]}")
     return (
-        not any(map(str.isalnum, said))
+        not any(c.isalnum() and c.isascii() for c in said)
         or _PLACEHOLDER.match(text, start) is not None
         or _HARMLESS.match(bare) is not None
         or (_PATH.match(bare) is not None and not is_opaque(bare))
@@ -53,11 +60,18 @@ def is_harmless(said: str, text: str, start: int) -> bool:
     )
 
 
-def is_code(said: str, name: str, sep: str) -> bool:
+def is_code(text: str, start: int, said: str, name: str, sep: str) -> bool:
     """What stands there without quotes is an expression of a program."""
     bare = said.rstrip(",):")
+    if "(" not in bare:
+        bare = bare.partition(")")[0]  # `get(url, token=token).size`
     joined, called = bare.replace("_", "").lower(), name.replace("_", "").lower()
-    if _CODE.match(said) or joined in (called, called.rpartition(".")[2], name.rpartition("_")[2].lower()):
+    code = _CODE.match(said)
+    if code and not _OPENS.match(code[0]) and code[0][0] not in "[({":
+        return True
+    if code and (said.endswith(("(", "[")) or _CLOSES.match(text, start + code.end())):
+        return True
+    if joined in (called, called.rpartition(".")[2], name.rpartition("_")[2].lower()):
         return True  # `token=token`, `access_token: AccessToken`
     if _ATTRIBUTE.match(bare) and secret(bare.rpartition(".")[2]):
         return True
@@ -76,7 +90,7 @@ def is_prose(text: str, start: int, stop: int) -> bool:
 
 def is_made_up(said: str) -> bool:
     """Letters and digits in one, and no number."""
-    return len(said) >= 6 and said.isalnum() and not said.isdigit()
+    return len(said) >= 6 and said.isalnum() and any(map(str.isdigit, said)) and not said.isdigit()
 
 
 def credible(said: str, kind: str) -> bool:
