@@ -545,13 +545,13 @@ def test_spans_and_places_compare_by_value():
             "        dist.barrier()\nmain(parse())\n"
         ),
         (
-            "@dataclass\nclass C:\n    who: int = field(default_factory=lambda: dist.get_rank())\nc = C()\nif c.who == 0:\n"
-            "    dist.barrier()\n"
+            "@dataclass\nclass C:\n    who: int = field(default_factory=lambda: dist.get_rank())\nc = C()\n"
+            "if c.who == 0:\n    dist.barrier()\n"
         ),
-        "class C:\n    def boss(self):\n        return dist.get_rank() == 0\nc = C()\nif c.boss():\n    dist.barrier()\n",
+        "class C:\n    def boss(self):\n        return not dist.get_rank()\nc = C()\nif c.boss():\n    dist.barrier()\n",
         (
-            "class C:\n    def __init__(self, who):\n        self.who = who\n    def go(self):\n        if self.who == 0:\n"
-            "            dist.barrier()\nC(dist.get_rank()).go()\n"
+            "class C:\n    def __init__(self, who):\n        self.who = who\n    def go(self):\n"
+            "        if self.who == 0:\n            dist.barrier()\nC(dist.get_rank()).go()\n"
         ),
     ],
 )

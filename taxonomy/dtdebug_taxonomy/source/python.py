@@ -135,7 +135,7 @@ class Code(Syntax):
         return found[0] if len(found) == 1 else None
 
     def returned(self, call: ast.Call) -> list[ast.expr]:
-        """What the function of this file that a call means can return; empty if it is none, or returns nothing there."""
+        """What the function of this file that a call means can return; empty where that can't be told."""
         function = self.called(call)
         if function is None or isinstance(function, ast.AsyncFunctionDef) or function.decorator_list:
             return []
