@@ -548,7 +548,7 @@ def test_spans_and_places_compare_by_value():
             "@dataclass\nclass C:\n    who: int = field(default_factory=lambda: dist.get_rank())\nc = C()\n"
             "if c.who == 0:\n    dist.barrier()\n"
         ),
-        "class C:\n    def boss(self):\n        return not dist.get_rank()\nc = C()\nif c.boss():\n    dist.barrier()\n",
+        "class C:\n    def one(self):\n        return not dist.get_rank()\nc = C()\nif c.one():\n    dist.barrier()\n",
         (
             "class C:\n    def __init__(self, who):\n        self.who = who\n    def go(self):\n"
             "        if self.who == 0:\n            dist.barrier()\nC(dist.get_rank()).go()\n"
