@@ -533,3 +533,45 @@ def test_two_places_that_make_up_for_each_other_are_a_pair(program, paired):
 def test_spans_and_places_compare_by_value():
     assert Span(1, 2) == Span(1, 2)
     assert Place(3, 1) == Text("a\nb\nc").place(4)
+
+
+@pytest.mark.parametrize(
+    "program",
+    [
+        "def setup():\n    return dist.get_rank() == 0, 4\nboss, n = setup()\nif boss:\n    dist.barrier()\n",
+        "def mine():\n    return int(os.environ['RANK'])\nme = mine()\nif me == 0:\n    dist.barrier()\n",
+        (
+            "def main(args):\n    args.me = dist.get_rank()\n    run(args)\ndef run(a):\n    if a.me == 0:\n"
+            "        dist.barrier()\nmain(parse())\n"
+        ),
+        (
+            "@dataclass\nclass C:\n    who: int = field(default_factory=lambda: dist.get_rank())\nc = C()\n"
+            "if c.who == 0:\n    dist.barrier()\n"
+        ),
+        "class C:\n    def one(self):\n        return not dist.get_rank()\nc = C()\nif c.one():\n    dist.barrier()\n",
+        (
+            "class C:\n    def __init__(self, who):\n        self.who = who\n    def go(self):\n"
+            "        if self.who == 0:\n            dist.barrier()\nC(dist.get_rank()).go()\n"
+        ),
+    ],
+)
+def test_a_rank_is_followed_through_functions_arguments_and_objects(program):
+    code = Code(f"import os\nimport torch.distributed as dist\nfrom dataclasses import dataclass, field\n{program}")
+    (barrier,) = code.calls("torch.distributed.barrier")
+
+    assert [g.test.words for g in guards(code).around(barrier)] == ["only on rank 0"]
+
+
+@pytest.mark.parametrize(
+    "program",
+    [
+        "n = dist.get_world_size()\nif dist.get_rank() in range(n):\n    dist.barrier()\n",
+        "every = list(range(dist.get_world_size()))\nif dist.get_rank() in every:\n    dist.barrier()\n",
+        "class C:\n    who = 0\nc = C()\nc.who = parse()\nif c.who:\n    dist.barrier()\n",
+    ],
+)
+def test_what_every_rank_is_in_keeps_none_back(program):
+    code = Code(f"import torch.distributed as dist\n{program}")
+    (barrier,) = code.calls("torch.distributed.barrier")
+
+    assert not guards(code).around(barrier)

@@ -37,7 +37,7 @@ from dtdebug_taxonomy.outright import outright
 from dtdebug_taxonomy.recognise import is_recognised
 from dtdebug_taxonomy.snapshot import Snapshot, walk
 from dtdebug_taxonomy.together import together
-from dtdebug_taxonomy.versions import known
+from dtdebug_taxonomy.versions import fitting_releases
 
 VERSION = 1
 """Version of the JSON form; a change that breaks readers raises it."""
@@ -149,7 +149,7 @@ def diagnose(
     verdict = "unknown" if foreign else _verdict(knowledge, snapshot, ranking, findings, roots)
     shown = measured(snapshot, next(iter(ranking.symptoms)))
     plainly = ordinary(knowledge, snapshot, findings) if foreign and shown is None else ""
-    if plainly and (fact := next(iter(known(knowledge, snapshot)), None)) is not None:
+    if plainly and (fact := next(iter(fitting_releases(knowledge, snapshot)), None)) is not None:
         plainly = f"{plainly} {fact.fact.title}. {fact.fact.fix}"
     skip = {*(answers or {}), *unknown, *(("error_text_on_some_rank",) if raised_in_output(snapshot) else ())}
     only_ended = verdict == "unknown" and snapshot.verdict is not None  # no answer says what the rank has not printed

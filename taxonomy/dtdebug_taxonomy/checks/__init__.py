@@ -78,6 +78,8 @@ class Check(Record, frozen=True, kw_only=True):
     files: tuple[Kind, ...] = ("python",)
     words: tuple[str, ...] = ()
     """The text must hold one of these, else the check is not even asked; none: it always is."""
+    also: tuple[str, ...] = ()
+    """The text must hold one of these, too: what nearly every program holds is no reason to parse it."""
     programs_only: bool = False
     """Off in tests and in libraries, where what is missing can be in another file."""
     safe: bool = False

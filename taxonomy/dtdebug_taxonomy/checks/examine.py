@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator
 from collections.abc import Set as AbstractSet
+from functools import cache
 from typing import NamedTuple
 
 from dtdebug_taxonomy.checks import Check, Fix, Severity, load
@@ -37,12 +38,21 @@ class CheckedHit(NamedTuple):
 def applicable(source: Source, settings: Settings) -> list[Check]:
     """The checks that are on for a source, by kind, words and settings."""
     enabled = settings.enabled(source.path)
-    text = source.text
+    held = {w for w in _words() if w in source.text}
     return [
         c
         for c in load().values()
-        if source.kind in c.files and c.id in enabled and (not c.words or any(w in text for w in c.words))
+        if source.kind in c.files
+        and c.id in enabled
+        and not (c.words and held.isdisjoint(c.words))
+        and not (c.also and held.isdisjoint(c.also))
     ]
+
+
+@cache
+def _words() -> frozenset[str]:
+    """All words that checks want in a text, each to be looked for once."""
+    return frozenset(word for c in load().values() for word in (*c.words, *c.also))
 
 
 def examine(

@@ -9,7 +9,7 @@ from bisect import bisect_right
 from dtdebug_taxonomy.checks import Edit, Fix
 from dtdebug_taxonomy.checks.fixing import indent_of, is_main, written_name
 from dtdebug_taxonomy.checks.names import INIT
-from dtdebug_taxonomy.source.bindings import leaves
+from dtdebug_taxonomy.source.bindings import leaves, surely_before
 from dtdebug_taxonomy.source.guards import Guard, guards
 from dtdebug_taxonomy.source.names import dotted
 from dtdebug_taxonomy.source.python import Code
@@ -42,6 +42,8 @@ def read_by_others(code: Code, read: ast.Call, write: ast.Call, guard: Guard) ->
         return False
     if any(g.test == guard.test for g in guards(code).around(read)):
         return False
+    if surely_before(code, guard.node, read) is None:
+        return False  # another branch of a decision that all ranks take alike
     return not meets(code, write, read)
 
 

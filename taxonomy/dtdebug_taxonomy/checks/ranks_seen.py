@@ -7,6 +7,7 @@ import re
 
 from dtdebug_taxonomy.checks import horovod
 from dtdebug_taxonomy.checks.names import INIT
+from dtdebug_taxonomy.source.names import dotted
 from dtdebug_taxonomy.source.python import Code
 from dtdebug_taxonomy.source.ranks import rank
 
@@ -43,7 +44,7 @@ def depends_on_rank(code: Code, node: ast.AST | None, depth: int = 3) -> bool:
     for inner in code.inside(node, ast.Name, ast.Attribute, ast.Call, ast.Subscript):
         if rank(code, inner):
             return True
-        if depth and isinstance(inner, ast.Name) and isinstance(inner.ctx, ast.Load):
+        if depth and isinstance(inner, ast.Name | ast.Attribute) and isinstance(inner.ctx, ast.Load) and dotted(inner):
             for binding in code.bound(inner):
                 value = binding.node.value if isinstance(binding.node, ast.AugAssign) else binding.value
                 if (

@@ -25,7 +25,7 @@ def bindings(code: Code) -> dict[tuple[ast.AST, str], list[Binding]]:
     found: dict[tuple[ast.AST, str], list[Binding]] = defaultdict(list)
 
     for binding, target in _bound(code):
-        for name, value in _targets(target, binding.value):
+        for name, value in _targets(code, target, binding.value):
             found[name_scope(code, target, name), name].append(binding._replace(value=value))
     for function in code.all_functions:
         found[code.scope(function), function.name].append(Binding(function, None, "definition"))
@@ -80,13 +80,16 @@ def _of_module(code: Code) -> set[tuple[ast.AST, str]]:
     return found
 
 
-def _targets(target: ast.expr, value: ast.expr | None) -> Iterator[tuple[str, ast.expr | None]]:
+def _targets(code: Code, target: ast.expr, value: ast.expr | None) -> Iterator[tuple[str, ast.expr | None]]:
     if isinstance(target, ast.Tuple | ast.List):
+        if isinstance(value, ast.Call):
+            returned = code.returned(value)
+            value = returned[0] if len(returned) == 1 else None
         parts = value.elts if isinstance(value, ast.Tuple | ast.List) and len(value.elts) == len(target.elts) else []
         for number, element in enumerate(target.elts):
-            yield from _targets(element, parts[number] if parts else None)
+            yield from _targets(code, element, parts[number] if parts else None)
     elif isinstance(target, ast.Starred):
-        yield from _targets(target.value, None)
+        yield from _targets(code, target.value, None)
     elif name := dotted(target):
         yield name, value
 
@@ -108,14 +111,31 @@ def given(code: Code, function: ast.FunctionDef | ast.AsyncFunctionDef, name: st
     if positions and positions[0] in {"self", "cls"} and isinstance(code.parent.get(function), ast.ClassDef):
         positions = positions[1:]
     place = positions.index(name) if name in positions else None
-    return [code.argument(call, name, place) for call in code.callers.get(function, ())]
+    owner = code.parent.get(function)
+    if function.name == "__init__" and isinstance(owner, ast.ClassDef):
+        from dtdebug_taxonomy.source.through import made_elsewhere
+
+        calls = [] if made_elsewhere(code, owner) else code.calls(owner.name)
+    else:
+        calls = code.callers.get(function, [])
+    return [code.argument(call, name, place) for call in calls]
 
 
-def reaching(code: Code, node: ast.expr) -> list[Binding]:
-    """The bindings that a name or dotted name can have where it stands."""
+def reaching(code: Code, node: ast.expr, name: str = "", depth: int = 4) -> list[Binding]:
+    """The bindings that a name or dotted name can have where it, or the node, stands."""
+    name = name or dotted(node)
+    found = _written(code, node, name)
+    if found or "." not in name or not depth:
+        return found
+    from dtdebug_taxonomy.source.through import through
+
+    return through(code, node, name, depth - 1)
+
+
+def _written(code: Code, node: ast.expr, name: str) -> list[Binding]:
+    """The bindings of a dotted name as it is written."""
     from dtdebug_taxonomy.source.syntax import SCOPES
 
-    name = dotted(node)
     if name.startswith(("self.", "cls.")):
         here = code.bindings.get((name_scope(code, node, name), name), [])
         mine = [b for b in here if code.function(b.node) is code.function(node)]

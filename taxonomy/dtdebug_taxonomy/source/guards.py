@@ -20,6 +20,7 @@ _ONLY_MAIN = re.compile(
 )
 
 
+_HOMES = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
 _MOST = 16
 """So many different early leaves of one block are kept: each counts for all that comes after it."""
 
@@ -52,10 +53,18 @@ class Guards:
 
     def around(self, node: ast.AST, *, early: bool = True) -> list[Guard]:
         """The conditions on the rank under which a node runs within its function, innermost first."""
-        key = id(node), early
-        if key not in self._found:
-            self._found[key] = list(self._around(node, early))
-        return self._found[key]
+        todo = [node]
+        while (id(todo[-1]), early) not in self._found and (up := self._above(todo[-1])) is not None:
+            todo.append(up)
+        for each in reversed(todo):  # from outside, since a statement has the conditions of that around it
+            if (id(each), early) not in self._found:
+                self._found[id(each), early] = list(self._around(each, early))
+        return self._found[id(node), early]
+
+    def _above(self, node: ast.AST) -> ast.stmt | None:
+        """The statement around a node within its function."""
+        up = next((a for a in self.code.ancestors(node) if isinstance(a, ast.stmt | ast.Lambda)), None)
+        return up if isinstance(up, ast.stmt) and not isinstance(up, _HOMES) else None
 
     def _around(self, node: ast.AST, early: bool) -> Iterator[Guard]:
         inner = node
@@ -75,6 +84,9 @@ class Guards:
                     yield from _decorated(up)
                 return
             if isinstance(up, ast.Lambda | ast.ClassDef):
+                return
+            if isinstance(up, ast.stmt):
+                yield from self._found[id(up), early]
                 return
             inner = up
 

@@ -134,6 +134,15 @@ class Code(Syntax):
             return None
         return found[0] if len(found) == 1 else None
 
+    def returned(self, call: ast.Call) -> list[ast.expr]:
+        """What the function of this file that a call means can return; empty where that can't be told."""
+        function = self.called(call)
+        if function is None or isinstance(function, ast.AsyncFunctionDef) or function.decorator_list:
+            return []
+        found = [r for r in self.inside(function, ast.Return) if self.function(r) is function]
+        values = [r.value for r in found if r.value is not None]
+        return values if len(values) == len(found) else []
+
     @cached_property
     def callers(self) -> dict[Function, list[ast.Call]]:
         """Function of this file -> calls of it in this file."""
@@ -199,6 +208,8 @@ class Code(Syntax):
                 func = value.func
                 if isinstance(func, ast.Attribute) and func.attr in KEEPS and left:
                     todo.append((func.value, left - 1))
+                elif left and (returned := self.returned(value)):
+                    todo += [(v, left - 1) for v in returned]
                 else:
                     made.add(self.name(func))
             elif isinstance(value, ast.IfExp) and left:

@@ -16,6 +16,7 @@ from dtdebug_taxonomy.source.names import dotted
 from dtdebug_taxonomy.source.python import Code
 from dtdebug_taxonomy.source.ranks import is_main, is_size, rank, several, written_number
 from dtdebug_taxonomy.source.syntax import Function
+from dtdebug_taxonomy.source.through import class_behind
 
 _SIZED = re.compile(r"[<%/]|in ")
 _DEEPEST = 3
@@ -135,17 +136,21 @@ class RankTests:
             return RankTest(which, "0", holds)
         if which := rank(self.code, call):
             return RankTest(which, "0", not holds)
-        function = self.code.called(call)
+        function = self.code.called(call) or (self._method(func) if isinstance(func, ast.Attribute) else None)
         return None if function is None else self._returned(function, holds, depth)
 
     def _property(self, node: ast.expr) -> Function | None:
-        """The method behind `self.x` that is a property of the same class."""
-        if not isinstance(node, ast.Attribute) or dotted(node.value) != "self":
-            return None
-        home = self.code.class_of(node)
-        found = [f for f in self.code.functions.get(node.attr, ()) if self.code.parent.get(f) is home]
-        is_property = found and any(dotted(d).endswith("property") for d in found[0].decorator_list)
-        return found[0] if is_property else None
+        """The method behind `self.x`, or `config.x` of an object made here, that is a property of its class."""
+        function = self._method(node) if isinstance(node, ast.Attribute) else None
+        is_property = function and any(dotted(d).endswith("property") for d in function.decorator_list)
+        return function if is_property else None
+
+    def _method(self, node: ast.Attribute) -> Function | None:
+        """The method of a class of this file that an attribute of its object means."""
+        named = self.code.functions.get(node.attr, ())
+        home = class_behind(self.code, node.value) if named else None
+        found = [f for f in named if home is not None and self.code.parent.get(f) is home]
+        return found[0] if found else None
 
     def _returned(self, function: Function, holds: bool, depth: int) -> RankTest | None:
         """What is known of the rank where a function gives something true, or false."""
@@ -191,7 +196,22 @@ class RankTests:
         if isinstance(row, ast.Tuple | ast.List | ast.Set):
             values = sorted({self._value(e) for e in row.elts} - {"-1", ""})
             return RankTest(which, ",".join(values), among) if values else None
+        if self._is_everyone(row):
+            return None
         return RankTest(which, f"in {self.code.source_of(row)}", among)
+
+    def _is_everyone(self, row: ast.expr) -> bool:
+        """Whether it is `range(world_size)`, which every rank is in."""
+        rows = [v for v in self.code.values(row) if v is not None]
+        return any(
+            isinstance(v, ast.Call)
+            and bool(v.args)
+            and (
+                (self.code.name(v.func) == "range" and is_size(self.code, v.args[min(len(v.args), 2) - 1]))
+                or (self.code.name(v.func) in {"list", "set", "tuple"} and self._is_everyone(v.args[0]))
+            )
+            for v in rows
+        )
 
     def _computed(self, node: ast.BinOp, value: str) -> RankTest | None:
         """`rank % 2`, `rank // 8`."""

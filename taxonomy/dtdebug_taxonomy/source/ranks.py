@@ -132,7 +132,8 @@ def _rank_of_call(code: Code, call: ast.Call, depth: int) -> str:
     if called.startswith(("horovod.", "hvd.")) and last in {"rank", "local_rank"}:
         return "global" if last == "rank" else "local"
     if not _RANK_CALL.fullmatch(last.lstrip("_")):
-        return ""
+        found = {rank(code, v, depth - 1) for v in code.returned(call)} if depth else set()
+        return found.pop() if len(found) == 1 else ""
     if last == "get_rank" and (call.args or call.keywords):
         return "group"
     if "node_local" in last or "local" in last:

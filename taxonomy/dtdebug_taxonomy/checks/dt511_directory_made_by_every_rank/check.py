@@ -8,7 +8,7 @@ from collections.abc import Iterator
 
 from dtdebug_taxonomy.checks import Edit, Fix, Hit, horovod
 from dtdebug_taxonomy.checks.arguments import add, keyword
-from dtdebug_taxonomy.checks.names import DDP, FSDP, INIT
+from dtdebug_taxonomy.checks.names import DDP, DIST, FSDP, INIT
 from dtdebug_taxonomy.checks.ranks_seen import depends_on_rank, is_reached, starts_ranks
 from dtdebug_taxonomy.source.guards import guards
 from dtdebug_taxonomy.source.names import dotted
@@ -81,7 +81,7 @@ def _is_there(code: Code, test: ast.expr) -> bool:
 
 def _sheltered(code: Code, call: ast.Call, depth: int = 3) -> bool:
     """Whether one rank only comes here, or the error is caught, here or where all callers are."""
-    if guards(code).around(call):
+    if guards(code).around(call) or _comes_first(code, call):
         return True
     inner: ast.AST = call
     for up in code.ancestors(call):
@@ -95,6 +95,13 @@ def _sheltered(code: Code, call: ast.Call, depth: int = 3) -> bool:
         return False
     callers = code.callers.get(function, [])
     return bool(callers) and all(_sheltered(code, c, depth - 1) for c in callers)
+
+
+def _comes_first(code: Code, call: ast.Call) -> bool:
+    """Whether the other ranks wait at a barrier of their own until rank 0 has passed."""
+    barriers = [b for b in code.calls(DIST + "barrier") if code.function(b) is code.function(call)]
+    before = [b for b in barriers if code.order[b] < code.order[call] and guards(code).around(b)]
+    return bool(before) and any(not g.test.equal for g in guards(code).around(before[-1]))
 
 
 def _made_before(code: Code, call: ast.Call, where: ast.expr) -> bool:

@@ -28,6 +28,8 @@ def check(code: Code) -> Iterator[Hit]:
             continue
         if dotted(func.value).startswith("torch.autograd") or not _comes_from(code, func.value, prepared):
             continue
+        if _is_without(code, call):
+            continue
         accelerator = _accelerator(code, call)
         fix = None
         if accelerator:
@@ -40,6 +42,21 @@ def check(code: Code) -> Iterator[Hit]:
             "accumulation, and DeepSpeed never learns of the gradients.",
             fix,
         )
+
+
+def _is_without(code: Code, call: ast.Call) -> bool:
+    """Whether the other branch of a condition goes through Accelerate, so that this one is for runs without it."""
+    inner: ast.AST = call
+    for up in code.ancestors(call):
+        if isinstance(up, ast.If) and inner is not up.test:
+            other = up.orelse if inner in up.body else up.body
+            calls = (c for s in other for c in code.inside(s, ast.Call))
+            if any(getattr(c.func, "attr", "") == "backward" and c.args for c in calls):
+                return True
+        if isinstance(up, SCOPES):
+            break
+        inner = up
+    return False
 
 
 def _prepared(code: Code) -> set[str]:
