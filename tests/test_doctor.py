@@ -14,7 +14,7 @@ import doctor_lab
 import msgspec
 import pytest
 
-from dtdebug.doctor import choose, forms, hostfile, launch, look, meet, pairs, show, software, wire
+from dtdebug.doctor import choose, forms, hostfile, launch, look, meet, mounted, pairs, shared, show, software, wire
 from dtdebug.doctor.facts import Came, Choice, Interface, Launch, Look, Meeting, Name, Report, Try
 from dtdebug.doctor.judge import forecast, partition, verdict
 from dtdebug.doctor.judge.matrix import Hosts
@@ -362,6 +362,22 @@ def test_what_hangs_or_fails_is_not_looked_at(monkeypatch):
     assert (states["code"], states["versions"]) == ("unknown", "unknown")
 
 
+def test_a_folder_of_a_server_that_is_gone_is_named_and_not_read(tmp_path, monkeypatch):
+    """A child asks, here one that never answers: the program there is not opened, and no folder is used."""
+    (tmp_path / "stat").write_text("#!/bin/sh\nexec sleep 60\n")
+    (tmp_path / "stat").chmod(0o755)
+    monkeypatch.setattr(mounted, "LIMIT", 60.0)
+    assert mounted.answers(tmp_path / "none")
+    monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
+    monkeypatch.setattr(mounted, "LIMIT", 0.3)
+    monkeypatch.setattr(software, "files", lambda *_: pytest.fail("it would hang"))
+    seen = look.examine_host(Launch(program=f"{tmp_path}/t.py"), {})
+    assert [p.id for p in seen.problems if "does not answer" in p.text] == ["DR508"]
+    assert "does not answer" in seen.unread["code"]
+    with pytest.raises(UsageError, match="file server hangs"):
+        shared.Shared(tmp_path, "token", seen)
+
+
 def test_peers_without_the_token_and_hostile_ones_get_nothing():
     """A wrong token, noise, silence and a flood leave the answering side as it was; who has the token is answered."""
 
@@ -649,3 +665,18 @@ def test_a_run_that_doctor_finds_unfit_is_not_started(tmp_path):
         )
         assert (done.returncode, "it ran" in done.stdout) == (status, ran), done.stderr
         assert ("DR702" in done.stderr) is not ran
+
+
+def test_a_part_whose_fault_follows_from_another_is_not_called_well():
+    """A host that did not come is explained by an endpoint that each takes for itself, and the launch is no success."""
+    mine = Look(
+        host="a",
+        launch=Launch(launcher="torchrun", nodes=2, least=2, node=0, per_node=1, address="127.0.0.1", port=7),
+        endpoint=Name(name="127.0.0.1", addresses=("127.0.0.1",)),
+        interfaces=(Interface(name="e", up=True, addresses=("10.0.0.1/24",)),),
+    )
+    report = verdict.together([Came(look=mine, node=0, address="10.0.0.1")], (), 8.0)
+    faults = [f.id for f in report.findings if f.severity == "fault"]
+    assert ("DR103" in faults, "DR201" in faults) == (True, False)
+    launch_area = next(area for area in report.areas if area.id == "launch")
+    assert (launch_area.state, "follows" in launch_area.text) == ("fault", True)

@@ -43,8 +43,8 @@ def test_pairs_are_a_heat_map_and_texts_are_escaped():
 @pytest.mark.browser
 @pytest.mark.skipif(MISSING is not None, reason=str(MISSING))
 def test_the_card_stands_in_jupyterlab_and_answers_questions(tmp_path):
-    """Areas as rows under the cell; what was measured is then no question of the wizard any more."""
-    server = nb.Jupyter("lab", tmp_path / "lab", extension=False)
+    """Areas as rows under the cell, its sum in the panel; what was measured is no question of the wizard any more."""
+    server = nb.Jupyter("lab", tmp_path / "lab")
     cells = (
         "%load_ext dtdebug",
         "%dtdebug doctor torchrun --nproc-per-node 8 --master-port 29731 train.py --tensor-model-parallel-size 3",
@@ -61,6 +61,9 @@ def test_the_card_stands_in_jupyterlab_and_answers_questions(tmp_path):
         shown.wait_for()
         rows = shown.locator("tr").all_inner_texts()
         said = nb.run(page, 2).inner_text()
+        page.evaluate("() => window.jupyterapp.commands.execute('dtdebug:open-panel')")
+        line = page.locator("#dtdebug-panel .dtdp-doctor [data-state=fault]").inner_text()
+        found = page.locator("#dtdebug-panel .dtdp-doctor li").all_inner_texts()
         if os.environ.get("DTDEBUG_SHOTS"):
             nb.shoot(page, "doctor", shown)
         browser.close()
@@ -68,3 +71,6 @@ def test_the_card_stands_in_jupyterlab_and_answers_questions(tmp_path):
     assert "fault" in partition
     assert "8 ranks can't be split into parts of 3" in partition
     assert "'launcher': (('torchrun',), 'measured')" in said
+    assert "doctor: 1 host, 8 ranks, " in line
+    assert line.endswith(("1 fault", "faults"))
+    assert any("8 ranks can't be split into parts of 3" in text for text in found)

@@ -12,8 +12,10 @@ import pytest
 from dtdebug import examined
 from dtdebug.cli import main
 from dtdebug.doctor import foreseen, launch
+from dtdebug.doctor.examine import examine
 from dtdebug.doctor.facts import Launch, Look, Meeting
 from dtdebug.doctor.judge import partition, verdict
+from dtdebug.doctor.show import closing_line
 from dtdebug_taxonomy.case import of_text
 from dtdebug_taxonomy.diagnosis import diagnose
 from dtdebug_taxonomy.knowledge import load
@@ -373,3 +375,103 @@ def test_what_was_examined_answers_questions(tmp_path, monkeypatch, capsys):
     monkeypatch.setattr(examined, "_LIFE", 0.0)
     assert main(["diagnose", "--doctor", "--situation", "it hangs"]) == 2
     assert "within the last hour" in capsys.readouterr().err
+
+
+POD = """
+          containers:
+          - name: log
+            command: [tail, -f, /var/log/x]
+          - name: main
+            env: [{{name: HEAD, value: j-0.j}}, {{name: N, value: "{nodes}"}}]
+            command: [bash, -c]
+            args:
+            - |
+              set -e; pip install -r requirements.txt
+              torchrun --nnodes $N --nproc-per-node 4 {more} --master-addr $(HEAD) train.py --batch 2
+            resources: {{limits: {{nvidia.com/gpu: {devices}}}}}
+"""
+INDEXED = "apiVersion: batch/v1\nkind: Job\nmetadata: {name: j}\nspec:\n  parallelism: 2\n  completionMode: Indexed\n"
+ELASTIC = """
+kind: PyTorchJob
+metadata: {name: e}
+spec:
+  elasticPolicy: {minReplicas: 1, maxReplicas: 4, nProcPerNode: 2, rdzvBackend: c10d}
+  pytorchReplicaSpecs:
+    Worker: {replicas: 3, template: {spec: {containers: [{command: [PROGRAM, train.py]}]}}}
+"""
+STATIC = """
+kind: Service
+metadata: {name: s}
+spec: {clusterIP: None}
+---
+kind: PyTorchJob
+metadata: {name: s}
+spec:
+  nprocPerNode: 8
+  pytorchReplicaSpecs:
+    Master: {replicas: 1, template: {spec: {containers: [{command: [torchrun, train.py]}]}}}
+    Worker: {replicas: COUNT, template: {spec: {containers: [{command: [torchrun, train.py]}]}}}
+"""
+MPI = """
+kind: MPIJob
+metadata: {name: m}
+spec:
+  slotsPerWorker: 4
+  mpiReplicaSpecs:
+    Launcher: {template: {spec: {containers: [{command: [mpirun, -np, "RANKS", python, train.py]}]}}}
+    Worker: {replicas: 2, template: {spec: {containers: [{image: i}]}}}
+"""
+
+
+def indexed(nodes=2, devices=4, more="--node-rank $JOB_COMPLETION_INDEX"):
+    return INDEXED + "  template:\n    spec:" + POD.format(nodes=nodes, devices=devices, more=more)
+
+
+@pytest.mark.parametrize(
+    ("text", "hosts", "ranks", "endpoint", "found"),
+    [
+        (indexed(), 2, 8, "j-0.j:29500", []),
+        (indexed(nodes=3), 2, 12, "j-0.j:29500", ["DR201"]),
+        (indexed(devices=2), 2, 8, "j-0.j:29500", ["DR601"]),
+        (indexed(more="--node-rank 0"), 2, 8, "j-0.j:29500", ["DR207"]),
+        (ELASTIC.replace("PROGRAM", "torchrun"), 3, 8, "e-worker-0:23456", []),
+        (ELASTIC.replace("PROGRAM", "python"), 3, None, "", ["DR209"]),
+        (STATIC.replace("COUNT", "3"), 4, 32, "s-master-0:23456", []),
+        (STATIC.replace("COUNT", '"${WORKERS}"'), 2, 8, "s-master-0:23456", []),
+        (MPI.replace("RANKS", "8"), 2, 8, "", []),
+        (MPI.replace("RANKS", "16"), 2, 16, "", ["DR208"]),
+    ],
+)
+def test_a_manifest_of_kubernetes_is_read(tmp_path, text, hosts, ranks, endpoint, found):
+    """Pods, what their operator tells them, and what can't come together; the pods themselves are not examined."""
+    (path := tmp_path / "job.yaml").write_text(text)
+    for command in (["kubectl", "apply", "-f", str(path)], [str(path)]):
+        answer = examine(command, {})
+        report = answer.report
+        assert (len(report.hosts), report.ranks, answer.look.launch.endpoint) == (hosts, ranks, endpoint)
+        assert [f.id for f in report.findings] == found
+        assert not any(row.came for row in report.hosts)
+        assert {"names", "network", "hosts"} <= {row.id for row in report.not_examined}
+        assert "Ready" not in closing_line(report)
+
+
+def test_manifests_that_can_not_be_read(tmp_path, capsys):
+    """One line each: no pods, a template, broken YAML with its line."""
+    path = tmp_path / "job.yaml"
+    for text, says in (
+        ("kind: Service\nspec: {a: 1}\n", "describes no pods"),
+        ("a: {{ .Values.x }}\nb: [\n", "is a template"),
+        ("a: 1\nb: [\n", "job.yaml:3: is not valid YAML"),
+    ):
+        path.write_text(text)
+        assert main(["doctor", "--", str(path)]) == 2
+        assert says in capsys.readouterr().err
+    assert main(["doctor", "--", "kubectl", "apply", "-f", str(tmp_path / "none.yaml")]) == 2
+
+
+def test_a_launcher_behind_a_wrapper_that_nobody_knows_is_found():
+    """But what a program is given is no launcher."""
+    assert read("neuron_parallel_compile torchrun --nproc_per_node=8 t.py").ranks == 8
+    assert read("python t.py --launcher torchrun").launcher == ""
+    text = "export N=3; torchrun --nproc-per-node $N t.py"
+    assert launch.read_launch(["bash", "-c", text], {}).ranks == 3

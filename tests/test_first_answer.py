@@ -210,8 +210,8 @@ WAITED = (
         (
             "raylet: /tmp/ray/session_1 is over 95% full, available space: 2.03779 GB; capacity: 69.9336 GB.\n",
             (
-                "The disk with Ray's session folder is nearly full: Ray then creates no more objects that would have to "
-                "be spilled."
+                "The disk with Ray's session folder is nearly full: Ray then creates no more objects that would have "
+                "to be spilled."
             ),
         ),
     ],

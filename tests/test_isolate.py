@@ -818,7 +818,7 @@ def test_a_dry_run_starts_nothing_and_a_program_that_asks_is_refused(tmp_path, h
     for said in ("if it is not slow", "under one agent of torchrun, not under 2", "with fewer ranks: 1 first", "a 1"):
         assert said in out
     assert not (tmp_path / "state" / "isolate").exists()
-    status, _, err = ended(isolate(tmp_path, "--", sys.executable, "-c", "input()"))
+    status, _, err = ended(isolate(tmp_path, "--", sys.executable, "-c", "import getpass; getpass.getpass()"))
     assert (2, 1, True) == (status, err.count("\n"), "reads standard input" in err), err
 
 

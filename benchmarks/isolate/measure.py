@@ -9,6 +9,7 @@ lies a checkpoint `last.pt`, which no run may change. Minutes on two cores: a ru
 import hashlib
 import json
 import os
+import resource
 import shutil
 import subprocess
 import sys
@@ -29,13 +30,19 @@ def digests(folder: Path) -> dict[str, str]:
     return {str(p.relative_to(folder)): hashlib.sha256(p.read_bytes()).hexdigest() for p in files}
 
 
+def processor() -> float:
+    """Seconds of processor time of all that was started and has ended."""
+    children = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return children.ru_utime + children.ru_stime
+
+
 def measured(name: str, truth: dict[str, Any], scratch: Path) -> dict[str, Any]:
     """What isolate says of one program, compared with the truth."""
     home = scratch / name
     home.mkdir()
     shutil.copy(HERE / "programs" / f"{name}.py", home)
     (home / "last.pt").write_bytes(b"an old checkpoint")
-    before, begun = digests(home), time.monotonic()
+    before, begun, used = digests(home), time.monotonic(), processor()
     launcher = [*TORCHRUN, str(truth["ranks"])] if truth["ranks"] else [sys.executable]
     if truth.get("hosts"):
         launcher[3:4] = ["--nnodes", str(truth["hosts"])]
@@ -65,6 +72,7 @@ def measured(name: str, truth: dict[str, Any], scratch: Path) -> dict[str, Any]:
         "reliable": said["reliable"],
         "runs": len(said["runs"]),
         "seconds": round(time.monotonic() - begun),
+        "processor": round(processor() - used),
         "untouched": digests(home) == before,
         "unfinished": said["unfinished"],
     }

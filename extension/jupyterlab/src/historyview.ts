@@ -10,7 +10,7 @@ import { button, make, status } from "../../shared/src/dom.js";
 import { type Entry, readable } from "./entries.js";
 import type { History } from "./history.js";
 import type { Means } from "./means.js";
-import { insertBelow } from "./place.js";
+import { insertBelow, shortTime } from "./place.js";
 
 export class HistoryView extends Widget {
   #panel: NotebookPanel | null = null;
@@ -81,7 +81,7 @@ export class HistoryView extends Widget {
 
   #entry({ at, number, diagnosis }: Entry): HTMLElement {
     const shown = readable(diagnosis);
-    const when = make("time", "dtd-soft", time(new Date(at)));
+    const when = make("time", "dtd-soft", shortTime(new Date(at)));
     when.dateTime = at;
     const summary = make("summary", "", make("span", "", when, " ", make("code", "", number), " ", shown && headline(shown)));
     const entry = make("details", "dtdp-entry", summary);
@@ -103,10 +103,4 @@ export class HistoryView extends Widget {
     };
     return panel ? { insertCell } : {};
   }
-}
-
-/** The time of today; before that, the day too. */
-function time(at: Date): string {
-  const isToday = at.toDateString() === new Date().toDateString();
-  return at.toLocaleString(undefined, isToday ? { timeStyle: "short" } : { dateStyle: "short", timeStyle: "short" });
 }

@@ -8,6 +8,7 @@ import { Panel, Widget } from "@lumino/widgets";
 import { button, make, status } from "../../shared/src/dom.js";
 import { RanksView } from "../../shared/src/ranks/view.js";
 import type { Line } from "./ask.js";
+import { BeforeRun } from "./beforerun.js";
 import { Choices } from "./choices.js";
 import { LeftBehind } from "./left.js";
 import type { Means } from "./means.js";
@@ -21,7 +22,13 @@ const LOOK = `
 .dtdp-now .dtdp-row:empty, .dtdp-now .dtd-status:empty { display: none; }
 .dtdp-now .dtdp-state > .dtd-status { flex: 1 1 12em; color: inherit; }
 .dtdp-left:not(:has(.dtdp-row)):has(.dtd-status:empty) { display: none; }
-.dtdp-left .dtdp-row > span { flex: 1 1 12em; }
+.dtdp-left .dtdp-row > span, .dtdp-doctor .dtdp-row > span { flex: 1 1 12em; }
+.dtdp-doctor:empty { display: none; }
+.dtdp-doctor ul { margin: 2px 0 0; padding-inline-start: 26px; overflow-wrap: anywhere; }
+.dtdp-doctor i { display: inline-block; width: 8px; height: 8px; margin-inline-end: 6px; border-radius: 50%;
+  background: var(--jp-success-color1, #388e3c); }
+.dtdp-doctor [data-state="warning"] i { background: var(--jp-warn-color1, #c77700); }
+.dtdp-doctor [data-state="fault"] i { background: var(--jp-error-color1, #d32f2f); }
 .dtdebug-choices { margin: 8px 0; }
 .dtd .dtdebug-choices > p { margin-top: 6px; }
 .dtdebug-beside { padding-top: 10px; border-top: 1px solid var(--jp-border-color2); }
@@ -36,6 +43,7 @@ export class Now extends Panel {
   readonly #choices = make("div", "");
   readonly #body: HTMLElement;
   readonly #left: LeftBehind;
+  readonly #before: BeforeRun;
   #panel: NotebookPanel | null = null;
   #ranks: RanksView | null = null;
   #chosen: Choices | null = null;
@@ -55,14 +63,17 @@ export class Now extends Panel {
     const current = () => this.#panel?.context.path ?? "";
     this.#left = new LeftBehind(services.sessions, means.server, trans, () => this.isVisible, current);
     const state = make("div", "dtdp-row dtdp-state", this.#told, this.#look);
-    this.#body = make("div", "", state, this.#left.node, this.#lines, this.#choices);
+    this.#before = new BeforeRun(trans);
+    this.#body = make("div", "", state, this.#before.node, this.#left.node, this.#lines, this.#choices);
     this.node.prepend(make("style", "", LOOK));
     this.addWidget(new Widget({ node: this.#body }));
     watches?.changed.connect(this.#draw, this);
+    means.ended.connect(this.#draw, this);
   }
 
   override dispose(): void {
     this.watches?.changed.disconnect(this.#draw, this);
+    this.means.ended.disconnect(this.#draw, this);
     this.#ranks?.dispose();
     this.#left.dispose();
     super.dispose();
@@ -75,6 +86,7 @@ export class Now extends Panel {
       this.#chosen = null;
       this.#choices.replaceChildren();
       this.#beside?.dispose();
+      void panel?.revealed.then(() => this.#draw()); // only then has it its cells
     }
     this.#draw();
   }
@@ -123,6 +135,7 @@ export class Now extends Panel {
     }
     this.#left.look();
     const panel = this.#panel;
+    this.#before.draw(panel);
     const watch = this.watches?.of(panel) ?? null;
     const view = watch?.seen?.view ?? null;
     say(this.#told, this.#state(watch));

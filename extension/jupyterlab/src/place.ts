@@ -70,9 +70,14 @@ export function isDiagnosed(model: ICodeCellModel): boolean {
 
 /** The diagnosis among the outputs of the cell. */
 export function diagnosisIn(model: ICodeCellModel): unknown {
+  return dataIn(model, DIAGNOSIS);
+}
+
+/** The last output of the cell that has data of this type. */
+export function dataIn(model: ICodeCellModel, mime: string): unknown {
   return outputs(model)
-    .filter((each) => DIAGNOSIS in each.data)
-    .at(-1)?.data[DIAGNOSIS];
+    .filter((each) => mime in each.data)
+    .at(-1)?.data[mime];
 }
 
 /** How its reader knows the cell. */
@@ -121,6 +126,12 @@ export function fitOf({ panel, cell }: Place, diff: string, trans: TranslationBu
   return null;
 }
 
+/** Selects the cell and brings it into sight. */
+export async function goTo({ content }: NotebookPanel, cell: Cell): Promise<void> {
+  content.activeCellIndex = content.widgets.indexOf(cell);
+  await content.scrollToCell(cell);
+}
+
 /** Puts a cell with this source below and selects it; does not run it. */
 export function insertBelow({ panel, cell }: { panel: NotebookPanel; cell: Cell }, source: string): void {
   const notebook = panel.content;
@@ -141,17 +152,22 @@ export function runBelow(place: Place, source: string): void {
 
 /** Goes to a place such as `cell In[3], line 6, in train`, where it is in the notebook; a cell that runs has no number. */
 export async function openPlace(
-  { content }: NotebookPanel,
+  panel: NotebookPanel,
   at: string,
   running: { readonly number: number | null | undefined; readonly cell: Cell | null },
 ): Promise<void> {
   const [, number, line] = /^cell In\[(\d{1,9})\](?:, line (\d{1,9}))?/.exec(at) ?? [];
   const cell =
-    content.widgets.find((each) => each instanceof CodeCell && String(each.model.executionCount) === number) ??
+    panel.content.widgets.find((each) => each instanceof CodeCell && String(each.model.executionCount) === number) ??
     (String(running.number) === number ? running.cell : null);
   if (cell && !cell.isDisposed) {
-    content.activeCellIndex = content.widgets.indexOf(cell);
-    await content.scrollToCell(cell);
+    await goTo(panel, cell);
     cell.editor?.setCursorPosition({ line: Number(line ?? 1) - 1, column: 0 });
   }
+}
+
+/** The time of today; before that, the day too. */
+export function shortTime(at: Date): string {
+  const isToday = at.toDateString() === new Date().toDateString();
+  return at.toLocaleString(undefined, isToday ? { timeStyle: "short" } : { dateStyle: "short", timeStyle: "short" });
 }

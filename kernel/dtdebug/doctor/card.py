@@ -1,15 +1,18 @@
-"""The answer as static HTML for a notebook: areas as rows, the pairs of hosts as a heat map; every text is escaped."""
+"""The answer for a notebook: areas as rows, pairs of hosts as a heat map, all text escaped; a line for the panel."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
+from datetime import UTC, datetime
 from html import escape
 from statistics import median
+from typing import Any
 
 from dtdebug.clean import clean
 from dtdebug.doctor.facts import Area, Finding, Matrix, Report
 from dtdebug.doctor.judge.findings import folded
-from dtdebug.doctor.show import closing_line
+from dtdebug.doctor.show import closing_line, subject
 
 _STYLE = (
     "border-left:4px solid #c77700;padding:4px 12px;margin:4px 0;max-width:72em;line-height:1.5;overflow-wrap:anywhere"
@@ -22,16 +25,31 @@ _MARKS = {
     "warning": ("warning", "rgba(210,153,34,.30)"),
     "unknown": ("not looked at", "rgba(128,128,128,.20)"),
 }
+MIME = "application/vnd.dtdebug.doctor+json"
+"""What the panel of JupyterLab reads."""
+_FINDINGS, _LENGTH = 3, 300
 _LITTLE = 1.0
 """Milliseconds more than usual that are no colour: a busy processor takes as long."""
 _FAILED = "rgba(248,81,73,.55)"
 
 
+def small(report: Report) -> dict[str, Any]:
+    """What the panel shows: when, of what, how it stands, the first findings."""
+    worst = next((s for s in ("fault", "warning") if any(f.severity == s for f in report.findings)), "ok")
+    told = [f for f in report.findings if f.severity == worst]
+    stands = re.split("[;.]", closing_line(report))[0]
+    return {
+        "v": 1,
+        "at": datetime.now(UTC).isoformat(timespec="seconds"),
+        "state": worst,
+        "line": f"{subject(report)}: {stands[:1].lower()}{stands[1:]}",
+        "findings": [f"{clean(f.text)[:_LENGTH]} {f.id}" for f in told[:_FINDINGS]],
+    }
+
+
 def html(report: Report) -> str:
     """All of it."""
-    hosts = len(report.hosts)
-    ranks = f", {report.ranks} ranks" if report.ranks else ""
-    head = f"{hosts} host{'s' * (hosts != 1)}{ranks}, {report.backend}, {report.seconds:.1f} s"
+    head = f"{subject(report)}, {report.seconds:.1f} s"
     rows = "".join(row for area in report.areas for row in _area(area, report))
     parts = [
         f'<div class="dtdebug dtdebug-doctor" style="{_STYLE}"><b>dtdebug doctor</b>: {_safe(head)}',

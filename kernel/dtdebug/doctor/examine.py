@@ -11,9 +11,9 @@ from typing import NamedTuple
 
 import msgspec
 
-from dtdebug.doctor import meet
+from dtdebug.doctor import kubernetes, meet
 from dtdebug.doctor.facts import Look, Meeting, Report
-from dtdebug.doctor.judge import verdict
+from dtdebug.doctor.judge import pods, verdict
 from dtdebug.doctor.launch import read_launch
 from dtdebug.doctor.look import Extra, examine_host
 from dtdebug.doctor.shared import Shared
@@ -59,6 +59,9 @@ def examine(command: Sequence[str], variables: Mapping[str, str], chosen: Chosen
 
     """
     began = time.monotonic()
+    if (job := kubernetes.manifest(command)) is not None:
+        of_pods, first = pods.judge(job)
+        return HostAnswer(report=of_pods, look=first, meeting=Meeting(result="none"))
     launch = read_launch(command, variables, node=chosen.node, nodes=chosen.nodes)
     # hosts are not equally fast at what costs more
     wait = chosen.wait + (_IMPORTING if chosen.torch else 0.0) + (_WRITING if chosen.heavy else 0.0)

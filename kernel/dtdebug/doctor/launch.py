@@ -112,7 +112,9 @@ def _of_command(command: Sequence[str], variables: Mapping[str, str]) -> Launch 
     text = words[-1] if len(words) == 3 and words[1] in ("-c", "-lc") else shlex.join(words)
     given = next(iter(launches.launches(Script(text[:100_000]))), None)
     if given is None:
-        return None
+        at = next((i for i, w in enumerate(words[1:8], 1) if PurePath(w).name in launches.PROGRAMS), 0)
+        program = any(w.endswith((".py", ".sh")) for w in words[:at])
+        return _of_command(words[at:], variables) if at and not program else None  # a wrapper that is not known
     options = {
         name.lstrip("-").replace("_", "-"): row.value.text if row.value else "" for name, row in given.options.items()
     }

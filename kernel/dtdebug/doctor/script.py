@@ -1,4 +1,4 @@
-"""The launch command within a shell script, with what the script and this host's variables put into it.
+"""The launch command within a shell script or a text for `bash -c`, with what the script and variables put into it.
 
 The script is read, never run.
 """
@@ -53,11 +53,13 @@ def within(command: Sequence[str], variables: Mapping[str, str], kind: Callable[
     place = _place(command)
     if place is None:
         return None
-    path = Path(command[place])
-    try:
-        text = careful.read_text(path, _SIZE)
-    except OSError as error:
-        raise UsageError(f"{path}: can't be read: {error.strerror}") from None
+    text, path = command[place], Path(command[0])
+    if not _is_text(command, place):
+        path = Path(text)
+        try:
+            text = careful.read_text(path, _SIZE)
+        except OSError as error:
+            raise UsageError(f"{path}: can't be read: {error.strerror}") from None
     said = _directives(text) if not variables.get("SLURM_JOB_ID") else {}
     hosts, here = _slurm(text, variables)
     given = ({**said, **hosts, **variables}, command[place + 1 :], here)
@@ -108,16 +110,21 @@ def _slurm(text: str, variables: Mapping[str, str]) -> tuple[dict[str, str], str
     return {"SLURM_NODELIST": said}, here
 
 
+def _is_text(command: Sequence[str], place: int) -> bool:
+    before = command[place - 1] if place else ""
+    return before.startswith("-") and before.endswith("c")
+
+
 def _place(command: Sequence[str]) -> int | None:
-    """Where among the words the script's path is."""
+    """Where among the words the script's path is, or its text."""
     for index, word in enumerate(command[:8]):
         if PurePath(word).name in launches.PROGRAMS:  # what comes after it is started on each rank
             return None
         if PurePath(word).name in SHELLS:
             rest = index + 1
             while rest < len(command) and command[rest].startswith("-"):
-                if command[rest].endswith("c"):  # a text, not a file
-                    return None
+                if command[rest].endswith("c"):  # a text, not a file; behind a launcher each host has its own
+                    return rest + 1 if index == 0 and rest + 1 < len(command) else None
                 rest += 1
             return rest if rest < len(command) else None
         if index == 0 and word.endswith((".sh", ".slurm", ".sbatch")):

@@ -19,12 +19,7 @@ def to_text(report: Report, *, notes: tuple[str, ...] = ()) -> str:
 
 
 def _lines(report: Report, notes: tuple[str, ...]) -> Iterator[str]:
-    hosts = len(report.hosts)
-    head = f"dtdebug doctor: {hosts} host{'s' * (hosts != 1)}"
-    if report.ranks:
-        head += f", {report.ranks} rank{'s' * (report.ranks != 1)}"
-    head += f", {report.backend}"
-    yield f"{head:<96}{report.seconds:>8.1f} s"
+    yield f"{f'dtdebug doctor: {subject(report)}':<96}{report.seconds:>8.1f} s"
     for area in report.areas:
         mine = [f for f in report.findings if f.area == area.id]
         if not mine:
@@ -67,6 +62,13 @@ def _row(name: str, text: str) -> str:
     return "\n".join([f"      {name:<12}  {lines[0]}", *(f"{'':20}{line}" for line in lines[1:])])
 
 
+def subject(report: Report) -> str:
+    """What was examined: `4 hosts, 32 ranks, gloo`."""
+    hosts = len(report.hosts)
+    ranks = f", {report.ranks} rank{'s' * (report.ranks != 1)}" if report.ranks else ""
+    return f"{hosts} host{'s' * (hosts != 1)}{ranks}{f', {report.backend}' * bool(report.backend)}"
+
+
 def closing_line(report: Report) -> str:
     """How it stands, in one line."""
     faults = sum(f.severity == "fault" for f in report.findings)
@@ -74,6 +76,9 @@ def closing_line(report: Report) -> str:
         helps = "; the settings that were measured to help: dtdebug doctor --export" if report.export else ""
         return f"{faults} fault{'s' * (faults != 1)}{helps}."
     warnings = sum(f.severity == "warning" for f in report.findings)
+    if report.hosts and not any(row.came for row in report.hosts):
+        seen = f"{warnings} warning{'s' * (warnings != 1)}" if warnings else "Nothing is wrong"
+        return f"{seen} in what was read; none of the {len(report.hosts)} pods was examined."
     if warnings:
         return f"Ready, with {warnings} warning{'s' * (warnings != 1)}."
     return "Ready." + (" Settings that pin what was measured: dtdebug doctor --export" if report.pinned else "")

@@ -12,6 +12,7 @@ from collections.abc import Callable, Mapping, Sequence
 
 from dtdebug.isolate.findings import spelled
 from dtdebug.isolate.found import SearchState
+from dtdebug.isolate.minimal import Minimal
 from dtdebug.isolate.rows import Rows
 from dtdebug.isolate.run import ENVIRONMENT, NODES, RANKS, Outcome, Run
 from dtdebug.isolate.sometimes import Sometimes, Suspects
@@ -242,10 +243,7 @@ class Search:
         if self.found.distributed is False:  # a backend may refuse one rank what it is asked for, too
             last = self._applying("communication")[:1]  # the most sweeping change comes last: others say more
             chosen, changes = [*chosen, *last], changes | {f.id: f.to for f in last}
-        minimal = self._told(changes)
-        changes = {name: to for name, to in changes.items() if self._tries.told(self._with({name: to})) != "same"}
-        if not minimal and changes:
-            minimal = self._sifted(list(changes), changes)
+        minimal = Minimal(changes, self._with, self._try, tries=self._tries, rows=self._rows, found=self.found).find()
         if any(f.stage == "communication" for f in chosen if f.id in minimal):
             self.found.distributed = True  # one rank is enough for it, but not without a backend
         if minimal:  # a part says more than that the ranks communicate
@@ -263,54 +261,6 @@ class Search:
             if outcome == "ok":
                 return f
         return None
-
-    def _told(self, changes: Mapping[str, str]) -> list[str]:
-        """The part without which it works, as the user says; rows for all that was told."""
-        said = {name: self._tries.told(self._with({name: to})) for name, to in changes.items()}
-        for name, outcome in said.items():
-            if outcome is not None:
-                self._rows.changed(name, changes[name], outcome, said=True)
-        return [name for name, outcome in said.items() if outcome == "ok"][:1]
-
-    def _sifted(self, names: list[str], changes: Mapping[str, str]) -> list[str]:
-        """Those of the names that make the failure go away: all at once, and by halves if that fails otherwise."""
-        outcome = self._try(self._with({name: changes[name] for name in names}))
-        known = [name for name in names if name not in self.found.unproven]
-        if outcome in ("ok", "timeout"):
-            minimal = self._reduced(known, [], changes)
-            self._say_reduced(known, minimal, changes)
-            return minimal
-        if outcome == "same":
-            for name in known:
-                self._rows.changed(name, changes[name], "same", together=", all at once" * (len(known) > 1))
-        elif outcome == "other" and len(names) == 1:
-            self._rows.changed(names[0], changes[names[0]], outcome)
-        elif outcome == "other":
-            half = (len(names) + 1) // 2
-            return self._sifted(names[:half], changes) or self._sifted(names[half:], changes)
-        return []
-
-    def _reduced(self, names: list[str], kept: list[str], changes: Mapping[str, str]) -> list[str]:
-        """Those of the names that are needed beside the kept ones for the failure to go away."""
-        if len(names) < 2:
-            return names
-        first, second = names[: (len(names) + 1) // 2], names[(len(names) + 1) // 2 :]
-        for half in (first, second):
-            setting = self._with({name: changes[name] for name in (*half, *kept)})
-            if self._try(setting) in ("ok", "timeout"):
-                return self._reduced(half, kept, changes)
-        needed = self._reduced(first, [*second, *kept], changes)
-        return [*needed, *self._reduced(second, [*needed, *kept], changes)]
-
-    def _say_reduced(self, names: Sequence[str], minimal: Sequence[str], changes: Mapping[str, str]) -> None:
-        """What a run with this part changed has shown, also of what is not responsible."""
-        failing = [dict(key) for key, runs in self._tries.of.items() if any(run.outcome == "same" for run in runs)]
-        together = ", together with the others" if len(minimal) > 1 else ""
-        for name in names:
-            if name in minimal:
-                self._rows.changed(name, changes[name], "ok", together=together)
-            elif any(name in setting for setting in failing):
-                self._rows.changed(name, changes[name], "same")
 
     # --- one change
 

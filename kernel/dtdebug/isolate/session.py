@@ -30,6 +30,8 @@ from dtdebug_taxonomy.factors import Factor
 
 _KEPT = 10
 """Searches that are kept for --resume."""
+_NO_INPUT = ("EOFError", "BdbQuit", "bdb.BdbQuit")
+"""What ends a program that is told nothing: `input` and `getpass`, a breakpoint."""
 _LIMIT = 16 << 20
 _LOOKING = 20.0
 """Seconds for which the ranks of a hang are looked at and ended."""
@@ -102,6 +104,8 @@ class SavedSearch:
     def _suspects(self, found: SearchState, run: Run) -> dict[str, str]:
         """What the recorded run was told and this one not, and packages that can be had in another version."""
         suspects: dict[str, str] = {}
+        if "input" in run.saw:
+            found.not_varied.append("what the program reads from standard input, which is empty in all runs")
         if self._choices.recorded is not None:
             then = differs.Recorded(self._choices.recorded)
             now = differs.Recorded(Path(run.folder).parent / "record")
@@ -121,7 +125,7 @@ class SavedSearch:
                 f"isolate: the program writes to {run.denied[0]}, which is outside of its folder and was there before; "
                 "let it write elsewhere, or allow it with --may-write"
             )
-        if reference is None and run.failure is not None and run.failure.message.startswith("EOF when reading a line"):
+        if reference is None and run.failure is not None and "input" in run.saw and run.failure.type in _NO_INPUT:
             raise UsageError(
                 "isolate: the program reads standard input, which is empty here; pass the value as an option instead"
             )

@@ -32,7 +32,9 @@ def show_doctor(extension: Extension, words: Sequence[str]) -> None:
         print(clean((done.stderr or done.stdout).strip()))
         return
     report = msgspec.json.decode(line, type=Report)
-    extension.publish({"text/plain": show.to_text(report), "text/html": card.html(report)})
+    extension.publish(
+        {card.MIME: card.small(report), "text/html": card.html(report), "text/plain": show.to_text(report)}
+    )
     known = {k: (v, f"dtdebug doctor: {report.grounds.get(k, '')}") for k, v in report.observations.items()}
     extension.examined = known
 

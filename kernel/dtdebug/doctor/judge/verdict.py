@@ -213,7 +213,8 @@ def _report(
         observations={k: v for k, (v, _) in known.items()},
         grounds={k: why for k, (_, why) in known.items()},
     )
-    areas = tuple(Area(id=a, state=_state(a, kept, unread, several=several), text=line(a, draft, look)) for a in AREAS)
+    hidden_areas = {f.area for f in found if f not in kept and f.severity == "fault"}
+    areas = tuple(_area(a, draft, look, unread, follows=a in hidden_areas) for a in AREAS)
     return msgspec.structs.replace(draft, areas=areas)
 
 
@@ -240,7 +241,16 @@ def _follows(f: Finding, cause: Finding) -> bool:
     return either or bool(set(f.hosts) & set(cause.hosts))
 
 
-def _state(area: str, found: Sequence[Finding], unread: dict[str, str], *, several: bool) -> State:
+def _area(area: str, draft: Report, look: Look, unread: dict[str, str], *, follows: bool) -> Area:
+    """`follows`: a fault of this area is not shown, since a shown one explains it."""
+    state = _state(area, draft.findings, unread)
+    text = line(area, draft, look)
+    if state == "ok" and follows:
+        return Area(id=area, state="fault", text=f"{text}; that follows from a fault in another part")
+    return Area(id=area, state=state, text=text)
+
+
+def _state(area: str, found: Sequence[Finding], unread: dict[str, str]) -> State:
     mine = [f.severity for f in found if f.area == area]
     if "fault" in mine:
         return "fault"

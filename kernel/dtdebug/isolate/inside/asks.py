@@ -1,0 +1,35 @@
+"""Whether the program reads its standard input, which is empty in all runs."""
+
+from __future__ import annotations
+
+import io
+import sys
+from typing import Any
+
+from dtdebug.isolate.inside.notes import Notes
+
+
+class _Input(io.TextIOWrapper):
+    """Reads as before, and notes that it was asked: `input` and `getpass` come by here, too."""
+
+    notes: Notes
+
+    def read(self, *args: Any) -> str:
+        self.notes.note("saw", "input")
+        return super().read(*args)
+
+    def readline(self, *args: Any) -> str:  # type: ignore[override]
+        self.notes.note("saw", "input")
+        return super().readline(*args)
+
+    def __next__(self) -> str:  # type: ignore[override]
+        self.notes.note("saw", "input")
+        return super().__next__()
+
+
+def begin(notes: Notes) -> None:
+    """Takes the place of `sys.stdin`."""
+    if isinstance(sys.stdin, io.TextIOWrapper):
+        watched = _Input(sys.stdin.buffer, encoding=sys.stdin.encoding, errors=sys.stdin.errors)
+        watched.notes = notes
+        sys.stdin = watched  # the first one stays at sys.__stdin__

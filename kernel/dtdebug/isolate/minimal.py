@@ -1,0 +1,84 @@
+"""The smallest set of changes with which a job does not fail: all at once, then by halves (delta debugging).
+
+A. Zeller, R. Hildebrandt: Simplifying and isolating failure-inducing input, https://doi.org/10.1109/32.988498
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+
+from dtdebug.isolate.found import SearchState
+from dtdebug.isolate.rows import Rows
+from dtdebug.isolate.run import Outcome
+from dtdebug.isolate.tries import Tries
+
+
+class Minimal:
+    """One search among changes that can be made together."""
+
+    def __init__(
+        self,
+        changes: Mapping[str, str],
+        setting: Callable[[Mapping[str, str]], dict[str, str]],
+        attempt: Callable[[Mapping[str, str]], Outcome | None],
+        *,
+        tries: Tries,
+        rows: Rows,
+        found: SearchState,
+    ) -> None:
+        """`setting`: changes beside those that all runs have; `attempt`: how the job goes with a setting."""
+        self._changes, self._with, self._attempt = changes, setting, attempt
+        self._tries, self._rows, self._found = tries, rows, found
+
+    def find(self) -> list[str]:
+        """Names of the smallest set without which the job does not fail; empty if there is none.
+
+        The one without which it works as the user says is not looked for; rows are written for all that was told.
+        """
+        told = {name: self._tries.told(self._with({name: to})) for name, to in self._changes.items()}
+        for name, outcome in told.items():
+            if outcome is not None:
+                self._rows.changed(name, self._changes[name], outcome, said=True)
+        enough = [name for name, outcome in told.items() if outcome == "ok"][:1]
+        left = [name for name, outcome in told.items() if outcome != "same"]
+        return enough or (self._sifted(left) if left else [])
+
+    def _sifted(self, names: list[str]) -> list[str]:
+        """Those of the names that make the failure go away: all at once, and by halves if that fails otherwise."""
+        outcome = self._attempt(self._with({name: self._changes[name] for name in names}))
+        known = [name for name in names if name not in self._found.unproven]
+        if outcome in ("ok", "timeout"):
+            minimal = self._reduced(known, [])
+            self._say_reduced(known, minimal)
+            return minimal
+        if outcome == "same":
+            for name in known:
+                self._rows.changed(name, self._changes[name], "same", together=", all at once" * (len(known) > 1))
+        elif outcome == "other" and len(names) == 1:
+            self._rows.changed(names[0], self._changes[names[0]], outcome)
+        elif outcome == "other":
+            half = (len(names) + 1) // 2
+            return self._sifted(names[:half]) or self._sifted(names[half:])
+        return []
+
+    def _reduced(self, names: list[str], kept: list[str]) -> list[str]:
+        """Those of the names that are needed beside the kept ones for the failure to go away."""
+        if len(names) < 2:
+            return names
+        first, second = names[: (len(names) + 1) // 2], names[(len(names) + 1) // 2 :]
+        for half in (first, second):
+            setting = self._with({name: self._changes[name] for name in (*half, *kept)})
+            if self._attempt(setting) in ("ok", "timeout"):
+                return self._reduced(half, kept)
+        needed = self._reduced(first, [*second, *kept])
+        return [*needed, *self._reduced(second, [*needed, *kept])]
+
+    def _say_reduced(self, names: Sequence[str], minimal: Sequence[str]) -> None:
+        """What a run with this part changed has shown, also of what is not responsible."""
+        failing = [dict(key) for key, runs in self._tries.of.items() if any(run.outcome == "same" for run in runs)]
+        together = ", together with the others" if len(minimal) > 1 else ""
+        for name in names:
+            if name in minimal:
+                self._rows.changed(name, self._changes[name], "ok", together=together)
+            elif any(name in setting for setting in failing):
+                self._rows.changed(name, self._changes[name], "same")
