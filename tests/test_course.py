@@ -222,6 +222,18 @@ def test_what_differs(tmp_path, other, what, index):
     assert (0, index, what, "t.py", 4) == (first.rank, first.index, first.what, first.file, first.line)
 
 
+def test_calls_of_several_threads_are_compared_each_with_its_own(tmp_path):
+    """Which thread comes first is another one in each run; what one thread calls is not."""
+    keys = [{**rows()[0], "k": n, "line": 4 + n, "thread": name} for n, name in enumerate(("one", "two"))]
+    write(tmp_path / "a", 0, [*keys, [1, 0, [7]], [2, 0, [8]], [3, 1, [9]]])
+    write(tmp_path / "b", 0, [*keys, [1, 1, [9]], [2, 0, [7]], [3, 0, [8]]])
+    write(tmp_path / "c", 0, [*keys, [1, 1, [9]], [2, 0, [7]], [3, 0, [5]]])
+
+    assert compare.runs(tmp_path / "a", tmp_path / "b").first is None
+    first = compare.runs(tmp_path / "a", tmp_path / "c").first
+    assert (2, "value", 4) == (first.index, first.what, first.line)
+
+
 def test_the_first_difference_is_that_which_the_others_follow(tmp_path):
     """Rank 1 has called more before, so its number is greater."""
     more = [{"k": 1, "op": "allreduce_", "group": [1], "file": "t.py", "line": 2}, *([n, 1, []] for n in range(1, 9))]
