@@ -12,6 +12,7 @@ import msgspec
 import pytest
 
 from dtdebug.course import branches, compare, matching, program, recording
+from dtdebug.course.inside.record import raw
 from dtdebug.course.matching import Called
 from dtdebug.course.recording import Key
 from dtdebug.errors import UsageError
@@ -220,6 +221,16 @@ def test_what_differs(tmp_path, other, what, index):
     first = compare.runs(tmp_path / "a", tmp_path / "b").first
 
     assert (0, index, what, "t.py", 4) == (first.rank, first.index, first.what, first.file, first.line)
+
+
+def test_a_tensor_whose_bytes_were_kept_can_still_be_resized():
+    """FSDP1 frees its gathered parameters so, and would end with an exception."""
+    torch = pytest.importorskip("torch")
+    tensor = torch.arange(3, dtype=torch.float32)
+
+    assert [bytes(part) for part in raw(tensor, torch)] == [bytes(tensor.clone().numpy())]
+    tensor.untyped_storage().resize_(0)
+    assert tensor.untyped_storage().size() == 0
 
 
 def test_calls_of_several_threads_are_compared_each_with_its_own(tmp_path):

@@ -298,6 +298,7 @@ class Unloaded(Row, frozen=True, tag="unloaded"):
 
     given: int
     first: str
+    s: int
     site: int = 0
 
 

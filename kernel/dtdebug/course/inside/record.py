@@ -274,4 +274,6 @@ def raw(tensor: Any, torch: Any) -> list[memoryview]:
     if not plain.numel():
         return []
     data = plain.contiguous().view(-1).view(torch.uint8).cpu()
+    if data.data_ptr() == plain.data_ptr():
+        data = data.clone()  # what NumPy has seen can't be resized any more, as FSDP1 does with its parameters
     return [memoryview(data.numpy())]

@@ -160,7 +160,7 @@ class Calls:
         if not own:
             return
         if name in GATHERING:
-            self._lost.gathers(name, tensors, self._steps.now, frame)
+            self._lost.gathers(name, tensors, frame)
         if self._joins and self._joins[-1] and name not in _PAIRS:
             self._once("joined", name, frame)
         if result is not None and isinstance(result, module.Work) and len(self._open) < _MOST:

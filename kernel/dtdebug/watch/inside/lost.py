@@ -11,6 +11,7 @@ from typing import Any
 from dtdebug.watch.inside import values
 from dtdebug.watch.inside.models import Models
 from dtdebug.watch.inside.notes import Notes, guarded
+from dtdebug.watch.inside.steps import Steps
 from dtdebug_taxonomy.frames import is_library
 
 GATHERING = frozenset(("all_gather", "all_gather_into_tensor"))
@@ -31,8 +32,8 @@ class Gathered:
 class Lost:
     """Of this process."""
 
-    def __init__(self, notes: Notes, models: Models) -> None:
-        self.notes, self._models = notes, models
+    def __init__(self, notes: Notes, models: Models, steps: Steps) -> None:
+        self.notes, self._models, self._steps = notes, models, steps
         self._gathered: dict[int, Gathered] = {}
 
     def patch(self, module: ModuleType) -> None:
@@ -56,16 +57,17 @@ class Lost:
         elif given and next(model.parameters(), None) is not None:
             while frame is not None and is_library(frame.f_code.co_filename):
                 frame = frame.f_back
-            self.notes.put("unloaded", given=given, first=str(next(iter(state)))[:200], site=self.notes.site(frame))
+            first, site = str(next(iter(state)))[:200], self.notes.site(frame)
+            self.notes.put("unloaded", given=given, first=first, s=self._steps.now, site=site)
 
-    def gathers(self, call: str, tensors: list[Any], step: int, frame: Any) -> None:
+    def gathers(self, call: str, tensors: list[Any], frame: Any) -> None:
         """The program gathers tensors; once for each place."""
         site = self.notes.site(frame)
         if not sys.modules["torch"].is_grad_enabled() or site in self._gathered or len(self._gathered) >= _PLACES:
             return
         behind = [p for tensor in tensors if tensor.grad_fn is not None for p in _parameters(_begin(tensor))]
         if behind:
-            self._gathered[site] = Gathered(call, site, step, behind)
+            self._gathered[site] = Gathered(call, site, self._steps.now, behind)
 
     def before_step(self, optimizer: Any) -> None:
         """Gradients are complete: do those parameters have any?"""

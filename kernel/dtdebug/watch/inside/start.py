@@ -32,7 +32,7 @@ class Watch:
         self.notes = Notes(str(folder / FOLDER))
         self.models = Models(self.notes)
         self.steps = Steps(self.notes, self.models)
-        self.lost = Lost(self.notes, self.models)
+        self.lost = Lost(self.notes, self.models, self.steps)
         self.calls = Calls(self.notes, self.steps, self.lost)
         self.loaders = Loaders(self.notes, self.steps)
         self.clipping = Clipping(self.notes, self.steps, self.models)

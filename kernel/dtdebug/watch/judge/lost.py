@@ -100,7 +100,7 @@ def unloaded(ranks: Sequence[Rank]) -> Iterator[Violation]:
     if found:
         row, rank = found[min(found)]
         yield violation(
-            "nothing-loaded", "D.2.4", found, 1, rank.place(row.site),
+            "nothing-loaded", "D.2.4", found, row.s, rank.place(row.site),
             f"load_state_dict(strict=False) loaded nothing: none of the {row.given} names in it, such as {row.first}, "
             "is one of the model's, which keeps the weights it had.",
         )  # fmt: skip
