@@ -12,6 +12,7 @@ import msgspec
 import pytest
 
 from dtdebug.course import branches, compare, matching, program, recording
+from dtdebug.course.inside.record import raw
 from dtdebug.course.matching import Called
 from dtdebug.course.recording import Key
 from dtdebug.errors import UsageError
@@ -220,6 +221,28 @@ def test_what_differs(tmp_path, other, what, index):
     first = compare.runs(tmp_path / "a", tmp_path / "b").first
 
     assert (0, index, what, "t.py", 4) == (first.rank, first.index, first.what, first.file, first.line)
+
+
+def test_a_tensor_whose_bytes_were_kept_can_still_be_resized():
+    """FSDP1 frees its gathered parameters so, and would end with an exception."""
+    torch = pytest.importorskip("torch")
+    tensor = torch.arange(3, dtype=torch.float32)
+
+    assert [bytes(part) for part in raw(tensor, torch)] == [bytes(tensor.clone().numpy())]
+    tensor.untyped_storage().resize_(0)
+    assert tensor.untyped_storage().size() == 0
+
+
+def test_calls_of_several_threads_are_compared_each_with_its_own(tmp_path):
+    """Which thread comes first is another one in each run; what one thread calls is not."""
+    keys = [{**rows()[0], "k": n, "line": 4 + n, "thread": name} for n, name in enumerate(("one", "two"))]
+    write(tmp_path / "a", 0, [*keys, [1, 0, [7]], [2, 0, [8]], [3, 1, [9]]])
+    write(tmp_path / "b", 0, [*keys, [1, 1, [9]], [2, 0, [7]], [3, 0, [8]]])
+    write(tmp_path / "c", 0, [*keys, [1, 1, [9]], [2, 0, [7]], [3, 0, [5]]])
+
+    assert compare.runs(tmp_path / "a", tmp_path / "b").first is None
+    first = compare.runs(tmp_path / "a", tmp_path / "c").first
+    assert (2, "value", 4) == (first.index, first.what, first.line)
 
 
 def test_the_first_difference_is_that_which_the_others_follow(tmp_path):

@@ -17,6 +17,7 @@ from dtdebug.notebook import watching
 from dtdebug.watch.announce import Announcer
 from dtdebug.watch.inside import values
 from dtdebug.watch.inside.clipping import Clipping
+from dtdebug.watch.inside.lost import Lost
 from dtdebug.watch.inside.models import Models
 from dtdebug.watch.inside.notes import Notes
 from dtdebug.watch.inside.optimizers import divisors
@@ -652,6 +653,111 @@ def test_a_clip_that_can_not_do_what_it_says_is_named():
     scaler.scale(weight.sum())
     grads.clip_grad_value_((w for w in [weight]), 1.0)
     assert said == [("clip", "scaled")]
+
+
+@pytest.mark.parametrize(("clips", "expected"), [("late", ["late"]), ("both", []), ("measured", [])])
+def test_a_clip_after_the_step_is_named_unless_it_only_measures(tmp_path, clips, expected):
+    """Gradients that a step has used are clipped in vain; where they were clipped before as well nothing is said."""
+    torch = pytest.importorskip("torch")
+    notes = Notes(str(tmp_path))
+    steps = Steps(notes, Models(notes))
+    clipping = Clipping(notes, steps, Models(notes))
+    said = types.SimpleNamespace(clip_grad_norm_=torch.nn.utils.clip_grad_norm_, clip_grad_value_=None)
+    clipping.patch(said)
+    weight = torch.ones(2, requires_grad=True)
+    optimizer = torch.optim.SGD([weight], 0.1)
+    for _ in range(5):
+        loss = (weight * 3).sum()
+        steps.backward(loss, None)
+        loss.backward()
+        if clips == "both":
+            said.clip_grad_norm_([weight], 1.0)
+        steps.before_step(optimizer, (optimizer,), {})
+        optimizer.step()
+        steps.after_step(optimizer)
+        said.clip_grad_norm_([weight], 1e9 if clips == "measured" else 0.5)
+        optimizer.zero_grad()
+    notes.flush()
+    rows = [json.loads(line) for path in tmp_path.glob("*.jsonl") for line in path.read_text().splitlines()]
+    assert [row["how"] for row in rows if row["k"] == "clip"] == expected
+
+
+def test_outputs_that_are_gathered_without_a_gradient_are_named_where_it_reaches_nobody(tmp_path):
+    """A gathered output has no graph; a rank that puts its own part back has one."""
+    torch = pytest.importorskip("torch")
+    notes = Notes(str(tmp_path))
+    models = Models(notes)
+    lost = Lost(notes, models, Steps(notes, models))
+    first, second = torch.nn.Linear(2, 2), torch.nn.Linear(2, 2)
+    optimizer = torch.optim.SGD([*first.parameters(), *second.parameters()], 0.1)
+    for _ in range(4):
+        optimizer.zero_grad()
+        a, b = first(torch.ones(1, 2)), second(torch.ones(1, 2))
+        lost.gathers("all_gather", [a], sys._getframe(0))
+        lost.gathers("all_gather", [b], sys._getframe(0))
+        (a.detach() * b).sum().backward()
+        lost.before_step(optimizer)
+    notes.flush()
+    rows = [json.loads(line) for path in tmp_path.glob("*.jsonl") for line in path.read_text().splitlines()]
+    assert [(row["call"], row["n"]) for row in rows if row["k"] == "gathered"] == [("all_gather", 2)]
+
+
+@pytest.mark.parametrize(("module", "loaded", "said"), [("Linear", False, True), ("Linear", True, False)])
+def test_a_load_that_fills_nothing_is_noted(tmp_path, module, loaded, said):
+    """None of the names is the model's; what was loaded into is remembered, for the wrapper that may replace it."""
+    torch = pytest.importorskip("torch")
+    notes = Notes(str(tmp_path))
+    models = Models(notes)
+    patched = types.SimpleNamespace(Module=type("Own", (getattr(torch.nn, module),), {}))
+    Lost(notes, models, Steps(notes, models)).patch(patched)
+    model = patched.Module(2, 2)
+    state = model.state_dict()
+    model.load_state_dict(state if loaded else {f"module.{n}": v for n, v in state.items()}, strict=False)
+    notes.flush()
+    text = "".join(path.read_text() for path in tmp_path.glob("*.jsonl"))
+    assert ("module.weight" in text) is said
+    assert (model in models.loaded) is loaded
+
+
+def alone(group=(), **more):
+    """The parameters of a step beside any wrapper."""
+    return part(kind="own", m=-1, group=list(group), **more)
+
+
+def test_steps_that_another_rank_overwrites_are_named():
+    """Each trains by itself, and all go on from what rank 0 had; where gradients were exchanged nothing is said."""
+    for own, calls, said in ((0, ["broadcast"], ["steps-discarded"]), (0, ["reduce"], []), (2, ["all_reduce"], [])):
+        ranks = [
+            rank(number, [
+                step(s, [
+                    alone(range(2) if own else (), own=own, p0=f"w{s}", p0s=[s], p1="x" if number else f"w{s + 1}",
+                          p1s=[s + 1 + 5.0 * number])
+                ], calls=calls)
+                for s in range(1, 6)
+            ])
+            for number in (0, 1)
+        ]  # fmt: skip
+        assert ("steps-discarded" in names(*ranks)) == bool(said), calls
+
+
+def test_gradients_that_another_rank_got_are_named_where_weights_part():
+    """reduce() gives the sum to one rank; a rank that holds other parameters, or gets the weights, is well."""
+    for differs, rooted, said in ((True, 2, True), (False, 2, False), (True, 1, False)):
+        ranks = [
+            rank(number, [
+                step(s, [alone(rooted=rooted * number, p0=f"w{number * differs}", p0s=[1.0 + number * differs])])
+                for s in range(1, 5)
+            ])
+            for number in (0, 1)
+        ]  # fmt: skip
+        assert ("reduced-to-one-rank" in names(*ranks)) is said
+
+
+@pytest.mark.parametrize(("loaded", "said"), [((False, True), True), ((True, False), False), ((True, True), False)])
+def test_loaded_weights_that_wrapping_replaces_are_named(loaded, said):
+    """DistributedDataParallel gives all ranks the weights of the first."""
+    ranks = [rank(n, [Model(0, "ddp", [0, 1], p="w", ps=[1.0], loaded=loaded[n])]) for n in (0, 1)]
+    assert ("loaded-weights-overwritten" in names(*ranks)) is said
 
 
 # --- notes that are hostile, cut, or not there

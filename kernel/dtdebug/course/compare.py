@@ -106,19 +106,29 @@ def _groups(course: Course) -> list[tuple[tuple[int, ...], int]]:
 
 def pair(a: Course, b: Course, *, values: bool) -> tuple[FirstDifference | None, int]:
     """The first difference of two courses, and how many collectives were compared."""
-    left, right = _aligned(a.records, b.records)
+    one, other = map(recording.by_thread, _aligned(a.records, b.records))
+    found, compared = list[Difference](), 0
+    for thread in dict.fromkeys([*one, *other]):
+        first, count = _pair(a.header.rank, one.get(thread, []), other.get(thread, []), values=values)
+        compared += count
+        found += [first] if first is not None else []
+    return min(found, key=lambda d: d.index, default=None), compared
+
+
+def _pair(rank: int, left: list[Record], right: list[Record], *, values: bool) -> tuple[Difference | None, int]:
+    """The same of one thread."""
     for index, (x, y) in enumerate(zip(left, right, strict=False)):
         kind, tensor = _differs(x, y, values=values)
         if kind is not None:
             if kind == "shape" and x.key.same_call(y.key):
-                return _difference(a.header.rank, x, kind, tensor, y), index
+                return _difference(rank, x, kind, tensor, y), index
             shorter = _shifted(left[index:], right[index:])
             shown = y if shorter == "left" else x
-            return _difference(a.header.rank, shown, "missing" if shorter else kind, tensor, y), index
+            return _difference(rank, shown, "missing" if shorter else kind, tensor, y), index
     compared = min(len(left), len(right))
     if len(left) != len(right):
         longer = left if len(left) > len(right) else right
-        return _difference(a.header.rank, longer[compared], "missing"), compared
+        return _difference(rank, longer[compared], "missing"), compared
     return None, compared
 
 

@@ -11,7 +11,7 @@ where their records are gone. A file that ends amid a line is read up to there.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import msgspec
@@ -64,6 +64,8 @@ class Key(msgspec.Struct, frozen=True, kw_only=True):
     tag: int = 0
     waits: bool = False
     """The program waits for it where it stands."""
+    thread: str = ""
+    """Name of the thread that the program started for it; empty for the main one and those of torch."""
 
     def same_call(self, other: Key) -> bool:
         """The same operator in the same group."""
@@ -89,6 +91,14 @@ class Course(msgspec.Struct, kw_only=True):
     checkpoints: dict[int, int]
     data: Path
     notes: list[str]
+
+
+def by_thread(records: Sequence[Record]) -> dict[str, list[Record]]:
+    """The records of each thread in its own order: that between threads is another one in each run."""
+    found: dict[str, list[Record]] = {}
+    for record in records:
+        found.setdefault(record.key.thread, []).append(record)
+    return found
 
 
 _key = msgspec.json.Decoder(Key)

@@ -41,6 +41,8 @@ class Model(Row, frozen=True, tag="model"):
     p: str = ""
     ps: list[Value] = []
     """Its parameters when it was wrapped."""
+    loaded: bool = False
+    """Weights had been loaded into it, or into a part of it."""
 
 
 class Hook(Row, frozen=True, tag="hook"):
@@ -131,6 +133,8 @@ class Set(msgspec.Struct, frozen=True):
     """Elements of the largest tensor that the program reduced beside the gradients."""
     shaped: bool = False
     """Since the step before it reduced tensors of the sizes of all of these gradients."""
+    rooted: int = 0
+    """Gradients that were reduced to another rank than this one."""
     b: str = ""
     bs: list[Value] = []
     """Buffers of a replica that nobody makes equal."""
@@ -281,11 +285,29 @@ class Joined(Row, frozen=True, tag="joined"):
 
 
 class Clip(Row, frozen=True, tag="clip"):
-    """Gradients were clipped that were still `scaled`, shards by each rank's `own` norm, or `early`: before a sum."""
+    """Clipped gradients: still `scaled`, shards by a rank's `own` norm, `early` before a sum, `late` after the step."""
 
     how: str
     call: str
     s: int
+    site: int = 0
+
+
+class Unloaded(Row, frozen=True, tag="unloaded"):
+    """A state dict of which no name is one of the model's was loaded, and that was no error."""
+
+    given: int
+    first: str
+    s: int
+    site: int = 0
+
+
+class Gathered(Row, frozen=True, tag="gathered"):
+    """Outputs of `n` parameters were gathered, and none of these gets a gradient."""
+
+    call: str
+    s: int
+    n: int
     site: int = 0
 
 
@@ -331,5 +353,6 @@ class Full(Row, frozen=True, tag="full"):
 
 Any_ = (
     Process | Site | Model | Hook | Shape | Forward | Backward | Step | Begun | Order | Batch | Epoch | Fetch | Mesh
-    | Group | Hooked | Join | Dropped | Early | Outside | Joined | Clip | Replicated | Phases | Off | End | Full
+    | Group | Hooked | Join | Dropped | Early | Outside | Joined | Clip | Unloaded | Gathered | Replicated | Phases
+    | Off | End | Full
 )  # fmt: skip

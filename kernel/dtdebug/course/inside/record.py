@@ -75,7 +75,7 @@ class Recorder:
             prints = [self._print(tensor, call) for tensor in inputs] if self._hashes else []
             self._bytes += sum(t.numel() * t.element_size() for t in inputs)
             key = described(call)
-            self._line(key, lambda known: [call.number, known, prints])
+            self._line(key, thread_name(), lambda known: [call.number, known, prints])
             self._digest = zlib.crc32(_encode([key[:-2], prints]), self._digest)
             self._count += 1
             if self._count % 10 ** max(3, len(str(self._count)) - 2) == 0:
@@ -145,18 +145,18 @@ class Recorder:
         )
         os.write(self._head, _encode(header) + b"\n")
 
-    def _line(self, key: tuple[Any, ...], record: Callable[[int], list[Any]]) -> None:
+    def _line(self, key: tuple[Any, ...], thread: str, record: Callable[[int], list[Any]]) -> None:
         if self._file < 0 or self._written > SEGMENT:
             self._next()
-        number = self._keys.get(key)
+        number = self._keys.get((thread, *key))
         text = b""
         if number is None:
-            number = self._keys[key] = len(self._keys)
+            number = self._keys[thread, *key] = len(self._keys)
             op, group, ordinal, shapes, dtypes, peer, tag, waits, file, line = key
             text = _encode(
                 Key(
                     k=number, op=op, group=group, ordinal=ordinal, shapes=shapes, dtypes=dtypes,
-                    file=file, line=line, peer=peer, tag=tag, waits=waits,
+                    file=file, line=line, peer=peer, tag=tag, waits=waits, thread=thread,
                 )
             ) + b"\n"  # fmt: skip
         text += _encode(record(number)) + b"\n"
@@ -243,6 +243,13 @@ class Recorder:
         work_type.wait = wait
 
 
+def thread_name() -> str:
+    """Name of the thread that the program started; empty for the main one and for those of torch."""
+    here = threading.current_thread()
+    main = here is threading.main_thread() or isinstance(here, threading._DummyThread)  # noqa: SLF001 - has no other name
+    return "" if main else here.name[:200]
+
+
 def described(call: road.Call) -> tuple[Any, ...]:
     """What collectives that look alike have in common, as in `Key`; the last two are file and line."""
     tensors, group = call.inputs or call.outputs, call.group
@@ -267,4 +274,6 @@ def raw(tensor: Any, torch: Any) -> list[memoryview]:
     if not plain.numel():
         return []
     data = plain.contiguous().view(-1).view(torch.uint8).cpu()
+    if data.data_ptr() == plain.data_ptr():
+        data = data.clone()  # what NumPy has seen can't be resized any more, as FSDP1 does with its parameters
     return [memoryview(data.numpy())]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import atexit
 import os
 import sys
+from collections import Counter
 from pathlib import Path
 from types import FrameType
 from typing import Any, NoReturn
@@ -13,7 +14,7 @@ import msgspec
 
 from dtdebug.course import recording
 from dtdebug.course.inside import alone, hashing, lines, road
-from dtdebug.course.inside.record import described
+from dtdebug.course.inside.record import described, thread_name
 
 
 class EndOfRecordingError(RuntimeError):
@@ -38,6 +39,8 @@ class Player:
     def __init__(self, course: recording.Course, told: dict[str, Any], torch: Any) -> None:
         self._course, self._torch, self._told = course, torch, told
         self._records = {record.number: record for record in course.records}
+        self._threads = recording.by_thread(course.records)
+        self._calls = Counter[str]()
         self._result = Path(told["folder"]) / "result.json"
         self._from, self._pdb = int(told["begin"]), bool(told["pdb"])
         self._inputs = self._identical = self._last = 0
@@ -46,8 +49,8 @@ class Player:
 
     def play(self, call: road.Call) -> Any:
         """Compares the inputs, gives the outputs."""
-        record = self._records.get(call.number)
-        self._last = call.number
+        record = self._next(call)
+        self._last = max(self._last, call.number)
         if record is None:
             last = self._course.records[-1].number if self._course.records else 0
             self._end(call, f"collective #{call.number} was not recorded; the recording goes to #{last}", "missing")
@@ -68,6 +71,15 @@ class Player:
             self._stop_here(f"collective #{call.number}, {call.op}")
         self._give(call, record)
         return alone.answer(call, self._torch)
+
+    def _next(self, call: road.Call) -> recording.Record | None:
+        """What was recorded of this call: by its number, and among several threads by that in its own."""
+        if len(self._threads) < 2:
+            return self._records.get(call.number)
+        thread = thread_name()
+        known, at = self._threads.get(thread, []), self._calls[thread]
+        self._calls[thread] += 1
+        return known[at] if at < len(known) else None
 
     def finish(self) -> None:
         """Writes what was found."""

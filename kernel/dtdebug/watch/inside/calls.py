@@ -9,6 +9,7 @@ from collections.abc import Callable
 from types import ModuleType
 from typing import Any
 
+from dtdebug.watch.inside.lost import GATHERING, Lost
 from dtdebug.watch.inside.notes import Notes, guarded
 from dtdebug.watch.inside.steps import Steps
 from dtdebug_taxonomy.frames import is_library
@@ -27,8 +28,8 @@ _MOST = 256
 class Calls:
     """The calls of this process."""
 
-    def __init__(self, notes: Notes, steps: Steps) -> None:
-        self.notes, self._steps = notes, steps
+    def __init__(self, notes: Notes, steps: Steps, lost: Lost) -> None:
+        self.notes, self._steps, self._lost = notes, steps, lost
         self._open: dict[int, tuple[Any, str, int, int, list[int]]] = {}
         """Work's id -> (weak reference, call, site, step, data pointers)."""
         self._joins: list[bool] = []
@@ -154,8 +155,12 @@ class Calls:
             sizes = [t.numel() for t in tensors if t.is_floating_point()]  # states of generators are bytes
             reductions = self._steps.reductions
             reductions.largest = max([reductions.largest, *sizes])
+            if name == "reduce" and _root(args, kwargs, group, module) not in (None, module.get_rank()):
+                reductions.gives(tensors)
         if not own:
             return
+        if name in GATHERING:
+            self._lost.gathers(name, tensors, frame)
         if self._joins and self._joins[-1] and name not in _PAIRS:
             self._once("joined", name, frame)
         if result is not None and isinstance(result, module.Work) and len(self._open) < _MOST:
@@ -174,6 +179,7 @@ class Calls:
     @guarded
     def before_step(self, optimizer: Any) -> None:
         """A step reads gradients: those that are still being exchanged are read too early."""
+        self._lost.before_step(optimizer)
         if not self._open:
             return
         grads = {
@@ -213,6 +219,13 @@ def _replace(module: Any, name: str, new: Any) -> None:
 
 def _outside(module: Any) -> Any:
     return module.GroupMember.NON_GROUP_MEMBER
+
+
+def _root(args: tuple[Any, ...], kwargs: dict[str, Any], group: Any, module: Any) -> Any:
+    """The rank of the job that gets the sum; None where that isn't told."""
+    if kwargs.get("group_dst") is not None:
+        return module.get_global_rank(group if group is not None else module.group.WORLD, kwargs["group_dst"])
+    return kwargs.get("dst", args[1] if len(args) > 1 else None)
 
 
 def _operation(args: tuple[Any, ...], kwargs: dict[str, Any]) -> str:

@@ -19,6 +19,10 @@ _STEPS = 8
 """Steps in which it is seen whether gradients are reduced after they were clipped."""
 
 
+_LATE = 3
+"""Steps after which it is said that gradients are clipped too late."""
+
+
 class Clipping:
     """The clipping and the loss scaling of this process."""
 
@@ -28,6 +32,9 @@ class Clipping:
         self._scale: Any = None
         """`get_scale` of torch, which tells how much losses are scaled."""
         self._said: set[str] = set()
+        self._late = 0
+        """Times that gradients were clipped after their step, and not before one so far; below 0 where they were."""
+        self._late_at = 0
 
     def patch(self, module: ModuleType) -> None:
         """Wraps the functions of `torch.nn.utils.clip_grad`, also where `torch.nn.utils` has them from there."""
@@ -79,7 +86,10 @@ class Clipping:
             if not isinstance(parameters, torch.Tensor):
                 parameters = list(parameters)  # a generator can be read once
             self._clips(name, parameters, sys._getframe(1))  # noqa: SLF001 - documented
-            return function(parameters, *args, **kwargs)
+            result = function(parameters, *args, **kwargs)
+            limit = kwargs.get("max_norm", args[0] if args else None)
+            self._clipped(name, parameters, limit, result, sys._getframe(1))  # noqa: SLF001 - documented
+            return result
 
         return clip
 
@@ -94,6 +104,20 @@ class Clipping:
         rows = parameters if isinstance(parameters, list) else [parameters]
         if any(hasattr(p, "_fsdp_flattened") for p in rows) and self._sharded():
             self._tell("own", name, frame)
+
+    @guarded
+    def _clipped(self, name: str, parameters: Any, limit: Any, norm: Any, frame: Any) -> None:
+        """Gradients that a step has used already are clipped in vain."""
+        rows = parameters if isinstance(parameters, list) else [parameters]
+        if self._late < 0 or name != "clip_grad_norm_" or not rows or not self._steps.done:
+            return
+        if not self._steps.used(rows):
+            self._late = -1
+        elif limit is not None and values.plain(norm) and float(norm) > float(limit):  # else it is only measured
+            self._late += 1
+            self._late_at = self._late_at or self._steps.now - 1
+            if self._late == _LATE:
+                self._tell("late", name, frame, step=self._late_at)
 
     def _remember(self, name: str, parameters: Any, frame: Any) -> None:
         """Gradients that the program may still reduce: then each rank has clipped its own."""
@@ -114,8 +138,8 @@ class Clipping:
                 return True
         return False
 
-    def _tell(self, how: str, name: str, frame: Any) -> None:
+    def _tell(self, how: str, name: str, frame: Any, step: int = 0) -> None:
         self._said.add(how)
         while frame is not None and is_library(frame.f_code.co_filename):
             frame = frame.f_back
-        self.notes.put("clip", how=how, call=name, s=self._steps.now, site=self.notes.site(frame))
+        self.notes.put("clip", how=how, call=name, s=step or self._steps.now, site=self.notes.site(frame))

@@ -81,6 +81,8 @@ class Models:
     def __init__(self, notes: Notes) -> None:
         self.notes = notes
         self.all: list[Model] = []
+        self.loaded: weakref.WeakSet[Any] = weakref.WeakSet()
+        """Modules into which weights were loaded."""
         self.last: Model | None = None
         """Whose forward pass came last."""
 
@@ -94,7 +96,9 @@ class Models:
         known = Model(len(self.all), module, kind, group)
         self.all.append(known)
         p, ps = values.hashes(list(known.parameters().values())) if kind == "ddp" else ("", [])
-        self.notes.put("model", m=known.number, kind=kind, group=group, p=p, ps=ps, site=self.notes.site(frame))
+        loaded = any(part in self.loaded for part in module.modules()) if self.loaded else False
+        site = self.notes.site(frame)
+        self.notes.put("model", m=known.number, kind=kind, group=group, p=p, ps=ps, loaded=loaded, site=site)
 
     @guarded
     def hooked(self, module: Any, hook: Any) -> None:

@@ -31,6 +31,8 @@ class Reductions:
         self.clipped: dict[int, tuple[Any, int]] = {}
         """Data pointer of a gradient that was clipped -> a weak reference to its storage, place."""
         self._told_early = False
+        self._given: dict[int, Any] = {}
+        """Data pointer of a tensor that was reduced to another rank -> a weak reference to its storage."""
 
     def add(self, tensors: list[Any], group: list[int], op: str, *, now: int, backwards: int, close: bool) -> None:
         """Tensors were reduced in the step `now`; closely also their values are kept."""
@@ -55,6 +57,17 @@ class Reductions:
             self._told_early = True
             self.notes.put("clip", how="early", call="clip_grad_norm_", s=now, site=site)
 
+    def gives(self, tensors: list[Any]) -> None:
+        """Tensors were reduced to another rank."""
+        weak = sys.modules["torch.multiprocessing.reductions"].StorageWeakRef
+        if len(self._given) < _MOST:
+            self._given |= {t.data_ptr(): weak(t.untyped_storage()) for t in tensors if values.plain(t)}
+
+    def given(self, tensor: Any) -> bool:
+        """Whether that tensor was, since the last step."""
+        found = self._given.get(tensor.data_ptr())
+        return found is not None and not found.expired()
+
     def of(self, tensor: Any) -> tuple[list[int], str, Any, Any] | None:
         """How the program reduced that tensor since the last step."""
         found = self._reduced.get(tensor.data_ptr())
@@ -70,5 +83,5 @@ class Reductions:
 
     def clear(self) -> None:
         """A step has ended."""
-        for held in (self._reduced, self.clipped, self.sizes, self._sizes_at):
+        for held in (self._reduced, self.clipped, self.sizes, self._sizes_at, self._given):
             held.clear()

@@ -13,6 +13,7 @@ from typing import Any
 from dtdebug.watch.inside.calls import Calls
 from dtdebug.watch.inside.clipping import Clipping
 from dtdebug.watch.inside.loaders import Loaders
+from dtdebug.watch.inside.lost import Lost
 from dtdebug.watch.inside.models import Models, sharded_by
 from dtdebug.watch.inside.notes import Notes
 from dtdebug.watch.inside.phases import Phases
@@ -31,7 +32,8 @@ class Watch:
         self.notes = Notes(str(folder / FOLDER))
         self.models = Models(self.notes)
         self.steps = Steps(self.notes, self.models)
-        self.calls = Calls(self.notes, self.steps)
+        self.lost = Lost(self.notes, self.models, self.steps)
+        self.calls = Calls(self.notes, self.steps, self.lost)
         self.loaders = Loaders(self.notes, self.steps)
         self.clipping = Clipping(self.notes, self.steps, self.models)
         self.replicated = Replicated(self.notes, self.steps)
@@ -42,6 +44,7 @@ class Watch:
         return {
             "torch.autograd": self._autograd,
             "torch.optim.optimizer": self._optimizer,
+            "torch.nn.modules.module": self.lost.patch,
             "torch.amp.grad_scaler": self.clipping.patch_scaler,
             "torch.nn.utils.clip_grad": self.clipping.patch,
             "torch.cuda": self._cuda,

@@ -107,6 +107,13 @@ class Steps:
         """A loss was scaled for half precision: it may be infinite on purpose, once in a while."""
         self._scaled = True
 
+    def used(self, parameters: list[Any]) -> int:
+        """Steps of the optimizer of these parameters, if no backward pass came after the last; else 0."""
+        for optimizer, known in self._known.items():
+            if any(p is parameters[0] for p in parameters_of(optimizer)):
+                return known.steps if not known.backwards else 0
+        return 0
+
     @guarded
     def reduces(self, tensors: list[Any], group: list[int], op: str, *, ended: bool) -> None:
         """The program itself has reduced tensors."""
@@ -260,7 +267,7 @@ class Steps:
         row["p0"], row["p0s"] = values.hashes(parameters)
         row["finite"] = values.finite(grads)
         row["own"] = len(own)
-        row["of"] = len(grads)
+        row["of"], row["rooted"] = len(grads), sum(map(self.reductions.given, grads))
         row["largest"], row["other"] = self.reductions.largest, self.reductions.other
         row["shaped"] = bool(grads) and model is None and all(g.numel() in self.reductions.sizes for g in grads)
         if model is not None:

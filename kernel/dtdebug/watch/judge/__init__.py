@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from dtdebug.watch.judge import apart, averaging, calls, data, effect, running, samples, shards, stages, weights
+from dtdebug.watch.judge import apart, averaging, calls, data, effect, lost, running, samples, shards, stages, weights
 from dtdebug.watch.notes import Rank
 from dtdebug_taxonomy.watched import Violation
 
@@ -23,6 +23,7 @@ def judge(ranks: Sequence[Rank]) -> tuple[Violation, ...]:
         *averaging.LOOKS,
         *effect.LOOKS,
         *apart.LOOKS,
+        *lost.LOOKS,
         *data.LOOKS,
         *samples.LOOKS,
         *stages.LOOKS,
@@ -52,6 +53,8 @@ _FOLLOWS = {
     "gradient-not-finite": ("loss-not-finite",),
     "parameters-outside-plan": ("replicated-differs",),
     "never-reduced": (
+        "steps-discarded",
+        "reduced-to-one-rank",
         "work-dropped",
         "read-before-wait",
         "not-a-member",

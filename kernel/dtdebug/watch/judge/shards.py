@@ -177,6 +177,13 @@ _CLIPPED = {
             "ranks with large gradients count less. Clip after the gradients are averaged."
         ),
     ),
+    "late": (
+        "clipped-after-step",
+        (
+            "{who} clipped gradients after the step that used them, and before the next backward pass: {call}() limits "
+            "nothing. Call it between backward() and step()."
+        ),
+    ),
 }
 
 
