@@ -10,9 +10,10 @@ from collections.abc import Callable, Iterable, Sequence
 import msgspec
 
 from dtdebug.job import movement
-from dtdebug.probe.watch import living
+from dtdebug.probe.watch import Death, living
 from dtdebug.records.folder import RunFolder
 from dtdebug.records.untrusted import tidy
+from dtdebug_taxonomy.frames import own_frame
 from dtdebug_taxonomy.ranks import EXITED, RankState, Verdict
 from dtdebug_taxonomy.waiting import Waiting
 
@@ -129,6 +130,31 @@ def merged(before: Iterable[RankState], after: Iterable[RankState]) -> tuple[Ran
         result.append(state)
     known = {s.rank for s in result if s.rank is not None}
     return (*result, *(s for s in early.values() if s.rank is None or s.rank not in known))
+
+
+def before_interrupt(
+    now: Iterable[RankState], before: Iterable[RankState], deaths: Iterable[Death] = ()
+) -> tuple[tuple[RankState, ...], list[Death]]:
+    """Ranks that made no progress, and their ends, as they were before the user's interrupt moved them.
+
+    A command-line framework catches the interrupt and exits with a status: nothing of that says where the rank was.
+    """
+    stood = {(s.host, s.pid): s for s in before if s.alive and s.pid is not None}
+    states, ended = [], set()
+    for state in now:
+        old = stood.get((state.host, state.pid))
+        spoke = state.exception or state.signal or state.exit_code == 0
+        if old is None or (state.alive is False and spoke) or (state.alive and _place(state) == _place(old)):
+            states.append(state)
+        else:
+            states.append(old)
+            ended.add(state.pid)
+    return tuple(states), [d for d in deaths if d.pid not in ended or (d.status or 0) < 0]
+
+
+def _place(state: RankState) -> object:
+    frame = own_frame(state.stack)
+    return frame and (frame.file, frame.line)
 
 
 def _fuller(now: Waiting | None, before: Waiting | None) -> Waiting | None:

@@ -12,7 +12,7 @@ from typing import NamedTuple
 import msgspec
 
 from dtdebug.flight.deaths import ending, finished
-from dtdebug.job.broken import with_broken_threads
+from dtdebug.job.broken import with_broken_threads, with_handled_exceptions
 from dtdebug.job.unexplained import claim_on, lasted, not_understood
 from dtdebug.probe.arrival import arrival
 from dtdebug.probe.elsewhere import elsewhere, thread_communicates
@@ -56,7 +56,8 @@ class TwoLooks(NamedTuple):
 
 def judged(verdict: Verdict | None, seen: TwoLooks) -> Verdict:
     """The verdict, held against what was seen of the ranks."""
-    return with_broken_threads(_judged(verdict, seen), seen.states)
+    found = with_broken_threads(_judged(verdict, seen), seen.states)
+    return with_handled_exceptions(found, seen.states)
 
 
 def _judged(verdict: Verdict | None, seen: TwoLooks) -> Verdict:
