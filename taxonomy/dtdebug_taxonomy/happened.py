@@ -119,5 +119,6 @@ def printed(reasons: Iterable[Reason]) -> tuple[str, tuple[Seen, ...]]:
     """What the output says where no rank's exception is known: what the line means that tells most, and the line."""
     for r in reasons:
         if r.weight > 0 and r.source == "printed" and "=" not in r.evidence and r.words:
-            return plain(r.means, _SENTENCE), (_quoted(r.words, r.line, r.rank),)
+            means = r.means if r.rank is None else re.sub(r"\AThis rank\b", f"Rank {r.rank}", r.means)
+            return plain(means, _SENTENCE), (_quoted(r.words, r.line, r.rank),)
     return "", ()

@@ -142,7 +142,7 @@ def before_interrupt(
     stood = {(s.host, s.pid): s for s in before if s.alive and s.pid is not None}
     states, ended = [], set()
     for state in now:
-        old = stood.get((state.host, state.pid))
+        old = stood.get((state.host, state.pid or 0))
         spoke = state.exception or state.signal or state.exit_code == 0
         if old is None or (state.alive is False and spoke) or (state.alive and _place(state) == _place(old)):
             states.append(state)

@@ -69,9 +69,7 @@ def arrival(states: Sequence[RankState]) -> Verdict | None:
         record = Record(source="agent", rank=came[0], words=f"ROLE_WORLD_SIZE={count}")
         words = f"the launcher has started {count} processes, and the program waits for {world}"
         claims.append(Claim(what="system", ranks=came, record=record, words=words))
-        summary = (
-            f"{head} of {world} ranks, and the launcher has started only {count}: nothing starts {spell(missing)}."
-        )
+        summary = f"{head} of {world} ranks, and the launcher has started {count}: nothing starts {spell(missing)}."
         culprits, confidence = missing, 0.9
     elif missing:
         where = "" if seen or _is_whole(inside, world) else " on this host; it may be on another one"

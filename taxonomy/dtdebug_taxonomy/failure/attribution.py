@@ -13,6 +13,7 @@ import msgspec
 
 from dtdebug_taxonomy.claims import Claim, Record, texts
 from dtdebug_taxonomy.failure import mismatch, watchdog
+from dtdebug_taxonomy.failure.bereaved import only_lost
 from dtdebug_taxonomy.failure.children import in_process
 from dtdebug_taxonomy.failure.exits import LAUNCHER, UNOPENED, Exit
 from dtdebug_taxonomy.failure.raised import Raised
@@ -118,7 +119,10 @@ def verdict_of_log(
     waited = watchdog.watchdog_verdict(log)
     if own and (found.launched or any(r.rank is not None for r in own) or found.echoes or waited):
         return _raised(log, found, () if waited is None else waited.claims)
-    return waited
+    if waited is not None or own:
+        return waited
+    echoes = found.echoes
+    return only_lost(echoes, [_claim(r) for r in echoes[:_SHOWN]], [*_sites(echoes)], log.said.exits)
 
 
 def _goes_on(log: Reading, raised: Raised) -> bool:
