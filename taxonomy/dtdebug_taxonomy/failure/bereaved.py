@@ -27,7 +27,7 @@ def only_lost(
         places.setdefault(f" at {site.file}:{site.line} in {site.function}", []).append(site.rank)
     apart = "; ".join(f"{spell(those, _SHOWN)}{place}" for place, those in [*places.items()][:_PLACES])
     where = next(iter(places), "") if len(places) < 2 else f", each at its own place ({apart})"
-    did = "waited for another rank until the time was up" if late else "lost another rank"
+    did = "waited for another rank until the time was up" if late else "failed in communication with another rank"
     ended = tuple(sorted({e.rank for e in ends if e.rank is not None and e.signal in LAUNCHER and e.signal} - {*ranks}))
     still = f"; {spell(ended, _SHOWN)} ran on until the launcher ended {'it' if len(ended) == 1 else 'them'}"
     return Verdict(
