@@ -72,6 +72,7 @@ def with_handled_exceptions(verdict: Verdict, states: Sequence[RankState]) -> Ve
     claim = _claim(named[0], named[0].handling)
     claims = distinct((claim, *verdict.claims))
     rest = verdict.summary[:1].lower() + verdict.summary[1:]
+    rest = f"it {rest.removeprefix(f'rank {rank} ')}" if rest.startswith(f"rank {rank} ") else rest
     return msgspec.structs.replace(
         verdict,
         culprits=(rank,),
