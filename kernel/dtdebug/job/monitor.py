@@ -16,9 +16,8 @@ from dtdebug.hosts.presence import HostView, Presence
 from dtdebug.job import movement
 from dtdebug.job.collect import conclude, printed
 from dtdebug.job.judgement import recorded
-from dtdebug.job.looking import Look, alive, ask_ranks, before_interrupt, last, merged
+from dtdebug.job.looking import Look, alive, ask_ranks, before_interrupt, last, merged, shared
 from dtdebug.job.outcome import is_certain
-from dtdebug.job.pool import shared
 from dtdebug.job.relay import Relay
 from dtdebug.job.speaker import Options, Speaker
 from dtdebug.probe.memory import Memory
