@@ -18,6 +18,7 @@ from dtdebug_taxonomy.spelling import shortened
 
 _EXPLAINED = frozenset(("not_arrived", "not_understood"))
 """Kinds that say where ranks are and not why; a rank that called something else did so by its program."""
+_SHOWN = 4
 _ALONE = 0.6
 """Confidence that the only thread that failed is what everybody waits for, where nothing else says so."""
 
@@ -65,9 +66,10 @@ def with_handled_exceptions(verdict: Verdict, states: Sequence[RankState]) -> Ve
         return verdict
     places = Counter(_raised_at(s) for s in living)
     alone = [s for s in living if places[_raised_at(s)] == 1 or len(living) < len(states) / 2]
-    named = [s for s in alone if s.rank in verdict.culprits] or ([] if verdict.culprits else alone[:2])
-    if len(named) != 1 or named[0].handling is None:
-        return verdict
+    named = [s for s in alone if s.rank in verdict.culprits]
+    if len(named) != 1 or named[0].handling is None:  # of others it is told, for it may have been handled long ago
+        told = distinct((*verdict.claims, *(_claim(s, s.handling) for s in alone[:_SHOWN] if s.handling is not None)))
+        return msgspec.structs.replace(verdict, claims=told, evidence=texts(told)) if alone else verdict
     rank, site = named[0].rank or 0, call_site(named[0].rank, named[0].handling.stack)
     claim = _claim(named[0], named[0].handling)
     claims = distinct((claim, *verdict.claims))
