@@ -10,6 +10,7 @@ import subprocess
 import sys
 import time
 import weakref
+from concurrent.futures import ThreadPoolExecutor
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -17,7 +18,7 @@ import psutil
 import pytest
 
 from dtdebug import arm
-from dtdebug.agent import arming, endpoint, fatal_signals, frames, loaders, membership, pending, recorder
+from dtdebug.agent import arming, endpoint, fatal_signals, frames, loaders, membership, own_state, pending, recorder
 from dtdebug.probe import transports
 from dtdebug.records.folder import RunFolder
 from dtdebug_taxonomy.frames import own_frame
@@ -271,6 +272,18 @@ def test_the_record_says_what_ended_the_main_thread_and_where(job, hook):
         (b.thread, b.exception, b.stack[-1].function) for b in state.broken
     ]
     assert (job.folder.flight / "rank_0").exists()
+
+
+def test_an_exception_that_the_main_thread_still_handles_is_read_from_another_thread():
+    """Nothing prints it while a `finally` waits for the other ranks."""
+    with ThreadPoolExecutor(1) as pool:
+        try:
+            raise KeyError("trunk")
+        except KeyError:
+            found = pool.submit(own_state._handling).result()
+        assert pool.submit(own_state._handling).result() is None
+
+    assert ("KeyError: 'trunk'", Path(__file__).name) == (found.exception, Path(found.stack[-1].file).name)
 
 
 ENDS = """

@@ -348,3 +348,31 @@ def test_a_second_failure_has_its_own_cause_in_all_forms():
         assert LATER in shown
     assert "apex" in display.small(found)["later"][0]["happened"]
     assert secret not in str(made) + to_markdown(found, border.masked(snapshot)) + str(display.small(found))
+
+
+def test_ranks_that_only_lost_another_are_named_with_their_places_and_nobody_is_accused():
+    """Where all stand at one place it is said once; whoever was running when the launcher ended it is no culprit."""
+    late = "RuntimeError: [/x/gloo/transport/tcp/unbound_buffer.cc:78] Timed out waiting 15000ms for recv operation"
+    one = of(trace(late, code="dist.all_reduce(x)"), rank=0)
+    found = verdict(one, TABLE.format(rank=0, code="1"))
+
+    assert ("not_understood", (), (0,)) == (found.kind, found.culprits, found.waiting)
+    assert found.summary == (
+        "Rank 0 waited for another rank until the time was up at /job/train.py:7 in step; no line says why."
+    )
+    apart = verdict(one, of(trace(LOST, code="dist.barrier()", line=9), rank=2))
+    assert "failed in communication with another rank, each at its own place (rank 0 at " in apart.summary
+    assert diagnosed(one).happened == verdict(one).summary
+
+
+def test_a_comparison_with_nothing_is_a_failed_exchange():
+    """DDP reads 0 parameters of another rank where the numbers never came; any other number is a real difference."""
+    differs = "RuntimeError: DDP expects same model across all ranks, but Rank 1 has 51 params, while rank 0 has "
+    code = "return dist._verify_params_across_processes(process_group, tensors, logger)"
+    nothing, real = (
+        verdict(of(trace(f"{differs}inconsistent {n} params.", code, f"{SITE}/torch/distributed/utils.py")))
+        for n in (0, 8)
+    )
+
+    assert ("not_understood", ()) == (nothing.kind, nothing.culprits)
+    assert ("dead", (1,)) == (real.kind, real.culprits)

@@ -20,8 +20,7 @@ from dtdebug.hosts.sockets import _rows
 from dtdebug.hosts.unpack import UnpackError, unpack
 from dtdebug.job import partial, runs
 from dtdebug.job.join import JoinError, join
-from dtdebug.job.looking import Look, _fresh
-from dtdebug.job.pool import pooled
+from dtdebug.job.looking import Look, _fresh, pooled
 from dtdebug.probe.watch import Death
 from dtdebug.records.folder import RunFolder
 from dtdebug_taxonomy.case import Case, contract

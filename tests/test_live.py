@@ -9,10 +9,9 @@ from types import SimpleNamespace
 import pytest
 
 from dtdebug.notebook import jobs, journal, show
+from dtdebug.notebook.armed import Variables, Watch
 from dtdebug.notebook.cells import Cells
 from dtdebug.notebook.control import answer
-from dtdebug.notebook.environment import Variables
-from dtdebug.notebook.imports import Watch
 from dtdebug.notebook.jobs import forget_earlier
 from dtdebug.notebook.look import RanksSeen
 from dtdebug.notebook.running_cell import Here
@@ -209,7 +208,7 @@ def test_the_first_import_that_makes_ranks_is_noticed_once(monkeypatch):
     """The finder finds nothing itself and leaves; an error of what it calls is not the import's."""
     import sys
 
-    monkeypatch.setattr("dtdebug.notebook.imports._MAKES_RANKS", {"no_such_maker"})
+    monkeypatch.setattr("dtdebug.notebook.armed._MAKES_RANKS", {"no_such_maker"})
     calls = []
     watch = Watch(lambda: calls.append(1) or 1 / 0)
     watch.begin()

@@ -9,11 +9,14 @@ import pytest
 from dtdebug.job import movement
 from dtdebug.job.coverage import coverage, following
 from dtdebug.job.judgement import recorded
+from dtdebug.job.looking import before_interrupt
 from dtdebug.job.outcome import TwoLooks, is_certain, judged
 from dtdebug.job.partial import following as next_step
+from dtdebug.job.partial import unread
 from dtdebug.job.unstarted import unstarted
 from dtdebug.probe.arrival import arrival
 from dtdebug.probe.gather import one_each
+from dtdebug.probe.watch import Death
 from dtdebug.records.folder import Run
 from dtdebug_taxonomy.claims import Record
 from dtdebug_taxonomy.diagnosis import diagnose
@@ -159,6 +162,72 @@ def test_a_rank_that_waits_for_its_own_thread_in_a_collective_is_not_accused():
     found = judged(absent(1), TwoLooks([rank(0, op="barrier"), joins], {0: "stuck", 1: "stuck"}, moving=False))
 
     assert ("not_understood", ()) == (found.kind, found.culprits)
+
+
+def test_an_exception_that_only_one_rank_still_handles_leads_the_answer():
+    """It waits in its `finally`, and nothing has printed why; what all handle, or none, explains no difference."""
+    raised = Broken("", "KeyError: 'trunk'", (Frame("/job/train.py", 6, "schedule"),))
+    states = [rank(0, op="all_reduce"), rank(1, op="barrier", handling=raised), rank(2, op="all_reduce")]
+    stuck = dict.fromkeys(range(3), "stuck")
+    called = Verdict(kind="extra", culprits=(1,), waiting=(0, 2), confidence=0.9, summary="Rank 1 called barrier #3.")
+    found = judged(called, TwoLooks(states, stuck, moving=False))
+
+    assert found.summary == (
+        "Rank 1 raised KeyError: 'trunk' (which it still handles) at /job/train.py:6 in schedule; it called barrier #3."
+    )
+    assert ("extra", (1,), "/job/train.py", 6) == (found.kind, found.culprits, found.sites[0].file, found.sites[0].line)
+    assert found.evidence == tuple(claim.text for claim in found.claims)
+    everywhere = [msgspec.structs.replace(state, handling=raised) for state in states]
+    assert called.summary == judged(called, TwoLooks(everywhere, stuck, moving=False)).summary
+
+
+def test_a_process_that_does_not_end_after_its_program_is_named_with_its_thread():
+    """All others have finished: nobody waits in communication, and the rank is not at work."""
+    thread = Waiting(
+        kind="thread", record=Record(source="stack"), op="join", file="/job/log.py", line=11, function="run"
+    )
+    left = rank(0, alive=False, exit_code=0)
+    shut = (Frame("/usr/lib/python3.11/threading.py", 1590, "_shutdown"),)
+    found = judged(None, TwoLooks([left, rank(1, stack=shut, waiting=thread)], {1: "stuck"}, moving=False))
+
+    assert ("not_arrived", (1,), ()) == (found.kind, found.culprits, found.waiting)
+    assert found.summary.startswith("Rank 1 has run the program to its end, and the process does not end")
+    assert ("/job/log.py", 11) == (found.sites[0].file, found.sites[0].line)
+    inside = (Frame("/job/train.py", 3, "<module>"), *shut)
+    busy = judged(None, TwoLooks([left, rank(1, stack=inside, waiting=thread)], {1: "stuck"}, moving=False))
+    assert "not_understood" == busy.kind
+
+
+def test_ranks_are_taken_as_they_stood_before_an_interrupt_moved_them():
+    """A command-line framework turns it into an exit status; a rank that raised or finished says so itself."""
+    place = (Frame("/job/train.py", 8, "wait"),)
+    gone = (Frame("/job/train.py", 20, "<module>"),)
+    before = [rank(n, pid=n + 10, stack=place) for n in range(4)]
+    now = [
+        rank(0, pid=10, stack=gone, alive=False, exit_code=1),
+        rank(1, pid=11, stack=place, alive=False, exception="ValueError: x"),
+        rank(2, pid=12, stack=gone),
+        rank(3, pid=13, stack=gone, alive=False, exit_code=0),
+    ]
+    deaths = [Death(pid=10, time=1.0, status=1), Death(pid=11, time=1.0, status=1), Death(pid=13, time=1.0, status=0)]
+    states, left = before_interrupt(now, before, deaths)
+
+    assert (before[0], now[1], before[2], now[3]) == states
+    assert [11, 13] == [death.pid for death in left]
+
+
+def test_ranks_that_the_launcher_never_starts_are_on_no_other_host():
+    """The program waits for one more than torchrun has started, by torchrun's own variables."""
+    names = {"GROUP_WORLD_SIZE": "1", "ROLE_WORLD_SIZE": "2"}
+    shape = {"world_size": 3, "local_world_size": 2, "environment": names, "initialized": False}
+    states = [rank(n, stack=INIT, **shape) for n in range(2)]
+    found = arrival(states)
+
+    assert ("not_arrived", (2,), (0, 1)) == (found.kind, found.culprits, found.waiting)
+    assert found.summary.endswith("of 3 ranks, and the launcher has started 2: nothing starts rank 2.")
+    assert () == unread(states, ())
+    several = [msgspec.structs.replace(state, environment={}) for state in states]
+    assert (2,) == unread(several, ())
 
 
 def test_a_compiler_at_work_is_no_hang():

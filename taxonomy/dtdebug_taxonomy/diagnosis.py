@@ -171,7 +171,10 @@ def diagnose(
         told, supports = printed((*named, *(r for r in symptoms[0].why if not _is_vague(knowledge, r))))
     elif snapshot.verdict is not None and snapshot.verdict.kind == "not_understood" and not snapshot.ranks:
         # which ranks wait is known, and the output names what may have kept another one from coming
-        first, quoted = printed(named)
+        waits = min((c.record.line for c in snapshot.verdict.claims if c.record.line), default=0)
+        first, quoted = printed(
+            named or (r for r in symptoms[0].why if r.line < waits and not _is_vague(knowledge, r))  # it came before
+        )
         told, supports = first or told, (*quoted, *supports)
     if not told:
         told, supports = warning if warning[0] else ended(ending)

@@ -46,18 +46,26 @@ def happened(snapshot: Snapshot, lone: Ending | None) -> tuple[str, tuple[Seen, 
     if raised is None and "Traceback" in snapshot.output:
         raised = next((r for r in outcome(read_output(snapshot)).own if r.frames), None)
     if raised is None and lone is not None and not _CODE_ONLY.match(lone.message):
-        text = plain(f"{lone.type.rpartition('.')[2]}: {lone.message}", _SENTENCE)
+        text = plain(worded(lone.type, lone.message), _SENTENCE)
         return text, (_quoted(text, lone.line),)
     if raised is None:
         return "", ()
-    name, message = raised.type.rpartition(".")[2], raised.message.strip().split("\n", 1)[0]
-    frame = own_frame(raised.frames)
+    message = raised.message.strip().split("\n", 1)[0]
     ended = role_of(raised.type) == "launcher"  # its parent raised it
     rank = f"Rank {raised.rank} {'failed:' if ended else 'raised'} " if raised.rank is not None else ""
-    place = f" at {_place(frame)}" if frame is not None else ""
-    text = message if ended and message else f"{name}{f': {message}' if message else ''}"
+    text = message if ended and message else worded(raised.type, message)
     supports = (_quoted(text, raised.line),) if isinstance(raised, Raised) else ()
-    return plain(f"{rank}{text}{place}", _SENTENCE), supports
+    return plain(f"{rank}{text}{located(own_frame(raised.frames))}", _SENTENCE), supports
+
+
+def worded(kind: str, message: str) -> str:
+    """An exception in a sentence, by the name of its class alone: `KeyError: 'x'`."""
+    return f"{kind.rpartition('.')[2]}{f': {message}' if message else ''}"
+
+
+def located(frame: Frame | None) -> str:
+    """Where it was raised, behind it: ` at train.py:12 in main`; empty where that is not known."""
+    return f" at {_place(frame)}" if frame is not None else ""
 
 
 def raised_in_output(snapshot: Snapshot) -> bool:
@@ -133,5 +141,6 @@ def printed(reasons: Iterable[Reason]) -> tuple[str, tuple[Seen, ...]]:
     """What the output says where no rank's exception is known: what the line means that tells most, and the line."""
     for r in reasons:
         if r.weight > 0 and r.source == "printed" and "=" not in r.evidence and r.words:
-            return plain(r.means, _SENTENCE), (_quoted(r.words, r.line, r.rank),)
+            means = r.means if r.rank is None else re.sub(r"\AThis rank\b", f"Rank {r.rank}", r.means)
+            return plain(means, _SENTENCE), (_quoted(r.words, r.line, r.rank),)
     return "", ()

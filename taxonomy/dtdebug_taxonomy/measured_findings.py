@@ -36,7 +36,8 @@ def of_ranks(knowledge: Knowledge, snapshot: Snapshot) -> Iterator[Finding]:
         aspect = rank_signals.aspect(verdict)
         more |= {aspect} - {""}
         said = said and verdict.kind == "dead"  # what it raised says more than that it ended
-        words = {"" if said or aspect else verdict.kind, *(f"{verdict.kind} {word}" for word in more)}
+        awaited = verdict.kind != "not_arrived" or bool(verdict.waiting)  # else nobody waits for it
+        words = {"" if said or aspect or not awaited else verdict.kind, *(f"{verdict.kind} {word}" for word in more)}
         places = {f"{f.file.replace(chr(92), '/')} {f.function}": r.rank for r in accused for f in r.stack}
         for e in knowledge.evidence.values():
             if not (e.verdict or e.stack) or (e.verdict and words.isdisjoint(e.verdict)):

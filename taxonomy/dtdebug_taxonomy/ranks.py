@@ -107,9 +107,10 @@ class Operation(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Broken(msgspec.Struct, frozen=True):
-    """A thread of a rank that an exception has ended, while the rank goes on without it."""
+    """An exception after which a rank lives on: it has ended another thread, or the main thread still handles it."""
 
     thread: str
+    """Its name; empty of the main thread."""
     exception: str
     """Its first line."""
     stack: tuple[Frame, ...] = ()
@@ -139,6 +140,8 @@ class RankState(msgspec.Struct, frozen=True, kw_only=True):
     """What other threads and child processes of the rank are in, where that tells something."""
     broken: tuple[Broken, ...] = ()
     """Threads that have ended by an exception, the first ones."""
+    handling: Broken | None = None
+    """The exception that the main thread is handling: it is in an `except`, a `finally` or the end of a `with`."""
     stack: tuple[Frame, ...] = ()
     """Main thread, innermost last."""
     native: tuple[str, ...] = ()

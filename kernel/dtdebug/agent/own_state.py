@@ -19,6 +19,7 @@ import msgspec
 
 from dtdebug.agent import frames as stack
 from dtdebug.agent import membership, recorder
+from dtdebug.agent.leaving import primary
 from dtdebug.agent.loaders import loader_facts
 from dtdebug.agent.pending import pending
 from dtdebug.clean import allowed_variables
@@ -26,7 +27,7 @@ from dtdebug.probes.process import rank_state, versions
 from dtdebug.system import procfs
 from dtdebug.system.choose import chosen
 from dtdebug.system.probe import by_system
-from dtdebug_taxonomy.ranks import Frame, Group, RankState
+from dtdebug_taxonomy.ranks import Broken, Frame, Group, RankState
 from dtdebug_taxonomy.stack_waits import by_stack
 from dtdebug_taxonomy.waiting import Waiting
 
@@ -70,6 +71,7 @@ def observe(detail: bool = True, known: RankState | None = None, *, memory: bool
             pending=_part(lambda: pending(frames, trace.entries), None) if initialized else None,
             step=_part(lambda: stack.step(frames), None),
             facts=_part(lambda: _facts(frames), nothing),
+            handling=_part(_handling, None),
             waiting=_part(lambda: _waiting(state.stack), None),
         )
     return state
@@ -80,6 +82,13 @@ def _waiting(frames: Sequence[Frame]) -> Waiting | None:
     tid = threading.main_thread().native_id
     now = procfs.thread(os.getpid(), tid) if tid else procfs.ThreadNow()
     return chosen(by_stack(frames), by_system(os.getpid(), now), frames)
+
+
+def _handling() -> Broken | None:
+    """The exception that the main thread has not done with: nothing prints it while a `finally` waits for others."""
+    found: Any = sys._current_exceptions().get(threading.main_thread().ident or 0)  # noqa: SLF001 - documented
+    value = found[1] if isinstance(found, tuple) else found  # a tuple before Python 3.12
+    return Broken("", *primary(value)) if isinstance(value, Exception) else None
 
 
 def _part(read: Callable[[], T], otherwise: T) -> T:

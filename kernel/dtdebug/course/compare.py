@@ -107,7 +107,7 @@ def _groups(course: Course) -> list[tuple[tuple[int, ...], int]]:
 def pair(a: Course, b: Course, *, values: bool) -> tuple[FirstDifference | None, int]:
     """The first difference of two courses, and how many collectives were compared."""
     one, other = map(recording.by_thread, _aligned(a.records, b.records))
-    found, compared = list[Difference](), 0
+    found, compared = list[FirstDifference](), 0
     for thread in dict.fromkeys([*one, *other]):
         first, count = _pair(a.header.rank, one.get(thread, []), other.get(thread, []), values=values)
         compared += count
@@ -115,7 +115,9 @@ def pair(a: Course, b: Course, *, values: bool) -> tuple[FirstDifference | None,
     return min(found, key=lambda d: d.index, default=None), compared
 
 
-def _pair(rank: int, left: list[Record], right: list[Record], *, values: bool) -> tuple[Difference | None, int]:
+def _pair(
+    rank: int, left: list[RecordedCollective], right: list[RecordedCollective], *, values: bool
+) -> tuple[FirstDifference | None, int]:
     """The same of one thread."""
     for index, (x, y) in enumerate(zip(left, right, strict=False)):
         kind, tensor = _differs(x, y, values=values)

@@ -93,9 +93,9 @@ class Course(msgspec.Struct, kw_only=True):
     notes: list[str]
 
 
-def by_thread(records: Sequence[Record]) -> dict[str, list[Record]]:
+def by_thread(records: Sequence[RecordedCollective]) -> dict[str, list[RecordedCollective]]:
     """The records of each thread in its own order: that between threads is another one in each run."""
-    found: dict[str, list[Record]] = {}
+    found: dict[str, list[RecordedCollective]] = {}
     for record in records:
         found.setdefault(record.key.thread, []).append(record)
     return found

@@ -25,6 +25,9 @@ from dtdebug.flight.waits import Wait
 from dtdebug_taxonomy.claims import Claim, Record, texts
 from dtdebug_taxonomy.ranks import Alternative, CollectiveRef, Kind, RankState, Verdict, say, spell
 
+_NO_DUMP, _DOUBTFUL = 0.5, 0.4
+"""Confidence that a rank has ended of which all that is known is that others wait for it and that it left no dump."""
+
 
 def of_waits(records: Records) -> Verdict:
     """Rule B alone: the ends of the chains of waiting, a circle, or an operation that all have begun."""
@@ -68,6 +71,15 @@ def _absent(records: Records, sinks: Sequence[int]) -> Verdict:
     alternatives: list[Alternative] = []
     if kind == "dead":
         told = "has ended" if lost else "has left no dump and no record"
+        if not lost:
+            alternatives.append(
+                Alternative(
+                    kind="fabric",
+                    culprits=(),
+                    because="a dump that is missing may be lost: its rank may wait as the others do",
+                    refute="its process has ended, or its log stops with an error",
+                )
+            )
         if silent and present:
             alternatives.append(
                 Alternative(
@@ -100,9 +112,9 @@ def _absent(records: Records, sinks: Sequence[int]) -> Verdict:
             )
     if unseen:
         told = f"was not found, and the others wait for it in {call}: it has ended, or is on a host that was not asked"
-        confidence = 0.4
-    elif kind == "dead" and len(culprits) == 1 and len(sinks) == 1 and not lost:
-        confidence = 0.4 if silent and present else 0.7
+        confidence = _DOUBTFUL
+    elif kind == "dead" and not lost:  # that a dump is missing is no record of an end
+        confidence = _NO_DUMP if len(culprits) == 1 and not present else _DOUBTFUL
     else:
         confidence = 0.9 if len(culprits) == 1 else 0.6
     return Verdict(

@@ -173,7 +173,7 @@ def _without_dump(records: Records, found: Verdict) -> Verdict:
             summary=f"{why[0].upper()}{why[1:]}.",
             alternatives=_ended_instead(who),
         )
-    why = f"{say(who, 'are')} awaited in {call} and left no dump: ended, or unable to write one"
+    why = f"{say(who, 'are')} awaited in {call} and left no dump: ended, or waiting too with its dump lost"
     return msgspec.structs.replace(found, summary=f"{why[0].upper()}{why[1:]}.")
 
 

@@ -115,13 +115,11 @@ def where_now(records: Records, rank: int) -> str:
         return f"{frame_in_words(shown_frame(state.stack) or state.stack[-1])}, {phrase(state.waiting)}"
     inner, user = state.stack[-1], own_frame(state.stack)
     waiting = state.waiting
-    # whose lock it is tells more than the line
-    locked = waiting is not None and waiting.kind == "lock" and bool(waiting.path)
-    if user is None or (user == inner and not locked):
+    if user is None or (user == inner and (waiting is None or waiting.kind == "sleep")):
         return frame_in_words(inner)
     if waiting is not None and waiting.kind not in (*ACTIVE, "collective"):
         return f"{frame_in_words(user)}: it waits {phrase(waiting)}"
-    return f"{inner.function}, called from {frame_in_words(user)}"
+    return frame_in_words(user) if user == inner else f"{inner.function}, called from {frame_in_words(user)}"
 
 
 def seen_at(records: Records, rank: int) -> list[Claim]:

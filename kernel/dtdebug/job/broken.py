@@ -1,7 +1,11 @@
-"""Ranks that go on without a thread which an exception has ended: why they never do what that thread was to do."""
+"""Ranks that live on after an exception: it has ended one of their threads, or their main thread still handles it.
+
+Why they never do what that thread was to do, or wait in the `finally` of a program whose other ranks go on.
+"""
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 
 import msgspec
@@ -14,6 +18,7 @@ from dtdebug_taxonomy.spelling import shortened
 
 _EXPLAINED = frozenset(("not_arrived", "not_understood"))
 """Kinds that say where ranks are and not why; a rank that called something else did so by its program."""
+_SHOWN = 4
 _ALONE = 0.6
 """Confidence that the only thread that failed is what everybody waits for, where nothing else says so."""
 
@@ -51,6 +56,42 @@ def with_broken_threads(verdict: Verdict, states: Sequence[RankState]) -> Verdic
     )
 
 
+def with_handled_exceptions(verdict: Verdict, states: Sequence[RankState]) -> Verdict:
+    """The verdict with the exception that led a rank, and no other, out of the common program.
+
+    Nothing has printed it: the rank waits in an `except`, in a `finally`, or in what ends a `with`.
+    """
+    living = [s for s in states if s.handling is not None and s.alive is not False and s.rank is not None]
+    if not living or verdict.kind in ("none", "dead", "left"):
+        return verdict
+    places = Counter(_raised_at(s) for s in living)
+    alone = [s for s in living if places[_raised_at(s)] == 1 or len(living) < len(states) / 2]
+    named = [s for s in alone if s.rank in verdict.culprits]
+    if len(named) != 1 or named[0].handling is None:  # of others it is told, for it may have been handled long ago
+        told = distinct((*verdict.claims, *(_claim(s, s.handling) for s in alone[:_SHOWN] if s.handling is not None)))
+        return msgspec.structs.replace(verdict, claims=told, evidence=texts(told)) if alone else verdict
+    rank, site = named[0].rank or 0, call_site(named[0].rank, named[0].handling.stack)
+    claim = _claim(named[0], named[0].handling)
+    claims = distinct((claim, *verdict.claims))
+    rest = verdict.summary[:1].lower() + verdict.summary[1:]
+    rest = f"it {rest.removeprefix(f'rank {rank} ')}" if rest.startswith(f"rank {rank} ") else rest
+    return msgspec.structs.replace(
+        verdict,
+        culprits=(rank,),
+        waiting=tuple(sorted({*verdict.waiting, *verdict.culprits} - {rank})),
+        sites=(*([site] if site is not None else []), *(s for s in verdict.sites if s.rank != rank)),
+        summary=f"{claim.text.rstrip('.')}; {rest}",
+        claims=claims,
+        evidence=texts(claims),
+    )
+
+
+def _raised_at(state: RankState) -> object:
+    stack = state.handling.stack if state.handling is not None else ()
+    frame = own_frame(stack) or (stack[-1] if stack else None)
+    return frame and (frame.file, frame.line)
+
+
 def _may_wait_for_it(state: RankState) -> bool:
     """Its main thread waits for a thread, or for other ranks; a sleep or a lock holds it up whatever a thread did."""
     w = state.waiting
@@ -58,7 +99,9 @@ def _may_wait_for_it(state: RankState) -> bool:
 
 
 def _claim(state: RankState, broken: Broken) -> Claim:
-    words = f"{shortened(broken.exception)} (in its thread {broken.thread or 'without a name'})"
+    handled = state.handling is broken
+    where = "which it still handles" if handled else f"in its thread {broken.thread or 'without a name'}"
+    words = f"{shortened(broken.exception)} ({where})"
     record = Record(source="agent", rank=state.rank, words=broken.exception)
     own = own_frame(broken.stack) or (broken.stack[-1] if broken.stack else None)
     return placed(Claim(what="raised", ranks=(state.rank or 0,), record=record, words=words), own)

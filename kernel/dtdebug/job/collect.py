@@ -100,7 +100,8 @@ def conclude(
         coverage=partial.covered(coverage(ended.states, output, missing, (*notes, *more)), ended.states, hosts),
         missing_dumps=missing,
         notes=tuple(dict.fromkeys((*notes, *said, *more))),
-        next=partial.following(verdict, ended.states, hosts) or following(verdict, ended.states, folder),
+        next=partial.following(verdict, ended.states, hosts)
+        or ("" if seen.printed is not None else following(verdict, ended.states, folder)),  # its user has ended it
     )
     found = _with(found, watch)
     if folder is not None and keep:

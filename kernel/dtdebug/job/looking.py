@@ -1,24 +1,32 @@
-"""The ranks of a run as they are seen now, twice where that tells what moves, and as they are left when they end."""
+"""The ranks of a run as they are seen now, twice where that tells what moves, and as they are left when they end.
+
+What several hosts saw of their own ranks is put together on the one that reports.
+"""
 
 from __future__ import annotations
 
 import socket
 import threading
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
+from typing import NamedTuple
 
 import msgspec
 
+from dtdebug.hosts.presence import HostView, Presence
 from dtdebug.job import movement
-from dtdebug.probe.watch import living
+from dtdebug.probe.watch import Death, living
 from dtdebug.records.folder import RunFolder
 from dtdebug.records.untrusted import tidy
+from dtdebug_taxonomy.frames import own_frame
 from dtdebug_taxonomy.ranks import EXITED, RankState, Verdict
 from dtdebug_taxonomy.waiting import Waiting
 
 _INTERRUPTED = "interrupted: what had come by then"
 PAUSE = 1.0
 """Seconds between two looks at a rank that seems to hang."""
+_AT_END, _AT_HANG = 8.0, 10.0
+"""Seconds for which the other hosts are waited for: they see a hang at about the same time."""
 
 
 class Look(msgspec.Struct, frozen=True, kw_only=True):
@@ -131,10 +139,79 @@ def merged(before: Iterable[RankState], after: Iterable[RankState]) -> tuple[Ran
     return (*result, *(s for s in early.values() if s.rank is None or s.rank not in known))
 
 
+def before_interrupt(
+    now: Iterable[RankState], before: Iterable[RankState], deaths: Iterable[Death] = ()
+) -> tuple[tuple[RankState, ...], list[Death]]:
+    """Ranks that made no progress, and their ends, as they were before the user's interrupt moved them.
+
+    A command-line framework catches the interrupt and exits with a status: nothing of that says where the rank was.
+    """
+    stood = {(s.host, s.pid): s for s in before if s.alive and s.pid is not None}
+    states, ended = [], set()
+    for state in now:
+        old = stood.get((state.host, state.pid or 0))
+        spoke = state.exception or state.signal or state.exit_code == 0
+        if old is None or (state.alive is False and spoke) or (state.alive and _place(state) == _place(old)):
+            states.append(state)
+        else:
+            states.append(old)
+            ended.add(state.pid)
+    return tuple(states), [d for d in deaths if d.pid not in ended or (d.status or 0) < 0]
+
+
+def _place(state: RankState) -> object:
+    frame = own_frame(state.stack)
+    return frame and (frame.file, frame.line)
+
+
 def _fuller(now: Waiting | None, before: Waiting | None) -> Waiting | None:
     """What a rank is in now; of two looks at the same, the one that had the time to name it."""
     if now is None or before is None or now.kind != before.kind:
         return now or before
     return (
         before if (before.op and not now.op) or (before.pid and not now.pid) or (before.line and not now.line) else now
+    )
+
+
+class Pool(NamedTuple):
+    """All that was seen."""
+
+    look: Look
+    deaths: list[Death]
+    starved: set[int]
+
+
+def shared(
+    presence: Presence, look: Look, deaths: Sequence[Death], starved: Collection[int] = (), *, final: bool
+) -> Pool | None:
+    """What all hosts saw, where this one reports; None where another one does, for which this one's is left."""
+    presence.contribute(
+        HostView(
+            final=final, states=look.states, deaths=tuple(deaths), starved=tuple(starved), progress=dict(look.progress)
+        )
+    )
+    if presence.reporter():
+        return None
+    others = presence.gather(_AT_END if final else _AT_HANG, final=final) if presence.others else {}
+    return pooled(look, deaths, starved, others.values())
+
+
+def pooled(look: Look, deaths: Sequence[Death], starved: Collection[int], others: Iterable[HostView]) -> Pool:
+    """A look completed by what other hosts saw of their ranks: each knows its own best."""
+    states, progress, ended, killed = look.states, dict(look.progress), list(deaths), set(starved)
+    for seen in others:
+        theirs = {(s.host, s.pid) for s in seen.states}
+        mine = [s for s in states if (s.host, s.pid) in theirs]
+        rest = [s for s in states if (s.host, s.pid) not in theirs]
+        known = {s.rank for s in seen.states if s.rank is not None}
+        rest = [s for s in rest if s.pid is not None or s.rank not in known]
+        states = (*rest, *merged(mine, seen.states))
+        progress |= seen.progress
+        ended += seen.deaths
+        killed |= set(seen.starved)
+    ordered = tuple(sorted(states, key=lambda s: (s.rank is None, s.rank or 0, s.pid or 0)))
+    return Pool(
+        msgspec.structs.replace(look, states=ordered, progress=progress),
+        sorted(ended, key=lambda death: death.time),
+        killed,
     )

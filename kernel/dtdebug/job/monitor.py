@@ -16,9 +16,8 @@ from dtdebug.hosts.presence import HostView, Presence
 from dtdebug.job import movement
 from dtdebug.job.collect import conclude, printed_output
 from dtdebug.job.judgement import recorded
-from dtdebug.job.looking import Look, alive, ask_ranks, last, merged
+from dtdebug.job.looking import Look, alive, ask_ranks, before_interrupt, last, merged, shared
 from dtdebug.job.outcome import is_certain
-from dtdebug.job.pool import shared
 from dtdebug.job.relay import Relay
 from dtdebug.job.speaker import Options, Speaker
 from dtdebug.probe.memory import Memory
@@ -60,6 +59,8 @@ class Monitor:
         """What the job had printed when the user ended it."""
         self._moving = False
         """The counters moved until the user ended the job."""
+        self._before: tuple[RankState, ...] = ()
+        """The ranks' records then."""
         self._reported: Verdict | None = None
         self._hang: Verdict | None = None
         """The last verdict on a hang, even if a counter has moved since."""
@@ -83,6 +84,7 @@ class Monitor:
             self._moving = self._progress.standing(self._records) < _MOVING
             with suppress(Exception):
                 self._printed = printed_output(self._folder)
+            self._before = tuple(self._records)
             self.interrupted = True
 
     def resume(self) -> None:
@@ -99,7 +101,9 @@ class Monitor:
         self._thread.join(_UNFINISHED)  # a look that was begun before the end saw more than can be seen now
         after = ask_ranks(self._folder, twice=False).states if alive(self._folder) else last(self._folder).states
         count, starved = self._memory.killed()
-        states = merged(self._seen.states, after)
+        states, deaths = merged(self._seen.states, after), self._deaths.seen()
+        if self.interrupted and not self._moving:
+            states, deaths = before_interrupt(states, self._before, deaths)
         seen = msgspec.structs.replace(
             self._seen,
             states=states,
@@ -109,7 +113,7 @@ class Monitor:
             printed=self._printed,
             notes=(*self._seen.notes, *self._relay.notes()),
         )
-        pool = shared(self._hosts, seen, self._deaths.seen(), starved, final=True)
+        pool = shared(self._hosts, seen, deaths, starved, final=True)
         if pool is None:
             self._defer()
             return
@@ -179,6 +183,8 @@ class Monitor:
     def _glance(self) -> None:
         """Sees the ranks as they stand, before the launcher ends them."""
         seen = ask_ranks(self._folder, twice=False)
+        if self.interrupted and not self._moving:
+            seen = msgspec.structs.replace(seen, states=before_interrupt(seen.states, self._before)[0])
         found, _ = recorded(self._folder, seen.states, moving=self._moving or None)
         verdict = found.verdict if found is not None else None
         stands = verdict is not None and verdict.kind not in ("none", "not_understood", "dead")

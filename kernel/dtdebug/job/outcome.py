@@ -12,10 +12,10 @@ from typing import NamedTuple
 import msgspec
 
 from dtdebug.flight.deaths import ending, finished
-from dtdebug.job.broken import with_broken_threads
+from dtdebug.job.broken import with_broken_threads, with_handled_exceptions
 from dtdebug.job.unexplained import claim_on, lasted, not_understood
 from dtdebug.probe.arrival import arrival
-from dtdebug.probe.elsewhere import elsewhere, thread_communicates
+from dtdebug.probe.elsewhere import elsewhere, thread_communicates, unended
 from dtdebug_taxonomy.activity import SLOW, doing, is_compiler
 from dtdebug_taxonomy.claims import texts
 from dtdebug_taxonomy.frames import call_sites, is_library
@@ -56,7 +56,8 @@ class TwoLooks(NamedTuple):
 
 def judged(verdict: Verdict | None, seen: TwoLooks) -> Verdict:
     """The verdict, held against what was seen of the ranks."""
-    return with_broken_threads(_judged(verdict, seen), seen.states)
+    found = with_broken_threads(_judged(verdict, seen), seen.states)
+    return with_handled_exceptions(found, seen.states)
 
 
 def _judged(verdict: Verdict | None, seen: TwoLooks) -> Verdict:
@@ -173,7 +174,7 @@ def _unaccused(verdict: Verdict | None, states: Sequence[RankState], seen: TwoLo
             **told,  # type: ignore[arg-type]
         )
     still = [s for s in rest if s.rank is not None and s.alive is not None]
-    return not_understood(states, still, seen.progress, seen.seconds)
+    return unended(states, still) or not_understood(states, still, seen.progress, seen.seconds)
 
 
 def _has_moved(state: RankState, seen: TwoLooks) -> bool:

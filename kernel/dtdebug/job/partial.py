@@ -9,6 +9,7 @@ import msgspec
 from dtdebug.flight.deaths import ending
 from dtdebug.hosts.presence import GONE
 from dtdebug.job.coverage import was_read
+from dtdebug.probe.arrival import alone
 from dtdebug.probe.gather import world_size
 from dtdebug.probe.watch import waits
 from dtdebug_taxonomy.case import Coverage
@@ -28,7 +29,7 @@ def unread(states: Sequence[RankState], hosts: Sequence[Host]) -> tuple[int, ...
     """Ranks of the job of which nothing was read, if it has more hosts than those that were; else none."""
     several = (
         any(h.plan.most > 1 for h in hosts)
-        or any(s.local_world_size < s.world_size for s in states if s.local_world_size and s.world_size)
+        or any((s.local_world_size or s.world_size or 0) < (s.world_size or 0) for s in states if not alone(s))
         or len({s.host for s in states if s.host}) > 1
     )
     if not several:

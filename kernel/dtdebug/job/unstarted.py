@@ -13,6 +13,7 @@ from dtdebug_taxonomy.endings import endings
 from dtdebug_taxonomy.failure.reading import read_output
 from dtdebug_taxonomy.finding import plain
 from dtdebug_taxonomy.frames import own_frame
+from dtdebug_taxonomy.happened import located, worded
 from dtdebug_taxonomy.ranks import RankState, Verdict
 from dtdebug_taxonomy.snapshot import Snapshot
 
@@ -47,10 +48,9 @@ def _raised(snapshot: Snapshot) -> Claim | None:
         return None
     frame = own_frame(last.frames)
     started = frame is not None and not _PROGRAM.search(frame.file)
-    place = f" at {frame.file}:{frame.line} in {frame.function}" if frame is not None and started else ""
-    text = f"{last.type.rpartition('.')[2]}{f': {last.message}' if last.message else ''}"
+    text = plain(worded(last.type, last.message), _WORDS).rstrip(".")
     record = Record(source="output", line=last.line)
-    return Claim(what="printed", ranks=(), record=record, words=f"{plain(text, _WORDS).rstrip('.')}{place}")
+    return Claim(what="printed", ranks=(), record=record, words=f"{text}{located(frame if started else None)}")
 
 
 def _said(snapshot: Snapshot) -> Claim | None:

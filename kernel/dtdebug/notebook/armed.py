@@ -10,17 +10,17 @@ import atexit
 import os
 import shutil
 import socket
+import sys
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, MutableMapping
 from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from dtdebug import state
+from dtdebug.agent.membership import MARK
 from dtdebug.notebook.cells import Cells
-from dtdebug.notebook.environment import Variables
-from dtdebug.notebook.imports import Watch
 from dtdebug.notebook.journal import FILES, Journal, folders, prune
 from dtdebug.records.folder import Run, RunFolder
 
@@ -28,6 +28,9 @@ if TYPE_CHECKING:
     from dtdebug.notebook.look import RanksSeen
 
 
+_MAKES_RANKS = frozenset(("torch.distributed", "horovod", "mpi4py", "jax", "tensorflow"))
+_LISTS = ("PYTHONPATH",)
+"""Variables that hold several paths: others may have added theirs meanwhile."""
 _AFTER = 0.2
 """Seconds in which a kernel says that a cell of a subshell has ended."""
 
@@ -203,3 +206,66 @@ def _some_run(seen: RanksSeen) -> bool:
     from dtdebug.probe.processes import liveness
 
     return any(s.pid and s.alive is not False and liveness(s.pid, s.time) != "ended" for s in seen.ranks)
+
+
+class Variables:
+    """Changes to an environment that can be undone without touching what others have changed since."""
+
+    def __init__(self, environment: MutableMapping[str, str] = os.environ) -> None:
+        self._environment = environment
+        self._before: dict[str, str | None] = {}
+        self._ours: dict[str, str] = {}
+
+    def put(self, values: Mapping[str, str], before: Mapping[str, str]) -> None:
+        """Sets variables; `before` is the environment that `undo` goes back to."""
+        for name, value in values.items():
+            self._before.setdefault(name, before.get(name))
+            self._ours[name] = value
+            self._environment[name] = value
+
+    def undo(self) -> None:
+        """Takes back what is still as it was set; from lists of paths, our paths alone."""
+        for name, ours in self._ours.items():
+            before, now = self._before[name], self._environment.get(name)
+            if now == ours:
+                self._set(name, before)
+            elif now is not None and name in _LISTS:
+                kept = (before or "").split(os.pathsep)
+                added = [path for path in ours.split(os.pathsep) if path not in kept]
+                rest = [path for path in now.split(os.pathsep) if path not in added]
+                self._set(name, os.pathsep.join(rest) or before)
+        self._before, self._ours = {}, {}
+        if self._environment.get(MARK, "").startswith(f"{os.getpid()}:"):  # set when this process became a rank
+            del self._environment[MARK]
+
+    def _set(self, name: str, value: str | None) -> None:
+        if value is None:
+            self._environment.pop(name, None)
+        else:
+            self._environment[name] = value
+
+
+class Watch:
+    """Calls a function once, when the first of the modules is imported or at once if one is; finds no module itself."""
+
+    def __init__(self, act: Callable[[], object]) -> None:
+        self._act = act
+
+    def begin(self) -> None:
+        """Begins to watch."""
+        if _MAKES_RANKS & sys.modules.keys():
+            self._act()
+        else:
+            sys.meta_path.insert(0, self)
+
+    def end(self) -> None:
+        """Stops watching."""
+        with suppress(ValueError):
+            sys.meta_path.remove(self)
+
+    def find_spec(self, name: str, path: object = None, target: object = None) -> None:
+        """Part of the protocol of `sys.meta_path`; any error stays here, for it is the user's import."""
+        if name in _MAKES_RANKS:
+            self.end()
+            with suppress(Exception):
+                self._act()

@@ -51,6 +51,7 @@ def arrival(states: Sequence[RankState]) -> Verdict | None:
     head = f"{say(came, 'wait').capitalize()} in {_SET_UP}"
     kind: Kind = "not_arrived"
     seen = [s for s in states if s.rank in missing and s.alive is not None]
+    started = {n for s in inside if (n := s.environment.get("ROLE_WORLD_SIZE", "")).isdecimal() and int(n) < world}
     if odd or apart:
         said = texts(apart)[0].rstrip(".")
         summary, culprits, confidence = f"{said}: so they never meet in {_SET_UP}.", odd, 0.8 if odd else 0.6
@@ -62,6 +63,13 @@ def arrival(states: Sequence[RankState]) -> Verdict | None:
         finds = texts([ending(gone[0])])[0].rstrip(".")
         kind = "left" if all(map(finished, gone)) else "dead"
         summary = f"{finds}; {head[0].lower()}{head[1:]} of {world} ranks, where {_named(missing)} never came."
+        culprits, confidence = missing, 0.9
+    elif missing_unseen and len(started) == 1:
+        count = started.pop()
+        record = Record(source="agent", rank=came[0], words=f"ROLE_WORLD_SIZE={count}")
+        words = f"the launcher has started {count} processes, and the program waits for {world}"
+        claims.append(Claim(what="system", ranks=came, record=record, words=words))
+        summary = f"{head} of {world} ranks, and the launcher has started {count}: nothing starts {spell(missing)}."
         culprits, confidence = missing, 0.9
     elif missing:
         where = "" if seen or _is_whole(inside, world) else " on this host; it may be on another one"
@@ -153,4 +161,9 @@ def _record(state: RankState) -> Record:
 def _is_whole(states: Sequence[RankState], world: int) -> bool:
     """All ranks of the job are to be on this host."""
     local = {s.local_world_size for s in states if s.local_world_size}
-    return not local or max(local) >= world
+    return not local or max(local) >= world or any(map(alone, states))
+
+
+def alone(state: RankState) -> bool:
+    """By torchrun's variables its host is the only one of the job, whatever number of ranks the program names."""
+    return state.environment.get("GROUP_WORLD_SIZE") == "1"

@@ -10,17 +10,20 @@ from collections import Counter
 from collections.abc import Sequence
 from typing import NamedTuple
 
+from dtdebug.flight.deaths import finished
 from dtdebug_taxonomy.claims import Claim, texts
 from dtdebug_taxonomy.frames import call_sites
 from dtdebug_taxonomy.rank_claims import claims_of
-from dtdebug_taxonomy.ranks import CollectiveRef, Kind, RankState, Verdict, say, spell
-from dtdebug_taxonomy.waiting import WaitKind
+from dtdebug_taxonomy.ranks import CallSite, CollectiveRef, Kind, RankState, Verdict, say, spell
+from dtdebug_taxonomy.waiting import ACTIVE, WaitKind, phrase
 
 _OUTSIDE: frozenset[WaitKind] = frozenset(
     ("lock", "pipe", "socket", "child", "subprocess", "loader", "sleep", "events", "disk", "stopped")
 )
 """`thread` too, unless the thread that it waits for may be in a collective, as in the backward pass."""
 _AMONG: frozenset[WaitKind] = frozenset(("collective", "store", "rendezvous"))
+_AT_EXIT = ("/threading.py", "/concurrent/futures/thread.py", "/multiprocessing/util.py", "/weakref.py")
+"""Files of the outermost frame while the interpreter shuts down."""
 _SURE, _SEVERAL = 0.85, 0.6
 _SHOWN = 8
 
@@ -59,6 +62,38 @@ def elsewhere(states: Sequence[RankState]) -> Verdict | None:
         claims=tuple(claims),
         evidence=texts(claims),
     )
+
+
+def unended(states: Sequence[RankState], standing: Sequence[RankState]) -> Verdict | None:
+    """The verdict where all that is left of the job are ranks whose program has run to its end, and not their process.
+
+    Python waits there for threads that are no daemons, for child processes and for what `atexit` was given.
+    """
+    gone = [s for s in states if s.alive is False]
+    if not standing or len(gone) + len(standing) < len(states) or not all(map(finished, gone)):
+        return None
+    if not all(map(_ends, standing)):
+        return None
+    culprits = tuple(sorted(s.rank for s in standing if s.rank is not None))
+    claims = [claim for s in standing[:_SHOWN] for claim in claims_of(s)]
+    w = standing[0].waiting
+    why = f": it waits {phrase(w)}" if w is not None and w.kind not in ACTIVE else ""
+    place = (CallSite(culprits[0], w.file, w.line, w.function),) if w is not None and w.file else ()
+    return Verdict(
+        kind="not_arrived",
+        culprits=culprits,
+        sites=place or call_sites(standing),
+        confidence=_SURE,
+        summary=f"{say(culprits, 'have').capitalize()} run the program to its end, and the process does not end{why}.",
+        claims=tuple(claims),
+        evidence=texts(claims),
+    )
+
+
+def _ends(state: RankState) -> bool:
+    """Its interpreter shuts down: what it runs then is below no module."""
+    started = any(f.function in ("<module>", "_bootstrap") for f in state.stack)
+    return bool(state.stack) and not started and state.stack[0].file.endswith(_AT_EXIT)
 
 
 def holds_gil(state: RankState) -> bool:

@@ -75,8 +75,10 @@ def explain(subject: Subject, deadline: float) -> Explained:
     inside = by_stack(subject.stack, subject.native)
     native = subject.native
     if not native and subject.may_spy and _needs_native(inside, system, busy=busy or subject.held):
-        native = _native_frames(pid, deadline)
+        look = _native_look(pid, deadline)
+        native = look.native
         inside = by_stack(subject.stack, native) if native else inside
+        subject = replace(subject, others=look.others or subject.others)  # a lock's name is in native frames alone
     if inside is not None and inside.kind == "lock" and (system is None or system.kind != "lock"):
         inside = _of_library(inside, subject, rank_of, deadline)
     if (inside is None or inside.kind == "socket") and system is not None and system.kind == "sleep":
@@ -110,13 +112,13 @@ def _needs_native(inside: Waiting | None, system: Waiting | None, *, busy: bool)
     return system is None or system.kind == "socket"
 
 
-def _native_frames(pid: int, deadline: float) -> tuple[str, ...]:
+def _native_look(pid: int, deadline: float) -> outside.ProcessLook:
     if deadline - time.monotonic() < _NATIVE:
-        return ()
+        return outside.ProcessLook()
     try:
-        return outside.spy(pid, deadline, native=True).native
+        return outside.spy(pid, deadline, native=True)
     except outside.OutsideError:
-        return ()
+        return outside.ProcessLook()
 
 
 def _holds(subject: Subject, native: Sequence[str], deadline: float) -> bool:
@@ -176,6 +178,8 @@ def _with_child(found: Waiting, subject: Subject, rank_of: RankOf, deadline: flo
             continue  # the resource tracker and others that are no Python program
         mine = own_frame(stack)
         its = chosen(by_stack(stack), by_system(child, now, rank_of), stack)
+        if its is not None and its.pid == subject.pid:
+            its = replace(its, pid=None, command="", words=its.words or "the rank itself has its other end")
         words = f"it {'is' if its.kind in ACTIVE else 'waits'} {phrase(its)}" if its is not None else ""
         record = its.record if its is not None else found.record
         filled = replace(found, pid=child, command=procfs.command(child), words=words or found.words, record=record)

@@ -13,6 +13,7 @@ import msgspec
 
 from dtdebug_taxonomy.claims import Claim, Record, texts
 from dtdebug_taxonomy.failure import mismatch, watchdog
+from dtdebug_taxonomy.failure.bereaved import located, only_lost
 from dtdebug_taxonomy.failure.children import in_process
 from dtdebug_taxonomy.failure.exits import LAUNCHER, UNOPENED, Exit
 from dtdebug_taxonomy.failure.raised import Raised
@@ -118,7 +119,10 @@ def verdict_of_log(
     waited = watchdog.watchdog_verdict(log)
     if own and (found.launched or any(r.rank is not None for r in own) or found.echoes or waited):
         return _raised(log, found, () if waited is None else waited.claims)
-    return waited
+    if waited is not None or own:
+        return waited
+    echoes = found.echoes
+    return only_lost(echoes, [_claim(r) for r in echoes[:_SHOWN]], [*_sites(echoes)], log.said.exits)
 
 
 def _goes_on(log: Reading, raised: Raised) -> bool:
@@ -203,7 +207,7 @@ def _raised(log: Reading, found: Outcome, waited: tuple[Claim, ...]) -> Verdict:
     failed = (*found.echoes, *(r for r in others if r not in apart))
     victims = tuple(sorted({r.rank for r in failed if r.rank is not None} - set(culprits)))
     place = _place(first)
-    where = f" at {place.file}:{place.line} in {place.function}" if place.file else ""
+    where = located(place)
     who = spell(culprits, 8) if culprits else "a rank"
     later = f"; {say(victims, 'fail')} as a consequence" if victims else ""
     if victims and not culprits:  # one of them may be it

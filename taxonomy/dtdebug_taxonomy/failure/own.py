@@ -65,10 +65,14 @@ def _carried(snapshot: Snapshot) -> Iterator[OwnError]:
 
 
 def _recorded(snapshot: Snapshot) -> Iterator[OwnError]:
+    """What ended ranks, and what they live on after, as far as the verdict says it."""
+    said = {c.record.words for c in snapshot.verdict.claims if c.what == "raised"} if snapshot.verdict else set()
     for state in snapshot.ranks:
-        kind, _, message = state.exception.partition(":")
-        if kind:
-            yield from _own(kind, message.strip(), state.stack, state.rank)
+        rows = [(state.exception, state.stack)] if state.exception else []
+        lives_on = (*([state.handling] if state.handling is not None else []), *state.broken)
+        for text, stack in (*rows, *((one.exception, one.stack) for one in lives_on if one.exception in said)):
+            kind, _, message = text.partition(":")
+            yield from _own(kind, message.strip(), stack, state.rank)
 
 
 def _printed(snapshot: Snapshot) -> Iterator[OwnError]:

@@ -57,6 +57,7 @@ _SAID = re.compile(
     r"|Rank \d{1,7} (?:successfully reached|failed to pass|timed out in) ?monitoredBarrier"
     r"|(?:NCCL (?:communicator (?:was aborted|encountered error)|error in: |Error \d{1,2}: )|ncclRemoteError)"
     r"|Detected mismatch between collectives on ranks"
+    r"|DDP expects same model across all ranks.{1,80} inconsistent 0 params"  # the numbers were never exchanged
     r"|Gloo connectFullMesh failed with \["
     r"|(?:wait|Wait|Socket) ?[Tt]imeout(?:$| after \d| for)|Timeout waiting for key: "
     r"|Application timeout caused pair closure"

@@ -58,13 +58,20 @@ def _listed(groups: Mapping[str, WatchedGroup], waiting: Sequence[int]) -> Verdi
     claims = tuple(claim for watched in groups.values() for claim in _waiting(watched, sorted(watched.waits)))[:_SHOWN]
     first = next(iter(groups.values()))  # the places are those of all
     more = f" and {len(said) - _GROUPS} more" if len(said) > _GROUPS else ""
+    calls = [f"{wait}{_at(watched, ranks)}" for wait, ranks, watched in rows.values()]
+    summary = (
+        f"{spell(waiting).capitalize()} waited in {' and in '.join(calls[:_GROUPS])} until the time was up; "
+        "who held it up is not printed."
+        if len(waiting) == 1
+        else f"Ranks of several groups waited until the time was up: {', '.join(said[:_GROUPS])}{more}; "
+        "which of them holds up the others is not printed."
+    )
     return Verdict(
         kind="not_understood",
         waiting=tuple(waiting),
         sites=tuple(first.sites[rank] for rank in waiting if rank in first.sites),
         confidence=0.5,
-        summary=f"Ranks of several groups waited until the time was up: {', '.join(said[:_GROUPS])}{more}; "
-        "which of them holds up the others is not printed.",
+        summary=summary,
         claims=claims,
         evidence=texts(claims),
     )

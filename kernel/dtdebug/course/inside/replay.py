@@ -72,7 +72,7 @@ class Player:
         self._give(call, record)
         return alone.answer(call, self._torch)
 
-    def _next(self, call: road.Call) -> recording.Record | None:
+    def _next(self, call: road.Call) -> recording.RecordedCollective | None:
         """What was recorded of this call: by its number, and among several threads by that in its own."""
         if len(self._threads) < 2:
             return self._records.get(call.number)

@@ -113,7 +113,7 @@ class Clipping:
             return
         if not self._steps.used(rows):
             self._late = -1
-        elif limit is not None and values.plain(norm) and float(norm) > float(limit):  # else it is only measured
+        elif limit is not None and values.is_whole(norm) and float(norm) > float(limit):  # else it is only measured
             self._late += 1
             self._late_at = self._late_at or self._steps.now - 1
             if self._late == _LATE:

@@ -89,7 +89,7 @@ class Lost:
 
 def _has_gradient(parameter: Any) -> bool:
     grad = parameter.grad
-    return grad is not None and (not values.plain(grad) or bool(grad.count_nonzero()))
+    return grad is not None and (not values.is_whole(grad) or bool(grad.count_nonzero()))
 
 
 def _begin(tensor: Any) -> Any:

@@ -61,7 +61,7 @@ class Reductions:
         """Tensors were reduced to another rank."""
         weak = sys.modules["torch.multiprocessing.reductions"].StorageWeakRef
         if len(self._given) < _MOST:
-            self._given |= {t.data_ptr(): weak(t.untyped_storage()) for t in tensors if values.plain(t)}
+            self._given |= {t.data_ptr(): weak(t.untyped_storage()) for t in tensors if values.is_whole(t)}
 
     def given(self, tensor: Any) -> bool:
         """Whether that tensor was, since the last step."""

@@ -1,0 +1,45 @@
+"""Ranks that only waited for another one, or lost it, in a log that does not say what became of that one."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+from dtdebug_taxonomy.claims import Claim, texts
+from dtdebug_taxonomy.failure.exits import LAUNCHER, Exit
+from dtdebug_taxonomy.failure.raised import Raised
+from dtdebug_taxonomy.ranks import CallSite, Verdict, spell
+
+_TIMED_OUT = re.compile(r"(?i)timed? ?out")
+_SHOWN, _PLACES = 8, 4
+
+
+def only_lost(
+    echoes: Sequence[Raised], claims: Sequence[Claim], sites: Sequence[CallSite], ends: Sequence[Exit]
+) -> Verdict | None:
+    """The verdict where all that ranks raised is an echo; None where none of them is known by its number."""
+    ranks = tuple(sorted({r.rank for r in echoes if r.rank is not None}))
+    if not ranks:
+        return None
+    late = all(_TIMED_OUT.search(r.text) for r in echoes)
+    places: dict[str, list[int]] = {}
+    for site in sites:
+        places.setdefault(located(site), []).append(site.rank)
+    apart = "; ".join(f"{spell(those, _SHOWN)}{place}" for place, those in [*places.items()][:_PLACES])
+    where = next(iter(places), "") if len(places) < 2 else f", each at its own place ({apart})"
+    did = "waited for another rank until the time was up" if late else "failed in communication with another rank"
+    ended = tuple(sorted({e.rank for e in ends if e.rank is not None and e.signal in LAUNCHER and e.signal} - {*ranks}))
+    still = f"; {spell(ended, _SHOWN)} ran on until the launcher ended {'it' if len(ended) == 1 else 'them'}"
+    return Verdict(
+        kind="not_understood",
+        waiting=ranks,
+        sites=tuple(site for site in sites if site.rank in ranks),
+        summary=f"{spell(ranks, _SHOWN).capitalize()} {did}{where}; no line says why{still if ended else ''}.",
+        claims=tuple(claims),
+        evidence=texts(claims),
+    )
+
+
+def located(site: CallSite) -> str:
+    """` at train.py:12 in main`; a syntax error is in no function."""
+    return f" at {site.file}:{site.line}{f' in {site.function}' if site.function else ''}" if site.file else ""
