@@ -36,18 +36,18 @@ def known(knowledge: Knowledge) -> dict[str, Any]:
 
 
 def pack(content: dict[str, Any]) -> str:
-    """What the file holds."""
-    packed = zlib.compress(json.dumps(content["patterns"], ensure_ascii=False, separators=(",", ":")).encode(), 9)
+    """What the file holds: words, then their patterns, a line each, parted by empty lines."""
+    groups = ("\n".join([words, *patterns]) for words, patterns in content["patterns"].items())
+    packed = zlib.compress("\n\n".join(groups).encode(), 9)
     return json.dumps({"classes": content["classes"], "packed": base64.b64encode(packed).decode()}, indent=0) + "\n"
 
 
 def unpack(text: str) -> dict[str, Any]:
     """The content of the file, as `known` gave it; its bytes differ from one zlib to another."""
     content = json.loads(text)
-    return {
-        "classes": content["classes"],
-        "patterns": json.loads(zlib.decompress(base64.b64decode(content["packed"]))),
-    }
+    groups = zlib.decompress(base64.b64decode(content["packed"])).decode().split("\n\n")
+    rows = (group.split("\n") for group in groups)
+    return {"classes": content["classes"], "patterns": {words: patterns for words, *patterns in rows}}
 
 
 if __name__ == "__main__":

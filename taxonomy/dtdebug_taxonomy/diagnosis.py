@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from typing import Literal
 
@@ -52,6 +53,10 @@ _ANY_ERROR = (("exception",), ("yes",))
 """That there is an error, and no more."""
 _NOTES = 10
 _CULPRITS = 64
+
+
+_FRAME = re.compile(r"\Ain \w|\", line \d")
+"""Words that were found in a frame of a traceback: they say where it was, not what."""
 
 
 class RankedSymptom(msgspec.Struct, frozen=True, kw_only=True):
@@ -172,9 +177,8 @@ def diagnose(
     elif snapshot.verdict is not None and snapshot.verdict.kind == "not_understood" and not snapshot.ranks:
         # which ranks wait is known, and the output names what may have kept another one from coming
         waits = min((c.record.line for c in snapshot.verdict.claims if c.record.line), default=0)
-        first, quoted = printed(
-            named or (r for r in symptoms[0].why if r.line < waits and not _is_vague(knowledge, r))  # it came before
-        )
+        before = (r for r in symptoms[0].why if r.line <= waits and not _FRAME.search(r.words))
+        first, quoted = printed(named or (r for r in before if not _is_vague(knowledge, r)))
         told, supports = first or told, (*quoted, *supports)
     if not told:
         told, supports = warning if warning[0] else ended(ending)

@@ -39,7 +39,11 @@ export async function isKnown(failure: Failure): Promise<boolean> {
 async function unpack(packed: string): Promise<Patterns> {
   const bytes = Uint8Array.from(atob(packed), (each) => each.charCodeAt(0));
   const stream = new Blob([bytes]).stream().pipeThrough(new DecompressionStream("deflate"));
-  return Object.entries((await new Response(stream).json()) as Record<string, string[]>);
+  const groups = (await new Response(stream).text()).split("\n\n");
+  return groups.map((group) => {
+    const [words = "", ...each] = group.split("\n");
+    return [words, each] as const;
+  });
 }
 
 /** The error as text without colours, in lines that are cut so that no pattern becomes slow. */
