@@ -370,7 +370,7 @@ def test_a_folder_of_a_server_that_is_gone_is_named_and_not_read(tmp_path, monke
     assert mounted.answers(tmp_path / "none")
     monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
     monkeypatch.setattr(mounted, "LIMIT", 0.3)
-    monkeypatch.setattr(software, "files", lambda *_: pytest.fail("it would hang"))
+    monkeypatch.setattr(software, "hashed_files", lambda *_: pytest.fail("it would hang"))
     seen = look.examine_host(Launch(program=f"{tmp_path}/t.py"), {})
     assert [p.id for p in seen.problems if "does not answer" in p.text] == ["DR508"]
     assert "does not answer" in seen.unread["code"]

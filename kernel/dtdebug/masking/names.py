@@ -86,7 +86,8 @@ def value(text: str, begin: int, end: int, name: str) -> tuple[int, int] | None:
         certain = not (":" in assigns["sep"] and values.is_prose(text, start, stop))
         return (start, stop) if certain else None
     else:
-        certain = kind == "token" and "=" in assigns["sep"] and values.is_made_up(said)
+        written = assigns["sep"] == "="  # as a query, a shell or an argument has it, not as a table or an arrow
+        certain = kind == "token" and "=" in assigns["sep"] and values.is_made_up(said, letters=written)
     return (start, stop) if certain or values.credible(said, kind) else None
 
 

@@ -88,9 +88,9 @@ def is_prose(text: str, start: int, stop: int) -> bool:
     return _PLAIN.match(text[start:stop]) is not None and _WORD_FOLLOWS.match(text, stop) is not None
 
 
-def is_made_up(said: str) -> bool:
-    """Letters and digits in one, and no number."""
-    return len(said) >= 6 and said.isalnum() and any(map(str.isdigit, said)) and not said.isdigit()
+def is_made_up(said: str, *, letters: bool) -> bool:
+    """Letters and digits in one, and no number; letters alone if they may be it."""
+    return len(said) >= 6 and said.isalnum() and not said.isdigit() and (letters or any(map(str.isdigit, said)))
 
 
 def credible(said: str, kind: str) -> bool:
