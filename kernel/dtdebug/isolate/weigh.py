@@ -2,12 +2,13 @@
 
 Halving names what a threshold on single runs lets through, and step times of equal runs vary. So each change is run
 alone beside the job as it is, and where there are several, all of them beside all but this one. A change is named only
-if its slowest run is faster than the fastest one without it, by more than a margin.
+if its slowest run is faster than the fastest one without it, and by more than equal runs differ and a margin.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from statistics import median
 from typing import Literal
 
 from dtdebug.isolate.findings import spelled
@@ -18,9 +19,9 @@ from dtdebug.isolate.run import NODES, RANKS
 from dtdebug.isolate.tries import Tries
 
 MARGIN = 0.15
-"""Share of a step by which the ranges of two settings must lie apart, and above which equal runs differ too much."""
-_LEAST, _AS_IT_IS = 2, 3
-"""Runs of each setting, and of the job as it is."""
+"""By which share more than equal runs differ a step must take longer without a change; and from which they differ."""
+_TIMES, _LEAST = 3, 2
+"""Runs of each setting, and how many of them must have told a time."""
 _COUNTS = (RANKS, NODES)
 Weight = Literal["clear", "none", "varies", "unmeasured"]
 Setting = dict[str, str]
@@ -42,8 +43,8 @@ class Weighing:
         wanted = [dict(base)]
         for r in self._parts() or self._counts():
             wanted += [setting for pair in self._pairs(base, r) for setting in pair if setting not in wanted]
-        for count in range(1, _AS_IT_IS + 1):
-            for setting in wanted if count <= _LEAST else wanted[:1]:
+        for count in range(1, _TIMES + 1):
+            for setting in wanted:
                 if len(self._runs(setting)) < count:
                     self._tries.once(setting, self._found.failure)
 
@@ -60,18 +61,17 @@ class Weighing:
         if not parts:
             weights = {r.factor: self._weight(base, r) for r in self._counts()}
             kept = [r for r in self._counts() if weights[r.factor] == "clear"]
-            steady = self._spread(base) <= 1 / FASTER - 1  # else luck alone makes as much as a change must
+            steady = self._noise() <= 1 / FASTER - 1  # else luck alone makes as much as a change must
             kept += [r for r in found.responsible if r.factor == "program" and steady]
             if not (steady or kept):
-                found.undecided = self._varying(base)
+                found.undecided = self._varying()
         for r in parts:
             self._say(base, r, weights[r.factor])
         if parts and not kept:
-            worst = max((s for r in parts for pair in self._pairs(base, r) for s in pair), key=self._spread)
-            found.undecided = self._varying(worst) if "varies" in weights.values() else ""
+            found.undecided = self._varying() if "varies" in weights.values() else ""
         if any(r.factor in _COUNTS for r in found.responsible) and not {RANKS, NODES} & {r.factor for r in kept}:
             found.distributed = True if any(r.factor.endswith("-backend") for r in kept) else None
-        weighed = any(r.factor != "program" for r in kept) or len(self._seconds(base)) >= _AS_IT_IS
+        weighed = any(r.factor != "program" for r in kept) or len(self._seconds(base)) >= _TIMES
         found.responsible, found.confirmed = kept, bool(kept) and weighed
         found.measured = self._told(base, kept)
 
@@ -102,9 +102,10 @@ class Weighing:
         fast, slow = self._seconds(changed), self._seconds(without)
         if min(len(fast), len(slow)) < _LEAST:
             return "unmeasured"
-        if max(fast) < (1 - MARGIN) * min(slow):
+        noise = self._noise()
+        if max(fast) < min(slow) and median(slow) / median(fast) - 1 > noise + MARGIN:
             return "clear"
-        return "varies" if max(self._spread(changed), self._spread(without)) > MARGIN else "none"
+        return "varies" if noise > MARGIN else "none"
 
     def _runs(self, setting: Mapping[str, str]) -> list[float]:
         """Seconds of a step of all runs with a setting; 0 of one that says nothing."""
@@ -119,10 +120,14 @@ class Weighing:
         seconds = self._seconds(setting)
         return max(seconds) / min(seconds) - 1 if seconds else 0.0
 
+    def _noise(self) -> float:
+        """The greatest share by which equal runs differ, of all that were made."""
+        return max(self._spread(dict(key)) for key in self._tries.of)
+
     # --- what is said
 
-    def _varying(self, setting: Mapping[str, str]) -> str:
-        return f"undecided: step times of equal runs differ by {100 * self._spread(setting):.0f} %"
+    def _varying(self) -> str:
+        return f"undecided: step times of equal runs differ by {100 * self._noise():.0f} %"
 
     def _say(self, base: Setting, r: Responsible, weight: Weight) -> None:
         alone, as_it_is = {**base, r.factor: r.value}, dict(base)
@@ -132,7 +137,7 @@ class Weighing:
         elif weight == "unmeasured":
             says = "undecided: not enough runs of it alone"
         elif weight == "varies":
-            says = self._varying(max((s for pair in self._pairs(base, r) for s in pair), key=self._spread))
+            says = self._varying()
         rows = [(to, self._range(s)) for to, s in (("as it is", as_it_is), (r.value, alone)) if self._seconds(s)]
         self._rows.weighed(r.factor, rows, says)
 
