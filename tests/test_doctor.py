@@ -20,6 +20,7 @@ from dtdebug.doctor.judge import forecast, partition, verdict
 from dtdebug.doctor.judge.matrix import Hosts
 from dtdebug.doctor.untrusted import tidied
 from dtdebug.errors import UsageError
+from dtdebug_taxonomy import __version__
 from dtdebug_taxonomy.explain import explain
 from dtdebug_taxonomy.knowledge import load
 from dtdebug_taxonomy.preflight import load as preflight
@@ -445,6 +446,63 @@ def test_messages_that_were_changed_or_are_too_long_are_refused():
         return heard
 
     assert asyncio.run(scene()) == [{"a": 1}, "token", {"a": 1}, "lost"]
+
+
+def test_hosts_of_another_protocol_are_named_with_both_releases():
+    """Where all meet and at the host that came; one that only leaves, or says nonsense, is as one that never came."""
+    seen = msgspec.structs.replace(hosts("127.0.0.1", "10.0.0.2")[0].look, version="1.2.3")
+
+    def here(port):
+        launch = msgspec.structs.replace(seen.launch, port=port)
+        return msgspec.structs.replace(seen, launch=launch, endpoint=Name(name="h0", addresses=("127.0.0.1",)))
+
+    async def refused():
+        """A host that comes to one of a later protocol."""
+
+        async def later(reader, writer):
+            writer.write(b"dtdebug-doctor 2 " + b"0" * 32 + b"\n")
+            heard.append(await reader.readline())
+            writer.write(b"dtdebug-doctor 2 7.0\n")
+            writer.close()
+
+        heard = []
+        server = await asyncio.start_server(later, "127.0.0.1", 0)
+        meeting, _ = await meet.come(here(server.sockets[0].getsockname()[1]), "t", 60)
+        server.close()
+        return heard, meeting
+
+    async def collected(said):
+        """Where all meet, of the one that leaves with these words."""
+
+        async def guest():
+            reader, writer = await wire.connect("127.0.0.1", hub._servers[0].sockets[0].getsockname()[1], 30)
+            await reader.readline()
+            writer.write(said)
+            writer.write_eof()
+            answer = await asyncio.wait_for(reader.read(), 30)
+            writer.close()
+            return answer
+
+        hub = meet._Hub(here(0), "t", heavy=False)
+        await hub.open()
+        try:
+            answer = await guest()  # all that it says is read before its end
+            return answer, await hub.run(0.1, verdict.together)
+        finally:
+            await hub.close()
+
+    heard, meeting = asyncio.run(refused())
+    assert [wire.GREETING + __version__.encode() + b"\n"] == heard
+    assert ("version", "127.0.0.1 has dtdebug 7.0 (protocol 2), h0 1.2.3") == (meeting.result, meeting.words)
+    (told,) = [f for f in verdict.alone(here(1), meeting).findings if f.id == "DR213"]
+    assert "7.0 (protocol 2), h0 1.2.3" in told.measured
+    answer, report = asyncio.run(collected(b"dtdebug-doctor 2 7.0\n"))
+    assert answer == heard[0]
+    assert named(report) & {("DR213", ()), ("DR201", ("node 1",))} == {("DR213", ())}
+    assert "127.0.0.1: 7.0 (protocol 2); h0: 1.2.3" in {f.measured for f in report.findings}
+    for silent in (b"", b"dtdebug-doctor 2 \x1b[31m\n", b"dtdebug-doctor\n"):
+        _, report = asyncio.run(collected(silent))
+        assert {n for n, _ in named(report)} & {"DR213", "DR201"} == {"DR201"}
 
 
 def test_the_forms_say_the_same():

@@ -2,6 +2,7 @@
 
 import argparse
 import json
+import math
 import os
 import random
 import re
@@ -18,7 +19,7 @@ import pytest
 
 from dtdebug.cli import main
 from dtdebug.errors import UsageError
-from dtdebug.isolate import differs, outcome, pace, releases, workspace
+from dtdebug.isolate import differs, outcome, pace, releases, remedies, workspace
 from dtdebug.isolate.command import moved, one_host, parse_job, spread
 from dtdebug.isolate.findings import claims
 from dtdebug.isolate.identity import FailureIdentity, of_case, same_failure
@@ -47,6 +48,7 @@ LIMIT = 600
 BOOM = FailureIdentity(
     how="raised", type="ValueError", message="bad value 3", file="train.py", line=7, function="step", text="x"
 )
+SLOW = FailureIdentity(how="slow", type="step", pace=1.0, text="A step takes 1 s.")
 OTHER = msgspec.structs.replace(BOOM, type="KeyError", message="'lr'", line=9)
 ALIAS = "from u import DataLoader as DL\n"
 PARTS = ("last-batch", "loader-workers", "compile", "amp", "activation-checkpointing", "ddp-unused-parameters")
@@ -360,21 +362,29 @@ def test_what_the_recorded_run_was_told_is_what_can_be_changed(tmp_path):
 
 
 class World:
-    """A job that fails as a function of what is changed; every run is counted and takes ten seconds."""
+    """A job that fails as a function of what is changed; every run is counted and takes ten seconds.
 
-    def __init__(self, fails, *, uses=("group", "ddp", "ddp.buffers", "loader.workers"), seed=0):
-        self.fails, self.now, self.count = fails, 0.0, 0
+    With `takes` it is slow: the seconds of a step are a function of what is changed.
+    """
+
+    def __init__(self, fails=None, *, takes=None, uses=("group", "ddp", "ddp.buffers", "loader.workers"), seed=0):
+        self.fails, self.takes, self.now, self.count = fails, takes, 0.0, 0
         used = {use for f in factors.load() if f.id in PARTS for use in f.uses}
         self.saw = dict.fromkeys({*used, *uses}, "1")
         self.random = random.Random(seed)
 
     def run(self, setting, reference, limit):
         self.now, self.count = self.now + 10.0, self.count + 1
-        failure = self.fails(setting, self.random)
+        seconds = self.takes(setting, self.random) if self.takes else 0.0
+        if self.takes:
+            slow = pace.is_slow(pace.Pace(seconds, "step"), reference, None)
+            failure = msgspec.structs.replace(SLOW, pace=seconds) if slow else None
+        else:
+            failure = self.fails(setting, self.random)
         outcome = (
             "ok" if failure is None else "same" if reference is None or same_failure(reference, failure) else "other"
         )
-        return Run(factors=dict(setting), outcome=outcome, seconds=10.0, failure=failure, saw=self.saw)
+        return Run(factors=dict(setting), outcome=outcome, seconds=10.0, pace=seconds, failure=failure, saw=self.saw)
 
     def search(self, ranks=4, budget=600.0, known=(), variables=(), told=None, *, agents=1, sometimes=False):
         tries = Tries(self.run, known, budget=budget, told=told, clock=lambda: self.now)
@@ -435,13 +445,52 @@ def test_a_job_of_several_hosts_needs_them_or_not():
 
 def test_a_slow_job_is_told_in_its_own_words():
     """What is as slow is not said to fail, and the remedy is that of slowness."""
-    slow = FailureIdentity(how="slow", type="step", pace=1.0, text="A step takes 1 s.")
-    world = World(lambda s, r: None if "one-batch" in s else slow)
+    world = World(takes=lambda s, r: 0.3 if "one-batch" in s else 1.0)
     world.saw["data"] = "9"
     found = world.search()
     assert [("one-batch", True)] == [(r.factor, "num_workers" in r.fix) for r in found.responsible]
     assert ["fails" in went for row in found.rows for _, went in row.tried].count(True) == 0
     assert any("is faster" in claim.text for claim in claims(found))
+
+
+def test_of_a_slow_job_only_what_matters_by_itself_is_named():
+    """Runs alone and runs of all the others tell what a threshold on both together lets through; fewer ranks share."""
+    share = {"loader-workers": 0.69, "ddp-unused-parameters": 0.96}
+    takes = lambda s, r: math.prod(share.get(name, 1.0) for name in s) * r.uniform(0.99, 1.01)  # noqa: E731
+    world = World(takes=takes)
+    found = world.search()
+    assert (["loader-workers"], True) == ([r.factor for r in found.responsible], found.confirmed)
+    row = next(row for row in found.rows if row.title == "find_unused_parameters")
+    assert row.says.startswith("by itself it does not change a step by more than 15%")
+    means = remedies.isolated(found, {}).means
+    assert re.fullmatch(
+        r"A step takes .* s \(3 runs\) as it is, with 1 rank, .* s \(\d runs\) with .*workers 0\.", means
+    )
+    assert {"loader-workers", "ddp-unused-parameters"} < set().union(*(run.factors for run in found.runs))
+    share = {"loader-workers": 0.75, "ddp-unused-parameters": 0.8}
+    assert set(share) == {r.factor for r in World(takes=takes).search().responsible}
+    world = World(takes=lambda s, r: 0.3 if "amp" in s else ranks(s) / 4)
+    found = world.search()
+    assert (["amp"], None) == ([r.factor for r in found.responsible], found.distributed)
+    assert "faster with 2 ranks" in [row.says for row in found.rows]
+    found = World(takes=lambda s, r: ranks(s) / 4).search()
+    assert ["ranks", "program"] == [r.factor for r in found.responsible]
+
+
+@pytest.mark.parametrize("part", ["", "amp"])
+def test_of_a_slow_job_whose_equal_runs_differ_no_other_part_is_named(part):
+    """Luck names no part; a search that ends before the proof names none either."""
+    right = undecided = 0
+    for seed in range(30):
+        found = World(takes=lambda s, r: (0.1 if part in s else 1.0) * r.uniform(1.0, 1.8), seed=seed).search()
+        named = {r.factor for r in found.responsible} - {"program"}
+        assert named <= {part}
+        right += named == {part}
+        undecided += found.undecided.startswith("undecided: step times of equal runs differ by ")
+        early = World(takes=lambda s, r: 0.2 if part in s else 1.0, seed=seed).search(budget=10.0 * (3 + seed % 5))
+        assert early.unfinished or not part
+        assert {r.factor for r in early.responsible} <= {"program"}
+    assert right >= 25 if part else undecided
 
 
 def test_what_was_measured_is_the_first_advice():

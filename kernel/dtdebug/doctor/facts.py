@@ -5,7 +5,7 @@ A part that was not looked at stays at its default, and `unread` says why; nothi
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Literal, NamedTuple
 
 import msgspec
 
@@ -220,7 +220,7 @@ class Meeting(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """How this host fared on its way to the endpoint."""
 
     result: str = ""
-    """hub, came, unresolved, refused, timeout, unreachable, other, token, taken, none (no endpoint)."""
+    """hub, came, unresolved, refused, timeout, unreachable, other, token, version, taken, none (no endpoint)."""
     words: str = ""
     tries: int = 0
     seconds: float = 0.0
@@ -240,6 +240,16 @@ class Came(msgspec.Struct, kw_only=True):
     bulk: list[Bulk] = []
     lines: dict[str, list[str]] = {}
     """Hashes of lines of the files that differ."""
+
+
+class Stranger(NamedTuple):
+    """Who came and was not let in."""
+
+    address: str
+    why: str
+    """token; version: it has another protocol."""
+    release: str = ""
+    """Of dtdebug, as it says itself, with its protocol."""
 
 
 class Remedy(msgspec.Struct, frozen=True, kw_only=True):

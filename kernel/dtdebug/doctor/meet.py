@@ -14,7 +14,7 @@ from typing import Any
 import msgspec
 
 from dtdebug.doctor import bulk, names, pairs, resources, software, wire
-from dtdebug.doctor.facts import MOST_HOSTS, Bulk, Came, Look, Meeting, Report, Try
+from dtdebug.doctor.facts import MOST_HOSTS, Bulk, Came, Look, Meeting, Report, Stranger, Try
 from dtdebug.doctor.untrusted import tidied
 
 PAUSE = 0.2
@@ -25,7 +25,7 @@ _PROBING, _SAYING = 16.0, 5.0
 _FILES_ASKED, _ADDRESSES = 8, 6
 _MANY, _ALL = 64, 256
 """Hosts from which on other addresses are tried only where all of the first fail; up to which all pairs are tried."""
-Judge = Callable[[list[Came], list[str], float], Report]
+Judge = Callable[[list[Came], list[Stranger], float], Report]
 
 
 class _Peer(msgspec.Struct, kw_only=True):
@@ -73,7 +73,7 @@ class _Hub:
         self._look, self._token, self._heavy = look, token, heavy
         self._came: list[Came] = []
         self._channels: list[wire.ProvenConnection | None] = []
-        self._strangers: dict[str, str] = {}
+        self._strangers: dict[str, Stranger] = {}
         self._full = asyncio.Event()
         self._servers: list[asyncio.Server] = []
         self._closed = False
@@ -141,8 +141,7 @@ class _Hub:
         if self._heavy and count > 1:
             for offset in bulk.offsets(count):
                 await self._round(offset, key)
-        strangers = [f"{address}: {why}" for address, why in self._strangers.items()]
-        report = judge(self._came, strangers, time.monotonic() - began)
+        report = judge(self._came, list(self._strangers.values()), time.monotonic() - began)
         await asyncio.gather(*(self._tell(c, report) for c in self._channels if c is not None))
         return report
 
@@ -204,8 +203,8 @@ class _Hub:
             came = Came(look=tidied(msgspec.convert(body["look"], Look)), node=None, address=address, offset=offset)
             came.node = came.look.launch.node
         except wire.WireError as error:
-            if len(self._strangers) < 64 and error.why == "token":
-                self._strangers[address] = error.why
+            if len(self._strangers) < 64 and (error.why == "token" or error.release):
+                self._strangers[address] = Stranger(address, error.why, error.release)
             writer.close()
             return
         except (OSError, KeyError, TypeError, ValueError, asyncio.CancelledError):  # nothing of ours; or all is over
@@ -252,7 +251,10 @@ async def come(look: Look, token: str, wait: float) -> tuple[Meeting, Report | N
                 return await _inside(look, channel, answering, wait)
             except wire.WireError as error:
                 why = {"token": "token", "lost": "lost", "version": "version"}.get(error.why, "other")
-                last = Meeting(result=why, words=f"{address} answers, but not as dtdebug doctor does", tries=tries)
+                words = f"{address} answers, but not as dtdebug doctor does"
+                if error.release:
+                    words = f"{address} has dtdebug {error.release}, {look.host} {look.version}"
+                last = Meeting(result=why, words=words, tries=tries)
                 if why in ("token", "version"):
                     break
                 await asyncio.sleep(PAUSE)

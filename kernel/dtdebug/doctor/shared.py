@@ -10,7 +10,7 @@ from pathlib import Path
 from msgspec.structs import replace
 
 from dtdebug.doctor import mounted
-from dtdebug.doctor.facts import Came, Finding, Look, Meeting, Report
+from dtdebug.doctor.facts import Came, Finding, Look, Meeting, Report, Stranger
 from dtdebug.doctor.folder import PAUSE, Folder, Said
 from dtdebug.doctor.judge import coming, verdict
 from dtdebug.doctor.judge.findings import finding, folded
@@ -36,7 +36,7 @@ class Shared:
         except OSError as error:
             self._why = error.strerror or "error"
 
-    def judge(self, came: list[Came], strangers: list[str], waited: float) -> Report:
+    def judge(self, came: list[Came], strangers: list[Stranger], waited: float) -> Report:
         """The verdict where all meet, with what hosts say that did not come."""
         launch = self._look.launch
         until = time.monotonic() + _LATER if len(came) < launch.nodes else 0.0

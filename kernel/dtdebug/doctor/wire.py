@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import hmac
+import re
 import secrets
 import socket
 from contextlib import suppress
@@ -16,20 +17,28 @@ from typing import Any
 
 import msgspec
 
-GREETING = b"dtdebug-doctor 1 "
+from dtdebug_taxonomy import __version__
+
+_NAME = b"dtdebug-doctor "
+GREETING = _NAME + b"1 "
 LINE = 1 << 20
 """Bytes of a line at most."""
 SEGMENT = 536
 """Bytes of a segment of the meeting's connections: they pass where larger ones are lost."""
 _GREETING_WAIT = 3.0
+_RELEASE = re.compile(rb"dtdebug-doctor (\d{1,4}) ([0-9A-Za-z.+-]{1,40})\n")
+"""What both sides say where their protocols differ: that of each, and its release of dtdebug."""
 
 
 class WireError(Exception):
-    """The peer is none of ours: `why` is other, silent, token, version or lost."""
+    """The peer is none of ours: `why` is other, silent, token, version or lost.
 
-    def __init__(self, why: str) -> None:
+    `release`: for version, what the peer says that it has, without proof; empty where it says nothing.
+    """
+
+    def __init__(self, why: str, release: str = "") -> None:
         super().__init__(why)
-        self.why = why
+        self.why, self.release = why, release
 
 
 class ProvenConnection:
@@ -77,6 +86,11 @@ async def serve(
     nonce = secrets.token_hex(16).encode()
     writer.write(GREETING + nonce + b"\n")
     line = await _line(reader, _GREETING_WAIT)
+    if line.startswith(_NAME):
+        with suppress(OSError):
+            writer.write(_own_release())
+            await writer.drain()
+        raise WireError("version", _release(line))
     theirs, _, proof = line.rstrip(b"\n").partition(b" ")
     if len(theirs) != 32:
         raise WireError("other")
@@ -99,7 +113,13 @@ async def call(
     except WireError as error:
         raise WireError("silent" if error.why == "late" else "other") from None
     if not line.startswith(GREETING):
-        raise WireError("version" if line.startswith(b"dtdebug-doctor ") else "other")
+        if not line.startswith(_NAME):
+            raise WireError("other")
+        said = b""
+        with suppress(WireError, OSError):  # one that knows nothing of this closes the connection
+            writer.write(_own_release())
+            said = await _line(reader, _GREETING_WAIT)
+        raise WireError("version", _release(said))
     theirs = line[len(GREETING) :].rstrip(b"\n")
     nonce = secrets.token_hex(16).encode()
     key = _mac(token.encode(), theirs, nonce, who.encode())
@@ -138,6 +158,15 @@ async def _line(reader: asyncio.StreamReader, wait: float) -> bytes:
     if not line.endswith(b"\n"):
         raise WireError("lost")
     return line
+
+
+def _own_release() -> bytes:
+    return GREETING + __version__.encode() + b"\n"
+
+
+def _release(line: bytes) -> str:
+    found = _RELEASE.fullmatch(line)
+    return f"{found[2].decode()} (protocol {found[1].decode()})" if found else ""
 
 
 def _mac(key: bytes, *parts: bytes) -> bytes:

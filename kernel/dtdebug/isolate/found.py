@@ -65,3 +65,7 @@ class SearchState(msgspec.Struct, kw_only=True):
     works_with_one: bool | None = None
     confirmed: bool = False
     """What is responsible was seen twice."""
+    undecided: str = ""
+    """Of a slow job: why no part can be named."""
+    measured: str = ""
+    """Of a slow job: the seconds that the answer rests on."""

@@ -58,11 +58,16 @@ class RunReader:
                 own = seed
         if self._choices.kind == "differs":
             saw["recorded"] = str(self._choices.recorded)
-        outcome, failure = self._outcome(reference, ended, saw, folder)
+        seconds = 0.0
+        if self._choices.kind == "slow" and not ended.status:
+            outcome, failure, seconds = self._pace(reference, ended, folder)
+        else:
+            outcome, failure = self._outcome(reference, ended, saw, folder)
         return Run(
             factors=dict(setting),
             outcome=outcome,
             seconds=ended.seconds,
+            pace=seconds,
             failure=failure,
             unproven=tuple(name for name in setting if not self._is_proven(name, setting, rows, saw, folder)),
             saw=saw,
@@ -72,23 +77,28 @@ class RunReader:
             folder=str(folder.path),
         ), own
 
+    def _pace(
+        self, reference: FailureIdentity | None, ended: CommandEnd, folder: RunFolder
+    ) -> tuple[Outcome, FailureIdentity | None, float]:
+        """How fast a run that did not fail was, in seconds of a step, and whether that is slow."""
+        found = pace.pace(folder.path, ended.seconds if ended.status == 0 else None, ended.others)
+        if found is None or (reference is not None and reference.type != found.of):
+            return "timeout" if ended.status is None else "other", None, 0.0
+        if found.busy and reference is None:
+            raise UsageError(
+                f"isolate --slow: other programs have {ended.others:.0%} of this host's work, and ranks wait for a "
+                "processor most of the time; try it when the host is quiet"
+            )
+        if found.busy:
+            return "other", None, 0.0
+        if pace.is_slow(found, reference, self._choices.slow_above):
+            return "same", pace.failure(found, folder.path), found.seconds
+        return "ok", None, found.seconds
+
     def _outcome(
         self, reference: FailureIdentity | None, ended: CommandEnd, saw: Mapping[str, str], folder: RunFolder
     ) -> tuple[Outcome, FailureIdentity | None]:
-        status, seconds = ended.status, ended.seconds
-        if self._choices.kind == "slow" and not status:
-            found = pace.pace(folder.path, seconds if status == 0 else None, ended.others)
-            if found is None or (reference is not None and reference.type != found.of):
-                return "timeout" if status is None else "other", None
-            if found.busy and reference is None:
-                raise UsageError(
-                    f"isolate --slow: other programs have {ended.others:.0%} of this host's work, and ranks wait for a "
-                    "processor most of the time; try it when the host is quiet"
-                )
-            if found.busy:
-                return "other", None
-            slow = pace.is_slow(found, reference, self._choices.slow_above)
-            return ("same", pace.failure(found, folder.path)) if slow else ("ok", None)
+        status = ended.status
         if status is None:
             return "timeout", None
         if status == 0 and self._choices.recorded is not None:

@@ -86,6 +86,8 @@ def _ruled_out(found: SearchState) -> tuple[list[str], list[str]]:
 
 def _went(found: SearchState) -> str:
     """How many runs with what is responsible changed did not fail, and how many without that did."""
+    if found.failure is not None and found.failure.how == "slow":
+        return found.measured
     blamed = {r.factor for r in found.responsible}
     named = blamed - {RANKS, NODES, "program", "several"}
     counts = blamed & {RANKS, NODES}  # fewer of them are no run of the same kind

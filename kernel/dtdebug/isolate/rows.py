@@ -44,6 +44,12 @@ class Rows:
             self._found.unclear.append(self.title(name))
         self.add(self.title(name), [(to, self.went(outcome, said=said) + together)], says)
 
+    def weighed(self, name: str, tried: Sequence[tuple[str, str]], says: str) -> None:
+        """What runs beside each other have shown of a part, in place of what was said of it before."""
+        rows, title = self._found.rows, self.title(name)
+        rows[:] = [row for row in rows if row.title != title]
+        self.add(title, tried, says)
+
     def rule_out(self, name: str) -> str:
         """What is not it, in words."""
         f = self._named.get(name)

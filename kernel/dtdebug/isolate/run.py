@@ -21,6 +21,8 @@ class Run(msgspec.Struct, frozen=True, kw_only=True):
     factors: dict[str, str]
     outcome: Outcome
     seconds: float
+    pace: float = 0.0
+    """Seconds of a step, or of the whole run, of a job that is slow; 0 where it was not measured."""
     failure: FailureIdentity | None = None
     unproven: tuple[str, ...] = ()
     """What was to be changed, and was not seen to be."""

@@ -17,6 +17,7 @@ from dtdebug.isolate.rows import Rows
 from dtdebug.isolate.run import ENVIRONMENT, NODES, RANKS, Outcome, Run
 from dtdebug.isolate.sometimes import Sometimes, Suspects
 from dtdebug.isolate.tries import OutOfBudgetError, Tries
+from dtdebug.isolate.weigh import Weighing
 from dtdebug_taxonomy.factors import Factor
 
 _FIRST, _SOMETIMES = 3, 8
@@ -57,6 +58,7 @@ class Search:
         self._agents, self._suspects = agents, suspects
         self._variables = {f"{ENVIRONMENT}{name}": to for name, to in variables.items()}
         self._base: dict[str, str] = {}
+        self._weighing = Weighing(tries, self.found, self._rows)
 
     def run(self) -> SearchState:
         """Searches until it is decided or the budget is spent."""
@@ -72,6 +74,7 @@ class Search:
                 self._follow()
         except OutOfBudgetError as error:
             self.found.unfinished = f"{error}{self._narrowed()}"
+            self._unless_weighed()
         return self.found
 
     def interrupted(self) -> SearchState:
@@ -80,7 +83,17 @@ class Search:
             self.found.first = next((run for run in self.found.runs if run.outcome == "same"), None)
             self.found.failure = self.found.first.failure if self.found.first is not None else None
         self.found.unfinished = "interrupted"
+        self._unless_weighed()
         return self.found
+
+    @property
+    def _slow(self) -> bool:
+        return self.found.failure is not None and self.found.failure.how == "slow"
+
+    def _unless_weighed(self) -> None:
+        """What a search that ended early has named of a slow job, and not proved, is taken back."""
+        if self._slow:
+            self._weighing.judge(self._base)
 
     def _narrowed(self) -> str:
         """With which fewest changes it was seen not to fail, where the search could not end."""
@@ -89,7 +102,7 @@ class Search:
         fewest = min((setting for setting in good if setting), key=len, default=None)
         if self.found.failure is None or fewest is None or {r.factor for r in self.found.responsible} - {RANKS, NODES}:
             return ""
-        return f"; it did not fail with {spelled(fewest)}"
+        return f"; it {'was faster' if self._slow else 'did not fail'} with {spelled(fewest)}"
 
     def _stages(self) -> None:
         self._rows.clear()
@@ -123,7 +136,9 @@ class Search:
         return False
 
     def _check(self) -> None:
-        """Raises _VariesError where the job is seen not to fail each time."""
+        """Raises _VariesError where the job is seen not to fail each time; how step times vary is weighed later."""
+        if self._slow:
+            return
         if self._sometimes or self._tries.varies():
             raise _VariesError
 
@@ -135,6 +150,10 @@ class Search:
 
     def _confirm(self) -> bool:
         """What made the failure go away does so again; False if a run refutes what was told."""
+        if self._slow:
+            self._weighing.measure(self._base)
+            self._weighing.judge(self._base)
+            return bool(self.found.responsible or self.found.undecided)
         if not self.found.responsible:
             self._again({}, 2)
             return True
@@ -211,7 +230,7 @@ class Search:
         if high == 1:
             says = "one rank fails too: distribution is not it"
         elif low:
-            says = f"needs more than {_count(low)}"
+            says = f"faster with {_count(low)}" if self._slow else f"needs more than {_count(low)}"
             self._rows.blame(RANKS, f">{low}", f"more than {_count(low)}")
         else:
             says = "fewer ranks say nothing"

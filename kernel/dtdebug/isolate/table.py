@@ -70,7 +70,7 @@ def _responsible(found: SearchState) -> str:
     if not found.responsible and not found.rows and not found.unfinished:
         return "responsible: not known: no number of ranks is in the command, and no part that can be changed was seen"
     if not found.responsible:
-        return "responsible: not known"
+        return f"responsible: {found.undecided or 'not known'}"
     names = " x ".join(r.text for r in found.responsible)
     changed = [r for r in found.responsible if r.factor not in (RANKS, NODES, "program")]
     # a variable that matters if it is set
@@ -94,6 +94,7 @@ def to_json(found: SearchState, diagnosis: Diagnosis | None, *, written: tuple[s
                 "factors": run.factors,
                 "outcome": run.outcome,
                 "seconds": run.seconds,
+                "pace": run.pace,
                 "unproven": list(run.unproven),
                 "failure": run.failure.text if run.failure is not None else "",
             }
@@ -104,6 +105,7 @@ def to_json(found: SearchState, diagnosis: Diagnosis | None, *, written: tuple[s
         "responsible": [msgspec.to_builtins(r) for r in found.responsible],
         "distributed": found.distributed,
         "confirmed": found.confirmed,
+        "undecided": found.undecided,
         "ruled_out": found.ruled_out,
         "could_not_be_changed": found.unproven,
         "not_varied": found.not_varied,

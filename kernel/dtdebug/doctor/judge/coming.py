@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Sequence
 
-from dtdebug.doctor.facts import Came, Finding, HostRow, Launch, Look, Meeting
+from dtdebug.doctor.facts import Came, Finding, HostRow, Launch, Look, Meeting, Stranger
 from dtdebug.doctor.judge.findings import apart, finding, folded, labels
 from dtdebug.doctor.names import is_loopback, own_addresses
 
@@ -43,7 +43,7 @@ def rows(came: Sequence[Came]) -> list[HostRow]:
     return found + [HostRow(host="?", came=False) for _ in range(max(0, launch.nodes - len(came)))]
 
 
-def judge(came: Sequence[Came], strangers: Sequence[str], waited: float) -> Iterator[Finding]:
+def judge(came: Sequence[Came], strangers: Sequence[Stranger], waited: float) -> Iterator[Finding]:
     """What the hosts that came show of the launch."""
     launch, called = came[0].look.launch, labels(came)
     nodes = [c.node for c in came]
@@ -61,7 +61,8 @@ def judge(came: Sequence[Came], strangers: Sequence[str], waited: float) -> Iter
                 expected=f"0 to {launch.nodes - 1} once each",
             )
     missing = [r for r in rows(came) if not r.came]
-    if missing:
+    unlike = [s for s in strangers if s.why == "version"]
+    if len(missing) > len(unlike):
         known = [r.host for r in missing if r.host != "?"]
         who = folded(known) if len(known) == len(missing) else f"{len(missing)} of {launch.nodes} hosts"
         source = f" (from {launch.hosts_from})" if launch.hosts_from and launch.hosts else ""
@@ -83,14 +84,24 @@ def judge(came: Sequence[Came], strangers: Sequence[str], waited: float) -> Iter
             expected=f"{launch.nodes} hosts",
             severity="hint" if elastic else "fault",
         )
-    for stranger in strangers:
+    for stranger in unlike:
         yield finding(
-            "DR210",
-            f"a host reported from {stranger.partition(': ')[0]} with a different token",
+            "DR213",
+            f"a host came from {stranger.address} with dtdebug {stranger.release}: {called[0]} can't talk with it",
             hosts=[],
-            measured=stranger,
-            expected="the same DTDEBUG_DOCTOR_TOKEN on all hosts",
+            measured=f"{stranger.address}: {stranger.release}; {called[0]}: {came[0].look.version}",
+            expected="the same dtdebug on all hosts",
+            severity="fault",
         )
+    for stranger in strangers:
+        if stranger.why == "token":
+            yield finding(
+                "DR210",
+                f"a host reported from {stranger.address} with a different token",
+                hosts=[],
+                measured=f"{stranger.address}: token",
+                expected="the same DTDEBUG_DOCTOR_TOKEN on all hosts",
+            )
     yield from _alike(came, called)
     local = Counter((c.look.boot, c.look.host) for c in came if c.look.boot)
     if launch.launcher == "torchrun" and any(n > 1 for n in local.values()) and Counter(nodes).most_common(1)[0][1] > 1:

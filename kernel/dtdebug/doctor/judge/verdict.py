@@ -18,6 +18,7 @@ from dtdebug.doctor.facts import (
     Problem,
     Report,
     State,
+    Stranger,
     Unexamined,
 )
 from dtdebug.doctor.judge import coming, compare, forecast, heavy, interfaces, measured, network, partition
@@ -31,7 +32,9 @@ _NO_MATRIX = Matrix()
 _ORDER = {"fault": 0, "warning": 1, "hint": 2}
 
 
-def together(came: Sequence[Came], strangers: Sequence[str], waited: float, more: Sequence[Finding] = ()) -> Report:
+def together(
+    came: Sequence[Came], strangers: Sequence[Stranger], waited: float, more: Sequence[Finding] = ()
+) -> Report:
     """The answer for all hosts that came."""
     came = Hosts(came)
     looks, called = [c.look for c in came], labels(came)
