@@ -16,7 +16,7 @@ from dtdebug_taxonomy.source.names import dotted
 from dtdebug_taxonomy.source.python import Code
 from dtdebug_taxonomy.source.ranks import is_main, is_size, rank, several, written_number
 from dtdebug_taxonomy.source.syntax import Function
-from dtdebug_taxonomy.source.through import class_behind
+from dtdebug_taxonomy.source.values import class_behind
 
 _SIZED = re.compile(r"[<%/]|in ")
 _DEEPEST = 3
