@@ -11,6 +11,7 @@ from dtdebug_taxonomy.source.calls import Called
 from dtdebug_taxonomy.source.names import dotted
 
 _BRANCHES = ("body", "orelse", "finalbody", "handlers")
+_MAY_BE_SKIPPED = (ast.If, ast.For, ast.While, ast.Try, ast.IfExp, ast.ExceptHandler, ast.BoolOp, ast.match_case)
 
 
 class Binding(NamedTuple):
@@ -114,7 +115,7 @@ def surely_before(code: Called, first: ast.AST, node: ast.AST) -> bool | None:
     for up in code.ancestors(first):
         if id(up) in around:
             return _meet(up, inner, node, code) if sure else (None if _meet(up, inner, node, code) is None else False)
-        if isinstance(up, ast.If | ast.For | ast.While | ast.Try | ast.IfExp | ast.ExceptHandler | ast.BoolOp):
+        if isinstance(up, _MAY_BE_SKIPPED):
             sure = False
             if leaves(_block_of(up, inner)):
                 return None
@@ -134,6 +135,8 @@ def _meet(up: ast.AST, first: ast.AST, node: ast.AST, code: Called) -> bool | No
         if "test" in (one, other) or one == other:
             return True
         return None
+    if isinstance(up, ast.Match):
+        return True if inner is first or up.subject in (first, inner) else None
     if isinstance(up, ast.Try):
         one, other = _branch(up, first), _branch(up, inner)
         return one == other or (one == "body" and other == "finalbody")
