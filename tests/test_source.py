@@ -568,6 +568,13 @@ def test_a_rank_is_followed_through_functions_arguments_and_objects(program):
         "n = dist.get_world_size()\nif dist.get_rank() in range(n):\n    dist.barrier()\n",
         "every = list(range(dist.get_world_size()))\nif dist.get_rank() in every:\n    dist.barrier()\n",
         "class C:\n    who = 0\nc = C()\nc.who = parse()\nif c.who:\n    dist.barrier()\n",
+        "world_size = 4\nif dist.get_rank() in [0, 1, 2, 3]:\n    dist.barrier()\n",
+        "spawn(f, nprocs=2)\nranks = (0, 1)\nif dist.get_rank() in ranks:\n    dist.barrier()\n",
+        "match mode:\n    case 0:\n        dist.barrier()\n",
+        "match rank:\n    case -1:\n        pass\n    case _:\n        dist.barrier()\n",
+        "match rank:\n    case 0 | Role.FIRST:\n        dist.barrier()\n",
+        "match rank:\n    case 0 if quiet:\n        pass\n    case _:\n        dist.barrier()\n",
+        "match rank:\n    case 0 if quiet:\n        exit()\ndist.barrier()\n",
     ],
 )
 def test_what_every_rank_is_in_keeps_none_back(program):
@@ -575,3 +582,37 @@ def test_what_every_rank_is_in_keeps_none_back(program):
     (barrier,) = code.calls("torch.distributed.barrier")
 
     assert not guards(code).around(barrier)
+
+
+@pytest.mark.parametrize(
+    ("program", "words"),
+    [
+        ("match dist.get_rank():\n    case 0:\n        dist.barrier()\n", "only on rank 0"),
+        ("match rank:\n    case 0 | 2 as me:\n        dist.barrier()\n", "only on rank 0,2"),
+        ("match rank:\n    case 0:\n        pass\n    case _:\n        dist.barrier()\n", "on all ranks but rank 0"),
+        ("match rank:\n    case n if n == 0:\n        pass\n    case 1:\n        dist.barrier()\n", "only on rank 1"),
+        ("match rank == 0:\n    case True:\n        dist.barrier()\n", "only on rank 0"),
+        ("match rank:\n    case 0:\n        pass\n    case _:\n        exit()\ndist.barrier()\n", "only on rank 0"),
+        ("world_size = 4\nif dist.get_rank() in [0, 1]:\n    dist.barrier()\n", "only on rank 0,1"),
+        ("world_size = 4\nif dist.get_rank() not in [1, 2, 3]:\n    dist.barrier()\n", "on all ranks but rank 1,2,3"),
+    ],
+)
+def test_a_case_and_a_row_of_ranks_let_only_some_pass(program, words):
+    code = Code(f"import torch.distributed as dist\n{program}")
+    (barrier,) = code.calls("torch.distributed.barrier")
+
+    assert [g.test.words for g in guards(code).around(barrier)] == [words]
+
+
+@pytest.mark.parametrize(
+    ("program", "values"),
+    [
+        ("match mode:\n    case 1:\n        a = f()\n    case _:\n        a = g()\nprint(a)\n", {"f", "g"}),
+        ("a = f()\nmatch mode:\n    case 1:\n        a = g()\n    case _:\n        print(a)\n", {"f"}),
+    ],
+)
+def test_what_one_case_binds_the_others_do_not_see(program, values):
+    code = Code(program)
+    (shown,) = code.calls("print")
+
+    assert code.made_by(shown.args[0]) == values

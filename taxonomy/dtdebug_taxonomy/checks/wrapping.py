@@ -8,11 +8,12 @@ from typing import NamedTuple
 
 from dtdebug_taxonomy.checks.names import DDP, FSDP
 from dtdebug_taxonomy.checks.values import returned
-from dtdebug_taxonomy.source.bindings import name_scope, surely_before
+from dtdebug_taxonomy.source.bindings import Binding, name_scope, surely_before
 from dtdebug_taxonomy.source.guards import guards
 from dtdebug_taxonomy.source.names import dotted
-from dtdebug_taxonomy.source.python import KEEPS, Binding, Code
+from dtdebug_taxonomy.source.python import Code
 from dtdebug_taxonomy.source.syntax import SCOPES, Function
+from dtdebug_taxonomy.source.values import KEEPS
 
 DDPS = {DDP, "apex.parallel.DistributedDataParallel"}
 DATA_PARALLEL = {

@@ -1,27 +1,34 @@
-"""Which values a name can have at a place: assignments of one file, followed without running it."""
+"""What binds the names of a program, and what of it is surely passed before a place."""
 
 from __future__ import annotations
 
 import ast
 from collections import defaultdict
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
+from typing import Literal, NamedTuple
 
+from dtdebug_taxonomy.source.calls import Called
 from dtdebug_taxonomy.source.names import dotted
 
-if TYPE_CHECKING:
-    from dtdebug_taxonomy.source.python import Binding, Code
-
 _BRANCHES = ("body", "orelse", "finalbody", "handlers")
+_MAY_BE_SKIPPED = (ast.If, ast.For, ast.While, ast.Try, ast.IfExp, ast.ExceptHandler, ast.BoolOp, ast.match_case)
 
 
-def bindings(code: Code) -> dict[tuple[ast.AST, str], list[Binding]]:
+class Binding(NamedTuple):
+    """A name or `self.attribute` that gets a value."""
+
+    node: ast.AST
+    """The statement, argument or import that binds it."""
+    value: ast.expr | None
+    """What it is bound to; None where that is not one expression."""
+    how: Literal["assign", "loop", "with", "argument", "import", "definition", "other"]
+
+
+def bindings(code: Called) -> dict[tuple[ast.AST, str], list[Binding]]:
     """(scope, name or dotted name) -> bindings in the order of the program.
 
     `self.x` belongs to the class, so that what one method sets another one sees.
     """
-    from dtdebug_taxonomy.source.python import Binding
-
     found: dict[tuple[ast.AST, str], list[Binding]] = defaultdict(list)
 
     for binding, target in _bound(code):
@@ -40,10 +47,8 @@ def bindings(code: Code) -> dict[tuple[ast.AST, str], list[Binding]]:
     return found
 
 
-def _bound(code: Code) -> Iterator[tuple[Binding, ast.expr]]:
+def _bound(code: Called) -> Iterator[tuple[Binding, ast.expr]]:
     """All that binds a target, except definitions and arguments."""
-    from dtdebug_taxonomy.source.python import Binding
-
     for assign in code.nodes(ast.Assign):
         for target in assign.targets:
             yield Binding(assign, assign.value, "assign"), target
@@ -63,7 +68,7 @@ def _bound(code: Code) -> Iterator[tuple[Binding, ast.expr]]:
             yield Binding(code.parent[item], item.context_expr, "with"), item.optional_vars
 
 
-def name_scope(code: Code, node: ast.AST, name: str) -> ast.AST:
+def name_scope(code: Called, node: ast.AST, name: str) -> ast.AST:
     """The scope that a name belongs to where it is bound."""
     if name.startswith(("self.", "cls.")):
         return code.class_of(node) or code.scope(node)
@@ -71,7 +76,7 @@ def name_scope(code: Code, node: ast.AST, name: str) -> ast.AST:
     return code.tree if (scope, name) in _of_module(code) else scope
 
 
-def _of_module(code: Code) -> set[tuple[ast.AST, str]]:
+def _of_module(code: Called) -> set[tuple[ast.AST, str]]:
     """The names that functions declare `global`, with the function."""
     found: set[tuple[ast.AST, str]] | None = code.__dict__.get("_of_module")
     if found is None:
@@ -80,7 +85,7 @@ def _of_module(code: Code) -> set[tuple[ast.AST, str]]:
     return found
 
 
-def _targets(code: Code, target: ast.expr, value: ast.expr | None) -> Iterator[tuple[str, ast.expr | None]]:
+def _targets(code: Called, target: ast.expr, value: ast.expr | None) -> Iterator[tuple[str, ast.expr | None]]:
     if isinstance(target, ast.Tuple | ast.List):
         if isinstance(value, ast.Call):
             returned = code.returned(value)
@@ -97,94 +102,12 @@ def _targets(code: Code, target: ast.expr, value: ast.expr | None) -> Iterator[t
 def _arguments(
     function: ast.FunctionDef | ast.AsyncFunctionDef, found: dict[tuple[ast.AST, str], list[Binding]]
 ) -> None:
-    from dtdebug_taxonomy.source.python import Binding
-
     a = function.args
     for argument in (*a.posonlyargs, *a.args, *a.kwonlyargs, *filter(None, (a.vararg, a.kwarg))):
         found[function, argument.arg].append(Binding(argument, None, "argument"))
 
 
-def given(code: Code, function: ast.FunctionDef | ast.AsyncFunctionDef, name: str) -> list[ast.expr | None]:
-    """What the calls in this file pass for an argument; empty if there is no call in sight."""
-    a = function.args
-    positions = [x.arg for x in (*a.posonlyargs, *a.args)]
-    if positions and positions[0] in {"self", "cls"} and isinstance(code.parent.get(function), ast.ClassDef):
-        positions = positions[1:]
-    place = positions.index(name) if name in positions else None
-    owner = code.parent.get(function)
-    if function.name == "__init__" and isinstance(owner, ast.ClassDef):
-        from dtdebug_taxonomy.source.through import made_elsewhere
-
-        calls = [] if made_elsewhere(code, owner) else code.calls(owner.name)
-    else:
-        calls = code.callers.get(function, [])
-    return [code.argument(call, name, place) for call in calls]
-
-
-def reaching(code: Code, node: ast.expr, name: str = "", depth: int = 4) -> list[Binding]:
-    """The bindings that a name or dotted name can have where it, or the node, stands."""
-    name = name or dotted(node)
-    found = _written(code, node, name)
-    if found or "." not in name or not depth:
-        return found
-    from dtdebug_taxonomy.source.through import through
-
-    return through(code, node, name, depth - 1)
-
-
-def _written(code: Code, node: ast.expr, name: str) -> list[Binding]:
-    """The bindings of a dotted name as it is written."""
-    from dtdebug_taxonomy.source.syntax import SCOPES
-
-    if name.startswith(("self.", "cls.")):
-        here = code.bindings.get((name_scope(code, node, name), name), [])
-        mine = [b for b in here if code.function(b.node) is code.function(node)]
-        return _before(code, mine, node) or here
-    scopes = [s for s in (*code.ancestors(node), code.tree) if isinstance(s, SCOPES)]
-    for depth, scope in enumerate(scopes):
-        if isinstance(scope, ast.ClassDef) and depth:
-            continue
-        here = code.bindings.get((scope, name), [])
-        if not here:
-            continue
-        found = (_before(code, here, node) or _around_again(code, here, node)) if scope is code.scope(node) else here
-        result: list[Binding] = []
-        for binding in found:
-            if binding.how == "argument" and isinstance(scope, ast.FunctionDef | ast.AsyncFunctionDef):
-                values = given(code, scope, name)
-                result += [binding._replace(value=v, how="assign") for v in values if v is not None] or [binding]
-                if None in values and len(values) > 1:
-                    result.append(binding)
-            else:
-                result.append(binding)
-        return result
-    return []
-
-
-def _before(code: Code, here: list[Binding], node: ast.AST) -> list[Binding]:
-    """Of the bindings of one scope: the last that is surely passed on the way, and those after it that may be."""
-    at = code.order[node]
-    statement = code.statement(node)
-    result: list[Binding] = []
-    for binding in reversed(here):
-        if code.order[binding.node] > at or binding.node is statement:
-            continue
-        passed = surely_before(code, binding.node, node)
-        if passed is None:  # on another branch of the same decision
-            continue
-        result.append(binding)
-        if passed:
-            break
-    return result[::-1]
-
-
-def _around_again(code: Code, here: list[Binding], node: ast.AST) -> list[Binding]:
-    """Bindings further down that a loop brings back to the node."""
-    loops = {a for a in code.ancestors(node) if isinstance(a, ast.For | ast.AsyncFor | ast.While)}
-    return [b for b in here if loops.intersection(code.ancestors(b.node))] if loops else []
-
-
-def surely_before(code: Code, first: ast.AST, node: ast.AST) -> bool | None:
+def surely_before(code: Called, first: ast.AST, node: ast.AST) -> bool | None:
     """Whether `first`, which stands before `node`, is always run before it; None if then `node` is not run at all."""
     around = {id(a): a for a in (node, *code.ancestors(node))}
     inner: ast.AST = first
@@ -192,7 +115,7 @@ def surely_before(code: Code, first: ast.AST, node: ast.AST) -> bool | None:
     for up in code.ancestors(first):
         if id(up) in around:
             return _meet(up, inner, node, code) if sure else (None if _meet(up, inner, node, code) is None else False)
-        if isinstance(up, ast.If | ast.For | ast.While | ast.Try | ast.IfExp | ast.ExceptHandler | ast.BoolOp):
+        if isinstance(up, _MAY_BE_SKIPPED):
             sure = False
             if leaves(_block_of(up, inner)):
                 return None
@@ -200,7 +123,7 @@ def surely_before(code: Code, first: ast.AST, node: ast.AST) -> bool | None:
     return sure
 
 
-def _meet(up: ast.AST, first: ast.AST, node: ast.AST, code: Code) -> bool | None:
+def _meet(up: ast.AST, first: ast.AST, node: ast.AST, code: Called) -> bool | None:
     """The same where the two paths meet in a statement: other branches of one `if` exclude each other."""
     inner: ast.AST = node
     for a in code.ancestors(node):
@@ -212,6 +135,8 @@ def _meet(up: ast.AST, first: ast.AST, node: ast.AST, code: Code) -> bool | None
         if "test" in (one, other) or one == other:
             return True
         return None
+    if isinstance(up, ast.Match):
+        return True if inner is first or up.subject in (first, inner) else None
     if isinstance(up, ast.Try):
         one, other = _branch(up, first), _branch(up, inner)
         return one == other or (one == "body" and other == "finalbody")

@@ -8,10 +8,10 @@ from collections.abc import Iterator
 
 from dtdebug_taxonomy.source.commands import Command, Word
 from dtdebug_taxonomy.source.names import dotted
-from dtdebug_taxonomy.source.python import Code
 from dtdebug_taxonomy.source.shell import Script
 from dtdebug_taxonomy.source.source import Variable
 from dtdebug_taxonomy.source.text import Span
+from dtdebug_taxonomy.source.values import Valued
 
 _QUOTE = re.compile(r"[rRuUbB]{0,2}(\"\"\"|'''|\"|')")
 _NAME = re.compile(r"[A-Za-z_]\w*")
@@ -25,14 +25,14 @@ _STARTS = (
 )
 
 
-def program_variables(code: Code) -> tuple[Variable, ...]:
+def program_variables(code: Valued, script: Script) -> tuple[Variable, ...]:
     """The variables that a program sets for itself or for what it starts, and those it reads."""
     found = {v.span: v for v in _all(code)} if "env" in code.text else {}
-    found |= {v.span: v for v in code.script.variables if v.is_set}
+    found |= {v.span: v for v in script.variables if v.is_set}
     return tuple(sorted(found.values(), key=lambda v: v.span))
 
 
-def _all(code: Code) -> Iterator[Variable]:
+def _all(code: Valued) -> Iterator[Variable]:
     environments = _copies(code)
     for node in code.nodes(ast.Subscript):
         where = dotted(node.value)
@@ -57,12 +57,12 @@ def _all(code: Code) -> Iterator[Variable]:
                 yield from _one(code, key, True, value)
 
 
-def _on_environment(code: Code, call: ast.Call) -> bool:
+def _on_environment(code: Valued, call: ast.Call) -> bool:
     """`dict(os.environ, A="1")`."""
     return bool(call.args) and code.name(call.args[0]) == "os.environ"
 
 
-def _copies(code: Code) -> set[tuple[ast.AST, str]]:
+def _copies(code: Valued) -> set[tuple[ast.AST, str]]:
     """Names that hold a copy of the environment, or are given as one."""
     found: set[tuple[ast.AST, str]] = set()
     for call in (*code.calls("os.environ.copy", "dict", "copy.copy", "copy.deepcopy"),):
@@ -75,14 +75,14 @@ def _copies(code: Code) -> set[tuple[ast.AST, str]]:
     return found
 
 
-def _stored(code: Code, node: ast.Subscript) -> tuple[bool, ast.expr | None]:
+def _stored(code: Valued, node: ast.Subscript) -> tuple[bool, ast.expr | None]:
     if not isinstance(node.ctx, ast.Store):
         return False, None
     statement = code.parent.get(node)
     return True, statement.value if isinstance(statement, ast.Assign | ast.AnnAssign) else None
 
 
-def _is_environment(code: Code, node: ast.Dict) -> bool:
+def _is_environment(code: Valued, node: ast.Dict) -> bool:
     """Whether a literal is meant as an environment, by where it stands."""
     first = next((k for k in node.keys if k is not None), None)
     if not isinstance(first, ast.Constant) or not isinstance(first.value, str) or not _VARIABLE.fullmatch(first.value):
@@ -109,7 +109,7 @@ def _is_environment(code: Code, node: ast.Dict) -> bool:
     return False
 
 
-def _one(code: Code, key: ast.expr | None, is_set: bool = False, value: ast.expr | None = None) -> Iterator[Variable]:
+def _one(code: Valued, key: ast.expr | None, is_set: bool = False, value: ast.expr | None = None) -> Iterator[Variable]:
     if isinstance(key, ast.Constant) and isinstance(key.value, str) and _NAME.fullmatch(key.value):
         span = inner(code, key)
         if is_set:
@@ -118,7 +118,7 @@ def _one(code: Code, key: ast.expr | None, is_set: bool = False, value: ast.expr
             yield Variable(key.value, span, is_set=False)
 
 
-def _made(code: Code, name: str, span: Span, value: ast.expr | None) -> Variable:
+def _made(code: Valued, name: str, span: Span, value: ast.expr | None) -> Variable:
     while isinstance(value, ast.Call) and code.name(value.func) == "str" and len(value.args) == 1:
         value = value.args[0]
     known = code.constant(value)
@@ -128,7 +128,7 @@ def _made(code: Code, name: str, span: Span, value: ast.expr | None) -> Variable
     return Variable(name, span)
 
 
-def inner(code: Code, node: ast.Constant) -> Span:
+def inner(code: Valued, node: ast.Constant) -> Span:
     """Where the text of a literal stands, without its quotes; all of it where that is not one piece."""
     span = code.span(node)
     written = code.cut(span)
@@ -139,7 +139,7 @@ def inner(code: Code, node: ast.Constant) -> Span:
     return body if code.cut(body) == node.value else span
 
 
-def started_commands(code: Code) -> Script:
+def started_commands(code: Valued) -> Script:
     """The commands that a program starts: texts for a shell, and lists of words."""
     pieces: list[Span] = []
     commands: list[Command] = []
@@ -155,14 +155,14 @@ def started_commands(code: Code) -> Script:
     return Script(code.text, path=code.path, pieces=tuple(sorted(set(pieces))), more=tuple(commands))
 
 
-def _exports(code: Code) -> Iterator[Span]:
+def _exports(code: Valued) -> Iterator[Span]:
     """Texts that are lines of a script for something else: `setup=["export A=1"]`."""
     for text in code.nodes(ast.Constant) if "export " in code.text else ():
         if isinstance(text.value, str) and text.value.startswith("export ") and inner(code, text) != code.span(text):
             yield inner(code, text)
 
 
-def _command(code: Code, node: ast.List | ast.Tuple) -> Command:
+def _command(code: Valued, node: ast.List | ast.Tuple) -> Command:
     words = []
     for element in node.elts:
         span = code.span(element)
@@ -175,7 +175,7 @@ def _command(code: Code, node: ast.List | ast.Tuple) -> Command:
     return Command(code.span(node), (), tuple(words), is_list=True)
 
 
-def _unknown(code: Code, node: ast.expr) -> str:
+def _unknown(code: Valued, node: ast.expr) -> str:
     """A word that is computed: `{...}`, but the fixed beginning of an f-string as it is."""
     if code.name(node) == "sys.executable":
         return "python"

@@ -30,7 +30,7 @@ class Guard(NamedTuple):
 
     test: RankTest
     node: ast.AST
-    """The `if`, conditional expression, early return or decorator."""
+    """The `if`, `match`, conditional expression, early return or decorator."""
     early: bool = False
     """It leaves before that code, rather than being around it."""
 
@@ -71,14 +71,7 @@ class Guards:
         for up in self.code.ancestors(node):
             if isinstance(inner, ast.stmt) and early:
                 yield from self._left_before(inner)
-            if isinstance(up, ast.If | ast.IfExp | ast.While) and inner is not up.test:
-                body = up.body if isinstance(up.body, list) else [up.body]
-                if (test := self.test(up.test, holds=inner in body)) is not None:
-                    yield Guard(test, up)
-            elif isinstance(up, ast.BoolOp) and inner is not up.values[0]:
-                for operand in up.values[: up.values.index(inner)]:  # type: ignore[arg-type]
-                    if (test := self.test(operand, holds=isinstance(up.op, ast.And))) is not None:
-                        yield Guard(test, up)
+            yield from self._asked(up, inner)
             if isinstance(up, ast.FunctionDef | ast.AsyncFunctionDef):
                 if isinstance(inner, ast.stmt):
                     yield from _decorated(up)
@@ -89,6 +82,21 @@ class Guards:
                 yield from self._found[id(up), early]
                 return
             inner = up
+
+    def _asked(self, up: ast.AST, inner: ast.AST) -> Iterator[Guard]:
+        """The conditions that one node asks before it comes to a node in it."""
+        if isinstance(up, ast.If | ast.IfExp | ast.While) and inner is not up.test:
+            body = up.body if isinstance(up.body, list) else [up.body]
+            if (test := self.test(up.test, holds=inner in body)) is not None:
+                yield Guard(test, up)
+        elif isinstance(up, ast.BoolOp) and inner is not up.values[0]:
+            for operand in up.values[: up.values.index(inner)]:  # type: ignore[arg-type]
+                if (test := self.test(operand, holds=isinstance(up.op, ast.And))) is not None:
+                    yield Guard(test, up)
+        elif isinstance(up, ast.match_case) and inner in up.body:
+            match: ast.Match = self.code.parent[up]  # type: ignore[assignment]
+            if (test := self._tests.case(match, up)) is not None:
+                yield Guard(test, match)
 
     def _left_before(self, statement: ast.stmt) -> Iterator[Guard]:
         """Early returns: earlier statements of the same block after which only some ranks go on."""
@@ -104,6 +112,11 @@ class Guards:
 
     def _leaves(self, earlier: ast.stmt) -> Iterator[Guard]:
         """The conditions in a statement by which some ranks leave the block."""
+        if isinstance(earlier, ast.Match) and not all(goes(c.body) for c in earlier.cases):
+            for case in earlier.cases:
+                test = self._tests.case(earlier, case) if goes(case.body) and case.guard is None else None
+                if test is not None:
+                    yield Guard(test.opposite, earlier, early=True)
         for condition in self._conditions(earlier):
             if goes(condition.body) and not goes(condition.orelse):
                 test = self.test(condition.test, holds=False)

@@ -23,8 +23,8 @@ class Pairs:
 
     def __init__(self, guards: Guards, places: Iterable[ast.AST]) -> None:
         self._guards = guards
-        self._branches: set[tuple[int, str]] = set()
-        """The branches of conditions in which there is a place."""
+        self._branches: dict[int, set[object]] = defaultdict(set)
+        """Condition -> its branches in which there is a place."""
         self._tests: dict[ast.AST | None, set[RankTest]] = defaultdict(set)
         """Function, or class of such methods as `__enter__` and `__exit__` -> the conditions on places in it."""
         self._last_free: dict[ast.AST | None, int] = {}
@@ -34,7 +34,8 @@ class Pairs:
 
     def _add(self, place: ast.AST) -> None:
         code = self._guards.code
-        self._branches.update(_branches(code.ancestors(place)))
+        for key, branch in _branches(code.ancestors(place)):
+            self._branches[key].add(branch)
         function, around = code.function(place), self._guards.around(place)
         tests = {g.test for g in around}
         self._tests[function] |= tests
@@ -61,20 +62,20 @@ class Pairs:
             return True
         return self._last_free.get(function, -1) > code.order[node] and _leaves_within(mine)
 
-    def _is_elsewhere(self, guard: Guard, own: dict[int, str]) -> bool:
-        """Whether a place is on the other branch of the `if` that guards a node."""
+    def _is_elsewhere(self, guard: Guard, own: dict[int, object]) -> bool:
+        """Whether a place is on another branch of the `if` or `match` that guards a node."""
         key = id(guard.node)
-        if guard.early:
-            return (key, "body") in self._branches or (key, "orelse") in self._branches
-        return (key, "orelse" if own.get(key) == "body" else "body") in self._branches
+        return bool(self._branches.get(key, set()) - {own.get(key)})
 
 
-def _branches(chain: Iterable[ast.AST]) -> Iterator[tuple[int, str]]:
-    """The branches of `if` statements that a chain of nodes, innermost first, goes through."""
+def _branches(chain: Iterable[ast.AST]) -> Iterator[tuple[int, object]]:
+    """The branches of `if` and `match` statements that a chain of nodes, innermost first, goes through."""
     inner: ast.AST | None = None
     for up in chain:
         if isinstance(up, ast.If) and inner is not None and inner is not up.test:
             yield id(up), "orelse" if inner in up.orelse else "body"
+        elif isinstance(up, ast.Match) and isinstance(inner, ast.match_case):
+            yield id(up), inner
         inner = up
 
 
@@ -96,4 +97,9 @@ def goes(block: list[ast.stmt]) -> bool:
 
 def _leaves_within(around: list[Guard]) -> bool:
     """`if rank == 0: barrier(); return` before an unguarded `barrier()`: the others come to that one."""
-    return any(isinstance(g.node, ast.If) and not g.early and goes(g.node.body) for g in around)
+    for node in (g.node for g in around if not g.early):
+        if isinstance(node, ast.If) and goes(node.body):
+            return True
+        if isinstance(node, ast.Match) and any(goes(c.body) for c in node.cases):
+            return True
+    return False

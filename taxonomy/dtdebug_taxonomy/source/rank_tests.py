@@ -10,14 +10,16 @@ from __future__ import annotations
 
 import ast
 import re
+from functools import cached_property
 from typing import NamedTuple
 
 from dtdebug_taxonomy.source.names import dotted
 from dtdebug_taxonomy.source.python import Code
 from dtdebug_taxonomy.source.ranks import is_main, is_size, rank, several, written_number
 from dtdebug_taxonomy.source.syntax import Function
-from dtdebug_taxonomy.source.through import class_behind
+from dtdebug_taxonomy.source.values import class_behind
 
+_SIZE_NAME = re.compile(r"(?i)(^|[._])(world_?size|nprocs|num_processes)$")
 _SIZED = re.compile(r"[<%/]|in ")
 _DEEPEST = 3
 """So many steps a condition is followed through names and functions."""
@@ -74,6 +76,28 @@ class RankTests:
             self._known[key] = None  # a name that is bound to itself ends here
             self._known[key] = self._test(node, holds, _DEEPEST)
         return self._known[key]
+
+    def case(self, match: ast.Match, case: ast.match_case) -> RankTest | None:
+        """What is known of the rank in a case of a `match`; None if nothing is."""
+        if case.guard is not None and (test := self.test(case.guard)) is not None:
+            return test
+        patterns = _alternatives(case.pattern)
+        if patterns:
+            return self._matched(match.subject, patterns)
+        earlier = match.cases[: match.cases.index(case)]
+        refused = [p for c in earlier if c.guard is None for p in _alternatives(c.pattern)]
+        return _turned(self._matched(match.subject, refused), holds=False)
+
+    def _matched(self, subject: ast.expr, patterns: list[ast.pattern]) -> RankTest | None:
+        """What is known of the rank where one of some patterns fits."""
+        only = patterns[0] if len(patterns) == 1 else None
+        if isinstance(only, ast.MatchSingleton) and only.value is not None:
+            return self.test(subject, holds=only.value)
+        which = rank(self.code, subject)
+        values = {written_number(self.code, p.value) if isinstance(p, ast.MatchValue) else "" for p in patterns}
+        if not which or "" in values or values <= {"-1"}:
+            return None
+        return RankTest(which, ",".join(sorted(values - {"-1"})), equal=True)
 
     def _test(self, node: ast.expr, holds: bool, depth: int) -> RankTest | None:
         if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.Not):
@@ -193,25 +217,37 @@ class RankTests:
         return bool(dotted(node)) and any(b.how == "loop" for b in self.code.bound(node))
 
     def _among(self, which: str, row: ast.expr, among: bool) -> RankTest | None:
+        if self._is_everyone(row):
+            return None
         if isinstance(row, ast.Tuple | ast.List | ast.Set):
             values = sorted({self._value(e) for e in row.elts} - {"-1", ""})
             return RankTest(which, ",".join(values), among) if values else None
-        if self._is_everyone(row):
-            return None
         return RankTest(which, f"in {self.code.source_of(row)}", among)
 
     def _is_everyone(self, row: ast.expr) -> bool:
-        """Whether it is `range(world_size)`, which every rank is in."""
-        rows = [v for v in self.code.values(row) if v is not None]
-        return any(
-            isinstance(v, ast.Call)
-            and bool(v.args)
-            and (
-                (self.code.name(v.func) == "range" and is_size(self.code, v.args[min(len(v.args), 2) - 1]))
-                or (self.code.name(v.func) in {"list", "set", "tuple"} and self._is_everyone(v.args[0]))
+        """Whether every rank is in it: `range(world_size)`, or `[0, 1]` in a program of two processes."""
+        return any(self._holds_all(value) for value in self.code.values(row))
+
+    def _holds_all(self, row: ast.expr | None) -> bool:
+        if isinstance(row, ast.Tuple | ast.List | ast.Set):
+            count = len(row.elts)
+            return (
+                count > 1
+                and self._sizes == {count}
+                and {self._value(e) for e in row.elts} == set(map(str, range(count)))
             )
-            for v in rows
-        )
+        if not isinstance(row, ast.Call) or not row.args:
+            return False
+        if self.code.name(row.func) == "range":
+            return is_size(self.code, row.args[min(len(row.args), 2) - 1])
+        return self.code.name(row.func) in {"list", "set", "tuple"} and self._is_everyone(row.args[0])
+
+    @cached_property
+    def _sizes(self) -> set[object]:
+        """The numbers of processes that are written in the program: `world_size = 4`, `spawn(f, nprocs=4)`."""
+        bound = (b.value for (_, name), rows in self.code.bindings.items() if _SIZE_NAME.search(name) for b in rows)
+        given = (k.value for k in self.code.nodes(ast.keyword) if k.arg and _SIZE_NAME.search(k.arg))
+        return {self.code.constant(v) for v in (*bound, *given)} - {None}
 
     def _computed(self, node: ast.BinOp, value: str) -> RankTest | None:
         """`rank % 2`, `rank // 8`."""
@@ -233,6 +269,13 @@ _TURNED: dict[type[ast.cmpop], type[ast.cmpop]] = {ast.Lt: ast.Gt, ast.Gt: ast.L
 
 def _turned(test: RankTest | None, holds: bool) -> RankTest | None:
     return test if test is None or holds else test.opposite
+
+
+def _alternatives(pattern: ast.pattern | None) -> list[ast.pattern]:
+    """The patterns of which one must fit; none where everything does."""
+    while isinstance(pattern, ast.MatchAs):
+        pattern = pattern.pattern
+    return pattern.patterns if isinstance(pattern, ast.MatchOr) else [pattern] if pattern else []
 
 
 def _ordered(which: str, op: ast.cmpop, value: str) -> RankTest | None:

@@ -10,7 +10,6 @@ from itertools import pairwise
 
 from dtdebug_taxonomy.source.commands import Assignment, Command, Directive, Heredoc, Word
 from dtdebug_taxonomy.source.lexer import Lexer
-from dtdebug_taxonomy.source.python import Code
 from dtdebug_taxonomy.source.source import Source, Unread, Variable
 from dtdebug_taxonomy.source.text import Span, Text
 from dtdebug_taxonomy.source.words import Words
@@ -178,7 +177,7 @@ def script_of(source: Source) -> Script | None:
     """The shell text of a file: all of it, or what is in it."""
     if isinstance(source, Script):
         return source
-    return source.script if isinstance(source, Holder | Code) else None
+    return source.script if isinstance(source, Holder) else None
 
 
 def _variable(assignment: Assignment) -> Variable:

@@ -11,6 +11,7 @@ from dtdebug_taxonomy.checks.ranks_seen import depends_on_rank
 from dtdebug_taxonomy.source.guards import guards
 from dtdebug_taxonomy.source.names import dotted
 from dtdebug_taxonomy.source.python import Code
+from dtdebug_taxonomy.source.rank_tests import RankTest
 
 _SENDS = (DIST + "send", DIST + "send_object_list")
 _RECEIVES = (DIST + "recv", DIST + "recv_object_list", DIST + "irecv")
@@ -86,9 +87,9 @@ def _receives_after(code: Code, send: ast.Call, receives: list[ast.Call]) -> boo
     )
 
 
-def _branches(code: Code, node: ast.AST) -> list[bool]:
+def _branches(code: Code, node: ast.AST) -> list[RankTest]:
     """On which side of each condition on the rank a call stands."""
-    return [g.test.equal for g in guards(code).around(node)]
+    return [g.test for g in guards(code).around(node)]
 
 
 def _mirrored(code: Code, send: ast.Call, sends: list[ast.Call], receives: list[ast.Call]) -> bool:

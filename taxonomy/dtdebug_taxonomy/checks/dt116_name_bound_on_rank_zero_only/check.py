@@ -6,9 +6,10 @@ import ast
 from collections.abc import Iterator
 
 from dtdebug_taxonomy.checks import Hit
+from dtdebug_taxonomy.source.bindings import Binding
 from dtdebug_taxonomy.source.guards import Guard, guards
 from dtdebug_taxonomy.source.names import dotted
-from dtdebug_taxonomy.source.python import Binding, Code
+from dtdebug_taxonomy.source.python import Code
 from dtdebug_taxonomy.source.syntax import FUNCTIONS
 
 _DECIDE = (ast.If, ast.IfExp, ast.Try, ast.While, ast.Match, ast.BoolOp, ast.ExceptHandler)

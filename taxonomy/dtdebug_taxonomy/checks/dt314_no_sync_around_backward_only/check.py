@@ -8,8 +8,9 @@ from collections.abc import Iterator
 from dtdebug_taxonomy.checks import Hit
 from dtdebug_taxonomy.checks.values import returned
 from dtdebug_taxonomy.checks.wrapping import DDPS, FSDP1, wrap_of
+from dtdebug_taxonomy.source.bindings import Binding
 from dtdebug_taxonomy.source.names import dotted
-from dtdebug_taxonomy.source.python import Binding, Code
+from dtdebug_taxonomy.source.python import Code
 
 _SWITCH = "require_backward_grad_sync"
 _QUIET = {"backward", "scale", "step", "update", "item", "zero_grad", "detach", "print", "append", "mean", "sum"}

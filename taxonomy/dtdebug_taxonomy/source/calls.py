@@ -1,0 +1,124 @@
+"""What a program calls: names through its imports, its functions, the calls of them, and their arguments."""
+
+from __future__ import annotations
+
+import ast
+from collections import defaultdict
+from functools import cached_property
+
+from dtdebug_taxonomy.source.names import canonical, dotted
+from dtdebug_taxonomy.source.syntax import FUNCTIONS, Function, Syntax
+
+
+class Called(Syntax):
+    """A program whose names, functions and calls are known."""
+
+    def name(self, node: ast.AST | None) -> str:
+        """The qualified name of an expression through the imports: `dist.barrier` -> `torch.distributed.barrier`.
+
+        A root that is not imported stays as it is written (`self.model.save`); empty for what
+        is no chain of names.
+        """
+        written = dotted(node)
+        if not written:
+            return ""
+        root, dot, rest = written.partition(".")
+        return canonical(f"{self.imports.get(root, root)}{dot}{rest}")
+
+    @cached_property
+    def _calls(self) -> tuple[dict[str, list[ast.Call]], dict[str, list[ast.Call]]]:
+        by_name: dict[str, list[ast.Call]] = defaultdict(list)
+        by_last: dict[str, list[ast.Call]] = defaultdict(list)
+        for call in self.nodes(ast.Call):
+            name = self.name(call.func)
+            if name:
+                by_name[name].append(call)
+            if isinstance(call.func, ast.Attribute):
+                by_last[call.func.attr].append(call)
+        return by_name, by_last
+
+    def calls(self, *names: str) -> list[ast.Call]:
+        """Calls by qualified name, in the order of the program."""
+        by_name = self._calls[0]
+        found = [c for n in names for c in by_name.get(n, ())]
+        return sorted(found, key=self.order.__getitem__) if len(names) > 1 else found
+
+    def methods(self, *names: str) -> list[ast.Call]:
+        """Calls of something's attribute by that attribute's name: `methods("backward")`."""
+        by_last = self._calls[1]
+        found = [c for n in names for c in by_last.get(n, ())]
+        return sorted(found, key=self.order.__getitem__) if len(names) > 1 else found
+
+    def imports_any(self, *packages: str) -> bool:
+        """Whether something of one of these packages is imported."""
+        return any(n == p or n.startswith(p + ".") for n in self._imported for p in packages)
+
+    @cached_property
+    def _imported(self) -> frozenset[str]:
+        names = {alias.name for node in self.nodes(ast.Import) for alias in node.names}
+        return frozenset(names | {node.module or "" for node in self.nodes(ast.ImportFrom) if not node.level})
+
+    @property
+    def all_functions(self) -> list[Function]:
+        """All functions and methods of this file."""
+        return [*self.nodes(ast.FunctionDef), *self.nodes(ast.AsyncFunctionDef)]
+
+    @cached_property
+    def functions(self) -> dict[str, list[Function]]:
+        """Functions and methods of this file by name."""
+        found: dict[str, list[Function]] = defaultdict(list)
+        for node in self.all_functions:
+            found[node.name].append(node)
+        return found
+
+    @cached_property
+    def at_top(self) -> dict[str, list[ast.ClassDef | Function]]:
+        """Classes and functions at the top level of this file by name."""
+        found: dict[str, list[ast.ClassDef | Function]] = defaultdict(list)
+        for node in self.tree.body:
+            if isinstance(node, (ast.ClassDef, *FUNCTIONS)):
+                found[node.name].append(node)
+        return found
+
+    def called(self, call: ast.Call) -> Function | None:
+        """The function of this file that a call means: `f()` or `self.f()`; None unless there is just one."""
+        func = call.func
+        if isinstance(func, ast.Name):
+            found = [f for f in self.functions.get(func.id, ()) if not isinstance(self.parent.get(f), ast.ClassDef)]
+        elif isinstance(func, ast.Attribute) and isinstance(func.value, ast.Name) and func.value.id in {"self", "cls"}:
+            home = self.class_of(call)
+            found = [f for f in self.functions.get(func.attr, ()) if self.parent.get(f) is home]
+        else:
+            return None
+        return found[0] if len(found) == 1 else None
+
+    def returned(self, call: ast.Call) -> list[ast.expr]:
+        """What the function of this file that a call means can return; empty where that can't be told."""
+        function = self.called(call)
+        if function is None or isinstance(function, ast.AsyncFunctionDef) or function.decorator_list:
+            return []
+        found = [r for r in self.inside(function, ast.Return) if self.function(r) is function]
+        values = [r.value for r in found if r.value is not None]
+        return values if len(values) == len(found) else []
+
+    @cached_property
+    def callers(self) -> dict[Function, list[ast.Call]]:
+        """Function of this file -> calls of it in this file."""
+        found: dict[Function, list[ast.Call]] = defaultdict(list)
+        for call in self.nodes(ast.Call):
+            if (function := self.called(call)) is not None:
+                found[function].append(call)
+        return found
+
+    def argument(self, call: ast.Call, name: str, position: int | None = None) -> ast.expr | None:
+        """An argument by keyword or position; None where it is not given, or hidden by `*args`."""
+        for keyword in call.keywords:
+            if keyword.arg == name:
+                return keyword.value
+        if position is None or any(isinstance(a, ast.Starred) for a in call.args[: position + 1]):
+            return None
+        return call.args[position] if position < len(call.args) else None
+
+    def has_unpacking(self, call: ast.Call) -> bool:
+        """Whether arguments come by `*args` or `**kwargs`, so that a missing one can't be seen."""
+        return any(k.arg is None for k in call.keywords) or any(isinstance(a, ast.Starred) for a in call.args)

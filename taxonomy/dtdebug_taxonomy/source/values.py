@@ -1,0 +1,231 @@
+"""Which values a name can have at a place, followed through one file without running it.
+
+Through assignments, what callers pass and functions return, and objects that are made here: `args.rank` of an
+argument, `config.backend` of a dataclass.
+"""
+
+from __future__ import annotations
+
+import ast
+from functools import cached_property
+
+from dtdebug_taxonomy.source.bindings import Binding, bindings, name_scope, surely_before
+from dtdebug_taxonomy.source.calls import Called
+from dtdebug_taxonomy.source.names import dotted
+from dtdebug_taxonomy.source.syntax import SCOPES
+
+KEEPS = frozenset({"to", "cuda", "cpu", "train", "eval", "half", "float", "bfloat16", "double", "requires_grad_"})
+"""Methods of a module that return the module itself."""
+
+
+class Valued(Called):
+    """A program whose names are followed to their values."""
+
+    @cached_property
+    def bindings(self) -> dict[tuple[ast.AST, str], list[Binding]]:
+        """(scope, name or `self.attribute`) -> what it is bound to, in the order of the program."""
+        return bindings(self)
+
+    def bound(self, node: ast.expr) -> list[Binding]:
+        """The bindings that a name or `self.attribute` can have where it stands.
+
+        Those that come before it in its own scope, the last one that is surely passed and what
+        may come after that; else all of the nearest scope around that has any.
+        """
+        return _reaching(self, node)
+
+    def values(self, node: ast.expr | None) -> list[ast.expr | None]:
+        """The expressions that a name can stand for here, one step back; the node itself if it is no name.
+
+        None stands for a value that can't be told, such as an argument that nothing in this file gives.
+        """
+        if node is None or not dotted(node):
+            return [node]
+        found = [b.value if b.how == "assign" else None for b in self.bound(node)]
+        return found or [None]
+
+    def made_by(self, node: ast.expr | None, depth: int = 4) -> set[str]:
+        """Qualified names of the calls that make the possible values of an expression.
+
+        "" is among them where a value is made otherwise or can't be told. Assignments are
+        followed, and methods that return the module itself (`.to()`, `.cuda()`, `.eval()`).
+        """
+        made: set[str] = set()
+        todo: list[tuple[ast.expr | None, int]] = [(node, depth)]
+        while todo:
+            value, left = todo.pop()
+            if isinstance(value, ast.Call):
+                func = value.func
+                if isinstance(func, ast.Attribute) and func.attr in KEEPS and left:
+                    todo.append((func.value, left - 1))
+                elif left and (returned := self.returned(value)):
+                    todo += [(v, left - 1) for v in returned]
+                else:
+                    made.add(self.name(func))
+            elif isinstance(value, ast.IfExp) and left:
+                todo += [(value.body, left - 1), (value.orelse, left - 1)]
+            elif value is not None and left and dotted(value):
+                todo += [(v, left - 1) for v in self.values(value) if v is not value]
+            else:
+                made.add("")
+        return made
+
+    def is_made_by(self, node: ast.expr | None, *names: str) -> bool:
+        """Whether every possible value of an expression is made by one of these calls."""
+        made = self.made_by(node)
+        return bool(made) and made <= set(names)
+
+    def constant(self, node: ast.expr | None) -> object:
+        """The constant that an expression is, a simple assignment followed; None if it is none."""
+        for _ in range(3):
+            if isinstance(node, ast.Constant):
+                return node.value
+            if node is None or not dotted(node):
+                return None
+            values = self.values(node)
+            if len(values) != 1:
+                return None
+            node = values[0]
+        return None
+
+
+def class_behind(code: Valued, node: ast.expr) -> ast.ClassDef | None:
+    """The class of this file of which an expression is surely an object; None if it can't be told."""
+    if dotted(node) in {"self", "cls"}:
+        return code.class_of(node)
+    values = code.values(node)
+    made = values[0] if len(values) == 1 else None
+    classes = code.at_top.get(dotted(made.func), []) if isinstance(made, ast.Call) else []
+    return classes[0] if len(classes) == 1 and isinstance(classes[0], ast.ClassDef) else None
+
+
+def _reaching(code: Valued, node: ast.expr, name: str = "", depth: int = 4) -> list[Binding]:
+    """The bindings that a name or dotted name can have where it, or the node, stands."""
+    name = name or dotted(node)
+    found = _written(code, node, name)
+    if found or "." not in name or not depth:
+        return found
+    return _through(code, node, name, depth - 1)
+
+
+def _written(code: Valued, node: ast.expr, name: str) -> list[Binding]:
+    """The bindings of a dotted name as it is written."""
+    if name.startswith(("self.", "cls.")):
+        here = code.bindings.get((name_scope(code, node, name), name), [])
+        mine = [b for b in here if code.function(b.node) is code.function(node)]
+        return _before(code, mine, node) or here
+    scopes = [s for s in (*code.ancestors(node), code.tree) if isinstance(s, SCOPES)]
+    for depth, scope in enumerate(scopes):
+        if isinstance(scope, ast.ClassDef) and depth:
+            continue
+        here = code.bindings.get((scope, name), [])
+        if not here:
+            continue
+        found = (_before(code, here, node) or _around_again(code, here, node)) if scope is code.scope(node) else here
+        result: list[Binding] = []
+        for binding in found:
+            if binding.how == "argument" and isinstance(scope, ast.FunctionDef | ast.AsyncFunctionDef):
+                values = _given(code, scope, name)
+                result += [binding._replace(value=v, how="assign") for v in values if v is not None] or [binding]
+                if None in values and len(values) > 1:
+                    result.append(binding)
+            else:
+                result.append(binding)
+        return result
+    return []
+
+
+def _before(code: Valued, here: list[Binding], node: ast.AST) -> list[Binding]:
+    """Of the bindings of one scope: the last that is surely passed on the way, and those after it that may be."""
+    at = code.order[node]
+    statement = code.statement(node)
+    result: list[Binding] = []
+    for binding in reversed(here):
+        if code.order[binding.node] > at or binding.node is statement:
+            continue
+        passed = surely_before(code, binding.node, node)
+        if passed is None:  # on another branch of the same decision
+            continue
+        result.append(binding)
+        if passed:
+            break
+    return result[::-1]
+
+
+def _around_again(code: Valued, here: list[Binding], node: ast.AST) -> list[Binding]:
+    """Bindings further down that a loop brings back to the node."""
+    loops = {a for a in code.ancestors(node) if isinstance(a, ast.For | ast.AsyncFor | ast.While)}
+    return [b for b in here if loops.intersection(code.ancestors(b.node))] if loops else []
+
+
+def _given(code: Valued, function: ast.FunctionDef | ast.AsyncFunctionDef, name: str) -> list[ast.expr | None]:
+    """What the calls in this file pass for an argument; empty if there is no call in sight."""
+    a = function.args
+    positions = [x.arg for x in (*a.posonlyargs, *a.args)]
+    if positions and positions[0] in {"self", "cls"} and isinstance(code.parent.get(function), ast.ClassDef):
+        positions = positions[1:]
+    place = positions.index(name) if name in positions else None
+    owner = code.parent.get(function)
+    if function.name == "__init__" and isinstance(owner, ast.ClassDef):
+        calls = [] if _made_elsewhere(code, owner) else code.calls(owner.name)
+    else:
+        calls = code.callers.get(function, [])
+    return [code.argument(call, name, place) for call in calls]
+
+
+def _made_elsewhere(code: Valued, owner: ast.ClassDef) -> bool:
+    """Whether objects of a class get their arguments where this file does not tell: another class stands on it."""
+    return any(dotted(b).rpartition(".")[2] == owner.name for c in code.nodes(ast.ClassDef) for b in c.bases)
+
+
+def _through(code: Valued, node: ast.expr, name: str, depth: int) -> list[Binding]:
+    """The bindings of a dotted name that nothing binds as it is written; none where they can't be told.
+
+    Its longest part that is bound, and only once, is followed: to what a caller passes, or to
+    an object of a class of this file.
+    """
+    head, _, rest = name.rpartition(".")
+    while head and head not in {"self", "cls"}:
+        found = _reaching(code, node, head, depth)
+        if found:
+            value = found[0].value if len(found) == 1 and found[0].how == "assign" else None
+            if value is None or value is node:
+                return []
+            if dotted(value):
+                return _reaching(code, value, f"{dotted(value)}.{rest}", depth) if depth else []
+            return _of_object(code, value, rest) if isinstance(value, ast.Call) else []
+        head, _, last = head.rpartition(".")
+        rest = f"{last}.{rest}"
+    return []
+
+
+def _of_object(code: Valued, made: ast.Call, attribute: str) -> list[Binding]:
+    """What binds an attribute of an object of this file's class that nothing outside of the class sets."""
+    classes = code.at_top.get(dotted(made.func), [])
+    if len(classes) != 1 or not isinstance(owner := classes[0], ast.ClassDef) or _set_outside(code, owner, attribute):
+        return []
+    found = code.bindings.get((owner, f"self.{attribute}"))
+    if found:
+        return found
+    found = code.bindings.get((owner, attribute), [])
+    if not any("dataclass" in code.source_of(d) for d in owner.decorator_list):
+        return found
+    if made.args or code.has_unpacking(made):
+        return []
+    given = code.argument(made, attribute)
+    return [b._replace(value=given if given is not None else _default(code, b.value)) for b in found]
+
+
+def _set_outside(code: Valued, owner: ast.ClassDef, attribute: str) -> bool:
+    return any(
+        n.attr == attribute and isinstance(n.ctx, ast.Store) and code.class_of(n) is not owner
+        for n in code.nodes(ast.Attribute)
+    )
+
+
+def _default(code: Valued, value: ast.expr | None) -> ast.expr | None:
+    """The value of a field of a dataclass: `field(default=1)`, `field(default_factory=lambda: 1)`."""
+    if not isinstance(value, ast.Call) or code.name(value.func) != "dataclasses.field":
+        return value
+    factory = code.argument(value, "default_factory")
+    return factory.body if isinstance(factory, ast.Lambda) else code.argument(value, "default")
