@@ -6,16 +6,18 @@ import re
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
+from dtdebug_taxonomy import second_study
 from dtdebug_taxonomy.checks import Check
 from dtdebug_taxonomy.checks import load as load_checks
 from dtdebug_taxonomy.knowledge import STUDY, load
 from dtdebug_taxonomy.labs import Lab, cause_diff, lab_diff, load_labs
 from dtdebug_taxonomy.model import MINUTES, STRENGTHS, Cause, Evidence, Reference, Strength, Symptom
 from dtdebug_taxonomy.preflight import load as load_preflight
+from dtdebug_taxonomy.second_study_page import about
 from dtdebug_taxonomy.topics import QUESTIONS, Topic, groups, load_topics
 
 KNOWN, CHECKS, LABS, TOPICS = load(), load_checks(), load_labs(), load_topics()
-PREFLIGHT = load_preflight()
+PREFLIGHT, SECOND = load_preflight(), second_study.load()
 TABLE = Path(__file__).parent / "labs.md"
 STUDY_FAULTS = sum(s.counts[STUDY].faults for s in KNOWN.symptoms.values())
 ALONE = "---\norphan: true\n---\n"  # reached by links and search: a menu of hundreds of lines helps nobody
@@ -26,6 +28,7 @@ LEXERS = {".py": "python", ".sh": "sh", ".slurm": "sh", ".json": "json", ".yaml"
 def pages() -> dict[str, str]:
     """Every page made from the knowledge: its name on the site -> Markdown."""
     found = {"symptoms": _joined(_symptoms()), "causes": _joined(_causes()), "topics": _joined(_topics())}
+    found["second-study"] = _second_study()
     for s in KNOWN.symptoms.values():
         found[f"symptoms/{s.code}"] = ALONE + _joined(_symptom(s))
         found.update((f"causes/{s.code}/{c.id}", ALONE + _joined(_cause(s, c))) for c in s.cause)
@@ -167,6 +170,10 @@ def _symptom(s: Symptom) -> Iterator[str]:
         yield f"[How it shows, where to see it live](../causes/{s.code}/{c.id}.md)"
     fixes = sorted(s.counts[STUDY].fix_patterns.items(), key=lambda row: -row[1])
     yield from _section("How the study's faults were fixed", _items(f"{prose(name)}: {n}" for name, n in fixes))
+    labels = SECOND.of_symptom(s.code)
+    yield from _section(
+        "In the second study", _items(f"[{x.id}](../second-study.md#{x.id.lower()}) {prose(x.said)}" for x in labels)
+    )
     yield from _section("Messages that speak for it", _items(_messages(s)))
     checks = [c for c in CHECKS.values() if s.code in c.symptom]
     yield from _section("Found before it runs", _items(_to_check(c) for c in checks))
@@ -184,6 +191,28 @@ def _messages(s: Symptom) -> Iterator[str]:
         e = KNOWN.evidence[name]
         if word != "never" and (shown := _patterns(e)):
             yield f"{word}: {prose(e.means)} {shown}"
+
+
+def _second_study() -> str:
+    """What it is, what was read and what is rebuilt; each label with what of ours leads to it."""
+    text = re.sub(
+        r"^- ([SRF]\d+) .*$", lambda m: _label(SECOND.labels[m[1]], m[0]), "\n".join(about(SECOND)), flags=re.M
+    )
+    return text.replace(SECOND.about.url, f"<{SECOND.about.url}>") + "\n"
+
+
+def _label(label: second_study.Label, line: str) -> str:
+    if not line.endswith(f"({label.provenance})"):  # a figure
+        return f"- [{label.id}](#{label.id.lower()}) {prose(label.name)}: {prose(label.share)}"
+    own: list[str] = []
+    for key in SECOND.own(label.id):
+        if key in KNOWN.patterns:
+            own.append(f"[{prose(KNOWN.patterns[key].title)}](causes.md#{key})")
+        else:
+            own.append(_to_symptom(key, "") if key in KNOWN.symptoms else _to_cause(*KNOWN.causes[key], ""))
+    return "\n  - ".join((f"[]{{#{label.id.lower()}}}**{label.id}** {prose(label.said)}", *own)).replace(
+        "[]", "- []", 1
+    )
 
 
 def _causes() -> Iterator[str]:
