@@ -13,7 +13,8 @@ from dtdebug_taxonomy.knowledge import STUDY, load
 from dtdebug_taxonomy.labs import Lab, cause_diff, lab_diff, load_labs
 from dtdebug_taxonomy.model import MINUTES, STRENGTHS, Cause, Evidence, Reference, Strength, Symptom
 from dtdebug_taxonomy.preflight import load as load_preflight
-from dtdebug_taxonomy.second_study_page import about
+from dtdebug_taxonomy.second_study import Label
+from dtdebug_taxonomy.second_study_page import KINDS, about
 from dtdebug_taxonomy.topics import QUESTIONS, Topic, groups, load_topics
 
 KNOWN, CHECKS, LABS, TOPICS = load(), load_checks(), load_labs(), load_topics()
@@ -28,7 +29,7 @@ LEXERS = {".py": "python", ".sh": "sh", ".slurm": "sh", ".json": "json", ".yaml"
 def pages() -> dict[str, str]:
     """Every page made from the knowledge: its name on the site -> Markdown."""
     found = {"symptoms": _joined(_symptoms()), "causes": _joined(_causes()), "topics": _joined(_topics())}
-    found["second-study"] = _second_study()
+    found["second-study"] = _joined(_second_study())
     for s in KNOWN.symptoms.values():
         found[f"symptoms/{s.code}"] = ALONE + _joined(_symptom(s))
         found.update((f"causes/{s.code}/{c.id}", ALONE + _joined(_cause(s, c))) for c in s.cause)
@@ -110,6 +111,10 @@ def _to_topic(topic: Topic, up: str = "../") -> str:
     return f"[{prose(topic.title)}]({up}topics/{topic.name}.md)"
 
 
+def _to_label(label: Label, up: str = "../") -> str:
+    return f"[{label.id}]({up}second-study.md#{label.id.lower()}) {prose(label.said)}"
+
+
 def _references(of: Iterable[Reference]) -> Iterator[str]:
     yield from _section("References", _items(f"[{prose(r.title)}]({r.url})" for r in of))
 
@@ -170,10 +175,7 @@ def _symptom(s: Symptom) -> Iterator[str]:
         yield f"[How it shows, where to see it live](../causes/{s.code}/{c.id}.md)"
     fixes = sorted(s.counts[STUDY].fix_patterns.items(), key=lambda row: -row[1])
     yield from _section("How the study's faults were fixed", _items(f"{prose(name)}: {n}" for name, n in fixes))
-    labels = SECOND.of_symptom(s.code)
-    yield from _section(
-        "In the second study", _items(f"[{x.id}](../second-study.md#{x.id.lower()}) {prose(x.said)}" for x in labels)
-    )
+    yield from _section("In the second study", _items(map(_to_label, SECOND.of_symptom(s.code))))
     yield from _section("Messages that speak for it", _items(_messages(s)))
     checks = [c for c in CHECKS.values() if s.code in c.symptom]
     yield from _section("Found before it runs", _items(_to_check(c) for c in checks))
@@ -193,26 +195,20 @@ def _messages(s: Symptom) -> Iterator[str]:
             yield f"{word}: {prose(e.means)} {shown}"
 
 
-def _second_study() -> str:
-    """What it is, what was read and what is rebuilt; each label with what of ours leads to it."""
-    text = re.sub(
-        r"^- ([SRF]\d+) .*$", lambda m: _label(SECOND.labels[m[1]], m[0]), "\n".join(about(SECOND)), flags=re.M
-    )
-    return text.replace(SECOND.about.url, f"<{SECOND.about.url}>") + "\n"
+def _second_study() -> Iterator[str]:
+    """What it is, what of it was read, and each label with what of ours leads to it."""
+    yield "\n".join(about(SECOND))
+    for letter, kind in KINDS.items():
+        yield f"## {kind.capitalize()}s"
+        for label in SECOND.of_kind(letter):
+            yield f"({label.id.lower()})=\n### {label.id} {prose(label.said)}"
+            yield _items(map(_own, SECOND.own(label.id))) or f"Nothing of ours: {SECOND.ours.unreached[label.id]}."
 
 
-def _label(label: second_study.Label, line: str) -> str:
-    if not line.endswith(f"({label.provenance})"):  # a figure
-        return f"- [{label.id}](#{label.id.lower()}) {prose(label.name)}: {prose(label.share)}"
-    own: list[str] = []
-    for key in SECOND.own(label.id):
-        if key in KNOWN.patterns:
-            own.append(f"[{prose(KNOWN.patterns[key].title)}](causes.md#{key})")
-        else:
-            own.append(_to_symptom(key, "") if key in KNOWN.symptoms else _to_cause(*KNOWN.causes[key], ""))
-    return "\n  - ".join((f"[]{{#{label.id.lower()}}}**{label.id}** {prose(label.said)}", *own)).replace(
-        "[]", "- []", 1
-    )
+def _own(name: str) -> str:
+    if name in KNOWN.patterns:
+        return f"[{prose(KNOWN.patterns[name].title)}](causes.md#{name})"
+    return _to_symptom(name, "") if name in KNOWN.symptoms else _to_cause(*KNOWN.causes[name], "")
 
 
 def _causes() -> Iterator[str]:
@@ -235,6 +231,9 @@ def _cause(s: Symptom, c: Cause) -> Iterator[str]:
     yield f"About {MINUTES[c.effort]:g} minutes. Kind: [{prose(pattern.title)}]({up}causes.md#{pattern.id})."
     yield _code(diff, "diff") if (diff := cause_diff(c)) else ""
     yield from _section("How it shows", _items(_shows(c)))
+    fix = SECOND.of_fix(c.pattern)
+    labels = [*SECOND.of_symptom(s.code), *SECOND.of_cause(c.id), *((fix,) if fix else ())]
+    yield from _section("In the second study", _items(_to_label(label, up) for label in labels))
     labs = [lab for lab in LABS.values() if (lab.symptom, lab.cause) == (s.code, c.id)]
     yield from _section("Break it yourself", _items(_to_lab(lab, up) for lab in labs))
     seen = {name for e in c.evidence if e in KNOWN.evidence for name in KNOWN.evidence[e].check}

@@ -13,7 +13,7 @@ from dtdebug_taxonomy.labs import cause_diff
 from dtdebug_taxonomy.model import MINUTES, Cause, Evidence, Observation, Pattern, Symptom
 from dtdebug_taxonomy.preflight import KnownFile
 from dtdebug_taxonomy.preflight import load as preflight
-from dtdebug_taxonomy.second_study_page import about, label_page, labels_of
+from dtdebug_taxonomy.second_study_page import about, all_labels, label_page, labels_of
 
 _STUDY_NAME = "TOSEM'23 (arXiv 2112.06222)"
 
@@ -57,7 +57,7 @@ def explain(knowledge: Knowledge, name: str) -> str:
         return "\n".join(_cause_page(knowledge, *knowledge.causes[low]))
     study = second_study.load()
     if low == "second-study":
-        return "\n".join(about(study))
+        return "\n".join([*about(study), *all_labels(study)])
     if (label := study.labels.get(wanted.upper())) is not None:
         return "\n".join(label_page(knowledge, study, label))
     names = [*preflight(), *knowledge.symptoms, *(s.id for s in knowledge.symptoms.values()), *knowledge.patterns]

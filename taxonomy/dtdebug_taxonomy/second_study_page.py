@@ -39,19 +39,25 @@ def label_page(knowledge: Knowledge, study: SecondStudy, label: Label) -> Iterat
 
 
 def about(study: SecondStudy) -> Iterator[str]:
-    """What the study is, what of it was read, and all labels."""
+    """What the study is, and what of it was read."""
     yield "# The second study"
     yield ""
-    yield f"*{study.about.title}*, {study.about.url}. {study.about.wording}"
+    yield f"*{study.about.title}*, <{study.about.url}>. {study.about.wording}"
     yield ""
-    yield f"No diagnosis rests on it; the counts of the first study are never mixed with its figures. {JUDGED}"
+    yield f"No diagnosis rests on it, and its figures are never mixed with the counts of the first study. {JUDGED}"
     yield from _items("Read in its abstract", study.about.read)
-    figures = [f"{label.id} {label.name}: {label.share}" for label in study.labels.values() if "notes" in label.share]
-    yield from _items("As reported in secondary notes", (*study.about.secondary, *figures))
+    figures = [f"{label.id} {label.name}: {label.share}" for label in study.labels.values() if label.share]
+    yield from _items("As reported in secondary notes that cite it", study.about.secondary)
+    yield from _items("Figures of single labels, each with its source", figures)
+    named = ", ".join(label.id for label in study.labels.values() if label.provenance == "read")
+    yield ""
+    yield f"Only the names of {named} were read; all others are marked as reconstructed wherever they are shown."
+
+
+def all_labels(study: SecondStudy) -> Iterator[str]:
+    """Every label, by kind."""
     for letter, kind in KINDS.items():
-        of = [label for label in study.labels.values() if label.id.startswith(letter)]
-        read = sum(label.provenance == "read" for label in of)
-        yield from _items(f"{len(of)} {kind}s, {read} with a name that was read", map(str, of))
+        yield from _items(f"{kind.capitalize()}s", map(str, study.of_kind(letter)))
 
 
 def _provenance(label: Label) -> str:

@@ -17,7 +17,7 @@ def study_problems(knowledge: Knowledge, home: Path = HOME) -> Iterator[str]:
     study = SecondStudy(home)
     ours, labels = study.ours, study.labels
     for letter, count in COUNTS.items():
-        if (found := sum(name.startswith(letter) for name in labels)) != count:
+        if (found := len(study.of_kind(letter))) != count:
             yield f"second_study/labels.toml: {found} labels {letter}..; the study has {count}"
     used = [*ours.symptoms.values(), tuple(ours.causes), tuple(ours.fixes), tuple(ours.unreached)]
     used += [(*label.causes, *label.fixes) for label in labels.values()]

@@ -100,6 +100,10 @@ class SecondStudy:
         self.labels = {label.id: label for label in (*file.symptom, *file.cause, *file.fix)}
         self.ours = read_record(home / "ours.toml", Ours)
 
+    def of_kind(self, letter: str) -> list[Label]:
+        """All symptoms (S), root causes (R) or fix patterns (F)."""
+        return [label for name, label in self.labels.items() if name.startswith(letter)]
+
     def of_symptom(self, code: str) -> list[Label]:
         """The symptoms of the study that one of ours shows as."""
         return [self.labels[name] for name in self.ours.symptoms.get(code, ())]
