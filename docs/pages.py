@@ -6,16 +6,19 @@ import re
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
+from dtdebug_taxonomy import second_study
 from dtdebug_taxonomy.checks import Check
 from dtdebug_taxonomy.checks import load as load_checks
 from dtdebug_taxonomy.knowledge import STUDY, load
 from dtdebug_taxonomy.labs import Lab, cause_diff, lab_diff, load_labs
 from dtdebug_taxonomy.model import MINUTES, STRENGTHS, Cause, Evidence, Reference, Strength, Symptom
 from dtdebug_taxonomy.preflight import load as load_preflight
+from dtdebug_taxonomy.second_study import Label
+from dtdebug_taxonomy.second_study_page import KINDS, about
 from dtdebug_taxonomy.topics import QUESTIONS, Topic, groups, load_topics
 
 KNOWN, CHECKS, LABS, TOPICS = load(), load_checks(), load_labs(), load_topics()
-PREFLIGHT = load_preflight()
+PREFLIGHT, SECOND = load_preflight(), second_study.load()
 TABLE = Path(__file__).parent / "labs.md"
 STUDY_FAULTS = sum(s.counts[STUDY].faults for s in KNOWN.symptoms.values())
 ALONE = "---\norphan: true\n---\n"  # reached by links and search: a menu of hundreds of lines helps nobody
@@ -26,6 +29,7 @@ LEXERS = {".py": "python", ".sh": "sh", ".slurm": "sh", ".json": "json", ".yaml"
 def pages() -> dict[str, str]:
     """Every page made from the knowledge: its name on the site -> Markdown."""
     found = {"symptoms": _joined(_symptoms()), "causes": _joined(_causes()), "topics": _joined(_topics())}
+    found["second-study"] = _joined(_second_study())
     for s in KNOWN.symptoms.values():
         found[f"symptoms/{s.code}"] = ALONE + _joined(_symptom(s))
         found.update((f"causes/{s.code}/{c.id}", ALONE + _joined(_cause(s, c))) for c in s.cause)
@@ -107,6 +111,10 @@ def _to_topic(topic: Topic, up: str = "../") -> str:
     return f"[{prose(topic.title)}]({up}topics/{topic.name}.md)"
 
 
+def _to_label(label: Label, up: str = "../") -> str:
+    return f"[{label.id}]({up}second-study.md#{label.id.lower()}) {prose(label.said)}"
+
+
 def _references(of: Iterable[Reference]) -> Iterator[str]:
     yield from _section("References", _items(f"[{prose(r.title)}]({r.url})" for r in of))
 
@@ -167,6 +175,7 @@ def _symptom(s: Symptom) -> Iterator[str]:
         yield f"[How it shows, where to see it live](../causes/{s.code}/{c.id}.md)"
     fixes = sorted(s.counts[STUDY].fix_patterns.items(), key=lambda row: -row[1])
     yield from _section("How the study's faults were fixed", _items(f"{prose(name)}: {n}" for name, n in fixes))
+    yield from _section("In the second study", _items(map(_to_label, SECOND.of_symptom(s.code))))
     yield from _section("Messages that speak for it", _items(_messages(s)))
     checks = [c for c in CHECKS.values() if s.code in c.symptom]
     yield from _section("Found before it runs", _items(_to_check(c) for c in checks))
@@ -184,6 +193,22 @@ def _messages(s: Symptom) -> Iterator[str]:
         e = KNOWN.evidence[name]
         if word != "never" and (shown := _patterns(e)):
             yield f"{word}: {prose(e.means)} {shown}"
+
+
+def _second_study() -> Iterator[str]:
+    """What it is, what of it was read, and each label with what of ours leads to it."""
+    yield "\n".join(about(SECOND))
+    for letter, kind in KINDS.items():
+        yield f"## {kind.capitalize()}s"
+        for label in SECOND.of_kind(letter):
+            yield f"({label.id.lower()})=\n### {label.id} {prose(label.said)}"
+            yield _items(map(_own, SECOND.own(label.id))) or f"Nothing of ours: {SECOND.ours.unreached[label.id]}."
+
+
+def _own(name: str) -> str:
+    if name in KNOWN.patterns:
+        return f"[{prose(KNOWN.patterns[name].title)}](causes.md#{name})"
+    return _to_symptom(name, "") if name in KNOWN.symptoms else _to_cause(*KNOWN.causes[name], "")
 
 
 def _causes() -> Iterator[str]:
@@ -206,6 +231,9 @@ def _cause(s: Symptom, c: Cause) -> Iterator[str]:
     yield f"About {MINUTES[c.effort]:g} minutes. Kind: [{prose(pattern.title)}]({up}causes.md#{pattern.id})."
     yield _code(diff, "diff") if (diff := cause_diff(c)) else ""
     yield from _section("How it shows", _items(_shows(c)))
+    fix = SECOND.of_fix(c.pattern)
+    labels = [*SECOND.of_symptom(s.code), *SECOND.of_cause(c.id), *((fix,) if fix else ())]
+    yield from _section("In the second study", _items(_to_label(label, up) for label in labels))
     labs = [lab for lab in LABS.values() if (lab.symptom, lab.cause) == (s.code, c.id)]
     yield from _section("Break it yourself", _items(_to_lab(lab, up) for lab in labs))
     seen = {name for e in c.evidence if e in KNOWN.evidence for name in KNOWN.evidence[e].check}

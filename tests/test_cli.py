@@ -196,7 +196,7 @@ def test_the_batch_ignores_labels_and_unasked_observations(tmp_path, capsys):
 
 def test_explain_needs_no_run(capsys):
     """A code, an id, a pattern, an indicator, an observation, the tree, the index."""
-    for name in ("D.2.1", "hang", "fix communication configuration", "fix-network-setting", "activity"):
+    for name in ("D.2.1", "hang", "fix communication configuration", "fix-network-setting", "activity", "r18"):
         assert main(["explain", name]) == 0
     assert main(["explain", "--tree", "--depth", "2"]) == 0
     assert main(["explain"]) == 0
@@ -205,6 +205,7 @@ def test_explain_needs_no_run(capsys):
     assert "# D.2.1 " in out
     assert "[activity]" in out
     assert "D.2.other" in out
+    assert "# R18 rank-divergent control flow or uneven data (reconstructed)" in out
 
 
 def test_nothing_is_printed_twice_into_a_closed_pipe():

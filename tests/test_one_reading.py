@@ -113,6 +113,8 @@ def test_the_form_for_programs_cites_records(case):
 
     assert {"v", "verdict", "claims", "advice", "coverage", "diagnosis"} <= form.keys()
     assert [a["title"] for a in form["advice"]] == [a["title"] for a in form["diagnosis"]["advice"]]
+    labels = form["advice"][0]["second_study"]
+    assert {"read", "reconstructed"} >= {x["provenance"] for x in (*labels["symptoms"], *labels["causes"])} != set()
     assert {"kind", "culprits", "waiting", "group", "collective", "where", "confidence", "summary", "evidence"} <= (
         form["verdict"].keys()
     )

@@ -17,6 +17,7 @@ from xml.etree import ElementTree as ET
 import pytest
 
 from dtdebug_lsp.hovers import symptom_address
+from dtdebug_taxonomy import second_study
 from dtdebug_taxonomy.checks import SITE, page_address
 from dtdebug_taxonomy.checks import load as load_checks
 from dtdebug_taxonomy.knowledge import load
@@ -90,6 +91,7 @@ def addresses() -> dict[str, str]:
 def test_everything_known_has_a_page(read):
     """Symptoms, causes, checks, labs and topics: each at the address that the code gives."""
     assert [] == [name for name, address in addresses().items() if address not in read]
+    assert set() == {name.lower() for name in second_study.load().labels} - read["second-study/"].anchors
 
 
 def test_a_message_is_found_by_its_own_words(site, read):

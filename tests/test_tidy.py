@@ -1,9 +1,13 @@
 """The whole knowledge held together: every id has a page, a sample and a user, and nothing is left over."""
 
+import re
 import shutil
 
+from dtdebug_taxonomy import second_study
+from dtdebug_taxonomy.explain import explain
 from dtdebug_taxonomy.knowledge import load
 from dtdebug_taxonomy.tidy import problems
+from dtdebug_taxonomy.tidy_study import study_problems
 from dtdebug_taxonomy.tidy_words import OLDER, word_problems
 from dtdebug_taxonomy.word_classes import FILE, expanded
 
@@ -33,3 +37,37 @@ def test_an_unknown_word_class_and_a_new_long_pattern_are_refused(tmp_path):
     unknown, longer = word_problems(tmp_path)
     assert "messages/new.toml: pattern '{machin} died': no word class 'machin'" in unknown
     assert f"{OLDER + 1} patterns are longer" in longer
+
+
+def test_what_the_second_study_leaves_open_is_told(tmp_path):
+    """A cause and a label of nowhere, a label that nothing leads to, and a list that is shorter than the study's."""
+    shutil.copytree(second_study.HOME, tmp_path, dirs_exist_ok=True)
+    ours, labels = tmp_path / "ours.toml", tmp_path / "labels.toml"
+    ours.write_text(ours.read_text().replace('"uneven-batches"', '"odd-batches"').replace('["S24"]', '["S99"]'))
+    labels.write_text(labels.read_text().replace('[[fix]]\nid = "F6"', '[[fix]]\nid = "F7"'))
+
+    told = "\n".join(study_problems(load(), tmp_path))
+    for words in (
+        "cause uneven-batches: give it",
+        "no cause 'odd-batches'",
+        "['F6', 'S99']",
+        "S24: either",
+        "F7: either",
+    ):
+        assert words in told
+
+
+def test_names_of_the_second_study_are_shown_with_their_provenance_and_no_figure_that_was_not_read():
+    """On the page of each label and of what leads to it."""
+    known, study = load(), second_study.load()
+    pages = {name: explain(known, name) for name in (*study.labels, *known.symptoms, "uneven-batches", "second-study")}
+    shown = [line for page in pages.values() for line in re.findall(r"(?m)^[#-] ([SRF]\d+ .*)$", page)]
+
+    assert {str(label) for label in study.labels.values()} <= {*shown}
+    assert all(line == str(study.labels[line.split()[0]]) for line in shown if " % " not in line)
+    assert [label.id for label in study.labels.values() if label.provenance == "read"] == [
+        "S32", "R11", "R24", "R25", "R26", "R27", "R28", "F1", "F2",
+    ]  # fmt: skip
+    assert {"read"} == {label.provenance for name, label in study.labels.items() if re.search(r"\d %", pages[name])}
+    assert "S24 hang or collective timeout in mid-run (reconstructed)" in pages["D.2.1"]
+    assert "- R18 " in pages["uneven-batches"]

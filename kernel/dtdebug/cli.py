@@ -106,9 +106,9 @@ def parser(only: str = "") -> argparse.ArgumentParser:
 
     _add_wizard(commands)
 
-    explain = commands.add_parser("explain", help="explain a symptom code, fix pattern, indicator or observation")
+    explain = commands.add_parser("explain", help="explain a symptom, cause, fix pattern, indicator or observation")
     explain.add_argument(
-        "name", nargs="*", metavar="NAME", help="such as D.2.1, hang, fix-network-setting, activity; none lists all"
+        "name", nargs="*", metavar="NAME", help="such as D.2.1, hang, fix-network-setting, S24; none lists all"
     )
     explain.add_argument("--tree", action="store_true", help="the decision tree, derived from the question policy")
     explain.add_argument("--depth", type=int, default=3, help="with --tree: questions in a row (default 3)")

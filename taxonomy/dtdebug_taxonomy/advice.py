@@ -64,8 +64,11 @@ _SHOWN = ("cause", "title", "why", "fix", "diff", "diff_of", "pattern", "band", 
 
 
 def shown(advice: Iterable[Advice]) -> list[dict[str, Any]]:
-    """The advice as rows for programs."""
-    return [msgspec.to_builtins({name: getattr(a, name) for name in _SHOWN}) for a in advice]
+    """The advice as rows for programs, with what the second study calls it."""
+    from dtdebug_taxonomy import second_study
+
+    rows = [(a, msgspec.to_builtins({name: getattr(a, name) for name in _SHOWN})) for a in advice]
+    return [{**row, "second_study": second_study.load().row(a.symptom, a.cause, a.pattern)} for a, row in rows]
 
 
 def in_python(diff: str) -> bool:

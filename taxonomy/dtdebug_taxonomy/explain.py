@@ -1,19 +1,24 @@
-"""Long explanations that need no run: a symptom, a fix pattern, an indicator, an observation, a check."""
+"""Long explanations that need no run: a symptom, cause, fix pattern, indicator, observation, check, label."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from difflib import get_close_matches
 
+from dtdebug_taxonomy import second_study
 from dtdebug_taxonomy.checks import Check, page_address
 from dtdebug_taxonomy.checks import load as checks
 from dtdebug_taxonomy.knowledge import STUDY, Knowledge
 from dtdebug_taxonomy.labs import cause_diff
-from dtdebug_taxonomy.model import MINUTES, Evidence, Observation, Pattern, Symptom
+from dtdebug_taxonomy.model import MINUTES, Cause, Evidence, Observation, Pattern, Symptom
 from dtdebug_taxonomy.preflight import KnownFile
 from dtdebug_taxonomy.preflight import load as preflight
+from dtdebug_taxonomy.second_study_page import about, all_labels, label_page, labels_of
 
 _STUDY_NAME = "TOSEM'23 (arXiv 2112.06222)"
+
+
+_SECOND = "second study: S01 to S34, R01 to R28, F1 to F6; `second-study` says what of it was read"
 
 
 class UnknownNameError(KeyError):
@@ -24,7 +29,7 @@ class UnknownNameError(KeyError):
 
 
 def explain(knowledge: Knowledge, name: str) -> str:
-    """The page of a symptom (by code or id), fix pattern, evidence, observation or check, as Markdown.
+    """The page of a symptom (by code or id), cause, fix pattern, evidence, observation, check or label, as Markdown.
 
     Raises:
         UnknownNameError: nothing has this name.
@@ -48,18 +53,25 @@ def explain(knowledge: Knowledge, name: str) -> str:
             return "\n".join(_check(knowledge, check))
     if (known := preflight().get(wanted.upper())) is not None:
         return "\n".join(_preflight(knowledge, known))
+    if low in knowledge.causes:
+        return "\n".join(_cause_page(knowledge, *knowledge.causes[low]))
+    study = second_study.load()
+    if low == "second-study":
+        return "\n".join([*about(study), *all_labels(study)])
+    if (label := study.labels.get(wanted.upper())) is not None:
+        return "\n".join(label_page(knowledge, study, label))
     names = [*preflight(), *knowledge.symptoms, *(s.id for s in knowledge.symptoms.values()), *knowledge.patterns]
-    names += [*checks(), *(c.name for c in checks().values())]
+    names += [*checks(), *(c.name for c in checks().values()), *knowledge.causes, *study.labels, "second-study"]
     near = get_close_matches(wanted, [*names, *knowledge.evidence, *knowledge.observations], n=3)
     hint = f"; near: {', '.join(near)}" if near else "; `dtdebug explain` lists all"
-    raise UnknownNameError(f"{name!r} is not a symptom, fix pattern, indicator, observation or check{hint}")
+    raise UnknownNameError(f"{name!r} is not a symptom, cause, fix pattern, indicator, observation or check{hint}")
 
 
 def index(knowledge: Knowledge) -> str:
     """All symptoms with their published counts, and the fix patterns."""
     rows = [f"{s.code:<10} {s.counts[STUDY].faults:>4}  {s.title}" for s in knowledge.symptoms.values()]
     patterns = [f"  {p.id:<40} {p.title}" for p in knowledge.patterns.values()]
-    return "\n".join([f"code     faults  symptom ({_STUDY_NAME})", *rows, "", "fix patterns", *patterns])
+    return "\n".join([f"code     faults  symptom ({_STUDY_NAME})", *rows, "", "fix patterns", *patterns, "", _SECOND])
 
 
 def _symptom(knowledge: Knowledge, s: Symptom) -> Iterator[str]:
@@ -81,21 +93,42 @@ def _symptom(knowledge: Knowledge, s: Symptom) -> Iterator[str]:
         yield ""
         yield f"### {c.title} (`{c.id}`)"
         yield ""
-        yield c.why.strip()
-        yield ""
-        yield f"Fix ({knowledge.patterns[c.pattern].name}, about {MINUTES[c.effort]:g} min): {c.fix.strip()}"
-        if diff := cause_diff(c):
-            yield from ("", "```diff", diff.rstrip("\n"), "```")
-        if c.evidence:
-            yield from ("", "Seen with it:")
-            yield from (f"- {_meaning(knowledge, name)} ({word})" for name, word in c.evidence.items())
+        yield from _cause(knowledge, c)
     if counts.fix_patterns:
         yield from ("", "## How such faults were fixed", "")
         ordered = sorted(counts.fix_patterns.items(), key=lambda row: -row[1])
         yield from (f"- {name}: {n}" for name, n in ordered)
+    if labels := second_study.load().of_symptom(s.code):
+        yield from labels_of(labels)
     if s.reference:
         yield from ("", "## References", "")
         yield from (f"- {r.title}: {r.url}" for r in s.reference)
+
+
+def _cause_page(knowledge: Knowledge, s: Symptom, c: Cause) -> Iterator[str]:
+    yield f"# {c.title} (`{c.id}`)"
+    yield ""
+    yield f"A cause of {s.code} {s.title}."
+    yield ""
+    yield from _cause(knowledge, c)
+    study = second_study.load()
+    fix, roots = study.of_fix(c.pattern), study.of_cause(c.id)
+    yield from labels_of([*study.of_symptom(s.code), *roots, *((fix,) if fix else ())])
+    if not roots:
+        yield "- none of its root causes fits"
+    if not fix:
+        yield "- none of its fix patterns fits"
+
+
+def _cause(knowledge: Knowledge, c: Cause) -> Iterator[str]:
+    yield c.why.strip()
+    yield ""
+    yield f"Fix ({knowledge.patterns[c.pattern].name}, about {MINUTES[c.effort]:g} min): {c.fix.strip()}"
+    if diff := cause_diff(c):
+        yield from ("", "```diff", diff.rstrip("\n"), "```")
+    if c.evidence:
+        yield from ("", "Seen with it:")
+        yield from (f"- {_meaning(knowledge, name)} ({word})" for name, word in c.evidence.items())
 
 
 def _meaning(knowledge: Knowledge, name: str) -> str:
@@ -115,6 +148,8 @@ def _pattern(knowledge: Knowledge, p: Pattern) -> Iterator[str]:
     yield f"{total} faults were fixed so in {_STUDY_NAME}:"
     rows = [(s.counts[STUDY].fix_patterns.get(p.name, 0), s) for s in knowledge.symptoms.values()]
     yield from (f"- {s.code} {s.title}: {n}" for n, s in sorted(rows, key=lambda row: -row[0]) if n)
+    if (label := second_study.load().of_fix(p.id)) is not None:
+        yield from labels_of([label])
 
 
 def _evidence(knowledge: Knowledge, e: Evidence) -> Iterator[str]:

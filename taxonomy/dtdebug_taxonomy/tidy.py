@@ -19,6 +19,7 @@ from dtdebug_taxonomy.matching import problem_of
 from dtdebug_taxonomy.model import Evidence, Symptom
 from dtdebug_taxonomy.ranks import Kind
 from dtdebug_taxonomy.tidy_labs import lab_problems
+from dtdebug_taxonomy.tidy_study import study_problems
 from dtdebug_taxonomy.tidy_topics import topic_problems
 from dtdebug_taxonomy.tidy_words import word_problems
 
@@ -31,7 +32,7 @@ SUMMARY, SENTENCES, SAMPLES = 80, 8, 3
 def problems(knowledge: Knowledge, samples: Path, only: frozenset[str] = frozenset()) -> list[str]:
     """Every broken rule, as `file: what to do`. `only` limits symptom rules to some codes."""
     found = [*_evidence(knowledge), *_observations(knowledge), *lab_problems(knowledge), *topic_problems(knowledge)]
-    found += [*word_problems(), *_checks(knowledge)]
+    found += [*word_problems(), *_checks(knowledge), *study_problems(knowledge)]
     for symptom in knowledge.symptoms.values():
         if not only or symptom.code in only:
             found += [f"symptoms/{symptom.id}.toml: {p}" for p in _symptom(knowledge, symptom, samples)]

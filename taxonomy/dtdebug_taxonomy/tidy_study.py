@@ -1,0 +1,46 @@
+"""Rules of the second study: its labels exist, each of ours has one or openly none, each of them is reached or not."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from pathlib import Path
+
+from dtdebug_taxonomy.knowledge import Knowledge
+from dtdebug_taxonomy.second_study import HOME, SecondStudy
+
+COUNTS = {"S": 34, "R": 28, "F": 6}
+"""Symptoms, root causes and fix patterns that the study's abstract counts."""
+
+
+def study_problems(knowledge: Knowledge, home: Path = HOME) -> Iterator[str]:
+    """Every broken rule, as `file: what to do`."""
+    study = SecondStudy(home)
+    ours, labels = study.ours, study.labels
+    for letter, count in COUNTS.items():
+        if (found := len(study.of_kind(letter))) != count:
+            yield f"second_study/labels.toml: {found} labels {letter}..; the study has {count}"
+    used = [*ours.symptoms.values(), tuple(ours.causes), tuple(ours.fixes), tuple(ours.unreached)]
+    used += [(*label.causes, *label.fixes) for label in labels.values()]
+    if unknown := {name for names in used for name in names} - set(labels):
+        yield f"second_study: no label {sorted(unknown)}"
+    yield from _placed("symptom", knowledge.symptoms, ours.symptoms, ours.without.symptoms)
+    yield from _placed("cause", knowledge.causes, _flat(ours.causes), ours.without.causes)
+    yield from _placed("fix pattern", knowledge.patterns, _flat(ours.fixes), ours.without.fixes)
+    reached = {name for names in ours.symptoms.values() for name in names}
+    reached |= {name for table in (ours.causes, ours.fixes) for name, ids in table.items() if ids}
+    for name in labels:
+        if (name in reached) == (name in ours.unreached):
+            yield f"second_study/ours.toml: {name}: either something of ours leads to it or `unreached` says why not"
+
+
+def _flat(table: Mapping[str, tuple[str, ...]]) -> set[str]:
+    return {name for names in table.values() for name in names}
+
+
+def _placed(kind: str, known: Iterable[str], placed: Iterable[str], without: tuple[str, ...]) -> Iterator[str]:
+    known, placed = set(known), set(placed)
+    for name in sorted((placed | {*without}) - known):
+        yield f"second_study/ours.toml: no {kind} {name!r}"
+    for name in sorted(known):
+        if (name in placed) == (name in without):
+            yield f"second_study/ours.toml: {kind} {name}: give it a label, or put it under `without`"
