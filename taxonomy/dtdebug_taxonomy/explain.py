@@ -98,8 +98,7 @@ def _symptom(knowledge: Knowledge, s: Symptom) -> Iterator[str]:
         yield from ("", "## How such faults were fixed", "")
         ordered = sorted(counts.fix_patterns.items(), key=lambda row: -row[1])
         yield from (f"- {name}: {n}" for name, n in ordered)
-    if labels := second_study.load().of_symptom(s.code):
-        yield from labels_of(labels)
+    yield from labels_of(second_study.load().of_symptom(s.code))
     if s.reference:
         yield from ("", "## References", "")
         yield from (f"- {r.title}: {r.url}" for r in s.reference)
@@ -148,8 +147,8 @@ def _pattern(knowledge: Knowledge, p: Pattern) -> Iterator[str]:
     yield f"{total} faults were fixed so in {_STUDY_NAME}:"
     rows = [(s.counts[STUDY].fix_patterns.get(p.name, 0), s) for s in knowledge.symptoms.values()]
     yield from (f"- {s.code} {s.title}: {n}" for n, s in sorted(rows, key=lambda row: -row[0]) if n)
-    if (label := second_study.load().of_fix(p.id)) is not None:
-        yield from labels_of([label])
+    label = second_study.load().of_fix(p.id)
+    yield from labels_of([label] if label else [])
 
 
 def _evidence(knowledge: Knowledge, e: Evidence) -> Iterator[str]:

@@ -15,7 +15,7 @@ JUDGED = "Which labels go together, and with what of ours, is our judgement, not
 def labels_of(labels: Iterable[Label]) -> Iterator[str]:
     """A section on something of ours: its labels, each with its provenance."""
     yield from ("", f"## In {NAME}", "")
-    yield from (f"- {label}" for label in labels)
+    yield from [f"- {label}" for label in labels] or ["- none of its labels fits"]
 
 
 def label_page(knowledge: Knowledge, study: SecondStudy, label: Label) -> Iterator[str]:
