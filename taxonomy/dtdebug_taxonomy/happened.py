@@ -120,11 +120,8 @@ def ended(ending: Ending | None) -> tuple[str, tuple[Seen, ...]]:
         return "", ()
     last = next((row for name, row in pairwise(ending.below) if name.startswith("Last error")), "")
     message = last.strip() if last and _CODE_ONLY.match(ending.message) else ending.message
-    frame = own_frame(ending.frames)
-    place = f" at {_place(frame)}" if frame is not None else ""
-    name = ending.type.rpartition(".")[2]
-    quoted = _quoted(f"{name}: {ending.message}", ending.line, ending.rank)
-    return plain(f"{name}: {message}{place}", _SENTENCE), (quoted,)
+    quoted = _quoted(worded(ending.type, ending.message), ending.line, ending.rank)
+    return plain(f"{worded(ending.type, message)}{located(own_frame(ending.frames))}", _SENTENCE), (quoted,)
 
 
 def seen(verdict: Verdict | None) -> tuple[Seen, ...]:

@@ -27,7 +27,8 @@ _COUNTS = ("replicas", "parallelism", "completions")
 _DEVICES = re.compile(r"(?:[a-z0-9.-]+/)(?:gpu|neuron|npu|hpu|mig-.{1,40})\Z")
 _GIVEN = re.compile(r"\$\(([A-Za-z_]\w{0,100})\)")
 _NUMBERED = re.compile(r"--node[_-]rank[ =]\"?\d")
-_MASTER_PORT, _ELASTIC_PORT = 23456, 23456
+_PORT_OF_OPERATOR = 23456
+"""Of the master, and of an elastic rendezvous, where the manifest names none."""
 
 
 class Pods(NamedTuple):
@@ -213,7 +214,7 @@ def _told_pytorch(name: str, spec: dict[str, Any], rows: Sequence[Row], nodes: i
     told: dict[str, str] = {}
     if any(role == "Master" for role, _, _ in rows):
         world = nodes * each if isinstance(each, int) and nodes is not None else nodes
-        port = next((p for role, _, pod in rows if role == "Master" and (p := _port(pod))), _MASTER_PORT)
+        port = next((p for role, _, pod in rows if role == "Master" and (p := _port(pod))), _PORT_OF_OPERATOR)
         told = {"MASTER_ADDR": f"{name}-master-0", "MASTER_PORT": str(port), "RANK": "0", **_many("WORLD_SIZE", world)}
         told |= {"PET_MASTER_ADDR": told["MASTER_ADDR"], "PET_MASTER_PORT": str(port)}
         told |= {"PET_NODE_RANK": "0", **_many("PET_NNODES", nodes)}
@@ -224,7 +225,7 @@ def _told_pytorch(name: str, spec: dict[str, Any], rows: Sequence[Row], nodes: i
         known = isinstance(least, int) and isinstance(most, int)
         told |= {
             "PET_RDZV_BACKEND": str(elastic.get("rdzvBackend") or "c10d"),
-            "PET_RDZV_ENDPOINT": f"{host}:{elastic.get('rdzvPort') or _ELASTIC_PORT}",
+            "PET_RDZV_ENDPOINT": f"{host}:{elastic.get('rdzvPort') or _PORT_OF_OPERATOR}",
             **({"PET_NNODES": f"{least}:{most}"} if known else {}),
         }
     return told | ({"PET_NPROC_PER_NODE": str(each)} if each is not None else {})

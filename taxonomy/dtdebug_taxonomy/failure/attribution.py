@@ -13,7 +13,7 @@ import msgspec
 
 from dtdebug_taxonomy.claims import Claim, Record, texts
 from dtdebug_taxonomy.failure import mismatch, watchdog
-from dtdebug_taxonomy.failure.bereaved import located, only_lost
+from dtdebug_taxonomy.failure.bereaved import called_at, only_lost
 from dtdebug_taxonomy.failure.children import in_process
 from dtdebug_taxonomy.failure.exits import LAUNCHER, UNOPENED, Exit
 from dtdebug_taxonomy.failure.raised import Raised
@@ -207,7 +207,7 @@ def _raised(log: Reading, found: Outcome, waited: tuple[Claim, ...]) -> Verdict:
     failed = (*found.echoes, *(r for r in others if r not in apart))
     victims = tuple(sorted({r.rank for r in failed if r.rank is not None} - set(culprits)))
     place = _place(first)
-    where = located(place)
+    where = called_at(place)
     who = spell(culprits, 8) if culprits else "a rank"
     later = f"; {say(victims, 'fail')} as a consequence" if victims else ""
     if victims and not culprits:  # one of them may be it

@@ -24,7 +24,7 @@ def only_lost(
     late = all(_TIMED_OUT.search(r.text) for r in echoes)
     places: dict[str, list[int]] = {}
     for site in sites:
-        places.setdefault(located(site), []).append(site.rank)
+        places.setdefault(called_at(site), []).append(site.rank)
     apart = "; ".join(f"{spell(those, _SHOWN)}{place}" for place, those in [*places.items()][:_PLACES])
     where = next(iter(places), "") if len(places) < 2 else f", each at its own place ({apart})"
     did = "waited for another rank until the time was up" if late else "failed in communication with another rank"
@@ -40,6 +40,6 @@ def only_lost(
     )
 
 
-def located(site: CallSite) -> str:
+def called_at(site: CallSite) -> str:
     """` at train.py:12 in main`; a syntax error is in no function."""
     return f" at {site.file}:{site.line}{f' in {site.function}' if site.function else ''}" if site.file else ""
