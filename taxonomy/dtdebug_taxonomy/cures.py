@@ -27,7 +27,7 @@ def cure_of(evidence: Evidence, cause: str, words: str) -> Cure | None:
 
 
 def problems(evidence: Evidence, causes: frozenset[str]) -> list[str]:
-    """What is wrong with the cures of an evidence, for `tidy`."""
+    """What is wrong with the cures of an indicator, for `tidy`."""
     found = []
     for cure in evidence.cure:
         if cure.cause not in causes:

@@ -24,7 +24,7 @@ GREETING = _NAME + b"1 "
 LINE = 1 << 20
 """Bytes of a line at most."""
 SEGMENT = 536
-"""Bytes of a segment of the meeting's connections: they pass where larger ones are lost."""
+"""Bytes of a segment of doctor's connections: they pass where larger ones are lost."""
 _GREETING_WAIT = 3.0
 _RELEASE = re.compile(rb"dtdebug-doctor (\d{1,4}) ([0-9A-Za-z.+-]{1,40})\n")
 """What both sides say where their protocols differ: that of each, and its release of dtdebug."""
