@@ -124,6 +124,40 @@ def test_a_barrier_of_some_ranks_does_not_name_others():
     assert ("not_understood", (), (4,)) == (found.kind, found.culprits, found.waiting)
 
 
+HOROVOD = "WARNING: One or more tensors were submitted to be reduced by subset of ranks.\n"
+
+
+@pytest.mark.parametrize(
+    ("rows", "culprits"),
+    [
+        (
+            "mpirun -np 4 python train.py\nStalled ops: a/grad_1 [ready ranks: 3, 0, 1], b [ready ranks: 1, 0, 3]",
+            (2,),
+        ),
+        ("Stalled ops:grad_1 [missing ranks: 0, 2]\ngrad_2 [missing ranks: 2, 0]", (0, 2)),
+        (
+            "[1,0]<stderr>:Missing ranks:\n[1,0]<stderr>:3: [grad_1, b ...]\n[1,0]<stderr>:[2020-07-14 02:32:07.8: W x]",
+            (3,),
+        ),
+        ("Stalled ops: grad_1 [ready ranks: 0], grad_2 [ready ranks: 1]", ()),
+    ],
+)
+def test_ranks_that_horovod_waits_for_are_named(rows, culprits):
+    """In each form of its releases; those that lack another tensor each are not accused."""
+    found = of(HOROVOD + rows)
+
+    assert found.culprits == culprits
+    assert found.kind == ("not_arrived" if culprits else "replaced")
+    assert "grad_1" in found.summary
+
+
+def test_a_stall_that_is_over_names_nobody():
+    """Whoever warned has trained on."""
+    rows = ("Stalled ops:grad_1 [missing ranks: 1]", "step 7 loss 0.5", "step 8 loss 0.4")
+
+    assert of("".join(f"[1,0]<stderr>:{row}\n" for row in rows)) is None
+
+
 def test_a_desync_report_names_the_laggard():
     """NCCL's own report of a time-out."""
     report = """\

@@ -27,6 +27,9 @@ SAMPLES = Path(__file__).parent / "samples"
         ("setup-failure/nccl-network-cards-differ", "network-cards-differ-among-hosts"),
         ("other-program-failure/fsdp-inner-module-first", "inner-module-used-before-root"),
         ("model-loading-failure/fsdp-flat-shard-saved", "shards-not-gathered-at-save"),
+        ("model-loading-failure/zero-partition-of-another-size", "parallel-layout-changed"),
+        ("communication-error/nccl-no-port-left", "transport-misconfigured"),
+        ("setup-failure/scontrol-missing", "wrong-master-address-or-missing-rank"),
     ],
 )
 def test_a_message_names_its_cause(sample, cause):
@@ -48,6 +51,76 @@ def test_what_a_user_states_of_ranks_names_a_cause(sample, cause):
     words = (SAMPLES / f"{sample}.said.txt").read_text()
 
     assert diagnose(KNOWLEDGE, Snapshot(situation=words)).advice[0].cause == cause
+
+
+@pytest.mark.parametrize(
+    ("words", "output", "cause"),
+    [
+        ("It runs in docker.", "RuntimeError: NCCL Error 2: unhandled system error", "shared-memory-too-small"),
+        (
+            "I run it in two docker containers, one for each host.",
+            "RuntimeError: NCCL error in: ProcessGroupNCCL.cpp:272, unhandled system error",
+            "transport-misconfigured",
+        ),
+        (
+            "Two nodes with mlx5 cards are as slow as one.",
+            "node1:1:2 [0] NCCL INFO NET/IB : No device found.\nnode1:1:2 [0] NCCL INFO Using network Socket",
+            "rdma-device-not-usable",
+        ),
+        (
+            "torchrun cannot connect to the rendezvous: the IP of the first node is always localhost.",
+            "",
+            "wrong-master-address-or-missing-rank",
+        ),
+        ("When I resume from a checkpoint, memory on the main GPU is higher.", "", "something-opens-first-gpu"),
+        ("With two nodes the samples per second fall from 30 to 10.", "", "hardware-limits-exchange"),
+        ("训练卡住了, 某个batch全是负样本", "", "part-of-the-model-skipped"),
+    ],
+)
+def test_two_facts_together_name_what_one_of_them_does_not(words, output, cause):
+    """A message beside a circumstance, or two things that a user states."""
+    assert diagnose(KNOWLEDGE, Snapshot(situation=words, output=output)).advice[0].cause == cause
+
+
+def test_where_it_works_on_one_node_the_shared_memory_of_the_container_is_enough():
+    """A fact vetoes the cause that a message in a container would name."""
+    words = "In docker. It works on one node and fails on two."
+    found = diagnose(KNOWLEDGE, Snapshot(situation=words, output="RuntimeError: NCCL Error 2: unhandled system error"))
+
+    assert "shared-memory-too-small" not in {a.cause for a in found.advice}
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        "I switched to two nodes and it became slower when I did.",
+        "Each GPU has the same number of batches, and the training hangs after the second epoch.",
+        "model = DDP(model, find_unused_parameters=False) is stuck and I see no error.",
+        "I trained a model using my trainer, it works well, but with two GPUs it hangs.",
+    ],
+)
+def test_words_that_only_resemble_a_complaint_name_no_cause(words):
+    """Slower with more nodes is not slower with time; the same number is not the same data; off is not a problem."""
+    causes = {"something-grows-while-it-runs", "same-data-on-each-rank", "what-makes-the-difference"}
+
+    assert not causes & {a.cause for a in diagnose(KNOWLEDGE, Snapshot(situation=words)).advice}
+
+
+def test_where_nothing_points_at_a_cause_a_measurement_comes_before_a_question():
+    """Also where a question would be cheaper: it is asked beside it."""
+    said = "srun torchrun --nnodes 2 train.py: the rendezvous fails with an error."
+    found = diagnose(KNOWLEDGE, Snapshot(situation=said))
+
+    assert found.next is not None
+    assert (found.advice, found.next.kind) == ((), "measure")
+
+
+def test_a_question_is_about_what_the_likely_symptoms_speak_of():
+    """What would only rule them out (a saved wrapper, where the rendezvous fails) is not asked."""
+    output = "torch.distributed.elastic.rendezvous.api.RendezvousConnectionError: The connection has failed."
+    found = diagnose(KNOWLEDGE, Snapshot(output=output))
+
+    assert found.question is None or found.question.key != "wrapped_model_saved"
 
 
 def test_a_loss_without_number_alone_accuses_no_link():

@@ -29,6 +29,17 @@ def test_a_sentence_that_speaks_of_nccl_or_an_error_is_somebodys():
     assert "NCCL INFO a" in printed
 
 
+def test_a_post_in_the_third_person_is_somebodys():
+    """Sentences that tell what the run does, in a text with Markdown; what a program printed below a line is not."""
+    told = "The script hangs at step 0 inside `engine.step()` on both ranks."
+
+    said, printed = parted(f"## Hang\n\n{told}\n\n[rank0]: ValueError: x\nand then it fails with a code\n")
+
+    assert said == told
+    assert "ValueError" in printed
+    assert "and then it fails" in printed
+
+
 def test_what_stands_between_two_ticks_over_several_lines_is_a_fence():
     """Lines stay where they are, and a quotation of a message in a sentence makes no line a program's."""
     text = (

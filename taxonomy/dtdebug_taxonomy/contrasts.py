@@ -30,7 +30,9 @@ _IT = (
 )
 _DONE = "after (?:disabling|removing|setting|enabling|adding|replacing)"
 _PAIRS = (
-    re.compile(rf"(?i)\b(?P<how>with|without|using|{_DONE}) {_THING},? {_IT} (?:\w{{2,10}} )?{_WORKS}"),
+    re.compile(
+        rf"(?i)(?:\b(?P<how>with|without|{_DONE})|(?:^|, )(?P<use>using)) {_THING},? {_IT} (?:\w{{2,10}} )?{_WORKS}"
+    ),
     re.compile(rf"(?i)\b{_IT} {_WORKS} (?:\w{{2,10}} )?(?P<how>with|without|when using|{_DONE}) {_THING}$"),
     re.compile(
         r"(?i)\bif i (?P<how>use|remove|disable|set|enable|switch off|turn off|leave out|add|replace)"
@@ -79,7 +81,7 @@ def contrast(situation: str) -> Contrast | None:
             continue
         thing = " ".join(plain(found["thing"]).split())
         if thing and len(thing.split()) <= _MOST and not _OBSERVED.search(thing):
-            how = found["how"].lower() if "how" in found.re.groupindex else "with"
+            how = (found.groupdict().get("how") or "with").lower()
             return Contrast(
                 f"if you {how} {thing}" if how in _DEEDS else f"{how} {thing}", text.count("\n", 0, end) + 1
             )

@@ -147,11 +147,12 @@ def rank_hypotheses(
 
 
 def excluding(knowledge: Knowledge, cause: Cause, findings: Sequence[Finding]) -> Finding | None:
-    """The finding that rules a cause out; where the output itself names it, only what was printed or measured can."""
+    """The finding that rules a cause out; where a line names it, only what was printed or measured can."""
     against = contradiction(cause.needs, findings)
     if against is None or against.source in PRINTED:
         return against
-    if any(f.source in PRINTED and is_named(knowledge, cause, f) for f in findings):
+    printed = (f for f in findings if f.source in PRINTED and is_named(knowledge, cause, f))
+    if any(not knowledge.evidence[f.evidence].all for f in printed):
         return contradiction(cause.needs, [f for f in findings if f.source in PRINTED])
     return against
 

@@ -72,7 +72,8 @@ def next_step(
 ) -> Next | None:
     """The cheapest of the repair, the measurements and the question; None where there is none of them.
 
-    Where the output names the cause, only a look at the job that is still there comes before its repair.
+    Where the output names the cause, only a look at the job that is still there comes before its repair; where nothing
+    points at one, a measurement comes before a question.
 
     `known`: probabilities of the symptoms, and the findings.
     """
@@ -89,7 +90,7 @@ def next_step(
             command = _with_answers(m, findings)
             rows.append((expected, Next(kind="measure", text=m.text, command=command, minutes=m.minutes, why=m.means)))
     placed = repair is not None and repair.probability >= _LIKELY and any(f.terminal for f in findings)
-    if ask is not None and not named and not placed:
+    if ask is not None and not named and not placed and (repair is not None or not rows):
         expected = otherwise - min(ask.saves, otherwise / 2)
         rows.append((expected, Next(kind="ask", text=ask.ask, command=ask.command, minutes=ask.minutes, why=ask.why)))
     return min(rows, key=lambda row: row[0])[1] if rows else None

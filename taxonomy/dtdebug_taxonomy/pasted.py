@@ -23,21 +23,32 @@ _MACHINE = re.compile(
     r"""(?x)
       Traceback\ \(most | ^\s{0,12}File\ " | ^\s{4} | ^[\s#>|*.+=_-]{0,200}$
     | ^\s{0,3}(?:\w{1,40}\.){0,8}\w{0,60}(?:Error|Exception|Warning|Interrupt)\b\W{0,3}(?::|$)
+    | ^\s{0,3}export\ \w{1,40}=
+    | ^\W{0,2}\d{4}[-/]\d\d[-/]\d\d[\ T_]\d\d:\d\d
     | ^\S{1,200}\.(?:py|cc|cpp|cu|cuh|h):\d | ^(?:\$|>>>|%|!|<!--|-->)\ ? | \d%\|
     | \bNCCL\ (?:INFO|WARN|TRACE)\b | \b(?:INFO|WARN|WARNING|ERROR|DEBUG|CRITICAL|FATAL)\b[:|\]-]
     | ^(?:[\[\d(].{0,120}|\S{0,40}\ ?)\b(?:INFO|WARN|WARNING|ERROR|DEBUG|CRITICAL|FATAL)\b\s
     """
 )
 _QUOTED = re.compile(r"\"[^\"\n]{1,400}\"|`[^`\n]{1,400}`|\u201c[^\u201d\n]{1,400}\u201d")
+_MARKUP = re.compile(
+    r"(?m)^#{1,4} [A-Z]|(?:^|[\s(])\*\*\w[^*\n]{0,80}\*\*(?:\W|$)|(?:\b[a-z]{2,20} ){2}`[^`\n]{1,200}`"
+)
+"""A post in Markdown, without any fence."""
+_TELLS = re.compile(
+    r"(?i)\b(?:hangs|is (?:\w{2,10} )?stuck|gets stuck|freezes|stops|crashes|fails|works (?:fine|well)|happens)\b"
+)
+"""What a person tells of a run, in the present; below an empty line, where a person or the markup is seen as well."""
 _SENTENCE = re.compile(r"(?:\b[A-Za-z][a-z']{0,20}[ ,;.]{1,2}){3}")
 
 
 def parted(text: str) -> tuple[str, str]:
     """(what a person wrote, what a program printed); in the second the lines of the first are blank.
 
-    Of a text without fences (```) a paragraph is a person's only if it speaks as one: I, my, a greeting, a question.
+    Of a text without fences (```) a paragraph is a person's only if it speaks as one: I, my, a greeting, a question, or
+    tells in sentences what a run does.
     """
-    if len(text) > _LONGEST or not (_PERSON.search(text) or "```" in text):
+    if len(text) > _LONGEST or not (_PERSON.search(text) or "```" in text or _MARKUP.search(text)):
         return "", text
     rows, ticked = _without_ticks(text.split("\n"))
     fenced, inside = "```" in text, False
@@ -53,7 +64,9 @@ def parted(text: str) -> tuple[str, str]:
     words, left = [], list(rows)
     for start, end in _runs(kinds):
         paragraph = rows[start:end]
-        if any(map(_PERSON.search, paragraph)) or (fenced and any(map(_SENTENCE.search, paragraph))):
+        begins = start == 0 or not rows[start - 1].strip()
+        told = begins and any(_TELLS.search(row) and _is_sentence(row) for row in paragraph)
+        if told or any(map(_PERSON.search, paragraph)) or (fenced and any(map(_SENTENCE.search, paragraph))):
             words += [*paragraph, ""]
             left[start:end] = [""] * (end - start)
     return "\n".join(words).strip(), "\n".join(left) if words else text

@@ -63,7 +63,7 @@ def worthwhile(
     now = _minutes(_walk(ranking.symptoms, ranking.causes))
     found = []
     unheard = _without(knowledge, ranking.symptoms, None)
-    for key in knowledge.observations:
+    for key in _concerned(knowledge, ranking) & knowledge.observations.keys():
         if key not in settled:
             cue = known.get(key)
             base = _without(knowledge, ranking.symptoms, cue) if cue else unheard
@@ -73,6 +73,13 @@ def worthwhile(
             if saves > _WORTH:
                 found.append(Question(key=key, saves=saves))
     return sorted(found, key=lambda q: (-q.saves, q.key))
+
+
+def _concerned(knowledge: Knowledge, ranking: Ranking) -> set[str]:
+    """What the likely symptoms, or their causes, speak of otherwise than as never being so."""
+    likely = [knowledge.symptoms[code] for code, p in ranking.symptoms.items() if p > _MATTERS]
+    seen = {key for s in likely for key, row in s.observed.items() if any(v != "never" for v in row.values())}
+    return seen | {name.partition("=")[0] for s in likely for cause in s.cause for name in cause.evidence}
 
 
 def minutes_of(observation: Observation) -> float:

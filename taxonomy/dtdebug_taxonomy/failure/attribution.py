@@ -18,6 +18,7 @@ from dtdebug_taxonomy.failure.children import in_process
 from dtdebug_taxonomy.failure.exits import LAUNCHER, UNOPENED, Exit
 from dtdebug_taxonomy.failure.raised import Raised
 from dtdebug_taxonomy.failure.reading import Reading, primary, read_output, role
+from dtdebug_taxonomy.failure.stalled import stalled
 from dtdebug_taxonomy.frames import own_frame
 from dtdebug_taxonomy.ranks import Alternative, CallSite, Verdict, say, spell
 from dtdebug_taxonomy.snapshot import Snapshot
@@ -121,6 +122,8 @@ def verdict_of_log(
         return _raised(log, found, () if waited is None else waited.claims)
     if waited is not None or own:
         return waited
+    if (behind := stalled(log)) is not None:
+        return behind
     echoes = found.echoes
     return only_lost(echoes, [_claim(r) for r in echoes[:_SHOWN]], [*_sites(echoes)], log.said.exits)
 
