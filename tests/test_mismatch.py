@@ -136,7 +136,7 @@ HOROVOD = "WARNING: One or more tensors were submitted to be reduced by subset o
         ),
         ("Stalled ops:grad_1 [missing ranks: 0, 2]\ngrad_2 [missing ranks: 2, 0]", (0, 2)),
         (
-            "[1,0]<stderr>:Missing ranks:\n[1,0]<stderr>:3: [grad_1, b ...]\n[1,0]<stderr>:[2020-07-14 02:32:07.8: W x]",
+            "[1,0]<stderr>:Missing ranks:\n[1,0]<stderr>:3: [grad_1, b ...]\n[1,0]<stderr>:[2020-07-14 02:32:07: W]",
             (3,),
         ),
         ("Stalled ops: grad_1 [ready ranks: 0], grad_2 [ready ranks: 1]", ()),
