@@ -18,8 +18,8 @@ import psutil
 import pytest
 
 from dtdebug import arm
-from dtdebug.agent import arming, endpoint, fatal_signals, frames, loaders, membership, own_state, pending, recorder
-from dtdebug.probe import transports
+from dtdebug.agent import arming, endpoint, fatal_signals, frames, membership, own_state, pending, recorder
+from dtdebug.probe import roads
 from dtdebug.records.folder import RunFolder
 from dtdebug_taxonomy.frames import own_frame
 from dtdebug_taxonomy.ranks import EXITED, FINISHED, Frame
@@ -167,12 +167,12 @@ def test_a_rank_that_waits_says_for_what_and_its_job_prints_what_it_always_did(j
     request = job.folder.request()
     state = job.until(lambda found: [s for s in found.values() if s.facts.get("asked") == str(request)][1:] and found)
     token = endpoint.token(job.folder.path)
-    asked = transports.endpoint(state[0].facts["endpoint"], token, soon())
-    with pytest.raises(transports.RoadError, match="401"):
-        transports.endpoint(state[0].facts["endpoint"], token + "x", soon())
-    with pytest.raises(transports.RoadError, match="401"):
-        transports.endpoint(state[0].facts["endpoint"], "", soon())
-    trace = json.loads(transports.trace(Path(state[0].facts["worker_server"]), soon()))
+    asked = roads.endpoint(state[0].facts["endpoint"], token, soon())
+    with pytest.raises(roads.RoadError, match="401"):
+        roads.endpoint(state[0].facts["endpoint"], token + "x", soon())
+    with pytest.raises(roads.RoadError, match="401"):
+        roads.endpoint(state[0].facts["endpoint"], "", soon())
+    trace = json.loads(roads.trace(Path(state[0].facts["worker_server"]), soon()))
     dumps = job.until(lambda _: [f for f in job.folder.flight.iterdir() if not f.name.startswith(".")][1:] and True)
     job.go.touch()
     out, err = launcher.communicate(timeout=SECONDS)
@@ -240,16 +240,16 @@ def test_a_held_interpreter_lock_leaves_the_roads_that_do_without(job):
     deadline = soon()
     while time.monotonic() < deadline:
         try:
-            transports.endpoint(facts["endpoint"], token, time.monotonic() + 1)
-        except transports.RoadError:
+            roads.endpoint(facts["endpoint"], token, time.monotonic() + 1)
+        except roads.RoadError:
             break
-    transports.ping(Path(facts["worker_server"]), soon())
+    roads.ping(Path(facts["worker_server"]), soon())
     while "in holds" not in traced.read_text() and time.monotonic() < deadline:
         process.send_signal(signal.SIGUSR1)
         time.sleep(0.1)
 
-    with pytest.raises(transports.RoadError, match="no answer"):
-        transports.endpoint(facts["endpoint"], token, time.monotonic() + 1)
+    with pytest.raises(roads.RoadError, match="no answer"):
+        roads.endpoint(facts["endpoint"], token, time.monotonic() + 1)
     assert "in holds" in traced.read_text()
     assert process.poll() is None
 
@@ -569,9 +569,9 @@ class Unhelpful:
 
 def test_lengths_are_read_without_the_users_code():
     """Python's own types only; a list in a list is one."""
-    assert 2 == loaders.length([1, 2])
-    assert loaders.length(Unhelpful()) is None
-    assert loaders.length(5) is None
+    assert 2 == frames.length([1, 2])
+    assert frames.length(Unhelpful()) is None
+    assert frames.length(5) is None
 
 
 def test_an_operation_that_nobody_waits_for_is_not_pending():

@@ -7,7 +7,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from dtdebug.notebook import control, ending
+from dtdebug.notebook import control, left
 from dtdebug.probe.processes import ranks_below
 
 STUBBORN = "import signal; signal.signal(signal.SIGTERM, signal.SIG_IGN); "
@@ -40,7 +40,7 @@ def test_named_ranks_are_ended_and_no_others(start):
     """Not the rank that was not named, not a child that is no rank, not this process, not a stranger."""
     first, second, child = start(), start(rank="1"), start(rank="")
     below = ranks_below(os.getpid())
-    ended, text = ending.end_ranks([first.pid, first.pid, child.pid, os.getpid(), os.getppid()], below)
+    ended, text = left.end_ranks([first.pid, first.pid, child.pid, os.getpid(), os.getppid()], below)
 
     assert [first.pid] == ended
     assert -15 == first.wait(10)
@@ -51,16 +51,16 @@ def test_named_ranks_are_ended_and_no_others(start):
 
 def test_a_rank_that_ignores_the_request_is_killed(start, monkeypatch):
     """After some seconds; whoever started it still learns how it ended."""
-    monkeypatch.setattr(ending, "_PATIENCE", 0.2)
+    monkeypatch.setattr(left, "_PATIENCE", 0.2)
     rank = start(STUBBORN + WAIT)
 
-    assert [rank.pid] == ending.end_ranks([rank.pid], [rank.pid])[0]
+    assert [rank.pid] == left.end_ranks([rank.pid], [rank.pid])[0]
     assert -9 == rank.wait(10)
 
 
 def test_nobody_is_ended_where_nobody_was_named():
     """The reply says so."""
-    assert ([], "no process was named") == ending.end_ranks([], [1])
+    assert ([], "no process was named") == left.end_ranks([], [1])
 
 
 @pytest.mark.parametrize("pids", [None, "1", ["1"], [0], [-1], [2**40], {"pid": 1}, [1.5], list(range(1, 9999))])

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from dtdebug.agent.leaving import primary
 from dtdebug.job.ends import Ends, ends, settle
-from dtdebug.probe import memory
+from dtdebug.probe import processes
 from dtdebug.probe.watch import Death, Deaths, end, living, zombie_status
 from dtdebug_taxonomy.case import Case, contract
 from dtdebug_taxonomy.claims import Claim, Record, distinct
@@ -350,7 +350,7 @@ def test_a_tree_of_processes_is_ended_whole():
 
 def test_memory_is_read_or_unknown():
     """Nothing was killed meanwhile."""
-    count, pids = memory.Memory().killed()
+    count, pids = processes.Memory().killed()
 
     assert count in (None, 0)
     assert frozenset() == pids

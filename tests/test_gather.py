@@ -14,7 +14,7 @@ import msgspec
 import pytest
 
 from dtdebug.agent import arming
-from dtdebug.probe import gather, in_parallel, outside, processes, written_stack
+from dtdebug.probe import gather, in_parallel, outside, processes, roads
 from dtdebug.records.folder import Run, RunFolder
 from dtdebug_taxonomy import rank_claims
 from dtdebug_taxonomy.ranks import RankState
@@ -318,7 +318,7 @@ def test_a_process_that_does_not_catch_the_signal_is_never_sent_it(folder, start
     assert process.poll() is None
     for pid in (-1, 0, 2**22 + 5):
         with pytest.raises(outside.OutsideError):
-            written_stack.traceback(pid, folder.output, time.monotonic() + 1)
+            roads.traceback(pid, folder.output, time.monotonic() + 1)
 
 
 def test_faulthandlers_text_becomes_the_main_threads_stack():
@@ -329,8 +329,8 @@ def test_faulthandlers_text_becomes_the_main_threads_stack():
         '  File "/a/b c.py", line 12 in inner\n'
         '  File "/a/b c.py", line 3 in <module>\n'
     )
-    assert [("<module>", 3), ("inner", 12)] == [(f.function, f.line) for f in written_stack.parse_traceback(text)]
-    assert () == written_stack.parse_traceback("no traceback at all")
+    assert [("<module>", 3), ("inner", 12)] == [(f.function, f.line) for f in roads.parse_traceback(text)]
+    assert () == roads.parse_traceback("no traceback at all")
 
 
 LAUNCHER = """

@@ -18,7 +18,7 @@ from dtdebug.hosts.plan import plan, ranks_command
 from dtdebug.hosts.presence import HostView, Presence
 from dtdebug.hosts.sockets import _rows
 from dtdebug.hosts.unpack import UnpackError, unpack
-from dtdebug.job import partial, runs
+from dtdebug.job import coverage, runs
 from dtdebug.job.join import JoinError, join
 from dtdebug.job.looking import Look, _fresh, pooled
 from dtdebug.probe.watch import Death
@@ -246,14 +246,14 @@ def test_nothing_is_said_of_ranks_of_which_nothing_was_read():
     """A verdict on ranks of other hosts becomes what was seen here; one on a rank of this host stays."""
     pending = Operation(op="all_reduce", seq=3)
     here = [state(0, "a", pending=pending), state(1, "a", pending=pending)]
-    missing = partial.unread(here, [])
-    found = partial.limited(Verdict(kind="dead", culprits=(2, 3), waiting=(0, 1)), here, missing)
+    missing = coverage.unread(here, [])
+    found = coverage.limited(Verdict(kind="dead", culprits=(2, 3), waiting=(0, 1)), here, missing)
     own = Verdict(kind="not_arrived", culprits=(1,))
 
     assert missing == (2, 3)
     assert (found.kind, found.culprits, found.waiting) == ("not_understood", (), (0, 1))
     assert "ranks 2-3 are on other hosts" in found.summary
-    assert partial.limited(own, here, missing) is own
+    assert coverage.limited(own, here, missing) is own
 
 
 @pytest.mark.parametrize(
@@ -264,7 +264,7 @@ def test_how_a_rank_has_ended_is_said_though_other_hosts_were_not_read(end, said
     """The same sentence as where all were read."""
     here = [state(0, "a", pending=Operation(op="all_reduce", seq=3)), state(1, "a", **end)]
     here[1] = msgspec.structs.replace(here[1], alive=False)
-    found = partial.limited(Verdict(kind="dead", culprits=(2,)), here, (2, 3))
+    found = coverage.limited(Verdict(kind="dead", culprits=(2,)), here, (2, 3))
 
     assert found.summary == f"{said}; ranks 2-3 are on other hosts, of which nothing was read."
 
@@ -273,7 +273,7 @@ def test_ranks_of_one_host_are_not_looked_for_elsewhere():
     """A rank that left no record of a job of one host is no rank of another host."""
     alone = RankState(rank=0, world_size=2, local_world_size=2, host="a", pid=1, alive=True)
 
-    assert partial.unread([alone], []) == ()
+    assert coverage.unread([alone], []) == ()
 
 
 def test_processes_of_two_hosts_with_one_number_are_two():

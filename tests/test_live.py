@@ -8,13 +8,11 @@ from types import SimpleNamespace
 
 import pytest
 
-from dtdebug.notebook import jobs, journal, show
+from dtdebug.notebook import journal, look, show
 from dtdebug.notebook.armed import Variables, Watch
-from dtdebug.notebook.cells import Cells
+from dtdebug.notebook.cells import Cells, Here
 from dtdebug.notebook.control import answer
-from dtdebug.notebook.jobs import forget_earlier
-from dtdebug.notebook.look import RanksSeen
-from dtdebug.notebook.running_cell import Here
+from dtdebug.notebook.look import RanksSeen, forget_earlier
 from dtdebug.records.folder import RunFolder
 from dtdebug_taxonomy.ranks import CallSite, Frame, Group, Operation, RankState, Verdict
 from dtdebug_taxonomy.snapshot import Gpu
@@ -140,8 +138,8 @@ def test_a_job_that_ended_just_before_the_cell_began_is_not_the_one_at_hand(tmp_
     """Even if it ended seconds ago: the ranks of the job at hand began in this cell, and the kernel before it."""
     run = RunFolder.make(tmp_path)
     gone, kernel, cell = 2**22 + 5, os.getpid(), time.time()
-    monkeypatch.setattr(jobs, "_begun", {kernel: cell - 900, kernel + 1: cell + 0.5}.get)
-    monkeypatch.setattr(jobs.processes, "liveness", lambda pid: "ended" if pid == gone else "running")
+    monkeypatch.setattr(look, "_begun", {kernel: cell - 900, kernel + 1: cell + 0.5}.get)
+    monkeypatch.setattr(look.processes, "liveness", lambda pid: "ended" if pid == gone else "running")
     for pid in (gone, kernel, kernel + 1):
         run.save_record(RankState(rank=1, pid=pid))
     path = run.record_path(gone)

@@ -7,13 +7,12 @@ import msgspec
 import pytest
 
 from dtdebug.job import movement
-from dtdebug.job.coverage import coverage, following
+from dtdebug.job.coverage import coverage, following, unread
+from dtdebug.job.coverage import next_host as next_step
 from dtdebug.job.judgement import recorded
 from dtdebug.job.looking import before_interrupt
 from dtdebug.job.outcome import TwoLooks, is_certain, judged
-from dtdebug.job.partial import following as next_step
-from dtdebug.job.partial import unread
-from dtdebug.job.unstarted import unstarted
+from dtdebug.job.starts import unstarted
 from dtdebug.probe.arrival import arrival
 from dtdebug.probe.gather import one_each
 from dtdebug.probe.watch import Death

@@ -13,7 +13,7 @@ import time
 import pytest
 
 from dtdebug.agent import arming
-from dtdebug.probe import gather, outside, remote, store
+from dtdebug.probe import gather, other_hosts, outside, remote
 from dtdebug.records.folder import RunFolder
 from dtdebug_taxonomy.ranks import RankState
 
@@ -122,8 +122,8 @@ def test_a_stack_comes_from_a_host_without_dtdebug(ssh):
 def test_a_store_that_is_gone_is_said_to_be_gone():
     with socket.create_server(("127.0.0.1", 0)) as server:
         port = server.getsockname()[1]
-    with pytest.raises(store.StoreError, match=r"no store at 127\.0\.0\.1:\d+ any more"):
-        store.addresses("127.0.0.1", port)
+    with pytest.raises(other_hosts.StoreError, match=r"no store at 127\.0\.0\.1:\d+ any more"):
+        other_hosts.addresses("127.0.0.1", port)
 
 
 def test_what_is_no_store_is_given_up_and_noted_with_the_ranks_that_lack(tmp_path, monkeypatch):
@@ -135,7 +135,7 @@ def test_what_is_no_store_is_given_up_and_noted_with_the_ranks_that_lack(tmp_pat
         states = gather.gather(
             folder,
             timeout=2.0,
-            addresses=lambda: store.addresses("127.0.0.1", port, python=sys.executable, timeout=1.0),
+            addresses=lambda: other_hosts.addresses("127.0.0.1", port, python=sys.executable, timeout=1.0),
         )
     assert [0, 1] == [state.rank for state in states]
     assert "did not answer within 1 s" in states[1].roads["store"] or "can't be read" in states[1].roads["store"]
@@ -144,17 +144,17 @@ def test_what_is_no_store_is_given_up_and_noted_with_the_ranks_that_lack(tmp_pat
 def test_a_python_without_torch_or_without_a_file_is_said(tmp_path):
     with socket.create_server(("127.0.0.1", 0)) as server:
         port = server.getsockname()[1]
-        with pytest.raises(store.StoreError, match="can't be started"):
-            store.addresses("127.0.0.1", port, python=str(tmp_path / "python"))
-        with pytest.raises(store.StoreError, match="holds something else"):
-            store.addresses("127.0.0.1", port, python=shutil.which("true"))
+        with pytest.raises(other_hosts.StoreError, match="can't be started"):
+            other_hosts.addresses("127.0.0.1", port, python=str(tmp_path / "python"))
+        with pytest.raises(other_hosts.StoreError, match="holds something else"):
+            other_hosts.addresses("127.0.0.1", port, python=shutil.which("true"))
 
 
 def test_the_place_of_the_store_is_in_the_environment():
-    assert ("node-0", 29500) == store.store_address({"MASTER_ADDR": "node-0", "MASTER_PORT": "29500"})
-    assert None is store.store_address({"MASTER_ADDR": "node-0", "MASTER_PORT": "http"})
-    assert "/opt/python3.12" == store.python_of(("/opt/python3.12", "a.py"), {})
-    assert sys.executable == store.python_of(("torchrun",), {"VIRTUAL_ENV": "/nowhere"})
+    assert ("node-0", 29500) == other_hosts.store_address({"MASTER_ADDR": "node-0", "MASTER_PORT": "29500"})
+    assert None is other_hosts.store_address({"MASTER_ADDR": "node-0", "MASTER_PORT": "http"})
+    assert "/opt/python3.12" == other_hosts.python_of(("/opt/python3.12", "a.py"), {})
+    assert sys.executable == other_hosts.python_of(("torchrun",), {"VIRTUAL_ENV": "/nowhere"})
 
 
 KEEPS_STORE = """
@@ -171,16 +171,18 @@ time.sleep(60)
 
 
 @pytest.mark.ranks
-@pytest.mark.parametrize("script", [store._SCRIPT, store._SCRIPT.replace("store.list_keys()", "store.unknown()")])
+@pytest.mark.parametrize(
+    "script", [other_hosts._SCRIPT, other_hosts._SCRIPT.replace("store.list_keys()", "store.unknown()")]
+)
 def test_addresses_are_read_from_the_jobs_store_by_the_latest_attempt(monkeypatch, script):
     pytest.importorskip("torch")
-    monkeypatch.setattr(store, "_SCRIPT", script)
+    monkeypatch.setattr(other_hosts, "_SCRIPT", script)
     process = subprocess.Popen(
         [sys.executable, "-c", KEEPS_STORE], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, start_new_session=True
     )
     try:
         port = int(process.stdout.readline())
-        found = store.addresses("127.0.0.1", port, world=4, timeout=60)
+        found = other_hosts.addresses("127.0.0.1", port, world=4, timeout=60)
     finally:
         os.killpg(process.pid, signal.SIGKILL)
         process.communicate()

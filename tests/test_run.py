@@ -15,8 +15,8 @@ import pexpect
 import pytest
 
 from dtdebug.job import output, report, runs
-from dtdebug.job.attempts import attempts
 from dtdebug.job.looking import merged
+from dtdebug.job.starts import attempts
 from dtdebug.probe.watch import Progress, waits
 from dtdebug.records.folder import Run, RunFolder
 from dtdebug_taxonomy.case import Case

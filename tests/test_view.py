@@ -24,8 +24,8 @@ import flight_jobs
 from dtdebug.flight import analyse
 from dtdebug.notebook import glance as glancing
 from dtdebug.notebook import journal
+from dtdebug.notebook.cells import Here
 from dtdebug.notebook.look import RanksSeen, moved
-from dtdebug.notebook.running_cell import Here
 from dtdebug.notebook.view import view
 from dtdebug.records.folder import RunFolder
 from dtdebug_taxonomy.ranks import (

@@ -184,7 +184,7 @@ def _addresses(
     """(addresses, notes): where the agents of the ranks listen, as the job's store says."""
     import psutil
 
-    from dtdebug.probe import other_hosts, store
+    from dtdebug.probe import other_hosts
     from dtdebug.probe.gather import world_size
 
     records = list(folder.records()) if folder else []
@@ -193,11 +193,11 @@ def _addresses(
         with suppress(psutil.Error, OSError):
             rank = psutil.Process(pid)
             if rank.uids().real == os.getuid():  # what others have started is not for us to run
-                python = store.python_of(tuple(rank.cmdline()), rank.environ())
+                python = other_hosts.python_of(tuple(rank.cmdline()), rank.environ())
                 break
     try:
-        found = store.addresses(*place, python=python, world=world_size(records) or 1)
-    except store.StoreError as error:
+        found = other_hosts.addresses(*place, python=python, world=world_size(records) or 1)
+    except other_hosts.StoreError as error:
         return {}, (str(error),)
     return other_hosts.reachable(found, place[0])
 

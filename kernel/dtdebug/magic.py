@@ -63,7 +63,7 @@ def run(extension: Extension, line: str) -> None:
 
 def _session(extension: Extension) -> Session:
     """The wizard's session of the last failure; an empty one if nothing has failed."""
-    from dtdebug.notebook.doctoring import examined
+    from dtdebug.notebook.verbs import examined
     from dtdebug.wizard.session import Session
     from dtdebug_taxonomy.snapshot import Snapshot
 
@@ -160,7 +160,7 @@ def _check(extension: Extension, rest: list[str]) -> None:
 
 
 def _doctor(extension: Extension, rest: list[str]) -> None:
-    from dtdebug.notebook.doctoring import show_doctor
+    from dtdebug.notebook.verbs import show_doctor
 
     show_doctor(extension, rest)
 

@@ -1,15 +1,19 @@
-"""The main thread's frames of this process: where it is, and what its local variables tell of progress."""
+"""The main thread's frames of this process: where it is, and what its local variables tell of progress.
+
+No code of the user is called for it, as a `__len__` or a property would be.
+"""
 
 from __future__ import annotations
 
 import linecache
+import math
 import sys
 import threading
 from collections.abc import Callable, Iterator, Mapping
 from inspect import CO_OPTIMIZED
 from pathlib import Path
 from types import FrameType, TracebackType
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from dtdebug import foreign
 from dtdebug.clean import clean
@@ -21,6 +25,8 @@ _OUTER, _INNER = 20, 40
 """Frames that are kept of a deep stack."""
 _STEPS = ("global_step", "step", "iteration", "iter_num", "batch_idx", "i")
 _OURS = str(Path(__file__).parents[1])
+_SAFE = ("builtins", "numpy", "torch.utils.data")
+"""Modules whose `__len__` returns what it knows already."""
 
 
 def main_thread() -> list[FrameType]:
@@ -117,3 +123,55 @@ def step(frames: list[FrameType]) -> int | None:
 
     found = (from_locals(f, choose) for f in innermost_users(frames))
     return next((number for number in found if number is not None), None)
+
+
+def loader_facts(local: Mapping[str, object]) -> dict[str, str]:
+    """Length of the data, batches, sampler, workers of the first data loader among local variables."""
+    data: Any = sys.modules.get("torch.utils.data")
+    kind = getattr(data, "DataLoader", None)
+    if kind is None:
+        return {}
+    loader = next((value for value in local.values() if kind in type(value).__mro__), None)
+    return _facts(_attributes(loader)) if loader is not None else {}
+
+
+def _facts(loader: Mapping[str, Any]) -> dict[str, str]:
+    sampler, size = loader.get("sampler"), loader.get("batch_size")
+    dataset = length(loader.get("dataset"))
+    samples = _attributes(sampler).get("num_samples")
+    if not isinstance(samples, int) and type(sampler).__name__ in ("SequentialSampler", "RandomSampler"):
+        samples = dataset
+    facts = {
+        "dataset length": dataset,
+        "samples": samples if isinstance(samples, int) else None,
+        "batch size": size if isinstance(size, int) else None,
+        "sampler": type(sampler).__name__,
+        "loader workers": loader.get("num_workers"),
+    }
+    if isinstance(samples, int) and isinstance(size, int) and size > 0:
+        facts["batches"] = samples // size if loader.get("drop_last") else math.ceil(samples / size)
+    return {name: str(value) for name, value in facts.items() if value is not None}
+
+
+def length(dataset: object) -> int | None:
+    """Its length, if that takes no code but Python's, numpy's or torch's own."""
+    function = getattr(type(dataset), "__len__", None)
+    home = getattr(function, "__module__", None) or type(dataset).__module__
+    if function is None or not home.startswith(_SAFE):
+        return None
+    attributes = _attributes(dataset)
+    if "indices" in attributes and length(attributes["indices"]) is None:  # torch's Subset asks its indices
+        return None
+    try:
+        return len(dataset)  # type: ignore[arg-type]  # its type has __len__
+    except Exception:
+        return None
+
+
+def _attributes(value: object) -> Mapping[str, Any]:
+    """The attributes that are stored in the object: no property, no __getattr__."""
+    try:
+        found = object.__getattribute__(value, "__dict__")
+    except AttributeError:
+        return {}
+    return found if isinstance(found, dict) else {}

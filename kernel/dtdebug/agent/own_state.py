@@ -19,8 +19,8 @@ import msgspec
 
 from dtdebug.agent import frames as stack
 from dtdebug.agent import membership, recorder
+from dtdebug.agent.frames import loader_facts
 from dtdebug.agent.leaving import primary
-from dtdebug.agent.loaders import loader_facts
 from dtdebug.agent.pending import pending
 from dtdebug.clean import allowed_variables
 from dtdebug.probes.process import rank_state, versions

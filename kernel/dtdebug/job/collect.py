@@ -10,13 +10,12 @@ import msgspec
 
 from dtdebug import state as files
 from dtdebug.clean import plain
-from dtdebug.job import ends, partial
-from dtdebug.job.attempts import attempts
-from dtdebug.job.coverage import coverage, following
+from dtdebug.job import ends
+from dtdebug.job.coverage import bereft, coverage, covered, following, limited, next_host, unread
 from dtdebug.job.judgement import Basis, judge
 from dtdebug.job.looking import Look, last
 from dtdebug.job.output import kept
-from dtdebug.job.unstarted import unstarted
+from dtdebug.job.starts import attempts, unstarted
 from dtdebug.probe.watch import Death
 from dtdebug.records.folder import RunFolder
 from dtdebug.watch.result import Watched, watched
@@ -69,8 +68,8 @@ def conclude(
         silent=silent,
     )
     verdict, ended, missing, more, _ = judge(folder, _placed(folder, seen.states), basis)
-    verdict = partial.limited(verdict, ended.states, partial.unread(ended.states, hosts))
-    verdict = partial.bereft(verdict, ended.states, hosts)
+    verdict = limited(verdict, ended.states, unread(ended.states, hosts))
+    verdict = bereft(verdict, ended.states, hosts)
     said = [*seen.notes, *ended.notes, *ends.correction(ended.named, verdict.culprits, ended.states)]
     ranks = ended.states
     if (seen.printed is not None or seen.measured) and verdict.kind not in ("none", "dead", "left"):
@@ -97,10 +96,10 @@ def conclude(
         ranks=tuple(ended.states),
         hosts=tuple(hosts),
         progress=seen.progress,
-        coverage=partial.covered(coverage(ended.states, output, missing, (*notes, *more)), ended.states, hosts),
+        coverage=covered(coverage(ended.states, output, missing, (*notes, *more)), ended.states, hosts),
         missing_dumps=missing,
         notes=tuple(dict.fromkeys((*notes, *said, *more))),
-        next=partial.following(verdict, ended.states, hosts)
+        next=next_host(verdict, ended.states, hosts)
         or ("" if seen.printed is not None else following(verdict, ended.states, folder)),  # its user has ended it
     )
     found = _with(found, watch)
@@ -167,7 +166,7 @@ def _is_silent(folder: RunFolder | None, state: RankState) -> bool:
 
 def _placed(folder: RunFolder | None, states: Iterable[RankState]) -> list[RankState]:
     """The states with the place that C code wrote when a signal ended a rank."""
-    from dtdebug.probe.written_stack import parse_traceback
+    from dtdebug.probe.roads import parse_traceback
 
     result = []
     for state in states:

@@ -1,4 +1,7 @@
-"""What an answer rests on: which ranks were read, by what, which were not and why; and what would show more."""
+"""What an answer rests on: which ranks were read, by what, which were not and why; and what would show more.
+
+Where only some of a job's hosts were read, nothing may be said of ranks of which nothing was read.
+"""
 
 from __future__ import annotations
 
@@ -6,11 +9,21 @@ import socket
 from collections import defaultdict
 from collections.abc import Sequence
 
+import msgspec
+
 from dtdebug.clean import clean
+from dtdebug.flight.deaths import ending
+from dtdebug.hosts.presence import GONE
+from dtdebug.probe.arrival import alone
 from dtdebug.probe.gather import world_size
+from dtdebug.probe.watch import waits
 from dtdebug.records.folder import RunFolder
 from dtdebug_taxonomy.case import Coverage
-from dtdebug_taxonomy.ranks import RankState, Verdict, spell
+from dtdebug_taxonomy.claims import Claim, Record, Source, texts
+from dtdebug_taxonomy.failure.exits import signal_name
+from dtdebug_taxonomy.frames import call_sites, own_frame, placed
+from dtdebug_taxonomy.hosts import Host
+from dtdebug_taxonomy.ranks import CollectiveRef, RankState, Verdict, say, spell
 
 _MOST, _WORDS = 16, 200
 _STACKS = {
@@ -22,6 +35,10 @@ _STACKS = {
     "trace": "flight-recorder traces of {ranks}",
 }
 """Road -> what came by it."""
+JOIN = "dtdebug join REPORT... with the report, the folder or the archive of each host"
+_SHOWN = 64
+_BY_USER = frozenset((1, 2, 3, 13, 15))
+"""SIGHUP, SIGINT, SIGQUIT, SIGPIPE, SIGTERM: what users, terminals and schedulers send."""
 
 
 def coverage(
@@ -78,3 +95,127 @@ def _silent(states: Sequence[RankState]) -> list[str]:
 
 def _dumps(missing: Sequence[int]) -> list[str]:
     return [f"no flight-recorder dump of {spell(missing, 8)}"] if missing else []
+
+
+def unread(states: Sequence[RankState], hosts: Sequence[Host]) -> tuple[int, ...]:
+    """Ranks of the job of which nothing was read, if it has more hosts than those that were; else none."""
+    several = (
+        any(h.plan.most > 1 for h in hosts)
+        or any((s.local_world_size or s.world_size or 0) < (s.world_size or 0) for s in states if not alone(s))
+        or len({s.host for s in states if s.host}) > 1
+    )
+    if not several:
+        return ()
+    seen = {s.rank for s in states if s.pid is not None or s.alive is not None or s.exception}
+    return tuple(rank for rank in range(world_size(states)) if rank not in seen)
+
+
+def limited(verdict: Verdict, states: Sequence[RankState], missing: Sequence[int]) -> Verdict:
+    """The verdict, unless it rests on what ranks did of which nothing was read."""
+    if not missing or (verdict.kind == "not_arrived" and not states):
+        return verdict
+    if verdict.culprits and not set(verdict.culprits) & set(missing):
+        return verdict
+    ended = [s for s in states if s.rank is not None and (s.exception or s.exit_code or s.signal)]
+    if verdict.kind == "none" and not ended and not any(map(_waits, states)):
+        return verdict
+    known = [s for s in states if s.rank is not None and s.rank not in missing]
+    claims = [*map(ending, ended[:_SHOWN]), *_waiting(known)]
+    waiting = tuple(sorted(s.rank for s in known if s.rank is not None and _waits(s)))
+    here = claims[0].text.rstrip(".") if claims else f"{say([s.rank or 0 for s in known], 'are')} here"
+    return Verdict(
+        kind="not_understood",
+        waiting=waiting,
+        group=verdict.group,
+        collective=verdict.collective or _collective(known),
+        sites=call_sites(s for s in known if s.rank in waiting),
+        summary=f"{here}; {_on_other_hosts(missing)}, of which nothing was read.",
+        claims=tuple(claims),
+        evidence=texts(claims),
+    )
+
+
+def bereft(verdict: Verdict, states: Sequence[RankState], hosts: Sequence[Host]) -> Verdict:
+    """The verdict, or, where it names nothing, how the launcher of a host has ended: no rank explains that."""
+    killed = [h for h in hosts if h.status is not None and h.status < 0 and -h.status not in _BY_USER]
+    killed = killed or [h for h in hosts if h.status and not states]
+    if verdict.kind not in ("none", "not_understood") or not killed or not any(h.plan.most > 1 for h in hosts):
+        return verdict
+    claims = []
+    for host in killed[:_SHOWN]:
+        status = host.status or 0
+        how = f"was ended by {signal_name(-status)}" if status < 0 else f"ended with exit code {status}"
+        record = Record(source="exit", words=f"exit status {host.status}")
+        words = f"the launcher (process {host.pid}) {how}"
+        claims.append(Claim(what="system", ranks=(), hosts=(host.label,), words=words, record=record))
+    left = tuple(s.rank for s in states if s.rank is not None and s.alive and s.host in {h.name for h in killed})
+    more = f"; {say(left, 'run')} on without it" if left else "" if states else " before it started a rank"
+    return msgspec.structs.replace(
+        verdict,
+        kind="not_understood",
+        confidence=0.0,
+        summary=f"{claims[0].text.rstrip('.')}{more}; nothing shows why.",
+        claims=tuple(claims),
+        evidence=texts(claims),
+    )
+
+
+def next_host(verdict: Verdict, states: Sequence[RankState], hosts: Sequence[Host]) -> str:
+    """What to do next where hosts were not read; empty where all were."""
+    known = {s.rank for s in states if s.rank is not None and was_read(s)}
+    if known and known >= {*range(world_size(states))}:
+        return ""
+    alone = verdict.kind == "not_understood" and len(hosts) < max((h.plan.least for h in hosts), default=1)
+    return JOIN if alone or unread(states, hosts) else ""
+
+
+def covered(coverage: Coverage, states: Sequence[RankState], hosts: Sequence[Host]) -> Coverage:
+    """The coverage with what is known of hosts."""
+    missing = unread(states, hosts)
+    names = {h.name for h in hosts} | {s.host for s in states if s.host and s.alive is not None}
+    expected = max((h.plan.least for h in hosts), default=1)
+    more = []
+    if len(hosts) < expected and expected > len(names):
+        named = f": {', '.join(sorted(names)[:8])}" if names else ""
+        more.append(f"of {expected} expected hosts {len(names)} wrote something{named}")
+    more += [
+        f"host {h.label}: nothing written for {h.silent:.0f} s" for h in hosts if h.silent > GONE and h.finished is None
+    ][:_SHOWN]
+    if missing:
+        more.append(f"{_on_other_hosts(missing)}: nothing was read there")
+    more += [f"host {h.label}: {h.meeting.unread}" for h in hosts if h.meeting is not None and h.meeting.unread][:8]
+    return msgspec.structs.replace(
+        coverage,
+        ranks=coverage.ranks or len({s.rank for s in states if s.rank is not None and s.rank not in missing}),
+        expected=coverage.expected or world_size(states),
+        hosts=len(names),
+        unread=tuple(dict.fromkeys((*coverage.unread, *more))),
+    )
+
+
+def _on_other_hosts(ranks: Sequence[int]) -> str:
+    return f"{say(ranks, 'are')} on {'another host' if len(ranks) == 1 else 'other hosts'}"
+
+
+def _waits(state: RankState) -> bool:
+    return state.alive is not False and waits(state)
+
+
+def _waiting(states: Sequence[RankState]) -> list[Claim]:
+    """One claim for those that wait in the same call at the same place."""
+    classes: dict[tuple[object, ...], Claim] = {}
+    for s in states:
+        if s.pending is not None and s.alive is not False and s.rank is not None:
+            frame = own_frame(s.stack)
+            key = (s.pending.op, s.pending.group, s.pending.seq, frame and (frame.file, frame.line))
+            source: Source = "agent" if s.roads.get("endpoint") == "ok" or s.facts else "stack"
+            record = Record(source=source, rank=s.rank)
+            claim = Claim(what="waits", ranks=(), op=s.pending.op, seq=s.pending.seq, record=record)
+            same = classes.setdefault(key, placed(claim, frame))
+            classes[key] = msgspec.structs.replace(same, ranks=tuple(sorted((*same.ranks, s.rank))))
+    return [*classes.values()][:_SHOWN]
+
+
+def _collective(states: Sequence[RankState]) -> CollectiveRef | None:
+    pending = next((s.pending for s in states if s.pending is not None and s.alive is not False), None)
+    return CollectiveRef(pending.op, pending.seq) if pending else None

@@ -20,7 +20,7 @@ from dtdebug.job.looking import Look, alive, ask_ranks, before_interrupt, last, 
 from dtdebug.job.outcome import is_certain
 from dtdebug.job.relay import Relay
 from dtdebug.job.speaker import Options, Speaker
-from dtdebug.probe.memory import Memory
+from dtdebug.probe.processes import Memory
 from dtdebug.probe.watch import Deaths, Progress, end, living
 from dtdebug.records.folder import VARIABLE, RunFolder
 from dtdebug.watch.announce import Announcer

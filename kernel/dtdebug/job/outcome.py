@@ -12,10 +12,9 @@ from typing import NamedTuple
 import msgspec
 
 from dtdebug.flight.deaths import ending, finished
-from dtdebug.job.broken import with_broken_threads, with_handled_exceptions
+from dtdebug.job.held_up import elsewhere, thread_communicates, unended, with_broken_threads, with_handled_exceptions
 from dtdebug.job.unexplained import claim_on, lasted, not_understood
 from dtdebug.probe.arrival import arrival
-from dtdebug.probe.elsewhere import elsewhere, thread_communicates, unended
 from dtdebug_taxonomy.activity import SLOW, doing, is_compiler
 from dtdebug_taxonomy.claims import texts
 from dtdebug_taxonomy.frames import call_sites, is_library

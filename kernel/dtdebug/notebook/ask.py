@@ -12,11 +12,10 @@ from typing import Any
 import msgspec
 
 from dtdebug.notebook import control, journal, show
-from dtdebug.notebook.cells import INVENTED, Cells
+from dtdebug.notebook.cells import INVENTED, Cells, Here
 from dtdebug.notebook.journal import LastCell
 from dtdebug.notebook.look import TIMEOUT, Conclusion, Kind, RanksSeen, conclude, moved
 from dtdebug.notebook.patience import LastSeen, watch
-from dtdebug.notebook.running_cell import Here
 from dtdebug.records.folder import RunFolder
 from dtdebug_taxonomy.ranks import Frame, RankState, Verdict
 
@@ -173,7 +172,7 @@ def _reply(client: Any, request: str, timeout: float) -> dict[str, Any] | None:
 def from_outside(pid: int, folder: RunFolder | None, entry: LastCell | None, kind: Kind, timeout: float) -> RanksSeen:
     """What can be seen of a kernel without asking it: its stack, its ranks, who waits for whom."""
     from dtdebug.job import looking
-    from dtdebug.notebook.jobs import forget_earlier
+    from dtdebug.notebook.look import forget_earlier
     from dtdebug.probe import gather
     from dtdebug.probe.processes import ranks_below
 
@@ -214,7 +213,7 @@ def from_outside(pid: int, folder: RunFolder | None, entry: LastCell | None, kin
 
 def _stack(pid: int, folder: RunFolder | None, deadline: float) -> tuple[tuple[Frame, ...], str]:
     """(stack, a note on it): through py-spy, else the announced file, for a signal can end a system call."""
-    from dtdebug.probe import outside, written_stack
+    from dtdebug.probe import outside, roads
 
     reasons = []
     try:
@@ -228,7 +227,7 @@ def _stack(pid: int, folder: RunFolder | None, deadline: float) -> tuple[tuple[F
     file = folder.stack(pid) if folder else None
     if file is not None and file.is_file():
         try:
-            stack = written_stack.traceback(pid, file, max(deadline, time.monotonic() + 0.5))
+            stack = roads.traceback(pid, file, max(deadline, time.monotonic() + 0.5))
             return stack, f"{reasons[0]}; the kernel's stack was read through faulthandler"
         except outside.OutsideError as error:
             reasons.append(f"faulthandler: {error}")

@@ -7,8 +7,9 @@ that they are found after the death of the kernel too, which keeps its connectio
 from __future__ import annotations
 
 import os
+import signal
 import time
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import suppress
 from pathlib import Path
 
@@ -18,6 +19,7 @@ import psutil
 from dtdebug.clean import clean
 from dtdebug.notebook import journal
 from dtdebug.probe import processes
+from dtdebug.probe.processes import liveness
 from dtdebug.records.folder import VARIABLE, RunFolder
 from dtdebug_taxonomy.ranks import ranges
 
@@ -26,6 +28,9 @@ _ROUNDED = 1.0
 """Seconds by which the system may tell wrongly when a process began."""
 _TICK = 0.02
 """The same, once that is set right."""
+_PATIENCE, _KILLED = 3.0, 2.0
+"""Seconds from SIGTERM to SIGKILL, and from there to the end."""
+_ENDING_TICK = 0.05
 
 
 class Left(msgspec.Struct, frozen=True, kw_only=True):
@@ -174,8 +179,6 @@ def settled(kernel: str, seconds: float = 1.0) -> list[Left]:
 
 def end(kernel: str, pids: Sequence[int], pid: int) -> tuple[list[int], str]:
     """Ends those of the processes that cells of that kernel have left, or that are ranks below its process."""
-    from dtdebug.notebook.ending import end_ranks
-
     left_by_cells = {each for found in left(kernel) for each in found.pids}
     allowed = {*processes.ranks_below(pid), *left_by_cells} - {pid, os.getpid()}
     return end_ranks(pids, allowed)
@@ -183,7 +186,52 @@ def end(kernel: str, pids: Sequence[int], pid: int) -> tuple[list[int], str]:
 
 def end_abandoned(kernels: Collection[str], pids: Sequence[int]) -> tuple[list[int], str]:
     """Ends those of the processes that `abandoned` names."""
-    from dtdebug.notebook.ending import end_ranks
-
     allowed = {pid for found in abandoned(kernels) for pid in found.pids} - {os.getpid()}
     return end_ranks(pids, allowed, kernel=False)
+
+
+def end_ranks(pids: Sequence[int], allowed: Collection[int], *, kernel: bool = True) -> tuple[list[int], str]:
+    """The processes that have ended, and that in words; what is not among the allowed ones is left alone."""
+    chosen: dict[int, psutil.Process] = {}
+    for pid in dict.fromkeys(pids):
+        if pid in allowed:
+            with suppress(psutil.Error):
+                chosen[pid] = psutil.Process(pid)
+    _signal(chosen, signal.SIGTERM)
+    rest = _wait(chosen, _PATIENCE)
+    _signal(rest, signal.SIGKILL)
+    rest = _wait(rest, _KILLED)
+    ended = [pid for pid in chosen if pid not in rest]
+    return ended, _ended_words(
+        ended, list(rest), [pid for pid in dict.fromkeys(pids) if pid not in chosen], kernel=kernel
+    )
+
+
+def _signal(processes: dict[int, psutil.Process], number: signal.Signals) -> None:
+    for process in processes.values():
+        with suppress(psutil.Error):  # psutil signals no other process that has got the number meanwhile
+            process.send_signal(number)
+
+
+def _wait(processes: dict[int, psutil.Process], seconds: float) -> dict[int, psutil.Process]:
+    """Those that live after so long; whoever started them must find how they ended, so they are not waited for."""
+    end, left = time.monotonic() + seconds, dict(processes)
+    while True:
+        left = {pid: process for pid, process in left.items() if liveness(pid) != "ended"}
+        if not left or time.monotonic() > end:
+            return left
+        time.sleep(_ENDING_TICK)
+
+
+def _ended_words(ended: Sequence[int], left: Sequence[int], others: Sequence[int], *, kernel: bool) -> str:
+    stays = "; the kernel and its variables are as they were" if kernel else ""
+
+    def processes(pids: Sequence[int]) -> str:
+        return f"process{'es' if len(pids) > 1 else ''} {ranges(pids, 16)}"
+
+    rows: tuple[tuple[Sequence[int], Callable[[str], str]], ...] = (
+        (ended, lambda them: f"ended {them}{stays}"),
+        (left, lambda them: f"{them} can't be ended: they wait in the operating system, as for a device"),
+        (others, lambda them: f"left {them} alone: no rank of this kernel"),
+    )
+    return "; ".join(words(processes(pids)) for pids, words in rows if pids) or "no process was named"

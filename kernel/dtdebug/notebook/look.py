@@ -1,20 +1,31 @@
-"""Looks at all ranks that this kernel has to do with: gathers what is known of each, and compares."""
+"""Looks at all ranks that this kernel has to do with: gathers what is known of each, and compares.
+
+All jobs of a kernel leave their files in one folder: those of earlier ones are told apart and removed. Where no rank is
+below the kernel, the engines that its variables lead to (ipyparallel, Dask, Ray) are asked; none is imported for that.
+"""
 
 from __future__ import annotations
 
 import os
 import socket
+import sys
 import threading
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Literal, NamedTuple, TypeVar
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from functools import partial
+from importlib import import_module
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeVar
 
 import msgspec
 
 from dtdebug.job import movement
+from dtdebug.notebook.cells import Here, here
 from dtdebug.notebook.patience import LastSeen, watch
-from dtdebug.notebook.running_cell import Here, here
 from dtdebug.notebook.switch_interval import short_switch_interval
+from dtdebug.probe import processes
+from dtdebug.probe.in_parallel import begin, until
 from dtdebug.records.folder import RunFolder
 from dtdebug_taxonomy.ranks import Frame, RankState, Verdict
 from dtdebug_taxonomy.snapshot import Gpu
@@ -22,7 +33,7 @@ from dtdebug_taxonomy.view import Timeline
 
 if TYPE_CHECKING:
     from dtdebug.notebook.armed import Live
-
+    from dtdebug.probe.adapters import Reach
 Kind = Literal["state", "hang"]
 TIMEOUT = 3.0
 """Seconds that ranks have to answer."""
@@ -32,6 +43,12 @@ _BETWEEN = 1.0
 """Seconds between two looks that show who makes progress."""
 _APART = 3.0
 """Seconds between two looks at a rank from which it is believed to hang."""
+_EARLY = 5.0
+"""Seconds that one rank of a job may have ended before the oldest of the living began."""
+_ROUNDED = 2.0
+"""Seconds by which the system may tell wrongly when a process began."""
+_CLIENTS = {"ipyparallel": "ipyparallel", "distributed": "dask"}
+"""Module of a class `Client` that a notebook may hold an object of -> adapter."""
 T = TypeVar("T")
 
 
@@ -181,19 +198,17 @@ def _plain(state: RankState) -> RankState:
 def _ranks(live: Live, timeout: float) -> tuple[RankState, ...]:
     """The ranks that the run's folder, this process and its children tell of, by rank."""
     from dtdebug.agent import own_state
-    from dtdebug.notebook import jobs
-    from dtdebug.notebook.engines import elsewhere
     from dtdebug.probe import gather
     from dtdebug.probe.processes import ranks_below
 
     me = os.getpid()
     pids = ranks_below(me)[:_MOST]
     if live.run is not None:
-        jobs.forget_earlier(live.run, pids, live.since)
+        forget_earlier(live.run, pids, live.since)
     own = own_state.observe(detail=True)
     states = {s.pid or s.rank: s for s in gather.gather(live.run, pids=pids, timeout=timeout) if _is_rank(s)}
     if not any(s.alive for s in states.values()):
-        states = {s.pid or s.rank: s for s in elsewhere(live.shell.user_ns, timeout)} or states
+        states = {s.pid or s.rank: s for s in _on_engines(live.shell.user_ns, timeout)} or states
     if own is not None and _is_rank(own):
         states = {key: s for key, s in states.items() if s.rank != own.rank or s.pid == me} | {me: own}
     return tuple(sorted(states.values(), key=lambda s: (s.rank is None, s.rank or 0, s.pid or 0)))
@@ -201,3 +216,61 @@ def _ranks(live: Live, timeout: float) -> tuple[RankState, ...]:
 
 def _is_rank(state: RankState) -> bool:
     return state.rank is not None or state.initialized
+
+
+def forget_earlier(run: RunFolder, living: Iterable[int], since: float, kernel: int | None = None) -> None:
+    """Removes what jobs before that of the living ranks have left; where none lives, what is older than `since`.
+
+    Records of processes that still live stay, whatever their age. `since` is when the cell began, `kernel` the process
+    of the kernel if that is another one.
+    """
+    recorded = [_pid(path) for path in run.ranks.glob("*.json")]
+    keep = {*living, *(pid for pid in recorded if pid and processes.liveness(pid) != "ended")}
+    jobs = keep - {kernel or os.getpid()}  # a kernel is older than its jobs
+    oldest = min((begin for pid in jobs if (begin := _begun(pid)) is not None), default=since)
+    moment = max(since, oldest - _EARLY) if oldest >= since - _ROUNDED else oldest - _EARLY
+    for path in (*run.ranks.glob("*.json"), *run.flight.glob("*"), *run.errors.glob("*.json")):
+        if path.parent == run.ranks and _pid(path) in keep:
+            continue
+        with suppress(OSError):
+            if path.stat().st_mtime < moment:
+                path.unlink()
+
+
+def _pid(path: Path) -> int:
+    pid = path.stem.partition("-")[0]
+    return int(pid) if pid.isdecimal() and len(pid) < 10 else 0
+
+
+def _begun(pid: int) -> float | None:
+    """When a process began, in seconds since the epoch."""
+    import psutil
+
+    try:
+        return float(psutil.Process(pid).create_time())
+    except psutil.Error:
+        return None
+
+
+def _on_engines(names: dict[str, Any], timeout: float) -> list[RankState]:
+    """The states of the workers of all engines that variables of the notebook lead to."""
+    deadline = time.monotonic() + timeout
+    tasks = [partial(_reach, adapter, client, timeout) for adapter, client in _engines(names)]
+    found = until(begin(tasks, deadline), deadline)
+    return [state for states in found if states is not None for state in states]
+
+
+def _engines(names: dict[str, Any]) -> Iterator[tuple[str, Any]]:
+    """(adapter, client) of each engine."""
+    for module, adapter in _CLIENTS.items():
+        kind = getattr(sys.modules.get(module), "Client", None)
+        clients = {id(v): v for v in list(names.values()) if isinstance(kind, type) and isinstance(v, kind)}
+        yield from ((adapter, client) for client in clients.values())
+    ray = sys.modules.get("ray")
+    if ray is not None and ray.is_initialized():
+        yield "ray", ray
+
+
+def _reach(adapter: str, client: Any, timeout: float) -> list[RankState]:
+    reach: Callable[[Any], Reach] = import_module(f"dtdebug.probe.adapters.{adapter}").reach
+    return list(reach(client)(timeout))

@@ -74,12 +74,12 @@ def _went_on(before: Iterable[RankState], after: Iterable[RankState]) -> bool:
 def _states(run: RunFolder, since: float, told: Mapping[int, ExceptionInfo], *, launched: bool) -> list[RankState]:
     """The ranks of the cell's job by their records and by what the launcher's exception tells of them."""
     from dtdebug.job.looking import gone
-    from dtdebug.notebook import jobs
+    from dtdebug.notebook.look import forget_earlier
     from dtdebug.probe.gather import one_each
     from dtdebug.probe.processes import liveness, ranks_below
     from dtdebug.records.untrusted import tidy
 
-    jobs.forget_earlier(run, ranks_below(os.getpid()), since)
+    forget_earlier(run, ranks_below(os.getpid()), since)
     records = one_each(map(tidy, run.records()))
     states = [gone(s) if s.pid and liveness(s.pid, s.time) == "ended" else s for s in records]
     known = {s.rank for s in states}

@@ -1,15 +1,18 @@
-"""What `%dtdebug state` and `%dtdebug hang` do, and what an interrupt and the death of a kernel bring up."""
+"""What `%dtdebug state`, `hang` and `doctor` do, and what an interrupt and the death of a kernel bring up."""
 
 from __future__ import annotations
 
 import os
+import subprocess
+import sys
+from collections.abc import Sequence
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
 import msgspec
 
 from dtdebug import state
-from dtdebug.clean import plain
+from dtdebug.clean import clean, plain
 from dtdebug.notebook import show
 from dtdebug.notebook.look import TIMEOUT, Kind, RanksSeen, conclude, look_at_ranks
 from dtdebug.probe.processes import ranks_below
@@ -17,10 +20,11 @@ from dtdebug_taxonomy.snapshot import Snapshot
 
 if TYPE_CHECKING:
     from dtdebug.extension import Extension
-
+    from dtdebug.wizard.session import Session
 _CRASH_LIMIT = 16_000
 _INTERRUPT_TIMEOUT = 1.5
 """Seconds that ranks have to answer when the user has pressed stop."""
+_LIMIT = 300.0
 
 
 def show_ranks(extension: Extension, kind: Kind) -> None:
@@ -110,3 +114,32 @@ def after_death(extension: Extension) -> Snapshot | None:
         ranks=ranks,
         verdict=conclude(run, ranks, "").verdict,
     )
+
+
+def show_doctor(extension: Extension, words: Sequence[str]) -> None:
+    """Examines, shows the card, and lets what was measured answer the wizard's questions."""
+    from dtdebug.doctor import card, show
+    from dtdebug.doctor.facts import Report
+
+    command = [sys.executable, "-P", "-m", "dtdebug", "doctor", "--format", "json", *words]
+    done = subprocess.run(
+        command, capture_output=True, text=True, timeout=_LIMIT, stdin=subprocess.DEVNULL, check=False
+    )
+    line = next((row for row in done.stdout.splitlines() if row.startswith("{")), "")
+    if not line:
+        print(clean((done.stderr or done.stdout).strip()))
+        return
+    report = msgspec.json.decode(line, type=Report)
+    extension.publish(
+        {card.MIME: card.small(report), "text/html": card.html(report), "text/plain": show.to_text(report)}
+    )
+    known = {k: (v, f"dtdebug doctor: {report.grounds.get(k, '')}") for k, v in report.observations.items()}
+    extension.examined = known
+
+
+def examined(extension: Extension, session: Session) -> Session:
+    """The session with what doctor has measured in this notebook."""
+    if not extension.examined or session.snapshot.examined == extension.examined:
+        return session
+    snapshot = msgspec.structs.replace(session.snapshot, examined=extension.examined)
+    return msgspec.structs.replace(session, snapshot=snapshot)

@@ -18,7 +18,7 @@ import msgspec
 from dtdebug.probe.in_parallel import begin, until
 from dtdebug.probe.inquiry import Inquiry
 from dtdebug.probe.processes import RankProcess, describe, find_ranks
-from dtdebug.probe.request import Request
+from dtdebug.probe.roads import Request
 from dtdebug.records.folder import RunFolder
 from dtdebug.records.untrusted import tidy
 from dtdebug_taxonomy.ranks import MOST_RANKS, TWICE, RankState

@@ -12,10 +12,10 @@ from pathlib import Path
 import msgspec
 
 from dtdebug import state
-from dtdebug.probe import outside, transports, written_stack
+from dtdebug.probe import outside, roads
 from dtdebug.probe.explain import Explained, Subject, explain
 from dtdebug.probe.processes import RankProcess, liveness, variables
-from dtdebug.probe.request import Request, stamp
+from dtdebug.probe.roads import Request, stamp
 from dtdebug.records.folder import read_record
 from dtdebug_taxonomy.ranks import Frame, Operation, RankState
 from dtdebug_taxonomy.stack_waits import operation
@@ -152,7 +152,7 @@ class Inquiry:
             return False
         asked = time.time()
         with self._road("endpoint"):
-            answer = transports.endpoint(address, self._token(), self._request.interpreter_deadline)
+            answer = roads.endpoint(address, self._token(), self._request.interpreter_deadline)
             if self._pid is None and answer.time is not None:
                 offset = (asked + time.time()) / 2 - answer.time
                 answer = msgspec.structs.replace(answer, clock_offset=offset)
@@ -184,9 +184,9 @@ class Inquiry:
                             self._answer = new
                             return True
                 if time.monotonic() > self._request.interpreter_deadline:
-                    raise transports.RoadError("no record newer than the request")
+                    raise roads.RoadError("no record newer than the request")
                 time.sleep(_POLL)
-            raise transports.RoadError("its record has gone")
+            raise roads.RoadError("its record has gone")
         return False
 
     def _is_fresh(self, new: RankState, before: RankState) -> bool:
@@ -201,7 +201,7 @@ class Inquiry:
         if path is None:
             return False
         with self._road("worker server"):
-            transports.ping(path, min(self._request.deadline, time.monotonic() + 1.0))
+            roads.ping(path, min(self._request.deadline, time.monotonic() + 1.0))
         return self._roads["worker server"] == "ok"
 
     def _spy(self, pid: int) -> bool:
@@ -260,8 +260,8 @@ class Inquiry:
         with self._road("faulthandler"):
             file = folder.announced_stack(record)
             if file is None:
-                raise transports.RoadError("announced a file that is not of this process")
-            self._seen = outside.ProcessLook(stack=written_stack.traceback(pid, file, self._request.deadline))
+                raise roads.RoadError("announced a file that is not of this process")
+            self._seen = outside.ProcessLook(stack=roads.traceback(pid, file, self._request.deadline))
         return bool(self._seen.stack)
 
     def _dump(self) -> None:
@@ -280,7 +280,7 @@ class Inquiry:
             self._roads["dump"] = "none came"
             return
         with self._road("trace"):
-            self._save_trace(base.rank, transports.trace(source, self._request.deadline, self._token()))
+            self._save_trace(base.rank, roads.trace(source, self._request.deadline, self._token()))
 
     def _source(self, base: RankState) -> Path | str:
         """Where the recorder's trace can be had of a rank that writes no dump."""

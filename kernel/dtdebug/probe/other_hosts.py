@@ -1,18 +1,25 @@
 """Ranks that gave no answer here: which they are, what asks for them on other hosts, and how answers are joined.
 
-Nothing here runs a command or opens a connection.
+Agents put their addresses into their job's own store. It speaks PyTorch's protocol, and this program imports no torch:
+a short script in the job's own Python reads it, and waits for no key. When the store's host has ended, there is nothing
+to read. Nothing else here runs a command or opens a connection.
 """
 
 from __future__ import annotations
 
 import socket
+import subprocess
+import sys
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
+from pathlib import Path
 
-from dtdebug.probe import remote, store
+import msgspec
+
+from dtdebug.probe import remote
 from dtdebug.probe.gather import one_each, world_size
 from dtdebug.records.folder import RunFolder
-from dtdebug_taxonomy.ranks import RankState, spell
+from dtdebug_taxonomy.ranks import MOST_RANKS, RankState, spell
 
 _JOB = "SLURM_JOB_ID"
 _LISTS = ("SLURM_JOB_NODELIST", "SLURM_NODELIST")
@@ -21,6 +28,30 @@ _OF_JOB = (_JOB, "TORCHELASTIC_RUN_ID", "MASTER_PORT")
 _WHOLE = 500
 """Characters from which a variable in a record may have been cut off."""
 _LOOPBACK = ("127.", "localhost:", "[::1]:")
+TIMEOUT = 30.0
+"""Seconds for importing torch and reading."""
+_SCRIPT = """
+import datetime, json, sys
+from torch.distributed import TCPStore
+host, port, world, timeout = sys.argv[1], int(sys.argv[2]), int(sys.argv[3]), float(sys.argv[4])
+store = TCPStore(host, port, is_master=False, wait_for_workers=False, timeout=datetime.timedelta(seconds=timeout))
+names = {}
+try:
+    names = {key: int(key.rpartition("dtdebug/")[2]) for key in store.list_keys()
+             if "dtdebug/" in key and key.rpartition("dtdebug/")[2].isdecimal()}
+except Exception:  # before torch 2.9 a store can't list its keys
+    for attempt in [None, *range(8)]:
+        outer = "" if attempt is None else "/worker/attempt_%d/" % attempt
+        for prefix in (outer, outer + "default_pg/", outer + "default_pg/0/"):
+            for rank in range(world):
+                key = "%sdtdebug/%d" % (prefix, rank)
+                if store.check([key]):
+                    names[key] = rank
+found = {}
+for key in sorted(names):  # a later attempt's name sorts after an earlier one's
+    found[names[key]] = store.get(key).decode(errors="replace")[:300]
+json.dump(found, sys.stdout)
+"""
 
 
 def unanswered(states: Sequence[RankState]) -> tuple[int, ...]:
@@ -101,7 +132,7 @@ def reachable(addresses: Mapping[int, str], host: str) -> tuple[dict[int, str], 
 def store_of(states: Sequence[RankState]) -> str:
     """`HOST:PORT` of the job's store, if the ranks have put addresses there that other hosts can reach."""
     for state in states:
-        address, place = state.facts.get("endpoint", ""), store.store_address(state.environment)
+        address, place = state.facts.get("endpoint", ""), store_address(state.environment)
         if state.alive and place and address and not address.startswith(_LOOPBACK):
             return f"{place[0]}:{place[1]}"
     return ""
@@ -137,3 +168,56 @@ def _is_of_another_job(other: RankState, world: int, ours: Mapping[str, str]) ->
         return True
     theirs = other.environment
     return any(own and name in theirs and theirs[name] != own for name, own in ours.items())
+
+
+class StoreError(Exception):
+    """The store could not be read; the text says why."""
+
+
+def addresses(
+    host: str, port: int, *, python: str = sys.executable, world: int = 1, timeout: float = TIMEOUT
+) -> dict[int, str]:
+    """`host:port` of the agent of each rank, as the job's store at that place has them.
+
+    Raises:
+        StoreError: there is no store any more, it does not answer in time, or that Python has no torch.
+
+    """
+    try:
+        socket.create_connection((host, port), timeout=min(timeout, 2.0)).close()
+    except (OSError, ValueError) as error:
+        why = getattr(error, "strerror", None) or error
+        raise StoreError(f"no store at {host}:{port} any more, the process that kept it has ended: {why}") from error
+    command = [python, "-c", _SCRIPT, host, str(port), str(world), str(timeout)]
+    try:
+        done = subprocess.run(
+            command, check=False, capture_output=True, timeout=timeout, stdin=subprocess.DEVNULL, cwd="/"
+        )
+    except subprocess.TimeoutExpired:
+        raise StoreError(f"the store at {host}:{port} did not answer within {timeout:g} s") from None
+    except OSError as error:
+        raise StoreError(f"{python} can't be started: {error.strerror}") from error
+    said = done.stderr.decode(errors="replace").strip().splitlines()
+    if done.returncode:
+        raise StoreError(f"the store at {host}:{port} can't be read: {said[-1][:200] if said else 'no reason given'}")
+    try:
+        found = msgspec.json.decode(done.stdout[: 64 << 20], type=dict[int, str])
+    except msgspec.MsgspecError as error:
+        raise StoreError(f"the store at {host}:{port} holds something else: {error}") from error
+    return {rank: text for rank, text in found.items() if 0 <= rank < MOST_RANKS}
+
+
+def store_address(variables: Mapping[str, str]) -> tuple[str, int] | None:
+    """Host and port of the store in the environment of a rank."""
+    host, port = variables.get("MASTER_ADDR", ""), variables.get("MASTER_PORT", "")
+    return (host, int(port)) if host and port.isdecimal() and int(port) < 65536 else None
+
+
+def python_of(command: tuple[str, ...], variables: Mapping[str, str]) -> str:
+    """The Python that a rank runs, so that its torch is the one that reads the store; else our own."""
+    program = command[0] if command else ""
+    if Path(program).is_absolute() and "python" in Path(program).name:
+        return program
+    home = variables.get("VIRTUAL_ENV") or variables.get("CONDA_PREFIX")
+    inside = Path(home) / "bin" / "python" if home else None
+    return str(inside) if inside is not None and inside.exists() else sys.executable

@@ -1,11 +1,14 @@
 """The processes of a job as the operating system shows them: which are ranks, and whether they live.
 
-A rank names itself in its environment, but so do its helpers (they inherit it) and, under Slurm, its launcher.
+To that belongs whether the host's memory ran out: the kernel's counters and log, where they can be read. A rank names
+itself in its environment, but so do its helpers (they inherit it) and, under Slurm, its launcher.
 """
 
 from __future__ import annotations
 
+import os
 import re
+import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
@@ -27,6 +30,9 @@ _LAUNCHER = re.compile(
 )
 HELPER = re.compile(r"multiprocessing\.(?:resource_tracker|forkserver|managers)|from multiprocessing\.resource_tracker")
 """What multiprocessing starts for itself: nobody waits for one of these."""
+_KILLED = re.compile(r"(?:Killed process|\boom_reaper: reaped process|oom-kill:.{0,2000}[, ]pid=)\s*(?P<pid>\d{1,9})")
+_COUNTER = re.compile(r"(?m)^oom_kill (?P<count>\d{1,18})$")
+_LINES = 20_000
 
 
 class RankProcess(msgspec.Struct, frozen=True, kw_only=True):
@@ -201,3 +207,59 @@ def _number(variables: Mapping[str, str], names: Sequence[str]) -> int | None:
         if value.isdecimal() and len(value) < 10:
             return int(value)
     return None
+
+
+class Memory:
+    """Remembers how often the kernel had killed for memory before the job."""
+
+    def __init__(self) -> None:
+        self._begun = time.clock_gettime(time.CLOCK_MONOTONIC)
+        self._before = _kills()
+
+    def killed(self) -> tuple[int | None, frozenset[int]]:
+        """How many processes of our control group the kernel has killed since, and which; None if it can't be read."""
+        now = _kills()
+        count = None if now is None or self._before is None else now - self._before
+        return count, _logged(self._begun)
+
+
+def _kills() -> int | None:
+    """`oom_kill` of our control group, version 2 or 1."""
+    with suppress(OSError):
+        for line in Path("/proc/self/cgroup").read_text().splitlines():
+            _, controllers, path = line.split(":", 2)
+            if controllers not in ("", "memory"):
+                continue
+            root, name = (
+                ("/sys/fs/cgroup/memory", "memory.oom_control") if controllers else ("/sys/fs/cgroup", "memory.events")
+            )
+            for folder in (root + path, root):  # in a container its own group is mounted as the root
+                with suppress(OSError):
+                    found = _COUNTER.search(Path(folder, name).read_text())
+                    if found:
+                        return int(found["count"])
+    return None
+
+
+def _logged(since: float) -> frozenset[int]:
+    """Processes that the kernel's log says it killed for memory since then; empty where it can't be read."""
+    pids: set[int] = set()
+    try:
+        handle = os.open("/dev/kmsg", os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+    except OSError:
+        return frozenset()
+    try:
+        for _ in range(_LINES):
+            try:
+                record = os.read(handle, 8192).decode(errors="replace")
+            except BrokenPipeError:  # overwritten while we read
+                continue
+            head, _, message = record.partition(";")
+            fields = head.split(",")
+            if len(fields) > 2 and fields[2].isdecimal() and int(fields[2]) / 1e6 >= since:
+                pids.update(int(found["pid"]) for found in _KILLED.finditer(message))
+    except OSError:
+        pass  # the end of the log
+    finally:
+        os.close(handle)
+    return frozenset(pids)

@@ -15,24 +15,22 @@ from dtdebug_taxonomy.failure.lines import Line
 from dtdebug_taxonomy.failure.progress import PROGRESS, Barred, advanced
 from dtdebug_taxonomy.failure.raised import Events, Raised
 from dtdebug_taxonomy.failure.roles import is_summary
+from dtdebug_taxonomy.failure.traceback import (
+    FRAMES,
+    HEADLESS,
+    LAST,
+    LONGEST,
+    NAMED,
+    PATH,
+    TYPE,
+    Printed,
+    is_last,
+    unmargined,
+)
 from dtdebug_taxonomy.ranks import Frame
 
 _START = "Traceback (most recent call last)"
-_FRAME = re.compile(r'\s{1,12}File "([^"\n]{1,500})", line (\d{1,9})(?:, in ([^\n]{1,200}))?')
-_HEADLESS = re.compile(r'\s{1,4}File "[^"\n]{1,500}", line \d{1,9}, in \S')
-_RICH_FRAME = re.compile(r"\s{0,4}│ (\S[^\n│]{0,300}?):(\d{1,9}) in (\S{1,120})\s")
-_CELL = re.compile(
-    r"\s{0,4}(?:Cell In\s?\[\d{1,6}\]|<ipython-input-\S{1,40}>|File (\S{1,300}?))(?:, line |:)(\d{1,9})"
-    r"(?:, in ([^\n(]{1,200}))?"
-)
-_ARROW = re.compile(r"-{1,6}> {1,3}(\d{1,9}) ?(.{0,200})")
-_PATH = r"(?:(?:[A-Za-z_]\w{0,100}|<locals>)\.){0,12}"
-_TYPE = rf"{_PATH}[A-Za-z_]\w{{0,100}}(?:\([\w.]{{1,100}}\))?"
-_LAST = re.compile(rf"({_TYPE})(?:: ?(.{{0,2000}})|$)")
-_BARE = re.compile(rf"({_PATH}[A-Z]\w{{0,100}}(?:Error|Exception|Interrupt))(?:: (.{{0,2000}})|$)")
-_NAMED = re.compile(
-    r"(?:Error|Exception|Interrupt|Exit|Warning|Timeout|Failure|Fault|Abort|Group|Expired|Empty|Full)(?:\([\w.]{1,100}\))?$"
-)
+_BARE = re.compile(rf"({PATH}[A-Z]\w{{0,100}}(?:Error|Exception|Interrupt))(?:: (.{{0,2000}})|$)")
 _SPAWNED = re.compile(r"-- Process (\d{1,7}) terminated with the following error:")
 _SNIPPET = re.compile(r"\[Rank (\d{1,7}) Error Snippet\]:|Error on Rank (\d{1,7})\b|Worker \(rank (\d{1,7})[,)]")
 _THREAD = re.compile(r"Exception in thread ([^\n:]{1,200})")
@@ -48,7 +46,7 @@ _FATAL = re.compile(r"Fatal Python error: ([^\n]{1,200})")
 _FATAL_FRAME = re.compile(r'  File "([^"\n]{1,500})", line (\d{1,9}) in ([^\n]{1,200})')
 _FATAL_END = re.compile(r"Thread 0x|Extension modules|Stack \(most recent")
 _FATAL_LINES = 200
-_WARNED = re.compile(rf"\S{{1,300}}\.py:\d{{1,8}}: ((?:{_TYPE})?Warning): ?(.{{0,500}})")
+_WARNED = re.compile(rf"\S{{1,300}}\.py:\d{{1,8}}: ((?:{TYPE})?Warning): ?(.{{0,500}})")
 _ALOUD = re.compile(r"(?i)\bwarn(?:ing)?s?\b ?[:|\]!]")
 _RESTART = re.compile(
     r"(?:Worker group FAILED|\[\w{1,40}\] Worker group \S{1,40}).{0,40}attempts left|will restart worker group"
@@ -68,10 +66,7 @@ _GIVES_UP = re.compile(
 )
 _JOB = 1 << 14
 """Events that are kept of each kind."""
-_FRAMES = 200
 _MOST = 1 << 18
-_OPEN = 4_000
-"""Lines that a traceback may take."""
 
 
 def find_events(lines: Sequence[Line]) -> Events:
@@ -98,25 +93,12 @@ def goes_on(text: str) -> bool:
     return bool(_HANDLED.search(text[:300])) and not _GIVES_UP.search(text[:300])
 
 
-class _Open:
-    """A traceback of which the last line has not come."""
-
-    def __init__(self, begin: int, indent: int, level: str = "") -> None:
-        self.begin, self.indent, self.level = begin, indent, level
-        self.rank: int | None = None
-        """Of another rank, whose traceback is repeated."""
-        self.frames: list[Frame] = []
-        self.frame_indent = -1
-        self.lines = 0
-        self.kind = "python"
-
-
 class _Stream(Barred):
     """What is known of one who prints."""
 
     def __init__(self) -> None:
         super().__init__()
-        self.open: _Open | None = None
+        self.open: Printed | None = None
         self.rank: int | None = None
         """Named by a heading: the process of spawn, a row of torchrun's table."""
         self.local: int | None = None
@@ -160,13 +142,13 @@ class _Reader:
             return
         if body and not body.isspace():
             s.listing = "most recent call" in body or (s.listing and body.startswith("  "))
-            if not s.listing and _HEADLESS.match(body):  # the head was cut off
-                s.open = _Open(line.number, 0, line.level)
+            if not s.listing and HEADLESS.match(body):  # the head was cut off
+                s.open = Printed(line.number, 0, line.level)
                 s.open.kind = "headless"
-                self._frame(s.open, body)
+                s.open.take_frame(body)
                 return
             if s.last is None and line.rank is not None and (bare := _BARE.match(body)):
-                s.open = _Open(line.number, 0)  # the end of a traceback, cut out of a log
+                s.open = Printed(line.number, 0)  # the end of a traceback, cut out of a log
                 self._raise(s, index, line, bare)
                 return
             self._handled(s, line, body)
@@ -183,11 +165,11 @@ class _Reader:
 
     def _start(self, s: _Stream, index: int, line: Line, before: str, behind: str) -> None:
         margin = len(before) - len(before.lstrip(" |+")) if "Exception Group" in before else len(before)
-        s.open = _Open(line.number, margin if before.strip(" |") == "" else 0, line.level)
+        s.open = Printed(line.number, margin if before.strip(" |") == "" else 0, line.level)
         s.open.rank = int(found[1]) if (found := _OF_RANK.match(behind)) else None
         if "─" in before:
             s.open.kind = "rich"
-        elif re.match(rf"{_TYPE}\s{{2,80}}$", before):
+        elif re.match(rf"{TYPE}\s{{2,80}}$", before):
             s.open.kind = "ipython"
         s.chained = s.chained or "Original" in before or "Remote" in before
 
@@ -201,18 +183,18 @@ class _Reader:
         block = s.open
         assert block is not None  # noqa: S101 - the caller has looked
         block.lines += 1
-        if block.lines > _OPEN:
+        if block.lines > LONGEST:
             s.open = None
             return
-        text = _unmargined(body)
+        text = unmargined(body)
         if not text.strip() or text.lstrip().startswith(("^", "~", "[Previous line repeated", "╭", "╰", "---")):
             return
-        if self._frame(block, text):
+        if block.take_frame(text):
             return
         indent = len(text) - len(text.lstrip())
         words = text.strip()
         if block.kind == "rich":
-            if not text.startswith("│") and (last := _LAST.match(words)) and block.frames:
+            if not text.startswith("│") and (last := LAST.match(words)) and block.frames:
                 self._raise(s, index, line, last)
             return
         if indent and block.frames and indent >= block.frame_indent:
@@ -220,38 +202,15 @@ class _Reader:
                 f = block.frames[-1]
                 block.frames[-1] = Frame(f.file, f.line, f.function, words[:200])
             return
-        last = _LAST.match(words)
-        if block.kind == "headless" and (last is None or not _NAMED.search(last[1])):
+        last = LAST.match(words)
+        if block.kind == "headless" and (last is None or not NAMED.search(last[1])):
             s.open = None
             return
         if last is None or (block.frames and last[2] and last[2].strip()[:200] == block.frames[-1].code):
             return  # another process of the same program prints its traceback in between: the message comes later
         logged = line.level and line.level != block.level  # of another thread, as the watchdog of NCCL, in between
-        if _NAMED.search(last[1]) or (block.frames and not indent and not logged and _is_last(last)):
+        if NAMED.search(last[1]) or (block.frames and not indent and not logged and is_last(last)):
             self._raise(s, index, line, last)
-
-    def _frame(self, block: _Open, text: str) -> bool:
-        found = _FRAME.match(text) or _FRAME.match(f" {text}")
-        if found is None and block.kind == "rich":
-            found = _RICH_FRAME.match(text)
-        if found is not None:
-            if block.frame_indent < 0:
-                block.frame_indent = max(1, len(text) - len(text.lstrip()))
-            if len(block.frames) < _FRAMES:
-                block.frames.append(Frame(found[1], int(found[2]), found[3] or ""))
-            else:
-                block.frames[-1] = Frame(found[1], int(found[2]), found[3] or "")
-            return True
-        if block.kind == "ipython":
-            if cell := _CELL.match(text):
-                block.frames.append(Frame(cell[1] or "<ipython-input>", int(cell[2]), (cell[3] or "<module>").strip()))
-                block.frame_indent = 1
-                return True
-            if (arrow := _ARROW.match(text)) and block.frames:
-                f = block.frames[-1]
-                block.frames[-1] = Frame(f.file, int(arrow[1]), f.function, arrow[2].strip())
-                return True
-        return False
 
     def _raise(self, s: _Stream, index: int, line: Line, last: re.Match[str]) -> None:
         block = s.open
@@ -284,7 +243,7 @@ class _Reader:
         if (
             "ray::" in raised.message and "RayTaskError" in raised.type
         ):  # the worker's traceback follows, without a head
-            s.open, s.chained = _Open(line.number, 0), True
+            s.open, s.chained = Printed(line.number, 0), True
 
     def _keep(self, s: _Stream, raised: Raised) -> None:
         if len(self._raised) < _JOB:
@@ -321,7 +280,7 @@ class _Reader:
             s.process = found[1]
         elif _UNHEEDED.search(body):
             s.unheeded = True
-        elif _AND_THEN.match(_unmargined(body).strip()):
+        elif _AND_THEN.match(unmargined(body).strip()):
             s.chained = True
         elif found := _FATAL.match(body):
             s.fatal = Raised(
@@ -337,23 +296,8 @@ class _Reader:
         assert fatal is not None  # noqa: S101 - the caller has looked
         if found := _FATAL_FRAME.match(body):
             frame = Frame(found[1], int(found[2]), found[3])
-            if len(fatal.frames) < _FRAMES:
+            if len(fatal.frames) < FRAMES:
                 s.fatal = msgspec.structs.replace(fatal, frames=(frame, *fatal.frames))
         elif index - fatal.index > _FATAL_LINES or _FATAL_END.match(body) or (fatal.frames and not body.strip()):
             s.fatal = None
             self._keep(s, fatal)
-
-
-def _unmargined(text: str) -> str:
-    """A line without the margin that an exception group has."""
-    stripped = text.lstrip(" ")
-    if not stripped.startswith(("| ", "+ ", "+-")):
-        return text
-    return (
-        stripped.lstrip("+-|").removeprefix(" ") if stripped[:1] == "+" else _unmargined(stripped[1:].removeprefix(" "))
-    )
-
-
-def _is_last(last: re.Match[str]) -> bool:
-    """Any class may end a traceback, also one that is not called an error; words of a sentence do not."""
-    return bool(last[1][:1].isalpha() or last[1][:1] == "_") and (last[2] is not None or last.end() == len(last.string))

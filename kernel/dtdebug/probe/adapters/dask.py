@@ -9,8 +9,7 @@ from typing import Any
 
 import msgspec
 
-from dtdebug.probe.adapters import Reach
-from dtdebug.probe.adapters.inside import inside
+from dtdebug.probe.adapters import Reach, inside
 from dtdebug.probe.in_parallel import begin, until
 from dtdebug.records.untrusted import tidy
 from dtdebug_taxonomy.ranks import RankState

@@ -14,8 +14,7 @@ from typing import Any
 import msgspec
 import psutil
 
-from dtdebug.probe.adapters import Reach
-from dtdebug.probe.adapters.inside import inside
+from dtdebug.probe.adapters import Reach, inside
 from dtdebug.probe.in_parallel import begin, until
 from dtdebug.probe.outside import observe_pid
 from dtdebug.probe.processes import variables

@@ -1,28 +1,78 @@
-"""The roads into an armed process: its endpoint and its worker server, asked over HTTP within a deadline.
+"""The roads into an armed process, within a deadline: its endpoint, its worker server, a stack written on a signal.
 
-Who answers is not trusted: a body may be huge, never end, come byte by byte or be no JSON. The standard client bounds
-each read, never the whole answer; here the whole answer has one deadline and one size.
+The stack is written by faulthandler, which needs no interpreter. Who answers over HTTP is not trusted: a body may be
+huge, never end, come byte by byte or be no JSON. The standard client bounds each read, never the whole answer; here the
+whole answer has one deadline and one size.
 """
 
 from __future__ import annotations
 
 import io
+import os
 import re
+import signal
 import socket
+import stat
 import time
+from contextlib import suppress
 from http.client import HTTPException, HTTPResponse
 from pathlib import Path
 from typing import cast
 
 import msgspec
 
-from dtdebug_taxonomy.ranks import RankState
+from dtdebug.probe.outside import FRAMES, OutsideError, frame_of, status_of
+from dtdebug.records.folder import RunFolder
+from dtdebug_taxonomy.ranks import Frame, RankState
 
+_INTERPRETER = 0.4
+"""Share of the time that the roads through the interpreter have; the rest is for those that do without."""
 STATE_LIMIT = 4 << 20
 """Bytes of a state that are still read."""
 TRACE_LIMIT = 64 << 20
 """Bytes of a flight-recorder trace that are still read."""
 _LENGTH = re.compile(rb"(?i)\r\ncontent-length:[ \t]*(\d{1,18})\r\n")
+_CAUGHT = signal.SIGUSR1 if hasattr(signal, "SIGUSR1") else None
+_TRACED_THREAD = re.compile(r"(?:Current t|T)hread 0x[0-9a-f]+.*\(most recent call first\):")
+_TRACED_FRAME = re.compile(r'  File "(?P<file>.*)", line (?P<line>\d+) in (?P<function>.*)')
+
+
+class Request:
+    """Its number in the folder, its deadlines, and the dumps that were there before."""
+
+    def __init__(self, folder: RunFolder | None, timeout: float, *, dumps: bool = True, native: bool = False) -> None:
+        began = time.monotonic()
+        self.folder = folder
+        self.dumps, self.native = dumps, native
+        self.deadline = began + timeout
+        self.interpreter_deadline = began + _INTERPRETER * timeout
+        self.number: int | None = None
+        self.refused = "there is no folder of the run"
+        self._dumps: dict[str, tuple[int, int]] = {}
+        if folder is not None:
+            with suppress(OSError):
+                self._dumps = {path.name: stamp(path) for path in folder.flight.iterdir()}
+            try:
+                self.number = folder.request()
+            except OSError as error:
+                self.refused = f"can't be asked: {error}"
+
+    def left(self) -> float:
+        """Seconds until the deadline."""
+        return max(0.0, self.deadline - time.monotonic())
+
+    def has_dump(self, rank: int) -> bool:
+        """A dump of that rank has come since the request was made."""
+        path = self.folder.flight / f"rank_{rank}" if self.folder else Path()
+        with suppress(OSError):
+            return stamp(path) != self._dumps.get(path.name)
+        return False
+
+
+def stamp(path: Path) -> tuple[int, int]:
+    """What tells a file from the one that stood there before."""
+    status = path.stat()
+    return status.st_ino, status.st_mtime_ns
 
 
 class RoadError(Exception):
@@ -141,3 +191,59 @@ class _Answer:
 
     def makefile(self, mode: str) -> io.BytesIO:
         return io.BytesIO(self._raw)
+
+
+def traceback(pid: int, file: Path, deadline: float) -> tuple[Frame, ...]:
+    """The main thread's stack, innermost last, that faulthandler appends to its announced file on SIGUSR1.
+
+    The signal is sent only to a process that catches it: any other would end by it.
+
+    Raises:
+        OutsideError: it does not catch the signal, may not be signalled or wrote nothing in time.
+
+    """
+    if _CAUGHT is None or not _catches(pid, _CAUGHT):
+        raise OutsideError("does not catch SIGUSR1")
+    try:
+        status = file.lstat()
+        if not stat.S_ISREG(status.st_mode):
+            raise OutsideError("announced what is not a regular file")
+        before = status.st_size
+        os.kill(pid, _CAUGHT)
+        text = _appended(file, before, deadline)
+    except OSError as error:
+        raise OutsideError(str(error)) from error
+    stack = parse_traceback(text)
+    if not stack:
+        raise OutsideError("wrote no traceback")
+    return stack
+
+
+def parse_traceback(text: str) -> tuple[Frame, ...]:
+    """The stack of the oldest thread, the main one, in faulthandler's text; innermost last."""
+    stack: list[Frame] = []
+    for line in text.splitlines():
+        if _TRACED_THREAD.match(line):
+            stack = []
+        elif found := _TRACED_FRAME.match(line):
+            stack.append(frame_of(found["file"], int(found["line"][:9]), found["function"]))
+    return tuple(reversed(stack[:FRAMES]))
+
+
+def _appended(file: Path, before: int, deadline: float) -> str:
+    """What was written after `before`, once nothing more comes."""
+    size, last = before, time.monotonic()
+    while time.monotonic() < deadline:
+        now = file.stat().st_size
+        if now != size:
+            size, last = now, time.monotonic()
+        elif size > before and time.monotonic() - last > 0.05:
+            break
+        time.sleep(0.01)
+    with file.open("rb") as opened:
+        opened.seek(before)
+        return opened.read(1 << 20).decode(errors="replace")
+
+
+def _catches(pid: int, number: int) -> bool:
+    return bool(int(status_of(str(pid)).get("SigCgt", "0"), 16) >> (number - 1) & 1)

@@ -1,0 +1,77 @@
+"""A printed traceback while it is read: frames as Python, rich, IPython and exception groups print them."""
+
+from __future__ import annotations
+
+import re
+
+from dtdebug_taxonomy.ranks import Frame
+
+_FRAME = re.compile(r'\s{1,12}File "([^"\n]{1,500})", line (\d{1,9})(?:, in ([^\n]{1,200}))?')
+HEADLESS = re.compile(r'\s{1,4}File "[^"\n]{1,500}", line \d{1,9}, in \S')
+_RICH_FRAME = re.compile(r"\s{0,4}│ (\S[^\n│]{0,300}?):(\d{1,9}) in (\S{1,120})\s")
+_CELL = re.compile(
+    r"\s{0,4}(?:Cell In\s?\[\d{1,6}\]|<ipython-input-\S{1,40}>|File (\S{1,300}?))(?:, line |:)(\d{1,9})"
+    r"(?:, in ([^\n(]{1,200}))?"
+)
+_ARROW = re.compile(r"-{1,6}> {1,3}(\d{1,9}) ?(.{0,200})")
+PATH = r"(?:(?:[A-Za-z_]\w{0,100}|<locals>)\.){0,12}"
+TYPE = rf"{PATH}[A-Za-z_]\w{{0,100}}(?:\([\w.]{{1,100}}\))?"
+LAST = re.compile(rf"({TYPE})(?:: ?(.{{0,2000}})|$)")
+NAMED = re.compile(
+    r"(?:Error|Exception|Interrupt|Exit|Warning|Timeout|Failure|Fault|Abort|Group|Expired|Empty|Full)(?:\([\w.]{1,100}\))?$"
+)
+FRAMES = 200
+LONGEST = 4_000
+"""Lines that a traceback may take."""
+
+
+class Printed:
+    """A printed traceback of which the last line has not come."""
+
+    def __init__(self, begin: int, indent: int, level: str = "") -> None:
+        self.begin, self.indent, self.level = begin, indent, level
+        self.rank: int | None = None
+        """Of another rank, whose traceback is repeated."""
+        self.frames: list[Frame] = []
+        self.frame_indent = -1
+        self.lines = 0
+        self.kind = "python"
+
+    def take_frame(self, text: str) -> bool:
+        """Whether the line is a frame, or shows where one is, and takes it."""
+        found = _FRAME.match(text) or _FRAME.match(f" {text}")
+        if found is None and self.kind == "rich":
+            found = _RICH_FRAME.match(text)
+        if found is not None:
+            if self.frame_indent < 0:
+                self.frame_indent = max(1, len(text) - len(text.lstrip()))
+            if len(self.frames) < FRAMES:
+                self.frames.append(Frame(found[1], int(found[2]), found[3] or ""))
+            else:
+                self.frames[-1] = Frame(found[1], int(found[2]), found[3] or "")
+            return True
+        if self.kind == "ipython":
+            if cell := _CELL.match(text):
+                self.frames.append(Frame(cell[1] or "<ipython-input>", int(cell[2]), (cell[3] or "<module>").strip()))
+                self.frame_indent = 1
+                return True
+            if (arrow := _ARROW.match(text)) and self.frames:
+                f = self.frames[-1]
+                self.frames[-1] = Frame(f.file, int(arrow[1]), f.function, arrow[2].strip())
+                return True
+        return False
+
+
+def unmargined(text: str) -> str:
+    """A line without the margin that an exception group has."""
+    stripped = text.lstrip(" ")
+    if not stripped.startswith(("| ", "+ ", "+-")):
+        return text
+    return (
+        stripped.lstrip("+-|").removeprefix(" ") if stripped[:1] == "+" else unmargined(stripped[1:].removeprefix(" "))
+    )
+
+
+def is_last(last: re.Match[str]) -> bool:
+    """Any class may end a traceback, also one that is not called an error; words of a sentence do not."""
+    return bool(last[1][:1].isalpha() or last[1][:1] == "_") and (last[2] is not None or last.end() == len(last.string))
