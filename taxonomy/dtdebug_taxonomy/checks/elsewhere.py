@@ -23,7 +23,7 @@ def diverging_elsewhere(code: Code) -> Iterator[Diverging]:
         return
     alike: dict[str, list[ast.AST]] = {}
     for call in code.nodes(ast.Call):
-        if not dotted(call.func) or not guards(code).around(call) or code.called(call) is not None:
+        if not project.may_hold(code, call.func) or not guards(code).around(call) or code.called(call) is not None:
             continue
         defined = project.called(code, call)
         origin = reached(project, defined, _DEEPEST) if defined is not None else None

@@ -5,13 +5,14 @@ from __future__ import annotations
 import ast
 import re
 from collections.abc import Iterator, Sequence
+from functools import cached_property
 from typing import NamedTuple
 
 from dtdebug_taxonomy.source.names import dotted
 from dtdebug_taxonomy.source.pairs import Pairs, goes
 from dtdebug_taxonomy.source.python import Code
 from dtdebug_taxonomy.source.rank_tests import RankTest, RankTests
-from dtdebug_taxonomy.source.ranks import several
+from dtdebug_taxonomy.source.ranks import may_tell_rank, several
 from dtdebug_taxonomy.source.syntax import Function
 
 _ONLY_MAIN = re.compile(
@@ -23,6 +24,10 @@ _ONLY_MAIN = re.compile(
 _HOMES = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
 _MOST = 16
 """So many different early leaves of one block are kept: each counts for all that comes after it."""
+
+
+_LONGEST = 32
+"""Characters of the longest variable that holds a rank."""
 
 
 class Guard(NamedTuple):
@@ -53,6 +58,8 @@ class Guards:
 
     def around(self, node: ast.AST, *, early: bool = True) -> list[Guard]:
         """The conditions on the rank under which a node runs within its function, innermost first."""
+        if not self._possible:
+            return []
         todo = [node]
         while (id(todo[-1]), early) not in self._found and (up := self._above(todo[-1])) is not None:
             todo.append(up)
@@ -60,6 +67,15 @@ class Guards:
             if (id(each), early) not in self._found:
                 self._found[id(each), early] = list(self._around(each, early))
         return self._found[id(node), early]
+
+    @cached_property
+    def _possible(self) -> bool:
+        """Whether anything in the program is named as a rank is: in most programs nothing, and no condition is on it."""
+        code = self.code
+        words = {n.id for n in code.nodes(ast.Name)}.union(n.attr for n in code.nodes(ast.Attribute))
+        words.update(name.rpartition(".")[2] for name in code.imports.values())
+        words.update(n.value for n in code.nodes(ast.Constant) if isinstance(n.value, str) and len(n.value) < _LONGEST)
+        return any(may_tell_rank(w) or _ONLY_MAIN.fullmatch(w) for w in words)
 
     def _above(self, node: ast.AST) -> ast.stmt | None:
         """The statement around a node within its function."""

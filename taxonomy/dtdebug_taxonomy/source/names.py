@@ -50,11 +50,12 @@ _CANONICAL = {
     "accelerate.accelerator.": "accelerate.",
 }
 """Longer public and semi-public paths to the same things."""
+_LONG = tuple(_CANONICAL)
 
 
 def canonical(name: str) -> str:
     """One name for things that can be imported from several places."""
-    for long, short in _CANONICAL.items():
-        if name.startswith(long):
-            return short + name[len(long) :]
-    return name
+    if not name.startswith(_LONG):  # nearly all names
+        return name
+    long, short = next(pair for pair in _CANONICAL.items() if name.startswith(pair[0]))
+    return short + name[len(long) :]

@@ -44,6 +44,14 @@ class Project:
         self.consulted: set[str] = set()
         """The modules that have been read; whoever keeps results empties it before each file."""
 
+    def may_hold(self, code: Code, func: ast.expr) -> bool:
+        """Whether what is called can be in another module, or be a method: soon told, and false of most calls."""
+        root = dotted(func).partition(".")[0]
+        imported = code.imports.get(root)
+        if imported is not None:
+            return imported.partition(".")[0] not in _KNOWN
+        return bool(root) and isinstance(func, ast.Attribute)
+
     def called(self, code: Code, call: ast.Call) -> Defined | None:
         """The function that a call means: of this file or another, or a method of an object whose class is told."""
         here = code.called(call)

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import ast
 import re
+from functools import lru_cache
 
 from dtdebug_taxonomy.source.names import dotted
 from dtdebug_taxonomy.source.python import Code
@@ -99,6 +100,19 @@ def rank(code: Code, node: ast.expr | None, depth: int = 3) -> str:
     if _NO_RANK.search(name):
         return ""  # of an adapter or a matrix, as `config.lora.rank`
     return _by_name(name.rsplit(".", 1)[-1].lower().strip("_"))
+
+
+@lru_cache(maxsize=1 << 14)
+def may_tell_rank(word: str) -> bool:
+    """Whether one name, or a text such as an environment variable, can make an expression a rank or the main process."""
+    bare = word.lower().strip("_")
+    return bool(
+        word in _VARIABLES
+        or bare in {"is_root", "should_save", "should_log"}
+        or _by_name(bare)
+        or _RANK_CALL.fullmatch(word.lstrip("_"))
+        or _MAIN.fullmatch(word.lower())
+    )
 
 
 def _by_name(last: str) -> str:

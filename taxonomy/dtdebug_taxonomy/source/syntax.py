@@ -21,6 +21,10 @@ Function = ast.FunctionDef | ast.AsyncFunctionDef
 SCOPES = (ast.Module, ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.Lambda)
 FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
 _LEAVES = frozenset({ast.Name, ast.Constant, ast.Pass, ast.Break, ast.Continue, ast.Global, ast.Nonlocal})
+_SKIPPED = frozenset(
+    {"ctx", "op", "ops"}  # nodes that the whole tree shares
+    | {"id", "attr", "arg", "asname", "module", "level", "kind", "kwd_attrs", "type_comment", "conversion", "simple"}
+)
 
 
 class Syntax(Source):
@@ -76,6 +80,7 @@ class Syntax(Source):
         parent: dict[ast.AST, ast.AST] = {}
         order: dict[ast.AST, int] = {}
         by_type: dict[type, list[ast.AST]] = defaultdict(list)
+        fields: dict[type, tuple[str, ...]] = {}
         stack: list[ast.AST] = [self.tree]
         number = 0
         while stack:
@@ -86,13 +91,17 @@ class Syntax(Source):
             number += 1
             if kind in _LEAVES:
                 continue
+            if kind not in fields:
+                fields[kind] = tuple(f for f in kind._fields if f not in _SKIPPED)
             children: list[ast.AST] = []
-            for field in kind._fields:
+            for field in fields[kind]:
                 value = getattr(node, field, None)
                 if type(value) is list:
-                    children += [v for v in value if isinstance(v, ast.AST)]
-                elif isinstance(value, ast.AST) and field not in {"ctx", "op"}:
+                    children += value
+                elif isinstance(value, ast.AST):
                     children.append(value)
+            if None in children:  # `{**a}`, arguments without a default
+                children = [c for c in children if c is not None]
             for child in children:
                 parent[child] = node
             stack += children[::-1]
@@ -155,7 +164,9 @@ class Syntax(Source):
 
     @cached_property
     def _blocks(self) -> dict[ast.stmt, list[ast.stmt]]:
-        lists = (getattr(up, field, None) for up in self.order for field in ("body", "orelse", "finalbody"))
+        parts = ("body", "orelse", "finalbody")
+        kinds = [(nodes, [p for p in parts if p in kind._fields]) for kind, nodes in self._by_type.items()]
+        lists = (getattr(up, part) for nodes, has in kinds for part in has for up in nodes)
         return {each: block for block in lists if isinstance(block, list) for each in block}
 
     def block(self, statement: ast.stmt) -> list[ast.stmt]:
