@@ -22,7 +22,7 @@ TABLES = sorted(p.stem for p in facts.HOME.glob("*.json"))
 LOADERS = [
     *(facts.nccl, facts.nccl_meanings, facts.vendor_meanings, facts.torch_env, facts.launchers, facts.deepspeed_config),
     *(facts.accelerate_config, facts.lightning_trainer, facts.transformers_arguments, facts.replacements),
-    *(facts.nn_module, facts.torch_distributed, facts.public_names),
+    *(facts.nn_module, facts.torch_distributed, facts.public_names, facts.environment, facts.name_meanings),
 ]
 
 
@@ -110,10 +110,21 @@ def test_variables_of_vendors_are_told_once_and_whole():
     told = {n for e in entries("environment").values() for n in (e.name, *e.aliases)} | set(facts.nccl_meanings())
 
     assert set() == told & set(facts.vendor_meanings())
-    for name, row in facts.vendor_meanings().items():
+    for name, row in (facts.vendor_meanings() | facts.name_meanings()).items():
         assert row.means.endswith("."), name
         assert row.wrong[-1:] == ".", name
         assert row.url.startswith("https://"), name
+
+
+def test_names_with_a_meaning_exist_and_families_are_of_something():
+    """A meaning is of a name that the packages export; each pattern fits names of the tables."""
+    table = facts.public_names()
+    methods = {f"{cls}.{name}" for cls, own in table.methods.items() for name in own}
+    names = {*table.names, *table.elsewhere, *methods}
+    known = names | set(facts.environment().variables)
+
+    assert set() == set(facts.name_meanings()) - names
+    assert {wrong for _, wrong in facts.families()} == {facts.wrong_of_family(n) for n in known} - {""}
 
 
 def test_variables_of_torch_and_their_renamings():

@@ -7,6 +7,7 @@ import re
 import pytest
 
 from dtdebug_taxonomy import facts, hovers
+from dtdebug_taxonomy.apis import method_named
 from dtdebug_taxonomy.knowledge import STUDY, load
 
 KNOWLEDGE = load()
@@ -113,6 +114,8 @@ def test_a_name_is_found_as_programs_write_it(pointed_at, entry):
         "MY_VARIABLE",
         "torchrun --frobnicate",
         "NCCL_ALL",
+        "UCX_RC_NO_SUCH",
+        "torch.distributed.tensor.DTensor.no_such",
         "mpu.get_accel_data",
         "--",
         ".",
@@ -137,6 +140,15 @@ def test_nothing_is_shown_for_what_may_be_something_else(name):
         ("torch.distributed.pipelining.ScheduleGPipe", "ScheduleGPipe(stage, n_microbatches"),
         ("torch.distributed.all_gather_coalesced", "All ranks of the group must call it"),
         ("lightning.pytorch.strategies.ModelParallelStrategy", "A class of lightning"),
+        ("torch.distributed.tensor.DTensor.full_tensor", "Called on rank 0 only, it waits for ever"),
+        ("torch.distributed.fsdp.FSDPModule.set_post_optim_event", "a method of `FSDPModule` (torch 2.13.0)"),
+        ("accelerate.Accelerator.reduce", "a method of `Accelerator`"),
+        ("megatron.core.parallel_state.get_expert_data_parallel_world_size", "the size of one group, not of the job"),
+        ("torchft.process_group.ProcessGroupWrapper.configure", "made anew for each quorum"),
+        ("deepspeed.comm.log_summary", "A function of deepspeed"),
+        ("VLLM_ENGINE_READY_TIMEOUT_S", "(`vllm/envs.py`): int, default `600`"),
+        ("UCX_RC_MLX5_TX_QUEUE_LEN", "Only for InfiniBand"),
+        ("RAY_gcs_rpc_server_connect_timeout_s", "before `ray start`"),
         ("zero_optimization.cpu_offload", "offload_optimizer"),
         ("compression_training", "refuses it"),
         ("train_batch_size", '"auto" is filled in'),
@@ -156,6 +168,14 @@ def test_every_name_has_more_to_show_than_itself(kind):
         title, *rest = (hovers.hover(name, KNOWLEDGE, kind) or "").splitlines()
         assert name in title
         assert [line for line in rest if line and not line.startswith("[Documentation]")], name
+
+
+def test_a_method_is_found_by_what_the_variable_is_called():
+    """Of a package that the program imports, and only if the class has it."""
+    assert method_named("accelerator", "set_trigger", {"accelerate"}) == "accelerate.Accelerator.set_trigger"
+    assert method_named("dp_mesh", "get_group", {"torch"}) == "torch.distributed.device_mesh.DeviceMesh.get_group"
+    assert method_named("accelerator", "set_trigger", {"torch"}) == ""
+    assert method_named("rocket", "set_trigger", {"accelerate"}) == ""
 
 
 def test_figures_come_from_the_knowledge():

@@ -72,7 +72,7 @@ def known_variables() -> dict[str, str]:
     found = {n: means[n].means if n in means else "" for n, row in facts.nccl().variables.items() if not row.until}
     found |= {n: row.means for n, row in facts.vendor_meanings().items()}
     torch = facts.torch_env()
-    others = [*torch.variables, *facts.public_names().variables]
+    others = [*torch.variables, *facts.environment().variables]
     found |= {n: "" for n in others if n not in torch.renamed and n not in found}
     return dict(sorted(found.items()))
 

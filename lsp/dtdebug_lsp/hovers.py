@@ -11,6 +11,7 @@ from dtdebug_lsp.checking import problems, touching
 from dtdebug_lsp.documents import Document
 from dtdebug_lsp.positions import Positions
 from dtdebug_lsp.words import Line, Word, command_before
+from dtdebug_taxonomy.apis import method_named
 from dtdebug_taxonomy.checks import SITE, Check, load, page_address
 from dtdebug_taxonomy.checks.settings import Settings
 from dtdebug_taxonomy.hovers import Kind
@@ -90,7 +91,11 @@ def _names(code: Code | None, line: Line, word: Word) -> Iterator[str]:
         yield canonical(f"{imported}{dot}{rest}")
     elif dot:
         yield word.text
-    last = rest.rpartition(".")[2]
+    owner, _, last = word.text.rpartition(".")
+    if code and not imported:
+        packages = {name.partition(".")[0] for name in code.imports.values()}
+        yield method_named(owner.rpartition(".")[2], last, packages)
+    last = last if dot else ""
     if (last and not imported) or line.is_keyword(word):
         yield last or root
 

@@ -10,9 +10,9 @@ from typing import Literal
 import msgspec
 
 from dtdebug_taxonomy import facts
+from dtdebug_taxonomy.apis import api_names, public_api
 from dtdebug_taxonomy.knowledge import STUDY, Knowledge, read_record
 from dtdebug_taxonomy.model import Record
-from dtdebug_taxonomy.source.names import canonical
 
 HOME = Path(__file__).parent / "hovers"
 
@@ -27,33 +27,6 @@ _FILES: dict[Kind, tuple[str, ...]] = {
 _NCCL_DOCS = "https://docs.nvidia.com/deeplearning/nccl/user-guide/docs/env.html"
 _TORCH_NCCL_DOCS = "https://docs.pytorch.org/docs/stable/torch_nccl_environment_variables.html"
 _DEEPSPEED_DOCS = "https://www.deepspeed.ai/docs/config-json/"
-_TORCH_PAGES = "https://docs.pytorch.org/docs/stable"
-_PAGES = {
-    "torch.distributed.fsdp": f"{_TORCH_PAGES}/distributed.fsdp.fully_shard.html",
-    "torch.distributed.tensor.parallel": f"{_TORCH_PAGES}/distributed.tensor.parallel.html",
-    "torch.distributed.tensor": f"{_TORCH_PAGES}/distributed.tensor.html",
-    "torch.distributed.pipelining": f"{_TORCH_PAGES}/distributed.pipelining.html",
-    "torch.distributed.checkpoint": f"{_TORCH_PAGES}/distributed.checkpoint.html",
-    "torch.distributed.elastic": f"{_TORCH_PAGES}/distributed.elastic.html",
-    "torch.distributed.optim": f"{_TORCH_PAGES}/distributed.optim.html",
-    "torch.distributed.rpc": f"{_TORCH_PAGES}/rpc.html",
-    "torch.distributed._symmetric_memory": f"{_TORCH_PAGES}/symmetric_memory.html",
-    "torch.nn": f"{_TORCH_PAGES}/nn.html",
-    "torch.utils.data": f"{_TORCH_PAGES}/data.html",
-    "torch.": f"{_TORCH_PAGES}/distributed.html",
-    "accelerate": "https://huggingface.co/docs/accelerate/package_reference/accelerator",
-    "deepspeed": "https://deepspeed.readthedocs.io/en/latest/",
-    "lightning": "https://lightning.ai/docs/pytorch/stable/",
-    "ray": "https://docs.ray.io/en/latest/train/api/api.html",
-}
-"""Where names are documented, by how they begin; the first that fits."""
-_TOGETHER = {
-    "collective": "All ranks of the group must call it, in the same order and with sizes that fit; else they wait.",
-    "object": "All ranks of the group must call it; objects are pickled, and over NCCL go through the current GPU.",
-    "point-to-point": "Each send needs the receive of the other rank, in the same order.",
-    "group": "All ranks must call it, in the same order, also those that are not in the group.",
-}
-"""What holds for a function of torch.distributed by its kind."""
 _COMMANDS = {
     "#SBATCH": "sbatch",
     "accelerate": "accelerate launch",
@@ -151,10 +124,10 @@ def known_names(kind: Kind) -> tuple[str, ...]:
             *facts.vendor_meanings(),
             *facts.torch_env().variables,
             *facts.torch_env().strings,
+            *facts.environment().variables,
         }
-        known |= set(facts.public_names().variables)
     elif kind == "python":
-        known |= set(_exported())
+        known |= set(api_names())
     elif kind == "deepspeed":
         known |= set(facts.deepspeed_config().keys)
     elif kind == "option":
@@ -172,34 +145,13 @@ def _kinds(name: str) -> tuple[Kind, ...]:
 
 def _python(name: str) -> Hover | None:
     """By the whole name, else by ever shorter ends of it: the program may have imported it under another name."""
-    known = entries("python")
+    known, api = entries("python"), public_api(name)
     rest = name
-    while rest and rest not in known:
+    while rest and rest not in known and not (api and api.name in facts.name_meanings()):
         rest = rest.partition(".")[2]
-    if rest:
+    if rest in known:
         return Hover(title=name, entry=known[rest], url=known[rest].page)
-    exported = _exported().get(canonical(name))
-    return Hover(title=name, facts=tuple(_name_facts(*exported)), url=_page(exported[0])) if exported else None
-
-
-@lru_cache(maxsize=1)
-def _exported() -> dict[str, tuple[str, facts.PublicName]]:
-    """What frameworks export, by the one name that each thing has here."""
-    return {canonical(name): (name, row) for name, row in facts.public_names().names.items()}
-
-
-def _name_facts(name: str, row: facts.PublicName) -> Iterator[str]:
-    package, _, rest = name.partition(".")
-    yield f"A {row.kind} of {facts.public_names().version(package)}" + (
-        f": `{rest.rpartition('.')[2]}{row.takes}`." if row.takes else "."
-    )
-    known = facts.torch_distributed().functions.get(rest.removeprefix("distributed."))
-    if known is not None and package in {"torch", "deepspeed"}:
-        yield _TOGETHER[known.kind]
-
-
-def _page(name: str) -> str:
-    return next(page for start, page in _PAGES.items() if name.startswith(start))
+    return Hover(title=name, facts=api.told, url=api.page) if api else None
 
 
 def _environment(name: str) -> Hover | None:
@@ -234,10 +186,18 @@ def _environment_facts(name: str, meaning: facts.Meaning | None) -> Iterator[str
         yield f"torch calls it `{new.new}`" + (f" since {new.since}." if new.since else ".")
     elif place := torch.variables.get(name) or torch.strings.get(name):
         yield f"{torch.source.partition('+')[0]} reads it (`torch/{place.where}`)."
-    elif read_there := facts.public_names().variables.get(name):
-        package = read_there.where.partition("/")[0]
-        default = f", default `{read_there.default}`" if read_there.default else ""
-        yield f"{facts.public_names().version(package)} reads it (`{read_there.where}`){default}."
+    elif row := facts.environment().variables.get(name):
+        yield _read_by(row)
+        if not (meaning and meaning.wrong) and (wrong := facts.wrong_of_family(name)):
+            yield f"**Often wrong:** {wrong}"
+
+
+def _read_by(row: facts.ReadVariable) -> str:
+    reader = facts.environment().version(row.where.partition("/")[0])
+    default = f"default `{row.default}`" if row.default else ""
+    more = ", ".join(part for part in (row.type, default) if part)
+    renamed = f" It is called `{row.new}` now." if row.new else ""
+    return f"{reader} reads it (`{row.where}`){': ' if more else ''}{more}.{renamed}"
 
 
 def _deepspeed(name: str) -> Hover | None:

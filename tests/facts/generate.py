@@ -16,6 +16,7 @@ import tempfile
 from pathlib import Path
 
 from deepspeed_keys import deepspeed_config
+from environment import environment
 from frameworks import accelerate_config, lightning_trainer, transformers_arguments
 from nccl import nccl
 from options import launchers, torchrun
@@ -23,11 +24,14 @@ from public_names import public_names
 from torch_tables import nn_module, torch_distributed, torch_env
 
 FACTS = Path(__file__).parents[2] / "taxonomy" / "dtdebug_taxonomy" / "facts"
-INSTALLED = {f.__name__: f for f in (nn_module, public_names, torch_distributed, torch_env, torchrun)}
+INSTALLED = {f.__name__: f for f in (nn_module, torch_distributed, torch_env, torchrun)}
 """Tables that are read from what is installed."""
 DOWNLOADED = {
     f.__name__: f
-    for f in (accelerate_config, deepspeed_config, launchers, lightning_trainer, nccl, transformers_arguments)
+    for f in (
+        *(accelerate_config, deepspeed_config, environment, launchers, lightning_trainer, nccl, public_names),
+        transformers_arguments,
+    )
 }
 
 

@@ -1,6 +1,6 @@
-"""public_names.json: the public names of the frameworks that are installed, read from their sources without importing.
+"""public_names.json: the public names of frameworks and what they take, read from their sources without importing.
 
-What each takes, and what they read from the environment; no sentence of theirs is kept.
+No sentence of theirs is kept.
 """
 
 from __future__ import annotations
@@ -8,10 +8,12 @@ from __future__ import annotations
 import ast
 import importlib.metadata
 import importlib.util
-import re
+import zipfile
 from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
+
+from sources import download
 
 MODULES = (
     *(
@@ -32,44 +34,103 @@ MODULES = (
     *("lightning.pytorch.strategies", "lightning.fabric", "lightning.fabric.strategies"),
     *("lightning.pytorch.plugins.environments", "ray.train", "ray.train.torch", "ray.train.lightning"),
 )
-_VARIABLES = {
-    "torch": ("distributed",), "accelerate": ("",), "deepspeed": ("",), "lightning": ("",),
-    "ray": ("train", "_private", "data", "tune"),
-}  # fmt: skip
-"""Packages, and the folders of theirs that are read for variables of the environment."""
-_NAME = re.compile(r"[A-Z][A-Z0-9]*(_[A-Z0-9]+)+$")
-_READS = re.compile(
-    r"(environ\.get|getenv|environ\.setdefault|env_\w+|\w*_from_env\w*|parse_\w*env\w*|get_\w*env\w*|\w*str_to_bool\w*)$"
+WALKED = ("torch.distributed", "torchft")
+"""Packages of which all modules are read that say what they export, or define."""
+ELSEWHERE = (
+    *(
+        "deepspeed.comm.comm",
+        "deepspeed.runtime.engine",
+        "megatron.core.parallel_state",
+        "torch.distributed._symmetric_memory",
+    ),
+    *("monarch", "monarch.actor", "monarch.config", "monarch.gradient", "monarch.job", "monarch.rdma", "monarch.spmd"),
+    *("monarch.tools", "ray.train.huggingface.transformers", "ray.train.tensorflow"),
+    *(f"lightning.pytorch.strategies.{m}" for m in ("ddp", "deepspeed", "fsdp", "model_parallel", "single_xla", "xla")),
 )
+WHEELS = {"megatron_core": "0.16.1", "torchft_nightly": "2026.10.26", "torchmonarch": "0.7.0"}
+"""What is read as pip downloads it."""
+_IMPORTED = {"megatron_core": "megatron", "torchft_nightly": "torchft", "torchmonarch": "monarch"}
+_HOMES: dict[str, Path] = {}
+"""Folder of each package."""
+_Function = ast.FunctionDef | ast.AsyncFunctionDef
 _MOST = 160
 """Characters of a signature."""
 
 
-_OTHERS = {"tests", "test", "examples", "testing", "thirdparty_files"}
-"""Folders of a package whose variables are nobody's who trains."""
+_OTHERS = {"testing", "test", "tests", "examples", "benchmarks", "launcher", "nn"}
+"""Folders that nobody imports from."""
 
 
-def public_names() -> dict[str, object]:
-    """The table: qualified name -> what it takes; variable -> where it is read, with its default."""
-    packages = sorted({m.partition(".")[0] for m in MODULES})
+def public_names(folder: Path) -> dict[str, object]:
+    """The table: qualified name -> what it takes; class -> its methods."""
+    installed = sorted({m.partition(".")[0] for m in MODULES})
+    _HOMES.update(
+        {p: Path(spec.origin).parent for p in installed if (spec := importlib.util.find_spec(p)) and spec.origin}
+    )
+    for package, version in WHEELS.items():
+        with zipfile.ZipFile(download(package, version, folder)) as z:
+            z.extractall(folder / "wheels", [n for n in z.namelist() if n.endswith((".py", ".pyi"))])
+        _HOMES[_IMPORTED[package]] = folder / "wheels" / _IMPORTED[package]
+    names = {f"{m}.{n}": row for m in MODULES for n, row in _public(m)}
+    known = {(name.partition(".")[0], name.rpartition(".")[2]) for name in names}
+    elsewhere: dict[str, dict[str, str]] = {}
+    for module in (*ELSEWHERE, *(m for package in WALKED for m in _walked(package))):
+        top = module.partition(".")[0]
+        for name, row in _public(module, own=True):
+            if (top, name) not in known:
+                known.add((top, name))
+                elsewhere[f"{module}.{name}"] = row
+    classes = {name: row for name, row in (names | elsewhere).items() if row["kind"] == "class"}
+    methods = {name: found for name in classes if (found := dict(_methods(*name.rpartition(".")[::2])))}
+    versions = {p: importlib.metadata.version(p) for p in installed} | {_IMPORTED[p]: v for p, v in WHEELS.items()}
     return {
-        "source": ", ".join(f"{p} {importlib.metadata.version(p)}" for p in packages),
-        "names": dict(sorted((f"{m}.{n}", row) for m in MODULES for n, row in _public(m))),
-        "variables": dict(sorted(_variables())),
+        "source": ", ".join(f"{p} {v}" for p, v in versions.items()),
+        "names": dict(sorted(names.items())),
+        "elsewhere": dict(sorted(elsewhere.items())),
+        "methods": dict(sorted(methods.items())),
     }
 
 
-def _public(module: str) -> Iterator[tuple[str, dict[str, str]]]:
+def _walked(package: str) -> Iterator[str]:
+    """Modules of a package that are public by their path, the shortest first."""
+    top, *rest = package.split(".")
+    home = _HOMES[top].joinpath(*rest)
+    files = sorted(home.rglob("*.py"), key=lambda p: (len(p.parts), p))
+    for file in files:
+        parts = file.relative_to(_HOMES[top].parent).with_suffix("").parts
+        if not _OTHERS & set(parts) and not any(p.startswith("_") or p.endswith("_test") for p in parts):
+            yield ".".join(parts)
+
+
+def _methods(module: str, name: str) -> Iterator[tuple[str, str]]:
+    """Public methods and properties that a class itself defines, sorted; a property takes nothing."""
+    found = _definition(module, name)
+    if found is None or not isinstance(found[1], ast.ClassDef):
+        return
+    home, node = found
+    for method in sorted(
+        (n for n in node.body if isinstance(n, ast.FunctionDef | ast.AsyncFunctionDef)), key=lambda n: n.name
+    ):
+        if not method.name.startswith("_") and method.name != "forward":
+            is_property = any(
+                "property" in ast.unparse(d) or ".setter" in ast.unparse(d) for d in method.decorator_list
+            )
+            yield method.name, "" if is_property else _takes(home, method)
+
+
+def _public(module: str, *, own: bool = False) -> Iterator[tuple[str, dict[str, str]]]:
+    """Names with what they take; only its own of a module that does not say what it exports, if `own`."""
     tree = _tree(module)
     if tree is None:
         return
+    own = own and not _exported(tree)
     for name in _names(module):
         found = _definition(module, name)
-        if found is None:
+        if found is None or (own and found[0] != module):
             continue
         home, node = found
-        kind = "class" if isinstance(node, ast.ClassDef) else "function"
-        yield name, {"kind": kind, "takes": _takes(home, node)}
+        made = "class" if isinstance(node, ast.ClassDef) else "function"
+        yield name, {"kind": made, "takes": _takes(home, node)}
 
 
 def _names(module: str, left: int = 3) -> list[str]:
@@ -96,10 +157,9 @@ def _origin(module: str, file: Path, node: ast.ImportFrom) -> str:
 @cache
 def _file(module: str) -> Path | None:
     top, _, rest = module.partition(".")
-    spec = importlib.util.find_spec(top) if top in _VARIABLES else None
-    if spec is None or spec.origin is None:
+    if top not in _HOMES:
         return None
-    base = Path(spec.origin).parent.joinpath(*rest.split(".")) if rest else Path(spec.origin).parent
+    base = _HOMES[top].joinpath(*rest.split(".")) if rest else _HOMES[top]
     places = (base / "__init__.py", base.with_suffix(".py"), base.with_suffix(".pyi"))
     return next((p for p in places if p.is_file()), None)
 
@@ -138,20 +198,20 @@ def _exported(tree: ast.Module) -> list[str]:
 def _bound(tree: ast.Module, own: str) -> list[str]:
     found: list[str] = []
     for node in _statements(tree):
-        if isinstance(node, ast.ClassDef | ast.FunctionDef):
+        if isinstance(node, ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):
             found.append(node.name)
         elif isinstance(node, ast.ImportFrom) and (node.level or (node.module or "").partition(".")[0] == own):
             found += [a.asname or a.name for a in node.names]
     return list(dict.fromkeys(found))
 
 
-def _definition(module: str, name: str, left: int = 8) -> tuple[str, ast.ClassDef | ast.FunctionDef] | None:
+def _definition(module: str, name: str, left: int = 8) -> tuple[str, ast.ClassDef | _Function] | None:
     """Where a name comes from in the end, imports followed: the module and what it defines."""
     tree, file = _tree(module), _file(module)
     if tree is None or file is None or not left:
         return None
     for node in reversed(list(_statements(tree))):
-        if isinstance(node, ast.ClassDef | ast.FunctionDef) and node.name == name:
+        if isinstance(node, ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef) and node.name == name:
             return module, node
         if not isinstance(node, ast.ImportFrom):
             continue
@@ -163,7 +223,7 @@ def _definition(module: str, name: str, left: int = 8) -> tuple[str, ast.ClassDe
     return None
 
 
-def _takes(module: str, node: ast.ClassDef | ast.FunctionDef, left: int = 4) -> str:
+def _takes(module: str, node: ast.ClassDef | _Function, left: int = 4) -> str:
     """The arguments with their defaults, without their types; of a class those of the first base that says."""
     if isinstance(node, ast.ClassDef):
         made = next((n for n in node.body if isinstance(n, ast.FunctionDef) and n.name == "__init__"), None)
@@ -186,41 +246,3 @@ def _cut(parts: list[str]) -> str:
         parts = parts[:-1]
         text = ", ".join([*parts, "..."])
     return f"({text})"
-
-
-def _variables() -> Iterator[tuple[str, dict[str, str]]]:
-    seen: set[str] = set()
-    for package, folders in _VARIABLES.items():
-        init = _file(package)
-        for file in sorted(p for f in folders for p in ((init.parent / f).rglob("*.py") if init else ())):
-            assert init is not None
-            where = file.relative_to(init.parent.parent)
-            if _OTHERS & set(where.parts) or "benchmark" in file.name:
-                continue
-            for name, default in _read_in(ast.parse(file.read_bytes())):
-                if name not in seen:
-                    seen.add(name)
-                    yield name, {"where": str(where), **({"default": default} if default else {})}
-
-
-def _read_in(tree: ast.Module) -> Iterator[tuple[str, str]]:
-    """Names that a module takes from the environment, constants that hold a name followed."""
-    constants = {
-        t.id: n.value.value
-        for n in tree.body
-        if isinstance(n, ast.Assign) and isinstance(n.value, ast.Constant) and isinstance(n.value.value, str)
-        for t in n.targets
-        if isinstance(t, ast.Name)
-    }
-    for node in ast.walk(tree):
-        key: ast.expr | None = None
-        default = ""
-        if isinstance(node, ast.Call) and node.args and _READS.search(ast.unparse(node.func)):
-            key = node.args[0]
-            given = node.args[1] if len(node.args) > 1 else None
-            default = str(given.value) if isinstance(given, ast.Constant) and given.value is not None else ""
-        elif isinstance(node, ast.Subscript) and ast.unparse(node.value).endswith("environ"):
-            key = node.slice
-        name = key.value if isinstance(key, ast.Constant) else constants.get(getattr(key, "id", ""), "")
-        if isinstance(name, str) and _NAME.match(name):
-            yield name, default

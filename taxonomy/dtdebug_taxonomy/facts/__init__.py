@@ -6,6 +6,7 @@ when it is first asked for.
 
 from __future__ import annotations
 
+import re
 from functools import lru_cache
 from pathlib import Path
 from typing import Any, Literal, TypeVar
@@ -59,11 +60,12 @@ class Meaning(Fact, frozen=True, kw_only=True):
 
 
 class Vendor(Fact, frozen=True, kw_only=True):
-    """The variables of one project or vendor."""
+    """The variables of one project or vendor, or the names that it exports."""
 
     url: str
     """Where those are documented that have no address of their own."""
-    variables: dict[str, Meaning]
+    variables: dict[str, Meaning] = {}
+    names: dict[str, Meaning] = {}
 
 
 class Read(Fact, frozen=True):
@@ -200,23 +202,51 @@ class PublicName(Fact, frozen=True, kw_only=True):
     """Its arguments with their defaults, in parentheses; empty where its sources do not say."""
 
 
-class ReadVariable(Fact, frozen=True, kw_only=True):
-    """A variable of the environment that a package reads."""
-
-    where: str
-    """The file, from the package's own folder."""
-    default: str = ""
-
-
 class PublicNames(Table, frozen=True, kw_only=True):
-    """What frameworks export, and what they read from the environment."""
+    """What frameworks export."""
 
     names: dict[str, PublicName]
-    variables: dict[str, ReadVariable]
+    elsewhere: dict[str, PublicName]
+    """Names of packages and modules that are less used: too common to recognise a call by the last part alone."""
+    methods: dict[str, dict[str, str]]
+    """Class -> method -> what it takes; empty for a property."""
 
     def version(self, package: str) -> str:
         """The package with the version whose sources were read."""
-        return next(part for part in self.source.split(", ") if part.startswith(f"{package} ")).partition("+")[0]
+        return _version(self.source, package)
+
+
+class ReadVariable(Fact, frozen=True):
+    """A variable of the environment that a project reads."""
+
+    where: str
+    """The file, with the project's name before it."""
+    default: str = ""
+    type: str = ""
+    new: str = ""
+    """What it is called now."""
+
+
+class Environment(Table, frozen=True, kw_only=True):
+    """What frameworks, engines, networks and devices' runtimes read from the environment."""
+
+    variables: dict[str, ReadVariable]
+
+    def version(self, project: str) -> str:
+        """The project with the version, or the day, of the sources that were read."""
+        return _version(self.source, project)
+
+
+class Family(Fact, frozen=True):
+    """What goes wrong with all names or variables of one kind that have no text of their own."""
+
+    pattern: str
+    """Of the whole name."""
+    wrong: str
+
+
+def _version(source: str, package: str) -> str:
+    return next(part for part in source.split(", ") if part.startswith(f"{package} ")).partition("+")[0]
 
 
 T = TypeVar("T")
@@ -246,11 +276,36 @@ def nccl_meanings() -> dict[str, Meaning]:
 def vendor_meanings() -> dict[str, Meaning]:
     """What variables of engines, runtimes, networks and devices do, each with the address of its documentation."""
     vendors = _toml("vendor_meanings", dict[str, Vendor]).values()
-    return {
-        name: msgspec.structs.replace(row, url=row.url or vendor.url)
-        for vendor in vendors
-        for name, row in vendor.variables.items()
-    }
+    return {n: _with_address(row, v) for v in vendors for n, row in v.variables.items()}
+
+
+@lru_cache(maxsize=1)
+def name_meanings() -> dict[str, Meaning]:
+    """What functions, classes and methods of frameworks do, by the names of `public_names`."""
+    vendors = _toml("name_meanings", dict[str, Vendor]).values()
+    return {n: _with_address(row, v) for v in vendors for n, row in v.names.items()}
+
+
+def _with_address(row: Meaning, vendor: Vendor) -> Meaning:
+    return msgspec.structs.replace(row, url=row.url or vendor.url)
+
+
+@lru_cache(maxsize=1)
+def environment() -> Environment:
+    """The variables that frameworks, engines, networks and devices' runtimes read."""
+    return _json("environment", Environment)
+
+
+def wrong_of_family(name: str) -> str:
+    """What goes wrong with names of this form; empty where nothing is known."""
+    return next((wrong for pattern, wrong in families() if pattern.fullmatch(name)), "")
+
+
+@lru_cache(maxsize=1)
+def families() -> list[tuple[re.Pattern[str], str]]:
+    """Patterns of names, and what goes wrong with those that they fit; the first that fits holds."""
+    rows = _toml("families", dict[str, tuple[Family, ...]])["family"]
+    return [(re.compile(row.pattern), row.wrong) for row in rows]
 
 
 @lru_cache(maxsize=1)
@@ -310,5 +365,5 @@ def torch_distributed() -> TorchDistributed:
 
 @lru_cache(maxsize=1)
 def public_names() -> PublicNames:
-    """The names that frameworks export, and the variables that they read."""
+    """The names that frameworks export."""
     return _json("public_names", PublicNames)
