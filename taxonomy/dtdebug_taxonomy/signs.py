@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 
 from dtdebug_taxonomy.matching import clip_lines
 from dtdebug_taxonomy.snapshot import Snapshot, walk
@@ -67,6 +68,24 @@ _ONE, _MORE = re.compile(rf"{_SIZE}1\b"), re.compile(rf"{_SIZE}(?:[2-9]|\d\d)")
 """A server on one device prints words of distribution all the same."""
 
 
+_NO_DIGITS = dict.fromkeys(map(ord, "0123456789"))
+_LONG, _EACH = 64 << 10, 64
+"""Characters from which on of lines that differ in digits alone only so many first ones are looked at."""
+
+
+def _thinned(text: str) -> str:
+    if len(text) < _LONG:
+        return text
+    seen: Counter[str] = Counter()
+    found = []
+    for line in text.split("\n"):
+        shape = line.translate(_NO_DIGITS)
+        seen[shape] += 1
+        if seen[shape] <= _EACH:
+            found.append(line)
+    return "\n".join(found)
+
+
 def speaks_of_several(snapshot: Snapshot) -> bool:
     """Whether anything speaks of several processes, hosts or devices."""
     raised = [*walk(snapshot.exception)]
@@ -75,7 +94,7 @@ def speaks_of_several(snapshot: Snapshot) -> bool:
     frames = "\n".join(f.file for info in raised for f in info.frames)
     said = [f"{info.type}: {info.message[:8_000]}" for info in raised]
     situation = f"{snapshot.situation}\n{in_english(snapshot.situation)}"
-    texts = [clip_lines(text) for text in (situation, snapshot.output, snapshot.cell, *said)]
+    texts = [_thinned(clip_lines(text)) for text in (situation, snapshot.output, snapshot.cell, *said)]
     if _PACKAGES.search(frames) or any(_PACKAGES.search(text) for text in texts):
         return True
     if any(_ONE.search(text) for text in texts) and not any(_MORE.search(text) for text in texts):

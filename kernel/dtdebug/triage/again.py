@@ -4,17 +4,17 @@ from __future__ import annotations
 
 import re
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from dtdebug.logs.opened import Source, opened
 from dtdebug.logs.shapes import Kept
 from dtdebug.logs.whole import lines_of
 from dtdebug.triage.judge import shape
 
-_AGAIN = 400_000
-"""Lines that are kept."""
-_SHAPE, _EACH = 4_096, 240
+_SHAPE, _EACH = 1_024, 32
 """Lines of a shape, and of each who prints it, of which the first and the last are kept where there are more."""
+_ENOUGH = 1 << 14
+"""Lines of a shape after which no more are looked at: what is printed that often is told by its first and last lines."""
 _WORDS, _LONG = 2_000, 200
 _CLOCK = re.compile(rb"\d{4}[-/]\d\d[-/]\d\d[T _]?|[IWE]\d{4} |\d\d:\d\d:\d\d(?:[.,]\d{1,9})?")
 _HEAD, _NAME = 80, 24
@@ -28,9 +28,11 @@ class _Some:
         self._by_name: dict[bytes, tuple[list[Kept], deque[Kept]]] = {}
         self._half = _SHAPE // 2
         """Lines at either end that each may have; the more of them print, the fewer."""
+        self.seen = 0
 
     def take(self, number: int, raw: bytes) -> None:
-        name = _CLOCK.sub(b"", raw[:_HEAD])[:_NAME]
+        self.seen += 1
+        name = _name(raw)
         mine = self._by_name.get(name)
         if mine is None:
             mine = self._by_name[name] = [], deque(maxlen=self._half)
@@ -44,18 +46,40 @@ class _Some:
             yield from both if len(both) <= 2 * self._half else (*both[: self._half], *both[-self._half :])
 
 
+def _name(raw: bytes) -> bytes:
+    """The begin of a line without its time: as good as who prints it, and quickly found."""
+    return _CLOCK.sub(b"", raw[:_HEAD])[:_NAME]
+
+
 def lines_of_shapes(source: Source, shapes: set[bytes]) -> list[Kept]:
     """The lines of these shapes in a log, bounded."""
     found: dict[bytes, _Some] = {}
+    wanted, long = set(shapes), any(len(key) > _LONG for key in shapes)
     number = 1
     with opened(source) as file:
         for run in lines_of(file):
-            raws = run.split(b"\n")
-            if run.endswith(b"\n"):
-                raws.pop()
             keys = run.translate(None, b"0123456789abcdefABCDEF").split(b"\n")
-            for i, key in enumerate(keys[: len(raws)]):
-                if key in shapes or (len(key) > _LONG and (key := shape(raws[i])) in shapes):
-                    found.setdefault(key, _Some()).take(number + i, raws[i])
-            number += len(raws)
-    return sorted(row for some in found.values() for row in some.kept())[:_AGAIN]
+            if run.endswith(b"\n"):
+                keys.pop()
+            if long or not wanted.isdisjoint(keys):
+                raws = run.split(b"\n")
+                for i, key in enumerate(keys):
+                    if key in wanted or (long and len(key) > _LONG and (key := shape(raws[i])) in wanted):
+                        some = found.setdefault(key, _Some())
+                        some.take(number + i, raws[i])
+                        if some.seen >= _ENOUGH:
+                            wanted.discard(key)
+            number += len(keys)
+    return sorted(row for some in found.values() for row in some.kept())
+
+
+def last_of_each(rows: Sequence[Kept], most: int) -> list[Kept]:
+    """Of the end of a log the last lines of each who prints there."""
+    seen: dict[bytes, int] = {}
+    found: list[Kept] = []
+    for row in reversed(rows):
+        name = _name(row.raw)
+        seen[name] = seen.get(name, 0) + 1
+        if seen[name] <= most:
+            found.append(row)
+    return found[::-1]

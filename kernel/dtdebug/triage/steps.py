@@ -35,7 +35,11 @@ _STALL, _TIMES, _ENOUGH = 300.0, 10, 4
 def _number(raw: bytes) -> int | None:
     """The step that a line speaks of."""
     found = _STEP.search(raw[:400])
-    return None if found is None or _NO_TRAINING.match(raw[:400]) else int(found[1])
+    return None if found is None or _is_other_bar(raw) else int(found[1])
+
+
+def _is_other_bar(raw: bytes) -> bool:
+    return b"%|" in raw and _NO_TRAINING.match(raw[:400]) is not None
 
 
 def progress(rows: Sequence[Kept], at: When) -> TellingLine | None:
@@ -91,7 +95,7 @@ def first_paces(raws: Sequence[bytes]) -> tuple[float, ...]:
 
 
 def _seconds(raws: Iterable[bytes]) -> Iterator[float]:
-    return (row for raw in raws if not _NO_TRAINING.match(raw[:400]) and (row := rates.seconds(raw)) is not None)
+    return (row for raw in raws if not _is_other_bar(raw) and (row := rates.seconds(raw)) is not None)
 
 
 def longest(rows: Sequence[Kept], at: When) -> Gap | None:

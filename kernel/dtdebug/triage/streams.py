@@ -12,7 +12,7 @@ from dtdebug.clean import clean
 from dtdebug.logs.opened import Source
 from dtdebug.logs.shapes import Kept
 from dtdebug.triage import steps, who
-from dtdebug.triage.again import lines_of_shapes
+from dtdebug.triage.again import last_of_each, lines_of_shapes
 from dtdebug.triage.clock import when, year_of, zone_of
 from dtdebug.triage.judge import Judge, shape
 from dtdebug.triage.names import Whose
@@ -85,14 +85,14 @@ def _shared(judge: Judge, text: Text) -> Iterable[Stream]:
     source, whose, kept = text.source, text.whose, text.kept
     common = {key for key in map(shape, (row.raw for row in kept)) if judge.telling.get(key)}
     common |= {shape(row.raw) for row in kept if b"busId" in row.raw and who.NCCL.search(row.raw[:800])}
-    telling = lines_of_shapes(source, common) if source.path != "-" else [row for row in kept if judge.tells(row.raw)]
-    ends = _ending(text.tail, text.lines)
-    both = sorted({row.number: row for row in (*kept, *telling, *ends)}.values())
+    again = lines_of_shapes(source, common) if source.path != "-" else []
+    ends = last_of_each(_ending(text.tail, text.lines), _ENDING // 2)
+    both = sorted({row.number: row for row in (*kept, *again, *ends)}.values())
     found = who.lines_by_printer(both)
     by_who: dict[tuple[object, ...], list[tuple[Line, Kept]]] = {}
     for line in found:
         by_who.setdefault(line.who, []).append((line, both[line.number - 1]))
-    wanted = {row.number for row in telling if judge.tells(row.raw)}
+    wanted = {row.number for row in both if judge.tells(row.raw)}
     for rows in by_who.values():
         lined = [row for _, row in rows]
         mine = [row for row in lined if row.number in wanted]
@@ -133,8 +133,8 @@ def _stream(
     raws = [row.raw for row in ending]
     on = went_on(lined, telling, alone=alone)
     rows = first_and_last(sorted({*telling, *on}))
-    told = told_lines(rows, times_of(lined, rows, at))
-    first = next((t.time for t in told if t.time is not None), None)
+    times = times_of(lined, rows, at)
+    first = next((time for time, _ in times if time is not None), None)
     kind = kind_of(telling, on)
     return msgspec.structs.replace(
         base,
@@ -144,7 +144,7 @@ def _stream(
         first=first,
         kind=kind,
         end=how_it_ended(judge, lined, telling, on),
-        told=told if judge.is_example(kind, first) else (),
+        told=told_lines(rows, times) if judge.is_example(kind, first) else (),
         progress=steps.progress(ending, at),
         marks=steps.marks(lined[:_BEGIN], at),
         paces=steps.paces(raws) or steps.clocked(ending, at),

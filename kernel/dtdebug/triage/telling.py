@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import re
 from bisect import bisect_left, bisect_right
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from itertools import islice, takewhile
 
 from dtdebug.clean import clean
@@ -26,14 +26,17 @@ _ABOVE = 50
 BELOW = 64
 """Lines of others that may stand below a traceback in a log of several."""
 _FAR = 1 << 62
+_ONS = 8
+"""Tracebacks that ended nothing by which kinds of streams differ: who retried 100 times is like who did 101 times."""
 _SHORT = 200
 
 
 def how_it_ended(judge: Judge, lined: Sequence[Kept], telling: Sequence[Kept], went_on: Sequence[Kept]) -> str:
     """The kind of the telling lines that end a stream: of the last ones without another line or steps after them."""
-    begin = max(steps.until(lined), *(row.number for row in went_on), 0)
-    begin = max(begin, lined[-_LAST_WORDS].number if len(lined) >= _LAST_WORDS else 0)
-    numbers = {row.number: place for place, row in enumerate(lined)}
+    last = lined[-_LAST_WORDS:]
+    begin = max(steps.until(last), *(row.number for row in went_on), 0)
+    begin = max(begin, last[0].number if len(last) == _LAST_WORDS else 0)
+    numbers = {row.number: place for place, row in enumerate(last)}
     found: list[Kept] = []
     for row in reversed(telling):
         if row.number <= begin or (found and numbers.get(row.number, 0) + 1 < numbers.get(found[-1].number, 0)):
@@ -137,7 +140,7 @@ def _texts(raw: bytes) -> list[str]:
     return [text[:_WORDS]] if rows is None else [row.body[:_WORDS] for row in rows]
 
 
-def kind_of(telling: Iterable[Kept], went_on: Iterable[Kept]) -> str:
+def kind_of(telling: Sequence[Kept], went_on: Sequence[Kept]) -> str:
     """The same for streams whose telling lines have the same shapes, name the same collective and went on after."""
     shapes = {
         shape(text.encode()) if row.raw[:1] == b"{" else shape(row.raw)
@@ -147,5 +150,7 @@ def kind_of(telling: Iterable[Kept], went_on: Iterable[Kept]) -> str:
     if not shapes:
         return ""
     calls = {found[0] for row in telling if b"Watchdog" in row.raw and (found := _CALL.search(row.raw))}
-    on = [b"went on"] * sum(1 for _ in went_on)
+    begin = max((row.number for row in telling if b"Traceback (most" in row.raw), default=0)
+    on = [b"went on"] * min(len(went_on), _ONS)
+    on += [b"at last"] if went_on and went_on[-1].number > begin else []
     return hashlib.blake2b(b"\n".join([*sorted(shapes), *sorted(calls), *on]), digest_size=8).hexdigest()
