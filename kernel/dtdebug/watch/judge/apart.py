@@ -26,7 +26,9 @@ def alone(ranks: Sequence[Rank]) -> Iterator[Violation]:
     if any(m.kind != "ddp" for r in ranks for m in r.of(Model)) or any(h for r in ranks for h in r.of(Hook)):
         return
     firsts = {r.rank: r.of(Step)[0] for r in ranks if r.of(Step) and r.of(Step)[0].sets}
-    lasts = {r.rank: r.of(Step)[-1] for r in ranks if r.rank in firsts}
+    lasts = {
+        r.rank: [s for s in r.of(Step) if s.o == firsts[r.rank].o][-1] for r in ranks if r.rank in firsts
+    }  # fmt: skip
     if len(firsts) < len(ranks) or any(step.s < 3 or _PARTS.intersection(step.calls) for step in lasts.values()):
         return
     if any(part.kind == "plan" for step in firsts.values() for part in step.sets):
@@ -94,7 +96,7 @@ def beside(ranks: Sequence[Rank]) -> Iterator[Violation]:
     """Parameters that no replica has, while others are replicated: of the same optimizer, or of one of their own."""
     rows: dict[int, dict[int, list[tuple[Step, Set]]]] = {}
     for rank in ranks:
-        wrapped = any(m.kind == "ddp" and len(m.group) > 1 for m in rank.of(Model))
+        wrapped = any(part.kind == "ddp" and len(part.group) > 1 for step in rank.of(Step) for part in step.sets)
         for step in rank.of(Step):
             for part in step.sets:
                 alone_ = wrapped and part.kind == "own" and not part.group
@@ -110,7 +112,8 @@ def _beside(ranks: Sequence[Rank], rows: Mapping[int, Sequence[tuple[Step, Set]]
     a, z = starts[min(starts)], ends[min(ends)]
     alike = not any(differ((a[1].p0, a[1].p0s), (p.p0, p.p0s)) for _, p in starts.values())
     apart = any(differ((z[1].p0, z[1].p0s), (p.p0, p.p0s)) for _, p in ends.values())
-    if alike and apart and z[1].largest <= max(16, z[1].n // 100):
+    drawn = any(a[1].p0s)  # zeros may be each rank's own, as codes of its samples
+    if alike and apart and drawn and z[1].largest <= max(16, z[1].n // 100):
         rank = next(r for r in ranks if r.rank == min(starts))
         also = "also " * (a[1].kind == "beside")
         yield violation(
