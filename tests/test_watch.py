@@ -35,7 +35,10 @@ from dtdebug.watch.rows import (
     Dropped,
     Epoch,
     Fetch,
+    Gathered,
     Hooked,
+    Join,
+    Mesh,
     Model,
     Order,
     Phases,
@@ -700,23 +703,49 @@ def test_outputs_that_are_gathered_without_a_gradient_are_named_where_it_reaches
     notes.flush()
     rows = [json.loads(line) for path in tmp_path.glob("*.jsonl") for line in path.read_text().splitlines()]
     assert [(row["call"], row["n"]) for row in rows if row["k"] == "gathered"] == [("all_gather", 2)]
+    first.weight.grad = torch.ones(2, 2)  # a loss that comes later takes it back
+    lost.before_step(optimizer)
+    notes.flush()
+    found = Rank(0, "host", 2)
+    assert '"n":0' in written(tmp_path)
+    found = Rank(0, "host", 2)
+    found.add([Gathered("all_gather", 1, n, site=7) for n in (2, 0)])
+    assert not names(found)
 
 
-@pytest.mark.parametrize(("module", "loaded", "said"), [("Linear", False, True), ("Linear", True, False)])
-def test_a_load_that_fills_nothing_is_noted(tmp_path, module, loaded, said):
-    """None of the names is the model's; what was loaded into is remembered, for the wrapper that may replace it."""
+def written(folder):
+    """All that was noted."""
+    return "".join(path.read_text() for path in folder.glob("*.jsonl"))
+
+
+@pytest.mark.parametrize(
+    ("then", "said"),
+    [("nothing", True), ("fits", False), ("load", False), ("copy", False), ("other", False), ("fresh", True)],
+)
+def test_a_load_that_fills_nothing_is_noted_unless_its_values_come_by_another_way(tmp_path, then, said):
+    """A second load with other names, a copy by hand, or another part of the model that takes them."""
     torch = pytest.importorskip("torch")
     notes = Notes(str(tmp_path))
     models = Models(notes)
-    patched = types.SimpleNamespace(Module=type("Own", (getattr(torch.nn, module),), {}))
-    Lost(notes, models, Steps(notes, models)).patch(patched)
-    model = patched.Module(2, 2)
-    state = model.state_dict()
-    model.load_state_dict(state if loaded else {f"module.{n}": v for n, v in state.items()}, strict=False)
+    patched = types.SimpleNamespace(Module=type("Own", (torch.nn.Linear,), {}))
+    lost = Lost(notes, models, Steps(notes, models))
+    lost.patch(patched)
+    model, saved, other = (patched.Module(2, 2) for _ in range(3))
+    state = saved.state_dict()
+    model.load_state_dict(state if then == "fits" else {f"module.{n}": v for n, v in state.items()}, strict=False)
+    match then:
+        case "load":
+            model.load_state_dict({n: v.double() for n, v in state.items()})
+        case "copy":
+            model.weight.data.copy_(state["weight"])
+        case "other":
+            other.load_state_dict(state)
+        case "fresh":
+            model.reset_parameters()
+    lost.before_step(torch.optim.SGD(model.parameters(), 0.1))
     notes.flush()
-    text = "".join(path.read_text() for path in tmp_path.glob("*.jsonl"))
-    assert ("module.weight" in text) is said
-    assert (model in models.loaded) is loaded
+    assert ("module.weight" in written(tmp_path)) is said
+    assert (model in models.loaded) is (then in {"fits", "load"})
 
 
 def alone(group=(), **more):
@@ -751,6 +780,56 @@ def test_gradients_that_another_rank_got_are_named_where_weights_part():
             for number in (0, 1)
         ]  # fmt: skip
         assert ("reduced-to-one-rank" in names(*ranks)) is said
+
+
+def test_copies_along_a_mesh_that_never_meet_are_named():
+    """Stages of a pipeline may begin equal by one seed: only what the mesh calls copies is compared."""
+    mesh = Mesh([2, 2], ["dp", "pp"], [0, 1, 2, 3])
+
+    def ranks(calls=("isend", "irecv"), at=mesh, **more):
+        return [
+            rank(n, [
+                at, *(step(s, [alone(p0=f"{s}{n * (s > 1)}", p0s=[s + n * (s > 1.0)], **more)], calls=list(calls))
+                      for s in (1, 2, 3))
+            ])
+            for n in range(4)
+        ]  # fmt: skip
+
+    def bare(found):
+        for one in found:
+            one._by_kind.pop(Model)
+        return [(v.invariant, v.ranks) for v in judge(found)]
+
+    assert bare(ranks()) == [("never-reduced", (0, 2))]
+    assert not bare(ranks(calls=["isend", "irecv", "all_reduce"]))
+    assert not bare(ranks(at=Mesh([2, 2], ["pp", "tp"], [0, 1, 2, 3])))
+
+
+@pytest.mark.parametrize(("begins", "said"), [([0.4, 0.1], True), ([0.0, 0.0], False)])
+def test_an_optimizer_beside_the_wrapped_model_is_named(begins, said):
+    """As of a discriminator that nobody wraps; what begins as zeros may be each rank's own, as codes of its samples."""
+    rows = [
+        rank(n, [
+            *(step(s, [part()]) for s in (1, 2, 3)),
+            *(step(s, [alone(p0=f"{s}{n * (s > 1)}", p0s=[b + n * (s - 1) for b in begins])], o=1) for s in (1, 2, 3)),
+        ])
+        for n in (0, 1)
+    ]  # fmt: skip
+    assert ("parameters-outside-ddp" in names(*rows)) is said
+
+
+def test_ranks_that_join_early_are_compared_up_to_there():
+    """With fewer batches a rank's forward passes do not count the same steps as those of the others."""
+    ranks = [
+        rank(n, [
+            Join(),
+            *(step(s, [part(p0=f"{s}", p1=f"{s + 1}")], f={"0": s}) for s in range(1, 4 + n)),
+            Join({"0": 3 + n}),
+            *(step(s, [part(p0=f"{s}")], f={"0": s - 1 + n}) for s in range(5, 8)),
+        ])
+        for n in (0, 1)
+    ]  # fmt: skip
+    assert not names(*ranks)
 
 
 @pytest.mark.parametrize(("loaded", "said"), [((False, True), True), ((True, False), False), ((True, True), False)])

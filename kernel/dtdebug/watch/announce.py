@@ -17,9 +17,9 @@ _PAUSE, _SHARE = 1.0, 0.02
 _REVOCABLE = frozenset((
     "not-reduced", "never-reduced", "gradients-differ", "groups-train-apart", "parameters-outside-ddp",
     "parameters-unknown-to-ddp", "parameters-outside-plan", "partly-reduced", "replicas-differ", "buffers-differ",
-    "batches-differ", "weights-unchanged",
+    "batches-differ", "weights-unchanged", "gathered-without-gradient",
 ))  # fmt: skip
-"""What a later exchange of weights may show to be meant, as in local SGD."""
+"""What a later step may show to be meant, by an exchange of weights as in local SGD or a loss that comes late."""
 _LATER = 32
 """Steps after which those are said, as what holds so far."""
 

@@ -249,7 +249,9 @@ class Group(Row, frozen=True, tag="group"):
 
 
 class Join(Row, frozen=True, tag="join"):
-    """The program let ranks join early."""
+    """The program let ranks join early; `f`: model -> its forward passes until then."""
+
+    f: dict[str, int] = {}
 
 
 class Dropped(Row, frozen=True, tag="dropped"):
@@ -303,7 +305,7 @@ class Unloaded(Row, frozen=True, tag="unloaded"):
 
 
 class Gathered(Row, frozen=True, tag="gathered"):
-    """Outputs of `n` parameters were gathered, and none of these gets a gradient."""
+    """Outputs of `n` parameters were gathered, and none of these gets a gradient; `n` is 0 where one gets it later."""
 
     call: str
     s: int

@@ -57,14 +57,17 @@ def depends_on_rank(code: Code, node: ast.AST | None, depth: int = 3) -> bool:
 
 
 def seeded_alike(code: Code) -> bool:
-    """Whether the program seeds its framework, and not by the rank."""
+    """Whether the program seeds its framework, and not by the rank, then or later in the same function."""
     found = [
         call
         for call in code.nodes(ast.Call)
         if (name := _called(code, call)) and _SEEDS.search(name.rsplit(".", 1)[-1]) and name not in _OTHER_SEEDS
     ]
     own = [c for c in found if not _of_a_generator(code, c)]
-    return any(not _by_rank(code, c) for c in own)
+    later = [c for c in own if _by_rank(code, c)]
+    return any(
+        not any(code.function(o) is code.function(c) and code.order[o] >= code.order[c] for o in later) for c in own
+    )
 
 
 def _called(code: Code, call: ast.Call) -> str:

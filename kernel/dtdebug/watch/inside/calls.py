@@ -68,7 +68,7 @@ class Calls:
     def _enters(self, shadows: bool) -> None:
         self._joins.append(shadows)
         if self._joins == [shadows]:
-            self.notes.put("join")
+            self.notes.put("join", f=self._steps.passes())
 
     def patch_mesh(self, module: ModuleType) -> None:
         """Wraps the making of a mesh; what is sliced from one is not looked at."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import sys
 import weakref
+from collections.abc import Iterable, Mapping
 from types import ModuleType
 from typing import Any
 
@@ -17,6 +18,8 @@ from dtdebug_taxonomy.frames import is_library
 GATHERING = frozenset(("all_gather", "all_gather_into_tensor"))
 _NODES, _PLACES, _STEPS = 4096, 8, 3
 """Nodes of a graph that are gone through, places that are remembered, and steps after which it is said."""
+_LOADS, _TENSORS = 8, 8
+"""Loads that are remembered, and tensors of each by which they are known again."""
 
 
 class Gathered:
@@ -27,6 +30,25 @@ class Gathered:
         self.parameters = [weakref.ref(p) for p in parameters]
         self.bare = 0
         """Steps in which none of the parameters behind it had a gradient."""
+        self.reached = False
+
+
+class Load:
+    """A load that found no name which fits; another way may still bring its values into a model."""
+
+    def __init__(self, model: Any, state: Mapping[str, Any], site: int, step: int) -> None:
+        self.model, self.site, self.step = weakref.ref(model), site, step
+        self.given, self.first = len(state), str(next(iter(state)))[:200]
+        self.known = {_mark(t) for t in [t for t in state.values() if _tells(t)][:_TENSORS]}
+
+    def is_filled(self, parameters: list[Any], loaded: Iterable[Any]) -> bool:
+        """Whether some of its values are in one of these, in the model, or in another one that was loaded since."""
+        model = self.model()
+        if model is None or model in loaded:
+            return True
+        held = [*model.parameters(), *parameters, *(p for other in loaded for p in other.parameters())]
+        sizes = {size for size, _ in self.known}
+        return any(p.numel() in sizes and _tells(p) and _mark(p) in self.known for p in held)
 
 
 class Lost:
@@ -35,6 +57,7 @@ class Lost:
     def __init__(self, notes: Notes, models: Models, steps: Steps) -> None:
         self.notes, self._models, self._steps = notes, models, steps
         self._gathered: dict[int, Gathered] = {}
+        self._loads: list[Load] = []
 
     def patch(self, module: ModuleType) -> None:
         """Wraps `torch.nn.Module.load_state_dict`."""
@@ -44,21 +67,21 @@ class Lost:
         @functools.wraps(load)
         def load_state_dict(model: Any, state_dict: Any, *args: Any, **kwargs: Any) -> Any:
             result = load(model, state_dict, *args, **kwargs)
-            self._loads(model, state_dict, result, sys._getframe(1))  # noqa: SLF001 - documented
+            self._loaded(model, state_dict, result, sys._getframe(1))  # noqa: SLF001 - documented
             return result
 
         kind.load_state_dict = load_state_dict
 
     @guarded
-    def _loads(self, model: Any, state: Any, result: Any, frame: Any) -> None:
+    def _loaded(self, model: Any, state: Any, result: Any, frame: Any) -> None:
         given, left = len(state), len(getattr(result, "unexpected_keys", ()))
         if given > left:
             self._models.loaded.add(model)
         elif given and next(model.parameters(), None) is not None:
             while frame is not None and is_library(frame.f_code.co_filename):
                 frame = frame.f_back
-            first, site = str(next(iter(state)))[:200], self.notes.site(frame)
-            self.notes.put("unloaded", given=given, first=first, s=self._steps.now, site=site)
+            if len(self._loads) < _LOADS:
+                self._loads.append(Load(model, state, self.notes.site(frame), self._steps.now))
 
     def gathers(self, call: str, tensors: list[Any], frame: Any) -> None:
         """The program gathers tensors; once for each place."""
@@ -70,21 +93,40 @@ class Lost:
             self._gathered[site] = Gathered(call, site, self._steps.now, behind)
 
     def before_step(self, optimizer: Any) -> None:
-        """Gradients are complete: do those parameters have any?"""
-        if not self._gathered:
+        """Gradients are complete, and what was to be loaded before the step is."""
+        if not self._gathered and not self._loads:
             return
-        held = {id(p) for group in optimizer.param_groups for p in group.get("params", ())}
-        for place in list(self._gathered.values()):
+        parameters = [p for group in optimizer.param_groups for p in group.get("params", ())]
+        loads, self._loads = self._loads, []
+        for load in loads:
+            if not load.is_filled(parameters, self._models.loaded):
+                self.notes.put("unloaded", given=load.given, first=load.first, s=load.step, site=load.site)
+        held = {id(p) for p in parameters}
+        for place in [place for place in self._gathered.values() if not place.reached]:
             alive = [p for ref in place.parameters if (p := ref()) is not None]
-            mine = [p for p in alive if id(p) in held]
-            if not mine or place.bare >= _STEPS:
-                continue
-            if any(_has_gradient(p) for p in alive):
-                place.bare = _STEPS  # it reaches them, by this way or another
-                continue
-            place.bare += 1
-            if place.bare == _STEPS:
-                self.notes.put("gathered", call=place.call, s=place.step, n=len(alive), site=place.site)
+            if any(id(p) in held for p in alive):
+                self._counts(place, alive)
+
+    def _counts(self, place: Gathered, alive: list[Any]) -> None:
+        """Do those parameters have a gradient, by this way or another?"""
+        place.reached = any(map(_has_gradient, alive))
+        place.bare += not place.reached
+        if place.bare == _STEPS or (place.reached and place.bare > _STEPS):
+            n = 0 if place.reached else len(alive)
+            self.notes.put("gathered", call=place.call, s=place.step, n=n, site=place.site)
+
+
+def _tells(tensor: Any) -> bool:
+    """By its values it is known again: not all are the same, as where a layer begins with zeros."""
+    torch: Any = sys.modules["torch"]
+    if not isinstance(tensor, torch.Tensor) or not values.is_whole(tensor) or tensor.numel() < 2:
+        return False
+    flat = tensor.detach().reshape(-1)
+    return bool((flat != flat[0]).any())
+
+
+def _mark(tensor: Any) -> tuple[int, str]:
+    return tensor.numel(), values.hashes([tensor])[0]
 
 
 def _has_gradient(parameter: Any) -> bool:

@@ -45,6 +45,10 @@ class Steps:
         """The step that is under way, 1 for the first: of the optimizer that has made the most."""
         return self._most + 1
 
+    def passes(self) -> dict[str, int]:
+        """Forward passes of each wrapped model so far, by its number."""
+        return {str(m.number): m.forwards for m in self._models.all}
+
     @guarded
     def backward(self, tensors: Any, frame: Any) -> None:
         """A backward pass begins."""
@@ -169,7 +173,7 @@ class Steps:
         known.pending = {
             "o": known.index,
             "s": known.steps + 1,
-            "f": {str(m.number): m.forwards for m in self._models.all},
+            "f": self.passes(),
             "hyper": [settings_of(group) for group in optimizer.param_groups[:16]],
             "sets": sets,
             "grads": len(with_gradient),

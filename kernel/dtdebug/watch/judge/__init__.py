@@ -53,6 +53,7 @@ _FOLLOWS = {
     "gradient-not-finite": ("loss-not-finite",),
     "parameters-outside-plan": ("replicated-differs",),
     "never-reduced": (
+        "parameters-outside-ddp",
         "steps-discarded",
         "reduced-to-one-rank",
         "work-dropped",

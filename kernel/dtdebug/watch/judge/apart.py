@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import pairwise
+from math import prod
 
 from dtdebug.watch.judge.common import differ, made, violation, who
 from dtdebug.watch.notes import Rank
-from dtdebug.watch.rows import Begun, Hook, Model, Set, Step
+from dtdebug.watch.rows import Begun, Hook, Mesh, Model, Set, Step
 from dtdebug_taxonomy.watched import Violation
 
 _TIMES = 3
 _PARTS = frozenset(("send", "recv", "isend", "irecv", "all_to_all", "all_to_all_single"))
 """Calls of programs whose ranks hold parts of one model rather than copies of it."""
+_DATA = re.compile(r"^(d?dp|data|replica)", re.IGNORECASE)
+"""Names of a mesh's data-parallel dimension."""
 
 
 def alone(ranks: Sequence[Rank]) -> Iterator[Violation]:
@@ -22,7 +26,9 @@ def alone(ranks: Sequence[Rank]) -> Iterator[Violation]:
     if any(m.kind != "ddp" for r in ranks for m in r.of(Model)) or any(h for r in ranks for h in r.of(Hook)):
         return
     firsts = {r.rank: r.of(Step)[0] for r in ranks if r.of(Step) and r.of(Step)[0].sets}
-    lasts = {r.rank: r.of(Step)[-1] for r in ranks if r.rank in firsts}
+    lasts = {
+        r.rank: [s for s in r.of(Step) if s.o == firsts[r.rank].o][-1] for r in ranks if r.rank in firsts
+    }  # fmt: skip
     if len(firsts) < len(ranks) or any(step.s < 3 or _PARTS.intersection(step.calls) for step in lasts.values()):
         return
     if any(part.kind == "plan" for step in firsts.values() for part in step.sets):
@@ -74,7 +80,8 @@ def _unused(ranks: Sequence[Rank], firsts: Mapping[int, Step]) -> Iterator[Viola
     looks = [row for _, row in sorted(rows.items()) if len(row) == len(ranks)]
     apart = [any(differ((p.p0, p.p0s), (q.p0, q.p0s)) for p, q in pairwise(row.values())) for row in looks]
     shaped = [all(p.shaped for p in row.values()) for row in looks]
-    if not apart or apart[0] or not all(apart[1:]) or sum(shaped[1:]) < _TIMES:
+    begun = apart.index(True) if any(apart) else 0  # the first steps of some optimizers only take the signs
+    if not begun or not all(apart[begun:]) or sum(shaped[begun:]) < _TIMES:
         return
     rank = next(r for r in ranks if r.rank == min(firsts))
     step = rank.of(Step)[0]
@@ -86,28 +93,73 @@ def _unused(ranks: Sequence[Rank], firsts: Mapping[int, Step]) -> Iterator[Viola
 
 
 def beside(ranks: Sequence[Rank]) -> Iterator[Violation]:
-    """Parameters of an optimizer that no replica has, while all others are replicated."""
-    rows: dict[int, list[tuple[Step, Set]]] = {}
+    """Parameters that no replica has, while others are replicated: of the same optimizer, or of one of their own."""
+    rows: dict[int, dict[int, list[tuple[Step, Set]]]] = {}
     for rank in ranks:
-        rows[rank.rank] = [
-            (step, part)
-            for step in rank.of(Step)
-            for part in step.sets
-            if part.kind == "beside" and part.of and not part.own
-        ]
-    if len(ranks) < 2 or any(len(found) < 2 for found in rows.values()):
-        return
+        wrapped = any(part.kind == "ddp" and len(part.group) > 1 for step in rank.of(Step) for part in step.sets)
+        for step in rank.of(Step):
+            for part in step.sets:
+                alone_ = wrapped and part.kind == "own" and not part.group
+                if (part.kind == "beside" or alone_) and part.of and not part.own:
+                    rows.setdefault(step.o, {}).setdefault(rank.rank, []).append((step, part))
+    for row in rows.values():
+        if len(row) == len(ranks) > 1 and all(len(found) > 1 for found in row.values()):
+            yield from _beside(ranks, row)
+
+
+def _beside(ranks: Sequence[Rank], rows: Mapping[int, Sequence[tuple[Step, Set]]]) -> Iterator[Violation]:
     starts, ends = {r: f[0] for r, f in rows.items()}, {r: f[-1] for r, f in rows.items()}
     a, z = starts[min(starts)], ends[min(ends)]
     alike = not any(differ((a[1].p0, a[1].p0s), (p.p0, p.p0s)) for _, p in starts.values())
     apart = any(differ((z[1].p0, z[1].p0s), (p.p0, p.p0s)) for _, p in ends.values())
-    if alike and apart and z[1].largest <= max(16, z[1].n // 100):
+    drawn = any(a[1].p0s)  # zeros may be each rank's own, as codes of its samples
+    if alike and apart and drawn and z[1].largest <= max(16, z[1].n // 100):
         rank = next(r for r in ranks if r.rank == min(starts))
+        also = "also " * (a[1].kind == "beside")
         yield violation(
             "parameters-outside-ddp", "D.2.5", rows, a[0].s, rank.place(a[0].site),
-            f"The optimizer also trains {a[1].n} parameter values outside of DistributedDataParallel: they began equal "
-            "on all ranks, and nothing averages their gradients.",
+            f"The optimizer {also}trains {a[1].n} parameter values outside of DistributedDataParallel: they began "
+            "equal on all ranks, and nothing averages their gradients.",
         )  # fmt: skip
 
 
-LOOKS: tuple[Callable[[Sequence[Rank]], Iterator[Violation]], ...] = (alone, beside)
+def along_mesh(ranks: Sequence[Rank]) -> Iterator[Violation]:
+    """Ranks along the data-parallel dimension of a mesh, as copies of a pipeline, exchange what they learn.
+
+    Stages may begin equal by one seed, so that only the mesh tells which of them are copies.
+    """
+    by_number = {r.rank: r for r in ranks}
+    for group in _copies(ranks):
+        rows = {n: [s for s in by_number[n].of(Step) if s.sets] for n in group if n in by_number}
+        if len(rows) < len(group) or any(len(found) < _TIMES for found in rows.values()):
+            continue
+        ends = [(found[0].sets[0], found[-1].sets[0]) for found in rows.values()]
+        if any(not _PARTS.issuperset(found[-1].calls) for found in rows.values()) or any(
+            part.kind != "own" or part.own for pair in ends for part in pair
+        ):
+            continue
+        (first, last), *others = ends
+        if not any(differ((first.p0, first.p0s), (p.p0, p.p0s)) for p, _ in others) and any(
+            differ((last.p0, last.p0s), (p.p0, p.p0s)) for _, p in others
+        ):
+            rank, step = by_number[group[0]], rows[group[0]][0]
+            yield violation(
+                "never-reduced", "D.2.5", group, step.s, rank.place(step.site),
+                f"{who(group)} are copies along the data-parallel dimension of the mesh and began equal; no gradient "
+                "is ever exchanged between them, so that each copy trains a model of its own.",
+            )  # fmt: skip
+            return
+
+
+def _copies(ranks: Sequence[Rank]) -> Iterator[tuple[int, ...]]:
+    """Ranks that differ in the data-parallel coordinate of a mesh only."""
+    for mesh in [mesh for rank in ranks[:1] for mesh in rank.of(Mesh)]:
+        for at, name in enumerate(mesh.names[: len(mesh.shape)]):
+            stride, size = prod(mesh.shape[at + 1 :]), mesh.shape[at]
+            if _DATA.search(name) and size > 1 and prod(mesh.shape) == len(mesh.ranks):
+                for i in range(len(mesh.ranks)):
+                    if i // stride % size == 0:
+                        yield tuple(mesh.ranks[i + k * stride] for k in range(size))
+
+
+LOOKS: tuple[Callable[[Sequence[Rank]], Iterator[Violation]], ...] = (alone, beside, along_mesh)

@@ -108,7 +108,8 @@ def unloaded(ranks: Sequence[Rank]) -> Iterator[Violation]:
 
 def gathered(ranks: Sequence[Rank]) -> Iterator[Violation]:
     """Gradients come through what ranks gather, or by another way."""
-    found = {r.rank: (row, r) for r in ranks for row in r.of(Gathered)[:1]}
+    late = {(r.rank, row.site) for r in ranks for row in r.of(Gathered) if not row.n}
+    found = {r.rank: (row, r) for r in ranks for row in r.of(Gathered) if (r.rank, row.site) not in late}
     if found:
         row, rank = found[min(found)]
         yield violation(

@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from dtdebug.watch.judge.common import differ, first, made, odd, violation, who
 from dtdebug.watch.notes import Rank
-from dtdebug.watch.rows import Forward, Model, Set, Step, Value
+from dtdebug.watch.rows import Forward, Join, Model, Set, Step, Value
 from dtdebug_taxonomy.watched import Violation
 
 _KEEPS_EQUAL = ("allreduce", "compress", "powersgd", "wrapper", "quantization")
@@ -36,6 +36,7 @@ and steps since the last of these."""
 def tables(ranks: Sequence[Rank]) -> Iterator[tuple[tuple[int, ...], Table, bool]]:
     """The steps of each group of ranks that hold replicas: by DDP, or because the program reduces their gradients."""
     found: dict[tuple[int, ...], tuple[Table, bool]] = {}
+    shared = _until_joined(ranks)
     for rank in ranks:
         times: Counter[tuple[int, int, int]] = Counter()
         for step in rank.of(Step):
@@ -46,12 +47,21 @@ def tables(ranks: Sequence[Rank]) -> Iterator[tuple[tuple[int, ...], Table, bool
                 if rank.rank not in part.group or not _stays_equal(part.hook):
                     continue
                 clock = step.f.get(str(part.m), step.s) if wrapped else step.s
+                if wrapped and clock > shared.get(str(part.m), clock):
+                    continue
                 times[step.o, part.m, clock] += 1  # without a pass through the wrapper the clock stays as it was
                 clock = clock * _MOST + min(_MOST, times[step.o, part.m, clock]) - 1
                 table, _ = found.setdefault((*part.group, -1 - part.m), ({}, wrapped))
                 table.setdefault((step.o, clock), {}).setdefault(rank.rank, StepPart(rank, step, part))
     for key, (table, wrapped) in found.items():
         yield key[:-1], dict(sorted(table.items(), key=lambda row: row[0][1])), wrapped
+
+
+def _until_joined(ranks: Sequence[Rank]) -> dict[str, int]:
+    """Model -> the forward passes by which ranks can be compared: with uneven inputs those before the first joins."""
+    seconds = [row.f for rank in ranks for row in rank.of(Join)[1:2]]
+    counts = {m: [f[m] for f in seconds if m in f] for f in seconds for m in f}
+    return {m: min(found) for m, found in counts.items() if len(set(found)) > 1}
 
 
 def _stays_equal(hook: str) -> bool:
