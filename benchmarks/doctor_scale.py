@@ -16,9 +16,10 @@ import time
 import msgspec
 import psutil
 
-from dtdebug.doctor import look, meet, wire
-from dtdebug.doctor.facts import Choice, Interface, Launch, Look, Meeting, Name, Report, Try
+from dtdebug.doctor import hub, look, roster, wire
+from dtdebug.doctor.facts import Choice, Interface, Launch, Look, Meeting, Name, Try
 from dtdebug.doctor.judge import verdict
+from dtdebug.doctor.report import Report
 
 
 def main() -> int:
@@ -68,7 +69,7 @@ def _tries(index: int, count: int) -> list[Try]:
     bad = count // 2
     return [
         Try(node=j, address=f"10.{j >> 8}.{j & 255}.1", milliseconds=0.2, large=bad not in (index, j), passes=0)
-        for j in meet.peers(index, count)
+        for j in roster.peers(index, count)
     ]
 
 
@@ -76,10 +77,10 @@ async def _all(looks: list[Look]) -> Report:
     async def mine(partners: object, key: str) -> list[Try]:
         return _tries(0, len(looks))
 
-    meet._tries = mine  # noqa: SLF001 - the probes themselves are measured elsewhere
-    hub = asyncio.ensure_future(meet.collect(looks[0], "t", 60.0, verdict.together))
+    hub.try_peers = mine
+    collecting = asyncio.ensure_future(hub.collect(looks[0], "t", 60.0, verdict.together))
     await asyncio.sleep(0.5)
-    answers = await asyncio.gather(hub, *(_come(one, len(looks)) for one in looks[1:]))
+    answers = await asyncio.gather(collecting, *(_come(one, len(looks)) for one in looks[1:]))
     (meeting, report), *_ = answers
     assert isinstance(meeting, Meeting) and report is not None  # noqa: PT018
     return report

@@ -14,10 +14,12 @@ import doctor_lab
 import msgspec
 import pytest
 
-from dtdebug.doctor import choose, forms, hostfile, launch, look, meet, mounted, pairs, shared, show, software, wire
-from dtdebug.doctor.facts import Came, Choice, Interface, Launch, Look, Meeting, Name, Report, Try
+from dtdebug.doctor import asking, choose, hostfile, launch, look, meet, pairs, shared, show, software, wire
+from dtdebug.doctor.facts import Came, Choice, Interface, Launch, Look, Meeting, Name, Try
+from dtdebug.doctor.hub import _Hub
 from dtdebug.doctor.judge import forecast, partition, verdict
 from dtdebug.doctor.judge.matrix import Hosts
+from dtdebug.doctor.report import Report
 from dtdebug.doctor.untrusted import tidied
 from dtdebug.errors import UsageError
 from dtdebug_taxonomy import __version__
@@ -367,10 +369,10 @@ def test_a_folder_of_a_server_that_is_gone_is_named_and_not_read(tmp_path, monke
     """A child asks, here one that never answers: the program there is not opened, and no folder is used."""
     (tmp_path / "stat").write_text("#!/bin/sh\nexec sleep 60\n")
     (tmp_path / "stat").chmod(0o755)
-    monkeypatch.setattr(mounted, "LIMIT", 60.0)
-    assert mounted.answers(tmp_path / "none")
+    monkeypatch.setattr(asking, "FOLDER_LIMIT", 60.0)
+    assert asking.folder_answers(tmp_path / "none")
     monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
-    monkeypatch.setattr(mounted, "LIMIT", 0.3)
+    monkeypatch.setattr(asking, "FOLDER_LIMIT", 0.3)
     monkeypatch.setattr(software, "hashed_files", lambda *_: pytest.fail("it would hang"))
     seen = look.examine_host(Launch(program=f"{tmp_path}/t.py"), {})
     assert [p.id for p in seen.problems if "does not answer" in p.text] == ["DR508"]
@@ -412,7 +414,7 @@ def test_what_a_host_says_of_itself_can_neither_colour_nor_command():
         card = msgspec.structs.replace(c.look.interfaces[0], name="eth0; rm -rf /")
         c.look = tidied(msgspec.structs.replace(c.look, host="h\x1b[31m1", interfaces=(card,)))
     report = verdict.together(bad, (), 1)
-    text = show.to_text(report) + forms.to_export(report, "sh")
+    text = show.to_text(report) + show.to_export(report, "sh")
     assert "\x1b" not in text
     assert "rm -rf" not in text
     assert named(report) == {("DR102", ("h1#0", "h1#1"))}
@@ -483,7 +485,7 @@ def test_hosts_of_another_protocol_are_named_with_both_releases():
             writer.close()
             return answer
 
-        hub = meet._Hub(here(0), "t", heavy=False)
+        hub = _Hub(here(0), "t", heavy=False)
         await hub.open()
         try:
             answer = await guest()  # all that it says is read before its end
@@ -510,13 +512,13 @@ def test_the_forms_say_the_same():
     report = verdict.together(hosts("127.0.1.1", "127.0.1.1", "127.0.1.1"), (), 1)
     assert named(report) == {("DR102", ("h0", "h1", "h2"))}
     assert report.export == {"GLOO_SOCKET_IFNAME": "eth0"}
-    tree = ET.fromstring(forms.to_junit(report))
+    tree = ET.fromstring(show.to_junit(report))
     assert (tree.get("failures"), tree.find(".//failure").get("type")) == ("1", "DR102")
-    line, status = forms.to_nagios(report, 1)
+    line, status = show.to_nagios(report, 1)
     assert status == 2
     assert line.startswith("DTDEBUG CRITICAL: DR102")
-    assert forms.to_export(report, "sh").startswith("export GLOO_SOCKET_IFNAME=eth0")
-    assert json.loads(forms.to_export(report, "json")) == {"GLOO_SOCKET_IFNAME": "eth0"}
+    assert show.to_export(report, "sh").startswith("export GLOO_SOCKET_IFNAME=eth0")
+    assert json.loads(show.to_export(report, "json")) == {"GLOO_SOCKET_IFNAME": "eth0"}
     text = show.to_text(report)
     assert "export GLOO_SOCKET_IFNAME=eth0   DR102" in text
     assert max(map(len, text.splitlines())) <= 120

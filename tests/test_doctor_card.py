@@ -7,7 +7,7 @@ import notebooks as nb
 import pytest
 
 from dtdebug.doctor import card
-from dtdebug.doctor.facts import Area, Finding, Matrix, Report
+from dtdebug.doctor.report import Area, Finding, Matrix, Report
 
 ASKED = """
 import dtdebug.magic as m, dtdebug.extension as e

@@ -10,6 +10,7 @@ import os
 import signal
 import sys
 from collections.abc import Sequence
+from importlib import import_module
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -33,26 +34,31 @@ def main(arguments: Sequence[str] | None = None) -> int:
         options = parser(only=words[0] if words else "").parse_args(words)
     except KeyboardInterrupt:
         return INTERRUPTED
-    from dtdebug.logs.reader import LogError
-    from dtdebug_taxonomy.knowledge import KnowledgeError
-
     try:
         status: int = options.run(options)
         sys.stdout.flush()
-    except (UsageError, LogError, KnowledgeError) as error:
-        _complain(str(error))
-        return USAGE
     except KeyboardInterrupt:
         return INTERRUPTED
     except BrokenPipeError:  # the reader has gone, as with `| head`
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return NOTHING
     except Exception as error:
+        if _is_users(error):
+            _complain(str(error))
+            return USAGE
         if options.debug:
             raise
         _complain(f"internal error ({type(error).__name__}: {error}); --debug shows more")
         return USAGE
     return status
+
+
+def _is_users(error: Exception) -> bool:
+    """What the user has to mend, and is told in one line."""
+    from dtdebug.logs.reader import LogError
+    from dtdebug_taxonomy.knowledge import KnowledgeError
+
+    return isinstance(error, UsageError | LogError | KnowledgeError)
 
 
 def _complain(text: str) -> None:
@@ -64,8 +70,19 @@ def _complain(text: str) -> None:
 INTERRUPTED = 128 + signal.SIGINT
 """Exit status after Ctrl-C, as a shell has it."""
 _DOCTOR = "answer questions from what `dtdebug doctor` measured in the last hour"
-_LIGHT = ("diagnose", "explain", "wizard")
+_LIGHT = ("diagnose", "explain", "wizard", "report")
 """Commands that need none of the modules that the others are made of."""
+_MODULES = {
+    "triage": "dtdebug.triage.command",
+    "check": "dtdebug.check.command",
+    "fix": "dtdebug.check.fixing",
+    "lab": "dtdebug.lab.command",
+    "learn": "dtdebug.learn.command",
+    "run": "dtdebug.cli_ranks",
+    "isolate": "dtdebug.isolate.cli",
+    "doctor": "dtdebug.doctor.command",
+}
+"""Command -> the module that adds it; that of `run` adds all that look at ranks."""
 
 
 class _Parser(argparse.ArgumentParser):
@@ -78,7 +95,7 @@ class _Parser(argparse.ArgumentParser):
 
 
 def parser(only: str = "") -> argparse.ArgumentParser:
-    """The command line, all of it; where `only` is a light command, what is imported for others is left out."""
+    """The command line, all of it; where `only` is a command, what is imported for others alone is left out."""
     top = _Parser(prog="dtdebug", description="Why did my distributed training fail?")
     top.add_argument("--version", action="version", version=f"dtdebug {__version__}")
     top.add_argument("--debug", action="store_true", help="show tracebacks of dtdebug's own failures")
@@ -129,22 +146,10 @@ def parser(only: str = "") -> argparse.ArgumentParser:
     if only in _LIGHT:
         return top
 
-    from dtdebug.triage import command as triage
-
-    triage.add(commands)
-    if only == "triage":  # which is kept small, for it runs beside the ranks
+    for module in [_MODULES[only]] if only in _MODULES else _MODULES.values():
+        import_module(module).add(commands)
+    if only in _MODULES:
         return top
-
-    from dtdebug import cli_ranks
-    from dtdebug.check import command as check
-    from dtdebug.check import fixing
-    from dtdebug.doctor import command as doctor
-    from dtdebug.isolate import cli as isolate
-    from dtdebug.lab import command as lab
-    from dtdebug.learn import command as learn
-
-    for verb in (check, fixing, lab, learn, cli_ranks, isolate, doctor):
-        verb.add(commands)
     lsp = commands.add_parser("lsp", help="the language server for editors")
     lsp.add_argument("--stdio", action="store_true", help="use standard input and output (the default)")
     lsp.add_argument("--tcp", action="store_true", help="listen on a loopback socket")

@@ -1,4 +1,4 @@
-"""Asks a program of the host, in a child that can't hold us longer than its limit."""
+"""Asks programs and file systems of the host, in a child that can't hold us longer than its limit."""
 
 from __future__ import annotations
 
@@ -7,6 +7,10 @@ import signal
 import subprocess
 from collections.abc import Sequence
 from contextlib import suppress
+from pathlib import Path
+
+FOLDER_LIMIT = 6.0
+"""Seconds; a loaded file server answers in less."""
 
 
 def answer_of(words: Sequence[str], limit: float, whom: str, *, failing: bool = False) -> tuple[str, str]:
@@ -28,3 +32,27 @@ def answer_of(words: Sequence[str], limit: float, whom: str, *, failing: bool = 
         why = (error_text.decode(errors="replace") or text).strip().splitlines()
         return "", (why[-1] if why else f"{whom} refuses")[:200]
     return text, ""
+
+
+def folder_answers(path: Path) -> bool:
+    """False if nothing is heard of it in time; what is not there, or may not be seen, answers, too.
+
+    A child asks, since who waits for a file server that is gone can't even be ended.
+    """
+    try:
+        child = subprocess.Popen(
+            ["stat", "-L", "--", str(path)],
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+            start_new_session=True,
+        )
+    except OSError:  # no such program here
+        return True
+    try:
+        child.wait(FOLDER_LIMIT)
+    except subprocess.TimeoutExpired:
+        child.kill()
+        child.returncode = -9  # it may stay until the server answers: nobody is to wait for it
+        return False
+    return True

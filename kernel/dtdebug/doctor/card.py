@@ -10,8 +10,8 @@ from statistics import median
 from typing import Any
 
 from dtdebug.clean import clean
-from dtdebug.doctor.facts import Area, Finding, Matrix, Report
 from dtdebug.doctor.judge.findings import folded
+from dtdebug.doctor.report import Area, Finding, Matrix, Report
 from dtdebug.doctor.show import closing_line, subject
 
 _STYLE = (

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from dtdebug.errors import FOUND, NOTHING, USAGE, UsageError
 
 if TYPE_CHECKING:
-    from dtdebug.doctor.facts import Report
+    from dtdebug.doctor.report import Report
 
 FORMS = ("text", "json", "jsonl", "junit", "nagios")
 FILES = ("sh", "slurm", "k8s", "json")
@@ -156,17 +156,17 @@ def _shown(options: argparse.Namespace, report: Report, notes: tuple[str, ...]) 
     import msgspec
 
     from dtdebug.clean import clean
-    from dtdebug.doctor import forms, show
+    from dtdebug.doctor import show
 
     status = _status(report, strict=options.strict)
     if options.export is not None:
-        print(forms.to_export(report, options.export), end="")
+        print(show.to_export(report, options.export), end="")
     elif options.format == "json":
         print(msgspec.json.encode(report).decode())
     elif options.format == "junit":
-        print(clean(forms.to_junit(report)), end="")
+        print(clean(show.to_junit(report)), end="")
     elif options.format == "nagios":
-        line, status = forms.to_nagios(report, status)
+        line, status = show.to_nagios(report, status)
         print(clean(line))
     else:
         print(clean(show.to_text(report, notes=notes)), end="")

@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import NamedTuple
 
 import msgspec
-import yaml
 
 from dtdebug.doctor import hostfile, mpi
 from dtdebug.doctor.facts import Launch
@@ -277,6 +276,8 @@ def started(job: LaunchedProgram) -> LaunchedProgram:
 
 
 def _yaml(path: Path) -> dict[str, object]:
+    import yaml
+
     try:
         found = yaml.safe_load(careful.read_text(path, _CONFIG))
     except OSError as error:

@@ -19,7 +19,7 @@ import msgspec
 
 from dtdebug.clean import one_line
 from dtdebug.doctor import hostfile
-from dtdebug.doctor.facts import HostRow, Report, Unexamined
+from dtdebug.doctor.report import HostRow, Report, Unexamined
 from dtdebug.errors import UsageError
 from dtdebug.probe import remote
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import os
 import time
 from collections.abc import Mapping, Sequence
@@ -11,13 +10,12 @@ from typing import NamedTuple
 
 import msgspec
 
-from dtdebug.doctor import kubernetes, meet
-from dtdebug.doctor.facts import Look, Meeting, Report
-from dtdebug.doctor.judge import pods, verdict
+from dtdebug.doctor.facts import Look, Meeting
+from dtdebug.doctor.judge import verdict
+from dtdebug.doctor.kubernetes import manifest
 from dtdebug.doctor.launch import read_launch
 from dtdebug.doctor.look import Extra, examine_host
-from dtdebug.doctor.shared import Shared
-from dtdebug.doctor.wire import WireError
+from dtdebug.doctor.report import Report
 
 TOKEN = "DTDEBUG_DOCTOR_TOKEN"  # noqa: S105 - a name
 WAIT = 8.0
@@ -59,7 +57,9 @@ def examine(command: Sequence[str], variables: Mapping[str, str], chosen: Chosen
 
     """
     began = time.monotonic()
-    if (job := kubernetes.manifest(command)) is not None:
+    if (job := manifest(command)) is not None:
+        from dtdebug.doctor.judge import pods
+
         of_pods, first = pods.judge(job)
         return HostAnswer(report=of_pods, look=first, meeting=Meeting(result="none"))
     launch = read_launch(command, variables, node=chosen.node, nodes=chosen.nodes)
@@ -68,11 +68,14 @@ def examine(command: Sequence[str], variables: Mapping[str, str], chosen: Chosen
     seen = examine_host(launch, variables, Extra(chosen.heavy, chosen.torch, tuple(command)))
     meeting, report = Meeting(result="none"), None
     if launch.nodes > 1 and launch.endpoint and not chosen.here and not (chosen.once and launch.starts):
+        from dtdebug.doctor import meet
+        from dtdebug.doctor.shared import Shared
+
         token = variables.get(TOKEN) or f"job {variables.get('SLURM_JOB_ID', '')}"
         shared = Shared(chosen.folder, token, seen) if chosen.folder is not None else None
         try:
             judge = shared.judge if shared else verdict.together
-            meeting, report = asyncio.run(_meet(seen, token, wait, judge, heavy=chosen.heavy))
+            meeting, report = meet.meeting(seen, token, wait, judge, heavy=chosen.heavy)
             report = shared.ended(meeting, report, began + wait) if shared else report
         finally:
             if shared is not None:
@@ -86,17 +89,6 @@ def examine(command: Sequence[str], variables: Mapping[str, str], chosen: Chosen
         meeting=meeting,
         authenticated=bool(variables.get(TOKEN)),
     )
-
-
-async def _meet(
-    seen: Look, token: str, wait: float, judge: meet.Judge, *, heavy: bool
-) -> tuple[Meeting, Report | None]:
-    if meet.collects(seen):
-        return await meet.collect(seen, token, wait, judge, heavy=heavy)
-    try:
-        return await meet.come(seen, token, wait)
-    except WireError as error:
-        return Meeting(result="lost", words=f"the first host was lost on the way ({error.why})"), None
 
 
 def record(answer: HostAnswer) -> str:

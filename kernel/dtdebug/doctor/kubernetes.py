@@ -13,7 +13,6 @@ from pathlib import Path, PurePath
 from typing import Any, NamedTuple
 
 import msgspec
-import yaml
 
 from dtdebug.doctor.facts import Launch
 from dtdebug.doctor.launch import read_launch
@@ -81,6 +80,8 @@ def manifest(command: Sequence[str]) -> Manifest | None:
     path = _path(command)
     if path is None:
         return None
+    import yaml
+
     try:
         text = careful.read_text(path, _SIZE)
         if sum(isinstance(e, yaml.AliasEvent) for e in yaml.parse(text, Loader=yaml.SafeLoader)) > _ALIASES:

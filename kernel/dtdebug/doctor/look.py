@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import NamedTuple, TypeVar
 
 from dtdebug.clean import one_line
-from dtdebug.doctor import choose, dcgm, devices, fabric, imports, mounted, names, rates, resources, software
+from dtdebug.doctor import asking, choose, dcgm, devices, fabric, imports, names, rates, resources, software
 from dtdebug.doctor.facts import Launch, Look, Problem
 from dtdebug.probe.in_parallel import begin
 from dtdebug_taxonomy import __version__
@@ -53,11 +53,11 @@ def examine_host(launch: Launch, variables: Mapping[str, str], more: Extra = _NO
     problems, figures, why = resources_seen or ([], {}, {})
     unread |= why
     home = Path(launch.program).parent
-    if mounted.answers(home):
+    if asking.folder_answers(home):
         files, reason = tried("code", lambda: software.hashed_files(launch.program, launch.arguments)) or ({}, "")
     else:
         files, reason = {}, f"{home} does not answer"
-        words = f"no answer in {mounted.LIMIT:g} s"
+        words = f"no answer in {asking.FOLDER_LIMIT:g} s"
         text = f"{home}, where the program is, does not answer"
         problems.append(Problem(id="DR508", text=text, measured=words, expected="a folder that can be read"))
     if reason:

@@ -7,8 +7,9 @@ from pathlib import Path
 
 import msgspec
 
-from dtdebug.doctor.facts import MOST_HOSTS, Came, Look, Meeting, Report
+from dtdebug.doctor.facts import MOST_HOSTS, Came, Look, Meeting
 from dtdebug.doctor.judge import coming, verdict
+from dtdebug.doctor.report import Report
 from dtdebug.doctor.untrusted import tidied
 from dtdebug.errors import UsageError
 from dtdebug.logs import careful

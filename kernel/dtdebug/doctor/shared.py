@@ -9,11 +9,12 @@ from pathlib import Path
 
 from msgspec.structs import replace
 
-from dtdebug.doctor import mounted
-from dtdebug.doctor.facts import Came, Finding, Look, Meeting, Report, Stranger
+from dtdebug.doctor import asking
+from dtdebug.doctor.facts import Came, Look, Meeting, Stranger
 from dtdebug.doctor.folder import PAUSE, Folder, Said
 from dtdebug.doctor.judge import coming, verdict
 from dtdebug.doctor.judge.findings import finding, folded
+from dtdebug.doctor.report import Finding, Report
 from dtdebug.errors import UsageError
 
 _LATER = 3.0
@@ -26,8 +27,8 @@ class Shared:
 
     def __init__(self, place: Path, token: str, look: Look) -> None:
         """Writes what this host says of itself; raises UsageError."""
-        if not mounted.answers(place):
-            raise UsageError(f"doctor --folder {place}: no answer in {mounted.LIMIT:g} s: its file server hangs")
+        if not asking.folder_answers(place):
+            raise UsageError(f"doctor --folder {place}: no answer in {asking.FOLDER_LIMIT:g} s: its file server hangs")
         self._place, self._look = place, look
         self._folder = Folder(place, token, look)
         self._why = ""

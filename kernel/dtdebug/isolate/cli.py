@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import json
-import os
 import re
 import shutil
 import sys
@@ -15,18 +14,14 @@ from typing import Any
 from dtdebug.errors import FOUND, NOTHING, USAGE, UsageError
 from dtdebug.isolate import differs, releases
 from dtdebug.isolate.command import JobCommand, one_host, parse_job, spread
-from dtdebug.isolate.differs import NOT_SET, Recorded
+from dtdebug.isolate.differs import Recorded
 from dtdebug.isolate.found import SearchState
 from dtdebug.isolate.run import Choices
 from dtdebug.isolate.session import SavedSearch, SearchRequest, last_search, new_folder
+from dtdebug.isolate.surroundings import variables_to_try
 from dtdebug.isolate.told import Told, parse_answers
 from dtdebug_taxonomy.factors import Factor
 
-_VARIABLES = re.compile(
-    r"(?:NCCL|TORCH|TORCHDYNAMO|TORCHINDUCTOR|PYTORCH|GLOO|CUDA|CUBLAS|UCX|FI|TOKENIZERS|KMP|MKL)_\w{1,60}\Z"
-)
-_PLACES = re.compile(r"\w{0,60}(?:_HOME|_DIR|_PATH|_FILE|_ROOT|VISIBLE_DEVICES)\Z")
-"""Variables that may be what matters, and those that only say where things are."""
 _SPAN = re.compile(r"(\d{1,6}(?:\.\d{1,3})?)([smh]?)\Z")
 _INTERRUPTED = 130
 
@@ -108,7 +103,7 @@ def _isolate(options: argparse.Namespace) -> int:
     asked = SearchRequest(
         budget=_seconds(options.budget),
         factors=_factors(choices),
-        variables=_variables() if recorded is None else {},  # what differs is known after the first run
+        variables=variables_to_try() if recorded is None else {},  # what differs is known after the first run
         versions=releases.asked_releases(options.version),
         told=told,
         hang=options.hang,
@@ -165,10 +160,6 @@ def _factors(choices: Choices) -> tuple[Factor, ...]:
     if choices.kind != "differs":
         return tuple(f for f in factors.load() if "recorded" not in f.uses)
     return tuple(f for f in factors.load() if not f.alters)
-
-
-def _variables() -> dict[str, str]:
-    return {name: NOT_SET for name in sorted(os.environ) if _VARIABLES.match(name) and not _PLACES.match(name)}
 
 
 def _here(job: JobCommand, told: Told) -> tuple[JobCommand, tuple[str, ...]]:

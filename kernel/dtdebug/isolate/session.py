@@ -23,6 +23,7 @@ from dtdebug.isolate.identity import FailureIdentity
 from dtdebug.isolate.run import ENVIRONMENT, VERSION, Choices, Run
 from dtdebug.isolate.runner import Runner
 from dtdebug.isolate.search import Search
+from dtdebug.isolate.surroundings import variables_read
 from dtdebug.isolate.table import duration, progress
 from dtdebug.isolate.told import Told
 from dtdebug.isolate.tries import Tries
@@ -104,12 +105,14 @@ class SavedSearch:
     def _suspects(self, found: SearchState, run: Run) -> dict[str, str]:
         """What the recorded run was told and this one not, and packages that can be had in another version."""
         suspects: dict[str, str] = {}
-        if "input" in run.saw:
+        if self._choices.kind != "differs":
+            suspects |= {f"{ENVIRONMENT}{name}": to for name, to in variables_read(run.saw).items()}
+        if "input" in run.at:
             found.not_varied.append("what the program reads from standard input, which is empty in all runs")
         if self._choices.recorded is not None:
             then = differs.Recorded(self._choices.recorded)
             now = differs.Recorded(Path(run.folder).parent / "record")
-            suspects = {f"{ENVIRONMENT}{name}": to for name, to in then.variables(now).items()}
+            suspects |= {f"{ENVIRONMENT}{name}": to for name, to in then.variables(now).items()}
             found.not_varied += then.told_differently(now, Path(run.folder).parent / "work", self._home)
         if self._asked.versions:
             interpreter = run.saw.get("python", sys.executable)
@@ -125,7 +128,7 @@ class SavedSearch:
                 f"isolate: the program writes to {run.denied[0]}, which is outside of its folder and was there before; "
                 "let it write elsewhere, or allow it with --may-write"
             )
-        if reference is None and run.failure is not None and "input" in run.saw and run.failure.type in _NO_INPUT:
+        if reference is None and run.failure is not None and "input" in run.at and run.failure.type in _NO_INPUT:
             raise UsageError(
                 "isolate: the program reads standard input, which is empty here; pass the value as an option instead"
             )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
@@ -18,6 +19,17 @@ from dtdebug_taxonomy.factors import Factor
 
 _OFFLINE = {"WANDB_MODE": "offline", "MLFLOW_TRACKING_URI": "file:mlruns", "COMET_MODE": "OFFLINE"}
 """Nothing that a run measures is sent anywhere."""
+_LIBRARIES = re.compile(
+    r"(?:NCCL|TORCH|TORCHDYNAMO|TORCHINDUCTOR|PYTORCH|GLOO|CUDA|CUBLAS|UCX|FI|TOKENIZERS|KMP|MKL|GOMP|MALLOC)_\w{1,60}\Z"
+    r"|PYTHON(?:WARNINGS|OPTIMIZE|DEVMODE|MALLOC|UTF8|INTMAXSTRDIGITS|ASYNCIODEBUG)\Z|OMP_(?!NUM_THREADS)\w{1,60}\Z"
+)
+_PLACES = re.compile(r"\w{0,60}(?:HOME|DIR|PATH|FILE|ROOT|VISIBLE_DEVICES|TOKEN|KEY)\Z")
+"""Variables of libraries that may be what matters, and those that only say where things are, or who one is."""
+_OF_HOST = re.compile(
+    r"(?:LOCAL_|GROUP_|ROLE_|NODE_)?(?:RANK|WORLD_SIZE)\Z|(?:MASTER|SLURM|OMPI|PMI|PMIX|LC|XDG|SSH|DTDEBUG)_"
+    r"|(?:USER|LOGNAME|SHELL|TERM|LANG|PWD|HOSTNAME|DISPLAY|COLUMNS|LINES|OMP_NUM_THREADS)\Z"
+)
+"""Variables without which a program is not started as it was."""
 
 
 class Paths(msgspec.Struct, frozen=True, kw_only=True):
@@ -75,6 +87,18 @@ def run_variables(
         "DTDEBUG_STATE": str(place / "state"),
         notes.VARIABLE: str(change),
     }
+
+
+def variables_to_try() -> dict[str, str]:
+    """Variables of libraries that are set, each with what it is changed to."""
+    return {name: NOT_SET for name in sorted(os.environ) if _LIBRARIES.match(name) and not _PLACES.match(name)}
+
+
+def variables_read(saw: Mapping[str, str]) -> dict[str, str]:
+    """The same of variables that the program itself asks for, as a run has noted them."""
+    read = [name.removeprefix("variable.") for name in saw if name.startswith("variable.")]
+    theirs = (name for name in sorted(read) if name in os.environ and not _PLACES.match(name))
+    return {name: NOT_SET for name in theirs if not _OF_HOST.match(name)}
 
 
 def knob(factor: Factor) -> str:

@@ -119,7 +119,7 @@ def after_death(extension: Extension) -> Snapshot | None:
 def show_doctor(extension: Extension, words: Sequence[str]) -> None:
     """Examines, shows the card, and lets what was measured answer the wizard's questions."""
     from dtdebug.doctor import card, show
-    from dtdebug.doctor.facts import Report
+    from dtdebug.doctor.report import Report
 
     command = [sys.executable, "-P", "-m", "dtdebug", "doctor", "--format", "json", *words]
     done = subprocess.run(

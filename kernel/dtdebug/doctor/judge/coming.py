@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Sequence
 
-from dtdebug.doctor.facts import Came, Finding, HostRow, Launch, Look, Meeting, Stranger
+from dtdebug.doctor.facts import Came, Launch, Look, Meeting, Stranger
 from dtdebug.doctor.judge.findings import apart, finding, folded, labels
 from dtdebug.doctor.names import is_loopback, own_addresses
+from dtdebug.doctor.report import Finding, HostRow
 
 
 def starts_elsewhere(launch: Launch) -> str:

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from statistics import median
 
-from dtdebug.doctor.facts import Came, Finding, Severity
+from dtdebug.doctor.facts import Came, Severity
 from dtdebug.doctor.judge.findings import apart, finding, folded, labels
+from dtdebug.doctor.report import Finding
 
 _HEART_BEAT = 15.0
 """Seconds: five of torch's, three times, after which c10d takes a host for dead."""

@@ -6,7 +6,8 @@ from collections import Counter
 from collections.abc import Hashable, Mapping, Sequence
 
 from dtdebug.clean import one_line
-from dtdebug.doctor.facts import Came, Finding, Remedy, Severity
+from dtdebug.doctor.facts import Came, Severity
+from dtdebug.doctor.report import Finding, Remedy
 from dtdebug_taxonomy.preflight import load
 
 _TEXT = 400

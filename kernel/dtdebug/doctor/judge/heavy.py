@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from statistics import median
 
-from dtdebug.doctor.facts import Bulk, Came, Finding
+from dtdebug.doctor.facts import Bulk, Came
 from dtdebug.doctor.judge.findings import finding, labels
 from dtdebug.doctor.judge.matrix import Hosts
+from dtdebug.doctor.report import Finding
 
 _SLOW = 4.0
 """Times slower than the pairs without it."""

@@ -6,12 +6,13 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from msgspec.structs import replace
 
-from dtdebug.doctor.facts import Finding, Look, Problem, Severity
+from dtdebug.doctor.facts import Look, Problem, Severity
 from dtdebug.doctor.judge.findings import apart, finding, folded, labels
 from dtdebug.doctor.judge.forecast import Forecast, Pair
 from dtdebug.doctor.judge.matrix import Hosts
 from dtdebug.doctor.judge.network import shared, unreached
 from dtdebug.doctor.names import is_loopback
+from dtdebug.doctor.report import Finding
 
 
 def names(came: Hosts) -> Iterator[Finding]:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dtdebug.doctor.facts import Look, Report
+from dtdebug.doctor.facts import Look
+from dtdebug.doctor.report import Report
 
 _SHOWN = ("python", "torch", "torch (imported)", "nccl (loaded)", "deepspeed", "accelerate")
 _SAID = {"connects": "connects", "fails": "will fail, see the faults", "unknown": "not all pairs were tried"}

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from dtdebug.doctor.choose import bare
-from dtdebug.doctor.facts import Finding, HostRow, Look
+from dtdebug.doctor.facts import Look
 from dtdebug.doctor.names import is_loopback
+from dtdebug.doctor.report import Finding, HostRow
 
 _LAUNCHERS = {
     "torchrun": "torchrun",

@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from statistics import median
 
-from dtdebug.doctor.facts import Finding, Matrix, Severity, Try
+from dtdebug.doctor.facts import Severity, Try
 from dtdebug.doctor.judge.findings import finding, folded, labels
 from dtdebug.doctor.judge.forecast import Forecast
 from dtdebug.doctor.judge.matrix import Hosts
 from dtdebug.doctor.names import is_loopback
+from dtdebug.doctor.report import Finding, Matrix
 
 _SLOW_TIMES, _SLOW_MORE = 5.0, 5.0
 """Times, and milliseconds more, that a slow host's round trips take."""

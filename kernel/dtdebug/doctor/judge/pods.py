@@ -6,10 +6,11 @@ from collections.abc import Iterator
 
 import msgspec
 
-from dtdebug.doctor.facts import AREAS, Area, Finding, HostRow, Look, Report, Unexamined
+from dtdebug.doctor.facts import Look
 from dtdebug.doctor.judge import partition
 from dtdebug.doctor.judge.findings import finding
 from dtdebug.doctor.kubernetes import Manifest, Pods
+from dtdebug.doctor.report import AREAS, Area, Finding, HostRow, Report, Unexamined
 
 _ELSEWHERE = "the pods run elsewhere: start `dtdebug doctor -- COMMAND` in each of them"
 _ROWS = 256

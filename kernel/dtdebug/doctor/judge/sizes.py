@@ -14,7 +14,6 @@ from pathlib import Path
 from typing import cast
 
 import msgspec
-import yaml
 
 from dtdebug.doctor.facts import Launch
 from dtdebug_taxonomy.source.toml import read_toml
@@ -194,6 +193,8 @@ def _files(options: list[_Option], endings: tuple[str, ...]) -> Iterator[tuple[s
 
 
 def _content(path: Path) -> object | None:
+    import yaml
+
     try:
         with path.open("rb") as file:
             text = file.read(_SIZE).decode(errors="replace")

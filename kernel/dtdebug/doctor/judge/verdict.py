@@ -6,25 +6,12 @@ from collections.abc import Sequence
 
 import msgspec
 
-from dtdebug.doctor.facts import (
-    AREAS,
-    Area,
-    Came,
-    Finding,
-    HostRow,
-    Look,
-    Matrix,
-    Meeting,
-    Problem,
-    Report,
-    State,
-    Stranger,
-    Unexamined,
-)
+from dtdebug.doctor.facts import Came, Look, Meeting, Problem, Stranger
 from dtdebug.doctor.judge import coming, compare, forecast, heavy, interfaces, measured, network, partition
 from dtdebug.doctor.judge.findings import finding, folded, labels
 from dtdebug.doctor.judge.lines import line
 from dtdebug.doctor.judge.matrix import Hosts
+from dtdebug.doctor.report import AREAS, Area, Finding, HostRow, Matrix, Report, State, Unexamined
 from dtdebug_taxonomy.preflight import load
 
 MOST = 20

@@ -1,7 +1,7 @@
 """Keeps the user's files: what was there before the first run is not overwritten, renamed or deleted.
 
 A run works in a copy of the working directory; this is for paths that lead out of it. An audit hook sees what Python
-opens; what C++ writes (`torch.save`) is seen where Python calls it.
+opens, and the commands that it starts; what C++ writes (`torch.save`) is seen where Python calls it.
 """
 
 from __future__ import annotations
@@ -10,12 +10,15 @@ import functools
 import os
 import stat
 import sys
+from contextlib import suppress
 from types import ModuleType
 from typing import Any
 
+from dtdebug.isolate.inside import programs
 from dtdebug.isolate.inside.notes import Notes
 
 _WRITES = os.O_WRONLY | os.O_RDWR | os.O_TRUNC | os.O_APPEND | os.O_CREAT
+_STARTS = ("os.system", "subprocess.Popen", "os.exec", "os.posix_spawn")
 _FREE = ("/dev/", "/proc/", "/sys/", "/run/")
 _CACHES = ("/__pycache__/", "/.cache/", "/.triton/", "/torchinductor_", "/.nv/", "/.config/matplotlib/")
 """What programs keep for themselves, and make again."""
@@ -37,6 +40,12 @@ class _Guard:
         elif name == "os.rename":
             self.writes(args[0])
             self.writes(args[1])
+        elif name in _STARTS:
+            paths: list[str] = []
+            with suppress(TypeError, ValueError, OSError):
+                paths += programs.written(name, args)
+            for path in paths:
+                self.writes(path)
 
     def writes(self, path: Any) -> None:
         """Raises PermissionError where a file that was there before the first run would be changed."""

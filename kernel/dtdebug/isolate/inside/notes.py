@@ -63,12 +63,17 @@ class Notes:
             self._busy.now = False
 
 
+def is_foreign(file: str) -> bool:
+    """Whether a file of code is not the user's own."""
+    return file.startswith(_FOREIGN) or "-packages/" in file
+
+
 def _place() -> str:
     """`FILE:LINE` of the user's own code that is under way; empty if none is."""
     frame = sys._getframe(2)  # noqa: SLF001
     while frame is not None:
         name = frame.f_code.co_filename
-        if not name.startswith(_FOREIGN) and "-packages/" not in name:
+        if not is_foreign(name):
             return f"{name}:{frame.f_lineno}"
         frame = frame.f_back  # type: ignore[assignment]
     return ""

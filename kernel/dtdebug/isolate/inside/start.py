@@ -10,7 +10,7 @@ from contextlib import suppress
 from types import ModuleType
 from typing import Any
 
-from dtdebug.isolate.inside import asks, chance, guard, loaders, parts, sharding
+from dtdebug.isolate.inside import asks, chance, guard, loaders, parts, reads, sharding
 from dtdebug.isolate.inside.notes import VARIABLE, Notes
 
 Patch = Callable[[ModuleType, Notes], None]
@@ -87,8 +87,9 @@ def begin() -> None:
         notes.note("saw", "hash-seed")
     notes.check_environment()
     guard.begin(notes, told["ours"], float(told["begun"]))
-    with suppress(Exception):
-        asks.begin(notes)
+    for watch in (asks.begin, reads.begin):
+        with suppress(Exception):
+            watch(notes)
     for name in [name for name in PATCHES if name in sys.modules]:
         with suppress(Exception):
             PATCHES[name](sys.modules[name], notes)

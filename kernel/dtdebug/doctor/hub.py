@@ -1,0 +1,201 @@
+"""The side where all meet: waits for the hosts, has them probe each other, judges, and tells them."""
+
+from __future__ import annotations
+
+import asyncio
+import errno
+import secrets
+import socket
+import time
+from collections.abc import Callable
+from contextlib import suppress
+from typing import Any
+
+import msgspec
+
+from dtdebug.doctor import bulk, pairs, resources, software, wire
+from dtdebug.doctor.facts import MOST_HOSTS, Bulk, Came, Look, Meeting, Stranger
+from dtdebug.doctor.report import Report
+from dtdebug.doctor.roster import FILES_ASKED, PROBING, SAYING, Row, answering_at, peer_of, peers, try_peers
+from dtdebug.doctor.untrusted import tidied
+
+_BACKLOG, _GUESTS = 2048, 4096
+"""Hosts that may come at one moment, and connections that may be open before they have proved anything."""
+Judge = Callable[[list[Came], list[Stranger], float], Report]
+
+
+async def collect(
+    look: Look, token: str, wait: float, judge: Judge, *, heavy: bool = False
+) -> tuple[Meeting, Report | None]:
+    """Waits for the hosts, and gives the answer that all of them get."""
+    hub = _Hub(look, token, heavy=heavy)
+    try:
+        await hub.open()
+    except OSError as error:
+        if error.errno != errno.EADDRINUSE:
+            return Meeting(result="error", words=error.strerror or str(error)), None
+        return Meeting(result="taken", holder=resources.port_holder(look.launch)), None
+    try:
+        return Meeting(result="hub"), await hub.run(wait, judge)
+    finally:
+        await hub.close()
+
+
+class _Hub:
+    """All that came."""
+
+    def __init__(self, look: Look, token: str, *, heavy: bool) -> None:
+        self._look, self._token, self._heavy = look, token, heavy
+        self._came: list[Came] = []
+        self._channels: list[wire.ProvenConnection | None] = []
+        self._strangers: dict[str, Stranger] = {}
+        self._full = asyncio.Event()
+        self._servers: list[asyncio.Server] = []
+        self._closed = False
+        self._guests: dict[asyncio.StreamWriter, None] = {}
+        """Who has not proved anything yet, the first to come first."""
+        self._answering = pairs.Answering()
+
+    async def open(self) -> None:
+        """Listens at the port of the job, at all addresses, as torch's store does; raises OSError."""
+        plugs = []
+        for family, address in ((socket.AF_INET, "0.0.0.0"), (socket.AF_INET6, "::")):  # noqa: S104 - as the job will
+            plug = socket.socket(family, socket.SOCK_STREAM)
+            plugs.append(plug)
+            try:
+                plug.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+                plug.setsockopt(socket.IPPROTO_TCP, socket.TCP_MAXSEG, wire.SEGMENT)
+                if family == socket.AF_INET6:
+                    plug.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 1)
+                plug.bind((address, self._look.launch.port or 0))
+            except OSError as error:
+                plug.close()
+                plugs.remove(plug)
+                if family == socket.AF_INET or error.errno == errno.EADDRINUSE:
+                    for other in plugs:
+                        other.close()
+                    raise
+        self._servers = [
+            await asyncio.start_server(self._guest, sock=s, limit=wire.LINE, backlog=_BACKLOG) for s in plugs
+        ]
+        await self._answering.open(answering_at(self._look))
+        here = msgspec.structs.replace(self._look, ports=tuple(self._answering.ports))
+        self._came.append(Came(look=here, node=here.launch.node, address=(here.endpoint.addresses or ("",))[0]))
+        self._channels.append(None)
+
+    async def close(self) -> None:
+        """Closes all sockets."""
+        self._closed = True
+        self._answering.close()
+        for server in self._servers:
+            server.close()
+        await asyncio.gather(*(c.close() for c in self._channels if c is not None))
+
+    async def run(self, wait: float, judge: Judge) -> Report:
+        """From the first host that comes to the answer that all get."""
+        began = time.monotonic()
+        if len(self._came) >= self._look.launch.nodes:
+            self._full.set()
+        with suppress(TimeoutError):
+            await asyncio.wait_for(self._full.wait(), wait)
+        self._closed = True
+        key = secrets.token_hex(16)
+        self._answering.begin(key, 0)
+        differing = _differing([c.look for c in self._came])
+        count, every = len(self._came), [peer_of(c) for c in self._came]
+        partners = [[(j, every[j]) for j in peers(i, count)] for i in range(count)]
+        rows = [
+            self._ask(i, {"key": key, "index": i, "roster": partners[i], "files": differing}) for i in range(1, count)
+        ]
+        mine = try_peers(partners[0], key)
+        done = await asyncio.gather(mine, *rows)
+        for came, row in zip(self._came, done, strict=True):
+            came.tries = row if isinstance(row, list) else row.tries if row else []
+            came.lines = row.lines if isinstance(row, Row) else {}
+        self._came[0].lines = {f: software.lines(self._look.launch.program, f) for f in differing}
+        if self._heavy and count > 1:
+            for offset in bulk.offsets(count):
+                await self._round(offset, key)
+        report = judge(self._came, list(self._strangers.values()), time.monotonic() - began)
+        await asyncio.gather(*(self._tell(c, report) for c in self._channels if c is not None))
+        return report
+
+    async def _ask(self, index: int, body: dict[str, Any]) -> Row | None:
+        channel = self._channels[index]
+        assert channel is not None  # noqa: S101 - only this host has none
+        try:
+            await channel.send(body, SAYING)
+            return msgspec.convert(await channel.receive(PROBING), Row)
+        except (wire.WireError, msgspec.ValidationError):
+            return None
+
+    async def _round(self, offset: int, key: str) -> None:
+        """Each host sends much to the one so many places on, by the way by which that came."""
+        count = len(self._came)
+
+        def target(index: int) -> tuple[int, str, int] | None:
+            peer = (index + offset) % count
+            came = self._came[peer]
+            reached = [t.address for t in self._came[index].tries if t.node == peer and t.result == "ok"]
+            ports = dict(came.look.ports)
+            return next(((peer, a, ports[a]) for a in reached if a in ports), None)
+
+        async def one(index: int) -> None:
+            to, channel = target(index), self._channels[index]
+            if to is None or self._came[index].look.version != self._look.version:
+                return
+            if channel is None:
+                self._came[index].bulk.append(await bulk.send(*to, key))
+                return
+            try:
+                await channel.send({"bulk": to}, SAYING)
+                self._came[index].bulk.append(msgspec.convert(await channel.receive(PROBING), Bulk))
+            except (wire.WireError, msgspec.ValidationError):
+                return
+
+        for came in self._came:
+            came.bulk = [*came.bulk]
+        await asyncio.gather(*(one(i) for i in range(count)))
+
+    async def _tell(self, channel: wire.ProvenConnection, report: Report) -> None:
+        with suppress(wire.WireError):
+            await channel.send(report, SAYING)
+
+    async def _guest(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        while len(self._guests) >= _GUESTS:  # who only connects must keep no host away
+            next(iter(self._guests)).transport.abort()
+            del self._guests[next(iter(self._guests))]
+        self._guests[writer] = None
+        address = str(writer.get_extra_info("peername")[0]).removeprefix("::ffff:")
+        try:
+            if self._closed:
+                writer.close()
+                return
+            channel = await wire.serve(reader, writer, self._token)
+            self._guests.pop(writer, None)
+            body = await channel.receive(SAYING)
+            offset = float(body["time"]) - time.time()
+            came = Came(look=tidied(msgspec.convert(body["look"], Look)), node=None, address=address, offset=offset)
+            came.node = came.look.launch.node
+        except wire.WireError as error:
+            if len(self._strangers) < 64 and (error.why == "token" or error.release):
+                self._strangers[address] = Stranger(address, error.why, error.release)
+            writer.close()
+            return
+        except (OSError, KeyError, TypeError, ValueError, asyncio.CancelledError):  # nothing of ours; or all is over
+            writer.close()
+            return
+        finally:
+            self._guests.pop(writer, None)
+        if self._closed or len(self._came) >= MOST_HOSTS:
+            writer.close()
+            return
+        self._came.append(came)
+        self._channels.append(channel)
+        if len(self._came) >= self._look.launch.nodes:
+            self._full.set()
+
+
+def _differing(looks: list[Look]) -> list[str]:
+    every = dict.fromkeys(f for look in looks for f in look.files)
+    return [f for f in every if len({look.files.get(f) for look in looks if look.files}) > 1][:FILES_ASKED]
