@@ -142,9 +142,11 @@ def job(tmp_path, monkeypatch):
     for name in (endpoint.TOKEN, endpoint.BIND, membership.MARK, "DTDEBUG_RUN", "TORCH_FR_DUMP_TEMP_FILE"):
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setenv("DTDEBUG_STATE", str(tmp_path / "state"))
-    made = Job(RunFolder.make(tmp_path / "runs"))
+    monkeypatch.setenv("TMPDIR", str(tmp_path))
+    made = Job(RunFolder.make(tmp_path / ("long" * 30) / "runs"))  # longer than the address of a socket can be
     yield made
     made.end()
+    assert [] == [*tmp_path.glob("dtdebug-*")]  # killed, no rank leaves anything among the temporary files
 
 
 def soon():

@@ -16,6 +16,7 @@ from typing import cast
 
 import msgspec
 
+from dtdebug.records import sockets
 from dtdebug_taxonomy.ranks import RankState
 
 STATE_LIMIT = 4 << 20
@@ -102,7 +103,8 @@ def _connect(target: Path | tuple[str, int], deadline: float) -> socket.socket:
     connection = socket.socket(socket.AF_UNIX)
     try:
         connection.settimeout(_left(deadline))
-        connection.connect(str(target))
+        with sockets.address(target) as place:
+            connection.connect(place)
     except BaseException:
         connection.close()
         raise
