@@ -668,5 +668,21 @@ def test_last_words_leave_a_signal_that_somebody_handles(tmp_path):
     finally:
         signal.signal(signal.SIGUSR1, before)
 
-    assert "" == (tmp_path / "1.txt").read_text()
+    assert "" == (tmp_path / "1.txt").read_text().strip()
     assert fatal_signals.offer(tmp_path / "none" / "1.txt") is None
+
+
+def test_stacks_are_not_offered_where_each_write_takes_long(tmp_path, monkeypatch):
+    """One that took long is none: a busy machine."""
+    took = iter((0.1, 0.1, 0.0, 0.1, 0.1, 0.1))
+    now = [0.0]
+
+    def write(file, data):
+        now[0] += next(took)
+
+    monkeypatch.setattr(fatal_signals.time, "monotonic", lambda: now[0])
+    monkeypatch.setattr(fatal_signals.os, "write", write)
+    take_back = fatal_signals.offer(tmp_path / "1.txt")
+    take_back()
+
+    assert fatal_signals.offer(tmp_path / "2.txt") is None
