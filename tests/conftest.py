@@ -28,10 +28,13 @@ settings.register_profile(
 )
 settings.load_profile("dtdebug")
 
-# Nothing is written to the state directory of whoever runs the tests.
-if "DTDEBUG_STATE" not in os.environ:
-    os.environ["DTDEBUG_STATE"] = tempfile.mkdtemp(prefix="dtdebug-tests-")
-    atexit.register(shutil.rmtree, os.environ["DTDEBUG_STATE"], ignore_errors=True)
+# Nothing is written to the state directory of whoever runs the tests, and what torch leaves among the temporary files,
+# as torchrun does with each job, goes with the tests. pytest's own folders stay where they are looked for.
+if "PYTEST_XDIST_WORKER" not in os.environ:
+    os.environ.setdefault("PYTEST_DEBUG_TEMPROOT", tempfile.gettempdir())
+    tempfile.tempdir = os.environ["TMPDIR"] = tempfile.mkdtemp(prefix="dtdebug-tests-")
+    os.environ.setdefault("DTDEBUG_STATE", f"{tempfile.tempdir}/state")
+    atexit.register(shutil.rmtree, tempfile.tempdir, ignore_errors=True)
 
 
 @pytest.fixture(scope="session")

@@ -142,9 +142,11 @@ def job(tmp_path, monkeypatch):
     for name in (endpoint.TOKEN, endpoint.BIND, membership.MARK, "DTDEBUG_RUN", "TORCH_FR_DUMP_TEMP_FILE"):
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setenv("DTDEBUG_STATE", str(tmp_path / "state"))
-    made = Job(RunFolder.make(tmp_path / "runs"))
+    monkeypatch.setenv("TMPDIR", str(tmp_path))
+    made = Job(RunFolder.make(tmp_path / ("long" * 30) / "runs"))  # longer than the address of a socket can be
     yield made
     made.end()
+    assert [] == [*tmp_path.glob("dtdebug-*")]  # killed, no rank leaves anything among the temporary files
 
 
 def soon():
@@ -666,5 +668,21 @@ def test_last_words_leave_a_signal_that_somebody_handles(tmp_path):
     finally:
         signal.signal(signal.SIGUSR1, before)
 
-    assert "" == (tmp_path / "1.txt").read_text()
+    assert "" == (tmp_path / "1.txt").read_text().strip()
     assert fatal_signals.offer(tmp_path / "none" / "1.txt") is None
+
+
+def test_stacks_are_not_offered_where_each_write_takes_long(tmp_path, monkeypatch):
+    """One that took long is none: a busy machine."""
+    took = iter((0.1, 0.1, 0.0, 0.1, 0.1, 0.1))
+    now = [0.0]
+
+    def write(file, data):
+        now[0] += next(took)
+
+    monkeypatch.setattr(fatal_signals.time, "monotonic", lambda: now[0])
+    monkeypatch.setattr(fatal_signals.os, "write", write)
+    take_back = fatal_signals.offer(tmp_path / "1.txt")
+    take_back()
+
+    assert fatal_signals.offer(tmp_path / "2.txt") is None

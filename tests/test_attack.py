@@ -29,6 +29,7 @@ import pytest
 from dtdebug import state
 from dtdebug.agent.endpoint import Endpoint
 from dtdebug.flight import analyse
+from dtdebug.records import sockets
 
 LONG = bool(os.environ.get("DTDEBUG_ATTACK"))
 DUMPS, KILLS = (5_000, 200) if LONG else (80, 4)
@@ -358,6 +359,25 @@ def test_clients_that_say_nothing_keep_no_valid_one_waiting():
 
     assert said.startswith(b"HTTP/1.1 200")
     assert waited < 1.9  # one of those who say nothing is waited for so long
+
+
+def test_where_a_folder_can_hold_no_socket_those_of_killed_ranks_are_removed(tmp_path):
+    """Only ours that nobody serves."""
+    served, dead, empty = (tmp_path / f"dtdebug-socket-{name}" for name in ("served", "dead", "empty"))
+    listening = []
+    for folder in (served, dead, empty):
+        folder.mkdir()
+    for folder in (served, dead):
+        listening.append(socket.socket(socket.AF_UNIX))
+        listening[-1].bind(str(folder / "s"))
+        listening[-1].listen()
+    listening[1].close()
+    try:
+        sockets.sweep(tmp_path, "dtdebug-socket-", "s")
+    finally:
+        listening[0].close()
+
+    assert [empty, served] == sorted(tmp_path.iterdir())
 
 
 # Kills.

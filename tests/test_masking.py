@@ -48,6 +48,17 @@ def test_no_kind_of_secret_passes_in_any_place(seed):
     assert [] == passed
 
 
+@pytest.mark.parametrize("line", ["password @@", "set -gx DB_PASSWORD @@", "the password for me is @@", "pw = '@@'"])
+@pytest.mark.parametrize("chosen", ["oubdtm$7006", "Winter20481", "h7unter!", "correct5horse9"])
+def test_a_password_that_somebody_has_chosen_is_masked_behind_its_name(line, chosen):
+    assert chosen not in clean(line.replace("@@", chosen))
+
+
+def test_a_signed_address_is_masked():
+    link = "s3://b/x?X-Amz-Signature=@@&X-Amz-Date=20250101"
+    assert link.replace("@@", MASK) == clean(link.replace("@@", word(random.Random(2), 64, "0123456789abcdef")))
+
+
 def test_lines_as_people_write_them_keep_no_secret():
     rng = random.Random(3)
     filled = [(line, word(rng, 20)) for line in WRITTEN]
@@ -70,6 +81,9 @@ def test_lines_as_people_write_them_keep_no_secret():
         "<secret>{acme AQAAAB @@}</secret>", "K_API_KEY=gZ(@@",
         "api_key\n  Extra inputs are not permitted [type=extra_forbidden, input_value='@@', input_type=str]",
         "curl -k \\\n  --proxy-user me:@@ \\\n  https://h.example", '[("password", "@@")]',
+        "wandb.login(key='@@', relogin=True)", 'HTTPBasicAuth("me", "@@")', "echo @@ | sudo -S apt",
+        "unzip -P @@ a.zip", "openssl enc -k @@", "keytool -storepass @@", ">>> pw = '@@'",
+        "API key verification failed for key @@. Make sure", "the password for me is @@",
     ],
 )  # fmt: skip
 def test_secrets_in_programs_and_configurations_are_masked(line):
@@ -93,6 +107,9 @@ def test_secrets_in_programs_and_configurations_are_masked(line):
         "row_token = [int(m) for m in ids]", 'X_TOKEN = "<vila/sentinel>"', "https://x:${TOKEN}@h.example/a.git",
         "api_key: API key for the model", '"timePasswordChanged": 1515902314887',
         "x-t_p4_w7_fpn_giou_4conv1f_fp16_ms-crop_3x",
+        "compile key 0a1fe4f5b0c7d2e3f4a5", "triton kernel key 0a1fe4f5b0c7d2e3f4a5b6c7 not in cache",
+        "token verification failed for commit 0a1fe4f5b0c7d2e3f4a5", "lock key 0a1fe4f5b0c7d2e3f4a5b6 held by rank 3",
+        "password authentication for me is required", "password must be 12characters", "hlo key 12345678901234567890",
         "qEnKi82wWgE_2_rJPM8EdWShs_1/000471.jpg", "key 0a1fe4f5b0c7d2e3f4a5", "cache key 0a1fe4f5b0c7d2e3f4a5b6c7",
         'forgot_password_url = "/accounts/reset"', 'assert password != ""', "token: 'two or three words'",
     ],

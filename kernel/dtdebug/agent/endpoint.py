@@ -26,6 +26,7 @@ from pathlib import Path
 from typing import Any, cast
 
 from dtdebug import state
+from dtdebug.records import sockets
 
 TOKEN = "DTDEBUG_TOKEN"  # noqa: S105 - the name of the variable
 """Environment variable with what the endpoint wants to see; the file `token` of the run's folder has it as well."""
@@ -39,8 +40,7 @@ _CLIENTS = 64
 _PASSING = (errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM, errno.ECONNABORTED, errno.EINTR)
 """Errors of a process that has no room for a client now."""
 _PAUSE = 0.5
-_SOCKET_LIMIT = 107
-"""Bytes of the path of a Unix socket."""
+_PREFIX = "dtdebug-socket-"
 _STORE_PATIENCE = 5.0
 _ERRORS = 2
 """Level of torch's C++ log at which warnings are left out."""
@@ -216,23 +216,23 @@ class WorkerServer:
         try:
             self.path = path
             self._server = self._start(kind)
-        except (OSError, RuntimeError, ValueError):  # too long a path, or a file system without sockets
-            self._private = Path(tempfile.mkdtemp(prefix="dtdebug-"))
+        except (OSError, RuntimeError, ValueError):  # a file system without sockets
+            sockets.sweep(Path(tempfile.gettempdir()), _PREFIX, "s")
+            self._private = Path(tempfile.mkdtemp(prefix=_PREFIX))
             self.path = self._private / "s"
             self._server = self._start(kind)
 
     def _start(self, kind: Any) -> object:
-        if len(os.fsencode(self.path)) > _SOCKET_LIMIT:
-            raise ValueError("too long a path for a socket")
         self.path.unlink(missing_ok=True)
         before = self._level.value
         self._level.value = max(before, _ERRORS)
-        try:
-            server = kind(str(self.path), -1)
-        except TypeError:  # the first versions took a path alone
-            server = kind(str(self.path))
-        finally:
-            self._level.value = before
+        with sockets.address(self.path) as place:
+            try:
+                server = kind(place, -1)
+            except TypeError:  # the first versions took a path alone
+                server = kind(place)
+            finally:
+                self._level.value = before
         # It is never destroyed: that waits for its thread, for ever in a forked child, where the thread is not.
         ctypes.pythonapi.Py_IncRef(ctypes.py_object(server))
         with suppress(OSError):

@@ -9,21 +9,31 @@ from __future__ import annotations
 import faulthandler
 import os
 import signal
+import time
 from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 
 from dtdebug import state
 
+_SLOW, _TRIES = 0.01, 3
+"""Seconds that one write may take, and how often it is tried: a busy machine delays one, not all."""
+_HOPELESS = 0.5
+
 
 def offer(path: Path) -> Callable[[], None] | None:
-    """Writes to that file from now on; returns what ends it, or None where the file can't be made.
+    """Writes to that file from now on; returns what ends it, or None where the file can't be made or the disk is slow.
 
-    SIGUSR1 is the request. SIGTERM is how launchers end the ranks that are left: where they stood is worth keeping.
+    A stack is written in hundreds of small pieces while the process stands still: where each takes long, it could
+    neither go on nor end. SIGUSR1 is the request. SIGTERM is how launchers end the ranks that are left: where they
+    stood is worth keeping.
     """
     try:
         file = state.append(path)
     except OSError:
+        return None
+    if not _is_fast(file):
+        os.close(file)
         return None
     undo: list[Callable[[], object]] = []
     for number, chain in ((signal.SIGUSR1, False), (signal.SIGTERM, True)):
@@ -47,6 +57,19 @@ def offer(path: Path) -> Callable[[], None] | None:
 def is_offered() -> bool:
     """The request is still ours: the program may have set a handler of its own since, as for a checkpoint."""
     return signal.getsignal(signal.SIGUSR1) is signal.SIG_DFL
+
+
+def _is_fast(file: int) -> bool:
+    with suppress(OSError):
+        for _ in range(_TRIES):
+            begun = time.monotonic()
+            os.write(file, b"\n")
+            took = time.monotonic() - begun
+            if took <= _SLOW:
+                return True
+            if took >= _HOPELESS:
+                return False
+    return False
 
 
 def _take_back(number: int) -> None:

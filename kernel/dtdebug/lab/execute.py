@@ -67,7 +67,8 @@ def execute(lab: Lab, script: Path, *, show: bool = False) -> Ran:
     """Runs a script as its lab says, in a scratch folder; shows its output as it comes if wanted."""
     with tempfile.TemporaryDirectory(prefix="dtdebug-lab-", ignore_cleanup_errors=True) as scratch:
         home = Path(scratch)
-        (home / "work").mkdir()
+        for part in ("work", "tmp"):
+            (home / part).mkdir()
         run = RunFolder((_kept() if show else None) or home / "run")
         begun = time.monotonic()
         with (home / "said").open("w+", encoding="utf-8", errors="replace") as said:
@@ -76,7 +77,7 @@ def execute(lab: Lab, script: Path, *, show: bool = False) -> Ran:
                 subprocess.Popen(
                     _command(lab, script, run),
                     cwd=home / "work",
-                    env=_environment(),
+                    env=_environment(home / "tmp"),
                     stdin=subprocess.DEVNULL,
                     stdout=None if show else subprocess.DEVNULL,
                     stderr=None if show else said,
@@ -107,11 +108,11 @@ def _command(lab: Lab, script: Path, run: RunFolder) -> list[str]:
     return [sys.executable, "-m", "dtdebug", "run", *options, "--", *command(lab, script)]
 
 
-def _environment() -> dict[str, str]:
-    """That of the user, without what would make the run another one."""
+def _environment(temporary: Path) -> dict[str, str]:
+    """That of the user, without what would make the run another one; torchrun never removes its temporary files."""
     foreign = (VARIABLE, "RANK", "WORLD_SIZE", "LOCAL_RANK", "MASTER_ADDR", "MASTER_PORT", "GLOO_SOCKET_IFNAME")
     kept = {name: value for name, value in os.environ.items() if name not in foreign}
-    return {**kept, **_QUIET}
+    return {**kept, **_QUIET, "TMPDIR": str(temporary)}
 
 
 def _kept() -> Path | None:

@@ -36,9 +36,13 @@ _LOGS_IN = re.compile(
 _REDIS = re.compile(r"\bredis-cli\b[^\n]{0,400}?[ \t]-a[ \t]{1,5}[\"']?(?P<s>[^\s\"'-][^\s\"']{0,512})")
 _PIPED = re.compile(
     r"\becho[ \t]{1,5}(?:-n[ \t]{1,5})?[\"']?"
-    r"(?P<s>[^\s\"'$]{4,512})[\"']?[ \t]{0,5}\|[^\n]{0,200}?-stdin"
+    r"(?P<s>[^\s\"'$]{4,512})[\"']?[ \t]{0,5}\|[^\n]{0,200}?(?:-stdin|\bsudo[ \t]{1,5}-S)"
 )
 _LDAP = re.compile(r"\bldap[a-z]{3,10}\b[^\n]{0,400}?[ \t]-w[ \t]{1,5}[\"']?(?P<s>[^\s\"'-][^\s\"']{0,256})")
+_PACKED = re.compile(
+    r"\b(?:(?:un)?zip\b[^\n|;]{0,200}?[ \t]-P[ \t]{1,5}|7z[ar]?\b[^\n|;]{0,200}?[ \t]-p"
+    r"|openssl\b[^\n|;]{0,200}?[ \t]-[kK][ \t]{1,5})[\"']?(?P<s>[^\s\"'-][^\s\"']{3,256})"
+)
 _NPM = re.compile(r"\b_auth(?:Token)?[ \t]{1,5}(?P<s>[A-Za-z0-9+/=_-]{8,512})")
 _OWNER = re.compile(r"\d{1,10}:\d{1,10}\Z")
 _NUMBER = re.compile(r"[\d.]{1,20}\Z")
@@ -55,7 +59,9 @@ def spans(text: str) -> list[tuple[int, int]]:
         for literal, pattern in (("-p", _SHORT), ("-p", _LOGS_IN), ("-a", _REDIS)):
             if literal in text and any(p in text for p in ("mysql", "maria", "sshpass", "login", "redis-cli")):
                 found += (m.span("s") for m in pattern.finditer(text))
-    for literal, pattern in (("-stdin", _PIPED), ("ldap", _LDAP), ("_auth", _NPM)):
+    if any(program in text for program in ("zip", "7z", "openssl")):
+        found += (m.span("s") for m in _PACKED.finditer(text))
+    for literal, pattern in (("-stdin", _PIPED), ("sudo", _PIPED), ("ldap", _LDAP), ("_auth", _NPM)):
         if literal in text:
             found += (m.span("s") for m in pattern.finditer(text))
     if "login" in text:

@@ -6,10 +6,11 @@ import re
 
 from dtdebug.masking import near, values
 from dtdebug.masking.kinds import secret
+from dtdebug.masking.noise import is_hash
 
 _TRIGGERS = re.compile(
     r"(?i)pass|pwd|token|secret|key|credential|auth|sig|session|cookie|crumb"
-    r"|connectionstring|sid|pin|dsn|login"
+    r"|connectionstring|sid|pin|dsn|login|pw(?![a-z])"
 )
 _IN_NAME = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_.-"
 _LONGEST = 64
@@ -88,7 +89,8 @@ def value(text: str, begin: int, end: int, name: str) -> tuple[int, int] | None:
     else:
         written = assigns["sep"] == "="  # as a query, a shell or an argument has it, not as a table or an arrow
         certain = kind == "token" and "=" in assigns["sep"] and values.is_made_up(said, letters=written)
-    return (start, stop) if certain or values.credible(said, kind) else None
+    signed = kind == "weak" and text[begin - 1 : begin] in ("?", "&") and "sig" in name.lower() and is_hash(said)
+    return (start, stop) if certain or signed or values.credible(said, kind) else None
 
 
 def _is_told(pair: re.Match[str]) -> bool:

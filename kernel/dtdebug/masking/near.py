@@ -17,28 +17,49 @@ _ESCAPED = re.compile(r"%[0-9A-F]{2}|\\[nrt](?![\w/])")
 _RUN = re.compile(r"[A-Za-z0-9+/_.~][A-Za-z0-9+/=_.~-]*+")
 _APART = re.compile(r"\n[^\n]*\n|[.!?;][ \t\n]|\Z[\s\S]")
 """What lies between two things that have nothing to do with each other."""
+_CHOSEN = re.compile(
+    r"(?=.{0,64}[A-Za-z])(?:(?=.{0,64}\d.{0,64}\d)|(?=.{0,64}[!#$%&*^]))[A-Za-z!#$%&*^][\w!#$%&*^+-]{7,63}(?!\S)"
+)
+"""A password as people choose it: letters, and digits or signs that no word has."""
+_TO_IT = re.compile(r"(?i)(?:[ \t]{1,3}(?:for|of)[ \t]{1,3}[^\s.:]{1,40})?(?:[ \t]{1,3}(?:is|was))?[ \t]{1,3}(?=\S)")
+_PASSWORD = re.compile(r"(?i)password|passwd|passphrase")
+_WORD = re.compile(r"[A-Za-z+,']{1,32}\Z")
 _BEFORE = re.compile(r"([A-Za-z][\w-]{0,31})(?:[ ]|[\"'], [\"'])\Z")
 _LEAST = 10
 
 
 def value(text: str, begin: int, end: int) -> tuple[int, int] | None:
     """Where the value of the name at that place stands, if there is one."""
-    if _kind(text, begin, text[begin:end]) not in ("strong", "token", "key"):
+    kind = _kind(text, begin, text[begin:end])
+    if kind not in ("strong", "token", "key"):
         return None
+    if chosen := _chosen(text, begin, end):
+        return chosen
     near = _ESCAPED.sub(lambda found: " " * len(found[0]), text[end : end + _REACH])
     near += text[end + _REACH : end + _REACH + _LONGEST]
-    behind = 0
+    behind, last = 0, ""
     for run in _RUN.finditer(near):
         if run.start() > _REACH or _APART.search(near, behind, run.start()):
             return None
         said, start = run[0].rstrip(".,"), end + run.start()
-        if said.lower() in words("between"):
-            behind = run.end()
+        if said.lower() in words("between") or (kind == "strong" and _WORD.match(run[0])):
+            behind, last = run.end(), said.lower()
             continue
-        if len(said) < _LEAST or is_harmless(said, text, start):
+        if last in words("no_key") or last in words("hashed"):
+            return None
+        if len(said) < _LEAST or is_harmless(said, text, start) or (kind == "key" and said.isdigit()):
             return None
         return (start, start + len(said)) if is_made(said) else None
     return None
+
+
+def _chosen(text: str, begin: int, end: int) -> tuple[int, int] | None:
+    """Where a password stands that somebody has chosen: right behind its name."""
+    if not _PASSWORD.search(text, begin, end) or secret(text[begin:end]) != "strong":
+        return None
+    to_it = _TO_IT.match(text, end)
+    found = _CHOSEN.match(text, to_it.end()) if to_it else None
+    return found.span() if found and not is_harmless(found[0], text, found.start()) else None
 
 
 def _kind(text: str, begin: int, name: str) -> str:

@@ -57,8 +57,9 @@ _HASH = re.compile(
 _PARTS = re.compile(r"[-_:.]")
 _SIZES = re.compile(r"[A-Za-z]?\d{0,9}(?:x\d{1,9}){2,64}\Z")
 """`64x64x3`."""
-_GRAPH = re.compile(r"[cf][a-z2-7]{51}\Z")
-"""How torch/_inductor/codecache.py names graphs and code: `c` or `f` and 51 characters of a SHA-256 in base 32."""
+_GRAPH = re.compile(r"[acf][a-z2-7]{51}\Z")
+"""How torch names code, graphs and derivatives: `c`, `f` or `a` and 51 characters of a SHA-256 in base 32
+(torch/_inductor/codecache.py, torch/_functorch/_aot_autograd/autograd_cache.py)."""
 _BETWEEN = re.compile("[\"'], [\"']")
 _LEAST, _IN_ONE, _BITS, _BITS_NAMED, _EACH = 20, 9, 34.0, 9.0, 1.3
 """Characters in all and in one piece; bits where nothing names them, and where something does; bits of a character."""

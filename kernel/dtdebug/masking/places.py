@@ -46,7 +46,7 @@ _GIVEN = re.compile(
     r"[ \t]{0,3}\\{0,3}[\"'](?P<s>[^\"'\\\n]{1,256})\\{0,3}[\"'][ \t]{0,3}[,)]"
 )
 """A user and a password: `auth=("...", "...")`."""
-_LOGS_IN = re.compile(r"\blogin\([\"'](?P<s>[^\"'\s]{10,512})[\"']")
+_LOGS_IN = re.compile(r"\blogin\((?:(?:[^()\n]{0,120}[ ,(])?(?:key|token)[ ]?=[ ]?)?[\"'](?P<s>[^\"'\s]{10,512})[\"']")
 _ELEMENT = re.compile(
     r"(?i)<(?:\w{0,24}password|pass|\w{0,24}secret|\w{0,24}token|api-?key)(?:[ \t][^<>\n]{1,64})?>(?P<s>[^<\s]{4,512})<"
 )
@@ -67,7 +67,7 @@ _PASSED = re.compile(r"(?i)\bidentified by[ \t]{1,3}[\"'](?P<s>[^\"'\n]{1,256})"
 def spans(text: str) -> list[tuple[int, int]]:
     """Where they stand."""
     found: list[tuple[int, int]] = []
-    text = flat(text)
+    whole, text = text, flat(text)
     lower = text.lower()
 
     def look(literal: str, pattern: re.Pattern[str]) -> None:
@@ -95,7 +95,8 @@ def spans(text: str) -> list[tuple[int, int]]:
     look("auth", _DOCKER)
     look("identified by", _PASSED)
     look("pass", _QUOTED)
-    look("(", _GIVEN)
+    if "(" in lower:  # two items: not flat
+        found += (m.span("s") for m in _GIVEN.finditer(whole) if not is_harmless(m["s"], whole, m.start("s")))
     look(">", _ELEMENT)
     look("<add", _ADDED)
     if "</" in text:

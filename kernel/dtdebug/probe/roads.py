@@ -22,6 +22,7 @@ from typing import cast
 import msgspec
 
 from dtdebug.probe.outside import FRAMES, OutsideError, frame_of, status_of
+from dtdebug.records import sockets
 from dtdebug.records.folder import RunFolder
 from dtdebug_taxonomy.ranks import Frame, RankState
 
@@ -152,7 +153,8 @@ def _connect(target: Path | tuple[str, int], deadline: float) -> socket.socket:
     connection = socket.socket(socket.AF_UNIX)
     try:
         connection.settimeout(_left(deadline))
-        connection.connect(str(target))
+        with sockets.address(target) as place:
+            connection.connect(place)
     except BaseException:
         connection.close()
         raise
