@@ -14,8 +14,8 @@ import msgspec
 from dtdebug.job import movement
 from dtdebug.notebook.patience import LastSeen, watch
 from dtdebug.notebook.running_cell import Here, here
-from dtdebug.notebook.switch_interval import short_switch_interval
 from dtdebug.records.folder import RunFolder
+from dtdebug.switch_interval import short_switch_interval
 from dtdebug_taxonomy.ranks import Frame, RankState, Verdict
 from dtdebug_taxonomy.snapshot import Gpu
 from dtdebug_taxonomy.view import Timeline
