@@ -10,8 +10,8 @@ from dtdebug.doctor import card
 from dtdebug.doctor.report import Area, Finding, Matrix, Report
 
 ASKED = """
-import dtdebug.magic as m, dtdebug.extension as e
-print({k.key: (k.values, k.source) for k in m._session(e.installed()).diagnosis().known})
+import dtdebug.magic as m, dtdebug.loaded as e
+print({k.key: (k.values, k.source) for k in m._session(e.extension).diagnosis().known})
 """
 playwright = pytest.importorskip("playwright.sync_api")
 MISSING = nb.what_is_missing()

@@ -14,8 +14,8 @@ pytestmark = pytest.mark.ipython
 from IPython.core.interactiveshell import InteractiveShell  # noqa: E402
 from IPython.utils.capture import capture_output  # noqa: E402
 
+from dtdebug import loaded  # noqa: E402
 from dtdebug.display import MIME  # noqa: E402
-from dtdebug.extension import installed  # noqa: E402
 
 NCCL = "raise RuntimeError('NCCL error in: ProcessGroupNCCL.cpp:1691, unhandled system error, NCCL version 2.19.3')"
 
@@ -128,7 +128,7 @@ def test_no_object_of_the_failed_cell_is_kept_alive(shell):
         try:
             step()
         except RuntimeError as error:
-            installed().after(SimpleNamespace(error_in_exec=error, error_before_exec=None, info=None))
+            loaded.extension.after(SimpleNamespace(error_in_exec=error, error_before_exec=None, info=None))
     gc.collect()
 
     assert len(answers([o.data for o in captured.outputs])) == 1
@@ -210,7 +210,7 @@ def test_reload_and_unload_leave_one_hook_and_then_none(shell):
 
     assert len(answers(once)) == 1
     assert answers(none) == []
-    assert installed() is None
+    assert loaded.extension is None
     assert "dtdebug" not in shell.magics_manager.magics["line"]
     assert "dtdebug" not in printed
     shell.run_line_magic("load_ext", "dtdebug")

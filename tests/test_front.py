@@ -8,7 +8,8 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from dtdebug import extension, front, state
+from dtdebug import front, state
+from dtdebug import loaded as in_process
 from dtdebug.extension import Extension
 from dtdebug.wizard import resume
 from dtdebug.wizard.session import Session
@@ -24,7 +25,7 @@ SPAWN = "\n\n-- Process 1 terminated with the following error:\nRuntimeError: ma
 def loaded(monkeypatch):
     """An extension that no shell has installed."""
     loaded = Extension(shell=None)
-    monkeypatch.setattr(extension, "_installed", loaded)
+    monkeypatch.setattr(in_process, "extension", loaded)
     return loaded
 
 
@@ -40,7 +41,7 @@ def test_a_failure_is_diagnosed_by_its_text_without_the_extension():
     assert (False, True) == (seen["loaded"], seen["told"])
     assert seen["diagnosis"]["recognised"]
     assert "D.1.1" in {s["code"] for s in seen["diagnosis"]["symptoms"][:2]}
-    assert extension.installed() is None
+    assert in_process.extension is None
 
 
 def test_an_exception_is_found_by_the_last_part_of_its_name():

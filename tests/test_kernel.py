@@ -392,7 +392,7 @@ def test_a_click_in_the_wizard_is_answered_by_updates(kernel):
     updates = kernel.to_widget(button, {"method": "custom", "content": {"event": "click"}})
 
     assert any("answered: " in str(state.get("value")) for state in updates)
-    answers = "from dtdebug.extension import installed; print(len(installed().wizard.session.answers))"
+    answers = "from dtdebug import loaded; print(len(loaded.extension.wizard.session.answers))"
     assert kernel.cell(answers).printed == "1\n"
 
 
@@ -516,7 +516,7 @@ def test_a_diagnosis_in_a_cell_is_gone_on_from(start):
     assert "internal error" not in ran.printed + other.printed + named.printed
 
 
-OUTPUT = "from dtdebug.extension import installed; print(installed().snapshot.output)"
+OUTPUT = "from dtdebug import loaded; print(loaded.extension.snapshot.output)"
 
 
 @ranks

@@ -17,7 +17,7 @@ SAVED = Path(__file__).parents[1] / "extension" / "shared" / "test" / "samples" 
 NCCL = "NCCL error in: ProcessGroupNCCL.cpp:1970, unhandled system error, NCCL version 2.19.3"
 RAISES = f'raise RuntimeError("{NCCL}")'
 LOAD = "%load_ext dtdebug"
-LOADED = "import dtdebug.extension; print(dtdebug.extension.installed() is not None)"
+LOADED = "from dtdebug import loaded; print(loaded.extension is not None)"
 INSTALL = '%pip install "dtdebug[notebook]"'
 RANKS = """
 import torch

@@ -230,7 +230,7 @@ def test_a_request_of_no_known_kind_gets_an_error(content):
 
 def test_the_interval_of_the_interpreter_comes_back_when_the_last_one_leaves():
     """Two looks at once, as by message and by subshell."""
-    from dtdebug.notebook.switch_interval import short_switch_interval
+    from dtdebug.switch_interval import short_switch_interval
 
     before = sys.getswitchinterval()
     with short_switch_interval():

@@ -11,7 +11,7 @@ import sys
 import threading
 from typing import TYPE_CHECKING, Any
 
-from dtdebug import failed
+from dtdebug import failed, loaded
 from dtdebug.tail import Tail
 
 if TYPE_CHECKING:  # what they are made of is loaded when a cell has failed
@@ -20,8 +20,6 @@ if TYPE_CHECKING:  # what they are made of is loaded when a cell has failed
     from dtdebug.wizard.session import Session
     from dtdebug.wizard.widgets import Wizard
     from dtdebug_taxonomy.snapshot import Snapshot
-
-_installed: Extension | None = None
 
 
 class Extension:
@@ -219,24 +217,17 @@ def _job(result: Any) -> str:
 
 def load(shell: Any) -> None:
     """Installs the extension once for a shell; loading again changes nothing."""
-    global _installed
-    if _installed is not None and _installed.shell is shell:
-        return
-    if _installed is not None:
-        _installed.remove()
+    if loaded.extension is not None:
+        if loaded.extension.shell is shell:
+            return
+        loaded.extension.remove()
     extension = Extension(shell)
     extension.install()
-    _installed = extension
+    loaded.extension = extension
 
 
 def unload(shell: Any) -> None:
     """Removes the extension from a shell."""
-    global _installed
-    if _installed is not None:
-        _installed.remove()
-        _installed = None
-
-
-def installed() -> Extension | None:
-    """The extension of this process, if it is loaded."""
-    return _installed
+    if loaded.extension is not None:
+        loaded.extension.remove()
+        loaded.extension = None

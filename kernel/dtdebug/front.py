@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
+from dtdebug import loaded
 from dtdebug.told import session_after
 
 if TYPE_CHECKING:
@@ -68,10 +69,8 @@ def diagnose(asked: FailedCell) -> dict[str, Any]:
         ValueError: no such question or answer; nothing has changed then.
 
     """
-    from dtdebug.extension import installed
-
     with _lock:
-        extension = installed()
+        extension = loaded.extension
         known = _known(extension, asked)
         session = session_after(known or _from_text(asked), asked, extension.given if extension and known else None)
         if extension is not None and session.told:

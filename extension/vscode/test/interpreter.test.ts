@@ -1,10 +1,9 @@
 import assert from "node:assert/strict";
-import { chmodSync, mkdirSync, mkdtempSync, writeFileSync } from "node:fs";
-import { tmpdir } from "node:os";
+import { chmodSync, mkdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { beforeEach, describe, it } from "node:test";
 import { findInterpreter, obstacle } from "../src/interpreter";
-import { answers, reset } from "./vscode";
+import { answers, folder, reset } from "./vscode";
 
 const PYTHON = "ms-python.python";
 const pythonExtension = (path: string | undefined) => ({
@@ -13,10 +12,6 @@ const pythonExtension = (path: string | undefined) => ({
     resolveEnvironment: () => Promise.resolve({ executable: { uri: path && { fsPath: path } } }),
   },
 });
-
-function folder(): string {
-  return mkdtempSync(join(tmpdir(), "dtdebug-"));
-}
 
 function environmentIn(workspace: string): string {
   const python = join(workspace, ".venv", "bin", "python");

@@ -1,10 +1,9 @@
 import assert from "node:assert/strict";
-import { chmodSync, mkdirSync, mkdtempSync, readFileSync, writeFileSync } from "node:fs";
-import { tmpdir } from "node:os";
+import { chmodSync, mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { beforeEach, describe, it } from "node:test";
 import { learn } from "../src/learn";
-import { answers, done, memory, reset } from "./vscode";
+import { answers, done, folder as newFolder, memory, reset } from "./vscode";
 
 const LABS = [
   { id: "late", title: "Comes second", symptom: "D.1.10", difficulty: "hard" },
@@ -34,7 +33,7 @@ describe("learning by breaking", () => {
   let workspace: string;
   beforeEach(() => {
     reset();
-    workspace = mkdtempSync(join(tmpdir(), "dtdebug-"));
+    workspace = newFolder();
     answers.folders = [workspace];
     answers.settings = { "dtdebug.interpreter": python(workspace) };
   });

@@ -1,5 +1,9 @@
 /** The parts of VS Code that the tested modules use; a test sets what they answer. */
 
+import { mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+
 type Values = Record<string, unknown>;
 
 export const answers = {
@@ -25,6 +29,13 @@ export let done: unknown[][] = [];
 export function reset(): void {
   Object.assign(answers, initial);
   done = [];
+}
+
+/** A new folder, removed when the tests end. */
+export function folder(): string {
+  const made = mkdtempSync(join(tmpdir(), "dtdebug-"));
+  process.once("exit", () => rmSync(made, { recursive: true, force: true }));
+  return made;
 }
 
 /** What a workspace remembers. */

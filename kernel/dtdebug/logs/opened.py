@@ -33,7 +33,7 @@ _HEADER = 1 << 20
 _OF_HEADERS = (
     tarfile.XHDTYPE, tarfile.XGLTYPE, tarfile.SOLARIS_XHDTYPE, tarfile.GNUTYPE_LONGNAME, tarfile.GNUTYPE_LONGLINK,
 )  # fmt: skip
-NOT_LOGS = (
+_NOT_LOGS = (
     ".pt", ".pth", ".bin", ".safetensors", ".npy", ".npz", ".pkl", ".pickle", ".png", ".jpg", ".so", ".pyc", ".py",
     ".ckpt", ".parquet", ".arrow", ".zip", ".whl", ".db", ".sqlite", ".tfevents", ".ipynb", ".html", ".svg", ".pdf",
     ".md", ".rst", ".toml", ".yaml", ".yml", ".cfg", ".ini", ".lock", ".c", ".h", ".cpp", ".cu", ".js", ".ts", ".css",
@@ -72,9 +72,8 @@ def find_logs(paths: list[str]) -> tuple[list[Source], list[str]]:
             found["-", ""] = Source("standard input", "-")
             continue
         if remote.is_address(given):
-            found.update(
-                {(name, ""): Source(name, name, "", size, time) for name, size, time in remote.list_objects(given)}
-            )
+            objects = [Source(name, name, "", size, time) for name, size, time in remote.list_objects(given)]
+            found.update({(s.path, ""): s for s in objects if len(objects) == 1 or _may_hold_a_log(s.path)})
             continue
         names = [given] if os.path.lexists(given) else _matching(given)
         if not names:
@@ -92,6 +91,10 @@ def find_logs(paths: list[str]) -> tuple[list[Source], list[str]]:
     if not found:
         raise LogError(unread[0] if unread else f"{paths[0]}: holds no log")
     return sorted(found.values(), key=lambda s: _natural(s.name)), unread
+
+
+def _may_hold_a_log(name: str) -> bool:
+    return not name.lower().endswith(_NOT_LOGS)
 
 
 def _shown(name: str) -> str:
@@ -123,7 +126,7 @@ def _below(folder: str) -> Iterator[str]:
         if root.count("/") - base > _DEPTH:
             folders.clear()
         for name in sorted(files):
-            if not name.startswith(".") and not name.lower().endswith(NOT_LOGS):
+            if not name.startswith(".") and _may_hold_a_log(name):
                 yield f"{root}/{name}"
 
 
@@ -137,7 +140,7 @@ def _sources(file: str) -> Iterator[Source]:
     plain = file if file.endswith(".tar") else _unpacked(file)
     with careful.log(plain) as tar, tarfile.open(fileobj=tar, mode="r:", tarinfo=BoundedHeader) as archive:
         for member in archive:
-            if member.isreg() and not member.issparse() and not member.name.lower().endswith(NOT_LOGS):
+            if member.isreg() and not member.issparse() and _may_hold_a_log(member.name):
                 name, time = _shown(f"{file}:{member.name}"), float(member.mtime)
                 yield Source(name, plain, member.name, member.size, time, member.offset_data)
 

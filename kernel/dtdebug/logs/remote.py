@@ -27,8 +27,6 @@ def list_objects(address: str) -> Iterator[tuple[str, int, float]]:
         LogError: nothing is there, or the store can't be reached.
 
     """
-    from dtdebug.logs.opened import NOT_LOGS
-
     files, path = _store(address)
     scheme = address.partition("://")[0]
     try:
@@ -40,8 +38,6 @@ def list_objects(address: str) -> Iterator[tuple[str, int, float]]:
         raise LogError(f"{address}: no such object")
     for row in rows:
         name = str(row["name"])
-        if len(rows) > 1 and name.lower().endswith(NOT_LOGS):
-            continue
         changed = row.get("LastModified") or row.get("mtime") or row.get("created")
         time = changed.timestamp() if hasattr(changed, "timestamp") else float(changed or 0)
         yield f"{scheme}://{name.lstrip('/')}", int(row.get("size") or 0), time

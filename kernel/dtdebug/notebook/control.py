@@ -24,7 +24,7 @@ import msgspec
 from dtdebug.clean import clean
 from dtdebug.notebook import look, show
 from dtdebug.notebook.journal import read_journal
-from dtdebug.notebook.switch_interval import short_switch_interval
+from dtdebug.switch_interval import short_switch_interval
 
 if TYPE_CHECKING:
     from dtdebug.notebook.armed import Live

@@ -23,10 +23,10 @@ import msgspec
 from dtdebug.job import movement
 from dtdebug.notebook.cells import Here, here
 from dtdebug.notebook.patience import LastSeen, watch
-from dtdebug.notebook.switch_interval import short_switch_interval
 from dtdebug.probe import processes
 from dtdebug.probe.in_parallel import begin, until
 from dtdebug.records.folder import RunFolder
+from dtdebug.switch_interval import short_switch_interval
 from dtdebug_taxonomy.ranks import Frame, RankState, Verdict
 from dtdebug_taxonomy.snapshot import Gpu
 from dtdebug_taxonomy.view import Timeline

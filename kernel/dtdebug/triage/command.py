@@ -63,11 +63,11 @@ def run(options: argparse.Namespace) -> int:
         raise UsageError("--follow: prints text or json")
     if options.follow and options.engine != engines.HERE:
         raise UsageError("--follow: reads here; it goes without --engine")
-    if options.follow:
-        from dtdebug.triage import follow
-
-        return follow.run(options.paths, options.format)
     began = time.perf_counter()
+    if options.follow:
+        from dtdebug.triage.follow import follow
+
+        return follow(options.paths, lambda job: say(job, began, options.format))
     part = read_part(options.paths, options.processes, options.engine)
     if options.part:
         sys.stdout.write(encode(part).decode() + "\n")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from dtdebug.errors import NOTHING
 from dtdebug.logs import careful
@@ -111,20 +111,17 @@ class Follower:
                 self._files[source.name] = _Growing(source)
 
 
-def run(paths: Sequence[str], form: str = "text") -> int:
-    """Follows until a rank fails, or until it is interrupted; the exit status."""
-    from dtdebug.triage.command import say
-
+def follow(paths: Sequence[str], report: Callable[[Job], int]) -> int:
+    """Follows until a rank fails, which is reported, or until it is interrupted; the exit status."""
     follower, shown = Follower(paths), 0.0
     terminal = sys.stderr.isatty()
-    began = time.perf_counter()
     try:
         while True:
             job = follower.look()
             if job is not None:
                 if terminal:
                     print("\r\x1b[K", end="", file=sys.stderr)
-                return say(job, began, form)
+                return report(job)
             if terminal and time.monotonic() - shown > 1:
                 shown = time.monotonic()
                 print(f"\r\x1b[Kdtdebug: {follower.progress()}", end="", file=sys.stderr, flush=True)

@@ -18,7 +18,7 @@ import msgspec
 from dtdebug.border import masked
 from dtdebug.clean import clean
 from dtdebug.display import to_html
-from dtdebug.notebook.switch_interval import short_switch_interval
+from dtdebug.switch_interval import short_switch_interval
 from dtdebug.wizard import keep
 from dtdebug.wizard.session import Session, default, heard, known_line
 from dtdebug_taxonomy.diagnosis import Asked, Diagnosis
