@@ -350,7 +350,7 @@ def test_a_tree_of_processes_is_ended_whole():
 
 def test_memory_is_read_or_unknown():
     """Nothing was killed meanwhile."""
-    count, pids = memory.Memory().killed()
+    count, pids = memory.MemoryKills().killed()
 
     assert count in (None, 0)
     assert frozenset() == pids

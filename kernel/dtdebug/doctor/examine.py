@@ -12,7 +12,7 @@ from typing import NamedTuple
 import msgspec
 
 from dtdebug.doctor import kubernetes, meet
-from dtdebug.doctor.facts import Look, Meeting, Report
+from dtdebug.doctor.facts import HostReport, Meeting, Report
 from dtdebug.doctor.judge import pods, verdict
 from dtdebug.doctor.launch import read_launch
 from dtdebug.doctor.look import Extra, examine_host
@@ -28,7 +28,7 @@ class HostAnswer(msgspec.Struct, frozen=True, kw_only=True):
     """What was found, and how this host fared."""
 
     report: Report
-    look: Look
+    look: HostReport
     meeting: Meeting
     authenticated: bool = False
 
@@ -89,7 +89,7 @@ def examine(command: Sequence[str], variables: Mapping[str, str], chosen: Chosen
 
 
 async def _meet(
-    seen: Look, token: str, wait: float, judge: meet.Judge, *, heavy: bool
+    seen: HostReport, token: str, wait: float, judge: meet.Judge, *, heavy: bool
 ) -> tuple[Meeting, Report | None]:
     if meet.collects(seen):
         return await meet.collect(seen, token, wait, judge, heavy=heavy)

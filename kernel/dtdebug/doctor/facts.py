@@ -129,7 +129,7 @@ class Board(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     mig: bool | None = None
 
 
-class Problem(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+class HostProblem(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """What one host alone can judge: id of a check, and what was measured."""
 
     id: str
@@ -141,7 +141,7 @@ class Problem(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     severity: Severity | None = None
 
 
-class Look(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+class HostReport(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """What one host says of itself."""
 
     host: str
@@ -179,7 +179,7 @@ class Look(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """A driver of devices is there, whether or not it answered."""
     figures: dict[str, float] = {}
     """Bytes of memory, cores, limits, by name."""
-    problems: tuple[Problem, ...] = ()
+    problems: tuple[HostProblem, ...] = ()
     unread: dict[str, str] = {}
     """Area or check -> why it was not looked at."""
     ports: tuple[tuple[str, int], ...] = ()
@@ -230,7 +230,7 @@ class Meeting(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 class Came(msgspec.Struct, kw_only=True):
     """A host that came to the endpoint, as the collector knows it."""
 
-    look: Look
+    look: HostReport
     node: int | None
     address: str
     """From where it came."""
@@ -260,7 +260,7 @@ class Remedy(msgspec.Struct, frozen=True, kw_only=True):
     export: dict[str, str] = {}
 
 
-class Finding(msgspec.Struct, frozen=True, kw_only=True):
+class HostFinding(msgspec.Struct, frozen=True, kw_only=True):
     """Something that will go wrong."""
 
     id: str
@@ -318,7 +318,7 @@ class Report(msgspec.Struct, frozen=True, kw_only=True):
     ranks: int | None = None
     hosts: tuple[HostRow, ...] = ()
     areas: tuple[Area, ...] = ()
-    findings: tuple[Finding, ...] = ()
+    findings: tuple[HostFinding, ...] = ()
     pairs: int = 0
     """Pairs of hosts that were tried, in at least one direction."""
     matrix: Matrix = Matrix()

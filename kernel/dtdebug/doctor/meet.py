@@ -14,7 +14,7 @@ from typing import Any
 import msgspec
 
 from dtdebug.doctor import bulk, names, pairs, resources, software, wire
-from dtdebug.doctor.facts import MOST_HOSTS, Bulk, Came, Look, Meeting, Report, Stranger, Try
+from dtdebug.doctor.facts import MOST_HOSTS, Bulk, Came, HostReport, Meeting, Report, Stranger, Try
 from dtdebug.doctor.untrusted import tidied
 
 PAUSE = 0.2
@@ -41,7 +41,7 @@ class _Row(msgspec.Struct, kw_only=True):
     lines: dict[str, list[str]] = {}
 
 
-def collects(look: Look) -> bool:
+def collects(look: HostReport) -> bool:
     """All meet at this host."""
     launch = look.launch
     if launch.node is not None and launch.backend in ("static", "env", "mpi", "ray"):
@@ -50,7 +50,7 @@ def collects(look: Look) -> bool:
 
 
 async def collect(
-    look: Look, token: str, wait: float, judge: Judge, *, heavy: bool = False
+    look: HostReport, token: str, wait: float, judge: Judge, *, heavy: bool = False
 ) -> tuple[Meeting, Report | None]:
     """The side where all meet: waits for the hosts, has them probe each other, judges, and tells them."""
     hub = _Hub(look, token, heavy=heavy)
@@ -69,7 +69,7 @@ async def collect(
 class _Hub:
     """All that came."""
 
-    def __init__(self, look: Look, token: str, *, heavy: bool) -> None:
+    def __init__(self, look: HostReport, token: str, *, heavy: bool) -> None:
         self._look, self._token, self._heavy = look, token, heavy
         self._came: list[Came] = []
         self._channels: list[wire.ProvenConnection | None] = []
@@ -200,7 +200,9 @@ class _Hub:
             self._guests.pop(writer, None)
             body = await channel.receive(_SAYING)
             offset = float(body["time"]) - time.time()
-            came = Came(look=tidied(msgspec.convert(body["look"], Look)), node=None, address=address, offset=offset)
+            came = Came(
+                look=tidied(msgspec.convert(body["look"], HostReport)), node=None, address=address, offset=offset
+            )
             came.node = came.look.launch.node
         except wire.WireError as error:
             if len(self._strangers) < 64 and (error.why == "token" or error.release):
@@ -221,7 +223,7 @@ class _Hub:
             self._full.set()
 
 
-async def come(look: Look, token: str, wait: float) -> tuple[Meeting, Report | None]:
+async def come(look: HostReport, token: str, wait: float) -> tuple[Meeting, Report | None]:
     """The side that comes: tries until it is let in or the time is over, probes, and gets the answer."""
     began, tries, last = time.monotonic(), 0, Meeting(result="timeout")
     if not look.endpoint.addresses:
@@ -266,7 +268,7 @@ async def come(look: Look, token: str, wait: float) -> tuple[Meeting, Report | N
 
 
 async def _inside(
-    look: Look, channel: wire.ProvenConnection, answering: pairs.Answering, wait: float
+    look: HostReport, channel: wire.ProvenConnection, answering: pairs.Answering, wait: float
 ) -> tuple[Meeting, Report | None]:
     try:
         body = await channel.receive(wait + _SAYING)
@@ -316,12 +318,12 @@ def _peer(came: Came) -> _Peer:
     return _Peer(ports=list(look.ports)[:_ADDRESSES], main=[look.gloo.address, look.nccl.address, came.address])
 
 
-def _addresses(look: Look) -> list[str]:
+def _addresses(look: HostReport) -> list[str]:
     """Where this host answers probes: where gloo and NCCL will, and at its other addresses."""
     found = [look.gloo.address, look.nccl.address, *names.outward(look.interfaces)]
     return [a for a in dict.fromkeys(found) if a and not names.is_loopback(a)][:_ADDRESSES]
 
 
-def _differing(looks: list[Look]) -> list[str]:
+def _differing(looks: list[HostReport]) -> list[str]:
     every = dict.fromkeys(f for look in looks for f in look.files)
     return [f for f in every if len({look.files.get(f) for look in looks if look.files}) > 1][:_FILES_ASKED]

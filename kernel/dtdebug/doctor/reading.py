@@ -7,7 +7,7 @@ from pathlib import Path
 
 import msgspec
 
-from dtdebug.doctor.facts import MOST_HOSTS, Came, Look, Meeting, Report
+from dtdebug.doctor.facts import MOST_HOSTS, Came, HostReport, Meeting, Report
 from dtdebug.doctor.judge import coming, verdict
 from dtdebug.doctor.untrusted import tidied
 from dtdebug.errors import UsageError
@@ -18,7 +18,7 @@ _LINE, _SIZE = 1 << 20, 256 << 20
 
 
 class _Said(msgspec.Struct, kw_only=True):
-    look: Look
+    look: HostReport
     meeting: Meeting = Meeting()
 
 

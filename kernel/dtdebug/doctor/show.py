@@ -5,7 +5,7 @@ from __future__ import annotations
 import textwrap
 from collections.abc import Iterator
 
-from dtdebug.doctor.facts import Area, Finding, Report
+from dtdebug.doctor.facts import Area, HostFinding, Report
 from dtdebug.doctor.judge.findings import folded
 from dtdebug_taxonomy.knowledge import load
 
@@ -38,7 +38,7 @@ def _area(area: Area) -> str:
     return f"  {_MARKS[area.state]}  {area.id:<11} {'not looked at: ' if area.state == 'unknown' else ''}{text}"
 
 
-def _finding(f: Finding) -> Iterator[str]:
+def _finding(f: HostFinding) -> Iterator[str]:
     mark = {"fault": "!!", "warning": "! ", "hint": "i "}[f.severity]
     lines = textwrap.wrap(f.text, _WIDTH - 18, break_long_words=False) or [""]
     yield f"  {mark}  {f.area:<11} {lines[0]}"

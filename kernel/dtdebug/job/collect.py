@@ -14,7 +14,7 @@ from dtdebug.job import ends, partial
 from dtdebug.job.attempts import attempts
 from dtdebug.job.coverage import coverage, following
 from dtdebug.job.judgement import Basis, judge
-from dtdebug.job.looking import Look, last
+from dtdebug.job.looking import LiveRanks, last
 from dtdebug.job.output import kept
 from dtdebug.job.unstarted import unstarted
 from dtdebug.probe.watch import Death
@@ -36,7 +36,7 @@ _SUCCESS = Record(source="exit", words="exit status 0 of the job")
 
 def conclude(
     folder: RunFolder | None,
-    seen: Look,
+    seen: LiveRanks,
     *,
     deaths: Sequence[Death] = (),
     starved: Collection[int] = (),

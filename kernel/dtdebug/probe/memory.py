@@ -13,7 +13,7 @@ _COUNTER = re.compile(r"(?m)^oom_kill (?P<count>\d{1,18})$")
 _LINES = 20_000
 
 
-class Memory:
+class MemoryKills:
     """Remembers how often the kernel had killed for memory before the job."""
 
     def __init__(self) -> None:

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Hashable, Mapping, Sequence
 
 from dtdebug.clean import one_line
-from dtdebug.doctor.facts import Came, Finding, Remedy, Severity
+from dtdebug.doctor.facts import Came, HostFinding, Remedy, Severity
 from dtdebug_taxonomy.preflight import load
 
 _TEXT = 400
@@ -24,10 +24,10 @@ def finding(
     fix: str = "",
     commands: Sequence[str] = (),
     export: Mapping[str, str] | None = None,
-) -> Finding:
+) -> HostFinding:
     """One, with what the knowledge says of its id."""
     known = load()[name]
-    return Finding(
+    return HostFinding(
         id=name,
         area=known.area,
         severity=severity or known.severity,

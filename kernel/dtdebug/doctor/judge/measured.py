@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from dtdebug.doctor.choose import bare
-from dtdebug.doctor.facts import Finding, HostRow, Look
+from dtdebug.doctor.facts import HostFinding, HostReport, HostRow
 from dtdebug.doctor.names import is_loopback
 
 _LAUNCHERS = {
@@ -26,7 +26,7 @@ _BY_FINDING = (
 
 
 def observations(
-    found: Sequence[Finding], rows: Sequence[HostRow], looks: Sequence[Look], *, several: bool
+    found: Sequence[HostFinding], rows: Sequence[HostRow], looks: Sequence[HostReport], *, several: bool
 ) -> dict[str, tuple[str, str]]:
     """Observation -> (value, how it is known)."""
     said: dict[str, tuple[str, str]] = {}
@@ -52,6 +52,6 @@ def observations(
     return said
 
 
-def _cards(look: Look) -> list[str]:
+def _cards(look: HostReport) -> list[str]:
     """Interfaces that are up and have an address, but the loopback."""
     return [c.name for c in look.interfaces if c.up and any(not is_loopback(bare(a)) for a in c.addresses)]

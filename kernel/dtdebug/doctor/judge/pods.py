@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import msgspec
 
-from dtdebug.doctor.facts import AREAS, Area, Finding, HostRow, Look, Report, Unexamined
+from dtdebug.doctor.facts import AREAS, Area, HostFinding, HostReport, HostRow, Report, Unexamined
 from dtdebug.doctor.judge import partition
 from dtdebug.doctor.judge.findings import finding
 from dtdebug.doctor.kubernetes import Manifest, Pods
@@ -15,11 +15,11 @@ _ELSEWHERE = "the pods run elsewhere: start `dtdebug doctor -- COMMAND` in each 
 _ROWS = 256
 
 
-def judge(job: Manifest) -> tuple[Report, Look]:
+def judge(job: Manifest) -> tuple[Report, HostReport]:
     """(the answer, the first pod)."""
     first = job.pods[0]
     launch = first.launch
-    look = Look(host=f"{job.kind} {job.name}", launch=launch)
+    look = HostReport(host=f"{job.kind} {job.name}", launch=launch)
     found = list(_findings(job))
     sized, was_sized = partition.judge(launch)
     found += [finding(p.id, p.text, measured=p.measured, expected=p.expected, severity=p.severity) for p in sized]
@@ -57,7 +57,7 @@ def _line(job: Manifest) -> str:
     return f"{job.kind} {job.name}: {_counted(pods) if pods else 'pods'} start {by}{where}{ranks}"
 
 
-def _findings(job: Manifest) -> Iterator[Finding]:
+def _findings(job: Manifest) -> Iterator[HostFinding]:
     for pods in job.pods:
         yield from _of_pods(job, pods)
     yield from _alike(job)
@@ -85,7 +85,7 @@ def _findings(job: Manifest) -> Iterator[Finding]:
         )
 
 
-def _of_pods(job: Manifest, pods: Pods) -> Iterator[Finding]:
+def _of_pods(job: Manifest, pods: Pods) -> Iterator[HostFinding]:
     launch, who = pods.launch, f"{pods.role or job.kind}"
     alone = job.elastic and pods.plain
     for problem in launch.problems if not alone else ():
@@ -110,7 +110,7 @@ def _of_pods(job: Manifest, pods: Pods) -> Iterator[Finding]:
         )
 
 
-def _alike(job: Manifest) -> Iterator[Finding]:
+def _alike(job: Manifest) -> Iterator[HostFinding]:
     """Numbers that are written down, though one template makes several pods."""
     rows = [(p, p.launch) for p in job.pods if p.launch.launcher == "torchrun" and p.launch.backend == "static"]
     for pods, launch in rows:
@@ -135,7 +135,7 @@ def _alike(job: Manifest) -> Iterator[Finding]:
             yield finding("DR208", f"pods are started differently: {said}", measured=said)
 
 
-def _slots(job: Manifest, world: int, slots: int) -> Iterator[Finding]:
+def _slots(job: Manifest, world: int, slots: int) -> Iterator[HostFinding]:
     if world > slots:
         yield finding(
             "DR208",
