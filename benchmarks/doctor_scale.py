@@ -17,7 +17,7 @@ import msgspec
 import psutil
 
 from dtdebug.doctor import hub, look, roster, wire
-from dtdebug.doctor.facts import Choice, Interface, Launch, Look, Meeting, Name, Try
+from dtdebug.doctor.facts import Choice, HostReport, Interface, Launch, Meeting, Name, Try
 from dtdebug.doctor.judge import verdict
 from dtdebug.doctor.report import Report
 
@@ -53,7 +53,7 @@ def main() -> int:
     return 0
 
 
-def _host(real: Look, i: int) -> Look:
+def _host(real: HostReport, i: int) -> HostReport:
     address = f"10.{i >> 8}.{i & 255}.1"
     return msgspec.structs.replace(
         real, host=f"n{i:04d}", boot=f"b{i}", launch=msgspec.structs.replace(real.launch, node=i), problems=(),
@@ -73,7 +73,7 @@ def _tries(index: int, count: int) -> list[Try]:
     ]
 
 
-async def _all(looks: list[Look]) -> Report:
+async def _all(looks: list[HostReport]) -> Report:
     async def mine(partners: object, key: str) -> list[Try]:
         return _tries(0, len(looks))
 
@@ -86,7 +86,7 @@ async def _all(looks: list[Look]) -> Report:
     return report
 
 
-async def _come(one: Look, count: int) -> None:
+async def _come(one: HostReport, count: int) -> None:
     reader, writer = await wire.connect("127.0.0.1", one.launch.port or 0, 30.0)
     channel = await wire.call(reader, writer, "t")
     await channel.send({"look": one, "time": time.time()}, 60.0)

@@ -10,7 +10,7 @@ import pytest
 
 from dtdebug.check.cells import report
 from dtdebug.check.files import UnreadableError, files_to_check, settings_of
-from dtdebug.check.results import Choice, examine_file
+from dtdebug.check.results import Selection, examine_file
 from dtdebug.check.run import examine_all
 from dtdebug.cli import main
 from dtdebug_taxonomy.checks import load
@@ -236,7 +236,7 @@ def test_links_that_lead_in_a_circle_and_pipes_are_left_out(capsys):
     os.mkfifo("a/pipe.py")
 
     assert [Path("a/t.py")] == list(files_to_check([Path("a")]))
-    assert "is not a regular file" in examine_file(Path("a/pipe.py"), Choice()).problems[0]
+    assert "is not a regular file" in examine_file(Path("a/pipe.py"), Selection()).problems[0]
     with pytest.raises(UnreadableError):
         list(files_to_check([Path("a/none")]))
 
@@ -248,11 +248,11 @@ def test_many_files_are_examined_in_order_by_several_processes(tmp_path):
         paths[-1].write_text("x = 1\n" * (number % 7) + BAD)
 
     done = []
-    found = list(examine_all(paths, Choice(), jobs=2, progress=done.append))
+    found = list(examine_all(paths, Selection(), jobs=2, progress=done.append))
 
     assert [str(p) for p in paths] == [f.path for e in found for f in e.findings]
     assert 150 == done[-1]
-    assert [e.findings for e in found] == [e.findings for e in examine_all(paths, Choice(), jobs=1)]
+    assert [e.findings for e in found] == [e.findings for e in examine_all(paths, Selection(), jobs=1)]
 
 
 def test_a_defect_of_a_check_is_a_line_not_a_traceback(tmp_path, monkeypatch):
@@ -262,7 +262,9 @@ def test_a_defect_of_a_check_is_a_line_not_a_traceback(tmp_path, monkeypatch):
     monkeypatch.setattr(type(load()["DT101"]), "function", property(lambda self: broken))
     (tmp_path / "t.py").write_text(BAD)
 
-    assert "internal error in a check (RuntimeError: defect)" in examine_file(tmp_path / "t.py", Choice()).problems[0]
+    assert (
+        "internal error in a check (RuntimeError: defect)" in examine_file(tmp_path / "t.py", Selection()).problems[0]
+    )
 
 
 def test_the_cells_of_this_session_are_checked_as_they_ran_last():

@@ -9,7 +9,7 @@ from dtdebug import cli
 from dtdebug.flight import analyse
 from dtdebug.job.collect import conclude
 from dtdebug.job.ends import ends
-from dtdebug.job.looking import Look, merged
+from dtdebug.job.looking import LiveRanks, merged
 from dtdebug.job.outcome import TwoLooks, judged
 from dtdebug.records.folder import RunFolder
 from dtdebug_taxonomy.case import Case
@@ -73,7 +73,7 @@ def test_what_a_rank_was_in_is_over_once_it_is_elsewhere():
 def test_ranks_at_work_have_no_symptom():
     """Where a healthy job imports, and what checks see there, is no failure."""
     stack = (*place(3), Frame("<frozen importlib._bootstrap>", 100, "_find_and_load"))
-    seen = Look(states=(rank(0, 2, stack=stack), rank(1, 2, stack=stack)), progress={0: "busy", 1: "busy"})
+    seen = LiveRanks(states=(rank(0, 2, stack=stack), rank(1, 2, stack=stack)), progress={0: "busy", 1: "busy"})
 
     found = conclude(None, seen)
     assert found.verdict.kind == "none"

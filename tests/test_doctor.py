@@ -15,7 +15,7 @@ import msgspec
 import pytest
 
 from dtdebug.doctor import asking, choose, hostfile, launch, look, meet, pairs, shared, show, software, wire
-from dtdebug.doctor.facts import Came, Choice, Interface, Launch, Look, Meeting, Name, Try
+from dtdebug.doctor.facts import Came, Choice, HostReport, Interface, Launch, Meeting, Name, Try
 from dtdebug.doctor.hub import _Hub
 from dtdebug.doctor.judge import forecast, partition, verdict
 from dtdebug.doctor.judge.matrix import Hosts
@@ -170,7 +170,7 @@ def hosts(*addresses, tries=None, **launched):
     """Hosts that came, each with its gloo address; all reach all unless `tries` says otherwise."""
     every = []
     for i, address in enumerate(addresses):
-        seen = Look(
+        seen = HostReport(
             host=f"h{i}",
             boot=f"boot{i}",
             gloo=Choice(address=address, interface="eth0", why="own name"),
@@ -729,7 +729,7 @@ def test_a_run_that_doctor_finds_unfit_is_not_started(tmp_path):
 
 def test_a_part_whose_fault_follows_from_another_is_not_called_well():
     """A host that did not come is explained by an endpoint that each takes for itself, and the launch is no success."""
-    mine = Look(
+    mine = HostReport(
         host="a",
         launch=Launch(launcher="torchrun", nodes=2, least=2, node=0, per_node=1, address="127.0.0.1", port=7),
         endpoint=Name(name="127.0.0.1", addresses=("127.0.0.1",)),

@@ -7,7 +7,7 @@ import notebooks as nb
 import pytest
 
 from dtdebug.doctor import card
-from dtdebug.doctor.report import Area, Finding, Matrix, Report
+from dtdebug.doctor.report import Area, HostFinding, Matrix, Report
 
 ASKED = """
 import dtdebug.magic as m, dtdebug.loaded as e
@@ -25,7 +25,7 @@ def test_pairs_are_a_heat_map_and_texts_are_escaped():
         rates=(((0, 1), 500.0), ((2, 0), 10.0), ((1, 2), 480.0)),
     )
     area = Area(id="network", state="fault", text="")
-    fault = Finding(id="DR301", area="network", severity="fault", text="<script>", hosts=("<b>h1",))
+    fault = HostFinding(id="DR301", area="network", severity="fault", text="<script>", hosts=("<b>h1",))
     shown = card.html(Report(areas=(area,), findings=(fault,), matrix=matrix))
     assert "<script>" not in shown
     assert "<b>h1" not in shown

@@ -9,7 +9,7 @@ import textwrap
 import pytest
 
 from dtdebug.doctor import dcgm, devices, fabric
-from dtdebug.doctor.facts import Board, Came, Choice, Launch, Look
+from dtdebug.doctor.facts import Board, Came, Choice, HostReport, Launch
 from dtdebug.doctor.judge import verdict
 
 TOPOLOGY = """\
@@ -161,7 +161,9 @@ def test_a_port_that_is_slower_on_one_host_is_named(tmp_path):
     launch = Launch(launcher="torchrun", nodes=4, address="h0", port=1, backend="static")
     came = [
         Came(
-            look=Look(host=f"h{i}", launch=launch, fabric=ports, gloo=Choice(address=f"10.0.0.{i}")), node=i, address=""
+            look=HostReport(host=f"h{i}", launch=launch, fabric=ports, gloo=Choice(address=f"10.0.0.{i}")),
+            node=i,
+            address="",
         )
         for i, ports in enumerate(trees)
     ]

@@ -13,7 +13,7 @@ from dtdebug import examined
 from dtdebug.cli import main
 from dtdebug.doctor import foreseen, launch
 from dtdebug.doctor.examine import examine
-from dtdebug.doctor.facts import Launch, Look, Meeting
+from dtdebug.doctor.facts import HostReport, Launch, Meeting
 from dtdebug.doctor.judge import partition, verdict
 from dtdebug.doctor.show import closing_line
 from dtdebug_taxonomy.case import of_text
@@ -236,11 +236,11 @@ def test_hosts_that_the_command_itself_starts_are_not_missed(text, tmp_path):
     (tmp_path / "hosts").write_text("h0 slots=4\nh1 slots=4\n")
     found = read(text.format(tmp_path / "hosts"))
     assert found.starts
-    report = verdict.alone(Look(host="h9", launch=found), Meeting(result="timeout", words="x", tries=3))
+    report = verdict.alone(HostReport(host="h9", launch=found), Meeting(result="timeout", words="x", tries=3))
     assert not [f for f in report.findings if f.area == "launch"]
     assert "starts the other hosts" in next(u.why for u in report.not_examined if u.id == "launch")
     numbered = launch.read_launch(text.format(tmp_path / "hosts").split(), {}, node=1)
-    report = verdict.alone(Look(host="h1", launch=numbered), Meeting(result="timeout", words="x", tries=3))
+    report = verdict.alone(HostReport(host="h1", launch=numbered), Meeting(result="timeout", words="x", tries=3))
     assert [f.id for f in report.findings if f.area == "launch"] == ["DR204"]
 
 

@@ -350,7 +350,7 @@ def test_a_tree_of_processes_is_ended_whole():
 
 def test_memory_is_read_or_unknown():
     """Nothing was killed meanwhile."""
-    count, pids = processes.Memory().killed()
+    count, pids = processes.MemoryKills().killed()
 
     assert count in (None, 0)
     assert frozenset() == pids

@@ -20,7 +20,7 @@ from dtdebug.hosts.sockets import _rows
 from dtdebug.hosts.unpack import UnpackError, unpack
 from dtdebug.job import coverage, runs
 from dtdebug.job.join import JoinError, join
-from dtdebug.job.looking import Look, _fresh, pooled
+from dtdebug.job.looking import LiveRanks, _fresh, pooled
 from dtdebug.probe.watch import Death
 from dtdebug.records.folder import RunFolder
 from dtdebug_taxonomy.case import Case, contract
@@ -281,7 +281,10 @@ def test_processes_of_two_hosts_with_one_number_are_two():
     mine, theirs = state(0, "a"), msgspec.structs.replace(state(1, "b"), pid=100)
     ended = msgspec.structs.replace(theirs, alive=False, exit_code=3)
     pool = pooled(
-        Look(states=(mine, theirs)), [], (), [HostView(states=(ended,), deaths=(Death(pid=100, time=1.0, host="b"),))]
+        LiveRanks(states=(mine, theirs)),
+        [],
+        (),
+        [HostView(states=(ended,), deaths=(Death(pid=100, time=1.0, host="b"),))],
     )
 
     assert [(s.rank, s.alive, s.exit_code) for s in pool.look.states] == [(0, True, None), (1, False, 3)]

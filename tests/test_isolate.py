@@ -377,7 +377,7 @@ class World:
         self.now, self.count = self.now + 10.0, self.count + 1
         seconds = self.takes(setting, self.random) if self.takes else 0.0
         if self.takes:
-            slow = pace.is_slow(pace.Pace(seconds, "step"), reference, None)
+            slow = pace.is_slow(pace.RunPace(seconds, "step"), reference, None)
             failure = msgspec.structs.replace(SLOW, pace=seconds) if slow else None
         else:
             failure = self.fails(setting, self.random)

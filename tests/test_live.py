@@ -9,7 +9,7 @@ from types import SimpleNamespace
 import pytest
 
 from dtdebug.notebook import journal, look, show
-from dtdebug.notebook.armed import Variables, Watch
+from dtdebug.notebook.armed import ImportWatch, Variables
 from dtdebug.notebook.cells import Cells, Here
 from dtdebug.notebook.control import answer
 from dtdebug.notebook.look import RanksSeen, forget_earlier
@@ -208,7 +208,7 @@ def test_the_first_import_that_makes_ranks_is_noticed_once(monkeypatch):
 
     monkeypatch.setattr("dtdebug.notebook.armed._MAKES_RANKS", {"no_such_maker"})
     calls = []
-    watch = Watch(lambda: calls.append(1) or 1 / 0)
+    watch = ImportWatch(lambda: calls.append(1) or 1 / 0)
     watch.begin()
     for _ in range(2):
         with pytest.raises(ModuleNotFoundError):

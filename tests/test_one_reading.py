@@ -10,7 +10,7 @@ import pytest
 from dtdebug import display
 from dtdebug.job import report
 from dtdebug.job.collect import conclude
-from dtdebug.job.looking import Look
+from dtdebug.job.looking import LiveRanks
 from dtdebug.notebook import show, view
 from dtdebug.notebook.look import RanksSeen
 from dtdebug.wizard import widgets
@@ -61,7 +61,7 @@ def case(request, monkeypatch, tmp_path):
     """A case as `run` and `attach` make it."""
     monkeypatch.setenv("DTDEBUG_STATE", str(tmp_path))
     states = request.param()
-    return conclude(None, Look(states=states, progress={s.rank: "stuck" for s in states}), moving=False)
+    return conclude(None, LiveRanks(states=states, progress={s.rank: "stuck" for s in states}), moving=False)
 
 
 def words(text):

@@ -5,7 +5,7 @@ import json
 import pytest
 
 from dtdebug.check.files import settings_of
-from dtdebug.check.results import Choice, examine_file
+from dtdebug.check.results import Selection, examine_file
 from dtdebug.cli import main
 
 PLOT = """import torch.distributed as dist
@@ -49,7 +49,7 @@ def tree(monkeypatch, tmp_path):
 
 def found(tree, text, name="train.py"):
     (tree / name).write_text(HEAD + text)
-    examined = examine_file(tree / name, Choice(select=("DT101", "DT106")))
+    examined = examine_file(tree / name, Selection(select=("DT101", "DT106")))
     assert examined.problems == ()
     return [(f.id, f.line) for f in examined.findings]
 

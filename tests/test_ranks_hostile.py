@@ -134,7 +134,7 @@ def test_what_a_record_says_reaches_no_terminal_as_it_is(run):
         facts={ESCAPES: ESCAPES, "faulthandler": "/etc/passwd"},
     )
     (run.ranks / "1-x.json").write_bytes(msgspec.json.encode(msgspec.structs.replace(hostile, stack=())))
-    seen = looking.Look(states=(tidy(hostile), *looking.last(run).states), notes=(ESCAPES,))
+    seen = looking.LiveRanks(states=(tidy(hostile), *looking.last(run).states), notes=(ESCAPES,))
     text = report.to_text(collect.conclude(run, seen), ESCAPES, run)
 
     assert not set("\x1b\x07\x9b\u202e") & set(text)

@@ -87,7 +87,7 @@ def test_states_come_back_from_several_hosts_and_a_lost_one_is_noted(ssh):
 )
 def test_a_host_that_answers_garbage_is_noted(ssh, monkeypatch, script, note):
     monkeypatch.setattr(remote, "_LIMIT", 1 << 20)
-    command = remote.Command(where="a", words=(sys.executable, "-c", script))
+    command = remote.RemoteCommand(where="a", words=(sys.executable, "-c", script))
     states, (said,) = remote.run([command], timeout=20)
     assert [] == states
     assert note in said
@@ -97,7 +97,7 @@ def test_a_host_that_does_not_answer_is_given_up(ssh):
     states, (note,) = remote.run([remote.over_ssh("slow", printing("[]"))], timeout=0.5)
     assert [] == states
     assert note.startswith("slow: no answer in 0.5")
-    states, (note,) = remote.run([remote.Command(where="x", words=("no-such-program-1",))], timeout=5)
+    states, (note,) = remote.run([remote.RemoteCommand(where="x", words=("no-such-program-1",))], timeout=5)
     assert "x: no-such-program-1 can't be started: No such file or directory" == note
 
 

@@ -18,8 +18,8 @@ from dtdebug.errors import FOUND, NOTHING, UsageError
 if TYPE_CHECKING:
     import psutil
 
-    from dtdebug.job.looking import Look
-    from dtdebug.probe.remote import Command
+    from dtdebug.job.looking import LiveRanks
+    from dtdebug.probe.remote import RemoteCommand
     from dtdebug.records.folder import RunFolder
     from dtdebug_taxonomy.case import Case
 
@@ -112,7 +112,7 @@ def _attach(options: argparse.Namespace) -> int:
     return _show(options, msgspec.structs.replace(found, unanswered=silent, commands=shown), what, folder)
 
 
-def _is_timed(seen: Look) -> bool:
+def _is_timed(seen: LiveRanks) -> bool:
     """Some rank says since when it waits, as those with an agent do."""
     return any(s.pending is not None and s.pending.since for s in seen.states)
 
@@ -131,7 +131,7 @@ def _show(options: argparse.Namespace, found: Case, what: str, folder: RunFolder
     return NOTHING if found.verdict.kind == "none" else FOUND
 
 
-def _nobody(what: str, seen: Look, commands: Sequence[str]) -> UsageError:
+def _nobody(what: str, seen: LiveRanks, commands: Sequence[str]) -> UsageError:
     """No rank was found; what would ask elsewhere is printed all the same."""
     for command in commands:
         print(command)
@@ -141,7 +141,7 @@ def _nobody(what: str, seen: Look, commands: Sequence[str]) -> UsageError:
     return UsageError(f"attach: {what}: no rank was found there{f' ({why})' if why else ''}; {advice}")
 
 
-def _commands(options: argparse.Namespace, seen: Look, folder: RunFolder | None) -> list[Command]:
+def _commands(options: argparse.Namespace, seen: LiveRanks, folder: RunFolder | None) -> list[RemoteCommand]:
     """What asks for the ranks that gave no answer, or on the hosts that the user named."""
     from dtdebug.probe import other_hosts
 
@@ -155,7 +155,7 @@ def _commands(options: argparse.Namespace, seen: Look, folder: RunFolder | None)
     return found
 
 
-def _asked_there(commands: Sequence[Command], seen: Look) -> Look:
+def _asked_there(commands: Sequence[RemoteCommand], seen: LiveRanks) -> LiveRanks:
     """What was seen here, joined with what the commands say."""
     import msgspec
 

@@ -15,7 +15,7 @@ from urllib.parse import unquote
 from lsprotocol import types
 from pygls.uris import to_fs_path
 
-from dtdebug_lsp.memory import Memory
+from dtdebug_lsp.memory import LastGood
 from dtdebug_lsp.modules import Modules
 from dtdebug_lsp.positions import Positions
 from dtdebug_taxonomy.source.kinds import parse_file
@@ -71,7 +71,7 @@ class Document:
         self.notebook = notebook
         self.text = Text(item.text)
         self.path = path_of(item.uri)
-        self.memory = Memory()
+        self.memory = LastGood()
         self.modules = modules
         self.seen: tuple[Settings, list[Problem]] | None = None
         """What was found in this version, under which settings."""
@@ -85,7 +85,7 @@ class Document:
                 self.memory.edited(span, len(change.text))
             else:
                 self.text = Text(change.text)
-                self.memory = Memory()
+                self.memory = LastGood()
         if self.modules is not None:
             self.modules.refresh()
         self.forget()
@@ -135,7 +135,7 @@ def read_text(path: str, language: str, text: str) -> Source | None:
     return parse_file(_NAMES[language], text) if language in _NAMES and not path else None
 
 
-class Cell(NamedTuple):
+class CellPart(NamedTuple):
     """A cell by its kind and the URI of its text."""
 
     kind: str
@@ -183,8 +183,8 @@ class NotebookDocument:
         return notebook
 
 
-def _cell(cell: types.NotebookCell) -> Cell:
-    return Cell("code" if cell.kind == types.NotebookCellKind.Code else "markdown", cell.document)
+def _cell(cell: types.NotebookCell) -> CellPart:
+    return CellPart("code" if cell.kind == types.NotebookCellKind.Code else "markdown", cell.document)
 
 
 class Documents:

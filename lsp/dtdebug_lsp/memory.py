@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from dtdebug_lsp.checking import Problem
 
 
-class Memory:
+class LastGood:
     """The last good findings of one text, and where it was edited since."""
 
     def __init__(self) -> None:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from dtdebug.check import formats
 from dtdebug.check.files import settings_of
-from dtdebug.check.results import Choice, Finding, examine_file, of_notebook
+from dtdebug.check.results import CheckFinding, Selection, examine_file, of_notebook
 from dtdebug.clean import clean
 
 
@@ -17,7 +17,7 @@ def report(history: Sequence[str], paths: Sequence[str]) -> str:
     `history` is IPython's `In`: the source of each input by its number.
     """
     if paths:
-        examined = [examine_file(Path(path), Choice()) for path in paths]
+        examined = [examine_file(Path(path), Selection()) for path in paths]
         findings = [f for e in examined for f in e.findings]
         problems = [p for e in examined for p in (*e.problems, *e.unread)]
         lines = [f"{formats.where(f)}: {_said(f)}" for f in findings]
@@ -39,11 +39,11 @@ def _last_of_each(history: Sequence[str]) -> list[tuple[int, str]]:
     return sorted(mine)
 
 
-def _said(f: Finding) -> str:
+def _said(f: CheckFinding) -> str:
     return clean(f"{f.severity} {f.id} {f.message} [{', '.join(f.symptom)}]")
 
 
-def _fixed(text: str, f: Finding) -> list[str]:
+def _fixed(text: str, f: CheckFinding) -> list[str]:
     """The line as it is, and as its fix makes it."""
     import difflib
 
@@ -56,7 +56,7 @@ def _fixed(text: str, f: Finding) -> list[str]:
     return [f"  {clean(f.fix.title)}:", *diff]
 
 
-def _apply(lines: Sequence[str], f: Finding) -> list[str]:
+def _apply(lines: Sequence[str], f: CheckFinding) -> list[str]:
     text = "\n".join(lines)
     starts = [0]
     for line in lines:
@@ -68,7 +68,7 @@ def _apply(lines: Sequence[str], f: Finding) -> list[str]:
     return text.split("\n")
 
 
-def _summary(findings: Sequence[Finding], count: int, what: str) -> str:
+def _summary(findings: Sequence[CheckFinding], count: int, what: str) -> str:
     plural = "" if count == 1 else "s"
     if not findings:
         return f"dtdebug: nothing found in {count} {what}{plural}"

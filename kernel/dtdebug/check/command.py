@@ -40,10 +40,10 @@ def add(commands: Any) -> None:
 def _check(options: argparse.Namespace) -> int:
     from dtdebug.check import formats
     from dtdebug.check.files import UnreadableError, files_to_check
-    from dtdebug.check.results import Choice, Finding
+    from dtdebug.check.results import CheckFinding, Selection
     from dtdebug.check.run import examine_all
 
-    choice = Choice(chosen(options.select, "check --select"), chosen(options.ignore, "check --ignore"), options.fix)
+    choice = Selection(chosen(options.select, "check --select"), chosen(options.ignore, "check --ignore"), options.fix)
     if options.jobs < 0:
         raise UsageError(f"check --jobs {options.jobs}: 0 or more")
     if options.list:
@@ -53,7 +53,7 @@ def _check(options: argparse.Namespace) -> int:
         paths = list(files_to_check(named))
     except UnreadableError as error:
         raise UsageError(f"check: {error}") from None
-    findings: list[Finding] = []
+    findings: list[CheckFinding] = []
     problems: dict[str, None] = {}
     unread: list[str] = []
     fixed = 0

@@ -29,7 +29,7 @@ _PASSES = 5
 """How often a text is gone through: one fix can make room for another."""
 
 
-class Change(NamedTuple):
+class ShownFix(NamedTuple):
     """A fix that is shown, by the line of its finding in the text as it was when the fix was made."""
 
     line: int
@@ -45,7 +45,7 @@ class Fixed(NamedTuple):
     """`train.py`, or `demo.ipynb cell 4`."""
     before: str
     after: str
-    changes: tuple[Change, ...]
+    changes: tuple[ShownFix, ...]
     rest: tuple[str, ...]
     """Findings without a proven fix: where to look and what is wrong, a line each."""
 
@@ -118,7 +118,7 @@ def fixed(path: Path, select: Sequence[str] = (), *, safe_only: bool = False) ->
 
 
 def _passes(source: Source, settings: Settings, *, safe_only: bool) -> Fixed:
-    before, changes = str(source.text), list[Change]()
+    before, changes = str(source.text), list[ShownFix]()
     for _ in range(_PASSES):
         found = examine(source, settings)
         wanted = sorted((f for f in found if f.safe or not safe_only), key=lambda f: _GRAVEST.index(f.severity))
@@ -141,9 +141,9 @@ def _read(path: str, text: str, around: Project | None) -> Source | None:
     return source
 
 
-def _change(source: Source, hit: CheckedHit) -> Change:
+def _change(source: Source, hit: CheckedHit) -> ShownFix:
     title = hit.fix.title if hit.fix is not None else ""
-    return Change(source.text.place(hit.span.start).line, hit.check.id, title, hit.safe)
+    return ShownFix(source.text.place(hit.span.start).line, hit.check.id, title, hit.safe)
 
 
 def _lines(source: Source, span: Span) -> str:

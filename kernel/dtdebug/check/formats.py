@@ -8,7 +8,7 @@ from typing import Any
 
 import msgspec
 
-from dtdebug.check.results import Finding
+from dtdebug.check.results import CheckFinding
 from dtdebug.clean import clean
 from dtdebug_taxonomy import __version__
 from dtdebug_taxonomy.checks import Severity, load, page_address
@@ -18,13 +18,13 @@ _GITHUB: dict[Severity, str] = {"error": "error", "warning": "warning", "informa
 _COLOURS: dict[Severity, str] = {"error": "31", "warning": "33", "information": "36", "hint": "2"}
 
 
-def where(finding: Finding) -> str:
+def where(finding: CheckFinding) -> str:
     """`train.py:12:5`, or `demo.ipynb:cell 3:2:1`."""
     cell = f"cell {finding.cell}:" if finding.cell else ""
     return clean(f"{finding.path}:{cell}{finding.line}:{finding.column}")
 
 
-def text(findings: Sequence[Finding], *, colour: bool = False) -> str:
+def text(findings: Sequence[CheckFinding], *, colour: bool = False) -> str:
     """A line for each finding, and a last one with the counts."""
     rows = []
     for f in findings:
@@ -33,7 +33,7 @@ def text(findings: Sequence[Finding], *, colour: bool = False) -> str:
     return "".join(f"{row}\n" for row in rows)
 
 
-def summary(findings: Sequence[Finding], files: int, fixed: int = 0, unread: int = 0) -> str:
+def summary(findings: Sequence[CheckFinding], files: int, fixed: int = 0, unread: int = 0) -> str:
     """How much was found where, what was not looked at, and what to do next."""
     fixes = f"{fixed} fixed; " if fixed else ""
     unseen = f"; {_number(unread, 'part')} of them not understood" if unread else ""
@@ -52,13 +52,13 @@ def _number(count: int, what: str) -> str:
     return f"{count} {what}{'' if count == 1 or what == 'information' else 's'}"
 
 
-def as_json(findings: Sequence[Finding]) -> str:
+def as_json(findings: Sequence[CheckFinding]) -> str:
     """A list of findings; a schema is in the documentation."""
     rows = [msgspec.to_builtins(f) for f in findings]
     return msgspec.json.format(msgspec.json.encode(rows), indent=2).decode() + "\n"
 
 
-def github(findings: Sequence[Finding]) -> str:
+def github(findings: Sequence[CheckFinding]) -> str:
     """Workflow commands that become annotations of a pull request."""
     rows = []
     for f in findings:
@@ -75,7 +75,7 @@ def _property(value: str) -> str:
     return _data(value).replace(":", "%3A").replace(",", "%2C")
 
 
-def sarif(findings: Sequence[Finding]) -> str:
+def sarif(findings: Sequence[CheckFinding]) -> str:
     """One run of SARIF 2.1.0 with the rules that are named."""
     ids = sorted({f.id for f in findings})
     log = {
@@ -104,7 +104,7 @@ def _rule(number: str) -> dict[str, Any]:
     }
 
 
-def _result(f: Finding, ids: Sequence[str]) -> dict[str, Any]:
+def _result(f: CheckFinding, ids: Sequence[str]) -> dict[str, Any]:
     region = {"startLine": f.line, "startColumn": f.column, "endLine": f.end_line, "endColumn": f.end_column}
     place: dict[str, Any] = {
         "physicalLocation": {"artifactLocation": {"uri": f.path.replace("\\", "/")}, "region": region}
@@ -120,7 +120,7 @@ def _result(f: Finding, ids: Sequence[str]) -> dict[str, Any]:
     }
 
 
-FORMATS: dict[str, Callable[[Sequence[Finding]], str]] = {
+FORMATS: dict[str, Callable[[Sequence[CheckFinding]], str]] = {
     "text": text,
     "json": as_json,
     "sarif": sarif,

@@ -15,7 +15,7 @@ import msgspec
 import dtdebug_taxonomy
 from dtdebug import state
 from dtdebug.check.files import LARGEST, settings_of
-from dtdebug.check.results import Choice, ExaminedFile
+from dtdebug.check.results import ExaminedFile, Selection
 
 _MOST = 50_000
 """Files that are kept, those of the last run first."""
@@ -31,10 +31,10 @@ class _Row(msgspec.Struct, frozen=True, array_like=True):
     """Of the contents of the modules that were read for it."""
 
 
-class Kept:
+class KeptResults:
     """The results of former runs, as far as they hold for this version and these settings."""
 
-    def __init__(self, choice: Choice) -> None:
+    def __init__(self, choice: Selection) -> None:
         self._file = state.folder() / "checked.msgpack"
         self._salt = blake2b(f"{_stamp()} {choice!r}".encode(), digest_size=16).digest()
         self._former = _read(self._file)

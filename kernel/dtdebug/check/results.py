@@ -40,7 +40,7 @@ class Fix(msgspec.Struct, frozen=True):
     edits: tuple[Edit, ...]
 
 
-class Finding(msgspec.Struct, frozen=True, omit_defaults=True):
+class CheckFinding(msgspec.Struct, frozen=True, omit_defaults=True):
     """A finding of a check: one element of what `--format json` prints."""
 
     id: str
@@ -65,7 +65,7 @@ class Finding(msgspec.Struct, frozen=True, omit_defaults=True):
 class ExaminedFile(NamedTuple):
     """One file after its examination."""
 
-    findings: tuple[Finding, ...] = ()
+    findings: tuple[CheckFinding, ...] = ()
     problems: tuple[str, ...] = ()
     """What of it or of its settings could not be read, a line each."""
     lines: int = 0
@@ -77,7 +77,7 @@ class ExaminedFile(NamedTuple):
     """Other modules of its project that were read for it."""
 
 
-class Choice(NamedTuple):
+class Selection(NamedTuple):
     """What the command line says of the checks; it goes before the project's settings."""
 
     select: tuple[str, ...] = ()
@@ -98,7 +98,7 @@ def _text(path: str) -> str | None:
         return None
 
 
-def examine_file(path: Path, choice: Choice, around: Project | None = None) -> ExaminedFile:
+def examine_file(path: Path, choice: Selection, around: Project | None = None) -> ExaminedFile:
     """The findings in a file; what can't be read becomes a problem, not an error."""
     around = around or project()
     around.consulted.clear()
@@ -131,14 +131,14 @@ def examine_file(path: Path, choice: Choice, around: Project | None = None) -> E
         return ExaminedFile((), (*problems, f"{path}: internal error in a check ({type(error).__name__}: {error})"))
 
 
-def _settings(path: Path, choice: Choice) -> tuple[Settings, tuple[str, ...]]:
+def _settings(path: Path, choice: Selection) -> tuple[Settings, tuple[str, ...]]:
     settings, problems = settings_of(path.absolute().parent)
     if choice.select:
         settings = settings._replace(select=choice.select, ignore=())
     return settings._replace(ignore=(*settings.ignore, *choice.ignore)), problems
 
 
-def of_text(text: str, path: str, settings: Settings) -> list[Finding]:
+def of_text(text: str, path: str, settings: Settings) -> list[CheckFinding]:
     """The findings in a text that is no notebook."""
     found, source = _examined(text, path, settings, project())
     return [_finding(f, path, source.text, f.span) for f in found] if source else []
@@ -186,12 +186,12 @@ def _fixed(path: Path, text: str, settings: Settings, around: Project) -> tuple[
     return text, count
 
 
-def of_notebook(cells: list[tuple[str, str]], path: str, settings: Settings) -> list[Finding]:
+def of_notebook(cells: list[tuple[str, str]], path: str, settings: Settings) -> list[CheckFinding]:
     """The findings in a notebook's cells, in their order."""
     return _in_notebook(Notebook(cells, path=path), path, settings)
 
 
-def _in_notebook(notebook: Notebook, path: str, settings: Settings) -> list[Finding]:
+def _in_notebook(notebook: Notebook, path: str, settings: Settings) -> list[CheckFinding]:
     texts = {n: Text(text) for n, (_, text) in enumerate(notebook.cells)}
     result = []
     for source in notebook.sources:
@@ -207,9 +207,9 @@ def _in_notebook(notebook: Notebook, path: str, settings: Settings) -> list[Find
     return sorted(result, key=lambda f: (f.cell, f.line, f.column, f.id))
 
 
-def _finding(found: CheckedHit, path: str, text: Text, span: Span, cell: int = 0) -> Finding:
+def _finding(found: CheckedHit, path: str, text: Text, span: Span, cell: int = 0) -> CheckFinding:
     start, end = text.place(span.start), text.place(span.end)
-    return Finding(
+    return CheckFinding(
         id=found.check.id,
         name=found.check.name,
         path=path,

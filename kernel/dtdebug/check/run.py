@@ -11,7 +11,7 @@ from itertools import islice
 from multiprocessing import get_context
 from pathlib import Path
 
-from dtdebug.check.results import Choice, ExaminedFile, examine_file, project
+from dtdebug.check.results import ExaminedFile, Selection, examine_file, project
 from dtdebug_taxonomy.source.project import Project
 
 _FEW = 64
@@ -24,7 +24,7 @@ _COLLECT = 64
 
 def examine_all(
     paths: Iterable[Path],
-    choice: Choice,
+    choice: Selection,
     jobs: int = 0,
     progress: Callable[[int], None] = lambda _: None,
     *,
@@ -39,9 +39,9 @@ def examine_all(
     if not keep or choice.fix or len(listed) <= _FEW:
         yield from _examine(listed, choice, jobs, progress)
         return
-    from dtdebug.check.kept import Kept
+    from dtdebug.check.kept import KeptResults
 
-    kept = Kept(choice)
+    kept = KeptResults(choice)
     known = [kept.find(path) for path in listed]
     missing = [path for path, found in zip(listed, known, strict=True) if found is None]
     done = len(listed) - len(missing)
@@ -57,7 +57,7 @@ def examine_all(
 
 
 def _examine(
-    listed: Sequence[Path], choice: Choice, jobs: int, progress: Callable[[int], None]
+    listed: Sequence[Path], choice: Selection, jobs: int, progress: Callable[[int], None]
 ) -> Iterator[ExaminedFile]:
     jobs = jobs or _processors()
     if len(listed) <= _FEW or jobs == 1:
@@ -107,7 +107,7 @@ def _begin() -> None:
     gc.freeze()
 
 
-def _examine_batch(paths: Sequence[Path], choice: Choice) -> list[ExaminedFile]:
+def _examine_batch(paths: Sequence[Path], choice: Selection) -> list[ExaminedFile]:
     global _batches_done
     _batches_done += 1
     if _batches_done % _COLLECT == 0:

@@ -11,7 +11,7 @@ from typing import Any
 
 from dtdebug.clean import clean
 from dtdebug.doctor.judge.findings import folded
-from dtdebug.doctor.report import Area, Finding, Matrix, Report
+from dtdebug.doctor.report import Area, HostFinding, Matrix, Report
 from dtdebug.doctor.show import closing_line, subject
 
 _STYLE = (
@@ -70,7 +70,7 @@ def _area(area: Area, report: Report) -> Iterator[str]:
     yield f'<tr>{state}<td style="{_CELL};white-space:nowrap">{_safe(area.id)}</td><td style="{_CELL}">{body}</td></tr>'
 
 
-def _finding(f: Finding) -> str:
+def _finding(f: HostFinding) -> str:
     settings = [f"export {name}={value}" for name, value in f.fix.export.items()]
     code = [*settings, *f.fix.commands]
     fix = "".join(f"<br><code>{_safe(line)}</code>" for line in code[:8]) or f" {_safe(f.fix.text)}"

@@ -13,7 +13,7 @@ import msgspec
 
 from dtdebug.clean import one_line
 from dtdebug.doctor.asking import answer_of
-from dtdebug.doctor.facts import Problem, Severity
+from dtdebug.doctor.facts import HostProblem, Severity
 
 LIMIT = 60.0
 """Seconds; the quick tests normally take some."""
@@ -21,7 +21,7 @@ _SAYS: dict[str, Severity] = {"fail": "fault", "warn": "warning"}
 _MOST = 8
 
 
-def diagnosed() -> tuple[list[Problem], str]:
+def diagnosed() -> tuple[list[HostProblem], str]:
     """(what a test says against a device of this host, why nothing is known)."""
     if shutil.which("dcgmi") is None:
         return [], "dcgmi is not installed"
@@ -31,7 +31,7 @@ def diagnosed() -> tuple[list[Problem], str]:
     return read(text)
 
 
-def read(text: str) -> tuple[list[Problem], str]:
+def read(text: str) -> tuple[list[HostProblem], str]:
     """The same of what dcgmi has printed."""
     start = text.find("{")
     try:
@@ -43,7 +43,7 @@ def read(text: str) -> tuple[list[Problem], str]:
     if not rows:
         return [], "dcgmi named no test"
     found = [
-        Problem(
+        HostProblem(
             id="DR610",
             text=f"{where}: {test}: {words or 'fails'}",
             measured=f"{test}: {status}",

@@ -12,7 +12,7 @@ from typing import NamedTuple
 import msgspec
 
 from dtdebug.doctor.asking import answer_of
-from dtdebug.doctor.facts import Board, Problem
+from dtdebug.doctor.facts import Board, HostProblem
 
 _NVIDIA = (Path("/proc/driver/nvidia"), Path("/dev/nvidiactl"))
 _AMD = (Path("/dev/kfd"),)
@@ -114,14 +114,14 @@ def matrix(text: str) -> str:
     return "\n".join(" ".join(cell for cell in row[1 : len(named) + 1] if _PAIR.fullmatch(cell)) for row in named)
 
 
-def judge(boards: Sequence[Board]) -> list[Problem]:
+def judge(boards: Sequence[Board]) -> list[HostProblem]:
     """What a host's own devices show: rows of memory to be remapped, slowed clocks, links down, somebody else's use."""
     found = []
 
     def add(number: str, indices: list[int], words: str, expected: str) -> None:
         if indices:
             shown = f"device {', '.join(map(str, indices))}: {words}"
-            found.append(Problem(id=number, text=shown, measured=words, expected=expected))
+            found.append(HostProblem(id=number, text=shown, measured=words, expected=expected))
 
     of = dict(enumerate(boards))
     add("DR606", [i for i, b in of.items() if b.failed], "rows of its memory could not be remapped", "a sound device")

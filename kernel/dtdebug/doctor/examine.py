@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 import msgspec
 
-from dtdebug.doctor.facts import Look, Meeting
+from dtdebug.doctor.facts import HostReport, Meeting
 from dtdebug.doctor.judge import verdict
 from dtdebug.doctor.kubernetes import manifest
 from dtdebug.doctor.launch import read_launch
@@ -26,7 +26,7 @@ class HostAnswer(msgspec.Struct, frozen=True, kw_only=True):
     """What was found, and how this host fared."""
 
     report: Report
-    look: Look
+    look: HostReport
     meeting: Meeting
     authenticated: bool = False
 

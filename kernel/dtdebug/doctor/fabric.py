@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from dtdebug.doctor.facts import Port, Problem
+from dtdebug.doctor.facts import HostProblem, Port
 
 HOME = Path("/sys/class/infiniband")
 _MOST = 64
@@ -25,7 +25,7 @@ def ports(home: Path = HOME) -> tuple[Port, ...]:
     )
 
 
-def judge(found: Sequence[Port], variables: Mapping[str, str]) -> list[Problem]:
+def judge(found: Sequence[Port], variables: Mapping[str, str]) -> list[HostProblem]:
     """What one host shows alone: an HCA that is named and not there, or none that is active."""
     if not found:
         return []
@@ -35,7 +35,7 @@ def judge(found: Sequence[Port], variables: Mapping[str, str]) -> list[Problem]:
     missing = [n for n in names if not any(_matches(k, n.partition(":")[0], exact=exact) for k in known)]
     if missing and not without:
         return [
-            Problem(
+            HostProblem(
                 id="DR604",
                 text=f"NCCL_IB_HCA names {', '.join(missing)}; this host has {', '.join(sorted(known))}",
                 measured=wanted[:200],
@@ -46,7 +46,7 @@ def judge(found: Sequence[Port], variables: Mapping[str, str]) -> list[Problem]:
     if picked and all(p.state != "ACTIVE" for p in picked):
         shown = ", ".join(f"{p.name} {p.state} ({p.link})" for p in picked[:4])
         return [
-            Problem(id="DR605", text=f"no port of InfiniBand is active: {shown}", measured=shown, expected="ACTIVE")
+            HostProblem(id="DR605", text=f"no port of InfiniBand is active: {shown}", measured=shown, expected="ACTIVE")
         ]
     return []
 

@@ -127,7 +127,7 @@ class Board(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     mig: bool | None = None
 
 
-class Problem(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+class HostProblem(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """What one host alone can judge: id of a check, and what was measured."""
 
     id: str
@@ -139,7 +139,7 @@ class Problem(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     severity: Severity | None = None
 
 
-class Look(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+class HostReport(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """What one host says of itself."""
 
     host: str
@@ -177,7 +177,7 @@ class Look(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """A driver of devices is there, whether or not it answered."""
     figures: dict[str, float] = {}
     """Bytes of memory, cores, limits, by name."""
-    problems: tuple[Problem, ...] = ()
+    problems: tuple[HostProblem, ...] = ()
     unread: dict[str, str] = {}
     """Area or check -> why it was not looked at."""
     ports: tuple[tuple[str, int], ...] = ()
@@ -228,7 +228,7 @@ class Meeting(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 class Came(msgspec.Struct, kw_only=True):
     """A host that came to the endpoint, as the collector knows it."""
 
-    look: Look
+    look: HostReport
     node: int | None
     address: str
     """From where it came."""

@@ -18,7 +18,7 @@ from pathlib import Path, PurePath
 
 import msgspec
 
-from dtdebug.doctor.facts import MOST_HOSTS, Look, Meeting
+from dtdebug.doctor.facts import MOST_HOSTS, HostReport, Meeting
 from dtdebug.doctor.untrusted import tidied
 from dtdebug.errors import UsageError
 
@@ -32,14 +32,14 @@ PAUSE = 0.5
 class Said(msgspec.Struct, frozen=True, kw_only=True):
     """What a host wrote."""
 
-    look: Look
+    look: HostReport
     meeting: Meeting = Meeting()
 
 
 class Folder:
     """The files of one run."""
 
-    def __init__(self, place: Path, token: str, look: Look) -> None:
+    def __init__(self, place: Path, token: str, look: HostReport) -> None:
         """Makes the folder of the run; raises UsageError where that can't be."""
         program = PurePath(look.launch.program).name  # what hosts may differ in must not part them here
         self._key = hashlib.sha256(f"{token}\0{program}".encode()).digest()
@@ -54,7 +54,7 @@ class Folder:
         except OSError as error:
             raise UsageError(f"doctor --folder {place}: can't be written: {error.strerror}") from None
 
-    def write(self, look: Look, meeting: Meeting) -> None:
+    def write(self, look: HostReport, meeting: Meeting) -> None:
         """What this host says now, in the place of what it said before; raises OSError."""
         data = msgspec.json.encode(Said(look=look, meeting=meeting))
         draft = self._own.with_suffix(".draft")

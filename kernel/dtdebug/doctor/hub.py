@@ -14,7 +14,7 @@ from typing import Any
 import msgspec
 
 from dtdebug.doctor import bulk, pairs, resources, software, wire
-from dtdebug.doctor.facts import MOST_HOSTS, Bulk, Came, Look, Meeting, Stranger
+from dtdebug.doctor.facts import MOST_HOSTS, Bulk, Came, HostReport, Meeting, Stranger
 from dtdebug.doctor.report import Report
 from dtdebug.doctor.roster import FILES_ASKED, PROBING, SAYING, Row, answering_at, peer_of, peers, try_peers
 from dtdebug.doctor.untrusted import tidied
@@ -25,7 +25,7 @@ Judge = Callable[[list[Came], list[Stranger], float], Report]
 
 
 async def collect(
-    look: Look, token: str, wait: float, judge: Judge, *, heavy: bool = False
+    look: HostReport, token: str, wait: float, judge: Judge, *, heavy: bool = False
 ) -> tuple[Meeting, Report | None]:
     """Waits for the hosts, and gives the answer that all of them get."""
     hub = _Hub(look, token, heavy=heavy)
@@ -44,7 +44,7 @@ async def collect(
 class _Hub:
     """All that came."""
 
-    def __init__(self, look: Look, token: str, *, heavy: bool) -> None:
+    def __init__(self, look: HostReport, token: str, *, heavy: bool) -> None:
         self._look, self._token, self._heavy = look, token, heavy
         self._came: list[Came] = []
         self._channels: list[wire.ProvenConnection | None] = []
@@ -175,7 +175,9 @@ class _Hub:
             self._guests.pop(writer, None)
             body = await channel.receive(SAYING)
             offset = float(body["time"]) - time.time()
-            came = Came(look=tidied(msgspec.convert(body["look"], Look)), node=None, address=address, offset=offset)
+            came = Came(
+                look=tidied(msgspec.convert(body["look"], HostReport)), node=None, address=address, offset=offset
+            )
             came.node = came.look.launch.node
         except wire.WireError as error:
             if len(self._strangers) < 64 and (error.why == "token" or error.release):
@@ -196,6 +198,6 @@ class _Hub:
             self._full.set()
 
 
-def _differing(looks: list[Look]) -> list[str]:
+def _differing(looks: list[HostReport]) -> list[str]:
     every = dict.fromkeys(f for look in looks for f in look.files)
     return [f for f in every if len({look.files.get(f) for look in looks if look.files}) > 1][:FILES_ASKED]

@@ -17,7 +17,7 @@ from os import killpg
 from pathlib import Path, PurePath
 
 from dtdebug.clean import one_line
-from dtdebug.doctor.facts import Problem
+from dtdebug.doctor.facts import HostProblem
 
 _IMPORTING, _GROUP = 90.0, 60.0
 """Seconds: a first import from a network folder takes a minute."""
@@ -45,13 +45,13 @@ print('dtdebug-gloo ok')
 _MARK, _DONE = "dtdebug-torch ", "dtdebug-gloo ok"
 
 
-def torch(command: Sequence[str], variables: Mapping[str, str]) -> tuple[list[Problem], dict[str, str]]:
+def torch(command: Sequence[str], variables: Mapping[str, str]) -> tuple[list[HostProblem], dict[str, str]]:
     """(problems, versions as loaded); two children at a time at most."""
     python = interpreter(command)
     said, error = _ended([_started([python, "-c", _IMPORT], variables)], _IMPORTING)[0]
     line = next((row for row in said.splitlines() if row.startswith(_MARK)), "")
     if not line:
-        problem = Problem(
+        problem = HostProblem(
             id="DR408",
             text=f"the ranks' Python ({python}) can't import torch: {error}",
             measured=error,
@@ -64,7 +64,7 @@ def torch(command: Sequence[str], variables: Mapping[str, str]) -> tuple[list[Pr
         done = _ended([_started([*words, str(rank)], variables) for rank in (0, 1)], _GROUP)
     bad = [error for said, error in done if _DONE not in said]
     if bad:
-        problem = Problem(
+        problem = HostProblem(
             id="DR117",
             text=f"two processes on this host can't form a gloo group: {bad[0]}",
             measured=bad[0],

@@ -11,7 +11,7 @@ from typing import NamedTuple, TypeVar
 
 from dtdebug.clean import one_line
 from dtdebug.doctor import asking, choose, dcgm, devices, fabric, imports, names, rates, resources, software
-from dtdebug.doctor.facts import Launch, Look, Problem
+from dtdebug.doctor.facts import HostProblem, HostReport, Launch
 from dtdebug.probe.in_parallel import begin
 from dtdebug_taxonomy import __version__
 
@@ -31,7 +31,7 @@ _LIMIT = 6.0
 """Seconds for one part of a look."""
 
 
-def examine_host(launch: Launch, variables: Mapping[str, str], more: Extra = _NOTHING) -> Look:
+def examine_host(launch: Launch, variables: Mapping[str, str], more: Extra = _NOTHING) -> HostReport:
     """One look: a fraction of a second; a probe that fails itself becomes a problem of its own."""
     began = time.monotonic()
     unread: dict[str, str] = {}
@@ -59,12 +59,12 @@ def examine_host(launch: Launch, variables: Mapping[str, str], more: Extra = _NO
         files, reason = {}, f"{home} does not answer"
         words = f"no answer in {asking.FOLDER_LIMIT:g} s"
         text = f"{home}, where the program is, does not answer"
-        problems.append(Problem(id="DR508", text=text, measured=words, expected="a folder that can be read"))
+        problems.append(HostProblem(id="DR508", text=text, measured=words, expected="a folder that can be read"))
     if reason:
         unread["code"] = reason
     if reason.endswith(software.MISSING) and "$" not in launch.program:
         problems.append(
-            Problem(
+            HostProblem(
                 id="DR407",
                 text=f"{reason} (looked for in {Path.cwd()})",
                 measured=reason,
@@ -92,7 +92,7 @@ def examine_host(launch: Launch, variables: Mapping[str, str], more: Extra = _NO
         if why_not:
             unread["diagnostics"] = f"DCGM: {why_not}"
     problems += [*devices.judge(seen.boards or ()), *fabric.judge(fabric_seen, variables)]
-    return Look(
+    return HostReport(
         host=socket.gethostname(),
         boot=_boot(),
         version=__version__,

@@ -8,14 +8,16 @@ import time
 import msgspec
 
 from dtdebug.doctor import bulk, hub, names, pairs, software, wire
-from dtdebug.doctor.facts import MOST_HOSTS, Look, Meeting
+from dtdebug.doctor.facts import MOST_HOSTS, HostReport, Meeting
 from dtdebug.doctor.report import Report
 from dtdebug.doctor.roster import FILES_ASKED, PROBING, SAYING, Peer, Row, answering_at, try_peers
 
 PAUSE = 0.2
 
 
-def meeting(look: Look, token: str, wait: float, judge: hub.Judge, *, heavy: bool) -> tuple[Meeting, Report | None]:
+def meeting(
+    look: HostReport, token: str, wait: float, judge: hub.Judge, *, heavy: bool
+) -> tuple[Meeting, Report | None]:
     """How this host fared, and what the one that collects has answered."""
     if _collects(look):
         return asyncio.run(hub.collect(look, token, wait, judge, heavy=heavy))
@@ -25,7 +27,7 @@ def meeting(look: Look, token: str, wait: float, judge: hub.Judge, *, heavy: boo
         return Meeting(result="lost", words=f"the first host was lost on the way ({error.why})"), None
 
 
-def _collects(look: Look) -> bool:
+def _collects(look: HostReport) -> bool:
     """All meet at this host."""
     launch = look.launch
     if launch.node is not None and launch.backend in ("static", "env", "mpi", "ray"):
@@ -33,7 +35,7 @@ def _collects(look: Look) -> bool:
     return look.owns or (look.takes_itself and all(names.is_loopback(a) for a in look.endpoint.addresses))
 
 
-async def come(look: Look, token: str, wait: float) -> tuple[Meeting, Report | None]:
+async def come(look: HostReport, token: str, wait: float) -> tuple[Meeting, Report | None]:
     """The side that comes: tries until it is let in or the time is over, probes, and gets the answer."""
     began, tries, last = time.monotonic(), 0, Meeting(result="timeout")
     if not look.endpoint.addresses:
@@ -78,7 +80,7 @@ async def come(look: Look, token: str, wait: float) -> tuple[Meeting, Report | N
 
 
 async def _inside(
-    look: Look, channel: wire.ProvenConnection, answering: pairs.Answering, wait: float
+    look: HostReport, channel: wire.ProvenConnection, answering: pairs.Answering, wait: float
 ) -> tuple[Meeting, Report | None]:
     try:
         body = await channel.receive(wait + SAYING)

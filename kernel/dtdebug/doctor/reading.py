@@ -7,7 +7,7 @@ from pathlib import Path
 
 import msgspec
 
-from dtdebug.doctor.facts import MOST_HOSTS, Came, Look, Meeting
+from dtdebug.doctor.facts import MOST_HOSTS, Came, HostReport, Meeting
 from dtdebug.doctor.judge import coming, verdict
 from dtdebug.doctor.report import Report
 from dtdebug.doctor.untrusted import tidied
@@ -19,7 +19,7 @@ _LINE, _SIZE = 1 << 20, 256 << 20
 
 
 class _Said(msgspec.Struct, kw_only=True):
-    look: Look
+    look: HostReport
     meeting: Meeting = Meeting()
 
 

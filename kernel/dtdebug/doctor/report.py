@@ -20,7 +20,7 @@ class Remedy(msgspec.Struct, frozen=True, kw_only=True):
     export: dict[str, str] = {}
 
 
-class Finding(msgspec.Struct, frozen=True, kw_only=True):
+class HostFinding(msgspec.Struct, frozen=True, kw_only=True):
     """Something that will go wrong."""
 
     id: str
@@ -78,7 +78,7 @@ class Report(msgspec.Struct, frozen=True, kw_only=True):
     ranks: int | None = None
     hosts: tuple[HostRow, ...] = ()
     areas: tuple[Area, ...] = ()
-    findings: tuple[Finding, ...] = ()
+    findings: tuple[HostFinding, ...] = ()
     pairs: int = 0
     """Pairs of hosts that were tried, in at least one direction."""
     matrix: Matrix = Matrix()

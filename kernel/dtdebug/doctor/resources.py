@@ -14,7 +14,7 @@ from pathlib import Path
 import psutil
 
 from dtdebug.clean import one_line
-from dtdebug.doctor.facts import Launch, Problem
+from dtdebug.doctor.facts import HostProblem, Launch
 from dtdebug.hosts import launchers, sockets
 
 _SHM_LEAST, _FILES_LEAST = 512 << 20, 1024
@@ -43,9 +43,9 @@ except OSError as error:
 
 def resource_problems(
     launch: Launch, variables: Mapping[str, str]
-) -> tuple[list[Problem], dict[str, float], dict[str, str]]:
+) -> tuple[list[HostProblem], dict[str, float], dict[str, str]]:
     """(problems, figures, what was not looked at)."""
-    problems: list[Problem] = []
+    problems: list[HostProblem] = []
     figures: dict[str, float] = {}
     unread: dict[str, str] = {}
     _shm(problems, figures, unread)
@@ -56,7 +56,7 @@ def resource_problems(
     return problems, figures, unread
 
 
-def port(launch: Launch) -> list[Problem]:
+def port(launch: Launch) -> list[HostProblem]:
     """Whether the port is free at which the ranks of a job on one host will meet, by listening there for a moment."""
     if not launch.port or launch.launcher not in ("torchrun", "accelerate launch", "deepspeed"):
         return []
@@ -70,7 +70,7 @@ def port(launch: Launch) -> list[Problem]:
                 return []
             held = port_holder(launch)
             text = f"port {launch.port} is taken on this host{f': {held} holds it' if held else ''}"
-            return [Problem(id="DR202", text=text, measured=held, expected="a free port")]
+            return [HostProblem(id="DR202", text=text, measured=held, expected="a free port")]
     return []
 
 
@@ -91,7 +91,7 @@ def container(variables: Mapping[str, str]) -> str:
     return found or next((f"{name} is set" for name in names if variables.get(name)), "")
 
 
-def _shm(problems: list[Problem], figures: dict[str, float], unread: dict[str, str]) -> None:
+def _shm(problems: list[HostProblem], figures: dict[str, float], unread: dict[str, str]) -> None:
     try:
         free = os.statvfs("/dev/shm")  # noqa: S108 - looked at, not used
     except OSError as error:
@@ -101,7 +101,7 @@ def _shm(problems: list[Problem], figures: dict[str, float], unread: dict[str, s
     figures |= {"shm": size, "shm_free": left}
     if left < _SHM_LEAST:
         problems.append(
-            Problem(
+            HostProblem(
                 id="DR502",
                 text=f"shared memory: {_size(left)} free of {_size(size)}; loaders' workers and NCCL die of that",
                 measured=f"{_size(left)} free of {_size(size)}",
@@ -112,14 +112,14 @@ def _shm(problems: list[Problem], figures: dict[str, float], unread: dict[str, s
         )
 
 
-def _limits(problems: list[Problem], figures: dict[str, float], launch: Launch) -> None:
+def _limits(problems: list[HostProblem], figures: dict[str, float], launch: Launch) -> None:
     files, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
     locked, _ = resource.getrlimit(resource.RLIMIT_MEMLOCK)
     figures["open_files"] = files
     needed = max(256, 16 * (launch.ranks or 1))
     if files != resource.RLIM_INFINITY and files < needed:
         problems.append(
-            Problem(
+            HostProblem(
                 id="DR503",
                 text=f"at most {files} files can be open; each rank opens a connection to each other one",
                 measured=f"ulimit -n {files}",
@@ -136,10 +136,12 @@ def _limits(problems: list[Problem], figures: dict[str, float], launch: Launch) 
         if value != resource.RLIM_INFINITY and value < least:
             shown = _size(value) if flag == "-v" else str(value)
             text = f"at most {shown} {words}"
-            problems.append(Problem(id="DR511", text=text, measured=f"ulimit {flag}: {shown}", expected="unlimited"))
+            problems.append(
+                HostProblem(id="DR511", text=text, measured=f"ulimit {flag}: {shown}", expected="unlimited")
+            )
     if Path("/sys/class/infiniband").is_dir() and locked != resource.RLIM_INFINITY and locked < _MEMLOCK_LEAST:
         problems.append(
-            Problem(
+            HostProblem(
                 id="DR504",
                 text=f"only {_size(locked)} can be locked; InfiniBand registers more",
                 measured=f"ulimit -l {locked // 1024}",
@@ -160,13 +162,15 @@ def _memory(figures: dict[str, float]) -> None:
             figures["memory"] = int(text)
 
 
-def _cores(problems: list[Problem], figures: dict[str, float], launch: Launch, variables: Mapping[str, str]) -> None:
+def _cores(
+    problems: list[HostProblem], figures: dict[str, float], launch: Launch, variables: Mapping[str, str]
+) -> None:
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
     figures["cores"] = cores
     threads = variables.get("OMP_NUM_THREADS", "")
     if launch.per_node and threads.isdecimal() and int(threads) * launch.per_node > 4 * cores:
         problems.append(
-            Problem(
+            HostProblem(
                 id="DR507",
                 text=f"{launch.per_node} ranks with {threads} threads each share {cores} cores",
                 measured=f"OMP_NUM_THREADS={threads}, {launch.per_node} ranks, {cores} cores",
@@ -177,7 +181,7 @@ def _cores(problems: list[Problem], figures: dict[str, float], launch: Launch, v
         )
 
 
-def _disks(problems: list[Problem], launch: Launch, variables: Mapping[str, str]) -> None:
+def _disks(problems: list[HostProblem], launch: Launch, variables: Mapping[str, str]) -> None:
     """Writes 4 MiB to disk and removes them: in a child, since a server that hangs would hold us."""
     places = {variables.get("TMPDIR", "/tmp"): "temporary files"}  # noqa: S108
     for name, path in _outputs(launch.arguments):
@@ -207,7 +211,7 @@ def _disks(problems: list[Problem], launch: Launch, variables: Mapping[str, str]
         except subprocess.TimeoutExpired:
             child.kill()
             problems.append(
-                Problem(
+                HostProblem(
                     id="DR508",
                     text=f"{path} ({use}) takes no 4 MiB in {_WRITING:g} s: it hangs",
                     measured=f"no answer in {_WRITING:g} s",
@@ -217,7 +221,7 @@ def _disks(problems: list[Problem], launch: Launch, variables: Mapping[str, str]
             continue
         if said:
             problems.append(
-                Problem(
+                HostProblem(
                     id="DR505",
                     text=f"{path} ({use}) can't take 4 MiB: {said[:100]}",
                     measured=said[:100],

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import msgspec
 
 from dtdebug.doctor import names, pairs
-from dtdebug.doctor.facts import Came, Look, Try
+from dtdebug.doctor.facts import Came, HostReport, Try
 
 PROBING, SAYING = 16.0, 5.0
 """Seconds that probes, and a message, may take."""
@@ -56,7 +56,7 @@ def peer_of(came: Came) -> Peer:
     return Peer(ports=list(look.ports)[:_ADDRESSES], main=[look.gloo.address, look.nccl.address, came.address])
 
 
-def answering_at(look: Look) -> list[str]:
+def answering_at(look: HostReport) -> list[str]:
     """Where this host answers probes: where gloo and NCCL will, and at its other addresses."""
     found = [look.gloo.address, look.nccl.address, *names.outward(look.interfaces)]
     return [a for a in dict.fromkeys(found) if a and not names.is_loopback(a)][:_ADDRESSES]

@@ -10,11 +10,11 @@ from pathlib import Path
 from msgspec.structs import replace
 
 from dtdebug.doctor import asking
-from dtdebug.doctor.facts import Came, Look, Meeting, Stranger
+from dtdebug.doctor.facts import Came, HostReport, Meeting, Stranger
 from dtdebug.doctor.folder import PAUSE, Folder, Said
 from dtdebug.doctor.judge import coming, verdict
 from dtdebug.doctor.judge.findings import finding, folded
-from dtdebug.doctor.report import Finding, Report
+from dtdebug.doctor.report import HostFinding, Report
 from dtdebug.errors import UsageError
 
 _LATER = 3.0
@@ -25,7 +25,7 @@ _WELL = ("", "none", "hub", "came")
 class Shared:
     """The folder of one run, from this host."""
 
-    def __init__(self, place: Path, token: str, look: Look) -> None:
+    def __init__(self, place: Path, token: str, look: HostReport) -> None:
         """Writes what this host says of itself; raises UsageError."""
         if not asking.folder_answers(place):
             raise UsageError(f"doctor --folder {place}: no answer in {asking.FOLDER_LIMIT:g} s: its file server hangs")
@@ -61,16 +61,16 @@ class Shared:
         """Removes what this host wrote."""
         self._folder.close()
 
-    def _outside(self, said: Sequence[Said], came: Sequence[Came]) -> list[Finding]:
+    def _outside(self, said: Sequence[Said], came: Sequence[Came]) -> list[HostFinding]:
         known = {(c.look.host, c.node) for c in came}
         silent = [s for s in said if s.meeting.result not in _WELL and (s.look.host, s.look.launch.node) not in known]
-        found: dict[tuple[str, str], list[Finding]] = {}
+        found: dict[tuple[str, str], list[HostFinding]] = {}
         for s in silent:
             for f in coming.outside(s.look, s.meeting):
                 found.setdefault((f.id, s.look.launch.endpoint), []).append(f)
         return [*_ports(said), *(_joined(rows) for rows in found.values())]
 
-    def _unlike(self, said: Sequence[Said], came: Sequence[Came]) -> list[Finding]:
+    def _unlike(self, said: Sequence[Said], came: Sequence[Came]) -> list[HostFinding]:
         """Hosts that came and whose file is not in the folder as this host sees it."""
         wrote = {(s.look.host, s.look.launch.node) for s in said}
         absent = [c.look.host for c in came if (c.look.host, c.node) not in wrote]
@@ -87,14 +87,14 @@ class Shared:
         ]
 
 
-def _joined(rows: list[Finding]) -> Finding:
+def _joined(rows: list[HostFinding]) -> HostFinding:
     """One for all hosts that say the same."""
     hosts = [h for f in rows for h in f.hosts]
     text = rows[0].text.replace(f"(seen on {rows[0].hosts[0]})", f"(seen on {folded(hosts)})")
     return replace(rows[0], hosts=tuple(hosts), text=text)
 
 
-def _ports(said: Sequence[Said]) -> list[Finding]:
+def _ports(said: Sequence[Said]) -> list[HostFinding]:
     """Hosts that were started with another port than most: they cannot meet, so that only the folder shows it."""
     ports = Counter(s.look.launch.port for s in said)
     if len(ports) < 2:

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 import msgspec
 
 from dtdebug.doctor.judge.findings import folded
-from dtdebug.doctor.report import Area, Finding, Report
+from dtdebug.doctor.report import Area, HostFinding, Report
 from dtdebug_taxonomy.knowledge import load
 
 _MARKS = {"ok": "ok", "fault": "!!", "warning": "! ", "unknown": "--"}
@@ -41,7 +41,7 @@ def _area(area: Area) -> str:
     return f"  {_MARKS[area.state]}  {area.id:<11} {'not looked at: ' if area.state == 'unknown' else ''}{text}"
 
 
-def _finding(f: Finding) -> Iterator[str]:
+def _finding(f: HostFinding) -> Iterator[str]:
     mark = {"fault": "!!", "warning": "! ", "hint": "i "}[f.severity]
     lines = textwrap.wrap(f.text, _WIDTH - 18, break_long_words=False) or [""]
     yield f"  {mark}  {f.area:<11} {lines[0]}"
@@ -108,7 +108,7 @@ def to_junit(report: Report) -> str:
     return "\n".join(['<?xml version="1.0" encoding="utf-8"?>', head, *rows, "</testsuite>"]) + "\n"
 
 
-def _body(f: Finding) -> str:
+def _body(f: HostFinding) -> str:
     return f"measured: {f.measured}\nexpected: {f.expected}\nfix: {f.fix.text}"
 
 

@@ -7,12 +7,12 @@ import re
 from msgspec.structs import replace
 
 from dtdebug.clean import one_line
-from dtdebug.doctor.facts import Choice, Look
+from dtdebug.doctor.facts import Choice, HostReport
 
 _CARD = re.compile(r"[A-Za-z0-9_.:@-]{1,32}")
 
 
-def tidied(look: Look) -> Look:
+def tidied(look: HostReport) -> HostReport:
     """The look without escapes, and without interfaces whose names are none."""
     return replace(
         look,

@@ -19,7 +19,7 @@ _LEAST = 0.1
 """Share of a step that counts at least, however busy the host is."""
 
 
-class Pace(NamedTuple):
+class RunPace(NamedTuple):
     """How fast a run is."""
 
     seconds: float
@@ -36,7 +36,7 @@ class Pace(NamedTuple):
         return f"{'a step' if self.of == 'step' else 'the whole run'} takes {self.seconds:.3g} s"
 
 
-def pace(run: Path, whole: float | None, others: float = 0.0) -> Pace | None:
+def pace(run: Path, whole: float | None, others: float = 0.0) -> RunPace | None:
     """The pace of a run by the folder that watches it; `whole`: the seconds that it took, if it has ended well.
 
     The first window in which a rank counts steps is left out where others follow: there workers start, and code is
@@ -56,11 +56,11 @@ def pace(run: Path, whole: float | None, others: float = 0.0) -> Pace | None:
     if found:
         slowest = max(found)
         own = slowest - others * max(waited)
-        return Pace(max(own, _LEAST * slowest), "step", enough, busy=own < slowest / 2)
-    return Pace(whole, "run") if whole is not None else None
+        return RunPace(max(own, _LEAST * slowest), "step", enough, busy=own < slowest / 2)
+    return RunPace(whole, "run") if whole is not None else None
 
 
-def failure(found: Pace, run: Path) -> FailureIdentity:
+def failure(found: RunPace, run: Path) -> FailureIdentity:
     """Slowness as a failure: who is late, if the ranks have told."""
     seen = watched(run)
     late = next(iter(seen.late), None) if seen is not None else None
@@ -75,7 +75,7 @@ def failure(found: Pace, run: Path) -> FailureIdentity:
     )
 
 
-def is_slow(found: Pace, reference: FailureIdentity | None, above: float | None) -> bool:
+def is_slow(found: RunPace, reference: FailureIdentity | None, above: float | None) -> bool:
     """Whether it is as slow as before, or slower than the user accepts."""
     if above is not None:
         return found.seconds > above

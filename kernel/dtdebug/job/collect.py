@@ -13,7 +13,7 @@ from dtdebug.clean import plain
 from dtdebug.job import ends
 from dtdebug.job.coverage import bereft, coverage, covered, following, limited, next_host, unread
 from dtdebug.job.judgement import Basis, judge
-from dtdebug.job.looking import Look, last
+from dtdebug.job.looking import LiveRanks, last
 from dtdebug.job.output import kept
 from dtdebug.job.starts import attempts, unstarted
 from dtdebug.probe.watch import Death
@@ -35,7 +35,7 @@ _SUCCESS = Record(source="exit", words="exit status 0 of the job")
 
 def conclude(
     folder: RunFolder | None,
-    seen: Look,
+    seen: LiveRanks,
     *,
     deaths: Sequence[Death] = (),
     starved: Collection[int] = (),

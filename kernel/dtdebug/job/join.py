@@ -17,7 +17,7 @@ from dtdebug.clean import clean, one_line
 from dtdebug.hosts import presence, rendezvous
 from dtdebug.hosts.unpack import UnpackError, unpack
 from dtdebug.job.collect import conclude
-from dtdebug.job.looking import Look, last, merged
+from dtdebug.job.looking import LiveRanks, last, merged
 from dtdebug.probe.gather import world_size
 from dtdebug.records.folder import RunFolder
 from dtdebug.records.untrusted import believed, tidied
@@ -59,7 +59,7 @@ def join(paths: Sequence[Path]) -> Case:
         states, progress = _states(parts)
         known = _hosts(parts, states)
         met = _meeting(known, states)
-        seen = Look(states=states, progress=progress, verdict=met)
+        seen = LiveRanks(states=states, progress=progress, verdict=met)
         if not states and met is None:
             raise JoinError(f"{parts[0].name}: holds nothing of a rank, nor do the others")
         moving = None if not progress or set(progress.values()) & {"slow", "busy"} else False

@@ -29,7 +29,7 @@ _AT_END, _AT_HANG = 8.0, 10.0
 """Seconds for which the other hosts are waited for: they see a hang at about the same time."""
 
 
-class Look(msgspec.Struct, frozen=True, kw_only=True):
+class LiveRanks(msgspec.Struct, frozen=True, kw_only=True):
     """The living ranks, seen twice."""
 
     states: tuple[RankState, ...] = ()
@@ -56,21 +56,21 @@ def ask_ranks(
     timeout: float = 3.0,
     pause: float = PAUSE,
     addresses: Callable[[], dict[int, str]] | None = None,
-) -> Look:
+) -> LiveRanks:
     """Asks the living ranks; a second time after a moment, to tell what moves from what stands."""
     from dtdebug.probe.gather import gather
 
     here, stop = socket.gethostname(), threading.Event()
     first = _fresh(gather(folder, pids, timeout, native=native, addresses=addresses, stop=stop))
     if stop.is_set():
-        return Look(states=tuple(first), interrupted=True, notes=(_INTERRUPTED,))
+        return LiveRanks(states=tuple(first), interrupted=True, notes=(_INTERRUPTED,))
     if not twice or not any(state.alive for state in first):
-        return Look(states=tuple(first))
+        return LiveRanks(states=tuple(first))
     begun = movement.sample(first, here)
     time.sleep(pause)
     works, rests = movement.workers(begun, movement.sample(first, here))  # before they are asked, for that is work
     second = _fresh(gather(folder, pids, timeout, dumps=False, addresses=addresses, stop=stop))
-    return Look(
+    return LiveRanks(
         states=merged(first, second),
         progress={} if stop.is_set() else {**movement.progress(first, second, works, rests)},
         interrupted=stop.is_set(),
@@ -96,10 +96,10 @@ def alive(folder: RunFolder) -> bool:
     return bool(living(r.pid for r in folder.records() if r.host == here))
 
 
-def last(folder: RunFolder) -> Look:
+def last(folder: RunFolder) -> LiveRanks:
     """What the ranks left behind; those of this host have ended."""
     here = socket.gethostname()
-    return Look(states=tuple(gone(r) if r.host == here else r for r in map(tidy, folder.records())))
+    return LiveRanks(states=tuple(gone(r) if r.host == here else r for r in map(tidy, folder.records())))
 
 
 def gone(record: RankState) -> RankState:
@@ -176,13 +176,13 @@ def _fuller(now: Waiting | None, before: Waiting | None) -> Waiting | None:
 class Pool(NamedTuple):
     """All that was seen."""
 
-    look: Look
+    look: LiveRanks
     deaths: list[Death]
     starved: set[int]
 
 
 def shared(
-    presence: Presence, look: Look, deaths: Sequence[Death], starved: Collection[int] = (), *, final: bool
+    presence: Presence, look: LiveRanks, deaths: Sequence[Death], starved: Collection[int] = (), *, final: bool
 ) -> Pool | None:
     """What all hosts saw, where this one reports; None where another one does, for which this one's is left."""
     presence.contribute(
@@ -196,7 +196,7 @@ def shared(
     return pooled(look, deaths, starved, others.values())
 
 
-def pooled(look: Look, deaths: Sequence[Death], starved: Collection[int], others: Iterable[HostView]) -> Pool:
+def pooled(look: LiveRanks, deaths: Sequence[Death], starved: Collection[int], others: Iterable[HostView]) -> Pool:
     """A look completed by what other hosts saw of their ranks: each knows its own best."""
     states, progress, ended, killed = look.states, dict(look.progress), list(deaths), set(starved)
     for seen in others:

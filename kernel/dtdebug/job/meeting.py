@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from dtdebug.hosts import launchers, presence, rendezvous
 from dtdebug.job.collect import conclude
-from dtdebug.job.looking import Look
+from dtdebug.job.looking import LiveRanks
 from dtdebug.records.folder import RunFolder
 from dtdebug_taxonomy.case import Case
 from dtdebug_taxonomy.hosts import Host
@@ -30,4 +30,4 @@ def unmet(folder: RunFolder | None, pids: Sequence[int]) -> Case | None:
     together = [own, *others]
     if not rendezvous.is_waiting(together):
         return None
-    return conclude(None, Look(verdict=rendezvous.rendezvous_verdict(together)), hosts=together)
+    return conclude(None, LiveRanks(verdict=rendezvous.rendezvous_verdict(together)), hosts=together)

@@ -16,11 +16,11 @@ from dtdebug.hosts.presence import HostView, Presence
 from dtdebug.job import movement
 from dtdebug.job.collect import conclude, printed_output
 from dtdebug.job.judgement import recorded
-from dtdebug.job.looking import Look, alive, ask_ranks, before_interrupt, last, merged, shared
+from dtdebug.job.looking import LiveRanks, alive, ask_ranks, before_interrupt, last, merged, shared
 from dtdebug.job.outcome import is_certain
 from dtdebug.job.relay import Relay
 from dtdebug.job.speaker import Options, Speaker
-from dtdebug.probe.processes import Memory
+from dtdebug.probe.processes import MemoryKills
 from dtdebug.probe.watch import Deaths, Progress, end, living
 from dtdebug.records.folder import VARIABLE, RunFolder
 from dtdebug.watch.announce import Announcer
@@ -51,9 +51,9 @@ class Monitor:
         self._hosts, self._deferred = hosts, False
         self._rankless = time.monotonic()
         """Since then no rank of this host lives."""
-        self._deaths, self._memory, self._progress = Deaths(folder), Memory(), Progress(time.monotonic())
+        self._deaths, self._memory, self._progress = Deaths(folder), MemoryKills(), Progress(time.monotonic())
         self._records: list[RankState] = []
-        self._seen = Look()
+        self._seen = LiveRanks()
         self._asked = False
         self._printed: str | None = None
         """What the job had printed when the user ended it."""
@@ -236,7 +236,7 @@ class Monitor:
             self._hang = verdict
             if self._reported is None or verdict.summary != self._reported.summary:
                 self._reported = verdict
-                case = conclude(self._folder, Look(verdict=verdict), hosts=self._hosts.all())
+                case = conclude(self._folder, LiveRanks(verdict=verdict), hosts=self._hosts.all())
                 self._speaker.report(case, f"no rank has started for {found[1].seconds:.0f} s")
         if self._options.stop_on_hang:
             self.stopped = True
@@ -259,7 +259,7 @@ class Monitor:
         elif not moved:
             self._examine_after = standing + self._pause(found, standing)
         if moved or found.verdict.kind == "none":
-            self._seen = Look()  # where ranks were while they went on says nothing of where they end
+            self._seen = LiveRanks()  # where ranks were while they went on says nothing of where they end
             return
         self._hang = found.verdict
         if self._stop.is_set():  # it has ended meanwhile: one report is enough

@@ -11,7 +11,7 @@ from dtdebug.errors import FOUND, NOTHING, UsageError
 
 if TYPE_CHECKING:
     from dtdebug.lab.execute import Ran
-    from dtdebug.lab.progress import Begun, LabProgress
+    from dtdebug.lab.progress import LabProgress, StartedLab
     from dtdebug.lab.verify import Held
     from dtdebug_taxonomy.labs import Lab
 
@@ -201,7 +201,7 @@ def _named(name: str) -> Lab:
     return lab
 
 
-def _begun(name: str | None, verb: str) -> tuple[Lab, Begun, LabProgress]:
+def _begun(name: str | None, verb: str) -> tuple[Lab, StartedLab, LabProgress]:
     """A lab that was started, the last one where none is named."""
     from dtdebug.lab.progress import LabProgress
 

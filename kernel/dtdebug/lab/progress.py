@@ -11,7 +11,7 @@ from dtdebug import state
 _FILE = "labs.json"
 
 
-class Begun(msgspec.Struct, kw_only=True):
+class StartedLab(msgspec.Struct, kw_only=True):
     """One lab of the user."""
 
     folder: str
@@ -25,7 +25,7 @@ class LabProgress(msgspec.Struct, kw_only=True):
 
     current: str = ""
     """The lab that was begun last: the one that is meant where none is named."""
-    labs: dict[str, Begun] = {}
+    labs: dict[str, StartedLab] = {}
 
     @staticmethod
     def load() -> LabProgress:
@@ -36,9 +36,9 @@ class LabProgress(msgspec.Struct, kw_only=True):
         """Keeps it; False if the state directory can't be written."""
         return state.save(_FILE, self)
 
-    def begin(self, lab: str, folder: Path) -> Begun:
+    def begin(self, lab: str, folder: Path) -> StartedLab:
         """A lab begins in a folder; hints that were read stay read."""
         self.current = lab
-        begun = self.labs.setdefault(lab, Begun(folder=""))
+        begun = self.labs.setdefault(lab, StartedLab(folder=""))
         begun.folder = str(folder.absolute())
         return begun

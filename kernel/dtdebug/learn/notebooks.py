@@ -10,7 +10,7 @@ import msgspec
 _HOME = Path(__file__).parent
 
 
-class Notebook(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+class LearningNotebook(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """One notebook; `notebooks.toml` holds them in the order in which they are meant to be read."""
 
     id: str
@@ -29,10 +29,10 @@ class Notebook(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         return f"{self.stem}.ipynb"
 
 
-def listed() -> tuple[Notebook, ...]:
+def listed() -> tuple[LearningNotebook, ...]:
     """The notebooks in the order in which they are meant to be read."""
     data = (_HOME / "notebooks.toml").read_bytes()
-    found: list[Notebook] = msgspec.toml.decode(data, type=dict[str, list[Notebook]])["notebook"]
+    found: list[LearningNotebook] = msgspec.toml.decode(data, type=dict[str, list[LearningNotebook]])["notebook"]
     return tuple(found)
 
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from dtdebug.errors import UsageError
 
 if TYPE_CHECKING:
-    from dtdebug.learn.notebooks import Notebook
+    from dtdebug.learn.notebooks import LearningNotebook
     from dtdebug_taxonomy.topics import Topic, TopicGroup
 
 
@@ -74,7 +74,7 @@ def _row(topic: Topic) -> dict[str, Any]:
     return {field: getattr(topic, field) for field in ("name", "group", "title", "gist", "asked")}
 
 
-def _notebook_row(notebook: Notebook) -> dict[str, Any]:
+def _notebook_row(notebook: LearningNotebook) -> dict[str, Any]:
     return {field: getattr(notebook, field) for field in ("id", "number", "title", "summary", "file")}
 
 
@@ -122,13 +122,13 @@ def _written(found: Topic | TopicGroup, folder: Path) -> str:
     return f"Written to {folder}. Run there:\n\n```sh\n{commands}\n```"
 
 
-def _listed() -> tuple[Notebook, ...]:
+def _listed() -> tuple[LearningNotebook, ...]:
     from dtdebug.learn import notebooks
 
     return notebooks.listed()
 
 
-def _notebook(name: str) -> Notebook | None:
+def _notebook(name: str) -> LearningNotebook | None:
     wanted = name.strip().lower()
     return next((one for one in _listed() if wanted in (one.id, str(one.number), one.file)), None)
 
@@ -144,7 +144,7 @@ def _notebooks(call: str) -> Iterator[str]:
         yield f"{one.number}. `{one.id}`: {one.title}{'' if one.title.endswith('?') else '.'} {one.summary}"
 
 
-def _copied(notebook: Notebook, folder: Path) -> str:
+def _copied(notebook: LearningNotebook, folder: Path) -> str:
     from dtdebug.learn import notebooks
 
     try:

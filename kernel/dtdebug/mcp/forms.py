@@ -14,7 +14,7 @@ _CLAIMS, _SYMPTOMS, _CAUSES = 20, 3, 3
 
 
 @dataclass
-class Claim:
+class SourcedClaim:
     """One thing that was seen."""
 
     text: str
@@ -24,13 +24,13 @@ class Claim:
 
 
 @dataclass
-class Cause:
+class AdvisedCause:
     """A cause to which something points, with its fix."""
 
     title: str
     band: str
     """likely, possible or unlikely"""
-    because: list[Claim]
+    because: list[SourcedClaim]
     fix: str
     diff: str = ""
     diff_is_of: str = ""
@@ -38,7 +38,7 @@ class Cause:
 
 
 @dataclass
-class Failure:
+class FailureAnswer:
     """One reading of a failure: what happened, what supports it, the cause if something points at one, what to do."""
 
     understood: bool
@@ -50,9 +50,9 @@ class Failure:
     waiting: list[int]
     where: str
     """file:line in function, of the first culprit"""
-    claims: list[Claim]
+    claims: list[SourcedClaim]
     symptoms: list[str]
-    causes: list[Cause]
+    causes: list[AdvisedCause]
     next: str
     question: str
     """What the user alone can tell; `answers` of `diagnose` takes it as KEY=VALUE."""
@@ -60,7 +60,7 @@ class Failure:
 
 
 @dataclass
-class Job(Failure):
+class JobAnswer(FailureAnswer):
     """A failure as all logs of a job tell it."""
 
     first: list[str] = field(default_factory=list)
@@ -70,7 +70,7 @@ class Job(Failure):
 
 
 @dataclass
-class Finding:
+class FindingAnswer:
     """What will fail in a source file, or a check of hosts."""
 
     id: str
@@ -84,16 +84,16 @@ class Finding:
 class Checked:
     """Findings, and what was not read."""
 
-    findings: list[Finding]
+    findings: list[FindingAnswer]
     not_looked_at: list[str]
 
 
-def failure(read: Mapping[str, Any]) -> Failure:
+def failure(read: Mapping[str, Any]) -> FailureAnswer:
     """The answer of `diagnose`, `attach` and `flight`."""
-    return Failure(**_common(read))
+    return FailureAnswer(**_common(read))
 
 
-def job(read: Mapping[str, Any]) -> Job:
+def job(read: Mapping[str, Any]) -> JobAnswer:
     """The answer of `triage`."""
     silent = [f"rank {row['rank']} since {row['since']}" for row in read["silent"]]
     machine = [
@@ -101,7 +101,7 @@ def job(read: Mapping[str, Any]) -> Job:
         for row in read["hardware"]
     ]
     first = [_first(row) for row in read["first"][:_CLAIMS]]
-    return Job(
+    return JobAnswer(
         **_common(read),
         first=first,
         cascade=read["cascade"]["text"],
@@ -118,7 +118,7 @@ def _first(row: Mapping[str, Any]) -> str:
 def checked(rows: list[Mapping[str, Any]], unread: list[str]) -> Checked:
     """The answer of `check`."""
     findings = [
-        Finding(
+        FindingAnswer(
             id=row["id"],
             severity=row["severity"],
             where=f"{row['path']}:{row['line']}:{row['column']}",
@@ -133,7 +133,7 @@ def checked(rows: list[Mapping[str, Any]], unread: list[str]) -> Checked:
 def examined(read: Mapping[str, Any]) -> Checked:
     """The answer of `doctor`."""
     findings = [
-        Finding(
+        FindingAnswer(
             id=row["id"],
             severity=row["severity"],
             where=", ".join(row["hosts"]),
@@ -174,22 +174,24 @@ def _where(site: Mapping[str, Any] | None) -> str:
     return f"{site['file']}:{site['line']} in {site['function']}" if site else ""
 
 
-def _claim(row: Mapping[str, Any]) -> Claim:
+def _claim(row: Mapping[str, Any]) -> SourcedClaim:
     record = row["record"]
     place = record.get("path") or (f"line {record['line']}" if record.get("line") else "")
-    return Claim(text=row["text"], ranks=list(row["ranks"]), record=" ".join(filter(None, [record["source"], place])))
+    return SourcedClaim(
+        text=row["text"], ranks=list(row["ranks"]), record=" ".join(filter(None, [record["source"], place]))
+    )
 
 
-def _cause(row: Mapping[str, Any]) -> Cause:
+def _cause(row: Mapping[str, Any]) -> AdvisedCause:
     because = [
-        Claim(
+        SourcedClaim(
             text=reason["means"],
             record=_reason(reason),
             ranks=[reason["rank"]] if reason.get("rank") is not None else [],
         )
         for reason in row["because"]
     ]
-    return Cause(
+    return AdvisedCause(
         title=row["title"],
         band=row["band"],
         because=because,

@@ -40,7 +40,9 @@ def build() -> MCPServer:
     return server
 
 
-def diagnose(text: str = "", path: str = "", situation: str = "", answers: list[str] | None = None) -> forms.Failure:
+def diagnose(
+    text: str = "", path: str = "", situation: str = "", answers: list[str] | None = None
+) -> forms.FailureAnswer:
     """Reads a failure of a training job: what happened, on which rank, where, the cause if something points at one.
 
     Give the output of the job as `text`, or the `path` of a log, or both nothing and only `situation`: what is seen, in
@@ -56,7 +58,7 @@ def diagnose(text: str = "", path: str = "", situation: str = "", answers: list[
     return forms.failure(_asked("diagnose", *options, "--", *place, given=text))
 
 
-def why() -> forms.Failure:
+def why() -> forms.FailureAnswer:
     """What the last failure was that dtdebug has diagnosed here: a failed cell, a run, a log."""
     import msgspec
 
@@ -69,19 +71,19 @@ def why() -> forms.Failure:
     return forms.failure(msgspec.to_builtins(contract(of_text(last.snapshot, last.diagnosis))))
 
 
-def triage(paths: list[str]) -> forms.Job:
+def triage(paths: list[str]) -> forms.JobAnswer:
     """Reads all logs of a job, files, folders or archives: which rank failed first, who followed, who fell silent."""
     if not paths:
         raise ToolError("triage: name files or folders")
     return forms.job(_asked("triage", "--", *map(_path, paths)))
 
 
-def attach(pid: int) -> forms.Failure:
+def attach(pid: int) -> forms.FailureAnswer:
     """Says where a running job stands: which rank the others wait for, and in which line. `pid`: any rank."""
     return forms.failure(_asked("attach", str(pid)))
 
 
-def flight(folder: str) -> forms.Failure:
+def flight(folder: str) -> forms.FailureAnswer:
     """Reads flight-recorder dumps, one file for each rank: which rank the others wait for."""
     return forms.failure(_asked("flight", "--", _path(folder)))
 

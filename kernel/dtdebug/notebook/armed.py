@@ -96,7 +96,7 @@ class Live:
         self._take_back = fatal_signals.offer(run.stack(self._pid))
         os.register_at_fork(after_in_child=self._forked)
         self._variables.put(arming.arming_variables(run), before)
-        watch = Watch(lambda: arming.arm(run))
+        watch = ImportWatch(lambda: arming.arm(run))
         watch.begin()
         self._undo += [watch.end, arming.disarm, self._let_go]
 
@@ -245,7 +245,7 @@ class Variables:
             self._environment[name] = value
 
 
-class Watch:
+class ImportWatch:
     """Calls a function once, when the first of the modules is imported or at once if one is; finds no module itself."""
 
     def __init__(self, act: Callable[[], object]) -> None:

@@ -190,7 +190,7 @@ def from_outside(pid: int, folder: RunFolder | None, entry: LastCell | None, kin
         return conclude(folder, seen, "", moving=moving)
 
     if kind == "hang" and not before:  # no record says what moves
-        twice = looking.ask_ranks(folder, pids, timeout=timeout / 2) if pids else looking.Look()
+        twice = looking.ask_ranks(folder, pids, timeout=timeout / 2) if pids else looking.LiveRanks()
         watched = LastSeen(twice.states, conclude(folder, twice.states, "", progress=twice.progress), None)
     else:
         states = look(begin + timeout - time.monotonic())

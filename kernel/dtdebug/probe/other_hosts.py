@@ -67,7 +67,7 @@ def commands(
     via: str | None = None,
     named: Sequence[str] = (),
     program: Sequence[str] = ("dtdebug",),
-) -> list[remote.Command]:
+) -> list[remote.RemoteCommand]:
     """What asks on the hosts that the user named as `NAME` or `NAME=TARGET`, else on those where ranks may be.
 
     Raises:
@@ -82,7 +82,7 @@ def commands(
         raise ValueError("--via kubectl: name the pods with --host POD")
     seeing = {_short(record.host) for record in folder.records()} if folder else set()
 
-    def build(host: str, target: str = "") -> remote.Command:
+    def build(host: str, target: str = "") -> remote.RemoteCommand:
         shared = str(folder.path.absolute()) if folder and _short(host) in seeing else ""
         words = remote.attach(target or shared, program=program)
         if via == "srun":

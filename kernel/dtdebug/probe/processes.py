@@ -209,7 +209,7 @@ def _number(variables: Mapping[str, str], names: Sequence[str]) -> int | None:
     return None
 
 
-class Memory:
+class MemoryKills:
     """Remembers how often the kernel had killed for memory before the job."""
 
     def __init__(self) -> None:

@@ -37,7 +37,7 @@ _NAME = re.compile(r"[A-Za-z0-9_][\w.@:%\[\],-]*\Z")
 _JSON = re.compile(rb"(?m)^(?:\{|\[\s{0,9}(?:\{|\]))")
 
 
-class Command(msgspec.Struct, frozen=True, kw_only=True):
+class RemoteCommand(msgspec.Struct, frozen=True, kw_only=True):
     """A command that looks at the ranks of one place."""
 
     where: str
@@ -64,30 +64,30 @@ def stack(pid: int, *, program: Sequence[str] = ("py-spy",)) -> list[str]:
     return [*program, "dump", "--json", "--nonblocking", "--pid", str(pid)]
 
 
-def over_ssh(host: str, words: Sequence[str], *, pid: int | None = None) -> Command:
+def over_ssh(host: str, words: Sequence[str], *, pid: int | None = None) -> RemoteCommand:
     """The command on a host by ssh, which never asks for a password; raises ValueError for a name that is none."""
     options = ("-o", "BatchMode=yes", "-o", "ConnectTimeout=5")
-    return Command(where=host, words=("ssh", *options, _name(host), "--", shlex.join(words)), pid=pid)
+    return RemoteCommand(where=host, words=("ssh", *options, _name(host), "--", shlex.join(words)), pid=pid)
 
 
-def over_srun(job: str, node: str, words: Sequence[str], *, pid: int | None = None) -> Command:
+def over_srun(job: str, node: str, words: Sequence[str], *, pid: int | None = None) -> RemoteCommand:
     """The command on a node of a Slurm job, beside its step and without a device; raises ValueError."""
     options = ("--overlap", f"--jobid={_name(job)}", f"--nodelist={_name(node)}", "--nodes=1", "--ntasks=1")
-    return Command(where=node, words=("srun", *options, "--gres=gpu:0", "--mem=0", *words), pid=pid)
+    return RemoteCommand(where=node, words=("srun", *options, "--gres=gpu:0", "--mem=0", *words), pid=pid)
 
 
 def over_kubectl(
     pod: str, words: Sequence[str], *, namespace: str = "", container: str = "", pid: int | None = None
-) -> Command:
+) -> RemoteCommand:
     """The command in a pod; raises ValueError."""
     options = (
         *(("--namespace", _name(namespace)) if namespace else ()),
         *(("--container", _name(container)) if container else ()),
     )
-    return Command(where=pod, words=("kubectl", "exec", _name(pod), *options, "--", *words), pid=pid)
+    return RemoteCommand(where=pod, words=("kubectl", "exec", _name(pod), *options, "--", *words), pid=pid)
 
 
-def run(commands: Sequence[Command], timeout: float = TIMEOUT) -> tuple[list[RankState], list[str]]:
+def run(commands: Sequence[RemoteCommand], timeout: float = TIMEOUT) -> tuple[list[RankState], list[str]]:
     """(states, notes): runs the commands beside each other; a note says which failed and why.
 
     Only on an explicit request of the user: the commands log in to other machines.
@@ -101,7 +101,7 @@ def run(commands: Sequence[Command], timeout: float = TIMEOUT) -> tuple[list[Ran
     return [state for states, _ in answers for state in states], [note for _, note in answers if note]
 
 
-def read_states(data: bytes, command: Command) -> list[RankState]:
+def read_states(data: bytes, command: RemoteCommand) -> list[RankState]:
     """The records in what a command printed, cleaned.
 
     Raises:
@@ -127,7 +127,7 @@ def read_states(data: bytes, command: Command) -> list[RankState]:
     return [tidy(msgspec.structs.replace(state, host=state.host or command.where)) for state in found]
 
 
-def _one(command: Command, deadline: float) -> tuple[list[RankState], str]:
+def _one(command: RemoteCommand, deadline: float) -> tuple[list[RankState], str]:
     where, began = clean(command.where), time.monotonic()
     with tempfile.TemporaryFile() as errors:
         try:

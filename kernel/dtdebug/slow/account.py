@@ -7,7 +7,7 @@ from statistics import median
 
 import msgspec
 
-from dtdebug.slow.traces import Event, Trace
+from dtdebug.slow.traces import Trace, TraceEvent
 from dtdebug_taxonomy.watched import Late
 
 _DEVICE = frozenset(("kernel", "gpu_memcpy", "gpu_memset"))
@@ -131,19 +131,19 @@ def _starved(accounts: list[Account]) -> Late | None:
     )
 
 
-def _communicates(event: Event, *, device: bool) -> bool:
+def _communicates(event: TraceEvent, *, device: bool) -> bool:
     if device and event.cat != "kernel":
         return False
     return event.name.lower().startswith(_COMMUNICATION)
 
 
-def _computes(event: Event, *, device: bool) -> bool:
+def _computes(event: TraceEvent, *, device: bool) -> bool:
     if device:
         return event.cat in _DEVICE and not _communicates(event, device=True)
     return event.cat == "cpu_op" and not event.name.startswith(("c10d::", "record_param_comms", *_COMMUNICATION))
 
 
-def _spans(events: Iterable[Event], begin: float, end: float) -> list[Interval]:
+def _spans(events: Iterable[TraceEvent], begin: float, end: float) -> list[Interval]:
     return [(max(e.ts, begin), min(e.ts + e.dur, end)) for e in events if e.ts < end and e.ts + e.dur > begin]
 
 

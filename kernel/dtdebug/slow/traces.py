@@ -23,7 +23,7 @@ _YEARS = 1e17
 """Microseconds beyond which no clock is believed."""
 
 
-class Event(msgspec.Struct, frozen=True):
+class TraceEvent(msgspec.Struct, frozen=True):
     """A complete event; times in microseconds."""
 
     name: str
@@ -44,7 +44,7 @@ class Trace(msgspec.Struct, frozen=True, kw_only=True):
 
     rank: int
     file: str
-    events: tuple[Event, ...]
+    events: tuple[TraceEvent, ...]
     notes: tuple[str, ...] = ()
 
 
@@ -107,8 +107,8 @@ def _one(path: Path) -> tuple[int | None, Trace]:
     return rank, Trace(rank=0, file=str(path), events=tuple(events), notes=tuple(notes))
 
 
-def _events(raws: list[msgspec.Raw]) -> Iterator[Event]:
-    decoder = msgspec.json.Decoder(Event)
+def _events(raws: list[msgspec.Raw]) -> Iterator[TraceEvent]:
+    decoder = msgspec.json.Decoder(TraceEvent)
     for raw in raws[:_EVENTS]:
         try:
             event = decoder.decode(raw)

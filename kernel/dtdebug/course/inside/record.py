@@ -65,7 +65,7 @@ class Recorder:
         self._full = not self._limit
         self._late.clear()
 
-    def before(self, call: road.Call) -> None:
+    def before(self, call: road.OwnCall) -> None:
         """Writes the call before it is begun: one that hangs is the last that is recorded."""
         begin = time.perf_counter()
         with self._lock:
@@ -82,7 +82,7 @@ class Recorder:
                 os.write(self._head, _encode([self._count, self._digest]) + b"\n")
         self._spent += time.perf_counter() - begin
 
-    def after(self, call: road.Call, result: Any) -> None:
+    def after(self, call: road.OwnCall, result: Any) -> None:
         """Keeps what it gives."""
         if self._full or not (outputs := call.outputs):
             return
@@ -91,7 +91,7 @@ class Recorder:
         except Exception as error:
             self._stop(f"{type(error).__name__}: {error}")
 
-    def _gave(self, call: road.Call, outputs: list[Any], work: Any) -> None:
+    def _gave(self, call: road.OwnCall, outputs: list[Any], work: Any) -> None:
         if call.op.startswith("recv") and work is not None:  # to wait here may wait for a send that comes later
             self._late[id(work)] = (work, call.number, outputs)
         elif self._ended(work, waits=call.value("async_op") is False or "reduce_scatter" in call.op):
@@ -113,7 +113,7 @@ class Recorder:
         os.write(handle, _encode(told))
         os.close(handle)
 
-    def _print(self, tensor: Any, call: road.Call) -> int | None:
+    def _print(self, tensor: Any, call: road.OwnCall) -> int | None:
         if tensor.device.type == "cuda" and self._torch.cuda.is_current_stream_capturing():
             raise RuntimeError("a CUDA graph is captured; its collectives are not seen when it is replayed")
         if call.op in ("allgather_", "gather_") and tensor.dtype == self._torch.uint8:
@@ -121,7 +121,7 @@ class Recorder:
             tensor = tensor[:size] if size is not None and tensor.dim() == 1 else tensor
         return hashing.fingerprint(tensor)
 
-    def _open(self, call: road.Call) -> None:
+    def _open(self, call: road.OwnCall) -> None:
         rank, world = my_rank() or (call.group.rank, len(call.group.ranks))
         for start in itertools.count(int(os.environ.get("TORCHELASTIC_RESTART_COUNT", "0") or 0)):
             self._name = f"rank-{rank}.{start}"
@@ -250,7 +250,7 @@ def thread_name() -> str:
     return "" if main else here.name[:200]
 
 
-def described(call: road.Call) -> tuple[Any, ...]:
+def described(call: road.OwnCall) -> tuple[Any, ...]:
     """What collectives that look alike have in common, as in `Key`; the last two are file and line."""
     tensors, group = call.inputs or call.outputs, call.group
     root = call.value("root_rank", call.value("dst", call.value("src")))

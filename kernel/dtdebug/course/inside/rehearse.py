@@ -48,7 +48,7 @@ class Actor:
         self._taken: set[tuple[str, int]] = set()
         self._watching = False
 
-    def play(self, call: road.Call) -> Any:
+    def play(self, call: road.OwnCall) -> Any:
         """Writes it down, gives an answer."""
         if not self._watching:
             self._watching = True
@@ -72,7 +72,7 @@ class Actor:
     def _takes(self) -> None:
         self._taken.add(lines.here())
 
-    def _give(self, call: road.Call) -> None:
+    def _give(self, call: road.OwnCall) -> None:
         group, op = call.group, call.op
         outputs, inputs = call.outputs, call.inputs
         if op in ("broadcast_", "scatter_"):
@@ -83,7 +83,7 @@ class Actor:
         elif op != "reduce_":
             _others_alike(op, group.rank, call.args, (outputs, inputs))
 
-    def _from_root(self, call: road.Call) -> None:
+    def _from_root(self, call: road.OwnCall) -> None:
         group, root = call.group, int(call.value("root_rank"))
         key = (group.ranks, group.ordinal)
         number = self._counts[key] = self._counts.get(key, 0) + 1

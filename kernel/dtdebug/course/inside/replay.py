@@ -47,7 +47,7 @@ class Player:
         self._first: dict[str, Any] | None = None
         self._why, self._pid = "", os.getpid()
 
-    def play(self, call: road.Call) -> Any:
+    def play(self, call: road.OwnCall) -> Any:
         """Compares the inputs, gives the outputs."""
         record = self._next(call)
         self._last = max(self._last, call.number)
@@ -72,7 +72,7 @@ class Player:
         self._give(call, record)
         return alone.answer(call, self._torch)
 
-    def _next(self, call: road.Call) -> recording.RecordedCollective | None:
+    def _next(self, call: road.OwnCall) -> recording.RecordedCollective | None:
         """What was recorded of this call: by its number, and among several threads by that in its own."""
         if len(self._threads) < 2:
             return self._records.get(call.number)
@@ -95,7 +95,7 @@ class Player:
         }
         self._result.write_bytes(msgspec.json.encode(found))
 
-    def _compare(self, call: road.Call, record: recording.RecordedCollective) -> None:
+    def _compare(self, call: road.OwnCall, record: recording.RecordedCollective) -> None:
         for index, (tensor, theirs) in enumerate(zip(call.inputs, record.prints, strict=False)):
             if theirs is None:
                 continue
@@ -109,21 +109,21 @@ class Player:
                 if self._pdb:
                     self._stop_here(f"the first difference: collective #{call.number}, {call.op}, tensor {index}")
 
-    def _note(self, call: road.Call, what: str, tensor: int | None = None) -> None:
+    def _note(self, call: road.OwnCall, what: str, tensor: int | None = None) -> None:
         if self._first is None:
             file, line = call.site()
             self._first = {
                 "index": call.number, "op": call.op, "what": what, "tensor": tensor, "file": file, "line": line,
             }  # fmt: skip
 
-    def _end(self, call: road.Call, why: str, what: str) -> NoReturn:
+    def _end(self, call: road.OwnCall, why: str, what: str) -> NoReturn:
         self._note(call, what)
         self._why = why
         self.finish()
         print(f"dtdebug replay: {why}", file=sys.stderr)
         raise SystemExit(3)
 
-    def _give(self, call: road.Call, record: recording.RecordedCollective) -> None:
+    def _give(self, call: road.OwnCall, record: recording.RecordedCollective) -> None:
         outputs = call.outputs
         if not outputs:
             return

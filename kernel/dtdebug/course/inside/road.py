@@ -58,10 +58,10 @@ class Listener(Protocol):
 
     name: str
 
-    def before(self, call: Call) -> None:
+    def before(self, call: OwnCall) -> None:
         """The call is about to begin."""
 
-    def after(self, call: Call, result: Any) -> None:
+    def after(self, call: OwnCall, result: Any) -> None:
         """It has begun; where it is synchronous, its caller waits for it next."""
 
 
@@ -78,7 +78,7 @@ class Op:
         """Types of what it returns, such as `List[Tensor]` and `__torch__.torch.classes.c10d.Work`."""
 
 
-class Call:
+class OwnCall:
     """One collective or message that this process begins."""
 
     __slots__ = ("_group", "_op", "_site", "args", "kwargs", "number")
@@ -143,7 +143,7 @@ class Call:
         return self._site
 
 
-Replacement = Callable[[Call], Any]
+Replacement = Callable[[OwnCall], Any]
 _listeners: list[Listener] = []
 _replacement: Replacement | None = None
 _numbers = itertools.count(1)
@@ -233,7 +233,7 @@ def _kernel(op: Op, ours: Any) -> Callable[..., Any]:
     def kernel(keys: Any, *args: Any, **kwargs: Any) -> Any:
         if (not _listeners and _replacement is None) or _is_traced(args):
             return redispatch(keys - ours, *args, **kwargs)
-        call = Call(next(_numbers), op, args, kwargs)
+        call = OwnCall(next(_numbers), op, args, kwargs)
         _tell(call, "before")
         result = redispatch(keys - ours, *args, **kwargs) if _replacement is None else _replacement(call)
         _tell(call, "after", result)
@@ -242,7 +242,7 @@ def _kernel(op: Op, ours: Any) -> Callable[..., Any]:
     return kernel
 
 
-def _tell(call: Call, what: str, *more: Any) -> None:
+def _tell(call: OwnCall, what: str, *more: Any) -> None:
     for listener in tuple(_listeners):
         try:
             with _no_grad():

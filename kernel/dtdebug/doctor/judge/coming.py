@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Sequence
 
-from dtdebug.doctor.facts import Came, Launch, Look, Meeting, Stranger
+from dtdebug.doctor.facts import Came, HostReport, Launch, Meeting, Stranger
 from dtdebug.doctor.judge.findings import apart, finding, folded, labels
 from dtdebug.doctor.names import is_loopback, own_addresses
-from dtdebug.doctor.report import Finding, HostRow
+from dtdebug.doctor.report import HostFinding, HostRow
 
 
 def starts_elsewhere(launch: Launch) -> str:
@@ -44,7 +44,7 @@ def rows(came: Sequence[Came]) -> list[HostRow]:
     return found + [HostRow(host="?", came=False) for _ in range(max(0, launch.nodes - len(came)))]
 
 
-def judge(came: Sequence[Came], strangers: Sequence[Stranger], waited: float) -> Iterator[Finding]:
+def judge(came: Sequence[Came], strangers: Sequence[Stranger], waited: float) -> Iterator[HostFinding]:
     """What the hosts that came show of the launch."""
     launch, called = came[0].look.launch, labels(came)
     nodes = [c.node for c in came]
@@ -126,7 +126,7 @@ _ALIKE = (
 )
 
 
-def _alike(came: Sequence[Came], called: list[str]) -> Iterator[Finding]:
+def _alike(came: Sequence[Came], called: list[str]) -> Iterator[HostFinding]:
     for field, option in _ALIKE:
         values = [getattr(c.look.launch, field) for c in came]
         if field == "per_node" and came[0].look.launch.launcher in ("mpirun", "deepspeed", "horovodrun"):
@@ -145,7 +145,7 @@ def _alike(came: Sequence[Came], called: list[str]) -> Iterator[Finding]:
             )
 
 
-def outside(look: Look, meeting: Meeting) -> Iterator[Finding]:
+def outside(look: HostReport, meeting: Meeting) -> Iterator[HostFinding]:
     """What a host that was not let in knows of the reason."""
     launch, name = look.launch, [look.host]
     where = launch.endpoint
@@ -214,7 +214,7 @@ def outside(look: Look, meeting: Meeting) -> Iterator[Finding]:
     )
 
 
-def _down(look: Look) -> str:
+def _down(look: HostReport) -> str:
     """The interface of the endpoint's network that is down."""
     import ipaddress
 
@@ -229,7 +229,7 @@ def _down(look: Look) -> str:
     return ""
 
 
-def planned(launch: Launch, look: Look) -> Iterator[Finding]:
+def planned(launch: Launch, look: HostReport) -> Iterator[HostFinding]:
     """What the command alone shows."""
     name = [look.host]
     for words in launch.problems:

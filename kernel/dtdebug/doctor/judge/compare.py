@@ -7,7 +7,7 @@ from statistics import median
 
 from dtdebug.doctor.facts import Came, Severity
 from dtdebug.doctor.judge.findings import apart, finding, folded, labels
-from dtdebug.doctor.report import Finding
+from dtdebug.doctor.report import HostFinding
 
 _HEART_BEAT = 15.0
 """Seconds: five of torch's, three times, after which c10d takes a host for dead."""
@@ -29,7 +29,7 @@ _DETAIL = "DETAIL"
 _SHOWN = 4
 
 
-def judge(came: Sequence[Came], *, is_gloo: bool) -> Iterator[Finding]:
+def judge(came: Sequence[Came], *, is_gloo: bool) -> Iterator[HostFinding]:
     """All of it."""
     if len(came) < 2:
         return
@@ -72,7 +72,7 @@ def _shown(called: list[str], values: Sequence[object], others: list[int], most:
     return "; ".join(said)
 
 
-def _versions(came: Sequence[Came], called: list[str]) -> Iterator[Finding]:
+def _versions(came: Sequence[Came], called: list[str]) -> Iterator[HostFinding]:
     for name in dict.fromkeys(n for c in came for n in c.look.versions):
         values = [c.look.versions.get(name) for c in came]
         most, others = apart(values)
@@ -89,7 +89,7 @@ def _versions(came: Sequence[Came], called: list[str]) -> Iterator[Finding]:
             )
 
 
-def _code(came: Sequence[Came], called: list[str]) -> Iterator[Finding]:
+def _code(came: Sequence[Came], called: list[str]) -> Iterator[HostFinding]:
     seeing = [i for i, c in enumerate(came) if c.look.files]
     for name in dict.fromkeys(f for i in seeing for f in came[i].look.files):
         values = [came[i].look.files.get(name) for i in seeing]
@@ -123,7 +123,7 @@ def _first(one: list[str] | None, other: list[str] | None) -> int:
     return min(len(one), len(other)) + 1
 
 
-def _variables(came: Sequence[Came], called: list[str], *, is_gloo: bool) -> Iterator[Finding]:
+def _variables(came: Sequence[Came], called: list[str], *, is_gloo: bool) -> Iterator[HostFinding]:
     for name in dict.fromkeys(n for c in came for n in c.look.variables):
         values = [c.look.variables.get(name) for c in came]
         most, others = apart(values)
@@ -148,7 +148,7 @@ def _variables(came: Sequence[Came], called: list[str], *, is_gloo: bool) -> Ite
             )
 
 
-def _clocks(came: Sequence[Came], called: list[str]) -> Iterator[Finding]:
+def _clocks(came: Sequence[Came], called: list[str]) -> Iterator[HostFinding]:
     middle = median(c.offset for c in came)
     for i, c in enumerate(came):
         off = c.offset - middle
@@ -167,7 +167,7 @@ def _clocks(came: Sequence[Came], called: list[str]) -> Iterator[Finding]:
         )
 
 
-def _devices(came: Sequence[Came], called: list[str]) -> Iterator[Finding]:
+def _devices(came: Sequence[Came], called: list[str]) -> Iterator[HostFinding]:
     looked = [(i, c.look.devices) for i, c in enumerate(came) if c.look.devices is not None]
     if len(looked) > 1:
         values = [f"{len(d or ())} x {', '.join(sorted(set(d or ())))}" for _, d in looked]
@@ -183,7 +183,7 @@ def _devices(came: Sequence[Came], called: list[str]) -> Iterator[Finding]:
             )
 
 
-def _fabric(came: Sequence[Came], called: list[str]) -> Iterator[Finding]:
+def _fabric(came: Sequence[Came], called: list[str]) -> Iterator[HostFinding]:
     """Ports that are active elsewhere and not here, or slower here; drivers and connections that differ."""
     rows = [(i, p) for i, c in enumerate(came) for p in c.look.fabric]
     for name in dict.fromkeys(p.name for _, p in rows):
@@ -214,7 +214,7 @@ def _fabric(came: Sequence[Came], called: list[str]) -> Iterator[Finding]:
             )
 
 
-def _figures(came: Sequence[Came], called: list[str]) -> Iterator[Finding]:
+def _figures(came: Sequence[Came], called: list[str]) -> Iterator[HostFinding]:
     for name, words in (("memory", "memory"), ("cores", "cores")):
         values = [c.look.figures.get(name) for c in came]
         known = [v for v in values if v]

@@ -7,7 +7,7 @@ from collections.abc import Hashable, Mapping, Sequence
 
 from dtdebug.clean import one_line
 from dtdebug.doctor.facts import Came, Severity
-from dtdebug.doctor.report import Finding, Remedy
+from dtdebug.doctor.report import HostFinding, Remedy
 from dtdebug_taxonomy.preflight import load
 
 _TEXT = 400
@@ -25,10 +25,10 @@ def finding(
     fix: str = "",
     commands: Sequence[str] = (),
     export: Mapping[str, str] | None = None,
-) -> Finding:
+) -> HostFinding:
     """One, with what the knowledge says of its id."""
     known = load()[name]
-    return Finding(
+    return HostFinding(
         id=name,
         area=known.area,
         severity=severity or known.severity,

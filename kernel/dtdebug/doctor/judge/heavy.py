@@ -8,7 +8,7 @@ from statistics import median
 from dtdebug.doctor.facts import Bulk, Came
 from dtdebug.doctor.judge.findings import finding, labels
 from dtdebug.doctor.judge.matrix import Hosts
-from dtdebug.doctor.report import Finding
+from dtdebug.doctor.report import HostFinding
 
 _SLOW = 4.0
 """Times slower than the pairs without it."""
@@ -24,7 +24,7 @@ _FIGURES = (
 _SLOW_HOST = 5.0
 
 
-def judge(came: Hosts) -> Iterator[Finding]:
+def judge(came: Hosts) -> Iterator[HostFinding]:
     """All of it; nothing where nothing was sent."""
     called = labels(came)
     rows = [(i, b.node, b.rate, b) for i, c in enumerate(came) for b in c.bulk if 0 <= b.node < len(came)]
@@ -59,7 +59,7 @@ def _loss(bulk: Bulk) -> float:
     return bulk.again / max(1, bulk.sent)
 
 
-def _slow(called: list[str], rows: list[tuple[int, int, float]]) -> Iterator[Finding]:
+def _slow(called: list[str], rows: list[tuple[int, int, float]]) -> Iterator[HostFinding]:
     """A host that is slow; where one direction is much slower, the other follows from it."""
     for host, name in enumerate(called):
         others = [r for i, j, r in rows if host not in (i, j)]
@@ -83,7 +83,7 @@ def _slow(called: list[str], rows: list[tuple[int, int, float]]) -> Iterator[Fin
             )
 
 
-def _rates(came: Sequence[Came], called: list[str]) -> Iterator[Finding]:
+def _rates(came: Sequence[Came], called: list[str]) -> Iterator[HostFinding]:
     """A host's own disk and memory beside the others'."""
     for key, verb, where in _FIGURES:
         values = [c.look.figures.get(key, 0.0) for c in came]

@@ -6,16 +6,16 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from msgspec.structs import replace
 
-from dtdebug.doctor.facts import Look, Problem, Severity
+from dtdebug.doctor.facts import HostProblem, HostReport, Severity
 from dtdebug.doctor.judge.findings import apart, finding, folded, labels
 from dtdebug.doctor.judge.forecast import Forecast, Pair
 from dtdebug.doctor.judge.matrix import Hosts
 from dtdebug.doctor.judge.network import shared, unreached
 from dtdebug.doctor.names import is_loopback
-from dtdebug.doctor.report import Finding
+from dtdebug.doctor.report import HostFinding
 
 
-def names(came: Hosts) -> Iterator[Finding]:
+def names(came: Hosts) -> Iterator[HostFinding]:
     """The endpoint's name on all hosts, and who takes itself for it."""
     looks, called = [c.look for c in came], labels(came)
     launch = looks[0].launch
@@ -48,13 +48,13 @@ def names(came: Hosts) -> Iterator[Finding]:
             )
 
 
-def alone(look: Look, *, is_gloo: bool, several: bool) -> Iterator[Problem]:
+def alone(look: HostReport, *, is_gloo: bool, several: bool) -> Iterator[HostProblem]:
     """What one host sees of its variables."""
     severity: Severity = "fault" if is_gloo and several else "warning"
     given = look.gloo.interface
-    wrong = Problem(id="DR112", text="", severity=severity, expected="an interface of this host")
+    wrong = HostProblem(id="DR112", text="", severity=severity, expected="an interface of this host")
     if look.gloo.error and given[:1] in ("^", "="):
-        yield Problem(
+        yield HostProblem(
             id="DR113",
             text=f"GLOO_SOCKET_IFNAME={given} is NCCL's notation; gloo takes it for the name of a card",
             measured=given,
@@ -72,11 +72,11 @@ def alone(look: Look, *, is_gloo: bool, several: bool) -> Iterator[Problem]:
         yield replace(wrong, text=f"NCCL_SOCKET_IFNAME: {look.nccl.error}", measured=look.nccl.error, severity=worst)
 
 
-def _is_up(look: Look, name: str) -> bool:
+def _is_up(look: HostReport, name: str) -> bool:
     return next((card.up for card in look.interfaces if card.name == name), True)
 
 
-def gloo(came: Hosts, forecast: Forecast, *, is_gloo: bool) -> Iterator[Finding]:
+def gloo(came: Hosts, forecast: Forecast, *, is_gloo: bool) -> Iterator[HostFinding]:
     """Addresses that gloo will take and that lead nowhere, with the pairs that will fail for it."""
     called = labels(came)
     if len(came) < 2:
@@ -116,7 +116,7 @@ def gloo(came: Hosts, forecast: Forecast, *, is_gloo: bool) -> Iterator[Finding]
 
 def _addresses(
     name: str, hosts: list[int], came: Hosts, forecast: Forecast, called: list[str], *, is_gloo: bool
-) -> Finding:
+) -> HostFinding:
     mine = [p for p in forecast.failing if p.caller in hosts or p.called in hosts]
     who = folded([called[i] for i in hosts])
     first = came[hosts[0]].look
@@ -168,7 +168,7 @@ def _pairs(called: list[str], pairs: Sequence[Pair]) -> list[tuple[str, str]]:
     return [(called[p.caller], called[p.called]) for p in pairs]
 
 
-def nccl(came: Hosts, forecast: Forecast, *, is_gloo: bool) -> Iterator[Finding]:
+def nccl(came: Hosts, forecast: Forecast, *, is_gloo: bool) -> Iterator[HostFinding]:
     """Interfaces that NCCL will take and that do not reach each other, where NCCL will be used."""
     called = labels(came)
     bad = [p for p in forecast.failing if p.why != "none"]

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from dtdebug.doctor.facts import Look
+from dtdebug.doctor.facts import HostReport
 from dtdebug.doctor.report import Report
 
 _SHOWN = ("python", "torch", "torch (imported)", "nccl (loaded)", "deepspeed", "accelerate")
 _SAID = {"connects": "connects", "fails": "will fail, see the faults", "unknown": "not all pairs were tried"}
 
 
-def line(area: str, report: Report, look: Look) -> str:
+def line(area: str, report: Report, look: HostReport) -> str:
     """In a few words."""
     why = next((u.why for u in report.not_examined if u.id == area), "")
     if area == "partition":
@@ -51,12 +51,12 @@ def line(area: str, report: Report, look: Look) -> str:
     return "shared memory, limits, disk" + ("; clocks" if many else "")
 
 
-def models(look: Look) -> str:
+def models(look: HostReport) -> str:
     """Number and models of a host's devices."""
     return f"{len(look.devices or ())} x {', '.join(sorted(set(look.devices or ())))}"
 
 
-def _launch(report: Report, look: Look) -> str:
+def _launch(report: Report, look: HostReport) -> str:
     launch = look.launch
     if not launch.launcher:
         return "no launch command; this host alone"
@@ -69,7 +69,7 @@ def _launch(report: Report, look: Look) -> str:
     return f"{came} of {launch.nodes} hosts reached {launch.endpoint}{ranks}"
 
 
-def _interfaces(report: Report, look: Look) -> str:
+def _interfaces(report: Report, look: HostReport) -> str:
     shown = f"gloo: {look.gloo.interface or look.gloo.error} {look.gloo.address}"
     if report.forecast:
         shown += f", {_SAID.get(report.forecast['gloo'], '')}"

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from dtdebug.doctor.choose import bare
-from dtdebug.doctor.facts import Look
+from dtdebug.doctor.facts import HostReport
 from dtdebug.doctor.names import is_loopback
-from dtdebug.doctor.report import Finding, HostRow
+from dtdebug.doctor.report import HostFinding, HostRow
 
 _LAUNCHERS = {
     "torchrun": "torchrun",
@@ -27,7 +27,7 @@ _BY_FINDING = (
 
 
 def observations(
-    found: Sequence[Finding], rows: Sequence[HostRow], looks: Sequence[Look], *, several: bool
+    found: Sequence[HostFinding], rows: Sequence[HostRow], looks: Sequence[HostReport], *, several: bool
 ) -> dict[str, tuple[str, str]]:
     """Observation -> (value, how it is known)."""
     said: dict[str, tuple[str, str]] = {}
@@ -53,6 +53,6 @@ def observations(
     return said
 
 
-def _cards(look: Look) -> list[str]:
+def _cards(look: HostReport) -> list[str]:
     """Interfaces that are up and have an address, but the loopback."""
     return [c.name for c in look.interfaces if c.up and any(not is_loopback(bare(a)) for a in c.addresses)]

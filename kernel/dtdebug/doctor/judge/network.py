@@ -10,7 +10,7 @@ from dtdebug.doctor.judge.findings import finding, folded, labels
 from dtdebug.doctor.judge.forecast import Forecast
 from dtdebug.doctor.judge.matrix import Hosts
 from dtdebug.doctor.names import is_loopback
-from dtdebug.doctor.report import Finding, Matrix
+from dtdebug.doctor.report import HostFinding, Matrix
 
 _SLOW_TIMES, _SLOW_MORE = 5.0, 5.0
 """Times, and milliseconds more, that a slow host's round trips take."""
@@ -19,7 +19,7 @@ _FEW = 16
 """Hosts among which one is in so many of the pairs that these are left out when it is judged."""
 
 
-def judge(came: Hosts, forecast: Forecast, *, is_gloo: bool) -> Iterator[Finding]:
+def judge(came: Hosts, forecast: Forecast, *, is_gloo: bool) -> Iterator[HostFinding]:
     """All of it; what does no harm to the library that will be used is a warning."""
     if len(came) < 2:
         return
@@ -85,7 +85,7 @@ def _broken(
     tried: dict[tuple[int, int], Try],
     failed: set[tuple[int, int]],
     severity: Callable[[set[frozenset[int]]], Severity],
-) -> Iterator[Finding]:
+) -> Iterator[HostFinding]:
     both = {frozenset(p) for p in failed if (p[1], p[0]) in failed or (p[1], p[0]) not in tried}
     bad, rest = _attributed(len(names), both, {frozenset(p) for p in tried})
     for host in bad:
@@ -144,7 +144,7 @@ def _broken(
 
 def _large(
     came: Hosts, names: list[str], tried: dict[tuple[int, int], Try], failed: set[tuple[int, int]]
-) -> Iterator[Finding]:
+) -> Iterator[HostFinding]:
     lost = {frozenset(p) for p, t in tried.items() if p not in failed and t.large is False}
     if not lost:
         return
@@ -179,7 +179,7 @@ def _card(came: Hosts, host: int) -> str:
     return next((name for a, name in rows if a == came[host].address), came[host].look.gloo.interface)
 
 
-def _slow(names: list[str], tried: dict[tuple[int, int], Try], failed: set[tuple[int, int]]) -> Iterator[Finding]:
+def _slow(names: list[str], tried: dict[tuple[int, int], Try], failed: set[tuple[int, int]]) -> Iterator[HostFinding]:
     """A host's round trips beside those of the pairs without it: a plain median would hide one of four hosts."""
     times: dict[frozenset[int], float] = {}
     for p, t in tried.items():

@@ -9,19 +9,19 @@ from __future__ import annotations
 from collections.abc import Iterator
 from math import prod
 
-from dtdebug.doctor.facts import Launch, Problem
+from dtdebug.doctor.facts import HostProblem, Launch
 from dtdebug.doctor.judge import sizes
 from dtdebug.doctor.judge.sizes import Sizes
 
 
-def judge(launch: Launch) -> tuple[list[Problem], bool]:
+def judge(launch: Launch) -> tuple[list[HostProblem], bool]:
     """(problems, whether there was anything to look at)."""
     found = sizes.sizes_of(launch)
     rules = {"megatron": _megatron, "deepspeed": _deepspeed, "torchtitan": _titan}
     return [p for spoken in found for p in rules[spoken.dialect](spoken, launch.ranks)], bool(found)
 
 
-def _megatron(s: Sizes, world: int | None) -> Iterator[Problem]:
+def _megatron(s: Sizes, world: int | None) -> Iterator[HostProblem]:
     """As Megatron-LM checks its arguments: world, batch, layers, heads, query groups, sequence, experts.
 
     `validate_args` of
@@ -51,14 +51,14 @@ def _megatron(s: Sizes, world: int | None) -> Iterator[Problem]:
         yield from _cut(s, "length", "cp", "tokens of a sequence", times=2)
 
 
-def _deepspeed(s: Sizes, world: int | None) -> Iterator[Problem]:
+def _deepspeed(s: Sizes, world: int | None) -> Iterator[HostProblem]:
     """As DeepSpeed does: what is not said of batch, micro batch and steps follows from the rest."""
     parts = (s.number("tp") or 1) * (s.number("pp") or 1)
     if world and world % parts == 0 and "batch" not in s.open:
         yield from _batch(s, world, world // parts)
 
 
-def _titan(s: Sizes, world: int | None) -> Iterator[Problem]:
+def _titan(s: Sizes, world: int | None) -> Iterator[HostProblem]:
     """As torchtitan's ParallelDims: all degrees multiply to the world; a shard degree of -1 takes what is left.
 
     `_validate` of
@@ -69,7 +69,7 @@ def _titan(s: Sizes, world: int | None) -> Iterator[Problem]:
     product = prod(s.number(n) or 1 for n in ("replicate", "shard", "tp", "pp", "cp"))
     if s.number("shard") and product != world:
         names = ("replicate", "shard", "tp", "pp", "cp")
-        yield Problem(
+        yield HostProblem(
             id="DR702",
             text=f"the degrees multiply to {product}, and {world} ranks are started ({s.places(*names)})",
             measured=str(product),
@@ -83,7 +83,7 @@ def _titan(s: Sizes, world: int | None) -> Iterator[Problem]:
             yield from _batch(s, world, world // parts)
         sparse = world // ((s.number("replicate") or 1) * (s.number("pp") or 1))
         if sparse % (s.number("ep") or 1):
-            yield Problem(
+            yield HostProblem(
                 id="DR702",
                 text=f"the experts' degree of {s.number('ep')} does not divide the {sparse} ranks of one copy "
                 f"and stage ({s.places('ep', 'replicate', 'pp')}; {world} ranks are started)",
@@ -92,8 +92,8 @@ def _titan(s: Sizes, world: int | None) -> Iterator[Problem]:
             )
 
 
-def _indivisible(s: Sizes, world: int, product: int, *names: str) -> Problem:
-    return Problem(
+def _indivisible(s: Sizes, world: int, product: int, *names: str) -> HostProblem:
+    return HostProblem(
         id="DR702",
         text=f"{world} ranks can't be split into parts of {product} ({s.places(*names)})",
         measured=f"{world} ranks, {product} for one copy of the model",
@@ -101,10 +101,10 @@ def _indivisible(s: Sizes, world: int, product: int, *names: str) -> Problem:
     )
 
 
-def _cut(s: Sizes, one: str, other: str, words: str, times: int = 1) -> Iterator[Problem]:
+def _cut(s: Sizes, one: str, other: str, words: str, times: int = 1) -> Iterator[HostProblem]:
     many, ways = s.number(one), (s.number(other) or 0) * times
     if many and ways and many % ways:
-        yield Problem(
+        yield HostProblem(
             id="DR703",
             text=f"{many} {words} can't be cut into {ways} parts ({s.places(one, other)})",
             measured=f"{many} / {ways}",
@@ -112,14 +112,14 @@ def _cut(s: Sizes, one: str, other: str, words: str, times: int = 1) -> Iterator
         )
 
 
-def _batch(s: Sizes, world: int, copies: int) -> Iterator[Problem]:
+def _batch(s: Sizes, world: int, copies: int) -> Iterator[HostProblem]:
     total, micro, steps = (s.number(n) for n in ("total", "micro", "steps"))
     if not total:
         return
     said = s.places("total", "micro", "steps", "tp", "pp", "cp")
     part = (micro or 1) * (steps or 1) * copies
     if micro and steps and total != part:
-        yield Problem(
+        yield HostProblem(
             id="DR701",
             text=f"the whole batch is {total}; {micro} x {steps} steps x {copies} ranks with data of their own "
             f"are {part} ({said}; {world} ranks are started)",
@@ -127,7 +127,7 @@ def _batch(s: Sizes, world: int, copies: int) -> Iterator[Problem]:
             expected=str(total),
         )
     elif total % part:
-        yield Problem(
+        yield HostProblem(
             id="DR701",
             text=f"the whole batch of {total} can't be split into parts of {part}, for {copies} ranks with data "
             f"of their own ({said}; {world} ranks are started)",

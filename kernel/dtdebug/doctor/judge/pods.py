@@ -6,21 +6,21 @@ from collections.abc import Iterator
 
 import msgspec
 
-from dtdebug.doctor.facts import Look
+from dtdebug.doctor.facts import HostReport
 from dtdebug.doctor.judge import partition
 from dtdebug.doctor.judge.findings import finding
 from dtdebug.doctor.kubernetes import Manifest, Pods
-from dtdebug.doctor.report import AREAS, Area, Finding, HostRow, Report, Unexamined
+from dtdebug.doctor.report import AREAS, Area, HostFinding, HostRow, Report, Unexamined
 
 _ELSEWHERE = "the pods run elsewhere: start `dtdebug doctor -- COMMAND` in each of them"
 _ROWS = 256
 
 
-def judge(job: Manifest) -> tuple[Report, Look]:
+def judge(job: Manifest) -> tuple[Report, HostReport]:
     """(the answer, the first pod)."""
     first = job.pods[0]
     launch = first.launch
-    look = Look(host=f"{job.kind} {job.name}", launch=launch)
+    look = HostReport(host=f"{job.kind} {job.name}", launch=launch)
     found = list(_findings(job))
     sized, was_sized = partition.judge(launch)
     found += [finding(p.id, p.text, measured=p.measured, expected=p.expected, severity=p.severity) for p in sized]
@@ -58,7 +58,7 @@ def _line(job: Manifest) -> str:
     return f"{job.kind} {job.name}: {_counted(pods) if pods else 'pods'} start {by}{where}{ranks}"
 
 
-def _findings(job: Manifest) -> Iterator[Finding]:
+def _findings(job: Manifest) -> Iterator[HostFinding]:
     for pods in job.pods:
         yield from _of_pods(job, pods)
     yield from _alike(job)
@@ -86,7 +86,7 @@ def _findings(job: Manifest) -> Iterator[Finding]:
         )
 
 
-def _of_pods(job: Manifest, pods: Pods) -> Iterator[Finding]:
+def _of_pods(job: Manifest, pods: Pods) -> Iterator[HostFinding]:
     launch, who = pods.launch, f"{pods.role or job.kind}"
     alone = job.elastic and pods.plain
     for problem in launch.problems if not alone else ():
@@ -111,7 +111,7 @@ def _of_pods(job: Manifest, pods: Pods) -> Iterator[Finding]:
         )
 
 
-def _alike(job: Manifest) -> Iterator[Finding]:
+def _alike(job: Manifest) -> Iterator[HostFinding]:
     """Numbers that are written down, though one template makes several pods."""
     rows = [(p, p.launch) for p in job.pods if p.launch.launcher == "torchrun" and p.launch.backend == "static"]
     for pods, launch in rows:
@@ -136,7 +136,7 @@ def _alike(job: Manifest) -> Iterator[Finding]:
             yield finding("DR208", f"pods are started differently: {said}", measured=said)
 
 
-def _slots(job: Manifest, world: int, slots: int) -> Iterator[Finding]:
+def _slots(job: Manifest, world: int, slots: int) -> Iterator[HostFinding]:
     if world > slots:
         yield finding(
             "DR208",

@@ -6,12 +6,12 @@ from collections.abc import Sequence
 
 import msgspec
 
-from dtdebug.doctor.facts import Came, Look, Meeting, Problem, Stranger
+from dtdebug.doctor.facts import Came, HostProblem, HostReport, Meeting, Stranger
 from dtdebug.doctor.judge import coming, compare, forecast, heavy, interfaces, measured, network, partition
 from dtdebug.doctor.judge.findings import finding, folded, labels
 from dtdebug.doctor.judge.lines import line
 from dtdebug.doctor.judge.matrix import Hosts
-from dtdebug.doctor.report import AREAS, Area, Finding, HostRow, Matrix, Report, State, Unexamined
+from dtdebug.doctor.report import AREAS, Area, HostFinding, HostRow, Matrix, Report, State, Unexamined
 from dtdebug_taxonomy.preflight import load
 
 MOST = 20
@@ -20,7 +20,7 @@ _ORDER = {"fault": 0, "warning": 1, "hint": 2}
 
 
 def together(
-    came: Sequence[Came], strangers: Sequence[Stranger], waited: float, more: Sequence[Finding] = ()
+    came: Sequence[Came], strangers: Sequence[Stranger], waited: float, more: Sequence[HostFinding] = ()
 ) -> Report:
     """The answer for all hosts that came."""
     came = Hosts(came)
@@ -74,7 +74,7 @@ def together(
     )
 
 
-def alone(look: Look, meeting: Meeting) -> Report:
+def alone(look: HostReport, meeting: Meeting) -> Report:
     """The answer of one host: its own, or all that it knows if it was not let in."""
     is_gloo, several = uses_gloo([look]), look.launch.nodes > 1
     found = [*coming.planned(look.launch, look)]
@@ -101,18 +101,18 @@ def alone(look: Look, meeting: Meeting) -> Report:
     return _report(found, [look], [row], {}, unread, is_gloo=is_gloo, pinned={}, several=several)
 
 
-def uses_gloo(looks: Sequence[Look]) -> bool:
+def uses_gloo(looks: Sequence[HostReport]) -> bool:
     """No host has a device, so that the job's backend is gloo."""
     return not any(look.devices or (look.has_devices and look.devices is None) for look in looks)
 
 
-def _own(look: Look, *, is_gloo: bool) -> list[Problem]:
+def _own(look: HostReport, *, is_gloo: bool) -> list[HostProblem]:
     return [*interfaces.alone(look, is_gloo=is_gloo, several=look.launch.nodes > 1), *look.problems]
 
 
-def _grouped(rows: Sequence[tuple[str, Problem]]) -> list[Finding]:
+def _grouped(rows: Sequence[tuple[str, HostProblem]]) -> list[HostFinding]:
     """Problems of single hosts: one finding where several have the same."""
-    groups: dict[tuple[str, str], list[tuple[str, Problem]]] = {}
+    groups: dict[tuple[str, str], list[tuple[str, HostProblem]]] = {}
     for name, problem in rows:
         groups.setdefault((problem.id, problem.text), []).append((name, problem))
     found = []
@@ -134,7 +134,7 @@ def _grouped(rows: Sequence[tuple[str, Problem]]) -> list[Finding]:
     return found
 
 
-def _devices(looks: Sequence[Look], called: Sequence[str]) -> list[Finding]:
+def _devices(looks: Sequence[HostReport], called: Sequence[str]) -> list[HostFinding]:
     found = []
     for look, name in zip(looks, called, strict=True):
         wanted = look.launch.per_node
@@ -155,7 +155,7 @@ def _devices(looks: Sequence[Look], called: Sequence[str]) -> list[Finding]:
     return found
 
 
-def _unread(looks: Sequence[Look], called: Sequence[str]) -> dict[str, str]:
+def _unread(looks: Sequence[HostReport], called: Sequence[str]) -> dict[str, str]:
     found: dict[str, str] = {}
     groups: dict[tuple[str, str], list[str]] = {}
     for look, name in zip(looks, called, strict=True):
@@ -168,8 +168,8 @@ def _unread(looks: Sequence[Look], called: Sequence[str]) -> dict[str, str]:
 
 
 def _report(
-    found: Sequence[Finding],
-    looks: Sequence[Look],
+    found: Sequence[HostFinding],
+    looks: Sequence[HostReport],
     rows: Sequence[HostRow],
     said: dict[str, str],
     unread: dict[str, str],
@@ -208,9 +208,9 @@ def _report(
     return msgspec.structs.replace(draft, areas=areas)
 
 
-def _causes(found: Sequence[Finding]) -> list[Finding]:
+def _causes(found: Sequence[HostFinding]) -> list[HostFinding]:
     """Without what follows from another finding on the same hosts, and without what is said twice."""
-    kept: list[Finding] = []
+    kept: list[HostFinding] = []
     known = load()
     for f in found:
         above = [
@@ -223,7 +223,7 @@ def _causes(found: Sequence[Finding]) -> list[Finding]:
     return kept
 
 
-def _follows(f: Finding, cause: Finding) -> bool:
+def _follows(f: HostFinding, cause: HostFinding) -> bool:
     """One finding is explained by another of a kind that may: of pairs only where the other has them all."""
     if f.pairs and cause.pairs:
         return {frozenset(p) for p in f.pairs} <= {frozenset(p) for p in cause.pairs}
@@ -231,7 +231,7 @@ def _follows(f: Finding, cause: Finding) -> bool:
     return either or bool(set(f.hosts) & set(cause.hosts))
 
 
-def _area(area: str, draft: Report, look: Look, unread: dict[str, str], *, follows: bool) -> Area:
+def _area(area: str, draft: Report, look: HostReport, unread: dict[str, str], *, follows: bool) -> Area:
     """`follows`: a fault of this area is not shown, since a shown one explains it."""
     state = _state(area, draft.findings, unread)
     text = line(area, draft, look)
@@ -240,7 +240,7 @@ def _area(area: str, draft: Report, look: Look, unread: dict[str, str], *, follo
     return Area(id=area, state=state, text=text)
 
 
-def _state(area: str, found: Sequence[Finding], unread: dict[str, str]) -> State:
+def _state(area: str, found: Sequence[HostFinding], unread: dict[str, str]) -> State:
     mine = [f.severity for f in found if f.area == area]
     if "fault" in mine:
         return "fault"

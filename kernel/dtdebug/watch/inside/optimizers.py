@@ -15,7 +15,7 @@ _OPERATIONS = 6
 """Last operations of a loss that are read."""
 
 
-class Known:
+class KnownOptimizer:
     """What is remembered of one optimizer."""
 
     def __init__(self, index: int) -> None:

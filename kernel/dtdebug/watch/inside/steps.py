@@ -10,7 +10,7 @@ from dtdebug.watch.inside import values
 from dtdebug.watch.inside.models import Model, Models, random_state
 from dtdebug.watch.inside.notes import Notes, guarded, json_number
 from dtdebug.watch.inside.optimizers import (
-    Known,
+    KnownOptimizer,
     divisors,
     gradients_of,
     is_mean,
@@ -30,7 +30,7 @@ class Steps:
 
     def __init__(self, notes: Notes, models: Models) -> None:
         self.notes, self._models = notes, models
-        self._known: weakref.WeakKeyDictionary[Any, Known] = weakref.WeakKeyDictionary()
+        self._known: weakref.WeakKeyDictionary[Any, KnownOptimizer] = weakref.WeakKeyDictionary()
         self._stack: list[int] = []
         self._most = 0
         self.done = 0
@@ -102,7 +102,7 @@ class Steps:
         before, after = [json_number(b) for b, _ in pairs], [v for _, g in pairs for v in values.sample([g])]
         self.notes.put("hooked", m=model.number, n=model.forwards, s=self.now, given=before, after=after)
 
-    def _summed(self, optimizer: Any, known: Known, group: list[int]) -> None:
+    def _summed(self, optimizer: Any, known: KnownOptimizer, group: list[int]) -> None:
         """What the program itself has made of the gradients."""
         now, known.local, before = values.sample(gradients_of(optimizer)), [], known.local
         self.notes.put("hooked", m=-1, n=known.steps + 1, s=known.steps + 1, group=group, given=before, after=now)
@@ -148,7 +148,7 @@ class Steps:
             del self._stack[self._stack.index(id(optimizer)) :]
         self._stack.append(id(optimizer))
         if optimizer not in self._known:
-            self._known[optimizer] = Known(len(self._known))
+            self._known[optimizer] = KnownOptimizer(len(self._known))
             self._known[optimizer].backwards = self.backwards
         self._known[optimizer].pending = None
 
