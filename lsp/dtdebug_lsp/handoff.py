@@ -124,7 +124,7 @@ def diagnostics(failures: list[Failure], documents: Documents, *, related: bool)
 
 
 def _diagnostic(failure: Failure, first: Mark, at: MarkPlace, others: list[tuple[Mark, MarkPlace]]) -> types.Diagnostic:
-    message = f"{failure.title}. {failure.message or first.says}".strip()
+    message = f"{failure.message or first.says}\n{failure.title}"
     return types.Diagnostic(
         range=at.where,
         message=f"stale: {message}" if at.is_stale else message,

@@ -99,8 +99,8 @@ def failure_of(snapshot: Snapshot, diagnosis: Diagnosis, *, job: str, time: floa
 
 def _message(diagnosis: Diagnosis) -> str:
     said = diagnosis.happened
-    advice = diagnosis.advice[0].title if diagnosis.advice and diagnosis.advice[0].band != "unlikely" else ""
-    return " ".join(part for part in (said, f"Likely cause: {advice}." if advice else "") if part)
+    causes = [f"Cause, {a.band}: {a.title}." for a in diagnosis.advice[:1] if a.band != "unlikely"]
+    return " ".join(filter(None, (said, *causes)))
 
 
 def _distinct(marks: Sequence[Mark]) -> Iterator[Mark]:

@@ -60,7 +60,7 @@ export async function learn(memory: vscode.Memento): Promise<void> {
 }
 
 async function chooseAndBegin(python: string): Promise<void> {
-  const row = await vscode.window.showQuickPick(await rows(python), {
+  const row = await vscode.window.showQuickPick(rows(python), {
     placeHolder: "A lab to fix, or a notebook to run: words, or a symptom's code",
     matchOnDescription: true,
     matchOnDetail: true,
@@ -140,7 +140,8 @@ function withPrograms(python: string): Record<string, string> | undefined {
 
 async function openNotebook(python: string, id: string, folder: string): Promise<void> {
   const before = await filesIn(folder);
-  await ask(python, "learn", id, folder);
+  const progress = { location: vscode.ProgressLocation.Notification, title: "dtdebug: copying the notebook" };
+  await vscode.window.withProgress(progress, () => ask(python, "learn", id, folder));
   const notebook = await added(folder, ".ipynb", before);
   await (notebook && vscode.commands.executeCommand("vscode.open", notebook));
 }

@@ -57,6 +57,7 @@ export const Uri = { file: uri };
 export const env = { shell: "/bin/bash" };
 export const LanguageStatusSeverity = { Information: 0, Warning: 1, Error: 2 };
 export const QuickPickItemKind = { Separator: -1, Default: 0 };
+export const ProgressLocation = { Notification: 15 };
 export const ViewColumn = { Beside: -2 };
 
 export const workspace = {
@@ -87,10 +88,12 @@ export const window = {
     done.push(["error", message]);
     return Promise.resolve();
   },
-  showQuickPick: (rows: { label: string }[]) => {
+  showQuickPick: async (offered: Promise<{ label: string }[]>) => {
+    const rows = await offered;
     done.push(["pick", ...rows]);
-    return Promise.resolve(rows.find(({ label }) => label === answers.picked));
+    return rows.find(({ label }) => label === answers.picked);
   },
+  withProgress: (_options: unknown, task: () => Promise<unknown>) => task(),
   showInputBox: ({ value }: { value?: string }) => {
     done.push(["ask", value]);
     return Promise.resolve(answers.typed ?? value);

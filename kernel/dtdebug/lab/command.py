@@ -67,10 +67,10 @@ def _list(options: argparse.Namespace) -> int:
         return 0
     from dtdebug_taxonomy.knowledge import sort_key
 
-    begun = LabProgress.load().labs
+    begun, width = LabProgress.load().labs, max(len(lab.id) for lab in labs)
     for lab in sorted(labs, key=lambda lab: (sort_key(lab.symptom), lab.id)):
         mark = "solved" if lab.id in begun and begun[lab.id].solved else "begun" if lab.id in begun else ""
-        print(f"{lab.symptom:<7} {lab.id:<33} {lab.difficulty:<7} {lab.runs:<4} {mark:<7} {lab.title}".rstrip())
+        print(f"{lab.symptom:<7} {lab.id:<{width}} {lab.difficulty:<7} {lab.runs:<4} {mark:<7} {lab.title}".rstrip())
     return 0
 
 

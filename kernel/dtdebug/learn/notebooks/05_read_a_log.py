@@ -1,9 +1,9 @@
 # %% [markdown]
 # # 5. Read a log of many ranks
 #
-# > **What you will learn**: how to find the one line that matters in what eight ranks have printed.
+# > **What you will learn**: how to find the one line that matters in the output of eight ranks.
 # >
-# > **What you need**: notebook 2, or to know what an echo is. Nothing is trained here: the logs are **recorded**. Five
+# > **What you need**: notebook 2, or what an echo is. Nothing is trained here: the logs are **recorded**. Five
 # > minutes.
 # >
 # > **How it goes**: Shift+Enter in each grey box, from top to bottom.
@@ -80,7 +80,7 @@ Root Cause (first observed failure):
 # ## Read it
 #
 # Most people look at the end first. There torchrun says `Root Cause (first observed failure)`: rank 0. *Observed* is the
-# word that matters: rank 0 was the first that torchrun saw ending. Before you let dtdebug read it, look yourself: which ranks
+# word that matters: rank 0 was the first that torchrun saw end. Before you let dtdebug read it, look yourself: which ranks
 # complain, and about what?
 
 # %%
@@ -99,8 +99,8 @@ Counter(line.partition("]")[0] + "]" for line in log if "error" in line.lower() 
 # !{sys.executable} -m dtdebug diagnose recorded_log.txt
 
 # %% [markdown]
-# It puts none of the seven ranks first that waited, and none of the words at the end. It names the symptom, the rank on
-# which it was **first seen**, and the line. `%dtdebug explain` tells all about a symptom (skip through it):
+# It puts neither a rank that waited nor the lines at the end first. It names the symptom, the rank on which it was **first
+# seen**, and the line. `%dtdebug explain` shows all that is known about a symptom (skim it):
 
 # %%
 # %dtdebug explain D.1.2
@@ -108,8 +108,8 @@ Counter(line.partition("]")[0] + "]" for line in log if "error" in line.lower() 
 # %% [markdown]
 # ## Fix it (recorded)
 #
-# Each of the eight ranks had four workers that load data, and they did not fit into the memory of the machine: the system
-# killed one. With one worker for each rank the same training went through. This is the end of **its** log, recorded
+# Each of the eight ranks had four workers that load data, and they did not fit into the machine's memory: the system
+# killed one. With one worker per rank the same training succeeded. This is the end of **its** log, recorded
 # too; dtdebug finds nothing in it.
 
 # %%
@@ -127,7 +127,7 @@ Counter(line.partition("]")[0] + "]" for line in log if "error" in line.lower() 
 # %% [markdown]
 # ## One question
 #
-# **Which rank of the first log has to be looked at first?** `"rank 0"`, `"rank 5"` or `"rank 7"`?
+# **Which rank of the first log do you look at first?** `"rank 0"`, `"rank 5"` or `"rank 7"`?
 
 # %%
 from dtdebug.learn import answer
@@ -136,4 +136,4 @@ answer("read-a-log", "...")
 
 # %% [markdown]
 # **Remember**: the last line of a log is about the launcher, the last error is about who waited longest, and the first
-# failure may stand minutes earlier. Next: `dtdebug lab list` in a terminal has many more failures, to be fixed by you.
+# failure may be minutes earlier. Next: `dtdebug lab list` in a terminal has many more failures for you to fix.
