@@ -70,7 +70,7 @@ class Guards:
 
     @cached_property
     def _possible(self) -> bool:
-        """Whether anything in the program is named as a rank is: in most programs nothing, and no condition is on it."""
+        """Whether anything in the program is named as a rank is; in most nothing is, and no condition is on it."""
         code = self.code
         words = {n.id for n in code.nodes(ast.Name)}.union(n.attr for n in code.nodes(ast.Attribute))
         words.update(name.rpartition(".")[2] for name in code.imports.values())

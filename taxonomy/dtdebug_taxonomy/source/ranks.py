@@ -104,7 +104,7 @@ def rank(code: Code, node: ast.expr | None, depth: int = 3) -> str:
 
 @lru_cache(maxsize=1 << 14)
 def may_tell_rank(word: str) -> bool:
-    """Whether one name, or a text such as an environment variable, can make an expression a rank or the main process."""
+    """Whether one name, or a text (an environment variable), can make an expression a rank or the main process."""
     bare = word.lower().strip("_")
     return bool(
         word in _VARIABLES

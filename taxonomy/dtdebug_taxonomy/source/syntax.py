@@ -165,7 +165,9 @@ class Syntax(Source):
     @cached_property
     def _blocks(self) -> dict[ast.stmt, list[ast.stmt]]:
         parts = ("body", "orelse", "finalbody")
-        kinds = [(nodes, [p for p in parts if p in kind._fields]) for kind, nodes in self._by_type.items()]
+        kinds = [
+            (nodes, [p for p in parts if p in getattr(kind, "_fields", ())]) for kind, nodes in self._by_type.items()
+        ]
         lists = (getattr(up, part) for nodes, has in kinds for part in has for up in nodes)
         return {each: block for block in lists if isinstance(block, list) for each in block}
 
