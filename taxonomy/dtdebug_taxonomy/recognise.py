@@ -11,6 +11,7 @@ from dtdebug_taxonomy.snapshot import Snapshot, walk
 
 _STARTS_RANKS = {"torchrun", "mpirun", "horovodrun", "deepspeed", "spawn"}
 """Launchers that nobody uses for a program of one process."""
+_CONTRASTS = {"works_with_one_process", "works_on_one_node"}
 _LAUNCHED = ("WORLD_SIZE", "OMPI_COMM_WORLD_SIZE", "HOROVOD_SIZE", "SLURM_NTASKS", "TF_CONFIG")
 
 
@@ -21,6 +22,8 @@ def is_recognised(
     verdict = snapshot.verdict
     if verdict is not None and (verdict.names_ranks or (verdict.kind != "none" and snapshot.ranks)):
         return True
+    if any(f.evidence in _CONTRASTS and f.values == ("yes",) and f.source == "said" for f in findings):
+        return True  # it works with less of the distribution
     if any(f.told for f in findings):  # a check of distributed programs sees it on the line that raised
         return True
     if not roots:
