@@ -204,6 +204,8 @@ KeyError: 37
     text, frames = primary(RuntimeError(message))
 
     assert ("KeyError: 37", "/job/data.py", 26) == (text, frames[-1].file, frames[-1].line)
+    group = ExceptionGroup("tasks", [ValueError("shard 17"), KeyError("a")])
+    assert "ValueError: shard 17" == primary(group)[0]
     assert "RuntimeError: no Traceback here" == primary(RuntimeError("no Traceback here"))[0]
 
 

@@ -124,6 +124,14 @@ def test_a_barrier_of_some_ranks_does_not_name_others():
     assert ("not_understood", (), (4,)) == (found.kind, found.culprits, found.waiting)
 
 
+def test_what_a_remote_call_raises_is_of_the_worker_that_was_called():
+    """Not of the caller, which prints it with the worker's traceback within its own."""
+    found = printed("rpc")
+
+    assert ("dead", (1,)) == (found.kind, found.culprits)
+    assert "Rank 1 raised ValueError: bad shard at /work/train.py:12" in found.summary
+
+
 HOROVOD = "WARNING: One or more tensors were submitted to be reduced by subset of ranks.\n"
 
 

@@ -107,7 +107,7 @@ class SavedSearch:
         suspects: dict[str, str] = {}
         if self._choices.kind != "differs":
             suspects |= {f"{ENVIRONMENT}{name}": to for name, to in variables_read(run.saw).items()}
-        if "input" in run.at:
+        if "input" in run.saw:
             found.not_varied.append("what the program reads from standard input, which is empty in all runs")
         if self._choices.recorded is not None:
             then = differs.Recorded(self._choices.recorded)
@@ -128,7 +128,7 @@ class SavedSearch:
                 f"isolate: the program writes to {run.denied[0]}, which is outside of its folder and was there before; "
                 "let it write elsewhere, or allow it with --may-write"
             )
-        if reference is None and run.failure is not None and "input" in run.at and run.failure.type in _NO_INPUT:
+        if reference is None and run.failure is not None and "input" in run.saw and run.failure.type in _NO_INPUT:
             raise UsageError(
                 "isolate: the program reads standard input, which is empty here; pass the value as an option instead"
             )
