@@ -14,7 +14,7 @@ from dtdebug.triage.judge import shape
 _SHAPE, _EACH = 1_024, 32
 """Lines of a shape, and of each who prints it, of which the first and the last are kept where there are more."""
 _ENOUGH = 1 << 14
-"""Lines of a shape after which no more are looked at: what is printed that often is told by its first and last lines."""
+"""Lines of a shape after which no more are looked at: its first and last lines tell what it says."""
 _WORDS, _LONG = 2_000, 200
 _CLOCK = re.compile(rb"\d{4}[-/]\d\d[-/]\d\d[T _]?|[IWE]\d{4} |\d\d:\d\d:\d\d(?:[.,]\d{1,9})?")
 _HEAD, _NAME = 80, 24
