@@ -144,7 +144,7 @@ def test_nothing_is_shown_for_what_may_be_something_else(name):
         ("torch.distributed.fsdp.FSDPModule.set_post_optim_event", "a method of `FSDPModule` (torch 2.13.0)"),
         ("accelerate.Accelerator.reduce", "a method of `Accelerator`"),
         ("megatron.core.parallel_state.get_expert_data_parallel_world_size", "the size of one group, not of the job"),
-        ("torchft.process_group.ProcessGroupWrapper.allreduce", "made anew for each quorum"),
+        ("torchft.process_group.ProcessGroupWrapper.reconfigure", "made anew for each quorum"),
         ("deepspeed.comm.log_summary", "A function of deepspeed"),
         ("VLLM_ENGINE_READY_TIMEOUT_S", "(`vllm/envs.py`): int, default `600`"),
         ("UCX_RC_MLX5_TX_QUEUE_LEN", "Only for InfiniBand"),
