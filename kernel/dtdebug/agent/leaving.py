@@ -139,7 +139,10 @@ def _inside(value: BaseException) -> tuple[str, tuple[Frame, ...]] | None:
         message = foreign.bounded_text(value, _MESSAGE)
         if _TRACEBACK in message:
             from dtdebug_taxonomy.failure.events import last_exception
+            from dtdebug_taxonomy.failure.roles import called_worker
 
+            if called_worker(message) is not None:
+                return None  # another rank's, which says so itself
             inner = last_exception(message)
             if inner is not None and inner.frames:
                 return clean(inner.text)[:500], inner.frames
@@ -173,9 +176,12 @@ def _from_the_start(value: BaseException) -> tuple[Frame, ...]:
 
 
 def _chain(value: BaseException | None) -> Iterator[BaseException]:
-    """The exception, and those before it, the nearest first."""
+    """The exception, and those before it or the first in a group, the nearest first."""
     seen: set[int] = set()
     while value is not None and id(value) not in seen and len(seen) < _DEEPEST:
         seen.add(id(value))
         yield value
-        value = value.__cause__ or (None if value.__suppress_context__ else value.__context__)
+        if isinstance(value, BaseExceptionGroup):  # it only holds what its tasks raised
+            value = value.exceptions[0]
+        else:
+            value = value.__cause__ or (None if value.__suppress_context__ else value.__context__)

@@ -17,6 +17,7 @@ from dtdebug.probe.watch import Death
 from dtdebug_taxonomy.claims import Claim, Record, distinct, texts
 from dtdebug_taxonomy.failure import exits
 from dtdebug_taxonomy.failure.children import in_process, says_child_has_gone
+from dtdebug_taxonomy.failure.raised import Raised
 from dtdebug_taxonomy.frames import call_sites
 from dtdebug_taxonomy.ranks import EXITED, MOST_RANKS, PROCESS, RankState, Verdict, spell
 from dtdebug_taxonomy.spelling import shortened
@@ -41,6 +42,8 @@ class Ends(NamedTuple):
     """Those of the roots that say themselves what was wrong, or were killed for memory."""
     starved: tuple[int, ...] = ()
     """Ranks that the kernel killed for memory."""
+    children: tuple[Raised, ...] = ()
+    """What processes of multiprocessing have raised that are no ranks."""
 
 
 def ends(
@@ -72,7 +75,9 @@ def ends(
     if roots:
         notes += correction(said.named, roots, refined)
     spoke = tuple(s.rank for s in refined if s.rank in roots and (s.exception or s.exit_code or s.rank in hungry))
-    return Ends(refined, tuple(notes), roots, said.named, spoke, hungry)
+    ranks = {s.facts.get(PROCESS) for s in refined}
+    children = tuple(raised for name, raised in said.processes.items() if name not in ranks)
+    return Ends(refined, tuple(notes), roots, said.named, spoke, hungry, children)
 
 
 def correction(named: int | None, culprits: Collection[int], states: Iterable[RankState]) -> list[str]:

@@ -15,6 +15,8 @@ import msgspec
 
 from dtdebug.flight.deaths import finished
 from dtdebug_taxonomy.claims import Claim, Record, distinct, texts
+from dtdebug_taxonomy.failure.children import in_process
+from dtdebug_taxonomy.failure.raised import Raised
 from dtdebug_taxonomy.frames import call_site, call_sites, own_frame, placed
 from dtdebug_taxonomy.rank_claims import claims_of
 from dtdebug_taxonomy.ranks import Broken, CallSite, CollectiveRef, Kind, RankState, Verdict, say, spell
@@ -25,6 +27,8 @@ _OUTSIDE: frozenset[WaitKind] = frozenset(
     ("lock", "pipe", "socket", "child", "subprocess", "loader", "sleep", "events", "disk", "stopped")
 )
 """`thread` too, unless the thread that it waits for may be in a collective, as in the backward pass."""
+_OF_CHILD: frozenset[WaitKind] = frozenset(("child", "pipe", "subprocess", "loader", "lock", "events"))
+"""How a rank may wait for what a child process gives."""
 _AMONG: frozenset[WaitKind] = frozenset(("collective", "store", "rendezvous"))
 _AT_EXIT = ("/threading.py", "/concurrent/futures/thread.py", "/multiprocessing/util.py", "/weakref.py")
 """Files of the outermost frame while the interpreter shuts down."""
@@ -233,6 +237,27 @@ def with_handled_exceptions(verdict: Verdict, states: Sequence[RankState]) -> Ve
         waiting=tuple(sorted({*verdict.waiting, *verdict.culprits} - {rank})),
         sites=(*([site] if site is not None else []), *(s for s in verdict.sites if s.rank != rank)),
         summary=f"{claim.text.rstrip('.')}; {rest}",
+        claims=claims,
+        evidence=texts(claims),
+    )
+
+
+def with_failed_child(verdict: Verdict, states: Sequence[RankState], children: Sequence[Raised]) -> Verdict:
+    """The verdict with what a child process has raised, where the one rank that is waited for waits for a child."""
+    named = [s for s in states if s.rank in verdict.culprits and s.alive is not False]
+    waits = named[0].waiting if len(named) == len(verdict.culprits) == 1 else None
+    if waits is None or waits.kind not in _OF_CHILD or verdict.kind not in _EXPLAINED or len(children) != 1:
+        return verdict
+    child, rank = children[0], verdict.culprits[0]
+    if child.rank not in (None, rank):
+        return verdict
+    record = Record(source="output", line=child.line, words=child.text)
+    claim = placed(Claim(what="raised", ranks=(rank,), record=record, words=in_process(child)), own_frame(child.frames))
+    claims = distinct((claim, *verdict.claims))
+    rest = verdict.summary[:1].lower() + verdict.summary[1:]
+    return msgspec.structs.replace(
+        verdict,
+        summary=f"{claim.text.rstrip('.')}, which ended that process; {rest}",
         claims=claims,
         evidence=texts(claims),
     )

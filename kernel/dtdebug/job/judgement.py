@@ -14,6 +14,7 @@ import msgspec
 
 from dtdebug.flight import Analysis, FlightError, analyse
 from dtdebug.job import ends, outcome
+from dtdebug.job.held_up import with_failed_child
 from dtdebug.probe.watch import Death
 from dtdebug.records.folder import RunFolder
 from dtdebug_taxonomy.ranks import RankState, Verdict
@@ -70,6 +71,7 @@ def judge(folder: RunFolder | None, states: Sequence[RankState], basis: Basis, *
     if verdict is None or verdict is not basis.earlier:  # else it was judged by what was seen then
         before = [ends.uninterrupted(state) for state in ended.states]
         verdict = outcome.judged(verdict, outcome.TwoLooks(before, basis.progress, basis.moving, basis.seconds))
+        verdict = with_failed_child(verdict, before, ended.children)
     return Judgement(
         verdict, ended, found.missing_dumps if found else (), notes, found.timeline if found is not None else None
     )

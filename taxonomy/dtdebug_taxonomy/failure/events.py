@@ -14,7 +14,7 @@ from dtdebug_taxonomy.failure.children import of_children
 from dtdebug_taxonomy.failure.lines import Line
 from dtdebug_taxonomy.failure.progress import PROGRESS, Barred, advanced
 from dtdebug_taxonomy.failure.raised import Events, Raised
-from dtdebug_taxonomy.failure.roles import is_summary
+from dtdebug_taxonomy.failure.roles import called_worker, is_summary
 from dtdebug_taxonomy.failure.traceback import (
     FRAMES,
     HEADLESS,
@@ -106,6 +106,8 @@ class _Stream(Barred):
         self.process = ""
         self.unheeded = False
         self.chained = False
+        self.called: int | None = None
+        """The worker of a remote call whose traceback follows."""
         self.last: int | None = None
         """Place of its last exception in the list."""
         self.fatal: Raised | None = None
@@ -120,6 +122,8 @@ class _Reader:
         self._streams: dict[tuple[object, ...], _Stream] = {}
         self._raised: list[Raised] = []
         self._dropped: set[int] = set()
+        self._remote: set[int] = set()
+        """Places of what a remote call raised, which its caller may handle."""
         self._warnings: list[tuple[int, int]] = []
         self._restarts: list[int] = []
         self._steps: dict[tuple[object, ...], list[int]] = {}
@@ -131,7 +135,7 @@ class _Reader:
         if s is None:
             s = self._streams.setdefault(line.who, _Stream()) if len(self._streams) < _JOB else _Stream()
         at = body.find(_START)
-        if at >= 0:
+        if at >= 0 and body[at - 2 : at] != "\\n":  # else it is within the repr of a text
             self._start(s, index, line, body[:at], body[at + len(_START) :])
             return
         if s.fatal is not None:
@@ -159,6 +163,10 @@ class _Reader:
         for s in self._streams.values():
             if s.fatal is not None:
                 self._keep(s, s.fatal)
+        callers = {called_worker(r.message) for r in self._raised}
+        for place in self._remote:
+            if self._raised[place].rank not in callers:
+                self._raised[place] = msgspec.structs.replace(self._raised[place], unheeded=True)
         kept = of_children(r for place, r in enumerate(self._raised) if place not in self._dropped)
         warned, begun = tuple(self._warnings), tuple(self._restarts)
         return Events(raised=tuple(kept), warnings=warned, restarts=begun, steps=self._steps)
@@ -166,7 +174,7 @@ class _Reader:
     def _start(self, s: _Stream, index: int, line: Line, before: str, behind: str) -> None:
         margin = len(before) - len(before.lstrip(" |+")) if "Exception Group" in before else len(before)
         s.open = Printed(line.number, margin if before.strip(" |") == "" else 0, line.level)
-        s.open.rank = int(found[1]) if (found := _OF_RANK.match(behind)) else None
+        s.open.rank = int(found[1]) if (found := _OF_RANK.match(behind)) else s.called
         if "─" in before:
             s.open.kind = "rich"
         elif re.match(rf"{TYPE}\s{{2,80}}$", before):
@@ -239,6 +247,9 @@ class _Reader:
         s.open, s.chained, s.thread, s.process, s.unheeded = None, False, "", "", False
         s.bar = ""
         self._keep(s, raised)
+        if s.called is not None:
+            self._remote.add(len(self._raised) - 1)
+        s.called = called_worker(raised.message) if raised.message.startswith("On ") else None  # else no lines follow
         s.fresh = True
         if (
             "ray::" in raised.message and "RayTaskError" in raised.type
@@ -267,7 +278,9 @@ class _Reader:
             self._steps.setdefault(line.who, []).append(index)
 
     def _heading(self, s: _Stream, index: int, line: Line, body: str) -> None:
-        if found := _SPAWNED.search(body):
+        if (called := called_worker(body)) is not None:
+            s.called = called
+        elif found := _SPAWNED.search(body):
             s.local = int(found[1])
             s.rank = int(found[1])
         elif found := _SNIPPET.search(body):

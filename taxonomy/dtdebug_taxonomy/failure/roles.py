@@ -39,6 +39,9 @@ _SUMMARY = re.compile(
 )
 """What a parent raises that says only that its child has failed, or where that stands; most of an inference engine.
 Source: https://github.com/vllm-project/vllm/blob/main/vllm/v1/executor/multiproc_executor.py"""
+_CALLED = re.compile(r"(?:\w{1,60}: ')?On WorkerInfo\(id=(\d{1,7}), name=")
+"""How torch.distributed.rpc raises at the caller what the called worker raised, and how that one prints it.
+Source: https://github.com/pytorch/pytorch/blob/main/torch/distributed/rpc/internal.py (_run_function)"""
 _TENSORFLOW = re.compile(
     r"tensorflow\.\S{0,100}errors_impl\.(?:Aborted|Cancelled|DeadlineExceeded|Unavailable)Error$"
     r"|jax\w{0,10}\.\S{0,100}XlaRuntimeError: (?:ABORTED|DEADLINE_EXCEEDED|UNAVAILABLE):"
@@ -98,6 +101,8 @@ def role_of(exception: str, frames: Sequence[Frame] = ()) -> Role:
         return "own"
     if is_summary(text):
         return "launcher"
+    if called_worker(message) is not None:
+        return "peer"
     if name in _PEER and _PEER_HOME.match(home):
         return "own" if _OWN_START.match(message) else "peer"
     if _TENSORFLOW.match(found[0]) or _TENSORFLOW.match(text):
@@ -105,6 +110,12 @@ def role_of(exception: str, frames: Sequence[Frame] = ()) -> Role:
     if name == "RuntimeError" and _SAID.match(message):
         return "own" if _OWN_ARGUMENT.match(message) else "peer"
     return "peer" if name in _CONNECTION and _LOST.match(message) and _in_communication(frames) else "own"
+
+
+def called_worker(message: str) -> int | None:
+    """The rank of the worker that raised it, where the message is a remote call's; else None."""
+    found = _CALLED.match(message)
+    return int(found[1]) if found else None
 
 
 def is_summary(exception: str) -> bool:
