@@ -458,3 +458,30 @@ def test_a_circle_of_receives_says_who_waits_for_whom(tmp_path):
     assert "ranks-wait-in-a-circle" in {r.evidence for s in told.symptoms for r in s.why}
     assert "rank-did-not-come" not in {r.evidence for s in told.symptoms for r in s.why}
     assert "nobody-sends-first" == told.advice[0].cause
+
+
+def test_what_a_child_process_raised_is_why_its_parent_never_comes():
+    """If the one rank that is waited for waits for a child; of one that waits for a lock file it explains nothing."""
+    child = Raised(type="OSError", message="no tape", process="SpawnProcess-1", frames=(Frame("/job/d.py", 6, "feed"),))
+    waits = Waiting(kind="child", record=Record(source="stack"))
+    found = with_failed_child(absent(1), [rank(0, op="all_reduce"), rank(1, waiting=waits)], [child])
+
+    assert found.summary.startswith("Rank 1 raised OSError: no tape (in its process SpawnProcess-1) at /job/d.py:6")
+    assert found.evidence[0] == found.claims[0].text
+    sleeps = rank(1, waiting=msgspec.structs.replace(waits, kind="sleep"))
+    assert absent(1) == with_failed_child(absent(1), [sleeps], [child])
+    assert absent(1) == with_failed_child(absent(1), [rank(1, waiting=waits)], [child, child])
+
+
+@pytest.mark.parametrize(("tag", "kind"), [(7, "replaced"), (None, "not_understood")])
+def test_a_send_and_a_receive_that_never_meet_are_no_fault_of_the_links(tag, kind):
+    """The recorder keeps neither; the stacks from inside have the tags."""
+    states = [
+        msgspec.structs.replace(rank(n, world_size=2), pending=Operation(op=op, group="0", peer=1 - n, tag=t))
+        for n, op, t in ((0, "send", tag and 3), (1, "recv", tag))
+    ]
+    found = recorded(None, states)[0].verdict
+
+    assert (kind, (), (0, 1)) == (found.kind, found.culprits, found.waiting)
+    assert ("rank 1 is in recv with tag 7" in found.summary) is bool(tag)
+    assert "not at the program" not in found.summary

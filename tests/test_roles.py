@@ -1,10 +1,15 @@
 """The role of an exception: class and place decide, never a loose word of its message."""
 
+import asyncio
 import json
 
 import pytest
 
 from dtdebug.agent.frames import raised
+from dtdebug.agent.leaving import primary
+from dtdebug_taxonomy.failure.events import find_events
+from dtdebug_taxonomy.failure.lines import split_lines
+from dtdebug_taxonomy.failure.reading import role
 from dtdebug_taxonomy.failure.roles import loses_peer, role_of
 from dtdebug_taxonomy.ranks import Frame
 
@@ -217,3 +222,41 @@ def test_an_exception_that_cannot_be_printed_is_recorded():
     assert "ValueError: a" == raised(ValueError("a\nb"))
     assert "KeyError" == raised(KeyError()).rstrip(": ")
     assert "json.decoder.JSONDecodeError: x: line 1 column 1 (char 0)" == raised(json.JSONDecodeError("x", "", 0))
+
+
+CALLED = """On WorkerInfo(id=2, name=worker2):
+KeyError('beta')
+Traceback (most recent call last):
+  File "/job/table.py", line 7, in lookup
+    return value[name]
+KeyError: 'beta'
+"""
+
+
+@pytest.mark.parametrize("caller", ["KeyError: 'On WorkerInfo(id=2, name=w2):\\nTraceback (most recent call last):\\n'",
+                                    "On WorkerInfo(id=2, name=w2):"])  # fmt: skip
+def test_what_a_called_worker_raised_is_its_own_and_an_echo_at_the_caller(caller):
+    """It is printed by both; where no caller ends by it, it was handled."""
+    ended = f'Traceback (most recent call last):\n  File "/job/main.py", line 9, in main\nRuntimeError: {caller}\n'
+    called, calls = find_events(split_lines(CALLED + ended)).raised[:2]
+
+    assert (2, "KeyError", False, "own") == (called.rank, called.type, called.unheeded, role(called))
+    assert (None, "peer") == (calls.rank, role(calls))
+    assert find_events(split_lines(CALLED)).raised[0].unheeded
+
+
+def test_a_group_of_exceptions_is_told_by_the_first_in_it():
+    """The group only holds what its tasks raised."""
+
+    async def fetch():
+        raise ConnectionAbortedError("shard 2: aborted")
+
+    async def shards():
+        async with asyncio.TaskGroup() as tasks:
+            tasks.create_task(fetch())
+
+    with pytest.raises(ExceptionGroup) as caught:
+        asyncio.run(shards())
+    text, frames = primary(caught.value)
+
+    assert ("ConnectionAbortedError: shard 2: aborted", "fetch") == (text, frames[-1].function)

@@ -99,6 +99,8 @@ class Operation(msgspec.Struct, frozen=True, kw_only=True):
     """Global rank of the root (`src` or `dst`) or of the other side."""
     peers: tuple[int, ...] = ()
     """Global ranks of the other sides of a batch of sends and receives."""
+    tag: int | None = None
+    """By which a send and a receive find each other."""
     input_sizes: tuple[tuple[int, ...], ...] = ()
     output_sizes: tuple[tuple[int, ...], ...] = ()
     dtypes: tuple[str, ...] = ()

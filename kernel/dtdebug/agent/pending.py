@@ -107,7 +107,7 @@ def _called(op: str, entries: Sequence[Entry], local: Mapping[str, Any]) -> Oper
     world: Any = sys.modules["torch.distributed.distributed_c10d"]._world  # noqa: SLF001 - the only place that tells
     group = local.get("group")
     group = group if group in world.pg_names else world.default_pg
-    name = str(world.pg_names.get(group, ""))
+    name, tag = str(world.pg_names.get(group, "")), local.get("tag")
     members: Mapping[int, int] = world.pg_group_ranks.get(group, {})
     newest = next((e for e in reversed(entries) if e.process_group[0] == name and e.open), None)
     if newest is None or op in _POINT_TO_POINT or newest.is_p2p:
@@ -122,6 +122,7 @@ def _called(op: str, entries: Sequence[Entry], local: Mapping[str, Any]) -> Oper
         group=name,
         seq=called.seq,
         peer=_peer(local, members),
+        tag=tag if op in _POINT_TO_POINT and isinstance(tag, int) else None,
         input_sizes=called.input_sizes,
         output_sizes=called.output_sizes,
         dtypes=called.dtypes,

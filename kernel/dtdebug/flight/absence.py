@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from dtdebug.flight.accounts import nothing
 from dtdebug.flight.deaths import is_victim
 from dtdebug.flight.opposed import each_other
+from dtdebug.flight.program import P2P
 from dtdebug.flight.records import (
     Records,
     call_of,
@@ -27,6 +28,8 @@ from dtdebug_taxonomy.ranks import Alternative, CollectiveRef, Kind, RankState, 
 
 _NO_DUMP, _DOUBTFUL = 0.5, 0.4
 """Confidence that a rank has ended of which all that is known is that others wait for it and that it left no dump."""
+_PAIRED = 0.8
+"""Confidence that two ends with unlike tags are what hangs: another message may be on its way."""
 
 
 def of_waits(records: Records) -> Verdict:
@@ -165,6 +168,8 @@ def _fabric(records: Records, stuck: Sequence[Wait]) -> Verdict:
         return nothing(records, f"No hang so far: {call} was begun {young:.1f} s before the records were taken.")
     if op == "batch_isend_irecv" and wait.position is None:
         return nothing(records, f"{call} was begun by {spell(inside)}; whom each of them names is in no record.")
+    if op in P2P:
+        return _pairs(records, [w for w in stuck if w.op in P2P])
     members = records.layout.members.get(group, ())
     everyone = set(members) <= set(inside)
     if op in ("broadcast", "reduce") and not everyone:
@@ -191,6 +196,36 @@ def _fabric(records: Records, stuck: Sequence[Wait]) -> Verdict:
         )
         if op in ("broadcast", "reduce")
         else (),
+    )
+
+
+def _pairs(records: Records, stuck: Sequence[Wait]) -> Verdict:
+    """Sends and receives of which both ends have begun and neither ends: the recorder keeps no tags, stacks may."""
+    ranks = tuple(sorted({w.rank for w in stuck}))
+    ends = [(s, s.pending) for r in ranks if (s := records.states.get(r)) is not None and s.pending is not None]
+    tagged = [(s.rank, p) for s, p in ends if p.tag is not None and p.peer in ranks]
+    differ = len({p.tag for _, p in tagged}) > 1 and len(tagged) == len(ranks) == 2
+    words = "; ".join(f"rank {rank} is in {p.op} with tag {p.tag}" for rank, p in tagged)
+    claims = waits_of(records, stuck)
+    if differ:
+        record = Record(source="stack", rank=ranks[0])
+        claims = [*claims, Claim(what="compared", ranks=ranks, record=record, words=f"the tags differ: {words}")]
+    ops = " and ".join(dict.fromkeys(w.op for w in stuck))
+    why = (
+        f"{words}: a receive only meets a send of its own tag."
+        if differ
+        else "both ends have begun, and which tags they have is in no record: unlike tags, sizes or order, or the link."
+    )
+    return Verdict(
+        kind="replaced" if differ else "not_understood",
+        waiting=ranks,
+        group=group_ref(records, stuck[0].group),
+        collective=CollectiveRef(stuck[0].op, stuck[0].seq),
+        sites=ordered(sites_of(records, (), ranks), ()),
+        confidence=_PAIRED if differ else _DOUBTFUL,
+        summary=f"{spell(ranks).capitalize()} wait for each other in {ops}; {why}",
+        claims=tuple(claims),
+        evidence=texts(claims),
     )
 
 
