@@ -182,22 +182,6 @@ def test_an_exception_that_only_one_rank_still_handles_leads_the_answer():
     assert called.summary == judged(called, TwoLooks(everywhere, stuck, moving=False)).summary
 
 
-def test_what_a_child_has_raised_is_why_its_rank_waits_for_it():
-    """Only where that one rank waits for a child; a failure of several children is not told apart."""
-    child = Raised(type="ValueError", message="shard 17 is truncated", process="Process-1", line=9)
-    waits = rank(1, waiting=Waiting(kind="child", words="a child process", record=Record(source="stack")))
-    states = (rank(0, op="barrier"), waits)
-
-    found = with_failed_child(absent(1), states, (child,))
-
-    assert found.summary.startswith("Rank 1 raised ValueError: shard 17 is truncated (in its process Process-1)")
-    assert found.summary.endswith("rank 1 never arrived.")
-    assert (9, "output") == (found.claims[0].record.line, found.claims[0].record.source)
-    for others in ((), (child, child)):
-        assert absent(1) == with_failed_child(absent(1), states, others)
-    assert absent(1) == with_failed_child(absent(1), (rank(0, op="barrier"), rank(1)), (child,))
-
-
 def test_a_process_that_does_not_end_after_its_program_is_named_with_its_thread():
     """All others have finished: nobody waits in communication, and the rank is not at work."""
     thread = Waiting(
