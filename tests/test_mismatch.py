@@ -148,6 +148,8 @@ HOROVOD = "WARNING: One or more tensors were submitted to be reduced by subset o
             (3,),
         ),
         ("Stalled ops: grad_1 [ready ranks: 0], grad_2 [ready ranks: 1]", ()),
+        ("Missing ranks:\n1: [grad_1]\n3: [b, grad_1]", (1, 3)),
+        (f"Stalled ops:b [missing ranks: 0]\n{HOROVOD}Stalled ops:grad_1 [missing ranks: 2]", (2,)),
     ],
 )
 def test_ranks_that_horovod_waits_for_are_named(rows, culprits):

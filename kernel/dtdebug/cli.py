@@ -54,7 +54,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _is_users(error: Exception) -> bool:
-    """What the user has to mend, and is told in one line."""
+    """What the user has to correct, and is told in one line."""
     from dtdebug.logs.reader import LogError
     from dtdebug_taxonomy.knowledge import KnowledgeError
 

@@ -30,9 +30,7 @@ _IT = (
 )
 _DONE = "after (?:disabling|removing|setting|enabling|adding|replacing)"
 _PAIRS = (
-    re.compile(
-        rf"(?i)(?:\b(?P<how>with|without|{_DONE})|(?:^|, )(?P<use>using)) {_THING},? {_IT} (?:\w{{2,10}} )?{_WORKS}"
-    ),
+    re.compile(rf"(?i)(?:\b(?P<how>with|without|{_DONE})|(?:^|, )using) {_THING},? {_IT} (?:\w{{2,10}} )?{_WORKS}"),
     re.compile(rf"(?i)\b{_IT} {_WORKS} (?:\w{{2,10}} )?(?P<how>with|without|when using|{_DONE}) {_THING}$"),
     re.compile(
         r"(?i)\bif i (?P<how>use|remove|disable|set|enable|switch off|turn off|leave out|add|replace)"

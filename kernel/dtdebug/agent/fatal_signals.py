@@ -24,7 +24,7 @@ _HOPELESS = 0.5
 def offer(path: Path) -> Callable[[], None] | None:
     """Writes to that file from now on; returns what ends it, or None where the file can't be made or the disk is slow.
 
-    A stack is written in hundreds of small pieces while the process stands still: where each takes long, it could
+    A stack is written in hundreds of small pieces while the process does nothing else: where each takes long, it could
     neither go on nor end. SIGUSR1 is the request. SIGTERM is how launchers end the ranks that are left: where they
     stood is worth keeping.
     """

@@ -95,7 +95,7 @@ def _not_passed(log: Reading, own: Sequence[Raised], where: Mapping[int, CallSit
         found = _NOT_PASSED.search(line.body) if "failed to pass" in line.body else None
         if found is None or (line.rank is not None and line.rank != int(found[1])):
             continue  # numbers of a group of some ranks only: which ranks of the job they are is not said
-        ranks = _numbers(found[2])
+        ranks = ranks_listed(found[2])
         if not ranks <= absent:
             absent |= ranks
             said.append(line_claim(line, found[0]))
@@ -154,11 +154,11 @@ def _did_not_join(rows: Sequence[Line]) -> Verdict | None:
         if "collective #" not in line.body and "] started " not in line.body:
             continue
         if found := _DID_NOT_JOIN.search(line.body):
-            absent |= _numbers(found[1])
+            absent |= ranks_listed(found[1])
             seq = int(found[2])
             said.append(line_claim(line, found[0]))
         elif found := _JOINED.search(line.body):
-            present |= _numbers(found[1])
+            present |= ranks_listed(found[1])
             op = op or found[2]
     if not absent or seq is None:
         return None
@@ -186,13 +186,13 @@ def _did_not_finish(rows: Sequence[Line]) -> Verdict | None:
     op = ""
     for line in rows:
         if found := _UNFINISHED.search(line.body):
-            late |= _numbers(found[1])
+            late |= ranks_listed(found[1])
             seq = int(found[2])
             said.append(line_claim(line, found[0]))
         elif found := _STARTED_AT.search(line.body):
             at = int(found[1])
         elif late and at > seq and (found := _JOINED.search(line.body)):
-            ahead |= _numbers(found[1]) - late
+            ahead |= ranks_listed(found[1]) - late
             op = op or found[2] or ""
             said.append(line_claim(line, f"#{at} {found[0]}"))
     if not late or len(ahead) <= len(late):
@@ -235,5 +235,6 @@ def _silent_first(log: Reading) -> Verdict | None:
     )
 
 
-def _numbers(text: str) -> set[int]:
+def ranks_listed(text: str) -> set[int]:
+    """The ranks of `0, 2, 3`."""
     return {int(part) for part in text.split(",")}

@@ -10,76 +10,82 @@ import re
 from bisect import bisect_right
 from collections.abc import Sequence
 
-from dtdebug_taxonomy.claims import Claim, texts
+from dtdebug_taxonomy.claims import texts
 from dtdebug_taxonomy.failure.lines import Line
-from dtdebug_taxonomy.failure.missing import line_claim
+from dtdebug_taxonomy.failure.missing import line_claim, ranks_listed
 from dtdebug_taxonomy.failure.reading import Reading
 from dtdebug_taxonomy.ranks import Verdict, say, spell
 
 _BEHIND = re.compile(r"(?:Stalled ops: ?)?(\S{1,300}) \[(ready|missing) ranks: ?(\d{1,6}(?:, ?\d{1,6}){0,2000})\]")
 _HEADING = re.compile(r"(?:Stalled|Missing) ranks: ?$")
-_ROW = re.compile(r"(?:(\d{1,6}): )?\[([^\s,\]]{1,300})(?:,[^\n]{0,3000})?\]?$")
+_ROW = re.compile(r"(?:(\d{1,6}): )?\[([^\s,\]]{1,300}(?:, [^\s,\]]{1,300}){0,2000})(?: \.\.\.)?\]?$")
 _PROCESSES = re.compile(r"\b(?:mpirun|mpiexec|horovodrun)\b[^\n]{0,300}? --?np? ?=?(\d{1,6})\b")
+_REPORT = "by subset of ranks"
+"""With this each report of the coordinator begins."""
 _MOST = 8
 
 
 def stalled(log: Reading) -> Verdict | None:
     """The verdict of the last such list, or None where there is none or whoever printed it has gone on."""
-    found = _missing_by_tensor(log.lines)
-    if not found or any(bisect_right(steps, found[-1][2]) < len(steps) for steps in log.events.steps.values()):
+    found = _last_report(log.lines)
+    if not found:
         return None
-    absent = set.union(*(ranks for _, ranks, _ in found))
+    end = max(at for _, at in found.values())
+    if any(bisect_right(steps, end) < len(steps) for steps in log.events.steps.values()):
+        return None
     claims = tuple(
-        line_claim(log.lines[i], f"{name}: {say(sorted(ranks), 'have')} not come") for name, ranks, i in found
+        line_claim(log.lines[at], f"{_short(name)}: {say(sorted(ranks), 'have')} not come")
+        for name, (ranks, at) in [*found.items()][:_MOST]
     )
-    claims = tuple({claim.words: claim for claim in claims}.values())[:_MOST]
-    if any(ranks != absent for _, ranks, _ in found) and not set.intersection(*(ranks for _, ranks, _ in found)):
-        return _each_lacks_another(found, claims)
-    culprits = tuple(sorted(absent))
+    sets = [ranks for ranks, _ in found.values()]
+    together = bool(set.intersection(*sets))
+    name, (absent, _) = max(found.items(), key=lambda row: len(row[1][0]))
+    culprits = tuple(sorted(absent)) if together else ()
+    by_ranks = {tuple(sorted(ranks)): name for name, (ranks, _) in found.items()}
+    sides = ", ".join(f"{say(ranks, 'have')} not come to {_short(name)}" for ranks, name in [*by_ranks.items()][:4])
     return Verdict(
-        kind="not_arrived",
+        kind="not_arrived" if together else "replaced",
         culprits=culprits,
-        confidence=0.7,
-        summary=f"{spell(culprits, _MOST).capitalize()} did not come to {found[0][0]}, in which the others wait.",
+        confidence=0.7 if together else 0.5,
+        summary=f"{spell(culprits, _MOST).capitalize()} did not come to {_short(name)}, in which the others wait."
+        if together  # else they submit different tensors, or in another order
+        else f"The ranks wait in different tensors: {sides}; which of them is wrong is not known.",
         claims=claims,
         evidence=texts(claims),
     )
 
 
-def _each_lacks_another(found: Sequence[tuple[str, set[int], int]], claims: tuple[Claim, ...]) -> Verdict:
-    """No rank is missing from all: they submit different tensors, or in another order."""
-    by_ranks = {tuple(sorted(ranks)): name for name, ranks, _ in found}
-    sides = [f"{say(ranks, 'have')} not come to {name}" for ranks, name in by_ranks.items()][:4]
-    return Verdict(
-        kind="replaced",
-        culprits=(),
-        confidence=0.5,
-        summary=f"The ranks wait in different tensors: {', '.join(sides)}; which of them is wrong is not known.",
-        claims=claims,
-        evidence=texts(claims),
-    )
-
-
-def _missing_by_tensor(lines: Sequence[Line]) -> list[tuple[str, set[int], int]]:
-    """(tensor, ranks that have not submitted it, index of the line)."""
-    rows: list[tuple[str, str, set[int], int]] = []
-    size, heading = 0, -2
+def _last_report(lines: Sequence[Line]) -> dict[str, tuple[set[int], int]]:
+    """Tensor -> (ranks that have not submitted it, index of the line), of the last report that lists any."""
+    found: dict[str, tuple[set[int], int]] = {}
+    fresh, heading, whole = False, -2, set[int]()
     for i, line in enumerate(lines):
-        if started := _PROCESSES.search(line.body):
-            size = int(started[1])
-        if "ranks:" in line.body:
-            rows += [(m[1], m[2], _numbers(m[3]), i) for m in _BEHIND.finditer(line.body)]
+        rows: list[tuple[str, set[int]]] = []
+        if "ranks" in line.body:
+            fresh = fresh or _REPORT in line.body
             heading = i if _HEADING.search(line.body) else heading
+            for name, how, numbers in _BEHIND.findall(line.body):
+                ranks = ranks_listed(numbers)
+                whole = whole or _all_ranks(lines)
+                rows.append((name, ranks if how == "missing" else whole - ranks))
         elif heading == i - 1 and (row := _ROW.match(line.body)):
+            heading = i
             rank = int(row[1]) if row[1] else line.rank  # the number may have been taken for a prefix of the line
-            if rank is not None:
-                rows.append((row[2], "missing", {rank}, i))
-                heading = i
-    size = max((size, *(max(ranks) + 1 for _, _, ranks, _ in rows)))
-    whole = set(range(size))
-    told = [(name.rsplit("/", 1)[-1], ranks if how == "missing" else whole - ranks, i) for name, how, ranks, i in rows]
-    return [row for row in told if row[1]]
+            rows = [] if rank is None else [(name, {rank}) for name in row[2].split(", ")]
+        for name, ranks in rows:
+            if fresh:
+                found, fresh = {}, False
+            found[name] = (found[name][0] | ranks if name in found else ranks, i)
+    return {name: row for name, row in found.items() if row[0]}
 
 
-def _numbers(text: str) -> set[int]:
-    return {int(part) for part in text.split(",")}
+def _all_ranks(lines: Sequence[Line]) -> set[int]:
+    """Those that the launcher's command starts, and all that any list names."""
+    counts = [int(started[1]) for line in lines if (started := _PROCESSES.search(line.body))]
+    named = [rank for line in lines for m in _BEHIND.finditer(line.body) for rank in ranks_listed(m[3])]
+    return set(range(max(*counts[-1:], *(rank + 1 for rank in named), 0)))
+
+
+def _short(name: str) -> str:
+    """Without the scopes that TensorFlow puts before it."""
+    return name.rsplit("/", 1)[-1]
