@@ -1,6 +1,7 @@
 """The tools for coding agents, asked by the SDK's own client over the standard streams of a real server."""
 
 import asyncio
+import ctypes
 import json
 import os
 import signal
@@ -9,6 +10,7 @@ import sys
 from pathlib import Path
 
 import mcp
+import pytest
 
 SAMPLE = Path(__file__).parent / "samples" / "communication-error" / "torch-unused-parameters.txt"
 GUARDED = """\
@@ -94,8 +96,9 @@ def test_what_can_not_be_read_is_one_line_that_says_so(tmp_path):
         assert part in line
 
 
-def test_an_interrupt_ends_it_though_its_client_stays():
-    """Its reader goes on waiting for standard input."""
+@pytest.mark.parametrize("taken_by", ["the process", "its reader"])
+def test_an_interrupt_ends_it_though_its_client_stays(taken_by):
+    """Its reader goes on waiting for standard input, and may be the thread that gets the signal."""
     about = {"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": {"name": "t", "version": "1"}}
     hello = json.dumps({"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": about}).encode() + b"\n"
     command = [sys.executable, "-m", "dtdebug", "mcp"]
@@ -104,7 +107,11 @@ def test_an_interrupt_ends_it_though_its_client_stays():
             server.stdin.write(hello)
             server.stdin.flush()
             answer = server.stdout.readline()
-            server.send_signal(signal.SIGINT)
+            if taken_by == "its reader":
+                threads = sorted(int(p.name) for p in Path(f"/proc/{server.pid}/task").iterdir())
+                ctypes.CDLL(None).tgkill(server.pid, threads[-1], signal.SIGINT)
+            else:
+                server.send_signal(signal.SIGINT)
             status = server.wait(120)
         finally:
             server.kill()

@@ -9,6 +9,7 @@ import argparse
 import os
 import signal
 import sys
+import threading
 from collections.abc import Sequence
 from importlib import import_module
 from pathlib import Path
@@ -249,8 +250,13 @@ def _mcp(_options: argparse.Namespace) -> int:
         raise UsageError('mcp: needs the SDK, version 2: pip install "dtdebug[mcp]"')
     from dtdebug.mcp.server import build
 
-    # The server would wait for its thread that reads standard input.
+    # The server would wait for its thread that reads standard input; and a handler alone runs with the next event of
+    # its loop, which may never come, while a byte is written to this pipe at once.
+    woken, wake = os.pipe()
+    os.set_blocking(wake, False)
     signal.signal(signal.SIGINT, lambda *_: os._exit(INTERRUPTED))
+    signal.set_wakeup_fd(wake)
+    threading.Thread(target=lambda: os.read(woken, 1) and os._exit(INTERRUPTED), daemon=True).start()
     build().run("stdio")
     return NOTHING
 
