@@ -19,7 +19,8 @@ _WORKS = (
     r"|trains? (?:fine|well|normally|as expected|without (?:error|problem)s?)|is fine|are fine|was fine|goes well"
     r"|(?:exits?|ends?|finish(?:es)?|completes?|starts?) (?:cleanly|normally|fine|well|without (?:error|problem)s?)"
     r"|converges"
-    r"|does ?n.t (?:happen|hang|fail|crash|occur)|do ?n.t (?:hang|fail|crash)|never (?:happens|hangs|fails|crashes)"
+    r"|(?:does|did) ?(?:n.t|not) (?:happen|hang|fail|crash|occur|appear)|(?:do|did) ?(?:n.t|not) (?:hang|fail|crash)"
+    r"|never (?:happens|happened|hangs|hung|fails|failed|crashes|crashed|appears|appeared)"
     r"|passes|succeeds|completes|disappears|goes away|is gone|is right|are right|is correct|are correct|is stable"
     r"|has no (?:problem|issue)s?)\b"
 )

@@ -95,6 +95,8 @@ class Evidence(Record, frozen=True, kw_only=True):
     """Pairs of other evidence: seen where the first was printed above the second."""
     all: tuple[tuple[str, ...], ...] = ()
     """Sets of other evidence and `observation=value`: seen where all of a set are."""
+    unless: tuple[str, ...] = ()
+    """Other evidence beside which the sets of `all` mean nothing."""
     names: tuple[str, ...] = ()
     """Ids of causes that the message itself names, such as "Duplicate GPU detected": they come before all others."""
     cure: tuple[Cure, ...] = ()

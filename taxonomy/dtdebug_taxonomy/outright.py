@@ -213,6 +213,8 @@ def _said(evidence: str, means: str, pair: Regression | Contrast) -> Reason:
 
 
 def _of_regression(pair: Regression, symptom: str) -> Advice:
+    if not pair.package:  # a commit or pull request
+        return _of_change(pair, symptom)
     works = f"{pair.package} {pair.good}" if pair.good else f"the {pair.package} from before"
     return _advice(
         symptom,
@@ -226,6 +228,18 @@ def _of_regression(pair: Regression, symptom: str) -> Advice:
         pattern="fix framework version",
         effort="reinstall",
         named=bool(pair.good),
+    )
+
+
+def _of_change(pair: Regression, symptom: str) -> Advice:
+    return _advice(
+        symptom,
+        f"What {pair.bad} changed does it: before it, it works",
+        "Nothing else differs between the two runs, as far as is told.",
+        f"Go back to the commit before it, so that you can go on. Then read what {pair.bad} changes on the way that your"
+        " settings take, and tell its author with both results.",
+        _ADVISED,
+        _said("change-named", "The user names a change since which it fails.", pair),
     )
 
 

@@ -19,7 +19,7 @@ _GOOD = re.compile(
     r"(?i)\b(?:works?|worked|working|fine|okay|ok|(?:learns?|learned|trains?|trained|runs?|ran|converges?) "
     r"(?:\w{2,8} )?(?:well|fine|as expected|normally|without)|is right|was right|are right"
     r"|stable|correct|succeeds?|succeeded|passes|no (?:problem|error|issue|hang)s?|as expected|normal"
-    r"|(?:does|did)(?: not|n.t) (?:happen|hang|fail|crash|occur))\b"
+    r"|(?:does|did)(?: not|n.t) (?:happen|hang|fail|crash|occur|appear|exist))\b"
 )
 _BAD = re.compile(
     r"(?i)\b(?:fail(?:s|ed|ing)?|broken|broke|breaks|hangs?|hung|stuck|crash(?:es|ed)?|errors?|wrong|worse"
@@ -37,12 +37,18 @@ _BEFORE = re.compile(
     rf"(?i)\b(?:works?|worked|fine|ran|run|okay|no problem)\b.{{0,24}}\b(?:before|prior to|until) (?:{_NAME} )?"
     rf"{_RELEASE}"
 )
+_CHANGE = re.compile(r"(?i)\b(?P<what>PR|pull request|commit)\s+\[?`?(?P<id>#\d{1,6}|[0-9a-f]{7,40})\b")
+_WITHOUT_IT = re.compile(
+    r"(?i)\b(?:older|earlier|previous|before|prior to|revert\w{0,3}|without it|one commit (?:back|earlier))\b"
+)
 _NOISE = frozenset({
     "with", "in", "on", "of", "version", "release", "from", "to", "is", "and", "at", "using", "was", "by", "for",
     "the", "gpu", "loss", "lr", "about", "than", "only", "grad", "norm", "it", "or", "under", "since", "until",
     "before", "after", "accuracy", "score", "reward", "rate", "step", "epoch",
 })  # fmt: skip
 """Words before a number that name no package."""
+_NEAR = 200
+"""Characters around a change in which its outcome is told."""
 _ANY = re.compile(r"(?<![\d.])\d{1,4}\.\d")
 
 
@@ -58,7 +64,7 @@ class Regression(NamedTuple):
     """A package of which one release works."""
 
     package: str
-    """Empty where the user names it nowhere near."""
+    """Empty where the user names it nowhere near, and for a commit or pull request."""
     good: str
     """Empty where only the release that fails is named."""
     bad: str
@@ -70,7 +76,7 @@ def regression(situation: str) -> Regression | None:
     """The pair that the user names, None where there is none."""
     text = clip_lines(situation)
     if not _ANY.search(text):
-        return None
+        return _by_change(text)
     upgrade = _upgraded(text)
     good, bad, unsaid = _by_outcome(text, upgrade.release if upgrade else "")
     if upgrade is not None and upgrade.before:
@@ -85,6 +91,17 @@ def regression(situation: str) -> Regression | None:
         return None
     words = plain(" ".join(text[max(bad.at - 30, 0) : bad.at + 60].split()))
     return Regression(package, good.release if good else "", bad.release, words, text.count("\n", 0, bad.at) + 1)
+
+
+def _by_change(text: str) -> Regression | None:
+    """The commit or pull request since which it fails, where a sentence near it says that without it it works."""
+    for found in _CHANGE.finditer(text):
+        around = text[max(found.start() - _NEAR, 0) : found.end() + _NEAR]
+        clauses = _CLAUSE.split(around)
+        if _BAD.search(around) and any(_WITHOUT_IT.search(c) and _GOOD.search(c) for c in clauses):
+            change = " ".join(found[0].replace("[", "").replace("`", "").split())
+            return Regression("", "", change, plain(" ".join(around.split())[:90]), text.count("\n", 0, found.start()) + 1)
+    return None
 
 
 def _upgraded(text: str) -> _Mention | None:

@@ -106,7 +106,7 @@ def _evidence(knowledge: Knowledge) -> Iterator[str]:
     rows = [(f"messages/{n}.toml", e) for n, m in knowledge.messages.items() for e in m.evidence]
     rows += [(f"symptoms/{s.id}.toml", e) for s in knowledge.symptoms.values() for e in s.evidence]
     used = {name for s in knowledge.symptoms.values() for c in s.cause for name in c.evidence}
-    used |= {name for _, e in rows for names in e.all for name in names}
+    used |= {name for _, e in rows for names in (*e.all, e.unless) for name in names}
     first: dict[str, str] = {}
     for place, e in rows:
         if e.id in first:
@@ -154,7 +154,7 @@ def _checks(knowledge: Knowledge) -> Iterator[str]:
 def _references(knowledge: Knowledge, e: Evidence) -> Iterator[str]:
     if unknown := {name for pair in e.order for name in pair} - set(knowledge.evidence):
         yield f"order: no evidence {sorted(unknown)}"
-    if unknown := {name for names in e.all for name in names if not _known(knowledge, name)}:
+    if unknown := {name for names in (*e.all, e.unless) for name in names if not _known(knowledge, name)}:
         yield f"all: no evidence {sorted(unknown)}"
     if unknown := set(e.symptoms) - set(knowledge.symptoms):
         yield f"unknown symptoms {sorted(unknown)}"

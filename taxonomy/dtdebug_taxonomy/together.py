@@ -20,6 +20,8 @@ def together(knowledge: Knowledge, findings: tuple[Finding, ...]) -> Iterator[Fi
     """
     seen = {name: f for f in findings for name in _names(knowledge, f)}
     for e in _with_all(knowledge):
+        if any(name in seen for name in e.unless):
+            continue
         parts = next(([seen[name] for name in names] for names in e.all if seen.keys() >= {*names}), None)
         if parts is not None:
             source = "said" if any(p.source == "said" for p in parts) else parts[0].source

@@ -14,14 +14,16 @@ from dtdebug_taxonomy.matching import Hit, Matcher, clip_lines
 # A run of dots or spaces that ends no clause is passed over as a whole, not tried again from each letter.
 _CLAUSE = re.compile(
     r"(?:(?<![.!?;:])[.!?;:]++(?=\s|$)|\n+|,\s+"
-    r"|(?<![^\S\n])[^\S\n]++(?=(?:but|while|although|though|whereas|however|until|because)\b)|\s[-\u2013\u2014]++\s)",
+    r"|(?<![^\S\n])(?<!\bnot)[^\S\n]++(?=(?:but|while|although|though|whereas|however|until|because)\b)|\s[-\u2013\u2014]++\s)",
     re.IGNORECASE,
 )
 _NEGATOR = (
     r"(?:no|not|never|without|neither|nor|cannot|can't|n't|doesn't|don't|didn't|isn't|wasn't|aren't|won't|wouldn't"
     r"|couldn't|hasn't|haven't|none of|nobody|instead of|rather than)"
 )
-_NEGATED = re.compile(rf"(?:\b|(?<=n)){_NEGATOR}(?:\s+(?:\w+\s+){{0,2}}|\s*)$", re.IGNORECASE)
+_NEGATED = re.compile(
+    rf"(?:\b|(?<=n)){_NEGATOR}(?:\s+(?:\w+\s+){{0,2}}|\s+because\s+(?:[\w']+\s+){{0,4}}|\s*)$", re.IGNORECASE
+)
 _NEGATED_NEXT = re.compile(rf"(?:\b|(?<=n)){_NEGATOR}\s*$", re.IGNORECASE)
 _WHERE = re.compile(
     r"(?:after|at|before|by|during|from|in|inside|on|once|since|until|when|while|within)\b", re.IGNORECASE
