@@ -15,7 +15,7 @@ from dtdebug_taxonomy.finding import SIMILAR, SIMILAR_FIX, Finding, Source, plai
 from dtdebug_taxonomy.knowledge import Knowledge
 from dtdebug_taxonomy.lexicon import Matchers, from_hit, in_order, matchers_of
 from dtdebug_taxonomy.matching import Hit, clip_lines
-from dtdebug_taxonomy.measured_findings import is_of_any_library, of_cell, of_ranks, of_source, of_watch
+from dtdebug_taxonomy.measured_findings import is_of_any_library, of_cell, of_ranks, of_shown, of_source, of_watch
 from dtdebug_taxonomy.model import Evidence
 from dtdebug_taxonomy.signs import speaks_of_several
 from dtdebug_taxonomy.snapshot import ExceptionInfo, Snapshot, walk
@@ -59,7 +59,7 @@ def collect(knowledge: Knowledge, snapshot: Snapshot, answers: Mapping[str, str]
 
     for found in (*of_watch(knowledge, snapshot), *of_source(knowledge, snapshot), *of_ranks(knowledge, snapshot)):
         note(found)
-    for found in of_cell(knowledge, snapshot):
+    for found in (*of_cell(knowledge, snapshot), *of_shown(knowledge, snapshot.output)):
         note(found)
     for found in (*_in_sequence(knowledge, evidence), *_own(knowledge, snapshot, evidence)):
         note(found)

@@ -126,6 +126,31 @@ def of_cell(knowledge: Knowledge, snapshot: Snapshot) -> Iterator[Finding]:
         yield found
 
 
+_SHOWN = "the source shown"
+"""In place of a file's name."""
+
+
+def of_shown(knowledge: Knowledge, text: str) -> Iterator[Finding]:
+    """Findings by what the checks see in the source that a text shows beside the failure."""
+    by_check = {number: e.id for e in knowledge.evidence.values() for number in e.check}
+    if not by_check or not ("```" in text or "~~~" in text or "#!" in text or "#SBATCH" in text):
+        return
+    from dtdebug_taxonomy.checks.examine import examine
+    from dtdebug_taxonomy.checks.settings import Settings
+    from dtdebug_taxonomy.pasted_source import shown
+
+    for source, first in shown(text):
+        for hit in examine(source, Settings(select=tuple(by_check)), failed=lambda check, error: None):
+            line = source.text.place(hit.span.start).line
+            yield Finding(
+                evidence=by_check[hit.check.id],
+                source="checked",
+                file=_SHOWN,
+                line=first + line - 1,
+                words=plain(source.text.line(line).strip()),
+            )
+
+
 def is_of_any_library(found: Evidence) -> bool:
     """Words of communication that any library may print: of ranks only where ranks communicate."""
     return found.generic and bool(found.symptoms) and _COMMUNICATION.issuperset(found.symptoms)
