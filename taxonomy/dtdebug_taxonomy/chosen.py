@@ -11,6 +11,7 @@ from dtdebug_taxonomy.cures import cure_of
 from dtdebug_taxonomy.finding import Finding
 from dtdebug_taxonomy.knowledge import Knowledge
 from dtdebug_taxonomy.labs import cause_diff
+from dtdebug_taxonomy.measured_findings import SHOWN
 from dtdebug_taxonomy.model import MINUTES, Cause
 
 TELLING = 0.4
@@ -93,7 +94,7 @@ def advice_of(knowledge: Knowledge, ranking: engine.Ranking, findings: tuple[Fin
                     0
                     if seen_so
                     else 1
-                    if printed and p >= LIKELY
+                    if (printed or any(f.source == "checked" for f in pointing)) and p >= LIKELY
                     else 2
                     if always or (named and share >= POSSIBLE)
                     else 3
@@ -138,7 +139,7 @@ def _one_advice(
     telling = ((knowledge.evidence[f.evidence], f.words) for _, f in weighed if not (f.values or f.scores))
     told = (cure_of(e, cause.id, words) for e, words in sorted(telling, key=lambda row: row[0].generic))
     own = next((c for c in told if c is not None), None)
-    yours = next((f.diff for _, f in weighed if f.diff and f.near != "file"), "")
+    yours = next((f.diff for _, f in weighed if f.diff and (f.near != "file" or f.file == SHOWN)), "")
     checked = next((f for _, f in weighed if f.told), None)
     general = "" if contradiction(cause.example_for, findings) else cause_diff(cause)
     example = "" if yours else own.diff if own else general

@@ -59,7 +59,7 @@ def collect(knowledge: Knowledge, snapshot: Snapshot, answers: Mapping[str, str]
 
     for found in (*of_watch(knowledge, snapshot), *of_source(knowledge, snapshot), *of_ranks(knowledge, snapshot)):
         note(found)
-    for found in (*of_cell(knowledge, snapshot), *of_shown(knowledge, snapshot.output)):
+    for found in (*of_cell(knowledge, snapshot), *of_shown(knowledge, snapshot)):
         note(found)
     for found in (*_in_sequence(knowledge, evidence), *_own(knowledge, snapshot, evidence)):
         note(found)

@@ -126,28 +126,35 @@ def of_cell(knowledge: Knowledge, snapshot: Snapshot) -> Iterator[Finding]:
         yield found
 
 
-_SHOWN = "the source shown"
-"""In place of a file's name."""
+SHOWN = "the source shown"
+"""In place of a file's name: what the user shows is the user's own."""
+_SIGNS = ("```", "~~~", "#!", "#SBATCH")
+"""Of which one is in a text that shows source."""
 
 
-def of_shown(knowledge: Knowledge, text: str) -> Iterator[Finding]:
+def of_shown(knowledge: Knowledge, snapshot: Snapshot) -> Iterator[Finding]:
     """Findings by what the checks see in the source that a text shows beside the failure."""
     by_check = {number: e.id for e in knowledge.evidence.values() for number in e.check}
-    if not by_check or not ("```" in text or "~~~" in text or "#!" in text or "#SBATCH" in text):
+    texts = [t for t in (snapshot.output, snapshot.situation) if any(sign in t for sign in _SIGNS)]
+    if not (by_check and texts):
         return
     from dtdebug_taxonomy.checks.examine import examine
     from dtdebug_taxonomy.checks.settings import Settings
     from dtdebug_taxonomy.pasted_source import shown
+    from dtdebug_taxonomy.sourced import diff_of
 
-    for source, first in shown(text):
-        for hit in examine(source, Settings(select=tuple(by_check)), failed=lambda check, error: None):
+    settings = Settings(select=tuple(by_check))
+    for source, first in (each for text in texts for each in shown(text)):
+        hits = examine(source, settings, failed=lambda check, error: None)
+        for hit in hits:
             line = source.text.place(hit.span.start).line
             yield Finding(
                 evidence=by_check[hit.check.id],
                 source="checked",
-                file=_SHOWN,
+                file=SHOWN,
                 line=first + line - 1,
                 words=plain(source.text.line(line).strip()),
+                diff=diff_of("shown.py" if source.kind == "python" else "shown.sh", source, hits, hit, settings),
             )
 
 

@@ -60,7 +60,8 @@ def outright(
     if not facts and not named:
         facts = tuple(filter(None, (_of_unfit(ended, symptom),)))
     sure = named or (bool(found) and found[0].band == "likely")
-    if not facts and not sure and pair is not None:
+    general = bool(found) and found[0].cause == "release-changed"  # the same, without the name
+    if not facts and (not sure or general) and pair is not None:
         facts = (_of_regression(pair, symptom),)
     if not facts and not sure and (difference := contrast(snapshot.situation)) is not None:
         facts = (_of_contrast(difference, symptom),)
@@ -236,8 +237,8 @@ def _of_change(pair: Regression, symptom: str) -> Advice:
         symptom,
         f"What {pair.bad} changed does it: before it, it works",
         "Nothing else differs between the two runs, as far as is told.",
-        f"Go back to the commit before it, so that you can go on. Then read what {pair.bad} changes on the way that your"
-        " settings take, and tell its author with both results.",
+        f"Go back to the commit before it, so that you can go on. Then read what {pair.bad} changes for your settings,"
+        " and tell its author with both results.",
         _ADVISED,
         _said("change-named", "The user names a change since which it fails.", pair),
     )

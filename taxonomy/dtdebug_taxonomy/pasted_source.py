@@ -32,7 +32,7 @@ def shown(text: str) -> Iterator[Shown]:
     rows = text.split("\n")
     found = 0
     for first, language, block in _blocks(rows):
-        source = _source(language, "\n".join(block)) if found < _MOST else None
+        source = _source(language, "\n".join([*block, ""])) if found < _MOST else None
         if source is not None:
             found += 1
             yield Shown(source, first + 1)

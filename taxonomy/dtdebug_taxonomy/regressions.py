@@ -100,7 +100,8 @@ def _by_change(text: str) -> Regression | None:
         clauses = _CLAUSE.split(around)
         if _BAD.search(around) and any(_WITHOUT_IT.search(c) and _GOOD.search(c) for c in clauses):
             change = " ".join(found[0].replace("[", "").replace("`", "").split())
-            return Regression("", "", change, plain(" ".join(around.split())[:90]), text.count("\n", 0, found.start()) + 1)
+            words = plain(" ".join(text[max(found.start() - 30, 0) : found.end() + 60].split()))
+            return Regression("", "", change, words, text.count("\n", 0, found.start()) + 1)
     return None
 
 

@@ -14,6 +14,7 @@ from dtdebug_taxonomy.knowledge import Knowledge
 from dtdebug_taxonomy.ranks import Frame
 from dtdebug_taxonomy.snapshot import NEAR, Near, SourceFinding
 from dtdebug_taxonomy.source.python import Code
+from dtdebug_taxonomy.source.source import Source
 
 MOST = 16
 """Findings that are kept: the nearest first."""
@@ -36,7 +37,10 @@ def findings_in(
         places.sort(key=lambda place: place[0] not in culprits)
         settings = Settings(select=numbers)
         hits = examine(code, settings, failed=lambda check, error: None)
-        found += [_placed(file, code, hit, places, _diff(file, code, hits, hit, settings)) for hit in hits]
+        found += [
+            _placed(file, code, hit, places, "" if code.notebook else diff_of(short(file), code, hits, hit, settings))
+            for hit in hits
+        ]
     found.sort(key=lambda f: (NEAR.index(f.near), f.rank not in culprits, f.file, f.line))
     return tuple(found[:MOST])
 
@@ -57,11 +61,9 @@ def claims(findings: Sequence[SourceFinding]) -> tuple[Claim, ...]:
     )
 
 
-def _diff(file: str, code: Code, hits: Sequence[CheckedHit], hit: CheckedHit, settings: Settings) -> str:
-    """The fix of a finding as a patch of the user's file, if it is proven; else ''."""
-    if hit.fix is None or code.notebook:
-        return ""
-    return unified(short(file), str(code.text), proven(code, hits, [hit], settings).text)
+def diff_of(name: str, source: Source, hits: Sequence[CheckedHit], hit: CheckedHit, settings: Settings) -> str:
+    """The fix of a finding as a patch of a file of that name, if it is proven; else ''."""
+    return "" if hit.fix is None else unified(name, str(source.text), proven(source, hits, [hit], settings).text)
 
 
 def _placed(
