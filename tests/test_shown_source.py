@@ -97,3 +97,18 @@ def test_whole_weights_for_a_sharded_model_are_no_other_vocabulary() -> None:
 def test_what_is_said_not_to_be_the_reason_is_denied() -> None:
     d = diagnose(load(), Snapshot(situation="My DDP training freezes and it is not because it is out of memory."))
     assert not any(r.evidence == "memory-said-oom" for s in d.symptoms for r in s.why)
+
+
+def test_a_fragment_without_imports_is_read_and_its_diff_shows_none() -> None:
+    advice = first("""I have two nodes with 2 GPUs each and it hangs at the start.
+
+```python
+    torch.cuda.set_device(args.local_rank)
+    dist.init_process_group("nccl", init_method="tcp://10.0.0.1:23456", world_size=4, rank=args.local_rank)
+    model = DDP(model.cuda(), device_ids=[args.local_rank])
+```
+""")
+    assert advice.cause == "not-all-processes-started"
+    assert "The local rank is passed as the rank" in advice.title
+    assert "import torch" not in advice.diff
+    assert '+dist.init_process_group("nccl", ' in advice.diff

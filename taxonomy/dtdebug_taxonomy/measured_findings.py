@@ -144,7 +144,7 @@ def of_shown(knowledge: Knowledge, snapshot: Snapshot) -> Iterator[Finding]:
     from dtdebug_taxonomy.sourced import diff_of
 
     settings = Settings(select=tuple(by_check))
-    for source, first in (each for text in texts for each in shown(text)):
+    for source, first, added in (each for text in texts for each in shown(text)):
         hits = examine(source, settings, failed=lambda check, error: None)
         for hit in hits:
             line = source.text.place(hit.span.start).line
@@ -154,7 +154,7 @@ def of_shown(knowledge: Knowledge, snapshot: Snapshot) -> Iterator[Finding]:
                 file=SHOWN,
                 line=first + line - 1,
                 words=plain(source.text.line(line).strip()),
-                diff=diff_of("shown.py" if source.kind == "python" else "shown.sh", source, hits, hit, settings),
+                diff=diff_of("shown.py" if source.kind == "python" else "shown.sh", source, hits, hit, settings, added),
             )
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import re
+import textwrap
 from collections.abc import Iterator
 from typing import NamedTuple
 
@@ -15,6 +16,17 @@ _FENCE = re.compile(r"\s{0,3}(?:`{3,}|~{3,})\s{0,3}(?P<language>\w{0,20})")
 _PYTHON, _SHELL = frozenset({"python", "py", "python3"}), frozenset({"bash", "sh", "shell", "slurm", "zsh"})
 _SCRIPT = re.compile(r"#!\s{0,2}/\S{0,60}\b(?:ba|z|k|da)?sh\b|#SBATCH ")
 """What a script begins with, which people show without fences too."""
+_USUAL = {
+    "torch": "import torch",
+    "dist": "import torch.distributed as dist",
+    "nn": "import torch.nn as nn",
+    "DDP": "from torch.nn.parallel import DistributedDataParallel as DDP",
+    "DistributedDataParallel": "from torch.nn.parallel import DistributedDataParallel",
+    "DataLoader": "from torch.utils.data import DataLoader",
+    "DistributedSampler": "from torch.utils.data import DistributedSampler",
+    "hvd": "import horovod.torch as hvd",
+}
+"""Names that a fragment uses without showing where they are from: what nearly every program calls by them."""
 _MOST, _LONGEST = 4, 60_000
 """Blocks of a text that are read, and characters of one."""
 
@@ -25,6 +37,8 @@ class Shown(NamedTuple):
     source: Source
     line: int
     """1-based line of the text that is its first."""
+    added: str = ""
+    """Imports in its first line that the text does not show."""
 
 
 def shown(text: str) -> Iterator[Shown]:
@@ -32,10 +46,16 @@ def shown(text: str) -> Iterator[Shown]:
     rows = text.split("\n")
     found = 0
     for first, language, block in _blocks(rows):
-        source = _source(language, "\n".join([*block, ""])) if found < _MOST else None
-        if source is not None:
+        body = textwrap.dedent("\n".join([*block, ""]))
+        if found == _MOST or len(body) > _LONGEST or not body.strip():
+            continue
+        if language in _SHELL or _SCRIPT.match(body.lstrip()):
             found += 1
-            yield Shown(source, first + 1)
+            yield Shown(Script(body), first + 1)
+        elif language in _PYTHON or (not language and _parses(body)):
+            found += 1
+            added = _imports(body)
+            yield Shown(Code(added + body), first + (0 if added else 1), added)
 
 
 def _blocks(rows: list[str]) -> Iterator[tuple[int, str, list[str]]]:
@@ -55,16 +75,19 @@ def _blocks(rows: list[str]) -> Iterator[tuple[int, str, list[str]]]:
             at += 1
 
 
-def _source(language: str, body: str) -> Source | None:
-    """None where it is neither: output, a configuration, a fragment that does not parse."""
-    if len(body) > _LONGEST or not body.strip():
-        return None
-    if language in _SHELL or _SCRIPT.match(body.lstrip()):
-        return Script(body)
-    if language and language not in _PYTHON:
-        return None
+def _imports(body: str) -> str:
+    """A line that imports what a fragment uses and does not bind; empty if there is nothing of that kind."""
+    rows = [
+        row
+        for name, row in _USUAL.items()
+        if re.search(rf"(?<![\w.]){name}[.(]", body)
+        and not re.search(rf"(?m)\bimport\b.*\b{name}\b|^\s*{name} =", body)
+    ]
+    return f"{'; '.join(rows)}\n" if rows else ""
+
+
+def _parses(body: str) -> bool:
     try:
-        ast.parse(body)
+        return bool(ast.parse(body).body)
     except (SyntaxError, ValueError, RecursionError, MemoryError):
-        return None
-    return Code(body)
+        return False

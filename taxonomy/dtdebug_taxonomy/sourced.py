@@ -61,9 +61,14 @@ def claims(findings: Sequence[SourceFinding]) -> tuple[Claim, ...]:
     )
 
 
-def diff_of(name: str, source: Source, hits: Sequence[CheckedHit], hit: CheckedHit, settings: Settings) -> str:
-    """The fix of a finding as a patch of a file of that name, if it is proven; else ''."""
-    return "" if hit.fix is None else unified(name, str(source.text), proven(source, hits, [hit], settings).text)
+def diff_of(  # noqa: PLR0917
+    name: str, source: Source, hits: Sequence[CheckedHit], hit: CheckedHit, settings: Settings, added: str = ""
+) -> str:
+    """The fix of a finding as a patch of a file of that name, without what was `added` at its top."""
+    if hit.fix is None:
+        return ""
+    after = proven(source, hits, [hit], settings).text
+    return unified(name, *(text.replace(added, "", 1) for text in (str(source.text), after)))
 
 
 def _placed(
