@@ -23,13 +23,13 @@ class Build(BuildHookInterface[Any]):
         return [] if self._is_built() else ["jupyter_builder", "msgspec>=0.19", "platformdirs>=4"]
 
     def initialize(self, version: str, build_data: dict[str, Any]) -> None:
-        """Raises RuntimeError where the extension is missing and can't be built."""
+        """Ends the build where the extension is missing and can't be built: a traceback would bury what to do."""
         if version == "editable" or self._is_built() or os.environ.get(_WITHOUT):
             return
         npm = shutil.which("npm")
         if npm is None:
-            raise RuntimeError(
-                "the JupyterLab extension of dtdebug is not built, and npm is not there to build it: install Node 20, "
+            raise SystemExit(
+                "dtdebug: its JupyterLab extension is not built, and npm is not there to build it: install Node 20, "
                 f"or set {_WITHOUT}=1 to install without it"
             )
         # what is there already leads to the packages that the build has been given

@@ -1,13 +1,16 @@
 """The command: answers, formats, exit status, bad input."""
 
+import argparse
 import json
 import os
+import re
+import shlex
 import subprocess
 import sys
 
 import pytest
 
-from dtdebug.cli import main
+from dtdebug.cli import main, parser
 from dtdebug_taxonomy.knowledge import load
 
 OOM = "[rank1]: torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB.\n"
@@ -124,14 +127,36 @@ def test_an_exception_that_nothing_known_explains_is_named(tmp_path, capsys):
         (["wizard", "--resume"], "there is no unfinished wizard"),
         (["report"], "no failure has been diagnosed yet"),
         (["diagnose", "--batch", "none.jsonl"], "none.jsonl: can't be read"),
+        ([], "the following arguments are required: COMMAND; `dtdebug --help`"),
+        (["lab", "solve"], "invalid choice: 'solve'"),
+        (["attach", "--via", "rsh"], "invalid choice: 'rsh'"),
+        (["replay", "folder"], "arguments are required: --rank; `dtdebug replay --help`"),
+        (["isolate", "--budgets", "1"], "unrecognized arguments: --budgets; `dtdebug isolate --help`"),
     ],
 )
 def test_a_wrong_call_is_one_clear_line_and_status_2(arguments, words, capsys):
     """What was wrong, where, what to do."""
-    assert main(arguments) == 2
+    try:
+        status = main(arguments)
+    except SystemExit as left:  # of the parser
+        status = left.code
+    assert status == 2
     err = capsys.readouterr().err
     assert words in err
     assert err.count("\n") == 1
+
+
+def test_the_help_of_each_command_says_what_it_does_and_shows_a_call(capsys):
+    """More than its list of options: a sentence, and a command line that this parser takes."""
+    commands = next(a for a in parser()._actions if isinstance(a, argparse._SubParsersAction)).choices
+    assert {"diagnose", "run", "attach", "lsp", "mcp", "slow"} <= {*commands}
+    for name, each in commands.items():
+        text = " ".join(each.format_help().split())
+        assert len(each.description or "") > 60, name
+        assert f"`dtdebug {name} " in text or f" dtdebug {name}" in (each.epilog or "") or name == "lsp", name
+        for call in re.findall(r"`dtdebug ([^`|>$]+)", each.epilog or ""):
+            parser().parse_args(shlex.split(call))
+    assert capsys.readouterr().err == ""
 
 
 def test_empty_and_binary_input_are_refused(tmp_path, capsys):

@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 
 from dtdebug_taxonomy import facts
+from dtdebug_taxonomy.facts.tables import Lifetime
 from dtdebug_taxonomy.hovers import entries
 
 ROOT = Path(__file__).parents[1]
@@ -89,7 +90,7 @@ def test_variables_of_nccl_are_apart_from_its_constants():
     assert {"NCCL_DEBUG", "NCCL_SOCKET_IFNAME", "NCCL_P2P_DISABLE", "NCCL_IB_HCA"} <= set(table.variables)
     assert "NCCL_P2P_NET_DISABLE" not in table.variables
     assert {"NCCL_ALL", "NCCL_LOG_INFO", "NCCL_CONFIG_INITIALIZER"} <= set(table.constants)
-    assert facts.Lifetime() == table.variables["NCCL_DEBUG"]
+    assert Lifetime() == table.variables["NCCL_DEBUG"]
     assert "2.21.5" == table.variables["NCCL_WORK_FIFO_DEPTH"].until
     assert "2.24.3" == table.variables["NCCL_RAS_ENABLE"].since
 
@@ -173,7 +174,7 @@ def test_replacements_are_for_arguments_that_are_gone():
     for name, replaced in facts.replacements().items():
         assert [] == [a for a in replaced if not tables[name].arguments[a].until]
     assert "num_nodes" not in facts.replacements()["lightning_trainer"]
-    assert facts.Lifetime() == facts.lightning_trainer().arguments["num_nodes"]
+    assert Lifetime() == facts.lightning_trainer().arguments["num_nodes"]
 
 
 def test_wrappers_have_only_what_a_module_has_not():

@@ -631,7 +631,7 @@ def test_a_report_holds_all_that_is_shown_and_nothing_breaks_out_of_it():
         "rank 0 waits: in all_reduce #41 of 0, at train.py:3 step, step 7, process 5",
         "> train.py:1 main: ```",
         "  rank 1 (culprit)\n    train.py:9 save",
-        "group 0, which part at #41",
+        "group 0, which diverge at #41",
         "  #41 all_reduce (open)",
         "token=***",
         "````text",

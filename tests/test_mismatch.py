@@ -153,7 +153,7 @@ HOROVOD = "WARNING: One or more tensors were submitted to be reduced by subset o
     ],
 )
 def test_ranks_that_horovod_waits_for_are_named(rows, culprits):
-    """In each form of its releases; those that lack another tensor each are not accused."""
+    """In each form of its releases; those that miss another tensor each are not accused."""
     found = of(HOROVOD + rows)
 
     assert found.culprits == culprits

@@ -71,7 +71,7 @@ def test_without_node_the_extension_is_not_left_out_in_silence(tmp_path, monkeyp
     spec.loader.exec_module(module)
     build = module.Build(str(tmp_path), {}, None, None, "", "wheel")
     monkeypatch.setenv("PATH", str(tmp_path))
-    with pytest.raises(RuntimeError, match="install Node 20, or set DTDEBUG_WITHOUT_JUPYTERLAB=1"):
+    with pytest.raises(SystemExit, match="install Node 20, or set DTDEBUG_WITHOUT_JUPYTERLAB=1"):
         build.initialize("standard", {})
     monkeypatch.setenv("DTDEBUG_WITHOUT_JUPYTERLAB", "1")
     build.initialize("standard", {})

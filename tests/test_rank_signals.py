@@ -76,7 +76,7 @@ def test_the_words_name_the_ranks():
     """A user sees why nothing was asked."""
     words = {key: why for key, (_, why) in measure(Snapshot(ranks=job(), verdict=verdict("skipped"))).items()}
 
-    assert "rank 3 parted from the others" == words["failing_ranks"]
+    assert "rank 3 diverged from the others" == words["failing_ranks"]
     assert "ranks 0-2,4-7 waited, no rank has ended" == words["manifestation"]
     assert "rank 0 is in step 10" == words["any_step_completed"]
 
@@ -307,7 +307,7 @@ def test_a_report_says_the_verdict_first():
     ],
 )  # fmt: skip
 def test_what_a_verdict_shows_besides_its_kind_leads_to_the_cause(found, cause):
-    """Of a rank that is awaited when the group is made, or whose own line ended it, the kind alone says too little."""
+    """Of a rank missing when the group is made, or ended by its own line, the kind alone says too little."""
     told = diagnose(load(), Snapshot(verdict=verdict(**found)))
 
     assert cause == told.advice[0].cause

@@ -170,6 +170,17 @@ def test_the_walkthrough_leads_from_a_squiggle_to_a_verdict_and_a_fix(tmp_path, 
     w.page.locator(".tab", has_text="01_first_failure.ipynb").wait_for()
 
 
+def test_the_wizard_is_typed_once_into_its_terminal(tmp_path, window):
+    """Not before the shell is ready, which would show the line once more at its prompt."""
+    (tmp_path / "bad.py").write_text(BAD)
+    w = window(tmp_path, "bad.py")
+    w.squiggle()
+    w.command("dtdebug: Open wizard")
+    w.terminal("What do you see?")
+    assert w.shown("-m dtdebug wizard") == 1
+    w.shoot("wizard")
+
+
 def test_a_lab_is_chosen_and_fails_in_a_terminal_beside_its_script(tmp_path, window):
     """The list has the labs, found by symptom; the copied script is opened, and the terminal says how to go on."""
     (tmp_path / "bad.py").write_text(BAD)

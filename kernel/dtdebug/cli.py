@@ -87,12 +87,19 @@ _MODULES = {
 
 
 class _Parser(argparse.ArgumentParser):
-    """Shows what it does not understand without the terminal's escapes in it."""
+    """Says what it does not understand in one line, without the terminal's escapes in it."""
+
+    def parse_known_args(self, args: Any = None, namespace: Any = None) -> Any:
+        """All that it is given, or an error: argparse leaves what a sub-command does not know to the top's help."""
+        parsed, unknown = super().parse_known_args(args, namespace)
+        if unknown:
+            self.error(f"unrecognized arguments: {' '.join(unknown)}")
+        return parsed, unknown
 
     def error(self, message: str) -> NoReturn:
         from dtdebug.clean import clean
 
-        super().error(clean(message))
+        self.exit(USAGE, f"{self.prog}: error: {clean(message)}; `{self.prog} --help` shows the usage\n")
 
 
 def parser(only: str = "") -> argparse.ArgumentParser:
@@ -102,7 +109,14 @@ def parser(only: str = "") -> argparse.ArgumentParser:
     top.add_argument("--debug", action="store_true", help="show tracebacks of dtdebug's own failures")
     commands = top.add_subparsers(required=True, metavar="COMMAND")
 
-    diagnose = commands.add_parser("diagnose", help="diagnose a log, a pasted error or a description")
+    diagnose = commands.add_parser(
+        "diagnose",
+        help="diagnose a log, a pasted error or a description",
+        description="Says why a run failed, from what it printed or from your words: what happened, on which rank and "
+        "where, the record behind each sentence, the likely cause with its fix, and what to do next.",
+        epilog="Examples: `dtdebug diagnose train.log`, `torchrun train.py 2>&1 | dtdebug diagnose - --tee`. "
+        "Exit status: 0 no failure was recognised, 1 one was, 2 usage error or unreadable input.",
+    )
     diagnose.add_argument(
         "log",
         nargs="?",
@@ -124,7 +138,13 @@ def parser(only: str = "") -> argparse.ArgumentParser:
 
     _add_wizard(commands)
 
-    explain = commands.add_parser("explain", help="explain a symptom, cause, fix pattern, indicator or observation")
+    explain = commands.add_parser(
+        "explain",
+        help="explain a symptom, check, cause, fix pattern, message or question",
+        description="Prints the page on a name that an answer shows: a symptom, check, finding of doctor, cause, fix "
+        "pattern, message or question. Without a name it lists all.",
+        epilog="Examples: `dtdebug explain D.2.1`, `dtdebug explain DT101`.",
+    )
     explain.add_argument(
         "name", nargs="*", metavar="NAME", help="such as D.2.1, hang, fix-network-setting, S24; none lists all"
     )
@@ -133,7 +153,15 @@ def parser(only: str = "") -> argparse.ArgumentParser:
     explain.add_argument("--format", choices=("text", "json", "markdown"), default="text")
     explain.set_defaults(run=_explain)
 
-    report = commands.add_parser("report", help="a Markdown report of the last diagnosed failure, or of a log")
+    report = commands.add_parser(
+        "report",
+        help="a Markdown report of the last diagnosed failure, or of a log",
+        description="Prints what was found and what it rests on, with secrets masked, to paste into an issue or to "
+        "send "
+        "to a colleague: of the last failure that was diagnosed here, or of a log. Of a run's folder it writes "
+        "one archive.",
+        epilog="Example: `dtdebug report train.log > report.md`.",
+    )
     report.add_argument(
         "log", nargs="?", metavar="FILE|-|RUN", help="the program's output; a run's folder becomes one archive"
     )
@@ -151,18 +179,37 @@ def parser(only: str = "") -> argparse.ArgumentParser:
         import_module(module).add(commands)
     if only in _MODULES:
         return top
-    lsp = commands.add_parser("lsp", help="the language server for editors")
+    lsp = commands.add_parser(
+        "lsp",
+        help="the language server for editors",
+        description="Serves editors: findings of `dtdebug check` while you type, fixes, what a name is, and the last "
+        "failed "
+        "run at the lines where it stopped. Your editor starts it; nothing of what it reads is run or imported.",
+        epilog="Example, for Neovim: `vim.lsp.config('dtdebug', { cmd = { 'dtdebug', 'lsp' } })`.",
+    )
     lsp.add_argument("--stdio", action="store_true", help="use standard input and output (the default)")
     lsp.add_argument("--tcp", action="store_true", help="listen on a loopback socket")
-    lsp.add_argument("--port", type=int, default=0, metavar="N", help="with --tcp")
+    lsp.add_argument("--port", type=int, default=0, metavar="N", help="with --tcp: the port (default: a free one)")
     lsp.set_defaults(run=_lsp)
-    mcp = commands.add_parser("mcp", help="tools for coding agents, by the Model Context Protocol")
+    mcp = commands.add_parser(
+        "mcp",
+        help="tools for coding agents, by the Model Context Protocol",
+        description="Serves a coding agent on standard input and output: diagnose, why, triage, attach, flight, check, "
+        "doctor and explain as tools that only look and run nothing. The agent's client starts it.",
+        epilog="Example, for Claude Code: `claude mcp add dtdebug -- dtdebug mcp`.",
+    )
     mcp.set_defaults(run=_mcp)
     return top
 
 
 def _add_wizard(commands: Any) -> None:
-    wizard = commands.add_parser("wizard", help="find the cause question by question")
+    wizard = commands.add_parser(
+        "wizard",
+        help="find the cause question by question",
+        description="Asks what tells the likely causes apart, the question that tells most first, until one cause "
+        "is left or nothing more would help. What a log or `dtdebug doctor` shows is not asked.",
+        epilog="Example: `dtdebug wizard train.log`; without a log it begins with what you see.",
+    )
     wizard.add_argument("log", nargs="?", metavar="FILE", help="the program's output; for a folder, all logs in it")
     wizard.add_argument("--situation", default="", metavar="TEXT", help="what you see, in plain words")
     wizard.add_argument("--doctor", action="store_true", help=_DOCTOR)

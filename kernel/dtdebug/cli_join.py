@@ -15,6 +15,8 @@ def add(commands: Any) -> None:
         "join",
         help="join the reports of several hosts into one answer",
         description="Joins what was collected on each host of a job without a shared folder.",
+        epilog="Example: `dtdebug join host-0.tar.gz host-1.tar.gz`. Exit status: 0 nobody is waited for, 1 a rank is "
+        "to blame or it is not understood, 2 usage error or unreadable input.",
     )
     join.add_argument(
         "reports",

@@ -25,7 +25,8 @@ def add(commands: Any) -> None:
         usage="dtdebug run [options] -- COMMAND ...",
         description="Runs the job unchanged: output, signals and exit status stay its own. If it fails, "
         "hangs or is interrupted, standard error says what happened, on which rank and where.",
-        epilog="The exit status is the job's, 124 after --stop-on-hang, 127 or 126 if it can't be started, 1 if "
+        epilog="Example: `dtdebug run -- torchrun --nproc-per-node 8 train.py`. The exit status is the job's, 124 "
+        "after --stop-on-hang, 127 or 126 if it can't be started, 1 if "
         "--doctor finds a fault.",
     )
     run.add_argument(
@@ -62,13 +63,29 @@ def add(commands: Any) -> None:
     cli_attach.add(commands)
     cli_join.add(commands)
 
-    flight = commands.add_parser("flight", help="find in flight-recorder dumps which rank the others wait for")
+    flight = commands.add_parser(
+        "flight",
+        help="find in flight-recorder dumps which rank the others wait for",
+        description="Compares the dumps that PyTorch's flight recorder left for a job that hung or timed out: which "
+        "rank did not make the call that the others wait in, and in which line. Needs no process and no torch.",
+        epilog="Example: `dtdebug flight dumps/`, with one file per rank that ends in its number. Exit status: 0 "
+        "nobody "
+        "is waited for, 1 a rank is, or the fabric, 2 usage error or unreadable input.",
+    )
     flight.add_argument("folder", type=Path, metavar="DIR", help="folder with one dump per rank")
     flight.add_argument("--prefix", metavar="P", help="prefix of the dumps' names, before the rank")
     flight.add_argument("--format", choices=("text", "json"), default="text")
     flight.set_defaults(run=_flight)
 
-    slow = commands.add_parser("slow", help="find in torch.profiler traces which rank is late, and in which phase")
+    slow = commands.add_parser(
+        "slow",
+        help="find in torch.profiler traces which rank is late, and in which phase",
+        description="Compares the traces that torch.profiler wrote on each rank of a slow job: which rank is late, "
+        "what "
+        "it spends its time in (loader, computation, communication), and what to do about it.",
+        epilog="Example: `dtdebug slow traces/`. Exit status: 0 nothing found, 1 a rank is late or loading holds up "
+        "all, 2 usage error or unreadable input.",
+    )
     slow.add_argument(
         "traces", type=Path, nargs="+", metavar="TRACE", help="one per rank (.json, .json.gz), or a folder"
     )

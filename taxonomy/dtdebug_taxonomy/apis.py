@@ -8,6 +8,7 @@ from functools import lru_cache
 from typing import NamedTuple
 
 from dtdebug_taxonomy import facts
+from dtdebug_taxonomy.facts.tables import Meaning, PublicName
 from dtdebug_taxonomy.source.names import canonical
 
 _TORCH_PAGES = "https://docs.pytorch.org/docs/stable"
@@ -90,7 +91,7 @@ def api_names() -> Iterator[str]:
 
 
 @lru_cache(maxsize=1)
-def _rows() -> dict[str, tuple[str, facts.PublicName]]:
+def _rows() -> dict[str, tuple[str, PublicName]]:
     """By the one name that each thing has here: the name of the facts, and its row."""
     table = facts.public_names()
     return {canonical(n): (n, row) for n, row in (table.elsewhere | table.names).items()}
@@ -130,7 +131,7 @@ def _named(name: str) -> Api | None:
     return Api(known, tuple(_told(*_rows()[canonical(known)])), _page(known))
 
 
-def _told(name: str, row: facts.PublicName) -> Iterator[str]:
+def _told(name: str, row: PublicName) -> Iterator[str]:
     package, _, rest = name.partition(".")
     meaning = facts.name_meanings().get(name)
     yield from ([meaning.means] if meaning else [])
@@ -152,7 +153,7 @@ def _method(cls: str, method: str, takes: str) -> Api:
     return Api(name, (*told, *_wrong(name, meaning)), meaning.url if meaning else _page(name))
 
 
-def _wrong(name: str, meaning: facts.Meaning | None) -> Iterator[str]:
+def _wrong(name: str, meaning: Meaning | None) -> Iterator[str]:
     if told := (meaning.wrong if meaning else "") or facts.wrong_of_family(name):
         yield f"**Often wrong:** {told}"
 

@@ -11,6 +11,7 @@ import msgspec
 
 from dtdebug_taxonomy import facts
 from dtdebug_taxonomy.apis import api_names, public_api
+from dtdebug_taxonomy.facts.tables import Meaning, ReadVariable
 from dtdebug_taxonomy.knowledge import STUDY, Knowledge, read_record
 from dtdebug_taxonomy.model import Record
 
@@ -167,7 +168,7 @@ def _environment(name: str) -> Hover | None:
     return Hover(title=name, entry=entry, facts=told, url=url)
 
 
-def _environment_facts(name: str, meaning: facts.Meaning | None) -> Iterator[str]:
+def _environment_facts(name: str, meaning: Meaning | None) -> Iterator[str]:
     nccl = facts.nccl()
     if meaning:
         yield from ([f"Values: {meaning.values}."] if meaning.values else [])
@@ -192,7 +193,7 @@ def _environment_facts(name: str, meaning: facts.Meaning | None) -> Iterator[str
             yield f"**Often wrong:** {wrong}"
 
 
-def _read_by(row: facts.ReadVariable) -> str:
+def _read_by(row: ReadVariable) -> str:
     reader = facts.environment().version(row.where.partition("/")[0])
     default = f"default `{row.default}`" if row.default else ""
     more = ", ".join(part for part in (row.type, default) if part)

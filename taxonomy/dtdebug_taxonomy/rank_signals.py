@@ -46,7 +46,7 @@ def failing_ranks(s: Snapshot) -> Answer:
             return None
         if v.kind == "dead":
             return ("one" if len(v.culprits) == 1 else "some"), f"{spell(v.culprits, _FEW)} ended first"
-        return "some", f"{spell(v.culprits, _FEW)} parted from the others"
+        return "some", f"{spell(v.culprits, _FEW)} diverged from the others"
     raised = {r.exception for r in ranks}
     if len(ranks) > 1 and len(raised) == 1 and "" not in raised and _complete(ranks):
         return "all", f"{spell([r.rank or 0 for r in ranks], _FEW)} raised the same"

@@ -237,7 +237,11 @@ class Window:
 
     def terminal(self, wanted: str) -> None:
         """Waits until a terminal shows a text, however it is wrapped."""
-        self.until(lambda: "".join(wanted.split()) in "".join(self._screen().split()))
+        self.until(lambda: self.shown(wanted) > 0)
+
+    def shown(self, text: str) -> int:
+        """How often the terminals show a text."""
+        return "".join(self._screen().split()).count("".join(text.split()))
 
     def _screen(self) -> str:
         return " ".join(self.page.locator(".xterm-rows").all_inner_texts())

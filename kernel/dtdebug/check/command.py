@@ -22,7 +22,8 @@ def add(commands: Any) -> None:
         "check",
         help="find distributed mistakes in code and configuration before the run",
         description="Reads programs, notebooks, launch scripts and configuration; never runs or imports them.",
-        epilog="Exit status: 0 nothing found, 1 something found, 2 usage or unreadable input. "
+        epilog="Example: `dtdebug check train.py job.sbatch`. Exit status: 0 nothing found, 1 something found, 2 "
+        "usage or unreadable input. "
         "A comment `# dtdebug: ignore[DT101] reason` switches a finding off; [tool.dtdebug] in pyproject.toml holds "
         "select, ignore, severity and per-file-ignores.",
     )

@@ -57,7 +57,8 @@ def add(commands: Any) -> None:
         help="show or write the fixes of what `check` finds, as diffs of your files",
         description="Shows a diff of each file with the fixes of its findings. A fix is shown only if the file still "
         "parses with it, its finding is gone and no new one appears; the other findings follow with their lines.",
-        epilog="Exit status: 0 nothing to fix, or all shown fixes were written; 1 something to fix; 2 usage error "
+        epilog="Example: `dtdebug fix --write train.py`. Exit status: 0 nothing to fix, or all shown fixes were "
+        "written; 1 something to fix; 2 usage error "
         "or unreadable input. Fixes marked `look` may change what a correct program does: --write leaves them out.",
     )
     fix.add_argument("paths", nargs="*", type=Path, metavar="PATH", help="files and folders (default: this folder)")

@@ -100,10 +100,11 @@ def add(commands: Any) -> None:
         "diff",
         help="find where two recorded runs diverge: collective, tensor, rank, line",
         description="Compares two folders of `dtdebug run --record`, or two ranks of one.",
-        epilog="The exit status is 0 if they agree, 1 if they diverge, 2 if they can't be read.",
+        epilog="Example: `dtdebug diff good bad`. The exit status is 0 if they agree, 1 if they diverge, 2 if they "
+        "can't be read.",
     )
-    diff.add_argument("left", type=Path, metavar="DIR")
-    diff.add_argument("right", type=Path, metavar="DIR", nargs="?")
+    diff.add_argument("left", type=Path, metavar="DIR", help="a recording")
+    diff.add_argument("right", type=Path, metavar="DIR", nargs="?", help="the other one")
     diff.add_argument("--ranks", type=int, nargs=2, metavar=("R", "S"), help="compare these two ranks of one recording")
     diff.add_argument("--format", choices=("text", "json"), default="text")
     diff.set_defaults(run=_diff)
@@ -113,10 +114,11 @@ def add(commands: Any) -> None:
         help="run one recorded rank alone, with the recorded results of its collectives",
         description="Runs one rank's program again in one process. Its collectives return what was recorded, and its "
         "inputs to them are compared bit by bit.",
-        epilog="The exit status is 0 if all inputs are identical, 1 if one differs, 2 if it can't be replayed.",
+        epilog="Example: `dtdebug replay bad --rank 3 --pdb`. The exit status is 0 if all inputs are identical, 1 if "
+        "one differs, 2 if it can't be replayed.",
     )
-    replay.add_argument("folder", type=Path, metavar="DIR")
-    replay.add_argument("--rank", type=int, required=True, metavar="R")
+    replay.add_argument("folder", type=Path, metavar="DIR", help="a recording")
+    replay.add_argument("--rank", type=int, required=True, metavar="R", help="the rank to run")
     replay.add_argument("--from", type=int, dest="begin", metavar="STEP", help="compare from this collective on")
     replay.add_argument("--pdb", action="store_true", help="stop in pdb at --from, or at the first difference")
     replay.add_argument(
@@ -138,7 +140,8 @@ def add(commands: Any) -> None:
         usage="dtdebug rehearse --world N [options] -- COMMAND ...",
         description="Runs chosen ranks of the program, each alone, with groups that send nothing, and compares what "
         "they call. Tensor values are not real: branches that depend on them are reported as not known.",
-        epilog="The exit status is 0 if no deadlock was found, 1 if one was, 2 if nothing could be rehearsed.",
+        epilog="Example: `dtdebug rehearse --world 1024 -- train.py`. The exit status is 0 if no deadlock was found, "
+        "1 if one was, 2 if nothing could be rehearsed.",
     )
     rehearse.add_argument("--world", type=int, required=True, metavar="N", help="number of ranks of the job")
     rehearse.add_argument("--ranks", metavar="R,S,...", help="ranks to rehearse (default: chosen)")

@@ -37,7 +37,8 @@ def add(commands: Any) -> None:
         "batch, seeds, environment variables. Each run works in a copy of the working directory, and nothing is "
         "uploaded. Says which change makes the failure go away, and what is ruled out. For a job of several hosts, "
         "torchrun agents on this host stand in for them: the network between hosts is not tested (see dtdebug doctor).",
-        epilog="Exit status: 0 the job does not fail, 1 it fails, 2 it can't be run, 130 interrupted.",
+        epilog="Example: `dtdebug isolate --budget 20m -- torchrun --nproc-per-node 4 train.py`. Exit status: 0 the "
+        "job does not fail, 1 it fails, 2 it can't be run, 130 interrupted.",
     )
     isolate.add_argument(
         "--budget", default="10m", metavar="TIME", help="for all runs together: 90s, 10m, 2h (default 10m)"

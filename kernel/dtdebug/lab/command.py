@@ -23,7 +23,8 @@ def add(commands: Any) -> None:
         help="learn by breaking: real failing runs to diagnose and fix",
         description="Small distributed trainings with one fault each. `start` copies one to your folder and runs it; "
         "you fix the file; `check` runs your file.",
-        epilog="Exit status: 0 it works, 1 it does not, 2 usage error, or this machine can't run it.",
+        epilog="Example: `dtdebug lab start uneven-batches`. Exit status: 0 it works, 1 it does not, 2 usage error, "
+        "or this machine can't run it.",
     )
     verbs = lab.add_subparsers(required=True, metavar="VERB")
 
@@ -32,7 +33,7 @@ def add(commands: Any) -> None:
     listing.set_defaults(run=_list)
 
     start = verbs.add_parser("start", help="copy a lab to a folder and watch it fail")
-    start.add_argument("lab", metavar="ID")
+    start.add_argument("lab", metavar="ID", help="as `dtdebug lab list` shows it")
     start.add_argument("folder", nargs="?", type=Path, metavar="DIR", help="default: a new folder named after the lab")
     start.set_defaults(run=_start)
 

@@ -15,6 +15,7 @@ def add(commands: Any) -> None:
         description="Without a name, lists what there is. A topic (backends, communication/backends, device-usage) "
         "prints a guide; with DIR it writes the guide's programs there. A notebook is copied to DIR (default: here). "
         "No file is ever overwritten.",
+        epilog="Examples: `dtdebug learn backends`, `dtdebug learn first-failure`.",
     )
     learn.add_argument("words", nargs="*", metavar="NAME [DIR]", help="a topic or a notebook; none lists all")
     learn.add_argument("--format", choices=("text", "json", "markdown"), default="text")

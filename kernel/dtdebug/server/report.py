@@ -61,7 +61,7 @@ def _tree(branch: Branch, level: int = 0) -> Iterator[str]:
 
 def _timeline(timeline: Timeline) -> Iterator[str]:
     """The latest collectives of each class of ranks."""
-    parted = "" if timeline.parted is None else f", which part at #{timeline.parted}"
+    parted = "" if timeline.parted is None else f", which diverge at #{timeline.parted}"
     yield f"group {timeline.group}{parted}"
     for lane in timeline.lanes:
         yield f"rank {lane.ranks}{' (culprit)' if lane.culprit else ''}"

@@ -27,7 +27,8 @@ def add(commands: Any) -> None:
         help="read all logs of a job; say which rank failed first",
         description="Reads all logs of a job: which rank failed first, which followed, which went silent, and what "
         "the hosts and devices report. Then the diagnosis.",
-        epilog="On many hosts: `srun -N64 --ntasks-per-node=1 dtdebug triage --part LOGS > part-$SLURM_NODEID.json`, "
+        epilog="Example: `dtdebug triage logs/`. On many hosts: `srun -N64 --ntasks-per-node=1 dtdebug triage --part "
+        "LOGS > part-$SLURM_NODEID.json`, "
         "then `dtdebug triage part-*.json`. The exit status is 0 if nothing was found, 1 if something was.",
     )
     triage.add_argument(

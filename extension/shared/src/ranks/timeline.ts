@@ -44,7 +44,7 @@ export class TimelineTable implements Piece<Recorded> {
       this.#said,
       timeline.parted === null
         ? trans.__("Group %1: all agree.", timeline.group)
-        : trans.__("Group %1: the ranks part at #%2.", timeline.group, timeline.parted),
+        : trans.__("Group %1: the ranks diverge at #%2.", timeline.group, timeline.parted),
     );
     const first = make("th", "", trans.__("ranks"));
     first.setAttribute("scope", "col");

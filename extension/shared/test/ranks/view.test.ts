@@ -51,7 +51,7 @@ test("four thousand ranks fold to a few lines", () => {
   assert.match(view.node.querySelector(".dtd-field")?.getAttribute("aria-label") ?? "", /^4096 ranks: 1 culprit, 21 /);
 });
 
-test("the time line is a table with headers, the column where the ranks part is marked", () => {
+test("the time line is a table with headers, the column where the ranks diverge is marked", () => {
   const table = opened(eight()).node.querySelector("table") as HTMLTableElement;
   const heads = [...table.querySelectorAll("thead th")];
 

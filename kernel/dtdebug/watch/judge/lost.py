@@ -70,7 +70,7 @@ def rooted(ranks: Sequence[Rank]) -> Iterator[Violation]:
         yield violation(
             "reduced-to-one-rank", "D.2.5", hits, step.s, rank.place(step.site),
             f"{who(hits)}: the gradients of this step were reduced to another rank, which alone got their sum, and the "
-            "weights of the ranks part. Use all_reduce() in place of reduce().",
+            "weights of the ranks diverge. Use all_reduce() in place of reduce().",
         )  # fmt: skip
 
 

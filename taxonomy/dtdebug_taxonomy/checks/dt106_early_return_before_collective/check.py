@@ -25,7 +25,7 @@ def check(code: Code) -> Iterator[Hit]:
             line = code.text.place(code.span(guard.node).start).line
             yield Hit(
                 code.span(call),
-                f"{what} runs {guard.test.words}, for the others have left at line {line}: "
+                f"{what} runs {guard.test.words}, since the others have left at line {line}: "
                 "they never call it, so these wait for them until the timeout.",
                 swapped(code, call, f"Call {last_name(code, call)}() before they leave") if call in calls else None,
             )

@@ -45,8 +45,8 @@ def check(code: Code) -> Iterator[Hit]:
         line = code.text.place(code.span(condition).start).line
         yield Hit(
             code.span(call),
-            f"A rank that looks at line {line} after rank 0 has made the file leaves {last_name(code, call)}() out: "
-            "the others wait for it until the timeout. Call it whether the file is there or not.",
+            f"A rank that looks at line {line} after rank 0 has created the file skips {last_name(code, call)}(): "
+            "the others wait for it until the timeout. Call it whether or not the file exists.",
             _fix(code, condition, call),
         )
 

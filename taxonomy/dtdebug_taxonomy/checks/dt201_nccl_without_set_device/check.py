@@ -34,8 +34,8 @@ def check(code: Code) -> Iterator[Hit]:
             return
         yield Hit(
             code.span(call),
-            "No rank is told its device before NCCL is used: tensors on 'cuda' of all ranks land on device 0, and NCCL "
-            "hangs or reports a duplicate GPU.",
+            "Nothing sets the rank's device before NCCL is used: tensors on 'cuda' of all ranks land on device 0, and "
+            "NCCL hangs or reports a duplicate GPU.",
             choose_device(code, call),
         )
 

@@ -58,12 +58,12 @@ def _asks_if_set(code: Code, found: VariableRead, number: ast.expr, op: ast.cmpo
 
 
 def _hit(code: Code, compare: ast.Compare, text: ast.expr, op: ast.cmpop, found: VariableRead) -> Hit:
-    start = f"{found.variable} comes from the environment as text"
+    start = f"{found.variable} is read from the environment as a string"
     if isinstance(op, _ORDERED):
         message = f"{start} and is compared with a number: this raises TypeError."
     else:
         how = "never" if isinstance(op, ast.Eq | ast.In) else "always"
-        message = f"{start}, which equals no number: this condition is {how} true once the launcher has set it."
+        message = f"{start}, which never equals a number: this condition is {how} true once the launcher has set it."
     edit = Edit(code.span(text), f"int({code.source_of(text)})")
     safe = found.must or is_number(code, found.default)
     return Hit(code.span(compare), message, Fix("Compare it as a number", (edit,), safe=safe))

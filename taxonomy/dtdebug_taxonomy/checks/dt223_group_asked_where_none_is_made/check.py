@@ -35,9 +35,8 @@ def check(code: Code) -> Iterator[Hit]:
         last = code.name(found.func).rpartition(".")[2]
         yield Hit(
             code.span(found.func),
-            f"The process group is made under a condition (line {line}), and this {last}() is asked "
-            "in any case: a run of "
-            "one process fails here.",
+            f"The process group is made under a condition (line {line}), and this {last}() is called "
+            "in any case: a run of one process fails here.",
         )
 
 

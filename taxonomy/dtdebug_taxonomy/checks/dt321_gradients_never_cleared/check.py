@@ -27,8 +27,7 @@ def check(code: Code) -> Iterator[Hit]:
             continue
         yield Hit(
             code.span(call),
-            "Nothing in this program clears the gradients, so each step takes those of all steps "
-            "before it once more. Call "
-            "zero_grad() in every step.",
+            "Nothing in this program clears the gradients, so each step applies those of all earlier "
+            "steps again. Call zero_grad() in every step.",
         )
         return

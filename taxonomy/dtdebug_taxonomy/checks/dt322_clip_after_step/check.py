@@ -39,7 +39,7 @@ def check(code: Code) -> Iterator[Hit]:
             continue
         yield Hit(
             code.span(clip),
-            "The step has used these gradients already: this limit limits nothing. Clip between backward() and step().",
+            "The step has used these gradients already, so the limit has no effect: clip before step().",
             _fix(code, statement, step),
         )
 

@@ -33,8 +33,8 @@ def check(code: Code) -> Iterator[Hit]:
             name = code.name(call.func).rsplit(".", 1)[-1]
             yield Hit(
                 code.span(call),
-                f"The handle of this asynchronous {name}() is dropped: what is read or written next "
-                "can be the tensor as it was before, or half way.",
+                f"The handle of this asynchronous {name}() is dropped: the tensor may be read or "
+                "overwritten before the communication has finished.",
                 _fix(code, call),
             )
 

@@ -35,7 +35,7 @@ def check(code: Code) -> Iterator[Hit]:
             yield Hit(
                 code.span(call),
                 "One rank shows this metric from its own shard of the test data; nothing here reduces it over the "
-                f"ranks ({DIST}all_reduce), so the number is that of a part.",
+                f"ranks ({DIST}all_reduce), so it describes one shard, not the test set.",
             )
 
 

@@ -37,8 +37,8 @@ def check(code: Code) -> Iterator[Hit]:
                 last = name.rsplit(".", 1)[-1]
                 yield Hit(
                     code.span(length),
-                    f"{last}() needs a place for each rank, and this counts those of one machine: on two machines the "
-                    "list is too short and the call fails.",
+                    f"{last}() needs one entry per rank, and this counts the ranks of one machine: on two machines "
+                    "the list is too short and the call fails.",
                     Fix("Count all ranks", (Edit(code.span(length), f"{text}()"), *edits)),
                 )
 

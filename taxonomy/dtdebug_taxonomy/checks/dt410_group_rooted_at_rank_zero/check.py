@@ -26,7 +26,7 @@ _ONE_OF_SEVERAL = re.compile(
     r"(get_)?(tp|pp|cp|ep|sp|mp|ulysses|ring|(tensor|pipeline|context|expert|sequence)(_model)?_parallel|model_parallel)"
     r"_?(process_)?group"
 )
-"""Names of groups of which there are several as soon as there is another dimension, so that most lack rank 0."""
+"""Names of groups of which there are several as soon as there is another dimension: most do not contain rank 0."""
 
 
 def check(code: Code) -> Iterator[Hit]:
@@ -42,8 +42,8 @@ def check(code: Code) -> Iterator[Hit]:
                 continue
             yield Hit(
                 code.span(root),
-                f"{argument}= of {name}() counts over all ranks, whatever the group: the groups without "
-                "that rank end with an error or wait.",
+                f"{argument}= of {name}() is a global rank, whatever the group: a group that does not "
+                "contain it fails or hangs.",
                 _fix(code, call, root, argument),
             )
 

@@ -25,9 +25,8 @@ def check(code: Code) -> Iterator[Hit]:
         yield Hit(
             code.span(started),
             f"This thread calls {last_name(code, found)}() on the group that the training uses too: "
-            "on each rank the two get "
-            "in between each other in another order, and the ranks wait for different calls. Give it "
-            "a group of its own.",
+            "the two interleave differently on each rank, and the ranks wait in different calls. "
+            "Give it a group of its own.",
         )
 
 

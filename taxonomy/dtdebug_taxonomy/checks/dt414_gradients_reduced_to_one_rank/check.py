@@ -27,7 +27,7 @@ def check(code: Code) -> Iterator[Hit]:
         yield Hit(
             code.span(call),
             f"reduce() gives the sum of {dotted(given)} to one rank alone; the others step with what is left in "
-            "theirs, and the weights of the ranks part.",
+            "theirs, and the weights of the ranks diverge.",
             _fix(code, call, given),
         )
 

@@ -30,8 +30,8 @@ def check(code: Code) -> Iterator[Hit]:
             continue
         yield Hit(
             code.span(seed),
-            "This seed differs between the ranks, so each of them divides another order of the data: some samples "
-            "are read twice in an epoch and others never.",
+            "This seed differs between the ranks, so each rank shuffles in another order and the shards overlap: some "
+            "samples are read twice in an epoch and others never.",
             _fix(code, call, seed),
         )
 

@@ -34,8 +34,8 @@ def check(code: Code) -> Iterator[Hit]:
         end = code.span(size).end
         yield Hit(
             code.span(size),
-            f"{name} is the batch size of each process here: the global batch becomes so many times larger as there "
-            "are ranks, and memory may not do.",
+            f"{name} is the batch size of each process here: the global batch is larger by the number of ranks, "
+            "and memory may run out.",
             Fix("Divide it by the number of ranks", (*edits, Edit(Span(end, end), f" // {world}()"))),
         )
 

@@ -25,8 +25,8 @@ def check(code: Code) -> Iterator[Hit]:
             continue
         yield Hit(
             code.span(call),
-            "Every rank builds this at the same time: as many times the work, all into one cache. Let the main process "
-            "of a node go first, the others then read what it has built.",
+            "Every rank builds this at the same time: the work is repeated on each, and all write to one cache. Let "
+            "the main process of a node go first; the others then read what it has built.",
         )
 
 

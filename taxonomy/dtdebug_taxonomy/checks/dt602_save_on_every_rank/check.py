@@ -32,7 +32,7 @@ def check(code: Code) -> Iterator[Hit]:
         if (several and code.role == "program" and for_all(code, call)) or _unlike_its_siblings(code, call):
             yield Hit(
                 code.span(call),
-                "Every rank writes this file: they overwrite each other, and what is left can be cut off or mixed.",
+                "Every rank writes this file: they overwrite each other, and the file may end up truncated or corrupt.",
                 _fix(code, call),
             )
 

@@ -41,7 +41,7 @@ def check(code: Code) -> Iterator[Hit]:
         yield Hit(
             code.span(call),
             f"Each rank takes this name from its own clock at line {line}: ranks that are a little apart write into "
-            "different places, and one run is torn in two.",
+            "different places, and one run ends up in two folders.",
         )
 
 

@@ -25,6 +25,6 @@ def check(source: Source) -> Iterator[Hit]:
             quoted = source.cut(entry.node.span)[:1] in {'"', "'"}
             yield Hit(
                 entry.node.span,
-                f"{path} is a text and no truth value: Transformers takes every text for true, {value!r} too.",
+                f"{path} is a string, not a boolean: Transformers takes every string for true, {value!r} too.",
                 Fix(f"Write {right}", (Edit(entry.node.span, right),)) if quoted else None,
             )

@@ -30,7 +30,7 @@ def check(code: Code) -> Iterator[Hit]:
             continue
         yield Hit(
             code.span(call),
-            "Every rank writes this file: they overwrite each other's, and a reader can find half of one.",
+            "Every rank writes this file: they overwrite each other, and a reader may find a truncated one.",
             _fix(code, call, horovod.prefix(code, starts[0])),
         )
 

@@ -47,7 +47,7 @@ def check(code: Code) -> Iterator[Hit]:
         direct = read is reader and is_set is setting
         yield Hit(
             code.span(setting),
-            f"{name} has read TF_CONFIG when this line sets it: the process stays a cluster of its own.",
+            f"{name} has already read TF_CONFIG when this line sets it: the process stays a cluster of one.",
             _fix(code, setting, reader) if direct else None,
         )
 

@@ -38,8 +38,8 @@ def check(code: Code) -> Iterator[Hit]:
 def _hit(code: Code, node: ast.expr, what: str, fix: Fix | None) -> Hit:
     return Hit(
         code.span(node),
-        f"Strategy {what} starts the program again as a script for each process, and a notebook is none: Lightning "
-        "ends with a MisconfigurationException.",
+        f"Strategy {what} starts the program again as a script for each process, and a notebook is not a script: "
+        "Lightning ends with a MisconfigurationException.",
         fix,
     )
 

@@ -34,7 +34,7 @@ def check(source: Source) -> Iterator[Hit]:
         package = program.text.rsplit("/", 1)[-1].removesuffix(".py")
         yield Hit(
             program.inner,
-            f"Started so, every `import {package}` finds this file and not the package {package}: "
+            f"Run this way, every `import {package}` finds this file and not the package {package}: "
             "the folder of the program comes first.",
         )
 
