@@ -7,6 +7,7 @@ import os
 import re
 import shlex
 import signal
+import socket
 import sys
 import threading
 import time
@@ -497,6 +498,38 @@ def test_ranks_of_an_earlier_cell_are_told_and_ended_whatever_has_become_of_the_
         for pid in started:
             with suppress(psutil.Error):
                 psutil.Process(pid).kill()
+
+
+@KERNEL
+@pytest.mark.parametrize("method", ["spawn", "fork"])
+def test_workers_of_a_pool_or_a_loader_are_no_ranks_and_those_who_are_connected_are(server, method):
+    """Nobody is told to end what a cell keeps for the next one; what a fork has inherited is not held by a rank."""
+    (server.work / "peers.py").write_text(
+        "import multiprocessing as mp, socket, time\n"
+        "def rest(): time.sleep(100)\n"
+        "def meet(rank, port):\n"
+        "    end = socket.create_server(('127.0.0.1', port), dualstack_ipv6=False) if rank == 0 else None\n"
+        "    while rank:\n"
+        "        try: end = socket.create_connection(('127.0.0.1', port)); break\n"
+        "        except OSError: time.sleep(.1)\n"
+        "    kept = end.accept() if rank == 0 else None\n"
+        "    rest()\n"
+        "def start(method, act, *given):\n"
+        "    mp.get_context(method).Process(target=act, args=given, daemon=True).start()\n"
+    )
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        port = free.getsockname()[1]
+    with server.kernel(
+        "%load_ext dtdebug", f"import peers\nfor _ in '01': peers.start({method!r}, peers.rest)"
+    ) as kernel:
+        ask = f"dtdebug/api/kernels/{kernel.id}/left"
+        wait_for(lambda: len(psutil.Process(kernel.pid).children()) >= 2)
+        workers = server.ask(ask, {})[1]["left"]
+        kernel.run(f"for rank in range(2): peers.start({method!r}, peers.meet, rank, {port})")
+        (left,) = wait_for(lambda: server.ask(ask, {})[1]["left"])
+
+    assert [] == workers
+    assert left["line"].startswith(f"2 ranks of cell [4] are still running and hold port {port} and")
 
 
 @KERNEL

@@ -18,7 +18,7 @@ import psutil
 
 from dtdebug.clean import clean
 from dtdebug.notebook import journal
-from dtdebug.probe import processes
+from dtdebug.probe import connected, processes
 from dtdebug.probe.processes import liveness
 from dtdebug.records.folder import VARIABLE, RunFolder
 from dtdebug_taxonomy.ranks import ranges
@@ -81,10 +81,13 @@ def abandoned(kernels: Collection[str]) -> list[Left]:
 
 def _of(entries: Iterable[tuple[Path, journal.LastCell]]) -> list[Left]:
     found: dict[int | None, list[_Member]] = {}
+    kernels: set[int] = set()
     for path, entry in entries:
+        kernels.add(entry.pid)
         for member in _members(path, entry):
             found.setdefault(member.cell, []).append(member)
-    return [_told(cell, found[cell]) for cell in sorted(found, key=lambda cell: cell or 0, reverse=True)]
+    theirs = {port for pid in kernels for port in connected.sockets(pid).listens}
+    return [_told(cell, found[cell], theirs) for cell in sorted(found, key=lambda cell: cell or 0, reverse=True)]
 
 
 class _Member(msgspec.Struct, frozen=True):
@@ -105,7 +108,12 @@ def _members(path: Path, entry: journal.LastCell) -> Iterator[_Member]:
     ranks = {found.pid: found.rank for found in (*processes.find_ranks(entry.pid), *armed)}
     began = time.time() if not entry.running or not journal.lives(entry.pid) else entry.begun
     shift = _shift()
-    for pid in list({**records, **ranks})[:_MEMBERS]:
+    members = list({**records, **ranks})[:_MEMBERS]
+    unnumbered = [pid for pid in members if records.get(pid) is None and ranks.get(pid) is None]
+    no_ranks = {*unnumbered} - connected.among(unnumbered, [entry.pid])
+    for pid in members:
+        if pid in no_ranks:
+            continue
         with suppress(psutil.Error):
             process = psutil.Process(pid)
             since = process.create_time() + shift
@@ -146,17 +154,17 @@ def _belongs(process: psutil.Process, path: Path) -> bool:
     return False
 
 
-def _told(cell: int | None, members: Sequence[_Member]) -> Left:
+def _told(cell: int | None, members: Sequence[_Member], kernels: Collection[int]) -> Left:
     pids = list(dict.fromkeys([*(m.pid for m in members), *(up for m in members for up in m.launchers)]))
     ports: set[int] = set()
+    """Without those that kernels listen at: a forked rank has inherited them."""
     store: set[str] = set()
     memory = 0
     for pid in pids:
         with suppress(psutil.Error):
-            process = psutil.Process(pid)
-            memory += process.memory_info().rss
+            memory += psutil.Process(pid).memory_info().rss
             store.add(processes.variables(pid).get("MASTER_PORT", ""))
-            ports |= {c.laddr.port for c in process.net_connections("tcp") if c.status == psutil.CONN_LISTEN}
+            ports |= connected.sockets(pid).listens - {*kernels}
     ports = {port for port in ports if not any(m.endpoint.endswith(f":{port}") for m in members)}
     numbers = [m.rank for m in members if m.rank is not None]
     return Left(
