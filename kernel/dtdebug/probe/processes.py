@@ -79,6 +79,12 @@ def ranks_of_job(job: Mapping[str, str]) -> list[RankProcess]:
     return ranks_among([seen for process in named if (seen := _look(process)) is not None])
 
 
+def ranks_with(variable: str) -> list[RankProcess]:
+    """The ranks on this host that have this variable in their environment, whatever its value."""
+    named = (process for process in psutil.process_iter() if variable in variables(process.pid))
+    return ranks_among([seen for process in named if (seen := _look(process)) is not None])
+
+
 def ranks_among(family: Sequence[_Process]) -> list[RankProcess]:
     """The ranks among a process and its descendants, parents first."""
     by_pid = {process.pid: process for process in family}
