@@ -464,6 +464,14 @@ def seen(pid, parent, *command, name="python3", **variables):
             ],
             [(1, 0), (2, 1), (3, 2)],
         ),
+        (  # a cluster of ipyparallel: its schedulers are forked
+            [
+                seen(1, 0, "python3", "-m", "ipyparallel.controller"),
+                seen(2, 1, "python3", "-m", "ipyparallel.controller"),
+                seen(3, 0, "python3", "-m", "ipyparallel.engine", RANK="0"),
+            ],
+            [(3, 0)],
+        ),
         ([seen(1, 0, "python3", "a.py", RANK="a")], []),
         ([seen(1, 0, "nsys", "profile", name="nsys", RANK="0"), seen(2, 1, name="kworker", RANK="0")], []),
     ],

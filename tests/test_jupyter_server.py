@@ -7,6 +7,7 @@ import os
 import re
 import shlex
 import signal
+import socket
 import sys
 import threading
 import time
@@ -91,9 +92,13 @@ class Server(nb.Jupyter):
         return reply
 
     @contextmanager
-    def kernel(self, *cells, name="python3"):
-        """A kernel of this server in which cells have run; its ranks end with it."""
-        _, model = self.ask("api/kernels", {"name": name})
+    def kernel(self, *cells, name="python3", notebook=""):
+        """A kernel of this server, or of a notebook, in which cells have run; its ranks end with it."""
+        if notebook:
+            about = {"path": notebook, "name": notebook, "type": "notebook", "kernel": {"name": name}}
+            model = self.ask("api/sessions", about)[1]["kernel"]
+        else:
+            _, model = self.ask("api/kernels", {"name": name})
         kernel = Kernel(model["id"], self.home / "runtime" / f"kernel-{model['id']}.json")
         try:
             for source in cells:
@@ -497,6 +502,77 @@ def test_ranks_of_an_earlier_cell_are_told_and_ended_whatever_has_become_of_the_
         for pid in started:
             with suppress(psutil.Error):
                 psutil.Process(pid).kill()
+
+
+@KERNEL
+def test_ranks_of_a_kernel_without_the_extension_are_told_by_what_they_have_inherited(server):
+    """Below an idle kernel, after its restart and after its end; no other notebook may end them."""
+    job = (
+        "import os, subprocess, sys\n"
+        "pids = [subprocess.Popen([sys.executable, '-c', 'import time; time.sleep(120)'], start_new_session=True,\n"
+        "                         env={**os.environ, 'RANK': number}).pid for number in '01']\n"
+    )
+    words = "ranks 0-1 of an earlier cell are still running and hold "
+    started = []
+    try:
+        with server.kernel(notebook="other.ipynb") as other, server.kernel(notebook="train.ipynb") as kernel:
+            started = json.loads(kernel.run(f"{job}print(pids)"))
+            ask, end = (f"dtdebug/api/kernels/{kernel.id}/{what}" for what in ("left", "end"))
+            # a server that subscribes late has missed the states of the first cells
+            (idle,) = wait_for(lambda: kernel.run("pass") or server.ask(ask, {})[1]["left"])
+            kernel.hang("import time\nprint('begun', flush=True)\ntime.sleep(60)")
+            busy = wait_for(lambda: not server.ask(ask, {})[1]["left"])
+            server.ask(f"api/kernels/{kernel.id}/restart", {})
+            (restarted,) = wait_for(lambda: server.ask(ask, {})[1]["left"])
+            elsewhere = server.ask(f"dtdebug/api/kernels/{other.id}/left", {})[1]["left"]
+            _, refused = server.ask(f"dtdebug/api/kernels/{other.id}/end", {"pids": started})
+            _, ended = server.ask(end, {"pids": started[:1]})
+            abandoned = server.ask("dtdebug/api/abandoned", {})[1]["left"]
+        (gone,) = wait_for(lambda: server.ask("dtdebug/api/abandoned", {})[1]["left"])
+        _, last = server.ask("dtdebug/api/abandoned", {"pids": [os.getpid(), *started]})
+
+        assert [words, words] == [each["line"][: len(words)] for each in (idle, restarted)]
+        assert busy  # they may be those of the cell that runs
+        assert ([], [], []) == (elsewhere, refused["ended"], abandoned)
+        assert started[:1] == ended["ended"]
+        assert gone["line"].startswith("rank 1 of an earlier cell of train.ipynb, whose kernel has ended, is still")
+        assert started[1:] == last["ended"]
+    finally:
+        for pid in started:
+            with suppress(psutil.Error):
+                psutil.Process(pid).kill()
+
+
+@KERNEL
+@pytest.mark.parametrize("method", ["spawn", "fork"])
+def test_workers_of_a_pool_or_a_loader_are_no_ranks_and_those_who_are_connected_are(server, method):
+    """Nobody is told to end what a cell keeps for the next one; what a fork has inherited is not held by a rank."""
+    (server.work / "peers.py").write_text(
+        "import multiprocessing as mp, socket, time\n"
+        "def rest(): time.sleep(100)\n"
+        "def meet(rank, port):\n"
+        "    end = socket.create_server(('127.0.0.1', port), dualstack_ipv6=False) if rank == 0 else None\n"
+        "    while rank:\n"
+        "        try: end = socket.create_connection(('127.0.0.1', port)); break\n"
+        "        except OSError: time.sleep(.1)\n"
+        "    kept = end.accept() if rank == 0 else None\n"
+        "    rest()\n"
+        "def start(method, act, *given):\n"
+        "    mp.get_context(method).Process(target=act, args=given, daemon=True).start()\n"
+    )
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        port = free.getsockname()[1]
+    with server.kernel(
+        "%load_ext dtdebug", f"import peers\nfor _ in '01': peers.start({method!r}, peers.rest)"
+    ) as kernel:
+        ask = f"dtdebug/api/kernels/{kernel.id}/left"
+        wait_for(lambda: len(psutil.Process(kernel.pid).children()) >= 2)
+        workers = server.ask(ask, {})[1]["left"]
+        kernel.run(f"for rank in range(2): peers.start({method!r}, peers.meet, rank, {port})")
+        (left,) = wait_for(lambda: server.ask(ask, {})[1]["left"])
+
+    assert [] == workers
+    assert left["line"].startswith(f"2 ranks of cell [4] are still running and hold port {port} and")
 
 
 @KERNEL

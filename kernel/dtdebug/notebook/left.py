@@ -18,7 +18,7 @@ import psutil
 
 from dtdebug.clean import clean
 from dtdebug.notebook import journal
-from dtdebug.probe import processes
+from dtdebug.probe import connected, processes
 from dtdebug.probe.processes import liveness
 from dtdebug.records.folder import VARIABLE, RunFolder
 from dtdebug_taxonomy.ranks import ranges
@@ -80,14 +80,19 @@ def abandoned(kernels: Collection[str]) -> list[Left]:
 
 
 def _of(entries: Iterable[tuple[Path, journal.LastCell]]) -> list[Left]:
-    found: dict[int | None, list[_Member]] = {}
+    found: dict[int | None, list[Member]] = {}
+    kernels: set[int] = set()
     for path, entry in entries:
+        kernels.add(entry.pid)
         for member in _members(path, entry):
             found.setdefault(member.cell, []).append(member)
-    return [_told(cell, found[cell]) for cell in sorted(found, key=lambda cell: cell or 0, reverse=True)]
+    theirs = {port for pid in kernels for port in connected.sockets(pid).listens}
+    return [told(cell, found[cell], theirs) for cell in sorted(found, key=lambda cell: cell or 0, reverse=True)]
 
 
-class _Member(msgspec.Struct, frozen=True):
+class Member(msgspec.Struct, frozen=True):
+    """A rank that still runs."""
+
     pid: int
     rank: int | None
     launchers: tuple[int, ...]
@@ -96,7 +101,7 @@ class _Member(msgspec.Struct, frozen=True):
     """Where dtdebug itself listens there."""
 
 
-def _members(path: Path, entry: journal.LastCell) -> Iterator[_Member]:
+def _members(path: Path, entry: journal.LastCell) -> Iterator[Member]:
     """The ranks of a kernel's folder that live and that its running cell has not started."""
     run = RunFolder(path)
     written = {r.pid: r for r in run.records() if r.pid and r.alive is not False}
@@ -105,7 +110,12 @@ def _members(path: Path, entry: journal.LastCell) -> Iterator[_Member]:
     ranks = {found.pid: found.rank for found in (*processes.find_ranks(entry.pid), *armed)}
     began = time.time() if not entry.running or not journal.lives(entry.pid) else entry.begun
     shift = _shift()
-    for pid in list({**records, **ranks})[:_MEMBERS]:
+    members = list({**records, **ranks})[:_MEMBERS]
+    unnumbered = [pid for pid in members if records.get(pid) is None and ranks.get(pid) is None]
+    no_ranks = {*unnumbered} - connected.among(unnumbered, [entry.pid])
+    for pid in members:
+        if pid in no_ranks:
+            continue
         with suppress(psutil.Error):
             process = psutil.Process(pid)
             since = process.create_time() + shift
@@ -116,7 +126,7 @@ def _members(path: Path, entry: journal.LastCell) -> Iterator[_Member]:
                 continue
             launchers = tuple(up.pid for up in process.parents() if _belongs(up, path) and up.pid != entry.pid)
             rank = records.get(pid)
-            yield _Member(
+            yield Member(
                 pid,
                 ranks.get(pid) if rank is None else rank,
                 launchers,
@@ -146,17 +156,18 @@ def _belongs(process: psutil.Process, path: Path) -> bool:
     return False
 
 
-def _told(cell: int | None, members: Sequence[_Member]) -> Left:
+def told(cell: int | None, members: Sequence[Member], kernels: Collection[int]) -> Left:
+    """What the ranks of a cell hold; `kernels` are ports at which kernels listen."""
     pids = list(dict.fromkeys([*(m.pid for m in members), *(up for m in members for up in m.launchers)]))
     ports: set[int] = set()
+    """Without those that kernels listen at: a forked rank has inherited them."""
     store: set[str] = set()
     memory = 0
     for pid in pids:
         with suppress(psutil.Error):
-            process = psutil.Process(pid)
-            memory += process.memory_info().rss
+            memory += psutil.Process(pid).memory_info().rss
             store.add(processes.variables(pid).get("MASTER_PORT", ""))
-            ports |= {c.laddr.port for c in process.net_connections("tcp") if c.status == psutil.CONN_LISTEN}
+            ports |= connected.sockets(pid).listens - {*kernels}
     ports = {port for port in ports if not any(m.endpoint.endswith(f":{port}") for m in members)}
     numbers = [m.rank for m in members if m.rank is not None]
     return Left(
@@ -182,12 +193,6 @@ def end(kernel: str, pids: Sequence[int], pid: int) -> tuple[list[int], str]:
     left_by_cells = {each for found in left(kernel) for each in found.pids}
     allowed = {*processes.ranks_below(pid), *left_by_cells} - {pid, os.getpid()}
     return end_ranks(pids, allowed)
-
-
-def end_abandoned(kernels: Collection[str], pids: Sequence[int]) -> tuple[list[int], str]:
-    """Ends those of the processes that `abandoned` names."""
-    allowed = {pid for found in abandoned(kernels) for pid in found.pids} - {os.getpid()}
-    return end_ranks(pids, allowed, kernel=False)
 
 
 def end_ranks(pids: Sequence[int], allowed: Collection[int], *, kernel: bool = True) -> tuple[list[int], str]:

@@ -25,8 +25,10 @@ _LOCAL = ("LOCAL_RANK", "OMPI_COMM_WORLD_LOCAL_RANK", "MPI_LOCALRANKID", "MV2_CO
 _LOCAL_WORLD = ("LOCAL_WORLD_SIZE", "OMPI_COMM_WORLD_LOCAL_SIZE", "MPI_LOCALNRANKS", "MV2_COMM_WORLD_LOCAL_SIZE")
 _PYTHON = re.compile(r"(?:python|pypy|pt_main_thread)[\w.-]*(?:\.exe)?\Z")
 _LAUNCHER = re.compile(
-    r"(?:\A|[/\\])(?:torchrun|accelerate|deepspeed|horovodrun|mpirun|mpiexec|srun|colossalai|dtdebug|fabric)(?:\.exe)?\Z"
-    r"|\A(?:torch\.distributed\.(?:run|launch)|accelerate\.commands\.\w+|deepspeed\.launcher\.\w+|dtdebug)\Z"
+    r"(?:\A|[/\\])(?:torchrun|accelerate|deepspeed|horovodrun|mpirun|mpiexec|srun|colossalai|dtdebug|fabric|ipcluster"
+    r"|ipcontroller)(?:\.exe)?\Z"
+    r"|\A(?:torch\.distributed\.(?:run|launch)|accelerate\.commands\.\w+|deepspeed\.launcher\.\w+|dtdebug"
+    r"|ipyparallel\.(?:cluster|controller|engine\.nanny))\Z"
 )
 HELPER = re.compile(r"multiprocessing\.(?:resource_tracker|forkserver|managers)|from multiprocessing\.resource_tracker")
 """What multiprocessing starts for itself: nobody waits for one of these."""
@@ -76,6 +78,12 @@ def ranks_below(pid: int) -> list[int]:
 def ranks_of_job(job: Mapping[str, str]) -> list[RankProcess]:
     """The ranks on this host that have all these variables in their environment, by rank."""
     named = (process for process in psutil.process_iter() if job.items() <= variables(process.pid).items())
+    return ranks_among([seen for process in named if (seen := _look(process)) is not None])
+
+
+def ranks_with(variable: str) -> list[RankProcess]:
+    """The ranks on this host that have this variable in their environment, whatever its value."""
+    named = (process for process in psutil.process_iter() if variable in variables(process.pid))
     return ranks_among([seen for process in named if (seen := _look(process)) is not None])
 
 

@@ -160,12 +160,15 @@ class LeftHandler(_KernelHandler):
     @authorized(action="execute")  # type: ignore[untyped-decorator]
     async def post(self, kernel_id: str) -> None:
         """Nothing in, `{"left": [{"line": ..., "pids": [...]}]}` out."""
+        from dtdebug.server import kernels
+
         process = await self.process(kernel_id)
+        idle, mine = kernels.is_idle(self.kernel_manager.get_kernel(kernel_id)), kernels.of_server(self.kernel_manager)
 
         def work() -> bytes:
             from dtdebug.server import looks
 
-            return looks.left_behind(process)
+            return looks.left_behind(process, mine, idle=idle)
 
         await self.reply((kernel_id, "left"), "", work)
 
@@ -181,11 +184,12 @@ class EndHandler(_KernelHandler):
 
         asked = self.asked(kernels.to_end)
         process = await self.process(kernel_id)
+        mine = kernels.of_server(self.kernel_manager)
 
         def work() -> bytes:
             from dtdebug.server import looks
 
-            return looks.end(process, asked.pids)
+            return looks.end(process, mine, asked.pids)
 
         await self.reply((kernel_id, "end"), tuple(asked.pids), work)
 
@@ -199,8 +203,7 @@ class AbandonedHandler(_KernelHandler):
         """As `LeftHandler`; with `{"pids": [...]}` as `EndHandler`."""
         from dtdebug.server import kernels
 
-        manager = self.kernel_manager
-        mine = [kernels.file_of(manager.get_kernel(each)) for each in manager.list_kernel_ids()]
+        mine = kernels.of_server(self.kernel_manager)
         asked = self.asked(kernels.to_end) if self.request.body not in (b"", b"{}") else None
 
         def work() -> bytes:

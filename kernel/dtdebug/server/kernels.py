@@ -39,6 +39,15 @@ class KernelProcess(msgspec.Struct, frozen=True):
     alive: bool
 
 
+class Kernels(msgspec.Struct, frozen=True):
+    """The kernels of this server."""
+
+    files: list[str]
+    """Names of their connection files."""
+    pids: list[int]
+    """Those that have a process on this machine."""
+
+
 def decoded(body: bytes) -> LookRequest:
     """The request in a body; raises ValueError that says what a request looks like."""
     try:
@@ -59,6 +68,18 @@ def to_end(body: bytes) -> ToEnd:
 def file_of(kernel: Any) -> str:
     """Name of the connection file of a kernel manager's kernel."""
     return Path(kernel.connection_file).name
+
+
+def is_idle(kernel: Any) -> bool:
+    """The server knows that it runs no cell."""
+    return getattr(kernel, "execution_state", "") == "idle"
+
+
+def of_server(manager: Any) -> Kernels:
+    """The kernels of a server as they are now."""
+    found = [manager.get_kernel(each) for each in manager.list_kernel_ids()]
+    pids = [getattr(getattr(each, "provisioner", None), "pid", None) for each in found]
+    return Kernels([file_of(each) for each in found], [pid for pid in pids if pid is not None])
 
 
 async def process_of(kernel: Any) -> KernelProcess | None:

@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
 
 import msgspec
 
-from dtdebug.notebook import journal, left, show
+from dtdebug.notebook import journal, left, show, unarmed
 from dtdebug.notebook.ask import from_outside
 from dtdebug.notebook.glance import glance, resting
 from dtdebug.notebook.view import view
+from dtdebug.probe.processes import ranks_below
 from dtdebug.records.folder import RunFolder
-from dtdebug.server.kernels import KernelProcess, LookRequest
+from dtdebug.server.kernels import KernelProcess, Kernels, LookRequest
 from dtdebug.server.report import markdown
 from dtdebug_taxonomy.ranks import RankState
 from dtdebug_taxonomy.view import View
@@ -84,25 +86,45 @@ class EndReply(msgspec.Struct, frozen=True):
     text: str
 
 
-def left_behind(process: KernelProcess) -> bytes:
+def left_behind(process: KernelProcess, kernels: Kernels, *, idle: bool) -> bytes:
     """The JSON of the ranks that still run of earlier cells, also of a kernel that was restarted since."""
-    return msgspec.json.encode(LeftBehind([CellRanks(each.line, each.pids) for each in left.left(process.file)]))
+    return _listed(_left(process, kernels, idle=idle))
 
 
-def abandoned(kernels: Sequence[str]) -> bytes:
+def abandoned(kernels: Kernels) -> bytes:
     """The JSON of the ranks of kernels that have ended and are none of these."""
-    return msgspec.json.encode(LeftBehind([CellRanks(each.line, each.pids) for each in left.abandoned(kernels)]))
+    return _listed(_abandoned(kernels))
 
 
-def end_abandoned(kernels: Sequence[str], pids: Sequence[int]) -> bytes:
+def end_abandoned(kernels: Kernels, pids: Sequence[int]) -> bytes:
     """Ends those of them that `abandoned` names; the JSON of what came of it."""
-    return msgspec.json.encode(EndReply(*left.end_abandoned(kernels, pids)))
+    allowed = {pid for each in _abandoned(kernels) for pid in each.pids}
+    return msgspec.json.encode(EndReply(*left.end_ranks(pids, allowed - {os.getpid()}, kernel=False)))
 
 
-def end(process: KernelProcess, pids: Sequence[int]) -> bytes:
+def end(process: KernelProcess, kernels: Kernels, pids: Sequence[int]) -> bytes:
     """Ends those of them that are ranks of this kernel, now or before its restart; the JSON of what came of it."""
     _, entry = _armed(process)
-    return msgspec.json.encode(EndReply(*left.end(process.file, pids, entry.pid if entry else process.pid)))
+    kernel = entry.pid if entry else process.pid
+    allowed = {*ranks_below(kernel), *(pid for each in _left(process, kernels, idle=True) for pid in each.pids)}
+    return msgspec.json.encode(EndReply(*left.end_ranks(pids, allowed - {*kernels.pids, kernel, os.getpid()})))
+
+
+def _left(process: KernelProcess, kernels: Kernels, *, idle: bool) -> list[left.Left]:
+    """By the journals; of kernels that keep none, by the operating system."""
+    _, entry = _armed(process)
+    return [
+        *left.left(process.file),
+        *unarmed.left(process.pid, idle=idle and entry is None, kernels=kernels.pids),
+    ]
+
+
+def _abandoned(kernels: Kernels) -> list[left.Left]:
+    return [*left.abandoned(kernels.files), *unarmed.abandoned(kernels.pids)]
+
+
+def _listed(found: Sequence[left.Left]) -> bytes:
+    return msgspec.json.encode(LeftBehind([CellRanks(each.line, each.pids) for each in found]))
 
 
 def _armed(process: KernelProcess) -> tuple[RunFolder | None, journal.LastCell | None]:

@@ -1,0 +1,91 @@
+"""Ranks that a kernel without our extension has left: no journal tells of them, the operating system does.
+
+A Jupyter server writes its process id and the notebook's path into the environment of a kernel, and ranks inherit both.
+Which cell has started them nobody knows; that none runs is known where the kernel is idle or has ended.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Collection, Iterable, Sequence
+from contextlib import suppress
+from pathlib import Path
+
+import msgspec
+import psutil
+
+from dtdebug.clean import clean
+from dtdebug.notebook.left import Left, Member, told
+from dtdebug.probe import connected, processes
+from dtdebug.records.folder import VARIABLE
+
+_SERVER, _NOTEBOOK = "JPY_PARENT_PID", "JPY_SESSION_NAME"
+
+
+def left(pid: int, *, idle: bool, kernels: Collection[int]) -> list[Left]:
+    """What still runs of cells of the kernel with that process, or of its predecessors; `kernels` are the server's."""
+    found = _told(processes.find_ranks(pid), pid, [pid]) if idle else []
+    notebook = processes.variables(pid).get(_NOTEBOOK, "")
+    return found + (_told(_orphans(kernels).get(notebook, ()), None, kernels) if notebook else [])
+
+
+def abandoned(kernels: Collection[int]) -> list[Left]:
+    """The same of kernels that have ended and whose notebooks have none of these."""
+    served = {processes.variables(pid).get(_NOTEBOOK) for pid in kernels} - {None, ""}
+    return [
+        msgspec.structs.replace(each, notebook=clean(Path(notebook).name) or "a notebook")
+        for notebook, ranks in _orphans(kernels).items()
+        if notebook not in served
+        for each in _told(ranks, None, kernels)
+    ]
+
+
+def _orphans(kernels: Collection[int]) -> dict[str, list[processes.RankProcess]]:
+    """The path of a notebook -> ranks whose kernel has ended."""
+    found: dict[str, list[processes.RankProcess]] = {}
+    for rank in processes.ranks_with(_SERVER):
+        with suppress(psutil.Error):
+            variables = processes.variables(rank.pid)
+            if VARIABLE not in variables and _is_orphan(rank.pid, variables.get(_SERVER, ""), kernels):
+                found.setdefault(variables.get(_NOTEBOOK, ""), []).append(rank)
+    return found
+
+
+def _is_orphan(pid: int, server: str, kernels: Collection[int]) -> bool:
+    """What a server has started itself is a kernel; if it is this server, we know its kernels, for it may be init."""
+    above = _family(psutil.Process(pid), server)
+    top = above[-1] if above else psutil.Process(pid)
+    if any("ipykernel" in word for up in above for word in up.cmdline()[:4]):
+        return False
+    return top.ppid() != int(server) or (server == str(os.getpid()) and top.pid not in kernels)
+
+
+def _family(process: psutil.Process, server: str) -> list[psutil.Process]:
+    """The processes above it of the same kernel, the nearest first."""
+    above = []
+    for up in process.parents():
+        if processes.variables(up.pid).get(_SERVER) != server:
+            break
+        above.append(up)
+    return above
+
+
+def _told(ranks: Sequence[processes.RankProcess], kernel: int | None, apart: Collection[int]) -> list[Left]:
+    unnumbered = [rank.pid for rank in ranks if rank.rank is None]
+    no_ranks = {*unnumbered} - connected.among(unnumbered, apart)
+    members = [
+        Member(rank.pid, rank.rank, tuple(_launchers(rank.pid, kernel)), None)
+        for rank in ranks
+        if rank.pid != kernel and rank.pid not in no_ranks
+    ]
+    theirs = {port for pid in apart for port in connected.sockets(pid).listens}
+    return [told(None, members, theirs)] if members else []
+
+
+def _launchers(pid: int, kernel: int | None) -> Iterable[int]:
+    """The processes between a rank and its kernel, or what is left of them."""
+    with suppress(psutil.Error):
+        for up in _family(psutil.Process(pid), processes.variables(pid).get(_SERVER, "")):
+            if up.pid == kernel:
+                break
+            yield up.pid

@@ -1,0 +1,54 @@
+"""Which processes are connected with each other by TCP: ranks of a job are, workers of a pool or a loader are not."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable
+from typing import NamedTuple
+
+import psutil
+
+End = tuple[str, int]
+"""Address and port."""
+
+
+class Sockets(NamedTuple):
+    """The TCP sockets of a process."""
+
+    listens: frozenset[int]
+    """Ports alone."""
+    ends: frozenset[tuple[End, End]]
+    """(here, there) of each connection."""
+
+
+def sockets(pid: int) -> Sockets:
+    """Those of a process; none where it has ended or may not be read."""
+    try:
+        found = psutil.Process(pid).net_connections("tcp")
+    except (psutil.Error, OSError):
+        return Sockets(frozenset(), frozenset())
+    return Sockets(
+        frozenset(c.laddr.port for c in found if c.status == psutil.CONN_LISTEN),
+        frozenset((_end(c.laddr), _end(c.raddr)) for c in found if c.raddr and c.laddr),
+    )
+
+
+def _end(address: tuple[str, int]) -> End:
+    """One end, written alike whichever of the two protocols a socket is of."""
+    return address[0].removeprefix("::ffff:"), address[1]
+
+
+def among(pids: Iterable[int], apart: Collection[int] = ()) -> set[int]:
+    """Those that are connected with another of them, but with none of the processes `apart`.
+
+    Who is connected with the process that started it, as a worker of Dask with its scheduler, works for that one; what
+    a child has inherited connects it with nobody, for its other end is as it was.
+    """
+    theirs = {end for pid in apart for end in sockets(pid).ends}
+    own = {pid: sockets(pid).ends - theirs for pid in pids}
+    found = set()
+    for pid, ends in own.items():
+        seen_from_there = {(there, here) for here, there in ends}
+        others = {end for other, those in own.items() if other != pid for end in those}
+        if seen_from_there & others and not seen_from_there & theirs:
+            found.add(pid)
+    return found
