@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Iterable
 from statistics import median
 
 import msgspec
 
+from dtdebug.slow.steps import LOADER, OPTIMIZER, Steps
 from dtdebug.slow.traces import Trace, TraceEvent
 from dtdebug_taxonomy.watched import Late
 
 _DEVICE = frozenset(("kernel", "gpu_memcpy", "gpu_memset"))
 _COMMUNICATION = ("nccl", "gloo:", "mpi:", "ucc:", "rccl", "xccl", "hccl")
 """How names of what exchanges begin, on a device and on a host; https://github.com/pytorch/pytorch names them so."""
-_LOADER, _OPTIMIZER, _STEP = "enumerate(DataLoader)", "Optimizer.step#", "ProfilerStep#"
+_DISPATCHED = ("c10d::", "_c10d_functional::", "record_param_comms")
+"""Operators of the host that begin a collective or wait for it."""
 _LATE, _OWN = 0.1, 0.5
 """Share of a step by which others communicate longer, and the share of that which the late rank spends elsewhere."""
 Interval = tuple[float, float]
@@ -48,26 +51,24 @@ class RankTimeline(msgspec.Struct, frozen=True, kw_only=True):
     loader: tuple[Interval, ...]
 
 
-def account(trace: Trace) -> tuple[Account, RankTimeline]:
-    """The account of one rank."""
-    steps = [e for e in trace.events if e.name.startswith(_STEP)]
-    steps = list({(e.ts, e.dur): e for e in steps if e.cat != "gpu_user_annotation"}.values())
+def account(trace: Trace, steps: Steps | None) -> tuple[Account, RankTimeline]:
+    """The account of one rank: of its marked steps, or of all that was recorded."""
     events = [e for e in trace.events if e.cat not in ("Trace", "python_function")]
-    begin = min(e.ts for e in steps or events)
-    end = max(e.ts + e.dur for e in steps or events)
+    spans = steps.spans if steps is not None and steps.spans else [(e.ts, e.ts + e.dur) for e in events]
+    begin, end = min(span[0] for span in spans), max(span[1] for span in spans)
     inside = [e for e in events if e.ts < end and e.ts + e.dur > begin]
+    around = _Around(inside)
     device = any(e.cat == "kernel" for e in inside)
     communication = _union(_spans((e for e in inside if _communicates(e, device=device)), begin, end))
-    loader = _union(_spans((e for e in inside if e.name.startswith(_LOADER)), begin, end))
-    optimizer = _union(
-        _spans((e for e in inside if e.name.startswith(_OPTIMIZER) and e.cat != "gpu_user_annotation"), begin, end)
-    )
-    compute = _union(_spans((e for e in inside if _computes(e, device=device)), begin, end))
+    loader = _union(_spans((e for e in inside if e.name.startswith(LOADER)), begin, end))
+    stepping = [e for e in inside if e.name.startswith(OPTIMIZER) and e.cat != "gpu_user_annotation"]
+    optimizer = _union(_spans(stepping, begin, end))
+    compute = _union(_spans((e for e in inside if _computes(e, device=device) and not around.waits(e)), begin, end))
     if not device:  # what a loader computes is loading
-        compute = _without(_union([*compute, *optimizer]), loader)
+        busy_stepping = _spans((e for e in stepping if not around.waits(e)), begin, end)
+        compute = _without(_union([*compute, *busy_stepping]), loader)
     exposed = _without(communication, compute)
     busy = _union([*compute, *communication, *([] if device else loader)])
-    numbers = {e.name for e in steps}
     found = Account(
         rank=trace.rank,
         file=trace.file,
@@ -79,8 +80,8 @@ def account(trace: Trace) -> tuple[Account, RankTimeline]:
         loader=_seconds(loader),
         optimizer=_seconds(optimizer),
         idle=_seconds([(begin, end)]) - _seconds(busy),
-        steps=len(numbers),
-        step_seconds=_seconds([(begin, end)]) / len(numbers) if numbers else None,
+        steps=steps.count if steps is not None else 0,
+        step_seconds=steps.seconds if steps is not None else None,
     )
     line = RankTimeline(
         rank=trace.rank,
@@ -137,10 +138,25 @@ def _communicates(event: TraceEvent, *, device: bool) -> bool:
     return event.name.lower().startswith(_COMMUNICATION)
 
 
+class _Around:
+    """Which operators of the host are around others that communicate: what they wait for in these is no computing."""
+
+    def __init__(self, events: Iterable[TraceEvent]) -> None:
+        self._begins: dict[tuple[int | str, int | str], list[float]] = {}
+        for e in events:  # in order of time
+            if e.cat != "kernel" and e.name.startswith((*_DISPATCHED, *_COMMUNICATION)):
+                self._begins.setdefault((e.pid, e.tid), []).append(e.ts)
+
+    def waits(self, event: TraceEvent) -> bool:
+        begins = self._begins.get((event.pid, event.tid), [])
+        at = bisect_left(begins, event.ts)
+        return at < len(begins) and begins[at] < event.ts + event.dur
+
+
 def _computes(event: TraceEvent, *, device: bool) -> bool:
     if device:
         return event.cat in _DEVICE and not _communicates(event, device=True)
-    return event.cat == "cpu_op" and not event.name.startswith(("c10d::", "record_param_comms", *_COMMUNICATION))
+    return event.cat == "cpu_op" and not event.name.startswith((*_DISPATCHED, *_COMMUNICATION))
 
 
 def _spans(events: Iterable[TraceEvent], begin: float, end: float) -> list[Interval]:
