@@ -66,6 +66,20 @@ def test_ranks_that_fare_alike_have_nobody_late(tmp_path):
     assert "~" in text
 
 
+def test_a_rank_that_is_held_up_once_is_not_late(tmp_path):
+    """It compiles or saves in one step of eight, which is most of the time; one that is so in each is late."""
+    documents = [host(rank, steps=8, loop=1000) for rank in (0, 1)]
+    for document, (name, tid) in zip(documents, (("gloo:all_reduce", 2), ("aten::mm", 1)), strict=True):
+        rows = document["traceEvents"]
+        at = rows[1]["ts"]
+        for row in rows[1:]:
+            row["ts"] += 20_000 * (row["ts"] >= at + 1000)
+        rows[1]["dur"] = 21_000
+        rows.append(event(name, at + 1000, 20_000, "cpu_op", tid))
+    write(tmp_path, documents)
+    assert json.loads(run([tmp_path], as_json=True)[0])["late"] is None
+
+
 def test_a_loader_that_is_slow_everywhere_holds_up_all(tmp_path):
     """Nobody is late, and all wait."""
     write(tmp_path, [host(0, load=800), host(1, load=790)])

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
+from itertools import pairwise
 from statistics import median
 
 import msgspec
@@ -19,6 +20,8 @@ _DISPATCHED = ("c10d::", "_c10d_functional::", "record_param_comms")
 """Operators of the host that begin a collective or wait for it."""
 _LATE, _OWN = 0.1, 0.5
 """Share of a step by which others communicate longer, and the share of that which the late rank spends elsewhere."""
+_PARTS, _FEW, _MOSTLY = 24, 4, 0.6
+"""Into how many parts a run is divided, below how many it is one, and in how many of them the late rank has to be."""
 Interval = tuple[float, float]
 
 
@@ -49,6 +52,8 @@ class RankTimeline(msgspec.Struct, frozen=True, kw_only=True):
     compute: tuple[Interval, ...]
     communication: tuple[Interval, ...]
     loader: tuple[Interval, ...]
+    parts: tuple[tuple[float, float, float, float], ...] = ()
+    """Of each part of the run: its seconds and those of communication, computing and loading."""
 
 
 def account(trace: Trace, steps: Steps | None) -> tuple[Account, RankTimeline]:
@@ -89,12 +94,34 @@ def account(trace: Trace, steps: Steps | None) -> tuple[Account, RankTimeline]:
         compute=_from(compute, begin),
         communication=_from(communication, begin),
         loader=_from(loader, begin),
+        parts=_parts(_bounds(steps, begin, end), communication, compute, loader),
     )
     return found, line
 
 
-def late(accounts: list[Account]) -> Late | None:
-    """The rank that the others wait for: it communicates the least, and spends that time in a phase of its own."""
+def _bounds(steps: Steps | None, begin: float, end: float) -> list[float]:
+    """What divides a run into parts alike on all ranks: its steps, some together; else equal parts of it."""
+    marks = list(steps.marks) if steps is not None else []
+    if len(marks) > _PARTS:
+        marks = marks[:: len(marks) // _PARTS]
+    return [begin, *marks, end] if marks else [begin + (end - begin) * n / _PARTS for n in range(_PARTS + 1)]
+
+
+def _parts(bounds: list[float], *kinds: list[Interval]) -> tuple[tuple[float, float, float, float], ...]:
+    found = []
+    for begin, end in pairwise(bounds):
+        if end > begin:
+            clipped = ([(max(a, begin), min(b, end)) for a, b in spans if a < end and b > begin] for spans in kinds)
+            communication, compute, loader = (sum(b - a for a, b in spans) for spans in clipped)
+            found.append((end - begin, communication, compute, loader))
+    return tuple(found)
+
+
+def late(accounts: list[Account], lines: Sequence[RankTimeline] = ()) -> Late | None:
+    """The rank that the others wait for: it communicates the least, and spends that time in a phase of its own.
+
+    Through most of the run, where the parts of it are known: one that compiles or saves once is not late.
+    """
     if len(accounts) < 2:
         return None
     one = min(accounts, key=lambda a: a.communication / a.span)
@@ -109,6 +136,8 @@ def late(accounts: list[Account]) -> Late | None:
     phase, (share, usual) = max(shares.items(), key=lambda row: row[1][0] - row[1][1])
     if share - usual < _OWN * waits:
         return None
+    if not _lasts(one.rank, phase, lines):
+        return None
     name = {"loader": "the loader", "compute": "computing", "idle": "neither computing nor communicating"}[phase]
     return Late(
         ranks=(one.rank,),
@@ -118,6 +147,27 @@ def late(accounts: list[Account]) -> Late | None:
         means=f"Rank {one.rank} is late: it spends {share:.0%} of its time in {name}, the others {usual:.0%}; "
         f"they communicate, which is to wait for it, {waits:.0%} of the time longer than it does.",
     )
+
+
+def _lasts(rank: int, phase: str, lines: Sequence[RankTimeline]) -> bool:
+    """In most parts of the run this rank communicates less than the others, and spends that in its phase."""
+    if len({len(line.parts) for line in lines}) != 1 or len(lines[0].parts) < _FEW:
+        return True
+    shares = {line.rank: [_shares(part) for part in line.parts] for line in lines}
+    kept = 0
+    for at, mine in enumerate(shares[rank]):
+        others = [rows[at] for other, rows in shares.items() if other != rank]
+        waits = median(row["communication"] for row in others) - mine["communication"]
+        more = mine[phase] - median(row[phase] for row in others)
+        kept += waits >= _LATE and more >= _OWN * waits
+    return kept >= _MOSTLY * len(shares[rank])
+
+
+def _shares(part: tuple[float, float, float, float]) -> dict[str, float]:
+    span, communication, compute, loader = part
+    busy = min(span, communication + compute + loader)
+    seconds = {"communication": communication, "compute": compute, "loader": loader, "idle": span - busy}
+    return {name: value / span for name, value in seconds.items()}
 
 
 def _starved(accounts: list[Account]) -> Late | None:

@@ -37,7 +37,7 @@ def run(given: list[Path], *, as_json: bool) -> tuple[str, bool]:
     counted, how = steps(traces)
     rows = [account(trace, counted.get(trace.rank)) for trace in traces]
     accounts, lines = [row[0] for row in rows], [row[1] for row in rows]
-    found, notes = late(accounts), [note for trace in traces for note in trace.notes]
+    found, notes = late(accounts, lines), [note for trace in traces for note in trace.notes]
     if as_json:
         told: dict[str, Any] = {"v": VERSION, "ranks": accounts, "late": found, "notes": notes, "steps_by": how}
         return msgspec.json.encode(told).decode() + "\n", found is not None

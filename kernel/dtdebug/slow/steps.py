@@ -38,6 +38,8 @@ class Steps(msgspec.Struct, frozen=True, kw_only=True):
     """Of one, from the first to the last; None for a single one."""
     spans: tuple[tuple[float, float], ...] = ()
     """Their beginnings and ends, where they are marked."""
+    marks: tuple[float, ...] = ()
+    """A time of each, at the same place in all."""
 
 
 def steps(traces: list[Trace]) -> tuple[dict[int, Steps], str]:
@@ -68,7 +70,12 @@ def _marked(events: tuple[TraceEvent, ...]) -> Steps | None:
     if not spans:
         return None
     number = len({e.name for e in marked})
-    return Steps(count=number, seconds=(spans[-1][1] - spans[0][0]) / 1e6 / number, spans=tuple(spans))
+    return Steps(
+        count=number,
+        seconds=(spans[-1][1] - spans[0][0]) / 1e6 / number,
+        spans=tuple(spans),
+        marks=tuple(span[0] for span in spans),
+    )
 
 
 def _annotated(events: tuple[TraceEvent, ...]) -> Steps | None:
@@ -164,4 +171,4 @@ def _of(times: list[float]) -> Steps | None:
     if not times:
         return None
     seconds = (times[-1] - times[0]) / 1e6 / (len(times) - 1) if len(times) > 1 else None
-    return Steps(count=len(times), seconds=seconds)
+    return Steps(count=len(times), seconds=seconds, marks=tuple(times))
