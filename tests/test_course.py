@@ -283,6 +283,87 @@ def test_a_header_that_is_of_no_use_is_one_line(tmp_path, header, said):
         recording.load(tmp_path / "a", "rank-0.0")
 
 
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        (lambda d: (d / "rank-0.0.data").unlink(), "rank-0.0.data: what collectives gave can't be read: No such file"),
+        (lambda d: ((d / "rank-0.0.data").unlink(), os.mkfifo(d / "rank-0.0.data")), "is not a regular file"),
+        (lambda d: write(d, 0, rows(1), {"v": 1, "rank": 1, "world": 2}), "is the header of rank 1, not of this one"),
+        (lambda d: write(d, 0, rows(1), {"v": 1, "rank": 0, "world": 1 << 40}), "can't be"),
+        (lambda d: write(d, 0, rows(1), {"v": 1, "rank": 0, "world": 2, "seed": 1 << 70}), "no generator has"),
+        (lambda d: write(d, 0, ["?"]), "no collective of rank-0.0 can be read"),
+        (lambda d: write(d, 0, rows(1), {"v": 1, "rank": 0, "world": 2, "command": ["sh", "x"]}), "no Python program"),
+        (lambda d: write(d, 0, rows(1), {"v": 1, "rank": 0, "world": 2, "command": ["p", "no.py"]}), "no such file"),
+    ],
+)  # fmt: skip
+def test_what_cannot_be_replayed_is_one_line_and_nothing_is_run(tmp_path, change, said):
+    """A pipe in place of the data, no data, the header of another rank, numbers that can't be, another program."""
+    (tmp_path / "train.py").write_text("raise SystemExit('was run')")
+    write(
+        tmp_path / "a", 0, [*rows(1), ["d", 1, [[0, 8]]]], {"v": 1, "rank": 0, "world": 2, "command": ["p", "train.py"]}
+    )
+    (tmp_path / "a" / "rank-0.0.data").write_bytes(b"12345678")
+    change(tmp_path / "a")
+    done = dtdebug("replay", "a", "--rank", "0", cwd=tmp_path)
+
+    assert (2, "") == (done.returncode, done.stdout)
+    assert said in done.stderr.splitlines()[-1]
+    assert "was run" not in done.stderr
+    assert "internal error" not in done.stderr
+
+
+def test_a_recording_that_broke_off_does_not_differ_by_what_it_lacks(tmp_path):
+    """The disk was full, or the end of a file was lost: what would have come is not known."""
+    write(tmp_path / "a", 0, rows(1, 2, 3))
+    for name, end in (("full", {"collectives": 2, "stopped": "No space left on device"}), ("lost", {"collectives": 3})):
+        write(tmp_path / name, 0, rows(1, 2))
+        (tmp_path / name / "rank-0.0.cost.json").write_bytes(msgspec.json.encode(end))
+        found = compare.runs(tmp_path / "a", tmp_path / name)
+        assert (None, 2, False, 1) == (found.first, found.compared, found.whole, len(found.notes))
+    (tmp_path / "lost" / "rank-0.0.cost.json").write_bytes(b" " * 1024)  # it was killed there, as one that hangs
+
+    assert "missing" == compare.runs(tmp_path / "a", tmp_path / "lost").first.what
+    write(tmp_path / "none", 0, [])
+    with pytest.raises(UsageError, match="no collective"):
+        compare.runs(tmp_path / "none", tmp_path / "none")
+
+
+def test_checkpoints_show_a_difference_whose_records_are_gone(tmp_path):
+    """A long run keeps its first and last records."""
+    for name, digest in (("a", 5), ("b", 6)):
+        write(tmp_path / name, 0, [rows()[0], [1, 0, [7]], [5000, 0, [8]]])
+        with (tmp_path / name / "rank-0.0.head.jsonl").open("ab") as file:
+            file.write(b"[1000,3]\n[2000,%d]\n" % digest)
+    first = compare.runs(tmp_path / "a", tmp_path / "b").first
+
+    assert (1000, 2000) == (first.since, first.index)
+    assert compare.runs(tmp_path / "a", tmp_path / "a").first is None
+
+
+def test_a_full_disk_stops_the_recording_and_not_the_job(tmp_path):
+    """Files may grow to 12 KiB: the job ends well, the recording says up to where it goes, is of use so far."""
+    pytest.importorskip("torch")
+    (tmp_path / "train.py").write_text(
+        "import torch, torch.distributed as d\nd.init_process_group('gloo')\n"
+        "for _ in range(400):\n    d.all_reduce(torch.ones(3))\nprint('the end')\nd.destroy_process_group()\n"
+    )
+    job = f"{sys.executable} -m torch.distributed.run --standalone --nproc-per-node 1 train.py"
+    command = f"ulimit -f 12; {sys.executable} -m dtdebug run --record r --data 0 -- {job}"
+    done = subprocess.run(
+        ["bash", "-c", command], cwd=tmp_path, env={**os.environ, "DTDEBUG_STATE": str(tmp_path / "state")},
+        capture_output=True, text=True, timeout=SECONDS, check=False,
+    )  # fmt: skip
+    course = recording.load(tmp_path / "r", "rank-0.0")
+
+    assert (0, True) == (done.returncode, "the end" in done.stdout)
+    assert 1 == done.stderr.count("the recording has stopped")
+    assert "Traceback" not in done.stderr
+    assert "rank-0.0 only up to collective" in done.stderr
+    assert "File too large" == course.end.stopped
+    assert 1 < len(course.records) == course.end.collectives < 400
+    assert not course.damaged
+
+
 def test_what_is_no_recording_is_said(tmp_path):
     done = dtdebug("diff", str(tmp_path), str(tmp_path), cwd=tmp_path)
 

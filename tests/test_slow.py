@@ -10,6 +10,7 @@ from dtdebug.cli import main as dtdebug
 from dtdebug.errors import UsageError
 from dtdebug.slow.account import account, late
 from dtdebug.slow.command import picture, run
+from dtdebug.slow.steps import steps
 from dtdebug.slow.traces import load, paths
 
 
@@ -65,6 +66,20 @@ def test_ranks_that_fare_alike_have_nobody_late(tmp_path):
     assert "~" in text
 
 
+def test_a_rank_that_is_held_up_once_is_not_late(tmp_path):
+    """It compiles or saves in one step of eight, which is most of the time; one that is so in each is late."""
+    documents = [host(rank, steps=8, loop=1000) for rank in (0, 1)]
+    for document, (name, tid) in zip(documents, (("gloo:all_reduce", 2), ("aten::mm", 1)), strict=True):
+        rows = document["traceEvents"]
+        at = rows[1]["ts"]
+        for row in rows[1:]:
+            row["ts"] += 20_000 * (row["ts"] >= at + 1000)
+        rows[1]["dur"] = 21_000
+        rows.append(event(name, at + 1000, 20_000, "cpu_op", tid))
+    write(tmp_path, documents)
+    assert json.loads(run([tmp_path], as_json=True)[0])["late"] is None
+
+
 def test_a_loader_that_is_slow_everywhere_holds_up_all(tmp_path):
     """Nobody is late, and all wait."""
     write(tmp_path, [host(0, load=800), host(1, load=790)])
@@ -86,7 +101,8 @@ def test_on_a_device_kernels_count_and_overlap_is_not_exposed(tmp_path):
         return {"distributedInfo": {"rank": rank}, "traceEvents": rows}
 
     write(tmp_path, [gpu(0, 300, 600), gpu(1, 800, 100)])
-    accounts = [account(trace)[0] for trace in load(paths([tmp_path]))]
+    traces = load(paths([tmp_path]))
+    accounts = [account(trace, steps(traces)[0][trace.rank])[0] for trace in traces]
     assert accounts[0].on == "device"
     assert accounts[0].exposed_communication == pytest.approx(550e-6)
     assert accounts[1].exposed_communication == pytest.approx(50e-6)
@@ -146,11 +162,69 @@ def test_names_in_a_trace_do_not_reach_the_terminal_as_they_are(tmp_path):
 def test_each_column_of_the_picture_shows_what_took_most_of_it(tmp_path):
     """Loading, then communicating."""
     write(tmp_path, [host(0, load=500, steps=1)])
-    _, line = account(load(paths([tmp_path]))[0])
+    traces = load(paths([tmp_path]))
+    _, line = account(traces[0], steps(traces)[0][0])
     drawn = picture(line, line.span, 20)
     assert len(drawn) == 20
     assert drawn.startswith("LLLLLLLL")
     assert drawn.count("~") >= 5
+
+
+def test_what_waits_inside_an_operator_is_not_computing(tmp_path):
+    """An optimizer that communicates in its step, as ZeRO's, and the wait for a functional collective."""
+    rows = [
+        event("Optimizer.step#LBFGS.step", 0, 1000, "user_annotation"),
+        event("aten::mm", 0, 100),
+        event("CompiledFunctionBackward", 200, 700),
+        event("c10d::allreduce_", 210, 10),
+        event("_c10d_functional::wait_tensor", 220, 600),
+        event("gloo:all_reduce", 215, 600, "user_annotation", 2),
+    ]
+    write(tmp_path, [{"distributedInfo": {"rank": 0}, "traceEvents": rows}])
+    row = json.loads(run([tmp_path], as_json=True)[0])["ranks"][0]
+    assert (1e-4, 6e-4) == (pytest.approx(row["compute"]), pytest.approx(row["exposed_communication"]))
+
+
+OP, BACK, STEP = "aten::mm", "autograd::engine::evaluate_function: MmBackward0", "Optimizer.step#SGD.step"
+NEXT = "enumerate(DataLoader)#_SingleProcessDataLoaderIter.__next__"
+
+
+@pytest.mark.parametrize(
+    ("once", "number", "how"),
+    [
+        ([OP, BACK, OP, BACK, STEP], 6, "optimizer steps"),  # two backward passes: accumulation
+        ([OP, BACK, STEP, STEP], 6, "optimizer steps"),  # two optimizers
+        ([STEP], 6, "optimizer steps"),
+        ([NEXT, OP], 6, "iterations of a data loader"),
+        (["aten::embedding", OP, "c10d::allreduce_", OP, "c10d::allreduce_"], 6, "operators that repeat"),
+        ([OP], None, ""),  # each may be a step, or a layer of one
+    ],
+)
+def test_steps_are_counted_without_the_profilers_step(tmp_path, once, number, how):
+    """By what the program has done once in each; how is said, and nothing where that is not known."""
+
+    def trace(rank):
+        names = [*once * 6, *([NEXT] if NEXT in once else [])]
+        kinds = {STEP: "user_annotation", NEXT: "user_annotation"}
+        rows = [event(name, 100 * n, 90, kinds.get(name, "cpu_op")) for n, name in enumerate(names)]
+        return {"distributedInfo": {"rank": rank}, "traceEvents": rows}
+
+    write(tmp_path, [trace(0), trace(1)])
+    told = json.loads(run([tmp_path], as_json=True)[0])
+    assert [number or 0] * 2 == [row["steps"] for row in told["ranks"]]
+    assert how == told["steps_by"]
+    if number:
+        assert told["ranks"][0]["step_seconds"] == pytest.approx(len(once) * 1e-4)
+
+
+def test_an_annotation_of_the_program_names_its_steps(tmp_path):
+    """Before its optimizers: a step of this program has two of them, with a backward pass each."""
+    rows = [event("## train_step ##", 1000 * n, 900, "user_annotation") for n in range(4)]
+    rows += [event(name, 500 * n + at, 90) for n in range(8) for at, name in ((0, BACK), (100, STEP))]
+    write(tmp_path, [{"distributedInfo": {"rank": 0}, "traceEvents": rows}])
+    text, _ = run([tmp_path], as_json=False)
+    assert "   0      4   0.001" in text
+    assert "steps are annotations of the program that name them" in text
 
 
 def test_the_command_says_by_its_status_whether_somebody_is_late(tmp_path, capsys):

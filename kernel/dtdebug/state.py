@@ -13,13 +13,13 @@ import stat
 import time
 from contextlib import suppress
 from pathlib import Path
-from typing import TypeVar
+from typing import BinaryIO, TypeVar
 
 import msgspec
 
 from dtdebug_taxonomy.state import folder, write
 
-__all__ = ["LAST", "append", "folder", "home", "load", "read_start", "save", "sweep", "write", "written"]
+__all__ = ["LAST", "append", "folder", "home", "load", "opened", "read_start", "save", "sweep", "write", "written"]
 
 LAST = "last.json"
 """The last failure that was diagnosed."""
@@ -69,17 +69,28 @@ def sweep(path: Path, age: float) -> None:
                         Path(entry.path).unlink()
 
 
-def read_start(path: Path, limit: int) -> bytes:
-    """The beginning of a regular file: in a folder that others can write, a link leads astray and a pipe blocks.
+def opened(path: Path) -> BinaryIO:
+    """A regular file, to be read: in a folder that others can write, a link leads astray and a pipe blocks.
 
     Raises:
         OSError: there is no such file, or it can't be read.
 
     """
     handle = os.open(path, os.O_RDONLY | os.O_CLOEXEC | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0))
-    with os.fdopen(handle, "rb") as file:
-        if not stat.S_ISREG(os.fstat(handle).st_mode):
-            raise OSError(errno.EINVAL, "is not a regular file", str(path))
+    if not stat.S_ISREG(os.fstat(handle).st_mode):
+        os.close(handle)
+        raise OSError(errno.EINVAL, "is not a regular file", str(path))
+    return os.fdopen(handle, "rb")
+
+
+def read_start(path: Path, limit: int) -> bytes:
+    """The beginning of a regular file.
+
+    Raises:
+        OSError: as for `opened`.
+
+    """
+    with opened(path) as file:
         return file.read(limit)
 
 

@@ -8,12 +8,15 @@ import shlex
 import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from dtdebug.clean import arguments, clean
+from dtdebug.clean import arguments, clean, one_line
 from dtdebug.errors import FOUND, NOTHING, UsageError
+
+if TYPE_CHECKING:
+    from dtdebug.course.compare import Comparison
 
 V = 1
 """Version of the JSON of these commands."""
@@ -63,27 +66,29 @@ def recording(options: argparse.Namespace, command: Sequence[str]) -> tuple[dict
 
 def cost(folder: Path) -> str:
     """What recording has cost the ranks, in one line."""
-    told = []
-    for path in sorted(folder.glob("rank-*.cost.json"))[:4096]:
-        try:
-            told.append(msgspec.json.decode(path.read_bytes()[:4096], type=dict[str, Any]))
-        except (OSError, ValueError):
-            continue
+    from dtdebug.course import recording
+
+    paths = sorted(folder.glob("rank-*.cost.json"))[:4096]
+    ends = {path.name.removesuffix(".cost.json"): recording.read_end(path) for path in paths}
+    told = [end for end in ends.values() if end is not None]
     files = sum(path.stat().st_size for path in folder.glob("rank-*"))
     if not told:
         ranks = len(list(folder.glob("rank-*.head.jsonl")))
         if not ranks:
             return f"dtdebug: nothing was recorded in {folder}: no rank began a collective"
         return f"dtdebug: recorded {ranks} ranks in {folder} ({_bytes(files)}); none ended by itself to say its cost"
-    most = max(t.get("seconds", 0.0) for t in told)
     text = (
-        f"dtdebug: recorded {sum(t.get('collectives', 0) for t in told):.0f} collectives of {len(told)} ranks "
-        f"({_bytes(sum(t.get('bytes', 0) for t in told))} given to them) in {folder}, {_bytes(files)}; "
-        f"it took at most {most:.2f} s of a rank"
+        f"dtdebug: recorded {sum(t.collectives for t in told)} collectives of {len(told)} ranks "
+        f"({_bytes(sum(t.bytes for t in told))} given to them) in {folder}, {_bytes(files)}; "
+        f"it took at most {max(t.seconds for t in told):.2f} s of a rank"
     )
-    full = [t for t in told if t.get("full")]
+    full = [t for t in told if t.full]
     if full:
-        text += f"; data for replay is full after collective {min(t.get('data_to', 0) for t in full):.0f} (--data)"
+        text += f"; data for replay is kept up to collective {min(t.data_to for t in full)}"
+    stopped = [(rank, end) for rank, end in ends.items() if end is not None and end.stopped]
+    if stopped:
+        rank, end = min(stopped, key=lambda row: row[1].collectives)
+        text += f"; {rank} only up to collective {end.collectives}: {one_line(end.stopped, 200)}"
     return text
 
 
@@ -123,7 +128,7 @@ def add(commands: Any) -> None:
     replay.add_argument("--pdb", action="store_true", help="stop in pdb at --from, or at the first difference")
     replay.add_argument(
         "--timeout",
-        type=float,
+        type=_seconds,
         default=3600.0,
         metavar="SECONDS",
         help="stop the program after this time (default 3600)",
@@ -147,11 +152,21 @@ def add(commands: Any) -> None:
     rehearse.add_argument("--ranks", metavar="R,S,...", help="ranks to rehearse (default: chosen)")
     rehearse.add_argument("--per-host", type=int, default=8, metavar="N", help="ranks per host (default 8)")
     rehearse.add_argument(
-        "--timeout", type=float, default=300.0, metavar="SECONDS", help="time limit per rank (default 300)"
+        "--timeout", type=_seconds, default=300.0, metavar="SECONDS", help="time limit per rank (default 300)"
     )
     rehearse.add_argument("--format", choices=("text", "json"), default="text")
     rehearse.add_argument("command", nargs=argparse.REMAINDER, metavar="COMMAND ...")
     rehearse.set_defaults(run=_rehearse)
+
+
+def _seconds(text: str) -> float:
+    try:
+        seconds = float(text)
+    except ValueError:
+        seconds = 0.0
+    if not 0 < seconds <= 1e7:
+        raise argparse.ArgumentTypeError(f"{text}: seconds, as in 60")
+    return seconds
 
 
 def _print(value: dict[str, Any]) -> None:
@@ -171,10 +186,22 @@ def _diff(options: argparse.Namespace) -> int:
     if options.format == "json":
         _print({
             "same": first is None, "first": first, "compared": found.compared,
-            "others": found.others[:64], "notes": found.notes,
+            "others": found.others[:64], "notes": found.notes, "whole": found.whole,
         })  # fmt: skip
-    elif first is None:
-        print(f"The same: {found.compared} collectives, all of them.")
+    else:
+        _show_difference(found)
+    return NOTHING if first is None else FOUND
+
+
+def _show_difference(found: Comparison) -> None:
+    first = found.first
+    if first is None:
+        print(
+            f"The same: {found.compared} collectives, {'all of them' if found.whole else 'as far as both were kept'}."
+        )
+    elif first.since is not None:
+        print(f"Rank {first.rank} is the first to differ, between its collectives #{first.since} and #{first.index}:")
+        print("  records of these were not kept (the first and the last are); checkpoints show it")
     else:
         where = f"{first.file}:{first.line}" if first.line else "a line that is not known"
         print(f"Rank {first.rank} is the first to differ, at its collective #{first.index}: {first.op} at {where}")
@@ -182,12 +209,13 @@ def _diff(options: argparse.Namespace) -> int:
         print(f"  {first.what}{tensor}, group of ranks {_group(first.group)}")
         if first.before:
             print(f"  {first.before} | {first.after}")
-        for other in found.others[:8]:
+    for other in found.others[:8]:
+        if other.since is not None:
+            print(f"  rank {other.rank} between its #{other.since} and #{other.index}")
+        else:
             print(f"  then rank {other.rank}, #{other.index}: {other.what} of {other.op}, {other.file}:{other.line}")
-    if options.format == "text":
-        for note in found.notes[:16]:
-            print(f"  note: {note}")
-    return NOTHING if first is None else FOUND
+    for note in found.notes[:16]:
+        print(f"  note: {note}")
 
 
 def _group(ranks: Sequence[int]) -> str:
@@ -197,7 +225,10 @@ def _group(ranks: Sequence[int]) -> str:
 def _replay(options: argparse.Namespace) -> int:
     from dtdebug.course import replay
 
-    command = shlex.split(options.command)
+    try:
+        command = shlex.split(options.command)
+    except ValueError as error:
+        raise UsageError(f"replay --command {options.command}: {error}") from None
     if options.begin is not None and options.begin < 1:
         raise UsageError(f"replay --from {options.begin}: the number of a collective, from 1")
     found = replay.replay(
@@ -206,7 +237,10 @@ def _replay(options: argparse.Namespace) -> int:
     if options.format == "json":
         _print(msgspec.to_builtins(found))
     else:
-        print(f"Rank {found.rank}: {found.identical} of {found.inputs} inputs of its collectives are bit-identical.")
+        if found.inputs:
+            print(
+                f"Rank {found.rank}: {found.identical} of {found.inputs} inputs of its collectives are bit-identical."
+            )
         if found.first_difference is not None:
             d = found.first_difference
             print(f"  the first that differs: #{d.index} {d.op} at {d.file}:{d.line}: {d.what}")

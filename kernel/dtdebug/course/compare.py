@@ -11,6 +11,7 @@ import msgspec
 
 from dtdebug.course import recording
 from dtdebug.course.recording import Course, RecordedCollective
+from dtdebug.errors import UsageError
 
 What = Literal["value", "shape", "dtype", "order", "missing"]
 _WINDOW = 3
@@ -32,6 +33,8 @@ class FirstDifference(msgspec.Struct, frozen=True, kw_only=True):
     """Which of its tensors, from 0."""
     before: str = ""
     after: str = ""
+    since: int | None = None
+    """The last collective at which both are known to agree, where the records between it and `index` were not kept."""
 
 
 class Comparison(msgspec.Struct, frozen=True, kw_only=True):
@@ -43,6 +46,8 @@ class Comparison(msgspec.Struct, frozen=True, kw_only=True):
     others: tuple[FirstDifference, ...] = ()
     """Of other ranks, in the order in which it spread."""
     notes: tuple[str, ...] = ()
+    whole: bool = True
+    """Nothing is missing from what was compared."""
 
 
 def runs(left: Path, right: Path) -> Comparison:
@@ -58,13 +63,15 @@ def runs(left: Path, right: Path) -> Comparison:
         notes.append(f"ranks {_listed(a)} were recorded in {left}, ranks {_listed(b)} in {right}")
     differences: list[tuple[FirstDifference, Course]] = []
     courses: dict[int, Course] = {}
-    compared = 0
+    compared, whole = 0, True
     for rank in sorted(a.keys() & b.keys()):
         one, other = recording.load(left, a[rank]), recording.load(right, b[rank])
         notes += [*one.notes, *other.notes]
         notes += _versions(one, other) if not courses else []
         courses[rank] = one
+        whole = whole and not any(course.broken_off or _gap(course.records) for course in (one, other))
         found, count = pair(one, other, values=True)
+        found = _earlier(one, other, found)
         compared += count
         if found is not None:
             differences.append((found, one))
@@ -72,8 +79,10 @@ def runs(left: Path, right: Path) -> Comparison:
         there = recording.load(left, a[rank]) if rank in a else recording.load(right, b[rank])
         if there.records:
             differences.append((_difference(rank, there.records[0], "missing"), there))
+    if not differences and not compared:
+        raise UsageError(f"diff: there is no collective that was recorded in {left} and in {right}")
     if not differences:
-        return Comparison(first=None, compared=compared, notes=tuple(dict.fromkeys(notes)))
+        return Comparison(first=None, compared=compared, notes=tuple(dict.fromkeys(notes)), whole=whole)
     times = _times(courses) if len(differences) > 1 else {}
     spread = sorted((d for d, _ in differences), key=lambda d: (times.get((d.rank, d.index), d.index), d.rank))
     return Comparison(first=spread[0], others=tuple(spread[1:]), compared=compared, notes=tuple(dict.fromkeys(notes)))
@@ -87,8 +96,6 @@ def two_ranks(folder: Path, one: int, other: int) -> Comparison:
 
     """
     names = recording.ranks(folder)
-    from dtdebug.errors import UsageError
-
     missing = [rank for rank in (one, other) if rank not in names]
     if missing:
         raise UsageError(f"{folder}: no rank {missing[0]}; recorded are {_listed(names)}")
@@ -97,6 +104,8 @@ def two_ranks(folder: Path, one: int, other: int) -> Comparison:
     for course in (a, b):
         course.records = [r for r in course.records if (r.key.group, r.key.ordinal) in shared and r.key.peer is None]
     found, compared = pair(a, b, values=False)
+    if found is None and not compared:
+        raise UsageError(f"{folder}: no collective was recorded of a group that ranks {one} and {other} are both in")
     return Comparison(first=found, compared=compared, notes=(*a.notes, *b.notes))
 
 
@@ -109,7 +118,12 @@ def pair(a: Course, b: Course, *, values: bool) -> tuple[FirstDifference | None,
     one, other = map(recording.by_thread, _aligned(a.records, b.records))
     found, compared = list[FirstDifference](), 0
     for thread in dict.fromkeys([*one, *other]):
-        first, count = _pair(a.header.rank, one.get(thread, []), other.get(thread, []), values=values)
+        mine, theirs = one.get(thread, []), other.get(thread, [])
+        if a.broken_off:  # what it would have called next is not known
+            theirs = theirs[: len(mine)]
+        if b.broken_off:
+            mine = mine[: len(theirs)]
+        first, count = _pair(a.header.rank, mine, theirs, values=values)
         compared += count
         found += [first] if first is not None else []
     return min(found, key=lambda d: d.index, default=None), compared
@@ -134,18 +148,35 @@ def _pair(
     return None, compared
 
 
+def _earlier(a: Course, b: Course, found: FirstDifference | None) -> FirstDifference | None:
+    """Where the checkpoints show that the runs had parted before, among records that were not kept; else `found`."""
+    threads = {record.key.thread for record in (*a.records, *b.records)}
+    if len(threads) > 1 or not (_gap(a.records) or _gap(b.records)):
+        return found
+    agreed = 0
+    for at in sorted(a.checkpoints.keys() & b.checkpoints.keys()):
+        if found is not None and found.index <= at:
+            return found
+        if a.checkpoints[at] != b.checkpoints[at]:
+            return FirstDifference(
+                rank=a.header.rank, index=at, op="", group=(), what="value", file="", line=0, since=agreed
+            )
+        agreed = at
+    return found
+
+
 def _aligned(
     left: list[RecordedCollective], right: list[RecordedCollective]
 ) -> tuple[list[RecordedCollective], list[RecordedCollective]]:
     """Both from numbers that both have: of long runs the middle is not kept."""
-    if left and right and (_gap(left) or _gap(right)):
+    if _gap(left) or _gap(right):
         common = {r.number for r in left} & {r.number for r in right}
         return [r for r in left if r.number in common], [r for r in right if r.number in common]
     return left, right
 
 
 def _gap(records: list[RecordedCollective]) -> bool:
-    return records[-1].number - records[0].number + 1 != len(records)
+    return bool(records) and records[-1].number - records[0].number + 1 != len(records)
 
 
 def _differs(x: RecordedCollective, y: RecordedCollective, *, values: bool) -> tuple[What | None, int | None]:

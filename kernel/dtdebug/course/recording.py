@@ -4,6 +4,7 @@ rank-R.A.head.jsonl   of rank R, its A-th start: a header, then checkpoints `[nu
 rank-R.A.S.jsonl      segment S: definitions `{"k": key, ...}` and records `[number, key, [fingerprints]]`; where data
                       is kept also `["d", number, [[offset, bytes], ...]]`
 rank-R.A.data         the bytes that collectives have given to this rank
+rank-R.A.cost.json    how the recording ended (`End`); blank until then, so that a full disk has room for it
 
 The first segment and the last ones are kept, so a long run takes bounded space; checkpoints tell how far two runs agree
 where their records are gone. A file that ends amid a line is read up to there.
@@ -13,11 +14,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from pathlib import Path
+from typing import Annotated
 
 import msgspec
 
 from dtdebug import state
-from dtdebug.clean import clean
+from dtdebug.clean import clean, one_line
 from dtdebug.errors import UsageError
 
 VERSION = 1
@@ -25,7 +27,8 @@ SEGMENT, KEPT = 16 << 20, 4
 """Bytes of a segment, and how many of them are kept."""
 _MOST_RECORDS, _MOST_KEYS, _MOST_TENSORS = 4 << 20, 1 << 16, 1 << 16
 _LINE = 1 << 20
-_MOST_FILES = 1 << 14
+_MOST_FILES, _MOST_RANKS = 1 << 14, 1 << 20
+_Bytes = Annotated[int, msgspec.Meta(ge=0, le=1 << 48)]
 
 
 class RecordingHeader(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -73,6 +76,21 @@ class Key(msgspec.Struct, frozen=True, kw_only=True):
         return mine == (other.op, other.group, other.ordinal, other.peer, other.tag)
 
 
+class End(msgspec.Struct, frozen=True, kw_only=True):
+    """How a rank's recording ended, and what it has cost."""
+
+    collectives: int = 0
+    bytes: int = 0
+    """That were given to them."""
+    seconds: float = 0.0
+    data: int = 0
+    data_to: int = 0
+    """The last collective of which data were kept."""
+    full: bool = False
+    stopped: str = ""
+    """Why it ended before the program did."""
+
+
 class RecordedCollective(msgspec.Struct, frozen=True):
     """One collective."""
 
@@ -91,6 +109,14 @@ class Course(msgspec.Struct, kw_only=True):
     checkpoints: dict[int, int]
     data: Path
     notes: list[str]
+    end: End | None = None
+    """None for a process that was killed, or left without Python's exit handlers."""
+    damaged: bool = False
+
+    @property
+    def broken_off(self) -> bool:
+        """The program may have called more than was recorded."""
+        return self.damaged or bool(self.end and self.end.stopped)
 
 
 def by_thread(records: Sequence[RecordedCollective]) -> dict[str, list[RecordedCollective]]:
@@ -103,7 +129,7 @@ def by_thread(records: Sequence[RecordedCollective]) -> dict[str, list[RecordedC
 
 _key = msgspec.json.Decoder(Key)
 _record = msgspec.json.Decoder(tuple[int, int, tuple[int | None, ...]])
-_data = msgspec.json.Decoder(tuple[str, int, tuple[tuple[int, int], ...]])
+_data = msgspec.json.Decoder(tuple[str, int, tuple[tuple[_Bytes, _Bytes], ...]])
 
 
 def ranks(folder: Path) -> dict[int, str]:
@@ -132,7 +158,7 @@ def load(folder: Path, name: str) -> Course:
     """What was recorded of a rank.
 
     Raises:
-        UsageError: it is of another version, or its header can't be read.
+        UsageError: it is of another version, or its header can't be read or is that of another rank.
 
     """
     head = folder / f"{name}.head.jsonl"
@@ -143,8 +169,12 @@ def load(folder: Path, name: str) -> Course:
         raise UsageError(f"{head}: no header of a recording; the rank ended before its first collective?") from None
     if header.v != VERSION:
         raise UsageError(f"{head}: version {header.v}; this dtdebug reads version {VERSION}")
-    if not 0 <= header.rank < (1 << 24) or not 0 < header.world < (1 << 24):
+    if not 0 <= header.rank < header.world <= _MOST_RANKS:
         raise UsageError(f"{head}: rank {header.rank} of {header.world} can't be")
+    if name.split(".", maxsplit=1)[0] != f"rank-{header.rank}":
+        raise UsageError(f"{head}: is the header of rank {header.rank}, not of this one")
+    if header.seed is not None and not -(1 << 63) <= header.seed < 1 << 64:
+        raise UsageError(f"{head}: no generator has the seed {header.seed}")
     checkpoints: dict[int, int] = {}
     for line in lines:
         try:
@@ -153,12 +183,28 @@ def load(folder: Path, name: str) -> Course:
             break
         checkpoints[at] = digest
     course = Course(header=header, records=[], checkpoints=checkpoints, data=folder / f"{name}.data", notes=list[str]())
+    course.end = read_end(folder / f"{name}.cost.json")
+    if course.end is not None and course.end.stopped:
+        why = one_line(course.end.stopped, 200)
+        course.notes.append(f"{name}: recorded up to collective #{course.end.collectives}, not to the end: {why}")
     segments = sorted(
         (int(part), path) for path in folder.glob(f"{name}.*.jsonl") if _small(part := path.name.split(".")[2])
     )
     for _, path in segments[: KEPT + 1]:
         _segment(path, course)
+    last = course.records[-1].number if course.records else 0
+    if course.end is not None and last < course.end.collectives:
+        course.damaged = True
+        course.notes.append(f"{name}: ends with collective #{last}; at least {course.end.collectives} were recorded")
     return course
+
+
+def read_end(path: Path) -> End | None:
+    """How a recording ended; None where that is not known."""
+    try:
+        return msgspec.json.decode(state.read_start(path, 1 << 16), type=End)
+    except (OSError, ValueError):
+        return None
 
 
 def _segment(path: Path, course: Course) -> None:
@@ -180,6 +226,7 @@ def _segment(path: Path, course: Course) -> None:
                 places[at] = len(course.records) - 1
         except (ValueError, KeyError):
             course.notes.append(f"{path.name}:{number}: can't be read; what follows in this file is left out")
+            course.damaged = True
             return
 
 

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import os
+import shlex
 import subprocess
+import sys
 import tempfile
 from collections.abc import Sequence
 from pathlib import Path
@@ -13,6 +15,7 @@ import msgspec
 
 from dtdebug import state
 from dtdebug.agent.arming import BOOTSTRAP
+from dtdebug.clean import allowed_variables, clean
 from dtdebug.course import program, recording, settings
 from dtdebug.errors import UsageError
 
@@ -46,20 +49,28 @@ def replay(
     """Runs the rank's program with the recorded answers.
 
     Raises:
-        UsageError: there is no such recording, or its command can't be run here.
+        UsageError: there is no such recording, nothing in it to replay, or its command can't be run here.
 
     """
     names = recording.ranks(folder)
     if rank not in names:
         raise UsageError(f"{folder}: no rank {rank}; recorded are {', '.join(str(r) for r in list(names)[:16])}")
-    header = recording.load(folder, names[rank]).header
+    course = recording.load(folder, names[rank])
+    _check(course, names[rank], begin)
+    header = course.header
     words = (list(command) and program.of(command)) or _recorded(folder, header)
+    where = _folder(header)
+    script = program.script(words)
+    if script is not None and not Path(where or "", script).is_file():
+        raise UsageError(f"replay: {Path(where or '', script)}: no such file; name the program with --command")
     with tempfile.TemporaryDirectory(prefix="dtdebug-replay-") as place:
         told = {"recording": str(folder.absolute()), "name": names[rank], "begin": begin, "pdb": pdb}
         variables = settings.job_variables(Path(place), ["replay"], told)
         path = os.pathsep.join([BOOTSTRAP, *filter(None, [os.environ.get("PYTHONPATH")])])
-        kept = {k: v for k, v in header.environment.items() if "***" not in v}
-        status = _run(words, header, {**os.environ, **kept, **variables, "PYTHONPATH": path}, pdb=pdb, timeout=timeout)
+        kept = {k: v for k, v in allowed_variables(header.environment).items() if "***" not in v}
+        kept.pop("TORCHELASTIC_ERROR_FILE", None)  # of the launcher, which is gone
+        environment = {**os.environ, **kept, **variables, "PYTHONPATH": path}
+        status = _run(words, where, environment, pdb=pdb, timeout=timeout)
         try:
             data = state.read_start(Path(place) / "result.json", 1 << 20)
             found = msgspec.json.decode(data, type=Replayed)
@@ -67,6 +78,35 @@ def replay(
             return Replayed(rank=rank, why=f"the program ended ({status}) before its first collective")
     why = found.why or (f"the program ended with {status}" if status != "exit code 0" else "")
     return msgspec.structs.replace(found, rank=rank, why=why)
+
+
+def _check(course: recording.Course, name: str, begin: int) -> None:
+    """Whether there is something to replay.
+
+    Raises:
+        UsageError: there is not, or what collectives gave can't be read.
+
+    """
+    if not course.records:
+        raise UsageError(
+            f"{course.data.parent}: no collective of {name} can be read"
+            + "".join(f"; {note}" for note in course.notes[:1])
+        )
+    if begin > course.records[-1].number:
+        raise UsageError(f"replay --from {begin}: the recording goes to collective #{course.records[-1].number}")
+    if any(record.data for record in course.records):
+        try:
+            state.opened(course.data).close()
+        except OSError as error:
+            raise UsageError(f"{course.data}: what collectives gave can't be read: {error.strerror}") from None
+
+
+def _folder(header: recording.RecordingHeader) -> str | None:
+    """Where the rank ran; None, for here, if that is no folder of this machine."""
+    try:
+        return header.folder if Path(header.folder).is_dir() else None
+    except (OSError, ValueError):
+        return None
 
 
 def _recorded(folder: Path, header: recording.RecordingHeader) -> list[str]:
@@ -79,13 +119,14 @@ def _recorded(folder: Path, header: recording.RecordingHeader) -> list[str]:
             raise UsageError(f"{folder}: does not say what started rank {header.rank}; add --command") from None
     if any("***" in word for word in words):
         raise UsageError(f"{folder}: the command has a secret, which was not recorded; add --command")
+    if any("\0" in word for word in words):
+        raise UsageError(f"{folder}: the recorded command can't be one; add --command")
+    words = program.of(words)
+    print(f"dtdebug replay: runs {clean(shlex.join(words))[:500]}", file=sys.stderr)
     return words
 
 
-def _run(
-    words: Sequence[str], header: recording.RecordingHeader, env: dict[str, str], *, pdb: bool, timeout: float
-) -> str:
-    where = header.folder if Path(header.folder).is_dir() else None
+def _run(words: Sequence[str], where: str | None, env: dict[str, str], *, pdb: bool, timeout: float) -> str:
     try:
         done = subprocess.run(
             words,

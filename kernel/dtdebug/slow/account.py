@@ -2,20 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from bisect import bisect_left
+from collections.abc import Iterable, Sequence
+from itertools import pairwise
 from statistics import median
 
 import msgspec
 
+from dtdebug.slow.steps import LOADER, OPTIMIZER, Steps
 from dtdebug.slow.traces import Trace, TraceEvent
 from dtdebug_taxonomy.watched import Late
 
 _DEVICE = frozenset(("kernel", "gpu_memcpy", "gpu_memset"))
 _COMMUNICATION = ("nccl", "gloo:", "mpi:", "ucc:", "rccl", "xccl", "hccl")
 """How names of what exchanges begin, on a device and on a host; https://github.com/pytorch/pytorch names them so."""
-_LOADER, _OPTIMIZER, _STEP = "enumerate(DataLoader)", "Optimizer.step#", "ProfilerStep#"
+_DISPATCHED = ("c10d::", "_c10d_functional::", "record_param_comms")
+"""Operators of the host that begin a collective or wait for it."""
 _LATE, _OWN = 0.1, 0.5
 """Share of a step by which others communicate longer, and the share of that which the late rank spends elsewhere."""
+_PARTS, _FEW, _MOSTLY = 24, 4, 0.6
+"""Into how many parts a run is divided, below how many it is one, and in how many of them the late rank has to be."""
 Interval = tuple[float, float]
 
 
@@ -46,28 +52,28 @@ class RankTimeline(msgspec.Struct, frozen=True, kw_only=True):
     compute: tuple[Interval, ...]
     communication: tuple[Interval, ...]
     loader: tuple[Interval, ...]
+    parts: tuple[tuple[float, float, float, float], ...] = ()
+    """Of each part of the run: its seconds and those of communication, computing and loading."""
 
 
-def account(trace: Trace) -> tuple[Account, RankTimeline]:
-    """The account of one rank."""
-    steps = [e for e in trace.events if e.name.startswith(_STEP)]
-    steps = list({(e.ts, e.dur): e for e in steps if e.cat != "gpu_user_annotation"}.values())
+def account(trace: Trace, steps: Steps | None) -> tuple[Account, RankTimeline]:
+    """The account of one rank: of its marked steps, or of all that was recorded."""
     events = [e for e in trace.events if e.cat not in ("Trace", "python_function")]
-    begin = min(e.ts for e in steps or events)
-    end = max(e.ts + e.dur for e in steps or events)
+    spans = steps.spans if steps is not None and steps.spans else [(e.ts, e.ts + e.dur) for e in events]
+    begin, end = min(span[0] for span in spans), max(span[1] for span in spans)
     inside = [e for e in events if e.ts < end and e.ts + e.dur > begin]
+    around = _Around(inside)
     device = any(e.cat == "kernel" for e in inside)
     communication = _union(_spans((e for e in inside if _communicates(e, device=device)), begin, end))
-    loader = _union(_spans((e for e in inside if e.name.startswith(_LOADER)), begin, end))
-    optimizer = _union(
-        _spans((e for e in inside if e.name.startswith(_OPTIMIZER) and e.cat != "gpu_user_annotation"), begin, end)
-    )
-    compute = _union(_spans((e for e in inside if _computes(e, device=device)), begin, end))
+    loader = _union(_spans((e for e in inside if e.name.startswith(LOADER)), begin, end))
+    stepping = [e for e in inside if e.name.startswith(OPTIMIZER) and e.cat != "gpu_user_annotation"]
+    optimizer = _union(_spans(stepping, begin, end))
+    compute = _union(_spans((e for e in inside if _computes(e, device=device) and not around.waits(e)), begin, end))
     if not device:  # what a loader computes is loading
-        compute = _without(_union([*compute, *optimizer]), loader)
+        busy_stepping = _spans((e for e in stepping if not around.waits(e)), begin, end)
+        compute = _without(_union([*compute, *busy_stepping]), loader)
     exposed = _without(communication, compute)
     busy = _union([*compute, *communication, *([] if device else loader)])
-    numbers = {e.name for e in steps}
     found = Account(
         rank=trace.rank,
         file=trace.file,
@@ -79,8 +85,8 @@ def account(trace: Trace) -> tuple[Account, RankTimeline]:
         loader=_seconds(loader),
         optimizer=_seconds(optimizer),
         idle=_seconds([(begin, end)]) - _seconds(busy),
-        steps=len(numbers),
-        step_seconds=_seconds([(begin, end)]) / len(numbers) if numbers else None,
+        steps=steps.count if steps is not None else 0,
+        step_seconds=steps.seconds if steps is not None else None,
     )
     line = RankTimeline(
         rank=trace.rank,
@@ -88,12 +94,34 @@ def account(trace: Trace) -> tuple[Account, RankTimeline]:
         compute=_from(compute, begin),
         communication=_from(communication, begin),
         loader=_from(loader, begin),
+        parts=_parts(_bounds(steps, begin, end), communication, compute, loader),
     )
     return found, line
 
 
-def late(accounts: list[Account]) -> Late | None:
-    """The rank that the others wait for: it communicates the least, and spends that time in a phase of its own."""
+def _bounds(steps: Steps | None, begin: float, end: float) -> list[float]:
+    """What divides a run into parts alike on all ranks: its steps, some together; else equal parts of it."""
+    marks = list(steps.marks) if steps is not None else []
+    if len(marks) > _PARTS:
+        marks = marks[:: len(marks) // _PARTS]
+    return [begin, *marks, end] if marks else [begin + (end - begin) * n / _PARTS for n in range(_PARTS + 1)]
+
+
+def _parts(bounds: list[float], *kinds: list[Interval]) -> tuple[tuple[float, float, float, float], ...]:
+    found = []
+    for begin, end in pairwise(bounds):
+        if end > begin:
+            clipped = ([(max(a, begin), min(b, end)) for a, b in spans if a < end and b > begin] for spans in kinds)
+            communication, compute, loader = (sum(b - a for a, b in spans) for spans in clipped)
+            found.append((end - begin, communication, compute, loader))
+    return tuple(found)
+
+
+def late(accounts: list[Account], lines: Sequence[RankTimeline] = ()) -> Late | None:
+    """The rank that the others wait for: it communicates the least, and spends that time in a phase of its own.
+
+    Through most of the run, where the parts of it are known: one that compiles or saves once is not late.
+    """
     if len(accounts) < 2:
         return None
     one = min(accounts, key=lambda a: a.communication / a.span)
@@ -108,6 +136,8 @@ def late(accounts: list[Account]) -> Late | None:
     phase, (share, usual) = max(shares.items(), key=lambda row: row[1][0] - row[1][1])
     if share - usual < _OWN * waits:
         return None
+    if not _lasts(one.rank, phase, lines):
+        return None
     name = {"loader": "the loader", "compute": "computing", "idle": "neither computing nor communicating"}[phase]
     return Late(
         ranks=(one.rank,),
@@ -117,6 +147,27 @@ def late(accounts: list[Account]) -> Late | None:
         means=f"Rank {one.rank} is late: it spends {share:.0%} of its time in {name}, the others {usual:.0%}; "
         f"they communicate, which is to wait for it, {waits:.0%} of the time longer than it does.",
     )
+
+
+def _lasts(rank: int, phase: str, lines: Sequence[RankTimeline]) -> bool:
+    """In most parts of the run this rank communicates less than the others, and spends that in its phase."""
+    if len({len(line.parts) for line in lines}) != 1 or len(lines[0].parts) < _FEW:
+        return True
+    shares = {line.rank: [_shares(part) for part in line.parts] for line in lines}
+    kept = 0
+    for at, mine in enumerate(shares[rank]):
+        others = [rows[at] for other, rows in shares.items() if other != rank]
+        waits = median(row["communication"] for row in others) - mine["communication"]
+        more = mine[phase] - median(row[phase] for row in others)
+        kept += waits >= _LATE and more >= _OWN * waits
+    return kept >= _MOSTLY * len(shares[rank])
+
+
+def _shares(part: tuple[float, float, float, float]) -> dict[str, float]:
+    span, communication, compute, loader = part
+    busy = min(span, communication + compute + loader)
+    seconds = {"communication": communication, "compute": compute, "loader": loader, "idle": span - busy}
+    return {name: value / span for name, value in seconds.items()}
 
 
 def _starved(accounts: list[Account]) -> Late | None:
@@ -137,10 +188,25 @@ def _communicates(event: TraceEvent, *, device: bool) -> bool:
     return event.name.lower().startswith(_COMMUNICATION)
 
 
+class _Around:
+    """Which operators of the host are around others that communicate: what they wait for in these is no computing."""
+
+    def __init__(self, events: Iterable[TraceEvent]) -> None:
+        self._begins: dict[tuple[int | str, int | str], list[float]] = {}
+        for e in events:  # in order of time
+            if e.cat != "kernel" and e.name.startswith((*_DISPATCHED, *_COMMUNICATION)):
+                self._begins.setdefault((e.pid, e.tid), []).append(e.ts)
+
+    def waits(self, event: TraceEvent) -> bool:
+        begins = self._begins.get((event.pid, event.tid), [])
+        at = bisect_left(begins, event.ts)
+        return at < len(begins) and begins[at] < event.ts + event.dur
+
+
 def _computes(event: TraceEvent, *, device: bool) -> bool:
     if device:
         return event.cat in _DEVICE and not _communicates(event, device=True)
-    return event.cat == "cpu_op" and not event.name.startswith(("c10d::", "record_param_comms", *_COMMUNICATION))
+    return event.cat == "cpu_op" and not event.name.startswith((*_DISPATCHED, *_COMMUNICATION))
 
 
 def _spans(events: Iterable[TraceEvent], begin: float, end: float) -> list[Interval]:

@@ -11,6 +11,7 @@ import msgspec
 
 from dtdebug.clean import one_line
 from dtdebug.slow.account import Account, Interval, RankTimeline, account, late
+from dtdebug.slow.steps import steps
 from dtdebug.slow.traces import load, paths
 from dtdebug_taxonomy.watched import Late
 
@@ -33,13 +34,20 @@ def run(given: list[Path], *, as_json: bool) -> tuple[str, bool]:
 
     """
     traces = load(paths(given))
-    rows = [account(trace) for trace in traces]
+    counted, how = steps(traces)
+    rows = [account(trace, counted.get(trace.rank)) for trace in traces]
     accounts, lines = [row[0] for row in rows], [row[1] for row in rows]
-    found, notes = late(accounts), [note for trace in traces for note in trace.notes]
+    found, notes = late(accounts, lines), [note for trace in traces for note in trace.notes]
     if as_json:
-        told: dict[str, Any] = {"v": VERSION, "ranks": accounts, "late": found, "notes": notes}
+        told: dict[str, Any] = {"v": VERSION, "ranks": accounts, "late": found, "notes": notes, "steps_by": how}
         return msgspec.json.encode(told).decode() + "\n", found is not None
-    return "\n".join(_text(accounts, lines, found, notes)) + "\n", found is not None
+    return "\n".join(_text(accounts, lines, found, [_counted(how), *notes])) + "\n", found is not None
+
+
+def _counted(how: str) -> str:
+    if how:
+        return f"steps are {how}"
+    return "no steps: nothing that repeats was found on all ranks; call the profiler's step() once a step to count them"
 
 
 def _text(accounts: list[Account], lines: list[RankTimeline], found: Late | None, notes: list[str]) -> Iterator[str]:

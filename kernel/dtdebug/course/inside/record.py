@@ -22,11 +22,13 @@ from dtdebug.clean import allowed_variables, arguments, clean
 from dtdebug.course.inside import hashing, lines, road
 from dtdebug.course.inside.groups import my_rank
 from dtdebug.course.inside.start import complain
-from dtdebug.course.recording import KEPT, SEGMENT, VERSION, Key, RecordingHeader
+from dtdebug.course.recording import KEPT, SEGMENT, VERSION, End, Key, RecordingHeader
 
 _PATIENCE = 10.0
 """Seconds for which an asynchronous collective is waited for, to keep what it gives."""
 _encode = msgspec.json.Encoder().encode
+_ROOM = 1024
+"""Bytes that are reserved for how the recording ends."""
 _FLAGS = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC | getattr(os, "O_NOFOLLOW", 0)
 
 
@@ -56,7 +58,8 @@ class Recorder:
 
     def forked(self) -> None:
         """A new process has files of its own."""
-        self._name, self._head, self._file, self._data = "", -1, -1, -1
+        self._name, self._head, self._file, self._data, self._end = "", -1, -1, -1, -1
+        self._stopped = ""
         self._segment, self._written, self._kept, self._digest = 0, 0, 0, 0
         self._keys: dict[tuple[Any, ...], int] = {}
         self._segments: list[int] = []
@@ -67,6 +70,14 @@ class Recorder:
 
     def before(self, call: road.OwnCall) -> None:
         """Writes the call before it is begun: one that hangs is the last that is recorded."""
+        try:
+            self._record(call)
+        except Exception as error:
+            self._stopped, self._full = _said(error), True
+            self._write_end()
+            raise
+
+    def _record(self, call: road.OwnCall) -> None:
         begin = time.perf_counter()
         with self._lock:
             if not self._name:
@@ -79,7 +90,7 @@ class Recorder:
             self._digest = zlib.crc32(_encode([key[:-2], prints]), self._digest)
             self._count += 1
             if self._count % 10 ** max(3, len(str(self._count)) - 2) == 0:
-                os.write(self._head, _encode([self._count, self._digest]) + b"\n")
+                append(self._head, _encode([self._count, self._digest]) + b"\n")
         self._spent += time.perf_counter() - begin
 
     def after(self, call: road.OwnCall, result: Any) -> None:
@@ -89,7 +100,7 @@ class Recorder:
         try:
             self._gave(call, outputs, self._work(result))
         except Exception as error:
-            self._stop(f"{type(error).__name__}: {error}")
+            self._stop(_said(error))
 
     def _gave(self, call: road.OwnCall, outputs: list[Any], work: Any) -> None:
         if call.op.startswith("recv") and work is not None:  # to wait here may wait for a send that comes later
@@ -100,18 +111,24 @@ class Recorder:
             self._stop(f"an asynchronous collective took more than {_PATIENCE:.0f} s")
 
     def finish(self) -> None:
-        """Says what recording has cost."""
-        if not self._name:
+        """Says how it ended and what it has cost."""
+        if self._stopped:
             return
-        for _, number, outputs in list(self._late.values()):
-            self._keep(number, outputs)
-        told = {
-            "collectives": self._count, "bytes": self._bytes, "seconds": round(self._spent, 4),
-            "data": self._kept, "data_to": self._data_to, "full": self._full and bool(self._limit),
-        }  # fmt: skip
-        handle = os.open(f"{self._folder}/{self._name}.cost.json", _FLAGS, 0o600)
-        os.write(handle, _encode(told))
-        os.close(handle)
+        try:
+            for _, number, outputs in list(self._late.values()):
+                self._keep(number, outputs)
+        except Exception as error:
+            self._stop(_said(error))
+        self._write_end()
+
+    def _write_end(self) -> None:
+        if self._end < 0:
+            return
+        told = End(
+            collectives=self._count, bytes=self._bytes, seconds=round(self._spent, 4), data=self._kept,
+            data_to=self._data_to, full=self._full and bool(self._limit), stopped=self._stopped[:300],
+        )  # fmt: skip
+        os.pwrite(self._end, _encode(told).ljust(_ROOM), 0)
 
     def _print(self, tensor: Any, call: road.OwnCall) -> int | None:
         if tensor.device.type == "cuda" and self._torch.cuda.is_current_stream_capturing():
@@ -143,7 +160,10 @@ class Recorder:
             started=time.time(),
             seed=self._seed,
         )
-        os.write(self._head, _encode(header) + b"\n")
+        append(self._head, _encode(header) + b"\n")
+        end = os.open(f"{self._folder}/{self._name}.cost.json", _FLAGS, 0o600)
+        append(end, b" " * _ROOM)
+        self._end = end
 
     def _line(self, key: tuple[Any, ...], thread: str, record: Callable[[int], list[Any]]) -> None:
         if self._file < 0 or self._written > SEGMENT:
@@ -160,7 +180,8 @@ class Recorder:
                 )
             ) + b"\n"  # fmt: skip
         text += _encode(record(number)) + b"\n"
-        self._written += os.write(self._file, text)
+        append(self._file, text)
+        self._written += len(text)
 
     def _next(self) -> None:
         """Another segment; the first and the last ones are kept."""
@@ -193,12 +214,15 @@ class Recorder:
                         written += os.write(self._data, chunk[written:])
                     self._kept += written
                 places.append([offset, self._kept - offset])
-            self._written += os.write(self._file, _encode(["d", number, places]) + b"\n")
+            line = _encode(["d", number, places]) + b"\n"
+            append(self._file, line)
+            self._written += len(line)
             self._data_to = number
         self._spent += time.perf_counter() - begin
 
     def _stop(self, why: str) -> None:
         self._full = True
+        self._late.clear()
         complain(f"what collectives give is kept no longer: {why}; replay ends there")
 
     def _work(self, result: Any) -> Any:
@@ -237,10 +261,25 @@ class Recorder:
                 try:
                     self._keep(late[1], late[2])
                 except Exception as error:
-                    self._stop(f"{type(error).__name__}: {error}")
+                    self._stop(_said(error))
             return result
 
         work_type.wait = wait
+
+
+def append(handle: int, text: bytes) -> None:
+    """Writes all of it or nothing: half a line would spoil the next one."""
+    written = os.write(handle, text)
+    try:
+        while written < len(text):
+            written += os.write(handle, text[written:])
+    except OSError:
+        os.ftruncate(handle, os.lseek(handle, -written, os.SEEK_CUR))
+        raise
+
+
+def _said(error: Exception) -> str:
+    return error.strerror or str(error) if isinstance(error, OSError) else f"{type(error).__name__}: {error}"
 
 
 def thread_name() -> str:

@@ -27,7 +27,14 @@ _encode = msgspec.json.Encoder().encode
 
 
 def begin(told: dict[str, Any], torch: Any) -> None:
-    """Rehearses from now on."""
+    """Rehearses from now on; where that can't be, the program must not run as if it were the rank."""
+    try:
+        _begin(told, torch)
+    except Exception as error:
+        raise SystemExit(f"the rehearsal can't begin: {error}") from None
+
+
+def _begin(told: dict[str, Any], torch: Any) -> None:
     road.install(torch)
     rank, world = alone.my_environment()
     alone.prepare(torch, rank, world)

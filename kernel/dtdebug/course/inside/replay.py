@@ -12,17 +12,23 @@ from typing import Any, NoReturn
 
 import msgspec
 
+from dtdebug import state
 from dtdebug.course import recording
 from dtdebug.course.inside import alone, hashing, lines, road
 from dtdebug.course.inside.record import described, thread_name
 
 
-class EndOfRecordingError(RuntimeError):
-    """What the next collective gave was not recorded."""
-
-
 def begin(told: dict[str, Any], torch: Any) -> None:
-    """Replays from now on."""
+    """Replays from now on; where that can't be, the program must not run as if it were the rank."""
+    try:
+        _begin(told, torch)
+    except Exception as error:
+        why = f"the replay can't begin: {error}"
+        Path(told["folder"], "result.json").write_bytes(msgspec.json.encode({"why": why[:500]}))
+        raise SystemExit(3) from None
+
+
+def _begin(told: dict[str, Any], torch: Any) -> None:
     road.install(torch)
     course = recording.load(Path(told["recording"]), str(told["name"]))
     alone.prepare(torch, course.header.rank, course.header.world)
@@ -53,7 +59,10 @@ class Player:
         self._last = max(self._last, call.number)
         if record is None:
             last = self._course.records[-1].number if self._course.records else 0
-            self._end(call, f"collective #{call.number} was not recorded; the recording goes to #{last}", "missing")
+            why = f"collective #{call.number} was not recorded; the recording goes to #{last}"
+            if self._course.end is None or self._course.broken_off:  # what came then is not known
+                self._leave(why)
+            self._end(call, why, "missing")
         key = described(call)
         theirs = record.key
         kind = ""
@@ -118,6 +127,9 @@ class Player:
 
     def _end(self, call: road.OwnCall, why: str, what: str) -> NoReturn:
         self._note(call, what)
+        self._leave(why)
+
+    def _leave(self, why: str) -> NoReturn:
         self._why = why
         self.finish()
         print(f"dtdebug replay: {why}", file=sys.stderr)
@@ -128,11 +140,8 @@ class Player:
         if not outputs:
             return
         if record.data is None:
-            self._why = f"what collective #{call.number} gave was not kept (`run --data`): replayed up to there"
-            self.finish()
-            print(f"dtdebug replay: {self._why}", file=sys.stderr)
-            raise SystemExit(3)
-        with self._course.data.open("rb") as file, self._torch.no_grad():
+            self._leave(f"what collective #{call.number} gave was not kept (`run --data`): replayed up to there")
+        with state.opened(self._course.data) as file, self._torch.no_grad():
             for tensor, (begin, size) in zip(outputs, record.data, strict=False):
                 if size != tensor.numel() * tensor.element_size():
                     self._end(
@@ -143,7 +152,7 @@ class Player:
                 file.seek(begin)
                 data = bytearray(file.read(size))
                 if len(data) != size:
-                    raise EndOfRecordingError(f"{self._course.data}: ends before collective {call.number}")
+                    self._leave(f"{self._course.data} ends before what collective #{call.number} gave")
                 value = self._torch.frombuffer(data, dtype=self._torch.uint8).view(tensor.dtype).view(tensor.shape)
                 tensor.detach().copy_(value)
 

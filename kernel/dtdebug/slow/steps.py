@@ -1,0 +1,174 @@
+"""The steps of a trace, however the program lets them be counted, and how they were.
+
+`profiler.step()` marks them; many programs never call it. Then the program's own annotations that name a step say
+where they are, else its optimizers, its loaders, or the operators that it repeats. All ranks are counted in one way.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from itertools import pairwise
+from statistics import median
+
+import msgspec
+
+from dtdebug.slow.traces import Trace, TraceEvent
+
+PROFILER, OPTIMIZER, LOADER = "ProfilerStep#", "Optimizer.step#", "enumerate(DataLoader)"
+_BACKWARD = "autograd::engine::evaluate_function"
+_OWN = re.compile(r"(?:^|[^a-z])(?:steps?|iter(?:ation)?s?|batch)(?:[^a-z]|$)", re.IGNORECASE)
+_LIBRARY = re.compile(
+    r"Optimizer\.|enumerate\(|DistributedDataParallel|FSDP|(?:gloo|nccl|mpi|ucc|xccl):|Torch-Compiled|##? Call "
+)
+"""How annotations of PyTorch itself begin."""
+_MODEL = re.compile(r"aten::.{0,40}(?:mm|conv|linear|embedding|attention|norm)")
+"""Operators that models use, and loaders and samplers do not."""
+_NUMBERS = re.compile(r"\d+")
+_MOST = 2_000_000
+_REPEATS = 3
+"""How often a pattern of operators has to come."""
+
+
+class Steps(msgspec.Struct, frozen=True, kw_only=True):
+    """The steps of one rank."""
+
+    count: int
+    seconds: float | None
+    """Of one, from the first to the last; None for a single one."""
+    spans: tuple[tuple[float, float], ...] = ()
+    """Their beginnings and ends, where they are marked."""
+    marks: tuple[float, ...] = ()
+    """A time of each, at the same place in all."""
+
+
+def steps(traces: list[Trace]) -> tuple[dict[int, Steps], str]:
+    """The steps of each rank, and how they were counted; nothing where no way does for all ranks."""
+    ways = (
+        ("calls of profiler.step()", _marked),
+        ("annotations of the program that name them", _annotated),
+        ("optimizer steps", _optimizer),
+        ("backward passes", _backward),
+        ("iterations of a data loader", _loader),
+        ("operators that repeat", _repeated),
+    )
+    for name, way in ways:
+        found = {}
+        for trace in traces:
+            one = way(trace.events)
+            if one is None:
+                break
+            found[trace.rank] = one
+        else:
+            return found, name
+    return {}, ""
+
+
+def _marked(events: tuple[TraceEvent, ...]) -> Steps | None:
+    marked = [e for e in events if e.name.startswith(PROFILER) and e.cat != "gpu_user_annotation"]
+    spans = sorted({(e.ts, e.ts + e.dur) for e in marked})
+    if not spans:
+        return None
+    number = len({e.name for e in marked})
+    return Steps(
+        count=number,
+        seconds=(spans[-1][1] - spans[0][0]) / 1e6 / number,
+        spans=tuple(spans),
+        marks=tuple(span[0] for span in spans),
+    )
+
+
+def _annotated(events: tuple[TraceEvent, ...]) -> Steps | None:
+    """By the name that takes the most time of those that repeat, one after the other."""
+    named: dict[str, list[TraceEvent]] = {}
+    for e in events:
+        if e.cat == "user_annotation" and _OWN.search(e.name.replace("_", " ")) and not _LIBRARY.match(e.name):
+            named.setdefault(_NUMBERS.sub("#", e.name), []).append(e)
+    apart = [
+        rows for rows in named.values() if len(rows) > 1 and all(a.ts + a.dur <= b.ts + 1 for a, b in pairwise(rows))
+    ]
+    longest = max(apart, key=lambda rows: sum(e.dur for e in rows), default=None)
+    return _of([e.ts for e in longest]) if longest else None
+
+
+def _optimizer(events: tuple[TraceEvent, ...]) -> Steps | None:
+    """Several optimizers that step after one backward pass make one step."""
+    ends: list[float] = []
+    seen = any(e.name.startswith(_BACKWARD) for e in events)
+    backward = True
+    for e in events:
+        if e.name.startswith(_BACKWARD):
+            backward = True
+        elif e.name.startswith(OPTIMIZER) and e.cat != "gpu_user_annotation":
+            if backward or not ends or not seen:
+                ends.append(e.ts + e.dur)
+            else:
+                ends[-1] = e.ts + e.dur
+            backward = False
+    return _of(ends)
+
+
+def _loader(events: tuple[TraceEvent, ...]) -> Steps | None:
+    """Those after which a model computes: the last one of an epoch finds nothing, and another loader may follow."""
+    begins: list[float] = []
+    waiting: TraceEvent | None = None
+    for e in events:
+        if e.name.startswith(LOADER) and e.cat != "gpu_user_annotation":
+            waiting = e
+        elif waiting is not None and e.ts >= waiting.ts + waiting.dur and (e.cat == "kernel" or _MODEL.match(e.name)):
+            begins.append(waiting.ts)
+            waiting = None
+    return _of(begins)
+
+
+def _backward(events: tuple[TraceEvent, ...]) -> Steps | None:
+    return _pattern([e for e in events if e.name.startswith(_BACKWARD)])
+
+
+def _repeated(events: tuple[TraceEvent, ...]) -> Steps | None:
+    """On the busiest thread."""
+    kind = "cpu_op" if any(e.cat == "cpu_op" for e in events) else "kernel"
+    threads = Counter((e.pid, e.tid) for e in events if e.cat == kind)
+    if not threads:
+        return None
+    busiest = threads.most_common(1)[0][0]
+    return _pattern([e for e in events if e.cat == kind and (e.pid, e.tid) == busiest])
+
+
+def _pattern(events: list[TraceEvent]) -> Steps | None:
+    """By one that comes once in what they repeat up to their end; the first of them may be unlike."""
+    rows = events[-_MOST:]
+    names = [e.name for e in rows]
+    tail = names[len(names) // 4 :]
+    length = _period(tail)
+    if length is None:
+        return None
+    once = [name for name, count in Counter(tail[-length:]).items() if count == 1]
+    if not once:
+        return None
+    totals = Counter(names)
+    usual = median(totals[name] for name in once)
+    anchor = min(once, key=lambda name: (abs(totals[name] - usual), name))
+    return _of([e.ts for e in rows if e.name == anchor])
+
+
+def _period(names: list[str]) -> int | None:
+    """The length of what the list repeats, `_REPEATS` times at least; its beginning may be cut.
+
+    By the borders of Knuth, Morris and Pratt, in linear time.
+    """
+    border = [0] * len(names)
+    for at in range(1, len(names)):
+        length = border[at - 1]
+        while length and names[at] != names[length]:
+            length = border[length - 1]
+        border[at] = length + (names[at] == names[length])
+    period = len(names) - border[-1] if names else 0
+    return period if 1 < period <= len(names) // _REPEATS else None
+
+
+def _of(times: list[float]) -> Steps | None:
+    if not times:
+        return None
+    seconds = (times[-1] - times[0]) / 1e6 / (len(times) - 1) if len(times) > 1 else None
+    return Steps(count=len(times), seconds=seconds, marks=tuple(times))
