@@ -17,6 +17,7 @@ import msgspec
 import psutil
 import pytest
 
+from dtdebug.agent.arming import BOOTSTRAP
 from dtdebug.cli import main
 from dtdebug.errors import UsageError
 from dtdebug.isolate import differs, outcome, pace, releases, remedies, workspace
@@ -264,6 +265,29 @@ def test_workers_that_are_started_anew_are_forked_and_threads_are_one(tmp_path, 
         ("set", "threads", ""),
         ("saw", "threads", "8"),
     ] == rows
+
+
+@pytest.mark.parametrize(
+    ("words", "asks"),
+    [
+        (("-c", "import json, sys; json.load(sys.stdin)"), True),
+        (("-c", "input()"), True),
+        (("-c", "from dtdebug.flight.bounded import main; main()", "1", "1"), False),
+        (("-m", "dtdebug", "diagnose", "-"), False),
+    ],
+)
+def test_only_the_program_is_said_to_read_standard_input(tmp_path, words, asks):
+    """Processes of our own inherit what observes the ranks; what they read is not the program's."""
+    (tmp_path / "notes").mkdir()
+    told = {"notes": str(tmp_path / "notes"), "change": {}, "environment": {}, "versions": {}, "ours": [], "begun": 0}
+    (tmp_path / "change.json").write_text(json.dumps(told))
+    armed = {"PYTHONPATH": BOOTSTRAP, "DTDEBUG_ISOLATE": str(tmp_path / "change.json"), "DTDEBUG_STATE": str(tmp_path)}
+    subprocess.run(
+        [sys.executable, "-P", *words], env=os.environ | armed, input="[]\n", text=True, capture_output=True,
+        check=False, timeout=LIMIT,
+    )  # fmt: skip
+    names = {row["name"] for row in read_notes(tmp_path / "notes")}
+    assert ("process" in names, asks) == (True, "input" in names)
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""Whether the program reads its standard input, which is empty in all runs."""
+"""Whether the program reads its standard input, which is empty in all runs; not what dtdebug's own processes read."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import io
 import sys
 from typing import Any
 
-from dtdebug.isolate.inside.notes import Notes
+from dtdebug.isolate.inside.notes import Notes, is_own
 
 
 class _Input(io.TextIOWrapper):
@@ -14,16 +14,20 @@ class _Input(io.TextIOWrapper):
 
     notes: Notes
 
+    def _note(self) -> None:
+        if not is_own():
+            self.notes.note("saw", "input")
+
     def read(self, *args: Any) -> str:
-        self.notes.note("saw", "input")
+        self._note()
         return super().read(*args)
 
     def readline(self, *args: Any) -> str:  # type: ignore[override]
-        self.notes.note("saw", "input")
+        self._note()
         return super().readline(*args)
 
     def __next__(self) -> str:  # type: ignore[override]
-        self.notes.note("saw", "input")
+        self._note()
         return super().__next__()
 
 

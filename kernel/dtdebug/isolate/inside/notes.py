@@ -19,7 +19,8 @@ from pathlib import Path
 VARIABLE = "DTDEBUG_ISOLATE"
 """Environment variable: the file with what the processes of this run are to do."""
 _MOST, _BYTES = 500, 4 << 20
-_FOREIGN = ("<", f"{os.path.dirname(os.__file__)}/", f"{__file__.rpartition('/isolate/')[0]}/")  # noqa: PTH120
+_OURS = f"{__file__.rpartition('/isolate/')[0]}/"
+_FOREIGN = ("<", f"{os.path.dirname(os.__file__)}/", _OURS)  # noqa: PTH120
 """What is not the user's own file; so is what pip has installed."""
 
 
@@ -66,6 +67,17 @@ class Notes:
 def is_foreign(file: str) -> bool:
     """Whether a file of code is not the user's own."""
     return file.startswith(_FOREIGN) or "-packages/" in file
+
+
+def is_own() -> bool:
+    """Whether code of dtdebug is under way that no program has called: a process of its own, armed by what it inherits."""
+    frame, outermost = sys._getframe(3), ""  # noqa: SLF001 - who reads, beyond `asks`
+    while frame is not None:
+        name = frame.f_code.co_filename
+        if not name.startswith("<"):  # `runpy`, and the text of `-c`, from which our children call a function
+            outermost = name
+        frame = frame.f_back  # type: ignore[assignment]
+    return outermost.startswith(_OURS)
 
 
 def _place() -> str:
