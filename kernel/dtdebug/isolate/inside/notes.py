@@ -70,7 +70,7 @@ def is_foreign(file: str) -> bool:
 
 
 def is_own() -> bool:
-    """Whether code of dtdebug is under way that no program has called: a process of its own, armed by what it inherits."""
+    """Whether code of dtdebug is under way that no program has called: its own process, armed by what it inherits."""
     frame, outermost = sys._getframe(3), ""  # noqa: SLF001 - who reads, beyond `asks`
     while frame is not None:
         name = frame.f_code.co_filename
