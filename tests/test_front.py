@@ -52,6 +52,16 @@ def test_an_exception_is_found_by_the_last_part_of_its_name():
     assert front._exception("DistBackendError", "").type == "torch.distributed.DistBackendError"
 
 
+def test_what_a_child_raised_is_the_failure_and_an_exit_code_is_none():
+    """`mp.spawn` raises for the child; the text of its exception holds the child's own."""
+    child = 'Traceback (most recent call last):\n  File "/home/u/t.py", line 5, in main\nValueError: shard 3 is short\n'
+    text = f"\n\n-- Process 2 terminated with the following error:\n{child}"
+    seen = look(cell="train()", ename="ProcessRaisedException", evalue=text)
+    assert seen["diagnosis"]["happened"] == "Rank 2 raised ValueError: shard 3 is short at /home/u/t.py:5 in main"
+    ended = look(cell="train()", ename="ProcessExitedException", evalue="process 1 terminated with exit code 3")
+    assert "exit code 3" in ended["diagnosis"]["happened"]
+
+
 def test_answers_count_where_no_extension_keeps_them():
     """The card goes on by itself."""
     first = look(cell="train()", ename="RuntimeError", evalue=NCCL)["diagnosis"]["question"]

@@ -144,4 +144,12 @@ def _exception(name: str, message: str) -> ExceptionInfo:
 
     known = (full for e in load().evidence.values() for full in e.exception if full.rpartition(".")[2] == name)
     spawned = _SPAWNED.search(message)
-    return ExceptionInfo(type=next(known, name), message=message, rank=int(spawned[1]) if spawned else None)
+    if spawned is None:
+        return ExceptionInfo(type=next(known, name), message=message)
+    from dtdebug.capture import from_traceback
+
+    rank = int(spawned[1])
+    child = from_traceback(message[spawned.end() :], rank)
+    return ExceptionInfo(
+        type=next(known, name), message=message, rank=rank, causes=(child,) if child.type != "unknown" else ()
+    )
