@@ -35,6 +35,7 @@ from dtdebug.watch.rows import (
     Dropped,
     Epoch,
     Fetch,
+    Forward,
     Gathered,
     Hooked,
     Join,
@@ -285,6 +286,34 @@ def test_ranks_of_a_sharded_model_step_with_one_setting():
 
     assert names(sharded(0, 0.1), sharded(1, 0.2)) == ["hyperparameters-differ"]
     assert not names(sharded(0, 0.1), sharded(1, 0.1))
+
+
+@pytest.mark.parametrize(
+    ("synced", "grads", "expected"),
+    [
+        ([True, True, False, False], [2, 2, 0, 0], ["not-reduced"]),  # switched off after step 2, never on again
+        ([False, False, False, False], [0, 0, 0, 0], ["not-reduced"]),
+        ([True, True, True, True], [2, 2, 0, 0], ["step-without-gradients"]),  # reduced: something else is wrong
+        ([False, False, True, True], [2, 2, 2, 2], []),
+    ],
+)
+def test_gradient_sync_of_a_sharded_model_that_stays_off_is_named(synced, grads, expected):
+    """From the step on from which no pass is reduced; the optimizer is not said to hold other parameters then."""
+
+    def sharded(r):
+        found = Rank(r, "host", 2)
+        found.add([Begun(True, r, 2), Model(0, "fully_shard", [0, 1])])
+        for n, (on, count) in enumerate(zip(synced, grads, strict=True), 1):
+            passes = Forward(
+                s=n, m=0, n=n, h=f"{r}{n}", kinds=[], train=True, varies=True, synced=on, cast=[], rng=str(r)
+            )
+            found.add([passes, step(n, [], grads=count, models=[0])])
+        return found
+
+    found = judge([sharded(0), sharded(1)])
+    assert [row.invariant for row in found] == expected
+    if expected == ["not-reduced"]:
+        assert found[0].step == 1 + synced.index(False)
 
 
 def test_what_is_declared_to_be_replicated_is_compared():

@@ -35,19 +35,24 @@ def settings(ranks: Sequence[Rank]) -> Iterator[Violation]:
 
 
 def unsynced(ranks: Sequence[Rank]) -> Iterator[Violation]:
-    """Backward passes of a sharded model are reduced before the step."""
+    """Of the backward passes of a sharded model before a step one is reduced."""
     found: dict[int, tuple[Step, Forward, Rank]] = {}
     for rank in ranks:
         rows = {m.m: [f for f in rank.of(Forward) if f.m == m.m] for m in rank.of(Model) if m.kind == "fully_shard"}
-        idle = [s for s in rank.of(Step) if s.backwards and not s.grads and any(rows.get(m) for m in s.models)]
-        if len(idle) >= _TWICE and not any(f.synced for passes in rows.values() for f in passes):
-            found[rank.rank] = idle[0], next(f for passes in rows.values() for f in passes), rank
+        idle = []
+        for step in rank.of(Step):
+            passes = [f for m in step.models for f in rows.get(m, ()) if f.s == step.s]
+            if step.backwards and not step.grads and passes and not any(f.synced for f in passes):
+                idle.append((step, passes[0]))
+        if len(idle) >= _TWICE:
+            found[rank.rank] = *idle[0], rank
     if found:
         step, forward, rank = found[min(found)]
         yield violation(
             "not-reduced", "D.2.5", found, step.s, rank.place(forward.site),
-            f"{who(found)}: all backward passes were without set_requires_gradient_sync(True): no gradient was "
-            "reduced, and the steps change nothing.",
+            f"{who(found)}: all backward passes before a step were without gradient sync, from this step on or in "
+            "several: set_requires_gradient_sync(True) is missing. No gradient was reduced, and such a step changes "
+            "nothing.",
         )  # fmt: skip
 
 
