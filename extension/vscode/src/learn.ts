@@ -64,6 +64,7 @@ async function chooseAndBegin(python: string): Promise<void> {
     placeHolder: "A lab to fix, or a notebook to run: words, or a symptom's code",
     matchOnDescription: true,
     matchOnDetail: true,
+    ignoreFocusOut: true, // the rows come later, and the page that asked takes the focus back
   });
   if (row?.begin) {
     const folder = await askFolder(row.folder ?? "");

@@ -294,8 +294,10 @@ def _show(found: Any) -> None:
         for (_, op), ranks in alike.items():
             print(f"  ranks {_group(ranks)}: {op}")
     else:
-        whole = "All of them" if not found.failed else "As far as they came, all of them"
-        print(f"{whole} call the same collectives in the same order.")
+        whole = "These" if not found.failed else "As far as they came, these"
+        left = found.world - len(found.rehearsed)
+        rest = f" The other {left} were not rehearsed; `--ranks` names others." if left else ""
+        print(f"{whole} ranks call the same collectives in the same order.{rest}")
     for place in found.value_dependent[:16]:
         print(f"  not known: {place['file']}:{place['line']} depends on values, which are not real here")
     for rank, why in list(found.failed.items())[:8]:

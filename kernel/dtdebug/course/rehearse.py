@@ -86,7 +86,8 @@ def choose(script: Path | None, world: int, per_host: int) -> tuple[int, ...]:
         return tuple(range(world))
     module = branches.parsed_file(script) if script is not None else None
     named = sorted(n for n in (branches.rank_numbers(module) if module else ()) if 0 <= n < world)
-    wanted = [0, 1, world - 1, *named, world // 2, world // 2 - 1, per_host, per_host - 1, world - 2, 2]
+    wanted = [0, 1, world - 1, *named, world // 2, world // 2 - 1, per_host, per_host - 1]
+    wanted += [world - per_host, world - 2, 2]
     wanted += [near for n in named for near in (n + 1, n - 1, world - n)]
     kept = list(dict.fromkeys(rank for rank in wanted if 0 <= rank < world))[:_MOST]
     return tuple(sorted(kept))
