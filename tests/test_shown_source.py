@@ -7,6 +7,7 @@ import pytest
 from dtdebug_taxonomy.advice import Advice
 from dtdebug_taxonomy.diagnosis import diagnose
 from dtdebug_taxonomy.knowledge import load
+from dtdebug_taxonomy.measured_findings import of_shown
 from dtdebug_taxonomy.pasted import parted
 from dtdebug_taxonomy.pasted_source import shown
 from dtdebug_taxonomy.snapshot import Snapshot
@@ -112,3 +113,11 @@ def test_a_fragment_without_imports_is_read_and_its_diff_shows_none() -> None:
     assert "The local rank is passed as the rank" in advice.title
     assert "import torch" not in advice.diff
     assert '+dist.init_process_group("nccl", ' in advice.diff
+
+
+def test_of_many_hits_of_one_kind_the_first_is_told_and_hostile_blocks_are_bounded() -> None:
+    guarded = "if dist.get_rank() == 0:\n    dist.barrier()\n" * 300
+    rows = [f for f in of_shown(load(), Snapshot(output=f"```python\n{guarded}```\n")) if f.diff]
+    assert [f.line for f in rows] == [3]
+    assert len(list(shown("```python\n" + "import " * 8_000 + "dist.x\n```\n"))) == 1
+    assert not list(shown("```python\n" + "x = 1\n" * 20_000 + "```\n"))

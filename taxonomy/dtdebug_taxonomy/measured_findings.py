@@ -144,9 +144,13 @@ def of_shown(knowledge: Knowledge, snapshot: Snapshot) -> Iterator[Finding]:
     from dtdebug_taxonomy.sourced import diff_of
 
     settings = Settings(select=tuple(by_check))
+    told = set[str]()
     for source, first, added in (each for text in texts for each in shown(text)):
         hits = examine(source, settings, failed=lambda check, error: None)
         for hit in hits:
+            if by_check[hit.check.id] in told:  # one is enough, and each diff is proven by another examination
+                continue
+            told.add(by_check[hit.check.id])
             line = source.text.place(hit.span.start).line
             yield Finding(
                 evidence=by_check[hit.check.id],

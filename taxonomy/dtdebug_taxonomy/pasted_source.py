@@ -81,7 +81,7 @@ def _imports(body: str) -> str:
         row
         for name, row in _USUAL.items()
         if re.search(rf"(?<![\w.]){name}[.(]", body)
-        and not re.search(rf"(?m)\bimport\b.*\b{name}\b|^\s*{name} =", body)
+        and not re.search(rf"(?m)\bimport\b.{{0,120}}\b{name}\b|^[ \t]{{0,80}}{name} =", body)
     ]
     return f"{'; '.join(rows)}\n" if rows else ""
 
