@@ -157,8 +157,7 @@ def parser(only: str = "") -> argparse.ArgumentParser:
         "report",
         help="a Markdown report of the last diagnosed failure, or of a log",
         description="Prints what was found and what it rests on, with secrets masked, to paste into an issue or to "
-        "send "
-        "to a colleague: of the last failure that was diagnosed here, or of a log. Of a run's folder it writes "
+        "send to a colleague: of the last failure that was diagnosed here, or of a log. Of a run's folder it writes "
         "one archive.",
         epilog="Example: `dtdebug report train.log > report.md`.",
     )
@@ -183,8 +182,7 @@ def parser(only: str = "") -> argparse.ArgumentParser:
         "lsp",
         help="the language server for editors",
         description="Serves editors: findings of `dtdebug check` while you type, fixes, what a name is, and the last "
-        "failed "
-        "run at the lines where it stopped. Your editor starts it; nothing of what it reads is run or imported.",
+        "failed run at the lines where it stopped. Your editor starts it; nothing of what it reads is run or imported.",
         epilog="Example, for Neovim: `vim.lsp.config('dtdebug', { cmd = { 'dtdebug', 'lsp' } })`.",
     )
     lsp.add_argument("--stdio", action="store_true", help="use standard input and output (the default)")

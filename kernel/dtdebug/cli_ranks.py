@@ -69,8 +69,7 @@ def add(commands: Any) -> None:
         description="Compares the dumps that PyTorch's flight recorder left for a job that hung or timed out: which "
         "rank did not make the call that the others wait in, and in which line. Needs no process and no torch.",
         epilog="Example: `dtdebug flight dumps/`, with one file per rank that ends in its number. Exit status: 0 "
-        "nobody "
-        "is waited for, 1 a rank is, or the fabric, 2 usage error or unreadable input.",
+        "nobody is waited for, 1 a rank is, or the fabric, 2 usage error or unreadable input.",
     )
     flight.add_argument("folder", type=Path, metavar="DIR", help="folder with one dump per rank")
     flight.add_argument("--prefix", metavar="P", help="prefix of the dumps' names, before the rank")
@@ -81,8 +80,7 @@ def add(commands: Any) -> None:
         "slow",
         help="find in torch.profiler traces which rank is late, and in which phase",
         description="Compares the traces that torch.profiler wrote on each rank of a slow job: which rank is late, "
-        "what "
-        "it spends its time in (loader, computation, communication), and what to do about it.",
+        "what it spends its time in (loader, computation, communication), and what to do about it.",
         epilog="Example: `dtdebug slow traces/`. Exit status: 0 nothing found, 1 a rank is late or loading holds up "
         "all, 2 usage error or unreadable input.",
     )

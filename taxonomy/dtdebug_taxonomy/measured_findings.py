@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from functools import lru_cache
 from itertools import islice
 
 import msgspec
@@ -75,7 +76,7 @@ def of_watch(knowledge: Knowledge, snapshot: Snapshot) -> Iterator[Finding]:
 
 def of_source(knowledge: Knowledge, snapshot: Snapshot) -> Iterator[Finding]:
     """Findings by what the checks see in the files that stacks name, the nearest first."""
-    by_check = {number: e.id for e in knowledge.evidence.values() for number in e.check}
+    by_check = _by_check(knowledge)
     verdict = snapshot.verdict
     raised = verdict.culprits if verdict is not None and verdict.kind == "dead" else ()
     for f in snapshot.source_findings:
@@ -97,7 +98,7 @@ def of_source(knowledge: Knowledge, snapshot: Snapshot) -> Iterator[Finding]:
 
 def of_cell(knowledge: Knowledge, snapshot: Snapshot) -> Iterator[Finding]:
     """Findings by what the checks see in the source of the failed cell; at its line, if the exception went through."""
-    by_check = {number: e.id for e in knowledge.evidence.values() for number in e.check}
+    by_check = _by_check(knowledge)
     if not snapshot.cell.strip() or not by_check:
         return
     from dtdebug_taxonomy.checks.examine import examine
@@ -134,7 +135,7 @@ _SIGNS = ("```", "~~~", "#!", "#SBATCH")
 
 def of_shown(knowledge: Knowledge, snapshot: Snapshot) -> Iterator[Finding]:
     """Findings by what the checks see in the source that a text shows beside the failure."""
-    by_check = {number: e.id for e in knowledge.evidence.values() for number in e.check}
+    by_check = _by_check(knowledge)
     texts = [t for t in (snapshot.output, snapshot.situation) if any(sign in t for sign in _SIGNS)]
     if not (by_check and texts):
         return
@@ -160,6 +161,12 @@ def of_shown(knowledge: Knowledge, snapshot: Snapshot) -> Iterator[Finding]:
                 words=plain(source.text.line(line).strip()),
                 diff=diff_of("shown.py" if source.kind == "python" else "shown.sh", source, hits, hit, settings, added),
             )
+
+
+@lru_cache(maxsize=4)
+def _by_check(knowledge: Knowledge) -> dict[str, str]:
+    """Id of a check -> the evidence that it is seen by."""
+    return {number: e.id for e in knowledge.evidence.values() for number in e.check}
 
 
 def is_of_any_library(found: Evidence) -> bool:

@@ -37,7 +37,7 @@ _BEFORE = re.compile(
     rf"(?i)\b(?:works?|worked|fine|ran|run|okay|no problem)\b.{{0,24}}\b(?:before|prior to|until) (?:{_NAME} )?"
     rf"{_RELEASE}"
 )
-_CHANGE = re.compile(r"(?i)\b(?P<what>PR|pull request|commit)\s+\[?`?(?P<id>#\d{1,6}|[0-9a-f]{7,40})\b")
+_CHANGE = re.compile(r"(?i)\b(?:PR|pull request|commit)\s+\[?`?(?:#\d{1,6}|[0-9a-f]{7,40})\b")
 _WITHOUT_IT = re.compile(
     r"(?i)\b(?:older|earlier|previous|before|prior to|revert\w{0,3}|without it|one commit (?:back|earlier))\b"
 )
