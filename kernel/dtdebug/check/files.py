@@ -80,6 +80,8 @@ def read_source(path: Path) -> File:
             data = file.read(LARGEST + 1)
     except OSError as error:
         raise UnreadableError(f"{path}: can't be read: {error.strerror}") from None
+    if data is None:  # a file of the kernel that has nothing now
+        raise UnreadableError(f"{path}: is a file of the kernel that has nothing to read")
     if len(data) > LARGEST:
         raise UnreadableError(f"{path}: is larger than {LARGEST // 1_000_000} MB, so it is taken for data")
     encoding = "utf-8"

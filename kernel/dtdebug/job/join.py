@@ -7,6 +7,7 @@ import stat
 import tempfile
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
+from io import BufferedReader
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -18,6 +19,7 @@ from dtdebug.hosts import presence, rendezvous
 from dtdebug.hosts.unpack import UnpackError, unpack
 from dtdebug.job.collect import conclude
 from dtdebug.job.looking import LiveRanks, last, merged
+from dtdebug.logs import careful
 from dtdebug.probe.gather import world_size
 from dtdebug.records.folder import RunFolder
 from dtdebug.records.untrusted import believed, tidied
@@ -82,7 +84,7 @@ def read_report(path: Path, scratch: Path) -> ReportPart:
             return _of_folder(name, RunFolder(path))
         if not stat.S_ISREG(kind):
             raise JoinError(f"{name}: is neither a file nor a folder")
-        with path.open("rb") as file:
+        with BufferedReader(careful.log(path)) as file:
             head = file.read(2)
             if head == _GZIP:
                 scratch.mkdir(mode=0o700)

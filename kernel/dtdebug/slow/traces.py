@@ -9,12 +9,14 @@ from __future__ import annotations
 import re
 import zlib
 from collections.abc import Iterator
+from io import BufferedReader
 from pathlib import Path
 from typing import Any
 
 import msgspec
 
 from dtdebug.errors import UsageError
+from dtdebug.logs import careful
 
 _MOST_FILES, _COMPRESSED, _BYTES, _EVENTS = 1024, 512 << 20, 1 << 30, 20_000_000
 _GZIP = b"\x1f\x8b"
@@ -120,7 +122,7 @@ def _events(raws: list[msgspec.Raw]) -> Iterator[TraceEvent]:
 
 def _bytes(path: Path) -> bytes:
     try:
-        with path.open("rb") as file:
+        with BufferedReader(careful.log(path)) as file:
             raw = file.read(_COMPRESSED + 1)
     except OSError as error:
         raise UsageError(f"slow {path}: can't be read: {error.strerror}") from None
