@@ -17,6 +17,7 @@ from dtdebug_taxonomy.source.tree import number
 
 _VISIBLE = ("CUDA_VISIBLE_DEVICES", "HIP_VISIBLE_DEVICES", "ROCR_VISIBLE_DEVICES")
 _LIST = re.compile(r"\s*[\w./-]+\s*(,\s*[\w./-]+\s*)*,?\s*")
+_KEYED = re.compile(r"(\w+)\[\s*['\"]?$")
 _SPAWNS = {"torch.multiprocessing.spawn": ("nprocs", 2), "accelerate.notebook_launcher": ("num_processes", 2)}
 
 
@@ -92,6 +93,10 @@ def _set(source: Source) -> tuple[int, str] | None:
     rows = [v for v in source.variables if v.is_set and v.name in _VISIBLE]
     if isinstance(source, Script) or len(rows) != 1 or rows[0].value is None:
         return None
+    start = rows[0].span.start
+    keyed = _KEYED.search(source.text[max(0, start - 80) : start]) if isinstance(source, Code) else None
+    if keyed and keyed[1] != "environ":
+        return None  # a copy of the environment, for some of the commands only
     return _count(rows[0].value), rows[0].name
 
 

@@ -14,7 +14,7 @@ from dtdebug_taxonomy.source.text import Span
 _OWN = {
     "torchrun": {
         *("--nproc-per-node", "--nnodes", "--standalone"),
-        *("--rdzv-backend", "--rdzv-endpoint", "--rdzv-id", "--max-restarts"),
+        *("--rdzv-backend", "--rdzv-endpoint", "--rdzv-id"),
     },
     "accelerate launch": {
         *("--num_processes", "--num_machines", "--machine_rank", "--multi_gpu"),
@@ -24,7 +24,7 @@ _OWN = {
     "horovodrun": {"--num-proc"},
 }
 """Options that hardly any program has itself."""
-_ALONG = {"--node-rank", "--master-addr", "--master-port", "--master_addr", "--master_port"}
+_ALONG = {"--node-rank", "--master-addr", "--master-port", "--master_addr", "--master_port", "--max-restarts"}
 """Options that programs have too: they count only beside one of the others."""
 
 
