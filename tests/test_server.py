@@ -678,6 +678,28 @@ async def test_what_is_printed_in_the_server_does_not_reach_the_client(editor, t
     assert e.client.error is None
 
 
+async def test_a_message_that_is_no_json_is_a_line_in_the_log(tmp_path):
+    process = await asyncio.create_subprocess_exec(
+        *(sys.executable, "-m", "dtdebug_lsp"),
+        stdin=asyncio.subprocess.PIPE,
+        stdout=asyncio.subprocess.PIPE,
+        stderr=asyncio.subprocess.PIPE,
+        env=os.environ | {"DTDEBUG_STATE": str(tmp_path)},
+        start_new_session=True,
+    )
+    try:
+        known = b'{"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": {"capabilities": {}}}'
+        sent = b"".join(b"Content-Length: %d\r\n\r\n%s" % (len(body), body) for body in (b"{bad}", known))
+        answer, said = await asyncio.wait_for(process.communicate(sent), SECONDS)
+
+        assert b'"id": 1' in answer, "it goes on"
+        assert 1 == len(said.splitlines()), said
+        assert b"Expecting property name" in said
+    finally:
+        with suppress(ProcessLookupError):
+            os.killpg(process.pid, signal.SIGKILL)
+
+
 async def test_the_server_ends_with_its_client(tmp_path):
     """An editor that crashed says no goodbye: its end of the pipe is closed, that is all."""
     process = await asyncio.create_subprocess_exec(

@@ -29,6 +29,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
 
     logging.basicConfig(stream=sys.stderr, level=logging.WARNING, format="%(levelname)s %(name)s: %(message)s")
     logging.getLogger("pygls").setLevel(logging.ERROR)  # it warns of every answer that comes too late to be cancelled
+    # A message that is no JSON: pygls writes a traceback, and our report_server_error() then a line of it.
+    logging.getLogger("pygls.server").addFilter(lambda record: record.msg != "Unable to handle message")
     start_server(create(stdout), list(arguments) if arguments is not None else None)
 
 
