@@ -231,13 +231,24 @@ def test_what_never_ends_is_refused_in_one_line(tmp_path, what):
     assert b"can't be read: is" in done.stderr or b"permitted" in done.stderr
 
 
-@pytest.mark.parametrize("words", [["doctor", "--read"], ["diagnose", "--batch"], ["check"], ["doctor", "--", "bash"]])
+@pytest.mark.parametrize(
+    "words", [["doctor", "--read"], ["diagnose", "--batch"], ["check"], ["fix"], ["doctor", "--", "bash"]]
+)
 def test_no_command_waits_for_a_pipe_that_nobody_writes_to(tmp_path, words):
     os.mkfifo(tmp_path / "pipe.py")
     done = run(*words, tmp_path / "pipe.py")
 
     assert done.returncode == 2, done.stderr
     assert b"pipe.py: can't be read: is a pipe" in done.stderr or b"pipe.py: is not a regular file" in done.stderr
+
+
+@pytest.mark.parametrize("command", ["join", "slow"])
+def test_no_command_reads_a_file_of_the_kernel(command):
+    """/proc/kmsg waits for the next line of the kernel, for ever."""
+    done = run(command, "/proc/kmsg")
+
+    assert (2, 1) == (done.returncode, done.stderr.count(b"\n")), done.stderr
+    assert b"is a file of the kernel" in done.stderr or b"permitted" in done.stderr
 
 
 def test_a_configuration_can_not_hold_up_a_check(tmp_path):

@@ -56,6 +56,16 @@ def test_what_a_user_states_of_ranks_names_a_cause(sample, cause):
 @pytest.mark.parametrize(
     ("words", "output", "cause"),
     [
+        (
+            "I resume on another number of GPUs than the checkpoint was written with.",
+            "RuntimeError: The size of tensor a (512) must match the size of tensor b (128)",
+            "parallel-layout-changed",
+        ),
+        (
+            "Steps take much longer than on one node when I train on two nodes.",
+            "NCCL INFO NET/IB : No device found.\nNCCL INFO Using network Socket",
+            "hardware-limits-exchange",
+        ),
         ("It runs in docker.", "RuntimeError: NCCL Error 2: unhandled system error", "shared-memory-too-small"),
         (
             "I run it in two docker containers, one for each host.",

@@ -21,11 +21,15 @@ torch==2.6.0
 
 def test_a_sentence_that_speaks_of_nccl_or_an_error_is_somebodys():
     """Only as NCCL or a logger prints them are such words a program's."""
-    text = "Unequal data causes an NCCL timeout, and I get an ERROR after it.\n```\nnode:1:2 NCCL INFO a\n```\n"
+    text = (
+        "Unequal data causes an NCCL timeout, and I get an ERROR after it.\n"
+        "I ran it with NCCL_DEBUG=INFO: nothing.\n```\nnode:1:2 NCCL INFO a\n```\n"
+    )
 
     said, printed = parted(text)
 
     assert said.startswith("Unequal data")
+    assert said.endswith("NCCL_DEBUG=INFO: nothing.")
     assert "NCCL INFO a" in printed
 
 

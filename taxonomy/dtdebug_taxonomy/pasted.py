@@ -26,7 +26,7 @@ _MACHINE = re.compile(
     | ^\s{0,3}export\ \w{1,40}=
     | ^\W{0,2}\d{4}[-/]\d\d[-/]\d\d[\ T_]\d\d:\d\d
     | ^\S{1,200}\.(?:py|cc|cpp|cu|cuh|h):\d | ^(?:\$|>>>|%|!|<!--|-->)\ ? | \d%\|
-    | \bNCCL\ (?:INFO|WARN|TRACE)\b | \b(?:INFO|WARN|WARNING|ERROR|DEBUG|CRITICAL|FATAL)\b[:|\]-]
+    | \bNCCL\ (?:INFO|WARN|TRACE)\b | (?<!=)\b(?:INFO|WARN|WARNING|ERROR|DEBUG|CRITICAL|FATAL)\b[:|\]-]
     | ^(?:[\[\d(].{0,120}|\S{0,40}\ ?)\b(?:INFO|WARN|WARNING|ERROR|DEBUG|CRITICAL|FATAL)\b\s
     """
 )

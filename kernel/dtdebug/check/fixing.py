@@ -84,7 +84,8 @@ def _fix(options: argparse.Namespace) -> int:
             if options.write and path.suffix != ".ipynb":
                 _write(path, done)
         except (UnreadableError, NotebookError, OSError) as error:
-            complain(f"{path}: {error}")
+            text = str(error)
+            complain(text if text.startswith(f"{path}: ") else f"{path}: {text}")
             status = USAGE if path in options.paths else status
             continue
         for one in done:
