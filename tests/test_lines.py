@@ -224,3 +224,56 @@ def test_every_claim_cites_the_line_that_says_it():
         assert claim.record.words[:60] in text.split("\n")[claim.record.line - 1]
         assert claim.record.rank in claim.ranks
     assert found.evidence == texts(found.claims)
+
+
+SAID = [
+    "loading shard 3",
+    "step 20 loss 0.5",
+    "  warnings.warn(",
+    "  what():  CUDA error: an illegal memory access",
+    "saved",
+]
+ALONE = {  # no traceback shows what is a prefix: the word does, or numbers before nearly all lines
+    "lightning": "[rank: {r}] ",
+    "composer": "2024-08-30 11:06:12,920: rank{r}[208{r}][MainThread]: INFO: ",
+    "replica": "rank-{r}  | ",
+    "launcher's stream": "giant.cn-d004 [stderr] [rank{r}]: ",
+    "logger's name": "ERROR:rank{r}:",
+    "logger's fields": "[2024-05-01 12:13:14,123] [ERROR] [train:39] [PID:40{r}] [RANK:{r}] ",
+    "among others": "rank {r} of world_size 8, local rank {n} on host gpu{h}: ",
+    "of a size": "[rank {r}/8] ",
+    "number": "[{r}] ",
+    "number behind an address": "2021-06-11 00:34:33 10.164.0.{r} [{r}] ",
+    "number behind a host": "x3006c0s13b1n0.hsn {r}: ",
+    "container": "[2024-03-15T16:29:14.063351Z] 5c902731 [rank={r}] || ",
+    "colour": "#033[34m[1,mpirank:{r},algo-1]<stderr>:",
+}
+OTHERS = {  # numbers of nodes, groups, epochs, rows
+    "node": "[node_rank {r}] ",
+    "group": "pp-rank-{r}: ",
+    "node of skypilot": "(worker{r}, rank={r}, pid=2275, ip=172.31.81.91) ",
+    "epoch": "[{e}/6][{r}/40] ",
+    "layer": "({e}): ",
+}
+
+
+def printed(prefix):
+    """(rank, text) of six ranks in any order, and their lines."""
+    order = [(rank * 5 + n * n) % 6 for n in range(8) for rank in range(6)]
+    rows = [(rank, SAID[(n + rank) % len(SAID)]) for n, rank in enumerate(order)]
+    places = [{"r": rank, "n": rank % 4, "h": rank // 4, "e": n % 6} for n, (rank, _) in enumerate(rows)]
+    return rows, [prefix.format(**place) + text for place, (_, text) in zip(places, rows, strict=True)]
+
+
+@pytest.mark.parametrize("form", ALONE)
+def test_a_rank_is_read_where_nothing_failed_yet(form):
+    """Each line has its rank, and nothing else before its text."""
+    rows, text = printed(ALONE[form])
+
+    assert [(rank, said.strip()) for rank, said in rows] == [(line.rank, line.body.strip()) for line in read(*text)]
+
+
+@pytest.mark.parametrize("form", OTHERS)
+def test_other_numbers_are_no_ranks(form):
+    """What is not known stays unknown."""
+    assert {None} == {line.rank for line in read(*printed(OTHERS[form])[1])}

@@ -5,10 +5,9 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterable, Iterator, Mapping
-from itertools import islice
 from typing import Any, NamedTuple
 
-_LONGEST = 400
+LONGEST = 400
 """Characters of a line in which its prefixes end."""
 _TOKENS = 12
 """Prefixes that one line can have."""
@@ -18,6 +17,8 @@ _CLOCK = r"\d\d:\d\d:\d\d(?:[.,]\d{1,9})?"
 _DATE = rf"(?:\d{{4}}[-/]\d\d[-/]\d\d[T _]|\d\d[-/.]\d\d[-/.]\d{{2,4}} ){_CLOCK}{_ZONE}"
 _AFTER = r"(?: (?:[|-]|INFO|ERROR)? ?(?=[\w\[]{1,2}\S{0,80} (?:[|-] )?)|: | [|-] |[ \t]|(?=[\[<({]))?"
 
+_WORD = r"(?:(?:[Gg]lobal|GLOBAL)[ _-]?)?(?:rank|Rank|RANK)"
+"""Never `[Rank 3]` alone, which PyTorch's own messages begin with."""
 _TAGGED = (
     r"\[(?:[^\[\],\s]{1,100},)?(?:mpirank:(?P<rank>\d{1,7})|(?P<task>\d{1,7}))(?:,[\w.-]{1,100})?\]"
     r"(?:\[(?P<host>[\w.-]{1,100}):\d{1,9}\])?<(?P<stream>std\w{3,4})>:? ?"
@@ -25,6 +26,7 @@ _TAGGED = (
 _BRACKET = (
     r"\[(?:rank|RANK) ?(?P<rank>\d{1,7})\]:? ?",
     r"\[(?:default|[A-Za-z]\w{0,40}?(?=\d{1,5}\]:))(?P<local>\d{1,7})\]: ?|\[default(?P<local2>\d{1,7})\] ?",
+    rf"\[{_WORD} ?[:=] ?(?P<rank>\d{{1,7}})\]:? ?(?:[|]{{2}} )?",
     r"\[\d{1,9}\] (?=\[(?:rank|default) ?\d{1,7}\]:)",
     _TAGGED,
     r"\[(?P<rank>\d{1,7})\]\s?:(?= \S|\S| {2,12}File) ?",
@@ -40,6 +42,7 @@ _DIGIT = (
     rf"(?P<time>\d\d-\d\d {_CLOCK})(?: (?=\[?[\w./-]{{1,80}}\.py:\d)|$)",
     rf"(?P<time>{_CLOCK})(?: - |: | )",
     r"(?P<time>\d{10}\.\d{1,9})(?::? )",
+    r"\d\d[OE][+ ] ?",
     r"(?P<host>\d{1,3}(?:\.\d{1,3}){3}): ",
     r"(?P<task>\d{1,7}): ",
 )
@@ -49,13 +52,27 @@ _ROUND = re.compile(
     r"(?:, ip=(?P<host>[\w.:-]{1,80}))?(?:, rank=(?P<rank>\d{1,7}))?"
     r"[^()\n]{0,60}\) ?"
 )
+_SKYPILOT = re.compile(
+    r"\((?:[\w.-]{1,80}, )?(?P<host>head|worker\d{1,5}), rank=\d{1,5}, pid=\d{1,9}(?:, ip=[\w.:-]{1,80})?\) ?"
+)
+"""Its rank is that of the node, and its process starts the ranks.
+Source: https://github.com/skypilot-org/skypilot/pull/1380"""
+_SYSLOG = r"(?P<host>[\w.-]{1,100}) [\w./@-]{1,80}\[(?P<pid>\d{1,9})\]: "
+_DETERMINED = r"(?P<host>[0-9a-f]{8}) (?:\[rank=(?P<rank>\d{1,7})\] )?\|\| ?"
 _LOGURU = r"\| [\w.]{1,80}:\S{1,60}:\d{1,6} - "
 _LETTER = (
+    rf"{_WORD}[ _=:#-]{{0,2}}(?P<rank>\d{{1,7}}) {{0,30}}\| ?",
+    rf"{_WORD}(?P<rank>\d{{1,7}})\[(?P<pid>\d{{1,9}})\]\[\w{{1,60}}\]: ?",
     rf"(?P<time>[A-Z][a-z]{{2}} [ \d]?\d {_CLOCK})(?: (?=(?:[\w.-]{{1,100}} [\w./@-]{{1,80}}\[\d{{1,9}}\]: )?)|$)",
     rf"(?P<time>[A-Z][a-z]{{2}} [A-Z][a-z]{{2}} [ \d]?\d {_CLOCK}(?: [A-Z]{{3,4}})? \d{{4}})(?:: | |(?=[\[<]))",
     rf"(?P<level>[IWEF])\d{{4}} {_CLOCK} {{1,8}}\d{{1,9}} [\w./-]{{1,200}}:\d{{1,6}}\] ?",
-    r"(?P<host>[\w.-]{1,100}) [\w./@-]{1,80}\[(?P<pid>\d{1,9})\]: ",
+    _SYSLOG,
+    _DETERMINED,
+    r"(?P<host>[\w.-]{1,100}/[\w.-]{1,100})\[[a-z][\w.-]{0,60}\]: ",
+    r"(?P<host>[\w.-]{1,100}/\d{1,5}) (?=\[(?:rank|default) ?\d{1,7}\]:|[IWEF]\d{4} )",
+    r"(?P<host>[\w.-]{1,100}) \[(?P<stream>stdout|stderr)\] ",
     rf"[\w.]{{1,80}} - (?P<level>{_LEVELS}) - ",
+    rf"(?P<level>{_LEVELS}) {{0,8}}(?:- |:) ?{_WORD}[ _-]?(?P<rank>\d{{1,7}})(?: - |: ?)",
     rf"(?P<level>{_LEVELS}) {{0,8}}(?:- [\w.]{{1,80}} - |{_LOGURU}|:[\w.]{{1,80}}:|: | )",
     r"(?P<host>[\w.-]{1,100}[-_]\d{1,5}) {0,30}\| ?",
     r"(?P<stream>stdout|stderr) [FP] ",
@@ -75,9 +92,9 @@ def _compiled(patterns: Iterable[str]) -> tuple[re.Pattern[str], ...]:
 
 _BY_START: dict[str, tuple[re.Pattern[str], ...]] = {
     "[": _compiled(_BRACKET),
-    "(": (_ROUND,),
+    "(": (_ROUND, _SKYPILOT),
     " ": _compiled(_BLANK[:2]),
-    **dict.fromkeys("0123456789", _compiled((*_DIGIT, _LETTER[3]))),
+    **dict.fromkeys("0123456789", _compiled((*_DIGIT, _SYSLOG, _DETERMINED))),
     **dict.fromkeys("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz_", _compiled(_LETTER)),
 }
 _LOGFMT = re.compile(
@@ -86,9 +103,14 @@ _LOGFMT = re.compile(
 )
 """`ts=... level=info msg="..."`."""
 _RANK_WORD = re.compile(r"(?i)(?:global[ _-]?)?rank[ _=:#-]{0,3}(\d{1,7})")
+_OTHER_RANK = re.compile(
+    r"(?i)(?:^|[^a-z])(?:node|machine|host|group|replica|data|tensor|model|pipe(?:line)?|context|expert|sequence|parallel"
+    r"|mesh|stage|shard|[a-fh-z]|[a-z]{2,3})[ _-]{1,2}$"
+)
 _LOCAL_WORD = re.compile(r"(?i)(?:local[ _-]?rank[ _=:#-]{0,3}|\b(?:gpu|cuda|device)[ :#=])(\d{1,5})")
 _NUMBER = re.compile(r"(?:^\W{0,3}|[<\[({#])(\d{1,7})\W{1,4}$")
-_COLOUR = re.compile(r"\x1b\[[0-9;?]{0,20}[A-Za-z]")
+_COLOUR = re.compile(r"(?:\x1b|#033)\[[0-9;?]{0,20}[A-Za-z]|\[(?:3[0-7]m(?=\()|0m(?= ))")
+"""As a terminal reads it, as syslog writes it, and what is left of it before Ray's prefix in a page."""
 _REPEATED = re.compile(r" \[repeated \d{1,7}x across cluster\]$")
 _MESSAGE = ("log", "line", "message", "MESSAGE", "msg", "text", "body", "textPayload", "@message", "content", "event")
 _RANKS = ("rank", "global_rank", "RANK", "world_rank")
@@ -121,16 +143,16 @@ class Unprefixed(NamedTuple):
 def without_prefixes(line: str, learnt: re.Pattern[str] | None = None) -> Unprefixed:
     """Takes off all prefixes; `learnt` are those that a file was seen to use."""
     line = line.rstrip("\r")
-    if line.endswith(" across cluster]") and (repeated := _REPEATED.search(line[-_LONGEST:])):  # as Ray counts
+    if line.endswith(" across cluster]") and (repeated := _REPEATED.search(line[-LONGEST:])):  # as Ray counts
         line = line[: len(line) - len(repeated[0])]
     if "\r" in line:  # a progress bar: what a terminal shows in the end
         line = line[line.rfind("\r") + 1 :]
-    if "\x1b" in line:
+    if "\x1b" in line or "#033[" in line or "m(" in line[:8]:
         line = _COLOUR.sub("", line)
     known: dict[str, Any] = {}
-    head, at = line[:_LONGEST], 0
+    head, at = line[:LONGEST], 0
     for _ in range(_TOKENS):
-        found = learnt.match(head, at) if learnt is not None else None
+        found = learnt.match(head, at) if learnt is not None and ".cpp:" not in head[:at] else None
         if found is not None:
             _named(found[0], known)
         else:
@@ -158,71 +180,22 @@ def _named(prefix: str, known: dict[str, Any]) -> None:
     if local := _LOCAL_WORD.search(prefix):
         known["local"] = local[1]
         prefix = prefix.replace(local[0], "")
-    if rank := _RANK_WORD.search(prefix):
-        known["rank"] = rank[1]
+    ranks = [found for found in _RANK_WORD.finditer(prefix) if not other_rank(prefix[: found.start()])]
+    if ranks:
+        known["rank"] = ranks[0][1]
     elif local is None and (number := _NUMBER.search(prefix)):
         known["task"] = number[1]
         if prefix[: number.start()].strip():
             known["host"] = prefix[: number.start()].strip()
     elif local is None:
-        known["host"] = prefix.strip(" \t|:>-[]()").split(" ")[0][:100]
+        name = prefix.strip(" \t|:>-[]()")
+        first = name.split(" ")[0]
+        known["host"] = (first if any(map(str.isdigit, first)) else name)[:100]
 
 
-_TRACEBACK = re.compile(r'(?P<start>Traceback \(most recent call last\))|  File "[^"\n]{1,500}", line \d')
-_NO_PREFIX = re.compile(
-    r"(?:Original|Exception Group|traceback {0,8}:|Remote|[╭│─|+ ]{1,200})\s{0,3}$|.*\w(?:Error|Exception)\b"
-)
-_LABEL = re.compile(
-    r"(?m)^([A-Za-z][\w.-]{0,80}(?:: ?| {1,20}\| ?)|[a-z0-9][a-z0-9.]{0,60}-[a-z0-9.-]{1,60} [a-z][a-z0-9-]{0,60} )"
-    r"\[(?:rank|default)\d{1,7}\]:"
-)
-"""A host's name before the prefix of torch, or a pod's and its container's, as stern prints them."""
-_LABEL_OF_JSON = re.compile(
-    r"(?m)^((?:[a-z][a-z0-9.-]{0,60}\d(?:: ?| {1,20}\| ?)"
-    r"|[a-z0-9][a-z0-9.]{0,60}-[a-z0-9.-]{1,60} [a-z][a-z0-9-]{0,60} ))"
-    r'\{"[\w@.]{1,60}":'
-)
-"""The same before a record of JSON; a name with a number in it, for `ValueError: {"code": 5}` is no record."""
-_BEGINS = re.compile(r"[\[(]|\b\d")
-_SHAPES = 32
-_ANCHORS = 4_000
-
-
-def learn(text: str) -> re.Pattern[str] | None:
-    """The prefixes that this text puts before lines of tracebacks and that no list holds, or None.
-
-    What stands before `Traceback` in one line and before `  File "` in another is a prefix: neither has any other text
-    before it. Digits vary, for they number processes or count time.
-    """
-    before: tuple[set[str], set[str]] = (set(), set())
-    labels = {_shape(m[1]) for m in islice(_LABEL.finditer(text), _ANCHORS)} if "]:" in text else set()
-    labels |= {_shape(m[1]) for m in islice(_LABEL_OF_JSON.finditer(text), _ANCHORS)} if ' {"' in text else set()
-    if "Traceback" not in text and not labels:
-        return None
-    for number, found in enumerate(_TRACEBACK.finditer(text)):
-        if number >= _ANCHORS or len(before[0]) > _SHAPES * 8:
-            break
-        begin = text.rfind("\n", 0, found.start()) + 1
-        if found.start() - begin > _LONGEST or found.start() == begin:
-            continue
-        left = _unknown(without_prefixes(text[begin : found.start()]).body)
-        if left.strip() and len(left) <= 120 and not _NO_PREFIX.match(left):
-            before[0 if found["start"] else 1].add(_shape(left))
-    shapes = sorted((before[0] & before[1]) | labels, key=lambda s: (-len(s), s))[:_SHAPES]
-    return re.compile("|".join(shapes)) if shapes else None
-
-
-def _unknown(prefix: str) -> str:
-    """The part of a prefix before those that are known."""
-    for found in _BEGINS.finditer(prefix[:120]):
-        if not without_prefixes(prefix[found.start() :]).body:
-            return prefix[: found.start()]
-    return prefix
-
-
-def _shape(prefix: str) -> str:
-    """A pattern for a prefix in which only digits vary."""
-    return "".join(r"\d{1,20}" if part.isdigit() else re.escape(part) for part in re.split(r"(\d{1,20})", prefix))
+def other_rank(before: str) -> bool:
+    """Whether the word rank that follows is that of a node or of a place in a group: `node_`, `dp `, `group-`."""
+    return bool(_OTHER_RANK.search(before[-40:]))
 
 
 def records(line: str) -> Iterator[Unprefixed] | None:

@@ -11,6 +11,7 @@ from typing import NamedTuple
 
 from dtdebug_taxonomy.failure import grammar
 from dtdebug_taxonomy.failure.grammar import Unprefixed
+from dtdebug_taxonomy.failure.learnt import learn
 from dtdebug_taxonomy.ranks import MOST_RANKS
 
 _MOST = 1 << 18
@@ -75,7 +76,7 @@ def split_lines(
 
     Not `whole`: other nodes of the job may print elsewhere, so that a local rank is no rank even if one node is seen.
     """
-    learnt = grammar.learn(text)
+    learnt = learn(text)
     rows: list[tuple[int, Unprefixed]] = []
     local = _local_of(source)
     for number, line in enumerate(text.split("\n"), 1):
