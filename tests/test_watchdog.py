@@ -118,6 +118,15 @@ def test_a_rank_that_speaks_of_no_time_out_is_the_one_to_look_at():
     assert found.confidence <= 0.5
 
 
+@pytest.mark.parametrize("rest", ["", ", last enqueued"])
+def test_a_rank_whose_own_time_out_is_broken_off_is_not_silent(rest):
+    """The rest of its line stands elsewhere, or is left out."""
+    words = f"{PREFIX.format(3)}{GROUP.format(3)}Timeout at NCCL work: 7{rest}"
+    rows = [caught(rank, 7) for rank in (0, 1, 2, 4)]
+
+    assert ("not_understood", ()) == (of(*rows, words).kind, of(*rows, words).culprits)
+
+
 def test_an_error_of_a_rank_comes_before_all_time_outs():
     """The others waited for it."""
     raised = (

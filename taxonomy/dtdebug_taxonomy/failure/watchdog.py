@@ -18,6 +18,9 @@ from dtdebug_taxonomy.ranks import Alternative, CollectiveRef, Kind, Verdict, sa
 
 _OF_ALL = frozenset({"ALLREDUCE", "ALLGATHER", "_ALLGATHER_BASE", "REDUCE_SCATTER", "_REDUCE_SCATTER_BASE"})
 """Collectives that no rank finishes before all have called them."""
+_TIMED_OUT = ("Timeout at NCCL work", "Some NCCL operations have failed or timed out", "error or timeout) detected",
+              "failure detected")  # fmt: skip
+"""What a watchdog prints of its own time-out beside the collective, also in a line whose rest was broken off."""
 _SHOWN, _GROUPS = 8, 4
 """Claims, and groups, that are shown."""
 
@@ -31,6 +34,7 @@ def watchdog_verdict(log: Reading) -> Verdict | None:
     if watched is None:
         return None
     heard = {line.rank for line in log.lines if line.rank is not None}
+    heard -= {line.rank for line in log.lines if any(words in line.body for words in _TIMED_OUT)}
     return _behind(watched) or _left_in(watched) or _apart(watched) or _alike(watched, heard)
 
 

@@ -37,7 +37,7 @@ _BEGINS = re.compile(r"\bRank \d{1,6}\] {1,2}(?:Watchdog|Exception|failure|Timeo
 _CAUGHT_WHOLE = " milliseconds before timing out"
 _BROKEN = 3
 """Lines in which the rest of one may stand."""
-_AT = re.compile(r"detected by watchdog at work(?: sequence id)?: (\d{1,18})")
+_AT = re.compile(r"detected {0,2}by watchdog at work(?: sequence id)?: (\d{1,18})")
 _STACK = "Stack trace of the failed collective:"
 _FRAME = re.compile(r"#(\d{1,3}) (\S{1,200}) from ([^\n]{1,500}):(\d{1,9})$")
 _EQUAL_SIZES = frozenset({"ALLREDUCE", "BROADCAST", "REDUCE", "_ALLGATHER_BASE", "_REDUCE_SCATTER_BASE"})
