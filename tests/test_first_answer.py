@@ -366,6 +366,7 @@ def test_a_description_that_the_output_contradicts_is_told_and_asks_nothing_of_i
     assert found.notes[0].startswith("You describe a hang; the output shows an exception.")
     assert found.question is None or found.question.key != "error_text_on_some_rank"
     assert () == of(output).notes
+    assert () == of(output, "After upgrading from torch 2.5 to 2.6 I get this on every rank.").notes
 
 
 def test_no_cause_below_one_that_the_output_names_is_called_more_likely():

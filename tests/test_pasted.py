@@ -113,3 +113,26 @@ def test_a_file_with_a_description_is_read_as_one(text, symptom, tmp_path, capsy
     main(["diagnose", str(tmp_path / "issue.txt"), "--format", "json"])
 
     assert symptom == json.loads(capsys.readouterr().out)["diagnosis"]["symptoms"][0]["code"]
+
+
+@pytest.mark.parametrize(
+    ("row", "words", "output"),
+    [
+        (
+            "My run on 2 nodes is slow. It is slower than on one. NCCL INFO NET/Socket : Using [0]eth0",
+            "My run on 2 nodes is slow. It is slower than on one.",
+            "NCCL INFO NET/Socket : Using [0]eth0",
+        ),
+        (
+            "RuntimeError: CUDA out of memory. Tried to allocate 2 GiB. It is only on GPU 0 of my job; why?",
+            "It is only on GPU 0 of my job; why?",
+            "RuntimeError: CUDA out of memory. Tried to allocate 2 GiB.",
+        ),
+    ],
+)
+def test_words_before_or_behind_a_message_in_one_line_are_somebodys(row, words, output):
+    """What a program printed stays on its line."""
+    said, printed = parted(f"Hello,\n{row}\n")
+
+    assert said.endswith(words)
+    assert output == printed.splitlines()[1].strip()

@@ -25,6 +25,7 @@ from dtdebug_taxonomy.signs import speaks_of_several
 from dtdebug_taxonomy.snapshot import ExceptionInfo, Snapshot, walk
 
 _SENTENCE, _MOST = 400, 12
+_SAYS_HANG = {("hang-said",), ("manifestation", "hang")}
 _CODE_ONLY = re.compile(r"NCCL error in: \S{1,200} (?:unhandled|internal|invalid|remote) ")
 """NCCL's code of an error, whose reason stands below it (`Last error:`)."""
 
@@ -76,7 +77,7 @@ def raised_in_output(snapshot: Snapshot) -> bool:
 
 def contradicted(snapshot: Snapshot, findings: Iterable[Finding]) -> tuple[str, ...]:
     """What the user says otherwise than the output shows: both are told, and the output counts."""
-    hangs = any(f.source == "said" and f.evidence.startswith("hang-said") for f in findings)
+    hangs = any(f.source == "said" and (f.evidence, *f.values) in _SAYS_HANG for f in findings)
     if not (hangs and raised_in_output(snapshot)):
         return ()
     return ("You describe a hang; the output shows an exception. The ranks that wait for that one hang since then.",)

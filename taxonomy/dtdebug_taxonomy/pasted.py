@@ -40,6 +40,8 @@ _TELLS = re.compile(
 )
 """What a person tells of a run, in the present; below an empty line, where a person or the markup is seen as well."""
 _SENTENCE = re.compile(r"(?:\b[A-Za-z][a-z']{0,20}[ ,;.]{1,2}){3}")
+_FULL_STOP = re.compile(r"(?<=[.!?)]) {1,2}(?=[A-Z\d])")
+_MINE = re.compile(r"(?<!\[)\bI\b(?! ?[/:.\d\]])|\b[Mm]y\b")
 
 
 def parted(text: str) -> tuple[str, str]:
@@ -60,7 +62,8 @@ def parted(text: str) -> tuple[str, str]:
         elif is_code:
             kinds.append("machine")
         else:
-            kinds.append("machine" if inside or not row.strip() or _is_machine(row) else "open")
+            code = inside or not row.strip()
+            kinds.append("machine" if code else "output" if _is_machine(row) else "open")
     words, left = [], list(rows)
     for start, end in _runs(kinds):
         paragraph = rows[start:end]
@@ -69,6 +72,10 @@ def parted(text: str) -> tuple[str, str]:
         if told or any(map(_PERSON.search, paragraph)) or (fenced and any(map(_SENTENCE.search, paragraph))):
             words += [*paragraph, ""]
             left[start:end] = [""] * (end - start)
+    for i, (row, kind) in enumerate(zip(rows, kinds, strict=True)):
+        if kind == "output":
+            own, left[i] = _beside(row)
+            words += own
     return "\n".join(words).strip(), "\n".join(left) if words else text
 
 
@@ -79,6 +86,15 @@ def only_words(text: str) -> tuple[str, str]:
     if not own or len(list(filter(str.strip, rows))) > _FEW_LINES or not all(map(_is_sentence, own)):
         return "", text
     return "\n".join(own), "\n".join("" if row in own else row for row in rows)
+
+
+def _beside(row: str) -> tuple[list[str], str]:
+    """(sentences of a person before or behind what a program printed, in one line with it; the rest of that line)."""
+    cuts = [found.start() for found in _FULL_STOP.finditer(row[:2_000])]
+    begin = next((c for c in reversed(cuts) if _is_sentence(row[:c]) and not _is_machine(row[:c])), 0)
+    begin = begin if _PERSON.search(row[:begin]) or _TELLS.search(row[:begin]) else 0
+    end = next((c for c in cuts if c > begin and _MINE.search(row[c:].split(". ", 1)[0])), len(row))
+    return [part.strip() for part in (row[:begin], row[end:]) if part.strip()], row[begin:end]
 
 
 def _without_ticks(rows: list[str]) -> tuple[list[str], list[bool]]:

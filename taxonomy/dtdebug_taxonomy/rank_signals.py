@@ -19,8 +19,12 @@ from dtdebug_taxonomy.snapshot import Snapshot
 Answer = tuple[str, str] | None
 """(value of the observation, why in words with ranks), or None where the snapshot does not tell."""
 
-_PARTED = ("skipped", "extra", "replaced")
-"""Verdicts by which the ranks ran different calls."""
+_PARTED = {
+    "skipped": "did not call a collective that the others call",
+    "extra": "called a collective that the others do not",
+    "replaced": "called another collective than the others",
+}
+"""Verdicts by which the ranks ran different calls, and what the named ranks did."""
 _WAITED_FOR = ("not_arrived", "gil_held", "fabric")
 """Verdicts that are given only where ranks hang, or hung until the time was up."""
 _SET_UP = ("init_process_group", "new_group", "rendezvous")
@@ -87,9 +91,7 @@ def equal_work_per_rank(s: Snapshot) -> Answer:
     if v is not None and loop_ended(v):
         return "no", f"{spell(v.culprits, _FEW)} came to the end of the loop that the others are in"
     if v is not None and v.kind in _PARTED and v.culprits:
-        others = "did not call the collectives that the others call"
-        did = "called a collective that the others do not" if v.kind == "extra" else others
-        return "no", f"{spell(v.culprits, _FEW)} {did}"
+        return "no", f"{spell(v.culprits, _FEW)} {_PARTED[v.kind]}"
     if v is not None and v.kind == "fabric":
         return "yes", "every rank is in the same collective"
     return None
