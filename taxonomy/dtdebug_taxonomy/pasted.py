@@ -26,6 +26,7 @@ _MACHINE = re.compile(
     | ^\s{0,3}export\ \w{1,40}=
     | ^\W{0,2}\d{4}[-/]\d\d[-/]\d\d[\ T_]\d\d:\d\d
     | ^\S{1,200}\.(?:py|cc|cpp|cu|cuh|h):\d | ^(?:\$|>>>|%|!|<!--|-->)\ ? | \d%\|
+    | \[rank\d{1,6}\]: | \bWorkNCCL\( | \bNVRM:\ Xid\b
     | \bNCCL\ (?:INFO|WARN|TRACE)\b | (?<!=)\b(?:INFO|WARN|WARNING|ERROR|DEBUG|CRITICAL|FATAL)\b[:|\]-]
     | ^(?:[\[\d(].{0,120}|\S{0,40}\ ?)\b(?:INFO|WARN|WARNING|ERROR|DEBUG|CRITICAL|FATAL)\b\s
     """
@@ -39,7 +40,7 @@ _TELLS = re.compile(
     r"(?i)\b(?:hangs|is (?:\w{2,10} )?stuck|gets stuck|freezes|stops|crashes|fails|works (?:fine|well)|happens)\b"
 )
 """What a person tells of a run, in the present; below an empty line, where a person or the markup is seen as well."""
-_SENTENCE = re.compile(r"(?:\b[A-Za-z][a-z']{0,20}[ ,;.]{1,2}){3}")
+_SENTENCE = re.compile(r"(?:\b[A-Za-z][a-z']{0,20}(?:[ ,;.]{1,2}|$)){3}")
 _FULL_STOP = re.compile(r"(?<=[.!?)]) {1,2}(?=[A-Z\d])")
 _MINE = re.compile(r"(?<!\[)\bI\b(?! ?[/:.\d\]])|\b[Mm]y\b")
 
