@@ -134,6 +134,22 @@ def test_a_rank_held_up_outside_of_the_job_is_the_culprit_where_all_others_wait_
     assert "" == next_step(found, states, ())
 
 
+def test_the_holder_of_a_lock_is_the_culprit_where_all_others_wait_for_the_lock():
+    """No rank needs to be in an operation: the system says who holds what the others wait for."""
+    pipe = Waiting(kind="pipe", op="a read", path="pipe:[7]", record=Record(source="system", path="/proc/102/syscall"))
+    queue = [rank(n, world_size=3, waiting=msgspec.structs.replace(LOCK, rank=2, pid=102)) for n in (0, 1)]
+    stuck = dict.fromkeys(range(3), "stuck")
+    found = judged(None, TwoLooks([*queue, rank(2, world_size=3, waiting=pipe)], stuck, moving=False))
+
+    assert ("not_arrived", (2,), (0, 1)) == (found.kind, found.culprits, found.waiting)
+    assert found.summary.startswith("Rank 2 waits in a read of pipe:[7]")
+    assert found.summary.endswith("; ranks 0-1 wait for it to release /data/index.lock.")
+    circle = [queue[0], rank(2, waiting=msgspec.structs.replace(LOCK, rank=0, path="/data/other.lock"))]
+    assert "not_understood" == judged(None, TwoLooks(circle, stuck, moving=False)).kind
+    stranger = rank(2, world_size=3, waiting=msgspec.structs.replace(LOCK, pid=77))
+    assert "not_understood" == judged(None, TwoLooks([stranger], stuck, moving=False)).kind
+
+
 def test_a_thread_that_an_exception_ended_is_why_its_rank_never_comes():
     """It is named with its place; of a rank that called something else it explains nothing."""
     stack = (Frame("/usr/lib/python3.11/threading.py", 982, "run"), Frame("/job/data.py", 31, "fill"))
