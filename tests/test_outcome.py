@@ -460,6 +460,20 @@ def test_a_circle_of_receives_says_who_waits_for_whom(tmp_path):
     assert "nobody-sends-first" == told.advice[0].cause
 
 
+def test_a_rank_in_a_message_has_not_passed_by_a_batch_of_messages():
+    """It may have made its own batch, of that message alone."""
+    waits = [{"op": "batch_isend_irecv", "peers": (1, 2)}, {"op": "isend", "peer": 2},
+             {"op": "batch_isend_irecv", "peers": (0, 1)}]  # fmt: skip
+    states = [
+        msgspec.structs.replace(state, pending=Operation(group="0", **wait))
+        for state, wait in zip(receiving(*waits), waits, strict=True)
+    ]
+    found = recorded(None, states, moving=False)[0].verdict
+
+    assert "not_arrived" == found.kind
+    assert "passed" not in found.summary
+
+
 def test_what_a_child_process_raised_is_why_its_parent_never_comes():
     """If the one rank that is waited for waits for a child; of one that waits for a lock file it explains nothing."""
     child = Raised(type="OSError", message="no tape", process="SpawnProcess-1", frames=(Frame("/job/d.py", 6, "feed"),))
