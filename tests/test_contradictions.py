@@ -3,6 +3,7 @@
 import os
 import pickle
 
+import msgspec
 import pytest
 
 from dtdebug import cli
@@ -15,6 +16,7 @@ from dtdebug.records.folder import RunFolder
 from dtdebug_taxonomy.case import Case
 from dtdebug_taxonomy.claims import Record
 from dtdebug_taxonomy.failure import reading
+from dtdebug_taxonomy.failure.attribution import verdict_of_log
 from dtdebug_taxonomy.ranks import FINISHED, Frame, Group, Operation, RankState, Verdict
 from dtdebug_taxonomy.snapshot import Snapshot
 from dtdebug_taxonomy.stack_waits import operation
@@ -245,3 +247,47 @@ def test_a_rank_in_an_empty_queue_holds_up_those_that_communicate():
     assert judged(None, TwoLooks(states, seen, moving=False)).culprits == (1,)
     states[1] = rank(1, 2, stack=place(51), waiting=empty, beside=(reduce,))
     assert judged(None, TwoLooks(states, seen, moving=False)).culprits == ()
+
+
+def test_ranks_that_wait_in_another_group_do_not_call_what_one_has_left_out(tmp_path):
+    """A rank that has finished left out a call of its own group; a line of source names a group that no dump has."""
+    program = tmp_path / "train.py"
+    steps = [("all_reduce", 8, 3)] * 3
+    folder = written(tmp_path / "f", {0: dump(steps, program), 2: dump(steps[:2], program)})
+    lost = {"alive": False, "exit_code": 1, "exception": LOST}
+    states = [
+        rank(0, 3, op="all_reduce", stack=place(3), **lost),
+        msgspec.structs.replace(
+            rank(1, 3, stack=place(4), **lost), pending=Operation(op="all_reduce", group='mesh["dp"]')
+        ),
+        rank(2, 3, alive=False, exit_code=0),
+    ]
+
+    found = analyse(folder, states=states).verdict
+    assert (found.kind, found.culprits) == ("left", (2,))
+    assert "rank 0 calls all_reduce #3" in found.summary
+    assert "rank 1 waits elsewhere" in found.summary
+
+
+def test_what_ended_ranks_have_printed_is_their_answer_where_no_record_explains_it(tmp_path):
+    """`dtdebug diagnose` says the same of the same output."""
+    (folder := RunFolder(tmp_path)).ranks.mkdir()
+    lost = "successfully reached monitoredBarrier, but received errors while waiting for send/recv from rank 0."
+    raised = {
+        0: "RuntimeError: [Rank 0]: Rank 2 failed to pass monitoredBarrier in 6000 ms",
+        1: f"RuntimeError: Rank 1 {lost} Please check rank 0 logs for faulty rank.",
+    }
+    frames = ('  File "/job/a.py", line 7, in main', "    dist.monitored_barrier()",
+              f'  File "{LIB}/distributed/distributed_c10d.py", line 5, in monitored_barrier')  # fmt: skip
+    folder.output.write_text(
+        "".join(
+            f"[rank{n}]: {line}\n"
+            for n, last in raised.items()
+            for line in ("Traceback (most recent call last):", *frames, last)
+        )
+    )
+    states = [rank(n, 3, stack=place(7), alive=False, exit_code=1, exception=text) for n, text in raised.items()]
+    found = conclude(folder, LiveRanks(states=(*states, rank(2, 3, alive=False, signal="SIGTERM"))))
+
+    assert (found.verdict.kind, found.verdict.culprits) == ("not_arrived", (2,))
+    assert verdict_of_log(Snapshot(output=folder.output.read_text())).summary == found.verdict.summary

@@ -247,6 +247,17 @@ ALONE = {  # no traceback shows what is a prefix: the word does, or numbers befo
     "number behind a host": "x3006c0s13b1n0.hsn {r}: ",
     "container": "[2024-03-15T16:29:14.063351Z] 5c902731 [rank={r}] || ",
     "colour": "#033[34m[1,mpirank:{r},algo-1]<stderr>:",
+    "number of": "[{r}/6] ",
+    "number of, in words": "({r} of 6) ",
+    "of the world": "rank={r}/world=6 ",
+    "trainer": "[trainer-{r}|{r}]: ",
+    "rank and local": "[r{r}/l{n}] ",
+    "letter": "R{r}| ",
+    "three numbers": "[R{r} L{n} N{h}] ",
+    "host and number": "[gpu-node{h}:{r}] ",
+    "field": "level=info rank={r} ",
+    "process": "Process {r}: ",
+    "task": "<task {r}> ",
 }
 OTHERS = {  # numbers of nodes, groups, epochs, rows
     "node": "[node_rank {r}] ",
@@ -254,6 +265,13 @@ OTHERS = {  # numbers of nodes, groups, epochs, rows
     "node of skypilot": "(worker{r}, rank={r}, pid=2275, ip=172.31.81.91) ",
     "epoch": "[{e}/6][{r}/40] ",
     "layer": "({e}): ",
+    "axes": "[dp{h}/tp{n}] ",
+    "node and local": "[{h}:{n}] ",
+    "expert": "expert {r}: ",
+    "device": "GPU {r}: ",
+    "stage": "[stage:{r}] ",
+    "version": "v0.{r}: ",
+    "seed": "seed {r} | ",
 }
 
 
@@ -277,3 +295,20 @@ def test_a_rank_is_read_where_nothing_failed_yet(form):
 def test_other_numbers_are_no_ranks(form):
     """What is not known stays unknown."""
     assert {None} == {line.rank for line in read(*printed(OTHERS[form])[1])}
+
+
+def test_a_number_before_few_lines_is_that_of_a_list():
+    """Tasks number nearly all lines, or those of a traceback."""
+    text = ["start", "5: loss", "going on", "still there", "end"]
+    assert [(None, line) for line in text] == [(line.rank, line.body) for line in read(*text)]
+    failed = [
+        *text[:1],
+        *text[2:],
+        "5: Traceback (most recent call last):",
+        '5:   File "a.py", line 3',
+        "5: KeyError: 1",
+    ]
+    assert [None] * 4 + [5] * 3 == [line.rank for line in read(*failed)]
+    assert [None, 3, None, None, None] == [
+        line.rank for line in read("srun: error: n2: task 3: Killed", "3: bye", *text[2:])
+    ]

@@ -134,6 +134,22 @@ def test_a_rank_held_up_outside_of_the_job_is_the_culprit_where_all_others_wait_
     assert "" == next_step(found, states, ())
 
 
+def test_the_holder_of_a_lock_is_the_culprit_where_all_others_wait_for_the_lock():
+    """No rank needs to be in an operation: the system says who holds what the others wait for."""
+    pipe = Waiting(kind="pipe", op="a read", path="pipe:[7]", record=Record(source="system", path="/proc/102/syscall"))
+    queue = [rank(n, world_size=3, waiting=msgspec.structs.replace(LOCK, rank=2, pid=102)) for n in (0, 1)]
+    stuck = dict.fromkeys(range(3), "stuck")
+    found = judged(None, TwoLooks([*queue, rank(2, world_size=3, waiting=pipe)], stuck, moving=False))
+
+    assert ("not_arrived", (2,), (0, 1)) == (found.kind, found.culprits, found.waiting)
+    assert found.summary.startswith("Rank 2 waits in a read of pipe:[7]")
+    assert found.summary.endswith("; ranks 0-1 wait for it to release /data/index.lock.")
+    circle = [queue[0], rank(2, waiting=msgspec.structs.replace(LOCK, rank=0, path="/data/other.lock"))]
+    assert "not_understood" == judged(None, TwoLooks(circle, stuck, moving=False)).kind
+    stranger = rank(2, world_size=3, waiting=msgspec.structs.replace(LOCK, pid=77))
+    assert "not_understood" == judged(None, TwoLooks([stranger], stuck, moving=False)).kind
+
+
 def test_a_thread_that_an_exception_ended_is_why_its_rank_never_comes():
     """It is named with its place; of a rank that called something else it explains nothing."""
     stack = (Frame("/usr/lib/python3.11/threading.py", 982, "run"), Frame("/job/data.py", 31, "fill"))
@@ -442,6 +458,20 @@ def test_a_circle_of_receives_says_who_waits_for_whom(tmp_path):
     assert "ranks-wait-in-a-circle" in {r.evidence for s in told.symptoms for r in s.why}
     assert "rank-did-not-come" not in {r.evidence for s in told.symptoms for r in s.why}
     assert "nobody-sends-first" == told.advice[0].cause
+
+
+def test_a_rank_in_a_message_has_not_passed_by_a_batch_of_messages():
+    """It may have made its own batch, of that message alone."""
+    waits = [{"op": "batch_isend_irecv", "peers": (1, 2)}, {"op": "isend", "peer": 2},
+             {"op": "batch_isend_irecv", "peers": (0, 1)}]  # fmt: skip
+    states = [
+        msgspec.structs.replace(state, pending=Operation(group="0", **wait))
+        for state, wait in zip(receiving(*waits), waits, strict=True)
+    ]
+    found = recorded(None, states, moving=False)[0].verdict
+
+    assert "not_arrived" == found.kind
+    assert "passed" not in found.summary
 
 
 def test_what_a_child_process_raised_is_why_its_parent_never_comes():

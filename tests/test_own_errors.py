@@ -222,3 +222,15 @@ def test_the_exception_is_named_first_and_not_that_one_rank_failed_first(text):
     assert "program-fails-by-itself" == d.advice[0].cause
     assert text.split(":")[0].rsplit(".", 1)[-1] in d.advice[0].because[0].words
     assert "peer-ended-first" not in {a.cause for a in d.advice}
+
+
+def test_what_an_interrupt_printed_is_where_a_program_was_and_no_failure():
+    """Ctrl-C in a compiler is no failure of the compiler; the same lines below an error are."""
+    lines = ["Traceback (most recent call last):", '  File "/job/a.py", line 6, in main', "    model(x)",
+             '  File "/x/site-packages/torch/_dynamo/backends/distributed.py", line 91, in compile_fn']  # fmt: skip
+    names = {
+        last: {r.evidence for s in diagnose(load(), Snapshot(output="\n".join([*lines, last]))).symptoms for r in s.why}
+        for last in ("KeyboardInterrupt", "RuntimeError: no")
+    }
+    assert "dynamo-ddp-optimizer" in names["RuntimeError: no"]
+    assert "dynamo-ddp-optimizer" not in names["KeyboardInterrupt"]

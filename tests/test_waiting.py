@@ -79,6 +79,12 @@ def library(path, function, line=9):
             "rendezvous",
             "new_group",
         ),
+        (
+            (MINE, library("torch/distributed/pipelining/schedules.py", "_wait_batch_p2p")),
+            (),
+            "collective",
+            "batch_isend_irecv",
+        ),
         ((MINE, library("filelock/_api.py", "acquire")), (), "lock", "acquire"),
         ((MINE, library("torch/utils/file_baton.py", "wait")), (), "lock", "wait"),
         (

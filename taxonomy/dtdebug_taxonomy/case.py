@@ -92,11 +92,11 @@ def of_text(snapshot: Snapshot, diagnosis: Diagnosis, *, name: str = "", size: i
     """The case of a log, a pasted error or a description; `size` are the bytes of the whole log.
 
     Without a verdict on ranks nothing is claimed of them: what is recognised without one is not understood as far as
-    ranks go, and `none` says only that nothing was recognised.
+    ranks go, and `none` says only that nothing was recognised and no failure is seen.
     """
     verdict = snapshot.verdict
     if verdict is None:
-        kind: Kind = "not_understood" if diagnosis.recognised else "none"
+        kind: Kind = "not_understood" if diagnosis.recognised or diagnosis.happened else "none"
         unknown = "Which rank failed first is not said here." if diagnosis.recognised else "No failure is recognised."
         verdict = Verdict(kind=kind, summary=diagnosis.happened or unknown)
     output = snapshot.output

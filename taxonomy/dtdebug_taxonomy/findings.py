@@ -24,6 +24,8 @@ from dtdebug_taxonomy.wording import clauses, hits_in_words
 
 _BEFORE_TRAINING = ("A.", "B.")
 """Symptoms of building, importing and setting up: over once training makes progress."""
+_WITHOUT_ERROR = frozenset(("B.2", "C.4", "D.2.1", "D.2.3"))
+"""Symptoms of hanging and slow programs, which their users interrupt."""
 
 _TRAINED = "any_step_completed=yes"
 _SMALLER_RUN = re.compile(r"(?i)\b(?:single|one|1)[ -](?:node|machine|server|host|gpu|card|device|process)\b")
@@ -134,6 +136,8 @@ def _bears(knowledge: Knowledge, bearing: Bearing, name: str, line: int) -> bool
     if found.role == "cascade" and bearing.is_echo(line):
         return False
     if is_of_any_library(found) and bearing.is_own(line):
+        return False
+    if bearing.is_interrupted(line) and _WITHOUT_ERROR.isdisjoint(found.symptoms):
         return False
     starting = all(code[:2] in _BEFORE_TRAINING for code in found.symptoms)
     # what only says that something failed explains nothing either, if training went on

@@ -22,7 +22,10 @@ _OPERATION = re.compile(
     r"|all_to_all\w{0,30}|(?:send|recv)_object_list)\Z"
 )
 """The functions of torch.distributed that begin an operation and may wait for it."""
-_NAMED_GROUP = re.compile(r"\b(?:process_)?group ?= ?([\w.\[\]]{1,60})")
+_NAMED_GROUP = re.compile(
+    r"\b(?:process_)?group ?= ?"
+    r"([\w.]{1,60}(?:\[[\"']?[\w.]{1,40}[\"']?\]|\([\"']\w{1,40}[\"']\))?(?:\.\w{1,40}(?![\w(]))?)"
+)
 _DISTRIBUTED = "/torch/distributed/"
 _WORLD = frozenset(("None", "group.WORLD", "dist.group.WORLD", "GroupMember.WORLD"))
 
@@ -50,6 +53,7 @@ _BY_FUNCTION: tuple[tuple[str, str, str], ...] = (
     ("torch/nn/parallel/distributed.py", "_sync_buffers _sync_module_buffers _sync_module_states", "broadcast"),
     ("torch/nn/parallel/distributed.py", "_distributed_broadcast_coalesced", "broadcast"),
     ("torch/nn/parallel/distributed.py", "_default_broadcast_coalesced", "broadcast"),
+    ("torch/distributed/pipelining/schedules.py", "_wait_batch_p2p", "batch_isend_irecv"),
     ("torch/distributed/utils.py", "_sync_params_and_buffers _sync_module_states", "broadcast"),
     ("torch/distributed/utils.py", "_verify_param_shape_across_processes", "all_gather"),
     ("torch/nn/parallel/distributed.py", "_check_sync_bufs_post_fwd _check_global_requires_backward_grad_sync",

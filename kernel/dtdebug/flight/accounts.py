@@ -223,7 +223,10 @@ def _omitted(records: Records, first: str, culprits: Sequence[int], waiting: Seq
     after = f" after {last.op} #{last.seq}{_at(last)}" if last is not None and last.op and last.seq else ""
     theirs = next((c for c in waits_of(records, [wait]) if c.op), None)
     call = call_of(records, wait.op, wait.seq, wait.group)
-    return f"{first}{after}; {say(waiting, 'call')} {call}{_at(theirs)}, which it never called"
+    same = {w.rank for w in records.waits.waits if (w.group, w.op, w.seq) == (wait.group, wait.op, wait.seq)}
+    rest = sorted({*waiting} - same) if same & {*waiting} else []
+    callers, others = sorted({*waiting} - {*rest}), f"; {say(rest, 'wait')} elsewhere" if rest else ""
+    return f"{first}{after}; {say(callers, 'call')} {call}{_at(theirs)}, which it never called{others}"
 
 
 def _at(claim: Claim | None) -> str:

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Sequence
 
 from dtdebug.flight import source
-from dtdebug.flight.program import P2P
+from dtdebug.flight.program import PAIRED
 from dtdebug.flight.records import Records, by_backward, call_of, group_ref, ordered, sites_of, standing_still, waits_of
 from dtdebug.flight.waits import Wait
 from dtdebug_taxonomy.claims import Claim, Record, texts
@@ -20,8 +20,8 @@ def each_other(records: Records, circle: Sequence[int]) -> Verdict:
     """Ranks that wait for each other; where most of them are in one collective, the others have passed it by."""
     mine = [w for w in records.waits.waits if w.rank in circle and w.awaited & set(circle)]
     claims = waits_of(records, mine)
-    inside = Counter((w.group, w.op, w.seq) for w in mine if w.op not in P2P)
-    elsewhere = sorted({w.rank for w in mine} - {w.rank for w in mine if w.op not in P2P})
+    inside = Counter((w.group, w.op, w.seq) for w in mine if w.op not in PAIRED)
+    elsewhere = sorted({w.rank for w in mine} - {w.rank for w in mine if w.op not in PAIRED})
     if inside and elsewhere and len(elsewhere) <= inside.most_common(1)[0][1]:
         (group, op, seq), _ = inside.most_common(1)[0]
         if len(elsewhere) == 1 and (ahead := _not_there_yet(records, mine, elsewhere[0], op)):
@@ -115,7 +115,7 @@ def _out_of_step(records: Records, apart: tuple[Wait, Wait], claims: Sequence[Cl
 
 def _disagreement(waits: Sequence[Wait]) -> list[Wait]:
     """Waits of ranks that are in different collectives, or calls of one, of the same group; empty if they are not."""
-    inside = [w for w in waits if w.op not in P2P]
+    inside = [w for w in waits if w.op not in PAIRED]
     groups = {w.group for w in inside}
     apart = len({(w.op, w.seq) for w in inside}) > 1
     return inside if len(groups) == 1 and apart and len(inside) == len(waits) else []
@@ -168,7 +168,7 @@ _SURE: dict[Kind, float] = {"not_arrived": 0.8, "skipped": 0.7, "replaced": 0.6}
 
 def _minority(waits: Sequence[Wait]) -> tuple[tuple[str, str, int | None], tuple[int, ...]] | None:
     """(what most ranks are in, the ranks that are in another collective of the same group), if most agree."""
-    inside = {w.rank: (w.group, w.op, w.seq) for w in waits if w.op not in P2P}
+    inside = {w.rank: (w.group, w.op, w.seq) for w in waits if w.op not in PAIRED}
     (most, count), *_ = Counter(inside.values()).most_common(1) or [(("", "", None), 0)]
     odd = tuple(sorted(rank for rank, call in inside.items() if call[0] == most[0] and call[1] != most[1]))
     return (most, odd) if odd and count > len(odd) else None

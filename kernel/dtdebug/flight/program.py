@@ -15,6 +15,8 @@ Sizes = tuple[tuple[int, ...], ...]
 BATCH = "coalesced"
 """What NCCL calls a batch of sends and receives."""
 P2P = ("send", "recv", "isend", "irecv", BATCH)
+PAIRED = (*P2P, "batch_isend_irecv")
+"""Calls that name the other side: those of records, and those of stacks."""
 _UNEVEN = (*P2P, "alltoall", "all_to_all", "allgatherv", "all_gather_v", "reduce_scatter_v")
 """Operations whose sizes may differ between the ranks that call them."""
 _ROOTED = ("gather", "scatter")

@@ -5,13 +5,10 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from typing import TYPE_CHECKING, NamedTuple
 
-from dtdebug.flight.program import P2P
+from dtdebug.flight.program import PAIRED
 
 if TYPE_CHECKING:
     from dtdebug.flight.records import Records
-
-_PAIRED = (*P2P, "batch_isend_irecv")
-"""Calls that name the other side, which is no root."""
 
 
 class WrongRoots(NamedTuple):
@@ -60,7 +57,7 @@ def _by_sizes(records: Records) -> WrongRoots | None:
 def _by_stack(records: Records) -> WrongRoots | None:
     named: dict[tuple[str, str], dict[int, int]] = defaultdict(dict)
     for rank, s in records.states.items():
-        if s.pending is not None and s.pending.peer is not None and s.pending.op not in _PAIRED:
+        if s.pending is not None and s.pending.peer is not None and s.pending.op not in PAIRED:
             named[s.pending.group, s.pending.op][rank] = s.pending.peer
     for (group, op), ranks in sorted(named.items()):
         votes = Counter(ranks.values()).most_common()

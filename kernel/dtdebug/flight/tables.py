@@ -74,7 +74,7 @@ class Tables:
         """The collectives of a group's members, by sequence number."""
         columns = {}
         high = self.layout.axes.get(group, 0) * _AXIS
-        for rank in self.layout.members[group]:
+        for rank in self.layout.members.get(group, ()):  # nobody knows a group that only a line of source names
             p = self.programs.get(rank)
             if p is not None and group in p.names:
                 mine = [o == p.names.index(group) for o in p.order]

@@ -10,6 +10,7 @@ import msgspec
 
 from dtdebug import state as files
 from dtdebug.clean import plain
+from dtdebug.flight.source import exclusive
 from dtdebug.job import ends
 from dtdebug.job.coverage import bereft, coverage, covered, following, limited, next_host, unread
 from dtdebug.job.judgement import Basis, judge
@@ -20,8 +21,9 @@ from dtdebug.probe.watch import Death
 from dtdebug.records.folder import RunFolder
 from dtdebug.watch.result import Watched, watched
 from dtdebug_taxonomy.case import Case
-from dtdebug_taxonomy.claims import Claim, Record, texts
+from dtdebug_taxonomy.claims import Claim, Record, distinct, texts
 from dtdebug_taxonomy.diagnosis import Diagnosis
+from dtdebug_taxonomy.failure.attribution import verdict_of_log
 from dtdebug_taxonomy.frames import before_agent
 from dtdebug_taxonomy.hosts import Host
 from dtdebug_taxonomy.ranks import RankState, Verdict
@@ -88,6 +90,8 @@ def conclude(
         notes=tuple(said),
     )
     run = folder.load_run() if folder is not None else None
+    if seen.printed is None and not seen.measured:
+        verdict = _by_output(verdict, ended.states, snapshot)
     verdict = unstarted(verdict, ended.states, snapshot, run)
     snapshot = _sourced(msgspec.structs.replace(snapshot, verdict=verdict))
     found = Case(
@@ -106,6 +110,17 @@ def conclude(
     if folder is not None and keep:
         _save(folder, found)
     return found
+
+
+def _by_output(verdict: Verdict, states: Sequence[RankState], snapshot: Snapshot) -> Verdict:
+    """The verdict, or, of ranks that have all ended and whose records explain nothing, the one that they printed."""
+    if verdict.kind != "not_understood" or not states or any(s.alive is not False for s in states):
+        return verdict
+    printed = verdict_of_log(snapshot, exclusive)
+    if printed is None or not printed.culprits:
+        return verdict
+    claims = distinct((*printed.claims, *verdict.claims))
+    return msgspec.structs.replace(printed, claims=claims, evidence=texts(claims))
 
 
 def succeeded(folder: RunFolder) -> Case:

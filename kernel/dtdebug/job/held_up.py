@@ -49,7 +49,7 @@ class Split(NamedTuple):
     outside: tuple[RankState, ...]
     """Those that wait for something outside of the job, and for no other of these."""
     waiting: tuple[RankState, ...]
-    """Those that wait in communication."""
+    """Those that wait in communication, or for what another rank holds."""
 
 
 def elsewhere(states: Sequence[RankState]) -> Verdict | None:
@@ -137,11 +137,14 @@ def _split(states: Sequence[RankState]) -> Split | None:
     held = tuple(s for s in living if holds_gil(s))
     inside = tuple(s for s in living if in_communication(s))
     outside = [s for s in living if s not in held and s not in inside and _is_outside(s)]
-    if not inside or not (held or outside) or len(held) + len(inside) + len(outside) < len(living):
+    if not (held or outside) or len(held) + len(inside) + len(outside) < len(living):
         return None
-    ranks = {s.rank for s in outside}
+    ranks = {s.rank for s in living}
     ends = [s for s in outside if s.waiting is None or s.waiting.rank not in ranks - {s.rank}]
-    return Split(held, tuple(ends or outside), inside)
+    if not ends and not held:  # they hold what each other waits for
+        return Split(held, tuple(outside), inside) if inside else None
+    waiting = (*inside, *(s for s in outside if s not in ends))
+    return Split(held, tuple(ends), waiting) if waiting else None
 
 
 def _is_outside(state: RankState) -> bool:
@@ -163,7 +166,8 @@ def _summary(
     if len(those) > 1:
         first = f"{spell(culprits, _MOST).capitalize()} never came; {first[0].lower()}{first[1:]}"
     ops = [op for op, _ in Counter(_call(s) for s in inside).most_common(3) if op]
-    call = f" in {' and '.join(ops)}" if ops else ""
+    locks = sorted({s.waiting.path for s in inside if s.waiting is not None and s.waiting.kind == "lock"} - {""})
+    call = f" in {' and '.join(ops)}" if ops else f" to release {' and '.join(locks[:3])}" if locks else ""
     return f"{first}; {say(waiting, 'wait')} for {'it' if len(those) == 1 else 'them'}{call}."
 
 

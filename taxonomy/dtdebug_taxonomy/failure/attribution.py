@@ -216,6 +216,8 @@ def _raised(log: Reading, found: Outcome, waited: tuple[Claim, ...]) -> Verdict:
     if victims and not culprits:  # one of them may be it
         later = f"; which one is not printed, and {say(victims, 'fail')} in communication after it"
         victims = ()
+    if not culprits and log.said.named is not None:
+        later += f"; torchrun saw rank {log.said.named} end first"
     if apart:
         name = "a rank" if apart[0].rank is None else f"rank {apart[0].rank}"
         later += f"; later, after more training, {name} raised {apart[0].text[:160]} (line {apart[0].line})"

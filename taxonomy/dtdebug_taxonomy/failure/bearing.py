@@ -29,6 +29,7 @@ class Bearing:
         self._echoes = sorted((_begin(r), r.line) for r in found.echoes) if explained else []
         self._handled = sorted((_begin(r), r.line) for r in found.handled)
         self._warned = sorted(log.events.warnings)
+        self._interrupted = sorted((_begin(r), r.line) for r in log.events.raised if r.type == "KeyboardInterrupt")
         steps = sorted(log.lines[i].number for rows in log.events.steps.values() for i in rows)
         self._steps = steps
         self._restarted = bool(log.first)
@@ -56,6 +57,10 @@ class Bearing:
     def is_echo(self, line: int) -> bool:
         """Part of what a rank raised because another was lost, whose own exception is here too: it adds nothing."""
         return _within(self._echoes, line)
+
+    def is_interrupted(self, line: int) -> bool:
+        """Part of what Ctrl-C printed: where the program was, and not that anything had failed there."""
+        return _within(self._interrupted, line)
 
     def is_trained_after(self, line: int) -> bool:
         """Training made progress after it."""

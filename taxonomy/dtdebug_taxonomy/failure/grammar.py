@@ -140,8 +140,8 @@ class Unprefixed(NamedTuple):
     level: str = ""
 
 
-def without_prefixes(line: str, learnt: re.Pattern[str] | None = None) -> Unprefixed:
-    """Takes off all prefixes; `learnt` are those that a file was seen to use."""
+def without_prefixes(line: str, learnt: re.Pattern[str] | None = None, *, numbered: bool = True) -> Unprefixed:
+    """Takes off all prefixes; `learnt` are those that a file was seen to use, `numbered` that it may be `3: `."""
     line = line.rstrip("\r")
     if line.endswith(" across cluster]") and (repeated := _REPEATED.search(line[-LONGEST:])):  # as Ray counts
         line = line[: len(line) - len(repeated[0])]
@@ -153,11 +153,13 @@ def without_prefixes(line: str, learnt: re.Pattern[str] | None = None) -> Unpref
     head, at = line[:LONGEST], 0
     for _ in range(_TOKENS):
         found = learnt.match(head, at) if learnt is not None and ".cpp:" not in head[:at] else None
-        if found is not None:
+        if found is not None and found.lastgroup:
+            known[found.lastgroup] = found[found.lastgroup]
+        elif found is not None:
             _named(found[0], known)
         else:
             found = _next(head, at)
-            if found is None:
+            if found is None or (not numbered and "task" in found.groupdict() and found[0].lstrip()[0].isdigit()):
                 break
             for name, value in found.groupdict().items():
                 if value is not None:

@@ -35,10 +35,15 @@ _FIELD = re.compile(
 """A word of what may stand there beside the rank."""
 _SENTENCE = re.compile(r"[a-z]{2,} [a-z]{2,}|NCCL|\.cpp:|[\"']")
 """Not in a prefix."""
-_NUMBERED = re.compile(
-    r"(?P<label>[A-Za-z][\w.-]{0,100}:? |\d{1,3}(?:\.\d{1,3}){3} )?"
-    r"(?:[\[(<](?P<closed>\d{1,5})[\])>]:?(?: |$)|(?P<open>\d{1,5})(?:: ?|\t))"
+_NUMBER = re.compile(
+    r"(?<![\d.,+])(?P<number>\d{1,5})(?![\d.])"
+    r"(?=(?P<size>(?: of |[/:])(?:world(?:_size)?[ =:]{0,2})?\d{1,5})?)(?=(?P<after>[\])>}|:@/\t]|[ ][|>)o]|))"
 )
+_LABEL_OF_NUMBER = re.compile(r"(?P<word>[A-Za-z][\w.-]{0,80}(?<=[A-Za-z_]))?[ =:#-]{0,2}$")
+_WHO = re.compile(r"(?i)(?:rank|r|p|pe|proc|process|task|trainer)_?")
+"""What may stand before the number of who prints, beside a host; other words count nodes, devices, steps or places."""
+_SEPARATOR = re.compile(r"[ \t]?(?:[|:>-]{1,3}[ \t])?")
+_BRACKETS = {"[": 1, "(": 1, "{": 1, "]": -1, ")": -1, "}": -1}
 _FEW, _SEEN, _TEXTS, _MOST_RANKS = 6, 3_000, 4, 4_096
 _SHAPES = 32
 _ANCHORS = 4_000
@@ -76,8 +81,11 @@ def _unknown(prefix: str) -> str:
     return prefix
 
 
-def _shape(prefix: str) -> str:
-    """A pattern for a prefix in which only digits vary."""
+def _shape(prefix: str, number: re.Match[str] | None = None) -> str:
+    """A pattern for a prefix in which only digits vary; `number` is that of who prints."""
+    if number is not None:
+        before, after = prefix[: number.start("number")], prefix[number.end("number") :]
+        return rf"{_shape(before)}(?P<task>\d{{1,7}}){_shape(after)}"
     return "".join(r"\d{1,20}" if part.isdigit() else re.escape(part) for part in re.split(r"(\d{1,20})", prefix))
 
 
@@ -111,19 +119,70 @@ def _with_the_word(bodies: Sequence[str]) -> set[str]:
 
 def _numbers(bodies: Sequence[str]) -> set[str]:
     """Numbers from 0 up before nearly all lines, in any order: of those who print, not of steps or of a list's rows."""
-    found = [_NUMBERED.match(body) for body in bodies]
-    heads = [head for head in found if head is not None]
-    numbers = [int(head["closed"] or head["open"]) for head in heads]
+    cuts: dict[str, list[tuple[str, str]]] = {}
+    for body in bodies:
+        for end in _ends(body):
+            cuts.setdefault(_digits_out(body[:end]), []).append((body[:end], _digits_out(body[end : end + 60])))
+    most = max(4 * _FEW, 0.9 * len(bodies))
+    for shape in sorted((shape for shape, heads in cuts.items() if "0" in shape and len(heads) >= most), key=len):
+        if number := _who_prints(cuts[shape]):
+            return {_shape(cuts[shape][0][0], number)}
+    return set()
+
+
+def _digits_out(text: str) -> str:
+    return re.sub(r"\d{1,20}", "0", text)
+
+
+def _ends(body: str) -> list[int]:
+    """Where a prefix may end: after a word, or a bracket that is closed, and what separates it from the text."""
+    found: list[int] = []
+    depth = 0
+    for at, sign in enumerate(body[:80], 1):
+        depth += _BRACKETS.get(sign, 0)
+        if depth < 0 or len(found) == 5:
+            break
+        if not depth and (sign in "])>:|" or body[at : at + 1].isspace()):
+            end = _SEPARATOR.match(body, at).end()  # type: ignore[union-attr]  # matches anything
+            if end not in found:
+                found.append(end)
+    return found
+
+
+def _who_prints(heads: Sequence[tuple[str, str]]) -> re.Match[str] | None:
+    """Which of the numbers in prefixes of one shape is that of who prints: as it stands in the first of them."""
+    rows = [[*_NUMBER.finditer(head)] for head, _ in heads]
+    found: list[tuple[re.Match[str], list[str]]] = []
+    for column in zip(*rows, strict=False):
+        if _may_name(column[0]) and _any_order(column):
+            texts: dict[str, set[str]] = {}
+            for number, (_, text) in zip(column, heads, strict=True):
+                texts.setdefault(number["number"], set()).add(text)
+            if len(set().union(*texts.values())) >= _TEXTS and 2 * sum(len(t) > 1 for t in texts.values()) > len(texts):
+                found.append((column[0], [number["number"] for number in column]))
+    return next((first for first, own in found if all(_decides(own, other) for _, other in found)), None)
+
+
+def _may_name(number: re.Match[str]) -> bool:
+    before = number.string[: number.start()]
+    label = _LABEL_OF_NUMBER.search(before)
+    word = (label["word"] or "") if label is not None else ""
+    is_host = before.endswith(" ") and any(sign.isdigit() or sign == "." for sign in word)
+    return bool(number["after"]) if not word or is_host else bool(_WHO.fullmatch(word))
+
+
+def _decides(own: Sequence[str], other: Sequence[str]) -> bool:
+    """Whether each number goes with one other: that of a rank with its node, not that of a node with its ranks."""
+    return len({*zip(own, other, strict=True)}) == len({*own})
+
+
+def _any_order(column: Sequence[re.Match[str]]) -> bool:
+    numbers = [int(found["number"]) for found in column]
     used = {*numbers}
+    if not 1 < len(used) <= _MOST_RANKS or used != {*range(len(used))} or len(numbers) < len(used) * 3:
+        return False
+    sizes = {int(re.sub(r"\D", "", found["size"])) for found in column if found["size"]}
     falls = sum(before > after for before, after in pairwise(numbers))
-    in_turn = sum((before + 1) % len(used) == after for before, after in pairwise(numbers)) if used else 0
-    if len(heads) < max(4 * _FEW, 0.9 * len(bodies)) or not 1 < len(used) <= _MOST_RANKS:
-        return set()
-    if (
-        used != {*range(len(used))}
-        or falls * 10 < len(numbers)
-        or in_turn * 10 > len(numbers) * 7
-        or len(numbers) < len(used) * 3
-    ):
-        return set()
-    return {_shape(head["label"] if head["open"] and head["label"] else head[0]) for head in heads}
+    in_turn = sum((before + 1) % len(used) == after for before, after in pairwise(numbers))
+    same_size = sizes <= {len(used)} or column[0]["size"][:1] == ":"
+    return same_size and falls * 10 >= len(numbers) and in_turn * 10 <= len(numbers) * 7

@@ -6,7 +6,7 @@ A local rank is never taken for a rank of the job, unless the output itself show
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from typing import NamedTuple
 
 from dtdebug_taxonomy.failure import grammar
@@ -31,6 +31,7 @@ _STARTS_RANKS = (
     "torch/multiprocessing/spawn.py",
 )  # fmt: skip
 """What a launcher of ranks prints: tasks of another launcher around it are nodes."""
+_OF_TRACEBACK = ("Traceback (most recent call last)", '  File "')
 _SPAWNED = re.compile(r"-- Process (\d{1,5}) terminated")
 _RAY = re.compile(r"pid=(?P<pid>\d{1,9})[^()\n]{0,80}\)[^()\n]{0,120}?\b(?:world_)?rank=(?P<rank>\d{1,7})\b")
 
@@ -96,8 +97,24 @@ def split_lines(
         if local is not None and row.local is None:
             row = row._replace(local=local)
         rows.append((number, row))
+    if _lists(rows, text):
+        every = text.split("\n")
+        rows = [(n, _unnumbered(every[n - 1][:_LINE], row, learnt) if row.task is not None else row) for n, row in rows]
     names = _Names(rows, text, whole=whole)
     return [names.line(number, row, true_line(number)) for number, row in rows]
+
+
+def _lists(rows: Sequence[tuple[int, Unprefixed]], text: str) -> bool:
+    """Numbers before a few lines only, none of a traceback, are those of what a program lists, not of tasks."""
+    tasks = [row.body for _, row in rows if row.task is not None]
+    if not tasks or "srun: " in text or any(body.startswith(_OF_TRACEBACK) for body in tasks):
+        return False
+    return 3 * len(tasks) < sum(1 for _, row in rows if row.body.strip())
+
+
+def _unnumbered(line: str, row: Unprefixed, learnt: re.Pattern[str] | None) -> Unprefixed:
+    plain = grammar.without_prefixes(line, learnt, numbered=False)
+    return plain._replace(local=row.local if plain.local is None else plain.local)
 
 
 def _local_of(path: str) -> int | None:
