@@ -71,6 +71,7 @@ def test_neovim_shows_hovers_and_fixes(tmp_path):
     assert ["DT101"] == [row["code"] for row in seen["fixed"]]
     assert "] * world" not in seen["text"]
     assert '# "é😀"\n' in seen["text"]
+    assert seen["moved"] == seen["undone"]
 
 
 @pytest.mark.skipif(

@@ -107,7 +107,8 @@ def _of_binding(code: Code, binding: Binding, node: ast.expr, names: set[str], d
     """The wrap that a binding gives to a name, also as one of several results: `model, optimizer = build()`."""
     assign = binding.node
     if binding.value is not None or not isinstance(assign, ast.Assign) or not isinstance(assign.value, ast.Call):
-        return wrap_of(code, binding.value, names, depth - 1)
+        found = wrap_of(code, binding.value, names, depth - 1)
+        return None if found and dotted(binding.value) and _asked(code, assign) else found
     function = code.called(assign.value)
     target = next((t for t in assign.targets if isinstance(t, ast.Tuple)), None)
     if function is None or target is None:
@@ -119,8 +120,20 @@ def _of_binding(code: Code, binding: Binding, node: ast.expr, names: set[str], d
         for v in values
         if place is not None and isinstance(v, ast.Tuple) and len(v.elts) == len(target.elts)
     ]
-    found = [w for w in wraps if w]
-    return Wrap(found[-1].call, len(found) == len(values) and all(w.always for w in found)) if found else None
+    several = [w for w in wraps if w]
+    return Wrap(several[-1].call, len(several) == len(values) and all(w.always for w in several)) if several else None
+
+
+def _asked(code: Code, statement: ast.AST) -> bool:
+    """Whether an `if` around a statement of a function asks how the model is wrapped: its other branch unwraps."""
+    inner = statement
+    for up in code.ancestors(statement):
+        if isinstance(up, SCOPES):
+            return False
+        if isinstance(up, ast.If) and inner is not up.test and _ASKS.search(code.source_of(up.test)):
+            return True
+        inner = up
+    return False
 
 
 def _bindings(code: Code, node: ast.expr) -> list[Binding]:

@@ -40,13 +40,21 @@ def _names(code: Code) -> set[str]:
     """The names that a wrapped model has somewhere in this file, as an argument of functions too."""
     found: set[str] = set()
     for call in code.calls(*DDPS):
-        statement = code.statement(call)
-        if isinstance(statement, ast.Assign):
-            found |= {dotted(t) for t in statement.targets} - {""}
+        found |= _results(code, call)
     for function, callers in code.callers.items() if found else ():
         for call in callers:
             found |= {name for name, value in _passed(code, call, function) if dotted(value) in found}
     return found
+
+
+def _results(code: Code, call: ast.Call, depth: int = 2) -> set[str]:
+    """The names that a call's result is given to, by the callers of a function that returns it too."""
+    statement = code.statement(call)
+    if isinstance(statement, ast.Assign):
+        return {dotted(t) for t in statement.targets} - {""}
+    function = code.function(call) if isinstance(statement, ast.Return) and depth else None
+    callers = code.callers.get(function, ()) if function is not None else ()
+    return {name for c in callers for name in _results(code, c, depth - 1)}
 
 
 def _called(call: ast.Call) -> str:

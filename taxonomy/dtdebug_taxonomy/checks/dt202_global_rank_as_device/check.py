@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import ast
-import re
 from collections.abc import Iterator
 
 from dtdebug_taxonomy.checks import Edit, Fix, Hit
+from dtdebug_taxonomy.checks.devices import device_numbers
 from dtdebug_taxonomy.checks.environment import reading, settings
 from dtdebug_taxonomy.checks.fixing import environment_number
 from dtdebug_taxonomy.checks.values import returned
@@ -30,7 +30,7 @@ def check(code: Code) -> Iterator[Hit]:
     """Reports the rank where a device is asked for."""
     if code.role == "test":
         return
-    for place in _places(code):
+    for place in device_numbers(code):
         source = _global_rank(code, place)
         if source is None:
             continue
@@ -42,59 +42,6 @@ def check(code: Code) -> Iterator[Hit]:
             "device. A machine's devices are counted by LOCAL_RANK.",
             _fix(code, place, *source),
         )
-
-
-def _places(code: Code) -> Iterator[ast.expr]:
-    """Expressions that number a device."""
-    for call in code.calls("torch.cuda.set_device", "torch.cuda.device", "torch.xpu.set_device"):
-        yield from _index(code, code.argument(call, "device", 0))
-    for call in code.calls("torch.device"):
-        index = code.argument(call, "index", 1)
-        if index is not None and code.constant(code.argument(call, "type", 0)) == "cuda":
-            yield index
-    texts: list[ast.expr] = [*code.nodes(ast.JoinedStr), *code.nodes(ast.BinOp), *code.methods("format")]
-    for text in texts:
-        if not _shown(code, text):
-            yield from _in_text(text)
-    for call in code.methods("cuda", "to"):
-        yield from _index(code, code.argument(call, "device", 0))
-    for table in code.nodes(ast.Dict):
-        if len(table.keys) == 1 and code.constant(table.keys[0]) == "" and isinstance(table.keys[0], ast.Constant):
-            yield from _index(code, table.values[0])  # device_map={"": rank}
-    for keyword in code.nodes(ast.keyword):
-        if keyword.arg == "device_ids" and isinstance(keyword.value, ast.List) and len(keyword.value.elts) == 1:
-            yield keyword.value.elts[0]
-        elif keyword.arg == "output_device":
-            yield keyword.value
-
-
-def _shown(code: Code, text: ast.expr) -> bool:
-    """Whether a text is only printed or logged."""
-    up = code.parent[text]
-    return isinstance(up, ast.Call) and bool(re.search(r"(^|\.)(print|info|debug|warn\w*|log|error)$", dotted(up.func)))
-
-
-def _index(code: Code, device: ast.expr | None) -> Iterator[ast.expr]:
-    if device is None:
-        return
-    if not any(True for _ in _in_text(device)) and (isinstance(device, ast.Call | ast.Subscript) or dotted(device)):
-        yield device
-
-
-def _in_text(device: ast.expr | None) -> Iterator[ast.expr]:
-    """The number in `f"cuda:{rank}"`, `"cuda:%d" % rank` or `"cuda:" + str(rank)`."""
-    if isinstance(device, ast.JoinedStr) and len(device.values) == 2:
-        text, value = device.values
-        if isinstance(text, ast.Constant) and text.value == "cuda:" and isinstance(value, ast.FormattedValue):
-            yield value.value
-    elif isinstance(device, ast.BinOp) and isinstance(device.left, ast.Constant):
-        if str(device.left.value).startswith("cuda:"):
-            right = device.right
-            yield right.elts[0] if isinstance(right, ast.Tuple) and len(right.elts) == 1 else right
-    elif isinstance(device, ast.Call) and isinstance(device.func, ast.Attribute) and device.func.attr == "format":
-        text = device.func.value
-        if isinstance(text, ast.Constant) and str(text.value).startswith("cuda:{") and len(device.args) == 1:
-            yield device.args[0]
 
 
 def _global_rank(code: Code, node: ast.expr | None, depth: int = 4) -> tuple[str, ast.expr] | None:
@@ -130,7 +77,8 @@ def _is_state(code: Code, owner: ast.expr) -> bool:
 def _values(code: Code, name: ast.expr) -> list[ast.expr | None]:
     """The values that a name can have where there are several processes."""
     found = [b for b in code.bound(name) if not (b.how == "assign" and _for_one_process(code, b.node))]
-    return [b.value if b.how == "assign" else None for b in found]
+    values = [b.value if b.how == "assign" else None for b in found]
+    return [v for v in values if not (isinstance(v, ast.Constant) and v.value == 0)]  # what it is without other ranks
 
 
 def _for_one_process(code: Code, node: ast.AST) -> bool:

@@ -7,6 +7,7 @@ import re
 from collections.abc import Iterator
 
 from dtdebug_taxonomy.checks import Edit, Fix, Hit
+from dtdebug_taxonomy.checks.devices import device_numbers
 from dtdebug_taxonomy.source.names import dotted
 from dtdebug_taxonomy.source.python import Code
 from dtdebug_taxonomy.source.ranks import is_size, rank
@@ -31,7 +32,7 @@ def check(code: Code) -> Iterator[Hit]:
         elif _RANK.fullmatch(last) and _is_local(code, value):
             ranks.append((assign, value))
     for assign, value in ranks:
-        if code.function(assign) in sizes:
+        if code.function(assign) in sizes and not _numbers_devices(code, assign):
             name = dotted(assign.targets[0])
             yield Hit(
                 code.span(value),
@@ -39,6 +40,16 @@ def check(code: Code) -> Iterator[Hit]:
                 "are the same rank, and the upper ranks do not exist.",
                 _fix(code, value),
             )
+
+
+def _numbers_devices(code: Code, assign: ast.Assign) -> bool:
+    """Whether a name of one function does nothing but number a device, so that only its name is wrong."""
+    function, name = code.function(assign), dotted(assign.targets[0])
+    if function is None or not name.isidentifier():
+        return False
+    read = [n for n in code.inside(function, ast.Name) if n.id == name and isinstance(n.ctx, ast.Load)]
+    devices = {id(inner) for d in device_numbers(code) for inner in code.inside(d, ast.Name)}
+    return bool(read) and all(id(n) in devices for n in read)
 
 
 def _fix(code: Code, value: ast.expr) -> Fix | None:

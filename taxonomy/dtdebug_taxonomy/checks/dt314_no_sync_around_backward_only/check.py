@@ -61,7 +61,8 @@ def _no_sync(code: Code, node: ast.expr, depth: int = 3) -> ast.expr | None:
         return node
     if isinstance(node, ast.Call):
         if isinstance(node.func, ast.Attribute) and node.func.attr == "no_sync":
-            return node
+            given = [*node.args, *(k.value for k in node.keywords)]
+            return None if any(code.constant(a) is False for a in given) else node  # a method that may do nothing
         if not node.args and isinstance(node.func, ast.Name | ast.IfExp) and code.called(node) is None:
             return _no_sync(code, node.func, depth)
         function = code.called(node)

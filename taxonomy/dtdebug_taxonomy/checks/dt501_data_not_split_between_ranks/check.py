@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 from collections.abc import Iterator
 
 from dtdebug_taxonomy.checks import Edit, Fix, Hit
@@ -13,7 +14,7 @@ from dtdebug_taxonomy.source.guards import guards
 from dtdebug_taxonomy.source.python import Code
 
 _SPLITTERS = ("accelerate", "pytorch_lightning", "lightning", "lightning_fabric", "ray", "webdataset", "nvidia.dali")
-_WORDS = ("DistributedSampler", "split_dataset_by_node", "distributed_sampler", "IterableDataset", ".shard(")
+_WORDS = ("split_dataset_by_node", "distributed_sampler", "IterableDataset", ".shard(")
 
 
 def check(code: Code) -> Iterator[Hit]:
@@ -23,6 +24,7 @@ def check(code: Code) -> Iterator[Hit]:
         or not is_started_here(code)
         or code.imports_any(*_SPLITTERS)
         or any(w in code.text for w in _WORDS)
+        or any("DistributedSampler" in code.source_of(n) for n in (*code.nodes(ast.Name), *code.nodes(ast.Attribute)))
     ):
         return
     for call in code.calls(LOADER):

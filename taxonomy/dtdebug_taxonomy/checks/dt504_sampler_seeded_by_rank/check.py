@@ -10,7 +10,9 @@ from dtdebug_taxonomy.checks import Edit, Fix, Hit
 from dtdebug_taxonomy.checks.arguments import keyword, remove
 from dtdebug_taxonomy.checks.names import SAMPLER
 from dtdebug_taxonomy.checks.ranks_seen import depends_on_rank
+from dtdebug_taxonomy.checks.stepping import agrees
 from dtdebug_taxonomy.source.python import Code
+from dtdebug_taxonomy.source.ranks import rank
 
 _SAMPLER = re.compile(r"(^|\.)\w*Distributed\w*Sampler$")
 _DIFFER = ("time.time", "time.time_ns", "os.getpid", "secrets.randbelow", "os.urandom", "torch.seed")
@@ -25,6 +27,7 @@ def check(code: Code) -> Iterator[Hit]:
             seed is None
             or shuffle is False
             or _takes_away(code, seed)
+            or _agreed(code, seed)
             or not (depends_on_rank(code, seed) or _differs(code, seed))
         ):
             continue
@@ -46,6 +49,12 @@ def _takes_away(code: Code, seed: ast.expr) -> bool:
     """Whether a rank is subtracted, as from a seed that had it added."""
     values = [seed, *(v for v in code.values(seed) if v is not None)]
     return any(isinstance(n.op, ast.Sub) for v in values for n in code.inside(v, ast.BinOp))
+
+
+def _agreed(code: Code, seed: ast.expr) -> bool:
+    """Whether the seed comes out of a call by which the ranks may agree on it."""
+    values = [seed, *(v for v in code.values(seed) if v is not None)]
+    return any(agrees(code, c) and not rank(code, c) for v in values for c in code.inside(v, ast.Call))
 
 
 def _differs(code: Code, seed: ast.expr) -> bool:

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from dtdebug_taxonomy.checks import Fix, Hit
 from dtdebug_taxonomy.checks.arguments import add
 from dtdebug_taxonomy.checks.fixing import written_name
+from dtdebug_taxonomy.checks.lightning import many_devices
 from dtdebug_taxonomy.checks.names import SAMPLER
 from dtdebug_taxonomy.checks.ranks_seen import depends_on_rank, seeded_alike, starts_ranks
 from dtdebug_taxonomy.source.guards import guards
@@ -16,13 +17,12 @@ from dtdebug_taxonomy.source.python import Code
 
 _SPLITS = ("torch.utils.data.random_split",)
 _MESSAGE = "Each rank draws its own split here: what one rank keeps for testing, another one trains on."
-_TRAINER = ("pytorch_lightning.Trainer",)
 
 
 def check(code: Code) -> Iterator[Hit]:
     """Reports the split."""
     splits = [c for c in code.calls(*_SPLITS) if not code.has_unpacking(c)]
-    if not splits or not (starts_ranks(code) or code.calls(SAMPLER) or _many_devices(code)):
+    if not splits or not (starts_ranks(code) or code.calls(SAMPLER) or many_devices(code)):
         return
     alike = seeded_alike(code)
     for call in splits:
@@ -50,26 +50,6 @@ def _is_of_rank(code: Code, generator: ast.expr) -> bool:
         for c in code.methods("manual_seed")
         if isinstance(c.func, ast.Attribute)
     )
-
-
-def _many_devices(code: Code) -> bool:
-    """Whether a Lightning Trainer of this file asks for several devices."""
-    for call in code.calls(*_TRAINER):
-        strategy = code.constant(code.argument(call, "strategy"))
-        if isinstance(strategy, str) and strategy.startswith(("ddp", "fsdp", "deepspeed")):
-            return True
-        devices = code.argument(call, "devices") or code.argument(call, "gpus")
-        count = code.constant(devices)
-        if (isinstance(count, int) and count > 1) or count in {"-1", "auto"} or _is_minus_one(devices):
-            return True
-        nodes = code.constant(code.argument(call, "num_nodes"))
-        if isinstance(nodes, int) and nodes > 1:
-            return True
-    return False
-
-
-def _is_minus_one(node: ast.expr | None) -> bool:
-    return isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.USub)
 
 
 def _one_rank_only(code: Code, call: ast.Call) -> bool:

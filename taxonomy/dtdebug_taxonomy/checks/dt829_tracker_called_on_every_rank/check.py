@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Iterator
 
 from dtdebug_taxonomy.checks import Hit
@@ -10,21 +11,46 @@ from dtdebug_taxonomy.checks.everyone import asks
 from dtdebug_taxonomy.source.guards import guards
 from dtdebug_taxonomy.source.python import Code
 
-_MODULES = ("LightningModule", "lightning.pytorch.Callback", "pytorch_lightning.Callback", "lightning.Callback")
+_MODULES = re.compile(r"LightningModule|lightning\.(pytorch\.)?(callbacks\.)?Callback")
 
 
 def check(code: Code) -> Iterator[Hit]:
-    """Reports the call."""
+    """Reports the call, or what is asked of the run."""
     if code.calls("wandb.init") or code.role == "test":
         return
     for call in code.calls("wandb.log"):
-        home = code.class_of(call)
-        if home is None or not any(code.name(b).endswith(_MODULES) for b in home.bases):
-            continue
-        if guards(code).around(call) or any(isinstance(a, ast.If) and asks(code, a.test) for a in code.ancestors(call)):
-            continue
-        yield Hit(
-            code.span(call.func),
-            "The logger starts its run on rank 0 alone: on the other ranks this fails with "
-            '"You must call wandb.init() before wandb.log()".',
-        )
+        if _on_every_rank(code, call):
+            yield Hit(
+                code.span(call.func),
+                "The logger starts its run on rank 0 alone: on the other ranks this fails with "
+                '"You must call wandb.init() before wandb.log()".',
+            )
+    for node in code.nodes(ast.Attribute):
+        if code.name(node.value) == "wandb.run" and _on_every_rank(code, node) and not _asked(code, node):
+            yield Hit(
+                code.span(node),
+                "The logger starts its run on rank 0 alone: on the other ranks wandb.run is None, which has no "
+                f"{node.attr}, and this raises AttributeError.",
+            )
+
+
+def _on_every_rank(code: Code, node: ast.AST) -> bool:
+    """Whether every rank comes to a place in a class of Lightning."""
+    home = code.class_of(node)
+    if home is None or not any(_MODULES.search(code.name(b)) for b in home.bases) or guards(code).around(node):
+        return False
+    return not any(isinstance(a, ast.If) and asks(code, a.test) for a in code.ancestors(node))
+
+
+def _asked(code: Code, node: ast.AST) -> bool:
+    """Whether what is around a place asks first for the run, or catches the error."""
+    inner = node
+    for up in code.ancestors(node):
+        if isinstance(up, ast.Try):
+            return True
+        if isinstance(up, ast.If | ast.IfExp) and inner is not up.test and "wandb.run" in code.source_of(up.test):
+            return True
+        if isinstance(up, ast.BoolOp) and "wandb.run" in code.source_of(up.values[0]):
+            return True
+        inner = up
+    return False

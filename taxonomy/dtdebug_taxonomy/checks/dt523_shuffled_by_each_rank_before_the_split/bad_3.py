@@ -1,0 +1,20 @@
+import random
+
+from accelerate import Accelerator
+from torch.utils.data import DataLoader, Dataset
+
+
+class Captions(Dataset):
+    def __init__(self, rows, limit):
+        super().__init__()
+        self.rows = random.sample(rows, limit)  # dt: DT523
+
+    def __len__(self):
+        return len(self.rows)
+
+    def __getitem__(self, i):
+        return self.rows[i]
+
+
+accelerator = Accelerator()
+loader = accelerator.prepare(DataLoader(Captions([1, 2, 3], 2), batch_size=2))

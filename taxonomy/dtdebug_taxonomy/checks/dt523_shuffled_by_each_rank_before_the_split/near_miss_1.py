@@ -1,0 +1,18 @@
+import random
+
+from torch.utils.data import DataLoader, Dataset
+
+
+class Captions(Dataset):
+    def __init__(self, rows, limit):
+        super().__init__()
+        self.rows = random.sample(rows, limit)
+
+    def __len__(self):
+        return len(self.rows)
+
+    def __getitem__(self, i):
+        return self.rows[i]
+
+
+loader = (DataLoader(Captions([1, 2, 3], 2), batch_size=2))

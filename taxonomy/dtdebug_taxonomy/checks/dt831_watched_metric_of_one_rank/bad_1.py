@@ -1,0 +1,14 @@
+import pytorch_lightning as pl
+from pytorch_lightning.callbacks import ModelCheckpoint
+
+
+class Model(pl.LightningModule):
+    def validation_step(self, batch, batch_idx):
+        loss = self(batch).mean()
+        self.log("val_loss", loss)  # dt: DT831
+        return loss
+
+
+checkpoint = ModelCheckpoint(monitor="val_loss", save_top_k=2)
+trainer = pl.Trainer(devices=8, accelerator="gpu", strategy="ddp", callbacks=[checkpoint])
+trainer.fit(Model())
