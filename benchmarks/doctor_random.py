@@ -33,8 +33,19 @@ def maker(function: Callable[[Lab, random.Random], tuple[str, set[str], dict[str
     return function
 
 
-def _host(lab: Lab, r: random.Random, first: int = 1) -> int:
-    return r.randrange(first, lab.count)
+FREE: set[int] = set()
+"""Hosts that carry no fault yet; h0, where all meet, is none of them."""
+
+
+def _drawn(r: random.Random, count: int) -> list[int]:
+    """So many hosts that carry no other fault: of two faults on one host the one would hide the other."""
+    drawn = r.sample(sorted(FREE), count)
+    FREE.difference_update(drawn)
+    return drawn
+
+
+def _host(r: random.Random) -> int:
+    return _drawn(r, 1)[0]
 
 
 def _names(*hosts: int) -> set[str]:
@@ -44,7 +55,7 @@ def _names(*hosts: int) -> set[str]:
 @maker
 def route_refused(lab: Lab, r: random.Random) -> Any:
     """A route that leads nowhere to one peer."""
-    a, b = r.sample(range(1, lab.count), 2)
+    a, b = _drawn(r, 2)
     lab.at(a, "ip", "route", "add", r.choice(["unreachable", "prohibit", "blackhole"]), f"{lab.net}.{b + 1}/32")
     return "DR301 DR302", _names(a, b), {}
 
@@ -52,7 +63,7 @@ def route_refused(lab: Lab, r: random.Random) -> Any:
 @maker
 def narrow_mask(lab: Lab, r: random.Random) -> Any:
     """The network of a host is written so small that it has no way to the others."""
-    h = _host(lab, r)
+    h = _host(r)
     lab.at(h, "ip", "address", "flush", "dev", "eth0")
     lab.at(h, "ip", "address", "add", f"{lab.net}.{h + 1}/32", "dev", "eth0")
     return "DR205 DR204", {f"h{h}"}, {}
@@ -61,7 +72,7 @@ def narrow_mask(lab: Lab, r: random.Random) -> Any:
 @maker
 def no_address(lab: Lab, r: random.Random) -> Any:
     """The card has lost its address."""
-    h = _host(lab, r)
+    h = _host(r)
     lab.at(h, "ip", "address", "flush", "dev", "eth0")
     return "DR205 DR204", {f"h{h}"}, {}
 
@@ -69,7 +80,7 @@ def no_address(lab: Lab, r: random.Random) -> Any:
 @maker
 def output_dropped(lab: Lab, r: random.Random) -> Any:
     """A host's own filter keeps it from calling one peer."""
-    a, b = r.sample(range(1, lab.count), 2)
+    a, b = _drawn(r, 2)
     rules = f"type filter hook output priority 0;\nip daddr {lab.net}.{b + 1} {SYN} drop"
     rules = f"table inet o {{\nchain c {{\n{rules}\n}}\n}}\n"
     path = lab.folder / "of-rules"
@@ -81,7 +92,7 @@ def output_dropped(lab: Lab, r: random.Random) -> Any:
 @maker
 def rejected_by_icmp(lab: Lab, r: random.Random) -> Any:
     """A host refuses all connections but those to the endpoint, by ICMP."""
-    h = _host(lab, r)
+    h = _host(r)
     lab.filter(h, f"{SYN} reject with icmpx type admin-prohibited")
     return "DR301 DR302 DR111", {f"h{h}"}, {}
 
@@ -89,28 +100,28 @@ def rejected_by_icmp(lab: Lab, r: random.Random) -> Any:
 @maker
 def first_host_is_another(lab: Lab, r: random.Random) -> Any:
     """Node 0 is not the host of the endpoint."""
-    h = _host(lab, r)
+    h = _host(r)
     return "DR203 DR201 DR105", {f"h{h}", "h0"}, {"launches": {0: {"node": h}, h: {"node": 0}}}
 
 
 @maker
 def number_too_large(lab: Lab, r: random.Random) -> Any:
     """A number outside the job."""
-    h = _host(lab, r)
+    h = _host(r)
     return "DR209", {f"h{h}"}, {"launches": {h: {"node": lab.count + 3}}}
 
 
 @maker
 def ids_differ(lab: Lab, r: random.Random) -> Any:
     """Another id of the rendezvous on one host."""
-    h = _host(lab, r)
+    h = _host(r)
     return "DR208", {f"h{h}"}, {"c10d": True, "launches": {h: {"more": ("--rdzv-id", "other")}}}
 
 
 @maker
 def ranks_differ(lab: Lab, r: random.Random) -> Any:
     """Another number of ranks on one host."""
-    h = _host(lab, r)
+    h = _host(r)
     return "DR208", {f"h{h}"}, {"launches": {h: {"more": ("--nproc-per-node", "2")}}}
 
 
@@ -125,7 +136,7 @@ def gloo_on_the_loopback(lab: Lab, r: random.Random) -> Any:
 @maker
 def families_differ(lab: Lab, r: random.Random) -> Any:
     """The own name of one host leads to IPv6."""
-    h = _host(lab, r)
+    h = _host(r)
     for i in range(lab.count):
         lab.at(i, "ip", "address", "add", f"fd77::{i + 1}/64", "dev", "eth0", "nodad")
     lab.names(h, own=f"fd77::{h + 1}")
@@ -135,7 +146,7 @@ def families_differ(lab: Lab, r: random.Random) -> Any:
 @maker
 def jumbo_on_one(lab: Lab, r: random.Random) -> Any:
     """One card sends frames that the switch does not take, and so do its peers."""
-    h = _host(lab, r)
+    h = _host(r)
     for i in range(lab.count):
         lab.at(i, "ip", "link", "set", "eth0", "mtu", "9000", "gso_max_segs", "1")
         if i != h:
@@ -147,7 +158,7 @@ def jumbo_on_one(lab: Lab, r: random.Random) -> Any:
 @maker
 def configuration_differs(lab: Lab, r: random.Random) -> Any:
     """The configuration that the program is given."""
-    h = _host(lab, r)
+    h = _host(r)
     (lab.folder / "config.yaml").write_text("lr: 0.1\nwidth: 4\n")
     (lab.copy(h) / "config.yaml").write_text("lr: 0.1\nwidth: 8\n")
     return "DR402", {f"h{h}"}, {"arguments": ("--config", "config.yaml")}
@@ -156,16 +167,17 @@ def configuration_differs(lab: Lab, r: random.Random) -> Any:
 @maker
 def batch(lab: Lab, r: random.Random) -> Any:
     """A batch for another number of hosts."""
-    (lab.folder / "ds.json").write_text(
-        f'{{"train_batch_size": {8 * (lab.count + 1)}, "train_micro_batch_size_per_gpu": 8}}'
-    )
+    for place in set(lab.places):
+        (place / "ds.json").write_text(
+            f'{{"train_batch_size": {8 * (lab.count + 1)}, "train_micro_batch_size_per_gpu": 8}}'
+        )
     return "DR701", {"h0"}, {"arguments": ("--deepspeed", "ds.json")}
 
 
 @maker
 def world_in_the_shell(lab: Lab, r: random.Random) -> Any:
     """Variables of communication that only one host has."""
-    h = _host(lab, r)
+    h = _host(r)
     lab.variables[h]["TORCH_DISTRIBUTED_DEBUG"] = "INFO"
     return "DR403", {f"h{h}"}, {}
 
@@ -179,7 +191,7 @@ def first_host_absent(lab: Lab, r: random.Random) -> Any:
 @maker
 def two_absent(lab: Lab, r: random.Random) -> Any:
     """Two hosts were not started."""
-    a, b = r.sample(range(1, lab.count), 2)
+    a, b = _drawn(r, 2)
     return "DR201", {f"node {a}", f"node {b}"}, {"leave": (a, b)}
 
 
@@ -199,7 +211,7 @@ def harmless_udp(lab: Lab, r: random.Random) -> Any:
 @maker
 def harmless_debugging(lab: Lab, r: random.Random) -> Any:
     """NCCL_DEBUG on one host."""
-    lab.variables[_host(lab, r)]["NCCL_DEBUG"] = "INFO"
+    lab.variables[_host(r)]["NCCL_DEBUG"] = "INFO"
     return "", set(), {}
 
 
@@ -228,18 +240,33 @@ def harmless_route(lab: Lab, r: random.Random) -> Any:
     return "", set(), {}
 
 
-def _second(
-    first: Callable[..., Any], lab: Lab, r: random.Random, launch: dict[str, Any]
-) -> tuple[str, set[str], str] | None:
-    """Another fault beside the first: (ids, hosts, name); its launches are added to those of the first."""
-    others = [m for m in MAKERS if m is not first and not m.__name__.startswith(("harmless", "first_host"))]
-    make = r.choice(others)
+APART = (
+    {"gloo_on_the_loopback", "families_differ"},  # with the variable the own name is not asked
+    {"ids_differ", "first_host_is_another"},  # c10d gives the numbers itself
+    {"ids_differ", "number_too_large"},
+    {"ids_differ", "two_absent"},  # and nobody knows the number of who is absent
+)
+"""Of these the one takes the other away: together they are one fault."""
+
+
+def _second(first: Callable[..., Any], lab: Lab, r: random.Random, launch: dict[str, Any]) -> tuple[str, set[str], str]:
+    """Another fault, on other hosts: (ids, hosts, name); its launch is added to that of the first."""
+    others = [m for m in MAKERS if m is not first and not m.__name__.startswith(("harmless", "first_host_absent"))]
+    make = r.choice([m for m in others if {m.__name__, first.__name__} not in APART])
     ids, named, more = make(lab, r)
     for host, change in more.pop("launches", {}).items():
         launch.setdefault("launches", {}).setdefault(host, {}).update(change)
-    launch["leave"] = (*launch.get("leave", ()), *more.pop("leave", ()))
+    for name in ("leave", "arguments"):
+        if added := more.pop(name, ()):
+            launch[name] = (*launch.get(name, ()), *added)
     launch.update(more)
     return ids, named, make.__name__
+
+
+def _said(ids: str, named: set[str], findings: list[dict[str, Any]]) -> tuple[bool, bool]:
+    """(one of the hosts is named, the cause is named of one of them)."""
+    causes = [f for f in findings if f["id"] in ids.split() and named & set(f["hosts"])]
+    return bool(named & {h for f in findings for h in f["hosts"]}), bool(causes)
 
 
 def main() -> int:
@@ -258,13 +285,16 @@ def main() -> int:
     order = MAKERS * (options.count // len(MAKERS)) + r.sample(MAKERS, options.count % len(MAKERS))
     hosts, causes, clean, forecasts = [], [], [], []
     for make in order:
-        size = r.choice(range(3, options.most + 1))
+        alone = not options.two or make.__name__ == "first_host_absent"  # then nobody meets, and no pair is tried
+        size = r.choice(range(3 if alone else 5, options.most + 1))
+        FREE.clear()
+        FREE.update(range(1, size))
         with (
             tempfile.TemporaryDirectory() as folder,
             Lab(folder, count=size, net=r.choice([doctor_lab.NET, "192.168.77"])) as lab,
         ):
             ids, named, launch = make(lab, r)
-            second = _second(make, lab, r, launch) if options.two and ids else None
+            second = _second(make, lab, r, launch) if ids and not alone else None
             began = time.monotonic()
             found = lab.doctors(**launch)
             seconds = time.monotonic() - began
@@ -279,14 +309,12 @@ def main() -> int:
             clean.append(not faults)
             mark = "ok " if clean[-1] else "BAD"
         else:
-            shown = {h for f in every for h in f["hosts"]}
-            hosts.append(bool(named & shown))
-            causes.append(any(f["id"] in ids.split() for f in every))
+            faults_said = [_said(ids, named, every)]
             if second is not None:
-                hosts.append(bool(second[1] & shown))
-                causes.append(any(f["id"] in second[0].split() for f in every))
-                hosts[-2:], causes[-2:] = [hosts[-2] and hosts[-1]], [causes[-2] and causes[-1]]
+                faults_said.append(_said(*second[:2], every))
                 named, ids = named | second[1], f"{ids} + {second[2]}: {second[0]}"
+            hosts.append(all(host for host, _ in faults_said))
+            causes.append(all(cause for _, cause in faults_said))
             mark = "ok " if hosts[-1] and causes[-1] else "BAD"
         said = f"{forecast} {truth}" if truth else ""
         print(

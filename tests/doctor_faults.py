@@ -146,6 +146,16 @@ def number_twice(lab):
     return {"launches": {2: {"node": 1}}}
 
 
+@fault("DR207", "h0 h1", gloo=False)
+def first_number_missing(lab):
+    return {"launches": {0: {"node": 1}}}
+
+
+@fault("DR105", "h2", gloo=False)
+def first_number_elsewhere(lab):
+    return {"launches": {0: {"node": 2}, 2: {"node": 0}}}
+
+
 @fault("DR208", "h3", gloo=False)
 def other_size(lab):
     return {"launches": {3: {"nodes": 3}}}

@@ -13,6 +13,7 @@ from pathlib import Path
 import doctor_lab
 import msgspec
 import pytest
+import yaml
 
 from dtdebug.doctor import asking, choose, hostfile, launch, look, meet, pairs, shared, show, software, wire
 from dtdebug.doctor.facts import Came, Choice, HostReport, Interface, Launch, Meeting, Name, Try
@@ -518,7 +519,17 @@ def test_the_forms_say_the_same():
     assert status == 2
     assert line.startswith("DTDEBUG CRITICAL: DR102")
     assert show.to_export(report, "sh").startswith("export GLOO_SOCKET_IFNAME=eth0")
-    assert json.loads(show.to_export(report, "json")) == {"GLOO_SOCKET_IFNAME": "eth0"}
+    settings = {"GLOO_SOCKET_IFNAME": "eth0"}
+    assert json.loads(show.to_export(report, "json")) == settings
+    assert yaml.safe_load(show.to_export(report, "k8s")) == {
+        "env": [{"name": n, "value": v} for n, v in settings.items()]
+    }
+    assert show.to_export(report, "slurm") == "#SBATCH --export=ALL,GLOO_SOCKET_IFNAME=eth0\n"
+    odd = msgspec.structs.replace(report, export={"NCCL_SOCKET_IFNAME": "=eth0", "MASTER_ADDR": "a'b $(c)"})
+    script = show.to_export(odd, "sh") + 'printf "%s,%s" "$NCCL_SOCKET_IFNAME" "$MASTER_ADDR"'
+    done = subprocess.run(["sh", "-eu", "-c", script], capture_output=True, text=True, check=True, timeout=20)
+    assert done.stdout == "=eth0,a'b $(c)"
+    assert yaml.safe_load(show.to_export(odd, "k8s"))["env"][1]["value"] == "a'b $(c)"
     text = show.to_text(report)
     assert "export GLOO_SOCKET_IFNAME=eth0   DR102" in text
     assert max(map(len, text.splitlines())) <= 120

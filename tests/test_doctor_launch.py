@@ -14,7 +14,7 @@ from dtdebug.cli import main
 from dtdebug.doctor import foreseen, launch
 from dtdebug.doctor.examine import examine
 from dtdebug.doctor.facts import HostReport, Launch, Meeting
-from dtdebug.doctor.judge import partition, verdict
+from dtdebug.doctor.judge import coming, partition, verdict
 from dtdebug.doctor.show import closing_line
 from dtdebug_taxonomy.case import of_text
 from dtdebug_taxonomy.diagnosis import diagnose
@@ -126,7 +126,10 @@ def test_the_folder_of_a_script_and_its_arguments_are_put_in(tmp_path):
 
 def test_what_torchrun_would_refuse_is_said():
     """A value that is none; no program."""
-    assert read("torchrun --nnodes two t.py").problems == ("--nnodes two: torchrun takes a number, or MIN:MAX",)
+    found = read("torchrun --nnodes two --master-addr h0 t.py")
+    assert (found.nodes, found.refused) == (1, ("--nnodes two: torchrun takes a number, or MIN:MAX",))
+    (told,) = coming.planned(found, HostReport(host="h0", launch=found))
+    assert (told.id, told.severity) == ("DR212", "fault")
     assert read("torchrun --nproc_per_node 2").problems == ("the command names no program to run",)
     assert read("torchrun --nnodes 1:4 --nproc_per_node gpu t.py").problems == ()
 

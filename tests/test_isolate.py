@@ -112,6 +112,12 @@ def test_words_and_answers_say_what_need_not_be_run():
         ("With find_unused_parameters=True it works.", {"ddp-unused-parameters": "ok"}),
         ("I use mixed precision and torch.compile.", {}),
         ("It does not work without torch.compile.", {}),
+        ("It works with synthetic data.", {"made-up-data": "ok"}),
+        (
+            "It still fails with num_workers=0, and I get the same error without torch.compile",
+            {"loader-workers": "same", "compile": "same"},
+        ),
+        ("It no longer fails with num_workers=0?", {}),
         ("It does not only fail with workers.", {}),
     ],
 )
@@ -544,6 +550,23 @@ def test_a_fault_of_the_program_is_not_one_of_distribution():
     assert [("program", "train.py:7 in step")] == [(r.factor, r.value) for r in found.responsible]
     assert found.distributed is False
     assert len(PARTS) <= len(found.ruled_out)
+
+
+def test_one_process_without_a_launcher_is_tried_where_one_rank_fails_too():
+    """Only of a program that asks whether a launcher has started it, and only if no part is it."""
+    world = World(lambda s, r: None if "no-launcher" in s else BOOM)
+    world.saw["launcher.asked"] = "RANK"
+    found = world.search()
+    assert (["no-launcher"], True) == ([r.factor for r in found.responsible], found.distributed)
+    assert world.count <= 12
+    fails = World(lambda s, r: BOOM)
+    fails.saw["launcher.asked"] = "RANK"
+    found = fails.search()
+    assert (["program"], False) == ([r.factor for r in found.responsible], found.distributed)
+    assert "neither the process group nor what wraps the model for it is it" in found.ruled_out
+    with_ranks = World(lambda s, r: None if ranks(s) < 2 or "no-launcher" in s else BOOM)
+    with_ranks.saw["launcher.asked"] = "RANK"
+    assert not any("no-launcher" in run.factors for run in with_ranks.search().runs)
 
 
 def test_without_communication_it_does_not_fail():

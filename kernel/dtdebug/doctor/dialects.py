@@ -120,19 +120,20 @@ def torchrun(
     """Torchrun, static or with a rendezvous."""
     said = plan(command, variables)
     many = options.get("nproc-per-node", variables.get("PET_NPROC_PER_NODE", "1"))
-    refused = [
-        f"--{name} {options[name][:60]}: torchrun takes {words}"
+    refused = {
+        name: f"--{name} {options[name][:60]}: torchrun takes {words}"
         for name, (form, words) in _TORCHRUN_TAKES.items()
         if name in options and "$" not in options[name] and not form.fullmatch(options[name])
-    ]
+    }
+    most, least = (1, 1) if "nnodes" in refused else (said.most, said.least)
     alone = "standalone" in options
     node = said.node
-    if node is None and said.most > 1 and said.backend == "static":
+    if node is None and most > 1 and said.backend == "static":
         node = to_count(variables.get("SLURM_NODEID", ""))
     return Launch(
         launcher="torchrun",
-        nodes=said.most,
-        least=said.least,
+        nodes=most,
+        least=least,
         node=node,
         per_node=to_count(many),
         address="" if alone else said.address,
@@ -141,7 +142,8 @@ def torchrun(
         run_id=said.run_id,
         program=job.program,
         arguments=job.arguments,
-        problems=(*refused, *(() if job.program else ("the command names no program to run",))),
+        problems=() if job.program else ("the command names no program to run",),
+        refused=tuple(refused.values()),
     )
 
 

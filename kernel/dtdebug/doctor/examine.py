@@ -75,7 +75,7 @@ def examine(command: Sequence[str], variables: Mapping[str, str], chosen: Chosen
         shared = Shared(chosen.folder, token, seen) if chosen.folder is not None else None
         try:
             judge = shared.judge if shared else verdict.together
-            meeting, report = meet.meeting(seen, token, wait, judge, heavy=chosen.heavy)
+            meeting, report = meet.meeting(seen, token, wait, judge, heavy=chosen.heavy, shared=shared is not None)
             report = shared.ended(meeting, report, began + wait) if shared else report
         finally:
             if shared is not None:

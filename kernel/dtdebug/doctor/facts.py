@@ -45,6 +45,8 @@ class Launch(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """The program of the command that itself starts the other hosts, `srun`; empty if each host is started alone."""
     problems: tuple[str, ...] = ()
     """What in the command could not be read."""
+    refused: tuple[str, ...] = ()
+    """What the launcher itself will not take."""
 
     @property
     def endpoint(self) -> str:

@@ -25,9 +25,12 @@ Judge = Callable[[list[Came], list[Stranger], float], Report]
 
 
 async def collect(
-    look: HostReport, token: str, wait: float, judge: Judge, *, heavy: bool = False
+    look: HostReport, token: str, wait: float, judge: Judge, *, heavy: bool = False, alone: float = 0.0
 ) -> tuple[Meeting, Report | None]:
-    """Waits for the hosts, and gives the answer that all of them get."""
+    """Waits for the hosts, and gives the answer that all of them get.
+
+    With `alone` it gives none, and ends, if nobody has come after so many seconds.
+    """
     hub = _Hub(look, token, heavy=heavy)
     try:
         await hub.open()
@@ -36,7 +39,7 @@ async def collect(
             return Meeting(result="error", words=error.strerror or str(error)), None
         return Meeting(result="taken", holder=resources.port_holder(look.launch)), None
     try:
-        return Meeting(result="hub"), await hub.run(wait, judge)
+        return Meeting(result="hub"), await hub.run(wait, judge, alone)
     finally:
         await hub.close()
 
@@ -91,13 +94,16 @@ class _Hub:
             server.close()
         await asyncio.gather(*(c.close() for c in self._channels if c is not None))
 
-    async def run(self, wait: float, judge: Judge) -> Report:
+    async def run(self, wait: float, judge: Judge, alone: float = 0.0) -> Report | None:
         """From the first host that comes to the answer that all get."""
         began = time.monotonic()
         if len(self._came) >= self._look.launch.nodes:
             self._full.set()
-        with suppress(TimeoutError):
-            await asyncio.wait_for(self._full.wait(), wait)
+        for seconds in (alone, wait - alone):
+            with suppress(TimeoutError):
+                await asyncio.wait_for(self._full.wait(), seconds)
+            if seconds and seconds == alone and len(self._came) < 2:
+                return None
         self._closed = True
         key = secrets.token_hex(16)
         self._answering.begin(key, 0)

@@ -16,22 +16,49 @@ PAUSE = 0.2
 
 
 def meeting(
-    look: HostReport, token: str, wait: float, judge: hub.Judge, *, heavy: bool
+    look: HostReport, token: str, wait: float, judge: hub.Judge, *, heavy: bool, shared: bool = False
 ) -> tuple[Meeting, Report | None]:
-    """How this host fared, and what the one that collects has answered."""
-    if _collects(look):
-        return asyncio.run(hub.collect(look, token, wait, judge, heavy=heavy))
+    """How this host fared, and what the one that collects has answered.
+
+    Where the host of the endpoint has not the number 0, nobody would listen there: after half of the time it does, and
+    node 0 comes too, so that what is wrong is said by all. With a `shared` folder they hear each other in any case.
+    """
+
+    def collect(seconds: float, alone: float = 0.0) -> tuple[Meeting, Report | None]:
+        return asyncio.run(hub.collect(look, token, seconds, judge, heavy=heavy, alone=alone))
+
+    collects, half = _collects(look), wait / 2
+    if shared or not _is_unlike(look):
+        return collect(wait) if collects else _come(look, token, wait)
+    found, report = collect(wait, half) if collects else _come(look, token, half)
+    if collects and found.result == "hub" and report is None:
+        there, report = _come(look, token, half)
+        return (there, report) if report is not None else collect(half)
+    return collect(half) if found.result == "refused" else (found, report)
+
+
+def _come(look: HostReport, token: str, wait: float) -> tuple[Meeting, Report | None]:
     try:
         return asyncio.run(come(look, token, wait))
     except wire.WireError as error:
         return Meeting(result="lost", words=f"the first host was lost on the way ({error.why})"), None
 
 
+def _is_numbered(look: HostReport) -> bool:
+    return look.launch.node is not None and look.launch.backend in ("static", "env", "mpi", "ray")
+
+
+def _is_unlike(look: HostReport) -> bool:
+    """By its number this host is the first, and by its address it is not, or the other way round."""
+    addresses = look.endpoint.addresses
+    known = _is_numbered(look) and bool(addresses) and not any(names.is_loopback(a) for a in addresses)
+    return known and (look.launch.node == 0) != look.owns
+
+
 def _collects(look: HostReport) -> bool:
     """All meet at this host."""
-    launch = look.launch
-    if launch.node is not None and launch.backend in ("static", "env", "mpi", "ray"):
-        return launch.node == 0
+    if _is_numbered(look):
+        return look.launch.node == 0
     return look.owns or (look.takes_itself and all(names.is_loopback(a) for a in look.endpoint.addresses))
 
 

@@ -30,6 +30,7 @@ def plan(job: JobCommand, asked: SearchRequest, choices: Choices, first: Run | N
     if_used = " (each where the first run shows that it is used)" if first is None else ""
     alone = [f for f in known if f.stage == "communication"]
     parts = [f for f in known if f.stage == "part" and not f.within]
+    process = [f for f in known if f.stage == "process"]
     data = [f for f in known if f.stage == "workload"]
     lines += [f"  {f.title} {f.to}: 1 run{if_used}" for f in alone]
     if parts or variables:
@@ -37,6 +38,7 @@ def plan(job: JobCommand, asked: SearchRequest, choices: Choices, first: Run | N
         lines.append(f"  all at once, then by halves if it then does not fail{if_used}: {', '.join(names)}")
     narrow = [f for f in known if f.within]
     lines += [f"  {f.title} {f.to}: 1 run, if it is {factor_name(f.within)}{if_used}" for f in narrow]
+    lines += [f"  {f.title} {f.to}: 1 run, if one rank fails too and none of these is it{if_used}" for f in process]
     lines += [f"  {f.title} {f.to}: 1 run, if none of these is it{if_used}" for f in data]
     cost = f"; the first took {duration(first.seconds)}" if first is not None else ""
     lines.append(

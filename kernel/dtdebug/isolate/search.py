@@ -110,7 +110,7 @@ class Search:
         if not self._needs_hosts():
             self._fewer_ranks()
         talking = self.found.distributed is not False and self._communication()
-        if not self._take_away() and not talking:
+        if not self._take_away() and not talking and not self._alone():
             self._workload()
         self._rows.remainder()
 
@@ -241,6 +241,13 @@ class Search:
     def _communication(self) -> bool:
         """Whether communication is it: other backends. True if one without it makes the failure go away."""
         return any(self._is_it(f) for f in self._applying("communication"))
+
+    def _alone(self) -> bool:
+        """Whether one process does not fail if no launcher has started it, where one rank does."""
+        alone = self.found.distributed is False and any(self._is_it(f) for f in self._applying("process"))
+        if alone:
+            self.found.distributed = True
+        return alone
 
     def _workload(self) -> None:
         any(self._is_it(f) for f in self._applying("workload"))

@@ -21,6 +21,10 @@ _ONLY = re.compile(
     r"(?i)(?<!not )\bonly (?:fails?|hangs?|crash(?:es)?|happens?|occurs?) (?:with|when using) (?P<thing>[\w ]{3,40})"
     r"|(?<!not )\b(?:fails?|hangs?|crash(?:es)?|happens?|occurs?) only (?:with|when using) (?P<other>[\w ]{3,40})"
 )
+_STILL = re.compile(
+    r"(?i)(?:\b(?:still|also) (?:fails?|hangs?|crash(?:es)?|happens?|occurs?)|\bsame (?:error|failure|hang|crash)) "
+    r"(?P<with>with(?:out)? [\w =.-]{3,40})"
+)
 _WENT: dict[str, Outcome] = {"yes": "ok", "no": "same", "works": "ok", "fails": "same"}
 
 
@@ -65,8 +69,8 @@ def parse_answers(pairs: Sequence[str], situation: str) -> Told:
     situation = plain(situation)
     said = {f.evidence: f.values for f in collect(knowledge, Snapshot(situation=situation), answers) if f.values}
     sure = {key: values[0] for key, values in said.items() if len(values) == 1}
-    for name in _worded(situation):
-        results.setdefault(name, "ok")
+    for name, went in _worded(situation):
+        results.setdefault(name, went)
     for key, factor in _OBSERVED.items():
         if sure.get(key) in ("yes", "no"):
             results.setdefault(factor, _WENT[sure[key]])
@@ -79,12 +83,15 @@ def parse_answers(pairs: Sequence[str], situation: str) -> Told:
     )
 
 
-def _worded(situation: str) -> Iterator[str]:
-    """Factors with which it works, as the user's own words say: "works without mixed precision", "fails only with"."""
+def _worded(situation: str) -> Iterator[tuple[str, Outcome]]:
+    """(factor, how it goes with it), in the user's own words: "works without compile", "still fails with gloo"."""
     text = situation.replace("torch.compile", "compile")
     works = contrast(text)
     words = [works.words.lower()] if works is not None else []
     words += [f"without {(m['thing'] or m['other']).lower()}" for m in _ONLY.finditer(text[:10_000])]
+    still = [m["with"].lower() for m in _STILL.finditer(text[:10_000])]
     for f in factors.load():
         if f.said and any(re.match(f.said, said) for said in words):
-            yield f.id
+            yield f.id, "ok"
+        elif f.said and any(re.match(f.said, said) for said in still):
+            yield f.id, "same"

@@ -23,9 +23,10 @@ class Factor(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     """What is changed, in few words: `loader workers`."""
     to: str
     """What it is changed to, as a table shows it: `0`, `off`."""
-    stage: Literal["communication", "part", "workload"]
+    stage: Literal["communication", "part", "process", "workload"]
     """communication: values of other ranks; part: something that the program uses and can do without, tried together
-    with the others; workload: what it works on, tried when no part is it."""
+    with the others; process: one rank without what a launcher sets, tried when one rank fails too and no part is it;
+    workload: what it works on, tried last."""
     knob: str = ""
     """The change that is made inside of the ranks."""
     environment: dict[str, str] = {}

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Sequence
 
-from dtdebug.doctor.facts import Came, HostReport, Launch, Meeting, Stranger
+from dtdebug.doctor.facts import Came, HostReport, Launch, Meeting, Severity, Stranger
 from dtdebug.doctor.judge.findings import apart, finding, folded, labels
 from dtdebug.doctor.names import is_loopback, own_addresses
 from dtdebug.doctor.report import HostFinding, HostRow
@@ -62,21 +62,14 @@ def judge(came: Sequence[Came], strangers: Sequence[Stranger], waited: float) ->
                 expected=f"0 to {launch.nodes - 1} once each",
             )
     missing = [r for r in rows(came) if not r.came]
+    if missing or came[0].node != 0:  # all may reach node 0 by an address that is not its own
+        yield from _first_elsewhere(came, called)
     unlike = [s for s in strangers if s.why == "version"]
     if len(missing) > len(unlike):
         known = [r.host for r in missing if r.host != "?"]
         who = folded(known) if len(known) == len(missing) else f"{len(missing)} of {launch.nodes} hosts"
         source = f" (from {launch.hosts_from})" if launch.hosts_from and launch.hosts else ""
         elastic = len(came) >= launch.least < launch.nodes
-        if launch.node == 0 and launch.backend != "c10d" and not (came[0].look.owns or came[0].look.takes_itself):
-            yield finding(
-                "DR105",
-                f"{called[0]} is node 0, and {launch.address} is another host: the others go there",
-                hosts=[called[0]],
-                measured=", ".join(came[0].look.endpoint.addresses[:2]),
-                expected=f"an address of {called[0]}",
-                fix=f"Give {launch.address} the number 0, or name {called[0]} as the endpoint",
-            )
         yield finding(
             "DR201",
             f"{who}{source} did not reach {launch.endpoint}{f' in {waited:.0f} s' if waited else ''}",
@@ -113,6 +106,22 @@ def judge(came: Sequence[Came], strangers: Sequence[Stranger], waited: float) ->
             hosts=mine,
             measured=f"{max(local.values())} launchers",
             expected="one for each host",
+        )
+
+
+def _first_elsewhere(came: Sequence[Came], called: list[str]) -> Iterator[HostFinding]:
+    """Node 0 is not the host of the endpoint."""
+    launch = came[0].look.launch
+    for c, name in zip(came, called, strict=True):
+        if c.node != 0 or launch.backend == "c10d" or c.look.owns or c.look.takes_itself:
+            continue
+        yield finding(
+            "DR105",
+            f"{name} is node 0, and {launch.address} is another host: the others go there",
+            hosts=[name],
+            measured=", ".join(c.look.endpoint.addresses[:2]),
+            expected=f"an address of {name}",
+            fix=f"Give {launch.address} the number 0, or name {name} as the endpoint",
         )
 
 
@@ -232,8 +241,11 @@ def _down(look: HostReport) -> str:
 def planned(launch: Launch, look: HostReport) -> Iterator[HostFinding]:
     """What the command alone shows."""
     name = [look.host]
-    for words in launch.problems:
-        yield finding("DR212", words, hosts=name, measured=words, expected="a launch command of the job")
+    for words in (*launch.refused, *launch.problems):
+        severity: Severity = "fault" if words in launch.refused else "warning"
+        yield finding(
+            "DR212", words, hosts=name, measured=words, expected="a launch command of the job", severity=severity
+        )
     if launch.nodes > 1:
         if launch.node is not None and launch.node >= launch.nodes:
             yield finding(

@@ -65,7 +65,7 @@ def _findings(job: Manifest) -> Iterator[HostFinding]:
     launch, started = job.pods[0].launch, job.number
     if launch.launcher == "mpirun" and launch.world and started is not None and job.slots:
         yield from _slots(job, launch.world, started * job.slots)
-    if launch.launcher != "torchrun" or started is None or "$" in " ".join(launch.problems):
+    if launch.launcher != "torchrun" or started is None or launch.refused or "$" in " ".join(launch.problems):
         return
     if started < launch.least and not launch.starts:
         yield finding(
@@ -89,7 +89,7 @@ def _findings(job: Manifest) -> Iterator[HostFinding]:
 def _of_pods(job: Manifest, pods: Pods) -> Iterator[HostFinding]:
     launch, who = pods.launch, f"{pods.role or job.kind}"
     alone = job.elastic and pods.plain
-    for problem in launch.problems if not alone else ():
+    for problem in (*launch.refused, *(launch.problems if not alone else ())):
         words = problem.replace("is not known on this host", "is a placeholder that is not filled in")
         yield finding("DR212", f"{who}: {words}", measured=words, expected="a launch command of the job")
     if not pods.known:

@@ -6,11 +6,13 @@ import copy
 import functools
 import inspect
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from types import ModuleType
 from typing import Any
 
 from dtdebug.isolate.inside.notes import Notes
+
+_DEPTH = 8
 
 
 def patch(module: ModuleType, notes: Notes) -> None:
@@ -41,6 +43,46 @@ def patch(module: ModuleType, notes: Notes) -> None:
         return iterate(self)
 
     kind.__init__, kind.__iter__ = __init__, __iter__
+    values(module, notes)
+
+
+def values(module: ModuleType, notes: Notes) -> None:
+    """Batches as the loader's iterators give them: of which shapes, and made-up values in place of theirs."""
+    kind: Any = module._BaseDataLoaderIter  # noqa: SLF001 - the iterators of all loaders
+    original = kind.__next__
+
+    @functools.wraps(original)
+    def __next__(self: Any) -> Any:  # noqa: N807 - takes its place
+        batch = original(self)
+        if not (shapes := [f"{tuple(t.shape)} {t.dtype}" for t in _floats(batch)]):
+            return batch
+        notes.note("saw", "data.values", ", ".join(shapes[:8]))
+        if not notes.wants("data.made-up"):
+            return batch
+        notes.note("set", "data.made-up")
+        return _made_up(batch)
+
+    kind.__next__ = __next__
+
+
+def _floats(batch: Any, depth: int = 0) -> Iterator[Any]:
+    """The tensors of a batch that hold floating-point numbers."""
+    torch: Any = sys.modules["torch"]
+    if isinstance(batch, torch.Tensor) and batch.is_floating_point():
+        yield batch
+    elif isinstance(batch, Mapping | list | tuple) and depth < _DEPTH:
+        for part in batch.values() if isinstance(batch, Mapping) else batch:
+            yield from _floats(part, depth + 1)
+
+
+def _made_up(batch: Any) -> Any:
+    """The same batch with other numbers; those of the program's own generator are not used up."""
+    torch: Any = sys.modules["torch"]
+    chance = torch.Generator().manual_seed(0)
+    batch = copy.deepcopy(batch)
+    for tensor in _floats(batch):
+        tensor.copy_(torch.rand(tensor.shape, generator=chance))
+    return batch
 
 
 def _change(given: dict[str, Any], notes: Notes) -> None:
@@ -48,6 +90,11 @@ def _change(given: dict[str, Any], notes: Notes) -> None:
         notes.note("saw", "loader.workers", given["num_workers"])
         if given.get("persistent_workers"):
             notes.note("saw", "loader.persistent")
+        if given.get("timeout"):
+            notes.note("saw", "loader.timeout", given["timeout"])
+            if notes.wants("loader.timeout"):
+                given["timeout"] *= 3
+                notes.note("set", "loader.timeout", given["timeout"])
         _start(given, notes)
         if notes.wants("loader.workers"):
             given["num_workers"] = 0

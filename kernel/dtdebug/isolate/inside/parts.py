@@ -35,6 +35,10 @@ FULL = {
     "torch.float16": "torch.float32",
 }  # fmt: skip
 """Half precision and the full one that is spelled alike."""
+_FIRST_BUCKET, _MIB = 1, 1 << 20
+"""DDP's first bucket has so many MiB unless it is told otherwise."""
+_LONGEST = 60
+"""Seconds of a time-out."""
 
 
 def arguments(module: ModuleType, notes: Notes) -> None:
@@ -215,6 +219,7 @@ def ddp(module: ModuleType, notes: Notes) -> None:
                 if knob == "ddp.static":  # which allows for unused parameters: that stays so
                     given.arguments["find_unused_parameters"] = True
         _buffers(given.arguments, notes)
+        _buckets(given.arguments, notes)
         original(*given.args, **given.kwargs)
 
     kind.__init__ = __init__
@@ -227,6 +232,21 @@ def _buffers(given: dict[str, Any], notes: Notes) -> None:
         if notes.wants("ddp.buffers"):
             given["broadcast_buffers"] = False
             notes.note("set", "ddp.buffers")
+
+
+def _buckets(given: dict[str, Any], notes: Notes) -> None:
+    """One bucket for all gradients, where there are several."""
+    try:
+        parameters = [p for p in given["module"].parameters() if p.requires_grad]
+        size = sum(p.numel() * p.element_size() for p in parameters)
+    except Exception:  # DDP says what is wrong with them
+        return
+    if len(parameters) > 1 and size > (given.get("bucket_cap_mb") or _FIRST_BUCKET) * _MIB:
+        notes.note("saw", "ddp.buckets")
+        if notes.wants("ddp.one-bucket"):
+            given["bucket_cap_mb"] = size / _MIB + 1
+            given.pop("bucket_cap_mb_list", None)
+            notes.note("set", "ddp.one-bucket")
 
 
 def groups(module: ModuleType, notes: Notes) -> None:
@@ -249,6 +269,8 @@ def groups(module: ModuleType, notes: Notes) -> None:
             given.arguments["backend"] = "gloo"
             given.arguments.pop("device_id", None)
             notes.note("set", "backend.gloo")
+        if given is not None:
+            _longer(given.arguments, notes)
         result = begin(*given.args, **given.kwargs) if given is not None else begin(*args, **kwargs)
         world = c10d.get_world_size()
         notes.note("saw", "world", world)
@@ -265,9 +287,20 @@ def groups(module: ModuleType, notes: Notes) -> None:
         for name in ("fake", "gloo"):
             if notes.wants(f"backend.{name}") and given.arguments.get("backend"):
                 given.arguments["backend"] = name
+        _longer(given.arguments, notes)
         return further(*given.args, **given.kwargs)
 
     c10d.init_process_group, c10d.new_group = init_process_group, new_group
+
+
+def _longer(given: dict[str, Any], notes: Notes) -> None:
+    """A time-out that the program has chosen, and that a run can wait for three times."""
+    limit = given.get("timeout")
+    if limit is not None and 0 < limit.total_seconds() <= _LONGEST:
+        notes.note("saw", "group.timeout", f"{limit.total_seconds():g} s")
+        if notes.wants("group.timeout"):
+            given["timeout"] = 3 * limit
+            notes.note("set", "group.timeout")
 
 
 def _fake(given: dict[str, Any]) -> None:

@@ -5,12 +5,30 @@ from __future__ import annotations
 import functools
 import os
 import sys
+from types import ModuleType
 from typing import Any
 
 from dtdebug.isolate.inside.notes import Notes, is_foreign
 
 _BETWEEN = ("<frozen os>", "<frozen _collections_abc>", os.__file__)
 """Frames of `os.getenv`, of `.get` and of `in`."""
+
+LAUNCHED = ("RANK", "WORLD_SIZE", "LOCAL_RANK")
+"""By these a program knows that a launcher has started it."""
+_TAKEN = (*LAUNCHED, "LOCAL_WORLD_SIZE", "GROUP_RANK", "MASTER_ADDR", "MASTER_PORT")
+
+
+def without_launcher(notes: Notes) -> None:
+    """Takes from the only rank what says that a launcher has started it, where that is wanted."""
+    if notes.wants("no-launcher") and os.environ.get("WORLD_SIZE") == "1":
+        for name in _TAKEN:
+            os.environ.pop(name, None)
+        notes.note("set", "no-launcher")
+
+
+def accelerate(module: ModuleType, notes: Notes) -> None:
+    """Accelerate goes on as one process where no launcher has started it."""
+    notes.note("saw", "launcher.asked", module.__name__)
 
 
 def begin(notes: Notes) -> None:
@@ -26,6 +44,8 @@ def begin(notes: Notes) -> None:
             frame, between = frame.f_back, True
         if between and not is_foreign(frame.f_code.co_filename):
             notes.note("saw", f"variable.{key}")
+            if key in LAUNCHED:
+                notes.note("saw", "launcher.asked", key)
         return value
 
     kind.__getitem__ = get

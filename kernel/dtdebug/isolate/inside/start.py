@@ -15,6 +15,7 @@ from dtdebug.isolate.inside.notes import VARIABLE, Notes
 
 Patch = Callable[[ModuleType, Notes], None]
 PATCHES: dict[str, Patch] = {
+    "accelerate.state": reads.accelerate,
     "argparse": parts.arguments,
     "numpy.random": chance.seeds("numpy", "seed"),
     "random": chance.seeds("python", "seed"),
@@ -87,6 +88,7 @@ def begin() -> None:
         notes.note("saw", "hash-seed")
     notes.check_environment()
     guard.begin(notes, told["ours"], float(told["begun"]))
+    reads.without_launcher(notes)
     for watch in (asks.begin, reads.begin):
         with suppress(Exception):
             watch(notes)
