@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 
-from dtdebug.triage import pace
+from dtdebug.triage import before, pace
 from dtdebug.triage.part import Stream
 from dtdebug_taxonomy.failure.attribution import Outcome
 from dtdebug_taxonomy.hardware import Event
@@ -45,13 +45,33 @@ def over(
         last = pace.last_step_time(streams)
         if last is not None and end.time - last > _STILL:
             return False
+    if reported_before(end, found, streams, place):
+        return False
     return end.code != _BY_HAND or all(_after(place(e.line), end) for e in found.exits)
+
+
+def reported_before(
+    end: Event, found: Outcome, streams: Sequence[Stream], place: Callable[[int], tuple[str, int]]
+) -> list[before.Reported]:
+    """What ranks reported before that end, where nothing else says what happened and no time that training went on."""
+    if found.own or went_on(end, streams) or not all(_after(place(e.line), end) for e in found.exits):
+        return []
+    return before.reported(end, streams)
+
+
+def went_on(end: Event, streams: Sequence[Stream]) -> bool:
+    """Whether times show that training went on until shortly before that end."""
+    last = pace.last_step_time(streams)
+    return last is not None and end.time is not None and -_STILL < end.time - last <= _STILL
 
 
 def _after(place: tuple[str, int], end: Event) -> bool:
     return place[0] == end.file and place[1] > end.line
 
 
-def summary(end: Event) -> str:
-    """One sentence."""
-    return f"{end.means[:1].upper()}{end.means[1:]}; no rank failed before."
+def summary(end: Event, streams: Sequence[Stream]) -> str:
+    """What is known of that end, and what is not."""
+    words = f"{end.means[:1].upper()}{end.means[1:]}; no rank failed before."
+    if went_on(end, streams):
+        return words
+    return f"{words} Whether training still went on until then is not known: no step near the end has a time."
