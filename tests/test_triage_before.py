@@ -75,3 +75,19 @@ def test_the_launcher_says_how_many_ranks_there_were(tmp_path):
     found = view(read_part([str(tmp_path / "job.err")], 1))
     assert found.ranks == 8
     assert [row.rank for row in found.first] == list(range(8))
+
+
+LOOP = ("Traceback (most recent call last):", '  File "/work/train.py", line 44, in forward')
+PINNED = "ConnectionResetError: [Errno 104] Connection reset by peer"
+
+
+@pytest.mark.parametrize("own", [False, True])
+def test_who_interrupts_a_job_is_no_rank(tmp_path, own):
+    for rank in range(3):
+        before = [*LOOP, "KeyError: 'x'", ""] if own and rank == 2 else []
+        after = ["Exception in thread Thread-2 (_pin_memory_loop):", *LOOP, PINNED] if rank == 0 else []
+        rows = [*before, *(LOOP if not before else ()), *(["KeyboardInterrupt"] if not before else []), *after]
+        (tmp_path / f"rank_{rank}.log").write_text("\n".join(rows) + "\n")
+    found = view(read_part([str(tmp_path)], 1))
+    assert [row.rank for row in found.first] == ([2] if own else [])
+    assert (found.ended is not None) is not own

@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 
 from dtdebug.triage import before, pace
+from dtdebug.triage.laid import Laid
 from dtdebug.triage.part import Stream
 from dtdebug_taxonomy.failure.attribution import Outcome
 from dtdebug_taxonomy.hardware import Event
 
-_BY_HAND = "cancelled"
-"""What the launcher says as well where it ends the others after one has failed."""
+_BY_HAND = ("cancelled", "interrupted")
+"""What is said as well where the others are ended after one has failed."""
 _STILL = 300.0
 """Seconds without progress before the end from which on the job hung: the end is then no cause."""
 _BEFORE = 30.0
@@ -20,12 +21,31 @@ _BEFORE = 30.0
 def candidate(events: Sequence[Event]) -> Event | None:
     """The end that may have ended the job: one that says why comes before one by hand."""
     ends = [e for e in events if e.role == "end"]
-    return min(ends, key=lambda e: (e.code == _BY_HAND, e.time is None, e.time or 0.0), default=None)
+    return min(ends, key=lambda e: (e.code in _BY_HAND, e.time is None, e.time or 0.0), default=None)
+
+
+def by_hand(found: Outcome, laid: Laid) -> Event | None:
+    """The interrupt, where one came and no rank failed before."""
+    if not found.interrupted or found.own:
+        return None
+    first = min(found.interrupted, key=lambda r: r.line)
+    return Event(
+        code="interrupted",
+        means="somebody interrupted the job by hand (KeyboardInterrupt)",
+        owner="scheduler",
+        role="end",
+        action="if it hung, see in the tracebacks where each rank stood",
+        url="https://docs.python.org/3/library/exceptions.html#KeyboardInterrupt",
+        rank=first.rank,
+    ).placed(
+        host="", time=laid.time(first.line), file=laid.place(first.line)[0], line=laid.place(first.line)[1],
+        text=first.text,
+    )  # fmt: skip
 
 
 def follows(end: Event | None, time: float | None) -> bool:
     """Whether what was printed at a time follows an end that says why it came."""
-    return end is not None and end.code != _BY_HAND and None not in (end.time, time) and time >= end.time  # type: ignore[operator]
+    return end is not None and end.code not in _BY_HAND and None not in (end.time, time) and time >= end.time  # type: ignore[operator]
 
 
 def over(
@@ -47,7 +67,7 @@ def over(
             return False
     if reported_before(end, found, streams, place):
         return False
-    return end.code != _BY_HAND or all(_after(place(e.line), end) for e in found.exits)
+    return end.code not in _BY_HAND or all(_after(place(e.line), end) for e in found.exits)
 
 
 def reported_before(

@@ -115,6 +115,7 @@ def view(part: Part) -> Job:
         return own is not None and own.file == file and min(own.line, trained) > line + BELOW
 
     found = attribution.outcome(read_output(snapshot), outlived, later)
+    end = end or ended.by_hand(found, laid)
     verdict = attribution.verdict_of_log(snapshot, _exclusive, outlived, later)
     verdict = without_followers(verdict, by_rank)
     by_rank = _hosted(by_rank, found)
