@@ -174,7 +174,11 @@ def diagnose(
         told, supports = words if words[0] else (told, supports)
     elif not told and verdict in ("settled", "leaning", "apart"):
         told, supports = printed((*named, *(r for r in symptoms[0].why if not _is_vague(knowledge, r))))
-    elif snapshot.verdict is not None and snapshot.verdict.kind == "not_understood" and not snapshot.ranks:
+    elif (
+        snapshot.verdict is not None
+        and snapshot.verdict.kind == "not_understood"
+        and not (snapshot.ranks or snapshot.verdict.culprits)
+    ):
         # which ranks wait is known, and the output names what may have kept another one from coming
         waits = min((c.record.line for c in snapshot.verdict.claims if c.record.line), default=0)
         before = (r for r in symptoms[0].why if r.line <= waits and not _FRAME.search(r.words))

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 
-from dtdebug.triage import pace
+from dtdebug.triage import before, pace
+from dtdebug.triage.laid import Laid
 from dtdebug.triage.part import Stream
 from dtdebug_taxonomy.failure.attribution import Outcome
 from dtdebug_taxonomy.hardware import Event
 
-_BY_HAND = "cancelled"
-"""What the launcher says as well where it ends the others after one has failed."""
+_BY_HAND = ("cancelled", "interrupted")
+"""What is said as well where the others are ended after one has failed."""
 _STILL = 300.0
 """Seconds without progress before the end from which on the job hung: the end is then no cause."""
 _BEFORE = 30.0
@@ -20,12 +21,31 @@ _BEFORE = 30.0
 def candidate(events: Sequence[Event]) -> Event | None:
     """The end that may have ended the job: one that says why comes before one by hand."""
     ends = [e for e in events if e.role == "end"]
-    return min(ends, key=lambda e: (e.code == _BY_HAND, e.time is None, e.time or 0.0), default=None)
+    return min(ends, key=lambda e: (e.code in _BY_HAND, e.time is None, e.time or 0.0), default=None)
+
+
+def by_hand(found: Outcome, laid: Laid) -> Event | None:
+    """The interrupt, where one came and no rank failed before."""
+    if not found.interrupted or found.own:
+        return None
+    first = min(found.interrupted, key=lambda r: r.line)
+    return Event(
+        code="interrupted",
+        means="somebody interrupted the job by hand (KeyboardInterrupt)",
+        owner="scheduler",
+        role="end",
+        action="if it hung, see in the tracebacks where each rank stood",
+        url="https://docs.python.org/3/library/exceptions.html#KeyboardInterrupt",
+        rank=first.rank,
+    ).placed(
+        host="", time=laid.time(first.line), file=laid.place(first.line)[0], line=laid.place(first.line)[1],
+        text=first.text,
+    )  # fmt: skip
 
 
 def follows(end: Event | None, time: float | None) -> bool:
     """Whether what was printed at a time follows an end that says why it came."""
-    return end is not None and end.code != _BY_HAND and None not in (end.time, time) and time >= end.time  # type: ignore[operator]
+    return end is not None and end.code not in _BY_HAND and None not in (end.time, time) and time >= end.time  # type: ignore[operator]
 
 
 def over(
@@ -45,13 +65,33 @@ def over(
         last = pace.last_step_time(streams)
         if last is not None and end.time - last > _STILL:
             return False
-    return end.code != _BY_HAND or all(_after(place(e.line), end) for e in found.exits)
+    if reported_before(end, found, streams, place):
+        return False
+    return end.code not in _BY_HAND or all(_after(place(e.line), end) for e in found.exits)
+
+
+def reported_before(
+    end: Event, found: Outcome, streams: Sequence[Stream], place: Callable[[int], tuple[str, int]]
+) -> list[before.Reported]:
+    """What ranks reported before that end, where nothing else says what happened and no time that training went on."""
+    if found.own or went_on(end, streams) or not all(_after(place(e.line), end) for e in found.exits):
+        return []
+    return before.reported(end, streams)
+
+
+def went_on(end: Event, streams: Sequence[Stream]) -> bool:
+    """Whether times show that training went on until shortly before that end."""
+    last = pace.last_step_time(streams)
+    return last is not None and end.time is not None and -_STILL < end.time - last <= _STILL
 
 
 def _after(place: tuple[str, int], end: Event) -> bool:
     return place[0] == end.file and place[1] > end.line
 
 
-def summary(end: Event) -> str:
-    """One sentence."""
-    return f"{end.means[:1].upper()}{end.means[1:]}; no rank failed before."
+def summary(end: Event, streams: Sequence[Stream]) -> str:
+    """What is known of that end, and what is not."""
+    words = f"{end.means[:1].upper()}{end.means[1:]}; no rank failed before."
+    if went_on(end, streams):
+        return words
+    return f"{words} Whether training still went on until then is not known: no step near the end has a time."

@@ -48,6 +48,7 @@ def first_failures(
         return tuple(rows[:_FIRST])
     ends = {e.rank: e for e in found.exits}
     told = {e.rank: e for e in reversed(hardware) if e.rank is not None and e.role == "root"}
+    said = {c.ranks[0]: c for c in verdict.claims if c.what == "printed" and c.ranks and c.record.path}
     for rank in sorted(accused)[:_FIRST]:
         s = by_rank.get(rank)
         end, event = ends.get(rank), told.get(rank)
@@ -55,7 +56,9 @@ def first_failures(
         file, line = (s and _last_words(s)) or (file, line)
         time = laid.time(end.line) if end is not None else event.time if event is not None else s.last if s else None
         words = verdict.summary if event is None else f"{event.code}: {event.means}"
-        rows.insert(0, First(
+        if rank in said and event is None:  # its own words
+            file, line, words = said[rank].record.path, said[rank].record.line, said[rank].words
+        rows.append(First(
             rank=rank, host=s.host if s else event.host if event else "", time=time, line=line, file=file,
             exception="" if end is None else end.signal or f"exit code {end.code}", text=words,
         ))  # fmt: skip

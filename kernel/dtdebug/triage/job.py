@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 import msgspec
 
-from dtdebug.triage import clocks, ended, machine, pace, placing, slowness, unlike
+from dtdebug.triage import before, clocks, ended, machine, pace, placing, slowness, unlike
 from dtdebug.triage.against import New
 from dtdebug.triage.firsts import First, first_failures, followers
 from dtdebug.triage.laid import Laid
@@ -115,6 +115,7 @@ def view(part: Part) -> Job:
         return own is not None and own.file == file and min(own.line, trained) > line + BELOW
 
     found = attribution.outcome(read_output(snapshot), outlived, later)
+    end = end or ended.by_hand(found, laid)
     verdict = attribution.verdict_of_log(snapshot, _exclusive, outlived, later)
     verdict = without_followers(verdict, by_rank)
     by_rank = _hosted(by_rank, found)
@@ -125,7 +126,9 @@ def view(part: Part) -> Job:
     if len(by_rank) == 1 or len(absent) > _ABSENT * len(by_rank):
         absent = ()  # nobody expects all ranks in one rank's log, or where only the first of each node print
     if over and end is not None:
-        verdict = Verdict(kind="none", summary=ended.summary(end))
+        verdict = Verdict(kind="none", summary=ended.summary(end, now))
+    elif end is not None and (rows := ended.reported_before(end, found, now, laid.place)):
+        verdict = before.verdict(rows, end, len(by_rank))
     elif verdict is None or not verdict.culprits:
         verdict = (
             machine.machine_verdict(hardware, by_rank)
@@ -147,8 +150,8 @@ def view(part: Part) -> Job:
     snapshot = msgspec.structs.replace(snapshot, verdict=verdict, late=() if failed else slowness.late(slow))
     cascade, words, time = followers(found, verdict, by_rank, laid)
     return Job(
-        ranks=placing.count(now),
-        hosts=len({s.host for s in streams if s.host}),
+        ranks=max(placing.count(now), len({e.rank for e in found.exits if e.rank is not None})),
+        hosts=len({s.host for s in by_rank.values() if s.host} or {s.host for s in streams if s.host}),
         expected=world,
         files=part.files,
         size=part.size,
@@ -174,12 +177,20 @@ def view(part: Part) -> Job:
 
 
 def _hosted(by_rank: dict[int, Stream], found: Outcome) -> dict[int, Stream]:
-    """With the hosts that the launcher names of ranks that ended, where their own logs name none."""
+    """With the hosts that the launcher names of ranks that ended: it knows better than the path of a log."""
     hosts = {e.rank: e.host for e in found.exits if e.host and e.rank is not None}
+    moved = {r: hosts[r] for r, s in by_rank.items() if r in hosts and not _same(hosts[r], s.host)}
+    wrong = {(by_rank[r].file, by_rank[r].host) for r in moved}
     return {
-        rank: msgspec.structs.replace(s, host=hosts[rank]) if rank in hosts and not s.host else s
+        rank: msgspec.structs.replace(s, host=moved.get(rank, ""))
+        if rank in moved or ((s.file, s.host) in wrong and rank not in hosts)
+        else s
         for rank, s in by_rank.items()
     }
+
+
+def _same(host: str, other: str) -> bool:
+    return placing.short(host) == placing.short(other)
 
 
 def _spans(

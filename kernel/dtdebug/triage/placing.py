@@ -151,7 +151,7 @@ def count(streams: Sequence[Stream]) -> int:
     known = {(_node(s), s.local) for s in streams if s.rank is not None}
     others = {(_node(s), s.local) for s in streams if s.rank is None and s.local is not None} - known
     named, processes = len(ranks) + len(others), len({(s.host, s.pid) for s in streams if s.pid})
-    return processes if named * 2 < processes else named or len(streams)
+    return processes if named * 2 < processes else named or len({(twin(s.file), s.host, s.pid) for s in streams})
 
 
 def by_rank(streams: Sequence[Stream]) -> dict[int, Stream]:

@@ -15,12 +15,13 @@ from dtdebug.triage.part import Gap, TellingLine
 When = Callable[[bytes], float | None]
 """The time of a line."""
 _STEP = re.compile(
-    rb"(?i)(?:\b(?:(?:global|micro|optimizer)_)?(?:step|iter(?:ation)?|batch|num_update)s?\b['\"]?[ _:=#\[(]{0,12}"
+    rb"(?i)(?:(?<!\*\* )(?<!job )\b(?:(?:global|micro|optimizer)_)?(?:step|iter(?:ation)?|batch|num_update)s?\b['\"]?"
+    rb"[ _:=#\[(]{0,12}"
     rb"|\bit[=:] ?"
     rb"|\bepoch ?(?:\(train\))?:? {0,3}\[?\d{1,6}\]?:? {0,8}\[ {0,8}|\btrain: \d{1,6} \[ {0,8}"
     rb"|\d%\|[^|\r\n]{0,400}\| {0,8}|^ {0,8}(?=\d{1,9}/\d{1,9} \[[=>.]))(\d{1,9})\b(?!\.\d*[1-9])"
 )
-"""The number of a step: after its name, in a progress bar, or in the brackets of an epoch."""
+"""The number of a step of training, not of Slurm: after its name, in a progress bar, or in the brackets of an epoch."""
 _NO_TRAINING = re.compile(
     rb"(?i)[^|\r\n]{0,120}(?:load|map|filter|download|fetch|generat|token|sav|pack|shard|resolv|evaluat|valid|predict|test"
     rb"|prepar|process|captur|compil|convert|warm)[^|\r\n]{0,80}\d%\|"

@@ -84,7 +84,7 @@ def _shared(judge: Judge, text: Text) -> Iterable[Stream]:
     """Those who print in one file. What many of them print is looked up once more, for only some of it was kept."""
     source, whose, kept = text.source, text.whose, text.kept
     common = {key for key in map(shape, (row.raw for row in kept)) if judge.telling.get(key)}
-    common |= {shape(row.raw) for row in kept if b"busId" in row.raw and who.NCCL.search(row.raw[:800])}
+    common |= {shape(row.raw) for row in kept if b"nranks" in row.raw and who.NCCL.search(row.raw[:800])}
     again = lines_of_shapes(source, common) if source.path != "-" else []
     ends = last_of_each(_ending(text.tail, text.lines), _ENDING // 2)
     both = sorted({row.number: row for row in (*kept, *again, *ends)}.values())

@@ -15,7 +15,7 @@ _SAYS = re.compile(r"\[(?:PG (?:ID )?0 (?:PG GUID 0)?(?:\(default_pg\) )?)?Rank 
 NCCL = re.compile(
     rb"(?P<host>[\w.-]{1,100}):(?P<pid>\d{1,9}):\d{1,9} \[\d{1,3}\] NCCL INFO .{0,200}"
     rb"\brank (?P<rank>\d{1,7}) nranks (?P<world>\d{1,7}) cudaDev \d{1,3} (?:nvmlDev \d{1,3} )?"
-    rb"busId (?P<bus>[0-9a-f]{3,12})"
+    rb"(?:busId (?P<bus>[0-9a-f]{3,12})|- Init)"
 )
 """What NCCL says of a rank when it makes a communicator, with `NCCL_DEBUG=INFO`."""
 _JOINS = re.compile(rb"process group for: .{0,40}\[rank=(\d{1,7}), world_size=\d{1,7}\]")
@@ -65,7 +65,7 @@ def _named(line: Line, world: int) -> Line:
     """With the rank that the message alone says: NCCL of the largest group, Ray, an older torch of the job's group."""
     if line.rank is not None:
         return line
-    if world and "busId" in line.body and (made := NCCL.search(line.body[:800].encode())):
+    if world and "nranks" in line.body and (made := NCCL.search(line.body[:800].encode())):
         return line._replace(rank=int(made["rank"])) if int(made["world"]) == world else line
     if "world_size=" in line.body and (made := _JOINS.search(line.body[:800].encode())):
         return line._replace(rank=int(made[1]))
@@ -89,13 +89,13 @@ def device(raws: Sequence[bytes]) -> NcclDevice:
     """Of the largest communicator that is named; its ranks are those of the job."""
     best = NcclDevice()
     for raw in raws:
-        found = NCCL.search(raw[:800]) if b"busId" in raw else None
+        found = NCCL.search(raw[:800]) if b"nranks" in raw else None
         if found is not None and int(found["world"]) > best.world:
             best = NcclDevice(
                 int(found["rank"]),
                 found["host"].decode(),
                 int(found["pid"]),
-                bus(found["bus"].decode()),
+                bus(found["bus"].decode()) if found["bus"] else "",
                 int(found["world"]),
             )
     return best

@@ -43,6 +43,8 @@ class Outcome(msgspec.Struct, frozen=True, kw_only=True):
     """A launcher of several processes has spoken."""
     doubtful: bool = False
     """The ranks of `own` lost a peer later, and nothing else explains that: they may have gone on until then."""
+    interrupted: tuple[Raised, ...] = ()
+    """Those whom somebody interrupted by hand."""
 
 
 def outcome(
@@ -60,7 +62,8 @@ def outcome(
     own = [r for r in raised if by_role[id(r)] == "own"]
     echoes = [r for r in raised if by_role[id(r)] == "peer"]
     launched = bool(log.said.exits) or any(by_role[id(r)] == "launcher" for r in raised)
-    past = {id(r) for r in own if outlived(r)}
+    interrupted = _interrupted(log, raised)
+    past = {id(r) for r in own if outlived(r) or (r.who in interrupted and interrupted[r.who].line < r.begin)}
     followed = past | {id(r) for r in raised if _goes_on(log, r)}
     handled = {_key(r) for r in own if id(r) in followed}
     survived = _survived([r for r in raised if by_role[id(r)] in ("peer", "launcher")])
@@ -93,6 +96,7 @@ def outcome(
         exits=() if mine else _exits(log, echoes, later),
         launched=launched,
         doubtful=doubtful,
+        interrupted=tuple(interrupted.values()),
     )
 
 
@@ -126,6 +130,11 @@ def verdict_of_log(
         return behind
     echoes = found.echoes
     return only_lost(echoes, [_claim(r) for r in echoes[:_SHOWN]], [*_sites(echoes)], log.said.exits)
+
+
+def _interrupted(log: Reading, raised: Iterable[Raised]) -> dict[tuple[object, ...], Raised]:
+    """Who -> where it was interrupted by hand; what its threads raise below follows from that."""
+    return {r.who: r for r in raised if r.type == "KeyboardInterrupt" and not r.thread and not _goes_on(log, r)}
 
 
 def _goes_on(log: Reading, raised: Raised) -> bool:

@@ -1,0 +1,93 @@
+"""What ranks reported before their scheduler ended the job, and what a launcher says better than a path."""
+
+from pathlib import Path
+
+import pytest
+
+from dtdebug.triage import steps
+from dtdebug.triage.command import read_part
+from dtdebug.triage.job import Job, view
+
+END = "slurmstepd: error: *** STEP 71.0 ON gpu01 CANCELLED AT 2026-03-01T10:00:00 DUE TO TIME LIMIT ***"
+BROKEN = "gpu02:31:32 [0] transport/net_ib.cc:789 NCCL WARN NET/IB : Got completion with error 12, opcode 1, len 0"
+INIT = "gpu0{host}:3{rank}:9 [0] NCCL INFO comm 0x2a rank {rank} nranks 4 cudaDev 0 nvmlDev 0 - Init COMPLETE"
+
+
+def shared(folder: Path, *rows: str, name: str = "slurm-71.out") -> Job:
+    folder.mkdir()
+    begin = [f"{r}: {INIT.format(rank=r, host=1 + r // 2)}" for r in range(4)]
+    (folder / name).write_text("\n".join((*begin, *rows)) + "\n")
+    return view(read_part([str(folder)], 1))
+
+
+def test_what_a_rank_reported_comes_before_the_time_limit(tmp_path):
+    found = shared(tmp_path / "job", "0: broadcast done", f"2: {BROKEN}", "2: broadcast done", f"0: {END}", END)
+    assert found.ended is None
+    assert [(row.rank, row.host, row.line) for row in found.first] == [(2, "gpu02", 6)]
+    assert found.verdict is not None
+    assert "time limit" in found.verdict.summary
+    assert "Got completion with error 12" in found.verdict.summary
+    assert (found.ranks, found.hosts) == (4, 2)
+
+
+def test_what_training_went_on_after_is_no_failure(tmp_path):
+    found = shared(tmp_path / "job", f"2: {BROKEN}", *(f"{r}: step 7 loss 2.1" for r in range(4)), f"0: {END}")
+    assert found.first == ()
+    assert found.ended is not None
+    assert found.verdict is not None
+    assert "not known" in found.verdict.summary  # its steps have no times
+
+
+def test_a_report_below_the_end_is_of_the_end(tmp_path):
+    found = shared(tmp_path / "job", "0: broadcast done", f"0: {END}", f"2: {BROKEN}")
+    assert found.first == ()
+    assert found.ended is not None
+
+
+@pytest.mark.parametrize(
+    "line",
+    [b" 0: slurmstepd: error: *** STEP 416593.0 ON gpu01 CANCELLED AT 2026-03-01T10:00:00 ***",
+     b"srun: Terminating job step 422332.0"],
+)  # fmt: skip
+def test_a_step_of_slurm_is_no_step_of_training(line):
+    assert steps.last_step([line]) is None
+
+
+def test_the_launcher_knows_the_host_of_a_rank_better_than_a_path(tmp_path):
+    folder = tmp_path / "pretrain451863"
+    folder.mkdir()
+    rows = ("0: step 1 loss 2", "1: step 1 loss 2", "srun: error: gpu12: task 0: Segmentation fault")
+    (folder / "slurm-9.out").write_text("\n".join(rows) + "\n")
+    found = view(read_part([str(folder)], 1))
+    assert [(row.rank, row.host) for row in found.first] == [(0, "gpu12")]
+    assert "pretrain451863" not in {span.host for span in found.spans}
+
+
+def test_two_files_of_one_process_are_one(tmp_path):
+    (tmp_path / "job.out").write_text("loading\n")
+    (tmp_path / "job.err").write_text("Traceback (most recent call last):\n  File \"/w/a.py\", line 3\nKeyError: 'x'\n")
+    assert view(read_part([str(tmp_path / "job.out"), str(tmp_path / "job.err")], 1)).ranks == 1
+
+
+def test_the_launcher_says_how_many_ranks_there_were(tmp_path):
+    end = "srun: error: gpu12: tasks 0-7: Exited with exit code 255"
+    (tmp_path / "job.err").write_text(f"FATAL: no such program\n{end}\n")
+    found = view(read_part([str(tmp_path / "job.err")], 1))
+    assert found.ranks == 8
+    assert [row.rank for row in found.first] == list(range(8))
+
+
+LOOP = ("Traceback (most recent call last):", '  File "/work/train.py", line 44, in forward')
+PINNED = "ConnectionResetError: [Errno 104] Connection reset by peer"
+
+
+@pytest.mark.parametrize("own", [False, True])
+def test_who_interrupts_a_job_is_no_rank(tmp_path, own):
+    for rank in range(3):
+        before = [*LOOP, "KeyError: 'x'", ""] if own and rank == 2 else []
+        after = ["Exception in thread Thread-2 (_pin_memory_loop):", *LOOP, PINNED] if rank == 0 else []
+        rows = [*before, *(LOOP if not before else ()), *(["KeyboardInterrupt"] if not before else []), *after]
+        (tmp_path / f"rank_{rank}.log").write_text("\n".join(rows) + "\n")
+    found = view(read_part([str(tmp_path)], 1))
+    assert [row.rank for row in found.first] == ([2] if own else [])
+    assert (found.ended is not None) is not own
