@@ -25,6 +25,7 @@ from dtdebug.watch.inside.steps import Steps
 from dtdebug.watch.judge import judge
 from dtdebug.watch.judge.common import differ, odd
 from dtdebug.watch.judge.pace import late, paces
+from dtdebug.watch.judge.running import same_draws
 from dtdebug.watch.notes import Rank, read_ranks
 from dtdebug.watch.result import watched
 from dtdebug.watch.rows import (
@@ -314,6 +315,31 @@ def test_gradient_sync_of_a_sharded_model_that_stays_off_is_named(synced, grads,
     assert [row.invariant for row in found] == expected
     if expected == ["not-reduced"]:
         assert found[0].step == 1 + synced.index(False)
+
+
+@pytest.mark.parametrize(
+    ("wrapped", "seeds", "named", "noted"),
+    [
+        (["a", "b"], ["0", "1"], [], False),
+        (["a", "b"], ["0", "0"], ["randomness-alike"], False),  # one seed after each rank had its own
+        (["a", "a"], ["0", "0"], [], True),  # one seed from the beginning: many programs mean that
+    ],
+)
+def test_ranks_that_draw_alike_are_named_where_they_had_been_seeded_apart(wrapped, seeds, named, noted):
+    """Else it is a note."""
+
+    def drawing(r):
+        found = Rank(r, "host", 2)
+        found.add([Begun(True, r, 2), Model(0, "ddp", [0, 1], rng=wrapped[r])])
+        for n in (1, 2, 3):
+            seen = {"kinds": [], "train": True, "varies": True, "synced": True, "cast": []}
+            given = Forward(s=n, m=0, n=n, h=f"{r}{n}", rng=f"{seeds[r]}{n}", **seen)
+            found.add([given, Backward(n, n, 0.5, False, f"{seeds[r]}{n}x", True, 0, n)])
+        return found
+
+    found = [drawing(0), drawing(1)]
+    assert [row.invariant for row in judge(found)] == named
+    assert bool(same_draws(found)) is noted
 
 
 def test_what_is_declared_to_be_replicated_is_compared():

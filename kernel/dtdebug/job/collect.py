@@ -158,7 +158,7 @@ def _with(found: Case, seen: Watched | None) -> Case:
     if seen is None:
         return found
     return msgspec.structs.replace(
-        found, watch=seen.violations, pace=seen.pace, late=seen.late, notes=(seen.cost, *found.notes)
+        found, watch=seen.violations, pace=seen.pace, late=seen.late, notes=(*seen.notes, *found.notes)
     )
 
 

@@ -10,6 +10,7 @@ import msgspec
 from dtdebug.clean import clean, one_line
 from dtdebug.watch.judge import judge
 from dtdebug.watch.judge.pace import late, paces
+from dtdebug.watch.judge.running import same_draws
 from dtdebug.watch.notes import Rank, read_ranks
 from dtdebug.watch.rows import Backward, End, Full, Off, Step
 from dtdebug_taxonomy.spelling import spell
@@ -26,8 +27,8 @@ class Watched(msgspec.Struct, frozen=True, kw_only=True):
     violations: tuple[Violation, ...] = ()
     pace: tuple[Pace, ...] = ()
     late: tuple[Late, ...] = ()
-    cost: str = ""
-    """One line: what was looked at, and what that took."""
+    notes: tuple[str, ...] = ()
+    """What was looked at, and what that took; what may be meant."""
 
 
 def watched(run: Path) -> Watched | None:
@@ -39,7 +40,7 @@ def watched(run: Path) -> Watched | None:
         violations=found_in(ranks),
         pace=paces(ranks),
         late=tuple(msgspec.structs.replace(row, file=clean(row.file)) for row in late(ranks)),
-        cost=_cost(ranks),
+        notes=(_cost(ranks), *same_draws(ranks)),
     )
 
 

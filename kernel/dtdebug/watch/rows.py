@@ -43,6 +43,8 @@ class Model(Row, frozen=True, tag="model"):
     """Its parameters when it was wrapped."""
     loaded: bool = False
     """Weights had been loaded into it, or into a part of it."""
+    rng: str = ""
+    """The state of the generator that will draw for it."""
 
 
 class Hook(Row, frozen=True, tag="hook"):

@@ -98,7 +98,10 @@ class Models:
         p, ps = values.hashes(list(known.parameters().values())) if kind == "ddp" else ("", [])
         loaded = any(part in self.loaded for part in module.modules()) if self.loaded else False
         site = self.notes.site(frame)
-        self.notes.put("model", m=known.number, kind=kind, group=group, p=p, ps=ps, loaded=loaded, site=site)
+        self.notes.put(
+            "model", m=known.number, kind=kind, group=group, p=p, ps=ps, loaded=loaded, site=site,
+            rng=random_state(known, module),
+        )  # fmt: skip
 
     @guarded
     def hooked(self, module: Any, hook: Any) -> None:

@@ -29,26 +29,45 @@ def _by_pass(rank: Rank, model: int) -> dict[int, Forward]:
 
 
 def randomness(ranks: Sequence[Rank]) -> Iterator[Violation]:
-    """Random numbers that a model draws in training, as for dropout, are others on each rank."""
+    """Ranks whose random states were apart stay apart where the model draws, as for dropout."""
+    for members, hit, apart in _drawn_alike(ranks):
+        if apart:
+            yield violation(
+                "randomness-alike", "D.2.4", [r.rank for r in members], hit.s, members[0].place(hit.site),
+                f"{who(r.rank for r in members)} had random states of their own, and then were seeded alike: the model "
+                "draws the same random numbers on all of them, as for dropout. Seed with the rank, here too.",
+            )  # fmt: skip
+
+
+def same_draws(ranks: Sequence[Rank]) -> tuple[str, ...]:
+    """Notes: many programs seed all ranks alike on purpose, and torch itself begins so."""
+    return tuple(
+        f"watch: the model draws the same random numbers on {who(r.rank for r in members).lower()}, as for dropout: "
+        "they are seeded alike. If that is not meant, seed with the rank after the model is made."
+        for members, _, apart in _drawn_alike(ranks)
+        if not apart
+    )
+
+
+def _drawn_alike(ranks: Sequence[Rank]) -> Iterator[tuple[list[Rank], Forward, bool]]:
+    """Ranks of a model that draws the same in several passes, the first of these, and if they were apart before."""
     for model, members in _together(ranks):
         passes = [_by_pass(r, model) for r in members]
         after = [{b.f: b.rng for b in r.of(Backward) if b.m == model} for r in members]
-        hits = []
+        begun = [m.rng for r in members for m in r.of(Model) if m.m == model and m.rng]
+        apart, hits = len(set(begun)) > 1, list[Forward]()
         for n in passes[0]:
             rows = [p.get(n) for p in passes]
-            if any(row is None or not row.train for row in rows):
-                continue
             known = [row for row in rows if row is not None]
+            alike = len(known) == len(rows) and len({row.rng for row in known}) == 1
+            apart = apart or (not alike and not hits and len(known) == len(rows))
+            if not alike or not all(row.train for row in known):
+                continue
             draws = all(n in a and a[n] != row.rng for a, row in zip(after, known, strict=True))
-            if draws and len({row.rng for row in known}) == 1 and len({row.h for row in known}) == len(known):
+            if draws and len({row.h for row in known}) == len(known):
                 hits.append(known[0])
         if len(hits) >= _TWICE:
-            yield violation(
-                "randomness-alike", "D.2.4", [r.rank for r in members], hits[0].s, members[0].place(hits[0].site),
-                f"The model draws the same random numbers on {who(r.rank for r in members).lower()}, as for "
-                "dropout: all ranks were "
-                "seeded alike after the model was made. Seed with the rank.",
-            )  # fmt: skip
+            yield members, hits[0], apart
 
 
 def modes(ranks: Sequence[Rank]) -> Iterator[Violation]:

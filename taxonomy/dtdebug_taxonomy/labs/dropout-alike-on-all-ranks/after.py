@@ -6,7 +6,7 @@ from torch.nn.parallel import DistributedDataParallel
 
 
 def train() -> None:
-    torch.manual_seed(0)
+    torch.manual_seed(dist.get_rank())
     model = DistributedDataParallel(
         torch.nn.Sequential(torch.nn.Linear(4, 32), torch.nn.Dropout(0.5), torch.nn.Linear(32, 4))
     )
