@@ -54,6 +54,32 @@ def test_a_password_that_somebody_has_chosen_is_masked_behind_its_name(line, cho
     assert chosen not in clean(line.replace("@@", chosen))
 
 
+PREFIXES = ["", "[rank0]: ", "[default1]:", "2026-04-26 12:36:01 ", '   + "']
+
+
+@pytest.mark.parametrize("before", PREFIXES)
+@pytest.mark.parametrize("part", [slice(None), slice(9), slice(5, None)])
+@pytest.mark.parametrize("shown", [str, repr])
+def test_no_line_of_a_private_key_passes_wherever_it_is_cut_off(before, part, shown):
+    rng = random.Random(9)
+    body = [word(rng, 64) for _ in range(12)] + ["q7Idd7="]
+    key = ["-----BEGIN PRIVATE KEY-----", *body, "-----END PRIVATE KEY-----"]
+    told = clean(shown("\n".join(["step 1", *(before + line for line in key[part]), "step 2"])))
+
+    assert [] == [line for line in body if line in told]
+    assert "step 1" in told
+    assert "step 2" in told
+
+
+def test_many_halves_of_private_keys_cost_no_more_than_their_length():
+    began = time.process_time()
+    clean("-----BEGIN PRIVATE KEY-----\n" * 3_000)
+    short = time.process_time() - began
+    clean(("-----BEGIN PRIVATE KEY-----\n" + "A" * 64 + "\n") * 9_000 + "-----END PRIVATE KEY-----\n" * 9_000)
+
+    assert time.process_time() - began < 60 * short + 5
+
+
 def test_a_signed_address_is_masked():
     link = "s3://b/x?X-Amz-Signature=@@&X-Amz-Date=20250101"
     assert link.replace("@@", MASK) == clean(link.replace("@@", word(random.Random(2), 64, "0123456789abcdef")))
@@ -84,6 +110,12 @@ def test_lines_as_people_write_them_keep_no_secret():
         "wandb.login(key='@@', relogin=True)", 'HTTPBasicAuth("me", "@@")', "echo @@ | sudo -S apt",
         "unzip -P @@ a.zip", "openssl enc -k @@", "keytool -storepass @@", ">>> pw = '@@'",
         "API key verification failed for key @@. Make sure", "the password for me is @@",
+        'PASSWORD = env.get("PASSWORD") or "@@"', "TOKEN = ENV['TOKEN'] || '@@'", 'token = getenv("TOKEN", "@@")',
+        'token = getenv("A") ? getenv("A") : "@@"', 'setopt(curl, CURLOPT_PROXYUSERPWD, "me:@@")', "X_PSWD=@@",
+        'char my_password[255] = "@@";', 'const API_TOKEN string = "@@"', '"token" -> "@@"', 'auth[:token] = "@@"',
+        "passwords:\n  - abcdef\n  - '@@'\n", "val password: String = '@@'", "CREATE USER me IDENTIFIED BY @@;",
+        "ConvertTo-SecureString -String -Force @@", "<db_pwd>@@</db_pwd>", "other: @@ password: @@", "my_api = '@@'",
+        '/oauth_signature="@@%3D"/', "docker run --user me:@@", "password for me: @@",
     ],
 )  # fmt: skip
 def test_secrets_in_programs_and_configurations_are_masked(line):
@@ -112,6 +144,11 @@ def test_secrets_in_programs_and_configurations_are_masked(line):
         "password authentication for me is required", "password must be 12characters", "hlo key 12345678901234567890",
         "qEnKi82wWgE_2_rJPM8EdWShs_1/000471.jpg", "key 0a1fe4f5b0c7d2e3f4a5", "cache key 0a1fe4f5b0c7d2e3f4a5b6c7",
         'forgot_password_url = "/accounts/reset"', 'assert password != ""', "token: 'two or three words'",
+        "int pw = index % pooled_width;", "pub token: Option<String>,", "let token = AddedToken::from(content, 1);",
+        '*token = format!(" {token}");', '"A complex special token:".into(),', 'token = vocab.get("x", "unk")',
+        '{"\\u0120password": 9868}', '{"entry": 3555, "secret": 3556, "43": 3557}', '"\u0120authorization": 19234',
+        'pass = run_pass("fusion", "inductor_v2")', "mb16_g1ic32oc64_ih306oh304kh3sh1dh0ph0_iw306ow304kw3sw1dw0pw0_n",
+        'self.token = kwargs.get("token", "default")', 'tokens = x["input_ids"] or "abc12345"',
     ],
 )  # fmt: skip
 def test_comparisons_with_what_is_no_secret_stay(line):

@@ -57,17 +57,18 @@ def _check(options: argparse.Namespace) -> int:
     findings: list[CheckFinding] = []
     problems: dict[str, None] = {}
     unread: list[str] = []
-    fixed = 0
+    fixed = seen = 0
     with _progress(len(paths)) as progress:
         for examined in examine_all(paths, choice, options.jobs, progress, keep=not options.no_cache):
             findings += examined.findings
             problems |= dict.fromkeys(examined.problems)
             fixed += examined.fixed
             unread += examined.unread
+            seen += examined.lines > 0  # else it could not be read
     if options.format == "text":
         print(formats.text(findings, colour=sys.stdout.isatty()), end="")
         sys.stdout.flush()  # in a file or a pipe that takes both, the findings come first
-        print(formats.summary(findings, len(paths), fixed, len(unread)), file=sys.stderr)
+        print(formats.summary(findings, seen, fixed, len(unread)), file=sys.stderr)
     else:
         print(formats.FORMATS[options.format](findings), end="")
     for problem in (*problems, *unread[:_MOST_UNREAD]):

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import io
 import os
-import stat
 import tokenize
 from collections.abc import Iterator, Sequence
 from functools import cache
 from pathlib import Path
 from typing import NamedTuple
 
+from dtdebug.logs import careful
 from dtdebug_taxonomy.checks import settings as rules
 from dtdebug_taxonomy.checks.settings import Settings
 from dtdebug_taxonomy.source.kinds import is_known
@@ -73,15 +73,10 @@ def read_source(path: Path) -> File:
 
     """
     try:
-        handle = os.open(path, os.O_RDONLY | os.O_CLOEXEC | getattr(os, "O_NONBLOCK", 0))
-        with os.fdopen(handle, "rb") as file:
-            if not stat.S_ISREG(os.fstat(handle).st_mode):
-                raise UnreadableError(f"{path}: is not a regular file")
+        with careful.log(path) as file:
             data = file.read(LARGEST + 1)
     except OSError as error:
         raise UnreadableError(f"{path}: can't be read: {error.strerror}") from None
-    if data is None:  # a file of the kernel that has nothing now
-        raise UnreadableError(f"{path}: is a file of the kernel that has nothing to read")
     if len(data) > LARGEST:
         raise UnreadableError(f"{path}: is larger than {LARGEST // 1_000_000} MB, so it is taken for data")
     encoding = "utf-8"

@@ -76,7 +76,7 @@ def _fix(options: argparse.Namespace) -> int:
         paths = list(files_to_check(options.paths or [Path()]))
     except UnreadableError as error:
         raise UsageError(f"fix: {error}") from None
-    shown = written = rest = 0
+    shown = written = rest = seen = 0
     status = NOTHING
     for path in paths:
         try:
@@ -88,13 +88,14 @@ def _fix(options: argparse.Namespace) -> int:
             complain(text if text.startswith(f"{path}: ") else f"{path}: {text}")
             status = USAGE if path in options.paths else status
             continue
+        seen += 1
         for one in done:
             _show(one, written=options.write and path.suffix != ".ipynb")
             shown += len(one.changes)
             rest += len(one.rest)
             written += len(one.changes) if options.write and path.suffix != ".ipynb" else 0
     sys.stdout.flush()
-    print(_summary(shown, written, rest, len(paths)), file=sys.stderr)
+    print(_summary(shown, written, rest, seen), file=sys.stderr)
     return status or (FOUND if shown > written or rest else NOTHING)
 
 

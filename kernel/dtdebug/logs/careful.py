@@ -51,7 +51,7 @@ def _refused(handle: int, *, pipes: bool) -> str:
     if stat.S_ISDIR(there.st_mode):
         return "is a folder"
     if stat.S_ISREG(there.st_mode):
-        return "is a file of the kernel, not a log" if there.st_dev in _of_the_kernel() else ""
+        return "is a file of the kernel" if there.st_dev in _of_the_kernel() else ""
     if stat.S_ISFIFO(there.st_mode) and pipes:
         return "" if _has_writer(handle) else f"is a pipe without data for {_WAIT:g} s"
     if (
@@ -60,7 +60,7 @@ def _refused(handle: int, *, pipes: bool) -> str:
         and (os.isatty(handle) or there.st_rdev == Path(os.devnull).stat().st_rdev)
     ):
         return ""
-    return "is a pipe" if stat.S_ISFIFO(there.st_mode) else "is a device or a socket, not a log"
+    return "is a pipe" if stat.S_ISFIFO(there.st_mode) else "is a device or a socket"
 
 
 def _has_writer(pipe: int) -> bool:

@@ -6,13 +6,16 @@ length of the text, whatever the text is.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 
-from dtdebug.masking import commands, environ, looks, names, places
+from dtdebug.masking import commands, environ, looks, names, near, pem, places
 
 __all__ = ["MASK", "arguments", "found", "mask"]
 
 MASK = "***"
+_AGAIN = 64
+"""Secrets that are looked for once more, so that the time stays linear."""
 
 
 def mask(text: str) -> str:
@@ -23,11 +26,18 @@ def mask(text: str) -> str:
 def found(text: str) -> tuple[str, frozenset[str]]:
     """The same, and the secrets."""
     secrets: set[str] = set()
-    for spans in (environ.spans, looks.keys, places.spans, names.spans, commands.spans, looks.spans):
+    for spans in (environ.spans, pem.spans, places.spans, names.spans, commands.spans, looks.spans):
         hidden = spans(text)
         secrets |= {text[begin:end] for begin, end in hidden}
         text = _without(text, hidden)
-    return text, frozenset(secrets - {MASK})
+    secrets.discard(MASK)
+    return _without(text, _again(text, secrets)) if secrets else text, frozenset(secrets)
+
+
+def _again(text: str, secrets: set[str]) -> list[tuple[int, int]]:
+    """Where else in the text one of them stands that nobody would write by chance."""
+    made = [s for s in sorted(secrets, key=len, reverse=True)[:_AGAIN] if near.is_a_secret(s) and s in text]
+    return [m.span() for s in made for m in re.finditer(rf"(?<!\w){re.escape(s)}(?!\w)", text)]
 
 
 def arguments(words: Sequence[str]) -> list[str]:

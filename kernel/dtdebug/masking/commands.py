@@ -6,6 +6,7 @@ import re
 from collections.abc import Sequence
 
 from dtdebug.masking.kinds import secret, words
+from dtdebug.masking.near import is_a_secret
 from dtdebug.masking.noise import flat, is_hash, is_opaque
 from dtdebug.masking.values import is_harmless
 
@@ -25,6 +26,7 @@ _USER = re.compile(
     r"\b(?:curl|wget|https?)\b(?:[^\n]|\\\n){0,400}?(?<![\w-])(?:-u|--user|--proxy-user|-U)(?:[ \t=]{1,5})?[\"']?"
     r"[\w.@+-]{1,99}:(?P<s>[^\s\"':/]{1,512})"
 )
+_LONG_USER = re.compile(r"(?<![\w-])--(?:proxy-)?user[ =][\"']?[\w.@+-]{1,99}:(?P<s>[^\s\"':/]{8,512})")
 _SHORT = re.compile(
     r"\b(?P<program>mysql|mysqldump|mysqladmin|mariadb"
     r"|sshpass)\b[^\n]{0,400}?[ \t]-p[ \t]{0,5}(?P<q>[\"']?)(?P<s>[^\s\"'-][^\s\"']{0,256})"
@@ -44,6 +46,9 @@ _PACKED = re.compile(
     r"|openssl\b[^\n|;]{0,200}?[ \t]-[kK][ \t]{1,5})[\"']?(?P<s>[^\s\"'-][^\s\"']{3,256})"
 )
 _NPM = re.compile(r"\b_auth(?:Token)?[ \t]{1,5}(?P<s>[A-Za-z0-9+/=_-]{8,512})")
+_SECURED = re.compile(
+    r"ConvertTo-SecureString(?:[ ]-(?:String|Force|AsPlainText))*[ ]\\{0,3}[\"']?(?P<s>[^\s\"'$()\\-][^\s\"'\\]{3,256})"
+)
 _OWNER = re.compile(r"\d{1,10}:\d{1,10}\Z")
 _NUMBER = re.compile(r"[\d.]{1,20}\Z")
 
@@ -54,6 +59,7 @@ def spans(text: str) -> list[tuple[int, int]]:
     text = flat(text)
     if "-" in text:
         found += (m.span("s") for m in _FLAG.finditer(text) if _hides(m["name"], m["s"]))
+        found += (m.span("s") for m in _LONG_USER.finditer(text) if is_a_secret(m["s"]))
         if "curl" in text or "wget" in text or "http" in text:
             found += (m.span("s") for m in _USER.finditer(text))
         for literal, pattern in (("-p", _SHORT), ("-p", _LOGS_IN), ("-a", _REDIS)):
@@ -61,7 +67,13 @@ def spans(text: str) -> list[tuple[int, int]]:
                 found += (m.span("s") for m in pattern.finditer(text))
     if any(program in text for program in ("zip", "7z", "openssl")):
         found += (m.span("s") for m in _PACKED.finditer(text))
-    for literal, pattern in (("-stdin", _PIPED), ("sudo", _PIPED), ("ldap", _LDAP), ("_auth", _NPM)):
+    for literal, pattern in (
+        ("-stdin", _PIPED),
+        ("sudo", _PIPED),
+        ("ldap", _LDAP),
+        ("_auth", _NPM),
+        ("SecureS", _SECURED),
+    ):
         if literal in text:
             found += (m.span("s") for m in pattern.finditer(text))
     if "login" in text:

@@ -13,7 +13,7 @@ from pathlib import Path
 _WORDS = re.compile(r"[A-Z]{2,40}(?![a-z])|[A-Z]?[a-z]{1,40}|[A-Z]")
 _BETWEEN = re.compile(r"[-_. ]")
 _WEAK = re.compile(
-    r"(?i)(?:sig|signature|x-amz-(?:signature|credential|security-token)|x-goog-"
+    r"(?i)(?:(?:oauth_)?sig|(?:oauth_)?signature|x-amz-(?:signature|credential|security-token)|x-goog-"
     r"(?:signature|credential)|awsaccesskeyid"
     r"|googleaccessid|[a-z]{0,8}sess(?:ion)?_?"
     r"(?:id)?|sid|[a-z._-]{0,16}auth|key|.{0,24}sessid|dsn|pin)\Z"

@@ -1,4 +1,4 @@
-"""Secrets by how they look: private keys, tokens of vendors, signed tokens, and long runs that nobody wrote."""
+"""Secrets by how they look: tokens of vendors, signed tokens, and long runs that nobody wrote."""
 
 from __future__ import annotations
 
@@ -12,12 +12,6 @@ from pathlib import Path
 from dtdebug.masking.kinds import secret
 from dtdebug.masking.noise import is_hash, is_opaque, is_random
 
-# Up to its end or, where that is cut off, as far as it looks like a key.
-_KEY_BLOCK = re.compile(
-    r"-----BEGIN [A-Z ]{0,40}PRIVATE KEY(?: BLOCK)?-----"
-    r"(?:[^-]*+(?:-(?!----)[^-]*+)*+-----END [A-Z ]{0,40}PRIVATE KEY(?: BLOCK)?-----"
-    r"|(?:(?:\s|\\[nr])*+[A-Za-z0-9+/=]{16,}+)++)"
-)
 _SIGNED = re.compile(
     r"eyJ(?<![A-Za-z0-9]eyJ)[A-Za-z0-9_-]{10,}+\.(?:eyJ[A-Za-z0-9_-]{10,}+|[A-Za-z0-9_-]{10,}+(?=\.))"
     r"(?:\.[A-Za-z0-9_-]{0,8192}+){0,3}"
@@ -46,6 +40,8 @@ _HOOKS = {
 }
 """What stands in its middle, and the whole."""
 _RUN = re.compile(r"[A-Za-z0-9+/_-]{20,}+={0,2}")
+_HASHES = re.compile(r"[a-f0-9]{32}-[a-f0-9]{8}-[a-f0-9]{8}\Z")
+"""Mailgun's keys."""
 _FILE, _LINE = 2_000, 60
 """Characters in a row, and in one of several lines of the same length, that are a file's and no secret's."""
 _PEER = re.compile(r"(?:Qm[1-9A-HJ-NP-Za-km-z]{44}|12D3KooW[1-9A-HJ-NP-Za-km-z]{44}|baf[a-z2-7]{56,62})\Z")
@@ -75,13 +71,8 @@ _SORTED = re.compile(r"01[0-9A-HJKMNP-TV-Z]{24}\Z")
 """An identifier that begins with the time."""
 
 
-def keys(text: str) -> list[tuple[int, int]]:
-    """Private keys."""
-    return [found.span() for found in _KEY_BLOCK.finditer(text)] if "PRIVATE KEY" in text else []
-
-
 def spans(text: str) -> list[tuple[int, int]]:
-    """All other secrets that can be known by their look."""
+    """Where they stand; private keys are found in pem.py."""
     found = [
         m.span()
         for begin, shape in _vendors()
@@ -100,7 +91,7 @@ def spans(text: str) -> list[tuple[int, int]]:
         found += (
             m.span()
             for n, m in enumerate(runs)
-            if n not in wrapped and is_random(m[0]) and not _known(text, m, addresses)
+            if n not in wrapped and (_HASHES.match(m[0]) or is_random(m[0])) and not _known(text, m, addresses)
         )
         found += _of_hooks(text, addresses)
     return found

@@ -10,22 +10,40 @@ from dtdebug.masking.noise import is_hash
 
 _TRIGGERS = re.compile(
     r"(?i)pass|pwd|token|secret|key|credential|auth|sig|session|cookie|crumb"
-    r"|connectionstring|sid|pin|dsn|login|pw(?![a-z])"
+    r"|connectionstring|sid|pin|dsn|login|p[as]{1,3}w(?:o?r)?d|(?:api|pw)(?![a-z])"
 )
 _IN_NAME = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_.-"
 _LONGEST = 64
 _REST = re.compile(rf"[A-Za-z0-9_.-]{{0,{_LONGEST}}}")
 _ASSIGNS = re.compile(
-    r"\]?(?P<close>\\{0,3}[\"'])?\]?(?P<sep>[ \t]{0,24}(?:=>|:=|[=!]={1,2}(?=[ \t]{0,3}[brfu]{0,2}\\{0,3}[\"'])|=(?!=)"
-    r"|:(?![:/]|[a-z]{2,12}:`))[ \t]{0,24}|\\{0,3}[\"'][ \t]{0,3},[ \t]{0,3}(?=\\{0,3}[\"']))"
+    r"(?:\[\d{0,6}\](?=[ ]?=)|[ ][Ss]tring(?=[ ]=))?"
+    r"\]?(?P<close>\\{0,3}[\"'])?\]?(?P<sep>[ \t]{0,24}(?:=>|:=|[=!]={1,2}(?=[ \t]{0,3}[brfu]{0,2}\\{0,3}[\"'])"
+    r"|=(?!=)"
+    r"|:[ \t]{0,3}[A-Za-z][\w.| \[\]]{0,40}=[ \t]{0,3}(?=[brfu]{0,2}[\"'])"
+    r"|:(?![:/]|[a-z]{2,12}:`))[ \t]{0,24}|\\{0,3}[\"'][ ](?:to|->)[ ](?=\\{0,3}[\"'])"
+    r"|(?:\\{0,3}[\"'][ \t]{0,3})?,[ \t]{0,3}(?=\\{0,3}[\"']))"
     r"(?P<kind>[brfu]{1,2}(?=[\"']))?(?P<quote>\\{0,3}[\"'`])?"
 )
-"""From a name to its value. With a comma alone only where both are quoted: items of a list or of a tuple."""
-_SETS = re.compile(r"(?i)(?:setdefault|(?:set|put)_?env)\([ \t]{0,3}\\{0,3}[\"']\Z")
+"""From a name to its value. With a comma alone only where both are quoted, items of a list or of a
+tuple, or behind a constant: `setopt(CURLOPT_PASSWORD, "...")`."""
+_SETS = re.compile(r"(?i)(?:setdefault|(?:set|put|get)_?env|environ\.get)\([ \t]{0,3}\\{0,3}[\"']\Z")
 _PAIR = re.compile(r"[(\[][ \t]{0,3}\\{0,3}[\"']\Z")
 """What stands before a quoted name that a comma parts from its value."""
 _ITEMS = re.compile(r"\[(?P<s>\s{0,64}\\{0,3}[\"'][^\[\]]{4,4096})\]")
-"""Several values."""
+_LISTED = re.compile(r"\n(?P<s>(?:[ ]{0,32}-[ ](?![\w-]+:\s)[^\s]{4,256}[ ]{0,4}(?:\n|\Z)){1,32})")
+"""Several values, in one line or as in YAML."""
+_FALLS_BACK = re.compile(
+    r"(?:[^\n\"']{0,100}(?i:get\w{0,12}|env|pop)\([ ]?[\"'][\w.-]{1,64}[\"'][ ]?,"
+    r"|[^\n]{1,160}?(?:[ ]or|\|\||\?\?|\?:|\?[^\n:]{1,80}:))[ ]?"
+    r"(?P<q>[\"'])(?P<s>[^\"'\s]{4,256})(?P=q)"
+)
+"""What is taken where a variable isn't set: `getenv("...", "...")`, `get("...") or "..."`, `env.TOKEN || "..."`."""
+_PIECES = ("\u0120", "\u2581", "\\u0120", "\\u2581")
+"""How pieces of a vocabulary begin that have a space before them."""
+_NUMBERED = re.compile(
+    r"(?P<q>[\"'])[ ]?:[ ]?(?P<n>\d{1,7})(?:\s{0,40},\s{0,40}(?P=q)[^\"'\n]{1,64}(?P=q)[ ]?:[ ]?(?P<next>\d{1,7}))?"
+)
+_NUMBER_BEFORE = re.compile(r"(?P<n>\d{1,7})\s{0,40},\s{0,40}[\"'][^\"'\n]{0,64}\Z")
 _COMPARES = ("==", "!=", "===", "!==")
 _COMPARED = re.compile(r"\\{0,3}(?P<q>[\"'])(?P<s>[^\"'\\\n]{4,256})\\{0,3}(?P=q)[ \t]{0,3}[=!]={1,2}[ \t]{0,3}\Z")
 """`"..." == password`: the value stands before the name."""
@@ -49,6 +67,8 @@ def spans(text: str) -> list[tuple[int, int]]:
         behind = trigger.end() + len(_REST.findall(text, trigger.end(), trigger.end() + _LONGEST)[0])
         name = text[begin:behind].rstrip(".-")
         end = begin + len(name)
+        if _is_in_a_vocabulary(text, begin, end):
+            continue
         span = value(text, begin, end, name) or _compared(text, begin, name) or near.value(text, begin, end)
         if span is not None:
             found.append(span)
@@ -65,14 +85,16 @@ def value(text: str, begin: int, end: int, name: str) -> tuple[int, int] | None:
     if assigns is None:
         return None
     if "," in assigns["sep"] and not name.startswith("--"):
-        kind = _listed(text[max(0, begin - 40) : begin], kind)
-    if assigns["sep"].strip() in _COMPARES and kind != "strong":
+        kind = _listed(
+            text[max(0, begin - 40) : begin], kind, "" if assigns["close"] or assigns["sep"][0] != "," else name
+        )
+    if not kind or (assigns["sep"].strip() in _COMPARES and kind != "strong"):
         return None
-    if assigns[0][0] == "]" and not assigns["close"] and assigns["sep"] != "=":
+    if assigns[0][0] == "]" and not assigns["close"] and assigns["sep"] != "=" and text[begin - 1 : begin] != ":":
         return None  # the index of a variable
     quote = assigns["quote"] or ""
     start = assigns.end()
-    if kind == "strong" and not quote and (items := _ITEMS.match(text, start)):
+    if kind == "strong" and not quote and (items := _ITEMS.match(text, start) or _LISTED.match(text, start)):
         return items.span("s")
     stop = values.closing(text, start, quote) if quote else values.open_end(text, start)
     said = text[start:stop]
@@ -82,7 +104,12 @@ def value(text: str, begin: int, end: int, name: str) -> tuple[int, int] | None:
         plain = " " not in said or values.is_number(said) or assigns["close"] or "=" in assigns["sep"]
         certain = kind == "strong" and (plain or _begins_line(text, begin))
     elif values.is_code(text, start, said, name, assigns["sep"]):
-        return None
+        found = _FALLS_BACK.match(text, start, start + 300) if kind in ("strong", "token") else None
+        return (
+            found.span("s")
+            if found and near.is_a_secret(found["s"], chosen=kind == "strong" or len(found["s"]) >= 20)
+            else None
+        )
     elif kind == "strong":
         certain = not (":" in assigns["sep"] and values.is_prose(text, start, stop))
         return (start, stop) if certain else None
@@ -101,11 +128,25 @@ def _is_told(pair: re.Match[str]) -> bool:
     return kind == "strong" or values.credible(pair["s"], kind)
 
 
-def _listed(before: str, kind: str) -> str:
+def _listed(before: str, kind: str, constant: str) -> str:
     """Of what kind an item behind that name is: its value for sure only where something is set."""
+    if constant:
+        return kind if kind == "strong" and constant.isupper() and "_" in constant else ""
     if kind != "weak" and _SETS.search(before):
         return "strong"
     return "token" if kind == "strong" and _PAIR.search(before) else "key"
+
+
+def _is_in_a_vocabulary(text: str, begin: int, end: int) -> bool:
+    """A piece of text with its number: `"\u0120password": 9868`, or the numbers beside it are the next ones."""
+    if text[begin - 1 : begin] in _PIECES[:2] or text[begin - 1 : begin + 5] in _PIECES[2:]:
+        return True
+    here = _NUMBERED.match(text, end)
+    if here is None:
+        return False
+    before = _NUMBER_BEFORE.search(text, max(0, begin - 160), begin)
+    number = int(here["n"])
+    return bool((before and int(before["n"]) == number - 1) or (here["next"] and int(here["next"]) == number + 1))
 
 
 def _begins_line(text: str, begin: int) -> bool:

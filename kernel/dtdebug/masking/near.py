@@ -22,7 +22,12 @@ _CHOSEN = re.compile(
 )
 """A password as people choose it: letters, and digits or signs that no word has."""
 _TO_IT = re.compile(r"(?i)(?:[ \t]{1,3}(?:for|of)[ \t]{1,3}[^\s.:]{1,40})?(?:[ \t]{1,3}(?:is|was))?[ \t]{1,3}(?=\S)")
+_FOR = re.compile(
+    r"(?i)[ \t]{1,3}(?:for|of)[ \t]{1,3}[\w@-]{1,40}[ \t]?[:=][ \t]{0,3}"
+    r"(?P<s>(?=\S{0,64}\d)(?=\S{0,64}[A-Za-z])[^\s\"'()\[\]{}/]{6,64})"
+)
 _PASSWORD = re.compile(r"(?i)password|passwd|passphrase")
+_MIXED = re.compile(r"(?=.{0,64}[a-z])(?=.{0,64}[A-Z])(?=.{0,64}\d)[!-~]{8,64}\Z")
 _WORD = re.compile(r"[A-Za-z+,']{1,32}\Z")
 _BEFORE = re.compile(r"([A-Za-z][\w-]{0,31})(?:[ ]|[\"'], [\"'])\Z")
 _LEAST = 10
@@ -53,10 +58,19 @@ def value(text: str, begin: int, end: int) -> tuple[int, int] | None:
     return None
 
 
+def is_a_secret(said: str, *, chosen: bool = False) -> bool:
+    """No word, name or number, wherever it stands; where it may be chosen by hand, letters and digits are enough."""
+    if chosen:
+        return len(said) >= 6 and any(map(str.isdigit, said)) and any(map(str.isalpha, said))
+    return len(said) >= _LEAST - 2 and (is_made(said) or _MIXED.match(said) is not None)
+
+
 def _chosen(text: str, begin: int, end: int) -> tuple[int, int] | None:
     """Where a password stands that somebody has chosen: right behind its name."""
     if not _PASSWORD.search(text, begin, end) or secret(text[begin:end]) != "strong":
         return None
+    if (told := _FOR.match(text, end)) and not is_harmless(told["s"], text, told.start("s")):
+        return told.span("s")
     to_it = _TO_IT.match(text, end)
     found = _CHOSEN.match(text, to_it.end()) if to_it else None
     return found.span() if found and not is_harmless(found[0], text, found.start()) else None

@@ -55,8 +55,8 @@ _HASH = re.compile(
     r"(?=[^\d]{0,64}\d)(?:[0-9a-f]{12,512}|[0-9A-F]{12,512}|[0-9A-Fa-f]{24,512}|(?i:[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}))\Z"
 )
 _PARTS = re.compile(r"[-_:.]")
-_SIZES = re.compile(r"[A-Za-z]?\d{0,9}(?:x\d{1,9}){2,64}\Z")
-"""`64x64x3`."""
+_SIZES = re.compile(r"[A-Za-z]?\d{0,9}(?:x\d{1,9}){2,64}\Z|(?:[a-z]{1,2}\d{1,4}){3,64}\Z")
+"""`64x64x3`, `ih306oh304kh3`."""
 _GRAPH = re.compile(r"[acf][a-z2-7]{51}\Z")
 """How torch names code, graphs and derivatives: `c`, `f` or `a` and 51 characters of a SHA-256 in base 32
 (torch/_inductor/codecache.py, torch/_functorch/_aot_autograd/autograd_cache.py)."""

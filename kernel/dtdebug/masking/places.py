@@ -48,7 +48,8 @@ _GIVEN = re.compile(
 """A user and a password: `auth=("...", "...")`."""
 _LOGS_IN = re.compile(r"\blogin\((?:(?:[^()\n]{0,120}[ ,(])?(?:key|token)[ ]?=[ ]?)?[\"'](?P<s>[^\"'\s]{10,512})[\"']")
 _ELEMENT = re.compile(
-    r"(?i)<(?:\w{0,24}password|pass|\w{0,24}secret|\w{0,24}token|api-?key)(?:[ \t][^<>\n]{1,64})?>(?P<s>[^<\s]{4,512})<"
+    r"(?i)<(?:\w{0,24}(?:password|passwd|passphrase|passcode|pwd)|pass|"
+    r"\w{0,24}secret|\w{0,24}token|api-?key)(?:[ \t][^<>\n]{1,64})?>(?P<s>[^<\s]{4,512})<"
 )
 _FILLED = re.compile(r"(?i)<(?:\w{0,24}(?:password|secret|token|api-?key))>(?P<s>[^<\n]{10,512})<")
 _RUN = re.compile(r"[A-Za-z0-9+/_=-]{10,512}+")
@@ -62,6 +63,11 @@ _ADDED = re.compile(
 )
 _CONDA = re.compile(r"/t/(?P<s>[A-Za-z0-9-]{10,80})/")
 _PASSED = re.compile(r"(?i)\bidentified by[ \t]{1,3}[\"'](?P<s>[^\"'\n]{1,256})")
+
+_ALTERED = re.compile(
+    r"(?i)\b(?:create|alter|grant)\b[^\n;]{1,200}?\bidentified[ ]by[ ]"
+    r"(?!password|values|external|global)(?P<s>[^\s\"'\\;]{4,256})"
+)
 
 
 def spans(text: str) -> list[tuple[int, int]]:
@@ -94,6 +100,7 @@ def spans(text: str) -> list[tuple[int, int]]:
     look("login", _NETRC)
     look("auth", _DOCKER)
     look("identified by", _PASSED)
+    look("identified by", _ALTERED)
     look("pass", _QUOTED)
     if "(" in lower:  # two items: not flat
         found += (m.span("s") for m in _GIVEN.finditer(whole) if not is_harmless(m["s"], whole, m.start("s")))
@@ -112,6 +119,8 @@ def spans(text: str) -> list[tuple[int, int]]:
 
 def _said(value: str) -> bool:
     """Without a scheme: no name of a program's own."""
+    if value.rstrip(".,").isdigit():
+        return False
     if value.rstrip(".,").isalpha():
         return is_opaque(value)
     return any(c.isdigit() for c in value) and not re.match(r"[A-Za-z_][\w.]{0,64}[(\[]", value)

@@ -25,10 +25,10 @@ _PLACEHOLDER = re.compile(
     r"|\{{1,2}[ ]{0,2}[A-Za-z_][\w.]{0,64}[ ]{0,2}\}"
     r"|\{(?:[A-Za-z_][\w.]{0,64}(?:(?:\[[\w\"']{0,32}\]){1,4}|\()?|\d{0,2})[})'\"]"
     r"|\{[A-Za-z_][\w.]{0,64}[!:]|<[A-Za-z_][\w .-]{0,64}>|\*{3}|\.{3}"
-    r"|x{4,64}\b|\[[A-Z]{1,20}\])"
+    r"|\.[a-z_]{1,32}\(|x{4,64}\b|\[[A-Z]{1,20}\])"
 )
 _CODE = re.compile(
-    r"\(?[A-Za-z_]\w{0,64}(?:\.[A-Za-z_]\w{0,64}){0,8}[\[(]|"
+    r"\(?[A-Za-z_]\w{0,64}(?:(?:\.|::)[A-Za-z_]\w{0,64}){0,8}!?[\[(]|(?:[A-Za-z_]\w{0,64}::){1,8}[A-Za-z_]|[A-Z][a-z]{1,24}<[A-Z&]|"
     r"[{(\[][ ]?[A-Za-z_]\w{0,64}[ ]?:|[{(\[]{1,3}[A-Za-z_][\w.]{0,64}(?:[(\[]|\Z)"
     r"|(?:self|args|cfg|config|os|opts?|settings|kwargs)\."
 )
@@ -45,6 +45,7 @@ _WRITTEN = re.compile(
     r"|[A-Za-z_]\w{0,64}(?:\.[A-Za-z_]\w{0,64}){1,8}\Z"
 )
 _PLAIN = re.compile(r"[A-Z]{2,12}\Z|[a-z]{1,32}[.,;:!?]?\Z|[A-Z][a-z]{1,32}[.,;:!?]?\Z")
+_COUNTS = re.compile(r"[ ][%*/+-][ ][\w(]")
 _WORD_FOLLOWS = re.compile(r"[ \t]{1,3}[A-Za-z(*]")
 
 
@@ -75,6 +76,8 @@ def is_code(text: str, start: int, said: str, name: str, sep: str) -> bool:
         return True  # `token=token`, `access_token: AccessToken`
     if _ATTRIBUTE.match(bare) and secret(bare.rpartition(".")[2]):
         return True
+    if bare.isidentifier() and _COUNTS.match(text, start + len(said)):
+        return True  # `pw = index % width`
     return sep == " = " and not is_opaque(bare) and (_VARIABLE.match(bare) or _ATTRIBUTE.match(bare)) is not None
 
 
