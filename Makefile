@@ -18,7 +18,7 @@ export PIP_DISABLE_PIP_VERSION_CHECK := 1
 PYTEST = $(BIN)/python -m compileall -qq -x '(labs|notebooks)/|/(bad|good|near_miss|run)[^/]*$$' kernel lsp taxonomy; \
 	$(BIN)/python -m pytest --numprocesses $(WORKERS) --dist loadfile --no-loadscope-reorder
 
-.PHONY: demo test proofs attack check tidy lint types layers accuracy bench labs-tensorflow doctor-lab docs images symptom check-rule extension card vsix lab node code-server
+.PHONY: demo test proofs attack check tidy lint types layers accuracy bench labs-tensorflow doctor-lab docs images release symptom check-rule extension card vsix lab node code-server
 .PHONY: debian-base debian-network debian-browser debian-editors clean
 
 demo: $(VENV)/.torch ## the main job on a real failing multi-process run
@@ -75,6 +75,10 @@ docs: $(VENV)/.ready ## the site in build/site; to look at it: python -m http.se
 
 images: $(VENV)/.ready debian-browser lab ## the pictures of docs/images, taken from a real JupyterLab
 	$(BIN)/python docs/images.py
+
+release: $(VENV)/.core node ## what a release would upload, in dist/: built, compared and checked; nothing is uploaded
+	$(BIN)/python -m pip install --quiet --group release
+	export PATH="$(CURDIR)/build/node/bin:$$PATH" && $(BIN)/python .ci/release.py
 
 symptom: $(VENV)/.ready ## make symptom NAME=what-is-seen: files for a new symptom
 	$(BIN)/python -m dtdebug_taxonomy.scaffold "$(NAME)"

@@ -12,7 +12,8 @@ from dtdebug.notebook import journal, look, show
 from dtdebug.notebook.armed import ImportWatch, Variables
 from dtdebug.notebook.cells import Cells, Here
 from dtdebug.notebook.control import answer
-from dtdebug.notebook.look import RanksSeen, forget_earlier
+from dtdebug.notebook.look import forget_earlier
+from dtdebug.notebook.seen import RanksSeen
 from dtdebug.records.folder import RunFolder
 from dtdebug_taxonomy.ranks import CallSite, Frame, Group, Operation, RankState, Verdict
 from dtdebug_taxonomy.snapshot import Gpu

@@ -12,7 +12,7 @@ from dtdebug.job import report
 from dtdebug.job.collect import conclude
 from dtdebug.job.looking import LiveRanks
 from dtdebug.notebook import show, view
-from dtdebug.notebook.look import RanksSeen
+from dtdebug.notebook.seen import RanksSeen
 from dtdebug.wizard import widgets
 from dtdebug.wizard.session import Session
 from dtdebug_taxonomy.case import contract

@@ -8,7 +8,7 @@ import sys
 import venv
 import zipfile
 from importlib.metadata import distribution
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 
 import pytest
 from packaging.requirements import Requirement
@@ -153,3 +153,22 @@ def test_a_fresh_environment_is_fresh(fresh):
     """Else the tests above would prove nothing."""
     script = "import importlib.util as u; print([n for n in ('torch', 'IPython', 'pytest', 'numpy') if u.find_spec(n)])"
     assert subprocess.check_output([fresh, "-c", script], text=True, timeout=60) == "[]\n"
+
+
+def test_a_release_is_refused_where_two_wheels_differ_or_hold_examples(tmp_path):
+    """What `make release` looks at: each file by its content, but for the list of their hashes."""
+    spec = importlib.util.spec_from_file_location("release", ROOT / ".ci" / "release.py")
+    release = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(release)
+    wheels = [tmp_path / name for name in ("one.whl", "other.whl")]
+    for wheel, text in zip(wheels, ("a", "b"), strict=True):
+        with zipfile.ZipFile(wheel, "w") as archive:
+            archive.writestr("dtdebug/same.py", "")
+            archive.writestr("dtdebug/__init__.py", text)
+            archive.writestr(f"dtdebug/{wheel.stem}.py", "")
+            archive.writestr("dtdebug-0.1.0.dist-info/RECORD", text)
+    one, other = map(release.contents, wheels)
+
+    assert ["dtdebug/__init__.py", "dtdebug/one.py", "dtdebug/other.py"] == release.differing(one, other)
+    names = ["dtdebug_taxonomy/checks/dt101_x/bad_1.py", "dtdebug_taxonomy/checks/dt101_x/run.py", "dtdebug/run.py"]
+    assert [True, True, False] == [release.is_example(PurePosixPath(name)) for name in names]

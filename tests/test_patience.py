@@ -12,8 +12,8 @@ from dtdebug.flight import records
 from dtdebug.flight.program import Program
 from dtdebug.flight.waits import Wait
 from dtdebug.notebook import patience
-from dtdebug.notebook.look import Conclusion
 from dtdebug.notebook.patience import LastSeen, watch
+from dtdebug.notebook.seen import Conclusion
 from dtdebug_taxonomy.ranks import Operation, RankState, Verdict
 
 NOW = 1_760_000_000.0

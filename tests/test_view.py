@@ -25,7 +25,8 @@ from dtdebug.flight import analyse
 from dtdebug.notebook import glance as glancing
 from dtdebug.notebook import journal
 from dtdebug.notebook.cells import Here
-from dtdebug.notebook.look import RanksSeen, moved
+from dtdebug.notebook.look import moved
+from dtdebug.notebook.seen import RanksSeen
 from dtdebug.notebook.view import view
 from dtdebug.records.folder import RunFolder
 from dtdebug_taxonomy.ranks import (

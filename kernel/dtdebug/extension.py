@@ -12,38 +12,21 @@ import threading
 from typing import TYPE_CHECKING, Any
 
 from dtdebug import failed, loaded
+from dtdebug.notebook.live import LiveExtension
 from dtdebug.tail import Tail
 
-if TYPE_CHECKING:  # what they are made of is loaded when a cell has failed
-    from dtdebug.front import FailedCell
-    from dtdebug.notebook.armed import Live
-    from dtdebug.wizard.session import Session
-    from dtdebug.wizard.widgets import Wizard
-    from dtdebug_taxonomy.snapshot import Snapshot
+if TYPE_CHECKING:
+    from dtdebug.notebook.armed import Armed
 
 
-class Extension:
+class Extension(LiveExtension):
     """What `%load_ext dtdebug` sets up in one shell."""
 
+    live: Armed | None
+
     def __init__(self, shell: Any) -> None:
-        self.shell = shell
+        super().__init__(shell)
         self.tail = Tail()
-        self.quiet = False
-        """`%dtdebug off`: nothing appears under failed cells."""
-        self.debug = False
-        """Show the whole traceback of a failure of ours."""
-        self.snapshot: Snapshot | None = None
-        self.examined: dict[str, tuple[str, str]] = {}
-        """What `%dtdebug doctor` measured."""
-        """Snapshot of the last failed cell, or None."""
-        self.session: Session | None = None
-        """The wizard's session about it, once something was answered."""
-        self.given: FailedCell | None = None
-        """What a front end has told about it, all of it, when it last asked."""
-        self.wizard: Wizard | None = None
-        """The wizard's widgets that are on the screen, or None."""
-        self.live: Live | None = None
-        """What arms this kernel and its ranks."""
         self._thread = threading.get_ident()
         """The thread that runs cells: those of subshells are no failures of the cell that hangs meanwhile."""
         self._children = os.times()[2:4]
@@ -58,9 +41,9 @@ class Extension:
     def install(self) -> None:
         """Registers the hooks and the magic."""
         from dtdebug.magic import register
-        from dtdebug.notebook.armed import Live
+        from dtdebug.notebook.armed import Armed
 
-        self.live = Live(self.shell, self.tail.so_far)
+        self.live = Armed(self.shell, self.tail.so_far)
         self._thread = self.live.thread
         try:
             self.live.begin()
@@ -70,17 +53,6 @@ class Extension:
         self.shell.events.register("post_run_cell", self.after)
         self.tail.attach()
         register(self)
-
-    def armed(self) -> Live:
-        """What arms this kernel.
-
-        Raises:
-            ValueError: the extension was made and not installed.
-
-        """
-        if self.live is None:
-            raise ValueError("the ranks of this kernel are not armed: %load_ext dtdebug does that")
-        return self.live
 
     def remove(self) -> None:
         """Undoes `install`."""
@@ -191,22 +163,6 @@ class Extension:
 
             handoff.succeeded(job)
             self._told.discard(job)
-
-    def publish(self, data: dict[str, Any]) -> None:
-        """Shows a MIME bundle as an output of the running cell."""
-        self.shell.display_pub.publish(data)
-
-    def report_own(self, error: BaseException) -> None:
-        """A failure of ours is one line; with `%dtdebug debug` its traceback."""
-        try:
-            if self.debug:
-                import traceback
-
-                traceback.print_exception(error)
-            else:
-                print(f"dtdebug: internal error ({type(error).__name__}); `%dtdebug debug` shows more", file=sys.stderr)
-        except Exception:  # noqa: S110 - there is nobody left to tell
-            pass
 
 
 def _job(result: Any) -> str:

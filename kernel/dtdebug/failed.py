@@ -10,7 +10,7 @@ from dtdebug import foreign
 
 if TYPE_CHECKING:
     from dtdebug.last import Last
-    from dtdebug.notebook.armed import Live
+    from dtdebug.notebook.live import Live
     from dtdebug_taxonomy.diagnosis import Diagnosis
     from dtdebug_taxonomy.snapshot import Snapshot
 

@@ -13,32 +13,16 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from dtdebug import loaded
-from dtdebug.told import session_after
+from dtdebug.told import FailedCell, session_after
 
 if TYPE_CHECKING:
-    from dtdebug.extension import Extension
+    from dtdebug.loaded import Loaded
     from dtdebug.wizard.session import Session
     from dtdebug_taxonomy.snapshot import ExceptionInfo, Snapshot
 
 _lock = threading.RLock()
 _SPAWNED = re.compile(r"-- Process (\d{1,5}) (?:terminated|exited)")
 """How `torch.multiprocessing.spawn` names the rank that failed."""
-
-
-class FailedCell(msgspec.Struct, frozen=True, kw_only=True):
-    """A failed cell, and all that the user has told about it so far."""
-
-    cell: str = ""
-    """Its source; with `output` and `ename` empty too: the failure that the extension knows."""
-    output: str = ""
-    """What it printed, with the traceback."""
-    ename: str = ""
-    evalue: str = ""
-    situation: str = ""
-    """What the user tells in plain words."""
-    answers: dict[str, str] = {}
-    unknown: tuple[str, ...] = ()
-    """Questions that were put aside."""
 
 
 class Reply:
@@ -86,7 +70,7 @@ def diagnose(asked: FailedCell) -> dict[str, Any]:
         }
 
 
-def _go_on(extension: Extension, session: Session) -> None:
+def _go_on(extension: Loaded, session: Session) -> None:
     """Lets `%dtdebug` and `%dtdebug resume` go on from a session."""
     from dtdebug.wizard import keep
 
@@ -97,7 +81,7 @@ def _go_on(extension: Extension, session: Session) -> None:
         keep(session)
 
 
-def _known(extension: Extension | None, asked: FailedCell) -> Session | None:
+def _known(extension: Loaded | None, asked: FailedCell) -> Session | None:
     """The session about this failure, if the extension saw the cell fail."""
     from dtdebug.clean import clean, mask
     from dtdebug.wizard.session import Session

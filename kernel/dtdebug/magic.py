@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from dtdebug.extension import Extension
+    from dtdebug.notebook.live import LiveExtension
     from dtdebug.wizard.session import Session
 
 USAGE = """%dtdebug                     the wizard, with everything that was measured filled in
@@ -32,7 +32,7 @@ USAGE = """%dtdebug                     the wizard, with everything that was mea
 %dtdebug debug               tracebacks of dtdebug's own failures"""
 
 
-def register(extension: Extension) -> None:
+def register(extension: LiveExtension) -> None:
     """Adds `%dtdebug` to a shell."""
 
     def dtdebug(line: str) -> None:
@@ -42,7 +42,7 @@ def register(extension: Extension) -> None:
     extension.shell.register_magic_function(dtdebug, "line", "dtdebug")
 
 
-def run(extension: Extension, line: str) -> None:
+def run(extension: LiveExtension, line: str) -> None:
     """One call of the magic; a failure of ours becomes one line."""
     try:
         words = shlex.split(line)
@@ -61,7 +61,7 @@ def run(extension: Extension, line: str) -> None:
         extension.report_own(error)
 
 
-def _session(extension: Extension) -> Session:
+def _session(extension: LiveExtension) -> Session:
     """The wizard's session of the last failure; an empty one if nothing has failed."""
     from dtdebug.notebook.verbs import examined
     from dtdebug.wizard.session import Session
@@ -75,7 +75,7 @@ def _session(extension: Extension) -> Session:
     return examined(extension, open_one or Session(snapshot=extension.snapshot or Snapshot()))
 
 
-def _show(extension: Extension, session: Session) -> None:
+def _show(extension: LiveExtension, session: Session) -> None:
     """The wizard as widgets in a notebook, as questions in a terminal."""
     if hasattr(extension.shell, "kernel"):
         from dtdebug.wizard import widgets
@@ -87,11 +87,11 @@ def _show(extension: Extension, session: Session) -> None:
         extension.session = terminal.run(session)
 
 
-def _wizard(extension: Extension, rest: list[str]) -> None:
+def _wizard(extension: LiveExtension, rest: list[str]) -> None:
     _show(extension, _session(extension))
 
 
-def _resume(extension: Extension, rest: list[str]) -> None:
+def _resume(extension: LiveExtension, rest: list[str]) -> None:
     from dtdebug.wizard import resume
 
     session = resume()
@@ -102,7 +102,7 @@ def _resume(extension: Extension, rest: list[str]) -> None:
     _show(extension, session)
 
 
-def _why(extension: Extension, rest: list[str]) -> None:
+def _why(extension: LiveExtension, rest: list[str]) -> None:
     from dtdebug_taxonomy.render import reason_line
 
     d = _session(extension).diagnosis()
@@ -114,7 +114,7 @@ def _why(extension: Extension, rest: list[str]) -> None:
             print("  only how often it occurs in the published counts")
 
 
-def _ask(extension: Extension, rest: list[str]) -> None:
+def _ask(extension: LiveExtension, rest: list[str]) -> None:
 
     question = _session(extension).diagnosis().question
     if question is None:
@@ -128,18 +128,18 @@ def _ask(extension: Extension, rest: list[str]) -> None:
         print(f"  {question.command}")
 
 
-def _answer(extension: Extension, rest: list[str]) -> None:
+def _answer(extension: LiveExtension, rest: list[str]) -> None:
     if len(rest) != 2:
         print("dtdebug: %dtdebug answer KEY VALUE")
         return
     _go_on(extension, _session(extension).answer(rest[0], rest[1]))
 
 
-def _say(extension: Extension, rest: list[str]) -> None:
+def _say(extension: LiveExtension, rest: list[str]) -> None:
     _go_on(extension, _session(extension).describe(" ".join(rest)))
 
 
-def _go_on(extension: Extension, session: Session) -> None:
+def _go_on(extension: LiveExtension, session: Session) -> None:
     """Keeps a changed session and shows what is now believed."""
     from dtdebug.display import bundle
     from dtdebug.wizard import keep
@@ -153,31 +153,31 @@ def _go_on(extension: Extension, session: Session) -> None:
     extension.publish(bundle(session.diagnosis()))
 
 
-def _check(extension: Extension, rest: list[str]) -> None:
+def _check(extension: LiveExtension, rest: list[str]) -> None:
     from dtdebug.check import cells
 
     print(cells.report(extension.shell.user_ns.get("In", []), rest), end="")
 
 
-def _doctor(extension: Extension, rest: list[str]) -> None:
+def _doctor(extension: LiveExtension, rest: list[str]) -> None:
     from dtdebug.notebook.verbs import show_doctor
 
     show_doctor(extension, rest)
 
 
-def _isolate(extension: Extension, rest: list[str]) -> None:
+def _isolate(extension: LiveExtension, rest: list[str]) -> None:
     from dtdebug.notebook.isolating import show_isolate
 
     show_isolate(extension, rest)
 
 
-def _watch(extension: Extension, rest: list[str]) -> None:
+def _watch(extension: LiveExtension, rest: list[str]) -> None:
     from dtdebug.notebook.watching import show_watch
 
     show_watch(extension, rest)
 
 
-def _triage(extension: Extension, rest: list[str]) -> None:
+def _triage(extension: LiveExtension, rest: list[str]) -> None:
     import time
 
     from dtdebug.border import diagnose
@@ -194,7 +194,7 @@ def _triage(extension: Extension, rest: list[str]) -> None:
     extension.publish({"text/plain": text, "text/html": page.card(job, text)})
 
 
-def _explain(extension: Extension, rest: list[str]) -> None:
+def _explain(extension: LiveExtension, rest: list[str]) -> None:
     from dtdebug_taxonomy.explain import explain, index
     from dtdebug_taxonomy.knowledge import load
 
@@ -202,14 +202,14 @@ def _explain(extension: Extension, rest: list[str]) -> None:
     extension.publish({"text/plain": text, "text/markdown": text if rest else f"```\n{text}\n```"})
 
 
-def _learn(extension: Extension, rest: list[str]) -> None:
+def _learn(extension: LiveExtension, rest: list[str]) -> None:
     from dtdebug.learn.pages import answer_page
 
     text = answer_page(rest, "%dtdebug")
     extension.publish({"text/plain": text, "text/markdown": text})
 
 
-def _report(extension: Extension, rest: list[str]) -> None:
+def _report(extension: LiveExtension, rest: list[str]) -> None:
     from dtdebug.border import masked
     from dtdebug_taxonomy.render import to_markdown
 
@@ -222,44 +222,44 @@ def _report(extension: Extension, rest: list[str]) -> None:
         print(text)
 
 
-def _state(extension: Extension, rest: list[str]) -> None:
+def _state(extension: LiveExtension, rest: list[str]) -> None:
     from dtdebug.notebook.verbs import show_ranks
 
     show_ranks(extension, "state")
 
 
-def _end(extension: Extension, _words: list[str]) -> None:
+def _end(extension: LiveExtension, _words: list[str]) -> None:
     from dtdebug.notebook import verbs
 
     verbs.end(extension)
 
 
-def _hang(extension: Extension, rest: list[str]) -> None:
+def _hang(extension: LiveExtension, rest: list[str]) -> None:
     from dtdebug.notebook.verbs import show_ranks
 
     show_ranks(extension, "hang")
 
 
-def _off(extension: Extension, rest: list[str]) -> None:
+def _off(extension: LiveExtension, rest: list[str]) -> None:
     extension.quiet = True
     print("dtdebug: quiet; %dtdebug on turns it on again")
 
 
-def _on(extension: Extension, rest: list[str]) -> None:
+def _on(extension: LiveExtension, rest: list[str]) -> None:
     extension.quiet = False
     print("dtdebug: on")
 
 
-def _debug(extension: Extension, rest: list[str]) -> None:
+def _debug(extension: LiveExtension, rest: list[str]) -> None:
     extension.debug = True
     print("dtdebug: will show tracebacks of its own failures")
 
 
-def _help(extension: Extension, rest: list[str]) -> None:
+def _help(extension: LiveExtension, rest: list[str]) -> None:
     print(USAGE)
 
 
-_VERBS: dict[str, Callable[[Extension, list[str]], None]] = {
+_VERBS: dict[str, Callable[[LiveExtension, list[str]], None]] = {
     "": _wizard,
     "why": _why,
     "ask": _ask,

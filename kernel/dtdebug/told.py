@@ -13,11 +13,26 @@ import msgspec
 from dtdebug.clean import mask, plain
 
 if TYPE_CHECKING:
-    from dtdebug.front import FailedCell
     from dtdebug.wizard.session import Session, Step
 
 _WORDS = 4096
 """Characters of the user's words that are taken."""
+
+
+class FailedCell(msgspec.Struct, frozen=True, kw_only=True):
+    """A failed cell, and all that the user has told about it so far."""
+
+    cell: str = ""
+    """Its source; with `output` and `ename` empty too: the failure that the extension knows."""
+    output: str = ""
+    """What it printed, with the traceback."""
+    ename: str = ""
+    evalue: str = ""
+    situation: str = ""
+    """What the user tells in plain words."""
+    answers: dict[str, str] = {}
+    unknown: tuple[str, ...] = ()
+    """Questions that were put aside."""
 
 
 def session_after(session: Session, now: FailedCell, before: FailedCell | None) -> Session:

@@ -8,10 +8,11 @@ from typing import Any, get_args
 
 from lsprotocol import types
 
-from dtdebug_lsp.checking import Change, Problem, holds, problems, touching
+from dtdebug_lsp.checking import holds, problems, touching
 from dtdebug_lsp.diagnostics import diagnostic
 from dtdebug_lsp.documents import Document
 from dtdebug_lsp.positions import Positions
+from dtdebug_lsp.problem import Change, OpenText, Problem
 from dtdebug_lsp.suppress import suppression
 from dtdebug_taxonomy.checks import Severity
 from dtdebug_taxonomy.checks.examine import examine
@@ -142,7 +143,7 @@ def workspace_edit(
     changes: Iterable[Change], *, positions: Positions, client: types.ClientCapabilities
 ) -> types.WorkspaceEdit:
     """Edits in the form that the client takes: with versions if it can."""
-    by_uri: dict[str, tuple[Document, list[types.TextEdit]]] = {}
+    by_uri: dict[str, tuple[OpenText, list[types.TextEdit]]] = {}
     for change in changes:
         edits = by_uri.setdefault(change.document.uri, (change.document, []))[1]
         edits.append(types.TextEdit(positions.range(change.document.text, change.span), change.text))

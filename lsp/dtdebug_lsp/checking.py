@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import logging
 from collections import defaultdict
-from typing import NamedTuple
 
 from dtdebug_lsp.documents import Document, NotebookDocument
-from dtdebug_taxonomy.checks import Check, Severity, load
+from dtdebug_lsp.problem import Change, Problem
+from dtdebug_taxonomy.checks import Check, load
 from dtdebug_taxonomy.checks.examine import CheckedHit, examine
 from dtdebug_taxonomy.checks.proving import proven
 from dtdebug_taxonomy.checks.settings import Settings
@@ -15,29 +15,6 @@ from dtdebug_taxonomy.source.python import Code
 from dtdebug_taxonomy.source.text import Span
 
 log = logging.getLogger(__name__)
-
-
-class Change(NamedTuple):
-    """A part of a fix: it can lie in another cell than the finding."""
-
-    document: Document
-    span: Span
-    text: str
-
-
-class Problem(NamedTuple):
-    """A finding, placed in the text that the client shows."""
-
-    check: Check
-    span: Span
-    message: str
-    severity: Severity
-    title: str = ""
-    """What the fix does; empty if there is none."""
-    safe: bool = False
-    edits: tuple[Change, ...] = ()
-    hit: CheckedHit | None = None
-    """As the check gave it."""
 
 
 def prepare() -> None:

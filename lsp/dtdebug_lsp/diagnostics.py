@@ -6,9 +6,9 @@ from typing import Any
 
 from lsprotocol import types
 
-from dtdebug_lsp.checking import Change, Problem
 from dtdebug_lsp.documents import Document
 from dtdebug_lsp.positions import Positions
+from dtdebug_lsp.problem import Change, Problem
 from dtdebug_taxonomy.checks import page_address
 
 SOURCE = "dtdebug"

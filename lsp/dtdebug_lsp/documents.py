@@ -18,6 +18,7 @@ from pygls.uris import to_fs_path
 from dtdebug_lsp.memory import LastGood
 from dtdebug_lsp.modules import Modules
 from dtdebug_lsp.positions import Positions
+from dtdebug_lsp.problem import Problem
 from dtdebug_taxonomy.source.kinds import parse_file
 from dtdebug_taxonomy.source.notebook import Notebook
 from dtdebug_taxonomy.source.python import Code
@@ -25,7 +26,6 @@ from dtdebug_taxonomy.source.source import Source
 from dtdebug_taxonomy.source.text import Text
 
 if TYPE_CHECKING:
-    from dtdebug_lsp.checking import Problem
     from dtdebug_taxonomy.checks.settings import Settings
 
 log = logging.getLogger(__name__)

@@ -7,12 +7,8 @@ along with the text, and new ones are believed only where something was edited.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
+from dtdebug_lsp.problem import Problem
 from dtdebug_taxonomy.source.text import Span, Text
-
-if TYPE_CHECKING:
-    from dtdebug_lsp.checking import Problem
 
 
 class LastGood:

@@ -17,6 +17,7 @@ from dtdebug_lsp.configuration import Configuration, section
 from dtdebug_lsp.diagnostics import diagnostic
 from dtdebug_lsp.documents import Document
 from dtdebug_lsp.positions import Positions
+from dtdebug_lsp.problem import Problem
 from dtdebug_taxonomy.checks.settings import Settings
 
 log = logging.getLogger(__name__)
@@ -48,7 +49,7 @@ def pylsp_lint(config: Any, document: Any) -> list[dict[str, Any]]:
         return []
 
 
-def _shown(problem: checking.Problem, document: Document) -> dict[str, Any]:
+def _shown(problem: Problem, document: Document) -> dict[str, Any]:
     """The code comes first, as with the other plugins: JupyterLab shows nothing but the message."""
     shown = diagnostic(problem, document, _POSITIONS)
     shown.message = f"{shown.code} {shown.message}"

@@ -5,8 +5,8 @@ from __future__ import annotations
 import ast
 import re
 
-from dtdebug_lsp.checking import Change, Problem
 from dtdebug_lsp.documents import Document
+from dtdebug_lsp.problem import Change, Problem
 from dtdebug_taxonomy.source.python import Code
 from dtdebug_taxonomy.source.text import Span, Text
 

@@ -15,18 +15,14 @@ import threading
 import time
 from collections.abc import Callable, Mapping, MutableMapping
 from contextlib import suppress
-from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from dtdebug import state
 from dtdebug.agent.membership import MARK
-from dtdebug.notebook.cells import Cells
 from dtdebug.notebook.journal import FILES, Journal, folders, prune
+from dtdebug.notebook.live import Live, used
+from dtdebug.notebook.seen import RanksSeen
 from dtdebug.records.folder import Run, RunFolder
-
-if TYPE_CHECKING:
-    from dtdebug.notebook.look import RanksSeen
-
 
 _MAKES_RANKS = frozenset(("torch.distributed", "horovod", "mpi4py", "jax", "tensorflow"))
 _LISTS = ("PYTHONPATH",)
@@ -35,26 +31,11 @@ _AFTER = 0.2
 """Seconds in which a kernel says that a cell of a subshell has ended."""
 
 
-class Live:
+class Armed(Live):
     """What is armed in one shell."""
 
     def __init__(self, shell: Any, output: Callable[[], str] = str) -> None:
-        self.shell = shell
-        self.output = output
-        """What the running cell has printed so far."""
-        self.cells = Cells(shell)
-        self.kernel = getattr(shell, "kernel", None)
-        self.thread = (threading.main_thread().ident if self.kernel else None) or threading.get_ident()
-        """The thread that runs cells."""
-        self.run: RunFolder | None = None
-        self.since = time.time()
-        """When the last cell began that was not a question to us."""
-        self.seen: RanksSeen | None = None
-        """What the last look for a hang found since then, or before of ranks that still run."""
-        self.request: Any = None
-        """The front end's request whose cell runs in the thread that runs cells."""
-        self.note = ""
-        """Why nothing is armed, if so."""
+        super().__init__(shell, output)
         self._made = False
         self._variables = Variables()
         self._journal: Journal | None = None
@@ -127,7 +108,7 @@ class Live:
             return
         if self._journal is not None:
             self._journal.ends()
-        if self._made and self.run is not None and not _used(self.run):
+        if self._made and self.run is not None and not used(self.run):
             shutil.rmtree(self.run.path, ignore_errors=True)
 
     def cell_begins(self, info: Any) -> None:
@@ -176,29 +157,6 @@ class Live:
         """The number of the cell that begins: releases of IPython differ in when they count `execution_count` up."""
         inputs = getattr(getattr(self.shell, "history_manager", None), "input_hist_raw", None)
         return len(inputs) if inputs else int(getattr(self.shell, "execution_count", 0))
-
-    @property
-    def has_ranks(self) -> bool:
-        """Some rank has written a record since the cell began."""
-        with suppress(OSError):
-            return self.run is not None and any(p.stat().st_mtime >= self.since for p in self.run.ranks.glob("*.json"))
-        return False
-
-    @property
-    def used(self) -> bool:
-        """Some rank has left a record or a dump, in this cell or an earlier one."""
-        return self.run is not None and _used(self.run)
-
-    @property
-    def name(self) -> str:
-        """The name of the kernel's connection file, which outlives restarts; '' in a terminal."""
-        file = getattr(getattr(self.kernel, "parent", None), "connection_file", "") or ""
-        return Path(file).name
-
-
-def _used(run: RunFolder) -> bool:
-    """Ranks have left records or dumps in the folder."""
-    return any(any(part.glob("*")) for part in (run.ranks, run.flight, run.errors))
 
 
 def _some_run(seen: RanksSeen) -> bool:

@@ -14,8 +14,9 @@ import msgspec
 from dtdebug.notebook import control, journal, show
 from dtdebug.notebook.cells import INVENTED, Cells, Here
 from dtdebug.notebook.journal import LastCell
-from dtdebug.notebook.look import TIMEOUT, Conclusion, Kind, RanksSeen, conclude, moved
+from dtdebug.notebook.look import TIMEOUT, conclude, moved
 from dtdebug.notebook.patience import LastSeen, watch
+from dtdebug.notebook.seen import Conclusion, Kind, RanksSeen
 from dtdebug.records.folder import RunFolder
 from dtdebug_taxonomy.ranks import Frame, RankState, Verdict
 

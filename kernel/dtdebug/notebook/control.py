@@ -24,10 +24,11 @@ import msgspec
 from dtdebug.clean import clean
 from dtdebug.notebook import look, show
 from dtdebug.notebook.journal import read_journal
+from dtdebug.notebook.seen import Kind
 from dtdebug.switch_interval import short_switch_interval
 
 if TYPE_CHECKING:
-    from dtdebug.notebook.armed import Live
+    from dtdebug.notebook.live import Live
 
 REQUEST, REPLY = "dtdebug_request", "dtdebug_reply"
 LONGEST = 10.0
@@ -104,7 +105,7 @@ def answer(live: Live, content: Any) -> dict[str, Any]:
 def _look(live: Live, asked: dict[str, Any]) -> dict[str, Any]:
     from dtdebug.notebook.view import view
 
-    kind: look.Kind = "state" if asked.get("kind") == "state" else "hang"
+    kind: Kind = "state" if asked.get("kind") == "state" else "hang"
     timeout = asked.get("timeout", look.TIMEOUT)
     if not isinstance(timeout, (int, float)) or not 0 < timeout <= LONGEST:
         timeout = look.TIMEOUT
@@ -115,10 +116,10 @@ def _look(live: Live, asked: dict[str, Any]) -> dict[str, Any]:
 
 
 def _diagnose(_live: Live, asked: dict[str, Any]) -> dict[str, Any]:
-    from dtdebug import front
+    from dtdebug import front, told
 
     with short_switch_interval():
-        return front.diagnose(msgspec.convert(asked.get("asked"), front.FailedCell))
+        return front.diagnose(msgspec.convert(asked.get("asked"), told.FailedCell))
 
 
 def _end_ranks(live: Live, asked: dict[str, Any]) -> dict[str, Any]:

@@ -17,7 +17,7 @@ import psutil
 from dtdebug.job import movement
 from dtdebug.notebook.cells import Here
 from dtdebug.notebook.journal import LastCell
-from dtdebug.notebook.look import RanksSeen
+from dtdebug.notebook.seen import RanksSeen
 from dtdebug.notebook.view import view
 from dtdebug.probe.processes import liveness
 from dtdebug.probe.watch import Progress, waits

@@ -20,7 +20,7 @@ from dtdebug.clean import clean
 from dtdebug.hosts import plan
 
 if TYPE_CHECKING:
-    from dtdebug.extension import Extension
+    from dtdebug.loaded import Loaded
 
 _STYLE = "border-left:4px solid #c77700;padding:4px 12px;margin:4px 0;line-height:1.5;overflow-wrap:anywhere"
 _CELL = "text-align:left;padding:1px 10px 1px 0;vertical-align:top"
@@ -33,7 +33,7 @@ _ENDING = 60.0
 """Seconds in which an interrupted search ends its run and answers."""
 
 
-def show_isolate(extension: Extension, words: Sequence[str]) -> None:
+def show_isolate(extension: Loaded, words: Sequence[str]) -> None:
     """Lists the runs; with `--yes` starts them, and shows what is responsible.
 
     Without a command it is that of the last cell which started a launcher.
@@ -143,7 +143,7 @@ def _searched(command: list[str]) -> str:
         return ""
 
 
-def go_on(extension: Extension, said: dict[str, Any], begun: float) -> None:
+def go_on(extension: Loaded, said: dict[str, Any], begun: float) -> None:
     """Shows the diagnosis, from which `%dtdebug` goes on."""
     from dtdebug.display import bundle
     from dtdebug.last import Last

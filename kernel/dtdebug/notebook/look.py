@@ -16,25 +16,25 @@ from contextlib import suppress
 from functools import partial
 from importlib import import_module
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import msgspec
 
 from dtdebug.job import movement
 from dtdebug.notebook.cells import Here, here
 from dtdebug.notebook.patience import LastSeen, watch
+from dtdebug.notebook.seen import Conclusion, Kind, RanksSeen
 from dtdebug.probe import processes
 from dtdebug.probe.in_parallel import begin, until
 from dtdebug.records.folder import RunFolder
 from dtdebug.switch_interval import short_switch_interval
 from dtdebug_taxonomy.ranks import Frame, RankState, Verdict
 from dtdebug_taxonomy.snapshot import Gpu
-from dtdebug_taxonomy.view import Timeline
 
 if TYPE_CHECKING:
-    from dtdebug.notebook.armed import Live
+    from dtdebug.notebook.live import Live
     from dtdebug.probe.adapters import Reach
-Kind = Literal["state", "hang"]
+
 TIMEOUT = 3.0
 """Seconds that ranks have to answer."""
 _MOST = 256
@@ -50,33 +50,6 @@ _ROUNDED = 2.0
 _CLIENTS = {"ipyparallel": "ipyparallel", "distributed": "dask"}
 """Module of a class `Client` that a notebook may hold an object of -> adapter."""
 T = TypeVar("T")
-
-
-class RanksSeen(msgspec.Struct, frozen=True, kw_only=True):
-    """What was found of the ranks of a kernel at one moment."""
-
-    kind: Kind
-    here: Here = Here()
-    ranks: tuple[RankState, ...] = ()
-    verdict: Verdict | None = None
-    gpus: tuple[Gpu, ...] = ()
-    notes: tuple[str, ...] = ()
-    seconds: float = 0.0
-    """How long it took to find out."""
-    moved: bool | None = None
-    """Something moved between two looks at the ranks; None where they were not compared."""
-    resting: float = 0.0
-    """Seconds for which no rank has used a processor, where nothing else tells of progress."""
-    timeline: Timeline | None = None
-
-
-class Conclusion(NamedTuple):
-    """What follows from states that were seen."""
-
-    verdict: Verdict | None = None
-    notes: tuple[str, ...] = ()
-    timeline: Timeline | None = None
-    """The latest collectives, where ranks have left dumps."""
 
 
 def look_at_ranks(live: Live, kind: Kind, timeout: float = TIMEOUT) -> RanksSeen:

@@ -16,7 +16,7 @@ import psutil
 from dtdebug_taxonomy.ranks import RankState
 
 if TYPE_CHECKING:
-    from dtdebug.notebook.look import Conclusion
+    from dtdebug.notebook.seen import Conclusion
 
 _LONG = 3.0
 """Seconds after which a wait is told from those of a job that moves."""

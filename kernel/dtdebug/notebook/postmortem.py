@@ -14,7 +14,7 @@ from dtdebug_taxonomy.ranks import RankState, Verdict
 from dtdebug_taxonomy.snapshot import ExceptionInfo, Snapshot, walk
 
 if TYPE_CHECKING:
-    from dtdebug.notebook.armed import Live
+    from dtdebug.notebook.live import Live
     from dtdebug.records.folder import RunFolder
 
 _LAUNCHERS = frozenset({"ProcessRaisedException", "ProcessExitedException", "ChildFailedError"})

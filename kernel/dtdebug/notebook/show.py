@@ -13,7 +13,7 @@ import msgspec
 
 from dtdebug.clean import clean
 from dtdebug.notebook.cells import frame_words
-from dtdebug.notebook.look import RanksSeen
+from dtdebug.notebook.seen import RanksSeen
 from dtdebug_taxonomy.frames import is_library
 from dtdebug_taxonomy.ranks import Frame, Operation, RankState, Verdict
 from dtdebug_taxonomy.snapshot import Gpu

@@ -14,12 +14,13 @@ import msgspec
 from dtdebug import state
 from dtdebug.clean import clean, plain
 from dtdebug.notebook import show
-from dtdebug.notebook.look import TIMEOUT, Kind, RanksSeen, conclude, look_at_ranks
+from dtdebug.notebook.look import TIMEOUT, conclude, look_at_ranks
+from dtdebug.notebook.seen import Kind, RanksSeen
 from dtdebug.probe.processes import ranks_below
 from dtdebug_taxonomy.snapshot import Snapshot
 
 if TYPE_CHECKING:
-    from dtdebug.extension import Extension
+    from dtdebug.notebook.live import LiveExtension
     from dtdebug.wizard.session import Session
 _CRASH_LIMIT = 16_000
 _INTERRUPT_TIMEOUT = 1.5
@@ -27,14 +28,14 @@ _INTERRUPT_TIMEOUT = 1.5
 _LIMIT = 300.0
 
 
-def show_ranks(extension: Extension, kind: Kind) -> None:
+def show_ranks(extension: LiveExtension, kind: Kind) -> None:
     """Looks at all ranks and shows what was seen; works from a subshell while a cell hangs."""
     seen = look_at_ranks(extension.armed(), kind, TIMEOUT)
     extension.publish(show.bundle(seen))
     _keep(extension, seen)
 
 
-def interrupted(extension: Extension) -> None:
+def interrupted(extension: LiveExtension) -> None:
     """Shows under an interrupted cell which rank the others wait for, if any do."""
     if not ranks_below(os.getpid()) and not _initialized():
         return
@@ -44,7 +45,7 @@ def interrupted(extension: Extension) -> None:
         _keep(extension, seen)
 
 
-def left_behind(extension: Extension) -> None:
+def left_behind(extension: LiveExtension) -> None:
     """Says under a cell that has ended badly which ranks of this kernel still run, and what they hold."""
     live = extension.armed()
     if not live.name or live.run is None or not (live.used or ranks_below(os.getpid())):
@@ -56,7 +57,7 @@ def left_behind(extension: Extension) -> None:
         extension.publish({"text/plain": "\n".join(lines)})
 
 
-def end(extension: Extension) -> None:
+def end(extension: LiveExtension) -> None:
     """Ends the ranks that cells of this kernel have left behind."""
     from dtdebug.notebook import left
 
@@ -78,7 +79,7 @@ def _initialized() -> bool:
     return own is not None and own.initialized
 
 
-def _keep(extension: Extension, seen: RanksSeen) -> None:
+def _keep(extension: LiveExtension, seen: RanksSeen) -> None:
     """Lets `%dtdebug` go on from what was seen, where a rank hangs."""
     if seen.verdict is None or seen.verdict.kind == "none":
         return
@@ -89,7 +90,7 @@ def _keep(extension: Extension, seen: RanksSeen) -> None:
     extension.session = extension.wizard = None
 
 
-def after_death(extension: Extension) -> Snapshot | None:
+def after_death(extension: LiveExtension) -> Snapshot | None:
     """What the kernel of this notebook was doing when it died, if it died while it ran a cell; says so in a line."""
     from dtdebug.notebook.journal import died
 
@@ -116,7 +117,7 @@ def after_death(extension: Extension) -> Snapshot | None:
     )
 
 
-def show_doctor(extension: Extension, words: Sequence[str]) -> None:
+def show_doctor(extension: LiveExtension, words: Sequence[str]) -> None:
     """Examines, shows the card, and lets what was measured answer the wizard's questions."""
     from dtdebug.doctor import card, show
     from dtdebug.doctor.report import Report
@@ -137,7 +138,7 @@ def show_doctor(extension: Extension, words: Sequence[str]) -> None:
     extension.examined = known
 
 
-def examined(extension: Extension, session: Session) -> Session:
+def examined(extension: LiveExtension, session: Session) -> Session:
     """The session with what doctor has measured in this notebook."""
     if not extension.examined or session.snapshot.examined == extension.examined:
         return session

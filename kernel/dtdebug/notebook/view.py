@@ -15,7 +15,7 @@ import msgspec
 from dtdebug.clean import clean, one_line
 from dtdebug.notebook.cells import frame_words
 from dtdebug.notebook.journal import LastCell
-from dtdebug.notebook.look import RanksSeen
+from dtdebug.notebook.seen import RanksSeen
 from dtdebug.probe import stacks
 from dtdebug.probe.stacks import StackNode
 from dtdebug_taxonomy.frames import is_library, own_frame

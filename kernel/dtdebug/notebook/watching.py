@@ -21,7 +21,7 @@ from dtdebug.notebook.isolating import go_on, last_command, split
 from dtdebug_taxonomy.spelling import spell
 
 if TYPE_CHECKING:
-    from dtdebug.extension import Extension
+    from dtdebug.loaded import Loaded
 
 _STYLE = "border-left:4px solid #c77700;padding:4px 12px;margin:4px 0;line-height:1.5;overflow-wrap:anywhere"
 _CELL = "text-align:left;padding:1px 10px 1px 0;vertical-align:top"
@@ -31,7 +31,7 @@ _ENDING = 60.0
 _LIMIT = 64 << 20
 
 
-def show_watch(extension: Extension, words: Sequence[str]) -> None:
+def show_watch(extension: Loaded, words: Sequence[str]) -> None:
     """Runs the job and shows what did not hold while it trained; without a command that of the last cell, if `--yes`.
 
     Raises:

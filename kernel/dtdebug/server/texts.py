@@ -5,9 +5,10 @@ from __future__ import annotations
 import msgspec
 
 from dtdebug import front
+from dtdebug.told import FailedCell
 
 
-class DiagnoseRequest(front.FailedCell, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class DiagnoseRequest(FailedCell, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """The body of a request to diagnose: what is misspelt is refused."""
 
 

@@ -161,7 +161,7 @@ class Guards:
         calls it once. The two may be methods of one class, as those of a context manager.
         """
         if id(same) not in self._pairs:
-            self._pairs[id(same)] = same, Pairs(self, same)
+            self._pairs[id(same)] = same, Pairs(self.code, self.around, same)
         return self._pairs[id(same)][1].complete(node)
 
 

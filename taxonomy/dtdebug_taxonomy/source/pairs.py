@@ -5,24 +5,33 @@ from __future__ import annotations
 import ast
 import re
 from collections import defaultdict
-from collections.abc import Iterable, Iterator
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import Protocol
 
 from dtdebug_taxonomy.source.bindings import leaves
 from dtdebug_taxonomy.source.names import dotted
+from dtdebug_taxonomy.source.python import Code
 from dtdebug_taxonomy.source.rank_tests import RankTest
 
-if TYPE_CHECKING:
-    from dtdebug_taxonomy.source.guards import Guard, Guards
-
 _HALF = re.compile(r"enter|exit|begin|end|start|stop|before|after|acquire|release|wait")
+
+
+class Condition(Protocol):
+    """A condition on the rank that a place depends on, as `guards.Guard` is."""
+
+    @property
+    def test(self) -> RankTest: ...  # noqa: D102 - as there
+    @property
+    def node(self) -> ast.AST: ...  # noqa: D102
+    @property
+    def early(self) -> bool: ...  # noqa: D102
 
 
 class Pairs:
     """Places of one kind, grouped by function and condition, so that each is asked in constant time."""
 
-    def __init__(self, guards: Guards, places: Iterable[ast.AST]) -> None:
-        self._guards = guards
+    def __init__(self, code: Code, around: Callable[[ast.AST], Sequence[Condition]], places: Iterable[ast.AST]) -> None:
+        self._code, self._around = code, around
         self._branches: dict[int, set[object]] = defaultdict(set)
         """Condition -> its branches in which there is a place."""
         self._tests: dict[ast.AST | None, set[RankTest]] = defaultdict(set)
@@ -33,10 +42,10 @@ class Pairs:
             self._add(place)
 
     def _add(self, place: ast.AST) -> None:
-        code = self._guards.code
+        code = self._code
         for key, branch in _branches(code.ancestors(place)):
             self._branches[key].add(branch)
-        function, around = code.function(place), self._guards.around(place)
+        function, around = code.function(place), self._around(place)
         tests = {g.test for g in around}
         self._tests[function] |= tests
         if not around:
@@ -46,12 +55,12 @@ class Pairs:
 
     def _home(self, place: ast.AST) -> ast.ClassDef | None:
         """The class of a method that begins what another one ends."""
-        function = self._guards.code.function(place)
-        return self._guards.code.class_of(place) if function and _HALF.search(function.name) else None
+        function = self._code.function(place)
+        return self._code.class_of(place) if function and _HALF.search(function.name) else None
 
     def complete(self, node: ast.AST) -> bool:
         """Whether one of the places runs on just the ranks that do not come to a node."""
-        code, mine = self._guards.code, self._guards.around(node)
+        code, mine = self._code, self._around(node)
         function = code.function(node)
         own = dict(_branches((node, *code.ancestors(node))))
         if any(self._is_elsewhere(guard, own) for guard in mine):
@@ -62,7 +71,7 @@ class Pairs:
             return True
         return self._last_free.get(function, -1) > code.order[node] and _leaves_within(mine)
 
-    def _is_elsewhere(self, guard: Guard, own: dict[int, object]) -> bool:
+    def _is_elsewhere(self, guard: Condition, own: dict[int, object]) -> bool:
         """Whether a place is on another branch of the `if` or `match` that guards a node."""
         key = id(guard.node)
         return bool(self._branches.get(key, set()) - {own.get(key)})
@@ -95,7 +104,7 @@ def goes(block: list[ast.stmt]) -> bool:
     )
 
 
-def _leaves_within(around: list[Guard]) -> bool:
+def _leaves_within(around: Sequence[Condition]) -> bool:
     """`if rank == 0: barrier(); return` before an unguarded `barrier()`: the others come to that one."""
     for node in (g.node for g in around if not g.early):
         if isinstance(node, ast.If) and goes(node.body):
