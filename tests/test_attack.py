@@ -242,6 +242,18 @@ def test_no_command_waits_for_a_pipe_that_nobody_writes_to(tmp_path, words):
     assert b"pipe.py: can't be read: is a pipe" in done.stderr
 
 
+@pytest.mark.parametrize("name", ["pipe", "log.txt", "kernel-1.json"])
+def test_attach_takes_no_other_file_for_that_of_a_kernel(tmp_path, name):
+    if name == "pipe":
+        os.mkfifo(tmp_path / name)
+    else:
+        (tmp_path / name).write_text('{"step": 1}')
+    done = run("attach", tmp_path / name, cwd=tmp_path)
+
+    assert (2, 1) == (done.returncode, done.stderr.count(b"\n")), done.stderr
+    assert b"is neither a process nor the folder of a run" in done.stderr
+
+
 @pytest.mark.parametrize("command", ["join", "slow", "check", "fix"])
 def test_no_command_reads_a_file_of_the_kernel(command):
     """/proc/kmsg waits for the next line of the kernel, for ever; what was not read is not counted."""

@@ -115,6 +115,7 @@ def test_lines_as_people_write_them_keep_no_secret():
         'char my_password[255] = "@@";', 'const API_TOKEN string = "@@"', '"token" -> "@@"', 'auth[:token] = "@@"',
         "passwords:\n  - abcdef\n  - '@@'\n", "val password: String = '@@'", "CREATE USER me IDENTIFIED BY @@;",
         "ConvertTo-SecureString -String -Force @@", "<db_pwd>@@</db_pwd>", "other: @@ password: @@", "my_api = '@@'",
+        "$apiToken .= '@@'", 'PASSWORD ?= "@@"', 'API_TOKEN ::= "@@"',
         '/oauth_signature="@@%3D"/', "docker run --user me:@@", "password for me: @@",
     ],
 )  # fmt: skip
@@ -148,6 +149,7 @@ def test_secrets_in_programs_and_configurations_are_masked(line):
         '*token = format!(" {token}");', '"A complex special token:".into(),', 'token = vocab.get("x", "unk")',
         '{"\\u0120password": 9868}', '{"entry": 3555, "secret": 3556, "43": 3557}', '"\u0120authorization": 19234',
         'pass = run_pass("fusion", "inductor_v2")', "mb16_g1ic32oc64_ih306oh304kh3sh1dh0ph0_iw306ow304kw3sw1dw0pw0_n",
+        '"wandb_group": "QfkraEudexhxeVURmQHjhs_2zcejzzw"',
         'self.token = kwargs.get("token", "default")', 'tokens = x["input_ids"] or "abc12345"',
     ],
 )  # fmt: skip

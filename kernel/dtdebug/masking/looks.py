@@ -63,7 +63,7 @@ _WORD_BEGINS = re.compile(r"[\s\"'=,;:()\[\]{}<>|`]")
 _CONTENT = ("iVBORw0KGgo", "/9j/", "R0lGOD", "UklGR", "PD94bWw", "PHN2Zy", "AAAA", "JVBER", "H4sI", "eyJ", "_Z")
 """How pictures, archives, JSON and names of C++ begin; a signed token has dots and is found before."""
 _NUMBERED = re.compile(
-    r"(?i)(?:(?<![a-z])id|uid|hash|digest|checksum|tag)\\{0,3}[\"']?"
+    r"(?i)(?:(?<![a-z])id|uid|hash|digest|checksum|tag|group)\\{0,3}[\"']?"
     r"(?:[ \t]{0,3}[:=][ \t]{0,3}|[ \t])\\{0,3}[\"']?\Z"
 )
 """What stands behind it is a number of something, in other characters."""

@@ -11,6 +11,7 @@ from typing import Any
 
 import msgspec
 
+from dtdebug.logs import careful
 from dtdebug.notebook import control, journal, show
 from dtdebug.notebook.cells import INVENTED, Cells, Here
 from dtdebug.notebook.journal import LastCell
@@ -83,17 +84,20 @@ def connection_file(target: str) -> Path | None:
     except ImportError:
         return None
     try:
-        return Path(find_connection_file(target, path=[".", jupyter_runtime_dir()]))
+        found = Path(find_connection_file(target, path=[".", jupyter_runtime_dir()]))  # any file of that name
     except OSError:
         return None
+    return found if _is_connection(found) else None
 
 
 def _is_connection(path: Path) -> bool:
     """The file tells how to reach a kernel: jobs have files of JSON among their arguments, too."""
     try:
-        if path.suffix != ".json" or not path.is_file() or path.stat().st_size > _CONNECTION_LIMIT:
+        if path.suffix != ".json":
             return False
-        content = msgspec.json.decode(path.read_bytes())
+        with careful.log(path) as file:
+            text = file.read(_CONNECTION_LIMIT + 1)
+        content = msgspec.json.decode(text) if len(text) <= _CONNECTION_LIMIT else None
     except (OSError, ValueError):
         return False
     return isinstance(content, dict) and {"control_port", "key"} <= content.keys()
