@@ -34,6 +34,9 @@ def not_understood(
     rows = [_short(c) for c in claims if c.what in ("waits", "at")][:3]
     known = f": {'; '.join(rows)}" if rows else ""
     head = f"{say(ranks, 'make').capitalize()} no progress, and no record explains it{known}." if ranks else ""
+    if (lock := _lock_of_nobody(still)) and len(twice) == len(still) == len(living):
+        left = "another process does, or one that has ended has left it"
+        head = f"{say(ranks, 'wait').capitalize()} for the lock of {lock}, and none of them holds it: {left}."
     if ranks and not twice:
         head = f"Whether {say(ranks, 'make')} progress is not known: read once{known}."
     silent = f"{spell(dark, 8).capitalize()} gave no answer." if dark else ""
@@ -46,6 +49,12 @@ def not_understood(
         claims=tuple(claims),
         evidence=texts(claims),
     )
+
+
+def _lock_of_nobody(states: Sequence[RankState]) -> str:
+    """The one file for whose lock all of these wait, of which nobody is seen to be the holder."""
+    locks = {s.waiting.path if s.waiting and s.waiting.kind == "lock" and not s.waiting.pid else "" for s in states}
+    return locks.pop() if len(locks) == 1 else ""
 
 
 def places(states: Iterable[RankState]) -> list[Claim]:
