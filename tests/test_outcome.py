@@ -302,7 +302,10 @@ def test_ranks_that_gave_no_answer_are_not_well_unless_the_others_ended_operatio
     """A collective that has ended shows that all came."""
     dark = RankState(rank=1, alive=None)
 
-    assert "not_understood" == judged(None, TwoLooks([rank(0), dark], {0: "busy"})).kind
+    unseen = judged(None, TwoLooks([rank(0), dark], {0: "busy"}))
+    assert ("not_understood", "No process of rank 1 was seen.") == (unseen.kind, unseen.summary)
+    silent = judged(None, TwoLooks([rank(0), msgspec.structs.replace(dark, pid=101)], {0: "busy"}))
+    assert "Rank 1 gave no answer." == silent.summary
     found = judged(None, TwoLooks([rank(0), dark], {0: "slow"}))
     assert ("none", True) == (found.kind, found.confidence < 0.5)
     assert "Rank 1 gave no answer" in found.summary

@@ -19,7 +19,8 @@ def not_understood(
     `still` are those of them that were not seen to move, `seconds` for how long.
     """
     living = [s for s in states if s.alive is not False and s.rank is not None]
-    dark = tuple(s.rank for s in living if s.alive is None and s.rank is not None)
+    dark = tuple(s.rank for s in living if s.alive is None and s.pid and s.rank is not None)
+    unseen = tuple(s.rank for s in living if s.alive is None and not s.pid and s.rank is not None)
     ranks = tuple(s.rank for s in still if s.rank is not None)
     twice = [s for s in still if progress.get(s.rank or 0) == "stuck"]
     claims: list[Claim] = []
@@ -40,12 +41,13 @@ def not_understood(
     if ranks and not twice:
         head = f"Whether {say(ranks, 'make')} progress is not known: read once{known}."
     silent = f"{spell(dark, 8).capitalize()} gave no answer." if dark else ""
+    missing = f"No process of {spell(unseen, 8)} was seen." if unseen else ""
     return Verdict(
         kind="not_understood",
         waiting=ranks,
         sites=call_sites(still),
         confidence=0.0,
-        summary=" ".join(filter(None, (head, silent))),
+        summary=" ".join(filter(None, (head, silent, missing))),
         claims=tuple(claims),
         evidence=texts(claims),
     )
