@@ -150,6 +150,17 @@ def test_the_holder_of_a_lock_is_the_culprit_where_all_others_wait_for_the_lock(
     assert "not_understood" == judged(None, TwoLooks([stranger], stuck, moving=False)).kind
 
 
+def test_a_lock_that_all_wait_for_is_named_and_nobody_accused():
+    """A file that says by being there that somebody builds; who made it has ended, or is of another job."""
+    states = [rank(n, waiting=msgspec.structs.replace(LOCK, op="wait")) for n in (0, 1)]
+    stuck = {0: "stuck", 1: "stuck"}
+    found = judged(None, TwoLooks(states, stuck, moving=False))
+
+    assert ("not_understood", ()) == (found.kind, found.culprits)
+    assert found.summary.startswith("Ranks 0-1 wait for the lock of /data/index.lock, and none of them holds it:")
+    assert "none of them" not in judged(None, TwoLooks(states, {0: "stuck", 1: "busy"})).summary
+
+
 def test_a_thread_that_an_exception_ended_is_why_its_rank_never_comes():
     """It is named with its place; of a rank that called something else it explains nothing."""
     stack = (Frame("/usr/lib/python3.11/threading.py", 982, "run"), Frame("/job/data.py", 31, "fill"))
@@ -291,7 +302,10 @@ def test_ranks_that_gave_no_answer_are_not_well_unless_the_others_ended_operatio
     """A collective that has ended shows that all came."""
     dark = RankState(rank=1, alive=None)
 
-    assert "not_understood" == judged(None, TwoLooks([rank(0), dark], {0: "busy"})).kind
+    unseen = judged(None, TwoLooks([rank(0), dark], {0: "busy"}))
+    assert ("not_understood", "No process of rank 1 was seen.") == (unseen.kind, unseen.summary)
+    silent = judged(None, TwoLooks([rank(0), msgspec.structs.replace(dark, pid=101)], {0: "busy"}))
+    assert "Rank 1 gave no answer." == silent.summary
     found = judged(None, TwoLooks([rank(0), dark], {0: "slow"}))
     assert ("none", True) == (found.kind, found.confidence < 0.5)
     assert "Rank 1 gave no answer" in found.summary

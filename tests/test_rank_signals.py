@@ -10,6 +10,7 @@ from dtdebug_taxonomy.ranks import Alternative, CallSite, CollectiveRef, Frame, 
 from dtdebug_taxonomy.render import to_markdown, to_text
 from dtdebug_taxonomy.signals import measure
 from dtdebug_taxonomy.snapshot import Gpu, Snapshot
+from dtdebug_taxonomy.waiting import Waiting
 
 TORCH = "/opt/venv/lib/python3.11/site-packages/torch/"
 STEP = (
@@ -194,6 +195,16 @@ def test_where_an_ended_rank_stood_tells_what_ran():
     stood = verdict("not_arrived", sites=(CallSite(3, "/u/train.py", 9, "tokenize_dataset"),))
 
     assert "preparing_data" == known(ranks, stood)["activity"]
+
+
+def test_a_rank_that_is_held_up_is_busy_with_nothing():
+    """Whatever its function is called: it reads from a pipe that nobody writes to."""
+    stack = (Frame("/u/train.py", 9, "build_index"),)
+    pipe = Waiting(kind="pipe", record=Record(source="system"))
+    stood = verdict("not_arrived", culprits=(3,), sites=(CallSite(3, "/u/train.py", 9, "build_index"),))
+
+    assert "preparing_data" == known(job(r3={"stack": stack}), stood)["activity"]
+    assert "training" == known(job(r3={"stack": stack, "waiting": pipe}), stood)["activity"]  # as the others
 
 
 @pytest.mark.parametrize(

@@ -25,6 +25,8 @@ _PARTED = {
     "replaced": "called another collective than the others",
 }
 """Verdicts by which the ranks ran different calls, and what the named ranks did."""
+_HELD = ("lock", "pipe", "stopped")
+"""Waits in which a rank is busy with nothing, whatever its functions are called."""
 _WAITED_FOR = ("not_arrived", "gil_held", "fabric")
 """Verdicts that are given only where ranks hang, or hung until the time was up."""
 _SET_UP = ("init_process_group", "new_group", "rendezvous")
@@ -146,14 +148,15 @@ def activity(s: Snapshot) -> Answer:
     """What the ranks run that the verdict names, by library functions and by names of the user's own."""
     v = s.verdict
     by_rank = {r.rank: r for r in s.ranks if r.rank is not None and r.alive is not False}
+    held = {rank for rank, r in by_rank.items() if r.waiting is not None and r.waiting.kind in _HELD}
     chosen = [by_rank[rank] for rank in v.culprits if rank in by_rank] if v is not None else []
-    for states in (chosen, list(by_rank.values())):
+    for states in ([r for r in chosen if r.rank not in held], [r for r in by_rank.values() if r.rank not in held]):
         told = {r.rank or 0: what for r in states if (what := _observed(doing(r.stack)))}
         if told:
             value, number = Counter(told.values()).most_common(1)[0]
             if number * 2 > len(told):
                 return value, f"by the stack of {spell([r for r, what in told.items() if what == value], _FEW)}"
-    culprits = [site for site in v.sites if site.rank in v.culprits] if v is not None else []
+    culprits = [site for site in v.sites if site.rank in v.culprits and site.rank not in held] if v is not None else []
     for site in culprits:  # where it stood while the others waited, should it have ended since
         if what := _observed(doing([Frame(site.file, site.line, site.function)])):
             return what, f"rank {site.rank} was in {site.function}"

@@ -19,7 +19,8 @@ def not_understood(
     `still` are those of them that were not seen to move, `seconds` for how long.
     """
     living = [s for s in states if s.alive is not False and s.rank is not None]
-    dark = tuple(s.rank for s in living if s.alive is None and s.rank is not None)
+    dark = tuple(s.rank for s in living if s.alive is None and s.pid and s.rank is not None)
+    unseen = tuple(s.rank for s in living if s.alive is None and not s.pid and s.rank is not None)
     ranks = tuple(s.rank for s in still if s.rank is not None)
     twice = [s for s in still if progress.get(s.rank or 0) == "stuck"]
     claims: list[Claim] = []
@@ -34,18 +35,28 @@ def not_understood(
     rows = [_short(c) for c in claims if c.what in ("waits", "at")][:3]
     known = f": {'; '.join(rows)}" if rows else ""
     head = f"{say(ranks, 'make').capitalize()} no progress, and no record explains it{known}." if ranks else ""
+    if (lock := _lock_of_nobody(still)) and len(twice) == len(still) == len(living):
+        left = "another process does, or one that has ended has left it"
+        head = f"{say(ranks, 'wait').capitalize()} for the lock of {lock}, and none of them holds it: {left}."
     if ranks and not twice:
         head = f"Whether {say(ranks, 'make')} progress is not known: read once{known}."
     silent = f"{spell(dark, 8).capitalize()} gave no answer." if dark else ""
+    missing = f"No process of {spell(unseen, 8)} was seen." if unseen else ""
     return Verdict(
         kind="not_understood",
         waiting=ranks,
         sites=call_sites(still),
         confidence=0.0,
-        summary=" ".join(filter(None, (head, silent))),
+        summary=" ".join(filter(None, (head, silent, missing))),
         claims=tuple(claims),
         evidence=texts(claims),
     )
+
+
+def _lock_of_nobody(states: Sequence[RankState]) -> str:
+    """The one file for whose lock all of these wait, of which nobody is seen to be the holder."""
+    locks = {s.waiting.path if s.waiting and s.waiting.kind == "lock" and not s.waiting.pid else "" for s in states}
+    return locks.pop() if len(locks) == 1 else ""
 
 
 def places(states: Iterable[RankState]) -> list[Claim]:

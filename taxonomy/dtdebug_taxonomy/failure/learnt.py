@@ -45,7 +45,7 @@ _WHO = re.compile(r"(?i)(?:rank|r|p|pe|proc|process|task|trainer)_?")
 _SEPARATOR = re.compile(r"[ \t]?(?:[|:>-]{1,3}[ \t])?")
 _BRACKETS = {"[": 1, "(": 1, "{": 1, "]": -1, ")": -1, "}": -1}
 _FEW, _SEEN, _TEXTS, _MOST_RANKS = 6, 3_000, 4, 4_096
-_SHAPES = 32
+_SHAPES, _SAMPLE = 32, 200
 _ANCHORS = 4_000
 
 
@@ -119,15 +119,23 @@ def _with_the_word(bodies: Sequence[str]) -> set[str]:
 
 def _numbers(bodies: Sequence[str]) -> set[str]:
     """Numbers from 0 up before nearly all lines, in any order: of those who print, not of steps or of a list's rows."""
-    cuts: dict[str, list[tuple[str, str]]] = {}
-    for body in bodies:
-        for end in _ends(body):
-            cuts.setdefault(_digits_out(body[:end]), []).append((body[:end], _digits_out(body[end : end + 60])))
-    most = max(4 * _FEW, 0.9 * len(bodies))
+    some = bodies[:: max(len(bodies) // _SAMPLE, 1)]
+    if not any("0" in shape and 2 * len(heads) > len(some) for shape, heads in _cuts(some).items()):
+        return set()
+    cuts, most = _cuts(bodies), max(4 * _FEW, 0.9 * len(bodies))
     for shape in sorted((shape for shape, heads in cuts.items() if "0" in shape and len(heads) >= most), key=len):
         if number := _who_prints(cuts[shape]):
             return {_shape(cuts[shape][0][0], number)}
     return set()
+
+
+def _cuts(bodies: Sequence[str]) -> dict[str, list[tuple[str, str]]]:
+    """(prefix, text after it) by the shape that the prefix has."""
+    found: dict[str, list[tuple[str, str]]] = {}
+    for body in bodies:
+        for end in _ends(body):
+            found.setdefault(_digits_out(body[:end]), []).append((body[:end], _digits_out(body[end : end + 60])))
+    return found
 
 
 def _digits_out(text: str) -> str:
@@ -184,5 +192,5 @@ def _any_order(column: Sequence[re.Match[str]]) -> bool:
     sizes = {int(re.sub(r"\D", "", found["size"])) for found in column if found["size"]}
     falls = sum(before > after for before, after in pairwise(numbers))
     in_turn = sum((before + 1) % len(used) == after for before, after in pairwise(numbers))
-    same_size = sizes <= {len(used)} or column[0]["size"][:1] == ":"
+    same_size = sizes <= {len(used)} or (column[0]["size"] or "").startswith(":")
     return same_size and falls * 10 >= len(numbers) and in_turn * 10 <= len(numbers) * 7
