@@ -13,6 +13,7 @@ from dtdebug.logs.opened import Source
 from dtdebug.logs.shapes import Kept
 from dtdebug.triage import steps, who
 from dtdebug.triage.again import last_of_each, lines_of_shapes
+from dtdebug.triage.begun import last_begin
 from dtdebug.triage.clock import when, year_of, zone_of
 from dtdebug.triage.judge import Judge, shape
 from dtdebug.triage.names import Whose
@@ -60,11 +61,16 @@ def _alone(judge: Judge, text: Text, rows: Sequence[Line]) -> Stream:
     ending = _ending(text.tail[-TAIL:], text.lines)
     first = ending[0].number if ending else text.lines + 1
     lined = [*(row for row in text.kept if row.number < first), *ending]
+    telling = text.telling
+    if begin := last_begin(lined):  # what is above is of an earlier program
+        lined = [row for row in lined if row.number >= begin]
+        telling = sorted({*telling, *(row for row in ending if judge.tells(row.raw))})
+        telling = [row for row in telling if row.number >= begin]
     return _stream(
         judge,
         text,
         lined,
-        text.telling,
+        telling,
         Stream(
             file=text.source.name,
             rank=whose.rank if rank is None else rank,
