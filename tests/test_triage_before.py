@@ -134,3 +134,18 @@ def test_a_rank_that_its_launcher_ended_by_a_signal_raised_nothing(tmp_path):
         (tmp_path / f"workerlog.{rank}").write_text(f"start\n{own}\n{summary}\n")
     found = view(read_part([str(tmp_path)], 1))
     assert [(row.rank, row.exception) for row in found.first] == [(1, "RuntimeError")]
+
+
+@pytest.mark.parametrize("label", ["", "[rank0]: "])
+def test_of_jobs_that_were_appended_to_a_log_the_last_counts(tmp_path, label):
+    other = "[rank1]: loading" if label else "loading"
+    end = "slurmstepd: error: *** JOB {} ON gpu1 CANCELLED AT 2026-03-01T1{}:00:00 ***"
+    rows = [other, *(label + row for row in (*FAILED.splitlines(), "KeyError: 'x'")), end.format(26, 0)]
+    last = [f"{label}resuming {n}" for n in range(3)]
+    (tmp_path / "slurm.out").write_text("\n".join((*rows, *last, end.format(27, 1))) + "\n")
+    found = view(read_part([str(tmp_path)], 1))
+    assert found.first == ()
+    assert found.ended is not None
+    assert "JOB 27" in found.ended.text
+    (tmp_path / "slurm.out").write_text("\n".join((*rows, *last)) + "\n")
+    assert [row.exception for row in view(read_part([str(tmp_path)], 1)).first] == ["KeyError"]

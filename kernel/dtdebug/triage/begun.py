@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 
 from dtdebug.logs.shapes import Kept
@@ -10,6 +11,14 @@ from dtdebug.triage.judge import shape
 
 _HEAD, _UNLIKE = 5, 3
 """Lines by which the begin of a program is known again, and how many shapes they have at least."""
+
+_JOB = re.compile(rb"slurmstepd: error: \*\*\* JOB (\d{1,18}) ON ")
+
+
+def last_job(rows: Sequence[Kept]) -> int:
+    """The line below which Slurm speaks of another job than above; 0 where it speaks of one at most."""
+    ends = [(row.number, found[1]) for row in rows if b"*** JOB " in row.raw and (found := _JOB.search(row.raw))]
+    return max((number + 1 for number, job in ends if job != ends[-1][1]), default=0)
 
 
 def last_begin(rows: Sequence[Kept]) -> int:
