@@ -605,5 +605,5 @@ def test_the_first_line_of_a_logs_end_is_nobodys():
     """It was cut, and what is left of a name would be another host."""
     row = b"node-a-12 pytorch [default1]: step\n"
     tail = (row * 4)[11:]
-    assert [(kept.number, kept.raw) for kept in streams._ending(tail, 9)] == [(n, row[:-1]) for n in (7, 8, 9)]
-    assert [kept.number for kept in streams._ending(row * 2, 2)] == [1, 2]
+    assert [(kept.number, kept.raw) for kept in streams.lines_at_end(tail, 9)] == [(n, row[:-1]) for n in (7, 8, 9)]
+    assert [kept.number for kept in streams.lines_at_end(row * 2, 2)] == [1, 2]

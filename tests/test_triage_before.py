@@ -4,7 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from dtdebug.triage import steps
+from dtdebug.logs.shapes import Kept
+from dtdebug.triage import begun, steps
 from dtdebug.triage.command import read_part
 from dtdebug.triage.job import Job, view
 
@@ -91,3 +92,60 @@ def test_who_interrupts_a_job_is_no_rank(tmp_path, own):
     found = view(read_part([str(tmp_path)], 1))
     assert [row.rank for row in found.first] == ([2] if own else [])
     assert (found.ended is not None) is not own
+
+
+def appended(*ends: str, steps_each: int = 3) -> str:
+    begin = ["Namespace(lr=0.1)", "loading /data/train", "W0508 19:14:57 device: 4, cuDNN 7.6", "4 workers", "start"]
+    rows: list[str] = []
+    for end in ends:
+        rows += [*begin, *(f"step {s} loss 2.1" for s in range(steps_each)), *end.splitlines()]
+    return "\n".join(rows) + "\n"
+
+
+FAILED = 'Traceback (most recent call last):\n  File "/work/a.py", line 3, in main\n    load()\n'
+
+
+@pytest.mark.parametrize("runs", [2, 5, 14])
+def test_of_programs_that_were_appended_to_a_log_the_last_counts(tmp_path, runs):
+    early = [f"{FAILED}OSError: shard {n} is gone" for n in range(runs - 1)]
+    (tmp_path / "rank_0.log").write_text(appended(*early, f"{FAILED}KeyError: 'last'"))
+    (tmp_path / "rank_1.log").write_text(appended(*early, ""))
+    found = view(read_part([str(tmp_path)], 1))
+    assert [(row.rank, row.exception) for row in found.first] == [(0, "KeyError")]
+    assert found.first[0].text.startswith("KeyError: 'last'")
+    for rank in range(2):
+        (tmp_path / f"rank_{rank}.log").write_text(appended(*early, ""))
+    assert view(read_part([str(tmp_path)], 1)).first == ()
+
+
+def test_a_log_that_begins_with_progress_is_of_one_program(tmp_path):
+    rows = [f"epoch {n}\nstep {n} loss 2\nvalidation of {n}\nsaved\nnext" for n in range(4)]
+    (tmp_path / "rank_0.log").write_text("\n".join((*rows[:3], f"{FAILED}KeyError: 'x'", rows[3])) + "\n")
+    assert begun.last_begin([Kept(n, row.encode()) for n, row in enumerate("\n".join(rows).split("\n"), 1)]) == 0
+
+
+def test_a_rank_that_its_launcher_ended_by_a_signal_raised_nothing(tmp_path):
+    ended = "FatalError: `Termination signal` is detected by the operating system."
+    summary = (
+        f"C++ Traceback (most recent call last):\n-----\n0   paddle::framework::SignalHandle(char const*, int)\n{ended}"
+    )
+    for rank in range(3):
+        own = f"{FAILED}RuntimeError: (PreconditionNotMet) libnccl.so\n" if rank == 1 else ""
+        (tmp_path / f"workerlog.{rank}").write_text(f"start\n{own}\n{summary}\n")
+    found = view(read_part([str(tmp_path)], 1))
+    assert [(row.rank, row.exception) for row in found.first] == [(1, "RuntimeError")]
+
+
+@pytest.mark.parametrize("label", ["", "[rank0]: "])
+def test_of_jobs_that_were_appended_to_a_log_the_last_counts(tmp_path, label):
+    other = "[rank1]: loading" if label else "loading"
+    end = "slurmstepd: error: *** JOB {} ON gpu1 CANCELLED AT 2026-03-01T1{}:00:00 ***"
+    rows = [other, *(label + row for row in (*FAILED.splitlines(), "KeyError: 'x'")), end.format(26, 0)]
+    last = [f"{label}resuming {n}" for n in range(3)]
+    (tmp_path / "slurm.out").write_text("\n".join((*rows, *last, end.format(27, 1))) + "\n")
+    found = view(read_part([str(tmp_path)], 1))
+    assert found.first == ()
+    assert found.ended is not None
+    assert "JOB 27" in found.ended.text
+    (tmp_path / "slurm.out").write_text("\n".join((*rows, *last)) + "\n")
+    assert [row.exception for row in view(read_part([str(tmp_path)], 1)).first] == ["KeyError"]

@@ -122,9 +122,7 @@ def view(part: Part) -> Job:
     over = ended.over(end, found, by_rank, now, laid.place)
     silent = () if over else pace.silent(by_rank, found, on_until)
     world = max((s.world for s in streams), default=0)
-    absent = tuple(sorted(set(range(_size(set(by_rank), world))) - set(by_rank)))[:MOST_RANKS]
-    if len(by_rank) == 1 or len(absent) > _ABSENT * len(by_rank):
-        absent = ()  # nobody expects all ranks in one rank's log, or where only the first of each node print
+    absent = _absent(by_rank, world)
     if over and end is not None:
         verdict = Verdict(kind="none", summary=ended.summary(end, now))
     elif end is not None and (rows := ended.reported_before(end, found, now, laid.place)):
@@ -187,6 +185,12 @@ def _hosted(by_rank: dict[int, Stream], found: Outcome) -> dict[int, Stream]:
         else s
         for rank, s in by_rank.items()
     }
+
+
+def _absent(by_rank: dict[int, Stream], world: int) -> tuple[int, ...]:
+    """Ranks of which there is no line; none where only one rank's log is here, or the first of each node prints."""
+    absent = tuple(sorted(set(range(_size(set(by_rank), world))) - set(by_rank)))[:MOST_RANKS]
+    return () if len(by_rank) == 1 or len(absent) > _ABSENT * len(by_rank) else absent
 
 
 def _same(host: str, other: str) -> bool:

@@ -15,7 +15,7 @@ from dtdebug.logs.opened import Source, opened
 from dtdebug.logs.reader import LogError
 from dtdebug.logs.shapes import Kept, Shapes
 from dtdebug.logs.whole import CHUNK, Whole
-from dtdebug.triage import streams
+from dtdebug.triage import begun, streams
 from dtdebug.triage.clock import when
 from dtdebug.triage.judge import Judge
 from dtdebug.triage.names import Whose
@@ -115,6 +115,10 @@ def add(part: Part, judge: Judge, log: Log, source: Source, whose: Whose) -> Non
     part.size += log.size
     year = datetime.fromtimestamp(source.time, UTC).year if source.time else datetime.now(UTC).year
     judge.learn(kept)
+    begin = 0
+    if any(b"*** JOB " in row.raw for row in kept):
+        begin = begun.last_job(sorted({*kept, *streams.lines_at_end(log.tail, log.shapes.lines)}))
+        kept = [row for row in kept if row.number >= begin]
     telling = [row for row in kept if judge.tells(row.raw)]
     part.hardware += _events(telling, source, whose, year)
     part.nodes += _nodes(kept, source.name)
@@ -122,7 +126,7 @@ def add(part: Part, judge: Judge, log: Log, source: Source, whose: Whose) -> Non
         part.unread.append(f"{source.name}: {log.shapes.dropped} lines of unlike shapes that name no failure")
     if whose.machine:
         return
-    text = streams.Text(source, whose, kept, telling, log.tail, log.shapes.lines, year)
+    text = streams.Text(source, whose, kept, telling, log.tail, log.shapes.lines, year, begin)
     part.streams += streams.of_log(judge, text)
 
 

@@ -13,6 +13,7 @@ from dtdebug.logs.opened import Source
 from dtdebug.logs.shapes import Kept
 from dtdebug.triage import steps, who
 from dtdebug.triage.again import last_of_each, lines_of_shapes
+from dtdebug.triage.begun import last_begin
 from dtdebug.triage.clock import when, year_of, zone_of
 from dtdebug.triage.judge import Judge, shape
 from dtdebug.triage.names import Whose
@@ -39,6 +40,8 @@ class Text(NamedTuple):
     tail: bytes
     lines: int
     year: int
+    begin: int = 0
+    """Line above which everything is of an earlier job."""
 
 
 def of_log(judge: Judge, text: Text) -> list[Stream]:
@@ -57,14 +60,19 @@ def _alone(judge: Judge, text: Text, rows: Sequence[Line]) -> Stream:
     device = who.device([row.raw for row in text.kept])
     if rank is None and whose.rank is None:
         rank = device.rank
-    ending = _ending(text.tail[-TAIL:], text.lines)
+    ending = [row for row in lines_at_end(text.tail[-TAIL:], text.lines) if row.number >= text.begin]
     first = ending[0].number if ending else text.lines + 1
     lined = [*(row for row in text.kept if row.number < first), *ending]
+    telling = text.telling
+    if begin := last_begin(lined):  # what is above is of an earlier program
+        lined = [row for row in lined if row.number >= begin]
+        telling = sorted({*telling, *(row for row in ending if judge.tells(row.raw))})
+        telling = [row for row in telling if row.number >= begin]
     return _stream(
         judge,
         text,
         lined,
-        text.telling,
+        telling,
         Stream(
             file=text.source.name,
             rank=whose.rank if rank is None else rank,
@@ -86,8 +94,8 @@ def _shared(judge: Judge, text: Text) -> Iterable[Stream]:
     common = {key for key in map(shape, (row.raw for row in kept)) if judge.telling.get(key)}
     common |= {shape(row.raw) for row in kept if b"nranks" in row.raw and who.NCCL.search(row.raw[:800])}
     again = lines_of_shapes(source, common) if source.path != "-" else []
-    ends = last_of_each(_ending(text.tail, text.lines), _ENDING // 2)
-    both = sorted({row.number: row for row in (*kept, *again, *ends)}.values())
+    ends = last_of_each(lines_at_end(text.tail, text.lines), _ENDING // 2)
+    both = sorted({r.number: r for r in (*kept, *again, *ends) if r.number >= text.begin}.values())
     found = who.lines_by_printer(both)
     by_who: dict[tuple[object, ...], list[tuple[Line, Kept]]] = {}
     for line in found:
@@ -153,7 +161,7 @@ def _stream(
     )
 
 
-def _ending(tail: bytes, count: int) -> list[Kept]:
+def lines_at_end(tail: bytes, count: int) -> list[Kept]:
     """The lines of the end of a log of so many lines; of a progress bar its last states."""
     raws = tail.split(b"\n")
     if raws and not raws[-1]:

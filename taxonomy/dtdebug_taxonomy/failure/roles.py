@@ -35,10 +35,12 @@ _SUMMARY = re.compile(
     r"|Worker failed with error .{0,300}, please check"
     r"|.{0,200}\b[Ss]ee (?:the )?(?:root cause|stack trace)\b.{0,9}above)"
     r"|\S{0,60}EngineDeadError\b"
+    r"|FatalError: `Termination signal` is detected by the operating system"
     r"|(?:subprocess\.)?CalledProcessError: Command '\[.{0,200}\b(?:python[\d.]{0,5}|torchrun|accelerate|deepspeed)'"
 )
 """What a parent raises that says only that its child has failed, or where that stands; most of an inference engine.
-Source: https://github.com/vllm-project/vllm/blob/main/vllm/v1/executor/multiproc_executor.py"""
+Source: https://github.com/vllm-project/vllm/blob/main/vllm/v1/executor/multiproc_executor.py
+Paddle prints the signal by which its launcher ends a rank so: paddle/fluid/platform/init.cc (SignalHandle)"""
 _CALLED = re.compile(r"(?:\w{1,60}: ')?On WorkerInfo\(id=(\d{1,7}), name=")
 """How torch.distributed.rpc raises at the caller what the called worker raised, and how that one prints it.
 Source: https://github.com/pytorch/pytorch/blob/main/torch/distributed/rpc/internal.py (_run_function)"""
