@@ -2,17 +2,20 @@
 
 import json
 import os
+import pickle
 import stat
 import subprocess
 import sys
 from importlib.util import find_spec
 from pathlib import Path
+from types import SimpleNamespace
 
 import msgspec
 import pytest
 
 from dtdebug.course import branches, compare, matching, program, recording
-from dtdebug.course.inside.record import raw
+from dtdebug.course.inside import objects
+from dtdebug.course.inside.record import Recorder, raw
 from dtdebug.course.matching import Called
 from dtdebug.course.recording import Key
 from dtdebug.errors import UsageError
@@ -221,6 +224,39 @@ def test_what_differs(tmp_path, other, what, index):
     first = compare.runs(tmp_path / "a", tmp_path / "b").first
 
     assert (0, index, what, "t.py", 4) == (first.rank, first.index, first.what, first.file, first.line)
+
+
+def test_a_captured_graph_stops_the_recording_in_words(tmp_path):
+    """Before the values are read, which would break the capture."""
+    cuda = SimpleNamespace(is_current_stream_capturing=lambda: True)
+    recorder = Recorder({"folder": str(tmp_path)}, SimpleNamespace(cuda=cuda, initial_seed=int, uint8=None))
+    with pytest.raises(RuntimeError, match="a CUDA graph is captured"):
+        recorder._prints(SimpleNamespace(op="allreduce_"), [SimpleNamespace(device=SimpleNamespace(type="cuda"))])
+
+
+@needs_torch
+def test_objects_are_alike_whatever_lies_behind_them_and_wherever_their_tensors_lie():
+    """A pickled tensor holds an address; another value, or the same tensor twice, is a difference."""
+    import torch
+
+    call, kept = SimpleNamespace(op="gather_"), []
+
+    def gather_object(thing):
+        data = pickle.dumps(thing)
+        local_size = torch.tensor([len(data)])
+        sent = torch.frombuffer(bytearray(data + os.urandom(9)), dtype=torch.uint8)
+        kept.append(thing)
+        assert len(data) == local_size  # read from this frame, as from torch's function of that name
+        return objects.fingerprints(call, [sent], torch)[0]
+
+    one, again = ({"loss": torch.ones(3), "at": torch.zeros(2), "n": 3} for _ in range(2))
+    shared = torch.ones(3)
+    assert pickle.dumps(one) != pickle.dumps(again)
+    assert gather_object(one) == gather_object(again)
+    assert gather_object(one) != gather_object({**again, "loss": torch.full((3,), 1.0000001)})
+    assert gather_object([torch.ones(3), torch.ones(3)]) != gather_object([shared, shared])
+    assert gather_object({**one, "n": "123456789012"}) != gather_object({**one, "n": "123456789013"})
+    assert gather_object("plain") == gather_object("plain") != gather_object("other")
 
 
 def test_a_tensor_whose_bytes_were_kept_can_still_be_resized():

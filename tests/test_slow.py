@@ -8,7 +8,7 @@ import pytest
 
 from dtdebug.cli import main as dtdebug
 from dtdebug.errors import UsageError
-from dtdebug.slow.account import account, late
+from dtdebug.slow.account import RankTimeline, _lasts, account, late
 from dtdebug.slow.command import picture, run
 from dtdebug.slow.steps import steps
 from dtdebug.slow.traces import load, paths
@@ -78,6 +78,19 @@ def test_a_rank_that_is_held_up_once_is_not_late(tmp_path):
         rows.append(event(name, at + 1000, 20_000, "cpu_op", tid))
     write(tmp_path, documents)
     assert json.loads(run([tmp_path], as_json=True)[0])["late"] is None
+
+
+@pytest.mark.parametrize(("left", "late_then"), [(1.0, True), (500.0, False)])
+def test_what_is_left_after_the_last_step_is_no_step(left, late_then):
+    """Rank 0 is late in three of five steps; a whole sixth one in which it is not makes that half of them."""
+    away, with_it, alike = (1000, 0, 100, 0), (1000, 600, 100, 0), (1000, 300, 300, 0)
+
+    def line(rank, parts):
+        return RankTimeline(rank=rank, span=6000, compute=(), communication=(), loader=(), parts=tuple(parts))
+
+    rest = (left, 0, 0, 0)
+    lines = [line(0, [away] * 3 + [alike] * 2 + [rest]), line(1, [with_it] * 3 + [alike] * 2 + [rest])]
+    assert _lasts(0, "idle", lines) is late_then
 
 
 def test_a_loader_that_is_slow_everywhere_holds_up_all(tmp_path):

@@ -19,7 +19,7 @@ from dtdebug.watch.inside import values
 from dtdebug.watch.inside.clipping import Clipping
 from dtdebug.watch.inside.lost import Lost
 from dtdebug.watch.inside.models import Models
-from dtdebug.watch.inside.notes import Notes
+from dtdebug.watch.inside.notes import Notes, guarded
 from dtdebug.watch.inside.optimizers import divisors
 from dtdebug.watch.inside.steps import Steps
 from dtdebug.watch.judge import judge
@@ -935,6 +935,27 @@ def test_what_fails_inside_disarms_itself_with_one_line(tmp_path, capsys):
     text = next(tmp_path.glob("*.jsonl")).read_text()
     assert "no such thing" in text
     assert '"join"' not in text
+
+
+def test_a_captured_graph_ends_the_watch_before_anything_is_read(tmp_path, capsys, monkeypatch):
+    """To wait for a value would break the capture; before CUDA is in use nothing asks for it."""
+    in_use, capturing, seen = [False], [False], []
+    cuda = types.SimpleNamespace(is_initialized=lambda: in_use[0], is_current_stream_capturing=lambda: capturing[0])
+    monkeypatch.setitem(sys.modules, "torch.cuda", cuda)
+    looking = types.SimpleNamespace(notes=Notes(str(tmp_path)))
+    look = guarded(lambda self: seen.append(1))
+    capturing[0] = True
+    look(looking)
+    in_use[0], capturing[0] = True, False
+    look(looking)
+    assert len(seen) == 2
+
+    capturing[0] = True
+    look(looking)
+    look(looking)
+    said = capsys.readouterr().err
+    assert len(seen) == 2
+    assert (1, True) == (said.count("\n"), "a CUDA graph is captured" in said)
 
 
 def test_looks_get_rarer_as_they_cost_and_stay_common_to_all_ranks(tmp_path):

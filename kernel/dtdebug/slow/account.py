@@ -20,8 +20,9 @@ _DISPATCHED = ("c10d::", "_c10d_functional::", "record_param_comms")
 """Operators of the host that begin a collective or wait for it."""
 _LATE, _OWN = 0.1, 0.5
 """Share of a step by which others communicate longer, and the share of that which the late rank spends elsewhere."""
-_PARTS, _FEW, _MOSTLY = 24, 4, 0.6
-"""Into how many parts a run is divided, below how many it is one, and in how many of them the late rank has to be."""
+_PARTS, _FEW, _MOSTLY, _REST = 24, 4, 0.6, 0.1
+"""Into how many parts a run is divided, below how many it is one, in how many of them the late rank has to be, and the
+share of the usual length below which a part is only what is left at an end of the run."""
 Interval = tuple[float, float]
 
 
@@ -154,13 +155,16 @@ def _lasts(rank: int, phase: str, lines: Sequence[RankTimeline]) -> bool:
     if len({len(line.parts) for line in lines}) != 1 or len(lines[0].parts) < _FEW:
         return True
     shares = {line.rank: [_shares(part) for part in line.parts] for line in lines}
+    usual = {line.rank: median(part[0] for part in line.parts) for line in lines}
+    counted = [n for n in range(len(shares[rank])) if all(x.parts[n][0] >= _REST * usual[x.rank] for x in lines)]
     kept = 0
-    for at, mine in enumerate(shares[rank]):
+    for at in counted:
+        mine = shares[rank][at]
         others = [rows[at] for other, rows in shares.items() if other != rank]
         waits = median(row["communication"] for row in others) - mine["communication"]
         more = mine[phase] - median(row[phase] for row in others)
         kept += waits >= _LATE and more >= _OWN * waits
-    return kept >= _MOSTLY * len(shares[rank])
+    return kept >= _MOSTLY * len(counted) > 0
 
 
 def _shares(part: tuple[float, float, float, float]) -> dict[str, float]:

@@ -33,16 +33,18 @@ def fingerprint(tensor: Any) -> int | None:
     if not plain.numel():
         return 0
     data = plain.contiguous().view(-1).view(torch.uint8)
-    whole = data.numel() // 8 * 8
-    rest = int.from_bytes(bytes(data[whole:].tolist()), "little")
-    total: int = (data.numel() * _MULTIPLIER + rest * _MULTIPLIER) & _MASK
+    size = data.numel()
+    rest, whole = 0, size // 8 * 8
+    if whole < size:
+        rest = int.from_bytes(bytes(data[whole:].tolist()), "little")
+        data = data[:whole]
+    total: int = (size * _MULTIPLIER + rest * _MULTIPLIER) & _MASK
     if whole:
-        body = data[:whole]
-        if body.data_ptr() % 8 or body.storage_offset() % 8:
-            body = body.clone()
-        words = body.view(torch.int64)
-        for index in range(0, words.numel(), _CHUNK):
-            part = _sum(torch, words[index : index + _CHUNK])
+        if data.data_ptr() % 8 or data.storage_offset() % 8:
+            data = data.clone()
+        words = data.view(torch.int64)
+        for index in range(0, whole // 8, _CHUNK):
+            part = _sum(torch, words[index : index + _CHUNK] if whole // 8 > _CHUNK else words)
             total = (total * _MULTIPLIER + part) & _MASK
     return total
 
@@ -57,7 +59,7 @@ def _sum(torch: Any, words: Any) -> int:
         for value in sums.tolist():
             total = (total * _MULTIPLIER + value) & _MASK
     if many < words.numel():
-        last = words[many:]
+        last = words[many:] if many else words
         value = (last * weights[: last.numel()]).sum().item()
         total = (total * _MULTIPLIER + value) & _MASK
     return total

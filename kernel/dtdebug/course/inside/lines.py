@@ -64,15 +64,20 @@ def is_blocking() -> bool:
     return False
 
 
-def object_size() -> int | None:
-    """Bytes of the object that `all_gather_object` or `gather_object` is about to send; None where it is another's."""
+def object_sizes() -> list[int] | None:
+    """Bytes of each object that is about to be sent, none where its tensor ends with it; None: no object is sent."""
     frame: FrameType | None = sys._getframe(1)  # noqa: SLF001 - documented
-    for _ in range(16):
+    for _ in range(20):
         if frame is None:
             return None
-        if frame.f_code.co_name in ("all_gather_object", "gather_object"):
+        name = frame.f_code.co_name
+        if name in ("all_gather_object", "gather_object"):
             size = frame.f_locals.get("local_size")
-            return int(size) if size is not None else None
+            return [int(size)] if size is not None else []
+        if name == "scatter_object_list":
+            return [int(size) for size in frame.f_locals.get("tensor_sizes") or ()]
+        if name in ("broadcast_object_list", "send_object_list"):
+            return []
         frame = frame.f_back
     return None
 

@@ -6,6 +6,7 @@ What collectives give to this rank is kept as well, up to a limit, so that the r
 from __future__ import annotations
 
 import atexit
+import functools
 import itertools
 import os
 import socket
@@ -13,13 +14,12 @@ import sys
 import threading
 import time
 import zlib
-from collections.abc import Callable
 from typing import Any
 
 import msgspec
 
 from dtdebug.clean import allowed_variables, arguments, clean
-from dtdebug.course.inside import hashing, lines, road
+from dtdebug.course.inside import lines, objects, road
 from dtdebug.course.inside.groups import my_rank
 from dtdebug.course.inside.start import complain
 from dtdebug.course.recording import KEPT, SEGMENT, VERSION, End, Key, RecordingHeader
@@ -29,6 +29,7 @@ _PATIENCE = 10.0
 _encode = msgspec.json.Encoder().encode
 _ROOM = 1024
 """Bytes that are reserved for how the recording ends."""
+_WAIT, _MESSAGES = ("monitored_barrier_",), ("send", "recv_", "recv_any_source_")
 _FLAGS = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC | getattr(os, "O_NOFOLLOW", 0)
 
 
@@ -61,7 +62,7 @@ class Recorder:
         self._name, self._head, self._file, self._data, self._end = "", -1, -1, -1, -1
         self._stopped = ""
         self._segment, self._written, self._kept, self._digest = 0, 0, 0, 0
-        self._keys: dict[tuple[Any, ...], int] = {}
+        self._keys: dict[tuple[Any, ...], tuple[int, bytes]] = {}
         self._segments: list[int] = []
         self._spent, self._count, self._bytes = 0.0, 0, 0
         self._data_to = 0
@@ -83,11 +84,10 @@ class Recorder:
             if not self._name:
                 self._open(call)
             inputs = call.inputs
-            prints = [self._print(tensor, call) for tensor in inputs] if self._hashes else []
+            prints = self._prints(call, inputs) if self._hashes else []
             self._bytes += sum(t.numel() * t.element_size() for t in inputs)
-            key = described(call)
-            self._line(key, thread_name(), lambda known: [call.number, known, prints])
-            self._digest = zlib.crc32(_encode([key[:-2], prints]), self._digest)
+            key = self._line(described(call, inputs), thread_name(), call.number, prints)
+            self._digest = zlib.crc32(key + _encode(prints) + b"]", self._digest)
             self._count += 1
             if self._count % 10 ** max(3, len(str(self._count)) - 2) == 0:
                 append(self._head, _encode([self._count, self._digest]) + b"\n")
@@ -130,13 +130,10 @@ class Recorder:
         )  # fmt: skip
         os.pwrite(self._end, _encode(told).ljust(_ROOM), 0)
 
-    def _print(self, tensor: Any, call: road.OwnCall) -> int | None:
-        if tensor.device.type == "cuda" and self._torch.cuda.is_current_stream_capturing():
+    def _prints(self, call: road.OwnCall, inputs: list[Any]) -> list[int | None]:
+        if any(t.device.type == "cuda" for t in inputs) and self._torch.cuda.is_current_stream_capturing():
             raise RuntimeError("a CUDA graph is captured; its collectives are not seen when it is replayed")
-        if call.op in ("allgather_", "gather_") and tensor.dtype == self._torch.uint8:
-            size = lines.object_size()  # behind a shorter object there is whatever the memory held
-            tensor = tensor[:size] if size is not None and tensor.dim() == 1 else tensor
-        return hashing.fingerprint(tensor)
+        return objects.fingerprints(call, inputs, self._torch)
 
     def _open(self, call: road.OwnCall) -> None:
         rank, world = my_rank() or (call.group.rank, len(call.group.ranks))
@@ -165,13 +162,14 @@ class Recorder:
         append(end, b" " * _ROOM)
         self._end = end
 
-    def _line(self, key: tuple[Any, ...], thread: str, record: Callable[[int], list[Any]]) -> None:
+    def _line(self, key: tuple[Any, ...], thread: str, call: int, prints: list[int | None]) -> bytes:
+        """Writes the record; gives what all of its key have in common, for the digest."""
         if self._file < 0 or self._written > SEGMENT:
             self._next()
-        number = self._keys.get((thread, *key))
-        text = b""
-        if number is None:
-            number = self._keys[thread, *key] = len(self._keys)
+        known, text = self._keys.get((thread, *key)), b""
+        if known is None:
+            number = len(self._keys)
+            known = self._keys[thread, *key] = number, b"[" + _encode(key[:-2]) + b","
             op, group, ordinal, shapes, dtypes, peer, tag, waits, file, line = key
             text = _encode(
                 Key(
@@ -179,9 +177,10 @@ class Recorder:
                     file=file, line=line, peer=peer, tag=tag, waits=waits, thread=thread,
                 )
             ) + b"\n"  # fmt: skip
-        text += _encode(record(number)) + b"\n"
+        text += _encode((call, known[0], prints)) + b"\n"
         append(self._file, text)
         self._written += len(text)
+        return known[1]
 
     def _next(self) -> None:
         """Another segment; the first and the last ones are kept."""
@@ -289,9 +288,9 @@ def thread_name() -> str:
     return "" if main else here.name[:200]
 
 
-def described(call: road.OwnCall) -> tuple[Any, ...]:
+def described(call: road.OwnCall, inputs: list[Any] | None = None) -> tuple[Any, ...]:
     """What collectives that look alike have in common, as in `Key`; the last two are file and line."""
-    tensors, group = call.inputs or call.outputs, call.group
+    tensors, group = (call.inputs if inputs is None else inputs) or call.outputs, call.group
     root = call.value("root_rank", call.value("dst", call.value("src")))
     peer = group.ranks[root] if isinstance(root, int) and 0 <= root < len(group.ranks) else None
     return (
@@ -299,12 +298,17 @@ def described(call: road.OwnCall) -> tuple[Any, ...]:
         group.ranks,
         group.ordinal,
         tuple(tuple(t.shape) for t in tensors),
-        tuple(str(t.dtype).removeprefix("torch.") for t in tensors),
+        tuple(_dtype(t.dtype) for t in tensors),
         peer,
         call.value("tag") or 0,
-        call.value("async_op") is False or call.op == "monitored_barrier_" or lines.is_blocking(),
+        call.value("async_op") is False or call.op in _WAIT or (call.op in _MESSAGES and lines.is_blocking()),
         *call.site(),
     )
+
+
+@functools.cache
+def _dtype(dtype: Any) -> str:
+    return str(dtype).removeprefix("torch.")
 
 
 def raw(tensor: Any, torch: Any) -> list[memoryview]:

@@ -14,7 +14,7 @@ import msgspec
 
 from dtdebug import state
 from dtdebug.course import recording
-from dtdebug.course.inside import alone, hashing, lines, road
+from dtdebug.course.inside import alone, lines, objects, road
 from dtdebug.course.inside.record import described, thread_name
 
 
@@ -105,13 +105,12 @@ class Player:
         self._result.write_bytes(msgspec.json.encode(found))
 
     def _compare(self, call: road.OwnCall, record: recording.RecordedCollective) -> None:
-        for index, (tensor, theirs) in enumerate(zip(call.inputs, record.prints, strict=False)):
+        mine = objects.fingerprints(call, call.inputs, self._torch)
+        for index, (ours, theirs) in enumerate(zip(mine, record.prints, strict=False)):
             if theirs is None:
                 continue
             self._inputs += 1
-            if call.op in ("allgather_", "gather_") and tensor.dtype == self._torch.uint8 and tensor.dim() == 1:
-                tensor = tensor[: lines.object_size()]  # noqa: PLW2901 - see record
-            if hashing.fingerprint(tensor) == theirs:
+            if ours == theirs:
                 self._identical += 1
             elif self._first is None:
                 self._note(call, "value", index)

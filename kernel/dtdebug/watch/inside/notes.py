@@ -132,6 +132,7 @@ def guarded(function: Callable[..., None]) -> Callable[..., None]:
             return
         begun = time.perf_counter()
         try:
+            _refuse_capture()
             function(self, *args, **kwargs)
         except Exception as error:
             notes.fails(error, function.__name__)
@@ -139,6 +140,14 @@ def guarded(function: Callable[..., None]) -> Callable[..., None]:
             notes.spent += time.perf_counter() - begun
 
     return run
+
+
+def _refuse_capture() -> None:
+    """Raises while a CUDA graph is captured: to read a value then would break the job's capture."""
+    cuda: Any = sys.modules.get("torch.cuda")
+    ready = cuda is not None and getattr(cuda, "is_initialized", bool)()  # not while it is being imported
+    if ready and cuda.is_current_stream_capturing():
+        raise RuntimeError("a CUDA graph is captured; its steps are not seen when it is replayed")
 
 
 def json_number(value: float) -> float | str:
