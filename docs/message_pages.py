@@ -85,8 +85,8 @@ def message(e: Evidence) -> Iterator[str]:
     yield "\n".join(f"- [{_prose(c.title)}](../causes/{s.code}/{c.id}.md): {_prose(c.fix)}" for s, c in causes)
     yield "## What your own run says"
     yield (
-        "`dtdebug diagnose LOG` reads the whole output: which rank printed it first, what came before, and which of "
-        "these causes something points at."
+        "`dtdebug diagnose LOG` reads the whole output: which rank printed it first, what came before, and which "
+        "cause something points at."
     )
     yield f"Source of the message: {_source(e.cite)}" if e.cite else ""
 
