@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import sys
@@ -124,9 +125,17 @@ def list_for_models(app: Any, failed: Exception | None) -> None:
     (Path(app.outdir) / "llms.txt").write_text(text, encoding="utf-8")
 
 
+def list_for_search(app: Any, failed: Exception | None) -> None:
+    """Writes the messages by which `static/site.js` finds the page of a pasted line."""
+    if not failed and app.builder.name == "dirhtml":
+        text = json.dumps(message_pages.searched(), ensure_ascii=False)
+        (Path(app.outdir) / "_static" / "messages.json").write_text(text, encoding="utf-8")
+
+
 def setup(app: Any) -> None:
     """Tells Sphinx when to make the pages."""
     app.connect("config-inited", write)
     app.connect("source-read", adapt)
     app.connect("html-page-context", share_menu, priority=400)  # before the theme asks for it
     app.connect("build-finished", list_for_models)
+    app.connect("build-finished", list_for_search)

@@ -9,6 +9,7 @@ import re
 from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
+from typing import Any
 
 from dtdebug_taxonomy.knowledge import load
 from dtdebug_taxonomy.matching import Hit, Matcher
@@ -17,6 +18,8 @@ from dtdebug_taxonomy.model import Cause, Evidence, Symptom
 KNOWN = load()
 SAMPLES = Path(__file__).parent.parent / "tests" / "samples"
 WIDTH = 110
+_CASED = "(?-i:"
+"""What browsers of some years ago can't read."""
 _REGEX = re.compile(r"(?<!\\)[\[\](){}|*+?^$]|(?<!\\)\\[a-zA-Z]")
 _PREFIX = re.compile(r"^(?:\[\d+,\d+\]<\w+>:|\[[^\]]{1,30}\]:? ?|\w*Rank \d+:? ?|\s)+")
 
@@ -26,7 +29,7 @@ def titles() -> dict[str, str]:
     """Id of a message -> how it is printed; those whose words are not known are left out."""
     files = [file for file in sorted(SAMPLES.rglob("*.txt")) if ".said." not in file.name]
     lines = "\n".join(file.read_text(encoding="utf-8", errors="replace") for file in files) + "\n"
-    messages = [e for e in KNOWN.evidence.values() if e.text and e.symptoms]
+    messages = [e for e in KNOWN.evidence.values() if e.text and (e.symptoms or e.role == "cascade" or any(_causes(e)))]
     finder = Matcher([(f"{i:02} {e.id}", pattern) for e in messages for i, pattern in enumerate(e.text)])
     hits = {hit.key.partition(" ")[2]: hit for hit in sorted(finder.hits(lines), key=lambda hit: hit.key, reverse=True)}
     found = {e.id: _around(lines, hits[e.id]) if e.id in hits else _plain(e) for e in messages}
@@ -41,6 +44,20 @@ def pages() -> dict[str, str]:
     return {"messages": _joined(index()), **made}
 
 
+def searched() -> list[dict[str, Any]]:
+    """What the site's search tries on what is looked for, which is often a line that somebody's own run printed."""
+    return [
+        {
+            "id": name,
+            "title": title,
+            "vague": int(e.generic or e.catch_all or e.role != "root"),
+            "patterns": [text.replace("(?P<", "(?<") for text in e.text if _CASED not in text],
+        }
+        for name, title in titles().items()
+        for e in [KNOWN.evidence[name]]
+    ]
+
+
 def _joined(lines: Iterator[str]) -> str:
     return "\n\n".join(filter(None, lines)) + "\n"
 
@@ -52,18 +69,24 @@ def message(e: Evidence) -> Iterator[str]:
     file = next((f for f in KNOWN.messages.values() if any(other.id == e.id for other in f.evidence)), None)
     yield f"Printed by: {_prose(file.framework)}." if file else ""
     rows = [(s, e.symptoms[s.code]) for s in KNOWN.symptoms.values() if s.code in e.symptoms]
-    yield "## What it is a sign of"
+    yield "## What it is a sign of" if rows else ""
     yield "\n".join(f"- {word}: [{s.code} {_prose(s.title)}](../symptoms/{s.code}.md)" for s, word in rows)
+    is_echo = e.role == "cascade" and not rows
+    if is_echo:
+        yield (
+            "It reports that another process had failed before. Why is in that process's own output, maybe far above "
+            "or in another file: `dtdebug triage FOLDER` finds the rank that failed first among the logs of a job."
+        )
     own = [cure for cure in e.cure if "(?P<" not in cure.when]  # else a run's own words belong in it
     yield "## What the message itself says" if own else ""
     yield "\n".join(f"- {_prose(c.title)}: {_prose(c.fix)}" for c in own)
-    causes = list(_causes(e))
+    causes = [] if is_echo else list(_causes(e))  # those of what had failed before
     yield "## Causes with their fixes" if causes else ""
     yield "\n".join(f"- [{_prose(c.title)}](../causes/{s.code}/{c.id}.md): {_prose(c.fix)}" for s, c in causes)
     yield "## What your own run says"
     yield (
-        "`dtdebug diagnose LOG` reads the whole output: which rank printed it first, what came before, and which of "
-        "these causes something points at."
+        "`dtdebug diagnose LOG` reads the whole output: which rank printed it first, what came before, and which "
+        "cause something points at."
     )
     yield f"Source of the message: {_source(e.cite)}" if e.cite else ""
 

@@ -144,7 +144,7 @@ def _symptoms() -> Iterator[str]:
     yield "# Symptoms"
     yield (
         "What is seen when distributed training fails, with how often in the study of real faults ([arXiv 2112.06222]"
-        "(https://arxiv.org/abs/2112.06222)). Each page tells how to know the symptom, its causes and their fixes. "
+        "(https://arxiv.org/abs/2112.06222)). Each page says how to recognise the symptom, its causes and their fixes. "
         "`dtdebug explain CODE` prints the same."
     )
     for stage in dict.fromkeys(s.stage for s in KNOWN.symptoms.values()):

@@ -132,7 +132,7 @@ def test_from_two_failed_ranks_to_a_green_run(servers, opened, app, tmp_path):
     assert second == step(page, wizard(page).get_by_role("button", name="Back"))
 
     wizard(page).get_by_label("What else do you see?").fill("it fails at the first step on rank 1")
-    wizard(page).get_by_role("button", name="Tell").click()
+    wizard(page).get_by_role("button", name="Send").click()
     wizard(page).get_by_text("You said (2)").click()
     assert "it fails at the first step on rank 1" in wizard(page).inner_text()
     nb.shoot(page, f"panel-{app}-steps")

@@ -11,7 +11,7 @@ from html.parser import HTMLParser
 from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from threading import Thread
-from urllib.parse import unquote, urljoin, urlsplit
+from urllib.parse import quote_plus, unquote, urljoin, urlsplit
 from xml.etree import ElementTree as ET
 
 import pytest
@@ -219,6 +219,36 @@ def test_pages_fit_a_phone_and_ask_nobody_else(site, browser, scheme):
                 assert [] == [(v["id"], v["nodes"][0]["html"][:200]) for v in found["violations"]], name
 
     assert set() == {url for url in asked if not url.startswith((address, "data:"))}
+
+
+PASTED = {
+    "nccl-unhandled-system-error": "RuntimeError: NCCL error in: ../ProcessGroupNCCL.cpp:1275, unhandled system error",
+    "torch-network-error": "torch.distributed.DistNetworkError: The client socket has timed out after 60s",
+    "collective-watchdog-timeout": "[Rank 3] Watchdog caught collective operation timeout: WorkNCCL(SeqNum=7)",
+    "elastic-child-failed": "torch.distributed.elastic.multiprocessing.errors.ChildFailedError:",
+    "fsdp-inner-module-first": "_is_root should not have been set",
+    "ddp-unfinished-reduction": "Expected to have finished reduction",
+}
+"""Page -> a line as users paste it, with their own numbers or in part."""
+
+
+@pytest.mark.browser
+def test_a_pasted_line_finds_the_page_of_its_message_first(site, browser):
+    """Its numbers and paths are in no page; words that are no message find the pages that hold them, as before."""
+    with _served(site) as address, browser.new_context() as context:
+        page = context.new_page()
+        for name, line in PASTED.items():
+            page.goto(f"{address}search/?q={quote_plus(line)}", wait_until="load")
+            page.wait_for_selector("#search-messages a", timeout=30_000)
+
+            assert f"messages/{name}/" in page.locator("#search-messages a").first.get_attribute("href"), line
+
+        broken = "async () => (await (await fetch('../_static/messages.json')).json()).flatMap(m => m.patterns).filter("
+        broken += "p => { try { new RegExp(p, 'im') } catch { return true } })"
+        assert [] == page.evaluate(broken)
+        page.goto(f"{address}search/?q=sampler+epoch", wait_until="load")
+        page.wait_for_selector("#search-results li a", timeout=30_000)
+        assert 0 == page.locator("#search-messages").count()
 
 
 @pytest.mark.browser

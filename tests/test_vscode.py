@@ -106,6 +106,7 @@ def test_a_wrong_line_is_underlined_explained_listed_and_fixed(tmp_path, window)
     assert "of 637 faults" in w.hover(w.line("init_process_group").get_by_text("init_process_group"), "Often wrong")
     assert "dtdebug" in w.hover(w.line("dist.barrier").get_by_text("barrier"), "DT101")
     assert "Ln 8" in w.problem("DT101").inner_text()
+    w.shoot("problems")
     assert "Explain D.2.1" in w.fixes(w.line("dist.barrier"))
     w.page.keyboard.press("Escape")
     w.choose(w.fixes(w.line("MASTER_PORT"))[0])
@@ -114,6 +115,7 @@ def test_a_wrong_line_is_underlined_explained_listed_and_fixed(tmp_path, window)
     w.command("dtdebug: Explain symptom...")
     w.pick("Code or words", "hangs without", "D.2.1")
     assert "D.2.1" in w.inside("Training hangs")
+    w.shoot("explained")
 
 
 def test_cells_are_checked_together_and_the_buttons_of_a_card_act(tmp_path, window):
@@ -151,6 +153,7 @@ def test_the_walkthrough_leads_from_a_squiggle_to_a_verdict_and_a_fix(tmp_path, 
     w = window(tmp_path)
     w.command("Welcome: Open Walkthrough...")
     w.pick("Select a walkthrough", "training fails", "Find out why training fails on many ranks")
+    w.shoot("walkthrough")
     w.button("Open the example").click()
     w.squiggle()
     w.command("dtdebug: Run failing example")
@@ -158,6 +161,7 @@ def test_the_walkthrough_leads_from_a_squiggle_to_a_verdict_and_a_fix(tmp_path, 
     failed = w.problem("D.2.1")
     assert "Rank 0 called barrier" in failed.inner_text()
     assert "Ln 30" in failed.inner_text()
+    w.shoot("failed-run")
     failed.dblclick()
     w.outdent("dist.barrier")
     for step in ("Open a script", "See what is wrong", "Run it", "Apply the fix"):
@@ -187,6 +191,7 @@ def test_a_lab_is_chosen_and_fails_in_a_terminal_beside_its_script(tmp_path, win
     w = window(tmp_path, "bad.py")
     w.squiggle()  # before the extension is known, the palette has no command of it
     w.command("dtdebug: Learn by breaking")
+    w.shoot("labs")
     w.pick(CHOOSE, "A.2", "The ranks do not find a module that the launcher finds")
     folder = tmp_path / "dtdebug-lab-environment-not-passed-on"
     accept(w, folder)

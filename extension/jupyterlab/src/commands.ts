@@ -94,14 +94,14 @@ export function addCommands(
   add(
     "dtdebug:clear-history",
     trans.__("dtdebug: Clear the history of this notebook"),
-    trans.__("Forgets the diagnoses of the notebook in front"),
+    trans.__("Forgets the diagnoses of the active notebook"),
     () => does.clearHistory(),
     hasNotebook,
   );
   add(
     WHY,
     trans.__("Why did my distributed run fail?"),
-    trans.__("Tell what you see, or paste a log: needs no notebook and no kernel"),
+    trans.__("Say what you see, or paste a log: no notebook and no kernel is needed"),
     () => does.why(),
   );
   launcher?.add({ command: WHY, category: trans.__("Other"), rank: 5 });

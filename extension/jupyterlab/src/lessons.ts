@@ -37,7 +37,7 @@ export function lessonsWidget(app: JupyterFrontEnd, { trans, server }: Means): M
   const open = async (id: string) => {
     const lesson = await get(server, `lessons/${encodeURIComponent(id)}`);
     if (isRefusal(lesson)) {
-      say(trans.__("The lesson could not be had: %1", lesson.why));
+      say(trans.__("The lesson could not be loaded: %1", lesson.why));
       return;
     }
     try {

@@ -188,7 +188,7 @@ function failure(reply: Reply, trans: TranslationBundle): Line {
 }
 
 function old(trans: TranslationBundle): Line {
-  return { line: trans.__("The kernel's dtdebug is too old; this line renews it, then restart the kernel:"), source: UPDATE };
+  return { line: trans.__("The kernel's dtdebug is too old; upgrade it with this line, then restart the kernel:"), source: UPDATE };
 }
 
 /** Why the kernel said nothing. */

@@ -64,7 +64,7 @@ export function courseView(seen: Seen, act: Act, means: Means): Child[] {
 /** Which failure it is about. */
 function top({ course }: Seen, act: Act, { trans }: Means): HTMLElement {
   const subject = course?.subject;
-  const name = subject ? trans.__("Cell %1", subject.number) : trans.__("What you told");
+  const name = subject ? trans.__("Cell %1", subject.number) : trans.__("What you said");
   return make(
     "div",
     "dtdp-top",
@@ -120,7 +120,7 @@ function* said(seen: Seen, act: Act, means: Means): Generator<Child> {
     yield known(shown, means);
     yield trail(seen, means);
   }
-  yield form(trans.__("What else do you see?"), trans.__("Tell"), act, means, quiet);
+  yield form(trans.__("What else do you see?"), trans.__("Send"), act, means, quiet);
 }
 
 /** What needs no question, with where it is from. */

@@ -21,7 +21,7 @@ def check(code: Code) -> Iterator[Hit]:
         if not guard.early:
             yield Hit(
                 code.span(call),
-                f"{what} runs {guard.test.words}: the other ranks never call it, so these wait for them "
+                f"{what} runs {guard.test.words}: the other ranks never call it, so it waits for them "
                 "until the timeout.",
                 _fix(code, call) if call in calls else None,  # what else a function does may be for one rank
             )

@@ -26,7 +26,7 @@ def check(code: Code) -> Iterator[Hit]:
             yield Hit(
                 code.span(call),
                 f"{what} runs {guard.test.words}, since the others have left at line {line}: "
-                "they never call it, so these wait for them until the timeout.",
+                "they never call it, so it waits for them until the timeout.",
                 swapped(code, call, f"Call {last_name(code, call)}() before they leave") if call in calls else None,
             )
     waits = sorted({*calls, *code.calls(*DDPS)}, key=code.order.__getitem__)
