@@ -13,7 +13,7 @@ from pathlib import Path
 
 from dtdebug import state
 from dtdebug.errors import UsageError
-from dtdebug.isolate import pace, workspace
+from dtdebug.isolate import limits, pace, workspace
 from dtdebug.isolate.command import JobCommand, moved
 from dtdebug.isolate.company import Company
 from dtdebug.isolate.ending import clear
@@ -22,6 +22,7 @@ from dtdebug.isolate.outcome import FOUND_LIMIT, CommandEnd, RunReader
 from dtdebug.isolate.releases import Releases
 from dtdebug.isolate.run import NODES, RANKS, VERSION, Choices, Run
 from dtdebug.isolate.surroundings import Paths, Seeds, run_variables
+from dtdebug.isolate.tries import OutOfBudgetError
 from dtdebug.records.folder import RunFolder
 from dtdebug_taxonomy import factors
 
@@ -140,14 +141,17 @@ class Runner:
 
         Raises:
             subprocess.TimeoutExpired: it has not ended in time.
+            OutOfBudgetError: it was about to use up this host's memory or disk.
 
         """
-        if self._choices.kind != "slow":
-            return process.wait(limit)
         until = time.monotonic() + limit
         while time.monotonic() < until:
             with suppress(subprocess.TimeoutExpired):
                 return process.wait(min(_LOOK, max(0.1, until - time.monotonic())))
+            if what := limits.used_up(folder.path.parent):
+                raise OutOfBudgetError(f"a run was ended, for it nearly used up {what}")
+            if self._choices.kind != "slow":
+                continue
             company.look(process.pid)
             found = pace.pace(folder.path, None)
             if found is not None and found.enough:
