@@ -90,13 +90,14 @@ def _missed(
     """The hosts and findings of an answer, where hosts that it misses did not even start: by their names, and why."""
     called = {f"node {i}": name for i, name in enumerate(names)}
     hosts = [msgspec.structs.replace(r, host=called.get(r.host, r.host)) for r in main.hosts]
-    gone, why = [r for r in hosts if not r.came], dict(silent)
-    if len(gone) == len(silent):  # the same, also where nobody knows their numbers
-        hosts = [r for r in hosts if r.came] + [HostRow(host=n, node=names.index(n), came=False) for n in why]
-        gone = hosts[-len(why) :] if why else []
-    elif len(hosts) < len(names):
-        here = {r.host.partition(".")[0] for r in hosts}
-        hosts += [HostRow(host=n, came=False) for n in why if n.partition(".")[0] not in here]
+    here = {r.host.partition(".")[0] for r in hosts if r.came}
+    why = {name: words for name, words in silent if name.partition(".")[0] not in here}
+    known = [r for r in hosts if r.host != "?"]
+    if len(hosts) - len(known) == len(why):  # nobody knows their numbers
+        hosts = known + [HostRow(host=n, node=names.index(n), came=False) for n in why]
+    gone = [r for r in hosts if not r.came]
+    if len(hosts) < len(names):  # the job does not need them
+        hosts += [HostRow(host=n, came=False) for n in why if n not in {r.host for r in gone}]
     missed = {r.host for r in gone} & set(why)
     findings = [f if f.id != "DR201" else _by_name(f, called) for f in main.findings]
     findings = [f for f in findings if f.id != "DR201" or len(missed) < len(gone)]
