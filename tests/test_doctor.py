@@ -686,6 +686,8 @@ exec sh -c "$2"
     assert done.returncode == 1
     assert [h["came"] for h in report["hosts"]] == [True, False]
     assert {"id": "host far", "why": "ssh: Could not resolve hostname far"} in report["not_examined"]
+    (told,) = [f for f in report["findings"] if f["id"] == "DR201"]
+    assert (told["hosts"], told["text"]) == (["far"], "far did not report: ssh: Could not resolve hostname far")
     commands = (tmp_path / "said").read_text()
     assert "--node 0" in commands
     assert "DTDEBUG_DOCTOR_TOKEN" not in commands

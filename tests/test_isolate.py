@@ -20,7 +20,7 @@ import pytest
 from dtdebug.agent.arming import BOOTSTRAP
 from dtdebug.cli import main
 from dtdebug.errors import UsageError
-from dtdebug.isolate import differs, outcome, pace, releases, remedies, workspace
+from dtdebug.isolate import differs, limits, outcome, pace, releases, remedies, workspace
 from dtdebug.isolate.command import moved, one_host, parse_job, spread
 from dtdebug.isolate.findings import claims
 from dtdebug.isolate.identity import FailureIdentity, of_case, same_failure
@@ -916,6 +916,17 @@ def test_a_dry_run_starts_nothing_and_a_program_that_asks_is_refused(tmp_path, h
     assert not (tmp_path / "state" / "isolate").exists()
     status, _, err = ended(isolate(tmp_path, "--", sys.executable, "-c", "import getpass; getpass.getpass()"))
     assert (2, 1, True) == (status, err.count("\n"), "reads standard input" in err), err
+
+
+@pytest.mark.parametrize(("name", "least", "said"), [("MEMORY", 2.0, "memory of"), ("DISK", 1 << 62, "disk of")])
+def test_a_run_that_uses_up_memory_or_disk_is_ended(tmp_path, home, monkeypatch, capsys, name, least, said):
+    """The search stops and says which; nothing of the run is left."""
+    monkeypatch.chdir(home)
+    monkeypatch.setenv("DTDEBUG_STATE", str(tmp_path / "state"))
+    monkeypatch.setattr(limits, name, least)
+    assert 2 == main(["isolate", "--yes", "--", sys.executable, "-c", "import time; time.sleep(300)"])
+    assert f"a run was ended, for it nearly used up the {said}" in capsys.readouterr().out
+    assert not left_behind(tmp_path)
 
 
 def test_a_budget_too_small_for_one_run_is_said(tmp_path, home):

@@ -87,7 +87,9 @@ def _doctor(options: argparse.Namespace) -> int:
             else elsewhere.examine(options.hosts, options.via, command, options.wait)
         )
         _keep(command, report)
-        return _shown(options, report, ())
+        told = {h for f in report.findings for h in f.hosts}
+        others = [u for u in report.not_examined if u.id.startswith("host ") and u.id.removeprefix("host ") not in told]
+        return _shown(options, report, tuple(f"{u.id} did not report: {u.why}" for u in others))
     if options.read is not None:
         from dtdebug.doctor.reading import joined
 

@@ -6,12 +6,13 @@ The token goes to each on its standard input, never in a command, where others c
 from __future__ import annotations
 
 import os
+import re
 import secrets
 import shlex
 import signal
 import subprocess
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 
@@ -19,7 +20,8 @@ import msgspec
 
 from dtdebug.clean import one_line
 from dtdebug.doctor import hostfile
-from dtdebug.doctor.report import HostRow, Report, Unexamined
+from dtdebug.doctor.judge.findings import finding, folded
+from dtdebug.doctor.report import HostFinding, HostRow, Report, Unexamined
 from dtdebug.errors import UsageError
 from dtdebug.probe import remote
 
@@ -65,12 +67,7 @@ def _merged(names: Sequence[str], answers: Sequence[Report | str], via: str) -> 
     seen_there = {(f.id, f.text) for f in main.findings}
     more = [f for _, a in reports if a is not main for f in a.findings if (f.id, f.text) not in seen_there]
     apart = [f for f in more if any(not row.came for _, a in reports if f in a.findings for row in a.hosts[:1])]
-    seen = {row.host.partition(".")[0] for row in main.hosts}
-    rows = (
-        [HostRow(host=n, came=False) for n, _ in silent if n.partition(".")[0] not in seen]
-        if len(main.hosts) < len(names)
-        else []
-    )
+    hosts, findings = _missed(main, names, silent)
     known, why = dict(main.observations), dict(main.grounds)
     if via == "ssh":
         refused = next((f"{name}: {words}" for name, words in silent if "ermission denied" in words), "")
@@ -81,10 +78,47 @@ def _merged(names: Sequence[str], answers: Sequence[Report | str], via: str) -> 
         main,
         observations=known,
         grounds=why,
-        hosts=(*main.hosts, *rows),
-        findings=tuple({(f.id, f.text): f for f in (*main.findings, *apart)}.values())[:20],
+        hosts=tuple(hosts),
+        findings=tuple({(f.id, f.text): f for f in (*findings, *apart)}.values())[:20],
         not_examined=(*main.not_examined, *(Unexamined(id=f"host {n}", why=why) for n, why in silent)),
     )
+
+
+def _missed(
+    main: Report, names: Sequence[str], silent: Sequence[tuple[str, str]]
+) -> tuple[list[HostRow], list[HostFinding]]:
+    """The hosts and findings of an answer, where hosts that it misses did not even start: by their names, and why."""
+    called = {f"node {i}": name for i, name in enumerate(names)}
+    hosts = [msgspec.structs.replace(r, host=called.get(r.host, r.host)) for r in main.hosts]
+    here = {r.host.partition(".")[0] for r in hosts if r.came}
+    why = {name: words for name, words in silent if name.partition(".")[0] not in here}
+    known = [r for r in hosts if r.host != "?"]
+    if len(hosts) - len(known) == len(why):  # nobody knows their numbers
+        hosts = known + [HostRow(host=n, node=names.index(n), came=False) for n in why]
+    gone = [r for r in hosts if not r.came]
+    if len(hosts) < len(names):  # the job does not need them
+        hosts += [HostRow(host=n, came=False) for n in why if n not in {r.host for r in gone}]
+    missed = {r.host for r in gone} & set(why)
+    findings = [f if f.id != "DR201" else _by_name(f, called) for f in main.findings]
+    findings = [f for f in findings if f.id != "DR201" or len(missed) < len(gone)]
+    for reason in dict.fromkeys(why[n] for n in why if n in missed):
+        mine = [n for n in why if n in missed and why[n] == reason]
+        findings.append(
+            finding(
+                "DR201",
+                f"{folded(mine)} did not report: {reason}",
+                hosts=mine,
+                measured=reason,
+                expected="an answer of dtdebug doctor",
+                fix="Install dtdebug there, where a shell without login finds it" if "not found" in reason else "",
+            )
+        )
+    return hosts, findings
+
+
+def _by_name(f: HostFinding, called: Mapping[str, str]) -> HostFinding:
+    text = re.sub(r"\bnode \d{1,5}\b", lambda m: called.get(m[0], m[0]), f.text)
+    return msgspec.structs.replace(f, text=text, hosts=tuple(called.get(h, h) for h in f.hosts))
 
 
 def _begin(via: str, name: str, asked: Sequence[str], token: str) -> subprocess.Popen[bytes] | str:

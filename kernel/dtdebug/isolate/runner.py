@@ -13,15 +13,17 @@ from pathlib import Path
 
 from dtdebug import state
 from dtdebug.errors import UsageError
-from dtdebug.isolate import pace, workspace
+from dtdebug.isolate import limits, pace, workspace
 from dtdebug.isolate.command import JobCommand, moved
 from dtdebug.isolate.company import Company
 from dtdebug.isolate.ending import clear
 from dtdebug.isolate.identity import FailureIdentity
+from dtdebug.isolate.inside.notes import LONGER
 from dtdebug.isolate.outcome import FOUND_LIMIT, CommandEnd, RunReader
 from dtdebug.isolate.releases import Releases
 from dtdebug.isolate.run import NODES, RANKS, VERSION, Choices, Run
 from dtdebug.isolate.surroundings import Paths, Seeds, run_variables
+from dtdebug.isolate.tries import OutOfBudgetError
 from dtdebug.records.folder import RunFolder
 from dtdebug_taxonomy import factors
 
@@ -101,14 +103,17 @@ class Runner:
     ) -> Run:
         nodes, ranks = (int(setting[name]) if name in setting else None for name in (NODES, RANKS))
         job, folder = self._job.made(nodes, ranks), RunFolder(paths.place / "run")
+        chosen = [self._factors[name] for name in setting if name in self._factors]
+        hang_after = self._choices.hang_after
+        if any(f.knob == "group.timeout" for f in chosen):  # which is to come before a hang is seen, as it does else
+            hang_after *= LONGER
         command = [
             *(sys.executable, "-P", "-m", "dtdebug", "run", "--quiet", "--stop-on-hang", "--stop-on-not-understood"),
-            *("--hang-after", f"{self._choices.hang_after:g}", "--folder", str(folder.path)),
+            *("--hang-after", f"{hang_after:g}", "--folder", str(folder.path)),
             *_MORE[self._choices.kind],
             *(("--record", str(paths.place / "record")) if self._choices.kind == "differs" else ()),
             *("--", *moved(job, self._home, paths.copy)),
         ]
-        chosen = [self._factors[name] for name in setting if name in self._factors]
         begun, process, company = time.monotonic(), None, Company()
         try:  # an interrupt may come when the process has begun and is not known yet
             process = subprocess.Popen(
@@ -140,14 +145,17 @@ class Runner:
 
         Raises:
             subprocess.TimeoutExpired: it has not ended in time.
+            OutOfBudgetError: it was about to use up this host's memory or disk.
 
         """
-        if self._choices.kind != "slow":
-            return process.wait(limit)
         until = time.monotonic() + limit
         while time.monotonic() < until:
             with suppress(subprocess.TimeoutExpired):
                 return process.wait(min(_LOOK, max(0.1, until - time.monotonic())))
+            if what := limits.used_up(folder.path.parent):
+                raise OutOfBudgetError(f"a run was ended, for it nearly used up {what}")
+            if self._choices.kind != "slow":
+                continue
             company.look(process.pid)
             found = pace.pace(folder.path, None)
             if found is not None and found.enough:

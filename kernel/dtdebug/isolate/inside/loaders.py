@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator, Mapping
 from types import ModuleType
 from typing import Any
 
-from dtdebug.isolate.inside.notes import Notes
+from dtdebug.isolate.inside.notes import LONGER, Notes
 
 _DEPTH = 8
 
@@ -93,7 +93,7 @@ def _change(given: dict[str, Any], notes: Notes) -> None:
         if given.get("timeout"):
             notes.note("saw", "loader.timeout", given["timeout"])
             if notes.wants("loader.timeout"):
-                given["timeout"] *= 3
+                given["timeout"] *= LONGER
                 notes.note("set", "loader.timeout", given["timeout"])
         _start(given, notes)
         if notes.wants("loader.workers"):

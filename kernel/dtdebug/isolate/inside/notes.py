@@ -18,6 +18,8 @@ from pathlib import Path
 
 VARIABLE = "DTDEBUG_ISOLATE"
 """Environment variable: the file with what the processes of this run are to do."""
+LONGER = 3
+"""A time-out that is changed is so many times as long."""
 _MOST, _BYTES = 500, 4 << 20
 _OURS = f"{__file__.rpartition('/isolate/')[0]}/"
 _FOREIGN = ("<", f"{os.path.dirname(os.__file__)}/", _OURS)  # noqa: PTH120

@@ -15,7 +15,7 @@ from types import ModuleType
 from typing import Any
 
 from dtdebug.isolate.inside import chance
-from dtdebug.isolate.inside.notes import Notes
+from dtdebug.isolate.inside.notes import LONGER, Notes
 
 ACCUMULATION = (
     "gradient_accumulation_steps", "grad_accum", "grad_accum_steps", "accumulate_grad_batches", "accumulation_steps",
@@ -299,7 +299,7 @@ def _longer(given: dict[str, Any], notes: Notes) -> None:
     if limit is not None and 0 < limit.total_seconds() <= _LONGEST:
         notes.note("saw", "group.timeout", f"{limit.total_seconds():g} s")
         if notes.wants("group.timeout"):
-            given["timeout"] = 3 * limit
+            given["timeout"] = LONGER * limit
             notes.note("set", "group.timeout")
 
 
