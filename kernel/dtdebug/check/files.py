@@ -77,11 +77,11 @@ def read_source(path: Path) -> File:
         with os.fdopen(handle, "rb") as file:
             if not stat.S_ISREG(os.fstat(handle).st_mode):
                 raise UnreadableError(f"{path}: is not a regular file")
+            if os.path.realpath(path).startswith(("/proc/", "/sys/")):
+                raise UnreadableError(f"{path}: is a file of the kernel")
             data = file.read(LARGEST + 1)
     except OSError as error:
         raise UnreadableError(f"{path}: can't be read: {error.strerror}") from None
-    if data is None:  # a file of the kernel that has nothing now
-        raise UnreadableError(f"{path}: is a file of the kernel that has nothing to read")
     if len(data) > LARGEST:
         raise UnreadableError(f"{path}: is larger than {LARGEST // 1_000_000} MB, so it is taken for data")
     encoding = "utf-8"
