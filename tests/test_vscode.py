@@ -39,6 +39,14 @@ DIFF = """\
 -    dist.barrier()
 +dist.barrier()  # on every rank
 """
+FILE_DIFF = """\
+--- a/bad.py
++++ b/bad.py
+@@ -5,2 +5,2 @@
+-os.environ["MASTER_PORT"] = 29500
++os.environ["MASTER_PORT"] = "29500"
+ dist.init_process_group("gloo")
+"""
 MIME = "application/vnd.dtdebug.diagnosis+json"
 
 
@@ -112,27 +120,36 @@ def test_a_wrong_line_is_underlined_explained_listed_and_fixed(tmp_path, window)
     w.choose(w.fixes(w.line("MASTER_PORT"))[0])
     w.squiggles(1)
     assert 'os.environ["MASTER_PORT"] = "29500"' in w.text()
+    w.line("MASTER_PORT").click()
+    w.page.keyboard.press("Control+z")
+    w.squiggles(2)
+    assert 'os.environ["MASTER_PORT"] = 29500' in w.text()
     w.command("dtdebug: Explain symptom...")
     w.pick("Code or words", "hangs without", "D.2.1")
     assert "D.2.1" in w.inside("Training hangs")
     w.shoot("explained")
 
 
-def test_cells_are_checked_together_and_the_buttons_of_a_card_act(tmp_path, window):
-    """The name `rank` is bound in one cell and used in another; a fix is an edit of the cell, an answer a new cell."""
+def opened(folder: Path, window: Callable[..., vscode.Window], diff: str) -> tuple[vscode.Window, Any]:
+    """A notebook beside a program, and the card of a diagnosis whose first advice is this diff of the user's code."""
     sample = vscode.ROOT / "extension" / "shared" / "test" / "samples" / "leaning.json"
     diagnosis = json.loads(sample.read_text())
     yours, example = diagnosis["advice"]
-    diagnosis["advice"] = [yours | {"diff": DIFF, "diff_of": "yours"}, example]
+    diagnosis["advice"] = [yours | {"diff": diff, "diff_of": "yours"}, example]
     shown = {MIME: diagnosis, "text/html": "html", "text/plain": "plain"}
     output = {"output_type": "display_data", "metadata": {}, "data": shown}
-    (tmp_path / "bad.py").write_text(BAD)
-    (tmp_path / "train.ipynb").write_text(notebook(output))
-    w = window(tmp_path, "bad.py")
+    (folder / "bad.py").write_text(BAD)
+    (folder / "train.ipynb").write_text(notebook(output))
+    w = window(folder, "bad.py")
     w.squiggle()  # before extensions have started, a notebook would be opened as text
     w.open("train.ipynb")
+    return w, w.frame(diagnosis["symptoms"][0]["title"])
+
+
+def test_cells_are_checked_together_and_the_buttons_of_a_card_act(tmp_path, window):
+    """The name `rank` is bound in one cell and used in another; a fix is an edit of the cell, an answer a new cell."""
+    w, card = opened(tmp_path, window, DIFF)
     assert "DT101" in w.hover(w.squiggle(".cell"), "DT101")
-    card = w.frame(diagnosis["symptoms"][0]["title"])
     w.shoot("card")
     assert card.evaluate("document.documentElement.scrollWidth <= innerWidth"), "the card is cut off"
     apply = card.get_by_role("button", name="Apply to your code")
@@ -144,6 +161,22 @@ def test_cells_are_checked_together_and_the_buttons_of_a_card_act(tmp_path, wind
     card.get_by_role("button", name="installing or compiling").press("Enter")
     w.line("%dtdebug answer activity installing").wait_for()
     w.shoot("card-applied")
+
+
+def test_a_card_changes_the_file_that_its_diff_names_and_undo_takes_it_back(tmp_path, window):
+    """The file is shown beside the notebook with the change; VS Code in a browser saves it by itself."""
+    program = tmp_path / "bad.py"
+    w, card = opened(tmp_path, window, FILE_DIFF)
+    card.get_by_role("button", name="Apply to your code").press("Enter")
+    card.get_by_text("Applied to your code: run it again.").wait_for()
+    changed = w.line('"MASTER_PORT"] = "29500"')
+    changed.wait_for()
+    w.until(lambda: program.read_text() == BAD.replace("29500", '"29500"'))
+    w.shoot("card-file")
+    changed.click()
+    w.page.keyboard.press("Control+z")
+    w.line('"MASTER_PORT"] = 29500').wait_for()
+    w.until(lambda: program.read_text() == BAD)
 
 
 @pytest.mark.ranks

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import re
+from collections import defaultdict
 from collections.abc import Iterator
 
 from dtdebug_taxonomy.checks import Hit
@@ -27,9 +28,14 @@ def check(code: Code) -> Iterator[Hit]:
     leaving = [c for c in code.nodes(ast.If) if isinstance(c.body[-1], ast.Break)]
     conditions = [c for c in leaving if not known.around(c, early=False) and not known.test(c.test)]
     loops = {a for t in (together(code) if conditions else ()) for a in code.ancestors(t) if isinstance(a, _LOOPS)}
+    known_loops: dict[ast.AST, _Loop] = {}
     for condition in conditions:
         loop = next((a for a in code.ancestors(condition) if isinstance(a, _LOOPS)), None)
-        if loop in loops and loop is not None and _is_own(code, condition.test, loop, _DEEPEST):
+        if loop is None or loop not in loops:
+            continue
+        if loop not in known_loops:
+            known_loops[loop] = _Loop(code, loop)
+        if known_loops[loop].is_own(condition.test, _DEEPEST, set()):
             yield Hit(
                 code.span(condition.test),
                 "Each rank decides this by a value of its own part of the data, so some leave the loop and the "
@@ -37,69 +43,73 @@ def check(code: Code) -> Iterator[Hit]:
             )
 
 
-def _is_own(code: Code, node: ast.expr, loop: ast.AST, left: int) -> bool:
-    """Whether a value comes from what this rank alone has computed in a loop, as far as the names tell."""
-    if not left or _communicates(code, node):
-        return False
-    if isinstance(node, ast.Call) and _takes_out(code, node, loop):
-        return True
-    if not isinstance(node, ast.Name):
-        parts = (n for n in ast.iter_child_nodes(node) if isinstance(n, ast.expr))
-        return any(_is_own(code, part, loop, left) for part in parts)
-    values: list[ast.expr] = []
-    bound = code.bound(node)
-    if any(isinstance(b.node, ast.AugAssign) for b in bound):
-        bound = code.bindings.get((code.scope(node), node.id), bound)
-    for binding in bound:
-        if loop not in set(code.ancestors(binding.node)):
-            continue
-        value = binding.node.value if isinstance(binding.node, ast.AugAssign) else binding.value
-        if isinstance(binding.node, ast.Assign) and value is None:
-            value = binding.node.value  # one of several results
-        if value is not None:
-            values.append(value)
-    values += _told(code, node, loop)
-    if _is_sent(code, node.id, loop) or any(_communicates(code, v) for v in values):
-        return False
-    return any(v is not node and _is_own(code, v, loop, left - 1) for v in values)
+class _Loop:
+    """What one loop does with values: which it gives to objects, which it sends to the other ranks."""
+
+    def __init__(self, code: Code, loop: ast.AST) -> None:
+        self.code, self.loop = code, loop
+        self.told: dict[str, list[ast.Call]] = defaultdict(list)
+        """Object -> the calls that tell it something: `stopper(loss)` and `stopper.step(loss)` for `stopper`."""
+        self.sent: set[str] = set()
+        """The names that are given to calls by which the ranks may agree, and what these are made of."""
+        for call in code.inside(loop, ast.Call):
+            func = call.func.value if isinstance(call.func, ast.Attribute) else call.func
+            if isinstance(func, ast.Name):
+                self.told[func.id].append(call)
+            if agrees(code, call):
+                self.sent |= _names(code, *call.args, *(k.value for k in call.keywords))
+        assigns = sorted(code.inside(loop, ast.Assign), key=code.order.__getitem__, reverse=True)
+        for assign in assigns:
+            if self.sent & {dotted(t) for t in assign.targets}:
+                self.sent |= _names(code, assign.value)
+
+    def is_own(self, node: ast.expr, left: int, seen: set[str]) -> bool:
+        """Whether a value comes from what this rank alone has computed in the loop, as far as the names tell."""
+        if not left or self._communicates(node):
+            return False
+        if isinstance(node, ast.Call) and self._takes_out(node):
+            return True
+        if not isinstance(node, ast.Name):
+            parts = [n for n in ast.iter_child_nodes(node) if isinstance(n, ast.expr)]
+            return any(self.is_own(part, left, seen) for part in parts)
+        if node.id in seen or node.id in self.sent:
+            return False
+        seen.add(node.id)
+        values = self._values(node)
+        return not any(map(self._communicates, values)) and any(
+            v is not node and self.is_own(v, left - 1, seen) for v in values
+        )
+
+    def _values(self, node: ast.Name) -> list[ast.expr]:
+        """What a name gets in the loop, and what an object by that name is told before."""
+        bound = self.code.bound(node)
+        if any(isinstance(b.node, ast.AugAssign) for b in bound):
+            bound = self.code.bindings.get((self.code.scope(node), node.id), bound)
+        values: list[ast.expr] = []
+        for binding in bound:
+            value = binding.value
+            if isinstance(binding.node, ast.AugAssign | ast.Assign) and value is None:
+                value = binding.node.value  # one of several results
+            if value is not None and self.loop in set(self.code.ancestors(binding.node)):
+                values.append(value)
+        before = [c for c in self.told[node.id] if self.code.order[c] < self.code.order[node]]
+        return values + [a for c in before for a in c.args]
+
+    def _takes_out(self, call: ast.Call) -> bool:
+        """Whether a call gives a number of a tensor: `loss.item()`, or a function of this file that ends so."""
+        if isinstance(call.func, ast.Attribute) and call.func.attr in _TAKEN_OUT:
+            inner = call.func.value
+            values = (v for v in self.code.values(inner) if v is not None)
+            return dotted(inner) not in self.sent and not any(map(self._communicates, values))
+        function = self.code.called(call)
+        if function is None:
+            return False
+        taken = (c.func for c in self.code.inside(function, ast.Call))
+        return any(isinstance(f, ast.Attribute) and f.attr == "item" for f in taken)
+
+    def _communicates(self, node: ast.AST) -> bool:
+        return any(agrees(self.code, c) for c in self.code.inside(node, ast.Call))
 
 
-def _told(code: Code, node: ast.Name, loop: ast.AST) -> list[ast.expr]:
-    """What an object gets in a loop: `stopper(loss)` and `stopper.step(loss)` for `stopper`."""
-    found: list[ast.expr] = []
-    for call in code.inside(loop, ast.Call):
-        func = call.func.value if isinstance(call.func, ast.Attribute) else call.func
-        if isinstance(func, ast.Name) and func.id == node.id and code.order[call] < code.order[node]:
-            found += call.args
-    return found
-
-
-def _takes_out(code: Code, call: ast.Call, loop: ast.AST) -> bool:
-    """Whether a call gives a number of a tensor: `loss.item()`, or a function of this file that ends so."""
-    if isinstance(call.func, ast.Attribute) and call.func.attr in _TAKEN_OUT:
-        inner = call.func.value
-        values = (v for v in code.values(inner) if v is not None)
-        return not _is_sent(code, dotted(inner), loop) and not any(_communicates(code, v) for v in values)
-    function = code.called(call)
-    if function is None:
-        return False
-    return any(isinstance(c.func, ast.Attribute) and c.func.attr == "item" for c in code.inside(function, ast.Call))
-
-
-def _communicates(code: Code, node: ast.AST) -> bool:
-    return any(agrees(code, c) for c in code.inside(node, ast.Call))
-
-
-def _is_sent(code: Code, name: str, loop: ast.AST) -> bool:
-    """Whether a value, or what is made of it, is given to a call by which the ranks may agree."""
-    names = {name} - {""}
-    for assign in code.inside(loop, ast.Assign):
-        if any(dotted(n) in names for n in code.inside(assign.value, ast.Name, ast.Attribute)):
-            names |= {dotted(t) for t in assign.targets} - {""}
-    return any(
-        dotted(n) in names
-        for c in code.inside(loop, ast.Call)
-        if agrees(code, c)
-        for a in (*c.args, *(k.value for k in c.keywords))
-        for n in code.inside(a, ast.Name, ast.Attribute)
-    )
+def _names(code: Code, *nodes: ast.expr) -> set[str]:
+    return {dotted(n) for node in nodes for n in code.inside(node, ast.Name, ast.Attribute)} - {""}

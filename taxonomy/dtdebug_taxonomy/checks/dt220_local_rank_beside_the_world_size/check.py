@@ -31,8 +31,10 @@ def check(code: Code) -> Iterator[Hit]:
             sizes.add(code.function(assign))
         elif _RANK.fullmatch(last) and _is_local(code, value):
             ranks.append((assign, value))
+    ranks = [(assign, value) for assign, value in ranks if code.function(assign) in sizes]
+    devices = {id(inner) for d in (device_numbers(code) if ranks else ()) for inner in code.inside(d, ast.Name)}
     for assign, value in ranks:
-        if code.function(assign) in sizes and not _numbers_devices(code, assign):
+        if not _numbers_devices(code, assign, devices):
             name = dotted(assign.targets[0])
             yield Hit(
                 code.span(value),
@@ -42,13 +44,12 @@ def check(code: Code) -> Iterator[Hit]:
             )
 
 
-def _numbers_devices(code: Code, assign: ast.Assign) -> bool:
+def _numbers_devices(code: Code, assign: ast.Assign, devices: set[int]) -> bool:
     """Whether a name of one function does nothing but number a device, so that only its name is wrong."""
     function, name = code.function(assign), dotted(assign.targets[0])
     if function is None or not name.isidentifier():
         return False
     read = [n for n in code.inside(function, ast.Name) if n.id == name and isinstance(n.ctx, ast.Load)]
-    devices = {id(inner) for d in device_numbers(code) for inner in code.inside(d, ast.Name)}
     return bool(read) and all(id(n) in devices for n in read)
 
 

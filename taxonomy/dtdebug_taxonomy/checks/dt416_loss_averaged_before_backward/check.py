@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+from collections import defaultdict
 from collections.abc import Iterator
 
 from dtdebug_taxonomy.checks import Edit, Fix, Hit
@@ -23,15 +24,17 @@ def check(code: Code) -> Iterator[Hit]:
     """Reports the sum."""
     if not in_step(code) or code.role == "test":
         return
-    backwards = [(c, loss) for c in code.methods("backward") if (loss := _loss(code, c)) is not None]
-    for call in code.calls(*_SUMS) if backwards else ():
-        name = dotted(code.argument(call, "tensor", 0))
+    passes = _Passes(code)
+    divided: dict[ast.AST, dict[str, list[int]]] = {}
+    for call in code.calls(*_SUMS) if passes.any else ():
+        name, home = dotted(code.argument(call, "tensor", 0)), code.function(call) or code.tree
         if not _is_sum(code, call, name):
             continue
-        after = code.order[call]
-        division = next((d for d in _divisions(code, call, name) if code.order[d] > after), None)
-        backward = _reaches(code, call, name, backwards)
-        if division is None or backward is None or code.order[division] > backward[1]:
+        if home not in divided:
+            divided[home] = _divisions(code, home)
+        backward = passes.after(call, name)
+        after = next((d for d in divided[home].get(name, ()) if d > code.order[call]), None)
+        if backward is None or after is None or after > backward[1]:
             continue
         last = code.name(call.func).rpartition(".")[2]
         yield Hit(
@@ -42,7 +45,41 @@ def check(code: Code) -> Iterator[Hit]:
         )
 
 
-def _loss(code: Code, backward: ast.Call) -> ast.expr | None:
+class _Passes:
+    """The backward passes of a program, by what they run on."""
+
+    def __init__(self, code: Code) -> None:
+        self.code = code
+        self._by_name: dict[tuple[ast.AST | None, str], list[tuple[ast.Call, ast.expr]]] = defaultdict(list)
+        self._by_maker: dict[ast.AST, list[tuple[ast.Call, ast.Call]]] = defaultdict(list)
+        for call in code.methods("backward"):
+            loss = _loss(call)
+            if loss is None:
+                continue
+            self._by_name[code.function(call), dotted(loss)].append((call, loss))
+            values = code.values(loss)
+            if len(values) == 1 and isinstance(made := values[0], ast.Call) and (maker := code.called(made)):
+                self._by_maker[maker].append((call, made))
+        self.any = bool(self._by_name)
+
+    def after(self, call: ast.Call, name: str) -> tuple[ast.Call, int] | None:
+        """The backward pass on a sum, and up to where in its own function the sum may be divided."""
+        code, home = self.code, self.code.function(call)
+        for backward, loss in self._by_name.get((home, name), ()):
+            if code.order[backward] > code.order[call]:
+                bound = [b for b in code.bound(loss) if code.order[b.node] > code.order[call]]
+                kept = all(b.value is None or not _NO_GRADIENT & _words(code, b.value) for b in bound)
+                return (backward, code.order[backward]) if kept else None
+        if home is None:
+            return None
+        for backward, made in self._by_maker.get(home, ())[:1]:
+            returned = [r for r in code.returned(made) if name in {dotted(r), dotted(getattr(r, "left", r))}]
+            if returned:
+                return backward, max(code.order[r] for r in returned) + 1
+        return None
+
+
+def _loss(backward: ast.Call) -> ast.expr | None:
     """The name on which a backward pass runs: `loss.backward()`, `scaler.scale(loss).backward()`."""
     func = backward.func
     if not isinstance(func, ast.Attribute):
@@ -68,45 +105,23 @@ def _words(code: Code, value: ast.expr) -> set[str]:
     return {getattr(n, "attr", "") or getattr(n, "id", "") for n in code.inside(value, ast.Attribute, ast.Name)}
 
 
-def _divisions(code: Code, call: ast.Call, name: str) -> Iterator[ast.AST]:
-    """The places in the function of a sum at which it is divided by the number of ranks."""
-    home = code.function(call) or code.tree
-    for changed in code.inside(home, ast.AugAssign):
-        if isinstance(changed.op, ast.Div) and dotted(changed.target) == name and _is_size(code, changed.value):
-            yield changed
-    for division in code.inside(home, ast.BinOp):
-        if isinstance(division.op, ast.Div) and dotted(division.left) == name and _is_size(code, division.right):
-            up = code.statement(division)
-            target = dotted(up.targets[0]) if isinstance(up, ast.Assign) else ""
-            if target == name or isinstance(up, ast.Return):
-                yield division
-    for method in code.inside(home, ast.Call):
-        if dotted(method.func) == f"{name}.div_" and method.args and _is_size(code, method.args[0]):
-            yield method
-
-
-def _is_size(code: Code, node: ast.expr) -> bool:
-    return is_size(code, node) or (isinstance(node, ast.Call) and code.name(node.func) == DIST + "get_world_size")
-
-
-def _reaches(
-    code: Code, call: ast.Call, name: str, backwards: list[tuple[ast.Call, ast.expr]]
-) -> tuple[ast.Call, float] | None:
-    """The backward pass on the sum, and up to where in its own function the sum may be divided."""
-    home = code.function(call)
-    for backward, loss in backwards:
-        if code.function(backward) is home and dotted(loss) == name and code.order[backward] > code.order[call]:
-            bound = [b for b in code.bound(loss) if code.order[b.node] > code.order[call]]
-            if all(b.value is None or not _NO_GRADIENT & _words(code, b.value) for b in bound):
-                return backward, code.order[backward]
-        values = code.values(loss)
-        made = values[0] if len(values) == 1 else None
-        if home is None or not isinstance(made, ast.Call) or code.called(made) is not home:
-            continue
-        returned = [r for r in code.returned(made) if name in {dotted(r), dotted(getattr(r, "left", r))}]
-        if returned:
-            return backward, max(code.order[r] for r in returned) + 1
-    return None
+def _divisions(code: Code, home: ast.AST) -> dict[str, list[int]]:
+    """Where in a function values are divided by the number of ranks, by their names."""
+    found: dict[str, list[int]] = defaultdict(list)
+    for node in code.inside(home, ast.AugAssign, ast.BinOp, ast.Call):
+        if isinstance(node, ast.AugAssign):
+            name, by = dotted(node.target), node.value if isinstance(node.op, ast.Div) else None
+        elif isinstance(node, ast.BinOp):
+            name, by = dotted(node.left), node.right if isinstance(node.op, ast.Div) else None
+            up = code.statement(node)
+            if not isinstance(up, ast.Return) and not (isinstance(up, ast.Assign) and dotted(up.targets[0]) == name):
+                continue
+        else:
+            owner, _, last = dotted(node.func).rpartition(".")
+            name, by = owner, node.args[0] if last == "div_" and node.args else None
+        if name and by is not None and is_size(code, by):
+            found[name].append(code.order[node])
+    return {name: sorted(places) for name, places in found.items()}
 
 
 def _fix(code: Code, call: ast.Call, name: str, backward: ast.Call) -> Fix | None:
@@ -120,7 +135,7 @@ def _fix(code: Code, call: ast.Call, name: str, backward: ast.Call) -> Fix | Non
         if isinstance(statement, ast.Module):
             return None
     lines = statement_lines(code, statement) if isinstance(statement, ast.stmt) else None
-    loss = _loss(code, backward)
+    loss = _loss(backward)
     if lines is None or loss is None:
         return None
     keep = f"{indent_of(code, statement)}{_LOCAL}, {name} = {name}, {name}.detach().clone()\n"

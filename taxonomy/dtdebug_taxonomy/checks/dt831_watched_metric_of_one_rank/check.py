@@ -21,12 +21,13 @@ def check(code: Code) -> Iterator[Hit]:
     if "torchmetrics" in code.text or not many_devices(code):
         return
     watched = watched_names(code) | _in_file_names(code)
+    agreeing = {code.function(c) for c in code.nodes(ast.Call) if watched and agrees(code, c)}
     for call in code.methods("log", "log_dict") if watched else ():
         function = code.function(call)
         if function is None or not _STEPS.fullmatch(function.name) or _decided(call):
             continue
         names = logged_names(code, call) & watched
-        if not names or code.has_unpacking(call) or any(agrees(code, c) for c in code.inside(function, ast.Call)):
+        if not names or code.has_unpacking(call) or function in agreeing:
             continue
         yield Hit(
             code.span(call),
