@@ -33,6 +33,11 @@ def raised(message, kind="ValueError"):
             False,
         ),
         ("bf16 is not supported on this device with ZeRO-1", "bf16 is not supported on this device with ZeRO-1", False),
+        (
+            "Detected a deprecated import. This class is not compatible with the new loop.",
+            "This class is not compatible with the new loop.",
+            False,
+        ),
     ],
 )
 def test_the_sentence_that_says_so_is_found(message, words, orders):

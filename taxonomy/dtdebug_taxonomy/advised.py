@@ -160,7 +160,8 @@ def _sentences(ending: Ending) -> Iterator[str]:
     joined: list[str] = []
     for sentence in _SENTENCE.split(_text(ending)):
         words = " ".join(plain(sentence, _LONGEST).split())
-        if joined and _GOES_ON.match(words) and len(joined[-1]) + len(words) < _LONGEST:
+        goes_on = bool(joined) and _GOES_ON.match(words) and not _EVERYWHERE.search(joined[-1])
+        if goes_on and len(joined[-1]) + len(words) < _LONGEST:
             joined[-1] += f" {words}"
         else:
             joined.append(words)

@@ -159,11 +159,11 @@ def by_words(knowledge: Knowledge, findings: Sequence[Finding]) -> list[list[Fin
     for f in findings:
         if f.values and f.source == "said":
             context = knowledge.observations[f.evidence].context
-            same = next((g for g in said if not context and f.line == g[0].line and g[0].words in f.words), None)
-            if same is None:
-                groups.append([f])
+            same = [g for g in said if not context and f.line == g[0].line and g[0].words in f.words]
+            if same:
+                max(same, key=lambda g: (len(g[0].words), g[0].evidence)).append(f)
             else:
-                same.append(f)
+                groups.append([f])
     return groups
 
 
