@@ -52,7 +52,7 @@ _ANY_PROGRAM = frozenset(("accelerator", "backend", "container", "framework", "l
 _ANY_ERROR = (("exception",), ("yes",))
 """That there is an error, and no more."""
 _QUESTIONS = 3
-"""Answers, "I don't know" among them, after which there is a cause or an honest end."""
+"""Answers after which there is a cause or an honest end; "I don't know" is none."""
 _NOTES = 10
 _CULPRITS = 64
 
@@ -160,7 +160,7 @@ def diagnose(
         plainly = f"{plainly} {fact.fact.title}. {fact.fact.fix}"
     skip = {*(answers or {}), *unknown, *(("error_text_on_some_rank",) if raised_in_output(snapshot) else ())}
     only_ended = verdict == "unknown" and snapshot.verdict is not None  # no answer says what the rank has not printed
-    enough = len({*(answers or {}), *unknown}) >= _QUESTIONS
+    enough = len(answers or {}) >= _QUESTIONS
     question = None if plainly or only_ended or enough else _question(knowledge, ranking, findings, verdict, skip)
     advice = () if foreign else outright(knowledge, snapshot, ranking, advice_of(knowledge, ranking, findings))
     advice = _below_first(fitting(snapshot, advice))
