@@ -33,6 +33,11 @@ def raised(message, kind="ValueError"):
             False,
         ),
         ("bf16 is not supported on this device with ZeRO-1", "bf16 is not supported on this device with ZeRO-1", False),
+        (
+            "Detected a deprecated import. This class is not compatible with the new loop.",
+            "This class is not compatible with the new loop.",
+            False,
+        ),
     ],
 )
 def test_the_sentence_that_says_so_is_found(message, words, orders):
@@ -41,6 +46,56 @@ def test_the_sentence_that_says_so_is_found(message, words, orders):
 
     assert found is not None
     assert (found.words, found.orders, found.rank, found.line) == (words, orders, 0, 4)
+
+
+@pytest.mark.parametrize(
+    ("code", "message", "words"),
+    [
+        (
+            "raise ValueError(",
+            "Bucket mesh and group have other members",
+            "Bucket mesh and group have other members",
+        ),
+        (
+            "assert size > 0, text",
+            "Invalid layout: rows. Must be one of columns, tiles.",
+            "Invalid layout: rows. Must be one of columns, tiles.",
+        ),
+        ("raise RuntimeError(text)", "worker 3 failed during start", ""),
+        ("raise error", "Bucket mesh and group have other members", ""),
+        ("return self.call(group)", "Bucket mesh and group have other members", ""),
+    ],
+)
+def test_a_line_that_refuses_was_written_to_say_why(code, message, words):
+    """What only says that something failed, or was handed on, is not what is wrong."""
+    output = raised(message).replace("    main()", f"    {code}")
+    found = advised(endings(Snapshot(output=output)))
+
+    assert (found.words if found else "") == words
+
+
+def test_a_sentence_goes_on_in_indented_lines_of_its_rank():
+    """Lines of other ranks stand between."""
+    output = raised("The module gave no tensor,").rstrip() + (
+        "\n[rank1]: waits\n[rank0]:         but it must have at least one.\n[rank0]: done\n"
+    )
+    found = advised(endings(Snapshot(output=output)))
+
+    assert found is not None
+    assert found.words == "The module gave no tensor, but it must have at least one."
+
+
+def test_arguments_that_the_program_does_not_take_are_its_end():
+    """argparse prints no traceback; what a launcher prints after it is an echo."""
+    output = (
+        "w1: usage: train.py [-h] --output_dir OUTPUT_DIR\n"
+        "w1: train.py: error: the following arguments are required: --output_dir\n"
+        "w1: [2026-01-19 16:12:01,100] [INFO] [launch.py:319:sigkill_handler] Killing subprocess 3357\n"
+    )
+    d = diagnose(load(), Snapshot(output=output, situation="deepspeed on 2 hosts always fails"))
+
+    assert d.advice[0].cause == "message-says-so"
+    assert "the following arguments are required: --output_dir" in d.advice[0].title
 
 
 @pytest.mark.parametrize(

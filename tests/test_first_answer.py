@@ -129,7 +129,7 @@ def test_a_traceback_of_nobody_knows_which_rank_is_told_where_several_are_spoken
 
     assert d.recognised
     assert d.happened == "ValueError: Cannot split 30 blocks over 4 pipeline stages evenly at /w/pipe.py:31 in build"
-    assert d.advice[0].cause == "program-fails-by-itself"
+    assert d.advice[0].cause == "message-says-so"
     assert d.question is None or d.question.key != "activity"
     assert d.next is None or d.next.kind != "measure"
     alone = diagnose(KNOWLEDGE, Snapshot(output=TORN.replace("30 blocks over 4 pipeline stages", "it")))

@@ -217,3 +217,26 @@ def test_tasks_that_missed_a_barrier_are_named():
     title = diagnose(KNOWLEDGE, Snapshot(output=output)).advice[0].title
 
     assert title.startswith("Only 1 of 2 ranks came: /job:jax_worker/replica:0/task:1 ")
+
+
+@pytest.mark.parametrize(
+    "request_",
+    ["{'node:10.3.0.7': 0.001, 'GPU': 1.0}", "{'GPU': 1.0, 'node:ib-17.cluster.local': 0.001}"],
+)
+def test_a_node_that_ray_does_not_know_is_named(request_):
+    """What Ray can never fulfil for one node is no lack of GPUs elsewhere."""
+    output = (
+        f"(autoscaler +9s) Error: No available node types can fulfill resource request {request_}. Add suitable node"
+        " types to this cluster to resolve this issue.\n"
+        f"INFO ray_utils.py:221] Waiting for creating a placement group of specs for 10 seconds. specs=[{request_}]\n"
+    )
+    address = request_.split("node:")[1].split("'")[0]
+
+    assert address in diagnose(KNOWLEDGE, Snapshot(output=output)).advice[0].title
+
+
+def test_no_speed_up_where_gradients_are_accumulated():
+    """The wrapper has to know of the accumulation, else it exchanges gradients in each backward pass."""
+    said = "With gradient accumulation over 8 batches in my own loop I get no speed-up on 4 GPUs with Accelerate."
+
+    assert diagnose(KNOWLEDGE, Snapshot(situation=said)).advice[0].cause == "slow-way-of-parallelism"

@@ -11,6 +11,7 @@ from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
 from dtdebug_taxonomy.endings import Ending
+from dtdebug_taxonomy.failure.roles import role_of
 from dtdebug_taxonomy.finding import plain
 
 _SENTENCE = re.compile(r"(?<=[.!?;])\s+(?=[A-Z`'\"(])|\n")
@@ -27,6 +28,7 @@ _ORDERS = re.compile(
     r"(?:please |try |instead,? |consider |you (?:can|must|should|need to|have to|may want to) )"
     rf"(?:also |either |to |try |first )?(?:{_DO}|{_DOING})\b"
     rf"|^(?!call \w{{1,60}} fail)(?:{_DO})\b.{{3}}|\bplease (?:{_DO})\b|\bdid you (?:mean|forget)\b"
+    r"|\b(?:python3? -m |uv )?pip3? install [\w'\"-]|^consider \w{2,20}ing\b"
 )
 _FAULT = re.compile(
     r"(?i)\b(?:must|should|needs? to|has to|have to) (?:not )?(?:be|have|match|equal|divide|contain|fit)\b"
@@ -39,6 +41,14 @@ _FAULT = re.compile(
 )
 _REFUSED = re.compile(
     r"(?i)\bis not equal to\b|\bis required (?:for|by|when|to)\b|\brequires? .{1,40}(?:[<>]=|at least)"
+    r"|\b(?:is|are|was|were) only (?:possible|allowed|valid|available|implemented)\b"
+    r"|\bnot (?:yet |been )?tested (?:for|with)\b"
+    r"|\bcan(?:not|'t| not) (?:be (?!found|loaded|read|opened|reached|import|resolved|connected)\w{2,20}"
+    r"|provide|contain|have|work with|use|mix|combine|specify)\b"
+    r"|\b(?:do|does|did) not (?:match|agree|divide|fit|equal|work (?:with|in|on))\b"
+    r"|\b(?:discrepancy|mismatch|conflict) between\b|\bbut (?:got|found|received|was|were|is) \S"
+    r"|\b(?:is|are) (?:inconsistent|incorrect|too (?:large|small|long|many|few))\b"
+    r"|\bexpected .{2,80}\bgot\b|\bcan only be?\b|\bonly (?:be|take|accept)\b|\blikely (?:due to|caused by|because)\b"
     r"|\bnot in struct\b|\b(?:is|are) (?:invalid|out of range)\b|\brequires? .{1,60}\binstalled\b"
     r"|\bnot (?:yet |currently )?(?:supported|available|enabled|implemented|compatible|permitted|allowed)\b"
     r"|\bonly (?:supports?|works? (?:with|for)|available|implemented|compatible|allowed)\b|\bgot multiple values for\b"
@@ -54,7 +64,7 @@ _EVERYWHERE = re.compile(
     r"|report (?:this|it|a bug)|open an issue|file an issue|ignore this|silence|this warning|future version|deprecat"
     r"|find_unused_parameters|set_detect_anomaly|for (?:more|further) (?:info|detail)|stack ?trace|OMP_NUM_THREADS"
     r"|for debugging|be aware|see the (?:doc|log)|check the log|weights_only|error_file|FI_LOG|add the following flag"
-    r"|restart your program to reset|=[\"']?\$[\w{(]"
+    r"|restart your program to reset|^if this (?:fires|happens|fails)\b|=[\"']?\$[\w{(]"
 )
 _ALLOWS = re.compile(
     r"(?i)\b(?:must|should) be (?:either|one of|in|among)\b(?P<allowed>.{3,200}?)\b(?:got|but|not)\b(?P<got>.{2,80})"
@@ -73,6 +83,22 @@ _NO_SETTING = re.compile(r"\.py$|^(?:self|torch|dist|cls)$|^[a-z]+$|^e\.g$|^i\.e
 _ASSERT = re.compile(r"assert (?P<held>.{5,200}[^(,\\\s])$")
 _CHECKS = frozenset({"ValueError", "AssertionError", "NotImplementedError", "ValidationError", "ConfigKeyError"})
 """What checks of settings raise: if it names one, the message speaks of what was set."""
+_WRITTEN = re.compile(r"raise (?:\w{1,60}\.){0,6}[A-Z]\w{1,60}\(|assert ")
+"""A line of code that refuses: whoever wrote it wrote the message for this very case."""
+_PYTHONS = re.compile(r"[/\\][Ll]ib[/\\]python[\d.]{1,5}[/\\](?!(?:site|dist)-packages[/\\])|^<")
+_SAYS_LITTLE = re.compile(
+    r"(?i)\bfail(?:s|ed|ure)?\b|\berrors?\b|\btime(?:d|s)?[- ]?out\b|\bexceptions?\b|\bcrash|\bdied\b|\bexited\b"
+    r"|\bunexpectedly\b|\bwent wrong\b|\bshould (?:never|not) (?:happen|reach|get here)|\bunreachable\b|\binternal\b"
+    r"|\b(?:did|does) not respond\b|\b(?:not|never) (?:become |get )?(?:ready|healthy|alive)\b|\bsignal\b"
+    r"|\bsee (?:above|below|the)\b|\bkilled\b|\blost\b"
+)
+"""That something failed, not what is wrong."""
+_GOES_ON = re.compile(
+    r"(?:[Mm]ust|[Ss]hould|Expected|Got|Found|It|This|That|They|Only|Supported|Valid|Allowed|Available|But)\b|\("
+)
+"""A sentence that says nothing without the one before it."""
+_WORDS = 4
+"""Words from which a message is a sentence."""
 _NAMES = 3
 _LONGEST = 300
 _LEAST = 12
@@ -89,6 +115,8 @@ class Advised(NamedTuple):
     rank: int | None
     refused: bool = False
     """It only says that something is refused, or which assertion failed."""
+    whole: str = ""
+    """The message around it."""
     settings: tuple[str, ...] = ()
     """Names in it that are written as settings are: `context_parallel_size`, `--tp-size`."""
 
@@ -113,7 +141,7 @@ def advised(endings: Iterable[Ending], told: str = "") -> Advised | None:
                 fault = _row(ending, words)
             if refused is None and (_REFUSED.search(words) or (checks and settings(words))):
                 refused = _row(ending, words, refused=True)
-        if refused is None and (held := _asserted(ending)):
+        if refused is None and (held := _asserted(ending) or _written(ending)):
             refused = _row(ending, held, refused=True)
     return fault or refused
 
@@ -128,15 +156,43 @@ def refuses_what_it_allows(words: str) -> str:
 
 
 def _sentences(ending: Ending) -> Iterator[str]:
-    for text in (ending.message, *ending.below):
-        for sentence in _SENTENCE.split(text[:4_000]):
-            words = " ".join(plain(sentence, _LONGEST).split())
-            if len(words) >= _LEAST and not _EVERYWHERE.search(words):
-                yield words
+    """Each sentence; those that begin without their subject come with the one before them."""
+    joined: list[str] = []
+    for sentence in _SENTENCE.split(_text(ending)):
+        words = " ".join(plain(sentence, _LONGEST).split())
+        goes_on = bool(joined) and _GOES_ON.match(words) and not _EVERYWHERE.search(joined[-1])
+        if goes_on and len(joined[-1]) + len(words) < _LONGEST:
+            joined[-1] += f" {words}"
+        else:
+            joined.append(words)
+    yield from (words for words in joined if len(words) >= _LEAST and not _EVERYWHERE.search(words))
+
+
+def _text(ending: Ending) -> str:
+    """The message, with the lines below it; one that is indented goes on with the sentence above."""
+    text = ending.message[:4_000]
+    for line in ending.below:
+        goes_on = line[:4].isspace() and not text.rstrip().endswith((".", "!", "?", ":"))
+        text = f"{text.rstrip()} {line.strip()[:1_000]}" if goes_on else f"{text}\n{line[:4_000]}"
+    return text
 
 
 def _row(ending: Ending, words: str, *, orders: bool = False, refused: bool = False) -> Advised:
-    return Advised(words, orders, ending.line, ending.rank, refused, settings(words))
+    whole = " ".join(plain(ending.message, 2 * _LONGEST).split())
+    raising = ending.frames[-1].function if ending.frames else ""
+    names = tuple(name for name in settings(words) if name != raising)
+    return Advised(words, orders, ending.line, ending.rank, refused, whole, names)
+
+
+def _written(ending: Ending) -> str:
+    """What the line of code that raised it was written to say: the first sentence of the message."""
+    code = (ending.frames[-1].code if ending.frames else "") or ending.code
+    if not ending.frames or not _WRITTEN.match(code) or _PYTHONS.search(ending.frames[-1].file):
+        return ""
+    if role_of(f"{ending.type}: {ending.message}", ending.frames) != "own":
+        return ""
+    words = next(_sentences(ending), "")
+    return "" if _SAYS_LITTLE.search(words) or _SHAPES.search(words) or len(words.split()) < _WORDS else words
 
 
 def settings(words: str) -> tuple[str, ...]:

@@ -51,6 +51,8 @@ _ANY_PROGRAM = frozenset(("accelerator", "backend", "container", "framework", "l
 """Circumstances: with an output that names no failure they speak for none."""
 _ANY_ERROR = (("exception",), ("yes",))
 """That there is an error, and no more."""
+_QUESTIONS = 3
+"""Answers after which there is a cause or an honest end; "I don't know" is none."""
 _NOTES = 10
 _CULPRITS = 64
 
@@ -158,7 +160,8 @@ def diagnose(
         plainly = f"{plainly} {fact.fact.title}. {fact.fact.fix}"
     skip = {*(answers or {}), *unknown, *(("error_text_on_some_rank",) if raised_in_output(snapshot) else ())}
     only_ended = verdict == "unknown" and snapshot.verdict is not None  # no answer says what the rank has not printed
-    question = None if plainly or only_ended else _question(knowledge, ranking, findings, verdict, skip)
+    enough = len(answers or {}) >= _QUESTIONS
+    question = None if plainly or only_ended or enough else _question(knowledge, ranking, findings, verdict, skip)
     advice = () if foreign else outright(knowledge, snapshot, ranking, advice_of(knowledge, ranking, findings))
     advice = _below_first(fitting(snapshot, advice))
     if only_ended:  # which is no cause of its end
@@ -286,7 +289,8 @@ def _next(
         else None
     )
     ask = None
-    if question is not None:
+    heard = {f.evidence for f in findings if f.source == "said" and len(f.values) == 1}
+    if question is not None and question.key not in heard:
         minutes = questions.minutes_of(knowledge.observations[question.key])
         ask = Ask(ask=question.ask, why=question.why, command=question.command, minutes=minutes, saves=question.saves)
     return next_step(knowledge, snapshot, (ranking.symptoms, findings), repair, ask)

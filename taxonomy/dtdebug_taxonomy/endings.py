@@ -17,9 +17,17 @@ from dtdebug_taxonomy.snapshot import Snapshot, walk
 
 _BELOW = 6
 """Lines in which a message may go on."""
+_BETWEEN = 60
+"""Lines among which they are looked for, where ranks print at the same time."""
 _MOST = 4
+_ARGUMENTS = re.compile(
+    r"(?:^|\s)(?P<program>[\w.-]{1,80}): error: "
+    r"(?P<message>(?:the following arguments|argument |unrecognized ).{3,600})$"
+)
+"""What argparse prints of a program's own arguments before it ends."""
+REFUSED = "The program refuses its arguments"
 WARNED = "NCCL WARN"
-"""What an ending is called that NCCL itself reports."""
+"""What endings are called that are no exceptions: the program's own end, and what NCCL itself reports."""
 _WARNING = re.compile(r"NCCL WARN (?P<message>.{8,600})")
 _DISLIKED = re.compile(
     r"(?i)\bcan lead to\b|\bignor(?:ing|ed)\b|\bdefaulting to\b|\bfall(?:ing|s)? back\b|\bdeprecated\b"
@@ -57,18 +65,29 @@ def endings(snapshot: Snapshot) -> Iterator[Ending]:
         return
     log = read_output(snapshot)
     own = outcome(log).own
-    rows = snapshot.output.split("\n") if not snapshot.first_lines else []
     for raised in own[:_MOST]:
         above = log.lines[raised.index - 1].body if 0 < raised.index <= len(log.lines) else ""
-        yield _printed(raised, tuple(rows[raised.line : raised.line + _BELOW]), above, raised.line)
+        yield _printed(raised, () if snapshot.first_lines else _below(raised, log.lines), above, raised.line)
     if not own:
         lines = log.lines[-_LAST:]
         bodies = [line.body for line in lines]  # without what launchers and loggers set before a line
         if (last := last_exception("\n".join(bodies))) is not None:
             above = bodies[last.line - 2] if last.line > 1 else ""
             yield _printed(last, tuple(bodies[last.line : last.line + _BELOW]), above, lines[last.line - 1].number)
+        elif (refused := _refused(lines)) is not None:
+            yield refused
         elif (warned := _warned(lines)) is not None and not Bearing(snapshot).is_trained_after(warned.line):
             yield warned
+
+
+def _refused(lines: Sequence[Line]) -> Ending | None:
+    """The arguments that the program did not take."""
+    for line in lines:
+        found = _ARGUMENTS.search(line.body) if ": error: " in line.body else None
+        if found is not None:
+            message = f"{found['program']}: {found['message']}"
+            return Ending(REFUSED, message, (), (), "", line.number, line.rank)
+    return None
 
 
 def _warned(lines: Sequence[Line]) -> Ending | None:
@@ -78,6 +97,13 @@ def _warned(lines: Sequence[Line]) -> Ending | None:
         if found is not None and not _DISLIKED.search(found["message"]):
             return Ending(WARNED, found["message"], (), (), "", line.number, line.rank)
     return None
+
+
+def _below(raised: Raised, lines: Sequence[Line]) -> tuple[str, ...]:
+    """The next lines of the one who raised it."""
+    after = lines[raised.index + 1 : raised.index + 1 + _BETWEEN]
+    rank = lines[raised.index].rank if raised.index < len(lines) else None
+    return tuple(line.body for line in after if line.rank == rank)[:_BELOW]
 
 
 def _printed(raised: Raised, below: tuple[str, ...], above: str, line: int) -> Ending:

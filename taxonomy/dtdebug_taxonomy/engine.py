@@ -127,7 +127,10 @@ def rank_hypotheses(
     named = named_by_causes(knowledge, symptom)
     relevant = [f for f in findings if f.evidence in named]
     alike = next((f.scores for f in findings if f.evidence == SIMILAR_FIX), {})
-    rows = [_ratios(knowledge, symptom, f.evidence, f.values, f.trust) for f in relevant]
+    rows = [
+        once([_ratios(knowledge, symptom, f.evidence, f.values, f.trust) for f in group])
+        for group in by_words(knowledge, relevant)
+    ]
     score = {}
     for place, (hypothesis, p) in enumerate(hypothesis_priors(knowledge, symptom).items()):
         if isinstance(hypothesis, Cause) and excluding(knowledge, hypothesis, findings) is not None:
@@ -144,6 +147,29 @@ def rank_hypotheses(
     rest = math.fsum(others.values())
     causes.append((None, rest / total))
     return tuple(sorted(causes, key=lambda row: -row[1])), {name: w / rest for name, w in others.items()}
+
+
+def by_words(knowledge: Knowledge, findings: Sequence[Finding]) -> list[list[Finding]]:
+    """What a user says stands with the answers to questions that are read out of the same words: it is one record.
+
+    Circumstances (a framework, a launcher) say something of their own.
+    """
+    groups = [[f] for f in findings if not (f.values and f.source == "said")]
+    said = [g for g in groups if g[0].source == "said" and g[0].words]
+    for f in findings:
+        if f.values and f.source == "said":
+            context = knowledge.observations[f.evidence].context
+            same = [g for g in said if not context and f.line == g[0].line and g[0].words in f.words]
+            if same:
+                max(same, key=lambda g: (len(g[0].words), g[0].evidence)).append(f)
+            else:
+                groups.append([f])
+    return groups
+
+
+def once(rows: Sequence[tuple[float, ...]]) -> tuple[float, ...]:
+    """Of what several findings of the same words do to each hypothesis, the strongest."""
+    return rows[0] if len(rows) == 1 else tuple(max(column, key=abs) for column in zip(*rows, strict=True))
 
 
 def excluding(knowledge: Knowledge, cause: Cause, findings: Sequence[Finding]) -> Finding | None:

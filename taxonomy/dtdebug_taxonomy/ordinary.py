@@ -9,6 +9,8 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
+from dtdebug_taxonomy.advised import advised
+from dtdebug_taxonomy.endings import endings
 from dtdebug_taxonomy.failure.events import last_exception
 from dtdebug_taxonomy.finding import Finding, plain
 from dtdebug_taxonomy.frames import own_frame, short
@@ -106,7 +108,11 @@ def ordinary(knowledge: Knowledge, snapshot: Snapshot, findings: Sequence[Findin
             before, after = snapshot.output[: found.end()], snapshot.output[found.end() :]
             line = f"{before.rpartition(chr(10))[2]}{after.partition(chr(10))[0]}"
             return f"{_short(line.strip(), '')}: {means}. Nothing of distribution is seen in it."
-    return f"An ordinary error of the program: {error}; nothing of distribution is seen in it." if error else ""
+    if not error:
+        return ""
+    own = advised(endings(snapshot))
+    order = f" The message says what to do: {own.words}" if own and own.orders and own.words not in error else ""
+    return f"An ordinary error of the program: {error}; nothing of distribution is seen in it.{order}"
 
 
 def _is_sign(knowledge: Knowledge, f: Finding) -> bool:

@@ -123,13 +123,15 @@ def _of_release(knowledge: Knowledge, row: FittingRelease) -> Advice:
 
 def _of_message(own: Advised, symptom: str) -> Advice:
     shown = own.words if len(own.words) <= _SENTENCE else f"{own.words[: _SENTENCE - 3]}..."
-    fix = "Do what it says." if own.orders else "Change what was asked, or how it is called, so that this holds."
+    fix = "Do what it says." if own.orders else "Change what was asked for, or how it is called, so that it fits."
     if own.settings and not own.orders:
-        fix = f"Look where {' and '.join(own.settings)} is set or comes from, and change it so that this holds."
+        names, verb = " and ".join(own.settings), "are set or come" if len(own.settings) > 1 else "is set or comes"
+        fix = f"Look where {names} {verb} from, and change what does not fit."
     return _advice(
         symptom,
         f"The message says {'what to do' if own.orders else 'what is wrong'}: {shown}",
-        "The error that ended the process says so itself, which tells more than a resemblance to other failures.",
+        "The error that ended the process says so itself, which tells more than a resemblance to other failures."
+        + ("" if own.whole == own.words else f" In full: {own.whole}"),
         fix,
         _ADVISED,
         Reason(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from itertools import pairwise
 from typing import NamedTuple
 
 from dtdebug_taxonomy.finding import plain
@@ -16,9 +17,10 @@ _CLAUSE = re.compile(
     r"|\sand\s(?=(?:with|in|on|then|it|not|works?|fails|hangs|crashes|breaks|is|does)\b)"
 )
 _GOOD = re.compile(
-    r"(?i)\b(?:works?|worked|working|fine|okay|ok|(?:learns?|learned|trains?|trained|runs?|ran|converges?) "
+    r"(?i)\b(?:works?|worked|working|fine(?!-?tun)|okay|ok|(?:learns?|learned|trains?|trained|runs?|ran|converges?) "
     r"(?:\w{2,8} )?(?:well|fine|as expected|normally|without)|is right|was right|are right"
-    r"|stable|correct|succeeds?|succeeded|passes|no (?:problem|error|issue|hang)s?|as expected|normal"
+    r"|stable|correct|succeeds?|succeeded|passes|(?:goes|went) through"
+    r"|no (?:problem|error|issue|hang)s?|as expected|normal"
     r"|(?:does|did)(?: not|n.t) (?:happen|hang|fail|crash|occur|appear|exist))\b"
 )
 _BAD = re.compile(
@@ -98,7 +100,8 @@ def _by_change(text: str) -> Regression | None:
     for found in _CHANGE.finditer(text):
         around = text[max(found.start() - _NEAR, 0) : found.end() + _NEAR]
         clauses = _CLAUSE.split(around)
-        if _BAD.search(around) and any(_WITHOUT_IT.search(c) and _GOOD.search(c) for c in clauses):
+        pairs = (f"{a}, {b}" for a, b in pairwise(clauses) if not (_GOOD.search(a) or _BAD.search(b)))
+        if _BAD.search(around) and any(_WITHOUT_IT.search(c) and _GOOD.search(c) for c in (*clauses, *pairs)):
             change = " ".join(found[0].replace("[", "").replace("`", "").split())
             words = plain(" ".join(text[max(found.start() - 30, 0) : found.end() + 60].split()))
             return Regression("", "", change, words, text.count("\n", 0, found.start()) + 1)

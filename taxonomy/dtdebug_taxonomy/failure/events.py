@@ -30,7 +30,7 @@ from dtdebug_taxonomy.failure.traceback import (
 from dtdebug_taxonomy.ranks import Frame
 
 _START = "Traceback (most recent call last)"
-_BARE = re.compile(rf"({PATH}[A-Z]\w{{0,100}}(?:Error|Exception|Interrupt))(?:: (.{{0,2000}})|$)")
+_BARE = re.compile(rf"({PATH}[A-Z]\w{{0,100}}(?:Error|Exception|Interrupt)|Exception(?=: ))(?:: (.{{0,2000}})|$)")
 _SPAWNED = re.compile(r"-- Process (\d{1,7}) terminated with the following error:")
 _SNIPPET = re.compile(r"\[Rank (\d{1,7}) Error Snippet\]:|Error on Rank (\d{1,7})\b|Worker \(rank (\d{1,7})[,)]")
 _THREAD = re.compile(r"Exception in thread ([^\n:]{1,200})")
