@@ -151,7 +151,7 @@ def _seen(folder: RunFolder | None) -> Watched | None:
     try:
         return watched(folder.path) if folder is not None else None
     except Exception as error:
-        return Watched(cost=f"watch: its notes could not be judged ({type(error).__name__}: {error})")
+        return Watched(notes=(f"watch: its notes could not be judged ({type(error).__name__}: {error})",))
 
 
 def _with(found: Case, seen: Watched | None) -> Case:
