@@ -151,7 +151,7 @@ def test_no_escape_without_colour_and_80_columns(terminal, variables):
     child = terminal(**variables)
     child.expect(FIRST)
     child.sendline("")
-    for line in ("h", "w", "l", "wrong", "set nodes single", "1", "1", "q"):
+    for line in ("h", "w", "l", "wrong", "set nodes single", "1", "q"):
         answer(child, line)
     child.expect("report to file")
     child.sendline("")
