@@ -10,6 +10,9 @@ from dtdebug_taxonomy.snapshot import Snapshot
 
 KNOWLEDGE = load()
 SAMPLES = Path(__file__).parent / "samples"
+TWO_GPUS = (
+    "RuntimeError: Expected all tensors to be on the same device, but found at least two devices, cuda:0 and cuda:1!"
+)
 
 
 @pytest.mark.parametrize(
@@ -240,3 +243,22 @@ def test_no_speed_up_where_gradients_are_accumulated():
     said = "With gradient accumulation over 8 batches in my own loop I get no speed-up on 4 GPUs with Accelerate."
 
     assert diagnose(KNOWLEDGE, Snapshot(situation=said)).advice[0].cause == "slow-way-of-parallelism"
+
+
+@pytest.mark.parametrize(
+    ("output", "said", "cause"),
+    [
+        (
+            TWO_GPUS,
+            'I start it by accelerate launch with 2 processes and load with device_map="auto" in each process.',
+            "device-map-under-a-launcher",
+        ),
+        (
+            "RuntimeError: element 0 of tensors does not require grad and does not have a grad_fn",
+            "DDP with LoRA and gradient checkpointing. It works without gradient checkpointing.",
+            "nothing-requires-grad",
+        ),
+    ],
+)
+def test_a_message_beside_what_the_user_says_of_the_set_up_names_the_cause(output, said, cause):
+    assert cause == diagnose(KNOWLEDGE, Snapshot(output=output, situation=said)).advice[0].cause
