@@ -11,6 +11,7 @@ import tempfile
 from contextlib import ExitStack, suppress
 from pathlib import Path
 
+import psutil
 import pytest
 import rotation
 from hypothesis import HealthCheck, settings
@@ -43,6 +44,18 @@ def samples() -> Path:
     return Path(__file__).parent / "samples"
 
 
+def _end(job):
+    """Ends a process with its group and all that it has started: torchrun's ranks are in sessions of their own."""
+    family = []
+    with suppress(psutil.Error):
+        family = psutil.Process(job.pid).children(recursive=True)
+    with suppress(OSError):
+        os.killpg(job.pid, signal.SIGKILL)
+    for each in family:
+        with suppress(psutil.Error):
+            each.kill()
+
+
 @pytest.fixture
 def run_oracle(tmp_path):
     """Runs a check's `run.py` in its own process group and compares with what `check.toml` expects."""
@@ -66,8 +79,7 @@ def run_oracle(tmp_path):
             with suppress(subprocess.TimeoutExpired):
                 job.wait(oracle.limit_s)
             ended = job.poll()
-            with suppress(ProcessLookupError):
-                os.killpg(job.pid, signal.SIGKILL)
+            _end(job)
             job.wait(10)
             output.seek(0)
             text = output.read()
@@ -171,8 +183,6 @@ def pytest_collection_modifyitems(config, items):
 @pytest.fixture
 def own_group():
     """Runs a script in a process group of its own, which is ended with all that it has started."""
-    import psutil
-
     started = []
 
     def run(script, timeout=120):
@@ -185,18 +195,12 @@ def own_group():
             env={**os.environ, "RAY_USAGE_STATS_ENABLED": "0"},
         )
         started.append(process)
-        family = []
         try:
             out, err = process.communicate(timeout=timeout)
         except subprocess.TimeoutExpired:
-            family = psutil.Process(process.pid).children(recursive=True)
             pytest.fail(f"the cluster did not answer within {timeout} s")
         finally:
-            with suppress(OSError):
-                os.killpg(process.pid, signal.SIGKILL)
-            for each in family:  # those that left the group
-                with suppress(psutil.Error):
-                    each.kill()
+            _end(process)
         assert 0 == process.returncode, err[-3000:]
         return [line for line in out.splitlines() if line.startswith("* ")]
 
