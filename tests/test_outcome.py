@@ -422,7 +422,10 @@ ModuleNotFoundError: No module named 'trainr'
     [
         (TYPO, "ValueError: Unsupported nproc_per_node value: two; no rank was seen."),
         (OWN, "ModuleNotFoundError: No module named 'trainr' at /job/launch.py:3 in <module>; no rank was seen."),
-        ("go\nlaunch: error: unrecognized arguments: --nodes\n", "launch: error: unrecognized arguments: --nodes; no"),
+        (
+            "go\nlaunch: error: unrecognized arguments: --nodes\n",
+            "The program refuses its arguments: launch: unrecognized arguments: --nodes; no rank was seen.",
+        ),
         ("", "The command ended with exit status 2 and printed nothing; no rank was seen."),
     ],
 )

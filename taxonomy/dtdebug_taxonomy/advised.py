@@ -83,8 +83,8 @@ _NO_SETTING = re.compile(r"\.py$|^(?:self|torch|dist|cls)$|^[a-z]+$|^e\.g$|^i\.e
 _ASSERT = re.compile(r"assert (?P<held>.{5,200}[^(,\\\s])$")
 _CHECKS = frozenset({"ValueError", "AssertionError", "NotImplementedError", "ValidationError", "ConfigKeyError"})
 """What checks of settings raise: if it names one, the message speaks of what was set."""
-_WRITTEN = re.compile(r"raise (?:\w{1,60}\.){0,6}[A-Z]\w{1,60}\(|assert ")
-"""A line of code that refuses: whoever wrote it wrote the message for this very case."""
+_WRITTEN = re.compile(r"raise (?:\w{1,60}\.){0,6}(?P<type>[A-Z]\w{1,60})\(|assert ")
+"""A line of code that refuses: whoever wrote it wrote the message for this very case, unless another raised it."""
 _PYTHONS = re.compile(r"[/\\][Ll]ib[/\\]python[\d.]{1,5}[/\\](?!(?:site|dist)-packages[/\\])|^<")
 _SAYS_LITTLE = re.compile(
     r"(?i)\bfail(?:s|ed|ure)?\b|\berrors?\b|\btime(?:d|s)?[- ]?out\b|\bexceptions?\b|\bcrash|\bdied\b|\bexited\b"
@@ -187,12 +187,16 @@ def _row(ending: Ending, words: str, *, orders: bool = False, refused: bool = Fa
 def _written(ending: Ending) -> str:
     """What the line of code that raised it was written to say: the first sentence of the message."""
     code = (ending.frames[-1].code if ending.frames else "") or ending.code
-    if not ending.frames or not _WRITTEN.match(code) or _PYTHONS.search(ending.frames[-1].file):
+    raises = _WRITTEN.match(code)
+    if not ending.frames or raises is None or _PYTHONS.search(ending.frames[-1].file):
+        return ""
+    if (raises["type"] or "AssertionError") != ending.type.rpartition(".")[2]:
         return ""
     if role_of(f"{ending.type}: {ending.message}", ending.frames) != "own":
         return ""
     words = next(_sentences(ending), "")
-    return "" if _SAYS_LITTLE.search(words) or _SHAPES.search(words) or len(words.split()) < _WORDS else words
+    vague = _SAYS_LITTLE.search(words) or _SHAPES.search(words) or refuses_what_it_allows(words)
+    return "" if vague or len(words.split()) < _WORDS else words
 
 
 def settings(words: str) -> tuple[str, ...]:

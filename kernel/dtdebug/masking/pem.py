@@ -10,6 +10,8 @@ from dtdebug.masking.noise import is_opaque
 _BEGIN = re.compile(r"-----BEGIN [A-Z ]{0,40}PRIVATE KEY(?: BLOCK)?-----")
 _END = re.compile(r"-----END [A-Z ]{0,40}PRIVATE KEY(?: BLOCK)?-----")
 _WHOLE = re.compile(rf"{_BEGIN.pattern}(?:[^-]*+(?:-(?!----)[^-]*+)*+){_END.pattern}")
+_CUT = re.compile(rf"{_BEGIN.pattern}(?:(?:\s|\\[nr])*+[A-Za-z0-9+/=]{{16,}}+)*+")
+"""Without its end: as far as it looks like a key."""
 _LINE = re.compile(r"(?:[^\n\\]|\\(?!\\{0,3}[nr]))++")
 """A line, also one of a string that is shown with its escapes."""
 _BODY = re.compile(r"(?<![A-Za-z0-9+/])(?P<key>[A-Za-z0-9+/]{40,512}+={0,2})[\"'+,; \t\r]{0,8}\Z")
@@ -31,11 +33,11 @@ def spans(text: str) -> list[tuple[int, int]]:
         found += (whole.span() for whole in _WHOLE.finditer(text))
         ends = {end for _, end in found}
         begins = {begin for begin, _ in found}
+        found += (cut.span() for cut in _CUT.finditer(text) if cut.start() not in begins)
         lines = [m.span() for m in _LINE.finditer(text)]
         for n, line in enumerate(lines):
             begin, end = _BEGIN.search(text, *line), _END.search(text, *line)
             if begin and begin.start() not in begins:
-                found.append(begin.span())
                 found += _behind(text, lines[n + 1 : n + _MOST])
             if end and end.end() not in ends:
                 found.append(end.span())
