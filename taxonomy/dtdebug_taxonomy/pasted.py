@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from itertools import groupby
+from itertools import groupby, islice
 
 from dtdebug_taxonomy.failure.grammar import without_prefixes
 
@@ -13,8 +13,10 @@ _LONGEST = 200_000
 _FEW_LINES, _LETTERS = 8, 0.75
 """Lines that a description without any sign of its writer has at most, and the least share of letters and blanks."""
 _FENCE = re.compile(r"\s{0,3}(?:`{3,}|~{3,})")
+_MINE = re.compile(r"(?<!\[)\bI\b(?! ?[/:.\d\]])|\b[Mm]y\b")
 _PERSON = re.compile(
-    r"(?<!\[)\bI\b(?! ?[/:.\d\]])|\bI'(?:m|ve|d|ll)\b|\b[Mm]y\b|\b[Oo]ur\b|\b[Aa]ny(?:one|body)?\b.{0,40}\?"
+    rf"{_MINE.pattern}"
+    r"|\bI'(?:m|ve|d|ll)\b|\b[Oo]ur\b|\b[Aa]ny(?:one|body)?\b.{0,40}\?"
     r"|\b[Ww]e (?:see|have|are|use|run|get|train|tried)\b"
     r"|^\W{0,3}(?:[Hh](?:i|ello|ey)|[Tt]hanks?|[Dd]ear)\b|\?\s*$|[\u3040-\u30ff\u4e00-\u9fff\uac00-\ud7a3]{4}"
 )
@@ -42,7 +44,8 @@ _TELLS = re.compile(
 """What a person tells of a run, in the present; below an empty line, where a person or the markup is seen as well."""
 _SENTENCE = re.compile(r"(?:\b[A-Za-z][a-z']{0,20}(?:[ ,;.]{1,2}|$)){3}")
 _FULL_STOP = re.compile(r"(?<=[.!?)]) {1,2}(?=[A-Z\d])")
-_MINE = re.compile(r"(?<!\[)\bI\b(?! ?[/:.\d\]])|\b[Mm]y\b")
+_STOPS = 16
+"""Of a line so many are tried: each asks all that tells a program's line from a person's."""
 
 
 def parted(text: str) -> tuple[str, str]:
@@ -91,7 +94,7 @@ def only_words(text: str) -> tuple[str, str]:
 
 def _beside(row: str) -> tuple[list[str], str]:
     """(sentences of a person before or behind what a program printed, in one line with it; the rest of that line)."""
-    cuts = [found.start() for found in _FULL_STOP.finditer(row[:2_000])]
+    cuts = [found.start() for found in islice(_FULL_STOP.finditer(row[:2_000]), _STOPS)]
     begin = next((c for c in reversed(cuts) if _is_sentence(row[:c]) and not _is_machine(row[:c])), 0)
     begin = begin if _PERSON.search(row[:begin]) or _TELLS.search(row[:begin]) else 0
     end = next((c for c in cuts if c > begin and _MINE.search(row[c:].split(". ", 1)[0])), len(row))
