@@ -16,7 +16,7 @@ from dtdebug.flight.aborts import aborted
 from dtdebug.flight.align import common
 from dtdebug.flight.deviation import Deviation, deviation
 from dtdebug.flight.groups import Layout
-from dtdebug.flight.program import Program
+from dtdebug.flight.program import P2P, Program
 from dtdebug.flight.purpose import on_purpose
 from dtdebug.flight.records import Records, waits_of
 from dtdebug.flight.roots import wrong_roots
@@ -79,6 +79,7 @@ def deviations(tables: Tables, records: Records) -> list[Deviation]:
             shared = common({r: aligned.tokens[r] for r in ranks}, records.waits.pull)
             for parting in shared.partings:
                 found.setdefault(parting.rank, deviation(tables, aligned, shared, parting))
+    found = {rank: d for rank, d in found.items() if not _halves(d, records)}
     judged = set(found)
     for group in {w.group for w in records.waits.waits}:
         if judged.intersection(records.layout.members.get(group, ())):
@@ -89,6 +90,12 @@ def deviations(tables: Tables, records: Records) -> list[Deviation]:
             for parting in shared.partings:
                 found.setdefault(parting.rank, deviation(tables, aligned, shared, parting))
     return sorted(found.values(), key=lambda d: (not d.certain, _when(d, records)))
+
+
+def _halves(d: Deviation, records: Records) -> bool:
+    """One sends where the other receives: that is how ranks of one role pass something on, and no parting."""
+    came = records.programs[d.rank].symbol(d.position).op
+    return came in P2P and d.op in P2P and came != d.op
 
 
 def _when(d: Deviation, records: Records) -> float:

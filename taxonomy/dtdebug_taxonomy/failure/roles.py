@@ -55,13 +55,16 @@ _OWN_START = re.compile(
 _OWN_ARGUMENT = re.compile(r"\[enforce fail at [^\]\s]{0,300}?gloo/\w{1,40}\.(?:cc|h):\d{1,6}\]")
 """What gloo's collectives refuse of this rank's own arguments, before anything is sent: not its `transport/`."""
 _NCCL = re.compile(
-    r"NCCL (?:error in: [^\n]{1,300}?, |error: )(?P<code>invalid usage|invalid argument|internal error|unhandled cuda error"
-    r"|unhandled system error)\b[^;\n]{0,200}(?:; last error: (?P<last>[^\n]{1,500}))?"
+    r"NCCL (?:error in: [^\n]{1,300}?, |error: )"
+    r"(?P<code>invalid usage|invalid argument|internal error|unhandled (?:cuda|system) error)\b"
+    r"[^;\n]{0,200}(?:; last error: (?P<last>[^\n]{1,500}))?"
 )
 """NCCL's result as c10d raises it; and its last words, as a rank's agent keeps them: printed, they are lines below.
 Source: https://github.com/pytorch/pytorch/blob/main/torch/csrc/distributed/c10d/NCCLUtils.cpp"""
-_NCCL_LOST = re.compile(r"(?i)connect|remote|clos|timed? ?out|bootstrap|unreachable|no route|reset by|recv|send")
+_NCCL_LOST = re.compile(r"(?i)connect|remote|clos|timed? ?out|unreachable|no route|reset by|recv|send")
 """NCCL's last words where another rank, or the way to it, was what failed."""
+_NCCL_UNLIKE = re.compile(r"message truncated|mismatch in collective")
+"""And where two ranks' calls did not fit together."""
 _SAID = re.compile(
     r"\[(?:enforce fail at )?[^\]\s]{0,300}?(?:gloo/\S{1,200}|pair|unbound_buffer|buffer|context|device|loop)"
     r"\.(?:cc|h):\d{1,6}\]"
@@ -142,11 +145,16 @@ def nccl_said(exception: str) -> str:
 
 
 def _refused_by_nccl(message: str) -> bool:
-    """NCCL refused the call, or could not do its part of it: no other rank had to be lost for that."""
+    """NCCL refused the call, or this rank's device or host failed: no other rank had to be lost for that."""
+    if message.startswith("CUDA error: "):  # as its watchdog meets what a kernel has done
+        return True
     found = _NCCL.match(message)
-    if found is None or not found["last"]:  # without last words the other results are also those of a lost connection
-        return found is not None and found["code"].startswith("invalid")
-    return not _NCCL_LOST.search(found["last"])
+    if found is None:
+        return False
+    last = found["last"] or ""
+    if found["code"].startswith("invalid"):
+        return not _NCCL_UNLIKE.search(last)
+    return bool(last) and not _NCCL_LOST.search(last)  # without last words these are also those of a lost connection
 
 
 def loses_peer(exception: str, frames: Sequence[Frame] = ()) -> bool:

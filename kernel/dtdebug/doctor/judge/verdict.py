@@ -142,7 +142,7 @@ def _devices(looks: Sequence[HostReport], called: Sequence[str]) -> list[HostFin
             found.append(
                 finding(
                     "DR601",
-                    f"{name} has {len(look.devices)} devices for {wanted} ranks",
+                    f"{name} has {len(look.devices)} device{'s' * (len(look.devices) != 1)} for {wanted} ranks",
                     hosts=[name],
                     measured=str(len(look.devices)),
                     expected=f"at least {wanted}",
