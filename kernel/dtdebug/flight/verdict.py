@@ -15,6 +15,7 @@ from dtdebug.flight import absence, accounts
 from dtdebug.flight.aborts import aborted
 from dtdebug.flight.align import common
 from dtdebug.flight.deviation import Deviation, deviation
+from dtdebug.flight.disagree import of_disagreement
 from dtdebug.flight.groups import Layout
 from dtdebug.flight.program import P2P, Program
 from dtdebug.flight.purpose import on_purpose
@@ -50,7 +51,8 @@ def verdict(
     if dead is not None:
         return dead
     if relevant:
-        return _with_waits(records, accounts.of_deviations(records, relevant[:1], relevant[1:]))
+        tied = of_disagreement(records, relevant[0]) if relevant[0].against else None
+        return _with_waits(records, tied or accounts.of_deviations(records, relevant[:1], relevant[1:]))
     return absence.of_waits(records)
 
 
