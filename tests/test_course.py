@@ -15,6 +15,7 @@ import pytest
 
 from dtdebug.course import branches, compare, matching, program, recording
 from dtdebug.course.inside import objects
+from dtdebug.course.inside.hashing import fingerprint
 from dtdebug.course.inside.record import Recorder, raw
 from dtdebug.course.matching import Called
 from dtdebug.course.recording import Key
@@ -259,12 +260,26 @@ def test_objects_are_alike_whatever_lies_behind_them_and_wherever_their_tensors_
     assert gather_object("plain") == gather_object("plain") != gather_object("other")
 
 
+@needs_torch
+def test_a_fingerprint_is_of_the_values_however_they_lie():
+    """A single value of a column counts as contiguous and can't be viewed as bytes; nor can what begins oddly."""
+    import torch
+
+    rows = torch.arange(70_000.0).view(-1, 2)
+    odd = torch.arange(40_001, dtype=torch.uint8)
+    for part in (rows[:1, 1:], rows[:1, 1], rows[:, 1], rows[3:, :], odd[1:], odd[3:8]):
+        assert fingerprint(part) == fingerprint(part.clone(memory_format=torch.contiguous_format))
+    assert fingerprint(rows[:1, ::2][:, :1]) == fingerprint(torch.zeros(1)) != fingerprint(torch.ones(1))
+    assert fingerprint(rows[:40]) != fingerprint(rows[:40].flip(0))
+
+
 def test_a_tensor_whose_bytes_were_kept_can_still_be_resized():
     """FSDP1 frees its gathered parameters so, and would end with an exception."""
     torch = pytest.importorskip("torch")
     tensor = torch.arange(3, dtype=torch.float32)
 
     assert [bytes(part) for part in raw(tensor, torch)] == [bytes(tensor.clone().numpy())]
+    assert [bytes(part) for part in raw(tensor[1::2], torch)] == [bytes(tensor[1:2].clone().numpy())]
     tensor.untyped_storage().resize_(0)
     assert tensor.untyped_storage().size() == 0
 

@@ -116,7 +116,8 @@ def test_lines_as_people_write_them_keep_no_secret():
         "passwords:\n  - abcdef\n  - '@@'\n", "val password: String = '@@'", "CREATE USER me IDENTIFIED BY @@;",
         "ConvertTo-SecureString -String -Force @@", "<db_pwd>@@</db_pwd>", "other: @@ password: @@", "my_api = '@@'",
         "$apiToken .= '@@'", 'PASSWORD ?= "@@"', 'API_TOKEN ::= "@@"',
-        '/oauth_signature="@@%3D"/', "docker run --user me:@@", "password for me: @@",
+        '/oauth_signature="@@%3D"/', "db.example:5432:runs:me:@@", "cat: *:*:*:me:@@",
+        "docker run --user me:@@", "password for me: @@",
     ],
 )  # fmt: skip
 def test_secrets_in_programs_and_configurations_are_masked(line):
@@ -147,6 +148,8 @@ def test_secrets_in_programs_and_configurations_are_masked(line):
         'forgot_password_url = "/accounts/reset"', 'assert password != ""', "token: 'two or three words'",
         "int pw = index % pooled_width;", "pub token: Option<String>,", "let token = AddedToken::from(content, 1);",
         '*token = format!(" {token}");', '"A complex special token:".into(),', 'token = vocab.get("x", "unk")',
+        "{'<pad>': 50257, 'token': 30001, 'password': 9206}", "token='\u0120password' id=9206",
+        "train.py:1234:INFO:root:started",
         '{"\\u0120password": 9868}', '{"entry": 3555, "secret": 3556, "43": 3557}', '"\u0120authorization": 19234',
         'pass = run_pass("fusion", "inductor_v2")', "mb16_g1ic32oc64_ih306oh304kh3sh1dh0ph0_iw306ow304kw3sw1dw0pw0_n",
         '"wandb_group": "QfkraEudexhxeVURmQHjhs_2zcejzzw"',

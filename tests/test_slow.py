@@ -93,9 +93,13 @@ def test_what_is_left_after_the_last_step_is_no_step(left, late_then):
     assert _lasts(0, "idle", lines) is late_then
 
 
-def test_a_loader_that_is_slow_everywhere_holds_up_all(tmp_path):
-    """Nobody is late, and all wait."""
-    write(tmp_path, [host(0, load=800), host(1, load=790)])
+@pytest.mark.parametrize("load", [800, 450])
+def test_a_loader_that_is_slow_everywhere_holds_up_all(tmp_path, load):
+    """Nobody is late, and all wait; also where one rank does a little more of everything."""
+    busier = host(1, load=load + 40)
+    for row in busier["traceEvents"][1:]:
+        row["dur"] += {"gloo:all_reduce": -90, "aten::mm": 50}.get(row["name"], 0)
+    write(tmp_path, [host(0, load=load), busier])
     told = json.loads(run([tmp_path], as_json=True)[0])
     assert told["late"]["ranks"] == [0, 1]
     assert told["late"]["phase"] == "loader"

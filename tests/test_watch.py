@@ -47,6 +47,7 @@ from dtdebug.watch.rows import (
     Process,
     Replicated,
     Set,
+    Shape,
     Site,
     Step,
 )
@@ -340,6 +341,29 @@ def test_ranks_that_draw_alike_are_named_where_they_had_been_seeded_apart(wrappe
     found = [drawing(0), drawing(1)]
     assert [row.invariant for row in judge(found)] == named
     assert bool(same_draws(found)) is noted
+
+
+@pytest.mark.parametrize(
+    ("other", "losses", "named"),
+    [
+        ("Dropout(p=0.1)", (0.5, 0.25), []),
+        ("Dropout(p=0.5)", (0.5, 0.25), ["settings-differ"]),
+        ("Dropout(p=0.1)", (0.5, 0.0), ["loss-always-zero"]),
+        ("Dropout(p=0.1)", (0.0, 0.0), []),
+    ],
+)
+def test_replicas_are_set_alike_and_each_has_a_loss(other, losses, named):
+    """A loss of 0 on all ranks, or in some passes, may be meant."""
+
+    def replica(r, loss, passes=9):
+        found = Rank(r, "host", 2)
+        layers = ["Dropout(p=0.1)" if r == 0 else other, "Linear(in_features=4)"]
+        found.add([Begun(True, r, 2), Model(0, "ddp", [0, 1]), Shape(0, "cpu", ["float32"], layers=sorted(layers))])
+        found.add([Backward(n, n, loss if n < 9 else losses[0], False, "", True, 0, n) for n in range(1, passes)])
+        return found
+
+    assert names(*(replica(r, loss) for r, loss in enumerate(losses))) == named
+    assert "loss-always-zero" not in names(*(replica(r, loss, 10) for r, loss in enumerate(losses)))
 
 
 def test_what_is_declared_to_be_replicated_is_compared():

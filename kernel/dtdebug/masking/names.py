@@ -39,12 +39,14 @@ _FALLS_BACK = re.compile(
     r"(?P<q>[\"'])(?P<s>[^\"'\s]{4,256})(?P=q)"
 )
 """What is taken where a variable isn't set: `getenv("...", "...")`, `get("...") or "..."`, `env.TOKEN || "..."`."""
-_PIECES = ("\u0120", "\u2581", "\\u0120", "\\u2581")
-"""How pieces of a vocabulary begin that have a space before them."""
 _NUMBERED = re.compile(
     r"(?P<q>[\"'])[ ]?:[ ]?(?P<n>\d{1,7})(?:\s{0,40},\s{0,40}(?P=q)[^\"'\n]{1,64}(?P=q)[ ]?:[ ]?(?P<next>\d{1,7}))?"
 )
+_PIECE = re.compile(r"[\"'](?:<[^<>\"'\s]{1,32}>|\[[A-Z]{2,8}\d{0,3}\]|##[^\"'\s]{1,32})[\"'][ ]?:[ ]?\d{1,7}(?!\d)")
+"""A special piece of a vocabulary with its number, or the rest of a word."""
 _NUMBER_BEFORE = re.compile(r"(?P<n>\d{1,7})\s{0,40},\s{0,40}[\"'][^\"'\n]{0,64}\Z")
+_AROUND = 240
+"""Characters within which the pieces of a vocabulary stand beside each other."""
 _COMPARES = ("==", "!=", "===", "!==")
 _COMPARED = re.compile(r"\\{0,3}(?P<q>[\"'])(?P<s>[^\"'\\\n]{4,256})\\{0,3}(?P=q)[ \t]{0,3}[=!]={1,2}[ \t]{0,3}\Z")
 """`"..." == password`: the value stands before the name."""
@@ -139,15 +141,19 @@ def _listed(before: str, kind: str, constant: str) -> str:
 
 
 def _is_in_a_vocabulary(text: str, begin: int, end: int) -> bool:
-    """A piece of text with its number: `"\u0120password": 9868`, or the numbers beside it are the next ones."""
-    if text[begin - 1 : begin] in _PIECES[:2] or text[begin - 1 : begin + 5] in _PIECES[2:]:
+    """A piece of text with its number: the text or one beside it is written as only pieces are, or numbers follow."""
+    if text[begin - 1 : begin] in values.PIECES[:2] or text[begin - 1 : begin + 5] in values.PIECES[2:]:
         return True
     here = _NUMBERED.match(text, end)
     if here is None:
         return False
     before = _NUMBER_BEFORE.search(text, max(0, begin - 160), begin)
     number = int(here["n"])
-    return bool((before and int(before["n"]) == number - 1) or (here["next"] and int(here["next"]) == number + 1))
+    return bool(
+        (before and int(before["n"]) == number - 1)
+        or (here["next"] and int(here["next"]) == number + 1)
+        or _PIECE.search(text, max(0, begin - _AROUND), end + _AROUND)
+    )
 
 
 def _begins_line(text: str, begin: int) -> bool:

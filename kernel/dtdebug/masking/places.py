@@ -32,6 +32,11 @@ _COOKIE = re.compile(
 _NO_PASSWORD = re.compile(r"(?:(?i:pass|password)|x-oauth-basic|\$\{[^}]{1,64}\}|\$[A-Z_]{1,64}|\{[\w.]{1,64}\}|%s)\Z")
 _VARIABLE = re.compile(r"[$<{%\[]|EMPTY\b")
 _NETRC = re.compile(r"\blogin\s{1,8}\S{1,128}\s{1,8}password\s{1,8}(?P<s>\S{1,256})")
+_PGPASS = re.compile(
+    r"(?m)^(?:[^\s:]{1,64}: )?(?:\*|[\w.-]{1,128}):(?:\*|\d{4,5}):(?:\*|[\w-]{1,63}):(?:\*|[\w-]{1,63})"
+    r":(?P<s>[^\s:]{8,256})$"
+)
+"""Host, port, database, user, password: https://www.postgresql.org/docs/current/libpq-pgpass.html."""
 _DOCKER = re.compile(
     r"(?:\"_?auth\\{0,3}\"\s{0,5}:[\s']{0,5}\\{0,3}\"|'_?auth'\s{0,5}:\s{0,5}'"
     r"|_auth\s{0,3}=\s{0,3}\"?)(?P<s>[A-Za-z0-9+/=]{8,4096}+)"
@@ -82,6 +87,7 @@ def spans(text: str) -> list[tuple[int, int]]:
 
     if "@" in text:
         found += (m.span("s") for m in _SCHEMELESS.finditer(text) if is_made(m["s"]))
+    found += (m.span("s") for m in _PGPASS.finditer(text) if is_made(m["s"]))
     if "@" in text and ("//" in text or "\\/\\/" in text):
         found += (
             m.span("s") for p in (_PASSWORD, _SLASHED) for m in p.finditer(text) if not _NO_PASSWORD.match(m["s"])

@@ -7,6 +7,8 @@ import re
 from dtdebug.masking.kinds import secret
 from dtdebug.masking.noise import is_hash, is_opaque
 
+PIECES = ("\u0120", "\u2581", "\\u0120", "\\u2581")
+"""How pieces of a vocabulary begin that have a space before them."""
 _VALUE = re.compile(r"[^\s\"'`]{1,4096}+")
 _LOOSE = re.compile(r"\S{1,4096}+")
 _NEXT = re.compile(r"(?:[;&,]|\\[nrt])[ ]?(?=[A-Za-z][\w .-]{0,40}[=:])")
@@ -54,6 +56,7 @@ def is_harmless(said: str, text: str, start: int) -> bool:
     bare = said.rstrip("):,;]}")
     return (
         not any(c.isalnum() and c.isascii() for c in said)
+        or said.startswith(PIECES)
         or _PLACEHOLDER.match(text, start) is not None
         or _HARMLESS.match(bare) is not None
         or (_PATH.match(bare) is not None and not is_opaque(bare))

@@ -23,6 +23,8 @@ _LATE, _OWN = 0.1, 0.5
 _PARTS, _FEW, _MOSTLY, _REST = 24, 4, 0.6, 0.1
 """Into how many parts a run is divided, below how many it is one, in how many of them the late rank has to be, and the
 share of the usual length below which a part is only what is left at an end of the run."""
+_STARVED = 0.4
+"""Share of the time in the loader, of each rank, from which it holds up all."""
 Interval = tuple[float, float]
 
 
@@ -119,17 +121,20 @@ def _parts(bounds: list[float], *kinds: list[Interval]) -> tuple[tuple[float, fl
 
 
 def late(accounts: list[Account], lines: Sequence[RankTimeline] = ()) -> Late | None:
-    """The rank that the others wait for: it communicates the least, and spends that time in a phase of its own.
+    """The rank that the others wait for, or loaders for which all wait."""
+    return (_alone(accounts, lines) or _starved(accounts)) if len(accounts) > 1 else None
+
+
+def _alone(accounts: list[Account], lines: Sequence[RankTimeline]) -> Late | None:
+    """The rank that communicates the least, and spends that time in a phase of its own.
 
     Through most of the run, where the parts of it are known: one that compiles or saves once is not late.
     """
-    if len(accounts) < 2:
-        return None
     one = min(accounts, key=lambda a: a.communication / a.span)
     others = [a for a in accounts if a is not one]
     waits = median(a.communication / a.span for a in others) - one.communication / one.span
     if waits < _LATE:
-        return _starved(accounts)
+        return None
     shares = {
         phase: (getattr(one, phase) / one.span, median(getattr(a, phase) / a.span for a in others))
         for phase in ("loader", "compute", "idle")
@@ -176,7 +181,7 @@ def _shares(part: tuple[float, float, float, float]) -> dict[str, float]:
 
 def _starved(accounts: list[Account]) -> Late | None:
     shares = [a.loader / a.span for a in accounts]
-    if min(shares) < 0.5:
+    if min(shares) < _STARVED:
         return None
     return Late(
         ranks=tuple(a.rank for a in accounts),

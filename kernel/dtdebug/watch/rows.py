@@ -73,6 +73,8 @@ class Shape(Row, frozen=True, tag="shape"):
     dtypes: list[str]
     numel: int = 0
     uuid: str = ""
+    layers: list[str] = []
+    """Its kinds of layers with their settings, of torch's own layers whose replicas have to be alike."""
 
 
 class Forward(Row, frozen=True, tag="forward"):

@@ -32,21 +32,30 @@ def fingerprint(tensor: Any) -> int | None:
         plain = plain.resolve_conj().resolve_neg()
     if not plain.numel():
         return 0
-    data = plain.contiguous().view(-1).view(torch.uint8)
-    size = data.numel()
+    data = in_line(plain, torch)
+    size = data.numel() * data.element_size()
     rest, whole = 0, size // 8 * 8
     if whole < size:
+        data = data.view(torch.uint8)
         rest = int.from_bytes(bytes(data[whole:].tolist()), "little")
         data = data[:whole]
     total: int = (size * _MULTIPLIER + rest * _MULTIPLIER) & _MASK
     if whole:
-        if data.data_ptr() % 8 or data.storage_offset() % 8:
+        if data.data_ptr() % 8 or data.storage_offset() * data.element_size() % 8:
             data = data.clone()
         words = data.view(torch.int64)
         for index in range(0, whole // 8, _CHUNK):
             part = _sum(torch, words[index : index + _CHUNK] if whole // 8 > _CHUNK else words)
             total = (total * _MULTIPLIER + part) & _MASK
     return total
+
+
+def in_line(plain: Any, torch: Any) -> Any:
+    """The tensor's values one behind the other, so that they can be viewed as another type."""
+    data = plain.contiguous().view(-1)
+    if data.stride(0) != 1:  # of a single value, which counts as contiguous
+        data = data.clone(memory_format=torch.contiguous_format)
+    return data
 
 
 def _sum(torch: Any, words: Any) -> int:
@@ -60,7 +69,8 @@ def _sum(torch: Any, words: Any) -> int:
             total = (total * _MULTIPLIER + value) & _MASK
     if many < words.numel():
         last = words[many:] if many else words
-        value = (last * weights[: last.numel()]).sum().item()
+        heads = weights[: last.numel()]
+        value = (last.dot(heads) if last.device.type == "cpu" else (last * heads).sum()).item()
         total = (total * _MULTIPLIER + value) & _MASK
     return total
 

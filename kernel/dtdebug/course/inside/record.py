@@ -21,6 +21,7 @@ import msgspec
 from dtdebug.clean import allowed_variables, arguments, clean
 from dtdebug.course.inside import lines, objects, road
 from dtdebug.course.inside.groups import my_rank
+from dtdebug.course.inside.hashing import in_line
 from dtdebug.course.inside.start import complain
 from dtdebug.course.recording import KEPT, SEGMENT, VERSION, End, Key, RecordingHeader
 
@@ -316,7 +317,7 @@ def raw(tensor: Any, torch: Any) -> list[memoryview]:
     plain = tensor.detach()
     if not plain.numel():
         return []
-    data = plain.contiguous().view(-1).view(torch.uint8).cpu()
+    data = in_line(plain, torch).view(torch.uint8).cpu()
     if data.data_ptr() == plain.data_ptr():
         data = data.clone()  # what NumPy has seen can't be resized any more, as FSDP1 does with its parameters
     return [memoryview(data.numpy())]

@@ -14,6 +14,8 @@ from dtdebug.watch.inside.notes import Notes, guarded
 
 _HOOKED, _VALUES = 8, 12
 """Forward passes, and values of each, of which it is noted what a communication hook makes of them."""
+_LAYERS, _LONGEST = 64, 160
+"""Kinds of layers that are noted, and characters of each."""
 
 
 class Model:
@@ -154,6 +156,7 @@ class Models:
                 uuid=_uuid(device),
                 dtypes=sorted({str(p.dtype)[6:] for p in rows}),
                 numel=sum(p.numel() for p in rows),
+                layers=_layers(module) if known.kind == "ddp" else [],
             )
         known.looked = self.notes.looks(known.forwards)
         if not known.looked:
@@ -196,6 +199,17 @@ def _varies(module: Any) -> bool:
     torch: Any = sys.modules["torch"]
     kinds = (torch.nn.modules.dropout._DropoutNd, torch.nn.modules.batchnorm._BatchNorm)  # noqa: SLF001 - their bases
     return any(isinstance(m, kinds) for m in module.modules())
+
+
+def _layers(module: Any) -> list[str]:
+    """The layers of torch.nn with their settings, each once; not those that the wrapper leaves to its rank."""
+    ignored = set(getattr(module, "parameters_to_ignore", ()))
+    found: set[str] = set()
+    for name, inner in getattr(module, "module", module).named_modules():
+        own = [f"{name}.{each}" for each, _ in inner.named_parameters(recurse=False)]
+        if type(inner).__module__.startswith("torch.nn.modules.") and (not own or not ignored.issuperset(own)):
+            found.add(f"{type(inner).__name__}({inner.extra_repr()})"[:_LONGEST])
+    return sorted(found) if len(found) <= _LAYERS else []
 
 
 def _cast() -> list[str]:

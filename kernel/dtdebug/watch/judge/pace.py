@@ -19,7 +19,7 @@ WAITING = frozenset(("backward", "communication"))
 """Phases that get longer by waiting for another rank."""
 _SAMPLES, _MORE, _TIMES, _WINDOWS = 100, 0.2, 1.5, 0.6
 """Samples of a rank that are enough to compare; how much larger its share is, and in which share of the windows."""
-_STARVED, _STEPS = 0.5, 10
+_STARVED, _STEPS = 0.4, 10
 """Share of the time in the loader from which it holds up all; steps of a training that is compared."""
 
 

@@ -9,7 +9,7 @@ from dtdebug.watch.notes import Rank
 from dtdebug.watch.rows import Backward, Forward, Model, Shape, Step
 from dtdebug_taxonomy.watched import Violation
 
-_TWICE, _IN_A_ROW = 2, 3
+_TWICE, _IN_A_ROW, _LOOKS = 2, 3, 8
 
 
 def _together(ranks: Sequence[Rank]) -> Iterator[tuple[int, list[Rank]]]:
@@ -154,6 +154,39 @@ def precision(ranks: Sequence[Rank]) -> Iterator[Violation]:
                     return
 
 
+def settings(ranks: Sequence[Rank]) -> Iterator[Violation]:
+    """Replicas of one model have the same layers with the same settings."""
+    for model, members in _together(ranks):
+        shapes = {r.rank: next((s for s in r.of(Shape) if s.m == model), None) for r in members}
+        layers = {r: s.layers for r, s in shapes.items() if s is not None and s.layers}
+        if len(layers) == len(members) and (apart := odd(layers)):
+            common = set.intersection(*map(set, layers.values()))
+            own = {r: [x for x in rows if x not in common][:1] for r, rows in layers.items()}
+            shown = ", ".join(f"{row[0]} on rank {r}" for r, row in list(own.items())[:8] if row)
+            yield violation(
+                "settings-differ", "D.2.4", apart, 1, _place(members, apart, model),
+                f"The ranks train one model that is not set alike: {shown}, not on all. The averaged gradient is that "
+                "of no one model.",
+            )  # fmt: skip
+
+
+def nothing(ranks: Sequence[Rank]) -> Iterator[Violation]:
+    """Each replica has a loss: one that is always 0 adds nothing to the averaged gradients."""
+    for model, members in _together(ranks):
+        losses = {r.rank: [b for b in r.of(Backward) if b.m == model] for r in members}
+        always = [r for r, rows in losses.items() if len(rows) >= _LOOKS and all(b.loss == 0 for b in rows)]
+        others = [r for r in losses if r not in always]
+        if always and others and all(b.loss != 0 for r in others for b in losses[r]):
+            rank = next(r for r in members if r.rank == always[0])
+            first = losses[always[0]][0]
+            yield violation(
+                "loss-always-zero", "D.2.4", always, first.s, rank.place(first.site),
+                f"The loss of {who(always).lower()} was 0 in each of {len(losses[always[0]])} backward passes that "
+                f"were looked at, that of {who(others).lower()} in none: nothing is learnt there, and the average is "
+                "taken over all.",
+            )  # fmt: skip
+
+
 def cards(ranks: Sequence[Rank]) -> Iterator[Violation]:
     """Each rank of a host has a card of its own."""
     held: dict[tuple[str, str], list[Rank]] = {}
@@ -175,4 +208,6 @@ def _place(members: Sequence[Rank], apart: Sequence[int], model: int) -> tuple[s
     return rank.place(found.site) if found is not None else ("", 0)
 
 
-LOOKS: tuple[Callable[[Sequence[Rank]], Iterator[Violation]], ...] = (randomness, modes, finite, precision, cards)
+LOOKS: tuple[Callable[[Sequence[Rank]], Iterator[Violation]], ...] = (
+    randomness, modes, finite, precision, settings, nothing, cards,
+)  # fmt: skip
