@@ -108,8 +108,8 @@ UNOPENED = 2
 """Exit status of a Python that can't open its program: https://github.com/python/cpython/blob/main/Modules/main.c"""
 _UNOPENED = re.compile(r"python[\d.]{0,6}(?:\.exe)?: (can't open file .{1,300})")
 _WATCHDOG = re.compile(
-    r"(?:watchdog thread terminated with exception: (?:\[Rank \d{1,7}\] (?:Collective .{1,300} raised the following async "
-    r"exception: )?)?|raised the following async exception: )(.{1,600})"
+    r"(?:watchdog thread terminated with exception: (?:\[Rank \d{1,7}\] (?:Collective .{1,300} raised the following "
+    r"async exception: )?)?|raised the following async exception: )(.{1,600})"
 )
 """Source: https://github.com/pytorch/pytorch/blob/main/torch/csrc/distributed/c10d/ProcessGroupNCCL.cpp"""
 _BELOW = 6
