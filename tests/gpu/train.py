@@ -1,4 +1,4 @@
-"""DDP or FSDP2 in bfloat16; `moved`: an input of rank 1 is another in step 8; `rate`: its optimizer has another rate."""
+"""DDP or FSDP2 in bfloat16; `moved`: an input of rank 1 is another in step 8; `rate`: rank 1 has another rate."""
 
 import sys
 import time
