@@ -1,0 +1,62 @@
+"""Ranks in a circle: each waits for a lock or a pipe that the next one of them holds, so that none can go on."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from msgspec.structs import replace
+
+from dtdebug_taxonomy.claims import texts
+from dtdebug_taxonomy.frames import call_sites
+from dtdebug_taxonomy.rank_claims import claims_of
+from dtdebug_taxonomy.ranks import RankState, Verdict, say, spell
+
+_HELD = ("lock", "pipe")
+_SURE = 0.95
+_LINKS, _MOST = 4, 8
+"""Ranks of a circle, and others, of which it is said what they wait for."""
+
+
+def holders_in_circle(states: Sequence[RankState], verdict: Verdict | None) -> Verdict | None:
+    """The verdict where ranks hold what each other waits for; it knows what the rest wait in from the one before."""
+    living = {s.rank: s for s in states if s.rank is not None and s.alive is not False}
+    awaited = {
+        rank: s.waiting.rank
+        for rank, s in living.items()
+        if s.waiting is not None and s.waiting.kind in _HELD and s.waiting.rank in living and s.waiting.rank != rank
+    }
+    circle = _circle(awaited)
+    if not circle:
+        return None
+    inside = [living[rank] for rank in circle]
+    rest = [s for rank, s in living.items() if rank not in circle]
+    links = [claims_of(s)[0] for s in inside]
+    claims = (*links, *(claim for s in rest[:_MOST] for claim in claims_of(s)[:1]))
+    culprits = tuple(sorted(circle))
+    others = tuple(sorted(s.rank for s in rest if s.rank is not None))
+    said = "; ".join(f"{c.text[:1].lower()}{c.text[1:].rstrip('.')}" for c in links[:_LINKS])
+    tail = f". {say(others, 'wait').capitalize()} for them" if others else ""
+    found = Verdict(
+        kind="not_arrived",
+        culprits=culprits,
+        waiting=others,
+        sites=call_sites((*inside, *rest)),
+        confidence=_SURE,
+        summary=f"{spell(culprits).capitalize()} wait for each other, and none can go on: {said}{tail}.",
+        claims=claims,
+        evidence=texts(claims),
+    )
+    return found if verdict is None else replace(found, group=verdict.group, collective=verdict.collective)
+
+
+def _circle(awaited: dict[int | None, int | None]) -> list[int]:
+    """The ranks of a circle, in the order in which they wait for each other; empty where there is none."""
+    for first in awaited:
+        path: list[int | None] = []
+        rank: int | None = first
+        while rank in awaited and rank not in path:
+            path.append(rank)
+            rank = awaited[rank]
+        if rank == first and len(path) > 1:
+            return [r for r in path if r is not None]
+    return []
