@@ -59,6 +59,24 @@ def raised(*parts):
     ]
 
 
+def test_what_the_launcher_reports_shows_no_rank_going_on():
+    """In a log of one rank the launcher's lines look like the rank's own."""
+    found = verdict(of(trace("TypeError: string indices must be integers"), 0), of(TABLE.format(rank=0, code=1), 0))
+
+    assert (0,) == found.culprits
+    assert "TypeError: string indices must be integers" in found.summary
+
+
+def test_a_program_that_cannot_be_compiled_says_so_without_a_head():
+    """Python prints no head of a traceback then, and any other line that names a file is none."""
+    uncompiled = "  File \"/job/train.py\", line 88\n    return f(\n            ^\nSyntaxError: '(' was never closed"
+
+    assert [("SyntaxError", 88)] == raised(uncompiled)
+    assert [] == raised('  File "/job/train.py", line 88\nValueError: 3')
+    found = verdict(uncompiled, TABLE.format(rank=0, code=1))
+    assert "SyntaxError: '(' was never closed at /job/train.py:88" in found.summary
+
+
 def test_a_warning_does_not_explain_the_exception_that_came_later():
     """NumPy is missing in a warning; what was raised is a variable that nobody set."""
     warning = (
