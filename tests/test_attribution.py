@@ -132,6 +132,17 @@ def test_what_a_child_process_raised_is_the_cause_of_its_parents_lost_connection
     assert "raised EOFError" in verdict(child, other, GONE, of(trace(LOST), 0)).summary
 
 
+def test_what_python_ignores_of_a_lost_child_explains_no_childs_exception():
+    """A loader's workers are cleared away while the process that had them ends by its own exception."""
+    ignored = "Exception ignored in: <function _MultiProcessingDataLoaderIter.__del__ at 0x7f>\n" + trace(
+        "RuntimeError: DataLoader worker (pid 9) is killed by signal: Aborted. ", file=f"{SITE}/torch/utils/data/x.py"
+    )
+    child = "Process Process-1:\n" + trace("RuntimeError: Tensors must have same number of dimensions: got 2 and 3")
+
+    assert (0,) == verdict(of(ignored, 0), of(child, 0)).culprits
+    assert "Tensors must have same number of dimensions" in verdict(of(ignored, 0), of(child, 0)).summary
+
+
 def test_code_that_a_library_made_of_a_text_is_not_the_programs_line():
     """A proxy's method is in `<string>`; that of `python -c` is all there is."""
     made = '  File "<string>", line 2, in __setitem__\n'
