@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from msgspec.structs import replace
 
@@ -49,14 +49,14 @@ def holders_in_circle(states: Sequence[RankState], verdict: Verdict | None) -> V
     return found if verdict is None else replace(found, group=verdict.group, collective=verdict.collective)
 
 
-def _circle(awaited: dict[int | None, int | None]) -> list[int]:
+def _circle(awaited: Mapping[int, int]) -> list[int]:
     """The ranks of a circle, in the order in which they wait for each other; empty where there is none."""
     for first in awaited:
-        path: list[int | None] = []
-        rank: int | None = first
+        path: list[int] = []
+        rank = first
         while rank in awaited and rank not in path:
             path.append(rank)
             rank = awaited[rank]
         if rank == first and len(path) > 1:
-            return [r for r in path if r is not None]
+            return path
     return []
