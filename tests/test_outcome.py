@@ -24,7 +24,7 @@ from dtdebug_taxonomy.failure.raised import Raised
 from dtdebug_taxonomy.knowledge import load
 from dtdebug_taxonomy.ranks import FINISHED, TWICE, Broken, Frame, Group, Operation, RankState, Verdict
 from dtdebug_taxonomy.snapshot import Snapshot
-from dtdebug_taxonomy.waiting import Waiting
+from dtdebug_taxonomy.waiting import REMOTE, Waiting
 
 NOW = 1_760_000_000.0
 LIB = "/x/site-packages/torch"
@@ -166,6 +166,20 @@ def test_ranks_that_hold_each_others_locks_are_named_each_with_its_lock():
     assert found.evidence == tuple(claim.text for claim in found.claims)
     named = diagnose(load(), Snapshot(ranks=tuple(states), verdict=found))
     assert ["Ranks take the same locks in unlike order"] == [advice.title for advice in named.advice]
+
+
+def test_the_thread_that_has_not_answered_a_remote_call_is_told():
+    """Its rank's main thread waits as the others do."""
+    waits = Waiting(kind="rpc", op="rpc_sync", record=LOCK.record)
+    answers = Waiting(kind="sleep", thread="Thread-4", file="/job/ps.py", line=9, words=REMOTE, record=LOCK.record)
+    states = [rank(0, waiting=waits), rank(1, op="all_reduce", age=20.0, beside=(answers,))]
+    told = judged(absent(0), TwoLooks(states, {0: "stuck", 1: "stuck"}, moving=False))
+
+    assert (0,) == told.culprits
+    assert (
+        "Rank 1: its thread Thread-4 at /job/ps.py:9 waits in a sleep (it runs a call of another rank)" in told.summary
+    )
+    assert told.evidence == tuple(claim.text for claim in told.claims)
 
 
 def test_what_all_have_raised_alike_leads_the_answer():

@@ -78,6 +78,7 @@ _NATIVE: tuple[tuple[str, str], ...] = (
 _LOCKS: tuple[tuple[str, WaitKind, str], ...] = (
     ("SemLock_acquire", "lock", "multiprocessing.Lock.acquire"),
     ("lock_PyThread_acquire_lock", "thread", "threading.Lock.acquire"),
+    ("c10::ivalue::Future::wait", "thread", "torch.futures.Future.wait"),
 )
 """(part of a native frame, what a thread waits in, its name in Python), where Python frames show nothing."""
 _STORE = re.compile(r"c10d::(?:TCPStore|PrefixStore|FileStore|HashStore|Store)::(?P<call>\w{1,30})")

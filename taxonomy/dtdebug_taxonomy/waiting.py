@@ -55,6 +55,8 @@ ACTIVE: frozenset[WaitKind] = frozenset(("gil", "disk", "cpu", "stopped"))
 """Kinds that are no waiting for somebody."""
 
 
+REMOTE = "it runs a call of another rank"
+"""The words of a thread of torch.distributed.rpc that answers a call."""
 UNTIL_SET = frozenset(("get", "wait", "multi_get"))
 """Calls of a store that wait for a key: https://docs.pytorch.org/docs/stable/distributed.html#distributed-key-value-store"""
 

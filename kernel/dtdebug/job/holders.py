@@ -1,4 +1,4 @@
-"""Ranks in a circle: each waits for a lock or a pipe that the next one of them holds, so that none can go on."""
+"""Who holds what a rank waits for: ranks in a circle of locks or pipes, and the rank that has not answered its call."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from dtdebug_taxonomy.claims import texts
 from dtdebug_taxonomy.frames import call_sites
 from dtdebug_taxonomy.rank_claims import claims_of
 from dtdebug_taxonomy.ranks import RankState, Verdict, say, spell
+from dtdebug_taxonomy.waiting import REMOTE
 
 _HELD = ("lock", "pipe")
 _SURE = 0.95
@@ -47,6 +48,22 @@ def holders_in_circle(states: Sequence[RankState], verdict: Verdict | None) -> V
         evidence=texts(claims),
     )
     return found if verdict is None else replace(found, group=verdict.group, collective=verdict.collective)
+
+
+def with_remote_call(verdict: Verdict, states: Sequence[RankState]) -> Verdict:
+    """The verdict with the one thread that runs a remote call, where the rank it names waits for an answer."""
+    named = [s.waiting for s in states if s.rank in verdict.culprits and s.alive is not False]
+    if len(named) != 1 or named[0] is None or not (named[0].kind == "rpc" or named[0].op.endswith("Future.wait")):
+        return verdict
+    rows = [(s, w) for s in states if s.rank not in verdict.culprits for w in s.beside if w.words == REMOTE]
+    if len(rows) != 1:
+        return verdict
+    state, answers = rows[0]
+    claim = next(c for c in claims_of(state) if c.what == "system" and REMOTE in c.words and answers.thread in c.words)
+    claims = (claim, *verdict.claims)
+    return replace(
+        verdict, summary=f"{verdict.summary} {claim.text}", claims=claims, evidence=(claim.text, *verdict.evidence)
+    )
 
 
 def _circle(awaited: Mapping[int, int]) -> list[int]:

@@ -13,7 +13,7 @@ import msgspec
 
 from dtdebug.flight.deaths import ending, finished
 from dtdebug.job.held_up import elsewhere, thread_communicates, unended, with_broken_threads, with_handled_exceptions
-from dtdebug.job.holders import holders_in_circle
+from dtdebug.job.holders import holders_in_circle, with_remote_call
 from dtdebug.job.unexplained import claim_on, lasted, not_understood
 from dtdebug.probe.arrival import arrival
 from dtdebug_taxonomy.activity import SLOW, doing, is_compiler
@@ -57,7 +57,7 @@ class TwoLooks(NamedTuple):
 def judged(verdict: Verdict | None, seen: TwoLooks) -> Verdict:
     """The verdict, held against what was seen of the ranks."""
     found = with_broken_threads(_judged(verdict, seen), seen.states)
-    return with_handled_exceptions(found, seen.states)
+    return with_remote_call(with_handled_exceptions(found, seen.states), seen.states)
 
 
 def _judged(verdict: Verdict | None, seen: TwoLooks) -> Verdict:

@@ -22,7 +22,7 @@ from dtdebug_taxonomy.claims import Record
 from dtdebug_taxonomy.frames import own_frame
 from dtdebug_taxonomy.ranks import Frame
 from dtdebug_taxonomy.stack_waits import by_stack, function_of_c
-from dtdebug_taxonomy.waiting import ACTIVE, Waiting, phrase
+from dtdebug_taxonomy.waiting import ACTIVE, REMOTE, Waiting, phrase
 
 _SAMPLE = 0.1
 """Seconds over which the use of a CPU is measured."""
@@ -32,6 +32,7 @@ _NATIVE = 0.7
 """Seconds that reading native frames takes: with less left it is not begun."""
 _CHILDREN = 8
 _AGENT = "dtdebug-"
+_ANSWERS = "torch/distributed/rpc/internal.py"
 _ALONE = "no other thread of its program runs: it has the lock itself, or a thread that has ended has"
 _STOPPED = {"T": "a signal", "t": "a debugger"}
 """States of a stopped process, and by what it is."""
@@ -232,5 +233,7 @@ def _beside(subject: Subject, rank_of: RankOf) -> tuple[Waiting, ...]:
             its = Waiting(kind="cpu", record=Record(source="stack", path=thread.stack[-1].file))
         if its is not None:
             its = replace(its, thread=clean(thread.name) or "without a name")
+            if any(f.file.endswith(_ANSWERS) for f in thread.stack):
+                its = replace(its, words=REMOTE)
             found.append(replace(its, file=own.file, line=own.line, function=own.function) if own else its)
     return tuple(found)
