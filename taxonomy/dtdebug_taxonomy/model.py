@@ -80,8 +80,8 @@ class Evidence(Record, frozen=True, kw_only=True):
     """Kinds of a verdict on the ranks that show it: `skipped`; `dead SIGKILL` where a culprit ended by that signal;
     `skipped uneven` where the ranks count different numbers of batches; `skipped loop_ended` where the source shows
     that a culprit had fewer rounds to make. In place of the kind: `dead own_exit` where a culprit's own line ended it
-    (`os._exit`), `not_arrived circle` of ranks that wait for each other, `not_arrived set_up` when a process group is
-    made, `not_arrived shared_rank` where two processes have one rank."""
+    (`os._exit`), `not_arrived circle` of ranks that wait for each other (`lock_circle`: for locks of files),
+    `not_arrived set_up` when a process group is made, `not_arrived shared_rank` where two processes have one rank."""
     stack: tuple[str, ...] = ()
     """Patterns on `file function` of a frame in which a culprit of that verdict stands; all verdicts if it has none."""
     check: tuple[str, ...] = ()

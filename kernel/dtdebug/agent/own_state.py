@@ -25,7 +25,7 @@ from dtdebug.agent.pending import pending
 from dtdebug.clean import allowed_variables
 from dtdebug.probes.process import rank_state, versions
 from dtdebug.system import procfs
-from dtdebug.system.choose import chosen
+from dtdebug.system.choose import chosen, with_store
 from dtdebug.system.probe import by_system
 from dtdebug_taxonomy.ranks import Broken, Frame, Group, RankState
 from dtdebug_taxonomy.stack_waits import by_stack
@@ -81,7 +81,8 @@ def _waiting(frames: Sequence[Frame]) -> Waiting | None:
     """What the main thread is in, by its frames and its own files of /proc: who is on another host has nothing else."""
     tid = threading.main_thread().native_id
     now = procfs.thread(os.getpid(), tid) if tid else procfs.ThreadNow()
-    return chosen(by_stack(frames), by_system(os.getpid(), now), frames)
+    found = chosen(by_stack(frames), by_system(os.getpid(), now), frames)
+    return with_store(found, frames, os.environ.get("MASTER_PORT", ""))
 
 
 def _handling() -> Broken | None:

@@ -119,14 +119,15 @@ def view(part: Part) -> Job:
     verdict = attribution.verdict_of_log(snapshot, _exclusive, outlived, later)
     verdict = without_followers(verdict, by_rank)
     by_rank = _hosted(by_rank, found)
-    over = ended.over(end, found, by_rank, now, laid.place)
+    reported = ended.reported_before(end, found, now, laid.place)
+    over = not reported and ended.over(end, found, by_rank, now, laid.place)
     silent = () if over else pace.silent(by_rank, found, on_until)
     world = max((s.world for s in streams), default=0)
     absent = _absent(by_rank, world)
     if over and end is not None:
         verdict = Verdict(kind="none", summary=ended.summary(end, now))
-    elif end is not None and (rows := ended.reported_before(end, found, now, laid.place)):
-        verdict = before.verdict(rows, end, len(by_rank))
+    elif end is not None and reported:
+        verdict = before.verdict(reported, end, len(by_rank))
     elif verdict is None or not verdict.culprits:
         verdict = (
             machine.machine_verdict(hardware, by_rank)

@@ -85,7 +85,8 @@ class Judge:
         printed = lines.split_lines("\n".join(_text(row.raw) for row in rows))
         happened = events.find_events(printed)
         for raised in happened.raised:
-            wanted.update(range(raised.begin - 1, raised.line))
+            headed = bool(raised.unheeded or raised.process or raised.thread)
+            wanted.update(range(max(raised.begin - 1 - headed, 0), raised.line))
             wanted.update({raised.handled - 1} if raised.handled else ())
         for end in exits.of_lines(printed, happened).exits:
             wanted.update((end.line - 1,) if end.line else ())
