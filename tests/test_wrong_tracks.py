@@ -1,0 +1,83 @@
+"""Words that once led to a wrong cause: an aside, runs that are no devices, a wrapper's own private name."""
+
+import pytest
+
+from dtdebug_taxonomy.diagnosis import diagnose
+from dtdebug_taxonomy.knowledge import load
+from dtdebug_taxonomy.snapshot import Snapshot
+
+KNOWLEDGE = load()
+WRAPPER = "AttributeError: 'DistributedDataParallel' object has no attribute '{}'"
+SLOW = "With 2 GPUs an epoch takes longer than with 1 GPU, it is slower than a single card."
+PICKLE = "TypeError: cannot pickle '_io.TextIOWrapper' object when the checkpoint is saved."
+
+
+def causes(said="", output=""):
+    """Ids of the causes that are shown."""
+    return [a.cause for a in diagnose(KNOWLEDGE, Snapshot(situation=said, output=output)).advice]
+
+
+def test_what_went_wrong_in_another_try_is_no_answer_to_the_question():
+    """ "I also tried ..." tells of another failure than the one that is asked about."""
+    aside = f"I also tried spawn but I get {PICKLE}"
+    alone, beside = causes(aside), causes(f"{SLOW} {aside}")
+
+    assert alone
+    assert set(alone).isdisjoint(beside)
+    assert "too-little-work-per-device" in beside
+
+
+def test_a_try_that_works_still_counts():
+    """What makes the difference is told in the same words."""
+    said = "Training hangs on 4 GPUs. I also tried NCCL_P2P_DISABLE=1 and then it works."
+
+    assert causes(said)[0] == "peer-to-peer-blocked"
+
+
+@pytest.mark.parametrize(
+    ("said", "cause"),
+    [
+        ("On 4 GPUs mlflow shows four runs, one has the loss, the remaining runs are empty.", "each-process-prints"),
+        ("Only GPU 0 works, the remaining GPUs are idle.", "distribution-not-applied"),
+    ],
+)
+def test_runs_are_no_devices(said, cause):
+    """An empty run of a tracker is no idle device; a device that is idle still is one."""
+    assert cause in causes(said)
+
+
+def test_runs_of_a_tracker_leave_no_device_idle():
+    """The cause that says so is not shown."""
+    said = "On 4 GPUs mlflow shows four runs, one has the loss, the remaining runs are empty."
+
+    assert causes(said) == ["each-process-prints"]
+
+
+@pytest.mark.parametrize(
+    ("name", "cause"), [("encoder", "wrapper-hides-the-model"), ("_sync_params_now", "name-moved-between-versions")]
+)
+def test_a_private_name_of_the_wrapper_is_not_the_models(name, cause):
+    """No model has `_sync_params_now`: the code was written for another release of the wrapper."""
+    assert causes(output=WRAPPER.format(name))[0] == cause
+
+
+@pytest.mark.parametrize(
+    ("how", "shown"), [("DDP with torchrun", False), ("nn.DataParallel", True), ("the strategy dp of Lightning", True)]
+)
+def test_only_who_may_use_data_parallel_is_told_to_leave_it(how, shown):
+    """Whoever has one process per device already does not have to change that."""
+    assert ("slow-way-of-parallelism" in causes(f"I use {how}. {SLOW}")) is shown
+
+
+def test_an_address_of_the_own_host_is_named_before_the_master_address():
+    """The master's address is right; what is wrong is what a host tells of itself."""
+    said = "With MASTER_ADDR=10.1.2.3 the worker gets connection refused: 127.0.1.1:40123 appears in the message."
+
+    assert "own name leads to localhost" in diagnose(KNOWLEDGE, Snapshot(situation=said)).advice[0].title
+
+
+def test_a_machine_that_goes_down_was_not_ended_by_the_program():
+    """Power, heat or a card: no program switches a machine off."""
+    said = "With one GPU it trains, with all four GPUs the whole machine reboots after some minutes."
+
+    assert causes(said)[0] == "gpu-or-link-broken"
