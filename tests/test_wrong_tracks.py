@@ -81,3 +81,54 @@ def test_a_machine_that_goes_down_was_not_ended_by_the_program():
     said = "With one GPU it trains, with all four GPUs the whole machine reboots after some minutes."
 
     assert causes(said)[0] == "gpu-or-link-broken"
+
+
+def test_a_name_of_a_file_says_nothing():
+    """`generate.py` hangs: that does not say that sequences are generated."""
+    said = "With FSDP on 4 GPUs {} hangs and never ends."
+
+    assert "generation-ends-at-different-steps" not in causes(said.format("tools/generate.py"))
+    assert set(causes(said.format("tools/generate.py"))) <= set(causes(said.format("tools/program.py")))
+
+
+def test_words_show_no_cause_of_what_it_does_not_look_like():
+    """One rank alone saves: a cause of hangs, but nothing hangs."""
+    guarded = "We save only on rank 0."
+
+    assert "collective-under-rank-guard" in causes(f"The job hangs at the end of the epoch. {guarded}")
+    assert "collective-under-rank-guard" not in causes(f"It uses only one GPU, the other GPUs are idle. {guarded}")
+
+
+@pytest.mark.parametrize(
+    ("said", "cause"),
+    [
+        ("The parameters are not the same on all ranks after some steps.", "replicas-start-or-drift-apart"),
+        ("Gradients are not synchronized, the script unwraps the DDP model first.", "ranks-train-apart"),
+    ],
+)
+def test_weights_that_part_are_no_reported_number(said, cause):
+    """What differs is the model, not what is printed of it."""
+    assert causes(said)[0] == cause
+
+
+def test_a_folder_that_another_rank_removed_is_no_error_of_one_program():
+    """Each rank deletes the same folder: the slower one does not find it."""
+    output = """[rank1]: Traceback (most recent call last):
+[rank1]:   File "/home/me/train.py", line 12, in <module>
+[rank1]:     shutil.rmtree(out)
+[rank1]:   File "/usr/lib/python3.11/shutil.py", line 748, in rmtree
+[rank1]:     _rmtree_safe_fd(fd, path, onerror)
+[rank1]: FileNotFoundError: [Errno 2] No such file or directory: 'out'
+"""
+
+    first = diagnose(KNOWLEDGE, Snapshot(output=output)).advice[0]
+
+    assert "another one was quicker" in first.title
+
+
+def test_different_devices_are_not_always_a_mismatch():
+    """Weights from different devices are compared; tensors on different devices are an error."""
+    compared = "I saved the weights from 4 devices, the weights from different devices are different."
+
+    assert "tensor-left-on-other-device" not in causes(compared)
+    assert "tensor-left-on-other-device" in causes("It fails: the input and the weight are on different devices.")
