@@ -132,3 +132,26 @@ def test_different_devices_are_not_always_a_mismatch():
 
     assert "tensor-left-on-other-device" not in causes(compared)
     assert "tensor-left-on-other-device" in causes("It fails: the input and the weight are on different devices.")
+
+
+def test_a_part_that_is_built_was_not_moved_between_releases():
+    """A module of DeepSpeed that ends in `_op` is compiled; any other one may have moved."""
+    missing = "ModuleNotFoundError: No module named 'deepspeed.{}'"
+
+    assert causes(output=missing.format("ops.lion.fused_lion_op"))[0] == "extension-did-not-build-at-first-use"
+    assert causes(output=missing.format("runtime.pipe.loader"))[0] == "distributed-framework-release-unfit"
+
+
+def test_what_each_rank_uses_may_differ():
+    """Ranks use different seeds and cards as a rule; a result that differs is another thing."""
+    assert "value-of-one-rank-taken-for-all" not in causes("Each process uses a different seed in the loader.")
+    assert "value-of-one-rank-taken-for-all" in causes("Each rank reports a different metric after evaluation.")
+
+
+def test_several_hosts_come_before_the_batch_where_one_host_is_faster():
+    """The network is what came with the second host; nothing below it is called likely."""
+    said = "Training on 2 nodes is much slower than on 1 node, images per second per GPU fall from 30 to 10."
+    shown = diagnose(KNOWLEDGE, Snapshot(situation=said)).advice
+
+    assert shown[0].cause == "hardware-limits-exchange"
+    assert [a.band for a in shown if a.band == "likely"] in ([], ["likely"] * len(shown))
