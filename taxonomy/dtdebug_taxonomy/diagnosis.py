@@ -219,8 +219,8 @@ def diagnose(
 
 
 def _below_first(advice: tuple[Advice, ...]) -> tuple[Advice, ...]:
-    """None is called more likely than the one that the output names, and that stands above it for that."""
-    if not advice or not advice[0].named or advice[0].band == "likely":
+    """None is called likely below one that is not, and that stands above it for what names it."""
+    if not advice or advice[0].band == "likely":
         return advice
     return tuple(msgspec.structs.replace(a, band=advice[0].band) if a.band == "likely" else a for a in advice)
 
