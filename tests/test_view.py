@@ -127,6 +127,7 @@ def test_ranks_that_were_read_once_outside_of_a_collective_are_not_said_to_wait(
 
     assert (["runs", "runs"], None, "") == ([row.state for row in seen.rows], seen.hangs, seen.line)
     assert seen.verdict.summary == once.summary
+    assert drawn(elsewhere(0), elsewhere(1), verdict=once, moved=False).hangs is None
     assert drawn(elsewhere(0), elsewhere(1), verdict=twice).hangs
     assert drawn(rank(0), elsewhere(1), verdict=once).hangs
 

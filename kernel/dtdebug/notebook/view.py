@@ -206,7 +206,7 @@ def _device(gpu: Gpu, ranks: Sequence[RankState]) -> Device:
 def _is_open(seen: RanksSeen) -> bool:
     """Whether the ranks move is not known: they were read once, outside of any collective, which is not to wait."""
     verdict = seen.verdict
-    if verdict is None or verdict.kind != "not_understood" or seen.moved is not None:
+    if verdict is None or verdict.kind != "not_understood":
         return False
     waiting = frozenset(verdict.waiting)
     inside = any(s.pending is not None for s in seen.ranks if s.rank in waiting)
