@@ -156,6 +156,14 @@ def jumbo_on_one(lab: Lab, r: random.Random) -> Any:
 
 
 @maker
+def way_back(lab: Lab, r: random.Random) -> Any:
+    """Both cards of all hosts are in one network, and one host takes only what comes by the way of its answer."""
+    h = _host(r)
+    doctor_faults.in_one_network(lab, "eth1", strict=(h,))
+    return "DR119", {f"h{h}"}, {}
+
+
+@maker
 def configuration_differs(lab: Lab, r: random.Random) -> Any:
     """The configuration that the program is given."""
     h = _host(r)
@@ -242,6 +250,9 @@ def harmless_route(lab: Lab, r: random.Random) -> Any:
 
 APART = (
     {"gloo_on_the_loopback", "families_differ"},  # with the variable the own name is not asked
+    {"gloo_on_the_loopback", "way_back"},
+    {"families_differ", "way_back"},
+    {"jumbo_on_one", "way_back"},  # the one changes the card that the other takes away
     {"ids_differ", "first_host_is_another"},  # c10d gives the numbers itself
     {"ids_differ", "number_too_large"},
     {"ids_differ", "two_absent"},  # and nobody knows the number of who is absent

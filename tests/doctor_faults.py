@@ -130,6 +130,42 @@ def gloo_on_a_network_that_is_cut(lab):
     lab.at("hub", "ip", "link", "set", "q2", "nomaster")
 
 
+def in_one_network(lab, pinned, strict=()):
+    """Both cards of all hosts, each answering for its own address alone; of strict hosts also only by its own way."""
+    for i, variables in enumerate(lab.variables):
+        lab.at("hub", "ip", "link", "set", f"q{i}", "master", "br0")
+        lab.at(i, "ip", "address", "flush", "dev", "eth1")
+        lab.at(i, "ip", "address", "add", f"{lab.net}.{i + 101}/24", "dev", "eth1")
+        conf = "cd /proc/sys/net/ipv4/conf; for i in all eth0 eth1"
+        lab.at(i, "sh", "-ec", f"{conf}; do echo 1 > $i/arp_ignore; echo {int(i in strict)} > $i/rp_filter; done")
+        variables.update({"GLOO_SOCKET_IFNAME": pinned, "NCCL_SOCKET_IFNAME": f"={pinned}"})
+
+
+@fault("DR118", "h0 h1 h2 h3", severity="warning")
+def sent_by_another_card(lab):
+    in_one_network(lab, "eth1")
+
+
+@fault("DR119", "h2")
+def way_back_by_another_card(lab):
+    in_one_network(lab, "eth1", strict=(2,))
+
+
+@fault("DR119", "h2")
+def way_back_past_the_router(lab):
+    """The others come by a router to a card of h2, which would answer by the card that it has in their network."""
+    lab.at("hub", "ip", "address", "add", f"{lab.net}.254/24", "dev", "br0")
+    lab.at("hub", "ip", "address", "add", f"{doctor_lab.SECOND}.254/24", "dev", "br1")
+    lab.at("hub", "sh", "-ec", "echo 1 > /proc/sys/net/ipv4/ip_forward")
+    for i, variables in enumerate(lab.variables):
+        variables["GLOO_SOCKET_IFNAME"] = "eth1" if i == 2 else "eth0"
+        if i == 2:
+            lab.at(i, "sh", "-ec", "for i in all eth1; do echo 1 > /proc/sys/net/ipv4/conf/$i/rp_filter; done")
+        else:
+            lab.at(i, "ip", "address", "flush", "dev", "eth1")
+            lab.at(i, "ip", "route", "add", f"{doctor_lab.SECOND}.0/24", "via", f"{lab.net}.254")
+
+
 @fault("DR113", "h0 h1 h2 h3")
 def notation_of_nccl(lab):
     for variables in lab.variables:
@@ -311,6 +347,18 @@ def healthy_loopback_pinned(lab):
     for i, variables in enumerate(lab.variables):
         lab.names(i, own="127.0.1.1")
         variables["GLOO_SOCKET_IFNAME"] = "eth0"
+
+
+def healthy_strict_in_one_network(lab):
+    """What comes in at eth0 is answered by eth0."""
+    in_one_network(lab, "eth0", strict=range(lab.count))
+
+
+def healthy_strict_pinned(lab):
+    """Each card has its own network."""
+    healthy_pinned(lab)
+    for i in range(lab.count):
+        lab.at(i, "sh", "-ec", "for i in all eth0 eth1; do echo 1 > /proc/sys/net/ipv4/conf/$i/rp_filter; done")
 
 
 def healthy_second_card_down(lab):

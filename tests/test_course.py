@@ -16,6 +16,7 @@ import pytest
 from dtdebug.course import branches, compare, matching, program, recording
 from dtdebug.course.inside import objects
 from dtdebug.course.inside.hashing import fingerprint
+from dtdebug.course.inside.later import Awaited
 from dtdebug.course.inside.record import Recorder, raw
 from dtdebug.course.matching import Called
 from dtdebug.course.recording import Key
@@ -261,6 +262,47 @@ def test_objects_are_alike_whatever_lies_behind_them_and_wherever_their_tensors_
 
 
 @needs_torch
+def test_fingerprints_for_which_nobody_waits_are_the_same():
+    torch = pytest.importorskip("torch")
+    told = [torch.arange(200_001.0), torch.zeros(0), torch.ones(3, dtype=torch.bfloat16), torch.empty(2, device="meta")]
+    awaited = Awaited(told, torch)
+    assert awaited.ready()
+    assert awaited.prints() == [*map(fingerprint, told[:3]), None]
+    assert len({*awaited.prints()}) == 4
+
+
+def sent(torch, number):
+    """What the recorder sees of a call."""
+    return SimpleNamespace(
+        op="allreduce_", number=number, inputs=[torch.full((3,), float(number))], outputs=[], site=lambda: ("a.py", 3),
+        group=SimpleNamespace(rank=0, ranks=(0, 1), ordinal=0), value=lambda name, default=None: default,
+    )  # fmt: skip
+
+
+def test_fingerprints_that_come_late_count_for_record_and_digest(tmp_path):
+    torch = pytest.importorskip("torch")
+    come = []
+
+    class Slow(Awaited):
+        def ready(self, patience=0.0):
+            return bool(come)
+
+    def recorded(folder, kind):
+        folder.mkdir()
+        recorder = Recorder({"folder": folder, "data": 0}, torch)
+        if kind is not None:
+            recorder._prints = lambda call, inputs: kind(inputs, torch)
+        for number in range(1, 1001):
+            recorder.before(sent(torch, number))
+            come.extend([True] * (number == 900))
+        recorder.finish()
+        return recording.load(folder, "rank-0.0")
+
+    at_once, later = recorded(tmp_path / "a", None), recorded(tmp_path / "b", Slow)
+    assert [r.prints for r in later.records] == [r.prints for r in at_once.records]
+    assert later.checkpoints == at_once.checkpoints != {}
+
+
 def test_a_fingerprint_is_of_the_values_however_they_lie():
     """A single value of a column counts as contiguous and can't be viewed as bytes; nor can what begins oddly."""
     import torch

@@ -15,7 +15,7 @@ import msgspec
 import pytest
 import yaml
 
-from dtdebug.doctor import asking, choose, hostfile, launch, look, meet, pairs, shared, show, software, wire
+from dtdebug.doctor import asking, choose, hostfile, launch, look, meet, pairs, routes, shared, show, software, wire
 from dtdebug.doctor.facts import Came, Choice, HostReport, Interface, Launch, Meeting, Name, Try
 from dtdebug.doctor.hub import _Hub
 from dtdebug.doctor.judge import forecast, partition, verdict
@@ -247,6 +247,33 @@ def test_rows_and_columns_name_the_host_the_pair_or_all():
     assert named(verdict.together(hosts(*four, tries=slow), (), 1), "warning") == {("DR304", ("h3",))}
     uneven = {p: {"milliseconds": 3.0} for i in range(3) for p in ((i, 3), (3, i))}
     assert not verdict.together(hosts(*four, tries=uneven), (), 1).findings
+
+
+def test_a_host_that_drops_packets_for_the_way_they_came_is_named():
+    """Two cards in one network, one host with rp_filter 1: it hides what follows; the way back has to be another."""
+    three = [f"10.0.0.{100 + i}" for i in range(1, 4)]
+
+    def judged(given="eth1", way="10.0.0.1", strict=True):
+        found = hosts(*three, tries={(i, 0): {"result": "timeout"} for i in (1, 2)})
+        for i, c in enumerate(found):
+            second = Interface(name="eth1", up=True, addresses=(f"{three[i]}/24",), strict=strict and i == 0)
+            chosen = Choice(address=three[i], interface="eth1", why="GLOO_SOCKET_IFNAME", given=given)
+            c.look = msgspec.structs.replace(c.look, interfaces=(*c.look.interfaces, second), gloo=chosen)
+            c.tries = [msgspec.structs.replace(t, source=f"10.0.0.{i + 1}") for t in c.tries]
+        found[0].back = routes.Back(dropped=9, ways={f"10.0.0.{i}": way for i in (2, 3)})
+        return verdict.together(found, (), 1)
+
+    report = judged()
+    assert named(report) == {("DR119", ("h0",))}
+    (found,) = [f for f in report.findings if f.id == "DR119"]
+    assert found.pairs == (("h1", "h0"), ("h2", "h0"))
+    assert found.fix.commands == ("sysctl -w net/ipv4/conf/eth1/rp_filter=2",)
+    assert ("DR118", ("h0", "h1", "h2")) in named(report, "warning")
+    assert "9 packets" in found.measured
+    for other in (judged(strict=False), judged(way=three[0]), judged(way="")):
+        assert "DR119" not in {n for n, _ in named(other)}
+    for given in ("", "eth1,eth0"):
+        assert not named(judged(given), "warning")
 
 
 def test_a_pair_that_fails_hides_only_what_follows_for_that_pair():
@@ -514,7 +541,15 @@ def test_the_forms_say_the_same():
     assert named(report) == {("DR102", ("h0", "h1", "h2"))}
     assert report.export == {"GLOO_SOCKET_IFNAME": "eth0"}
     tree = ET.fromstring(show.to_junit(report))
-    assert (tree.get("failures"), tree.find(".//failure").get("type")) == ("1", "DR102")
+    said = {s.get("name"): {c.get("name"): [e.tag for e in c] for c in s} for s in tree}
+    assert said["interfaces"] == {f"DR102 h{i}": ["failure"] for i in range(3)}
+    assert said["versions"] == {f"versions h{i}": [] for i in range(3)}
+    assert said["partition"] == {f"partition h{i}": ["skipped"] for i in range(3)}
+    assert (tree.get("tests"), tree.get("failures")) == ("27", "3")
+    slow = {p: {"milliseconds": 20.5} for p in ((0, 2), (2, 0), (1, 2), (2, 1))}
+    warned = verdict.together(hosts("10.0.0.1", "10.0.0.2", "10.0.0.3", tries=slow), (), 1)
+    cases = [ET.fromstring(show.to_junit(warned, strict=s)).find(".//*[@name='DR304 h2']/*") for s in (False, True)]
+    assert [case.tag for case in cases] == ["system-out", "failure"]
     line, status = show.to_nagios(report, 1)
     assert status == 2
     assert line.startswith("DTDEBUG CRITICAL: DR102")

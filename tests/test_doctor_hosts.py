@@ -9,12 +9,20 @@ pytestmark = [
     pytest.mark.skipif(bool(hosts_lab.can_be_made()), reason=hosts_lab.can_be_made()),
     pytest.mark.skipif(bool(doctor_lab.can_filter()), reason=doctor_lab.can_filter()),
 ]
-CHOSEN = ["loopback_of_one_that_is_called", "card_down", "one_way", "large_lost", "number_twice", "code_differs"]
+CHOSEN = [
+    "loopback_of_one_that_is_called",
+    "card_down",
+    "one_way",
+    "way_back_by_another_card",
+    "large_lost",
+    "number_twice",
+    "code_differs",
+]
 
 
-@pytest.mark.parametrize("name", ["healthy_plain", "healthy_docker"])
+@pytest.mark.parametrize("name", ["healthy_plain", "healthy_docker", "healthy_strict_in_one_network"])
 def test_healthy_hosts_get_no_fault(name, tmp_path):
-    """Two cards, bridges of docker with one address on all hosts, a VPN: all hosts say that all is well."""
+    """Docker's bridges with one address on all hosts, a VPN, two cards in one network: all say that all is well."""
     with doctor_lab.Lab(tmp_path) as lab:
         found = lab.doctors(**(doctor_faults.HEALTHY[name](lab) or {}))
     assert [(report["findings"], status) for report, status in found.values()] == [([], 0)] * 4
@@ -32,6 +40,22 @@ def test_a_fault_is_named_with_its_host_and_cause(name, tmp_path):
     assert {f["severity"] for f in mine} == {"fault"}
     assert fault.hosts <= {h for f in mine for h in f["hosts"]}
     assert {status for _, status in found.values()} == {1}
+
+
+def test_a_card_that_only_receives_is_named(tmp_path):
+    """Of two cards in one network the kernel sends by the first, whichever the variable names; the job connects."""
+    with doctor_lab.Lab(tmp_path, count=3) as lab:
+        doctor_faults.in_one_network(lab, "eth1")
+        report, status = lab.doctors()[1]
+    (found,) = report["findings"]
+    assert (found["id"], found["severity"], sorted(found["hosts"]), status) == (
+        "DR118",
+        "warning",
+        ["h0", "h1", "h2"],
+        0,
+    )
+    assert "an address of eth0" in found["text"]
+    assert report["forecast"]["gloo"] == "connects"
 
 
 def test_the_forecast_is_what_real_gloo_does(tmp_path):

@@ -74,12 +74,22 @@ if "RANK" in os.environ:
     model = torch.nn.parallel.DistributedDataParallel(model)
 model.encode(torch.ones(1, 2))
 """
+FORKED = """
+import torch
+import torch.multiprocessing as mp
+def work(rank):
+    torch.set_num_interop_threads(1)
+if __name__ == "__main__":
+    work(-1)
+    mp.start_processes(work, nprocs=2, start_method="fork")
+"""
 CASES = {
     "loader-timeout": (LOADER, 1, "timed out after 7 seconds"),
     "made-up-data": (VALUES, 1, "a value is infinite"),
     "ddp-bucket-size": (BUCKETS, 1, "must match the size of tensor"),
     "group-timeout": (LATE, 2, "imed out"),
     "no-launcher": (WRAPPED, 1, "object has no attribute 'encode'"),
+    "ranks-start": (FORKED, 1, "cannot set number of interop threads"),
 }
 
 

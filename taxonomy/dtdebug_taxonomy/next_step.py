@@ -7,6 +7,7 @@ Observations and repairs stand in one decision, each with its cost, as in Hecker
 from __future__ import annotations
 
 import math
+import shlex
 from collections.abc import Mapping, Sequence
 from typing import Literal
 
@@ -27,6 +28,10 @@ _LIKELY = 0.5
 """Probability of a cause from which the line of an exception is looked at before anything is asked."""
 _MENDING = 15.0
 """Minutes to fix what a measurement has named."""
+
+
+_PROGRAM, _WRITTEN = "train.py", 200
+"""How measures call the user's program; characters of a job's command that are written out."""
 
 
 class Next(msgspec.Struct, frozen=True, kw_only=True):
@@ -87,7 +92,7 @@ def next_step(
     for m in knowledge.measures:
         if (m.alive or not named) and (told := _tells(m, snapshot, symptoms, findings)) >= _WORTH:
             expected = m.minutes + told * _MENDING + (1 - told) * otherwise
-            command = _with_answers(m, findings)
+            command = _with_answers(m, findings, snapshot.command)
             rows.append((expected, Next(kind="measure", text=m.text, command=command, minutes=m.minutes, why=m.means)))
     placed = repair is not None and repair.probability >= _LIKELY and any(f.terminal for f in findings)
     if ask is not None and not named and not placed and (repair is not None or not rows):
@@ -96,11 +101,16 @@ def next_step(
     return min(rows, key=lambda row: row[0])[1] if rows else None
 
 
-def _with_answers(m: Measure, findings: Sequence[Finding]) -> str:
-    """Its command, with what is known of that which it would look for."""
+def _with_answers(m: Measure, findings: Sequence[Finding], started: Sequence[str]) -> str:
+    """Its command for the job that was `started`, with what is known of that which it would look for."""
     known = {f.evidence: f.values[0] for f in findings if f.evidence in m.takes and len(f.values) == 1}
     words = [f"--answer {key}={known[key]}" for key in m.takes if key in known]
     head, dashes, job = m.command.partition(" -- ")
+    program = next((word for word in started if word.endswith(".py") and not word.startswith("-")), "")
+    whole = shlex.join(started)
+    if program and len(whole) <= _WRITTEN:
+        head = head.replace(_PROGRAM, shlex.quote(program))
+        job = whole if job.endswith(f" ... {_PROGRAM}") else job
     return f"{' '.join((head, *words))}{dashes}{job}"
 
 

@@ -96,6 +96,8 @@ class Snapshot(msgspec.Struct, frozen=True, kw_only=True):
     versions: dict[str, str] = {}
     environment: dict[str, str] = {}
     """Allow-listed variables, secrets masked."""
+    command: tuple[str, ...] = ()
+    """How the job was started, secrets masked, where that was seen."""
     verdict: Verdict | None = None
     """Which rank the others wait for, where the state of several ranks was compared."""
     contrasts: dict[str, tuple[str, str]] = {}

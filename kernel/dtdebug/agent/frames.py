@@ -53,18 +53,28 @@ def described(frames: list[FrameType], *, code: bool) -> tuple[Frame, ...]:
 
 
 def raised(value: BaseException) -> str:
-    """Class and first line of an exception as a traceback prints them, whatever its `__str__` does."""
+    """Class and first line of an exception as a traceback prints them, whatever its `__str__` does.
+
+    With the last words of NCCL, which says in the first line only of which kind the error is.
+    """
     kind = type(value)
     home = getattr(kind, "__module__", "")
     name = kind.__qualname__ if home in ("builtins", "__main__") else f"{home}.{kind.__qualname__}"
-    message = first_line(value)
+    message, _, rest = _text(value).partition("\n")
+    _, last, words = rest.partition("Last error:\n")
+    if last and (said := words.partition("\n")[0].strip()):
+        message = f"{message[:250]}; last error: {said}"
     return clean(f"{name}: {message}" if message else name)[:500]
 
 
 def first_line(value: object) -> str:
     """The first line of what the object says of itself."""
+    return _text(value).partition("\n")[0]
+
+
+def _text(value: object) -> str:
     try:
-        return next(iter(foreign.bounded_text(value, 100_000).strip().splitlines()), "")
+        return "\n".join(foreign.bounded_text(value, 100_000).strip().splitlines())
     except foreign.RAISES:
         return "<exception str() failed>"  # as Python prints it
 

@@ -2,7 +2,8 @@
 
 rank-R.A.head.jsonl   of rank R, its A-th start: a header, then checkpoints `[number, digest of all records so far]`
 rank-R.A.S.jsonl      segment S: definitions `{"k": key, ...}` and records `[number, key, [fingerprints]]`; where data
-                      is kept also `["d", number, [[offset, bytes], ...]]`
+                      is kept also `["d", number, [[offset, bytes], ...]]`; fingerprints that a GPU gave later
+                      are `["p", number, [fingerprints]]`
 rank-R.A.data         the bytes that collectives have given to this rank
 rank-R.A.cost.json    how the recording ended (`End`); blank until then, so that a full disk has room for it
 
@@ -129,6 +130,7 @@ def by_thread(records: Sequence[RecordedCollective]) -> dict[str, list[RecordedC
 
 _key = msgspec.json.Decoder(Key)
 _record = msgspec.json.Decoder(tuple[int, int, tuple[int | None, ...]])
+_late = msgspec.json.Decoder(tuple[str, int, tuple[int | None, ...]])
 _data = msgspec.json.Decoder(tuple[str, int, tuple[tuple[_Bytes, _Bytes], ...]])
 
 
@@ -220,6 +222,10 @@ def _segment(path: Path, course: Course) -> None:
                 _, at, data = _data.decode(line)
                 if at in places:
                     course.records[places[at]] = msgspec.structs.replace(course.records[places[at]], data=data)
+            elif line.startswith(b'["p"'):
+                _, at, prints = _late.decode(line)
+                if at in places:
+                    course.records[places[at]] = msgspec.structs.replace(course.records[places[at]], prints=prints)
             elif len(course.records) < _MOST_RECORDS:
                 at, k, prints = _record.decode(line)
                 course.records.append(RecordedCollective(at, keys[k], prints))

@@ -27,7 +27,7 @@ def gloo(interfaces: Sequence[Interface], own: Name, variables: Mapping[str, str
         if card is None or not card.addresses:
             why = "has no address" if card else "is not an interface of this host"
             return Choice(interface=name, why="GLOO_SOCKET_IFNAME", error=f"{name} {why}")
-        return Choice(address=bare(card.addresses[0]), interface=name, why="GLOO_SOCKET_IFNAME")
+        return Choice(address=bare(card.addresses[0]), interface=name, why="GLOO_SOCKET_IFNAME", given=wanted)
     for address in own.addresses:
         if _can_bind(address):
             return Choice(address=address, interface=_card(interfaces, address), why="own name")
@@ -47,7 +47,7 @@ def nccl(interfaces: Sequence[Interface], variables: Mapping[str, str]) -> Choic
             return Choice(
                 why="NCCL_SOCKET_IFNAME", error=f"no interface that is up and has an address matches {wanted}"
             )
-        return Choice(address=bare(row[1]), interface=row[0].name, why="NCCL_SOCKET_IFNAME")
+        return Choice(address=bare(row[1]), interface=row[0].name, why="NCCL_SOCKET_IFNAME", given=wanted)
     for rule in ("ib", "^docker,lo,virbr", "docker", "lo", "virbr"):
         row = next(((i, a) for i, a in cards if matches(i.name, rule)), None)
         if row is not None:

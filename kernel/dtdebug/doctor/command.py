@@ -166,7 +166,7 @@ def _shown(options: argparse.Namespace, report: Report, notes: tuple[str, ...]) 
     elif options.format == "json":
         print(msgspec.json.encode(report).decode())
     elif options.format == "junit":
-        print(clean(show.to_junit(report)), end="")
+        print(clean(show.to_junit(report, strict=options.strict)), end="")
     elif options.format == "nagios":
         line, status = show.to_nagios(report, status)
         print(clean(line))

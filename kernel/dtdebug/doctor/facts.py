@@ -9,6 +9,8 @@ from typing import Literal, NamedTuple
 
 import msgspec
 
+from dtdebug.doctor.routes import Back
+
 VERSION = 1
 """Of what hosts send each other, and of the JSON form."""
 MOST_HOSTS = 4096
@@ -69,6 +71,8 @@ class Interface(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """Mbit/s; 0 if it does not say."""
     addresses: tuple[str, ...] = ()
     """With the length of the prefix, `10.0.0.1/24`; IPv4 first, each family as the kernel lists it."""
+    strict: bool = False
+    """It takes only what comes by the way that the answer would take (`rp_filter`)."""
 
 
 class Choice(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -80,6 +84,8 @@ class Choice(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """`GLOO_SOCKET_IFNAME`, `own name`, `fallback`, ..."""
     error: str = ""
     """Why it will take none."""
+    given: str = ""
+    """The value of the variable that chose it."""
 
 
 class Name(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -201,6 +207,8 @@ class Try(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, array_l
     """32 KiB came back."""
     passes: int = 0
     """Greatest segment size with which large messages pass where they otherwise do not; bytes."""
+    source: str = ""
+    """The caller's own address on its packets."""
 
 
 class Bulk(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, array_like=True):
@@ -237,6 +245,7 @@ class Came(msgspec.Struct, kw_only=True):
     offset: float = 0.0
     """Its clock less the collector's, in seconds."""
     tries: list[Try] = []
+    back: Back = Back()
     bulk: list[Bulk] = []
     lines: dict[str, list[str]] = {}
     """Hashes of lines of the files that differ."""

@@ -13,7 +13,7 @@ from typing import Any
 
 import msgspec
 
-from dtdebug.doctor import bulk, pairs, resources, software, wire
+from dtdebug.doctor import bulk, pairs, resources, routes, software, wire
 from dtdebug.doctor.facts import MOST_HOSTS, Bulk, Came, HostReport, Meeting, Stranger
 from dtdebug.doctor.report import Report
 from dtdebug.doctor.roster import FILES_ASKED, PROBING, SAYING, Row, answering_at, peer_of, peers, try_peers
@@ -58,6 +58,7 @@ class _Hub:
         self._guests: dict[asyncio.StreamWriter, None] = {}
         """Who has not proved anything yet, the first to come first."""
         self._answering = pairs.Answering()
+        self._dropped = routes.dropped()
 
     async def open(self) -> None:
         """Listens at the port of the job, at all addresses, as torch's store does; raises OSError."""
@@ -119,6 +120,7 @@ class _Hub:
             came.tries = row if isinstance(row, list) else row.tries if row else []
             came.lines = row.lines if isinstance(row, Row) else {}
         self._came[0].lines = {f: software.lines(self._look.launch.program, f) for f in differing}
+        await asyncio.gather(*(self._back(i) for i in range(count)))
         if self._heavy and count > 1:
             for offset in bulk.offsets(count):
                 await self._round(offset, key)
@@ -134,6 +136,18 @@ class _Hub:
             return msgspec.convert(await channel.receive(PROBING), Row)
         except (wire.WireError, msgspec.ValidationError):
             return None
+
+    async def _back(self, index: int) -> None:
+        """Asks a host that drops what comes by another way than the answer how it would answer who waited."""
+        came, channel = self._came[index], self._channels[index]
+        tries = [t for other in self._came for t in other.tries if t.node == index and t.result in routes.UNANSWERED]
+        waited = list(dict.fromkeys(t.source for t in tries if t.source))[: routes.MOST]
+        if channel is None:
+            came.back = routes.back(waited, self._dropped)
+        elif waited and any(c.strict for c in came.look.interfaces) and came.look.version == self._look.version:
+            with suppress(wire.WireError, msgspec.ValidationError):
+                await channel.send({"back": waited}, SAYING)
+                came.back = msgspec.convert(await channel.receive(SAYING), routes.Back)
 
     async def _round(self, offset: int, key: str) -> None:
         """Each host sends much to the one so many places on, by the way by which that came."""

@@ -7,7 +7,7 @@ import time
 
 import msgspec
 
-from dtdebug.doctor import bulk, hub, names, pairs, software, wire
+from dtdebug.doctor import bulk, hub, names, pairs, routes, software, wire
 from dtdebug.doctor.facts import MOST_HOSTS, HostReport, Meeting
 from dtdebug.doctor.report import Report
 from dtdebug.doctor.roster import FILES_ASKED, PROBING, SAYING, Peer, Row, answering_at, try_peers
@@ -116,6 +116,7 @@ async def _inside(
         files = [str(f) for f in body["files"]][:FILES_ASKED]
     except (KeyError, TypeError, ValueError):
         raise wire.WireError("other") from None
+    before = routes.dropped()
     answering.begin(key, index)
     tries = await try_peers(partners, key)
     known = [f for f in files if f in look.files]  # nothing else is read on a peer's word
@@ -123,11 +124,14 @@ async def _inside(
     await channel.send(Row(tries=tries, lines=lines), SAYING)
     try:
         body = await channel.receive(PROBING + 2 * SAYING)
-        while isinstance(body, dict) and "bulk" in body:
-            node, address, port = msgspec.convert(body["bulk"], tuple[int, str, int])
-            if not any(i == node and [address, port] in [[*p] for p in peer.ports] for i, peer in partners):
-                raise wire.WireError("other")  # only those of the roster are called
-            await channel.send(await bulk.send(node, address, port, key), SAYING)
+        while isinstance(body, dict) and body.keys() & {"back", "bulk"}:
+            if "back" in body:
+                await channel.send(routes.back(msgspec.convert(body["back"], list[str]), before), SAYING)
+            else:
+                node, address, port = msgspec.convert(body["bulk"], tuple[int, str, int])
+                if not any(i == node and [address, port] in [[*p] for p in peer.ports] for i, peer in partners):
+                    raise wire.WireError("other")  # only those of the roster are called
+                await channel.send(await bulk.send(node, address, port, key), SAYING)
             body = await channel.receive(PROBING + 2 * SAYING)
         return Meeting(result="came"), msgspec.convert(body, Report)
     except msgspec.ValidationError:

@@ -11,6 +11,7 @@ from pathlib import Path
 
 import psutil
 
+from dtdebug.doctor import routes
 from dtdebug.doctor.choose import bare
 from dtdebug.doctor.facts import Interface, Name
 from dtdebug.probe.in_parallel import begin
@@ -41,6 +42,7 @@ def interfaces() -> tuple[Interface, ...]:
                 mtu=state.mtu if state else 0,
                 speed=state.speed if state and state.speed < 1 << 24 else 0,
                 addresses=addresses,
+                strict=routes.is_strict(name),
             )
         )
     for name in order:

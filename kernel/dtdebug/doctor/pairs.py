@@ -12,7 +12,9 @@ import time
 from collections.abc import Sequence
 from contextlib import suppress
 
-from dtdebug.doctor import bulk, wire
+from msgspec.structs import replace
+
+from dtdebug.doctor import bulk, routes, wire
 from dtdebug.doctor.facts import Try
 
 CONNECTING = 3.5
@@ -86,7 +88,8 @@ async def probe(peers: Sequence[tuple[int, str, int]], key: str) -> list[Try]:
 
     async def one(index: int, address: str, port: int) -> Try:
         async with turns:
-            return await _one(index, address, port, key)
+            found = await _one(index, address, port, key)
+            return replace(found, source=routes.source(address))
 
     first = (
         [p for p in peers if p[0] in dict.fromkeys([p[0] for p in peers][:_FIRST])]

@@ -15,7 +15,6 @@ import psutil
 
 from dtdebug.clean import one_line
 from dtdebug.doctor.facts import HostProblem, Launch
-from dtdebug.hosts import launchers, sockets
 
 _SHM_LEAST, _FILES_LEAST = 512 << 20, 1024
 _MEMLOCK_LEAST = 64 << 20
@@ -76,6 +75,8 @@ def port(launch: Launch) -> list[HostProblem]:
 
 def port_holder(launch: Launch) -> str:
     """The process that listens at the job's port; empty if that can't be told."""
+    from dtdebug.hosts import launchers, sockets
+
     try:
         inodes = {s.inode for s in sockets.sockets(os.getpid()) if s.state == "listening" and s.port == launch.port}
     except OSError:

@@ -12,8 +12,7 @@ from pathlib import Path, PurePath
 from typing import NamedTuple
 
 from dtdebug.doctor import hostfile
-from dtdebug.doctor.shell import walk
-from dtdebug.doctor.shell.commands import SHELLS
+from dtdebug.doctor.shell import SHELLS
 from dtdebug.errors import UsageError
 from dtdebug.logs import careful
 from dtdebug_taxonomy.source import launch as launches
@@ -53,6 +52,8 @@ def within(command: Sequence[str], variables: Mapping[str, str], kind: Callable[
     place = _place(command)
     if place is None:
         return None
+    from dtdebug.doctor.shell import walk
+
     text, path = command[place], Path(command[0])
     if not _is_text(command, place):
         path = Path(text)

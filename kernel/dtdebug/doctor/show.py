@@ -87,25 +87,32 @@ def closing_line(report: Report) -> str:
     return "Ready." + (" Settings that pin what was measured: dtdebug doctor --export" if report.pinned else "")
 
 
-def to_junit(report: Report) -> str:
-    """A test suite for all areas, a test case an area; what was not looked at is skipped."""
-    from xml.sax.saxutils import escape, quoteattr
+def to_junit(report: Report, *, strict: bool = False) -> str:
+    """A test suite an area; in it a test case a finding and host, and one for each host without any."""
+    from xml.etree.ElementTree import Element, SubElement, indent, tostring
 
-    bad = [f for f in report.findings if f.severity == "fault"]
-    rows = []
+    root = Element("testsuites", name="dtdebug doctor", time=str(report.seconds))
+    counted = {"fault", "warning"} if strict else {"fault"}
     for area in report.areas:
-        mine = [f for f in bad if f.area == area.id]
-        body = "".join(
-            f"<failure type={quoteattr(f.id)} message={quoteattr(f.text)}>{escape(_body(f))}</failure>" for f in mine
-        )
-        if not mine and area.state == "unknown":
-            body = f"<skipped message={quoteattr(area.text)}/>"
-        rows.append(f'  <testcase classname="dtdebug.doctor" name={quoteattr(area.id)}>{body}</testcase>')
-    skipped = sum("<skipped" in row for row in rows)
-    failed = sum("<failure" in row for row in rows)
-    head = f'<testsuite name="dtdebug doctor" tests="{len(rows)}" failures="{failed}" skipped="{skipped}" '
-    head += f'time="{report.seconds}">'
-    return "\n".join(['<?xml version="1.0" encoding="utf-8"?>', head, *rows, "</testsuite>"]) + "\n"
+        suite = SubElement(root, "testsuite", name=area.id)
+        mine = [f for f in report.findings if f.area == area.id]
+        cases = [(host, f) for f in mine for host in f.hosts or ("",)]
+        named = {host for host, _ in cases}
+        for host, found in [*cases, *((row.host, None) for row in report.hosts if row.came and row.host not in named)]:
+            name = " ".join(word for word in (found.id if found else area.id, host) if word)
+            case = SubElement(suite, "testcase", classname=f"dtdebug.doctor.{area.id}", name=name)
+            if found is None and (area.state == "unknown" or (area.state == "fault" and not mine)):
+                SubElement(case, "skipped", message=area.text)
+            elif found is not None and found.severity in counted:
+                SubElement(case, "failure", type=found.id, message=found.text).text = _body(found)
+            elif found is not None:
+                SubElement(case, "system-out").text = f"{found.severity}: {found.text}\n{_body(found)}"
+        for word, tag in (("tests", "testcase"), ("failures", "failure"), ("skipped", "skipped")):
+            suite.set(word, str(len(suite.findall(f".//{tag}"))))
+    for word in ("tests", "failures", "skipped"):
+        root.set(word, str(sum(int(suite.get(word, 0)) for suite in root)))
+    indent(root)
+    return tostring(root, encoding="unicode", xml_declaration=True) + "\n"
 
 
 def _body(f: HostFinding) -> str:

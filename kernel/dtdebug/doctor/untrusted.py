@@ -24,5 +24,4 @@ def tidied(look: HostReport) -> HostReport:
 
 
 def _choice(choice: Choice) -> Choice:
-    known = _CARD.fullmatch(choice.interface) or not choice.interface
-    return choice if known else replace(choice, interface=one_line(choice.interface, 40))
+    return replace(choice, interface=one_line(choice.interface, 40), given=one_line(choice.given, 200))

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Sequence
 
 from dtdebug.flight.accounts import nothing
-from dtdebug.flight.deaths import is_victim
+from dtdebug.flight.deaths import ending, is_victim
 from dtdebug.flight.opposed import each_other
 from dtdebug.flight.program import P2P
 from dtdebug.flight.records import (
@@ -107,6 +107,9 @@ def _absent(records: Records, sinks: Sequence[int]) -> Verdict:
         one = len(culprits) == 1
         now = now if one else now.replace(": it waits ", ": they wait ")
         told = f"never arrived at {call}" + (f", {'it is' if one else 'they are'} in {now}" if now else "")
+        if wait is not None and all(records.waits.unbegun(r, wait.group, wait.seq) for r in culprits):
+            told = f"called {call}, but {'its device has' if one else 'their devices have'} not begun it: what was "
+            told += f"given to {'it' if one else 'them'} before has not ended"
         young = in_flight(records, wait)
         if young:
             return nothing(
@@ -176,6 +179,14 @@ def _fabric(records: Records, stuck: Sequence[Wait]) -> Verdict:
         return _doubtful_root(records, group, op, seq, inside)
     told = "all of its ranks" if everyone else spell(inside)
     claims = waits_of(records, [w for w in stuck if (w.group, w.op, w.seq) == (group, op, seq)])
+    over = [s for r in inside if (s := records.states.get(r)) is not None and s.alive is False and s.exception]
+    if len(over) == len(inside):
+        claims = [ending(s) for s in over[:8]]
+        rest = f"and failed on each of them: {claims[0].text}"
+    elif _by_device(records, stuck):
+        rest = "and has not ended: look at what their devices do before it, and at the links; the calls agree."
+    else:
+        rest = "and has not ended: look at the links, not at the program."
     return Verdict(
         kind="fabric",
         waiting=inside,
@@ -183,7 +194,7 @@ def _fabric(records: Records, stuck: Sequence[Wait]) -> Verdict:
         collective=CollectiveRef(op, seq),
         sites=ordered(sites_of(records, (), inside), ()),
         confidence=0.7 if everyone else 0.5,
-        summary=f"{call} was begun by {told} alike and has not ended: look at the links, not at the program.",
+        summary=f"{call} was begun by {told} alike {rest}",
         claims=tuple(claims),
         evidence=texts(claims),
         alternatives=(
@@ -197,6 +208,12 @@ def _fabric(records: Records, stuck: Sequence[Wait]) -> Verdict:
         if op in ("broadcast", "reduce")
         else (),
     )
+
+
+def _by_device(records: Records, stuck: Sequence[Wait]) -> bool:
+    """A device runs it in its turn: that it was called says not that it has begun there, but where dumps say so."""
+    programs = [p for w in stuck if (p := records.programs.get(w.rank)) is not None]
+    return any(p.backend not in ("", "gloo") and not any(o.started for o in p.open) for p in programs)
 
 
 def _pairs(records: Records, stuck: Sequence[Wait]) -> Verdict:

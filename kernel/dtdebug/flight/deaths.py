@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dtdebug_taxonomy.claims import Claim, Record
-from dtdebug_taxonomy.failure.roles import loses_peer
+from dtdebug_taxonomy.failure.roles import loses_peer, nccl_said
 from dtdebug_taxonomy.frames import own_frame, placed
 from dtdebug_taxonomy.ranks import EXITED, FINISHED, RankState
 from dtdebug_taxonomy.spelling import shortened
@@ -43,7 +43,9 @@ def ending(state: RankState) -> Claim:
     """How a rank has ended, as a claim."""
     ranks = () if state.rank is None else (state.rank,)
     if state.exception:
-        words = shortened(state.exception, _WORDS)
+        said = nccl_said(state.exception)
+        kind = state.exception.partition(":")[0]
+        words = shortened(f"{kind}: {said}" if said else state.exception, _WORDS)
         record = Record(source="exception", rank=state.rank, words=words)
         return placed(Claim(what="raised", ranks=ranks, record=record, words=words), own_frame(state.stack))
     code = "" if state.exit_code is None else f"exit status {state.exit_code}"

@@ -15,8 +15,9 @@ from dtdebug.flight import absence, accounts
 from dtdebug.flight.aborts import aborted
 from dtdebug.flight.align import common
 from dtdebug.flight.deviation import Deviation, deviation
+from dtdebug.flight.disagree import of_disagreement
 from dtdebug.flight.groups import Layout
-from dtdebug.flight.program import Program
+from dtdebug.flight.program import P2P, Program
 from dtdebug.flight.purpose import on_purpose
 from dtdebug.flight.records import Records, waits_of
 from dtdebug.flight.roots import wrong_roots
@@ -50,7 +51,8 @@ def verdict(
     if dead is not None:
         return dead
     if relevant:
-        return _with_waits(records, accounts.of_deviations(records, relevant[:1], relevant[1:]))
+        tied = of_disagreement(records, relevant[0]) if relevant[0].against else None
+        return _with_waits(records, tied or accounts.of_deviations(records, relevant[:1], relevant[1:]))
     return absence.of_waits(records)
 
 
@@ -79,6 +81,7 @@ def deviations(tables: Tables, records: Records) -> list[Deviation]:
             shared = common({r: aligned.tokens[r] for r in ranks}, records.waits.pull)
             for parting in shared.partings:
                 found.setdefault(parting.rank, deviation(tables, aligned, shared, parting))
+    found = {rank: d for rank, d in found.items() if not _halves(d, records)}
     judged = set(found)
     for group in {w.group for w in records.waits.waits}:
         if judged.intersection(records.layout.members.get(group, ())):
@@ -89,6 +92,12 @@ def deviations(tables: Tables, records: Records) -> list[Deviation]:
             for parting in shared.partings:
                 found.setdefault(parting.rank, deviation(tables, aligned, shared, parting))
     return sorted(found.values(), key=lambda d: (not d.certain, _when(d, records)))
+
+
+def _halves(d: Deviation, records: Records) -> bool:
+    """One sends where the other receives: that is how ranks of one role pass something on, and no parting."""
+    came = records.programs[d.rank].symbol(d.position).op
+    return came in P2P and d.op in P2P and came != d.op
 
 
 def _when(d: Deviation, records: Records) -> float:

@@ -33,7 +33,7 @@ class Waits:
     def __init__(self, programs: Mapping[int, Program], layout: Layout, states: Sequence[RankState]) -> None:
         self._programs, self._layout = programs, layout
         self._states = {s.rank: s for s in states if s.rank is not None}
-        self._absent: dict[tuple[str, int], tuple[frozenset[int], frozenset[int], frozenset[int]]] = {}
+        self._absent: dict[tuple[str, int | None], tuple[frozenset[int], frozenset[int], frozenset[int]]] = {}
         self.waits: list[Wait] = []
         for rank in sorted({*programs, *self._states}):
             self._of(rank)
@@ -60,7 +60,8 @@ class Waits:
                 self._failed(rank, p, state)
             for o in first.values():
                 missing = self._missing(rank, o)
-                if missing or self.at_head(rank, o):  # what all have entered is not waited in while it is queued
+                # what all have entered is not waited in while it is queued
+                if missing or (self.at_head(rank, o) and not self.unbegun(rank, o.group, o.seq)):
                     self.waits.append(Wait(rank, o.group, p.symbol_table[o.symbol].op, o.seq, o.position, missing))
         known = {(w.group, w.op) for w in self.waits if w.rank == rank}
         if pending is not None and (pending.group, pending.op) not in known:
@@ -125,14 +126,23 @@ class Waits:
         if key not in self._absent:  # once for all who wait in it
             self._absent[key] = self._absence(o)
         missing, started, idle = self._absent[key]
-        if not missing and (rank in started or self.at_head(rank, o)):
+        if not missing and (rank in started or (not started and self.at_head(rank, o))):
             return idle - {rank}  # begun on the device of some, still queued behind something on that of others
         return missing
+
+    def unbegun(self, rank: int, group: str, seq: int | None) -> bool:
+        """The rank has called it, and its device has not begun it while that of others has.
+
+        Only with TORCH_NCCL_ENABLE_TIMING=1 does the recorder know when a device begins.
+        """
+        _, started, idle = self._absent.get((group, seq), ((), frozenset(), frozenset()))
+        return bool(started) and rank in idle
 
     def _absence(self, o: Open) -> tuple[frozenset[int], frozenset[int], frozenset[int]]:
         missing: set[int] = set()
         started: set[int] = set()
         idle: set[int] = set()
+        unknown: set[int] = set()
         for m in self._layout.members.get(o.group, ()):
             p = self._programs.get(m)
             if p is None:
@@ -147,6 +157,10 @@ class Waits:
                     started.add(m)
                 elif mine is not None and not self.at_head(m, mine):
                     idle.add(m)
+                elif mine is not None:
+                    unknown.add(m)
+        if started:  # its device tells of beginnings, so that those of which none is told have not begun
+            idle |= unknown
         return frozenset(missing), frozenset(started), frozenset(idle)
 
     def _open(self, rank: int, group: str, seq: int) -> Open | None:

@@ -220,8 +220,9 @@ def _diagnosis(snapshot: Snapshot, folder: RunFolder | None) -> Diagnosis | None
     from dtdebug_taxonomy.knowledge import load
 
     run = folder.load_run() if folder is not None else None
-    if run is not None and (measured := examined.of_run(run.command)):
-        snapshot = msgspec.structs.replace(snapshot, examined=measured)
+    if run is not None:
+        measured = examined.of_run(run.command)
+        snapshot = msgspec.structs.replace(snapshot, command=run.command, examined=measured)
     diagnosis = diagnose(load(), _as_printed(snapshot))
     Last(snapshot=snapshot, diagnosis=diagnosis).save()
     if run is not None and run.command:

@@ -63,7 +63,7 @@ def ends(
     said = exits.exits_in(output)
     told = _Told(said.exits)
     refined = [_refine(state, said, told, deaths) for state in _with_unseen(states, said)]
-    refined = _enforced(refined, said)
+    refined = [_watched(state, said) for state in _enforced(refined, said)]
     refined = [_silenced(state) if state.pid in silent else state for state in refined]
     roots = _roots(refined, said, deaths)
     hungry = tuple(s.rank for s in refined if s.pid in starved and s.rank is not None)
@@ -205,6 +205,14 @@ def _enforced(states: list[RankState], said: exits.Exits) -> list[RankState]:
         return states
     told = msgspec.structs.replace(aborted[0], exception=f"gloo::EnforceNotMet: {said.sizes}")
     return [told if s is aborted[0] else s for s in states]
+
+
+def _watched(state: RankState, said: exits.Exits) -> RankState:
+    """Gives a rank that NCCL's watchdog ended what that one printed: the process may crash while it is taken down."""
+    words = said.watchdogs.get(-1 if state.rank is None else state.rank)
+    if words is None or state.exception or state.signal not in ("SIGABRT", "SIGSEGV"):
+        return state
+    return msgspec.structs.replace(state, exception=clean(f"c10::DistBackendError: {words}"))
 
 
 def _silenced(state: RankState) -> RankState:

@@ -35,6 +35,7 @@ from dtdebug.job.output import ended, fork
 from dtdebug.job.relay import Relay, RelayedStream, channels
 from dtdebug.job.speaker import Options, Speaker
 from dtdebug.records.folder import Run, RunFolder
+from dtdebug.watch.result import NOTHING_SEEN
 
 STOPPED = 124
 """Exit status of a job that `--stop-on-hang` ended, as with timeout(1)."""
@@ -265,7 +266,9 @@ class _Job:
             if found.watch or found.late:
                 self._speaker.report(found, "")
             else:
-                self._speaker.say(f"nothing that must hold was violated; {found.notes[0] if found.notes else ''}")
+                note = found.notes[0] if found.notes else ""
+                held = "" if note.startswith(NOTHING_SEEN) else "nothing that must hold was violated; "
+                self._speaker.say(f"{held}{note}")
 
     def _conclude(self, status: int, done: threading.Event) -> None:
         try:

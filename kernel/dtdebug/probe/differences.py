@@ -35,7 +35,7 @@ _PER_RANK = re.compile(
 )
 """What launchers tell each rank alone; what they tell all alike is in `_SAME`."""
 _PER_HOST = re.compile(
-    r"(?:(?:NCCL|GLOO)_SOCKET_IFNAME|NCCL_IB_HCA|NCCL_TOPO_FILE|NCCL_GRAPH_FILE|NCCL_DEBUG_FILE|UCX_NET_DEVICES|FI_\w{0,40}IFACE)\Z"
+    r"(?:(?:NCCL|GLOO)_SOCKET_IFNAME|NCCL_HOSTID|NCCL_IB_HCA|NCCL_TOPO_FILE|NCCL_GRAPH_FILE|NCCL_DEBUG_FILE|UCX_NET_DEVICES|FI_\w{0,40}IFACE)\Z"
 )
 """These name hardware or files of one machine."""
 _DEVICES = re.compile(r"(?:CUDA|HIP|ROCR|NVIDIA)_VISIBLE_DEVICES\Z")
@@ -135,7 +135,7 @@ def _suspicion(key: str, kind: str, states: Sequence[RankState], values: Sequenc
         return "expected"
     if _DEVICES.match(key):
         return "expected" if _regular(states, values) else "odd"
-    if by_host and _PER_HOST.match(key):
+    if (by_host or key == "NCCL_HOSTID") and _PER_HOST.match(key):  # that one says which ranks share a host
         return "odd"
     return "wrong" if _SAME.match(key) else "odd"
 

@@ -19,6 +19,7 @@ from dtdebug_taxonomy.watched import Late, Pace, Violation
 FOLDER = "watch"
 """Where the notes of all processes are, below the run's folder."""
 _SHOWN = 8
+NOTHING_SEEN = "watch: no rank of a training was seen"
 
 
 class Watched(msgspec.Struct, frozen=True, kw_only=True):
@@ -51,7 +52,7 @@ def found_in(ranks: list[Rank]) -> tuple[Violation, ...]:
 
 def _cost(ranks: list[Rank]) -> str:
     if not ranks:
-        return "watch: no rank of a training was seen; was torch imported?"
+        return f"{NOTHING_SEEN}: torch was not imported, no model was trained, or the watch had ended itself"
     looks = sum(len(r.of(Step)) for r in ranks)
     steps = max((s.s for r in ranks for s in r.of(Step)), default=0)
     ends = [e for r in ranks for e in r.of(End)]

@@ -6,7 +6,9 @@ import ast
 import re
 
 from dtdebug_taxonomy.checks.ranks_seen import depends_on_rank
+from dtdebug_taxonomy.checks.spawning import SPAWN
 from dtdebug_taxonomy.source.guards import Guard, guards
+from dtdebug_taxonomy.source.names import dotted
 from dtdebug_taxonomy.source.python import Code
 from dtdebug_taxonomy.source.syntax import FUNCTIONS, Function
 
@@ -46,8 +48,13 @@ def for_all(code: Code, node: ast.AST, depth: int = 4) -> bool:
     is_method = isinstance(code.parent.get(function), ast.ClassDef)
     callers = code.callers.get(function) or (code.methods(function.name) if is_method else [])
     if not callers:
-        return bool(_ENTRY.fullmatch(function.name)) and not is_method
+        return not is_method and (bool(_ENTRY.fullmatch(function.name)) or _is_spawned(code, function))
     return all(for_all(code, c, depth - 1) for c in callers)
+
+
+def _is_spawned(code: Code, function: Function) -> bool:
+    """Whether a function is what each spawned process runs."""
+    return any(dotted(code.argument(c, "fn", 0)) == function.name for c in code.calls(*SPAWN))
 
 
 def beside_a_guard(code: Code, node: ast.AST, depth: int = 3) -> Guard | None:

@@ -11,7 +11,7 @@ from typing import NamedTuple
 from dtdebug_taxonomy.checks import Check, Fix, Severity, load
 from dtdebug_taxonomy.checks.settings import Settings
 from dtdebug_taxonomy.source.python import Code
-from dtdebug_taxonomy.source.source import Source
+from dtdebug_taxonomy.source.source import Kind, Source
 from dtdebug_taxonomy.source.text import Span
 
 _IGNORE = re.compile(r"(?:#|//)\s*dtdebug:\s*ignore(?P<file>-file)?(?:\[(?P<ids>[^\]\n]*)\])?")
@@ -38,7 +38,7 @@ class CheckedHit(NamedTuple):
 def applicable(source: Source, settings: Settings) -> list[Check]:
     """The checks that are on for a source, by kind, words and settings."""
     enabled = settings.enabled(source.path)
-    held = {w for w in _words() if w in source.text}
+    held = {w for w in _words(source.kind) if w in source.text}
     return [
         c
         for c in load().values()
@@ -50,9 +50,9 @@ def applicable(source: Source, settings: Settings) -> list[Check]:
 
 
 @cache
-def _words() -> frozenset[str]:
-    """All words that checks want in a text, each to be looked for once."""
-    return frozenset(word for c in load().values() for word in (*c.words, *c.also))
+def _words(kind: Kind) -> frozenset[str]:
+    """All words that checks want in a text of a kind, each to be looked for once."""
+    return frozenset(word for c in load().values() if kind in c.files for word in (*c.words, *c.also))
 
 
 def examine(

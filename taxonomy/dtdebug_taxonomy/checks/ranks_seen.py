@@ -11,14 +11,14 @@ from dtdebug_taxonomy.source.names import dotted
 from dtdebug_taxonomy.source.python import Code
 from dtdebug_taxonomy.source.ranks import rank
 
-_STARTS = (INIT, "deepspeed.init_distributed", "accelerate.Accelerator")
+STARTS = (INIT, "deepspeed.init_distributed", "accelerate.Accelerator")
 _SEEDS = re.compile(r"seed", re.IGNORECASE)
 _OTHER_SEEDS = {"random.seed", "np.random.seed", "numpy.random.seed", "torch.initial_seed", "torch.seed"}
 
 
 def starts_ranks(code: Code) -> bool:
     """Whether the program itself joins a group of processes."""
-    if code.calls(*_STARTS) or horovod.calls(code, "init"):
+    if code.calls(*STARTS) or horovod.calls(code, "init"):
         return True
     devices = [code.argument(c, "devices", 2) for c in code.calls("lightning_fabric.Fabric")]
     return any(d is not None and code.constant(d) not in {1, "1"} for d in devices)

@@ -7,7 +7,7 @@ import re
 
 from dtdebug_taxonomy.source.python import Code
 
-_SPAWN = {"torch.multiprocessing.spawn", "torch.multiprocessing.start_processes"}
+SPAWN = {"torch.multiprocessing.spawn", "torch.multiprocessing.start_processes"}
 _PROCESS = {"multiprocessing.Process", "torch.multiprocessing.Process"}
 _METHOD = {"multiprocessing.set_start_method", "torch.multiprocessing.set_start_method"}
 _EXPORTED = re.compile(
@@ -22,7 +22,7 @@ def in_notebook(code: Code) -> bool:
 
 def spawning(code: Code) -> list[ast.Call]:
     """Calls that start processes by spawn or forkserver."""
-    found = [c for c in code.calls(*_SPAWN) if _method(code, c, "start_method", 5) == "spawn"]
+    found = [c for c in code.calls(*SPAWN) if _method(code, c, "start_method", 5) == "spawn"]
     if any(_method(code, c, "method", 0) in {"spawn", "forkserver"} for c in code.calls(*_METHOD)):
         found += code.calls(*_PROCESS)
     for call in code.methods("Process"):

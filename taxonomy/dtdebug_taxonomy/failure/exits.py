@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 import signal
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import islice
 from typing import NamedTuple
 
@@ -59,6 +59,8 @@ class Exits(NamedTuple):
     """Name of a process of multiprocessing -> what it raised, where one process alone has it."""
     closed: frozenset[int] = frozenset()
     """Processes that still lived when the launcher ended them."""
+    watchdogs: dict[int, str] = {}
+    """Rank -> what its NCCL watchdog says of the failure for which it ends the process."""
     unopened: str = ""
     """What Python says, with exit status 2, of a program that is not there: `can't open file '/job/train.py': ...`."""
 
@@ -105,6 +107,13 @@ how many there were. https://github.com/deepspeedai/DeepSpeed/blob/master/deepsp
 UNOPENED = 2
 """Exit status of a Python that can't open its program: https://github.com/python/cpython/blob/main/Modules/main.c"""
 _UNOPENED = re.compile(r"python[\d.]{0,6}(?:\.exe)?: (can't open file .{1,300})")
+_WATCHDOG = re.compile(
+    r"(?:watchdog thread terminated with exception: (?:\[Rank \d{1,7}\] (?:Collective .{1,300} raised the following "
+    r"async exception: )?)?|raised the following async exception: )(.{1,600})"
+)
+"""Source: https://github.com/pytorch/pytorch/blob/main/torch/csrc/distributed/c10d/ProcessGroupNCCL.cpp"""
+_BELOW = 6
+"""Lines below it in which NCCL's last words may stand."""
 _SIZES = re.compile(r"\b\d{1,12} vs\.? \d{1,12}\b")
 
 
@@ -116,7 +125,7 @@ def exits_in(output: str) -> Exits:
     return of_lines(printed, events.find_events(printed))
 
 
-def of_lines(printed: Iterable[Line], happened: Events) -> Exits:
+def of_lines(printed: Sequence[Line], happened: Events) -> Exits:
     """What lines and the exceptions in them tell."""
     exits: list[Exit] = []
     enforced: set[int] = set()
@@ -168,8 +177,22 @@ def of_lines(printed: Iterable[Line], happened: Events) -> Exits:
         children,
         _processes(happened),
         frozenset(closed),
+        _watchdogs(printed),
         unopened,
     )
+
+
+def _watchdogs(printed: Sequence[Line]) -> dict[int, str]:
+    """NCCL's last words stand some lines below, without the rank."""
+    found: dict[int, str] = {}
+    for index, line in enumerate(printed):
+        if line.rank is None or "exception: " not in line.body or not (said := _WATCHDOG.search(line.body)):
+            continue
+        below = [x.body for x in printed[index + 1 : index + 1 + _BELOW] if x.rank in (None, line.rank)]
+        at = next((i for i, words in enumerate(below[:-1]) if words.strip() == "Last error:"), None)
+        last = f"; last error: {below[at + 1].strip()}" if at is not None and "NCCL error" in said[1] else ""
+        found.setdefault(line.rank, f"{said[1].strip()[:300]}{last}"[:500])
+    return found
 
 
 def _processes(happened: Events) -> dict[str, Raised]:

@@ -54,6 +54,17 @@ _OWN_START = re.compile(
 """What the rank's own host refuses: a port in use, a name that nobody knows."""
 _OWN_ARGUMENT = re.compile(r"\[enforce fail at [^\]\s]{0,300}?gloo/\w{1,40}\.(?:cc|h):\d{1,6}\]")
 """What gloo's collectives refuse of this rank's own arguments, before anything is sent: not its `transport/`."""
+_NCCL = re.compile(
+    r"NCCL (?:error in: [^\n]{1,300}?, |error: )"
+    r"(?P<code>invalid usage|invalid argument|internal error|unhandled (?:cuda|system) error)\b"
+    r"[^;\n]{0,200}(?:; last error: (?P<last>[^\n]{1,500}))?"
+)
+"""NCCL's result as c10d raises it; and its last words, as a rank's agent keeps them: printed, they are lines below.
+Source: https://github.com/pytorch/pytorch/blob/main/torch/csrc/distributed/c10d/NCCLUtils.cpp"""
+_NCCL_LOST = re.compile(r"(?i)connect|remote|clos|timed? ?out|unreachable|no route|reset by|recv|send")
+"""NCCL's last words where another rank, or the way to it, was what failed."""
+_NCCL_UNLIKE = re.compile(r"message truncated|mismatch in collective")
+"""And where two ranks' calls did not fit together."""
 _SAID = re.compile(
     r"\[(?:enforce fail at )?[^\]\s]{0,300}?(?:gloo/\S{1,200}|pair|unbound_buffer|buffer|context|device|loop)"
     r"\.(?:cc|h):\d{1,6}\]"
@@ -106,11 +117,11 @@ def role_of(exception: str, frames: Sequence[Frame] = ()) -> Role:
     if called_worker(message) is not None:
         return "peer"
     if name in _PEER and _PEER_HOME.match(home):
-        return "own" if _OWN_START.match(message) else "peer"
+        return "own" if _OWN_START.match(message) or _refused_by_nccl(message) else "peer"
     if _TENSORFLOW.match(found[0]) or _TENSORFLOW.match(text):
         return "peer"
     if name == "RuntimeError" and _SAID.match(message):
-        return "own" if _OWN_ARGUMENT.match(message) else "peer"
+        return "own" if _OWN_ARGUMENT.match(message) or _refused_by_nccl(message) else "peer"
     return "peer" if name in _CONNECTION and _LOST.match(message) and _in_communication(frames) else "own"
 
 
@@ -123,6 +134,27 @@ def called_worker(message: str) -> int | None:
 def is_summary(exception: str) -> bool:
     """It only says that another process has failed, in place of what that one raised."""
     return _SUMMARY.match(exception) is not None
+
+
+def nccl_said(exception: str) -> str:
+    """NCCL's result and last words of what c10d raised, as `invalid usage: Duplicate GPU detected ...`; else empty."""
+    found = _NCCL.search(exception[:_MOST])
+    if found is None:
+        return ""
+    return f"NCCL {found['code']}" + (f": {found['last'].strip()}" if found["last"] else "")
+
+
+def _refused_by_nccl(message: str) -> bool:
+    """NCCL refused the call, or this rank's device or host failed: no other rank had to be lost for that."""
+    if message.startswith("CUDA error: "):  # as its watchdog meets what a kernel has done
+        return True
+    found = _NCCL.match(message)
+    if found is None:
+        return False
+    last = found["last"] or ""
+    if found["code"].startswith("invalid"):
+        return not _NCCL_UNLIKE.search(last)
+    return bool(last) and not _NCCL_LOST.search(last)  # without last words these are also those of a lost connection
 
 
 def loses_peer(exception: str, frames: Sequence[Frame] = ()) -> bool:

@@ -20,8 +20,10 @@ from dtdebug_taxonomy.frames import call_site, own_frames
 from dtdebug_taxonomy.ranks import CallSite, Frame
 
 _GROUP = r"\[(?:PG (?:ID )?(?P<id>\w{1,20}) (?:(?:PG GUID )?(?P<name>[^\]\s]{1,80}) )?)?Rank (?P<rank>\d{1,6})\] {1,2}"
+_REFUSED = " raised the following async exception: NCCL error: invalid usage"
+"""What a watchdog says of a collective whose sizes did not fit to the peer's."""
 _CAUGHT = re.compile(
-    _GROUP + r"Watchdog caught collective operation timeout: "
+    _GROUP + r"(?:Watchdog caught collective operation timeout: |Collective (?=[^\n]{1,300}" + _REFUSED + r"))"
     r"WorkNCCL\(SeqNum=(?P<seq>\d{1,18}), OpType=(?P<op>\w{1,40})(?=[,)])"
     r"(?:, NumelIn=(?P<into>\d{1,18}), NumelOut=(?P<out>\d{1,18}))?"
     r"(?:[^\n)]{0,100}(?:\(ms\)=\d{1,12})?\) ran for (?P<ran>\d{1,18}) )?"
@@ -132,7 +134,7 @@ def watchdogs_by_group(log: Reading) -> dict[str, WatchedGroup]:
     heard = _Heard()
     for index, line in enumerate(log.lines):
         text = _whole(log.lines, index) if _BEGINS.search(line.body) else line.body
-        if "Watchdog caught" in text and (found := _CAUGHT.search(text)):
+        if ("Watchdog caught" in text or _REFUSED in text) and (found := _CAUGHT.search(text)):
             if (rank := heard.rank(found, line)) is not None:
                 wait = _wait(found, line.number)
                 outer = _ENDS.search(text[: found.start()])  # it repeats what it caught, without the group

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import sys
+from bisect import bisect_left, bisect_right
 from collections import defaultdict
 from collections.abc import Iterator
 from functools import cached_property
@@ -175,8 +176,34 @@ class Syntax(Source):
         """The list of statements that a statement is in."""
         return self._blocks.get(statement, [statement])
 
+    @cached_property
+    def _last(self) -> dict[ast.AST, int]:
+        """Node -> the position of the last node below it: nodes are numbered from the outside to the inside."""
+        last: dict[ast.AST, int] = {}
+        parent = self.parent
+        for node, number in reversed(self.order.items()):
+            end = last.setdefault(node, number)
+            up = parent.get(node)
+            if up is not None:
+                last.setdefault(up, end)
+        return last
+
+    @cached_property
+    def _numbers(self) -> dict[type, list[int]]:
+        """Type -> the positions of its nodes."""
+        return {}
+
     def inside(self, node: ast.AST, *kinds: type[N]) -> Iterator[N]:
-        """The nodes of some types below a node, nested functions included."""
-        for inner in ast.walk(node):
-            if isinstance(inner, kinds):
-                yield inner
+        """The nodes of some types below a node and itself, nested functions included, in the order of the program."""
+        if node not in self.order:
+            yield from (n for n in ast.walk(node) if isinstance(n, kinds))
+            return
+        first, last = self.order[node], self._last[node]
+        found: list[ast.AST] = []
+        for kind in kinds:
+            numbers = self._numbers.get(kind)
+            if numbers is None:
+                numbers = self._numbers[kind] = [self.order[n] for n in self.nodes(kind)]
+            start = bisect_left(numbers, first)
+            found += self.nodes(kind)[start : bisect_right(numbers, last, start)]
+        yield from sorted(found, key=self.order.__getitem__) if len(kinds) > 1 else found  # type: ignore[misc]

@@ -7,6 +7,7 @@ argument, `config.backend` of a dataclass.
 from __future__ import annotations
 
 import ast
+from bisect import bisect_right
 from functools import cached_property
 
 from dtdebug_taxonomy.source.bindings import Binding, bindings, name_scope, surely_before
@@ -16,6 +17,8 @@ from dtdebug_taxonomy.source.syntax import SCOPES
 
 KEEPS = frozenset({"to", "cuda", "cpu", "train", "eval", "half", "float", "bfloat16", "double", "requires_grad_"})
 """Methods of a module that return the module itself."""
+_MOST = 200
+"""So many bindings are looked at on the way back from a place; if none is surely passed, the value can't be told."""
 
 
 class Valued(Called):
@@ -137,18 +140,20 @@ def _written(code: Valued, node: ast.expr, name: str) -> list[Binding]:
 
 def _before(code: Valued, here: list[Binding], node: ast.AST) -> list[Binding]:
     """Of the bindings of one scope: the last that is surely passed on the way, and those after it that may be."""
-    at = code.order[node]
     statement = code.statement(node)
     result: list[Binding] = []
-    for binding in reversed(here):
-        if code.order[binding.node] > at or binding.node is statement:
+    before = bisect_right(here, code.order[node], key=lambda b: code.order[b.node])
+    for binding in reversed(here[max(0, before - _MOST) : before]):
+        if binding.node is statement:
             continue
         passed = surely_before(code, binding.node, node)
         if passed is None:  # on another branch of the same decision
             continue
         result.append(binding)
         if passed:
-            break
+            return result[::-1]
+    if before > _MOST:
+        result.append(here[before - _MOST - 1]._replace(value=None, how="other"))
     return result[::-1]
 
 

@@ -8,7 +8,8 @@ changes the sum, several changes cancel with a chance of about 2**-64, and value
 from __future__ import annotations
 
 import sys
-from typing import Any
+from collections.abc import Sequence
+from typing import Any, NamedTuple
 
 _BLOCK = 1 << 14
 _CHUNK = 1 << 23
@@ -18,11 +19,46 @@ _MULTIPLIER = 0x9E3779B97F4A7C15
 _weights: dict[Any, Any] = {}
 
 
+class Sums(NamedTuple):
+    """The weighed sums of a tensor, still where the tensor is."""
+
+    size: int
+    """Bytes of the tensor."""
+    parts: list[list[Any]]
+    """Of the bytes behind the last whole word, then of each chunk."""
+
+    def fingerprint(self, values: Sequence[Sequence[int]]) -> int:
+        """The fingerprint, once the values of all parts are known."""
+        if not self.size:
+            return 0
+        rest, *chunks = values
+        total = (self.size + int.from_bytes(bytes(rest), "little")) * _MULTIPLIER & _MASK
+        for chunk in chunks:
+            part = 0
+            for value in chunk:
+                part = (part * _MULTIPLIER + value) & _MASK
+            total = (total * _MULTIPLIER + part) & _MASK
+        return total
+
+
 def fingerprint(tensor: Any) -> int | None:
     """64 bits of what the tensor holds; None where it has no plain values (sparse, meta, encrypted).
 
     On an accelerator it waits for the values: the caller decides when.
     """
+    found = sums(tensor)
+    if found is None:
+        return None
+    return found.fingerprint(
+        [
+            [value for part in parts for value in (part.tolist() if part.dim() else (part.item(),))]
+            for parts in found.parts
+        ]
+    )
+
+
+def sums(tensor: Any) -> Sums | None:
+    """The first half of a fingerprint, which waits for nothing; None as there."""
     torch: Any = sys.modules["torch"]
     if tensor.is_meta or tensor.layout != torch.strided:
         return None
@@ -31,23 +67,22 @@ def fingerprint(tensor: Any) -> int | None:
     if plain.is_conj() or plain.is_neg():
         plain = plain.resolve_conj().resolve_neg()
     if not plain.numel():
-        return 0
+        return Sums(0, [])
     data = in_line(plain, torch)
     size = data.numel() * data.element_size()
-    rest, whole = 0, size // 8 * 8
+    whole = size // 8 * 8
+    parts: list[list[Any]] = [[]]
     if whole < size:
         data = data.view(torch.uint8)
-        rest = int.from_bytes(bytes(data[whole:].tolist()), "little")
+        parts[0].append(data[whole:].to(torch.int64))
         data = data[:whole]
-    total: int = (size * _MULTIPLIER + rest * _MULTIPLIER) & _MASK
     if whole:
         if data.data_ptr() % 8 or data.storage_offset() * data.element_size() % 8:
             data = data.clone()
         words = data.view(torch.int64)
         for index in range(0, whole // 8, _CHUNK):
-            part = _sum(torch, words[index : index + _CHUNK] if whole // 8 > _CHUNK else words)
-            total = (total * _MULTIPLIER + part) & _MASK
-    return total
+            parts += [_sums(torch, words[index : index + _CHUNK] if whole // 8 > _CHUNK else words)]
+    return Sums(size, parts)
 
 
 def in_line(plain: Any, torch: Any) -> Any:
@@ -58,21 +93,18 @@ def in_line(plain: Any, torch: Any) -> Any:
     return data
 
 
-def _sum(torch: Any, words: Any) -> int:
+def _sums(torch: Any, words: Any) -> list[Any]:
     weights = _weights_on(torch, words.device)
     many = words.numel() // _BLOCK * _BLOCK
-    total = 0
+    found = []
     if many:
         rows = words[:many].view(-1, _BLOCK)
-        sums = rows.mv(weights) if words.device.type == "cpu" else (rows * weights).sum(1)
-        for value in sums.tolist():
-            total = (total * _MULTIPLIER + value) & _MASK
+        found.append(rows.mv(weights) if words.device.type == "cpu" else (rows * weights).sum(1))
     if many < words.numel():
         last = words[many:] if many else words
         heads = weights[: last.numel()]
-        value = (last.dot(heads) if last.device.type == "cpu" else (last * heads).sum()).item()
-        total = (total * _MULTIPLIER + value) & _MASK
-    return total
+        found.append(last.dot(heads) if last.device.type == "cpu" else (last * heads).sum())
+    return found
 
 
 def _weights_on(torch: Any, device: Any) -> Any:

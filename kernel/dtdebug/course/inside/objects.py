@@ -23,14 +23,19 @@ _ADDRESS = re.compile(rb"X[\x0c-\x14]\0\0\0[0-9]{12,20}")
 
 def fingerprints(call: road.OwnCall, inputs: list[Any], torch: Any) -> list[int | None]:
     """One for each tensor that the call sends."""
-    first = inputs[0] if inputs else None
-    if first is not None and call.op in _OPS and first.dtype == torch.uint8 and first.dim() == 1:
+    if carries_objects(call, inputs, torch):
         sizes = lines.object_sizes()
         if sizes is not None:
             return [
                 _of_object(tensor[:size], torch) for tensor, size in itertools.zip_longest(inputs, sizes[: len(inputs)])
             ]
     return [fingerprint(tensor) for tensor in inputs]
+
+
+def carries_objects(call: road.OwnCall, inputs: list[Any], torch: Any) -> bool:
+    """What it sends looks like the bytes of pickles."""
+    first = inputs[0] if inputs else None
+    return first is not None and call.op in _OPS and first.dtype == torch.uint8 and first.dim() == 1
 
 
 def _of_object(tensor: Any, torch: Any) -> int | None:

@@ -14,17 +14,22 @@ import sys
 import threading
 import time
 import zlib
+from collections import deque
+from contextlib import suppress
 from typing import Any
 
 import msgspec
 
 from dtdebug.clean import allowed_variables, arguments, clean
-from dtdebug.course.inside import lines, objects, road
+from dtdebug.course.inside import later, lines, objects, road
 from dtdebug.course.inside.groups import my_rank
 from dtdebug.course.inside.hashing import in_line
+from dtdebug.course.inside.later import Awaited
 from dtdebug.course.inside.start import complain
 from dtdebug.course.recording import KEPT, SEGMENT, VERSION, End, Key, RecordingHeader
 
+_UNDER_WAY, _LAST = 1024, 2.0
+"""Calls whose fingerprints a GPU may owe; seconds in which it may give them where there is no later."""
 _PATIENCE = 10.0
 """Seconds for which an asynchronous collective is waited for, to keep what it gives."""
 _encode = msgspec.json.Encoder().encode
@@ -69,6 +74,8 @@ class Recorder:
         self._data_to = 0
         self._full = not self._limit
         self._late.clear()
+        self._open_prints: deque[tuple[int, bytes, Awaited | list[int | None]]] = deque()
+        self._resolved = 0
 
     def before(self, call: road.OwnCall) -> None:
         """Writes the call before it is begun: one that hangs is the last that is recorded."""
@@ -87,12 +94,32 @@ class Recorder:
             inputs = call.inputs
             prints = self._prints(call, inputs) if self._hashes else []
             self._bytes += sum(t.numel() * t.element_size() for t in inputs)
-            key = self._line(described(call, inputs), thread_name(), call.number, prints)
-            self._digest = zlib.crc32(key + _encode(prints) + b"]", self._digest)
+            known = prints if isinstance(prints, list) else [None] * len(inputs)
+            key = self._line(described(call, inputs), thread_name(), call.number, known)
             self._count += 1
-            if self._count % 10 ** max(3, len(str(self._count)) - 2) == 0:
-                append(self._head, _encode([self._count, self._digest]) + b"\n")
+            self._open_prints.append((call.number, key, prints))
+            self._resolve(_PATIENCE if len(self._open_prints) > _UNDER_WAY else 0.0)
         self._spent += time.perf_counter() - begin
+
+    def _resolve(self, patience: float) -> None:
+        """Adds the fingerprints that have come, in the order of the calls: each counts for the digest."""
+        until = time.monotonic() + patience
+        while self._open_prints:
+            number, key, prints = self._open_prints[0]
+            if not isinstance(prints, list):
+                if not prints.ready(max(0.0, until - time.monotonic())):
+                    return
+                prints = prints.prints()
+                self._add(_encode(["p", number, prints]) + b"\n")
+            self._open_prints.popleft()
+            self._digest = zlib.crc32(key + _encode(prints) + b"]", self._digest)
+            self._resolved += 1
+            if self._resolved % 10 ** max(3, len(str(self._resolved)) - 2) == 0:
+                append(self._head, _encode([self._resolved, self._digest]) + b"\n")
+
+    def _add(self, line: bytes) -> None:
+        append(self._file, line)
+        self._written += len(line)
 
     def after(self, call: road.OwnCall, result: Any) -> None:
         """Keeps what it gives."""
@@ -125,15 +152,19 @@ class Recorder:
     def _write_end(self) -> None:
         if self._end < 0:
             return
+        with suppress(Exception):  # of those that have not come by then the record has none
+            self._resolve(_LAST)
         told = End(
             collectives=self._count, bytes=self._bytes, seconds=round(self._spent, 4), data=self._kept,
             data_to=self._data_to, full=self._full and bool(self._limit), stopped=self._stopped[:300],
         )  # fmt: skip
         os.pwrite(self._end, _encode(told).ljust(_ROOM), 0)
 
-    def _prints(self, call: road.OwnCall, inputs: list[Any]) -> list[int | None]:
+    def _prints(self, call: road.OwnCall, inputs: list[Any]) -> Awaited | list[int | None]:
         if any(t.device.type == "cuda" for t in inputs) and self._torch.cuda.is_current_stream_capturing():
             raise RuntimeError("a CUDA graph is captured; its collectives are not seen when it is replayed")
+        if self._full and later.can_follow(inputs) and not objects.carries_objects(call, inputs, self._torch):
+            return Awaited(inputs, self._torch)
         return objects.fingerprints(call, inputs, self._torch)
 
     def _open(self, call: road.OwnCall) -> None:
@@ -166,6 +197,7 @@ class Recorder:
     def _line(self, key: tuple[Any, ...], thread: str, call: int, prints: list[int | None]) -> bytes:
         """Writes the record; gives what all of its key have in common, for the digest."""
         if self._file < 0 or self._written > SEGMENT:
+            self._resolve(_LAST)  # they stand in the segment of their calls
             self._next()
         known, text = self._keys.get((thread, *key)), b""
         if known is None:
@@ -179,8 +211,7 @@ class Recorder:
                 )
             ) + b"\n"  # fmt: skip
         text += _encode((call, known[0], prints)) + b"\n"
-        append(self._file, text)
-        self._written += len(text)
+        self._add(text)
         return known[1]
 
     def _next(self) -> None:
@@ -214,9 +245,7 @@ class Recorder:
                         written += os.write(self._data, chunk[written:])
                     self._kept += written
                 places.append([offset, self._kept - offset])
-            line = _encode(["d", number, places]) + b"\n"
-            append(self._file, line)
-            self._written += len(line)
+            self._add(_encode(["d", number, places]) + b"\n")
             self._data_to = number
         self._spent += time.perf_counter() - begin
 

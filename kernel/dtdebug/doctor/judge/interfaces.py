@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 
 from msgspec.structs import replace
 
@@ -109,7 +109,7 @@ def gloo(came: Hosts, forecast: Forecast, *, is_gloo: bool) -> Iterator[HostFind
             pairs=_pairs(called, [p for p in forecast.failing if p.why == "family"]),
             measured=", ".join(came[i].look.gloo.address for i in wide[:4]),
             expected="one family on all hosts",
-            export=_export(came, range(len(came))),
+            export=reached_by_all(came),
             severity="fault" if is_gloo else "warning",
         )
 
@@ -138,7 +138,7 @@ def _addresses(
     else:
         lead = ""
     harm = "" if mine else "; gloo connects nevertheless, since these hosts call the others"
-    export = _export(came, range(len(came)))
+    export = reached_by_all(came)
     return finding(
         name,
         f"{lead}{reason}{harm}",
@@ -152,9 +152,9 @@ def _addresses(
     )
 
 
-def _export(came: Hosts, hosts: Iterable[int]) -> dict[str, str]:
+def reached_by_all(came: Hosts) -> dict[str, str]:
     """The interface by which all hosts reached each other, where it has one name on all."""
-    found = shared(came, hosts)
+    found = shared(came, range(len(came)))
     cards = {card for card, _ in found.values()}
     return {"GLOO_SOCKET_IFNAME": cards.pop()} if len(found) == len(came) and len(cards) == 1 else {}
 
@@ -195,5 +195,5 @@ def nccl(came: Hosts, forecast: Forecast, *, is_gloo: bool) -> Iterator[HostFind
 
 def pinned(came: Hosts) -> dict[str, str]:
     """What holds the interface by which all reached each other."""
-    found = _export(came, range(len(came)))
+    found = reached_by_all(came)
     return {**found, "NCCL_SOCKET_IFNAME": f"={found['GLOO_SOCKET_IFNAME']}"} if found else {}

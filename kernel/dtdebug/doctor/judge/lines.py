@@ -6,7 +6,11 @@ from dtdebug.doctor.facts import HostReport
 from dtdebug.doctor.report import Report
 
 _SHOWN = ("python", "torch", "torch (imported)", "nccl (loaded)", "deepspeed", "accelerate")
-_SAID = {"connects": "connects", "fails": "will fail, see the faults", "unknown": "not all pairs were tried"}
+_SAID = {
+    "connects": "connects",
+    "fails": "will fail for a fault in another part",
+    "unknown": "not all pairs were tried",
+}
 
 
 def line(area: str, report: Report, look: HostReport) -> str:

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import msgspec
 
 from dtdebug.doctor.facts import Came, HostProblem, HostReport, Meeting, Stranger
-from dtdebug.doctor.judge import coming, compare, forecast, heavy, interfaces, measured, network, partition
+from dtdebug.doctor.judge import coming, compare, forecast, heavy, interfaces, measured, network, partition, ways
 from dtdebug.doctor.judge.findings import finding, folded, labels
 from dtdebug.doctor.judge.lines import line
 from dtdebug.doctor.judge.matrix import Hosts
@@ -36,6 +36,8 @@ def together(
     found += interfaces.gloo(came, gloo, is_gloo=is_gloo)
     found += interfaces.nccl(came, nccl, is_gloo=is_gloo)
     found += network.judge(came, gloo, is_gloo=is_gloo)
+    found += ways.astray(came, is_gloo=is_gloo)
+    found += ways.dropped(came, gloo if is_gloo else nccl)
     found += compare.judge(came, is_gloo=is_gloo)
     found += heavy.judge(came)
     found += _grouped([(n, p) for look, n in zip(looks, called, strict=True) for p in _own(look, is_gloo=is_gloo)])
@@ -142,7 +144,7 @@ def _devices(looks: Sequence[HostReport], called: Sequence[str]) -> list[HostFin
             found.append(
                 finding(
                     "DR601",
-                    f"{name} has {len(look.devices)} devices for {wanted} ranks",
+                    f"{name} has {len(look.devices)} device{'s' * (len(look.devices) != 1)} for {wanted} ranks",
                     hosts=[name],
                     measured=str(len(look.devices)),
                     expected=f"at least {wanted}",

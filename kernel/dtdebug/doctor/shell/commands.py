@@ -7,12 +7,12 @@ from collections.abc import Callable, Sequence
 from pathlib import Path, PurePath
 from typing import NamedTuple
 
+from dtdebug.doctor.shell import SHELLS
 from dtdebug.doctor.shell.values import Values, is_known
 from dtdebug.logs import careful
 from dtdebug_taxonomy.source.commands import Assignment, Command, Heredoc
 from dtdebug_taxonomy.source.text import Span
 
-SHELLS = frozenset(("sh", "bash", "dash", "zsh", "ksh", "sbatch"))
 DEEPEST = 4
 """Scripts and texts within each other."""
 _SETS = frozenset(("export", "declare", "typeset", "local", "readonly", "env"))

@@ -154,7 +154,7 @@ def _off(kind: Any, knob: str, what: str, notes: Notes) -> None:
 
     @functools.wraps(original)
     def __init__(self: Any, *args: Any, **kwargs: Any) -> None:  # noqa: N807 - takes its place
-        given = _bound(original, (self, *args), kwargs)
+        given = bound(original, (self, *args), kwargs)
         if given is None or not given.arguments.get("enabled", True):
             original(self, *args, **kwargs)
             return
@@ -167,9 +167,8 @@ def _off(kind: Any, knob: str, what: str, notes: Notes) -> None:
     kind.__init__ = __init__
 
 
-def _bound(
-    function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]
-) -> inspect.BoundArguments | None:
+def bound(function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> inspect.BoundArguments | None:
+    """What a call gives each parameter; None where the function refuses it."""
     try:
         return inspect.signature(function).bind(*args, **kwargs)
     except (TypeError, ValueError):  # the original says what is wrong
@@ -205,7 +204,7 @@ def ddp(module: ModuleType, notes: Notes) -> None:
 
     @functools.wraps(original)
     def __init__(self: Any, *args: Any, **kwargs: Any) -> None:  # noqa: N807 - takes its place
-        given = _bound(original, (self, *args), kwargs)
+        given = bound(original, (self, *args), kwargs)
         if given is None:
             original(self, *args, **kwargs)
             return
@@ -257,7 +256,7 @@ def groups(module: ModuleType, notes: Notes) -> None:
     @functools.wraps(begin)
     def init_process_group(*args: Any, **kwargs: Any) -> Any:
         notes.check_environment()
-        given = _bound(begin, args, kwargs)
+        given = bound(begin, args, kwargs)
         if given is not None and given.arguments.get("backend"):  # noted now: a backend may refuse to begin
             notes.note("saw", f"backend.{str(given.arguments['backend']).lower()}")
             if os.environ.get("WORLD_SIZE", "1") != "1":
@@ -281,7 +280,7 @@ def groups(module: ModuleType, notes: Notes) -> None:
 
     @functools.wraps(further)
     def new_group(*args: Any, **kwargs: Any) -> Any:
-        given = _bound(further, args, kwargs)
+        given = bound(further, args, kwargs)
         if given is None:
             return further(*args, **kwargs)
         for name in ("fake", "gloo"):

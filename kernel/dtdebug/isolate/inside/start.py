@@ -10,7 +10,7 @@ from contextlib import suppress
 from types import ModuleType
 from typing import Any
 
-from dtdebug.isolate.inside import asks, chance, guard, loaders, parts, reads, sharding
+from dtdebug.isolate.inside import asks, chance, guard, loaders, parts, reads, sharding, starts
 from dtdebug.isolate.inside.notes import VARIABLE, Notes
 
 Patch = Callable[[ModuleType, Notes], None]
@@ -27,6 +27,7 @@ PATCHES: dict[str, Patch] = {
     "torch.distributed.distributed_c10d": parts.groups,
     "torch.distributed.fsdp._fully_shard._fully_shard": sharding.function,
     "torch.distributed.fsdp.fully_sharded_data_parallel": sharding.wrapper,
+    "torch.multiprocessing.spawn": starts.patch,
     "torch.nn.parallel.distributed": parts.ddp,
     "torch.random": chance.seeds("torch", "manual_seed"),
     "torch.serialization": guard.saving,

@@ -46,7 +46,10 @@ def check(code: Code) -> Iterator[Hit]:
     """Reports the call under the condition, or that of a local function that makes it."""
     if code.role == "test":
         return
-    calls = [*code.calls(*_FUNCTIONS), *(c for c in code.methods(*_METHODS) if _is_accelerator(code, c))]
+    calls = [
+        *code.calls(*_FUNCTIONS),
+        *(c for c in code.methods(*_METHODS) if _is_accelerator(code, c) and not _of_a_plain_model(code, c)),
+    ]
     for call, what, guard in diverging(code, calls):
         yield Hit(
             code.span(call),
@@ -63,3 +66,17 @@ def _is_accelerator(code: Code, call: ast.Call) -> bool:
         return made <= {"accelerate.Accelerator"} or (made <= _STATES and last_name(code, call) == "wait_for_everyone")
     last = owner.attr if isinstance(owner, ast.Attribute) else dotted(owner)
     return bool(_NAME.fullmatch(last)) and code.imports_any(*_USERS)
+
+
+def _of_a_plain_model(code: Code, call: ast.Call) -> bool:
+    """Whether the state is that of a model which is not prepared here, as that of an average of the weights."""
+    model = call.args[0] if call.args and last_name(code, call) in {"save_model", "get_state_dict"} else None
+    if not isinstance(model, ast.Name) or not code.made_by(model) - {""}:
+        return False
+    prepared = {
+        n.id
+        for c in code.methods("prepare", "prepare_model")
+        for part in (code.statement(c),)
+        for n in code.inside(part, ast.Name)
+    }
+    return bool(prepared) and model.id not in prepared

@@ -15,6 +15,7 @@ from dtdebug_taxonomy.source.names import dotted
 from dtdebug_taxonomy.source.python import Code
 
 _SHARDS = re.compile(r"shard|fsdp|paralleli[sz]e", re.IGNORECASE)
+_TRAINERS = ("transformers.", "trl.")
 _CHECKPOINT = DIST + "checkpoint."
 _FUNCTIONS = (
     *(f"{_CHECKPOINT}{home}{name}" for home in ("", "state_dict.") for name in (
@@ -39,6 +40,7 @@ def check(code: Code) -> Iterator[Hit]:
         *(c for c in code.calls(*_FUNCTIONS) if not _is_alone(code, c)),
         *(c for c in code.methods("state_dict", "summon_full_params") if is_fsdp(code, c.func.value)),  # type: ignore[attr-defined]
         *(c for c in code.methods("full_tensor") if not c.args),
+        *(c for c in code.methods("save_model") if _of_a_sharding_trainer(code, c)),
     ]
     for call, what, guard in diverging(code, calls):
         yield Hit(
@@ -47,6 +49,15 @@ def check(code: Code) -> Iterator[Hit]:
             "the run hangs. Gather on every rank, write on one.",
             _fix(code, call) if call in calls else None,
         )
+
+
+def _of_a_sharding_trainer(code: Code, call: ast.Call) -> bool:
+    """Whether a Trainer of Transformers saves, and the file gives it FSDP or DeepSpeed."""
+    made = code.made_by(call.func.value)  # type: ignore[attr-defined]
+    if not made or not all(m.startswith(_TRAINERS) and m.endswith("Trainer") for m in made):
+        return False
+    given = (k for c in code.nodes(ast.Call) for k in c.keywords if k.arg in {"fsdp", "fsdp_config", "deepspeed"})
+    return any(not isinstance(k.value, ast.Constant) or k.value.value for k in given)
 
 
 def _fix(code: Code, call: ast.Call) -> Fix | None:

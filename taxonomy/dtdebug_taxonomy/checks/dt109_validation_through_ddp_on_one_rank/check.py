@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from dtdebug_taxonomy.checks import Edit, Fix, Hit
 from dtdebug_taxonomy.checks.diverging import condition
@@ -31,8 +31,9 @@ def check(code: Code) -> Iterator[Hit]:
         if written in names and (hit := _hit(code, call, model, forwards[written])):
             yield hit
         elif function := code.called(call):
+            alike: Sequence[ast.AST] = code.callers[function]
             for name, value in _passed(code, call, function):
-                if dotted(value) in names and _calls(code, function, name) and (hit := _hit(code, call, value, [])):
+                if dotted(value) in names and _calls(code, function, name) and (hit := _hit(code, call, value, alike)):
                     yield hit
 
 
@@ -79,7 +80,7 @@ def _calls(code: Code, function: ast.FunctionDef | ast.AsyncFunctionDef, name: s
     return any(_called(c) == name and condition(code, c) is None for c in code.inside(function, ast.Call))
 
 
-def _hit(code: Code, call: ast.Call, model: ast.expr, same: list[ast.AST]) -> Hit | None:
+def _hit(code: Code, call: ast.Call, model: ast.expr, same: Sequence[ast.AST]) -> Hit | None:
     guard = condition(code, call, same)
     wrap = wrap_of(code, model, DDPS) if guard else None
     if guard is None or wrap is None or asks_wrap(code, call, wrap):

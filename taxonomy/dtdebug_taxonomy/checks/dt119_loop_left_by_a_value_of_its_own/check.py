@@ -16,7 +16,7 @@ from dtdebug_taxonomy.source.python import Code
 
 _LOOPS = (ast.For, ast.AsyncFor, ast.While)
 _TAKEN_OUT = ("item", "tolist")
-_SPLITS = re.compile(r"split_by_node|split_dataset_by_node|DistributedSampler|\.shard\(")
+_SPLITS = re.compile(r"split_by_node|split_dataset_by_node|DistributedSampler|\.shard\(|sampler\.set_epoch")
 _DEEPEST = 6
 
 

@@ -25,7 +25,7 @@ def check(code: Code) -> Iterator[Hit]:
     if not starts:
         return
     for device in _devices(code):
-        if _otherwise(code, device) or guards(code).around(device):
+        if _otherwise(code, device) or _is_for_some(code, device, 3):
             continue
         yield Hit(
             code.span(device),
@@ -33,6 +33,15 @@ def check(code: Code) -> Iterator[Hit]:
             "devices are idle. Take the local rank.",
             _fix(code, device),
         )
+
+
+def _is_for_some(code: Code, node: ast.AST, left: int) -> bool:
+    """Whether a condition on the rank is around a place, or around all calls of its function."""
+    if guards(code).around(node):
+        return True
+    function = code.function(node)
+    callers = code.callers.get(function, ()) if function is not None and left else ()
+    return bool(callers) and all(_is_for_some(code, c, left - 1) for c in callers)
 
 
 def _devices(code: Code) -> Iterator[ast.expr]:

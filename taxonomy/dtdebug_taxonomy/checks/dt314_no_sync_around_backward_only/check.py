@@ -122,13 +122,26 @@ def _made_before(code: Code, call: ast.Call, block: ast.With) -> bool:
         loss = loss.value
     if not isinstance(loss, ast.Name):
         return False
+    first = _first(code, loss)
+    if [b.how for b in first] == ["argument"]:
+        return _given_outside(code, block)
     return any(
         b.how == "assign"
         and b.value is not None
         and code.function(b.node) is code.function(block)
         and code.order[b.node] < code.order[block]
         and any(True for _ in code.inside(b.value, ast.Call))
-        for b in _first(code, loss)
+        for b in first
+    )
+
+
+def _given_outside(code: Code, block: ast.With) -> bool:
+    """Whether a function that is given the loss is called where no `no_sync` stands around the call."""
+    callers = code.callers.get(function, []) if (function := code.function(block)) is not None else []
+    return bool(callers) and not any(
+        isinstance(up, ast.With) and any(_no_sync(code, i.context_expr) is not None for i in up.items)
+        for call in callers
+        for up in code.ancestors(call)
     )
 
 

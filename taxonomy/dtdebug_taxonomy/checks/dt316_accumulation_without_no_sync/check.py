@@ -6,6 +6,7 @@ import ast
 from collections.abc import Iterator
 
 from dtdebug_taxonomy.checks import Edit, Fix, Hit
+from dtdebug_taxonomy.checks.accumulating import counts, loop_of, rare_step, steps
 from dtdebug_taxonomy.checks.fixing import indent_of, statement_lines
 from dtdebug_taxonomy.checks.names import DDP
 from dtdebug_taxonomy.checks.wrapping import wrap_of
@@ -19,8 +20,8 @@ def check(code: Code) -> Iterator[Hit]:
     if not code.calls(DDP) or any(w in code.text for w in ("no_sync", "require_backward_grad_sync", "accumulate(")):
         return
     for call in code.methods("backward"):
-        loop = next((a for a in code.ancestors(call) if isinstance(a, ast.For | ast.While)), None)
-        if loop is None or not _steps_rarely(code, loop, call) or _conditional(code, call, loop):
+        loop = loop_of(code, call)
+        if loop is None or rare_step(code, loop, call) is None or _conditional(code, call, loop):
             continue
         yield Hit(
             code.span(call),
@@ -57,48 +58,16 @@ def _fix(code: Code, loop: ast.For | ast.While) -> Fix | None:
 
 def _conditions(code: Code, loop: ast.AST) -> Iterator[ast.If]:
     """The conditions on the round around the optimizer's steps in a loop."""
-    for step in code.methods("step"):
-        if "opt" in dotted(step.func).lower() or "scaler" in dotted(step.func).lower():
-            around = list(code.ancestors(step))
-            if loop in around:
-                yield from (a for a in around[: around.index(loop)] if isinstance(a, ast.If))
-
-
-def _steps_rarely(code: Code, loop: ast.AST, backward: ast.Call) -> bool:
-    """Whether the optimizer steps only in some of the rounds of this loop that come to the backward pass."""
-    here = set(code.ancestors(backward))
-    for step in code.methods("step"):
-        if "opt" not in dotted(step.func).lower() and "scaler" not in dotted(step.func).lower():
-            continue
-        if next((a for a in code.ancestors(step) if isinstance(a, ast.For | ast.While)), None) is not loop:
-            continue
-        inner: ast.AST = step
-        counted = False
-        for up in code.ancestors(step):
-            if up is loop:
-                break
-            if isinstance(up, ast.If) and up in here:
-                if (inner in up.body) is not any(s in here for s in up.body):
-                    counted = False  # in the other branch: not in the rounds of this backward pass
-                    break
-            elif isinstance(up, ast.If) and _counts(code, up.test):
-                counted = True
-            inner = up
-        if counted:
-            return True
-    return False
-
-
-def _counts(code: Code, test: ast.expr) -> bool:
-    """Whether a condition holds in every n-th round."""
-    tests = code.values(test) if dotted(test) else [test]
-    return any(isinstance(b.op, ast.Mod) for t in tests if t is not None for b in code.inside(t, ast.BinOp))
+    for step in steps(code):
+        around = list(code.ancestors(step))
+        if loop in around:
+            yield from (a for a in around[: around.index(loop)] if isinstance(a, ast.If))
 
 
 def _conditional(code: Code, call: ast.Call, loop: ast.AST) -> bool:
     for up in code.ancestors(call):
         if up is loop:
             return False
-        if isinstance(up, ast.If) and _counts(code, up.test):
+        if isinstance(up, ast.If) and counts(code, up.test):
             return True
     return False

@@ -146,6 +146,8 @@ class _Home:
 def _without_gradient(code: Code, call: ast.AST, home: Function) -> bool:
     if _EVALUATES.search(home.name) or any(a.arg == "ctx" for a in home.args.args):
         return True
+    if any(isinstance(up, ast.If) and "requires_grad" in code.source_of(up.test) for up in code.ancestors(call)):
+        return True
     marks = [*home.decorator_list]
     marks += [i.context_expr for up in code.ancestors(call) if isinstance(up, ast.With) for i in up.items]
     return any(re.search("no_grad|inference_mode", code.source_of(m)) for m in marks)

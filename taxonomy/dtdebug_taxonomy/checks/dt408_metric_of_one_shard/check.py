@@ -11,11 +11,13 @@ from dtdebug_taxonomy.checks.names import DIST, INIT, SAMPLER
 from dtdebug_taxonomy.source.guards import guards
 from dtdebug_taxonomy.source.names import dotted
 from dtdebug_taxonomy.source.python import Code
+from dtdebug_taxonomy.source.ranks import is_size, rank
 
-_TEST = re.compile(r"(^|_)(test|val|valid|validation|eval|dev)(_|$|set|data|loader|sampler)", re.IGNORECASE)
+_TEST = re.compile(r"(^|_)(test|val?|valid|validation|eval|dev)(_|$|set|data|loader|sampler|iter)", re.IGNORECASE)
 _METRIC = re.compile(
     r"(^|_)(acc|accuracy|correct|f1|bleu|auc|precision|recall|top1|top5|miou|map)(_|$|\d)", re.IGNORECASE
 )
+_LOSS = re.compile(r"(val|valid|validation|eval|test)_?(loss|ppl|perplexity)", re.IGNORECASE)
 _REDUCES = re.compile(r"reduce|gather|torchmetrics|synchronize|metric_logger|send|recv")
 _SHOWS = {"print", "info", "log", "add_scalar", "write", "debug"}
 
@@ -24,14 +26,14 @@ def check(code: Code) -> Iterator[Hit]:
     """Reports where it is shown by one rank."""
     if not code.calls(INIT) or _REDUCES.search(code.text):
         return
-    if not any(_is_test(code, call) for call in code.calls(SAMPLER)):
+    if not any(_is_test(code, call) for call in code.calls(SAMPLER)) and not _cut_otherwise(code):
         return
     for call in code.nodes(ast.Call):
         last = call.func.attr if isinstance(call.func, ast.Attribute) else dotted(call.func)
         if last not in _SHOWS or not any(g.test.equal for g in guards(code).around(call)):
             continue
         shown = [n for a in (*call.args, *call.keywords) for n in code.inside(a, ast.Name, ast.Attribute)]
-        if any(_METRIC.search(dotted(n).rsplit(".", 1)[-1]) for n in shown):
+        if any(_METRIC.search(last) or _LOSS.fullmatch(last) for n in shown if (last := dotted(n).rsplit(".", 1)[-1])):
             yield Hit(
                 code.span(call),
                 "One rank shows this metric from its own shard of the test data; nothing here reduces it over the "
@@ -45,3 +47,15 @@ def _is_test(code: Code, sampler: ast.Call) -> bool:
     statement = code.statement(sampler)
     targets = statement.targets if isinstance(statement, ast.Assign) else []
     return any(_TEST.search(n.rsplit(".", 1)[-1]) for n in (data, *map(dotted, targets)) if n)
+
+
+def _cut_otherwise(code: Code) -> bool:
+    """Whether a call that is given the rank and the number of ranks gives test data."""
+    for assign in code.nodes(ast.Assign):
+        call = assign.value
+        if not isinstance(call, ast.Call) or not any(_TEST.search(dotted(t)) for t in assign.targets):
+            continue
+        given = [*call.args, *(k.value for k in call.keywords)]
+        if any(is_size(code, a) for a in given) and any(rank(code, a) == "global" for a in given):
+            return True
+    return False

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+from bisect import bisect_right
 from collections import defaultdict
 from collections.abc import Iterator
 
@@ -33,8 +34,9 @@ def check(code: Code) -> Iterator[Hit]:
         if home not in divided:
             divided[home] = _divisions(code, home)
         backward = passes.after(call, name)
-        after = next((d for d in divided[home].get(name, ()) if d > code.order[call]), None)
-        if backward is None or after is None or after > backward[1]:
+        places = divided[home].get(name, [])
+        after = bisect_right(places, code.order[call])
+        if backward is None or after == len(places) or places[after] > backward[1]:
             continue
         last = code.name(call.func).rpartition(".")[2]
         yield Hit(
@@ -65,11 +67,13 @@ class _Passes:
     def after(self, call: ast.Call, name: str) -> tuple[ast.Call, int] | None:
         """The backward pass on a sum, and up to where in its own function the sum may be divided."""
         code, home = self.code, self.code.function(call)
-        for backward, loss in self._by_name.get((home, name), ()):
-            if code.order[backward] > code.order[call]:
-                bound = [b for b in code.bound(loss) if code.order[b.node] > code.order[call]]
-                kept = all(b.value is None or not _NO_GRADIENT & _words(code, b.value) for b in bound)
-                return (backward, code.order[backward]) if kept else None
+        passes = self._by_name.get((home, name), [])
+        place = bisect_right(passes, code.order[call], key=lambda p: code.order[p[0]])
+        if place < len(passes):
+            backward, loss = passes[place]
+            bound = [b for b in code.bound(loss) if code.order[b.node] > code.order[call]]
+            kept = all(b.value is None or not _NO_GRADIENT & _words(code, b.value) for b in bound)
+            return (backward, code.order[backward]) if kept else None
         if home is None:
             return None
         for backward, made in self._by_maker.get(home, ())[:1]:

@@ -19,7 +19,10 @@ _EPOCH = re.compile(r"epoch|\bep\b", re.IGNORECASE)
 _REPEATS = re.compile(r"range\(|count\(")
 _TEST = re.compile(r"(^|_)(test|val|valid|validation|eval|dev)", re.IGNORECASE)
 _HARMLESS = {"enumerate", "len", "tqdm", "zip", "iter", "next", "print", "isinstance", "range", "int", "str", "hasattr"}
-_KNOWN = {LOADER, SAMPLER, "torch.utils.data.BatchSampler", "torch.utils.data.sampler.BatchSampler"}
+_KNOWN = {
+    *(LOADER, SAMPLER, "torch.utils.data.BatchSampler", "torch.utils.data.sampler.BatchSampler"),
+    *(f"torch_xla.distributed.parallel_loader.{name}" for name in ("ParallelLoader", "MpDeviceLoader")),
+}
 _SET_BY_FRAMEWORK = ("accelerate", "pytorch_lightning", "lightning", "lightning_fabric", "ignite", "composer")
 
 

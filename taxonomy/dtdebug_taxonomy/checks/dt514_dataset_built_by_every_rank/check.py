@@ -1,4 +1,4 @@
-"""Data sets of Hugging Face that every rank works through at once, to build the same cache."""
+"""Data sets that every rank downloads or works through at once, to make the same files."""
 
 from __future__ import annotations
 
@@ -8,10 +8,14 @@ from collections.abc import Iterator
 
 from dtdebug_taxonomy.checks import Hit
 from dtdebug_taxonomy.checks.everyone import for_all
-from dtdebug_taxonomy.checks.ranks_seen import starts_ranks
+from dtdebug_taxonomy.checks.names import DIST
+from dtdebug_taxonomy.checks.ranks_seen import STARTS, starts_ranks
+from dtdebug_taxonomy.checks.spawning import SPAWN
+from dtdebug_taxonomy.source.guards import guards
 from dtdebug_taxonomy.source.python import Code
 
 _BUILDS = ("datasets.Dataset.from_generator",)
+_SETS = ("torchvision.datasets.", "torchaudio.datasets.")
 _ORDERED = re.compile(r"process_first|rank_?(zero|0)_?(first|priority)|local_main_first|zero_first|main_first|filelock")
 
 
@@ -20,6 +24,13 @@ def check(code: Code) -> Iterator[Hit]:
     if code.role != "program" or not starts_ranks(code) or _ORDERED.search(code.text.lower()):
         return
     mapped = [c for c in code.methods("map") if code.argument(c, "num_proc") is not None]
+    for call in _downloads(code):
+        if for_all(code, call) and not _sheltered(code, call):
+            yield Hit(
+                code.span(call),
+                "Every rank downloads this at the same time, into the same files: one may read what another has only "
+                "half written. Let rank 0 go first and the others wait at a barrier.",
+            )
     for call in (*code.calls(*_BUILDS), *mapped):
         if not for_all(code, call) or _sheltered(code, call):
             continue
@@ -28,6 +39,19 @@ def check(code: Code) -> Iterator[Hit]:
             "Every rank builds this at the same time: the work is repeated on each, and all write to one cache. Let "
             "the main process of a node go first; the others then read what it has built.",
         )
+
+
+def _downloads(code: Code) -> list[ast.Call]:
+    """Data sets of torchvision and torchaudio that download themselves, once the ranks are there and not in turn."""
+    starts = code.calls(*STARTS, *SPAWN)
+    turns = {code.function(c) for c in code.calls(DIST + "barrier") if guards(code).around(c)}
+    return [
+        c
+        for c in code.nodes(ast.Call)
+        if code.name(c.func).startswith(_SETS) and code.constant(code.argument(c, "download")) is True
+        if code.function(c) not in turns
+        if not any(code.function(s) is code.function(c) and code.order[c] < code.order[s] for s in starts)
+    ]
 
 
 def _sheltered(code: Code, call: ast.Call) -> bool:

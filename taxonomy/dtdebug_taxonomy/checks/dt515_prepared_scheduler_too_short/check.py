@@ -18,6 +18,7 @@ _LENGTHS = {
     "CosineAnnealingLR": "T_max",
     "OneCycleLR": "total_steps",
 }
+_JOINED = (f"{_SCHEDULERS}SequentialLR", f"{_SCHEDULERS}ChainedScheduler")
 _COUNTS = re.compile(r"num_processes|world_size|split_batches|step_scheduler_with_optimizer|epoch", re.IGNORECASE)
 
 
@@ -27,6 +28,15 @@ def check(code: Code) -> Iterator[Hit]:
     if not accelerators or code.role == "test" or any(_COUNTS.search(code.source_of(a)) for a in accelerators):
         return
     prepared = {dotted(a) for c in code.methods("prepare", "prepare_scheduler") for a in c.args} - {""}
+    prepared |= {
+        dotted(part)
+        for call in code.calls(*_JOINED)
+        for assign in (code.parent[call],)
+        if isinstance(assign, ast.Assign) and {dotted(t) for t in assign.targets} & prepared
+        for parts in (code.argument(call, "schedulers", 1), code.argument(call, "schedulers", 0))
+        if isinstance(parts, ast.List | ast.Tuple)
+        for part in parts.elts
+    } - {""}
     for call in code.nodes(ast.Call):
         steps = _steps(code, call)
         if steps is None:

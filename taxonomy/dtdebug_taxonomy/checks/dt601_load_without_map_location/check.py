@@ -8,6 +8,7 @@ from collections.abc import Iterator
 
 from dtdebug_taxonomy.checks import Edit, Fix, Hit, horovod
 from dtdebug_taxonomy.checks.arguments import add
+from dtdebug_taxonomy.checks.lightning import many_devices
 from dtdebug_taxonomy.checks.names import COLLECTIVES, DIST, FULLY_SHARD, INIT
 from dtdebug_taxonomy.checks.ranks_seen import depends_on_rank
 from dtdebug_taxonomy.checks.wrapping import DDPS, FSDP1
@@ -31,6 +32,7 @@ _GPUS = ("cuda", "nccl", ".to(", "gpu", "device")
 
 def check(code: Code) -> Iterator[Hit]:
     """Reports the call."""
+    yield from _of_lightning(code)
     calls = code.calls("torch.load")
     if not calls or code.role == "test" or not (any(w in code.text for w in _GPUS) or code.imports_any(_PARALLEL)):
         return
@@ -56,6 +58,28 @@ def check(code: Code) -> Iterator[Hit]:
             "a copy, and a CUDA context, for each of them.",
             Fix('Add map_location="cpu"', (add(code, call, 'map_location="cpu"'),)),
         )
+
+
+def _of_lightning(code: Code) -> Iterator[Hit]:
+    """`Module.load_from_checkpoint(path)` in a program whose Trainer goes on with that module on several devices."""
+    calls = [c for c in code.methods("load_from_checkpoint") if code.argument(c, "map_location", 1) is None]
+    if not calls or code.role == "test" or not many_devices(code):
+        return
+    used = {dotted(a) for c in code.methods("fit", "validate", "test", "predict") for a in (*c.args, *_values(c))}
+    for call in calls:
+        up = code.parent[call]
+        names = {dotted(t) for t in up.targets} if isinstance(up, ast.Assign) else set()
+        if not code.has_unpacking(call) and names & (used - {""}):
+            yield Hit(
+                code.span(call),
+                "Without map_location, every rank loads this to the device it was saved from, before the Trainer moves "
+                "it: GPU 0 then holds a copy, and a CUDA context, for each of them.",
+                Fix('Add map_location="cpu"', (add(code, call, 'map_location="cpu"'),)),
+            )
+
+
+def _values(call: ast.Call) -> list[ast.expr]:
+    return [k.value for k in call.keywords]
 
 
 def _is_parallel(code: Code, call: ast.Call, starts: list[ast.Call]) -> bool:

@@ -18,6 +18,8 @@ from dtdebug_taxonomy.source.tree import number
 _VISIBLE = ("CUDA_VISIBLE_DEVICES", "HIP_VISIBLE_DEVICES", "ROCR_VISIBLE_DEVICES")
 _LIST = re.compile(r"\s*[\w./-]+\s*(,\s*[\w./-]+\s*)*,?\s*")
 _KEYED = re.compile(r"(\w+)\[\s*['\"]?$")
+_ASKED = re.compile(r"(?:\[\[?|\btest|\bcase)\s[^\n]{0,200}\$\{?#?(?:CUDA|HIP|ROCR)_VISIBLE_DEVICES")
+"""The script asks how many devices there are, so that its branches are for other numbers of them."""
 _SPAWNS = {"torch.multiprocessing.spawn": ("nprocs", 2), "accelerate.notebook_launcher": ("num_processes", 2)}
 
 
@@ -81,6 +83,7 @@ def _devices(script: Script, launch: Launch) -> tuple[int, str] | None:
         if before:
             assignment, command = before[-1]
             fixed = not command.branch and not assignment.adds
+            fixed = fixed and not (launch.command.branch and _ASKED.search(script.text))
             return (_count(assignment.value.text), name) if fixed else None
     if "CUDA_VISIBLE_DEVICES" in script.text:
         return None

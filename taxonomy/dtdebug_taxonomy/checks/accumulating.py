@@ -1,0 +1,74 @@
+"""Gradient accumulation: loops in which the optimizer steps in some rounds only, by a counter or through Accelerate."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+
+from dtdebug_taxonomy.source.names import dotted
+from dtdebug_taxonomy.source.python import Code
+
+ACCELERATOR = "accelerate.Accelerator"
+_LOOPS = (ast.For, ast.While)
+_COUNT = "gradient_accumulation_steps"
+
+
+def loop_of(code: Code, node: ast.AST) -> ast.For | ast.While | None:
+    """The innermost loop around a node."""
+    return next((a for a in code.ancestors(node) if isinstance(a, _LOOPS)), None)
+
+
+def steps(code: Code) -> Iterator[ast.Call]:
+    """Calls by which an optimizer steps, through a scaler or engine too."""
+    for call in code.methods("step"):
+        if "opt" in dotted(call.func).lower() or "scaler" in dotted(call.func).lower():
+            yield call
+
+
+def counts(code: Code, test: ast.expr) -> bool:
+    """Whether a condition holds in every n-th round."""
+    tests = code.values(test) if dotted(test) else [test]
+    return any(isinstance(b.op, ast.Mod) for t in tests if t is not None for b in code.inside(t, ast.BinOp))
+
+
+def rare_step(code: Code, loop: ast.AST, backward: ast.Call) -> ast.Call | None:
+    """The step that is made only in some of the rounds of this loop that come to the backward pass."""
+    here = set(code.ancestors(backward))
+    for step in steps(code):
+        if loop_of(code, step) is not loop:
+            continue
+        inner: ast.AST = step
+        counted = False
+        for up in code.ancestors(step):
+            if up is loop:
+                break
+            if isinstance(up, ast.If) and up in here:
+                if (inner in up.body) is not any(s in here for s in up.body):
+                    counted = False  # in the other branch: not in the rounds of this backward pass
+                    break
+            elif isinstance(up, ast.If) and counts(code, up.test):
+                counted = True
+            inner = up
+        if counted:
+            return step
+    return None
+
+
+def stepped(step: ast.Call) -> str:
+    """The optimizer that a call steps: `optimizer.step()`, `scaler.step(optimizer)`."""
+    owner = dotted(step.func).rpartition(".")[0]
+    return dotted(step.args[0]) if step.args and "scaler" in owner.lower() else owner
+
+
+def accumulated(code: Code) -> ast.expr | None:
+    """The number of micro-steps that the one Accelerator of a file is given; None where it is none or one."""
+    made = code.calls(ACCELERATOR)
+    number = code.argument(made[0], _COUNT) if len(made) == 1 else None
+    return None if number is None or code.constant(number) == 1 else number
+
+
+def accumulate_blocks(code: Code) -> Iterator[ast.With]:
+    """The blocks of `with accelerator.accumulate(model):`."""
+    for block in code.nodes(ast.With):
+        if any(getattr(getattr(i.context_expr, "func", None), "attr", "") == "accumulate" for i in block.items):
+            yield block

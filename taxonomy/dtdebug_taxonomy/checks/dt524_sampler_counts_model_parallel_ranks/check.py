@@ -1,0 +1,61 @@
+"""Samplers that split the data between all ranks, where some of them work on one batch together."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterator
+
+from dtdebug_taxonomy.checks import Hit
+from dtdebug_taxonomy.checks.names import SAMPLER
+from dtdebug_taxonomy.source.python import Code
+from dtdebug_taxonomy.source.ranks import is_size, rank
+
+_MAKES = {"initialize_model_parallel", "init_model_parallel", "initialize_megatron", "parallelize_module"}
+_MESH = ("torch.distributed.device_mesh.init_device_mesh", "torch.distributed.init_device_mesh")
+_TOGETHER = re.compile(r"(?i)(tp|cp|sp|pp|tensor|context|sequence|pipe|pipeline|ulysses|ring)(_?parallel)?")
+_ASKS = re.compile(r"(?i)parallel|(^|\W|_)(tp|cp|sp|pp|dp)(_|\W|$)|mesh|mpu")
+
+
+def check(code: Code) -> Iterator[Hit]:
+    """Reports the sampler."""
+    samplers = code.calls(SAMPLER)
+    if not samplers or code.role == "test" or not _works_together(code):
+        return
+    for call in samplers:
+        size, own = code.argument(call, "num_replicas", 1), code.argument(call, "rank", 2)
+        if code.has_unpacking(call) or not _of_all(code, size, own) or _asked(code, call):
+            continue
+        yield Hit(
+            code.span(call),
+            "This splits the data between all ranks, but here ranks of one tensor, context or pipeline group work on "
+            "one batch together: they get different samples. Count the data-parallel ranks only.",
+        )
+
+
+def _works_together(code: Code) -> bool:
+    """Whether groups of ranks that share a batch are made here."""
+    if any(
+        code.name(c.func).rpartition(".")[2] in _MAKES or getattr(c.func, "attr", "") in _MAKES
+        for c in code.nodes(ast.Call)
+    ):
+        return True
+    for call in code.calls(*_MESH):
+        names = code.argument(call, "mesh_dim_names")
+        parts = names.elts if isinstance(names, ast.Tuple | ast.List) else []
+        if any(_TOGETHER.fullmatch(str(code.constant(p))) for p in parts):
+            return True
+    return False
+
+
+def _of_all(code: Code, size: ast.expr | None, own: ast.expr | None) -> bool:
+    """Whether a sampler counts all ranks: it is told nothing, or the size of the world and the global rank."""
+    if size is None and own is None:
+        return True
+    return size is not None and own is not None and is_size(code, size) and rank(code, own) == "global"
+
+
+def _asked(code: Code, call: ast.Call) -> bool:
+    """Whether a condition around it asks for such groups."""
+    tests = (up.test for up in code.ancestors(call) if isinstance(up, ast.If | ast.IfExp))
+    return any(_ASKS.search(code.source_of(test)) for test in tests)

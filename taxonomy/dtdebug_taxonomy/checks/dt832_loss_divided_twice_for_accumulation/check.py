@@ -1,0 +1,72 @@
+"""Losses that are divided by the number of micro-steps before Accelerate divides them by it."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+
+from dtdebug_taxonomy.checks import Edit, Fix, Hit
+from dtdebug_taxonomy.checks.accumulating import ACCELERATOR, accumulated
+from dtdebug_taxonomy.checks.fixing import statement_lines
+from dtdebug_taxonomy.source.bindings import surely_before
+from dtdebug_taxonomy.source.names import dotted
+from dtdebug_taxonomy.source.python import Code
+from dtdebug_taxonomy.source.text import Span
+
+
+def check(code: Code) -> Iterator[Hit]:
+    """Reports the division."""
+    number = accumulated(code)
+    if number is None or code.role == "test":
+        return
+    written = _last(code, number)
+    for call in code.methods("backward"):
+        if not call.args or ACCELERATOR not in code.made_by(call.func.value):  # type: ignore[attr-defined]
+            continue
+        for division, by, whole in _divisions(code, call):
+            if _last(code, by) == written or dotted(by).endswith(".gradient_accumulation_steps"):
+                yield Hit(
+                    code.span(division),
+                    "accelerator.backward() divides the loss by gradient_accumulation_steps, too: the gradients come "
+                    "out that many times too small.",
+                    _fix(code, division, by, whole),
+                )
+
+
+def _divisions(code: Code, call: ast.Call) -> Iterator[tuple[ast.AST, ast.expr, ast.expr | None]]:
+    """The divisions of the loss on its way to a backward pass: where, by what, and of what."""
+    loss = call.args[0]
+    if isinstance(loss, ast.BinOp) and isinstance(loss.op, ast.Div):
+        yield loss, loss.right, loss.left
+    if not isinstance(loss, ast.Name):
+        return
+    for binding in code.bound(loss):
+        node, value = binding.node, binding.value
+        if surely_before(code, node, call) is not True:
+            continue
+        if isinstance(node, ast.AugAssign) and isinstance(node.op, ast.Div):
+            yield node, node.value, None
+        elif isinstance(value, ast.BinOp) and isinstance(value.op, ast.Div):
+            yield value, value.right, value.left
+
+
+def _last(code: Code, node: ast.expr) -> str:
+    """How a number is called, without where it is kept: `args.steps` and `self.args.steps` are the same."""
+    return dotted(node).rpartition(".")[2] or code.source_of(node)
+
+
+def _fix(code: Code, division: ast.AST, by: ast.expr, whole: ast.expr | None) -> Fix | None:
+    """Leaves the division to Accelerate."""
+    statement = code.statement(division)
+    alone = isinstance(statement, ast.AugAssign) or (
+        isinstance(statement, ast.Assign)
+        and statement.value is division
+        and [dotted(t) for t in statement.targets] == [dotted(whole)]
+    )
+    if alone:
+        lines = statement_lines(code, statement) if len(code.block(statement)) > 1 else None
+        edits = (Edit(lines, ""),) if lines else ()
+    else:
+        end = code.span(by).end
+        edits = (Edit(Span(code.span(whole).end, end), ""),) if whole and code.span(division).end == end else ()
+    return Fix("Leave the division to Accelerate", edits, safe=False) if edits else None

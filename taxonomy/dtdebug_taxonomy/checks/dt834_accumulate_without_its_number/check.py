@@ -1,0 +1,44 @@
+"""`accelerator.accumulate()` in programs whose Accelerator was never told how many micro-steps."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterator
+
+from dtdebug_taxonomy.checks import Fix, Hit
+from dtdebug_taxonomy.checks.accumulating import ACCELERATOR, accumulate_blocks
+from dtdebug_taxonomy.checks.arguments import add
+from dtdebug_taxonomy.source.names import dotted
+from dtdebug_taxonomy.source.python import Code
+
+_GIVEN = ("gradient_accumulation_steps", "gradient_accumulation_plugin", "deepspeed_plugin", "deepspeed_plugins")
+_OPTION = re.compile(r"\w+\.(?:\w+\.)?(?:gradient|grad)_accum\w*", re.IGNORECASE)
+
+
+def check(code: Code) -> Iterator[Hit]:
+    """Reports the Accelerator."""
+    made = code.calls(ACCELERATOR)
+    if len(made) != 1 or code.role == "test" or not any(True for _ in accumulate_blocks(code)):
+        return
+    call = made[0]
+    if code.has_unpacking(call) or any(code.argument(call, name) is not None for name in _GIVEN):
+        return
+    number = _number(code)
+    if number is None:
+        return
+    written, same = code.source_of(number), code.function(number) is code.function(call)
+    yield Hit(
+        code.span(call),
+        "accumulate() counts by the number that the Accelerator is given, and it is given none: the optimizer steps "
+        f"after every micro-batch, whatever {written} says.",
+        Fix("Tell the Accelerator", (add(code, call, f"gradient_accumulation_steps={written}"),)) if same else None,
+    )
+
+
+def _number(code: Code) -> ast.expr | None:
+    """The option of the program that says how many; the first place where it is read."""
+    for node in code.nodes(ast.Attribute):
+        if isinstance(node.ctx, ast.Load) and _OPTION.fullmatch(dotted(node)) and dotted(node.value) != "accelerator":
+            return node
+    return None
