@@ -1,6 +1,6 @@
 """What the recorder costs a step, within one job: blocks of steps with it and without it take turns.
 
-    python benchmarks/course_pairs.py [PAIRS [STEPS [SAMPLES]]]
+    python benchmarks/course_pairs.py [PAIRS [STEPS [SAMPLES [KIND]]]]
 
 Two gloo ranks, DDP and FSDP2 of 3.2 M parameters, fingerprints only. Both blocks of a pair meet the same neighbours on
 a machine that others use, too. Processor time of both ranks, the median of the pairs' ratios with a 95 % interval by
@@ -70,7 +70,7 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as name:
         place = Path(name)
         (place / "train.py").write_text(PROGRAM, encoding="utf-8")
-        for kind in ("ddp", "fsdp2"):
+        for kind in sys.argv[4:] or ("ddp", "fsdp2"):
             torchrun = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2"]
             options = ["--quiet", "--record", str(place / kind), "--data", "0"]
             done = subprocess.run(
@@ -80,7 +80,8 @@ def main() -> None:
             )  # fmt: skip
             pairs = [(float(a), float(b)) for a, b in re.findall(r"PAIR (\S+) (\S+)", done.stdout)]
             alone = sum(b for _, b in pairs) / len(pairs) / int(numbers[1]) / 2
-            print(f"{kind}: {interval([a / b - 1 for a, b in pairs])}, {len(pairs)} pairs, {alone * 1e3:.1f} ms a step")
+            more = interval([a / b - 1 for a, b in pairs])
+            print(f"{kind}: {more}, {len(pairs)} pairs, {alone * 1e3:.1f} ms a step", flush=True)
 
 
 if __name__ == "__main__":

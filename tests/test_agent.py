@@ -8,6 +8,7 @@ import signal
 import socket
 import subprocess
 import sys
+import threading
 import time
 import weakref
 from concurrent.futures import ThreadPoolExecutor
@@ -21,6 +22,7 @@ from dtdebug import arm
 from dtdebug.agent import arming, endpoint, fatal_signals, frames, membership, own_state, pending, recorder
 from dtdebug.probe import roads
 from dtdebug.records.folder import RunFolder
+from dtdebug.threads import frames_of
 from dtdebug_taxonomy.frames import own_frame
 from dtdebug_taxonomy.ranks import EXITED, FINISHED, Frame
 
@@ -686,3 +688,24 @@ def test_stacks_are_not_offered_where_each_write_takes_long(tmp_path, monkeypatc
     take_back()
 
     assert fatal_signals.offer(tmp_path / "2.txt") is None
+
+
+def test_the_frames_of_another_thread_are_read_in_one_piece():
+    """Innermost first, as many as are asked for; none of a thread that has ended."""
+    ready, go = threading.Event(), threading.Event()
+
+    def inner():
+        ready.set()
+        go.wait(10)
+
+    thread = threading.Thread(target=lambda: inner(), name="walked")  # noqa: PLW0108 - a frame more
+    thread.start()
+    ready.wait(10)
+    names = [frame.f_code.co_name for frame in frames_of(thread.ident)]
+    few = frames_of(thread.ident, 2)
+    go.set()
+    thread.join(10)
+
+    assert names[names.index("inner") :][:2] == ["inner", "<lambda>"]
+    assert len(few) == 2
+    assert [] == frames_of(thread.ident) == frames_of(None)

@@ -29,6 +29,7 @@ from dtdebug.notebook.look import moved
 from dtdebug.notebook.seen import RanksSeen
 from dtdebug.notebook.view import view
 from dtdebug.records.folder import RunFolder
+from dtdebug_taxonomy.claims import Claim, Record
 from dtdebug_taxonomy.ranks import (
     Alternative,
     CallSite,
@@ -116,6 +117,19 @@ def test_a_hang_is_measured(found, moves, hangs):
 
     assert hangs is seen.hangs
     assert bool(seen.line) == (hangs is True)
+
+
+def test_ranks_that_were_read_once_outside_of_a_collective_are_not_said_to_wait():
+    """They may import or compute; two looks in which they rest, or an open collective, are something else."""
+    once = Verdict(kind="not_understood", waiting=(0, 1), summary="Whether ranks 0-1 make progress is not known.")
+    twice = msgspec.structs.replace(once, claims=(Claim(what="unmoved", ranks=(0, 1), record=Record(source="stack")),))
+    seen = drawn(elsewhere(0), elsewhere(1), verdict=once)
+
+    assert (["runs", "runs"], None, "") == ([row.state for row in seen.rows], seen.hangs, seen.line)
+    assert seen.verdict.summary == once.summary
+    assert drawn(elsewhere(0), elsewhere(1), verdict=once, moved=False).hangs is None
+    assert drawn(elsewhere(0), elsewhere(1), verdict=twice).hangs
+    assert drawn(rank(0), elsewhere(1), verdict=once).hangs
 
 
 def test_ranks_that_compute_in_silence_are_no_hang():

@@ -7,8 +7,9 @@ import { button, make, status } from "../../shared/src/dom.js";
 import { confirmed } from "./choices.js";
 import { type Left, endOutside, leftBehind } from "./requests.js";
 
-/** Milliseconds: soon after something has happened, and while ranks are known that may end by themselves. */
-const SOON = 700;
+/** Milliseconds from one time that it is asked to the next, once something has happened: a busy kernel that is restarted
+ * takes seconds to end. Then as often as ranks are known, which may end by themselves. */
+const PAUSES = [700, 4_000];
 const AGAIN = 10_000;
 
 interface Found extends Left {
@@ -25,6 +26,8 @@ export class LeftBehind {
   readonly #told = status();
   #timer: ReturnType<typeof setTimeout> | undefined;
   #drawn = "";
+  /** Times that it was asked since something has happened. */
+  #asked = 0;
   #isDisposed = false;
 
   constructor(
@@ -47,10 +50,11 @@ export class LeftBehind {
   }
 
   look(): void {
-    this.#plan(SOON);
+    this.#asked = 0;
+    this.#plan();
   }
 
-  #plan(pause: number): void {
+  #plan(pause = PAUSES[this.#asked] ?? AGAIN): void {
     clearTimeout(this.#timer);
     if (!this.#isDisposed && this.isSeen()) {
       this.#timer = setTimeout(() => void this.#ask(), pause);
@@ -76,8 +80,9 @@ export class LeftBehind {
       this.#drawn = drawn;
       this.#rows.replaceChildren(...found.map((each) => this.#row(each)));
     }
-    if (found.length) {
-      this.#plan(AGAIN);
+    this.#asked += 1;
+    if (found.length || this.#asked <= PAUSES.length) {
+      this.#plan();
     }
   }
 
@@ -105,6 +110,7 @@ export class LeftBehind {
       const answer = await endOutside(kernel, pids, this.server, trans);
       const failed = !("line" in answer);
       this.#told.textContent = failed ? sentence(answer.text) : answer.line;
+      this.#asked = 0;
       this.#plan(0);
     }
   }

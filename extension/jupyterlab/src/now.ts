@@ -167,7 +167,9 @@ export class Now extends Panel {
       return trans.__("dtdebug looks at the ranks …");
     }
     if (watch.stands) {
-      return trans.__("The cell is not making progress.");
+      return watch.seen
+        ? trans.__("The cell is not making progress. Looked at %1:", watch.seenAt.toLocaleTimeString())
+        : trans.__("The cell is not making progress.");
     }
     if (watch.runs) {
       return watch.isPatient

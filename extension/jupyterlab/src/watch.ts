@@ -87,6 +87,11 @@ export class Watch {
     return this.#seen;
   }
 
+  /** When that was; what it tells of seconds is of then. */
+  get seenAt(): Date {
+    return new Date(this.#at);
+  }
+
   /** Why nothing was seen when it was last asked for. */
   get trouble(): Line | null {
     return this.#trouble;

@@ -17,6 +17,7 @@ from typing import Any, TypeVar
 
 from dtdebug import foreign
 from dtdebug.clean import clean
+from dtdebug.threads import frames_of
 from dtdebug_taxonomy.frames import is_library
 from dtdebug_taxonomy.ranks import Frame
 
@@ -31,11 +32,7 @@ _SAFE = ("builtins", "numpy", "torch.utils.data")
 
 def main_thread() -> list[FrameType]:
     """Its frames, innermost last, without our own."""
-    frame = sys._current_frames().get(threading.main_thread().ident or 0)  # noqa: SLF001 - documented, for debuggers
-    frames = []
-    while frame is not None:
-        frames.append(frame)
-        frame = frame.f_back
+    frames = frames_of(threading.main_thread().ident)
     while frames and frames[0].f_code.co_filename.startswith(_OURS):
         del frames[0]
     frames.reverse()

@@ -21,6 +21,7 @@ from dtdebug.agent.leaving import Leaving, primary
 from dtdebug.agent.own_state import counted, observe
 from dtdebug.clean import clean
 from dtdebug.records.folder import RunFolder
+from dtdebug.threads import frames_of
 from dtdebug_taxonomy.ranks import EXITED, FINISHED, PROCESS, Broken, Frame, RankState
 
 _TICK = 0.5
@@ -181,8 +182,7 @@ class Watcher:
     def _is_rank(self) -> bool:
         if self._named or membership.default_group() is not None:
             return True
-        main = sys._current_frames().get(threading.main_thread().ident or 0)  # noqa: SLF001 - documented
-        return membership.joining(main) is not None
+        return membership.joining(frames_of(threading.main_thread().ident)) is not None
 
     def _become_rank(self) -> None:
         loaded = sys.modules.get("multiprocessing.process")

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Mapping, MutableMapping
+from collections.abc import Iterable, Mapping, MutableMapping
 from pathlib import Path
 from types import FrameType
 from typing import Any
@@ -43,15 +43,14 @@ def default_group() -> Any:
     return getattr(getattr(c10d, "_world", None), "default_pg", None)
 
 
-def joining(frame: FrameType | None) -> tuple[int | None, int | None] | None:
+def joining(frames: Iterable[FrameType]) -> tuple[int | None, int | None] | None:
     """(rank, world size), as far as said, if this stack is inside of the set-up of the default process group."""
-    while frame is not None:
+    for frame in frames:
         code = frame.f_code
         if code.co_name == "init_process_group" and code.co_filename.endswith("distributed_c10d.py"):
             found = frame.f_locals  # of a frame that ends soon: it keeps nothing alive
             rank, world = found.get("rank"), found.get("world_size")
             return _said(rank), _said(world)
-        frame = frame.f_back
     return None
 
 

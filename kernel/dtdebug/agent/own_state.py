@@ -102,7 +102,7 @@ def _part(read: Callable[[], T], otherwise: T) -> T:
 
 def _joining(frames: list[FrameType]) -> RankState | None:
     """A process that has begun to set up its group is a rank already: some never get further."""
-    joining = membership.joining(frames[-1] if frames else None)
+    joining = membership.joining(frames)
     return (
         RankState(rank=joining[0], world_size=joining[1], pid=os.getpid(), host=socket.gethostname())
         if joining

@@ -5,13 +5,13 @@ from __future__ import annotations
 import linecache
 import os
 import re
-import sys
 import time
 from typing import Any, TypeVar
 
 import msgspec
 
 from dtdebug.clean import clean
+from dtdebug.threads import frames_of
 from dtdebug_taxonomy.ranks import Frame, RankState, Verdict
 from dtdebug_taxonomy.view import Timeline
 
@@ -111,12 +111,7 @@ def stack(cells: Cells, thread: int) -> tuple[Frame, ...]:
 
 def _rows(thread: int) -> list[tuple[str, int, str]]:
     """(file, line, function) of each frame, innermost first; keeps no frame, for they hold the cell's tensors."""
-    rows: list[tuple[str, int, str]] = []
-    frame = sys._current_frames().get(thread)  # noqa: SLF001 - the one way to see another thread
-    while frame is not None and len(rows) < _DEEPEST:
-        rows.append((frame.f_code.co_filename, frame.f_lineno or 0, frame.f_code.co_name))
-        frame = frame.f_back
-    return rows
+    return [(f.f_code.co_filename, f.f_lineno or 0, f.f_code.co_name) for f in frames_of(thread, _DEEPEST)]
 
 
 def _frame(cells: Cells, file: str, line: int, function: str) -> Frame:

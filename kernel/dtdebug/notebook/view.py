@@ -56,7 +56,7 @@ def view(
     """What is drawn of a look: `entry` is the kernel's journal, `taken` when it was, in seconds since the epoch."""
     taken = time.time() if taken is None else taken
     verdict = _tidied(seen.verdict) if seen.verdict else None
-    accused = verdict if verdict and verdict.kind != "none" else None
+    accused = verdict if verdict and verdict.kind != "none" and not _is_open(seen) else None
     rows = _rows(seen.ranks, accused, taken)
     left_out = len(seen.ranks) - len(rows)
     notes = (*([f"{left_out} more ranks are not shown"] if left_out else []), *seen.notes[:_NOTES])
@@ -201,6 +201,16 @@ def _device(gpu: Gpu, ranks: Sequence[RankState]) -> Device:
             for pid, used in gpu.processes[:_USERS]
         ),
     )
+
+
+def _is_open(seen: RanksSeen) -> bool:
+    """Whether the ranks move is not known: they were read once, outside of any collective, which is not to wait."""
+    verdict = seen.verdict
+    if verdict is None or verdict.kind != "not_understood":
+        return False
+    waiting = frozenset(verdict.waiting)
+    inside = any(s.pending is not None for s in seen.ranks if s.rank in waiting)
+    return not inside and not any(claim.what == "unmoved" for claim in verdict.claims)
 
 
 def _tidied(verdict: Verdict) -> Verdict:

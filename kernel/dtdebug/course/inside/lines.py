@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import sys
 import threading
+from collections.abc import Iterable, Iterator
 from functools import lru_cache
 from types import FrameType
 
+from dtdebug.threads import frames_of
 from dtdebug_taxonomy.frames import is_library
 
 _GENERATED = ("<", "/torchinductor_", "/torch_compile_debug", "/.triton/")
@@ -31,24 +33,28 @@ def here() -> tuple[str, int]:
 
     Autograd calls hooks on its own threads, where it has devices: then the main thread, which waits for it, says where.
     """
-    found = _innermost(sys._getframe(1))  # noqa: SLF001 - documented
+    found = _innermost(_own(sys._getframe(1)))  # noqa: SLF001 - documented
     if found[0] < 2 and threading.current_thread() is not threading.main_thread():
-        main = sys._current_frames().get(threading.main_thread().ident or 0)  # noqa: SLF001 - documented, for debuggers
-        other = _innermost(main)
+        other = _innermost(frames_of(threading.main_thread().ident))
         found = max(found, other, key=lambda place: place[0])
     return found[1], found[2]
 
 
-def _innermost(frame: FrameType | None) -> tuple[int, str, int]:
-    best = (0, "", 0)
+def _own(frame: FrameType | None) -> Iterator[FrameType]:
     while frame is not None:
+        yield frame
+        frame = frame.f_back
+
+
+def _innermost(frames: Iterable[FrameType]) -> tuple[int, str, int]:
+    best = (0, "", 0)
+    for frame in frames:
         file = frame.f_code.co_filename
         rank = _rank_of(file)
         if rank == 2:
             return rank, file, frame.f_lineno or 0
         if rank > best[0]:
             best = (rank, file, frame.f_lineno or 0)
-        frame = frame.f_back
     return best
 
 

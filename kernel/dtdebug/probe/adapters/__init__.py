@@ -9,15 +9,14 @@ from __future__ import annotations
 
 import os
 import socket
-import sys
 import time
 from collections.abc import Callable, Iterable, Sequence
-from types import FrameType
 
 import msgspec
 
 from dtdebug.agent.own_state import observe
 from dtdebug.clean import allowed_variables
+from dtdebug.threads import frames_of
 from dtdebug_taxonomy.ranks import Frame, RankState
 from dtdebug_taxonomy.stack_waits import operation
 
@@ -28,8 +27,7 @@ _FRAMES = 200
 def inside(threads: Iterable[int] = ()) -> bytes:
     """The state of this process as JSON; its stack is that of the first of the threads that exists."""
     state = observe() or RankState(host=socket.gethostname(), pid=os.getpid())
-    frames = sys._current_frames()  # noqa: SLF001 - the one way to see another thread
-    stack = next((stack_of(frames[ident]) for ident in threads if ident in frames), ())
+    stack = next((found for ident in threads if (found := stack_of(ident))), ())
     return msgspec.json.encode(
         msgspec.structs.replace(
             state,
@@ -43,13 +41,12 @@ def inside(threads: Iterable[int] = ()) -> bytes:
     )
 
 
-def stack_of(frame: FrameType | None) -> tuple[Frame, ...]:
+def stack_of(thread: int) -> tuple[Frame, ...]:
     """A thread's stack, innermost last."""
     import linecache
 
     found: list[Frame] = []
-    while frame is not None and len(found) < _FRAMES:
+    for frame in frames_of(thread, _FRAMES):
         file, line = frame.f_code.co_filename, frame.f_lineno or 0
         found.append(Frame(file, line, frame.f_code.co_name, linecache.getline(file, line).strip()[:200]))
-        frame = frame.f_back
     return tuple(reversed(found))

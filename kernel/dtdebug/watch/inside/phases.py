@@ -7,12 +7,11 @@ for a slow rank shows it as a long backward pass. `judge` compares.
 from __future__ import annotations
 
 import os
-import sys
 import threading
 import time
 from collections import Counter
-from types import FrameType
 
+from dtdebug.threads import frames_of
 from dtdebug.watch.inside.notes import Notes
 from dtdebug.watch.inside.steps import Steps
 from dtdebug_taxonomy.frames import is_library
@@ -79,9 +78,8 @@ class Phases:
         )  # fmt: skip
 
     def _look(self) -> tuple[str, tuple[str, int] | None]:
-        frame: FrameType | None = sys._current_frames().get(self._main)  # noqa: SLF001 - documented, for debuggers
-        phase, place, depth = "", None, 0
-        while frame is not None and depth < _DEPTH:
+        phase, place = "", None
+        for frame in frames_of(self._main, _DEPTH):
             file = frame.f_code.co_filename
             if not phase:
                 phase = self._kind(file)
@@ -89,7 +87,6 @@ class Phases:
                 place = (file, frame.f_lineno or 0)
             if phase and place is not None:
                 break
-            frame, depth = frame.f_back, depth + 1
         return phase or "other", place
 
     def _kind(self, file: str) -> str:
