@@ -14,7 +14,7 @@ from dtdebug_taxonomy.failure.own import own_errors
 from dtdebug_taxonomy.finding import SIMILAR, SIMILAR_FIX, Finding, Source, plain
 from dtdebug_taxonomy.knowledge import Knowledge
 from dtdebug_taxonomy.lexicon import Matchers, from_hit, in_order, matchers_of
-from dtdebug_taxonomy.matching import Hit, clip_lines
+from dtdebug_taxonomy.matching import PatternHit, clip_lines
 from dtdebug_taxonomy.measured_findings import is_of_any_library, of_cell, of_ranks, of_shown, of_source, of_watch
 from dtdebug_taxonomy.model import Evidence
 from dtdebug_taxonomy.signs import speaks_of_several
@@ -124,7 +124,7 @@ def _said(knowledge: Knowledge, matchers: Matchers, situation: str) -> Iterator[
             yield Finding(evidence=hit.key, source="said", line=row.line, words=plain(row.words))
 
 
-def _without_attempts(knowledge: Knowledge, situation: str, hits: list[Hit]) -> list[Hit]:
+def _without_attempts(knowledge: Knowledge, situation: str, hits: list[PatternHit]) -> list[PatternHit]:
     """Without the failure of something else that was tried, where the text tells one of its own."""
     tries = [m.span() for m in _ATTEMPT.finditer(clip_lines(situation)) if m["beside"] and _FAILED.search(m["rest"])]
     if not tries:
@@ -134,7 +134,7 @@ def _without_attempts(knowledge: Knowledge, situation: str, hits: list[Hit]) -> 
     return [h for h in hits if h not in beside] if len(beside) < len(telling) else hits
 
 
-def _is_source(output: str, hit: Hit) -> bool:
+def _is_source(output: str, hit: PatternHit) -> bool:
     """It is on the line of source that a traceback shows: what the program might print there, and has not."""
     begin = output.rfind("\n", 0, hit.start) + 1
     above = output[output.rfind("\n", 0, max(begin - 1, 0)) + 1 : begin]
@@ -161,7 +161,7 @@ def _bears(knowledge: Knowledge, bearing: Bearing, name: str, line: int) -> bool
     return not (bearing.is_overtaken(line) or ((starting or found.catch_all) and bearing.is_trained_after(line)))
 
 
-def _in_own_path(text: str, hit: Hit) -> bool:
+def _in_own_path(text: str, hit: PatternHit) -> bool:
     """Only a directory of the user's is named so, as in `/home/me/horovod/train.py`: that says nothing."""
     begin = max(text.rfind(c, max(hit.start - 300, 0), hit.start) for c in " \n\t\"'=(") + 1
     end = hit.start + len(hit.words)

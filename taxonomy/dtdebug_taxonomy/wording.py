@@ -9,7 +9,7 @@ import re
 from bisect import bisect_right
 from collections.abc import Iterator
 
-from dtdebug_taxonomy.matching import Hit, Matcher, clip_lines
+from dtdebug_taxonomy.matching import Matcher, PatternHit, clip_lines
 
 # A run of dots or spaces that ends no clause is passed over as a whole, not tried again from each letter.
 _CLAUSE = re.compile(
@@ -55,7 +55,7 @@ def clauses(text: str) -> Iterator[tuple[int, str]]:
         yield start, text[start:]
 
 
-def hits_in_words(matcher: Matcher, text: str) -> Iterator[Hit]:
+def hits_in_words(matcher: Matcher, text: str) -> Iterator[PatternHit]:
     """Hits of a matcher in a user's words that the user does not deny or only wonder about."""
     text = clip_lines(text)
     starts = [0, *(start for start, _ in clauses(text))]

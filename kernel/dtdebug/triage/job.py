@@ -33,7 +33,7 @@ _ABSENT = 2
 """Ranks without a line, for each that prints, from which on those who print are the exception."""
 
 
-class Span(NamedTuple):
+class RankSpan(NamedTuple):
     """When a rank printed, and what became of it."""
 
     rank: int
@@ -81,7 +81,7 @@ class Job(msgspec.Struct, frozen=True, kw_only=True):
     snapshot: Snapshot = Snapshot()
     new: tuple[New, ...] | None = None
     """What a healthy run did not print; None where there is none to compare with."""
-    spans: tuple[Span, ...] = ()
+    spans: tuple[RankSpan, ...] = ()
     """Each rank from its first line to its last, by rank."""
     places: tuple[tuple[str, int], ...] = ()
     """(file, line) of each line of the snapshot's output."""
@@ -200,14 +200,14 @@ def _same(host: str, other: str) -> bool:
 
 def _spans(
     by_rank: dict[int, Stream], first: Sequence[First], cascade: Sequence[int], silent: Sequence[pace.Silent]
-) -> tuple[Span, ...]:
+) -> tuple[RankSpan, ...]:
     roles = {
         **dict.fromkeys(cascade, "then"),
         **dict.fromkeys((s.rank for s in silent), "stopped"),
         **{row.rank: "first" for row in first if row.rank is not None},
     }
     return tuple(
-        Span(rank, s.host, s.began, s.first, s.last, s.step, roles.get(rank, ""), s.file, s.line)
+        RankSpan(rank, s.host, s.began, s.first, s.last, s.step, roles.get(rank, ""), s.file, s.line)
         for rank, s in sorted(by_rank.items())
     )
 
