@@ -79,9 +79,9 @@ def deviations(tables: Tables, records: Records) -> list[Deviation]:
         aligned = tables.of_role(role)
         for ranks in on_purpose(tables, aligned):
             shared = common({r: aligned.tokens[r] for r in ranks}, records.waits.pull)
-            for parting in shared.partings:
-                found.setdefault(parting.rank, deviation(tables, aligned, shared, parting))
-    found = {rank: d for rank, d in found.items() if not _halves(d, records)}
+            for d in (deviation(tables, aligned, shared, parting) for parting in shared.partings):
+                if not _halves(d, role, records):
+                    found.setdefault(d.rank, d)
     judged = set(found)
     for group in {w.group for w in records.waits.waits}:
         if judged.intersection(records.layout.members.get(group, ())):
@@ -94,10 +94,12 @@ def deviations(tables: Tables, records: Records) -> list[Deviation]:
     return sorted(found.values(), key=lambda d: (not d.certain, _when(d, records)))
 
 
-def _halves(d: Deviation, records: Records) -> bool:
-    """One sends where the other receives: that is how ranks of one role pass something on, and no parting."""
-    came = records.programs[d.rank].symbol(d.position).op
-    return came in P2P and d.op in P2P and came != d.op
+def _halves(d: Deviation, role: Sequence[int], records: Records) -> bool:
+    """As many send as receive, to each other: so the ranks of a role pass something on, which is no parting."""
+    p = records.programs[d.rank]
+    came = p.symbol(d.position).op
+    within = {*records.layout.members.get(p.group(d.position), ())} <= {*role}
+    return within and bool(d.against) and came in P2P and d.op in P2P and came != d.op
 
 
 def _when(d: Deviation, records: Records) -> float:
