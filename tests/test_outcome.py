@@ -165,7 +165,26 @@ def test_ranks_that_hold_each_others_locks_are_named_each_with_its_lock():
         assert said in found.summary
     assert found.evidence == tuple(claim.text for claim in found.claims)
     named = diagnose(load(), Snapshot(ranks=tuple(states), verdict=found))
-    assert ["Ranks take the same locks in unlike order"] == [advice.title for advice in named.advice]
+    assert ["lock-kept-while-waiting"] == [advice.cause for advice in named.advice]
+
+
+def test_a_lock_that_is_kept_over_a_collective_is_told_with_both_ranks():
+    """The one that wants it never comes to what the one that is holding it waits in."""
+    record = Record(source="system", path="/proc/locks", words="2: -> POSIX")
+    wants = rank(0, waiting=Waiting(kind="lock", path="/runs.db", pid=101, rank=1, record=record))
+    verdict = msgspec.structs.replace(absent(0), waiting=(1,))
+    found = judged(
+        verdict, TwoLooks([wants, rank(1, op="all_reduce", age=20.0)], {0: "stuck", 1: "stuck"}, moving=False)
+    )
+
+    assert (0, 1) == found.culprits
+    for said in (
+        "rank 0 waits for the lock of /runs.db, which rank 1",
+        "rank 1 waits in all_reduce #6 of world for rank 0",
+    ):
+        assert said in found.summary
+    named = diagnose(load(), Snapshot(ranks=(wants,), verdict=found))
+    assert ["lock-kept-while-waiting"] == [advice.cause for advice in named.advice]
 
 
 def test_the_thread_that_has_not_answered_a_remote_call_is_told():

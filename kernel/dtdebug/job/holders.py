@@ -19,19 +19,24 @@ _LINKS, _MOST = 4, 8
 
 
 def holders_in_circle(states: Sequence[RankState], verdict: Verdict | None) -> Verdict | None:
-    """The verdict where ranks hold what each other waits for; it knows what the rest wait in from the one before."""
+    """The verdict where ranks hold what each other waits for; it knows what the rest wait in from the one before.
+
+    Who is holding it may wait in communication for the one rank that has not come.
+    """
     living = {s.rank: s for s in states if s.rank is not None and s.alive is not False}
     awaited = {
         rank: s.waiting.rank
         for rank, s in living.items()
         if s.waiting is not None and s.waiting.kind in _HELD and s.waiting.rank in living and s.waiting.rank != rank
     }
+    if awaited and verdict is not None and verdict.kind == "not_arrived" and len(verdict.culprits) == 1:
+        awaited |= {rank: verdict.culprits[0] for rank in verdict.waiting if rank in living and rank not in awaited}
     circle = _circle(awaited)
     if not circle:
         return None
     inside = [living[rank] for rank in circle]
     rest = [s for rank, s in living.items() if rank not in circle]
-    links = [claims_of(s)[0] for s in inside]
+    links = [c if c.of else replace(c, of=(awaited[rank],)) for rank in circle if (c := claims_of(living[rank])[0])]
     claims = (*links, *(claim for s in rest[:_MOST] for claim in claims_of(s)[:1]))
     culprits = tuple(sorted(circle))
     others = tuple(sorted(s.rank for s in rest if s.rank is not None))

@@ -188,9 +188,12 @@ def _with_child(found: Waiting, subject: Subject, rank_of: RankOf, deadline: flo
             continue  # the resource tracker and others that are no Python program
         mine = own_frame(stack)
         its = chosen(by_stack(stack), by_system(child, now, rank_of), stack)
-        if its is not None and its.pid == subject.pid:
+        mutual = its is not None and its.pid == subject.pid
+        if its is not None and mutual:
             its = replace(its, pid=None, command="", words=its.words or "the rank itself has its other end")
         words = f"it {'is' if its.kind in ACTIVE else 'waits'} {phrase(its)}" if its is not None else ""
+        if its is not None and mutual and its.kind == "child":  # a worker of a pool, for its next task
+            words = "it waits for the rank itself"
         record = its.record if its is not None else found.record
         filled = replace(found, pid=child, command=procfs.command(child), words=words or found.words, record=record)
         if mine is not None:
