@@ -201,6 +201,19 @@ def test_the_thread_that_has_not_answered_a_remote_call_is_told():
     assert told.evidence == tuple(claim.text for claim in told.claims)
 
 
+def test_who_has_not_answered_is_named_where_nobody_is_in_a_collective():
+    waits = Waiting(kind="rpc", op="rpc_sync", record=LOCK.record)
+    answers = Waiting(kind="sleep", thread="Thread-4", file="/job/ps.py", line=9, words=REMOTE, record=LOCK.record)
+    ends = Waiting(kind="rpc", op="_all_gather", record=LOCK.record)
+    states = [rank(0, waiting=waits), rank(1, waiting=ends, beside=(answers,))]
+    found = judged(None, TwoLooks(states, {0: "stuck", 1: "stuck"}, moving=False))
+
+    assert ("not_arrived", (1,), (0,)) == (found.kind, found.culprits, found.waiting)
+    assert "Rank 0 waits for the answer to a remote call in rpc_sync" in found.summary
+    assert (1, "/job/ps.py", 9) == (found.sites[0].rank, found.sites[0].file, found.sites[0].line)
+    assert found.evidence == tuple(claim.text for claim in found.claims)
+
+
 def test_what_all_have_raised_alike_leads_the_answer():
     ended = {"alive": False, "exception": "DistStoreError: wait timeout", "exit_code": 1}
     found = judged(None, TwoLooks([rank(n, stack=INIT, **ended) for n in (0, 1)], {}))

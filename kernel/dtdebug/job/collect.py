@@ -119,6 +119,9 @@ def _by_output(verdict: Verdict, states: Sequence[RankState], snapshot: Snapshot
     printed = verdict_of_log(snapshot, exclusive)
     if printed is None or not printed.culprits:
         return verdict
+    mute = {c.ranks for c in printed.claims if c.what == "ended"}
+    if any(s.exception and (s.rank,) in mute for s in states):  # its launcher printed less than the rank has raised
+        return verdict
     claims = distinct((*printed.claims, *verdict.claims))
     return msgspec.structs.replace(printed, claims=claims, evidence=texts(claims))
 

@@ -9,11 +9,11 @@ from msgspec.structs import replace
 from dtdebug_taxonomy.claims import texts
 from dtdebug_taxonomy.frames import call_sites
 from dtdebug_taxonomy.rank_claims import claims_of
-from dtdebug_taxonomy.ranks import RankState, Verdict, say, spell
+from dtdebug_taxonomy.ranks import CallSite, RankState, Verdict, say, spell
 from dtdebug_taxonomy.waiting import REMOTE
 
 _HELD = ("lock", "pipe")
-_SURE = 0.95
+_SURE, _LIKELY = 0.95, 0.8
 _LINKS, _MOST = 4, 8
 """Ranks of a circle, and others, of which it is said what they wait for."""
 
@@ -56,19 +56,38 @@ def holders_in_circle(states: Sequence[RankState], verdict: Verdict | None) -> V
 
 
 def with_remote_call(verdict: Verdict, states: Sequence[RankState]) -> Verdict:
-    """The verdict with the one thread that runs a remote call, where the rank it names waits for an answer."""
-    named = [s.waiting for s in states if s.rank in verdict.culprits and s.alive is not False]
-    if len(named) != 1 or named[0] is None or not (named[0].kind == "rpc" or named[0].op.endswith("Future.wait")):
-        return verdict
-    rows = [(s, w) for s in states if s.rank not in verdict.culprits for w in s.beside if w.words == REMOTE]
+    """The verdict with the one thread that runs a remote call, where the rank it names waits for an answer.
+
+    Where nothing is understood, that thread's rank is whom a rank that waits for an answer waits for.
+    """
+    living = [s for s in states if s.rank is not None and s.alive is not False]
+    rows = [(s, w) for s in living for w in s.beside if w.words == REMOTE]
     if len(rows) != 1:
         return verdict
     state, answers = rows[0]
+    open_ = verdict.kind == "not_understood" and not verdict.culprits
+    asking = [s for s in living if s is not state and (s.rank in verdict.culprits or (open_ and _asks(s)))]
+    if not asking or not (open_ or (len(asking) == 1 and _asks(asking[0]) and state.rank not in verdict.culprits)):
+        return verdict
     claim = next(c for c in claims_of(state) if c.what == "system" and REMOTE in c.words and answers.thread in c.words)
-    claims = (claim, *verdict.claims)
-    return replace(
-        verdict, summary=f"{verdict.summary} {claim.text}", claims=claims, evidence=(claim.text, *verdict.evidence)
-    )
+    summary, claims = f"{verdict.summary} {claim.text}", (claim, *verdict.claims)
+    if open_ and state.rank is not None:
+        waits = [c for s in asking for c in claims_of(s)[:1]]
+        who = tuple(s.rank for s in asking if s.rank is not None)
+        at = CallSite(state.rank, answers.file, answers.line, answers.function)
+        sites = (at, *(site for site in verdict.sites if site.rank != state.rank)) if answers.file else verdict.sites
+        verdict = replace(
+            verdict, kind="not_arrived", culprits=(state.rank,), waiting=who, sites=sites, confidence=_LIKELY
+        )
+        summary = f"{waits[0].text} {claim.text}"
+        claims = (*waits, claim, *(c for c in verdict.claims if c not in waits and c.text != claim.text))
+    return replace(verdict, summary=summary, claims=claims, evidence=texts(claims))
+
+
+def _asks(state: RankState) -> bool:
+    """Its main thread waits for the answer to a call."""
+    w = state.waiting
+    return w is not None and (w.kind == "rpc" or w.op.endswith("Future.wait"))
 
 
 def _circle(awaited: Mapping[int, int]) -> list[int]:
