@@ -31,6 +31,16 @@ def counts(code: Code, test: ast.expr) -> bool:
     return any(isinstance(b.op, ast.Mod) for t in tests if t is not None for b in code.inside(t, ast.BinOp))
 
 
+def counted(code: Code, node: ast.AST, loop: ast.AST) -> bool:
+    """Whether a node is reached only in every n-th round of its loop."""
+    for up in code.ancestors(node):
+        if up is loop:
+            return False
+        if isinstance(up, ast.If) and counts(code, up.test):
+            return True
+    return False
+
+
 def rare_step(code: Code, loop: ast.AST, backward: ast.Call) -> ast.Call | None:
     """The step that is made only in some of the rounds of this loop that come to the backward pass."""
     here = set(code.ancestors(backward))

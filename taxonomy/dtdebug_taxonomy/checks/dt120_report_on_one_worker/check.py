@@ -19,6 +19,6 @@ def check(code: Code) -> Iterator[Hit]:
         yield Hit(
             code.span(call),
             f"{what} runs {guard.test.words}, but Ray waits until each worker has reported as often as the others: "
-            "the run stands still. Report on every worker, and give a checkpoint on the one that has it.",
+            "the run hangs. Report on every worker, and give a checkpoint on the one that has it.",
             lifted(code, call, "Report on every worker") if call in calls else None,
         )

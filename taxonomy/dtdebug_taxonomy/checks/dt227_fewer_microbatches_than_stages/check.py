@@ -26,7 +26,7 @@ def check(code: Code) -> Iterator[Hit]:
         yield Hit(
             code.span(given),
             f"{number} microbatch{'es' if number != 1 else ''} for {many}: this schedule wants one for each stage at "
-            "least. It ends with an error, and in releases before 2.6 it hangs.",
+            "least. It ends with an error; older releases hang.",
         )
 
 

@@ -6,7 +6,7 @@ import ast
 from collections.abc import Iterator
 
 from dtdebug_taxonomy.checks import Edit, Fix, Hit
-from dtdebug_taxonomy.checks.accumulating import counts, loop_of, rare_step, steps
+from dtdebug_taxonomy.checks.accumulating import counted, loop_of, rare_step, steps
 from dtdebug_taxonomy.checks.fixing import indent_of, statement_lines
 from dtdebug_taxonomy.checks.names import DDP
 from dtdebug_taxonomy.checks.wrapping import wrap_of
@@ -21,7 +21,7 @@ def check(code: Code) -> Iterator[Hit]:
         return
     for call in code.methods("backward"):
         loop = loop_of(code, call)
-        if loop is None or rare_step(code, loop, call) is None or _conditional(code, call, loop):
+        if loop is None or rare_step(code, loop, call) is None or counted(code, call, loop):
             continue
         yield Hit(
             code.span(call),
@@ -62,12 +62,3 @@ def _conditions(code: Code, loop: ast.AST) -> Iterator[ast.If]:
         around = list(code.ancestors(step))
         if loop in around:
             yield from (a for a in around[: around.index(loop)] if isinstance(a, ast.If))
-
-
-def _conditional(code: Code, call: ast.Call, loop: ast.AST) -> bool:
-    for up in code.ancestors(call):
-        if up is loop:
-            return False
-        if isinstance(up, ast.If) and counts(code, up.test):
-            return True
-    return False

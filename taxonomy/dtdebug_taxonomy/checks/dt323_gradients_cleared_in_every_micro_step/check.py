@@ -6,7 +6,15 @@ import ast
 from collections.abc import Iterator
 
 from dtdebug_taxonomy.checks import Edit, Fix, Hit
-from dtdebug_taxonomy.checks.accumulating import accumulate_blocks, accumulated, loop_of, rare_step, stepped
+from dtdebug_taxonomy.checks.accumulating import (
+    accumulate_blocks,
+    accumulated,
+    counted,
+    counts,
+    loop_of,
+    rare_step,
+    stepped,
+)
 from dtdebug_taxonomy.checks.fixing import indent_of, own_lines
 from dtdebug_taxonomy.checks.stepping import in_step
 from dtdebug_taxonomy.source.names import dotted
@@ -33,7 +41,7 @@ def _by_counter(code: Code, clears: list[ast.Call]) -> Iterator[Hit]:
             continue
         for backward in code.methods("backward"):
             step = rare_step(code, loop, backward) if loop_of(code, backward) is loop else None
-            if step is not None and stepped(step) == owner and _in_every_round(code, backward, loop):
+            if step is not None and stepped(step) == owner and not counted(code, backward, loop):
                 yield Hit(
                     code.span(call),
                     "The optimizer steps once in several rounds, but this clears the gradients in each of them: the "
@@ -74,8 +82,10 @@ def _in_every_round(code: Code, call: ast.Call, loop: ast.AST) -> bool:
 
 
 def _fix(code: Code, call: ast.Call, step: ast.Call) -> Fix | None:
-    """Moves the line behind the step."""
+    """Moves the line behind the step, and behind the branches that it may be one of."""
     cleared, after = code.statement(call), code.statement(step)
+    while isinstance(up := code.parent[after], ast.If) and not counts(code, up.test):
+        after = up
     lines, own = own_lines(code, cleared), own_lines(code, after)
     if lines is None or own is None or len(code.block(cleared)) == 1 or not isinstance(code.parent[call], ast.Expr):
         return None
