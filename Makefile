@@ -24,6 +24,9 @@ PYTEST = $(BIN)/python -m compileall -qq -x '(labs|notebooks)/|/(bad|good|near_m
 demo: $(VENV)/.torch ## the main job on a real failing multi-process run
 	$(BIN)/python docs/demo.py
 
+# What uses the environment waits for pip, where one make is asked for both.
+PIP := $(filter $(VENV)/.ready,$(MAKECMDGOALS))
+
 # Nearly all of the set-up keeps one core busy: two parts of it at a time, and the longest chain first.
 test: $(VENV)/.core debian-network debian-browser debian-editors ## everything that CI checks
 	$(MAKE) --no-print-directory --jobs 2 --output-sync=target $(VENV)/.ready code-server check extension
@@ -39,13 +42,13 @@ lint: $(VENV)/.core
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 
-types: $(VENV)/.core
+types: $(VENV)/.core | $(PIP)
 	$(BIN)/mypy
 
-layers: $(VENV)/.core
+layers: $(VENV)/.core | $(PIP)
 	$(BIN)/lint-imports
 
-tidy: $(VENV)/.core ## the rules that the knowledge keeps
+tidy: $(VENV)/.core | $(PIP) ## the rules that the knowledge keeps
 	$(BIN)/python -m dtdebug_taxonomy.tidy tests/samples
 
 accuracy: $(VENV)/.ready ## figures on rated cases: make accuracy CASES=FILE.jsonl
@@ -98,10 +101,9 @@ vsix: node ## the VS Code extension: extension/vscode/build/dtdebug-VERSION.vsix
 	cd extension/vscode && $(NPM_CI) && npm run --silent types && npm test --silent && npm run --silent package
 
 LAB := extension/jupyterlab
-# It ends with pip, which must not run twice at a time: after the environment, where that is made beside it.
 lab: $(LAB)/labextension/package.json ## JupyterLab's extension, which the wheel holds
 
-$(LAB)/labextension/package.json: $(VENV)/.core $(wildcard $(LAB)/*.py $(LAB)/src/*.ts $(LAB)/schema/* $(LAB)/package*.json extension/shared/src/* extension/shared/src/ranks/* taxonomy/dtdebug_taxonomy/messages/* taxonomy/dtdebug_taxonomy/symptoms/*) | node $(filter $(VENV)/.ready,$(MAKECMDGOALS))
+$(LAB)/labextension/package.json: $(VENV)/.core $(wildcard $(LAB)/*.py $(LAB)/src/*.ts $(LAB)/schema/* $(LAB)/package*.json extension/shared/src/* extension/shared/src/ranks/* taxonomy/dtdebug_taxonomy/messages/* taxonomy/dtdebug_taxonomy/symptoms/*) | node $(PIP) $(if $(PIP),layers tidy)
 	$(BIN)/python $(LAB)/generate.py
 	cd $(LAB) && export PATH="$(abspath $(BIN)):$$PATH" && $(NPM_CI) && npm test --silent && npm run --silent build
 	@touch $@ && $(BIN)/python -m pip install --quiet --no-deps --editable .

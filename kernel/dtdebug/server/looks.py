@@ -20,7 +20,7 @@ from dtdebug.server.report import markdown
 from dtdebug_taxonomy.ranks import RankState
 from dtdebug_taxonomy.view import View
 
-_UNARMED = "dtdebug is not loaded in this kernel, so only stacks tell: %load_ext dtdebug before the next run"
+_UNARMED = "dtdebug is not loaded in this kernel, so only stacks are known: run %load_ext dtdebug before the next run"
 _RESTING = (
     "a rank that uses no processor may also wait for its GPU, the network or a disk: without records stacks alone tell"
 )
