@@ -2,8 +2,10 @@
 
 import pytest
 
+from dtdebug_taxonomy.contrasts import contrast
 from dtdebug_taxonomy.diagnosis import diagnose
 from dtdebug_taxonomy.knowledge import load
+from dtdebug_taxonomy.regressions import regression
 from dtdebug_taxonomy.snapshot import Snapshot
 
 KNOWLEDGE = load()
@@ -155,3 +157,31 @@ def test_several_hosts_come_before_the_batch_where_one_host_is_faster():
 
     assert shown[0].cause == "hardware-limits-exchange"
     assert [a.band for a in shown if a.band == "likely"] in ([], ["likely"] * len(shown))
+
+
+@pytest.mark.parametrize(
+    ("said", "difference"),
+    [
+        ("I was training with my own corpus, it works fine. With more cards it hangs.", False),
+        ("It hangs. But with activation checkpointing off, it works fine.", True),
+        ("It hangs. With packed sequences, it works on a single RTX 3090 Ti gpu.", False),
+    ],
+)
+def test_what_a_sentence_mentions_before_is_not_what_makes_the_difference(said, difference):
+    """ "I train with my corpus, it works" says nothing of the corpus."""
+    assert (contrast(said) is not None) is difference
+
+
+def test_of_two_commits_the_one_that_fails_is_named():
+    """A commit that worked, and one at which it hangs."""
+    said = "I found that commit a3ecf0fd64 worked well. When I check out commit e931b9da33, it gets stuck with 4 GPUs."
+
+    assert regression(said).bad == "commit e931b9da33"
+    assert regression("I ran commit a3ecf0fd64 and commit e931b9da33, both get stuck.") is None
+
+
+def test_processes_on_the_first_gpu_are_not_bound_to_their_own():
+    """That the others are idle follows from it."""
+    said = "Only one gpu does work with torchrun: all processes run on gpu:0, gpu:1 to gpu:3 do nothing."
+
+    assert causes(said)[0] == "process-not-bound-to-its-gpu"

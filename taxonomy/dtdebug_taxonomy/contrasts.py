@@ -53,7 +53,7 @@ _OBSERVED = re.compile(
 )
 """Things that observations or other indicators hold, and words that name nothing."""
 _SMALLER = re.compile(
-    r"(?i)\b(?:1|one|single|only one)[- ](?:\w{2,8} )?(?:node|machine|host|server|gpu|card|process|rank)\b"
+    r"(?i)\b(?:1|one|single|only one)[- ](?:[\w-]{2,12} ){0,4}(?:node|machine|host|server|gpu|card|process|rank)\b"
 )
 """Where one host or device is named beside it, that is what makes the difference."""
 _DEEDS = ("use", "remove", "disable", "set", "enable", "switch off", "turn off", "leave out", "add", "replace")
@@ -76,7 +76,7 @@ def contrast(situation: str) -> Contrast | None:
     for end in (*(m.start() for m in _SENTENCE.finditer(text)), len(text)):
         start, begin = begin, end + 1
         found = next((m for p in _PAIRS if (m := p.search(text[start:end].strip()))), None)
-        if found is None or _SMALLER.search(text[start:end]):
+        if found is None or _SMALLER.search(text[start:end]) or _belongs_to_before(found):
             continue
         thing = " ".join(plain(found["thing"]).split())
         if thing and len(thing.split()) <= _MOST and not _OBSERVED.search(thing):
@@ -85,3 +85,10 @@ def contrast(situation: str) -> Contrast | None:
                 f"if you {how} {thing}" if how in _DEEDS else f"{how} {thing}", text.count("\n", 0, end) + 1
             )
     return None
+
+
+def _belongs_to_before(found: re.Match[str]) -> bool:
+    """`I train with my data, it works` says nothing of the data; `but with my data, it works` does."""
+    words, before = found[0].lower(), found.string[: found.start()].rstrip().lower()
+    begins = not before or before.endswith((",", ":", "but", "and", "however", "then", "only", "so"))
+    return "," in words and words.startswith("with") and not begins

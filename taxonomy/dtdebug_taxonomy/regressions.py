@@ -101,7 +101,10 @@ def _by_change(text: str) -> Regression | None:
         around = text[max(found.start() - _NEAR, 0) : found.end() + _NEAR]
         clauses = _CLAUSE.split(around)
         pairs = (f"{a}, {b}" for a, b in pairwise(clauses) if not (_GOOD.search(a) or _BAD.search(b)))
-        if _BAD.search(around) and any(_WITHOUT_IT.search(c) and _GOOD.search(c) for c in (*clauses, *pairs)):
+        named = [c for c in clauses if _CHANGE.search(c)]
+        others = named if not any(found[0] in c and _GOOD.search(c) for c in named) else []
+        without = (*others, *(c for c in (*clauses, *pairs) if _WITHOUT_IT.search(c)))
+        if _BAD.search(around) and any(_GOOD.search(c) for c in without):
             change = " ".join(found[0].replace("[", "").replace("`", "").split())
             words = plain(" ".join(text[max(found.start() - 30, 0) : found.end() + 60].split()))
             return Regression("", "", change, words, text.count("\n", 0, found.start()) + 1)
