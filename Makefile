@@ -24,10 +24,13 @@ PYTEST = $(BIN)/python -m compileall -qq -x '(labs|notebooks)/|/(bad|good|near_m
 demo: $(VENV)/.torch ## the main job on a real failing multi-process run
 	$(BIN)/python docs/demo.py
 
-test: $(VENV)/.ready debian-network debian-browser debian-editors check extension code-server ## everything that CI checks
+# Nearly all of the set-up keeps one core busy: two parts of it at a time, and the longest chain first.
+test: $(VENV)/.core debian-network debian-browser debian-editors ## everything that CI checks
+	$(MAKE) --no-print-directory --jobs 2 --output-sync=target $(VENV)/.ready code-server check extension
 	$(PYTEST) --share $(SHARE)
 
-proofs: $(VENV)/.ready debian-network debian-browser debian-editors extension code-server ## all long proofs, of which `make test` makes a share, and all labs
+proofs: $(VENV)/.core debian-network debian-browser debian-editors ## all long proofs, of which `make test` makes a share, and all labs
+	$(MAKE) --no-print-directory --jobs 2 --output-sync=target $(VENV)/.ready code-server extension
 	$(PYTEST) -m "rotating or labs"
 
 check: $(VENV)/.core lint types layers tidy ## the quick half: no torch, no browser, no editor
@@ -95,9 +98,10 @@ vsix: node ## the VS Code extension: extension/vscode/build/dtdebug-VERSION.vsix
 	cd extension/vscode && $(NPM_CI) && npm run --silent types && npm test --silent && npm run --silent package
 
 LAB := extension/jupyterlab
+# It ends with pip, which must not run twice at a time: after the environment, where that is made beside it.
 lab: $(LAB)/labextension/package.json ## JupyterLab's extension, which the wheel holds
 
-$(LAB)/labextension/package.json: $(VENV)/.core $(wildcard $(LAB)/*.py $(LAB)/src/*.ts $(LAB)/schema/* $(LAB)/package*.json extension/shared/src/* extension/shared/src/ranks/* taxonomy/dtdebug_taxonomy/messages/* taxonomy/dtdebug_taxonomy/symptoms/*) | node
+$(LAB)/labextension/package.json: $(VENV)/.core $(wildcard $(LAB)/*.py $(LAB)/src/*.ts $(LAB)/schema/* $(LAB)/package*.json extension/shared/src/* extension/shared/src/ranks/* taxonomy/dtdebug_taxonomy/messages/* taxonomy/dtdebug_taxonomy/symptoms/*) | node $(filter $(VENV)/.ready,$(MAKECMDGOALS))
 	$(BIN)/python $(LAB)/generate.py
 	cd $(LAB) && export PATH="$(abspath $(BIN)):$$PATH" && $(NPM_CI) && npm test --silent && npm run --silent build
 	@touch $@ && $(BIN)/python -m pip install --quiet --no-deps --editable .

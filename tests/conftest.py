@@ -98,15 +98,29 @@ A module of tests may name more.
 
 
 @pytest.fixture(scope="module")
-def browser():
-    """Debian's Chromium."""
+def chromium():
+    """How Debian's Chromium is started."""
     from browsers import CHROMIUM, FLAGS
 
     playwright = pytest.importorskip("playwright.sync_api")
     if CHROMIUM is None:
         pytest.skip("chromium is not installed")
     with playwright.sync_playwright() as p:
-        yield p.chromium.launch(executable_path=CHROMIUM, headless=True, args=FLAGS)
+        yield p.chromium, {"executable_path": CHROMIUM, "headless": True, "args": FLAGS}
+
+
+@pytest.fixture(scope="module")
+def browser(chromium):
+    """Chromium, whose windows know nothing of each other."""
+    kind, how = chromium
+    return kind.launch(**how)
+
+
+@pytest.fixture(scope="module")
+def profile(chromium, tmp_path_factory):
+    """Chromium with one profile, so that JupyterLab is fetched and compiled once and not for each window."""
+    kind, how = chromium
+    return kind.launch_persistent_context(tmp_path_factory.mktemp("profile"), **how)
 
 
 @pytest.fixture(scope="module")
@@ -128,16 +142,22 @@ def servers(tmp_path_factory):
 
 
 @pytest.fixture
-def opened(servers, browser, request):
-    """Opens a notebook in a window of its own; at the end nothing has been thrown."""
+def opened(servers, profile, request):
+    """Opens a notebook in a window that remembers no other test; a second one is another user's. Nothing is thrown."""
     thrown = []
     with ExitStack() as stack:
 
         def open_(app, text, *, kernel=True, width=1280, **settings):
             server = servers(app, **settings)
             stack.callback(server.end_kernels)
-            page = browser.new_page(viewport={"width": width, "height": 1000})
+            if profile.pages[1:]:  # the first is blank
+                page = request.getfixturevalue("browser").new_page()
+            else:
+                page = profile.new_page()
+                kinds = {"origin": server.url, "storageTypes": "cookies,indexeddb,local_storage"}
+                profile.new_cdp_session(page).send("Storage.clearDataForOrigin", kinds)
             stack.callback(page.close)
+            page.set_viewport_size({"width": width, "height": 1000})
             page.on("pageerror", lambda error: thrown.append(str(error)))
             name = f"{''.join(c if c.isalnum() else '-' for c in request.node.name)}.ipynb"
             return server.open(page, name, text, kernel=kernel)

@@ -22,70 +22,108 @@ class Group(NamedTuple):
     of: int
     file: str
     names: tuple[str, ...]
+    whole: bool = False
+    """All in one turn, for they share what takes long to make."""
 
     def is_due(self, place: int, turn: int) -> bool:
         """Whether the test at this place is met in a turn; groups do not all begin at their first test."""
-        return (place + turn + zlib.crc32(" ".join(self.names).encode())) % self.of == 0
+        return ((0 if self.whole else place) + turn + zlib.crc32(" ".join(self.names).encode())) % self.of == 0
 
 
-def _group(of: int, file: str, *names: str) -> Group:
-    return Group(of, f"test_{file}.py", tuple(f"test_{name}" for name in names))
+def _group(of: int, file: str, *names: str, whole: bool = False) -> Group:
+    return Group(of, f"test_{file}.py", tuple(f"test_{name}" for name in names), whole)
 
 
 GROUPS = (
     # jobs of torch, each another example of what its neighbours prove
-    _group(6, "checks", "a_run_shows_what_the_page_claims"),
+    _group(12, "checks", "a_run_shows_what_the_page_claims"),
     _group(4, "labs", "lab_fails_is_diagnosed_and_works"),
     _group(4, "learn", "program_of_a_guide_runs_as_its_first_line_says"),
     _group(3, "notebooks", "a_notebook_shows_what_it_tells_and_leaves_no_process"),
-    _group(2, "faults", "a_job_with_a_fault_under_dtdebug_run_gets_the_right_verdict"),
+    _group(2, "faults", "dumps_of_jobs_with_a_fault_name_the_culprit"),
+    _group(4, "faults", "a_job_with_a_fault_under_dtdebug_run_gets_the_right_verdict"),
     _group(4, "verdicts", "a_hang_that_was_measured_is_the_verdict_however_the_job_ends"),
     _group(2, "verdicts", "a_rank_that_finished_while_others_need_it_has_left"),
     _group(2, "verdicts", "a_rank_that_hangs_before_any_group_exists_is_seen_though_it_computed_at_the_first_look",
            "what_nothing_explains_is_not_understood_and_ended_only_if_asked_for_by_name"),
-    _group(2, "watch", "a_silent_fault_is_named_with_step_ranks_and_line"),
+    _group(4, "watch", "a_silent_fault_is_named_with_step_ranks_and_line"),
+    _group(2, "watch", "a_healthy_training_is_left_alone", "a_violated_invariant_is_said_while_the_job_runs"),
+    _group(2, "course", "two_runs_are_the_same_or_part_at_one_place", "a_rank_is_replayed_alone",
+           "a_rehearsal_finds_the_rank_that_skips_a_collective", whole=True),
+    _group(2, "agent", "children_that_set_up_their_group_themselves_are_ranks_and_their_parent_is_none"),
+    _group(2, "agent", "the_record_says_what_ended_the_main_thread_and_where"),
+    _group(2, "agent", "a_held_interpreter_lock_leaves_the_roads_that_do_without",
+           "a_folder_that_goes_away_is_none_of_the_jobs_business", "a_script_arms_itself_and_its_children",
+           "the_address_stands_in_the_jobs_store_and_the_token_does_not"),
     _group(2, "hosts", "one_host_reports_for_all_that_share_a_folder"),
-    _group(2, "hosts", "hosts_without_a_folder_in_common_accuse_nobody_elsewhere_and_are_joined",
+    _group(3, "hosts", "a_healthy_job_of_two_hosts_says_nothing",
+           "hosts_without_a_folder_in_common_accuse_nobody_elsewhere_and_are_joined",
            "launchers_that_do_not_meet_are_reported_within_the_limit"),
-    _group(2, "isolate", "a_variable_of_the_environment_is_found_and_no_file_is_touched",
+    _group(4, "isolate", "a_variable_of_the_environment_is_found_and_no_file_is_touched",
            "a_file_outside_of_the_folder_is_not_overwritten",
            "an_interrupt_keeps_what_was_found_and_leaves_nothing_behind",
            "the_fault_of_a_lab_is_found_with_the_patch_that_mends_it"),
-    _group(2, "doctor_hosts", "healthy_hosts_get_no_fault", "a_fault_is_named_with_its_host_and_cause",
+    _group(4, "isolate_changes", "the_job_fails_as_it_is_and_runs_with_the_change"),
+    _group(4, "doctor_hosts", "healthy_hosts_get_no_fault", "a_fault_is_named_with_its_host_and_cause",
            "the_forecast_is_what_real_gloo_does"),
+    # notebooks of which ranks hang or fail, beside the first of each kind
+    _group(3, "hang_kernel", "the_first_answer_after_ranks_have_stopped_tells_so_and_the_card_of_the_time_out_too",
+           "ranks_of_torchrun_are_found", "forked_ranks_of_a_function_of_the_notebook_are_found",
+           "a_hang_is_drawn_and_its_ranks_are_ended", "a_kernel_that_is_a_rank_counts_itself",
+           "kernels_that_are_ranks_of_one_group_know_of_each_other",
+           "an_interrupted_cell_says_which_rank_the_others_wait_for",
+           "the_job_at_hand_is_not_mixed_with_an_earlier_one"),
+    _group(2, "hang_kernel", "a_job_that_moves_is_never_called_a_hang"),
+    _group(2, "kernel", "what_a_rank_raised_is_told_with_its_line"),
+    _group(2, "kernel", "what_earlier_ranks_left_does_not_count", "a_run_of_ours_in_a_cell_gets_no_second_card"),
     # clusters, each of another maker
     _group(3, "adapters", "dask_workers_answer_beside_a_stuck_task_and_their_nanny_where_they_can_not",
            "ray_workers_are_looked_at_on_this_node_and_by_a_task_on_others",
            "a_stuck_engine_of_ipyparallel_is_looked_at_from_outside"),
     _group(2, "triage_engines", "a_worker_that_dies_counts_nothing_twice_and_a_lost_part_is_named",
            "ray_does_the_task_of_a_worker_that_died_again"),
-    _group(2, "doctor_ways", "srun_and_kubectl_start_doctors_that_meet",
+    _group(4, "doctor_ways", "srun_and_kubectl_start_doctors_that_meet",
            "hosts_that_cannot_meet_are_heard_in_the_shared_folder", "much_data_names_the_host_where_it_is_lost",
            "nodes_of_a_ray_cluster_are_examined_by_tasks_on_them"),
     _group(3, "binder", "repo2docker_makes_a_recipe_of_our_files", "the_packages_can_be_had",
            "post_build_installs_dtdebug_and_lays_out_the_notebooks"),
     # front ends: what is the same in JupyterLab and Notebook 7, in both themes, in windows of any width
-    _group(2, "panel", "from_two_failed_ranks_to_a_green_run",
-           "it_goes_on_after_a_reload_of_the_page_and_a_restart_of_the_kernel", "a_corrupted_memory_is_one_line",
-           "the_keyboard_alone_is_enough"),
-    _group(3, "panel", "a_kernel_that_can_not_answer", "without_the_server_s_part_an_idle_kernel_answers",
+    _group(4, "panel", "it_goes_on_after_a_reload_of_the_page_and_a_restart_of_the_kernel",
+           "a_corrupted_memory_is_one_line", "the_keyboard_alone_is_enough"),
+    _group(2, "panel", "from_two_failed_ranks_to_a_green_run"),
+    _group(4, "panel", "a_kernel_that_can_not_answer", "without_the_server_s_part_an_idle_kernel_answers",
            "two_browsers_on_one_kernel", "nothing_is_asked_while_nobody_looks", "the_history_of_a_notebook",
            "an_answer_beside_a_running_cell_is_known_to_the_magic", "a_saved_notebook_that_nobody_trusts",
            "the_panel_opens_by_itself_where_its_user_wants_it", "nothing_of_ours_stays_when_a_notebook_closes"),
-    _group(2, "labextension", "the_card_stands_under_two_failed_ranks_and_an_answer_is_a_cell_below",
-           "one_click_diagnoses_in_a_kernel_that_has_not_loaded_dtdebug", "the_keyboard_alone_is_enough",
-           "a_saved_notebook_that_nobody_trusts_shows_its_card_and_its_button", "other_errors_look_as_they_did",
-           "the_palette_diagnoses_the_last_failed_cell", "nothing_is_cut_off_in_a_narrow_window"),
+    _group(2, "panel", "the_launcher_opens_a_wizard_that_needs_no_notebook",
+           "lessons_and_labs_are_opened_from_launcher_palette_and_help"),
+    _group(2, "labextension", "the_card_stands_under_two_failed_ranks_and_an_answer_is_a_cell_below"),
+    _group(4, "labextension", "one_click_diagnoses_in_a_kernel_that_has_not_loaded_dtdebug",
+           "the_keyboard_alone_is_enough", "a_saved_notebook_that_nobody_trusts_shows_its_card_and_its_button",
+           "other_errors_look_as_they_did", "the_palette_diagnoses_the_last_failed_cell",
+           "nothing_is_cut_off_in_a_narrow_window"),
+    _group(3, "labextension", "the_fix_of_the_users_own_line_is_applied_to_its_cell",
+           "what_is_inserted_does_not_run", "a_saved_failure_is_diagnosed_by_a_fresh_kernel",
+           "a_kernel_without_dtdebug_is_offered_the_line_that_installs_it",
+           "a_busy_kernel_answers_when_it_has_time", "what_a_reader_says_stays_in_jupyterlabs_state"),
     _group(3, "labextension", "the_card_can_be_read_in_every_theme"),
-    _group(2, "hang_lab", "a_page_that_has_not_started_the_cell_is_told_too",
+    _group(3, "hang_lab", "a_page_that_has_not_started_the_cell_is_told_too",
            "eight_ranks_a_quiet_user_and_a_page_that_is_loaded_again",
            "a_kernel_that_holds_the_interpreter_lock_is_seen_by_the_server", "a_cell_that_only_takes_long_is_no_hang",
            "the_wizard_in_a_subshell_answers_while_the_cell_runs",
+           "a_cell_that_another_page_of_the_document_has_run_counts",
            "notebook_7_without_the_servers_part_asks_the_kernel_and_tells_it_in_a_notification"),
-    _group(6, "ranks_view", "it_fits_in_a_panel_of_any_width"),
+    _group(12, "ranks_view", "it_fits_in_a_panel_of_any_width"),
     _group(2, "ranks_view", "axe_finds_nothing_serious"),
-    _group(2, "site", "pages_fit_a_phone_and_ask_nobody_else"),
-    _group(2, "vscode", "cells_are_checked_together_and_the_buttons_of_a_card_act",
+    _group(2, "site", "everything_known_has_a_page", "a_message_is_found_by_its_own_words",
+           "links_inside_lead_somewhere", "links_outside_are_well_formed_and_spelt_in_one_way",
+           "pages_load_nothing_from_elsewhere", "search_knows_every_check_and_symptom",
+           "pages_fit_a_phone_and_ask_nobody_else", "a_pasted_line_finds_the_page_of_its_message_first",
+           "search_finds_a_page_without_a_network", whole=True),
+    _group(4, "vscode", "cells_are_checked_together_and_the_buttons_of_a_card_act",
+           "a_card_changes_the_file_that_its_diff_names_and_undo_takes_it_back",
+           "the_walkthrough_leads_from_a_squiggle_to_a_verdict_and_a_fix",
+           "the_wizard_is_typed_once_into_its_terminal",
            "a_lab_is_chosen_and_fails_in_a_terminal_beside_its_script", "an_interpreter_without_dtdebug_is_named_once",
            "a_folder_that_is_not_trusted_names_no_program"),
     # hostile input, generated
@@ -93,7 +131,10 @@ GROUPS = (
     _group(3, "flight_loader", "damage_to_one_dump_is_told_in_a_line"),
     _group(3, "ranks_hostile", "whatever_a_rank_does_its_end_is_its_own"),
 )  # fmt: skip
-"""What comes first in a user's day never rotates: the demo, one failure and one hang in each front end."""
+"""What comes first in a user's day never rotates: the demo, one failure and one hang.
+
+Of JupyterLab and Notebook 7, one shows the failed ranks under their cell and the other beside it, in turn.
+"""
 
 
 def add_option(parser: pytest.Parser) -> None:

@@ -59,6 +59,24 @@ def raised(*parts):
     ]
 
 
+def test_what_the_launcher_reports_shows_no_rank_going_on():
+    """In a log of one rank the launcher's lines look like the rank's own."""
+    found = verdict(of(trace("TypeError: string indices must be integers"), 0), of(TABLE.format(rank=0, code=1), 0))
+
+    assert (0,) == found.culprits
+    assert "TypeError: string indices must be integers" in found.summary
+
+
+def test_a_program_that_cannot_be_compiled_says_so_without_a_head():
+    """Python prints no head of a traceback then, and any other line that names a file is none."""
+    uncompiled = "  File \"/job/train.py\", line 88\n    return f(\n            ^\nSyntaxError: '(' was never closed"
+
+    assert [("SyntaxError", 88)] == raised(uncompiled)
+    assert [] == raised('  File "/job/train.py", line 88\nValueError: 3')
+    found = verdict(uncompiled, TABLE.format(rank=0, code=1))
+    assert "SyntaxError: '(' was never closed at /job/train.py:88" in found.summary
+
+
 def test_a_warning_does_not_explain_the_exception_that_came_later():
     """NumPy is missing in a warning; what was raised is a variable that nobody set."""
     warning = (
@@ -112,6 +130,17 @@ def test_what_a_child_process_raised_is_the_cause_of_its_parents_lost_connection
     assert (found.sites[0].file, found.claims[0].record.line) == ("/job/reader.py", 5)
     other = HEAD + trace("IndexError", file="/job/other.py")
     assert "raised EOFError" in verdict(child, other, GONE, of(trace(LOST), 0)).summary
+
+
+def test_what_python_ignores_of_a_lost_child_explains_no_childs_exception():
+    """A loader's workers are cleared away while the process that had them ends by its own exception."""
+    ignored = "Exception ignored in: <function _MultiProcessingDataLoaderIter.__del__ at 0x7f>\n" + trace(
+        "RuntimeError: DataLoader worker (pid 9) is killed by signal: Aborted. ", file=f"{SITE}/torch/utils/data/x.py"
+    )
+    child = "Process Process-1:\n" + trace("RuntimeError: Tensors must have same number of dimensions: got 2 and 3")
+
+    assert (0,) == verdict(of(ignored, 0), of(child, 0)).culprits
+    assert "Tensors must have same number of dimensions" in verdict(of(ignored, 0), of(child, 0)).summary
 
 
 def test_code_that_a_library_made_of_a_text_is_not_the_programs_line():

@@ -415,3 +415,19 @@ def test_what_multiprocessing_prints_of_a_process_is_known_of_its_rank(known):
     assert (1,) == found.roots
     assert found.states[1].exception.startswith("ValueError: lr 0.0")
     assert ("/job/a.py", 7) == (found.states[1].stack[-1].file, found.states[1].stack[-1].line)
+
+
+def test_an_end_cites_the_line_of_the_output_that_says_it():
+    """Of an exit status the row of torchrun's report, of an exception its last line, if it has the same words."""
+    rows = TORCHRUN.split("\n")
+    status = settle(None, ends(TORCHRUN, ranks("", ""))).claims[0].record
+    assert ("output", "exit status 1") == (status.source, status.words)
+    assert rows[status.line - 1].startswith("  exitcode  : 1 ")
+
+    printed = (
+        '[rank1]: Traceback (most recent call last):\n[rank1]:   File "/job/a.py", line 3, in f\n[rank1]: KeyError: 7'
+    )
+    raised = settle(None, ends(f"{printed}{TORCHRUN}", ranks("", "KeyError: 7"))).claims[0].record
+    assert ("output", 3) == (raised.source, raised.line)
+    other = settle(None, ends(f"{printed}{TORCHRUN}", ranks("", "KeyError: 8"))).claims[0].record
+    assert ("exception", 0) == (other.source, other.line)

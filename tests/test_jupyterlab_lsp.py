@@ -1,12 +1,14 @@
 """What users of jupyterlab-lsp see in the real JupyterLab: python-lsp-server with our plugin in it."""
 
 from importlib.metadata import entry_points
+from importlib.util import find_spec
 
 import notebooks as nb
 import pytest
 
 for module in ("jupyter_lsp", "pylsp", "pygls"):
-    pytest.importorskip(module)
+    if find_spec(module) is None:  # importing them here would cost each worker two seconds
+        pytest.skip(f"{module} is not installed", allow_module_level=True)
 playwright = pytest.importorskip("playwright.sync_api")
 MISSING = nb.what_is_missing()
 pytestmark = [
@@ -27,7 +29,7 @@ def test_python_lsp_server_finds_the_plugin():
 
 def test_a_mistake_is_underlined_in_a_notebook_and_in_a_file(tmp_path):
     """The import stands in another cell; pointing at the mistake tells what follows from it."""
-    server = nb.Jupyter("lab", tmp_path, extension=False)
+    server = nb.Jupyter("lab", tmp_path, extension=False, beside="lsp")
     (server.work / "train.ipynb").write_text(nb.notebook(*CELLS))
     (server.work / "train.py").write_text("\n".join(CELLS).replace("%matplotlib inline\n", ""))
     with server, playwright.sync_playwright() as p:

@@ -291,6 +291,16 @@ def test_a_rank_is_read_where_nothing_failed_yet(form):
     assert [(rank, said.strip()) for rank, said in rows] == [(line.rank, line.body.strip()) for line in read(*text)]
 
 
+@pytest.mark.parametrize("form", ["letter", "number of", "rank and local"])
+def test_a_rank_is_read_where_one_prints_many_lines_at_a_time(form):
+    """As in tracebacks, which are most of what is kept of a long log."""
+    order = [(rank * 5 + n * n) % 6 for n in range(4) for rank in range(6)]
+    rows = [(rank, f"{SAID[k % len(SAID)]} {k}") for rank in order for k in range(9)]
+    text = [ALONE[form].format(r=rank, n=rank % 4, h=rank // 4) + said for rank, said in rows]
+
+    assert [rank for rank, _ in rows] == [line.rank for line in read(*text)]
+
+
 @pytest.mark.parametrize("form", OTHERS)
 def test_other_numbers_are_no_ranks(form):
     """What is not known stays unknown."""

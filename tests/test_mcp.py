@@ -9,7 +9,6 @@ import subprocess
 import sys
 from pathlib import Path
 
-import mcp
 import pytest
 
 SAMPLE = Path(__file__).parent / "samples" / "communication-error" / "torch-unused-parameters.txt"
@@ -24,6 +23,8 @@ if dist.get_rank() == 0:
 
 def ask(state, *calls):
     """What each call answers, in one session; the environment of the server is that of a user."""
+    import mcp  # takes each worker a second
+
     environment = {**os.environ, "DTDEBUG_STATE": str(state)}
     server = mcp.StdioServerParameters(command=sys.executable, args=["-m", "dtdebug", "mcp"], env=environment)
 

@@ -24,7 +24,7 @@ from dtdebug_taxonomy.failure.raised import Raised
 from dtdebug_taxonomy.knowledge import load
 from dtdebug_taxonomy.ranks import FINISHED, TWICE, Broken, Frame, Group, Operation, RankState, Verdict
 from dtdebug_taxonomy.snapshot import Snapshot
-from dtdebug_taxonomy.waiting import Waiting
+from dtdebug_taxonomy.waiting import REMOTE, Waiting
 
 NOW = 1_760_000_000.0
 LIB = "/x/site-packages/torch"
@@ -145,9 +145,49 @@ def test_the_holder_of_a_lock_is_the_culprit_where_all_others_wait_for_the_lock(
     assert found.summary.startswith("Rank 2 waits in a read of pipe:[7]")
     assert found.summary.endswith("; ranks 0-1 wait for it to release /data/index.lock.")
     circle = [queue[0], rank(2, waiting=msgspec.structs.replace(LOCK, rank=0, path="/data/other.lock"))]
-    assert "not_understood" == judged(None, TwoLooks(circle, stuck, moving=False)).kind
+    assert (0, 2) == judged(None, TwoLooks(circle, stuck, moving=False)).culprits
     stranger = rank(2, world_size=3, waiting=msgspec.structs.replace(LOCK, pid=77))
     assert "not_understood" == judged(None, TwoLooks([stranger], stuck, moving=False)).kind
+
+
+def test_ranks_that_hold_each_others_locks_are_named_each_with_its_lock():
+    """Who is holding which is said of each: what one waits for is not what the other does."""
+
+    def waits(n, path, holder):
+        record = Record(source="system", path="/proc/locks", words="2: -> FLOCK")
+        return rank(n, waiting=Waiting(kind="lock", path=path, pid=100 + holder, rank=holder, record=record))
+
+    states = [waits(0, "/b", 1), waits(1, "/a", 0), rank(2, op="barrier", age=20.0)]
+    found = judged(absent(0, 1), TwoLooks(states, dict.fromkeys(range(3), "stuck"), moving=False))
+
+    assert ("not_arrived", (0, 1), (2,)) == (found.kind, found.culprits, found.waiting)
+    for said in ("lock of /b, which rank 1", "lock of /a, which rank 0", "Rank 2 waits for them"):
+        assert said in found.summary
+    assert found.evidence == tuple(claim.text for claim in found.claims)
+    named = diagnose(load(), Snapshot(ranks=tuple(states), verdict=found))
+    assert ["Ranks take the same locks in unlike order"] == [advice.title for advice in named.advice]
+
+
+def test_the_thread_that_has_not_answered_a_remote_call_is_told():
+    """Its rank's main thread waits as the others do."""
+    waits = Waiting(kind="rpc", op="rpc_sync", record=LOCK.record)
+    answers = Waiting(kind="sleep", thread="Thread-4", file="/job/ps.py", line=9, words=REMOTE, record=LOCK.record)
+    states = [rank(0, waiting=waits), rank(1, op="all_reduce", age=20.0, beside=(answers,))]
+    told = judged(absent(0), TwoLooks(states, {0: "stuck", 1: "stuck"}, moving=False))
+
+    assert (0,) == told.culprits
+    assert (
+        "Rank 1: its thread Thread-4 at /job/ps.py:9 waits in a sleep (it runs a call of another rank)" in told.summary
+    )
+    assert told.evidence == tuple(claim.text for claim in told.claims)
+
+
+def test_what_all_have_raised_alike_leads_the_answer():
+    ended = {"alive": False, "exception": "DistStoreError: wait timeout", "exit_code": 1}
+    found = judged(None, TwoLooks([rank(n, stack=INIT, **ended) for n in (0, 1)], {}))
+
+    assert "not_understood" == found.kind
+    assert found.summary.startswith("Ranks 0-1 raised DistStoreError: wait timeout at /job/train.py:5")
 
 
 def test_a_lock_that_all_wait_for_is_named_and_nobody_accused():

@@ -22,7 +22,7 @@ COUNT = "count => window.jupyterapp.shell.currentWidget.content.widgets.length =
 def test_a_failure_is_told_in_both_pages_and_its_fix_is_inserted_once(opened):
     """Also in the one that has not run it: the button, the card, the wizard and the history."""
     text = nb.notebook("%load_ext dtdebug", FAILS)
-    pages = [opened("lab", each, together=True) for each in (text, None)]
+    pages = [opened("lab", each, beside="together") for each in (text, None)]
     page, other = pages
     for each in pages:
         each.evaluate(EXECUTE, "dtdebug:open-panel")

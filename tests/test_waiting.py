@@ -16,13 +16,14 @@ import pytest
 from dtdebug.agent.pending import called_function
 from dtdebug.probe import gather, outside
 from dtdebug.system import locks, procfs, sockets
+from dtdebug.system.choose import with_store
 from dtdebug.system.probe import by_system, contended
 from dtdebug_taxonomy.activity import activity
 from dtdebug_taxonomy.claims import Record
 from dtdebug_taxonomy.rank_claims import claims_of
 from dtdebug_taxonomy.ranks import Frame, Group, Operation, RankState
-from dtdebug_taxonomy.stack_waits import by_stack, operation
-from dtdebug_taxonomy.waiting import Waiting
+from dtdebug_taxonomy.stack_waits import by_stack, function_of_c, operation
+from dtdebug_taxonomy.waiting import Waiting, phrase
 
 SITE = "/venv/lib/python3.11/site-packages"
 C10D = f"{SITE}/torch/distributed/distributed_c10d.py"
@@ -109,6 +110,9 @@ def library(path, function, line=9):
             "events",
             "run_forever",
         ),
+        ((MINE, library("torch/distributed/rpc/api.py", "rpc_sync")), (), "rpc", "rpc_sync"),
+        ((MINE, library("torch/futures/__init__.py", "wait")), (), "thread", "wait"),
+        ((MINE,), ("c10d::PrefixStore::get", "c10d::TCPStore::doGet", "c10d::TCPStore::doWait"), "store", "get"),
         ((Frame("/home/me/a.py", 3, "f", "time.sleep(5)"),), (), "sleep", ""),
         ((MINE,), ("lock_PyThread_acquire_lock", "pthread_cond_wait"), "thread", "threading.Lock.acquire"),
         ((Frame("/home/me/a.py", 3, "f", "x = x * 2"),), (), None, None),
@@ -117,6 +121,24 @@ def library(path, function, line=9):
 def test_frames_name_what_a_thread_waits_in(stack, native, kind, op):
     found = by_stack(stack, native)
     assert (kind, op) == ((found.kind, found.op) if found else (None, None))
+
+
+def test_a_wait_at_the_port_of_the_store_is_one_for_its_key():
+    there = Waiting(kind="socket", path="10.0.0.1:29500", record=RECORD)
+    asks = (Frame("/home/me/a.py", 3, "f", 'name = store.get("best").decode()'),)
+
+    found = with_store(there, asks, "29500")
+
+    assert found is not None
+    assert ("store", "get") == (found.kind, found.op)
+    assert "for the job's store in get, which returns once a rank has set the key" == phrase(found)
+    assert with_store(there, asks, "29501") is there
+    assert with_store(there, asks, "") is there
+
+
+def test_a_c_function_that_ctypes_calls_is_named():
+    called = ("PyObject_Call", "_ctypes_callproc", "ffi_call", "ffi_call_unix64", "solve")
+    assert "solve" == function_of_c(called)
 
 
 def test_a_stack_that_has_left_torch_distributed_is_in_no_operation():

@@ -13,7 +13,7 @@ import msgspec
 from dtdebug.clean import mask, plain
 
 if TYPE_CHECKING:
-    from dtdebug.wizard.session import Session, Step
+    from dtdebug.wizard.session import Session, UserStep
 
 _WORDS = 4096
 """Characters of the user's words that are taken."""
@@ -73,7 +73,7 @@ def _after(session: Session, stepped: Session, key: str, *, new: bool) -> Sessio
     return session if same else stepped
 
 
-def _taken_back(step: Step, text: str, now: FailedCell, before: FailedCell) -> bool:
+def _taken_back(step: UserStep, text: str, now: FailedCell, before: FailedCell) -> bool:
     """The front end told this before and tells it no more."""
     if step.kind == "described":
         return text == _words(before) != _words(now)
@@ -82,7 +82,7 @@ def _taken_back(step: Step, text: str, now: FailedCell, before: FailedCell) -> b
     return step.kind == "unknown" and step.key in before.unknown and step.key not in now.unknown
 
 
-def _without(session: Session, dropped: Callable[[Step, str], bool]) -> Session:
+def _without(session: Session, dropped: Callable[[UserStep, str], bool]) -> Session:
     """The session without some of its steps, in their order; itself if there is none to drop."""
     described = [step.value for step in session.steps if step.kind == "described"]
     situations = iter([*described[1:], session.snapshot.situation])

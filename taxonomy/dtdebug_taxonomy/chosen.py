@@ -23,6 +23,8 @@ _SAID_ONLY = 0.23
 below it most are wrong."""
 _NOT_LIKELY, _FEW_CAUSES = 0.5, 2
 """Most that a cause gets at which only messages point that say little; causes of a symptom that one may point at."""
+_HARDLY_EVER = 0.03
+"""P(how it shows | symptom) below which words alone show no cause of that symptom."""
 _TURNING = 5.0
 """Minutes that turning to another cause takes, whatever its fix."""
 _MOST_RULED_OUT = 10
@@ -78,6 +80,8 @@ def advice_of(knowledge: Knowledge, ranking: engine.Ranking, findings: tuple[Fin
             if engine.excluding(knowledge, cause, findings) or (not said_so and share * q < _UNSHOWN):
                 continue
             pointing = [f for w, f in weighed if engine.points_at(knowledge, cause, f, w)]
+            if all(f.source == "said" for f in (*naming, *pointing)) and _shows_otherwise(knowledge, code, findings):
+                continue
             printed = any(f.source in engine.PRINTED and not f.values for f in pointing)
             looked_up = any(f.source in ("answered", "checked") for f in pointing)
             if (
@@ -107,6 +111,12 @@ def advice_of(knowledge: Knowledge, ranking: engine.Ranking, findings: tuple[Fin
     shown = [row for place, row in enumerate(rows) if place == 0 or row[4]]
     advice = (_one_advice(knowledge, findings, code, cause, p, outright=tier == 0) for tier, p, code, cause, _ in shown)
     return tuple({a.title: a for a in reversed([*advice][:MOST])}.values())[::-1]  # of one title the first
+
+
+def _shows_otherwise(knowledge: Knowledge, code: str, findings: tuple[Finding, ...]) -> bool:
+    """It is told how the failure shows, and a symptom hardly ever shows so."""
+    shown = [f for f in findings if f.evidence == "manifestation" and f.values]
+    return any(all(knowledge.likelihood(f.evidence, v)[code] < _HARDLY_EVER for v in f.values) for f in shown)
 
 
 def _is_spelt_out(knowledge: Knowledge, cause: Cause, finding: Finding) -> bool:

@@ -193,7 +193,9 @@ def cited(r: Record) -> str:
             return f"line {r.line} of {name or 'the output'}" if r.line else name or "the output"
         case "source" | "cell":
             return f"{name}:{r.line}" if r.line else name or "the program"
-        case "system" | "kernel":
+        case "system":
+            return r.path or "/proc"
+        case "kernel":
             return r.path or "the kernel's log"
         case "dump":
             return f"dump{rank}" if rank else f"dump {name}".strip()

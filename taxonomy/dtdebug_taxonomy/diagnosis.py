@@ -7,12 +7,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from typing import Literal
 
 import msgspec
 
 from dtdebug_taxonomy import engine, questions
-from dtdebug_taxonomy.advice import LIKELY, POSSIBLE, Advice, Band, Reason, band
+from dtdebug_taxonomy.advice import POSSIBLE, Advice, Band, Reason, band
+from dtdebug_taxonomy.certainty import Certainty, certainty, culprits, tells_failure
 from dtdebug_taxonomy.chosen import TELLING, advice_of, reason, ruled_out
 from dtdebug_taxonomy.examples import fitting
 from dtdebug_taxonomy.failure.roles import is_summary
@@ -36,27 +36,16 @@ from dtdebug_taxonomy.next_step import Ask, Next, Repair, next_step
 from dtdebug_taxonomy.ordinary import is_foreign, ordinary
 from dtdebug_taxonomy.outright import outright
 from dtdebug_taxonomy.recognise import is_recognised
-from dtdebug_taxonomy.snapshot import Snapshot, walk
+from dtdebug_taxonomy.snapshot import Snapshot
 from dtdebug_taxonomy.together import together
 from dtdebug_taxonomy.versions import fitting_releases
 
 VERSION = 1
 """Version of the JSON form; a change that breaks readers raises it."""
 
-_CLOSE = 2.0
-"""Two symptoms whose probabilities differ by less than this factor can't be told apart."""
-_ENDS_ONLY = 0.4
-"""Probability below which the end of a rank alone, without a word why, names no symptom."""
-_ANY_PROGRAM = frozenset(("accelerator", "backend", "container", "framework", "launcher", "mixed_precision", "nodes"))
-"""Circumstances: with an output that names no failure they speak for none."""
-_ANY_ERROR = (("exception",), ("yes",))
-"""That there is an error, and no more."""
 _QUESTIONS = 3
 """Answers after which there is a cause or an honest end; "I don't know" is none."""
 _NOTES = 10
-_CULPRITS = 64
-
-
 _FRAME = re.compile(r"\Ain \w|\", line \d")
 """Words that were found in a frame of a traceback: they say where it was, not what."""
 
@@ -108,9 +97,7 @@ class Diagnosis(msgspec.Struct, frozen=True, kw_only=True):
     v: int = VERSION
     recognised: bool
     """Something speaks for a fault of distributed training: worth showing unasked."""
-    verdict: Literal["settled", "leaning", "apart", "echo", "unknown"]
-    """settled: one likely symptom; leaning: one ahead; apart: two that the findings do not
-    separate; echo: only the echo of an earlier failure is seen; unknown: too little is known."""
+    verdict: Certainty
     ordinary: str = ""
     """An error of the program that has nothing to do with distribution, in one line; nothing else is then said."""
     symptoms: tuple[RankedSymptom, ...]
@@ -151,9 +138,9 @@ def diagnose(
     findings = (*findings, *together(knowledge, findings))
     ranking = engine.rank(knowledge, findings)
     symptoms = tuple(_symptom(knowledge, ranking, code, p) for code, p in ranking.symptoms.items())
-    roots = [f for f in findings if _tells_failure(knowledge, f)]
+    roots = [f for f in findings if tells_failure(knowledge, f)]
     foreign = is_foreign(knowledge, snapshot, findings)
-    verdict = "unknown" if foreign else _verdict(knowledge, snapshot, ranking, findings, roots)
+    verdict = "unknown" if foreign else certainty(knowledge, snapshot, ranking, findings, roots)
     shown = measured(snapshot, next(iter(ranking.symptoms)))
     plainly = ordinary(knowledge, snapshot, findings) if foreign and shown is None else ""
     if plainly and (fact := next(iter(fitting_releases(knowledge, snapshot)), None)) is not None:
@@ -210,7 +197,7 @@ def diagnose(
         known=tuple(
             Known(key=f.evidence, values=f.values, source=f.source, words=f.words) for f in findings if f.values
         ),
-        culprits=_culprits(knowledge, snapshot, roots),
+        culprits=culprits(knowledge, snapshot, roots),
         notes=(*contradicted(snapshot, findings), *(plain(note) for note in snapshot.notes[:_NOTES])),
         happened=told,
         seen=() if plainly else supports,
@@ -219,8 +206,8 @@ def diagnose(
 
 
 def _below_first(advice: tuple[Advice, ...]) -> tuple[Advice, ...]:
-    """None is called more likely than the one that the output names, and that stands above it for that."""
-    if not advice or not advice[0].named or advice[0].band == "likely":
+    """None is called likely below one that is not, and that stands above it for what names it."""
+    if not advice or advice[0].band == "likely":
         return advice
     return tuple(msgspec.structs.replace(a, band=advice[0].band) if a.band == "likely" else a for a in advice)
 
@@ -248,14 +235,6 @@ def _names(advice: Sequence[Advice]) -> bool:
 def _ruled_out(snapshot: Snapshot, reasoned: tuple[str, ...]) -> tuple[str, ...]:
     """What runs have shown comes before what facts contradict."""
     return (*(snapshot.isolated.ruled_out if snapshot.isolated is not None else ()), *reasoned)
-
-
-def _tells_failure(knowledge: Knowledge, finding: Finding) -> bool:
-    """A message of a failure or of its echo; boilerplate of a launcher is an echo that names no symptom."""
-    if finding.source == "checked":  # what is wrong in the source need not be what failed
-        return False
-    found = knowledge.evidence.get(finding.evidence)
-    return found is not None and (found.role == "cascade" or (found.role == "root" and bool(found.symptoms)))
 
 
 def _symptom(knowledge: Knowledge, ranking: engine.Ranking, code: str, p: float) -> RankedSymptom:
@@ -294,51 +273,6 @@ def _next(
         minutes = questions.minutes_of(knowledge.observations[question.key])
         ask = Ask(ask=question.ask, why=question.why, command=question.command, minutes=minutes, saves=question.saves)
     return next_step(knowledge, snapshot, (ranking.symptoms, findings), repair, ask)
-
-
-def _verdict(
-    knowledge: Knowledge,
-    snapshot: Snapshot,
-    ranking: engine.Ranking,
-    findings: tuple[Finding, ...],
-    roots: list[Finding],
-) -> Literal["settled", "leaning", "apart", "echo", "unknown"]:
-    codes = list(ranking.symptoms)[:2]
-    first, second = (ranking.symptoms[code] for code in codes)
-    # A healthy program prints its framework, backend and steps too: without a word of the user they tell nothing.
-    telling = roots or [f for f in findings if not f.scores and (snapshot.situation or f.source != "printed")]
-    if snapshot.output and not roots:
-        telling = [f for f in telling if not (f.evidence in _ANY_PROGRAM or f.values in _ANY_ERROR)]
-    kinds = [knowledge.evidence[f.evidence] for f in roots]
-    ends_only = any(e.verdict for e in kinds) and all(e.verdict or e.role == "cascade" for e in kinds)
-    if roots and all(e.role == "cascade" for e in kinds) and not ends_only:
-        return "echo"
-    if not telling or first < (_ENDS_ONLY if ends_only else 0.25):
-        return "unknown"
-    by_root = [_by_root(knowledge, ranking.contributions[code]) for code in codes]
-    if first < _CLOSE * second and by_root != [True, False]:
-        return "apart"
-    return "settled" if first >= LIKELY else "leaning"
-
-
-def _by_root(knowledge: Knowledge, rows: Sequence[engine.Contribution]) -> bool:
-    """Something else than echoes, circumstances and counts speaks for a symptom."""
-    own = (c.finding for c in rows if c.weight >= TELLING and not (c.finding.values or c.finding.scores))
-    return any(knowledge.evidence[f.evidence].role == "root" for f in own)
-
-
-def _culprits(knowledge: Knowledge, snapshot: Snapshot, roots: list[Finding]) -> tuple[int, ...]:
-    """Of the verdict; else of root findings, for a cascade names victims; else those that the launcher reports.
-
-    Whoever shows the bare class of an error, or a place, comes after those whose message names the failure.
-    """
-    if snapshot.verdict is not None and snapshot.verdict.culprits:
-        return snapshot.verdict.culprits[:_CULPRITS]
-    known = [(f.rank, knowledge.evidence[f.evidence]) for f in roots if f.rank is not None]
-    named = [(rank, e) for rank, e in known if e.role == "root"]
-    ranks = {rank for rank, e in named if not e.catch_all} or {rank for rank, _ in named}
-    reported = {i.rank for i in walk(snapshot.exception) if i.rank is not None}
-    return tuple(sorted(ranks or reported)[:_CULPRITS])
 
 
 def _question(

@@ -14,7 +14,7 @@ from dtdebug_taxonomy.failure.own import own_errors
 from dtdebug_taxonomy.finding import SIMILAR, SIMILAR_FIX, Finding, Source, plain
 from dtdebug_taxonomy.knowledge import Knowledge
 from dtdebug_taxonomy.lexicon import Matchers, from_hit, in_order, matchers_of
-from dtdebug_taxonomy.matching import Hit, clip_lines
+from dtdebug_taxonomy.matching import PatternHit, clip_lines
 from dtdebug_taxonomy.measured_findings import is_of_any_library, of_cell, of_ranks, of_shown, of_source, of_watch
 from dtdebug_taxonomy.model import Evidence
 from dtdebug_taxonomy.signs import speaks_of_several
@@ -30,6 +30,12 @@ _WITHOUT_ERROR = frozenset(("B.2", "C.4", "D.2.1", "D.2.3"))
 _TRAINED = "any_step_completed=yes"
 _SMALLER_RUN = re.compile(r"(?i)\b(?:single|one|1)[ -](?:node|machine|server|host|gpu|card|device|process)\b")
 """A clause on the run that works: the steps that were done there are none of the run that fails."""
+_ATTEMPT = re.compile(
+    r"(?im)(?:^|[.!?;]\s)\s?(?:also,? |additionally,? |then )?(?:I|we)(?:'ve| have| had)? "
+    r"(?P<beside>also |even |then |additionally )?(?:tried|attempted)\b(?P<rest>[^.!?\n]{0,400})"
+)
+_FAILED = re.compile(r"(?i)\bbut\b|\berrors?\b|\bfail|\bcrash|\bbreaks?\b|\braises?\b")
+"""What went wrong in a try to get around it is another failure than the one that is told."""
 _HOME = re.compile(r"(?:~|/(?:home|Users|root|workspace|data|mnt|scratch|work)\b)")
 """How paths of users begin."""
 _FRAME = re.compile(r'File "[^"\n]{1,500}", line \d{1,9}')
@@ -56,7 +62,7 @@ def collect(knowledge: Knowledge, snapshot: Snapshot, answers: Mapping[str, str]
         note(found)
     for found in _printed(knowledge, snapshot):
         note(found)
-    for found in _said(matchers, snapshot.situation):
+    for found in _said(knowledge, matchers, snapshot.situation):
         note(found)
 
     for found in (*of_watch(knowledge, snapshot), *of_source(knowledge, snapshot), *of_ranks(knowledge, snapshot)):
@@ -106,10 +112,11 @@ def _printed(knowledge: Knowledge, snapshot: Snapshot) -> Iterator[Finding]:
         yield msgspec.structs.replace(found, words=plain(raised), terminal=True) if raised else found
 
 
-def _said(matchers: Matchers, situation: str) -> Iterator[Finding]:
+def _said(knowledge: Knowledge, matchers: Matchers, situation: str) -> Iterator[Finding]:
     """Findings by the user's words; those in another language are read in English and quoted as they stand."""
     smaller = [(at, at + len(c)) for at, c in clauses(clip_lines(situation)) if _SMALLER_RUN.search(c)]
-    for hit in in_order(hits_in_words(matchers.said, situation)):
+    hits = in_order(hits_in_words(matchers.said, situation))
+    for hit in _without_attempts(knowledge, situation, hits):
         if hit.key != _TRAINED or not any(start <= hit.start < end for start, end in smaller):
             yield from_hit(hit, "said", None)
     for row in spoken(situation):
@@ -117,7 +124,17 @@ def _said(matchers: Matchers, situation: str) -> Iterator[Finding]:
             yield Finding(evidence=hit.key, source="said", line=row.line, words=plain(row.words))
 
 
-def _is_source(output: str, hit: Hit) -> bool:
+def _without_attempts(knowledge: Knowledge, situation: str, hits: list[PatternHit]) -> list[PatternHit]:
+    """Without the failure of something else that was tried, where the text tells one of its own."""
+    tries = [m.span() for m in _ATTEMPT.finditer(clip_lines(situation)) if m["beside"] and _FAILED.search(m["rest"])]
+    if not tries:
+        return hits
+    telling = [h for h in hits if h.key in knowledge.evidence and knowledge.evidence[h.key].symptoms]
+    beside = [h for h in telling if any(start <= h.start < end for start, end in tries)]
+    return [h for h in hits if h not in beside] if len(beside) < len(telling) else hits
+
+
+def _is_source(output: str, hit: PatternHit) -> bool:
     """It is on the line of source that a traceback shows: what the program might print there, and has not."""
     begin = output.rfind("\n", 0, hit.start) + 1
     above = output[output.rfind("\n", 0, max(begin - 1, 0)) + 1 : begin]
@@ -144,7 +161,7 @@ def _bears(knowledge: Knowledge, bearing: Bearing, name: str, line: int) -> bool
     return not (bearing.is_overtaken(line) or ((starting or found.catch_all) and bearing.is_trained_after(line)))
 
 
-def _in_own_path(text: str, hit: Hit) -> bool:
+def _in_own_path(text: str, hit: PatternHit) -> bool:
     """Only a directory of the user's is named so, as in `/home/me/horovod/train.py`: that says nothing."""
     begin = max(text.rfind(c, max(hit.start - 300, 0), hit.start) for c in " \n\t\"'=(") + 1
     end = hit.start + len(hit.words)

@@ -13,7 +13,7 @@ from dtdebug_taxonomy import facts
 from dtdebug_taxonomy.apis import api_names, public_api
 from dtdebug_taxonomy.facts.tables import Meaning, ReadVariable
 from dtdebug_taxonomy.knowledge import STUDY, Knowledge, read_record
-from dtdebug_taxonomy.model import Record
+from dtdebug_taxonomy.model import KnowledgeRecord
 
 HOME = Path(__file__).parent / "hovers"
 
@@ -42,7 +42,7 @@ _MEGATRON = "megatron.core.parallel_state."
 """Programs import this module as `mpu` or `parallel_state`."""
 
 
-class HoverEntry(Record, frozen=True, kw_only=True, rename={"is_": "is"}):
+class HoverEntry(KnowledgeRecord, frozen=True, kw_only=True, rename={"is_": "is"}):
     """One thing that can be pointed at."""
 
     name: str
@@ -58,7 +58,7 @@ class HoverEntry(Record, frozen=True, kw_only=True, rename={"is_": "is"}):
     """Key in `[pages]` of the file; its address once loaded."""
 
 
-class _File(Record, frozen=True, kw_only=True):
+class _File(KnowledgeRecord, frozen=True, kw_only=True):
     pages: dict[str, str]
     entry: tuple[HoverEntry, ...]
 

@@ -16,11 +16,11 @@ from dtdebug_taxonomy.model import (
     STRENGTHS,
     Cause,
     Evidence,
+    KnowledgeRecord,
     Measure,
     MessageFile,
     Observation,
     Pattern,
-    Record,
     Release,
     Strength,
     Symptom,
@@ -30,22 +30,22 @@ from dtdebug_taxonomy.word_classes import expanded
 HOME = Path(__file__).parent
 STUDY = "tosem23"
 
-R = TypeVar("R", bound=Record)
+R = TypeVar("R", bound=KnowledgeRecord)
 
 
 class KnowledgeError(ValueError):
     """A knowledge file cannot be read: the text names file, place and what was expected."""
 
 
-class _PatternFile(Record, frozen=True):
+class _PatternFile(KnowledgeRecord, frozen=True):
     pattern: tuple[Pattern, ...]
 
 
-class _MeasureFile(Record, frozen=True):
+class _MeasureFile(KnowledgeRecord, frozen=True):
     measure: tuple[Measure, ...] = ()
 
 
-class _ReleaseFile(Record, frozen=True):
+class _ReleaseFile(KnowledgeRecord, frozen=True):
     release: tuple[Release, ...] = ()
 
 

@@ -10,7 +10,7 @@ from typing import Literal
 import msgspec
 
 from dtdebug_taxonomy.knowledge import KnowledgeError, read_record
-from dtdebug_taxonomy.model import Cause, Record
+from dtdebug_taxonomy.model import Cause, KnowledgeRecord
 
 LABS = Path(__file__).parent / "labs"
 BEFORE, AFTER, FILE = "before.py", "after.py", "lab.toml"
@@ -19,7 +19,7 @@ TORCHRUN = (
 )  # fmt: skip
 
 
-class Needs(Record, frozen=True, kw_only=True):
+class Needs(KnowledgeRecord, frozen=True, kw_only=True):
     """What must be there so that a lab can run."""
 
     modules: tuple[str, ...] = ("torch",)
@@ -30,7 +30,7 @@ class Needs(Record, frozen=True, kw_only=True):
     """Features of the system."""
 
 
-class Lab(Record, frozen=True, kw_only=True):
+class Lab(KnowledgeRecord, frozen=True, kw_only=True):
     """One fault to be broken, diagnosed and fixed: `lab.toml`."""
 
     title: str

@@ -8,7 +8,7 @@ from functools import lru_cache
 from dtdebug_taxonomy.finding import Finding, Source, plain
 from dtdebug_taxonomy.kept import kept
 from dtdebug_taxonomy.knowledge import Knowledge, load
-from dtdebug_taxonomy.matching import Hit, Matcher, Needs, needs
+from dtdebug_taxonomy.matching import Matcher, Needs, PatternHit, needs
 
 
 class Matchers:
@@ -40,11 +40,11 @@ def lexicon(knowledge: Knowledge) -> Matcher:
     return matchers_of(knowledge).printed
 
 
-def in_order(hits: Iterable[Hit]) -> list[Hit]:
+def in_order(hits: Iterable[PatternHit]) -> list[PatternHit]:
     """By their place in the text."""
     return sorted(hits, key=lambda h: h.start)
 
 
-def from_hit(hit: Hit, source: Source, rank: int | None) -> Finding:
+def from_hit(hit: PatternHit, source: Source, rank: int | None) -> Finding:
     """What was seen there, as a finding."""
     return Finding(evidence=hit.key, source=source, line=hit.line, words=plain(hit.words), rank=rank)

@@ -36,7 +36,7 @@ Needs = tuple[tuple[str, ...], ...]
 """Of each set one literal occurs in the line of any match."""
 
 
-class Hit(NamedTuple):
+class PatternHit(NamedTuple):
     """Where a pattern was seen."""
 
     key: str
@@ -181,7 +181,7 @@ class Matcher:
             letters = sorted(_WORD.findall(literal), key=len, reverse=True) or [""]
             self._literals.setdefault(letters[0], []).append((literal, letters[1:]))
 
-    def hits(self, text: str) -> Iterator[Hit]:
+    def hits(self, text: str) -> Iterator[PatternHit]:
         """Hits in no particular order, at most `HITS_PER_PATTERN` for each pattern."""
         if not text:
             return
@@ -199,7 +199,7 @@ class Matcher:
                     starts = starts or list(accumulate((len(line) + 1 for line in text.split("\n")), initial=0))
                     if (name, match.start()) not in seen:
                         seen.add((name, match.start()))
-                        yield Hit(name, bisect_right(starts, match.start()), match.start(), match.group(0))
+                        yield PatternHit(name, bisect_right(starts, match.start()), match.start(), match.group(0))
 
     def _present(self, lower: str) -> list[str]:
         """The literals that occur. Looked up first in the text's vocabulary, which is far shorter than a log."""

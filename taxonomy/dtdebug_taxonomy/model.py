@@ -36,11 +36,11 @@ MINUTES: dict[Effort, float] = {
 """Worded efforts in minutes, seeing whether it helped included."""
 
 
-class Record(msgspec.Struct, frozen=True, forbid_unknown_fields=True, eq=False):
+class KnowledgeRecord(msgspec.Struct, frozen=True, forbid_unknown_fields=True, eq=False):
     """Base of all knowledge records: immutable, strict about keys, compared by identity."""
 
 
-class Cure(Record, frozen=True, kw_only=True):
+class Cure(KnowledgeRecord, frozen=True, kw_only=True):
     """What one message says of a cause: the library, version or setting that it names, and what to do about that."""
 
     cause: str
@@ -55,7 +55,7 @@ class Cure(Record, frozen=True, kw_only=True):
     """Empty: no diff, for that of the cause is of the general case."""
 
 
-class Evidence(Record, frozen=True, kw_only=True):
+class Evidence(KnowledgeRecord, frozen=True, kw_only=True):
     """A fact about a run that may be so, with the ways to see it.
 
     `symptoms` reads: of the faults that show this first, so many are of that symptom. A
@@ -80,8 +80,8 @@ class Evidence(Record, frozen=True, kw_only=True):
     """Kinds of a verdict on the ranks that show it: `skipped`; `dead SIGKILL` where a culprit ended by that signal;
     `skipped uneven` where the ranks count different numbers of batches; `skipped loop_ended` where the source shows
     that a culprit had fewer rounds to make. In place of the kind: `dead own_exit` where a culprit's own line ended it
-    (`os._exit`), `not_arrived circle` of ranks that wait for each other, `not_arrived set_up` when a process group is
-    made, `not_arrived shared_rank` where two processes have one rank."""
+    (`os._exit`), `not_arrived circle` of ranks that wait for each other (`lock_circle`: for locks of files),
+    `not_arrived set_up` when a process group is made, `not_arrived shared_rank` where two processes have one rank."""
     stack: tuple[str, ...] = ()
     """Patterns on `file function` of a frame in which a culprit of that verdict stands; all verdicts if it has none."""
     check: tuple[str, ...] = ()
@@ -106,7 +106,7 @@ class Evidence(Record, frozen=True, kw_only=True):
     """Where the message is printed: an address, or path and function in a named release."""
 
 
-class MessageFile(Record, frozen=True, kw_only=True):
+class MessageFile(KnowledgeRecord, frozen=True, kw_only=True):
     """`messages/NAME.toml`: what one framework or layer can print, grouped by family."""
 
     framework: str
@@ -114,14 +114,14 @@ class MessageFile(Record, frozen=True, kw_only=True):
     evidence: tuple[Evidence, ...]
 
 
-class Reference(Record, frozen=True, kw_only=True):
+class Reference(KnowledgeRecord, frozen=True, kw_only=True):
     """Something to read on."""
 
     title: str
     url: str
 
 
-class Cause(Record, frozen=True, kw_only=True):
+class Cause(KnowledgeRecord, frozen=True, kw_only=True):
     """One concrete thing that is wrong, and its fix."""
 
     id: str
@@ -145,7 +145,7 @@ class Cause(Record, frozen=True, kw_only=True):
     """Newer than the studies: it has no part in the published counts of its fix pattern."""
 
 
-class Counts(Record, frozen=True, kw_only=True):
+class Counts(KnowledgeRecord, frozen=True, kw_only=True):
     """Published counts of one study."""
 
     faults: int
@@ -155,7 +155,7 @@ class Counts(Record, frozen=True, kw_only=True):
     """Published spelling of the pattern -> faults."""
 
 
-class Symptom(Record, frozen=True, kw_only=True):
+class Symptom(KnowledgeRecord, frozen=True, kw_only=True):
     """What is seen: one leaf of the study, one file."""
 
     code: str
@@ -180,7 +180,7 @@ class Symptom(Record, frozen=True, kw_only=True):
     """File name without suffix; filled in by the loader."""
 
 
-class Value(Record, frozen=True, kw_only=True):
+class Value(KnowledgeRecord, frozen=True, kw_only=True):
     """One possible answer to an observation's question."""
 
     value: str
@@ -191,7 +191,7 @@ class Value(Record, frozen=True, kw_only=True):
     text: tuple[str, ...] = ()
 
 
-class Observation(Record, frozen=True, kw_only=True):
+class Observation(KnowledgeRecord, frozen=True, kw_only=True):
     """Something that a user can observe or dtdebug can measure, with its question."""
 
     ask: str
@@ -211,7 +211,7 @@ class Observation(Record, frozen=True, kw_only=True):
     """File name without suffix; filled in by the loader."""
 
 
-class Pattern(Record, frozen=True, kw_only=True):
+class Pattern(KnowledgeRecord, frozen=True, kw_only=True):
     """A class of fixes of the study."""
 
     id: str
@@ -224,7 +224,7 @@ class Pattern(Record, frozen=True, kw_only=True):
     """`observation=value` to how often it is so where such a fix helped, whatever the symptom."""
 
 
-class Measure(Record, frozen=True, kw_only=True):
+class Measure(KnowledgeRecord, frozen=True, kw_only=True):
     """A step that shows something without changing anything."""
 
     id: str
@@ -250,7 +250,7 @@ class Measure(Record, frozen=True, kw_only=True):
     """Observations that its command takes as `--answer KEY=VALUE`, so that it does not look for what is known."""
 
 
-class Release(Record, frozen=True, kw_only=True):
+class Release(KnowledgeRecord, frozen=True, kw_only=True):
     """A release, or a combination of releases, that is known to fail: a fact with its source."""
 
     id: str

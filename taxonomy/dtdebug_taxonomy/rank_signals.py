@@ -69,7 +69,10 @@ def aspect(v: Verdict) -> str:
         return "shared_rank"
     if any(c.what == "missing" for c in v.claims) or (v.collective is not None and v.collective.op in _SET_UP):
         return "set_up"
-    return "circle" if in_circle(v) else ""
+    if not in_circle(v):
+        return ""
+    held = {c.record.path for c in v.claims if c.what == "waits" and set(c.of) & set(v.culprits)}
+    return "lock_circle" if held == {"/proc/locks"} else "circle"
 
 
 def in_circle(v: Verdict) -> bool:

@@ -78,6 +78,7 @@ _NATIVE: tuple[tuple[str, str], ...] = (
 _LOCKS: tuple[tuple[str, WaitKind, str], ...] = (
     ("SemLock_acquire", "lock", "multiprocessing.Lock.acquire"),
     ("lock_PyThread_acquire_lock", "thread", "threading.Lock.acquire"),
+    ("c10::ivalue::Future::wait", "thread", "torch.futures.Future.wait"),
 )
 """(part of a native frame, what a thread waits in, its name in Python), where Python frames show nothing."""
 _STORE = re.compile(r"c10d::(?:TCPStore|PrefixStore|FileStore|HashStore|Store)::(?P<call>\w{1,30})")
@@ -103,6 +104,8 @@ _PYTHON: tuple[tuple[str, str, WaitKind], ...] = (
     ("queue.py", "get put join", "thread"),
     ("concurrent/futures/_base.py", "result exception wait", "thread"),
     ("concurrent/futures/thread.py", "shutdown", "thread"),
+    ("torch/distributed/rpc/api.py", "rpc_sync rpc_async remote shutdown _wait_all_workers _all_gather", "rpc"),
+    ("torch/futures/__init__.py", "wait", "thread"),
     ("torch/distributed/elastic/rendezvous/", "next_rendezvous _perform run wait_for", "rendezvous"),
     ("torch/distributed/elastic/utils/store.py", "barrier synchronize get_all _try_detecting_missing_ranks", "store"),
     ("torch/distributed/rendezvous.py", "_create_c10d_store _env_rendezvous_handler _tcp_rendezvous_handler",
@@ -128,7 +131,7 @@ _GENERIC: frozenset[WaitKind] = frozenset(("socket", "thread"))
 """Kinds of which the layers above a frame say more than the frame itself: a pool's thread, a selector's child."""
 _ROOTS = re.compile(
     r"(?:0x|_?Py[A-Z_]|cfunction|vectorcall|method_vectorcall|slot_tp|wrap_|type_call|object_|gc_|pybind11::"
-    r"|_?start\Z|__libc|0?\Z)"
+    r"|_ctypes_|ffi_|_?start\Z|__libc|0?\Z)"
 )
 """Native functions of the interpreter and of bindings, which name nothing."""
 
@@ -202,7 +205,7 @@ def _native(stack: Sequence[Frame], native: Sequence[str]) -> Waiting | None:
     joined = "\n".join(native)
     if any(part in joined for part in _JOINS):
         return Waiting(kind="rendezvous", op=_setup(stack), record=record)
-    for name in reversed(native):
+    for name in native:  # the outermost says what the program called
         if found := _STORE.search(name):
             setup = _setup(stack)
             if setup:

@@ -126,7 +126,7 @@ def _one_evidence(knowledge: Knowledge, e: Evidence, used: bool) -> Iterator[str
     for words in e.verdict:
         kind, _, more = words.partition(" ")
         if kind not in get_args(Kind) or not re.fullmatch(
-            "(SIG[A-Z]+|uneven|loop_ended|circle|set_up|shared_rank|own_exit)?", more
+            "(SIG[A-Z]+|uneven|loop_ended|circle|lock_circle|set_up|shared_rank|own_exit)?", more
         ):
             kinds = ", ".join(get_args(Kind))
             yield f"verdict {words!r}: one of {kinds}, or one with a signal's name or an aspect, as in model.py"

@@ -13,7 +13,7 @@ from typing import NamedTuple
 import msgspec
 
 from dtdebug_taxonomy.knowledge import STUDY, KnowledgeError
-from dtdebug_taxonomy.model import Record, Reference
+from dtdebug_taxonomy.model import KnowledgeRecord, Reference
 
 TOPICS = Path(__file__).parent / "topics"
 QUESTIONS = 494
@@ -44,7 +44,7 @@ class Snippet(NamedTuple):
     code: str
 
 
-class Topic(Record, frozen=True, kw_only=True):
+class Topic(KnowledgeRecord, frozen=True, kw_only=True):
     """One guide: the front matter of `topics/NAME.md`, and its text."""
 
     title: str

@@ -8,7 +8,7 @@ from functools import lru_cache
 from typing import Literal, NamedTuple
 
 from dtdebug_taxonomy.knowledge import Knowledge
-from dtdebug_taxonomy.matching import Hit, Matcher, clip_lines
+from dtdebug_taxonomy.matching import Matcher, PatternHit, clip_lines
 from dtdebug_taxonomy.model import Release
 from dtdebug_taxonomy.snapshot import Snapshot, walk
 from dtdebug_taxonomy.wording import hits_in_words
@@ -57,7 +57,7 @@ class FittingRelease(NamedTuple):
     """A fact that fits."""
 
     fact: Release
-    seen: tuple[Hit, str]
+    seen: tuple[PatternHit, str]
     """The message, and its source."""
     named: Named | None
     """The release that it is about; None where only the message speaks for it."""
@@ -115,7 +115,7 @@ def fitting_releases(knowledge: Knowledge, snapshot: Snapshot) -> tuple[FittingR
     if not knowledge.releases:
         return ()
     printed, spoken, places = _matchers(knowledge)
-    seen: dict[str, tuple[Hit, str]] = {}
+    seen: dict[str, tuple[PatternHit, str]] = {}
     somewhere: set[str] = set()
     for source, text in _texts(snapshot):
         for hit in printed.hits(text):
@@ -132,7 +132,9 @@ def fitting_releases(knowledge: Knowledge, snapshot: Snapshot) -> tuple[FittingR
     return tuple(sorted(found, key=lambda row: (not row.fact.alone, row.named is None)))
 
 
-def _fitting(fact: Release, seen: tuple[Hit, str], releases: Mapping[str, Sequence[Named]]) -> FittingRelease | None:
+def _fitting(
+    fact: Release, seen: tuple[PatternHit, str], releases: Mapping[str, Sequence[Named]]
+) -> FittingRelease | None:
     for package, bounds in fact.beside.items():
         rows = releases.get(package, ())
         if rows and not any(within(row.release, bounds) for row in rows):

@@ -10,17 +10,17 @@ import msgspec
 from dtdebug_taxonomy.claims import Record
 
 WaitKind = Literal[
-    "collective", "store", "rendezvous", "lock", "pipe", "socket", "child", "subprocess", "loader", "thread", "sleep",
-    "events", "gil", "disk", "cpu", "stopped",
+    "collective", "store", "rendezvous", "lock", "pipe", "socket", "child", "subprocess", "loader", "thread", "rpc",
+    "sleep", "events", "gil", "disk", "cpu", "stopped",
 ]  # fmt: skip
 """What a thread is in.
 
 collective: an operation among ranks, the point-to-point ones too; store: a key of the job's store; rendezvous: the
 other processes of the job; lock: a lock of a file; pipe: a pipe or FIFO; socket: a network or local connection; child:
 a process that multiprocessing made; subprocess: another program; loader: a worker of a data loader; thread: another
-thread of its own; sleep: a timer; events: what lets a task of asyncio's event loop go on. These wait; the others do
-not: gil: it is holding the GIL; disk: the kernel reads or writes for it; cpu: it is computing; stopped: a signal or a
-debugger has stopped its process.
+thread of its own; rpc: the answer to a remote call; sleep: a timer; events: what lets a task of asyncio's event loop go
+on. These wait; the others do not: gil: it is holding the GIL; disk: the kernel reads or writes for it; cpu: it is
+computing; stopped: a signal or a debugger has stopped its process.
 """
 
 
@@ -53,6 +53,12 @@ class Waiting(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 ACTIVE: frozenset[WaitKind] = frozenset(("gil", "disk", "cpu", "stopped"))
 """Kinds that are no waiting for somebody."""
+
+
+REMOTE = "it runs a call of another rank"
+"""The words of a thread of torch.distributed.rpc that answers a call."""
+UNTIL_SET = frozenset(("get", "wait", "multi_get"))
+"""Calls of a store that wait for a key: https://docs.pytorch.org/docs/stable/distributed.html#distributed-key-value-store"""
 
 
 def phrase(w: Waiting) -> str:
@@ -92,13 +98,18 @@ def _socket(w: Waiting) -> str:
     return f"for {w.path or 'the other end of a connection'}{f', which is {who}' if who else ''}"
 
 
+def _store(w: Waiting) -> str:
+    key = ", which returns once a rank has set the key" if w.op in UNTIL_SET else ""
+    return f"for the job's store{f' in {w.op}' if w.op else ''}{key}"
+
+
 def _process(what: str) -> Callable[[Waiting], str]:
     return lambda w: f"for {what}{f', {holder_words(w)}' if holder_words(w) else ''}{_place(w)}"
 
 
 _PHRASES: dict[WaitKind, Callable[[Waiting], str]] = {
     "collective": lambda w: f"in {w.op or 'a collective'}",
-    "store": lambda w: f"for the job's store{f' in {w.op}' if w.op else ''}",
+    "store": _store,
     "rendezvous": lambda w: f"for the other processes of the job{f' in {w.op}' if w.op else ''}",
     "lock": _lock,
     "pipe": _pipe,
@@ -107,6 +118,7 @@ _PHRASES: dict[WaitKind, Callable[[Waiting], str]] = {
     "subprocess": _process("another program"),
     "loader": _process("a worker of its data loader"),
     "thread": lambda w: f"for another of its threads{f' in {w.op}' if w.op else ''}{_place(w)}",
+    "rpc": lambda w: f"for the answer to a remote call{f' in {w.op}' if w.op else ''}",
     "sleep": lambda w: f"in {w.op or 'a sleep'}",
     "events": lambda w: "in its event loop, where no task can go on",
     "gil": lambda w: f"holding the GIL{f' in {w.op}' if w.op else ''}",

@@ -9,7 +9,7 @@ import re
 from bisect import bisect_right
 from collections.abc import Iterator
 
-from dtdebug_taxonomy.matching import Hit, Matcher, clip_lines
+from dtdebug_taxonomy.matching import Matcher, PatternHit, clip_lines
 
 # A run of dots or spaces that ends no clause is passed over as a whole, not tried again from each letter.
 _CLAUSE = re.compile(
@@ -37,6 +37,9 @@ _DOUBTS = re.compile(
 _LISTED = re.compile(r"\b(?:possible|potential|common) (?:causes|reasons)\b[^.\n]{0,300}", re.IGNORECASE)
 """What a message lists as possible, and a user repeats: nothing that was seen."""
 
+_FILE = re.compile(r"[\w./-]{1,120}\.(?:py|sh|ya?ml|json|ipynb|cfg|toml|txt|log|cc|cpp|cu)\b")
+"""A name of a file is no word: `generate.py` does not say that anything is generated."""
+
 _BEFORE = 200
 """Characters before a hit in which it may be denied or doubted: a few words."""
 
@@ -52,13 +55,16 @@ def clauses(text: str) -> Iterator[tuple[int, str]]:
         yield start, text[start:]
 
 
-def hits_in_words(matcher: Matcher, text: str) -> Iterator[Hit]:
+def hits_in_words(matcher: Matcher, text: str) -> Iterator[PatternHit]:
     """Hits of a matcher in a user's words that the user does not deny or only wonder about."""
     text = clip_lines(text)
     starts = [0, *(start for start, _ in clauses(text))]
     listed = [found.span() for found in _LISTED.finditer(text)]
+    files = [found.span() for found in _FILE.finditer(text)]
     for hit in matcher.hits(text):
         if any(start <= hit.start < end for start, end in listed):
+            continue
+        if any(start <= hit.start and hit.start + len(hit.words) > end > hit.start for start, end in files):
             continue
         begin = starts[bisect_right(starts, hit.start) - 1]
         before = text[max(begin, hit.start - _BEFORE) : hit.start]

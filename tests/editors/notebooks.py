@@ -28,11 +28,18 @@ _APPS = {
     "notebook": ("notebook", "JupyterNotebookApp", "notebooks/{}?factory=Notebook"),
     "server": ("jupyter_server", "ServerApp", "api"),
 }
-_TOGETHER = {
-    "disabledExtensions": ("@jupyter/collaboration-extension", "@jupyter/docprovider-extension"),
-    "jpserver_extensions": ("jupyter_server_ydoc", "jupyter_server_fileid"),
+_PARTS = {
+    "together": (
+        ("@jupyter/collaboration-extension", "@jupyter/docprovider-extension"),
+        ("jupyter_server_ydoc", "jupyter_server_fileid"),
+    ),
+    "lsp": (("@jupyter-lsp/jupyterlab-lsp",), ("jupyter_lsp",)),
+    "others": (("ipyparallel-labextension", "jupyterlab-jupytext"), ("ipyparallel", "jupyterlab_jupytext")),
 }
-"""The parts of jupyter-collaboration."""
+"""What this environment has and a test may want: extensions of the front end, and of the server.
+
+With jupyterlab-lsp each notebook that is opened starts a language server.
+"""
 _SETTINGS = {
     "notification": {"fetchNews": "false", "checkForUpdates": False, "doNotDisturbMode": False},
     "themes": {"theme": "JupyterLab Light"},
@@ -109,7 +116,7 @@ class Jupyter:
         *,
         extension: bool = True,
         server: bool = True,
-        together: bool = False,
+        beside: str = "",
         **settings: Any,
     ) -> None:
         self.app, self.home, self.work = app, home, home / "work"
@@ -117,15 +124,14 @@ class Jupyter:
         self.work.mkdir(parents=True)
         if extension:
             shutil.copytree(LABEXTENSION, home / "data" / "labextensions" / "dtdebug")
-        # this environment may have them, and have them on
-        disabled = {"dtdebug": not extension, **dict.fromkeys(_TOGETHER["disabledExtensions"], not together)}
+        disabled = {"dtdebug": not extension}
+        enabled = json.loads((_EXTENSION / "server.json").read_text())
+        enabled["ServerApp"]["jpserver_extensions"] |= {"dtdebug.server": server}
+        for part, (front, back) in _PARTS.items():
+            disabled |= dict.fromkeys(front, part != beside)
+            enabled["ServerApp"]["jpserver_extensions"] |= dict.fromkeys(back, part == beside)
         (home / "config" / "labconfig").mkdir(parents=True)
         (home / "config" / "labconfig" / "page_config.json").write_text(json.dumps({"disabledExtensions": disabled}))
-        enabled = json.loads((_EXTENSION / "server.json").read_text())
-        enabled["ServerApp"]["jpserver_extensions"] |= {
-            "dtdebug.server": server,
-            **dict.fromkeys(_TOGETHER["jpserver_extensions"], together),
-        }
         (home / "config" / "jupyter_server_config.d").mkdir(parents=True)
         (home / "config" / "jupyter_server_config.d" / "dtdebug.json").write_text(json.dumps(enabled))
         folder = home / "settings" / "@jupyterlab" / "apputils-extension"

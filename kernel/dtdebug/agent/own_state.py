@@ -25,7 +25,7 @@ from dtdebug.agent.pending import pending
 from dtdebug.clean import allowed_variables
 from dtdebug.probes.process import rank_state, versions
 from dtdebug.system import procfs
-from dtdebug.system.choose import chosen
+from dtdebug.system.choose import chosen, with_store
 from dtdebug.system.probe import by_system
 from dtdebug_taxonomy.ranks import Broken, Frame, Group, RankState
 from dtdebug_taxonomy.stack_waits import by_stack
@@ -54,7 +54,7 @@ def observe(detail: bool = True, known: RankState | None = None, *, memory: bool
     same = known if known is not None and known.initialized == initialized and not detail else None
     no_groups: tuple[Group, ...] = ()
     nothing: dict[str, str] = {}
-    trace = _part(lambda: recorder.trace(entries=detail), recorder.Trace()) if initialized else recorder.Trace()
+    trace = _part(lambda: recorder.trace(entries=detail), recorder.Recorded()) if initialized else recorder.Recorded()
     state = msgspec.structs.replace(
         state,
         parent=os.getppid(),
@@ -81,7 +81,8 @@ def _waiting(frames: Sequence[Frame]) -> Waiting | None:
     """What the main thread is in, by its frames and its own files of /proc: who is on another host has nothing else."""
     tid = threading.main_thread().native_id
     now = procfs.thread(os.getpid(), tid) if tid else procfs.ThreadNow()
-    return chosen(by_stack(frames), by_system(os.getpid(), now), frames)
+    found = chosen(by_stack(frames), by_system(os.getpid(), now), frames)
+    return with_store(found, frames, os.environ.get("MASTER_PORT", ""))
 
 
 def _handling() -> Broken | None:
@@ -122,7 +123,7 @@ def _as_known(state: RankState | None, known: RankState | None) -> RankState | N
     )
 
 
-def _groups(trace: recorder.Trace) -> tuple[Group, ...]:
+def _groups(trace: recorder.Recorded) -> tuple[Group, ...]:
     """All process groups of this rank, with how far each is."""
     world: Any = getattr(sys.modules.get("torch.distributed.distributed_c10d"), "_world", None)
     if world is None:
@@ -161,7 +162,7 @@ def counted(groups: tuple[Group, ...]) -> tuple[Group, ...]:
     )
 
 
-def _by_name(trace: recorder.Trace, groups: Mapping[str, Any]) -> dict[str, recorder.Status]:
+def _by_name(trace: recorder.Recorded, groups: Mapping[str, Any]) -> dict[str, recorder.Status]:
     """The status of each group; the recorder numbers groups in a way of its own, which its entries explain."""
     global _unknown
     status = {int(number): value for number, value in trace.pg_status.items() if number.isdecimal()}

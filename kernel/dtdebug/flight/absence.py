@@ -28,6 +28,8 @@ from dtdebug_taxonomy.ranks import Alternative, CollectiveRef, Kind, RankState, 
 
 _NO_DUMP, _DOUBTFUL = 0.5, 0.4
 """Confidence that a rank has ended of which all that is known is that others wait for it and that it left no dump."""
+_PLACES = 3
+"""Ranks of which the summary says where each is."""
 _PAIRED = 0.8
 """Confidence that two ends with unlike tags are what hangs: another message may be on its way."""
 
@@ -103,11 +105,9 @@ def _absent(records: Records, sinks: Sequence[int]) -> Verdict:
     elif kind == "gil_held":
         told = "is holding the GIL: its recorder answers and its Python does not"
     else:
-        now = where_now(records, culprits[0])
-        one = len(culprits) == 1
-        now = now if one else now.replace(": it waits ", ": they wait ")
-        told = f"never arrived at {call}" + (f", {'it is' if one else 'they are'} in {now}" if now else "")
+        told = f"never arrived at {call}{_whereabouts(records, culprits)}"
         if wait is not None and all(records.waits.unbegun(r, wait.group, wait.seq) for r in culprits):
+            one = len(culprits) == 1
             told = f"called {call}, but {'its device has' if one else 'their devices have'} not begun it: what was "
             told += f"given to {'it' if one else 'them'} before has not ended"
         young = in_flight(records, wait)
@@ -136,6 +136,16 @@ def _absent(records: Records, sinks: Sequence[int]) -> Verdict:
         evidence=texts(claims),
         alternatives=tuple(alternatives),
     )
+
+
+def _whereabouts(records: Records, culprits: Sequence[int]) -> str:
+    """Where they are now: together, where all are at one place for one thing, else each by itself."""
+    places = {rank: where_now(records, rank) for rank in culprits}
+    if len(culprits) == 1 or len(set(places.values())) == 1:
+        now = places[culprits[0]]
+        now = now if len(culprits) == 1 else now.replace(": it waits ", ": they wait ")
+        return f", {'it is' if len(culprits) == 1 else 'they are'} in {now}" if now else ""
+    return "".join(f"; rank {rank} is in {now}" for rank, now in [*places.items()][:_PLACES] if now)
 
 
 def _unseen(state: RankState) -> bool:

@@ -154,7 +154,7 @@ def _others(records: Records, rows: Sequence[Stuck]) -> list[Alternative]:
             Alternative(
                 kind="not_arrived",
                 culprits=awaited,
-                because=f"{say(awaited, 'are')} awaited too and {say(awaited, 'wait')} for nobody",
+                because=f"other ranks wait for {spell(awaited)} too, and {say(awaited, 'wait')} for nobody",
                 refute="a stack of that rank shows whether its program goes on",
             )
         )

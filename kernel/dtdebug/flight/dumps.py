@@ -160,21 +160,21 @@ def _checked(records: Records, found: Verdict) -> Verdict:
 
 
 def _without_dump(records: Records, found: Verdict) -> Verdict:
-    """Those who are awaited have left nothing that can be read: whether they came is not known."""
+    """Those for whom others wait have left nothing that can be read: whether they came is not known."""
     who, wait = found.culprits, longest_wait(records, found.culprits)
     call = call_of(records, wait.op, wait.seq, wait.group) if wait else "what the others wait in"
     damaged = [r for r in who if r in records.states]
     if damaged:
-        why = f"{say(who, 'are')} awaited in {call}, and {spell(damaged)} left a dump that can't be read"
+        summary = f"Other ranks wait for {spell(who)} in {call}, and {spell(damaged)} left a dump that can't be read."
         return msgspec.structs.replace(
             found,
             kind="not_arrived",
             confidence=0.4,
-            summary=f"{why[0].upper()}{why[1:]}.",
+            summary=summary,
             alternatives=_ended_instead(who),
         )
-    why = f"{say(who, 'are')} awaited in {call} and left no dump: ended, or waiting too with its dump lost"
-    return msgspec.structs.replace(found, summary=f"{why[0].upper()}{why[1:]}.")
+    why = f"{say(who, 'have')} left no dump: ended, or waiting too with the dump lost."
+    return msgspec.structs.replace(found, summary=f"Other ranks wait for {spell(who)} in {call}; {why}")
 
 
 def _ended_instead(who: tuple[int, ...]) -> tuple[Alternative, ...]:

@@ -23,8 +23,9 @@ _LIBRARIES = re.compile(
     r"(?:NCCL|TORCH|TORCHDYNAMO|TORCHINDUCTOR|PYTORCH|GLOO|CUDA|CUBLAS|UCX|FI|TOKENIZERS|KMP|MKL|GOMP|MALLOC)_\w{1,60}\Z"
     r"|PYTHON(?:WARNINGS|OPTIMIZE|DEVMODE|MALLOC|UTF8|INTMAXSTRDIGITS|ASYNCIODEBUG)\Z|OMP_(?!NUM_THREADS)\w{1,60}\Z"
 )
-_PLACES = re.compile(r"\w{0,60}(?:HOME|DIR|PATH|FILE|ROOT|VISIBLE_DEVICES|TOKEN|KEY)\Z")
-"""Variables of libraries that may be what matters, and those that only say where things are, or who one is."""
+_PLACES = re.compile(r"\w{0,60}(?:HOME|DIR|PATH|FILE|ROOT|VISIBLE_DEVICES|TOKEN|KEY|VERSION|ARCH_LIST)\Z")
+"""Variables of libraries that may be what matters, and those that only say where things are, who one is, or of what an
+image was built."""
 _OF_HOST = re.compile(
     r"(?:LOCAL_|GROUP_|ROLE_|NODE_)?(?:RANK|WORLD_SIZE)\Z|(?:MASTER|SLURM|OMPI|PMI|PMIX|LC|XDG|SSH|DTDEBUG)_"
     r"|(?:USER|LOGNAME|SHELL|TERM|LANG|PWD|HOSTNAME|DISPLAY|COLUMNS|LINES|OMP_NUM_THREADS)\Z"

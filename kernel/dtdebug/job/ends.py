@@ -44,6 +44,8 @@ class Ends(NamedTuple):
     """Ranks that the kernel killed for memory."""
     children: tuple[Raised, ...] = ()
     """What processes of multiprocessing have raised that are no ranks."""
+    said: exits.Exits | None = None
+    """What was printed of ends."""
 
 
 def ends(
@@ -77,7 +79,7 @@ def ends(
     spoke = tuple(s.rank for s in refined if s.rank in roots and (s.exception or s.exit_code or s.rank in hungry))
     ranks = {s.facts.get(PROCESS) for s in refined}
     children = tuple(raised for name, raised in said.processes.items() if name not in ranks)
-    return Ends(refined, tuple(notes), roots, said.named, spoke, hungry, children)
+    return Ends(refined, tuple(notes), roots, said.named, spoke, hungry, children, said)
 
 
 def correction(named: int | None, culprits: Collection[int], states: Iterable[RankState]) -> list[str]:
@@ -305,6 +307,8 @@ def _summary(claims: Sequence[Claim]) -> str:
 def _claim(state: RankState, ended: Ends) -> Claim:
     """How the rank has ended."""
     claim = ending(state)
+    if line := _line(state, ended):
+        claim = msgspec.structs.replace(claim, record=msgspec.structs.replace(claim.record, source="output", line=line))
     if state.rank in ended.starved:
         record = Record(source="kernel", rank=state.rank, words="oom_kill")
         return msgspec.structs.replace(claim, what="ended", words=_STARVED, record=record)
@@ -313,6 +317,17 @@ def _claim(state: RankState, ended: Ends) -> Claim:
     if claim.what == "ended" and _END in state.facts:
         return msgspec.structs.replace(claim, words=f"ended {state.facts[_END]}")
     return claim
+
+
+def _line(state: RankState, ended: Ends) -> int:
+    """The line of the output that says of the rank how it ended, in the same words; 0 where none does."""
+    if ended.said is None or state.rank is None:
+        return 0
+    if state.exception:
+        same = clean(ended.said.exceptions.get(state.rank, "")) == state.exception
+        return ended.said.lines.get(state.rank, 0) if same else 0
+    how = (state.rank, state.exit_code, state.signal)
+    return max((e.line for e in ended.said.exits if (e.rank, e.code, e.signal) == how), default=0)
 
 
 def _how(state: RankState) -> str:

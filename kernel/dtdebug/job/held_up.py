@@ -24,7 +24,7 @@ from dtdebug_taxonomy.spelling import shortened
 from dtdebug_taxonomy.waiting import ACTIVE, WaitKind, phrase
 
 _OUTSIDE: frozenset[WaitKind] = frozenset(
-    ("lock", "pipe", "socket", "child", "subprocess", "loader", "sleep", "events", "disk", "stopped")
+    ("lock", "pipe", "socket", "child", "subprocess", "loader", "sleep", "events", "rpc", "disk", "stopped")
 )
 """`thread` too, unless the thread that it waits for may be in a collective, as in the backward pass."""
 _OF_CHILD: frozenset[WaitKind] = frozenset(("child", "pipe", "subprocess", "loader", "lock", "events"))

@@ -13,6 +13,7 @@ import msgspec
 
 from dtdebug.flight.deaths import ending, finished
 from dtdebug.job.held_up import elsewhere, thread_communicates, unended, with_broken_threads, with_handled_exceptions
+from dtdebug.job.holders import holders_in_circle, with_remote_call
 from dtdebug.job.unexplained import claim_on, lasted, not_understood
 from dtdebug.probe.arrival import arrival
 from dtdebug_taxonomy.activity import SLOW, doing, is_compiler
@@ -56,13 +57,15 @@ class TwoLooks(NamedTuple):
 def judged(verdict: Verdict | None, seen: TwoLooks) -> Verdict:
     """The verdict, held against what was seen of the ranks."""
     found = with_broken_threads(_judged(verdict, seen), seen.states)
-    return with_handled_exceptions(found, seen.states)
+    return with_remote_call(with_handled_exceptions(found, seen.states), seen.states)
 
 
 def _judged(verdict: Verdict | None, seen: TwoLooks) -> Verdict:
     states = [s for s in seen.states if s.rank is not None]
     if verdict is None or verdict.kind in ("none", "not_arrived", "fabric", "not_understood"):
         verdict = arrival(states) or verdict
+        if not seen.moving and (circle := holders_in_circle(states, verdict)) is not None:
+            return circle
     verdict = _held_up(verdict, states, seen)
     if verdict is None or verdict.kind in ("none", "not_understood") or _by_threads(verdict, states):
         return _unaccused(verdict, states, seen)
@@ -217,6 +220,10 @@ def _ended(verdict: Verdict | None, states: Sequence[RankState]) -> Verdict:
     claims = [ending(s) for s in states[:64]]
     said = verdict.summary if verdict is not None and verdict.kind == "not_understood" else ""
     ranks = [s.rank for s in states if s.rank is not None]
+    alike = len(states) == len(claims) > 1 and len({(c.what, c.words, c.file, c.line) for c in claims}) == 1
+    if alike and not said and claims[0].what == "raised":
+        both = msgspec.structs.replace(claims[0], ranks=tuple(ranks)).text.rstrip(".")
+        said = f"{both}; no record shows which of them did so first."
     return Verdict(
         kind="not_understood",
         waiting=(),

@@ -169,7 +169,7 @@ def _line(text: str) -> str:
     return " ".join(clean(text).split())[:1_000]
 
 
-class Member(NamedTuple):
+class ArchivedFile(NamedTuple):
     """A file of an archive, as it would be sent."""
 
     path: Path
@@ -186,12 +186,12 @@ class Member(NamedTuple):
         return f"{self.inside}  {self.size:,} bytes{f'  {told}' if told else ''}"
 
 
-def survey(folder: RunFolder, *, dumps: bool = False) -> tuple[list[Member], list[str]]:
+def survey(folder: RunFolder, *, dumps: bool = False) -> tuple[list[ArchivedFile], list[str]]:
     """What an archive of a run would hold, and what is left out; nothing is written.
 
     Flight-recorder dumps are binary and can't be masked: they go in only if asked for.
     """
-    found: list[Member] = []
+    found: list[ArchivedFile] = []
     left_out: list[str] = []
     binary = 0
     for path in _members(folder):
@@ -208,13 +208,13 @@ def survey(folder: RunFolder, *, dumps: bool = False) -> tuple[list[Member], lis
         if len(raw) > _MEMBER_LIMIT:
             left_out.append(f"{inside}: larger than {_MEMBER_LIMIT >> 20} MiB")
             continue
-        found.append(Member(path, inside, len(raw), masked, dump))
+        found.append(ArchivedFile(path, inside, len(raw), masked, dump))
     if binary:
         left_out.append(f"{binary} flight-recorder dump(s); --dumps takes them in as they are")
     return found, left_out
 
 
-def archive(folder: RunFolder, members: Sequence[Member], target: Path | None = None) -> Path:
+def archive(folder: RunFolder, members: Sequence[ArchivedFile], target: Path | None = None) -> Path:
     """One archive of those files with secrets masked: a new file of 0600.
 
     Raises:

@@ -15,14 +15,14 @@ from dtdebug.clean import clean
 from dtdebug.probe import outside
 from dtdebug.probe.processes import HELPER, variables
 from dtdebug.system import procfs
-from dtdebug.system.choose import AMONG_RANKS, OF_PROCESSES, chosen
+from dtdebug.system.choose import AMONG_RANKS, OF_PROCESSES, chosen, with_store
 from dtdebug.system.figures import cpu, figures
 from dtdebug.system.probe import RankOf, by_system, contended, lock_of, rank_namer
 from dtdebug_taxonomy.claims import Record
 from dtdebug_taxonomy.frames import own_frame
 from dtdebug_taxonomy.ranks import Frame
 from dtdebug_taxonomy.stack_waits import by_stack, function_of_c
-from dtdebug_taxonomy.waiting import ACTIVE, Waiting, phrase
+from dtdebug_taxonomy.waiting import ACTIVE, REMOTE, Waiting, phrase
 
 _SAMPLE = 0.1
 """Seconds over which the use of a CPU is measured."""
@@ -32,6 +32,8 @@ _NATIVE = 0.7
 """Seconds that reading native frames takes: with less left it is not begun."""
 _CHILDREN = 8
 _AGENT = "dtdebug-"
+_ANSWERS = "torch/distributed/rpc/internal.py"
+_ALONE = "no other thread of its program runs: it has the lock itself, or a thread that has ended has"
 _STOPPED = {"T": "a signal", "t": "a debugger"}
 """States of a stopped process, and by what it is."""
 
@@ -85,6 +87,7 @@ def explain(subject: Subject, deadline: float) -> Explained:
         system = contended(pid, rank_of) or system  # C code that tries a lock again and again: sqlite, HDF5
     held = subject.held or (busy and subject.owns and _holds(subject, native, deadline))
     waiting = _busy(subject, native, inside, held=held) if busy or held else chosen(inside, system, subject.stack)
+    waiting = with_store(waiting, subject.stack, variables(pid).get("MASTER_PORT", ""))
     if waiting is not None and waiting.kind in OF_PROCESSES:
         waiting = _with_child(waiting, subject, rank_of, deadline)
     beside = _beside(subject, rank_of)
@@ -93,7 +96,14 @@ def explain(subject: Subject, deadline: float) -> Explained:
         verb = "is" if other.kind in ACTIVE else "waits"
         words = f"thread {other.thread} {verb} {phrase(replace(other, file=''))}"
         waiting = replace(waiting, file=other.file, line=other.line, function=other.function, words=words)
+    if waiting is not None and waiting.op.endswith("acquire") and waiting.kind == "thread" and _is_alone(subject):
+        waiting = replace(waiting, kind="lock", words=_ALONE)
     return Explained(waiting=waiting, beside=beside, system=figures(pid, first, now, seconds), native=native)
+
+
+def _is_alone(subject: Subject) -> bool:
+    """No other thread of its program runs Python."""
+    return subject.may_spy and all(t.name.startswith(_AGENT) or not t.stack for t in subject.others)
 
 
 def _stopped(pid: int, state: str) -> Waiting:
@@ -223,5 +233,7 @@ def _beside(subject: Subject, rank_of: RankOf) -> tuple[Waiting, ...]:
             its = Waiting(kind="cpu", record=Record(source="stack", path=thread.stack[-1].file))
         if its is not None:
             its = replace(its, thread=clean(thread.name) or "without a name")
+            if any(f.file.endswith(_ANSWERS) for f in thread.stack):
+                its = replace(its, words=REMOTE)
             found.append(replace(its, file=own.file, line=own.line, function=own.function) if own else its)
     return tuple(found)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 
 from msgspec.structs import replace
@@ -15,12 +16,15 @@ OF_PROCESSES = frozenset(("loader", "child", "subprocess"))
 """Kinds that wait for processes of the rank's own."""
 
 
+_OF_STORE = re.compile(r"\.(get|wait|multi_get|multi_set|set|compare_set|add|check|num_keys|delete_key)\(")
+
+
 def chosen(inside: Waiting | None, system: Waiting | None, stack: Sequence[Frame]) -> Waiting | None:
     """The one that names more, completed by the other."""
     if system is None or inside is None:
         found = inside or system
         return _named(found, stack)
-    if inside.kind in AMONG_RANKS or inside.kind in {"loader", "thread", "events"}:
+    if inside.kind in AMONG_RANKS or inside.kind in {"loader", "thread", "events", "rpc"}:
         return replace(inside, path=system.path if system.kind == "socket" and inside.kind != "loader" else "")
     if inside.kind in OF_PROCESSES:
         if system.kind in OF_PROCESSES:
@@ -29,6 +33,14 @@ def chosen(inside: Waiting | None, system: Waiting | None, stack: Sequence[Frame
     if inside.kind == "lock" and system.kind != "lock":
         return inside
     return _named(system, stack)
+
+
+def with_store(found: Waiting | None, stack: Sequence[Frame], port: str) -> Waiting | None:
+    """A wait at the port of the job's store as one for the store, by the call that the line shows."""
+    if found is None or found.kind != "socket" or not port or not found.path.endswith(f":{port}"):
+        return found
+    called = _OF_STORE.search(stack[-1].code) if stack else None
+    return replace(found, kind="store", op=called[1] if called else "")
 
 
 def _named(found: Waiting | None, stack: Sequence[Frame]) -> Waiting | None:

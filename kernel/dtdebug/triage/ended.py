@@ -65,16 +65,14 @@ def over(
         last = pace.last_step_time(streams)
         if last is not None and end.time - last > _STILL:
             return False
-    if reported_before(end, found, streams, place):
-        return False
     return end.code not in _BY_HAND or all(_after(place(e.line), end) for e in found.exits)
 
 
 def reported_before(
-    end: Event, found: Outcome, streams: Sequence[Stream], place: Callable[[int], tuple[str, int]]
+    end: Event | None, found: Outcome, streams: Sequence[Stream], place: Callable[[int], tuple[str, int]]
 ) -> list[before.Reported]:
     """What ranks reported before that end, where nothing else says what happened and no time that training went on."""
-    if found.own or went_on(end, streams) or not all(_after(place(e.line), end) for e in found.exits):
+    if end is None or found.own or went_on(end, streams) or not all(_after(place(e.line), end) for e in found.exits):
         return []
     return before.reported(end, streams)
 

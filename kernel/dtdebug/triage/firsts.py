@@ -73,7 +73,8 @@ def _last_words(s: Stream) -> tuple[str, int] | None:
 def _row(raised: Raised, laid: Laid, by_rank: dict[int, Stream]) -> First:
     file, line = laid.place(raised.line)
     frame = shown_frame(raised.frames)
-    where = f", {short(frame.file)}:{frame.line} in {frame.function}" if frame is not None else ""
+    inside = f" in {frame.function}" if frame is not None and frame.function else ""
+    where = f", {short(frame.file)}:{frame.line}{inside}" if frame is not None else ""
     s = by_rank.get(raised.rank) if raised.rank is not None else None
     time = laid.time(raised.line)
     return First(

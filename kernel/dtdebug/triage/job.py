@@ -33,7 +33,7 @@ _ABSENT = 2
 """Ranks without a line, for each that prints, from which on those who print are the exception."""
 
 
-class Span(NamedTuple):
+class RankSpan(NamedTuple):
     """When a rank printed, and what became of it."""
 
     rank: int
@@ -81,7 +81,7 @@ class Job(msgspec.Struct, frozen=True, kw_only=True):
     snapshot: Snapshot = Snapshot()
     new: tuple[New, ...] | None = None
     """What a healthy run did not print; None where there is none to compare with."""
-    spans: tuple[Span, ...] = ()
+    spans: tuple[RankSpan, ...] = ()
     """Each rank from its first line to its last, by rank."""
     places: tuple[tuple[str, int], ...] = ()
     """(file, line) of each line of the snapshot's output."""
@@ -119,14 +119,15 @@ def view(part: Part) -> Job:
     verdict = attribution.verdict_of_log(snapshot, _exclusive, outlived, later)
     verdict = without_followers(verdict, by_rank)
     by_rank = _hosted(by_rank, found)
-    over = ended.over(end, found, by_rank, now, laid.place)
+    reported = ended.reported_before(end, found, now, laid.place)
+    over = not reported and ended.over(end, found, by_rank, now, laid.place)
     silent = () if over else pace.silent(by_rank, found, on_until)
     world = max((s.world for s in streams), default=0)
     absent = _absent(by_rank, world)
     if over and end is not None:
         verdict = Verdict(kind="none", summary=ended.summary(end, now))
-    elif end is not None and (rows := ended.reported_before(end, found, now, laid.place)):
-        verdict = before.verdict(rows, end, len(by_rank))
+    elif end is not None and reported:
+        verdict = before.verdict(reported, end, len(by_rank))
     elif verdict is None or not verdict.culprits:
         verdict = (
             machine.machine_verdict(hardware, by_rank)
@@ -199,14 +200,14 @@ def _same(host: str, other: str) -> bool:
 
 def _spans(
     by_rank: dict[int, Stream], first: Sequence[First], cascade: Sequence[int], silent: Sequence[pace.Silent]
-) -> tuple[Span, ...]:
+) -> tuple[RankSpan, ...]:
     roles = {
         **dict.fromkeys(cascade, "then"),
         **dict.fromkeys((s.rank for s in silent), "stopped"),
         **{row.rank: "first" for row in first if row.rank is not None},
     }
     return tuple(
-        Span(rank, s.host, s.began, s.first, s.last, s.step, roles.get(rank, ""), s.file, s.line)
+        RankSpan(rank, s.host, s.began, s.first, s.last, s.step, roles.get(rank, ""), s.file, s.line)
         for rank, s in sorted(by_rank.items())
     )
 

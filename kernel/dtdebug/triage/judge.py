@@ -13,7 +13,7 @@ from dtdebug_taxonomy.failure import events, exits, lines
 from dtdebug_taxonomy.hardware import parse_event
 from dtdebug_taxonomy.knowledge import Knowledge, load
 from dtdebug_taxonomy.lexicon import lexicon
-from dtdebug_taxonomy.matching import Hit
+from dtdebug_taxonomy.matching import PatternHit
 
 _DIGITS = b"0123456789abcdefABCDEF"
 _MOST = 200_000
@@ -85,7 +85,8 @@ class Judge:
         printed = lines.split_lines("\n".join(_text(row.raw) for row in rows))
         happened = events.find_events(printed)
         for raised in happened.raised:
-            wanted.update(range(raised.begin - 1, raised.line))
+            headed = bool(raised.unheeded or raised.process or raised.thread)
+            wanted.update(range(max(raised.begin - 1 - headed, 0), raised.line))
             wanted.update({raised.handled - 1} if raised.handled else ())
         for end in exits.of_lines(printed, happened).exits:
             wanted.update((end.line - 1,) if end.line else ())
@@ -94,11 +95,11 @@ class Judge:
         self._worded -= {shape(rows[i].raw) for i in wanted - hits if i < len(rows)}
         return wanted | near
 
-    def _is_message(self, hit: Hit) -> bool:
+    def _is_message(self, hit: PatternHit) -> bool:
         found = self._knowledge.evidence.get(hit.key)
         return found is not None and found.role in _ROLES
 
-    def _of_failure(self, hit: Hit) -> bool:
+    def _of_failure(self, hit: PatternHit) -> bool:
         """Messages without a symptom only say how far a program is."""
         found = self._knowledge.evidence.get(hit.key)
         return found is not None and bool(found.symptoms or found.names)

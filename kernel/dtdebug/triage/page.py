@@ -9,7 +9,7 @@ from html import escape
 from posixpath import commonprefix
 
 from dtdebug.triage.clock import shown, stamp
-from dtdebug.triage.job import Job, Span
+from dtdebug.triage.job import Job, RankSpan
 
 _WIDTH, _BAR, _LEAST = 640, 9, 2
 """Pixels of the time line, of a rank in it, and of the shortest bar."""
@@ -73,7 +73,7 @@ def _hanging(text: str) -> str:
     return "".join(rows)
 
 
-def _columns(spans: Sequence[Span]) -> Iterator[str]:
+def _columns(spans: Sequence[RankSpan]) -> Iterator[str]:
     if not spans:
         return
     width = _CARD_WIDTH / len(spans)
@@ -125,7 +125,7 @@ def _lines(job: Job, text: str) -> Iterator[str]:
     yield f"<script>{_SCRIPT}</script>\n</body>\n</html>"
 
 
-def _ranks(spans: Sequence[Span]) -> Iterator[str]:
+def _ranks(spans: Sequence[RankSpan]) -> Iterator[str]:
     times = [t for s in spans for t in (s.began, s.last) if t is not None]
     begin, end = (min(times), max(times)) if times else (0.0, 0.0)
     yield f"<h2>Ranks, {stamp(begin)} to {stamp(end)}</h2>" if times else "<h2>Ranks</h2>"
@@ -156,7 +156,7 @@ def _folder(files: Sequence[str]) -> str:
     return common[: common.rfind("/") + 1]
 
 
-def _bar(s: Span, begin: float, end: float) -> str:
+def _bar(s: RankSpan, begin: float, end: float) -> str:
     if s.began is None or s.last is None or end <= begin:
         return ""
     scale = _WIDTH / (end - begin)

@@ -126,7 +126,7 @@ def add(part: Part, judge: Judge, log: Log, source: Source, whose: Whose) -> Non
         part.unread.append(f"{source.name}: {log.shapes.dropped} lines of unlike shapes that name no failure")
     if whose.machine:
         return
-    text = streams.Text(source, whose, kept, telling, log.tail, log.shapes.lines, year, begin)
+    text = streams.KeptLog(source, whose, kept, telling, log.tail, log.shapes.lines, year, begin)
     part.streams += streams.of_log(judge, text)
 
 

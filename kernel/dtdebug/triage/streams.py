@@ -30,7 +30,7 @@ _BEGIN, _ENDING = 400, 200
 _STATES = 3
 
 
-class Text(NamedTuple):
+class KeptLog(NamedTuple):
     """What is kept of one log."""
 
     source: Source
@@ -44,7 +44,7 @@ class Text(NamedTuple):
     """Line above which everything is of an earlier job."""
 
 
-def of_log(judge: Judge, text: Text) -> list[Stream]:
+def of_log(judge: Judge, text: KeptLog) -> list[Stream]:
     """Those who print in a log: the prefixes of its lines know better than its name."""
     rows = who.lines_by_printer(text.kept)
     if len({line.who for line in rows if line.who != ("", None, 0)}) > 1 or any(_RAY.match(r.raw) for r in text.kept):
@@ -53,7 +53,7 @@ def of_log(judge: Judge, text: Text) -> list[Stream]:
     return [_alone(judge, text, rows)]
 
 
-def _alone(judge: Judge, text: Text, rows: Sequence[Line]) -> Stream:
+def _alone(judge: Judge, text: KeptLog, rows: Sequence[Line]) -> Stream:
     """The one who prints in a file."""
     whose = text.whose
     rank = next((line.rank for line in rows if line.rank is not None), None)
@@ -88,7 +88,7 @@ def _alone(judge: Judge, text: Text, rows: Sequence[Line]) -> Stream:
     )
 
 
-def _shared(judge: Judge, text: Text) -> Iterable[Stream]:
+def _shared(judge: Judge, text: KeptLog) -> Iterable[Stream]:
     """Those who print in one file. What many of them print is looked up once more, for only some of it was kept."""
     source, whose, kept = text.source, text.whose, text.kept
     common = {key for key in map(shape, (row.raw for row in kept)) if judge.telling.get(key)}
@@ -128,7 +128,7 @@ def _shared(judge: Judge, text: Text) -> Iterable[Stream]:
 
 
 def _stream(
-    judge: Judge, text: Text, lined: Sequence[Kept], telling: Sequence[Kept], base: Stream, *, alone: bool = False
+    judge: Judge, text: KeptLog, lined: Sequence[Kept], telling: Sequence[Kept], base: Stream, *, alone: bool = False
 ) -> Stream:
     """Who prints, with when, how far it came and what it tells, from its lines as far as they are at hand."""
     zone = zone_of(row.raw for row in lined[:_BEGIN])

@@ -28,7 +28,7 @@ _OUTPUT = 64 * 1024
 """Characters of program output that a session keeps: the end, where runs fail."""
 
 
-class Step(msgspec.Struct, frozen=True, kw_only=True):
+class UserStep(msgspec.Struct, frozen=True, kw_only=True):
     """One thing that the user did."""
 
     kind: Literal["answered", "unknown", "described", "finished"]
@@ -46,7 +46,7 @@ class Session(msgspec.Struct, frozen=True, kw_only=True):
 
     v: int = VERSION
     snapshot: Snapshot
-    steps: tuple[Step, ...] = ()
+    steps: tuple[UserStep, ...] = ()
 
     def __post_init__(self) -> None:
         """Whoever makes a session, it is small enough to be saved after every step."""
@@ -92,7 +92,7 @@ class Session(msgspec.Struct, frozen=True, kw_only=True):
         values = [v.value for v in observations[key].value]
         if value not in values:
             raise ValueError(f"{_short(value)} is no value of {key}: choose one of {', '.join(values)}")
-        return self._after(Step(kind="answered", key=key, value=value))
+        return self._after(UserStep(kind="answered", key=key, value=value))
 
     def dont_know(self, key: str, knowledge: Knowledge | None = None) -> Session:
         """Puts a question aside, and takes back an answer that was given to it.
@@ -101,7 +101,7 @@ class Session(msgspec.Struct, frozen=True, kw_only=True):
             ValueError: no such observation.
 
         """
-        return self._after(Step(kind="unknown", key=_existing(key, (knowledge or load()).observations)))
+        return self._after(UserStep(kind="unknown", key=_existing(key, (knowledge or load()).observations)))
 
     def describe(self, text: str) -> Session:
         """Adds to what the user tells in plain words; what exceeds the limit is left out."""
@@ -110,12 +110,12 @@ class Session(msgspec.Struct, frozen=True, kw_only=True):
             return self
         before = self.snapshot.situation
         snapshot = msgspec.structs.replace(self.snapshot, situation=f"{before}\n{text}" if before else text)
-        step = Step(kind="described", value=before)
+        step = UserStep(kind="described", value=before)
         return msgspec.structs.replace(self, snapshot=snapshot, steps=(*self.steps, step))
 
     def finish(self) -> Session:
         """Asks nothing more."""
-        return self if self.stopped else self._after(Step(kind="finished"))
+        return self if self.stopped else self._after(UserStep(kind="finished"))
 
     def back(self) -> Session:
         """The session before its last step; itself if there is none."""
@@ -127,7 +127,7 @@ class Session(msgspec.Struct, frozen=True, kw_only=True):
             snapshot = msgspec.structs.replace(snapshot, situation=last.value)
         return msgspec.structs.replace(self, snapshot=snapshot, steps=tuple(steps))
 
-    def _after(self, step: Step) -> Session:
+    def _after(self, step: UserStep) -> Session:
         return msgspec.structs.replace(self, steps=(*self.steps, step))
 
     def diagnosis(self, knowledge: Knowledge | None = None) -> Diagnosis:

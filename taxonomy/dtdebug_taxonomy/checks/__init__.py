@@ -16,7 +16,7 @@ from typing import Any, Literal, NamedTuple
 
 import msgspec
 
-from dtdebug_taxonomy.model import Record, Reference
+from dtdebug_taxonomy.model import KnowledgeRecord, Reference
 from dtdebug_taxonomy.source.source import Kind
 from dtdebug_taxonomy.source.text import Span
 
@@ -51,7 +51,7 @@ class Hit(NamedTuple):
     fix: Fix | None = None
 
 
-class Oracle(Record, frozen=True, kw_only=True):
+class Oracle(KnowledgeRecord, frozen=True, kw_only=True):
     """How `run.py` shows that the check's page is right."""
 
     ranks: int = 2
@@ -63,7 +63,7 @@ class Oracle(Record, frozen=True, kw_only=True):
     limit_s: int = 20
 
 
-class Check(Record, frozen=True, kw_only=True):
+class Check(KnowledgeRecord, frozen=True, kw_only=True):
     """`check.toml`."""
 
     title: str

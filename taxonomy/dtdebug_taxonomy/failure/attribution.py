@@ -18,6 +18,7 @@ from dtdebug_taxonomy.failure.children import in_process
 from dtdebug_taxonomy.failure.exits import LAUNCHER, UNOPENED, Exit
 from dtdebug_taxonomy.failure.raised import Raised
 from dtdebug_taxonomy.failure.reading import Reading, primary, read_output, role
+from dtdebug_taxonomy.failure.roles import reports_child
 from dtdebug_taxonomy.failure.stalled import stalled
 from dtdebug_taxonomy.frames import own_frame
 from dtdebug_taxonomy.ranks import Alternative, CallSite, Verdict, say, spell
@@ -66,7 +67,8 @@ def outcome(
     past = {id(r) for r in own if outlived(r) or (r.who in interrupted and interrupted[r.who].line < r.begin)}
     followed = past | {id(r) for r in raised if _goes_on(log, r)}
     handled = {_key(r) for r in own if id(r) in followed}
-    survived = _survived([r for r in raised if by_role[id(r)] in ("peer", "launcher")])
+    ends = [r for r in raised if by_role[id(r)] in ("peer", "launcher") and not reports_child(r.text)]
+    survived = _survived(ends)
     spoken: dict[int | None, int] = {
         line.rank: index for index, line in enumerate(log.lines) if line.rank is not None and "Watchdog c" in line.body
     }

@@ -31,7 +31,7 @@ def of_children(raised: Iterable[Raised]) -> list[Raised]:
     A child's traceback seldom names the rank: it is taken for the one parent whose child has gone.
     """
     rows = [*raised]
-    parents = [r for r in rows if not r.process and says_child_has_gone(r.text, r.frames)]
+    parents = [r for r in rows if not (r.process or r.unheeded) and says_child_has_gone(r.text, r.frames)]
     found = {id(parent): child for parent in parents if (child := _child_of(parent, rows, len(parents))) is not None}
     used = {id(child) for child in found.values()}
     if any(parent.rank is not None for parent in parents):  # of several children the parent's rank is what is known

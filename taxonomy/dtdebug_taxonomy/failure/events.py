@@ -22,7 +22,9 @@ from dtdebug_taxonomy.failure.traceback import (
     LONGEST,
     NAMED,
     PATH,
+    SYNTAX,
     TYPE,
+    UNCOMPILED,
     Printed,
     is_last,
     unmargined,
@@ -146,9 +148,10 @@ class _Reader:
             return
         if body and not body.isspace():
             s.listing = "most recent call" in body or (s.listing and body.startswith("  "))
-            if not s.listing and HEADLESS.match(body):  # the head was cut off
+            begins = "headless" if HEADLESS.match(body) else "syntax" if UNCOMPILED.match(body) else ""
+            if not s.listing and begins:  # the head was cut off, or there is none
                 s.open = Printed(line.number, 0, line.level)
-                s.open.kind = "headless"
+                s.open.kind = begins
                 s.open.take_frame(body)
                 return
             if s.last is None and line.rank is not None and (bare := _BARE.match(body)):
@@ -211,7 +214,9 @@ class _Reader:
                 block.frames[-1] = Frame(f.file, f.line, f.function, words[:200])
             return
         last = LAST.match(words)
-        if block.kind == "headless" and (last is None or not NAMED.search(last[1])):
+        if (block.kind == "headless" and (last is None or not NAMED.search(last[1]))) or (
+            block.kind == "syntax" and (last is None or last[1] not in SYNTAX)
+        ):
             s.open = None
             return
         if last is None or (block.frames and last[2] and last[2].strip()[:200] == block.frames[-1].code):

@@ -51,6 +51,8 @@ class Exits(NamedTuple):
     """gloo aborted some rank so."""
     sizes: str = ""
     """The two numbers of bytes of the first such abort, as `396 vs 388`: what came, and what there was room for."""
+    lines: dict[int, int] = {}
+    """Rank -> the line of the output in which its exception ends."""
     stacks: dict[int, tuple[Frame, ...]] = {}
     """Rank -> where its exception was raised, innermost last."""
     children: dict[int, Raised] = {}
@@ -173,6 +175,7 @@ def of_lines(printed: Sequence[Line], happened: Events) -> Exits:
         frozenset(enforced),
         enforce,
         sizes,
+        {rank: r.line for rank, r in raised.items()},
         {rank: r.frames for rank, r in raised.items()},
         children,
         _processes(happened),

@@ -19,9 +19,8 @@ the launcher or by its user, or the launcher's summary of other processes' failu
 
 _MOST = 2_000
 _TYPE = re.compile(r"(?:(?:[A-Za-z_]\w{0,100}|<locals>)(?:\.|::)){0,10}[A-Za-z_]\w{0,100}")
-_LAUNCHER = frozenset({
-    "ChildFailedError", "KeyboardInterrupt", "ProcessExitedException", "ProcessRaisedException", "SignalException",
-})  # fmt: skip
+_OF_CHILD = frozenset({"ChildFailedError", "ProcessExitedException", "ProcessRaisedException"})
+_LAUNCHER = frozenset({*_OF_CHILD, "KeyboardInterrupt", "SignalException"})
 _PEER = frozenset({
     "DistBackendError", "DistError", "DistNetworkError", "DistQueueEmptyError", "DistStoreError",
     "EnforceNotMet", "HorovodInternalError", "HostsUpdatedInterrupt", "IoException", "RendezvousClosedError",
@@ -40,7 +39,7 @@ _SUMMARY = re.compile(
 )
 """What a parent raises that says only that its child has failed, or where that stands; most of an inference engine.
 Source: https://github.com/vllm-project/vllm/blob/main/vllm/v1/executor/multiproc_executor.py
-Paddle prints the signal by which its launcher ends a rank so: paddle/fluid/platform/init.cc (SignalHandle)"""
+Paddle prints the signal by which its launcher ends a rank so: https://github.com/PaddlePaddle/Paddle/issues/72655"""
 _CALLED = re.compile(r"(?:\w{1,60}: ')?On WorkerInfo\(id=(\d{1,7}), name=")
 """How torch.distributed.rpc raises at the caller what the called worker raised, and how that one prints it.
 Source: https://github.com/pytorch/pytorch/blob/main/torch/distributed/rpc/internal.py (_run_function)"""
@@ -155,6 +154,12 @@ def _refused_by_nccl(message: str) -> bool:
     if found["code"].startswith("invalid"):
         return not _NCCL_UNLIKE.search(last)
     return bool(last) and not _NCCL_LOST.search(last)  # without last words these are also those of a lost connection
+
+
+def reports_child(exception: str) -> bool:
+    """It says that another process has failed, and so nothing of how long its own one went on."""
+    found = _TYPE.match(exception)
+    return is_summary(exception) or (found is not None and _parted(found[0])[1] in _OF_CHILD)
 
 
 def loses_peer(exception: str, frames: Sequence[Frame] = ()) -> bool:

@@ -8,6 +8,9 @@ from dtdebug_taxonomy.ranks import Frame
 
 _FRAME = re.compile(r'\s{1,12}File "([^"\n]{1,500})", line (\d{1,9})(?:, in ([^\n]{1,200}))?')
 HEADLESS = re.compile(r'\s{1,4}File "[^"\n]{1,500}", line \d{1,9}, in \S')
+UNCOMPILED = re.compile(r'  File "[^"\n]{1,500}", line \d{1,9}$')
+"""What Python prints of a program that it can't compile begins with this line, without any head."""
+SYNTAX = frozenset(("SyntaxError", "IndentationError", "TabError"))
 _RICH_FRAME = re.compile(r"\s{0,4}│ (\S[^\n│]{0,300}?):(\d{1,9}) in (\S{1,120})\s")
 _CELL = re.compile(
     r"\s{0,4}(?:Cell In\s?\[\d{1,6}\]|<ipython-input-\S{1,40}>|File (\S{1,300}?))(?:, line |:)(\d{1,9})"

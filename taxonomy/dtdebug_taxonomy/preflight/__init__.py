@@ -13,13 +13,13 @@ from typing import Literal
 
 import msgspec
 
-from dtdebug_taxonomy.model import Record, Reference
+from dtdebug_taxonomy.model import KnowledgeRecord, Reference
 
 HOME = Path(__file__).parent
 Severity = Literal["fault", "warning", "hint"]
 
 
-class KnownFile(Record, frozen=True, kw_only=True):
+class KnownFile(KnowledgeRecord, frozen=True, kw_only=True):
     """One file."""
 
     title: str

@@ -14,12 +14,12 @@ from threading import Lock
 from typing import Any, Literal
 
 from dtdebug_taxonomy.knowledge import read_record
-from dtdebug_taxonomy.model import Record
+from dtdebug_taxonomy.model import KnowledgeRecord
 
 HOME = Path(__file__).parent
 
 
-class Label(Record, frozen=True, kw_only=True):
+class Label(KnowledgeRecord, frozen=True, kw_only=True):
     """A symptom (S), root cause (R) or fix pattern (F) of the study."""
 
     id: str
@@ -49,7 +49,7 @@ class Label(Record, frozen=True, kw_only=True):
         return f"{self.id} {self.said}"
 
 
-class About(Record, frozen=True, kw_only=True):
+class About(KnowledgeRecord, frozen=True, kw_only=True):
     """The study itself."""
 
     title: str
@@ -62,7 +62,7 @@ class About(Record, frozen=True, kw_only=True):
     """Facts of a reader's notes that cite it."""
 
 
-class Without(Record, frozen=True, kw_only=True):
+class Without(KnowledgeRecord, frozen=True, kw_only=True):
     """Ours that no label fits."""
 
     symptoms: tuple[str, ...]
@@ -70,7 +70,7 @@ class Without(Record, frozen=True, kw_only=True):
     fixes: tuple[str, ...]
 
 
-class Ours(Record, frozen=True, kw_only=True):
+class Ours(KnowledgeRecord, frozen=True, kw_only=True):
     """`ours.toml`."""
 
     symptoms: dict[str, tuple[str, ...]]
@@ -84,7 +84,7 @@ class Ours(Record, frozen=True, kw_only=True):
     """Label that nothing of ours leads to -> why."""
 
 
-class _LabelFile(Record, frozen=True, kw_only=True):
+class _LabelFile(KnowledgeRecord, frozen=True, kw_only=True):
     study: About
     symptom: tuple[Label, ...]
     cause: tuple[Label, ...]

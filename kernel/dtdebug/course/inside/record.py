@@ -94,7 +94,7 @@ class Recorder:
             inputs = call.inputs
             prints = self._prints(call, inputs) if self._hashes else []
             self._bytes += sum(t.numel() * t.element_size() for t in inputs)
-            known = prints if isinstance(prints, list) else [None] * len(inputs)
+            known: list[int | None] = prints if isinstance(prints, list) else [None for _ in inputs]
             key = self._line(described(call, inputs), thread_name(), call.number, known)
             self._count += 1
             self._open_prints.append((call.number, key, prints))

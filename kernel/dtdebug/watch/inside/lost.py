@@ -22,7 +22,7 @@ _LOADS, _TENSORS = 8, 8
 """Loads that are remembered, and tensors of each by which they are known again."""
 
 
-class Gathered:
+class GatherCall:
     """A call that gathers a tensor which has a graph: what it gives has none."""
 
     def __init__(self, call: str, site: int, step: int, parameters: list[Any]) -> None:
@@ -56,7 +56,7 @@ class Lost:
 
     def __init__(self, notes: Notes, models: Models, steps: Steps) -> None:
         self.notes, self._models, self._steps = notes, models, steps
-        self._gathered: dict[int, Gathered] = {}
+        self._gathered: dict[int, GatherCall] = {}
         self._loads: list[Load] = []
 
     def patch(self, module: ModuleType) -> None:
@@ -90,7 +90,7 @@ class Lost:
             return
         behind = [p for tensor in tensors if tensor.grad_fn is not None for p in _parameters(_begin(tensor))]
         if behind:
-            self._gathered[site] = Gathered(call, site, self._steps.now, behind)
+            self._gathered[site] = GatherCall(call, site, self._steps.now, behind)
 
     def before_step(self, optimizer: Any) -> None:
         """Gradients are complete, and what was to be loaded before the step is."""
@@ -107,7 +107,7 @@ class Lost:
             if any(id(p) in held for p in alive):
                 self._counts(place, alive)
 
-    def _counts(self, place: Gathered, alive: list[Any]) -> None:
+    def _counts(self, place: GatherCall, alive: list[Any]) -> None:
         """Do those parameters have a gradient, by this way or another?"""
         place.reached = any(map(_has_gradient, alive))
         place.bare += not place.reached

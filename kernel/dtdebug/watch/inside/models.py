@@ -18,7 +18,7 @@ _LAYERS, _LONGEST = 64, 160
 """Kinds of layers that are noted, and characters of each."""
 
 
-class Model:
+class WrappedModel:
     """A wrapped model."""
 
     def __init__(self, number: int, module: Any, kind: str, group: list[int]) -> None:
@@ -82,20 +82,20 @@ class Models:
 
     def __init__(self, notes: Notes) -> None:
         self.notes = notes
-        self.all: list[Model] = []
+        self.all: list[WrappedModel] = []
         self.loaded: weakref.WeakSet[Any] = weakref.WeakSet()
         """Modules into which weights were loaded."""
-        self.last: Model | None = None
+        self.last: WrappedModel | None = None
         """Whose forward pass came last."""
 
-    def find(self, module: Any) -> Model | None:
+    def find(self, module: Any) -> WrappedModel | None:
         """The model of a wrapper."""
         return next((m for m in self.all if m.ref() is module), None)
 
     @guarded
     def made(self, module: Any, kind: str, group: list[int], frame: Any) -> None:
         """A wrapper was made."""
-        known = Model(len(self.all), module, kind, group)
+        known = WrappedModel(len(self.all), module, kind, group)
         self.all.append(known)
         p, ps = values.hashes(list(known.parameters().values())) if kind == "ddp" else ("", [])
         loaded = any(part in self.loaded for part in module.modules()) if self.loaded else False
@@ -233,7 +233,7 @@ def _uuid(device: Any) -> str:
     return str(getattr(torch.cuda.get_device_properties(device), "uuid", ""))
 
 
-def random_state(known: Model | None, module: Any = None) -> str:
+def random_state(known: WrappedModel | None, module: Any = None) -> str:
     """A hash of the state of the generator that draws for a model."""
     torch: Any = sys.modules["torch"]
     module = module if module is not None else known.ref() if known is not None else None

@@ -6,7 +6,7 @@ import sys
 from typing import Any
 
 from dtdebug.watch.inside import values
-from dtdebug.watch.inside.models import Model
+from dtdebug.watch.inside.models import WrappedModel
 from dtdebug.watch.inside.notes import json_number
 
 _HYPER = ("lr", "weight_decay", "momentum", "betas", "eps", "nesterov", "amsgrad", "alpha", "maximize")
@@ -29,7 +29,7 @@ class KnownOptimizer:
         self.pending: dict[str, Any] | None = None
         self.local: list[float | str] = []
         """Some of the gradients as the last backward pass left them, where no wrapper averages them."""
-        self.models: list[Model] = []
+        self.models: list[WrappedModel] = []
         """Whose parameters it holds, as of the last step that was looked at."""
 
     def holds(self) -> bool:

@@ -31,7 +31,7 @@ _TELLS = (
 """Part of a file's path -> phase; the first that any frame has, innermost first."""
 
 
-class Phases:
+class PhaseSampler:
     """The sampler of this process: a thread that ends with it."""
 
     def __init__(self, notes: Notes, steps: Steps) -> None:

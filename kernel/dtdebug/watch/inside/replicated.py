@@ -16,7 +16,7 @@ _MOST, _STEPS = 64, 8
 """Tensors of a group, and steps, of which it is noted what they hold."""
 
 
-class Replicated:
+class ReplicatedTensors:
     """The tensors that this process declares to be replicated."""
 
     def __init__(self, notes: Notes, steps: Steps) -> None:

@@ -16,8 +16,8 @@ from dtdebug.watch.inside.loaders import Loaders
 from dtdebug.watch.inside.lost import Lost
 from dtdebug.watch.inside.models import Models, sharded_by
 from dtdebug.watch.inside.notes import Notes
-from dtdebug.watch.inside.phases import Phases
-from dtdebug.watch.inside.replicated import Replicated
+from dtdebug.watch.inside.phases import PhaseSampler
+from dtdebug.watch.inside.replicated import ReplicatedTensors
 from dtdebug.watch.inside.steps import Steps
 
 FOLDER = "watch"
@@ -36,7 +36,7 @@ class Watch:
         self.calls = Calls(self.notes, self.steps, self.lost)
         self.loaders = Loaders(self.notes, self.steps)
         self.clipping = Clipping(self.notes, self.steps, self.models)
-        self.replicated = Replicated(self.notes, self.steps)
+        self.replicated = ReplicatedTensors(self.notes, self.steps)
         self._sampling = False
 
     def patches(self) -> dict[str, Callable[[ModuleType], None]]:
@@ -84,7 +84,7 @@ class Watch:
         def before(optimizer: Any, args: Any, kwargs: Any) -> Any:
             if not self._sampling:
                 self._sampling = True
-                Phases(self.notes, self.steps).start()
+                PhaseSampler(self.notes, self.steps).start()
             self.calls.before_step(optimizer)
             return self.steps.before_step(optimizer, args, kwargs)
 

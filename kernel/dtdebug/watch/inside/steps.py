@@ -7,7 +7,7 @@ import weakref
 from typing import Any
 
 from dtdebug.watch.inside import values
-from dtdebug.watch.inside.models import Model, Models, random_state
+from dtdebug.watch.inside.models import Models, WrappedModel, random_state
 from dtdebug.watch.inside.notes import Notes, guarded, json_number
 from dtdebug.watch.inside.optimizers import (
     KnownOptimizer,
@@ -95,7 +95,7 @@ class Steps:
                 if model.given:
                     self._exchanged(model)
 
-    def _exchanged(self, model: Model) -> None:
+    def _exchanged(self, model: WrappedModel) -> None:
         """What a hook of the program's own was given, and what the gradients are now, at the same places."""
         given, model.given = model.given, []
         pairs = [(before, p.grad) for p, before in given if p.grad is not None and values.is_whole(p.grad)]
@@ -217,10 +217,10 @@ class Steps:
             self._after.pop(model.number, None)
         self.reductions.clear()
 
-    def _sets(self, optimizer: Any) -> list[tuple[Model | None, list[Any], str]]:
+    def _sets(self, optimizer: Any) -> list[tuple[WrappedModel | None, list[Any], str]]:
         """Its whole parameters: those of each replicated model, those beside them."""
         mine = [p for p in parameters_of(optimizer) if values.is_whole(p)]
-        found: list[tuple[Model | None, list[Any], str]] = []
+        found: list[tuple[WrappedModel | None, list[Any], str]] = []
         for model in self._models.all:
             if model.kind == "ddp":
                 theirs = model.parameters()
@@ -244,7 +244,7 @@ class Steps:
             found.append((None, mine, "beside" if found else "own"))
         return found
 
-    def _sharded(self, model: Model) -> dict[str, Any]:
+    def _sharded(self, model: WrappedModel) -> dict[str, Any]:
         """What this rank holds of a sharded model."""
         weights, grads = model.shards()
         p0, p0s = values.hashes(weights)
@@ -256,7 +256,7 @@ class Steps:
             "ratio": ratio(self._after.get(model.number), values.sample(grads)),
         }  # fmt: skip
 
-    def _set(self, model: Model | None, parameters: list[Any], kind: str) -> dict[str, Any]:
+    def _set(self, model: WrappedModel | None, parameters: list[Any], kind: str) -> dict[str, Any]:
         grads = [p.grad for p in parameters if p.grad is not None and values.is_whole(p.grad)]
         own = [found for g in grads if (found := self.reductions.of(g))]
         shapes = hash(tuple(tuple(p.shape) for p in parameters))

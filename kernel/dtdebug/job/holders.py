@@ -1,0 +1,79 @@
+"""Who holds what a rank waits for: ranks in a circle of locks or pipes, and the rank that has not answered its call."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from msgspec.structs import replace
+
+from dtdebug_taxonomy.claims import texts
+from dtdebug_taxonomy.frames import call_sites
+from dtdebug_taxonomy.rank_claims import claims_of
+from dtdebug_taxonomy.ranks import RankState, Verdict, say, spell
+from dtdebug_taxonomy.waiting import REMOTE
+
+_HELD = ("lock", "pipe")
+_SURE = 0.95
+_LINKS, _MOST = 4, 8
+"""Ranks of a circle, and others, of which it is said what they wait for."""
+
+
+def holders_in_circle(states: Sequence[RankState], verdict: Verdict | None) -> Verdict | None:
+    """The verdict where ranks hold what each other waits for; it knows what the rest wait in from the one before."""
+    living = {s.rank: s for s in states if s.rank is not None and s.alive is not False}
+    awaited = {
+        rank: s.waiting.rank
+        for rank, s in living.items()
+        if s.waiting is not None and s.waiting.kind in _HELD and s.waiting.rank in living and s.waiting.rank != rank
+    }
+    circle = _circle(awaited)
+    if not circle:
+        return None
+    inside = [living[rank] for rank in circle]
+    rest = [s for rank, s in living.items() if rank not in circle]
+    links = [claims_of(s)[0] for s in inside]
+    claims = (*links, *(claim for s in rest[:_MOST] for claim in claims_of(s)[:1]))
+    culprits = tuple(sorted(circle))
+    others = tuple(sorted(s.rank for s in rest if s.rank is not None))
+    said = "; ".join(f"{c.text[:1].lower()}{c.text[1:].rstrip('.')}" for c in links[:_LINKS])
+    tail = f". {say(others, 'wait').capitalize()} for them" if others else ""
+    found = Verdict(
+        kind="not_arrived",
+        culprits=culprits,
+        waiting=others,
+        sites=call_sites((*inside, *rest)),
+        confidence=_SURE,
+        summary=f"{spell(culprits).capitalize()} wait for each other, and none can go on: {said}{tail}.",
+        claims=claims,
+        evidence=texts(claims),
+    )
+    return found if verdict is None else replace(found, group=verdict.group, collective=verdict.collective)
+
+
+def with_remote_call(verdict: Verdict, states: Sequence[RankState]) -> Verdict:
+    """The verdict with the one thread that runs a remote call, where the rank it names waits for an answer."""
+    named = [s.waiting for s in states if s.rank in verdict.culprits and s.alive is not False]
+    if len(named) != 1 or named[0] is None or not (named[0].kind == "rpc" or named[0].op.endswith("Future.wait")):
+        return verdict
+    rows = [(s, w) for s in states if s.rank not in verdict.culprits for w in s.beside if w.words == REMOTE]
+    if len(rows) != 1:
+        return verdict
+    state, answers = rows[0]
+    claim = next(c for c in claims_of(state) if c.what == "system" and REMOTE in c.words and answers.thread in c.words)
+    claims = (claim, *verdict.claims)
+    return replace(
+        verdict, summary=f"{verdict.summary} {claim.text}", claims=claims, evidence=(claim.text, *verdict.evidence)
+    )
+
+
+def _circle(awaited: Mapping[int, int]) -> list[int]:
+    """The ranks of a circle, in the order in which they wait for each other; empty where there is none."""
+    for first in awaited:
+        path: list[int] = []
+        rank = first
+        while rank in awaited and rank not in path:
+            path.append(rank)
+            rank = awaited[rank]
+        if rank == first and len(path) > 1:
+            return path
+    return []

@@ -1,0 +1,81 @@
+"""How sure a diagnosis is of its symptom, and which ranks failed."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Literal
+
+from dtdebug_taxonomy.advice import LIKELY
+from dtdebug_taxonomy.chosen import TELLING
+from dtdebug_taxonomy.engine import Contribution, Ranking
+from dtdebug_taxonomy.finding import Finding
+from dtdebug_taxonomy.knowledge import Knowledge
+from dtdebug_taxonomy.snapshot import Snapshot, walk
+
+Certainty = Literal["settled", "leaning", "apart", "echo", "unknown"]
+"""settled: one likely symptom; leaning: one ahead; apart: two that the findings do not
+separate; echo: only the echo of an earlier failure is seen; unknown: too little is known."""
+
+_CLOSE = 2.0
+"""Two symptoms whose probabilities differ by less than this factor can't be told apart."""
+_ENDS_ONLY = 0.4
+"""Probability below which the end of a rank alone, without a word why, names no symptom."""
+_ANY_PROGRAM = frozenset(("accelerator", "backend", "container", "framework", "launcher", "mixed_precision", "nodes"))
+"""Circumstances: with an output that names no failure they speak for none."""
+_ANY_ERROR = (("exception",), ("yes",))
+"""That there is an error, and no more."""
+_CULPRITS = 64
+
+
+def tells_failure(knowledge: Knowledge, finding: Finding) -> bool:
+    """A message of a failure or of its echo; boilerplate of a launcher is an echo that names no symptom."""
+    if finding.source == "checked":  # what is wrong in the source need not be what failed
+        return False
+    found = knowledge.evidence.get(finding.evidence)
+    return found is not None and (found.role == "cascade" or (found.role == "root" and bool(found.symptoms)))
+
+
+def certainty(
+    knowledge: Knowledge,
+    snapshot: Snapshot,
+    ranking: Ranking,
+    findings: tuple[Finding, ...],
+    roots: list[Finding],
+) -> Certainty:
+    """How sure it is; `roots` are the findings that tell of a failure."""
+    codes = list(ranking.symptoms)[:2]
+    first, second = (ranking.symptoms[code] for code in codes)
+    # A healthy program prints its framework, backend and steps too: without a word of the user they tell nothing.
+    telling = roots or [f for f in findings if not f.scores and (snapshot.situation or f.source != "printed")]
+    if snapshot.output and not roots:
+        telling = [f for f in telling if not (f.evidence in _ANY_PROGRAM or f.values in _ANY_ERROR)]
+    kinds = [knowledge.evidence[f.evidence] for f in roots]
+    ends_only = any(e.verdict for e in kinds) and all(e.verdict or e.role == "cascade" for e in kinds)
+    if roots and all(e.role == "cascade" for e in kinds) and not ends_only:
+        return "echo"
+    if not telling or first < (_ENDS_ONLY if ends_only else 0.25):
+        return "unknown"
+    by_root = [_by_root(knowledge, ranking.contributions[code]) for code in codes]
+    if first < _CLOSE * second and by_root != [True, False]:
+        return "apart"
+    return "settled" if first >= LIKELY else "leaning"
+
+
+def _by_root(knowledge: Knowledge, rows: Sequence[Contribution]) -> bool:
+    """Something else than echoes, circumstances and counts speaks for a symptom."""
+    own = (c.finding for c in rows if c.weight >= TELLING and not (c.finding.values or c.finding.scores))
+    return any(knowledge.evidence[f.evidence].role == "root" for f in own)
+
+
+def culprits(knowledge: Knowledge, snapshot: Snapshot, roots: list[Finding]) -> tuple[int, ...]:
+    """Of the verdict; else of root findings, for a cascade names victims; else those that the launcher reports.
+
+    Whoever shows the bare class of an error, or a place, comes after those whose message names the failure.
+    """
+    if snapshot.verdict is not None and snapshot.verdict.culprits:
+        return snapshot.verdict.culprits[:_CULPRITS]
+    known = [(f.rank, knowledge.evidence[f.evidence]) for f in roots if f.rank is not None]
+    named = [(rank, e) for rank, e in known if e.role == "root"]
+    ranks = {rank for rank, e in named if not e.catch_all} or {rank for rank, _ in named}
+    reported = {i.rank for i in walk(snapshot.exception) if i.rank is not None}
+    return tuple(sorted(ranks or reported)[:_CULPRITS])
