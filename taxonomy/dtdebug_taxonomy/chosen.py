@@ -114,7 +114,9 @@ def advice_of(knowledge: Knowledge, ranking: engine.Ranking, findings: tuple[Fin
 
 
 def _shows_otherwise(knowledge: Knowledge, code: str, findings: tuple[Finding, ...]) -> bool:
-    """It is told how the failure shows, and a symptom hardly ever shows so."""
+    """It is told how the failure shows, and a symptom hardly ever shows so; one that is "other" may show in any way."""
+    if code.endswith("other"):
+        return False
     shown = [f for f in findings if f.evidence == "manifestation" and f.values]
     return any(all(knowledge.likelihood(f.evidence, v)[code] < _HARDLY_EVER for v in f.values) for f in shown)
 
