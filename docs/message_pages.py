@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from dtdebug_taxonomy.knowledge import load
-from dtdebug_taxonomy.matching import Hit, Matcher
+from dtdebug_taxonomy.matching import Matcher, PatternHit
 from dtdebug_taxonomy.model import Cause, Evidence, Symptom
 
 KNOWN = load()
@@ -113,7 +113,7 @@ def _plain(e: Evidence) -> str:
     return re.sub(r"n\.t\b", "n't", re.sub(r"\\(.)", r"\1", plain)).strip()
 
 
-def _around(lines: str, hit: Hit) -> str:
+def _around(lines: str, hit: PatternHit) -> str:
     """The line without its prefixes; of a long one the part that was found, whole words."""
     begin, end = lines.rfind("\n", 0, hit.start) + 1, lines.find("\n", hit.start)
     text = _PREFIX.sub("", lines[begin:end]).strip()

@@ -26,6 +26,9 @@ from dtdebug.flight.waits import Waits
 from dtdebug_taxonomy.claims import texts
 from dtdebug_taxonomy.ranks import RankState, Verdict
 
+_UNLIKE = ("wrong_size", "wrong_dtype")
+"""Ways to make the same call with other arguments."""
+
 
 def verdict(
     programs: Mapping[int, Program], states: Sequence[RankState], layout: Layout, *, moving: bool | None = None
@@ -51,7 +54,8 @@ def verdict(
     if dead is not None:
         return dead
     if relevant:
-        tied = of_disagreement(records, relevant[0]) if relevant[0].against else None
+        unlike = relevant[0].against and relevant[0].kind in _UNLIKE  # else the places say who left something out
+        tied = of_disagreement(records, relevant[0]) if unlike else None
         return _with_waits(records, tied or accounts.of_deviations(records, relevant[:1], relevant[1:]))
     return absence.of_waits(records)
 
