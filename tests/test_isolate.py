@@ -523,6 +523,13 @@ def test_of_a_slow_job_whose_equal_runs_differ_no_other_part_is_named(part):
     assert right >= 25 if part else undecided
 
 
+def test_short_steps_that_vary_much_are_told_from_long_ones():
+    """A quarter of a second against some hundredths, of which the longest is four times the shortest."""
+    takes = lambda s, r: r.uniform(0.017, 0.077) if "amp" in s else r.uniform(0.23, 0.28)  # noqa: E731
+    found = [World(takes=takes, seed=seed).search() for seed in range(20)]
+    assert {("amp",)} == {tuple(r.factor for r in one.responsible) for one in found}
+
+
 def test_what_was_measured_is_the_first_advice():
     """Before what is only likely; that of the program itself after a cause that is named; nothing without a search."""
     part = ResponsiblePart(factor="last-batch", title="the smaller last batch", fix="Drop it.", diff="--- a/t.py")

@@ -2,12 +2,13 @@
 
 Halving names what a threshold on single runs lets through, and step times of equal runs vary. So each change is run
 alone beside the job as it is, and where there are several, all of them beside all but this one. A change is named only
-if its slowest run is faster than the fastest one without it, and by more than equal runs differ and a margin.
+if its slowest run is faster than the fastest one without it, and by more than equal runs differ and a margin: by share,
+or, of three runs each, by seconds, for a share of a short step means little.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from statistics import median
 from typing import Literal
 
@@ -102,8 +103,8 @@ class Weighing:
         fast, slow = self._seconds(changed), self._seconds(without)
         if min(len(fast), len(slow)) < _LEAST:
             return "unmeasured"
-        noise = self._noise()
-        if max(fast) < min(slow) and median(slow) / median(fast) - 1 > noise + MARGIN:
+        noise, gain = self._noise(), median(slow) / median(fast) - 1
+        if max(fast) < min(slow) and (gain > noise + MARGIN or (gain > MARGIN and _far_apart(fast, slow))):
             return "clear"
         return "varies" if noise > MARGIN else "none"
 
@@ -166,3 +167,9 @@ class Weighing:
         seconds = self._seconds(setting)
         least, most = f"{min(seconds):.3g}", f"{max(seconds):.3g}"
         return f"{least if least == most else f'{least} to {most}'} s ({len(seconds)} run{'s' * (len(seconds) != 1)})"
+
+
+def _far_apart(fast: Sequence[float], slow: Sequence[float]) -> bool:
+    """Between the two lie more seconds than either of them spans."""
+    spans = (max(fast) - min(fast), max(slow) - min(slow))
+    return min(len(fast), len(slow)) >= _TIMES and min(slow) - max(fast) > max(spans)
