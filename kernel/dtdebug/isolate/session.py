@@ -104,9 +104,8 @@ class SavedSearch:
 
     def _suspects(self, found: SearchState, run: Run) -> dict[str, str]:
         """What the recorded run was told and this one not, and packages that can be had in another version."""
-        suspects: dict[str, str] = {}
-        if self._choices.kind != "differs":
-            suspects |= {f"{ENVIRONMENT}{name}": to for name, to in variables_read(run.saw).items()}
+        # a recording keeps the values of known variables only: what the program's own ones were is seen without them
+        suspects = {f"{ENVIRONMENT}{name}": to for name, to in variables_read(run.saw).items()}
         if "input" in run.saw:
             found.not_varied.append("what the program reads from standard input, which is empty in all runs")
         if self._choices.recorded is not None:
