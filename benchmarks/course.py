@@ -20,12 +20,10 @@ import tempfile
 from pathlib import Path
 
 ROUNDS, STEPS, LIMIT = 6, 100, 600
-PROGRAM = """
-import contextlib, sys, time, torch, torch.distributed as dist
-from torch.nn.parallel import DistributedDataParallel as DDP
+MODEL = """
+import torch
 
-def main(kind, steps, profile):
-    dist.init_process_group("gloo")
+def made(kind):
     torch.manual_seed(0)
     model = torch.nn.Sequential(*[torch.nn.Linear(512, 512) for _ in range(12)])
     if kind == "fsdp2":
@@ -34,8 +32,18 @@ def main(kind, steps, profile):
             fully_shard(layer)
         fully_shard(model)
     else:
-        model = DDP(model)
-    optimizer = torch.optim.AdamW(model.parameters(), lr=1e-4)
+        model = torch.nn.parallel.DistributedDataParallel(model)
+    return model, torch.optim.AdamW(model.parameters(), lr=1e-4)
+"""
+"""The model that is trained, for `course_pairs` too."""
+PROGRAM = (
+    MODEL
+    + """
+import contextlib, sys, time, torch.distributed as dist
+
+def main(kind, steps, profile):
+    dist.init_process_group("gloo")
+    model, optimizer = made(kind)
     torch.manual_seed(dist.get_rank())
     activities = [torch.profiler.ProfilerActivity.CPU]
     with torch.profiler.profile(activities=activities) if profile else contextlib.nullcontext():
@@ -50,6 +58,7 @@ def main(kind, steps, profile):
 
 main(sys.argv[1], int(sys.argv[2]), "profile" in sys.argv)
 """
+)
 WAYS: dict[str, tuple[list[str], list[str]]] = {
     "plain": ([], []),
     "recorded, fingerprints": (["--record", "RUN", "--data", "0"], []),

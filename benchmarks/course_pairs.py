@@ -17,25 +17,18 @@ import sys
 import tempfile
 from pathlib import Path
 
-from course import interval
+from course import MODEL, interval
 
 LIMIT = 600
-PROGRAM = """
-import sys, time, torch, torch.distributed as dist
+PROGRAM = (
+    MODEL
+    + """
+import sys, time, torch.distributed as dist
 from dtdebug.course.inside import road
 
 kind, pairs, steps, samples = sys.argv[1], *map(int, sys.argv[2:])
 dist.init_process_group("gloo")
-torch.manual_seed(0)
-model = torch.nn.Sequential(*[torch.nn.Linear(512, 512) for _ in range(12)])
-if kind == "fsdp2":
-    from torch.distributed.fsdp import fully_shard
-    for layer in model:
-        fully_shard(layer)
-    fully_shard(model)
-else:
-    model = torch.nn.parallel.DistributedDataParallel(model)
-optimizer = torch.optim.AdamW(model.parameters(), lr=1e-4)
+model, optimizer = made(kind)
 data = torch.randn(samples, 512)
 listeners = list(road._listeners)
 assert listeners
@@ -61,6 +54,7 @@ for pair in range(pairs):
         print("PAIR", took[True], took[False], flush=True)
 dist.destroy_process_group()
 """
+)
 
 
 def main() -> None:
