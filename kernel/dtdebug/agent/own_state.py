@@ -54,7 +54,11 @@ def observe(detail: bool = True, known: RankState | None = None, *, memory: bool
     same = known if known is not None and known.initialized == initialized and not detail else None
     no_groups: tuple[Group, ...] = ()
     nothing: dict[str, str] = {}
-    trace = _part(lambda: recorder.trace(entries=detail), recorder.Recorded()) if initialized else recorder.Recorded()
+    trace = (
+        _part(lambda: recorder.trace(entries=detail), recorder.RecorderTrace())
+        if initialized
+        else recorder.RecorderTrace()
+    )
     state = msgspec.structs.replace(
         state,
         parent=os.getppid(),
@@ -123,7 +127,7 @@ def _as_known(state: RankState | None, known: RankState | None) -> RankState | N
     )
 
 
-def _groups(trace: recorder.Recorded) -> tuple[Group, ...]:
+def _groups(trace: recorder.RecorderTrace) -> tuple[Group, ...]:
     """All process groups of this rank, with how far each is."""
     world: Any = getattr(sys.modules.get("torch.distributed.distributed_c10d"), "_world", None)
     if world is None:
@@ -162,7 +166,7 @@ def counted(groups: tuple[Group, ...]) -> tuple[Group, ...]:
     )
 
 
-def _by_name(trace: recorder.Recorded, groups: Mapping[str, Any]) -> dict[str, recorder.Status]:
+def _by_name(trace: recorder.RecorderTrace, groups: Mapping[str, Any]) -> dict[str, recorder.Status]:
     """The status of each group; the recorder numbers groups in a way of its own, which its entries explain."""
     global _unknown
     status = {int(number): value for number, value in trace.pg_status.items() if number.isdecimal()}

@@ -43,20 +43,20 @@ class Entry(msgspec.Struct, frozen=True):
         return not self.retired and self.state != "completed"
 
 
-class Recorded(msgspec.Struct, frozen=True):
+class RecorderTrace(msgspec.Struct, frozen=True):
     """Status by the number that this process gave the group, and the entries, oldest first."""
 
     pg_status: dict[str, Status] = {}
     entries: list[Entry] = []
 
 
-_decode = msgspec.json.Decoder(Recorded, strict=False).decode  # numbers of the status are strings
+_decode = msgspec.json.Decoder(RecorderTrace, strict=False).decode  # numbers of the status are strings
 
 
-def trace(*, entries: bool) -> Recorded:
+def trace(*, entries: bool) -> RecorderTrace:
     """What the recorder knows; empty without a recorder."""
     data = json(entries=entries)
-    return _decode(data) if data else Recorded()
+    return _decode(data) if data else RecorderTrace()
 
 
 def json(*, entries: bool = True) -> bytes:

@@ -6,11 +6,11 @@ from collections.abc import Mapping, Sequence
 
 from msgspec.structs import replace
 
-from dtdebug_taxonomy.claims import texts
+from dtdebug_taxonomy.claims import Claim, texts
 from dtdebug_taxonomy.frames import call_sites
 from dtdebug_taxonomy.rank_claims import claims_of
 from dtdebug_taxonomy.ranks import CallSite, RankState, Verdict, say, spell
-from dtdebug_taxonomy.waiting import REMOTE
+from dtdebug_taxonomy.waiting import REMOTE, Waiting
 
 _HELD = ("lock", "pipe")
 _SURE, _LIKELY = 0.95, 0.8
@@ -65,23 +65,35 @@ def with_remote_call(verdict: Verdict, states: Sequence[RankState]) -> Verdict:
     if len(rows) != 1:
         return verdict
     state, answers = rows[0]
-    open_ = verdict.kind == "not_understood" and not verdict.culprits
-    asking = [s for s in living if s is not state and (s.rank in verdict.culprits or (open_ and _asks(s)))]
-    if not asking or not (open_ or (len(asking) == 1 and _asks(asking[0]) and state.rank not in verdict.culprits)):
-        return verdict
     claim = next(c for c in claims_of(state) if c.what == "system" and REMOTE in c.words and answers.thread in c.words)
-    summary, claims = f"{verdict.summary} {claim.text}", (claim, *verdict.claims)
-    if open_ and state.rank is not None:
-        waits = [c for s in asking for c in claims_of(s)[:1]]
-        who = tuple(s.rank for s in asking if s.rank is not None)
-        at = CallSite(state.rank, answers.file, answers.line, answers.function)
-        sites = (at, *(site for site in verdict.sites if site.rank != state.rank)) if answers.file else verdict.sites
-        verdict = replace(
-            verdict, kind="not_arrived", culprits=(state.rank,), waiting=who, sites=sites, confidence=_LIKELY
-        )
-        summary = f"{waits[0].text} {claim.text}"
-        claims = (*waits, claim, *(c for c in verdict.claims if c not in waits and c.text != claim.text))
-    return replace(verdict, summary=summary, claims=claims, evidence=texts(claims))
+    if verdict.kind == "not_understood" and not verdict.culprits:
+        asking = [s for s in living if s is not state and _asks(s)]
+        return _unanswered(verdict, state, answers, claim, asking) if asking else verdict
+    named = [s for s in living if s.rank in verdict.culprits]
+    if len(named) != 1 or named[0] is state or not _asks(named[0]):
+        return verdict
+    claims = (claim, *verdict.claims)
+    return replace(verdict, summary=f"{verdict.summary} {claim.text}", claims=claims, evidence=texts(claims))
+
+
+def _unanswered(
+    verdict: Verdict, state: RankState, answers: Waiting, claim: Claim, asking: Sequence[RankState]
+) -> Verdict:
+    """The verdict on the rank whose thread `answers` a call, as `claim` says, for which others wait."""
+    at = CallSite(claim.ranks[0], answers.file, answers.line, answers.function)
+    waits = [c for s in asking for c in claims_of(s)[:1]]
+    claims = (*waits, claim, *(c for c in verdict.claims if c not in waits and c.text != claim.text))
+    return replace(
+        verdict,
+        kind="not_arrived",
+        culprits=claim.ranks,
+        waiting=tuple(s.rank for s in asking if s.rank is not None),
+        sites=(at, *(site for site in verdict.sites if site.rank != state.rank)) if answers.file else verdict.sites,
+        confidence=_LIKELY,
+        summary=f"{waits[0].text} {claim.text}",
+        claims=claims,
+        evidence=texts(claims),
+    )
 
 
 def _asks(state: RankState) -> bool:

@@ -202,9 +202,9 @@ def _exits(log: Reading, echoes: Sequence[Raised], later: Callable[[Exit], bool]
     timed_out = {line.rank for line in log.lines if "Watchdog c" in line.body}
     aborted |= {*last} if None in timed_out else timed_out
     signalled = [e for e in last.values() if e.signal and e.signal not in LAUNCHER]
-    violent = [e for e in signalled if e.signal != "SIGABRT" or e.rank not in aborted]
-    taken_down = {rank for rank, words in log.said.watchdogs.items() if not words.startswith("CUDA error")}
-    violent = [e for e in violent if e.signal not in ("SIGABRT", "SIGSEGV") or e.rank not in taken_down]
+    taken_down: set[int | None] = {r for r, words in log.said.watchdogs.items() if not words.startswith("CUDA error")}
+    explained = {"SIGABRT": aborted | taken_down, "SIGSEGV": taken_down}
+    violent = [e for e in signalled if e.rank not in explained.get(e.signal, ())]
     if timed_out:  # of a killed rank and those that abort, the killed one is what the watchdogs waited for
         violent = [e for e in violent if e.signal != "SIGABRT"] or violent
     coded = [e for e in last.values() if e.code]

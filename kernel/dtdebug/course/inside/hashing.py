@@ -80,8 +80,10 @@ def sums(tensor: Any) -> Sums | None:
         if data.data_ptr() % 8 or data.storage_offset() * data.element_size() % 8:
             data = data.clone()
         words = data.view(torch.int64)
-        for index in range(0, whole // 8, _CHUNK):
-            parts += [_sums(torch, words[index : index + _CHUNK] if whole // 8 > _CHUNK else words)]
+        if whole // 8 > _CHUNK:
+            parts += [_sums(torch, words[index : index + _CHUNK]) for index in range(0, whole // 8, _CHUNK)]
+        else:
+            parts.append(_sums(torch, words))
     return Sums(size, parts)
 
 
