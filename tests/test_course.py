@@ -18,7 +18,7 @@ from dtdebug.course.inside import objects
 from dtdebug.course.inside.hashing import fingerprint
 from dtdebug.course.inside.later import Awaited
 from dtdebug.course.inside.record import Recorder, raw
-from dtdebug.course.matching import Called
+from dtdebug.course.matching import RankCall
 from dtdebug.course.recording import Key
 from dtdebug.errors import UsageError
 
@@ -160,7 +160,7 @@ WAITS = key(at=1, waits=True), key(at=2, ordinal=1, waits=True)
 
 
 def course(*keys):
-    return [Called(n, k) for n, k in enumerate(keys, 1)]
+    return [RankCall(n, k) for n, k in enumerate(keys, 1)]
 
 
 @pytest.mark.parametrize(

@@ -24,7 +24,7 @@ from dtdebug.job.looking import LiveRanks, _fresh, pooled
 from dtdebug.probe.watch import Death
 from dtdebug.records.folder import RunFolder
 from dtdebug_taxonomy.case import Case, contract
-from dtdebug_taxonomy.hosts import Host, Meeting, Plan
+from dtdebug_taxonomy.hosts import Host, Plan, WaitingLauncher
 from dtdebug_taxonomy.ranks import Frame, Group, Operation, RankState, Verdict
 
 sys.path.insert(0, str(Path(__file__).parent))
@@ -208,7 +208,7 @@ def test_variables_speak_where_the_command_is_silent():
 def waiting(name, node=None, port=1, **meeting):
     planned = Plan(least=3, most=3, node=node, per_node=2, address="h0", port=port, backend="static")
     address = f"10.0.0.{int(name[1:]) + 1}"
-    return Host(name=name, place=name, plan=planned, addresses=(address,), meeting=Meeting(pid=7, **meeting))
+    return Host(name=name, place=name, plan=planned, addresses=(address,), meeting=WaitingLauncher(pid=7, **meeting))
 
 
 MEETINGS = [

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from dtdebug_taxonomy.checks.examine import examine
 from dtdebug_taxonomy.checks.settings import Settings
 from dtdebug_taxonomy.source.deepspeed import configurations
-from dtdebug_taxonomy.source.document import Document
+from dtdebug_taxonomy.source.document import Config
 from dtdebug_taxonomy.source.kinds import parse_file
 from dtdebug_taxonomy.source.launch import launches
 from dtdebug_taxonomy.source.packages import Dockerfile, Requirements, installed
@@ -159,7 +159,7 @@ def test_what_only_names_a_launcher_starts_nothing(text):
 
 def test_json_with_comments_commas_and_placeholders_keeps_exact_places():
     text = '// for zero\n{"fp16": {"enabled": true,}, "a": {{ lr }}, "train_batch_size": ${B}, "x": "é😀", "n": -1e3,}'
-    document = Document(text)
+    document = Config(text)
 
     root = document.roots[0]
 
@@ -174,14 +174,14 @@ def test_json_with_comments_commas_and_placeholders_keeps_exact_places():
 
 @pytest.mark.parametrize("text", ['{"a": 1 "b": 2}', '{"a": ', '{"a": 1', "[1, 2", '{"a" 1}', '{"a": "x', "{} {}"])
 def test_broken_json_says_where_and_gives_the_rest(text):
-    document = Document(text)
+    document = Config(text)
 
     assert document.problem is not None
     assert 0 <= document.problem.span.start <= len(text)
 
 
 def test_a_missing_comma_does_not_hide_what_follows():
-    assert 2 == Document('{"a": 1\n "b": 2}').roots[0].get("b").value
+    assert 2 == Config('{"a": 1\n "b": 2}').roots[0].get("b").value
 
 
 def test_yaml_gives_places_variables_and_commands():

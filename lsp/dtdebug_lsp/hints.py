@@ -9,7 +9,7 @@ from lsprotocol import types
 from dtdebug_lsp.documents import Document
 from dtdebug_lsp.positions import Positions
 from dtdebug_taxonomy.checks.names import LOADER, SAMPLER
-from dtdebug_taxonomy.source.document import Document as Config
+from dtdebug_taxonomy.source.document import Config
 from dtdebug_taxonomy.source.python import Code
 from dtdebug_taxonomy.source.text import Span
 from dtdebug_taxonomy.source.tree import Node, number

@@ -10,7 +10,7 @@ from lsprotocol import types
 from dtdebug_lsp.checking import problems, touching
 from dtdebug_lsp.documents import Document
 from dtdebug_lsp.positions import Positions
-from dtdebug_lsp.words import Line, Word, command_before
+from dtdebug_lsp.words import LineAt, Piece, command_before
 from dtdebug_taxonomy.apis import method_named
 from dtdebug_taxonomy.checks import SITE, Check, load, page_address
 from dtdebug_taxonomy.checks.settings import Settings
@@ -18,7 +18,7 @@ from dtdebug_taxonomy.hovers import Kind
 from dtdebug_taxonomy.hovers import hover as guidance
 from dtdebug_taxonomy.knowledge import STUDY
 from dtdebug_taxonomy.knowledge import load as knowledge
-from dtdebug_taxonomy.source.document import Document as Config
+from dtdebug_taxonomy.source.document import Config
 from dtdebug_taxonomy.source.names import canonical
 from dtdebug_taxonomy.source.python import Code
 from dtdebug_taxonomy.source.text import Span
@@ -35,7 +35,7 @@ def hover(document: Document, settings: Settings, positions: Positions, position
     """The Markdown for a place, or None."""
     text = document.text
     offset = positions.offset(text, position)
-    line = Line(text, offset, slashes=document.language in {"json", "jsonc"})
+    line = LineAt(text, offset, slashes=document.language in {"json", "jsonc"})
     told = [*_problems(document, settings, offset), *_words(document, line, offset)]
     if not told:
         return None
@@ -51,7 +51,7 @@ def _problems(document: Document, settings: Settings, offset: int) -> Iterator[t
             yield of_check(problem.check), problem.span
 
 
-def _words(document: Document, line: Line, offset: int) -> Iterator[tuple[str, Span]]:
+def _words(document: Document, line: LineAt, offset: int) -> Iterator[tuple[str, Span]]:
     part = line.part()
     if part != "code":
         if (word := line.check()) and (check := load().get(word.text)):
@@ -71,7 +71,7 @@ def _words(document: Document, line: Line, offset: int) -> Iterator[tuple[str, S
                 return
 
 
-def _candidates(document: Document, line: Line, part: str) -> Iterator[tuple[Word, Kind, list[str]]]:
+def _candidates(document: Document, line: LineAt, part: str) -> Iterator[tuple[Piece, Kind, list[str]]]:
     """Words at the place, of what kind they are there, and by which names each may be known."""
     is_python = document.language == "python" or document.path.endswith(".py")
     if part != "code" or not is_python:
@@ -84,7 +84,7 @@ def _candidates(document: Document, line: Line, part: str) -> Iterator[tuple[Wor
         yield word, "python", list(_names(document.code, line, word))
 
 
-def _names(code: Code | None, line: Line, word: Word) -> Iterator[str]:
+def _names(code: Code | None, line: LineAt, word: Piece) -> Iterator[str]:
     root, dot, rest = word.text.partition(".")
     imported = code.imports.get(root) if code else None
     if imported:

@@ -26,7 +26,7 @@ _LINES = 40
 Part = Literal["code", "string", "comment"]
 
 
-class Word(NamedTuple):
+class Piece(NamedTuple):
     """A piece of a line."""
 
     text: str
@@ -34,7 +34,7 @@ class Word(NamedTuple):
     """In the whole text."""
 
 
-class Line:
+class LineAt:
     """The line around an offset."""
 
     def __init__(self, text: Text, offset: int, *, slashes: bool = False) -> None:
@@ -52,29 +52,29 @@ class Line:
         strings = (m for m in _PART.finditer(self.text) if m["string"])
         return "string" if any(m.start() < self.at < m.end() for m in strings) else "code"
 
-    def _find(self, pattern: re.Pattern[str]) -> Word | None:
+    def _find(self, pattern: re.Pattern[str]) -> Piece | None:
         for found in pattern.finditer(self.text):
             if found.start() <= self.at <= found.end():
-                return Word(found[0], Span(self.start + found.start(), self.start + found.end()))
+                return Piece(found[0], Span(self.start + found.start(), self.start + found.end()))
         return None
 
-    def check(self) -> Word | None:
+    def check(self) -> Piece | None:
         """The id of a check."""
         return self._find(CHECK)
 
-    def symptom(self) -> Word | None:
+    def symptom(self) -> Piece | None:
         """The code of a symptom."""
         return self._find(SYMPTOM)
 
-    def option(self) -> Word | None:
+    def option(self) -> Piece | None:
         """An option of a command: `--nproc-per-node`."""
         return self._find(_OPTION)
 
-    def variable(self) -> Word | None:
+    def variable(self) -> Piece | None:
         """A name in capitals."""
         return self._find(_VARIABLE)
 
-    def name(self) -> Word | None:
+    def name(self) -> Piece | None:
         """A dotted name, up to the part that the offset is in: of `dist.group.WORLD` maybe `dist.group`."""
         word = self._find(_NAME)
         if word is None:
@@ -82,9 +82,9 @@ class Line:
         end = word.text.find(".", self.at + self.start - word.span.start)
         text = word.text if end < 0 else word.text[:end]
         last = len(text) - len(text.rpartition(".")[2])
-        return Word(text, Span(word.span.start + last, word.span.start + len(text)))
+        return Piece(text, Span(word.span.start + last, word.span.start + len(text)))
 
-    def is_keyword(self, word: Word) -> bool:
+    def is_keyword(self, word: Piece) -> bool:
         """Whether a name is followed by `=`, as the name of an argument is."""
         after = self.text[word.span.end - self.start :].lstrip()
         return after.startswith("=") and not after.startswith("==")

@@ -31,7 +31,7 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
         return f"{self.address}:{self.port}" if self.address and self.port else self.address
 
 
-class Meeting(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+class WaitingLauncher(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """A launcher that has started no rank: what the operating system shows of its way to the other launchers."""
 
     pid: int
@@ -73,7 +73,7 @@ class Host(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """Variables by which a cluster names the job."""
     addresses: tuple[str, ...] = ()
     ranks: tuple[int, ...] = ()
-    meeting: Meeting | None = None
+    meeting: WaitingLauncher | None = None
     """Only while the launcher has started no rank."""
     reports: bool = False
     """It says for all hosts what is found."""

@@ -24,7 +24,7 @@ _PASSES = 5
 """How often safe fixes are applied to a text: one can make room for another."""
 
 
-class Edit(msgspec.Struct, frozen=True):
+class PlacedEdit(msgspec.Struct, frozen=True):
     """A span by line and column, both from 1, the column in code points; and what takes its place."""
 
     start: tuple[int, int]
@@ -32,12 +32,12 @@ class Edit(msgspec.Struct, frozen=True):
     text: str
 
 
-class Fix(msgspec.Struct, frozen=True):
+class PlacedFix(msgspec.Struct, frozen=True):
     """The edits of one fix."""
 
     title: str
     safe: bool
-    edits: tuple[Edit, ...]
+    edits: tuple[PlacedEdit, ...]
 
 
 class CheckFinding(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -57,7 +57,7 @@ class CheckFinding(msgspec.Struct, frozen=True, omit_defaults=True):
     symptom: tuple[str, ...]
     fix_pattern: str
     """The study's own name of the class of fixes."""
-    fix: Fix | None
+    fix: PlacedFix | None
     cell: int = 0
     """Of a notebook: its cell, from 1."""
 
@@ -232,8 +232,8 @@ def _pattern(check: Check) -> str:
     return load().patterns[check.pattern].name
 
 
-def _fix(found: CheckedHit, text: Text) -> Fix | None:
+def _fix(found: CheckedHit, text: Text) -> PlacedFix | None:
     if found.fix is None:
         return None
-    edits = tuple(Edit(text.place(e.span.start), text.place(e.span.end), e.text) for e in found.fix.edits)
-    return Fix(found.fix.title, found.safe, edits)
+    edits = tuple(PlacedEdit(text.place(e.span.start), text.place(e.span.end), e.text) for e in found.fix.edits)
+    return PlacedFix(found.fix.title, found.safe, edits)

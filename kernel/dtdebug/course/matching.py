@@ -18,7 +18,7 @@ _WINDOW = 3
 """Calls by which two ranks are seen to be shifted."""
 
 
-class Called(msgspec.Struct, frozen=True):
+class RankCall(msgspec.Struct, frozen=True):
     """One call of a rank."""
 
     number: int
@@ -42,9 +42,9 @@ class Deadlock(msgspec.Struct, frozen=True, kw_only=True):
 Group = tuple[tuple[int, ...], int]
 
 
-def deadlock(courses: Mapping[int, Sequence[Called]], complete: frozenset[int]) -> Deadlock | None:
+def deadlock(courses: Mapping[int, Sequence[RankCall]], complete: frozenset[int]) -> Deadlock | None:
     """The first place where they part; `complete` are the ranks whose calls are known to their end."""
-    in_group: dict[int, dict[Group, list[Called]]] = {rank: _by_group(calls) for rank, calls in courses.items()}
+    in_group: dict[int, dict[Group, list[RankCall]]] = {rank: _by_group(calls) for rank, calls in courses.items()}
     groups = sorted({group for calls in in_group.values() for group in calls})
     found = []
     for group in groups:
@@ -57,8 +57,8 @@ def deadlock(courses: Mapping[int, Sequence[Called]], complete: frozenset[int]) 
     return _crossed(courses, complete) or _messages(courses, complete)
 
 
-def _by_group(calls: Sequence[Called]) -> dict[Group, list[Called]]:
-    found: dict[Group, list[Called]] = defaultdict(list)
+def _by_group(calls: Sequence[RankCall]) -> dict[Group, list[RankCall]]:
+    found: dict[Group, list[RankCall]] = defaultdict(list)
     for call in calls:
         if not _is_message(call.key):
             found[(call.key.group, call.key.ordinal)].append(call)
@@ -84,7 +84,7 @@ def _numel(shape: tuple[int, ...]) -> int:
     return count
 
 
-def _parted(calls: dict[int, list[Called]], complete: frozenset[int]) -> Deadlock | None:
+def _parted(calls: dict[int, list[RankCall]], complete: frozenset[int]) -> Deadlock | None:
     for at in range(max((len(c) for c in calls.values()), default=0)):
         here = {rank: c[at] if at < len(c) else None for rank, c in calls.items()}
         known = {rank: call for rank, call in here.items() if call is not None or rank in complete}
@@ -98,7 +98,7 @@ def _parted(calls: dict[int, list[Called]], complete: frozenset[int]) -> Deadloc
     return None
 
 
-def _shift(calls: dict[int, list[Called]], at: int) -> int:
+def _shift(calls: dict[int, list[RankCall]], at: int) -> int:
     """Where one rank makes a call that another does not make, at or before the place where their kinds differ."""
     lines = {rank: [_place(call) for call in theirs] for rank, theirs in calls.items()}
     for index in range(at):
@@ -110,17 +110,17 @@ def _shift(calls: dict[int, list[Called]], at: int) -> int:
     return at
 
 
-def _place(call: Called) -> tuple[str, int, str]:
+def _place(call: RankCall) -> tuple[str, int, str]:
     return call.key.file, call.key.line, call.key.op
 
 
 def _described(
-    here: dict[int, Called | None], kinds: dict[int, tuple[object, ...]], calls: dict[int, list[Called]], at: int
+    here: dict[int, RankCall | None], kinds: dict[int, tuple[object, ...]], calls: dict[int, list[RankCall]], at: int
 ) -> Deadlock:
     """The call that is not on all ranks is the one to look at; those that differ from most ranks part."""
     counts = {rank: Counter(map(_place, theirs)) for rank, theirs in calls.items()}
 
-    def uneven(call: Called) -> bool:
+    def uneven(call: RankCall) -> bool:
         place = _place(call)
         return len({counts[rank][place] for rank in here}) > 1
 
@@ -144,11 +144,11 @@ def _described(
     )
 
 
-def _name(call: Called | None) -> str:
+def _name(call: RankCall | None) -> str:
     return call.key.op if call is not None else ENDED
 
 
-def _crossed(courses: Mapping[int, Sequence[Called]], complete: frozenset[int]) -> Deadlock | None:
+def _crossed(courses: Mapping[int, Sequence[RankCall]], complete: frozenset[int]) -> Deadlock | None:
     """Each group alone fits, but ranks wait in different groups for each other."""
     at = dict.fromkeys(courses, 0)
     arrived: dict[tuple[Group, int], set[int]] = defaultdict(set)
@@ -189,7 +189,7 @@ def _crossed(courses: Mapping[int, Sequence[Called]], complete: frozenset[int]) 
     )
 
 
-def _messages(courses: Mapping[int, Sequence[Called]], complete: frozenset[int]) -> Deadlock | None:
+def _messages(courses: Mapping[int, Sequence[RankCall]], complete: frozenset[int]) -> Deadlock | None:
     """A message that is waited for and never sent, between ranks that were both rehearsed to their end."""
     sent: Counter[tuple[object, ...]] = Counter()
     for rank, calls in courses.items():

@@ -137,7 +137,7 @@ def _last(said: Path) -> str:
     return ""
 
 
-def _calls(path: Path) -> list[matching.Called]:
+def _calls(path: Path) -> list[matching.RankCall]:
     decoder = msgspec.json.Decoder(list[Any])
     found = []
     with suppress(OSError, ValueError, TypeError):
@@ -147,7 +147,7 @@ def _calls(path: Path) -> list[matching.Called]:
                 k=0, op=clean(op), group=tuple(group), ordinal=ordinal, shapes=tuple(map(tuple, shapes)),
                 dtypes=tuple(dtypes), file=clean(file), line=at, peer=peer, tag=tag, waits=waits,
             )  # fmt: skip
-            found.append(matching.Called(number, key))
+            found.append(matching.RankCall(number, key))
     return found
 
 

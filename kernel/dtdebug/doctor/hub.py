@@ -16,7 +16,7 @@ import msgspec
 from dtdebug.doctor import bulk, pairs, resources, routes, software, wire
 from dtdebug.doctor.facts import MOST_HOSTS, Bulk, Came, HostReport, Meeting, Stranger
 from dtdebug.doctor.report import Report
-from dtdebug.doctor.roster import FILES_ASKED, PROBING, SAYING, Row, answering_at, peer_of, peers, try_peers
+from dtdebug.doctor.roster import FILES_ASKED, PROBING, SAYING, Measured, answering_at, peer_of, peers, try_peers
 from dtdebug.doctor.untrusted import tidied
 
 _BACKLOG, _GUESTS = 2048, 4096
@@ -118,7 +118,7 @@ class _Hub:
         done = await asyncio.gather(mine, *rows)
         for came, row in zip(self._came, done, strict=True):
             came.tries = row if isinstance(row, list) else row.tries if row else []
-            came.lines = row.lines if isinstance(row, Row) else {}
+            came.lines = row.lines if isinstance(row, Measured) else {}
         self._came[0].lines = {f: software.lines(self._look.launch.program, f) for f in differing}
         await asyncio.gather(*(self._back(i) for i in range(count)))
         if self._heavy and count > 1:
@@ -128,12 +128,12 @@ class _Hub:
         await asyncio.gather(*(self._tell(c, report) for c in self._channels if c is not None))
         return report
 
-    async def _ask(self, index: int, body: dict[str, Any]) -> Row | None:
+    async def _ask(self, index: int, body: dict[str, Any]) -> Measured | None:
         channel = self._channels[index]
         assert channel is not None  # noqa: S101 - only this host has none
         try:
             await channel.send(body, SAYING)
-            return msgspec.convert(await channel.receive(PROBING), Row)
+            return msgspec.convert(await channel.receive(PROBING), Measured)
         except (wire.WireError, msgspec.ValidationError):
             return None
 

@@ -10,7 +10,7 @@ import msgspec
 from dtdebug.doctor import bulk, hub, names, pairs, routes, software, wire
 from dtdebug.doctor.facts import MOST_HOSTS, HostReport, Meeting
 from dtdebug.doctor.report import Report
-from dtdebug.doctor.roster import FILES_ASKED, PROBING, SAYING, Peer, Row, answering_at, try_peers
+from dtdebug.doctor.roster import FILES_ASKED, PROBING, SAYING, Measured, Peer, answering_at, try_peers
 
 PAUSE = 0.2
 
@@ -121,7 +121,7 @@ async def _inside(
     tries = await try_peers(partners, key)
     known = [f for f in files if f in look.files]  # nothing else is read on a peer's word
     lines = {f: software.lines(look.launch.program, f) for f in known}
-    await channel.send(Row(tries=tries, lines=lines), SAYING)
+    await channel.send(Measured(tries=tries, lines=lines), SAYING)
     try:
         body = await channel.receive(PROBING + 2 * SAYING)
         while isinstance(body, dict) and body.keys() & {"back", "bulk"}:

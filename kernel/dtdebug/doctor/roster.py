@@ -25,7 +25,7 @@ class Peer(msgspec.Struct, kw_only=True):
     """The addresses that gloo and NCCL will take, and that by which it came."""
 
 
-class Row(msgspec.Struct, kw_only=True):
+class Measured(msgspec.Struct, kw_only=True):
     """What a host says it has measured."""
 
     tries: list[Try] = []

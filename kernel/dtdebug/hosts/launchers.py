@@ -21,7 +21,7 @@ from dtdebug.hosts.plan import is_launcher, plan
 from dtdebug.probe import outside
 from dtdebug.probe.in_parallel import begin
 from dtdebug.probe.processes import find_ranks
-from dtdebug_taxonomy.hosts import Meeting, Plan
+from dtdebug_taxonomy.hosts import Plan, WaitingLauncher
 
 _CHILDREN = 256
 _RESOLVING, _CONNECTING, _LOOKING = 2.0, 1.0, 2.0
@@ -30,7 +30,7 @@ _RENDEZVOUS = "torch/distributed/elastic/rendezvous/"
 _PEERS = 4096
 
 
-def waiting(pid: int) -> tuple[Plan, Meeting] | None:
+def waiting(pid: int) -> tuple[Plan, WaitingLauncher] | None:
     """The launcher at or below a process that has started no rank, with its plan; None if there is none.
 
     Nor if its stack was read and it is in no rendezvous: it begins or ends.
@@ -83,18 +83,18 @@ def _stack(pid: int) -> tuple[str, str]:
     return (name if name in inside else inside[-1] if inside else ""), ""
 
 
-def _way(pid: int, planned: Plan) -> Meeting:
+def _way(pid: int, planned: Plan) -> WaitingLauncher:
     """What sockets and names say of the launcher's way to the place where all meet."""
     if not planned.port or not planned.address:
-        return Meeting(pid=pid)
+        return WaitingLauncher(pid=pid)
     try:
         table, own = sockets.sockets(pid), sockets.owned(pid)
         same = os.stat(f"/proc/{pid}/ns/net").st_ino == os.stat("/proc/self/ns/net").st_ino  # noqa: PTH116
     except OSError as error:
-        return Meeting(pid=pid, unread=f"sockets of process {pid}: {error.strerror}")
+        return WaitingLauncher(pid=pid, unread=f"sockets of process {pid}: {error.strerror}")
     found = _resolve(planned.address) if same else ()
     if not same:
-        return Meeting(pid=pid, unread=f"process {pid} is in another network namespace; ask there")
+        return WaitingLauncher(pid=pid, unread=f"process {pid} is in another network namespace; ask there")
     ours = {*addresses(), "127.0.0.1", "::1", "0.0.0.0"}  # noqa: S104 - compared, not bound
     local = any(address in ours or address.startswith("127.") for address in found)
     here = [s for s in table if s.port == planned.port]
@@ -106,7 +106,7 @@ def _way(pid: int, planned: Plan) -> Meeting:
     peers = dict.fromkeys(s.far for s in here if s.state == "connected" and s.far not in ours) if listens else {}
     held = socket_holder({s.inode for s in listening}) if local and listening and not listens else ""
     trouble = "" if listens or connected else _trouble(planned, found)
-    return Meeting(
+    return WaitingLauncher(
         pid=pid,
         local=local,
         listens=listens,

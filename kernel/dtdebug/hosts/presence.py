@@ -29,7 +29,7 @@ from dtdebug.hosts.plan import plan
 from dtdebug.probe.watch import Death
 from dtdebug.records.folder import RunFolder
 from dtdebug.records.untrusted import tidied
-from dtdebug_taxonomy.hosts import Host, Meeting, Plan
+from dtdebug_taxonomy.hosts import Host, Plan, WaitingLauncher
 from dtdebug_taxonomy.ranks import MOST_RANKS, RankState
 
 _BEAT, _LOOK = 4.0, 1.0
@@ -106,7 +106,7 @@ class Presence:
         if now - self._looked >= _LOOK:
             self._look()
 
-    def meets(self, planned: Plan | None, meeting: Meeting | None) -> None:
+    def meets(self, planned: Plan | None, meeting: WaitingLauncher | None) -> None:
         """The launcher of this host has started no rank, or (None) no longer so."""
         if meeting != self._own.meeting:
             self._say(meeting=meeting, plan=planned or self._own.plan)

@@ -10,7 +10,7 @@ from collections import Counter
 from collections.abc import Sequence
 
 from dtdebug_taxonomy.claims import Claim, Record, texts
-from dtdebug_taxonomy.hosts import Host, Meeting
+from dtdebug_taxonomy.hosts import Host, WaitingLauncher
 from dtdebug_taxonomy.ranks import MOST_RANKS, CollectiveRef, Verdict, spell
 
 _SEEN, _ALONE = 0.9, 0.6
@@ -105,7 +105,7 @@ def _ended(hosts: Sequence[Host]) -> Found | None:
                                record=record) for h in gone]  # fmt: skip
 
 
-def _count(hosts: Sequence[Host], waiting: Sequence[tuple[Host, Meeting]], claims: list[Claim]) -> Verdict:
+def _count(hosts: Sequence[Host], waiting: Sequence[tuple[Host, WaitingLauncher]], claims: list[Claim]) -> Verdict:
     """Who has come is counted; the rest is missing."""
     expected = max((h.plan.least for h in hosts), default=1)
     known = {address: h.label for h in hosts for address in h.addresses}
@@ -186,7 +186,7 @@ def _ranks(hosts: Sequence[Host], nodes: Sequence[int]) -> tuple[int, ...]:
     return tuple(rank for node in nodes for rank in range(node * size, (node + 1) * size))
 
 
-def _state(host: Host, meeting: Meeting) -> Claim:
+def _state(host: Host, meeting: WaitingLauncher) -> Claim:
     place = f"; it is in {meeting.place}" if meeting.place else ""
     return Claim(
         what="system",
@@ -198,7 +198,7 @@ def _state(host: Host, meeting: Meeting) -> Claim:
     )
 
 
-def _way(host: Host, meeting: Meeting) -> list[Claim]:
+def _way(host: Host, meeting: WaitingLauncher) -> list[Claim]:
     where = host.plan.endpoint
     words = []
     if meeting.listens:

@@ -9,7 +9,7 @@ from statistics import median
 
 import msgspec
 
-from dtdebug.slow.steps import LOADER, OPTIMIZER, Steps
+from dtdebug.slow.steps import LOADER, OPTIMIZER, RankSteps
 from dtdebug.slow.traces import Trace, TraceEvent
 from dtdebug_taxonomy.watched import Late
 
@@ -59,7 +59,7 @@ class RankTimeline(msgspec.Struct, frozen=True, kw_only=True):
     """Of each part of the run: its seconds and those of communication, computing and loading."""
 
 
-def account(trace: Trace, steps: Steps | None) -> tuple[Account, RankTimeline]:
+def account(trace: Trace, steps: RankSteps | None) -> tuple[Account, RankTimeline]:
     """The account of one rank: of its marked steps, or of all that was recorded."""
     events = [e for e in trace.events if e.cat not in ("Trace", "python_function")]
     spans = steps.spans if steps is not None and steps.spans else [(e.ts, e.ts + e.dur) for e in events]
@@ -102,7 +102,7 @@ def account(trace: Trace, steps: Steps | None) -> tuple[Account, RankTimeline]:
     return found, line
 
 
-def _bounds(steps: Steps | None, begin: float, end: float) -> list[float]:
+def _bounds(steps: RankSteps | None, begin: float, end: float) -> list[float]:
     """What divides a run into parts alike on all ranks: its steps, some together; else equal parts of it."""
     marks = list(steps.marks) if steps is not None else []
     if len(marks) > _PARTS:

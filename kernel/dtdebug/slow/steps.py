@@ -30,7 +30,7 @@ _REPEATS = 3
 """How often a pattern of operators has to come."""
 
 
-class Steps(msgspec.Struct, frozen=True, kw_only=True):
+class RankSteps(msgspec.Struct, frozen=True, kw_only=True):
     """The steps of one rank."""
 
     count: int
@@ -42,7 +42,7 @@ class Steps(msgspec.Struct, frozen=True, kw_only=True):
     """A time of each, at the same place in all."""
 
 
-def steps(traces: list[Trace]) -> tuple[dict[int, Steps], str]:
+def steps(traces: list[Trace]) -> tuple[dict[int, RankSteps], str]:
     """The steps of each rank, and how they were counted; nothing where no way does for all ranks."""
     ways = (
         ("calls of profiler.step()", _marked),
@@ -64,13 +64,13 @@ def steps(traces: list[Trace]) -> tuple[dict[int, Steps], str]:
     return {}, ""
 
 
-def _marked(events: tuple[TraceEvent, ...]) -> Steps | None:
+def _marked(events: tuple[TraceEvent, ...]) -> RankSteps | None:
     marked = [e for e in events if e.name.startswith(PROFILER) and e.cat != "gpu_user_annotation"]
     spans = sorted({(e.ts, e.ts + e.dur) for e in marked})
     if not spans:
         return None
     number = len({e.name for e in marked})
-    return Steps(
+    return RankSteps(
         count=number,
         seconds=(spans[-1][1] - spans[0][0]) / 1e6 / number,
         spans=tuple(spans),
@@ -78,7 +78,7 @@ def _marked(events: tuple[TraceEvent, ...]) -> Steps | None:
     )
 
 
-def _annotated(events: tuple[TraceEvent, ...]) -> Steps | None:
+def _annotated(events: tuple[TraceEvent, ...]) -> RankSteps | None:
     """By the name that takes the most time of those that repeat, one after the other."""
     named: dict[str, list[TraceEvent]] = {}
     for e in events:
@@ -91,7 +91,7 @@ def _annotated(events: tuple[TraceEvent, ...]) -> Steps | None:
     return _of([e.ts for e in longest]) if longest else None
 
 
-def _optimizer(events: tuple[TraceEvent, ...]) -> Steps | None:
+def _optimizer(events: tuple[TraceEvent, ...]) -> RankSteps | None:
     """Several optimizers that step after one backward pass make one step."""
     ends: list[float] = []
     seen = any(e.name.startswith(_BACKWARD) for e in events)
@@ -108,7 +108,7 @@ def _optimizer(events: tuple[TraceEvent, ...]) -> Steps | None:
     return _of(ends)
 
 
-def _loader(events: tuple[TraceEvent, ...]) -> Steps | None:
+def _loader(events: tuple[TraceEvent, ...]) -> RankSteps | None:
     """Those after which a model computes: the last one of an epoch finds nothing, and another loader may follow."""
     begins: list[float] = []
     waiting: TraceEvent | None = None
@@ -121,11 +121,11 @@ def _loader(events: tuple[TraceEvent, ...]) -> Steps | None:
     return _of(begins)
 
 
-def _backward(events: tuple[TraceEvent, ...]) -> Steps | None:
+def _backward(events: tuple[TraceEvent, ...]) -> RankSteps | None:
     return _pattern([e for e in events if e.name.startswith(_BACKWARD)])
 
 
-def _repeated(events: tuple[TraceEvent, ...]) -> Steps | None:
+def _repeated(events: tuple[TraceEvent, ...]) -> RankSteps | None:
     """On the busiest thread."""
     kind = "cpu_op" if any(e.cat == "cpu_op" for e in events) else "kernel"
     threads = Counter((e.pid, e.tid) for e in events if e.cat == kind)
@@ -135,7 +135,7 @@ def _repeated(events: tuple[TraceEvent, ...]) -> Steps | None:
     return _pattern([e for e in events if e.cat == kind and (e.pid, e.tid) == busiest])
 
 
-def _pattern(events: list[TraceEvent]) -> Steps | None:
+def _pattern(events: list[TraceEvent]) -> RankSteps | None:
     """By one that comes once in what they repeat up to their end; the first of them may be unlike."""
     rows = events[-_MOST:]
     names = [e.name for e in rows]
@@ -167,8 +167,8 @@ def _period(names: list[str]) -> int | None:
     return period if 1 < period <= len(names) // _REPEATS else None
 
 
-def _of(times: list[float]) -> Steps | None:
+def _of(times: list[float]) -> RankSteps | None:
     if not times:
         return None
     seconds = (times[-1] - times[0]) / 1e6 / (len(times) - 1) if len(times) > 1 else None
-    return Steps(count=len(times), seconds=seconds, marks=tuple(times))
+    return RankSteps(count=len(times), seconds=seconds, marks=tuple(times))

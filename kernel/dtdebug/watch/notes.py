@@ -17,7 +17,7 @@ from dtdebug.watch.rows import (
     Dropped,
     Fetch,
     Forward,
-    Group,
+    MadeGroup,
     Mesh,
     Outside,
     Process,
@@ -91,7 +91,9 @@ def _joined(processes: list[tuple[Process, list[Any_]]]) -> list[Rank]:
     for process, rows in sorted(processes, key=lambda p: -len(p[1])):
         begun = next((row for row in rows if isinstance(row, Begun)), None)
         rank = begun.rank if begun is not None and begun.rank is not None else process.rank
-        trains = any(isinstance(row, (Begun, Forward, Backward, Batch, Dropped, Outside, Mesh, Group)) for row in rows)
+        trains = any(
+            isinstance(row, (Begun, Forward, Backward, Batch, Dropped, Outside, Mesh, MadeGroup)) for row in rows
+        )
         if rank is None or not trains or rank in ranks or not 0 <= rank < 1 << 18:
             continue
         world = (begun.world if begun is not None else None) or process.world or 1

@@ -12,7 +12,7 @@ from dtdebug.watch.judge import judge
 from dtdebug.watch.judge.pace import late, paces
 from dtdebug.watch.judge.running import same_draws
 from dtdebug.watch.notes import Rank, read_ranks
-from dtdebug.watch.rows import Backward, End, Full, Off, Step
+from dtdebug.watch.rows import Backward, Full, LastWords, Off, Step
 from dtdebug_taxonomy.spelling import spell
 from dtdebug_taxonomy.watched import Late, Pace, Violation
 
@@ -55,7 +55,7 @@ def _cost(ranks: list[Rank]) -> str:
         return f"{NOTHING_SEEN}: torch was not imported, no model was trained, or the watch had ended itself"
     looks = sum(len(r.of(Step)) for r in ranks)
     steps = max((s.s for r in ranks for s in r.of(Step)), default=0)
-    ends = [e for r in ranks for e in r.of(End)]
+    ends = [e for r in ranks for e in r.of(LastWords)]
     text = f"watch: {spell(tuple(r.rank for r in ranks), 8)}, {steps} steps, {looks} looks at one"
     if ends:
         spent, seconds = max(e.spent for e in ends), max(e.seconds for e in ends)

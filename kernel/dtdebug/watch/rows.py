@@ -245,7 +245,7 @@ class Mesh(Row, frozen=True, tag="mesh"):
     site: int = 0
 
 
-class Group(Row, frozen=True, tag="group"):
+class MadeGroup(Row, frozen=True, tag="group"):
     """A group was made."""
 
     ranks: list[int] | None
@@ -346,7 +346,7 @@ class Off(Row, frozen=True, tag="off"):
     why: str
 
 
-class End(Row, frozen=True, tag="end"):
+class LastWords(Row, frozen=True, tag="end"):
     """The last words."""
 
     spent: float
@@ -359,6 +359,6 @@ class Full(Row, frozen=True, tag="full"):
 
 Any_ = (
     Process | Site | Model | Hook | Shape | Forward | Backward | Step | Begun | Order | Batch | Epoch | Fetch | Mesh
-    | Group | Hooked | Join | Dropped | Early | Outside | Joined | Clip | Unloaded | Gathered | Replicated | Phases
-    | Off | End | Full
+    | MadeGroup | Hooked | Join | Dropped | Early | Outside | Joined | Clip | Unloaded | Gathered | Replicated | Phases
+    | Off | LastWords | Full
 )  # fmt: skip

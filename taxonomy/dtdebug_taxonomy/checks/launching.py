@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 from dtdebug_taxonomy.source.commands import Directive
-from dtdebug_taxonomy.source.launch import Launch
+from dtdebug_taxonomy.source.launch import LaunchCommand
 from dtdebug_taxonomy.source.shell import Script
 
 _NODES_OF_JOB = re.compile(r"\$\{?SLURM_(JOB_)?(NUM_NODES|NNODES)\}?$")
@@ -26,7 +26,7 @@ def nodes_of_job(script: Script) -> int | None:
     return count(script.directive("--nodes", "-N"))
 
 
-def nodes(script: Script, launch: Launch) -> int | None:
+def nodes(script: Script, launch: LaunchCommand) -> int | None:
     """Nodes that a launcher is told of, at least."""
     for name in _NODE_OPTIONS:
         given = launch.options.get(name)

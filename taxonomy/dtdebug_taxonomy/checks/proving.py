@@ -10,7 +10,7 @@ from typing import NamedTuple
 from dtdebug_taxonomy.checks.edits import apply
 from dtdebug_taxonomy.checks.examine import CheckedHit, examine
 from dtdebug_taxonomy.checks.settings import Settings
-from dtdebug_taxonomy.source.document import Document
+from dtdebug_taxonomy.source.document import Config
 from dtdebug_taxonomy.source.python import Code
 from dtdebug_taxonomy.source.source import Source
 
@@ -83,8 +83,8 @@ class _Proof:
             code = Code(text, path=self.source.path, notebook=self.source.notebook)
             code.project = self.source.project
             return code
-        if isinstance(self.source, Document):
-            return Document(text, path=self.source.path, language=self.source.language)
+        if isinstance(self.source, Config):
+            return Config(text, path=self.source.path, language=self.source.language)
         return type(self.source)(text, path=self.source.path)
 
     def _reads_as_well(self, result: Source) -> bool:

@@ -6,7 +6,7 @@ import ast
 import re
 from collections.abc import Iterator
 
-from dtdebug_taxonomy.source.document import Document
+from dtdebug_taxonomy.source.document import Config
 from dtdebug_taxonomy.source.environment import inner
 from dtdebug_taxonomy.source.json_reader import JsonReader
 from dtdebug_taxonomy.source.names import dotted
@@ -30,10 +30,10 @@ _SECTIONS = frozenset({"fp16", "bf16", "optimizer"})
 
 def configurations(source: Source) -> Iterator[Node]:
     """The mappings of a source that are DeepSpeed configurations."""
-    named = isinstance(source, Document) and NAME.search(source.path.rpartition("/")[2])
+    named = isinstance(source, Config) and NAME.search(source.path.rpartition("/")[2])
     if not named and not any(word in source.text for word in (*WORDS, "deepspeed")):
         return
-    if isinstance(source, Document):
+    if isinstance(source, Config):
         for root in source.roots:
             yield from [root] if named and source.language == "json" and root.entries else _outermost(root, 12)
     elif isinstance(source, Script):

@@ -35,7 +35,7 @@ class Unreadable(NamedTuple):
     span: Span
 
 
-class Document(Holder):
+class Config(Holder):
     """A configuration in JSON or YAML."""
 
     kind = "config"

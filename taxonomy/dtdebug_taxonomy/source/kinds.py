@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 from dtdebug_taxonomy.source.deepspeed import NAME as DEEPSPEED
-from dtdebug_taxonomy.source.document import Document
+from dtdebug_taxonomy.source.document import Config
 from dtdebug_taxonomy.source.packages import Dockerfile, Requirements
 from dtdebug_taxonomy.source.python import Code
 from dtdebug_taxonomy.source.shell import Script
@@ -28,10 +28,10 @@ def parse_file(path: str, text: str) -> Source | None:
     if name.endswith(_PYTHON):
         return Code(text, path=path)
     if name.endswith(_YAML):
-        return Document(text, path=path, language="yaml")
+        return Config(text, path=path, language="yaml")
     if name.endswith(_JSON):
         wanted = DEEPSPEED.search(name) or _DEEPSPEED.search(text)
-        return Document(text, path=path, language="json") if wanted or _JSON_WITH_VARIABLES.search(text) else None
+        return Config(text, path=path, language="json") if wanted or _JSON_WITH_VARIABLES.search(text) else None
     if _DOCKERFILE.search(name):
         return Dockerfile(text, path=path)
     if _REQUIREMENTS.search(name) or (name.endswith(".txt") and "/requirements/" in f"/{path.lower()}"):

@@ -41,7 +41,7 @@ class Given(NamedTuple):
     value: Word | None
 
 
-class Launch(NamedTuple):
+class LaunchCommand(NamedTuple):
     """A command that starts ranks."""
 
     command: Command
@@ -74,14 +74,14 @@ class Launch(NamedTuple):
         return None
 
 
-def launches(script: Script) -> Iterator[Launch]:
+def launches(script: Script) -> Iterator[LaunchCommand]:
     """The commands of a script that start ranks, by place."""
     for command in script.commands:
         if command.words and (found := _launch(script, command)) is not None:
             yield found
 
 
-def _launch(script: Script, command: Command) -> Launch | None:
+def _launch(script: Script, command: Command) -> LaunchCommand | None:
     first = command.words[0].text
     may = command.name in PROGRAMS or command.name == "accelerate" or _WRAPPERS.fullmatch(command.name)
     if not (may or _PYTHON.match(command.name) or first.startswith(("$", "{"))):
@@ -129,7 +129,7 @@ def option(launcher: str, text: str) -> tuple[str, bool] | None:
     return names.pop() if len(names) == 1 else None
 
 
-def _parsed(command: Command, launcher: str, words: list[Word], at: int, start: int) -> Launch:
+def _parsed(command: Command, launcher: str, words: list[Word], at: int, start: int) -> LaunchCommand:
     options: dict[str, Given] = {}
     certain, i, program = True, start, None
     while i < len(words):
@@ -152,7 +152,7 @@ def _parsed(command: Command, launcher: str, words: list[Word], at: int, start: 
         else:
             program = word
             break
-    return Launch(command, launcher, words[at], tuple(words[:at]), options, program, tuple(words[i:]), certain)
+    return LaunchCommand(command, launcher, words[at], tuple(words[:at]), options, program, tuple(words[i:]), certain)
 
 
 def _after_equals(word: Word) -> Word:

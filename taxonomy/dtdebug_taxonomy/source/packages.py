@@ -9,7 +9,7 @@ from functools import cached_property
 from typing import NamedTuple
 
 from dtdebug_taxonomy.source.commands import Command, Word
-from dtdebug_taxonomy.source.document import Document, list_command
+from dtdebug_taxonomy.source.document import Config, list_command
 from dtdebug_taxonomy.source.environment import inner
 from dtdebug_taxonomy.source.json_reader import JsonReader
 from dtdebug_taxonomy.source.lexer import Lexer
@@ -156,7 +156,7 @@ def installed(source: Source) -> Iterator[Requirement]:
 
 def _listed(source: Source) -> Iterator[tuple[str, int]]:
     """The lists of `- pip:` in an environment for conda, and of `install_requires` in a setup.py."""
-    if isinstance(source, Document):
+    if isinstance(source, Config):
         for path, entry in source.entries:
             if path.rpartition(".")[2] == "pip":
                 for item in entry.node.items:

@@ -7,7 +7,7 @@ from itertools import combinations
 
 from dtdebug.watch.judge.common import violation, who
 from dtdebug.watch.notes import Rank
-from dtdebug.watch.rows import Begun, Dropped, Early, Group, Joined, Mesh, Outside, Step
+from dtdebug.watch.rows import Begun, Dropped, Early, Joined, MadeGroup, Mesh, Outside, Step
 from dtdebug_taxonomy.watched import Violation
 
 _SAID: tuple[tuple[type[Dropped | Early | Outside | Joined], str, str], ...] = (
@@ -77,11 +77,11 @@ def meshes(ranks: Sequence[Rank]) -> Iterator[Violation]:
                     "exchange values that don't belong together.",
                 )  # fmt: skip
                 return
-        groups = [[tuple(g.ranks) if g.ranks is not None else () for g in r.of(Group)] for r in (a, b)]
+        groups = [[tuple(g.ranks) if g.ranks is not None else () for g in r.of(MadeGroup)] for r in (a, b)]
         if len(groups[0]) == len(groups[1]) and groups[0] != groups[1] and sorted(groups[0]) != sorted(groups[1]):
             at = next(i for i, (x, y) in enumerate(zip(*groups, strict=True)) if x != y)
             if set(groups[0][at]) & set(groups[1][at]):
-                row = b.of(Group)[at]
+                row = b.of(MadeGroup)[at]
                 yield violation(
                     "groups-differ", "D.2.4", {a.rank, b.rank}, 1, b.place(row.site),
                     f"Group {at + 1} that rank {a.rank} made is {list(groups[0][at])}, that of rank {b.rank} is "

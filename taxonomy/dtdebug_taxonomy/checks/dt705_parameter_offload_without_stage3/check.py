@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from dtdebug_taxonomy.checks import Edit, Fix, Hit
 from dtdebug_taxonomy.source.deepspeed import configurations
-from dtdebug_taxonomy.source.document import Document
+from dtdebug_taxonomy.source.document import Config
 from dtdebug_taxonomy.source.launch import launches
 from dtdebug_taxonomy.source.shell import script_of
 from dtdebug_taxonomy.source.source import Source
@@ -23,7 +23,7 @@ def check(source: Source) -> Iterator[Hit]:
         entry = root.entry("zero_optimization.offload_param")
         if entry is not None and device is not None and device.value in _DEVICES:
             yield from _hit(entry.key_span, stage)
-    if isinstance(source, Document) and "zero_stage" in source.text:
+    if isinstance(source, Config) and "zero_stage" in source.text:
         for root in source.roots:
             device, stage = root.get("deepspeed_config.offload_param_device"), root.get("deepspeed_config.zero_stage")
             entry = root.entry("deepspeed_config.offload_param_device")

@@ -7,8 +7,8 @@ from collections.abc import Iterator
 
 from dtdebug_taxonomy.checks import Edit, Fix, Hit
 from dtdebug_taxonomy.checks.launching import gpus_per_node
-from dtdebug_taxonomy.source.document import Document
-from dtdebug_taxonomy.source.launch import Launch, launches
+from dtdebug_taxonomy.source.document import Config
+from dtdebug_taxonomy.source.launch import LaunchCommand, launches
 from dtdebug_taxonomy.source.python import Code
 from dtdebug_taxonomy.source.shell import Script, script_of
 from dtdebug_taxonomy.source.source import Source
@@ -33,7 +33,7 @@ def check(source: Source) -> Iterator[Hit]:
             yield from _compare(option[0], option[1], *seen)
     if isinstance(source, Code):
         yield from _spawned(source)
-    elif isinstance(source, Document):
+    elif isinstance(source, Config):
         yield from _configured(source)
 
 
@@ -47,7 +47,7 @@ def _compare(processes: int, span: Span, devices: int, where: str) -> Iterator[H
         )
 
 
-def _processes(script: Script, launch: Launch) -> tuple[int, Span] | None:
+def _processes(script: Script, launch: LaunchCommand) -> tuple[int, Span] | None:
     """Processes on each machine, and where the number stands."""
     name = {"torchrun": "--nproc-per-node", "deepspeed": "--num_gpus", "accelerate launch": "--num_processes"}
     given = launch.options.get(name.get(launch.launcher, ""))
@@ -69,7 +69,7 @@ def _processes(script: Script, launch: Launch) -> tuple[int, Span] | None:
     return int(text), used.inner
 
 
-def _devices(script: Script, launch: Launch) -> tuple[int, str] | None:
+def _devices(script: Script, launch: LaunchCommand) -> tuple[int, str] | None:
     """How many devices the processes see on each machine, and what says so."""
     ids = launch.options.get("--gpu_ids")
     if ids is not None and ids.value is not None:
@@ -122,7 +122,7 @@ def _spawned(code: Code) -> Iterator[Hit]:
             yield from _compare(processes, code.span(node), *seen)
 
 
-def _configured(document: Document) -> Iterator[Hit]:
+def _configured(document: Config) -> Iterator[Hit]:
     """Accelerate's own file."""
     for root in document.roots:
         processes, ids = root.get("num_processes"), root.get("gpu_ids")

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from dtdebug_taxonomy.checks import Edit, Fix, Hit
 from dtdebug_taxonomy.source.commands import Word
-from dtdebug_taxonomy.source.launch import Launch, launches, option
+from dtdebug_taxonomy.source.launch import LaunchCommand, launches, option
 from dtdebug_taxonomy.source.shell import Script, script_of
 from dtdebug_taxonomy.source.source import Source
 from dtdebug_taxonomy.source.text import Span
@@ -43,7 +43,7 @@ def check(source: Source) -> Iterator[Hit]:
             )
 
 
-def _misplaced(launch: Launch) -> list[tuple[str, list[Word]]]:
+def _misplaced(launch: LaunchCommand) -> list[tuple[str, list[Word]]]:
     program = launch.program
     if program is None or not (program.text.endswith((".py", ".py}")) or "--module" in launch.options):
         return []
@@ -67,11 +67,11 @@ def _misplaced(launch: Launch) -> list[tuple[str, list[Word]]]:
     return [(written, part) for name, written, part in found if name in own or name in _ALONG]
 
 
-def _short(launch: Launch) -> str:
+def _short(launch: LaunchCommand) -> str:
     return launch.program.text.rsplit("/", 1)[-1] if launch.program else "the program"
 
 
-def _moved(script: Script, launch: Launch, found: list[tuple[str, list[Word]]]) -> Fix | None:
+def _moved(script: Script, launch: LaunchCommand, found: list[tuple[str, list[Word]]]) -> Fix | None:
     """All of them moved before the program, where all stand in the command itself."""
     command, program = launch.command.span, launch.program
     if program is None or launch.command.is_list or not (command.start <= program.span.start < command.end):

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from dtdebug_taxonomy.checks import Edit, Fix, Hit
 from dtdebug_taxonomy.checks.launching import count, nodes, nodes_of_job
 from dtdebug_taxonomy.source.commands import Command, Word
-from dtdebug_taxonomy.source.launch import Launch, launches
+from dtdebug_taxonomy.source.launch import LaunchCommand, launches
 from dtdebug_taxonomy.source.shell import Script
 from dtdebug_taxonomy.source.text import Span
 
@@ -38,7 +38,7 @@ def check(script: Script) -> Iterator[Hit]:
             )
 
 
-def _srun(script: Script, launch: Launch) -> tuple[Word, ...] | None:
+def _srun(script: Script, launch: LaunchCommand) -> tuple[Word, ...] | None:
     """The words of the srun that this runs under: before it, or around the `bash -c` that it is in."""
     words = launch.before
     if not any(w.text.rsplit("/", 1)[-1] == "srun" for w in words):

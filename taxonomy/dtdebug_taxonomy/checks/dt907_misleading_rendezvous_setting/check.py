@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 from dtdebug_taxonomy.checks import Edit, Fix, Hit
 from dtdebug_taxonomy.checks.launching import LOOPBACK
-from dtdebug_taxonomy.source.launch import Given, Launch, launches
+from dtdebug_taxonomy.source.launch import Given, LaunchCommand, launches
 from dtdebug_taxonomy.source.shell import Script, script_of
 from dtdebug_taxonomy.source.source import Source
 from dtdebug_taxonomy.source.text import Span
@@ -30,7 +30,7 @@ def check(source: Source) -> Iterator[Hit]:
         yield from _hidden(script)
 
 
-def _inert(script: Script, launch: Launch) -> Iterator[Hit]:
+def _inert(script: Script, launch: LaunchCommand) -> Iterator[Hit]:
     backend = launch.options.get("--rdzv-backend")
     name = script.resolve(backend.value.text) if backend and backend.value else ""
     name = "c10d" if "--standalone" in launch.options else name
@@ -49,7 +49,7 @@ def _span(given: Given) -> Span:
     return Span(given.word.span.start, max(given.word.span.end, given.value.span.end if given.value else 0))
 
 
-def _removed(script: Script, launch: Launch, given: Given) -> Fix | None:
+def _removed(script: Script, launch: LaunchCommand, given: Given) -> Fix | None:
     start, end = _span(given)
     if launch.command.is_list or not (launch.command.span.start <= start and end <= launch.command.span.end):
         return None

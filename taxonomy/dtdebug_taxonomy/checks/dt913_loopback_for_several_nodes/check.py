@@ -6,8 +6,8 @@ from collections.abc import Iterator
 
 from dtdebug_taxonomy.checks import Hit
 from dtdebug_taxonomy.checks.launching import LOOPBACK, nodes, nodes_of_job
-from dtdebug_taxonomy.source.document import Document
-from dtdebug_taxonomy.source.launch import Launch, launches
+from dtdebug_taxonomy.source.document import Config
+from dtdebug_taxonomy.source.launch import LaunchCommand, launches
 from dtdebug_taxonomy.source.shell import Script, script_of
 from dtdebug_taxonomy.source.source import Source, Variable
 from dtdebug_taxonomy.source.tree import number
@@ -27,11 +27,11 @@ def check(source: Source) -> Iterator[Hit]:
         for variable in source.variables:
             if variable.is_set and not (found and variable.name == "MASTER_ADDR"):  # launchers give it out themselves
                 yield from _variable(source, variable)
-    if isinstance(source, Document):
+    if isinstance(source, Config):
         yield from _configured(source)
 
 
-def _address(script: Script, launch: Launch, many: int) -> Iterator[Hit]:
+def _address(script: Script, launch: LaunchCommand, many: int) -> Iterator[Hit]:
     for name in _ADDRESSES:
         given = launch.options.get(name)
         if given is None or given.value is None:
@@ -60,7 +60,7 @@ def _address(script: Script, launch: Launch, many: int) -> Iterator[Hit]:
     )
 
 
-def _dynamic(script: Script, launch: Launch) -> bool:
+def _dynamic(script: Script, launch: LaunchCommand) -> bool:
     backend = launch.options.get("--rdzv-backend")
     return backend is not None and backend.value is not None and script.resolve(backend.value.text) != "static"
 
@@ -81,7 +81,7 @@ def _variable(script: Script, variable: Variable) -> Iterator[Hit]:
         )
 
 
-def _configured(document: Document) -> Iterator[Hit]:
+def _configured(document: Config) -> Iterator[Hit]:
     """Accelerate's own file."""
     for root in document.roots:
         address, many = root.get("main_process_ip"), number(root.get("num_machines"))

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 from dtdebug_taxonomy.checks import Edit, Fix, Hit
 from dtdebug_taxonomy.checks.launching import nodes, nodes_of_job
-from dtdebug_taxonomy.source.launch import Launch, launches
+from dtdebug_taxonomy.source.launch import LaunchCommand, launches
 from dtdebug_taxonomy.source.shell import Script
 from dtdebug_taxonomy.source.text import Span
 
@@ -36,7 +36,7 @@ def check(script: Script) -> Iterator[Hit]:
         )
 
 
-def _fix(script: Script, launch: Launch, many: int) -> Fix | None:
+def _fix(script: Script, launch: LaunchCommand, many: int) -> Fix | None:
     """Puts srun before a launcher that needs no number of its node, one task for each node."""
     backend, start = launch.options.get("--rdzv-backend"), launch.place.start
     if backend is None or backend.value is None or script.resolve(backend.value.text) == "static":
