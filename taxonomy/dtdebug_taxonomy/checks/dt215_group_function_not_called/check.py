@@ -14,6 +14,7 @@ _ASKED = {DIST + n for n in ("get_rank", "get_world_size", "is_initialized", "is
 _ASKED |= {f"{m}.{n}" for m in horovod.MODULES for n in ("rank", "size", "local_rank", "local_size", "is_initialized")}
 _OWN = {"get_rank", "get_world_size", "get_local_rank", "is_main_process", "is_master", "is_dist_avail_and_initialized"}
 """Functions that programs write themselves for the same; counted where this file defines them."""
+_LAST = {name.rpartition(".")[2] for name in _ASKED} | _OWN
 _IDENTITY = (ast.Is, ast.IsNot, ast.In, ast.NotIn)
 
 
@@ -37,6 +38,9 @@ def check(code: Code) -> Iterator[Hit]:
 
 
 def _is_function(code: Code, node: ast.Attribute | ast.Name) -> bool:
+    last = node.attr if isinstance(node, ast.Attribute) else node.id
+    if last not in _LAST and last not in code.imports:
+        return False
     if code.name(node) in _ASKED:
         return True
     if not isinstance(node, ast.Name) or node.id not in _OWN or node.id not in code.at_top:
