@@ -13,6 +13,8 @@ from dtdebug_taxonomy.source.names import dotted
 from dtdebug_taxonomy.source.python import Code
 
 _MODULE = re.compile(r"(torch\.nn|torchvision\.models|timm|transformers|diffusers)\.")
+_MOST = 50
+"""So many calls are looked at, each through all of the file."""
 _SHARES = re.compile(
     r"all_?reduce|average_grad|sync_?grad|reduce_grad|broadcast_coalesced|prepare\(|fully_shard|Horovod"
 )
@@ -24,7 +26,7 @@ def check(code: Code) -> Iterator[Hit]:
     wraps = code.calls(*DDPS)
     if not wraps or code.role == "test" or _SHARES.search(code.text):
         return
-    for call in code.methods("parameters"):
+    for call in code.methods("parameters")[:_MOST]:
         owner = call.func.value  # type: ignore[attr-defined]
         home = code.function(call)
         wrap = next((w for w in wraps if code.function(w) is home and code.order[w] < code.order[call]), None)

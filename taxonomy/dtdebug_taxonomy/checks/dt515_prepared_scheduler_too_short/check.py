@@ -84,9 +84,12 @@ def _is_prepared(node: ast.AST) -> bool:
 
 def _for_one(code: Code, steps: ast.expr) -> bool:
     """Whether the number of processes only divides what a number of steps is made from: it is that of one process."""
-    todo, divides = [(steps, 3)], False
+    todo, divides, seen = [(steps, 3)], False, set[ast.AST]()
     while todo:
         node, left = todo.pop()
+        if node in seen:
+            continue
+        seen.add(node)
         below = {n for d in code.inside(node, ast.BinOp) if isinstance(d.op, _DIVISIONS) for n in ast.walk(d.right)}
         for inner in code.inside(node, ast.Name, ast.Attribute):
             if inner in below:

@@ -51,9 +51,10 @@ def _left_out(code: Code) -> Iterator[tuple[ast.Call, ast.Call]]:
         if function is None or path is None or not _is_one_file(code, path) or _may_be_for_some(code, save):
             continue
         calls = code.callers.get(function, [])
-        mains = [c for c in calls if any(g.test.value == "0" and g.test.equal for g in guards(code).around(c))]
+        is_main = (any(g.test.value == "0" and g.test.equal for g in guards(code).around(c)) for c in calls)
+        mains = {code.function(c): c for c, main in zip(calls, is_main, strict=True) if main}
         for call in calls:
-            main = next((m for m in mains if code.function(m) is code.function(call)), None)
+            main = mains.get(code.function(call))
             if main and not _may_be_for_some(code, call) and all(is_shared(code, a) for a in call.args):
                 yield call, main
 

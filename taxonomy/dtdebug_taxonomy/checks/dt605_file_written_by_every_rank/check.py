@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator
+from itertools import islice
 
 from dtdebug_taxonomy.checks import Fix, Hit
 from dtdebug_taxonomy.checks.everyone import beside_a_guard, for_all, for_all_in, is_shared
@@ -33,6 +34,8 @@ _WRITES = {
 }
 _REMOVES = ("shutil.rmtree", "os.remove", "os.unlink", "os.rename", "os.replace", "shutil.move")
 _MEETS = COLLECTIVES | {f"torch.distributed.checkpoint.{n}" for n in ("save", "load", "async_save")}
+_MOST = 50
+"""So many collectives of a class are looked at."""
 _METHODS = {"save_pretrained": ("save_directory", 0), "to_csv": ("path_or_buf", 0), "savefig": ("fname", 0)}
 
 
@@ -61,15 +64,20 @@ def check(code: Code) -> Iterator[Hit]:
 
 def _removed_together(code: Code) -> Iterator[Hit]:
     """Files that a method removes, in a class of which every rank holds an object: another method communicates."""
+    meetings: dict[ast.ClassDef, ast.Call | None] = {}
     for call in code.calls(*_REMOVES):
         home, function, path = code.class_of(call), code.function(call), code.argument(call, "path", 0)
         if home is None or function is None or path is None or code.argument(call, "ignore_errors", 1) is not None:
             continue
-        meets = [c for c in code.inside(home, ast.Call) if code.name(c.func) in _MEETS and for_all_in(code, c)]
-        caught = any(isinstance(up, ast.Try) for up in code.ancestors(call))
-        alone = beside_a_guard(code, call) is None
-        if meets and alone and not caught and for_all_in(code, call) and is_shared(code, path, listed=True):
-            line = code.text.place(code.span(meets[0]).start).line
+        if home not in meetings:
+            calls = islice((c for c in code.inside(home, ast.Call) if code.name(c.func) in _MEETS), _MOST)
+            meetings[home] = next((c for c in calls if for_all_in(code, c)), None)
+        meets = meetings[home]
+        if meets is None or any(isinstance(up, ast.Try) for up in code.ancestors(call)):
+            continue
+        shared = for_all_in(code, call) and is_shared(code, path, listed=True)
+        if shared and beside_a_guard(code, call) is None:
+            line = code.text.place(code.span(meets).start).line
             yield Hit(
                 code.span(call),
                 f"Every rank has such an object (all of them meet at line {line}) and removes the same file here: the "

@@ -34,28 +34,23 @@ def check(code: Code) -> Iterator[Hit]:
     facts = nn_module()
     public = {*facts.module, *facts.wrappers["DistributedDataParallel"]}
     others = not _FORWARDS.search(code.text)
+    bound = {name for _, name in code.bindings}
     for node in code.nodes(ast.Attribute):
         name = dotted(node.value)
         if not name or not isinstance(node.ctx, ast.Load) or not (node.attr in _OF_MODELS or others):
             continue
-        if "ema" in name and node.attr not in _OF_MODELS:
-            continue  # a model without gradients is not wrapped
-        if node.attr in public or node.attr.startswith("_") or (node.attr not in _OF_MODELS and _is_set(code, node)):
+        if node.attr in public or node.attr.startswith("_"):
             continue
         call = prepared.get((name_scope(code, node, name), name))
-        if call is None or not _comes_later(code, call, node, name) or _is_asked(code, node):
+        if call is None or (node.attr not in _OF_MODELS and ("ema" in name or f"{name}.{node.attr}" in bound)):
+            continue  # what has no gradients, as an average of the weights, is not wrapped
+        if not _comes_later(code, call, node, name) or _is_asked(code, node):
             continue
         yield Hit(
             code.span(node),
             f"{name} is what prepare() gave: with several processes that is DistributedDataParallel, which has no "
             f"{node.attr}, and this raises AttributeError. Ask accelerator.unwrap_model({name}).",
         )
-
-
-def _is_set(code: Code, node: ast.Attribute) -> bool:
-    """Whether the program gives the wrapper this attribute itself."""
-    written = f"{dotted(node.value)}.{node.attr}"
-    return any(name == written for _, name in code.bindings)
 
 
 def _is_accelerator(code: Code, call: ast.Call) -> bool:

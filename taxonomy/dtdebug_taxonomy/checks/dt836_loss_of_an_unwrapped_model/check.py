@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator
+from itertools import islice
 
 from dtdebug_taxonomy.checks import Hit
 from dtdebug_taxonomy.checks.flow import reaches_backward, without_grad
@@ -11,15 +12,18 @@ from dtdebug_taxonomy.source.bindings import surely_before
 from dtdebug_taxonomy.source.names import dotted
 from dtdebug_taxonomy.source.python import Code
 
+_MOST = 20
+"""So many calls of such models are looked at, each along all of its function."""
+
 
 def check(code: Code) -> Iterator[Hit]:
     """Reports the call of the model."""
     prepared = {dotted(a) for c in code.methods("prepare", "prepare_model") for a in c.args} - {""}
     if not prepared or code.role == "test" or code.methods("all_reduce", "reduce_gradients"):
         return
-    for call in code.nodes(ast.Call):
-        taken = _taken_out(code, call.func, prepared)
-        if taken is None or without_grad(code, call) or not reaches_backward(code, call):
+    found = ((call, taken) for call in code.nodes(ast.Call) if (taken := _taken_out(code, call.func, prepared)))
+    for call, taken in islice(found, _MOST):
+        if without_grad(code, call) or not reaches_backward(code, call):
             continue
         outer = dotted(taken.args[0])
         if outer != dotted(call.func) and _is_called_too(code, call, outer):

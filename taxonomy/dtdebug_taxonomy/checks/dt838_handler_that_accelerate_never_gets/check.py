@@ -32,11 +32,12 @@ def check(code: Code) -> Iterator[Hit]:
     """Reports the call that makes the settings."""
     if code.role == "test" or not code.calls("accelerate.Accelerator"):
         return
+    loaded = {n.id for n in code.nodes(ast.Name) if isinstance(n.ctx, ast.Load)}
     for call in code.nodes(ast.Call):
         home, _, last = code.name(call.func).rpartition(".")
         if last not in _ARGUMENT or not home.startswith("accelerate"):
             continue
-        if _is_lost(code, call):
+        if _is_lost(code, call, loaded):
             yield Hit(
                 code.span(call),
                 f"Nothing gets this: it has no effect unless it is passed to Accelerator({_ARGUMENT[last]}=...).",
@@ -50,21 +51,21 @@ def check(code: Code) -> Iterator[Hit]:
             )
 
 
-def _is_lost(code: Code, call: ast.Call) -> bool:
+def _is_lost(code: Code, call: ast.Call, loaded: set[str]) -> bool:
     up = code.parent[call]
     if isinstance(up, ast.Expr):
         return True
     if not isinstance(up, ast.Assign) or len(up.targets) != 1 or not isinstance(up.targets[0], ast.Name):
         return False
-    name = up.targets[0].id
-    used = any(n.id == name and isinstance(n.ctx, ast.Load) for n in code.nodes(ast.Name))
-    return not used and code.function(call) is not None  # other modules may import what stands at the top
+    if code.function(call) is None:
+        return False  # other modules may import what stands at the top
+    return up.targets[0].id not in loaded
 
 
 def _made_before(code: Code, call: ast.Call) -> ast.Call | None:
     """What makes the group in the same function, before the Accelerator that gets these settings."""
     for made in code.calls(*_MAKES_GROUP):
-        inside = call in set(ast.walk(made))
+        inside = made in code.ancestors(call)
         here = code.function(made) is code.function(call) and code.order[made] < code.order[call]
         if here and not inside and surely_before(code, code.statement(made), call):
             return made
