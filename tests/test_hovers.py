@@ -204,3 +204,14 @@ def test_names_for_completion_hold_texts_and_facts():
     assert "zero_optimization.stage" in hovers.known_names("deepspeed")
     assert "sbatch --nodes" in hovers.known_names("option")
     assert "deepspeed.initialize" in hovers.known_names("python")
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_every_text_says_where_its_fact_is_from(kind):
+    """A page, or the file of a release in which it was read."""
+    texts = {name: hovers.hover(name, KNOWLEDGE, kind) for name in hovers.known_names(kind)}
+
+    source = re.compile(r"https://|\w \d\S* reads it \(`|NCCL reads")
+    from_nowhere = [name for name, text in texts.items() if not text or not source.search(text)]
+
+    assert [] == from_nowhere

@@ -163,7 +163,8 @@ def _environment(name: str) -> Hover | None:
         if not told:
             return None
         told = (meaning.means, *told) if meaning else told
-    torch_page = _TORCH_NCCL_DOCS if name.startswith("TORCH_NCCL_") else ""
+    of_torch = name.startswith("TORCH_NCCL_") or name in facts.torch_env().renamed
+    torch_page = _TORCH_NCCL_DOCS if of_torch else ""
     url = entry.page if entry else meaning.url or _NCCL_DOCS if meaning else torch_page
     return Hover(title=name, entry=entry, facts=told, url=url)
 

@@ -96,6 +96,17 @@ def all_in(code: Code, node: ast.AST, function: Function, depth: int) -> bool:
     return all(for_all(code, c, 2) or beside_a_guard(code, c, depth) is not None for c in others)
 
 
+def for_all_in(code: Code, node: ast.AST) -> bool:
+    """Whether no condition in its function, nor around the calls of it in this file, may be one on the rank."""
+    function = code.function(node)
+    calls = [node, *(code.callers.get(function, ()) if function is not None else ())]
+    return not any(
+        guards(code).around(place)
+        or any(isinstance(up, ast.If | ast.IfExp) and asks(code, up.test) for up in code.ancestors(place))
+        for place in calls
+    )
+
+
 def _may_be_one(code: Code, test: ast.expr) -> bool:
     return bool(_MAY_BE_ONE.search(_QUOTED.sub("", code.source_of(test))))
 
@@ -106,19 +117,22 @@ def asks(code: Code, test: ast.expr) -> bool:
     return bool(_ASKS.search(written)) and "__name__" not in written
 
 
-def is_shared(code: Code, path: ast.expr) -> bool:
-    """Whether all ranks surely mean the same path."""
+def is_shared(code: Code, path: ast.expr, *, listed: bool = False) -> bool:
+    """Whether all ranks surely mean the same path; `listed`: one of a sorted list is that of all."""
     values = [path, *(v for n in code.inside(path, ast.Name, ast.Attribute) for v in code.values(n) if v is not None)]
     if any(_OWN.search(code.source_of(v)) or depends_on_rank(code, v) for v in values):
         return False
-    return not any(_of_a_loop(code, n) for v in values for n in code.inside(v, ast.Name))
+    return not any(_of_a_loop(code, n, listed=listed) for v in values for n in code.inside(v, ast.Name))
 
 
-def _of_a_loop(code: Code, name: ast.Name) -> bool:
+def _of_a_loop(code: Code, name: ast.Name, *, listed: bool) -> bool:
     """Whether a name stands for one of the things that a loop goes through: data that may be split between ranks."""
     for binding in code.bound(name):
         if binding.how in {"loop", "with"} and isinstance(binding.node, ast.For | ast.AsyncFor | ast.comprehension):
             iterated = binding.node.iter
+            values = [v.value if isinstance(v, ast.Subscript) else v for v in code.values(iterated)]
+            if listed and all(isinstance(v, ast.Call) and code.name(v.func) == "sorted" for v in values):
+                continue
             if not (isinstance(iterated, ast.Call) and code.name(iterated.func) in {"range", "tqdm.trange"}):
                 return True
     return False

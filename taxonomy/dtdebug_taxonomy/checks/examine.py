@@ -88,7 +88,7 @@ def examine(
 
 
 def _concerns(check: Check, code: Code) -> bool:
-    """Heuristics are for programs and the modules of a project, not for tests and packages that others import."""
+    """Heuristics are for programs, the modules of a project, and what trains in a package that others import."""
     if check.programs_only:
         return code.role == "program"
     return check.severity != "hint" or code.role == "program" or not (code.role == "test" or code.in_package)

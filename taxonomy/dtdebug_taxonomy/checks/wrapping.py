@@ -84,6 +84,8 @@ def _of_call(code: Code, call: ast.Call, names: set[str], depth: int) -> Wrap | 
 
 def _of_name(code: Code, node: ast.expr, names: set[str], depth: int) -> Wrap | None:
     bindings = _bindings(code, node)
+    if _is_taken_out(code, node):
+        return None
     if not bindings or any(b.how not in {"assign", "import", "definition"} for b in bindings):
         return None
     wraps = [_of_binding(code, b, node, names, depth) for b in bindings]
@@ -101,6 +103,15 @@ def _of_name(code: Code, node: ast.expr, names: set[str], depth: int) -> Wrap | 
     elsewhere = "." in name and len(bindings) < len(code.bindings.get((name_scope(code, node, name), name), ()))
     always = wrap.always and ((all(wraps) and not elsewhere) or not _conditional(code, bindings[last].node, node))
     return Wrap(wrap.call, always)
+
+
+def _is_taken_out(code: Code, node: ast.expr) -> bool:
+    """Whether a method puts the model inside into the attribute that held the wrapper."""
+    name = dotted(node)
+    if "." not in name:
+        return False
+    bound = code.bindings.get((name_scope(code, node, name), name), ())
+    return any(f"{name}.module" in code.source_of(b.value) for b in bound if b.value is not None)
 
 
 def _of_binding(code: Code, binding: Binding, node: ast.expr, names: set[str], depth: int) -> Wrap | None:

@@ -62,8 +62,16 @@ class Code(Valued, Holder):
 
     @cached_property
     def in_package(self) -> bool:
-        """Whether the file is part of a package that others import: installed, or with relative imports."""
-        return bool(_INSTALLED.search(self.path)) or any(name.startswith(".") for name in self.imports.values())
+        """Whether others import it from a package: it is installed, or has relative imports and trains nothing."""
+        if _INSTALLED.search(self.path):
+            return True
+        return any(name.startswith(".") for name in self.imports.values()) and not self.trains
+
+    @cached_property
+    def trains(self) -> bool:
+        """Whether a function of it makes a step of training: backward, and the optimizer's step."""
+        homes = {self.function(call) for call in self.methods("backward")} - {None}
+        return any(self.function(call) in homes for call in self.methods("step"))
 
     def _trains(self, statement: ast.stmt) -> bool:
         """A statement of a module that makes what only training needs; a library does that in functions."""

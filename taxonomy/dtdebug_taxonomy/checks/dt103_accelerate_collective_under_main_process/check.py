@@ -24,6 +24,13 @@ _METHODS = (
     "wait_for_everyone",
     "prepare",
 )
+_WHERE = {
+    "save_state": "with DeepSpeed and FSDP",
+    "load_state": "with DeepSpeed and FSDP",
+    "save_model": "with FSDP and ZeRO stage 3, which gather the weights",
+    "get_state_dict": "with FSDP and ZeRO stage 3, which gather the weights",
+}
+"""What communicates under some ways of sharding only."""
 _STATES = {"accelerate.PartialState", "accelerate.state.PartialState", "accelerate.state.AcceleratorState"}
 _FUNCTIONS = tuple(
     f"accelerate.utils.{home}{name}"
@@ -54,7 +61,7 @@ def check(code: Code) -> Iterator[Hit]:
         yield Hit(
             code.span(call),
             f"{what} runs {guard.test.words}: the other processes never call it, so the run hangs "
-            "as soon as it communicates, with DeepSpeed and FSDP in any case.",
+            f"{next((where for name, where in _WHERE.items() if name in what), 'in it')}.",
             lifted(code, call, f"Call {last_name(code, call)}() on every process"),
         )
 

@@ -16,6 +16,8 @@ _ASKS = re.compile(
     r"dist|initiali[sz]ed|world|rank|ddp|parallel|gpu|device|multi|main|master|launch|fsdp|nproc|num_processes",
     re.IGNORECASE,
 )
+_ALWAYS = re.compile(r"deepspeed|fsdp|FullySharded|init_process_group|init_distributed", re.IGNORECASE)
+"""With these there is a group in a run of one process too."""
 _PLAIN = {"args", "self", "config", "cfg", "opt", "not", "is", "None", "and", "or", "int", "os", "environ", "getenv"}
 
 
@@ -23,6 +25,7 @@ def check(code: Code) -> Iterator[Hit]:
     """Reports the first call in each function that makes the group only sometimes."""
     if code.role == "test" or "WORLD_SIZE'] =" in code.text:
         return
+    yield from _beside_accelerate(code)
     reported: set[ast.AST] = set()
     for condition in _conditions(code):
         home = code.function(condition)
@@ -38,6 +41,27 @@ def check(code: Code) -> Iterator[Hit]:
             f"The process group is made under a condition (line {line}), and this {last}() is called "
             "in any case: a run of one process fails here.",
         )
+
+
+def _beside_accelerate(code: Code) -> Iterator[Hit]:
+    """The first call in a program whose group is left to Accelerate, which makes one for several processes only."""
+    if not code.calls("accelerate.Accelerator") or code.calls(INIT) or _ALWAYS.search(code.text):
+        return
+    for call in code.calls(*_NEEDS):
+        callers = [c for c in _callers(code, call) if code.function(c) is not None]
+        if _is_reached(code, call, None) and all(_is_reached(code, c, None) for c in callers):
+            last = code.name(call.func).rpartition(".")[2]
+            yield Hit(
+                code.span(call.func),
+                f"Accelerate makes a process group for several processes only: started as one process, the program "
+                f"ends at this {last}(). Accelerate's own (wait_for_everyone, process_index) work with any number.",
+            )
+            return
+
+
+def _callers(code: Code, call: ast.Call) -> list[ast.Call]:
+    function = code.function(call)
+    return code.callers.get(function, []) if function is not None else []
 
 
 def _conditions(code: Code) -> Iterator[ast.If]:

@@ -15,6 +15,10 @@ _CHECKPOINTS = {
     "torch.utils.checkpoint",
     "torch.utils.checkpoint.checkpoint_sequential",
 }
+_WRAPPERS = {
+    "torch.distributed.algorithms._checkpoint.checkpoint_wrapper.checkpoint_wrapper",
+    "torch.distributed.algorithms._checkpoint.checkpoint_wrapper.apply_activation_checkpointing",
+}
 _ARGUMENTS = {
     "transformers.TrainingArguments",
     "transformers.Seq2SeqTrainingArguments",
@@ -68,6 +72,11 @@ def _reentrant(code: Code) -> list[ast.Call]:
         way = code.argument(call, "use_reentrant")
         if (way is None and not any(k.arg is None for k in call.keywords)) or code.constant(way) is True:
             found.append(call)
+    for call in code.calls("functools.partial", *_WRAPPERS):
+        if code.name(call.func) in _WRAPPERS or (call.args and code.name(call.args[0]) in _WRAPPERS):
+            way = code.argument(call, "checkpoint_impl")
+            if code.name(way).endswith("CheckpointImpl.REENTRANT"):
+                found.append(call)
     for call in code.methods("gradient_checkpointing_enable"):
         options = code.argument(call, "gradient_checkpointing_kwargs", 0)
         if options is not None and _says_reentrant(code, options):

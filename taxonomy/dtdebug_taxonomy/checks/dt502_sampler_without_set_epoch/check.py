@@ -41,7 +41,9 @@ def check(code: Code) -> Iterator[Hit]:
         data = dotted(code.argument(call, "dataset", 0)).rsplit(".", 1)[-1]
         if _is_given_out(code, call, {target, loader} - {""}, loop):
             continue
-        if _TEST.search(data) or _used_once(code, call, loop) or _goes_elsewhere(code, {target, loader} - {""}):
+        if _TEST.search(data) or _used_once(code, call, loop) or _has_new_data(code, call, loop):
+            continue
+        if _goes_elsewhere(code, {target, loader} - {""}):
             continue
         yield Hit(
             code.span(call),
@@ -99,6 +101,14 @@ def _used_once(code: Code, call: ast.Call, epochs: ast.For | ast.While) -> bool:
             return epochs not in around
         inner = up
     return False
+
+
+def _has_new_data(code: Code, call: ast.Call, epochs: ast.For | ast.While) -> bool:
+    """Whether each epoch makes its data anew, which may be shuffled there, and the sampler for it."""
+    data = code.argument(call, "dataset", 0)
+    made = code.bound(data) if isinstance(data, ast.Name) else []
+    within = {*code.inside(epochs, ast.Assign)}
+    return bool(made) and call in set(code.inside(epochs, ast.Call)) and all(b.node in within for b in made)
 
 
 def _goes_through(code: Code, loop: ast.For, loaders: set[str]) -> bool:

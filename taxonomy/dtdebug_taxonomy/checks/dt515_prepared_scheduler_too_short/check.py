@@ -19,6 +19,8 @@ _LENGTHS = {
     "OneCycleLR": "total_steps",
 }
 _JOINED = (f"{_SCHEDULERS}SequentialLR", f"{_SCHEDULERS}ChainedScheduler")
+_SIZE = re.compile(r"(num_processes|world_?size)$", re.IGNORECASE)
+_DIVISIONS = (ast.Div, ast.FloorDiv)
 _COUNTS = re.compile(r"num_processes|world_size|split_batches|step_scheduler_with_optimizer|epoch", re.IGNORECASE)
 
 
@@ -43,7 +45,7 @@ def check(code: Code) -> Iterator[Hit]:
             continue
         assign = code.parent.get(call)
         names = {dotted(t) for t in assign.targets} if isinstance(assign, ast.Assign) else set()
-        if names & prepared and (_is_divided(code, steps, 3) or not _counts(code, steps, 3)):
+        if names & prepared and (_is_divided(code, steps, 3) or _for_one(code, steps) or not _counts(code, steps, 3)):
             yield Hit(
                 code.span(steps),
                 "A prepared scheduler is stepped once for each process: with N processes it is through after 1/N of "
@@ -57,7 +59,9 @@ def _steps(code: Code, call: ast.Call) -> ast.expr | None:
     if name.startswith(_SCHEDULERS):
         keyword = _LENGTHS.get(name.removeprefix(_SCHEDULERS))
         return code.argument(call, keyword) if keyword else None
-    return code.argument(call, "num_training_steps") if _MAKER.fullmatch(name.rpartition(".")[2]) else None
+    last = name.rpartition(".")[2]
+    position = 3 if last == "get_scheduler" else 2 if last.endswith("_schedule_with_warmup") else None
+    return code.argument(call, "num_training_steps", position) if _MAKER.fullmatch(last) else None
 
 
 def _is_divided(code: Code, node: ast.expr, left: int) -> bool:
@@ -76,6 +80,25 @@ def _is_divided(code: Code, node: ast.expr, left: int) -> bool:
 def _is_prepared(node: ast.AST) -> bool:
     made = node.value if isinstance(node, ast.Assign) else None
     return isinstance(made, ast.Call) and getattr(made.func, "attr", "") in {"prepare", "prepare_data_loader"}
+
+
+def _for_one(code: Code, steps: ast.expr) -> bool:
+    """Whether the number of processes only divides what a number of steps is made from: it is that of one process."""
+    todo, divides, seen = [(steps, 3)], False, set[ast.AST]()
+    while todo:
+        node, left = todo.pop()
+        if node in seen:
+            continue
+        seen.add(node)
+        below = {n for d in code.inside(node, ast.BinOp) if isinstance(d.op, _DIVISIONS) for n in ast.walk(d.right)}
+        for inner in code.inside(node, ast.Name, ast.Attribute):
+            if inner in below:
+                divides |= bool(_SIZE.search(dotted(inner)))
+            elif _SIZE.search(dotted(inner)):
+                return False
+            elif left:
+                todo += [(v, left - 1) for v in code.values(inner) if v is not None and v is not inner]
+    return divides
 
 
 def _counts(code: Code, node: ast.expr, left: int) -> bool:

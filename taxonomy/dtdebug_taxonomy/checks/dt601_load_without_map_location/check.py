@@ -33,6 +33,7 @@ _GPUS = ("cuda", "nccl", ".to(", "gpu", "device")
 def check(code: Code) -> Iterator[Hit]:
     """Reports the call."""
     yield from _of_lightning(code)
+    yield from _of_safetensors(code)
     calls = code.calls("torch.load")
     if not calls or code.role == "test" or not (any(w in code.text for w in _GPUS) or code.imports_any(_PARALLEL)):
         return
@@ -58,6 +59,22 @@ def check(code: Code) -> Iterator[Hit]:
             "a copy, and a CUDA context, for each of them.",
             Fix('Add map_location="cpu"', (add(code, call, 'map_location="cpu"'),)),
         )
+
+
+def _of_safetensors(code: Code) -> Iterator[Hit]:
+    """`load_file(path, device="cuda")`: safetensors means GPU 0 by it, whatever device the rank has chosen."""
+    starts = [*code.calls(*_STARTS), *horovod.calls(code, "init")]
+    for call in code.calls("safetensors.torch.load_file"):
+        device = code.argument(call, "device", 1)
+        if device is None or code.constant(device) not in {"cuda", "cuda:0"} or code.role == "test":
+            continue
+        if _is_parallel(code, call, starts) and not _is_for_one(code, call):
+            yield Hit(
+                code.span(device),
+                "safetensors takes this for GPU 0, whatever device the rank has chosen: it then holds a copy of the "
+                "weights for each rank.",
+                Fix("Load it to the CPU", (Edit(code.span(device), '"cpu"'),)),
+            )
 
 
 def _of_lightning(code: Code) -> Iterator[Hit]:

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 
 from dtdebug_taxonomy.checks import Fix, Hit
 from dtdebug_taxonomy.checks.diverging import last_name
-from dtdebug_taxonomy.checks.everyone import all_in, for_all, is_shared
+from dtdebug_taxonomy.checks.everyone import all_in, asks, for_all, is_shared
 from dtdebug_taxonomy.checks.fixing import conditional, main_process
 from dtdebug_taxonomy.checks.names import FULLY_SHARD, INIT
 from dtdebug_taxonomy.checks.wrapping import DDPS, FSDP1
@@ -35,6 +35,34 @@ def check(code: Code) -> Iterator[Hit]:
                 "Every rank writes this file: they overwrite each other, and the file may end up truncated or corrupt.",
                 _fix(code, call),
             )
+    for call, main in _left_out(code) if code.role != "test" else ():
+        line = code.text.place(code.span(main).start).line
+        yield Hit(
+            code.span(call),
+            f"Line {line} leaves this to rank 0, and here every rank writes the same file: they overwrite each other.",
+            _fix(code, call),
+        )
+
+
+def _left_out(code: Code) -> Iterator[tuple[ast.Call, ast.Call]]:
+    """Calls of a function that saves, on all ranks, beside one that is for rank 0: with that one."""
+    for save in code.calls("torch.save"):
+        function, path = code.function(save), code.argument(save, "f", 1)
+        if function is None or path is None or not _is_one_file(code, path) or _may_be_for_some(code, save):
+            continue
+        calls = code.callers.get(function, [])
+        is_main = (any(g.test.value == "0" and g.test.equal for g in guards(code).around(c)) for c in calls)
+        mains = {code.function(c): c for c, main in zip(calls, is_main, strict=True) if main}
+        for call in calls:
+            main = mains.get(code.function(call))
+            if main and not _may_be_for_some(code, call) and all(is_shared(code, a) for a in call.args):
+                yield call, main
+
+
+def _may_be_for_some(code: Code, node: ast.AST) -> bool:
+    """Whether a condition around a place, or before it, is on the rank or may be."""
+    around = (up.test for up in code.ancestors(node) if isinstance(up, ast.If | ast.IfExp))
+    return bool(guards(code).around(node)) or any(asks(code, test) for test in around)
 
 
 def _unlike_its_siblings(code: Code, call: ast.Call) -> bool:

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator
+from itertools import islice
 
 from dtdebug_taxonomy.checks import Fix, Hit
-from dtdebug_taxonomy.checks.everyone import beside_a_guard, for_all, is_shared
+from dtdebug_taxonomy.checks.everyone import beside_a_guard, for_all, for_all_in, is_shared
 from dtdebug_taxonomy.checks.fixing import conditional, main_process
+from dtdebug_taxonomy.checks.names import COLLECTIVES
 from dtdebug_taxonomy.checks.ranks_seen import is_started_here, starts_ranks
 from dtdebug_taxonomy.source.guards import Guard
 from dtdebug_taxonomy.source.python import Code
@@ -30,6 +32,10 @@ _WRITES = {
     "omegaconf.OmegaConf.save": ("f", 1),
     "safetensors.torch.save_file": ("filename", 1),
 }
+_REMOVES = ("shutil.rmtree", "os.remove", "os.unlink", "os.rename", "os.replace", "shutil.move")
+_MEETS = COLLECTIVES | {f"torch.distributed.checkpoint.{n}" for n in ("save", "load", "async_save")}
+_MOST = 50
+"""So many collectives of a class are looked at."""
 _METHODS = {"save_pretrained": ("save_directory", 0), "to_csv": ("path_or_buf", 0), "savefig": ("fname", 0)}
 
 
@@ -37,6 +43,7 @@ def check(code: Code) -> Iterator[Hit]:
     """Reports the call that writes."""
     if code.role == "test":
         return
+    yield from _removed_together(code)
     whole = is_started_here(code) and starts_ranks(code)
     for call, path in _written(code):
         if not isinstance(path, ast.Name | ast.Attribute | ast.JoinedStr | ast.BinOp | ast.Call | ast.Constant):
@@ -53,6 +60,29 @@ def check(code: Code) -> Iterator[Hit]:
             "other, and what one removes another still needs.",
             _fix(code, call, guard),
         )
+
+
+def _removed_together(code: Code) -> Iterator[Hit]:
+    """Files that a method removes, in a class of which every rank holds an object: another method communicates."""
+    meetings: dict[ast.ClassDef, ast.Call | None] = {}
+    for call in code.calls(*_REMOVES):
+        home, function, path = code.class_of(call), code.function(call), code.argument(call, "path", 0)
+        if home is None or function is None or path is None or code.argument(call, "ignore_errors", 1) is not None:
+            continue
+        if home not in meetings:
+            calls = islice((c for c in code.inside(home, ast.Call) if code.name(c.func) in _MEETS), _MOST)
+            meetings[home] = next((c for c in calls if for_all_in(code, c)), None)
+        meets = meetings[home]
+        if meets is None or any(isinstance(up, ast.Try) for up in code.ancestors(call)):
+            continue
+        shared = for_all_in(code, call) and is_shared(code, path, listed=True)
+        if shared and beside_a_guard(code, call) is None:
+            line = code.text.place(code.span(meets).start).line
+            yield Hit(
+                code.span(call),
+                f"Every rank has such an object (all of them meet at line {line}) and removes the same file here: the "
+                "first one does, and the others end with FileNotFoundError.",
+            )
 
 
 def _written(code: Code) -> Iterator[tuple[ast.Call, ast.expr | None]]:

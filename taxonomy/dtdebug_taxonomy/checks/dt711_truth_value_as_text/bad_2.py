@@ -2,6 +2,6 @@ config = {
     "train_micro_batch_size_per_gpu": 2,
     "zero_optimization": {
         "stage": 2,
-        "contiguous_gradients": "True",  # dt: DT711
+        "contiguous_gradients": "False",  # dt: DT711
     },
 }

@@ -1,4 +1,4 @@
-"""Truth values in quotes, of which some readers take each for true."""
+"""`"false"` in quotes, which some readers take for true."""
 
 from __future__ import annotations
 
@@ -10,18 +10,16 @@ from dtdebug_taxonomy.source.deepspeed import configurations
 from dtdebug_taxonomy.source.python import Code
 from dtdebug_taxonomy.source.source import Source
 
-_TEXTS = {"true": "true", "false": "false"}
-
 
 def check(source: Source) -> Iterator[Hit]:
-    """Reports "true" and "false" as texts for keys that are truth values."""
+    """Reports the text for keys that are truth values; "true" means the same in quotes."""
     for root in configurations(source):
         for path, entry in root.walk():
             row = facts.deepspeed_config().keys.get(path)
             value = entry.node.value
-            if row is None or row.type != "boolean" or not isinstance(value, str) or value.lower() not in _TEXTS:
+            if row is None or row.type != "boolean" or not isinstance(value, str) or value.lower() != "false":
                 continue
-            right = value.lower().capitalize() if isinstance(source, Code) else value.lower()
+            right = "False" if isinstance(source, Code) else "false"
             quoted = source.cut(entry.node.span)[:1] in {'"', "'"}
             yield Hit(
                 entry.node.span,

@@ -7,6 +7,7 @@ import re
 from collections.abc import Iterator
 
 from dtdebug_taxonomy.checks import Hit
+from dtdebug_taxonomy.facts import nn_module
 from dtdebug_taxonomy.source.bindings import name_scope
 from dtdebug_taxonomy.source.names import dotted
 from dtdebug_taxonomy.source.python import Code
@@ -19,6 +20,8 @@ _OF_MODELS = {
 _MODEL = re.compile(
     r"(?i)(^|_)(model|net|unet|vae|transformer|encoder|decoder|policy|actor|critic|student|teacher|llm|gpt|lora)\d?$"
 )
+_FORWARDS = re.compile(r"deepspeed|fsdp|FullySharded", re.IGNORECASE)
+"""Wrappers that hand attributes on to the model."""
 _UNWRAPS = re.compile(r"unwrap|\.module\b|hasattr|isinstance|distributed_type|num_processes")
 
 
@@ -28,12 +31,20 @@ def check(code: Code) -> Iterator[Hit]:
     if not calls or code.role == "test":
         return
     prepared = {(place, name): call for call in calls for place, name in _prepared(code, call)}
+    facts = nn_module()
+    public = {*facts.module, *facts.wrappers["DistributedDataParallel"]}
+    others = not _FORWARDS.search(code.text)
+    bound = {name for _, name in code.bindings}
     for node in code.nodes(ast.Attribute):
         name = dotted(node.value)
-        if node.attr not in _OF_MODELS or not name or not isinstance(node.ctx, ast.Load):
+        if not name or not isinstance(node.ctx, ast.Load) or not (node.attr in _OF_MODELS or others):
+            continue
+        if node.attr in public or node.attr.startswith("_"):
             continue
         call = prepared.get((name_scope(code, node, name), name))
-        if call is None or not _comes_later(code, call, node, name) or _is_asked(code, node):
+        if call is None or (node.attr not in _OF_MODELS and ("ema" in name or f"{name}.{node.attr}" in bound)):
+            continue  # what has no gradients, as an average of the weights, is not wrapped
+        if not _comes_later(code, call, node, name) or _is_asked(code, node):
             continue
         yield Hit(
             code.span(node),
@@ -72,6 +83,9 @@ def _comes_later(code: Code, call: ast.Call, node: ast.Attribute, name: str) -> 
     if code.function(node) is code.function(call):
         return code.order[node] > code.order[call]
     function = code.function(node)
+    bound = code.bindings.get((name_scope(code, node, name), name), ())
+    if any(code.function(b.node) is function and code.order[b.node] < code.order[node] for b in bound):
+        return False  # this method makes the model itself
     return function is not None and name.startswith("self.") and function.name not in {"__init__", "setup"}
 
 

@@ -31,6 +31,8 @@ def check(source: Source) -> Iterator[Hit]:
         seen = (_devices(script, launch) or _set(source)) if script and option else None
         if option and seen:
             yield from _compare(option[0], option[1], *seen)
+        elif script and not option:
+            yield from _one_for_several(script, launch)
     if isinstance(source, Code):
         yield from _spawned(source)
     elif isinstance(source, Config):
@@ -67,6 +69,24 @@ def _processes(script: Script, launch: LaunchCommand) -> tuple[int, Span] | None
         if value is not None and value.text == text:
             used = value
     return int(text), used.inner
+
+
+def _one_for_several(script: Script, launch: LaunchCommand) -> Iterator[Hit]:
+    """`--multi_gpu` where one device is shown."""
+    several = launch.options.get("--multi_gpu")
+    if (
+        several is None
+        or "--num_processes" in launch.options
+        or launch.number(script, "--num_machines") not in {None, 1}
+    ):
+        return
+    devices, where = _devices(script, launch) or (0, "")
+    if devices == 1 and where in _VISIBLE:
+        yield Hit(
+            several.word.span,
+            f"{where} shows one device, and this asks for several: Accelerate refuses to start, or starts the "
+            "processes of its configuration, of which all but the first find no device.",
+        )
 
 
 def _devices(script: Script, launch: LaunchCommand) -> tuple[int, str] | None:

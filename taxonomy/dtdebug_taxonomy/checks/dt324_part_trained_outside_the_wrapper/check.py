@@ -1,0 +1,92 @@
+"""Modules that an optimizer gets without a wrapper, in a program that wraps another one by DistributedDataParallel."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterator
+
+from dtdebug_taxonomy.checks import Hit
+from dtdebug_taxonomy.checks.names import OPTIMIZERS
+from dtdebug_taxonomy.checks.wrapping import DATA_PARALLEL, DDPS, FSDP1, wrap_of
+from dtdebug_taxonomy.source.names import dotted
+from dtdebug_taxonomy.source.python import Code
+
+_MODULE = re.compile(r"(torch\.nn|torchvision\.models|timm|transformers|diffusers)\.")
+_MOST = 50
+"""So many calls are looked at, each through all of the file."""
+_SHARES = re.compile(
+    r"all_?reduce|average_grad|sync_?grad|reduce_grad|broadcast_coalesced|prepare\(|fully_shard|Horovod"
+)
+"""The program may average gradients of its own accord."""
+
+
+def check(code: Code) -> Iterator[Hit]:
+    """Reports the parameters that are given to the optimizer."""
+    wraps = code.calls(*DDPS)
+    if not wraps or code.role == "test" or _SHARES.search(code.text):
+        return
+    for call in code.methods("parameters")[:_MOST]:
+        owner = call.func.value  # type: ignore[attr-defined]
+        home = code.function(call)
+        wrap = next((w for w in wraps if code.function(w) is home and code.order[w] < code.order[call]), None)
+        if wrap is None or not isinstance(owner, ast.Name) or not _reaches_optimizer(code, call):
+            continue
+        if _is_bare(code, owner) and _is_used_by_itself(code, owner) and not _is_passed_on(code, owner):
+            line = code.text.place(code.span(wrap).start).line
+            other = dotted(code.argument(wrap, "module", 0)) or "another module"
+            yield Hit(
+                code.span(call),
+                f"{owner.id} is trained, but it is not wrapped as {other} is (line {line}): nothing averages its "
+                "gradients, so each rank trains its own.",
+            )
+
+
+def _is_bare(code: Code, owner: ast.Name) -> bool:
+    """Whether a name surely stands for a module that no wrapper has taken."""
+    if wrap_of(code, owner, {*DDPS, *FSDP1, *DATA_PARALLEL}) is not None:
+        return False
+    made = code.made_by(owner)
+    return bool(made) and all(_MODULE.match(name) for name in made)
+
+
+def _is_used_by_itself(code: Code, owner: ast.Name) -> bool:
+    """Whether the function itself calls the module forward: not as a part of the one that is wrapped."""
+    home = code.function(owner)
+    return any(
+        isinstance(c.func, ast.Name) and c.func.id == owner.id and code.function(c) is home
+        for c in code.nodes(ast.Call)
+    )
+
+
+def _is_passed_on(code: Code, owner: ast.Name) -> bool:
+    """Whether the module is given to something else than its own methods: a wrapper, a larger module."""
+    home = code.function(owner)
+    for name in code.nodes(ast.Name):
+        if name.id == owner.id and isinstance(name.ctx, ast.Load) and code.function(name) is home:
+            up = code.parent[name]
+            whole = isinstance(up, ast.Call) and up.func is not name
+            if whole or isinstance(up, ast.keyword | ast.Tuple | ast.List | ast.Dict | ast.Starred):
+                return True
+    return False
+
+
+def _reaches_optimizer(code: Code, call: ast.Call) -> bool:
+    """Whether parameters go into an optimizer: as they are, in a group, in a list that is made for it."""
+    for up in code.ancestors(call):
+        if isinstance(up, ast.Call) and code.name(up.func) in OPTIMIZERS:
+            return True
+        if isinstance(up, ast.Assign):
+            return _goes_on(code, [dotted(t) for t in up.targets])
+        if isinstance(up, ast.Expr) and isinstance(up.value, ast.Call):
+            func = up.value.func
+            grows = isinstance(func, ast.Attribute) and func.attr in {"append", "extend"}
+            return grows and _goes_on(code, [dotted(func.value)])  # type: ignore[attr-defined]
+        if isinstance(up, ast.stmt):
+            return False
+    return False
+
+
+def _goes_on(code: Code, names: list[str]) -> bool:
+    given = {dotted(n) for c in code.calls(*OPTIMIZERS) if (n := code.argument(c, "params", 0)) is not None}
+    return bool(given & set(names) - {""})

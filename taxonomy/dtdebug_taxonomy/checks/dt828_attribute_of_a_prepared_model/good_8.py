@@ -1,0 +1,11 @@
+from accelerate import Accelerator
+
+
+class Trainer:
+    def __init__(self, model, optimizer, loader):
+        self.accelerator = Accelerator()
+        self.model = model
+        self.has_critics = self.model.has_critics
+        self.model, self.optimizer, self.loader = self.accelerator.prepare(self.model, optimizer, loader)
+        self.model.train()
+        self.rank = self.model.device_ids

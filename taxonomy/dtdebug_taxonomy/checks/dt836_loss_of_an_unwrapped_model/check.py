@@ -1,0 +1,57 @@
+"""Forward passes of training through what `accelerator.unwrap_model()` gave."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from itertools import islice
+
+from dtdebug_taxonomy.checks import Hit
+from dtdebug_taxonomy.checks.flow import reaches_backward, without_grad
+from dtdebug_taxonomy.source.bindings import surely_before
+from dtdebug_taxonomy.source.names import dotted
+from dtdebug_taxonomy.source.python import Code
+
+_MOST = 20
+"""So many calls of such models are looked at, each along all of its function."""
+
+
+def check(code: Code) -> Iterator[Hit]:
+    """Reports the call of the model."""
+    prepared = {dotted(a) for c in code.methods("prepare", "prepare_model") for a in c.args} - {""}
+    if not prepared or code.role == "test" or code.methods("all_reduce", "reduce_gradients"):
+        return
+    found = ((call, taken) for call in code.nodes(ast.Call) if (taken := _taken_out(code, call.func, prepared)))
+    for call, taken in islice(found, _MOST):
+        if without_grad(code, call) or not reaches_backward(code, call):
+            continue
+        outer = dotted(taken.args[0])
+        if outer != dotted(call.func) and _is_called_too(code, call, outer):
+            continue
+        yield Hit(
+            code.span(call.func),
+            "The loss is computed with the model inside the wrapper: with several processes nothing averages its "
+            "gradients, and each rank trains a model of its own. Call what prepare() gave.",
+        )
+
+
+def _taken_out(code: Code, called: ast.expr, prepared: set[str]) -> ast.Call | None:
+    """The call that took a prepared model out of its wrapper, if what is called here surely is that."""
+    if isinstance(called, ast.Call):
+        return called if _unwraps(called, prepared) else None
+    bound = code.bound(called) if isinstance(called, ast.Name) else []
+    made = bound[0].value if len(bound) == 1 else None
+    if not isinstance(made, ast.Call) or not _unwraps(made, prepared):
+        return None
+    return made if surely_before(code, bound[0].node, called) else None
+
+
+def _unwraps(call: ast.Call, prepared: set[str]) -> bool:
+    last = dotted(call.func).rpartition(".")[2]
+    return last == "unwrap_model" and bool(call.args) and dotted(call.args[0]) in prepared
+
+
+def _is_called_too(code: Code, call: ast.Call, outer: str) -> bool:
+    """Whether the wrapper itself runs forward in the same function."""
+    home = code.function(call)
+    return any(dotted(c.func) == outer and code.function(c) is home for c in code.nodes(ast.Call))

@@ -1,0 +1,9 @@
+from accelerate import Accelerator
+from accelerate.utils import FullyShardedDataParallelPlugin
+
+
+def plugin(offload):
+    return FullyShardedDataParallelPlugin(cpu_offload=offload)
+
+
+accelerator = Accelerator(fsdp_plugin=plugin(False))
