@@ -45,7 +45,7 @@ def files_to_check(paths: Sequence[Path]) -> Iterator[Path]:
 
 
 def _below(folder: Path) -> Iterator[Path]:
-    """Links are not followed, so that none leads in a circle or out of the tree; a folder that can't be read is one."""
+    """Also folders that can't be read. Links are not followed, so that none leads in a circle or out of the tree."""
     try:
         entries = sorted(os.scandir(folder), key=lambda e: e.name)
     except OSError:

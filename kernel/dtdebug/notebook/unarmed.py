@@ -44,7 +44,8 @@ def abandoned(kernels: Collection[int]) -> list[Left]:
 def _orphans(kernels: Collection[int]) -> dict[str, list[processes.RankProcess]]:
     """The path of a notebook -> ranks whose kernel has ended."""
     found: dict[str, list[processes.RankProcess]] = {}
-    for rank in (*processes.ranks_with(_SERVER), *engines.without_client(_SERVER)):
+    named = (*engines.without_client(_SERVER), *processes.ranks_with(_SERVER))
+    for rank in {rank.pid: rank for rank in named}.values():
         with suppress(psutil.Error):
             variables = processes.variables(rank.pid)
             if VARIABLE not in variables and _is_orphan(rank.pid, variables.get(_SERVER, ""), kernels):
