@@ -1,12 +1,13 @@
 """What `dtdebug run` costs a job's steps, beside the same job alone, in many short pairs.
 
-    python benchmarks/overhead.py [JOBS] [PAIRS]
+    python benchmarks/overhead.py [JOBS] [PAIRS] [RANKS ...]
 
-Data-parallel training of a small network over two gloo ranks on CPU; needs torch. Both jobs are started together and
-then take turns: one makes a block of steps while the other waits, and which goes first alternates. So a pair of blocks
-meets the same neighbours on a machine that others use too. Processor time of the ranks (their agents included) is
-steadier than the clock. The median of the pairs' ratios, with a 95 % interval by resampling them; and what the process
-of dtdebug itself took meanwhile, as a share of one processor.
+Data-parallel training of a small network over gloo ranks on CPU, two unless told otherwise; needs torch. Both jobs are
+started together and then take turns: one makes a block of steps while the other waits, and which goes first alternates.
+So a pair of blocks meets the same neighbours on a machine that others use too. Processor time of the ranks (their
+agents included) is steadier than the clock. Two jobs differ, too, in what the machine gave them, so a pair of jobs
+counts once: the median of its blocks' ratios, then the median over the jobs, with a 95 % interval by resampling jobs
+and, within them, blocks; and what the process of dtdebug itself took meanwhile, as a share of one processor.
 """
 
 from __future__ import annotations
@@ -22,9 +23,9 @@ from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import IO, NamedTuple
 
-RANKS, STEPS, LIMIT, RESAMPLES = 2, 100, 300, 4_000
+STEPS, LIMIT, RESAMPLES = 20, 900, 4_000
 JOB = """
-import os, sys, time, torch
+import os, sys, threading, time, torch
 import torch.distributed as dist
 from torch.nn.parallel import DistributedDataParallel
 
@@ -40,6 +41,11 @@ def watchers():
         pid = int(fields[1])
     return total
 
+def agents():
+    # processor seconds of our threads in this rank
+    ours = (thread.ident for thread in threading.enumerate() if thread.name.startswith("dtdebug-"))
+    return sum(time.clock_gettime(time.pthread_getcpuclockid(ident)) for ident in ours)
+
 torch.set_num_threads(1)
 dist.init_process_group("gloo")
 model = DistributedDataParallel(torch.nn.Sequential(
@@ -53,23 +59,25 @@ while True:
     dist.broadcast(turn, 0)
     if not turn.item():
         break
-    cpu, wall = time.process_time(), time.perf_counter()
+    agent, cpu, wall = agents(), time.process_time(), time.perf_counter()
     for _ in range(int(sys.argv[3])):
         optimizer.zero_grad()
         model(data).square().mean().backward()
         optimizer.step()
-    wall, spent = time.perf_counter() - wall, torch.tensor([time.process_time() - cpu], dtype=torch.double)
+    wall, cpu = time.perf_counter() - wall, time.process_time() - cpu
+    spent = torch.tensor([cpu, agents() - agent], dtype=torch.double)
     dist.all_reduce(spent)
     if first:
-        print(spent.item(), wall, time.time(), watchers(), file=answers, flush=True)
+        print(*spent.tolist(), wall, time.time(), watchers(), file=answers, flush=True)
 dist.destroy_process_group()
 """
 
 
 class Block(NamedTuple):
-    """Seconds of all ranks' processors and of the clock; then the time, and the seconds that dtdebug's process took."""
+    """Seconds of the ranks' processors, of our threads there, of the clock; the time; seconds of our own process."""
 
     processor: float
+    agents: float
     clock: float
     now: float
     above: float
@@ -92,14 +100,14 @@ class Job(NamedTuple):
 
 
 @contextmanager
-def job(prefix: Sequence[str], folder: Path) -> Iterator[Job]:
+def job(prefix: Sequence[str], folder: Path, ranks: int) -> Iterator[Job]:
     """A job, until it has ended."""
     folder.mkdir()
     (folder / "job.py").write_text(JOB, encoding="utf-8")
     orders, answers = folder / "orders", folder / "answers"
     os.mkfifo(orders)
     os.mkfifo(answers)
-    command = [*prefix, sys.executable, "-m", "torch.distributed.run", "--standalone", f"--nproc-per-node={RANKS}"]
+    command = [*prefix, sys.executable, "-m", "torch.distributed.run", "--standalone", f"--nproc-per-node={ranks}"]
     with subprocess.Popen(
         [*command, str(folder / "job.py"), str(orders), str(answers), str(STEPS)],
         stdout=subprocess.DEVNULL,
@@ -113,18 +121,23 @@ def job(prefix: Sequence[str], folder: Path) -> Iterator[Job]:
             sys.exit(f"the job failed with {process.returncode}")
 
 
-def interval(values: Sequence[float]) -> tuple[float, float, float]:
-    """The median, and between what it lies in 95 of 100 resamples."""
+def interval(jobs: Sequence[Sequence[float]]) -> tuple[float, float, float]:
+    """The median over the jobs of their medians, and between what it lies in 95 of 100 resamples."""
     rng = random.Random(1)
-    medians = sorted(statistics.median(rng.choices(values, k=len(values))) for _ in range(RESAMPLES))
-    return statistics.median(values), medians[RESAMPLES // 40], medians[-RESAMPLES // 40]
+
+    def middle(chosen: Sequence[Sequence[float]]) -> float:
+        return statistics.median(map(statistics.median, chosen))
+
+    drawn = ([rng.choices(job, k=len(job)) for job in rng.choices(jobs, k=len(jobs))] for _ in range(RESAMPLES))
+    middles = sorted(map(middle, drawn))
+    return middle(jobs), middles[RESAMPLES // 40], middles[-RESAMPLES // 40]
 
 
-def measured(pairs: int, folder: Path) -> tuple[list[tuple[Block, Block]], float]:
+def measured(pairs: int, ranks: int, folder: Path) -> tuple[list[tuple[Block, Block]], float]:
     """The blocks alone and with dtdebug, and the share of a processor of its own process."""
     with ExitStack() as stack:
-        alone = stack.enter_context(job([], folder / "alone"))
-        ours = stack.enter_context(job([sys.executable, "-m", "dtdebug", "run", "--"], folder / "ours"))
+        alone = stack.enter_context(job([], folder / "alone", ranks))
+        ours = stack.enter_context(job([sys.executable, "-m", "dtdebug", "run", "--"], folder / "ours", ranks))
         alone.block(), ours.block()
         begun = ours.block()
         found = []
@@ -137,19 +150,25 @@ def measured(pairs: int, folder: Path) -> tuple[list[tuple[Block, Block]], float
 
 
 def main() -> None:
-    """Prints the table."""
-    jobs, pairs = (int(word) for word in (*sys.argv[1:3], *("3", "100")[len(sys.argv[1:3]) :]))
-    found: list[tuple[Block, Block]] = []
-    for n in range(jobs):
-        with tempfile.TemporaryDirectory() as name:
-            blocks, above = measured(pairs, Path(name))
-        found += blocks
-        middle, low, high = interval([b.processor / a.processor - 1 for a, b in blocks])
-        print(f"job {n + 1}: {middle:+.2%} ({low:+.2%} to {high:+.2%}); dtdebug {above:.2%} of a processor", flush=True)
-    for what, at in (("processor time of the ranks", 0), ("clock", 1)):
-        middle, low, high = interval([b[at] / a[at] - 1 for a, b in found])
-        alone = statistics.median(a[at] for a, _ in found) / STEPS
-        print(f"{what:<30}{alone * 1e3:8.3f} ms a step alone{middle:+9.2%}  ({low:+.2%} to {high:+.2%})")
+    """Prints a table for each number of ranks."""
+    jobs, pairs, *numbers = (int(word) for word in (*sys.argv[1:], *("6", "40", "2")[len(sys.argv) - 1 :]))
+    for ranks in numbers:
+        found: list[list[tuple[Block, Block]]] = []
+        above = []
+        for _ in range(jobs):
+            with tempfile.TemporaryDirectory() as name:
+                blocks, share = measured(pairs, ranks, Path(name))
+            found.append(blocks)
+            above.append(share)
+        load = os.getloadavg()[0]
+        print(f"{ranks} ranks, {jobs} jobs of {pairs} pairs of {STEPS} steps, load {load:.1f} at the end")
+        for what, at in (("processor time of the ranks", 0), ("clock", 2)):
+            middle, low, high = interval([[b[at] / a[at] - 1 for a, b in blocks] for blocks in found])
+            alone = statistics.median(a[at] for blocks in found for a, _ in blocks) / STEPS
+            print(f"  {what:<30}{alone * 1e3:8.3f} ms a step alone{middle:+9.2%}  ({low:+.2%} to {high:+.2%})")
+        shares = [sum(b.agents for _, b in blocks) / sum(b.processor for _, b in blocks) for blocks in found]
+        print(f"  of it dtdebug's threads: {statistics.median(shares):.2%} ({min(shares):.2%} to {max(shares):.2%})")
+        print(f"  dtdebug's own process: {statistics.median(above):.2%} of a processor", flush=True)
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""What passing a job's output on costs, beside the same job alone, in pairs.
+"""What passing a job's output on costs, beside the same job alone and through `cat`, by turns.
 
     python benchmarks/relay.py [MEGABYTES]
 
@@ -16,7 +16,7 @@ import tempfile
 import time
 from pathlib import Path
 
-PAIRS = 3
+TURNS = 3
 LIMIT = 300
 FLOOD = (
     "import os\nline = b'step 100: loss 0.1234 grad_norm 1.234 lr 1e-4\\n'\nblock = line * (65536 // len(line))\n"
@@ -59,19 +59,21 @@ def seconds(command: list[str], environment: dict[str, str]) -> float:
     return spent
 
 
-def pair(code: str, environment: dict[str, str]) -> tuple[float, float]:
-    """Seconds alone, and with dtdebug."""
-    job = [sys.executable, "-c", code]
-    return seconds(job, os.environ.copy()), seconds([sys.executable, "-m", "dtdebug", "run", "--", *job], environment)
+def ways(code: str, environment: dict[str, str]) -> tuple[float, float, float]:
+    """Seconds alone, through `cat`, and with dtdebug."""
+    job, plain = [sys.executable, "-c", code], os.environ.copy()
+    ours = [sys.executable, "-m", "dtdebug", "run", "--", *job]
+    return seconds(job, plain), seconds(["sh", "-c", '"$@" | cat', "sh", *job], plain), seconds(ours, environment)
 
 
 def row(what: str, code: str, environment: dict[str, str], megabytes: float) -> None:
     """One line of the table."""
-    pairs = [pair(code, environment) for _ in range(PAIRS)]
-    alone, ours = (statistics.median(times) for times in zip(*pairs, strict=True))
+    turns = [ways(code, environment) for _ in range(TURNS)]
+    alone, cat, ours = (statistics.median(times) for times in zip(*turns, strict=True))
     print(
-        f"{what:<42}{alone:8.2f} s alone{ours:8.2f} s with dtdebug  {megabytes / ours:8,.0f} MB/s"
-        f"  worst {max(o - a for a, o in pairs):+.2f} s",
+        f"{what:<42}{alone:8.2f} s alone{cat:8.2f} s through cat{ours:8.2f} s with dtdebug"
+        f"  {megabytes / ours:8,.0f} MB/s  worst {max(o - a for a, _, o in turns):+.2f} s, "
+        f"load {os.getloadavg()[0]:.0f}",
         flush=True,
     )
 

@@ -80,6 +80,7 @@ GROUPS = (
     _group(3, "adapters", "dask_workers_answer_beside_a_stuck_task_and_their_nanny_where_they_can_not",
            "ray_workers_are_looked_at_on_this_node_and_by_a_task_on_others",
            "a_stuck_engine_of_ipyparallel_is_looked_at_from_outside"),
+    _group(2, "jupyter_server", "engines_that_are_ranks_are_told_once_no_client_can_ask_them"),
     _group(2, "triage_engines", "a_worker_that_dies_counts_nothing_twice_and_a_lost_part_is_named",
            "ray_does_the_task_of_a_worker_that_died_again"),
     _group(4, "doctor_ways", "srun_and_kubectl_start_doctors_that_meet",

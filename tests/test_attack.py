@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import bz2
+import ctypes
 import errno
 import gzip
 import io
@@ -19,6 +20,7 @@ import struct
 import subprocess
 import sys
 import tarfile
+import threading
 import time
 from pathlib import Path
 
@@ -263,6 +265,63 @@ def test_no_command_reads_a_file_of_the_kernel(command, file):
 
     assert (2, 1) == (done.returncode, len(said)), done.stderr
     assert b"is a file of the kernel" in said[0] or b"permitted" in said[0]
+
+
+@pytest.mark.parametrize("command", ["triage", "diagnose", "check"])
+def test_a_file_that_shrinks_while_it_is_read_ends_nothing(tmp_path, command):
+    file = tmp_path / "train.py"
+    body = b"loss = 1.5  # [rank0]: step 17\n" * 60_000
+    file.write_bytes(body)
+    ended = threading.Event()
+
+    def change():
+        with file.open("rb+") as log:
+            while not ended.wait(0.002):
+                log.truncate(random.randrange(100))
+                log.seek(0)
+                log.write(body)
+
+    changes = threading.Thread(target=change)
+    changes.start()
+    try:
+        done = run(command, file)
+    finally:
+        ended.set()
+        changes.join()
+
+    assert done.returncode in (0, 1, 2), done.stderr
+    assert b"internal error" not in done.stderr
+    assert b"Traceback" not in done.stdout + done.stderr
+
+
+def as_another_user():
+    """What is not permitted is not, to root either, in the program that starts next."""
+    for capability in (1, 2):  # CAP_DAC_OVERRIDE, CAP_DAC_READ_SEARCH
+        ctypes.CDLL(None).prctl(24, capability, 0, 0, 0)  # PR_CAPBSET_DROP
+
+
+@pytest.mark.parametrize("path", ["closed", "closed/file.py"])
+@pytest.mark.parametrize(
+    "command",
+    ["diagnose", "report", "triage", "check", "fix", "flight", "attach", "join", "slow", "diff", "replay", "doctor"],
+)
+def test_what_this_user_may_not_read_is_said_in_one_line(tmp_path, command, path):
+    """Not that there is nothing, and not as a failure of ours."""
+    (tmp_path / "closed").mkdir()
+    (tmp_path / "closed" / "file.py").write_text("print(1)")
+    (tmp_path / "closed").chmod(0)
+    more = {"diff": [path], "replay": ["--rank", "0"]}.get(command, ())
+    words = ["--read"] if command == "doctor" else []
+    try:
+        done = run(command, *words, path, *more, cwd=tmp_path, before=as_another_user)
+    finally:
+        (tmp_path / "closed").chmod(0o700)
+    said = [line for line in done.stderr.splitlines() if not line.endswith(b" in 0 files")]
+
+    assert (2, 1) == (done.returncode, len(said)), done.stderr
+    assert path.encode() in said[0]
+    assert b"ermission denied" in said[0]
+    assert b"internal error" not in said[0]
 
 
 def test_a_configuration_can_not_hold_up_a_check(tmp_path):

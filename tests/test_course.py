@@ -457,6 +457,17 @@ def test_a_full_disk_stops_the_recording_and_not_the_job(tmp_path):
     assert not course.damaged
 
 
+def test_on_a_release_without_what_is_needed_the_job_goes_on_and_says_so(tmp_path):
+    """A stand-in for an old release, which has the name and no dispatcher that can be followed."""
+    (tmp_path / "torch.py").write_text("__version__ = '2.3.1'\n")
+    (tmp_path / "train.py").write_text("import torch\nprint('the end')\n")
+    done = dtdebug("run", "--record", "r", "--", sys.executable, "train.py", cwd=tmp_path)
+
+    assert (0, "the end\n") == (done.returncode, done.stdout)
+    assert 1 == done.stderr.count("not on this release: PyTorch 2.3.1 has no torch."), done.stderr
+    assert "no rank began a collective" in done.stderr
+
+
 def test_what_is_no_recording_is_said(tmp_path):
     done = dtdebug("diff", str(tmp_path), str(tmp_path), cwd=tmp_path)
 

@@ -575,6 +575,57 @@ def test_workers_of_a_pool_or_a_loader_are_no_ranks_and_those_who_are_connected_
     assert left["line"].startswith(f"2 ranks of cell [4] are still running and hold port {port} and")
 
 
+ENGINES = """
+import ipyparallel, json
+cluster = ipyparallel.Cluster(n=2, log_level=40, profile_dir="profile")
+client = cluster.start_and_connect_sync()
+client.wait_for_engines(2, timeout=60)
+def listen():
+    import socket
+    global end
+    end = socket.create_server(("127.0.0.1", 0))
+    return end.getsockname()[1]
+def accept():
+    global kept
+    import os
+    kept = end.accept()
+    return os.getpid()
+def meet(port):
+    global end
+    import os, socket
+    end = socket.create_connection(("127.0.0.1", port))
+    return os.getpid()
+port = client[0].apply_sync(listen)
+accepted = client[0].apply_async(accept)
+print(json.dumps([client[1].apply_sync(meet, port), accepted.get(60)]))
+"""
+
+
+@KERNEL
+@pytest.mark.engines
+def test_engines_that_are_ranks_are_told_once_no_client_can_ask_them(server):
+    """Not while the kernel that has started their cluster lives; what ends them leaves those of others alone."""
+    pytest.importorskip("ipyparallel")
+    with server.kernel(notebook="engines.ipynb") as kernel:
+        cluster = []
+        try:
+            engines = json.loads(kernel.run(ENGINES))
+            cluster = psutil.Process(kernel.pid).children(recursive=True)
+            ask = f"dtdebug/api/kernels/{kernel.id}/left"
+            served = server.ask(ask, {})[1]["left"]
+            os.kill(kernel.pid, signal.SIGKILL)
+            (left,) = wait_for(lambda: server.ask(ask, {})[1]["left"])
+            _, ended = server.ask(f"dtdebug/api/kernels/{kernel.id}/end", {"pids": engines})
+
+            assert [] == served
+            assert left["line"].startswith("2 ranks of an earlier cell are still running and hold port")
+            assert set(engines) == set(left["pids"]) == set(ended["ended"])
+        finally:
+            for process in cluster:
+                with suppress(psutil.Error):
+                    process.kill()
+
+
 @KERNEL
 def test_a_kernel_below_a_wrapper_is_found(server):
     """As tools start them that set up an environment first and wait for the kernel's end."""

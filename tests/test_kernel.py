@@ -247,7 +247,13 @@ MODES = {
         f"_ = Path('changing.py').write_text({CHANGED!r}); os.utime('changing.py', (2e9, 2e9))"
     ),
     "rich": "from rich.traceback import install; _ = install(width=100)",
+    "ultratb": (
+        "from IPython.core.ultratb import VerboseTB; _draw = VerboseTB(theme_name='nocolor')\n"
+        "get_ipython().set_custom_exc((Exception,), lambda shell, *raised, tb_offset=None: print(_draw.text(*raised)))"
+    ),
 }
+if find_spec("friendly") and find_spec("colorama"):  # it needs that, too, and does not say so
+    MODES["friendly"] = "get_ipython().set_custom_exc((), None)\nfrom friendly.ipython import *"
 """How a notebook shows errors, each on top of those before it."""
 RAISED = {
     "plain": NCCL,
@@ -263,7 +269,15 @@ RAISED = {
         "class B(RuntimeError):\n    def __str__(self):\n        raise KeyboardInterrupt\n    __repr__ = __str__\n"
         f"try:\n    raise B('NCCL')\nexcept B as e:\n    {NCCL} from e"
     ),
+    "deep": (
+        "def down(n):\n    return down(n + 1) if n < 400 else 1 / 0\n"
+        f"try:\n    down(0)\nexcept Exception as e:\n    {NCCL} from e"
+    ),
     "nested": f"_ = get_ipython().run_cell({NCCL!r})",
+    "embedded": (
+        "from IPython.core.interactiveshell import InteractiveShell\n"
+        f"_ = InteractiveShell(colors='nocolor').run_cell({NCCL!r})"
+    ),
     "run": "%run script.py",
     "module": "import changing; changing.f()",
     "syntax": "def :",
@@ -283,6 +297,7 @@ def test_tracebacks_are_byte_for_byte_as_without_the_extension(start):
         kinds = RAISED if setting.startswith("%xmode") else {kind: RAISED[kind] for kind in few}
         for kind, source in {"set": setting, **kinds}.items():
             expected, got = (_as_drawn(kernel, source) for kernel in (without, ours))
+            assert "ok" == expected[0] or kind != "set", expected
             if expected != got:
                 differ.append((mode, kind, expected, got))
 

@@ -1007,6 +1007,7 @@ def test_a_notebook_shows_a_row_for_each_and_no_markup_of_others():
     assert "summed  ranks 0-1  step 3  t<b>.py:7  <i>twice" in watching.plain(said)
     card = watching.html(said)
     assert "t&lt;b&gt;.py:7" in card
+    assert 8 == card.count("white-space:nowrap")  # a word is not broken to fit a narrow column
     assert "<i>" not in card
     assert "\x1b" not in card + watching.plain(said)
     assert "Nothing that must hold was violated" in watching.plain({**said, "watch": []})

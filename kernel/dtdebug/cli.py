@@ -49,6 +49,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
             return USAGE
         if options.debug:
             raise
+        if isinstance(error, PermissionError) and error.filename is not None:
+            _complain(f"{os.fsdecode(error.filename)}: can't be opened by this user: {error.strerror}")
+            return USAGE
         _complain(f"internal error ({type(error).__name__}: {error}); --debug shows more")
         return USAGE
     return status

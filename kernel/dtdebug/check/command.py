@@ -76,7 +76,11 @@ def _check(options: argparse.Namespace) -> int:
     if len(unread) > _MOST_UNREAD:
         more = len(unread) - _MOST_UNREAD
         print(f"dtdebug: and {more} more parts not understood; name a file to see its own", file=sys.stderr)
-    if any(str(path) in problem for path in named for problem in problems if not path.is_dir()):
+    if any(
+        problem.startswith(f"{path}: ") or (not path.is_dir() and str(path) in problem)
+        for path in named
+        for problem in problems
+    ):
         return USAGE
     return FOUND if findings else NOTHING
 

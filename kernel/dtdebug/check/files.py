@@ -45,10 +45,11 @@ def files_to_check(paths: Sequence[Path]) -> Iterator[Path]:
 
 
 def _below(folder: Path) -> Iterator[Path]:
-    """Links are not followed, so that none leads in a circle or out of the tree."""
+    """Also folders that can't be read. Links are not followed, so that none leads in a circle or out of the tree."""
     try:
         entries = sorted(os.scandir(folder), key=lambda e: e.name)
     except OSError:
+        yield folder  # whoever reads it says why
         return
     for entry in entries:
         if entry.is_dir(follow_symlinks=False):

@@ -138,14 +138,18 @@ def ranks(folder: Path) -> dict[int, str]:
     """The ranks of a recording, each with its last start.
 
     Raises:
-        UsageError: it is no recording.
+        UsageError: it is no recording, or can't be read.
 
     """
     found: dict[int, int] = {}
-    for number, path in enumerate(folder.glob("rank-*.head.jsonl") if folder.is_dir() else ()):
-        parts = path.name.split(".")
+    try:
+        names = [path.name for path in folder.iterdir()] if folder.is_dir() else []
+    except OSError as error:
+        raise UsageError(f"{folder}: can't be read: {error.strerror}") from None
+    for name in [name for name in names if name.startswith("rank-") and name.endswith(".head.jsonl")][:_MOST_FILES]:
+        parts = name.split(".")
         rank = parts[0].removeprefix("rank-")
-        if number < _MOST_FILES and len(parts) == 4 and _small(rank) and _small(parts[1]):
+        if len(parts) == 4 and _small(rank) and _small(parts[1]):
             found[int(rank)] = max(found.get(int(rank), 0), int(parts[1]))
     if not found:
         raise UsageError(f"{folder}: no recording; `dtdebug run --record {folder} -- COMMAND` makes one")

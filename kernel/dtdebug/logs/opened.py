@@ -77,9 +77,9 @@ def find_logs(paths: list[str]) -> tuple[list[Source], list[str]]:
             continue
         names = [given] if os.path.lexists(given) else _matching(given)
         if not names:
-            raise LogError(f"{given}: no such file")
+            raise LogError(f"{given}: {_missing(given)}")
         for name in names:
-            files = _below(name) if Path(name).is_dir() else [name]
+            files = _below(name, unread) if Path(name).is_dir() else [name]
             for file in files:
                 try:
                     found.update({(s.path, s.member): s for s in _sources(file)})
@@ -102,6 +102,16 @@ def _shown(name: str) -> str:
     return name if name.isprintable() else " ".join(clean(name).split())
 
 
+def _missing(given: str) -> str:
+    try:
+        os.lstat(given)
+    except PermissionError as error:
+        return _why(error)
+    except (OSError, ValueError):
+        pass
+    return "no such file"
+
+
 def _matching(pattern: str) -> list[str]:
     import glob
 
@@ -118,10 +128,10 @@ def _natural(name: str) -> list[tuple[int, str]]:
     return [(int(part), "") if part.isdigit() else (-1, part) for part in re.split(r"(\d{1,18})", name)]
 
 
-def _below(folder: str) -> Iterator[str]:
-    """Files of a folder and of those in it, links to folders left out."""
+def _below(folder: str, unread: list[str]) -> Iterator[str]:
+    """Files of a folder and of those in it, links to folders left out; folders that can't be read are noted."""
     base = folder.rstrip("/").count("/")
-    for root, folders, files in os.walk(folder):
+    for root, folders, files in os.walk(folder, onerror=lambda e: unread.append(_shown(f"{e.filename}: {_why(e)}"))):
         folders[:] = sorted(name for name in folders if not name.startswith(".") and name not in _NOT_OF_JOBS)
         if root.count("/") - base > _DEPTH:
             folders.clear()

@@ -17,7 +17,7 @@ import msgspec
 import psutil
 
 from dtdebug.clean import clean
-from dtdebug.notebook import journal
+from dtdebug.notebook import engines, journal
 from dtdebug.probe import connected, processes
 from dtdebug.probe.processes import liveness
 from dtdebug.records.folder import VARIABLE, RunFolder
@@ -113,6 +113,8 @@ def _members(path: Path, entry: journal.LastCell) -> Iterator[Member]:
     members = list({**records, **ranks})[:_MEMBERS]
     unnumbered = [pid for pid in members if records.get(pid) is None and ranks.get(pid) is None]
     no_ranks = {*unnumbered} - connected.among(unnumbered, [entry.pid])
+    if not journal.lives(entry.pid):
+        no_ranks |= engines.with_client(members)  # of another notebook
     for pid in members:
         if pid in no_ranks:
             continue

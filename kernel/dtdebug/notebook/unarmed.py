@@ -15,6 +15,7 @@ import msgspec
 import psutil
 
 from dtdebug.clean import clean
+from dtdebug.notebook import engines
 from dtdebug.notebook.left import Left, Member, told
 from dtdebug.probe import connected, processes
 from dtdebug.records.folder import VARIABLE
@@ -43,7 +44,8 @@ def abandoned(kernels: Collection[int]) -> list[Left]:
 def _orphans(kernels: Collection[int]) -> dict[str, list[processes.RankProcess]]:
     """The path of a notebook -> ranks whose kernel has ended."""
     found: dict[str, list[processes.RankProcess]] = {}
-    for rank in processes.ranks_with(_SERVER):
+    named = (*engines.without_client(_SERVER), *processes.ranks_with(_SERVER))
+    for rank in {rank.pid: rank for rank in named}.values():
         with suppress(psutil.Error):
             variables = processes.variables(rank.pid)
             if VARIABLE not in variables and _is_orphan(rank.pid, variables.get(_SERVER, ""), kernels):

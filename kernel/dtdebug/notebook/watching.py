@@ -25,7 +25,8 @@ if TYPE_CHECKING:
 
 _STYLE = "border-left:4px solid #c77700;padding:4px 12px;margin:4px 0;line-height:1.5;overflow-wrap:anywhere"
 _CELL = "text-align:left;padding:1px 10px 1px 0;vertical-align:top"
-_HEADS = ("what", "ranks", "step", "line", "means")
+_SHORT = f"{_CELL};white-space:nowrap"
+_HEADS = ("what", "who", "when", "where", "means")
 _ENDING = 60.0
 """Seconds in which an interrupted job ends."""
 _LIMIT = 64 << 20
@@ -69,13 +70,18 @@ def plain(said: dict[str, Any]) -> str:
 def html(said: dict[str, Any]) -> str:
     """The same as static HTML: no script, every text escaped."""
     rows = _rows(said)
-    heads = "".join(f'<th style="{_CELL}">{head}</th>' for head in _HEADS) if rows else ""
-    body = "".join("<tr>" + "".join(f'<td style="{_CELL}">{_safe(v)}</td>' for v in row) + "</tr>" for row in rows)
-    table = f"<table><tr>{heads}</tr>{body}</table>" if rows else ""
+    table = f"<table>{_row('th', _HEADS)}{''.join(_row('td', row) for row in rows)}</table>" if rows else ""
     return (
         f'<div class="dtdebug" style="{_STYLE}"><b>dtdebug watch</b>: {_safe(_head(said))}{table}'
         f"<div>{_safe(_cost(said))}</div></div>"
     )
+
+
+def _row(cell: str, texts: Sequence[str]) -> str:
+    """Only the last text goes over several lines."""
+    styles = [_SHORT] * (len(texts) - 1) + [_CELL]
+    cells = (f'<{cell} style="{style}">{_safe(t)}</{cell}>' for style, t in zip(styles, texts, strict=True))
+    return f"<tr>{''.join(cells)}</tr>"
 
 
 def _run(command: list[str]) -> None:

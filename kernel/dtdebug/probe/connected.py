@@ -17,7 +17,7 @@ class Sockets(NamedTuple):
     listens: frozenset[int]
     """Ports alone."""
     ends: frozenset[tuple[End, End]]
-    """(here, there) of each connection."""
+    """(here, there) of each connection that neither side has closed."""
 
 
 def sockets(pid: int) -> Sockets:
@@ -28,7 +28,7 @@ def sockets(pid: int) -> Sockets:
         return Sockets(frozenset(), frozenset())
     return Sockets(
         frozenset(c.laddr.port for c in found if c.status == psutil.CONN_LISTEN),
-        frozenset((_end(c.laddr), _end(c.raddr)) for c in found if c.raddr and c.laddr),
+        frozenset((_end(c.laddr), _end(c.raddr)) for c in found if c.status == psutil.CONN_ESTABLISHED),
     )
 
 
