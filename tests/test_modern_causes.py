@@ -33,6 +33,8 @@ TWO_GPUS = (
         ("model-loading-failure/zero-partition-of-another-size", "parallel-layout-changed"),
         ("communication-error/nccl-no-port-left", "transport-misconfigured"),
         ("setup-failure/scontrol-missing", "wrong-master-address-or-missing-rank"),
+        ("model-loading-failure/accelerate-file-of-a-rank-missing", "collective-save-on-some-ranks"),
+        ("memory-issue/ray-worker-over-pod-limit", "host-memory-limit-too-small"),
     ],
 )
 def test_a_message_names_its_cause(sample, cause):
@@ -47,6 +49,11 @@ def test_a_message_names_its_cause(sample, cause):
     [
         ("hang/torch-part-of-model-skipped", "part-of-the-model-skipped"),
         ("unexpected-result/accelerate-divided-twice", "loss-divided-twice"),
+        ("unexpected-result/accelerate-data-anew-after-resume", "position-in-the-data-not-restored"),
+        ("unexpected-result/torch-states-of-one-rank", "state-of-one-rank-restored-on-all"),
+        ("unexpected-result/megatron-loss-follows-tp", "not-reduced-over-the-dividing-group"),
+        ("setup-failure/torch-rank-zero-elsewhere", "ranks-given-by-the-rendezvous"),
+        ("memory-issue/fsdp-each-rank-loads-all", "each-rank-loads-the-whole-model"),
     ],
 )
 def test_what_a_user_states_of_ranks_names_a_cause(sample, cause):
@@ -88,6 +95,36 @@ def test_what_a_user_states_of_ranks_names_a_cause(sample, cause):
         ("When I resume from a checkpoint, memory on the main GPU is higher.", "", "something-opens-first-gpu"),
         ("With two nodes the samples per second fall from 30 to 10.", "", "hardware-limits-exchange"),
         ("训练卡住了, 某个batch全是负样本", "", "part-of-the-model-skipped"),
+        ("On our Slurm cluster only one GPU is used, four were asked for.", "", "started-without-launcher"),
+        (
+            "srun with --gpus-per-task=1 and eight tasks.",
+            "RuntimeError: CUDA error: invalid device ordinal",
+            "numbers-of-hidden-devices",
+        ),
+        (
+            "One node has 8 GPUs, the other one has 4.",
+            "RuntimeError: CUDA error: invalid device ordinal",
+            "global-rank-used-as-device",
+        ),
+        ("It hangs in the middle of an epoch. We train with SyncBN.", "", "ranks-take-different-paths"),
+        ("Two RTX 4090 hang at the first all_reduce before any step.", "", "peer-to-peer-blocked"),
+        (
+            "Training completes normally, then it is ended half an hour later.",
+            "Watchdog caught collective operation timeout: WorkNCCL(SeqNum=481) ran for 1800041 milliseconds",
+            "collective-under-rank-guard",
+        ),
+        (
+            "DeepSpeed, stage 3.",
+            "RuntimeError: shape '[-1, 0]' is invalid for input of size 32000",
+            "sharded-weight-used-outside-its-module",
+        ),
+        (
+            "GRPO training with vLLM on 4 GPUs and sleep mode: the reward does not rise, the policy collapses.",
+            "",
+            "weights-do-not-reach-the-rollout-engine",
+        ),
+        ("It is extremely slow whenever num_workers > 0, with 8 GPUs.", "", "loader-starves-devices"),
+        ("Profiling of 8 GPUs: data_time 0.31 s of 0.4 s a step.", "", "loader-starves-devices"),
     ],
 )
 def test_two_facts_together_name_what_one_of_them_does_not(words, output, cause):
