@@ -124,6 +124,59 @@ def test_what_a_user_states_of_ranks_names_a_cause(sample, cause):
             "weights-do-not-reach-the-rollout-engine",
         ),
         ("It is extremely slow whenever num_workers > 0, with 8 GPUs.", "", "loader-starves-devices"),
+        (
+            "With sequence parallel size 2 on 2 GPUs the loss fails.",
+            "RuntimeError: The size of tensor a (4096) must match the size of tensor b (8192)",
+            "model-reckons-with-whole-sizes",
+        ),
+        ("With context parallelism on 8 GPUs the loss becomes nan.", "", "not-reduced-over-the-dividing-group"),
+        ("FSDP on 8 GPUs hangs since samples that are too long are dropped in the loader.", "", "uneven-batches"),
+        ("Some GPUs finish the epoch and others never do, it hangs.", "", "uneven-batches"),
+        ("FSDP2 hangs: the encoder is only called if the batch has an image.", "", "part-of-the-model-skipped"),
+        ("Evaluation on 2 GPUs: 21 images in the split, merged there are 22.", "", "samples-repeated-or-misplaced"),
+        ("A streamed data set on 4 GPUs gives duplicated samples.", "", "samples-repeated-or-misplaced"),
+        ("Metrics on 4 GPUs are wrong; we call gather_object in a loop over keys.", "", "exchange-corrupts-values"),
+        ("Every rank allocates memory on GPU 0 as well.", "", "something-opens-first-gpu"),
+        (
+            "save_pretrained() is called on all ranks of 8 GPUs, and the saved adapter_model.bin is corrupted.",
+            "",
+            "ranks-write-same-file",
+        ),
+        (
+            "Two nodes get stuck: rank 0 is at send F1, rank 1 is at send F0, both then receive.",
+            "",
+            "nobody-sends-first",
+        ),
+        (
+            "init_process_group deadlocks when I launch fewer processes than there are GPUs (torchrun, 8 GPUs).",
+            "",
+            "not-all-processes-started",
+        ),
+        (
+            "Time per epoch does not go down from 2 to 4 GPUs. The model has SyncBatchNorm.",
+            "",
+            "needless-synchronisation",
+        ),
+        (
+            "After multi-node training on 16 GPUs the conversion fails.",
+            "ValueError: Expected 16 of '*_optim_states.pt' under 'last.ckpt/global_step1' but found 8 files.",
+            "collective-save-on-some-ranks",
+        ),
+        (
+            "accelerate config says num_processes: 1, machine with 8 GPUs.",
+            "torch.cuda.OutOfMemoryError: CUDA out of memory.",
+            "started-without-launcher",
+        ),
+        (
+            "DDP on 4 GPUs.",
+            "    work = default_pg.barrier(opts=opts)\nRuntimeError: CUDA error: out of memory",
+            "engine-finds-gpu-taken",
+        ),
+        (
+            "",
+            "DeepEP combine (scale-up wait) timeout, scale-out: 6/8, recv: 0\nCUDA error: unspecified launch failure",
+            "library-deadlock",
+        ),
         ("Profiling of 8 GPUs: data_time 0.31 s of 0.4 s a step.", "", "loader-starves-devices"),
     ],
 )
@@ -299,3 +352,18 @@ def test_no_speed_up_where_gradients_are_accumulated():
 )
 def test_a_message_beside_what_the_user_says_of_the_set_up_names_the_cause(output, said, cause):
     assert cause == diagnose(KNOWLEDGE, Snapshot(output=output, situation=said)).advice[0].cause
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        "With pipeline_stages = 3 on four RTX 4090 it hangs before the first step, two stages work.",
+        "Training finished but the process does not exit, one GPU, DataLoader workers.",
+        "Loading a data set in pandas repeats rows on a machine with 2 GPUs.",
+    ],
+)
+def test_what_only_resembles_a_known_case_names_no_cause(said):
+    """What works with fewer ranks of the same kind has a path; one process waits for nobody."""
+    causes = {a.cause for a in diagnose(KNOWLEDGE, Snapshot(situation=said)).advice}
+
+    assert not causes & {"peer-to-peer-blocked", "collective-under-rank-guard", "samples-repeated-or-misplaced"}
