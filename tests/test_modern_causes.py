@@ -33,6 +33,8 @@ TWO_GPUS = (
         ("model-loading-failure/zero-partition-of-another-size", "parallel-layout-changed"),
         ("communication-error/nccl-no-port-left", "transport-misconfigured"),
         ("setup-failure/scontrol-missing", "wrong-master-address-or-missing-rank"),
+        ("model-loading-failure/accelerate-file-of-a-rank-missing", "collective-save-on-some-ranks"),
+        ("memory-issue/ray-worker-over-pod-limit", "host-memory-limit-too-small"),
     ],
 )
 def test_a_message_names_its_cause(sample, cause):
@@ -47,6 +49,11 @@ def test_a_message_names_its_cause(sample, cause):
     [
         ("hang/torch-part-of-model-skipped", "part-of-the-model-skipped"),
         ("unexpected-result/accelerate-divided-twice", "loss-divided-twice"),
+        ("unexpected-result/accelerate-data-anew-after-resume", "position-in-the-data-not-restored"),
+        ("unexpected-result/torch-states-of-one-rank", "state-of-one-rank-restored-on-all"),
+        ("unexpected-result/megatron-loss-follows-tp", "not-reduced-over-the-dividing-group"),
+        ("setup-failure/torch-rank-zero-elsewhere", "ranks-given-by-the-rendezvous"),
+        ("memory-issue/fsdp-each-rank-loads-all", "each-rank-loads-the-whole-model"),
     ],
 )
 def test_what_a_user_states_of_ranks_names_a_cause(sample, cause):
@@ -88,6 +95,89 @@ def test_what_a_user_states_of_ranks_names_a_cause(sample, cause):
         ("When I resume from a checkpoint, memory on the main GPU is higher.", "", "something-opens-first-gpu"),
         ("With two nodes the samples per second fall from 30 to 10.", "", "hardware-limits-exchange"),
         ("训练卡住了, 某个batch全是负样本", "", "part-of-the-model-skipped"),
+        ("On our Slurm cluster only one GPU is used, four were asked for.", "", "started-without-launcher"),
+        (
+            "srun with --gpus-per-task=1 and eight tasks.",
+            "RuntimeError: CUDA error: invalid device ordinal",
+            "numbers-of-hidden-devices",
+        ),
+        (
+            "One node has 8 GPUs, the other one has 4.",
+            "RuntimeError: CUDA error: invalid device ordinal",
+            "global-rank-used-as-device",
+        ),
+        ("It hangs in the middle of an epoch. We train with SyncBN.", "", "ranks-take-different-paths"),
+        ("Two RTX 4090 hang at the first all_reduce before any step.", "", "peer-to-peer-blocked"),
+        (
+            "Training completes normally, then it is ended half an hour later.",
+            "Watchdog caught collective operation timeout: WorkNCCL(SeqNum=481) ran for 1800041 milliseconds",
+            "collective-under-rank-guard",
+        ),
+        (
+            "DeepSpeed, stage 3.",
+            "RuntimeError: shape '[-1, 0]' is invalid for input of size 32000",
+            "sharded-weight-used-outside-its-module",
+        ),
+        (
+            "GRPO training with vLLM on 4 GPUs and sleep mode: the reward does not rise, the policy collapses.",
+            "",
+            "weights-do-not-reach-the-rollout-engine",
+        ),
+        ("It is extremely slow whenever num_workers > 0, with 8 GPUs.", "", "loader-starves-devices"),
+        (
+            "With sequence parallel size 2 on 2 GPUs the loss fails.",
+            "RuntimeError: The size of tensor a (4096) must match the size of tensor b (8192)",
+            "model-reckons-with-whole-sizes",
+        ),
+        ("With context parallelism on 8 GPUs the loss becomes nan.", "", "not-reduced-over-the-dividing-group"),
+        ("FSDP on 8 GPUs hangs since samples that are too long are dropped in the loader.", "", "uneven-batches"),
+        ("Some GPUs finish the epoch and others never do, it hangs.", "", "uneven-batches"),
+        ("FSDP2 hangs: the encoder is only called if the batch has an image.", "", "part-of-the-model-skipped"),
+        ("Evaluation on 2 GPUs: 21 images in the split, merged there are 22.", "", "samples-repeated-or-misplaced"),
+        ("A streamed data set on 4 GPUs gives duplicated samples.", "", "samples-repeated-or-misplaced"),
+        ("Metrics on 4 GPUs are wrong; we call gather_object in a loop over keys.", "", "exchange-corrupts-values"),
+        ("Every rank allocates memory on GPU 0 as well.", "", "something-opens-first-gpu"),
+        (
+            "save_pretrained() is called on all ranks of 8 GPUs, and the saved adapter_model.bin is corrupted.",
+            "",
+            "ranks-write-same-file",
+        ),
+        (
+            "Two nodes get stuck: rank 0 is at send F1, rank 1 is at send F0, both then receive.",
+            "",
+            "nobody-sends-first",
+        ),
+        (
+            "init_process_group deadlocks when I launch fewer processes than there are GPUs (torchrun, 8 GPUs).",
+            "",
+            "not-all-processes-started",
+        ),
+        (
+            "Time per epoch does not go down from 2 to 4 GPUs. The model has SyncBatchNorm.",
+            "",
+            "needless-synchronisation",
+        ),
+        (
+            "After multi-node training on 16 GPUs the conversion fails.",
+            "ValueError: Expected 16 of '*_optim_states.pt' under 'last.ckpt/global_step1' but found 8 files.",
+            "collective-save-on-some-ranks",
+        ),
+        (
+            "accelerate config says num_processes: 1, machine with 8 GPUs.",
+            "torch.cuda.OutOfMemoryError: CUDA out of memory.",
+            "started-without-launcher",
+        ),
+        (
+            "DDP on 4 GPUs.",
+            "    work = default_pg.barrier(opts=opts)\nRuntimeError: CUDA error: out of memory",
+            "engine-finds-gpu-taken",
+        ),
+        (
+            "",
+            "DeepEP combine (scale-up wait) timeout, scale-out: 6/8, recv: 0\nCUDA error: unspecified launch failure",
+            "library-deadlock",
+        ),
+        ("Profiling of 8 GPUs: data_time 0.31 s of 0.4 s a step.", "", "loader-starves-devices"),
     ],
 )
 def test_two_facts_together_name_what_one_of_them_does_not(words, output, cause):
@@ -262,3 +352,18 @@ def test_no_speed_up_where_gradients_are_accumulated():
 )
 def test_a_message_beside_what_the_user_says_of_the_set_up_names_the_cause(output, said, cause):
     assert cause == diagnose(KNOWLEDGE, Snapshot(output=output, situation=said)).advice[0].cause
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        "With pipeline_stages = 3 on four RTX 4090 it hangs before the first step, two stages work.",
+        "Training finished but the process does not exit, one GPU, DataLoader workers.",
+        "Loading a data set in pandas repeats rows on a machine with 2 GPUs.",
+    ],
+)
+def test_what_only_resembles_a_known_case_names_no_cause(said):
+    """What works with fewer ranks of the same kind has a path; one process waits for nobody."""
+    causes = {a.cause for a in diagnose(KNOWLEDGE, Snapshot(situation=said)).advice}
+
+    assert not causes & {"peer-to-peer-blocked", "collective-under-rank-guard", "samples-repeated-or-misplaced"}
