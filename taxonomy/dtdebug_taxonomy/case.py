@@ -85,7 +85,9 @@ def contract(case: Case) -> dict[str, Any]:
     for row, claim in zip(claims, v.claims, strict=False):
         row["text"] = claim.text
     advice = [] if case.diagnosis is None else shown(case.diagnosis.advice)
-    return {"v": known.pop("v"), "verdict": verdict, "claims": claims, "advice": advice, **known}
+    guesses = [] if case.diagnosis is None else shown(case.diagnosis.guesses)
+    head = {"v": known.pop("v"), "verdict": verdict, "claims": claims, "advice": advice, "guesses": guesses}
+    return {**head, **known}
 
 
 def of_text(snapshot: Snapshot, diagnosis: Diagnosis, *, name: str = "", size: int = 0) -> Case:

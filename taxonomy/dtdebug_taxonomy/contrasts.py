@@ -24,6 +24,8 @@ _WORKS = (
     r"|passes|succeeds|completes|disappears|goes away|is gone|is right|are right|is correct|are correct|is stable"
     r"|has no (?:problem|issue)s?)\b"
 )
+_OUTCOME = re.compile(rf"(?i)\b(?:{_WORKS}|(?:helps?|helped|solve[sd]?|fixe[sd]|resolve[sd]?)\b)")
+_CONDITION = re.compile(r"(?i)\b(?:with|without|if|when|after|using|by|disabl|enabl|set|remov|add|chang)|=")
 _THING = r"(?P<thing>[^\n,.;:!?()]{3,60}?)"
 _IT = (
     r"(?:it|this|that|they(?: all)?|these|both|everything|all|the same(?: \w{2,12})?|training"
@@ -85,6 +87,11 @@ def contrast(situation: str) -> Contrast | None:
                 f"if you {how} {thing}" if how in _DEEDS else f"{how} {thing}", text.count("\n", 0, end) + 1
             )
     return None
+
+
+def tells_outcome(words: str) -> bool:
+    """They say under which condition it works."""
+    return _OUTCOME.search(words) is not None and _CONDITION.search(words) is not None
 
 
 def _belongs_to_before(found: re.Match[str]) -> bool:
