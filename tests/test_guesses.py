@@ -153,3 +153,21 @@ def test_older_diagnoses_have_no_guesses():
     data = {k: v for k, v in json.loads(msgspec.json.encode(of(EPOCH))).items() if k != "guesses"}
 
     assert () == msgspec.convert(data, type(of(EPOCH))).guesses
+
+
+def test_a_message_that_names_two_releases_comes_first():
+    """What is asked for and what is installed is the whole fault."""
+    output = "ImportError: deepspeed>=0.5.7 is required for a normal functioning of this module, but found"
+    first = of("After the upgrade training with deepspeed fails.", f"{output} deepspeed==0.5.3.").advice[0]
+
+    assert "message-says-so" == first.cause
+    assert "deepspeed>=0.5.7" in first.title
+
+
+def test_two_visible_devices_are_several():
+    """Then a number that does not exist is no ordinary error of the program."""
+    frame = '  File "train.py", line 162, in main\n    torch.cuda.set_device(device)'
+    d = of("CUDA_VISIBLE_DEVICES=2,3 ./train.sh", f"{frame}\nRuntimeError: CUDA error: invalid device ordinal")
+
+    assert "" == d.ordinary
+    assert "C.5" == d.advice[0].symptom

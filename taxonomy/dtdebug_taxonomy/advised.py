@@ -37,6 +37,7 @@ _FAULT = re.compile(
     r"|\bhas been (?:removed|renamed|replaced)\b|\bis larger than the max(?:imum)?\b|\b(?:exceeds|greater than) the\b"
     r"|\bcan ?not be (?:larger|greater|smaller|less|more) than\b"
     r"|\b(?:can ?not|must not|should not) be (?:empty|negative|none|zero|called)\b|\b(?:is|are) supported only\b"
+    r"|[\w-](?:[<>]=|==|~=)v?\d[\w.]{0,20} is required\b.{0,80}\bfound\b"
     r"|\bonly (?:one|\w{1,20}(?: or \w{1,20})?) (?:is|are|can be) (?:supported|allowed|used)\b|\bare required\b"
 )
 _REFUSED = re.compile(
