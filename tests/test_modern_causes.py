@@ -15,6 +15,12 @@ TWO_GPUS = (
 )
 
 
+def pointed_at(said, output=""):
+    """The causes; where none is known, the guesses."""
+    d = diagnose(KNOWLEDGE, Snapshot(situation=said, output=output))
+    return d.advice or d.guesses
+
+
 @pytest.mark.parametrize(
     ("sample", "cause"),
     [
@@ -60,7 +66,7 @@ def test_what_a_user_states_of_ranks_names_a_cause(sample, cause):
     """No output is needed where the words say what differs between ranks, or is done twice."""
     words = (SAMPLES / f"{sample}.said.txt").read_text()
 
-    assert diagnose(KNOWLEDGE, Snapshot(situation=words)).advice[0].cause == cause
+    assert pointed_at(words)[0].cause == cause
 
 
 @pytest.mark.parametrize(
@@ -182,7 +188,7 @@ def test_what_a_user_states_of_ranks_names_a_cause(sample, cause):
 )
 def test_two_facts_together_name_what_one_of_them_does_not(words, output, cause):
     """A message beside a circumstance, or two things that a user states."""
-    assert diagnose(KNOWLEDGE, Snapshot(situation=words, output=output)).advice[0].cause == cause
+    assert pointed_at(words, output)[0].cause == cause
 
 
 def test_where_it_works_on_one_node_the_shared_memory_of_the_container_is_enough():
@@ -206,7 +212,7 @@ def test_words_that_only_resemble_a_complaint_name_no_cause(words):
     """Slower with more nodes is not slower with time; the same number is not the same data; off is not a problem."""
     causes = {"something-grows-while-it-runs", "same-data-on-each-rank", "what-makes-the-difference"}
 
-    assert not causes & {a.cause for a in diagnose(KNOWLEDGE, Snapshot(situation=words)).advice}
+    assert not causes & {a.cause for a in pointed_at(words)}
 
 
 def test_where_nothing_points_at_a_cause_a_measurement_comes_before_a_question():
@@ -228,9 +234,7 @@ def test_a_question_is_about_what_the_likely_symptoms_speak_of():
 
 def test_a_loss_without_number_alone_accuses_no_link():
     """Many things make NaN; none of them is called likely before something points at it."""
-    found = diagnose(KNOWLEDGE, Snapshot(situation="With 8 GPUs the loss is NaN after 200 steps."))
-
-    assert all(a.band != "likely" for a in found.advice)
+    assert all(a.band != "likely" for a in pointed_at("With 8 GPUs the loss is NaN after 200 steps."))
 
 
 def test_a_remote_shell_of_git_is_no_launcher():
@@ -332,7 +336,7 @@ def test_no_speed_up_where_gradients_are_accumulated():
     """The wrapper has to know of the accumulation, else it exchanges gradients in each backward pass."""
     said = "With gradient accumulation over 8 batches in my own loop I get no speed-up on 4 GPUs with Accelerate."
 
-    assert diagnose(KNOWLEDGE, Snapshot(situation=said)).advice[0].cause == "needless-synchronisation"
+    assert pointed_at(said)[0].cause == "needless-synchronisation"
 
 
 @pytest.mark.parametrize(

@@ -14,6 +14,8 @@ from dtdebug_taxonomy.diagnosis import Asked, Diagnosis, RankedSymptom
 from dtdebug_taxonomy.render import (
     DIFF_OF,
     ECHO,
+    GUESS,
+    GUESSES,
     LATER,
     NOT_KNOWN,
     because,
@@ -67,6 +69,10 @@ def small(d: Diagnosis) -> dict[str, Any]:
                 )
                 for a in d.advice[:advice]
             ),
+            guesses=tuple(
+                msgspec.structs.replace(a, diff="", diff_of="", because=tuple(_shorter(r) for r in a.because[:1]))
+                for a in d.guesses[: min(GUESSES, advice)]
+            ),
             fix_patterns=d.fix_patterns[:3],
             known=(),
             notes=tuple(n[:120] for n in d.notes[:notes]),
@@ -94,6 +100,7 @@ def _first_alone(d: Diagnosis, causes: int) -> Diagnosis:
         d,
         symptoms=tuple(msgspec.structs.replace(s, why=()) for s in d.symptoms[: 2 if d.verdict == "apart" else 1]),
         advice=tuple(msgspec.structs.replace(a, why="", diff="", diff_of="", because=()) for a in d.advice[:causes]),
+        guesses=(),
         next=None,
         ruled_out=(),
         fix_patterns=(),
@@ -130,6 +137,8 @@ def to_html(d: Diagnosis) -> str:
     if d.next is not None and d.next.kind == "measure":
         command = f"<pre>{escape(d.next.command)}</pre>" if d.next.command else ""
         parts.append(f"<div><b>Next</b>: {escape(d.next.text)}{command}<small>{escape(d.next.why)}</small></div>")
+    if d.guesses:
+        parts += [f"<div>{escape(GUESS.capitalize())}</div>", *(_advice(a, is_open=False) for a in d.guesses[:GUESSES])]
     if d.question and not d.asks_nothing:
         parts.append(_question(d.question))
     parts += [f"<div><small>note: {escape(n)}</small></div>" for n in d.notes]

@@ -63,12 +63,20 @@ _SHOWN = ("cause", "title", "why", "fix", "diff", "diff_of", "pattern", "band", 
 """What of each advice a front end shows."""
 
 
-def shown(advice: Iterable[Advice]) -> list[dict[str, Any]]:
-    """The advice as rows for programs, with what the second study calls it."""
+def shown(advice: Iterable[Advice], guesses: Iterable[Advice] = ()) -> list[dict[str, Any]]:
+    """The causes as rows for programs, guesses marked and behind them, with what the second study calls each."""
     from dtdebug_taxonomy import second_study
 
-    rows = [(a, msgspec.to_builtins({name: getattr(a, name) for name in _SHOWN})) for a in advice]
-    return [{**row, "second_study": second_study.load().row(a.symptom, a.cause, a.pattern)} for a, row in rows]
+    study = second_study.load().row
+    return [
+        {
+            **msgspec.to_builtins({name: getattr(a, name) for name in _SHOWN}),
+            "guess": guess,
+            "second_study": study(a.symptom, a.cause, a.pattern),
+        }
+        for guess, rows in ((False, advice), (True, guesses))
+        for a in rows
+    ]
 
 
 def in_python(diff: str) -> bool:

@@ -37,6 +37,7 @@ _FAULT = re.compile(
     r"|\bhas been (?:removed|renamed|replaced)\b|\bis larger than the max(?:imum)?\b|\b(?:exceeds|greater than) the\b"
     r"|\bcan ?not be (?:larger|greater|smaller|less|more) than\b"
     r"|\b(?:can ?not|must not|should not) be (?:empty|negative|none|zero|called)\b|\b(?:is|are) supported only\b"
+    r"|[\w-](?:[<>]=|==|~=)v?\d[\w.]{0,20} is required\b.{0,80}\bfound\b"
     r"|\bonly (?:one|\w{1,20}(?: or \w{1,20})?) (?:is|are|can be) (?:supported|allowed|used)\b|\bare required\b"
 )
 _REFUSED = re.compile(
@@ -49,6 +50,7 @@ _REFUSED = re.compile(
     r"|\b(?:discrepancy|mismatch|conflict) between\b|\bbut (?:got|found|received|was|were|is) \S"
     r"|\b(?:is|are) (?:inconsistent|incorrect|too (?:large|small|long|many|few))\b"
     r"|\bexpected .{2,80}\bgot\b|\bcan only be?\b|\bonly (?:be|take|accept)\b|\blikely (?:due to|caused by|because)\b"
+    r"|\bdoes not appear to have\b"
     r"|\bnot in struct\b|\b(?:is|are) (?:invalid|out of range)\b|\brequires? .{1,60}\binstalled\b"
     r"|\bnot (?:yet |currently )?(?:supported|available|enabled|implemented|compatible|permitted|allowed)\b"
     r"|\bonly (?:supports?|works? (?:with|for)|available|implemented|compatible|allowed)\b|\bgot multiple values for\b"
@@ -72,6 +74,7 @@ _ALLOWS = re.compile(
 """A check that names what it allows, and what it got."""
 _QUOTED = re.compile(r"[`'\"]([^`'\"]{1,40})[`'\"]")
 _CALLED = re.compile(r"\b([A-Za-z_]\w{3,60})\(\)")
+_SET = re.compile(r"\b[A-Za-z]\w{2,40}=[\w.'\"]{1,40}")
 _SHAPES = re.compile(r"(?i)\bsizes? of tensor|\bshapes? (?:cannot|can't|do not|mismatch)|at non-singleton dimension")
 """What says that something does not fit, and neither why nor what to change."""
 _SETTING = re.compile(
@@ -132,7 +135,7 @@ def advised(endings: Iterable[Ending], told: str = "") -> Advised | None:
         checks = ending.type.rpartition(".")[2] in _CHECKS
         for words in _sentences(ending):
             if _ORDERS.search(words):
-                if any(f"{name[1]}(" in told for name in _CALLED.finditer(words)):
+                if any(did in told for did in (*(f"{m[1]}(" for m in _CALLED.finditer(words)), *_SET.findall(words))):
                     continue
                 return _row(ending, words, orders=True)
             if _SHAPES.search(words) or refuses_what_it_allows(words):

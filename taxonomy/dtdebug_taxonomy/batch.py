@@ -58,7 +58,7 @@ def run_case(knowledge: Knowledge, case: Mapping[str, Any], most_questions: int 
         "id": case.get("id"),
         "symptoms": [{"code": code, "probability": round(p, 6)} for code, p in ranking.symptoms.items()],
         "fix_patterns": [{"pattern": name, "probability": round(p, 6)} for name, p in patterns.items()],
-        "advice": shown(d.advice),
+        "advice": shown(d.advice, d.guesses),
         "next": msgspec.to_builtins(d.next),
         "ordinary": d.ordinary,
         "questions": asked,

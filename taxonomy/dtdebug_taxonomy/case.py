@@ -84,7 +84,7 @@ def contract(case: Case) -> dict[str, Any]:
     verdict["where"] = None if site is None else {"file": site.file, "line": site.line, "function": site.function}
     for row, claim in zip(claims, v.claims, strict=False):
         row["text"] = claim.text
-    advice = [] if case.diagnosis is None else shown(case.diagnosis.advice)
+    advice = [] if case.diagnosis is None else shown(case.diagnosis.advice, case.diagnosis.guesses)
     return {"v": known.pop("v"), "verdict": verdict, "claims": claims, "advice": advice, **known}
 
 

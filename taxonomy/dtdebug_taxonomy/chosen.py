@@ -107,7 +107,7 @@ def advice_of(knowledge: Knowledge, ranking: engine.Ranking, findings: tuple[Fin
                 founded = founded or named or printed or looked_up or p >= _SAID_ONLY
     if not founded:
         return ()
-    rows.sort(key=lambda row: (row[0], -row[1] / (MINUTES[row[3].effort] + _TURNING)))
+    rows.sort(key=lambda row: (row[0], row[1] < POSSIBLE, -row[1] / (MINUTES[row[3].effort] + _TURNING)))
     shown = [row for place, row in enumerate(rows) if place == 0 or row[4]]
     advice = (_one_advice(knowledge, findings, code, cause, p, outright=tier == 0) for tier, p, code, cause, _ in shown)
     return tuple({a.title: a for a in reversed([*advice][:MOST])}.values())[::-1]  # of one title the first

@@ -7,6 +7,7 @@ is theirs; the rest is what this reads.
 from __future__ import annotations
 
 import re
+from functools import cache
 from typing import NamedTuple
 
 from dtdebug_taxonomy.finding import plain
@@ -24,24 +25,14 @@ _WORKS = (
     r"|passes|succeeds|completes|disappears|goes away|is gone|is right|are right|is correct|are correct|is stable"
     r"|has no (?:problem|issue)s?)\b"
 )
+_OUTCOME = re.compile(rf"(?i)\b(?:{_WORKS}|(?:helps?|helped|solve[sd]?|fixe[sd]|resolve[sd]?)\b)")
+_CONDITION = re.compile(r"(?i)\b(?:with|without|if|when|after|using|by|disabl|enabl|set|remov|add|chang)|=")
 _THING = r"(?P<thing>[^\n,.;:!?()]{3,60}?)"
 _IT = (
     r"(?:it|this|that|they(?: all)?|these|both|everything|all|the same(?: \w{2,12})?|training"
     r"|(?:the |this )?(?:problem|error|issue|hang|run|job|training|crash|model|loss|result|script|server|program|code))"
 )
 _DONE = "after (?:disabling|removing|setting|enabling|adding|replacing)"
-_PAIRS = (
-    re.compile(rf"(?i)(?:\b(?P<how>with|without|{_DONE})|(?:^|, )using) {_THING},? {_IT} (?:\w{{2,10}} )?{_WORKS}"),
-    re.compile(rf"(?i)\b{_IT} {_WORKS} (?:\w{{2,10}} )?(?P<how>with|without|when using|{_DONE}) {_THING}$"),
-    re.compile(
-        r"(?i)\bif i (?P<how>use|remove|disable|set|enable|switch off|turn off|leave out|add|replace)"
-        rf" {_THING},? {_IT} {_WORKS}"
-    ),
-    re.compile(rf"(?i)\b(?P<how>with|without) {_THING} (?:the same )?{_WORKS}$"),
-    re.compile(
-        rf"(?i)^(?:but )?(?P<thing>torchrun|mpirun|srun|accelerate launch|deepspeed|python -m \S{{3,40}}) {_WORKS}$"
-    ),
-)
 _SENTENCE = re.compile(
     r"[.!?;](?=\s|$)|\n|, (?:but|and|while|whereas|without|with) (?=\w)|(?<!,) (?:but|whereas) (?=\w)(?!only\b|not\b)"
 )
@@ -69,13 +60,32 @@ class Contrast(NamedTuple):
     line: int
 
 
+@cache
+def _pairs() -> tuple[re.Pattern[str], ...]:
+    """How users tell such a pair; compiled where there are words."""
+    return (
+        re.compile(rf"(?i)(?:\b(?P<how>with|without|{_DONE})|(?:^|, )using) {_THING},? {_IT} (?:\w{{2,10}} )?{_WORKS}"),
+        re.compile(rf"(?i)\b{_IT} {_WORKS} (?:\w{{2,10}} )?(?P<how>with|without|when using|{_DONE}) {_THING}$"),
+        re.compile(
+            r"(?i)\bif i (?P<how>use|remove|disable|set|enable|switch off|turn off|leave out|add|replace)"
+            rf" {_THING},? {_IT} {_WORKS}"
+        ),
+        re.compile(rf"(?i)\b(?P<how>with|without) {_THING} (?:the same )?{_WORKS}$"),
+        re.compile(
+            rf"(?i)^(?:but )?(?P<thing>torchrun|mpirun|srun|accelerate launch|deepspeed|python -m \S{{3,40}}) {_WORKS}$"
+        ),
+    )
+
+
 def contrast(situation: str) -> Contrast | None:
     """The first thing that the user names as making the difference."""
     text = clip_lines(situation)
+    if not text.strip():
+        return None
     begin = 0
     for end in (*(m.start() for m in _SENTENCE.finditer(text)), len(text)):
         start, begin = begin, end + 1
-        found = next((m for p in _PAIRS if (m := p.search(text[start:end].strip()))), None)
+        found = next((m for p in _pairs() if (m := p.search(text[start:end].strip()))), None)
         if found is None or _SMALLER.search(text[start:end]) or _belongs_to_before(found):
             continue
         thing = " ".join(plain(found["thing"]).split())
@@ -85,6 +95,11 @@ def contrast(situation: str) -> Contrast | None:
                 f"if you {how} {thing}" if how in _DEEDS else f"{how} {thing}", text.count("\n", 0, end) + 1
             )
     return None
+
+
+def tells_outcome(words: str) -> bool:
+    """They say under which condition it works."""
+    return _OUTCOME.search(words) is not None and _CONDITION.search(words) is not None
 
 
 def _belongs_to_before(found: re.Match[str]) -> bool:

@@ -18,6 +18,7 @@ from dtdebug_taxonomy.examples import fitting
 from dtdebug_taxonomy.failure.roles import is_summary
 from dtdebug_taxonomy.finding import Finding, plain
 from dtdebug_taxonomy.findings import collect
+from dtdebug_taxonomy.guesses import parted
 from dtdebug_taxonomy.happened import (
     Seen,
     alone,
@@ -103,6 +104,8 @@ class Diagnosis(msgspec.Struct, frozen=True, kw_only=True):
     symptoms: tuple[RankedSymptom, ...]
     advice: tuple[Advice, ...]
     """Empty where no indicator points at a cause: then the cause is not known, and `next` says what would tell it."""
+    guesses: tuple[Advice, ...] = ()
+    """Where the cause is not known: what the user's words alone may mean, which is right about half of the time."""
     next: Next | None = None
     """The cheapest next step: fix, measure or ask."""
     ruled_out: tuple[str, ...] = ()
@@ -154,6 +157,7 @@ def diagnose(
     if only_ended:  # which is no cause of its end
         advice = tuple(a for a in advice if a.band != "unlikely")
     advice = advice if shown is None else with_measured(advice, shown)
+    advice, guesses = parted(knowledge, findings, advice)
     ending = first_ending(snapshot)
     lone, warning = alone(snapshot, ending), warned(ending)
     told, supports = happened(snapshot, lone)
@@ -187,6 +191,7 @@ def diagnose(
         ordinary=plainly,
         symptoms=symptoms,
         advice=advice,
+        guesses=guesses,
         next=None if plainly else _next(knowledge, snapshot, ranking, findings, (advice, question)),
         ruled_out=_ruled_out(snapshot, () if plainly else ruled_out(knowledge, ranking, findings)),
         fix_patterns=tuple(

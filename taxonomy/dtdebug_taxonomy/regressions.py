@@ -46,7 +46,8 @@ _WITHOUT_IT = re.compile(
 _NOISE = frozenset({
     "with", "in", "on", "of", "version", "release", "from", "to", "is", "and", "at", "using", "was", "by", "for",
     "the", "gpu", "loss", "lr", "about", "than", "only", "grad", "norm", "it", "or", "under", "since", "until",
-    "before", "after", "accuracy", "score", "reward", "rate", "step", "epoch",
+    "before", "after", "accuracy", "score", "reward", "rate", "step", "epoch", "install", "installed", "use", "used",
+    "try", "tried", "run", "pin", "pinned",
 })  # fmt: skip
 """Words before a number that name no package."""
 _NEAR = 200

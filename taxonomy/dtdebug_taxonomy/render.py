@@ -22,6 +22,10 @@ _UNKNOWN = "Not enough is known to say what this is."
 _SITUATION, _NOTES, _SITES, _SEEN = 8_000, 10, 8, 4
 """Characters of the user's words, notes, and places and records of a verdict, that a report holds."""
 NOT_KNOWN = "The cause is not known: nothing that was seen points to one."
+GUESS = "possible, from your words alone"
+"""What a guess is called."""
+GUESSES = 2
+"""Guesses that are shown."""
 DIFF_OF = {"yours": "in your file:", "example": "an example, not your file:", "": ""}
 """What stands above a diff."""
 LATER = "Another failure, later in the same output; nothing connects it with the one above but their order:"
@@ -124,18 +128,26 @@ def reading(d: Diagnosis, advice: int = 2, *, following: bool = True) -> Iterato
     yield from (f"  why: {line}" for line in d.ruled_out[:2])
     if d.culprits and not d.happened:
         yield f"  first seen on rank {', '.join(map(str, d.culprits))}"
-    for a in worth_showing(d, advice):
-        yield from _advice_text(a)
-    if not d.advice:
-        yield f"  {NOT_KNOWN}"
-    if following and d.next is not None and d.next.kind == "measure":
-        yield from _next_text(d.next)
+    yield from _causes_text(d, advice, following=following)
     if following and d.question is not None and not d.asks_nothing:
         values = [value for value, _ in d.question.values]  # they come with the likeliest first
         choices = " / ".join(values if len(values) <= FEW else [*values[: FEW - 1], "or another"])
         yield f"  next question: {d.question.ask} ({choices})"
     for note in d.notes:
         yield f"  note: {note}"
+
+
+def _causes_text(d: Diagnosis, advice: int, *, following: bool) -> Iterator[str]:
+    """The causes and the next step; where no cause is known, guesses below it."""
+    for a in worth_showing(d, advice):
+        yield from _advice_text(a)
+    if not d.advice:
+        yield f"  {NOT_KNOWN}"
+    if following and d.next is not None and d.next.kind == "measure":
+        yield from _next_text(d.next)
+    for a in d.guesses[:GUESSES]:
+        yield f"  {GUESS}: {a.title} [{a.symptom}; {a.pattern}]"
+        yield from _because_text(a)
 
 
 def worth_showing(d: Diagnosis, most: int) -> list[Advice]:
@@ -153,12 +165,16 @@ def _next_text(n: Next) -> Iterator[str]:
 
 def _advice_text(a: Advice) -> Iterator[str]:
     yield f"  cause, {a.band}: {a.title} [{a.symptom}; {a.pattern}; about {a.minutes:g} min]"
-    yield from (f"    because: {reason}" for reason in because(a))
-    yield f"    fix: {a.fix}"
+    yield from _because_text(a)
     if a.diff:
         yield f"    {DIFF_OF[a.diff_of]}"
     for line in a.diff.splitlines():
         yield f"      {line}"
+
+
+def _because_text(a: Advice) -> Iterator[str]:
+    yield from (f"    because: {reason}" for reason in because(a))
+    yield f"    fix: {a.fix}"
 
 
 def because(a: Advice) -> list[str]:
@@ -233,6 +249,9 @@ def _next_markdown(d: Diagnosis) -> Iterator[str]:
         if d.next.command:
             fence = _fence(d.next.command)
             yield from (f"{fence}sh", d.next.command, fence, "")
+    for a in d.guesses[:GUESSES]:
+        yield f"- {GUESS}: **{_escape(a.title)}** {_escape(a.fix)} Because: {_escape('; '.join(because(a)))}"
+    yield from ("",) if d.guesses else ()
 
 
 def _verdict(v: Verdict) -> Iterator[str]:

@@ -35,6 +35,7 @@ _SIGNS = re.compile(
     | \bnumber\ of\ (?:gpus|devices|nodes|processes|hosts|replicas|ranks)\b
     | infiniband | \brdma | \bcollectives?\b | \bcross-?replica | \breplica | \bxla\b | \btpu\b | jax\.distributed
     | distributedsampler | \bsharded\b | torch\.multiprocessing | mp\.spawn | notebook_launcher | estimator
+    | _VISIBLE_DEVICES=["']?\d{1,2},\d
     | (?<!used\ by\ )\b(?!1\b)(?!0\b)
       (?:\d{1,5}|two|three|four|eight|several|multiple|many|all|both|other|second|different|more)
       (?:\ ?x)?(?:,?[ -](?:(?![gmt]i?b\b)\w{1,12}\ )?)?

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from functools import lru_cache
 
 import msgspec
@@ -26,6 +26,13 @@ def together(knowledge: Knowledge, findings: tuple[Finding, ...]) -> Iterator[Fi
         if parts is not None:
             source = "said" if any(p.source == "said" for p in parts) else parts[0].source
             yield msgspec.structs.replace(parts[0], evidence=e.id, values=(), source=source)
+
+
+def rests_on_output(knowledge: Knowledge, findings: Iterable[Finding], evidence: Evidence) -> bool:
+    """One part of what was seen together was not merely said."""
+    seen = {name: f for f in findings for name in _names(knowledge, f)}
+    sets = (names for names in evidence.all if seen.keys() >= {*names})
+    return any(seen[name].source != "said" for names in sets for name in names)
 
 
 def _names(knowledge: Knowledge, f: Finding) -> list[str]:

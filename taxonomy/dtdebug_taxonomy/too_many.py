@@ -10,8 +10,9 @@ from dtdebug_taxonomy.matching import clip_lines
 
 _WORDS = {"one": 1, "two": 2, "three": 3, "four": 4, "six": 6, "eight": 8}
 _COUNT = rf"(?P<gpus>\d{{1,3}}|{'|'.join(_WORDS)}|a single)"
+_MACHINE = r"(?:machine|node|host|server|box|instance|workstation|computer|laptop|pc|vm|container|pod)s?"
 _THERE = re.compile(
-    rf"(?i)\b(?:have|has|got|with|there (?:is|are)|only|of|comes with)\b (?:only |just |exactly )?{_COUNT} "
+    rf"(?i)\b(?:have|has|got|{_MACHINE} with|there (?:is|are)|only|of|comes with)\b (?:only |just |exactly )?{_COUNT} "
     r"(?:\w[\w.-]{0,14} ){0,3}?(?:gpus?|cards?)\b(?! (?:per|for each|on each|in each|each) process)"
 )
 _STARTED = re.compile(r"--(?:nproc[_-]per[_-]node|num_gpus|nproc)[ =](?P<count>\d{1,3})\b")

@@ -8,7 +8,7 @@ import { questionView } from "./question.js";
 import { type Filled, type Shown, Unreadable, VERSION, read } from "./read.js";
 import { STYLE } from "./style.js";
 import { trans } from "./trans.js";
-import { bandWord, later, notKnown, notPointedAt, place, prose, sentence, verdictWord } from "./words.js";
+import { bandWord, guessed, later, notKnown, notPointedAt, place, prose, sentence, verdictWord } from "./words.js";
 
 /** What of a card stands elsewhere. */
 export interface Shape {
@@ -105,7 +105,8 @@ function* body(
   const question = d.question && !shape.asksElsewhere ? questionView(d.question, host) : null;
   const causes = d.advice.slice(0, 3).map((a, i) => cause(a, i === 0, host));
   yield causes.length || d.ordinary ? null : make("p", "dtd-told", notPointedAt());
-  const advice = part("dtd-causes", trans.__("What may cause it"), ...causes);
+  const guesses = part("dtd-causes", guessed(), ...d.guesses.map((a) => cause(a, false, host)));
+  const advice = part("dtd-causes", trans.__("What may cause it"), ...causes) ?? guesses;
   yield d.next?.kind === "measure" ? nextStep(d.next) : null;
   yield* d.verdict === "apart" ? [question, advice] : [advice, question]; // where an answer tells more, it comes first
   for (const note of d.notes) {

@@ -8,6 +8,7 @@ export interface Diagnosis {
   readonly ordinary?: string;
   readonly symptoms: readonly RankedSymptom[];
   readonly advice: readonly Advice[];
+  readonly guesses?: readonly Advice[];
   readonly next?: Next | null;
   readonly ruled_out?: readonly string[];
   readonly fix_patterns: readonly RankedPattern[];

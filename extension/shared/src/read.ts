@@ -14,7 +14,7 @@ export type Filled<T> = T extends string ? T | "" : T extends object ? { readonl
 
 export type Shown = Pick<
   Filled<Diagnosis>,
-  "v" | "verdict" | "symptoms" | "advice" | "question" | "known" | "culprits" | "notes" | "happened" | "seen" | "ordinary" | "next"
+  "v" | "verdict" | "symptoms" | "advice" | "guesses" | "question" | "known" | "culprits" | "notes" | "happened" | "seen" | "ordinary" | "next"
 > & {
   /** Further failures of the same output. */
   readonly later: readonly Shown[];
@@ -23,7 +23,7 @@ export type Shown = Pick<
 /** Thrown with one line for the reader where nothing can be shown. */
 export class Unreadable extends Error {}
 
-const MOST = { symptoms: 5, reasons: 5, advice: 5, values: 24, known: 60, culprits: 64, notes: 10, seen: 12, later: 3 };
+const MOST = { symptoms: 5, reasons: 5, advice: 5, guesses: 2, values: 24, known: 60, culprits: 64, notes: 10, seen: 12, later: 3 };
 const LONG = 600;
 const LONGEST_DIFF = 6_000;
 const BANDS = ["likely", "possible", "unlikely"] as const;
@@ -68,6 +68,7 @@ function whatIsThere(data: unknown, isFirst = true): Shown | null {
     verdict: oneOf(field("verdict"), VERDICTS),
     symptoms: list(field("symptoms"), MOST.symptoms, symptom),
     advice: list(field("advice"), MOST.advice, advice),
+    guesses: list(field("guesses"), MOST.guesses, advice),
     question: question(field("question")),
     known: list(field("known"), MOST.known, known),
     culprits: list(field("culprits"), MOST.culprits, whole),

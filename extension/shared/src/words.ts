@@ -13,6 +13,11 @@ export function notPointedAt(): string {
   return trans.__("The cause is not known: nothing that was seen points to one.");
 }
 
+/** What guesses are called. */
+export function guessed(): string {
+  return trans.__("Possible, from your words alone");
+}
+
 /** What stands above a further failure of the same output. */
 export function later(): string {
   return trans.__("Another failure, later in the same output; nothing connects it with the one above but their order:");

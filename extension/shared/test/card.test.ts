@@ -70,6 +70,18 @@ test("where nothing points to a cause the card says so, and what to do next", ()
   assert.equal("dtdebug attach PID", card.querySelector(".dtd-command")?.textContent);
 });
 
+test("what words alone may mean stands below the next step, closed, and is called so", () => {
+  const all = sample("settled");
+  const next = { kind: "measure", text: "Look at the ranks.", command: "dtdebug attach PID", minutes: 2, why: "" };
+  const card = render({ ...all, advice: [], guesses: all["advice"], next });
+  const told = shown(card);
+
+  assert.ok(told.indexOf("The cause is not known") < told.indexOf("Look at the ranks"));
+  assert.ok(told.indexOf("Look at the ranks") < told.indexOf("Possible, from your words alone"));
+  assert.ok([...card.querySelectorAll<HTMLDetailsElement>(".dtd-cause")].every((each) => !each.open));
+  assert.doesNotMatch(told, /What may cause it/);
+});
+
 test("a further failure of the same output has its own headline and cause below", () => {
   const first = sample("settled");
   const other = { ...sample("leaning"), happened: "Rank 3 raised KeyError.", later: [sample("settled")] };

@@ -4,18 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import msgspec
 
-from dtdebug.check.files import UnreadableError, read_source
 from dtdebug.clean import clean
-from dtdebug_taxonomy import sourced
 from dtdebug_taxonomy.failure import reading
 from dtdebug_taxonomy.frames import is_library, short
 from dtdebug_taxonomy.knowledge import load
 from dtdebug_taxonomy.ranks import Frame, Verdict, say
 from dtdebug_taxonomy.snapshot import Snapshot, SourceFinding, walk
-from dtdebug_taxonomy.source.python import Code
+
+if TYPE_CHECKING:
+    from dtdebug_taxonomy.source.python import Code
 
 MOST_FILES, MOST_BYTES = 12, 400_000
 """Files that are read for one failure, and how large one may be: a program, not what was generated."""
@@ -33,6 +34,8 @@ def sourced_snapshot(snapshot: Snapshot) -> Snapshot:
     sources = _sources(stacks, culprits)
     if not sources:
         return snapshot
+    from dtdebug_taxonomy import sourced
+
     found = sourced.findings_in(load(), sources, stacks, culprits)
     found = tuple(_cleaned(f) for f in found)
     if verdict is not None:
@@ -92,7 +95,7 @@ def _stacks(snapshot: Snapshot) -> dict[int | None, tuple[Frame, ...]]:
 
 
 def _sources(stacks: Mapping[int | None, Sequence[Frame]], culprits: Sequence[int]) -> dict[str, Code]:
-    """The user's own Python files, those of culprits first."""
+    """The user's own Python files, those of culprits first; what reads them is loaded where there is one."""
     order = sorted(stacks, key=lambda rank: rank not in culprits)
     files = dict.fromkeys(f.file for rank in order for f in reversed(stacks[rank]))
     sources: dict[str, Code] = {}
@@ -103,9 +106,16 @@ def _sources(stacks: Mapping[int | None, Sequence[Frame]], culprits: Sequence[in
         if path.suffix != ".py" or is_library(file):
             continue
         try:
-            if path.stat().st_size <= MOST_BYTES:
-                sources[file] = Code(read_source(path).text, path=file)
-        except (OSError, ValueError, UnreadableError):  # of another machine, gone, or no text
+            if path.stat().st_size > MOST_BYTES:
+                continue
+        except (OSError, ValueError):  # of another machine, or gone
+            continue
+        from dtdebug.check.files import UnreadableError, read_source
+        from dtdebug_taxonomy.source.python import Code
+
+        try:
+            sources[file] = Code(read_source(path).text, path=file)
+        except (OSError, ValueError, UnreadableError):  # no text
             continue
     return sources
 

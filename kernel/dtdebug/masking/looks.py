@@ -6,7 +6,7 @@ import bisect
 import itertools
 import re
 import tomllib
-from functools import lru_cache
+from functools import cache, lru_cache
 from pathlib import Path
 
 from dtdebug.masking.kinds import secret
@@ -75,9 +75,9 @@ def spans(text: str) -> list[tuple[int, int]]:
     """Where they stand; private keys are found in pem.py."""
     found = [
         m.span()
-        for begin, shape in _vendors()
+        for begin in _vendors()
         if begin in text
-        for m in shape.finditer(text)
+        for m in _shape(begin).finditer(text)
         if set(m[0][len(begin) :].lower()) != {"x"}
     ]
     if "eyJ" in text:
@@ -157,11 +157,15 @@ def _of_hooks(text: str, addresses: list[tuple[int, int]]) -> list[tuple[int, in
 
 
 @lru_cache(maxsize=1)
-def _vendors() -> tuple[tuple[str, re.Pattern[str]], ...]:
-    """The beginnings of tokens, longest first, and their patterns."""
+def _vendors() -> dict[str, tuple[str, int]]:
+    """The beginnings of tokens, longest first: which characters follow, and how many at least."""
     table = tomllib.loads((Path(__file__).parent / "vendors.toml").read_text(encoding="utf-8"))
     rows = {begin: shape for vendor in table.values() for begin, shape in vendor.items()}
-    return tuple(
-        (begin, re.compile(f"(?:(?<![A-Za-z0-9_])|(?<=\\\\[nrt])){re.escape(begin)}[{allowed}]{{{least},}}+"))
-        for begin, (allowed, least) in sorted(rows.items(), key=lambda row: -len(row[0]))
-    )
+    return dict(sorted(rows.items(), key=lambda row: -len(row[0])))
+
+
+@cache
+def _shape(begin: str) -> re.Pattern[str]:
+    """Compiled where the beginning occurs, which is seldom: there are some two hundred."""
+    allowed, least = _vendors()[begin]
+    return re.compile(f"(?:(?<![A-Za-z0-9_])|(?<=\\\\[nrt])){re.escape(begin)}[{allowed}]{{{least},}}+")

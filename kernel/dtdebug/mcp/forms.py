@@ -53,6 +53,8 @@ class FailureAnswer:
     claims: list[SourcedClaim]
     symptoms: list[str]
     causes: list[AdvisedCause]
+    guesses: list[AdvisedCause]
+    """Where no cause is known: what the user's words alone may mean, right about half of the time"""
     next: str
     question: str
     """What the user alone can tell; `answers` of `diagnose` takes it as KEY=VALUE."""
@@ -158,6 +160,7 @@ def _common(read: Mapping[str, Any]) -> dict[str, Any]:
         "claims": [_claim(row) for row in read.get("claims", [])[:_CLAIMS]],
         "symptoms": _symptoms(found) if found.get("recognised") else [],
         "causes": [_cause(row) for row in advice[:_CAUSES]],
+        "guesses": [_cause(row) for row in (found.get("guesses") or [])[:_CAUSES]],
         "next": read.get("next") or _next(found.get("next")),
         "question": _question(found.get("question")),
         "not_looked_at": [str(row) for row in (read.get("coverage") or {}).get("unread", [])],
