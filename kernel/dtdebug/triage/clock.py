@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime
+from functools import lru_cache
 
 _AHEAD = 100
 """Bytes of a line in which its time stands, prefixes before it included."""
@@ -21,6 +22,7 @@ _RECORD = 4_000
 """Bytes of a line of JSON in which its time stands."""
 
 
+@lru_cache(maxsize=8192)  # asked for several reasons
 def when(line: bytes, year: int, zone: float = 0.0) -> float | None:
     """Seconds since the epoch by the clock that wrote the line, or None.
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import lru_cache
 from itertools import islice
 from statistics import median
 
@@ -33,6 +34,7 @@ _STALL, _TIMES, _ENOUGH = 300.0, 10, 4
 """Seconds, and times the usual ones, from which on a step stalls; steps by which one knows what is usual."""
 
 
+@lru_cache(maxsize=4096)  # asked for several reasons
 def _number(raw: bytes) -> int | None:
     """The step that a line speaks of."""
     found = _STEP.search(raw[:400])
