@@ -40,7 +40,7 @@ _WORDS = (b"tim", b"seconds", b"(t)", b"/it", b"/step", b"/batch", b"/train", b"
 """One of them is in each of these forms: quicker to look for than the forms."""
 
 
-@lru_cache(maxsize=1024)
+@lru_cache(maxsize=512)
 def seconds(raw: bytes) -> float | None:
     """Seconds of a step as a line prints them; None where it does not."""
     head = raw[:_LONG]

@@ -28,21 +28,27 @@ _NO_TRAINING = re.compile(
     rb"|prepar|process|captur|compil|convert|warm)[^|\r\n]{0,80}\d%\|"
 )
 """Bars of what comes before, between and after steps."""
+_HEAD = 400
+"""Bytes of a line in which the number of its step stands."""
 _PACES = 24
 _FIRST, _MARKS, _SHORT = 6, 6, 200
 _STALL, _TIMES, _ENOUGH = 300.0, 10, 4
 """Seconds, and times the usual ones, from which on a step stalls; steps by which one knows what is usual."""
 
 
-@lru_cache(maxsize=4096)  # asked for several reasons
 def _number(raw: bytes) -> int | None:
     """The step that a line speaks of."""
-    found = _STEP.search(raw[:400])
-    return None if found is None or _is_other_bar(raw) else int(found[1])
+    return _step(raw[:_HEAD])
+
+
+@lru_cache(maxsize=4096)  # asked for several reasons
+def _step(head: bytes) -> int | None:
+    found = _STEP.search(head)
+    return None if found is None or _is_other_bar(head) else int(found[1])
 
 
 def _is_other_bar(raw: bytes) -> bool:
-    return b"%|" in raw and _NO_TRAINING.match(raw[:400]) is not None
+    return b"%|" in raw and _NO_TRAINING.match(raw[:_HEAD]) is not None
 
 
 def progress(rows: Sequence[Kept], at: When) -> TellingLine | None:
