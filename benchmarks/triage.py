@@ -128,7 +128,8 @@ def speed(ranks: int, megabytes: float, folder: Path) -> None:
     culprit, _ = _made(logs, ranks, 400)
     for log in logs.iterdir():
         text = log.read_bytes()
-        log.write_bytes(text[: text.rfind(b"\n", 0, len(text) // 2) + 1] * (int(2 * megabytes * 1e6) // len(text)) + text)
+        healthy = text[: text.rfind(b"\n", 0, len(text) // 2) + 1]
+        log.write_bytes(healthy * (int(2 * megabytes * 1e6) // len(text)) + text)
     size = sum(f.stat().st_size for f in logs.iterdir())
     print(f"load {os.getloadavg()[0]:.1f}; {ranks} files of {size / ranks / 1e6:.2f} MB, {size / 1e9:.2f} GB")
     found = _timed("dtdebug triage, 1 process", size, [*TRIAGE, "--processes", "1", str(logs)])

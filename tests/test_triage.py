@@ -255,6 +255,10 @@ def test_a_time_is_one_only_with_its_date(line, seconds):
         ),
         ("NVRM: GPU6 _kgspIsHeartbeatTimedOut: Heartbeat timed out, diff 6070", "GSP", "device", "root", "", 0),
         ("NVRM: _kgspIsHeartbeatTimedOut: Heartbeat timed out, heartbeat 0", "GSP", "device", "root", "", 0),
+        (
+            "slurmstepd: error: *** STEP 8.0 ON n12 UNCORRECTABLE MEMORY ERROR AT 2026-11-26T10:00:00 ***",
+            "uncorrectable memory error", "host", "root", "", 0,
+        ),
         ("NFS: __nfs4_reclaim_open_state: Lock reclaim failed!", "NFS", "storage", "root", "", 0),
         ("NFS: nfs4_reclaim_open_state: unhandled error -524", "NFS", "storage", "root", "", 0),
         (
