@@ -125,10 +125,14 @@ def speed(ranks: int, megabytes: float, folder: Path) -> None:
     All that is written is made by a child, for what it needs is not what reading needs.
     """
     logs = folder / "logs"
-    culprit, _ = _made(logs, ranks, int(megabytes * 7_700))
+    culprit, _ = _made(logs, ranks, 400)
+    for log in logs.iterdir():
+        text = log.read_bytes()
+        healthy = text[: text.rfind(b"\n", 0, len(text) // 2) + 1]
+        log.write_bytes(healthy * (int(2 * megabytes * 1e6) // len(text)) + text)
     size = sum(f.stat().st_size for f in logs.iterdir())
     print(f"load {os.getloadavg()[0]:.1f}; {ranks} files of {size / ranks / 1e6:.2f} MB, {size / 1e9:.2f} GB")
-    found = _timed("dtdebug triage, 1 process", size, [*TRIAGE, "--processes", "1", str(logs)])
+    found = timed("dtdebug triage, 1 process", size, [*TRIAGE, "--processes", "1", str(logs)])
     first = json.loads(found)["first"]
     print(f"    first rank {'right' if first and first[0]['rank'] == culprit else f'wrong: {first}'}")
     _peers(logs, size)
@@ -150,13 +154,13 @@ def long(megabytes: float, folder: Path, shared: bool) -> None:
     shutil.rmtree(made)
     size = log.stat().st_size
     print(f"load {os.getloadavg()[0]:.1f}; one log of {size / 1e9:.2f} GB, {'64 ranks' if shared else '1 rank'}")
-    found = json.loads(_timed("dtdebug triage", size, [*TRIAGE, str(log)]))["first"]
+    found = json.loads(timed("dtdebug triage", size, [*TRIAGE, str(log)]))["first"]
     print(f"    first: {[(row['rank'], row['exception']) for row in found][:2]}, planted {culprit} {exception}")
-    _timed("dtdebug diagnose", size, [DTDEBUG, "diagnose", str(log), "--format", "json"])
+    timed("dtdebug diagnose", size, [DTDEBUG, "diagnose", str(log), "--format", "json"])
     for packer in (["gzip", "-1", "-k"], ["zstd", "-q", "-k"]):
         packed = log.with_name(log.name + (".gz" if packer[0] == "gzip" else ".zst"))
         subprocess.run([*packer, str(log)], check=True)
-        _timed(f"dtdebug triage, {packed.suffix}", size, [*TRIAGE, str(packed)])
+        timed(f"dtdebug triage, {packed.suffix}", size, [*TRIAGE, str(packed)])
         packed.unlink()
     log.unlink()
 
@@ -179,7 +183,7 @@ def _made(folder: Path, ranks: int, lines: int, layout: str = "rank-files") -> t
     return int(rank), exception
 
 
-def _timed(what: str, size: int, argv: list[str]) -> bytes:
+def timed(what: str, size: int, argv: list[str]) -> bytes:
     """Runs a command and prints its seconds, its rate and its memory; what it printed."""
     began = time.perf_counter()
     with subprocess.Popen(argv, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL) as child:
@@ -200,7 +204,7 @@ def _peers(folder: Path, size: int) -> None:
     """What others need for the same files: ripgrep for some words; NVIDIA's logsage for each log's errors."""
     words = "Traceback|Error|NCCL WARN|Xid|killed|timeout"
     if shutil.which("rg"):
-        _timed("ripgrep -c, 6 words, 1 thread", size, ["rg", "-j1", "-c", words, str(folder)])
+        timed("ripgrep -c, 6 words, 1 thread", size, ["rg", "-j1", "-c", words, str(folder)])
     else:
         print("  ripgrep is not here")
     python = os.environ.get("LOGSAGE_PYTHON")
@@ -214,7 +218,7 @@ def _peers(folder: Path, size: int) -> None:
         "from logsage.auto_resume_policy.error_extraction import return_application_errors as errors\n"
         "for f in sys.argv[1:]: errors(Model(responses=['No']), open(f).readlines(), LRUCache(1000))"
     )
-    _timed(f"logsage, {len(some)} files", sum(f.stat().st_size for f in some), [python, "-c", code, *map(str, some)])
+    timed(f"logsage, {len(some)} files", sum(f.stat().st_size for f in some), [python, "-c", code, *map(str, some)])
 
 
 def joined(ranks: int) -> None:

@@ -165,6 +165,17 @@ def test_a_launchers_sigkill_is_no_cause():
     assert (0,) == ends("", ranks("KeyError: 'loss'", ""), deaths).roots
 
 
+def test_the_same_is_read_from_the_times_of_torchruns_report():
+    """It kills 30 s after the first end; one that was killed at once may be why the others ended."""
+    text = TORCHRUN.replace("-15 (pid: 10)  (SIGTERM)", "-9 (pid: 10)")
+    verdicts = [
+        attribution.verdict_of_log(Snapshot(output=text.replace("_14:27:43", f"_14:{later}", 1)))
+        for later in ("28:14", "27:44")
+    ]
+
+    assert [(1,), (0,)] == [v.culprits for v in verdicts if v is not None]
+
+
 def test_a_rank_killed_before_another_raised_is_a_cause_too():
     """What the second raised may be a consequence that nobody knows."""
     deaths = [Death(pid=10, time=5.0, status=1), Death(pid=11, time=1.0, status=-9)]

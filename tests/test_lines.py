@@ -133,6 +133,15 @@ def read(*printed):
     return lines.split_lines("\n".join(printed))
 
 
+def test_lines_that_differ_in_digits_only_keep_what_each_says():
+    """Where the parts of a prefix stand is worked out once for all of them."""
+    printed = read(*(f"2020-07-11 06:43:0{n} 10.164.0.{n} [{n}] step {n}" for n in range(1, 4)))
+
+    assert [(f"step {n}", n, f"10.164.0.{n}", f"2020-07-11 06:43:0{n}") for n in range(1, 4)] == [
+        (line.body, line.rank, line.host, line.time) for line in printed
+    ]
+
+
 def test_a_local_rank_is_no_rank_of_the_job():
     """Two nodes have a local rank 1 each, and one node alone may be any of several."""
     two = read("node1: [default1]:[rank1]: a", "node2: [default1]:[rank9]: b", "node2: [default1]:c")

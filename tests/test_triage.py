@@ -254,6 +254,19 @@ def test_a_time_is_one_only_with_its_date(line, seconds):
             "memory failure", "host", "root", "", 361,
         ),
         ("NVRM: GPU6 _kgspIsHeartbeatTimedOut: Heartbeat timed out, diff 6070", "GSP", "device", "root", "", 0),
+        ("NVRM: _kgspIsHeartbeatTimedOut: Heartbeat timed out, heartbeat 0", "GSP", "device", "root", "", 0),
+        (
+            "slurmstepd: error: *** STEP 8.0 ON n12 UNCORRECTABLE MEMORY ERROR AT 2026-11-26T10:00:00 ***",
+            "uncorrectable memory error", "host", "root", "", 0,
+        ),
+        ("NFS: __nfs4_reclaim_open_state: Lock reclaim failed!", "NFS", "storage", "root", "", 0),
+        ("NFS: nfs4_reclaim_open_state: unhandled error -524", "NFS", "storage", "root", "", 0),
+        (
+            "mlx5_core 0000:41:00.0: temp_warn:190:(pid 0): High temperature on sensors with bit set 0 1",
+            "mlx5 temperature", "device", "root", "0000:41:00", 0,
+        ),
+        ("pciehp 0000:00:1c.0:pcie004: slot(3): Link Down event", "PCIe link down", "device", "root", "", 0),
+        ("pciehp 0000:00:1c.0:pcie004: Card not present on Slot(3)", "PCIe link down", "device", "root", "", 0),
         ("[9.1] nvme nvme0: controller is down; will reset: CSTS=0xffffffff", "NVMe", "storage", "root", "", 0),
         (
             "[31.2] amdgpu 0000:28:00.0: ring gfx_0.0.0 timeout, signaled seq=5, emitted seq=7",

@@ -33,6 +33,7 @@ _NATIVE = 0.7
 _CHILDREN = 8
 _AGENT = "dtdebug-"
 _ANSWERS = "torch/distributed/rpc/internal.py"
+_POOL = "concurrent/futures/process.py"
 _ALONE = "no other thread of its program runs: it has the lock itself, or a thread that has ended has"
 _STOPPED = {"T": "a signal", "t": "a debugger"}
 """States of a stopped process, and by what it is."""
@@ -88,6 +89,8 @@ def explain(subject: Subject, deadline: float) -> Explained:
     held = subject.held or (busy and subject.owns and _holds(subject, native, deadline))
     waiting = _busy(subject, native, inside, held=held) if busy or held else chosen(inside, system, subject.stack)
     waiting = with_store(waiting, subject.stack, variables(pid).get("MASTER_PORT", ""))
+    if waiting is not None and waiting.kind == "thread" and _is_of_a_process_pool(subject):
+        waiting = replace(waiting, kind="child")
     if waiting is not None and waiting.kind in OF_PROCESSES:
         waiting = _with_child(waiting, subject, rank_of, deadline)
     beside = _beside(subject, rank_of)
@@ -99,6 +102,11 @@ def explain(subject: Subject, deadline: float) -> Explained:
     if waiting is not None and waiting.op.endswith("acquire") and waiting.kind == "thread" and _is_alone(subject):
         waiting = replace(waiting, kind="lock", words=_ALONE)
     return Explained(waiting=waiting, beside=beside, system=figures(pid, first, now, seconds), native=native)
+
+
+def _is_of_a_process_pool(subject: Subject) -> bool:
+    """What it waits for comes from a child: the only thread that could give it is that of a pool of processes."""
+    return not _own_threads(subject) and any(f.file.endswith(_POOL) for t in subject.others for f in t.stack)
 
 
 def _is_alone(subject: Subject) -> bool:

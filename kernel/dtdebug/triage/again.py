@@ -69,6 +69,8 @@ def lines_of_shapes(source: Source, shapes: set[bytes]) -> list[Kept]:
                         some.take(number + i, raws[i])
                         if some.seen >= _ENOUGH:
                             wanted.discard(key)
+                if not wanted:
+                    break
             number += len(keys)
     return sorted(row for some in found.values() for row in some.kept())
 

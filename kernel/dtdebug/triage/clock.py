@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime
+from functools import lru_cache
 
 _AHEAD = 100
 """Bytes of a line in which its time stands, prefixes before it included."""
@@ -26,10 +27,14 @@ def when(line: bytes, year: int, zone: float = 0.0) -> float | None:
 
     `year` is for forms that have none, `zone` the seconds that a time without a zone is ahead of UTC.
     """
-    head = line[:_AHEAD]
+    if line[:1] == b"{" and (found := _FIELD.search(line[:_RECORD])):
+        return _of(found[1], year, zone)
+    return _of(line[:_AHEAD], year, zone)
+
+
+@lru_cache(maxsize=8192)  # asked for several reasons
+def _of(head: bytes, year: int, zone: float) -> float | None:
     try:
-        if line[:1] == b"{" and (found := _FIELD.search(line[:_RECORD])):
-            head = found[1]
         if found := _ISO.search(head):
             ahead = zone if found[8] is None else _ahead(found[8])
             return _seconds((int(found[1]), int(found[2]), int(found[3])), found.groups()[3:7]) - ahead

@@ -16,8 +16,10 @@ _NO_HOST = re.compile(
     r"-?\d{1,18}"
 )
 """Words with a number that name no host, unless the number shows it."""
-_ONE_HOST = re.compile(r"-|[A-Za-z]{4}|[A-Za-z]\d{1,4}[A-Za-z]")
-"""What the name of a host has, where there is no other log to compare its own with."""
+_ONE_HOST = re.compile(
+    r"(?i)-|[a-z]\d{1,4}[a-z]|(?:node|host|gpu|dgx|hgx|compute|worker|server|machine|instance|nid|vm|pod)\d"
+)
+"""What the name of a host has, where there is no other log to compare its own with: `llama70` may be a model."""
 _KERNEL = re.compile(r"(?i)dmesg|syslog|kern(?:el)?[._-]?log|journal|messages|kmsg|fabric[._-]?manager")
 _JOB_ID = re.compile(r"\d{5,}-")
 _LABEL = re.compile(r"(?i)^(?:(?:pre)?train(?:ing)?-|slurm-|logs?-|job-|run-|out-|err-){1,4}(?=[A-Za-z])")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from functools import lru_cache
 
 _LONG = 1_000
 """Bytes of a line that are looked at."""
@@ -35,9 +36,17 @@ _A_SECOND = re.compile(
 )
 
 
+_WORDS = (b"tim", b"seconds", b"(t)", b"/it", b"/step", b"/batch", b"/train", b"it/s", b"_sec", b"ups", b"|")
+"""One of them is in each of these forms: quicker to look for than the forms."""
+
+
+@lru_cache(maxsize=512)
 def seconds(raw: bytes) -> float | None:
     """Seconds of a step as a line prints them; None where it does not."""
     head = raw[:_LONG]
+    low = head.lower()
+    if not any(word in low for word in _WORDS):
+        return None
     if found := _TAKES.search(head):
         part = found.groupdict()
         value = next(part[name] for name in ("named", "batch", "time", "each", "column") if part[name])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import lru_cache
 from itertools import islice
 from statistics import median
 
@@ -27,6 +28,8 @@ _NO_TRAINING = re.compile(
     rb"|prepar|process|captur|compil|convert|warm)[^|\r\n]{0,80}\d%\|"
 )
 """Bars of what comes before, between and after steps."""
+_HEAD = 400
+"""Bytes of a line in which the number of its step stands."""
 _PACES = 24
 _FIRST, _MARKS, _SHORT = 6, 6, 200
 _STALL, _TIMES, _ENOUGH = 300.0, 10, 4
@@ -35,12 +38,17 @@ _STALL, _TIMES, _ENOUGH = 300.0, 10, 4
 
 def _number(raw: bytes) -> int | None:
     """The step that a line speaks of."""
-    found = _STEP.search(raw[:400])
-    return None if found is None or _is_other_bar(raw) else int(found[1])
+    return _step(raw[:_HEAD])
+
+
+@lru_cache(maxsize=4096)  # asked for several reasons
+def _step(head: bytes) -> int | None:
+    found = _STEP.search(head)
+    return None if found is None or _is_other_bar(head) else int(found[1])
 
 
 def _is_other_bar(raw: bytes) -> bool:
-    return b"%|" in raw and _NO_TRAINING.match(raw[:400]) is not None
+    return b"%|" in raw and _NO_TRAINING.match(raw[:_HEAD]) is not None
 
 
 def progress(rows: Sequence[Kept], at: When) -> TellingLine | None:

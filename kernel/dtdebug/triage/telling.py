@@ -123,8 +123,14 @@ def times_of(lined: Sequence[Kept], rows: Sequence[Kept], at: When) -> _Times:
 
 def told_lines(rows: Sequence[Kept], times: _Times) -> tuple[TellingLine, ...]:
     """The rows as text, each with its times."""
+    plain = [_words(row.raw).replace("\n", " ") for row in rows]
+    cleaned = clean("\n".join(plain)).split("\n")  # at once: each of the many kinds of secrets is looked for once
+    if len(cleaned) != len(rows):
+        cleaned = [clean(text) for text in plain]
     return tuple(
-        TellingLine(row.number, text, *time) for row, time in zip(rows, times, strict=True) for text in _texts(row.raw)
+        TellingLine(row.number, text, *time)
+        for row, time, whole in zip(rows, times, cleaned, strict=True)
+        for text in _texts(whole)
     )
 
 
@@ -133,9 +139,8 @@ def first_and_last(rows: list[Kept]) -> list[Kept]:
     return [*rows[: _TOLD // 2], *rows[-_TOLD // 2 :]] if len(rows) > _TOLD else rows
 
 
-def _texts(raw: bytes) -> list[str]:
-    """A line as text; of a record in JSON the lines of its message, for its own fields are known."""
-    text = clean(_words(raw)).replace("\n", " ")
+def _texts(text: str) -> list[str]:
+    """A line; of a record in JSON the lines of its message, for its own fields are known."""
     rows = grammar.records(text) if text.startswith("{") else None
     return [text[:_WORDS]] if rows is None else [row.body[:_WORDS] for row in rows]
 
@@ -145,7 +150,7 @@ def kind_of(telling: Sequence[Kept], went_on: Sequence[Kept]) -> str:
     shapes = {
         shape(text.encode()) if row.raw[:1] == b"{" else shape(row.raw)
         for row in telling
-        for text in (_texts(row.raw) if row.raw[:1] == b"{" else ("",))
+        for text in (_texts(clean(_words(row.raw)).replace("\n", " ")) if row.raw[:1] == b"{" else ("",))
     }
     if not shapes:
         return ""

@@ -201,7 +201,7 @@ def _exits(log: Reading, echoes: Sequence[Raised], later: Callable[[Exit], bool]
     # A watchdog aborts its own process, which waited too long; one of nobody knows which process may be any's.
     timed_out = {line.rank for line in log.lines if "Watchdog c" in line.body}
     aborted |= {*last} if None in timed_out else timed_out
-    signalled = [e for e in last.values() if e.signal and e.signal not in LAUNCHER]
+    signalled = [e for e in last.values() if e.signal and e.signal not in LAUNCHER and not log.said.forced(e)]
     taken_down: set[int | None] = {r for r, words in log.said.watchdogs.items() if not words.startswith("CUDA error")}
     explained = {"SIGABRT": aborted | taken_down, "SIGSEGV": taken_down}
     violent = [e for e in signalled if e.rank not in explained.get(e.signal, ())]

@@ -9,6 +9,7 @@ import re
 import signal
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
+from datetime import UTC, datetime
 from itertools import islice
 from typing import NamedTuple
 
@@ -35,6 +36,8 @@ class Exit(NamedTuple):
     """It says that memory ran out."""
     host: str = ""
     """The host of the rank, where the launcher names it."""
+    time: float = 0.0
+    """When, by the launcher's clock, in seconds; 0 where it does not say so."""
 
 
 class Exits(NamedTuple):
@@ -76,11 +79,19 @@ class Exits(NamedTuple):
         outside = frozenset(e.rank for e in ended if e.pid not in self.closed and e.rank is not None)
         return outside if len(outside) == 1 and len(ended) > 1 else frozenset()
 
+    def forced(self, end: Exit) -> bool:
+        """It was killed as one that had not ended half a minute after torchrun saw another end: `_close`, as above."""
+        first = next((e for e in self.exits if e.rank == self.named and e.code and e.time), None)
+        return first is not None and end.signal == "SIGKILL" and end.time - first.time >= _FORCED
+
 
 LAUNCHER = frozenset({"SIGTERM", "SIGINT", "SIGHUP"})
 """What launchers send to those who survive."""
+_FORCED = 25
+"""Seconds: torchrun gives 30, and times of ends are taken now and then."""
 _CLOSED = re.compile(r"Sending process (\d{1,9}) closing signal")
 _FAILED = re.compile(r" *(?P<key>rank|exitcode) *: *(?P<value>-?\d{1,9})(?: *\(pid: *(?P<pid>\d{1,9})\))?")
+_TIME = re.compile(r" *time {1,10}: (\d{4}-\d\d-\d\d_\d\d:\d\d:\d\d)$")
 _LOCAL = re.compile(r"failed \(exitcode: (?P<code>-?\d{1,9})\) local_rank: (?P<rank>\d{1,7}) \(pid: (?P<pid>\d{1,9})\)")
 _MPI_SIGNAL = re.compile(
     r"process rank (?P<rank>\d{1,7}) with PID (?P<pid>\d{1,9}) on node \S{1,255} exited on signal (?P<signal>\d{1,3})"
@@ -136,8 +147,10 @@ def of_lines(printed: Sequence[Line], happened: Events) -> Exits:
     sizes = ""
     unopened = ""
     closed: set[int] = set()
+    time = 0.0
     for line in printed:
         words = line.body
+        time = _time(words, time)
         summary = summary or words.startswith("Root Cause (first observed failure)")
         if found := _FAILED.match(words):
             if found["key"] == "rank":
@@ -145,7 +158,7 @@ def of_lines(printed: Sequence[Line], happened: Events) -> Exits:
                 if summary and named is None:
                     named = block
             elif block is not None:
-                exits.append(_exit(block, found["pid"], int(found["value"]), line.number))
+                exits.append(_exit(block, found["pid"], int(found["value"]), line.number)._replace(time=time))
                 block = None
             continue
         if found := _MPI_NAME.search(words):
@@ -183,6 +196,17 @@ def of_lines(printed: Sequence[Line], happened: Events) -> Exits:
         _watchdogs(printed),
         unopened,
     )
+
+
+def _time(words: str, before: float) -> float:
+    """The time that torchrun's report gives for the ends below it."""
+    found = _TIME.match(words)
+    if found is None:
+        return before
+    try:
+        return datetime.strptime(found[1], "%Y-%m-%d_%H:%M:%S").replace(tzinfo=UTC).timestamp()
+    except ValueError:  # the 31st of February
+        return 0.0
 
 
 def _watchdogs(printed: Sequence[Line]) -> dict[int, str]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterable, Iterator, Mapping
+from functools import lru_cache
 from typing import Any, NamedTuple
 
 LONGEST = 400
@@ -43,7 +44,7 @@ _DIGIT = (
     rf"(?P<time>{_CLOCK})(?: - |: | )",
     r"(?P<time>\d{10}\.\d{1,9})(?::? )",
     r"\d\d[OE][+ ] ?",
-    r"(?P<host>\d{1,3}(?:\.\d{1,3}){3}): ",
+    r"(?P<host>\d{1,3}(?:\.\d{1,3}){3})(?:: | \[(?P<task>\d{1,5})\] )",
     r"(?P<task>\d{1,7}): ",
 )
 _ROUND = re.compile(
@@ -122,7 +123,8 @@ _JSON = 200_000
 """Characters of a line that is read as JSON."""
 
 
-_NUMBERS = ("rank", "local", "task", "pid")
+_NUMBERS = frozenset(("rank", "local", "task", "pid"))
+_ALIKE = bytes.maketrans(b"123456789", b"000000000")
 
 
 class Unprefixed(NamedTuple):
@@ -140,6 +142,9 @@ class Unprefixed(NamedTuple):
     level: str = ""
 
 
+_NONE = Unprefixed("")
+
+
 def without_prefixes(line: str, learnt: re.Pattern[str] | None = None, *, numbered: bool = True) -> Unprefixed:
     """Takes off all prefixes; `learnt` are those that a file was seen to use, `numbered` that it may be `3: `."""
     line = line.rstrip("\r")
@@ -149,24 +154,52 @@ def without_prefixes(line: str, learnt: re.Pattern[str] | None = None, *, number
         line = line[line.rfind("\r") + 1 :]
     if "\x1b" in line or "#033[" in line or "m(" in line[:8]:
         line = _COLOUR.sub("", line)
+    head = line[:LONGEST]
+    if not head:
+        return _NONE
+    parts, at = _parts(digits_alike(head), learnt, numbered)
     known: dict[str, Any] = {}
-    head, at = line[:LONGEST], 0
+    for name, begin, end in parts:
+        if name:
+            known[name] = int(head[begin:end]) if name in _NUMBERS else head[begin:end]
+        else:
+            _named(head[begin:end], known)
+    return Unprefixed(line[at:], **known)
+
+
+def digits_alike(text: str) -> bytes:
+    """The text with a 0 for each of its digits."""
+    return text.encode(errors="surrogatepass").translate(_ALIKE)
+
+
+@lru_cache(maxsize=4096)
+def _parts(
+    alike: bytes, learnt: re.Pattern[str] | None, numbered: bool
+) -> tuple[tuple[tuple[str, int, int], ...], int]:
+    """Where what the prefixes say stands, each with its name, or without one where it was learnt; and their end.
+
+    The same for all lines that differ in the value of digits only: no prefix asks for a certain one.
+    """
+    head = alike.decode(errors="surrogatepass")
+    parts: list[tuple[str, int, int]] = []
+    at = 0
     for _ in range(_TOKENS):
         found = learnt.match(head, at) if learnt is not None and ".cpp:" not in head[:at] else None
         if found is not None and found.lastgroup:
-            known[found.lastgroup] = found[found.lastgroup]
+            parts.append((found.lastgroup, *found.span(found.lastgroup)))
         elif found is not None:
-            _named(found[0], known)
+            parts.append(("", *found.span()))
         else:
             found = _next(head, at)
             if found is None or (not numbered and "task" in found.groupdict() and found[0].lstrip()[0].isdigit()):
                 break
-            for name, value in found.groupdict().items():
-                if value is not None:
-                    known[name.rstrip("234")] = value
+            parts += (
+                (name.rstrip("234"), *found.span(name))
+                for name, value in found.groupdict().items()
+                if value is not None
+            )
         at = found.end()
-    fields: dict[str, Any] = {k: int(v) if k in _NUMBERS else v for k, v in known.items()}
-    return Unprefixed(line[at:], **fields)
+    return tuple(parts), at
 
 
 def _next(head: str, at: int) -> re.Match[str] | None:
@@ -180,13 +213,13 @@ def _next(head: str, at: int) -> re.Match[str] | None:
 def _named(prefix: str, known: dict[str, Any]) -> None:
     """What a prefix that was learnt says: a rank, a device, a number, else a host or a process."""
     if local := _LOCAL_WORD.search(prefix):
-        known["local"] = local[1]
+        known["local"] = int(local[1])
         prefix = prefix.replace(local[0], "")
     ranks = [found for found in _RANK_WORD.finditer(prefix) if not other_rank(prefix[: found.start()])]
     if ranks:
-        known["rank"] = ranks[0][1]
+        known["rank"] = int(ranks[0][1])
     elif local is None and (number := _NUMBER.search(prefix)):
-        known["task"] = number[1]
+        known["task"] = int(number[1])
         if prefix[: number.start()].strip():
             known["host"] = prefix[: number.start()].strip()
     elif local is None:

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from functools import lru_cache
 from itertools import islice, pairwise
 
-from dtdebug_taxonomy.failure.grammar import LONGEST, other_rank, without_prefixes
+from dtdebug_taxonomy.failure.grammar import LONGEST, digits_alike, other_rank, without_prefixes
 
 _TRACEBACK = re.compile(r'(?P<start>Traceback \(most recent call last\))|  File "[^"\n]{1,500}", line \d')
 _NO_PREFIX = re.compile(
@@ -46,6 +47,8 @@ _SEPARATOR = re.compile(r"[ \t]?(?:[|:>-]{1,3}[ \t])?")
 _BRACKETS = {"[": 1, "(": 1, "{": 1, "]": -1, ")": -1, "}": -1}
 _FEW, _SEEN, _TEXTS, _MOST_RANKS = 6, 3_000, 4, 4_096
 _SHAPES, _SAMPLE = 32, 200
+_HEAD = 120
+"""Characters in which a prefix ends that numbers lines."""
 _ANCHORS = 4_000
 
 
@@ -134,7 +137,7 @@ def _cuts(bodies: Sequence[str]) -> dict[str, list[tuple[str, str]]]:
     """(prefix, text after it) by the shape that the prefix has."""
     found: dict[str, list[tuple[str, str]]] = {}
     for body in bodies:
-        for end in _ends(body):
+        for end in _ends(digits_alike(body[:_HEAD])):
             found.setdefault(_digits_out(body[:end]), []).append((body[:end], _digits_out(body[end : end + 60])))
     return found
 
@@ -143,8 +146,10 @@ def _digits_out(text: str) -> str:
     return re.sub(r"\d{1,20}", "0", text)
 
 
-def _ends(body: str) -> list[int]:
+@lru_cache(maxsize=4096)
+def _ends(alike: bytes) -> list[int]:
     """Where a prefix may end: after a word, or a bracket that is closed, and what separates it from the text."""
+    body = alike.decode(errors="surrogatepass")
     found: list[int] = []
     depth = 0
     for at, sign in enumerate(body[:80], 1):
