@@ -191,7 +191,7 @@ def test_a_batch_gives_one_line_a_case_and_asks_only_when_told_to(tmp_path, caps
     assert "cases.jsonl:3" in captured.err
     assert [r["id"] for r in plain] == ["a", "b"]
     assert {
-        "id", "symptoms", "fix_patterns", "advice", "guesses", "next", "ordinary", "questions", "milliseconds",
+        "id", "symptoms", "fix_patterns", "advice", "next", "ordinary", "questions", "milliseconds",
     } == set(plain[0])  # fmt: skip
     assert [r["questions"] for r in plain] == [[], []]
     assert 0 < len(asked[0]["questions"]) <= 3
