@@ -417,3 +417,34 @@ def test_every_rank_of_a_real_job_says_what_it_waits_in(start, tmp_path, monkeyp
         "holds the GIL",
     )
     assert [line(mark) for mark in marks] == places[1:]
+
+
+POOL = """\
+import concurrent.futures, time
+
+def tokenise(part):
+    open("ready", "w").close()
+    time.sleep(60)  # the child's line
+
+if __name__ == "__main__":
+    with concurrent.futures.ProcessPoolExecutor(1) as pool:
+        pool.submit(tokenise, 1).result()
+"""
+
+
+@linux
+@spies
+def test_a_rank_that_waits_for_a_pool_of_processes_is_told_with_the_childs_line(start, tmp_path):
+    (tmp_path / "job.py").write_text(POOL)
+    job = start(sys.executable, "job.py", RANK="0", WORLD_SIZE="2")
+    until((tmp_path / "ready").exists)
+
+    def look():
+        state = next((s for s in gather.gather(None, (job.pid,), 10.0, dumps=False) if s.rank == 0), None)
+        return state.waiting if state is not None and state.waiting is not None and state.waiting.line else None
+
+    waiting = until(look)
+
+    line = 1 + next(i for i, text in enumerate(POOL.splitlines()) if "the child's line" in text)
+    assert ("child", line, "tokenise") == (waiting.kind, waiting.line, waiting.function)
+    assert waiting.pid not in {None, job.pid}
