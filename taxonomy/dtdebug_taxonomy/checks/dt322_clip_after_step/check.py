@@ -3,37 +3,31 @@
 from __future__ import annotations
 
 import ast
-import re
 from collections.abc import Iterator
 
 from dtdebug_taxonomy.checks import Edit, Fix, Hit
 from dtdebug_taxonomy.checks.fixing import own_lines, statement_lines
-from dtdebug_taxonomy.checks.names import OPTIMIZERS
-from dtdebug_taxonomy.source.names import dotted
+from dtdebug_taxonomy.checks.gradients import CLIPS, calls_method, only_measures, steps
 from dtdebug_taxonomy.source.python import Code
 from dtdebug_taxonomy.source.text import Span
-
-_CLIPS = tuple(
-    f"torch.nn.utils.{home}{name}" for home in ("", "clip_grad.") for name in ("clip_grad_norm_", "clip_grad_value_")
-)
-_OPTIMIZER = re.compile(r"(^|_)opt(im(izer)?)?s?(_|\d|$)", re.IGNORECASE)
-_MEASURES = re.compile(r"inf\b|1e\d\d?\b", re.IGNORECASE)
 
 
 def check(code: Code) -> Iterator[Hit]:
     """Reports the clip, where backward pass, step and clip follow each other in one block."""
-    clips = code.calls(*_CLIPS)
+    clips = code.calls(*CLIPS)
     for clip in clips:
         statement = code.statement(clip)
         block = code.block(statement)
         at = block.index(statement) if statement in block else 0
-        step = next((s for s in reversed(block[:at]) if _steps(code, s)), None)
-        if step is None or _measures(code, clip):
+        step = next((s for s in reversed(block[:at]) if steps(code, s)), None)
+        if step is None or only_measures(code, clip):
             continue
         before, between, after = block[: block.index(step)], block[block.index(step) + 1 : at], block[at + 1 :]
-        if not any(_calls(code, s, "backward") for s in before) or any(_calls(code, s, "backward") for s in between):
+        if not any(calls_method(code, s, "backward") for s in before):
             continue
-        if any(_calls(code, s, "step", "backward") and not _schedules(code, s) for s in after):
+        if any(calls_method(code, s, "backward") for s in between):
+            continue
+        if any(calls_method(code, s, "step", "backward") and not _schedules(code, s) for s in after):
             continue
         if any(code.function(c) is code.function(clip) and code.order[c] < code.order[step] for c in clips):
             continue
@@ -44,28 +38,8 @@ def check(code: Code) -> Iterator[Hit]:
         )
 
 
-def _steps(code: Code, statement: ast.stmt) -> bool:
-    """Whether it is nothing but a step of an optimizer."""
-    call = statement.value if isinstance(statement, ast.Expr) else None
-    if not isinstance(call, ast.Call) or not isinstance(call.func, ast.Attribute) or call.func.attr != "step":
-        return False
-    owner = call.func.value
-    made = code.made_by(owner)
-    return bool(made and made <= OPTIMIZERS) or bool(_OPTIMIZER.search(dotted(owner).rsplit(".", 1)[-1]))
-
-
 def _schedules(code: Code, statement: ast.stmt) -> bool:
-    return "sched" in code.source_of(statement).lower() and not _steps(code, statement)
-
-
-def _calls(code: Code, statement: ast.stmt, *names: str) -> bool:
-    return any(isinstance(c.func, ast.Attribute) and c.func.attr in names for c in code.inside(statement, ast.Call))
-
-
-def _measures(code: Code, clip: ast.Call) -> bool:
-    """Whether the limit is none, so that only the norm is wanted."""
-    limit = code.argument(clip, "max_norm", 1) or code.argument(clip, "clip_value", 1)
-    return limit is None or bool(_MEASURES.search(code.source_of(limit)))
+    return "sched" in code.source_of(statement).lower() and not steps(code, statement)
 
 
 def _fix(code: Code, clip: ast.stmt, step: ast.stmt) -> Fix | None:

@@ -8,17 +8,12 @@ from collections.abc import Iterator
 
 from dtdebug_taxonomy.checks import Edit, Fix, Hit, horovod
 from dtdebug_taxonomy.checks.arguments import keyword, remove
+from dtdebug_taxonomy.checks.asynchronous import POINT_TO_POINT, asynchronous
 from dtdebug_taxonomy.checks.names import DIST
-from dtdebug_taxonomy.facts import torch_distributed
 from dtdebug_taxonomy.source.python import Code
 from dtdebug_taxonomy.source.syntax import FUNCTIONS
 from dtdebug_taxonomy.source.text import Span
 
-_POINT_TO_POINT = (DIST + "isend", DIST + "irecv", DIST + "batch_isend_irecv")
-_HOROVOD = (
-    *(f"{n}_async{u}" for n in ("allreduce", "broadcast", "grouped_allreduce") for u in ("", "_")),
-    *("allgather_async", "alltoall_async", "reducescatter_async"),
-)
 _SYNCHRONIZE = (DIST + "barrier", "torch.cuda.synchronize", "torch.accelerator.synchronize", "torch.npu.synchronize")
 _SYNC_NAME = re.compile(r"(^|_)(sync|synchroni[sz]e|barrier|wait|wait_all|waitall)(_|$)", re.IGNORECASE)
 """Functions of the program itself that wait for what was begun, by their names: `sync_all()`."""
@@ -28,7 +23,7 @@ _ELSEWHERE = re.compile(r"coalesc|raises", re.IGNORECASE)
 
 def check(code: Code) -> Iterator[Hit]:
     """Reports the call."""
-    for call in _asynchronous(code):
+    for call in asynchronous(code):
         if _is_dropped(code, call) and not _waits_otherwise(code, call):
             name = code.name(call.func).rsplit(".", 1)[-1]
             yield Hit(
@@ -37,20 +32,6 @@ def check(code: Code) -> Iterator[Hit]:
                 "overwritten before the communication has finished.",
                 _fix(code, call),
             )
-
-
-def _asynchronous(code: Code) -> Iterator[ast.Call]:
-    yield from code.calls(*_POINT_TO_POINT)
-    yield from horovod.calls(code, *_HOROVOD)
-    if "async_op" not in code.text:
-        return
-    for name, function in torch_distributed().functions.items():
-        if not function.async_op:
-            continue
-        place = function.parameters.index("async_op") if "async_op" in function.parameters else None
-        for call in code.calls(DIST + name.removeprefix(DIST)):
-            if code.constant(code.argument(call, "async_op", place)) is True:
-                yield call
 
 
 def _is_dropped(code: Code, call: ast.Call) -> bool:
@@ -109,7 +90,7 @@ def _fix(code: Code, call: ast.Call) -> Fix | None:
     if given is not None:
         return Fix("Let it wait: without async_op=True", (remove(code, given),))
     span = code.span(call)
-    if code.name(call.func) in _POINT_TO_POINT[:2]:
+    if code.name(call.func) in POINT_TO_POINT[:2]:
         return Fix("Wait for it", (Edit(Span(span.end, span.end), ".wait()"),))
     prefix = horovod.prefix(code, call)
     if prefix and code.name(call.func).startswith("horovod.torch"):

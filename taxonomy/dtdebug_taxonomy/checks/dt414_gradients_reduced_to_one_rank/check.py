@@ -8,12 +8,12 @@ from collections.abc import Iterator
 
 from dtdebug_taxonomy.checks import Edit, Fix, Hit
 from dtdebug_taxonomy.checks.fixing import written_name
+from dtdebug_taxonomy.checks.gradients import GRADIENT
 from dtdebug_taxonomy.checks.names import DIST
 from dtdebug_taxonomy.source.names import dotted
 from dtdebug_taxonomy.source.python import Code
 
 _GIVES_BACK = re.compile(r"broadcast|scatter|all_reduce|all_gather|\bsend\(|isend")
-_GRADIENT = re.compile(r"\.grad(\.data)?$")
 
 
 def check(code: Code) -> Iterator[Hit]:
@@ -22,7 +22,7 @@ def check(code: Code) -> Iterator[Hit]:
         return
     for call in code.calls(DIST + "reduce"):
         given = code.argument(call, "tensor", 0)
-        if given is None or not _GRADIENT.search(dotted(given)) or code.argument(call, "group", 3) is not None:
+        if given is None or not GRADIENT.search(dotted(given)) or code.argument(call, "group", 3) is not None:
             continue
         yield Hit(
             code.span(call),

@@ -1,0 +1,32 @@
+"""Communication calls that return before the communication is done."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+
+from dtdebug_taxonomy.checks import horovod
+from dtdebug_taxonomy.checks.names import DIST
+from dtdebug_taxonomy.facts import torch_distributed
+from dtdebug_taxonomy.source.python import Code
+
+POINT_TO_POINT = (DIST + "isend", DIST + "irecv", DIST + "batch_isend_irecv")
+_HOROVOD = (
+    *(f"{n}_async{u}" for n in ("allreduce", "broadcast", "grouped_allreduce") for u in ("", "_")),
+    *("allgather_async", "alltoall_async", "reducescatter_async"),
+)
+
+
+def asynchronous(code: Code) -> Iterator[ast.Call]:
+    """The calls in a program that do not wait."""
+    yield from code.calls(*POINT_TO_POINT)
+    yield from horovod.calls(code, *_HOROVOD)
+    if "async_op" not in code.text:
+        return
+    for name, function in torch_distributed().functions.items():
+        if not function.async_op:
+            continue
+        place = function.parameters.index("async_op") if "async_op" in function.parameters else None
+        for call in code.calls(DIST + name.removeprefix(DIST)):
+            if code.constant(code.argument(call, "async_op", place)) is True:
+                yield call

@@ -1,0 +1,5 @@
+def train(model, loader, optimizer):
+    for x in loader:
+        optimizer.zero_grad()
+        model(x).mean().backward()
+        optimizer.step()

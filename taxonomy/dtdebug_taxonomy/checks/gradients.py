@@ -1,0 +1,45 @@
+"""Gradients between the backward pass and the step: what reduces, limits and uses them."""
+
+from __future__ import annotations
+
+import ast
+import re
+
+from dtdebug_taxonomy.checks.names import OPTIMIZERS
+from dtdebug_taxonomy.source.names import dotted
+from dtdebug_taxonomy.source.python import Code
+
+GRADIENT = re.compile(r"\.grad(\.data)?$")
+CLIPS = tuple(
+    f"torch.nn.utils.{home}{name}" for home in ("", "clip_grad.") for name in ("clip_grad_norm_", "clip_grad_value_")
+)
+_OPTIMIZER = re.compile(r"(^|_)opt(im(izer)?)?s?(_|\d|$)", re.IGNORECASE)
+_MEASURES = re.compile(r"inf\b|1e\d\d?\b", re.IGNORECASE)
+
+
+def steps(code: Code, statement: ast.stmt) -> bool:
+    """Whether it is nothing but a step of an optimizer."""
+    owner = stepped(statement)
+    if owner is None:
+        return False
+    made = code.made_by(owner)
+    return bool(made and made <= OPTIMIZERS) or bool(_OPTIMIZER.search(dotted(owner).rsplit(".", 1)[-1]))
+
+
+def stepped(statement: ast.stmt) -> ast.expr | None:
+    """What a statement that is a call of `step` steps."""
+    call = statement.value if isinstance(statement, ast.Expr) else None
+    if not isinstance(call, ast.Call) or not isinstance(call.func, ast.Attribute) or call.func.attr != "step":
+        return None
+    return call.func.value
+
+
+def calls_method(code: Code, statement: ast.stmt, *names: str) -> bool:
+    """Whether a method of one of these names is called in a statement."""
+    return any(isinstance(c.func, ast.Attribute) and c.func.attr in names for c in code.inside(statement, ast.Call))
+
+
+def only_measures(code: Code, clip: ast.Call) -> bool:
+    """Whether the limit is none, so that only the norm is wanted."""
+    limit = code.argument(clip, "max_norm", 1) or code.argument(clip, "clip_value", 1)
+    return limit is None or bool(_MEASURES.search(code.source_of(limit)))
