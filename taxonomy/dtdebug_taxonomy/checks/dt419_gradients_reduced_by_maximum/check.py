@@ -14,6 +14,7 @@ from dtdebug_taxonomy.source.names import dotted
 from dtdebug_taxonomy.source.python import Code
 from dtdebug_taxonomy.source.text import Span
 
+_NAMES = {"MAX": "maximum", "MIN": "minimum", "PRODUCT": "product"}
 _OPERATION = re.compile(r"\.(MAX|MIN|PRODUCT)$")
 _COMPARES = re.compile(r"allclose|assert|\.equal\(|isfinite|isnan|isinf", re.IGNORECASE)
 _DIVIDES = re.compile(r"\.grad(\.data)?\s*(/|\.div|\.mul)")
@@ -36,9 +37,6 @@ def check(code: Code) -> Iterator[Hit]:
             "whole batch is their mean.",
             _fix(code, call, given, op),
         )
-
-
-_NAMES = {"MAX": "maximum", "MIN": "minimum", "PRODUCT": "product"}
 
 
 def _home(code: Code, call: ast.Call) -> ast.AST:
